@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/check-build/probes.hpp"
+
+#include <array>
+#include <cstdio>
+#include <string_view>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "apps/common/tools.hpp"
+
+namespace horo::apps {
+
+namespace {
+
+/// What a command wrote, on both streams, and how it ended.
+struct Told {
+  int status = -1;
+  std::string text;
+};
+
+Told ask_shell(const std::string& line) {
+  Told told;
+  std::FILE* pipe = popen(line.c_str(), "re");
+  if (pipe == nullptr) return told;
+  std::array<char, 1024> block{};
+  while (const auto count = std::fread(block.data(), 1, block.size(), pipe))
+    told.text.append(block.data(), count);
+  told.status = pclose(pipe);
+  return told;
+}
+
+std::string_view last_line(std::string_view text) {
+  while (!text.empty() && text.back() == '\n') text.remove_suffix(1);
+  return text.substr(text.rfind('\n') + 1);
+}
+
+/// Imports `module` in a process of its own: a broken extension may end it in any way.
+Finding probe_module(const char* title, const char* module) {
+  Finding finding{.section = "Frameworks", .name = title, .available = false, .detail = {}};
+  const auto told = ask_shell(fmt::format(
+      "timeout 60 python3 -c 'import {0}; print(getattr({0}, \"__version__\", \"\"))' 2>&1",
+      module));
+  finding.available = told.status == 0;
+  finding.detail = last_line(told.text);
+  if (finding.detail.empty() && !finding.available)
+    finding.detail = "its import ends without a word";
+  return finding;
+}
+
+Finding probe_library() {
+  Finding finding{.section = "Runtime", .name = "libhoro", .available = false, .detail = {}};
+  const auto here = own_directory();
+  for (const auto* place :
+       {"../lib/libhoro.so", "../lib/x86_64-linux-gnu/libhoro.so", "../lib64/libhoro.so"}) {
+    const auto path = fmt::format("{}/{}", here, place);
+    if (access(path.c_str(), R_OK) != 0) continue;
+    finding.available = true;
+    finding.detail = path;
+    return finding;
+  }
+  finding.detail = fmt::format("no libhoro.so in the lib folder beside '{}'", here);
+  return finding;
+}
+
+Finding probe_launcher() {
+  Finding finding{.section = "Launchers", .name = "local", .available = false, .detail = {}};
+  auto agent = find_tool("agent");
+  finding.available = agent.has_value();
+  finding.detail = agent ? std::move(agent).value() : std::move(agent).error().message;
+  return finding;
+}
+
+Finding probe_shared_memory() {
+  Finding finding{.section = "Backends", .name = "shm", .available = false, .detail = {}};
+  const int fd = memfd_create("horo-check", MFD_CLOEXEC);
+  finding.available = fd >= 0;
+  finding.detail =
+      fd >= 0 ? "shared memory between the ranks of a host" : "memfd_create is refused here";
+  if (fd >= 0) close(fd);
+  return finding;
+}
+
+Finding absent(const char* section, const char* name) {
+  return {.section = section, .name = name, .available = false, .detail = "not in this version"};
+}
+
+}  // namespace
+
+std::vector<Finding> probe_build() {
+  return {probe_library(),
+          probe_launcher(),
+          absent("Launchers", "ssh"),
+          absent("Launchers", "slurm"),
+          absent("Launchers", "mpirun"),
+          probe_shared_memory(),
+          absent("Backends", "gloo"),
+          absent("Backends", "mpi"),
+          absent("Backends", "nccl"),
+          probe_module("PyTorch", "torch"),
+          probe_module("NumPy", "numpy"),
+          probe_module("TensorFlow", "tensorflow"),
+          probe_module("JAX", "jax")};
+}
+
+}  // namespace horo::apps

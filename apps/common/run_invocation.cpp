@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/common/run_invocation.hpp"
+
+#include <utility>
+
+#include "apps/common/config_file.hpp"
+#include "apps/common/run_options.hpp"
+#include "base/cli/arguments.hpp"
+
+namespace horo::apps {
+
+namespace {
+
+constexpr const char* kConfigVariable = "HORO_CONFIG_FILE";
+
+/// horovodrun's key for what carries the data: no knob, as only one answer is possible here.
+Status take_controller(std::vector<Given>& config) {
+  for (auto given = config.begin(); given != config.end(); ++given) {
+    if (given->name != "controller") continue;
+    if (given->value != "gloo" && given->value != "GLOO" && given->value != "Gloo") {
+      return fail(Errc::unsupported,
+                  "controller: '{}' (config {}) must be gloo; ranks are not started through "
+                  "MPI in this version",
+                  given->value, given->place);
+    }
+    config.erase(given);
+    return {};
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<RunInvocation> parse_run(std::span<const char* const> arguments,
+                                const std::function<const char*(const char*)>& lookup) {
+  HORO_TRY(const auto parsed, cli::parse_arguments(*cli::find_command("run"), arguments));
+  HORO_TRY(auto head, read_run_head(parsed));
+  RunInvocation invocation{
+      .action = head.action, .options = std::move(head.options), .settings = {}};
+  if (head.action == RunAction::help || head.action == RunAction::version) return invocation;
+
+  Sources sources{.environment = lookup, .config_beats_environment = invocation.options.horovod};
+  std::string file = std::move(head.config_file);
+  if (const char* text = lookup(kConfigVariable); file.empty() && text != nullptr) file = text;
+  if (!file.empty()) {
+    HORO_TRY(sources.config, read_config_file(file));
+    HORO_TRY_STATUS(take_controller(sources.config));
+  }
+  for (const auto& option : parsed.options) {
+    if (option.flag->knob != nullptr) sources.flags.push_back({option.name, option.value, {}});
+  }
+  HORO_TRY(invocation.settings, Settings::resolve(sources));
+  return invocation;
+}
+
+}  // namespace horo::apps

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/common/run_options.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+#include <CLI/CLI.hpp>
+
+namespace horo::apps {
+
+namespace {
+
+constexpr int kMostRanks = 1000000;
+
+/// CLI11's form of a check: what is wrong, or nothing.
+std::string check_ranks(const std::string& text) {
+  int value = 0;
+  const char* end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, value);
+  if (error == std::errc{} && rest == end && value >= 1 && value <= kMostRanks) return {};
+  return fmt::format("'{}' must be a whole number from 1 to {}", text, kMostRanks);
+}
+
+struct Switches {
+  bool help = false;
+  bool version = false;
+  bool explain = false;
+  bool check_build = false;
+};
+
+/// The options that are no knobs in the form that CLI11 reads, last one first.
+Result<std::vector<std::string>> canonical(const cli::Arguments& arguments) {
+  std::vector<std::string> words;
+  for (const auto& option : arguments.options) {
+    if (option.flag->knob != nullptr) continue;
+    if (option.value.empty())
+      return fail(Errc::invalid_argument, "option '--{}' is empty", option.name);
+    words.push_back(option.flag->value.empty()
+                        ? fmt::format("--{}", option.flag->name)
+                        : fmt::format("--{}={}", option.flag->name, option.value));
+  }
+  std::reverse(words.begin(), words.end());
+  return words;
+}
+
+RunAction action_of(const Switches& switches) {
+  if (switches.help) return RunAction::help;
+  if (switches.version) return RunAction::version;
+  if (switches.check_build) return RunAction::check_build;
+  return switches.explain ? RunAction::explain_config : RunAction::run;
+}
+
+}  // namespace
+
+Result<RunHead> read_run_head(const cli::Arguments& arguments) {
+  HORO_TRY(auto words, canonical(arguments));
+  RunHead head;
+  Switches switches;
+  int np = 0;
+  try {
+    CLI::App app;
+    app.set_help_flag();
+    app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+    app.add_flag("--help", switches.help);
+    app.add_flag("--version", switches.version);
+    app.add_flag("--explain-config", switches.explain);
+    app.add_flag("--check-build", switches.check_build);
+    app.add_flag("--dry-run", head.options.dry_run);
+    app.add_flag("--json", head.options.json);
+    app.add_flag("--horovod", head.options.horovod);
+    app.add_flag("--gloo,--disable-cache");
+    app.add_option("--num-proc", np)->check(CLI::Validator(check_ranks, ""));
+    app.add_option("--config-file", head.config_file);
+    auto* hosts = app.add_option("--hosts", head.options.hosts);
+    app.add_option("--hostfile", head.options.hostfile)->excludes(hosts);
+    app.parse(std::move(words));
+  } catch (const CLI::Error& error) {
+    return fail(Errc::invalid_argument, "{}", error.what());
+  }
+  head.action = action_of(switches);
+  head.options.command = arguments.rest;
+  if (np != 0) head.options.np = np;
+  if (head.action != RunAction::run) return head;
+  if (head.options.command.empty())
+    return fail(Errc::invalid_argument, "no command to run is given");
+  if (np == 0 && head.options.hosts.empty() && head.options.hostfile.empty()) {
+    return fail(Errc::invalid_argument, "how many ranks to start is not given; add -np N");
+  }
+  return head;
+}
+
+}  // namespace horo::apps

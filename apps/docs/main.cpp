@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// horo-docs PAGE: the generated pages of the manual, on standard output.
+#include <algorithm>
+#include <cctype>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "apps/common/tools.hpp"
+#include "apps/common/usage_error.hpp"
+#include "base/cli/help.hpp"
+#include "base/exit_code.hpp"
+#include "base/knobs/table.hpp"
+#include "base/knobs/value.hpp"
+
+namespace horo::apps {
+
+namespace {
+
+/// First comment of every page, so that nobody edits it by hand.
+std::string head(std::string_view page) {
+  return fmt::format(
+      "<!-- SPDX-License-Identifier: Apache-2.0 -->\n"
+      "<!-- Generated: horo-docs {0} > docs/reference/{0}.md -->\n",
+      page);
+}
+
+/// `text` inside a table's cell.
+std::string cell(std::string_view text) {
+  std::string result;
+  for (const char c : text) {
+    if (c == '|') result += '\\';
+    result += c;
+  }
+  return result;
+}
+
+std::string code(std::string_view text) {
+  return text.empty() ? std::string() : fmt::format("`{}`", text);
+}
+
+std::string with_scale(const Spelling& spelling) {
+  std::string text = code(spelling.name);
+  if (spelling.scale != 1) text += " (in MiB)";
+  if (spelling.inverted) text += " (inverted)";
+  return text;
+}
+
+std::string also(const KnobText& knob) {
+  std::vector<std::string> names;
+  for (auto spelling : knob.flags) {
+    if (spelling.name.empty()) continue;
+    const auto flag = fmt::format("--{}", spelling.name);
+    spelling.name = flag;
+    names.push_back(with_scale(spelling));
+  }
+  if (!knob.variable.name.empty()) names.push_back(with_scale(knob.variable));
+  if (!knob.config.name.empty()) names.push_back(with_scale(knob.config));
+  std::string text;
+  for (const auto& name : names) text += (text.empty() ? "" : "<br>") + name;
+  return text;
+}
+
+std::string meaning(const KnobRow& row) {
+  std::string text(row.text->help);
+  if (row.tunable) text += " (tunable)";
+  if (row.text->reader == KnobReader::launcher) text += "; for the launcher only";
+  if (row.text->passed_on) text += "; **this version only passes it on to the ranks**";
+  return text;
+}
+
+std::string knobs_page() {
+  std::string text = head("knobs");
+  text +=
+      "\n# Knobs\n\n"
+      "Each knob has one key, and its names follow from it: `fusion.threshold` is the flag "
+      "`--fusion-threshold`,\nthe variable `HORO_FUSION_THRESHOLD` and in a config file\n\n"
+      "```yaml\nfusion:\n  threshold: 64MiB\n```\n\n"
+      "A flag beats the environment (`HORO_*` beats `HOROVOD_*`), the environment beats the config "
+      "file, the file\n"
+      "beats the default; with `--horovod` the file beats the environment. `horo run "
+      "--explain-config` prints every\n"
+      "value and where it came from. A wrong value or an unknown key ends with exit code 2 and one "
+      "line that names\n"
+      "key, value, place and what is allowed.\n\n"
+      "Sizes: `64MiB`, `64M` (both are 2^26 bytes) or bytes. Times: `1ms`, `2s`, `5min`, `1h`, or "
+      "a bare number in\n"
+      "the unit given. Switches: `true`/`false`, `1`/`0`, `yes`/`no`, `on`/`off`; as a flag `--x` "
+      "and `--no-x`.\n"
+      "The last column has the names of Horovod that mean the same.\n";
+  std::string_view group;
+  for (const auto& row : knob_rows()) {
+    const KnobText& knob = *row.text;
+    if (knob.group != group) {
+      group = knob.group;
+      text += fmt::format(
+          "\n## {}\n\n| Key | Default | Allowed | Meaning | Also |\n|---|---|---|---|---|\n",
+          group);
+    }
+    text += fmt::format("| {} | {} | {} | {} | {} |\n", code(knob.key), code(format_fallback(row)),
+                        cell(allowed(row)), cell(meaning(row)), cell(also(knob)));
+  }
+  return text;
+}
+
+/// A summary as a sentence of its own.
+std::string sentence(std::string text) {
+  text.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(text.front())));
+  return text + ".";
+}
+
+void append_flags(std::string& text, const cli::Command& command) {
+  std::vector<std::string> groups;
+  for (const auto& flag : command.flags) {
+    if (!flag.hidden && std::find(groups.begin(), groups.end(), flag.group) == groups.end()) {
+      groups.push_back(flag.group);
+    }
+  }
+  for (const auto& group : groups) {
+    text += fmt::format("\n### {}\n\n| Option | Meaning |\n|---|---|\n", group);
+    for (const auto& flag : command.flags) {
+      if (flag.hidden || flag.group != group) continue;
+      text += fmt::format("| {} | {} |\n", cell(code(cli::flag_spellings(flag))),
+                          cell(cli::flag_help(flag)));
+    }
+  }
+}
+
+std::string cli_page() {
+  std::string text = head("cli");
+  text +=
+      "\n# Command line\n\n"
+      "Options end at the first word that is none; everything from there on belongs to the "
+      "command, and one `--`\n"
+      "before it is dropped. A long option may be shortened as long as it stays unambiguous; its "
+      "value follows as\n"
+      "the next word or after `=`. `-np`, `-hostfile` and other long names also work with a single "
+      "dash.\n"
+      "A usage error ends with exit code 2 and one line.\n";
+  for (const auto& command : cli::commands()) {
+    text += fmt::format("\n## horo{}{}\n\n{}\n\n```\n{}\n```\n", command.name.empty() ? "" : " ",
+                        command.name, sentence(command.summary), cli::usage_line(command));
+    append_flags(text, command);
+    std::string missing;
+    for (const auto& flag : command.flags) {
+      if (!flag.refusal.empty())
+        missing += fmt::format("| `--{}` | {} |\n", flag.name, cell(flag.refusal));
+    }
+    if (!missing.empty()) {
+      text += "\n### Options of horovodrun that are refused\n\n| Option | Reason |\n|---|---|\n" +
+              missing;
+    }
+  }
+  return text;
+}
+
+int run(std::string_view page) {
+  std::string text;
+  if (page == "knobs") text = knobs_page();
+  if (page == "cli") text = cli_page();
+  if (text.empty()) {
+    return usage_error("horo-docs", {Errc::invalid_argument,
+                                     fmt::format("unknown page '{}'; known are knobs, cli", page)});
+  }
+  return write_out(text) ? exit_code::kOk : exit_code::kFailure;
+}
+
+}  // namespace
+
+}  // namespace horo::apps
+
+int main(int argc, char** argv) {
+  return horo::apps::run(argc == 2 ? argv[1] : "");
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// horo-run: starts a command as the ranks of a job and stays until the last of them is gone.
+#include <cstdlib>
+#include <fcntl.h>
+#include <filesystem>
+#include <unistd.h>
+
+#include "apps/common/tools.hpp"
+#include "apps/common/usage_error.hpp"
+#include "apps/common/variables.hpp"
+#include "apps/run/command.hpp"
+#include "apps/run/plan.hpp"
+#include "apps/run/session.hpp"
+#include "base/exit_code.hpp"
+#include "base/log.hpp"
+#include "launcher/process/spawn.hpp"
+
+namespace horo::apps {
+
+namespace {
+
+constexpr std::string_view kTool = "horo run";
+
+/// A standard stream that was closed would be the number of the next descriptor we open, and what
+/// the ranks print would go there.
+void open_standard_streams() {
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    // open() gives the lowest free number, which is this one.
+    if (fcntl(fd, F_GETFD) < 0) open("/dev/null", O_RDWR);
+  }
+}
+
+/// A well-formed request that cannot be met here.
+int refuse(const Error& error) {
+  const auto text = fmt::format("{}: {}\n", kTool, error.message);
+  [[maybe_unused]] const auto written = write(STDERR_FILENO, text.data(), text.size());
+  if (error.code == Errc::not_found) return exit_code::kCommandNotFound;
+  if (error.code == Errc::permission_denied) return exit_code::kNotExecutable;
+  return exit_code::kFailure;
+}
+
+int run(std::span<const char* const> arguments) {
+  open_standard_streams();
+  const auto begin = SteadyClock::instance().now();
+  const auto invocation = parse_run(arguments, [](const char* name) { return std::getenv(name); });
+  if (!invocation) return usage_error(kTool, invocation.error());
+  if (const auto code = answer(*invocation)) return *code;
+  log::set_level(invocation->settings.get(knobs::kLogLevel));
+  log::set_timestamps(invocation->settings.get(knobs::kLogTimestamp));
+  for (const auto& warning : mistyped_variables(environ)) log::warn("run", "{}", warning);
+
+  std::error_code no_directory;
+  const auto directory = std::filesystem::current_path(no_directory).string();
+  if (no_directory)
+    return refuse({Errc::io, fmt::format("the working directory: {}", no_directory.message())});
+  auto program = find_program(invocation->options.command.front(), std::getenv("PATH"));
+  if (!program) return refuse(program.error());
+  auto plan = make_plan(
+      *invocation,
+      {.environment = environ, .directory = directory, .program = std::move(program).value()});
+  if (!plan) return usage_error(kTool, plan.error());
+  if (invocation->options.dry_run) {
+    return write_out(invocation->options.json ? plan_json(*plan) : plan_text(*plan))
+               ? exit_code::kOk
+               : exit_code::kFailure;
+  }
+  // Ranks get the old limit back; log files and ranks' connections need more than a shell's usual
+  // one.
+  if (auto raised = launcher::raise_descriptor_limit(); !raised) {
+    log::warn("run", "{}", raised.error().message);
+  }
+  auto files = open_files(*invocation, static_cast<int>(plan->placement.ranks.size()));
+  if (!files) return usage_error(kTool, files.error());
+  const auto code = run_plan(*invocation, std::move(plan).value(), std::move(files).value(), begin);
+  return code ? *code : refuse({Errc::io, code.error().message});
+}
+
+}  // namespace
+
+}  // namespace horo::apps
+
+int main(int argc, char** argv) {
+  const std::span<const char* const> arguments(argv, static_cast<std::size_t>(argc));
+  return horo::apps::run(arguments.subspan(arguments.empty() ? 0 : 1));
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Everything that is decided before anything is started.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "apps/common/run_invocation.hpp"
+#include "launcher/output/output.hpp"
+#include "launcher/placement.hpp"
+#include "launcher/starter.hpp"
+
+namespace horo::apps {
+
+struct Plan {
+  std::string job_id;
+  std::string program;  ///< The file that the command's first word means.
+  launcher::Placement placement;
+  std::vector<launcher::AgentSpec> agents;  ///< By host; without the rendezvous' address.
+  launcher::OutputOptions output;
+  Environment common;  ///< What all ranks get beside what they inherit and who they are.
+};
+
+/// What the plan needs of the process.
+struct PlanContext {
+  const char* const* environment = nullptr;  ///< As environ.
+  std::string directory;                     ///< Working directory of the ranks.
+  std::string program;                       ///< As find_program found it.
+};
+
+/// Blocks: for the host file. Fails: as sources, place, TagFormat and free_ports do.
+Result<Plan> make_plan(const RunInvocation& invocation, const PlanContext& context);
+
+/// For --dry-run.
+std::string plan_text(const Plan& plan);
+std::string plan_json(const Plan& plan);
+
+}  // namespace horo::apps

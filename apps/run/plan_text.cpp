@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/run/plan.hpp"
+#include "base/json.hpp"
+
+namespace horo::apps {
+
+namespace {
+
+// Known only once the job runs: the board's descriptor and nonce, and the agent's number.
+bool is_set_at_start(std::string_view name) {
+  return name == "HORO_BOARD_FD" || name == "HORO_BOARD_NONCE" || name == "HORO_AGENT_PID" ||
+         name == "HORO_RENDEZVOUS";
+}
+
+Environment planned_environment(const WorkerIdentity& identity) {
+  auto environment = worker_environment(identity);
+  std::erase_if(environment, [](const auto& entry) { return is_set_at_start(entry.first); });
+  return environment;
+}
+
+std::string quoted(const std::string& word) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=:,+@%";
+  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
+  std::string text;
+  for (const char c : word) {
+    if (c == '\'') {
+      text += "'\\''";
+    } else {
+      text += c;
+    }
+  }
+  return fmt::format("'{}'", text);
+}
+
+std::string command_line(const std::vector<std::string>& command) {
+  std::string text;
+  for (const auto& word : command)
+    text += fmt::format("{}{}", text.empty() ? "" : " ", quoted(word));
+  return text;
+}
+
+void write_environment(JsonWriter& json, const Environment& environment) {
+  json.begin_object();
+  for (const auto& [name, value] : environment) json.key(name).value(value);
+  json.end_object();
+}
+
+double seconds(Duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
+}  // namespace
+
+std::string plan_text(const Plan& plan) {
+  const auto& agent = plan.agents.front();
+  auto text = fmt::format("command    {}\nprogram    {}\ndirectory  {}\nstarter    local\n",
+                          command_line(agent.command), plan.program, agent.directory);
+  for (const auto& host : plan.placement.hosts) {
+    text += fmt::format("host       {}: {} ranks from {}\n", host.name, host.count, host.first);
+  }
+  text += fmt::format("\n{:>6}  {:<20} {:>12} {:>12}\n", "rank", "host", "local", "cross");
+  for (const auto& rank : plan.placement.ranks) {
+    text += fmt::format("{:>6}  {:<20} {:>12} {:>12}\n", rank.rank,
+                        plan.placement.hosts[rank.host].name,
+                        fmt::format("{} of {}", rank.local_rank, rank.local_size),
+                        fmt::format("{} of {}", rank.cross_rank, rank.cross_size));
+  }
+  text += "\nenvironment of rank 0, over what it inherits\n";
+  for (const auto& environment : {plan.common, planned_environment(agent.ranks.front())}) {
+    for (const auto& [name, value] : environment) text += fmt::format("  {}={}\n", name, value);
+  }
+  return text;
+}
+
+std::string plan_json(const Plan& plan) {
+  JsonWriter json;
+  const auto& agent = plan.agents.front();
+  json.begin_object().key("command").begin_array();
+  for (const auto& word : agent.command) json.value(word);
+  json.end_array().key("program").value(plan.program).key("directory").value(agent.directory);
+  json.key("starter").value("local");
+  json.key("grace_seconds")
+      .value(seconds(agent.grace))
+      .key("failure_grace_seconds")
+      .value(seconds(agent.failure_grace));
+  json.key("hosts").begin_array();
+  for (const auto& host : plan.placement.hosts) {
+    json.begin_object().key("name").value(host.name).key("first_rank").value(host.first.value());
+    json.key("ranks").value(host.count).end_object();
+  }
+  json.end_array().key("environment");
+  write_environment(json, plan.common);
+  // Names only: an environment holds tokens, and plans are passed around.
+  json.key("inherited").begin_array();
+  const auto inherited = agent.environment.size() - plan.common.size();
+  for (std::size_t i = 0; i < inherited; ++i) json.value(agent.environment[i].first);
+  json.end_array();
+  json.key("ranks").begin_array();
+  for (const auto& host : plan.agents) {
+    for (const auto& identity : host.ranks) {
+      json.begin_object()
+          .key("rank")
+          .value(identity.rank.value())
+          .key("host")
+          .value(identity.hostname);
+      json.key("local_rank")
+          .value(identity.local_rank.value())
+          .key("local_size")
+          .value(identity.local_size);
+      json.key("cross_rank")
+          .value(identity.cross_rank)
+          .key("cross_size")
+          .value(identity.cross_size);
+      json.key("environment");
+      write_environment(json, planned_environment(identity));
+      json.end_object();
+    }
+  }
+  json.end_array().end_object();
+  return json.text() + "\n";
+}
+
+}  // namespace horo::apps

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/run/session.hpp"
+
+#include <csignal>
+#include <optional>
+#include <unistd.h>
+
+#include "apps/run/stdin_pump.hpp"
+#include "launcher/job/job.hpp"
+#include "launcher/job/report.hpp"
+#include "launcher/rendezvous/server.hpp"
+#include "launcher/starters/local/local_starter.hpp"
+
+namespace horo::apps {
+
+using namespace launcher;  // NOLINT(google-build-using-namespace): this file is the launcher's main
+
+namespace {
+
+/// A write to a screen that is gone gives an error instead of our end. A handler, since what is
+/// ignored would be ignored by the ranks too.
+void survive_broken_pipes() {
+  struct sigaction action {};
+
+  action.sa_handler = [](int) {};
+  sigaction(SIGPIPE, &action, nullptr);
+}
+
+bool is_ignored(int number) {
+  struct sigaction action {};
+
+  return sigaction(number, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
+std::vector<RankLabel> labels_of(const Placement& placement) {
+  std::vector<RankLabel> labels;
+  for (const auto& rank : placement.ranks)
+    labels.push_back({rank.local_rank, placement.hosts[rank.host].name});
+  return labels;
+}
+
+class Session {
+ public:
+  Session(const RunInvocation& invocation, Plan plan, RunFiles files, TimePoint begin)
+      : settings_(invocation.settings),
+        plan_(std::move(plan)),
+        files_(std::move(files)),
+        begin_(begin) {}
+
+  Result<int> run();
+
+ private:
+  Status prepare();
+  Status listen_to_signals();
+  void finish();
+  ReportInput report_input() const;
+
+  void say(std::string_view text) { output_->say(text); }
+
+  const Settings& settings_;
+  Plan plan_;
+  RunFiles files_;
+  const TimePoint begin_;
+
+  std::unique_ptr<Loop> loop_;
+  std::unique_ptr<RendezvousServer> rendezvous_;
+  std::unique_ptr<Starter> starter_;
+  std::optional<Output> output_;
+  std::optional<Job> job_;
+  std::optional<StdinPump> stdin_;
+  std::vector<Subscription> signals_;
+  bool over_ = false;  // The job has ended; only output is left.
+};
+
+Status Session::prepare() {
+  survive_broken_pipes();
+  HORO_TRY(loop_, Loop::make());
+  HORO_TRY(rendezvous_, RendezvousServer::start(*loop_, plan_.agents.front().secret, {}));
+  for (auto& agent : plan_.agents) {
+    for (auto& identity : agent.ranks) identity.rendezvous = rendezvous_->address();
+  }
+  starter_ = make_local_starter(*loop_);
+  HORO_TRY_STATUS(starter_->probe());
+  output_.emplace(*loop_, plan_.output, labels_of(plan_.placement), std::move(files_.logs));
+  job_.emplace(*loop_, *starter_, *output_,
+               JobSpec{.placement = plan_.placement,
+                       .agents = plan_.agents,
+                       .start_timeout = settings_.get(knobs::kStartTimeout),
+                       .time_limit = settings_.get(knobs::kTimeout)},
+               [this] { finish(); });
+  return listen_to_signals();
+}
+
+Status Session::listen_to_signals() {
+  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2}) {
+    if (number == SIGHUP && is_ignored(SIGHUP)) continue;  // nohup's wish.
+    HORO_TRY(auto subscription, loop_->on_signal(number, [this, number] {
+      // A reader that never takes the last lines keeps nobody from ending us.
+      if (over_ && number != SIGUSR1 && number != SIGUSR2) loop_->stop();
+      job_->signal(number);
+    }));
+    signals_.push_back(std::move(subscription));
+  }
+  return {};
+}
+
+ReportInput Session::report_input() const {
+  const auto& state = job_->state();
+  const auto limit = settings_.get(knobs::kTimeout);
+  ReportInput input{.state = state,
+                    .job_id = plan_.job_id,
+                    .program = plan_.program,
+                    .elapsed = SteadyClock::instance().now() - begin_,
+                    .start_timeout = settings_.get(knobs::kStartTimeout),
+                    .time_limit = limit.value_or(Duration{}),
+                    .output_directory = settings_.get(knobs::kOutputFilename),
+                    .rank_digits = rank_digits(static_cast<int>(state.ranks.size()))};
+  if (state.first_failure && state.first_failure->rank) {
+    input.last_lines = output_->last_lines(*state.first_failure->rank);
+  }
+  return input;
+}
+
+void Session::finish() {
+  over_ = true;
+  const auto input = report_input();
+  auto text = end_report(input);
+  if (text.empty() && settings_.get(knobs::kVerbose)) text = success_report(input);
+  if (!text.empty()) say(text);
+  files_.report.write([&] { return json_report(input); });
+  output_->when_drained([this] { loop_->stop(); });
+}
+
+Result<int> Session::run() {
+  HORO_TRY_STATUS(prepare());
+  if (settings_.get(knobs::kVerbose)) {
+    say(fmt::format("horo: job {}: {} ranks of {} on {}, rendezvous {}, starter {}\n", plan_.job_id,
+                    plan_.placement.ranks.size(), plan_.program, plan_.placement.hosts.front().name,
+                    rendezvous_->address(), starter_->name()));
+  }
+  job_->start();
+  if (settings_.get(knobs::kStdin) == StdinMode::rank0) {
+    stdin_.emplace(*loop_, *job_, STDIN_FILENO);
+    stdin_->start();
+  }
+  loop_->run();
+  return exit_code_of(job_->state());
+}
+
+}  // namespace
+
+Result<RunFiles> open_files(const RunInvocation& invocation, int size) {
+  RunFiles files;
+  if (const auto directory = invocation.settings.get(knobs::kOutputFilename); !directory.empty()) {
+    HORO_TRY(auto logs, LogFiles::create(directory, size));
+    files.logs.emplace(std::move(logs));
+  }
+  HORO_TRY(files.report, ReportFile::open(invocation.settings.get(knobs::kJsonReport)));
+  return files;
+}
+
+Result<int> run_plan(const RunInvocation& invocation, Plan plan, RunFiles files, TimePoint begin) {
+  return Session(invocation, std::move(plan), std::move(files), begin).run();
+}
+
+}  // namespace horo::apps

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+
+#include "apps/common/run_invocation.hpp"
+#include "apps/run/plan.hpp"
+#include "apps/run/report_file.hpp"
+#include "launcher/output/log_files.hpp"
+
+namespace horo::apps {
+
+/// What the user named for the job to write to.
+struct RunFiles {
+  std::optional<launcher::LogFiles> logs;  ///< --output-filename.
+  ReportFile report;                       ///< --json-report.
+};
+
+/// Opens them before the job, so that a wrong path costs no training.
+/// Fails: as LogFiles::create and ReportFile::open do.
+Result<RunFiles> open_files(const RunInvocation& invocation, int size);
+
+/// Runs the plan to its end and says how it ended: the exit code of `horo run`. `begin` is when the
+/// program began. Blocks.
+/// Fails: before any rank was started only; unavailable and io, for what the system refuses.
+Result<int> run_plan(const RunInvocation& invocation, Plan plan, RunFiles files, TimePoint begin);
+
+}  // namespace horo::apps

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/board_header.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <new>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace horo {
+
+namespace {
+
+constexpr std::size_t kPage = 4096;
+
+std::uint64_t pack(const Poison& p) {
+  const auto rank =
+      static_cast<std::uint64_t>(static_cast<std::uint32_t>(p.rank.value() + 1) & 0xffffffU);
+  return static_cast<std::uint64_t>(p.cause) << 56U | rank << 32U | p.detail;
+}
+
+Poison unpack(std::uint64_t word) {
+  return {.rank = Rank{static_cast<int>(word >> 32U & 0xffffffU) - 1},
+          .cause = static_cast<LossCause>(word >> 56U),
+          .detail = static_cast<std::uint32_t>(word)};
+}
+
+}  // namespace
+
+std::string describe(const Poison& poison) {
+  switch (poison.cause) {
+    case LossCause::none:
+      return "healthy";
+    case LossCause::exited:
+      return fmt::format("exited with code {}", poison.detail);
+    case LossCause::signalled: {
+      const char* word = sigabbrev_np(static_cast<int>(poison.detail));
+      return fmt::format("killed by signal {} (SIG{})", poison.detail,
+                         word != nullptr ? word : "?");
+    }
+    case LossCause::host_lost:
+      return "its host was lost";
+    case LossCause::unresponsive:
+      return "did not respond and was killed";
+    case LossCause::aborted:
+      return "the job was stopped";
+    case LossCause::corrupted:
+      return "shared memory content made no sense";
+  }
+  return "unknown cause";
+}
+
+std::size_t BoardHeader::bytes(int local_size) {
+  const auto raw = sizeof(BoardHeader) + sizeof(RankSlot) * static_cast<std::size_t>(local_size);
+  return (raw + kPage - 1) / kPage * kPage;
+}
+
+Result<int> make_board(const BoardSpec& spec) {
+  if (spec.local_size < 1 || spec.local_size > kMaxLocalRanks) {
+    return fail(Errc::invalid_argument, "{} ranks on one host; allowed are 1 to {}",
+                spec.local_size, kMaxLocalRanks);
+  }
+  const int fd = memfd_create("horo-board", MFD_CLOEXEC);
+  if (fd < 0) return fail_errno(errno, "creating the board (memfd_create)");
+  const auto bytes = BoardHeader::bytes(spec.local_size);
+  // Allocate, so that a full memory limit is an error here and not a SIGBUS later.
+  if (const int error = posix_fallocate(fd, 0, static_cast<off_t>(bytes)); error != 0) {
+    close(fd);
+    return fail_errno(error, "allocating the board's header");
+  }
+  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (memory == MAP_FAILED) {
+    const int error = errno;
+    close(fd);
+    return fail_errno(error, "mapping the board's header");
+  }
+  auto* header = static_cast<BoardHeader*>(memory);  // A memfd is zeros: every counter starts at 0.
+  header->magic = kBoardMagic;
+  header->version = kBoardVersion;
+  header->local_size = static_cast<std::uint32_t>(spec.local_size);
+  header->nonce = spec.nonce;
+  header->epoch = spec.epoch.value();
+  header->secret = spec.secret;
+  munmap(memory, bytes);
+  return fd;
+}
+
+Result<BoardHeader*> map_board_header(int fd) {
+  struct stat status {};
+
+  if (fstat(fd, &status) != 0) return fail_errno(errno, fmt::format("board descriptor {}", fd));
+  const auto bytes = static_cast<std::size_t>(status.st_size);
+  if (bytes < sizeof(BoardHeader)) {
+    return fail(Errc::protocol, "board descriptor {} holds {} bytes; this is not a board", fd,
+                bytes);
+  }
+  void* memory = mmap(nullptr, sizeof(BoardHeader), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (memory == MAP_FAILED) return fail_errno(errno, "mapping the board's header");
+  auto* header = static_cast<BoardHeader*>(memory);
+  const auto magic = header->magic;
+  const auto version = header->version;
+  const auto local_size = header->local_size;
+  munmap(memory, sizeof(BoardHeader));
+  if (magic != kBoardMagic) return fail(Errc::protocol, "board descriptor {} is not a board", fd);
+  if (version != kBoardVersion) {
+    return fail(Errc::version_mismatch,
+                "the agent's board has version {}, this libhoro wants {}; install the same horo on "
+                "launcher and ranks",
+                version, kBoardVersion);
+  }
+  if (local_size < 1 || local_size > static_cast<std::uint32_t>(kMaxLocalRanks) ||
+      bytes < BoardHeader::bytes(static_cast<int>(local_size))) {
+    return fail(Errc::protocol, "board of {} bytes claims {} local ranks", bytes, local_size);
+  }
+  memory = mmap(nullptr, BoardHeader::bytes(static_cast<int>(local_size)), PROT_READ | PROT_WRITE,
+                MAP_SHARED, fd, 0);
+  if (memory == MAP_FAILED) return fail_errno(errno, "mapping the board's header");
+  return static_cast<BoardHeader*>(memory);
+}
+
+void unmap_board_header(BoardHeader* header) {
+  if (header != nullptr) munmap(header, BoardHeader::bytes(static_cast<int>(header->local_size)));
+}
+
+void poison_board(BoardHeader& header, const Poison& poison, std::string_view host) {
+  if (header.poison_claimed.exchange(1, std::memory_order_acq_rel) == 0) {
+    const auto n = std::min(host.size(), header.poison_host.size() - 1);
+    std::memcpy(header.poison_host.data(), host.data(), n);
+    header.poison.store(pack(poison), std::memory_order_seq_cst);
+  }
+  ring_all(header);
+}
+
+Poison poison_of(const BoardHeader& header) {
+  return unpack(header.poison.load(std::memory_order_acquire));
+}
+
+void ring(RankSlot& slot) {
+  // Pairs with the sleeper: announce (seq_cst), look again, sleep. One of the two sees the other.
+  slot.bell.fetch_add(1, std::memory_order_seq_cst);
+  if (slot.foreground_sleepers.load(std::memory_order_seq_cst) != 0) {
+    futex::wake(slot.bell, 1, kForeground);
+  } else if (slot.background_sleepers.load(std::memory_order_seq_cst) != 0) {
+    futex::wake(slot.bell, 1, kBackground);
+  }
+}
+
+void ring_all(BoardHeader& header) {
+  for (std::uint32_t i = 0; i < header.local_size; ++i) {
+    auto& slot = header.slot(LocalRank{static_cast<int>(i)});
+    slot.bell.fetch_add(1, std::memory_order_seq_cst);
+    futex::wake(slot.bell);
+  }
+}
+
+}  // namespace horo

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/cli/command_tree.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace horo::cli {
+
+namespace {
+
+constexpr const char* kGeneral = "General";
+constexpr const char* kHosts = "Ranks and hosts";
+
+std::string metavar(const KnobRow& row) {
+  switch (row.kind) {
+    case KnobKind::boolean:
+      return {};
+    case KnobKind::integer:
+      return "N";
+    case KnobKind::real:
+      return "X";
+    case KnobKind::bytes:
+      return "SIZE";
+    case KnobKind::duration:
+      return "TIME";
+    case KnobKind::text:
+      return row.text->unit == "path" ? "PATH" : "TEXT";
+    case KnobKind::choice:
+      return "WORD";
+  }
+  return {};
+}
+
+std::vector<Flag> knob_flags() {
+  std::vector<Flag> flags;
+  for (const auto& row : knob_rows()) {
+    Flag flag{.name = flag_name(row.text->key),
+              .value = metavar(row),
+              .group = std::string(row.text->group),
+              .help = std::string(row.text->help),
+              .negatable = row.kind == KnobKind::boolean,
+              .knob = &row};
+    for (const auto& spelling : row.text->flags) {
+      if (!spelling.name.empty()) flag.also.emplace_back(spelling.name);
+    }
+    flags.push_back(std::move(flag));
+  }
+  return flags;
+}
+
+std::vector<Flag> general_flags() {
+  return {
+      {.name = "help", .letter = 'h', .group = kGeneral, .help = "print this help and exit"},
+      {.name = "version", .letter = 'v', .group = kGeneral, .help = "print the version and exit"}};
+}
+
+Flag json_flag(const char* help) {
+  return {.name = "json", .group = kGeneral, .help = help};
+}
+
+/// Options of horovodrun whose feature is missing: a reason serves better than "unknown option".
+std::vector<Flag> refused_flags() {
+  const std::string local = "ranks run on this machine only in this version";
+  const std::string fixed = "the number of ranks is fixed in this version; give it with -np";
+  const std::string mpi = "ranks are not started through MPI in this version";
+  const std::vector<std::pair<std::vector<std::string>, std::string>> rows{
+      {{"ssh-port"}, local},
+      {{"ssh-identity-file"}, local},
+      {{"network-interface", "network-interfaces"}, local},
+      {{"host-discovery-script"}, fixed},
+      {{"min-np", "min-num-proc"}, fixed},
+      {{"max-np", "max-num-proc"}, fixed},
+      {{"slots-per-host"}, fixed},
+      {{"elastic-timeout"}, fixed},
+      {{"reset-limit"}, fixed},
+      {{"blacklist-cooldown-range"}, fixed},
+      {{"mpi"}, mpi},
+      {{"jsrun"}, mpi},
+      {{"mpi-args"}, mpi},
+      {{"binding-args"}, mpi},
+      {{"tcp"}, mpi},
+  };
+  std::vector<Flag> flags;
+  for (const auto& [names, reason] : rows) {
+    Flag flag{.name = names.front(),
+              .also = {names.begin() + 1, names.end()},
+              .hidden = true,
+              .refusal = reason};
+    if (flag.name == "ssh-port") flag.letter = 'p';
+    if (flag.name == "ssh-identity-file") flag.letter = 'i';
+    flags.push_back(std::move(flag));
+  }
+  return flags;
+}
+
+Command run_command() {
+  Command run{.name = "run",
+              .summary = "start a command as the ranks of one job",
+              .tail = "COMMAND [ARG...]",
+              .flags = general_flags()};
+  const auto add = [&run](std::vector<Flag> flags) {
+    run.flags.insert(run.flags.end(), std::make_move_iterator(flags.begin()),
+                     std::make_move_iterator(flags.end()));
+  };
+  add({{.name = "num-proc",
+        .also = {"np"},
+        .letter = 'n',
+        .value = "N",
+        .group = kHosts,
+        .help = "start N ranks; without it, as many as the given hosts have slots"},
+       {.name = "hosts",
+        .letter = 'H',
+        .value = "LIST",
+        .group = kHosts,
+        .help = "where: host:slots,host:slots; without it this machine"},
+       {.name = "hostfile",
+        .value = "FILE",
+        .group = kHosts,
+        .help = "where: a file with one host per line"},
+       {.name = "config-file",
+        .value = "FILE",
+        .group = kGeneral,
+        .help = "knobs in YAML; also from HORO_CONFIG_FILE"},
+       {.name = "horovod",
+        .group = kGeneral,
+        .help = "as horovodrun: the config file beats the environment"},
+       {.name = "dry-run", .group = kGeneral, .help = "print the plan and start nothing"},
+       json_flag("print the plan, the knobs or the build table as JSON"),
+       {.name = "explain-config",
+        .group = kGeneral,
+        .help = "print every knob, its value and where it came from"},
+       {.name = "check-build",
+        .also = {"cb"},
+        .group = kGeneral,
+        .help = "print what this build can do here, and exit"},
+       {.name = "gloo",
+        .group = kHosts,
+        .help = "accepted from horovodrun; no effect",
+        .hidden = true},
+       {.name = "disable-cache",
+        .group = kHosts,
+        .help = "accepted from horovodrun; no effect",
+        .hidden = true}});
+  add(knob_flags());
+  add(refused_flags());
+  return run;
+}
+
+std::vector<Command> build() {
+  Command check{.name = "check-build",
+                .summary = "print what this build can do here, and why not",
+                .flags = general_flags()};
+  check.flags.push_back(json_flag("print the table as JSON"));
+  return {{.name = "",
+           .summary = "launcher and collectives runtime for distributed training",
+           .tail = "COMMAND [ARG...]",
+           .flags = general_flags()},
+          run_command(),
+          std::move(check)};
+}
+
+}  // namespace
+
+const std::vector<Command>& commands() {
+  static const std::vector<Command> all = build();
+  return all;
+}
+
+const Command* find_command(std::string_view name) {
+  const auto& all = commands();
+  const auto found =
+      std::find_if(all.begin(), all.end(), [name](const Command& c) { return c.name == name; });
+  return found == all.end() ? nullptr : &*found;
+}
+
+}  // namespace horo::cli

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Time as a dependency, so that tests own it.
+#pragma once
+
+#include <chrono>
+
+namespace horo {
+
+using Duration = std::chrono::nanoseconds;
+using TimePoint = std::chrono::time_point<std::chrono::steady_clock, Duration>;
+
+/// Source of monotonic time. Thread: any.
+class Clock {
+ public:
+  virtual ~Clock() = default;
+  virtual TimePoint now() const = 0;
+};
+
+/// CLOCK_MONOTONIC.
+class SteadyClock final : public Clock {
+ public:
+  TimePoint now() const override { return std::chrono::steady_clock::now(); }
+
+  /// The one instance; stateless.
+  static const SteadyClock& instance() {
+    static const SteadyClock clock;
+    return clock;
+  }
+};
+
+/// Stands still until it is moved. Thread: owner.
+class ManualClock final : public Clock {
+ public:
+  TimePoint now() const override { return now_; }
+
+  void advance(Duration d) { now_ += d; }
+
+ private:
+  TimePoint now_{};
+};
+
+}  // namespace horo

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+
+#include "base/clock.hpp"
+
+namespace horo {
+
+/// A moment by which something must be done, or never. Replaces time-outs with magic values.
+class Deadline {
+ public:
+  static Deadline in(const Clock& clock, Duration d) { return Deadline(clock.now() + d); }
+
+  static Deadline at(TimePoint when) { return Deadline(when); }
+
+  static Deadline never() { return Deadline(TimePoint::max()); }
+
+  bool is_never() const { return when_ == TimePoint::max(); }
+
+  bool expired(TimePoint now) const { return now >= when_; }
+
+  /// Time left, never negative; Duration::max() when there is no limit.
+  Duration left(TimePoint now) const {
+    return is_never() ? Duration::max() : std::max(Duration::zero(), Duration(when_ - now));
+  }
+
+  TimePoint when() const { return when_; }
+
+ private:
+  explicit Deadline(TimePoint when) : when_(when) {}
+
+  TimePoint when_;
+};
+
+}  // namespace horo

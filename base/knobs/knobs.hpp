@@ -1,0 +1,447 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rows: every knob of horo, once. A row listed here must also stand in the list of table.cpp.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string_view>
+
+#include "base/knobs/knob.hpp"
+#include "base/log.hpp"
+
+namespace horo {
+
+enum class TagMode : std::uint8_t { automatic, rank, off };
+enum class StdinMode : std::uint8_t { automatic, none, rank0 };
+
+}  // namespace horo
+
+namespace horo::knobs {
+
+using namespace horo::literals;        // NOLINT(google-build-using-namespace): only literals
+using namespace std::chrono_literals;  // NOLINT(google-build-using-namespace): only literals
+
+using OptionalDuration = std::optional<Duration>;
+
+inline constexpr int kIntMax = std::numeric_limits<int>::max();
+inline constexpr std::string_view kAgreement = "Fusion and agreement";
+inline constexpr std::string_view kMemory = "Shared memory";
+inline constexpr std::string_view kOutput = "Output";
+inline constexpr std::string_view kTimes = "Times and failures";
+inline constexpr std::string_view kLogs = "Logging";
+inline constexpr std::string_view kAutotuning = "Autotuning";
+inline constexpr std::string_view kTimelines = "Timeline";
+inline constexpr std::string_view kStalls = "Stall check";
+inline constexpr std::string_view kLibraries = "Libraries";
+
+// --- Fusion and agreement ---
+
+inline constexpr Knob<Bytes> kFusionThreshold{
+    .text = {.key = "fusion.threshold",
+             .group = kAgreement,
+             .help = "largest fused buffer; 0 sends every tensor alone",
+             .unit = "bytes",
+             .flags = {Spelling{.name = "fusion-threshold-mb", .scale = 1048576}},
+             .variable = {.name = "HOROVOD_FUSION_THRESHOLD"},
+             .config = {.name = "params.fusion_threshold_mb", .scale = 1048576}},
+    .fallback = 64_MiB,
+    .least = Bytes{0},
+    .most = 1_GiB,
+    .tunable = true};
+
+inline constexpr Knob<Duration> kCycleTime{
+    .text = {.key = "cycle.time",
+             .group = kAgreement,
+             .help = "how long an idle executor lingers for more tensors before it starts; 0 "
+                     "starts at once",
+             .unit = "ms",
+             .flags = {Spelling{.name = "cycle-time-ms"}},
+             .variable = {.name = "HOROVOD_CYCLE_TIME"},
+             .config = {.name = "params.cycle_time_ms"}},
+    .fallback = 0ms,
+    .least = 0ms,
+    .most = 1000ms,
+    .tunable = true};
+
+inline constexpr Knob<int> kCacheCapacity{
+    .text = {.key = "cache.capacity",
+             .group = kAgreement,
+             .help = "tensors that a rank may have declared; a smaller number by Horovod's names "
+                     "is ignored",
+             .unit = "tensors",
+             .variable = {.name = "HOROVOD_CACHE_CAPACITY", .only_raises = true},
+             .config = {.name = "params.cache_capacity", .only_raises = true}},
+    .fallback = 8192,
+    .least = 16,
+    .most = 1048576};
+
+inline constexpr Knob<Duration> kWakeDelay{
+    .text = {.key = "wake.delay",
+             .group = kAgreement,
+             .help = "how long a submitted tensor may wait for company before it wakes the "
+                     "runtime's thread",
+             .unit = "us"},
+    .fallback = 50us,
+    .least = 0us,
+    .most = 1s};
+
+inline constexpr Knob<OptionalDuration> kSpinTime{
+    .text = {.key = "spin.time",
+             .group = kAgreement,
+             .help = "how long a waiting thread spins before it sleeps; auto spins longer while "
+                     "every rank has a core",
+             .unit = "us",
+             .none = "auto"},
+    .fallback = std::nullopt,
+    .least = 0us,
+    .most = 1s};
+
+inline constexpr Knob<bool> kHierarchicalAllreduce{
+    .text = {.key = "hierarchical.allreduce",
+             .group = kAgreement,
+             .help = "reduce within each host first, then between hosts",
+             .passed_on = true,
+             .variable = {.name = "HOROVOD_HIERARCHICAL_ALLREDUCE"},
+             .config = {.name = "params.hierarchical_allreduce"}}};
+
+inline constexpr Knob<bool> kHierarchicalAllgather{
+    .text = {.key = "hierarchical.allgather",
+             .group = kAgreement,
+             .help = "gather within each host first, then between hosts",
+             .passed_on = true,
+             .variable = {.name = "HOROVOD_HIERARCHICAL_ALLGATHER"},
+             .config = {.name = "params.hierarchical_allgather"}}};
+
+inline constexpr Knob<bool> kTorusAllreduce{
+    .text = {.key = "torus.allreduce",
+             .group = kAgreement,
+             .help = "all local ranks reduce their slice between hosts in parallel",
+             .passed_on = true,
+             .variable = {.name = "HOROVOD_TORUS_ALLREDUCE"},
+             .config = {.name = "params.torus_allreduce"}}};
+
+// --- Shared memory ---
+
+inline constexpr Knob<Bytes> kShmChunk{
+    .text = {.key = "shm.chunk",
+             .group = kMemory,
+             .help = "piece in which ordinary memory moves between the ranks of a host; larger "
+                     "than a core's own cache, so that a peer finds it in the shared one",
+             .unit = "bytes"},
+    .fallback = 512_KiB,
+    .least = 4_KiB,
+    .most = 4_MiB,
+    .tunable = true};
+
+inline constexpr Knob<int> kShmRing{.text = {.key = "shm.ring",
+                                             .group = kMemory,
+                                             .help = "chunks in a rank's staging ring",
+                                             .unit = "chunks"},
+                                    .fallback = 4,
+                                    .least = 2,
+                                    .most = 64};
+
+inline constexpr Knob<Bytes> kArenaSize{
+    .text = {.key = "arena.size",
+             .group = kMemory,
+             .help = "room of one rank for horo_alloc; address space until it is used",
+             .unit = "bytes"},
+    .fallback = 16_GiB,
+    .least = 1_MiB,
+    .most = 4096_GiB};
+
+// --- Times and failures ---
+
+inline constexpr Knob<Duration> kStartTimeout{
+    .text = {.key = "start.timeout",
+             .group = kTimes,
+             .help = "how long all ranks may take to start and to find each other",
+             .unit = "s",
+             .variable = {.name = "HOROVOD_START_TIMEOUT"}},
+    .fallback = 30s,
+    .least = 1ms,
+    .most = 24h};
+
+inline constexpr Knob<OptionalDuration> kTimeout{
+    .text = {.key = "timeout",
+             .group = kTimes,
+             .help = "stop the whole job after this long",
+             .unit = "s",
+             .none = "never",
+             .reader = KnobReader::launcher},
+    .fallback = std::nullopt,
+    .least = 1ms,
+    .most = 2400h};
+
+inline constexpr Knob<Duration> kFailureGrace{
+    .text =
+        {.key = "failure.grace",
+         .group = kTimes,
+         .help =
+             "after a rank failed: how long the others may take to report it and end by themselves",
+         .unit = "s",
+         .reader = KnobReader::launcher},
+    .fallback = 2s,
+    .least = 0s,
+    .most = 1h};
+
+inline constexpr Knob<Duration> kGrace{.text = {.key = "grace",
+                                                .group = kTimes,
+                                                .help = "between SIGTERM and SIGKILL",
+                                                .unit = "s",
+                                                .reader = KnobReader::launcher},
+                                       .fallback = 5s,
+                                       .least = 0s,
+                                       .most = 1h};
+
+// --- Output ---
+
+inline constexpr Knob<TagMode> kTag{
+    .text = {.key = "tag",
+             .group = kOutput,
+             .help = "prefix each line with its rank; auto does so when there are several ranks",
+             .choices = {"auto", "rank", "off"},
+             .reader = KnobReader::launcher},
+    .fallback = TagMode::automatic,
+    .least = TagMode::automatic,
+    .most = TagMode::off};
+
+inline constexpr Knob<std::string_view> kPrefix{
+    .text = {.key = "prefix",
+             .group = kOutput,
+             .help =
+                 "template of the prefix: {rank} {local_rank} {size} {host} {stream} {job} {time}",
+             .reader = KnobReader::launcher},
+    .fallback = "[{rank}] "};
+
+inline constexpr Knob<bool> kPrefixTimestamp{
+    .text = {.key = "prefix.timestamp",
+             .group = kOutput,
+             .help = "put the time in front of each prefix",
+             .reader = KnobReader::launcher,
+             .flags = {Spelling{.name = "prefix-output-with-timestamp"}}}};
+
+inline constexpr Knob<std::string_view> kOutputFilename{
+    .text = {.key = "output.filename",
+             .group = kOutput,
+             .help =
+                 "directory that also gets each rank's output: rank.<r>/stdout and rank.<r>/stderr",
+             .unit = "path",
+             .reader = KnobReader::launcher},
+    .fallback = ""};
+
+inline constexpr Knob<StdinMode> kStdin{
+    .text = {.key = "stdin",
+             .group = kOutput,
+             .help = "who reads standard input; auto is none, so that a loop keeps its list",
+             .choices = {"auto", "none", "rank0"},
+             .reader = KnobReader::launcher},
+    .fallback = StdinMode::automatic,
+    .least = StdinMode::automatic,
+    .most = StdinMode::rank0};
+
+inline constexpr Knob<std::string_view> kJsonReport{
+    .text = {.key = "json.report",
+             .group = kOutput,
+             .help = "file for the end report as JSON",
+             .unit = "path",
+             .reader = KnobReader::launcher},
+    .fallback = ""};
+
+inline constexpr Knob<bool> kVerbose{.text = {.key = "verbose",
+                                              .group = kOutput,
+                                              .help = "say what the launcher does",
+                                              .reader = KnobReader::launcher}};
+
+// --- Logging ---
+
+inline constexpr Knob<log::Level> kLogLevel{
+    .text = {.key = "log.level",
+             .group = kLogs,
+             .help = "least severe line to write",
+             .choices = {"trace", "debug", "info", "warning", "error", "fatal"},
+             .variable = {.name = "HOROVOD_LOG_LEVEL"},
+             .config = {.name = "logging.level"}},
+    .fallback = log::Level::warning,
+    .least = log::Level::trace,
+    .most = log::Level::fatal};
+
+inline constexpr Knob<bool> kLogTimestamp{
+    .text = {.key = "log.timestamp",
+             .group = kLogs,
+             .help = "put the time in front of each log line",
+             .flags = {Spelling{.name = "log-with-timestamp"},
+                       Spelling{.name = "log-without-timestamp", .inverted = true},
+                       Spelling{.name = "log-hide-timestamp", .inverted = true}},
+             .variable = {.name = "HOROVOD_LOG_HIDE_TIME", .inverted = true},
+             .config = {.name = "logging.with_timestamp"}}};
+
+// --- Autotuning ---
+
+inline constexpr Knob<bool> kAutotune{
+    .text = {.key = "autotune",
+             .group = kAutotuning,
+             .help = "search for the best tunable knobs while training",
+             .passed_on = true,
+             .variable = {.name = "HOROVOD_AUTOTUNE"},
+             .config = {.name = "autotune.enabled"}}};
+
+inline constexpr Knob<std::string_view> kAutotuneLogFile{
+    .text = {.key = "autotune.log.file",
+             .group = kAutotuning,
+             .help = "file for the tried points and their scores",
+             .unit = "path",
+             .passed_on = true,
+             .variable = {.name = "HOROVOD_AUTOTUNE_LOG"}},
+    .fallback = ""};
+
+inline constexpr Knob<int> kAutotuneWarmupSamples{
+    .text = {.key = "autotune.warmup.samples",
+             .group = kAutotuning,
+             .help = "samples to throw away at first",
+             .unit = "samples",
+             .passed_on = true,
+             .variable = {.name = "HOROVOD_AUTOTUNE_WARMUP_SAMPLES"}},
+    .fallback = 3,
+    .least = 0,
+    .most = kIntMax};
+
+inline constexpr Knob<int> kAutotuneStepsPerSample{
+    .text = {.key = "autotune.steps.per.sample",
+             .group = kAutotuning,
+             .help = "steps that make one sample",
+             .unit = "steps",
+             .passed_on = true,
+             .variable = {.name = "HOROVOD_AUTOTUNE_STEPS_PER_SAMPLE"}},
+    .fallback = 10,
+    .least = 1,
+    .most = kIntMax};
+
+inline constexpr Knob<int> kAutotuneMaxSamples{
+    .text = {.key = "autotune.bayes.opt.max.samples",
+             .group = kAutotuning,
+             .help = "samples after which the best point stays",
+             .unit = "samples",
+             .passed_on = true,
+             .variable = {.name = "HOROVOD_AUTOTUNE_BAYES_OPT_MAX_SAMPLES"}},
+    .fallback = 20,
+    .least = 0,
+    .most = kIntMax};
+
+inline constexpr Knob<double> kAutotuneNoise{
+    .text = {.key = "autotune.gaussian.process.noise",
+             .group = kAutotuning,
+             .help = "share of noise expected in the scores",
+             .passed_on = true,
+             .variable = {.name = "HOROVOD_AUTOTUNE_GAUSSIAN_PROCESS_NOISE"}},
+    .fallback = 0.8,
+    .least = 0,
+    .most = 1};
+
+// --- Timeline ---
+
+inline constexpr Knob<std::string_view> kTimelineFilename{
+    .text = {.key = "timeline.filename",
+             .group = kTimelines,
+             .help = "file for a trace of all operations in Chrome's JSON format",
+             .unit = "path",
+             .passed_on = true,
+             .variable = {.name = "HOROVOD_TIMELINE"}},
+    .fallback = ""};
+
+inline constexpr Knob<bool> kTimelineMarkCycles{
+    .text = {.key = "timeline.mark.cycles",
+             .group = kTimelines,
+             .help = "mark each cycle in the trace",
+             .passed_on = true,
+             .variable = {.name = "HOROVOD_TIMELINE_MARK_CYCLES"}}};
+
+// --- Stall check ---
+
+inline constexpr Knob<bool> kStallCheck{
+    .text = {.key = "stall.check",
+             .group = kStalls,
+             .help = "warn about tensors that some ranks never submit",
+             .passed_on = true,
+             .variable = {.name = "HOROVOD_STALL_CHECK_DISABLE", .inverted = true},
+             .config = {.name = "stall_check.enabled"}},
+    .fallback = true,
+    .least = false,
+    .most = true};
+
+inline constexpr Knob<Duration> kStallWarningTime{
+    .text = {.key = "stall.warning.time",
+             .group = kStalls,
+             .help = "how long a tensor may be incomplete before the warning",
+             .unit = "s",
+             .passed_on = true,
+             .flags = {Spelling{.name = "stall-check-warning-time-seconds"}},
+             .variable = {.name = "HOROVOD_STALL_CHECK_TIME_SECONDS"},
+             .config = {.name = "stall_check.warning_time_seconds"}},
+    .fallback = 60s,
+    .least = 0s,
+    .most = 2400h};
+
+inline constexpr Knob<OptionalDuration> kStallShutdownTime{
+    .text = {.key = "stall.shutdown.time",
+             .group = kStalls,
+             .help = "how long a tensor may be incomplete before the job ends",
+             .unit = "s",
+             .none = "never",
+             .zero_is_none = true,
+             .passed_on = true,
+             .flags = {Spelling{.name = "stall-check-shutdown-time-seconds"}},
+             .variable = {.name = "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS"},
+             .config = {.name = "stall_check.shutdown_time_seconds"}},
+    .fallback = std::nullopt,
+    .least = 1ms,
+    .most = 2400h};
+
+// --- Libraries ---
+
+inline constexpr Knob<Duration> kGlooTimeout{
+    .text = {.key = "gloo.timeout",
+             .group = kLibraries,
+             .help = "how long Gloo waits for a peer",
+             .unit = "s",
+             .passed_on = true,
+             .flags = {Spelling{.name = "gloo-timeout-seconds"}},
+             .variable = {.name = "HOROVOD_GLOO_TIMEOUT_SECONDS"},
+             .config = {.name = "library_options.gloo_timeout_seconds"}},
+    .fallback = 30s,
+    .least = 0s,
+    .most = 24h};
+
+inline constexpr Knob<bool> kMpiThreadsDisable{
+    .text = {.key = "mpi.threads.disable",
+             .group = kLibraries,
+             .help = "initialise MPI without thread support",
+             .passed_on = true,
+             .variable = {.name = "HOROVOD_MPI_THREADS_DISABLE"},
+             .config = {.name = "library_options.mpi_threads_disable"}}};
+
+inline constexpr Knob<int> kNumNcclStreams{
+    .text = {.key = "num.nccl.streams",
+             .group = kLibraries,
+             .help = "streams for NCCL's operations",
+             .unit = "streams",
+             .passed_on = true,
+             .variable = {.name = "HOROVOD_NUM_NCCL_STREAMS"},
+             .config = {.name = "library_options.num_nccl_streams"}},
+    .fallback = 1,
+    .least = 0,
+    .most = 64};
+
+inline constexpr Knob<std::string_view> kThreadAffinity{
+    .text = {.key = "thread.affinity",
+             .group = kLibraries,
+             .help = "core of each local rank's runtime thread, separated by commas",
+             .unit = "cores",
+             .passed_on = true,
+             .variable = {.name = "HOROVOD_THREAD_AFFINITY"},
+             .config = {.name = "library_options.thread_affinity"}},
+    .fallback = ""};
+
+}  // namespace horo::knobs

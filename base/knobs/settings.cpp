@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/knobs/settings.hpp"
+
+#include <utility>
+
+#include "base/knobs/nearest.hpp"
+#include "base/knobs/value.hpp"
+
+namespace horo {
+
+std::string_view name(OriginKind kind) {
+  switch (kind) {
+    case OriginKind::fallback:
+      return "default";
+    case OriginKind::config:
+      return "config";
+    case OriginKind::environment:
+      return "environment";
+    case OriginKind::flag:
+      return "flag";
+  }
+  return "unknown";
+}
+
+std::string Origin::text() const {
+  return name.empty() ? std::string(horo::name(kind))
+                      : fmt::format("{} {}", horo::name(kind), name);
+}
+
+Settings::Settings() {
+  entries_.reserve(knob_rows().size());
+  for (const auto& row : knob_rows()) entries_.push_back({to_value(row.fallback), {}});
+}
+
+const Settings::Entry& Settings::at(std::string_view key) const {
+  const int index = knob_index(key);
+  HORO_CHECK(index >= 0);
+  return entries_[static_cast<std::size_t>(index)];
+}
+
+Status Settings::assign(const KnobMatch& match, std::string_view text, Origin origin) {
+  const auto index = static_cast<std::size_t>(match.index);
+  const KnobRow& row = knob_rows()[index];
+  auto value = parse_knob(row, match.spelling, text);
+  if (!value) {
+    return fail(Errc::invalid_argument, "{}: '{}' ({}) must be {}", row.text->key, text,
+                origin.text(), value.error().message);
+  }
+  entries_[index] = {std::move(value).value(), std::move(origin)};
+  return {};
+}
+
+Status Settings::apply_config(const std::vector<Given>& config) {
+  for (const auto& given : config) {
+    const auto match = match_config(given.name);
+    if (match.index < 0) {
+      std::vector<std::string_view> keys;
+      for (const auto& row : knob_rows()) {
+        keys.push_back(row.text->key);
+        if (!row.text->config.name.empty()) keys.push_back(row.text->config.name);
+      }
+      return fail(Errc::invalid_argument, "{}: unknown key '{}'{}", given.place, given.name,
+                  did_you_mean(given.name, keys));
+    }
+    HORO_TRY_STATUS(assign(match, given.value, {OriginKind::config, given.place}));
+  }
+  return {};
+}
+
+Status Settings::apply_environment(const std::function<const char*(const char*)>& lookup) {
+  if (!lookup) return {};
+  const auto rows = knob_rows();
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const int index = static_cast<int>(i);
+    const auto ours = variable_name(rows[i].text->key);
+    const Spelling& theirs = rows[i].text->variable;
+    // An empty variable is how a shell takes one away.
+    if (const char* text = lookup(ours.c_str()); text != nullptr && *text != '\0') {
+      HORO_TRY_STATUS(assign({index, {}}, text, {OriginKind::environment, ours}));
+    } else if (!theirs.name.empty()) {
+      const std::string variable(theirs.name);
+      text = lookup(variable.c_str());
+      if (text == nullptr || *text == '\0') continue;
+      HORO_TRY_STATUS(assign({index, theirs}, text, {OriginKind::environment, variable}));
+    }
+  }
+  return {};
+}
+
+Status Settings::apply_flags(const std::vector<Given>& flags) {
+  for (const auto& given : flags) {
+    const auto match = match_flag(given.name);
+    if (match.index < 0) return fail(Errc::invalid_argument, "unknown option --{}", given.name);
+    HORO_TRY_STATUS(assign(match, given.value, {OriginKind::flag, "--" + given.name}));
+  }
+  return {};
+}
+
+Result<Settings> Settings::resolve(const Sources& sources) {
+  Settings settings;
+  if (sources.config_beats_environment) {
+    HORO_TRY_STATUS(settings.apply_environment(sources.environment));
+    HORO_TRY_STATUS(settings.apply_config(sources.config));
+  } else {
+    HORO_TRY_STATUS(settings.apply_config(sources.config));
+    HORO_TRY_STATUS(settings.apply_environment(sources.environment));
+  }
+  HORO_TRY_STATUS(settings.apply_flags(sources.flags));
+  return settings;
+}
+
+Result<Settings> Settings::from_environment(std::function<const char*(const char*)> lookup) {
+  return resolve({.environment = std::move(lookup)});
+}
+
+std::vector<Settings::Explained> Settings::explain() const {
+  std::vector<Explained> all;
+  const auto rows = knob_rows();
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    all.push_back({rows[i].text->key, format_knob(rows[i], entries_[i].value), entries_[i].origin});
+  }
+  return all;
+}
+
+Environment Settings::exported() const {
+  Environment environment;
+  const auto rows = knob_rows();
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const KnobText& text = *rows[i].text;
+    if (text.reader != KnobReader::ranks || entries_[i].origin.kind == OriginKind::fallback)
+      continue;
+    environment.emplace_back(variable_name(text.key), format_knob(rows[i], entries_[i].value));
+    if (text.variable.name.empty()) continue;
+    environment.emplace_back(text.variable.name,
+                             format_for(rows[i], text.variable, entries_[i].value));
+  }
+  return environment;
+}
+
+}  // namespace horo

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// The knobs' values and where each came from: default < config file < environment (HOROVOD_*, then
+// HORO_*) < flag. Needs no more than an environment lookup, so that a rank resolves its own.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/knobs/knob.hpp"
+#include "base/knobs/table.hpp"
+#include "base/result.hpp"
+#include "base/worker_env.hpp"
+
+namespace horo {
+
+/// What one value overrules: the later enumerator wins.
+enum class OriginKind : std::uint8_t { fallback, config, environment, flag };
+
+/// "default", "config", "environment" or "flag".
+std::string_view name(OriginKind kind);
+
+/// Where a value came from.
+struct Origin {
+  OriginKind kind = OriginKind::fallback;
+  std::string name;  ///< "--fusion-threshold", "HORO_FUSION_THRESHOLD" or "job.yaml:3:12".
+
+  /// For people: "flag --fusion-threshold", "default".
+  std::string text() const;
+};
+
+/// One assignment as it was given.
+struct Given {
+  std::string name;  ///< Flag without dashes, or dotted path in the file.
+  std::string value;
+  std::string place;  ///< Of a config file: "job.yaml:3:12".
+};
+
+/// Everything that may set a knob.
+struct Sources {
+  std::function<const char*(const char*)> environment;  ///< As getenv; empty: none.
+  std::vector<Given> config;
+  std::vector<Given> flags;               ///< The last of a name wins.
+  bool config_beats_environment = false;  ///< As in horovodrun.
+};
+
+/// Resolved values; immutable. Thread: any.
+class Settings {
+ public:
+  /// All defaults.
+  Settings();
+
+  /// Fails: invalid_argument, one line that names key, value, origin and what is allowed.
+  static Result<Settings> resolve(const Sources& sources);
+
+  /// What a rank does: its environment over the defaults.
+  static Result<Settings> from_environment(std::function<const char*(const char*)> lookup);
+
+  /// `knob` must be a row of knobs.hpp.
+  template <typename T>
+  KnobType<T> get(const Knob<T>& knob) const {
+    const KnobValue& value = at(knob.text.key).value;
+    if constexpr (std::is_same_v<T, std::optional<Duration>>) {
+      if (std::holds_alternative<std::monostate>(value)) return std::nullopt;
+      return Duration(std::get<std::int64_t>(value));
+    } else if constexpr (std::is_same_v<T, std::string_view>) {
+      return std::get<std::string>(value);
+    } else if constexpr (std::is_same_v<T, double>) {
+      return std::get<double>(value);
+    } else if constexpr (std::is_same_v<T, Bytes>) {
+      return Bytes{static_cast<std::uint64_t>(std::get<std::int64_t>(value))};
+    } else {
+      return static_cast<T>(std::get<std::int64_t>(value));
+    }
+  }
+
+  const Origin& origin(std::string_view key) const { return at(key).origin; }
+
+  /// True when something other than the default decided; such a knob is fixed for the autotuner.
+  bool is_set(std::string_view key) const { return origin(key).kind != OriginKind::fallback; }
+
+  struct Explained {
+    std::string_view key;
+    std::string value;
+    Origin origin;
+  };
+
+  /// Every knob, in the order of the table.
+  std::vector<Explained> explain() const;
+
+  /// The ranks' knobs that were set, as HORO_X and HOROVOD_X.
+  Environment exported() const;
+
+ private:
+  struct Entry {
+    KnobValue value;
+    Origin origin;
+  };
+
+  const Entry& at(std::string_view key) const;
+  Status assign(const KnobMatch& match, std::string_view text, Origin origin);
+  Status apply_config(const std::vector<Given>& config);
+  Status apply_environment(const std::function<const char*(const char*)>& lookup);
+  Status apply_flags(const std::vector<Given>& flags);
+
+  std::vector<Entry> entries_;  // By position in knob_rows().
+};
+
+}  // namespace horo

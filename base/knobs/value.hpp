@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// A knob's value as text and back.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/knobs/table.hpp"
+#include "base/result.hpp"
+
+namespace horo {
+
+/// Reads `text` as a value of `row` given by `spelling` and checks its range. Fails:
+/// invalid_argument; the message says only what is allowed, the caller names knob, value and
+/// origin.
+Result<KnobValue> parse_knob(const KnobRow& row, const Spelling& spelling, std::string_view text);
+
+/// Text that parse_knob reads back to the same value: "64MiB", "50us", "true".
+std::string format_knob(const KnobRow& row, const KnobValue& value);
+
+/// The value as a program reads it that expects `spelling`: a bare number in the row's unit
+/// divided by the scale, 1 or 0, upper-case words.
+std::string format_for(const KnobRow& row, const Spelling& spelling, const KnobValue& value);
+
+/// "a size from 0 to 1GiB", "one of: trace, debug, ...".
+std::string allowed(const KnobRow& row);
+
+/// The row's default, as format_knob writes it.
+std::string format_fallback(const KnobRow& row);
+
+KnobValue to_value(const KnobConstant& constant);
+
+}  // namespace horo

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/kv/auth.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <string_view>
+#include <sys/random.h>
+#include <utility>
+
+#include <sodium.h>
+
+namespace horo::kv {
+
+namespace {
+
+using Mac = std::array<std::uint8_t, crypto_auth_hmacsha256_BYTES>;
+
+/// An HMAC over labelled parts; the label keeps one use of a key from standing in for another.
+class Hmac {
+ public:
+  Hmac(BytesView key, std::string_view label) {
+    crypto_auth_hmacsha256_init(&state_, key.data(), key.size());
+    add({reinterpret_cast<const std::uint8_t*>(label.data()), label.size()});
+  }
+
+  ~Hmac() { sodium_memzero(&state_, sizeof state_); }
+
+  Hmac(const Hmac&) = delete;
+  Hmac& operator=(const Hmac&) = delete;
+  Hmac(Hmac&&) = delete;
+  Hmac& operator=(Hmac&&) = delete;
+
+  Hmac& add(BytesView bytes) {
+    crypto_auth_hmacsha256_update(&state_, bytes.data(), bytes.size());
+    return *this;
+  }
+
+  template <typename T>
+  Hmac& number(T value) {
+    std::array<std::uint8_t, sizeof(T)> bytes{};
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+      bytes[i] = static_cast<std::uint8_t>(value >> (8U * i));
+    }
+    return add(bytes);
+  }
+
+  Mac finish() {
+    Mac mac{};
+    crypto_auth_hmacsha256_final(&state_, mac.data());
+    return mac;
+  }
+
+ private:
+  crypto_auth_hmacsha256_state state_{};
+};
+
+Hmac& add_handshake(Hmac& hmac, const Handshake& handshake) {
+  return hmac.number(handshake.client_version)
+      .add(handshake.client_nonce)
+      .add(handshake.server_nonce);
+}
+
+Result<std::array<std::uint8_t, 32>> random_bytes() {
+  std::array<std::uint8_t, 32> bytes{};
+  std::size_t have = 0;
+  while (have < bytes.size()) {
+    const auto n = getrandom(bytes.data() + have, bytes.size() - have, 0);
+    if (n < 0) {
+      if (errno == EINTR) continue;
+      return fail_errno(errno, "reading random bytes (getrandom)");
+    }
+    have += static_cast<std::size_t>(n);
+  }
+  return bytes;
+}
+
+}  // namespace
+
+Result<Secret> make_secret() {
+  return random_bytes();
+}
+
+Result<Nonce> make_nonce() {
+  return random_bytes();
+}
+
+Proof client_proof(const Secret& secret, const Handshake& handshake) {
+  Hmac hmac(secret, "horo-kv client");
+  return add_handshake(hmac, handshake).finish();
+}
+
+Proof server_proof(const Secret& secret, const Handshake& handshake, const ServerTerms& terms) {
+  Hmac hmac(secret, "horo-kv server");
+  return add_handshake(hmac, handshake).number(terms.version).number(terms.max_payload).finish();
+}
+
+bool same(const Proof& a, const Proof& b) {
+  return sodium_memcmp(a.data(), b.data(), a.size()) == 0;
+}
+
+Seal::Seal(const Secret& secret, const Handshake& handshake, Direction direction)
+    : direction_(direction) {
+  Hmac hmac(secret, "horo-kv session");
+  key_ = add_handshake(hmac, handshake).finish();
+}
+
+Seal::~Seal() {
+  sodium_memzero(key_.data(), key_.size());
+}
+
+Seal::Seal(Seal&& other) noexcept
+    : key_(other.key_), direction_(other.direction_), sent_(other.sent_) {
+  sodium_memzero(other.key_.data(), other.key_.size());
+}
+
+Seal& Seal::operator=(Seal&& other) noexcept {
+  std::swap(key_, other.key_);
+  std::swap(direction_, other.direction_);
+  std::swap(sent_, other.sent_);
+  return *this;
+}
+
+Tag Seal::next(BytesView head, BytesView body) {
+  Hmac hmac(key_, "horo-kv frame");
+  auto mac = hmac.number(static_cast<std::uint8_t>(direction_))
+                 .number(sent_++)
+                 .add(head)
+                 .add(body)
+                 .finish();
+  Tag tag{};
+  std::copy_n(mac.begin(), tag.size(), tag.begin());
+  return tag;
+}
+
+bool Seal::opens(BytesView payload, BytesView tag) {
+  if (tag.size() != Tag{}.size()) return false;
+  const Tag expected = next(payload);
+  return sodium_memcmp(expected.data(), tag.data(), tag.size()) == 0;
+}
+
+}  // namespace horo::kv

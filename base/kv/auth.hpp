@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Proofs that both ends of a key-value connection know the job's secret, and the seal on every
+// frame after that. HMAC-SHA256 throughout; comparisons take constant time.
+// docs/design/key-value.md has the bytes.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include "base/result.hpp"
+
+namespace horo::kv {
+
+using Secret = std::array<std::uint8_t, 32>;  ///< The job's; AgentSpec and the board carry it.
+using Nonce = std::array<std::uint8_t, 32>;   ///< Random, used in one handshake only.
+using Proof = std::array<std::uint8_t, 32>;
+using Tag = std::array<std::uint8_t, 16>;
+
+using BytesView = std::span<const std::uint8_t>;
+
+/// From the kernel's random source. Fails: unavailable (no random source).
+Result<Secret> make_secret();
+Result<Nonce> make_nonce();
+
+/// What both ends of one handshake have seen.
+struct Handshake {
+  std::uint32_t client_version = 0;
+  Nonce client_nonce{};
+  Nonce server_nonce{};
+};
+
+/// What a server says of itself once the client has proven to know the secret.
+struct ServerTerms {
+  std::uint32_t version = 0;
+  std::uint32_t max_payload = 0;  ///< Bytes in a frame; more is answered by closing.
+};
+
+Proof client_proof(const Secret& secret, const Handshake& handshake);
+Proof server_proof(const Secret& secret, const Handshake& handshake, const ServerTerms& terms);
+
+/// In constant time.
+bool same(const Proof& a, const Proof& b);
+
+/// Who sent a frame; part of its seal, so that a frame sent back is no answer.
+enum class Direction : std::uint8_t { to_server = 1, to_client = 2 };
+
+/// Seals the frames of one direction of one connection: a frame that was changed, repeated, left
+/// out or taken from another connection does not open. Forgets its key when destroyed. Thread:
+/// owner.
+class Seal {
+ public:
+  Seal(const Secret& secret, const Handshake& handshake, Direction direction);
+  ~Seal();
+  Seal(Seal&& other) noexcept;
+  Seal& operator=(Seal&& other) noexcept;
+  Seal(const Seal&) = delete;
+  Seal& operator=(const Seal&) = delete;
+
+  /// The tag of the next frame, whose payload is `head` and then `body`.
+  Tag next(BytesView head, BytesView body = {});
+
+  /// True if `tag` is that of the next frame.
+  bool opens(BytesView payload, BytesView tag);
+
+ private:
+  std::array<std::uint8_t, 32> key_{};
+  Direction direction_;
+  std::uint64_t sent_ = 0;
+};
+
+}  // namespace horo::kv

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/kv/socket.hpp"
+
+#include <cerrno>
+#include <ctime>
+#include <memory>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <string>
+#include <sys/socket.h>
+#include <unistd.h>
+
+namespace horo::kv {
+
+namespace {
+
+using AddressList = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
+
+Result<AddressList> resolve(const Address& address) {
+  addrinfo hints{};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICSERV;
+  addrinfo* list = nullptr;
+  const int code =
+      getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &hints, &list);
+  if (code != 0) {
+    return fail(Errc::not_found, "host '{}' cannot be resolved: {}", address.host,
+                code == EAI_SYSTEM ? std::generic_category().message(errno) : gai_strerror(code));
+  }
+  return AddressList(list, &freeaddrinfo);
+}
+
+Failure connect_failed(int error) {
+  if (error == ECONNREFUSED || error == EHOSTUNREACH || error == ENETUNREACH) {
+    return fail(Errc::unavailable, "{}", std::generic_category().message(error));
+  }
+  return fail_errno(error, "connecting");
+}
+
+Failure transfer_failed(int error) {
+  if (error == ECONNRESET || error == EPIPE)
+    return fail(Errc::peer_lost, "connection closed by the server");
+  return fail_errno(error, "transferring");
+}
+
+}  // namespace
+
+Result<Socket> Socket::connect(const Address& address, Deadline deadline) {
+  HORO_TRY(const AddressList list, resolve(address));
+  Failure last = fail(Errc::not_found, "host '{}' has no address", address.host);
+  for (const addrinfo* entry = list.get(); entry != nullptr; entry = entry->ai_next) {
+    Socket socket(
+        ::socket(entry->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_TCP));
+    if (!socket.is_open()) {
+      last = fail_errno(errno, "making a socket");
+      continue;
+    }
+    const int on = 1;  // Requests are small and wait for their answers.
+    setsockopt(socket.fd_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    int error = 0;
+    if (::connect(socket.fd_, entry->ai_addr, entry->ai_addrlen) != 0) {
+      // An interrupted connect goes on by itself, as one that is in progress does.
+      if (errno != EINPROGRESS && errno != EINTR) {
+        last = connect_failed(errno);
+        continue;
+      }
+      if (auto ready = socket.wait_for(POLLOUT, deadline); !ready) {
+        return Failure(std::move(ready).error());
+      }
+      socklen_t size = sizeof error;
+      getsockopt(socket.fd_, SOL_SOCKET, SO_ERROR, &error, &size);
+    }
+    if (error == 0) return socket;
+    last = connect_failed(error);
+  }
+  return last;
+}
+
+Socket::~Socket() {
+  close();
+}
+
+void Socket::close() {
+  if (fd_ >= 0) ::close(std::exchange(fd_, -1));
+}
+
+Status Socket::send(std::span<const std::uint8_t> bytes, Deadline deadline) {
+  while (!bytes.empty()) {
+    const auto n = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    if (n >= 0) {
+      bytes = bytes.subspan(static_cast<std::size_t>(n));
+    } else if (errno == EAGAIN) {
+      HORO_TRY_STATUS(wait_for(POLLOUT, deadline));
+    } else if (errno != EINTR) {
+      return transfer_failed(errno);
+    }
+  }
+  return {};
+}
+
+Result<std::size_t> Socket::receive(std::span<std::uint8_t> buffer, Deadline deadline) {
+  while (true) {
+    const auto n = ::recv(fd_, buffer.data(), buffer.size(), 0);
+    if (n >= 0) return static_cast<std::size_t>(n);
+    if (errno == EAGAIN) {
+      HORO_TRY_STATUS(wait_for(POLLIN, deadline));
+    } else if (errno != EINTR) {
+      return transfer_failed(errno);
+    }
+  }
+}
+
+Status Socket::wait_for(short events, Deadline deadline) const {
+  while (true) {
+    timespec left{};
+    if (!deadline.is_never()) {
+      const auto time = deadline.left(SteadyClock::instance().now());
+      const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(time);
+      left.tv_sec = seconds.count();
+      left.tv_nsec = static_cast<long>((time - seconds).count());
+    }
+    pollfd entry{.fd = fd_, .events = events, .revents = 0};
+    const int n = ppoll(&entry, 1, deadline.is_never() ? nullptr : &left, nullptr);
+    if (n > 0) return {};
+    if (n == 0) return fail(Errc::timed_out, "timed out");
+    if (errno != EINTR) return fail_errno(errno, "waiting for a socket");
+  }
+}
+
+}  // namespace horo::kv

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// A TCP connection with deadlines: what the client needs of sockets, and no more.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+
+#include "base/deadline.hpp"
+#include "base/kv/address.hpp"
+#include "base/result.hpp"
+
+namespace horo::kv {
+
+/// Owns a connected, close-on-exec descriptor. Interrupted calls go on. Thread: owner.
+class Socket {
+ public:
+  /// Tries each address that the name has. Blocks: until `deadline`; resolving a name may take as
+  /// long as the system's resolver allows. Fails: timed_out, not_found (no such host), unavailable
+  /// (refused, unreachable), io.
+  static Result<Socket> connect(const Address& address, Deadline deadline);
+
+  ~Socket();
+
+  Socket(Socket&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+
+  Socket& operator=(Socket&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+
+  Socket(const Socket&) = delete;
+  Socket& operator=(const Socket&) = delete;
+
+  bool is_open() const { return fd_ >= 0; }
+
+  void close();
+
+  /// All of `bytes`. After a failure the peer may have any part of them. Fails: timed_out,
+  /// peer_lost, io.
+  Status send(std::span<const std::uint8_t> bytes, Deadline deadline);
+
+  /// At least one byte, or 0 at the end of the stream. Fails: timed_out, peer_lost, io.
+  Result<std::size_t> receive(std::span<std::uint8_t> buffer, Deadline deadline);
+
+ private:
+  explicit Socket(int fd) : fd_(fd) {}
+
+  Status wait_for(short events, Deadline deadline) const;
+
+  int fd_;
+};
+
+}  // namespace horo::kv

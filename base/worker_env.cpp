@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/worker_env.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <limits>
+
+namespace horo {
+
+namespace {
+
+constexpr long long kIntMax = std::numeric_limits<int>::max();
+constexpr long long kMaxPort = 65535;
+
+/// A number in an identity, with our variable and the names other frameworks read it by.
+struct NumberRow {
+  const char* variable;
+  std::array<const char*, 3> aliases;
+  long long least;
+  long long most;
+  long long (*read)(const WorkerIdentity&);
+  void (*write)(WorkerIdentity&, long long);
+};
+
+#define HORO_INT_ROW(variable, a, b, c, least, field) \
+  HORO_BOUNDED_ROW(variable, a, b, c, least, kIntMax, field)
+#define HORO_BOUNDED_ROW(variable, a, b, c, least, most, field)               \
+  NumberRow {                                                                 \
+    variable, {a, b, c}, least, most,                                         \
+        [](const WorkerIdentity& w) { return (long long){w.field}; },         \
+        [](WorkerIdentity& w, long long v) { w.field = static_cast<int>(v); } \
+  }
+
+const std::array kNumbers{
+    NumberRow{"HORO_RANK",
+              {"HOROVOD_RANK", "RANK", "JAX_PROCESS_ID"},
+              0,
+              kIntMax,
+              [](const WorkerIdentity& w) { return (long long){w.rank.value()}; },
+              [](WorkerIdentity& w, long long v) { w.rank = Rank{static_cast<int>(v)}; }},
+    HORO_INT_ROW("HORO_SIZE", "HOROVOD_SIZE", "WORLD_SIZE", "JAX_NUM_PROCESSES", 1, size),
+    NumberRow{
+        "HORO_LOCAL_RANK",
+        {"HOROVOD_LOCAL_RANK", "LOCAL_RANK", nullptr},
+        0,
+        kIntMax,
+        [](const WorkerIdentity& w) { return (long long){w.local_rank.value()}; },
+        [](WorkerIdentity& w, long long v) { w.local_rank = LocalRank{static_cast<int>(v)}; }},
+    HORO_INT_ROW("HORO_LOCAL_SIZE", "HOROVOD_LOCAL_SIZE", "LOCAL_WORLD_SIZE", nullptr, 1,
+                 local_size),
+    HORO_INT_ROW("HORO_CROSS_RANK", "HOROVOD_CROSS_RANK", nullptr, nullptr, 0, cross_rank),
+    HORO_INT_ROW("HORO_CROSS_SIZE", "HOROVOD_CROSS_SIZE", nullptr, nullptr, 1, cross_size),
+    HORO_INT_ROW("HORO_HOST_INDEX", "GROUP_RANK", nullptr, nullptr, 0, host_index),
+    HORO_BOUNDED_ROW("HORO_MASTER_PORT", "MASTER_PORT", nullptr, nullptr, 0, kMaxPort, master_port),
+    HORO_INT_ROW("HORO_BOARD_FD", nullptr, nullptr, nullptr, -1, board_fd),
+    HORO_INT_ROW("HORO_AGENT_PID", nullptr, nullptr, nullptr, 0, agent_pid),
+    NumberRow{
+        "HORO_LAUNCHER_VERSION",
+        {nullptr, nullptr, nullptr},
+        0,
+        kIntMax,
+        [](const WorkerIdentity& w) { return (long long){w.launcher_version}; },
+        [](WorkerIdentity& w, long long v) { w.launcher_version = static_cast<std::uint32_t>(v); }},
+};
+#undef HORO_INT_ROW
+#undef HORO_BOUNDED_ROW
+
+struct TextRow {
+  const char* variable;
+  const char* alias;
+  std::string WorkerIdentity::*field;
+};
+
+const std::array kTexts{
+    TextRow{"HORO_HOSTNAME", "HOROVOD_HOSTNAME", &WorkerIdentity::hostname},
+    TextRow{"HORO_JOB_ID", nullptr, &WorkerIdentity::job_id},
+    TextRow{"HORO_RENDEZVOUS", nullptr, &WorkerIdentity::rendezvous},
+    TextRow{"HORO_MASTER_ADDRESS", "MASTER_ADDR", &WorkerIdentity::master_address},
+};
+
+constexpr const char* kNonce = "HORO_BOARD_NONCE";
+
+// Derived from several fields; written for others, never read back.
+constexpr std::array kDerived{"JAX_COORDINATOR_ADDRESS",      "TF_CONFIG",
+                              "HOROVOD_GLOO_RENDEZVOUS_ADDR", "HOROVOD_GLOO_RENDEZVOUS_PORT",
+                              "HOROVOD_CONTROLLER",           "HOROVOD_ELASTIC"};
+
+std::string tf_config(const WorkerIdentity& w) {
+  std::string workers;
+  for (const auto& address : w.worker_addresses) {
+    workers += fmt::format("{}\"{}\"", workers.empty() ? "" : ", ", address);
+  }
+  return fmt::format(
+      R"({{"cluster": {{"worker": [{}]}}, "task": {{"type": "worker", "index": {}}}}})", workers,
+      w.rank);
+}
+
+}  // namespace
+
+Environment worker_environment(const WorkerIdentity& identity) {
+  Environment env;
+  for (const auto& row : kNumbers) {
+    const auto text = std::to_string(row.read(identity));
+    env.emplace_back(row.variable, text);
+    for (const char* alias : row.aliases) {
+      if (alias != nullptr) env.emplace_back(alias, text);
+    }
+  }
+  for (const auto& row : kTexts) {
+    const auto& text = identity.*row.field;
+    env.emplace_back(row.variable, text);
+    if (row.alias != nullptr) env.emplace_back(row.alias, text);
+  }
+  env.emplace_back(kNonce, std::to_string(identity.board_nonce));
+  if (!identity.master_address.empty()) {
+    env.emplace_back("JAX_COORDINATOR_ADDRESS",
+                     fmt::format("{}:{}", identity.master_address, identity.master_port));
+  }
+  if (!identity.worker_addresses.empty()) env.emplace_back("TF_CONFIG", tf_config(identity));
+  return env;
+}
+
+bool describes_rank(std::string_view variable) {
+  for (const auto& row : kNumbers) {
+    if (variable == row.variable) return true;
+    for (const char* alias : row.aliases) {
+      if (alias != nullptr && variable == alias) return true;
+    }
+  }
+  for (const auto& row : kTexts) {
+    if (variable == row.variable || (row.alias != nullptr && variable == row.alias)) return true;
+  }
+  return variable == kNonce ||
+         std::find(kDerived.begin(), kDerived.end(), variable) != kDerived.end();
+}
+
+Result<std::optional<WorkerIdentity>> read_worker_identity(
+    const std::function<const char*(const char*)>& lookup) {
+  if (lookup("HORO_RANK") == nullptr) return std::optional<WorkerIdentity>{};
+  WorkerIdentity identity;
+  for (const auto& row : kNumbers) {
+    const char* text = lookup(row.variable);
+    if (text == nullptr) continue;
+    const std::string_view view(text);
+    long long value = 0;
+    const auto [end, error] = std::from_chars(view.data(), view.data() + view.size(), value);
+    if (error != std::errc{} || end != view.data() + view.size() || value < row.least ||
+        value > row.most) {
+      return fail(Errc::invalid_argument,
+                  "{}='{}' must be a whole number from {} to {}; horo run sets it", row.variable,
+                  view, row.least, row.most);
+    }
+    row.write(identity, value);
+  }
+  for (const auto& row : kTexts) {
+    if (const char* text = lookup(row.variable); text != nullptr) identity.*row.field = text;
+  }
+  if (const char* text = lookup(kNonce); text != nullptr) {
+    const std::string_view view(text);
+    const auto [end, error] =
+        std::from_chars(view.data(), view.data() + view.size(), identity.board_nonce);
+    if (error != std::errc{} || end != view.data() + view.size()) {
+      return fail(Errc::invalid_argument,
+                  "{}='{}' must be a whole number of 64 bits; horo run sets it", kNonce, view);
+    }
+  }
+  if (identity.rank.value() >= identity.size ||
+      identity.local_rank.value() >= identity.local_size) {
+    return fail(
+        Errc::invalid_argument,
+        "HORO_RANK={} HORO_SIZE={} HORO_LOCAL_RANK={} HORO_LOCAL_SIZE={} do not fit together",
+        identity.rank, identity.size, identity.local_rank, identity.local_size);
+  }
+  return std::optional(std::move(identity));
+}
+
+}  // namespace horo

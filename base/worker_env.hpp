@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a rank is told through its environment: written by the agent, read by libhoro. One table;
+// frameworks find their own names (torch.distributed, JAX, TensorFlow, Horovod) beside ours.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/result.hpp"
+#include "base/strong.hpp"
+
+namespace horo {
+
+/// Who a rank is and where it finds the others.
+struct WorkerIdentity {
+  Rank rank{0};
+  int size = 1;
+  LocalRank local_rank{0};
+  int local_size = 1;
+  int cross_rank = 0;  ///< Index of this host among the hosts that have this local rank.
+  int cross_size = 1;
+  int host_index = 0;    ///< Index of this host among the hosts of the job.
+  std::string hostname;  ///< As the user wrote it.
+  std::string job_id;
+  std::string rendezvous;      ///< host:port of the key-value server; empty: none.
+  std::string master_address;  ///< Where rank 0 may listen for torch and JAX.
+  int master_port = 0;
+  std::vector<std::string>
+      worker_addresses;                ///< host:port of every rank, for TF_CONFIG; may be empty.
+  std::uint32_t launcher_version = 0;  ///< version_code() of the launcher.
+
+  int board_fd = -1;  ///< Inherited descriptor of this host's board; -1: none.
+  int agent_pid = 0;  ///< The agent also holds the board open: /proc/<pid>/fd/<fd> finds it there.
+  std::uint64_t board_nonce = 0;
+};
+
+using Environment = std::vector<std::pair<std::string, std::string>>;
+
+/// All variables of `identity`, ours and the aliases of other frameworks. Pure.
+Environment worker_environment(const WorkerIdentity& identity);
+
+/// True for a variable that describes a rank (HORO_RANK, RANK, TF_CONFIG, ...). A launcher never
+/// forwards those of its own environment: a launcher inside a rank starts a new job.
+bool describes_rank(std::string_view variable);
+
+/// Reads an identity back through `lookup` (getenv-like). No HORO_RANK: nullopt, a process on its
+/// own. Fails: invalid_argument, naming variable and value.
+Result<std::optional<WorkerIdentity>> read_worker_identity(
+    const std::function<const char*(const char*)>& lookup);
+
+}  // namespace horo

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Measures a contender: checks its sums once per case, then times steps back to back. All measured
+// C++ programs share this, so that they differ only in what is measured.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "bench/contender.hpp"
+
+namespace horo::bench {
+
+/// The command line that bench/allreduce gives to every program.
+struct Options {
+  std::string cases;  ///< File of lines "<name> <elements> <elements> ...", one case each.
+  std::string
+      out;  ///< File that rank 0 appends one JSON object per case to; empty: standard output.
+  double seconds = 0.3;        ///< Time to spend on the steps of one case.
+  int ranks = 2;               ///< For programs that start their own ranks.
+  std::string memory = "own";  ///< "own": from malloc; "shared": from the runtime's allocator.
+  double idle =
+      0;  ///< > 0: no measurement; one step, a line "ready", then this many seconds of nothing.
+};
+
+/// Fails: invalid_argument, naming the option and its value.
+Result<Options> parse_options(int argc, char** argv);
+
+/// Fails: not_found, invalid_argument, naming file and line.
+Result<std::vector<Workload>> read_workloads(const std::string& path);
+
+/// Runs all cases of `options`. Blocks: until they are done.
+/// Fails: as the contender; protocol when a sum is wrong.
+Status run_cases(Contender& contender, const Options& options);
+
+/// Says how it ended: 0, or 1 with one line on standard error.
+int exit_code_of(const Status& status, const char* program);
+
+}  // namespace horo::bench

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// A rank of bench/stop: all ranks come up, then rank 1 ends with exit code 1 and the others wait
+// for their end.
+//   bench_stop_worker obey|deaf DIRECTORY RANKS
+// deaf: ignores SIGTERM. DIRECTORY receives a file ready.<rank> from each, and from rank 1 the file
+// `stamp`, with the time of its exit on the monotonic clock in nanoseconds.
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
+#include <poll.h>
+#include <string>
+#include <unistd.h>
+
+namespace {
+
+// Nobody hangs on after a failed measurement.
+constexpr unsigned kLifeSeconds = 60;
+
+int rank_from_environment() {
+  for (const char* name :
+       {"HORO_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "HOROVOD_RANK", "RANK"}) {
+    if (const char* text = std::getenv(name)) return std::atoi(text);
+  }
+  return -1;
+}
+
+bool write_file(const std::string& path, const std::string& text) {
+  const std::string draft = path + ".draft";
+  std::FILE* file = std::fopen(draft.c_str(), "w");
+  if (file == nullptr) return false;
+  const bool written = std::fputs(text.c_str(), file) >= 0;
+  return std::fclose(file) == 0 && written && std::rename(draft.c_str(), path.c_str()) == 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const int rank = rank_from_environment();
+  if (argc != 4 || rank < 0) {
+    std::fputs("usage, under a launcher: bench_stop_worker obey|deaf DIRECTORY RANKS\n", stderr);
+    return 2;
+  }
+  if (std::strcmp(argv[1], "deaf") == 0) std::signal(SIGTERM, SIG_IGN);
+  const std::string directory = argv[2];
+  alarm(kLifeSeconds);
+  if (!write_file(directory + "/ready." + std::to_string(rank), "")) return 3;
+  if (rank != 1) {
+    while (true) pause();
+  }
+  for (int other = 0; other < std::atoi(argv[3]); ++other) {
+    const std::string path = directory + "/ready." + std::to_string(other);
+    while (access(path.c_str(), F_OK) != 0) poll(nullptr, 0, 1);
+  }
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  const auto stamp = std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
+  if (!write_file(directory + "/stamp", std::to_string(stamp))) return 3;
+  _exit(1);
+}

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Horo: collectives for distributed training.
+
+    import horo.torch as horo        # or horo.numpy
+
+A process is one rank of the job that `horo run` started, or a job of its own.
+"""
+
+from horo.errors import (
+    DuplicateNameError,
+    ForkedError,
+    HoroError,
+    LibraryError,
+    MismatchError,
+    NotInitializedError,
+    PeerLostError,
+    ResourceError,
+    ShutDownError,
+    StartError,
+    TimeOutError,
+    UnsupportedError,
+)
+
+__version__ = "0.1.0"

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds libhoro, checks its ABI and describes its functions to ctypes.
+
+Two views of one library: `fast` keeps the interpreter lock, for calls that never block; `slow`
+drops it, for calls that wait.
+"""
+
+import ctypes
+import os
+from ctypes import POINTER, c_char_p, c_double, c_int, c_int64, c_size_t, c_uint64, c_void_p
+
+from horo.errors import LibraryError
+
+ABI_VERSION = 1
+PACKAGE = os.path.dirname(os.path.abspath(__file__))  # a link of the build tree stays a link
+LIBRARY = "libhoro.so"
+
+# horo_status
+OK = 0
+INVALID_ARGUMENT = 1
+NOT_FOUND = 2
+UNAVAILABLE = 3
+TIMED_OUT = 4
+IO = 5
+OUT_OF_MEMORY = 6
+RESOURCE_EXHAUSTED = 7
+MISMATCH = 8
+DUPLICATE = 9
+PEER_LOST = 10
+SHUT_DOWN = 11
+NOT_INITIALIZED = 12
+FORKED = 13
+UNSUPPORTED = 14
+PROTOCOL = 15
+PERMISSION_DENIED = 16
+VERSION_MISMATCH = 17
+IN_PROGRESS = 18
+CANCELLED = 19
+
+# horo_kind
+ALLREDUCE = 0
+ALLGATHER = 1
+BROADCAST = 2
+BARRIER = 3
+
+# horo_dtype, by the name that numpy, ml_dtypes and torch share
+DTYPES = {
+    "uint8": 0,
+    "int8": 1,
+    "uint16": 2,
+    "int16": 3,
+    "int32": 4,
+    "int64": 5,
+    "float16": 6,
+    "float32": 7,
+    "float64": 8,
+    "bool": 9,
+    "bfloat16": 10,
+}
+
+
+class TensorDesc(ctypes.Structure):
+    """horo_tensor_desc"""
+
+    _fields_ = [
+        ("size", c_size_t),
+        ("name", c_char_p),
+        ("kind", c_int),
+        ("op", c_int),
+        ("dtype", c_int),
+        ("ndim", c_int),
+        ("shape", POINTER(c_int64)),
+        ("root_rank", c_int),
+        ("prescale", c_double),
+        ("postscale", c_double),
+    ]
+
+
+class Counters(ctypes.Structure):
+    """horo_counters"""
+
+    _fields_ = [("size", c_size_t)] + [
+        (name, c_uint64)
+        for name in (
+            "tensors",
+            "entries",
+            "bytes",
+            "fused_bytes",
+            "direct_bytes",
+            "sleeps",
+            "wakes",
+        )
+    ]
+
+
+def candidates():
+    """Paths where libhoro may be, best first; the last is the loader's own search."""
+    named = os.environ.get("HORO_LIBRARY")
+    if named:
+        return [named]
+    up = os.path.dirname
+    tree = up(up(PACKAGE))
+    return [
+        os.path.join(PACKAGE, LIBRARY),  # a wheel
+        os.path.join(tree, "lib", LIBRARY),  # build tree: <build>/python/horo
+        os.path.join(up(tree), LIBRARY),  # installed: <libdir>/horo/python/horo
+        LIBRARY,
+    ]
+
+
+def find():
+    """Path of the first candidate that exists; the last is left to the loader."""
+    for path in candidates():
+        if os.sep not in path or os.path.exists(path):
+            return path
+    return candidates()[-1]
+
+
+def _open(path, loader):
+    try:
+        return loader(path)
+    except OSError as error:
+        if os.path.exists(path):
+            reason = f"cannot load libhoro: {error}"
+        else:
+            reason = "libhoro.so not found; tried " + ", ".join(candidates())
+        raise LibraryError(f"{reason}; build it, or set HORO_LIBRARY to its path") from None
+
+
+def _check_version(library, path):
+    try:
+        version_function = library.horo_abi_version
+        version_function.restype = c_int
+        name_function = library.horo_version
+        name_function.restype = c_char_p
+    except AttributeError:
+        raise LibraryError(f"{path} is no libhoro: it has no horo_abi_version") from None
+    found = version_function()
+    if found != ABI_VERSION:
+        release = (name_function() or b"?").decode()
+        raise LibraryError(
+            f"libhoro {release} at {path} has ABI {found}, the Python package at {PACKAGE} needs "
+            f"ABI {ABI_VERSION}; install both from one release, or set HORO_LIBRARY"
+        )
+
+
+_FAST = {
+    "horo_is_initialized": (c_int, []),
+    "horo_rank": (c_int, []),
+    "horo_size": (c_int, []),
+    "horo_local_rank": (c_int, []),
+    "horo_local_size": (c_int, []),
+    "horo_cross_rank": (c_int, []),
+    "horo_cross_size": (c_int, []),
+    "horo_version": (c_char_p, []),
+    "horo_last_error": (c_char_p, []),
+    "horo_status_name": (c_char_p, [c_int]),
+    "horo_declare": (c_int, [POINTER(TensorDesc), c_void_p]),
+    # Addresses travel as plain integers: no object is made per call.
+    "horo_submit": (c_int, [c_uint64, c_void_p, c_void_p, c_void_p]),
+    "horo_submit_many": (c_int, [c_void_p, c_void_p, c_void_p, c_size_t, c_void_p, c_void_p]),
+    "horo_poll": (c_int, [c_uint64]),
+    "horo_result": (c_int, [c_uint64, c_void_p, c_void_p, c_void_p]),
+    "horo_release": (c_int, [c_uint64]),
+    "horo_alloc": (c_int, [c_size_t, c_void_p]),
+    "horo_free": (c_int, [c_void_p]),
+    "horo_get_counters": (c_int, [POINTER(Counters)]),
+}
+_SLOW = {
+    "horo_init": (c_int, []),
+    "horo_shutdown": (c_int, []),
+    "horo_wait": (c_int, [c_uint64, c_int64]),
+    "horo_wait_all": (c_int, [c_void_p, c_size_t, c_int64]),
+}
+
+
+def _describe(library, table):
+    for name, (result, arguments) in table.items():
+        function = getattr(library, name)
+        function.restype = result
+        function.argtypes = arguments
+
+
+def _load():
+    path = find()
+    slow_view = _open(path, ctypes.CDLL)
+    _check_version(slow_view, path)
+    fast_view = ctypes.PyDLL(path)
+    _describe(fast_view, _FAST)
+    _describe(slow_view, _SLOW)
+    return path, fast_view, slow_view
+
+
+path, fast, slow = _load()
+version = fast.horo_version().decode()

@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Horo for numpy arrays, and for whatever numpy can look at: __array_interface__ or DLPack.
+
+    import horo.numpy as horo
+
+    horo.init()
+    total = horo.allreduce(array, op=horo.Sum)
+
+Functions in place (allreduce_, broadcast_) write through to the object that they are given.
+"""
+
+import ctypes
+import pickle
+import weakref
+
+import numpy
+
+from horo import _core
+from horo._core import (
+    AVERAGE as Average,
+    MAX as Max,
+    MIN as Min,
+    PRODUCT as Product,
+    SUM as Sum,
+    barrier,
+    counters,
+    cross_rank,
+    cross_size,
+    init,
+    is_homogeneous,
+    is_initialized,
+    local_rank,
+    local_size,
+    poll,
+    rank,
+    shutdown,
+    size,
+    synchronize,
+)
+from horo._native import ALLGATHER, ALLREDUCE, BROADCAST, fast
+from horo.errors import (
+    DuplicateNameError,
+    HoroError,
+    MismatchError,
+    PeerLostError,
+    ShutDownError,
+)
+
+
+def _array(value):
+    """`value` as an array that shares its memory where it can. Fails: ValueError."""
+    if not isinstance(value, numpy.ndarray):
+        if not hasattr(value, "__array_interface__") and hasattr(value, "__dlpack__"):
+            value = numpy.from_dlpack(value)
+        else:
+            value = numpy.asarray(value)
+    if not value.flags.c_contiguous:
+        raise ValueError("the array is not contiguous in memory; use numpy.ascontiguousarray()")
+    return value
+
+
+def _writable(value):
+    array = _array(value)
+    if not array.flags.writeable and hasattr(value, "__array__"):
+        # numpy 1 calls every DLPack view read-only; the object's own view may know better.
+        own = numpy.asarray(value)
+        array = own if own.ctypes.data == array.ctypes.data else array
+    if not array.flags.writeable:
+        raise ValueError("the array is read-only; an operation in place needs to write it")
+    if not isinstance(value, numpy.ndarray) and not (
+        hasattr(value, "__array_interface__") or hasattr(value, "__dlpack__")
+    ):
+        raise ValueError(f"a {type(value).__name__} has no memory of its own to work on in place")
+    return array
+
+
+def _declared(kind, array, name, signature, **scale):
+    record = _core.record_of(kind, name)
+    signature = (array.dtype, array.shape) + signature
+    if record.signature != signature:
+        # numpy's name of bfloat16 (ml_dtypes) is the runtime's.
+        _core.declare(record, kind, array.dtype.name, array.shape, **scale)
+        record.signature = signature
+    return record
+
+
+def _start_allreduce(source, target, name, op, prescale, postscale):
+    op = _core.resolve_op(None, op)
+    record = _declared(
+        ALLREDUCE,
+        source,
+        name,
+        (op, prescale, postscale),
+        op=op,
+        prescale=prescale,
+        postscale=postscale,
+    )
+    handle = _core.submit(record, source.ctypes.data, target.ctypes.data)
+    _core.PENDING[handle] = (target, source, None)
+    return handle
+
+
+def allreduce_async(array, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0):
+    """Starts reducing into a new array; `array` must not change before the end."""
+    source = _array(array)
+    target = numpy.empty_like(source, subok=False)
+    return _start_allreduce(source, target, name, op, prescale_factor, postscale_factor)
+
+
+def allreduce_async_(array, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0):
+    """Starts reducing in place; synchronize() gives an array over the same memory."""
+    source = _writable(array)
+    return _start_allreduce(source, source, name, op, prescale_factor, postscale_factor)
+
+
+def allreduce(array, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0):
+    """The arrays of all ranks, reduced: by average unless `op` says otherwise."""
+    return synchronize(allreduce_async(array, name, op, prescale_factor, postscale_factor))
+
+
+def allreduce_(array, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0):
+    """As allreduce, in place."""
+    return synchronize(allreduce_async_(array, name, op, prescale_factor, postscale_factor))
+
+
+def _start_group(sources, targets, name, op, prescale, postscale):
+    op = _core.resolve_op(None, op)
+    if not sources:
+        raise ValueError("a grouped allreduce needs at least one array")
+    records = [
+        _declared(
+            ALLREDUCE,
+            source,
+            None if name is None else f"{name}.{index}",
+            (op, prescale, postscale),
+            op=op,
+            prescale=prescale,
+            postscale=postscale,
+        )
+        for index, source in enumerate(sources)
+    ]
+    handles = _core.submit_many(
+        records,
+        [source.ctypes.data for source in sources],
+        [target.ctypes.data for target in targets],
+    )
+    for handle, source, target in zip(handles, sources, targets):
+        _core.PENDING[handle] = (target, source, None)
+    return _core.group(handles)
+
+
+def grouped_allreduce_async(arrays, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0):
+    """Starts reducing several arrays together; one handle, whose result is a list."""
+    sources = [_array(array) for array in arrays]
+    targets = [numpy.empty_like(source, subok=False) for source in sources]
+    return _start_group(sources, targets, name, op, prescale_factor, postscale_factor)
+
+
+def grouped_allreduce_async_(arrays, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0):
+    """As grouped_allreduce_async, in place."""
+    sources = [_writable(array) for array in arrays]
+    return _start_group(sources, sources, name, op, prescale_factor, postscale_factor)
+
+
+def grouped_allreduce(arrays, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0):
+    """Several arrays, reduced together: a list."""
+    return synchronize(
+        grouped_allreduce_async(arrays, name, op, prescale_factor, postscale_factor)
+    )
+
+
+def grouped_allreduce_(arrays, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0):
+    """As grouped_allreduce, in place."""
+    return synchronize(
+        grouped_allreduce_async_(arrays, name, op, prescale_factor, postscale_factor)
+    )
+
+
+def _finish_allgather(handle, item, status=None):
+    source = item[1]
+    try:
+        view, rows, release = _core.gathered(handle, status)
+    finally:
+        _core.PENDING.pop(handle, None)
+    shape = (sum(rows),) + source.shape[1:]
+    result = numpy.empty(shape, source.dtype)
+    if result.nbytes:
+        ctypes.memmove(result.ctypes.data, view, result.nbytes)
+    release()
+    return result
+
+
+def allgather_async(array, name=None):
+    """Starts concatenating along dimension 0, which may differ between ranks."""
+    source = _array(array)
+    if not source.ndim:
+        raise ValueError("allgather needs at least one dimension; use array.reshape(1)")
+    record = _declared(ALLGATHER, source, name, ())
+    handle = _core.submit(record, source.ctypes.data, None)
+    _core.PENDING[handle] = (None, source, _finish_allgather)
+    return handle
+
+
+def allgather(array, name=None):
+    """The arrays of all ranks, concatenated along dimension 0 in rank order."""
+    return synchronize(allgather_async(array, name))
+
+
+def _start_broadcast(source, target, root_rank, name):
+    record = _declared(BROADCAST, source, name, (root_rank,), root=root_rank)
+    handle = _core.submit(record, source.ctypes.data, target.ctypes.data)
+    _core.PENDING[handle] = (target, source, None)
+    return handle
+
+
+def broadcast_async(array, root_rank, name=None):
+    """Starts copying the root's array into a new one on every rank."""
+    source = _array(array)
+    return _start_broadcast(source, numpy.empty_like(source, subok=False), root_rank, name)
+
+
+def broadcast_async_(array, root_rank, name=None):
+    """Starts copying the root's array to every rank, in place."""
+    source = _writable(array)
+    return _start_broadcast(source, source, root_rank, name)
+
+
+def broadcast(array, root_rank, name=None):
+    """The root's array, as a new one on every rank."""
+    return synchronize(broadcast_async(array, root_rank, name))
+
+
+def broadcast_(array, root_rank, name=None):
+    """Copies the root's array to every rank, in place."""
+    return synchronize(broadcast_async_(array, root_rank, name))
+
+
+def broadcast_object(obj, root_rank=0, name=None):
+    """The root's `obj` on every rank, by pickle."""
+    size_name, data_name = (None, None) if name is None else (f"{name}.sz", f"{name}.t")
+    at_root = rank() == root_rank
+    body = numpy.frombuffer(pickle.dumps(obj) if at_root else b"", numpy.uint8)
+    length = broadcast(numpy.array([body.size], numpy.int64), root_rank, size_name)[0]
+    if not at_root:
+        body = numpy.empty(length, numpy.uint8)
+    body = broadcast(body, root_rank, data_name)
+    return obj if at_root else pickle.loads(body.tobytes())
+
+
+def shared_empty(shape, dtype=numpy.float64):
+    """An uninitialised array in the memory that the ranks of the host share: reduced in place
+    without a copy. Freed when the last array over it dies; not inherited across fork."""
+    dtype = numpy.dtype(dtype)
+    shape = (shape,) if isinstance(shape, int) else tuple(shape)
+    count = 1
+    for extent in shape:
+        count *= extent
+    length = count * dtype.itemsize
+    if not length:
+        return numpy.empty(shape, dtype)
+    memory = ctypes.c_void_p()
+    _core.check(fast.horo_alloc(length, ctypes.addressof(memory)))
+    block = (ctypes.c_char * length).from_address(memory.value)
+    weakref.finalize(block, fast.horo_free, memory.value).atexit = False
+    return numpy.frombuffer(block, dtype).reshape(shape)

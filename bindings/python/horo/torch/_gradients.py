@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The gradient of one parameter on its way: compressed, submitted, waited for, put back.
+
+The fast way, a dense contiguous gradient in the host's memory without compression, costs one call
+of the C library from its hook and one wait. All others go through Part objects.
+"""
+
+import torch
+
+from horo import _core
+from horo._native import ALLREDUCE
+from horo.torch._collectives import dtype_name, start_allgather
+from horo.torch._compression import Compression
+
+_submit = _core.fast.horo_submit
+
+
+class Plan:
+    """How all gradients of an optimizer are reduced; the same on all ranks."""
+
+    def __init__(self, op, prescale, postscale, compression, sparse_as_dense):
+        self.op = op
+        self.prescale = prescale
+        self.postscale = postscale
+        self.compression = compression
+        self.sparse_as_dense = sparse_as_dense
+
+
+class Gradient:
+    """One parameter's gradient. `handle` is 0 unless its reduction is under way."""
+
+    __slots__ = (
+        "parameter",
+        "name",
+        "plan",
+        "record",
+        "signature",
+        "fast",
+        "count",
+        "handle",
+        "part",
+        "context",
+        "sparse",
+        "shared",
+        "group",
+        "delay",
+    )
+
+    def __init__(self, parameter, name, plan):
+        self.parameter = parameter
+        self.name = name
+        self.plan = plan
+        self.record = _core.record_of(ALLREDUCE, name)
+        self.signature = None
+        self.fast = plan.compression is Compression.none and parameter.device.type == "cpu"
+        self.count = parameter.numel()
+        self.handle = 0
+        self.part = None  # what is being reduced, in place
+        self.context = None
+        self.sparse = None  # handles of indices and values; () once a sparse gradient was seen
+        self.shared = None
+        self.group = None
+        self.delay = 1
+
+    def start(self):
+        """Submits the parameter's gradient; a missing one as zeros."""
+        grad = self.parameter.grad
+        if grad is None:
+            grad = self._zeros()
+        if self.shared is not None and grad is not self.shared:
+            grad = self._share(grad)
+        if (
+            self.fast
+            and grad.layout is torch.strided
+            and grad.is_contiguous()
+            and grad.numel() == self.count
+        ):
+            record = self.record
+            signature = self.signature
+            if (
+                signature is None
+                or record.signature is not signature
+                or signature[0] is not grad.dtype
+            ):
+                self._declare(grad)
+            pointer = grad.data_ptr()
+            status = _submit(record.tensor, pointer, pointer, record.address)
+            if status:
+                raise _core.failure(status)
+            self.part = grad
+            self.handle = record.handle = record.slot.value
+        elif self.prepare(grad):
+            pointer = self.part.data_ptr()
+            self.handle = _core.submit(self.record, pointer, pointer)
+
+    def prepare(self, grad):
+        """Makes `part` from the gradient. False: it is sparse and has been started by itself."""
+        if grad.layout is not torch.strided:
+            if not self.plan.sparse_as_dense:
+                self._start_sparse(grad)
+                return False
+            grad = grad.to_dense()
+        part, self.context = self.plan.compression.compress(grad)
+        if part.device.type != "cpu":
+            part = part.cpu()
+        self.part = part.contiguous()
+        self._declare(self.part)
+        return True
+
+    def _declare(self, part):
+        plan, record = self.plan, self.record
+        signature = (part.dtype, part.shape, plan.op, plan.prescale, plan.postscale)
+        if record.signature != signature:
+            _core.declare(
+                record,
+                ALLREDUCE,
+                dtype_name(part.dtype),
+                part.shape,
+                plan.op,
+                0,
+                plan.prescale,
+                plan.postscale,
+            )
+            record.signature = signature
+        self.signature = record.signature
+
+    def _zeros(self):
+        parameter = self.parameter
+        if self.sparse is not None:
+            none = torch.empty((1, 0), dtype=torch.int64)
+            values = torch.empty((0,) + tuple(parameter.shape[1:]), dtype=parameter.dtype)
+            parameter.grad = _sparse(none, values, parameter.shape).to(parameter.device)
+        else:
+            parameter.grad = torch.zeros_like(parameter, requires_grad=False)
+        return parameter.grad
+
+    def _share(self, grad):
+        if grad.layout is not torch.strided or grad.dtype is not self.shared.dtype:
+            return grad
+        shared = self.shared
+        shared.copy_(grad)
+        self.parameter.grad = shared
+        return shared
+
+    def _start_sparse(self, grad):
+        if self.plan.op not in (_core.AVERAGE, _core.SUM):
+            raise ValueError(f"{self.name}: sparse gradients reduce by Average or Sum only")
+        self.sparse = start_sparse(grad, self.name)
+        self.handle = self.sparse[0]
+        self.part = grad
+
+    def finish(self, status):
+        """Puts the result of a completed reduction into the parameter's gradient."""
+        part, self.part, self.handle = self.part, None, 0
+        if not status:
+            grad = self.parameter.grad
+            if part is not grad:
+                self._put_back(part, grad)
+
+    def _put_back(self, part, grad):
+        result = self.plan.compression.decompress(part.to(grad.device), self.context)
+        self.context = None
+        with torch.no_grad():
+            if grad.layout is torch.strided:
+                grad.copy_(result)
+            else:
+                self.parameter.grad = result.to_sparse(grad.sparse_dim())
+
+    def finish_sparse(self):
+        """Waits for a sparse gradient and puts the sum into the parameter."""
+        handles, self.sparse, self.handle, self.part = self.sparse, (), 0, None
+        shape = self.parameter.shape
+        total = finish_sparse(handles, shape, self.plan.op)
+        factor = self.plan.prescale * self.plan.postscale
+        self.parameter.grad = total if factor == 1.0 else total * factor
+
+
+# Indices come from other ranks: checked. Older versions of torch always check.
+_CHECKS = hasattr(torch.sparse, "check_sparse_tensor_invariants")
+_CHECKED = {"check_invariants": True} if _CHECKS else {}
+
+
+def _sparse(indices, values, shape):
+    return torch.sparse_coo_tensor(indices, values, shape, **_CHECKED)
+
+
+def start_sparse(tensor, name):
+    """Starts gathering a sparse tensor's indices and values; both handles."""
+    tensor = tensor.coalesce()
+    indices = tensor.indices().t().contiguous()
+    values = tensor.values().contiguous()
+    base = None if name is None else name
+    return (
+        start_allgather(indices, base and base + ".indices"),
+        start_allgather(values, base and base + ".values"),
+    )
+
+
+def finish_sparse(handles, shape, op):
+    """The sum, or average, of the ranks' sparse tensors."""
+    group = _core.group(list(handles))
+    indices, values = _core.synchronize(group)
+    if op == _core.AVERAGE:
+        values = values / _core.size()
+    return _sparse(indices.t(), values, shape).coalesce()
+
+
+class Group:
+    """Gradients that are submitted together, when the last of them is there."""
+
+    def __init__(self, members):
+        self.members = members
+        self.ready = 0
+        for member in members:
+            member.group = self
+
+    def add(self):
+        """One more is there. True: the group has been submitted."""
+        self.ready += 1
+        if self.ready < len(self.members):
+            return False
+        self.ready = 0
+        try:
+            self._submit()
+        except Exception:
+            for member in self.members:  # not under way: synchronize() submits them again
+                member.delay = max(member.delay, 0 if member.handle else 1)
+            raise
+        return True
+
+    def _submit(self):
+        dense = []
+        for member in self.members:
+            grad = member.parameter.grad
+            if grad is None:
+                grad = member._zeros()
+            if member.shared is not None and grad is not member.shared:
+                grad = member._share(grad)
+            if member.prepare(grad):
+                dense.append(member)
+        if dense:
+            pointers = [member.part.data_ptr() for member in dense]
+            handles = _core.submit_many([member.record for member in dense], pointers, pointers)
+            for member, handle in zip(dense, handles):
+                member.handle = handle

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+# Options of the build and what every target shares.
+
+option(HORO_TESTS "Build the tests" ON)
+option(HORO_BENCH "Build the benchmark programs" ON)
+option(HORO_EXAMPLES "Build the examples" ON)
+option(HORO_FUZZ "Build horo-fuzz: the parsers under libFuzzer; needs clang++ with its runtime" OFF)
+set(HORO_SANITIZE "" CACHE STRING "Sanitizers to build with: empty, address or thread")
+set(HORO_GLOO AUTO CACHE STRING "Gloo backend module: AUTO (if its headers are found), ON or OFF")
+set(HORO_MPI AUTO CACHE STRING "MPI peers of the benchmarks: AUTO (if found), ON or OFF")
+set_property(CACHE HORO_SANITIZE PROPERTY STRINGS "" address thread)
+set_property(CACHE HORO_GLOO HORO_MPI PROPERTY STRINGS AUTO ON OFF)
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_C_STANDARD 11)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib")
+set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib")
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
+endif()
+
+include(GNUInstallDirs)
+set(CMAKE_INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
+
+find_program(HORO_CCACHE ccache)
+if(HORO_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_C_COMPILER_LAUNCHER "${HORO_CCACHE}")
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${HORO_CCACHE}")
+endif()
+find_program(HORO_MOLD mold)
+if(HORO_MOLD)
+  add_link_options(-fuse-ld=mold)
+endif()
+
+find_package(Threads REQUIRED)
+find_package(fmt REQUIRED)  # headers; base/fmt.cpp compiles it in
+
+# Warnings are errors for our own code; third-party headers come in as SYSTEM.
+add_library(horo_flags INTERFACE)
+target_compile_options(horo_flags INTERFACE
+  -Wall -Wextra -Wshadow -Wswitch -Wno-missing-field-initializers -Werror
+  # GCC 12 sees overlaps in "text" + std::to_string(n) that are not there.
+  $<$<COMPILE_LANGUAGE:CXX>:-Wconversion -Wno-restrict>)
+target_include_directories(horo_flags INTERFACE "${PROJECT_SOURCE_DIR}" "${PROJECT_SOURCE_DIR}/runtime/include")
+if(HORO_SANITIZE)
+  # Compiling is most of the time of a sanitised check; the sanitizers' own code makes g++ warn without cause.
+  add_compile_options(-O1 -Wno-maybe-uninitialized)
+endif()
+if(HORO_SANITIZE STREQUAL "address")
+  add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -g1)
+  # g++ 12 finds uninitialised values in the standard library's own <functional> and <regex> then.
+  add_compile_options(-Wno-maybe-uninitialized)
+  add_link_options(-fsanitize=address,undefined)
+elseif(HORO_SANITIZE STREQUAL "thread")
+  add_compile_options(-fsanitize=thread -fno-omit-frame-pointer -g1)
+  # The fences of the wake-up protocol are doubled by atomic read-modify-writes that the sanitizer follows.
+  add_compile_options(-Wno-tsan)
+  add_link_options(-fsanitize=thread)
+endif()
+
+if(HORO_FUZZ)
+  include(CheckCXXSourceCompiles)
+  set(CMAKE_REQUIRED_FLAGS -fsanitize=fuzzer)
+  check_cxx_source_compiles("extern \"C\" int LLVMFuzzerTestOneInput(const unsigned char*, unsigned long) { return 0; }"
+    HORO_HAS_LIBFUZZER)
+  unset(CMAKE_REQUIRED_FLAGS)
+  if(NOT HORO_HAS_LIBFUZZER)
+    message(FATAL_ERROR "HORO_FUZZ needs a compiler with libFuzzer: CXX=clang++-16 and Debian's libclang-rt-16-dev")
+  endif()
+  # Warnings are g++ 12's business here.
+  add_compile_options(-fsanitize=fuzzer-no-link -Wno-unknown-warning-option)
+endif()

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+# horo_library(<folder> SOURCES ... LINK ...)  static library horo_<folder>, alias horo::<folder>
+# horo_tool(<name> SOURCES ... LINK ...)       installed executable bin/<name>
+# horo_test(<name> SOURCES ... LINK ... LABELS ... TIMEOUT n)   Catch2 test program, one CTest test per case
+# horo_product(<target>...)                    part of what a user runs
+#
+# Targets to build just a part: horo_product (tools and library), horo_tests_<label> (test programs of a label; for
+# labels that run the tools, build horo_product too).
+
+add_custom_target(horo_product)
+
+function(horo_product)
+  add_dependencies(horo_product ${ARGN})
+endfunction()
+
+function(horo_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINK;PRIVATE_LINK" ${ARGN})
+  add_library(horo_${name} STATIC ${ARG_SOURCES})
+  add_library(horo::${name} ALIAS horo_${name})
+  target_link_libraries(horo_${name} PUBLIC horo_flags horo_fmt ${ARG_LINK} PRIVATE ${ARG_PRIVATE_LINK})
+endfunction()
+
+function(horo_tool name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE horo_flags ${ARG_LINK})
+  # Start-up time is part of the product: no libstdc++ to load, no lazy symbol search at run time.
+  if(NOT HORO_SANITIZE)
+    target_link_options(${name} PRIVATE -static-libstdc++ -static-libgcc -Wl,--as-needed -Wl,--gc-sections)
+  endif()
+  install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  horo_product(${name})
+endfunction()
+
+function(horo_test name)
+  cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;LINK;LABELS" ${ARGN})
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 60)
+  endif()
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE horo_flags horo_test_main ${ARG_LINK})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests")
+  catch_discover_tests(${name} TEST_PREFIX "${name}: " DISCOVERY_MODE PRE_TEST
+    PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}")
+  foreach(label IN LISTS ARG_LABELS)
+    if(NOT TARGET horo_tests_${label})
+      add_custom_target(horo_tests_${label})
+    endif()
+    add_dependencies(horo_tests_${label} ${name})
+  endforeach()
+endfunction()

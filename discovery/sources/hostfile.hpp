@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "discovery/source.hpp"
+
+namespace horo::discovery {
+
+/// A file with one host per line: `name`, `name:4` or `name slots=4`; `#` begins a comment, empty
+/// lines do not count.
+class HostfileSource final : public HostSource {
+ public:
+  explicit HostfileSource(std::string path);
+
+  std::string_view name() const override { return name_; }
+
+  /// Blocks: for the file. Fails: not_found, io, invalid_argument with the line's number.
+  Result<HostSet> list(Deadline deadline) override;
+
+ private:
+  std::string path_;
+  std::string name_;
+};
+
+/// The same from memory, without the file's name in errors. Fails: invalid_argument.
+Result<HostSet> parse_hostfile(std::string_view text);
+
+}  // namespace horo::discovery

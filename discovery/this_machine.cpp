@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "discovery/this_machine.hpp"
+
+#include <arpa/inet.h>
+#include <array>
+#include <climits>
+#include <cstring>
+#include <ifaddrs.h>
+#include <memory>
+#include <netinet/in.h>
+#include <optional>
+#include <strings.h>
+#include <unistd.h>
+
+namespace horo::discovery {
+
+namespace {
+
+/// An address in the 16 bytes of IPv6; IPv4 is mapped into it.
+using Address = std::array<unsigned char, 16>;
+
+Address mapped(const in_addr& v4) {
+  Address address{};
+  address[10] = address[11] = 0xff;
+  std::memcpy(&address[12], &v4, sizeof v4);
+  return address;
+}
+
+std::optional<Address> parse_address(const std::string& text) {
+  in_addr v4{};
+  if (inet_pton(AF_INET, text.c_str(), &v4) == 1) return mapped(v4);
+  Address v6{};
+  if (inet_pton(AF_INET6, text.c_str(), v6.data()) == 1) return v6;
+  return std::nullopt;
+}
+
+std::optional<Address> address_of(const sockaddr* socket) {
+  if (socket == nullptr) return std::nullopt;
+  if (socket->sa_family == AF_INET) {
+    sockaddr_in v4{};
+    std::memcpy(&v4, socket, sizeof v4);
+    return mapped(v4.sin_addr);
+  }
+  if (socket->sa_family == AF_INET6) {
+    sockaddr_in6 v6{};
+    std::memcpy(&v6, socket, sizeof v6);
+    Address address{};
+    std::memcpy(address.data(), &v6.sin6_addr, address.size());
+    return address;
+  }
+  return std::nullopt;
+}
+
+bool is_loopback(const Address& address) {
+  static const Address v6_loopback{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1};
+  static const Address v4_loopback = mapped(in_addr{htonl(INADDR_LOOPBACK)});
+  return address == v6_loopback || std::memcmp(address.data(), v4_loopback.data(), 13) == 0;
+}
+
+bool on_an_interface(const Address& address) {
+  ifaddrs* list = nullptr;
+  if (getifaddrs(&list) != 0) return false;
+  const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> owner(list, &freeifaddrs);
+  for (const auto* entry = list; entry != nullptr; entry = entry->ifa_next) {
+    if (address_of(entry->ifa_addr) == address) return true;
+  }
+  return false;
+}
+
+bool same_name(std::string_view a, std::string_view b) {
+  return a.size() == b.size() && strncasecmp(a.data(), b.data(), a.size()) == 0;
+}
+
+}  // namespace
+
+std::string machine_name() {
+  std::array<char, HOST_NAME_MAX + 1> name{};
+  if (gethostname(name.data(), name.size() - 1) != 0 || name[0] == '\0') return "localhost";
+  return name.data();
+}
+
+bool is_this_machine(std::string_view host) {
+  if (same_name(host, "localhost") || same_name(host, "localhost.localdomain")) return true;
+  const auto own = machine_name();
+  if (same_name(host, own) || same_name(host, std::string_view(own).substr(0, own.find('.'))))
+    return true;
+  if (const auto address = parse_address(std::string(host)); address) {
+    return is_loopback(*address) || on_an_interface(*address);
+  }
+  return false;
+}
+
+Result<HostSet> only_this_machine(const HostSet& hosts) {
+  if (hosts.empty()) return HostSet{};
+  Host machine{.name = hosts.hosts().front().name, .slots = 0};
+  for (const auto& host : hosts.hosts()) {
+    if (!is_this_machine(host.name)) {
+      return fail(
+          Errc::unsupported,
+          "host '{}' is not this machine ('{}'): remote hosts are not supported by this version; "
+          "use localhost",
+          host.name, machine_name());
+    }
+    machine.slots += host.slots;
+  }
+  return HostSet({machine});
+}
+
+}  // namespace horo::discovery

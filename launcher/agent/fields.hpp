@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// The fields of each message, written once: an archive that writes and one that reads both walk
+// them.
+#pragma once
+
+#include "launcher/agent/protocol.hpp"
+
+namespace horo::launcher::protocol {
+
+template <typename Archive>
+void fields(Archive& archive, Hello& m) {
+  archive.number(m.magic);
+  archive.number(m.protocol);
+  archive.number(m.version_code);
+  archive.text(m.version);
+}
+
+template <typename Archive>
+void fields(Archive& archive, WorkerIdentity& w) {
+  archive.strong(w.rank);
+  archive.number(w.size);
+  archive.strong(w.local_rank);
+  archive.number(w.local_size);
+  archive.number(w.cross_rank);
+  archive.number(w.cross_size);
+  archive.number(w.host_index);
+  archive.text(w.hostname);
+  archive.text(w.job_id);
+  archive.text(w.rendezvous);
+  archive.text(w.master_address);
+  archive.number(w.master_port);
+  archive.number(w.launcher_version);
+}
+
+template <typename Archive>
+void fields(Archive& archive, std::pair<std::string, std::string>& variable) {
+  archive.text(variable.first);
+  archive.text(variable.second);
+}
+
+template <typename Archive>
+void fields(Archive& archive, std::string& text) {
+  archive.text(text);
+}
+
+template <typename Archive>
+void fields(Archive& archive, Start& m) {
+  archive.text(m.spec.host);
+  archive.list(m.spec.command);
+  archive.text(m.spec.directory);
+  archive.list(m.spec.environment);
+  archive.list(m.spec.ranks);
+  // The same for every rank, and long: once.
+  archive.shared_addresses(m.spec.ranks);
+  archive.choice(m.spec.stdin_policy, StdinPolicy::none, StdinPolicy::rank0);
+  archive.duration(m.spec.failure_grace);
+  archive.duration(m.spec.grace);
+  archive.strong(m.spec.epoch);
+  archive.raw(m.spec.secret);
+}
+
+template <typename Archive>
+void fields(Archive& archive, Signal& m) {
+  archive.number(m.number);
+}
+
+template <typename Archive>
+void fields(Archive& archive, Stop& m) {
+  archive.strong(m.cause.rank);
+  archive.choice(m.cause.cause, LossCause::none, LossCause::corrupted);
+  archive.number(m.cause.detail);
+  archive.text(m.host);
+}
+
+template <typename Archive>
+void fields(Archive& archive, FeedStdin& m) {
+  archive.rest(m.bytes);
+}
+
+template <typename Archive>
+void fields(Archive& archive, Started& m) {
+  archive.strong(m.rank);
+  archive.number(m.pid);
+}
+
+template <typename Archive>
+void fields(Archive& archive, Error& error) {
+  archive.choice(error.code, Errc::invalid_argument, Errc::cancelled);
+  archive.text(error.message);
+}
+
+template <typename Archive>
+void fields(Archive& archive, SpawnFailed& m) {
+  archive.strong(m.rank);
+  fields(archive, m.error);
+}
+
+template <typename Archive>
+void fields(Archive& archive, Output& m) {
+  archive.strong(m.rank);
+  archive.choice(m.stream, Stream::out, Stream::err);
+  archive.rest(m.bytes);
+}
+
+template <typename Archive>
+void fields(Archive& archive, Exited& m) {
+  archive.strong(m.exit.rank);
+  archive.number(m.exit.wait_status);
+  archive.flag(m.exit.core_dumped);
+  archive.flag(m.exit.oom_killed);
+  archive.flag(m.exit.attached);
+  archive.duration(m.exit.lived);
+}
+
+template <typename Archive>
+void fields(Archive& archive, Finished& m) {
+  archive.number(m.survivors);
+}
+
+template <typename Archive>
+void fields(Archive& archive, Failed& m) {
+  fields(archive, m.error);
+}
+
+template <typename Archive>
+void fields(Archive&, Kill&) {}
+
+template <typename Archive>
+void fields(Archive&, CloseStdin&) {}
+
+template <typename Archive>
+void fields(Archive&, PauseOutput&) {}
+
+template <typename Archive>
+void fields(Archive&, ResumeOutput&) {}
+
+template <typename Archive>
+void fields(Archive&, StdinRoom&) {}
+
+}  // namespace horo::launcher::protocol

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/agent/guard.hpp"
+
+#include <cerrno>
+#include <csignal>
+#include <optional>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "launcher/process/descendants.hpp"
+
+namespace horo::launcher {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr Duration kPatience = 10s;  ///< For the kernel to end processes that have got SIGKILL.
+
+[[noreturn]] void be_agent(const std::function<int()>& agent, pid_t guard, const sigset_t& mask) {
+  // A group of its own: whoever kills the guard's group leaves this half to clean up.
+  setpgid(0, 0);
+  prctl(PR_SET_NAME, "horo-agent");
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (getppid() != guard)
+    _exit(1);  // It ended before the line above; nothing has been started yet.
+  if (!become_subreaper()) _exit(1);
+  sigprocmask(SIG_SETMASK, &mask, nullptr);
+  _exit(agent());
+}
+
+/// Reaps the agent, and orphans that were handed up to us. The agent's wait status once it has
+/// ended.
+std::optional<int> reap(pid_t agent) {
+  for (;;) {
+    int status = 0;
+    const pid_t pid = waitpid(-1, &status, WNOHANG);
+    if (pid == agent) return status;
+    if (pid <= 0) return std::nullopt;
+  }
+}
+
+}  // namespace
+
+Result<int> run_guarded(const std::function<int()>& agent) {
+  HORO_TRY_STATUS(become_subreaper());
+  sigset_t awaited;
+  sigemptyset(&awaited);
+  for (const int number : {SIGCHLD, SIGTERM, SIGINT, SIGHUP}) sigaddset(&awaited, number);
+  sigset_t before;
+  sigprocmask(SIG_BLOCK, &awaited, &before);
+  const pid_t guard = getpid();
+  const pid_t child = fork();
+  if (child < 0) return fail_errno(errno, "starting the agent beside its guard");
+  if (child == 0) be_agent(agent, guard, before);
+  prctl(PR_SET_NAME, "horo-guard");
+  for (;;) {
+    const int number = sigwaitinfo(&awaited, nullptr);
+    if (number == SIGCHLD) {
+      const auto status = reap(child);
+      if (!status) continue;
+      kill_descendants(Deadline::in(SteadyClock::instance(), kPatience));
+      return WIFEXITED(*status) ? WEXITSTATUS(*status) : 1;
+    }
+    if (number > 0) kill(child, SIGTERM);
+  }
+}
+
+}  // namespace horo::launcher

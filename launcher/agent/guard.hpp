@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+
+#include "base/result.hpp"
+
+namespace horo::launcher {
+
+/// Splits this process in two that watch each other: the parent, the guard, only waits; the child
+/// runs `agent` and exits with what it returns. Both are child subreapers. If the child ends in any
+/// way the guard kills all that is left of its family. If the guard ends the child gets SIGTERM
+/// and does the same. The guard passes SIGTERM, SIGINT and SIGHUP on to the child as SIGTERM.
+/// Returns, in the guard only, the exit code: the child's, 1 if a signal ended it.
+/// Call it before there are threads or a loop. Fails: unavailable (process limit), io.
+Result<int> run_guarded(const std::function<int()>& agent);
+
+}  // namespace horo::launcher

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <sys/resource.h>
+
+#include "base/loop/loop.hpp"
+
+namespace horo::launcher {
+
+/// One host's supervisor: takes orders from the launcher over a pair of descriptors and owns the
+/// ranks of its host. By itself, without asking: on the first failing rank it poisons the board and
+/// ends the others; at the end of its input, of its guard, or on SIGTERM it kills them all at once.
+/// This process must be a child subreaper. Thread: the loop's.
+class HostAgent {
+ public:
+  struct Options {
+    int in = 0;
+    int out = 1;
+    int guard_pid = 0;
+    rlimit rank_descriptor_limit{};  ///< What ranks get: the limit before it was raised for us.
+  };
+
+  /// Fails: unavailable, io.
+  static Result<std::unique_ptr<HostAgent>> make(Loop& loop, const Options& options);
+  ~HostAgent();
+  HostAgent(const HostAgent&) = delete;
+  HostAgent& operator=(const HostAgent&) = delete;
+
+  /// The agent's exit code, valid once it has stopped the loop: 0 if it finished as ordered.
+  int exit_code() const;
+
+ private:
+  class Impl;
+  explicit HostAgent(std::unique_ptr<Impl> impl);
+
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace horo::launcher

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// What launcher and agent say to each other, and its bytes (docs/design/agent-protocol.md). Values
+// and pure functions only. Bytes come from another host: bounded, verified, never trusted.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "launcher/starter.hpp"
+
+namespace horo::launcher::protocol {
+
+inline constexpr std::uint32_t kMagic = 0x41524f48;  // "HORA", little endian
+inline constexpr std::uint16_t kVersion = 1;         ///< Of these bytes; hello never changes.
+inline constexpr std::size_t kHeaderBytes = 5;
+inline constexpr std::size_t kMaxFrame = std::size_t{64} << 20U;  ///< Type and payload.
+inline constexpr std::size_t kMaxChunk = 65536;  ///< Of output and standard input in one frame.
+
+/// First frame of either side.
+struct Hello {
+  std::uint32_t magic = kMagic;
+  std::uint16_t protocol = kVersion;
+  std::uint32_t version_code = 0;
+  std::string version;
+
+  static Hello ours();
+};
+
+// Launcher to agent.
+struct Start {
+  AgentSpec spec;
+};
+
+struct Signal {
+  int number = 0;
+};
+
+struct Stop {
+  Poison cause;
+  std::string host;
+};
+
+struct Kill {};
+
+struct FeedStdin {
+  std::string_view bytes;  ///< Into the reader's buffer.
+};
+
+struct CloseStdin {};
+
+struct PauseOutput {};
+
+struct ResumeOutput {};
+
+// Agent to launcher.
+struct Started {
+  Rank rank{0};
+  int pid = 0;
+};
+
+struct SpawnFailed {
+  Rank rank{0};
+  Error error;
+};
+
+struct Output {
+  Rank rank{0};
+  Stream stream = Stream::out;
+  std::string_view bytes;  ///< Into the reader's buffer.
+};
+
+struct Exited {
+  RankExit exit;
+};
+
+struct StdinRoom {};
+
+struct Finished {
+  int survivors = 0;
+};
+
+/// The agent could not do its work: no board, no descriptors. Its last frame.
+struct Failed {
+  Error error;
+};
+
+/// In the order of their type numbers' table in protocol.cpp.
+using Message =
+    std::variant<Hello, Start, Signal, Stop, Kill, FeedStdin, CloseStdin, PauseOutput, ResumeOutput,
+                 Started, SpawnFailed, Output, Exited, StdinRoom, Finished, Failed>;
+
+/// Appends the frame of `message` to `to`. Fails: resource_exhausted (larger than kMaxFrame).
+Status encode(const Message& message, std::string& to);
+
+/// One frame's type and payload, without its length. Fails: protocol.
+Result<Message> decode(std::string_view frame);
+
+/// Cuts a stream into frames. Thread: owner.
+class FrameReader {
+ public:
+  /// Appends what has arrived; views into earlier messages end.
+  void feed(std::string_view bytes);
+  /// The next whole message, nullopt when more bytes are needed. Fails: protocol; then for ever.
+  Result<std::optional<Message>> next();
+
+ private:
+  std::string buffer_;
+  std::size_t start_ = 0;
+};
+
+/// Whether the two builds may work together. Fails: version_mismatch, naming both versions;
+/// protocol, when `theirs` is no hello of ours. `who` is the other side, for the message.
+Status check_hello(const Hello& theirs, std::string_view who);
+
+}  // namespace horo::launcher::protocol

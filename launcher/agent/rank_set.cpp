@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/agent/rank_set.hpp"
+
+#include <algorithm>
+#include <csignal>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <utility>
+
+#include "launcher/process/descendants.hpp"
+
+namespace horo::launcher {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr Duration kAckTime =
+    1s;  ///< After a poison: then who may still touch peers' memory is killed.
+constexpr Duration kPatience = 5s;  ///< For the kernel to end processes that have got SIGKILL.
+
+Poison poison_by(Rank rank, ExitStatus status) {
+  if (status.signalled()) {
+    return {.rank = rank,
+            .cause = LossCause::signalled,
+            .detail = static_cast<std::uint32_t>(status.signal())};
+  }
+  return {.rank = rank,
+          .cause = LossCause::exited,
+          .detail = static_cast<std::uint32_t>(status.code())};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<RankSet>> RankSet::start(Loop& loop, AgentSpec spec,
+                                                const rlimit& descriptor_limit, Report report) {
+  HORO_TRY(auto board, RankBoard::make(spec));
+  std::unique_ptr<RankSet> set(
+      new RankSet(loop, std::move(spec), std::move(board), std::move(report)));
+  // Orphans that ended are handed up to us; nobody else would reap them.
+  HORO_TRY(set->children_, loop.on_signal(SIGCHLD, [raw = set.get()] { raw->reap_orphans(); }));
+  set->prepare(descriptor_limit);
+  set->starter_ = loop.after(Duration::zero(), [raw = set.get()] { raw->start_next(); });
+  return set;
+}
+
+RankSet::RankSet(Loop& loop, AgentSpec spec, std::unique_ptr<RankBoard> board, Report report)
+    : loop_(loop), spec_(std::move(spec)), board_(std::move(board)), report_(std::move(report)) {}
+
+RankSet::~RankSet() = default;
+
+void RankSet::prepare(const rlimit& descriptor_limit) {
+  command_.arguments = spec_.command;
+  command_.directory = spec_.directory;
+  command_.descriptors = {{board_->descriptor(), kBoardDescriptor}};
+  command_.descriptor_limit = descriptor_limit;
+  for (const auto& identity : spec_.ranks) {
+    auto& entry = entries_.emplace_back();
+    entry.identity = identity;
+    entry.identity.board_fd = kBoardDescriptor;
+    entry.identity.agent_pid = getpid();
+    entry.identity.board_nonce = board_->nonce();
+  }
+}
+
+void RankSet::start_next() {
+  if (ending_) return;
+  auto& entry = entries_[next_];
+  auto group = spawn(entry);
+  if (!group) {
+    report_(protocol::SpawnFailed{entry.identity.rank, group.error()});
+    return stop({.rank = entry.identity.rank, .cause = LossCause::aborted, .detail = 0},
+                spec_.host);
+  }
+  entry.group = std::move(*group);
+  entry.started = SteadyClock::instance().now();
+  entry.alive = true;
+  entry.group->on_output([this, &entry](Stream stream, std::string_view bytes) {
+    turn_ = static_cast<std::size_t>(&entry - entries_.data()) + 1;
+    report_(protocol::Output{entry.identity.rank, stream, bytes});
+  });
+  entry.group->on_exit([this, &entry](ExitStatus status) { exited(entry, status); });
+  if (!output_wanted_) entry.group->pause_output();
+  report_(protocol::Started{entry.identity.rank, entry.group->pid()});
+  if (&entry == stdin_reader()) {
+    if (!early_stdin_.empty()) feed_stdin(std::exchange(early_stdin_, {}));
+    if (early_close_) close_stdin();
+  }
+  // Each in its own turn of the loop, so that an early failure is seen between two starts.
+  if (++next_ < entries_.size()) starter_ = loop_.after(Duration::zero(), [this] { start_next(); });
+}
+
+Result<std::unique_ptr<ProcessGroup>> RankSet::spawn(const Entry& entry) {
+  command_.environment = spec_.environment;
+  command_.environment.emplace_back("PYTHONUNBUFFERED", "1");
+  for (auto& variable : worker_environment(entry.identity))
+    command_.environment.push_back(std::move(variable));
+  const bool reads = spec_.stdin_policy == StdinPolicy::rank0 && entry.identity.rank == Rank{0};
+  command_.input = reads ? Input::pipe : Input::none;
+  return ProcessGroup::spawn(loop_, command_);
+}
+
+std::vector<RankSet::Entry*> RankSet::living() {
+  std::vector<Entry*> list;
+  for (auto& entry : entries_) {
+    if (entry.alive) list.push_back(&entry);
+  }
+  return list;
+}
+
+void RankSet::exited(Entry& entry, ExitStatus status) {
+  entry.alive = false;
+  const auto membership = board_->bury(entry.identity.local_rank);
+  const bool failed = !status.success() || membership.in_use;
+  if (failed) end(poison_by(entry.identity.rank, status), spec_.host);
+  // Only a kill that was not ours can be the kernel's.
+  const bool oom = status.signal() == SIGKILL && !entry.killed && oom_.take_kill();
+  report_(protocol::Exited{{.rank = entry.identity.rank,
+                            .wait_status = status.wait_status(),
+                            .core_dumped = status.core_dumped(),
+                            .oom_killed = oom,
+                            .attached = membership.joined,
+                            .lived = SteadyClock::instance().now() - entry.started}});
+  reap_orphans();
+  finish_if_over();
+}
+
+void RankSet::end(const Poison& cause, std::string_view host) {
+  if (ending_) return;
+  ending_ = true;
+  starter_.reset();
+  board_->poison(cause, host);
+  std::vector<Entry*> at_once;
+  bool held = false;
+  for (auto* entry : living()) {
+    if (board_->in_use_by(entry->identity.local_rank)) {
+      held = true;
+    } else {
+      at_once.push_back(entry);
+    }
+  }
+  terminate(at_once);
+  if (held) {
+    ack_timer_ = loop_.after(kAckTime, [this] { kill_silent(); });
+    grace_timer_ = loop_.after(spec_.failure_grace, [this] { terminate(living()); });
+  }
+  last_resort_ = loop_.after(spec_.failure_grace + spec_.grace + kPatience, [this] { finish(); });
+}
+
+/// SIGTERM to groups and to descendants that left them, once to each; SIGKILL later.
+void RankSet::terminate(const std::vector<Entry*>& entries) {
+  if (entries.empty()) return;
+  const auto family = Family::look();
+  for (auto* entry : entries) {
+    const int leader = entry->group->pid();
+    entry->group->stop(spec_.grace);
+    if (!family) continue;
+    for (const pid_t pid : family->below(leader)) {
+      if (getpgid(pid) == leader) continue;
+      ::kill(pid, SIGTERM);
+      ::kill(pid, SIGCONT);
+    }
+  }
+}
+
+/// A stopped rank, or one in uninterruptible sleep, would keep its peers waiting for the end of
+/// their operations.
+void RankSet::kill_silent() {
+  for (auto* entry : living()) {
+    if (board_->lacks_ack(entry->identity.local_rank)) kill_rank(*entry);
+  }
+}
+
+void RankSet::kill_rank(Entry& entry) {
+  entry.killed = true;
+  entry.group->signal(SIGKILL);
+}
+
+void RankSet::signal(int number) {
+  for (auto* entry : living()) entry->group->signal(number);
+}
+
+void RankSet::stop(const Poison& cause, std::string_view host) {
+  end(cause, host);
+  finish_if_over();
+}
+
+void RankSet::kill() {
+  end({.rank = Rank{-1}, .cause = LossCause::aborted, .detail = 0}, spec_.host);
+  for (auto* entry : living()) kill_rank(*entry);
+  signal_descendants(getpid(), SIGKILL);
+  finish_if_over();
+}
+
+RankSet::Entry* RankSet::stdin_reader() {
+  if (spec_.stdin_policy != StdinPolicy::rank0) return nullptr;
+  auto& first = entries_.front();
+  return first.identity.rank == Rank{0} ? &first : nullptr;
+}
+
+void RankSet::feed_stdin(std::string_view bytes) {
+  auto* reader = stdin_reader();
+  if (reader != nullptr && reader->group == nullptr && !ending_) {
+    early_stdin_.append(bytes);
+    return;
+  }
+  const auto taken = [this] { report_(protocol::StdinRoom{}); };
+  if (reader == nullptr || !reader->alive) return taken();
+  reader->group->write_input(bytes, taken);
+}
+
+void RankSet::close_stdin() {
+  auto* reader = stdin_reader();
+  if (reader == nullptr) return;
+  if (reader->group == nullptr) {
+    early_close_ = true;
+  } else if (reader->alive) {
+    reader->group->close_input();
+  }
+}
+
+void RankSet::want_output(bool wanted) {
+  if (output_wanted_ == wanted) return;
+  output_wanted_ = wanted;
+  // In turn from the one after the last that was heard: who writes most may not always be first.
+  for (std::size_t i = 0; i < entries_.size(); ++i) {
+    auto& entry = entries_[(turn_ + i) % entries_.size()];
+    if (!entry.alive) continue;
+    if (wanted) {
+      entry.group->resume_output();
+    } else {
+      entry.group->pause_output();
+    }
+  }
+}
+
+void RankSet::reap_orphans() {
+  const auto is_rank = [&](pid_t pid) {
+    return std::any_of(entries_.begin(), entries_.end(), [&](const Entry& entry) {
+      return entry.alive && entry.group->pid() == pid;
+    });
+  };
+  for (;;) {
+    siginfo_t info{};
+    if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) return;
+    if (is_rank(info.si_pid)) return;  // Its group reaps it, and then we look again.
+    waitpid(info.si_pid, nullptr, WNOHANG);
+  }
+}
+
+void RankSet::finish_if_over() {
+  if (!living().empty() || (!ending_ && next_ < entries_.size())) return;
+  finish();
+}
+
+void RankSet::finish() {
+  if (std::exchange(finished_, true)) return;
+  ending_ = true;
+  ack_timer_.reset();
+  grace_timer_.reset();
+  last_resort_.reset();
+  children_.reset();
+  // What outlived its rank is nobody's any more: no further grace.
+  const int survivors = kill_descendants(Deadline::in(SteadyClock::instance(), kPatience));
+  report_(protocol::Finished{survivors});
+}
+
+}  // namespace horo::launcher

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <sys/resource.h>
+#include <vector>
+
+#include "base/loop/loop.hpp"
+#include "launcher/agent/oom_watch.hpp"
+#include "launcher/agent/protocol.hpp"
+#include "launcher/agent/rank_board.hpp"
+#include "launcher/process/process_group.hpp"
+
+namespace horo::launcher {
+
+/// The ranks of one host from their start to the last one's end. The first failure (exit code,
+/// signal, or an end while attached to the board) poisons the board and ends the others:
+/// attached ones get `failure_grace`, the others SIGTERM at once; then SIGTERM, SIGKILL after
+/// `grace`. Thread: the loop's.
+class RankSet {
+ public:
+  /// What happened, as messages for the launcher. After Finished nothing follows.
+  using Report = std::function<void(const protocol::Message&)>;
+
+  /// Starts the ranks one after the other from the loop. Fails: as RankBoard::make.
+  static Result<std::unique_ptr<RankSet>> start(Loop& loop, AgentSpec spec,
+                                                const rlimit& descriptor_limit, Report report);
+  ~RankSet();
+  RankSet(const RankSet&) = delete;
+  RankSet& operator=(const RankSet&) = delete;
+
+  void signal(int number);
+  void stop(const Poison& cause, std::string_view host);
+  void kill();
+  void feed_stdin(std::string_view bytes);
+  void close_stdin();
+
+  /// While not wanted, ranks are not read from.
+  void want_output(bool wanted);
+
+ private:
+  struct Entry {
+    WorkerIdentity identity;
+    std::unique_ptr<ProcessGroup> group;  ///< Null before it was started.
+    TimePoint started{};
+    bool alive = false;
+    bool killed = false;  ///< By us.
+  };
+
+  RankSet(Loop& loop, AgentSpec spec, std::unique_ptr<RankBoard> board, Report report);
+
+  void prepare(const rlimit& descriptor_limit);
+  void start_next();
+  Result<std::unique_ptr<ProcessGroup>> spawn(const Entry& entry);
+  void exited(Entry& entry, ExitStatus status);
+  void end(const Poison& cause, std::string_view host);
+  void terminate(const std::vector<Entry*>& entries);
+  void kill_silent();
+  void kill_rank(Entry& entry);
+  void reap_orphans();
+  void finish_if_over();
+  void finish();
+  Entry* stdin_reader();
+  std::vector<Entry*> living();
+
+  Loop& loop_;
+  const AgentSpec spec_;
+  const std::unique_ptr<RankBoard> board_;
+  const Report report_;
+  Command command_;  ///< Of every rank, but for its own environment.
+  std::vector<Entry> entries_;
+  std::size_t next_ = 0;  ///< To be started.
+  std::size_t turn_ = 0;  ///< Of the ranks, who is read from first when output is wanted again.
+  bool output_wanted_ = true;
+  bool ending_ = false;
+  bool finished_ = false;
+  std::string early_stdin_;  ///< Came before its reader was started.
+  bool early_close_ = false;
+  OomWatch oom_;
+  Subscription starter_;
+  Subscription children_;
+  Subscription ack_timer_;
+  Subscription grace_timer_;
+  Subscription last_resort_;
+};
+
+}  // namespace horo::launcher

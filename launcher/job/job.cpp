@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/job/job.hpp"
+
+#include <utility>
+
+#include "launcher/output/output.hpp"
+
+namespace horo::launcher {
+
+/// One host's agent, and its news with the host's number added.
+class Job::HostLink final : public AgentEvents {
+ public:
+  HostLink(Job& job, std::size_t host) : job_(job), host_(host) {}
+
+  void start(const AgentSpec& spec) {
+    auto agent = job_.starter_.start(spec, *this);
+    if (agent) {
+      agent_ = std::move(agent).value();
+    } else {
+      on_lost(std::move(agent).error());
+    }
+  }
+
+  Agent* agent() { return agent_.get(); }
+
+  void on_started(Rank rank, int) override { job_.apply(RankStarted{rank}); }
+
+  void on_spawn_failed(Rank rank, const Error& error) override {
+    job_.apply(RankNotSpawned{rank, error});
+  }
+
+  void on_output(Rank rank, Stream stream, std::string_view bytes) override {
+    job_.output_.take(rank, stream, bytes);
+  }
+
+  void on_exit(const RankExit& exit) override {
+    job_.output_.finish(exit.rank);
+    job_.apply(RankEnded{exit});
+  }
+
+  void on_stdin_room() override {
+    if (job_.on_stdin_room_) job_.on_stdin_room_();
+  }
+
+  void on_finished(int survivors) override {
+    flush();
+    job_.apply(HostFinished{host_, survivors});
+  }
+
+  void on_lost(const Error& error) override {
+    flush();
+    job_.apply(HostLost{host_, error});
+  }
+
+ private:
+  /// The last words of ranks whose end nobody told.
+  void flush() {
+    for (const auto& placed : job_.spec_.placement.ranks) {
+      if (placed.host == host_) job_.output_.finish(placed.rank);
+    }
+  }
+
+  Job& job_;
+  const std::size_t host_;
+  std::unique_ptr<Agent> agent_;
+};
+
+Job::Job(Loop& loop, Starter& starter, Output& output, JobSpec spec, Task on_finished)
+    : loop_(loop),
+      starter_(starter),
+      output_(output),
+      spec_(std::move(spec)),
+      on_finished_(std::move(on_finished)),
+      state_(initial_state(spec_.placement)) {
+  HORO_CHECK(spec_.agents.size() == spec_.placement.hosts.size());
+}
+
+Job::~Job() = default;
+
+void Job::start() {
+  start_timer_ = loop_.after(spec_.start_timeout, [this] { apply(StartTimedOut{}); });
+  if (spec_.time_limit)
+    limit_timer_ = loop_.after(*spec_.time_limit, [this] { apply(TimeLimitPassed{}); });
+  output_.on_pressure([this](bool paused) {
+    for (auto& host : hosts_) {
+      if (host->agent() == nullptr) continue;
+      if (paused) {
+        host->agent()->pause_output();
+      } else {
+        host->agent()->resume_output();
+      }
+    }
+  });
+  for (std::size_t host = 0; host < spec_.agents.size(); ++host) {
+    hosts_.push_back(std::make_unique<HostLink>(*this, host));
+  }
+  for (std::size_t host = 0; host < hosts_.size(); ++host) {
+    hosts_[host]->start(spec_.agents[host]);
+    // An earlier host could not be started: what was begun after that ends as the others do.
+    if (state_.phase == Phase::failing && hosts_[host]->agent() != nullptr)
+      hosts_[host]->agent()->kill();
+  }
+}
+
+void Job::signal(int number) {
+  apply(SignalReceived{number});
+}
+
+void Job::feed_stdin(std::string_view bytes) {
+  if (!hosts_.empty() && hosts_.front()->agent() != nullptr)
+    hosts_.front()->agent()->feed_stdin(bytes);
+}
+
+void Job::close_stdin() {
+  if (!hosts_.empty() && hosts_.front()->agent() != nullptr) hosts_.front()->agent()->close_stdin();
+}
+
+void Job::apply(const JobEvent& event) {
+  state_ = next(std::move(state_), event);
+  carry_out(std::exchange(state_.orders, {}));
+}
+
+void Job::carry_out(const Orders& orders) {
+  for (auto& host : hosts_) {
+    auto* agent = host->agent();
+    if (agent == nullptr) continue;
+    if (orders.pass_signal) agent->signal(*orders.pass_signal);
+    if (orders.stop) agent->stop(*orders.stop, orders.stop_host);
+    if (orders.kill) agent->kill();
+  }
+  if (orders.all_started || orders.stop) start_timer_.reset();
+  if (orders.finish) {
+    start_timer_.reset();
+    limit_timer_.reset();
+    loop_.post(std::move(on_finished_));
+  }
+}
+
+}  // namespace horo::launcher

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Carries out what the job's state machine orders: starts the agents, feeds their news to it, and
+// keeps the clocks.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "base/loop/loop.hpp"
+#include "launcher/job/state.hpp"
+#include "launcher/starter.hpp"
+
+namespace horo::launcher {
+
+class Output;
+
+struct JobSpec {
+  Placement placement;
+  std::vector<AgentSpec> agents;  ///< One per host of the placement, in its order.
+  Duration start_timeout{};
+  std::optional<Duration> time_limit;
+};
+
+/// One job from its start to its end. Thread: the loop's. Destroying it ends what still runs.
+class Job {
+ public:
+  /// All outlive the job. `on_finished` is called once, when nothing of the job is left, in a turn
+  /// of the loop of its own.
+  Job(Loop& loop, Starter& starter, Output& output, JobSpec spec, Task on_finished);
+  ~Job();
+  Job(const Job&) = delete;
+  Job& operator=(const Job&) = delete;
+
+  /// Starts every agent. A host that cannot be started fails the job, which then ends as any other:
+  /// on_finished follows.
+  void start();
+
+  /// A signal to the launcher.
+  void signal(int number);
+
+  /// Standard input of rank 0: one feed, then one after each call of `task`.
+  void on_stdin_room(Task task) { on_stdin_room_ = std::move(task); }
+
+  void feed_stdin(std::string_view bytes);
+  void close_stdin();
+
+  const JobState& state() const { return state_; }
+
+ private:
+  class HostLink;
+
+  void apply(const JobEvent& event);
+  void carry_out(const Orders& orders);
+
+  Loop& loop_;
+  Starter& starter_;
+  Output& output_;
+  const JobSpec spec_;
+  Task on_finished_;
+  Task on_stdin_room_;
+  JobState state_;
+  std::vector<std::unique_ptr<HostLink>> hosts_;
+  Subscription start_timer_;
+  Subscription limit_timer_;
+};
+
+}  // namespace horo::launcher

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/job/report.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <sys/wait.h>
+
+#include "base/json.hpp"
+
+namespace horo::launcher {
+
+namespace {
+
+constexpr std::string_view kName = "horo: ";
+
+/// Ranks other than the first that failed, which came to the same end.
+struct Group {
+  std::string what;
+  std::vector<Rank> ranks;
+  Duration least{};
+  Duration most{};
+};
+
+std::string fate_text(const RankFate& fate) {
+  switch (fate.phase) {
+    case RankPhase::ended:
+      if (fate.exit.wait_status == 0)
+        return fate.after_failure ? "ended afterwards: exit code 0" : "had finished";
+      return fmt::format("{}: {}", fate.after_failure ? "ended afterwards" : "ended",
+                         describe(fate.exit));
+    case RankPhase::lost:
+      return "lost with the host";
+    case RankPhase::waiting:
+    case RankPhase::running:
+    case RankPhase::not_started:
+      break;
+  }
+  return "not started";
+}
+
+std::vector<Group> group_others(const JobState& state) {
+  std::vector<Group> groups;
+  for (std::size_t r = 0; r < state.ranks.size(); ++r) {
+    const Rank rank{static_cast<int>(r)};
+    if (state.first_failure && state.first_failure->rank == rank) continue;
+    const auto what = fate_text(state.ranks[r]);
+    auto group =
+        std::find_if(groups.begin(), groups.end(), [&](const Group& g) { return g.what == what; });
+    const auto lived = state.ranks[r].exit.lived;
+    if (group == groups.end()) group = groups.insert(groups.end(), Group{what, {}, lived, lived});
+    group->ranks.push_back(rank);
+    group->least = std::min(group->least, lived);
+    group->most = std::max(group->most, lived);
+  }
+  return groups;
+}
+
+std::string ran_for(const Group& group) {
+  if (group.most == Duration::zero()) return {};
+  const auto least = describe(group.least);
+  const auto most = describe(group.most);
+  return least == most ? fmt::format(" after {}", most)
+                       : fmt::format(" after {} to {}", least, most);
+}
+
+std::string headline(const ReportInput& input) {
+  const auto& state = input.state;
+  if (!state.first_failure) {
+    const char* name = sigabbrev_np(state.stop_signal);
+    return fmt::format("stopped by signal {} (SIG{}) after {}", state.stop_signal,
+                       name == nullptr ? "?" : name, describe(input.elapsed));
+  }
+  const auto& failure = *state.first_failure;
+  const auto& host = state.placement.hosts[failure.host].name;
+  const auto who = failure.rank ? fmt::format("rank {} on {}", *failure.rank, host) : std::string();
+  const auto* first = state.ranks.size() > 1 ? " first" : "";
+  switch (failure.kind) {
+    case FailureKind::exited:
+    case FailureKind::signalled:
+      return fmt::format("{} failed{}: {} after {}", who, first, describe(failure.exit),
+                         describe(failure.exit.lived));
+    case FailureKind::not_spawned:
+      return fmt::format("{} could not be started: {}", who, failure.error.message);
+    case FailureKind::host_lost:
+      return fmt::format("host {} was lost after {}: {}", host, describe(input.elapsed),
+                         failure.error.message);
+    case FailureKind::start_timeout: {
+      const auto missing =
+          std::count_if(state.ranks.begin(), state.ranks.end(), [](const RankFate& f) {
+            return f.phase == RankPhase::not_started || f.phase == RankPhase::waiting;
+          });
+      return fmt::format("{} of {} ranks were not started within --start-timeout {}", missing,
+                         state.ranks.size(), describe(input.start_timeout));
+    }
+    case FailureKind::time_limit:
+      return fmt::format("the job was stopped: --timeout {} passed", describe(input.time_limit));
+  }
+  return {};
+}
+
+std::string_view kind_name(FailureKind kind) {
+  switch (kind) {
+    case FailureKind::exited:
+      return "exited";
+    case FailureKind::signalled:
+      return "signalled";
+    case FailureKind::not_spawned:
+      return "not_spawned";
+    case FailureKind::host_lost:
+      return "host_lost";
+    case FailureKind::start_timeout:
+      return "start_timeout";
+    case FailureKind::time_limit:
+      return "time_limit";
+  }
+  return "";
+}
+
+std::string_view phase_name(RankPhase phase) {
+  switch (phase) {
+    case RankPhase::waiting:
+      return "not_started";
+    case RankPhase::running:
+      return "running";
+    case RankPhase::ended:
+      return "ended";
+    case RankPhase::not_started:
+      return "not_started";
+    case RankPhase::lost:
+      return "lost";
+  }
+  return "";
+}
+
+double seconds(Duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
+std::string folder_of(const ReportInput& input, Rank rank) {
+  return fmt::format("{}/rank.{:0{}}", input.output_directory, rank, input.rank_digits);
+}
+
+void write_exit(JsonWriter& json, const RankExit& exit) {
+  json.key("exit_code").value(exit_code_of_status(exit.wait_status));
+  json.key("signal");
+  if (WIFSIGNALED(exit.wait_status)) {
+    json.value(WTERMSIG(exit.wait_status));
+  } else {
+    json.null();
+  }
+  json.key("core_dumped").value(exit.core_dumped).key("oom_killed").value(exit.oom_killed);
+  json.key("attached").value(exit.attached).key("seconds").value(seconds(exit.lived));
+}
+
+void write_first_failure(JsonWriter& json, const ReportInput& input) {
+  json.key("first_failure");
+  if (!input.state.first_failure) {
+    json.null();
+    return;
+  }
+  const auto& failure = *input.state.first_failure;
+  json.begin_object()
+      .key("kind")
+      .value(kind_name(failure.kind))
+      .key("text")
+      .value(headline(input))
+      .key("rank");
+  if (failure.rank) {
+    json.value(failure.rank->value());
+  } else {
+    json.null();
+  }
+  json.key("host").value(input.state.placement.hosts[failure.host].name);
+  if (failure.kind == FailureKind::exited || failure.kind == FailureKind::signalled)
+    write_exit(json, failure.exit);
+  json.key("last_lines").begin_array();
+  for (const auto& line : input.last_lines) json.value(line);
+  json.end_array().end_object();
+}
+
+}  // namespace
+
+std::string end_report(const ReportInput& input) {
+  const auto& state = input.state;
+  std::string text;
+  if (state.first_failure || state.stop_signal != 0) {
+    text += fmt::format("{}{}\n", kName, headline(input));
+    if (state.first_failure && state.first_failure->rank) {
+      if (!input.last_lines.empty()) text += "  its last lines:\n";
+      for (const auto& line : input.last_lines) text += fmt::format("    | {}\n", line);
+    }
+    for (const auto& group : group_others(state)) {
+      text += fmt::format("  {} {}{}\n", describe(group.ranks), group.what, ran_for(group));
+    }
+    if (!input.output_directory.empty()) {
+      text +=
+          state.first_failure && state.first_failure->rank
+              ? fmt::format("  output: {}, of all ranks: {}\n",
+                            folder_of(input, *state.first_failure->rank), input.output_directory)
+              : fmt::format("  output: {}\n", input.output_directory);
+    }
+  }
+  if (state.survivors != 0) {
+    text += fmt::format("{}{} processes of the job could not be killed and are still there\n",
+                        kName, state.survivors);
+  }
+  return text;
+}
+
+std::string success_report(const ReportInput& input) {
+  return fmt::format("{}{} of {} ranks ended well after {}; survivors: {}\n", kName,
+                     input.state.ranks.size(), input.state.ranks.size(), describe(input.elapsed),
+                     input.state.survivors);
+}
+
+std::string json_report(const ReportInput& input) {
+  const auto& state = input.state;
+  JsonWriter json;
+  json.begin_object();
+  json.key("job_id").value(input.job_id).key("program").value(input.program);
+  json.key("exit_code").value(exit_code_of(state)).key("seconds").value(seconds(input.elapsed));
+  json.key("survivors").value(state.survivors).key("stop_signal");
+  if (state.stop_signal != 0) {
+    json.value(state.stop_signal);
+  } else {
+    json.null();
+  }
+  write_first_failure(json, input);
+  json.key("ranks").begin_array();
+  for (std::size_t r = 0; r < state.ranks.size(); ++r) {
+    const auto& fate = state.ranks[r];
+    json.begin_object().key("rank").value(static_cast<int>(r));
+    json.key("host").value(state.placement.hosts[state.placement.ranks[r].host].name);
+    json.key("state")
+        .value(phase_name(fate.phase))
+        .key("after_first_failure")
+        .value(fate.after_failure);
+    if (fate.phase == RankPhase::ended) write_exit(json, fate.exit);
+    json.end_object();
+  }
+  json.end_array().end_object();
+  return json.text() + "\n";
+}
+
+}  // namespace horo::launcher

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/job/state.hpp"
+
+#include <algorithm>
+#include <csignal>
+#include <sys/wait.h>
+
+#include "base/exit_code.hpp"
+
+namespace horo::launcher {
+
+namespace {
+
+bool being_stopped(const JobState& state) {
+  return state.phase == Phase::failing || state.phase == Phase::stopping;
+}
+
+bool is_rank(const JobState& state, Rank rank) {
+  return rank.value() >= 0 && rank.index() < state.ranks.size();
+}
+
+bool is_final(RankPhase phase) {
+  return phase == RankPhase::ended || phase == RankPhase::not_started || phase == RankPhase::lost;
+}
+
+Poison poison_for(const FirstFailure& failure) {
+  const Rank rank = failure.rank.value_or(Rank{-1});
+  switch (failure.kind) {
+    case FailureKind::exited:
+      return {rank, LossCause::exited,
+              static_cast<std::uint32_t>(WEXITSTATUS(failure.exit.wait_status))};
+    case FailureKind::signalled:
+      return {rank, LossCause::signalled,
+              static_cast<std::uint32_t>(WTERMSIG(failure.exit.wait_status))};
+    case FailureKind::host_lost:
+      return {Rank{-1}, LossCause::host_lost, 0};
+    case FailureKind::not_spawned:
+      return {rank, LossCause::aborted, 0};
+    case FailureKind::start_timeout:
+    case FailureKind::time_limit:
+      break;
+  }
+  return {Rank{-1}, LossCause::aborted, 0};
+}
+
+/// The first failure decides about the job; any later one only happened.
+void fail_job(JobState& state, FirstFailure failure) {
+  if (being_stopped(state)) return;
+  state.phase = Phase::failing;
+  state.orders.stop = poison_for(failure);
+  state.orders.stop_host = state.placement.hosts[failure.host].name;
+  state.first_failure = std::move(failure);
+}
+
+void on(JobState& state, const RankStarted& event) {
+  if (!is_rank(state, event.rank)) return;
+  auto& fate = state.ranks[event.rank.index()];
+  if (fate.phase != RankPhase::waiting) return;
+  fate.phase = RankPhase::running;
+  if (state.phase == Phase::starting &&
+      std::none_of(state.ranks.begin(), state.ranks.end(),
+                   [](const RankFate& f) { return f.phase == RankPhase::waiting; })) {
+    state.phase = Phase::running;
+    state.orders.all_started = true;
+  }
+}
+
+void on(JobState& state, const RankNotSpawned& event) {
+  if (!is_rank(state, event.rank)) return;
+  auto& fate = state.ranks[event.rank.index()];
+  if (fate.phase != RankPhase::waiting) return;
+  fate.phase = RankPhase::not_started;
+  fate.after_failure = being_stopped(state);
+  fail_job(state, {.kind = FailureKind::not_spawned,
+                   .rank = event.rank,
+                   .host = state.placement.ranks[event.rank.index()].host,
+                   .error = event.error});
+}
+
+void on(JobState& state, const RankEnded& event) {
+  const Rank rank = event.exit.rank;
+  if (!is_rank(state, rank)) return;
+  auto& fate = state.ranks[rank.index()];
+  if (is_final(fate.phase)) return;
+  on(state, RankStarted{rank});
+  fate.phase = RankPhase::ended;
+  fate.exit = event.exit;
+  fate.after_failure = being_stopped(state);
+  if (event.exit.wait_status == 0) return;
+  const bool signalled = WIFSIGNALED(event.exit.wait_status);
+  fail_job(state, {.kind = signalled ? FailureKind::signalled : FailureKind::exited,
+                   .rank = rank,
+                   .host = state.placement.ranks[rank.index()].host,
+                   .exit = event.exit});
+}
+
+/// What was still expected of a host's ranks will not come.
+void close_host(JobState& state, std::size_t host, RankPhase fate_of_running) {
+  state.host_done[host] = true;
+  for (std::size_t r = 0; r < state.ranks.size(); ++r) {
+    if (state.placement.ranks[r].host != host) continue;
+    auto& phase = state.ranks[r].phase;
+    if (phase == RankPhase::running) phase = fate_of_running;
+    if (phase == RankPhase::waiting) phase = RankPhase::not_started;
+  }
+}
+
+bool all_final(const JobState& state, std::size_t host) {
+  for (std::size_t r = 0; r < state.ranks.size(); ++r) {
+    if (state.placement.ranks[r].host == host && !is_final(state.ranks[r].phase)) return false;
+  }
+  return true;
+}
+
+void finish_when_done(JobState& state) {
+  if (std::find(state.host_done.begin(), state.host_done.end(), false) != state.host_done.end())
+    return;
+  state.phase = Phase::finished;
+  state.orders.finish = true;
+}
+
+void on(JobState& state, const HostFinished& event) {
+  if (event.host >= state.host_done.size() || state.host_done[event.host]) return;
+  state.survivors += event.survivors;
+  if (!all_final(state, event.host)) {
+    fail_job(state, {.kind = FailureKind::host_lost,
+                     .rank = {},
+                     .host = event.host,
+                     .error = {Errc::protocol, "its agent finished before its ranks had ended"}});
+  }
+  close_host(state, event.host, RankPhase::lost);
+  finish_when_done(state);
+}
+
+void on(JobState& state, const HostLost& event) {
+  if (event.host >= state.host_done.size() || state.host_done[event.host]) return;
+  close_host(state, event.host, RankPhase::lost);
+  fail_job(state,
+           {.kind = FailureKind::host_lost, .rank = {}, .host = event.host, .error = event.error});
+  finish_when_done(state);
+}
+
+void on(JobState& state, const SignalReceived& event) {
+  if (event.number == SIGUSR1 || event.number == SIGUSR2) {
+    if (!being_stopped(state)) state.orders.pass_signal = event.number;
+    return;
+  }
+  // Whoever asks again does not want to wait for the grace; nor is there anything to be gentle with
+  // when every rank has ended well and only descendants are left.
+  if (being_stopped(state) || all_succeeded(state)) {
+    state.orders.kill = true;
+    return;
+  }
+  state.phase = Phase::stopping;
+  state.stop_signal = event.number;
+  state.orders.stop =
+      Poison{Rank{-1}, LossCause::aborted, static_cast<std::uint32_t>(event.number)};
+  state.orders.stop_host = state.placement.hosts.front().name;
+}
+
+void on(JobState& state, const StartTimedOut&) {
+  if (state.phase != Phase::starting) return;
+  fail_job(state, {.kind = FailureKind::start_timeout});
+}
+
+void on(JobState& state, const TimeLimitPassed&) {
+  if (all_succeeded(state)) return;
+  fail_job(state, {.kind = FailureKind::time_limit});
+}
+
+int exit_code_of_failure(const FirstFailure& failure) {
+  switch (failure.kind) {
+    case FailureKind::exited:
+    case FailureKind::signalled:
+      return exit_code_of_status(failure.exit.wait_status);
+    case FailureKind::not_spawned:
+      if (failure.error.code == Errc::not_found) return exit_code::kCommandNotFound;
+      if (failure.error.code == Errc::permission_denied) return exit_code::kNotExecutable;
+      return exit_code::kFailure;
+    case FailureKind::host_lost:
+      return exit_code::kHostLost;
+    case FailureKind::start_timeout:
+    case FailureKind::time_limit:
+      return exit_code::kStartTimeout;
+  }
+  return exit_code::kFailure;
+}
+
+}  // namespace
+
+JobState initial_state(Placement placement) {
+  HORO_CHECK(!placement.hosts.empty());
+  JobState state;
+  state.ranks.resize(placement.ranks.size());
+  state.host_done.resize(placement.hosts.size(), false);
+  state.placement = std::move(placement);
+  return state;
+}
+
+JobState next(JobState state, const JobEvent& event) {
+  state.orders = {};
+  if (state.phase == Phase::finished) return state;
+  std::visit([&state](const auto& e) { on(state, e); }, event);
+  return state;
+}
+
+int exit_code_of(const JobState& state) {
+  if (state.first_failure) return exit_code_of_failure(*state.first_failure);
+  if (state.stop_signal != 0) return exit_code::kSignalBase + state.stop_signal;
+  return exit_code::kOk;
+}
+
+int exit_code_of_status(int wait_status) {
+  if (WIFSIGNALED(wait_status)) return exit_code::kSignalBase + WTERMSIG(wait_status);
+  return WEXITSTATUS(wait_status);
+}
+
+bool all_succeeded(const JobState& state) {
+  return std::all_of(state.ranks.begin(), state.ranks.end(), [](const RankFate& fate) {
+    return fate.phase == RankPhase::ended && fate.exit.wait_status == 0;
+  });
+}
+
+}  // namespace horo::launcher

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// The whole life of a job as a pure function: a state and an event give the next state, with the
+// orders that it wants carried out. It knows no clock, no process and no loop.
+//
+//   starting -> running -> finished
+//       \          \-> failing  -> finished     a rank, host or time limit failed: stop the others
+//        \---------\-> stopping -> finished     a signal to the launcher: stop all
+//
+// The first failure is kept for ever; what ends after it is a consequence and never replaces it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/result.hpp"
+#include "base/strong.hpp"
+#include "launcher/placement.hpp"
+#include "launcher/starter.hpp"
+
+namespace horo::launcher {
+
+enum class Phase : std::uint8_t { starting, running, failing, stopping, finished };
+
+enum class RankPhase : std::uint8_t {
+  waiting,  ///< Not spawned yet.
+  running,
+  ended,        ///< Its RankFate has the exit.
+  not_started,  ///< It could not be spawned, or the job ended before.
+  lost,         ///< Its host was lost while it ran.
+};
+
+struct RankFate {
+  RankPhase phase = RankPhase::waiting;
+  RankExit exit;               ///< Of `ended`.
+  bool after_failure = false;  ///< It ended when the job was already being stopped.
+};
+
+enum class FailureKind : std::uint8_t {
+  exited,         ///< A rank ended with a code other than 0.
+  signalled,      ///< A rank was killed by a signal.
+  not_spawned,    ///< A rank could not be started; `error` says why.
+  host_lost,      ///< An agent ended before its ranks were gone; `error` says how.
+  start_timeout,  ///< Not all ranks were started in time.
+  time_limit,     ///< The job's own limit passed.
+};
+
+struct FirstFailure {
+  FailureKind kind = FailureKind::exited;
+  std::optional<Rank> rank;  ///< Who failed; none when no rank is to blame.
+  std::size_t host = 0;      ///< Index in the placement; of the rank or the lost host.
+  RankExit exit;             ///< Of `exited` and `signalled`.
+  Error error;               ///< Of `not_spawned` and `host_lost`.
+};
+
+// Events.
+struct RankStarted {
+  Rank rank;
+};
+
+struct RankNotSpawned {
+  Rank rank;
+  Error error;
+};
+
+struct RankEnded {
+  RankExit exit;
+};
+
+struct HostFinished {
+  std::size_t host = 0;
+  int survivors = 0;
+};
+
+struct HostLost {
+  std::size_t host = 0;
+  Error error;
+};
+
+struct SignalReceived {
+  int number = 0;
+};
+
+struct StartTimedOut {};
+
+struct TimeLimitPassed {};
+
+using JobEvent = std::variant<RankStarted, RankNotSpawned, RankEnded, HostFinished, HostLost,
+                              SignalReceived, StartTimedOut, TimeLimitPassed>;
+
+/// What the last step wants done, in this order.
+struct Orders {
+  std::optional<int> pass_signal;  ///< To every rank.
+  std::optional<Poison> stop;      ///< All agents, with this cause, on host `stop_host`.
+  std::string stop_host;
+  bool kill = false;         ///< All agents, at once.
+  bool all_started = false;  ///< The time for starting no longer runs.
+  bool finish = false;       ///< Nothing is left to wait for.
+
+  friend bool operator==(const Orders&, const Orders&) = default;
+};
+
+struct JobState {
+  Phase phase = Phase::starting;
+  Placement placement;
+  std::vector<RankFate> ranks;  ///< By rank.
+  std::vector<bool> host_done;  ///< By host: finished or lost.
+  std::optional<FirstFailure> first_failure;
+  int stop_signal = 0;  ///< The signal that ended the job; 0: none.
+  int survivors = 0;    ///< Processes that could not be killed, on all hosts.
+  Orders orders;        ///< Of the last step only.
+};
+
+/// A job about to start.
+JobState initial_state(Placement placement);
+
+/// An event that makes no sense in `state` (a rank out of range, news after the end) changes
+/// nothing.
+JobState next(JobState state, const JobEvent& event);
+
+/// The code a finished job ends with: the first failing rank's, 128 + signal, or exit_code.hpp's.
+int exit_code_of(const JobState& state);
+
+/// The shell's view of a wait status: the code, or 128 + signal.
+int exit_code_of_status(int wait_status);
+
+/// True when every rank ended with code 0.
+bool all_succeeded(const JobState& state);
+
+}  // namespace horo::launcher

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/output/log_files.hpp"
+
+#include <cerrno>
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace horo::launcher {
+
+namespace {
+
+Status make_directories(const std::string& path) {
+  for (std::size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
+    const auto part = path.substr(0, end);
+    if (mkdir(part.c_str(), 0777) != 0 && errno != EEXIST) {
+      return fail_errno(errno, fmt::format("making the output directory '{}'", part));
+    }
+    if (end == std::string::npos) return {};
+  }
+}
+
+int open_file(const std::string& path, int flags) {
+  return open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC | flags, 0666);
+}
+
+/// Files that may stay open: half of what the process may hold, the rest is for agents and ranks.
+std::size_t budget() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
+  return limit.rlim_cur / 2;
+}
+
+}  // namespace
+
+int rank_digits(int size) {
+  return static_cast<int>(std::to_string(size > 1 ? size - 1 : 0).size());
+}
+
+Result<LogFiles> LogFiles::create(const std::string& directory, int size) {
+  LogFiles logs;
+  HORO_TRY_STATUS(make_directories(directory));
+  const std::size_t most_open = budget();
+  for (int rank = 0; rank < size; ++rank) {
+    const auto folder = fmt::format("{}/rank.{:0{}}", directory, rank, rank_digits(size));
+    HORO_TRY_STATUS(make_directories(folder));
+    for (const auto* name : {"stdout", "stderr"}) {
+      File file{.path = fmt::format("{}/{}", folder, name)};
+      const int fd = open_file(file.path, O_CREAT | O_TRUNC);
+      if (fd < 0) return fail_errno(errno, fmt::format("opening the output file '{}'", file.path));
+      if (logs.files_.size() < most_open) {
+        file.fd = fd;
+      } else {
+        close(fd);
+      }
+      logs.files_.push_back(std::move(file));
+    }
+  }
+  return logs;
+}
+
+LogFiles::~LogFiles() {
+  for (const auto& file : files_) {
+    if (file.fd >= 0) close(file.fd);
+  }
+}
+
+std::size_t LogFiles::index(Rank rank, Stream stream) {
+  return 2 * rank.index() + (stream == Stream::out ? 0 : 1);
+}
+
+void LogFiles::complain(const File& file, int error) {
+  if (failed_) return;
+  failed_ = true;
+  auto failure = fail_errno(error, fmt::format("output file '{}'", file.path));
+  if (on_error_) on_error_(std::move(failure).take());
+}
+
+void LogFiles::write(Rank rank, Stream stream, std::string_view bytes) {
+  const auto& file = files_[index(rank, stream)];
+  const int fd = file.fd >= 0 ? file.fd : open_file(file.path, 0);
+  if (fd < 0) {
+    complain(file, errno);
+    return;
+  }
+  while (!bytes.empty()) {
+    const auto n = ::write(fd, bytes.data(), bytes.size());
+    if (n >= 0) {
+      bytes.remove_prefix(static_cast<std::size_t>(n));
+    } else if (errno != EINTR) {
+      complain(file, errno);
+      break;
+    }
+  }
+  if (file.fd < 0) close(fd);
+}
+
+}  // namespace horo::launcher

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/process/descendants.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <csignal>
+#include <cstdlib>
+#include <dirent.h>
+#include <fcntl.h>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <poll.h>
+#include <string_view>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "launcher/process/unique_fd.hpp"
+
+namespace horo::launcher {
+
+namespace {
+
+struct ProcessStat {
+  pid_t pid = 0;
+  pid_t parent = 0;
+  char state = '?';
+};
+
+/// "pid (name) state parent ...": the name may hold spaces and parentheses.
+std::optional<ProcessStat> read_stat(int proc, const char* pid_text) {
+  std::array<char, 64> path{};
+  fmt::format_to_n(path.data(), path.size() - 1, "{}/stat", pid_text);
+  const UniqueFd file(openat(proc, path.data(), O_RDONLY | O_CLOEXEC));
+  if (!file) return std::nullopt;
+  std::array<char, 512> text{};
+  const auto got = read(file.value(), text.data(), text.size());
+  if (got <= 0) return std::nullopt;
+  const std::string_view line(text.data(), static_cast<std::size_t>(got));
+  const auto name_end = line.rfind(") ");
+  if (name_end == std::string_view::npos || name_end + 5 > line.size()) return std::nullopt;
+  ProcessStat stat;
+  stat.state = line[name_end + 2];
+  std::from_chars(pid_text, pid_text + std::string_view(pid_text).size(), stat.pid);
+  std::from_chars(line.data() + name_end + 4, line.data() + line.size(), stat.parent);
+  return stat;
+}
+
+/// Reaps whatever has ended; false once there is no child at all, so no descendant either.
+bool reap_children() {
+  for (;;) {
+    const pid_t pid = waitpid(-1, nullptr, WNOHANG | __WALL);
+    if (pid == 0) return true;
+    if (pid < 0 && errno != EINTR) return errno != ECHILD;
+  }
+}
+
+constexpr Duration kRound = std::chrono::milliseconds(100);  ///< Then another look: who has forked?
+
+/// Waits until all of `pids` have ended, or `most` has passed.
+void wait_for_all(const std::vector<pid_t>& pids, Duration most) {
+  std::vector<UniqueFd> handles;
+  std::vector<pollfd> polled;
+  for (const pid_t pid : pids) {
+    UniqueFd handle(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+    if (!handle) continue;  // Gone.
+    polled.push_back({.fd = handle.value(), .events = POLLIN, .revents = 0});
+    handles.push_back(std::move(handle));
+  }
+  const auto& clock = SteadyClock::instance();
+  const auto deadline = Deadline::in(clock, most);
+  for (std::size_t ended = 0; ended < polled.size();) {
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(deadline.left(clock.now())).count();
+    if (left == 0 || poll(polled.data(), polled.size(), static_cast<int>(left)) <= 0) return;
+    for (auto& entry : polled) {
+      if (entry.fd < 0 || entry.revents == 0) continue;
+      entry.fd = -1;  // poll skips it from here on.
+      ++ended;
+    }
+  }
+}
+
+bool has_variable(pid_t pid, std::string_view variable) {
+  std::ifstream file(fmt::format("/proc/{}/environ", pid), std::ios::binary);
+  for (std::string entry; std::getline(file, entry, '\0');) {
+    if (entry == variable) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+Status become_subreaper() {
+  if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) return fail_errno(errno, "becoming a child subreaper");
+  return {};
+}
+
+Result<Family> Family::look() {
+  const std::unique_ptr<DIR, int (*)(DIR*)> proc(opendir("/proc"), closedir);
+  if (!proc) return fail_errno(errno, "reading /proc");
+  Family family;
+  while (const dirent* entry = readdir(proc.get())) {
+    if (entry->d_name[0] < '0' || entry->d_name[0] > '9') continue;
+    const auto stat = read_stat(dirfd(proc.get()), entry->d_name);
+    if (stat)
+      family.children_[stat->parent].push_back(
+          {stat->pid, stat->state != 'Z' && stat->state != 'X'});
+  }
+  return family;
+}
+
+std::vector<pid_t> Family::below(pid_t ancestor) const {
+  std::vector<pid_t> line{
+      ancestor};  // Also the queue of those whose children are still to be added.
+  std::vector<pid_t> living;
+  for (std::size_t next = 0; next < line.size(); ++next) {
+    const auto children = children_.find(line[next]);
+    if (children == children_.end()) continue;
+    for (const auto& child : children->second) {
+      line.push_back(child.pid);
+      if (child.alive) living.push_back(child.pid);
+    }
+  }
+  return living;
+}
+
+void signal_descendants(pid_t ancestor, int number) {
+  const auto family = Family::look();
+  if (!family) return;
+  for (const pid_t pid : family->below(ancestor)) kill(pid, number);
+}
+
+int kill_descendants(Deadline deadline) {
+  while (reap_children()) {
+    const auto family = Family::look();
+    const auto now = SteadyClock::instance().now();
+    if (!family) return 1;
+    const auto living = family->below(getpid());
+    for (const pid_t pid : living) kill(pid, SIGKILL);
+    if (deadline.expired(now)) return static_cast<int>(living.size());
+    wait_for_all(living, std::min(kRound, deadline.left(now)));
+  }
+  return 0;
+}
+
+int kill_descendants_with(std::string_view variable, Deadline deadline) {
+  for (;;) {
+    const auto family = Family::look();
+    if (!family) return 1;
+    auto marked = family->below(getpid());
+    std::erase_if(marked, [&](pid_t pid) { return !has_variable(pid, variable); });
+    if (marked.empty()) return 0;
+    for (const pid_t pid : marked) kill(pid, SIGKILL);
+    const auto now = SteadyClock::instance().now();
+    if (deadline.expired(now)) return static_cast<int>(marked.size());
+    wait_for_all(marked, std::min(kRound, deadline.left(now)));
+    for (const pid_t pid : marked) waitpid(pid, nullptr, WNOHANG);  // Only our own children are.
+  }
+}
+
+}  // namespace horo::launcher

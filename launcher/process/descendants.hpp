@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Everything that grew out of this process, wherever it went: setsid, double forks and new process
+// groups leave the group but not the family, if this process is a child subreaper.
+#pragma once
+
+#include <string_view>
+#include <sys/types.h>
+#include <unordered_map>
+#include <vector>
+
+#include "base/deadline.hpp"
+#include "base/result.hpp"
+
+namespace horo::launcher {
+
+/// Makes orphaned descendants children of this process instead of init's. Fails: io.
+Status become_subreaper();
+
+/// Who descends from whom, at one moment: a process that forks meanwhile may be missed, so look
+/// again. Thread: immutable.
+class Family {
+ public:
+  /// Fails: io (no /proc).
+  static Result<Family> look();
+
+  /// Living descendants of `ancestor` (a zombie counts as gone), parents before their children.
+  std::vector<pid_t> below(pid_t ancestor) const;
+
+ private:
+  struct Child {
+    pid_t pid = 0;
+    bool alive = false;
+  };
+
+  std::unordered_map<pid_t, std::vector<Child>> children_;
+};
+
+/// Sends `number` to all living descendants of `ancestor`.
+void signal_descendants(pid_t ancestor, int number);
+
+/// SIGKILL to all descendants of this process, a subreaper, and reaps them, until none is left or
+/// `deadline`. Returns how many live on. Reaps every child: nobody else may wait for one.
+/// Blocks: until the last has ended, or `deadline`.
+int kill_descendants(Deadline deadline);
+
+/// The same for those descendants only that have `variable` ("NAME=value") in their environment.
+/// Reaps none but these. Blocks: until the last has ended, or `deadline`.
+int kill_descendants_with(std::string_view variable, Deadline deadline);
+
+}  // namespace horo::launcher

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/process/spawn.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <map>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace horo::launcher {
+
+namespace {
+
+enum class Stage { none, descriptors, limit, directory, execute };
+
+/// All that the child needs, prepared beforehand: between vfork and exec it shares our memory and
+/// may neither allocate nor lock.
+struct ChildPlan {
+  const std::vector<const char*>& candidates;
+  char* const* arguments;
+  char* const* environment;
+  const char* directory;
+  const std::vector<Inherited>& descriptors;
+  std::vector<int>& copies;  ///< Room for one per descriptor.
+  int above;                 ///< No target lies at or above this number.
+  int death_signal;
+  pid_t parent;
+  const rlimit* descriptor_limit;
+};
+
+struct ChildFailure {
+  Stage stage = Stage::none;
+  int error = 0;
+};
+
+void reset_signals() {
+  struct sigaction standard {};
+
+  standard.sa_handler = SIG_DFL;
+  for (int number = 1; number < NSIG; ++number) {
+    if (number != SIGKILL && number != SIGSTOP) sigaction(number, &standard, nullptr);
+  }
+}
+
+bool place_descriptors(const ChildPlan& plan) {
+  // Sources may carry the number of another's target: first away from all targets, then in place.
+  for (std::size_t i = 0; i < plan.descriptors.size(); ++i) {
+    plan.copies[i] = fcntl(plan.descriptors[i].from, F_DUPFD_CLOEXEC, plan.above);
+    if (plan.copies[i] < 0) return false;
+  }
+  close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
+  for (std::size_t i = 0; i < plan.descriptors.size(); ++i) {
+    if (dup2(plan.copies[i], plan.descriptors[i].to) < 0) return false;
+  }
+  return true;
+}
+
+/// Like execvp, but a file without a known format is not handed to a shell.
+int execute(const ChildPlan& plan) {
+  int error = ENOENT;
+  for (const char* path : plan.candidates) {
+    execve(path, plan.arguments, plan.environment);
+    if (errno == EACCES) {
+      error = EACCES;
+    } else if (errno != ENOENT && errno != ENOTDIR) {
+      return errno;
+    }
+  }
+  return error;
+}
+
+[[noreturn]] void run_child(const ChildPlan& plan, ChildFailure& failure) {
+  setpgid(0, 0);
+  reset_signals();
+  if (plan.death_signal != 0) {
+    prctl(PR_SET_PDEATHSIG, plan.death_signal);
+    if (getppid() != plan.parent) _exit(1);  // The parent was gone before the line above.
+  }
+  failure.stage = Stage::descriptors;
+  if (place_descriptors(plan)) {
+    failure.stage = Stage::limit;
+    if (plan.descriptor_limit == nullptr || setrlimit(RLIMIT_NOFILE, plan.descriptor_limit) == 0) {
+      failure.stage = Stage::directory;
+      if (plan.directory == nullptr || chdir(plan.directory) == 0) {
+        failure.stage = Stage::execute;
+        sigset_t none;
+        sigemptyset(&none);
+        sigprocmask(SIG_SETMASK, &none, nullptr);
+        errno = execute(plan);
+      }
+    }
+  }
+  failure.error = errno;
+  _exit(127);
+}
+
+/// Its own frame, so that no variable of the caller can be changed by the child.
+[[gnu::noinline]] pid_t start_child(const ChildPlan& plan, ChildFailure& failure) {
+  const pid_t pid = vfork();
+  if (pid == 0) run_child(plan, failure);
+  return pid;
+}
+
+std::vector<std::string> candidates_of(const std::string& program, const std::string& search_path) {
+  if (program.find('/') != std::string::npos) return {program};
+  std::vector<std::string> paths;
+  for (std::size_t start = 0; start <= search_path.size();) {
+    const auto end = std::min(search_path.find(':', start), search_path.size());
+    const auto folder = search_path.substr(start, end - start);
+    paths.push_back((folder.empty() ? "." : folder) + "/" + program);
+    start = end + 1;
+  }
+  return paths;
+}
+
+Failure execute_failure(int error, const Command& command,
+                        const std::vector<std::string>& candidates) {
+  const auto& program = command.arguments.front();
+  const bool by_path = program.find('/') == std::string::npos;
+  switch (error) {
+    case ENOENT:
+    case ENOTDIR:
+      for (const auto& path : candidates) {
+        if (path.front() == '/' && access(path.c_str(), X_OK) == 0) {
+          return fail(Errc::permission_denied,
+                      "program '{}' cannot be executed: the interpreter in its first line, or the "
+                      "loader of "
+                      "its kind of binary, does not exist",
+                      path);
+        }
+      }
+      return fail(Errc::not_found, "program '{}' not found{}; check its name{}", program,
+                  by_path ? " in PATH" : "", by_path ? " or give its path" : "");
+    case EACCES:
+    case EPERM:
+      return fail(Errc::permission_denied,
+                  "program '{}' is not executable; try chmod +x, or name its interpreter", program);
+    case ENOEXEC:
+      return fail(
+          Errc::permission_denied,
+          "program '{}' cannot be executed: it has no #! line and is no binary of this machine",
+          program);
+    case E2BIG:
+      return fail(Errc::resource_exhausted,
+                  "program '{}': arguments and environment are too large for the system", program);
+    default:
+      return fail_errno(error, fmt::format("executing '{}'", program));
+  }
+}
+
+Failure child_failure(const ChildFailure& failure, const Command& command,
+                      const std::vector<std::string>& candidates) {
+  switch (failure.stage) {
+    case Stage::descriptors:
+      if (failure.error == EMFILE || failure.error == EINVAL || failure.error == EBADF) {
+        return fail(Errc::unavailable, "starting '{}': too few descriptors; raise ulimit -n",
+                    command.arguments.front());
+      }
+      return fail_errno(failure.error, "handing descriptors to a child");
+    case Stage::limit:
+      return fail_errno(failure.error, "setting a child's descriptor limit");
+    case Stage::directory:
+      return fail(Errc::io, "entering the working directory '{}': {}", command.directory,
+                  std::generic_category().message(failure.error));
+    case Stage::none:
+    case Stage::execute:
+      break;
+  }
+  return execute_failure(failure.error, command, candidates);
+}
+
+/// Blocks every signal while it lives: a handler of ours must not run in a child that shares our
+/// memory.
+class AllSignalsBlocked {
+ public:
+  AllSignalsBlocked() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+
+  ~AllSignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+  AllSignalsBlocked(const AllSignalsBlocked&) = delete;
+  AllSignalsBlocked& operator=(const AllSignalsBlocked&) = delete;
+
+ private:
+  sigset_t before_{};
+};
+
+std::vector<char*> pointers(std::vector<std::string>& strings) {
+  std::vector<char*> list;
+  list.reserve(strings.size() + 1);
+  for (auto& text : strings) list.push_back(text.data());
+  list.push_back(nullptr);
+  return list;
+}
+
+}  // namespace
+
+Result<pid_t> spawn_process(const Command& command, const std::vector<Inherited>& descriptors) {
+  HORO_CHECK(!command.arguments.empty());
+  std::map<std::string_view, std::string_view> merged;
+  for (const auto& [name, value] : command.environment) merged[name] = value;
+  std::vector<std::string> variables;
+  variables.reserve(merged.size());
+  for (const auto& [name, value] : merged) variables.push_back(fmt::format("{}={}", name, value));
+  auto arguments = command.arguments;
+  const auto path = merged.find("PATH");
+  const auto candidates =
+      candidates_of(arguments.front(), path == merged.end() ? "/usr/local/bin:/usr/bin:/bin"
+                                                            : std::string(path->second));
+  std::vector<const char*> candidate_pointers;
+  for (const auto& candidate : candidates) candidate_pointers.push_back(candidate.c_str());
+  const auto argument_pointers = pointers(arguments);
+  const auto variable_pointers = pointers(variables);
+  std::vector<int> copies(descriptors.size(), -1);
+  int above = 3;
+  for (const auto& descriptor : descriptors) above = std::max(above, descriptor.to + 1);
+  const ChildPlan plan{
+      .candidates = candidate_pointers,
+      .arguments = argument_pointers.data(),
+      .environment = variable_pointers.data(),
+      .directory = command.directory.empty() ? nullptr : command.directory.c_str(),
+      .descriptors = descriptors,
+      .copies = copies,
+      .above = above,
+      .death_signal = command.parent_death_signal,
+      .parent = getpid(),
+      .descriptor_limit = command.descriptor_limit ? &*command.descriptor_limit : nullptr};
+  ChildFailure failure;
+  pid_t pid = -1;
+  int error = 0;
+  {
+    const AllSignalsBlocked blocked;
+    pid = start_child(plan, failure);
+    error = errno;
+  }
+  if (pid < 0) {
+    if (error == EAGAIN) {
+      return fail(
+          Errc::unavailable,
+          "starting '{}': no more processes; raise ulimit -u or the pids limit of the container",
+          command.arguments.front());
+    }
+    return fail_errno(error, fmt::format("starting '{}'", command.arguments.front()));
+  }
+  if (failure.error != 0) {
+    waitpid(pid, nullptr, 0);
+    return child_failure(failure, command, candidates);
+  }
+  return pid;
+}
+
+namespace {
+
+std::optional<rlimit>& limit_before_raise() {
+  static std::optional<rlimit> limit;
+  return limit;
+}
+
+}  // namespace
+
+Result<rlimit> raise_descriptor_limit() {
+  const rlimit before = first_descriptor_limit();
+  const rlimit raised{.rlim_cur = before.rlim_max, .rlim_max = before.rlim_max};
+  if (before.rlim_cur < before.rlim_max && setrlimit(RLIMIT_NOFILE, &raised) != 0) {
+    return fail_errno(errno, "raising the descriptor limit");
+  }
+  limit_before_raise() = before;
+  return before;
+}
+
+rlimit first_descriptor_limit() {
+  if (limit_before_raise()) return *limit_before_raise();
+  rlimit now{};
+  getrlimit(RLIMIT_NOFILE, &now);
+  return now;
+}
+
+}  // namespace horo::launcher

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <utility>
+
+#include "base/kv/address.hpp"
+#include "base/result.hpp"
+
+namespace horo::launcher {
+
+/// A listening TCP socket, non-blocking and close-on-exec. Thread: owner.
+class Listener {
+ public:
+  /// `address.host` is a number, not a name; port 0: the system chooses one.
+  /// Fails: invalid_argument (no IP address), unavailable (port taken, not ours),
+  /// permission_denied, io.
+  static Result<Listener> open(const kv::Address& address);
+
+  ~Listener();
+
+  Listener(Listener&& other) noexcept
+      : fd_(std::exchange(other.fd_, -1)), address_(std::move(other.address_)) {}
+
+  Listener& operator=(Listener&&) = delete;
+  Listener(const Listener&) = delete;
+  Listener& operator=(const Listener&) = delete;
+
+  int descriptor() const { return fd_; }
+
+  const kv::Address& address() const { return address_; }  ///< With the port it has.
+
+  /// The next connection (the caller owns it), or -1 when nobody waits. A peer that has gone again
+  /// is passed over. Fails: unavailable (no descriptors left), io.
+  Result<int> accept();  // NOLINT(readability-make-member-function-const): it takes from the queue
+
+ private:
+  Listener(int fd, kv::Address address) : fd_(fd), address_(std::move(address)) {}
+
+  int fd_;
+  kv::Address address_;
+};
+
+}  // namespace horo::launcher

@@ -1,0 +1,395 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/rendezvous/server.hpp"
+
+#include <algorithm>
+#include <list>
+#include <sys/resource.h>
+#include <unistd.h>
+#include <unordered_map>
+#include <utility>
+
+#include "base/kv/wire.hpp"
+#include "base/log.hpp"
+#include "launcher/rendezvous/connection.hpp"
+#include "launcher/rendezvous/listener.hpp"
+
+namespace horo::launcher {
+
+namespace {
+
+constexpr int kAcceptsPerTurn = 64;  // Then the clients that are there have their turn.
+constexpr Duration kDescriptorRetry = std::chrono::milliseconds(100);
+constexpr std::size_t kRequestOverhead = kv::kMaxKeyBytes + 64;
+constexpr std::size_t kLeastPayload = std::size_t{1} << 20U;  // Room for requests with many keys.
+
+/// Room for the largest request: a compare-and-set carries two values.
+Result<std::uint32_t> max_payload(const StoreLimits& limits) {
+  const std::uint64_t most = (kv::kMaxPayload - kRequestOverhead) / 2;
+  if (limits.value.value() > most) {
+    return fail(Errc::invalid_argument,
+                "key-value limit of {} bytes for one value; at most {} are allowed", limits.value,
+                most);
+  }
+  return static_cast<std::uint32_t>(
+      std::max<std::uint64_t>(kLeastPayload, 2 * limits.value.value() + kRequestOverhead));
+}
+
+/// Strangers may not take more than an eighth of the descriptors that the launcher needs elsewhere.
+std::size_t bounded_by_descriptors(std::size_t wanted) {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return wanted;
+  return std::clamp<std::size_t>(wanted, 1, std::max<std::size_t>(1, limit.rlim_cur / 8));
+}
+
+}  // namespace
+
+class RendezvousServer::Impl : public std::enable_shared_from_this<Impl> {
+ public:
+  Impl(Loop& loop, const kv::Secret& secret, RendezvousOptions options, std::uint32_t payload)
+      : loop_(loop),
+        secret_(secret),
+        options_(std::move(options)),
+        terms_{.version = kv::kVersion, .max_payload = payload},
+        store_(options_.limits) {}
+
+  Status listen() {
+    for (const auto& address : options_.listen) {
+      HORO_TRY(Listener listener, Listener::open(address));
+      HORO_TRY(Descriptor watched, loop_.watch(listener.descriptor()));
+      listeners_.push_back({.listener = std::move(listener), .watched = std::move(watched)});
+    }
+    resume_accepting();
+    return {};
+  }
+
+  std::vector<kv::Address> addresses() const {
+    std::vector<kv::Address> out;
+    for (const auto& door : listeners_) out.push_back(door.listener.address());
+    return out;
+  }
+
+  RendezvousCounts counts() const {
+    const auto waits = [](const auto& entry) { return entry.second->wait.has_value(); };
+    return {.clients = connections_.size() - unauthenticated_.size(),
+            .unauthenticated = unauthenticated_.size(),
+            .waiting = static_cast<std::size_t>(
+                std::count_if(connections_.begin(), connections_.end(), waits)),
+            .refused = refused_};
+  }
+
+ private:
+  struct Door {
+    Listener listener;
+    Descriptor watched;  // After the listener: it goes first.
+  };
+
+  // -- Newcomers ---------------------------------------------------------------------------------
+
+  void accept_from(Door& door) {
+    for (int i = 0; i < kAcceptsPerTurn; ++i) {
+      if (unauthenticated_.size() >= options_.unauthenticated) {
+        pause_accepting();
+        expire();
+        return;
+      }
+      auto fd = door.listener.accept();
+      if (!fd) {
+        if (!std::exchange(is_short_, true)) {
+          log::warn("rendezvous", "{}; trying again until it works", fd.error().message);
+        }
+        pause_accepting();
+        accept_retry_ = loop_.after(kDescriptorRetry, [this] { resume_accepting(); });
+        return;
+      }
+      is_short_ = false;
+      if (*fd < 0) return;
+      add(*fd);
+    }
+  }
+
+  void add(int fd) {
+    const ConnectionId id = ++last_id_;
+    auto nonce = kv::make_nonce();
+    if (!nonce) {
+      // Without a fresh nonce an old handshake could be replayed.
+      ::close(fd);
+      log::error("rendezvous", "{}", nonce.error().message);
+      return;
+    }
+    auto connection = std::make_unique<Connection>(id, fd, Session(secret_, terms_, *nonce),
+                                                   SteadyClock::instance().now());
+    auto watched = loop_.watch(fd);
+    if (!watched) return;
+    connection->watched = std::move(watched).value();
+    connection->unauthenticated = unauthenticated_.insert(unauthenticated_.end(), id);
+    watch_reading(*connection);
+    connections_.emplace(id, std::move(connection));
+    if (!expiry_) expire();
+  }
+
+  /// Closes who is too slow with the handshake, and comes back for the next.
+  void expire() {
+    const auto now = SteadyClock::instance().now();
+    while (!unauthenticated_.empty()) {
+      const bool crowded = unauthenticated_.size() >= options_.unauthenticated;
+      const auto allowed = crowded ? options_.crowded_timeout : options_.handshake_timeout;
+      const auto due = connections_.at(unauthenticated_.front())->since + allowed;
+      if (due > now) {
+        expiry_ = loop_.after(due - now, [this] { expire(); });
+        return;
+      }
+      refuse(unauthenticated_.front());
+    }
+    expiry_.reset();
+  }
+
+  void pause_accepting() {
+    for (auto& door : listeners_) door.watched.on_readable(nullptr);
+    accepting_ = false;
+  }
+
+  void resume_accepting() {
+    accept_retry_.reset();
+    if (accepting_ || unauthenticated_.size() >= options_.unauthenticated) return;
+    accepting_ = true;
+    for (auto& door : listeners_) {
+      door.watched.on_readable([this, &door] { accept_from(door); });
+    }
+  }
+
+  void leave_unauthenticated(Connection& connection) {
+    if (!connection.unauthenticated) return;
+    unauthenticated_.erase(*connection.unauthenticated);
+    connection.unauthenticated.reset();
+    if (!accept_retry_) resume_accepting();
+  }
+
+  // -- Connections -------------------------------------------------------------------------------
+
+  void watch_reading(Connection& connection) {
+    connection.write_timer.reset();
+    connection.watched.on_writable(nullptr);
+    connection.watched.on_readable([this, id = connection.id] { read(id); });
+    connection.is_reading = true;
+  }
+
+  /// Nothing more is read from a client until it has taken its answer: one is all it can hold up.
+  void watch_writing(Connection& connection) {
+    connection.watched.on_readable(nullptr);
+    connection.watched.on_writable([this, id = connection.id] { step(id); });
+    connection.is_reading = false;
+    connection.write_timer =
+        loop_.after(options_.write_timeout, [this, id = connection.id] { refuse(id); });
+  }
+
+  void read(ConnectionId id) {
+    const auto found = connections_.find(id);
+    if (found == connections_.end()) return;
+    switch (found->second->read()) {
+      case Connection::Progress::blocked:
+        return;
+      case Connection::Progress::closed:
+        close(id);
+        return;
+      case Connection::Progress::done:
+        step(id);
+        return;
+    }
+  }
+
+  /// Goes on with a connection until it needs its peer.
+  void step(ConnectionId id) {
+    const auto found = connections_.find(id);
+    if (found == connections_.end()) return;
+    Connection& connection = *found->second;
+    while (true) {
+      switch (connection.write()) {
+        case Connection::Progress::blocked:
+          watch_writing(connection);
+          return;
+        case Connection::Progress::closed:
+          close(id);
+          return;
+        case Connection::Progress::done:
+          break;
+      }
+      if (connection.session.ends_after_output()) return refuse(id);
+      auto request = connection.session.next();
+      if (!request) return refuse(id);
+      if (connection.session.authenticated()) leave_unauthenticated(connection);
+      if (*request) {
+        stop_waiting(connection);  // A new request replaces a wait that its client has given up.
+        handle(connection, std::move(**request));
+      } else if (!connection.session.has_output()) {
+        if (!connection.is_reading) watch_reading(connection);
+        return;
+      }
+    }
+  }
+
+  void refuse(ConnectionId id) {
+    ++refused_;
+    close(id);
+  }
+
+  void close(ConnectionId id) {
+    const auto found = connections_.find(id);
+    if (found == connections_.end()) return;
+    const auto connection = std::move(found->second);
+    connections_.erase(found);
+    stop_waiting(*connection);
+    leave_unauthenticated(*connection);
+  }
+
+  // -- Requests ----------------------------------------------------------------------------------
+
+  void handle(Connection& connection, kv::Request request) {
+    kv::Response response{.op = request.op, .id = request.id};
+    Store::Value value;
+    auto& key = request.keys.front();
+    switch (request.op) {
+      case kv::Op::set:
+        fill(response, store_.set(key, std::move(request.value)));
+        break;
+      case kv::Op::find:
+        value = store_.find(key);
+        response.present = value != nullptr;
+        break;
+      case kv::Op::get:
+      case kv::Op::wait:
+        connection.wait = PendingWait{.request = std::move(request)};
+        answer_wait(connection);
+        return;
+      case kv::Op::missing:
+        fill_missing(response, request);
+        break;
+      case kv::Op::add: {
+        auto sum = store_.add(key, request.delta);
+        if (sum) response.number = *sum;
+        fill(response, sum ? Status{} : Status(Failure(std::move(sum).error())));
+        break;
+      }
+      case kv::Op::compare_and_set: {
+        auto swapped = store_.compare_and_set(key, request.expected, std::move(request.value));
+        response.swapped = swapped && *swapped;
+        fill(response, swapped ? Status{} : Status(Failure(std::move(swapped).error())));
+        if (response.status == Errc::ok) value = store_.find(key);
+        response.present = value != nullptr;
+        break;
+      }
+      case kv::Op::erase:
+        response.number = static_cast<std::int64_t>(store_.erase(request.keys));
+        break;
+    }
+    connection.session.answer(response, std::move(value));
+    const bool wrote = request.op == kv::Op::set || request.op == kv::Op::add || response.swapped;
+    if (wrote && response.status == Errc::ok) wake(key);
+  }
+
+  static void fill(kv::Response& response, Status status) {
+    if (status) return;
+    response.status = status.error().code;
+    response.value = std::move(status).error().message;
+  }
+
+  void fill_missing(kv::Response& response, const kv::Request& request) const {
+    for (const auto& key : request.keys) {
+      if (store_.find(key)) continue;
+      if (response.number++ == 0) response.value = key;
+    }
+  }
+
+  // -- Waiting -----------------------------------------------------------------------------------
+
+  /// Answers if all keys are there, else waits for the first that is not. True: answered.
+  bool answer_wait(Connection& connection) {
+    auto& wait = *connection.wait;
+    const auto& keys = wait.request.keys;
+    const auto is_missing = [this](const std::string& key) { return store_.find(key) == nullptr; };
+    const auto from = keys.begin() + static_cast<std::ptrdiff_t>(wait.position);
+    auto missing = std::find_if(from, keys.end(), is_missing);
+    // One that was there may have been erased since.
+    if (missing == keys.end()) missing = std::find_if(keys.begin(), keys.end(), is_missing);
+    if (missing != keys.end()) {
+      wait.position = static_cast<std::size_t>(missing - keys.begin());
+      waiters_[*missing].push_back(connection.id);
+      return false;
+    }
+    const kv::Response response{.op = wait.request.op, .id = wait.request.id, .present = true};
+    Store::Value value = wait.request.op == kv::Op::get ? store_.find(keys.front()) : nullptr;
+    connection.wait.reset();
+    connection.session.answer(response, std::move(value));
+    return true;
+  }
+
+  void wake(const std::string& key) {
+    const auto found = waiters_.find(key);
+    if (found == waiters_.end()) return;
+    const auto ids = std::move(found->second);
+    waiters_.erase(found);
+    for (const auto id : ids) {
+      if (!answer_wait(*connections_.at(id))) continue;
+      // The answer stands; sending it here could start the next request inside this one.
+      loop_.post([weak = weak_from_this(), id] {
+        if (const auto self = weak.lock()) self->step(id);
+      });
+    }
+  }
+
+  void stop_waiting(Connection& connection) {
+    if (!connection.wait) return;
+    const auto& key = connection.wait->request.keys[connection.wait->position];
+    if (const auto found = waiters_.find(key); found != waiters_.end()) {
+      std::erase(found->second, connection.id);
+      if (found->second.empty()) waiters_.erase(found);
+    }
+    connection.wait.reset();
+  }
+
+  Loop& loop_;
+  const kv::Secret secret_;
+  const RendezvousOptions options_;
+  const kv::ServerTerms terms_;
+
+  Store store_;
+  std::vector<Door> listeners_;
+  bool accepting_ = false;
+  bool is_short_ = false;  // Of descriptors; said once.
+  Subscription accept_retry_;
+  Subscription expiry_;
+  ConnectionId last_id_ = 0;
+  std::unordered_map<ConnectionId, std::unique_ptr<Connection>> connections_;
+  std::list<ConnectionId> unauthenticated_;  // Oldest first.
+  std::unordered_map<std::string, std::vector<ConnectionId>> waiters_;
+  std::size_t refused_ = 0;
+};
+
+RendezvousServer::RendezvousServer(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+RendezvousServer::~RendezvousServer() = default;
+
+Result<std::unique_ptr<RendezvousServer>> RendezvousServer::start(Loop& loop,
+                                                                  const kv::Secret& secret,
+                                                                  RendezvousOptions options) {
+  if (options.listen.empty())
+    return fail(Errc::invalid_argument, "no address to listen on; give one");
+  HORO_TRY(const std::uint32_t payload, max_payload(options.limits));
+  options.unauthenticated = bounded_by_descriptors(options.unauthenticated);
+  auto impl = std::make_shared<Impl>(loop, secret, std::move(options), payload);
+  HORO_TRY_STATUS(impl->listen().context("starting the key-value server"));
+  return std::unique_ptr<RendezvousServer>(new RendezvousServer(std::move(impl)));
+}
+
+std::string RendezvousServer::address() const {
+  return kv::to_string(impl_->addresses().front());
+}
+
+std::vector<kv::Address> RendezvousServer::addresses() const {
+  return impl_->addresses();
+}
+
+RendezvousCounts RendezvousServer::counts() const {
+  return impl_->counts();
+}
+
+}  // namespace horo::launcher

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/rendezvous/session.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace horo::launcher {
+
+namespace {
+
+// What one read takes at most, so that a client with much to say does not hold up the others.
+constexpr std::size_t kReadBytes = std::size_t{64} << 10U;
+
+}  // namespace
+
+Session::Session(const kv::Secret& secret, kv::ServerTerms terms, const kv::Nonce& nonce)
+    : secret_(secret), terms_(terms) {
+  handshake_.server_nonce = nonce;
+}
+
+std::size_t Session::room() const {
+  switch (state_) {
+    case State::hello:
+      return kv::kHelloBytes - unread().size();
+    case State::proof:
+      return kv::kProofBytes - unread().size();
+    case State::open:
+      return kReadBytes;
+    case State::ending:
+      return 0;
+  }
+  return 0;
+}
+
+void Session::feed(kv::BytesView bytes) {
+  input_.erase(0, std::exchange(consumed_, 0));
+  input_.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+}
+
+Result<std::optional<kv::Request>> Session::next() {
+  switch (state_) {
+    case State::hello:
+      HORO_TRY_STATUS(take_hello());
+      break;
+    case State::proof:
+      HORO_TRY_STATUS(take_proof());
+      break;
+    case State::open:
+      return take_frame();
+    case State::ending:
+      break;
+  }
+  return std::optional<kv::Request>{};
+}
+
+Status Session::take_hello() {
+  if (unread().size() < kv::kHelloBytes) return {};
+  HORO_TRY(const kv::Hello hello, kv::decode_hello(unread().first(kv::kHelloBytes)));
+  consume(kv::kHelloBytes);
+  handshake_.client_version = hello.version;
+  handshake_.client_nonce = hello.client_nonce;
+  head_.assign(handshake_.server_nonce.begin(), handshake_.server_nonce.end());
+  state_ = State::proof;
+  return {};
+}
+
+Status Session::take_proof() {
+  if (unread().size() < kv::kProofBytes) return {};
+  kv::Proof proof{};
+  std::copy_n(unread().begin(), proof.size(), proof.begin());
+  consume(kv::kProofBytes);
+  if (!kv::same(proof, kv::client_proof(secret_, handshake_))) {
+    return fail(Errc::permission_denied, "wrong secret");
+  }
+  head_ = kv::encode(
+      kv::Welcome{.terms = terms_, .proof = kv::server_proof(secret_, handshake_, terms_)});
+  if (handshake_.client_version != terms_.version) {
+    state_ = State::ending;
+    return {};
+  }
+  incoming_.emplace(secret_, handshake_, kv::Direction::to_server);
+  outgoing_.emplace(secret_, handshake_, kv::Direction::to_client);
+  state_ = State::open;
+  return {};
+}
+
+Result<std::optional<kv::Request>> Session::take_frame() {
+  HORO_CHECK(incoming_.has_value());  // As the state says.
+  const auto bytes = unread();
+  if (bytes.size() < kv::kLengthBytes) return std::optional<kv::Request>{};
+  HORO_TRY(const std::size_t length,
+           kv::decode_length(bytes.first(kv::kLengthBytes), terms_.max_payload));
+  const std::size_t whole = kv::kLengthBytes + length + kv::kTagBytes;
+  if (bytes.size() < whole) return std::optional<kv::Request>{};
+  const auto payload = bytes.subspan(kv::kLengthBytes, length);
+  if (!incoming_->opens(payload, bytes.subspan(kv::kLengthBytes + length, kv::kTagBytes))) {
+    return fail(Errc::protocol, "broken seal");
+  }
+  HORO_TRY(kv::Request request, kv::decode_request(payload));
+  consume(whole);
+  return std::optional(std::move(request));
+}
+
+void Session::answer(const kv::Response& response, std::shared_ptr<const std::string> value) {
+  HORO_CHECK(outgoing_.has_value());  // Only requests are answered.
+  if (!value) value = std::make_shared<const std::string>(response.value);
+  const auto head = kv::encode_head(response, value->size());
+  const auto tag = outgoing_->next(kv::as_bytes(head), kv::as_bytes(*value));
+  head_ = kv::encode_length(head.size() + value->size()) + head;
+  value_ = std::move(value);
+  tail_.assign(tag.begin(), tag.end());
+}
+
+bool Session::has_output() const {
+  return !head_.empty();
+}
+
+std::array<std::string_view, 3> Session::output() const {
+  std::array<std::string_view, 3> pieces{head_, value_ ? std::string_view(*value_) : "", tail_};
+  std::size_t skip = sent_;
+  for (auto& piece : pieces) {
+    const auto n = std::min(skip, piece.size());
+    piece.remove_prefix(n);
+    skip -= n;
+  }
+  return pieces;
+}
+
+void Session::sent(std::size_t n) {
+  sent_ += n;
+  if (sent_ < head_.size() + (value_ ? value_->size() : 0) + tail_.size()) return;
+  head_.clear();
+  value_.reset();
+  tail_.clear();
+  sent_ = 0;
+}
+
+kv::BytesView Session::unread() const {
+  return kv::as_bytes(input_).subspan(consumed_);
+}
+
+void Session::consume(std::size_t n) {
+  consumed_ += n;
+  // A client that stored something large once does not keep that much memory for ever.
+  if (consumed_ == input_.size()) {
+    consumed_ = 0;
+    if (input_.capacity() > 2 * kReadBytes) {
+      input_ = {};
+    } else {
+      input_.clear();
+    }
+  }
+}
+
+}  // namespace horo::launcher

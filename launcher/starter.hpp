@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the launcher meets a host: a Starter begins one agent there, the agent owns that host's
+// ranks, and everything it sees comes back as AgentEvents. Only agents own rank processes.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/board_header.hpp"
+#include "base/clock.hpp"
+#include "base/result.hpp"
+#include "base/strong.hpp"
+#include "base/worker_env.hpp"
+
+namespace horo::launcher {
+
+enum class Stream : std::uint8_t { out = 1, err = 2 };
+
+enum class StdinPolicy : std::uint8_t { none = 0, rank0 = 1 };
+
+/// Everything one host's agent needs to know.
+struct AgentSpec {
+  std::string host;                   ///< As the user wrote it.
+  std::vector<std::string> command;   ///< argv of every rank; never passed through a shell.
+  std::string directory;              ///< Working directory of the ranks.
+  Environment environment;            ///< Of every rank, beneath what `ranks` add.
+  std::vector<WorkerIdentity> ranks;  ///< This host's, in local rank order; board fields unset.
+  StdinPolicy stdin_policy = StdinPolicy::none;
+  Duration failure_grace{};  ///< For attached ranks to see `peer_lost` and end by themselves.
+  Duration grace{};          ///< Between SIGTERM and SIGKILL.
+  Epoch epoch{1};
+  std::array<std::uint8_t, 32> secret{};
+};
+
+/// How one rank ended.
+struct RankExit {
+  Rank rank{0};
+  int wait_status = 0;  ///< As from waitpid.
+  bool core_dumped = false;
+  bool oom_killed = false;
+  bool attached = false;  ///< It had joined a board.
+  Duration lived{};
+};
+
+/// What an agent reports. Posted to the loop, never called from inside an Agent's own functions.
+/// Thread: the loop's.
+class AgentEvents {
+ public:
+  virtual ~AgentEvents() = default;
+  /// Ranks that have not been started when the job begins to end get no event at all.
+  virtual void on_started(Rank rank, int pid) = 0;
+  /// The command could not be executed for this rank: not_found (no such program),
+  /// permission_denied (not executable), unavailable (no processes or descriptors left), io. The
+  /// agent starts no further ranks, stops the others by itself and reports no exit for this one.
+  virtual void on_spawn_failed(Rank rank, const Error& error) = 0;
+  virtual void on_output(Rank rank, Stream stream, std::string_view bytes) = 0;
+  /// After the rank's last output.
+  virtual void on_exit(const RankExit& exit) = 0;
+  /// The rank took all of the last feed_stdin; now the next one may follow.
+  virtual void on_stdin_room() = 0;
+  /// All ranks and their descendants are gone; `survivors` counts what could not be killed (0).
+  /// The last event.
+  virtual void on_finished(int survivors) = 0;
+  /// The agent ended before on_finished, or spoke nonsense. The last event; the ranks are gone.
+  virtual void on_lost(const Error& error) = 0;
+};
+
+/// A running agent. Destroying it ends its ranks. Thread: the loop's. Blocks: no.
+class Agent {
+ public:
+  virtual ~Agent() = default;
+  /// Passes a signal on to every rank's process group.
+  virtual void signal(int number) = 0;
+  /// Ends all ranks: poisons the board with `cause`, attached ranks get `failure_grace`, the others
+  /// SIGTERM at once; then SIGTERM, and SIGKILL after `grace`. Idempotent.
+  virtual void stop(const Poison& cause, std::string_view host) = 0;
+  /// SIGKILL to everything, now.
+  virtual void kill() = 0;
+  /// Standard input of rank 0, under StdinPolicy::rank0 on its host: one call, then one per
+  /// on_stdin_room. Bytes that the rank does not want any more are dropped.
+  virtual void feed_stdin(std::string_view bytes) = 0;
+  virtual void close_stdin() = 0;
+  /// Back-pressure: while paused the agent stops reading its ranks' output.
+  virtual void pause_output() = 0;
+  virtual void resume_output() = 0;
+};
+
+/// One way to begin on a host (local, ssh, srun, ...).
+class Starter {
+ public:
+  virtual ~Starter() = default;
+  virtual std::string_view name() const = 0;
+  /// Why it cannot be used here, or success.
+  virtual Status probe() const = 0;
+  /// `events` outlives the agent. Fails: not_found (no horo-agent), unavailable, io.
+  virtual Result<std::unique_ptr<Agent>> start(const AgentSpec& spec, AgentEvents& events) = 0;
+};
+
+}  // namespace horo::launcher

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/arena.hpp"
+
+#include <algorithm>
+#include <sys/mman.h>
+
+namespace horo::runtime {
+
+namespace {
+
+constexpr std::uint64_t kGranule =
+    256;  // Tensors of different ranks' slices never share a cache line.
+constexpr std::uint64_t kPage = 4096;
+constexpr std::uint64_t kWorthReturning = 1 << 20;
+
+}  // namespace
+
+Arena::Arena(Board& board)
+    : board_(board),
+      size_(board.params().arena_bytes),
+      first_(static_cast<std::uint64_t>(board.arena(board.me().value()) - board.base())) {
+  if (size_ != 0) free_.emplace(0, size_);
+}
+
+Result<void*> Arena::allocate(std::uint64_t bytes) {
+  if (bytes > size_) {
+    return fail(
+        Errc::resource_exhausted,
+        "{} bytes of shared memory exceed this rank's arena of {} bytes; raise HORO_ARENA_SIZE",
+        bytes, size_);
+  }
+  const auto wanted = std::max<std::uint64_t>(bytes + kGranule - 1, kGranule) / kGranule * kGranule;
+  const std::lock_guard lock(mutex_);
+  auto best = free_.end();
+  for (auto it = free_.begin(); it != free_.end(); ++it) {
+    if (it->second >= wanted && (best == free_.end() || it->second < best->second)) best = it;
+  }
+  if (best == free_.end()) {
+    return fail(Errc::resource_exhausted,
+                "{} bytes of shared memory do not fit this rank's arena of {} bytes any more; "
+                "raise HORO_ARENA_SIZE",
+                bytes, size_);
+  }
+  const auto offset = best->first;
+  HORO_TRY_STATUS(board_.allocate(first_ + offset, wanted));
+  const auto left = best->second - wanted;
+  free_.erase(best);
+  if (left != 0) free_.emplace(offset + wanted, left);
+  used_.emplace(offset, wanted);
+  auto* memory = board_.base() + first_ + offset;
+  if (wanted >= kPage) {
+    // Map the pages now rather than one fault at a time inside the first collective.
+    const auto begin = reinterpret_cast<std::uintptr_t>(memory) / kPage * kPage;
+    const auto end = reinterpret_cast<std::uintptr_t>(memory) + wanted;
+    madvise(reinterpret_cast<void*>(begin), end - begin, MADV_POPULATE_WRITE);
+  }
+  return static_cast<void*>(memory);
+}
+
+Status Arena::free(void* memory) {
+  if (memory == nullptr) return {};
+  const auto offset =
+      static_cast<std::uint64_t>(static_cast<std::byte*>(memory) - board_.base()) - first_;
+  const std::lock_guard lock(mutex_);
+  const auto found = used_.find(offset);
+  if (found == used_.end())
+    return fail(Errc::invalid_argument, "{} was not allocated by horo_alloc, or is free already",
+                memory);
+  auto bytes = found->second;
+  used_.erase(found);
+  if (bytes >= kWorthReturning) give_back(offset, bytes);
+  auto start = offset;
+  auto next = free_.lower_bound(start);
+  if (next != free_.end() && next->first == start + bytes) {
+    bytes += next->second;
+    next = free_.erase(next);
+  }
+  if (next != free_.begin()) {
+    const auto previous = std::prev(next);
+    if (previous->first + previous->second == start) {
+      start = previous->first;
+      bytes += previous->second;
+      free_.erase(previous);
+    }
+  }
+  free_.emplace(start, bytes);
+  return {};
+}
+
+void Arena::give_back(std::uint64_t offset, std::uint64_t bytes) {
+  const auto first = (first_ + offset + kPage - 1) / kPage * kPage;
+  const auto last = (first_ + offset + bytes) / kPage * kPage;
+  if (last > first) board_.release(first, last - first);
+}
+
+}  // namespace horo::runtime

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// A rank's part of the board's memory that tensors may live in.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+
+#include "base/result.hpp"
+#include "runtime/coordinator/board.hpp"
+
+namespace horo::runtime {
+
+/// Best-fit allocation in this rank's arena; memory is backed before it is handed out, so that a
+/// full machine is an error here and not a signal later. Thread: any. Blocks: no, but for the
+/// kernel.
+class Arena {
+ public:
+  explicit Arena(Board& board);
+
+  /// Aligned to 64 bytes. Fails: resource_exhausted (arena.size), out_of_memory.
+  Result<void*> allocate(std::uint64_t bytes);
+
+  /// Fails: invalid_argument (not from here, or freed before).
+  Status free(void* memory);
+
+ private:
+  void give_back(std::uint64_t offset, std::uint64_t bytes);
+
+  Board& board_;
+  const std::uint64_t size_;
+  const std::uint64_t first_;  ///< Offset of the arena on the board.
+  std::mutex mutex_;
+  std::map<std::uint64_t, std::uint64_t>
+      used_;  // HORO_GUARDED_BY(mutex_): offset in the arena -> bytes
+  std::map<std::uint64_t, std::uint64_t> free_;  // HORO_GUARDED_BY(mutex_)
+};
+
+}  // namespace horo::runtime

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// Collectives through shared memory between the ranks of one host.
+//
+// Staged: the bucket's tensors, laid end to end, are cut into chunks; step t covers one chunk per
+// rank, and rank r owns the r-th. For each step a rank copies the chunks of the other owners into
+// its ring, reduces its own chunk from everybody's ring into its result slot and its own output,
+// and copies the other owners' results out. Three counters per rank, which only grow and count the
+// steps of all buckets alike, say how far it is; nobody waits at a barrier, and bucket follows
+// bucket without a gap. The rings are small enough to stay in cache.
+//
+// Direct: all inputs (and outputs) lie in arenas that everybody maps. Each rank reduces every n-th
+// chunk straight from the inputs to the outputs; one counter says that it is through.
+//
+// Either way each element is added in rank order, whoever owns it.
+#pragma once
+
+#include <deque>
+#include <vector>
+
+#include "runtime/backends/backend.hpp"
+#include "runtime/backends/shm/kernels/kernels.hpp"
+#include "runtime/coordinator/board.hpp"
+
+namespace horo::runtime {
+
+class ShmBackend final : public Backend {
+ public:
+  explicit ShmBackend(Board& board);
+
+  BackendCaps caps() const override { return {.name = "shm", .in_place = true, .overlaps = true}; }
+
+  Status start(Bucket bucket) override;
+  bool progress() override;
+
+  std::uint64_t completed() const override { return completed_; }
+
+  std::uint64_t started() const override { return started_; }
+
+  void abort() override;
+
+  /// System calls made to wake peers.
+  std::uint64_t wakes() const { return wakes_; }
+
+ private:
+  /// A bucket in flight, and how far this rank is in it.
+  struct Active {
+    Bucket bucket;
+    kernels::Reduction what;
+    std::uint64_t steps = 0;  ///< Staged: of this bucket. Direct: chunks of this rank.
+    std::uint64_t first_step =
+        0;                    ///< Staged: steps before it, since the beginning. Direct: its number.
+    std::uint64_t chunk = 0;  ///< Elements.
+    std::uint64_t in = 0, reduced = 0, out = 0;  ///< Steps done by this rank.
+    /// Elements before each part, per source rank (one row when all ranks have the same).
+    std::vector<std::uint64_t> before;
+    /// gather: where each source rank's part begins in the output, in elements.
+    std::vector<std::uint64_t> target;
+    std::vector<const std::byte*> peer_in;  ///< Direct: part by part, rank by rank.
+    std::vector<std::byte*> peer_out;
+  };
+
+  /// A stretch of one part inside a chunk.
+  struct Piece {
+    std::size_t part;
+    std::uint64_t at;        ///< Elements into the part.
+    std::uint64_t in_chunk;  ///< Elements into the chunk.
+    std::uint64_t count;
+  };
+
+  static bool gathers(const Active& a) { return a.bucket.like.kind != Kind::allreduce; }
+
+  static bool direct(const Active& a) { return a.bucket.placement == Placement::direct; }
+
+  std::uint64_t total(const Active& a, int source) const;
+  void measure(Active& a) const;
+  Status find_peers(Active& a);
+  template <typename Use>
+  void for_pieces(const Active& a, int source, std::uint64_t first, std::uint64_t count,
+                  Use use) const;
+  std::byte* ring_in(int rank, std::uint64_t step, int owner) const;
+  std::byte* ring_out(int rank, std::uint64_t step) const;
+  bool peers_reached(std::atomic<std::uint64_t> RankArea::*counter, std::uint64_t least) const;
+  void announce(std::atomic<std::uint64_t> RankArea::*counter, std::uint64_t value);
+
+  bool step_in();
+  bool step_reduce();
+  bool step_out();
+  bool step_direct();
+  void copy_in(Active& a, std::uint64_t step);
+  void reduce(Active& a, std::uint64_t step);
+  void publish(Active& a, std::uint64_t step);
+  void copy_out(Active& a, std::uint64_t step);
+  void reduce_direct(Active& a, std::uint64_t chunk);
+  void gather_direct(Active& a, std::uint64_t chunk);
+  bool finished(const Active& a) const;
+  bool retire();
+
+  Board& board_;
+  const int me_;
+  const int ranks_;
+  std::deque<Active> active_;
+  std::uint64_t next_step_ = 0;
+  std::uint64_t next_direct_ = 0;
+  std::uint64_t started_ = 0;
+  std::uint64_t completed_ = 0;
+  std::uint64_t wakes_ = 0;
+  std::vector<const void*> sources_;
+  std::vector<void*> targets_;
+};
+
+}  // namespace horo::runtime

@@ -1,0 +1,459 @@
+// SPDX-License-Identifier: Apache-2.0
+// The C ABI: checks arguments, converts, and keeps exceptions and forked children out.
+#include <atomic>
+#include <bit>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <pthread.h>
+#include <string>
+
+#include "base/knobs/knobs.hpp"
+#include "base/knobs/settings.hpp"
+#include "base/log.hpp"
+#include "base/version.hpp"
+#include "horo/horo.h"
+#include "runtime/session.hpp"
+
+namespace {
+
+using horo::Deadline;
+using horo::Duration;
+using horo::Errc;
+using horo::Failure;
+using horo::Result;
+using horo::Status;
+using horo::SteadyClock;
+using horo::TensorId;
+using horo::WorkerIdentity;
+using horo::runtime::DType;
+using horo::runtime::Kind;
+using horo::runtime::Operation;
+using horo::runtime::ReduceOp;
+using horo::runtime::Session;
+using horo::runtime::SessionOptions;
+using horo::runtime::Signature;
+
+/// The process's one session. It outlives horo_shutdown until the next horo_init, so that what is
+/// in the hands of other threads stays valid.
+struct Process {
+  std::mutex life;                 ///< horo_init and horo_shutdown.
+  std::unique_ptr<Session> owner;  // HORO_GUARDED_BY(life)
+  std::atomic<Session*> session{nullptr};
+  std::atomic<bool> joined{false};
+  std::atomic<bool> forked{false};
+  std::atomic<std::uint64_t> unnamed{0};
+};
+
+// Never destroyed: exit handlers and other threads may still call.
+Process& process() {
+  static auto* const instance = new Process;
+  return *instance;
+}
+
+thread_local std::string last_error;
+
+horo_status report(const horo::Error& error) {
+  last_error = error.message;
+  return static_cast<horo_status>(error.code);
+}
+
+horo_status report(Failure failure) {
+  return report(std::move(failure).take());
+}
+
+horo_status report(const Status& status) {
+  return status ? HORO_OK : report(status.error());
+}
+
+/// Runs `body` with the session; memory that cannot be had becomes an error.
+template <typename Body>
+horo_status with_session(Body body) {
+  auto& p = process();
+  if (p.forked.load(std::memory_order_relaxed)) {
+    return report(horo::fail(Errc::forked,
+                             "this process was forked from the one that called horo_init; start it "
+                             "afresh (spawn) to use horo"));
+  }
+  Session* const session = p.session.load(std::memory_order_acquire);
+  if (session == nullptr)
+    return report(horo::fail(Errc::not_initialized, "horo_init has not been called"));
+  try {
+    return body(*session);
+  } catch (const std::bad_alloc&) {
+    return report(horo::fail(Errc::out_of_memory, "no memory for the call"));
+  }
+}
+
+Result<SessionOptions> read_options() {
+  HORO_TRY(const auto settings,
+           horo::Settings::from_environment(
+               [](const char* name) -> const char* { return std::getenv(name); }));
+  namespace knobs = horo::knobs;
+  horo::log::set_level(settings.get(knobs::kLogLevel));
+  SessionOptions options;
+  auto& board = options.board;
+  board.capacity = std::bit_ceil(static_cast<std::uint32_t>(settings.get(knobs::kCacheCapacity)));
+  board.ring_slots = static_cast<std::uint32_t>(settings.get(knobs::kShmRing));
+  board.chunk_bytes = settings.get(knobs::kShmChunk).value() / 64 * 64;
+  board.arena_bytes = settings.get(knobs::kArenaSize).value() / 4096 * 4096;
+  board.fusion_threshold = settings.get(knobs::kFusionThreshold).value();
+  board.cycle_ns = static_cast<std::uint64_t>(settings.get(knobs::kCycleTime).count());
+  board.wake_delay_ns = static_cast<std::uint64_t>(settings.get(knobs::kWakeDelay).count());
+  options.start_timeout = settings.get(knobs::kStartTimeout);
+  if (const auto spin = settings.get(knobs::kSpinTime)) options.spin = *spin;
+  return options;
+}
+
+Status start_session(Process& p) {
+  HORO_TRY(const auto identity, horo::read_worker_identity([](const char* name) -> const char* {
+             return std::getenv(name);
+           }));
+  HORO_TRY(const auto options, read_options());
+  p.owner.reset();
+  p.session.store(nullptr, std::memory_order_release);
+  HORO_TRY(p.owner, Session::join(identity.value_or(WorkerIdentity{}), options));
+  static const bool once = [] {
+    pthread_atfork(nullptr, nullptr,
+                   [] { process().forked.store(true, std::memory_order_relaxed); });
+    // A rank that ends without horo_shutdown but with exit() leaves in good order.
+    return std::atexit([] { horo_shutdown(); }) == 0;
+  }();
+  static_cast<void>(once);
+  p.unnamed.store(0, std::memory_order_relaxed);
+  p.session.store(p.owner.get(), std::memory_order_release);
+  p.joined.store(true, std::memory_order_release);
+  return {};
+}
+
+int identity_number(int (*read)(const WorkerIdentity&)) {
+  auto& p = process();
+  if (p.forked.load(std::memory_order_relaxed) || !p.joined.load(std::memory_order_acquire))
+    return -1;
+  return read(p.session.load(std::memory_order_acquire)->identity());
+}
+
+Result<Signature> to_signature(const horo_tensor_desc& desc, int size) {
+  Signature s;
+  if (desc.kind < HORO_ALLREDUCE || desc.kind > HORO_BARRIER) {
+    return horo::fail(Errc::invalid_argument, "kind {} is none of HORO_ALLREDUCE ... HORO_BARRIER",
+                      static_cast<int>(desc.kind));
+  }
+  s.kind = static_cast<Kind>(desc.kind);
+  if (s.kind == Kind::barrier) {
+    s.elements = 0;
+    return s;
+  }
+  if (!horo::runtime::is_dtype(desc.dtype))
+    return horo::fail(Errc::invalid_argument, "dtype {} is not known",
+                      static_cast<int>(desc.dtype));
+  s.dtype = static_cast<DType>(desc.dtype);
+  if (desc.ndim < 0 || (desc.ndim > 0 && desc.shape == nullptr))
+    return horo::fail(Errc::invalid_argument, "ndim {} without a shape", desc.ndim);
+  HORO_TRY_STATUS(set_shape(s, {desc.shape, static_cast<std::size_t>(desc.ndim)}));
+  switch (s.kind) {
+    case Kind::allreduce:
+      if (!horo::runtime::is_reduce_op(desc.op))
+        return horo::fail(Errc::invalid_argument, "reduce op {} is not known",
+                          static_cast<int>(desc.op));
+      if (s.dtype == DType::boolean)
+        return horo::fail(Errc::unsupported,
+                          "allreduce of bool; convert to uint8 and use max or min");
+      s.op = static_cast<ReduceOp>(desc.op);
+      s.prescale = desc.prescale;
+      s.postscale = desc.postscale;
+      break;
+    case Kind::allgather:
+      if (desc.ndim == 0)
+        return horo::fail(Errc::invalid_argument, "allgather of a scalar; give it one dimension");
+      break;
+    case Kind::broadcast:
+      if (desc.root_rank < 0 || desc.root_rank >= size)
+        return horo::fail(Errc::invalid_argument, "root rank {}; allowed are 0 to {}",
+                          desc.root_rank, size - 1);
+      s.root = desc.root_rank;
+      break;
+    case Kind::barrier:
+      break;
+  }
+  return s;
+}
+
+Result<Operation*> find(Session& session, horo_op op) {
+  Operation* operation = session.operations().find(op);
+  if (operation == nullptr)
+    return horo::fail(Errc::not_found, "operation {} does not exist or was released", op);
+  return operation;
+}
+
+/// The end of an operation as a status, with its message as this thread's last error.
+horo_status outcome(const Operation& operation) {
+  if (operation.status() != Errc::ok) last_error = operation.message();
+  return static_cast<horo_status>(operation.status());
+}
+
+Deadline deadline_in(int64_t timeout_ms) {
+  if (timeout_ms < 0) return Deadline::never();
+  constexpr int64_t kYear = int64_t{365} * 24 * 3600 * 1000;
+  return Deadline::in(SteadyClock::instance(),
+                      std::chrono::milliseconds(std::min(timeout_ms, kYear)));
+}
+
+horo_status wait_one(Session& session, horo_op op, const Deadline& deadline) {
+  auto operation = find(session, op);
+  if (!operation) return report(operation.error());
+  if (!session.wait(**operation, deadline)) return HORO_IN_PROGRESS;
+  const auto status = outcome(**operation);
+  // The result of an allgather belongs to the caller until horo_release.
+  if ((*operation)->result == nullptr || status != HORO_OK) session.operations().put(**operation);
+  return status;
+}
+
+}  // namespace
+
+extern "C" {
+
+HORO_API horo_status horo_init(void) {
+  auto& p = process();
+  if (p.forked.load(std::memory_order_relaxed)) {
+    return report(horo::fail(Errc::forked,
+                             "this process was forked from the one that called horo_init; start it "
+                             "afresh (spawn) to use horo"));
+  }
+  const std::lock_guard lock(p.life);
+  if (p.joined.load(std::memory_order_relaxed)) return HORO_OK;
+  try {
+    return report(start_session(p));
+  } catch (const std::bad_alloc&) {
+    return report(horo::fail(Errc::out_of_memory, "no memory to initialise"));
+  }
+}
+
+HORO_API horo_status horo_shutdown(void) {
+  auto& p = process();
+  if (p.forked.load(std::memory_order_relaxed)) return HORO_OK;
+  const std::lock_guard lock(p.life);
+  if (!p.joined.exchange(false)) return HORO_OK;
+  p.owner->shutdown();
+  return HORO_OK;
+}
+
+HORO_API int horo_is_initialized(void) {
+  const auto& p = process();
+  return p.joined.load(std::memory_order_acquire) && !p.forked.load(std::memory_order_relaxed) ? 1
+                                                                                               : 0;
+}
+
+HORO_API int horo_rank(void) {
+  return identity_number([](const WorkerIdentity& w) { return w.rank.value(); });
+}
+
+HORO_API int horo_size(void) {
+  return identity_number([](const WorkerIdentity& w) { return w.size; });
+}
+
+HORO_API int horo_local_rank(void) {
+  return identity_number([](const WorkerIdentity& w) { return w.local_rank.value(); });
+}
+
+HORO_API int horo_local_size(void) {
+  return identity_number([](const WorkerIdentity& w) { return w.local_size; });
+}
+
+HORO_API int horo_cross_rank(void) {
+  return identity_number([](const WorkerIdentity& w) { return w.cross_rank; });
+}
+
+HORO_API int horo_cross_size(void) {
+  return identity_number([](const WorkerIdentity& w) { return w.cross_size; });
+}
+
+HORO_API const char* horo_version(void) {
+  return horo::version().data();
+}
+
+HORO_API int horo_abi_version(void) {
+  return HORO_ABI_VERSION;
+}
+
+HORO_API const char* horo_last_error(void) {
+  return last_error.c_str();
+}
+
+HORO_API const char* horo_status_name(horo_status status) {
+  return horo::name(static_cast<Errc>(status)).data();
+}
+
+HORO_API horo_status horo_declare(const horo_tensor_desc* desc, horo_tensor* tensor) {
+  return with_session([&](Session& session) {
+    if (desc == nullptr || tensor == nullptr || desc->size < sizeof(horo_tensor_desc)) {
+      return report(horo::fail(
+          Errc::invalid_argument,
+          "horo_declare needs a descriptor (HORO_TENSOR_DESC_INIT) and a place for the tensor"));
+    }
+    auto signature = to_signature(*desc, session.identity().size);
+    if (!signature) {
+      return report(std::move(signature).error().context(
+          fmt::format("tensor '{}'", desc->name != nullptr ? desc->name : "(unnamed)")));
+    }
+    const auto name =
+        desc->name != nullptr
+            ? std::string(desc->name)
+            : fmt::format("unnamed.{}", process().unnamed.fetch_add(1, std::memory_order_relaxed));
+    auto id = session.declare(name, *signature);
+    if (!id) return report(id.error());
+    *tensor = id->value();
+    return HORO_OK;
+  });
+}
+
+HORO_API horo_status horo_submit(horo_tensor tensor, const void* in, void* out, horo_op* op) {
+  return with_session([&](Session& session) {
+    if (op == nullptr || tensor > UINT32_MAX)
+      return report(horo::fail(Errc::invalid_argument,
+                               "tensor {} was not declared, or no place for the operation",
+                               tensor));
+    const TensorId id{static_cast<std::uint32_t>(tensor)};
+    auto signature = session.signature_of(id);
+    if (!signature) return report(signature.error());
+    const bool reads =
+        signature->kind != Kind::broadcast || signature->root == session.identity().rank.value();
+    const bool writes = signature->kind == Kind::allreduce || (signature->kind == Kind::broadcast);
+    if (signature->kind != Kind::barrier && signature->elements != 0 &&
+        ((reads && in == nullptr) || (writes && out == nullptr))) {
+      return report(horo::fail(Errc::invalid_argument, "{} without {} buffer",
+                               horo::runtime::describe(*signature),
+                               in == nullptr && reads ? "an input" : "an output"));
+    }
+    auto operation = session.submit(id, in, out);
+    if (!operation) return report(operation.error());
+    *op = (*operation)->handle();
+    return HORO_OK;
+  });
+}
+
+HORO_API horo_status horo_submit_many(const horo_tensor* tensors, const void* const* in,
+                                      void* const* out, size_t n, horo_op* ops, size_t* submitted) {
+  for (size_t i = 0; i < n; ++i) {
+    const auto status = horo_submit(tensors[i], in[i], out != nullptr ? out[i] : nullptr, &ops[i]);
+    if (submitted != nullptr) *submitted = status == HORO_OK ? i + 1 : i;
+    if (status != HORO_OK) return status;
+  }
+  return HORO_OK;
+}
+
+HORO_API horo_status horo_poll(horo_op op) {
+  return with_session([&](Session& session) {
+    auto operation = find(session, op);
+    if (!operation) return report(operation.error());
+    if (!(*operation)->done()) session.poke();
+    return (*operation)->done() ? outcome(**operation) : HORO_IN_PROGRESS;
+  });
+}
+
+HORO_API horo_status horo_wait(horo_op op, int64_t timeout_ms) {
+  return with_session(
+      [&](Session& session) { return wait_one(session, op, deadline_in(timeout_ms)); });
+}
+
+HORO_API horo_status horo_wait_all(const horo_op* ops, size_t n, int64_t timeout_ms) {
+  return with_session([&](Session& session) {
+    const auto deadline = deadline_in(timeout_ms);
+    // Nothing is released before all are complete, so that a time-out can be waited out again.
+    for (size_t i = 0; i < n; ++i) {
+      auto operation = find(session, ops[i]);
+      if (!operation) return report(operation.error());
+      if (!session.wait(**operation, deadline)) return HORO_IN_PROGRESS;
+    }
+    horo_status first = HORO_OK;
+    std::string message;
+    for (size_t i = 0; i < n; ++i) {
+      const auto status = wait_one(session, ops[i], deadline);
+      if (first == HORO_OK && status != HORO_OK) {
+        first = status;
+        message = last_error;
+      }
+    }
+    if (first != HORO_OK) last_error = message;
+    return first;
+  });
+}
+
+HORO_API horo_status horo_result(horo_op op, const void** data, size_t* bytes, int64_t* rows) {
+  return with_session([&](Session& session) {
+    auto operation = find(session, op);
+    if (!operation) return report(operation.error());
+    const auto& o = **operation;
+    if (!o.done())
+      return report(
+          horo::fail(Errc::in_progress, "operation {} has not completed; wait for it first", op));
+    if (o.status() != Errc::ok) return outcome(o);
+    if (o.result == nullptr)
+      return report(horo::fail(Errc::invalid_argument, "operation {} is not an allgather", op));
+    if (data != nullptr) *data = o.result.get();
+    if (bytes != nullptr) *bytes = o.result_bytes;
+    if (rows != nullptr) std::copy(o.rows.begin(), o.rows.end(), rows);
+    return HORO_OK;
+  });
+}
+
+HORO_API horo_status horo_release(horo_op op) {
+  return with_session([&](Session& session) {
+    auto operation = find(session, op);
+    if (!operation) return report(operation.error());
+    if (!(*operation)->done())
+      return report(
+          horo::fail(Errc::in_progress, "operation {} has not completed; wait for it first", op));
+    session.operations().put(**operation);
+    return HORO_OK;
+  });
+}
+
+HORO_API horo_status horo_on_complete(horo_op op, horo_callback callback, void* user) {
+  return with_session([&](Session& session) {
+    if (callback == nullptr) return report(horo::fail(Errc::invalid_argument, "no callback"));
+    auto operation = find(session, op);
+    if (!operation) return report(operation.error());
+    session.on_complete(**operation, callback, user);
+    return HORO_OK;
+  });
+}
+
+HORO_API horo_status horo_alloc(size_t bytes, void** memory) {
+  return with_session([&](Session& session) {
+    if (memory == nullptr)
+      return report(horo::fail(Errc::invalid_argument, "no place for the address"));
+    auto result = session.arena().allocate(bytes);
+    if (!result) return report(result.error());
+    *memory = *result;
+    return HORO_OK;
+  });
+}
+
+HORO_API horo_status horo_free(void* memory) {
+  if (memory == nullptr) return HORO_OK;
+  return with_session([&](Session& session) { return report(session.arena().free(memory)); });
+}
+
+HORO_API horo_status horo_get_counters(horo_counters* counters) {
+  return with_session([&](Session& session) {
+    if (counters == nullptr || counters->size < sizeof(horo_counters)) {
+      return report(
+          horo::fail(Errc::invalid_argument, "set counters->size to sizeof(horo_counters)"));
+    }
+    const auto c = session.counters();
+    *counters = {.size = sizeof(horo_counters),
+                 .tensors = c.tensors,
+                 .entries = c.entries,
+                 .bytes = c.bytes,
+                 .fused_bytes = c.fused_bytes,
+                 .direct_bytes = c.direct_bytes,
+                 .sleeps = c.sleeps,
+                 .wakes = c.wakes};
+    return HORO_OK;
+  });
+}
+
+}  // extern "C"

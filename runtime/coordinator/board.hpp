@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// One host's agreement in shared memory: ranks mark tensors, the mark that completes a tensor makes
+// it ready, the holder of the combiner word cuts ready tensors into entries of one log, and every
+// rank executes the log in order. Event-driven: nothing here sleeps, polls or reads a clock.
+//
+// The protocol, with its memory orders and the reasons for them, is docs/design/board.md.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/board_header.hpp"
+#include "base/result.hpp"
+#include "base/strong.hpp"
+#include "runtime/coordinator/board_layout.hpp"
+#include "runtime/fusion/plan.hpp"
+
+namespace horo::runtime {
+
+/// One log entry as read from the board; the spans point into shared memory and stay valid until
+/// this rank's cursor passes the entry.
+struct Entry {
+  EntryKind kind = EntryKind::work;
+  Placement placement = Placement::staged;
+  std::span<const std::uint64_t> ids;
+  std::span<const std::uint64_t> rows;  ///< allgather: extent 0, tensor by tensor, rank by rank.
+  std::string_view text;                ///< mismatch: the message.
+  std::uint64_t bytes = 0;
+};
+
+/// What a mark says about this submission.
+struct Offer {
+  std::uint64_t in_offset = 0;  ///< From the start of the mapping; 0: not in an arena.
+  std::uint64_t out_offset = 0;
+  bool direct = false;   ///< In the arena as far as this rank's part of the operation needs it.
+  bool in_line = false;  ///< The payload lies in the inline slot.
+  bool changed = false;  ///< Signature differs from the agreed one, or is new.
+};
+
+/// Thread: any, but for the token's: next, advance.
+class Board {
+ public:
+  /// Maps the board behind `fd` (which may be closed afterwards); the first rank lays it out with
+  /// `params`. Fails: protocol, version_mismatch, out_of_memory, invalid_argument, peer_lost.
+  static Result<std::unique_ptr<Board>> attach(int fd, LocalRank me, Rank global,
+                                               const BoardParams& params);
+  ~Board();
+  Board(const Board&) = delete;
+  Board& operator=(const Board&) = delete;
+
+  const BoardParams& params() const { return params_; }
+
+  const BoardLayout& layout() const { return layout_; }
+
+  int local_size() const { return static_cast<int>(params_.local_size); }
+
+  LocalRank me() const { return me_; }
+
+  BoardHeader& header() { return *header_; }
+
+  BoardBody& body() { return *body_; }
+
+  RankArea& area(int local_rank) { return ranks_[local_rank]; }
+
+  Rank global_rank(int local_rank) const;
+
+  // -- Directory ------------------------------------------------------------------------------
+
+  /// The id of `name`, new or known, with this rank's signature noted and, for small tensors, an
+  /// inline slot. Blocks: on the directory's lock. Fails: resource_exhausted, peer_lost.
+  Result<TensorId> declare(std::string_view name, const Signature& signature);
+
+  std::string_view tensor_name(TensorId id) const;
+
+  /// Where this rank's payload of the given generation goes; null when the tensor has no slot that
+  /// holds `bytes`.
+  std::byte* inline_slot(TensorId id, int local_rank, std::uint64_t generation,
+                         std::uint64_t bytes);
+
+  // -- Agreement ------------------------------------------------------------------------------
+
+  /// Marks the tensor for this rank; true when that completed it. At most once per generation.
+  bool mark(TensorId id, const Offer& offer);
+
+  /// Takes a mark back if the tensor is not complete; false when it is too late.
+  bool unmark(TensorId id);
+
+  bool has_marked(TensorId id, int local_rank) const;
+
+  /// Cuts what can be cut now; true when entries were published (wake the sleepers then).
+  bool cut(std::uint64_t now_ns);
+
+  /// Something waits to be cut, now or when entries in flight have ended.
+  bool has_ready() const;
+
+  /// Entry number `cursor`, if it is published. Fails: protocol (poison the board then).
+  Result<std::optional<Entry>> next(std::uint64_t cursor);
+
+  /// This rank is done with all entries before `cursor`.
+  void advance(std::uint64_t cursor);
+
+  const RankTensor& rank_tensor(TensorId id, int local_rank) const;
+
+  // -- Memory ---------------------------------------------------------------------------------
+
+  std::byte* base() { return base_; }
+
+  std::byte* arena(int local_rank) {
+    return base_ + layout_.arenas + static_cast<std::uint64_t>(local_rank) * params_.arena_bytes;
+  }
+
+  /// Backs `bytes` at `offset` with memory. Fails: out_of_memory.
+  Status allocate(std::uint64_t offset, std::uint64_t bytes);
+  /// Gives the pages back.
+  void release(std::uint64_t offset, std::uint64_t bytes);
+
+  /// Offset of `[p, p + bytes)` if it lies in this rank's arena, else 0.
+  std::uint64_t offset_in_my_arena(const void* p, std::uint64_t bytes) const;
+
+  /// A peer's arena memory at an offset it wrote; null when it does not lie there.
+  std::byte* peer_memory(int local_rank, std::uint64_t offset, std::uint64_t bytes);
+
+  enum class Self { too, spared };
+
+  /// Wakes ranks that sleep for any of `what`; no system call when none does. Returns how many.
+  int wake(std::uint32_t what, Self self = Self::too);
+
+  /// Wakes ranks that nobody drives although the log has entries that they have not done: others
+  /// lack their share. Returns how many.
+  int wake_laggards();
+
+ private:
+  Board() = default;
+  Status map(int fd);
+  Status lay_out(const BoardParams& params);
+  Status lock_directory();
+  void unlock_directory();
+  Result<std::uint64_t> take_heap(std::uint64_t bytes);
+  Result<TensorId> add_tensor(std::string_view name, std::uint64_t hash, std::uint32_t bucket,
+                              const Signature& s);
+  Status provide_inline(TensorSlot& slot, const Signature& signature);
+  bool drain_ready();
+  PendingSlot inspect(TensorId id);
+  bool resolve(TensorId id, TensorSlot& slot, bool changed);
+  std::uint64_t in_flight() const;
+  void cut_one();
+  void publish(LogSlot entry, std::span<const std::uint64_t> words);
+  std::string mismatch_text(TensorId id) const;
+
+  TensorSlot& tensor(TensorId id) { return tensors_[id.value()]; }
+
+  const TensorSlot& tensor(TensorId id) const { return tensors_[id.value()]; }
+
+  // Constant after attach.
+  LocalRank me_;
+  int fd_ = -1;
+  BoardParams params_;
+  BoardLayout layout_;
+  std::byte* base_ = nullptr;
+  BoardHeader* header_ = nullptr;
+  BoardBody* body_ = nullptr;
+  RankArea* ranks_ = nullptr;
+  TensorSlot* tensors_ = nullptr;
+  RankTensor* rank_tensors_ = nullptr;
+  std::atomic<std::uint32_t>* ready_ = nullptr;
+  PendingSlot* pending_ = nullptr;
+  LogSlot* log_ = nullptr;
+  std::uint64_t* words_ = nullptr;
+  std::uint32_t* buckets_ = nullptr;
+
+  // The combiner's, in this process.
+  std::vector<Candidate> candidates_;
+  std::vector<std::uint32_t> taken_;
+  std::vector<std::uint64_t> scratch_;
+};
+
+}  // namespace horo::runtime

@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+// Agreement: marks, the ready list, cutting and reading the log.
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <map>
+
+#include "runtime/coordinator/board.hpp"
+
+namespace horo::runtime {
+
+namespace {
+
+std::uint64_t mix(std::uint64_t h, std::uint64_t v) {
+  h ^= v + 0x9e3779b97f4a7c15ULL + (h << 6U) + (h >> 2U);
+  return h * 0xff51afd7ed558ccdULL;
+}
+
+/// Tensors with equal keys run as one operation.
+std::uint64_t fuse_key(const Signature& s, Placement placement) {
+  if (s.kind == Kind::barrier) return 0;
+  std::uint64_t h =
+      mix(static_cast<std::uint64_t>(s.kind) + 1, static_cast<std::uint64_t>(s.dtype));
+  h = mix(h, static_cast<std::uint64_t>(placement));
+  if (s.kind == Kind::broadcast) h = mix(h, static_cast<std::uint64_t>(s.root));
+  if (s.kind == Kind::allreduce) {
+    h = mix(h, static_cast<std::uint64_t>(s.op));
+    h = mix(h, std::bit_cast<std::uint64_t>(s.prescale));
+    h = mix(h, std::bit_cast<std::uint64_t>(s.postscale));
+  }
+  return h | 1U;
+}
+
+}  // namespace
+
+bool Board::mark(TensorId id, const Offer& offer) {
+  auto& mine = rank_tensors_[id.index() * params_.local_size + me_.index()];
+  mine.in_offset.store(offer.in_offset, std::memory_order_relaxed);
+  mine.out_offset.store(offer.out_offset, std::memory_order_relaxed);
+  auto& slot = tensor(id);
+  const auto me = me_.index();
+  slot.members[me / 64].fetch_or(std::uint64_t{1} << (me % 64), std::memory_order_relaxed);
+  const auto add = arrivals::kMark + (offer.direct ? arrivals::kDirect : 0) +
+                   (offer.in_line ? arrivals::kInline : 0) +
+                   (offer.changed ? arrivals::kChanged : 0);
+  const auto now = slot.arrivals.fetch_add(add, std::memory_order_acq_rel) + add;
+  if (arrivals::marks(now) != params_.local_size) return false;
+  body_->ready_bytes.fetch_add(mine.signature.bytes(), std::memory_order_relaxed);
+  const auto at = body_->ready_tail.fetch_add(1, std::memory_order_seq_cst);
+  ready_[at & (params_.capacity - 1)].store(id.value() + 1, std::memory_order_seq_cst);
+  return true;
+}
+
+bool Board::unmark(TensorId id) {
+  auto& slot = tensor(id);
+  auto word = slot.arrivals.load(std::memory_order_acquire);
+  do {
+    if (arrivals::marks(word) >= params_.local_size || arrivals::marks(word) == 0) return false;
+  } while (!slot.arrivals.compare_exchange_weak(word, word - arrivals::kMark,
+                                                std::memory_order_acq_rel));
+  slot.members[me_.index() / 64].fetch_and(~(std::uint64_t{1} << (me_.index() % 64)),
+                                           std::memory_order_relaxed);
+  return true;
+}
+
+bool Board::has_marked(TensorId id, int local_rank) const {
+  const auto r = static_cast<std::size_t>(local_rank);
+  return (tensor(id).members[r / 64].load(std::memory_order_relaxed) >> (r % 64) & 1U) != 0;
+}
+
+bool Board::has_ready() const {
+  const auto head = body_->ready_head.load(std::memory_order_seq_cst);
+  return body_->pending_count.load(std::memory_order_seq_cst) != 0 ||
+         (head != body_->ready_tail.load(std::memory_order_seq_cst) &&
+          ready_[head & (params_.capacity - 1)].load(std::memory_order_seq_cst) != 0);
+}
+
+std::uint64_t Board::in_flight() const {
+  const auto tail = body_->tail.load(std::memory_order_relaxed);
+  auto least = tail;
+  for (std::uint32_t r = 0; r < params_.local_size; ++r) {
+    if (header_->slot(LocalRank{static_cast<int>(r)}).state.load(std::memory_order_relaxed) ==
+        RankState::detached)
+      continue;
+    least = std::min(least, ranks_[r].cursor.load(std::memory_order_seq_cst));
+  }
+  return tail - least;
+}
+
+bool Board::resolve(TensorId id, TensorSlot& slot, bool changed) {
+  const auto& first = rank_tensor(id, 0).signature;
+  if (changed) {
+    for (int r = 1; r < local_size(); ++r) {
+      if (!compatible(first, rank_tensor(id, r).signature)) return false;
+    }
+  }
+  slot.signature = first;
+  return true;
+}
+
+PendingSlot Board::inspect(TensorId id) {
+  auto& slot = tensor(id);
+  const auto word = slot.arrivals.load(std::memory_order_acquire);
+  const auto n = params_.local_size;
+  PendingSlot pending{.id = id.value(),
+                      .placement = Placement::staged,
+                      .kind = EntryKind::work,
+                      .bytes = 0,
+                      .fuse_key = 0};
+  if (!resolve(id, slot, arrivals::changed(word) != 0)) {
+    pending.kind = EntryKind::mismatch;
+    return pending;
+  }
+  pending.bytes = slot.signature.bytes();
+  if (slot.signature.kind == Kind::allgather) {
+    pending.bytes = 0;
+    for (int r = 0; r < local_size(); ++r) pending.bytes += rank_tensor(id, r).signature.bytes();
+  }
+  if (n == 1) {
+    pending.placement = Placement::alone;
+  } else if (arrivals::in_line(word) == n) {
+    pending.placement = Placement::in_marks;
+  } else if (arrivals::direct(word) == n) {
+    pending.placement = Placement::direct;
+  }
+  pending.fuse_key = fuse_key(slot.signature, pending.placement);
+  return pending;
+}
+
+bool Board::drain_ready() {
+  auto head = body_->ready_head.load(std::memory_order_relaxed);
+  auto count = body_->pending_count.load(std::memory_order_relaxed);
+  bool any = false;
+  while (count < params_.capacity) {
+    auto& cell = ready_[head & (params_.capacity - 1)];
+    const auto value = cell.load(std::memory_order_acquire);
+    if (value == 0 || value > params_.capacity) break;
+    cell.store(0, std::memory_order_relaxed);
+    ++head;
+    pending_[count++] = inspect(TensorId{value - 1});
+    any = true;
+  }
+  if (any) {
+    body_->pending_count.store(count, std::memory_order_seq_cst);
+    body_->ready_head.store(head, std::memory_order_seq_cst);
+    body_->ready_bytes.store(0, std::memory_order_relaxed);
+    body_->first_ready_ns.store(0, std::memory_order_relaxed);
+  }
+  return any;
+}
+
+std::string Board::mismatch_text(TensorId id) const {
+  // The first value seen, who has it, and the first rank that differs.
+  const auto& first = rank_tensor(id, 0).signature;
+  Difference found;
+  for (int r = 1; r < local_size() && found.what.empty(); ++r)
+    found = difference(first, rank_tensor(id, r).signature);
+  std::map<std::string, std::string> ranks_by_value;
+  for (int r = 0; r < local_size(); ++r) {
+    const auto& theirs = rank_tensor(id, r).signature;
+    const auto d = difference(first, theirs);
+    const auto& value = d.what == found.what ? d.b : found.a;
+    if (!d.what.empty() && d.what != found.what) continue;
+    auto& ranks = ranks_by_value[value];
+    if (ranks.size() < 120) ranks += fmt::format("{}{}", ranks.empty() ? "" : ", ", global_rank(r));
+  }
+  std::string text = fmt::format(
+      "tensor '{}': ranks disagree about the {}:", tensor_name(id).substr(0, 400), found.what);
+  const char* separator = " ";
+  for (const auto& [value, ranks] : ranks_by_value) {
+    text += fmt::format("{}{} on rank{} {}", separator, value,
+                        ranks.find(',') != std::string::npos ? "s" : "", ranks);
+    separator = ", ";
+    if (text.size() > 1500) break;
+  }
+  return text;
+}
+
+void Board::publish(LogSlot entry, std::span<const std::uint64_t> words) {
+  const auto room = layout_.word_count;
+  auto at = body_->next_word;
+  if (at % room + words.size() > room) at += room - at % room;  // Entries do not wrap.
+  std::memcpy(words_ + at % room, words.data(), words.size_bytes());
+  body_->next_word = at + words.size();
+  const auto tail = body_->tail.load(std::memory_order_relaxed);
+  entry.sequence = tail + 1;
+  entry.first_word = at % room;
+  entry.words = static_cast<std::uint32_t>(words.size());
+  log_[tail % kLogSlots] = entry;
+  for (std::uint32_t i = 0; i < entry.count; ++i) {
+    auto& slot = tensors_[words[i]];
+    for (auto& members : slot.members) members.store(0, std::memory_order_relaxed);
+    slot.arrivals.store(0, std::memory_order_relaxed);
+  }
+  // One release for entry, words and cleared marks; seq_cst for the sleepers, see wake().
+  body_->tail.store(tail + 1, std::memory_order_seq_cst);
+}
+
+void Board::cut_one() {
+  const auto count = body_->pending_count.load(std::memory_order_relaxed);
+  const std::size_t n = params_.local_size;
+  // Ids, and for an allgather a row count per rank: at most a depth's share of the word ring.
+  const auto most = std::max<std::size_t>(1, layout_.word_count / (2 * params_.depth) / (n + 1));
+  const auto looked_at = std::min<std::size_t>(count, most);
+  candidates_.clear();
+  for (std::size_t i = 0; i < looked_at; ++i) {
+    candidates_.push_back({.id = TensorId{pending_[i].id},
+                           .bytes = pending_[i].bytes,
+                           .fuse_key = pending_[i].fuse_key});
+  }
+  plan_fusion(candidates_, {.threshold_bytes = params_.fusion_threshold, .most_tensors = most},
+              taken_);
+  const auto first = pending_[0];
+  scratch_.clear();
+  LogSlot entry{};
+  entry.kind = first.kind;
+  entry.placement = first.placement;
+  entry.count = static_cast<std::uint32_t>(taken_.size());
+  for (const auto i : taken_) {
+    scratch_.push_back(pending_[i].id);
+    entry.bytes += pending_[i].bytes;
+  }
+  const TensorId first_id{first.id};
+  if (first.kind == EntryKind::mismatch) {
+    const auto text = mismatch_text(first_id);
+    const auto start = scratch_.size();
+    scratch_.resize(start + 1 + (text.size() + 7) / 8);
+    scratch_[start] = text.size();
+    std::memcpy(scratch_.data() + start + 1, text.data(), text.size());
+  } else if (tensor(first_id).signature.kind == Kind::allgather) {
+    for (const auto i : taken_) {
+      for (int r = 0; r < local_size(); ++r) {
+        scratch_.push_back(static_cast<std::uint64_t>(
+            rank_tensor(TensorId{pending_[i].id}, r).signature.extents[0]));
+      }
+    }
+  }
+  std::uint32_t kept = 0;
+  std::size_t next_taken = 0;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    if (next_taken < taken_.size() && taken_[next_taken] == i) {
+      ++next_taken;
+    } else {
+      pending_[kept++] = pending_[i];
+    }
+  }
+  body_->pending_count.store(kept, std::memory_order_seq_cst);
+  publish(entry, scratch_);
+}
+
+bool Board::cut(std::uint64_t now_ns) {
+  bool published = false;
+  while (has_ready()) {
+    if (params_.cycle_ns != 0) {
+      const auto since = body_->first_ready_ns.load(std::memory_order_relaxed);
+      if (since != 0 && now_ns < since + params_.cycle_ns) return published;
+    }
+    if (in_flight() >= params_.depth) return published;
+    std::uint32_t free = 0;
+    if (!body_->combiner.compare_exchange_strong(free, static_cast<std::uint32_t>(me_.value()) + 1,
+                                                 std::memory_order_seq_cst)) {
+      return published;  // The holder looks again after it lets go.
+    }
+    drain_ready();
+    while (body_->pending_count.load(std::memory_order_relaxed) != 0 &&
+           in_flight() < params_.depth) {
+      cut_one();
+      published = true;
+      drain_ready();
+    }
+    body_->combiner.store(0, std::memory_order_seq_cst);
+  }
+  return published;
+}
+
+Result<std::optional<Entry>> Board::next(std::uint64_t cursor) {
+  if (body_->tail.load(std::memory_order_seq_cst) <= cursor) return std::optional<Entry>{};
+  const LogSlot slot = log_[cursor % kLogSlots];
+  const auto room = layout_.word_count;
+  const auto broken = [&](std::string_view what) {
+    return fail(Errc::protocol, "log entry {} of the board makes no sense: {}", cursor, what);
+  };
+  if (slot.sequence != cursor + 1) return broken("sequence number");
+  if (slot.words > room || slot.first_word > room - slot.words || slot.count > slot.words ||
+      slot.count == 0)
+    return broken("extent");
+  Entry entry{.kind = slot.kind, .placement = slot.placement, .bytes = slot.bytes};
+  const std::uint64_t* words = words_ + slot.first_word;
+  entry.ids = {words, slot.count};
+  for (const auto id : entry.ids) {
+    if (id >= body_->tensor_count.load(std::memory_order_acquire)) return broken("tensor id");
+  }
+  const std::size_t rest = slot.words - slot.count;
+  if (slot.kind == EntryKind::mismatch) {
+    if (rest == 0 || words[slot.count] > (rest - 1) * 8) return broken("text");
+    entry.text = {reinterpret_cast<const char*>(words + slot.count + 1), words[slot.count]};
+  } else if (slot.kind != EntryKind::work || slot.placement > Placement::staged) {
+    return broken("kind");
+  } else {
+    entry.rows = {words + slot.count, rest};
+    if (rest != 0 && rest != std::size_t{slot.count} * params_.local_size) return broken("rows");
+  }
+  return std::optional(entry);
+}
+
+void Board::advance(std::uint64_t cursor) {
+  ranks_[me_.value()].cursor.store(cursor, std::memory_order_seq_cst);
+}
+
+}  // namespace horo::runtime

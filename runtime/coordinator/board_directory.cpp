@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// Names: one table for all ranks of the host, under a lock that a dying rank cannot keep, since its
+// death poisons the board and every waiter looks at the poison.
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cstring>
+
+#include "runtime/coordinator/board.hpp"
+
+namespace horo::runtime {
+
+namespace {
+
+constexpr std::uint32_t kTensorBlock = 64;  // Slots backed with memory at a time.
+constexpr std::uint64_t kHeapBlock = 1 << 20;
+
+std::uint64_t hash_of(std::string_view name) {
+  std::uint64_t hash = 14695981039346656037ULL;
+  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
+  return hash;
+}
+
+}  // namespace
+
+Status Board::lock_directory() {
+  auto& lock = body_->directory_lock;
+  std::uint32_t free = 0;
+  if (lock.compare_exchange_strong(free, 1, std::memory_order_acquire)) return {};
+  while (lock.exchange(2, std::memory_order_acquire) != 0) {
+    if (poison_of(*header_).cause != LossCause::none) {
+      return fail(Errc::peer_lost, "a rank ended while names were being declared");
+    }
+    futex::wait(lock, 2, std::chrono::milliseconds(100));
+  }
+  return {};
+}
+
+void Board::unlock_directory() {
+  if (body_->directory_lock.exchange(0, std::memory_order_release) == 2)
+    futex::wake(body_->directory_lock, 1);
+}
+
+std::string_view Board::tensor_name(TensorId id) const {
+  const auto& slot = tensor(id);
+  if (slot.name_offset < layout_.heap || slot.name_length > layout_.heap_bytes ||
+      slot.name_offset > layout_.heap + layout_.heap_bytes - slot.name_length) {
+    return "?";
+  }
+  return {reinterpret_cast<const char*>(base_ + slot.name_offset), slot.name_length};
+}
+
+Result<std::uint64_t> Board::take_heap(std::uint64_t bytes) {
+  bytes = (bytes + 63) / 64 * 64;
+  if (bytes > layout_.heap_bytes || body_->heap_used > layout_.heap_bytes - bytes) {
+    return fail(
+        Errc::resource_exhausted,
+        "the board's {} bytes for names and small tensors are used up; raise HORO_CACHE_CAPACITY",
+        layout_.heap_bytes);
+  }
+  while (body_->heap_used + bytes > body_->heap_allocated) {
+    const auto block = std::min(kHeapBlock, layout_.heap_bytes - body_->heap_allocated);
+    HORO_TRY_STATUS(allocate(layout_.heap + body_->heap_allocated, block));
+    body_->heap_allocated += block;
+  }
+  const auto offset = layout_.heap + body_->heap_used;
+  body_->heap_used += bytes;
+  return offset;
+}
+
+Status Board::provide_inline(TensorSlot& slot, const Signature& signature) {
+  const auto bytes = signature.bytes();
+  if (signature.kind == Kind::barrier || bytes > kInlineBytes) return {};
+  // Never moved or grown: a peer may be writing its payload. An allgather's parts differ in size.
+  const auto least = signature.kind == Kind::allgather ? std::uint64_t{1024} : std::uint64_t{64};
+  const auto capacity = std::max(least, std::bit_ceil(bytes));
+  const auto offset = take_heap(2 * params_.local_size * capacity);
+  if (!offset) return {};  // No room is no error: the tensor takes the rings.
+  slot.inline_offset.store(*offset, std::memory_order_relaxed);
+  slot.inline_capacity.store(static_cast<std::uint32_t>(capacity), std::memory_order_release);
+  return {};
+}
+
+Result<TensorId> Board::add_tensor(std::string_view name, std::uint64_t hash, std::uint32_t bucket,
+                                   const Signature& s) {
+  const auto count = body_->tensor_count.load(std::memory_order_relaxed);
+  if (count >= params_.capacity) {
+    return fail(Errc::resource_exhausted,
+                "tensor '{}' is one more than the {} names that fit; reuse names or raise "
+                "HORO_CACHE_CAPACITY",
+                name, params_.capacity);
+  }
+  if (count % kTensorBlock == 0) {
+    const auto block = std::uint64_t{std::min(kTensorBlock, params_.capacity - count)};
+    HORO_TRY_STATUS(
+        allocate(layout_.tensors + count * sizeof(TensorSlot), block * sizeof(TensorSlot)));
+    const auto row = params_.local_size * sizeof(RankTensor);
+    HORO_TRY_STATUS(allocate(layout_.rank_tensors + count * row, block * row));
+  }
+  HORO_TRY(const auto offset, take_heap(name.size() + 1));
+  auto& slot = tensors_[count];
+  std::memcpy(base_ + offset, name.data(), name.size());
+  slot.name_offset = offset;
+  slot.name_length = static_cast<std::uint32_t>(name.size());
+  slot.name_hash = hash;
+  slot.signature = s;
+  HORO_TRY_STATUS(provide_inline(slot, s));
+  buckets_[bucket] = count + 1;
+  body_->tensor_count.store(count + 1, std::memory_order_release);
+  return TensorId{count};
+}
+
+Result<TensorId> Board::declare(std::string_view name, const Signature& signature) {
+  constexpr std::size_t kLongestName = 4096;
+  if (name.empty() || name.size() > kLongestName) {
+    return fail(Errc::invalid_argument, "a tensor name of {} bytes; allowed are 1 to {}",
+                name.size(), kLongestName);
+  }
+  const auto hash = hash_of(name);
+  const std::uint32_t mask = 2 * params_.capacity - 1;
+  HORO_TRY_STATUS(lock_directory());
+  auto result = [&]() -> Result<TensorId> {
+    auto bucket = static_cast<std::uint32_t>(hash) & mask;
+    for (std::uint32_t probes = 0; probes <= mask; ++probes, bucket = (bucket + 1) & mask) {
+      const auto value = buckets_[bucket];
+      if (value == 0) return add_tensor(name, hash, bucket, signature);
+      if (value > params_.capacity)
+        return fail(Errc::protocol, "the board's name table holds id {}", value);
+      const TensorId id{value - 1};
+      if (tensor(id).name_hash == hash && tensor_name(id) == name) return id;
+    }
+    return fail(Errc::protocol, "the board's name table is full");
+  }();
+  unlock_directory();
+  if (result)
+    rank_tensors_[result->index() * params_.local_size + me_.index()].signature = signature;
+  return result;
+}
+
+std::byte* Board::inline_slot(TensorId id, int local_rank, std::uint64_t generation,
+                              std::uint64_t bytes) {
+  const auto& slot = tensor(id);
+  const std::uint64_t capacity = slot.inline_capacity.load(std::memory_order_acquire);
+  if (bytes > capacity) return nullptr;
+  const auto offset =
+      slot.inline_offset.load(std::memory_order_relaxed) +
+      ((generation & 1U) * params_.local_size + static_cast<std::uint64_t>(local_rank)) * capacity;
+  if (offset < layout_.heap || offset + capacity > layout_.heap + layout_.heap_bytes)
+    return nullptr;
+  return base_ + offset;
+}
+
+}  // namespace horo::runtime

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/coordinator/board_layout.hpp"
+
+#include <algorithm>
+#include <bit>
+
+namespace horo::runtime {
+
+namespace {
+
+constexpr std::uint64_t kPage = 4096;
+constexpr std::uint64_t kRingBudget = 4 << 20;  // Of one rank's ring in one direction.
+
+std::uint64_t paged(std::uint64_t bytes) {
+  return (bytes + kPage - 1) / kPage * kPage;
+}
+
+}  // namespace
+
+BoardLayout BoardLayout::of(const BoardParams& p) {
+  BoardLayout l;
+  const std::uint64_t n = p.local_size;
+  l.staged_chunk =
+      std::min(p.chunk_bytes, std::max(kPage, kRingBudget / (p.ring_slots * n) / kPage * kPage));
+  l.ring_bytes = paged(p.ring_slots * (n + 1) * l.staged_chunk);
+  // Room for more than the entries in flight, each with an id and a row count per rank and tensor.
+  l.word_count = std::bit_ceil(std::uint64_t{4} * p.depth * p.capacity) * (n > 16 ? 4 : 2);
+  std::uint64_t at = BoardHeader::bytes(static_cast<int>(p.local_size));
+  const auto take = [&at](std::uint64_t bytes) {
+    const auto here = at;
+    at += paged(bytes);
+    return here;
+  };
+  l.body = take(sizeof(BoardBody));
+  l.ranks = take(n * sizeof(RankArea));
+  l.log = take(kLogSlots * sizeof(LogSlot));
+  l.buckets = take(std::uint64_t{2} * p.capacity * sizeof(std::uint32_t));
+  l.ready = take(p.capacity * sizeof(std::uint32_t));
+  l.pending = take(p.capacity * sizeof(PendingSlot));
+  l.words = take(l.word_count * sizeof(std::uint64_t));
+  l.rings = take(n > 1 ? n * l.ring_bytes : 0);
+  l.heap = at;  // From here on memory is taken as it is needed.
+  l.heap_bytes =
+      paged(p.capacity * std::uint64_t{256} +
+            std::min<std::uint64_t>(std::uint64_t{p.capacity} * 2 * n * kInlineBytes, 1ULL << 30U));
+  at += l.heap_bytes;
+  l.tensors = take(p.capacity * sizeof(TensorSlot));
+  l.rank_tensors = take(p.capacity * n * sizeof(RankTensor));
+  l.arenas = at;
+  l.total = at + n * p.arena_bytes;
+  return l;
+}
+
+Status validate(const BoardParams& p) {
+  const bool good =
+      p.local_size >= 1 && p.local_size <= static_cast<std::uint32_t>(kMostLocalRanks) &&
+      p.capacity >= 16 && p.capacity <= (1U << 20U) && std::has_single_bit(p.capacity) &&
+      p.ring_slots >= 2 && p.ring_slots <= 64 && p.depth >= 1 && p.depth <= 16 &&
+      p.chunk_bytes >= kPage && p.chunk_bytes <= (4U << 20U) && p.chunk_bytes % 64 == 0 &&
+      p.arena_bytes % kPage == 0 && p.arena_bytes <= (1ULL << 42U);
+  if (good) return {};
+  return fail(Errc::invalid_argument,
+              "board parameters out of range: {} local ranks (most {}), capacity {}, ring {}, "
+              "chunk {}, arena {}",
+              p.local_size, kMostLocalRanks, p.capacity, p.ring_slots, p.chunk_bytes,
+              p.arena_bytes);
+}
+
+}  // namespace horo::runtime

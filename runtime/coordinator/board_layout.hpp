@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where things lie on a board: plain data, zero is every field's valid first value, offsets from
+// the start of the mapping. docs/design/board.md tells the protocol.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/board_header.hpp"
+#include "runtime/signature.hpp"
+
+namespace horo::runtime {
+
+inline constexpr std::size_t kMaskWords = 4;
+inline constexpr int kMostLocalRanks = 64 * static_cast<int>(kMaskWords);
+inline constexpr std::size_t kLogSlots = 64;
+inline constexpr std::uint64_t kDirectChunk = 64
+                                              << 10;  ///< Bytes a rank reduces in place at a time.
+inline constexpr std::uint64_t kInlineBytes =
+    4096;  ///< Largest payload that travels beside its mark.
+
+/// Chosen by the first rank that attaches, from its knobs; all ranks use these.
+struct BoardParams {
+  std::uint32_t local_size = 1;
+  std::uint32_t capacity = 8192;          ///< Tensors, a power of two.
+  std::uint32_t ring_slots = 4;           ///< Chunks in flight per rank and direction.
+  std::uint32_t depth = 2;                ///< Log entries in flight.
+  std::uint64_t chunk_bytes = 512 << 10;  ///< Staged.
+  std::uint64_t arena_bytes = std::uint64_t{1}
+                              << 34;  ///< Address space per rank for shared tensors.
+  std::uint64_t fusion_threshold = 64 << 20;
+  std::uint64_t cycle_ns = 0;
+  std::uint64_t wake_delay_ns = 50'000;
+
+  friend bool operator==(const BoardParams&, const BoardParams&) = default;
+};
+
+/// How an entry's bytes move; the same on all ranks.
+enum class Placement : std::uint8_t {
+  alone = 0,     ///< One rank: from `in` to `out`.
+  in_marks = 1,  ///< Payloads lie beside the marks; nobody waits for anybody.
+  direct = 2,    ///< Inputs (and outputs) lie in the ranks' arenas.
+  staged = 3,    ///< Through the rings.
+};
+
+enum class EntryKind : std::uint8_t { work = 1, mismatch = 2 };
+
+struct alignas(64) LogSlot {
+  std::uint64_t sequence;  ///< Entry number + 1.
+  EntryKind kind;
+  Placement placement;
+  std::uint32_t count;  ///< Tensors.
+  std::uint32_t words;  ///< Length in the word ring: ids, then rows (allgather) or text (mismatch).
+  std::uint64_t first_word;
+  std::uint64_t bytes;
+};
+
+/// One ready tensor waiting to be cut; touched by the holder of the combiner word only.
+struct PendingSlot {
+  std::uint32_t id;
+  Placement placement;
+  EntryKind kind;
+  std::uint64_t bytes;
+  std::uint64_t fuse_key;
+};
+
+/// Marks of one generation, counted: all in one word, so that the last mark knows everything.
+namespace arrivals {
+inline constexpr std::uint64_t kMark = 1;
+inline constexpr std::uint64_t kDirect = 1ULL << 16U;
+inline constexpr std::uint64_t kInline = 1ULL << 32U;
+inline constexpr std::uint64_t kChanged = 1ULL << 48U;
+
+constexpr std::uint32_t marks(std::uint64_t word) {
+  return static_cast<std::uint32_t>(word & 0xffffU);
+}
+
+constexpr std::uint32_t direct(std::uint64_t word) {
+  return static_cast<std::uint32_t>(word >> 16U & 0xffffU);
+}
+
+constexpr std::uint32_t in_line(std::uint64_t word) {
+  return static_cast<std::uint32_t>(word >> 32U & 0xffffU);
+}
+
+constexpr std::uint32_t changed(std::uint64_t word) {
+  return static_cast<std::uint32_t>(word >> 48U & 0xffffU);
+}
+}  // namespace arrivals
+
+struct alignas(256) TensorSlot {
+  std::atomic<std::uint64_t> arrivals;
+  std::array<std::atomic<std::uint64_t>, kMaskWords>
+      members;  ///< Bit per local rank that has marked.
+  std::atomic<std::uint64_t> inline_offset;
+  std::atomic<std::uint32_t> inline_capacity;  ///< Bytes per rank and generation; 0: none.
+  std::uint32_t name_length;
+  std::uint64_t name_offset;
+  std::uint64_t name_hash;
+  Signature signature;  ///< Of the last agreed submission.
+};
+
+/// What one rank says of one tensor; written before its mark.
+struct alignas(128) RankTensor {
+  std::atomic<std::uint64_t> in_offset;
+  std::atomic<std::uint64_t> out_offset;
+  Signature signature;
+};
+
+/// Who moves a rank's share of the work right now; written by the holder of its progress token.
+namespace drive {
+inline constexpr std::uint32_t kNobody = 0;  ///< The runtime's thread sleeps, or is about to.
+inline constexpr std::uint32_t kAwake = 1;   ///< Somebody drives and looks by himself: no wake-up.
+inline constexpr std::uint32_t kAsleep = 2;  ///< The driver sleeps on the rank's bell.
+}  // namespace drive
+
+/// What a sleeping rank wants to be woken for.
+namespace interest {
+inline constexpr std::uint32_t kEntries =
+    1;  ///< New log entries, ready tensors, ranks that come and go.
+inline constexpr std::uint32_t kChunks = 2;  ///< Progress of peers inside an entry.
+}  // namespace interest
+
+/// Counters of one rank; written by its token's holder, read by all. They only grow.
+struct alignas(128) RankArea {
+  std::atomic<std::uint64_t> cursor;  ///< Log entries done.
+  alignas(64) std::atomic<std::uint64_t> copied_in;
+  alignas(64) std::atomic<std::uint64_t> reduced;
+  alignas(64) std::atomic<std::uint64_t> copied_out;
+  alignas(64) std::atomic<std::uint64_t> direct_done;
+  alignas(64) std::atomic<std::uint32_t> drive;
+  std::atomic<std::uint32_t> interest;
+  std::atomic<std::int32_t> global_rank;
+};
+
+struct BoardBody {
+  BoardParams params;
+
+  alignas(128) std::atomic<std::uint64_t> tail;  ///< Entries published.
+
+  alignas(128) std::atomic<std::uint32_t> combiner;  ///< Local rank + 1 of the holder; 0 free.
+  std::atomic<std::uint32_t> pending_count;          ///< From here on: the combiner's.
+  std::atomic<std::uint64_t> ready_head;
+  std::uint64_t next_word;
+
+  alignas(128) std::atomic<std::uint64_t> ready_tail;
+  std::atomic<std::uint64_t> ready_bytes;
+  std::atomic<std::uint64_t> first_ready_ns;  ///< When the oldest ready tensor became so; 0: none.
+
+  alignas(128) std::atomic<std::uint32_t> chunk_sleepers;  ///< Ranks asleep inside an entry.
+  std::atomic<std::uint32_t> impatient;  ///< Callers asleep in a wait, and callbacks that are due.
+  std::atomic<std::uint32_t> gone;       ///< Ranks that have detached.
+
+  alignas(128) futex::Word directory_lock;
+  std::atomic<std::uint32_t> tensor_count;
+  std::uint64_t heap_used;
+  std::uint64_t heap_allocated;
+};
+
+/// Offsets of everything for given parameters. Pure.
+struct BoardLayout {
+  std::uint64_t body = 0;
+  std::uint64_t buckets = 0;       ///< u32[2 * capacity]: tensor id + 1
+  std::uint64_t tensors = 0;       ///< TensorSlot[capacity]
+  std::uint64_t rank_tensors = 0;  ///< RankTensor[capacity][local_size]
+  std::uint64_t ready = 0;         ///< atomic u32[capacity]: tensor id + 1
+  std::uint64_t pending = 0;       ///< PendingSlot[capacity]
+  std::uint64_t log = 0;           ///< LogSlot[kLogSlots]
+  std::uint64_t words = 0;         ///< u64[word_count]
+  std::uint64_t word_count = 0;
+  std::uint64_t ranks = 0;  ///< RankArea[local_size]
+  std::uint64_t rings = 0;  ///< per rank: in[ring_slots][local_size][chunk], out[ring_slots][chunk]
+  std::uint64_t ring_bytes = 0;    ///< of one rank
+  std::uint64_t staged_chunk = 0;  ///< Chunk size of the rings: smaller on hosts with many ranks.
+  std::uint64_t heap = 0;          ///< names and payload slots
+  std::uint64_t heap_bytes = 0;
+  std::uint64_t arenas = 0;
+  std::uint64_t total = 0;
+
+  static BoardLayout of(const BoardParams& params);
+
+  /// Everything before the heap must be backed by memory from the start.
+  std::uint64_t fixed_bytes() const { return heap; }
+};
+
+/// Checks values read from shared memory or knobs. Fails: invalid_argument.
+Status validate(const BoardParams& params);
+
+}  // namespace horo::runtime

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// One rank's progress: reads the log in order, runs each entry, completes its operations. Never
+// blocks and reads no clock unless a cycle time asks for it: who drives it decides when to sleep.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "base/result.hpp"
+#include "runtime/backends/backend.hpp"
+#include "runtime/coordinator/board.hpp"
+#include "runtime/operation.hpp"
+
+namespace horo::runtime {
+
+/// What this rank knows of one tensor. `operation` is taken by the submitter and given back at the
+/// end; the other fields belong to whoever has it in between: first the submitter, then, from the
+/// mark on, the engine.
+struct LocalTensor {
+  Signature signature;  ///< Declared by this rank.
+  Signature agreed;     ///< Of the last submission that all ranks agreed on.
+  bool has_agreed = false;
+  std::atomic<std::uint64_t> generation{0};  ///< Submissions that ended.
+  const void* in = nullptr;
+  void* out = nullptr;
+  std::atomic<std::uint32_t> operation{0};  ///< Index + 1; 0: not in flight.
+  std::atomic<bool> offered{false};         ///< The submitter is done with the fields above.
+};
+
+struct EngineCounters {
+  std::atomic<std::uint64_t> tensors{0}, entries{0}, bytes{0}, fused_bytes{0}, direct_bytes{0};
+};
+
+/// Thread: the holder of the progress token, but for what says otherwise.
+class Engine {
+ public:
+  Engine(Board& board, OperationTable& operations, std::unique_ptr<Backend> backend,
+         const Clock& clock);
+
+  /// Does what can be done now, a bounded piece; true when anything moved.
+  bool progress();
+
+  /// Entries are begun and not done.
+  bool active() const { return !started_.empty(); }
+
+  /// Whether a look would find something to do or to finish. Thread: any.
+  bool has_news() const;
+
+  /// Why nothing can be submitted any more; ok while all is well. Thread: any.
+  Status health() const;
+
+  /// Puts this rank's part of a declared tensor on the board; `operation` completes when it has
+  /// run. True when this mark made the tensor ready. Thread: any. Fails: duplicate.
+  Result<bool> offer(TensorId id, const void* in, void* out, Operation& operation);
+
+  /// Backs this rank out: takes marks back where the tensor is not complete and ends those
+  /// operations. True when none of this rank's operations is left.
+  bool withdraw();
+
+  /// Thread: any, for a declared tensor.
+  LocalTensor& tensor(TensorId id) {
+    return blocks_[id.index() / kBlock].load(std::memory_order_acquire)[id.index() % kBlock];
+  }
+
+  /// Makes room for `id`. Thread: any, one at a time.
+  void provide(TensorId id);
+
+  const EngineCounters& counters() const { return counters_; }
+
+  Backend& backend() { return *backend_; }
+
+ private:
+  static constexpr std::size_t kBlock = 256;
+
+  struct Started {
+    std::vector<TensorId> ids;
+    std::uint64_t backend_ticket = 0;  ///< Done when the backend has completed so many; 0: done.
+  };
+
+  void fail_if_broken(TensorId id);
+  bool begin_entries();
+  Status begin(const Entry& entry);
+  Result<Bucket> make_bucket(const Entry& entry);
+  Status provide_output(TensorId id, std::span<const std::uint64_t> rows, Part& part);
+  void run_alone(const Bucket& bucket);
+  Status run_in_marks(const Bucket& bucket);
+  bool finish_entries();
+  void complete(TensorId id, Errc status, const std::string& message);
+  void finish(std::uint32_t number, Errc status, const std::string& message);
+  void count(const Bucket& bucket);
+  bool observe_poison();
+  bool observe_departures();
+  void break_board(const Error& error);
+  void fail_all(Errc status, const std::string& message);
+  std::string loss_message() const;
+  int local_rank_of(Rank rank) const;
+
+  Board& board_;
+  OperationTable& operations_;
+  const std::unique_ptr<Backend> backend_;
+  const Clock& clock_;
+
+  std::deque<Started> started_;
+  std::uint64_t begun_ = 0;  ///< Entries begun: the next one to read.
+  std::uint64_t cursor_ = 0;
+  bool acknowledged_ = false;
+  std::uint32_t gone_seen_ = 0;
+  std::vector<const void*> sources_;
+
+  std::unique_ptr<std::atomic<LocalTensor*>[]> blocks_;
+  std::atomic<std::uint64_t> begun_public_{0};
+  std::atomic<std::uint32_t> active_public_{0};
+  std::atomic<Errc> broken_{Errc::ok};  ///< Set once, after `broken_message_`.
+  std::string broken_message_;
+  EngineCounters counters_;
+  std::vector<std::unique_ptr<LocalTensor[]>> owned_blocks_;
+};
+
+}  // namespace horo::runtime

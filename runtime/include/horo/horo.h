@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* horo.h: the C ABI of libhoro, collectives for distributed training.
+ *
+ * A process is one rank of a job. Each rank declares named tensors and submits them; an operation
+ * starts when all ranks have submitted the same name, in whatever order, and completes on all.
+ *
+ *   horo_init();
+ *   horo_tensor_desc desc = HORO_TENSOR_DESC_INIT;
+ *   desc.name = "grad.0"; desc.kind = HORO_ALLREDUCE; desc.op = HORO_AVERAGE;
+ *   desc.dtype = HORO_FLOAT32; desc.ndim = 1; desc.shape = &count;
+ *   horo_tensor t; horo_declare(&desc, &t);
+ *   horo_op op; horo_submit(t, grad, grad, &op);
+ *   ... compute ...
+ *   horo_wait(op, -1);
+ *
+ * Errors: every function returns horo_status; horo_last_error() gives the calling thread's last
+ * message, which names object, value and remedy. No function prints, exits or throws.
+ * Thread-safety: any function from any thread, except horo_init and horo_shutdown, which exclude
+ * each other and everything else. In a forked child every function returns HORO_FORKED.
+ * Stability: numbers are never reused; structures grow at their end (see `size`).
+ */
+#ifndef HORO_HORO_H
+#define HORO_HORO_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(HORO_BUILD)
+#define HORO_API __attribute__((visibility("default")))
+#else
+#define HORO_API
+#endif
+
+#define HORO_ABI_VERSION 1
+
+typedef enum horo_status {
+  HORO_OK = 0,
+  HORO_INVALID_ARGUMENT = 1,
+  HORO_NOT_FOUND = 2,
+  HORO_UNAVAILABLE = 3,
+  HORO_TIMED_OUT = 4,
+  HORO_IO = 5,
+  HORO_OUT_OF_MEMORY = 6,
+  HORO_RESOURCE_EXHAUSTED = 7,
+  HORO_MISMATCH = 8,   /* ranks disagree about the tensor; the job goes on */
+  HORO_DUPLICATE = 9,  /* the name is in flight already */
+  HORO_PEER_LOST = 10, /* a rank ended; nothing more will complete in this epoch */
+  HORO_SHUT_DOWN = 11, /* this rank or a peer called horo_shutdown */
+  HORO_NOT_INITIALIZED = 12,
+  HORO_FORKED = 13,
+  HORO_UNSUPPORTED = 14,
+  HORO_PROTOCOL = 15,
+  HORO_PERMISSION_DENIED = 16,
+  HORO_VERSION_MISMATCH = 17,
+  HORO_IN_PROGRESS = 18, /* horo_poll, horo_wait: not complete yet */
+  HORO_CANCELLED = 19
+} horo_status;
+
+typedef enum horo_kind {
+  HORO_ALLREDUCE = 0,
+  HORO_ALLGATHER = 1, /* dimension 0 may differ between ranks, 0 allowed; the others are equal */
+  HORO_BROADCAST = 2,
+  HORO_BARRIER = 3 /* no data; dtype, shape and buffers are ignored */
+} horo_kind;
+
+typedef enum horo_reduce_op {
+  HORO_AVERAGE = 0, /* sum divided by the number of ranks; integers: truncated toward zero */
+  HORO_SUM = 1,
+  HORO_MIN = 3,
+  HORO_MAX = 4,
+  HORO_PRODUCT = 5
+} horo_reduce_op;
+
+typedef enum horo_dtype {
+  HORO_UINT8 = 0,
+  HORO_INT8 = 1,
+  HORO_UINT16 = 2,
+  HORO_INT16 = 3,
+  HORO_INT32 = 4,
+  HORO_INT64 = 5,
+  HORO_FLOAT16 = 6,
+  HORO_FLOAT32 = 7,
+  HORO_FLOAT64 = 8,
+  HORO_BOOL = 9, /* one byte; moves only (allgather, broadcast) */
+  HORO_BFLOAT16 = 10
+} horo_dtype;
+
+/* -- Life ------------------------------------------------------------------------------------- */
+
+/* Joins the job that `horo run` describes in the environment, or a job of one rank when there is
+ * none. A second call does nothing. Blocks until all ranks of this host have come, at most
+ * HORO_START_TIMEOUT. Fails: TIMED_OUT (names the missing ranks), PEER_LOST, VERSION_MISMATCH,
+ * OUT_OF_MEMORY, INVALID_ARGUMENT (a knob or variable; names it). */
+HORO_API horo_status horo_init(void);
+
+/* Leaves the job after the operations that all ranks have agreed on are done; operations of this
+ * rank that are not agreed end with SHUT_DOWN. Peers may go on until they need this rank.
+ * Does nothing when not initialised; horo_init may follow only in a job of one rank. */
+HORO_API horo_status horo_shutdown(void);
+
+HORO_API int horo_is_initialized(void);
+
+/* Position and size; -1 before horo_init. local: on this host; cross: among the hosts that have
+ * this local rank. */
+HORO_API int horo_rank(void);
+HORO_API int horo_size(void);
+HORO_API int horo_local_rank(void);
+HORO_API int horo_local_size(void);
+HORO_API int horo_cross_rank(void);
+HORO_API int horo_cross_size(void);
+
+HORO_API const char* horo_version(void); /* "0.1.0"; static */
+HORO_API int horo_abi_version(void);     /* HORO_ABI_VERSION of the library */
+
+/* Message of the last failure in the calling thread; valid until its next failing call. */
+HORO_API const char* horo_last_error(void);
+HORO_API const char* horo_status_name(horo_status status); /* "peer_lost"; static */
+
+/* -- Tensors and operations -------------------------------------------------------------------- */
+
+typedef uint64_t horo_tensor; /* a declared name; valid until shutdown */
+typedef uint64_t horo_op;     /* one submission; 0 is no operation */
+
+typedef struct horo_tensor_desc {
+  size_t size;      /* sizeof(horo_tensor_desc) of the caller */
+  const char* name; /* unique among tensors in flight; NULL: numbered by order of declaration */
+  horo_kind kind;
+  horo_reduce_op op; /* allreduce */
+  horo_dtype dtype;
+  int ndim;             /* 0: one element */
+  const int64_t* shape; /* ndim extents */
+  int root_rank;        /* broadcast */
+  double prescale;      /* each rank's input is multiplied by it; 1.0: no scaling */
+  double postscale;     /* the result is multiplied by it */
+} horo_tensor_desc;
+
+#define HORO_TENSOR_DESC_INIT \
+  { sizeof(horo_tensor_desc), 0, HORO_ALLREDUCE, HORO_SUM, HORO_FLOAT32, 0, 0, 0, 1.0, 1.0 }
+
+/* Declares a name, or changes its signature; not while it is in flight (DUPLICATE). Never blocks
+ * on peers. Copies the descriptor. The ranks' descriptors are compared when the tensor is
+ * submitted; a difference ends that submission with MISMATCH on all ranks.
+ * Fails: INVALID_ARGUMENT, DUPLICATE, RESOURCE_EXHAUSTED (tensor capacity), NOT_INITIALIZED. */
+HORO_API horo_status horo_declare(const horo_tensor_desc* desc, horo_tensor* tensor);
+
+/* Offers this rank's part and returns at once. `in` and `out` hold the declared elements, may be
+ * equal, and belong to the runtime until the operation completes. allgather: `out` is NULL, see
+ * horo_result. Sum order: each element is added in rank order, whatever is fused with what.
+ * Fails: DUPLICATE (tensor in flight), INVALID_ARGUMENT, PEER_LOST, SHUT_DOWN. */
+HORO_API horo_status horo_submit(horo_tensor tensor, const void* in, void* out, horo_op* op);
+
+/* As horo_submit for each i < n, in order; stops at the first failure, *submitted says how many. */
+HORO_API horo_status horo_submit_many(const horo_tensor* tensors, const void* const* in,
+                                      void* const* out, size_t n, horo_op* ops, size_t* submitted);
+
+/* OK or the operation's error once complete, else IN_PROGRESS. Never blocks. The operation stays
+ * valid until it is waited for or released. */
+HORO_API horo_status horo_poll(horo_op op);
+
+/* Waits until the operation completes, at most `timeout_ms` (< 0: for ever), and releases it unless
+ * it timed out (IN_PROGRESS). Never waits for ever on a dead peer: PEER_LOST. An allgather's
+ * operation is not released: see horo_result. */
+HORO_API horo_status horo_wait(horo_op op, int64_t timeout_ms);
+
+/* As horo_wait for each; returns the first error in order of `ops` after all have completed. */
+HORO_API horo_status horo_wait_all(const horo_op* ops, size_t n, int64_t timeout_ms);
+
+/* Result of a completed allgather, concatenated in rank order: data stays valid until
+ * horo_release; rows receives the extent of dimension 0 of each rank (horo_size() values, may be
+ * NULL); bytes the size of data (may be NULL). */
+HORO_API horo_status horo_result(horo_op op, const void** data, size_t* bytes, int64_t* rows);
+
+/* Forgets a completed operation and its result. Invalid or released: NOT_FOUND. */
+HORO_API horo_status horo_release(horo_op op);
+
+/* Runs `callback` once when the operation completes, on a thread of the runtime or of a waiting
+ * caller, with no lock held; at once if it has completed. It must not block and may submit. */
+typedef void (*horo_callback)(void* user, horo_op op, horo_status status);
+HORO_API horo_status horo_on_complete(horo_op op, horo_callback callback, void* user);
+
+/* -- Memory shared with the ranks of this host ---------------------------------------------------
+ */
+
+/* `bytes` of memory in this rank's arena, aligned to 64: tensors that all ranks of the host have
+ * there are reduced in place without a copy. Contents are undefined. Not inherited across fork.
+ * Fails: OUT_OF_MEMORY, RESOURCE_EXHAUSTED (arena size), NOT_INITIALIZED. */
+HORO_API horo_status horo_alloc(size_t bytes, void** memory);
+HORO_API horo_status horo_free(void* memory); /* NULL is allowed; not while in flight */
+
+/* -- What the runtime did ------------------------------------------------------------------------
+ */
+
+/* Counters since horo_init, of this rank. Monotonic. */
+typedef struct horo_counters {
+  size_t size;           /* sizeof(horo_counters) of the caller */
+  uint64_t tensors;      /* tensors completed */
+  uint64_t entries;      /* log entries executed: buckets of fused tensors */
+  uint64_t bytes;        /* bytes of this rank's inputs in completed tensors */
+  uint64_t fused_bytes;  /* those that shared an entry with another tensor */
+  uint64_t direct_bytes; /* those reduced in place in shared memory, without a copy */
+  uint64_t sleeps;       /* times a thread slept waiting for a peer */
+  uint64_t wakes;        /* system calls made to wake a peer or the runtime's thread */
+} horo_counters;
+
+HORO_API horo_status horo_get_counters(horo_counters* counters);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* HORO_HORO_H */

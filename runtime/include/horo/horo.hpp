@@ -1,0 +1,404 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The C++20 face of libhoro: header-only RAII over horo.h, for trainings written in C++.
+///
+///   horo::Job job;                                       // joins the job that `horo run` started
+///   horo::SharedBuffer<float> gradient(count);           // reduced in place by the host's ranks
+///   auto reduce = horo::Tensor<float>::allreduce("grad.0", count);   // average over the ranks
+///   horo::Op op = reduce.submit(gradient);               // at once; compute something else ...
+///   op.wait();                                           // ... and gradient holds the average
+///
+/// Counts are elements, not bytes. Functions that fail throw horo::Error, whose what() names
+/// object, value and remedy. Destructors do not throw. Anything may be called from any thread, but
+/// one object by one thread at a time. Not to be included together with headers of Horo's own
+/// source tree: they use the same names.
+#pragma once
+
+#if __cplusplus < 202002L
+#error "horo.hpp needs C++20; horo.h is for C and older C++"
+#endif
+
+#include <chrono>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <horo/horo.h>
+
+namespace horo {
+inline namespace v1 {
+
+/// Why a call failed. After HORO_PEER_LOST nothing more completes; after HORO_MISMATCH the job goes
+/// on.
+class Error : public std::runtime_error {
+ public:
+  Error(horo_status status, const std::string& message)
+      : std::runtime_error(message), status_(status) {}
+
+  horo_status status() const noexcept { return status_; }
+
+ private:
+  horo_status status_;
+};
+
+/// Throws the calling thread's last error unless `status` is HORO_OK.
+inline void check(horo_status status) {
+  if (status != HORO_OK) {
+    throw Error(status, horo_last_error());
+  }
+}
+
+/// Bits of a half and of a bfloat16 number: C++20 has no such types; convert with your own
+/// library's.
+struct Float16 {
+  std::uint16_t bits;
+};
+
+struct BFloat16 {
+  std::uint16_t bits;
+};
+
+/// The wire type of T, or -1 where there is none.
+template <class T>
+consteval int dtype_of() {
+  if constexpr (std::same_as<T, float>) {
+    return HORO_FLOAT32;
+  } else if constexpr (std::same_as<T, double>) {
+    return HORO_FLOAT64;
+  } else if constexpr (std::same_as<T, Float16>) {
+    return HORO_FLOAT16;
+  } else if constexpr (std::same_as<T, BFloat16>) {
+    return HORO_BFLOAT16;
+  } else if constexpr (std::same_as<T, bool>) {
+    return HORO_BOOL;
+  } else if constexpr (std::signed_integral<T>) {
+    return sizeof(T) == 1   ? HORO_INT8
+           : sizeof(T) == 2 ? HORO_INT16
+           : sizeof(T) == 4 ? HORO_INT32
+                            : HORO_INT64;
+  } else if constexpr (std::unsigned_integral<T> && sizeof(T) <= 2) {
+    return sizeof(T) == 1 ? HORO_UINT8 : HORO_UINT16;
+  } else {
+    return -1;
+  }
+}
+
+/// What a tensor may consist of.
+template <class T>
+concept Element = dtype_of<T>() >= 0;
+
+enum class ReduceOp : int {
+  average = HORO_AVERAGE,
+  sum = HORO_SUM,
+  min = HORO_MIN,
+  max = HORO_MAX,
+  product = HORO_PRODUCT,
+};
+
+/// How allreduce combines: each rank's input times `prescale`, the result times `postscale`.
+struct Reduction {
+  ReduceOp op = ReduceOp::average;
+  double prescale = 1.0;
+  double postscale = 1.0;
+};
+
+/// One submitted operation. The buffers belong to the runtime until it has completed, so the
+/// destructor waits.
+class Op {
+ public:
+  Op() = default;
+
+  explicit Op(horo_op op) noexcept : op_(op) {}
+
+  Op(Op&& other) noexcept : op_(std::exchange(other.op_, 0)) {}
+
+  Op& operator=(Op&& other) noexcept {
+    if (this != &other) {
+      finish();
+      op_ = std::exchange(other.op_, 0);
+    }
+    return *this;
+  }
+
+  Op(const Op&) = delete;
+  Op& operator=(const Op&) = delete;
+
+  ~Op() { finish(); }
+
+  /// Blocks: until the operation has completed; never for ever on a dead peer. Once; later calls do
+  /// nothing. Fails: MISMATCH, PEER_LOST, SHUT_DOWN, FORKED.
+  void wait() {
+    if (op_ != 0) {
+      check(horo_wait(std::exchange(op_, 0), -1));
+    }
+  }
+
+  /// As wait, but at most `timeout`; false when that was not enough.
+  bool wait_for(std::chrono::milliseconds timeout) {
+    if (op_ == 0) {
+      return true;
+    }
+    const horo_status status = horo_wait(op_, timeout.count() < 0 ? 0 : timeout.count());
+    if (status == HORO_IN_PROGRESS) {
+      return false;
+    }
+    op_ = 0;
+    check(status);
+    return true;
+  }
+
+  /// Whether wait() would return at once. Blocks: no.
+  bool done() const noexcept { return op_ == 0 || horo_poll(op_) != HORO_IN_PROGRESS; }
+
+  /// Gives up ownership: the caller must wait for it or release it. 0 when there is none.
+  horo_op release() noexcept { return std::exchange(op_, 0); }
+
+ private:
+  void finish() noexcept {
+    if (op_ != 0) {
+      horo_wait(std::exchange(op_, 0), -1);
+    }
+  }
+
+  horo_op op_ = 0;
+};
+
+/// Waits for all, then throws the first error in their order. Faster than one after the other.
+inline void wait_all(std::span<Op> ops) {
+  std::vector<horo_op> handles;
+  handles.reserve(ops.size());
+  for (Op& op : ops) {
+    if (const horo_op handle = op.release(); handle != 0) {
+      handles.push_back(handle);
+    }
+  }
+  check(horo_wait_all(handles.data(), handles.size(), -1));
+}
+
+/// `size()` elements in the memory that this host's ranks share, zero at first: a tensor that lies
+/// there on all ranks is reduced in place, without a copy. Needs a Job; must not be in flight when
+/// destroyed. Forked children lack it.
+template <Element T>
+class SharedBuffer {
+ public:
+  SharedBuffer() = default;
+
+  /// Fails: OUT_OF_MEMORY, RESOURCE_EXHAUSTED (arena size), NOT_INITIALIZED.
+  explicit SharedBuffer(std::size_t count) : size_(count) {
+    void* memory = nullptr;
+    check(horo_alloc(count * sizeof(T), &memory));
+    data_.reset(static_cast<T*>(memory));
+    std::uninitialized_value_construct_n(data_.get(), count);
+  }
+
+  T* data() const noexcept { return data_.get(); }
+
+  std::size_t size() const noexcept { return size_; }
+
+  T* begin() const noexcept { return data(); }
+
+  T* end() const noexcept { return data() + size_; }
+
+  T& operator[](std::size_t index) const noexcept { return data_.get()[index]; }
+
+ private:
+  struct Free {
+    void operator()(T* memory) const noexcept { horo_free(memory); }
+  };
+
+  std::unique_ptr<T, Free> data_;
+  std::size_t size_ = 0;
+};
+
+/// A declared name with its type, count and operation; a value that costs nothing to copy. Declare
+/// once, submit every step: ranks may submit their tensors in different orders. Valid until the Job
+/// ends.
+template <Element T>
+class Tensor {
+ public:
+  /// `count` elements, combined over all ranks. `name` must be the same on all ranks and unique in
+  /// flight. Fails: INVALID_ARGUMENT, DUPLICATE (in flight), RESOURCE_EXHAUSTED, NOT_INITIALIZED.
+  static Tensor allreduce(const std::string& name, std::size_t count, const Reduction& how = {}) {
+    horo_tensor_desc desc = HORO_TENSOR_DESC_INIT;
+    desc.kind = HORO_ALLREDUCE;
+    desc.op = static_cast<horo_reduce_op>(how.op);
+    desc.prescale = how.prescale;
+    desc.postscale = how.postscale;
+    return Tensor(name, count, desc);
+  }
+
+  /// `count` elements of rank `root`, copied to all others.
+  static Tensor broadcast(const std::string& name, std::size_t count, int root) {
+    horo_tensor_desc desc = HORO_TENSOR_DESC_INIT;
+    desc.kind = HORO_BROADCAST;
+    desc.root_rank = root;
+    return Tensor(name, count, desc);
+  }
+
+  /// Offers this rank's part; `in` and `out` may be the same memory, and stay untouched until the
+  /// Op has completed. Blocks: no. Fails: INVALID_ARGUMENT (another count than declared), DUPLICATE
+  /// (in flight), PEER_LOST, SHUT_DOWN.
+  [[nodiscard]] Op submit(std::span<const T> in, std::span<T> out) const {
+    if (in.size() != count_ || out.size() != count_) {
+      throw Error(HORO_INVALID_ARGUMENT, "tensor was declared with " + std::to_string(count_) +
+                                             " elements, but the buffers have " +
+                                             std::to_string(in.size()) + " and " +
+                                             std::to_string(out.size()));
+    }
+    horo_op op = 0;
+    check(horo_submit(tensor_, in.data(), out.data(), &op));
+    return Op(op);
+  }
+
+  /// In place.
+  [[nodiscard]] Op submit(std::span<T> data) const { return submit(data, data); }
+
+  std::size_t size() const noexcept { return count_; }
+
+  horo_tensor handle() const noexcept { return tensor_; }
+
+ private:
+  Tensor(const std::string& name, std::size_t count, horo_tensor_desc desc) : count_(count) {
+    const auto extent = static_cast<std::int64_t>(count);
+    desc.name = name.c_str();
+    desc.dtype = static_cast<horo_dtype>(dtype_of<T>());
+    desc.ndim = 1;
+    desc.shape = &extent;
+    check(horo_declare(&desc, &tensor_));
+  }
+
+  horo_tensor tensor_ = 0;
+  std::size_t count_;
+};
+
+/// What allgather brought: the parts of all ranks, in rank order.
+template <Element T>
+struct Gathered {
+  std::vector<T> data;
+  std::vector<std::int64_t> rows;  ///< How many rows came from each rank.
+};
+
+/// Membership of this process in its job: joins when constructed, leaves when destroyed. Without
+/// `horo run` it is a job of one rank. Where the process has joined already (another library did),
+/// it neither joins nor leaves.
+class Job {
+ public:
+  /// Blocks: until all ranks have come, at most HORO_START_TIMEOUT.
+  /// Fails: TIMED_OUT (names the missing ranks), PEER_LOST, VERSION_MISMATCH, OUT_OF_MEMORY,
+  /// INVALID_ARGUMENT.
+  Job() : owner_(horo_is_initialized() == 0) {
+    if (horo_abi_version() != HORO_ABI_VERSION) {
+      throw Error(HORO_VERSION_MISMATCH, "libhoro has ABI " + std::to_string(horo_abi_version()) +
+                                             ", but this program was built for ABI " +
+                                             std::to_string(HORO_ABI_VERSION) + "; rebuild it");
+    }
+    check(horo_init());
+  }
+
+  Job(const Job&) = delete;
+  Job& operator=(const Job&) = delete;
+
+  ~Job() {
+    if (owner_) {
+      horo_shutdown();
+    }
+  }
+
+  /// Position in the whole job and on this host; how many there are.
+  int rank() const noexcept { return horo_rank(); }
+
+  int size() const noexcept { return horo_size(); }
+
+  int local_rank() const noexcept { return horo_local_rank(); }
+
+  int local_size() const noexcept { return horo_local_size(); }
+
+  /// In place; blocks until the result is there. In a loop, declare a Tensor once instead: it looks
+  /// up no name.
+  template <Element T>
+  void allreduce(const std::string& name, std::span<T> data, const Reduction& how = {}) const {
+    Tensor<T>::allreduce(name, data.size(), how).submit(data).wait();
+  }
+
+  /// In place: after it, all ranks have what `root` had.
+  template <Element T>
+  void broadcast(const std::string& name, std::span<T> data, int root = 0) const {
+    Tensor<T>::broadcast(name, data.size(), root).submit(data).wait();
+  }
+
+  /// All ranks' rows in rank order; a row is `row_elements` elements, and each rank may bring any
+  /// number of rows.
+  template <Element T>
+  Gathered<T> allgather(const std::string& name, std::span<const T> data,
+                        std::size_t row_elements = 1) const {
+    if (row_elements == 0 || data.size() % row_elements != 0) {
+      throw Error(HORO_INVALID_ARGUMENT,
+                  "allgather '" + name + "': " + std::to_string(data.size()) +
+                      " elements are no whole number of rows of " + std::to_string(row_elements));
+    }
+    const std::int64_t shape[] = {static_cast<std::int64_t>(data.size() / row_elements),
+                                  static_cast<std::int64_t>(row_elements)};
+    horo_tensor_desc desc = HORO_TENSOR_DESC_INIT;
+    desc.name = name.c_str();
+    desc.kind = HORO_ALLGATHER;
+    desc.dtype = static_cast<horo_dtype>(dtype_of<T>());
+    desc.ndim = 2;
+    desc.shape = shape;
+    horo_tensor tensor = 0;
+    horo_op op = 0;
+    check(horo_declare(&desc, &tensor));
+    check(horo_submit(tensor, data.data(), nullptr, &op));
+    return collect<T>(op);
+  }
+
+  /// Blocks: until all ranks are here.
+  void barrier() const {
+    horo_tensor_desc desc = HORO_TENSOR_DESC_INIT;
+    desc.name = "horo.barrier";
+    desc.kind = HORO_BARRIER;
+    horo_tensor tensor = 0;
+    horo_op op = 0;
+    check(horo_declare(&desc, &tensor));
+    check(horo_submit(tensor, nullptr, nullptr, &op));
+    check(horo_wait(op, -1));
+  }
+
+  /// What the runtime has done for this rank so far.
+  horo_counters counters() const {
+    horo_counters counters{};
+    counters.size = sizeof(counters);
+    check(horo_get_counters(&counters));
+    return counters;
+  }
+
+ private:
+  template <Element T>
+  Gathered<T> collect(horo_op op) const {
+    struct Release {
+      horo_op op;
+
+      ~Release() { horo_release(op); }
+    } release{op};
+
+    check(horo_wait(op, -1));
+    Gathered<T> gathered;
+    gathered.rows.resize(static_cast<std::size_t>(size()));
+    const void* data = nullptr;
+    std::size_t bytes = 0;
+    check(horo_result(op, &data, &bytes, gathered.rows.data()));
+    const auto* first = static_cast<const T*>(data);
+    gathered.data.assign(first, first + bytes / sizeof(T));
+    return gathered;
+  }
+
+  bool owner_;
+};
+
+}  // namespace v1
+}  // namespace horo

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+// Joining, leaving, declaring and submitting; who drives progress is in session_progress.cpp.
+#include "runtime/session.hpp"
+
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/log.hpp"
+#include "base/version.hpp"
+#include "runtime/backends/shm/shm_backend.hpp"
+
+namespace horo::runtime {
+
+namespace {
+
+int cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+/// The longest a waiter spins before it sleeps. With a core for every rank a peer is on its way and
+/// comes within microseconds; with more ranks than cores it may be waiting for this very core.
+Duration automatic_spin(int local_size) {
+  return local_size <= cores() ? std::chrono::microseconds(50) : std::chrono::microseconds(3);
+}
+
+/// The board that the agent made: inherited, or, when a wrapper closed the descriptor, through the
+/// agent's own.
+Result<int> open_board(const WorkerIdentity& identity) {
+  const auto matches = [&identity](int fd) {
+    auto header = map_board_header(fd);
+    if (!header) return false;
+    const bool same = (*header)->nonce == identity.board_nonce;
+    unmap_board_header(*header);
+    return same;
+  };
+  const int inherited = fcntl(identity.board_fd, F_DUPFD_CLOEXEC, 3);
+  if (inherited >= 0) {
+    if (matches(inherited)) {
+      fcntl(identity.board_fd, F_SETFD, FD_CLOEXEC);  // Not for the programs that this rank starts.
+      return inherited;
+    }
+    close(inherited);
+  }
+  const auto path = fmt::format("/proc/{}/fd/{}", identity.agent_pid, identity.board_fd);
+  const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  if (fd < 0) {
+    return fail(Errc::unavailable,
+                "the board of this host is not descriptor {} of this process and {} cannot be "
+                "opened ({}); start the rank "
+                "without a wrapper that closes descriptors or changes the user",
+                identity.board_fd, path, std::strerror(errno));
+  }
+  if (matches(fd)) return fd;
+  close(fd);
+  return fail(
+      Errc::protocol,
+      "{} is not the board of this job; HORO_BOARD_FD and HORO_BOARD_NONCE come from another job",
+      path);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Session>> Session::join(const WorkerIdentity& identity,
+                                               const SessionOptions& options) {
+  auto me = identity;
+  int fd = -1;
+  if (identity.board_fd < 0) {
+    if (identity.size != 1) {
+      return fail(Errc::unsupported,
+                  "HORO_SIZE={} but no HORO_BOARD_FD: start the ranks with 'horo run'",
+                  identity.size);
+    }
+    std::uint64_t nonce = 0;
+    if (getrandom(&nonce, sizeof nonce, 0) != sizeof nonce) return fail_errno(errno, "getrandom");
+    HORO_TRY(fd, make_board({.local_size = 1, .nonce = nonce}));
+  } else {
+    if (identity.launcher_version != version_code()) {
+      return fail(Errc::version_mismatch,
+                  "the launcher has version code {}, this libhoro is {} (code {}); install one "
+                  "version on all hosts",
+                  identity.launcher_version, version(), version_code());
+    }
+    if (identity.size != identity.local_size) {
+      return fail(
+          Errc::unsupported,
+          "{} ranks on several hosts; this version's runtime connects the ranks of one host",
+          identity.size);
+    }
+    HORO_TRY(fd, open_board(identity));
+  }
+  auto board = Board::attach(fd, me.local_rank, me.rank, options.board);
+  close(fd);
+  if (!board) return Failure(std::move(board).error());
+  if ((*board)->local_size() != me.local_size) {
+    return fail(Errc::protocol, "the board is for {} ranks, HORO_LOCAL_SIZE says {}",
+                (*board)->local_size(), me.local_size);
+  }
+  std::unique_ptr<Session> session(new Session(me, options, std::move(*board)));
+  HORO_TRY_STATUS(session->meet(options.start_timeout));
+  session->background_ = std::thread([raw = session.get()] { raw->run_background(); });
+  return session;
+}
+
+Session::Session(const WorkerIdentity& identity, const SessionOptions& options,
+                 std::unique_ptr<Board> board)
+    : identity_(identity),
+      board_(std::move(board)),
+      spin_(options.spin < Duration::zero() ? automatic_spin(board_->local_size()) : options.spin),
+      arena_(*board_),
+      engine_(*board_, operations_, std::make_unique<ShmBackend>(*board_),
+              SteadyClock::instance()) {}
+
+Session::~Session() {
+  shutdown();
+}
+
+std::string Session::absent_ranks() {
+  std::string text;
+  for (int r = 0; r < board_->local_size(); ++r) {
+    if (board_->header().slot(LocalRank{r}).state.load(std::memory_order_seq_cst) !=
+        RankState::absent)
+      continue;
+    // On one host local ranks are ranks.
+    if (text.size() < 200) text += fmt::format("{}{}", text.empty() ? "" : ", ", r);
+  }
+  return text;
+}
+
+Status Session::meet(Duration timeout) {
+  auto& header = board_->header();
+  auto& slot = header.slot(board_->me());
+  auto absent = RankState::absent;
+  slot.pid.store(static_cast<std::uint32_t>(getpid()), std::memory_order_relaxed);
+  if (!slot.state.compare_exchange_strong(absent, RankState::attached, std::memory_order_seq_cst)) {
+    return fail(Errc::unavailable, "rank {} of this job has joined before; a rank joins once",
+                identity_.rank);
+  }
+  ring_all(header);
+  const auto& clock = SteadyClock::instance();
+  const auto deadline = Deadline::in(clock, timeout);
+  for (;;) {
+    const auto seen = slot.bell.load(std::memory_order_seq_cst);
+    if (absent_ranks().empty()) return {};
+    if (const auto poison = poison_of(header); poison.cause != LossCause::none) {
+      slot.poison_ack.store(1, std::memory_order_seq_cst);
+      return fail(Errc::peer_lost, "rank {} was lost before all ranks had started: {}", poison.rank,
+                  describe(poison));
+    }
+    if (deadline.expired(clock.now())) {
+      return fail(Errc::timed_out,
+                  "rank {} waited for rank {}, which did not call horo_init; raise "
+                  "HORO_START_TIMEOUT if it is only slow",
+                  identity_.rank, absent_ranks());
+    }
+    slot.foreground_sleepers.fetch_add(1, std::memory_order_seq_cst);
+    futex::wait(slot.bell, seen, deadline.left(clock.now()), kForeground);
+    slot.foreground_sleepers.fetch_sub(1, std::memory_order_seq_cst);
+  }
+}
+
+void Session::shutdown() {
+  if (left_.exchange(true)) return;
+  auto& slot = board_->header().slot(board_->me());
+  if (background_.joinable()) {
+    slot.state.store(RankState::leaving, std::memory_order_seq_cst);
+    const auto& clock = SteadyClock::instance();
+    while (!try_token()) sched_yield();
+    // Other ranks need this one for what all have agreed on; the rest is taken back.
+    while (!engine_.withdraw() && engine_.health()) {
+      if (!engine_.progress())
+        sleep_as_driver(kForeground, Deadline::in(clock, std::chrono::milliseconds(100)));
+    }
+    while (engine_.active() && engine_.health()) {
+      if (!engine_.progress())
+        sleep_as_driver(kForeground, Deadline::in(clock, std::chrono::milliseconds(100)));
+    }
+    stopping_.store(true, std::memory_order_seq_cst);
+    return_token();
+    slot.bell.fetch_add(1, std::memory_order_seq_cst);
+    futex::wake(slot.bell);
+    background_.join();
+  }
+  slot.poison_ack.store(1, std::memory_order_seq_cst);
+  slot.state.store(RankState::detached, std::memory_order_seq_cst);
+  board_->body().gone.fetch_add(1, std::memory_order_seq_cst);
+  ring_all(board_->header());
+}
+
+Result<TensorId> Session::declare(std::string_view name, const Signature& signature) {
+  HORO_TRY_STATUS(engine_.health());
+  const std::lock_guard lock(names_mutex_);
+  const auto known = names_.find(std::string(name));
+  if (known != names_.end()) {
+    auto& tensor = engine_.tensor(known->second);
+    if (tensor.operation.load(std::memory_order_acquire) != 0) {
+      return fail(Errc::duplicate,
+                  "tensor '{}' is in flight; wait for it before it is declared again", name);
+    }
+    if (tensor.signature == signature) return known->second;
+  }
+  HORO_TRY(const auto id, board_->declare(name, signature));
+  engine_.provide(id);
+  engine_.tensor(id).signature = signature;
+  if (known == names_.end()) names_.emplace(name, id);
+  return id;
+}
+
+Result<Signature> Session::signature_of(TensorId id) {
+  if (id.value() >= board_->body().tensor_count.load(std::memory_order_acquire)) {
+    return fail(Errc::invalid_argument, "{} is not a declared tensor", id);
+  }
+  return engine_.tensor(id).signature;
+}
+
+Session::Urgency Session::urgency(const LocalTensor& tensor, bool completed) {
+  // A submit makes no system call, unless this mark made a tensor ready that somebody sleeps for,
+  // or a bucket is full, or the oldest ready tensor has waited long enough for company.
+  if (!completed) return Urgency::none;
+  auto& body = board_->body();
+  const auto& params = board_->params();
+  const auto full = params.fusion_threshold;
+  if (tensor.signature.bytes() >= full ||
+      body.ready_bytes.load(std::memory_order_relaxed) >= full) {
+    return Urgency::everybody;
+  }
+  if (body.impatient.load(std::memory_order_seq_cst) != 0) {
+    return callbacks_.load(std::memory_order_relaxed) != 0 ? Urgency::everybody : Urgency::peers;
+  }
+  const auto now =
+      static_cast<std::uint64_t>(SteadyClock::instance().now().time_since_epoch().count());
+  std::uint64_t since = 0;
+  if (body.first_ready_ns.compare_exchange_strong(since, now, std::memory_order_relaxed))
+    since = now;
+  return now - since >= params.wake_delay_ns ? Urgency::everybody : Urgency::none;
+}
+
+Result<Operation*> Session::submit(TensorId id, const void* in, void* out) {
+  HORO_TRY_STATUS(engine_.health());
+  if (left_.load(std::memory_order_relaxed))
+    return fail(Errc::shut_down, "horo_shutdown was called");
+  HORO_TRY(Operation* const operation, operations_.take());
+  const auto completed = engine_.offer(id, in, out, *operation);
+  if (!completed) {
+    operations_.put(*operation);
+    return Failure(completed.error());
+  }
+  const auto urgent = urgency(engine_.tensor(id), *completed);
+  if (urgent != Urgency::none && board_->cut(0)) {
+    // This rank's own thread may sleep on: the caller is about to wait, most of the time, and if
+    // not, a peer that lacks this rank's share rings.
+    const auto woken = board_->wake(
+        interest::kEntries, urgent == Urgency::everybody ? Board::Self::too : Board::Self::spared);
+    wakes_.fetch_add(static_cast<std::uint64_t>(woken), std::memory_order_relaxed);
+  }
+  return operation;
+}
+
+SessionCounters Session::counters() const {
+  const auto& c = engine_.counters();
+  const auto load = [](const std::atomic<std::uint64_t>& x) {
+    return x.load(std::memory_order_relaxed);
+  };
+  return {.tensors = load(c.tensors),
+          .entries = load(c.entries),
+          .bytes = load(c.bytes),
+          .fused_bytes = load(c.fused_bytes),
+          .direct_bytes = load(c.direct_bytes),
+          .sleeps = load(sleeps_),
+          .wakes = load(wakes_)};
+}
+
+}  // namespace horo::runtime

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who drives progress, and how it sleeps.
+//
+// The holder of the token says in its rank's `drive` word whether it is awake. A peer that
+// publishes something wakes only ranks whose driver sleeps or that have none; every sleeper first
+// announces itself and then looks once more, so one of the two always sees the other.
+#include <pthread.h>
+#include <sched.h>
+
+#include "runtime/session.hpp"
+
+namespace horo::runtime {
+
+namespace {
+
+constexpr int kLooksPerClock = 32;  // Looks between two readings of the clock while spinning.
+constexpr Duration kBackgroundSpin = std::chrono::microseconds(3);
+
+const Clock& steady() {
+  return SteadyClock::instance();
+}
+
+}  // namespace
+
+bool Session::try_token() {
+  if (token_.load(std::memory_order_relaxed)) return false;
+  bool free = false;
+  if (!token_.compare_exchange_strong(free, true, std::memory_order_seq_cst)) return false;
+  board_->area(board_->me().value()).drive.store(drive::kAwake, std::memory_order_seq_cst);
+  return true;
+}
+
+void Session::return_token() {
+  board_->area(board_->me().value()).drive.store(drive::kNobody, std::memory_order_seq_cst);
+  token_.store(false, std::memory_order_seq_cst);
+  // Whoever published while we were awake did not ring; whoever waits here found the token taken.
+  if (engine_.has_news() || local_waiters_.load(std::memory_order_seq_cst) != 0)
+    ring(board_->header().slot(board_->me()));
+}
+
+void Session::sleep_as_driver(std::uint32_t who, const Deadline& deadline) {
+  auto& area = board_->area(board_->me().value());
+  auto& slot = board_->header().slot(board_->me());
+  auto& body = board_->body();
+  const bool inside = engine_.active();
+  area.interest.store(interest::kEntries | (inside ? interest::kChunks : 0),
+                      std::memory_order_seq_cst);
+  if (inside) body.chunk_sleepers.fetch_add(1, std::memory_order_seq_cst);
+  if (who == kForeground) body.impatient.fetch_add(1, std::memory_order_seq_cst);
+  auto& sleepers = who == kForeground ? slot.foreground_sleepers : slot.background_sleepers;
+  sleepers.fetch_add(1, std::memory_order_seq_cst);
+  const auto seen = slot.bell.load(std::memory_order_seq_cst);
+  area.drive.store(drive::kAsleep, std::memory_order_seq_cst);
+  auto limit = deadline.left(steady().now());
+  if (board_->params().cycle_ns != 0 && board_->has_ready())
+    limit = std::min(limit, Duration(board_->params().cycle_ns));
+  // While a loss is being settled a peer may end without a word to us.
+  if (poison_of(board_->header()).cause != LossCause::none)
+    limit = std::min<Duration>(limit, std::chrono::milliseconds(20));
+  if (inside || board_->has_ready()) {
+    wakes_.fetch_add(static_cast<std::uint64_t>(board_->wake_laggards()),
+                     std::memory_order_relaxed);
+  }
+  if (!engine_.progress() && limit > Duration::zero()) {
+    sleeps_.fetch_add(1, std::memory_order_relaxed);
+    futex::wait(slot.bell, seen, limit, who);
+  }
+  area.drive.store(drive::kAwake, std::memory_order_seq_cst);
+  sleepers.fetch_sub(1, std::memory_order_seq_cst);
+  if (who == kForeground) body.impatient.fetch_sub(1, std::memory_order_seq_cst);
+  if (inside) body.chunk_sleepers.fetch_sub(1, std::memory_order_seq_cst);
+}
+
+void Session::drive(const Operation* operation, const Deadline& deadline) {
+  const bool foreground = operation != nullptr;
+  const auto patience = foreground ? spin_ : std::min(spin_, kBackgroundSpin);
+  TimePoint idle_since{};
+  int looks = 0;
+  while (foreground ? !operation->done() : !stopping_.load(std::memory_order_relaxed)) {
+    if (engine_.progress()) {
+      looks = 0;
+      continue;
+    }
+    if (!foreground && !engine_.health()) return;
+    __builtin_ia32_pause();
+    if (++looks % kLooksPerClock != 0) continue;
+    const auto now = steady().now();
+    if (looks == kLooksPerClock) idle_since = now;
+    if (deadline.expired(now)) return;
+    if (now - idle_since < patience) continue;
+    const bool lingering = board_->params().cycle_ns != 0 && board_->has_ready();
+    if (!foreground && !engine_.active() && !lingering && !engine_.has_news()) return;
+    sleep_as_driver(foreground ? kForeground : kBackground, deadline);
+    looks = 0;
+  }
+}
+
+void Session::poke() {
+  if (!try_token()) return;
+  for (int i = 0; i < 4 && engine_.progress(); ++i) {
+  }
+  return_token();
+}
+
+void Session::on_complete(Operation& operation, Operation::Callback callback, void* user) {
+  board_->body().impatient.fetch_add(1, std::memory_order_seq_cst);
+  callbacks_.store(1, std::memory_order_seq_cst);
+  if (!operation.on_complete(callback, user)) {
+    board_->body().impatient.fetch_sub(1, std::memory_order_seq_cst);
+    return;
+  }
+  if (board_->has_ready() || engine_.has_news()) ring(board_->header().slot(board_->me()));
+}
+
+bool Session::claim_token(const Operation& operation) {
+  // The session's thread leaves the token soon when there is nothing to do.
+  if (try_token()) return true;
+  const auto until = steady().now() + spin_;
+  for (int looks = 1; !operation.done(); ++looks) {
+    __builtin_ia32_pause();
+    if (try_token()) return true;
+    if (looks % kLooksPerClock == 0 && steady().now() >= until) return false;
+  }
+  return false;
+}
+
+bool Session::wait(Operation& operation, const Deadline& deadline) {
+  while (!operation.done()) {
+    if (claim_token(operation)) {
+      drive(&operation, deadline);
+      return_token();
+    } else if (!operation.done()) {
+      // Announce, look again, sleep: the holder returns the token first and then looks for waiters.
+      local_waiters_.fetch_add(1, std::memory_order_seq_cst);
+      board_->body().impatient.fetch_add(1, std::memory_order_seq_cst);
+      if (token_.load(std::memory_order_seq_cst)) {
+        sleeps_.fetch_add(1, std::memory_order_relaxed);
+        operation.sleep(deadline.left(steady().now()));
+      }
+      board_->body().impatient.fetch_sub(1, std::memory_order_seq_cst);
+      local_waiters_.fetch_sub(1, std::memory_order_seq_cst);
+    }
+    if (!operation.done() && deadline.expired(steady().now())) return false;
+  }
+  return true;
+}
+
+void Session::sleep_in_background() {
+  auto& slot = board_->header().slot(board_->me());
+  slot.background_sleepers.fetch_add(1, std::memory_order_seq_cst);
+  const auto seen = slot.bell.load(std::memory_order_seq_cst);
+  const bool free = !token_.load(std::memory_order_seq_cst);
+  // While somebody else has the token there is nothing to do here: returning it rings.
+  if (!stopping_.load(std::memory_order_seq_cst) && !(free && engine_.has_news())) {
+    futex::wait(slot.bell, seen, Duration::max(), kBackground);
+  }
+  slot.background_sleepers.fetch_sub(1, std::memory_order_seq_cst);
+}
+
+void Session::run_background() {
+  pthread_setname_np(pthread_self(), "horo-progress");
+  while (!stopping_.load(std::memory_order_seq_cst)) {
+    if (try_token()) {
+      drive(nullptr, Deadline::never());
+      return_token();
+    }
+    sleep_in_background();
+  }
+}
+
+}  // namespace horo::runtime

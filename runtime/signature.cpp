@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/signature.hpp"
+
+#include <algorithm>
+#include <limits>
+
+namespace horo::runtime {
+
+namespace {
+
+std::string shape_text(const Signature& s) {
+  std::string text = "[";
+  const int shown = std::min<int>(s.ndim, Signature::kDims);
+  for (int i = 0; i < shown; ++i)
+    text += fmt::format("{}{}", i > 0 ? ", " : "", s.extents[static_cast<std::size_t>(i)]);
+  if (s.ndim > Signature::kDims) text += ", ...";
+  return text + "]";
+}
+
+bool same_shape(const Signature& a, const Signature& b) {
+  if (a.ndim != b.ndim || a.extents_hash != b.extents_hash) return false;
+  const bool first_free = a.kind == Kind::allgather;
+  return std::equal(a.extents.begin() + (first_free ? 1 : 0), a.extents.end(),
+                    b.extents.begin() + (first_free ? 1 : 0));
+}
+
+}  // namespace
+
+std::string_view name(Kind kind) {
+  switch (kind) {
+    case Kind::allreduce:
+      return "allreduce";
+    case Kind::allgather:
+      return "allgather";
+    case Kind::broadcast:
+      return "broadcast";
+    case Kind::barrier:
+      return "barrier";
+  }
+  return "unknown";
+}
+
+std::uint64_t Signature::row_elements() const {
+  if (ndim == 0) return elements;
+  return extents[0] == 0 ? 0 : elements / static_cast<std::uint64_t>(extents[0]);
+}
+
+Status set_shape(Signature& signature, std::span<const std::int64_t> shape) {
+  if (shape.size() > 255)
+    return fail(Errc::invalid_argument, "{} dimensions; at most 255 are allowed", shape.size());
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 56U;
+  signature.ndim = static_cast<std::uint8_t>(shape.size());
+  signature.elements = 1;
+  signature.extents = {};
+  signature.extents_hash = 1469598103934665603ULL;
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    if (shape[i] < 0)
+      return fail(Errc::invalid_argument, "extent {} of dimension {} is negative", shape[i], i);
+    const auto extent = static_cast<std::uint64_t>(shape[i]);
+    if (extent != 0 && signature.elements > kMost / extent) {
+      return fail(Errc::invalid_argument, "a shape of more than 2^56 elements");
+    }
+    signature.elements *= extent;
+    if (i < static_cast<std::size_t>(Signature::kDims)) signature.extents[i] = shape[i];
+    if (i > 0) signature.extents_hash = (signature.extents_hash ^ extent) * 1099511628211ULL;
+  }
+  return {};
+}
+
+bool compatible(const Signature& a, const Signature& b) {
+  return difference(a, b).what.empty();
+}
+
+Difference difference(const Signature& a, const Signature& b) {
+  if (a.kind != b.kind) return {"operation", std::string(name(a.kind)), std::string(name(b.kind))};
+  if (a.kind == Kind::barrier) return {};
+  if (a.dtype != b.dtype) return {"dtype", std::string(name(a.dtype)), std::string(name(b.dtype))};
+  if (!same_shape(a, b)) return {"shape", shape_text(a), shape_text(b)};
+  if (a.kind == Kind::broadcast && a.root != b.root) {
+    return {"root rank", std::to_string(a.root), std::to_string(b.root)};
+  }
+  if (a.kind != Kind::allreduce) return {};
+  if (a.op != b.op) return {"reduce op", std::string(name(a.op)), std::string(name(b.op))};
+  if (a.prescale != b.prescale)
+    return {"prescale factor", fmt::format("{}", a.prescale), fmt::format("{}", b.prescale)};
+  if (a.postscale != b.postscale)
+    return {"postscale factor", fmt::format("{}", a.postscale), fmt::format("{}", b.postscale)};
+  return {};
+}
+
+std::string describe(const Signature& s) {
+  if (s.kind == Kind::barrier) return "barrier";
+  return fmt::format("{} of {} {}", name(s.kind), name(s.dtype), shape_text(s));
+}
+
+}  // namespace horo::runtime

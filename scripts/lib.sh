@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+# What demo, check and packages share: steps with times and logs, privilege, the Python to use.
+# Sourced, never run. Needs bash and coreutils only: the machine may have nothing else yet.
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+logs=$root/build/logs
+# shellcheck disable=SC2034 # read by the scripts that source this
+started_us=${EPOCHREALTIME//[.,]/}
+
+# Prints the seconds since microsecond mark $1, one decimal.
+seconds_since() {
+  local tenths=$(((${EPOCHREALTIME//[.,]/} - $1) / 100000))
+  echo "$((tenths / 10)).$((tenths % 10))"
+}
+
+die() {
+  echo "${0##*/}: $*" >&2
+  exit 1
+}
+
+# step NAME WORDS COMMAND...: runs the command with its output in build/logs/NAME.log and prints one line
+# with its time; on failure the log's tail too. Returns the command's status.
+step() {
+  local words=$2 log=$logs/$1.log mark=${EPOCHREALTIME//[.,]/} rc=0
+  shift 2
+  mkdir -p "$logs"
+  printf '  %-62s' "$words"
+  "$@" >"$log" 2>&1 </dev/null || rc=$?
+  if [ $rc -eq 0 ]; then
+    printf '%7s s\n' "$(seconds_since "$mark")"
+  else
+    printf '%7s s  FAILED (exit %d)\n' "$(seconds_since "$mark")" "$rc"
+    tail -n "${HORO_TAIL:-40}" "$log" | sed 's/^/    | /'
+    echo "    whole log: ${log#"$root"/}"
+  fi
+  return $rc
+}
+
+# Runs a command as root: directly, or through sudo.
+as_root() {
+  if [ "$(id -u)" -eq 0 ]; then
+    "$@"
+  elif command -v sudo >/dev/null; then
+    sudo "$@"
+  else
+    die "must install packages, but this is neither root nor is sudo there: run as root 'scripts/packages --install'"
+  fi
+}
+
+# Prints the first Python that has the modules given: HORO_PYTHON, python3 of PATH, Debian's, build/venv.
+find_python() {
+  local python
+  for python in "${HORO_PYTHON:-}" "$(command -v python3 || true)" /usr/bin/python3 "$root/build/venv/bin/python3"; do
+    if [ -n "$python" ] && python_has "$python" "$@"; then
+      echo "$python"
+      return 0
+    fi
+  done
+  return 1
+}
+
+# Whether Python $1 has all modules that follow. Looks for them only: importing torch takes seconds.
+python_has() {
+  [ -x "$1" ] && "$1" - "${@:2}" <<'PY' 2>/dev/null
+import importlib.util, sys
+sys.exit(any(importlib.util.find_spec(module) is None for module in sys.argv[1:]))
+PY
+}

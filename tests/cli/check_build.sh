@@ -1,0 +1,39 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# horo check-build: a table that is true, whatever Python does.
+# shellcheck source=tests/cli/lib.sh
+. "${0%/*}/lib.sh"
+
+# A stand-in for Python, so that what is found is known: torch is there, numpy breaks in its import, the rest
+# is missing.
+mkdir "$scratch/bin"
+cat >"$scratch/bin/python3" <<'PYTHON'
+#!/bin/bash
+case $2 in
+  *torch*) echo "a warning on the way" >&2; echo 9.9.9 ;;
+  *numpy*) kill -SEGV $$ ;;
+  *) echo "Traceback (most recent call last):" >&2; echo "ModuleNotFoundError: No module named" >&2; exit 1 ;;
+esac
+PYTHON
+chmod +x "$scratch/bin/python3"
+PATH="$scratch/bin:$PATH"
+
+try horo check-build
+expect "exit code" "$code" 0
+expect "standard error" "$err" ""
+expect_in "table" "$out" "[X] PyTorch      9.9.9"
+expect_in "table" "$out" "[ ] NumPy "
+expect_in "table" "$out" "[ ] JAX          ModuleNotFoundError: No module named"
+expect_in "table" "$out" "[ ] nccl         not in this version"
+case $out in *Traceback*) fail "a traceback in the table" ;; esac
+
+try horo check-build --json
+expect "exit code" "$code" 0
+printf '%s' "$out" | /usr/bin/env -i PATH=/usr/local/bin:/usr/bin:/bin python3 -c '
+import json, sys
+table = json.load(sys.stdin)
+found = {row["name"]: row["available"] for row in table["findings"]}
+assert found["PyTorch"] and not found["NumPy"] and not found["JAX"], found
+' || fail "the JSON is not as the table"
+
+refused "unexpected argument 'x'" horo check-build x

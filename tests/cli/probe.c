@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A rank for the scripts beside it: sums ordinary and shared memory, then does what its argument
+ * says. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <horo/horo.h>
+
+static void need(horo_status status, const char* what) {
+  if (status == HORO_OK) return;
+  fprintf(stderr, "%s: %s: %s\n", what, horo_status_name(status), horo_last_error());
+  exit(10 + (int)status);
+}
+
+static void sum(const char* name, float* values, int64_t count) {
+  horo_tensor_desc desc = HORO_TENSOR_DESC_INIT;
+  horo_tensor tensor;
+  horo_op op;
+  desc.name = name;
+  desc.ndim = 1;
+  desc.shape = &count;
+  for (int64_t i = 0; i < count; ++i) values[i] = 1;
+  need(horo_declare(&desc, &tensor), "declare");
+  need(horo_submit(tensor, values, values, &op), "submit");
+  need(horo_wait(op, -1), "wait");
+  for (int64_t i = 0; i < count; ++i) {
+    if (values[i] != (float)horo_size()) {
+      fprintf(stderr, "%s[%lld] is %g\n", name, (long long)i, values[i]);
+      exit(3);
+    }
+  }
+}
+
+int main(int argc, char** argv) {
+  const int64_t count = 300000;
+  const char* what = argc > 1 ? argv[1] : "";
+  need(horo_init(), "init");
+  float* own = malloc((size_t)count * sizeof(float));
+  void* shared = NULL;
+  need(horo_alloc((size_t)count * sizeof(float), &shared), "alloc");
+  sum("own", own, count);
+  sum("shared", shared, count);
+  if (strcmp(what, "fork") == 0) {
+    const pid_t child = fork();
+    if (child == 0)
+      _exit(horo_poll(1) == HORO_FORKED && horo_init() == HORO_FORKED && horo_rank() == -1 ? 0 : 1);
+    int status = -1;
+    if (waitpid(child, &status, 0) != child || status != 0) return 4;
+    sum("own", own, count); /* the parent goes on */
+  }
+  if (strcmp(what, "too much") == 0) {
+    void* huge = NULL;
+    const horo_status status = horo_alloc((size_t)1 << 50, &huge);
+    printf("%s: %s\n", horo_status_name(status), horo_last_error());
+  }
+  need(horo_free(shared), "free");
+  need(horo_shutdown(), "shutdown");
+  free(own);
+  puts("fine");
+  return 0;
+}

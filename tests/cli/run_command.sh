@@ -1,0 +1,40 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# A command that cannot be started: one line, the exit code of a shell, no rank.
+# shellcheck source=tests/cli/lib.sh
+. "${0%/*}/lib.sh"
+
+# refused_command CODE MESSAGE COMMAND...
+refused_command() {
+  local expected=$1 message=$2
+  shift 2
+  try timeout 30 "$@"
+  expect "exit code of $*" "$code" "$expected"
+  expect "standard output of $*" "$out" ""
+  expect "number of lines of $*" "$(wc -l <"$scratch/err")" 1
+  expect_in "error of $*" "$err" "$message"
+}
+
+refused_command 127 "command 'no-such-command' is not found in PATH" horo run -np 4 no-such-command
+refused_command 127 "command '$scratch/none' does not exist" horo run -np 4 "$scratch/none"
+touch "$scratch/job_script"
+refused_command 126 "command '$scratch/job_script' is not executable" horo run -np 4 "$scratch/job_script"
+refused_command 126 "command '$scratch' is a directory" horo run -np 4 "$scratch"
+refused_command 127 "the command is an empty word" horo run -np 4 ""
+
+cd "$scratch" || exit 1
+refused_command 127 "write ./job_script" horo run -np 1 job_script
+PATH="$scratch:$PATH" refused_command 126 "command 'job_script' is '$scratch/job_script', which is not executable" horo run -np 1 job_script
+
+# What only the start shows: an interpreter that is not there. Told once, for many ranks.
+printf '#!/no/such/interpreter\n' >"$scratch/job_script"
+chmod +x "$scratch/job_script"
+try timeout 30 horo run -np 4 ./job_script
+expect "exit code" "$code" 127
+expect "number of complaints" "$(grep -c 'could not be started' <<<"$err")" 1
+
+# A command with a path is taken from the launcher's directory, and it runs there.
+printf '#!/bin/sh\npwd\n' >"$scratch/job_script"
+try timeout 30 horo run -np 1 ./job_script
+expect "exit code" "$code" 0
+expect "directory" "$out" "$(pwd -P)"

@@ -1,0 +1,40 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# --dry-run prints the plan and starts nothing.
+# shellcheck source=tests/cli/lib.sh
+. "${0%/*}/lib.sh"
+
+try timeout 30 horo run -np 3 -H localhost:4 --dry-run touch "$scratch/started" "a b"
+expect "exit code" "$code" 0
+[ ! -e "$scratch/started" ] || fail "a rank was started"
+expect_in "plan" "$out" "command    touch $scratch/started 'a b'"
+expect_in "plan" "$out" "localhost: 3 ranks from 0"
+expect_in "plan" "$out" "HORO_SIZE=3"
+
+export HORO_GRACE=7s HORO_RANK=9 OLDPWD=/old
+try timeout 30 horo run -np 3 --fusion-threshold 1MiB --dry-run --json true
+expect "exit code" "$code" 0
+python3 - "$scratch/out" <<'PY' || fail "the plan as JSON is not what it should be"
+import json, sys
+plan = json.load(open(sys.argv[1]))
+assert plan["command"] == ["true"] and plan["hosts"] == [{"name": "localhost", "first_rank": 0, "ranks": 3}], plan
+assert [r["rank"] for r in plan["ranks"]] == [0, 1, 2]
+assert [r["local_rank"] for r in plan["ranks"]] == [0, 1, 2]
+for rank in plan["ranks"]:
+    env = rank["environment"]
+    assert env["HORO_RANK"] == env["RANK"] == env["HOROVOD_RANK"] == str(rank["rank"])
+    assert env["MASTER_ADDR"] == "127.0.0.1" and 0 < int(env["MASTER_PORT"]) < 65536
+    cluster = json.loads(env["TF_CONFIG"])
+    assert len(set(cluster["cluster"]["worker"])) == 3 and cluster["task"]["index"] == rank["rank"]
+common = plan["environment"]
+assert common["HORO_FUSION_THRESHOLD"] and common["HOROVOD_FUSION_THRESHOLD"] == str(1 << 20)
+assert "PATH" in plan["inherited"] and "HORO_RANK" not in plan["inherited"] and "OLDPWD" not in plan["inherited"]
+assert plan["grace_seconds"] == 7
+PY
+
+refused "4 slots wanted, 3 available (localhost:3)" horo run -np 4 -H localhost:3 true
+refused "remote hosts are not supported by this version" horo run -np 2 -H localhost:1,elsewhere.example:1 true
+refused "slots in 'localhost:x'" horo run -np 2 -H localhost:x true
+refused "at most 1024" horo run -np 1025 -H localhost:2000 true
+printf 'localhost slots=2\nlocalhost:x\n' >"$scratch/hosts"
+refused "hostfile '$scratch/hosts': line 2: slots in 'localhost:x'" horo run -np 2 -hostfile "$scratch/hosts" true

@@ -1,0 +1,42 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Small machines and wrong installations: collectives work, or the refusal says what to do.
+# shellcheck source=tests/cli/lib.sh
+. "${0%/*}/lib.sh"
+
+probe=$HORO_BIN/../tests/horo_probe
+all_fine="fine
+fine"
+
+try timeout 60 horo run -np 2 --tag off "$probe"
+expect "exit code" "$code" 0
+expect "output" "$out" "$all_fine"
+
+try timeout 60 horo run -np 2 --tag off "$probe" fork
+expect "exit code of ranks that fork" "$code" 0
+
+try timeout 60 horo run -np 1 --tag off "$probe" "too much"
+expect_in "output" "$out" "resource_exhausted: 1125899906842624 bytes of shared memory exceed this rank's arena"
+expect_in "output" "$out" "HORO_ARENA_SIZE"
+
+# Another version of the library than of the launcher.
+try timeout 60 horo run -np 1 --tag off env HORO_LAUNCHER_VERSION=9999 "$probe"
+expect "exit code" "$code" 27
+expect_in "error" "$err" "version_mismatch: the launcher has version code 9999, this libhoro is"
+
+# A wrapper that closes descriptors, as Python's subprocess does.
+try timeout 60 horo run -np 2 --tag off python3 -c 'import subprocess, sys; sys.exit(subprocess.call(sys.argv[1:]))' "$probe"
+expect "exit code behind a wrapper" "$code" 0
+expect "output behind a wrapper" "$out" "$all_fine"
+
+# Few descriptors.
+try timeout 60 bash -c 'ulimit -n 64; exec horo run -np 2 --tag off "$1"' - "$probe"
+expect "exit code with 64 descriptors" "$code" 0
+expect "output with 64 descriptors" "$out" "$all_fine"
+
+# /dev/shm full or tiny: nothing of ours lies there.
+if unshare -m true 2>/dev/null; then
+  try timeout 60 unshare -m bash -c 'mount -t tmpfs -o size=64k tmpfs /dev/shm && head -c 64k /dev/zero >/dev/shm/full; exec horo run -np 2 --tag off "$1"' - "$probe"
+  expect "exit code with a full /dev/shm" "$code" 0
+  expect "output with a full /dev/shm" "$out" "$all_fine"
+fi

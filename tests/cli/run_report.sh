@@ -1,0 +1,64 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# The end report: who failed first and how, before anything else, and the same as JSON.
+# shellcheck disable=SC2016 # The ranks expand it, not this script.
+# shellcheck source=tests/cli/lib.sh
+. "${0%/*}/lib.sh"
+
+# One rank fails; the others complain about it loudly and end too.
+export scratch
+try timeout 30 horo run -np 4 --json-report "$scratch/report.json" bash -c '
+  if [ "$RANK" = 2 ]; then
+    for i in $(seq 20); do echo "step $i"; done
+    echo "cause of it all" >&2
+    until [ -e "$scratch/ready0" ] && [ -e "$scratch/ready1" ] && [ -e "$scratch/ready3" ]; do sleep 0.02; done
+    exit 3
+  fi
+  trap "echo peer lost >&2; exit 1" TERM
+  touch "$scratch/ready$RANK"
+  sleep 20 & wait'
+expect "exit code" "$code" 3
+report=$(sed -n '/^horo: /,$p' <<<"$err")
+expect_in "first line of the report" "$(head -n 1 <<<"$report")" "horo: rank 2 on localhost failed first: exit code 3 after "
+expect "last words" "$(grep -c '^    | ' <<<"$report")" 10
+expect_in "last words" "$report" "    | cause of it all"
+expect_in "the others" "$report" "ranks 0, 1 and 3 ended afterwards: exit code 1 after "
+case $(sed '/^horo: /,$d' <<<"$err") in *"peer lost"*) ;; *) fail "what the others wrote stands behind the report" ;; esac
+
+python3 - "$scratch/report.json" <<'PY' || fail "the report as JSON is not what it should be"
+import json, sys
+report = json.load(open(sys.argv[1]))
+assert report["exit_code"] == 3 and report["survivors"] == 0 and 0 < report["seconds"] < 30, report
+first = report["first_failure"]
+assert first["kind"] == "exited" and first["rank"] == 2 and first["host"] == "localhost" and first["exit_code"] == 3
+assert len(first["last_lines"]) == 10 and "cause of it all" in first["last_lines"]
+assert [r["rank"] for r in report["ranks"]] == [0, 1, 2, 3]
+assert [r["exit_code"] for r in report["ranks"]] == [1, 1, 3, 1]
+assert [r["after_first_failure"] for r in report["ranks"]] == [True, True, False, True]
+PY
+
+# A good end has a JSON report too, and says nothing else unless asked.
+try timeout 30 horo run -np 2 --json-report "$scratch/report.json" true
+expect "standard error" "$err" ""
+python3 -c 'import json, sys; r = json.load(open(sys.argv[1])); assert r["exit_code"] == 0 and r["first_failure"] is None' \
+  "$scratch/report.json" || fail "the report of a good end is wrong"
+try timeout 30 horo run -np 2 --verbose true
+expect_in "verbose end" "$err" "2 of 2 ranks ended well"
+expect_in "verbose end" "$err" "survivors: 0"
+
+# Bytes that are no text do not break it.
+try timeout 30 horo run -np 1 --json-report "$scratch/report.json" sh -c 'printf "\377\033[31m\001\n" >&2; exit 1'
+python3 -c 'import json, sys; json.load(open(sys.argv[1]))' "$scratch/report.json" || fail "the report is no JSON"
+
+# Where the report cannot be written no rank starts.
+refused "opening the report file '$scratch/none/report'" horo run -np 1 --json-report "$scratch/none/report" touch "$scratch/started"
+[ ! -e "$scratch/started" ] || fail "a rank was started"
+
+# A Python script that dies on import on one rank.
+if command -v python3 >/dev/null; then
+  printf 'import os\nif os.environ["RANK"] == "1":\n    import no_such_module\nimport time\ntime.sleep(20)\n' >"$scratch/script.py"
+  try timeout 60 horo run -np 2 python3 "$scratch/script.py"
+  expect "exit code" "$code" 1
+  expect_in "report" "$err" "horo: rank 1 on localhost failed first: exit code 1"
+  expect_in "report" "$err" "    | ModuleNotFoundError: No module named 'no_such_module'"
+fi

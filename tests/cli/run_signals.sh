@@ -1,0 +1,71 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Signals to the launcher: stop with grace, stop at once, pass on.
+# shellcheck source=tests/cli/lib.sh
+. "${0%/*}/lib.sh"
+
+# await WORD: until both ranks have said it.
+await() {
+  for ((i = 0; i < 300; i++)); do
+    [ "$(grep -c "$1" "$scratch/out")" -ge 2 ] && return
+    sleep 0.1
+  done
+  fail "the ranks never said '$1': $(cat "$scratch/out" "$scratch/err")"
+}
+
+# begin COMMAND...: starts it in the background and waits until both ranks have said that they are ready.
+begin() {
+  : >"$scratch/out"
+  setsid timeout 60 "$@" >"$scratch/out" 2>"$scratch/err" </dev/null &
+  waiter=$!
+  await ready
+  launcher=$(pgrep -P "$waiter" -x horo-run)
+  [ -n "$launcher" ] || fail "the launcher is not there"
+}
+
+# end: $code, $out and $err of what was begun.
+end() {
+  wait "$waiter"
+  code=$?
+  out=$(cat "$scratch/out")
+  err=$(cat "$scratch/err")
+}
+
+for signal in INT TERM HUP; do
+  begin horo run -np 2 bash -c 'trap "echo stopped; exit 0" TERM; echo ready; sleep 30 & wait'
+  kill -"$signal" "$launcher"
+  end
+  expect "exit code after SIG$signal" "$code" $((128 + $(kill -l "$signal")))
+  expect "ranks that had time to end" "$(grep -c stopped <<<"$out")" 2
+  expect_in "report" "$err" "horo: stopped by signal $(kill -l "$signal") (SIG$signal)"
+done
+
+# The grace ends; the second signal does not wait for it.
+begin horo run -np 2 --grace 0.3 bash -c 'trap "" TERM; echo ready; while :; do sleep 1; done'
+kill -TERM "$launcher"
+end
+expect "exit code" "$code" 143
+expect_in "report" "$err" "killed by signal 9 (SIGKILL)"
+
+begin horo run -np 2 --grace 50 bash -c 'trap "echo asked" TERM; echo ready; while :; do sleep 0.1; done'
+kill -INT "$launcher"
+await asked
+kill -INT "$launcher"
+end
+expect "exit code" "$code" 130
+
+# SIGUSR1 and SIGUSR2 reach every rank, and the job goes on.
+begin horo run -np 2 bash -c 'trap "echo one" USR1; trap "echo two; exit 0" USR2; echo ready; while :; do sleep 0.1; done'
+kill -USR1 "$launcher"
+await one
+kill -USR2 "$launcher"
+end
+expect "exit code" "$code" 0
+expect "ranks with SIGUSR1" "$(grep -c one <<<"$out")" 2
+expect "ranks with SIGUSR2" "$(grep -c two <<<"$out")" 2
+
+# An ignored SIGHUP, as nohup leaves it, stays ignored.
+begin env --ignore-signal=HUP horo run -np 2 bash -c 'echo ready; sleep 2; echo end'
+kill -HUP "$launcher"
+end
+expect "exit code with SIGHUP ignored" "$code" 0

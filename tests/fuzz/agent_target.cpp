@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "target.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "launcher/agent/protocol.hpp"
+
+namespace horo::fuzz {
+
+namespace {
+
+using namespace launcher;  // NOLINT(google-build-using-namespace): the namespace under test
+using namespace launcher::protocol;  // NOLINT(google-build-using-namespace): as above
+
+/// What decodes is what would have been encoded.
+std::string run_message(std::string_view bytes) {
+  const auto message = decode(bytes);
+  if (!message) return message.error().code == Errc::protocol ? "" : "another error than protocol";
+  std::string frame;
+  if (!encode(*message, frame)) return "a message decoded that cannot be encoded";
+  return std::string_view(frame).substr(4) == bytes ? ""
+                                                    : "a message decoded that is not encoded so";
+}
+
+/// A stream cut into reads of the size of its first byte: never more messages than frames, and
+/// after an error no message any more.
+std::string run_stream(std::string_view bytes) {
+  if (bytes.empty()) return "";
+  const auto cut = static_cast<std::size_t>(static_cast<unsigned char>(bytes.front())) + 1;
+  bytes.remove_prefix(1);
+  const auto frames_at_most = bytes.size() / kHeaderBytes;
+  FrameReader reader;
+  bool failed = false;
+  std::size_t messages = 0;
+  for (; !bytes.empty(); bytes.remove_prefix(std::min(cut, bytes.size()))) {
+    reader.feed(bytes.substr(0, cut));
+    while (true) {
+      const auto message = reader.next();
+      if (message && *message) ++messages;
+      if (failed && message) return "a reader went on after an error";
+      if (!message) failed = true;
+      if (!message || !*message) break;
+    }
+  }
+  return messages > frames_at_most ? "messages out of nothing" : "";
+}
+
+std::vector<std::string> frames() {
+  AgentSpec spec;
+  spec.host = "node1";
+  spec.command = {"python3", "train.py"};
+  spec.directory = "/srv/job";
+  spec.environment = {{"PATH", "/bin"}, {"LANG", "C"}};
+  for (int i = 0; i < 2; ++i) {
+    WorkerIdentity identity;
+    identity.rank = Rank{i};
+    identity.size = 2;
+    identity.local_rank = LocalRank{i};
+    identity.local_size = 2;
+    identity.worker_addresses = {"node1:1", "node1:2"};
+    spec.ranks.push_back(identity);
+  }
+  RankExit exit;
+  exit.rank = Rank{1};
+  exit.wait_status = 9;
+  const std::vector<Message> messages{
+      Hello::ours(),
+      Start{.spec = spec},
+      Signal{.number = 10},
+      Stop{.cause = {.rank = Rank{1}, .cause = LossCause::exited, .detail = 3}, .host = "node1"},
+      Kill{},
+      FeedStdin{.bytes = "input"},
+      CloseStdin{},
+      Started{.rank = Rank{1}, .pid = 4711},
+      SpawnFailed{.rank = Rank{1}, .error = {Errc::not_found, "no such program"}},
+      Output{.rank = Rank{0}, .stream = Stream::err, .bytes = "a line\n"},
+      Exited{.exit = exit},
+      Finished{.survivors = 0},
+      Failed{.error = {Errc::unavailable, "no descriptors"}},
+  };
+  std::vector<std::string> out;
+  for (const auto& message : messages) {
+    out.emplace_back();
+    if (!encode(message, out.back())) std::abort();
+  }
+  return out;
+}
+
+std::vector<std::string> payloads() {
+  auto out = frames();
+  for (auto& frame : out) frame.erase(0, 4);
+  return out;
+}
+
+std::vector<std::string> streams() {
+  auto out = frames();
+  std::string all;
+  for (auto& frame : out) {
+    all += frame;
+    frame.insert(0, 1, '\x03');
+  }
+  out.push_back('\x10' + all);
+  return out;
+}
+
+}  // namespace
+
+std::vector<Target> agent_targets() {
+  return {
+      {.name = "agent-message",
+       .run = run_message,
+       .seeds = payloads(),
+       .words = {},
+       .rounds = 50000},
+      {.name = "agent-stream", .run = run_stream, .seeds = streams(), .words = {}, .rounds = 20000},
+  };
+}
+
+}  // namespace horo::fuzz

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "target.hpp"
+
+#include <algorithm>
+
+#include "base/kv/address.hpp"
+#include "base/kv/wire.hpp"
+#include "launcher/rendezvous/session.hpp"
+
+namespace horo::fuzz {
+
+namespace {
+
+using launcher::Session;
+
+const kv::Secret kSecret{1, 2, 3};
+const kv::ServerTerms kTerms{.version = kv::kVersion, .max_payload = 65536};
+const kv::Handshake kHandshake{
+    .client_version = kv::kVersion, .client_nonce = {7}, .server_nonce = {4}};
+
+/// What decodes is what would have been encoded: there is one form of each request.
+std::string run_request(std::string_view bytes) {
+  const auto request = kv::decode_request(kv::as_bytes(bytes));
+  if (!request) return request.error().code == Errc::protocol ? "" : "another error than protocol";
+  const auto again = kv::encode(*request);
+  return again && *again == bytes ? "" : "a request decoded that is not encoded so";
+}
+
+std::string run_response(std::string_view bytes) {
+  const auto response = kv::decode_response(kv::as_bytes(bytes));
+  if (!response)
+    return response.error().code == Errc::protocol ? "" : "another error than protocol";
+  return kv::encode(*response) == bytes ? "" : "a response decoded that is not encoded so";
+}
+
+void drain(Session& session) {
+  while (session.has_output()) {
+    std::size_t n = 0;
+    for (const auto piece : session.output()) n += piece.size();
+    session.sent(n);
+  }
+}
+
+/// Steps through what was fed. False when the session has ended.
+bool step(Session& session) {
+  while (true) {
+    drain(session);
+    auto request = session.next();
+    if (!request || session.ends_after_output()) return false;
+    if (*request) {
+      session.answer({.op = (*request)->op, .id = (*request)->id});
+    } else if (!session.has_output()) {
+      return true;
+    }
+  }
+}
+
+/// A stranger's stream: whatever it sends, it is not believed and little of it is kept.
+std::string run_stranger(std::string_view bytes) {
+  Session session(kSecret, kTerms, kHandshake.server_nonce);
+  while (!bytes.empty()) {
+    if (session.room() > kv::kHelloBytes) return "a stranger may send more than a hello";
+    const auto part = bytes.substr(0, session.room());
+    if (part.empty()) return "no room and no output";
+    session.feed(kv::as_bytes(part));
+    bytes.remove_prefix(part.size());
+    if (!step(session)) return "";
+    if (session.authenticated()) return "a stranger was believed";
+  }
+  return "";
+}
+
+/// A client's stream after its handshake; the first two bytes say how it is cut into reads, and
+/// whether the seals are good: then the payloads are what is tested.
+std::string run_client(std::string_view bytes) {
+  if (bytes.size() < 2) return "";
+  const auto cut = static_cast<std::size_t>(static_cast<unsigned char>(bytes[0])) + 1;
+  const bool sealed = (bytes[1] & 1) != 0;
+  bytes.remove_prefix(2);
+
+  Session session(kSecret, kTerms, kHandshake.server_nonce);
+  session.feed(kv::as_bytes(encode(kv::Hello{.client_nonce = kHandshake.client_nonce})));
+  step(session);
+  session.feed(kv::client_proof(kSecret, kHandshake));
+  if (!step(session) || !session.authenticated()) return "a good handshake was refused";
+
+  std::string stream(bytes);
+  if (sealed) {
+    stream.clear();
+    kv::Seal seal(kSecret, kHandshake, kv::Direction::to_server);
+    for (; !bytes.empty(); bytes.remove_prefix(std::min<std::size_t>(bytes.size(), 64))) {
+      append_frame(stream, bytes.substr(0, 64), seal);
+    }
+  }
+  for (std::string_view rest = stream; !rest.empty();
+       rest.remove_prefix(std::min(cut, rest.size()))) {
+    session.feed(kv::as_bytes(rest.substr(0, cut)));
+    if (!step(session)) break;
+  }
+  return "";
+}
+
+std::string run_address(std::string_view bytes) {
+  const auto address = kv::parse_address(bytes);
+  if (!address) return address.error().code == Errc::invalid_argument ? "" : "another error";
+  const auto again = kv::parse_address(kv::to_string(*address));
+  return again && *again == *address ? "" : "an address does not survive being written";
+}
+
+std::vector<std::string> requests() {
+  using kv::Op;
+  std::vector<std::string> out;
+  for (const kv::Request& request :
+       {kv::Request{.op = Op::set, .id = 1, .keys = {"key"}, .value = "value"},
+        kv::Request{.op = Op::get, .id = 2, .keys = {"key"}},
+        kv::Request{.op = Op::wait, .id = 3, .keys = {"a", "b", "c"}},
+        kv::Request{.op = Op::erase, .id = 4, .keys = {"a", "b"}},
+        kv::Request{.op = Op::add, .id = 5, .keys = {"n"}, .delta = -1},
+        kv::Request{.op = Op::compare_and_set,
+        .id = 6,
+        .keys = {"c"},
+        .value = "new",
+        .expected = "old"}}) {
+    out.push_back(*kv::encode(request));
+  }
+  return out;
+}
+
+std::vector<std::string> client_streams() {
+  std::vector<std::string> out;
+  for (const auto& request : requests()) {
+    out.push_back(std::string("\x03\x01", 2) + request);
+    kv::Seal seal(kSecret, kHandshake, kv::Direction::to_server);
+    out.push_back(std::string("\x07\x00", 2));
+    append_frame(out.back(), request, seal);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::vector<Target> kv_targets() {
+  const auto proof = kv::client_proof(kv::Secret{9}, kHandshake);
+  return {
+      {.name = "kv-request", .run = run_request, .seeds = requests(), .words = {}, .rounds = 50000},
+      {.name = "kv-response",
+       .run = run_response,
+       .seeds = {encode(
+                     kv::Response{.op = kv::Op::find, .id = 1, .present = true, .value = "value"}),
+                 encode(kv::Response{.op = kv::Op::add, .id = 2, .number = -1})},
+       .words = {},
+       .rounds = 50000},
+      {.name = "kv-stranger",
+       .run = run_stranger,
+       .seeds = {encode(kv::Hello{.client_nonce = kHandshake.client_nonce}) +
+                     std::string(proof.begin(), proof.end()),
+                 "GET / HTTP/1.1\r\n\r\n"},
+       .words = {"horo-kv"},
+       .rounds = 20000},
+      {.name = "kv-client",
+       .run = run_client,
+       .seeds = client_streams(),
+       .words = {},
+       .rounds = 20000},
+      {.name = "kv-address",
+       .run = run_address,
+       .seeds = {"node1:4711", "[::1]:80", "10.0.0.1:65535"},
+       .words = {":", "[", "]", "%", "65536"},
+       .rounds = 20000},
+  };
+}
+
+}  // namespace horo::fuzz

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is fuzzed: functions that take any bytes and say whether the code under test kept its
+// promises.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace horo::fuzz {
+
+struct Target {
+  const char* name;
+  /// Empty if all promises were kept, else what was broken. Deterministic; ends the process only if
+  /// the code under test does.
+  std::string (*run)(std::string_view bytes);
+  std::vector<std::string> seeds;  ///< Good input.
+  std::vector<std::string> words;  ///< That mutations put in.
+  int rounds;                      ///< In the test suite; all together take seconds.
+};
+
+std::vector<Target> agent_targets();
+std::vector<Target> config_targets();
+std::vector<Target> environment_targets();
+std::vector<Target> hosts_targets();
+std::vector<Target> kv_targets();
+
+inline std::vector<Target> all_targets() {
+  std::vector<Target> all;
+  for (const auto& part :
+       {kv_targets(), agent_targets(), hosts_targets(), environment_targets(), config_targets()}) {
+    all.insert(all.end(), part.begin(), part.end());
+  }
+  return all;
+}
+
+}  // namespace horo::fuzz

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// A launcher without policy: launch_driver RANKS COMMAND..., prints "ready" when all ranks have
+// said something. For tests that kill the launcher, and for measuring the agent alone.
+#include "job.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+#include <set>
+#include <string>
+#include <vector>
+
+int main(int argc, char** argv) {
+  if (argc < 3) return 2;
+  const auto loop = horo::test::make_loop();
+  horo::test::Job job(*loop);
+  const int ranks = std::atoi(argv[1]);
+  auto spec = horo::test::spec_for(ranks, {argv + 2, argv + argc});
+  if (const auto started = job.start(spec); !started) {
+    std::fprintf(stderr, "%s\n", started.error().message.c_str());
+    return 1;
+  }
+  job.run_until([&] { return job.out.size() == static_cast<std::size_t>(ranks); });
+  std::printf("ready\n%s\n", job.marker().c_str());
+  std::fflush(stdout);
+  if (!job.over()) job.run();
+  for (const auto& [rank, exit] : job.exits) {
+    if (exit.wait_status != 0) return 1;
+  }
+  return job.survivors == 0 ? 0 : 1;
+}

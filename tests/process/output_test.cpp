@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks' output and standard input: much of it, paused, and not wanted.
+#include "job.hpp"
+
+#include <csignal>
+#include <fstream>
+#include <sys/wait.h>
+
+#include <catch2/catch.hpp>
+
+using namespace horo;
+using namespace horo::test;
+
+namespace {
+
+launcher::AgentSpec acting(int ranks, std::vector<std::string> actions) {
+  actions.insert(actions.begin(), actor());
+  return spec_for(ranks, std::move(actions));
+}
+
+/// Kilobytes of memory that `pid` holds.
+long resident(int pid) {
+  std::ifstream status(fmt::format("/proc/{}/status", pid));
+  for (std::string word; status >> word;) {
+    if (word == "VmRSS:") {
+      long kilobytes = 0;
+      status >> kilobytes;
+      return kilobytes;
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+
+TEST_CASE("a flood of output arrives whole and does not pile up") {
+  constexpr std::size_t kBytes = 100'000'000;
+  auto loop = make_loop();
+  Job job(*loop);
+  job.keep_output = false;
+  REQUIRE(job.start(acting(2, {fmt::format("flood={}", kBytes)})));
+  long most = 0;
+  std::size_t looked_at = 0;
+  REQUIRE(job.run_until([&] {
+    if (const auto seen = job.bytes[Rank{0}]; seen > looked_at + (1U << 20U)) {
+      looked_at = seen;
+      const int agent = parent_of(job.pids[Rank{0}]);
+      if (agent > 0) most = std::max(most, resident(agent));
+    }
+    return false;
+  }));
+  CHECK(job.bytes[Rank{0}] == kBytes);
+  CHECK(job.bytes[Rank{1}] == kBytes);
+  CHECK(job.exits.size() == 2);
+  CHECK(most > 0);
+  CHECK(most < 16 * 1024);
+}
+
+TEST_CASE("a flooding rank delays neither another's words nor the end after another's failure") {
+  auto loop = make_loop();
+  Job job(*loop);
+  job.keep_output = false;
+  REQUIRE(job.start(acting(2, {"only=0", "flood=1000000000000", "say=word", "exit=6"})));
+  REQUIRE(job.run());
+  CHECK(job.bytes[Rank{1}] == 4);
+  CHECK(WEXITSTATUS(job.exits.at(Rank{1}).wait_status) == 6);
+  CHECK(WTERMSIG(job.exits.at(Rank{0}).wait_status) == SIGTERM);
+}
+
+TEST_CASE("paused output stops the ranks' writing, not their supervision") {
+  auto loop = make_loop();
+  Job job(*loop);
+  job.keep_output = false;
+  REQUIRE(job.start(acting(2, {"only=0", "flood=100000000", "wait"})));
+  REQUIRE(job.run_until([&] { return job.bytes[Rank{0}] > 0 && job.pids.size() == 2; }));
+  job.agent().pause_output();
+  // Pipes, sockets and queues hold little of it; when nothing more comes they are full.
+  std::size_t seen = 0;
+  do {
+    seen = job.bytes[Rank{0}];
+    auto pause = loop->after(50ms, [&] { loop->stop(); });
+    loop->run();
+  } while (job.bytes[Rank{0}] != seen);
+  CHECK(seen < 10'000'000);
+  kill(job.pids.at(Rank{1}), SIGKILL);
+  REQUIRE(job.run());
+  CHECK(job.exits.size() == 2);
+  CHECK(living_with(job.marker()).empty());
+}
+
+TEST_CASE("output resumes where it was paused") {
+  auto loop = make_loop();
+  Job job(*loop);
+  job.keep_output = false;
+  REQUIRE(job.start(acting(3, {"flood=5000000"})));
+  for (int i = 0; i < 20 && !job.over(); ++i) {
+    const auto before = job.bytes[Rank{0}];
+    REQUIRE(job.run_until([&] { return job.bytes[Rank{0}] > before; }));
+    job.agent().pause_output();
+    job.agent().resume_output();
+  }
+  REQUIRE(job.run());
+  for (int rank = 0; rank < 3; ++rank) CHECK(job.bytes[Rank{rank}] == 5'000'000);
+}
+
+TEST_CASE("standard input goes to rank 0, with flow control, and ends") {
+  auto loop = make_loop();
+  Job job(*loop);
+  auto spec = acting(2, {"echo"});
+  spec.stdin_policy = launcher::StdinPolicy::rank0;
+  REQUIRE(job.start(std::move(spec)));
+  const std::string block(50'000, 'i');
+  for (int i = 0; i < 20; ++i) {
+    job.agent().feed_stdin(block);
+    REQUIRE(job.run_until([&] { return job.rooms == i + 1; }));
+  }
+  job.agent().close_stdin();
+  REQUIRE(job.run());
+  CHECK(job.bytes[Rank{0}] == 1'000'000);
+  CHECK(job.bytes[Rank{1}] == 0);
+  CHECK(job.exits.at(Rank{0}).wait_status == 0);
+}
+
+TEST_CASE("standard input that nobody reads is dropped and holds nothing up") {
+  auto loop = make_loop();
+  Job job(*loop);
+  auto spec = acting(2, {"only=0", "exit=0", "echo"});
+  spec.stdin_policy = launcher::StdinPolicy::rank0;
+  REQUIRE(job.start(std::move(spec)));
+  job.agent().feed_stdin(std::string(60'000, 'x'));
+  REQUIRE(job.run_until([&] { return job.exits.size() == 2; }));
+  CHECK(job.exits.at(Rank{0}).wait_status == 0);
+  REQUIRE(job.run());
+  CHECK(job.survivors == 0);
+}

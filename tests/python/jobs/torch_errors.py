@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""horo.torch when it is used wrongly: an error where it belongs, and the job goes on."""
+
+import torch
+
+import horo.torch as horo
+
+
+def fails(kind, function, *words):
+    """The exception of `kind` that `function` raises; its message holds the words."""
+    try:
+        function()
+    except kind as error:
+        text = str(error)
+        assert all(str(word) in text for word in words), (words, text)
+        return error
+    raise AssertionError(f"no {kind.__name__}")
+
+
+def goes_on():
+    found = horo.allreduce(torch.ones(3), op=horo.Sum, name="goes_on")
+    assert torch.equal(found, torch.full((3,), float(horo.size())))
+
+
+def check_not_contiguous():
+    tensor = torch.ones(3, 4).t()
+    for function in (horo.allreduce, horo.allreduce_, horo.allgather):
+        fails(ValueError, lambda f=function: f(tensor), "contiguous")
+    fails(ValueError, lambda: horo.broadcast_(tensor, 0), "contiguous")
+    goes_on()
+
+
+def check_dtype():
+    fails(ValueError, lambda: horo.allreduce(torch.ones(2, dtype=torch.complex64)), "complex64")
+    fails(ValueError, lambda: horo.allreduce(torch.ones(2, dtype=torch.bool)))
+    goes_on()
+
+
+def check_not_a_dense_tensor():
+    sparse = torch.ones(3).to_sparse()
+    fails(ValueError, lambda: horo.allreduce_(sparse), "sparse")
+    fails(ValueError, lambda: horo.allgather(torch.tensor(1.0)), "dimension")
+    fails(ValueError, lambda: horo.broadcast_([1, 2], 0), "list")
+    goes_on()
+
+
+def check_arguments():
+    one = torch.ones(1)
+    fails(ValueError, lambda: horo.allreduce(one, average=True, op=horo.Sum), "average")
+    fails(ValueError, lambda: horo.allreduce(one, op=77), "77")
+    fails(NotImplementedError, lambda: horo.allreduce(one, op=2), "Adasum")
+    fails(ValueError, lambda: horo.broadcast(one, horo.size()), horo.size())
+    fails(ValueError, lambda: horo.broadcast(one, -1), "-1")
+    fails(ValueError, lambda: horo.grouped_allreduce([]), "at least one")
+    fails(ValueError, lambda: horo.poll(123456789), "123456789")
+    assert horo.synchronize(123456789) is None
+    fails(ValueError, lambda: horo.broadcast_parameters(7, 0), "int")
+    fails(ValueError, lambda: horo.broadcast_parameters({"a": 7}, 0), "'a'")
+    lbfgs = torch.optim.LBFGS([torch.nn.Parameter(one)])
+    fails(ValueError, lambda: horo.broadcast_optimizer_state(lbfgs, 0), "LBFGS")
+    goes_on()
+
+
+def check_no_gradient_of_max():
+    x = torch.ones(2, requires_grad=True)
+    fails(NotImplementedError, lambda: horo.allreduce(x, op=horo.Max), "Max")
+    assert horo.allreduce(x.detach(), op=horo.Max).sum() == 2
+
+
+def check_what_this_version_lacks():
+    for function in (horo.join, horo.alltoall, horo.reducescatter, horo.add_process_set):
+        fails(NotImplementedError, function, function.__name__)
+    fails(NotImplementedError, lambda: horo.ProcessSet([0]))
+    one = torch.ones(1)
+    fails(NotImplementedError, lambda: horo.allreduce(one, process_set=3), "3")
+    horo.allreduce(one, process_set=horo.global_process_set)
+    assert horo.global_process_set.size() == horo.size() and horo.global_process_set.included()
+    goes_on()
+
+
+def check_mismatched_shapes():
+    tensor = torch.ones(4 if horo.rank() else 5)
+    error = fails(horo.MismatchError, lambda: horo.allreduce(tensor, name="shape"), "shape", 4, 5)
+    assert isinstance(error, horo.HorovodInternalError) and error.status == "mismatch"
+    goes_on()
+    again = horo.allreduce(torch.ones(6), op=horo.Sum, name="shape")
+    assert torch.equal(again, torch.full((6,), float(horo.size())))
+
+
+def check_mismatched_dtypes():
+    tensor = torch.ones(4, dtype=torch.float64 if horo.rank() else torch.float32)
+    fails(
+        horo.MismatchError, lambda: horo.allreduce_(tensor, name="dtype"), "float32", "float64"
+    )
+    goes_on()
+
+
+def check_mismatched_ops():
+    op = horo.Max if horo.rank() == horo.size() - 1 else horo.Sum
+    fails(horo.MismatchError, lambda: horo.allreduce(torch.ones(4), name="op", op=op))
+    goes_on()
+
+
+def check_mismatched_roots():
+    fails(horo.MismatchError, lambda: horo.broadcast(torch.ones(4), horo.rank(), name="root"))
+    goes_on()
+
+
+def check_mismatched_columns_of_allgather():
+    tensor = torch.ones(2, 3 if horo.rank() else 4)
+    fails(horo.MismatchError, lambda: horo.allgather(tensor, name="columns"))
+    goes_on()
+
+
+def check_mismatch_in_a_group():
+    tensors = [torch.ones(2), torch.ones(3 if horo.rank() else 4), torch.ones(5)]
+    fails(horo.MismatchError, lambda: horo.grouped_allreduce(tensors, name="group"))
+    goes_on()
+
+
+def check_mismatch_leaves_the_others_alone():
+    good, bad = [], 0
+    for i in range(40):
+        good.append(horo.allreduce_async(torch.ones(8), op=horo.Sum, name=f"good{i}"))
+        if i == 20:
+            bad = horo.allreduce_async(torch.ones(horo.rank() + 1), name="bad")
+    fails(horo.MismatchError, lambda: horo.synchronize(bad))
+    for handle in good:
+        assert torch.equal(horo.synchronize(handle), torch.full((8,), float(horo.size())))
+
+
+def check_duplicate_name():
+    first = horo.allreduce_async(torch.ones(4), op=horo.Sum, name="twice")
+    error = fails(
+        horo.DuplicateNameError,
+        lambda: [horo.allreduce_async(torch.ones(4), op=horo.Sum, name="twice") for _ in range(2)],
+        "twice",
+    )
+    assert isinstance(error, ValueError)
+    assert torch.equal(horo.synchronize(first), torch.full((4,), float(horo.size())))
+    goes_on()
+
+
+def check_object_that_cannot_be_pickled():
+    class Stubborn:
+        def __reduce__(self):
+            raise TypeError("not this one")
+
+    if horo.rank() == 0:
+        fails(TypeError, lambda: horo.broadcast_object(Stubborn()), "not this one")
+    else:
+        fails(horo.HoroError, lambda: horo.broadcast_object(None), "rank 0 could not pickle")
+    goes_on()
+
+
+def check_arena_full():
+    fails(horo.HoroError, lambda: horo.shared_empty((1 << 20, 1 << 20)))
+    goes_on()
+
+
+def check_error_in_backward_leaves_the_optimizer_usable():
+    model = torch.nn.Linear(3, 1 + horo.rank() % 2, bias=False)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    optimizer = horo.DistributedOptimizer(optimizer, model.named_parameters())
+    model(torch.ones(1, 3)).sum().backward()
+    fails(horo.MismatchError, optimizer.step, "weight")
+    optimizer.zero_grad()
+    goes_on()

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Starts jobs with the real `horo run` of the build tree that HORO_TEST_BIN names."""
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+HORO = os.path.join(os.environ.get("HORO_TEST_BIN", ""), "horo")
+LIMIT_S = 300
+
+
+class Finished:
+    """A job that has ended: exit code and all output."""
+
+    def __init__(self, code, output):
+        self.code = code
+        self.output = output
+
+
+def run(ranks, arguments, limit=LIMIT_S, **environment):
+    """Runs `horo run -np RANKS python ARGUMENTS`; fails the test when it does not end in time."""
+    command = [HORO, "run", "-np", str(ranks), sys.executable, *arguments]
+    process = subprocess.Popen(
+        command,
+        # Threads of several ranks would spin for each other's cores.
+        env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    try:
+        output, _ = process.communicate(timeout=limit)
+    except subprocess.TimeoutExpired:
+        process.terminate()
+        output, _ = process.communicate()
+        raise AssertionError(f"{' '.join(command)} did not end in {limit} s:\n{output}") from None
+    return Finished(process.returncode, output)
+
+
+def run_code(ranks, code):
+    """As run, for a program given as text."""
+    return run(ranks, ["-c", textwrap.dedent(code)])
+
+
+def run_alone(code, **environment):
+    """Runs a program, given as text, in one process without a launcher."""
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        env={**os.environ, **environment},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=LIMIT_S,
+    )
+    return Finished(done.returncode, done.stdout)
+
+
+class Checks:
+    """The checks of one file after a job on so many ranks has run them."""
+
+    def __init__(self, path, ranks, directory):
+        # A small arena, so that what is not given back is noticed.
+        program = [os.path.join(HERE, "checks.py"), path, str(directory)]
+        self._job = run(ranks, program, HORO_ARENA_SIZE="256MiB")
+        self._passed = []
+        for rank in range(ranks):
+            report = os.path.join(str(directory), f"{rank}.json")
+            passed = []
+            if os.path.exists(report):
+                with open(report) as file:
+                    passed = json.load(file)
+            self._passed.append(set(passed))
+
+    def require(self, name):
+        """Fails unless all ranks passed the check."""
+        without = [rank for rank, passed in enumerate(self._passed) if name not in passed]
+        assert not without, f"{name}: not passed on ranks {without}\n{self._job.output}"
+
+    def require_clean_end(self):
+        assert self._job.code == 0, self._job.output

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A process without a launcher: finding the library, one rank's life, fork and Ctrl-C."""
+
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from job import run_alone
+
+SOURCES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+
+
+def test_one_rank_without_a_launcher():
+    done = run_alone(
+        """
+        import numpy
+        import horo.numpy as horo
+        for function in (horo.rank, horo.size, lambda: horo.allreduce(numpy.ones(1))):
+            try:
+                function()
+                raise SystemExit("worked before init")
+            except ValueError as error:
+                assert "init" in str(error), error
+        horo.init()
+        horo.init()
+        assert (horo.rank(), horo.size(), horo.local_rank()) == (0, 1, 0)
+        assert horo.allreduce(numpy.full(3, 2.5)).tolist() == [2.5] * 3
+        handle = horo.allreduce_async(numpy.ones(2))
+        horo.shutdown()
+        assert not horo.is_initialized()
+        assert horo.synchronize(handle) is None
+        horo.shutdown()
+        horo.init()
+        assert horo.allreduce(numpy.ones(2), name="again").sum() == 2
+        """
+    )
+    assert done.code == 0, done.output
+
+
+def test_import_loads_no_framework():
+    done = run_alone(
+        """
+        import sys
+        import horo, horo._core
+        assert not {"torch", "numpy"} & set(sys.modules)
+        """
+    )
+    assert done.code == 0, done.output
+
+
+def copy_package(target):
+    shutil.copytree(os.path.join(SOURCES, "bindings", "python", "horo"), str(target / "horo"))
+
+
+def test_installed_package_finds_the_library_of_its_prefix(tmp_path):
+    package, library = tmp_path / "lib" / "horo" / "python", tmp_path / "lib" / "libhoro.so"
+    copy_package(package)
+    library.symlink_to(os.environ["HORO_TEST_LIBRARY"])
+    done = run_alone("import horo._native as n; print(n.path)", PYTHONPATH=str(package))
+    assert done.output.strip() == str(library), done.output
+
+
+def test_missing_library_names_every_place(tmp_path):
+    copy_package(tmp_path / "python")
+    done = run_alone("import horo._core", PYTHONPATH=str(tmp_path / "python"))
+    assert done.code == 1
+    assert "libhoro.so not found" in done.output and "HORO_LIBRARY" in done.output
+    assert str(tmp_path / "lib" / "libhoro.so") in done.output
+    done = run_alone("import horo._core", HORO_LIBRARY="/nowhere/libhoro.so")
+    assert done.code == 1 and "tried /nowhere/libhoro.so" in done.output
+
+
+def test_library_of_another_abi():
+    path = os.environ["HORO_TEST_OTHER_ABI"]
+    done = run_alone("import horo._core", HORO_LIBRARY=path)
+    assert done.code == 1
+    last = done.output.strip().splitlines()[-1]
+    for word in (path, "ABI 1", "ABI 4242", "9.9.9", os.path.join("python", "horo")):
+        assert word in last, last
+
+
+def test_something_else_as_library():
+    done = run_alone("import horo._core", HORO_LIBRARY="libc.so.6")
+    assert done.code == 1 and "no libhoro" in done.output
+
+
+def test_forked_child_is_refused():
+    done = run_alone(
+        """
+        import os
+        import numpy
+        import horo.numpy as horo
+        from horo.errors import ForkedError
+        horo.init()
+        horo.allreduce(numpy.ones(1), name="x")
+        child = os.fork()
+        if child == 0:
+            try:
+                horo.allreduce(numpy.ones(1), name="x")
+            except ForkedError:
+                os._exit(7)
+            os._exit(1)
+        _, status = os.waitpid(child, 0)
+        assert os.WEXITSTATUS(status) == 7, status
+        assert horo.allreduce(numpy.ones(1), name="x")[0] == 1
+        """
+    )
+    assert done.code == 0, done.output
+
+
+def test_pip_installs_without_compiling(tmp_path):
+    pytest.importorskip("setuptools")
+    pytest.importorskip("pip")
+    target = str(tmp_path / "installed")
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps"]
+    command += ["--no-build-isolation", "--no-index", "--target", target]
+    copy = str(tmp_path / "source")
+    os.makedirs(os.path.join(copy, "bindings"))
+    shutil.copy(os.path.join(SOURCES, "pyproject.toml"), copy)
+    ignore = shutil.ignore_patterns("__pycache__", "*.egg-info")
+    shutil.copytree(
+        os.path.join(SOURCES, "bindings", "python"),
+        os.path.join(copy, "bindings", "python"),
+        ignore=ignore,
+    )
+    environment = dict(os.environ, HORO_LIBRARY=os.environ["HORO_TEST_LIBRARY"], CXX="false")
+    installed = subprocess.run(
+        command + [copy],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    if "No module named 'wheel'" in installed.stdout:
+        pytest.skip("this Python has no wheel")
+    assert installed.returncode == 0, installed.stdout
+    code = "import horo, horo._core as core; core.init(); print(core._native.path, core.size())"
+    done = run_alone(code, PYTHONPATH=target)
+    assert done.output.split() == [os.path.join(target, "horo", "libhoro.so"), "1"], done.output
+    assert not os.path.exists(os.path.join(target, "wheel_build.py"))
+
+
+def test_counters_are_a_dictionary():
+    done = run_alone(
+        """
+        import numpy
+        import horo.numpy as horo
+        horo.init()
+        for i in range(5):
+            horo.allreduce(numpy.ones(4, "float32"), name="x")
+        counters = horo.counters()
+        assert counters["tensors"] == 5 and counters["bytes"] == 80, counters
+        """
+    )
+    assert done.code == 0, done.output

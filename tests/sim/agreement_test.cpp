@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+
+#include <catch2/catch.hpp>
+
+#include "tests/sim/sim_job.hpp"
+
+using horo::Errc;
+using horo::runtime::BoardParams;
+using horo::runtime::DType;
+using horo::runtime::Kind;
+using horo::runtime::ReduceOp;
+using horo::runtime::Signature;
+using horo::sim::Buffer;
+using horo::sim::SimJob;
+using horo::sim::tight_params;
+using horo::sim::vector_of;
+
+namespace {
+
+constexpr std::uint64_t kPatience = 2'000'000;  // Steps; a job that needs more hangs.
+
+/// Values whose sum depends on the order of addition.
+void fill_floats(Buffer& buffer, std::mt19937_64& random) {
+  auto* values = reinterpret_cast<float*>(buffer.data());
+  for (std::uint64_t i = 0; i < buffer.signature.elements; ++i) {
+    values[i] = std::ldexp(static_cast<float>(random() % 2001) - 1000.0F,
+                           static_cast<int>(random() % 30) - 15);
+  }
+}
+
+struct Plan {
+  Signature signature;
+  std::string name;
+  std::vector<std::vector<float>> inputs;  // by rank
+};
+
+/// Tensors of all sizes, some empty, some larger than a ring.
+std::vector<Plan> draw_plans(SimJob& job, int count) {
+  std::vector<Plan> plans;
+  for (int i = 0; i < count; ++i) {
+    const std::int64_t sizes[] = {0, 1, 3, 256, 1000, 1024, 5000, 20000};
+    Plan plan{.signature = vector_of(Kind::allreduce, DType::f32, sizes[job.random()() % 8]),
+              .name = "t" + std::to_string(i)};
+    for (int r = 0; r < job.ranks(); ++r) {
+      Buffer scratch{.signature = plan.signature};
+      scratch.own.resize(std::max<std::size_t>(plan.signature.bytes(), 1));
+      fill_floats(scratch, job.random());
+      const auto* values = reinterpret_cast<const float*>(scratch.data());
+      plan.inputs.emplace_back(values, values + plan.signature.elements);
+    }
+    plans.push_back(std::move(plan));
+  }
+  return plans;
+}
+
+/// Every rank submits every plan, in an order of its own.
+void add_shuffled(SimJob& job, const std::vector<Plan>& plans, bool shared) {
+  for (int r = 0; r < job.ranks(); ++r) {
+    std::vector<std::size_t> order(plans.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::shuffle(order.begin(), order.end(), job.random());
+    for (const auto i : order) {
+      auto& buffer =
+          job.add(r, plans[i].name, plans[i].signature, shared && job.random()() % 4 != 0);
+      if (plans[i].signature.bytes() == 0) continue;  // memcpy wants addresses all the same.
+      std::memcpy(buffer.data(), plans[i].inputs[static_cast<std::size_t>(r)].data(),
+                  plans[i].signature.bytes());
+    }
+  }
+}
+
+/// The sum in rank order, one element at a time.
+std::vector<float> expected_sum(const Plan& plan) {
+  std::vector<float> sum = plan.inputs[0];
+  for (std::size_t r = 1; r < plan.inputs.size(); ++r) {
+    for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += plan.inputs[r][i];
+  }
+  return sum;
+}
+
+void check_sums(SimJob& job, const std::vector<Plan>& plans) {
+  for (const auto& plan : plans) {
+    const auto expected = expected_sum(plan);
+    for (int r = 0; r < job.ranks(); ++r) {
+      for (auto& buffer : job.buffers(r)) {
+        if (buffer->name != plan.name) continue;
+        REQUIRE(buffer->operation->status() == Errc::ok);
+        REQUIRE((expected.empty() ||
+                 std::memcmp(buffer->data(), expected.data(), plan.signature.bytes()) == 0));
+      }
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("ranks submit in any order and get the same bits whatever was fused") {
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    CAPTURE(seed);
+    auto params = tight_params();
+    params.fusion_threshold = seed % 5 == 0 ? 0 : std::uint64_t{1} << (10 + seed % 12);
+    params.ring_slots = 2 + static_cast<std::uint32_t>(seed % 5);
+    SimJob job(1 + static_cast<int>(seed % 5), seed, params);
+    const auto plans = draw_plans(job, 12);
+    add_shuffled(job, plans, seed % 2 == 0);
+    REQUIRE(job.run(kPatience));
+    check_sums(job, plans);
+  }
+}
+
+TEST_CASE("names are used again and again with changing sizes") {
+  SimJob job(3, 7, tight_params());
+  for (int round = 0; round < 30; ++round) {
+    CAPTURE(round);
+    auto plans = draw_plans(job, 4);
+    std::vector<std::size_t> before;
+    for (int r = 0; r < job.ranks(); ++r) before.push_back(job.buffers(r).size());
+    add_shuffled(job, plans, true);
+    REQUIRE(job.run(kPatience));
+    for (int r = 0; r < job.ranks(); ++r) {
+      auto& all = job.buffers(r);
+      for (auto i = before[static_cast<std::size_t>(r)]; i < all.size(); ++i) {
+        const auto& plan = *std::find_if(plans.begin(), plans.end(),
+                                         [&](const auto& p) { return p.name == all[i]->name; });
+        const auto expected = expected_sum(plan);
+        REQUIRE(all[i]->operation->status() == Errc::ok);
+        REQUIRE((expected.empty() ||
+                 std::memcmp(all[i]->data(), expected.data(), plan.signature.bytes()) == 0));
+      }
+    }
+  }
+}
+
+TEST_CASE("a mismatch ends that tensor on all ranks, names both values, and the job goes on") {
+  SimJob job(3, 11, tight_params());
+  for (int r = 0; r < 3; ++r) {
+    job.add(r, "odd", vector_of(Kind::allreduce, DType::f32, r == 1 ? 5 : 4), false);
+    job.add(r, "even", vector_of(Kind::allreduce, DType::f32, 100), false);
+    job.add(r, "type", vector_of(Kind::allreduce, r == 2 ? DType::f64 : DType::f32, 4), false);
+  }
+  REQUIRE(job.run(kPatience));
+  for (int r = 0; r < 3; ++r) {
+    CHECK(job.buffers(r)[0]->operation->status() == Errc::mismatch);
+    CHECK(job.buffers(r)[0]->operation->message() ==
+          "tensor 'odd': ranks disagree about the shape: [4] on ranks 0, 2, [5] on rank 1");
+    CHECK(job.buffers(r)[1]->operation->status() == Errc::ok);
+    CHECK(
+        job.buffers(r)[2]->operation->message() ==
+        "tensor 'type': ranks disagree about the dtype: float32 on ranks 0, 1, float64 on rank 2");
+  }
+}
+
+TEST_CASE("broadcast gives every rank the root's bytes") {
+  for (const std::int64_t count : {0, 7, 3000, 50000}) {
+    for (const bool shared : {false, true}) {
+      CAPTURE(count, shared);
+      SimJob job(4, 3, tight_params());
+      for (int r = 0; r < 4; ++r) {
+        auto signature = vector_of(Kind::broadcast, DType::i32, count);
+        signature.root = 2;
+        auto& buffer = job.add(r, "b", signature, shared);
+        for (std::int64_t i = 0; i < count; ++i)
+          reinterpret_cast<std::int32_t*>(buffer.data())[i] = r * 100000 + static_cast<int>(i);
+      }
+      REQUIRE(job.run(kPatience));
+      for (int r = 0; r < 4; ++r) {
+        auto& buffer = *job.buffers(r)[0];
+        REQUIRE(buffer.operation->status() == Errc::ok);
+        for (std::int64_t i = 0; i < count; ++i)
+          REQUIRE(reinterpret_cast<std::int32_t*>(buffer.data())[i] == 200000 + i);
+      }
+    }
+  }
+}
+
+TEST_CASE("allgather concatenates uneven parts in rank order") {
+  for (const std::int64_t unit : {0, 3, 2000}) {
+    for (const bool shared : {false, true}) {
+      CAPTURE(unit, shared);
+      SimJob job(3, 5, tight_params());
+      for (int r = 0; r < 3; ++r) {
+        for (const char* name : {"g", "h"}) {  // Two, so that they may fuse.
+          const auto rows = unit * r;          // Rank 0 has none.
+          auto& buffer = job.add(r, name, vector_of(Kind::allgather, DType::i64, rows), shared);
+          for (std::int64_t i = 0; i < rows; ++i)
+            reinterpret_cast<std::int64_t*>(buffer.data())[i] = r * 1000000 + i;
+        }
+      }
+      REQUIRE(job.run(kPatience));
+      for (int r = 0; r < 3; ++r) {
+        for (auto& buffer : job.buffers(r)) {
+          const auto& operation = *buffer->operation;
+          REQUIRE(operation.status() == Errc::ok);
+          CHECK(operation.rows == std::vector<std::int64_t>{0, unit, 2 * unit});
+          REQUIRE(operation.result_bytes == static_cast<std::uint64_t>(3 * unit * 8));
+          const auto* at = static_cast<const std::int64_t*>(operation.result.get());
+          for (int q = 0; q < 3; ++q) {
+            for (std::int64_t i = 0; i < unit * q; ++i) REQUIRE(*at++ == q * 1000000 + i);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("small tensors travel with their marks and large shared ones are not copied") {
+  SimJob job(2, 13, tight_params());
+  for (int r = 0; r < 2; ++r) {
+    job.add(r, "small", vector_of(Kind::allreduce, DType::f32, 8), false);
+    job.add(r, "large", vector_of(Kind::allreduce, DType::f32, 10000), true);
+  }
+  REQUIRE(job.run(kPatience));
+  for (int r = 0; r < 2; ++r) {
+    CHECK(job.engine(r).counters().direct_bytes.load() == 40000);
+    CHECK(job.engine(r).backend().started() == 1);
+  }
+}
+
+TEST_CASE("more names than fit are an error that names the knob") {
+  auto params = tight_params();
+  params.capacity = 16;
+  SimJob job(1, 1, params);
+  const auto signature = vector_of(Kind::allreduce, DType::f32, 1);
+  for (int i = 0; i < 16; ++i) REQUIRE(job.board(0).declare("n" + std::to_string(i), signature));
+  const auto over = job.board(0).declare("one too many", signature);
+  REQUIRE_FALSE(over);
+  CHECK(over.error().code == Errc::resource_exhausted);
+  CHECK(over.error().message.find("HORO_CACHE_CAPACITY") != std::string::npos);
+}

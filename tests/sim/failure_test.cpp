@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// A rank dies, leaves, or scribbles over the board, at every step of a job.
+#include <cstring>
+
+#include <catch2/catch.hpp>
+
+#include "tests/sim/sim_job.hpp"
+
+using horo::Errc;
+using horo::LocalRank;
+using horo::RankState;
+using horo::runtime::DType;
+using horo::runtime::Kind;
+using horo::sim::SimJob;
+using horo::sim::tight_params;
+using horo::sim::vector_of;
+
+namespace {
+
+constexpr std::uint64_t kPatience = 1'000'000;
+constexpr int kRanks = 3;
+
+/// One tensor of each way to move: with the marks, through the rings, in place; and the other
+/// kinds.
+void add_mixed(SimJob& job) {
+  for (int r = 0; r < kRanks; ++r) {
+    job.add(r, "small", vector_of(Kind::allreduce, DType::f32, 16), false);
+    job.add(r, "staged", vector_of(Kind::allreduce, DType::f32, 9000), false);
+    job.add(r, "direct", vector_of(Kind::allreduce, DType::f32, 9000), true);
+    job.add(r, "gathered", vector_of(Kind::allgather, DType::i32, 4000L * (r + 1)), false);
+    auto from_root = vector_of(Kind::broadcast, DType::i32, 6000);
+    from_root.root = 1;
+    job.add(r, "sent", from_root, true);
+  }
+}
+
+std::uint64_t steps_of_a_whole_job(std::uint64_t seed) {
+  SimJob job(kRanks, seed, tight_params());
+  add_mixed(job);
+  REQUIRE(job.run(kPatience));
+  return job.steps();
+}
+
+}  // namespace
+
+TEST_CASE("a rank may die at any step: the others end, and nobody touches their buffers again") {
+  for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+    const auto whole = steps_of_a_whole_job(seed);
+    for (std::uint64_t at = 0; at < whole; at += 1 + seed % 2) {
+      CAPTURE(seed, at);
+      SimJob job(kRanks, seed, tight_params());
+      add_mixed(job);
+      const int victim = static_cast<int>(at % kRanks);
+      for (std::uint64_t i = 0; i < at; ++i) job.step();
+      job.kill(victim);
+      // The moment an operation ends its buffer is the user's: fill it, and look again at the end.
+      std::vector<horo::sim::Buffer*> filled;
+      const auto fill_finished = [&] {
+        for (int r = 0; r < kRanks; ++r) {
+          if (r == victim) continue;
+          for (auto& buffer : job.buffers(r)) {
+            if (buffer->operation == nullptr || !buffer->operation->done()) continue;
+            if (buffer->operation->status() == Errc::ok) continue;
+            if (std::find(filled.begin(), filled.end(), buffer.get()) != filled.end()) continue;
+            std::memset(buffer->data(), 0x5a, buffer->signature.bytes());
+            filled.push_back(buffer.get());
+          }
+        }
+      };
+      bool ended = false;
+      for (int slice = 0; slice < 2000 && !ended; ++slice) {
+        ended = job.run(1);
+        fill_finished();
+      }
+      REQUIRE(ended);
+      job.run(200);
+      for (int r = 0; r < kRanks; ++r) {
+        if (r == victim) continue;
+        for (auto& buffer : job.buffers(r)) {
+          if (buffer->operation == nullptr) continue;
+          const auto status = buffer->operation->status();
+          REQUIRE((status == Errc::ok || status == Errc::peer_lost));
+          if (status == Errc::peer_lost) {
+            REQUIRE(buffer->operation->message().find("rank " + std::to_string(victim)) !=
+                    std::string::npos);
+          }
+        }
+      }
+      for (auto* buffer : filled) {
+        for (std::uint64_t i = 0; i < buffer->signature.bytes(); ++i)
+          REQUIRE(buffer->data()[i] == std::byte{0x5a});
+      }
+    }
+  }
+}
+
+TEST_CASE("a rank that leaves ends what can no longer complete, and only that") {
+  for (std::uint64_t seed = 1; seed <= 30; ++seed) {
+    CAPTURE(seed);
+    SimJob job(kRanks, seed, tight_params());
+    for (int r = 0; r < kRanks; ++r)
+      job.add(r, "all", vector_of(Kind::allreduce, DType::f32, 3000), false);
+    for (int r = 0; r < 2; ++r)
+      job.add(r, "without 2", vector_of(Kind::allreduce, DType::f32, 3000), false);
+    while (job.buffers(2)[0]->operation == nullptr) job.step();
+    for (std::uint64_t i = 0; i < seed * 3; ++i) job.step();
+    // What Session::shutdown does, one step at a time.
+    auto& leaving = job.engine(2);
+    bool out = false;
+    for (std::uint64_t i = 0; i < kPatience && !out; ++i) {
+      out = leaving.withdraw();
+      if (!out) job.step();
+    }
+    REQUIRE(out);
+    while (leaving.active()) job.step();
+    job.board(2).header().slot(LocalRank{2}).state.store(RankState::detached);
+    job.board(2).body().gone.fetch_add(1);
+    REQUIRE(job.run(kPatience));
+    const auto left = job.buffers(2)[0]->operation->status();
+    for (int r = 0; r < 2; ++r) {
+      // Not even submitted: refused, for the same reason.
+      const auto status_of = [&](const horo::sim::Buffer& b) {
+        return b.operation != nullptr ? b.operation->status() : job.engine(r).health().error().code;
+      };
+      CHECK(status_of(*job.buffers(r)[0]) == left);  // All or none.
+      CHECK(status_of(*job.buffers(r)[1]) == Errc::shut_down);
+      CHECK(job.engine(r).health().error().message ==
+            "rank 2 has shut down; nothing can complete without it");
+    }
+  }
+}
+
+TEST_CASE("garbage on the board never crashes a rank") {
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    CAPTURE(seed);
+    SimJob job(2, seed, tight_params());
+    for (int r = 0; r < 2; ++r) {
+      for (int i = 0; i < 4; ++i) {
+        job.add(r, "t" + std::to_string(i), vector_of(Kind::allreduce, DType::f32, 5000),
+                i % 2 == 0);
+      }
+    }
+    for (std::uint64_t i = 0; i < seed % 60; ++i) job.step();
+    // A wild write into the log or its words.
+    const auto& layout = job.board(0).layout();
+    auto* target = job.board(0).base() + (seed % 2 == 0 ? layout.log : layout.words);
+    for (int i = 0; i < 64; ++i)
+      target[job.random()() % 2048] = static_cast<std::byte>(job.random()());
+    job.run(20'000);
+    SUCCEED();
+  }
+}
+
+TEST_CASE("a buffer that is not in its rank's arena is refused") {
+  SimJob job(2, 1, tight_params());
+  auto& board = job.board(0);
+  const auto arena = static_cast<std::uint64_t>(board.arena(1) - board.base());
+  CHECK(board.peer_memory(1, arena, 64) != nullptr);
+  CHECK(board.peer_memory(1, arena + board.params().arena_bytes - 63, 64) == nullptr);
+  CHECK(board.peer_memory(1, 0, 64) == nullptr);
+  CHECK(board.peer_memory(1, ~std::uint64_t{0}, 64) == nullptr);
+  CHECK(board.peer_memory(1, arena, ~std::uint64_t{0}) == nullptr);
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/sim/sim_job.hpp"
+
+#include <algorithm>
+#include <unistd.h>
+
+#include "base/clock.hpp"
+
+namespace horo::sim {
+
+using runtime::BoardParams;
+using runtime::Signature;
+
+SimJob::SimJob(int ranks, std::uint64_t seed, const BoardParams& params) : random_(seed) {
+  fd_ = *make_board({.local_size = ranks, .nonce = seed});
+  for (int r = 0; r < ranks; ++r) {
+    auto rank = std::make_unique<SimRank>();
+    rank->board = *runtime::Board::attach(fd_, LocalRank{r}, Rank{r}, params);
+    rank->board->header().slot(LocalRank{r}).state.store(RankState::attached);
+    // Everybody drives himself here: no wake-up calls.
+    rank->board->area(r).drive.store(runtime::drive::kAwake);
+    rank->engine = std::make_unique<runtime::Engine>(
+        *rank->board, rank->operations, std::make_unique<runtime::ShmBackend>(*rank->board),
+        SteadyClock::instance());
+    rank->arena = std::make_unique<runtime::Arena>(*rank->board);
+    ranks_.push_back(std::move(rank));
+  }
+}
+
+SimJob::~SimJob() {
+  close(fd_);
+}
+
+Buffer& SimJob::add(int rank, const std::string& name, const Signature& signature, bool shared) {
+  auto& r = *ranks_[static_cast<std::size_t>(rank)];
+  auto buffer = std::make_unique<Buffer>();
+  buffer->signature = signature;
+  buffer->name = name;
+  const auto bytes = signature.bytes();
+  if (shared) {
+    buffer->shared = static_cast<std::byte*>(*r.arena->allocate(bytes));
+  } else {
+    buffer->own.resize(std::max<std::size_t>(bytes, 1));
+  }
+  r.buffers.push_back(std::move(buffer));
+  return *r.buffers.back();
+}
+
+bool SimJob::submit_next(SimRank& rank) {
+  if (rank.submitted == rank.buffers.size() || !rank.engine->health()) return false;
+  auto& buffer = *rank.buffers[rank.submitted++];
+  const auto id = rank.board->declare(buffer.name, buffer.signature);
+  if (!id) return false;
+  rank.engine->provide(*id);
+  rank.engine->tensor(*id).signature = buffer.signature;
+  buffer.operation = *rank.operations.take();
+  if (!rank.engine->offer(*id, buffer.data(), buffer.data(), *buffer.operation))
+    buffer.operation = nullptr;
+  return true;
+}
+
+void SimJob::step() {
+  ++steps_;
+  auto& rank = *ranks_[random_() % ranks_.size()];
+  if (!rank.alive) return;
+  if (random_() % 4 == 0 && submit_next(rank)) return;
+  rank.engine->progress();
+}
+
+bool SimJob::all_done() const {
+  return std::all_of(ranks_.begin(), ranks_.end(), [](const auto& rank) {
+    if (!rank->alive) return true;
+    if (rank->submitted != rank->buffers.size() && rank->engine->health()) return false;
+    return std::all_of(rank->buffers.begin(), rank->buffers.end(), [](const auto& buffer) {
+      return buffer->operation == nullptr || buffer->operation->done();
+    });
+  });
+}
+
+bool SimJob::run(std::uint64_t most) {
+  for (std::uint64_t i = 0; i < most; ++i) {
+    if (i % 16 == 0 && all_done()) return true;
+    step();
+  }
+  return all_done();
+}
+
+void SimJob::kill(int rank) {
+  auto& r = *ranks_[static_cast<std::size_t>(rank)];
+  r.alive = false;
+  auto& header = r.board->header();
+  header.slot(LocalRank{rank}).state.store(RankState::dead);
+  poison_board(header, {.rank = Rank{rank}, .cause = LossCause::signalled, .detail = 9}, "sim");
+}
+
+Signature vector_of(runtime::Kind kind, runtime::DType dtype, std::int64_t count) {
+  Signature s;
+  s.kind = kind;
+  s.dtype = dtype;
+  const auto status = runtime::set_shape(s, {&count, 1});
+  HORO_CHECK(status.has_value());
+  return s;
+}
+
+BoardParams tight_params() {
+  BoardParams params;
+  params.capacity = 64;
+  params.ring_slots = 2;
+  params.chunk_bytes = 4096;
+  params.arena_bytes = 64 << 20;
+  params.fusion_threshold = 64 << 10;
+  return params;
+}
+
+}  // namespace horo::sim

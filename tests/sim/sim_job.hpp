@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// N ranks in one process on one board, moved one step at a time in an order drawn from a seed. The
+// same board, log and backend code as in real jobs; only the scheduler is ours.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "runtime/arena.hpp"
+#include "runtime/backends/shm/shm_backend.hpp"
+#include "runtime/coordinator/engine.hpp"
+
+namespace horo::sim {
+
+/// One rank's side of one tensor.
+struct Buffer {
+  runtime::Signature signature;
+  std::string name;
+  std::vector<std::byte> own;   ///< Ordinary memory ...
+  std::byte* shared = nullptr;  ///< ... or in the arena.
+  runtime::Operation* operation = nullptr;
+
+  std::byte* data() { return shared != nullptr ? shared : own.data(); }
+};
+
+class SimJob {
+ public:
+  SimJob(int ranks, std::uint64_t seed, const runtime::BoardParams& params);
+  ~SimJob();
+  SimJob(const SimJob&) = delete;
+  SimJob& operator=(const SimJob&) = delete;
+
+  int ranks() const { return static_cast<int>(ranks_.size()); }
+
+  std::mt19937_64& random() { return random_; }
+
+  runtime::Board& board(int rank) { return *ranks_[static_cast<std::size_t>(rank)]->board; }
+
+  runtime::Engine& engine(int rank) { return *ranks_[static_cast<std::size_t>(rank)]->engine; }
+
+  /// Adds a tensor to what `rank` will submit; `fill` writes its input.
+  Buffer& add(int rank, const std::string& name, const runtime::Signature& signature, bool shared);
+
+  /// Moves one live rank, drawn at random: it submits its next tensor or makes progress.
+  void step();
+
+  /// Steps until every operation of every live rank is done; false after `most` steps (a hang).
+  bool run(std::uint64_t most);
+
+  /// Ends a rank as the kernel would: it moves no more, and its host's supervisor says so.
+  void kill(int rank);
+
+  bool alive(int rank) const { return ranks_[static_cast<std::size_t>(rank)]->alive; }
+
+  std::vector<std::unique_ptr<Buffer>>& buffers(int rank) {
+    return ranks_[static_cast<std::size_t>(rank)]->buffers;
+  }
+
+  std::uint64_t steps() const { return steps_; }
+
+ private:
+  struct SimRank {
+    std::unique_ptr<runtime::Board> board;
+    runtime::OperationTable operations;
+    std::unique_ptr<runtime::Engine> engine;
+    std::unique_ptr<runtime::Arena> arena;
+    std::vector<std::unique_ptr<Buffer>> buffers;
+    std::size_t submitted = 0;
+    bool alive = true;
+  };
+
+  bool submit_next(SimRank& rank);
+  bool all_done() const;
+
+  std::mt19937_64 random_;
+  int fd_ = -1;
+  std::vector<std::unique_ptr<SimRank>> ranks_;
+  std::uint64_t steps_ = 0;
+};
+
+/// Signature of a one-dimensional tensor.
+runtime::Signature vector_of(runtime::Kind kind, runtime::DType dtype, std::int64_t count);
+
+/// Small rings, so that few elements already need many steps.
+runtime::BoardParams tight_params();
+
+}  // namespace horo::sim

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whole sessions, each on threads of its own, on one board: for the thread sanitizer.
+#include <atomic>
+#include <thread>
+#include <unistd.h>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include "base/version.hpp"
+#include "runtime/session.hpp"
+#include "tests/sim/sim_job.hpp"
+
+using horo::Deadline;
+using horo::Errc;
+using horo::LocalRank;
+using horo::Rank;
+using horo::SteadyClock;
+using horo::WorkerIdentity;
+using horo::runtime::DType;
+using horo::runtime::Kind;
+using horo::runtime::Operation;
+using horo::runtime::Session;
+using horo::runtime::SessionOptions;
+using horo::sim::tight_params;
+using horo::sim::vector_of;
+
+namespace {
+
+constexpr auto kLongEnough = std::chrono::seconds(60);  // A hang, not a slow machine.
+
+/// Runs `body(session, rank)` on a thread per rank, all on one board.
+template <typename Body>
+void run_ranks(int ranks, Body body) {
+  const int fd = *horo::make_board({.local_size = ranks, .nonce = 1});
+  std::vector<std::thread> threads;
+  std::atomic<int> failures{0};
+  for (int r = 0; r < ranks; ++r) {
+    threads.emplace_back([&, r] {
+      const WorkerIdentity identity{.rank = Rank{r},
+                                    .size = ranks,
+                                    .local_rank = LocalRank{r},
+                                    .local_size = ranks,
+                                    .launcher_version = horo::version_code(),
+                                    .board_fd = fd,
+                                    .agent_pid = getpid(),
+                                    .board_nonce = 1};
+      auto session = Session::join(identity, SessionOptions{.board = tight_params()});
+      if (!session) {
+        ++failures;
+        return;
+      }
+      body(**session, r);
+      (*session)->shutdown();
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  close(fd);
+  CHECK(failures == 0);
+}
+
+bool wait(Session& session, Operation& operation) {
+  return session.wait(operation, Deadline::in(SteadyClock::instance(), kLongEnough));
+}
+
+}  // namespace
+
+TEST_CASE("sessions on threads sum what they submit") {
+  std::atomic<int> wrong{0};
+  run_ranks(3, [&](Session& session, int rank) {
+    for (const std::int64_t count : {1, 1000, 9000}) {
+      const auto id = *session.declare("sum" + std::to_string(count),
+                                       vector_of(Kind::allreduce, DType::f32, count));
+      for (int round = 0; round < 20; ++round) {
+        std::vector<float> values(static_cast<std::size_t>(count),
+                                  static_cast<float>(rank + round));
+        auto& operation = **session.submit(id, values.data(), values.data());
+        if (!wait(session, operation) || operation.status() != Errc::ok) ++wrong;
+        for (const float v : values) {
+          if (v != static_cast<float>(3 + 3 * round)) ++wrong;
+        }
+        session.operations().put(operation);
+      }
+    }
+  });
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("several threads of a rank submit and wait at once") {
+  std::atomic<int> wrong{0};
+  run_ranks(2, [&](Session& session, int rank) {
+    std::vector<std::thread> callers;
+    for (int t = 0; t < 3; ++t) {
+      callers.emplace_back([&, t] {
+        const auto id = *session.declare("thread" + std::to_string(t),
+                                         vector_of(Kind::allreduce, DType::i32, 3000));
+        for (int round = 0; round < 30; ++round) {
+          std::vector<std::int32_t> values(3000, rank + t);
+          auto& operation = **session.submit(id, values.data(), values.data());
+          if (!wait(session, operation) || values[2999] != 1 + 2 * t) ++wrong;
+          session.operations().put(operation);
+        }
+      });
+    }
+    for (auto& caller : callers) caller.join();
+  });
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("callbacks run without anybody waiting") {
+  std::atomic<int> calls{0};
+  run_ranks(2, [&](Session& session, int) {
+    const auto id = *session.declare("c", vector_of(Kind::allreduce, DType::f32, 5000));
+    std::vector<float> values(5000, 1.0F);
+    auto& operation = **session.submit(id, values.data(), values.data());
+    session.on_complete(
+        operation,
+        [](void* user, horo_op, horo_status) {
+          static_cast<std::atomic<int>*>(user)->fetch_add(1);
+        },
+        &calls);
+    while (!operation.done()) std::this_thread::yield();
+  });
+  CHECK(calls == 2);
+}
+
+TEST_CASE("a loss wakes a rank that waits for ever") {
+  std::atomic<int> lost{0};
+  std::atomic<bool> submitted{false};
+  const int fd = *horo::make_board({.local_size = 2, .nonce = 1});
+  auto* header = *horo::map_board_header(fd);
+  const auto identity = [fd](int r) {
+    return WorkerIdentity{.rank = Rank{r},
+                          .size = 2,
+                          .local_rank = LocalRank{r},
+                          .local_size = 2,
+                          .launcher_version = horo::version_code(),
+                          .board_fd = fd,
+                          .agent_pid = getpid(),
+                          .board_nonce = 1};
+  };
+  std::thread waiter([&] {
+    auto session = *Session::join(identity(0), SessionOptions{.board = tight_params()});
+    const auto id = *session->declare("never", vector_of(Kind::allreduce, DType::f32, 5000));
+    std::vector<float> values(5000);
+    auto& operation = **session->submit(id, values.data(), values.data());
+    submitted = true;
+    if (wait(*session, operation) && operation.status() == Errc::peer_lost) ++lost;
+    if (session->submit(id, values.data(), values.data()).error().code == Errc::peer_lost) ++lost;
+  });
+  {
+    auto session = *Session::join(identity(1), SessionOptions{.board = tight_params()});
+    while (!submitted) std::this_thread::yield();
+    horo::poison_board(*header, {.rank = Rank{1}, .cause = horo::LossCause::exited, .detail = 3},
+                       "here");
+    waiter.join();
+  }
+  CHECK(lost == 2);
+  horo::unmap_board_header(header);
+  close(fd);
+}

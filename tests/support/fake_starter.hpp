@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// A Starter without processes: a test decides what the agents report and reads what they were told.
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "launcher/starter.hpp"
+
+namespace horo::launcher {
+
+class FakeStarter final : public Starter {
+ public:
+  /// One agent's side, as the test sees it; lives as long as the starter.
+  struct Host {
+    AgentSpec spec;
+    AgentEvents* events = nullptr;
+    std::vector<std::string> calls;  ///< "stop 1", "kill", "signal 10", "pause", "resume", ...
+    std::string input;
+    bool alive = true;  ///< The Agent has not been destroyed.
+
+    int count(const std::string& call) const {
+      return static_cast<int>(std::count(calls.begin(), calls.end(), call));
+    }
+  };
+
+  /// The i-th start from now fails with this; none: all succeed.
+  std::optional<std::pair<int, Error>> failure;
+
+  std::string_view name() const override { return "fake"; }
+
+  Status probe() const override { return {}; }
+
+  Result<std::unique_ptr<Agent>> start(const AgentSpec& spec, AgentEvents& events) override {
+    if (failure && failure->first-- == 0) return Failure(failure->second);
+    hosts_.push_back(std::make_unique<Host>(Host{.spec = spec, .events = &events}));
+    return std::unique_ptr<Agent>(std::make_unique<FakeAgent>(*hosts_.back()));
+  }
+
+  Host& host(std::size_t index) { return *hosts_[index]; }
+
+  std::size_t started() const { return hosts_.size(); }
+
+ private:
+  class FakeAgent final : public Agent {
+   public:
+    explicit FakeAgent(Host& host) : host_(host) {}
+
+    ~FakeAgent() override { host_.alive = false; }
+
+    void signal(int number) override { host_.calls.push_back(fmt::format("signal {}", number)); }
+
+    void stop(const Poison& cause, std::string_view) override {
+      host_.calls.push_back(fmt::format("stop {}", cause.rank));
+    }
+
+    void kill() override { host_.calls.emplace_back("kill"); }
+
+    void feed_stdin(std::string_view bytes) override { host_.input += bytes; }
+
+    void close_stdin() override { host_.calls.emplace_back("close stdin"); }
+
+    void pause_output() override { host_.calls.emplace_back("pause"); }
+
+    void resume_output() override { host_.calls.emplace_back("resume"); }
+
+   private:
+    Host& host_;
+  };
+
+  std::vector<std::unique_ptr<Host>> hosts_;
+};
+
+}  // namespace horo::launcher

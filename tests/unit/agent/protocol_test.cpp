@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/agent/protocol.hpp"
+
+#include <random>
+
+#include <catch2/catch.hpp>
+
+#include "base/version.hpp"
+
+using namespace horo;
+using namespace horo::launcher;
+using namespace horo::launcher::protocol;
+
+namespace {
+
+AgentSpec sample_spec() {
+  AgentSpec spec;
+  spec.host = "node1";
+  spec.command = {"python3", "train.py", "--lr=0.1", ""};
+  spec.directory = "/srv/train";
+  spec.environment = {{"PATH", "/usr/bin"}, {"EMPTY", ""}};
+  for (int i = 0; i < 3; ++i) {
+    WorkerIdentity identity;
+    identity.rank = Rank{4 + i};
+    identity.size = 8;
+    identity.local_rank = LocalRank{i};
+    identity.local_size = 3;
+    identity.hostname = "node1";
+    identity.rendezvous = "10.0.0.1:1234";
+    identity.worker_addresses = {"a:1", "b:2"};
+    spec.ranks.push_back(identity);
+  }
+  spec.stdin_policy = StdinPolicy::rank0;
+  spec.failure_grace = std::chrono::seconds(2);
+  spec.grace = std::chrono::milliseconds(1500);
+  spec.epoch = Epoch{7};
+  for (std::size_t i = 0; i < spec.secret.size(); ++i)
+    spec.secret[i] = static_cast<std::uint8_t>(i * 7);
+  return spec;
+}
+
+std::vector<Message> one_of_each() {
+  return {Hello::ours(),
+          Start{sample_spec()},
+          Signal{10},
+          Stop{{.rank = Rank{3}, .cause = LossCause::signalled, .detail = 9}, "node2"},
+          Kill{},
+          FeedStdin{"some input"},
+          CloseStdin{},
+          PauseOutput{},
+          ResumeOutput{},
+          Started{Rank{5}, 4711},
+          SpawnFailed{Rank{6}, {Errc::not_found, "program 'x' not found"}},
+          Output{Rank{5}, Stream::err, "a line\nand a half"},
+          Exited{{.rank = Rank{5},
+                  .wait_status = 139,
+                  .core_dumped = true,
+                  .oom_killed = false,
+                  .attached = true,
+                  .lived = std::chrono::nanoseconds(123456789012)}},
+          StdinRoom{},
+          Finished{0},
+          Failed{{Errc::unavailable, "no descriptors"}}};
+}
+
+std::string frame_of(const Message& message) {
+  std::string frame;
+  REQUIRE(encode(message, frame));
+  return frame;
+}
+
+std::string payload_of(const Message& message) {
+  return frame_of(message).substr(4);
+}
+
+}  // namespace
+
+TEST_CASE("every message survives its bytes") {
+  const auto messages = one_of_each();
+  REQUIRE(messages.size() == std::variant_size_v<Message>);
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    REQUIRE(messages[i].index() == i);
+    const auto payload = payload_of(messages[i]);
+    const auto decoded = decode(payload);
+    INFO("message " << i);
+    REQUIRE(decoded);
+    CHECK(decoded->index() == i);
+    CHECK(payload_of(*decoded) == payload);  // Encoding is injective: equal bytes, equal message.
+  }
+}
+
+TEST_CASE("a start keeps what the ranks need") {
+  const auto payload = payload_of(Start{sample_spec()});
+  const auto decoded = decode(payload);
+  REQUIRE(decoded);
+  const auto& spec = std::get<Start>(*decoded).spec;
+  const auto sent = sample_spec();
+  CHECK(spec.command == sent.command);
+  CHECK(spec.environment == sent.environment);
+  CHECK(spec.secret == sent.secret);
+  CHECK(spec.grace == sent.grace);
+  CHECK(spec.epoch == Epoch{7});
+  REQUIRE(spec.ranks.size() == 3);
+  CHECK(spec.ranks[2].rank == Rank{6});
+  CHECK(spec.ranks[2].worker_addresses == sent.ranks[2].worker_addresses);
+}
+
+TEST_CASE("the bytes are those of docs/design/agent-protocol.md") {
+  CHECK(frame_of(Started{Rank{5}, 0x01020304}) ==
+        std::string("\x09\0\0\0\x40\x05\0\0\0\x04\x03\x02\x01", 13));
+  CHECK(frame_of(Output{Rank{1}, Stream::out, "hi"}) ==
+        std::string("\x08\0\0\0\x42\x01\0\0\0\x01hi", 12));
+  CHECK(frame_of(Kill{}) == std::string("\x01\0\0\0\x05", 5));
+}
+
+TEST_CASE("a reader cuts frames out of pieces of any size") {
+  std::string stream;
+  for (const auto& message : one_of_each()) REQUIRE(encode(message, stream));
+  for (const std::size_t piece :
+       {std::size_t{1}, std::size_t{3}, std::size_t{100}, stream.size()}) {
+    FrameReader reader;
+    std::size_t seen = 0;
+    for (std::size_t at = 0; at < stream.size(); at += piece) {
+      reader.feed(std::string_view(stream).substr(at, piece));
+      for (;;) {
+        auto message = reader.next();
+        REQUIRE(message);
+        if (!message->has_value()) break;
+        CHECK((*message)->index() == seen);
+        ++seen;
+      }
+    }
+    CHECK(seen == std::variant_size_v<Message>);
+  }
+}
+
+TEST_CASE("a frame that is cut short, or goes on too long, is refused") {
+  for (const auto& message : one_of_each()) {
+    const auto payload = payload_of(message);
+    const bool open_ended =
+        std::holds_alternative<Output>(message) || std::holds_alternative<FeedStdin>(message);
+    if (open_ended) continue;
+    for (std::size_t size = 0; size < payload.size(); ++size)
+      CHECK_FALSE(decode(payload.substr(0, size)));
+    CHECK_FALSE(decode(payload + "x"));
+  }
+}
+
+TEST_CASE("sizes, types, choices and counts out of their range are refused") {
+  const auto refused = [](std::string_view bytes) {
+    FrameReader reader;
+    reader.feed(bytes);
+    const auto message = reader.next();
+    return !message && message.error().code == Errc::protocol;
+  };
+  CHECK(refused(std::string_view("\0\0\0\0\x05", 5)));
+  CHECK(refused("SSH-2.0-OpenSSH"));  // A size of 1.3 GB.
+  CHECK_FALSE(decode("\x33"));
+  CHECK_FALSE(decode(""));
+  auto exited = payload_of(Exited{});
+  exited[9] = 2;  // A flag.
+  CHECK_FALSE(decode(exited));
+  auto output = payload_of(Output{Rank{0}, Stream::err, "x"});
+  output[5] = 3;
+  CHECK_FALSE(decode(output));
+  CHECK_FALSE(decode(payload_of(Signal{65})));
+  CHECK_FALSE(decode(payload_of(Signal{0})));
+  CHECK_FALSE(decode(payload_of(Output{Rank{0}, Stream::out, std::string(kMaxChunk + 1, 'x')})));
+  for (const int rank : {-2, 0xffffff, 0x7fffffff}) {
+    CHECK_FALSE(decode(payload_of(Stop{.cause = {.rank = Rank{rank}}, .host = "h"})));
+  }
+  auto spec = sample_spec();
+  spec.ranks[1].rank = Rank{8};
+  CHECK_FALSE(decode(payload_of(Start{spec})));
+  spec = sample_spec();
+  spec.command.clear();
+  CHECK_FALSE(decode(payload_of(Start{spec})));
+  spec = sample_spec();
+  spec.environment[0].second = std::string("a\0b", 3);
+  CHECK_FALSE(decode(payload_of(Start{spec})));
+}
+
+TEST_CASE("a list cannot claim more entries than its bytes could hold") {
+  auto payload = payload_of(Start{sample_spec()});
+  const auto count_at = 1 + 4 + 5;  // Type, host's size, host; then the command's count.
+  for (int i = 0; i < 4; ++i) payload[static_cast<std::size_t>(count_at + i)] = '\xff';
+  const auto decoded = decode(payload);
+  REQUIRE_FALSE(decoded);
+  CHECK_THAT(decoded.error().message, Catch::Contains("4294967295 entries"));
+}
+
+TEST_CASE("random damage never does worse than a refusal") {
+  const auto seed = std::random_device{}();
+  INFO("seed " << seed);
+  std::mt19937 random(seed);
+  const auto messages = one_of_each();
+  std::size_t refused = 0;
+  for (int round = 0; round < 3000; ++round) {
+    auto payload = payload_of(messages[random() % messages.size()]);
+    for (auto changes = 1 + random() % 4; changes > 0; --changes) {
+      const auto at = random() % payload.size();
+      switch (random() % 3) {
+        case 0:
+          payload[at] = static_cast<char>(random());
+          break;
+        case 1:
+          payload.erase(at, random() % 5);
+          break;
+        default:
+          payload.insert(at, random() % 5, static_cast<char>(random()));
+          break;
+      }
+      if (payload.empty()) payload.push_back('\0');
+    }
+    const auto decoded = decode(payload);
+    if (!decoded) {
+      ++refused;
+      CHECK(decoded.error().code == Errc::protocol);
+    } else {
+      CHECK(payload_of(*decoded) == payload);
+    }
+  }
+  CHECK(refused > 0);
+}
+
+TEST_CASE("hellos of other builds are refused, naming both versions") {
+  CHECK(check_hello(Hello::ours(), "horo-agent"));
+  auto other = Hello::ours();
+  other.version_code += 100;
+  other.version = "9.8.7";
+  const auto refused = check_hello(other, "horo-agent on host 'n'");
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == Errc::version_mismatch);
+  CHECK_THAT(refused.error().message, Catch::Contains("9.8.7") &&
+                                          Catch::Contains(std::string(version())) &&
+                                          Catch::Contains("host 'n'"));
+  other = Hello::ours();
+  other.magic = 1;
+  CHECK(check_hello(other, "horo-agent").error().code == Errc::protocol);
+}

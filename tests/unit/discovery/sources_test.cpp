@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdio>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+
+#include "discovery/sources/hostfile.hpp"
+#include "discovery/sources/local.hpp"
+#include "discovery/sources/static.hpp"
+
+using namespace horo;
+using namespace horo::discovery;
+
+namespace {
+
+Result<HostSet> list(const std::string& text) {
+  return StaticSource(text).list(Deadline::never());
+}
+
+}  // namespace
+
+TEST_CASE("the host list of the command line keeps the order and drops blanks around entries") {
+  CHECK(list(" b:2 , a:1,c").value().hosts() == std::vector<Host>{{"b", 2}, {"a", 1}, {"c", 1}});
+  CHECK(list("a:2,a:2").value().hosts() == std::vector<Host>{{"a", 4}});
+}
+
+TEST_CASE("an empty host list or entry is refused") {
+  const auto* text = GENERATE("", "  ", "a:2,", ",a:2", "a:1,,b:1", ",");
+  INFO(text);
+  REQUIRE(!list(text));
+  CHECK(list(text).error().code == Errc::invalid_argument);
+  CHECK_THAT(list(text).error().message, Catch::Contains("empty"));
+}
+
+TEST_CASE("a host file has one host per line, with comments and both spellings of slots") {
+  const auto hosts =
+      parse_hostfile("# cluster\n\na slots=4\nb:2  # two\n  c\r\n[::1] slots=3\n[::2]:5");
+  REQUIRE(hosts);
+  CHECK(hosts->hosts() == std::vector<Host>{{"a", 4}, {"b", 2}, {"c", 1}, {"::1", 3}, {"::2", 5}});
+}
+
+TEST_CASE("an error in a host file names the line") {
+  const auto [text, part] = GENERATE(table<std::string, std::string>({
+      {"a:1\n\nb:x\n", "line 3: slots in 'b:x'"},
+      {"a slots=x", "line 1: slots in 'a:x'"},
+      {"a max=4", "line 1: 'max=4' after host 'a'"},
+      {"a slots=4 b", "line 1: 'slots=4' after host 'a'"},
+      {"a:2 slots=4", "line 1: host 'a:2' gives its slots twice"},
+      {"# nothing\n", "no host in it"},
+      {"", "no host in it"},
+  }));
+  INFO(text);
+  const auto hosts = parse_hostfile(text);
+  REQUIRE(!hosts);
+  CHECK_THAT(hosts.error().message, Catch::Contains(part));
+}
+
+TEST_CASE("a host file that cannot be read is named, with the reason") {
+  const auto hosts = HostfileSource("/nonexistent/hosts").list(Deadline::never());
+  REQUIRE(!hosts);
+  CHECK(hosts.error().code == Errc::not_found);
+  CHECK_THAT(hosts.error().message, Catch::Contains("hostfile '/nonexistent/hosts'"));
+  CHECK(!HostfileSource("/").list(Deadline::never()));
+}
+
+TEST_CASE("a host file is read from the disk") {
+  std::string path = "/tmp/horo_hostfile_XXXXXX";
+  const int fd = mkstemp(path.data());
+  REQUIRE(fd >= 0);
+  const std::string_view text = "a:2\nb slots=3\n";
+  REQUIRE(write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()));
+  close(fd);
+  const auto hosts = HostfileSource(path).list(Deadline::never());
+  std::remove(path.c_str());
+  REQUIRE(hosts);
+  CHECK(hosts->slots() == 5);
+}
+
+TEST_CASE("without hosts the job runs here, with the slots it wants") {
+  CHECK(LocalSource(3).list(Deadline::never()).value().hosts() ==
+        std::vector<Host>{{"localhost", 3}});
+}

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "discovery/this_machine.hpp"
+
+#include <catch2/catch.hpp>
+
+using namespace horo;
+using namespace horo::discovery;
+
+TEST_CASE("this machine answers to localhost, loopback addresses and its own name") {
+  CHECK(is_this_machine("localhost"));
+  CHECK(is_this_machine("LocalHost"));
+  CHECK(is_this_machine("127.0.0.1"));
+  CHECK(is_this_machine("127.1.2.3"));
+  CHECK(is_this_machine("::1"));
+  CHECK(is_this_machine(machine_name()));
+}
+
+TEST_CASE("another machine is not this one") {
+  CHECK(!is_this_machine("node7.example"));
+  CHECK(!is_this_machine("198.51.100.7"));
+  CHECK(!is_this_machine("2001:db8::7"));
+  CHECK(!is_this_machine(""));
+}
+
+TEST_CASE("names of this machine are one host; any other host is refused by name") {
+  const auto one = only_this_machine(HostSet({{"127.0.0.1", 2}, {"localhost", 3}}));
+  REQUIRE(one);
+  CHECK(one->hosts() == std::vector<Host>{{"127.0.0.1", 5}});
+
+  const auto two = only_this_machine(HostSet({{"localhost", 2}, {"node7.example", 3}}));
+  REQUIRE(!two);
+  CHECK(two.error().code == Errc::unsupported);
+  CHECK_THAT(two.error().message,
+             Catch::Contains("'node7.example'") &&
+                 Catch::Contains("remote hosts are not supported by this version"));
+}

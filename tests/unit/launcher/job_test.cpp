@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/job/job.hpp"
+
+#include <array>
+#include <csignal>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+
+#include "launcher/output/output.hpp"
+#include "tests/support/fake_starter.hpp"
+
+using namespace horo;
+using namespace horo::launcher;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// A job over fake agents, with a pipe for a screen.
+struct World {
+  std::unique_ptr<Loop> loop = Loop::make().value();
+  std::array<int, 2> screen{};
+  FakeStarter starter;
+  std::optional<Output> output;
+  std::optional<Job> job;
+  int finished = 0;
+
+  explicit World(std::vector<discovery::Host> hosts, Duration start_timeout = 10s,
+                 std::optional<Duration> time_limit = {}) {
+    REQUIRE(pipe2(screen.data(), O_CLOEXEC | O_NONBLOCK) == 0);
+    const discovery::HostSet set(hosts);
+    const auto placement = place(set, {.np = static_cast<int>(set.slots())}).value();
+    output.emplace(*loop, OutputOptions{.out_fd = screen[1], .err_fd = screen[1]},
+                   std::vector<RankLabel>(placement.ranks.size()), std::nullopt);
+    std::vector<AgentSpec> agents;
+    for (const auto& host : placement.hosts) agents.push_back({.host = host.name});
+    job.emplace(*loop, starter, *output,
+                JobSpec{.placement = placement,
+                        .agents = std::move(agents),
+                        .start_timeout = start_timeout,
+                        .time_limit = time_limit},
+                [this] {
+                  ++finished;
+                  loop->stop();
+                });
+  }
+
+  ~World() {
+    job.reset();
+    for (const int fd : screen) close(fd);
+  }
+
+  AgentEvents& events(std::size_t host = 0) { return *starter.host(host).events; }
+
+  /// Runs the loop until the job has finished; a test that hangs ends by its time limit.
+  void run() { loop->run(); }
+
+  std::string text() {
+    std::array<char, 4096> block{};
+    const auto n = read(screen[0], block.data(), block.size());
+    return {block.data(), static_cast<std::size_t>(std::max<ssize_t>(n, 0))};
+  }
+};
+
+using Calls = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("a job ends when its agents have finished, after a last turn of the loop") {
+  World world({{"a", 2}});
+  world.job->start();
+  REQUIRE(world.starter.started() == 1);
+  world.events().on_started(Rank{0}, 10);
+  world.events().on_started(Rank{1}, 11);
+  world.events().on_output(Rank{1}, Stream::out, "hi");
+  world.events().on_exit({.rank = Rank{0}});
+  world.events().on_exit({.rank = Rank{1}});
+  CHECK(world.text() == "hi");
+  world.events().on_finished(0);
+  CHECK(world.finished == 0);
+  world.run();
+  CHECK(world.finished == 1);
+  CHECK(exit_code_of(world.job->state()) == 0);
+  CHECK(world.starter.host(0).calls.empty());
+}
+
+TEST_CASE("the first failure stops every host once, naming the rank") {
+  World world({{"a", 1}, {"b", 1}});
+  world.job->start();
+  world.events(1).on_exit({.rank = Rank{1}, .wait_status = 7 << 8});
+  CHECK(world.starter.host(0).calls == Calls{"stop 1"});
+  CHECK(world.starter.host(1).calls == Calls{"stop 1"});
+  world.events(0).on_exit({.rank = Rank{0}, .wait_status = SIGTERM});
+  world.events(0).on_finished(0);
+  world.events(1).on_finished(0);
+  world.run();
+  CHECK(exit_code_of(world.job->state()) == 7);
+  CHECK(world.starter.host(0).calls.size() == 1);
+}
+
+TEST_CASE("signals stop, then kill; user signals are passed on") {
+  World world({{"a", 1}});
+  world.job->start();
+  world.events().on_started(Rank{0}, 10);
+  world.job->signal(SIGUSR1);
+  world.job->signal(SIGINT);
+  world.job->signal(SIGINT);
+  CHECK(world.starter.host(0).calls == Calls{fmt::format("signal {}", SIGUSR1), "stop -1", "kill"});
+}
+
+TEST_CASE("an agent that cannot be started fails the job, and the other hosts end with it") {
+  const int which = GENERATE(0, 1);
+  World world({{"a", 1}, {"b", 1}});
+  world.starter.failure = {which, Error{Errc::not_found, "no horo-agent"}};
+  world.job->start();
+  CHECK(world.job->state().first_failure->kind == FailureKind::host_lost);
+  REQUIRE(world.starter.started() == 1);
+  CHECK(!world.starter.host(0).calls.empty());
+  world.events(0).on_finished(0);
+  world.run();
+  CHECK(exit_code_of(world.job->state()) == 125);
+}
+
+TEST_CASE("ranks that do not start in time fail the job") {
+  World world({{"a", 1}}, 1ms);
+  world.job->start();
+  const auto end = world.loop->after(20ms, [&] { world.events().on_finished(0); });
+  world.run();
+  CHECK(world.job->state().first_failure->kind == FailureKind::start_timeout);
+  CHECK(world.starter.host(0).calls == Calls{"stop -1"});
+}
+
+TEST_CASE("the time limit counts from the start, and not for a job that has started in time") {
+  World world({{"a", 1}}, 1ms, 10ms);
+  world.job->start();
+  world.events().on_started(Rank{0}, 10);
+  const auto end = world.loop->after(30ms, [&] {
+    world.events().on_exit({.rank = Rank{0}, .wait_status = SIGTERM});
+    world.events().on_finished(0);
+  });
+  world.run();
+  CHECK(world.job->state().first_failure->kind == FailureKind::time_limit);
+  CHECK(exit_code_of(world.job->state()) == 124);
+}
+
+TEST_CASE("a full screen pauses the agents") {
+  World world({{"a", 1}});
+  world.job->start();
+  const std::string line(1000, 'x');
+  for (int i = 0; i < 3000 && world.starter.host(0).calls.empty(); ++i) {
+    world.events().on_output(Rank{0}, Stream::out, line + "\n");
+  }
+  CHECK(world.starter.host(0).calls == Calls{"pause"});
+}
+
+TEST_CASE("standard input goes to the host of rank 0") {
+  World world({{"a", 1}, {"b", 1}});
+  world.job->start();
+  world.job->feed_stdin("text");
+  world.job->close_stdin();
+  CHECK(world.starter.host(0).input == "text");
+  CHECK(world.starter.host(0).calls == Calls{"close stdin"});
+  CHECK(world.starter.host(1).calls.empty());
+}
+
+TEST_CASE("destroying a job destroys its agents") {
+  World world({{"a", 1}});
+  world.job->start();
+  world.job.reset();
+  CHECK(!world.starter.host(0).alive);
+}
+
+TEST_CASE("the last words of a lost host's ranks are shown") {
+  World world({{"a", 1}});
+  world.job->start();
+  world.events().on_started(Rank{0}, 10);
+  world.events().on_output(Rank{0}, Stream::out, "no end");
+  CHECK(world.text().empty());
+  world.events().on_lost({Errc::unavailable, "gone"});
+  CHECK(world.text() == "no end");
+}

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/output/output.hpp"
+
+#include <array>
+#include <csignal>
+#include <fcntl.h>
+#include <filesystem>
+#include <fstream>
+#include <regex>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+
+using namespace horo;
+using namespace horo::launcher;
+using namespace std::chrono_literals;
+
+namespace {
+
+struct Channel {
+  int read = -1;
+  int write = -1;
+
+  static Channel pipe() {
+    std::array<int, 2> ends{};
+    REQUIRE(::pipe2(ends.data(), O_CLOEXEC) == 0);
+    return {ends[0], ends[1]};
+  }
+
+  static Channel socket() {
+    std::array<int, 2> ends{};
+    REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) == 0);
+    return {ends[0], ends[1]};
+  }
+
+  /// What lies there now.
+  std::string take() const {
+    std::string text;
+    std::array<char, 65536> block{};
+    const int flags = fcntl(read, F_GETFL);
+    fcntl(read, F_SETFL, flags | O_NONBLOCK);
+    for (ssize_t n = 0; (n = ::read(read, block.data(), block.size())) > 0;) {
+      text.append(block.data(), static_cast<std::size_t>(n));
+    }
+    return text;
+  }
+};
+
+/// Runs the loop until `output` has written everything, reading `from` meanwhile.
+std::string drain(Loop& loop, Output& output, const Channel& from) {
+  std::string text;
+  bool done = false;
+  output.when_drained([&] { done = true; });
+  for (int turn = 0; turn < 10'000 && !done; ++turn) {
+    text += from.take();
+    const auto timer = loop.after(1ms, [&] { loop.stop(); });
+    loop.run();
+  }
+  REQUIRE(done);
+  return text + from.take();
+}
+
+std::string slurp(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+struct TemporaryDirectory {
+  std::string path = "/tmp/horo_output_XXXXXX";
+
+  TemporaryDirectory() { REQUIRE(mkdtemp(path.data()) != nullptr); }
+
+  ~TemporaryDirectory() { std::filesystem::remove_all(path); }
+};
+
+}  // namespace
+
+TEST_CASE("lines of several ranks come out whole, tagged and on their own stream") {
+  auto loop = Loop::make().value();
+  const auto out = Channel::pipe();
+  const auto err = Channel::pipe();
+  Output output(
+      *loop,
+      {.tag = TagFormat::parse("[{rank}] ").value(), .out_fd = out.write, .err_fd = err.write},
+      {{LocalRank{0}, "a"}, {LocalRank{1}, "a"}}, std::nullopt);
+  output.take(Rank{0}, Stream::out, "hel");
+  output.take(Rank{1}, Stream::out, "one\ntwo\n");
+  output.take(Rank{0}, Stream::out, "lo\nrest");
+  output.take(Rank{1}, Stream::err, "oops\n");
+  output.finish(Rank{0});
+  CHECK(out.take() == "[1] one\n[1] two\n[0] hello\n[0] rest");
+  CHECK(err.take() == "[1] oops\n");
+  CHECK(output.last_lines(Rank{1}) == std::vector<std::string>{"one", "two", "oops"});
+}
+
+TEST_CASE("the launcher's own text begins a row when both streams are one pipe") {
+  auto loop = Loop::make().value();
+  const auto both = Channel::pipe();
+  Output output(*loop,
+                {.tag = TagFormat::parse("[{rank}] ").value(),
+                 .out_fd = both.write,
+                 .err_fd = dup(both.write)},
+                {{LocalRank{0}, "a"}}, std::nullopt);
+  output.take(Rank{0}, Stream::out, "no end");
+  output.finish(Rank{0});
+  output.say("horo: rank 0 failed\n");
+  CHECK(both.take() == "[0] no end\nhoro: rank 0 failed\n");
+}
+
+TEST_CASE("a slow reader pauses the ranks, and nothing is lost") {
+  auto loop = Loop::make().value();
+  const auto channel = GENERATE(0, 1) == 0 ? Channel::pipe() : Channel::socket();
+  Output output(*loop, {.out_fd = channel.write, .err_fd = channel.write}, {{LocalRank{0}, "a"}},
+                std::nullopt);
+  std::vector<bool> pressure;
+  output.on_pressure([&](bool paused) { pressure.push_back(paused); });
+  std::string sent;
+  for (int i = 0; pressure.empty() && i < 100'000; ++i) {
+    const auto line = fmt::format("line {} {}\n", i, std::string(200, 'x'));
+    output.take(Rank{0}, Stream::out, line);
+    sent += line;
+  }
+  CHECK(pressure == std::vector<bool>{true});
+  CHECK(sent.size() < 4 * Output::kPauseAt);
+  const auto got = drain(*loop, output, channel);
+  CHECK(got.size() == sent.size());
+  CHECK(got == sent);
+  CHECK(pressure == std::vector<bool>{true, false});
+  CHECK((fcntl(channel.write, F_GETFL) & O_NONBLOCK) == 0);
+}
+
+TEST_CASE("a reader that is gone does not end the job") {
+  auto loop = Loop::make().value();
+  const auto channel = Channel::pipe();
+  close(channel.read);
+  signal(SIGPIPE, SIG_IGN);
+  Output output(*loop, {.out_fd = channel.write, .err_fd = channel.write}, {{LocalRank{0}, "a"}},
+                std::nullopt);
+  for (int i = 0; i < 3; ++i) output.take(Rank{0}, Stream::out, "text\n");
+  bool done = false;
+  output.when_drained([&] {
+    done = true;
+    loop->stop();
+  });
+  loop->run();
+  CHECK(done);
+}
+
+TEST_CASE("files per rank get the plain output, the screen gets it too") {
+  TemporaryDirectory directory;
+  const auto target = directory.path + "/deep/er";
+  auto loop = Loop::make().value();
+  const auto out = Channel::pipe();
+  auto files = LogFiles::create(target, 11);
+  REQUIRE(files);
+  std::vector<RankLabel> ranks(11);
+  Output output(
+      *loop,
+      {.tag = TagFormat::parse("[{rank}] ").value(), .out_fd = out.write, .err_fd = out.write},
+      ranks, std::move(files).value());
+  output.take(Rank{3}, Stream::out, "to out\n");
+  output.take(Rank{10}, Stream::err, "to err, no end");
+  output.finish(Rank{10});
+  CHECK(slurp(target + "/rank.03/stdout") == "to out\n");
+  CHECK(slurp(target + "/rank.10/stderr") == "to err, no end");
+  CHECK(std::filesystem::exists(target + "/rank.00/stderr"));
+  CHECK(out.take() == "[3] to out\n[10] to err, no end");
+}
+
+TEST_CASE("timestamps stand in front of the tag, on the screen and in the files") {
+  TemporaryDirectory directory;
+  auto loop = Loop::make().value();
+  const auto out = Channel::pipe();
+  const bool horovod = GENERATE(false, true);
+  Output output(*loop,
+                {.tag = TagFormat::parse("[{rank}]<{stream}>:").value(),
+                 .timestamps = true,
+                 .time_style = horovod ? TimeStyle::asctime : TimeStyle::iso,
+                 .tagged_files = horovod,
+                 .out_fd = out.write,
+                 .err_fd = out.write},
+                {{LocalRank{0}, "a"}}, LogFiles::create(directory.path, 1).value());
+  output.take(Rank{0}, Stream::out, "text\n");
+  const auto screen = out.take();
+  const auto file = slurp(directory.path + "/rank.0/stdout");
+  if (horovod) {
+    const std::regex form(R"(\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4}\[0\]<stdout>:text\n)");
+    CHECK(std::regex_match(screen, form));
+    CHECK(std::regex_match(file, form));
+  } else {
+    CHECK(std::regex_match(
+        screen, std::regex(R"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} \[0\]<stdout>:text\n)")));
+    CHECK(std::regex_match(file, std::regex(R"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} text\n)")));
+  }
+}
+
+TEST_CASE("an output directory that cannot be made is named") {
+  const auto logs = LogFiles::create("/dev/null/logs", 2);
+  REQUIRE(!logs);
+  CHECK_THAT(logs.error().message, Catch::Contains("'/dev/null/logs'"));
+}
+
+TEST_CASE("a full disk is told once and each write is tried again") {
+  TemporaryDirectory directory;
+  auto logs = LogFiles::create(directory.path, 1).value();
+  int told = 0;
+  logs.on_error([&](const Error& error) {
+    ++told;
+    CHECK_THAT(error.message, Catch::Contains("rank.0/stdout"));
+  });
+
+  struct rlimit limit {};
+
+  REQUIRE(getrlimit(RLIMIT_FSIZE, &limit) == 0);
+  signal(SIGXFSZ, SIG_IGN);
+
+  const struct rlimit small {
+    10, limit.rlim_max
+  };
+
+  REQUIRE(setrlimit(RLIMIT_FSIZE, &small) == 0);
+  for (int i = 0; i < 5; ++i) logs.write(Rank{0}, Stream::out, "12345678");
+  REQUIRE(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+  CHECK(told == 1);
+  logs.write(Rank{0}, Stream::out, "\nmore");
+  CHECK(slurp(directory.path + "/rank.0/stdout") == "1234567812\nmore");
+}
+
+TEST_CASE("ranks beyond what may stay open still get their files") {
+  TemporaryDirectory directory;
+
+  struct rlimit limit {};
+
+  REQUIRE(getrlimit(RLIMIT_NOFILE, &limit) == 0);
+
+  const struct rlimit small {
+    64, limit.rlim_max
+  };
+
+  REQUIRE(setrlimit(RLIMIT_NOFILE, &small) == 0);
+  {
+    auto logs = LogFiles::create(directory.path, 100);
+    REQUIRE(logs);
+    for (int i = 0; i < 2; ++i) logs->write(Rank{99}, Stream::err, "text\n");
+  }
+  REQUIRE(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+  CHECK(slurp(directory.path + "/rank.99/stderr") == "text\ntext\n");
+}
+
+TEST_CASE("ranks are padded to the width of the last one") {
+  CHECK(rank_digits(1) == 1);
+  CHECK(rank_digits(10) == 1);
+  CHECK(rank_digits(11) == 2);
+  CHECK(rank_digits(100) == 2);
+  CHECK(rank_digits(101) == 3);
+}

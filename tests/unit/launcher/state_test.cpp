@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/job/state.hpp"
+
+#include <csignal>
+
+#include <catch2/catch.hpp>
+
+#include "base/exit_code.hpp"
+
+using namespace horo;
+using namespace horo::launcher;
+
+namespace {
+
+JobState job(int np, std::vector<discovery::Host> hosts = {}) {
+  if (hosts.empty()) hosts = {{"localhost", np}};
+  return initial_state(place(discovery::HostSet(hosts), {.np = np}).value());
+}
+
+JobState run(JobState state, const std::vector<JobEvent>& events) {
+  for (const auto& event : events) state = next(std::move(state), event);
+  return state;
+}
+
+JobEvent started(int rank) {
+  return RankStarted{Rank{rank}};
+}
+
+JobEvent exited(int rank, int code) {
+  return RankEnded{{.rank = Rank{rank}, .wait_status = code << 8}};
+}
+
+JobEvent killed(int rank, int signal) {
+  return RankEnded{{.rank = Rank{rank}, .wait_status = signal}};
+}
+
+JobEvent done(std::size_t host = 0, int survivors = 0) {
+  return HostFinished{host, survivors};
+}
+
+JobEvent lost(std::size_t host = 0) {
+  return HostLost{host, {Errc::unavailable, "the agent ended"}};
+}
+
+JobEvent not_spawned(int rank, Errc code) {
+  return RankNotSpawned{Rank{rank}, {code, "no"}};
+}
+
+const JobState& check(const JobState& state, Phase phase, int code) {
+  CHECK(static_cast<int>(state.phase) == static_cast<int>(phase));
+  CHECK(exit_code_of(state) == code);
+  return state;
+}
+
+const Orders kNothing{};
+
+}  // namespace
+
+TEST_CASE(
+    "a job runs when all ranks have started, and ends well when all have ended and are gone") {
+  auto state = job(2);
+  state = next(state, started(0));
+  CHECK(state.phase == Phase::starting);
+  CHECK(state.orders == kNothing);
+  state = next(state, started(1));
+  CHECK(state.phase == Phase::running);
+  CHECK(state.orders == Orders{.all_started = true});
+  state = run(state, {exited(0, 0), exited(1, 0)});
+  check(state, Phase::running, 0);
+  CHECK(state.orders == kNothing);
+  CHECK(all_succeeded(state));
+  state = next(state, done());
+  check(state, Phase::finished, 0);
+  CHECK(state.orders == Orders{.finish = true});
+}
+
+TEST_CASE("a rank that ends well lets the others go on") {
+  const auto state = run(job(2), {started(0), started(1), exited(0, 0)});
+  check(state, Phase::running, 0);
+  CHECK(state.orders == kNothing);
+}
+
+TEST_CASE("the first rank that fails stops the others and decides the exit code") {
+  auto state = run(job(3), {started(0), started(1), started(2), exited(1, 3)});
+  check(state, Phase::failing, 3);
+  CHECK(state.orders ==
+        Orders{.stop = Poison{Rank{1}, LossCause::exited, 3}, .stop_host = "localhost"});
+  state = next(state, exited(0, 7));
+  CHECK(state.orders == kNothing);
+  state = run(state, {killed(2, SIGTERM), done()});
+  check(state, Phase::finished, 3);
+  CHECK(state.first_failure->rank == Rank{1});
+  CHECK(state.ranks[0].after_failure);
+  CHECK(!state.ranks[1].after_failure);
+}
+
+TEST_CASE("a rank killed by a signal gives 128 and the signal") {
+  const auto state = run(job(2), {started(0), started(1), killed(0, SIGSEGV)});
+  check(state, Phase::failing, 139);
+  CHECK(state.orders.stop == Poison{Rank{0}, LossCause::signalled, SIGSEGV});
+  CHECK(state.first_failure->kind == FailureKind::signalled);
+}
+
+TEST_CASE("a rank that cannot be spawned fails the job with the shell's code") {
+  const auto [code, expected] = GENERATE(table<Errc, int>({
+      {Errc::not_found, exit_code::kCommandNotFound},
+      {Errc::permission_denied, exit_code::kNotExecutable},
+      {Errc::unavailable, exit_code::kFailure},
+  }));
+  auto state = run(job(2), {started(0), not_spawned(1, code)});
+  check(state, Phase::failing, expected);
+  CHECK(state.orders.stop.has_value());
+  state = run(state, {killed(0, SIGTERM), done()});
+  check(state, Phase::finished, expected);
+}
+
+TEST_CASE("a rank may fail before the others have started") {
+  auto state = run(job(3), {started(0), exited(0, 9)});
+  check(state, Phase::failing, 9);
+  state = next(state, started(1));
+  CHECK(!state.orders.all_started);
+  state = run(state, {killed(1, SIGTERM), done()});
+  check(state, Phase::finished, 9);
+  CHECK(state.ranks[2].phase == RankPhase::not_started);
+}
+
+TEST_CASE("an exit without the news of its start counts as both") {
+  const auto state = run(job(1), {exited(0, 0), done()});
+  check(state, Phase::finished, 0);
+}
+
+TEST_CASE("a signal stops the job with 128 and the signal, whatever the ranks then say") {
+  const int number = GENERATE(SIGINT, SIGTERM, SIGHUP);
+  auto state = run(job(2), {started(0), started(1), SignalReceived{number}});
+  check(state, Phase::stopping, 128 + number);
+  CHECK(state.orders.stop ==
+        Poison{Rank{-1}, LossCause::aborted, static_cast<std::uint32_t>(number)});
+  state = run(state, {exited(0, 1), exited(1, 0), done()});
+  check(state, Phase::finished, 128 + number);
+  CHECK(!state.first_failure);
+}
+
+TEST_CASE("a second signal kills at once, and so does one after a failure") {
+  auto state =
+      run(job(2), {started(0), started(1), SignalReceived{SIGINT}, SignalReceived{SIGINT}});
+  CHECK(state.orders == Orders{.kill = true});
+  check(state, Phase::stopping, 130);
+
+  state = run(job(2), {started(0), started(1), exited(0, 4), SignalReceived{SIGTERM}});
+  CHECK(state.orders == Orders{.kill = true});
+  check(state, Phase::failing, 4);
+}
+
+TEST_CASE("a signal after the last rank has ended well only hurries what is left") {
+  const auto state = run(job(1), {started(0), exited(0, 0), SignalReceived{SIGTERM}});
+  CHECK(state.orders == Orders{.kill = true});
+  check(next(state, done()), Phase::finished, 0);
+}
+
+TEST_CASE("user signals are passed on, but not to a job that is being stopped") {
+  const int number = GENERATE(SIGUSR1, SIGUSR2);
+  auto state = run(job(1), {started(0), SignalReceived{number}});
+  CHECK(state.orders == Orders{.pass_signal = number});
+  check(state, Phase::running, 0);
+  state = run(state, {SignalReceived{SIGINT}, SignalReceived{number}});
+  CHECK(state.orders == kNothing);
+}
+
+TEST_CASE("too long a start fails the job; once it runs the limit is gone") {
+  auto state = run(job(2), {started(0), StartTimedOut{}});
+  check(state, Phase::failing, exit_code::kStartTimeout);
+  CHECK(state.orders.stop == Poison{Rank{-1}, LossCause::aborted, 0});
+  state = run(job(1), {started(0), StartTimedOut{}});
+  check(state, Phase::running, 0);
+}
+
+TEST_CASE("the time limit stops a running job, not one whose ranks have ended well") {
+  auto state = run(job(1), {started(0), TimeLimitPassed{}});
+  check(state, Phase::failing, exit_code::kStartTimeout);
+  state = run(job(1), {started(0), exited(0, 0), TimeLimitPassed{}, done()});
+  check(state, Phase::finished, 0);
+}
+
+TEST_CASE("a lost host fails the job and takes its ranks with it") {
+  auto state =
+      run(job(4, {{"a", 2}, {"b", 2}}), {started(0), started(1), started(2), started(3), lost(1)});
+  check(state, Phase::failing, exit_code::kHostLost);
+  CHECK(state.orders.stop == Poison{Rank{-1}, LossCause::host_lost, 0});
+  CHECK(state.orders.stop_host == "b");
+  CHECK(state.ranks[2].phase == RankPhase::lost);
+  CHECK(state.ranks[0].phase == RankPhase::running);
+  state = run(state, {killed(0, SIGTERM), killed(1, SIGTERM), done(0)});
+  check(state, Phase::finished, exit_code::kHostLost);
+}
+
+TEST_CASE("a host lost while the job is being stopped changes nothing but the wait") {
+  auto state = run(job(1), {started(0), SignalReceived{SIGINT}, lost()});
+  check(state, Phase::finished, 130);
+  CHECK(state.orders.finish);
+}
+
+TEST_CASE("an agent that finishes before its ranks have ended is a lost host") {
+  const auto state = run(job(2), {started(0), started(1), exited(0, 0), done()});
+  check(state, Phase::finished, exit_code::kHostLost);
+  CHECK(state.ranks[1].phase == RankPhase::lost);
+}
+
+TEST_CASE("survivors of all hosts are counted") {
+  const auto state =
+      run(job(2, {{"a", 1}, {"b", 1}}), {exited(0, 0), exited(1, 0), done(0, 2), done(1, 1)});
+  check(state, Phase::finished, 0);
+  CHECK(state.survivors == 3);
+}
+
+TEST_CASE("nothing happens after the end, and nonsense changes nothing") {
+  const auto ended = run(job(1), {started(0), exited(0, 0), done()});
+  for (const JobEvent& event :
+       std::vector<JobEvent>{exited(0, 1), SignalReceived{SIGINT}, lost(), StartTimedOut{},
+                             TimeLimitPassed{}, started(0), done()}) {
+    const auto state = next(ended, event);
+    check(state, Phase::finished, 0);
+    CHECK(state.orders == kNothing);
+  }
+  const auto state = run(
+      job(1), {started(5), started(-1), exited(7, 1), not_spawned(-2, Errc::io), done(3), lost(9)});
+  check(state, Phase::starting, 0);
+}
+
+// Every sequence of events up to a length, over two hosts of one rank each.
+TEST_CASE("in every order of events the first failure stays, and the end comes once and last") {
+  const std::vector<JobEvent> events{started(0),
+                                     started(1),
+                                     exited(0, 0),
+                                     exited(1, 5),
+                                     killed(0, SIGKILL),
+                                     not_spawned(1, Errc::not_found),
+                                     done(0),
+                                     done(1),
+                                     lost(1),
+                                     SignalReceived{SIGTERM},
+                                     StartTimedOut{},
+                                     TimeLimitPassed{}};
+
+  struct Node {
+    JobState state;
+    int depth;
+  };
+
+  std::vector<Node> open{{job(2, {{"a", 1}, {"b", 1}}), 0}};
+  int finished = 0;
+  while (!open.empty()) {
+    const auto node = std::move(open.back());
+    open.pop_back();
+    for (const auto& event : events) {
+      const auto state = next(node.state, event);
+      const bool was_first = node.state.first_failure.has_value();
+      if (was_first) {
+        REQUIRE(state.first_failure->kind == node.state.first_failure->kind);
+        REQUIRE(exit_code_of(state) == exit_code_of(node.state));
+      }
+      REQUIRE((state.orders.stop.has_value() ? !was_first && node.state.stop_signal == 0 : true));
+      REQUIRE(state.orders.finish ==
+              (state.phase == Phase::finished && node.state.phase != Phase::finished));
+      REQUIRE(state.orders.finish == (state.host_done == std::vector<bool>{true, true} &&
+                                      node.state.phase != Phase::finished));
+      if (state.phase == Phase::finished) {
+        ++finished;
+        REQUIRE((exit_code_of(state) == 0) == all_succeeded(state));
+        for (const auto& fate : state.ranks) {
+          REQUIRE(fate.phase != RankPhase::running);
+          REQUIRE(fate.phase != RankPhase::waiting);
+        }
+      } else if (node.depth < 4) {
+        open.push_back({state, node.depth + 1});
+      }
+    }
+  }
+  CHECK(finished > 1000);
+}
