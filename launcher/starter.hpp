@@ -42,7 +42,8 @@ struct RankExit {
   int wait_status = 0;  ///< As from waitpid.
   bool core_dumped = false;
   bool oom_killed = false;
-  bool attached = false;  ///< It had joined a board.
+  bool attached = false;    ///< It had joined a board.
+  bool undetached = false;  ///< It ended without leaving it: its peers lose it, whatever its code.
   Duration lived{};
 };
 

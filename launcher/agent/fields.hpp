@@ -109,6 +109,7 @@ void fields(Archive& archive, Exited& m) {
   archive.flag(m.exit.core_dumped);
   archive.flag(m.exit.oom_killed);
   archive.flag(m.exit.attached);
+  archive.flag(m.exit.undetached);
   archive.duration(m.exit.lived);
 }
 

@@ -186,7 +186,7 @@ class Reader {
 };
 
 bool plausible(const RankExit& exit) {
-  return exit.rank.value() >= 0;
+  return exit.rank.value() >= 0 && (exit.attached || !exit.undetached);
 }
 
 /// What the fields alone cannot say.
@@ -222,7 +222,7 @@ std::string_view contradiction(const Message& message) {
   }
   if (const auto* exited = std::get_if<Exited>(&message);
       exited != nullptr && !plausible(exited->exit)) {
-    return "rank";
+    return "rank or membership";
   }
   return {};
 }

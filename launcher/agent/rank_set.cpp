@@ -120,6 +120,7 @@ void RankSet::exited(Entry& entry, ExitStatus status) {
                             .core_dumped = status.core_dumped(),
                             .oom_killed = oom,
                             .attached = membership.joined,
+                            .undetached = membership.in_use,
                             .lived = SteadyClock::instance().now() - entry.started}});
   reap_orphans();
   finish_if_over();

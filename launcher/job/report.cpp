@@ -79,6 +79,11 @@ std::string headline(const ReportInput& input) {
     case FailureKind::signalled:
       return fmt::format("{} failed{}: {} after {}", who, first, describe(failure.exit),
                          describe(failure.exit.lived));
+    case FailureKind::left:
+      return fmt::format(
+          "{} exited with 0 after {} while the others still needed it (it did not call "
+          "horo_shutdown)",
+          who, describe(failure.exit.lived));
     case FailureKind::not_spawned:
       return fmt::format("{} could not be started: {}", who, failure.error.message);
     case FailureKind::host_lost:
@@ -104,6 +109,8 @@ std::string_view kind_name(FailureKind kind) {
       return "exited";
     case FailureKind::signalled:
       return "signalled";
+    case FailureKind::left:
+      return "left";
     case FailureKind::not_spawned:
       return "not_spawned";
     case FailureKind::host_lost:
@@ -171,8 +178,10 @@ void write_first_failure(JsonWriter& json, const ReportInput& input) {
     json.null();
   }
   json.key("host").value(input.state.placement.hosts[failure.host].name);
-  if (failure.kind == FailureKind::exited || failure.kind == FailureKind::signalled)
+  if (failure.kind == FailureKind::exited || failure.kind == FailureKind::signalled ||
+      failure.kind == FailureKind::left) {
     write_exit(json, failure.exit);
+  }
   json.key("last_lines").begin_array();
   for (const auto& line : input.last_lines) json.value(line);
   json.end_array().end_object();

@@ -27,6 +27,7 @@ Poison poison_for(const FirstFailure& failure) {
   const Rank rank = failure.rank.value_or(Rank{-1});
   switch (failure.kind) {
     case FailureKind::exited:
+    case FailureKind::left:
       return {rank, LossCause::exited,
               static_cast<std::uint32_t>(WEXITSTATUS(failure.exit.wait_status))};
     case FailureKind::signalled:
@@ -77,6 +78,11 @@ void on(JobState& state, const RankNotSpawned& event) {
                    .error = event.error});
 }
 
+FailureKind kind_of(const RankExit& exit) {
+  if (WIFSIGNALED(exit.wait_status)) return FailureKind::signalled;
+  return exit.wait_status == 0 ? FailureKind::left : FailureKind::exited;
+}
+
 void on(JobState& state, const RankEnded& event) {
   const Rank rank = event.exit.rank;
   if (!is_rank(state, rank)) return;
@@ -86,9 +92,8 @@ void on(JobState& state, const RankEnded& event) {
   fate.phase = RankPhase::ended;
   fate.exit = event.exit;
   fate.after_failure = being_stopped(state);
-  if (event.exit.wait_status == 0) return;
-  const bool signalled = WIFSIGNALED(event.exit.wait_status);
-  fail_job(state, {.kind = signalled ? FailureKind::signalled : FailureKind::exited,
+  if (event.exit.wait_status == 0 && !event.exit.undetached) return;
+  fail_job(state, {.kind = kind_of(event.exit),
                    .rank = rank,
                    .host = state.placement.ranks[rank.index()].host,
                    .exit = event.exit});
@@ -115,6 +120,11 @@ bool all_final(const JobState& state, std::size_t host) {
 void finish_when_done(JobState& state) {
   if (std::find(state.host_done.begin(), state.host_done.end(), false) != state.host_done.end())
     return;
+  if (state.first_failure && state.first_failure->kind == FailureKind::left &&
+      all_succeeded(state)) {
+    state.first_failure.reset();
+    for (auto& fate : state.ranks) fate.after_failure = false;
+  }
   state.phase = Phase::finished;
   state.orders.finish = true;
 }
@@ -176,6 +186,8 @@ int exit_code_of_failure(const FirstFailure& failure) {
     case FailureKind::not_spawned:
       if (failure.error.code == Errc::not_found) return exit_code::kCommandNotFound;
       if (failure.error.code == Errc::permission_denied) return exit_code::kNotExecutable;
+      return exit_code::kFailure;
+    case FailureKind::left:
       return exit_code::kFailure;
     case FailureKind::host_lost:
       return exit_code::kHostLost;

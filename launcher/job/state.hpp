@@ -7,6 +7,8 @@
 //        \---------\-> stopping -> finished     a signal to the launcher: stop all
 //
 // The first failure is kept for ever; what ends after it is a consequence and never replaces it.
+// One failure needs its consequences: a rank that left its peers with code 0 did them no harm when
+// all of them end with 0 too.
 #pragma once
 
 #include <cstdint>
@@ -41,6 +43,7 @@ struct RankFate {
 enum class FailureKind : std::uint8_t {
   exited,         ///< A rank ended with a code other than 0.
   signalled,      ///< A rank was killed by a signal.
+  left,           ///< A rank ended with code 0, attached, and another did not end well after it.
   not_spawned,    ///< A rank could not be started; `error` says why.
   host_lost,      ///< An agent ended before its ranks were gone; `error` says how.
   start_timeout,  ///< Not all ranks were started in time.
@@ -51,7 +54,7 @@ struct FirstFailure {
   FailureKind kind = FailureKind::exited;
   std::optional<Rank> rank;  ///< Who failed; none when no rank is to blame.
   std::size_t host = 0;      ///< Index in the placement; of the rank or the lost host.
-  RankExit exit;             ///< Of `exited` and `signalled`.
+  RankExit exit;             ///< Of `exited`, `signalled` and `left`.
   Error error;               ///< Of `not_spawned` and `host_lost`.
 };
 

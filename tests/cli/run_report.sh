@@ -37,6 +37,23 @@ assert [r["exit_code"] for r in report["ranks"]] == [1, 1, 3, 1]
 assert [r["after_first_failure"] for r in report["ranks"]] == [True, True, False, True]
 PY
 
+# A rank that leaves its peers with code 0 and without a word is named, not the first of those that it let down.
+probe=$HORO_BIN/../tests/horo_probe
+try timeout 60 horo run -np 3 --json-report "$scratch/report.json" "$probe" leave
+expect "exit code" "$code" 1
+expect_in "report" "$err" "horo: rank 2 on localhost exited with 0 after "
+expect_in "report" "$err" " while the others still needed it (it did not call horo_shutdown)"
+expect_in "report" "$err" "  ranks 0 and 1 ended afterwards: exit code "
+python3 - "$scratch/report.json" <<'PY' || fail "the report as JSON is not what it should be"
+import json, sys
+report = json.load(open(sys.argv[1]))
+first = report["first_failure"]
+assert report["exit_code"] == 1 and first["kind"] == "left" and first["rank"] == 2 and first["exit_code"] == 0, report
+PY
+try timeout 60 horo run -np 3 "$probe" "all leave"
+expect "exit code where all leave so" "$code" 0
+expect "standard error where all leave so" "$err" ""
+
 # A good end has a JSON report too, and says nothing else unless asked.
 try timeout 30 horo run -np 2 --json-report "$scratch/report.json" true
 expect "standard error" "$err" ""

@@ -64,6 +64,8 @@ std::vector<std::string> frames() {
   RankExit exit;
   exit.rank = Rank{1};
   exit.wait_status = 9;
+  exit.attached = true;
+  exit.undetached = true;
   const std::vector<Message> messages{
       Hello::ours(),
       Start{.spec = spec},

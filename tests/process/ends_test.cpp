@@ -179,7 +179,9 @@ TEST_CASE("an exit with code 0 while attached is a failure") {
   auto loop = make_loop();
   const auto job = ran_attached(*loop, 0);
   CHECK(code_of(job->exits.at(Rank{0})) == 0);
+  CHECK(job->exits.at(Rank{0}).undetached);
   CHECK(job->out[Rank{1}] == "up:testhost: rank 0 exited with code 0");
+  CHECK_FALSE(job->exits.at(Rank{1}).undetached);
 }
 
 TEST_CASE("an attached rank that does not let go within its second is killed") {
@@ -218,6 +220,7 @@ TEST_CASE("a detached rank may exit with code 0 while others work on") {
   for (const auto& [rank, exit] : job.exits) {
     CHECK(exit.wait_status == 0);
     CHECK(exit.attached);
+    CHECK_FALSE(exit.undetached);
   }
 }
 

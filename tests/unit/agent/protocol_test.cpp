@@ -57,6 +57,7 @@ std::vector<Message> one_of_each() {
                   .core_dumped = true,
                   .oom_killed = false,
                   .attached = true,
+                  .undetached = true,
                   .lived = std::chrono::nanoseconds(123456789012)}},
           StdinRoom{},
           Finished{0},
@@ -160,6 +161,7 @@ TEST_CASE("sizes, types, choices and counts out of their range are refused") {
   auto exited = payload_of(Exited{});
   exited[9] = 2;  // A flag.
   CHECK_FALSE(decode(exited));
+  CHECK_FALSE(decode(payload_of(Exited{{.attached = false, .undetached = true}})));
   auto output = payload_of(Output{Rank{0}, Stream::err, "x"});
   output[5] = 3;
   CHECK_FALSE(decode(output));

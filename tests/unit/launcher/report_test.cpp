@@ -54,6 +54,16 @@ TEST_CASE("the report says how a rank ended") {
   CHECK_THAT(describe(exit), Contains(fmt::format("signal {}", SIGRTMIN + 3)));
 }
 
+TEST_CASE("the report names the rank that left with 0, not the first that raised") {
+  const RankEnded left{{.rank = Rank{2}, .attached = true, .undetached = true, .lived = 1s}};
+  const auto state = finished(3, {left, ended(0, 1 << 8, 1100ms), ended(1, 1 << 8, 1100ms)});
+  CHECK(first_line(end_report({.state = state})) ==
+        "horo: rank 2 on node1 exited with 0 after 1.00 s while the others still needed it (it did "
+        "not call horo_shutdown)");
+  CHECK_THAT(json_report({.state = state}),
+             Contains(R"("kind": "left")") && Contains(R"("exit_code": 1)"));
+}
+
 TEST_CASE("a job of one rank has no first, and the report says where the output is") {
   const auto state = finished(1, {ended(0, 2 << 8, 12ms)});
   const auto text = end_report({.state = state, .output_directory = "logs", .rank_digits = 2});

@@ -30,6 +30,10 @@ JobEvent exited(int rank, int code) {
   return RankEnded{{.rank = Rank{rank}, .wait_status = code << 8}};
 }
 
+JobEvent left(int rank) {
+  return RankEnded{{.rank = Rank{rank}, .attached = true, .undetached = true}};
+}
+
 JobEvent killed(int rank, int signal) {
   return RankEnded{{.rank = Rank{rank}, .wait_status = signal}};
 }
@@ -92,6 +96,29 @@ TEST_CASE("the first rank that fails stops the others and decides the exit code"
   CHECK(state.first_failure->rank == Rank{1});
   CHECK(state.ranks[0].after_failure);
   CHECK(!state.ranks[1].after_failure);
+}
+
+TEST_CASE("a rank that leaves its peers with code 0 is the first failure, with code 1") {
+  auto state = run(job(3), {started(0), started(1), started(2), left(1)});
+  check(state, Phase::failing, 1);
+  CHECK(state.orders ==
+        Orders{.stop = Poison{Rank{1}, LossCause::exited, 0}, .stop_host = "localhost"});
+  state = run(state, {exited(0, 0), exited(2, 7), done()});
+  check(state, Phase::finished, 1);
+  CHECK(state.first_failure->kind == FailureKind::left);
+  CHECK(state.first_failure->rank == Rank{1});
+}
+
+TEST_CASE("a rank that leaves its peers with code 0 did no harm when all end with 0") {
+  auto state = run(job(2), {started(0), started(1), left(1), exited(0, 0), done()});
+  check(state, Phase::finished, 0);
+  CHECK(!state.first_failure);
+  CHECK(!state.ranks[0].after_failure);
+  check(run(job(1), {started(0), left(0), done()}), Phase::finished, 0);
+}
+
+TEST_CASE("a rank that leaves its peers before they have started fails the job") {
+  check(run(job(2), {started(0), left(0), done()}), Phase::finished, 1);
 }
 
 TEST_CASE("a rank killed by a signal gives 128 and the signal") {
@@ -231,6 +258,8 @@ TEST_CASE("in every order of events the first failure stays, and the end comes o
   const std::vector<JobEvent> events{started(0),
                                      started(1),
                                      exited(0, 0),
+                                     left(0),
+                                     exited(1, 0),
                                      exited(1, 5),
                                      killed(0, SIGKILL),
                                      not_spawned(1, Errc::not_found),
@@ -254,7 +283,11 @@ TEST_CASE("in every order of events the first failure stays, and the end comes o
     for (const auto& event : events) {
       const auto state = next(node.state, event);
       const bool was_first = node.state.first_failure.has_value();
-      if (was_first) {
+      const bool forgiven = was_first && state.phase == Phase::finished &&
+                            node.state.first_failure->kind == FailureKind::left &&
+                            all_succeeded(state);
+      if (was_first && !forgiven) {
+        REQUIRE(state.first_failure.has_value());
         REQUIRE(state.first_failure->kind == node.state.first_failure->kind);
         REQUIRE(exit_code_of(state) == exit_code_of(node.state));
       }
@@ -265,7 +298,9 @@ TEST_CASE("in every order of events the first failure stays, and the end comes o
                                       node.state.phase != Phase::finished));
       if (state.phase == Phase::finished) {
         ++finished;
-        REQUIRE((exit_code_of(state) == 0) == all_succeeded(state));
+        const bool stopped = state.stop_signal != 0 || state.first_failure;
+        REQUIRE((exit_code_of(state) == 0) == (all_succeeded(state) && !stopped));
+        if (forgiven) REQUIRE_FALSE(state.first_failure);
         for (const auto& fate : state.ranks) {
           REQUIRE(fate.phase != RankPhase::running);
           REQUIRE(fate.phase != RankPhase::waiting);
