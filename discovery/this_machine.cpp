@@ -9,6 +9,7 @@
 #include <memory>
 #include <netinet/in.h>
 #include <optional>
+#include <sched.h>
 #include <strings.h>
 #include <unistd.h>
 
@@ -88,6 +89,18 @@ bool is_this_machine(std::string_view host) {
     return is_loopback(*address) || on_an_interface(*address);
   }
   return false;
+}
+
+int usable_cores() {
+  // A mask shorter than the kernel's own is refused.
+  constexpr std::size_t kMost = std::size_t{1} << 20U;
+  for (std::size_t bits = CPU_SETSIZE; bits <= kMost; bits *= 2) {
+    std::vector<cpu_set_t> mask(bits / CPU_SETSIZE);
+    const auto bytes = mask.size() * sizeof(cpu_set_t);
+    if (sched_getaffinity(0, bytes, mask.data()) == 0)
+      return std::max(1, CPU_COUNT_S(bytes, mask.data()));
+  }
+  return 1;
 }
 
 Result<HostSet> only_this_machine(const HostSet& hosts) {

@@ -16,6 +16,9 @@ std::string machine_name();
 /// addresses of its interfaces. Asks no name server. Thread: any.
 bool is_this_machine(std::string_view host);
 
+/// Cores that this process may run on: its affinity, at least 1.
+int usable_cores();
+
 /// All hosts as one, under the first name: names of one machine share its memory.
 /// Fails: unsupported, for a host that is not this machine.
 Result<HostSet> only_this_machine(const HostSet& hosts);

@@ -13,6 +13,7 @@
 #include "apps/run/session.hpp"
 #include "base/exit_code.hpp"
 #include "base/log.hpp"
+#include "discovery/this_machine.hpp"
 #include "launcher/process/spawn.hpp"
 
 namespace horo::apps {
@@ -55,9 +56,10 @@ int run(std::span<const char* const> arguments) {
     return refuse({Errc::io, fmt::format("the working directory: {}", no_directory.message())});
   auto program = find_program(invocation->options.command.front(), std::getenv("PATH"));
   if (!program) return refuse(program.error());
-  auto plan = make_plan(
-      *invocation,
-      {.environment = environ, .directory = directory, .program = std::move(program).value()});
+  auto plan = make_plan(*invocation, {.environment = environ,
+                                      .directory = directory,
+                                      .program = std::move(program).value(),
+                                      .cores = discovery::usable_cores()});
   if (!plan) return usage_error(kTool, plan.error());
   if (invocation->options.dry_run) {
     return write_out(invocation->options.json ? plan_json(*plan) : plan_text(*plan))

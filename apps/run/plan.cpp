@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/run/plan.hpp"
 
+#include <algorithm>
 #include <memory>
 #include <string_view>
 
@@ -100,6 +101,15 @@ Result<std::vector<WorkerIdentity>> identify(const Plan& plan) {
   return identities;
 }
 
+/// What each of several ranks may use without taking another's cores; 0 where that is the user's
+/// affair. Frameworks start a thread per core otherwise, in every rank.
+int choose_threads(const PlanContext& context, const launcher::Placement& placement) {
+  if (!value_of(context.environment, "OMP_NUM_THREADS").empty()) return 0;
+  int most = 1;
+  for (const auto& host : placement.hosts) most = std::max(most, host.count);
+  return most == 1 ? 0 : std::max(1, context.cores / most);
+}
+
 std::string make_job_id(const kv::Secret& random) {
   std::string id;
   for (std::size_t i = 0; i < 6; ++i) id += fmt::format("{:02x}", random[i]);
@@ -125,6 +135,10 @@ Result<Plan> make_plan(const RunInvocation& invocation, const PlanContext& conte
   if (const auto loopback = loopback_interface();
       !loopback.empty() && value_of(context.environment, "GLOO_SOCKET_IFNAME").empty()) {
     plan.common.emplace_back("GLOO_SOCKET_IFNAME", loopback);
+  }
+  plan.threads = choose_threads(context, plan.placement);
+  if (plan.threads != 0) {
+    plan.common.emplace_back("OMP_NUM_THREADS", std::to_string(plan.threads));
   }
   auto environment = inherited_environment(context.environment, plan.common);
   environment.insert(environment.end(), plan.common.begin(), plan.common.end());

@@ -19,6 +19,7 @@ struct Plan {
   std::vector<launcher::AgentSpec> agents;  ///< By host; without the rendezvous' address.
   launcher::OutputOptions output;
   Environment common;  ///< What all ranks get beside what they inherit and who they are.
+  int threads = 0;     ///< Their OMP_NUM_THREADS, among `common`; 0: what the user has.
 };
 
 /// What the plan needs of the process.
@@ -26,6 +27,7 @@ struct PlanContext {
   const char* const* environment = nullptr;  ///< As environ.
   std::string directory;                     ///< Working directory of the ranks.
   std::string program;                       ///< As find_program found it.
+  int cores = 1;                             ///< Usable on this machine.
 };
 
 /// Blocks: for the host file. Fails: as sources, place, TagFormat and free_ports do.

@@ -137,6 +137,10 @@ Result<int> Session::run() {
     say(fmt::format("horo: job {}: {} ranks of {} on {}, rendezvous {}, starter {}\n", plan_.job_id,
                     plan_.placement.ranks.size(), plan_.program, plan_.placement.hosts.front().name,
                     rendezvous_->address(), starter_->name()));
+    if (plan_.threads != 0) {
+      say(fmt::format("horo: OMP_NUM_THREADS={} for every rank; a value of yours is left alone\n",
+                      plan_.threads));
+    }
   }
   job_->start();
   if (settings_.get(knobs::kStdin) == StdinMode::rank0) {

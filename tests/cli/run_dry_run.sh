@@ -32,6 +32,23 @@ assert "PATH" in plan["inherited"] and "HORO_RANK" not in plan["inherited"] and 
 assert plan["grace_seconds"] == 7
 PY
 
+# Each rank its share of the cores; a value of the user's is left alone.
+unset OMP_NUM_THREADS
+share() {
+  try timeout 30 taskset -c "$(taskset -cp $$ | sed 's/.*: \([0-9]*\).*/\1/')" horo run -np "$1" "${@:2}" sh -c 'echo "${OMP_NUM_THREADS-none}"'
+}
+share 2 --dry-run
+expect_in "plan" "$out" "  OMP_NUM_THREADS=1"
+share 2 --tag off --verbose
+expect "threads" "$out" "1
+1"
+expect_in "what --verbose says" "$err" "OMP_NUM_THREADS=1"
+share 1
+expect "threads of a single rank" "$out" none
+OMP_NUM_THREADS=5 share 2 --tag off
+expect "threads of the user" "$out" "5
+5"
+
 refused "4 slots wanted, 3 available (localhost:3)" horo run -np 4 -H localhost:3 true
 refused "remote hosts are not supported by this version" horo run -np 2 -H localhost:1,elsewhere.example:1 true
 refused "slots in 'localhost:x'" horo run -np 2 -H localhost:x true

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "discovery/this_machine.hpp"
 
+#include <sched.h>
+
 #include <catch2/catch.hpp>
 
 using namespace horo;
@@ -20,6 +22,20 @@ TEST_CASE("another machine is not this one") {
   CHECK(!is_this_machine("198.51.100.7"));
   CHECK(!is_this_machine("2001:db8::7"));
   CHECK(!is_this_machine(""));
+}
+
+TEST_CASE("usable cores are those of the affinity") {
+  cpu_set_t before;
+  REQUIRE(sched_getaffinity(0, sizeof before, &before) == 0);
+  CHECK(usable_cores() == CPU_COUNT(&before));
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  for (std::size_t core = 0; CPU_COUNT(&one) == 0; ++core) {
+    if (CPU_ISSET(core, &before)) CPU_SET(core, &one);
+  }
+  REQUIRE(sched_setaffinity(0, sizeof one, &one) == 0);
+  CHECK(usable_cores() == 1);
+  sched_setaffinity(0, sizeof before, &before);
 }
 
 TEST_CASE("names of this machine are one host; any other host is refused by name") {

@@ -19,11 +19,25 @@ RunInvocation invocation(std::vector<Given> flags = {}) {
   return made;
 }
 
-Result<Plan> plan(const RunInvocation& request, std::vector<const char*> environment = {}) {
+Result<Plan> plan(const RunInvocation& request, std::vector<const char*> environment = {},
+                  int cores = 8) {
   environment.push_back(nullptr);
-  return make_plan(
-      request, {.environment = environment.data(), .directory = "/work", .program = "/bin/train"});
+  return make_plan(request, {.environment = environment.data(),
+                             .directory = "/work",
+                             .program = "/bin/train",
+                             .cores = cores});
 }
+
+/// Its values among what the ranks of `made` get.
+std::vector<std::string> values_of(const Plan& made, std::string_view variable) {
+  std::vector<std::string> values;
+  for (const auto& [name, value] : made.agents.front().environment) {
+    if (name == variable) values.push_back(value);
+  }
+  return values;
+}
+
+using Values = std::vector<std::string>;
 
 std::string tag(const RunInvocation& request) {
   return plan(request).value().output.tag.render(
@@ -52,11 +66,7 @@ TEST_CASE("a plan has an agent per host that knows its ranks") {
 TEST_CASE("a knob that was set replaces what the environment said of it") {
   const auto made =
       plan(invocation({{.name = "cycle-time", .value = "5ms"}}), {"HORO_CYCLE_TIME=1ms"});
-  const auto& environment = made.value().agents.front().environment;
-  const auto given = std::count_if(environment.begin(), environment.end(), [](const auto& entry) {
-    return entry.first == "HORO_CYCLE_TIME";
-  });
-  CHECK(given == 1);
+  CHECK(values_of(made.value(), "HORO_CYCLE_TIME").size() == 1);
   CHECK(made.value().common.size() >= 2);
 }
 
@@ -80,14 +90,23 @@ TEST_CASE("hosts without -np take all their slots") {
 }
 
 TEST_CASE("torch's Gloo gets the loopback interface unless the user chose one") {
-  const auto has = [](const Plan& made) {
-    for (const auto& [name, value] : made.agents.front().environment) {
-      if (name == "GLOO_SOCKET_IFNAME") return value;
-    }
-    return std::string();
-  };
-  CHECK(has(plan(invocation(), {"GLOO_SOCKET_IFNAME=eth7"}).value()) == "eth7");
-  CHECK(has(plan(invocation()).value()) != "eth7");
+  constexpr std::string_view kName = "GLOO_SOCKET_IFNAME";
+  CHECK(values_of(plan(invocation(), {"GLOO_SOCKET_IFNAME=eth7"}).value(), kName) ==
+        Values{"eth7"});
+  CHECK(values_of(plan(invocation()).value(), kName) != Values{"eth7"});
+}
+
+TEST_CASE("several ranks share the cores among their threads, unless the user has decided") {
+  constexpr std::string_view kName = "OMP_NUM_THREADS";
+  auto request = invocation();
+  CHECK(values_of(plan(request, {}, 8).value(), kName) == Values{"4"});
+  CHECK(values_of(plan(request, {}, 3).value(), kName) == Values{"1"});
+  CHECK(values_of(plan(request, {}, 1).value(), kName) == Values{"1"});
+  CHECK(values_of(plan(request, {"OMP_NUM_THREADS="}, 8).value(), kName) == Values{"4"});
+  CHECK(values_of(plan(request, {"OMP_NUM_THREADS=7"}, 8).value(), kName) == Values{"7"});
+  CHECK(plan(request, {"OMP_NUM_THREADS=7"}).value().threads == 0);
+  request.options.np = 1;
+  CHECK(values_of(plan(request, {}, 8).value(), kName).empty());
 }
 
 TEST_CASE("lines are tagged with the rank, in Horovod's form on request, or not at all") {
