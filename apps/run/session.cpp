@@ -6,9 +6,9 @@
 #include <unistd.h>
 
 #include "apps/run/stdin_pump.hpp"
+#include "base/kv/server/server.hpp"
 #include "launcher/job/job.hpp"
 #include "launcher/job/report.hpp"
-#include "launcher/rendezvous/server.hpp"
 #include "launcher/starters/local/local_starter.hpp"
 
 namespace horo::apps {
@@ -63,7 +63,7 @@ class Session {
   const TimePoint begin_;
 
   std::unique_ptr<Loop> loop_;
-  std::unique_ptr<RendezvousServer> rendezvous_;
+  std::unique_ptr<kv::Server> rendezvous_;
   std::unique_ptr<Starter> starter_;
   std::optional<Output> output_;
   std::optional<Job> job_;
@@ -75,7 +75,7 @@ class Session {
 Status Session::prepare() {
   survive_broken_pipes();
   HORO_TRY(loop_, Loop::make());
-  HORO_TRY(rendezvous_, RendezvousServer::start(*loop_, plan_.agents.front().secret, {}));
+  HORO_TRY(rendezvous_, kv::Server::start(*loop_, plan_.agents.front().secret, {}));
   for (auto& agent : plan_.agents) {
     for (auto& identity : agent.ranks) identity.rendezvous = rendezvous_->address();
   }

@@ -195,9 +195,9 @@ Loop::Loop(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 Loop::~Loop() = default;
 
-Result<std::unique_ptr<Loop>> Loop::make() {
-  // A peer that is gone is an error of the write, not the end of this program.
-  std::signal(SIGPIPE, SIG_IGN);  // NOLINT(bugprone-signal-handler): no handler of ours
+Result<std::unique_ptr<Loop>> Loop::make(BrokenPipes pipes) {
+  if (pipes == BrokenPipes::ignored)
+    std::signal(SIGPIPE, SIG_IGN);  // NOLINT(bugprone-signal-handler): no handler of ours
   try {
     auto impl = std::make_unique<Impl>();
     // Asio opens its epoll, timer and event descriptors with the first user: now, where it can

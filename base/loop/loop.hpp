@@ -64,8 +64,12 @@ class Loop {
  public:
   class Impl;  ///< Opaque; base/loop/asio.hpp lends what is inside.
 
-  /// Also makes this process ignore SIGPIPE. Fails: unavailable (no descriptors left), io.
-  static Result<std::unique_ptr<Loop>> make();
+  /// `ignored`: for programs of ours, where a peer that is gone is an error of the write and not
+  /// the end. A library leaves its process as it is and writes with MSG_NOSIGNAL.
+  enum class BrokenPipes { ignored, untouched };
+
+  /// Fails: unavailable (no descriptors left), io.
+  static Result<std::unique_ptr<Loop>> make(BrokenPipes pipes = BrokenPipes::ignored);
   ~Loop();
   Loop(const Loop&) = delete;
   Loop& operator=(const Loop&) = delete;

@@ -4,14 +4,14 @@
 #include <algorithm>
 
 #include "base/kv/address.hpp"
+#include "base/kv/server/session.hpp"
 #include "base/kv/wire.hpp"
-#include "launcher/rendezvous/session.hpp"
 
 namespace horo::fuzz {
 
 namespace {
 
-using launcher::Session;
+using kv::ServerSession;
 
 const kv::Secret kSecret{1, 2, 3};
 const kv::ServerTerms kTerms{.version = kv::kVersion, .max_payload = 65536};
@@ -33,7 +33,7 @@ std::string run_response(std::string_view bytes) {
   return kv::encode(*response) == bytes ? "" : "a response decoded that is not encoded so";
 }
 
-void drain(Session& session) {
+void drain(ServerSession& session) {
   while (session.has_output()) {
     std::size_t n = 0;
     for (const auto piece : session.output()) n += piece.size();
@@ -42,7 +42,7 @@ void drain(Session& session) {
 }
 
 /// Steps through what was fed. False when the session has ended.
-bool step(Session& session) {
+bool step(ServerSession& session) {
   while (true) {
     drain(session);
     auto request = session.next();
@@ -57,7 +57,7 @@ bool step(Session& session) {
 
 /// A stranger's stream: whatever it sends, it is not believed and little of it is kept.
 std::string run_stranger(std::string_view bytes) {
-  Session session(kSecret, kTerms, kHandshake.server_nonce);
+  ServerSession session(kSecret, kTerms, kHandshake.server_nonce);
   while (!bytes.empty()) {
     if (session.room() > kv::kHelloBytes) return "a stranger may send more than a hello";
     const auto part = bytes.substr(0, session.room());
@@ -78,7 +78,7 @@ std::string run_client(std::string_view bytes) {
   const bool sealed = (bytes[1] & 1) != 0;
   bytes.remove_prefix(2);
 
-  Session session(kSecret, kTerms, kHandshake.server_nonce);
+  ServerSession session(kSecret, kTerms, kHandshake.server_nonce);
   session.feed(kv::as_bytes(encode(kv::Hello{.client_nonce = kHandshake.client_nonce})));
   step(session);
   session.feed(kv::client_proof(kSecret, kHandshake));

@@ -14,13 +14,13 @@
 #include <gloo/allreduce.h>
 #include <gloo/math.h>
 
+#include "base/kv/server/server.hpp"
 #include "base/log.hpp"
-#include "launcher/rendezvous/server.hpp"
 #include "runtime/backends/gloo/mesh.hpp"
 
 using horo::Errc;
 using horo::Status;
-using horo::launcher::RendezvousServer;
+using horo::kv::Server;
 using horo::runtime::connect_mesh;
 using horo::runtime::GlooStore;
 using horo::runtime::MeshSpec;
@@ -33,7 +33,7 @@ constexpr auto kNet = std::chrono::seconds(30);  // For what must happen at once
 /// A server whose thread starts after the ranks have been forked.
 struct Meeting {
   Meeting() : secret(*kv::make_secret()), loop(horo::Loop::make().value()) {
-    server = RendezvousServer::start(*loop, secret, {}).value();
+    server = kv::Server::start(*loop, secret, {}).value();
   }
 
   ~Meeting() {
@@ -53,7 +53,7 @@ struct Meeting {
 
   const kv::Secret secret;
   std::unique_ptr<horo::Loop> loop;
-  std::unique_ptr<RendezvousServer> server;
+  std::unique_ptr<kv::Server> server;
   std::thread thread;
 };
 

@@ -27,8 +27,8 @@ ALLOWED = {
 HOMES = [
     ("boost/process", ["launcher/process"], []),
     ("boost/asio", ["base/loop"],
-     ["launcher/process", "launcher/rendezvous", "launcher/agent", "launcher/starters/ssh", "runtime/control/tcp"]),
-    ("boost/", ["base/loop", "launcher/process"], ["launcher/rendezvous", "launcher/agent"]),
+     ["launcher/process", "base/kv/server", "launcher/agent", "launcher/starters/ssh", "runtime/control/tcp"]),
+    ("boost/", ["base/loop", "launcher/process"], ["base/kv/server", "launcher/agent"]),
     ("CLI/", ["apps"], []),
     ("yaml-cpp/", ["apps/common"], []),
     ("sodium", ["base/kv"], []),

@@ -15,9 +15,9 @@
 
 namespace horo::test {
 
-RunningServer::RunningServer(launcher::RendezvousOptions options)
+RunningServer::RunningServer(kv::ServerOptions options)
     : secret(*kv::make_secret()), loop_(Loop::make().value()) {
-  server_ = launcher::RendezvousServer::start(*loop_, secret, std::move(options)).value();
+  server_ = kv::Server::start(*loop_, secret, std::move(options)).value();
   address_ = server_->address();
   thread_ = std::thread([this] { loop_->run(); });
 }
@@ -35,13 +35,13 @@ kv::Client RunningServer::client() const {
   return std::move(client).value();
 }
 
-launcher::RendezvousCounts RunningServer::counts() {
-  std::promise<launcher::RendezvousCounts> promise;
+kv::ServerCounts RunningServer::counts() {
+  std::promise<kv::ServerCounts> promise;
   loop_->post([&] { promise.set_value(server_->counts()); });
   return promise.get_future().get();
 }
 
-bool RunningServer::reaches(const std::function<bool(const launcher::RendezvousCounts&)>& wanted) {
+bool RunningServer::reaches(const std::function<bool(const kv::ServerCounts&)>& wanted) {
   const auto limit = soon();
   while (!wanted(counts())) {
     if (limit.expired(SteadyClock::instance().now())) return false;

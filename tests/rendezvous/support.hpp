@@ -11,8 +11,8 @@
 
 #include "base/deadline.hpp"
 #include "base/kv/client.hpp"
+#include "base/kv/server/server.hpp"
 #include "base/kv/wire.hpp"
-#include "launcher/rendezvous/server.hpp"
 
 namespace horo::test {
 
@@ -28,7 +28,7 @@ inline Deadline in_moments() {
 /// The server of one job on a loop with its own thread.
 class RunningServer {
  public:
-  explicit RunningServer(launcher::RendezvousOptions options = {});
+  explicit RunningServer(kv::ServerOptions options = {});
   ~RunningServer();
   RunningServer(const RunningServer&) = delete;
   RunningServer& operator=(const RunningServer&) = delete;
@@ -38,14 +38,14 @@ class RunningServer {
   std::string address() const { return address_; }
 
   kv::Client client() const;
-  launcher::RendezvousCounts counts();
+  kv::ServerCounts counts();
 
   /// Returns when `wanted` holds for the counts; gives up after soon().
-  bool reaches(const std::function<bool(const launcher::RendezvousCounts&)>& wanted);
+  bool reaches(const std::function<bool(const kv::ServerCounts&)>& wanted);
 
  private:
   std::unique_ptr<Loop> loop_;
-  std::unique_ptr<launcher::RendezvousServer> server_;
+  std::unique_ptr<kv::Server> server_;
   std::string address_;
   std::thread thread_;
 };

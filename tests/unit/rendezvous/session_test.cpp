@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/rendezvous/session.hpp"
+#include "base/kv/server/session.hpp"
 
 #include <catch2/catch.hpp>
 
-using horo::launcher::Session;
+using horo::kv::ServerSession;
 namespace kv = horo::kv;
 
 namespace {
@@ -12,7 +12,7 @@ const kv::Secret kSecret{1, 2, 3};
 const kv::Nonce kServerNonce{4, 5, 6};
 const kv::ServerTerms kTerms{.version = kv::kVersion, .max_payload = 4096};
 
-std::string drain(Session& session) {
+std::string drain(ServerSession& session) {
   std::string out;
   while (session.has_output()) {
     for (const auto piece : session.output()) {
@@ -30,7 +30,7 @@ const kv::Handshake kHandshake{
 
 const std::string kHello = encode(kv::Hello{.client_nonce = kHandshake.client_nonce});
 
-void feed(Session& session, std::string_view bytes) {
+void feed(ServerSession& session, std::string_view bytes) {
   session.feed(kv::as_bytes(bytes));
 }
 
@@ -39,8 +39,8 @@ std::string proof_bytes(const kv::Secret& secret, const kv::Handshake& handshake
   return {proof.begin(), proof.end()};
 }
 
-Session opened() {
-  Session session(kSecret, kTerms, kServerNonce);
+ServerSession opened() {
+  ServerSession session(kSecret, kTerms, kServerNonce);
   feed(session, kHello);
   REQUIRE(session.next());
   drain(session);
@@ -53,7 +53,7 @@ Session opened() {
 }  // namespace
 
 TEST_CASE("nobody is believed, nor read from beyond the next message, before the proof") {
-  Session session(kSecret, kTerms, kServerNonce);
+  ServerSession session(kSecret, kTerms, kServerNonce);
   CHECK(session.room() == kv::kHelloBytes);
   feed(session, kHello);
   REQUIRE(session.next());
@@ -69,7 +69,7 @@ TEST_CASE("nobody is believed, nor read from beyond the next message, before the
 }
 
 TEST_CASE("a wrong proof is answered by nothing") {
-  Session session(kSecret, kTerms, kServerNonce);
+  ServerSession session(kSecret, kTerms, kServerNonce);
   feed(session, kHello);
   REQUIRE(session.next());
   drain(session);
@@ -80,7 +80,7 @@ TEST_CASE("a wrong proof is answered by nothing") {
 }
 
 TEST_CASE("who knows the secret but speaks another version is told so, then it ends") {
-  Session session(kSecret, kTerms, kServerNonce);
+  ServerSession session(kSecret, kTerms, kServerNonce);
   auto handshake = kHandshake;
   handshake.client_version = kv::kVersion + 1;
   feed(session, encode(kv::Hello{.version = handshake.client_version,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/rendezvous/store.hpp"
+#include "base/kv/server/store.hpp"
 
 #include <limits>
 #include <vector>
@@ -8,7 +8,7 @@
 
 using horo::Bytes;
 using horo::Errc;
-using horo::launcher::Store;
+using horo::kv::Store;
 
 TEST_CASE("a value is replaced and counted once") {
   Store store({});

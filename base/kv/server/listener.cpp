@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/rendezvous/listener.hpp"
+#include "base/kv/server/listener.hpp"
 
 #include <arpa/inet.h>
 #include <cerrno>
@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-namespace horo::launcher {
+namespace horo::kv {
 
 namespace {
 
@@ -26,8 +26,8 @@ Result<std::uint16_t> bound_port(int fd) {
                   : reinterpret_cast<const sockaddr_in&>(storage).sin_port);
 }
 
-Failure listen_failed(const kv::Address& address, int error) {
-  const auto what = fmt::format("listening on {}", kv::to_string(address));
+Failure listen_failed(const Address& address, int error) {
+  const auto what = fmt::format("listening on {}", to_string(address));
   if (error == EADDRINUSE || error == EADDRNOTAVAIL) {
     return fail(Errc::unavailable,
                 "{}: {}; take an address of this machine and a free port, or port 0", what,
@@ -38,7 +38,7 @@ Failure listen_failed(const kv::Address& address, int error) {
 
 }  // namespace
 
-Result<Listener> Listener::open(const kv::Address& address) {
+Result<Listener> Listener::open(const Address& address) {
   addrinfo hints{};
   hints.ai_family = AF_UNSPEC;
   hints.ai_socktype = SOCK_STREAM;
@@ -99,4 +99,4 @@ Result<int> Listener::accept() {
   }
 }
 
-}  // namespace horo::launcher
+}  // namespace horo::kv

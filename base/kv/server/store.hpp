@@ -15,7 +15,7 @@
 #include "base/result.hpp"
 #include "base/strong.hpp"
 
-namespace horo::launcher {
+namespace horo::kv {
 
 struct StoreLimits {
   Bytes value{std::uint64_t{4} << 20U};    ///< Of one value.
@@ -66,4 +66,4 @@ class Store {
   std::uint64_t bytes_ = 0;
 };
 
-}  // namespace horo::launcher
+}  // namespace horo::kv

@@ -15,26 +15,26 @@
 #include "base/kv/wire.hpp"
 #include "base/result.hpp"
 
-namespace horo::launcher {
+namespace horo::kv {
 
 /// Thread: owner.
-class Session {
+class ServerSession {
  public:
   /// `secret` outlives the session; `nonce` is fresh.
-  Session(const kv::Secret& secret, kv::ServerTerms terms, const kv::Nonce& nonce);
+  ServerSession(const Secret& secret, ServerTerms terms, const Nonce& nonce);
 
   /// How many bytes feed() takes now: never more than the handshake's next message before the peer
   /// is authenticated.
   std::size_t room() const;
 
-  void feed(kv::BytesView bytes);
+  void feed(BytesView bytes);
 
   /// The next whole request, or nothing until more is fed or output is sent. An error means: close,
   /// and do not say why. Call it only while there is no output.
-  Result<std::optional<kv::Request>> next();
+  Result<std::optional<Request>> next();
 
   /// Answers a request; `value` is sent in place of `response.value` if given.
-  void answer(const kv::Response& response, std::shared_ptr<const std::string> value = nullptr);
+  void answer(const Response& response, std::shared_ptr<const std::string> value = nullptr);
 
   bool authenticated() const { return state_ == State::open || state_ == State::ending; }
 
@@ -55,17 +55,17 @@ class Session {
 
   Status take_hello();
   Status take_proof();
-  Result<std::optional<kv::Request>> take_frame();
-  kv::BytesView unread() const;
+  Result<std::optional<Request>> take_frame();
+  BytesView unread() const;
   void consume(std::size_t n);
 
-  const kv::Secret& secret_;
-  const kv::ServerTerms terms_;
+  const Secret& secret_;
+  const ServerTerms terms_;
 
   State state_ = State::hello;
-  kv::Handshake handshake_;
-  std::optional<kv::Seal> incoming_;
-  std::optional<kv::Seal> outgoing_;
+  Handshake handshake_;
+  std::optional<Seal> incoming_;
+  std::optional<Seal> outgoing_;
   std::string input_;
   std::size_t consumed_ = 0;
   std::string head_;
@@ -74,4 +74,4 @@ class Session {
   std::size_t sent_ = 0;
 };
 
-}  // namespace horo::launcher
+}  // namespace horo::kv

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/rendezvous/connection.hpp"
+#include "base/kv/server/connection.hpp"
 
 #include <algorithm>
 #include <array>
@@ -9,18 +9,18 @@
 #include <unistd.h>
 #include <utility>
 
-namespace horo::launcher {
+namespace horo::kv {
 
-Connection::Connection(ConnectionId connection_id, int descriptor, Session initial,
-                       TimePoint accepted)
+ServerConnection::ServerConnection(ConnectionId connection_id, int descriptor,
+                                   ServerSession initial, TimePoint accepted)
     : id(connection_id), fd(descriptor), since(accepted), session(std::move(initial)) {}
 
-Connection::~Connection() {
+ServerConnection::~ServerConnection() {
   watched.reset();
   close(fd);
 }
 
-Connection::Progress Connection::read() {
+ServerConnection::Progress ServerConnection::read() {
   std::array<std::uint8_t, std::size_t{64} << 10U>
       buffer;  // NOLINT(cppcoreguidelines-pro-type-member-init): filled by recv
   const auto room = std::min(session.room(), buffer.size());
@@ -35,7 +35,7 @@ Connection::Progress Connection::read() {
   }
 }
 
-Connection::Progress Connection::write() {
+ServerConnection::Progress ServerConnection::write() {
   while (session.has_output()) {
     std::array<iovec, 3> parts{};
     const auto pieces = session.output();
@@ -57,4 +57,4 @@ Connection::Progress Connection::write() {
   return Progress::done;
 }
 
-}  // namespace horo::launcher
+}  // namespace horo::kv

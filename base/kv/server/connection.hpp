@@ -9,29 +9,30 @@
 #include <string>
 
 #include "base/clock.hpp"
+#include "base/kv/server/session.hpp"
 #include "base/kv/wire.hpp"
 #include "base/loop/loop.hpp"
-#include "launcher/rendezvous/session.hpp"
 
-namespace horo::launcher {
+namespace horo::kv {
 
 using ConnectionId = std::uint64_t;
 
 /// A get or wait that has no answer yet. It stands in the list of exactly one key that is not
 /// there.
 struct PendingWait {
-  kv::Request request;
+  Request request;
   std::size_t position = 0;  ///< Keys before it have been seen.
 };
 
 /// Thread: the loop's.
-class Connection {
+class ServerConnection {
  public:
   /// Takes `descriptor` over.
-  Connection(ConnectionId connection_id, int descriptor, Session initial, TimePoint accepted);
-  ~Connection();
-  Connection(const Connection&) = delete;
-  Connection& operator=(const Connection&) = delete;
+  ServerConnection(ConnectionId connection_id, int descriptor, ServerSession initial,
+                   TimePoint accepted);
+  ~ServerConnection();
+  ServerConnection(const ServerConnection&) = delete;
+  ServerConnection& operator=(const ServerConnection&) = delete;
 
   enum class Progress { done, blocked, closed };
 
@@ -45,7 +46,7 @@ class Connection {
   const int fd;
   const TimePoint since;
 
-  Session session;
+  ServerSession session;
   Descriptor watched;
   bool is_reading = false;
   Subscription write_timer;  ///< Runs while the peer takes nothing.
@@ -54,4 +55,4 @@ class Connection {
       unauthenticated;  ///< Place in the server's list.
 };
 
-}  // namespace horo::launcher
+}  // namespace horo::kv

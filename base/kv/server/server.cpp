@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/rendezvous/server.hpp"
+#include "base/kv/server/server.hpp"
 
 #include <algorithm>
 #include <list>
@@ -8,23 +8,23 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/kv/server/connection.hpp"
+#include "base/kv/server/listener.hpp"
 #include "base/kv/wire.hpp"
 #include "base/log.hpp"
-#include "launcher/rendezvous/connection.hpp"
-#include "launcher/rendezvous/listener.hpp"
 
-namespace horo::launcher {
+namespace horo::kv {
 
 namespace {
 
 constexpr int kAcceptsPerTurn = 64;  // Then the clients that are there have their turn.
 constexpr Duration kDescriptorRetry = std::chrono::milliseconds(100);
-constexpr std::size_t kRequestOverhead = kv::kMaxKeyBytes + 64;
+constexpr std::size_t kRequestOverhead = kMaxKeyBytes + 64;
 constexpr std::size_t kLeastPayload = std::size_t{1} << 20U;  // Room for requests with many keys.
 
 /// Room for the largest request: a compare-and-set carries two values.
 Result<std::uint32_t> max_payload(const StoreLimits& limits) {
-  const std::uint64_t most = (kv::kMaxPayload - kRequestOverhead) / 2;
+  const std::uint64_t most = (kMaxPayload - kRequestOverhead) / 2;
   if (limits.value.value() > most) {
     return fail(Errc::invalid_argument,
                 "key-value limit of {} bytes for one value; at most {} are allowed", limits.value,
@@ -43,13 +43,13 @@ std::size_t bounded_by_descriptors(std::size_t wanted) {
 
 }  // namespace
 
-class RendezvousServer::Impl : public std::enable_shared_from_this<Impl> {
+class Server::Impl : public std::enable_shared_from_this<Impl> {
  public:
-  Impl(Loop& loop, const kv::Secret& secret, RendezvousOptions options, std::uint32_t payload)
+  Impl(Loop& loop, const Secret& secret, ServerOptions options, std::uint32_t payload)
       : loop_(loop),
         secret_(secret),
         options_(std::move(options)),
-        terms_{.version = kv::kVersion, .max_payload = payload},
+        terms_{.version = kVersion, .max_payload = payload},
         store_(options_.limits) {}
 
   Status listen() {
@@ -62,13 +62,13 @@ class RendezvousServer::Impl : public std::enable_shared_from_this<Impl> {
     return {};
   }
 
-  std::vector<kv::Address> addresses() const {
-    std::vector<kv::Address> out;
+  std::vector<Address> addresses() const {
+    std::vector<Address> out;
     for (const auto& door : listeners_) out.push_back(door.listener.address());
     return out;
   }
 
-  RendezvousCounts counts() const {
+  ServerCounts counts() const {
     const auto waits = [](const auto& entry) { return entry.second->wait.has_value(); };
     return {.clients = connections_.size() - unauthenticated_.size(),
             .unauthenticated = unauthenticated_.size(),
@@ -109,15 +109,15 @@ class RendezvousServer::Impl : public std::enable_shared_from_this<Impl> {
 
   void add(int fd) {
     const ConnectionId id = ++last_id_;
-    auto nonce = kv::make_nonce();
+    auto nonce = make_nonce();
     if (!nonce) {
       // Without a fresh nonce an old handshake could be replayed.
       ::close(fd);
       log::error("rendezvous", "{}", nonce.error().message);
       return;
     }
-    auto connection = std::make_unique<Connection>(id, fd, Session(secret_, terms_, *nonce),
-                                                   SteadyClock::instance().now());
+    auto connection = std::make_unique<ServerConnection>(
+        id, fd, ServerSession(secret_, terms_, *nonce), SteadyClock::instance().now());
     auto watched = loop_.watch(fd);
     if (!watched) return;
     connection->watched = std::move(watched).value();
@@ -157,7 +157,7 @@ class RendezvousServer::Impl : public std::enable_shared_from_this<Impl> {
     }
   }
 
-  void leave_unauthenticated(Connection& connection) {
+  void leave_unauthenticated(ServerConnection& connection) {
     if (!connection.unauthenticated) return;
     unauthenticated_.erase(*connection.unauthenticated);
     connection.unauthenticated.reset();
@@ -166,7 +166,7 @@ class RendezvousServer::Impl : public std::enable_shared_from_this<Impl> {
 
   // -- Connections -------------------------------------------------------------------------------
 
-  void watch_reading(Connection& connection) {
+  void watch_reading(ServerConnection& connection) {
     connection.write_timer.reset();
     connection.watched.on_writable(nullptr);
     connection.watched.on_readable([this, id = connection.id] { read(id); });
@@ -174,7 +174,7 @@ class RendezvousServer::Impl : public std::enable_shared_from_this<Impl> {
   }
 
   /// Nothing more is read from a client until it has taken its answer: one is all it can hold up.
-  void watch_writing(Connection& connection) {
+  void watch_writing(ServerConnection& connection) {
     connection.watched.on_readable(nullptr);
     connection.watched.on_writable([this, id = connection.id] { step(id); });
     connection.is_reading = false;
@@ -186,12 +186,12 @@ class RendezvousServer::Impl : public std::enable_shared_from_this<Impl> {
     const auto found = connections_.find(id);
     if (found == connections_.end()) return;
     switch (found->second->read()) {
-      case Connection::Progress::blocked:
+      case ServerConnection::Progress::blocked:
         return;
-      case Connection::Progress::closed:
+      case ServerConnection::Progress::closed:
         close(id);
         return;
-      case Connection::Progress::done:
+      case ServerConnection::Progress::done:
         step(id);
         return;
     }
@@ -201,16 +201,16 @@ class RendezvousServer::Impl : public std::enable_shared_from_this<Impl> {
   void step(ConnectionId id) {
     const auto found = connections_.find(id);
     if (found == connections_.end()) return;
-    Connection& connection = *found->second;
+    ServerConnection& connection = *found->second;
     while (true) {
       switch (connection.write()) {
-        case Connection::Progress::blocked:
+        case ServerConnection::Progress::blocked:
           watch_writing(connection);
           return;
-        case Connection::Progress::closed:
+        case ServerConnection::Progress::closed:
           close(id);
           return;
-        case Connection::Progress::done:
+        case ServerConnection::Progress::done:
           break;
       }
       if (connection.session.ends_after_output()) return refuse(id);
@@ -243,33 +243,33 @@ class RendezvousServer::Impl : public std::enable_shared_from_this<Impl> {
 
   // -- Requests ----------------------------------------------------------------------------------
 
-  void handle(Connection& connection, kv::Request request) {
-    kv::Response response{.op = request.op, .id = request.id};
+  void handle(ServerConnection& connection, Request request) {
+    Response response{.op = request.op, .id = request.id};
     Store::Value value;
     auto& key = request.keys.front();
     switch (request.op) {
-      case kv::Op::set:
+      case Op::set:
         fill(response, store_.set(key, std::move(request.value)));
         break;
-      case kv::Op::find:
+      case Op::find:
         value = store_.find(key);
         response.present = value != nullptr;
         break;
-      case kv::Op::get:
-      case kv::Op::wait:
+      case Op::get:
+      case Op::wait:
         connection.wait = PendingWait{.request = std::move(request)};
         answer_wait(connection);
         return;
-      case kv::Op::missing:
+      case Op::missing:
         fill_missing(response, request);
         break;
-      case kv::Op::add: {
+      case Op::add: {
         auto sum = store_.add(key, request.delta);
         if (sum) response.number = *sum;
         fill(response, sum ? Status{} : Status(Failure(std::move(sum).error())));
         break;
       }
-      case kv::Op::compare_and_set: {
+      case Op::compare_and_set: {
         auto swapped = store_.compare_and_set(key, request.expected, std::move(request.value));
         response.swapped = swapped && *swapped;
         fill(response, swapped ? Status{} : Status(Failure(std::move(swapped).error())));
@@ -277,22 +277,22 @@ class RendezvousServer::Impl : public std::enable_shared_from_this<Impl> {
         response.present = value != nullptr;
         break;
       }
-      case kv::Op::erase:
+      case Op::erase:
         response.number = static_cast<std::int64_t>(store_.erase(request.keys));
         break;
     }
     connection.session.answer(response, std::move(value));
-    const bool wrote = request.op == kv::Op::set || request.op == kv::Op::add || response.swapped;
+    const bool wrote = request.op == Op::set || request.op == Op::add || response.swapped;
     if (wrote && response.status == Errc::ok) wake(key);
   }
 
-  static void fill(kv::Response& response, Status status) {
+  static void fill(Response& response, Status status) {
     if (status) return;
     response.status = status.error().code;
     response.value = std::move(status).error().message;
   }
 
-  void fill_missing(kv::Response& response, const kv::Request& request) const {
+  void fill_missing(Response& response, const Request& request) const {
     for (const auto& key : request.keys) {
       if (store_.find(key)) continue;
       if (response.number++ == 0) response.value = key;
@@ -302,7 +302,7 @@ class RendezvousServer::Impl : public std::enable_shared_from_this<Impl> {
   // -- Waiting -----------------------------------------------------------------------------------
 
   /// Answers if all keys are there, else waits for the first that is not. True: answered.
-  bool answer_wait(Connection& connection) {
+  bool answer_wait(ServerConnection& connection) {
     auto& wait = *connection.wait;
     const auto& keys = wait.request.keys;
     const auto is_missing = [this](const std::string& key) { return store_.find(key) == nullptr; };
@@ -315,8 +315,8 @@ class RendezvousServer::Impl : public std::enable_shared_from_this<Impl> {
       waiters_[*missing].push_back(connection.id);
       return false;
     }
-    const kv::Response response{.op = wait.request.op, .id = wait.request.id, .present = true};
-    Store::Value value = wait.request.op == kv::Op::get ? store_.find(keys.front()) : nullptr;
+    const Response response{.op = wait.request.op, .id = wait.request.id, .present = true};
+    Store::Value value = wait.request.op == Op::get ? store_.find(keys.front()) : nullptr;
     connection.wait.reset();
     connection.session.answer(response, std::move(value));
     return true;
@@ -336,7 +336,7 @@ class RendezvousServer::Impl : public std::enable_shared_from_this<Impl> {
     }
   }
 
-  void stop_waiting(Connection& connection) {
+  void stop_waiting(ServerConnection& connection) {
     if (!connection.wait) return;
     const auto& key = connection.wait->request.keys[connection.wait->position];
     if (const auto found = waiters_.find(key); found != waiters_.end()) {
@@ -347,9 +347,9 @@ class RendezvousServer::Impl : public std::enable_shared_from_this<Impl> {
   }
 
   Loop& loop_;
-  const kv::Secret secret_;
-  const RendezvousOptions options_;
-  const kv::ServerTerms terms_;
+  const Secret secret_;
+  const ServerOptions options_;
+  const ServerTerms terms_;
 
   Store store_;
   std::vector<Door> listeners_;
@@ -358,38 +358,37 @@ class RendezvousServer::Impl : public std::enable_shared_from_this<Impl> {
   Subscription accept_retry_;
   Subscription expiry_;
   ConnectionId last_id_ = 0;
-  std::unordered_map<ConnectionId, std::unique_ptr<Connection>> connections_;
+  std::unordered_map<ConnectionId, std::unique_ptr<ServerConnection>> connections_;
   std::list<ConnectionId> unauthenticated_;  // Oldest first.
   std::unordered_map<std::string, std::vector<ConnectionId>> waiters_;
   std::size_t refused_ = 0;
 };
 
-RendezvousServer::RendezvousServer(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Server::Server(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
-RendezvousServer::~RendezvousServer() = default;
+Server::~Server() = default;
 
-Result<std::unique_ptr<RendezvousServer>> RendezvousServer::start(Loop& loop,
-                                                                  const kv::Secret& secret,
-                                                                  RendezvousOptions options) {
+Result<std::unique_ptr<Server>> Server::start(Loop& loop, const Secret& secret,
+                                              ServerOptions options) {
   if (options.listen.empty())
     return fail(Errc::invalid_argument, "no address to listen on; give one");
   HORO_TRY(const std::uint32_t payload, max_payload(options.limits));
   options.unauthenticated = bounded_by_descriptors(options.unauthenticated);
   auto impl = std::make_shared<Impl>(loop, secret, std::move(options), payload);
   HORO_TRY_STATUS(impl->listen().context("starting the key-value server"));
-  return std::unique_ptr<RendezvousServer>(new RendezvousServer(std::move(impl)));
+  return std::unique_ptr<Server>(new Server(std::move(impl)));
 }
 
-std::string RendezvousServer::address() const {
-  return kv::to_string(impl_->addresses().front());
+std::string Server::address() const {
+  return to_string(impl_->addresses().front());
 }
 
-std::vector<kv::Address> RendezvousServer::addresses() const {
+std::vector<Address> Server::addresses() const {
   return impl_->addresses();
 }
 
-RendezvousCounts RendezvousServer::counts() const {
+ServerCounts Server::counts() const {
   return impl_->counts();
 }
 
-}  // namespace horo::launcher
+}  // namespace horo::kv

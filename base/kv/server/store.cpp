@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/rendezvous/store.hpp"
+#include "base/kv/server/store.hpp"
 
 #include <charconv>
 #include <utility>
 
-namespace horo::launcher {
+namespace horo::kv {
 
 Status Store::set(std::string_view key, std::string value) {
   if (value.size() > limits_.value.value()) {
@@ -83,4 +83,4 @@ std::size_t Store::erase(std::span<const std::string> keys) {
   return erased;
 }
 
-}  // namespace horo::launcher
+}  // namespace horo::kv

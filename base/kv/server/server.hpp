@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The key-value server of one job, in the launcher: where ranks leave their addresses and wait for
-// each other's. A launcher needs two lines:
+// The key-value server of one job: where ranks leave their addresses and wait for each other's. It
+// is in the launcher, or in rank 0 when there is none. A launcher needs two lines:
 //
-//   HORO_TRY(auto rendezvous, RendezvousServer::start(loop, spec.secret, {}));
+//   HORO_TRY(auto rendezvous, Server::start(loop, spec.secret, {}));
 //   identity.rendezvous = rendezvous->address();   // HORO_RENDEZVOUS of every rank
 //
-// with the same secret in each AgentSpec, from kv::make_secret(); and the object must live as long
+// with the same secret in each AgentSpec, from make_secret(); and the object must live as long
 // as the ranks. A peer without the secret gets 32 random bytes and is closed; it cannot keep a
 // descriptor, a timer or memory for longer than the handshake may take.
 #pragma once
@@ -18,15 +18,15 @@
 #include "base/clock.hpp"
 #include "base/kv/address.hpp"
 #include "base/kv/auth.hpp"
+#include "base/kv/server/store.hpp"
 #include "base/loop/loop.hpp"
 #include "base/result.hpp"
-#include "launcher/rendezvous/store.hpp"
 
-namespace horo::launcher {
+namespace horo::kv {
 
-struct RendezvousOptions {
+struct ServerOptions {
   /// Where to listen: IP addresses of this machine; port 0: a free one. "0.0.0.0" and "::" are all.
-  std::vector<kv::Address> listen = {{"127.0.0.1", 0}};
+  std::vector<Address> listen = {{"127.0.0.1", 0}};
   StoreLimits limits;
 
   /// Connections that have not proven to know the secret. When there are as many, the oldest goes
@@ -40,7 +40,7 @@ struct RendezvousOptions {
   Duration write_timeout = std::chrono::seconds(30);
 };
 
-struct RendezvousCounts {
+struct ServerCounts {
   std::size_t clients = 0;          ///< Authenticated connections now.
   std::size_t unauthenticated = 0;  ///< Others now.
   std::size_t waiting = 0;          ///< Clients that wait for a key now.
@@ -49,30 +49,30 @@ struct RendezvousCounts {
 
 /// Everything happens on the loop; destroying it closes all connections.
 /// Thread: the loop's. Blocks: no.
-class RendezvousServer {
+class Server {
  public:
   /// `loop` outlives the server.
   /// Fails: invalid_argument (no IP address, none given), unavailable (port taken, no descriptors),
   /// io.
-  static Result<std::unique_ptr<RendezvousServer>> start(Loop& loop, const kv::Secret& secret,
-                                                         RendezvousOptions options);
-  ~RendezvousServer();
-  RendezvousServer(const RendezvousServer&) = delete;
-  RendezvousServer& operator=(const RendezvousServer&) = delete;
+  static Result<std::unique_ptr<Server>> start(Loop& loop, const Secret& secret,
+                                               ServerOptions options);
+  ~Server();
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
 
-  /// host:port of the first listener, as kv::Client::connect takes it.
+  /// host:port of the first listener, as Client::connect takes it.
   std::string address() const;
 
   /// All listeners, in the order of the options.
-  std::vector<kv::Address> addresses() const;
+  std::vector<Address> addresses() const;
 
-  RendezvousCounts counts() const;
+  ServerCounts counts() const;
 
  private:
   class Impl;
-  explicit RendezvousServer(std::shared_ptr<Impl> impl);
+  explicit Server(std::shared_ptr<Impl> impl);
 
   std::shared_ptr<Impl> impl_;
 };
 
-}  // namespace horo::launcher
+}  // namespace horo::kv

@@ -6,7 +6,7 @@
 #include "base/kv/address.hpp"
 #include "base/result.hpp"
 
-namespace horo::launcher {
+namespace horo::kv {
 
 /// A listening TCP socket, non-blocking and close-on-exec. Thread: owner.
 class Listener {
@@ -14,7 +14,7 @@ class Listener {
   /// `address.host` is a number, not a name; port 0: the system chooses one.
   /// Fails: invalid_argument (no IP address), unavailable (port taken, not ours),
   /// permission_denied, io.
-  static Result<Listener> open(const kv::Address& address);
+  static Result<Listener> open(const Address& address);
 
   ~Listener();
 
@@ -27,17 +27,17 @@ class Listener {
 
   int descriptor() const { return fd_; }
 
-  const kv::Address& address() const { return address_; }  ///< With the port it has.
+  const Address& address() const { return address_; }  ///< With the port it has.
 
   /// The next connection (the caller owns it), or -1 when nobody waits. A peer that has gone again
   /// is passed over. Fails: unavailable (no descriptors left), io.
   Result<int> accept();  // NOLINT(readability-make-member-function-const): it takes from the queue
 
  private:
-  Listener(int fd, kv::Address address) : fd_(fd), address_(std::move(address)) {}
+  Listener(int fd, Address address) : fd_(fd), address_(std::move(address)) {}
 
   int fd_;
-  kv::Address address_;
+  Address address_;
 };
 
-}  // namespace horo::launcher
+}  // namespace horo::kv

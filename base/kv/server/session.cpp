@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/rendezvous/session.hpp"
+#include "base/kv/server/session.hpp"
 
 #include <algorithm>
 #include <utility>
 
-namespace horo::launcher {
+namespace horo::kv {
 
 namespace {
 
@@ -13,17 +13,17 @@ constexpr std::size_t kReadBytes = std::size_t{64} << 10U;
 
 }  // namespace
 
-Session::Session(const kv::Secret& secret, kv::ServerTerms terms, const kv::Nonce& nonce)
+ServerSession::ServerSession(const Secret& secret, ServerTerms terms, const Nonce& nonce)
     : secret_(secret), terms_(terms) {
   handshake_.server_nonce = nonce;
 }
 
-std::size_t Session::room() const {
+std::size_t ServerSession::room() const {
   switch (state_) {
     case State::hello:
-      return kv::kHelloBytes - unread().size();
+      return kHelloBytes - unread().size();
     case State::proof:
-      return kv::kProofBytes - unread().size();
+      return kProofBytes - unread().size();
     case State::open:
       return kReadBytes;
     case State::ending:
@@ -32,12 +32,12 @@ std::size_t Session::room() const {
   return 0;
 }
 
-void Session::feed(kv::BytesView bytes) {
+void ServerSession::feed(BytesView bytes) {
   input_.erase(0, std::exchange(consumed_, 0));
   input_.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
 }
 
-Result<std::optional<kv::Request>> Session::next() {
+Result<std::optional<Request>> ServerSession::next() {
   switch (state_) {
     case State::hello:
       HORO_TRY_STATUS(take_hello());
@@ -50,13 +50,13 @@ Result<std::optional<kv::Request>> Session::next() {
     case State::ending:
       break;
   }
-  return std::optional<kv::Request>{};
+  return std::optional<Request>{};
 }
 
-Status Session::take_hello() {
-  if (unread().size() < kv::kHelloBytes) return {};
-  HORO_TRY(const kv::Hello hello, kv::decode_hello(unread().first(kv::kHelloBytes)));
-  consume(kv::kHelloBytes);
+Status ServerSession::take_hello() {
+  if (unread().size() < kHelloBytes) return {};
+  HORO_TRY(const Hello hello, decode_hello(unread().first(kHelloBytes)));
+  consume(kHelloBytes);
   handshake_.client_version = hello.version;
   handshake_.client_nonce = hello.client_nonce;
   head_.assign(handshake_.server_nonce.begin(), handshake_.server_nonce.end());
@@ -64,58 +64,56 @@ Status Session::take_hello() {
   return {};
 }
 
-Status Session::take_proof() {
-  if (unread().size() < kv::kProofBytes) return {};
-  kv::Proof proof{};
+Status ServerSession::take_proof() {
+  if (unread().size() < kProofBytes) return {};
+  Proof proof{};
   std::copy_n(unread().begin(), proof.size(), proof.begin());
-  consume(kv::kProofBytes);
-  if (!kv::same(proof, kv::client_proof(secret_, handshake_))) {
+  consume(kProofBytes);
+  if (!same(proof, client_proof(secret_, handshake_))) {
     return fail(Errc::permission_denied, "wrong secret");
   }
-  head_ = kv::encode(
-      kv::Welcome{.terms = terms_, .proof = kv::server_proof(secret_, handshake_, terms_)});
+  head_ = encode(Welcome{.terms = terms_, .proof = server_proof(secret_, handshake_, terms_)});
   if (handshake_.client_version != terms_.version) {
     state_ = State::ending;
     return {};
   }
-  incoming_.emplace(secret_, handshake_, kv::Direction::to_server);
-  outgoing_.emplace(secret_, handshake_, kv::Direction::to_client);
+  incoming_.emplace(secret_, handshake_, Direction::to_server);
+  outgoing_.emplace(secret_, handshake_, Direction::to_client);
   state_ = State::open;
   return {};
 }
 
-Result<std::optional<kv::Request>> Session::take_frame() {
+Result<std::optional<Request>> ServerSession::take_frame() {
   HORO_CHECK(incoming_.has_value());  // As the state says.
   const auto bytes = unread();
-  if (bytes.size() < kv::kLengthBytes) return std::optional<kv::Request>{};
-  HORO_TRY(const std::size_t length,
-           kv::decode_length(bytes.first(kv::kLengthBytes), terms_.max_payload));
-  const std::size_t whole = kv::kLengthBytes + length + kv::kTagBytes;
-  if (bytes.size() < whole) return std::optional<kv::Request>{};
-  const auto payload = bytes.subspan(kv::kLengthBytes, length);
-  if (!incoming_->opens(payload, bytes.subspan(kv::kLengthBytes + length, kv::kTagBytes))) {
+  if (bytes.size() < kLengthBytes) return std::optional<Request>{};
+  HORO_TRY(const std::size_t length, decode_length(bytes.first(kLengthBytes), terms_.max_payload));
+  const std::size_t whole = kLengthBytes + length + kTagBytes;
+  if (bytes.size() < whole) return std::optional<Request>{};
+  const auto payload = bytes.subspan(kLengthBytes, length);
+  if (!incoming_->opens(payload, bytes.subspan(kLengthBytes + length, kTagBytes))) {
     return fail(Errc::protocol, "broken seal");
   }
-  HORO_TRY(kv::Request request, kv::decode_request(payload));
+  HORO_TRY(Request request, decode_request(payload));
   consume(whole);
   return std::optional(std::move(request));
 }
 
-void Session::answer(const kv::Response& response, std::shared_ptr<const std::string> value) {
+void ServerSession::answer(const Response& response, std::shared_ptr<const std::string> value) {
   HORO_CHECK(outgoing_.has_value());  // Only requests are answered.
   if (!value) value = std::make_shared<const std::string>(response.value);
-  const auto head = kv::encode_head(response, value->size());
-  const auto tag = outgoing_->next(kv::as_bytes(head), kv::as_bytes(*value));
-  head_ = kv::encode_length(head.size() + value->size()) + head;
+  const auto head = encode_head(response, value->size());
+  const auto tag = outgoing_->next(as_bytes(head), as_bytes(*value));
+  head_ = encode_length(head.size() + value->size()) + head;
   value_ = std::move(value);
   tail_.assign(tag.begin(), tag.end());
 }
 
-bool Session::has_output() const {
+bool ServerSession::has_output() const {
   return !head_.empty();
 }
 
-std::array<std::string_view, 3> Session::output() const {
+std::array<std::string_view, 3> ServerSession::output() const {
   std::array<std::string_view, 3> pieces{head_, value_ ? std::string_view(*value_) : "", tail_};
   std::size_t skip = sent_;
   for (auto& piece : pieces) {
@@ -126,7 +124,7 @@ std::array<std::string_view, 3> Session::output() const {
   return pieces;
 }
 
-void Session::sent(std::size_t n) {
+void ServerSession::sent(std::size_t n) {
   sent_ += n;
   if (sent_ < head_.size() + (value_ ? value_->size() : 0) + tail_.size()) return;
   head_.clear();
@@ -135,11 +133,11 @@ void Session::sent(std::size_t n) {
   sent_ = 0;
 }
 
-kv::BytesView Session::unread() const {
-  return kv::as_bytes(input_).subspan(consumed_);
+BytesView ServerSession::unread() const {
+  return as_bytes(input_).subspan(consumed_);
 }
 
-void Session::consume(std::size_t n) {
+void ServerSession::consume(std::size_t n) {
   consumed_ += n;
   // A client that stored something large once does not keep that much memory for ever.
   if (consumed_ == input_.size()) {
@@ -152,4 +150,4 @@ void Session::consume(std::size_t n) {
   }
 }
 
-}  // namespace horo::launcher
+}  // namespace horo::kv
