@@ -89,7 +89,10 @@ std::string knobs_page() {
       "a bare number in\n"
       "the unit given. Switches: `true`/`false`, `1`/`0`, `yes`/`no`, `on`/`off`; as a flag `--x` "
       "and `--no-x`.\n"
-      "The last column has the names of Horovod that mean the same.\n";
+      "The last column has the names of Horovod that mean the same. A `HOROVOD_*` variable of 0 "
+      "that "
+      "lies below the range\n"
+      "counts as unset.\n";
   std::string_view group;
   for (const auto& row : knob_rows()) {
     const KnobText& knob = *row.text;

@@ -48,6 +48,7 @@ int run(std::span<const char* const> arguments) {
   if (const auto code = answer(*invocation)) return *code;
   log::set_level(invocation->settings.get(knobs::kLogLevel));
   log::set_timestamps(invocation->settings.get(knobs::kLogTimestamp));
+  for (const auto& line : invocation->settings.ignored()) log::debug("run", "{}", line);
   for (const auto& warning : mistyped_variables(environ)) log::warn("run", "{}", warning);
 
   std::error_code no_directory;

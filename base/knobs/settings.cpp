@@ -81,6 +81,11 @@ Status Settings::apply_environment(const std::function<const char*(const char*)>
       const std::string variable(theirs.name);
       text = lookup(variable.c_str());
       if (text == nullptr || *text == '\0') continue;
+      if (is_zero_below_range(rows[i], theirs, text)) {
+        ignored_.push_back(fmt::format("{}={} counts as unset: {} must be {}", variable, text,
+                                       rows[i].text->key, allowed(rows[i])));
+        continue;
+      }
       HORO_TRY_STATUS(assign({index, theirs}, text, {OriginKind::environment, variable}));
     }
   }

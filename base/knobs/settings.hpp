@@ -91,6 +91,9 @@ class Settings {
   /// Every knob, in the order of the table.
   std::vector<Explained> explain() const;
 
+  /// What was given and has no effect, a line each: values of HOROVOD_* that mean "unset" there.
+  const std::vector<std::string>& ignored() const { return ignored_; }
+
   /// The ranks' knobs that were set, as HORO_X and HOROVOD_X.
   Environment exported() const;
 
@@ -107,6 +110,7 @@ class Settings {
   Status apply_flags(const std::vector<Given>& flags);
 
   std::vector<Entry> entries_;  // By position in knob_rows().
+  std::vector<std::string> ignored_;
 };
 
 }  // namespace horo

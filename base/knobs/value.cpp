@@ -210,6 +210,14 @@ Result<KnobValue> parse_knob(const KnobRow& row, const Spelling& spelling, std::
   return result;
 }
 
+bool is_zero_below_range(const KnobRow& row, const Spelling& spelling, std::string_view text) {
+  if (!has_range(row) || row.text->zero_is_none) return false;
+  const auto value = parse(row, spelling, trim(text));
+  if (!value) return false;
+  const bool zero = *value == KnobValue{std::int64_t{0}} || *value == KnobValue{0.0};
+  return zero && lifted(row, spelling, *value) < to_value(row.least);
+}
+
 std::string format_knob(const KnobRow& row, const KnobValue& value) {
   if (std::holds_alternative<std::monostate>(value)) return std::string(row.text->none);
   switch (row.kind) {

@@ -15,6 +15,9 @@ namespace horo {
 /// origin.
 Result<KnobValue> parse_knob(const KnobRow& row, const Spelling& spelling, std::string_view text);
 
+/// Whether `text` is a 0 that lies below the row's range: Horovod's word for "the default".
+bool is_zero_below_range(const KnobRow& row, const Spelling& spelling, std::string_view text);
+
 /// Text that parse_knob reads back to the same value: "64MiB", "50us", "true".
 std::string format_knob(const KnobRow& row, const KnobValue& value);
 

@@ -34,6 +34,12 @@ expect "a file" "$(line_of stall.check)" "false config $scratch/job.yaml:6:12"
 HOROVOD_CYCLE_TIME=4 HORO_CONFIG_FILE="$scratch/job.yaml" try horo run --explain-config --horovod
 expect "a file as in horovodrun" "$(line_of cycle.time)" "2ms config $scratch/job.yaml:4:18"
 
+# Horovod's "no value".
+HOROVOD_START_TIMEOUT=0 try timeout 30 horo run --log-level debug -np 1 true
+expect "exit code" "$code" 0
+expect_in "log" "$err" "HOROVOD_START_TIMEOUT=0 counts as unset"
+refused "start.timeout: '0' (flag --start-timeout) must be a time" horo run --start-timeout 0 -np 1 true
+
 HORO_SHM_RING=16 try horo run --explain-config --json
 expect "exit code" "$code" 0
 printf '%s' "$out" | python3 -c '

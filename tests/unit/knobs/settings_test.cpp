@@ -108,6 +108,24 @@ TEST_CASE("an empty variable counts as unset") {
   CHECK_FALSE(settings->is_set("shm.ring"));
 }
 
+TEST_CASE("Horovod's 0 below a knob's range counts as unset; elsewhere it is a wrong value") {
+  const auto settings = Settings::from_environment(lookup_in({{"HOROVOD_START_TIMEOUT", " 0"},
+                                                              {"HOROVOD_CYCLE_TIME", "0"},
+                                                              {"HOROVOD_CACHE_CAPACITY", "0"}}));
+  REQUIRE(settings);
+  CHECK_FALSE(settings->is_set("start.timeout"));
+  CHECK(settings->get(knobs::kStartTimeout) == 30s);
+  CHECK(settings->is_set("cycle.time"));
+  CHECK(settings->is_set("cache.capacity"));
+  REQUIRE(settings->ignored().size() == 1);
+  CHECK_THAT(settings->ignored().front(), Catch::Contains("HOROVOD_START_TIMEOUT"));
+  refusal({.environment = lookup_in({{"HOROVOD_START_TIMEOUT", "-1"}})});
+  refusal({.environment = lookup_in({{"HORO_START_TIMEOUT", "0"}})});
+  CHECK(refusal({.flags = {{"start-timeout", "0", ""}}}) ==
+        "start.timeout: '0' (flag --start-timeout) must be a time (1ms, 2s or a number of s) from "
+        "1ms to 24h");
+}
+
 TEST_CASE("ranks get the set knobs that are theirs, under both names, and read them back") {
   const auto settings = Settings::resolve({.flags = {{"cycle-time", "2ms", ""},
                                                      {"no-stall-check", "true", ""},
