@@ -10,6 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "launcher/process/execute_failure.hpp"
+
 namespace horo::launcher {
 
 namespace {
@@ -114,41 +116,6 @@ std::vector<std::string> candidates_of(const std::string& program, const std::st
     start = end + 1;
   }
   return paths;
-}
-
-Failure execute_failure(int error, const Command& command,
-                        const std::vector<std::string>& candidates) {
-  const auto& program = command.arguments.front();
-  const bool by_path = program.find('/') == std::string::npos;
-  switch (error) {
-    case ENOENT:
-    case ENOTDIR:
-      for (const auto& path : candidates) {
-        if (path.front() == '/' && access(path.c_str(), X_OK) == 0) {
-          return fail(Errc::permission_denied,
-                      "program '{}' cannot be executed: the interpreter in its first line, or the "
-                      "loader of "
-                      "its kind of binary, does not exist",
-                      path);
-        }
-      }
-      return fail(Errc::not_found, "program '{}' not found{}; check its name{}", program,
-                  by_path ? " in PATH" : "", by_path ? " or give its path" : "");
-    case EACCES:
-    case EPERM:
-      return fail(Errc::permission_denied,
-                  "program '{}' is not executable; try chmod +x, or name its interpreter", program);
-    case ENOEXEC:
-      return fail(
-          Errc::permission_denied,
-          "program '{}' cannot be executed: it has no #! line and is no binary of this machine",
-          program);
-    case E2BIG:
-      return fail(Errc::resource_exhausted,
-                  "program '{}': arguments and environment are too large for the system", program);
-    default:
-      return fail_errno(error, fmt::format("executing '{}'", program));
-  }
 }
 
 Failure child_failure(const ChildFailure& failure, const Command& command,

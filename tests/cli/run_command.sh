@@ -30,11 +30,15 @@ PATH="$scratch:$PATH" refused_command 126 "command 'job_script' is '$scratch/job
 printf '#!/no/such/interpreter\n' >"$scratch/job_script"
 chmod +x "$scratch/job_script"
 try timeout 30 horo run -np 4 ./job_script
-expect "exit code" "$code" 127
+expect "exit code" "$code" 126
 expect "number of complaints" "$(grep -c 'could not be started' <<<"$err")" 1
+expect_in "complaint" "$err" "'$scratch/job_script' was found, but its interpreter '/no/such/interpreter' is missing"
+chmod -x "$scratch/job_script"
+refused_command 126 "command './job_script' is not executable" horo run -np 2 ./job_script
 
 # A command with a path is taken from the launcher's directory, and it runs there.
 printf '#!/bin/sh\npwd\n' >"$scratch/job_script"
+chmod +x "$scratch/job_script"
 try timeout 30 horo run -np 1 ./job_script
 expect "exit code" "$code" 0
 expect "directory" "$out" "$(pwd -P)"

@@ -92,7 +92,12 @@ TEST_CASE("a command that does not exist, or is no program, is told for what it 
   auto loop = make_loop();
   const TemporaryFile text("just text\n", 0644);
   const TemporaryFile no_format("just text\n", 0755);
-  const TemporaryFile no_interpreter("#!/nonexistent/interpreter\n", 0711);
+  const TemporaryFile no_interpreter("#! /nonexistent/interpreter -x\n", 0711);
+  const TemporaryFile no_rights("#!/etc/passwd\n", 0700);
+  const TemporaryFile dos("#!/bin/sh\r\nexit 0\r\n", 0701);
+  const auto relative = [](const TemporaryFile& file) {
+    return "./" + file.path.substr(std::string_view("/tmp/").size());
+  };
 
   struct Case {
     std::string command;
@@ -106,10 +111,19 @@ TEST_CASE("a command that does not exist, or is no program, is told for what it 
       {text.path, Errc::permission_denied, "is not executable"},
       {"/tmp", Errc::permission_denied, "is not executable"},
       {no_format.path, Errc::permission_denied, "no #! line"},
-      {no_interpreter.path, Errc::permission_denied, "the interpreter in its first line"},
+      {no_interpreter.path, Errc::permission_denied,
+       "was found, but its interpreter '/nonexistent/interpreter' is missing"},
+      {relative(no_interpreter), Errc::permission_denied,
+       "was found, but its interpreter '/nonexistent/interpreter' is missing"},
+      {no_rights.path, Errc::permission_denied, "its interpreter '/etc/passwd' cannot be executed"},
+      {dos.path, Errc::permission_denied, "carriage return"},
+      {relative(text), Errc::permission_denied, "is not executable"},
+      {"./no-such-program", Errc::not_found, "program './no-such-program' not found"},
   };
   for (const auto& one : cases) {
-    const auto job = ran(*loop, spec_for(3, {one.command}));
+    auto spec = spec_for(3, {one.command});
+    spec.directory = "/tmp";  // Not where the agent is.
+    const auto job = ran(*loop, std::move(spec));
     REQUIRE(job->spawn_failures.size() == 1);  // The other ranks would only say the same.
     const auto& error = job->spawn_failures.at(Rank{0});
     CHECK(error.code == one.code);
