@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The C ABI: checks arguments, converts, and keeps exceptions and forked children out.
+#include <algorithm>
 #include <atomic>
 #include <bit>
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -35,6 +37,7 @@ using horo::runtime::ReduceOp;
 using horo::runtime::Session;
 using horo::runtime::SessionOptions;
 using horo::runtime::Signature;
+using horo::runtime::Submission;
 
 /// The process's one session. It outlives horo_shutdown until the next horo_init, so that what is
 /// in the hands of other threads stays valid.
@@ -135,10 +138,33 @@ int identity_number(int (*read)(const WorkerIdentity&)) {
   return read(p.session.load(std::memory_order_acquire)->identity());
 }
 
+// Sizes of the structures in the first release of the ABI: no caller knows less.
+constexpr std::size_t kFirstTensorDesc = offsetof(horo_tensor_desc, postscale) + sizeof(double);
+constexpr std::size_t kFirstSubmission =
+    offsetof(horo_submission, split_count) + sizeof(std::size_t);
+constexpr std::size_t kFirstCounters = offsetof(horo_counters, wakes) + sizeof(std::uint64_t);
+
+/// A caller's structure with the fields that its version lacks as in `initial`. A caller of a later
+/// version may set no field that this library does not know.
+template <typename T>
+Result<T> known_fields(const T* given, std::size_t least, T initial) {
+  if (given == nullptr || given->size < least)
+    return horo::fail(Errc::invalid_argument, "not given, or its size is not set");
+  const auto* bytes = reinterpret_cast<const unsigned char*>(given);
+  if (std::any_of(bytes + std::min(given->size, sizeof(T)), bytes + given->size,
+                  [](unsigned char byte) { return byte != 0; })) {
+    return horo::fail(Errc::unsupported,
+                      "fields beyond byte {} are not known to libhoro {}; use a newer library",
+                      sizeof(T), horo::version());
+  }
+  std::memcpy(&initial, given, std::min(given->size, sizeof(T)));
+  return initial;
+}
+
 Result<Signature> to_signature(const horo_tensor_desc& desc, int size) {
   Signature s;
-  if (desc.kind < HORO_ALLREDUCE || desc.kind > HORO_BARRIER) {
-    return horo::fail(Errc::invalid_argument, "kind {} is none of HORO_ALLREDUCE ... HORO_BARRIER",
+  if (desc.kind < HORO_ALLREDUCE || desc.kind > HORO_ALLTOALL) {
+    return horo::fail(Errc::invalid_argument, "kind {} is none of HORO_ALLREDUCE ... HORO_ALLTOALL",
                       static_cast<int>(desc.kind));
   }
   s.kind = static_cast<Kind>(desc.kind);
@@ -155,19 +181,13 @@ Result<Signature> to_signature(const horo_tensor_desc& desc, int size) {
   HORO_TRY_STATUS(set_shape(s, {desc.shape, static_cast<std::size_t>(desc.ndim)}));
   switch (s.kind) {
     case Kind::allreduce:
+    case Kind::reducescatter:
       if (!horo::runtime::is_reduce_op(desc.op))
         return horo::fail(Errc::invalid_argument, "reduce op {} is not known",
                           static_cast<int>(desc.op));
-      if (s.dtype == DType::boolean)
-        return horo::fail(Errc::unsupported,
-                          "allreduce of bool; convert to uint8 and use max or min");
       s.op = static_cast<ReduceOp>(desc.op);
       s.prescale = desc.prescale;
       s.postscale = desc.postscale;
-      break;
-    case Kind::allgather:
-      if (desc.ndim == 0)
-        return horo::fail(Errc::invalid_argument, "allgather of a scalar; give it one dimension");
       break;
     case Kind::broadcast:
       if (desc.root_rank < 0 || desc.root_rank >= size)
@@ -175,9 +195,12 @@ Result<Signature> to_signature(const horo_tensor_desc& desc, int size) {
                           desc.root_rank, size - 1);
       s.root = desc.root_rank;
       break;
+    case Kind::allgather:
+    case Kind::alltoall:
     case Kind::barrier:
       break;
   }
+  HORO_TRY_STATUS(check_supported(s));
   return s;
 }
 
@@ -201,13 +224,24 @@ Deadline deadline_in(int64_t timeout_ms) {
                       std::chrono::milliseconds(std::min(timeout_ms, kYear)));
 }
 
+horo_status submit(Session& session, horo_tensor tensor, const Submission& given, horo_op* op) {
+  if (op == nullptr || tensor > UINT32_MAX) {
+    return report(horo::fail(Errc::invalid_argument,
+                             "tensor {} was not declared, or no place for the operation", tensor));
+  }
+  auto operation = session.submit(TensorId{static_cast<std::uint32_t>(tensor)}, given);
+  if (!operation) return report(operation.error());
+  *op = (*operation)->handle();
+  return HORO_OK;
+}
+
 horo_status wait_one(Session& session, horo_op op, const Deadline& deadline) {
   auto operation = find(session, op);
   if (!operation) return report(operation.error());
   if (!session.wait(**operation, deadline)) return HORO_IN_PROGRESS;
   const auto status = outcome(**operation);
-  // The result of an allgather belongs to the caller until horo_release.
-  if ((*operation)->result == nullptr || status != HORO_OK) session.operations().put(**operation);
+  // A result belongs to the caller until horo_release.
+  if (!(*operation)->keeps_result || status != HORO_OK) session.operations().put(**operation);
   return status;
 }
 
@@ -286,13 +320,12 @@ HORO_API const char* horo_status_name(horo_status status) {
   return horo::name(static_cast<Errc>(status)).data();
 }
 
-HORO_API horo_status horo_declare(const horo_tensor_desc* desc, horo_tensor* tensor) {
+HORO_API horo_status horo_declare(const horo_tensor_desc* given, horo_tensor* tensor) {
   return with_session([&](Session& session) {
-    if (desc == nullptr || tensor == nullptr || desc->size < sizeof(horo_tensor_desc)) {
-      return report(horo::fail(
-          Errc::invalid_argument,
-          "horo_declare needs a descriptor (HORO_TENSOR_DESC_INIT) and a place for the tensor"));
-    }
+    auto desc = known_fields(given, kFirstTensorDesc, HORO_TENSOR_DESC_INIT);
+    if (!desc) return report(std::move(desc).error().context("horo_declare: horo_tensor_desc"));
+    if (tensor == nullptr)
+      return report(horo::fail(Errc::invalid_argument, "horo_declare: no place for the tensor"));
     auto signature = to_signature(*desc, session.identity().size);
     if (!signature) {
       return report(std::move(signature).error().context(
@@ -310,27 +343,25 @@ HORO_API horo_status horo_declare(const horo_tensor_desc* desc, horo_tensor* ten
 }
 
 HORO_API horo_status horo_submit(horo_tensor tensor, const void* in, void* out, horo_op* op) {
+  return with_session(
+      [&](Session& session) { return submit(session, tensor, {.in = in, .out = out}, op); });
+}
+
+HORO_API horo_status horo_submit_with(const horo_submission* submission, horo_op* op) {
   return with_session([&](Session& session) {
-    if (op == nullptr || tensor > UINT32_MAX)
-      return report(horo::fail(Errc::invalid_argument,
-                               "tensor {} was not declared, or no place for the operation",
-                               tensor));
-    const TensorId id{static_cast<std::uint32_t>(tensor)};
-    auto signature = session.signature_of(id);
-    if (!signature) return report(signature.error());
-    const bool reads =
-        signature->kind != Kind::broadcast || signature->root == session.identity().rank.value();
-    const bool writes = signature->kind == Kind::allreduce || (signature->kind == Kind::broadcast);
-    if (signature->kind != Kind::barrier && signature->elements != 0 &&
-        ((reads && in == nullptr) || (writes && out == nullptr))) {
-      return report(horo::fail(Errc::invalid_argument, "{} without {} buffer",
-                               horo::runtime::describe(*signature),
-                               in == nullptr && reads ? "an input" : "an output"));
+    auto known = known_fields(submission, kFirstSubmission, HORO_SUBMISSION_INIT);
+    if (!known)
+      return report(std::move(known).error().context("horo_submit_with: horo_submission"));
+    if (known->split_count != 0 && known->splits == nullptr) {
+      return report(
+          horo::fail(Errc::invalid_argument, "{} splits, but no place", known->split_count));
     }
-    auto operation = session.submit(id, in, out);
-    if (!operation) return report(operation.error());
-    *op = (*operation)->handle();
-    return HORO_OK;
+    return submit(session, known->tensor,
+                  {.in = known->in,
+                   .out = known->out,
+                   .room = known->out_bytes,
+                   .splits = {known->splits, known->splits != nullptr ? known->split_count : 0}},
+                  op);
   });
 }
 
@@ -390,9 +421,10 @@ HORO_API horo_status horo_result(horo_op op, const void** data, size_t* bytes, i
       return report(
           horo::fail(Errc::in_progress, "operation {} has not completed; wait for it first", op));
     if (o.status() != Errc::ok) return outcome(o);
-    if (o.result == nullptr)
-      return report(horo::fail(Errc::invalid_argument, "operation {} is not an allgather", op));
-    if (data != nullptr) *data = o.result.get();
+    if (!o.keeps_result)
+      return report(horo::fail(Errc::invalid_argument,
+                               "operation {} has its result in the buffer it was given", op));
+    if (data != nullptr) *data = o.result;
     if (bytes != nullptr) *bytes = o.result_bytes;
     if (rows != nullptr) std::copy(o.rows.begin(), o.rows.end(), rows);
     return HORO_OK;
@@ -439,19 +471,21 @@ HORO_API horo_status horo_free(void* memory) {
 
 HORO_API horo_status horo_get_counters(horo_counters* counters) {
   return with_session([&](Session& session) {
-    if (counters == nullptr || counters->size < sizeof(horo_counters)) {
+    if (counters == nullptr || counters->size < kFirstCounters) {
       return report(
           horo::fail(Errc::invalid_argument, "set counters->size to sizeof(horo_counters)"));
     }
     const auto c = session.counters();
-    *counters = {.size = sizeof(horo_counters),
-                 .tensors = c.tensors,
-                 .entries = c.entries,
-                 .bytes = c.bytes,
-                 .fused_bytes = c.fused_bytes,
-                 .direct_bytes = c.direct_bytes,
-                 .sleeps = c.sleeps,
-                 .wakes = c.wakes};
+    const auto size = std::min(counters->size, sizeof(horo_counters));
+    const horo_counters all{.size = size,
+                            .tensors = c.tensors,
+                            .entries = c.entries,
+                            .bytes = c.bytes,
+                            .fused_bytes = c.fused_bytes,
+                            .direct_bytes = c.direct_bytes,
+                            .sleeps = c.sleeps,
+                            .wakes = c.wakes};
+    std::memcpy(counters, &all, size);
     return HORO_OK;
   });
 }

@@ -18,7 +18,7 @@ enum class DType : std::uint8_t {
   f16 = 6,
   f32 = 7,
   f64 = 8,
-  boolean = 9,  ///< Moves only; no reduction.
+  boolean = 9,  ///< One byte; reduced by min (and) and max (or) only.
   bf16 = 10,
 };
 
@@ -27,12 +27,13 @@ inline constexpr int kDTypes = 11;
 enum class ReduceOp : std::uint8_t {
   average = 0,
   sum = 1,
+  adasum = 2,
   min = 3,
   max = 4,
   product = 5,
 };
 
-inline constexpr int kReduceOps = 6;  ///< One past the highest number; 2 is not in use.
+inline constexpr int kReduceOps = 6;  ///< One past the highest number.
 
 /// Whether `value` is one of the numbers above: what comes over the C ABI or from a peer is checked
 /// first.
@@ -41,7 +42,11 @@ constexpr bool is_dtype(int value) {
 }
 
 constexpr bool is_reduce_op(int value) {
-  return value >= 0 && value < kReduceOps && value != 2;
+  return value >= 0 && value < kReduceOps;
+}
+
+constexpr bool is_floating(DType dtype) {
+  return dtype == DType::f16 || dtype == DType::bf16 || dtype == DType::f32 || dtype == DType::f64;
 }
 
 /// Bytes of one element.
@@ -101,6 +106,8 @@ constexpr std::string_view name(ReduceOp op) {
       return "average";
     case ReduceOp::sum:
       return "sum";
+    case ReduceOp::adasum:
+      return "adasum";
     case ReduceOp::min:
       return "min";
     case ReduceOp::max:

@@ -37,8 +37,10 @@ bool Operation::on_complete(Callback callback, void* user) {
 }
 
 void Operation::reset() {
-  result.reset();
+  keeps_result = false;
+  result = nullptr;
   result_bytes = 0;
+  memory.reset();
   rows.clear();
   message_.clear();
   status_ = Errc::ok;

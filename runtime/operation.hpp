@@ -5,7 +5,6 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -15,12 +14,9 @@
 #include "base/result.hpp"
 #include "base/strong.hpp"
 #include "horo/horo.h"
+#include "runtime/result_memory.hpp"
 
 namespace horo::runtime {
-
-struct FreeMemory {
-  void operator()(void* p) const { std::free(p); }
-};
 
 /// Completed once, by the holder of the progress token; read by anyone after that.
 class Operation {
@@ -49,10 +45,13 @@ class Operation {
 
   TensorId tensor;
 
-  // allgather, valid once done:
-  std::unique_ptr<void, FreeMemory> result;
+  bool keeps_result = false;  ///< A wait does not release it. Set when it is submitted.
+
+  // Valid once done, where it keeps its result:
+  void* result = nullptr;  ///< In `memory`, or where the submitter made room.
   std::uint64_t result_bytes = 0;
-  std::vector<std::int64_t> rows;  ///< Empty unless this is an allgather.
+  ResultMemory memory;
+  std::vector<std::int64_t> rows;  ///< By rank: what came from it; reducescatter: what it got.
 
  private:
   friend class OperationTable;
@@ -86,6 +85,8 @@ class OperationTable {
   Result<Operation*> take();
   void put(Operation& operation);
 
+  ResultCache& results() { return results_; }
+
   /// Null when the handle was released or never existed.
   Operation* find(std::uint64_t handle) const;
 
@@ -105,6 +106,7 @@ class OperationTable {
 
   Status grow();
 
+  ResultCache results_;  ///< Outlives the operations, which give back to it.
   std::array<std::atomic<Operation*>, kBlocks> blocks_{};
   std::atomic<std::uint64_t> free_{0};  ///< tag << 32 | index + 1 of the first free one.
   std::mutex growing_;

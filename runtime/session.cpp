@@ -242,12 +242,14 @@ Session::Urgency Session::urgency(const LocalTensor& tensor, bool completed) {
   return now - since >= params.wake_delay_ns ? Urgency::everybody : Urgency::none;
 }
 
-Result<Operation*> Session::submit(TensorId id, const void* in, void* out) {
+Result<Operation*> Session::submit(TensorId id, const Submission& given) {
   HORO_TRY_STATUS(engine_.health());
+  HORO_TRY(const auto signature, signature_of(id));
+  HORO_TRY_STATUS(check(signature, given, identity_.rank.value(), identity_.size));
   if (left_.load(std::memory_order_relaxed))
     return fail(Errc::shut_down, "horo_shutdown was called");
   HORO_TRY(Operation* const operation, operations_.take());
-  const auto completed = engine_.offer(id, in, out, *operation);
+  const auto completed = engine_.offer(id, given, *operation);
   if (!completed) {
     operations_.put(*operation);
     return Failure(completed.error());

@@ -61,7 +61,7 @@ class Session {
   Result<TensorId> declare(std::string_view name, const Signature& signature);
 
   /// Fails: duplicate, invalid_argument, peer_lost, shut_down, resource_exhausted.
-  Result<Operation*> submit(TensorId id, const void* in, void* out);
+  Result<Operation*> submit(TensorId id, const Submission& given);
 
   /// Moves things on if nobody else does, without waiting.
   void poke();

@@ -19,7 +19,7 @@ std::string shape_text(const Signature& s) {
 
 bool same_shape(const Signature& a, const Signature& b) {
   if (a.ndim != b.ndim || a.extents_hash != b.extents_hash) return false;
-  const bool first_free = a.kind == Kind::allgather;
+  const bool first_free = first_extent_is_free(a.kind);
   return std::equal(a.extents.begin() + (first_free ? 1 : 0), a.extents.end(),
                     b.extents.begin() + (first_free ? 1 : 0));
 }
@@ -36,13 +36,12 @@ std::string_view name(Kind kind) {
       return "broadcast";
     case Kind::barrier:
       return "barrier";
+    case Kind::reducescatter:
+      return "reducescatter";
+    case Kind::alltoall:
+      return "alltoall";
   }
   return "unknown";
-}
-
-std::uint64_t Signature::row_elements() const {
-  if (ndim == 0) return elements;
-  return extents[0] == 0 ? 0 : elements / static_cast<std::uint64_t>(extents[0]);
 }
 
 Status set_shape(Signature& signature, std::span<const std::int64_t> shape) {
@@ -51,16 +50,19 @@ Status set_shape(Signature& signature, std::span<const std::int64_t> shape) {
   constexpr std::uint64_t kMost = std::uint64_t{1} << 56U;
   signature.ndim = static_cast<std::uint8_t>(shape.size());
   signature.elements = 1;
+  signature.row_elements = 1;
   signature.extents = {};
   signature.extents_hash = 1469598103934665603ULL;
   for (std::size_t i = 0; i < shape.size(); ++i) {
     if (shape[i] < 0)
       return fail(Errc::invalid_argument, "extent {} of dimension {} is negative", shape[i], i);
     const auto extent = static_cast<std::uint64_t>(shape[i]);
-    if (extent != 0 && signature.elements > kMost / extent) {
+    if (extent != 0 &&
+        std::max(signature.elements, i > 0 ? signature.row_elements : 0) > kMost / extent) {
       return fail(Errc::invalid_argument, "a shape of more than 2^56 elements");
     }
     signature.elements *= extent;
+    if (i > 0) signature.row_elements *= extent;
     if (i < static_cast<std::size_t>(Signature::kDims)) signature.extents[i] = shape[i];
     if (i > 0) signature.extents_hash = (signature.extents_hash ^ extent) * 1099511628211ULL;
   }
@@ -79,7 +81,7 @@ Difference difference(const Signature& a, const Signature& b) {
   if (a.kind == Kind::broadcast && a.root != b.root) {
     return {"root rank", std::to_string(a.root), std::to_string(b.root)};
   }
-  if (a.kind != Kind::allreduce) return {};
+  if (!reduces(a.kind)) return {};
   if (a.op != b.op) return {"reduce op", std::string(name(a.op)), std::string(name(b.op))};
   if (a.prescale != b.prescale)
     return {"prescale factor", fmt::format("{}", a.prescale), fmt::format("{}", b.prescale)};
@@ -91,6 +93,25 @@ Difference difference(const Signature& a, const Signature& b) {
 std::string describe(const Signature& s) {
   if (s.kind == Kind::barrier) return "barrier";
   return fmt::format("{} of {} {}", name(s.kind), name(s.dtype), shape_text(s));
+}
+
+Status check_supported(const Signature& s) {
+  if (s.ndim == 0 &&
+      (s.kind == Kind::allgather || s.kind == Kind::alltoall || s.kind == Kind::reducescatter)) {
+    return fail(Errc::invalid_argument, "{} of a scalar; give it one dimension", name(s.kind));
+  }
+  if (!reduces(s.kind)) return {};
+  if (s.dtype == DType::boolean && s.op != ReduceOp::min && s.op != ReduceOp::max) {
+    return fail(Errc::unsupported,
+                "{} of bool with {}; use min (logical and) or max (logical or), or convert to a "
+                "number type",
+                name(s.kind), name(s.op));
+  }
+  if (s.dtype == DType::boolean && (s.prescale != 1 || s.postscale != 1))
+    return fail(Errc::unsupported, "scaling of bool; leave prescale and postscale at 1");
+  if (s.op == ReduceOp::adasum)
+    return fail(Errc::unsupported, "adasum is not in this version; use average or sum");
+  return {};
 }
 
 }  // namespace horo::runtime

@@ -14,9 +14,26 @@
 
 namespace horo::runtime {
 
-enum class Kind : std::uint8_t { allreduce = 0, allgather = 1, broadcast = 2, barrier = 3 };
+enum class Kind : std::uint8_t {
+  allreduce = 0,
+  allgather = 1,
+  broadcast = 2,
+  barrier = 3,
+  reducescatter = 4,
+  alltoall = 5,
+};
 
 std::string_view name(Kind kind);
+
+/// Kinds that combine elements: op and factors count.
+constexpr bool reduces(Kind kind) {
+  return kind == Kind::allreduce || kind == Kind::reducescatter;
+}
+
+/// Kinds whose first extent may differ between ranks.
+constexpr bool first_extent_is_free(Kind kind) {
+  return kind == Kind::allgather || kind == Kind::alltoall;
+}
 
 struct Signature {
   static constexpr int kDims =
@@ -30,23 +47,24 @@ struct Signature {
   double prescale = 1;
   double postscale = 1;
   std::uint64_t elements = 1;
+  std::uint64_t row_elements = 1;  ///< Of one row: the product of all extents but the first.
   std::uint64_t extents_hash = 0;  ///< Of all extents but the first.
   std::array<std::int64_t, kDims> extents{};
 
   std::uint64_t bytes() const { return elements * size_of(dtype); }
 
-  /// Elements of one row: all extents but the first.
-  std::uint64_t row_elements() const;
+  /// The first extent; a scalar is one row.
+  std::uint64_t rows() const { return ndim == 0 ? 1 : static_cast<std::uint64_t>(extents[0]); }
 
   friend bool operator==(const Signature&, const Signature&) = default;
 };
 
-/// Fills `elements`, `extents` and their hash from a shape. Fails: invalid_argument (negative
-/// extent, more elements than memory could hold, more than 255 dimensions).
+/// Fills `elements`, `row_elements`, `extents` and their hash from a shape. Fails: invalid_argument
+/// (negative extent, more elements than memory could hold, more than 255 dimensions).
 Status set_shape(Signature& signature, std::span<const std::int64_t> shape);
 
 /// True when ranks with these signatures can run one operation together: equal, but for the first
-/// extent of an allgather and what a kind does not use.
+/// extent where that is free and what a kind does not use.
 bool compatible(const Signature& a, const Signature& b);
 
 /// What differs first, for people: {"dtype", "float32", "float64"}; empty name when compatible.
@@ -60,5 +78,23 @@ Difference difference(const Signature& a, const Signature& b);
 
 /// "allreduce of float32 [64, 3]"
 std::string describe(const Signature& signature);
+
+/// Whether there is such an operation: kind, dtype, op, dimensions and factors go together.
+/// Fails: invalid_argument, unsupported, both saying what to do instead.
+Status check_supported(const Signature& signature);
+
+/// Rows that one rank gets when `rows` are dealt out to `ranks` in rank order: those that are over
+/// go to the first ranks, one each.
+struct Share {
+  std::uint64_t first = 0;
+  std::uint64_t count = 0;
+};
+
+constexpr Share share_of(std::uint64_t rows, int ranks, int rank) {
+  const auto n = static_cast<std::uint64_t>(ranks);
+  const auto r = static_cast<std::uint64_t>(rank);
+  const auto over = rows % n;
+  return {.first = rows / n * r + (r < over ? r : over), .count = rows / n + (r < over ? 1 : 0)};
+}
 
 }  // namespace horo::runtime

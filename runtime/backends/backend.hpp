@@ -20,7 +20,7 @@ struct Part {
   const void* in = nullptr;
   void* out = nullptr;
   std::uint64_t elements = 0;      ///< Of the input (allreduce, broadcast: of the tensor).
-  std::uint64_t row_elements = 0;  ///< allgather: elements of one row.
+  std::uint64_t row_elements = 0;  ///< Of one row, where `Bucket::rows` counts rows.
 };
 
 /// Tensors that run as one operation: same kind, dtype, op, scaling, root and placement.
@@ -28,7 +28,9 @@ struct Bucket {
   Signature like;  ///< Of the first tensor; its shape is of no interest.
   Placement placement = Placement::staged;
   std::vector<Part> parts;
-  std::vector<std::uint64_t> rows;  ///< allgather: extent 0, part by part, rank by rank.
+  /// Part by part, in rows. allgather: what each rank brings. reducescatter: what each rank gets.
+  /// alltoall: what each rank sends to each rank, sender by sender. Else empty.
+  std::vector<std::uint64_t> rows;
 };
 
 struct BackendCaps {

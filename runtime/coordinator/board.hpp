@@ -38,7 +38,7 @@ struct Entry {
 struct Offer {
   std::uint64_t in_offset = 0;  ///< From the start of the mapping; 0: not in an arena.
   std::uint64_t out_offset = 0;
-  bool direct = false;   ///< In the arena as far as this rank's part of the operation needs it.
+  bool direct = false;   ///< In the arena as far as the peers read and write it.
   bool in_line = false;  ///< The payload lies in the inline slot.
   bool changed = false;  ///< Signature differs from the agreed one, or is new.
 };
@@ -82,6 +82,10 @@ class Board {
   /// holds `bytes`.
   std::byte* inline_slot(TensorId id, int local_rank, std::uint64_t generation,
                          std::uint64_t bytes);
+
+  /// An alltoall's rows for each rank that `local_rank` gives in the given generation; null when
+  /// the tensor was never declared as one.
+  std::uint64_t* splits(TensorId id, int local_rank, std::uint64_t generation);
 
   // -- Agreement ------------------------------------------------------------------------------
 
@@ -145,6 +149,7 @@ class Board {
   Result<TensorId> add_tensor(std::string_view name, std::uint64_t hash, std::uint32_t bucket,
                               const Signature& s);
   Status provide_inline(TensorSlot& slot, const Signature& signature);
+  Status provide_splits(TensorSlot& slot, const Signature& signature);
   bool drain_ready();
   PendingSlot inspect(TensorId id);
   bool resolve(TensorId id, TensorSlot& slot, bool changed);

@@ -23,7 +23,7 @@ std::uint64_t fuse_key(const Signature& s, Placement placement) {
       mix(static_cast<std::uint64_t>(s.kind) + 1, static_cast<std::uint64_t>(s.dtype));
   h = mix(h, static_cast<std::uint64_t>(placement));
   if (s.kind == Kind::broadcast) h = mix(h, static_cast<std::uint64_t>(s.root));
-  if (s.kind == Kind::allreduce) {
+  if (reduces(s.kind)) {
     h = mix(h, static_cast<std::uint64_t>(s.op));
     h = mix(h, std::bit_cast<std::uint64_t>(s.prescale));
     h = mix(h, std::bit_cast<std::uint64_t>(s.postscale));
@@ -112,7 +112,7 @@ PendingSlot Board::inspect(TensorId id) {
     return pending;
   }
   pending.bytes = slot.signature.bytes();
-  if (slot.signature.kind == Kind::allgather) {
+  if (first_extent_is_free(slot.signature.kind)) {
     pending.bytes = 0;
     for (int r = 0; r < local_size(); ++r) pending.bytes += rank_tensor(id, r).signature.bytes();
   }

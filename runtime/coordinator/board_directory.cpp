@@ -71,13 +71,22 @@ Result<std::uint64_t> Board::take_heap(std::uint64_t bytes) {
 Status Board::provide_inline(TensorSlot& slot, const Signature& signature) {
   const auto bytes = signature.bytes();
   if (signature.kind == Kind::barrier || bytes > kInlineBytes) return {};
-  // Never moved or grown: a peer may be writing its payload. An allgather's parts differ in size.
-  const auto least = signature.kind == Kind::allgather ? std::uint64_t{1024} : std::uint64_t{64};
+  // Never moved or grown: a peer may be writing its payload, and parts may differ in size.
+  const auto least = first_extent_is_free(signature.kind) ? std::uint64_t{1024} : std::uint64_t{64};
   const auto capacity = std::max(least, std::bit_ceil(bytes));
   const auto offset = take_heap(2 * params_.local_size * capacity);
   if (!offset) return {};  // No room is no error: the tensor takes the rings.
   slot.inline_offset.store(*offset, std::memory_order_relaxed);
   slot.inline_capacity.store(static_cast<std::uint32_t>(capacity), std::memory_order_release);
+  return {};
+}
+
+Status Board::provide_splits(TensorSlot& slot, const Signature& signature) {
+  if (signature.kind != Kind::alltoall || slot.splits_offset.load(std::memory_order_relaxed) != 0)
+    return {};
+  const std::uint64_t n = params_.local_size;
+  HORO_TRY(const auto offset, take_heap(2 * n * n * sizeof(std::uint64_t)));
+  slot.splits_offset.store(offset, std::memory_order_release);
   return {};
 }
 
@@ -131,10 +140,23 @@ Result<TensorId> Board::declare(std::string_view name, const Signature& signatur
     }
     return fail(Errc::protocol, "the board's name table is full");
   }();
+  if (result) {
+    if (auto status = provide_splits(tensor(*result), signature); !status)
+      result = Failure(std::move(status).error());
+  }
   unlock_directory();
   if (result)
     rank_tensors_[result->index() * params_.local_size + me_.index()].signature = signature;
   return result;
+}
+
+std::uint64_t* Board::splits(TensorId id, int local_rank, std::uint64_t generation) {
+  const std::uint64_t n = params_.local_size;
+  const auto offset = tensor(id).splits_offset.load(std::memory_order_acquire);
+  const auto bytes = 2 * n * n * sizeof(std::uint64_t);
+  if (offset < layout_.heap || offset > layout_.heap + layout_.heap_bytes - bytes) return nullptr;
+  return reinterpret_cast<std::uint64_t*>(base_ + offset) +
+         ((generation & 1U) * n + static_cast<std::uint64_t>(local_rank)) * n;
 }
 
 std::byte* Board::inline_slot(TensorId id, int local_rank, std::uint64_t generation,

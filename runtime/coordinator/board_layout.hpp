@@ -99,6 +99,9 @@ struct alignas(256) TensorSlot {
   std::uint32_t name_length;
   std::uint64_t name_offset;
   std::uint64_t name_hash;
+  /// alltoall: u64[2][local_size][local_size], by generation's parity, sender and receiver; 0:
+  /// none.
+  std::atomic<std::uint64_t> splits_offset;
   Signature signature;  ///< Of the last agreed submission.
 };
 

@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/coordinator/engine.hpp"
 
-#include <algorithm>
-#include <cstdlib>
 #include <cstring>
-
-#include "runtime/backends/shm/kernels/kernels.hpp"
 
 namespace horo::runtime {
 
@@ -61,7 +57,34 @@ bool Engine::progress() {
   return moved;
 }
 
-Result<bool> Engine::offer(TensorId id, const void* in, void* out, Operation& operation) {
+Offer Engine::put_parts(TensorId id, const LocalTensor& mine, const Submission& given) {
+  const auto& s = mine.signature;
+  const auto me = board_.me().value();
+  const auto bytes = s.kind == Kind::barrier ? 0 : s.bytes();
+  const auto generation = mine.generation.load(std::memory_order_relaxed);
+  const bool reads = s.kind != Kind::broadcast || Rank{s.root} == board_.global_rank(me);
+  const bool peers_write = s.kind == Kind::allreduce;
+  if (s.kind == Kind::alltoall) {
+    const auto n = static_cast<std::uint64_t>(board_.local_size());
+    auto* const rows = board_.splits(id, me, generation);
+    for (std::uint64_t r = 0; r < n; ++r)
+      rows[r] = given.splits.empty() ? s.rows() / n : static_cast<std::uint64_t>(given.splits[r]);
+  }
+  if (bytes == 0) return {.direct = true, .in_line = true};
+  Offer offer;
+  if (auto* slot = board_.inline_slot(id, me, generation, bytes); slot != nullptr) {
+    if (reads) std::memcpy(slot, given.in, bytes);
+    offer.in_line = true;
+  }
+  if (board_.local_size() > 1) {
+    offer.in_offset = reads ? board_.offset_in_my_arena(given.in, bytes) : 0;
+    offer.out_offset = peers_write ? board_.offset_in_my_arena(given.out, bytes) : 0;
+    offer.direct = (!reads || offer.in_offset != 0) && (!peers_write || offer.out_offset != 0);
+  }
+  return offer;
+}
+
+Result<bool> Engine::offer(TensorId id, const Submission& given, Operation& operation) {
   auto& mine = tensor(id);
   std::uint32_t idle = 0;
   if (!mine.operation.compare_exchange_strong(idle, OperationTable::index_of(operation) + 1,
@@ -71,25 +94,13 @@ Result<bool> Engine::offer(TensorId id, const void* in, void* out, Operation& op
                 board_.tensor_name(id));
   }
   operation.tensor = id;
-  mine.in = in;
-  mine.out = out;
   const auto& s = mine.signature;
-  const auto me = board_.me().value();
-  const auto bytes = s.kind == Kind::barrier ? 0 : s.bytes();
-  const bool reads = s.kind != Kind::broadcast || Rank{s.root} == board_.global_rank(me);
-  const bool writes = s.kind == Kind::allreduce;
-  Offer offer{.changed = !mine.has_agreed || mine.agreed != s};
-  const auto generation = mine.generation.load(std::memory_order_relaxed);
-  if (bytes == 0) {
-    offer.in_line = true;
-  } else if (auto* slot = board_.inline_slot(id, me, generation, bytes); slot != nullptr) {
-    if (reads) std::memcpy(slot, in, bytes);
-    offer.in_line = true;
-  } else if (board_.local_size() > 1) {
-    offer.in_offset = reads ? board_.offset_in_my_arena(in, bytes) : 0;
-    offer.out_offset = writes ? board_.offset_in_my_arena(out, bytes) : 0;
-    offer.direct = (!reads || offer.in_offset != 0) && (!writes || offer.out_offset != 0);
-  }
+  operation.keeps_result = keeps_result(s.kind, given.out);
+  mine.in = given.in;
+  mine.out = given.out;
+  mine.room = given.room;
+  auto offer = put_parts(id, mine, given);
+  offer.changed = !mine.has_agreed || mine.agreed != s;
   mine.offered.store(true, std::memory_order_release);
   const bool completed = board_.mark(id, offer);
   fail_if_broken(id);
@@ -153,123 +164,6 @@ Status Engine::begin(const Entry& entry) {
       break;
   }
   started_.push_back(std::move(started));
-  return {};
-}
-
-Result<Bucket> Engine::make_bucket(const Entry& entry) {
-  Bucket bucket;
-  bucket.placement = entry.placement;
-  bucket.parts.reserve(entry.ids.size());
-  const auto n = static_cast<std::size_t>(board_.local_size());
-  std::size_t position = 0;
-  for (const auto raw : entry.ids) {
-    const TensorId id{static_cast<std::uint32_t>(raw)};
-    auto& mine = tensor(id);
-    Part part{.id = id, .in = mine.in, .out = mine.out, .elements = mine.signature.elements};
-    if (mine.signature.kind == Kind::allgather) {
-      if (entry.rows.empty())
-        return fail(Errc::protocol, "log entry {} of the board has no row counts", begun_);
-      HORO_TRY_STATUS(provide_output(id, entry.rows.subspan(position * n, n), part));
-    }
-    const auto& first = position == 0 ? mine.signature : tensor(bucket.parts.front().id).signature;
-    if (first.kind != mine.signature.kind || first.dtype != mine.signature.dtype ||
-        first.op != mine.signature.op) {
-      return fail(Errc::protocol,
-                  "log entry {} of the board fuses tensors that do not fit together", begun_);
-    }
-    bucket.parts.push_back(part);
-    ++position;
-  }
-  bucket.like = tensor(bucket.parts.front().id).signature;
-  if (bucket.like.kind == Kind::broadcast) bucket.like.root = local_rank_of(Rank{bucket.like.root});
-  bucket.rows.assign(entry.rows.begin(), entry.rows.end());
-  return bucket;
-}
-
-Status Engine::provide_output(TensorId id, std::span<const std::uint64_t> rows, Part& part) {
-  auto& mine = tensor(id);
-  auto& operation = operations_.at(mine.operation.load(std::memory_order_relaxed) - 1);
-  std::uint64_t total = 0;
-  std::uint64_t row_elements = 1;
-  for (int d = 1; d < std::min<int>(mine.signature.ndim, Signature::kDims); ++d) {
-    row_elements *= static_cast<std::uint64_t>(mine.signature.extents[static_cast<std::size_t>(d)]);
-  }
-  if (mine.signature.ndim > Signature::kDims) row_elements = mine.signature.row_elements();
-  operation.rows.clear();
-  for (const auto count : rows) {
-    if (count > (std::uint64_t{1} << 48U))
-      return fail(Errc::protocol, "log entry {} of the board claims {} rows", begun_, count);
-    total += count;
-    operation.rows.push_back(static_cast<std::int64_t>(count));
-  }
-  part.row_elements = row_elements;
-  operation.result_bytes = total * row_elements * size_of(mine.signature.dtype);
-  operation.result.reset(std::malloc(std::max<std::uint64_t>(operation.result_bytes, 1)));
-  if (operation.result == nullptr) {
-    return fail(Errc::out_of_memory, "{} bytes for the result of allgather '{}' cannot be had",
-                operation.result_bytes, board_.tensor_name(id));
-  }
-  part.out = operation.result.get();
-  return {};
-}
-
-void Engine::run_alone(const Bucket& bucket) {
-  const auto& like = bucket.like;
-  const auto element = size_of(like.dtype);
-  for (const auto& part : bucket.parts) {
-    if (like.kind == Kind::barrier || part.elements == 0) continue;
-    if (like.kind == Kind::allreduce) {
-      const kernels::Reduction what{.dtype = like.dtype,
-                                    .op = like.op,
-                                    .prescale = like.prescale,
-                                    .postscale = like.postscale};
-      kernels::reduce_kernel(like.dtype, like.op)(what, part.out, &part.in, 1, part.elements);
-    } else if (part.in != part.out) {
-      std::memcpy(part.out, part.in, part.elements * element);
-    }
-  }
-}
-
-Status Engine::run_in_marks(const Bucket& bucket) {
-  const auto& like = bucket.like;
-  const auto element = size_of(like.dtype);
-  const auto n = static_cast<std::size_t>(board_.local_size());
-  if (like.kind == Kind::barrier) return {};
-  std::size_t position = 0;
-  for (const auto& part : bucket.parts) {
-    const auto generation = tensor(part.id).generation.load(std::memory_order_relaxed);
-    auto* to = static_cast<std::byte*>(part.out);
-    for (std::size_t r = 0; r < n; ++r) {
-      const auto elements = like.kind == Kind::allgather
-                                ? bucket.rows[position * n + r] * part.row_elements
-                                : part.elements;
-      const auto bytes = elements * element;
-      const std::byte* from =
-          bytes == 0 ? nullptr
-                     : board_.inline_slot(part.id, static_cast<int>(r), generation, bytes);
-      if (bytes != 0 && from == nullptr) {
-        return fail(Errc::protocol, "tensor '{}' has no payload slot on the board",
-                    board_.tensor_name(part.id));
-      }
-      sources_[r] = from;
-      if (like.kind == Kind::allgather && bytes != 0) {
-        std::memcpy(to, from, bytes);
-        to += bytes;
-      }
-      if (like.kind == Kind::broadcast && static_cast<int>(r) == like.root && bytes != 0)
-        std::memcpy(to, from, bytes);
-    }
-    if (like.kind == Kind::allreduce && part.elements != 0) {
-      const kernels::Reduction what{.dtype = like.dtype,
-                                    .op = like.op,
-                                    .prescale = like.prescale,
-                                    .postscale = like.postscale,
-                                    .ranks = board_.local_size()};
-      kernels::reduce_kernel(like.dtype, like.op)(what, part.out, sources_.data(),
-                                                  board_.local_size(), part.elements);
-    }
-    ++position;
-  }
   return {};
 }
 

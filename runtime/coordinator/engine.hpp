@@ -15,6 +15,7 @@
 #include "runtime/backends/backend.hpp"
 #include "runtime/coordinator/board.hpp"
 #include "runtime/operation.hpp"
+#include "runtime/submission.hpp"
 
 namespace horo::runtime {
 
@@ -28,6 +29,7 @@ struct LocalTensor {
   std::atomic<std::uint64_t> generation{0};  ///< Submissions that ended.
   const void* in = nullptr;
   void* out = nullptr;
+  std::uint64_t room = 0;                   ///< Bytes at `out`, where the result's size is open.
   std::atomic<std::uint32_t> operation{0};  ///< Index + 1; 0: not in flight.
   std::atomic<bool> offered{false};         ///< The submitter is done with the fields above.
 };
@@ -55,8 +57,9 @@ class Engine {
   Status health() const;
 
   /// Puts this rank's part of a declared tensor on the board; `operation` completes when it has
-  /// run. True when this mark made the tensor ready. Thread: any. Fails: duplicate.
-  Result<bool> offer(TensorId id, const void* in, void* out, Operation& operation);
+  /// run. True when this mark made the tensor ready. `given` has been checked (submission.hpp).
+  /// Thread: any. Fails: duplicate.
+  Result<bool> offer(TensorId id, const Submission& given, Operation& operation);
 
   /// Backs this rank out: takes marks back where the tensor is not complete and ends those
   /// operations. True when none of this rank's operations is left.
@@ -82,13 +85,19 @@ class Engine {
     std::uint64_t backend_ticket = 0;  ///< Done when the backend has completed so many; 0: done.
   };
 
+  Offer put_parts(TensorId id, const LocalTensor& mine, const Submission& given);
   void fail_if_broken(TensorId id);
   bool begin_entries();
   Status begin(const Entry& entry);
   Result<Bucket> make_bucket(const Entry& entry);
-  Status provide_output(TensorId id, std::span<const std::uint64_t> rows, Part& part);
+  /// Appends to `bucket.rows` what a kind needs of one tensor, and says what this rank receives.
+  Status count_rows(const Entry& entry, std::size_t position, const Part& part, Bucket& bucket,
+                    std::vector<std::int64_t>& rows);
+  Status provide_output(TensorId id, std::vector<std::int64_t> rows, Part& part);
   void run_alone(const Bucket& bucket);
   Status run_in_marks(const Bucket& bucket);
+  Status find_payloads(const Bucket& bucket, std::size_t position);
+  void copy_payloads(const Bucket& bucket, std::size_t position);
   bool finish_entries();
   void complete(TensorId id, Errc status, const std::string& message);
   void finish(std::uint32_t number, Errc status, const std::string& message);
@@ -110,7 +119,7 @@ class Engine {
   std::uint64_t cursor_ = 0;
   bool acknowledged_ = false;
   std::uint32_t gone_seen_ = 0;
-  std::vector<const void*> sources_;
+  std::vector<const void*> sources_;  ///< By rank: payloads of one tensor, beside their marks.
 
   std::unique_ptr<std::atomic<LocalTensor*>[]> blocks_;
   std::atomic<std::uint64_t> begun_public_{0};

@@ -197,7 +197,7 @@ TEST_CASE("allgather concatenates uneven parts in rank order") {
           REQUIRE(operation.status() == Errc::ok);
           CHECK(operation.rows == std::vector<std::int64_t>{0, unit, 2 * unit});
           REQUIRE(operation.result_bytes == static_cast<std::uint64_t>(3 * unit * 8));
-          const auto* at = static_cast<const std::int64_t*>(operation.result.get());
+          const auto* at = static_cast<const std::int64_t*>(operation.result);
           for (int q = 0; q < 3; ++q) {
             for (std::int64_t i = 0; i < unit * q; ++i) REQUIRE(*at++ == q * 1000000 + i);
           }

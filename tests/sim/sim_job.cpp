@@ -46,6 +46,26 @@ Buffer& SimJob::add(int rank, const std::string& name, const Signature& signatur
   return *r.buffers.back();
 }
 
+Buffer& SimJob::add(int rank, const std::string& name, const Signature& signature,
+                    const runtime::Submission& given, std::vector<std::int64_t> splits) {
+  auto buffer = std::make_unique<Buffer>();
+  buffer->signature = signature;
+  buffer->name = name;
+  buffer->splits = std::move(splits);
+  buffer->given = given;
+  buffer->given->splits = buffer->splits;
+  auto& buffers = ranks_[static_cast<std::size_t>(rank)]->buffers;
+  buffers.push_back(std::move(buffer));
+  return *buffers.back();
+}
+
+std::byte* SimJob::allocate(int rank, std::uint64_t bytes, bool shared) {
+  auto& r = *ranks_[static_cast<std::size_t>(rank)];
+  if (shared) return static_cast<std::byte*>(*r.arena->allocate(bytes));
+  r.memory.push_back(std::make_unique<std::byte[]>(std::max<std::uint64_t>(bytes, 1)));
+  return r.memory.back().get();
+}
+
 bool SimJob::submit_next(SimRank& rank) {
   if (rank.submitted == rank.buffers.size() || !rank.engine->health()) return false;
   auto& buffer = *rank.buffers[rank.submitted++];
@@ -54,9 +74,17 @@ bool SimJob::submit_next(SimRank& rank) {
   rank.engine->provide(*id);
   rank.engine->tensor(*id).signature = buffer.signature;
   buffer.operation = *rank.operations.take();
-  if (!rank.engine->offer(*id, buffer.data(), buffer.data(), *buffer.operation))
-    buffer.operation = nullptr;
+  const auto given =
+      buffer.given.value_or(runtime::Submission{.in = buffer.data(), .out = buffer.data()});
+  if (!rank.engine->offer(*id, given, *buffer.operation)) buffer.operation = nullptr;
   return true;
+}
+
+void SimJob::submit_all() {
+  for (auto& rank : ranks_) {
+    while (submit_next(*rank)) {
+    }
+  }
 }
 
 void SimJob::step() {

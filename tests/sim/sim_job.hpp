@@ -21,8 +21,10 @@ namespace horo::sim {
 struct Buffer {
   runtime::Signature signature;
   std::string name;
-  std::vector<std::byte> own;   ///< Ordinary memory ...
-  std::byte* shared = nullptr;  ///< ... or in the arena.
+  std::vector<std::byte> own;                ///< Ordinary memory ...
+  std::byte* shared = nullptr;               ///< ... or in the arena.
+  std::optional<runtime::Submission> given;  ///< Else in place, all of it.
+  std::vector<std::int64_t> splits;          ///< What `given.splits` points to.
   runtime::Operation* operation = nullptr;
 
   std::byte* data() { return shared != nullptr ? shared : own.data(); }
@@ -45,6 +47,16 @@ class SimJob {
 
   /// Adds a tensor to what `rank` will submit; `fill` writes its input.
   Buffer& add(int rank, const std::string& name, const runtime::Signature& signature, bool shared);
+
+  /// The same with places of its own; `splits` of an alltoall.
+  Buffer& add(int rank, const std::string& name, const runtime::Signature& signature,
+              const runtime::Submission& given, std::vector<std::int64_t> splits = {});
+
+  /// Memory that lives as long as the job.
+  std::byte* allocate(int rank, std::uint64_t bytes, bool shared);
+
+  /// Submits all that was added, rank by rank, before anybody moves on.
+  void submit_all();
 
   /// Moves one live rank, drawn at random: it submits its next tensor or makes progress.
   void step();
@@ -70,6 +82,7 @@ class SimJob {
     std::unique_ptr<runtime::Engine> engine;
     std::unique_ptr<runtime::Arena> arena;
     std::vector<std::unique_ptr<Buffer>> buffers;
+    std::vector<std::unique_ptr<std::byte[]>> memory;
     std::size_t submitted = 0;
     bool alive = true;
   };

@@ -74,7 +74,7 @@ TEST_CASE("sessions on threads sum what they submit") {
       for (int round = 0; round < 20; ++round) {
         std::vector<float> values(static_cast<std::size_t>(count),
                                   static_cast<float>(rank + round));
-        auto& operation = **session.submit(id, values.data(), values.data());
+        auto& operation = **session.submit(id, {.in = values.data(), .out = values.data()});
         if (!wait(session, operation) || operation.status() != Errc::ok) ++wrong;
         for (const float v : values) {
           if (v != static_cast<float>(3 + 3 * round)) ++wrong;
@@ -96,7 +96,7 @@ TEST_CASE("several threads of a rank submit and wait at once") {
                                          vector_of(Kind::allreduce, DType::i32, 3000));
         for (int round = 0; round < 30; ++round) {
           std::vector<std::int32_t> values(3000, rank + t);
-          auto& operation = **session.submit(id, values.data(), values.data());
+          auto& operation = **session.submit(id, {.in = values.data(), .out = values.data()});
           if (!wait(session, operation) || values[2999] != 1 + 2 * t) ++wrong;
           session.operations().put(operation);
         }
@@ -112,7 +112,7 @@ TEST_CASE("callbacks run without anybody waiting") {
   run_ranks(2, [&](Session& session, int) {
     const auto id = *session.declare("c", vector_of(Kind::allreduce, DType::f32, 5000));
     std::vector<float> values(5000, 1.0F);
-    auto& operation = **session.submit(id, values.data(), values.data());
+    auto& operation = **session.submit(id, {.in = values.data(), .out = values.data()});
     session.on_complete(
         operation,
         [](void* user, horo_op, horo_status) {
@@ -143,10 +143,12 @@ TEST_CASE("a loss wakes a rank that waits for ever") {
     auto session = *Session::join(identity(0), SessionOptions{.board = tight_params()});
     const auto id = *session->declare("never", vector_of(Kind::allreduce, DType::f32, 5000));
     std::vector<float> values(5000);
-    auto& operation = **session->submit(id, values.data(), values.data());
+    auto& operation = **session->submit(id, {.in = values.data(), .out = values.data()});
     submitted = true;
     if (wait(*session, operation) && operation.status() == Errc::peer_lost) ++lost;
-    if (session->submit(id, values.data(), values.data()).error().code == Errc::peer_lost) ++lost;
+    if (session->submit(id, {.in = values.data(), .out = values.data()}).error().code ==
+        Errc::peer_lost)
+      ++lost;
   });
   {
     auto session = *Session::join(identity(1), SessionOptions{.board = tight_params()});

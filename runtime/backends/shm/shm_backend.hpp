@@ -8,8 +8,11 @@
 // steps of all buckets alike, say how far it is; nobody waits at a barrier, and bucket follows
 // bucket without a gap. The rings are small enough to stay in cache.
 //
-// Direct: all inputs (and outputs) lie in arenas that everybody maps. Each rank reduces every n-th
-// chunk straight from the inputs to the outputs; one counter says that it is through.
+// A reducescatter or alltoall needs the first half of that: what arrives in the ring of its sender
+// is reduced into, or copied to, the receiver's output. An allgather or broadcast needs the second.
+//
+// Direct: all inputs (and an allreduce's outputs) lie in arenas that everybody maps. Each rank
+// reads what it needs straight from them; one counter says that it is through.
 //
 // Either way each element is added in rank order, whoever owns it.
 #pragma once
@@ -19,6 +22,7 @@
 
 #include "runtime/backends/backend.hpp"
 #include "runtime/backends/shm/kernels/kernels.hpp"
+#include "runtime/backends/shm/lanes.hpp"
 #include "runtime/coordinator/board.hpp"
 
 namespace horo::runtime {
@@ -46,37 +50,41 @@ class ShmBackend final : public Backend {
   struct Active {
     Bucket bucket;
     kernels::Reduction what;
+    Lanes lanes;
     std::uint64_t steps = 0;  ///< Staged: of this bucket. Direct: chunks of this rank.
     std::uint64_t first_step =
         0;                    ///< Staged: steps before it, since the beginning. Direct: its number.
     std::uint64_t chunk = 0;  ///< Elements.
     std::uint64_t in = 0, reduced = 0, out = 0;  ///< Steps done by this rank.
-    /// Elements before each part, per source rank (one row when all ranks have the same).
-    std::vector<std::uint64_t> before;
-    /// gather: where each source rank's part begins in the output, in elements.
-    std::vector<std::uint64_t> target;
-    std::vector<const std::byte*> peer_in;  ///< Direct: part by part, rank by rank.
-    std::vector<std::byte*> peer_out;
+    std::vector<const std::byte*> peer_in;       ///< Direct: part by part, rank by rank.
+    std::vector<std::byte*> peer_out;            ///< Direct allreduce: the same.
   };
 
-  /// A stretch of one part inside a chunk.
-  struct Piece {
-    std::size_t part;
-    std::uint64_t at;        ///< Elements into the part.
-    std::uint64_t in_chunk;  ///< Elements into the chunk.
-    std::uint64_t count;
+  /// A stretch of a lane that moves in one step.
+  struct Chunk {
+    std::size_t lane = 0;
+    std::uint64_t first = 0;
+    std::uint64_t count = 0;  ///< 0: nothing.
   };
 
-  static bool gathers(const Active& a) { return a.bucket.like.kind != Kind::allreduce; }
+  /// Bytes reach their receivers without passing a reduction: only the result rings are in use.
+  static bool publishes(const Active& a) {
+    return a.bucket.like.kind == Kind::allgather || a.bucket.like.kind == Kind::broadcast;
+  }
+
+  /// Each rank keeps what it has made of the senders' rings: the result rings are not in use.
+  static bool collects(const Active& a) {
+    return a.bucket.like.kind == Kind::reducescatter || a.bucket.like.kind == Kind::alltoall;
+  }
 
   static bool direct(const Active& a) { return a.bucket.placement == Placement::direct; }
 
-  std::uint64_t total(const Active& a, int source) const;
   void measure(Active& a) const;
   Status find_peers(Active& a);
-  template <typename Use>
-  void for_pieces(const Active& a, int source, std::uint64_t first, std::uint64_t count,
-                  Use use) const;
+  Chunk chunk_of_lane(const Active& a, std::size_t lane, std::uint64_t step) const;
+  Chunk result_of(const Active& a, std::uint64_t step, int rank) const;
+  Chunk part_for(const Active& a, std::uint64_t step, int owner) const;
+  Chunk part_from(const Active& a, std::uint64_t step, int source) const;
   std::byte* ring_in(int rank, std::uint64_t step, int owner) const;
   std::byte* ring_out(int rank, std::uint64_t step) const;
   bool peers_reached(std::atomic<std::uint64_t> RankArea::*counter, std::uint64_t least) const;
@@ -88,10 +96,11 @@ class ShmBackend final : public Backend {
   bool step_direct();
   void copy_in(Active& a, std::uint64_t step);
   void reduce(Active& a, std::uint64_t step);
+  void collect(Active& a, std::uint64_t step);
   void publish(Active& a, std::uint64_t step);
   void copy_out(Active& a, std::uint64_t step);
   void reduce_direct(Active& a, std::uint64_t chunk);
-  void gather_direct(Active& a, std::uint64_t chunk);
+  void copy_direct(Active& a, std::uint64_t chunk);
   bool finished(const Active& a) const;
   bool retire();
 

@@ -64,7 +64,13 @@ typedef enum horo_kind {
   HORO_ALLREDUCE = 0,
   HORO_ALLGATHER = 1, /* dimension 0 may differ between ranks, 0 allowed; the others are equal */
   HORO_BROADCAST = 2,
-  HORO_BARRIER = 3 /* no data; dtype, shape and buffers are ignored */
+  HORO_BARRIER = 3, /* no data; dtype, shape and buffers are ignored */
+  /* As allreduce, but each rank gets only its rows: dimension 0 is dealt out in rank order, rows
+   * that are over one each to the first ranks. */
+  HORO_REDUCESCATTER = 4,
+  /* Each rank sends rows of dimension 0 to each rank; dimension 0 may differ between ranks, the
+   * others are equal. */
+  HORO_ALLTOALL = 5
 } horo_kind;
 
 typedef enum horo_reduce_op {
@@ -85,7 +91,7 @@ typedef enum horo_dtype {
   HORO_FLOAT16 = 6,
   HORO_FLOAT32 = 7,
   HORO_FLOAT64 = 8,
-  HORO_BOOL = 9, /* one byte; moves only (allgather, broadcast) */
+  HORO_BOOL = 9, /* one byte, true unless 0; reduced by min (and) and max (or), giving 0 or 1 */
   HORO_BFLOAT16 = 10
 } horo_dtype;
 
@@ -129,13 +135,14 @@ typedef struct horo_tensor_desc {
   size_t size;      /* sizeof(horo_tensor_desc) of the caller */
   const char* name; /* unique among tensors in flight; NULL: numbered by order of declaration */
   horo_kind kind;
-  horo_reduce_op op; /* allreduce */
+  horo_reduce_op op; /* allreduce, reducescatter */
   horo_dtype dtype;
   int ndim;             /* 0: one element */
   const int64_t* shape; /* ndim extents */
   int root_rank;        /* broadcast */
   double prescale;      /* each rank's input is multiplied by it; 1.0: no scaling */
   double postscale;     /* the result is multiplied by it */
+  /* New fields come here; a caller's `size` says which it knows. */
 } horo_tensor_desc;
 
 #define HORO_TENSOR_DESC_INIT \
@@ -147,11 +154,34 @@ typedef struct horo_tensor_desc {
  * Fails: INVALID_ARGUMENT, DUPLICATE, RESOURCE_EXHAUSTED (tensor capacity), NOT_INITIALIZED. */
 HORO_API horo_status horo_declare(const horo_tensor_desc* desc, horo_tensor* tensor);
 
-/* Offers this rank's part and returns at once. `in` and `out` hold the declared elements, may be
- * equal, and belong to the runtime until the operation completes. allgather: `out` is NULL, see
- * horo_result. Sum order: each element is added in rank order, whatever is fused with what.
+/* Offers this rank's part and returns at once. The buffers belong to the runtime until the
+ * operation completes. Sum order: each element is added in rank order, whatever is fused with what.
+ *   allreduce, broadcast   `in` and `out` hold the declared elements and may be equal.
+ *   reducescatter          `out` holds this rank's rows; in place it is where they begin in `in`.
+ *                          NULL: the operation owns the result, see horo_result.
+ *   allgather, alltoall    `out` is ignored, see horo_result; alltoall: equal splits.
  * Fails: DUPLICATE (tensor in flight), INVALID_ARGUMENT, PEER_LOST, SHUT_DOWN. */
 HORO_API horo_status horo_submit(horo_tensor tensor, const void* in, void* out, horo_op* op);
+
+typedef struct horo_submission {
+  size_t size; /* sizeof(horo_submission) of the caller */
+  horo_tensor tensor;
+  const void* in;
+  void* out;
+  /* allgather, alltoall: bytes at `out`. A result that fits lies there, a larger one in memory that
+   * the operation owns; horo_result says which. 0: the operation owns it. */
+  size_t out_bytes;
+  /* alltoall: rows for each of the horo_size() ranks, in rank order, together at most dimension 0;
+   * they may differ from one submission to the next. NULL: equal splits. Copied by the call. */
+  const int64_t* splits;
+  size_t split_count;
+} horo_submission;
+
+#define HORO_SUBMISSION_INIT \
+  { sizeof(horo_submission), 0, 0, 0, 0, 0, 0 }
+
+/* As horo_submit, with all that a submission may say. */
+HORO_API horo_status horo_submit_with(const horo_submission* submission, horo_op* op);
 
 /* As horo_submit for each i < n, in order; stops at the first failure, *submitted says how many. */
 HORO_API horo_status horo_submit_many(const horo_tensor* tensors, const void* const* in,
@@ -162,19 +192,20 @@ HORO_API horo_status horo_submit_many(const horo_tensor* tensors, const void* co
 HORO_API horo_status horo_poll(horo_op op);
 
 /* Waits until the operation completes, at most `timeout_ms` (< 0: for ever), and releases it unless
- * it timed out (IN_PROGRESS). Never waits for ever on a dead peer: PEER_LOST. An allgather's
- * operation is not released: see horo_result. */
+ * it timed out (IN_PROGRESS). Never waits for ever on a dead peer: PEER_LOST. Not released by it:
+ * an operation that has a result, see horo_result. */
 HORO_API horo_status horo_wait(horo_op op, int64_t timeout_ms);
 
 /* As horo_wait for each; returns the first error in order of `ops` after all have completed. */
 HORO_API horo_status horo_wait_all(const horo_op* ops, size_t n, int64_t timeout_ms);
 
-/* Result of a completed allgather, concatenated in rank order: data stays valid until
- * horo_release; rows receives the extent of dimension 0 of each rank (horo_size() values, may be
- * NULL); bytes the size of data (may be NULL). */
+/* Result of a completed allgather, alltoall, or reducescatter without `out`: data stays valid until
+ * horo_release; bytes receives its size (may be NULL); rows (horo_size() values, may be NULL) the
+ * rows that came from each rank, of a reducescatter the rows that each rank got. */
 HORO_API horo_status horo_result(horo_op op, const void** data, size_t* bytes, int64_t* rows);
 
-/* Forgets a completed operation and its result. Invalid or released: NOT_FOUND. */
+/* Forgets a completed operation and its result. Large results' memory is kept for later ones.
+ * Invalid or released: NOT_FOUND. */
 HORO_API horo_status horo_release(horo_op op);
 
 /* Runs `callback` once when the operation completes, on a thread of the runtime or of a waiting

@@ -49,6 +49,7 @@ F combine(ReduceOp op, F a, F b) {
   switch (op) {
     case ReduceOp::average:
     case ReduceOp::sum:
+    case ReduceOp::adasum:  // No kernel of this kind.
       return a + b;
     case ReduceOp::product:
       return a * b;
@@ -97,6 +98,7 @@ I reduced_integers(const Reduction& what, std::vector<I> values) {
         total += +values[k];
         break;
       case ReduceOp::sum:
+      case ReduceOp::adasum:
         total = +static_cast<I>(total + values[k]);
         break;
       case ReduceOp::product:
@@ -195,8 +197,13 @@ Bytes reference(const Reduction& what, const std::vector<Bytes>& inputs, std::si
       return plain<double>(what, inputs, count);
     case DType::bf16:
       return each<std::uint16_t, float>(what, inputs, count, from_bfloat, bfloat_of);
-    case DType::boolean:
-      break;
+    case DType::boolean: {
+      auto truths = inputs;
+      for (auto& input : truths) {
+        for (auto& value : input) value = value != 0 ? 1 : 0;
+      }
+      return plain<std::uint8_t>(what, truths, count);
+    }
   }
   return {};
 }

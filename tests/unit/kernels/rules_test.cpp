@@ -239,10 +239,26 @@ TEST_CASE("every float16 and bfloat16 survives a copy through the kernels") {
   }
 }
 
-TEST_CASE("booleans have no kernel") {
+TEST_CASE("booleans have min and max, where all but 0 is true, and no other kernel") {
   for (const ReduceOp op : horo::tests::kOps) {
-    CHECK(horo::kernels::reduce_kernel(DType::boolean, op) == nullptr);
-    CHECK(horo::kernels::reduce_to_many_kernel(DType::boolean, op) == nullptr);
+    const bool has = op == ReduceOp::min || op == ReduceOp::max;
+    CHECK((horo::kernels::reduce_kernel(DType::boolean, op) != nullptr) == has);
+    CHECK((horo::kernels::reduce_to_many_kernel(DType::boolean, op) != nullptr) == has);
+  }
+  std::mt19937_64 random(5);
+  for (const auto isa : horo::tests::isas()) {
+    for (const std::size_t count : {1, 63, 64, 200, 1000}) {
+      std::vector<horo::tests::Bytes> inputs(3);
+      for (auto& input : inputs)
+        input = horo::tests::random_elements(DType::boolean, count, random);
+      const void* const sources[] = {inputs[0].data(), inputs[1].data(), inputs[2].data()};
+      for (const ReduceOp op : {ReduceOp::min, ReduceOp::max}) {
+        const horo::kernels::Reduction what{.dtype = DType::boolean, .op = op};
+        horo::tests::Bytes out(count);
+        horo::kernels::reduce_kernel(DType::boolean, op, isa)(what, out.data(), sources, 3, count);
+        CHECK(out == horo::tests::reference(what, inputs, count));
+      }
+    }
   }
 }
 

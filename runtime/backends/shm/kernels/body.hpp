@@ -50,6 +50,8 @@ constexpr KernelTable make_table() {
   put_integer<std::int16_t, std::uint16_t>(table, DType::i16);
   put_integer<std::int32_t, std::uint32_t>(table, DType::i32);
   put_integer<std::int64_t, std::uint64_t>(table, DType::i64);
+  put<reduce_vectors<Truth, Min>>(table, DType::boolean, ReduceOp::min);
+  put<reduce_vectors<Truth, Max>>(table, DType::boolean, ReduceOp::max);
   put_floating<Half>(table, DType::f16);
   put_floating<Plain<float>>(table, DType::f32);
   put_floating<Plain<double>>(table, DType::f64);

@@ -54,6 +54,7 @@ HORO_KERNEL_INLINE E combine_one(ReduceOp op, E a, E b) {
       return static_cast<E>(left * right);
     case ReduceOp::average:
     case ReduceOp::sum:
+    case ReduceOp::adasum:  // Of floating point only.
       break;
   }
   return static_cast<E>(left + right);

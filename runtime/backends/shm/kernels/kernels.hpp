@@ -53,7 +53,8 @@ bool supported(Isa isa);
 /// The widest supported one; decided once per process.
 Isa best_isa();
 
-/// Kernels for this CPU. Null for DType::boolean, which is not reduced: the caller rejects it.
+/// Kernels for this CPU. Null where there is no such reduction (adasum; booleans but for min and
+/// max): the caller rejects those.
 /// `what.dtype` and `what.op` in the calls must be those given here.
 ReduceFn reduce_kernel(DType dtype, ReduceOp op);
 ReduceToManyFn reduce_to_many_kernel(DType dtype, ReduceOp op);

@@ -194,6 +194,21 @@ struct Bfloat {
   HORO_KERNEL_INLINE void store(char* to, V v) { store_bytes(to, narrow_bfloat(v)); }
 };
 
+/// One truth value a byte: whatever is not 0 counts as 1.
+struct Truth {
+  using Stored = std::uint8_t;
+  using Lane = std::uint8_t;
+  using V = Vec<std::uint8_t>;
+  static constexpr std::size_t kBytes = kWidth;
+
+  HORO_KERNEL_INLINE V load(const char* from) {
+    const V v = load_bytes<V>(from);
+    return __builtin_bit_cast(V, v != V{}) & static_cast<std::uint8_t>(1);
+  }
+
+  HORO_KERNEL_INLINE void store(char* to, V v) { store_bytes(to, v); }
+};
+
 /// Lanes that are numbers with a fraction: they are scaled and their NaN is made canonical.
 template <typename Lane>
 constexpr bool kIsFloating = false;

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Straight from the peers' arenas, without a copy in between.
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/backends/shm/shm_backend.hpp"
+
+namespace horo::runtime {
+
+bool ShmBackend::step_direct() {
+  for (auto& a : active_) {
+    if (!direct(a)) continue;
+    if (a.out == 1) continue;  // Through with its own share.
+    if (a.in < a.steps) {
+      if (reduces(a.bucket.like.kind)) {
+        reduce_direct(a, a.in);
+      } else {
+        copy_direct(a, a.in);
+      }
+      ++a.in;
+    }
+    if (a.in == a.steps) {
+      a.out = 1;
+      announce(&RankArea::direct_done, a.first_step + 1);
+    }
+    return true;
+  }
+  return false;
+}
+
+void ShmBackend::reduce_direct(Active& a, std::uint64_t chunk) {
+  const auto element = size_of(a.what.dtype);
+  const auto n = static_cast<std::size_t>(ranks_);
+  const auto mine = part_for(a, chunk, me_);
+  if (mine.count == 0) return;
+  const bool keeps = collects(a);
+  const auto kernel = kernels::reduce_to_many_kernel(a.what.dtype, a.what.op);
+  a.lanes.for_pieces(mine.lane, mine.first, mine.count, [&](const Piece& piece) {
+    for (std::size_t r = 0; r < n; ++r) {
+      sources_[r] = a.peer_in[piece.part * n + r] + piece.in * element;
+      if (!keeps) targets_[r] = a.peer_out[piece.part * n + r] + piece.out * element;
+    }
+    if (keeps)
+      targets_[0] = static_cast<std::byte*>(a.bucket.parts[piece.part].out) + piece.out * element;
+    kernel(a.what, targets_.data(), keeps ? 1 : ranks_, sources_.data(), ranks_, piece.count);
+  });
+}
+
+void ShmBackend::copy_direct(Active& a, std::uint64_t chunk) {
+  const auto element = size_of(a.what.dtype);
+  const auto n = static_cast<std::size_t>(ranks_);
+  const bool published = publishes(a);
+  for (int source = 0; source < ranks_; ++source) {
+    const auto theirs = published ? result_of(a, chunk, source) : part_from(a, chunk, source);
+    if (theirs.count == 0) continue;
+    a.lanes.for_pieces(theirs.lane, theirs.first, theirs.count, [&](const Piece& piece) {
+      const auto& part = a.bucket.parts[piece.part];
+      const auto* from = source == me_
+                             ? static_cast<const std::byte*>(part.in)
+                             : a.peer_in[piece.part * n + static_cast<std::size_t>(source)];
+      from += piece.in * element;
+      auto* to = static_cast<std::byte*>(part.out) + piece.out * element;
+      if (to != from) std::memcpy(to, from, piece.count * element);
+    });
+  }
+}
+
+}  // namespace horo::runtime

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// One collective drawn at random, and what each rank must get, written without the runtime's code.
+#pragma once
+
+#include <cstdint>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/sim/sim_job.hpp"
+#include "tests/unit/kernels/reference.hpp"
+
+namespace horo::sim {
+
+/// What all ranks do under one name.
+struct DrawnOp {
+  std::string name;
+  std::vector<runtime::Signature> signatures;     ///< By rank.
+  std::vector<tests::Bytes> inputs;               ///< By rank.
+  std::vector<std::vector<std::int64_t>> splits;  ///< By rank; alltoall.
+
+  runtime::Kind kind() const { return signatures.front().kind; }
+
+  std::string text() const;
+
+  /// The bytes and the row counts that `rank` must get.
+  tests::Bytes expected(int rank) const;
+  std::vector<std::int64_t> expected_rows(int rank) const;
+};
+
+/// Any kind, type, operation, factors and shape; some are empty, some larger than a ring.
+DrawnOp draw_op(int ranks, std::mt19937_64& random, const std::string& name);
+
+/// Adds `rank`'s part of it to the job, in places drawn at random: arena or not, in place or not,
+/// with room for the result, with too little, with none.
+void add_drawn(SimJob& job, int rank, const DrawnOp& op);
+
+/// Compares what the completed operation gave with what was expected; empty when equal.
+std::string difference(const DrawnOp& op, int rank, Buffer& buffer);
+
+}  // namespace horo::sim
