@@ -19,6 +19,8 @@ namespace horo::runtime {
 
 namespace {
 
+constexpr Duration kStandstill = std::chrono::seconds(1);  ///< No wake-up is as late as this.
+
 int cores() {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -145,7 +147,7 @@ Status Session::meet(Duration timeout) {
   }
   ring_all(header);
   const auto& clock = SteadyClock::instance();
-  const auto deadline = Deadline::in(clock, timeout);
+  auto deadline = Deadline::in(clock, timeout);
   for (;;) {
     const auto seen = slot.bell.load(std::memory_order_seq_cst);
     if (absent_ranks().empty()) return {};
@@ -154,6 +156,8 @@ Status Session::meet(Duration timeout) {
       return fail(Errc::peer_lost, "rank {} was lost before all ranks had started: {}", poison.rank,
                   describe(poison));
     }
+    // Late by far: this process was stopped meanwhile, and the others with it.
+    if (deadline.expired(clock.now() - kStandstill)) deadline = Deadline::in(clock, timeout);
     if (deadline.expired(clock.now())) {
       return fail(Errc::timed_out,
                   "rank {} waited for rank {}, which did not call horo_init; raise "

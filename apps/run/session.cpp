@@ -4,6 +4,7 @@
 #include <csignal>
 #include <optional>
 #include <unistd.h>
+#include <utility>
 
 #include "apps/run/stdin_pump.hpp"
 #include "base/kv/server/server.hpp"
@@ -32,6 +33,19 @@ bool is_ignored(int number) {
   return sigaction(number, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
 }
 
+/// As the terminal's Ctrl-Z does to a program that knows nothing of it; returns when it goes on.
+/// The kernel ignores it where no shell could let it go on.
+void stop_this_process() {
+  struct sigaction standard {};
+
+  struct sigaction before {};
+
+  standard.sa_handler = SIG_DFL;
+  sigaction(SIGTSTP, &standard, &before);
+  raise(SIGTSTP);
+  sigaction(SIGTSTP, &before, nullptr);
+}
+
 std::vector<RankLabel> labels_of(const Placement& placement) {
   std::vector<RankLabel> labels;
   for (const auto& rank : placement.ranks)
@@ -52,6 +66,7 @@ class Session {
  private:
   Status prepare();
   Status listen_to_signals();
+  void suspend();
   void finish();
   ReportInput report_input() const;
 
@@ -69,6 +84,7 @@ class Session {
   std::optional<Job> job_;
   std::optional<StdinPump> stdin_;
   std::vector<Subscription> signals_;
+  bool suspending_ = false;
   bool over_ = false;  // The job has ended; only output is left.
 };
 
@@ -101,7 +117,23 @@ Status Session::listen_to_signals() {
     }));
     signals_.push_back(std::move(subscription));
   }
+  if (!is_ignored(SIGTSTP)) {
+    HORO_TRY(auto subscription, loop_->on_signal(SIGTSTP, [this] { suspend(); }));
+    signals_.push_back(std::move(subscription));
+  }
   return {};
+}
+
+/// The ranks have groups of their own, which a terminal's signal does not reach.
+void Session::suspend() {
+  if (std::exchange(suspending_, true)) return;
+  job_->suspend();
+  // A turn later the order is on its way to the agents.
+  loop_->post([this] {
+    stop_this_process();
+    suspending_ = false;
+    job_->resume();
+  });
 }
 
 ReportInput Session::report_input() const {

@@ -40,7 +40,7 @@ Result<std::unique_ptr<RankSet>> RankSet::start(Loop& loop, AgentSpec spec,
   // Orphans that ended are handed up to us; nobody else would reap them.
   HORO_TRY(set->children_, loop.on_signal(SIGCHLD, [raw = set.get()] { raw->reap_orphans(); }));
   set->prepare(descriptor_limit);
-  set->starter_ = loop.after(Duration::zero(), [raw = set.get()] { raw->start_next(); });
+  set->schedule_start();
   return set;
 }
 
@@ -86,8 +86,13 @@ void RankSet::start_next() {
     if (!early_stdin_.empty()) feed_stdin(std::exchange(early_stdin_, {}));
     if (early_close_) close_stdin();
   }
-  // Each in its own turn of the loop, so that an early failure is seen between two starts.
-  if (++next_ < entries_.size()) starter_ = loop_.after(Duration::zero(), [this] { start_next(); });
+  ++next_;
+  schedule_start();
+}
+
+/// Each in its own turn of the loop, so that an early failure is seen between two starts.
+void RankSet::schedule_start() {
+  if (next_ < entries_.size()) starter_ = loop_.after(Duration::zero(), [this] { start_next(); });
 }
 
 Result<std::unique_ptr<ProcessGroup>> RankSet::spawn(const Entry& entry) {
@@ -131,6 +136,7 @@ void RankSet::end(const Poison& cause, std::string_view host) {
   ending_ = true;
   starter_.reset();
   board_->poison(cause, host);
+  if (stopped_) signal(SIGCONT);  // They have to see the poison.
   std::vector<Entry*> at_once;
   bool held = false;
   for (auto* entry : living()) {
@@ -178,6 +184,12 @@ void RankSet::kill_rank(Entry& entry) {
 }
 
 void RankSet::signal(int number) {
+  if (number == SIGSTOP) {
+    if (ending_) return;
+    stopped_ = true;
+    starter_.reset();
+  }
+  if (number == SIGCONT && std::exchange(stopped_, false) && !ending_) schedule_start();
   for (auto* entry : living()) entry->group->signal(number);
 }
 

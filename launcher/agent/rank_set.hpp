@@ -31,6 +31,7 @@ class RankSet {
   RankSet(const RankSet&) = delete;
   RankSet& operator=(const RankSet&) = delete;
 
+  /// SIGSTOP also holds the start of further ranks until SIGCONT.
   void signal(int number);
   void stop(const Poison& cause, std::string_view host);
   void kill();
@@ -52,6 +53,7 @@ class RankSet {
   RankSet(Loop& loop, AgentSpec spec, std::unique_ptr<RankBoard> board, Report report);
 
   void prepare(const rlimit& descriptor_limit);
+  void schedule_start();
   void start_next();
   Result<std::unique_ptr<ProcessGroup>> spawn(const Entry& entry);
   void exited(Entry& entry, ExitStatus status);
@@ -74,6 +76,7 @@ class RankSet {
   std::size_t next_ = 0;  ///< To be started.
   std::size_t turn_ = 0;  ///< Of the ranks, who is read from first when output is wanted again.
   bool output_wanted_ = true;
+  bool stopped_ = false;  ///< By the launcher's SIGSTOP.
   bool ending_ = false;
   bool finished_ = false;
   std::string early_stdin_;  ///< Came before its reader was started.

@@ -78,9 +78,8 @@ Job::Job(Loop& loop, Starter& starter, Output& output, JobSpec spec, Task on_fin
 Job::~Job() = default;
 
 void Job::start() {
-  start_timer_ = loop_.after(spec_.start_timeout, [this] { apply(StartTimedOut{}); });
-  if (spec_.time_limit)
-    limit_timer_ = loop_.after(*spec_.time_limit, [this] { apply(TimeLimitPassed{}); });
+  begun_ = SteadyClock::instance().now();
+  run_clocks();
   output_.on_pressure([this](bool paused) {
     for (auto& host : hosts_) {
       if (host->agent() == nullptr) continue;
@@ -104,6 +103,29 @@ void Job::start() {
 
 void Job::signal(int number) {
   apply(SignalReceived{number});
+}
+
+void Job::suspend() {
+  if (suspended_ || state_.phase == Phase::finished) return;
+  suspended_ = SteadyClock::instance().now();
+  start_timer_.reset();
+  limit_timer_.reset();
+  apply(Suspended{});
+}
+
+void Job::resume() {
+  if (!suspended_) return;
+  stood_still_ += SteadyClock::instance().now() - *std::exchange(suspended_, {});
+  apply(Resumed{});
+  run_clocks();
+}
+
+void Job::run_clocks() {
+  const auto lived = SteadyClock::instance().now() - begun_ - stood_still_;
+  if (state_.phase == Phase::starting)
+    start_timer_ = loop_.after(spec_.start_timeout - lived, [this] { apply(StartTimedOut{}); });
+  if (spec_.time_limit && state_.phase != Phase::finished)
+    limit_timer_ = loop_.after(*spec_.time_limit - lived, [this] { apply(TimeLimitPassed{}); });
 }
 
 void Job::feed_stdin(std::string_view bytes) {

@@ -42,6 +42,10 @@ class Job {
   /// A signal to the launcher.
   void signal(int number);
 
+  /// Stops all ranks, and the time of start and job limits with them, until resume().
+  void suspend();
+  void resume();
+
   /// Standard input of rank 0: one feed, then one after each call of `task`.
   void on_stdin_room(Task task) { on_stdin_room_ = std::move(task); }
 
@@ -55,6 +59,7 @@ class Job {
 
   void apply(const JobEvent& event);
   void carry_out(const Orders& orders);
+  void run_clocks();
 
   Loop& loop_;
   Starter& starter_;
@@ -64,6 +69,9 @@ class Job {
   Task on_stdin_room_;
   JobState state_;
   std::vector<std::unique_ptr<HostLink>> hosts_;
+  TimePoint begun_{};
+  std::optional<TimePoint> suspended_;
+  Duration stood_still_{};  ///< In all, before now.
   Subscription start_timer_;
   Subscription limit_timer_;
 };

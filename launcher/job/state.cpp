@@ -168,6 +168,15 @@ void on(JobState& state, const SignalReceived& event) {
   state.orders.stop_host = state.placement.hosts.front().name;
 }
 
+/// A job that is being stopped goes on ending.
+void on(JobState& state, const Suspended&) {
+  if (!being_stopped(state)) state.orders.pass_signal = SIGSTOP;
+}
+
+void on(JobState& state, const Resumed&) {
+  if (!being_stopped(state)) state.orders.pass_signal = SIGCONT;
+}
+
 void on(JobState& state, const StartTimedOut&) {
   if (state.phase != Phase::starting) return;
   fail_job(state, {.kind = FailureKind::start_timeout});

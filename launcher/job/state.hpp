@@ -86,12 +86,17 @@ struct SignalReceived {
   int number = 0;
 };
 
+/// The launcher is about to be stopped by a terminal's Ctrl-Z, and goes on.
+struct Suspended {};
+
+struct Resumed {};
+
 struct StartTimedOut {};
 
 struct TimeLimitPassed {};
 
 using JobEvent = std::variant<RankStarted, RankNotSpawned, RankEnded, HostFinished, HostLost,
-                              SignalReceived, StartTimedOut, TimeLimitPassed>;
+                              SignalReceived, Suspended, Resumed, StartTimedOut, TimeLimitPassed>;
 
 /// What the last step wants done, in this order.
 struct Orders {

@@ -248,6 +248,48 @@ TEST_CASE("the launcher's signals and kill reach every rank") {
   CHECK(living_with(job.marker()).empty());
 }
 
+TEST_CASE("stopped ranks stand still, and those that were not started wait") {
+  auto loop = make_loop();
+  Job job(*loop);
+  constexpr int kRanks = 100;
+  REQUIRE(job.start(Ran::acting(kRanks, {"echo"})));
+  REQUIRE(job.run_until([&] { return !job.pids.empty(); }));
+  job.agent().signal(SIGSTOP);
+  bool long_enough = false;
+  const auto silence = loop->after(200ms, [&] {
+    long_enough = true;
+    loop->stop();
+  });
+  REQUIRE(job.run_until([&] { return long_enough; }));
+  REQUIRE(job.pids.size() < kRanks);
+  for (const auto& [rank, pid] : job.pids) {
+    if (job.exits.count(rank) == 0) CHECK(eventually([pid = pid] { return state_of(pid) == 'T'; }));
+  }
+  job.agent().signal(SIGCONT);
+  REQUIRE(job.run());
+  CHECK(job.survivors == 0);
+  REQUIRE(job.exits.size() == kRanks);
+  for (const auto& [rank, exit] : job.exits) CHECK(exit.wait_status == 0);
+}
+
+TEST_CASE("a stopped rank that is attached sees the end of another") {
+  auto loop = make_loop();
+  Job job(*loop);
+  REQUIRE(job.start(Ran::acting(2, {"attach", "say=up", "await-poison", "ack", "detach"})));
+  REQUIRE(job.run_until([&] { return job.out.size() == 2; }));
+  job.agent().signal(SIGSTOP);
+  loop->post([&] { loop->stop(); });
+  loop->run();
+  REQUIRE(eventually([&] {
+    return state_of(job.pids.at(Rank{0})) == 'T' && state_of(job.pids.at(Rank{1})) == 'T';
+  }));
+  ::kill(job.pids.at(Rank{1}), SIGKILL);
+  REQUIRE(job.run());
+  CHECK(signal_of(job.exits.at(Rank{1})) == SIGKILL);
+  CHECK(code_of(job.exits.at(Rank{0})) == 0);
+  CHECK_THAT(job.out[Rank{0}], Catch::Contains("rank 1"));
+}
+
 TEST_CASE("dropping the agent ends its ranks") {
   auto loop = make_loop();
   Job job(*loop);

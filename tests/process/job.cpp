@@ -124,8 +124,12 @@ int parent_of(int pid) {
   return stat_of(pid).parent;
 }
 
+char state_of(int pid) {
+  return stat_of(pid).state;
+}
+
 bool alive(int pid) {
-  const auto state = stat_of(pid).state;
+  const auto state = state_of(pid);
   return state != 'Z' && state != 'X';
 }
 

@@ -83,6 +83,8 @@ bool gone(const std::string& marker);
 bool eventually(const std::function<bool()>& condition);
 /// Neither gone nor a zombie.
 bool alive(int pid);
+/// As in /proc/<pid>/stat: 'S', 'T', 'Z', ...; 'X' when it is gone.
+char state_of(int pid);
 /// The parent of `pid` from /proc; 0 when it is gone.
 int parent_of(int pid);
 

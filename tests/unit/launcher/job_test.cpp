@@ -144,6 +144,22 @@ TEST_CASE("the time limit counts from the start, and not for a job that has star
   CHECK(exit_code_of(world.job->state()) == 124);
 }
 
+TEST_CASE("no clock of a suspended job runs") {
+  World world({{"a", 1}}, 1ms, 1ms);
+  world.job->start();
+  world.job->suspend();
+  world.job->suspend();
+  const auto waking = world.loop->after(20ms, [&] {
+    CHECK(world.job->state().phase == Phase::starting);
+    world.job->resume();
+  });
+  const auto end = world.loop->after(60ms, [&] { world.events().on_finished(0); });
+  world.run();
+  CHECK(world.starter.host(0).calls ==
+        Calls{fmt::format("signal {}", SIGSTOP), fmt::format("signal {}", SIGCONT), "stop -1"});
+  CHECK(world.job->state().first_failure->kind == FailureKind::start_timeout);
+}
+
 TEST_CASE("a full screen pauses the agents") {
   World world({{"a", 1}});
   world.job->start();

@@ -193,6 +193,17 @@ TEST_CASE("user signals are passed on, but not to a job that is being stopped") 
   CHECK(state.orders == kNothing);
 }
 
+TEST_CASE("a suspended launcher stops its ranks and lets them go on, but not while they end") {
+  auto state = run(job(2), {started(0), Suspended{}});
+  CHECK(state.orders == Orders{.pass_signal = SIGSTOP});
+  check(state, Phase::starting, 0);
+  state = next(state, Resumed{});
+  CHECK(state.orders == Orders{.pass_signal = SIGCONT});
+  state = run(state, {exited(0, 4), Suspended{}});
+  CHECK(state.orders == kNothing);
+  CHECK(next(state, Resumed{}).orders == kNothing);
+}
+
 TEST_CASE("too long a start fails the job; once it runs the limit is gone") {
   auto state = run(job(2), {started(0), StartTimedOut{}});
   check(state, Phase::failing, exit_code::kStartTimeout);
@@ -267,6 +278,7 @@ TEST_CASE("in every order of events the first failure stays, and the end comes o
                                      done(1),
                                      lost(1),
                                      SignalReceived{SIGTERM},
+                                     Suspended{},
                                      StartTimedOut{},
                                      TimeLimitPassed{}};
 
