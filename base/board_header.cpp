@@ -49,6 +49,8 @@ std::string describe(const Poison& poison) {
       return "the job was stopped";
     case LossCause::corrupted:
       return "shared memory content made no sense";
+    case LossCause::vanished:
+      return "ended without leaving the job";
   }
   return "unknown cause";
 }

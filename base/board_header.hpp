@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The first bytes of a board: the only part that an agent touches. A board is one memfd per host
-// and epoch, made by the agent, inherited by the ranks of that host (HORO_BOARD_FD). Behind the
-// header lie the runtime's tables and arenas, which the first rank that attaches lays out.
+// and epoch, made by the agent and inherited by the ranks of that host (HORO_BOARD_FD), or made by
+// the host's first rank and handed over. Behind the header lie the runtime's tables and arenas,
+// which the first rank that attaches lays out.
 //
 // Content is another process's data: validated, never asserted. A board is never repaired: the
 // first death poisons it for good, and the next epoch gets a new memfd and nonce.
@@ -25,8 +26,8 @@ inline constexpr std::uint64_t kBoardMagic = 0x31304f524f48ULL;  // "HORO01", li
 inline constexpr std::uint32_t kBoardVersion = 1;
 inline constexpr int kMaxLocalRanks = 1024;
 
-/// Life of one local rank on a board. Only the rank moves itself up to `detached`; only the agent
-/// writes `dead`.
+/// Life of one local rank on a board. Only the rank moves itself up to `detached`; only who
+/// watches it (the agent, or its peers) writes `dead`.
 enum class RankState : std::uint32_t {
   absent = 0,
   attached = 1,
@@ -44,6 +45,7 @@ enum class LossCause : std::uint8_t {
   unresponsive = 4,  ///< did not let go of peers' memory in time; killed
   aborted = 5,       ///< the launcher stops the job (signal, time limit)
   corrupted = 6,     ///< the board's content made no sense
+  vanished = 7,      ///< ended in a way that its peers cannot know
 };
 
 struct Poison {

@@ -17,6 +17,7 @@
 #include "base/log.hpp"
 #include "base/version.hpp"
 #include "horo/horo.h"
+#include "runtime/bootstrap/bootstrap.hpp"
 #include "runtime/session.hpp"
 
 namespace {
@@ -42,8 +43,9 @@ using horo::runtime::Submission;
 /// The process's one session. It outlives horo_shutdown until the next horo_init, so that what is
 /// in the hands of other threads stays valid.
 struct Process {
-  std::mutex life;                 ///< horo_init and horo_shutdown.
-  std::unique_ptr<Session> owner;  // HORO_GUARDED_BY(life)
+  std::mutex life;                                ///< horo_init and horo_shutdown.
+  horo::runtime::bootstrap::Bootstrap bootstrap;  // HORO_GUARDED_BY(life)
+  std::unique_ptr<Session> owner;                 // HORO_GUARDED_BY(life)
   std::atomic<Session*> session{nullptr};
   std::atomic<bool> joined{false};
   std::atomic<bool> forked{false};
@@ -111,13 +113,13 @@ Result<SessionOptions> read_options() {
 }
 
 Status start_session(Process& p) {
-  HORO_TRY(const auto identity, horo::read_worker_identity([](const char* name) -> const char* {
-             return std::getenv(name);
-           }));
   HORO_TRY(const auto options, read_options());
   p.owner.reset();
   p.session.store(nullptr, std::memory_order_release);
-  HORO_TRY(p.owner, Session::join(identity.value_or(WorkerIdentity{}), options));
+  HORO_TRY(auto meeting,
+           p.bootstrap.meet([](const char* name) -> const char* { return std::getenv(name); },
+                            Deadline::in(SteadyClock::instance(), options.start_timeout)));
+  HORO_TRY(p.owner, Session::join(std::move(meeting), options));
   static const bool once = [] {
     pthread_atfork(nullptr, nullptr,
                    [] { process().forked.store(true, std::memory_order_relaxed); });

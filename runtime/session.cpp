@@ -3,16 +3,11 @@
 #include "runtime/session.hpp"
 
 #include <bit>
-#include <cerrno>
-#include <cstring>
-#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include "base/log.hpp"
-#include "base/version.hpp"
 #include "runtime/backends/shm/shm_backend.hpp"
 
 namespace horo::runtime {
@@ -33,87 +28,26 @@ Duration automatic_spin(int local_size) {
   return local_size <= cores() ? std::chrono::microseconds(50) : std::chrono::microseconds(3);
 }
 
-/// The board that the agent made: inherited, or, when a wrapper closed the descriptor, through the
-/// agent's own.
-Result<int> open_board(const WorkerIdentity& identity) {
-  const auto matches = [&identity](int fd) {
-    auto header = map_board_header(fd);
-    if (!header) return false;
-    const bool same = (*header)->nonce == identity.board_nonce;
-    unmap_board_header(*header);
-    return same;
-  };
-  const int inherited = fcntl(identity.board_fd, F_DUPFD_CLOEXEC, 3);
-  if (inherited >= 0) {
-    if (matches(inherited)) {
-      fcntl(identity.board_fd, F_SETFD, FD_CLOEXEC);  // Not for the programs that this rank starts.
-      return inherited;
-    }
-    close(inherited);
-  }
-  const auto path = fmt::format("/proc/{}/fd/{}", identity.agent_pid, identity.board_fd);
-  const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC);
-  if (fd < 0) {
-    return fail(Errc::unavailable,
-                "the board of this host is not descriptor {} of this process and {} cannot be "
-                "opened ({}); start the rank "
-                "without a wrapper that closes descriptors or changes the user",
-                identity.board_fd, path, std::strerror(errno));
-  }
-  if (matches(fd)) return fd;
-  close(fd);
-  return fail(
-      Errc::protocol,
-      "{} is not the board of this job; HORO_BOARD_FD and HORO_BOARD_NONCE come from another job",
-      path);
-}
-
 }  // namespace
 
-Result<std::unique_ptr<Session>> Session::join(const WorkerIdentity& identity,
+Result<std::unique_ptr<Session>> Session::join(bootstrap::Meeting meeting,
                                                const SessionOptions& options) {
-  auto me = identity;
-  int fd = -1;
-  if (identity.board_fd < 0) {
-    if (identity.size != 1) {
-      return fail(Errc::unsupported,
-                  "HORO_SIZE={} but no HORO_BOARD_FD: start the ranks with 'horo run'",
-                  identity.size);
-    }
-    std::uint64_t nonce = 0;
-    if (getrandom(&nonce, sizeof nonce, 0) != sizeof nonce) return fail_errno(errno, "getrandom");
-    HORO_TRY(fd, make_board({.local_size = 1, .nonce = nonce}));
-  } else {
-    if (identity.launcher_version != version_code()) {
-      return fail(Errc::version_mismatch,
-                  "the launcher has version code {}, this libhoro is {} (code {}); install one "
-                  "version on all hosts",
-                  identity.launcher_version, version(), version_code());
-    }
-    if (identity.size != identity.local_size) {
-      return fail(
-          Errc::unsupported,
-          "{} ranks on several hosts; this version's runtime connects the ranks of one host",
-          identity.size);
-    }
-    HORO_TRY(fd, open_board(identity));
-  }
-  auto board = Board::attach(fd, me.local_rank, me.rank, options.board);
-  close(fd);
-  if (!board) return Failure(std::move(board).error());
-  if ((*board)->local_size() != me.local_size) {
+  const auto& me = meeting.identity;
+  HORO_TRY(auto board, Board::attach(meeting.board.value(), me.local_rank, me.rank, options.board));
+  meeting.board.reset();
+  if (board->local_size() != me.local_size) {
     return fail(Errc::protocol, "the board is for {} ranks, HORO_LOCAL_SIZE says {}",
-                (*board)->local_size(), me.local_size);
+                board->local_size(), me.local_size);
   }
-  std::unique_ptr<Session> session(new Session(me, options, std::move(*board)));
+  std::unique_ptr<Session> session(new Session(std::move(meeting), options, std::move(board)));
   HORO_TRY_STATUS(session->meet(options.start_timeout));
   session->background_ = std::thread([raw = session.get()] { raw->run_background(); });
   return session;
 }
 
-Session::Session(const WorkerIdentity& identity, const SessionOptions& options,
+Session::Session(bootstrap::Meeting meeting, const SessionOptions& options,
                  std::unique_ptr<Board> board)
-    : identity_(identity),
+    : meeting_(std::move(meeting)),
       board_(std::move(board)),
       spin_(options.spin < Duration::zero() ? automatic_spin(board_->local_size()) : options.spin),
       arena_(*board_),
@@ -143,7 +77,7 @@ Status Session::meet(Duration timeout) {
   slot.pid.store(static_cast<std::uint32_t>(getpid()), std::memory_order_relaxed);
   if (!slot.state.compare_exchange_strong(absent, RankState::attached, std::memory_order_seq_cst)) {
     return fail(Errc::unavailable, "rank {} of this job has joined before; a rank joins once",
-                identity_.rank);
+                meeting_.identity.rank);
   }
   ring_all(header);
   const auto& clock = SteadyClock::instance();
@@ -162,7 +96,7 @@ Status Session::meet(Duration timeout) {
       return fail(Errc::timed_out,
                   "rank {} waited for rank {}, which did not call horo_init; raise "
                   "HORO_START_TIMEOUT if it is only slow",
-                  identity_.rank, absent_ranks());
+                  meeting_.identity.rank, absent_ranks());
     }
     slot.foreground_sleepers.fetch_add(1, std::memory_order_seq_cst);
     futex::wait(slot.bell, seen, deadline.left(clock.now()), kForeground);
@@ -196,6 +130,7 @@ void Session::shutdown() {
   slot.state.store(RankState::detached, std::memory_order_seq_cst);
   board_->body().gone.fetch_add(1, std::memory_order_seq_cst);
   ring_all(board_->header());
+  meeting_.vigil.reset();
 }
 
 Result<TensorId> Session::declare(std::string_view name, const Signature& signature) {
@@ -249,7 +184,7 @@ Session::Urgency Session::urgency(const LocalTensor& tensor, bool completed) {
 Result<Operation*> Session::submit(TensorId id, const Submission& given) {
   HORO_TRY_STATUS(engine_.health());
   HORO_TRY(const auto signature, signature_of(id));
-  HORO_TRY_STATUS(check(signature, given, identity_.rank.value(), identity_.size));
+  HORO_TRY_STATUS(check(signature, given, meeting_.identity.rank.value(), meeting_.identity.size));
   if (left_.load(std::memory_order_relaxed))
     return fail(Errc::shut_down, "horo_shutdown was called");
   HORO_TRY(Operation* const operation, operations_.take());

@@ -15,8 +15,8 @@
 
 #include "base/deadline.hpp"
 #include "base/result.hpp"
-#include "base/worker_env.hpp"
 #include "runtime/arena.hpp"
+#include "runtime/bootstrap/meeting.hpp"
 #include "runtime/coordinator/board.hpp"
 #include "runtime/coordinator/engine.hpp"
 #include "runtime/operation.hpp"
@@ -40,10 +40,9 @@ struct SessionCounters {
 /// but the peers.
 class Session {
  public:
-  /// Joins the board named by `identity`, or makes one for this process alone.
-  /// Blocks: until all local ranks have come. Fails: timed_out, peer_lost, version_mismatch,
-  /// unsupported, out_of_memory, protocol.
-  static Result<std::unique_ptr<Session>> join(const WorkerIdentity& identity,
+  /// Attaches to the board of `meeting`. Blocks: until all local ranks have.
+  /// Fails: timed_out, peer_lost, unsupported, out_of_memory, protocol.
+  static Result<std::unique_ptr<Session>> join(bootstrap::Meeting meeting,
                                                const SessionOptions& options);
 
   /// After shutdown().
@@ -51,7 +50,7 @@ class Session {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  const WorkerIdentity& identity() const { return identity_; }
+  const WorkerIdentity& identity() const { return meeting_.identity; }
 
   /// Leaves the job; pending operations that not all ranks have submitted end with shut_down.
   /// Blocks: until what is agreed has been done. Idempotent. Thread: one at a time.
@@ -81,8 +80,7 @@ class Session {
   SessionCounters counters() const;
 
  private:
-  Session(const WorkerIdentity& identity, const SessionOptions& options,
-          std::unique_ptr<Board> board);
+  Session(bootstrap::Meeting meeting, const SessionOptions& options, std::unique_ptr<Board> board);
   Status meet(Duration timeout);
   std::string absent_ranks();
 
@@ -101,7 +99,7 @@ class Session {
 
   Urgency urgency(const LocalTensor& tensor, bool completed);
 
-  const WorkerIdentity identity_;
+  bootstrap::Meeting meeting_;
   const std::unique_ptr<Board> board_;
   const Duration spin_;
 

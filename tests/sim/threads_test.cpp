@@ -7,7 +7,6 @@
 
 #include <catch2/catch.hpp>
 
-#include "base/version.hpp"
 #include "runtime/session.hpp"
 #include "tests/sim/sim_job.hpp"
 
@@ -16,18 +15,27 @@ using horo::Errc;
 using horo::LocalRank;
 using horo::Rank;
 using horo::SteadyClock;
-using horo::WorkerIdentity;
 using horo::runtime::DType;
 using horo::runtime::Kind;
 using horo::runtime::Operation;
 using horo::runtime::Session;
 using horo::runtime::SessionOptions;
+using horo::runtime::bootstrap::Meeting;
 using horo::sim::tight_params;
 using horo::sim::vector_of;
 
 namespace {
 
 constexpr auto kLongEnough = std::chrono::seconds(60);  // A hang, not a slow machine.
+
+/// What rank `r` of `ranks` on the board `fd` knows of them.
+Meeting meeting_on(int fd, int r, int ranks) {
+  Meeting meeting;
+  meeting.identity = {
+      .rank = Rank{r}, .size = ranks, .local_rank = LocalRank{r}, .local_size = ranks};
+  meeting.board = horo::UniqueFd(dup(fd));
+  return meeting;
+}
 
 /// Runs `body(session, rank)` on a thread per rank, all on one board.
 template <typename Body>
@@ -37,15 +45,8 @@ void run_ranks(int ranks, Body body) {
   std::atomic<int> failures{0};
   for (int r = 0; r < ranks; ++r) {
     threads.emplace_back([&, r] {
-      const WorkerIdentity identity{.rank = Rank{r},
-                                    .size = ranks,
-                                    .local_rank = LocalRank{r},
-                                    .local_size = ranks,
-                                    .launcher_version = horo::version_code(),
-                                    .board_fd = fd,
-                                    .agent_pid = getpid(),
-                                    .board_nonce = 1};
-      auto session = Session::join(identity, SessionOptions{.board = tight_params()});
+      auto session =
+          Session::join(meeting_on(fd, r, ranks), SessionOptions{.board = tight_params()});
       if (!session) {
         ++failures;
         return;
@@ -129,18 +130,8 @@ TEST_CASE("a loss wakes a rank that waits for ever") {
   std::atomic<bool> submitted{false};
   const int fd = *horo::make_board({.local_size = 2, .nonce = 1});
   auto* header = *horo::map_board_header(fd);
-  const auto identity = [fd](int r) {
-    return WorkerIdentity{.rank = Rank{r},
-                          .size = 2,
-                          .local_rank = LocalRank{r},
-                          .local_size = 2,
-                          .launcher_version = horo::version_code(),
-                          .board_fd = fd,
-                          .agent_pid = getpid(),
-                          .board_nonce = 1};
-  };
   std::thread waiter([&] {
-    auto session = *Session::join(identity(0), SessionOptions{.board = tight_params()});
+    auto session = *Session::join(meeting_on(fd, 0, 2), SessionOptions{.board = tight_params()});
     const auto id = *session->declare("never", vector_of(Kind::allreduce, DType::f32, 5000));
     std::vector<float> values(5000);
     auto& operation = **session->submit(id, {.in = values.data(), .out = values.data()});
@@ -151,7 +142,7 @@ TEST_CASE("a loss wakes a rank that waits for ever") {
       ++lost;
   });
   {
-    auto session = *Session::join(identity(1), SessionOptions{.board = tight_params()});
+    auto session = *Session::join(meeting_on(fd, 1, 2), SessionOptions{.board = tight_params()});
     while (!submitted) std::this_thread::yield();
     horo::poison_board(*header, {.rank = Rank{1}, .cause = horo::LossCause::exited, .detail = 3},
                        "here");

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/bootstrap/identity.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <limits>
+#include <optional>
+#include <vector>
+
+namespace horo::runtime::bootstrap {
+
+namespace {
+
+/// Empty is how scripts unset what they have exported.
+std::optional<std::string> text_of(const Lookup& lookup, const char* variable) {
+  const char* text = lookup(variable);
+  if (text == nullptr || *text == '\0') return std::nullopt;
+  return text;
+}
+
+std::optional<int> parse(std::string_view text) {
+  int value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+Result<std::optional<int>> number_of(const Lookup& lookup, const char* variable, int least) {
+  const auto text = text_of(lookup, variable);
+  if (!text) return std::optional<int>{};
+  const auto value = parse(*text);
+  if (value && *value >= least) return value;
+  return fail(Errc::invalid_argument, "{}='{}' must be a whole number from {} to {}", variable,
+              *text, least, std::numeric_limits<int>::max());
+}
+
+/// A rank's place: `position` of `count`, under the names of the variables that said so.
+struct Place {
+  int position = 0;
+  int count = 1;
+  const char* position_name = "";
+  const char* count_name = "";
+
+  std::string words() const {
+    return fmt::format("{}={} {}={}", position_name, position, count_name, count);
+  }
+};
+
+struct Pair {
+  const char* position;
+  const char* count;
+};
+
+enum class Half { error, nothing };
+
+/// Both, or nothing; half of a pair is an error, unless the variables mean nothing alone.
+Result<std::optional<Place>> place_of(const Lookup& lookup, Pair names, Half half = Half::error) {
+  HORO_TRY(const auto position, number_of(lookup, names.position, 0));
+  HORO_TRY(const auto count, number_of(lookup, names.count, 1));
+  if (!position || !count) {
+    // A count of one says no more than nothing does.
+    if (half == Half::nothing || (!position && count.value_or(1) == 1))
+      return std::optional<Place>{};
+    return fail(Errc::invalid_argument, "{}={} is set but {} is not; set both or none",
+                position ? names.position : names.count, position ? *position : *count,
+                position ? names.count : names.position);
+  }
+  const Place place{*position, *count, names.position, names.count};
+  if (*position >= *count)
+    return fail(Errc::invalid_argument, "{} do not fit together", place.words());
+  return std::optional(place);
+}
+
+/// What one starter's variables say.
+struct Claim {
+  Starter starter;
+  Place world;
+  std::optional<Place> local;
+};
+
+Result<std::optional<Place>> slurm_local(const Lookup& lookup) {
+  HORO_TRY(const auto local, number_of(lookup, "SLURM_LOCALID", 0));
+  HORO_TRY(const auto node, number_of(lookup, "SLURM_NODEID", 0));
+  const auto tasks = text_of(lookup, "SLURM_STEP_TASKS_PER_NODE");
+  if (!local || !node || !tasks) return std::optional<Place>{};
+  HORO_TRY(const int count, slurm_tasks_on(*tasks, *node));
+  const Place place{*local, count, "SLURM_LOCALID", "SLURM_STEP_TASKS_PER_NODE"};
+  if (*local >= count) return fail(Errc::invalid_argument, "{} do not fit together", place.words());
+  return std::optional(place);
+}
+
+/// Every starter whose variables are there, the innermost first.
+Result<std::vector<Claim>> claims_of(const Lookup& lookup) {
+  std::vector<Claim> claims;
+  const auto add = [&claims](Starter starter, const std::optional<Place>& world,
+                             const std::optional<Place>& local) {
+    if (world) claims.push_back({starter, *world, local});
+  };
+  HORO_TRY(const auto ours, place_of(lookup, {"HORO_RANK", "HORO_SIZE"}));
+  HORO_TRY(const auto our_local, place_of(lookup, {"HORO_LOCAL_RANK", "HORO_LOCAL_SIZE"}));
+  add(Starter::by_hand, ours, our_local);
+
+  HORO_TRY(const auto ompi, place_of(lookup, {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"}));
+  HORO_TRY(const auto ompi_local,
+           place_of(lookup, {"OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"}));
+  HORO_TRY(const auto pmi, place_of(lookup, {"PMI_RANK", "PMI_SIZE"}));
+  HORO_TRY(auto pmi_local, place_of(lookup, {"MPI_LOCALRANKID", "MPI_LOCALNRANKS"}));
+  // A batch script's shell has SLURM_PROCID without the step's variables.
+  HORO_TRY(const auto step,
+           place_of(lookup, {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS"}, Half::nothing));
+  std::optional<Place> step_local;
+  if (step) {
+    HORO_TRY(step_local, slurm_local(lookup));
+  }
+  if (!pmi_local && pmi && step && step->count == pmi->count) pmi_local = step_local;
+
+  // Batch scripts export WORLD_SIZE for what they start by srun or mpirun, which knows the rank.
+  const bool outer = ompi || pmi || step;
+  HORO_TRY(const auto torch,
+           place_of(lookup, {"RANK", "WORLD_SIZE"},
+                    outer && !text_of(lookup, "RANK") ? Half::nothing : Half::error));
+  HORO_TRY(const auto torch_local,
+           place_of(lookup, {"LOCAL_RANK", "LOCAL_WORLD_SIZE"}, Half::nothing));
+  add(Starter::torchrun, torch, torch_local);
+  add(Starter::open_mpi, ompi, ompi_local);
+  add(Starter::pmi, pmi, pmi_local);
+  add(Starter::slurm, step, step_local);
+  return claims;
+}
+
+/// A launcher inside another makes more ranks, not fewer; variables that stayed in the environment
+/// from something else do not. An MPI launcher inside Slurm is Slurm's business: its helpers on
+/// other hosts are tasks of a step of their own, and the ranks see both.
+Status check_against_outer(const Claim& inner, const std::vector<Claim>& claims) {
+  for (const auto& outer : claims) {
+    if (outer.starter == inner.starter) continue;
+    const bool nested = inner.world.count > outer.world.count;
+    const bool same =
+        inner.world.count == outer.world.count && inner.world.position == outer.world.position;
+    if (nested || same) continue;
+    return fail(Errc::invalid_argument,
+                "{} and {} contradict each other; unset those that do not describe this job",
+                inner.world.words(), outer.world.words());
+  }
+  return {};
+}
+
+/// The first variables of `names` that are set, as one text.
+std::string join(const Lookup& lookup, std::initializer_list<const char*> names) {
+  std::string text;
+  for (const char* name : names) {
+    if (const auto value = text_of(lookup, name)) text += fmt::format("{}={};", name, *value);
+  }
+  return text;
+}
+
+std::string meeting_place_of(const Lookup& lookup, Starter starter) {
+  auto ours = join(lookup, {"HORO_JOB_ID", "HORO_RENDEZVOUS"});
+  switch (starter) {
+    case Starter::horo_run:
+    case Starter::by_hand:
+      return ours;
+    case Starter::torchrun: {
+      // TORCHELASTIC_RUN_ID alone is "none" for every job that has not been given one.
+      const auto address = join(lookup, {"MASTER_ADDR", "MASTER_PORT"});
+      if (ours.empty() && address.empty()) return "";
+      return ours + address +
+             join(lookup, {"TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT", "GROUP_RANK"});
+    }
+    case Starter::open_mpi: {
+      // The daemon's address tells hosts apart that are one machine to the kernel.
+      const auto job = join(lookup, {"OMPI_MCA_orte_precondition_transports", "PMIX_NAMESPACE",
+                                     "OMPI_MCA_orte_local_daemon_uri", "PMIX_SERVER_URI2"});
+      return ours + job;
+    }
+    case Starter::pmi:
+      return ours + join(lookup, {"PMI_JOBID", "SLURM_NODEID"});
+    case Starter::slurm:
+      return ours +
+             join(lookup, {"SLURM_CLUSTER_NAME", "SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_NODEID"});
+    case Starter::nobody:
+      break;
+  }
+  return "";
+}
+
+Result<Identity> adopt(const Lookup& lookup, const Claim& claim) {
+  Identity identity;
+  identity.starter = claim.starter;
+  auto& worker = identity.worker;
+  worker.rank = Rank{claim.world.position};
+  worker.size = claim.world.count;
+  identity.local_known = claim.local.has_value();
+  if (claim.local) {
+    if (claim.local->count > claim.world.count || claim.local->position > claim.world.position) {
+      return fail(Errc::invalid_argument, "{} and {} do not fit together", claim.world.words(),
+                  claim.local->words());
+    }
+    worker.local_rank = LocalRank{claim.local->position};
+    worker.local_size = claim.local->count;
+  }
+  worker.hostname = text_of(lookup, "HORO_HOSTNAME").value_or("");
+  worker.job_id = text_of(lookup, "HORO_JOB_ID").value_or("");
+  worker.rendezvous = text_of(lookup, "HORO_RENDEZVOUS").value_or("");
+  identity.meeting_place = meeting_place_of(lookup, claim.starter);
+  if (claim.starter == Starter::pmi) {
+    HORO_TRY(const auto fd, number_of(lookup, "PMI_FD", 0));
+    identity.pmi_fd = fd.value_or(-1);
+  }
+  return identity;
+}
+
+}  // namespace
+
+std::string_view name(Starter starter) {
+  switch (starter) {
+    case Starter::horo_run:
+      return "horo run";
+    case Starter::by_hand:
+      return "HORO_RANK";
+    case Starter::torchrun:
+      return "torchrun";
+    case Starter::open_mpi:
+      return "Open MPI's mpirun";
+    case Starter::pmi:
+      return "MPICH's mpiexec";
+    case Starter::slurm:
+      return "srun";
+    case Starter::nobody:
+      break;
+  }
+  return "nobody";
+}
+
+Result<int> slurm_tasks_on(std::string_view tasks_per_node, int node) {
+  const auto wrong = [&] {
+    return fail(Errc::invalid_argument,
+                "SLURM_STEP_TASKS_PER_NODE='{}' does not say how many tasks node {} has",
+                tasks_per_node, node);
+  };
+  auto rest = tasks_per_node;
+  for (long long first = 0; !rest.empty();) {
+    const auto end = std::min(rest.find(','), rest.size());
+    auto group = rest.substr(0, end);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    std::optional<int> nodes = 1;
+    if (const auto open = group.find("(x"); open != std::string_view::npos) {
+      if (group.back() != ')') return wrong();
+      nodes = parse(group.substr(open + 2, group.size() - open - 3));
+      group = group.substr(0, open);
+    }
+    const auto tasks = parse(group);
+    if (!nodes || *nodes < 1 || !tasks || *tasks < 1) return wrong();
+    first += *nodes;
+    if (node < first) return *tasks;
+  }
+  return wrong();
+}
+
+Result<Identity> read_identity(const Lookup& lookup) {
+  // What an agent sets is complete, and says so by its descriptor.
+  if (text_of(lookup, "HORO_BOARD_FD") && text_of(lookup, "HORO_BOARD_FD") != "-1") {
+    HORO_TRY(auto told, read_worker_identity(lookup));
+    if (told) {
+      return Identity{.starter = Starter::horo_run,
+                      .worker = std::move(*told),
+                      .meeting_place = meeting_place_of(lookup, Starter::horo_run)};
+    }
+  }
+  HORO_TRY(const auto claims, claims_of(lookup));
+  if (claims.empty()) return Identity{};
+  const auto& first = claims.front();
+  const bool trusted = first.starter == Starter::torchrun && text_of(lookup, "TORCHELASTIC_RUN_ID");
+  if (!trusted && (first.starter == Starter::by_hand || first.starter == Starter::torchrun))
+    HORO_TRY_STATUS(check_against_outer(first, claims));
+  return adopt(lookup, first);
+}
+
+}  // namespace horo::runtime::bootstrap

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+namespace horo::runtime::bootstrap {
+
+/// Somebody poisons the board of this host when one of its ranks ends without having left: an
+/// agent, or all other ranks. A vigil is this process's part in that, and ends with its object.
+class Vigil {
+ public:
+  Vigil() = default;
+  virtual ~Vigil() = default;
+  Vigil(const Vigil&) = delete;
+  Vigil& operator=(const Vigil&) = delete;
+};
+
+}  // namespace horo::runtime::bootstrap
