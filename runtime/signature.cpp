@@ -109,8 +109,12 @@ Status check_supported(const Signature& s) {
   }
   if (s.dtype == DType::boolean && (s.prescale != 1 || s.postscale != 1))
     return fail(Errc::unsupported, "scaling of bool; leave prescale and postscale at 1");
-  if (s.op == ReduceOp::adasum)
-    return fail(Errc::unsupported, "adasum is not in this version; use average or sum");
+  if (s.op == ReduceOp::adasum && (!is_floating(s.dtype) || s.kind != Kind::allreduce)) {
+    return fail(Errc::unsupported,
+                "{} of {} with adasum; it is an allreduce of floating point, for others use "
+                "average or sum",
+                name(s.kind), name(s.dtype));
+  }
   return {};
 }
 

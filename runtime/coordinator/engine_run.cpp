@@ -5,6 +5,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "runtime/backends/shm/adasum.hpp"
 #include "runtime/backends/shm/kernels/kernels.hpp"
 #include "runtime/backends/shm/lanes.hpp"
 #include "runtime/coordinator/engine.hpp"
@@ -15,12 +16,18 @@ namespace {
 
 constexpr std::uint64_t kMostElements = std::uint64_t{1} << 56U;
 
-kernels::Reduction reduction_of(const Signature& like, int ranks) {
-  return {.dtype = like.dtype,
-          .op = like.op,
-          .prescale = like.prescale,
-          .postscale = like.postscale,
-          .ranks = ranks};
+/// All ranks' inputs, which this process can read, to one result.
+void combine_parts(const Signature& like, std::span<const void* const> inputs,
+                   std::uint64_t elements, void* out) {
+  if (like.op == ReduceOp::adasum)
+    return adasum(like.dtype, like.prescale * like.postscale, inputs, elements, out);
+  const auto n = static_cast<int>(inputs.size());
+  const kernels::Reduction what{.dtype = like.dtype,
+                                .op = like.op,
+                                .prescale = like.prescale,
+                                .postscale = like.postscale,
+                                .ranks = n};
+  kernels::reduce_kernel(like.dtype, like.op)(what, out, inputs.data(), n, elements);
 }
 
 }  // namespace
@@ -134,8 +141,7 @@ void Engine::run_alone(const Bucket& bucket) {
     const auto& part = bucket.parts[p];
     if (like.kind == Kind::barrier || part.elements == 0) continue;
     if (reduces(like.kind)) {
-      kernels::reduce_kernel(like.dtype, like.op)(reduction_of(like, 1), part.out, &part.in, 1,
-                                                  part.elements);
+      combine_parts(like, {&part.in, 1}, part.elements, part.out);
     } else if (part.in != part.out) {
       // An alltoall may leave rows at its end behind.
       const auto elements =
@@ -166,9 +172,7 @@ Status Engine::run_in_marks(const Bucket& bucket) {
                  mine.first * part.row_elements * size_of(like.dtype);
       }
     }
-    if (elements == 0) continue;
-    kernels::reduce_kernel(like.dtype, like.op)(reduction_of(like, board_.local_size()), part.out,
-                                                sources_.data(), board_.local_size(), elements);
+    if (elements != 0) combine_parts(like, sources_, elements, part.out);
   }
   return {};
 }

@@ -192,3 +192,32 @@ TEST_CASE("tensors that do not go together do not fuse") {
   REQUIRE(job.run(kPatience));
   CHECK(job.engine(0).counters().entries.load() == 4);
 }
+
+TEST_CASE("adasum has the same bits on all ranks, whatever is fused and wherever it lies") {
+  for (const DType dtype : {DType::f16, DType::bf16, DType::f32, DType::f64}) {
+    for (std::uint64_t seed = 1; seed <= 8; ++seed) {
+      CAPTURE(horo::runtime::name(dtype), seed);
+      auto params = tight_params();
+      params.fusion_threshold = seed % 3 == 0 ? 0 : std::uint64_t{1} << (12 + seed);
+      const int ranks = 1 + static_cast<int>(seed % 5);
+      SimJob job(ranks, seed, params);
+      std::vector<DrawnOp> ops;
+      for (const std::int64_t count : {0, 3, 63, 500, 4096, 30'011}) {
+        DrawnOp op{.name = "t" + std::to_string(count)};
+        auto s = vector_of(Kind::allreduce, dtype, count);
+        s.op = ReduceOp::adasum;
+        s.prescale = 0.5;
+        for (int r = 0; r < ranks; ++r) {
+          op.signatures.push_back(s);
+          op.splits.emplace_back();
+          op.inputs.push_back(horo::tests::random_elements(dtype, s.elements, job.random()));
+          for (auto& byte : op.inputs.back()) byte &= 0xb7;  // Finite numbers.
+        }
+        ops.push_back(op);
+      }
+      submit_shuffled(job, ops);
+      REQUIRE(job.run(kPatience));
+      check_results(job, ops);
+    }
+  }
+}

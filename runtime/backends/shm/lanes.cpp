@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/backends/shm/lanes.hpp"
 
+#include "runtime/backends/shm/adasum.hpp"
+
 namespace horo::runtime {
 
 std::uint64_t elements_from(const Bucket& bucket, std::size_t part, int rank, int ranks) {
@@ -18,9 +20,9 @@ void Lanes::begin_lane() {
   before_.push_back(0);
 }
 
-void Lanes::add(const Stretch& stretch, std::uint64_t count) {
+void Lanes::add(const Stretch& stretch, std::uint64_t room) {
   stretches_.push_back(stretch);
-  before_.push_back(before_.back() + count);
+  before_.push_back(before_.back() + room);
   longest_ = std::max(longest_, before_.back());
 }
 
@@ -42,8 +44,12 @@ Lanes::Lanes(const Bucket& bucket, int ranks, int me) : parts_(bucket.parts.size
       break;
     case Kind::allreduce:
     case Kind::broadcast:
+      if (bucket.like.op == ReduceOp::adasum && bucket.like.kind == Kind::allreduce) {
+        add_slices(bucket, ranks);
+        break;
+      }
       begin_lane();
-      for (const auto& part : bucket.parts) add({}, part.elements);
+      for (const auto& part : bucket.parts) add({.count = part.elements}, part.elements);
       break;
     case Kind::allgather:
     case Kind::reducescatter:
@@ -52,13 +58,25 @@ Lanes::Lanes(const Bucket& bucket, int ranks, int me) : parts_(bucket.parts.size
         for (std::size_t p = 0; p < parts_; ++p) {
           const auto start = rows_before(p, r);
           const bool gathers = bucket.like.kind == Kind::allgather;
-          add(gathers ? Stretch{.out = start} : Stretch{.in = start}, rows(p, r));
+          add({.in = gathers ? 0 : start, .out = gathers ? start : 0, .count = rows(p, r)},
+              rows(p, r));
         }
       }
       break;
     case Kind::alltoall:
       add_alltoall(bucket, n, static_cast<std::size_t>(me));
       break;
+  }
+}
+
+void Lanes::add_slices(const Bucket& bucket, int ranks) {
+  for (int r = 0; r < ranks; ++r) {
+    begin_lane();
+    for (const auto& part : bucket.parts) {
+      const auto slice = adasum_slice(part.elements, ranks, r);
+      add({.in = slice.first, .out = slice.first, .count = slice.count},
+          (slice.count + kAdasumUnit - 1) / kAdasumUnit * kAdasumUnit);
+    }
   }
 }
 
@@ -74,14 +92,16 @@ void Lanes::add_alltoall(const Bucket& bucket, std::size_t ranks, std::size_t me
   };
   for (std::size_t to = 0; to < ranks; ++to) {
     begin_lane();
-    for (std::size_t p = 0; p < parts_; ++p) add({.in = sent_before(p, me, to)}, sent(p, me, to));
+    for (std::size_t p = 0; p < parts_; ++p)
+      add({.in = sent_before(p, me, to), .count = sent(p, me, to)}, sent(p, me, to));
   }
   std::vector<std::uint64_t> received(parts_);
   for (std::size_t from = 0; from < ranks; ++from) {
     begin_lane();
     for (std::size_t p = 0; p < parts_; ++p) {
-      add({.in = sent_before(p, from, me), .out = received[p]}, sent(p, from, me));
-      received[p] += sent(p, from, me);
+      const auto count = sent(p, from, me);
+      add({.in = sent_before(p, from, me), .out = received[p], .count = count}, count);
+      received[p] += count;
     }
   }
   for (std::size_t from = 0; from < ranks; ++from) {

@@ -7,6 +7,7 @@
 //   allgather              lane r: what rank r brings
 //   reducescatter          lane r: what rank r receives
 //   alltoall               lane r: what this rank sends to r; lane ranks + r: what it gets from r
+//   adasum                 lane r: the slices that rank r computes, cut at their fixed units
 #pragma once
 
 #include <algorithm>
@@ -57,7 +58,7 @@ class Lanes {
                   .in = stretches[part].in + at,
                   .out = stretches[part].out + at,
                   .in_chunk = done,
-                  .count = piece});
+                  .count = std::min(piece, stretches[part].count - at)});
       }
       done += piece;
     }
@@ -68,10 +69,13 @@ class Lanes {
   struct Stretch {
     std::uint64_t in = 0;
     std::uint64_t out = 0;
+    std::uint64_t count = 0;
   };
 
   void begin_lane();
-  void add(const Stretch& stretch, std::uint64_t count);
+  /// `room`: with the elements that nothing uses, so that the next stretch begins at a unit.
+  void add(const Stretch& stretch, std::uint64_t room);
+  void add_slices(const Bucket& bucket, int ranks);
   void add_alltoall(const Bucket& bucket, std::size_t ranks, std::size_t me);
 
   std::size_t parts_ = 0;

@@ -37,6 +37,14 @@ void ShmBackend::measure(Active& a) const {
   const auto most = direct(a) ? kDirectChunk : board_.layout().staged_chunk;
   const auto n = static_cast<std::uint64_t>(ranks_);
   a.lanes = Lanes(a.bucket, ranks_, me_);
+  if (kind == Kind::allreduce && a.what.op == ReduceOp::adasum) {
+    const auto staged = board_.layout().staged_chunk;
+    a.chunk = std::min(staged, most) / element / kAdasumUnit * kAdasumUnit;
+    a.adasum = std::make_unique<AdasumRun>(a.bucket.like, a.bucket.parts.size(), ranks_,
+                                           ceil_div(a.lanes.longest(), a.chunk), staged);
+    a.steps = a.adasum->steps();
+    return;
+  }
   if (kind == Kind::allreduce) {
     a.chunk = chunk_elements(a.lanes.total(0), ranks_, most, element);
     const auto chunks = ceil_div(a.lanes.total(0), a.chunk);
@@ -82,12 +90,12 @@ Status ShmBackend::start(Bucket bucket) {
             .postscale = like.postscale,
             .ranks = ranks_};
   measure(a);
-  if (direct(a)) {
-    HORO_TRY_STATUS(find_peers(a));
-    a.first_step = next_direct_++;
-  } else {
+  if (direct(a)) HORO_TRY_STATUS(find_peers(a));
+  if (in_steps(a)) {
     a.first_step = next_step_;
     next_step_ += a.steps;
+  } else {
+    a.first_step = next_direct_++;
   }
   active_.push_back(std::move(a));
   ++started_;
@@ -109,7 +117,7 @@ void ShmBackend::announce(std::atomic<std::uint64_t> RankArea::*counter, std::ui
 }
 
 bool ShmBackend::finished(const Active& a) const {
-  if (direct(a)) return a.out == 1 && peers_reached(&RankArea::direct_done, a.first_step + 1);
+  if (!in_steps(a)) return a.out == 1 && peers_reached(&RankArea::direct_done, a.first_step + 1);
   return a.out == a.steps;
 }
 

@@ -18,11 +18,13 @@
 #pragma once
 
 #include <deque>
+#include <memory>
 #include <vector>
 
 #include "runtime/backends/backend.hpp"
 #include "runtime/backends/shm/kernels/kernels.hpp"
 #include "runtime/backends/shm/lanes.hpp"
+#include "runtime/backends/shm/shm_adasum.hpp"
 #include "runtime/coordinator/board.hpp"
 
 namespace horo::runtime {
@@ -51,13 +53,14 @@ class ShmBackend final : public Backend {
     Bucket bucket;
     kernels::Reduction what;
     Lanes lanes;
-    std::uint64_t steps = 0;  ///< Staged: of this bucket. Direct: chunks of this rank.
+    std::uint64_t steps = 0;  ///< In steps: of this bucket. Else chunks of this rank.
     std::uint64_t first_step =
-        0;                    ///< Staged: steps before it, since the beginning. Direct: its number.
+        0;                    ///< In steps: those before it, since the beginning. Else its number.
     std::uint64_t chunk = 0;  ///< Elements.
     std::uint64_t in = 0, reduced = 0, out = 0;  ///< Steps done by this rank.
     std::vector<const std::byte*> peer_in;       ///< Direct: part by part, rank by rank.
     std::vector<std::byte*> peer_out;            ///< Direct allreduce: the same.
+    std::unique_ptr<AdasumRun> adasum;
   };
 
   /// A stretch of a lane that moves in one step.
@@ -78,6 +81,9 @@ class ShmBackend final : public Backend {
   }
 
   static bool direct(const Active& a) { return a.bucket.placement == Placement::direct; }
+
+  /// Moves in steps that the counters of all ranks count; Adasum does so wherever its tensors lie.
+  static bool in_steps(const Active& a) { return !direct(a) || a.adasum != nullptr; }
 
   void measure(Active& a) const;
   Status find_peers(Active& a);
@@ -101,6 +107,8 @@ class ShmBackend final : public Backend {
   void copy_out(Active& a, std::uint64_t step);
   void reduce_direct(Active& a, std::uint64_t chunk);
   void copy_direct(Active& a, std::uint64_t chunk);
+  void adasum_step(Active& a, std::uint64_t step);
+  void adasum_out(Active& a, std::uint64_t step);
   bool finished(const Active& a) const;
   bool retire();
 

@@ -9,7 +9,7 @@ namespace horo::runtime {
 
 bool ShmBackend::step_direct() {
   for (auto& a : active_) {
-    if (!direct(a)) continue;
+    if (in_steps(a)) continue;
     if (a.out == 1) continue;  // Through with its own share.
     if (a.in < a.steps) {
       if (reduces(a.bucket.like.kind)) {

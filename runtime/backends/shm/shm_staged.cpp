@@ -33,6 +33,11 @@ ShmBackend::Chunk ShmBackend::result_of(const Active& a, std::uint64_t step, int
 
 /// What this rank puts into its ring for `owner` in a step.
 ShmBackend::Chunk ShmBackend::part_for(const Active& a, std::uint64_t step, int owner) const {
+  if (a.adasum) {
+    const auto stage = a.adasum->stage_of(step);
+    if (stage.exchange) return {};
+    return chunk_of_lane(a, static_cast<std::size_t>(owner), stage.step);
+  }
   if (a.bucket.like.kind == Kind::allreduce) {
     const auto n = static_cast<std::uint64_t>(ranks_);
     return chunk_of_lane(a, 0, step * n + static_cast<std::uint64_t>(owner));
@@ -64,11 +69,11 @@ std::byte* ShmBackend::ring_out(int rank, std::uint64_t step) const {
 
 bool ShmBackend::step_in() {
   for (auto& a : active_) {
-    if (direct(a) || a.in == a.steps) continue;
+    if (!in_steps(a) || a.in == a.steps) continue;
     const auto step = a.first_step + a.in;
     const std::uint64_t slots = board_.params().ring_slots;
     if (step >= slots && !peers_reached(&RankArea::reduced, step - slots + 1)) return false;
-    if (!publishes(a)) copy_in(a, a.in);
+    if (!publishes(a) && !direct(a)) copy_in(a, a.in);
     ++a.in;
     announce(&RankArea::copied_in, step + 1);
     return true;
@@ -78,17 +83,19 @@ bool ShmBackend::step_in() {
 
 bool ShmBackend::step_reduce() {
   for (auto& a : active_) {
-    if (direct(a) || a.reduced == a.steps) continue;
+    if (!in_steps(a) || a.reduced == a.steps) continue;
     const auto step = a.first_step + a.reduced;
     const std::uint64_t slots = board_.params().ring_slots;
     if (a.reduced == a.in)
       return false;  // Own part first: the counters of a rank keep their order.
     if (step >= slots && !peers_reached(&RankArea::copied_out, step - slots + 1)) return false;
     if (!publishes(a) && !peers_reached(&RankArea::copied_in, step + 1)) return false;
+    // A pass of an Adasum needs the weights that the one before it has led to.
+    if (a.adasum && a.out < a.adasum->stage_of(a.reduced).begin) return false;
     switch (a.bucket.like.kind) {
       case Kind::allreduce:
       case Kind::reducescatter:
-        reduce(a, a.reduced);
+        a.adasum ? adasum_step(a, a.reduced) : reduce(a, a.reduced);
         break;
       case Kind::alltoall:
         collect(a, a.reduced);
@@ -108,12 +115,12 @@ bool ShmBackend::step_reduce() {
 
 bool ShmBackend::step_out() {
   for (auto& a : active_) {
-    if (direct(a) || a.out == a.steps) continue;
+    if (!in_steps(a) || a.out == a.steps) continue;
     const auto step = a.first_step + a.out;
     if (a.out == a.reduced) return false;
     if (!collects(a)) {
       if (!peers_reached(&RankArea::reduced, step + 1)) return false;
-      copy_out(a, a.out);
+      a.adasum ? adasum_out(a, a.out) : copy_out(a, a.out);
     }
     ++a.out;
     announce(&RankArea::copied_out, step + 1);

@@ -76,6 +76,9 @@ typedef enum horo_kind {
 typedef enum horo_reduce_op {
   HORO_AVERAGE = 0, /* sum divided by the number of ranks; integers: truncated toward zero */
   HORO_SUM = 1,
+  /* Allreduce of floating point: neighbours a and b combine to (1 - a.b/2a.a) a + (1 - a.b/2b.b) b,
+   * then neighbouring pairs, and so on; any number of ranks, tensor by tensor. */
+  HORO_ADASUM = 2,
   HORO_MIN = 3,
   HORO_MAX = 4,
   HORO_PRODUCT = 5

@@ -3,6 +3,7 @@
 // See vector.hpp for why all is internal.
 #pragma once
 
+#include "runtime/backends/shm/kernels/adasum_kernels.hpp"
 #include "runtime/backends/shm/kernels/integer_kernels.hpp"
 #include "runtime/backends/shm/kernels/stream_copy.hpp"
 #include "runtime/backends/shm/kernels/table.hpp"
@@ -29,6 +30,8 @@ constexpr void put_floating(KernelTable& table, DType dtype) {
   put<reduce_vectors<T, Min>>(table, dtype, ReduceOp::min);
   put<reduce_vectors<T, Max>>(table, dtype, ReduceOp::max);
   put<reduce_vectors<T, Product>>(table, dtype, ReduceOp::product);
+  table.dots[static_cast<int>(dtype)] = dots<T>;
+  table.weighted_sum[static_cast<int>(dtype)] = weighted_sum<T>;
 }
 
 /// `U` is the unsigned type as wide as `E`: sum and product wrap in it, which signed ones may not.

@@ -116,6 +116,24 @@ ReduceFn reduce_kernel(DType dtype, ReduceOp op) {
   return reduce_kernel(dtype, op, best_isa());
 }
 
+DotsFn dots_kernel(DType dtype, Isa isa) {
+  const KernelTable* const table = table_of(isa);
+  return table == nullptr ? nullptr : table->dots[static_cast<int>(dtype)];
+}
+
+DotsFn dots_kernel(DType dtype) {
+  return dots_kernel(dtype, best_isa());
+}
+
+WeightedSumFn weighted_sum_kernel(DType dtype, Isa isa) {
+  const KernelTable* const table = table_of(isa);
+  return table == nullptr ? nullptr : table->weighted_sum[static_cast<int>(dtype)];
+}
+
+WeightedSumFn weighted_sum_kernel(DType dtype) {
+  return weighted_sum_kernel(dtype, best_isa());
+}
+
 CopyFn copy_kernel() {
   return copy_bytes;
 }

@@ -37,6 +37,27 @@ using ReduceFn = void (*)(const Reduction& what, void* dst, const void* const* s
 using ReduceToManyFn = void (*)(const Reduction& what, void* const* dst, int ndst,
                                 const void* const* src, int n, std::size_t count);
 
+/// The vector sum of `n` inputs (1 or more), each times its weight, in float64.
+struct Weighted {
+  const void* const* src = nullptr;
+  const double* weights = nullptr;
+  int n = 0;
+};
+
+/// Running scalar products a*b, a*a and b*b. Element i of a call counts in lane i modulo 16, and
+/// each lane adds up in order, so the bits do not depend on the cuts if all pieces but the last
+/// have a multiple of 16 elements.
+struct DotsState {
+  double lanes[3][16] = {};
+};
+
+/// Adds `count` elements of the vectors a and b to their products. Floating-point types only.
+using DotsFn = void (*)(DotsState& state, const Weighted& a, const Weighted& b, std::size_t count);
+
+/// The weighted sum to `ndst` destinations, rounded to the type (16 bits: through float32).
+using WeightedSumFn = void (*)(void* const* dst, int ndst, const Weighted& group,
+                               std::size_t count);
+
 /// Copies `bytes` between buffers that do not overlap.
 using CopyFn = void (*)(void* dst, const void* src, std::size_t bytes);
 
@@ -62,6 +83,12 @@ ReduceToManyFn reduce_to_many_kernel(DType dtype, ReduceOp op);
 /// Kernels of one instruction set, for tests and benchmarks; null where it is not supported too.
 ReduceFn reduce_kernel(DType dtype, ReduceOp op, Isa isa);
 ReduceToManyFn reduce_to_many_kernel(DType dtype, ReduceOp op, Isa isa);
+
+/// For Adasum; null for types that are not floating point, and where not supported.
+DotsFn dots_kernel(DType dtype);
+DotsFn dots_kernel(DType dtype, Isa isa);
+WeightedSumFn weighted_sum_kernel(DType dtype);
+WeightedSumFn weighted_sum_kernel(DType dtype, Isa isa);
 
 /// For destinations that somebody reads soon: what is copied is left in this core's cache.
 CopyFn copy_kernel();

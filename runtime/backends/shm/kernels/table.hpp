@@ -10,6 +10,8 @@ struct KernelTable {
   /// Null where there is no such reduction.
   ReduceFn one[runtime::kDTypes][runtime::kReduceOps];
   ReduceToManyFn many[runtime::kDTypes][runtime::kReduceOps];
+  DotsFn dots[runtime::kDTypes];
+  WeightedSumFn weighted_sum[runtime::kDTypes];
   CopyFn stream_copy;
 };
 
