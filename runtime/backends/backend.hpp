@@ -37,6 +37,8 @@ struct BackendCaps {
   std::string_view name;
   bool in_place = false;  ///< Reduces shared memory without a copy.
   bool overlaps = false;  ///< Several buckets in flight move at the same time.
+  bool polls =
+      false;  ///< Tells nobody when it can move on: look often while buckets are in flight.
 };
 
 /// Buckets complete in the order in which they were started, which is the same on all ranks.
@@ -53,6 +55,9 @@ class Backend {
   /// Buckets done since the beginning.
   virtual std::uint64_t completed() const = 0;
   virtual std::uint64_t started() const = 0;
+  /// Why no bucket will complete any more; ok while all is well. What is in flight then stays so
+  /// until abort(). Fails: peer_lost, io, out_of_memory, protocol.
+  virtual Status health() const = 0;
   /// Forgets all buckets; returns when no thread of this process touches any buffer. Bounded.
   virtual void abort() = 0;
 };

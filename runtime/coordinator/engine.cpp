@@ -51,6 +51,8 @@ bool Engine::progress() {
   if (!started_.empty()) {
     moved = backend_->progress() || moved;
     moved = finish_entries() || moved;
+    if (const auto health = backend_->health(); !health) [[unlikely]]
+      return observe_breakdown(health.error());
   }
   if (board_.body().gone.load(std::memory_order_seq_cst) != gone_seen_) [[unlikely]]
     moved = observe_departures() || moved;

@@ -103,6 +103,7 @@ class Engine {
   void finish(std::uint32_t number, Errc status, const std::string& message);
   void count(const Bucket& bucket);
   bool observe_poison();
+  bool observe_breakdown(const Error& error);
   bool observe_departures();
   void break_board(const Error& error);
   void fail_all(Errc status, const std::string& message);

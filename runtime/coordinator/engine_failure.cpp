@@ -39,6 +39,14 @@ bool Engine::observe_poison() {
   return true;
 }
 
+bool Engine::observe_breakdown(const Error& error) {
+  backend_->abort();
+  started_.clear();
+  active_public_.store(0, std::memory_order_relaxed);
+  fail_all(error.code, error.message);
+  return true;
+}
+
 bool Engine::observe_departures() {
   // A rank detaches with no mark of its own left, so whatever it took part in is in the log: once
   // this rank has read all of it, what remains can never complete.

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/backends/flat/flat_backend.hpp"
+
+#include <algorithm>
+#include <pthread.h>
+
+#include "runtime/backends/flat/segment.hpp"
+#include "runtime/backends/shm/kernels/kernels.hpp"
+
+namespace horo::runtime {
+
+namespace {
+
+constexpr unsigned kNumberBits = 20;  // Of a message's tag; the rest counts segments.
+
+}  // namespace
+
+FlatBackend::FlatBackend(std::unique_ptr<Wire> wire, const Mesh& mesh, FlatOptions options)
+    : wire_(std::move(wire)), mesh_(mesh), options_(std::move(options)) {
+  for (int l = 0; l < options_.workers; ++l) workers_.push_back(std::make_unique<Worker>());
+  for (std::size_t l = 0; l < workers_.size(); ++l) {
+    workers_[l]->thread = std::thread([this, l] { run(*workers_[l], l); });
+  }
+}
+
+FlatBackend::~FlatBackend() {
+  abort();
+}
+
+Status FlatBackend::start(Bucket bucket) {
+  const auto& like = bucket.like;
+  if (reduces(like.kind) && kernels::reduce_kernel(like.dtype, like.op) == nullptr) {
+    return fail(Errc::unsupported, "backend '{}' has no {} of {}", options_.name, name(like.op),
+                name(like.dtype));
+  }
+  auto job = std::make_shared<Job>();
+  job->lanes = Lanes(bucket, mesh_.size, mesh_.position);
+  job->unit = segment_unit(bucket, mesh_.size, options_.segment);
+  job->segments =
+      like.kind == Kind::barrier ? 1 : (job->lanes.longest() + job->unit - 1) / job->unit;
+  job->left = job->segments;
+  job->bucket = std::move(bucket);
+  ++started_;
+  const std::lock_guard lock(mutex_);
+  job->first = segments_;
+  segments_ += job->segments;
+  jobs_.push_back(std::move(job));
+  while (!jobs_.empty() && jobs_.front()->left == 0) {  // Nothing to move.
+    jobs_.pop_front();
+    completed_.fetch_add(1, std::memory_order_release);
+  }
+  work_.notify_all();
+  return {};
+}
+
+bool FlatBackend::progress() {
+  const auto now = completed();
+  return std::exchange(seen_, now) != now;
+}
+
+Status FlatBackend::health() const {
+  const std::lock_guard lock(mutex_);
+  return health_;
+}
+
+void FlatBackend::abort() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+    work_.notify_all();
+  }
+  const bool running = std::any_of(workers_.begin(), workers_.end(),
+                                   [](const auto& worker) { return worker->thread.joinable(); });
+  if (!running) return;
+  bool idle = false;
+  {
+    const std::lock_guard lock(mutex_);
+    idle = jobs_.empty();
+  }
+  // With nothing in flight the peers may still be fetching what this rank sent: no need to cut
+  // that.
+  if (!idle) wire_->interrupt();
+  for (auto& worker : workers_) worker->thread.join();
+  if (!idle) wire_->hang_up();
+  for (auto& worker : workers_) worker->messages.clear();
+  const std::lock_guard lock(mutex_);
+  jobs_.clear();
+}
+
+std::shared_ptr<FlatBackend::Job> FlatBackend::job_of(std::uint64_t segment) {
+  std::unique_lock lock(mutex_);
+  work_.wait(lock, [&] { return stopping_ || segments_ > segment; });
+  if (stopping_) return nullptr;
+  for (auto& job : jobs_) {
+    if (segment < job->first + job->segments) return job;
+  }
+  return nullptr;
+}
+
+void FlatBackend::run(Worker& worker, std::uint64_t segment) {
+  pthread_setname_np(pthread_self(), "horo-worker");
+  while (const auto job = job_of(segment)) {
+    if (auto status = run_segment(worker, *job, segment); !status) {
+      break_down(std::move(status).error());
+      return;
+    }
+    finish_segment(*job);
+    segment += workers_.size();
+  }
+}
+
+void FlatBackend::finish_segment(Job& job) {
+  bool news = false;
+  {
+    const std::lock_guard lock(mutex_);
+    --job.left;
+    while (!jobs_.empty() && jobs_.front()->left == 0) {
+      jobs_.pop_front();
+      completed_.fetch_add(1, std::memory_order_release);
+      news = true;
+    }
+  }
+  if (news && options_.notify) options_.notify();
+}
+
+void FlatBackend::break_down(Error error) {
+  {
+    const std::lock_guard lock(mutex_);
+    const bool first = !stopping_ && health_.has_value();
+    stopping_ = true;
+    work_.notify_all();
+    if (!first) return;
+    health_ = Failure(std::move(error));
+  }
+  wire_->interrupt();
+  wire_->hang_up();
+  if (options_.notify) options_.notify();
+}
+
+Status FlatBackend::run_segment(Worker& worker, const Job& job, std::uint64_t segment) {
+  const auto& bucket = job.bucket;
+  const auto plan = make_segment(bucket, job.lanes, mesh_, job.unit, segment - job.first);
+  HORO_TRY_STATUS(worker.memory.provide(plan.schedule.memory));
+  auto* memory = worker.memory.data();
+  for (const auto& stretch : plan.packed) {
+    pack(bucket, job.lanes, stretch, memory);
+    if (plan.schedule.scale_inputs && bucket.like.prescale != 1) {
+      const kernels::Reduction what{
+          .dtype = bucket.like.dtype, .op = ReduceOp::sum, .prescale = bucket.like.prescale};
+      const void* from = memory + stretch.offset;
+      kernels::reduce_kernel(what.dtype, what.op)(what, memory + stretch.offset, &from, 1,
+                                                  stretch.count);
+    }
+  }
+  HORO_TRY_STATUS(move(worker, plan.schedule, bucket.like, segment));
+  for (const auto& stretch : plan.unpacked) unpack(bucket, job.lanes, stretch, memory);
+  return {};
+}
+
+Status FlatBackend::move(Worker& worker, const Schedule& plan, const Signature& like,
+                         std::uint64_t segment) {
+  auto* memory = worker.memory.data();
+  const auto message = [&](const Transfer& transfer) {
+    return Message{.peer = transfer.peer,
+                   .tag = segment << kNumberBits | transfer.number,
+                   .at = memory + transfer.offset,
+                   .bytes = transfer.bytes};
+  };
+  for (const auto& round : plan.rounds) {
+    for (const auto& transfer : round.receives) {
+      HORO_TRY(auto pending, wire_->receive(message(transfer)));
+      worker.messages.push_back(std::move(pending));
+    }
+  }
+  const auto receives = worker.messages.size();
+  std::size_t next = 0;
+  for (const auto& round : plan.rounds) {
+    for (const auto& transfer : round.sends) {
+      HORO_TRY(auto pending, wire_->send(message(transfer)));
+      worker.messages.push_back(std::move(pending));
+    }
+    for (std::size_t i = 0; i < round.receives.size(); ++i)
+      HORO_TRY_STATUS(worker.messages[next++]->wait());
+    for (const auto& one : round.combines) combine(one, like, memory);
+  }
+  for (auto i = receives; i < worker.messages.size(); ++i)
+    HORO_TRY_STATUS(worker.messages[i]->wait());
+  worker.messages.clear();
+  sent_.fetch_add(plan.sent(), std::memory_order_relaxed);
+  return {};
+}
+
+void FlatBackend::combine(const Combine& combine, const Signature& like, std::byte* memory) const {
+  kernels::Reduction what{.dtype = like.dtype, .op = like.op, .ranks = mesh_.size};
+  switch (combine.stage) {
+    case Stage::whole:
+      what.prescale = like.prescale;
+      what.postscale = like.postscale;
+      break;
+    case Stage::partial:
+      if (what.op == ReduceOp::average) what.op = ReduceOp::sum;
+      break;
+    case Stage::last:
+      what.postscale = like.postscale;
+      break;
+  }
+  std::vector<const void*> sources;
+  for (const auto offset : combine.sources) sources.push_back(memory + offset);
+  kernels::reduce_kernel(what.dtype, what.op)(what, memory + combine.target, sources.data(),
+                                              static_cast<int>(sources.size()), combine.elements);
+}
+
+}  // namespace horo::runtime

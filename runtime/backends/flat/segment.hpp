@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// One stretch of a bucket as a collective of its own: what is packed where, what is moved, what is
+// unpacked from where. Pure.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "runtime/backends/flat/schedule.hpp"
+#include "runtime/backends/shm/lanes.hpp"
+
+namespace horo::runtime {
+
+/// Elements [first, first + count) of a lane, and their place in the staging memory.
+struct Stretch {
+  std::size_t lane = 0;
+  std::uint64_t first = 0;
+  std::uint64_t count = 0;
+  std::uint64_t offset = 0;  ///< Bytes.
+};
+
+struct Segment {
+  Schedule schedule;
+  std::vector<Stretch> packed;    ///< From the tensors.
+  std::vector<Stretch> unpacked;  ///< To the tensors.
+};
+
+/// Elements of every lane that go into one segment of about `bytes`.
+std::uint64_t segment_unit(const Bucket& bucket, int size, std::uint64_t bytes);
+
+/// The `index`-th segment of a bucket that is cut every `unit` elements.
+Segment make_segment(const Bucket& bucket, const Lanes& lanes, const Mesh& mesh, std::uint64_t unit,
+                     std::uint64_t index);
+
+/// Copies between the tensors of a bucket and staging memory.
+void pack(const Bucket& bucket, const Lanes& lanes, const Stretch& stretch, std::byte* memory);
+void unpack(const Bucket& bucket, const Lanes& lanes, const Stretch& stretch,
+            const std::byte* memory);
+
+}  // namespace horo::runtime

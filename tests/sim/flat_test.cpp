@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// N ranks in one process over a wire in memory: random buckets against a trivial reference, and
+// every message failing in turn.
+#include <algorithm>
+#include <chrono>
+#include <random>
+#include <thread>
+
+#include <catch2/catch.hpp>
+
+#include "runtime/backends/flat/flat_backend.hpp"
+#include "tests/support/memory_wire.hpp"
+#include "tests/support/random_buckets.hpp"
+
+using namespace horo;
+using namespace horo::runtime;
+using namespace horo::test;
+
+namespace {
+
+std::vector<std::unique_ptr<FlatBackend>> make_backends(std::size_t n, bool shares_hosts,
+                                                        std::uint64_t segment,
+                                                        std::int64_t first_rank_fails_at = -1) {
+  auto ether = std::make_shared<Ether>();
+  ether->closed.resize(n);
+  std::vector<std::unique_ptr<FlatBackend>> backends;
+  for (std::size_t r = 0; r < n; ++r) {
+    const auto me = static_cast<int>(r);
+    backends.push_back(std::make_unique<FlatBackend>(
+        std::make_unique<MemoryWire>(ether, me, r == 0 ? first_rank_fails_at : -1),
+        Mesh{.position = me, .size = static_cast<int>(n), .shares_hosts = shares_hosts},
+        FlatOptions{.name = "memory", .segment = segment}));
+  }
+  return backends;
+}
+
+/// Until all is done or broken. The time limit is the test's own.
+void settle(const std::vector<std::unique_ptr<FlatBackend>>& backends) {
+  for (const auto& backend : backends) {
+    while (backend->completed() < backend->started() && backend->health())
+      std::this_thread::yield();
+  }
+}
+
+}  // namespace
+
+TEST_CASE("random buckets of every kind, type and operation come out as the reference says") {
+  const auto seed = std::random_device{}();
+  CAPTURE(seed);
+  std::mt19937_64 random(seed);
+  for (int round = 0; round < 30; ++round) {
+    const auto n = 1 + random() % 7;
+    const bool shares_hosts = random() % 2 == 0;
+    // From one segment to hundreds; the tensors are small, so this is what makes rings of them.
+    const std::uint64_t segment = std::uint64_t{16} << random() % 10;
+    auto backends = make_backends(n, shares_hosts, segment);
+    Maker maker{random, n};
+    std::vector<Case> cases;
+    for (int i = 0; i < 12; ++i) cases.push_back(maker.make());
+    for (std::size_t r = 0; r < n; ++r) {
+      for (auto& c : cases) REQUIRE(backends[r]->start(bucket_of(c, r)));
+    }
+    settle(backends);
+    for (std::size_t r = 0; r < n; ++r) {
+      REQUIRE(backends[r]->health());
+      REQUIRE(backends[r]->completed() == cases.size());
+    }
+    for (const auto& c : cases) {
+      CAPTURE(n, segment, shares_hosts, static_cast<int>(c.like.kind), name(c.like.dtype),
+              name(c.like.op), c.like.prescale, c.like.postscale);
+      for (const auto& t : c.tensors) {
+        for (std::size_t r = 0; r < n; ++r) REQUIRE(t.out[r] == t.expected[r]);
+      }
+    }
+  }
+}
+
+TEST_CASE("buckets that are large enough for rings and halves come out the same") {
+  std::mt19937_64 random(1);
+  for (const std::size_t n : {3U, 4U, 7U, 12U}) {
+    for (const std::uint64_t count : {10'000U, 100'003U, 400'001U}) {
+      for (const auto op : {ReduceOp::average, ReduceOp::sum}) {
+        for (const auto dtype : {DType::f32, DType::i8, DType::bf16}) {
+          auto backends = make_backends(n, true, 4U << 20U);
+          Case c{.like = {.op = op, .dtype = dtype, .prescale = 2, .postscale = 4}};
+          c.tensors.push_back(Maker{random, n}.same_everywhere(c.like, count));
+          for (const auto& expected : c.tensors[0].expected)
+            c.tensors[0].out.emplace_back(expected.size());
+          for (std::size_t r = 0; r < n; ++r) REQUIRE(backends[r]->start(bucket_of(c, r)));
+          settle(backends);
+          CAPTURE(n, count, name(op), name(dtype));
+          for (std::size_t r = 0; r < n; ++r)
+            REQUIRE(c.tensors[0].out[r] == c.tensors[0].expected[r]);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE(
+    "whichever message fails, every rank ends in an error and nobody touches a buffer after") {
+  constexpr std::size_t kRanks = 3;
+  bool untouched = false;
+  for (std::int64_t fails_at = 0; !untouched; ++fails_at) {
+    auto backends = make_backends(kRanks, true, 64 * kRanks, fails_at);
+    std::vector<std::vector<float>> values(kRanks, std::vector<float>(200, 1));
+    for (std::size_t r = 0; r < kRanks; ++r) {
+      Bucket bucket{.like = {.elements = 200}};
+      bucket.parts.push_back({.in = values[r].data(), .out = values[r].data(), .elements = 200});
+      REQUIRE(backends[r]->start(std::move(bucket)));
+    }
+    settle(backends);
+    untouched = backends[0]->health().has_value();
+    for (std::size_t r = 0; r < kRanks; ++r) {
+      // Who had all it needs may be done before it could see the failure.
+      if (!backends[r]->health()) CHECK(backends[r]->health().error().code == Errc::peer_lost);
+      backends[r]->abort();
+      std::fill(values[r].begin(), values[r].end(), -7);
+    }
+    for (const auto& value : values)
+      REQUIRE(std::all_of(value.begin(), value.end(), [](float x) { return x == -7; }));
+    REQUIRE(fails_at < 1000);
+  }
+}
+
+TEST_CASE("a bucket whose peers never come is given up by abort") {
+  auto backends = make_backends(2, false, 1024);
+  std::vector<float> values(100000, 1);
+  Bucket bucket{.like = {.elements = values.size()}};
+  bucket.parts.push_back({.in = values.data(), .out = values.data(), .elements = values.size()});
+  REQUIRE(backends[0]->start(std::move(bucket)));
+  backends[0]->abort();
+  CHECK(backends[0]->completed() == 0);
+}
+
+TEST_CASE("reductions that do not exist are refused at the start") {
+  auto backends = make_backends(1, false, 1024);
+  Bucket bucket{.like = {.dtype = static_cast<DType>(9), .elements = 1}};
+  const auto status = backends[0]->start(std::move(bucket));
+  if (!status) CHECK(status.error().code == Errc::unsupported);
+}
