@@ -2,6 +2,7 @@
 # horo_library(<folder> SOURCES ... LINK ...)  static library horo_<folder>, alias horo::<folder>
 # horo_tool(<name> SOURCES ... LINK ...)       installed executable bin/<name>
 # horo_test(<name> SOURCES ... LINK ... LABELS ... TIMEOUT n)   Catch2 test program, one CTest test per case
+# horo_module(<name> [SHARED_RUNTIME] SOURCES ... LINK ...)   loadable backend lib/horo/horo-backend-<name>.so
 # horo_product(<target>...)                    part of what a user runs
 #
 # Targets to build just a part: horo_product (tools and library), horo_tests_<label> (test programs of a label; for
@@ -30,6 +31,23 @@ function(horo_tool name)
   endif()
   install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
   horo_product(${name})
+endfunction()
+
+function(horo_module name)
+  cmake_parse_arguments(ARG "SHARED_RUNTIME" "" "SOURCES;LINK" ${ARGN})
+  set(target horo_backend_${name})
+  set(map "${PROJECT_SOURCE_DIR}/runtime/backends/module.map")
+  add_library(${target} MODULE ${ARG_SOURCES})
+  target_link_libraries(${target} PRIVATE horo_flags ${ARG_LINK})
+  target_compile_definitions(${target} PRIVATE HORO_VERSION_CODE=${HORO_VERSION_CODE})
+  target_link_options(${target} PRIVATE "-Wl,--version-script=${map}" -Wl,--no-undefined -Wl,--as-needed)
+  if(NOT HORO_SANITIZE AND NOT ARG_SHARED_RUNTIME)
+    target_link_options(${target} PRIVATE -static-libstdc++ -static-libgcc)
+  endif()
+  set_target_properties(${target} PROPERTIES PREFIX "" OUTPUT_NAME horo-backend-${name} LINK_DEPENDS "${map}"
+    LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib/horo")
+  install(TARGETS ${target} LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}/horo")
+  horo_product(${target})
 endfunction()
 
 function(horo_test name)

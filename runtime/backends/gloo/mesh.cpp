@@ -9,38 +9,43 @@
 #include <gloo/transport/tcp/device.h>
 
 #include "runtime/backends/gloo/store.hpp"
+#include "runtime/backends/route.hpp"
 
 namespace horo::runtime {
 
 namespace {
 
-Result<std::shared_ptr<gloo::transport::Device>> open_device(const MeshSpec& spec) {
+Result<std::shared_ptr<gloo::transport::Device>> open_device(const std::string& interface,
+                                                             const std::string& address) {
   gloo::transport::tcp::attr attributes;
-  attributes.iface = spec.interface;
-  attributes.hostname = spec.address;
+  attributes.iface = interface;
+  attributes.hostname = address;
   try {
     return gloo::transport::tcp::CreateDevice(attributes);
   } catch (const std::exception& error) {
     return fail(
         Errc::invalid_argument,
         "interface '{}' address '{}' cannot be used: {}; name an interface or address of this host",
-        spec.interface, spec.address, error.what());
+        interface, address, error.what());
   }
 }
 
 }  // namespace
 
-Result<std::shared_ptr<gloo::Context>> connect_mesh(kv::Client& client, const MeshSpec& spec) {
-  if (spec.size < 1 || spec.rank < 0 || spec.rank >= spec.size) {
-    return fail(Errc::invalid_argument, "rank {} does not exist in a mesh of {}", spec.rank,
-                spec.size);
+Result<std::shared_ptr<gloo::Context>> connect_mesh(const Communicator& communicator) {
+  HORO_TRY_STATUS(check(communicator));
+  auto address = communicator.address;
+  if (address.empty() && communicator.interface.empty()) {
+    HORO_TRY(address, reachable_address(communicator));
   }
-  HORO_TRY(auto device, open_device(spec));
-  const auto where = fmt::format("connecting rank {} of {} over Gloo", spec.rank, spec.size);
+  HORO_TRY(auto device, open_device(communicator.interface, address));
+  const auto where =
+      fmt::format("connecting rank {} of {} over Gloo", communicator.position, communicator.size());
   try {
-    auto context = std::make_shared<gloo::rendezvous::Context>(spec.rank, spec.size);
-    context->setTimeout(std::chrono::ceil<std::chrono::milliseconds>(spec.timeout));
-    GlooStore store(client, spec.prefix, spec.timeout);
+    auto context =
+        std::make_shared<gloo::rendezvous::Context>(communicator.position, communicator.size());
+    context->setTimeout(std::chrono::ceil<std::chrono::milliseconds>(communicator.start_timeout));
+    GlooStore store(*communicator.meeting, communicator.name, communicator.start_timeout);
     context->connectFullMesh(store, device);
     return std::shared_ptr<gloo::Context>(std::move(context));
   } catch (const GlooStoreError& error) {

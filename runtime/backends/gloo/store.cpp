@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/backends/gloo/store.hpp"
 
-#include <algorithm>
-#include <iterator>
 #include <utility>
 
 #include "base/deadline.hpp"
@@ -23,15 +21,15 @@ T value_or_throw(Result<T> result) {
 
 }  // namespace
 
-GlooStore::GlooStore(kv::Client& client, std::string prefix, Duration timeout)
-    : client_(client), prefix_(std::move(prefix)), timeout_(timeout) {}
+GlooStore::GlooStore(MeetingPlace& place, std::string prefix, Duration timeout)
+    : place_(place), prefix_(std::move(prefix)), timeout_(timeout) {}
 
 void GlooStore::set(const std::string& key, const std::vector<char>& data) {
-  value_or_throw(client_.set(full(key), {data.data(), data.size()}, in(timeout_)));
+  value_or_throw(place_.set(full(key), {data.data(), data.size()}, in(timeout_)));
 }
 
 std::vector<char> GlooStore::get(const std::string& key) {
-  const auto value = value_or_throw(client_.get(full(key), in(timeout_)));
+  const auto value = value_or_throw(place_.get(full(key), in(timeout_)));
   return {value.begin(), value.end()};
 }
 
@@ -41,12 +39,9 @@ void GlooStore::wait(const std::vector<std::string>& keys) {
 
 void GlooStore::wait(const std::vector<std::string>& keys,
                      const std::chrono::milliseconds& timeout) {
-  std::vector<std::string> names;
-  std::transform(keys.begin(), keys.end(), std::back_inserter(names),
-                 [this](const std::string& key) { return full(key); });
   // To Gloo no time is no limit.
   const auto deadline = timeout == gloo::kNoTimeout ? Deadline::never() : in(timeout);
-  value_or_throw(client_.wait(names, deadline));
+  for (const auto& key : keys) value_or_throw(place_.get(full(key), deadline));
 }
 
 std::string GlooStore::full(const std::string& key) const {

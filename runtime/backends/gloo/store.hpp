@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gloo's meeting place over the job's key-value server.
+// Gloo's view of a meeting place.
 #pragma once
 
 #include <chrono>
@@ -10,8 +10,8 @@
 #include <gloo/rendezvous/store.h>
 
 #include "base/clock.hpp"
-#include "base/kv/client.hpp"
 #include "base/result.hpp"
+#include "runtime/backends/meeting.hpp"
 
 namespace horo::runtime {
 
@@ -28,11 +28,11 @@ class GlooStoreError final : public gloo::IoException {
 };
 
 /// Keys are `prefix` + "/" + Gloo's. Everything but a wait with a time of its own ends after
-/// `timeout`. Thread: one at a time, as the client, which outlives the store. Fails: throws
+/// `timeout`. Thread: one at a time, as the place, which outlives the store. Fails: throws
 /// GlooStoreError.
 class GlooStore final : public gloo::rendezvous::Store {
  public:
-  GlooStore(kv::Client& client, std::string prefix, Duration timeout);
+  GlooStore(MeetingPlace& place, std::string prefix, Duration timeout);
 
   void set(const std::string& key, const std::vector<char>& data) override;
   std::vector<char> get(const std::string& key) override;
@@ -43,7 +43,7 @@ class GlooStore final : public gloo::rendezvous::Store {
  private:
   std::string full(const std::string& key) const;
 
-  kv::Client& client_;
+  MeetingPlace& place_;
   const std::string prefix_;
   const Duration timeout_;
 };

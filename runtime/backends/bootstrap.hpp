@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a launcher that is not ours knows about a rank, and how its ranks tell each other a few
+// bytes before they have connections of their own.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.hpp"
+
+namespace horo::runtime {
+
+/// Thread: the one that made it. Blocks: until all ranks have called the same.
+/// Fails: peer_lost, unavailable (the library was shut down).
+class Bootstrap {
+ public:
+  virtual ~Bootstrap() = default;
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  virtual int local_rank() const = 0;  ///< Among the ranks that share this one's memory.
+  virtual int local_size() const = 0;
+  /// What rank 0 gave; the argument of the others is ignored.
+  virtual Result<std::string> broadcast(std::string_view from_rank_0) = 0;
+  /// What every rank gave, by rank.
+  virtual Result<std::vector<std::string>> gather(std::string_view mine) = 0;
+};
+
+}  // namespace horo::runtime

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// The module `gloo`: collectives between hosts over TCP.
+#include "runtime/backends/module.hpp"
+
+#include <algorithm>
+
+#include "runtime/backends/flat/flat_backend.hpp"
+#include "runtime/backends/gloo/mesh.hpp"
+#include "runtime/backends/gloo/wire.hpp"
+
+namespace horo::runtime {
+
+namespace {
+
+bool shares_hosts(const Communicator& communicator) {
+  auto hosts = communicator.hosts;
+  std::sort(hosts.begin(), hosts.end());
+  return std::adjacent_find(hosts.begin(), hosts.end()) != hosts.end();
+}
+
+Status probe() {
+  return {};
+}
+
+Result<std::unique_ptr<Backend>> make(const Communicator& communicator) {
+  HORO_TRY_STATUS(check(communicator));
+  HORO_TRY(auto context, connect_mesh(communicator));
+  auto wire =
+      std::make_unique<GlooWire>(std::move(context), communicator.members, communicator.timeout);
+  const Mesh mesh{.position = communicator.position,
+                  .size = communicator.size(),
+                  .shares_hosts = shares_hosts(communicator)};
+  return std::unique_ptr<Backend>(std::make_unique<FlatBackend>(
+      std::move(wire), mesh, FlatOptions{.name = "gloo", .notify = communicator.notify}));
+}
+
+}  // namespace
+
+}  // namespace horo::runtime
+
+HORO_BACKEND_MODULE(.name = "gloo", .probe = &horo::runtime::probe, .make = &horo::runtime::make,
+                    .bootstrap = nullptr, .open_device = nullptr);

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// An accelerator's memory, streams and events, without its headers: a handle is the driver's own
+// (cudaStream_t, cudaEvent_t) as a pointer, so that a framework's can be given in.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/result.hpp"
+#include "runtime/dtype.hpp"
+
+namespace horo::runtime {
+
+using StreamHandle = void*;
+using EventHandle = void*;
+
+/// One stretch of device memory that a pack or unpack kernel copies.
+struct DeviceSpan {
+  void* memory = nullptr;
+  std::uint64_t elements = 0;
+};
+
+/// How elements change on their way: `to` and `from` are equal or both floating point.
+struct Conversion {
+  DType from = DType::f32;
+  DType to = DType::f32;
+  double scale = 1;  ///< Applied before the rounding to `to`; exactly 1: not at all.
+};
+
+/// Work goes to streams and never blocks the host. Thread: one at a time.
+/// Fails: out_of_memory, io (the driver's words), unsupported (that conversion).
+class Device {
+ public:
+  virtual ~Device() = default;
+  virtual int index() const = 0;
+
+  virtual Result<void*> allocate(std::uint64_t bytes) = 0;
+  virtual Result<void*> allocate_host(std::uint64_t bytes) = 0;  ///< Pinned.
+  virtual void free(void* memory) = 0;
+  virtual void free_host(void* memory) = 0;
+
+  virtual Result<StreamHandle> make_stream() = 0;
+  virtual void destroy_stream(StreamHandle stream) = 0;
+  virtual Result<EventHandle> make_event() = 0;
+  virtual void destroy_event(EventHandle event) = 0;
+
+  virtual Status record(EventHandle event, StreamHandle stream) = 0;
+  /// What is put on `stream` from now on runs after `event`.
+  virtual Status wait(StreamHandle stream, EventHandle event) = 0;
+  /// Whether all before the last record() has run.
+  virtual Result<bool> done(EventHandle event) = 0;
+
+  /// Between any two memories of host and device.
+  virtual Status copy(void* to, const void* from, std::uint64_t bytes, StreamHandle stream) = 0;
+
+  /// One kernel: the parts, end to end, into `buffer`; and back.
+  virtual Status pack(void* buffer, std::span<const DeviceSpan> parts, const Conversion& how,
+                      StreamHandle stream) = 0;
+  virtual Status unpack(std::span<const DeviceSpan> parts, const void* buffer,
+                        const Conversion& how, StreamHandle stream) = 0;
+};
+
+}  // namespace horo::runtime

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+// The module gloo between real processes, over TCP on loopback: as libhoro loads it.
+#include <condition_variable>
+#include <csignal>
+#include <fcntl.h>
+#include <mutex>
+#include <random>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+
+#include "runtime/backends/module.hpp"
+#include "tests/support/meeting.hpp"
+#include "tests/support/random_buckets.hpp"
+
+using namespace horo;
+using namespace horo::test;
+
+namespace {
+
+/// Blocks without spinning: what the session does with a futex.
+struct Bell {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::uint64_t rung = 0;
+
+  void ring() {
+    const std::lock_guard lock(mutex);
+    ++rung;
+    changed.notify_all();
+  }
+
+  void wait_for(std::uint64_t seen) {
+    std::unique_lock lock(mutex);
+    changed.wait_for(lock, std::chrono::seconds(20), [&] { return rung > seen; });
+  }
+};
+
+struct Loaded {
+  Bell bell;
+  std::unique_ptr<Backend> backend;
+};
+
+Result<std::unique_ptr<Loaded>> load(Communicator communicator) {
+  auto loaded = std::make_unique<Loaded>();
+  communicator.notify = [bell = &loaded->bell] { bell->ring(); };
+  HORO_TRY(const auto* entry, load_usable_module("gloo", HORO_TEST_MODULES));
+  HORO_TRY(loaded->backend, entry->make(communicator));
+  return loaded;
+}
+
+/// Until all buckets are done. Fails: as health(); timed_out when the backend says nothing at all.
+Status finish(Loaded& loaded) {
+  auto& backend = *loaded.backend;
+  for (std::uint64_t seen = 0;;) {
+    HORO_TRY_STATUS(backend.health());
+    if (backend.completed() == backend.started()) return {};
+    const auto before = seen;
+    loaded.bell.wait_for(before);
+    const std::lock_guard lock(loaded.bell.mutex);
+    seen = loaded.bell.rung;
+    if (seen == before && backend.health() && backend.completed() != backend.started())
+      return fail(Errc::timed_out, "the backend was silent for 20 s");
+  }
+}
+
+Status check_case(const Case& c, std::size_t rank) {
+  for (const auto& t : c.tensors) {
+    if (t.out[rank] != t.expected[rank])
+      return fail(Errc::mismatch, "rank {}: wrong bytes from kind {} of {}", rank,
+                  static_cast<int>(c.like.kind), name(c.like.dtype));
+  }
+  return {};
+}
+
+Status run_cases(const Communicator& communicator, std::vector<Case>& cases) {
+  HORO_TRY(const auto loaded, load(communicator));
+  const auto me = static_cast<std::size_t>(communicator.position);
+  for (auto& c : cases) HORO_TRY_STATUS(loaded->backend->start(bucket_of(c, me)));
+  HORO_TRY_STATUS(finish(*loaded));
+  for (const auto& c : cases) HORO_TRY_STATUS(check_case(c, me));
+  return {};
+}
+
+Bucket sum_of(std::vector<float>& values) {
+  Bucket bucket{.like = {.elements = values.size()}};
+  bucket.parts.push_back({.in = values.data(), .out = values.data(), .elements = values.size()});
+  return bucket;
+}
+
+/// One small bucket, so that all are known to be connected.
+Status sum_one(Loaded& loaded) {
+  std::vector<float> one(1, 1);
+  HORO_TRY_STATUS(loaded.backend->start(sum_of(one)));
+  return finish(loaded);
+}
+
+/// After the error the buffer is the caller's again: nobody writes into it.
+Status lose_a_peer(Loaded& loaded, std::string_view names) {
+  std::vector<float> values(std::size_t{16} << 20U, 1);
+  Status status;
+  for (int i = 0; i < 1000 && status; ++i) {
+    if (status = loaded.backend->start(sum_of(values)); status) status = finish(loaded);
+  }
+  if (status) return fail(Errc::mismatch, "nothing was lost");
+  if (status.error().code != Errc::peer_lost) return status;
+  if (status.error().message.find(names) == std::string::npos)
+    return fail(Errc::mismatch, "not named: {}", status.error().message);
+  loaded.backend->abort();
+  std::fill(values.begin(), values.end(), -7.0F);
+  usleep(100'000);
+  for (const auto value : values) {
+    if (value != -7.0F) return fail(Errc::mismatch, "a buffer was touched after the error");
+  }
+  return {};
+}
+
+}  // namespace
+
+TEST_CASE("two, three and four processes run every kind, type and operation") {
+  const auto seed = std::random_device{}();
+  CAPTURE(seed);
+  for (const int size : {1, 2, 3, 4}) {
+    std::mt19937_64 random(seed);
+    Maker maker{random, static_cast<std::size_t>(size)};
+    std::vector<Case> cases;
+    for (int i = 0; i < 60; ++i) cases.push_back(maker.make());
+    for (const auto dtype : {DType::f32, DType::i8}) {  // Several segments, and a ring.
+      Case c{.like = {.dtype = dtype}};
+      c.tensors.push_back(maker.same_everywhere(c.like, 3'000'001));
+      for (const auto& expected : c.tensors[0].expected)
+        c.tensors[0].out.emplace_back(expected.size());
+      cases.push_back(std::move(c));
+    }
+    Meeting meeting;
+    std::vector<pid_t> ranks;
+    for (int rank = 0; rank < size; ++rank) {
+      ranks.push_back(fork_rank([&]() -> Status {
+        Place place(meeting);
+        return run_cases(communicator_of(place, rank, size, 2), cases);
+      }));
+    }
+    meeting.serve();
+    for (const pid_t pid : ranks) CHECK(exit_code(pid) == 0);
+  }
+}
+
+TEST_CASE("more elements than an int counts") {
+  constexpr std::uint64_t kCount = (std::uint64_t{1} << 31U) + 5;
+  Meeting meeting;
+  std::vector<pid_t> ranks;
+  for (int rank = 0; rank < 2; ++rank) {
+    ranks.push_back(fork_rank([&]() -> Status {
+      Place place(meeting);
+      HORO_TRY(const auto loaded, load(communicator_of(place, rank, 2)));
+      std::vector<std::uint8_t> values(kCount, static_cast<std::uint8_t>(rank + 1));
+      Bucket bucket{.like = {.dtype = DType::u8, .elements = kCount}};
+      bucket.parts.push_back({.in = values.data(), .out = values.data(), .elements = kCount});
+      HORO_TRY_STATUS(loaded->backend->start(std::move(bucket)));
+      while (loaded->backend->health() && loaded->backend->completed() == 0) usleep(10'000);
+      HORO_TRY_STATUS(loaded->backend->health());
+      for (const std::uint64_t at : {std::uint64_t{0}, kCount / 2, kCount - 1}) {
+        if (values[at] != 3) return fail(Errc::mismatch, "element {} is {}", at, values[at]);
+      }
+      return {};
+    }));
+  }
+  meeting.serve();
+  for (const pid_t pid : ranks) CHECK(exit_code(pid) == 0);
+}
+
+TEST_CASE("kill -9 of a rank is an error on the others, which may use their buffers then") {
+  constexpr int kSize = 3;
+  Meeting meeting;
+  int ready[2];
+  REQUIRE(pipe2(ready, O_CLOEXEC) == 0);
+  std::vector<pid_t> ranks;
+  for (int rank = 0; rank < kSize; ++rank) {
+    ranks.push_back(fork_rank([&]() -> Status {
+      Place place(meeting);
+      HORO_TRY(const auto loaded, load(communicator_of(place, rank, kSize)));
+      HORO_TRY_STATUS(sum_one(*loaded));
+      if (write(ready[1], "x", 1) != 1) return fail(Errc::io, "pipe");
+      // The neighbour of the victim sees it; who is told by a survivor names that one.
+      return lose_a_peer(*loaded, "over Gloo");
+    }));
+  }
+  meeting.serve();
+  for (int rank = 0; rank < kSize; ++rank) {
+    char byte = 0;
+    REQUIRE(read(ready[0], &byte, 1) == 1);
+  }
+  kill(ranks[1], SIGKILL);
+  CHECK(exit_code(ranks[1]) == 128 + SIGKILL);
+  CHECK(exit_code(ranks[0]) == 0);
+  CHECK(exit_code(ranks[2]) == 0);
+}
+
+TEST_CASE("a stopped rank is given up after the time limit, by name") {
+  Meeting meeting;
+  const pid_t stopped = fork_rank([&]() -> Status {
+    Place place(meeting);
+    HORO_TRY(const auto loaded, load(communicator_of(place, 1, 2)));
+    HORO_TRY_STATUS(sum_one(*loaded));
+    raise(SIGSTOP);
+    return {};
+  });
+  const pid_t other = fork_rank([&]() -> Status {
+    Place place(meeting);
+    auto communicator = communicator_of(place, 0, 2);
+    communicator.timeout = std::chrono::milliseconds(500);
+    HORO_TRY(const auto loaded, load(communicator));
+    HORO_TRY_STATUS(sum_one(*loaded));
+    return lose_a_peer(*loaded, "rank 1 does not answer");
+  });
+  meeting.serve();
+  CHECK(exit_code(other) == 0);
+  kill(stopped, SIGKILL);
+  CHECK(exit_code(stopped) == 128 + SIGKILL);
+}
+
+TEST_CASE("abort returns while a peer is stopped in the middle of a bucket") {
+  Meeting meeting;
+  const pid_t stopped = fork_rank([&]() -> Status {
+    Place place(meeting);
+    HORO_TRY(const auto loaded, load(communicator_of(place, 1, 2)));
+    HORO_TRY_STATUS(sum_one(*loaded));
+    raise(SIGSTOP);
+    return {};
+  });
+  const pid_t other = fork_rank([&]() -> Status {
+    Place place(meeting);
+    HORO_TRY(const auto loaded, load(communicator_of(place, 0, 2)));
+    HORO_TRY_STATUS(sum_one(*loaded));
+    std::vector<float> values(std::size_t{16} << 20U, 1);
+    HORO_TRY_STATUS(loaded->backend->start(sum_of(values)));
+    usleep(50'000);
+    loaded->backend->abort();
+    return {};
+  });
+  meeting.serve();
+  CHECK(exit_code(other) == 0);
+  kill(stopped, SIGKILL);
+  CHECK(exit_code(stopped) == 128 + SIGKILL);
+}

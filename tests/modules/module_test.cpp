@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/backends/module.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "base/version.hpp"
+
+using namespace horo;
+using namespace horo::runtime;
+
+namespace {
+
+Error refusal(const char* name, const char* folder = HORO_TEST_WRONG_MODULES) {
+  const auto entry = load_usable_module(name, folder);
+  REQUIRE_FALSE(entry);
+  return entry.error();
+}
+
+bool says(const Error& error, std::string_view what) {
+  INFO(error.message);
+  return error.message.find(what) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("a module that is not there is named with its file and how to get it") {
+  const auto error = refusal("gloo", "/nowhere");
+  CHECK(error.code == Errc::not_found);
+  CHECK(says(error, "no /nowhere/horo-backend-gloo.so"));
+  CHECK(says(error, "HORO_GLOO=ON"));
+  CHECK(says(refusal("gluu"), "no backend 'gluu'"));
+}
+
+TEST_CASE("a module of another version or layout is refused before it is used") {
+  const auto version = refusal("version");
+  CHECK(version.code == Errc::version_mismatch);
+  CHECK(says(version, fmt::format("version code {}", version_code() + 1)));
+  CHECK(refusal("layout").code == Errc::version_mismatch);
+}
+
+TEST_CASE("a library that is no module, or another one, is refused") {
+  CHECK(refusal("magic").code == Errc::protocol);
+  const auto error = refusal("name");
+  CHECK(error.code == Errc::protocol);
+  CHECK(says(error, "'other'"));
+}
+
+TEST_CASE("a library that a module needs and that is missing is named") {
+  const auto error = refusal("dependency");
+  CHECK(error.code == Errc::unavailable);
+  CHECK(says(error, "libhoro_vanishing.so"));
+}
+
+TEST_CASE("a module whose device is missing loads, and its own words say why it is of no use") {
+  CHECK(load_module("device", HORO_TEST_WRONG_MODULES));
+  const auto error = refusal("device");
+  CHECK(error.code == Errc::unavailable);
+  CHECK(says(error, "no such device"));
+}
+
+TEST_CASE("modules are looked for beside the code that loads them") {
+  CHECK(module_folder().ends_with("/horo"));
+  CHECK(module_folder().front() == '/');
+}

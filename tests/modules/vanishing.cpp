@@ -1,0 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
+extern "C" __attribute__((visibility("default"))) int horo_vanishing() {
+  return 1;
+}
