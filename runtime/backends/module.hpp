@@ -12,8 +12,8 @@
 
 #include "base/result.hpp"
 #include "runtime/backends/backend.hpp"
-#include "runtime/backends/bootstrap.hpp"
 #include "runtime/backends/communicator.hpp"
+#include "runtime/backends/exchange.hpp"
 #include "runtime/device/device.hpp"
 
 namespace horo::runtime {
@@ -30,7 +30,7 @@ struct ModuleEntry {
   Status (*probe)();
   /// Connects the members. Blocks: until all have come. Fails: as the backend; never throws.
   Result<std::unique_ptr<Backend>> (*make)(const Communicator& communicator);
-  Result<std::unique_ptr<Bootstrap>> (*bootstrap)();
+  Result<std::unique_ptr<Exchange>> (*exchange)();
   Result<std::unique_ptr<Device>> (*open_device)(int index);
 };
 

@@ -17,7 +17,7 @@ ModuleEntry entry() {
                 .name = "",
                 .probe = nullptr,
                 .make = nullptr,
-                .bootstrap = nullptr,
+                .exchange = nullptr,
                 .open_device = nullptr};
 #if defined(WRONG_version)
   e.version = HORO_VERSION_CODE + 1;

@@ -39,4 +39,4 @@ Result<std::unique_ptr<Backend>> make(const Communicator& communicator) {
 }  // namespace horo::runtime
 
 HORO_BACKEND_MODULE(.name = "gloo", .probe = &horo::runtime::probe, .make = &horo::runtime::make,
-                    .bootstrap = nullptr, .open_device = nullptr);
+                    .exchange = nullptr, .open_device = nullptr);

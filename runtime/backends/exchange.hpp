@@ -13,9 +13,9 @@ namespace horo::runtime {
 
 /// Thread: the one that made it. Blocks: until all ranks have called the same.
 /// Fails: peer_lost, unavailable (the library was shut down).
-class Bootstrap {
+class Exchange {
  public:
-  virtual ~Bootstrap() = default;
+  virtual ~Exchange() = default;
   virtual int rank() const = 0;
   virtual int size() const = 0;
   virtual int local_rank() const = 0;  ///< Among the ranks that share this one's memory.
