@@ -18,7 +18,9 @@ namespace {
 
 constexpr Duration kFirstRetry = std::chrono::milliseconds(1);
 constexpr Duration kLongestRetry = std::chrono::milliseconds(50);
-constexpr Duration kLastWords = std::chrono::seconds(1);  ///< For the answer to a question.
+/// The first rank's time is up at about the same moment: its words say more. After that, for the
+/// answer to a question.
+constexpr Duration kLastWords = std::chrono::seconds(1);
 constexpr off_t kMostHostBytes = off_t{64} << 20U;
 
 const Clock& steady() {
@@ -103,7 +105,8 @@ class Joiner {
 
   /// The next packet; asks what is missing when the time is up.
   Result<Packet> next(const Deadline& deadline) {
-    auto packet = next_until(deadline);
+    auto packet =
+        next_until(deadline.is_never() ? deadline : Deadline::at(deadline.when() + kLastWords));
     if (packet || packet.error().code != Errc::timed_out) return packet;
     static_cast<void>(send_packet(socket_.value(), encode(Question{})));
     auto answer = next_until(Deadline::in(steady(), kLastWords));

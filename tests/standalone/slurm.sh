@@ -1,0 +1,52 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# srun starts ranks, from the command line and from a batch script, whose own shell is none.
+# shellcheck source=tests/standalone/lib.sh
+. "$(dirname "$0")/lib.sh"
+[ "$(id -u)" = 0 ] || skip "starts a Slurm of its own, which needs root"
+PATH=$PATH:/usr/sbin:/sbin
+needs slurmctld slurm-wlm
+needs munged munge
+here=$(dirname "$0")/slurm_here.sh
+export SLURM_CONF=$scratch/slurm/slurm.conf
+trap 'bash "$here" down "$scratch/slurm"; rm -rf "$scratch"' EXIT
+bash "$here" up "$scratch/slurm" 2 || fail "Slurm did not start"
+
+places=$(for r in 0 1 2 3; do echo "rank $r of 4, local $r of 4, cross 0 of 1"; done)
+try timeout 60 srun -N 1 -n 4 "$rank" who sum rounds=2
+expect "exit code under srun" "$code" 0
+expect "places under srun" "$(sort <<<"$out")" "$places"
+try timeout 60 srun -N 1 -n 4 --mpi=pmi2 "$rank" who sum
+expect "exit code under srun with PMI" "$code" 0
+expect "places under srun with PMI" "$(sort <<<"$out")" "$places"
+
+# A loss: srun leaves the other tasks alone.
+try timeout 60 srun -N 1 -n 3 --no-kill --kill-on-bad-exit=0 "$rank" sum only=1 kill lose
+for r in 0 2; do
+  expect_in "rank $r's words" "$out" "rank $r: peer_lost: rank 1 on "
+  expect_in "rank $r's words" "$out" "was lost: killed by signal 9 (SIGKILL)"
+done
+
+# In a batch script: the shell is alone, its step is a job.
+cat >"$scratch/batch" <<BATCH
+#!/bin/bash
+"$rank" who sum
+srun -N 1 -n 2 "$rank" who sum
+WORLD_SIZE=2 srun -N 1 -n 2 "$rank" who sum
+echo the end
+BATCH
+try sbatch -N 1 -n 2 -o "$scratch/batch.out" "$scratch/batch"
+expect "exit code of sbatch" "$code" 0
+for ((i = 0; i < 300; i++)); do
+  grep -q "the end" "$scratch/batch.out" 2>/dev/null && break
+  sleep 0.1
+done
+expect "what the batch job says" "$(sort "$scratch/batch.out")" "$(sort <<'WANTED'
+rank 0 of 1, local 0 of 1, cross 0 of 1
+rank 0 of 2, local 0 of 2, cross 0 of 1
+rank 1 of 2, local 1 of 2, cross 0 of 1
+rank 0 of 2, local 0 of 2, cross 0 of 1
+rank 1 of 2, local 1 of 2, cross 0 of 1
+the end
+WANTED
+)"

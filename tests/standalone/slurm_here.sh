@@ -1,0 +1,119 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# A real Slurm on this machine for tests, as root, with its packages slurm-wlm and munge, without systemd, cgroups or a
+# database; its virtual nodes h1 ... hN are slurmds beside each other.
+#
+#   slurm_here.sh up FOLDER N     starts it, with all its files in FOLDER; SLURM_CONF=FOLDER/slurm.conf then works
+#   slurm_here.sh down FOLDER     ends what `up` started
+set -uo pipefail
+PATH=/usr/sbin:/sbin:$PATH
+action=${1:-} folder=${2:-} nodes=${3:-1}
+export SLURM_CONF=$folder/slurm.conf
+
+die() {
+  echo "slurm_here: $*" >&2
+  exit 1
+}
+
+# A process id is ours while its start time is what it was.
+started_at() {
+  local line
+  read -r line 2>/dev/null <"/proc/$1/stat" || return 1
+  # shellcheck disable=SC2086 # words
+  set -- ${line##*) }
+  echo "${20}"
+}
+
+# start NAME COMMAND...: in a session of its own, noted in $folder/NAME.started.
+start() {
+  local name=$1
+  shift
+  setsid "$@" </dev/null >"$folder/$name.out" 2>&1 &
+  echo "$! $(started_at $!)" >"$folder/$name.started"
+}
+
+free_port() {
+  local port
+  for ((port = 20000 + RANDOM % 10000; ; port++)); do
+    ! (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null && echo "$port" && return
+  done
+}
+
+configure() {
+  local i port
+  port=$(free_port)
+  cat <<CONF
+ClusterName=here
+SlurmctldHost=$(uname -n)(127.0.0.1)
+SlurmUser=root
+SlurmdUser=root
+AuthType=auth/munge
+AuthInfo=socket=$folder/munge.socket
+CredType=cred/munge
+SlurmctldPort=$port
+StateSaveLocation=$folder/state
+SlurmdSpoolDir=$folder/spool.%n
+SlurmctldPidFile=$folder/slurmctld.pid
+SlurmdPidFile=$folder/slurmd.%n.pid
+SlurmctldLogFile=$folder/slurmctld.log
+SlurmdLogFile=$folder/slurmd.%n.log
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+JobAcctGatherType=jobacct_gather/none
+AccountingStorageType=accounting_storage/none
+SwitchType=switch/none
+MpiDefault=none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_CPU
+SlurmdParameters=config_overrides
+SchedulerParameters=batch_sched_delay=0,sched_interval=1
+KillWait=2
+ReturnToService=2
+CONF
+  for ((i = 1; i <= nodes; i++)); do
+    echo "NodeName=h$i NodeHostname=$(uname -n) NodeAddr=127.0.0.1 Port=$((port + i)) CPUs=4 RealMemory=500 State=UNKNOWN"
+  done
+  echo "PartitionName=here Nodes=ALL Default=YES MaxTime=INFINITE State=UP"
+}
+
+up() {
+  local i
+  command -v slurmctld slurmd munged >/dev/null || die "needs the packages slurm-wlm and munge"
+  mkdir -p "$folder/state" || die "cannot make $folder"
+  (umask 277 && head -c 1024 /dev/urandom >"$folder/munge.key")
+  start munged munged --foreground --force --key-file="$folder/munge.key" --socket="$folder/munge.socket" \
+    --pid-file="$folder/munged.pid" --log-file="$folder/munged.log" --seed-file="$folder/munged.seed"
+  for ((i = 0; i < 500; i++)); do
+    [ -S "$folder/munge.socket" ] && break
+    sleep 0.02
+  done
+  configure >"$SLURM_CONF"
+  start slurmctld slurmctld -D -f "$SLURM_CONF"
+  for ((i = 1; i <= nodes; i++)); do start "slurmd.h$i" slurmd -D -N "h$i" -f "$SLURM_CONF"; done
+  for ((i = 0; i < 300; i++)); do
+    [ "$(sinfo -h -N -t idle -o %N 2>/dev/null | sort -u | wc -l)" -ge "$nodes" ] && return 0
+    sleep 0.1
+  done
+  die "its nodes did not come up: $(tail -n 3 "$folder"/*.log "$folder"/*.out 2>&1)"
+}
+
+down() {
+  local signal file pid time i
+  for signal in TERM KILL; do
+    for file in "$folder"/slurmd.*.started "$folder"/slurmctld.started "$folder"/munged.started; do
+      [ -f "$file" ] || continue
+      read -r pid time <"$file"
+      for ((i = 0; i < 200; i++)); do
+        [ "$(started_at "$pid")" = "$time" ] || break
+        [ "$i" != 0 ] || kill -s "$signal" "$pid"
+        sleep 0.02
+      done
+    done
+  done
+}
+
+case $action in
+  up) up ;;
+  down) down ;;
+  *) sed -n '3,/^set/{/^set/!s/^# \{0,1\}//p}' "$0" ;;
+esac
