@@ -3,6 +3,7 @@
 #include <bit>
 
 #include "runtime/backends/flat/areas.hpp"
+#include "runtime/signature.hpp"
 
 namespace horo::runtime {
 
@@ -10,20 +11,6 @@ namespace {
 
 constexpr std::uint64_t kSmall = 64U << 10U;  // One message more costs as much as so many bytes.
 constexpr int kFew = 8;
-
-/// Elements [first, last) of block `i` of `n`.
-struct Block {
-  std::uint64_t first;
-  std::uint64_t count;
-};
-
-Block block(std::uint64_t elements, int n, int i) {
-  const auto ranks = static_cast<std::uint64_t>(n);
-  const auto b = static_cast<std::uint64_t>(i);
-  const auto base = elements / ranks;
-  const auto longer = elements % ranks;
-  return {b * base + std::min(b, longer), base + (b < longer ? 1 : 0)};
-}
 
 struct Shape {
   const Mesh& mesh;
@@ -61,17 +48,17 @@ Schedule direct(const Shape& s) {
   Areas areas(s.bytes());
   Round scatter;
   Round gather;
-  const auto mine = block(s.elements, s.mesh.size, s.mesh.position);
+  const auto mine = share_of(s.elements, s.mesh.size, s.mesh.position);
   Combine combine{.target = mine.first * s.element, .elements = mine.count};
   combine.sources.assign(static_cast<std::size_t>(s.mesh.size), combine.target);
   for (int d = 1; d < s.mesh.size; ++d) {
-    const auto theirs = block(s.elements, s.mesh.size, s.at(d));
+    const auto theirs = share_of(s.elements, s.mesh.size, s.at(d));
     scatter.sends.push_back({s.at(d), theirs.first * s.element, theirs.count * s.element});
     const auto area = areas.take(mine.count * s.element);
     scatter.receives.push_back({s.at(-d), area, mine.count * s.element});
     combine.sources[static_cast<std::size_t>(s.at(-d))] = area;
     gather.sends.push_back({s.at(d), combine.target, mine.count * s.element});
-    const auto from = block(s.elements, s.mesh.size, s.at(-d));
+    const auto from = share_of(s.elements, s.mesh.size, s.at(-d));
     gather.receives.push_back({s.at(-d), from.first * s.element, from.count * s.element});
   }
   scatter.combines.push_back(std::move(combine));
@@ -86,8 +73,8 @@ Schedule ring(const Shape& s) {
   plan.scale_inputs = true;
   const int n = s.mesh.size;
   for (int step = 0; step < n - 1; ++step) {
-    const auto out = block(s.elements, n, s.at(-step));
-    const auto in = block(s.elements, n, s.at(-step - 1));
+    const auto out = share_of(s.elements, n, s.at(-step));
+    const auto in = share_of(s.elements, n, s.at(-step - 1));
     const auto area = areas.take(in.count * s.element);
     Round round;
     round.sends.push_back({s.at(1), out.first * s.element, out.count * s.element});
@@ -99,8 +86,8 @@ Schedule ring(const Shape& s) {
     plan.rounds.push_back(std::move(round));
   }
   for (int step = 0; step < n - 1; ++step) {
-    const auto out = block(s.elements, n, s.at(1 - step));
-    const auto in = block(s.elements, n, s.at(-step));
+    const auto out = share_of(s.elements, n, s.at(1 - step));
+    const auto in = share_of(s.elements, n, s.at(-step));
     Round round;
     round.sends.push_back({s.at(1), out.first * s.element, out.count * s.element});
     round.receives.push_back({s.at(-1), in.first * s.element, in.count * s.element});
@@ -188,12 +175,12 @@ Schedule halving_doubling(const Shape& s) {
   plan.scale_inputs = true;
   if (fold.extra >= 0) plan.rounds.push_back(take_in(s, fold, areas));
   std::vector<Round> back;
-  Block left{0, s.elements};
+  Share left{0, s.elements};
   for (int distance = fold.core / 2; distance >= 1; distance /= 2) {
     const int partner = s.mesh.position ^ distance;
     const bool lower = s.mesh.position < partner;
-    const Block first{left.first, left.count / 2};
-    const Block second{left.first + first.count, left.count - first.count};
+    const Share first{left.first, left.count / 2};
+    const Share second{left.first + first.count, left.count - first.count};
     const auto keep = lower ? first : second;
     const auto give = lower ? second : first;
     const auto area = areas.take(keep.count * s.element);
