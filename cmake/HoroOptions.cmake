@@ -7,7 +7,7 @@ option(HORO_EXAMPLES "Build the examples" ON)
 option(HORO_FUZZ "Build horo-fuzz: the parsers under libFuzzer; needs clang++ with its runtime" OFF)
 set(HORO_SANITIZE "" CACHE STRING "Sanitizers to build with: empty, address or thread")
 set(HORO_GLOO AUTO CACHE STRING "Gloo backend module: AUTO (if its headers are found), ON or OFF")
-set(HORO_MPI AUTO CACHE STRING "MPI peers of the benchmarks: AUTO (if found), ON or OFF")
+set(HORO_MPI AUTO CACHE STRING "MPI backend modules and benchmarks: AUTO (if found), ON or OFF")
 set_property(CACHE HORO_SANITIZE PROPERTY STRINGS "" address thread)
 set_property(CACHE HORO_GLOO HORO_MPI PROPERTY STRINGS AUTO ON OFF)
 

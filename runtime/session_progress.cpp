@@ -57,6 +57,9 @@ void Session::sleep_as_driver(std::uint32_t who, const Deadline& deadline) {
   // While a loss is being settled a peer may end without a word to us.
   if (poison_of(board_->header()).cause != LossCause::none)
     limit = std::min<Duration>(limit, std::chrono::milliseconds(20));
+  // Who tells nobody when it can move on is looked at again and again.
+  if (inside && engine_.backend().caps().polls)
+    limit = std::min<Duration>(limit, std::chrono::microseconds(50));
   if (inside || board_->has_ready()) {
     wakes_.fetch_add(static_cast<std::uint64_t>(board_->wake_laggards()),
                      std::memory_order_relaxed);

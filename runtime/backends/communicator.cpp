@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/backends/communicator.hpp"
 
+#include <algorithm>
+
 namespace horo::runtime {
 
 Status check(const Communicator& communicator) {
@@ -14,6 +16,12 @@ Status check(const Communicator& communicator) {
                 communicator.hosts.size());
   }
   return {};
+}
+
+bool shares_hosts(const Communicator& communicator) {
+  auto hosts = communicator.hosts;
+  std::sort(hosts.begin(), hosts.end());
+  return std::adjacent_find(hosts.begin(), hosts.end()) != hosts.end();
 }
 
 }  // namespace horo::runtime

@@ -24,6 +24,7 @@ struct Communicator {
   std::string address;              ///< Own address to listen on; empty: that of the interface.
   Duration start_timeout{};         ///< For the meeting.
   Duration timeout{};               ///< For a peer that is silent in the middle of a bucket.
+  bool mpi_threads = true;          ///< False: initialise MPI without support for threads.
   int device = -1;                  ///< Accelerator; -1: none.
   std::function<void()> notify;     ///< Called when progress() has something to see. Thread: any.
 
@@ -36,5 +37,8 @@ struct Communicator {
 
 /// Fails: invalid_argument (no members, a position outside, hosts of another length).
 Status check(const Communicator& communicator);
+
+/// Whether any two members are on one host.
+bool shares_hosts(const Communicator& communicator);
 
 }  // namespace horo::runtime

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <pthread.h>
 
+#include "runtime/backends/flat/combine.hpp"
 #include "runtime/backends/flat/segment.hpp"
 #include "runtime/backends/shm/kernels/kernels.hpp"
 
@@ -144,13 +145,7 @@ Status FlatBackend::run_segment(Worker& worker, const Job& job, std::uint64_t se
   auto* memory = worker.memory.data();
   for (const auto& stretch : plan.packed) {
     pack(bucket, job.lanes, stretch, memory);
-    if (plan.schedule.scale_inputs && bucket.like.prescale != 1) {
-      const kernels::Reduction what{
-          .dtype = bucket.like.dtype, .op = ReduceOp::sum, .prescale = bucket.like.prescale};
-      const void* from = memory + stretch.offset;
-      kernels::reduce_kernel(what.dtype, what.op)(what, memory + stretch.offset, &from, 1,
-                                                  stretch.count);
-    }
+    if (plan.schedule.scale_inputs) prescale(bucket.like, memory + stretch.offset, stretch.count);
   }
   HORO_TRY_STATUS(move(worker, plan.schedule, bucket.like, segment));
   for (const auto& stretch : plan.unpacked) unpack(bucket, job.lanes, stretch, memory);
@@ -181,33 +176,13 @@ Status FlatBackend::move(Worker& worker, const Schedule& plan, const Signature& 
     }
     for (std::size_t i = 0; i < round.receives.size(); ++i)
       HORO_TRY_STATUS(worker.messages[next++]->wait());
-    for (const auto& one : round.combines) combine(one, like, memory);
+    for (const auto& one : round.combines) runtime::run(one, like, mesh_.size, memory);
   }
   for (auto i = receives; i < worker.messages.size(); ++i)
     HORO_TRY_STATUS(worker.messages[i]->wait());
   worker.messages.clear();
   sent_.fetch_add(plan.sent(), std::memory_order_relaxed);
   return {};
-}
-
-void FlatBackend::combine(const Combine& combine, const Signature& like, std::byte* memory) const {
-  kernels::Reduction what{.dtype = like.dtype, .op = like.op, .ranks = mesh_.size};
-  switch (combine.stage) {
-    case Stage::whole:
-      what.prescale = like.prescale;
-      what.postscale = like.postscale;
-      break;
-    case Stage::partial:
-      if (what.op == ReduceOp::average) what.op = ReduceOp::sum;
-      break;
-    case Stage::last:
-      what.postscale = like.postscale;
-      break;
-  }
-  std::vector<const void*> sources;
-  for (const auto offset : combine.sources) sources.push_back(memory + offset);
-  kernels::reduce_kernel(what.dtype, what.op)(what, memory + combine.target, sources.data(),
-                                              static_cast<int>(sources.size()), combine.elements);
 }
 
 }  // namespace horo::runtime

@@ -82,7 +82,6 @@ class FlatBackend final : public Backend {
   std::shared_ptr<Job> job_of(std::uint64_t segment);
   Status run_segment(Worker& worker, const Job& job, std::uint64_t segment);
   Status move(Worker& worker, const Schedule& plan, const Signature& like, std::uint64_t segment);
-  void combine(const Combine& combine, const Signature& like, std::byte* memory) const;
   void finish_segment(Job& job);
   void break_down(Error error);
 

@@ -2,8 +2,6 @@
 // The module `gloo`: collectives between hosts over TCP.
 #include "runtime/backends/module.hpp"
 
-#include <algorithm>
-
 #include "runtime/backends/flat/flat_backend.hpp"
 #include "runtime/backends/gloo/mesh.hpp"
 #include "runtime/backends/gloo/wire.hpp"
@@ -11,12 +9,6 @@
 namespace horo::runtime {
 
 namespace {
-
-bool shares_hosts(const Communicator& communicator) {
-  auto hosts = communicator.hosts;
-  std::sort(hosts.begin(), hosts.end());
-  return std::adjacent_find(hosts.begin(), hosts.end()) != hosts.end();
-}
 
 Status probe() {
   return {};

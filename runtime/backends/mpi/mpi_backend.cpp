@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/backends/mpi/mpi_backend.hpp"
+
+#include <optional>
+
+#include "runtime/backends/flat/combine.hpp"
+#include "runtime/backends/mpi/library.hpp"
+
+namespace horo::runtime {
+
+namespace {
+
+constexpr unsigned kNumberBits = 20;  // Of a message in its segment.
+constexpr unsigned kSegmentBits = 6;  // More than are on their way.
+constexpr Duration kLooksAwayFor = std::chrono::seconds(1);
+
+struct Native {
+  MPI_Datatype type;
+  MPI_Op op;
+};
+
+/// MPI's own operation where it gives what ours gives: not minima and maxima, whose NaN and signed
+/// zeros it leaves open, nor averages of integers, whose sum may overflow.
+std::optional<Native> native_of(const Signature& like) {
+  if (like.kind != Kind::allreduce) return std::nullopt;
+  const bool real = like.dtype == DType::f32 || like.dtype == DType::f64;
+  MPI_Op op = MPI_SUM;
+  switch (like.op) {
+    case ReduceOp::sum:
+      break;
+    case ReduceOp::product:
+      op = MPI_PROD;
+      break;
+    case ReduceOp::average:
+      if (!real) return std::nullopt;
+      break;
+    case ReduceOp::min:
+    case ReduceOp::max:
+    case ReduceOp::adasum:
+      return std::nullopt;
+  }
+  switch (like.dtype) {
+    case DType::f32:
+      return Native{MPI_FLOAT, op};
+    case DType::f64:
+      return Native{MPI_DOUBLE, op};
+    case DType::i32:
+      return Native{MPI_INT32_T, op};
+    case DType::i64:
+      return Native{MPI_INT64_T, op};
+    case DType::u8:
+    case DType::i8:
+    case DType::u16:
+    case DType::i16:
+    case DType::f16:
+    case DType::bf16:
+    case DType::boolean:
+      break;
+  }
+  return std::nullopt;
+}
+
+Result<bool> all_done(MPI_Request* requests, std::size_t count) {
+  int done = 1;
+  HORO_TRY_STATUS(mpi_status(
+      MPI_Testall(static_cast<int>(count), requests, &done, MPI_STATUSES_IGNORE), "MPI_Testall"));
+  return done != 0;
+}
+
+}  // namespace
+
+MpiBackend::MpiBackend(MPI_Comm comm, const Mesh& mesh, MpiOptions options)
+    : comm_(comm), mesh_(mesh), options_(std::move(options)) {
+  for (std::size_t i = 0; i < options_.depth; ++i) idle_.push_back(std::make_unique<Flight>());
+}
+
+MpiBackend::~MpiBackend() {
+  abort();
+}
+
+Status MpiBackend::start(Bucket bucket) {
+  const auto& like = bucket.like;
+  if (reduces(like.kind) && kernels::reduce_kernel(like.dtype, like.op) == nullptr) {
+    return fail(Errc::unsupported, "backend '{}' has no {} of {}", options_.name, name(like.op),
+                name(like.dtype));
+  }
+  auto job = std::make_unique<Job>();
+  job->lanes = Lanes(bucket, mesh_.size, mesh_.position);
+  job->unit = segment_unit(bucket, mesh_.size, options_.segment);
+  job->segments =
+      like.kind == Kind::barrier ? 1 : (job->lanes.longest() + job->unit - 1) / job->unit;
+  job->left = job->segments;
+  job->bucket = std::move(bucket);
+  jobs_.push_back(std::move(job));
+  ++started_;
+  retire();
+  return {};
+}
+
+int MpiBackend::tag_of(const Flight& flight, const Transfer& transfer) const {
+  const auto segment = flight.number % (std::uint64_t{1} << kSegmentBits);
+  return static_cast<int>(segment << kNumberBits | transfer.number);
+}
+
+Status MpiBackend::begin(Flight& flight) {
+  auto& job = *flight.of;
+  const auto& bucket = job.bucket;
+  flight.plan = make_segment(bucket, job.lanes, mesh_, job.unit, job.begun);
+  const auto native = native_of(bucket.like);
+  flight.native = native.has_value();
+  flight.round = flight.received = 0;
+  flight.receives.clear();
+  flight.sends.clear();
+  HORO_TRY_STATUS(flight.memory.provide(flight.plan.schedule.memory));
+  auto* memory = flight.memory.data();
+  for (const auto& stretch : flight.plan.packed) {
+    pack(bucket, job.lanes, stretch, memory);
+    if (flight.native || flight.plan.schedule.scale_inputs)
+      prescale(bucket.like, memory + stretch.offset, stretch.count);
+  }
+  if (flight.native) {
+    flight.receives.push_back(MPI_REQUEST_NULL);
+    return mpi_status(
+        MPI_Iallreduce(MPI_IN_PLACE, memory, static_cast<int>(flight.plan.packed.front().count),
+                       native->type, native->op, comm_, flight.receives.data()),
+        "MPI_Iallreduce");
+  }
+  for (const auto& round : flight.plan.schedule.rounds) {
+    for (const auto& transfer : round.receives) {
+      flight.receives.push_back(MPI_REQUEST_NULL);
+      HORO_TRY_STATUS(mpi_status(
+          MPI_Irecv(memory + transfer.offset, static_cast<int>(transfer.bytes), MPI_BYTE,
+                    transfer.peer, tag_of(flight, transfer), comm_, &flight.receives.back()),
+          "MPI_Irecv"));
+    }
+  }
+  return begin_round(flight);
+}
+
+Status MpiBackend::begin_round(Flight& flight) {
+  const auto& rounds = flight.plan.schedule.rounds;
+  if (flight.round == rounds.size()) return {};
+  for (const auto& transfer : rounds[flight.round].sends) {
+    flight.sends.push_back(MPI_REQUEST_NULL);
+    HORO_TRY_STATUS(mpi_status(
+        MPI_Isend(flight.memory.data() + transfer.offset, static_cast<int>(transfer.bytes),
+                  MPI_BYTE, transfer.peer, tag_of(flight, transfer), comm_, &flight.sends.back()),
+        "MPI_Isend"));
+  }
+  return {};
+}
+
+/// True when the segment has ended.
+Result<bool> MpiBackend::advance(Flight& flight) {
+  if (flight.native) return all_done(flight.receives.data(), 1);
+  const auto& rounds = flight.plan.schedule.rounds;
+  while (flight.round < rounds.size()) {
+    const auto& round = rounds[flight.round];
+    HORO_TRY(const bool here,
+             all_done(flight.receives.data() + flight.received, round.receives.size()));
+    if (!here) return false;
+    flight.received += round.receives.size();
+    for (const auto& combine : round.combines)
+      run(combine, flight.of->bucket.like, mesh_.size, flight.memory.data());
+    ++flight.round;
+    HORO_TRY_STATUS(begin_round(flight));
+  }
+  return all_done(flight.sends.data(), flight.sends.size());
+}
+
+void MpiBackend::finish(Flight& flight) {
+  auto& job = *flight.of;
+  const auto& like = job.bucket.like;
+  for (auto stretch : flight.plan.unpacked) {
+    if (flight.native) {
+      stretch.offset = 0;
+      const Combine scale{.sources = {0}, .elements = stretch.count, .stage = Stage::last};
+      if (like.op == ReduceOp::average || like.postscale != 1)
+        run(scale, like, mesh_.size, flight.memory.data());
+    }
+    unpack(job.bucket, job.lanes, stretch, flight.memory.data());
+  }
+  --job.left;
+}
+
+bool MpiBackend::begin_flights() {
+  bool any = false;
+  for (auto& job : jobs_) {
+    while (job->begun < job->segments && !idle_.empty() && health_) {
+      flights_.push_back(std::move(idle_.back()));
+      idle_.pop_back();
+      auto& flight = *flights_.back();
+      flight.of = job.get();
+      flight.number = number_++;
+      health_ = begin(flight);
+      ++job->begun;
+      any = true;
+    }
+    if (job->begun < job->segments) break;
+  }
+  return any;
+}
+
+bool MpiBackend::retire() {
+  bool any = false;
+  while (!jobs_.empty() && jobs_.front()->left == 0) {
+    jobs_.pop_front();
+    ++completed_;
+    any = true;
+  }
+  return any;
+}
+
+bool MpiBackend::progress() {
+  if (jobs_.empty() || !health_ || !may_call_mpi()) return false;
+  bool moved = begin_flights();
+  for (std::size_t i = 0; i < flights_.size() && health_;) {
+    const auto ended = advance(*flights_[i]);
+    if (!ended) {
+      health_ = Failure(ended.error());
+    } else if (*ended) {
+      finish(*flights_[i]);
+      idle_.push_back(std::move(flights_[i]));
+      flights_.erase(flights_.begin() + static_cast<std::ptrdiff_t>(i));
+      moved = true;
+    } else {
+      ++i;
+    }
+  }
+  moved = retire() || moved;
+  if (health_) health_ = watch_the_clock(moved);
+  return moved;
+}
+
+Status MpiBackend::watch_the_clock(bool moved) {
+  const auto now = SteadyClock::instance().now();
+  // Time in which nobody looked is not the peers'.
+  if (moved || now - looked_ > kLooksAwayFor) moved_ = now;
+  looked_ = now;
+  if (options_.timeout == Duration::zero() || flights_.empty() || now - moved_ < options_.timeout)
+    return {};
+  std::string silent;
+  const auto& flight = *flights_.front();
+  if (!flight.native && flight.round < flight.plan.schedule.rounds.size()) {
+    for (const auto& transfer : flight.plan.schedule.rounds[flight.round].receives)
+      silent += fmt::format("{}{}", silent.empty() ? "" : ", ",
+                            options_.members[static_cast<std::size_t>(transfer.peer)]);
+  }
+  return fail(Errc::peer_lost, "rank {} is silent over MPI for {} s",
+              silent.empty() ? "unknown to MPI" : silent,
+              std::chrono::duration_cast<std::chrono::seconds>(options_.timeout).count());
+}
+
+void MpiBackend::abort() {
+  jobs_.clear();
+  if (flights_.empty()) return;
+  if (health_) health_ = fail(Errc::cancelled, "the backend was stopped");
+  abandon_mpi();
+  // MPI may write there until the process ends.
+  for (auto& flight : flights_) static_cast<void>(flight.release());
+  flights_.clear();
+}
+
+}  // namespace horo::runtime
