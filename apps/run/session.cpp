@@ -18,6 +18,8 @@ using namespace launcher;  // NOLINT(google-build-using-namespace): this file is
 
 namespace {
 
+constexpr Duration kEcho = std::chrono::milliseconds(300);
+
 /// A write to a screen that is gone gives an error instead of our end. A handler, since what is
 /// ignored would be ignored by the ranks too.
 void survive_broken_pipes() {
@@ -66,6 +68,8 @@ class Session {
  private:
   Status prepare();
   Status listen_to_signals();
+  void introduce();
+  bool is_echo(int number);
   void suspend();
   void finish();
   ReportInput report_input() const;
@@ -84,6 +88,8 @@ class Session {
   std::optional<Job> job_;
   std::optional<StdinPump> stdin_;
   std::vector<Subscription> signals_;
+  int last_signal_ = 0;  // That asked for the end, and when.
+  TimePoint last_signal_at_{};
   bool suspending_ = false;
   bool over_ = false;  // The job has ended; only output is left.
 };
@@ -110,9 +116,11 @@ Status Session::prepare() {
 Status Session::listen_to_signals() {
   for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2}) {
     if (number == SIGHUP && is_ignored(SIGHUP)) continue;  // nohup's wish.
-    HORO_TRY(auto subscription, loop_->on_signal(number, [this, number] {
+    const bool ends = number != SIGUSR1 && number != SIGUSR2;
+    HORO_TRY(auto subscription, loop_->on_signal(number, [this, number, ends] {
+      if (ends && is_echo(number)) return;
       // A reader that never takes the last lines keeps nobody from ending us.
-      if (over_ && number != SIGUSR1 && number != SIGUSR2) loop_->stop();
+      if (over_ && ends) loop_->stop();
       job_->signal(number);
     }));
     signals_.push_back(std::move(subscription));
@@ -122,6 +130,16 @@ Status Session::listen_to_signals() {
     signals_.push_back(std::move(subscription));
   }
   return {};
+}
+
+/// A terminal's or shell's signal goes to a whole process group, and a wrapper in it (timeout, a
+/// batch script) passes it on: nobody has asked twice.
+bool Session::is_echo(int number) {
+  const auto now = SteadyClock::instance().now();
+  if (number == last_signal_ && now - last_signal_at_ < kEcho) return true;
+  last_signal_ = number;
+  last_signal_at_ = now;
+  return false;
 }
 
 /// The ranks have groups of their own, which a terminal's signal does not reach.
@@ -163,17 +181,19 @@ void Session::finish() {
   output_->when_drained([this] { loop_->stop(); });
 }
 
+void Session::introduce() {
+  say(fmt::format("horo: job {}: {} ranks of {} on {}, rendezvous {}, starter {}\n", plan_.job_id,
+                  plan_.placement.ranks.size(), plan_.program, plan_.placement.hosts.front().name,
+                  rendezvous_->address(), starter_->name()));
+  if (plan_.threads != 0) {
+    say(fmt::format("horo: OMP_NUM_THREADS={} for every rank; a value of yours is left alone\n",
+                    plan_.threads));
+  }
+}
+
 Result<int> Session::run() {
   HORO_TRY_STATUS(prepare());
-  if (settings_.get(knobs::kVerbose)) {
-    say(fmt::format("horo: job {}: {} ranks of {} on {}, rendezvous {}, starter {}\n", plan_.job_id,
-                    plan_.placement.ranks.size(), plan_.program, plan_.placement.hosts.front().name,
-                    rendezvous_->address(), starter_->name()));
-    if (plan_.threads != 0) {
-      say(fmt::format("horo: OMP_NUM_THREADS={} for every rank; a value of yours is left alone\n",
-                      plan_.threads));
-    }
-  }
+  if (settings_.get(knobs::kVerbose)) introduce();
   job_->start();
   if (settings_.get(knobs::kStdin) == StdinMode::rank0) {
     stdin_.emplace(*loop_, *job_, STDIN_FILENO);

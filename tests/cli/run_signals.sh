@@ -50,9 +50,23 @@ expect_in "report" "$err" "killed by signal 9 (SIGKILL)"
 begin horo run -np 2 --grace 50 bash -c 'trap "echo asked" TERM; echo ready; while :; do sleep 0.1; done'
 kill -INT "$launcher"
 await asked
+sleep 0.4 # Sooner it would be the same signal, passed on by a wrapper.
 kill -INT "$launcher"
 end
 expect "exit code" "$code" 130
+
+# A shell's signal to the process group of a wrapper that passes it on arrives twice, and is one.
+set -m
+: >"$scratch/out"
+timeout --foreground 60 horo run -np 2 bash -c 'trap "echo stopped; exit 0" TERM; echo ready; sleep 30 & wait' \
+  >"$scratch/out" 2>"$scratch/err" </dev/null &
+waiter=$!
+set +m
+await ready
+kill -TERM -- "-$waiter"
+end
+expect "exit code of a wrapped job" "$code" 143
+expect "ranks of a wrapped job that had time to end" "$(grep -c stopped <<<"$out")" 2
 
 # SIGUSR1 and SIGUSR2 reach every rank, and the job goes on.
 begin horo run -np 2 bash -c 'trap "echo one" USR1; trap "echo two; exit 0" USR2; echo ready; while :; do sleep 0.1; done'

@@ -5,8 +5,6 @@
 # shellcheck source=tests/cli/lib.sh
 . "${0%/*}/lib.sh"
 
-set -m # Every job its own process group, as in a terminal.
-
 # until_so COMMAND...: repeats it until it succeeds.
 until_so() {
   for ((i = 0; i < 300; i++)); do
@@ -27,7 +25,9 @@ ranks_said() { [ "$(grep -c "^$1" "$scratch/out")" -ge 2 ]; }
 # begin COMMAND...: in the background; until both ranks have said their process number.
 begin() {
   : >"$scratch/out"
+  set -m # A process group of its own, as in a terminal.
   timeout --foreground 60 "$@" >"$scratch/out" 2>"$scratch/err" </dev/null &
+  set +m
   launcher=$!
   until_so ranks_said pid
   mapfile -t ranks < <(sed -n 's/^pid //p' "$scratch/out")
