@@ -47,11 +47,20 @@ struct RankExit {
   Duration lived{};
 };
 
+/// What ends the processes of a host whose guard and agent are killed in the same instant. Without
+/// a control group: their own parent, as far as they are its children or carry the job's id.
+struct Cover {
+  std::string group;   ///< Path of the control group that they all are in; empty: none.
+  std::string reason;  ///< Why there is none.
+};
+
 /// What an agent reports. Posted to the loop, never called from inside an Agent's own functions.
 /// Thread: the loop's.
 class AgentEvents {
  public:
   virtual ~AgentEvents() = default;
+  /// Once, before any rank is started.
+  virtual void on_cover(const Cover& cover) = 0;
   /// Ranks that have not been started when the job begins to end get no event at all.
   virtual void on_started(Rank rank, int pid) = 0;
   /// The command could not be executed for this rank: not_found (no such program),

@@ -22,11 +22,11 @@ int report(const horo::Error& error) {
   return horo::exit_code::kFailure;
 }
 
-int supervise(const rlimit& descriptor_limit, int guard_pid) {
+int supervise(const rlimit& descriptor_limit, int guard_pid, const horo::launcher::Cover& cover) {
   auto loop = horo::Loop::make();
   if (!loop) return report(loop.error());
-  const auto agent =
-      HostAgent::make(**loop, {.guard_pid = guard_pid, .rank_descriptor_limit = descriptor_limit});
+  const auto agent = HostAgent::make(
+      **loop, {.guard_pid = guard_pid, .cover = cover, .rank_descriptor_limit = descriptor_limit});
   if (!agent) return report(agent.error());
   (*loop)->run();
   return (*agent)->exit_code();
@@ -47,7 +47,8 @@ int main(int argc, char** argv) {
   const auto descriptor_limit = horo::launcher::raise_descriptor_limit();
   if (!descriptor_limit) return report(descriptor_limit.error());
   const int guard_pid = getpid();
-  const auto code =
-      horo::launcher::run_guarded([&] { return supervise(*descriptor_limit, guard_pid); });
+  const auto code = horo::launcher::run_guarded([&](const horo::launcher::Cover& cover) {
+    return supervise(*descriptor_limit, guard_pid, cover);
+  });
   return code ? *code : report(code.error());
 }

@@ -189,6 +189,12 @@ void Session::introduce() {
     say(fmt::format("horo: OMP_NUM_THREADS={} for every rank; a value of yours is left alone\n",
                     plan_.threads));
   }
+  job_->on_cover([this](std::size_t host, const Cover& cover) {
+    say(fmt::format("horo: host {}: processes are ended by agent, guard and launcher{}\n",
+                    plan_.placement.hosts[host].name,
+                    cover.group.empty() ? fmt::format("; no control group: {}", cover.reason)
+                                        : fmt::format(", and as control group {}", cover.group)));
+  });
 }
 
 Result<int> Session::run() {

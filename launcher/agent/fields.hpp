@@ -78,6 +78,12 @@ void fields(Archive& archive, FeedStdin& m) {
 }
 
 template <typename Archive>
+void fields(Archive& archive, Covered& m) {
+  archive.text(m.cover.group);
+  archive.text(m.cover.reason);
+}
+
+template <typename Archive>
 void fields(Archive& archive, Started& m) {
   archive.strong(m.rank);
   archive.number(m.pid);

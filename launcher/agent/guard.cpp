@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "launcher/agent/enclosure.hpp"
 #include "launcher/process/descendants.hpp"
 
 namespace horo::launcher {
@@ -18,7 +19,10 @@ using namespace std::chrono_literals;
 
 constexpr Duration kPatience = 10s;  ///< For the kernel to end processes that have got SIGKILL.
 
-[[noreturn]] void be_agent(const std::function<int()>& agent, pid_t guard, const sigset_t& mask) {
+using AgentMain = std::function<int(const Cover&)>;
+
+[[noreturn]] void be_agent(const AgentMain& agent, const Cover& cover, pid_t guard,
+                           const sigset_t& mask) {
   // A group of its own: whoever kills the guard's group leaves this half to clean up.
   setpgid(0, 0);
   prctl(PR_SET_NAME, "horo-agent");
@@ -27,7 +31,7 @@ constexpr Duration kPatience = 10s;  ///< For the kernel to end processes that h
     _exit(1);  // It ended before the line above; nothing has been started yet.
   if (!become_subreaper()) _exit(1);
   sigprocmask(SIG_SETMASK, &mask, nullptr);
-  _exit(agent());
+  _exit(agent(cover));
 }
 
 /// Reaps the agent, and orphans that were handed up to us. The agent's wait status once it has
@@ -43,7 +47,7 @@ std::optional<int> reap(pid_t agent) {
 
 }  // namespace
 
-Result<int> run_guarded(const std::function<int()>& agent) {
+Result<int> run_guarded(const AgentMain& agent) {
   HORO_TRY_STATUS(become_subreaper());
   sigset_t awaited;
   sigemptyset(&awaited);
@@ -51,15 +55,18 @@ Result<int> run_guarded(const std::function<int()>& agent) {
   sigset_t before;
   sigprocmask(SIG_BLOCK, &awaited, &before);
   const pid_t guard = getpid();
-  const pid_t child = fork();
-  if (child < 0) return fail_errno(errno, "starting the agent beside its guard");
-  if (child == 0) be_agent(agent, guard, before);
+  Enclosure enclosure;
+  const auto started = enclosure.fork_into();
+  if (!started) return Failure(Error(started.error()).context("starting the agent"));
+  const pid_t child = *started;
+  if (child == 0) be_agent(agent, enclosure.cover(), guard, before);
   prctl(PR_SET_NAME, "horo-guard");
   for (;;) {
     const int number = sigwaitinfo(&awaited, nullptr);
     if (number == SIGCHLD) {
       const auto status = reap(child);
       if (!status) continue;
+      enclosure.end(Deadline::in(SteadyClock::instance(), kPatience));
       kill_descendants(Deadline::in(SteadyClock::instance(), kPatience));
       return WIFEXITED(*status) ? WEXITSTATUS(*status) : 1;
     }

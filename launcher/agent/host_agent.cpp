@@ -33,7 +33,8 @@ class HostAgent::Impl {
                            {.on_message = [this](const Message& message) { receive(message); },
                             .on_end = [this](const Status& status) { input_ended(status); },
                             .on_room = [this] { balance(); }}));
-    return channel_->send(protocol::Hello::ours());
+    HORO_TRY_STATUS(channel_->send(protocol::Hello::ours()));
+    return channel_->send(protocol::Covered{options_.cover});
   }
 
   int exit_code() const { return exit_code_; }

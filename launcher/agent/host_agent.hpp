@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 
 #include "base/loop/loop.hpp"
+#include "launcher/starter.hpp"
 
 namespace horo::launcher {
 
@@ -18,6 +19,7 @@ class HostAgent {
     int in = 0;
     int out = 1;
     int guard_pid = 0;
+    Cover cover;                     ///< Of this process; told to the launcher.
     rlimit rank_descriptor_limit{};  ///< What ranks get: the limit before it was raised for us.
   };
 

@@ -28,9 +28,11 @@ std::string find_counter() {
     const std::string_view name = memory ? "memory.oom_control" : "memory.events";
     for (const std::string_view mount :
          {"/sys/fs/cgroup/memory", "/sys/fs/cgroup", "/sys/fs/cgroup/unified"}) {
-      for (const std::string_view group : {std::string_view(path), std::string_view("/")}) {
-        auto file = fmt::format("{}{}{}{}", mount, group, group.ends_with('/') ? "" : "/", name);
+      // A group of v2 without the controller has no counter; that of those above counts for it.
+      for (auto group = path == "/" ? std::string() : path;; group.resize(group.rfind('/'))) {
+        auto file = fmt::format("{}{}/{}", mount, group, name);
         if (access(file.c_str(), R_OK) == 0) return file;
+        if (group.empty()) break;
       }
     }
   }

@@ -55,6 +55,10 @@ struct PauseOutput {};
 struct ResumeOutput {};
 
 // Agent to launcher.
+struct Covered {
+  Cover cover;
+};
+
 struct Started {
   Rank rank{0};
   int pid = 0;
@@ -89,7 +93,7 @@ struct Failed {
 /// In the order of their type numbers' table in protocol.cpp.
 using Message =
     std::variant<Hello, Start, Signal, Stop, Kill, FeedStdin, CloseStdin, PauseOutput, ResumeOutput,
-                 Started, SpawnFailed, Output, Exited, StdinRoom, Finished, Failed>;
+                 Started, SpawnFailed, Output, Exited, StdinRoom, Finished, Failed, Covered>;
 
 /// Appends the frame of `message` to `to`. Fails: resource_exhausted (larger than kMaxFrame).
 Status encode(const Message& message, std::string& to);

@@ -23,6 +23,10 @@ class Job::HostLink final : public AgentEvents {
 
   Agent* agent() { return agent_.get(); }
 
+  void on_cover(const Cover& cover) override {
+    if (job_.on_cover_) job_.on_cover_(host_, cover);
+  }
+
   void on_started(Rank rank, int) override { job_.apply(RankStarted{rank}); }
 
   void on_spawn_failed(Rank rank, const Error& error) override {

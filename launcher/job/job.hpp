@@ -52,6 +52,11 @@ class Job {
   void feed_stdin(std::string_view bytes);
   void close_stdin();
 
+  /// What ends the processes of a host, and the host's number; once per host.
+  void on_cover(std::function<void(std::size_t, const Cover&)> task) {
+    on_cover_ = std::move(task);
+  }
+
   const JobState& state() const { return state_; }
 
  private:
@@ -67,6 +72,7 @@ class Job {
   const JobSpec spec_;
   Task on_finished_;
   Task on_stdin_room_;
+  std::function<void(std::size_t, const Cover&)> on_cover_;
   JobState state_;
   std::vector<std::unique_ptr<HostLink>> hosts_;
   TimePoint begun_{};

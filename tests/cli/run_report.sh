@@ -62,6 +62,16 @@ python3 -c 'import json, sys; r = json.load(open(sys.argv[1])); assert r["exit_c
 try timeout 30 horo run -np 2 --verbose true
 expect_in "verbose end" "$err" "2 of 2 ranks ended well"
 expect_in "verbose end" "$err" "survivors: 0"
+expect_in "verbose begin" "$err" "horo: host localhost: processes are ended by agent, guard and launcher"
+group=$(sed -n 's/.* as control group //p' <<<"$err")
+[ -z "$group" ] || [ ! -e "$group" ] || fail "the control group $group is still there"
+
+# Where no control group can be made the job runs all the same, and --verbose says why there is none.
+if unshare -m true 2>/dev/null; then
+  try timeout 30 unshare -m sh -c 'mount -t tmpfs none /sys/fs/cgroup && exec horo run -np 2 --verbose true'
+  expect "exit code" "$code" 0
+  expect_in "verbose begin" "$err" "no control group: there is no cgroup v2 hierarchy below /sys/fs/cgroup"
+fi
 
 # Bytes that are no text do not break it.
 try timeout 30 horo run -np 1 --json-report "$scratch/report.json" sh -c 'printf "\377\033[31m\001\n" >&2; exit 1'

@@ -80,6 +80,7 @@ std::vector<std::string> frames() {
       Exited{.exit = exit},
       Finished{.survivors = 0},
       Failed{.error = {Errc::unavailable, "no descriptors"}},
+      Covered{.cover = {.group = "", .reason = "no hierarchy"}},
   };
   std::vector<std::string> out;
   for (const auto& message : messages) {

@@ -2,7 +2,7 @@
 // Plays a rank: each argument is one thing to do, in order.
 //   say=TEXT  err=TEXT  exit=N  die=SIGNAL  stop  wait  ignore-term  fork  escape  close-out
 //   flood=BYTES  fds  echo  env=NAME  attach  detach  leave  ack  only=RANK  limit  orphans
-//   await-poison  eat=MEGABYTES  move-on
+//   await-poison  eat=MEGABYTES  move-on  vanish
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -64,6 +64,23 @@ void escape() {
   wait(nullptr);
 }
 
+/// As escape, and nothing in its environment tells of the job either. Says its number.
+void vanish() {
+  if (fork() == 0) {
+    setsid();
+    if (fork() == 0) {
+      say(std::to_string(getpid()) + " ");
+      char* const arguments[] = {const_cast<char*>("vanished"), const_cast<char*>("ignore-term"),
+                                 const_cast<char*>("close-out"), const_cast<char*>("wait"),
+                                 nullptr};
+      char* const nothing[] = {nullptr};
+      execve("/proc/self/exe", arguments, nothing);
+    }
+    _exit(0);
+  }
+  wait(nullptr);
+}
+
 /// Grandchildren that end at once, handed up to whoever is the subreaper.
 void make_orphans() {
   for (int i = 0; i < 50; ++i) {
@@ -119,6 +136,7 @@ void simple(std::string_view action) {
   if (action == "ignore-term") signal(SIGTERM, SIG_IGN);
   if (action == "fork" && fork() == 0) wait_for_ever();
   if (action == "escape") escape();
+  if (action == "vanish") vanish();
   if (action == "move-on") move_on();
   if (action == "orphans") make_orphans();
   if (action == "close-out") {

@@ -23,6 +23,9 @@ struct Ran {
     REQUIRE(job.start(std::move(spec)));
     REQUIRE(job.run());
     CHECK(living_with(job.marker()).empty());
+    REQUIRE(job.cover);
+    CHECK(job.cover->group.empty() != job.cover->reason.empty());
+    if (!job.cover->group.empty()) CHECK(access(job.cover->group.c_str(), F_OK) != 0);
   }
 
   explicit Ran(int ranks, std::vector<std::string> actions)

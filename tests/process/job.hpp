@@ -43,6 +43,8 @@ class Job final : public launcher::AgentEvents {
 
   bool over() const { return survivors.has_value() || lost.has_value(); }
 
+  void on_cover(const launcher::Cover& told) override { cover = told; }
+
   void on_started(Rank rank, int pid) override;
   void on_spawn_failed(Rank rank, const Error& error) override;
   void on_output(Rank rank, launcher::Stream stream, std::string_view bytes) override;
@@ -51,6 +53,7 @@ class Job final : public launcher::AgentEvents {
   void on_finished(int count) override;
   void on_lost(const Error& error) override;
 
+  std::optional<launcher::Cover> cover;
   std::map<Rank, int> pids;
   std::map<Rank, Error> spawn_failures;
   std::map<Rank, std::string> out;

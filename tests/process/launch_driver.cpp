@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A launcher without policy: launch_driver RANKS COMMAND..., prints "ready" when all ranks have
-// said something. For tests that kill the launcher, and for measuring the agent alone.
+// said something, what they said, and the name of their control group. For tests that kill the
+// launcher, and for measuring the agent alone.
 #include "job.hpp"
 
 #include <cstdio>
@@ -20,7 +21,9 @@ int main(int argc, char** argv) {
     return 1;
   }
   job.run_until([&] { return job.out.size() == static_cast<std::size_t>(ranks); });
-  std::printf("ready\n%s\n", job.marker().c_str());
+  std::printf("ready\n");
+  for (const auto& [rank, text] : job.out) std::printf("%s\n", text.c_str());
+  std::printf("group %s\n%s\n", job.cover->group.c_str(), job.marker().c_str());
   std::fflush(stdout);
   if (!job.over()) job.run();
   for (const auto& [rank, exit] : job.exits) {

@@ -4,7 +4,10 @@
 
 #include <array>
 #include <csignal>
+#include <cstdio>
 #include <fcntl.h>
+#include <fstream>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include <catch2/catch.hpp>
@@ -13,6 +16,10 @@ using namespace horo;
 using namespace horo::test;
 
 namespace {
+
+bool exists(const std::string& path) {
+  return !path.empty() && access(path.c_str(), F_OK) == 0;
+}
 
 std::vector<std::string> stubborn() {
   return {actor(), "ignore-term", "fork", "escape", "say=up", "wait"};
@@ -25,13 +32,12 @@ struct Running {
   int agent = 0;
   int guard = 0;
 
-  Running() {
-    REQUIRE(job.start(spec_for(2, stubborn())));
+  explicit Running(std::vector<std::string> command = stubborn()) {
+    REQUIRE(job.start(spec_for(2, std::move(command))));
     REQUIRE(job.run_until([&] { return job.out.size() == 2; }));
     agent = parent_of(job.pids.at(Rank{0}));
     guard = parent_of(agent);
     REQUIRE(parent_of(guard) == getpid());
-    REQUIRE(living_with(job.marker()).size() == 6);
   }
 
   /// Told as lost, and at that moment nothing of it lives.
@@ -43,10 +49,56 @@ struct Running {
     CHECK_THAT(job.lost->message, Catch::Contains("'testhost'"));
     // A process closes its socket a little before it is gone.
     CHECK(eventually([&] { return !alive(agent) && !alive(guard); }));
+    CHECK(eventually([&] { return !exists(job.cover->group); }));
+  }
+};
+
+/// A launcher of `ranks` ranks in a process of its own; all have said something.
+struct DrivenJob {
+  pid_t launcher = 0;
+  std::vector<std::string> said;  ///< By rank.
+  std::string group;              ///< Their control group; empty: none.
+  std::string marker;
+
+  DrivenJob(int ranks, std::vector<std::string> words) {
+    std::array<int, 2> pipe{};
+    REQUIRE(pipe2(pipe.data(), O_CLOEXEC) == 0);
+    words.insert(words.begin(), {HORO_TEST_DRIVER, std::to_string(ranks)});
+    std::vector<char*> arguments;
+    for (auto& word : words) arguments.push_back(word.data());
+    arguments.push_back(nullptr);
+    launcher = fork();
+    REQUIRE(launcher >= 0);
+    if (launcher == 0) {
+      dup2(pipe[1], STDOUT_FILENO);
+      execv(arguments.front(), arguments.data());
+      _exit(127);
+    }
+    close(pipe[1]);
+    FILE* stream = fdopen(pipe[0], "r");
+    REQUIRE(next_line(stream) == "ready");
+    for (int i = 0; i < ranks; ++i) said.push_back(next_line(stream));
+    group = next_line(stream).substr(std::string_view("group ").size());
+    marker = next_line(stream);
+    std::fclose(stream);
+  }
+
+  static std::string next_line(FILE* stream) {
+    std::string line;
+    for (int c = 0; (c = std::fgetc(stream)) != '\n';) {
+      REQUIRE(c != EOF);
+      line += static_cast<char>(c);
+    }
+    return line;
   }
 };
 
 }  // namespace
+
+TEST_CASE("a job of stubborn ranks has all its processes") {
+  const Running running;
+  CHECK(living_with(running.job.marker()).size() == 6);
+}
 
 TEST_CASE("kill -9 of the agent: the guard ends all that is left") {
   Running running;
@@ -60,6 +112,58 @@ TEST_CASE("kill -9 of both halves at once: the launcher ends what is left") {
   kill(running.agent, SIGKILL);
   kill(running.guard, SIGKILL);
   running.expect_lost("was lost");
+}
+
+TEST_CASE("kill -9 of both halves at once: nothing leaves the control group") {
+  Running running({actor(), "vanish", "wait"});
+  if (running.job.cover->group.empty()) {
+    WARN("no control group can be made here: not tested: " + running.job.cover->reason);
+    return;
+  }
+  kill(running.guard, SIGSTOP);
+  kill(running.agent, SIGKILL);
+  kill(running.guard, SIGKILL);
+  running.expect_lost("was lost");
+  for (const auto& [rank, text] : running.job.out) CHECK_FALSE(alive(std::stoi(text)));
+}
+
+TEST_CASE("kill -9 of both halves and the launcher at once: the control group ends all the same") {
+  const DrivenJob job(2, {actor(), "vanish", "wait"});
+  const int vanished = std::stoi(job.said.front());
+  REQUIRE(alive(vanished));
+  const auto ranks = living_with(job.marker);
+  REQUIRE(ranks.size() == 2);
+  const int agent = parent_of(ranks.front());
+  const int guard = parent_of(agent);
+  REQUIRE(parent_of(guard) == job.launcher);
+  for (const int pid : {guard, job.launcher, agent}) kill(pid, SIGSTOP);
+  for (const int pid : {guard, job.launcher, agent}) kill(pid, SIGKILL);
+  waitpid(job.launcher, nullptr, 0);
+  CHECK(gone(job.marker));
+  if (job.group.empty()) {
+    WARN("no control group can be made here: not tested");
+    for (const auto& text : job.said) kill(std::stoi(text), SIGKILL);
+    return;
+  }
+  for (const auto& text : job.said) CHECK(eventually([&] { return !alive(std::stoi(text)); }));
+  CHECK(eventually([&] { return !exists(job.group); }));
+}
+
+TEST_CASE("a control group below the job's own goes with it, and so does who is in it") {
+  Running running({actor(), "vanish", "wait"});
+  const auto& group = running.job.cover->group;
+  if (group.empty()) {
+    WARN("no control group can be made here: not tested: " + running.job.cover->reason);
+    return;
+  }
+  REQUIRE(mkdir((group + "/inner").c_str(), 0755) == 0);
+  const auto& vanished = running.job.out.at(Rank{0});
+  std::ofstream(group + "/inner/cgroup.procs") << vanished << std::flush;
+  kill(running.guard, SIGSTOP);
+  kill(running.agent, SIGKILL);
+  kill(running.guard, SIGKILL);
+  running.expect_lost("was lost");
+  CHECK_FALSE(alive(std::stoi(vanished)));
 }
 
 TEST_CASE("kill -9 of the guard: the agent ends its ranks and says so") {
@@ -83,46 +187,19 @@ TEST_CASE("the agent's end under a stopped guard is seen when the guard goes on"
 }
 
 TEST_CASE("kill -9 of the launcher ends agent, guard, ranks and their descendants") {
-  std::array<int, 2> pipe{};
-  REQUIRE(pipe2(pipe.data(), O_CLOEXEC) == 0);
-  const pid_t launcher = fork();
-  REQUIRE(launcher >= 0);
-  if (launcher == 0) {
-    dup2(pipe[1], STDOUT_FILENO);
-    auto words = stubborn();
-    std::vector<char*> arguments;
-    std::string program = HORO_TEST_DRIVER;
-    std::string ranks = "3";
-    arguments.push_back(program.data());
-    arguments.push_back(ranks.data());
-    for (auto& word : words) arguments.push_back(word.data());
-    arguments.push_back(nullptr);
-    execv(program.c_str(), arguments.data());
-    _exit(127);
-  }
-  close(pipe[1]);
-  std::string text;
-  std::array<char, 256> block{};
-  for (ssize_t got = 0;
-       text.find("HORO_TEST_MARKER") == std::string::npos || text.back() != '\n';) {
-    got = read(pipe[0], block.data(), block.size());
-    REQUIRE(got > 0);
-    text.append(block.data(), static_cast<std::size_t>(got));
-  }
-  close(pipe[0]);
-  auto marker = text.substr(text.find("HORO_TEST_MARKER"));
-  marker.pop_back();
-  const auto ranks = living_with(marker);
+  const DrivenJob job(3, stubborn());
+  const auto ranks = living_with(job.marker);
   REQUIRE(ranks.size() == 9);
   int agent = 0;
   for (const int pid : ranks) {
     const int parent = parent_of(pid);
-    if (parent_of(parent_of(parent)) == launcher) agent = parent;
+    if (parent_of(parent_of(parent)) == job.launcher) agent = parent;
   }
   REQUIRE(agent != 0);
   const int guard = parent_of(agent);
-  kill(launcher, SIGKILL);
-  waitpid(launcher, nullptr, 0);
-  CHECK(gone(marker));
+  kill(job.launcher, SIGKILL);
+  waitpid(job.launcher, nullptr, 0);
+  CHECK(gone(job.marker));
   CHECK(eventually([&] { return !alive(agent) && !alive(guard); }));
+  CHECK(eventually([&] { return !exists(job.group); }));
 }

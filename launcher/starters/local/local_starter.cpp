@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "launcher/agent/channel.hpp"
+#include "launcher/process/control_group.hpp"
 #include "launcher/process/descendants.hpp"
 #include "launcher/process/process_group.hpp"
 #include "launcher/process/spawn.hpp"
@@ -119,6 +120,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
     if (finished_ || failed_) return;
     if (const auto* output = std::get_if<protocol::Output>(&message)) {
       events_->on_output(output->rank, output->stream, output->bytes);
+    } else if (const auto* covered = std::get_if<protocol::Covered>(&message)) {
+      control_group_ = covered->cover.group;
+      events_->on_cover(covered->cover);
     } else if (const auto* started = std::get_if<protocol::Started>(&message)) {
       events_->on_started(started->rank, started->pid);
     } else if (const auto* exited = std::get_if<protocol::Exited>(&message)) {
@@ -162,6 +166,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
     auto& events = *std::exchange(events_, nullptr);
     if (finished_) return events.on_finished(*finished_);
     // Whatever both halves of a pair that were killed at once have left behind is ours now.
+    if (!control_group_.empty()) {
+      end_control_group(control_group_, Deadline::in(SteadyClock::instance(), kPatience));
+    }
     if (!job_variable_.empty()) {
       kill_descendants_with(job_variable_, Deadline::in(SteadyClock::instance(), kPatience));
     }
@@ -177,6 +184,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   const std::string host_;
   const std::string job_variable_;
   AgentEvents* events_;
+  std::string control_group_;  ///< Of the agent and all that it started; empty: none.
   UniqueFd socket_;
   std::unique_ptr<ProcessGroup> guard_;
   std::unique_ptr<Channel> channel_;

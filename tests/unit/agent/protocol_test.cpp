@@ -61,7 +61,8 @@ std::vector<Message> one_of_each() {
                   .lived = std::chrono::nanoseconds(123456789012)}},
           StdinRoom{},
           Finished{0},
-          Failed{{Errc::unavailable, "no descriptors"}}};
+          Failed{{Errc::unavailable, "no descriptors"}},
+          Covered{{.group = "/sys/fs/cgroup/horo-1", .reason = ""}}};
 }
 
 std::string frame_of(const Message& message) {

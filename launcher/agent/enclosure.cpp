@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/agent/enclosure.hpp"
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace horo::launcher {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr Duration kPatience = 10s;  ///< For the kernel to end processes that have got SIGKILL.
+
+/// Waits for the end of all writers of `pipe`.
+[[noreturn]] void sweep(int pipe, const std::string& group) {
+  // Neither a signal to a group of processes nor one that asks to end may reach it.
+  setpgid(0, 0);
+  prctl(PR_SET_NAME, "horo-sweeper");
+  sigset_t all;
+  sigfillset(&all);
+  sigprocmask(SIG_SETMASK, &all, nullptr);
+  // It must not keep the launcher's stream, or anything else, open.
+  dup2(pipe, STDIN_FILENO);
+  close_range(1, ~0U, 0);
+  char byte = 0;
+  while (read(STDIN_FILENO, &byte, 1) < 0 && errno == EINTR) {
+  }
+  end_control_group(group, Deadline::in(SteadyClock::instance(), kPatience));
+  _exit(0);
+}
+
+}  // namespace
+
+Enclosure::Enclosure() {
+  if (auto built = build(); !built) cover_.reason = built.error().message;
+}
+
+Status Enclosure::build() {
+  HORO_TRY(auto group, ControlGroup::make());
+  std::array<int, 2> ends{};
+  const bool piped = pipe2(ends.data(), O_CLOEXEC) == 0;
+  if (piped) {
+    const UniqueFd theirs(ends[0]);
+    alive_ = UniqueFd(ends[1]);
+    sweeper_ = fork();
+    if (sweeper_ == 0) sweep(theirs.value(), group.path());
+  }
+  if (sweeper_ < 0) {
+    const int error = errno;
+    alive_.reset();
+    end_control_group(group.path(), Deadline::in(SteadyClock::instance(), kPatience));
+    return fail_errno(error, "starting its sweeper");
+  }
+  cover_.group = group.path();
+  group_ = std::move(group);
+  return {};
+}
+
+Result<pid_t> Enclosure::fork_into() {
+  if (group_) {
+    auto child = group_->fork_into();
+    if (child) return child;
+    end(Deadline::in(SteadyClock::instance(), kPatience));
+    cover_ = {.group = {}, .reason = child.error().message};
+  }
+  const pid_t child = fork();
+  if (child < 0) return fail_errno(errno, "starting the agent beside its guard");
+  return child;
+}
+
+void Enclosure::end(Deadline deadline) {
+  if (!group_) return;
+  end_control_group(group_->path(), deadline);
+  group_.reset();
+  dismiss_sweeper();
+}
+
+void Enclosure::dismiss_sweeper() {
+  alive_.reset();
+  // Not if it was reaped before: the number may be another's by now.
+  if (waitpid(sweeper_, nullptr, WNOHANG) != 0) return;
+  kill(sweeper_, SIGKILL);
+  waitpid(sweeper_, nullptr, 0);
+}
+
+}  // namespace horo::launcher
