@@ -7,14 +7,14 @@ owns its buffers until it completes, so its tensors stay in PENDING until somebo
 
 import atexit
 import ctypes
+from typing import NamedTuple, Optional
 
 from horo import _native, errors
 from horo._native import IN_PROGRESS, fast, slow
 
-AVERAGE, SUM, MIN, MAX, PRODUCT = 0, 1, 3, 4, 5
-ADASUM = 2  # known, to be refused by name
-OP_NAMES = {AVERAGE: "Average", SUM: "Sum", MIN: "Min", MAX: "Max", PRODUCT: "Product"}
-KIND_NAMES = ("allreduce", "allgather", "broadcast", "barrier")
+AVERAGE, SUM, ADASUM, MIN, MAX, PRODUCT = range(6)
+OP_NAMES = ("Average", "Sum", "Adasum", "Min", "Max", "Product")
+KIND_NAMES = ("allreduce", "allgather", "broadcast", "barrier", "reducescatter", "alltoall")
 
 # A wait returns to the interpreter this often, so that signals are handled.
 SLICE_MS = 100
@@ -124,7 +124,7 @@ def counters():
 class Record:
     """One declared name: its number in the runtime and the signature it was declared with."""
 
-    __slots__ = ("name", "tensor", "slot", "address", "signature", "handle")
+    __slots__ = ("name", "tensor", "slot", "address", "signature", "handle", "rows")
 
     def __init__(self, name):
         self.name = name.encode()
@@ -133,6 +133,7 @@ class Record:
         self.address = ctypes.addressof(self.slot)
         self.signature = None
         self.handle = 0
+        self.rows = None  # of the last result, where only the peers' parts tell
 
 
 class _Pool:
@@ -157,7 +158,7 @@ class _Pool:
         return record
 
 
-RECORDS = ({}, {}, {}, {})  # by kind: the user's name -> Record
+RECORDS = tuple({} for _ in KIND_NAMES)  # by kind: the user's name -> Record
 _pools = [_Pool(kind) for kind in range(len(KIND_NAMES))]
 unnamed = tuple(pool.take for pool in _pools)  # by kind
 
@@ -206,10 +207,8 @@ def resolve_op(average, op):
         return AVERAGE if average else SUM
     if op is None:
         return AVERAGE
-    if op not in OP_NAMES:
-        if op == ADASUM:
-            raise NotImplementedError("op=Adasum is not implemented; use Average or Sum")
-        raise ValueError(f"op {op!r} is not one of Average, Sum, Min, Max, Product")
+    if op not in range(len(OP_NAMES)):
+        raise ValueError(f"op {op!r} is not one of {', '.join(OP_NAMES)}")
     return op
 
 
@@ -227,6 +226,56 @@ def submit(record, source, target):
         raise failure(status)
     handle = record.handle = record.slot.value
     return handle
+
+
+class Part(NamedTuple):
+    """One submission; addresses."""
+
+    record: Record
+    source: int
+    target: Optional[int] = None
+    room: int = 0  # bytes at `target`, where only the peers' parts tell the result's size
+    splits: Optional[list] = None
+
+    def plain(self):
+        return not self.room and self.splits is None
+
+
+def submit_part(part):
+    """As submit, with all that a part may say."""
+    record, splits = part.record, part.splits
+    if part.plain():
+        return submit(record, part.source, part.target)
+    count = len(splits) if splits is not None else 0
+    submission = _native.Submission(
+        size=ctypes.sizeof(_native.Submission),
+        tensor=record.tensor,
+        source=part.source,
+        target=part.target,
+        target_bytes=part.room,
+        splits=(ctypes.c_int64 * count)(*splits) if count else None,
+        split_count=count,
+    )
+    check(fast.horo_submit_with(submission, record.address))
+    handle = record.handle = record.slot.value
+    return handle
+
+
+def submit_group(parts):
+    """Submits all parts and returns their handles. On failure those that were accepted complete
+    first, so that no buffer is in use when the exception arrives."""
+    if all(part.plain() for part in parts):
+        return submit_many(*zip(*[part[:3] for part in parts]))
+    handles = []
+    try:
+        for part in parts:
+            handles.append(submit_part(part))
+    except Exception:
+        for handle in handles:
+            wait(handle)
+            fast.horo_release(handle)
+        raise
+    return handles
 
 
 def submit_many(records, sources, targets):
@@ -249,12 +298,13 @@ def submit_many(records, sources, targets):
         error = failure(status)
         for handle in handles:
             wait(handle)
+            fast.horo_release(handle)  # not found, unless it has a result of its own
         raise error
     return handles
 
 
 def wait(handle):
-    """Status of the completed operation, which is released unless it is an allgather's."""
+    """Status of the completed operation, which is released unless it has a result of its own."""
     status = _wait(handle, SLICE_MS)
     while status == IN_PROGRESS:
         status = _wait(handle, SLICE_MS)
@@ -262,7 +312,7 @@ def wait(handle):
 
 
 def wait_all(handles):
-    """As wait for each, in one call: the first error. No allgathers."""
+    """As wait for each, in one call: the first error. None may have a result of its own."""
     count = len(handles)
     if not count:
         return 0
@@ -343,12 +393,12 @@ def _finish_group(handle, item):
     return outputs
 
 
-# -- Allgather and barrier -----------------------------------------------------------------------
+# -- Results and barrier -------------------------------------------------------------------------
 
 
-def gathered(handle, status=None):
-    """The parts of a completed allgather: (bytes-like view, rows of each rank, release). The view
-    is valid until `release()`."""
+def result_of(handle, status=None):
+    """The result of an allgather or alltoall once complete: (address, bytes, rows from each rank).
+    The caller releases the operation."""
     if status is None:
         status = wait(handle)
     if status:
@@ -359,8 +409,7 @@ def gathered(handle, status=None):
     rows = (ctypes.c_int64 * size())()
     address = ctypes.addressof
     check(fast.horo_result(handle, address(data), address(count), address(rows)))
-    view = (ctypes.c_char * count.value).from_address(data.value) if count.value else b""
-    return view, rows[:], lambda: fast.horo_release(handle)
+    return data.value, count.value, rows[:]
 
 
 def barrier():

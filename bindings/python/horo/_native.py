@@ -42,6 +42,8 @@ ALLREDUCE = 0
 ALLGATHER = 1
 BROADCAST = 2
 BARRIER = 3
+REDUCESCATTER = 4
+ALLTOALL = 5
 
 # horo_dtype, by the name that numpy, ml_dtypes and torch share
 DTYPES = {
@@ -73,6 +75,20 @@ class TensorDesc(ctypes.Structure):
         ("root_rank", c_int),
         ("prescale", c_double),
         ("postscale", c_double),
+    ]
+
+
+class Submission(ctypes.Structure):
+    """horo_submission"""
+
+    _fields_ = [
+        ("size", c_size_t),
+        ("tensor", c_uint64),
+        ("source", c_void_p),
+        ("target", c_void_p),
+        ("target_bytes", c_size_t),
+        ("splits", POINTER(c_int64)),
+        ("split_count", c_size_t),
     ]
 
 
@@ -158,6 +174,7 @@ _FAST = {
     "horo_declare": (c_int, [POINTER(TensorDesc), c_void_p]),
     # Addresses travel as plain integers: no object is made per call.
     "horo_submit": (c_int, [c_uint64, c_void_p, c_void_p, c_void_p]),
+    "horo_submit_with": (c_int, [POINTER(Submission), c_void_p]),
     "horo_submit_many": (c_int, [c_void_p, c_void_p, c_void_p, c_size_t, c_void_p, c_void_p]),
     "horo_poll": (c_int, [c_uint64]),
     "horo_result": (c_int, [c_uint64, c_void_p, c_void_p, c_void_p]),
@@ -176,7 +193,13 @@ _SLOW = {
 
 def _describe(library, table):
     for name, (result, arguments) in table.items():
-        function = getattr(library, name)
+        try:
+            function = getattr(library, name)
+        except AttributeError:
+            raise LibraryError(
+                f"{library._name} is older than the Python package at {PACKAGE}: it has no {name}; "
+                "install both from one release, or set HORO_LIBRARY"
+            ) from None
         function.restype = result
         function.argtypes = arguments
 

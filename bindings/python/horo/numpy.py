@@ -15,8 +15,9 @@ import weakref
 
 import numpy
 
-from horo import _core
+from horo import _core, _ops
 from horo._core import (
+    ADASUM as Adasum,
     AVERAGE as Average,
     MAX as Max,
     MIN as Min,
@@ -37,7 +38,8 @@ from horo._core import (
     size,
     synchronize,
 )
-from horo._native import ALLGATHER, ALLREDUCE, BROADCAST, fast
+from horo._native import ALLREDUCE, REDUCESCATTER, fast
+from horo._ops import Face
 from horo.errors import (
     DuplicateNameError,
     HoroError,
@@ -74,43 +76,45 @@ def _writable(value):
     return array
 
 
-def _declared(kind, array, name, signature, **scale):
-    record = _core.record_of(kind, name)
-    signature = (array.dtype, array.shape) + signature
-    if record.signature != signature:
-        # numpy's name of bfloat16 (ml_dtypes) is the runtime's.
-        _core.declare(record, kind, array.dtype.name, array.shape, **scale)
-        record.signature = signature
-    return record
+_FACE = Face(
+    pointer=lambda array: array.ctypes.data,
+    dtype=lambda array: array.dtype.name,  # numpy's name of bfloat16 (ml_dtypes) is ours
+    nbytes=lambda array: array.nbytes,
+    empty=lambda shape, like: numpy.empty(shape, like.dtype),
+)
 
 
-def _start_allreduce(source, target, name, op, prescale, postscale):
+def _start_reduction(kind, source, target, name, op, prescale, postscale):
     op = _core.resolve_op(None, op)
-    record = _declared(
-        ALLREDUCE,
-        source,
-        name,
-        (op, prescale, postscale),
-        op=op,
-        prescale=prescale,
-        postscale=postscale,
-    )
-    handle = _core.submit(record, source.ctypes.data, target.ctypes.data)
+    part = _ops.reduction(_FACE, kind, source, target, name, op, prescale, postscale)
+    handle = _core.submit_part(part)
     _core.PENDING[handle] = (target, source, None)
     return handle
+
+
+def _start_reductions(kind, what, sources, targets, name, op, prescale, postscale):
+    op = _core.resolve_op(None, op)
+    names = _ops.member_names(name, sources, what)
+    return _ops.start_reductions(
+        _FACE, kind, sources, targets, names, op, (prescale, postscale)
+    )
 
 
 def allreduce_async(array, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0):
     """Starts reducing into a new array; `array` must not change before the end."""
     source = _array(array)
     target = numpy.empty_like(source, subok=False)
-    return _start_allreduce(source, target, name, op, prescale_factor, postscale_factor)
+    return _start_reduction(
+        ALLREDUCE, source, target, name, op, prescale_factor, postscale_factor
+    )
 
 
 def allreduce_async_(array, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0):
     """Starts reducing in place; synchronize() gives an array over the same memory."""
     source = _writable(array)
-    return _start_allreduce(source, source, name, op, prescale_factor, postscale_factor)
+    return _start_reduction(
+        ALLREDUCE, source, source, name, op, prescale_factor, postscale_factor
+    )
 
 
 def allreduce(array, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0):
@@ -123,43 +127,21 @@ def allreduce_(array, name=None, op=None, prescale_factor=1.0, postscale_factor=
     return synchronize(allreduce_async_(array, name, op, prescale_factor, postscale_factor))
 
 
-def _start_group(sources, targets, name, op, prescale, postscale):
-    op = _core.resolve_op(None, op)
-    if not sources:
-        raise ValueError("a grouped allreduce needs at least one array")
-    records = [
-        _declared(
-            ALLREDUCE,
-            source,
-            None if name is None else f"{name}.{index}",
-            (op, prescale, postscale),
-            op=op,
-            prescale=prescale,
-            postscale=postscale,
-        )
-        for index, source in enumerate(sources)
-    ]
-    handles = _core.submit_many(
-        records,
-        [source.ctypes.data for source in sources],
-        [target.ctypes.data for target in targets],
-    )
-    for handle, source, target in zip(handles, sources, targets):
-        _core.PENDING[handle] = (target, source, None)
-    return _core.group(handles)
-
-
 def grouped_allreduce_async(arrays, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0):
     """Starts reducing several arrays together; one handle, whose result is a list."""
     sources = [_array(array) for array in arrays]
     targets = [numpy.empty_like(source, subok=False) for source in sources]
-    return _start_group(sources, targets, name, op, prescale_factor, postscale_factor)
+    return _start_reductions(
+        ALLREDUCE, "allreduce", sources, targets, name, op, prescale_factor, postscale_factor
+    )
 
 
 def grouped_allreduce_async_(arrays, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0):
     """As grouped_allreduce_async, in place."""
     sources = [_writable(array) for array in arrays]
-    return _start_group(sources, sources, name, op, prescale_factor, postscale_factor)
+    return _start_reductions(
+        ALLREDUCE, "allreduce", sources, sources, name, op, prescale_factor, postscale_factor
+    )
 
 
 def grouped_allreduce(arrays, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0):
@@ -176,29 +158,47 @@ def grouped_allreduce_(arrays, name=None, op=None, prescale_factor=1.0, postscal
     )
 
 
-def _finish_allgather(handle, item, status=None):
-    source = item[1]
-    try:
-        view, rows, release = _core.gathered(handle, status)
-    finally:
-        _core.PENDING.pop(handle, None)
-    shape = (sum(rows),) + source.shape[1:]
-    result = numpy.empty(shape, source.dtype)
-    if result.nbytes:
-        ctypes.memmove(result.ctypes.data, view, result.nbytes)
-    release()
+def reducescatter_async(array, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0):
+    """Starts reducing; each rank gets its rows of the result."""
+    source = _array(array)
+    target = _ops.scattered(_FACE, source)
+    return _start_reduction(
+        REDUCESCATTER, source, target, name, op, prescale_factor, postscale_factor
+    )
+
+
+def reducescatter(array, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0):
+    """This rank's rows of what allreduce gives: dimension 0 is dealt out in rank order, rows that
+    are over one each to the first ranks."""
+    return synchronize(reducescatter_async(array, name, op, prescale_factor, postscale_factor))
+
+
+def grouped_reducescatter_async(
+    arrays, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0
+):
+    """Starts several reducescatters together; one handle, whose result is a list."""
+    sources = [_array(array) for array in arrays]
+    targets = [_ops.scattered(_FACE, source) for source in sources]
+    factors = (prescale_factor, postscale_factor)
+    return _start_reductions(
+        REDUCESCATTER, "reducescatter", sources, targets, name, op, *factors
+    )
+
+
+def grouped_reducescatter(arrays, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0):
+    """Several reducescatters together: a list."""
+    return synchronize(
+        grouped_reducescatter_async(arrays, name, op, prescale_factor, postscale_factor)
+    )
+
+
+def _only_result(result, _rows):
     return result
 
 
 def allgather_async(array, name=None):
     """Starts concatenating along dimension 0, which may differ between ranks."""
-    source = _array(array)
-    if not source.ndim:
-        raise ValueError("allgather needs at least one dimension; use array.reshape(1)")
-    record = _declared(ALLGATHER, source, name, ())
-    handle = _core.submit(record, source.ctypes.data, None)
-    _core.PENDING[handle] = (None, source, _finish_allgather)
-    return handle
+    return _ops.start_allgather(_FACE, _array(array), name, _only_result)
 
 
 def allgather(array, name=None):
@@ -206,23 +206,48 @@ def allgather(array, name=None):
     return synchronize(allgather_async(array, name))
 
 
-def _start_broadcast(source, target, root_rank, name):
-    record = _declared(BROADCAST, source, name, (root_rank,), root=root_rank)
-    handle = _core.submit(record, source.ctypes.data, target.ctypes.data)
-    _core.PENDING[handle] = (target, source, None)
-    return handle
+def grouped_allgather_async(arrays, name=None):
+    """Starts several allgathers together; one handle, whose result is a list."""
+    sources = [_array(array) for array in arrays]
+    names = _ops.member_names(name, sources, "allgather")
+    return _ops.start_allgathers(_FACE, sources, names, [_only_result] * len(sources))
+
+
+def grouped_allgather(arrays, name=None):
+    """Several allgathers together: a list."""
+    return synchronize(grouped_allgather_async(arrays, name))
+
+
+def alltoall_async(array, splits=None, name=None):
+    """Starts an alltoall; synchronize() gives (array, received splits)."""
+    numbers = _ops.whole_numbers(splits)
+    return _ops.start_alltoall(
+        _FACE,
+        _array(array),
+        numbers,
+        name,
+        lambda result, rows: (result, numpy.array(rows, numpy.int32)),
+    )
+
+
+def alltoall(array, splits=None, name=None):
+    """Sends `splits[r]` rows to rank r, equally many to all when there are no splits, and gives
+    the rows received, in rank order; with splits (rows, how many came from each rank)."""
+    result = synchronize(alltoall_async(array, splits, name))
+    return result[0] if splits is None else result
 
 
 def broadcast_async(array, root_rank, name=None):
     """Starts copying the root's array into a new one on every rank."""
     source = _array(array)
-    return _start_broadcast(source, numpy.empty_like(source, subok=False), root_rank, name)
+    target = numpy.empty_like(source, subok=False)
+    return _ops.start_broadcast(_FACE, source, target, root_rank, name)
 
 
 def broadcast_async_(array, root_rank, name=None):
     """Starts copying the root's array to every rank, in place."""
     source = _writable(array)
-    return _start_broadcast(source, source, root_rank, name)
+    return _ops.start_broadcast(_FACE, source, source, root_rank, name)
 
 
 def broadcast(array, root_rank, name=None):

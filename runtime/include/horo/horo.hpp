@@ -96,12 +96,14 @@ concept Element = dtype_of<T>() >= 0;
 enum class ReduceOp : int {
   average = HORO_AVERAGE,
   sum = HORO_SUM,
+  adasum = HORO_ADASUM,
   min = HORO_MIN,
   max = HORO_MAX,
   product = HORO_PRODUCT,
 };
 
-/// How allreduce combines: each rank's input times `prescale`, the result times `postscale`.
+/// How allreduce and reducescatter combine: each rank's input times `prescale`, the result times
+/// `postscale`.
 struct Reduction {
   ReduceOp op = ReduceOp::average;
   double prescale = 1.0;
@@ -233,6 +235,24 @@ class Tensor {
     return Tensor(name, count, desc);
   }
 
+  /// `rows` rows of `row_elements`, combined over all ranks; each rank gets its own rows: dealt out
+  /// in rank order, those that are over one each to the first ranks.
+  static Tensor reducescatter(const std::string& name, std::size_t rows,
+                              std::size_t row_elements = 1, const Reduction& how = {}) {
+    horo_tensor_desc desc = HORO_TENSOR_DESC_INIT;
+    desc.kind = HORO_REDUCESCATTER;
+    desc.op = static_cast<horo_reduce_op>(how.op);
+    desc.prescale = how.prescale;
+    desc.postscale = how.postscale;
+    Tensor tensor(name, rows, desc, row_elements);
+    const auto ranks = static_cast<std::size_t>(horo_size());
+    const auto me = static_cast<std::size_t>(horo_rank());
+    const std::size_t over = rows % ranks;
+    tensor.out_first_ = (rows / ranks * me + (me < over ? me : over)) * row_elements;
+    tensor.out_count_ = (rows / ranks + (me < over ? 1 : 0)) * row_elements;
+    return tensor;
+  }
+
   /// `count` elements of rank `root`, copied to all others.
   static Tensor broadcast(const std::string& name, std::size_t count, int root) {
     horo_tensor_desc desc = HORO_TENSOR_DESC_INIT;
@@ -245,39 +265,50 @@ class Tensor {
   /// Op has completed. Blocks: no. Fails: INVALID_ARGUMENT (another count than declared), DUPLICATE
   /// (in flight), PEER_LOST, SHUT_DOWN.
   [[nodiscard]] Op submit(std::span<const T> in, std::span<T> out) const {
-    if (in.size() != count_ || out.size() != count_) {
-      throw Error(HORO_INVALID_ARGUMENT, "tensor was declared with " + std::to_string(count_) +
-                                             " elements, but the buffers have " +
-                                             std::to_string(in.size()) + " and " +
-                                             std::to_string(out.size()));
+    if (in.size() != count_ || out.size() != out_count_) {
+      throw Error(HORO_INVALID_ARGUMENT,
+                  "tensor was declared with " + std::to_string(count_) + " elements in and " +
+                      std::to_string(out_count_) + " out, but the buffers have " +
+                      std::to_string(in.size()) + " and " + std::to_string(out.size()));
     }
     horo_op op = 0;
     check(horo_submit(tensor_, in.data(), out.data(), &op));
     return Op(op);
   }
 
-  /// In place.
-  [[nodiscard]] Op submit(std::span<T> data) const { return submit(data, data); }
+  /// In place; a reducescatter's rows end up where they lie in `data`.
+  [[nodiscard]] Op submit(std::span<T> data) const {
+    if (data.size() != count_) return submit(data, data);  // Refused, with both sizes.
+    return submit(data, data.subspan(out_first_, out_count_));
+  }
 
   std::size_t size() const noexcept { return count_; }
+
+  /// Elements that this rank receives.
+  std::size_t out_size() const noexcept { return out_count_; }
 
   horo_tensor handle() const noexcept { return tensor_; }
 
  private:
-  Tensor(const std::string& name, std::size_t count, horo_tensor_desc desc) : count_(count) {
-    const auto extent = static_cast<std::int64_t>(count);
+  Tensor(const std::string& name, std::size_t rows, horo_tensor_desc desc,
+         std::size_t row_elements = 1)
+      : count_(rows * row_elements), out_count_(count_) {
+    const std::int64_t shape[] = {static_cast<std::int64_t>(rows),
+                                  static_cast<std::int64_t>(row_elements)};
     desc.name = name.c_str();
     desc.dtype = static_cast<horo_dtype>(dtype_of<T>());
-    desc.ndim = 1;
-    desc.shape = &extent;
+    desc.ndim = row_elements == 1 ? 1 : 2;
+    desc.shape = shape;
     check(horo_declare(&desc, &tensor_));
   }
 
   horo_tensor tensor_ = 0;
   std::size_t count_;
+  std::size_t out_count_;
+  std::size_t out_first_ = 0;  // Of `out` in `in`, in place.
 };
 
-/// What allgather brought: the parts of all ranks, in rank order.
+/// What allgather and alltoall brought: the parts of all ranks, in rank order.
 template <Element T>
 struct Gathered {
   std::vector<T> data;
@@ -337,24 +368,28 @@ class Job {
   template <Element T>
   Gathered<T> allgather(const std::string& name, std::span<const T> data,
                         std::size_t row_elements = 1) const {
-    if (row_elements == 0 || data.size() % row_elements != 0) {
-      throw Error(HORO_INVALID_ARGUMENT,
-                  "allgather '" + name + "': " + std::to_string(data.size()) +
-                      " elements are no whole number of rows of " + std::to_string(row_elements));
-    }
-    const std::int64_t shape[] = {static_cast<std::int64_t>(data.size() / row_elements),
-                                  static_cast<std::int64_t>(row_elements)};
-    horo_tensor_desc desc = HORO_TENSOR_DESC_INIT;
-    desc.name = name.c_str();
-    desc.kind = HORO_ALLGATHER;
-    desc.dtype = static_cast<horo_dtype>(dtype_of<T>());
-    desc.ndim = 2;
-    desc.shape = shape;
-    horo_tensor tensor = 0;
-    horo_op op = 0;
-    check(horo_declare(&desc, &tensor));
-    check(horo_submit(tensor, data.data(), nullptr, &op));
-    return collect<T>(op);
+    return exchange<T>(HORO_ALLGATHER, name, data, row_elements, {});
+  }
+
+  /// This rank's rows of what allreduce gives: dealt out in rank order, those that are over one
+  /// each to the first ranks.
+  template <Element T>
+  std::vector<T> reducescatter(const std::string& name, std::span<const T> data,
+                               std::size_t row_elements = 1, const Reduction& how = {}) const {
+    check_rows(name, data.size(), row_elements);
+    auto tensor = Tensor<T>::reducescatter(name, data.size() / row_elements, row_elements, how);
+    std::vector<T> mine(tensor.out_size());
+    tensor.submit(data, mine).wait();
+    return mine;
+  }
+
+  /// Sends `splits[r]` rows to rank r, equally many to all when there are no splits, and gives the
+  /// rows that came from all ranks, in rank order.
+  template <Element T>
+  Gathered<T> alltoall(const std::string& name, std::span<const T> data,
+                       std::span<const std::int64_t> splits = {},
+                       std::size_t row_elements = 1) const {
+    return exchange<T>(HORO_ALLTOALL, name, data, row_elements, splits);
   }
 
   /// Blocks: until all ranks are here.
@@ -378,6 +413,36 @@ class Job {
   }
 
  private:
+  static void check_rows(const std::string& name, std::size_t elements, std::size_t row_elements) {
+    if (row_elements == 0 || elements % row_elements != 0) {
+      throw Error(HORO_INVALID_ARGUMENT, "'" + name + "': " + std::to_string(elements) +
+                                             " elements are no whole number of rows of " +
+                                             std::to_string(row_elements));
+    }
+  }
+
+  template <Element T>
+  Gathered<T> exchange(horo_kind kind, const std::string& name, std::span<const T> data,
+                       std::size_t row_elements, std::span<const std::int64_t> splits) const {
+    check_rows(name, data.size(), row_elements);
+    const std::int64_t shape[] = {static_cast<std::int64_t>(data.size() / row_elements),
+                                  static_cast<std::int64_t>(row_elements)};
+    horo_tensor_desc desc = HORO_TENSOR_DESC_INIT;
+    desc.name = name.c_str();
+    desc.kind = kind;
+    desc.dtype = static_cast<horo_dtype>(dtype_of<T>());
+    desc.ndim = 2;
+    desc.shape = shape;
+    horo_submission submission = HORO_SUBMISSION_INIT;
+    submission.in = data.data();
+    submission.splits = splits.data();
+    submission.split_count = splits.size();
+    horo_op op = 0;
+    check(horo_declare(&desc, &submission.tensor));
+    check(horo_submit_with(&submission, &op));
+    return collect<T>(op);
+  }
+
   template <Element T>
   Gathered<T> collect(horo_op op) const {
     struct Release {

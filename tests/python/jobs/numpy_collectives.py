@@ -133,6 +133,51 @@ def check_allgather():
     equal(horo.allgather(numpy.ones((0, 3)), name="nothing"), numpy.ones((0, 3)))
 
 
+def check_reducescatter():
+    n, me = horo.size(), horo.rank()
+    for rows in (0, 1, 7, 300):
+        share = [rows // n + (rank < rows % n) for rank in range(n)]
+        first = sum(share[:me])
+        mine = part(me, "float32", (rows, 3))
+        wanted = parts("float32", (rows, 3)).sum(0).astype("float32")[first : first + share[me]]
+        equal(horo.reducescatter(mine, op=horo.Sum, name=f"rs{rows}"), wanted)
+        (found,) = horo.grouped_reducescatter([mine], op=horo.Sum, name=f"grs{rows}")
+        equal(found, wanted)
+    mine = part(me, "uint16", (2 * n,))
+    wanted = parts("uint16", (2 * n,)).max(0).astype("uint16")[2 * me : 2 * me + 2]
+    equal(horo.reducescatter(mine, op=horo.Max), wanted)
+
+
+def check_alltoall():
+    n, me = horo.size(), horo.rank()
+    for dtype in REDUCIBLE + ["bool"]:
+        mine = part(me, dtype, (2 * n, 2))
+        wanted = numpy.concatenate(
+            [part(rank, dtype, (2 * n, 2))[2 * me : 2 * me + 2] for rank in range(n)]
+        )
+        equal(horo.alltoall(mine), wanted)
+    splits = [(me + target) % 2 for target in range(n)]
+    found, received = horo.alltoall(numpy.full((n, 2000), me), splits, name="splits")
+    senders = [rank for rank in range(n) if (rank + me) % 2]
+    equal(found, numpy.repeat(senders, 2000).reshape(-1, 2000).astype(found.dtype))
+    equal(received, numpy.array([(rank + me) % 2 for rank in range(n)], numpy.int32))
+    fails(ValueError, lambda: horo.alltoall(numpy.ones(n), [n + 1] + [0] * (n - 1)), "more")
+    fails(ValueError, lambda: horo.alltoall(numpy.ones(n), numpy.ones((n, 1))), "whole numbers")
+
+
+def check_grouped_allgather_and_adasum():
+    mine = [part(horo.rank(), "int64", (horo.rank(), 2)), part(horo.rank(), "int64", (3,))]
+    found = horo.grouped_allgather(mine, name="group")
+    for index, one in enumerate(found):
+        shapes = [((rank, 2), (3,))[index] for rank in range(horo.size())]
+        wanted = [part(rank, "int64", shape) for rank, shape in enumerate(shapes)]
+        equal(one, numpy.concatenate(wanted))
+    same = part(0, "float32", (40,))
+    equal(horo.allreduce(same, op=horo.Adasum), same)
+    truth = numpy.array([horo.rank() == 0, True])
+    equal(horo.allreduce(truth, op=horo.Min), numpy.array([horo.size() == 1, True]))
+
+
 def check_broadcast():
     for root in range(horo.size()):
         for dtype in REDUCIBLE + ["bool"]:

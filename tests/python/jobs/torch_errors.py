@@ -48,7 +48,8 @@ def check_arguments():
     one = torch.ones(1)
     fails(ValueError, lambda: horo.allreduce(one, average=True, op=horo.Sum), "average")
     fails(ValueError, lambda: horo.allreduce(one, op=77), "77")
-    fails(NotImplementedError, lambda: horo.allreduce(one, op=2), "Adasum")
+    whole = torch.ones(1, dtype=torch.int32)
+    fails(ValueError, lambda: horo.allreduce(whole, op=horo.Adasum), "adasum", "floating")
     fails(ValueError, lambda: horo.broadcast(one, horo.size()), horo.size())
     fails(ValueError, lambda: horo.broadcast(one, -1), "-1")
     fails(ValueError, lambda: horo.grouped_allreduce([]), "at least one")
@@ -68,13 +69,50 @@ def check_no_gradient_of_max():
 
 
 def check_what_this_version_lacks():
-    for function in (horo.join, horo.alltoall, horo.reducescatter, horo.add_process_set):
+    for function in (horo.join, horo.add_process_set, horo.SyncBatchNorm):
         fails(NotImplementedError, function, function.__name__)
     fails(NotImplementedError, lambda: horo.ProcessSet([0]))
     one = torch.ones(1)
     fails(NotImplementedError, lambda: horo.allreduce(one, process_set=3), "3")
     horo.allreduce(one, process_set=horo.global_process_set)
     assert horo.global_process_set.size() == horo.size() and horo.global_process_set.included()
+    goes_on()
+
+
+def check_splits():
+    n = horo.size()
+    rows = torch.ones(2 * n)
+    fails(ValueError, lambda: horo.alltoall(rows, [1] * (n + 1)), f"{n + 1} splits")
+    fails(ValueError, lambda: horo.alltoall(rows, [3] * n), "ask for more")
+    fails(ValueError, lambda: horo.alltoall(rows, [-1] + [1] * (n - 1)), "negative")
+    fails(ValueError, lambda: horo.alltoall(rows, [0.5] * n), "whole numbers")
+    fails(ValueError, lambda: horo.alltoall(rows, torch.ones(n)), "whole numbers")
+    fails(ValueError, lambda: horo.alltoall(rows, torch.ones(n, 1)), "whole numbers")
+    fails(ValueError, lambda: horo.alltoall(torch.tensor(1.0)), "dimension")
+    if n > 1:
+        fails(ValueError, lambda: horo.alltoall(torch.ones(2 * n + 1)), "give splits")
+    found, _ = horo.alltoall(rows, [2] * n, name="fine")
+    assert torch.equal(found, rows)
+    goes_on()
+
+
+def check_reducescatter_of_what_it_cannot():
+    fails(ValueError, lambda: horo.reducescatter(torch.tensor(1.0)), "dimension")
+    fails(ValueError, lambda: horo.reducescatter(torch.ones(3), op=horo.Adasum), "adasum")
+    fails(ValueError, lambda: horo.reducescatter(torch.ones(3, dtype=torch.bool)), "bool")
+    fails(ValueError, lambda: horo.reducescatter(torch.ones(3, 4).t()), "contiguous")
+    fails(ValueError, lambda: horo.grouped_reducescatter([]), "at least one")
+    fails(ValueError, lambda: horo.grouped_allgather([]), "at least one")
+    x = torch.ones(3, requires_grad=True)
+    fails(NotImplementedError, lambda: horo.reducescatter(x, op=horo.Max), "Max")
+    goes_on()
+
+
+def check_mismatched_alltoall():
+    tensor = torch.ones(4 * horo.size(), 2 if horo.rank() else 3)
+    fails(horo.MismatchError, lambda: horo.alltoall(tensor, name="columns of alltoall"), "shape")
+    mine = torch.ones(4 if horo.rank() else 5)
+    fails(horo.MismatchError, lambda: horo.reducescatter(mine, name="rows"), "shape", 4, 5)
     goes_on()
 
 

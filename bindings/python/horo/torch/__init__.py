@@ -9,6 +9,7 @@
 """
 
 from horo._core import (
+    ADASUM as Adasum,
     AVERAGE as Average,
     MAX as Max,
     MIN as Min,
@@ -45,18 +46,31 @@ from horo.errors import (
     PeerLostError,
     ShutDownError,
 )
-from horo.torch._autograd import allgather, allreduce, broadcast, grouped_allreduce
+from horo.torch._autograd import (
+    allgather,
+    allreduce,
+    alltoall,
+    broadcast,
+    grouped_allgather,
+    grouped_allreduce,
+    grouped_reducescatter,
+    reducescatter,
+)
 from horo.torch._collectives import (
     allgather_async,
     allreduce_,
     allreduce_async,
     allreduce_async_,
+    alltoall_async,
     broadcast_,
     broadcast_async,
     broadcast_async_,
+    grouped_allgather_async,
     grouped_allreduce_,
     grouped_allreduce_async,
     grouped_allreduce_async_,
+    grouped_reducescatter_async,
+    reducescatter_async,
 )
 from horo.torch._compression import Compression
 from horo.torch._gradients import finish_sparse as _finish_sparse, start_sparse as _start_sparse
@@ -91,14 +105,6 @@ def sparse_allreduce_async(tensor, name, op, process_set=None):
 
 
 join = _unavailable("join")
-alltoall = _unavailable("alltoall")
-alltoall_async = _unavailable("alltoall_async")
-reducescatter = _unavailable("reducescatter")
-reducescatter_async = _unavailable("reducescatter_async")
-grouped_reducescatter = _unavailable("grouped_reducescatter")
-grouped_reducescatter_async = _unavailable("grouped_reducescatter_async")
-grouped_allgather = _unavailable("grouped_allgather")
-grouped_allgather_async = _unavailable("grouped_allgather_async")
 add_process_set = _unavailable("add_process_set")
 remove_process_set = _unavailable("remove_process_set")
 SyncBatchNorm = _unavailable("SyncBatchNorm")

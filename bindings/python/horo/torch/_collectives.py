@@ -7,10 +7,10 @@ call of the C library per tensor. Tensors of other devices travel through memory
 
 import torch
 
-from horo import _core
+from horo import _core, _ops
 from horo._core import PENDING, RECORDS, resolve_op, submit, unnamed
 from horo._limits import check_process_set
-from horo._native import ALLGATHER, ALLREDUCE, BROADCAST
+from horo._native import ALLREDUCE, REDUCESCATTER
 
 _DTYPES = {
     getattr(torch, name): name
@@ -25,6 +25,14 @@ _allreduces = RECORDS[ALLREDUCE]
 def dtype_name(dtype):
     """Our name of a torch dtype; the runtime's own message refuses the others."""
     return _DTYPES.get(dtype) or str(dtype)
+
+
+FACE = _ops.Face(
+    pointer=lambda tensor: tensor.data_ptr(),
+    dtype=lambda tensor: dtype_name(tensor.dtype),
+    nbytes=lambda tensor: tensor.numel() * tensor.element_size(),
+    empty=lambda shape, like: torch.empty(shape, dtype=like.dtype, device=like.device),
+)
 
 
 def host_part(tensor):
@@ -147,27 +155,30 @@ def allreduce_(
     )
 
 
-def _start_group(tensors, targets, average, name, op, factors, process_set):
-    check_process_set(process_set)
-    op = resolve_op(average, op)
-    tensors = list(tensors)
-    if not tensors:
-        raise ValueError("a grouped allreduce needs at least one tensor")
+def _on_host(tensors):
+    """Host parts of a group's tensors. Fails: ValueError (members on several devices)."""
     if len({tensor.device for tensor in tensors}) > 1:
         raise ValueError("the tensors of a group must be on one device")
-    names = [None if name is None else f"{name}.{i}" for i in range(len(tensors))]
-    hosts = [host_part(tensor) for tensor in tensors]
+    return [host_part(tensor) for tensor in tensors]
+
+
+def _targets(tensors, hosts, targets):
+    """Where the results go first, and what brings them to their devices."""
     outs = [
-        target if host is tensor else host for tensor, host, target in zip(tensors, hosts, targets)
+        target if host is tensor else torch.empty_like(target, device="cpu")
+        for tensor, host, target in zip(tensors, hosts, targets)
     ]
-    records = [reduce_record(host, part, op, *factors) for host, part in zip(hosts, names)]
-    handles = _core.submit_many(
-        records, [host.data_ptr() for host in hosts], [out.data_ptr() for out in outs]
-    )
-    for handle, tensor, host, out, target in zip(handles, tensors, hosts, outs, targets):
-        finish = None if host is tensor else finish_copy(target)
-        PENDING[handle] = (out, host, finish)
-    return _core.group(handles)
+    finishes = [
+        None if out is target else finish_copy(target) for out, target in zip(outs, targets)
+    ]
+    return outs, finishes
+
+
+def _start_group(kind, tensors, targets, name, op, factors):
+    names = _ops.member_names(name, tensors, _core.KIND_NAMES[kind])
+    hosts = _on_host(tensors)
+    outs, finishes = _targets(tensors, hosts, targets)
+    return _ops.start_reductions(FACE, kind, hosts, outs, names, op, factors, finishes)
 
 
 def grouped_allreduce_async(
@@ -180,10 +191,11 @@ def grouped_allreduce_async(
     process_set=None,
 ):
     """Starts reducing a list of tensors together; one handle, whose result is a list."""
-    tensors = list(tensors)
+    check_process_set(process_set)
+    op, tensors = resolve_op(average, op), list(tensors)
     targets = [torch.empty_like(tensor, requires_grad=False) for tensor in tensors]
     factors = (prescale_factor, postscale_factor)
-    return _start_group(tensors, targets, average, name, op, factors, process_set)
+    return _start_group(ALLREDUCE, tensors, targets, name, op, factors)
 
 
 def grouped_allreduce_async_(
@@ -196,9 +208,10 @@ def grouped_allreduce_async_(
     process_set=None,
 ):
     """As grouped_allreduce_async, in place."""
-    tensors = list(tensors)
+    check_process_set(process_set)
+    op, tensors = resolve_op(average, op), list(tensors)
     factors = (prescale_factor, postscale_factor)
-    return _start_group(tensors, tensors, average, name, op, factors, process_set)
+    return _start_group(ALLREDUCE, tensors, tensors, name, op, factors)
 
 
 def grouped_allreduce_(
@@ -218,41 +231,78 @@ def grouped_allreduce_(
     )
 
 
-# -- Allgather ---------------------------------------------------------------------------------
+# -- Reducescatter -----------------------------------------------------------------------------
 
 
-def _view_as_tensor(view, dtype, shape):
-    if not len(view):
-        return torch.empty(shape, dtype=dtype)
-    return torch.frombuffer(view, dtype=dtype).reshape(shape).clone()
+def scattered(tensor):
+    """A tensor for this rank's rows."""
+    return _ops.scattered(FACE, tensor)
 
 
-def _finish_allgather(handle, item, status=None):
-    _, (host, device, want_rows), _ = item
-    try:
-        view, rows, release = _core.gathered(handle, status)
-    finally:
-        PENDING.pop(handle, None)
-    result = _view_as_tensor(view, host.dtype, (sum(rows),) + tuple(host.shape[1:]))
-    release()
-    if device.type != "cpu":
-        result = result.to(device)
-    return (result, rows) if want_rows else result
+def start_reducescatter(tensor, name, op, prescale, postscale):
+    """Submits. Returns the handle."""
+    host, target = host_part(tensor), scattered(tensor)
+    (out,), (finish,) = _targets([tensor], [host], [target])
+    part = _ops.reduction(FACE, REDUCESCATTER, host, out, name, op, prescale, postscale)
+    handle = _core.submit_part(part)
+    PENDING[handle] = (out, host, finish)
+    return handle
+
+
+def reducescatter_async(
+    tensor,
+    name=None,
+    op=_core.AVERAGE,
+    process_set=None,
+    prescale_factor=1.0,
+    postscale_factor=1.0,
+):
+    """Starts reducing; each rank gets its rows of the result: dimension 0 is dealt out in rank
+    order, rows that are over one each to the first ranks."""
+    check_process_set(process_set)
+    op = resolve_op(None, op)
+    return start_reducescatter(tensor, name, op, prescale_factor, postscale_factor)
+
+
+def grouped_reducescatter_async(
+    tensors,
+    name=None,
+    op=_core.AVERAGE,
+    process_set=None,
+    prescale_factor=1.0,
+    postscale_factor=1.0,
+):
+    """Starts several reducescatters together; one handle, whose result is a list."""
+    check_process_set(process_set)
+    op, tensors = resolve_op(None, op), list(tensors)
+    targets = [scattered(tensor) for tensor in tensors]
+    factors = (prescale_factor, postscale_factor)
+    return _start_group(REDUCESCATTER, tensors, targets, name, op, factors)
+
+
+# -- Allgather and alltoall --------------------------------------------------------------------
+
+
+def _give(device, want_rows):
+    def give(result, rows):
+        if device.type != "cpu":
+            result = result.to(device)
+        return (result, rows) if want_rows else result
+
+    return give
 
 
 def start_allgather(tensor, name, want_rows=False):
     """Submits; the result is the tensor, with the rows of each rank when wanted."""
-    host = host_part(tensor)
-    if not host.dim():
-        raise ValueError("allgather needs at least one dimension; use tensor.reshape(1)")
-    record = _core.record_of(ALLGATHER, name)
-    signature = (host.dtype, host.shape)
-    if record.signature != signature:
-        _core.declare(record, ALLGATHER, dtype_name(host.dtype), host.shape)
-        record.signature = signature
-    handle = submit(record, host.data_ptr(), None)
-    PENDING[handle] = (None, (host, tensor.device, want_rows), _finish_allgather)
-    return handle
+    return _ops.start_allgather(FACE, host_part(tensor), name, _give(tensor.device, want_rows))
+
+
+def start_allgathers(tensors, name, want_rows=False):
+    """As start_allgather for several, with one handle."""
+    tensors = list(tensors)
+    names = _ops.member_names(name, tensors, "allgather")
+    gives = [_give(tensor.device, want_rows) for tensor in tensors]
+    return _ops.start_allgathers(FACE, _on_host(tensors), names, gives)
 
 
 def allgather_async(tensor, name=None, process_set=None):
@@ -261,21 +311,42 @@ def allgather_async(tensor, name=None, process_set=None):
     return start_allgather(tensor, name)
 
 
+def grouped_allgather_async(tensors, name=None, process_set=None):
+    """Starts several allgathers together; one handle, whose result is a list."""
+    check_process_set(process_set)
+    return start_allgathers(tensors, name)
+
+
+def start_alltoall(tensor, splits, name):
+    """Submits; the result is (tensor, received splits), these where `splits` is."""
+    where = splits.device if isinstance(splits, torch.Tensor) else torch.device("cpu")
+    if isinstance(splits, torch.Tensor):
+        splits = splits.tolist() if splits.dim() == 1 else [None]
+    device = tensor.device
+
+    def give(result, rows):
+        received = torch.tensor(rows, dtype=torch.int32, device=where)
+        return (result if device.type == "cpu" else result.to(device)), received
+
+    numbers = _ops.whole_numbers(splits)
+    return _ops.start_alltoall(FACE, host_part(tensor), numbers, name, give)
+
+
+def alltoall_async(tensor, splits=None, name=None, process_set=None):
+    """Starts an alltoall; synchronize() gives (tensor, received splits)."""
+    check_process_set(process_set)
+    return start_alltoall(tensor, splits, name)
+
+
 # -- Broadcast ---------------------------------------------------------------------------------
 
 
 def start_broadcast(source, target, root_rank, name):
     """Submits; `target` may be `source`. Returns the handle."""
     host = host_part(source)
-    record = _core.record_of(BROADCAST, name)
-    signature = (host.dtype, host.shape, root_rank)
-    if record.signature != signature:
-        _core.declare(record, BROADCAST, dtype_name(host.dtype), host.shape, root=root_rank)
-        record.signature = signature
-    out = target if host is source else host
-    handle = submit(record, host.data_ptr(), out.data_ptr())
-    PENDING[handle] = (out, host, None if host is source else finish_copy(target))
-    return handle
+    if host is source:
+        return _ops.start_broadcast(FACE, source, target, root_rank, name)
+    return _ops.start_broadcast(FACE, host, host, root_rank, name, finish_copy(target))
 
 
 def broadcast_async(tensor, root_rank, name=None, process_set=None):

@@ -270,6 +270,11 @@ def _share(gradients, mode):
 
 def _check(op, gradient_predivide_factor, groups):
     op = _core.resolve_op(None, op)
+    if op == _core.ADASUM:
+        raise NotImplementedError(
+            "op=Adasum is not implemented for DistributedOptimizer; use Average, or allreduce with "
+            "op=Adasum"
+        )
     if gradient_predivide_factor != 1.0 and op != _core.AVERAGE:
         raise ValueError("gradient_predivide_factor needs op=Average")
     if not (groups is None or isinstance(groups, (int, list))) or isinstance(groups, bool):
