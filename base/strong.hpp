@@ -32,7 +32,9 @@ class Strong {
 using Rank = Strong<struct RankTag, int>;            ///< Position in the whole job, 0 ... size - 1.
 using LocalRank = Strong<struct LocalRankTag, int>;  ///< Position among the ranks of one host.
 using TensorId = Strong<struct TensorIdTag, std::uint32_t>;  ///< Agreed number of a tensor's name.
-using Epoch = Strong<struct EpochTag, std::uint64_t>;        ///< One life of a job's communicator.
+using SetId =
+    Strong<struct SetIdTag, std::uint32_t>;  ///< Agreed number of a process set; 0: the world.
+using Epoch = Strong<struct EpochTag, std::uint64_t>;  ///< One life of a job's communicator.
 
 using Bytes = Strong<struct BytesTag, std::uint64_t>;
 

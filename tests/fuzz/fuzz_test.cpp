@@ -63,3 +63,7 @@ TEST_CASE("a rank's environment survives mutation") {
 TEST_CASE("config files survive mutation") {
   for (const auto& target : horo::fuzz::config_targets()) fuzz(target);
 }
+
+TEST_CASE("frames between hosts survive mutation") {
+  for (const auto& target : horo::fuzz::tree_targets()) fuzz(target);
+}

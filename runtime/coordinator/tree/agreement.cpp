@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/coordinator/tree/agreement.hpp"
+
+#include <algorithm>
+
+#include "runtime/coordinator/tree/mismatch.hpp"
+#include "runtime/fusion/key.hpp"
+
+namespace horo::runtime::tree {
+
+namespace {
+
+constexpr std::size_t kMostNamesBytes = kMostPayload / 8;
+
+/// Row counts differ between ranks, and every rank needs all of them.
+bool has_rows(Kind kind) {
+  return kind == Kind::allgather;
+}
+
+}  // namespace
+
+Agreement::Agreement(SetId set, RankRanges members, const CutRules& rules)
+    : set_(set), members_(std::move(members)), rules_(rules) {}
+
+Status Agreement::add(News&& news, TimePoint now) {
+  if (!left_.empty()) return {};  // The log has said that nothing more comes.
+  if (pending_.empty()) pending_since_ = now;
+  for (const auto& declaration : news.declared) HORO_TRY_STATUS(add(declaration));
+  for (const auto id : news.ready) {
+    // A relay passes on only numbers that it has seen defined.
+    auto& tensor = *by_number_.at(id);
+    if (!tensor.uniform) {
+      // Who had joined in between agreed to something older, if ever: compare once more.
+      auto ranks = members_;
+      ranks.remove(joined_);
+      HORO_TRY_STATUS(add({.name = tensor.name, .variants = {{std::nullopt, std::move(ranks)}}}));
+      continue;
+    }
+    const auto& signature = *tensor.agreed.begin()->first;
+    pending_.push_back(
+        {.tensor = &tensor, .error = refusal(tensor, signature), .signature = signature});
+  }
+  if (!news.joined.empty()) {
+    joined_.add(news.joined);
+    const auto& last = news.joined.ranges().back();
+    joined_last_ = RankRanges::of(last.end() - 1, 1);
+  }
+  return {};
+}
+
+Result<Variants> Agreement::resolve(const Tensor& tensor, const Variants& variants) const {
+  Variants resolved;
+  for (const auto& [signature, ranks] : variants) {
+    if (signature) {
+      resolved[signature].add(ranks);
+      continue;
+    }
+    int found = 0;
+    for (const auto& [agreed, holders] : tensor.agreed) {
+      const auto both = holders.intersection(ranks);
+      if (both.empty()) continue;
+      resolved[agreed].add(both);
+      found += both.size();
+    }
+    if (found != ranks.size()) {
+      return fail(Errc::protocol, "process set {}: ranks {} have never agreed on tensor '{}'", set_,
+                  ranks.text(), tensor.name);
+    }
+  }
+  return resolved;
+}
+
+Status Agreement::add(const Declaration& declaration) {
+  auto& slot = tensors_[declaration.name];
+  if (slot == nullptr) {
+    slot = std::make_unique<Tensor>();
+    slot->name = declaration.name;
+  }
+  HORO_TRY(auto variants, resolve(*slot, declaration.variants));
+  Pending pending{.tensor = slot.get(), .error = {}, .signature = *variants.begin()->first};
+  if (compatible(variants)) {
+    pending.error = refusal(*slot, pending.signature);
+    settle(*slot, std::move(variants));
+  } else {
+    pending.error = mismatch_text(slot->name, variants);
+  }
+  pending_.push_back(std::move(pending));
+  return {};
+}
+
+void Agreement::settle(Tensor& tensor, Variants&& variants) {
+  const auto& like = *variants.begin()->first;
+  tensor.key = fusion_key(like);
+  tensor.bytes = like.bytes();
+  if (has_rows(like.kind)) {
+    tensor.bytes = 0;
+    for (const auto& [signature, ranks] : variants)
+      tensor.bytes += signature->bytes() * static_cast<std::uint64_t>(ranks.size());
+  }
+  // Ranks that had joined keep what they last agreed to.
+  RankRanges said;
+  for (const auto& [signature, ranks] : variants) said.add(ranks);
+  for (auto& [signature, ranks] : tensor.agreed) {
+    ranks.remove(said);
+    if (!ranks.empty()) variants[signature].add(ranks);
+  }
+  tensor.uniform = compatible(variants);
+  tensor.agreed = std::move(variants);
+}
+
+std::string Agreement::refusal(const Tensor& tensor, const Signature& signature) const {
+  if (joined_.empty() || signature.kind == Kind::allreduce || signature.kind == Kind::barrier)
+    return {};
+  return fmt::format(
+      "tensor '{}': {} cannot run while rank{} {} joined; only allreduce and barrier can",
+      tensor.name, name(signature.kind), joined_.size() > 1 ? "s" : "",
+      joined_.text() + (joined_.size() > 1 ? " have" : " has"));
+}
+
+void Agreement::leave(const RankRanges& ranks) {
+  auto fresh = ranks.intersection(members_);
+  fresh.remove(left_);
+  leaving_.add(fresh);
+}
+
+void Agreement::done(std::uint64_t entries) {
+  done_ = std::max(done_, std::min(entries, next_));
+}
+
+LogEntry Agreement::entry_of(LogKind kind) {
+  return {.set = set_,
+          .sequence = next_++,
+          .kind = kind,
+          .definitions = {},
+          .ids = {},
+          .rows = {},
+          .text = {},
+          .ranks = {}};
+}
+
+bool Agreement::may_cut(TimePoint now) const {
+  return !pending_.empty() && next_ - done_ < rules_.depth && now >= next_cut();
+}
+
+TimePoint Agreement::next_cut() const {
+  if (pending_.empty() || next_ - done_ >= rules_.depth) return TimePoint::max();
+  return pending_since_ + rules_.cycle;
+}
+
+void Agreement::cut(TimePoint now, std::vector<LogEntry>& out) {
+  while (may_cut(now)) {
+    out.push_back(entry_of(LogKind::work));
+    cut_one(out.back());
+    pending_since_ = now;
+  }
+  // What everybody has submitted is run first.
+  if (!pending_.empty()) return;
+  if (joined_ == members_) {
+    auto entry = entry_of(LogKind::join);
+    entry.ranks = joined_last_;
+    joined_ = {};
+    out.push_back(std::move(entry));
+  }
+  if (!leaving_.empty()) {
+    auto entry = entry_of(LogKind::left);
+    entry.ranks = leaving_;
+    left_.add(leaving_);
+    leaving_ = {};
+    out.push_back(std::move(entry));
+  }
+}
+
+void Agreement::put_rows(const Tensor& tensor, std::vector<std::uint64_t>& rows) const {
+  const auto start = rows.size();
+  rows.resize(start + static_cast<std::size_t>(members_.size()));
+  for (const auto& [signature, ranks] : tensor.agreed) {
+    for (const auto& range : ranks.ranges()) {
+      const auto at = start + members_.index_of(Rank{range.first});
+      std::fill_n(rows.begin() + static_cast<std::ptrdiff_t>(at), range.count,
+                  static_cast<std::uint64_t>(signature->extents[0]));
+    }
+  }
+}
+
+void Agreement::cut_one(LogEntry& entry) {
+  const auto words =
+      has_rows(pending_.front().signature.kind) ? static_cast<std::size_t>(members_.size()) + 1 : 1;
+  const auto most = std::max<std::size_t>(1, rules_.most_words / words);
+  candidates_.clear();
+  std::uint64_t bytes = 0;
+  std::size_t names = 0;
+  for (std::size_t i = 0; i < pending_.size() && i < most; ++i) {
+    const auto& next = pending_[i];
+    const bool runs = next.error.empty();
+    candidates_.push_back({.id = TensorId{static_cast<std::uint32_t>(i)},
+                           .bytes = runs ? next.tensor->bytes : 0,
+                           .fuse_key = runs ? next.tensor->key : 0});
+    bytes += candidates_.back().bytes;
+    if (!next.tensor->numbered) names += next.tensor->name.size();
+    // The plan looks no further than the threshold either; a frame has room for so many names.
+    if (bytes > rules_.fusion_threshold || names > kMostNamesBytes) break;
+  }
+  plan_fusion(candidates_, {.threshold_bytes = rules_.fusion_threshold, .most_tensors = most},
+              taken_);
+  const bool with_rows = has_rows(pending_.front().signature.kind);
+  if (!pending_.front().error.empty()) {
+    entry.kind = LogKind::mismatch;
+    entry.text = pending_.front().error.substr(0, kMostTextBytes);
+  }
+  for (const auto i : taken_) {
+    auto& tensor = *pending_[i].tensor;
+    if (!tensor.numbered) {
+      tensor.number = static_cast<std::uint32_t>(by_number_.size());
+      tensor.numbered = true;
+      by_number_.push_back(&tensor);
+      entry.definitions.push_back(
+          {.id = tensor.number, .name = tensor.name, .signature = pending_[i].signature});
+    }
+    entry.ids.push_back(tensor.number);
+  }
+  std::sort(entry.ids.begin(), entry.ids.end());
+  if (with_rows && entry.kind == LogKind::work) {
+    for (const auto id : entry.ids) put_rows(*by_number_[id], entry.rows);
+  }
+  // What stays of the candidates moves up to those behind them.
+  auto left = taken_.size();
+  auto to = candidates_.size();
+  for (auto i = candidates_.size(); i-- > 0;) {
+    if (left > 0 && taken_[left - 1] == i) {
+      --left;
+    } else if (--to != i) {
+      pending_[to] = std::move(pending_[i]);
+    }
+  }
+  pending_.erase(pending_.begin(), pending_.begin() + static_cast<std::ptrdiff_t>(taken_.size()));
+}
+
+}  // namespace horo::runtime::tree

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// One process set at the root: what all hosts have becomes entries of one log. No sockets, no
+// clock, no threads.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "base/result.hpp"
+#include "runtime/coordinator/tree/relay.hpp"
+#include "runtime/coordinator/tree/wire.hpp"
+#include "runtime/fusion/plan.hpp"
+
+namespace horo::runtime::tree {
+
+/// How entries are cut; the same for all process sets.
+struct CutRules {
+  std::uint64_t fusion_threshold = 64 << 20;
+  std::uint64_t depth = 2;         ///< Entries in flight.
+  std::size_t most_words = 65536;  ///< Ids and row counts of one entry.
+  Duration cycle{};                ///< How long to linger for company; 0: not at all.
+};
+
+/// Thread: owner.
+class Agreement {
+ public:
+  Agreement(SetId set, RankRanges members, const CutRules& rules);
+
+  /// What has become complete in the whole tree. Fails: protocol.
+  Status add(News&& news, TimePoint now);
+
+  /// These ranks submit nothing more.
+  void leave(const RankRanges& ranks);
+
+  /// The pacing host has run so many entries.
+  void done(std::uint64_t entries);
+
+  /// Appends the entries that can be cut now, to be accepted everywhere in this order.
+  void cut(TimePoint now, std::vector<LogEntry>& out);
+
+  /// When cut() would find more without anything having been added.
+  TimePoint next_cut() const;
+
+ private:
+  struct Tensor {
+    std::string name;
+    std::uint32_t number = 0;
+    bool numbered = false;
+    bool uniform = false;  ///< `agreed` is there, and all of it goes together.
+    Variants agreed;
+    std::uint64_t bytes = 0;
+    std::uint64_t key = 0;
+  };
+
+  struct Pending {
+    Tensor* tensor = nullptr;
+    std::string error;  ///< Empty: to be run.
+    Signature signature;
+  };
+
+  Status add(const Declaration& declaration);
+  void settle(Tensor& tensor, Variants&& variants);
+  Result<Variants> resolve(const Tensor& tensor, const Variants& variants) const;
+  std::string refusal(const Tensor& tensor, const Signature& signature) const;
+  void cut_one(LogEntry& entry);
+  void put_rows(const Tensor& tensor, std::vector<std::uint64_t>& rows) const;
+  LogEntry entry_of(LogKind kind);
+  bool may_cut(TimePoint now) const;
+
+  const SetId set_;
+  const RankRanges members_;
+  const CutRules rules_;
+
+  std::unordered_map<std::string, std::unique_ptr<Tensor>> tensors_;
+  std::vector<Tensor*> by_number_;
+  std::deque<Pending> pending_;
+  TimePoint pending_since_{};
+  RankRanges joined_;
+  RankRanges joined_last_;
+  RankRanges leaving_;
+  RankRanges left_;
+  std::uint64_t next_ = 0;
+  std::uint64_t done_ = 0;
+
+  std::vector<Candidate> candidates_;
+  std::vector<std::uint32_t> taken_;
+};
+
+}  // namespace horo::runtime::tree

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// A leader with two children and no members of its own: sources 1 and 2, ranks 0-1 and 2-3.
+#include "runtime/coordinator/tree/relay.hpp"
+
+#include <catch2/catch.hpp>
+
+using namespace horo;                 // NOLINT(google-build-using-namespace): a test of it
+using namespace horo::runtime;        // NOLINT(google-build-using-namespace): a test of it
+using namespace horo::runtime::tree;  // NOLINT(google-build-using-namespace): a test of it
+
+namespace {
+
+Relay two_children() {
+  return {SetId{}, {{}, RankRanges::of(0, 2), RankRanges::of(2, 2)}, nullptr};
+}
+
+std::vector<Declaration> x_from(int first, Signature signature = {}) {
+  return {{.name = "x", .variants = {{signature, RankRanges::of(first, 2)}}}};
+}
+
+LogEntry run_x(std::uint64_t sequence, bool define) {
+  LogEntry entry{.sequence = sequence, .kind = LogKind::work, .ids = {0}};
+  if (define) entry.definitions.push_back({.id = 0, .name = "x", .signature = {}});
+  return entry;
+}
+
+/// Both have declared x, and it has run once.
+Relay after_first_run() {
+  auto relay = two_children();
+  REQUIRE(relay.declare(1, x_from(0)));
+  REQUIRE(relay.declare(2, x_from(2)));
+  relay.take_news();
+  REQUIRE(relay.accept(run_x(0, true)));
+  return relay;
+}
+
+}  // namespace
+
+TEST_CASE("a tensor goes up when all subtrees have it, as one submission of all ranks") {
+  auto relay = two_children();
+  REQUIRE(relay.declare(2, x_from(2)));
+  CHECK(relay.take_news().empty());
+  REQUIRE(relay.declare(1, x_from(0)));
+  const auto news = relay.take_news();
+  REQUIRE(news.declared.size() == 1);
+  CHECK(news.declared[0].variants == Variants{{Signature{}, RankRanges::of(0, 4)}});
+}
+
+TEST_CASE("an agreed tensor is a number") {
+  auto relay = after_first_run();
+  REQUIRE(relay.ready(1, {0}));
+  CHECK(relay.take_news().empty());
+  REQUIRE(relay.ready(2, {0}));
+  CHECK(relay.take_news().ready == Ids{0});
+}
+
+TEST_CASE("a change of one subtree keeps what the other agreed to") {
+  auto relay = after_first_run();
+  const Signature other{.dtype = DType::f64};
+  REQUIRE(relay.declare(1, x_from(0, other)));
+  REQUIRE(relay.ready(2, {0}));
+  const auto news = relay.take_news();
+  REQUIRE(news.declared.size() == 1);
+  CHECK(news.declared[0].variants ==
+        Variants{{std::nullopt, RankRanges::of(2, 2)}, {other, RankRanges::of(0, 2)}});
+}
+
+TEST_CASE("joined ranks are not waited for") {
+  auto relay = after_first_run();
+  REQUIRE(relay.ready(1, {0}));
+  REQUIRE(relay.joined(2, RankRanges::of(2, 1)));
+  CHECK(relay.take_news().ready.empty());
+  REQUIRE(relay.joined(2, RankRanges::of(3, 1)));
+  const auto news = relay.take_news();
+  CHECK(news.ready == Ids{0});
+  CHECK(news.joined == RankRanges::of(3, 1));
+}
+
+TEST_CASE("who is out of step is told so") {
+  auto relay = after_first_run();
+  CHECK_FALSE(relay.ready(1, {1}));  // No such number.
+  REQUIRE(relay.ready(1, {0}));
+  CHECK_FALSE(relay.ready(1, {0}));          // Twice.
+  CHECK_FALSE(relay.declare(1, x_from(0)));  // Twice, the long way.
+  CHECK_FALSE(relay.declare(2, x_from(1)));  // Not their ranks.
+  CHECK_FALSE(relay.joined(1, RankRanges::of(2, 1)));
+  REQUIRE(relay.ready(2, {0}));
+  CHECK_FALSE(relay.ready(2, {0}));  // Gone up, and not back yet.
+}
+
+TEST_CASE("entries come in order and only for what is ready") {
+  auto relay = after_first_run();
+  CHECK_FALSE(relay.accept(run_x(0, false)));  // Had that one.
+  CHECK_FALSE(relay.accept(run_x(1, false)));  // Nobody has submitted it again.
+  auto fresh = two_children();
+  REQUIRE(fresh.declare(1, x_from(0)));
+  CHECK_FALSE(fresh.accept(run_x(0, true)));  // Only one has.
+}

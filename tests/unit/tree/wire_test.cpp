@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/coordinator/tree/wire.hpp"
+
+#include <array>
+#include <random>
+
+#include <catch2/catch.hpp>
+
+#include "runtime/coordinator/tree/ids.hpp"
+
+using namespace horo;                 // NOLINT(google-build-using-namespace): a test of it
+using namespace horo::runtime;        // NOLINT(google-build-using-namespace): a test of it
+using namespace horo::runtime::tree;  // NOLINT(google-build-using-namespace): a test of it
+
+namespace {
+
+Signature scaled() {
+  Signature s{.kind = Kind::allreduce, .op = ReduceOp::average, .dtype = DType::bf16};
+  s.prescale = 0.5;
+  const std::array<std::int64_t, 3> shape{64, 3, 7};
+  REQUIRE(set_shape(s, shape));
+  return s;
+}
+
+Signature deep() {
+  Signature s{.kind = Kind::broadcast, .dtype = DType::i8, .root = 3};
+  const std::vector<std::int64_t> shape(12, 2);
+  REQUIRE(set_shape(s, shape));
+  return s;
+}
+
+std::vector<Frame> frames() {
+  const Variants variants{{std::nullopt, RankRanges::of(0, 4)},
+                          {scaled(), RankRanges::of(4, 2)},
+                          {deep(), RankRanges::of(9, 1)}};
+  return {
+      Hello{.host = 7, .fingerprint = 0x0123456789abcdef},
+      Heartbeat{},
+      Declare{.set = SetId{3},
+              .tensors = {{.name = "weight", .variants = variants},
+                          {.name = "b", .variants = {{deep(), RankRanges::of(0, 10000)}}}}},
+      Ready{.set = SetId{}, .ids = {0, 1, 2, 3, 5, 1000}},
+      Joined{.set = SetId{1}, .ranks = RankRanges::of(2, 1)},
+      Leave{.ranks = RankRanges::of(8, 8)},
+      Done{.set = SetId{2}, .entries = 1U << 20U},
+      LogEntry{.set = SetId{},
+               .sequence = 9,
+               .kind = LogKind::work,
+               .definitions = {{.id = 4, .name = "x", .signature = scaled()}},
+               .ids = {4, 5},
+               .rows = {1, 1, 1, 7}},
+      LogEntry{.set = SetId{}, .sequence = 10, .kind = LogKind::mismatch, .ids = {4}, .text = "no"},
+      LogEntry{
+          .set = SetId{}, .sequence = 11, .kind = LogKind::join, .ranks = RankRanges::of(5, 1)},
+      LogEntry{
+          .set = SetId{}, .sequence = 12, .kind = LogKind::left, .ranks = RankRanges::of(5, 2)},
+      Loss{.rank = Rank{-1}, .cause = LossCause::aborted, .detail = 9, .host = "node1"},
+      Bye{},
+  };
+}
+
+std::size_t bytes_of(const Ids& ids) {
+  Writer writer;
+  put_ids(writer, ids);
+  return writer.size();
+}
+
+}  // namespace
+
+TEST_CASE("every frame comes back as it was") {
+  for (const auto& frame : frames()) {
+    const auto bytes = encode(Epoch{300}, frame);
+    const auto back = decode(as_bytes(bytes));
+    REQUIRE(back);
+    CHECK(back->epoch == Epoch{300});
+    CHECK(back->frame == frame);
+  }
+}
+
+TEST_CASE("a shortened or lengthened frame is refused") {
+  for (const auto& frame : frames()) {
+    const auto bytes = encode(Epoch{1}, frame);
+    for (std::size_t n = 0; n < bytes.size(); ++n)
+      CHECK_FALSE(decode(as_bytes(std::string_view(bytes).substr(0, n))));
+    CHECK_FALSE(decode(as_bytes(bytes + '\0')));
+  }
+}
+
+TEST_CASE("the bytes of a ready frame are as documented") {
+  // Type, epoch, set; ranges, two of them: 2 and two more, then 100 and no more.
+  CHECK(encode(Epoch{1}, Ready{.set = SetId{0}, .ids = {2, 3, 4, 100}}) ==
+        std::string("\x04\x01\x00\x00\x02\x02\x02\x5e\x00", 9));
+  // The same as bits, two bytes of them from 2 on.
+  CHECK(encode(Epoch{1}, Ready{.set = SetId{0}, .ids = {2, 3, 4, 10}}) ==
+        std::string("\x04\x01\x00\x01\x02\x02\x07\x01", 8));
+}
+
+TEST_CASE("a step of 161 tensors is a few bytes") {
+  Ids all;
+  for (std::uint32_t i = 0; i < 161; ++i) all.push_back(i);
+  CHECK(bytes_of(all) <= 5);
+  Ids every_other;
+  for (std::uint32_t i = 0; i < 161; ++i) every_other.push_back(2 * i);
+  CHECK(bytes_of(every_other) <= 46);
+}
+
+TEST_CASE("ids are taken back in either form") {
+  const auto seed = std::random_device{}();
+  INFO("seed " << seed);
+  std::mt19937_64 random(seed);
+  for (int i = 0; i < 500; ++i) {
+    Ids ids;
+    const auto share = 1 + random() % 20;
+    for (std::uint32_t id = 0; id < 400; ++id) {
+      if (random() % share == 0) ids.push_back(id);
+    }
+    Writer writer;
+    put_ids(writer, ids);
+    const auto bytes = writer.take();
+    Reader reader(as_bytes(bytes));
+    REQUIRE(take_ids(reader) == ids);
+    REQUIRE(reader.finished());
+  }
+}
+
+TEST_CASE("counts that the bytes cannot hold are refused before anything is made") {
+  Writer writer;
+  writer.fixed(std::uint8_t{3}).varint(1).varint(0).varint(std::uint64_t{1} << 60U);
+  CHECK_FALSE(decode(as_bytes(writer.take())));
+}
