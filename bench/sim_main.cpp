@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// Simulated jobs of growing size: how long agreement takes, what it sends, what it holds. One JSON
+// row per job on standard output.
+//
+//   bench_sim RANKS_PER_HOST HOSTS... [--tensors N] [--link-us N] [--radix N]
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <malloc.h>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "runtime/sim/world.hpp"
+
+namespace {
+
+using namespace horo;                // NOLINT(google-build-using-namespace): a program of its own
+using namespace horo::runtime::sim;  // NOLINT(google-build-using-namespace): a program of its own
+
+struct Job {
+  int ranks_per_host = 8;
+  int hosts = 1;
+  int tensors = 161;
+  int radix = 16;
+  int link_us = 50;
+};
+
+struct Step {
+  Duration latency{};
+  std::uint64_t most_frames = 0;  ///< Sent by one leader.
+  std::uint64_t most_bytes = 0;
+};
+
+std::size_t heap() {
+  return mallinfo2().uordblks;
+}
+
+std::vector<runtime::tree::LeaderCounters> counters(World& world) {
+  std::vector<runtime::tree::LeaderCounters> all;
+  for (int h = 0; h < world.hosts(); ++h) all.push_back(world.leader(h).counters());
+  return all;
+}
+
+/// All ranks submit all tensors at one moment.
+Step run_step(World& world, const Job& job) {
+  const auto before = counters(world);
+  const auto begin = world.network().now();
+  Step step;
+  std::uint64_t due =
+      static_cast<std::uint64_t>(job.hosts) * static_cast<std::uint64_t>(job.tensors);
+  world.on_publish([&](int host, SetId /*set*/, std::uint64_t /*entry*/) {
+    step.latency = world.network().now() - begin;
+    due -= world.log(host).records().back().names.size();
+    world.log(host).forget_records();
+  });
+  for (int t = 0; t < job.tensors; ++t) {
+    runtime::Signature signature;
+    const std::int64_t extent = 1000 + t;
+    if (!runtime::set_shape(signature, {&extent, 1})) std::abort();
+    const auto name = fmt::format("DistributedOptimizer.allreduce.layer{}.conv.weight", t);
+    for (int r = 0; r < world.size(); ++r) {
+      if (!world.submit(Rank{r}, name, signature)) std::abort();
+    }
+  }
+  const auto ran = [&] {
+    if (due != 0) return false;
+    for (int h = 0; h < world.hosts(); ++h) {
+      if (world.log(h).done() != world.log(h).published()) return false;
+    }
+    return true;
+  };
+  if (!world.run(std::chrono::seconds(60), ran)) std::abort();
+  const auto after = counters(world);
+  for (std::size_t h = 0; h < after.size(); ++h) {
+    step.most_frames = std::max(step.most_frames, after[h].frames_sent - before[h].frames_sent);
+    // As on the wire: length and tag of each frame too.
+    const auto frames = after[h].frames_sent - before[h].frames_sent;
+    step.most_bytes =
+        std::max(step.most_bytes, after[h].bytes_sent - before[h].bytes_sent + 20 * frames);
+  }
+  return step;
+}
+
+void run_job(const Job& job) {
+  WorldParams params{.hosts = even_hosts(job.hosts, job.ranks_per_host), .radix = job.radix};
+  params.links.latency = std::chrono::microseconds(job.link_us);
+  const auto empty = heap();
+  World world(params);
+  const auto first = run_step(world, job);
+  const auto second = run_step(world, job);
+  std::size_t boards = 0;
+  for (int h = 0; h < world.hosts(); ++h) boards += world.log(h).bytes();
+  // What is neither a board nor a leader is the list of hosts, which all leaders share here.
+  const auto hosts = static_cast<std::size_t>(job.hosts);
+  const auto leaders = heap() - empty - boards;
+  const auto us = [](Duration d) { return static_cast<double>(d.count()) / 1e3; };
+  fmt::print(
+      "{{\"ranks\": {}, \"hosts\": {}, \"tensors\": {}, \"radix\": {}, \"depth\": {}, \"link_us\": "
+      "{}, "
+      "\"first_us\": {:.1f}, \"cached_us\": {:.1f}, \"first_frames\": {}, \"first_bytes\": {}, "
+      "\"cached_frames\": {}, \"cached_bytes\": {}, \"leader_bytes\": {}, \"rank_bytes\": {}}}\n",
+      world.size(), job.hosts, job.tensors, job.radix,
+      runtime::tree::depth_of(job.hosts, job.radix), job.link_us, us(first.latency),
+      us(second.latency), first.most_frames, first.most_bytes, second.most_frames,
+      second.most_bytes, leaders / hosts,
+      (leaders + boards) / static_cast<std::size_t>(world.size()));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Job job;
+  std::vector<int> hosts;
+  std::vector<int> numbers;
+  for (int i = 1; i < argc; ++i) {
+    int* option = std::strcmp(argv[i], "--tensors") == 0   ? &job.tensors
+                  : std::strcmp(argv[i], "--link-us") == 0 ? &job.link_us
+                  : std::strcmp(argv[i], "--radix") == 0   ? &job.radix
+                                                           : nullptr;
+    if (option != nullptr) {
+      if (++i == argc) return 2;
+      *option = std::atoi(argv[i]);
+    } else {
+      numbers.push_back(std::atoi(argv[i]));
+    }
+  }
+  if (numbers.size() < 2 || *std::min_element(numbers.begin(), numbers.end()) < 1) {
+    std::fputs("usage: bench_sim RANKS_PER_HOST HOSTS... [--tensors N] [--link-us N] [--radix N]\n",
+               stderr);
+    return 2;
+  }
+  job.ranks_per_host = numbers[0];
+  for (std::size_t i = 1; i < numbers.size(); ++i) {
+    job.hosts = numbers[i];
+    run_job(job);
+  }
+  return 0;
+}

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+// Hosts agree: the same log everywhere, nothing lost, nothing twice, whatever the order.
+// HORO_SIM_SEED repeats a run.
+#include "trainees.hpp"
+
+#include <cstdlib>
+#include <random>
+
+#include <catch2/catch.hpp>
+
+using namespace horo;                  // NOLINT(google-build-using-namespace): a test of it
+using namespace horo::sim;             // NOLINT(google-build-using-namespace): a test of it
+using namespace horo::runtime::sim;    // NOLINT(google-build-using-namespace): a test of it
+using namespace std::chrono_literals;  // NOLINT(google-build-using-namespace): only literals
+
+using runtime::Kind;
+using runtime::tree::LogKind;
+using runtime::tree::RankRanges;
+
+namespace {
+
+std::uint64_t base_seed() {
+  const char* text = std::getenv("HORO_SIM_SEED");
+  return text != nullptr ? std::strtoull(text, nullptr, 10) : std::random_device{}();
+}
+
+/// Hosts with 1 to 5 ranks, which are dealt out at random.
+std::vector<runtime::tree::HostRanks> uneven_hosts(std::mt19937_64& random) {
+  const auto count = 1 + random() % 12;
+  std::vector<runtime::tree::HostRanks> hosts(count);
+  int next = 0;
+  for (std::size_t h = 0; h < count; ++h) {
+    hosts[h].name = fmt::format("node{}", h);
+    hosts[h].ranks.emplace_back(next++);
+  }
+  for (auto more = random() % (4 * count); more > 0; --more) {
+    auto& host = hosts[random() % count];
+    if (host.ranks.size() < 5) host.ranks.emplace_back(next++);
+  }
+  return hosts;
+}
+
+WorldParams draw_params(std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  WorldParams params{.hosts = uneven_hosts(random)};
+  params.radix = 1 + static_cast<int>(random() % 5);
+  params.rules.fusion_threshold = std::array<std::uint64_t, 3>{0, 256, 1 << 20}[random() % 3];
+  params.rules.depth = 1 + random() % 3;
+  if (random() % 3 == 0) params.rules.cycle = 200us;
+  params.links.jitter = std::array<Duration, 3>{0us, 100us, 3ms}[random() % 3];
+  params.run_time = std::array<Duration, 3>{0us, 20us, 1ms}[random() % 3];
+  params.room = 1 + random() % 4;
+  params.seed = seed;
+  return params;
+}
+
+std::vector<Plan> draw_plans(World& world, std::vector<SetId> sets, int round) {
+  auto& random = world.network().random();
+  std::vector<Plan> plans;
+  for (const auto set : sets) {
+    const auto count = 1 + random() % 20;
+    for (std::uint64_t i = 0; i < count; ++i) {
+      // Some names are new in each round, some come back, some of those with another shape.
+      const bool fresh = random() % 4 == 0;
+      const auto kind = random() % 5 == 0 ? Kind::allgather : Kind::allreduce;
+      Plan plan{
+          .set = set,
+          .name = fresh ? fmt::format("{}.{}.{}", set, round, i) : fmt::format("{}.{}", set, i),
+          .signature = vector_of(kind, static_cast<std::int64_t>(1 + i + random() % 8 / 7)),
+          .odd = {}};
+      plans.push_back(std::move(plan));
+    }
+  }
+  return plans;
+}
+
+/// Makes some ranks disagree where a set has at least two.
+void spoil(World& world, std::vector<Plan>& plans, const std::vector<RankRanges>& members) {
+  auto& random = world.network().random();
+  for (auto& plan : plans) {
+    const auto& set = members[plan.set.index()];
+    if (random() % 6 != 0 || set.size() < 2) continue;
+    std::vector<int> all;
+    for (int r = 0; r < world.size(); ++r) {
+      if (set.contains(Rank{r})) all.push_back(r);
+    }
+    plan.odd.insert(all[random() % all.size()]);
+  }
+}
+
+void run_rounds(std::uint64_t seed) {
+  INFO("HORO_SIM_SEED=" << seed);
+  World world(draw_params(seed));
+  auto& random = world.network().random();
+  std::vector<SetId> sets{SetId{0}};
+  std::vector<RankRanges> members{RankRanges::of(0, world.size())};
+  for (auto more = random() % 4; more > 0; --more) {
+    RankRanges some;
+    for (int r = 0; r < world.size(); ++r) {
+      if (random() % 2 == 0) some.add(Rank{r});
+    }
+    if (some.empty()) continue;
+    sets.emplace_back(static_cast<std::uint32_t>(sets.size()));
+    members.push_back(some);
+    world.add_set(sets.back(), some, 2ms);
+  }
+  // A set exists where its members run before they submit to it.
+  world.run(3ms, [] { return false; });
+  Trainees trainees(world);
+  std::vector<std::size_t> tensors(sets.size());
+  for (int round = 0; round < 4; ++round) {
+    auto plans = draw_plans(world, sets, round);
+    spoil(world, plans, members);
+    for (const auto set : sets) {
+      for (int h = 0; h < world.hosts(); ++h) {
+        if (world.has_log(h, set)) world.log(h, set).forget_records();
+      }
+      tensors[set.index()] = static_cast<std::size_t>(
+          std::count_if(plans.begin(), plans.end(), [set](const Plan& p) { return p.set == set; }));
+    }
+    trainees.submit(plans, 2ms);
+    const bool done = world.run(10s, [&] {
+      return std::all_of(sets.begin(), sets.end(),
+                         [&](SetId set) { return trainees.all_have(set, tensors[set.index()]); });
+    });
+    REQUIRE(done);
+    for (const auto set : sets) REQUIRE(check_logs(world, set, plans) == "");
+  }
+  for (int h = 0; h < world.hosts(); ++h) REQUIRE_FALSE(world.loss(h));
+}
+
+}  // namespace
+
+TEST_CASE("all hosts get the same log, nothing lost, nothing twice") {
+  const auto seed = base_seed();
+  WARN("HORO_SIM_SEED=" << seed);
+  for (std::uint64_t i = 0; i < 300; ++i) run_rounds(seed + i);
+}
+
+TEST_CASE("sets that share ranks see their entries in one order") {
+  const auto seed = base_seed();
+  WARN("HORO_SIM_SEED=" << seed);
+  for (std::uint64_t i = 0; i < 50; ++i) {
+    INFO("HORO_SIM_SEED=" << seed + i);
+    WorldParams params{.hosts = even_hosts(4, 1), .radix = 2, .seed = seed + i};
+    params.links.jitter = 1ms;
+    World world(params);
+    world.add_set(SetId{1}, RankRanges::of(0, 3));
+    world.add_set(SetId{2}, RankRanges::of(1, 3));
+    std::vector<std::vector<std::uint64_t>> order(4);
+    world.on_publish([&order](int host, SetId set, std::uint64_t entry) {
+      if (set != SetId{})
+        order[static_cast<std::size_t>(host)].push_back(set.value() * 1000 + entry);
+    });
+    Trainees trainees(world);
+    std::vector<Plan> plans;
+    for (int t = 0; t < 10; ++t) {
+      for (const auto set : {SetId{1}, SetId{2}}) {
+        plans.push_back({.set = set,
+                         .name = fmt::format("{}", t),
+                         .signature = vector_of(Kind::broadcast, t + 1),
+                         .odd = {}});
+        plans.back().signature.root = t;  // Nothing fuses.
+      }
+    }
+    trainees.submit(plans, 5ms);
+    REQUIRE(world.run(
+        1s, [&] { return trainees.all_have(SetId{1}, 10) && trainees.all_have(SetId{2}, 10); }));
+    REQUIRE(order[1].size() == 20);
+    REQUIRE(order[1] == order[2]);
+  }
+}
+
+TEST_CASE("ranks join in any order and all hear who was last") {
+  const auto seed = base_seed();
+  WARN("HORO_SIM_SEED=" << seed);
+  for (std::uint64_t i = 0; i < 100; ++i) {
+    INFO("HORO_SIM_SEED=" << seed + i);
+    World world(draw_params(seed + i));
+    auto& random = world.network().random();
+    // Rank r takes part in the first steps[r] tensors and joins then.
+    std::vector<int> steps;
+    for (int r = 0; r < world.size(); ++r) steps.push_back(static_cast<int>(random() % 12));
+    const int most = *std::max_element(steps.begin(), steps.end());
+    for (int r = 0; r < world.size(); ++r) {
+      Duration when{};
+      for (int t = 0; t <= steps[static_cast<std::size_t>(r)]; ++t) {
+        when += Duration(static_cast<Duration::rep>(random() % 500'000));
+        world.network().after(when, [&world, &steps, r, t] {
+          if (t == steps[static_cast<std::size_t>(r)]) {
+            world.join(Rank{r});
+          } else {
+            REQUIRE(
+                world.submit(Rank{r}, fmt::format("t{}", t), vector_of(Kind::allreduce, t + 1)));
+          }
+        });
+      }
+    }
+    const auto joined = [&world](int h) {
+      const auto& records = world.log(h).records();
+      return !records.empty() && records.back().kind == LogKind::join;
+    };
+    REQUIRE(world.run(10s, [&] {
+      for (int h = 0; h < world.hosts(); ++h) {
+        if (!joined(h)) return false;
+      }
+      return true;
+    }));
+    std::vector<Plan> plans;
+    for (int t = 0; t < most; ++t) plans.push_back({.set = {}, .name = fmt::format("t{}", t)});
+    REQUIRE(check_logs(world, SetId{}, plans) == "");
+    // And all can go on together.
+    world.run(10ms, [] { return false; });
+    for (int h = 0; h < world.hosts(); ++h) world.log(h).forget_records();
+    Trainees trainees(world);
+    const std::vector<Plan> more{
+        {.set = {}, .name = "after", .signature = vector_of(Kind::allgather, 3)}};
+    trainees.submit(more, 1ms);
+    REQUIRE(world.run(10s, [&] { return trainees.all_have(SetId{}, 1); }));
+    REQUIRE(check_logs(world, SetId{}, more) == "");
+  }
+}
+
+TEST_CASE("when a rank leaves, all hear it at the same place of the log") {
+  const auto seed = base_seed();
+  std::size_t most = 0;
+  WARN("HORO_SIM_SEED=" << seed);
+  for (std::uint64_t i = 0; i < 100; ++i) {
+    INFO("HORO_SIM_SEED=" << seed + i);
+    World world(draw_params(seed + i));
+    auto& random = world.network().random();
+    const auto leaver = Rank{static_cast<int>(random() % static_cast<std::uint64_t>(world.size()))};
+    for (int t = 0; t < 10; ++t) {
+      for (int r = 0; r < world.size(); ++r) {
+        if (t >= 5 && Rank{r} == leaver) continue;
+        world.network().after(
+            Duration(static_cast<Duration::rep>(random() % 1'000'000)), [&world, r, t] {
+              world.submit(Rank{r}, fmt::format("t{}", t), vector_of(Kind::allreduce, 1));
+            });
+      }
+    }
+    world.network().after(1ms, [&world, leaver] { world.leave(leaver); });
+    REQUIRE(world.run(10s, [&] {
+      for (int h = 0; h < world.hosts(); ++h) {
+        const auto& records = world.log(h).records();
+        if (records.empty() || records.back().kind != LogKind::left) return false;
+      }
+      return true;
+    }));
+    // What comes later than the leave is not in the log; nothing is in it without the leaver.
+    std::size_t tensors = 0;
+    for (const auto& record : world.log(0).records()) tensors += record.names.size();
+    CHECK(tensors <= 5);
+    most = std::max(most, tensors);
+    world.run(10ms, [] { return false; });
+    for (int h = 0; h < world.hosts(); ++h) {
+      REQUIRE(world.log(h).records() == world.log(0).records());
+      CHECK(world.log(h).records().back().ranks == RankRanges::of(leaver.value(), 1));
+    }
+  }
+  CHECK(most == 5);
+}
