@@ -1,34 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // Agreement: marks, the ready list, cutting and reading the log.
 #include <algorithm>
-#include <bit>
 #include <cstring>
 #include <map>
 
 #include "runtime/coordinator/board.hpp"
+#include "runtime/fusion/key.hpp"
 
 namespace horo::runtime {
 
 namespace {
 
-std::uint64_t mix(std::uint64_t h, std::uint64_t v) {
-  h ^= v + 0x9e3779b97f4a7c15ULL + (h << 6U) + (h >> 2U);
-  return h * 0xff51afd7ed558ccdULL;
-}
-
-/// Tensors with equal keys run as one operation.
+/// Tensors that also move alike fuse on one host.
 std::uint64_t fuse_key(const Signature& s, Placement placement) {
-  if (s.kind == Kind::barrier) return 0;
-  std::uint64_t h =
-      mix(static_cast<std::uint64_t>(s.kind) + 1, static_cast<std::uint64_t>(s.dtype));
-  h = mix(h, static_cast<std::uint64_t>(placement));
-  if (s.kind == Kind::broadcast) h = mix(h, static_cast<std::uint64_t>(s.root));
-  if (reduces(s.kind)) {
-    h = mix(h, static_cast<std::uint64_t>(s.op));
-    h = mix(h, std::bit_cast<std::uint64_t>(s.prescale));
-    h = mix(h, std::bit_cast<std::uint64_t>(s.postscale));
-  }
-  return h | 1U;
+  const auto key = fusion_key(s);
+  return key == 0 ? 0 : (key ^ static_cast<std::uint64_t>(placement) << 1U) | 1U;
 }
 
 }  // namespace

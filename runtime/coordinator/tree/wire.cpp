@@ -33,7 +33,7 @@ void put(Writer& writer, const Signature& s) {
   if (scaled) writer.real(s.prescale).real(s.postscale);
   if (s.root != 0) writer.fixed(static_cast<std::uint32_t>(s.root));
   for (std::size_t i = 0; i < shown; ++i) writer.varint(static_cast<std::uint64_t>(s.extents[i]));
-  if (deep) writer.varint(s.elements);
+  if (deep) writer.varint(s.elements).varint(s.row_elements);
   writer.fixed(s.extents_hash);
 }
 
@@ -64,10 +64,15 @@ Signature take_signature(Reader& reader) {
   for (int i = 0; i < std::min<int>(s.ndim, Signature::kDims); ++i) {
     const auto extent = reader.varint(std::uint64_t{1} << 62U);
     s.extents[static_cast<std::size_t>(i)] = static_cast<std::int64_t>(extent);
-    if (extent != 0 && s.elements > kMostElements / extent) reader.refuse();
+    if (extent != 0 && std::max(s.elements, s.row_elements) > kMostElements / extent)
+      reader.refuse();
     s.elements *= extent;
+    if (i > 0) s.row_elements *= extent;
   }
-  if ((flags & kDeep) != 0) s.elements = reader.varint(kMostElements);
+  if ((flags & kDeep) != 0) {
+    s.elements = reader.varint(kMostElements);
+    s.row_elements = reader.varint(kMostElements);
+  }
   s.extents_hash = reader.fixed<std::uint64_t>();
   return s;
 }
