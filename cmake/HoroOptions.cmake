@@ -8,8 +8,9 @@ option(HORO_FUZZ "Build horo-fuzz: the parsers under libFuzzer; needs clang++ wi
 set(HORO_SANITIZE "" CACHE STRING "Sanitizers to build with: empty, address or thread")
 set(HORO_GLOO AUTO CACHE STRING "Gloo backend module: AUTO (if its headers are found), ON or OFF")
 set(HORO_MPI AUTO CACHE STRING "MPI backend modules and benchmarks: AUTO (if found), ON or OFF")
+set(HORO_CUDA AUTO CACHE STRING "CUDA and NCCL modules: AUTO (if nvcc is found), ON or OFF")
 set_property(CACHE HORO_SANITIZE PROPERTY STRINGS "" address thread)
-set_property(CACHE HORO_GLOO HORO_MPI PROPERTY STRINGS AUTO ON OFF)
+set_property(CACHE HORO_GLOO HORO_MPI HORO_CUDA PROPERTY STRINGS AUTO ON OFF)
 
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)

@@ -21,6 +21,7 @@ struct Part {
   void* out = nullptr;
   std::uint64_t elements = 0;      ///< Of the input (allreduce, broadcast: of the tensor).
   std::uint64_t row_elements = 0;  ///< Of one row, where `Bucket::rows` counts rows.
+  void* ready = nullptr;  ///< Event of the device after which `in` holds its values; null: it does.
 };
 
 /// Tensors that run as one operation: same kind, dtype, op, scaling, root and placement.
@@ -31,6 +32,7 @@ struct Bucket {
   /// Part by part, in rows. allgather: what each rank brings. reducescatter: what each rank gets.
   /// alltoall: what each rank sends to each rank, sender by sender. Else empty.
   std::vector<std::uint64_t> rows;
+  int device = -1;  ///< Accelerator whose memory all buffers are in; -1: the host's memory.
 };
 
 struct BackendCaps {

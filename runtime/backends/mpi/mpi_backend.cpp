@@ -80,6 +80,8 @@ MpiBackend::~MpiBackend() {
 
 Status MpiBackend::start(Bucket bucket) {
   const auto& like = bucket.like;
+  if (bucket.device >= 0)
+    return fail(Errc::unsupported, "backend '{}' moves host memory only", options_.name);
   if (reduces(like.kind) && kernels::reduce_kernel(like.dtype, like.op) == nullptr) {
     return fail(Errc::unsupported, "backend '{}' has no {} of {}", options_.name, name(like.op),
                 name(like.dtype));

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Collectives on device memory by NCCL, on a stream of its own that waits for the tensors' ready
+// events. No host thread waits for a device: a bucket is done when the event behind it has
+// passed.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "runtime/backends/backend.hpp"
+#include "runtime/backends/communicator.hpp"
+#include "runtime/backends/nccl/library.hpp"
+#include "runtime/device/device.hpp"
+
+namespace horo::runtime {
+
+/// Thread: the holder of the progress token.
+class NcclBackend final : public Backend {
+ public:
+  /// Blocks: until all members have come. Fails: as the device, NCCL and the meeting place.
+  static Result<std::unique_ptr<Backend>> make(const Communicator& communicator,
+                                               std::unique_ptr<Device> device);
+  ~NcclBackend() override;
+  NcclBackend(const NcclBackend&) = delete;
+  NcclBackend& operator=(const NcclBackend&) = delete;
+
+  BackendCaps caps() const override { return {.name = "nccl", .overlaps = true, .polls = true}; }
+
+  /// Fails: unsupported (host memory; a type, operation or scaling that NCCL does not have).
+  Status start(Bucket bucket) override;
+  bool progress() override;
+
+  std::uint64_t completed() const override { return completed_; }
+
+  std::uint64_t started() const override { return started_; }
+
+  Status health() const override { return health_; }
+
+  /// Blocks: until the device has left the buffers, which NCCL's abort makes it do.
+  void abort() override;
+
+ private:
+  /// A bucket whose work is on the stream.
+  struct Flight {
+    EventHandle event = nullptr;
+    void* fused = nullptr;  ///< Device memory of its own; null: it ran in place.
+  };
+
+  NcclBackend(const nccl::Library& library, std::unique_ptr<Device> device, nccl::Comm comm,
+              const Communicator& communicator);
+  Status check(const Bucket& bucket) const;
+  Status enqueue(const Bucket& bucket, Flight& flight);
+  Status all_reduce(const Bucket& bucket, Flight& flight);
+  Status in_group(const Bucket& bucket);
+  Status move_part(const Bucket& bucket, std::size_t part);
+  Status move_alltoall(const Bucket& bucket, std::size_t part);
+  void finish(Flight& flight);
+  Status watch(bool moved);
+
+  const nccl::Library& nccl_;
+  const std::unique_ptr<Device> device_;
+  const int position_;
+  const int ranks_;
+  const Duration timeout_;
+  nccl::Comm comm_;
+  StreamHandle stream_ = nullptr;
+  std::deque<Flight> flights_;
+  std::uint64_t started_ = 0;
+  std::uint64_t completed_ = 0;
+  TimePoint looked_{};
+  TimePoint moved_{};
+  Status health_;
+};
+
+}  // namespace horo::runtime
