@@ -15,10 +15,8 @@ constexpr std::uint64_t kWorthReturning = 1 << 20;
 
 }  // namespace
 
-Arena::Arena(Board& board)
-    : board_(board),
-      size_(board.params().arena_bytes),
-      first_(static_cast<std::uint64_t>(board.arena(board.me().value()) - board.base())) {
+Arena::Arena(HostMemory& host)
+    : host_(host), size_(host.params().arena_bytes), first_(host.my_arena()) {
   if (size_ != 0) free_.emplace(0, size_);
 }
 
@@ -42,12 +40,12 @@ Result<void*> Arena::allocate(std::uint64_t bytes) {
                 bytes, size_);
   }
   const auto offset = best->first;
-  HORO_TRY_STATUS(board_.allocate(first_ + offset, wanted));
+  HORO_TRY_STATUS(host_.allocate(first_ + offset, wanted));
   const auto left = best->second - wanted;
   free_.erase(best);
   if (left != 0) free_.emplace(offset + wanted, left);
   used_.emplace(offset, wanted);
-  auto* memory = board_.base() + first_ + offset;
+  auto* memory = host_.at(first_ + offset);
   if (wanted >= kPage) {
     // Map the pages now rather than one fault at a time inside the first collective.
     const auto begin = reinterpret_cast<std::uintptr_t>(memory) / kPage * kPage;
@@ -60,7 +58,7 @@ Result<void*> Arena::allocate(std::uint64_t bytes) {
 Status Arena::free(void* memory) {
   if (memory == nullptr) return {};
   const auto offset =
-      static_cast<std::uint64_t>(static_cast<std::byte*>(memory) - board_.base()) - first_;
+      static_cast<std::uint64_t>(static_cast<std::byte*>(memory) - host_.at(0)) - first_;
   const std::lock_guard lock(mutex_);
   const auto found = used_.find(offset);
   if (found == used_.end())
@@ -90,7 +88,7 @@ Status Arena::free(void* memory) {
 void Arena::give_back(std::uint64_t offset, std::uint64_t bytes) {
   const auto first = (first_ + offset + kPage - 1) / kPage * kPage;
   const auto last = (first_ + offset + bytes) / kPage * kPage;
-  if (last > first) board_.release(first, last - first);
+  if (last > first) host_.release(first, last - first);
 }
 
 }  // namespace horo::runtime

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rank's part of the board's memory that tensors may live in.
+// A rank's part of the host's memory that tensors may live in.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 #include <mutex>
 
 #include "base/result.hpp"
-#include "runtime/coordinator/board.hpp"
+#include "runtime/coordinator/host_memory.hpp"
 
 namespace horo::runtime {
 
@@ -16,7 +16,7 @@ namespace horo::runtime {
 /// kernel.
 class Arena {
  public:
-  explicit Arena(Board& board);
+  explicit Arena(HostMemory& host);
 
   /// Aligned to 64 bytes. Fails: resource_exhausted (arena.size), out_of_memory.
   Result<void*> allocate(std::uint64_t bytes);
@@ -27,9 +27,9 @@ class Arena {
  private:
   void give_back(std::uint64_t offset, std::uint64_t bytes);
 
-  Board& board_;
+  HostMemory& host_;
   const std::uint64_t size_;
-  const std::uint64_t first_;  ///< Offset of the arena on the board.
+  const std::uint64_t first_;  ///< Offset of the arena in the host's memory.
   std::mutex mutex_;
   std::map<std::uint64_t, std::uint64_t>
       used_;  // HORO_GUARDED_BY(mutex_): offset in the arena -> bytes

@@ -11,6 +11,7 @@
 #include <new>
 #include <pthread.h>
 #include <string>
+#include <utility>
 
 #include "base/knobs/knobs.hpp"
 #include "base/knobs/settings.hpp"
@@ -18,6 +19,7 @@
 #include "base/version.hpp"
 #include "horo/horo.h"
 #include "runtime/bootstrap/bootstrap.hpp"
+#include "runtime/capi_support.hpp"
 #include "runtime/session.hpp"
 
 namespace {
@@ -27,6 +29,7 @@ using horo::Duration;
 using horo::Errc;
 using horo::Failure;
 using horo::Result;
+using horo::SetId;
 using horo::Status;
 using horo::SteadyClock;
 using horo::TensorId;
@@ -39,58 +42,11 @@ using horo::runtime::Session;
 using horo::runtime::SessionOptions;
 using horo::runtime::Signature;
 using horo::runtime::Submission;
-
-/// The process's one session. It outlives horo_shutdown until the next horo_init, so that what is
-/// in the hands of other threads stays valid.
-struct Process {
-  std::mutex life;                                ///< horo_init and horo_shutdown.
-  horo::runtime::bootstrap::Bootstrap bootstrap;  // HORO_GUARDED_BY(life)
-  std::unique_ptr<Session> owner;                 // HORO_GUARDED_BY(life)
-  std::atomic<Session*> session{nullptr};
-  std::atomic<bool> joined{false};
-  std::atomic<bool> forked{false};
-  std::atomic<std::uint64_t> unnamed{0};
-};
-
-// Never destroyed: exit handlers and other threads may still call.
-Process& process() {
-  static auto* const instance = new Process;
-  return *instance;
-}
-
-thread_local std::string last_error;
-
-horo_status report(const horo::Error& error) {
-  last_error = error.message;
-  return static_cast<horo_status>(error.code);
-}
-
-horo_status report(Failure failure) {
-  return report(std::move(failure).take());
-}
-
-horo_status report(const Status& status) {
-  return status ? HORO_OK : report(status.error());
-}
-
-/// Runs `body` with the session; memory that cannot be had becomes an error.
-template <typename Body>
-horo_status with_session(Body body) {
-  auto& p = process();
-  if (p.forked.load(std::memory_order_relaxed)) {
-    return report(horo::fail(Errc::forked,
-                             "this process was forked from the one that called horo_init; start it "
-                             "afresh (spawn) to use horo"));
-  }
-  Session* const session = p.session.load(std::memory_order_acquire);
-  if (session == nullptr)
-    return report(horo::fail(Errc::not_initialized, "horo_init has not been called"));
-  try {
-    return body(*session);
-  } catch (const std::bad_alloc&) {
-    return report(horo::fail(Errc::out_of_memory, "no memory for the call"));
-  }
-}
+using horo::runtime::capi::last_error;
+using horo::runtime::capi::Process;
+using horo::runtime::capi::process;
+using horo::runtime::capi::report;
+using horo::runtime::capi::with_session;
 
 Result<SessionOptions> read_options() {
   HORO_TRY(const auto settings,
@@ -206,6 +162,15 @@ Result<Signature> to_signature(const horo_tensor_desc& desc, int size) {
   return s;
 }
 
+horo_tensor to_handle(SetId set, TensorId id) {
+  return std::uint64_t{set.value()} << 32U | id.value();
+}
+
+std::pair<SetId, TensorId> from_handle(horo_tensor tensor) {
+  return {SetId{static_cast<std::uint32_t>(tensor >> 32U)},
+          TensorId{static_cast<std::uint32_t>(tensor)}};
+}
+
 Result<Operation*> find(Session& session, horo_op op) {
   Operation* operation = session.operations().find(op);
   if (operation == nullptr)
@@ -227,11 +192,10 @@ Deadline deadline_in(int64_t timeout_ms) {
 }
 
 horo_status submit(Session& session, horo_tensor tensor, const Submission& given, horo_op* op) {
-  if (op == nullptr || tensor > UINT32_MAX) {
-    return report(horo::fail(Errc::invalid_argument,
-                             "tensor {} was not declared, or no place for the operation", tensor));
-  }
-  auto operation = session.submit(TensorId{static_cast<std::uint32_t>(tensor)}, given);
+  if (op == nullptr)
+    return report(horo::fail(Errc::invalid_argument, "no place for the operation"));
+  const auto [set, id] = from_handle(tensor);
+  auto operation = session.submit(set, id, given);
   if (!operation) return report(operation.error());
   *op = (*operation)->handle();
   return HORO_OK;
@@ -328,6 +292,7 @@ HORO_API horo_status horo_declare(const horo_tensor_desc* given, horo_tensor* te
     if (!desc) return report(std::move(desc).error().context("horo_declare: horo_tensor_desc"));
     if (tensor == nullptr)
       return report(horo::fail(Errc::invalid_argument, "horo_declare: no place for the tensor"));
+    const SetId set{desc->process_set};
     auto signature = to_signature(*desc, session.identity().size);
     if (!signature) {
       return report(std::move(signature).error().context(
@@ -337,9 +302,9 @@ HORO_API horo_status horo_declare(const horo_tensor_desc* given, horo_tensor* te
         desc->name != nullptr
             ? std::string(desc->name)
             : fmt::format("unnamed.{}", process().unnamed.fetch_add(1, std::memory_order_relaxed));
-    auto id = session.declare(name, *signature);
+    auto id = session.declare(set, name, *signature);
     if (!id) return report(id.error());
-    *tensor = id->value();
+    *tensor = to_handle(set, *id);
     return HORO_OK;
   });
 }

@@ -43,6 +43,7 @@ class Operation {
   /// Arranges for `callback` to run at the end: true; or runs it now when that has passed.
   bool on_complete(Callback callback, void* user);
 
+  SetId set;
   TensorId tensor;
 
   bool keeps_result = false;  ///< A wait does not release it. Set when it is submitted.

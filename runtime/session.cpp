@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Joining, leaving, declaring and submitting; who drives progress is in session_progress.cpp.
+// Joining, leaving, declaring and submitting; who drives progress is in session_progress.cpp,
+// process sets are in session_sets.cpp.
 #include "runtime/session.hpp"
 
 #include <bit>
@@ -8,7 +9,6 @@
 #include <unistd.h>
 
 #include "base/log.hpp"
-#include "runtime/backends/shm/shm_backend.hpp"
 
 namespace horo::runtime {
 
@@ -33,26 +33,29 @@ Duration automatic_spin(int local_size) {
 Result<std::unique_ptr<Session>> Session::join(bootstrap::Meeting meeting,
                                                const SessionOptions& options) {
   const auto& me = meeting.identity;
-  HORO_TRY(auto board, Board::attach(meeting.board.value(), me.local_rank, me.rank, options.board));
+  HORO_TRY(auto host,
+           HostMemory::attach(meeting.board.value(), me.local_rank, me.rank, options.board));
   meeting.board.reset();
-  if (board->local_size() != me.local_size) {
+  if (host->local_size() != me.local_size) {
     return fail(Errc::protocol, "the board is for {} ranks, HORO_LOCAL_SIZE says {}",
-                board->local_size(), me.local_size);
+                host->local_size(), me.local_size);
   }
-  std::unique_ptr<Session> session(new Session(std::move(meeting), options, std::move(board)));
+  std::vector<Rank> everybody;
+  for (int r = 0; r < me.size; ++r) everybody.push_back(Rank{r});
+  std::unique_ptr<Session> session(new Session(std::move(meeting), options, std::move(host)));
+  HORO_TRY_STATUS(session->sets_.add(std::move(everybody)));
   HORO_TRY_STATUS(session->meet(options.start_timeout));
   session->background_ = std::thread([raw = session.get()] { raw->run_background(); });
   return session;
 }
 
 Session::Session(bootstrap::Meeting meeting, const SessionOptions& options,
-                 std::unique_ptr<Board> board)
+                 std::unique_ptr<HostMemory> host)
     : meeting_(std::move(meeting)),
-      board_(std::move(board)),
-      spin_(options.spin < Duration::zero() ? automatic_spin(board_->local_size()) : options.spin),
-      arena_(*board_),
-      engine_(*board_, operations_, std::make_unique<ShmBackend>(*board_),
-              SteadyClock::instance()) {}
+      host_(std::move(host)),
+      spin_(options.spin < Duration::zero() ? automatic_spin(host_->local_size()) : options.spin),
+      arena_(*host_),
+      sets_(*host_, operations_, SteadyClock::instance()) {}
 
 Session::~Session() {
   shutdown();
@@ -60,9 +63,8 @@ Session::~Session() {
 
 std::string Session::absent_ranks() {
   std::string text;
-  for (int r = 0; r < board_->local_size(); ++r) {
-    if (board_->header().slot(LocalRank{r}).state.load(std::memory_order_seq_cst) !=
-        RankState::absent)
+  for (int r = 0; r < host_->local_size(); ++r) {
+    if (host_->slot(LocalRank{r}).state.load(std::memory_order_seq_cst) != RankState::absent)
       continue;
     // On one host local ranks are ranks.
     if (text.size() < 200) text += fmt::format("{}{}", text.empty() ? "" : ", ", r);
@@ -71,8 +73,8 @@ std::string Session::absent_ranks() {
 }
 
 Status Session::meet(Duration timeout) {
-  auto& header = board_->header();
-  auto& slot = header.slot(board_->me());
+  auto& header = host_->header();
+  auto& slot = host_->my_slot();
   auto absent = RankState::absent;
   slot.pid.store(static_cast<std::uint32_t>(getpid()), std::memory_order_relaxed);
   if (!slot.state.compare_exchange_strong(absent, RankState::attached, std::memory_order_seq_cst)) {
@@ -106,18 +108,14 @@ Status Session::meet(Duration timeout) {
 
 void Session::shutdown() {
   if (left_.exchange(true)) return;
-  auto& slot = board_->header().slot(board_->me());
+  auto& slot = host_->my_slot();
   if (background_.joinable()) {
     slot.state.store(RankState::leaving, std::memory_order_seq_cst);
     const auto& clock = SteadyClock::instance();
     while (!try_token()) sched_yield();
     // Other ranks need this one for what all have agreed on; the rest is taken back.
-    while (!engine_.withdraw() && engine_.health()) {
-      if (!engine_.progress())
-        sleep_as_driver(kForeground, Deadline::in(clock, std::chrono::milliseconds(100)));
-    }
-    while (engine_.active() && engine_.health()) {
-      if (!engine_.progress())
+    while ((!sets_.withdraw() || sets_.active()) && !sets_.lost()) {
+      if (!sets_.progress())
         sleep_as_driver(kForeground, Deadline::in(clock, std::chrono::milliseconds(100)));
     }
     stopping_.store(true, std::memory_order_seq_cst);
@@ -128,49 +126,40 @@ void Session::shutdown() {
   }
   slot.poison_ack.store(1, std::memory_order_seq_cst);
   slot.state.store(RankState::detached, std::memory_order_seq_cst);
-  board_->body().gone.fetch_add(1, std::memory_order_seq_cst);
-  ring_all(board_->header());
+  host_->body().gone.fetch_add(1, std::memory_order_seq_cst);
+  ring_all(host_->header());
   meeting_.vigil.reset();
 }
 
-Result<TensorId> Session::declare(std::string_view name, const Signature& signature) {
-  HORO_TRY_STATUS(engine_.health());
-  const std::lock_guard lock(names_mutex_);
-  const auto known = names_.find(std::string(name));
-  if (known != names_.end()) {
-    auto& tensor = engine_.tensor(known->second);
-    if (tensor.operation.load(std::memory_order_acquire) != 0) {
-      return fail(Errc::duplicate,
-                  "tensor '{}' is in flight; wait for it before it is declared again", name);
-    }
-    if (tensor.signature == signature) return known->second;
+Result<TensorId> Session::declare(SetId set, std::string_view name, const Signature& signature) {
+  HORO_TRY(ProcessSet* const own, own_set(set));
+  if (signature.kind == Kind::broadcast && own->rank_of(Rank{signature.root}) < 0) {
+    return fail(Errc::invalid_argument, "root rank {} is not in process set {}", signature.root,
+                set);
   }
-  HORO_TRY(const auto id, board_->declare(name, signature));
-  engine_.provide(id);
-  engine_.tensor(id).signature = signature;
-  if (known == names_.end()) names_.emplace(name, id);
-  return id;
+  return own->engine->declare(name, signature);
 }
 
-Result<Signature> Session::signature_of(TensorId id) {
-  if (id.value() >= board_->body().tensor_count.load(std::memory_order_acquire)) {
+Result<Signature> Session::signature_of(SetId set, TensorId id) {
+  HORO_TRY(ProcessSet* const own, own_set(set));
+  if (id.value() >= own->board->body().tensor_count.load(std::memory_order_acquire)) {
     return fail(Errc::invalid_argument, "{} is not a declared tensor", id);
   }
-  return engine_.tensor(id).signature;
+  return own->engine->tensor(id).signature;
 }
 
-Session::Urgency Session::urgency(const LocalTensor& tensor, bool completed) {
+Session::Urgency Session::urgency(Board& board, const LocalTensor& tensor, bool completed) {
   // A submit makes no system call, unless this mark made a tensor ready that somebody sleeps for,
   // or a bucket is full, or the oldest ready tensor has waited long enough for company.
   if (!completed) return Urgency::none;
-  auto& body = board_->body();
-  const auto& params = board_->params();
+  auto& body = board.body();
+  const auto& params = board.params();
   const auto full = params.fusion_threshold;
   if (tensor.signature.bytes() >= full ||
       body.ready_bytes.load(std::memory_order_relaxed) >= full) {
     return Urgency::everybody;
   }
-  if (body.impatient.load(std::memory_order_seq_cst) != 0) {
+  if (host_->body().impatient.load(std::memory_order_seq_cst) != 0) {
     return callbacks_.load(std::memory_order_relaxed) != 0 ? Urgency::everybody : Urgency::peers;
   }
   const auto now =
@@ -181,23 +170,29 @@ Session::Urgency Session::urgency(const LocalTensor& tensor, bool completed) {
   return now - since >= params.wake_delay_ns ? Urgency::everybody : Urgency::none;
 }
 
-Result<Operation*> Session::submit(TensorId id, const Submission& given) {
-  HORO_TRY_STATUS(engine_.health());
-  HORO_TRY(const auto signature, signature_of(id));
-  HORO_TRY_STATUS(check(signature, given, meeting_.identity.rank.value(), meeting_.identity.size));
+Result<Operation*> Session::submit(SetId set, TensorId id, const Submission& given) {
   if (left_.load(std::memory_order_relaxed))
     return fail(Errc::shut_down, "horo_shutdown was called");
+  HORO_TRY(ProcessSet* const own, own_set(set));
+  auto& engine = *own->engine;
+  HORO_TRY_STATUS(engine.health());
+  HORO_TRY(auto signature, signature_of(set, id));
+  signature.root = own->rank_of(Rank{signature.root});
+  HORO_TRY_STATUS(check(signature, given, own->rank_of(meeting_.identity.rank),
+                        static_cast<int>(own->ranks.size())));
   HORO_TRY(Operation* const operation, operations_.take());
-  const auto completed = engine_.offer(id, given, *operation);
+  operation->set = set;
+  const auto completed = engine.offer(id, given, *operation);
   if (!completed) {
     operations_.put(*operation);
     return Failure(completed.error());
   }
-  const auto urgent = urgency(engine_.tensor(id), *completed);
-  if (urgent != Urgency::none && board_->cut(0)) {
+  auto& board = *own->board;
+  const auto urgent = urgency(board, engine.tensor(id), *completed);
+  if (urgent != Urgency::none && board.cut(0)) {
     // This rank's own thread may sleep on: the caller is about to wait, most of the time, and if
     // not, a peer that lacks this rank's share rings.
-    const auto woken = board_->wake(
+    const auto woken = board.wake(
         interest::kEntries, urgent == Urgency::everybody ? Board::Self::too : Board::Self::spared);
     wakes_.fetch_add(static_cast<std::uint64_t>(woken), std::memory_order_relaxed);
   }
@@ -205,17 +200,14 @@ Result<Operation*> Session::submit(TensorId id, const Submission& given) {
 }
 
 SessionCounters Session::counters() const {
-  const auto& c = engine_.counters();
-  const auto load = [](const std::atomic<std::uint64_t>& x) {
-    return x.load(std::memory_order_relaxed);
-  };
-  return {.tensors = load(c.tensors),
-          .entries = load(c.entries),
-          .bytes = load(c.bytes),
-          .fused_bytes = load(c.fused_bytes),
-          .direct_bytes = load(c.direct_bytes),
-          .sleeps = load(sleeps_),
-          .wakes = load(wakes_)};
+  const auto c = sets_.totals();
+  return {.tensors = c.tensors,
+          .entries = c.entries,
+          .bytes = c.bytes,
+          .fused_bytes = c.fused_bytes,
+          .direct_bytes = c.direct_bytes,
+          .sleeps = sleeps_.load(std::memory_order_relaxed),
+          .wakes = wakes_.load(std::memory_order_relaxed)};
 }
 
 }  // namespace horo::runtime

@@ -10,15 +10,14 @@
 #include <span>
 #include <string>
 #include <thread>
-#include <unordered_map>
 #include <vector>
 
 #include "base/deadline.hpp"
 #include "base/result.hpp"
 #include "runtime/arena.hpp"
 #include "runtime/bootstrap/meeting.hpp"
-#include "runtime/coordinator/board.hpp"
-#include "runtime/coordinator/engine.hpp"
+#include "runtime/coordinator/host_memory.hpp"
+#include "runtime/coordinator/process_sets.hpp"
 #include "runtime/operation.hpp"
 
 namespace horo::runtime {
@@ -56,11 +55,28 @@ class Session {
   /// Blocks: until what is agreed has been done. Idempotent. Thread: one at a time.
   void shutdown();
 
-  /// Fails: invalid_argument, duplicate, resource_exhausted, peer_lost.
-  Result<TensorId> declare(std::string_view name, const Signature& signature);
+  // -- Process sets -----------------------------------------------------------------------------
 
-  /// Fails: duplicate, invalid_argument, peer_lost, shut_down, resource_exhausted.
-  Result<Operation*> submit(TensorId id, const Submission& given);
+  /// Adds a process set; all ranks of the job call it with the same ranks, and as often and in the
+  /// same order as they remove. Blocks: until all have. Fails: invalid_argument, mismatch (the
+  /// ranks differ between callers), duplicate (such a set exists), out_of_memory, peer_lost,
+  /// shut_down.
+  Result<SetId> add_set(std::vector<Rank> ranks);
+
+  /// Removes a set; its operations that are not agreed end with shut_down. All ranks call it.
+  /// Blocks and fails as add_set; not_found.
+  Status remove_set(SetId id);
+
+  const ProcessSets& sets() const { return sets_; }
+
+  // -- Tensors ----------------------------------------------------------------------------------
+
+  /// Fails: invalid_argument (not a member too), not_found (set), duplicate, resource_exhausted,
+  /// peer_lost.
+  Result<TensorId> declare(SetId set, std::string_view name, const Signature& signature);
+
+  /// Fails: duplicate, invalid_argument, not_found, peer_lost, shut_down, resource_exhausted.
+  Result<Operation*> submit(SetId set, TensorId id, const Submission& given);
 
   /// Moves things on if nobody else does, without waiting.
   void poke();
@@ -76,11 +92,12 @@ class Session {
 
   Arena& arena() { return arena_; }
 
-  Result<Signature> signature_of(TensorId id);
+  Result<Signature> signature_of(SetId set, TensorId id);
   SessionCounters counters() const;
 
  private:
-  Session(bootstrap::Meeting meeting, const SessionOptions& options, std::unique_ptr<Board> board);
+  Session(bootstrap::Meeting meeting, const SessionOptions& options,
+          std::unique_ptr<HostMemory> host);
   Status meet(Duration timeout);
   std::string absent_ranks();
 
@@ -97,15 +114,21 @@ class Session {
   /// Whom a mark must move to act now.
   enum class Urgency { none, peers, everybody };
 
-  Urgency urgency(const LocalTensor& tensor, bool completed);
+  Urgency urgency(Board& board, const LocalTensor& tensor, bool completed);
+
+  /// The set, if it is there and this rank is in it. Fails: not_found, invalid_argument.
+  Result<ProcessSet*> own_set(SetId id);
+  /// Everybody's `words`, if all are the same. Fails: mismatch, and as an allgather.
+  Status agree(std::string_view what, std::vector<std::int32_t> words);
+  void drain(ProcessSet& set);
 
   bootstrap::Meeting meeting_;
-  const std::unique_ptr<Board> board_;
+  const std::unique_ptr<HostMemory> host_;
   const Duration spin_;
 
   OperationTable operations_;
   Arena arena_;
-  Engine engine_;
+  ProcessSets sets_;
   std::atomic<bool> token_{false};
   std::atomic<std::uint32_t> local_waiters_{0};
   std::atomic<std::uint32_t> callbacks_{
@@ -115,8 +138,7 @@ class Session {
   std::atomic<std::uint64_t> sleeps_{0};
   std::atomic<std::uint64_t> wakes_{0};
 
-  std::mutex names_mutex_;
-  std::unordered_map<std::string, TensorId> names_;  // HORO_GUARDED_BY(names_mutex_)
+  std::mutex set_changes_;  ///< One at a time adds or removes a set.
 
   std::thread background_;
 };

@@ -26,23 +26,23 @@ bool Session::try_token() {
   if (token_.load(std::memory_order_relaxed)) return false;
   bool free = false;
   if (!token_.compare_exchange_strong(free, true, std::memory_order_seq_cst)) return false;
-  board_->area(board_->me().value()).drive.store(drive::kAwake, std::memory_order_seq_cst);
+  host_->my_rank().drive.store(drive::kAwake, std::memory_order_seq_cst);
   return true;
 }
 
 void Session::return_token() {
-  board_->area(board_->me().value()).drive.store(drive::kNobody, std::memory_order_seq_cst);
+  host_->my_rank().drive.store(drive::kNobody, std::memory_order_seq_cst);
   token_.store(false, std::memory_order_seq_cst);
   // Whoever published while we were awake did not ring; whoever waits here found the token taken.
-  if (engine_.has_news() || local_waiters_.load(std::memory_order_seq_cst) != 0)
-    ring(board_->header().slot(board_->me()));
+  if (sets_.has_news() || local_waiters_.load(std::memory_order_seq_cst) != 0)
+    ring(host_->my_slot());
 }
 
 void Session::sleep_as_driver(std::uint32_t who, const Deadline& deadline) {
-  auto& area = board_->area(board_->me().value());
-  auto& slot = board_->header().slot(board_->me());
-  auto& body = board_->body();
-  const bool inside = engine_.active();
+  auto& area = host_->my_rank();
+  auto& slot = host_->my_slot();
+  auto& body = host_->body();
+  const bool inside = sets_.active();
   area.interest.store(interest::kEntries | (inside ? interest::kChunks : 0),
                       std::memory_order_seq_cst);
   if (inside) body.chunk_sleepers.fetch_add(1, std::memory_order_seq_cst);
@@ -52,19 +52,15 @@ void Session::sleep_as_driver(std::uint32_t who, const Deadline& deadline) {
   const auto seen = slot.bell.load(std::memory_order_seq_cst);
   area.drive.store(drive::kAsleep, std::memory_order_seq_cst);
   auto limit = deadline.left(steady().now());
-  if (board_->params().cycle_ns != 0 && board_->has_ready())
-    limit = std::min(limit, Duration(board_->params().cycle_ns));
+  if (host_->params().cycle_ns != 0 && sets_.has_ready())
+    limit = std::min(limit, Duration(host_->params().cycle_ns));
   // While a loss is being settled a peer may end without a word to us.
-  if (poison_of(board_->header()).cause != LossCause::none)
+  if (poison_of(host_->header()).cause != LossCause::none)
     limit = std::min<Duration>(limit, std::chrono::milliseconds(20));
   // Who tells nobody when it can move on is looked at again and again.
-  if (inside && engine_.backend().caps().polls)
-    limit = std::min<Duration>(limit, std::chrono::microseconds(50));
-  if (inside || board_->has_ready()) {
-    wakes_.fetch_add(static_cast<std::uint64_t>(board_->wake_laggards()),
-                     std::memory_order_relaxed);
-  }
-  if (!engine_.progress() && limit > Duration::zero()) {
+  if (inside && sets_.polls()) limit = std::min<Duration>(limit, std::chrono::microseconds(50));
+  wakes_.fetch_add(static_cast<std::uint64_t>(sets_.wake_laggards()), std::memory_order_relaxed);
+  if (!sets_.progress() && limit > Duration::zero()) {
     sleeps_.fetch_add(1, std::memory_order_relaxed);
     futex::wait(slot.bell, seen, limit, who);
   }
@@ -80,19 +76,19 @@ void Session::drive(const Operation* operation, const Deadline& deadline) {
   TimePoint idle_since{};
   int looks = 0;
   while (foreground ? !operation->done() : !stopping_.load(std::memory_order_relaxed)) {
-    if (engine_.progress()) {
+    if (sets_.progress()) {
       looks = 0;
       continue;
     }
-    if (!foreground && !engine_.health()) return;
+    if (!foreground && sets_.lost()) return;
     __builtin_ia32_pause();
     if (++looks % kLooksPerClock != 0) continue;
     const auto now = steady().now();
     if (looks == kLooksPerClock) idle_since = now;
     if (deadline.expired(now)) return;
     if (now - idle_since < patience) continue;
-    const bool lingering = board_->params().cycle_ns != 0 && board_->has_ready();
-    if (!foreground && !engine_.active() && !lingering && !engine_.has_news()) return;
+    const bool lingering = host_->params().cycle_ns != 0 && sets_.has_ready();
+    if (!foreground && !sets_.active() && !lingering && !sets_.has_news()) return;
     sleep_as_driver(foreground ? kForeground : kBackground, deadline);
     looks = 0;
   }
@@ -100,19 +96,19 @@ void Session::drive(const Operation* operation, const Deadline& deadline) {
 
 void Session::poke() {
   if (!try_token()) return;
-  for (int i = 0; i < 4 && engine_.progress(); ++i) {
+  for (int i = 0; i < 4 && sets_.progress(); ++i) {
   }
   return_token();
 }
 
 void Session::on_complete(Operation& operation, Operation::Callback callback, void* user) {
-  board_->body().impatient.fetch_add(1, std::memory_order_seq_cst);
+  host_->body().impatient.fetch_add(1, std::memory_order_seq_cst);
   callbacks_.store(1, std::memory_order_seq_cst);
   if (!operation.on_complete(callback, user)) {
-    board_->body().impatient.fetch_sub(1, std::memory_order_seq_cst);
+    host_->body().impatient.fetch_sub(1, std::memory_order_seq_cst);
     return;
   }
-  if (board_->has_ready() || engine_.has_news()) ring(board_->header().slot(board_->me()));
+  if (sets_.has_ready() || sets_.has_news()) ring(host_->my_slot());
 }
 
 bool Session::claim_token(const Operation& operation) {
@@ -135,12 +131,12 @@ bool Session::wait(Operation& operation, const Deadline& deadline) {
     } else if (!operation.done()) {
       // Announce, look again, sleep: the holder returns the token first and then looks for waiters.
       local_waiters_.fetch_add(1, std::memory_order_seq_cst);
-      board_->body().impatient.fetch_add(1, std::memory_order_seq_cst);
+      host_->body().impatient.fetch_add(1, std::memory_order_seq_cst);
       if (token_.load(std::memory_order_seq_cst)) {
         sleeps_.fetch_add(1, std::memory_order_relaxed);
         operation.sleep(deadline.left(steady().now()));
       }
-      board_->body().impatient.fetch_sub(1, std::memory_order_seq_cst);
+      host_->body().impatient.fetch_sub(1, std::memory_order_seq_cst);
       local_waiters_.fetch_sub(1, std::memory_order_seq_cst);
     }
     if (!operation.done() && deadline.expired(steady().now())) return false;
@@ -149,12 +145,12 @@ bool Session::wait(Operation& operation, const Deadline& deadline) {
 }
 
 void Session::sleep_in_background() {
-  auto& slot = board_->header().slot(board_->me());
+  auto& slot = host_->my_slot();
   slot.background_sleepers.fetch_add(1, std::memory_order_seq_cst);
   const auto seen = slot.bell.load(std::memory_order_seq_cst);
   const bool free = !token_.load(std::memory_order_seq_cst);
   // While somebody else has the token there is nothing to do here: returning it rings.
-  if (!stopping_.load(std::memory_order_seq_cst) && !(free && engine_.has_news())) {
+  if (!stopping_.load(std::memory_order_seq_cst) && !(free && sets_.has_news())) {
     futex::wait(slot.bell, seen, Duration::max(), kBackground);
   }
   slot.background_sleepers.fetch_sub(1, std::memory_order_seq_cst);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// One host's agreement in shared memory: ranks mark tensors, the mark that completes a tensor makes
-// it ready, the holder of the combiner word cuts ready tensors into entries of one log, and every
-// rank executes the log in order. Event-driven: nothing here sleeps, polls or reads a clock.
+// One process set's agreement on one host, in shared memory: members mark tensors, the mark that
+// completes a tensor makes it ready, the holder of the combiner word cuts ready tensors into
+// entries of one log, and every member executes the log in order. Sets share nothing but the host's
+// bells and arenas, so none waits for another. Nothing here sleeps, polls or reads a clock.
 //
 // The protocol, with its memory orders and the reasons for them, is docs/design/board.md.
 #pragma once
@@ -19,6 +20,7 @@
 #include "base/result.hpp"
 #include "base/strong.hpp"
 #include "runtime/coordinator/board_layout.hpp"
+#include "runtime/coordinator/host_memory.hpp"
 #include "runtime/fusion/plan.hpp"
 
 namespace horo::runtime {
@@ -43,32 +45,50 @@ struct Offer {
   bool changed = false;  ///< Signature differs from the agreed one, or is new.
 };
 
-/// Thread: any, but for the token's: next, advance.
+/// A set's members on this host, ascending; `LocalRank` values of the host.
+using Members = std::vector<LocalRank>;
+
+/// Members are counted from 0 in the order of their ranks: where a function takes or gives a
+/// `member`, that is meant. Thread: any, but for the token's: next, advance.
 class Board {
  public:
-  /// Maps the board behind `fd` (which may be closed afterwards); the first rank lays it out with
-  /// `params`. Fails: protocol, version_mismatch, out_of_memory, invalid_argument, peer_lost.
-  static Result<std::unique_ptr<Board>> attach(int fd, LocalRank me, Rank global,
-                                               const BoardParams& params);
+  /// Maps region `region` of the host's memory, for a set whose members on this host are `members`
+  /// (the calling rank among them); the first member lays it out. Blocks: while another does that.
+  /// Fails: out_of_memory, peer_lost.
+  static Result<std::unique_ptr<Board>> attach(HostMemory& host, std::size_t region,
+                                               Members members);
   ~Board();
   Board(const Board&) = delete;
   Board& operator=(const Board&) = delete;
 
+  /// The host's, but for local_size: the number of members.
   const BoardParams& params() const { return params_; }
 
   const BoardLayout& layout() const { return layout_; }
 
   int local_size() const { return static_cast<int>(params_.local_size); }
 
-  LocalRank me() const { return me_; }
+  /// The calling rank's number among the members.
+  int me() const { return me_; }
 
-  BoardHeader& header() { return *header_; }
+  HostMemory& host() { return host_; }
+
+  BoardHeader& header() { return host_.header(); }
 
   BoardBody& body() { return *body_; }
 
-  RankArea& area(int local_rank) { return ranks_[local_rank]; }
+  RankArea& area(int member) { return ranks_[member]; }
 
-  Rank global_rank(int local_rank) const;
+  RankSlot& rank_slot(int member) const {
+    return host_.slot(members_[static_cast<std::size_t>(member)]);
+  }
+
+  Rank global_rank(int member) const {
+    return host_.global_rank(members_[static_cast<std::size_t>(member)]);
+  }
+
+  /// The member that has this rank of the job; -1: none.
+  int member_of(Rank rank) const;
 
   // -- Directory ------------------------------------------------------------------------------
 
@@ -80,12 +100,11 @@ class Board {
 
   /// Where this rank's payload of the given generation goes; null when the tensor has no slot that
   /// holds `bytes`.
-  std::byte* inline_slot(TensorId id, int local_rank, std::uint64_t generation,
-                         std::uint64_t bytes);
+  std::byte* inline_slot(TensorId id, int member, std::uint64_t generation, std::uint64_t bytes);
 
   /// An alltoall's rows for each rank that `local_rank` gives in the given generation; null when
   /// the tensor was never declared as one.
-  std::uint64_t* splits(TensorId id, int local_rank, std::uint64_t generation);
+  std::uint64_t* splits(TensorId id, int member, std::uint64_t generation);
 
   // -- Agreement ------------------------------------------------------------------------------
 
@@ -95,7 +114,7 @@ class Board {
   /// Takes a mark back if the tensor is not complete; false when it is too late.
   bool unmark(TensorId id);
 
-  bool has_marked(TensorId id, int local_rank) const;
+  bool has_marked(TensorId id, int member) const;
 
   /// Cuts what can be cut now; true when entries were published (wake the sleepers then).
   bool cut(std::uint64_t now_ns);
@@ -109,40 +128,33 @@ class Board {
   /// This rank is done with all entries before `cursor`.
   void advance(std::uint64_t cursor);
 
-  const RankTensor& rank_tensor(TensorId id, int local_rank) const;
+  const RankTensor& rank_tensor(TensorId id, int member) const;
 
-  // -- Memory ---------------------------------------------------------------------------------
+  // -- Memory and wake-ups ----------------------------------------------------------------------
 
+  /// The region's first byte; offsets of the layout count from here.
   std::byte* base() { return base_; }
 
-  std::byte* arena(int local_rank) {
-    return base_ + layout_.arenas + static_cast<std::uint64_t>(local_rank) * params_.arena_bytes;
-  }
-
-  /// Backs `bytes` at `offset` with memory. Fails: out_of_memory.
+  /// Backs `bytes` at `offset` of the region with memory. Fails: out_of_memory.
   Status allocate(std::uint64_t offset, std::uint64_t bytes);
-  /// Gives the pages back.
-  void release(std::uint64_t offset, std::uint64_t bytes);
-
-  /// Offset of `[p, p + bytes)` if it lies in this rank's arena, else 0.
-  std::uint64_t offset_in_my_arena(const void* p, std::uint64_t bytes) const;
 
   /// A peer's arena memory at an offset it wrote; null when it does not lie there.
-  std::byte* peer_memory(int local_rank, std::uint64_t offset, std::uint64_t bytes);
+  std::byte* peer_memory(int member, std::uint64_t offset, std::uint64_t bytes) {
+    return host_.peer_memory(members_[static_cast<std::size_t>(member)], offset, bytes);
+  }
 
   enum class Self { too, spared };
 
-  /// Wakes ranks that sleep for any of `what`; no system call when none does. Returns how many.
+  /// Wakes members that sleep for any of `what`; no system call when none does. Returns how many.
   int wake(std::uint32_t what, Self self = Self::too);
 
-  /// Wakes ranks that nobody drives although the log has entries that they have not done: others
+  /// Wakes members that nobody drives although the log has entries that they have not done: others
   /// lack their share. Returns how many.
   int wake_laggards();
 
  private:
-  Board() = default;
-  Status map(int fd);
-  Status lay_out(const BoardParams& params);
+  Board(HostMemory& host, std::size_t region, Members members);
+  Status meet_layout();
   Status lock_directory();
   void unlock_directory();
   Result<std::uint64_t> take_heap(std::uint64_t bytes);
@@ -162,13 +174,17 @@ class Board {
 
   const TensorSlot& tensor(TensorId id) const { return tensors_[id.value()]; }
 
+  HostRank& host_rank(int member) { return host_.rank(members_[static_cast<std::size_t>(member)]); }
+
   // Constant after attach.
-  LocalRank me_;
-  int fd_ = -1;
+  HostMemory& host_;
+  const std::size_t region_;
+  const Members members_;
+  int me_ = -1;
+  bool counted_ = false;
   BoardParams params_;
   BoardLayout layout_;
   std::byte* base_ = nullptr;
-  BoardHeader* header_ = nullptr;
   BoardBody* body_ = nullptr;
   RankArea* ranks_ = nullptr;
   TensorSlot* tensors_ = nullptr;

@@ -20,11 +20,11 @@ std::uint64_t fuse_key(const Signature& s, Placement placement) {
 }  // namespace
 
 bool Board::mark(TensorId id, const Offer& offer) {
-  auto& mine = rank_tensors_[id.index() * params_.local_size + me_.index()];
+  auto& mine = rank_tensors_[id.index() * params_.local_size + static_cast<std::size_t>(me_)];
   mine.in_offset.store(offer.in_offset, std::memory_order_relaxed);
   mine.out_offset.store(offer.out_offset, std::memory_order_relaxed);
   auto& slot = tensor(id);
-  const auto me = me_.index();
+  const auto me = static_cast<std::size_t>(me_);
   slot.members[me / 64].fetch_or(std::uint64_t{1} << (me % 64), std::memory_order_relaxed);
   const auto add = arrivals::kMark + (offer.direct ? arrivals::kDirect : 0) +
                    (offer.in_line ? arrivals::kInline : 0) +
@@ -44,13 +44,13 @@ bool Board::unmark(TensorId id) {
     if (arrivals::marks(word) >= params_.local_size || arrivals::marks(word) == 0) return false;
   } while (!slot.arrivals.compare_exchange_weak(word, word - arrivals::kMark,
                                                 std::memory_order_acq_rel));
-  slot.members[me_.index() / 64].fetch_and(~(std::uint64_t{1} << (me_.index() % 64)),
-                                           std::memory_order_relaxed);
+  slot.members[static_cast<std::size_t>(me_) / 64].fetch_and(
+      ~(std::uint64_t{1} << (static_cast<std::size_t>(me_) % 64)), std::memory_order_relaxed);
   return true;
 }
 
-bool Board::has_marked(TensorId id, int local_rank) const {
-  const auto r = static_cast<std::size_t>(local_rank);
+bool Board::has_marked(TensorId id, int member) const {
+  const auto r = static_cast<std::size_t>(member);
   return (tensor(id).members[r / 64].load(std::memory_order_relaxed) >> (r % 64) & 1U) != 0;
 }
 
@@ -65,8 +65,7 @@ std::uint64_t Board::in_flight() const {
   const auto tail = body_->tail.load(std::memory_order_relaxed);
   auto least = tail;
   for (std::uint32_t r = 0; r < params_.local_size; ++r) {
-    if (header_->slot(LocalRank{static_cast<int>(r)}).state.load(std::memory_order_relaxed) ==
-        RankState::detached)
+    if (rank_slot(static_cast<int>(r)).state.load(std::memory_order_relaxed) == RankState::detached)
       continue;
     least = std::min(least, ranks_[r].cursor.load(std::memory_order_seq_cst));
   }
@@ -243,7 +242,7 @@ bool Board::cut(std::uint64_t now_ns) {
     }
     if (in_flight() >= params_.depth) return published;
     std::uint32_t free = 0;
-    if (!body_->combiner.compare_exchange_strong(free, static_cast<std::uint32_t>(me_.value()) + 1,
+    if (!body_->combiner.compare_exchange_strong(free, static_cast<std::uint32_t>(me_) + 1,
                                                  std::memory_order_seq_cst)) {
       return published;  // The holder looks again after it lets go.
     }
@@ -290,7 +289,7 @@ Result<std::optional<Entry>> Board::next(std::uint64_t cursor) {
 }
 
 void Board::advance(std::uint64_t cursor) {
-  ranks_[me_.value()].cursor.store(cursor, std::memory_order_seq_cst);
+  ranks_[me_].cursor.store(cursor, std::memory_order_seq_cst);
 }
 
 }  // namespace horo::runtime

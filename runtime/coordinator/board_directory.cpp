@@ -28,7 +28,7 @@ Status Board::lock_directory() {
   std::uint32_t free = 0;
   if (lock.compare_exchange_strong(free, 1, std::memory_order_acquire)) return {};
   while (lock.exchange(2, std::memory_order_acquire) != 0) {
-    if (poison_of(*header_).cause != LossCause::none) {
+    if (poison_of(header()).cause != LossCause::none) {
       return fail(Errc::peer_lost, "a rank ended while names were being declared");
     }
     futex::wait(lock, 2, std::chrono::milliseconds(100));
@@ -146,27 +146,28 @@ Result<TensorId> Board::declare(std::string_view name, const Signature& signatur
   }
   unlock_directory();
   if (result)
-    rank_tensors_[result->index() * params_.local_size + me_.index()].signature = signature;
+    rank_tensors_[result->index() * params_.local_size + static_cast<std::size_t>(me_)].signature =
+        signature;
   return result;
 }
 
-std::uint64_t* Board::splits(TensorId id, int local_rank, std::uint64_t generation) {
+std::uint64_t* Board::splits(TensorId id, int member, std::uint64_t generation) {
   const std::uint64_t n = params_.local_size;
   const auto offset = tensor(id).splits_offset.load(std::memory_order_acquire);
   const auto bytes = 2 * n * n * sizeof(std::uint64_t);
   if (offset < layout_.heap || offset > layout_.heap + layout_.heap_bytes - bytes) return nullptr;
   return reinterpret_cast<std::uint64_t*>(base_ + offset) +
-         ((generation & 1U) * n + static_cast<std::uint64_t>(local_rank)) * n;
+         ((generation & 1U) * n + static_cast<std::uint64_t>(member)) * n;
 }
 
-std::byte* Board::inline_slot(TensorId id, int local_rank, std::uint64_t generation,
+std::byte* Board::inline_slot(TensorId id, int member, std::uint64_t generation,
                               std::uint64_t bytes) {
   const auto& slot = tensor(id);
   const std::uint64_t capacity = slot.inline_capacity.load(std::memory_order_acquire);
   if (bytes > capacity) return nullptr;
   const auto offset =
       slot.inline_offset.load(std::memory_order_relaxed) +
-      ((generation & 1U) * params_.local_size + static_cast<std::uint64_t>(local_rank)) * capacity;
+      ((generation & 1U) * params_.local_size + static_cast<std::uint64_t>(member)) * capacity;
   if (offset < layout_.heap || offset + capacity > layout_.heap + layout_.heap_bytes)
     return nullptr;
   return base_ + offset;

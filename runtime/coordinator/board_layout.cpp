@@ -25,7 +25,7 @@ BoardLayout BoardLayout::of(const BoardParams& p) {
   l.ring_bytes = paged(p.ring_slots * (n + 1) * l.staged_chunk);
   // Room for more than the entries in flight, each with an id and a row count per rank and tensor.
   l.word_count = std::bit_ceil(std::uint64_t{4} * p.depth * p.capacity) * (n > 16 ? 4 : 2);
-  std::uint64_t at = BoardHeader::bytes(static_cast<int>(p.local_size));
+  std::uint64_t at = 0;
   const auto take = [&at](std::uint64_t bytes) {
     const auto here = at;
     at += paged(bytes);
@@ -46,8 +46,7 @@ BoardLayout BoardLayout::of(const BoardParams& p) {
   at += l.heap_bytes;
   l.tensors = take(p.capacity * sizeof(TensorSlot));
   l.rank_tensors = take(p.capacity * n * sizeof(RankTensor));
-  l.arenas = at;
-  l.total = at + n * p.arena_bytes;
+  l.total = at;
   return l;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where things lie on a board: plain data, zero is every field's valid first value, offsets from
-// the start of the mapping. docs/design/board.md tells the protocol.
+// Where things lie on a board, the region of one process set: plain data, zero is every field's
+// valid first value, offsets from the region's start. docs/design/board.md tells the protocol.
 #pragma once
 
 #include <array>
@@ -15,15 +15,16 @@ namespace horo::runtime {
 
 inline constexpr std::size_t kMaskWords = 4;
 inline constexpr int kMostLocalRanks = 64 * static_cast<int>(kMaskWords);
+inline constexpr std::size_t kMostSets = 256;  ///< Process sets at a time, the world included.
 inline constexpr std::size_t kLogSlots = 64;
 inline constexpr std::uint64_t kDirectChunk = 64
                                               << 10;  ///< Bytes a rank reduces in place at a time.
 inline constexpr std::uint64_t kInlineBytes =
     4096;  ///< Largest payload that travels beside its mark.
 
-/// Chosen by the first rank that attaches, from its knobs; all ranks use these.
+/// Chosen by the first rank of the host that attaches, from its knobs; all ranks use these.
 struct BoardParams {
-  std::uint32_t local_size = 1;
+  std::uint32_t local_size = 1;           ///< Members on this host.
   std::uint32_t capacity = 8192;          ///< Tensors, a power of two.
   std::uint32_t ring_slots = 4;           ///< Chunks in flight per rank and direction.
   std::uint32_t depth = 2;                ///< Log entries in flight.
@@ -112,35 +113,16 @@ struct alignas(128) RankTensor {
   Signature signature;
 };
 
-/// Who moves a rank's share of the work right now; written by the holder of its progress token.
-namespace drive {
-inline constexpr std::uint32_t kNobody = 0;  ///< The runtime's thread sleeps, or is about to.
-inline constexpr std::uint32_t kAwake = 1;   ///< Somebody drives and looks by himself: no wake-up.
-inline constexpr std::uint32_t kAsleep = 2;  ///< The driver sleeps on the rank's bell.
-}  // namespace drive
-
-/// What a sleeping rank wants to be woken for.
-namespace interest {
-inline constexpr std::uint32_t kEntries =
-    1;  ///< New log entries, ready tensors, ranks that come and go.
-inline constexpr std::uint32_t kChunks = 2;  ///< Progress of peers inside an entry.
-}  // namespace interest
-
-/// Counters of one rank; written by its token's holder, read by all. They only grow.
+/// Counters of one member; written by its token's holder, read by all. They only grow.
 struct alignas(128) RankArea {
   std::atomic<std::uint64_t> cursor;  ///< Log entries done.
   alignas(64) std::atomic<std::uint64_t> copied_in;
   alignas(64) std::atomic<std::uint64_t> reduced;
   alignas(64) std::atomic<std::uint64_t> copied_out;
   alignas(64) std::atomic<std::uint64_t> direct_done;
-  alignas(64) std::atomic<std::uint32_t> drive;
-  std::atomic<std::uint32_t> interest;
-  std::atomic<std::int32_t> global_rank;
 };
 
 struct BoardBody {
-  BoardParams params;
-
   alignas(128) std::atomic<std::uint64_t> tail;  ///< Entries published.
 
   alignas(128) std::atomic<std::uint32_t> combiner;  ///< Local rank + 1 of the holder; 0 free.
@@ -151,10 +133,6 @@ struct BoardBody {
   alignas(128) std::atomic<std::uint64_t> ready_tail;
   std::atomic<std::uint64_t> ready_bytes;
   std::atomic<std::uint64_t> first_ready_ns;  ///< When the oldest ready tensor became so; 0: none.
-
-  alignas(128) std::atomic<std::uint32_t> chunk_sleepers;  ///< Ranks asleep inside an entry.
-  std::atomic<std::uint32_t> impatient;  ///< Callers asleep in a wait, and callbacks that are due.
-  std::atomic<std::uint32_t> gone;       ///< Ranks that have detached.
 
   alignas(128) futex::Word directory_lock;
   std::atomic<std::uint32_t> tensor_count;
@@ -179,7 +157,6 @@ struct BoardLayout {
   std::uint64_t staged_chunk = 0;  ///< Chunk size of the rings: smaller on hosts with many ranks.
   std::uint64_t heap = 0;          ///< names and payload slots
   std::uint64_t heap_bytes = 0;
-  std::uint64_t arenas = 0;
   std::uint64_t total = 0;
 
   static BoardLayout of(const BoardParams& params);

@@ -21,13 +21,31 @@ void Engine::provide(TensorId id) {
   block.store(owned_blocks_.back().get(), std::memory_order_release);
 }
 
+Result<TensorId> Engine::declare(std::string_view name, const Signature& signature) {
+  HORO_TRY_STATUS(health());
+  const std::lock_guard lock(names_mutex_);
+  const auto known = names_.find(std::string(name));
+  if (known != names_.end()) {
+    const auto& mine = tensor(known->second);
+    if (mine.operation.load(std::memory_order_acquire) != 0) {
+      return fail(Errc::duplicate,
+                  "tensor '{}' is in flight; wait for it before it is declared again", name);
+    }
+    if (mine.signature == signature) return known->second;
+  }
+  HORO_TRY(const auto id, board_.declare(name, signature));
+  provide(id);
+  tensor(id).signature = signature;
+  if (known == names_.end()) names_.emplace(name, id);
+  return id;
+}
+
 bool Engine::has_news() const {
   if (active_public_.load(std::memory_order_relaxed) != 0) return true;
   if (board_.body().tail.load(std::memory_order_seq_cst) >
       begun_public_.load(std::memory_order_relaxed))
     return true;
-  if (broken_.load(std::memory_order_relaxed) != Errc::ok) return false;
-  return poison_of(board_.header()).cause != LossCause::none;
+  return false;
 }
 
 Status Engine::health() const {
@@ -37,8 +55,6 @@ Status Engine::health() const {
 }
 
 bool Engine::progress() {
-  if (poison_of(board_.header()).cause != LossCause::none) [[unlikely]]
-    return observe_poison();
   const auto now = board_.params().cycle_ns == 0
                        ? 0
                        : static_cast<std::uint64_t>(clock_.now().time_since_epoch().count());
@@ -54,14 +70,14 @@ bool Engine::progress() {
     if (const auto health = backend_->health(); !health) [[unlikely]]
       return observe_breakdown(health.error());
   }
-  if (board_.body().gone.load(std::memory_order_seq_cst) != gone_seen_) [[unlikely]]
+  if (board_.host().body().gone.load(std::memory_order_seq_cst) != gone_seen_) [[unlikely]]
     moved = observe_departures() || moved;
   return moved;
 }
 
 Offer Engine::put_parts(TensorId id, const LocalTensor& mine, const Submission& given) {
   const auto& s = mine.signature;
-  const auto me = board_.me().value();
+  const auto me = board_.me();
   const auto bytes = s.kind == Kind::barrier ? 0 : s.bytes();
   const auto generation = mine.generation.load(std::memory_order_relaxed);
   const bool reads = s.kind != Kind::broadcast || Rank{s.root} == board_.global_rank(me);
@@ -79,8 +95,8 @@ Offer Engine::put_parts(TensorId id, const LocalTensor& mine, const Submission& 
     offer.in_line = true;
   }
   if (board_.local_size() > 1) {
-    offer.in_offset = reads ? board_.offset_in_my_arena(given.in, bytes) : 0;
-    offer.out_offset = peers_write ? board_.offset_in_my_arena(given.out, bytes) : 0;
+    offer.in_offset = reads ? board_.host().offset_in_my_arena(given.in, bytes) : 0;
+    offer.out_offset = peers_write ? board_.host().offset_in_my_arena(given.out, bytes) : 0;
     offer.direct = (!reads || offer.in_offset != 0) && (!peers_write || offer.out_offset != 0);
   }
   return offer;
@@ -211,14 +227,7 @@ void Engine::complete(TensorId id, Errc status, const std::string& message) {
 
 void Engine::finish(std::uint32_t number, Errc status, const std::string& message) {
   if (operations_.at(number - 1).finish(status, message))
-    board_.body().impatient.fetch_sub(1, std::memory_order_relaxed);
-}
-
-int Engine::local_rank_of(Rank rank) const {
-  for (int r = 0; r < board_.local_size(); ++r) {
-    if (board_.global_rank(r) == rank) return r;
-  }
-  return -1;
+    board_.host().body().impatient.fetch_sub(1, std::memory_order_relaxed);
 }
 
 }  // namespace horo::runtime

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// One rank's progress: reads the log in order, runs each entry, completes its operations. Never
-// blocks and reads no clock unless a cycle time asks for it: who drives it decides when to sleep.
+// One rank's progress in one process set: reads the log in order, runs each entry, completes its
+// operations. Never blocks and reads no clock unless a cycle time asks for it: who drives it
+// decides when to sleep.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "base/clock.hpp"
@@ -53,6 +57,9 @@ class Engine {
   /// Whether a look would find something to do or to finish. Thread: any.
   bool has_news() const;
 
+  /// Tensors wait for company, for less than the cycle time. Thread: any.
+  bool lingers() const { return board_.params().cycle_ns != 0 && board_.has_ready(); }
+
   /// Why nothing can be submitted any more; ok while all is well. Thread: any.
   Status health() const;
 
@@ -60,6 +67,12 @@ class Engine {
   /// run. True when this mark made the tensor ready. `given` has been checked (submission.hpp).
   /// Thread: any. Fails: duplicate.
   Result<bool> offer(TensorId id, const Submission& given, Operation& operation);
+
+  /// Drops what is in flight: afterwards this rank touches no peer's memory through this set.
+  void abort();
+
+  /// Ends all operations of this rank, now and from now on, with `status`.
+  void fail_all(Errc status, const std::string& message);
 
   /// Backs this rank out: takes marks back where the tensor is not complete and ends those
   /// operations. True when none of this rank's operations is left.
@@ -70,10 +83,13 @@ class Engine {
     return blocks_[id.index() / kBlock].load(std::memory_order_acquire)[id.index() % kBlock];
   }
 
-  /// Makes room for `id`. Thread: any, one at a time.
-  void provide(TensorId id);
+  /// The id of `name`, whose signature becomes `signature`. Thread: any.
+  /// Fails: duplicate (in flight), resource_exhausted, peer_lost, shut_down.
+  Result<TensorId> declare(std::string_view name, const Signature& signature);
 
   const EngineCounters& counters() const { return counters_; }
+
+  Board& board() { return board_; }
 
   Backend& backend() { return *backend_; }
 
@@ -86,6 +102,7 @@ class Engine {
   };
 
   Offer put_parts(TensorId id, const LocalTensor& mine, const Submission& given);
+  void provide(TensorId id);
   void fail_if_broken(TensorId id);
   bool begin_entries();
   Status begin(const Entry& entry);
@@ -102,13 +119,9 @@ class Engine {
   void complete(TensorId id, Errc status, const std::string& message);
   void finish(std::uint32_t number, Errc status, const std::string& message);
   void count(const Bucket& bucket);
-  bool observe_poison();
   bool observe_breakdown(const Error& error);
   bool observe_departures();
   void break_board(const Error& error);
-  void fail_all(Errc status, const std::string& message);
-  std::string loss_message() const;
-  int local_rank_of(Rank rank) const;
 
   Board& board_;
   OperationTable& operations_;
@@ -118,7 +131,6 @@ class Engine {
   std::deque<Started> started_;
   std::uint64_t begun_ = 0;  ///< Entries begun: the next one to read.
   std::uint64_t cursor_ = 0;
-  bool acknowledged_ = false;
   std::uint32_t gone_seen_ = 0;
   std::vector<const void*> sources_;  ///< By rank: payloads of one tensor, beside their marks.
 
@@ -128,7 +140,10 @@ class Engine {
   std::atomic<Errc> broken_{Errc::ok};  ///< Set once, after `broken_message_`.
   std::string broken_message_;
   EngineCounters counters_;
-  std::vector<std::unique_ptr<LocalTensor[]>> owned_blocks_;
+
+  std::mutex names_mutex_;
+  std::unordered_map<std::string, TensorId> names_;           // HORO_GUARDED_BY(names_mutex_)
+  std::vector<std::unique_ptr<LocalTensor[]>> owned_blocks_;  // HORO_GUARDED_BY(names_mutex_)
 };
 
 }  // namespace horo::runtime

@@ -58,7 +58,8 @@ Result<Bucket> Engine::make_bucket(const Entry& entry) {
     ++position;
   }
   bucket.like = tensor(bucket.parts.front().id).signature;
-  if (bucket.like.kind == Kind::broadcast) bucket.like.root = local_rank_of(Rank{bucket.like.root});
+  if (bucket.like.kind == Kind::broadcast)
+    bucket.like.root = board_.member_of(Rank{bucket.like.root});
   return bucket;
 }
 
@@ -67,7 +68,7 @@ Status Engine::count_rows(const Entry& entry, std::size_t position, const Part& 
   const auto& s = bucket.like;
   const int ranks = board_.local_size();
   const auto n = static_cast<std::size_t>(ranks);
-  const auto me = board_.me().index();
+  const auto me = static_cast<std::size_t>(board_.me());
   const auto most = kMostElements / std::max<std::uint64_t>(s.row_elements, 1);
   const auto first = bucket.rows.size();
   if (s.kind == Kind::allgather) {
@@ -107,12 +108,13 @@ Status Engine::provide_output(TensorId id, std::vector<std::int64_t> rows, Part&
   if (s.kind == Kind::reducescatter && mine.out != nullptr) return {};
   auto& operation = operations_.at(mine.operation.load(std::memory_order_relaxed) - 1);
   const auto received = s.kind == Kind::reducescatter
-                            ? rows[board_.me().index()]
+                            ? rows[static_cast<std::size_t>(board_.me())]
                             : std::accumulate(rows.begin(), rows.end(), std::int64_t{0});
   const auto row_bytes = s.row_elements * size_of(s.dtype);
   operation.result_bytes = static_cast<std::uint64_t>(received) * row_bytes;
   const auto before = std::accumulate(
-      rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(board_.me().index()), 0LL);
+      rows.begin(),
+      rows.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(board_.me())), 0LL);
   operation.rows = std::move(rows);
   const auto usable = [&] {
     if (mine.out == nullptr || operation.result_bytes > mine.room) return false;
@@ -164,7 +166,7 @@ Status Engine::run_in_marks(const Bucket& bucket) {
     auto elements = part.elements;
     if (like.kind == Kind::reducescatter) {
       const auto mine =
-          share_of(tensor(part.id).signature.rows(), board_.local_size(), board_.me().value());
+          share_of(tensor(part.id).signature.rows(), board_.local_size(), board_.me());
       elements = mine.count * part.row_elements;
       if (elements == 0) continue;
       for (auto& source : sources_) {
@@ -197,7 +199,7 @@ void Engine::copy_payloads(const Bucket& bucket, std::size_t position) {
   const auto& part = bucket.parts[position];
   const auto kind = bucket.like.kind;
   const auto n = sources_.size();
-  const auto me = board_.me().index();
+  const auto me = static_cast<std::size_t>(board_.me());
   const auto row = part.row_elements * size_of(bucket.like.dtype);
   auto* to = static_cast<std::byte*>(part.out);
   const auto copy = [&to](const void* from, std::uint64_t skipped, std::uint64_t bytes) {

@@ -121,8 +121,8 @@ TEST_CASE("a rank that leaves ends what can no longer complete, and only that") 
     }
     REQUIRE(out);
     while (leaving.active()) job.step();
-    job.board(2).header().slot(LocalRank{2}).state.store(RankState::detached);
-    job.board(2).body().gone.fetch_add(1);
+    job.host(2).my_slot().state.store(RankState::detached);
+    job.host(2).body().gone.fetch_add(1);
     REQUIRE(job.run(kPatience));
     const auto left = job.buffers(2)[0]->operation->status();
     for (int r = 0; r < 2; ++r) {
@@ -162,7 +162,7 @@ TEST_CASE("garbage on the board never crashes a rank") {
 TEST_CASE("a buffer that is not in its rank's arena is refused") {
   SimJob job(2, 1, tight_params());
   auto& board = job.board(0);
-  const auto arena = static_cast<std::uint64_t>(board.arena(1) - board.base());
+  const auto arena = job.host(1).my_arena();
   CHECK(board.peer_memory(1, arena, 64) != nullptr);
   CHECK(board.peer_memory(1, arena + board.params().arena_bytes - 63, 64) == nullptr);
   CHECK(board.peer_memory(1, 0, 64) == nullptr);

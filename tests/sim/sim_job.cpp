@@ -15,27 +15,39 @@ SimJob::SimJob(int ranks, std::uint64_t seed, const BoardParams& params) : rando
   fd_ = *make_board({.local_size = ranks, .nonce = seed});
   for (int r = 0; r < ranks; ++r) {
     auto rank = std::make_unique<SimRank>();
-    rank->board = *runtime::Board::attach(fd_, LocalRank{r}, Rank{r}, params);
-    rank->board->header().slot(LocalRank{r}).state.store(RankState::attached);
+    rank->host = *runtime::HostMemory::attach(fd_, LocalRank{r}, Rank{r}, params);
+    rank->host->my_slot().state.store(RankState::attached);
     // Everybody drives himself here: no wake-up calls.
-    rank->board->area(r).drive.store(runtime::drive::kAwake);
-    rank->engine = std::make_unique<runtime::Engine>(
-        *rank->board, rank->operations, std::make_unique<runtime::ShmBackend>(*rank->board),
-        SteadyClock::instance());
-    rank->arena = std::make_unique<runtime::Arena>(*rank->board);
+    rank->host->my_rank().drive.store(runtime::drive::kAwake);
+    rank->arena = std::make_unique<runtime::Arena>(*rank->host);
+    rank->sets = std::make_unique<runtime::ProcessSets>(*rank->host, rank->operations,
+                                                        SteadyClock::instance());
     ranks_.push_back(std::move(rank));
   }
+  std::vector<int> everybody;
+  for (int r = 0; r < ranks; ++r) everybody.push_back(r);
+  add_set(everybody);
+}
+
+SetId SimJob::add_set(const std::vector<int>& ranks) {
+  std::vector<Rank> members;
+  for (const int r : ranks) members.emplace_back(r);
+  SetId id;
+  for (auto& rank : ranks_) id = *rank->sets->add(members);
+  return id;
 }
 
 SimJob::~SimJob() {
   close(fd_);
 }
 
-Buffer& SimJob::add(int rank, const std::string& name, const Signature& signature, bool shared) {
+Buffer& SimJob::add(int rank, const std::string& name, const Signature& signature, bool shared,
+                    SetId set) {
   auto& r = *ranks_[static_cast<std::size_t>(rank)];
   auto buffer = std::make_unique<Buffer>();
   buffer->signature = signature;
   buffer->name = name;
+  buffer->set = set;
   const auto bytes = signature.bytes();
   if (shared) {
     buffer->shared = static_cast<std::byte*>(*r.arena->allocate(bytes));
@@ -67,16 +79,15 @@ std::byte* SimJob::allocate(int rank, std::uint64_t bytes, bool shared) {
 }
 
 bool SimJob::submit_next(SimRank& rank) {
-  if (rank.submitted == rank.buffers.size() || !rank.engine->health()) return false;
+  if (rank.submitted == rank.buffers.size() || rank.sets->lost()) return false;
   auto& buffer = *rank.buffers[rank.submitted++];
-  const auto id = rank.board->declare(buffer.name, buffer.signature);
+  auto& engine = *rank.sets->find(buffer.set)->engine;
+  const auto id = engine.declare(buffer.name, buffer.signature);
   if (!id) return false;
-  rank.engine->provide(*id);
-  rank.engine->tensor(*id).signature = buffer.signature;
   buffer.operation = *rank.operations.take();
   const auto given =
       buffer.given.value_or(runtime::Submission{.in = buffer.data(), .out = buffer.data()});
-  if (!rank.engine->offer(*id, given, *buffer.operation)) buffer.operation = nullptr;
+  if (!engine.offer(*id, given, *buffer.operation)) buffer.operation = nullptr;
   return true;
 }
 
@@ -90,15 +101,15 @@ void SimJob::submit_all() {
 void SimJob::step() {
   ++steps_;
   auto& rank = *ranks_[random_() % ranks_.size()];
-  if (!rank.alive) return;
+  if (!rank.alive || rank.paused) return;
   if (random_() % 4 == 0 && submit_next(rank)) return;
-  rank.engine->progress();
+  rank.sets->progress();
 }
 
 bool SimJob::all_done() const {
   return std::all_of(ranks_.begin(), ranks_.end(), [](const auto& rank) {
     if (!rank->alive) return true;
-    if (rank->submitted != rank->buffers.size() && rank->engine->health()) return false;
+    if (rank->submitted != rank->buffers.size() && !rank->sets->lost()) return false;
     return std::all_of(rank->buffers.begin(), rank->buffers.end(), [](const auto& buffer) {
       return buffer->operation == nullptr || buffer->operation->done();
     });
@@ -116,7 +127,7 @@ bool SimJob::run(std::uint64_t most) {
 void SimJob::kill(int rank) {
   auto& r = *ranks_[static_cast<std::size_t>(rank)];
   r.alive = false;
-  auto& header = r.board->header();
+  auto& header = r.host->header();
   header.slot(LocalRank{rank}).state.store(RankState::dead);
   poison_board(header, {.rank = Rank{rank}, .cause = LossCause::signalled, .detail = 9}, "sim");
 }

@@ -12,8 +12,7 @@
 #include <vector>
 
 #include "runtime/arena.hpp"
-#include "runtime/backends/shm/shm_backend.hpp"
-#include "runtime/coordinator/engine.hpp"
+#include "runtime/coordinator/process_sets.hpp"
 
 namespace horo::sim {
 
@@ -21,6 +20,7 @@ namespace horo::sim {
 struct Buffer {
   runtime::Signature signature;
   std::string name;
+  SetId set;
   std::vector<std::byte> own;                ///< Ordinary memory ...
   std::byte* shared = nullptr;               ///< ... or in the arena.
   std::optional<runtime::Submission> given;  ///< Else in place, all of it.
@@ -41,12 +41,21 @@ class SimJob {
 
   std::mt19937_64& random() { return random_; }
 
-  runtime::Board& board(int rank) { return *ranks_[static_cast<std::size_t>(rank)]->board; }
+  runtime::HostMemory& host(int rank) { return *ranks_[static_cast<std::size_t>(rank)]->host; }
 
-  runtime::Engine& engine(int rank) { return *ranks_[static_cast<std::size_t>(rank)]->engine; }
+  runtime::ProcessSets& sets(int rank) { return *ranks_[static_cast<std::size_t>(rank)]->sets; }
+
+  /// Of the world.
+  runtime::Board& board(int rank) { return *sets(rank).find(runtime::kWorld)->board; }
+
+  runtime::Engine& engine(int rank) { return *sets(rank).find(runtime::kWorld)->engine; }
+
+  /// Adds a process set on all ranks.
+  SetId add_set(const std::vector<int>& ranks);
 
   /// Adds a tensor to what `rank` will submit; `fill` writes its input.
-  Buffer& add(int rank, const std::string& name, const runtime::Signature& signature, bool shared);
+  Buffer& add(int rank, const std::string& name, const runtime::Signature& signature, bool shared,
+              SetId set = runtime::kWorld);
 
   /// The same with places of its own; `splits` of an alltoall.
   Buffer& add(int rank, const std::string& name, const runtime::Signature& signature,
@@ -67,6 +76,9 @@ class SimJob {
   /// Ends a rank as the kernel would: it moves no more, and its host's supervisor says so.
   void kill(int rank);
 
+  /// The rank moves no more, and nobody knows why.
+  void pause(int rank) { ranks_[static_cast<std::size_t>(rank)]->paused = true; }
+
   bool alive(int rank) const { return ranks_[static_cast<std::size_t>(rank)]->alive; }
 
   std::vector<std::unique_ptr<Buffer>>& buffers(int rank) {
@@ -77,14 +89,15 @@ class SimJob {
 
  private:
   struct SimRank {
-    std::unique_ptr<runtime::Board> board;
+    std::unique_ptr<runtime::HostMemory> host;
     runtime::OperationTable operations;
-    std::unique_ptr<runtime::Engine> engine;
+    std::unique_ptr<runtime::ProcessSets> sets;
     std::unique_ptr<runtime::Arena> arena;
     std::vector<std::unique_ptr<Buffer>> buffers;
     std::vector<std::unique_ptr<std::byte[]>> memory;
     std::size_t submitted = 0;
     bool alive = true;
+    bool paused = false;
   };
 
   bool submit_next(SimRank& rank);

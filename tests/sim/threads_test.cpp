@@ -7,61 +7,28 @@
 
 #include <catch2/catch.hpp>
 
-#include "runtime/session.hpp"
-#include "tests/sim/sim_job.hpp"
+#include "tests/sim/sessions.hpp"
 
-using horo::Deadline;
 using horo::Errc;
-using horo::LocalRank;
 using horo::Rank;
-using horo::SteadyClock;
 using horo::runtime::DType;
 using horo::runtime::Kind;
+using horo::runtime::kWorld;
 using horo::runtime::Operation;
 using horo::runtime::Session;
 using horo::runtime::SessionOptions;
-using horo::runtime::bootstrap::Meeting;
+using horo::sim::meeting_on;
+using horo::sim::run_sessions;
 using horo::sim::tight_params;
 using horo::sim::vector_of;
+using horo::sim::wait_for;
 
 namespace {
-
-constexpr auto kLongEnough = std::chrono::seconds(60);  // A hang, not a slow machine.
-
-/// What rank `r` of `ranks` on the board `fd` knows of them.
-Meeting meeting_on(int fd, int r, int ranks) {
-  Meeting meeting;
-  meeting.identity = {
-      .rank = Rank{r}, .size = ranks, .local_rank = LocalRank{r}, .local_size = ranks};
-  meeting.board = horo::UniqueFd(dup(fd));
-  return meeting;
-}
 
 /// Runs `body(session, rank)` on a thread per rank, all on one board.
 template <typename Body>
 void run_ranks(int ranks, Body body) {
-  const int fd = *horo::make_board({.local_size = ranks, .nonce = 1});
-  std::vector<std::thread> threads;
-  std::atomic<int> failures{0};
-  for (int r = 0; r < ranks; ++r) {
-    threads.emplace_back([&, r] {
-      auto session =
-          Session::join(meeting_on(fd, r, ranks), SessionOptions{.board = tight_params()});
-      if (!session) {
-        ++failures;
-        return;
-      }
-      body(**session, r);
-      (*session)->shutdown();
-    });
-  }
-  for (auto& thread : threads) thread.join();
-  close(fd);
-  CHECK(failures == 0);
-}
-
-bool wait(Session& session, Operation& operation) {
-  return session.wait(operation, Deadline::in(SteadyClock::instance(), kLongEnough));
+  close(run_sessions(ranks, body));
 }
 
 }  // namespace
@@ -70,13 +37,13 @@ TEST_CASE("sessions on threads sum what they submit") {
   std::atomic<int> wrong{0};
   run_ranks(3, [&](Session& session, int rank) {
     for (const std::int64_t count : {1, 1000, 9000}) {
-      const auto id = *session.declare("sum" + std::to_string(count),
+      const auto id = *session.declare(kWorld, "sum" + std::to_string(count),
                                        vector_of(Kind::allreduce, DType::f32, count));
       for (int round = 0; round < 20; ++round) {
         std::vector<float> values(static_cast<std::size_t>(count),
                                   static_cast<float>(rank + round));
-        auto& operation = **session.submit(id, {.in = values.data(), .out = values.data()});
-        if (!wait(session, operation) || operation.status() != Errc::ok) ++wrong;
+        auto& operation = **session.submit(kWorld, id, {.in = values.data(), .out = values.data()});
+        if (!wait_for(session, operation) || operation.status() != Errc::ok) ++wrong;
         for (const float v : values) {
           if (v != static_cast<float>(3 + 3 * round)) ++wrong;
         }
@@ -93,12 +60,13 @@ TEST_CASE("several threads of a rank submit and wait at once") {
     std::vector<std::thread> callers;
     for (int t = 0; t < 3; ++t) {
       callers.emplace_back([&, t] {
-        const auto id = *session.declare("thread" + std::to_string(t),
+        const auto id = *session.declare(kWorld, "thread" + std::to_string(t),
                                          vector_of(Kind::allreduce, DType::i32, 3000));
         for (int round = 0; round < 30; ++round) {
           std::vector<std::int32_t> values(3000, rank + t);
-          auto& operation = **session.submit(id, {.in = values.data(), .out = values.data()});
-          if (!wait(session, operation) || values[2999] != 1 + 2 * t) ++wrong;
+          auto& operation =
+              **session.submit(kWorld, id, {.in = values.data(), .out = values.data()});
+          if (!wait_for(session, operation) || values[2999] != 1 + 2 * t) ++wrong;
           session.operations().put(operation);
         }
       });
@@ -111,9 +79,9 @@ TEST_CASE("several threads of a rank submit and wait at once") {
 TEST_CASE("callbacks run without anybody waiting") {
   std::atomic<int> calls{0};
   run_ranks(2, [&](Session& session, int) {
-    const auto id = *session.declare("c", vector_of(Kind::allreduce, DType::f32, 5000));
+    const auto id = *session.declare(kWorld, "c", vector_of(Kind::allreduce, DType::f32, 5000));
     std::vector<float> values(5000, 1.0F);
-    auto& operation = **session.submit(id, {.in = values.data(), .out = values.data()});
+    auto& operation = **session.submit(kWorld, id, {.in = values.data(), .out = values.data()});
     session.on_complete(
         operation,
         [](void* user, horo_op, horo_status) {
@@ -131,18 +99,19 @@ TEST_CASE("a loss wakes a rank that waits for ever") {
   const int fd = *horo::make_board({.local_size = 2, .nonce = 1});
   auto* header = *horo::map_board_header(fd);
   std::thread waiter([&] {
-    auto session = *Session::join(meeting_on(fd, 0, 2), SessionOptions{.board = tight_params()});
-    const auto id = *session->declare("never", vector_of(Kind::allreduce, DType::f32, 5000));
+    auto session = *Session::join(meeting_on(0, 2, fd), SessionOptions{.board = tight_params()});
+    const auto id =
+        *session->declare(kWorld, "never", vector_of(Kind::allreduce, DType::f32, 5000));
     std::vector<float> values(5000);
-    auto& operation = **session->submit(id, {.in = values.data(), .out = values.data()});
+    auto& operation = **session->submit(kWorld, id, {.in = values.data(), .out = values.data()});
     submitted = true;
-    if (wait(*session, operation) && operation.status() == Errc::peer_lost) ++lost;
-    if (session->submit(id, {.in = values.data(), .out = values.data()}).error().code ==
+    if (wait_for(*session, operation) && operation.status() == Errc::peer_lost) ++lost;
+    if (session->submit(kWorld, id, {.in = values.data(), .out = values.data()}).error().code ==
         Errc::peer_lost)
       ++lost;
   });
   {
-    auto session = *Session::join(meeting_on(fd, 1, 2), SessionOptions{.board = tight_params()});
+    auto session = *Session::join(meeting_on(1, 2, fd), SessionOptions{.board = tight_params()});
     while (!submitted) std::this_thread::yield();
     horo::poison_board(*header, {.rank = Rank{1}, .cause = horo::LossCause::exited, .detail = 3},
                        "here");

@@ -26,7 +26,7 @@ std::uint64_t chunk_elements(std::uint64_t elements, int ranks, std::uint64_t mo
 
 ShmBackend::ShmBackend(Board& board)
     : board_(board),
-      me_(board.me().value()),
+      me_(board.me()),
       ranks_(board.local_size()),
       sources_(static_cast<std::size_t>(ranks_)),
       targets_(static_cast<std::size_t>(ranks_)) {}

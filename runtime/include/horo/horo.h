@@ -129,6 +129,35 @@ HORO_API int horo_abi_version(void);     /* HORO_ABI_VERSION of the library */
 HORO_API const char* horo_last_error(void);
 HORO_API const char* horo_status_name(horo_status status); /* "peer_lost"; static */
 
+/* -- Process sets --------------------------------------------------------------------------------
+ *
+ * A process set is a communicator: some ranks of the job. Operations of different sets run at the
+ * same time, and none waits for another's. Set 0 is the world. */
+
+typedef uint32_t horo_set;
+#define HORO_WORLD ((horo_set)0)
+
+/* Adds the set of these `n` ranks (any order). All ranks of the job call it, members or not, with
+ * the same ranks, and add and remove in the same order; blocks until all have. The lowest free
+ * number is taken, so it is the same everywhere. Fails: INVALID_ARGUMENT (no such rank, one named
+ * twice, none), DUPLICATE (these ranks are a set already), MISMATCH (ranks asked for different
+ * sets; names them), RESOURCE_EXHAUSTED (256 sets), PEER_LOST, SHUT_DOWN. */
+HORO_API horo_status horo_add_process_set(const int* ranks, size_t n, horo_set* set);
+
+/* Removes a set; all ranks of the job call it, blocks until all have. Operations that not all
+ * members have submitted end with SHUT_DOWN; its tensors must not be used any more, by no thread.
+ * Fails: NOT_FOUND, INVALID_ARGUMENT (the world), and as above. */
+HORO_API horo_status horo_remove_process_set(horo_set set);
+
+/* The calling rank's position in the set, or -1: not a member, no such set, or not initialised. */
+HORO_API int horo_process_set_rank(horo_set set);
+/* Number of its ranks, or -1. */
+HORO_API int horo_process_set_size(horo_set set);
+/* Its ranks, ascending, into `ranks` (room for horo_process_set_size). Fails: NOT_FOUND. */
+HORO_API horo_status horo_process_set_ranks(horo_set set, int* ranks);
+/* Number of sets, and their numbers, ascending, into `sets` if it is not NULL; at most `room`. */
+HORO_API size_t horo_process_sets(horo_set* sets, size_t room);
+
 /* -- Tensors and operations -------------------------------------------------------------------- */
 
 typedef uint64_t horo_tensor; /* a declared name; valid until shutdown */
@@ -142,14 +171,18 @@ typedef struct horo_tensor_desc {
   horo_dtype dtype;
   int ndim;             /* 0: one element */
   const int64_t* shape; /* ndim extents */
-  int root_rank;        /* broadcast */
+  int root_rank;        /* broadcast: a rank of the job that is in the process set */
   double prescale;      /* each rank's input is multiplied by it; 1.0: no scaling */
   double postscale;     /* the result is multiplied by it */
+  horo_set process_set; /* the ranks that take part; HORO_WORLD: all */
   /* New fields come here; a caller's `size` says which it knows. */
 } horo_tensor_desc;
 
-#define HORO_TENSOR_DESC_INIT \
-  { sizeof(horo_tensor_desc), 0, HORO_ALLREDUCE, HORO_SUM, HORO_FLOAT32, 0, 0, 0, 1.0, 1.0 }
+#define HORO_TENSOR_DESC_INIT                                                               \
+  {                                                                                         \
+    sizeof(horo_tensor_desc), 0, HORO_ALLREDUCE, HORO_SUM, HORO_FLOAT32, 0, 0, 0, 1.0, 1.0, \
+        HORO_WORLD                                                                          \
+  }
 
 /* Declares a name, or changes its signature; not while it is in flight (DUPLICATE). Never blocks
  * on peers. Copies the descriptor. The ranks' descriptors are compared when the tensor is

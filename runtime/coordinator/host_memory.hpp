@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the ranks of one host share once, whatever process sets they are in: the header with bells
+// and poison, who drives each rank's progress, the arenas, and a region for each set.
+// One memfd holds it all; docs/design/board.md tells the protocol.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "base/board_header.hpp"
+#include "base/result.hpp"
+#include "base/strong.hpp"
+#include "runtime/coordinator/board_layout.hpp"
+
+namespace horo::runtime {
+
+/// Who moves a rank's share of the work right now; written by the holder of its progress token.
+namespace drive {
+inline constexpr std::uint32_t kNobody = 0;  ///< The runtime's thread sleeps, or is about to.
+inline constexpr std::uint32_t kAwake = 1;   ///< Somebody drives and looks by himself: no wake-up.
+inline constexpr std::uint32_t kAsleep = 2;  ///< The driver sleeps on the rank's bell.
+}  // namespace drive
+
+/// What a sleeping rank wants to be woken for.
+namespace interest {
+inline constexpr std::uint32_t kEntries =
+    1;  ///< New log entries, ready tensors, ranks that come and go.
+inline constexpr std::uint32_t kChunks = 2;  ///< Progress of peers inside an entry.
+}  // namespace interest
+
+/// One rank of this host.
+struct alignas(128) HostRank {
+  std::atomic<std::uint32_t> drive;
+  std::atomic<std::uint32_t> interest;
+  std::atomic<std::int32_t> global_rank;
+};
+
+/// A region's life; all zero while nobody uses it.
+struct RegionState {
+  futex::Word laid_out;              ///< 0 no, 1 in progress, 2 yes, 3 failed.
+  std::atomic<std::uint32_t> users;  ///< Ranks that have it mapped.
+};
+
+struct HostBody {
+  BoardParams params;
+
+  alignas(128) std::atomic<std::uint32_t> chunk_sleepers;  ///< Ranks asleep inside an entry.
+  std::atomic<std::uint32_t> impatient;  ///< Callers asleep in a wait, and callbacks that are due.
+  std::atomic<std::uint32_t> gone;       ///< Ranks that have detached.
+
+  std::array<RegionState, kMostSets> regions;
+};
+
+/// Offsets of everything outside the regions' insides. Pure.
+struct HostLayout {
+  std::uint64_t body = 0;
+  std::uint64_t ranks = 0;  ///< HostRank[local_size]
+  std::uint64_t arenas = 0;
+  std::uint64_t regions = 0;
+  std::uint64_t region_bytes = 0;  ///< Of a set that all ranks of the host are in; every stride.
+  std::uint64_t total = 0;
+
+  static HostLayout of(const BoardParams& params);
+};
+
+/// Thread: any.
+class HostMemory {
+ public:
+  /// Maps the memfd `fd` (which may be closed afterwards); the first rank lays it out with
+  /// `params`. Fails: protocol, version_mismatch, out_of_memory, invalid_argument, peer_lost.
+  static Result<std::unique_ptr<HostMemory>> attach(int fd, LocalRank me, Rank global,
+                                                    const BoardParams& params);
+  ~HostMemory();
+  HostMemory(const HostMemory&) = delete;
+  HostMemory& operator=(const HostMemory&) = delete;
+
+  /// As the first rank chose them; local_size is the number of ranks of this host.
+  const BoardParams& params() const { return params_; }
+
+  const HostLayout& layout() const { return layout_; }
+
+  int local_size() const { return static_cast<int>(params_.local_size); }
+
+  LocalRank me() const { return me_; }
+
+  BoardHeader& header() { return *header_; }
+
+  HostBody& body() { return *body_; }
+
+  RankSlot& slot(LocalRank r) { return header_->slot(r); }
+
+  RankSlot& my_slot() { return header_->slot(me_); }
+
+  HostRank& rank(LocalRank r) { return ranks_[r.index()]; }
+
+  HostRank& my_rank() { return ranks_[me_.index()]; }
+
+  Rank global_rank(LocalRank r) const {
+    return Rank{ranks_[r.index()].global_rank.load(std::memory_order_relaxed)};
+  }
+
+  // -- Regions ----------------------------------------------------------------------------------
+
+  /// Maps region `index`. Fails: out_of_memory.
+  Result<std::byte*> map_region(std::size_t index);
+  /// Unmaps it; the last of those who had counted themselves in `users` gives its pages back.
+  void unmap_region(std::size_t index, std::byte* base, bool counted);
+
+  // -- Memory -----------------------------------------------------------------------------------
+
+  /// Backs `bytes` at `offset` of the memfd with memory. Fails: out_of_memory.
+  Status allocate(std::uint64_t offset, std::uint64_t bytes);
+  /// Gives the pages back.
+  void release(std::uint64_t offset, std::uint64_t bytes);
+
+  /// Offset of the calling rank's arena.
+  std::uint64_t my_arena() const { return layout_.arenas + me_.index() * params_.arena_bytes; }
+
+  std::byte* at(std::uint64_t offset) { return base_ + offset; }
+
+  /// Offset of `[p, p + bytes)` if it lies in this rank's arena, else 0.
+  std::uint64_t offset_in_my_arena(const void* p, std::uint64_t bytes) const;
+
+  /// A peer's arena memory at an offset it wrote; null when it does not lie there.
+  std::byte* peer_memory(LocalRank r, std::uint64_t offset, std::uint64_t bytes);
+
+ private:
+  HostMemory() = default;
+  Status meet_layout(const BoardParams& params);
+  Status lay_out(const BoardParams& params);
+  Status map();
+
+  LocalRank me_;
+  int fd_ = -1;
+  BoardParams params_;
+  HostLayout layout_;
+  std::byte* base_ = nullptr;
+  BoardHeader* header_ = nullptr;
+  HostBody* body_ = nullptr;
+  HostRank* ranks_ = nullptr;
+};
+
+}  // namespace horo::runtime

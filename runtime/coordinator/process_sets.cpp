@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/coordinator/process_sets.hpp"
+
+#include <algorithm>
+#include <sched.h>
+
+#include "runtime/backends/shm/shm_backend.hpp"
+
+namespace horo::runtime {
+
+int ProcessSet::rank_of(Rank rank) const {
+  const auto at = std::lower_bound(ranks.begin(), ranks.end(), rank);
+  return at != ranks.end() && *at == rank ? static_cast<int>(at - ranks.begin()) : -1;
+}
+
+ProcessSets::ProcessSets(HostMemory& host, OperationTable& operations, const Clock& clock)
+    : host_(host), operations_(operations), clock_(clock) {}
+
+ProcessSets::~ProcessSets() = default;
+
+Result<SetId> ProcessSets::add(std::vector<Rank> ranks) {
+  std::size_t free = 0;
+  while (free < kMostSets && sets_[free].load(std::memory_order_relaxed) != nullptr) ++free;
+  if (free == kMostSets) {
+    return fail(Errc::resource_exhausted, "{} process sets exist; remove one first", kMostSets);
+  }
+  auto set = std::make_unique<ProcessSet>();
+  set->id = SetId{static_cast<std::uint32_t>(free)};
+  set->ranks = std::move(ranks);
+  Members members;
+  for (int r = 0; r < host_.local_size(); ++r) {
+    const LocalRank local{r};
+    if (free == kWorld.index() || set->rank_of(host_.global_rank(local)) >= 0)
+      members.push_back(local);
+  }
+  if (std::find(members.begin(), members.end(), host_.me()) != members.end()) {
+    HORO_TRY(set->board, Board::attach(host_, free, std::move(members)));
+    set->engine = std::make_unique<Engine>(*set->board, operations_,
+                                           std::make_unique<ShmBackend>(*set->board), clock_);
+  }
+  sets_[free].store(set.get(), std::memory_order_release);
+  end_.store(std::max(end_.load(std::memory_order_relaxed), free + 1), std::memory_order_release);
+  owned_.push_back(std::move(set));
+  return SetId{static_cast<std::uint32_t>(free)};
+}
+
+void ProcessSets::remove(SetId id) {
+  auto* const set = sets_[id.index()].exchange(nullptr, std::memory_order_seq_cst);
+  if (set == nullptr) return;
+  while (visitors_.load(std::memory_order_seq_cst) != 0) sched_yield();
+  if (set->member()) {
+    const auto& c = set->engine->counters();
+    removed_.tensors += c.tensors;
+    removed_.entries += c.entries;
+    removed_.bytes += c.bytes;
+    removed_.fused_bytes += c.fused_bytes;
+    removed_.direct_bytes += c.direct_bytes;
+  }
+  std::erase_if(owned_, [set](const auto& owned) { return owned.get() == set; });
+}
+
+ProcessSet* ProcessSets::find(std::span<const Rank> ranks) const {
+  for (const auto id : ids()) {
+    auto* const set = find(id);
+    if (set != nullptr &&
+        std::equal(ranks.begin(), ranks.end(), set->ranks.begin(), set->ranks.end()))
+      return set;
+  }
+  return nullptr;
+}
+
+std::vector<SetId> ProcessSets::ids() const {
+  std::vector<SetId> found;
+  const auto end = end_.load(std::memory_order_acquire);
+  for (std::size_t i = 0; i < end; ++i) {
+    if (sets_[i].load(std::memory_order_acquire) != nullptr)
+      found.push_back(SetId{static_cast<std::uint32_t>(i)});
+  }
+  return found;
+}
+
+bool ProcessSets::progress() {
+  if (poison_of(host_.header()).cause != LossCause::none) [[unlikely]]
+    return observe_poison();
+  bool moved = false;
+  for_members([&moved](ProcessSet& set) { moved = set.engine->progress() || moved; });
+  return moved;
+}
+
+bool ProcessSets::active() const {
+  bool any = false;
+  for_members([&any](const ProcessSet& set) { any = any || set.engine->active(); });
+  return any;
+}
+
+bool ProcessSets::polls() const {
+  bool any = false;
+  for_members([&any](const ProcessSet& set) {
+    any = any || (set.engine->active() && set.engine->backend().caps().polls);
+  });
+  return any;
+}
+
+bool ProcessSets::has_news() const {
+  if (poison_of(host_.header()).cause != LossCause::none) [[unlikely]]
+    return !lost();
+  bool any = false;
+  for_members_from_outside([&any](const ProcessSet& set) { any = any || set.engine->has_news(); });
+  return any;
+}
+
+bool ProcessSets::has_ready() const {
+  bool any = false;
+  for_members_from_outside([&any](const ProcessSet& set) { any = any || set.board->has_ready(); });
+  return any;
+}
+
+bool ProcessSets::withdraw() {
+  bool all = true;
+  for_members([&all](ProcessSet& set) {
+    if (set.engine->health()) all = set.engine->withdraw() && all;
+  });
+  return all;
+}
+
+int ProcessSets::wake_laggards() {
+  int woken = 0;
+  for_members([&woken](ProcessSet& set) {
+    if (set.engine->active() || set.board->has_ready()) woken += set.board->wake_laggards();
+  });
+  return woken;
+}
+
+ProcessSets::Totals ProcessSets::totals() const {
+  auto sum = removed_;
+  for_members_from_outside([&sum](const ProcessSet& set) {
+    const auto& c = set.engine->counters();
+    sum.tensors += c.tensors.load(std::memory_order_relaxed);
+    sum.entries += c.entries.load(std::memory_order_relaxed);
+    sum.bytes += c.bytes.load(std::memory_order_relaxed);
+    sum.fused_bytes += c.fused_bytes.load(std::memory_order_relaxed);
+    sum.direct_bytes += c.direct_bytes.load(std::memory_order_relaxed);
+  });
+  return sum;
+}
+
+std::string ProcessSets::loss_message() const {
+  const auto poison = poison_of(host_.header());
+  const auto& raw = host_.header().poison_host;
+  const std::string host(
+      raw.data(), static_cast<std::size_t>(std::find(raw.begin(), raw.end(), '\0') - raw.begin()));
+  if (poison.rank.value() < 0) return fmt::format("the job is being stopped: {}", describe(poison));
+  return fmt::format("rank {}{}{} was lost: {}", poison.rank, host.empty() ? "" : " on ", host,
+                     describe(poison));
+}
+
+bool ProcessSets::observe_poison() {
+  auto& header = host_.header();
+  if (!acknowledged_) {
+    for_members([](ProcessSet& set) { set.engine->abort(); });
+    acknowledged_ = true;
+    host_.my_slot().poison_ack.store(1, std::memory_order_seq_cst);
+    ring_all(header);
+  }
+  if (lost()) return false;
+  // Buffers are given back only when no peer can touch them any more.
+  for (int r = 0; r < host_.local_size(); ++r) {
+    const auto& slot = host_.slot(LocalRank{r});
+    const auto state = slot.state.load(std::memory_order_seq_cst);
+    const bool uses_board = state == RankState::attached || state == RankState::leaving;
+    if (uses_board && slot.poison_ack.load(std::memory_order_seq_cst) == 0) return false;
+  }
+  const auto message = loss_message();
+  for_members([&message](ProcessSet& set) { set.engine->fail_all(Errc::peer_lost, message); });
+  lost_.store(true, std::memory_order_seq_cst);
+  return true;
+}
+
+}  // namespace horo::runtime

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// The process sets of a rank: which there are, and one progress over all of them. Each has a board
+// and an engine of its own, so a slow set holds up no other and overlapping sets cannot wait for
+// each other in a circle.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "base/result.hpp"
+#include "base/strong.hpp"
+#include "runtime/coordinator/board.hpp"
+#include "runtime/coordinator/engine.hpp"
+#include "runtime/coordinator/host_memory.hpp"
+#include "runtime/operation.hpp"
+
+namespace horo::runtime {
+
+inline constexpr SetId kWorld{0};
+
+/// One process set as this rank knows it; board and engine are there if this rank is a member.
+struct ProcessSet {
+  SetId id;
+  std::vector<Rank> ranks;  ///< Ascending.
+  std::unique_ptr<Board> board;
+  std::unique_ptr<Engine> engine;
+
+  /// Position of `rank` in the set; -1: not a member.
+  int rank_of(Rank rank) const;
+
+  bool member() const { return engine != nullptr; }
+};
+
+/// Thread: the holder of the progress token, but for what says otherwise.
+class ProcessSets {
+ public:
+  ProcessSets(HostMemory& host, OperationTable& operations, const Clock& clock);
+  ~ProcessSets();
+
+  /// Adds a set under the lowest free number, the same on all ranks that add and remove in the same
+  /// order. Blocks: until the memory is there. Fails: out_of_memory, peer_lost, resource_exhausted.
+  Result<SetId> add(std::vector<Rank> ranks);
+
+  /// Forgets a set that has no operation in flight any more and that no other thread uses.
+  void remove(SetId id);
+
+  /// Null when there is none. Thread: any; it stays valid until it is removed.
+  ProcessSet* find(SetId id) const {
+    return id.index() < kMostSets ? sets_[id.index()].load(std::memory_order_acquire) : nullptr;
+  }
+
+  /// The set of exactly these ranks, null when there is none. Thread: any.
+  ProcessSet* find(std::span<const Rank> ranks) const;
+
+  /// Numbers in use, ascending. Thread: any.
+  std::vector<SetId> ids() const;
+
+  // -- Progress over all sets -------------------------------------------------------------------
+
+  /// Does what can be done now, a bounded piece of each set; true when anything moved.
+  bool progress();
+
+  /// Entries are begun and not done, in any set.
+  bool active() const;
+
+  /// An active set's backend tells nobody when it can move on.
+  bool polls() const;
+
+  /// Whether a look would find something to do or to finish. Thread: any.
+  bool has_news() const;
+
+  /// A tensor is ready and in no entry yet, in any set. Thread: any.
+  bool has_ready() const;
+
+  /// A loss has ended all operations; nothing moves any more. Thread: any.
+  bool lost() const { return lost_.load(std::memory_order_seq_cst); }
+
+  /// Takes back what is not agreed, in all sets; true when no operation of this rank is left.
+  bool withdraw();
+
+  /// Wakes members whose share is lacking, in all sets. Returns how many.
+  int wake_laggards();
+
+  /// Sums over all sets since the beginning. Thread: any.
+  struct Totals {
+    std::uint64_t tensors = 0, entries = 0, bytes = 0, fused_bytes = 0, direct_bytes = 0;
+  };
+
+  Totals totals() const;
+
+ private:
+  bool observe_poison();
+  std::string loss_message() const;
+
+  /// For the holder of the token: nobody removes a set meanwhile.
+  template <typename Use>
+  void for_members(Use use) const {
+    for_members(end_.load(std::memory_order_acquire), use);
+  }
+
+  template <typename Use>
+  void for_members(std::size_t end, Use use) const {
+    for (std::size_t i = 0; i < end; ++i) {
+      auto* set = sets_[i].load(std::memory_order_seq_cst);
+      if (set != nullptr && set->member()) use(*set);
+    }
+  }
+
+  /// For any thread: keeps sets from being removed meanwhile. The world never is.
+  template <typename Use>
+  void for_members_from_outside(Use use) const {
+    const auto end = end_.load(std::memory_order_acquire);
+    if (end > 1) visitors_.fetch_add(1, std::memory_order_seq_cst);
+    for_members(end, use);
+    if (end > 1) visitors_.fetch_sub(1, std::memory_order_release);
+  }
+
+  HostMemory& host_;
+  OperationTable& operations_;
+  const Clock& clock_;
+  std::array<std::atomic<ProcessSet*>, kMostSets> sets_{};
+  std::atomic<std::size_t> end_{0};  ///< Past the highest number in use.
+  mutable std::atomic<std::uint32_t> visitors_{
+      0};  ///< Threads that look at sets without the token.
+  std::vector<std::unique_ptr<ProcessSet>> owned_;
+  Totals removed_;
+  bool acknowledged_ = false;
+  std::atomic<bool> lost_{false};
+};
+
+}  // namespace horo::runtime
