@@ -121,12 +121,12 @@ Result<T> known_fields(const T* given, std::size_t least, T initial) {
 
 Result<Signature> to_signature(const horo_tensor_desc& desc, int size) {
   Signature s;
-  if (desc.kind < HORO_ALLREDUCE || desc.kind > HORO_ALLTOALL) {
-    return horo::fail(Errc::invalid_argument, "kind {} is none of HORO_ALLREDUCE ... HORO_ALLTOALL",
+  if (desc.kind < HORO_ALLREDUCE || desc.kind > HORO_JOIN) {
+    return horo::fail(Errc::invalid_argument, "kind {} is none of HORO_ALLREDUCE ... HORO_JOIN",
                       static_cast<int>(desc.kind));
   }
   s.kind = static_cast<Kind>(desc.kind);
-  if (s.kind == Kind::barrier) {
+  if (horo::runtime::moves_nothing(s.kind)) {
     s.elements = 0;
     return s;
   }
@@ -156,11 +156,14 @@ Result<Signature> to_signature(const horo_tensor_desc& desc, int size) {
     case Kind::allgather:
     case Kind::alltoall:
     case Kind::barrier:
+    case Kind::join:
       break;
   }
   HORO_TRY_STATUS(check_supported(s));
   return s;
 }
+
+constexpr const char* kJoinName = "horo.join";
 
 horo_tensor to_handle(SetId set, TensorId id) {
   return std::uint64_t{set.value()} << 32U | id.value();
@@ -298,8 +301,10 @@ HORO_API horo_status horo_declare(const horo_tensor_desc* given, horo_tensor* te
       return report(std::move(signature).error().context(
           fmt::format("tensor '{}'", desc->name != nullptr ? desc->name : "(unnamed)")));
     }
+    // A set has one join: whoever calls it calls the same.
     const auto name =
-        desc->name != nullptr
+        signature->kind == Kind::join ? std::string(kJoinName)
+        : desc->name != nullptr
             ? std::string(desc->name)
             : fmt::format("unnamed.{}", process().unnamed.fetch_add(1, std::memory_order_relaxed));
     auto id = session.declare(set, name, *signature);

@@ -36,6 +36,8 @@ std::string_view name(Kind kind) {
       return "broadcast";
     case Kind::barrier:
       return "barrier";
+    case Kind::join:
+      return "join";
     case Kind::reducescatter:
       return "reducescatter";
     case Kind::alltoall:
@@ -75,7 +77,7 @@ bool compatible(const Signature& a, const Signature& b) {
 
 Difference difference(const Signature& a, const Signature& b) {
   if (a.kind != b.kind) return {"operation", std::string(name(a.kind)), std::string(name(b.kind))};
-  if (a.kind == Kind::barrier) return {};
+  if (moves_nothing(a.kind)) return {};
   if (a.dtype != b.dtype) return {"dtype", std::string(name(a.dtype)), std::string(name(b.dtype))};
   if (!same_shape(a, b)) return {"shape", shape_text(a), shape_text(b)};
   if (a.kind == Kind::broadcast && a.root != b.root) {
@@ -91,7 +93,7 @@ Difference difference(const Signature& a, const Signature& b) {
 }
 
 std::string describe(const Signature& s) {
-  if (s.kind == Kind::barrier) return "barrier";
+  if (moves_nothing(s.kind)) return std::string(name(s.kind));
   return fmt::format("{} of {} {}", name(s.kind), name(s.dtype), shape_text(s));
 }
 

@@ -21,6 +21,7 @@ enum class Kind : std::uint8_t {
   barrier = 3,
   reducescatter = 4,
   alltoall = 5,
+  join = 6,
 };
 
 std::string_view name(Kind kind);
@@ -28,6 +29,11 @@ std::string_view name(Kind kind);
 /// Kinds that combine elements: op and factors count.
 constexpr bool reduces(Kind kind) {
   return kind == Kind::allreduce || kind == Kind::reducescatter;
+}
+
+/// Kinds without data.
+constexpr bool moves_nothing(Kind kind) {
+  return kind == Kind::barrier || kind == Kind::join;
 }
 
 /// Kinds whose first extent may differ between ranks.

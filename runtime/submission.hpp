@@ -26,7 +26,8 @@ Status check(const Signature& signature, const Submission& submission, int rank,
 /// Whether the operation owns its result, or knows about it what nobody else does: it lives until
 /// it is released.
 constexpr bool keeps_result(Kind kind, const void* out) {
-  return first_extent_is_free(kind) || (kind == Kind::reducescatter && out == nullptr);
+  return first_extent_is_free(kind) || kind == Kind::join ||
+         (kind == Kind::reducescatter && out == nullptr);
 }
 
 /// Whether `[a, a + a_bytes)` and `[b, b + b_bytes)` share memory.

@@ -25,13 +25,18 @@
 
 namespace horo::runtime {
 
+inline constexpr std::size_t kSignatureWords = (sizeof(Signature) + 7) / 8;
+
 /// One log entry as read from the board; the spans point into shared memory and stay valid until
 /// this rank's cursor passes the entry.
 struct Entry {
   EntryKind kind = EntryKind::work;
   Placement placement = Placement::staged;
   std::span<const std::uint64_t> ids;
+  /// Of each tensor, if ranks that have joined take part: they may not know it. Else empty.
+  std::span<const std::uint64_t> signatures;
   std::span<const std::uint64_t> rows;  ///< allgather: extent 0, tensor by tensor, rank by rank.
+  Rank last_joined{-1};                 ///< join: the rank that joined last.
   std::string_view text;                ///< mismatch: the message.
   std::uint64_t bytes = 0;
 };
@@ -111,6 +116,15 @@ class Board {
   /// Marks the tensor for this rank; true when that completed it. At most once per generation.
   bool mark(TensorId id, const Offer& offer);
 
+  /// Marks the set's join tensor, and from now until all members have joined, others' tensors
+  /// become ready without this rank's mark. True when any became so.
+  bool join(TensorId id);
+
+  /// Entries that the tensor was in: tells payload slots of one from those of the next.
+  std::uint64_t generation(TensorId id) const {
+    return tensor(id).generation.load(std::memory_order_acquire);
+  }
+
   /// Takes a mark back if the tensor is not complete; false when it is too late.
   bool unmark(TensorId id);
 
@@ -162,9 +176,12 @@ class Board {
                               const Signature& s);
   Status provide_inline(TensorSlot& slot, const Signature& signature);
   Status provide_splits(TensorSlot& slot, const Signature& signature);
+  bool complete_without_joined(TensorId id);
+  void push_ready(TensorId id);
   bool drain_ready();
   PendingSlot inspect(TensorId id);
   bool resolve(TensorId id, TensorSlot& slot, bool changed);
+  int first_marked(TensorId id) const;
   std::uint64_t in_flight() const;
   void cut_one();
   void publish(LogSlot entry, std::span<const std::uint64_t> words);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Agreement: marks, the ready list, cutting and reading the log.
+// Agreement: the ready list, cutting and reading the log; marks are in board_marks.cpp.
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -12,47 +12,20 @@ namespace horo::runtime {
 namespace {
 
 /// Tensors that also move alike fuse on one host.
-std::uint64_t fuse_key(const Signature& s, Placement placement) {
+std::uint64_t fuse_key(const Signature& s, Placement placement, bool partial) {
   const auto key = fusion_key(s);
-  return key == 0 ? 0 : (key ^ static_cast<std::uint64_t>(placement) << 1U) | 1U;
+  const auto alike = static_cast<std::uint64_t>(placement) * 2 + (partial ? 1 : 0);
+  return key == 0 ? 0 : (key ^ alike << 1U) | 1U;
+}
+
+/// Whether a rank without the tensor can take part: there is an element that changes no result.
+bool possible_with_joined(const Signature& s) {
+  if (s.kind == Kind::barrier) return true;
+  const bool adds = s.op == ReduceOp::sum || s.op == ReduceOp::average || s.op == ReduceOp::adasum;
+  return s.kind == Kind::allreduce && (adds || s.prescale == 1);
 }
 
 }  // namespace
-
-bool Board::mark(TensorId id, const Offer& offer) {
-  auto& mine = rank_tensors_[id.index() * params_.local_size + static_cast<std::size_t>(me_)];
-  mine.in_offset.store(offer.in_offset, std::memory_order_relaxed);
-  mine.out_offset.store(offer.out_offset, std::memory_order_relaxed);
-  auto& slot = tensor(id);
-  const auto me = static_cast<std::size_t>(me_);
-  slot.members[me / 64].fetch_or(std::uint64_t{1} << (me % 64), std::memory_order_relaxed);
-  const auto add = arrivals::kMark + (offer.direct ? arrivals::kDirect : 0) +
-                   (offer.in_line ? arrivals::kInline : 0) +
-                   (offer.changed ? arrivals::kChanged : 0);
-  const auto now = slot.arrivals.fetch_add(add, std::memory_order_acq_rel) + add;
-  if (arrivals::marks(now) != params_.local_size) return false;
-  body_->ready_bytes.fetch_add(mine.signature.bytes(), std::memory_order_relaxed);
-  const auto at = body_->ready_tail.fetch_add(1, std::memory_order_seq_cst);
-  ready_[at & (params_.capacity - 1)].store(id.value() + 1, std::memory_order_seq_cst);
-  return true;
-}
-
-bool Board::unmark(TensorId id) {
-  auto& slot = tensor(id);
-  auto word = slot.arrivals.load(std::memory_order_acquire);
-  do {
-    if (arrivals::marks(word) >= params_.local_size || arrivals::marks(word) == 0) return false;
-  } while (!slot.arrivals.compare_exchange_weak(word, word - arrivals::kMark,
-                                                std::memory_order_acq_rel));
-  slot.members[static_cast<std::size_t>(me_) / 64].fetch_and(
-      ~(std::uint64_t{1} << (static_cast<std::size_t>(me_) % 64)), std::memory_order_relaxed);
-  return true;
-}
-
-bool Board::has_marked(TensorId id, int member) const {
-  const auto r = static_cast<std::size_t>(member);
-  return (tensor(id).members[r / 64].load(std::memory_order_relaxed) >> (r % 64) & 1U) != 0;
-}
 
 bool Board::has_ready() const {
   const auto head = body_->ready_head.load(std::memory_order_seq_cst);
@@ -72,11 +45,17 @@ std::uint64_t Board::in_flight() const {
   return tail - least;
 }
 
+int Board::first_marked(TensorId id) const {
+  int member = 0;
+  while (member + 1 < local_size() && !has_marked(id, member)) ++member;
+  return member;
+}
+
 bool Board::resolve(TensorId id, TensorSlot& slot, bool changed) {
-  const auto& first = rank_tensor(id, 0).signature;
+  const auto& first = rank_tensor(id, first_marked(id)).signature;
   if (changed) {
-    for (int r = 1; r < local_size(); ++r) {
-      if (!compatible(first, rank_tensor(id, r).signature)) return false;
+    for (int r = 0; r < local_size(); ++r) {
+      if (has_marked(id, r) && !compatible(first, rank_tensor(id, r).signature)) return false;
     }
   }
   slot.signature = first;
@@ -90,12 +69,19 @@ PendingSlot Board::inspect(TensorId id) {
   PendingSlot pending{.id = id.value(),
                       .placement = Placement::staged,
                       .kind = EntryKind::work,
+                      .partial = arrivals::marks(word) < n,
                       .bytes = 0,
                       .fuse_key = 0};
   if (!resolve(id, slot, arrivals::changed(word) != 0)) {
     pending.kind = EntryKind::mismatch;
     return pending;
   }
+  const auto kind = slot.signature.kind;
+  if (pending.partial && !possible_with_joined(slot.signature)) {
+    pending.kind = EntryKind::mismatch;
+    return pending;
+  }
+  if (kind == Kind::join) pending.kind = EntryKind::join;
   pending.bytes = slot.signature.bytes();
   if (first_extent_is_free(slot.signature.kind)) {
     pending.bytes = 0;
@@ -103,12 +89,14 @@ PendingSlot Board::inspect(TensorId id) {
   }
   if (n == 1) {
     pending.placement = Placement::alone;
+  } else if (pending.partial) {
+    pending.placement = Placement::staged;
   } else if (arrivals::in_line(word) == n) {
     pending.placement = Placement::in_marks;
   } else if (arrivals::direct(word) == n) {
     pending.placement = Placement::direct;
   }
-  pending.fuse_key = fuse_key(slot.signature, pending.placement);
+  pending.fuse_key = fuse_key(slot.signature, pending.placement, pending.partial);
   return pending;
 }
 
@@ -136,25 +124,40 @@ bool Board::drain_ready() {
 
 std::string Board::mismatch_text(TensorId id) const {
   // The first value seen, who has it, and the first rank that differs.
-  const auto& first = rank_tensor(id, 0).signature;
+  const auto& first = rank_tensor(id, first_marked(id)).signature;
   Difference found;
-  for (int r = 1; r < local_size() && found.what.empty(); ++r)
-    found = difference(first, rank_tensor(id, r).signature);
-  std::map<std::string, std::string> ranks_by_value;
-  for (int r = 0; r < local_size(); ++r) {
-    const auto& theirs = rank_tensor(id, r).signature;
-    const auto d = difference(first, theirs);
-    const auto& value = d.what == found.what ? d.b : found.a;
-    if (!d.what.empty() && d.what != found.what) continue;
-    auto& ranks = ranks_by_value[value];
-    if (ranks.size() < 120) ranks += fmt::format("{}{}", ranks.empty() ? "" : ", ", global_rank(r));
+  for (int r = 0; r < local_size() && found.what.empty(); ++r) {
+    if (has_marked(id, r)) found = difference(first, rank_tensor(id, r).signature);
   }
-  std::string text = fmt::format(
-      "tensor '{}': ranks disagree about the {}:", tensor_name(id).substr(0, 400), found.what);
+  std::string joined;
+  std::map<std::string, std::string> ranks_by_value;
+  const auto add = [this](std::string& ranks, int member) {
+    if (ranks.size() < 120)
+      ranks += fmt::format("{}{}", ranks.empty() ? "" : ", ", global_rank(member));
+  };
+  for (int r = 0; r < local_size(); ++r) {
+    if (!has_marked(id, r)) {
+      add(joined, r);
+      continue;
+    }
+    const auto d = difference(first, rank_tensor(id, r).signature);
+    if (d.what.empty() || d.what == found.what)
+      add(ranks_by_value[d.what == found.what ? d.b : found.a], r);
+  }
+  const auto name = tensor_name(id).substr(0, 400);
+  const auto plural = [](const std::string& ranks) {
+    return ranks.find(',') != std::string::npos ? "s" : "";
+  };
+  if (found.what.empty()) {
+    return fmt::format("tensor '{}': {}{} is not possible while a rank has joined (rank{} {})",
+                       name, runtime::name(first.kind),
+                       first.kind == Kind::allreduce ? " with a prescale factor" : "",
+                       plural(joined), joined);
+  }
+  std::string text = fmt::format("tensor '{}': ranks disagree about the {}:", name, found.what);
   const char* separator = " ";
   for (const auto& [value, ranks] : ranks_by_value) {
-    text += fmt::format("{}{} on rank{} {}", separator, value,
-                        ranks.find(',') != std::string::npos ? "s" : "", ranks);
+    text += fmt::format("{}{} on rank{} {}", separator, value, plural(ranks), ranks);
     separator = ", ";
     if (text.size() > 1500) break;
   }
@@ -175,7 +178,12 @@ void Board::publish(LogSlot entry, std::span<const std::uint64_t> words) {
   for (std::uint32_t i = 0; i < entry.count; ++i) {
     auto& slot = tensors_[words[i]];
     for (auto& members : slot.members) members.store(0, std::memory_order_relaxed);
+    slot.generation.fetch_add(1, std::memory_order_relaxed);
     slot.arrivals.store(0, std::memory_order_relaxed);
+  }
+  if (entry.kind == EntryKind::join) {
+    for (auto& members : body_->joined) members.store(0, std::memory_order_relaxed);
+    body_->join_count.store(0, std::memory_order_relaxed);
   }
   // One release for entry, words and cleared marks; seq_cst for the sleepers, see wake().
   body_->tail.store(tail + 1, std::memory_order_seq_cst);
@@ -184,8 +192,10 @@ void Board::publish(LogSlot entry, std::span<const std::uint64_t> words) {
 void Board::cut_one() {
   const auto count = body_->pending_count.load(std::memory_order_relaxed);
   const std::size_t n = params_.local_size;
-  // Ids, and for an allgather a row count per rank: at most a depth's share of the word ring.
-  const auto most = std::max<std::size_t>(1, layout_.word_count / (2 * params_.depth) / (n + 1));
+  // At most a depth's share of the word ring: ids, for an allgather a row count per rank, with
+  // joined ranks a signature.
+  const auto words_each = 1 + n + (pending_[0].partial ? kSignatureWords : 0);
+  const auto most = std::max<std::size_t>(1, layout_.word_count / (2 * params_.depth) / words_each);
   const auto looked_at = std::min<std::size_t>(count, most);
   candidates_.clear();
   for (std::size_t i = 0; i < looked_at; ++i) {
@@ -200,6 +210,7 @@ void Board::cut_one() {
   LogSlot entry{};
   entry.kind = first.kind;
   entry.placement = first.placement;
+  entry.partial = first.partial && first.kind == EntryKind::work;
   entry.count = static_cast<std::uint32_t>(taken_.size());
   for (const auto i : taken_) {
     scratch_.push_back(pending_[i].id);
@@ -212,6 +223,15 @@ void Board::cut_one() {
     scratch_.resize(start + 1 + (text.size() + 7) / 8);
     scratch_[start] = text.size();
     std::memcpy(scratch_.data() + start + 1, text.data(), text.size());
+  } else if (first.kind == EntryKind::join) {
+    scratch_.push_back(static_cast<std::uint64_t>(body_->last_joined.load()));
+  } else if (entry.partial) {
+    const auto start = scratch_.size();
+    scratch_.resize(start + taken_.size() * kSignatureWords);
+    for (std::size_t i = 0; i < taken_.size(); ++i) {
+      std::memcpy(scratch_.data() + start + i * kSignatureWords,
+                  &tensor(TensorId{pending_[taken_[i]].id}).signature, sizeof(Signature));
+    }
   } else if (tensor(first_id).signature.kind == Kind::allgather) {
     for (const auto i : taken_) {
       for (int r = 0; r < local_size(); ++r) {
@@ -279,8 +299,14 @@ Result<std::optional<Entry>> Board::next(std::uint64_t cursor) {
   if (slot.kind == EntryKind::mismatch) {
     if (rest == 0 || words[slot.count] > (rest - 1) * 8) return broken("text");
     entry.text = {reinterpret_cast<const char*>(words + slot.count + 1), words[slot.count]};
+  } else if (slot.kind == EntryKind::join) {
+    if (rest != 1) return broken("rank");
+    entry.last_joined = Rank{static_cast<int>(words[slot.count])};
   } else if (slot.kind != EntryKind::work || slot.placement > Placement::staged) {
     return broken("kind");
+  } else if (slot.partial) {
+    entry.signatures = {words + slot.count, rest};
+    if (rest != slot.count * kSignatureWords) return broken("signatures");
   } else {
     entry.rows = {words + slot.count, rest};
     if (rest != 0 && rest != std::size_t{slot.count} * params_.local_size) return broken("rows");

@@ -46,14 +46,15 @@ enum class Placement : std::uint8_t {
   staged = 3,    ///< Through the rings.
 };
 
-enum class EntryKind : std::uint8_t { work = 1, mismatch = 2 };
+enum class EntryKind : std::uint8_t { work = 1, mismatch = 2, join = 3 };
 
 struct alignas(64) LogSlot {
   std::uint64_t sequence;  ///< Entry number + 1.
   EntryKind kind;
   Placement placement;
   std::uint32_t count;  ///< Tensors.
-  std::uint32_t words;  ///< Length in the word ring: ids, then rows (allgather) or text (mismatch).
+  bool partial;         ///< Ranks that have joined take part without having submitted.
+  std::uint32_t words;  ///< Length in the word ring: see Entry.
   std::uint64_t first_word;
   std::uint64_t bytes;
 };
@@ -63,6 +64,7 @@ struct PendingSlot {
   std::uint32_t id;
   Placement placement;
   EntryKind kind;
+  bool partial;
   std::uint64_t bytes;
   std::uint64_t fuse_key;
 };
@@ -74,8 +76,11 @@ inline constexpr std::uint64_t kDirect = 1ULL << 16U;
 inline constexpr std::uint64_t kInline = 1ULL << 32U;
 inline constexpr std::uint64_t kChanged = 1ULL << 48U;
 
+/// Set by who puts the tensor on the ready list although not all have marked it.
+inline constexpr std::uint64_t kReady = 1ULL << 15U;
+
 constexpr std::uint32_t marks(std::uint64_t word) {
-  return static_cast<std::uint32_t>(word & 0xffffU);
+  return static_cast<std::uint32_t>(word & 0x7fffU);
 }
 
 constexpr std::uint32_t direct(std::uint64_t word) {
@@ -100,6 +105,7 @@ struct alignas(256) TensorSlot {
   std::uint32_t name_length;
   std::uint64_t name_offset;
   std::uint64_t name_hash;
+  std::atomic<std::uint64_t> generation;  ///< Entries that it was in.
   /// alltoall: u64[2][local_size][local_size], by generation's parity, sender and receiver; 0:
   /// none.
   std::atomic<std::uint64_t> splits_offset;
@@ -133,6 +139,11 @@ struct BoardBody {
   alignas(128) std::atomic<std::uint64_t> ready_tail;
   std::atomic<std::uint64_t> ready_bytes;
   std::atomic<std::uint64_t> first_ready_ns;  ///< When the oldest ready tensor became so; 0: none.
+
+  /// Members without further data, and which of them was the last; reset when all have joined.
+  alignas(128) std::atomic<std::uint32_t> join_count;
+  std::atomic<std::int32_t> last_joined;
+  std::array<std::atomic<std::uint64_t>, kMaskWords> joined;
 
   alignas(128) futex::Word directory_lock;
   std::atomic<std::uint32_t> tensor_count;

@@ -78,8 +78,8 @@ bool Engine::progress() {
 Offer Engine::put_parts(TensorId id, const LocalTensor& mine, const Submission& given) {
   const auto& s = mine.signature;
   const auto me = board_.me();
-  const auto bytes = s.kind == Kind::barrier ? 0 : s.bytes();
-  const auto generation = mine.generation.load(std::memory_order_relaxed);
+  const auto bytes = moves_nothing(s.kind) ? 0 : s.bytes();
+  const auto generation = mine.generation;
   const bool reads = s.kind != Kind::broadcast || Rank{s.root} == board_.global_rank(me);
   const bool peers_write = s.kind == Kind::allreduce;
   if (s.kind == Kind::alltoall) {
@@ -103,6 +103,11 @@ Offer Engine::put_parts(TensorId id, const LocalTensor& mine, const Submission& 
 }
 
 Result<bool> Engine::offer(TensorId id, const Submission& given, Operation& operation) {
+  if (joined_.load(std::memory_order_seq_cst)) {
+    return fail(Errc::invalid_argument,
+                "tensor '{}' after this rank has joined; wait until all ranks have",
+                board_.tensor_name(id));
+  }
   auto& mine = tensor(id);
   std::uint32_t idle = 0;
   if (!mine.operation.compare_exchange_strong(idle, OperationTable::index_of(operation) + 1,
@@ -117,6 +122,14 @@ Result<bool> Engine::offer(TensorId id, const Submission& given, Operation& oper
   mine.in = given.in;
   mine.out = given.out;
   mine.room = given.room;
+  mine.generation = board_.generation(id);
+  if (s.kind == Kind::join) {
+    joined_.store(true, std::memory_order_seq_cst);
+    mine.offered.store(true, std::memory_order_release);
+    const bool completed = board_.join(id);
+    fail_if_broken(id);
+    return completed;
+  }
   auto offer = put_parts(id, mine, given);
   offer.changed = !mine.has_agreed || mine.agreed != s;
   mine.offered.store(true, std::memory_order_release);
@@ -151,14 +164,15 @@ Status Engine::begin(const Entry& entry) {
   Started started;
   for (const auto id : entry.ids) {
     const TensorId tensor_id{static_cast<std::uint32_t>(id)};
-    const auto* block = blocks_[tensor_id.index() / kBlock].load(std::memory_order_acquire);
-    if (block == nullptr || !tensor(tensor_id).offered.load(std::memory_order_acquire)) {
+    if (offered(tensor_id)) {
+      started.ids.push_back(tensor_id);
+    } else if (!joined_.load(std::memory_order_relaxed)) {
       return fail(Errc::protocol,
                   "log entry {} of the board names tensor {} that this rank has not submitted",
                   begun_, id);
     }
-    started.ids.push_back(tensor_id);
   }
+  if (entry.kind == EntryKind::join) return end_join(entry, std::move(started));
   if (entry.kind == EntryKind::mismatch) {
     const std::string text(entry.text);
     for (const auto id : started.ids) complete(id, Errc::mismatch, text);
@@ -166,7 +180,7 @@ Status Engine::begin(const Entry& entry) {
     started_.push_back(std::move(started));
     return {};
   }
-  HORO_TRY(auto bucket, make_bucket(entry));
+  HORO_TRY(auto bucket, make_bucket(entry, started));
   count(bucket);
   switch (entry.placement) {
     case Placement::alone:
@@ -181,6 +195,26 @@ Status Engine::begin(const Entry& entry) {
       started.backend_ticket = backend_->started();
       break;
   }
+  started_.push_back(std::move(started));
+  return {};
+}
+
+bool Engine::offered(TensorId id) {
+  const auto* block = blocks_[id.index() / kBlock].load(std::memory_order_acquire);
+  return block != nullptr && tensor(id).offered.load(std::memory_order_acquire);
+}
+
+Status Engine::end_join(const Entry& entry, Started started) {
+  for (const auto id : started.ids) {
+    auto& operation = operations_.at(tensor(id).operation.load(std::memory_order_relaxed) - 1);
+    const auto last = static_cast<std::int32_t>(entry.last_joined.value());
+    operation.memory = operations_.results().take(sizeof last);
+    if (operation.memory == nullptr) return fail(Errc::out_of_memory, "no memory for a join");
+    operation.result = operation.memory.get();
+    operation.result_bytes = sizeof last;
+    std::memcpy(operation.result, &last, sizeof last);
+  }
+  joined_.store(false, std::memory_order_seq_cst);
   started_.push_back(std::move(started));
   return {};
 }
@@ -202,7 +236,7 @@ bool Engine::finish_entries() {
 void Engine::count(const Bucket& bucket) {
   std::uint64_t bytes = 0;
   for (const auto& part : bucket.parts) bytes += part.elements * size_of(bucket.like.dtype);
-  if (bucket.like.kind == Kind::barrier) bytes = 0;
+  if (moves_nothing(bucket.like.kind)) bytes = 0;
   const auto add = [](std::atomic<std::uint64_t>& counter, std::uint64_t n) {
     counter.fetch_add(n, std::memory_order_relaxed);
   };
@@ -215,7 +249,6 @@ void Engine::count(const Bucket& bucket) {
 
 void Engine::complete(TensorId id, Errc status, const std::string& message) {
   auto& mine = tensor(id);
-  mine.generation.fetch_add(1, std::memory_order_relaxed);
   if (status == Errc::ok) {
     mine.agreed = mine.signature;
     mine.has_agreed = true;

@@ -30,7 +30,7 @@ struct LocalTensor {
   Signature signature;  ///< Declared by this rank.
   Signature agreed;     ///< Of the last submission that all ranks agreed on.
   bool has_agreed = false;
-  std::atomic<std::uint64_t> generation{0};  ///< Submissions that ended.
+  std::uint64_t generation = 0;  ///< Of the tensor, when it was offered.
   const void* in = nullptr;
   void* out = nullptr;
   std::uint64_t room = 0;                   ///< Bytes at `out`, where the result's size is open.
@@ -98,7 +98,8 @@ class Engine {
 
   struct Started {
     std::vector<TensorId> ids;
-    std::uint64_t backend_ticket = 0;  ///< Done when the backend has completed so many; 0: done.
+    std::vector<ResultMemory> neutral;  ///< In place of what this rank, having joined, has not got.
+    std::uint64_t backend_ticket = 0;   ///< Done when the backend has completed so many; 0: done.
   };
 
   Offer put_parts(TensorId id, const LocalTensor& mine, const Submission& given);
@@ -106,10 +107,14 @@ class Engine {
   void fail_if_broken(TensorId id);
   bool begin_entries();
   Status begin(const Entry& entry);
-  Result<Bucket> make_bucket(const Entry& entry);
+  bool offered(TensorId id);
+  Status end_join(const Entry& entry, Started started);
+  Result<Bucket> make_bucket(const Entry& entry, Started& started);
+  Result<Part> neutral_part(const Entry& entry, std::size_t position, Started& started,
+                            Signature& signature);
   /// Appends to `bucket.rows` what a kind needs of one tensor, and says what this rank receives.
-  Status count_rows(const Entry& entry, std::size_t position, const Part& part, Bucket& bucket,
-                    std::vector<std::int64_t>& rows);
+  Status count_rows(const Entry& entry, std::size_t position, const Signature& s, const Part& part,
+                    Bucket& bucket, std::vector<std::int64_t>& rows);
   Status provide_output(TensorId id, std::vector<std::int64_t> rows, Part& part);
   void run_alone(const Bucket& bucket);
   Status run_in_marks(const Bucket& bucket);
@@ -129,7 +134,8 @@ class Engine {
   const Clock& clock_;
 
   std::deque<Started> started_;
-  std::uint64_t begun_ = 0;  ///< Entries begun: the next one to read.
+  std::atomic<bool> joined_{false};  ///< This rank has no more data, until all have joined.
+  std::uint64_t begun_ = 0;          ///< Entries begun: the next one to read.
   std::uint64_t cursor_ = 0;
   std::uint32_t gone_seen_ = 0;
   std::vector<const void*> sources_;  ///< By rank: payloads of one tensor, beside their marks.

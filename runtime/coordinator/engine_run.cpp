@@ -9,6 +9,7 @@
 #include "runtime/backends/shm/kernels/kernels.hpp"
 #include "runtime/backends/shm/lanes.hpp"
 #include "runtime/coordinator/engine.hpp"
+#include "runtime/neutral.hpp"
 
 namespace horo::runtime {
 
@@ -32,17 +33,46 @@ void combine_parts(const Signature& like, std::span<const void* const> inputs,
 
 }  // namespace
 
-Result<Bucket> Engine::make_bucket(const Entry& entry) {
+Result<Part> Engine::neutral_part(const Entry& entry, std::size_t position, Started& started,
+                                  Signature& signature) {
+  const TensorId id{static_cast<std::uint32_t>(entry.ids[position])};
+  if (entry.signatures.empty())
+    return fail(Errc::protocol, "log entry {} of the board has no signatures", begun_);
+  std::memcpy(static_cast<void*>(&signature), entry.signatures.data() + position * kSignatureWords,
+              sizeof signature);
+  if (!is_dtype(static_cast<int>(signature.dtype)) || signature.elements > kMostElements)
+    return fail(Errc::protocol, "log entry {} of the board has a senseless signature", begun_);
+  if (moves_nothing(signature.kind)) return Part{.id = id};
+  started.neutral.push_back(operations_.results().take(signature.bytes()));
+  void* const memory = started.neutral.back().get();
+  if (memory == nullptr) {
+    return fail(Errc::out_of_memory,
+                "{} bytes for tensor '{}', which this rank takes part in "
+                "although it has joined, cannot be had",
+                signature.bytes(), board_.tensor_name(id));
+  }
+  fill_neutral(signature.dtype, signature.op, memory, signature.elements);
+  return Part{.id = id, .in = memory, .out = memory, .elements = signature.elements};
+}
+
+Result<Bucket> Engine::make_bucket(const Entry& entry, Started& started) {
   Bucket bucket;
   bucket.placement = entry.placement;
   bucket.parts.reserve(entry.ids.size());
   std::size_t position = 0;
   for (const auto raw : entry.ids) {
     const TensorId id{static_cast<std::uint32_t>(raw)};
-    auto& mine = tensor(id);
-    const auto& s = mine.signature;
-    Part part{.id = id, .in = mine.in, .out = mine.out, .elements = s.elements};
-    const auto& first = position == 0 ? s : tensor(bucket.parts.front().id).signature;
+    Signature s;
+    Part part;
+    if (offered(id)) {
+      const auto& mine = tensor(id);
+      s = mine.signature;
+      part = {.id = id, .in = mine.in, .out = mine.out, .elements = s.elements};
+    } else {
+      HORO_TRY(part, neutral_part(entry, position, started, s));
+    }
+    if (position == 0) bucket.like = s;
+    const auto& first = bucket.like;
     if (first.kind != s.kind || first.dtype != s.dtype || first.op != s.op) {
       return fail(Errc::protocol,
                   "log entry {} of the board fuses tensors that do not fit together", begun_);
@@ -50,22 +80,19 @@ Result<Bucket> Engine::make_bucket(const Entry& entry) {
     if (first_extent_is_free(s.kind) || s.kind == Kind::reducescatter) {
       part.row_elements = s.row_elements;
       std::vector<std::int64_t> rows;
-      bucket.like = s;
-      HORO_TRY_STATUS(count_rows(entry, position, part, bucket, rows));
+      HORO_TRY_STATUS(count_rows(entry, position, s, part, bucket, rows));
       HORO_TRY_STATUS(provide_output(id, std::move(rows), part));
     }
     bucket.parts.push_back(part);
     ++position;
   }
-  bucket.like = tensor(bucket.parts.front().id).signature;
   if (bucket.like.kind == Kind::broadcast)
     bucket.like.root = board_.member_of(Rank{bucket.like.root});
   return bucket;
 }
 
-Status Engine::count_rows(const Entry& entry, std::size_t position, const Part& part,
-                          Bucket& bucket, std::vector<std::int64_t>& rows) {
-  const auto& s = bucket.like;
+Status Engine::count_rows(const Entry& entry, std::size_t position, const Signature& s,
+                          const Part& part, Bucket& bucket, std::vector<std::int64_t>& rows) {
   const int ranks = board_.local_size();
   const auto n = static_cast<std::size_t>(ranks);
   const auto me = static_cast<std::size_t>(board_.me());
@@ -79,7 +106,7 @@ Status Engine::count_rows(const Entry& entry, std::size_t position, const Part& 
   } else if (s.kind == Kind::reducescatter) {
     for (int r = 0; r < ranks; ++r) bucket.rows.push_back(share_of(s.rows(), ranks, r).count);
   } else {
-    const auto generation = tensor(part.id).generation.load(std::memory_order_relaxed);
+    const auto generation = tensor(part.id).generation;
     for (int r = 0; r < ranks; ++r) {
       const auto* sent = board_.splits(part.id, r, generation);
       if (sent == nullptr) {
@@ -141,7 +168,7 @@ void Engine::run_alone(const Bucket& bucket) {
   const auto& like = bucket.like;
   for (std::size_t p = 0; p < bucket.parts.size(); ++p) {
     const auto& part = bucket.parts[p];
-    if (like.kind == Kind::barrier || part.elements == 0) continue;
+    if (moves_nothing(like.kind) || part.elements == 0) continue;
     if (reduces(like.kind)) {
       combine_parts(like, {&part.in, 1}, part.elements, part.out);
     } else if (part.in != part.out) {
@@ -155,7 +182,7 @@ void Engine::run_alone(const Bucket& bucket) {
 
 Status Engine::run_in_marks(const Bucket& bucket) {
   const auto& like = bucket.like;
-  if (like.kind == Kind::barrier) return {};
+  if (moves_nothing(like.kind)) return {};
   for (std::size_t p = 0; p < bucket.parts.size(); ++p) {
     const auto& part = bucket.parts[p];
     HORO_TRY_STATUS(find_payloads(bucket, p));
@@ -181,7 +208,7 @@ Status Engine::run_in_marks(const Bucket& bucket) {
 
 Status Engine::find_payloads(const Bucket& bucket, std::size_t position) {
   const auto& part = bucket.parts[position];
-  const auto generation = tensor(part.id).generation.load(std::memory_order_relaxed);
+  const auto generation = tensor(part.id).generation;
   for (int r = 0; r < board_.local_size(); ++r) {
     const auto bytes =
         elements_from(bucket, position, r, board_.local_size()) * size_of(bucket.like.dtype);

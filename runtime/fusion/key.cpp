@@ -15,7 +15,7 @@ std::uint64_t mix(std::uint64_t h, std::uint64_t v) {
 }  // namespace
 
 std::uint64_t fusion_key(const Signature& s) {
-  if (s.kind == Kind::barrier) return 0;
+  if (moves_nothing(s.kind)) return 0;
   std::uint64_t h =
       mix(static_cast<std::uint64_t>(s.kind) + 1, static_cast<std::uint64_t>(s.dtype));
   if (s.kind == Kind::broadcast) h = mix(h, static_cast<std::uint64_t>(s.root));

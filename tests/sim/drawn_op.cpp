@@ -142,6 +142,7 @@ std::vector<std::int64_t> DrawnOp::expected_rows(int rank) const {
       case Kind::allreduce:
       case Kind::broadcast:
       case Kind::barrier:
+      case Kind::join:
         break;
     }
   }
@@ -178,6 +179,7 @@ Bytes DrawnOp::expected(int rank) const {
       }
       return result;
     case Kind::barrier:
+    case Kind::join:
       break;
   }
   return result;

@@ -110,6 +110,7 @@ Segment make_segment(const Bucket& bucket, const Lanes& lanes, const Mesh& mesh,
       segment.unpacked[me].offset = segment.packed[me].offset;
       break;
     case Kind::barrier:
+    case Kind::join:
       segment.schedule = make_barrier(mesh);
       break;
   }

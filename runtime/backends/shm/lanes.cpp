@@ -39,6 +39,7 @@ Lanes::Lanes(const Bucket& bucket, int ranks, int me) : parts_(bucket.parts.size
   };
   switch (bucket.like.kind) {
     case Kind::barrier:
+    case Kind::join:
       begin_lane();
       for (std::size_t p = 0; p < parts_; ++p) add({}, 0);
       break;

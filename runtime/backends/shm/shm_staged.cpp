@@ -24,6 +24,7 @@ ShmBackend::Chunk ShmBackend::result_of(const Active& a, std::uint64_t step, int
     case Kind::broadcast:
       return rank == a.bucket.like.root ? chunk_of_lane(a, 0, step) : Chunk{};
     case Kind::barrier:
+    case Kind::join:
     case Kind::reducescatter:
     case Kind::alltoall:
       break;
@@ -103,6 +104,7 @@ bool ShmBackend::step_reduce() {
       case Kind::allgather:
       case Kind::broadcast:
       case Kind::barrier:
+      case Kind::join:
         publish(a, a.reduced);
         break;
     }

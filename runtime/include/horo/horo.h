@@ -70,7 +70,14 @@ typedef enum horo_kind {
   HORO_REDUCESCATTER = 4,
   /* Each rank sends rows of dimension 0 to each rank; dimension 0 may differ between ranks, the
    * others are equal. */
-  HORO_ALLTOALL = 5
+  HORO_ALLTOALL = 5,
+  /* This rank has no more data: until all ranks of the process set have joined, it takes part in
+   * their allreduces with what changes no result (0 for a sum, 1 for a product, ...; an average is
+   * still divided by the number of all ranks) and in their barriers. Other kinds end with MISMATCH
+   * meanwhile, and so does a min, max or product with a prescale factor. It may submit nothing else
+   * in that set until then. horo_result: one int32, the rank that joined last. The name, dtype,
+   * shape and buffers are ignored. */
+  HORO_JOIN = 6
 } horo_kind;
 
 typedef enum horo_reduce_op {
@@ -207,7 +214,7 @@ typedef struct horo_submission {
   /* allgather, alltoall: bytes at `out`. A result that fits lies there, a larger one in memory that
    * the operation owns; horo_result says which. 0: the operation owns it. */
   size_t out_bytes;
-  /* alltoall: rows for each of the horo_size() ranks, in rank order, together at most dimension 0;
+  /* alltoall: rows for each rank of the process set, in rank order, together at most dimension 0;
    * they may differ from one submission to the next. NULL: equal splits. Copied by the call. */
   const int64_t* splits;
   size_t split_count;
@@ -235,8 +242,8 @@ HORO_API horo_status horo_wait(horo_op op, int64_t timeout_ms);
 /* As horo_wait for each; returns the first error in order of `ops` after all have completed. */
 HORO_API horo_status horo_wait_all(const horo_op* ops, size_t n, int64_t timeout_ms);
 
-/* Result of a completed allgather, alltoall, or reducescatter without `out`: data stays valid until
- * horo_release; bytes receives its size (may be NULL); rows (horo_size() values, may be NULL) the
+/* Result of a completed allgather, alltoall, join, or reducescatter without `out`: data stays valid until
+ * horo_release; bytes receives its size (may be NULL); rows (as many as the set has ranks, may be NULL; none for a join) the
  * rows that came from each rank, of a reducescatter the rows that each rank got. */
 HORO_API horo_status horo_result(horo_op op, const void** data, size_t* bytes, int64_t* rows);
 

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Agreement: who has submitted what, and when that is all.
+#include <algorithm>
+
+#include "runtime/coordinator/board.hpp"
+
+namespace horo::runtime {
+
+bool Board::mark(TensorId id, const Offer& offer) {
+  auto& mine = rank_tensors_[id.index() * params_.local_size + static_cast<std::size_t>(me_)];
+  mine.in_offset.store(offer.in_offset, std::memory_order_relaxed);
+  mine.out_offset.store(offer.out_offset, std::memory_order_relaxed);
+  auto& slot = tensor(id);
+  const auto me = static_cast<std::size_t>(me_);
+  slot.members[me / 64].fetch_or(std::uint64_t{1} << (me % 64), std::memory_order_relaxed);
+  const auto add = arrivals::kMark + (offer.direct ? arrivals::kDirect : 0) +
+                   (offer.in_line ? arrivals::kInline : 0) +
+                   (offer.changed ? arrivals::kChanged : 0);
+  const auto now = slot.arrivals.fetch_add(add, std::memory_order_seq_cst) + add;
+  if (arrivals::marks(now) != params_.local_size) {
+    if (mine.signature.kind == Kind::join) return false;  // That one needs everybody's mark.
+    return body_->join_count.load(std::memory_order_seq_cst) != 0 && complete_without_joined(id);
+  }
+  push_ready(id);
+  return true;
+}
+
+void Board::push_ready(TensorId id) {
+  const auto& mine = rank_tensor(id, me_);
+  body_->ready_bytes.fetch_add(mine.signature.bytes(), std::memory_order_relaxed);
+  const auto at = body_->ready_tail.fetch_add(1, std::memory_order_seq_cst);
+  ready_[at & (params_.capacity - 1)].store(id.value() + 1, std::memory_order_seq_cst);
+}
+
+bool Board::complete_without_joined(TensorId id) {
+  auto& slot = tensor(id);
+  auto word = slot.arrivals.load(std::memory_order_seq_cst);
+  for (;;) {
+    const auto marks = arrivals::marks(word);
+    if (marks == 0 || marks == params_.local_size || (word & arrivals::kReady) != 0) return false;
+    for (std::uint32_t m = 0; m < params_.local_size; ++m) {
+      const auto bit = std::uint64_t{1} << (m % 64);
+      const auto there = slot.members[m / 64].load(std::memory_order_seq_cst) |
+                         body_->joined[m / 64].load(std::memory_order_seq_cst);
+      if ((there & bit) == 0) return false;
+    }
+    // Fails if the tensor has been cut meanwhile: then somebody else saw what this rank sees.
+    if (slot.arrivals.compare_exchange_weak(word, word | arrivals::kReady,
+                                            std::memory_order_seq_cst))
+      break;
+  }
+  push_ready(id);
+  return true;
+}
+
+bool Board::join(TensorId id) {
+  const auto me = static_cast<std::size_t>(me_);
+  body_->joined[me / 64].fetch_or(std::uint64_t{1} << (me % 64), std::memory_order_seq_cst);
+  if (body_->join_count.fetch_add(1, std::memory_order_seq_cst) + 1 == params_.local_size)
+    body_->last_joined.store(global_rank(me_).value(), std::memory_order_seq_cst);
+  // A marker adds its mark first and looks for joined ranks then, this one the other way round:
+  // one of the two sees that the tensor is complete.
+  bool any = false;
+  const auto count = body_->tensor_count.load(std::memory_order_acquire);
+  for (std::uint32_t i = 0; i < std::min(count, params_.capacity); ++i) {
+    if (i != id.value()) any = complete_without_joined(TensorId{i}) || any;
+  }
+  return mark(id, {.in_line = true}) || any;
+}
+
+bool Board::unmark(TensorId id) {
+  auto& slot = tensor(id);
+  auto word = slot.arrivals.load(std::memory_order_acquire);
+  do {
+    if (arrivals::marks(word) >= params_.local_size || arrivals::marks(word) == 0 ||
+        (word & arrivals::kReady) != 0)
+      return false;
+  } while (!slot.arrivals.compare_exchange_weak(word, word - arrivals::kMark,
+                                                std::memory_order_acq_rel));
+  slot.members[static_cast<std::size_t>(me_) / 64].fetch_and(
+      ~(std::uint64_t{1} << (static_cast<std::size_t>(me_) % 64)), std::memory_order_relaxed);
+  return true;
+}
+
+bool Board::has_marked(TensorId id, int member) const {
+  const auto r = static_cast<std::size_t>(member);
+  return (tensor(id).members[r / 64].load(std::memory_order_relaxed) >> (r % 64) & 1U) != 0;
+}
+
+}  // namespace horo::runtime
