@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "apps/common/tools.hpp"
+#include "runtime/backends/module.hpp"
 
 namespace horo::apps {
 
@@ -84,6 +85,16 @@ Finding probe_shared_memory() {
   return finding;
 }
 
+/// Loads the module as a rank would.
+Finding probe_backend(const char* name, const char* what, const std::string& library) {
+  Finding finding{.section = "Backends", .name = name, .available = false, .detail = {}};
+  const auto folder = library.substr(0, library.rfind('/')) + "/horo";
+  const auto module = runtime::load_usable_module(name, folder);
+  finding.available = module.has_value();
+  finding.detail = module ? what : module.error().message;
+  return finding;
+}
+
 Finding absent(const char* section, const char* name) {
   return {.section = section, .name = name, .available = false, .detail = "not in this version"};
 }
@@ -91,15 +102,18 @@ Finding absent(const char* section, const char* name) {
 }  // namespace
 
 std::vector<Finding> probe_build() {
-  return {probe_library(),
+  const auto library = probe_library();
+  return {library,
           probe_launcher(),
           absent("Launchers", "ssh"),
           absent("Launchers", "slurm"),
           absent("Launchers", "mpirun"),
           probe_shared_memory(),
-          absent("Backends", "gloo"),
-          absent("Backends", "mpi"),
-          absent("Backends", "nccl"),
+          probe_backend("gloo", "TCP between any ranks", library.detail),
+          probe_backend("openmpi", "Open MPI between any ranks", library.detail),
+          probe_backend("mpich", "MPICH between any ranks", library.detail),
+          probe_backend("cuda", "memory of NVIDIA's devices", library.detail),
+          probe_backend("nccl", "NCCL between NVIDIA's devices", library.detail),
           probe_module("PyTorch", "torch"),
           probe_module("NumPy", "numpy"),
           probe_module("TensorFlow", "tensorflow"),

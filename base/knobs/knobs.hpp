@@ -15,6 +15,7 @@ namespace horo {
 
 enum class TagMode : std::uint8_t { automatic, rank, off };
 enum class StdinMode : std::uint8_t { automatic, none, rank0 };
+enum class CpuOperations : std::uint8_t { automatic, shm, gloo, mpi };
 
 }  // namespace horo
 
@@ -400,6 +401,24 @@ inline constexpr Knob<OptionalDuration> kStallShutdownTime{
     .most = 2400h};
 
 // --- Libraries ---
+
+inline constexpr Knob<CpuOperations> kCpuOperations{
+    .text = {.key = "cpu.operations",
+             .group = kLibraries,
+             .help = "what moves tensors in host memory; auto: shm on one host, between hosts mpi "
+                     "under mpirun and gloo elsewhere",
+             .choices = {"auto", "shm", "gloo", "mpi"},
+             .variable = {.name = "HOROVOD_CPU_OPERATIONS"}},
+    .fallback = CpuOperations::automatic,
+    .least = CpuOperations::automatic,
+    .most = CpuOperations::mpi};
+
+inline constexpr Knob<std::string_view> kGlooInterface{
+    .text = {.key = "gloo.iface",
+             .group = kLibraries,
+             .help = "network interface for Gloo; empty: one by which the hosts reach each other",
+             .variable = {.name = "HOROVOD_GLOO_IFACE"}},
+    .fallback = ""};
 
 inline constexpr Knob<Duration> kGlooTimeout{
     .text = {.key = "gloo.timeout",

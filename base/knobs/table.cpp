@@ -85,6 +85,8 @@ constexpr std::array kRows{
     row(knobs::kStallCheck),
     row(knobs::kStallWarningTime),
     row(knobs::kStallShutdownTime),
+    row(knobs::kCpuOperations),
+    row(knobs::kGlooInterface),
     row(knobs::kGlooTimeout),
     row(knobs::kMpiThreadsDisable),
     row(knobs::kNumNcclStreams),

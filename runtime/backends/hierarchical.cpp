@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/backends/hierarchical.hpp"
 
+#include "runtime/backends/choose.hpp"
+
 namespace horo::runtime {
 
 HierarchicalBackend::HierarchicalBackend(HierarchicalParts parts, const Hierarchy& hierarchy,
-                                         std::uint64_t stretch)
-    : parts_(std::move(parts)), hierarchy_(hierarchy), stretch_(stretch) {
+                                         const HierarchicalOptions& options)
+    : parts_(std::move(parts)), hierarchy_(hierarchy), options_(options) {
   for (std::size_t i = 0; i < kDepth; ++i) idle_.push_back(std::make_unique<Stretch>());
 }
 
@@ -17,10 +19,12 @@ BackendCaps HierarchicalBackend::caps() const {
 
 Status HierarchicalBackend::start(Bucket bucket) {
   Active active;
-  if (bucket.like.kind == Kind::allreduce && can_run_in_parts(bucket.like)) {
+  std::uint64_t bytes = 0;
+  for (const auto& part : bucket.parts) bytes += part.elements * size_of(bucket.like.dtype);
+  if (choose_way(hierarchy_, bucket.like, bytes, options_.least).way == Way::hierarchical) {
     active.bucket = std::move(bucket);
     active.bucket.placement = Placement::staged;
-    active.stretches = cut_bucket(active.bucket, stretch_);
+    active.stretches = cut_bucket(active.bucket, options_.stretch);
   } else {
     HORO_TRY_STATUS(parts_.flat->start(std::move(bucket)));
     active.flat_ticket = parts_.flat->started();

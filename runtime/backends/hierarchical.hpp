@@ -26,13 +26,16 @@ struct HierarchicalParts {
   std::unique_ptr<Backend> flat;
 };
 
+struct HierarchicalOptions {
+  std::uint64_t stretch = std::uint64_t{4} << 20U;  ///< Bytes.
+  std::uint64_t least = std::uint64_t{64} << 10U;   ///< Smaller buckets go flat.
+};
+
 /// Thread: the holder of the progress token.
 class HierarchicalBackend final : public Backend {
  public:
-  static constexpr std::uint64_t kStretch = std::uint64_t{4} << 20U;
-
   HierarchicalBackend(HierarchicalParts parts, const Hierarchy& hierarchy,
-                      std::uint64_t stretch = kStretch);
+                      const HierarchicalOptions& options = {});
 
   BackendCaps caps() const override;
   Status start(Bucket bucket) override;
@@ -72,7 +75,7 @@ class HierarchicalBackend final : public Backend {
 
   const HierarchicalParts parts_;
   const Hierarchy hierarchy_;
-  const std::uint64_t stretch_;
+  const HierarchicalOptions options_;
   std::deque<Active> active_;
   std::deque<std::unique_ptr<Stretch>> scattering_;
   std::deque<std::unique_ptr<Stretch>> crossing_;

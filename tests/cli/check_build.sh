@@ -24,7 +24,18 @@ expect "standard error" "$err" ""
 expect_in "table" "$out" "[X] PyTorch      9.9.9"
 expect_in "table" "$out" "[ ] NumPy "
 expect_in "table" "$out" "[ ] JAX          ModuleNotFoundError: No module named"
-expect_in "table" "$out" "[ ] nccl         not in this version"
+# A backend is as good as its module: there, or with the reason why not.
+lib=$(dirname "$(find "$HORO_BIN/.." -name libhoro.so | head -n 1)")/horo
+for backend in gloo openmpi mpich; do
+  if [ -e "$lib/horo-backend-$backend.so" ]; then
+    expect_in "table" "$out" "[X] $backend"
+  else
+    expect_in "table" "$out" "backend '$backend' is not in this build: there is no $lib/horo-backend-$backend.so"
+  fi
+done
+if [ -e "$lib/horo-backend-nccl.so" ] && ! ldconfig -p | grep -q libcuda.so.1; then
+  expect_in "table" "$out" "[ ] nccl         no CUDA driver: libcuda.so.1 is missing"
+fi
 case $out in *Traceback*) fail "a traceback in the table" ;; esac
 
 try horo check-build --json

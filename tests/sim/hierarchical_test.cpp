@@ -41,7 +41,7 @@ std::unique_ptr<FlatBackend> flat(const std::shared_ptr<Ether>& ether, const Com
 
 class SimHosts {
  public:
-  SimHosts(const std::vector<int>& sizes, std::uint64_t stretch) {
+  SimHosts(const std::vector<int>& sizes, const HierarchicalOptions& options) {
     Communicator world{.name = "sim"};
     for (std::size_t h = 0; h < sizes.size(); ++h) {
       for (int l = 0; l < sizes[h]; ++l) {
@@ -68,7 +68,7 @@ class SimHosts {
           rank.across = backend.get();
           parts.across = std::move(backend);
         }
-        rank.backend = std::make_unique<HierarchicalBackend>(std::move(parts), hierarchy, stretch);
+        rank.backend = std::make_unique<HierarchicalBackend>(std::move(parts), hierarchy, options);
         ranks.push_back(std::move(rank));
       }
       close(first);
@@ -109,7 +109,7 @@ TEST_CASE("random buckets over even and uneven hosts come out as the reference s
   std::mt19937_64 random(seed);
   const std::vector<std::vector<int>> shapes = {{1}, {2, 2}, {1, 3}, {3, 2, 1}, {4, 4}};
   for (const auto& shape : shapes) {
-    SimHosts hosts(shape, 64 + random() % 4096);
+    SimHosts hosts(shape, {.stretch = 64 + random() % 4096, .least = random() % 512});
     Maker maker{random, hosts.ranks.size()};
     std::vector<Case> cases;
     for (int i = 0; i < 40; ++i) cases.push_back(maker.make());
@@ -128,7 +128,7 @@ TEST_CASE("random buckets over even and uneven hosts come out as the reference s
 
 TEST_CASE("two hosts exchange each byte once in each direction") {
   constexpr std::uint64_t kCount = 1 << 20U;
-  SimHosts hosts({2, 2}, HierarchicalBackend::kStretch);
+  SimHosts hosts({2, 2}, {});
   std::vector<std::vector<float>> values(4, std::vector<float>(kCount, 1));
   for (std::size_t r = 0; r < 4; ++r) {
     Bucket bucket{.like = {.elements = kCount}};
@@ -160,7 +160,7 @@ TEST_CASE("as many ranks own slices as the smallest host has") {
 }
 
 TEST_CASE("abort leaves nothing on its way") {
-  SimHosts hosts({2, 2}, 1024);
+  SimHosts hosts({2, 2}, {.stretch = 1024});
   std::vector<float> values(100000, 1);
   Bucket bucket{.like = {.elements = values.size()}};
   bucket.parts.push_back({.in = values.data(), .out = values.data(), .elements = values.size()});
