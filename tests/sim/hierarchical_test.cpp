@@ -11,6 +11,7 @@
 #include "runtime/backends/flat/flat_backend.hpp"
 #include "runtime/backends/shm/shm_backend.hpp"
 #include "runtime/coordinator/board.hpp"
+#include "runtime/coordinator/host_memory.hpp"
 #include "tests/support/memory_wire.hpp"
 #include "tests/support/random_buckets.hpp"
 
@@ -20,6 +21,7 @@ using namespace horo::test;
 namespace {
 
 struct SimRank {
+  std::unique_ptr<HostMemory> host;
   std::unique_ptr<Board> scatter_board;
   std::unique_ptr<Board> gather_board;
   FlatBackend* across = nullptr;
@@ -53,13 +55,17 @@ class SimHosts {
     std::vector<std::shared_ptr<Ether>> slices;
     for (std::size_t l = 0; l < world.members.size(); ++l) slices.push_back(ether_of(sizes.size()));
     for (const int size : sizes) {
-      const int first = *make_board({.local_size = size, .nonce = 1});
-      const int second = *make_board({.local_size = size, .nonce = 2});
+      const int fd = *make_board({.local_size = size, .nonce = 1});
+      Members everybody;
+      for (int l = 0; l < size; ++l) everybody.emplace_back(l);
       for (int l = 0; l < size; ++l, ++world.position) {
         const auto hierarchy = hierarchy_of(world).value();
         SimRank rank;
-        rank.scatter_board = attach(first, l, world.position);
-        rank.gather_board = attach(second, l, world.position);
+        rank.host = *HostMemory::attach(fd, LocalRank{l}, Rank{world.position}, {});
+        rank.host->my_slot().state.store(RankState::attached);
+        rank.host->my_rank().drive.store(drive::kAwake);
+        rank.scatter_board = *Board::attach(*rank.host, 0, everybody);
+        rank.gather_board = *Board::attach(*rank.host, 1, everybody);
         HierarchicalParts parts{.scatter = std::make_unique<ShmBackend>(*rank.scatter_board),
                                 .gather = std::make_unique<ShmBackend>(*rank.gather_board),
                                 .flat = flat(all, world)};
@@ -71,8 +77,7 @@ class SimHosts {
         rank.backend = std::make_unique<HierarchicalBackend>(std::move(parts), hierarchy, options);
         ranks.push_back(std::move(rank));
       }
-      close(first);
-      close(second);
+      close(fd);
     }
   }
 
@@ -91,14 +96,6 @@ class SimHosts {
   }
 
   std::vector<SimRank> ranks;
-
- private:
-  static std::unique_ptr<Board> attach(int fd, int local, int rank) {
-    auto board = *Board::attach(fd, LocalRank{local}, Rank{rank}, {});
-    board->header().slot(LocalRank{local}).state.store(RankState::attached);
-    board->area(local).drive.store(drive::kAwake);
-    return board;
-  }
 };
 
 }  // namespace
