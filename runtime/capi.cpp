@@ -68,7 +68,22 @@ Result<SessionOptions> read_options() {
   return options;
 }
 
+/// A rank that ends without horo_shutdown but with exit() leaves in good order.
+void leave_process() {
+  horo_shutdown();
+  auto& p = process();
+  if (p.forked.load(std::memory_order_relaxed)) return;
+  const std::lock_guard lock(p.life);
+  p.bootstrap.retire();
+}
+
 Status start_session(Process& p) {
+  static const bool once = [] {
+    pthread_atfork(nullptr, nullptr,
+                   [] { process().forked.store(true, std::memory_order_relaxed); });
+    return std::atexit(leave_process) == 0;
+  }();
+  static_cast<void>(once);
   HORO_TRY(const auto options, read_options());
   p.owner.reset();
   p.session.store(nullptr, std::memory_order_release);
@@ -76,13 +91,6 @@ Status start_session(Process& p) {
            p.bootstrap.meet([](const char* name) -> const char* { return std::getenv(name); },
                             Deadline::in(SteadyClock::instance(), options.start_timeout)));
   HORO_TRY(p.owner, Session::join(std::move(meeting), options));
-  static const bool once = [] {
-    pthread_atfork(nullptr, nullptr,
-                   [] { process().forked.store(true, std::memory_order_relaxed); });
-    // A rank that ends without horo_shutdown but with exit() leaves in good order.
-    return std::atexit([] { horo_shutdown(); }) == 0;
-  }();
-  static_cast<void>(once);
   p.unnamed.store(0, std::memory_order_relaxed);
   p.session.store(p.owner.get(), std::memory_order_release);
   p.joined.store(true, std::memory_order_release);

@@ -33,6 +33,11 @@ Duration automatic_spin(int local_size) {
 Result<std::unique_ptr<Session>> Session::join(bootstrap::Meeting meeting,
                                                const SessionOptions& options) {
   const auto& me = meeting.identity;
+  if (meeting.hosts.size() > 1) {
+    return fail(Errc::unsupported,
+                "{} ranks on {} hosts; this version's runtime connects the ranks of one host",
+                me.size, meeting.hosts.size());
+  }
   HORO_TRY(auto host,
            HostMemory::attach(meeting.board.value(), me.local_rank, me.rank, options.board));
   meeting.board.reset();

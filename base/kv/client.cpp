@@ -119,6 +119,8 @@ class Client::Connection {
 
   const std::string& name() const { return name_; }
 
+  const Socket& socket() const { return socket_; }
+
  private:
   /// Takes the next whole frame, keeping what came of it when the deadline passes.
   Result<Response> next_response(Deadline deadline) {
@@ -181,6 +183,14 @@ Result<Client> Client::connect(std::string_view address, const Secret& secret, D
   HORO_TRY(Socket socket, Socket::connect(where, deadline).context(name));
   HORO_TRY(const Agreed agreed, shake_hands(socket, secret, deadline).context(name));
   return Client(std::make_unique<Connection>(std::move(name), std::move(socket), secret, agreed));
+}
+
+std::string Client::own_host() const {
+  return connection_->socket().own_host();
+}
+
+std::string Client::server_host() const {
+  return connection_->socket().peer_host();
 }
 
 Status Client::set(std::string_view key, std::string_view value, Deadline deadline) {

@@ -32,6 +32,11 @@ class Client {
   /// permission_denied (the secrets differ, or it is no such server), version_mismatch.
   static Result<Client> connect(std::string_view address, const Secret& secret, Deadline deadline);
 
+  /// The numbers of both ends: an address of this host that leads to the server, and one of the
+  /// server's that leads there from here.
+  std::string own_host() const;
+  std::string server_host() const;
+
   ~Client();
   Client(Client&& other) noexcept;
   Client& operator=(Client&& other) noexcept;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/kv/socket.hpp"
 
+#include <array>
 #include <cerrno>
 #include <ctime>
 #include <memory>
@@ -9,6 +10,7 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <string>
+#include <string_view>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -31,6 +33,17 @@ Result<AddressList> resolve(const Address& address) {
                 code == EAI_SYSTEM ? std::generic_category().message(errno) : gai_strerror(code));
   }
   return AddressList(list, &freeaddrinfo);
+}
+
+std::string number_of(const sockaddr_storage& storage, socklen_t size) {
+  std::array<char, NI_MAXHOST> text{};
+  if (getnameinfo(reinterpret_cast<const sockaddr*>(&storage), size, text.data(), text.size(),
+                  nullptr, 0, NI_NUMERICHOST) != 0)
+    return "";
+  const std::string_view number(text.data());
+  constexpr std::string_view kMapped = "::ffff:";  // IPv4 through a socket of both kinds.
+  const bool four = number.starts_with(kMapped) && number.find('.') != std::string_view::npos;
+  return std::string(four ? number.substr(kMapped.size()) : number);
 }
 
 Failure connect_failed(int error) {
@@ -85,6 +98,20 @@ Socket::~Socket() {
 
 void Socket::close() {
   if (fd_ >= 0) ::close(std::exchange(fd_, -1));
+}
+
+std::string Socket::own_host() const {
+  sockaddr_storage storage{};
+  socklen_t size = sizeof storage;
+  if (getsockname(fd_, reinterpret_cast<sockaddr*>(&storage), &size) != 0) return "";
+  return number_of(storage, size);
+}
+
+std::string Socket::peer_host() const {
+  sockaddr_storage storage{};
+  socklen_t size = sizeof storage;
+  if (getpeername(fd_, reinterpret_cast<sockaddr*>(&storage), &size) != 0) return "";
+  return number_of(storage, size);
 }
 
 Status Socket::send(std::span<const std::uint8_t> bytes, Deadline deadline) {

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <utility>
 
 #include "base/deadline.hpp"
@@ -36,6 +37,10 @@ class Socket {
   bool is_open() const { return fd_ >= 0; }
 
   void close();
+
+  /// The numbers of both ends; empty when the connection is gone.
+  std::string own_host() const;
+  std::string peer_host() const;
 
   /// All of `bytes`. After a failure the peer may have any part of them. Fails: timed_out,
   /// peer_lost, io.

@@ -1,17 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/bootstrap/bootstrap.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <optional>
 #include <sys/random.h>
 #include <unistd.h>
 
 #include "base/board_header.hpp"
 #include "runtime/bootstrap/agent_bridge.hpp"
+#include "runtime/bootstrap/hosts.hpp"
 #include "runtime/bootstrap/inherited_board.hpp"
+#include "runtime/bootstrap/interfaces.hpp"
 #include "runtime/bootstrap/local_group.hpp"
 #include "runtime/bootstrap/local_socket.hpp"
 #include "runtime/bootstrap/peer_watch.hpp"
+#include "runtime/bootstrap/store_finder.hpp"
 
 namespace horo::runtime::bootstrap {
 
@@ -22,29 +27,22 @@ std::string this_host() {
   return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "localhost";
 }
 
-/// A fresh board in a gift that is otherwise empty.
-Result<Gift> make_gift(int local_size, Epoch epoch, const kv::Secret& secret) {
-  Gift gift;
-  gift.epoch = epoch;
-  if (getrandom(&gift.nonce, sizeof gift.nonce, 0) != sizeof gift.nonce)
-    return fail_errno(errno, "drawing the board's nonce");
-  HORO_TRY(const int fd,
-           make_board(
-               {.local_size = local_size, .nonce = gift.nonce, .epoch = epoch, .secret = secret}));
-  gift.board = UniqueFd(fd);
-  return gift;
-}
+struct BoardFacts {
+  RankState state = RankState::dead;  ///< Of the rank that asks.
+  int pid = 0;                        ///< That it had when it attached.
+  std::uint64_t nonce = 0;
+  kv::Secret secret{};
+};
 
-/// Where this rank stands on the board of its agent.
-Result<RankState> state_on(int board, LocalRank me, int* pid) {
+Result<BoardFacts> look_at(int board, LocalRank me) {
   HORO_TRY(BoardHeader* const header, map_board_header(board));
-  auto state = RankState::dead;
+  BoardFacts facts{.nonce = header->nonce, .secret = header->secret};
   if (me.index() < header->local_size) {
-    state = header->slot(me).state.load(std::memory_order_seq_cst);
-    *pid = static_cast<int>(header->slot(me).pid.load(std::memory_order_relaxed));
+    facts.state = header->slot(me).state.load(std::memory_order_seq_cst);
+    facts.pid = static_cast<int>(header->slot(me).pid.load(std::memory_order_relaxed));
   }
   unmap_board_header(header);
-  return state;
+  return facts;
 }
 
 }  // namespace
@@ -54,10 +52,19 @@ class Bootstrap::Impl {
   Result<Meeting> meet(const Lookup& environment, const Deadline& deadline) {
     HORO_TRY(Identity identity, read_identity(environment));
     if (identity.worker.hostname.empty()) identity.worker.hostname = this_host();
-    if (identity.starter == Starter::horo_run) return meet_under_agent(identity, deadline);
-    HORO_TRY_STATUS(settle_place(identity));
-    HORO_TRY(Gift gift, share_board(identity, deadline));
-    auto meeting = meeting_of(identity, gift);
+    const char* host_key = environment("HORO_HOST_KEY");
+    if (identity.starter == Starter::horo_run) {
+      if (host_key != nullptr) {
+        return fail(Errc::unsupported,
+                    "HORO_HOST_KEY='{}' under horo run, which has placed the ranks; unset it",
+                    host_key);
+      }
+      return meet_under_agent(identity, deadline);
+    }
+    if (identity.worker.size > 1)
+      HORO_TRY_STATUS(find_place(identity, host_key, environment, deadline));
+    HORO_TRY(Gift gift, share_board(identity, {}, deadline));
+    HORO_TRY(auto meeting, meeting_of(identity, gift));
     if (!gift.peers.empty()) {
       HORO_TRY(meeting.vigil, watch_peers(meeting.board.value(), std::move(gift.peers),
                                           meeting.identity.hostname));
@@ -65,49 +72,53 @@ class Bootstrap::Impl {
     return meeting;
   }
 
+  void retire() { finder_.retire(); }
+
  private:
   /// The agent's board serves one epoch; those after it are handed over among the ranks.
-  Result<Meeting> meet_under_agent(const Identity& identity, const Deadline& deadline) {
+  Result<Meeting> meet_under_agent(Identity& identity, const Deadline& deadline) {
     const auto& worker = identity.worker;
     HORO_TRY(UniqueFd agents, open_inherited_board(worker));
-    int pid = 0;
-    HORO_TRY(const auto state, state_on(agents.value(), worker.local_rank, &pid));
-    if (worker.local_size != worker.size) {
-      return fail(
-          Errc::unsupported,
-          "{} ranks on several hosts; this version's runtime connects the ranks of one host",
-          worker.size);
+    HORO_TRY(const auto known, look_at(agents.value(), worker.local_rank));
+    const bool fresh = known.state == RankState::absent;
+    if (!fresh && known.state != RankState::detached) {
+      return fail(Errc::unavailable,
+                  "rank {} of this job is process {} already; a rank joins once at a time",
+                  worker.rank, known.pid);
     }
-    if (state == RankState::absent) {
+    const bool alone = worker.local_size == worker.size;
+    if (!alone) store_ = finder_.adopt({worker.rendezvous, known.secret});
+    if (fresh && alone) {
       Gift gift;
       gift.board = std::move(agents);
       return meeting_of(identity, gift);
     }
-    if (state != RankState::detached) {
-      return fail(Errc::unavailable,
-                  "rank {} of this job is process {} already; a rank joins once at a time",
-                  worker.rank, pid);
+    identity.meeting_place += fmt::format("board={};", worker.board_nonce);
+    HORO_TRY(Gift gift, share_board(identity, fresh ? std::move(agents) : UniqueFd(), deadline));
+    HORO_TRY(auto meeting, meeting_of(identity, gift));
+    if (!fresh) {
+      HORO_TRY(meeting.vigil,
+               bridge_to_agent(agents.value(), meeting.board.value(), worker.local_rank));
     }
-    HORO_TRY(Gift gift, share_board(identity, deadline));
-    auto meeting = meeting_of(identity, gift);
-    HORO_TRY(meeting.vigil,
-             bridge_to_agent(agents.value(), meeting.board.value(), worker.local_rank));
     return meeting;
   }
 
-  /// Completes what the environment left open about this host.
-  static Status settle_place(Identity& identity) {
+  /// Completes what the environment left open: who else is on this host, and where they meet.
+  Status find_place(Identity& identity, const char* host_key, const Lookup& environment,
+                    const Deadline& deadline) {
     auto& worker = identity.worker;
-    if (worker.size == 1) return {};
-    if (!identity.local_known) {
+    const bool can_ask = StoreFinder::possible(identity, environment);
+    if (!identity.local_known && host_key == nullptr && !can_ask) {
+      // Nothing tells of other hosts, nor how to find them: then there is this one.
       worker.local_rank = LocalRank{worker.rank.value()};
       worker.local_size = worker.size;
-    }
-    if (worker.local_size != worker.size) {
-      return fail(
-          Errc::unsupported,
-          "{} ranks on several hosts; this version's runtime connects the ranks of one host",
-          worker.size);
+    } else if (!identity.local_known || host_key != nullptr) {
+      HORO_TRY(store_, finder_.find(identity, environment, deadline));
+      const auto key = host_key != nullptr ? fmt::format("key {}", host_key) : machine_key();
+      HORO_TRY_STATUS(ask_for_place(identity, key, deadline));
+      identity.meeting_place += fmt::format("host={};", key);
+    } else if (worker.local_size != worker.size) {
+      HORO_TRY(store_, finder_.find(identity, environment, deadline));
     }
     if (identity.pmi_fd >= 0 && peer_pid(identity.pmi_fd) > 0)
       identity.meeting_place += fmt::format("manager={};", peer_pid(identity.pmi_fd));
@@ -118,18 +129,38 @@ class Bootstrap::Impl {
                 worker.rank, worker.size, name(identity.starter));
   }
 
-  Result<Gift> share_board(const Identity& identity, const Deadline& deadline) {
+  /// Asked once: processes do not move.
+  Status ask_for_place(Identity& identity, const std::string& key, const Deadline& deadline) {
+    auto& worker = identity.worker;
+    if (!place_) {
+      HORO_TRY(kv::Client client, connect_in_time(*store_, deadline));
+      if (worker.rank == Rank{0}) {
+        HORO_TRY(place_, organise_places(places_, client, worker.size, key, deadline));
+      } else {
+        const auto card = encode(PlaceCard{.rank = worker.rank.value(), .host_key = key});
+        HORO_TRY(const auto bytes, attend(client, kPlaces, card, deadline));
+        HORO_TRY(place_, decode_place(bytes));
+      }
+    }
+    worker.local_rank = LocalRank{place_->local_rank};
+    worker.local_size = place_->local_size;
+    return {};
+  }
+
+  /// `ready`: a board that is there already and only to be handed over.
+  Result<Gift> share_board(const Identity& identity, UniqueFd ready, const Deadline& deadline) {
     const auto& worker = identity.worker;
-    if (worker.local_size == 1) return make_gift(1, next_epoch(), {});
     const LocalPlace place{.meeting_place = identity.meeting_place,
                            .rank = worker.rank,
                            .size = worker.size,
                            .local_rank = worker.local_rank,
                            .local_size = worker.local_size};
+    if (worker.local_size == 1)
+      return make_gift(identity, std::move(ready), {worker.rank}, deadline);
     if (worker.local_rank != LocalRank{0}) return join_local(place, deadline);
     HORO_TRY(LocalLeader leader, LocalLeader::open(place, deadline));
     HORO_TRY_STATUS(leader.gather(deadline));
-    auto gift = make_gift(worker.local_size, next_epoch(), {});
+    auto gift = make_gift(identity, std::move(ready), leader.ranks(), deadline);
     if (!gift) {
       leader.refuse(gift.error());
       return gift;
@@ -138,21 +169,98 @@ class Bootstrap::Impl {
     return gift;
   }
 
-  static Meeting meeting_of(const Identity& identity, Gift& gift) {
+  /// The first local rank's part, with all local ranks there: the other hosts, then the board.
+  Result<Gift> make_gift(const Identity& identity, UniqueFd ready, std::vector<Rank> ranks,
+                         const Deadline& deadline) {
+    Gift gift;
+    gift.epoch = Epoch{epochs_ + 1};
+    gift.ranks = std::move(ranks);
+    kv::Secret secret{};
+    if (store_ != nullptr) {
+      HORO_TRY(const auto table, meet_hosts(identity, gift.ranks, deadline));
+      gift.epoch = Epoch{table.epoch};
+      gift.hosts = encode(table);
+      secret = store_->secret;
+    }
+    if (ready) {
+      HORO_TRY(const auto known, look_at(ready.value(), identity.worker.local_rank));
+      gift.nonce = known.nonce;
+      gift.board = std::move(ready);
+    } else {
+      if (getrandom(&gift.nonce, sizeof gift.nonce, 0) != sizeof gift.nonce)
+        return fail_errno(errno, "drawing the board's nonce");
+      HORO_TRY(const int fd, make_board({.local_size = static_cast<int>(gift.ranks.size()),
+                                         .nonce = gift.nonce,
+                                         .epoch = gift.epoch,
+                                         .secret = secret}));
+      gift.board = UniqueFd(fd);
+    }
+    epochs_ = gift.epoch.value();
+    return gift;
+  }
+
+  Result<HostTable> meet_hosts(const Identity& identity, const std::vector<Rank>& ranks,
+                               const Deadline& deadline) {
+    HORO_TRY(kv::Client client, connect_in_time(*store_, deadline));
+    HostCard own{.host = {.name = identity.worker.hostname,
+                          .address = client.own_host(),
+                          .addresses = own_addresses(),
+                          .ranks = ranks},
+                 .server_host = client.server_host()};
+    const int size = identity.worker.size;
+    if (std::find(ranks.begin(), ranks.end(), Rank{0}) != ranks.end())
+      return organise_hosts(hosts_, client, size, std::move(own), epochs_ + 1, deadline);
+    HORO_TRY(const auto bytes, attend(client, kHosts, encode(own), deadline));
+    return decode_table(bytes, size);
+  }
+
+  Result<Meeting> meeting_of(const Identity& identity, Gift& gift) const {
     Meeting meeting;
     meeting.identity = identity.worker;
     meeting.board = std::move(gift.board);
     meeting.epoch = gift.epoch;
-    meeting.hosts.push_back({.name = identity.worker.hostname,
-                             .address = {},
-                             .addresses = {},
-                             .ranks = std::move(gift.ranks)});
+    meeting.store = store_;
+    if (gift.hosts.empty()) {
+      meeting.hosts.push_back({.name = identity.worker.hostname,
+                               .address = {},
+                               .addresses = {},
+                               .ranks = std::move(gift.ranks)});
+    } else {
+      HORO_TRY(auto table, decode_table(gift.hosts, identity.worker.size));
+      meeting.hosts = std::move(table.hosts);
+    }
+    if (meeting.hosts.size() > 1) HORO_TRY_STATUS(find_self(meeting));
     return meeting;
   }
 
-  Epoch next_epoch() { return Epoch{++epochs_}; }
+  static Status find_self(Meeting& meeting) {
+    auto& me = meeting.identity;
+    const auto local = me.local_rank.index();
+    bool found = false;
+    me.cross_size = 0;
+    for (std::size_t i = 0; i < meeting.hosts.size(); ++i) {
+      const auto& ranks = meeting.hosts[i].ranks;
+      if (local >= ranks.size()) continue;
+      if (ranks[local] == me.rank) {
+        me.host_index = static_cast<int>(i);
+        me.cross_rank = me.cross_size;
+        found = true;
+      }
+      ++me.cross_size;
+    }
+    if (found) return {};
+    return fail(Errc::protocol, "rank {} is not where the list of hosts has it", me.rank);
+  }
 
-  std::uint64_t epochs_ = 0;  ///< Boards that this process has made.
+  static constexpr const char* kPlaces = "horo/places";
+  static constexpr const char* kHosts = "horo/hosts";
+
+  StoreFinder finder_;
+  std::shared_ptr<Store> store_;         ///< Null while this host is all.
+  std::optional<LocalPlaceWord> place_;  ///< Once asked for.
+  Organiser places_{kPlaces};
+  Organiser hosts_{kHosts};
+  std::uint64_t epochs_ = 0;  ///< The last one that this process has opened for its host.
 };
 
 Bootstrap::Bootstrap() : impl_(std::make_unique<Impl>()) {}
@@ -161,6 +269,10 @@ Bootstrap::~Bootstrap() = default;
 
 Result<Meeting> Bootstrap::meet(const Lookup& environment, const Deadline& deadline) {
   return impl_->meet(environment, deadline);
+}
+
+void Bootstrap::retire() {
+  impl_->retire();
 }
 
 }  // namespace horo::runtime::bootstrap

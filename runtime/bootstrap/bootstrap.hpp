@@ -27,6 +27,10 @@ class Bootstrap {
   /// one and nothing by which they could find each other), unavailable, io.
   Result<Meeting> meet(const Lookup& environment, const Deadline& deadline);
 
+  /// Before the process ends: stops the store's thread, if it is here. Other ranks keep what they
+  /// have.
+  void retire();
+
  private:
   class Impl;
   std::unique_ptr<Impl> impl_;

@@ -215,7 +215,8 @@ class LocalLeader::Impl {
     }
     const bool fits = hello.size == place_.size && hello.local_size == place_.local_size &&
                       hello.local_rank > 0 && hello.local_rank < hello.local_size &&
-                      hello.rank >= 0 && hello.rank < hello.size && hello.rank != place_.rank.value();
+                      hello.rank >= 0 && hello.rank < hello.size &&
+                      hello.rank != place_.rank.value();
     if (!fits) {
       return fail(Errc::mismatch,
                   "rank {} of {} (local rank {} of {}) does not belong to the job of rank {} of {} "

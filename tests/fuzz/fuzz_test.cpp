@@ -67,3 +67,7 @@ TEST_CASE("config files survive mutation") {
 TEST_CASE("frames between hosts survive mutation") {
   for (const auto& target : horo::fuzz::tree_targets()) fuzz(target);
 }
+
+TEST_CASE("what ranks tell each other before they share a board survives mutation") {
+  for (const auto& target : horo::fuzz::bootstrap_targets()) fuzz(target);
+}

@@ -20,6 +20,7 @@ struct Target {
 };
 
 std::vector<Target> agent_targets();
+std::vector<Target> bootstrap_targets();
 std::vector<Target> config_targets();
 std::vector<Target> environment_targets();
 std::vector<Target> hosts_targets();
@@ -29,7 +30,7 @@ std::vector<Target> tree_targets();
 inline std::vector<Target> all_targets() {
   std::vector<Target> all;
   for (const auto& part : {kv_targets(), agent_targets(), hosts_targets(), environment_targets(),
-                           config_targets(), tree_targets()}) {
+                           config_targets(), tree_targets(), bootstrap_targets()}) {
     all.insert(all.end(), part.begin(), part.end());
   }
   return all;

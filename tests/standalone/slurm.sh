@@ -20,6 +20,23 @@ try timeout 60 srun -N 1 -n 4 --mpi=pmi2 "$rank" who sum
 expect "exit code under srun with PMI" "$code" 0
 expect "places under srun with PMI" "$(sort <<<"$out")" "$places"
 
+# Two nodes are two hosts; Slurm's PMI carries where rank 0 is.
+try timeout 60 srun -N 2 -n 4 --ntasks-per-node=2 --mpi=pmi2 "$STANDALONE_MEETING" rounds=2
+expect "exit code of two nodes" "$code" 0
+expect "hosts of two nodes" "$(sort <<<"$out")" "rank 0/4 local 0/2 cross 0/2 epoch 2 hosts [0,1] [2,3]
+rank 1/4 local 1/2 cross 0/2 epoch 2 hosts [0,1] [2,3]
+rank 2/4 local 0/2 cross 1/2 epoch 2 hosts [0,1] [2,3]
+rank 3/4 local 1/2 cross 1/2 epoch 2 hosts [0,1] [2,3]"
+# So does PMIx; of that Slurm can have one node on a machine.
+# shellcheck disable=SC2016 # expanded by each task's shell
+try timeout 60 srun -N 1 -n 3 --mpi=pmix bash -c 'HORO_HOST_KEY=$((SLURM_PROCID % 2)) exec "$0"' "$STANDALONE_MEETING"
+expect "exit code with PMIx" "$code" 0
+expect "hosts with PMIx" "$(sort <<<"$out")" "rank 0/3 local 0/2 cross 0/2 epoch 1 hosts [0,2] [1]
+rank 1/3 local 0/1 cross 1/2 epoch 1 hosts [0,2] [1]
+rank 2/3 local 1/2 cross 0/1 epoch 1 hosts [0,2] [1]"
+try timeout 60 srun -N 2 -n 2 --mpi=none "$STANDALONE_MEETING"
+expect_in "the error without PMI" "$err" "or use 'srun --mpi=pmix'"
+
 # A loss: srun leaves the other tasks alone.
 try timeout 60 srun -N 1 -n 3 --no-kill --kill-on-bad-exit=0 "$rank" sum only=1 kill lose
 for r in 0 2; do

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "target.hpp"
+
+#include "runtime/bootstrap/hosts.hpp"
+#include "runtime/bootstrap/store_finder.hpp"
+#include "runtime/bootstrap/wire.hpp"
+
+namespace horo::fuzz {
+
+namespace {
+
+using namespace runtime::bootstrap;
+
+constexpr int kSize = 4;
+
+Host host(int first) {
+  return {.name = "node",
+          .address = "10.0.0.1",
+          .addresses = {"10.0.0.1", "::2"},
+          .ranks = {Rank{first}, Rank{first + 1}}};
+}
+
+std::string failure_of(const Error& error) {
+  if (error.code != Errc::protocol && error.code != Errc::version_mismatch)
+    return "another error than protocol or version_mismatch";
+  return error.message.empty() ? "an error without a message" : "";
+}
+
+std::string run_message(std::string_view bytes) {
+  const auto message = decode(bytes);
+  if (!message) return failure_of(message.error());
+  if (std::holds_alternative<Refusal>(*message))
+    return std::get<Refusal>(*message).code == Errc::ok ? "a refusal that is a success" : "";
+  return encode(*message) == bytes ? "" : "a message that reads as another";
+}
+
+std::string run_table(std::string_view bytes) {
+  const auto table = decode_table(bytes, kSize);
+  if (!table) return failure_of(table.error());
+  std::size_t ranks = 0;
+  for (const auto& entry : table->hosts) ranks += entry.ranks.size();
+  return ranks == kSize ? "" : "a table with too many or too few ranks";
+}
+
+std::string run_card(std::string_view bytes) {
+  const auto card = decode_card(bytes);
+  if (!card) return failure_of(card.error());
+  return card->host.ranks.empty() ? "a host without ranks" : "";
+}
+
+std::string run_place(std::string_view bytes) {
+  const auto place = decode_place(bytes);
+  if (!place) return failure_of(place.error());
+  return place->local_rank < place->local_size ? "" : "a place outside its host";
+}
+
+std::string run_word(std::string_view text) {
+  const auto word = decode_store_word(text);
+  return word ? "" : failure_of(word.error());
+}
+
+}  // namespace
+
+std::vector<Target> bootstrap_targets() {
+  const std::vector<std::string> words{std::string(4, '\0'), std::string(4, '\xff'), "HOMT"};
+  return {
+      {.name = "meeting-message",
+       .run = run_message,
+       .seeds = {encode(
+                     Hello{.version = 1, .rank = 1, .size = 4, .local_rank = 1, .local_size = 2}),
+                 encode(Welcome{.nonce = 1, .epoch = 2, .ranks = {0, 1, 2}}),
+                 encode(Refusal{.code = Errc::timed_out, .message = "late"})},
+       .words = words,
+       .rounds = 30000},
+      {.name = "host-table",
+       .run = run_table,
+       .seeds = {encode(HostTable{.epoch = 1, .hosts = {host(0), host(2)}})},
+       .words = words,
+       .rounds = 30000},
+      {.name = "host-card",
+       .run = run_card,
+       .seeds = {encode(HostCard{.host = host(0), .server_host = "10.0.0.9"})},
+       .words = words,
+       .rounds = 30000},
+      {.name = "local-place",
+       .run = run_place,
+       .seeds = {encode(LocalPlaceWord{.local_rank = 1, .local_size = 2})},
+       .words = words,
+       .rounds = 10000},
+      {.name = "store-word",
+       .run = run_word,
+       .seeds = {encode(StoreWord{.secret = {1}, .machine = "m", .addresses = {"1.1.1.1:1"}})},
+       .words = {",", "horo1", "ff"},
+       .rounds = 30000},
+  };
+}
+
+}  // namespace horo::fuzz
