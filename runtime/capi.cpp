@@ -12,6 +12,7 @@
 #include <pthread.h>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/knobs/knobs.hpp"
 #include "base/knobs/settings.hpp"
@@ -40,6 +41,7 @@ using horo::runtime::Operation;
 using horo::runtime::ReduceOp;
 using horo::runtime::Session;
 using horo::runtime::SessionOptions;
+using horo::runtime::SetSubmission;
 using horo::runtime::Signature;
 using horo::runtime::Submission;
 using horo::runtime::capi::last_error;
@@ -202,14 +204,27 @@ Deadline deadline_in(int64_t timeout_ms) {
                       std::chrono::milliseconds(std::min(timeout_ms, kYear)));
 }
 
-horo_status submit(Session& session, horo_tensor tensor, const Submission& given, horo_op* op) {
+horo_status submit(Session& session, const SetSubmission& s, horo_op* op) {
   if (op == nullptr)
     return report(horo::fail(Errc::invalid_argument, "no place for the operation"));
-  const auto [set, id] = from_handle(tensor);
-  auto operation = session.submit(set, id, given);
+  auto operation = session.submit(s.set, s.tensor, s.given);
   if (!operation) return report(operation.error());
   *op = (*operation)->handle();
   return HORO_OK;
+}
+
+Result<SetSubmission> known_submission(const horo_submission* given) {
+  HORO_TRY(const auto known, known_fields(given, kFirstSubmission, HORO_SUBMISSION_INIT));
+  if (known.split_count != 0 && known.splits == nullptr)
+    return horo::fail(Errc::invalid_argument, "{} splits, but no place", known.split_count);
+  const auto [set, tensor] = from_handle(known.tensor);
+  return SetSubmission{
+      .set = set,
+      .tensor = tensor,
+      .given = {.in = known.in,
+                .out = known.out,
+                .room = known.out_bytes,
+                .splits = {known.splits, known.splits != nullptr ? known.split_count : 0}}};
 }
 
 horo_status wait_one(Session& session, horo_op op, const Deadline& deadline) {
@@ -315,7 +330,9 @@ HORO_API horo_status horo_declare(const horo_tensor_desc* given, horo_tensor* te
         : desc->name != nullptr
             ? std::string(desc->name)
             : fmt::format("unnamed.{}", process().unnamed.fetch_add(1, std::memory_order_relaxed));
-    auto id = session.declare(set, name, *signature);
+    const horo::runtime::GroupName group{desc->group != nullptr ? desc->group : "",
+                                         desc->group_size};
+    auto id = session.declare(set, name, *signature, group);
     if (!id) return report(id.error());
     *tensor = to_handle(set, *id);
     return HORO_OK;
@@ -323,25 +340,36 @@ HORO_API horo_status horo_declare(const horo_tensor_desc* given, horo_tensor* te
 }
 
 HORO_API horo_status horo_submit(horo_tensor tensor, const void* in, void* out, horo_op* op) {
-  return with_session(
-      [&](Session& session) { return submit(session, tensor, {.in = in, .out = out}, op); });
+  return with_session([&](Session& session) {
+    const auto [set, id] = from_handle(tensor);
+    return submit(session, {.set = set, .tensor = id, .given = {.in = in, .out = out}}, op);
+  });
 }
 
 HORO_API horo_status horo_submit_with(const horo_submission* submission, horo_op* op) {
   return with_session([&](Session& session) {
-    auto known = known_fields(submission, kFirstSubmission, HORO_SUBMISSION_INIT);
-    if (!known)
-      return report(std::move(known).error().context("horo_submit_with: horo_submission"));
-    if (known->split_count != 0 && known->splits == nullptr) {
-      return report(
-          horo::fail(Errc::invalid_argument, "{} splits, but no place", known->split_count));
+    auto known = known_submission(submission);
+    if (!known) return report(std::move(known).error().context("horo_submit_with"));
+    return submit(session, *known, op);
+  });
+}
+
+HORO_API horo_status horo_submit_all(const horo_submission* submissions, size_t n, horo_op* ops) {
+  return with_session([&](Session& session) {
+    if (n != 0 && (submissions == nullptr || ops == nullptr))
+      return report(horo::fail(Errc::invalid_argument, "no submissions, or no place for them"));
+    std::vector<SetSubmission> all;
+    for (size_t i = 0; i < n; ++i) {
+      // Of one caller: its structures are of one size.
+      const auto* at = reinterpret_cast<const std::byte*>(submissions) + i * submissions->size;
+      auto known = known_submission(reinterpret_cast<const horo_submission*>(at));
+      if (!known) return report(std::move(known).error().context("horo_submit_all"));
+      all.push_back(*known);
     }
-    return submit(session, known->tensor,
-                  {.in = known->in,
-                   .out = known->out,
-                   .room = known->out_bytes,
-                   .splits = {known->splits, known->splits != nullptr ? known->split_count : 0}},
-                  op);
+    std::vector<Operation*> operations;
+    if (auto status = session.submit_all(all, operations); !status) return report(status);
+    for (size_t i = 0; i < n; ++i) ops[i] = operations[i]->handle();
+    return HORO_OK;
   });
 }
 

@@ -136,13 +136,14 @@ void Session::shutdown() {
   meeting_.vigil.reset();
 }
 
-Result<TensorId> Session::declare(SetId set, std::string_view name, const Signature& signature) {
+Result<TensorId> Session::declare(SetId set, std::string_view name, const Signature& signature,
+                                  GroupName group) {
   HORO_TRY(ProcessSet* const own, own_set(set));
   if (signature.kind == Kind::broadcast && own->rank_of(Rank{signature.root}) < 0) {
     return fail(Errc::invalid_argument, "root rank {} is not in process set {}", signature.root,
                 set);
   }
-  return own->engine->declare(name, signature);
+  return own->engine->declare(name, signature, group.name, group.size);
 }
 
 Result<Signature> Session::signature_of(SetId set, TensorId id) {
@@ -175,25 +176,30 @@ Session::Urgency Session::urgency(Board& board, const LocalTensor& tensor, bool 
   return now - since >= params.wake_delay_ns ? Urgency::everybody : Urgency::none;
 }
 
-Result<Operation*> Session::submit(SetId set, TensorId id, const Submission& given) {
+Result<Operation*> Session::prepare(const SetSubmission& s, ProcessSet*& own) {
   if (left_.load(std::memory_order_relaxed))
     return fail(Errc::shut_down, "horo_shutdown was called");
-  HORO_TRY(ProcessSet* const own, own_set(set));
+  HORO_TRY(own, own_set(s.set));
   auto& engine = *own->engine;
   HORO_TRY_STATUS(engine.health());
-  HORO_TRY(auto signature, signature_of(set, id));
+  HORO_TRY(auto signature, signature_of(s.set, s.tensor));
   signature.root = own->rank_of(Rank{signature.root});
-  HORO_TRY_STATUS(check(signature, given, own->rank_of(meeting_.identity.rank),
+  HORO_TRY_STATUS(check(signature, s.given, own->rank_of(meeting_.identity.rank),
                         static_cast<int>(own->ranks.size())));
   HORO_TRY(Operation* const operation, operations_.take());
-  operation->set = set;
-  const auto completed = engine.offer(id, given, *operation);
-  if (!completed) {
+  operation->set = s.set;
+  if (auto claimed = engine.claim(s.tensor, s.given, *operation); !claimed) {
     operations_.put(*operation);
-    return Failure(completed.error());
+    return Failure(std::move(claimed).error());
   }
-  auto& board = *own->board;
-  const auto urgent = urgency(board, engine.tensor(id), *completed);
+  return operation;
+}
+
+void Session::launch(const SetSubmission& s, ProcessSet& own) {
+  auto& engine = *own.engine;
+  auto& board = *own.board;
+  const bool completed = engine.offer(s.tensor, s.given);
+  const auto urgent = urgency(board, engine.tensor(s.tensor), completed);
   if (urgent != Urgency::none && board.cut(0)) {
     // This rank's own thread may sleep on: the caller is about to wait, most of the time, and if
     // not, a peer that lacks this rank's share rings.
@@ -201,7 +207,36 @@ Result<Operation*> Session::submit(SetId set, TensorId id, const Submission& giv
         interest::kEntries, urgent == Urgency::everybody ? Board::Self::too : Board::Self::spared);
     wakes_.fetch_add(static_cast<std::uint64_t>(woken), std::memory_order_relaxed);
   }
+}
+
+Result<Operation*> Session::submit(SetId set, TensorId id, const Submission& given) {
+  const SetSubmission submission{.set = set, .tensor = id, .given = given};
+  ProcessSet* own = nullptr;
+  HORO_TRY(Operation* const operation, prepare(submission, own));
+  launch(submission, *own);
   return operation;
+}
+
+Status Session::submit_all(std::span<const SetSubmission> submissions,
+                           std::vector<Operation*>& operations) {
+  std::vector<ProcessSet*> sets(submissions.size());
+  operations.clear();
+  for (std::size_t i = 0; i < submissions.size(); ++i) {
+    auto operation = prepare(submissions[i], sets[i]);
+    if (operation) {
+      operations.push_back(*operation);
+      continue;
+    }
+    while (!operations.empty()) {
+      const auto last = operations.size() - 1;
+      sets[last]->engine->let_go(submissions[last].tensor, *operations[last]);
+      operations_.put(*operations[last]);
+      operations.pop_back();
+    }
+    return Failure(std::move(operation).error());
+  }
+  for (std::size_t i = 0; i < submissions.size(); ++i) launch(submissions[i], *sets[i]);
+  return {};
 }
 
 SessionCounters Session::counters() const {

@@ -29,6 +29,18 @@ struct SessionOptions {
   Duration spin = Duration(-1);  ///< Negative: chosen by the number of cores.
 };
 
+/// Tensors of a group become ready together; no group: an empty name.
+struct GroupName {
+  std::string_view name;
+  std::uint32_t size = 0;
+};
+
+struct SetSubmission {
+  SetId set;
+  TensorId tensor;
+  Submission given;
+};
+
 struct SessionCounters {
   std::uint64_t tensors = 0, entries = 0, bytes = 0, fused_bytes = 0, direct_bytes = 0, sleeps = 0,
                 wakes = 0;
@@ -73,10 +85,15 @@ class Session {
 
   /// Fails: invalid_argument (not a member too), not_found (set), duplicate, resource_exhausted,
   /// peer_lost.
-  Result<TensorId> declare(SetId set, std::string_view name, const Signature& signature);
+  Result<TensorId> declare(SetId set, std::string_view name, const Signature& signature,
+                           GroupName group = {});
 
   /// Fails: duplicate, invalid_argument, not_found, peer_lost, shut_down, resource_exhausted.
   Result<Operation*> submit(SetId set, TensorId id, const Submission& given);
+
+  /// All of them or, when one fails, none. Fails: as submit.
+  Status submit_all(std::span<const SetSubmission> submissions,
+                    std::vector<Operation*>& operations);
 
   /// Moves things on if nobody else does, without waiting.
   void poke();
@@ -111,6 +128,10 @@ class Session {
   void sleep_as_driver(std::uint32_t who, const Deadline& deadline);
   void run_background();
   void sleep_in_background();
+  /// What can fail of a submission: its operation is claimed afterwards, and launch follows.
+  Result<Operation*> prepare(const SetSubmission& submission, ProcessSet*& own);
+  void launch(const SetSubmission& submission, ProcessSet& own);
+
   /// Whom a mark must move to act now.
   enum class Urgency { none, peers, everybody };
 

@@ -25,6 +25,9 @@
 
 namespace horo::runtime {
 
+/// What a group is called in the directory begins with this, which no tensor's name does.
+inline constexpr std::string_view kGroupPrefix = "\x01";
+
 inline constexpr std::size_t kSignatureWords = (sizeof(Signature) + 7) / 8;
 
 /// One log entry as read from the board; the spans point into shared memory and stay valid until
@@ -99,7 +102,11 @@ class Board {
 
   /// The id of `name`, new or known, with this rank's signature noted and, for small tensors, an
   /// inline slot. Blocks: on the directory's lock. Fails: resource_exhausted, peer_lost.
-  Result<TensorId> declare(std::string_view name, const Signature& signature);
+  Result<TensorId> declare(std::string_view name, const Signature& signature, GroupRef group = {});
+
+  /// A group of `size` tensors; the same name and size give the same group. Blocks and fails as
+  /// declare.
+  Result<GroupRef> declare_group(std::string_view name, std::uint32_t size);
 
   std::string_view tensor_name(TensorId id) const;
 
@@ -127,6 +134,9 @@ class Board {
 
   /// Takes a mark back if the tensor is not complete; false when it is too late.
   bool unmark(TensorId id);
+
+  /// Makes those of the tensor's group ready that only wait for the others.
+  void dissolve_group(TensorId id);
 
   bool has_marked(TensorId id, int member) const;
 
@@ -169,6 +179,7 @@ class Board {
  private:
   Board(HostMemory& host, std::size_t region, Members members);
   Status meet_layout();
+  Result<TensorId> find_or_add(std::string_view name, const Signature& signature);
   Status lock_directory();
   void unlock_directory();
   Result<std::uint64_t> take_heap(std::uint64_t bytes);
@@ -177,7 +188,10 @@ class Board {
   Status provide_inline(TensorSlot& slot, const Signature& signature);
   Status provide_splits(TensorSlot& slot, const Signature& signature);
   bool complete_without_joined(TensorId id);
+  void make_ready(TensorId id, bool changed);
+  bool same_group(TensorId id) const;
   void push_ready(TensorId id);
+  void push_parked(std::uint32_t last);
   bool drain_ready();
   PendingSlot inspect(TensorId id);
   bool resolve(TensorId id, TensorSlot& slot, bool changed);
@@ -186,6 +200,7 @@ class Board {
   void cut_one();
   void publish(LogSlot entry, std::span<const std::uint64_t> words);
   std::string mismatch_text(TensorId id) const;
+  std::string group_text(GroupRef group) const;
 
   TensorSlot& tensor(TensorId id) { return tensors_[id.value()]; }
 

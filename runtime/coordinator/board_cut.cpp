@@ -54,6 +54,7 @@ int Board::first_marked(TensorId id) const {
 bool Board::resolve(TensorId id, TensorSlot& slot, bool changed) {
   const auto& first = rank_tensor(id, first_marked(id)).signature;
   if (changed) {
+    if (!same_group(id)) return false;
     for (int r = 0; r < local_size(); ++r) {
       if (has_marked(id, r) && !compatible(first, rank_tensor(id, r).signature)) return false;
     }
@@ -122,6 +123,14 @@ bool Board::drain_ready() {
   return any;
 }
 
+std::string Board::group_text(GroupRef group) const {
+  if (group.slot == 0 || group.slot > params_.capacity) return "none";
+  auto name = tensor_name(TensorId{group.slot - 1});
+  name = name.substr(std::min(kGroupPrefix.size(), name.size()));
+  return fmt::format("'{}' of {}", name.substr(0, std::min<std::size_t>(name.rfind('/'), 200)),
+                     group.size);
+}
+
 std::string Board::mismatch_text(TensorId id) const {
   // The first value seen, who has it, and the first rank that differs.
   const auto& first = rank_tensor(id, first_marked(id)).signature;
@@ -129,6 +138,7 @@ std::string Board::mismatch_text(TensorId id) const {
   for (int r = 0; r < local_size() && found.what.empty(); ++r) {
     if (has_marked(id, r)) found = difference(first, rank_tensor(id, r).signature);
   }
+  if (found.what.empty() && !same_group(id)) found.what = "group";
   std::string joined;
   std::map<std::string, std::string> ranks_by_value;
   const auto add = [this](std::string& ranks, int member) {
@@ -138,6 +148,10 @@ std::string Board::mismatch_text(TensorId id) const {
   for (int r = 0; r < local_size(); ++r) {
     if (!has_marked(id, r)) {
       add(joined, r);
+      continue;
+    }
+    if (found.what == "group") {
+      add(ranks_by_value[group_text(rank_tensor(id, r).group)], r);
       continue;
     }
     const auto d = difference(first, rank_tensor(id, r).signature);

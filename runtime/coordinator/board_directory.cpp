@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::uint32_t kTensorBlock = 64;  // Slots backed with memory at a time.
 constexpr std::uint64_t kHeapBlock = 1 << 20;
+constexpr std::size_t kLongestName = 4096;
 
 std::uint64_t hash_of(std::string_view name) {
   std::uint64_t hash = 14695981039346656037ULL;
@@ -119,36 +120,54 @@ Result<TensorId> Board::add_tensor(std::string_view name, std::uint64_t hash, st
   return TensorId{count};
 }
 
-Result<TensorId> Board::declare(std::string_view name, const Signature& signature) {
-  constexpr std::size_t kLongestName = 4096;
-  if (name.empty() || name.size() > kLongestName) {
-    return fail(Errc::invalid_argument, "a tensor name of {} bytes; allowed are 1 to {}",
-                name.size(), kLongestName);
-  }
+Result<TensorId> Board::find_or_add(std::string_view name, const Signature& signature) {
   const auto hash = hash_of(name);
   const std::uint32_t mask = 2 * params_.capacity - 1;
+  auto bucket = static_cast<std::uint32_t>(hash) & mask;
+  for (std::uint32_t probes = 0; probes <= mask; ++probes, bucket = (bucket + 1) & mask) {
+    const auto value = buckets_[bucket];
+    if (value == 0) return add_tensor(name, hash, bucket, signature);
+    if (value > params_.capacity)
+      return fail(Errc::protocol, "the board's name table holds id {}", value);
+    const TensorId id{value - 1};
+    if (tensor(id).name_hash == hash && tensor_name(id) == name) return id;
+  }
+  return fail(Errc::protocol, "the board's name table is full");
+}
+
+Result<TensorId> Board::declare(std::string_view name, const Signature& signature, GroupRef group) {
+  if (name.empty() || name.size() > kLongestName || name.front() == kGroupPrefix.front()) {
+    return fail(Errc::invalid_argument,
+                "a tensor name of {} bytes; allowed are 1 to {}, not beginning with \\x01",
+                name.size(), kLongestName);
+  }
   HORO_TRY_STATUS(lock_directory());
-  auto result = [&]() -> Result<TensorId> {
-    auto bucket = static_cast<std::uint32_t>(hash) & mask;
-    for (std::uint32_t probes = 0; probes <= mask; ++probes, bucket = (bucket + 1) & mask) {
-      const auto value = buckets_[bucket];
-      if (value == 0) return add_tensor(name, hash, bucket, signature);
-      if (value > params_.capacity)
-        return fail(Errc::protocol, "the board's name table holds id {}", value);
-      const TensorId id{value - 1};
-      if (tensor(id).name_hash == hash && tensor_name(id) == name) return id;
-    }
-    return fail(Errc::protocol, "the board's name table is full");
-  }();
+  auto result = find_or_add(name, signature);
   if (result) {
     if (auto status = provide_splits(tensor(*result), signature); !status)
       result = Failure(std::move(status).error());
   }
   unlock_directory();
-  if (result)
-    rank_tensors_[result->index() * params_.local_size + static_cast<std::size_t>(me_)].signature =
-        signature;
+  if (!result) return result;
+  auto& mine = rank_tensors_[result->index() * params_.local_size + static_cast<std::size_t>(me_)];
+  mine.signature = signature;
+  mine.group = group;
   return result;
+}
+
+Result<GroupRef> Board::declare_group(std::string_view name, std::uint32_t size) {
+  if (name.empty() || name.size() > kLongestName || size == 0 || size > params_.capacity) {
+    return fail(Errc::invalid_argument, "a group of {} tensors with a name of {} bytes", size,
+                name.size());
+  }
+  Signature nothing;
+  nothing.kind = Kind::barrier;
+  HORO_TRY_STATUS(lock_directory());
+  // The size is part of what it is called: another size is another group.
+  auto slot = find_or_add(fmt::format("{}{}/{}", kGroupPrefix, name, size), nothing);
+  unlock_directory();
+  if (!slot) return Failure(std::move(slot).error());
+  return GroupRef{.slot = slot->value() + 1, .size = size};
 }
 
 std::uint64_t* Board::splits(TensorId id, int member, std::uint64_t generation) {

@@ -106,14 +106,26 @@ struct alignas(256) TensorSlot {
   std::uint64_t name_offset;
   std::uint64_t name_hash;
   std::atomic<std::uint64_t> generation;  ///< Entries that it was in.
+  /// Of a group's own slot: how many members wait for the others << 32 | the last one's id + 1.
+  std::atomic<std::uint64_t> parked;
+  std::atomic<std::uint32_t> parked_before;  ///< Of a member: id + 1 of the one parked before it.
   /// alltoall: u64[2][local_size][local_size], by generation's parity, sender and receiver; 0:
   /// none.
   std::atomic<std::uint64_t> splits_offset;
   Signature signature;  ///< Of the last agreed submission.
 };
 
+/// Tensors that become ready together.
+struct GroupRef {
+  std::uint32_t slot = 0;  ///< Id + 1 of the group's own slot; 0: in no group.
+  std::uint32_t size = 0;  ///< Members.
+
+  friend bool operator==(const GroupRef&, const GroupRef&) = default;
+};
+
 /// What one rank says of one tensor; written before its mark.
 struct alignas(128) RankTensor {
+  GroupRef group;
   std::atomic<std::uint64_t> in_offset;
   std::atomic<std::uint64_t> out_offset;
   Signature signature;

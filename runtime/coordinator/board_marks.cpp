@@ -21,8 +21,50 @@ bool Board::mark(TensorId id, const Offer& offer) {
     if (mine.signature.kind == Kind::join) return false;  // That one needs everybody's mark.
     return body_->join_count.load(std::memory_order_seq_cst) != 0 && complete_without_joined(id);
   }
-  push_ready(id);
+  make_ready(id, arrivals::changed(now) != 0);
   return true;
+}
+
+bool Board::same_group(TensorId id) const {
+  const auto& first = rank_tensor(id, first_marked(id)).group;
+  for (int m = 0; m < local_size(); ++m) {
+    if (has_marked(id, m) && rank_tensor(id, m).group != first) return false;
+  }
+  return true;
+}
+
+void Board::make_ready(TensorId id, bool changed) {
+  // Whoever has joined may complete a tensor that it knows nothing of.
+  const auto group = rank_tensor(id, has_marked(id, me_) ? me_ : first_marked(id)).group;
+  const bool grouped = group.slot != 0 && group.slot <= params_.capacity;
+  // Ranks that disagree about the group get their mismatch at once.
+  if (!grouped || (changed && !same_group(id))) return push_ready(id);
+  auto& parked = tensor(TensorId{group.slot - 1}).parked;
+  auto before = parked.load(std::memory_order_acquire);
+  std::uint64_t after = 0;
+  do {
+    const auto count = (before >> 32U) + 1;
+    tensor(id).parked_before.store(static_cast<std::uint32_t>(before), std::memory_order_relaxed);
+    after = count >= group.size ? 0 : count << 32U | (id.value() + 1);
+  } while (!parked.compare_exchange_weak(before, after, std::memory_order_acq_rel));
+  if (after == 0) push_parked(id.value() + 1);
+}
+
+void Board::dissolve_group(TensorId id) {
+  const auto group = rank_tensor(id, me_).group;
+  if (group.slot == 0 || group.slot > params_.capacity) return;
+  auto& parked = tensor(TensorId{group.slot - 1}).parked;
+  push_parked(static_cast<std::uint32_t>(parked.exchange(0, std::memory_order_acq_rel)));
+}
+
+void Board::push_parked(std::uint32_t last) {
+  std::vector<TensorId> members;
+  while (last != 0 && last <= params_.capacity && members.size() < params_.capacity) {
+    members.emplace_back(last - 1);
+    last = tensor(members.back()).parked_before.load(std::memory_order_relaxed);
+  }
+  std::sort(members.begin(), members.end());
+  for (const auto id : members) push_ready(id);
 }
 
 void Board::push_ready(TensorId id) {
@@ -49,7 +91,7 @@ bool Board::complete_without_joined(TensorId id) {
                                             std::memory_order_seq_cst))
       break;
   }
-  push_ready(id);
+  make_ready(id, arrivals::changed(word) != 0);
   return true;
 }
 

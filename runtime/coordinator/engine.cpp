@@ -2,6 +2,7 @@
 #include "runtime/coordinator/engine.hpp"
 
 #include <cstring>
+#include <sched.h>
 
 namespace horo::runtime {
 
@@ -21,9 +22,14 @@ void Engine::provide(TensorId id) {
   block.store(owned_blocks_.back().get(), std::memory_order_release);
 }
 
-Result<TensorId> Engine::declare(std::string_view name, const Signature& signature) {
+Result<TensorId> Engine::declare(std::string_view name, const Signature& signature,
+                                 std::string_view group, std::uint32_t group_size) {
   HORO_TRY_STATUS(health());
   const std::lock_guard lock(names_mutex_);
+  GroupRef in;
+  if (!group.empty() && group_size > 1) {
+    HORO_TRY(in, board_.declare_group(group, group_size));
+  }
   const auto known = names_.find(std::string(name));
   if (known != names_.end()) {
     const auto& mine = tensor(known->second);
@@ -31,11 +37,12 @@ Result<TensorId> Engine::declare(std::string_view name, const Signature& signatu
       return fail(Errc::duplicate,
                   "tensor '{}' is in flight; wait for it before it is declared again", name);
     }
-    if (mine.signature == signature) return known->second;
+    if (mine.signature == signature && mine.group == in) return known->second;
   }
-  HORO_TRY(const auto id, board_.declare(name, signature));
+  HORO_TRY(const auto id, board_.declare(name, signature, in));
   provide(id);
   tensor(id).signature = signature;
+  tensor(id).group = in;
   if (known == names_.end()) names_.emplace(name, id);
   return id;
 }
@@ -102,13 +109,15 @@ Offer Engine::put_parts(TensorId id, const LocalTensor& mine, const Submission& 
   return offer;
 }
 
-Result<bool> Engine::offer(TensorId id, const Submission& given, Operation& operation) {
+Status Engine::claim(TensorId id, const Submission& given, Operation& operation) {
   if (joined_.load(std::memory_order_seq_cst)) {
     return fail(Errc::invalid_argument,
                 "tensor '{}' after this rank has joined; wait until all ranks have",
                 board_.tensor_name(id));
   }
   auto& mine = tensor(id);
+  operation.tensor = id;
+  operation.keeps_result = keeps_result(mine.signature.kind, given.out);
   std::uint32_t idle = 0;
   if (!mine.operation.compare_exchange_strong(idle, OperationTable::index_of(operation) + 1,
                                               std::memory_order_seq_cst)) {
@@ -116,24 +125,33 @@ Result<bool> Engine::offer(TensorId id, const Submission& given, Operation& oper
                 "tensor '{}' is in flight already; wait for it, or use another name",
                 board_.tensor_name(id));
   }
-  operation.tensor = id;
+  return {};
+}
+
+void Engine::let_go(TensorId id, const Operation& operation) {
+  // A loss may be ending it right now.
+  if (tensor(id).operation.exchange(0, std::memory_order_seq_cst) != 0) return;
+  while (!operation.done()) sched_yield();
+}
+
+bool Engine::offer(TensorId id, const Submission& given) {
+  auto& mine = tensor(id);
   const auto& s = mine.signature;
-  operation.keeps_result = keeps_result(s.kind, given.out);
   mine.in = given.in;
   mine.out = given.out;
   mine.room = given.room;
   mine.generation = board_.generation(id);
+  bool completed = false;
   if (s.kind == Kind::join) {
     joined_.store(true, std::memory_order_seq_cst);
     mine.offered.store(true, std::memory_order_release);
-    const bool completed = board_.join(id);
-    fail_if_broken(id);
-    return completed;
+    completed = board_.join(id);
+  } else {
+    auto offer = put_parts(id, mine, given);
+    offer.changed = !mine.has_agreed || mine.agreed != s || mine.agreed_group != mine.group;
+    mine.offered.store(true, std::memory_order_release);
+    completed = board_.mark(id, offer);
   }
-  auto offer = put_parts(id, mine, given);
-  offer.changed = !mine.has_agreed || mine.agreed != s;
-  mine.offered.store(true, std::memory_order_release);
-  const bool completed = board_.mark(id, offer);
   fail_if_broken(id);
   return completed;
 }
@@ -251,6 +269,7 @@ void Engine::complete(TensorId id, Errc status, const std::string& message) {
   auto& mine = tensor(id);
   if (status == Errc::ok) {
     mine.agreed = mine.signature;
+    mine.agreed_group = mine.group;
     mine.has_agreed = true;
   }
   mine.offered.store(false, std::memory_order_relaxed);

@@ -29,6 +29,8 @@ namespace horo::runtime {
 struct LocalTensor {
   Signature signature;  ///< Declared by this rank.
   Signature agreed;     ///< Of the last submission that all ranks agreed on.
+  GroupRef group;
+  GroupRef agreed_group;
   bool has_agreed = false;
   std::uint64_t generation = 0;  ///< Of the tensor, when it was offered.
   const void* in = nullptr;
@@ -63,10 +65,15 @@ class Engine {
   /// Why nothing can be submitted any more; ok while all is well. Thread: any.
   Status health() const;
 
-  /// Puts this rank's part of a declared tensor on the board; `operation` completes when it has
-  /// run. True when this mark made the tensor ready. `given` has been checked (submission.hpp).
-  /// Thread: any. Fails: duplicate.
-  Result<bool> offer(TensorId id, const Submission& given, Operation& operation);
+  /// Makes `operation` the one in flight for the tensor; offer or let_go follows. Thread: any.
+  /// Fails: duplicate, invalid_argument (this rank has joined).
+  Status claim(TensorId id, const Submission& given, Operation& operation);
+  /// Takes a claim back; `operation` is free again.
+  void let_go(TensorId id, const Operation& operation);
+
+  /// Puts this rank's part of a claimed tensor on the board; its operation completes when it has
+  /// run. True when this mark completed the tensor. Thread: any.
+  bool offer(TensorId id, const Submission& given);
 
   /// Drops what is in flight: afterwards this rank touches no peer's memory through this set.
   void abort();
@@ -83,9 +90,10 @@ class Engine {
     return blocks_[id.index() / kBlock].load(std::memory_order_acquire)[id.index() % kBlock];
   }
 
-  /// The id of `name`, whose signature becomes `signature`. Thread: any.
-  /// Fails: duplicate (in flight), resource_exhausted, peer_lost, shut_down.
-  Result<TensorId> declare(std::string_view name, const Signature& signature);
+  /// The id of `name`, whose signature and group become these; no group: an empty name. Thread:
+  /// any. Fails: duplicate (in flight), resource_exhausted, peer_lost, shut_down, invalid_argument.
+  Result<TensorId> declare(std::string_view name, const Signature& signature,
+                           std::string_view group = {}, std::uint32_t group_size = 0);
 
   const EngineCounters& counters() const { return counters_; }
 

@@ -69,7 +69,9 @@ bool Engine::withdraw() {
     const TensorId id{i};
     if (blocks_[id.index() / kBlock].load(std::memory_order_acquire) == nullptr) continue;
     if (tensor(id).operation.load(std::memory_order_seq_cst) == 0) continue;
-    if (board_.unmark(id)) {
+    const bool taken_back = board_.unmark(id);
+    board_.dissolve_group(id);
+    if (taken_back) {
       complete(id, Errc::shut_down,
                "this rank shuts down before all ranks had submitted the tensor");
     } else {

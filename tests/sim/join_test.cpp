@@ -196,10 +196,10 @@ TEST_CASE("a submission after a join is refused") {
   const auto id = *engine.declare("late", with(ReduceOp::sum, DType::f32, 4));
   horo::runtime::OperationTable operations;
   std::vector<float> values(4);
-  const auto offered =
-      engine.offer(id, {.in = values.data(), .out = values.data()}, **operations.take());
-  REQUIRE(!offered);
-  CHECK(offered.error().code == Errc::invalid_argument);
-  CHECK(offered.error().message ==
+  const auto claimed =
+      engine.claim(id, {.in = values.data(), .out = values.data()}, **operations.take());
+  REQUIRE(!claimed);
+  CHECK(claimed.error().code == Errc::invalid_argument);
+  CHECK(claimed.error().message ==
         "tensor 'late' after this rank has joined; wait until all ranks have");
 }

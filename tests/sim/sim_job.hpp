@@ -21,6 +21,8 @@ struct Buffer {
   runtime::Signature signature;
   std::string name;
   SetId set;
+  std::string group;  ///< Empty: none.
+  std::uint32_t group_size = 0;
   std::vector<std::byte> own;                ///< Ordinary memory ...
   std::byte* shared = nullptr;               ///< ... or in the arena.
   std::optional<runtime::Submission> given;  ///< Else in place, all of it.

@@ -182,13 +182,17 @@ typedef struct horo_tensor_desc {
   double prescale;      /* each rank's input is multiplied by it; 1.0: no scaling */
   double postscale;     /* the result is multiplied by it */
   horo_set process_set; /* the ranks that take part; HORO_WORLD: all */
+  /* Tensors of a group become ready together: none before all ranks have submitted all. Same name
+   * and number of members on all ranks, else MISMATCH. NULL: no group. */
+  const char* group;
+  uint32_t group_size;
   /* New fields come here; a caller's `size` says which it knows. */
 } horo_tensor_desc;
 
 #define HORO_TENSOR_DESC_INIT                                                               \
   {                                                                                         \
     sizeof(horo_tensor_desc), 0, HORO_ALLREDUCE, HORO_SUM, HORO_FLOAT32, 0, 0, 0, 1.0, 1.0, \
-        HORO_WORLD                                                                          \
+        HORO_WORLD, 0, 0                                                                    \
   }
 
 /* Declares a name, or changes its signature; not while it is in flight (DUPLICATE). Never blocks
@@ -225,6 +229,10 @@ typedef struct horo_submission {
 
 /* As horo_submit, with all that a submission may say. */
 HORO_API horo_status horo_submit_with(const horo_submission* submission, horo_op* op);
+
+/* All of them, in order, or, when one fails, none: as a group is submitted. Fails: as horo_submit,
+ * and DUPLICATE when one is there twice. */
+HORO_API horo_status horo_submit_all(const horo_submission* submissions, size_t n, horo_op* ops);
 
 /* As horo_submit for each i < n, in order; stops at the first failure, *submitted says how many. */
 HORO_API horo_status horo_submit_many(const horo_tensor* tensors, const void* const* in,
