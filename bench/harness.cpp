@@ -60,11 +60,11 @@ Status verify(Contender& contender, const Workload& workload) {
 }
 
 /// Rank 0's number, on every rank. The tensors are all zero before and after.
-Result<float> agree(Contender& contender, double number) {
+Result<double> agree(Contender& contender, double number) {
   float& cell = contender.tensor(0).front();
   cell = contender.rank() == 0 ? static_cast<float>(number) : 0.0F;
   HORO_TRY_STATUS(contender.step());
-  const float agreed = cell;
+  const double agreed = cell;
   cell = 0.0F;
   return agreed;
 }
@@ -75,32 +75,50 @@ long context_switches() {
   return usage.ru_nvcsw + usage.ru_nivcsw;
 }
 
-struct Measurement {
-  std::vector<double> seconds;  // of each step, ascending
-  double switches_per_step = 0;
-  std::optional<double> entries_per_step;
-};
-
-Result<Measurement> measure(Contender& contender, double budget) {
-  for (int i = 0; i < kWarmUpSteps; ++i) HORO_TRY_STATUS(contender.step());
-  double begin = now();
+Status stay_idle(Contender& contender, const Options& options) {
+  HORO_TRY_STATUS(contender.prepare({.name = "idle", .counts = {1}}));
+  fill(contender, 1, 0.0F);
   HORO_TRY_STATUS(contender.step());
-  HORO_TRY(const float once, agree(contender, now() - begin));
-  const double wanted = budget / std::max(static_cast<double>(once), 1e-7);
+  HORO_TRY_STATUS(write_line(options.out, "ready"));
+  std::this_thread::sleep_for(std::chrono::duration<double>(options.idle));
+  return {};
+}
+
+template <typename Number>
+bool parse_number(std::string_view text, Number& number) {
+  const auto end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  return error == std::errc{} && stop == end;
+}
+
+}  // namespace
+
+std::size_t Workload::bytes() const {
+  return sizeof(float) * std::accumulate(counts.begin(), counts.end(), std::size_t{0});
+}
+
+Result<Measurement> measure(const std::function<Status()>& step,
+                            const std::function<Result<double>(double)>& agree,
+                            const std::function<std::optional<std::uint64_t>()>& entries,
+                            double budget) {
+  for (int i = 0; i < kWarmUpSteps; ++i) HORO_TRY_STATUS(step());
+  double begin = now();
+  HORO_TRY_STATUS(step());
+  HORO_TRY(const double once, agree(now() - begin));
+  const double wanted = budget / std::max(once, 1e-7);
   const int steps = static_cast<int>(std::clamp(wanted, double{kLeastSteps}, double{kMostSteps}));
 
   Measurement result;
   result.seconds.reserve(static_cast<std::size_t>(steps));
-  const auto entries = contender.entries();
+  const auto before = entries();
   const long switches = context_switches();
   for (int i = 0; i < steps; ++i) {
     begin = now();
-    HORO_TRY_STATUS(contender.step());
+    HORO_TRY_STATUS(step());
     result.seconds.push_back(now() - begin);
   }
   result.switches_per_step = static_cast<double>(context_switches() - switches) / steps;
-  if (entries)
-    result.entries_per_step = static_cast<double>(*contender.entries() - *entries) / steps;
+  if (before) result.entries_per_step = static_cast<double>(*entries() - *before) / steps;
   std::ranges::sort(result.seconds);
   return result;
 }
@@ -125,28 +143,6 @@ Status write_line(const std::string& path, const std::string& line) {
   const int bad = path.empty() ? std::fflush(file) : std::fclose(file);
   if (bad != 0) return fail_errno(errno, fmt::format("writing '{}'", path));
   return {};
-}
-
-Status stay_idle(Contender& contender, const Options& options) {
-  HORO_TRY_STATUS(contender.prepare({.name = "idle", .counts = {1}}));
-  fill(contender, 1, 0.0F);
-  HORO_TRY_STATUS(contender.step());
-  HORO_TRY_STATUS(write_line(options.out, "ready"));
-  std::this_thread::sleep_for(std::chrono::duration<double>(options.idle));
-  return {};
-}
-
-template <typename Number>
-bool parse_number(std::string_view text, Number& number) {
-  const auto end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, number);
-  return error == std::errc{} && stop == end;
-}
-
-}  // namespace
-
-std::size_t Workload::bytes() const {
-  return sizeof(float) * std::accumulate(counts.begin(), counts.end(), std::size_t{0});
 }
 
 Result<Options> parse_options(int argc, char** argv) {
@@ -206,7 +202,10 @@ Status run_cases(Contender& contender, const Options& options) {
     HORO_TRY_STATUS(contender.prepare(workload));
     HORO_TRY_STATUS(verify(contender, workload));
     fill(contender, workload.counts.size(), 0.0F);  // sums of zeros stay small however long it runs
-    HORO_TRY(const auto measurement, measure(contender, options.seconds));
+    HORO_TRY(const auto measurement,
+             measure([&] { return contender.step(); },
+                     [&](double number) { return agree(contender, number); },
+                     [&] { return contender.entries(); }, options.seconds));
     if (contender.rank() == 0) HORO_TRY_STATUS(write_line(options.out, row(workload, measurement)));
   }
   return {};

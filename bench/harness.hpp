@@ -3,6 +3,8 @@
 // C++ programs share this, so that they differ only in what is measured.
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,7 +13,7 @@
 
 namespace horo::bench {
 
-/// The command line that bench/allreduce gives to every program.
+/// The command line that bench/allreduce and bench/collectives give to every program.
 struct Options {
   std::string cases;  ///< File of lines "<name> <elements> <elements> ...", one case each.
   std::string
@@ -28,6 +30,25 @@ Result<Options> parse_options(int argc, char** argv);
 
 /// Fails: not_found, invalid_argument, naming file and line.
 Result<std::vector<Workload>> read_workloads(const std::string& path);
+
+struct Measurement {
+  std::vector<double> seconds;  ///< Of each step, ascending.
+  double switches_per_step = 0;
+  std::optional<double> entries_per_step;
+};
+
+/// Times `step` back to back for about `budget` seconds, as often on every rank: `agree` gives rank
+/// 0's number to all. `entries` counts log entries, where there are any.
+Result<Measurement> measure(const std::function<Status()>& step,
+                            const std::function<Result<double>(double)>& agree,
+                            const std::function<std::optional<std::uint64_t>()>& entries,
+                            double budget);
+
+/// The row of a case as JSON.
+std::string row(const Workload& workload, const Measurement& measurement);
+
+/// Appends a line to a file; standard output when `path` is empty.
+Status write_line(const std::string& path, const std::string& line);
 
 /// Runs all cases of `options`. Blocks: until they are done.
 /// Fails: as the contender; protocol when a sum is wrong.

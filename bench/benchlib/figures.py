@@ -37,16 +37,21 @@ def aggregate(who, ranks, rounds):
 
 def add_limit_ratios(rows):
     """Each row's time over the limit's of the same round, case and bytes: median, least and most."""
-    limits = {(row["case"], row["bytes"]): row["rounds_us"] for row in rows if row["who"] == LIMIT}
+    add_ratios(rows, LIMIT, "limit_ratio")
+
+
+def add_ratios(rows, reference, key):
+    """The same over the time of `reference`."""
+    times = {(row["case"], row["bytes"]): row["rounds_us"] for row in rows if row["who"] == reference}
     for row in rows:
-        limit = limits.get((row["case"], row["bytes"]))
-        if not limit:
+        theirs = times.get((row["case"], row["bytes"]))
+        if not theirs:
             continue
-        ratios = [own / bound for own, bound in zip(row["rounds_us"], limit) if bound > 0]
+        ratios = [own / other for own, other in zip(row["rounds_us"], theirs) if other > 0]
         if ratios:
-            row["limit_ratio"] = round(statistics.median(ratios), 2)
-            row["limit_ratio_low"] = round(min(ratios), 2)
-            row["limit_ratio_high"] = round(max(ratios), 2)
+            row[key] = round(statistics.median(ratios), 2)
+            row[key + "_low"] = round(min(ratios), 2)
+            row[key + "_high"] = round(max(ratios), 2)
 
 
 def write_rows(path, rows):
@@ -95,4 +100,13 @@ def case_table(rows):
         table.append([row["who"], time_text(row["median_us"]), time_text(row["min_us"]), time_text(row["p95_us"]),
                       ratio_text(row), "%.2f" % row["busbw_gbs"], optional_text(row.get("entries_per_step")),
                       optional_text(row.get("switches_per_step"))])
+    return columns(table)
+
+
+def comparison_table(rows, key, title):
+    """As case_table, with the times over those of one contender."""
+    table = [["who", "median", "min", "p95", title]]
+    for row in rows:
+        table.append([row["who"], time_text(row["median_us"]), time_text(row["min_us"]), time_text(row["p95_us"]),
+                      "-" if key not in row else "%.2f (%.2f..%.2f)" % (row[key], row[key + "_low"], row[key + "_high"])])
     return columns(table)

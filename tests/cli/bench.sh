@@ -49,6 +49,26 @@ measured "$who" sizes
 if [ $ours -eq 1 ]; then measured limit,horo-c,horo-c-alloc tiny; else measured limit tiny; fi
 expect_in "table" "$out" "tiny: 1000 KiB in 1000 tensors"
 
+collectives=
+[ $ours -eq 1 ] && has bench_collectives_horo && collectives=horo-c,horo-c-alloc
+has bench_collectives_openmpi && command -v mpirun.openmpi >/dev/null && collectives+=${collectives:+,}openmpi
+if [ -n "$collectives" ]; then
+  try "$bench/collectives" --np 2 --who "$collectives" --sizes 8,16384 --rounds 2 --seconds 0.01 \
+    --json "$scratch/collectives.json"
+  expect "exit code of collectives" "$code" 0
+  rows "$scratch/collectives.json" "
+who = '$collectives'.split(',')
+kinds = ('allgather', 'alltoall', 'reducescatter', 'broadcast')
+wanted = [(kind, size, name) for kind in kinds for size in (8, 16384) for name in who]
+assert [(r['case'], r['bytes'], r['who']) for r in rows] == wanted, rows
+for r in rows:
+    assert 0 < r['min_us'] <= r['median_us'] and len(r['rounds_us']) == 2, r
+    assert 'openmpi' not in who or r['openmpi_ratio_low'] <= r['openmpi_ratio'] <= r['openmpi_ratio_high'], r
+"
+  expect_in "table of collectives" "$out" "reducescatter: 16 KiB"
+fi
+refused "size 12 cannot be dealt out to 2 ranks" "$bench/collectives" --sizes 12
+
 # Who is not there is told apart from who is wrong: the first is listed, the second fails the bench.
 mkdir -p "$scratch/bare/bin"
 try "$bench/allreduce" --build "$scratch/bare" --who limit,gloo,horo-c --rounds 1

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a measured program is to bench/collectives: one collective on float32 at a time, out of
+// place, with buffers that stay.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+
+#include "base/result.hpp"
+#include "bench/harness.hpp"
+
+namespace horo::bench {
+
+/// adasum is an allreduce as well, in place like `allreduce`, which is here to compare it with.
+enum class CollectiveKind { allgather, alltoall, reducescatter, broadcast, allreduce, adasum };
+
+/// `elements` is the larger side: an allgather's output, the input of the others.
+struct Collective {
+  CollectiveKind kind = CollectiveKind::allgather;
+  std::string name;
+  std::size_t elements = 0;  ///< A multiple of the number of ranks.
+
+  std::size_t input(int ranks) const;
+  std::size_t output(int ranks) const;
+};
+
+/// Thread: owner. Every call but rank(), ranks(), input() and output() is collective.
+class CollectiveContender {
+ public:
+  virtual ~CollectiveContender() = default;
+
+  virtual int rank() const = 0;
+  virtual int ranks() const = 0;
+
+  /// Makes the buffers of one case, in place of the former ones. Fails: unsupported.
+  virtual Status prepare(const Collective& collective) = 0;
+
+  virtual std::span<float> input() = 0;
+
+  /// Of the last step; where it lies may change with each.
+  virtual std::span<const float> output() = 0;
+
+  /// Runs the case once and returns when this rank has its result.
+  virtual Status step() = 0;
+
+  /// Rank 0's number, on every rank.
+  virtual Result<double> agree(double number) = 0;
+};
+
+/// Runs all cases of `options`, lines "<kind> <elements>". Blocks: until they are done.
+/// Fails: as the contender; protocol when a result is wrong.
+Status run_collectives(CollectiveContender& contender, const Options& options);
+
+}  // namespace horo::bench
