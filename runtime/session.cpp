@@ -59,6 +59,7 @@ Session::Session(bootstrap::Meeting meeting, const SessionOptions& options,
     : meeting_(std::move(meeting)),
       host_(std::move(host)),
       spin_(options.spin < Duration::zero() ? automatic_spin(host_->local_size()) : options.spin),
+      own_core_(options.spin < Duration::zero() && host_->local_size() <= cores()),
       arena_(*host_),
       sets_(*host_, operations_, SteadyClock::instance()) {}
 

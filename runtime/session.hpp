@@ -125,6 +125,8 @@ class Session {
   /// Runs progress until `operation` is done (foreground), or until there is nothing to do and
   /// nothing in flight (background: null). Holds the token.
   void drive(const Operation* operation, const Deadline& deadline);
+  /// How long a driver looks for news before it sleeps.
+  Duration patience(bool foreground) const;
   void sleep_as_driver(std::uint32_t who, const Deadline& deadline);
   void run_background();
   void sleep_in_background();
@@ -146,6 +148,7 @@ class Session {
   bootstrap::Meeting meeting_;
   const std::unique_ptr<HostMemory> host_;
   const Duration spin_;
+  const bool own_core_;  ///< Every rank has one, and nobody set how long to spin.
 
   OperationTable operations_;
   Arena arena_;

@@ -15,6 +15,9 @@ namespace {
 
 constexpr int kLooksPerClock = 32;  // Looks between two readings of the clock while spinning.
 constexpr Duration kBackgroundSpin = std::chrono::microseconds(3);
+constexpr Duration kQuietSpin = std::chrono::microseconds(10);  // Before others are let in.
+constexpr Duration kLongestShare = std::chrono::milliseconds(1);
+constexpr std::uint64_t kBytesPerNs = 4;  // What a peer moves at least.
 
 const Clock& steady() {
   return SteadyClock::instance();
@@ -70,9 +73,17 @@ void Session::sleep_as_driver(std::uint32_t who, const Deadline& deadline) {
   if (inside) body.chunk_sleepers.fetch_sub(1, std::memory_order_seq_cst);
 }
 
+Duration Session::patience(bool foreground) const {
+  if (!foreground) return std::min(spin_, kBackgroundSpin);
+  if (!own_core_) return spin_;
+  // Peers with cores of their own are at work on what is in flight and done with their shares soon:
+  // to sleep and be woken takes as long as moving half a megabyte.
+  const Duration shares(static_cast<Duration::rep>(sets_.bytes_in_flight() / kBytesPerNs));
+  return spin_ + std::min(shares, kLongestShare);
+}
+
 void Session::drive(const Operation* operation, const Deadline& deadline) {
   const bool foreground = operation != nullptr;
-  const auto patience = foreground ? spin_ : std::min(spin_, kBackgroundSpin);
   TimePoint idle_since{};
   int looks = 0;
   while (foreground ? !operation->done() : !stopping_.load(std::memory_order_relaxed)) {
@@ -86,7 +97,11 @@ void Session::drive(const Operation* operation, const Deadline& deadline) {
     const auto now = steady().now();
     if (looks == kLooksPerClock) idle_since = now;
     if (deadline.expired(now)) return;
-    if (now - idle_since < patience) continue;
+    if (now - idle_since < patience(foreground)) {
+      // Where somebody has put two ranks on one core after all, the other is let in.
+      if (now - idle_since >= kQuietSpin) sched_yield();
+      continue;
+    }
     const bool lingering = host_->params().cycle_ns != 0 && sets_.has_ready();
     if (!foreground && !sets_.active() && !lingering && !sets_.has_news()) return;
     sleep_as_driver(foreground ? kForeground : kBackground, deadline);

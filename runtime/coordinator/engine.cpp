@@ -200,6 +200,7 @@ Status Engine::begin(const Entry& entry) {
   }
   HORO_TRY(auto bucket, make_bucket(entry, started));
   count(bucket);
+  started.bytes = entry.bytes;
   switch (entry.placement) {
     case Placement::alone:
       run_alone(bucket);
@@ -215,6 +216,12 @@ Status Engine::begin(const Entry& entry) {
   }
   started_.push_back(std::move(started));
   return {};
+}
+
+std::uint64_t Engine::bytes_in_flight() const {
+  std::uint64_t sum = 0;
+  for (const auto& entry : started_) sum += entry.bytes;
+  return sum;
 }
 
 bool Engine::offered(TensorId id) {

@@ -56,6 +56,9 @@ class Engine {
   /// Entries are begun and not done.
   bool active() const { return !started_.empty(); }
 
+  /// Of the entries that are begun and not done.
+  std::uint64_t bytes_in_flight() const;
+
   /// Whether a look would find something to do or to finish. Thread: any.
   bool has_news() const;
 
@@ -107,7 +110,8 @@ class Engine {
   struct Started {
     std::vector<TensorId> ids;
     std::vector<ResultMemory> neutral;  ///< In place of what this rank, having joined, has not got.
-    std::uint64_t backend_ticket = 0;   ///< Done when the backend has completed so many; 0: done.
+    std::uint64_t bytes = 0;
+    std::uint64_t backend_ticket = 0;  ///< Done when the backend has completed so many; 0: done.
   };
 
   Offer put_parts(TensorId id, const LocalTensor& mine, const Submission& given);

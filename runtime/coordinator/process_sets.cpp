@@ -93,6 +93,12 @@ bool ProcessSets::active() const {
   return any;
 }
 
+std::uint64_t ProcessSets::bytes_in_flight() const {
+  std::uint64_t sum = 0;
+  for_members([&sum](const ProcessSet& set) { sum += set.engine->bytes_in_flight(); });
+  return sum;
+}
+
 bool ProcessSets::polls() const {
   bool any = false;
   for_members([&any](const ProcessSet& set) {

@@ -69,6 +69,9 @@ class ProcessSets {
   /// Entries are begun and not done, in any set.
   bool active() const;
 
+  /// Of those entries, in all sets.
+  std::uint64_t bytes_in_flight() const;
+
   /// An active set's backend tells nobody when it can move on.
   bool polls() const;
 

@@ -84,19 +84,20 @@ void AdasumRun::finish(const Stage& stage) {
   }
 }
 
-void ShmBackend::adasum_step(Active& a, std::uint64_t step) {
+bool ShmBackend::adasum_step(Active& a, std::uint64_t step) {
   auto& run = *a.adasum;
   const auto stage = run.stage_of(step);
   auto* const result = ring_out(me_, a.first_step + step);
   if (stage.exchange) {
     const auto products = run.products(stage);
     std::memcpy(result, products.data(), products.size_bytes());
-    return;
+    return true;
   }
   const auto element = size_of(a.what.dtype);
   const auto n = static_cast<std::size_t>(ranks_);
   const bool adds_up = run.last_pass(stage);
-  const auto chunk = chunk_of_lane(a, static_cast<std::size_t>(me_), stage.step);
+  const auto chunk =
+      chunk_of_lane(a, static_cast<std::size_t>(me_), direct(a) ? a.piece : stage.step);
   a.lanes.for_pieces(chunk.lane, chunk.first, chunk.count, [&](const Piece& piece) {
     const auto& part = a.bucket.parts[piece.part];
     for (std::size_t r = 0; r < n; ++r) {
@@ -119,6 +120,9 @@ void ShmBackend::adasum_step(Active& a, std::uint64_t step) {
         targets_.data(), direct(a) ? ranks_ : 2,
         {.src = sources_.data(), .weights = run.weights(piece.part), .n = ranks_}, piece.count);
   });
+  if (direct(a) && ++a.piece < a.pieces) return false;
+  a.piece = 0;
+  return true;
 }
 
 void ShmBackend::adasum_out(Active& a, std::uint64_t step) {

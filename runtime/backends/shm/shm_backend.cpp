@@ -9,6 +9,8 @@ namespace horo::runtime {
 namespace {
 
 constexpr std::uint64_t kLine = 64;
+constexpr std::uint64_t kBeyondCaches = 8 << 20;
+constexpr std::uint64_t kDirectCopy = 1 << 20;  // Bytes moved in place between two looks around.
 
 std::uint64_t ceil_div(std::uint64_t a, std::uint64_t b) {
   return (a + b - 1) / b;
@@ -39,9 +41,11 @@ void ShmBackend::measure(Active& a) const {
   a.lanes = Lanes(a.bucket, ranks_, me_);
   if (kind == Kind::allreduce && a.what.op == ReduceOp::adasum) {
     const auto staged = board_.layout().staged_chunk;
-    a.chunk = std::min(staged, most) / element / kAdasumUnit * kAdasumUnit;
+    a.chunk = (direct(a) ? kDirectCopy : staged) / element / kAdasumUnit * kAdasumUnit;
+    a.pieces = ceil_div(a.lanes.longest(), a.chunk);
+    // In place nobody waits for a ring: a pass is one step.
     a.adasum = std::make_unique<AdasumRun>(a.bucket.like, a.bucket.parts.size(), ranks_,
-                                           ceil_div(a.lanes.longest(), a.chunk), staged);
+                                           direct(a) ? 1 : a.pieces, staged);
     a.steps = a.adasum->steps();
     return;
   }
@@ -52,7 +56,13 @@ void ShmBackend::measure(Active& a) const {
     a.steps = direct(a) ? (chunks > me ? ceil_div(chunks - me, n) : 0) : ceil_div(chunks, n);
     return;
   }
-  a.chunk = std::max<std::uint64_t>(1, most / element);
+  // Results larger than the caches go around them.
+  const auto lanes = kind == Kind::broadcast ? 1 : n;
+  if (a.lanes.longest() * lanes * element >= kBeyondCaches)
+    a.to_result = kernels::stream_copy_kernel();
+  // What is only copied need not stay in a core's own cache.
+  const auto piece = direct(a) && !reduces(kind) ? kDirectCopy : most;
+  a.chunk = std::max<std::uint64_t>(1, piece / element);
   a.steps = ceil_div(a.lanes.longest(), a.chunk);
 }
 
@@ -89,6 +99,7 @@ Status ShmBackend::start(Bucket bucket) {
             .prescale = like.prescale,
             .postscale = like.postscale,
             .ranks = ranks_};
+  a.to_result = kernels::copy_kernel();
   measure(a);
   if (direct(a)) HORO_TRY_STATUS(find_peers(a));
   if (in_steps(a)) {

@@ -64,6 +64,9 @@ class ShmBackend final : public Backend {
     std::vector<const std::byte*> peer_in;       ///< Direct: part by part, rank by rank.
     std::vector<std::byte*> peer_out;            ///< Direct allreduce: the same.
     std::unique_ptr<AdasumRun> adasum;
+    std::uint64_t pieces = 0,
+                  piece = 0;  ///< Direct Adasum: chunks of a pass, and how many are done.
+    kernels::CopyFn to_result = nullptr;  ///< For bytes that nobody reads before the bucket ends.
   };
 
   /// A stretch of a lane that moves in one step.
@@ -110,7 +113,8 @@ class ShmBackend final : public Backend {
   void copy_out(Active& a, std::uint64_t step);
   void reduce_direct(Active& a, std::uint64_t chunk);
   void copy_direct(Active& a, std::uint64_t chunk);
-  void adasum_step(Active& a, std::uint64_t step);
+  /// A bounded piece of a step; true when the step is done.
+  bool adasum_step(Active& a, std::uint64_t step);
   void adasum_out(Active& a, std::uint64_t step);
   bool finished(const Active& a) const;
   bool retire();

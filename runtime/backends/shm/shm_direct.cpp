@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Straight from the peers' arenas, without a copy in between.
 #include <algorithm>
-#include <cstring>
 
 #include "runtime/backends/shm/shm_backend.hpp"
 
@@ -60,7 +59,7 @@ void ShmBackend::copy_direct(Active& a, std::uint64_t chunk) {
                              : a.peer_in[piece.part * n + static_cast<std::size_t>(source)];
       from += piece.in * element;
       auto* to = static_cast<std::byte*>(part.out) + piece.out * element;
-      if (to != from) std::memcpy(to, from, piece.count * element);
+      if (to != from) a.to_result(to, from, piece.count * element);
     });
   }
 }

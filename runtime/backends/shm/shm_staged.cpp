@@ -96,7 +96,11 @@ bool ShmBackend::step_reduce() {
     switch (a.bucket.like.kind) {
       case Kind::allreduce:
       case Kind::reducescatter:
-        a.adasum ? adasum_step(a, a.reduced) : reduce(a, a.reduced);
+        if (!a.adasum) {
+          reduce(a, a.reduced);
+        } else if (!adasum_step(a, a.reduced)) {
+          return true;
+        }
         break;
       case Kind::alltoall:
         collect(a, a.reduced);
@@ -176,7 +180,7 @@ void ShmBackend::collect(Active& a, std::uint64_t step) {
       const auto& part = a.bucket.parts[piece.part];
       const auto* from = source == me_ ? static_cast<const std::byte*>(part.in) + piece.in * element
                                        : slot + piece.in_chunk * element;
-      std::memcpy(static_cast<std::byte*>(part.out) + piece.out * element, from,
+      a.to_result(static_cast<std::byte*>(part.out) + piece.out * element, from,
                   piece.count * element);
     });
   }
@@ -192,7 +196,7 @@ void ShmBackend::publish(Active& a, std::uint64_t step) {
     const auto* from = static_cast<const std::byte*>(part.in) + piece.in * element;
     std::memcpy(slot + piece.in_chunk * element, from, piece.count * element);
     auto* to = static_cast<std::byte*>(part.out) + piece.out * element;
-    if (to != from) std::memcpy(to, from, piece.count * element);
+    if (to != from) a.to_result(to, from, piece.count * element);
   });
 }
 
@@ -204,7 +208,7 @@ void ShmBackend::copy_out(Active& a, std::uint64_t step) {
     const std::byte* slot = ring_out(source, a.first_step + step);
     a.lanes.for_pieces(chunk.lane, chunk.first, chunk.count, [&](const Piece& piece) {
       auto* to = static_cast<std::byte*>(a.bucket.parts[piece.part].out) + piece.out * element;
-      std::memcpy(to, slot + piece.in_chunk * element, piece.count * element);
+      a.to_result(to, slot + piece.in_chunk * element, piece.count * element);
     });
   }
 }
