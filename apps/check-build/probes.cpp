@@ -12,6 +12,8 @@
 
 #include "apps/common/tools.hpp"
 #include "runtime/backends/module.hpp"
+#include "runtime/bootstrap/local_socket.hpp"
+#include "runtime/bootstrap/spread.hpp"
 
 namespace horo::apps {
 
@@ -95,6 +97,23 @@ Finding probe_backend(const char* name, const char* what, const std::string& lib
   return finding;
 }
 
+Finding probe_standalone() {
+  const auto pidfd = runtime::bootstrap::own_pidfd();
+  return {.section = "Without horo run",
+          .name = "one host",
+          .available = pidfd.has_value(),
+          .detail = pidfd ? "ranks of mpirun, srun, torchrun or a shell" : pidfd.error().message};
+}
+
+Finding probe_pmix() {
+  const auto usable = runtime::bootstrap::pmix_usable();
+  return {
+      .section = "Without horo run",
+      .name = "PMIx",
+      .available = usable.has_value(),
+      .detail = usable ? "hosts of Open MPI's mpirun and srun --mpi=pmix" : usable.error().message};
+}
+
 Finding absent(const char* section, const char* name) {
   return {.section = section, .name = name, .available = false, .detail = "not in this version"};
 }
@@ -108,6 +127,12 @@ std::vector<Finding> probe_build() {
           absent("Launchers", "ssh"),
           absent("Launchers", "slurm"),
           absent("Launchers", "mpirun"),
+          probe_standalone(),
+          probe_pmix(),
+          {.section = "Without horo run",
+           .name = "PMI",
+           .available = true,
+           .detail = "hosts of MPICH's mpiexec and srun --mpi=pmi2"},
           probe_shared_memory(),
           probe_backend("gloo", "TCP between any ranks", library.detail),
           probe_backend("openmpi", "Open MPI between any ranks", library.detail),

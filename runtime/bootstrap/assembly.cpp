@@ -26,6 +26,10 @@ std::string answer_key(std::string_view topic, std::int64_t number) {
   return fmt::format("{}/answer/{}", topic, number);
 }
 
+std::string seen_key(std::string_view topic, std::int64_t number) {
+  return fmt::format("{}/seen/{}", topic, number);
+}
+
 /// An answer, or a refusal with code and words.
 std::string envelope(Errc code, std::string_view text) {
   Writer out;
@@ -66,7 +70,10 @@ Result<std::string> attend(kv::Client& client, std::string_view topic, std::stri
   auto text = in.text();
   if (!in.complete() || code > static_cast<std::uint32_t>(Errc::cancelled))
     return fail(Errc::protocol, "rank 0 answered with something else");
-  if (code != 0) return fail(static_cast<Errc>(code), "{}", text);
+  if (code != 0) {
+    static_cast<void>(client.set(seen_key(topic, number), "", Deadline::in(steady(), kLastWords)));
+    return fail(static_cast<Errc>(code), "{}", text);
+  }
   return text;
 }
 
@@ -86,10 +93,14 @@ Status Organiser::answer(kv::Client& client, const Card& card, std::string_view 
 
 void Organiser::refuse(kv::Client& client, const std::vector<Card>& cards, const Error& error) {
   const auto soon = Deadline::in(steady(), kLastWords);
+  std::vector<std::string> seen;
   for (const auto& card : cards) {
     static_cast<void>(
         client.set(answer_key(topic_, card.number), envelope(error.code, error.message), soon));
+    seen.push_back(seen_key(topic_, card.number));
   }
+  // The store may end with this process: not before they have read it.
+  static_cast<void>(client.wait(seen, soon));
 }
 
 }  // namespace horo::runtime::bootstrap

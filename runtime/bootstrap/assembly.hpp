@@ -41,7 +41,8 @@ class Organiser {
   Status answer(kv::Client& client, const Card& card, std::string_view text,
                 const Deadline& deadline);
 
-  /// Tells all of `cards` why nothing becomes of it, as far as the store takes it.
+  /// Tells all of `cards` why nothing becomes of it. Blocks: a second at most, until they have read
+  /// it.
   void refuse(kv::Client& client, const std::vector<Card>& cards, const Error& error);
 
  private:

@@ -23,6 +23,9 @@ bool has_pmix(const Lookup& lookup);
 /// (with PMIx's own words).
 Result<std::string> spread_by_pmix(Rank me, const std::string& word, const Deadline& deadline);
 
+/// That libpmix.so.2 is here and has what is needed. Fails: not_found, version_mismatch.
+Status pmix_usable();
+
 /// Once the rank ends, as leave_pmi.
 void leave_pmix();
 

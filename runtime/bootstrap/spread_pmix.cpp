@@ -52,6 +52,14 @@ constexpr const char* kKey = "horo.store";
 class Pmix {
  public:
   static Result<std::unique_ptr<Pmix>> open() {
+    HORO_TRY(auto pmix, load());
+    HORO_TRY_STATUS(pmix->check(pmix->init_(&pmix->me_, nullptr, 0), "PMIx_Init"));
+    pmix->connected_ = true;
+    return pmix;
+  }
+
+  /// Not connected.
+  static Result<std::unique_ptr<Pmix>> load() {
     void* library = dlopen("libpmix.so.2", RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) {
       return fail(Errc::not_found, "the ranks' PMIx needs libpmix.so.2: {}", dlerror());
@@ -67,8 +75,6 @@ class Pmix {
         !find(pmix->get_, "PMIx_Get") || !find(pmix->finalize_, "PMIx_Finalize") ||
         !find(pmix->describe_, "PMIx_Error_string"))
       return fail(Errc::version_mismatch, "libpmix.so.2 lacks a function: {}", dlerror());
-    HORO_TRY_STATUS(pmix->check(pmix->init_(&pmix->me_, nullptr, 0), "PMIx_Init"));
-    pmix->connected_ = true;
     return pmix;
   }
 
@@ -157,6 +163,12 @@ Result<std::string> spread_by_pmix(Rank me, const std::string& word, const Deadl
   if (me == Rank{0}) HORO_TRY_STATUS(pmix->put(word));
   HORO_TRY_STATUS(pmix->fence(deadline));
   return pmix->get();
+}
+
+Status pmix_usable() {
+  HORO_TRY(const auto pmix, Pmix::load());
+  static_cast<void>(pmix);
+  return {};
 }
 
 void leave_pmix() {

@@ -107,15 +107,18 @@ typedef enum horo_dtype {
 
 /* -- Life ------------------------------------------------------------------------------------- */
 
-/* Joins the job that `horo run` describes in the environment, or a job of one rank when there is
- * none. A second call does nothing. Blocks until all ranks of this host have come, at most
- * HORO_START_TIMEOUT. Fails: TIMED_OUT (names the missing ranks), PEER_LOST, VERSION_MISMATCH,
- * OUT_OF_MEMORY, INVALID_ARGUMENT (a knob or variable; names it). */
+/* Joins the job that the environment describes, as `horo run`, mpirun, srun or torchrun set it, or a
+ * job of one rank when there is none. A second call does nothing; after horo_shutdown it joins
+ * again, if all ranks do. Blocks until all ranks have come, at most HORO_START_TIMEOUT.
+ * Fails: TIMED_OUT (names the missing ranks), PEER_LOST, VERSION_MISMATCH, MISMATCH (ranks of
+ * different jobs), UNSUPPORTED (ranks on several hosts), OUT_OF_MEMORY, PERMISSION_DENIED
+ * (another user's process; a secret file that others can read), INVALID_ARGUMENT (a knob or variable;
+ * names it). */
 HORO_API horo_status horo_init(void);
 
 /* Leaves the job after the operations that all ranks have agreed on are done; operations of this
  * rank that are not agreed end with SHUT_DOWN. Peers may go on until they need this rank.
- * Does nothing when not initialised; horo_init may follow only in a job of one rank. */
+ * Does nothing when not initialised. Tensors and memory of horo_alloc end with the next horo_init. */
 HORO_API horo_status horo_shutdown(void);
 
 HORO_API int horo_is_initialized(void);
