@@ -84,6 +84,11 @@ Result<Nonce> make_nonce() {
   return random_bytes();
 }
 
+Secret derived_secret(const Secret& secret, std::string_view service, std::uint64_t epoch) {
+  Hmac hmac(secret, service);
+  return hmac.number(epoch).finish();
+}
+
 Proof client_proof(const Secret& secret, const Handshake& handshake) {
   Hmac hmac(secret, "horo-kv client");
   return add_handshake(hmac, handshake).finish();

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 #include "base/result.hpp"
 
@@ -22,6 +23,10 @@ using BytesView = std::span<const std::uint8_t>;
 /// From the kernel's random source. Fails: unavailable (no random source).
 Result<Secret> make_secret();
 Result<Nonce> make_nonce();
+
+/// A key for another service of the same job, so that a proof for one is worth nothing to the
+/// other.
+Secret derived_secret(const Secret& secret, std::string_view service, std::uint64_t epoch);
 
 /// What both ends of one handshake have seen.
 struct Handshake {

@@ -41,6 +41,8 @@ class Socket {
   /// The numbers of both ends; empty when the connection is gone.
   std::string own_host() const;
   std::string peer_host() const;
+  /// The descriptor, which is the caller's from now on; non-blocking.
+  int release() { return std::exchange(fd_, -1); }
 
   /// All of `bytes`. After a failure the peer may have any part of them. Fails: timed_out,
   /// peer_lost, io.

@@ -16,8 +16,8 @@
 
 namespace horo::runtime::sim {
 
-/// What frames cost. The processing costs are those of real links on loopback, measured by
-/// bench/tree_links.
+/// What frames cost. The processing costs are about those of a system call, a seal and a look at
+/// the frame.
 struct LinkModel {
   Duration latency = std::chrono::microseconds(50);
   Duration jitter{};  ///< Up to so much more, by seed.

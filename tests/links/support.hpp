@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Hosts of a job over loopback: real nodes above simulated boards that run each entry at once.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/coordinator/tree/node.hpp"
+#include "runtime/sim/sim_log.hpp"
+#include "runtime/sim/world.hpp"
+
+namespace horo::links {
+
+/// One host's board and state, for the test's thread and the node's.
+class TestHost final : public runtime::tree::HostLog, public runtime::tree::HostState {
+ public:
+  explicit TestHost(const std::vector<Rank>& members) : log_(members, signatures_, 1000) {}
+
+  void submit(Rank rank, const std::string& name, const runtime::Signature& signature);
+  void join(Rank rank);
+  void leave(Rank rank);
+
+  /// Until `done`, looked at after every entry and loss; false after ten seconds.
+  bool wait(const std::function<bool(TestHost&)>& done);
+
+  /// With the lock that wait() calls `done` with, or when nothing happens any more.
+  const std::vector<runtime::sim::Record>& records() const { return log_.records(); }
+
+  const std::optional<runtime::tree::Loss>& lost() const { return lost_; }
+
+  void take_completed(std::vector<runtime::tree::Completed>& out) override;
+  runtime::tree::Declaration describe(TensorId id) override;
+  Result<TensorId> define(std::string_view name, const runtime::Signature& signature) override;
+  runtime::tree::RankRanges take_joined() override;
+  Result<bool> publish(const runtime::tree::HostEntry& entry) override;
+  std::uint64_t done() const override;
+
+  std::optional<runtime::tree::Loss> loss() override;
+  void lose(const runtime::tree::Loss& loss) override;
+  runtime::tree::RankRanges take_leaving() override;
+
+ private:
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  runtime::sim::SignatureTable signatures_;
+  runtime::sim::SimLog log_;
+  runtime::tree::RankRanges leaving_;
+  std::optional<runtime::tree::Loss> lost_;
+};
+
+/// What all hosts of a test start from.
+struct Cluster {
+  explicit Cluster(int count, int ranks, int radix);
+
+  runtime::tree::NodeParams params(int host) const;
+
+  /// Starts a host's node and gives it the world. Blocks until its neighbours have come.
+  Result<std::unique_ptr<runtime::tree::Node>> start(int host,
+                                                     const runtime::tree::NodeParams& params,
+                                                     TestHost& state,
+                                                     Duration limit = std::chrono::seconds(10));
+
+  int radix;
+  Duration heartbeat_timeout = std::chrono::seconds(5);
+  std::vector<runtime::tree::HostRanks> hosts;
+  std::vector<runtime::tree::Listener> listeners;
+  std::vector<std::uint16_t> parent_ports;  ///< By host: where it connects to.
+};
+
+/// All hosts of a cluster in this process.
+struct Hosts {
+  explicit Hosts(Cluster& cluster);
+
+  TestHost& operator[](int host) { return *states[static_cast<std::size_t>(host)]; }
+
+  runtime::tree::Node& node(int host) { return *nodes[static_cast<std::size_t>(host)]; }
+
+  void submit(Rank rank, const std::string& name, const runtime::Signature& signature);
+
+  /// Until every host's log has so many entries.
+  bool wait(std::size_t entries);
+
+  std::vector<std::unique_ptr<TestHost>> states;
+  std::vector<std::unique_ptr<runtime::tree::Node>> nodes;
+  int ranks_per_host;
+};
+
+runtime::Signature vector_of(std::int64_t count, runtime::DType dtype = runtime::DType::f32);
+
+}  // namespace horo::links
