@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The module gloo between real processes, over TCP on loopback: as libhoro loads it.
+#include <algorithm>
 #include <condition_variable>
 #include <csignal>
 #include <fcntl.h>
+#include <fstream>
 #include <mutex>
+#include <netinet/in.h>
 #include <random>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
@@ -242,4 +246,94 @@ TEST_CASE("abort returns while a peer is stopped in the middle of a bucket") {
   CHECK(exit_code(other) == 0);
   kill(stopped, SIGKILL);
   CHECK(exit_code(stopped) == 128 + SIGKILL);
+}
+
+namespace {
+
+/// TCP ports of this host that somebody listens on, from the kernel's table.
+std::vector<int> listening_ports() {
+  std::vector<int> ports;
+  std::ifstream table("/proc/self/net/tcp");
+  std::string line;
+  while (std::getline(table, line)) {
+    unsigned slot = 0;
+    unsigned address = 0;
+    unsigned port = 0;
+    unsigned remote = 0;
+    unsigned remote_port = 0;
+    unsigned state = 0;
+    if (std::sscanf(line.c_str(), " %u: %x:%x %x:%x %x", &slot, &address, &port, &remote,
+                    &remote_port, &state) == 6 &&
+        state == 0x0a)
+      ports.push_back(static_cast<int>(port));
+  }
+  return ports;
+}
+
+void send_garbage(int port) {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<std::uint16_t>(port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  if (connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) {
+    const std::string junk(4096, '\xa5');
+    [[maybe_unused]] const auto sent = send(fd, junk.data(), junk.size(), MSG_NOSIGNAL);
+  }
+  close(fd);
+}
+
+}  // namespace
+
+TEST_CASE("strangers that connect and talk nonsense do not hurt ranks that are connected") {
+  Meeting meeting;
+  int ready[2];
+  int go[2];
+  REQUIRE(pipe2(ready, O_CLOEXEC) == 0);
+  REQUIRE(pipe2(go, O_CLOEXEC) == 0);
+  const auto before = listening_ports();
+  std::vector<pid_t> ranks;
+  for (int rank = 0; rank < 2; ++rank) {
+    ranks.push_back(fork_rank([&]() -> Status {
+      Place place(meeting);
+      HORO_TRY(const auto loaded, load(communicator_of(place, rank, 2)));
+      HORO_TRY_STATUS(sum_one(*loaded));
+      char byte = 0;
+      if (write(ready[1], "x", 1) != 1 || read(go[0], &byte, 1) != 1) return fail(Errc::io, "pipe");
+      return sum_one(*loaded);
+    }));
+  }
+  meeting.serve();
+  char byte = 0;
+  for (int rank = 0; rank < 2; ++rank) REQUIRE(read(ready[0], &byte, 1) == 1);
+  for (const int port : listening_ports()) {
+    if (std::find(before.begin(), before.end(), port) == before.end()) send_garbage(port);
+  }
+  REQUIRE(write(go[1], "xx", 2) == 2);
+  for (const pid_t pid : ranks) CHECK(exit_code(pid) == 0);
+}
+
+TEST_CASE("a stranger that takes a peer's seat while the mesh is made is an error, and no crash") {
+  for (int attempt = 0; attempt < 5; ++attempt) {
+    Meeting meeting;
+    std::vector<pid_t> ranks;
+    for (int rank = 0; rank < 3; ++rank) {
+      ranks.push_back(fork_rank([&]() -> Status {
+        Place place(meeting);
+        auto communicator = communicator_of(place, rank, 3);
+        communicator.start_timeout = communicator.timeout = std::chrono::seconds(2);
+        // The last one is late, so that the others' seats for it are open.
+        if (rank == 2) usleep(300'000);
+        const auto loaded = load(communicator);
+        if (loaded) static_cast<void>(sum_one(**loaded));
+        return {};
+      }));
+    }
+    meeting.serve();
+    for (int i = 0; i < 10; ++i) {
+      usleep(30'000);
+      for (const int port : listening_ports()) send_garbage(port);
+    }
+    for (const pid_t pid : ranks) CHECK(exit_code(pid) == 0);
+  }
 }

@@ -29,7 +29,7 @@ namespace horo::runtime {
 
 struct FlatOptions {
   std::string_view name;
-  std::uint64_t segment = std::uint64_t{4} << 20U;  ///< Bytes; also the bound of staging memory.
+  std::uint64_t segment = std::uint64_t{1} << 20U;  ///< Bytes: segment_bytes().
   int workers = 3;
   std::function<void()> notify;
 };

@@ -9,6 +9,10 @@ namespace horo::runtime {
 
 namespace {
 
+constexpr std::uint64_t kLeastSegment = 1U << 20U;  // A message costs as much as some of its bytes;
+constexpr std::uint64_t kLeastMessage = 128U << 10U;  // more than a segment is not in the cache.
+constexpr std::uint64_t kMostSegment = 16U << 20U;
+
 /// The same stretch of `count` lanes from `lane` on, one behind the other.
 std::vector<Stretch> cut(const Lanes& lanes, std::size_t lane, std::size_t count,
                          std::uint64_t first, const std::pair<std::uint64_t, std::uint64_t>& unit) {
@@ -55,10 +59,15 @@ Partial partial_of(const Signature& like) {
 
 }  // namespace
 
+std::uint64_t segment_bytes(int size) {
+  return std::clamp(static_cast<std::uint64_t>(size) * kLeastMessage, kLeastSegment, kMostSegment);
+}
+
 std::uint64_t segment_unit(const Bucket& bucket, int size, std::uint64_t bytes) {
   const auto kind = bucket.like.kind;
   const bool one = kind == Kind::allreduce || kind == Kind::broadcast;
-  const auto lanes = static_cast<std::uint64_t>(one ? 1 : size);
+  const auto ranks = static_cast<std::uint64_t>(size);
+  const auto lanes = one ? 1 : ranks;
   return std::max<std::uint64_t>(1, bytes / lanes / size_of(bucket.like.dtype));
 }
 

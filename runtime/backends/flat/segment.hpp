@@ -25,6 +25,9 @@ struct Segment {
   std::vector<Stretch> unpacked;  ///< To the tensors.
 };
 
+/// Bytes of a segment between so many ranks.
+std::uint64_t segment_bytes(int size);
+
 /// Elements of every lane that go into one segment of about `bytes`.
 std::uint64_t segment_unit(const Bucket& bucket, int size, std::uint64_t bytes);
 

@@ -3,6 +3,7 @@
 #include "runtime/backends/module.hpp"
 
 #include "runtime/backends/flat/flat_backend.hpp"
+#include "runtime/backends/flat/segment.hpp"
 #include "runtime/backends/gloo/mesh.hpp"
 #include "runtime/backends/gloo/wire.hpp"
 
@@ -22,8 +23,11 @@ Result<std::unique_ptr<Backend>> make(const Communicator& communicator) {
   const Mesh mesh{.position = communicator.position,
                   .size = communicator.size(),
                   .shares_hosts = shares_hosts(communicator)};
-  return std::unique_ptr<Backend>(std::make_unique<FlatBackend>(
-      std::move(wire), mesh, FlatOptions{.name = "gloo", .notify = communicator.notify}));
+  return std::unique_ptr<Backend>(
+      std::make_unique<FlatBackend>(std::move(wire), mesh,
+                                    FlatOptions{.name = "gloo",
+                                                .segment = segment_bytes(communicator.size()),
+                                                .notify = communicator.notify}));
 }
 
 }  // namespace
