@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "base/exit_code.hpp"
-#include "base/log.hpp"
 #include "base/version.hpp"
 #include "launcher/agent/guard.hpp"
 #include "launcher/agent/host_agent.hpp"
@@ -17,8 +16,9 @@ namespace {
 
 using horo::launcher::HostAgent;
 
+/// The launcher reads our standard output.
 int report(const horo::Error& error) {
-  horo::log::error("agent", "{}", error.message);
+  HostAgent::refuse(STDOUT_FILENO, error);
   return horo::exit_code::kFailure;
 }
 

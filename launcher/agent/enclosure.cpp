@@ -27,10 +27,11 @@ constexpr Duration kPatience = 10s;  ///< For the kernel to end processes that h
   sigfillset(&all);
   sigprocmask(SIG_SETMASK, &all, nullptr);
   // It must not keep the launcher's stream, or anything else, open.
-  dup2(pipe, STDIN_FILENO);
-  close_range(1, ~0U, 0);
+  const auto number = static_cast<unsigned>(pipe);
+  if (number > 0) close_range(0, number - 1, 0);
+  close_range(number + 1, ~0U, 0);
   char byte = 0;
-  while (read(STDIN_FILENO, &byte, 1) < 0 && errno == EINTR) {
+  while (read(pipe, &byte, 1) < 0 && errno == EINTR) {
   }
   end_control_group(group, Deadline::in(SteadyClock::instance(), kPatience));
   _exit(0);

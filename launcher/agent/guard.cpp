@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/exit_code.hpp"
 #include "launcher/agent/enclosure.hpp"
 #include "launcher/process/descendants.hpp"
 
@@ -68,7 +69,7 @@ Result<int> run_guarded(const AgentMain& agent) {
       if (!status) continue;
       enclosure.end(Deadline::in(SteadyClock::instance(), kPatience));
       kill_descendants(Deadline::in(SteadyClock::instance(), kPatience));
-      return WIFEXITED(*status) ? WEXITSTATUS(*status) : 1;
+      return WIFEXITED(*status) ? WEXITSTATUS(*status) : exit_code::kSignalBase + WTERMSIG(*status);
     }
     if (number > 0) kill(child, SIGTERM);
   }

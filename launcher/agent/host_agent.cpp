@@ -156,6 +156,13 @@ class HostAgent::Impl {
   Subscription patience_;
 };
 
+void HostAgent::refuse(int out, const Error& reason) {
+  std::string words;
+  static_cast<void>(protocol::encode(protocol::Hello::ours(), words));
+  static_cast<void>(protocol::encode(protocol::Failed{reason}, words));
+  [[maybe_unused]] const auto put = write(out, words.data(), words.size());
+}
+
 Result<std::unique_ptr<HostAgent>> HostAgent::make(Loop& loop, const Options& options) {
   auto impl = std::make_unique<Impl>(loop, options);
   HORO_TRY_STATUS(impl->begin());

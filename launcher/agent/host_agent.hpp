@@ -15,6 +15,10 @@ namespace horo::launcher {
 /// This process must be a child subreaper. Thread: the loop's.
 class HostAgent {
  public:
+  /// Tells the launcher at the other end of `out`, in one blocking write, why there will be no
+  /// agent.
+  static void refuse(int out, const Error& reason);
+
   struct Options {
     int in = 0;
     int out = 1;

@@ -135,9 +135,22 @@ void signal_descendants(pid_t ancestor, int number) {
   for (const pid_t pid : family->below(ancestor)) kill(pid, number);
 }
 
+namespace {
+
+/// For want of a descriptor, say: the next look may work.
+Result<Family> look_until(Deadline deadline) {
+  for (;;) {
+    auto family = Family::look();
+    if (family || deadline.expired(SteadyClock::instance().now())) return family;
+    poll(nullptr, 0, 1);
+  }
+}
+
+}  // namespace
+
 int kill_descendants(Deadline deadline) {
   while (reap_children()) {
-    const auto family = Family::look();
+    const auto family = look_until(deadline);
     const auto now = SteadyClock::instance().now();
     if (!family) return 1;
     const auto living = family->below(getpid());
@@ -150,7 +163,7 @@ int kill_descendants(Deadline deadline) {
 
 int kill_descendants_with(std::string_view variable, Deadline deadline) {
   for (;;) {
-    const auto family = Family::look();
+    const auto family = look_until(deadline);
     if (!family) return 1;
     auto marked = family->below(getpid());
     std::erase_if(marked, [&](pid_t pid) { return !has_variable(pid, variable); });

@@ -128,7 +128,8 @@ Failure child_failure(const ChildFailure& failure, const Command& command,
       }
       return fail_errno(failure.error, "handing descriptors to a child");
     case Stage::limit:
-      return fail_errno(failure.error, "setting a child's descriptor limit");
+      return fail(Errc::io, "setting a child's descriptor limit: {}",
+                  std::generic_category().message(failure.error));
     case Stage::directory:
       return fail(Errc::io, "entering the working directory '{}': {}", command.directory,
                   std::generic_category().message(failure.error));

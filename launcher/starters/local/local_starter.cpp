@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include <utility>
 
+#include "base/exit_code.hpp"
 #include "launcher/agent/channel.hpp"
 #include "launcher/process/control_group.hpp"
 #include "launcher/process/descendants.hpp"
@@ -174,11 +175,17 @@ class Connection : public std::enable_shared_from_this<Connection> {
     }
     if (failed_)
       return events.on_lost(std::move(*failed_).context(fmt::format("agent on host '{}'", host_)));
-    const auto how = guard_status_->signalled()
-                         ? fmt::format("its guard was killed by signal {}", guard_status_->signal())
-                         : std::string("it was killed");
-    events.on_lost(
-        {Errc::unavailable, fmt::format("the agent on host '{}' was lost: {}", host_, how)});
+    events.on_lost({Errc::unavailable,
+                    fmt::format("the agent on host '{}' was lost: {}", host_, describe_end())});
+  }
+
+  std::string describe_end() const {
+    if (guard_status_->signalled())
+      return fmt::format("its guard was killed by signal {}", guard_status_->signal());
+    const int code = guard_status_->code();
+    return code > exit_code::kSignalBase
+               ? fmt::format("it was killed by signal {}", code - exit_code::kSignalBase)
+               : fmt::format("it ended with exit code {} and gave no reason", code);
   }
 
   const std::string host_;
