@@ -201,6 +201,7 @@ void RankSet::stop(const Poison& cause, std::string_view host) {
 void RankSet::kill() {
   end({.rank = Rank{-1}, .cause = LossCause::aborted, .detail = 0}, spec_.host);
   for (auto* entry : living()) kill_rank(*entry);
+  if (!finished_) last_resort_ = loop_.after(kPatience, [this] { finish(); });
   signal_descendants(getpid(), SIGKILL);
   finish_if_over();
 }

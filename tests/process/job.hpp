@@ -23,7 +23,8 @@ launcher::AgentSpec spec_for(int ranks, std::vector<std::string> command);
 /// Runs one agent and keeps what it tells.
 class Job final : public launcher::AgentEvents {
  public:
-  explicit Job(Loop& loop) : loop_(loop), starter_(launcher::make_local_starter(loop)) {}
+  explicit Job(Loop& loop, Duration patience = launcher::kAgentPatience)
+      : loop_(loop), starter_(launcher::make_local_starter(loop, patience)) {}
 
   /// A variable in the environment of every rank that no process outside this job has.
   const std::string& marker() const { return marker_; }

@@ -131,8 +131,9 @@ TEST_CASE("kill -9 of both halves and the launcher at once: the control group en
   const DrivenJob job(2, {actor(), "vanish", "wait"});
   const int vanished = std::stoi(job.said.front());
   REQUIRE(alive(vanished));
+  // What starts the one that vanishes may still be there.
+  REQUIRE(eventually([&] { return living_with(job.marker).size() == 2; }));
   const auto ranks = living_with(job.marker);
-  REQUIRE(ranks.size() == 2);
   const int agent = parent_of(ranks.front());
   const int guard = parent_of(agent);
   REQUIRE(parent_of(guard) == job.launcher);
@@ -170,6 +171,29 @@ TEST_CASE("kill -9 of the guard: the agent ends its ranks and says so") {
   Running running;
   kill(running.guard, SIGKILL);
   running.expect_lost("guard");
+}
+
+TEST_CASE("an agent that does not answer is killed with all below it, after its patience") {
+  auto loop = make_loop();
+  Job job(*loop, 50ms);
+  auto spec = spec_for(2, stubborn());
+  spec.failure_grace = spec.grace = 10ms;
+  REQUIRE(job.start(std::move(spec)));
+  REQUIRE(job.run_until([&] { return job.out.size() == 2; }));
+  const int agent = parent_of(job.pids.at(Rank{0}));
+  kill(agent, SIGSTOP);
+  SECTION("told to stop") {
+    job.agent().stop({.rank = Rank{-1}, .cause = LossCause::aborted, .detail = 0}, "testhost");
+  }
+  SECTION("told to kill") {
+    job.agent().kill();
+  }
+  REQUIRE(job.run());
+  REQUIRE(job.lost);
+  CHECK_THAT(job.lost->message, Catch::Contains("did not end its ranks"));
+  CHECK(living_with(job.marker()).empty());
+  CHECK_FALSE(alive(agent));
+  CHECK_FALSE(exists(job.cover->group));
 }
 
 TEST_CASE("SIGTERM to the guard ends all and says so") {

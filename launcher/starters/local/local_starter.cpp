@@ -59,28 +59,33 @@ std::string job_variable(const AgentSpec& spec) {
 /// The launcher's end of one agent. Its handlers own it: an event may destroy the agent.
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
-  Connection(const AgentSpec& spec, AgentEvents& events)
-      : host_(spec.host), job_variable_(job_variable(spec)), events_(&events) {}
+  Connection(Loop& loop, const AgentSpec& spec, Duration patience, AgentEvents& events)
+      : loop_(loop),
+        host_(spec.host),
+        job_variable_(job_variable(spec)),
+        grace_(spec.failure_grace + spec.grace),
+        patience_(patience),
+        events_(&events) {}
 
-  Status begin(Loop& loop, const std::string& path, const AgentSpec& spec) {
+  Status begin(const std::string& path, const AgentSpec& spec) {
     std::array<int, 2> ends{};
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
       return fail_errno(errno, "creating the agent's socket");
     }
     socket_ = UniqueFd(ends[0]);
     const UniqueFd theirs(ends[1]);
-    HORO_TRY(guard_, ProcessGroup::spawn(loop, {.arguments = {path},
-                                                .environment = own_environment(),
-                                                .descriptors = {{theirs.value(), STDIN_FILENO},
-                                                                {theirs.value(), STDOUT_FILENO},
-                                                                {STDERR_FILENO, STDERR_FILENO}},
-                                                .parent_death_signal = SIGTERM,
-                                                .descriptor_limit = first_descriptor_limit()}));
+    HORO_TRY(guard_, ProcessGroup::spawn(loop_, {.arguments = {path},
+                                                 .environment = own_environment(),
+                                                 .descriptors = {{theirs.value(), STDIN_FILENO},
+                                                                 {theirs.value(), STDOUT_FILENO},
+                                                                 {STDERR_FILENO, STDERR_FILENO}},
+                                                 .parent_death_signal = SIGTERM,
+                                                 .descriptor_limit = first_descriptor_limit()}));
     const auto self = weak_from_this();
     guard_->on_exit([self](ExitStatus status) {
       if (const auto connection = self.lock()) connection->guard_ended(status);
     });
-    HORO_TRY(channel_, Channel::open(loop, socket_.value(), socket_.value(),
+    HORO_TRY(channel_, Channel::open(loop_, socket_.value(), socket_.value(),
                                      {.on_message =
                                           [self](const Message& message) {
                                             if (const auto connection = self.lock())
@@ -96,9 +101,21 @@ class Connection : public std::enable_shared_from_this<Connection> {
     return channel_->send(protocol::Start{spec});
   }
 
+  void stop(const Poison& cause, std::string_view host) {
+    send(protocol::Stop{cause, std::string(host)});
+    if (!told_to_end_) expect_end(grace_ + patience_);
+  }
+
+  void kill() {
+    send(protocol::Kill{});
+    if (!told_to_kill_) expect_end(patience_);
+    told_to_kill_ = true;
+  }
+
   /// End of the agent's input: it kills its ranks and ends.
   void close() {
     events_ = nullptr;
+    silence_.reset();
     channel_.reset();
     socket_.reset();
   }
@@ -109,6 +126,21 @@ class Connection : public std::enable_shared_from_this<Connection> {
   }
 
  private:
+  void expect_end(Duration within) {
+    told_to_end_ = true;
+    silence_ = loop_.after(within, [self = weak_from_this()] {
+      if (const auto connection = self.lock()) connection->give_up();
+    });
+  }
+
+  /// An agent that is stopped, or hangs. The ends of guard and channel follow; its last word may be
+  /// on its way all the same.
+  void give_up() {
+    gave_up_ = true;
+    signal_descendants(guard_->pid(), SIGKILL);
+    guard_->signal(SIGKILL);
+  }
+
   void receive(const Message& message) {
     if (!greeted_) {
       const auto* hello = std::get_if<protocol::Hello>(&message);
@@ -165,6 +197,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void settle() {
     if (!guard_status_ || !channel_over_ || events_ == nullptr) return;
     auto& events = *std::exchange(events_, nullptr);
+    silence_.reset();
     if (finished_) return events.on_finished(*finished_);
     // Whatever both halves of a pair that were killed at once have left behind is ours now.
     if (!control_group_.empty()) {
@@ -180,6 +213,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   }
 
   std::string describe_end() const {
+    if (gave_up_) return "it did not end its ranks when told to, and was killed";
     if (guard_status_->signalled())
       return fmt::format("its guard was killed by signal {}", guard_status_->signal());
     const int code = guard_status_->code();
@@ -188,14 +222,21 @@ class Connection : public std::enable_shared_from_this<Connection> {
                : fmt::format("it ended with exit code {} and gave no reason", code);
   }
 
+  Loop& loop_;
   const std::string host_;
   const std::string job_variable_;
+  const Duration grace_;
+  const Duration patience_;
   AgentEvents* events_;
   std::string control_group_;  ///< Of the agent and all that it started; empty: none.
   UniqueFd socket_;
   std::unique_ptr<ProcessGroup> guard_;
   std::unique_ptr<Channel> channel_;
+  Subscription silence_;
   bool greeted_ = false;
+  bool told_to_end_ = false;
+  bool told_to_kill_ = false;
+  bool gave_up_ = false;
   bool channel_over_ = false;
   std::optional<int> finished_;
   std::optional<Error> failed_;
@@ -211,11 +252,9 @@ class LocalAgent final : public Agent {
 
   void signal(int number) override { connection_->send(protocol::Signal{number}); }
 
-  void stop(const Poison& cause, std::string_view host) override {
-    connection_->send(protocol::Stop{cause, std::string(host)});
-  }
+  void stop(const Poison& cause, std::string_view host) override { connection_->stop(cause, host); }
 
-  void kill() override { connection_->send(protocol::Kill{}); }
+  void kill() override { connection_->kill(); }
 
   void feed_stdin(std::string_view bytes) override {
     do {
@@ -237,7 +276,7 @@ class LocalAgent final : public Agent {
 
 class LocalStarter final : public Starter {
  public:
-  explicit LocalStarter(Loop& loop) : loop_(loop) {}
+  LocalStarter(Loop& loop, Duration patience) : loop_(loop), patience_(patience) {}
 
   std::string_view name() const override { return "local"; }
 
@@ -255,19 +294,20 @@ class LocalStarter final : public Starter {
     HORO_TRY_STATUS(probe());
     HORO_TRY_STATUS(become_subreaper());
     HORO_TRY(const auto path, agent_path());
-    auto connection = std::make_shared<Connection>(spec, events);
-    HORO_TRY_STATUS(connection->begin(loop_, path, spec).context("starting horo-agent"));
+    auto connection = std::make_shared<Connection>(loop_, spec, patience_, events);
+    HORO_TRY_STATUS(connection->begin(path, spec).context("starting horo-agent"));
     return std::unique_ptr<Agent>(std::make_unique<LocalAgent>(std::move(connection)));
   }
 
  private:
   Loop& loop_;
+  const Duration patience_;
 };
 
 }  // namespace
 
-std::unique_ptr<Starter> make_local_starter(Loop& loop) {
-  return std::make_unique<LocalStarter>(loop);
+std::unique_ptr<Starter> make_local_starter(Loop& loop, Duration patience) {
+  return std::make_unique<LocalStarter>(loop, patience);
 }
 
 }  // namespace horo::launcher
