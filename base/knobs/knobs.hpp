@@ -99,6 +99,13 @@ inline constexpr Knob<OptionalDuration> kSpinTime{
     .least = 0us,
     .most = 1s};
 
+inline constexpr Knob<bool> kDeterministic{
+    .text = {.key = "deterministic",
+             .group = kAgreement,
+             .help = "the same bits from run to run between hosts too; on one host they always are, "
+                     "whatever is fused",
+             .passed_on = true}};
+
 inline constexpr Knob<bool> kHierarchicalAllreduce{
     .text = {.key = "hierarchical.allreduce",
              .group = kAgreement,

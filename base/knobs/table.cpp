@@ -55,6 +55,7 @@ constexpr std::array kRows{
     row(knobs::kCacheCapacity),
     row(knobs::kWakeDelay),
     row(knobs::kSpinTime),
+    row(knobs::kDeterministic),
     row(knobs::kHierarchicalAllreduce),
     row(knobs::kHierarchicalAllgather),
     row(knobs::kTorusAllreduce),

@@ -221,3 +221,20 @@ TEST_CASE("adasum has the same bits on all ranks, whatever is fused and wherever
     }
   }
 }
+
+TEST_CASE("splits that a rank scribbles over the board end the job, not the process") {
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    CAPTURE(seed);
+    SimJob job(2, seed, tight_params());
+    for (int r = 0; r < 2; ++r) job.add(r, "x", vector_of(Kind::alltoall, DType::i64, 2000), false);
+    while (job.buffers(0)[0]->operation == nullptr || job.buffers(1)[0]->operation == nullptr)
+      job.step();
+    for (std::uint64_t i = 0; i < seed % 7; ++i) job.step();
+    for (const std::uint64_t generation : {0, 1}) {
+      auto* rows = job.board(0).splits(horo::TensorId{0}, 1, generation);
+      for (int to = 0; to < 2; ++to) rows[to] = job.random()() >> (job.random()() % 64);
+    }
+    job.run(20'000);
+    SUCCEED();
+  }
+}
