@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Steps of `pip install .`: takes libhoro.so along when it has been built. Not installed itself."""
 
+import glob
 import os
 import shutil
 
@@ -32,6 +33,16 @@ class BuildPy(build_py):
             print(f"no {_BUILT}: the package will look for libhoro.so where it runs")
         else:
             shutil.copyfile(library, target)
+        self.copy_backends(library)
+
+    def copy_backends(self, library):
+        """The loadable backends lie in horo/ beside libhoro.so, built or installed."""
+        folder = os.path.join(self.build_lib, "horo", "horo")
+        shutil.rmtree(folder, ignore_errors=True)
+        backends = glob.glob(os.path.join(os.path.dirname(library), "horo", "horo-backend-*.so")) if library else []
+        for backend in backends:
+            os.makedirs(folder, exist_ok=True)
+            shutil.copy(backend, folder)
 
 
 class BdistWheel(bdist_wheel):

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An accelerator's memory, streams and events, without its headers: a handle is the driver's own
-// (cudaStream_t, cudaEvent_t) as a pointer, so that a framework's can be given in.
+// An accelerator's memory, streams and events, without its headers.
 #pragma once
 
 #include <cstddef>
@@ -8,12 +7,10 @@
 #include <span>
 
 #include "base/result.hpp"
+#include "runtime/device/stream.hpp"
 #include "runtime/dtype.hpp"
 
 namespace horo::runtime {
-
-using StreamHandle = void*;
-using EventHandle = void*;
 
 /// One stretch of device memory that a pack or unpack kernel copies.
 struct DeviceSpan {

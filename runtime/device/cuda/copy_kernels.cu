@@ -99,7 +99,8 @@ bool launch_from(const CopyTable& table, void* buffer, CopyWay way, DType to, do
 }  // namespace
 
 bool launch_copy(const CopyTable& table, void* buffer, CopyWay way, DType from, DType to,
-                 double scale, cudaStream_t stream) {
+                 double scale, StreamHandle handle) {
+  const auto stream = static_cast<cudaStream_t>(handle);
   if (from == to && scale == 1) {
     switch (size_of(from)) {
       case 1:

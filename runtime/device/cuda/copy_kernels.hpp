@@ -3,8 +3,8 @@
 #pragma once
 
 #include <cstdint>
-#include <cuda_runtime_api.h>
 
+#include "runtime/device/stream.hpp"
 #include "runtime/dtype.hpp"
 
 namespace horo::runtime {
@@ -26,6 +26,6 @@ enum class CopyWay : std::uint8_t { into_buffer, out_of_buffer };
 
 /// False when there is no kernel for that conversion. Errors of the launch are CUDA's last error.
 bool launch_copy(const CopyTable& table, void* buffer, CopyWay way, DType from, DType to,
-                 double scale, cudaStream_t stream);
+                 double scale, StreamHandle stream);
 
 }  // namespace horo::runtime

@@ -128,7 +128,7 @@ class CudaDevice final : public Device {
         offset += part.elements;
       }
       if (table.count == 0) continue;
-      if (!launch_copy(table, buffer, way, how.from, how.to, how.scale, as_stream(stream))) {
+      if (!launch_copy(table, buffer, way, how.from, how.to, how.scale, stream)) {
         return fail(Errc::unsupported, "no kernel converts {} to {} with a factor of {}",
                     name(how.from), name(how.to), how.scale);
       }
