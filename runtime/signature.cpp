@@ -97,6 +97,19 @@ std::string describe(const Signature& s) {
   return fmt::format("{} of {} {}", name(s.kind), name(s.dtype), shape_text(s));
 }
 
+bool possible_with_joined(const Signature& s) {
+  if (s.kind == Kind::barrier) return true;
+  const bool adds = s.op == ReduceOp::sum || s.op == ReduceOp::average || s.op == ReduceOp::adasum;
+  return s.kind == Kind::allreduce && (adds || s.prescale == 1);
+}
+
+std::string joined_text(std::string_view tensor, const Signature& s, std::string_view joined,
+                        int count) {
+  return fmt::format(
+      "tensor '{}': {}{} is not possible while a rank has joined (rank{} {})", tensor, name(s.kind),
+      s.kind == Kind::allreduce ? " with a prescale factor" : "", count > 1 ? "s" : "", joined);
+}
+
 Status check_supported(const Signature& s) {
   if (s.ndim == 0 &&
       (s.kind == Kind::allgather || s.kind == Kind::alltoall || s.kind == Kind::reducescatter)) {

@@ -85,6 +85,13 @@ Difference difference(const Signature& a, const Signature& b);
 /// "allreduce of float32 [64, 3]"
 std::string describe(const Signature& signature);
 
+/// Whether a rank without the tensor can take part: there is an element that changes no result.
+bool possible_with_joined(const Signature& signature);
+
+/// Why it cannot, for people; `joined` names the ranks, `count` of them.
+std::string joined_text(std::string_view tensor, const Signature& signature,
+                        std::string_view joined, int count);
+
 /// Whether there is such an operation: kind, dtype, op, dimensions and factors go together.
 /// Fails: invalid_argument, unsupported, both saying what to do instead.
 Status check_supported(const Signature& signature);

@@ -18,13 +18,6 @@ std::uint64_t fuse_key(const Signature& s, Placement placement, bool partial) {
   return key == 0 ? 0 : (key ^ alike << 1U) | 1U;
 }
 
-/// Whether a rank without the tensor can take part: there is an element that changes no result.
-bool possible_with_joined(const Signature& s) {
-  if (s.kind == Kind::barrier) return true;
-  const bool adds = s.op == ReduceOp::sum || s.op == ReduceOp::average || s.op == ReduceOp::adasum;
-  return s.kind == Kind::allreduce && (adds || s.prescale == 1);
-}
-
 }  // namespace
 
 bool Board::has_ready() const {
@@ -163,10 +156,7 @@ std::string Board::mismatch_text(TensorId id) const {
     return ranks.find(',') != std::string::npos ? "s" : "";
   };
   if (found.what.empty()) {
-    return fmt::format("tensor '{}': {}{} is not possible while a rank has joined (rank{} {})",
-                       name, runtime::name(first.kind),
-                       first.kind == Kind::allreduce ? " with a prescale factor" : "",
-                       plural(joined), joined);
+    return joined_text(name, first, joined, joined.find(',') != std::string::npos ? 2 : 1);
   }
   std::string text = fmt::format("tensor '{}': ranks disagree about the {}:", name, found.what);
   const char* separator = " ";

@@ -41,8 +41,6 @@ class SimHost final : public tree::HostState, public tree::Outbox {
 
   tree::Leader& leader() { return leader_; }
 
-  tree::RankRanges& leaving() { return leaving_; }
-
   const std::optional<tree::Loss>& lost() const { return lost_; }
 
   /// Neighbours' numbers by link.
@@ -53,8 +51,6 @@ class SimHost final : public tree::HostState, public tree::Outbox {
   void lose(const tree::Loss& loss) override {
     if (!lost_) lost_ = loss;
   }
-
-  tree::RankRanges take_leaving() override { return std::exchange(leaving_, {}); }
 
   void send(std::size_t link, std::string payload) override;
 
@@ -80,7 +76,6 @@ class SimHost final : public tree::HostState, public tree::Outbox {
   std::map<SetId, std::uint64_t> running_;
   Health health_ = Health::well;
   std::optional<tree::Loss> lost_;
-  tree::RankRanges leaving_;
   std::deque<Arrival> inbox_;
   bool pumping_ = false;
   bool news_due_ = false;

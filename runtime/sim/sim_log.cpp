@@ -49,8 +49,8 @@ void SimLog::complete_if_all(std::size_t index) {
   auto& tensor = tensors_[index];
   if (tensor.taken || tensor.marks == 0 || (tensor.marks | joined_) != all_) return;
   tensor.taken = true;
-  completed_.push_back(
-      {.id = TensorId{static_cast<std::uint32_t>(index)}, .changed = tensor.changed});
+  completed_.push_back({.id = TensorId{static_cast<std::uint32_t>(index)},
+                        .changed = tensor.changed || tensor.marks != all_});
 }
 
 void SimLog::join(Rank rank) {

@@ -46,6 +46,8 @@ class SimLog final : public tree::HostLog {
   bool submit(Rank rank, const std::string& name, const Signature& signature);
   void join(Rank rank);
 
+  void leave(Rank rank) { leaving_.add(rank); }
+
   /// Called with the number of each entry that is appended.
   void on_publish(std::function<void(std::uint64_t)> handler) { on_publish_ = std::move(handler); }
 
@@ -75,6 +77,9 @@ class SimLog final : public tree::HostLog {
   tree::Declaration describe(TensorId id) override;
   Result<TensorId> define(std::string_view name, const Signature& signature) override;
   tree::RankRanges take_joined() override;
+
+  tree::RankRanges take_leaving() override { return std::exchange(leaving_, {}); }
+
   Result<bool> publish(const tree::HostEntry& entry) override;
 
   std::uint64_t done() const override { return done_; }
@@ -115,6 +120,7 @@ class SimLog final : public tree::HostLog {
   std::vector<tree::Completed> completed_;
   std::uint64_t joined_ = 0;
   tree::RankRanges joining_;
+  tree::RankRanges leaving_;
   std::vector<std::vector<TensorId>> in_flight_;  ///< Ids of entries that have not been run.
   std::vector<tree::LogKind> kinds_;
   std::vector<Record> records_;

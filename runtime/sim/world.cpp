@@ -64,9 +64,9 @@ void World::join(Rank rank, SetId set) {
   host.news();
 }
 
-void World::leave(Rank rank) {
+void World::leave(Rank rank, SetId set) {
   auto& host = *hosts_[static_cast<std::size_t>(host_of(rank))];
-  host.leaving().add(rank);
+  host.log(set)->leave(rank);
   host.news();
 }
 

@@ -63,7 +63,7 @@ class World {
 
   bool submit(Rank rank, const std::string& name, const Signature& signature, SetId set = {});
   void join(Rank rank, SetId set = {});
-  void leave(Rank rank);
+  void leave(Rank rank, SetId set = {});
 
   // Faults, now.
 

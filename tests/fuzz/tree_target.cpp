@@ -93,7 +93,7 @@ std::vector<Frame> frames() {
               .tensors = {{.name = "x", .variants = {{signature, RankRanges::of(2, 2)}}}}},
       Ready{.set = {}, .ids = {0, 1, 2, 9}},
       Joined{.set = {}, .ranks = RankRanges::of(2, 2)},
-      Leave{.ranks = RankRanges::of(3, 1)},
+      Leave{.set = {}, .ranks = RankRanges::of(3, 1)},
       Done{.set = {}, .entries = 3},
       LogEntry{.set = {},
                .kind = LogKind::join,

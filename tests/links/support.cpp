@@ -21,7 +21,7 @@ void TestHost::join(Rank rank) {
 
 void TestHost::leave(Rank rank) {
   const std::lock_guard lock(mutex_);
-  leaving_.add(rank);
+  log_.leave(rank);
 }
 
 bool TestHost::wait(const std::function<bool(TestHost&)>& done) {
@@ -75,7 +75,7 @@ void TestHost::lose(const Loss& loss) {
 
 RankRanges TestHost::take_leaving() {
   const std::lock_guard lock(mutex_);
-  return std::exchange(leaving_, {});
+  return log_.take_leaving();
 }
 
 Cluster::Cluster(int count, int ranks, int tree_radix)

@@ -49,7 +49,6 @@ class TestHost final : public runtime::tree::HostLog, public runtime::tree::Host
   std::condition_variable changed_;
   runtime::sim::SignatureTable signatures_;
   runtime::sim::SimLog log_;
-  runtime::tree::RankRanges leaving_;
   std::optional<runtime::tree::Loss> lost_;
 };
 

@@ -23,6 +23,7 @@ Agreement::Agreement(SetId set, RankRanges members, const CutRules& rules)
     : set_(set), members_(std::move(members)), rules_(rules) {}
 
 Status Agreement::add(News&& news, TimePoint now) {
+  leave(news.leaving);
   if (!left_.empty()) return {};  // The log has said that nothing more comes.
   if (pending_.empty()) pending_since_ = now;
   for (const auto& declaration : news.declared) HORO_TRY_STATUS(add(declaration));
@@ -31,14 +32,11 @@ Status Agreement::add(News&& news, TimePoint now) {
     auto& tensor = *by_number_.at(id);
     if (!tensor.uniform) {
       // Who had joined in between agreed to something older, if ever: compare once more.
-      auto ranks = members_;
-      ranks.remove(joined_);
-      HORO_TRY_STATUS(add({.name = tensor.name, .variants = {{std::nullopt, std::move(ranks)}}}));
+      HORO_TRY_STATUS(add({.name = tensor.name, .variants = {{std::nullopt, members_}}}));
       continue;
     }
-    const auto& signature = *tensor.agreed.begin()->first;
     pending_.push_back(
-        {.tensor = &tensor, .error = refusal(tensor, signature), .signature = signature});
+        {.tensor = &tensor, .error = {}, .signature = *tensor.agreed.begin()->first});
   }
   if (!news.joined.empty()) {
     joined_.add(news.joined);
@@ -79,7 +77,7 @@ Status Agreement::add(const Declaration& declaration) {
   HORO_TRY(auto variants, resolve(*slot, declaration.variants));
   Pending pending{.tensor = slot.get(), .error = {}, .signature = *variants.begin()->first};
   if (compatible(variants)) {
-    pending.error = refusal(*slot, pending.signature);
+    pending.error = refusal(*slot, variants);
     settle(*slot, std::move(variants));
   } else {
     pending.error = mismatch_text(slot->name, variants);
@@ -108,13 +106,12 @@ void Agreement::settle(Tensor& tensor, Variants&& variants) {
   tensor.agreed = std::move(variants);
 }
 
-std::string Agreement::refusal(const Tensor& tensor, const Signature& signature) const {
-  if (joined_.empty() || signature.kind == Kind::allreduce || signature.kind == Kind::barrier)
-    return {};
-  return fmt::format(
-      "tensor '{}': {} cannot run while rank{} {} joined; only allreduce and barrier can",
-      tensor.name, name(signature.kind), joined_.size() > 1 ? "s" : "",
-      joined_.text() + (joined_.size() > 1 ? " have" : " has"));
+std::string Agreement::refusal(const Tensor& tensor, const Variants& variants) const {
+  const auto& signature = *variants.begin()->first;
+  if (possible_with_joined(signature)) return {};
+  auto absent = members_;
+  for (const auto& [theirs, ranks] : variants) absent.remove(ranks);
+  return absent.empty() ? "" : joined_text(tensor.name, signature, absent.text(), absent.size());
 }
 
 void Agreement::leave(const RankRanges& ranks) {

@@ -34,9 +34,6 @@ class Agreement {
   /// What has become complete in the whole tree. Fails: protocol.
   Status add(News&& news, TimePoint now);
 
-  /// These ranks submit nothing more.
-  void leave(const RankRanges& ranks);
-
   /// The pacing host has run so many entries.
   void done(std::uint64_t entries);
 
@@ -64,9 +61,10 @@ class Agreement {
   };
 
   Status add(const Declaration& declaration);
+  void leave(const RankRanges& ranks);
   void settle(Tensor& tensor, Variants&& variants);
   Result<Variants> resolve(const Tensor& tensor, const Variants& variants) const;
-  std::string refusal(const Tensor& tensor, const Signature& signature) const;
+  std::string refusal(const Tensor& tensor, const Variants& variants) const;
   void cut_one(LogEntry& entry);
   void put_rows(const Tensor& tensor, std::vector<std::uint64_t>& rows) const;
   LogEntry entry_of(LogKind kind);

@@ -17,7 +17,8 @@ namespace horo::runtime::tree {
 /// A tensor that every member on this host has marked, by its number on this host.
 struct Completed {
   TensorId id;
-  bool changed = false;  ///< Somebody's signature is new, or not what was agreed last.
+  bool changed = false;  ///< Somebody's signature is new or not what was agreed last, or somebody
+                         ///< has joined instead.
 };
 
 /// An entry in this host's numbers; what it points to lives during the call.
@@ -49,6 +50,9 @@ class HostLog {
   /// Members on this host that have joined since the last call.
   virtual RankRanges take_joined() = 0;
 
+  /// Members on this host that have begun to leave the set since the last call.
+  virtual RankRanges take_leaving() = 0;
+
   /// Appends an entry; false when there is no room, and it is tried again at the next news.
   virtual Result<bool> publish(const HostEntry& entry) = 0;
 
@@ -69,9 +73,6 @@ class HostState {
 
   /// Poisons the boards of this host and wakes everybody; the first call counts.
   virtual void lose(const Loss& loss) = 0;
-
-  /// Ranks of this host that have begun to shut down since the last call.
-  virtual RankRanges take_leaving() = 0;
 };
 
 }  // namespace horo::runtime::tree

@@ -143,7 +143,7 @@ Status Leader::receive(std::size_t link, Envelope&& envelope, BytesView payload)
   if (std::holds_alternative<Heartbeat>(frame)) return {};
   if (std::holds_alternative<Bye>(frame)) {
     links_[link].state = LinkState::closed;
-    from_parent ? orphan() : depart(links_[link].ranks);
+    from_parent ? orphan() : depart(link);
     return {};
   }
   if (const auto* loss = std::get_if<Loss>(&frame)) {
@@ -154,12 +154,6 @@ Status Leader::receive(std::size_t link, Envelope&& envelope, BytesView payload)
     return receive_about(entry->set, link, std::move(frame), payload);
   if (from_parent || std::holds_alternative<LogEntry>(frame))
     return fail(Errc::protocol, "a frame of type {} from the wrong side", frame.index() + 1);
-  if (const auto* leave = std::get_if<Leave>(&frame)) {
-    if (!links_[link].ranks.contains(leave->ranks))
-      return fail(Errc::protocol, "it says goodbye for ranks {}", leave->ranks.text());
-    depart(leave->ranks);
-    return {};
-  }
   const auto set = std::visit(
       [](const auto& f) {
         if constexpr (requires { f.set; }) return std::optional(f.set);

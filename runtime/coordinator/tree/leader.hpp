@@ -146,12 +146,12 @@ class Leader {
   void send(std::size_t link, const Frame& frame);
   void send_raw(std::size_t link, std::string payload);
 
-  void look(std::uint64_t depth);
+  void look();
   void move(SetId id, Set& set);
   Status agree(Set& set, News&& news);
   void tell(SetId id, Set& set, News&& news);
   Status hand_down(Set& set, const LogEntry& entry, BytesView payload);
-  void depart(const RankRanges& ranks);
+  void depart(std::size_t link);
   void orphan();
 
   void blame(std::size_t link, LossCause cause, std::uint32_t detail);

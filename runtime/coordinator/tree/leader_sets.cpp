@@ -73,6 +73,8 @@ Status Leader::receive_about(SetId id, std::size_t link, Frame&& frame, BytesVie
     HORO_TRY_STATUS(set.relay->declare(link, std::move(declare->tensors)));
   } else if (const auto* joined = std::get_if<Joined>(&frame)) {
     HORO_TRY_STATUS(set.relay->joined(link, joined->ranks));
+  } else if (const auto* leave = std::get_if<Leave>(&frame)) {
+    HORO_TRY_STATUS(set.relay->leave(link, leave->ranks));
   }
   move(id, set);
   return {};
@@ -85,16 +87,13 @@ void Leader::on_news(TimePoint now) {
     report(*loss);
     if (loss_) return;
   }
-  // Asked for first: whoever leaves has marked before, and that goes up before its leave.
-  const auto leaving = state_.take_leaving();
-  look(leaving.empty() ? params_.rules.depth : ~std::uint64_t{0});
-  if (!leaving.empty()) depart(leaving);
+  look();
 }
 
-void Leader::look(std::uint64_t depth) {
+void Leader::look() {
   for (auto& [id, set] : sets_) {
     auto status = set.relay->publish();
-    if (status) status = set.relay->look(depth);
+    if (status) status = set.relay->look(params_.rules.depth);
     if (!status) {
       fail_here(status.error());
       return;
@@ -139,6 +138,7 @@ void Leader::tell(SetId id, Set& set, News&& news) {
   if (!declare.tensors.empty()) send(kParent, declare);
   // After what is ready: from here on these ranks count as having everything.
   if (!news.joined.empty()) send(kParent, Joined{.set = id, .ranks = std::move(news.joined)});
+  if (!news.leaving.empty()) send(kParent, Leave{.set = id, .ranks = std::move(news.leaving)});
   if (!set.paces) return;
   const auto done = set.relay->host()->done();
   if (done == set.told) return;
@@ -153,13 +153,12 @@ Status Leader::hand_down(Set& set, const LogEntry& entry, BytesView payload) {
   return set.relay->accept(entry);
 }
 
-void Leader::depart(const RankRanges& ranks) {
-  if (!is_root()) {
-    send(kParent, Leave{.ranks = ranks});
-    return;
-  }
+void Leader::depart(std::size_t link) {
+  // Nothing comes from below any more: for everybody else, all ranks there have left.
   for (auto& [id, set] : sets_) {
-    set.agreement->leave(ranks);
+    if (!concerns(set, link)) continue;
+    if (const auto status = set.relay->leave(link, set.relay->members(link)); !status)
+      fail_here(status.error());
     move(id, set);
   }
 }

@@ -98,6 +98,13 @@ Status Relay::joined(std::size_t source, const RankRanges& ranks) {
   return {};
 }
 
+Status Relay::leave(std::size_t source, const RankRanges& ranks) {
+  if (!sources_[source].members.contains(ranks))
+    return out_of_step(source, "ranks leave that are not theirs");
+  news_.leaving.add(ranks);
+  return {};
+}
+
 void Relay::look_again() {
   for (std::uint32_t id = 0; id < marks_.size(); ++id) {
     if (complete(marks_[id])) send(id);
@@ -106,8 +113,11 @@ void Relay::look_again() {
 }
 
 Status Relay::look(std::uint64_t depth) {
-  if (host_ == nullptr || next_ - host_->done() >= depth) return {};
-  // Asked for first: whoever joins has marked before, so what is taken next has all its marks.
+  if (host_ == nullptr) return {};
+  // Asked for first: whoever leaves or joins has marked before, and that goes up before.
+  const auto leaving = host_->take_leaving();
+  if (!leaving.empty()) HORO_TRY_STATUS(leave(kOwn, leaving));
+  if (leaving.empty() && next_ - host_->done() >= depth) return {};
   const auto joiners = host_->take_joined();
   completed_.clear();
   host_->take_completed(completed_);
@@ -129,21 +139,23 @@ Status Relay::look(std::uint64_t depth) {
 void Relay::send(std::uint32_t id) {
   const auto by = marks_[id];
   marks_[id] |= kGone;
-  const auto said = said_.find(id);
-  if (said == said_.end()) {
+  auto said = said_.extract(id);
+  if (said.empty() && by == all_) {
     news_.ready.push_back(id);
     return;
   }
-  // Those who said nothing new keep what they agreed to last.
+  // Where ranks have joined, the root hears who has submitted the tensor. Those who said nothing
+  // new, all members of their source, keep what they agreed to last.
+  Variants variants;
+  std::uint64_t spoken = 0;
+  if (!said.empty()) {
+    variants = std::move(said.mapped().variants);
+    spoken = said.mapped().by;
+  }
   RankRanges unchanged;
   for (std::size_t i = 0; i < sources_.size(); ++i) {
-    if ((by & ~said->second.by & bit(i)) == 0) continue;
-    auto ranks = sources_[i].members;
-    ranks.remove(sources_[i].joined);
-    unchanged.add(ranks);
+    if ((by & ~spoken & bit(i)) != 0) unchanged.add(sources_[i].members);
   }
-  auto variants = std::move(said->second.variants);
-  said_.erase(said);
   if (!unchanged.empty()) variants[std::nullopt].add(unchanged);
   news_.declared.push_back({.name = *names_[id], .variants = std::move(variants)});
 }

@@ -21,8 +21,11 @@ struct News {
   Ids ready;
   std::vector<Declaration> declared;
   RankRanges joined;
+  RankRanges leaving;
 
-  bool empty() const { return ready.empty() && declared.empty() && joined.empty(); }
+  bool empty() const {
+    return ready.empty() && declared.empty() && joined.empty() && leaving.empty();
+  }
 };
 
 /// Thread: owner.
@@ -38,6 +41,7 @@ class Relay {
   Status ready(std::size_t source, const Ids& ids);
   Status declare(std::size_t source, std::vector<Declaration>&& tensors);
   Status joined(std::size_t source, const RankRanges& ranks);
+  Status leave(std::size_t source, const RankRanges& ranks);
 
   /// Takes what this host has completed, unless `depth` entries are still to be run here: what
   /// becomes ready meanwhile travels together.

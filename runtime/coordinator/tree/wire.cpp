@@ -234,7 +234,10 @@ struct Encoder {
     put(writer, joined.ranks);
   }
 
-  void operator()(const Leave& leave) const { put(writer, leave.ranks); }
+  void operator()(const Leave& leave) const {
+    writer.varint(leave.set.value());
+    put(writer, leave.ranks);
+  }
 
   void operator()(const Done& done) const { writer.varint(done.set.value()).varint(done.entries); }
 
@@ -284,8 +287,10 @@ std::optional<Frame> take_frame(std::uint8_t type, Reader& reader) {
       const auto set = take_set(reader);
       return Joined{.set = set, .ranks = take_some_ranks(reader)};
     }
-    case 6:
-      return Leave{.ranks = take_some_ranks(reader)};
+    case 6: {
+      const auto set = take_set(reader);
+      return Leave{.set = set, .ranks = take_some_ranks(reader)};
+    }
     case 7: {
       const auto set = take_set(reader);
       return Done{.set = set, .entries = reader.varint()};

@@ -79,8 +79,9 @@ struct Joined {
   friend bool operator==(const Joined&, const Joined&) = default;
 };
 
-/// Up: these ranks submit nothing more.
+/// Up: these ranks submit nothing more, ever.
 struct Leave {
+  SetId set;
   RankRanges ranks;
 
   friend bool operator==(const Leave&, const Leave&) = default;

@@ -172,7 +172,8 @@ TEST_CASE("frames of an older epoch are dropped, nonsense and wrong directions n
         encode(Epoch{5},
                LogEntry{
                    .set = {}, .kind = LogKind::join, .ranks = runtime::tree::RankRanges::of(0, 1)}),
-        encode(Epoch{5}, runtime::tree::Leave{.ranks = runtime::tree::RankRanges::of(0, 1)}),
+        encode(Epoch{5},
+               runtime::tree::Leave{.set = {}, .ranks = runtime::tree::RankRanges::of(0, 1)}),
         encode(Epoch{5}, runtime::tree::Hello{.host = 2})}) {
     check_blame(*inject(payload), 2, LossCause::corrupted);
   }

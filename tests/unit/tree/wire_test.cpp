@@ -41,7 +41,7 @@ std::vector<Frame> frames() {
                           {.name = "b", .variants = {{deep(), RankRanges::of(0, 10000)}}}}},
       Ready{.set = SetId{}, .ids = {0, 1, 2, 3, 5, 1000}},
       Joined{.set = SetId{1}, .ranks = RankRanges::of(2, 1)},
-      Leave{.ranks = RankRanges::of(8, 8)},
+      Leave{.set = SetId{1}, .ranks = RankRanges::of(8, 8)},
       Done{.set = SetId{2}, .entries = 1U << 20U},
       LogEntry{.set = SetId{},
                .sequence = 9,
