@@ -26,7 +26,7 @@ expect_in "table" "$out" "[ ] NumPy "
 expect_in "table" "$out" "[ ] JAX          ModuleNotFoundError: No module named"
 expect_in "table" "$out" "[X] one host     ranks of mpirun, srun, torchrun or a shell"
 # A backend is as good as its module: there, or with the reason why not.
-lib=$(dirname "$(find "$HORO_BIN/.." -name libhoro.so | head -n 1)")/horo
+lib=$HORO_BIN/../lib/horo
 for backend in gloo openmpi mpich; do
   if [ -e "$lib/horo-backend-$backend.so" ]; then
     expect_in "table" "$out" "[X] $backend"
