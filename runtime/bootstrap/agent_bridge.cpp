@@ -27,6 +27,9 @@ class AgentBridge final : public Vigil {
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
 
+  AgentBridge(const AgentBridge&) = delete;
+  AgentBridge& operator=(const AgentBridge&) = delete;
+
   ~AgentBridge() override {
     stopping_.store(true, std::memory_order_seq_cst);
     mine().bell.fetch_add(1, std::memory_order_seq_cst);

@@ -94,12 +94,14 @@ class Bootstrap::Impl {
       return meeting_of(identity, gift);
     }
     identity.meeting_place += fmt::format("board={};", worker.board_nonce);
-    HORO_TRY(Gift gift, share_board(identity, fresh ? std::move(agents) : UniqueFd(), deadline));
-    HORO_TRY(auto meeting, meeting_of(identity, gift));
-    if (!fresh) {
-      HORO_TRY(meeting.vigil,
-               bridge_to_agent(agents.value(), meeting.board.value(), worker.local_rank));
+    if (fresh) {
+      HORO_TRY(Gift gift, share_board(identity, std::move(agents), deadline));
+      return meeting_of(identity, gift);
     }
+    HORO_TRY(Gift gift, share_board(identity, {}, deadline));
+    HORO_TRY(auto meeting, meeting_of(identity, gift));
+    HORO_TRY(meeting.vigil,
+             bridge_to_agent(agents.value(), meeting.board.value(), worker.local_rank));
     return meeting;
   }
 

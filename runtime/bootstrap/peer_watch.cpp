@@ -114,6 +114,9 @@ class PeerWatch final : public Vigil {
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
 
+  PeerWatch(const PeerWatch&) = delete;
+  PeerWatch& operator=(const PeerWatch&) = delete;
+
   ~PeerWatch() override {
     eventfd_write(stop_.value(), 1);
     thread_.join();
