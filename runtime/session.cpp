@@ -201,7 +201,9 @@ void Session::launch(const SetSubmission& s, ProcessSet& own) {
   auto& board = *own.board;
   const bool completed = engine.offer(s.tensor, s.given);
   const auto urgent = urgency(board, engine.tensor(s.tensor), completed);
-  if (urgent != Urgency::none && board.cut(0)) {
+  if (urgent != Urgency::none && board.spans()) {
+    engine.call_leader();
+  } else if (urgent != Urgency::none && board.cut(0)) {
     // This rank's own thread may sleep on: the caller is about to wait, most of the time, and if
     // not, a peer that lacks this rank's share rings.
     const auto woken = board.wake(

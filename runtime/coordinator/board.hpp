@@ -7,6 +7,7 @@
 // The protocol, with its memory orders and the reasons for them, is docs/design/board.md.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -40,6 +41,7 @@ struct Entry {
   std::span<const std::uint64_t> signatures;
   std::span<const std::uint64_t> rows;  ///< allgather: extent 0, tensor by tensor, rank by rank.
   Rank last_joined{-1};                 ///< join: the rank that joined last.
+  Rank left{-1};                        ///< left: the rank, or the lowest of them.
   std::string_view text;                ///< mismatch: the message.
   std::uint64_t bytes = 0;
 };
@@ -51,6 +53,15 @@ struct Offer {
   bool direct = false;   ///< In the arena as far as the peers read and write it.
   bool in_line = false;  ///< The payload lies in the inline slot.
   bool changed = false;  ///< Signature differs from the agreed one, or is new.
+};
+
+/// An entry that all hosts of a set agree on, for the log of this one.
+struct AgreedEntry {
+  EntryKind kind = EntryKind::work;
+  std::span<const TensorId> ids;
+  std::span<const std::uint64_t> rows;  ///< Of the members on all hosts.
+  std::string_view text;
+  Rank rank{-1};  ///< join, left.
 };
 
 /// A set's members on this host, ascending; `LocalRank` values of the host.
@@ -154,6 +165,53 @@ class Board {
 
   const RankTensor& rank_tensor(TensorId id, int member) const;
 
+  // -- A set with members on other hosts (board_span.cpp) -----------------------------------------
+
+  /// Nobody here cuts any more: the lowest member, who leads, hands what is ready to the other
+  /// hosts and publishes what all agree on. Every member calls it, before its first mark.
+  void span(int set_size);
+
+  bool spans() const { return set_size_ != 0; }
+
+  bool leads() const { return spans() && me_ == 0; }
+
+  /// The leader would find something: tensors while fewer than `depth` entries are to be run here,
+  /// members that join or leave, room for entries that wait. Thread: any.
+  bool needs_leader() const;
+
+  /// Wakes the leader unless somebody drives it. Thread: any.
+  void wake_leader();
+
+  /// This rank submits nothing more.
+  void leave();
+
+  // By the leader, one thread at a time.
+
+  /// Takes what is ready, in the order in which it became so.
+  void take_ready(std::vector<TensorId>& out);
+
+  /// Not all members have marked it: those who have not have joined.
+  bool is_partial(TensorId id) const;
+
+  /// A member's signature is new, or not what it agreed to last.
+  bool is_changed(TensorId id) const;
+
+  /// The id of a tensor that the other hosts agreed on while all members here had joined.
+  /// Blocks and fails as declare.
+  Result<TensorId> define(std::string_view name, const Signature& signature);
+
+  /// Members that have joined, or leave, and were not taken yet.
+  std::vector<Rank> take_joined();
+  std::vector<Rank> take_leaving();
+
+  /// Appends to the log; false when there is no room now: needs_leader() says when there is.
+  bool publish(const AgreedEntry& entry);
+
+  /// The most words (ids, row counts) and tensors that an entry may have.
+  std::size_t most_words() const { return layout_.word_count / (2 * params_.depth); }
+
+  std::size_t most_tensors() const { return most_words() / (1 + kSignatureWords); }
+
   // -- Memory and wake-ups ----------------------------------------------------------------------
 
   /// The region's first byte; offsets of the layout count from here.
@@ -197,6 +255,8 @@ class Board {
   bool resolve(TensorId id, TensorSlot& slot, bool changed);
   int first_marked(TensorId id) const;
   std::uint64_t in_flight() const;
+  std::vector<Rank> take_new(std::array<std::uint64_t, kMaskWords>& seen,
+                             const std::array<std::atomic<std::uint64_t>, kMaskWords>& now) const;
   void cut_one();
   void publish(LogSlot entry, std::span<const std::uint64_t> words);
   std::string mismatch_text(TensorId id) const;
@@ -213,6 +273,7 @@ class Board {
   const std::size_t region_;
   const Members members_;
   int me_ = -1;
+  int set_size_ = 0;  ///< 0: all members are on this host.
   bool counted_ = false;
   BoardParams params_;
   BoardLayout layout_;
@@ -226,6 +287,10 @@ class Board {
   LogSlot* log_ = nullptr;
   std::uint64_t* words_ = nullptr;
   std::uint32_t* buckets_ = nullptr;
+
+  // The leader's, in this process.
+  std::array<std::uint64_t, kMaskWords> joined_seen_{};
+  std::array<std::uint64_t, kMaskWords> leaving_seen_{};
 
   // The combiner's, in this process.
   std::vector<Candidate> candidates_;

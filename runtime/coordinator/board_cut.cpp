@@ -188,6 +188,7 @@ void Board::publish(LogSlot entry, std::span<const std::uint64_t> words) {
   if (entry.kind == EntryKind::join) {
     for (auto& members : body_->joined) members.store(0, std::memory_order_relaxed);
     body_->join_count.store(0, std::memory_order_relaxed);
+    body_->joins_taken.store(0, std::memory_order_relaxed);
   }
   // One release for entry, words and cleared marks; seq_cst for the sleepers, see wake().
   body_->tail.store(tail + 1, std::memory_order_seq_cst);
@@ -259,6 +260,7 @@ void Board::cut_one() {
 
 bool Board::cut(std::uint64_t now_ns) {
   bool published = false;
+  if (spans()) return published;
   while (has_ready()) {
     if (params_.cycle_ns != 0) {
       const auto since = body_->first_ready_ns.load(std::memory_order_relaxed);
@@ -291,7 +293,7 @@ Result<std::optional<Entry>> Board::next(std::uint64_t cursor) {
   };
   if (slot.sequence != cursor + 1) return broken("sequence number");
   if (slot.words > room || slot.first_word > room - slot.words || slot.count > slot.words ||
-      slot.count == 0)
+      (slot.count == 0 && slot.kind != EntryKind::left))
     return broken("extent");
   Entry entry{.kind = slot.kind, .placement = slot.placement, .bytes = slot.bytes};
   const std::uint64_t* words = words_ + slot.first_word;
@@ -303,9 +305,10 @@ Result<std::optional<Entry>> Board::next(std::uint64_t cursor) {
   if (slot.kind == EntryKind::mismatch) {
     if (rest == 0 || words[slot.count] > (rest - 1) * 8) return broken("text");
     entry.text = {reinterpret_cast<const char*>(words + slot.count + 1), words[slot.count]};
-  } else if (slot.kind == EntryKind::join) {
+  } else if (slot.kind == EntryKind::join || slot.kind == EntryKind::left) {
     if (rest != 1) return broken("rank");
-    entry.last_joined = Rank{static_cast<int>(words[slot.count])};
+    (slot.kind == EntryKind::join ? entry.last_joined : entry.left) =
+        Rank{static_cast<int>(words[slot.count])};
   } else if (slot.kind != EntryKind::work || slot.placement > Placement::staged) {
     return broken("kind");
   } else if (slot.partial) {
@@ -313,7 +316,8 @@ Result<std::optional<Entry>> Board::next(std::uint64_t cursor) {
     if (rest != slot.count * kSignatureWords) return broken("signatures");
   } else {
     entry.rows = {words + slot.count, rest};
-    if (rest != 0 && rest != std::size_t{slot.count} * params_.local_size) return broken("rows");
+    const auto members = spans() ? static_cast<std::size_t>(set_size_) : params_.local_size;
+    if (rest != 0 && rest != slot.count * members) return broken("rows");
   }
   return std::optional(entry);
 }

@@ -155,6 +155,14 @@ Result<TensorId> Board::declare(std::string_view name, const Signature& signatur
   return result;
 }
 
+Result<TensorId> Board::define(std::string_view name, const Signature& signature) {
+  HORO_TRY_STATUS(lock_directory());
+  auto result = find_or_add(name, signature);
+  unlock_directory();
+  if (result) tensor(*result).signature = signature;
+  return result;
+}
+
 Result<GroupRef> Board::declare_group(std::string_view name, std::uint32_t size) {
   if (name.empty() || name.size() > kLongestName || size == 0 || size > params_.capacity) {
     return fail(Errc::invalid_argument, "a group of {} tensors with a name of {} bytes", size,

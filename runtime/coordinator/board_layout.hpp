@@ -46,7 +46,12 @@ enum class Placement : std::uint8_t {
   staged = 3,    ///< Through the rings.
 };
 
-enum class EntryKind : std::uint8_t { work = 1, mismatch = 2, join = 3 };
+enum class EntryKind : std::uint8_t {
+  work = 1,
+  mismatch = 2,
+  join = 3,
+  left = 4,  ///< A rank of any host has left the set: what is not in the log by now never will be.
+};
 
 struct alignas(64) LogSlot {
   std::uint64_t sequence;  ///< Entry number + 1.
@@ -156,6 +161,13 @@ struct BoardBody {
   alignas(128) std::atomic<std::uint32_t> join_count;
   std::atomic<std::int32_t> last_joined;
   std::array<std::atomic<std::uint64_t>, kMaskWords> joined;
+
+  /// A set with members on other hosts: what its leader here has not looked at yet.
+  alignas(128) std::atomic<std::uint32_t> joins_taken;
+  std::atomic<std::uint32_t> leaves;
+  std::atomic<std::uint32_t> leaves_taken;
+  std::atomic<std::uint32_t> entries_wait;  ///< 1: an agreed entry waits for room in the log.
+  std::array<std::atomic<std::uint64_t>, kMaskWords> leaving;
 
   alignas(128) futex::Word directory_lock;
   std::atomic<std::uint32_t> tensor_count;

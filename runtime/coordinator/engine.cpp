@@ -52,7 +52,7 @@ bool Engine::has_news() const {
   if (board_.body().tail.load(std::memory_order_seq_cst) >
       begun_public_.load(std::memory_order_relaxed))
     return true;
-  return false;
+  return look_ && board_.needs_leader();
 }
 
 Status Engine::health() const {
@@ -66,7 +66,9 @@ bool Engine::progress() {
                        ? 0
                        : static_cast<std::uint64_t>(clock_.now().time_since_epoch().count());
   bool moved = false;
-  if (board_.has_ready() && board_.cut(now)) {
+  if (board_.spans()) {
+    if (board_.needs_leader()) moved = call_leader();
+  } else if (board_.has_ready() && board_.cut(now)) {
     board_.wake(interest::kEntries);
     moved = true;
   }
@@ -156,6 +158,15 @@ bool Engine::offer(TensorId id, const Submission& given) {
   return completed;
 }
 
+bool Engine::call_leader() {
+  if (!look_) {
+    board_.wake_leader();
+    return false;
+  }
+  look_();
+  return true;
+}
+
 bool Engine::begin_entries() {
   bool any = false;
   for (;;) {
@@ -191,6 +202,11 @@ Status Engine::begin(const Entry& entry) {
     }
   }
   if (entry.kind == EntryKind::join) return end_join(entry, std::move(started));
+  if (entry.kind == EntryKind::left) {
+    left_ = entry.left;
+    started_.push_back(std::move(started));
+    return {};
+  }
   if (entry.kind == EntryKind::mismatch) {
     const std::string text(entry.text);
     for (const auto id : started.ids) complete(id, Errc::mismatch, text);
@@ -253,8 +269,14 @@ bool Engine::finish_entries() {
     active_public_.store(static_cast<std::uint32_t>(started_.size()), std::memory_order_relaxed);
     board_.advance(++cursor_);
     for (const auto id : ids) complete(id, Errc::ok, none);
+    if (left_.value() >= 0 && started_.empty()) {
+      fail_all(Errc::shut_down,
+               fmt::format("rank {} has shut down; nothing can complete without it",
+                           std::exchange(left_, Rank{-1})));
+    }
     any = true;
   }
+  if (any && look_) look_();  // The next entries may wait for these.
   return any;
 }
 

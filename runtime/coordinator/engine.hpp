@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -49,6 +50,14 @@ class Engine {
  public:
   Engine(Board& board, OperationTable& operations, std::unique_ptr<Backend> backend,
          const Clock& clock);
+
+  /// For the leader of a set with members on other hosts: `look` is called when its board has
+  /// something for them. Before the first submission.
+  void lead(std::function<void()> look) { look_ = std::move(look); }
+
+  /// Has the leader look at the board of such a set now: calls `look`, or wakes who leads. True
+  /// when this rank does. Thread: any.
+  bool call_leader();
 
   /// Does what can be done now, a bounded piece; true when anything moved.
   bool progress();
@@ -150,6 +159,8 @@ class Engine {
   std::uint64_t begun_ = 0;          ///< Entries begun: the next one to read.
   std::uint64_t cursor_ = 0;
   std::uint32_t gone_seen_ = 0;
+  Rank left_{-1};  ///< The log has said that it left, and entries before that are not done yet.
+  std::function<void()> look_;
   std::vector<const void*> sources_;  ///< By rank: payloads of one tensor, beside their marks.
 
   std::unique_ptr<std::atomic<LocalTensor*>[]> blocks_;

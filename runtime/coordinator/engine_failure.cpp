@@ -23,6 +23,7 @@ bool Engine::observe_breakdown(const Error& error) {
 bool Engine::observe_departures() {
   // A rank detaches with no mark of its own left, so whatever it took part in is in the log: once
   // this rank has read all of it, what remains can never complete.
+  if (board_.spans()) return false;  // The log says so there, at one place for all hosts.
   if (active() || board_.body().tail.load(std::memory_order_seq_cst) > begun_) return false;
   gone_seen_ = board_.host().body().gone.load(std::memory_order_seq_cst);
   for (int r = 0; r < board_.local_size(); ++r) {
@@ -63,6 +64,7 @@ void Engine::fail_if_broken(TensorId id) {
 }
 
 bool Engine::withdraw() {
+  if (board_.spans() && health()) board_.leave();
   const auto count = board_.body().tensor_count.load(std::memory_order_acquire);
   bool any = false;
   for (std::uint32_t i = 0; i < std::min(count, board_.params().capacity); ++i) {

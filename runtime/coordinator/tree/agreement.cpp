@@ -182,7 +182,7 @@ void Agreement::put_rows(const Tensor& tensor, std::vector<std::uint64_t>& rows)
 void Agreement::cut_one(LogEntry& entry) {
   const auto words =
       has_rows(pending_.front().signature.kind) ? static_cast<std::size_t>(members_.size()) + 1 : 1;
-  const auto most = std::max<std::size_t>(1, rules_.most_words / words);
+  const auto most = std::clamp<std::size_t>(rules_.most_words / words, 1, rules_.most_tensors);
   candidates_.clear();
   std::uint64_t bytes = 0;
   std::size_t names = 0;

@@ -22,8 +22,9 @@ namespace horo::runtime::tree {
 struct CutRules {
   std::uint64_t fusion_threshold = 64 << 20;
   std::uint64_t depth = 2;         ///< Entries in flight.
-  std::size_t most_words = 65536;  ///< Ids and row counts of one entry.
-  Duration cycle{};                ///< How long to linger for company; 0: not at all.
+  std::size_t most_words = 32768;  ///< Ids and row counts of one entry.
+  std::size_t most_tensors = 1024;
+  Duration cycle{};  ///< How long to linger for company; 0: not at all.
 };
 
 /// Thread: owner.

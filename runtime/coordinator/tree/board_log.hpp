@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// A leader's view of its host's real memory: one BoardLog per process set that spans hosts, one
+// BoardState per host.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runtime/coordinator/board.hpp"
+#include "runtime/coordinator/host_memory.hpp"
+#include "runtime/coordinator/tree/host_log.hpp"
+
+namespace horo::runtime::tree {
+
+/// Thread: the leader's, one at a time.
+class BoardLog final : public HostLog {
+ public:
+  /// `board` spans hosts, is the leading rank's, and outlives this.
+  explicit BoardLog(Board& board) : board_(board) {}
+
+  void take_completed(std::vector<Completed>& out) override;
+  Declaration describe(TensorId id) override;
+  Result<TensorId> define(std::string_view name, const Signature& signature) override;
+  RankRanges take_joined() override;
+  RankRanges take_leaving() override;
+  Result<bool> publish(const HostEntry& entry) override;
+  std::uint64_t done() const override;
+
+ private:
+  Board& board_;
+  std::vector<TensorId> ready_;
+  std::vector<TensorId> join_;  ///< The set's join tensor, once all members here have joined.
+};
+
+class BoardState final : public HostState {
+ public:
+  explicit BoardState(HostMemory& host) : host_(host) {}
+
+  std::optional<Loss> loss() override;
+  void lose(const Loss& loss) override;
+
+ private:
+  HostMemory& host_;
+};
+
+}  // namespace horo::runtime::tree

@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+// Several hosts in one process with their real boards, engines and leaders, moved one step at a
+// time in an order drawn from a seed; frames take their time. HORO_SIM_SEED repeats a run.
+#include "trainees.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <deque>
+#include <random>
+
+#include <catch2/catch.hpp>
+
+#include "base/unique_fd.hpp"
+#include "runtime/coordinator/engine.hpp"
+#include "runtime/coordinator/tree/board_log.hpp"
+#include "runtime/coordinator/tree/leader.hpp"
+
+using namespace horo;           // NOLINT(google-build-using-namespace): a test of it
+using namespace horo::runtime;  // NOLINT(google-build-using-namespace): a test of it
+using horo::sim::vector_of;
+
+namespace {
+
+std::uint64_t base_seed() {
+  const char* text = std::getenv("HORO_SIM_SEED");
+  return text != nullptr ? std::strtoull(text, nullptr, 10) : std::random_device{}();
+}
+
+/// Moves nothing; a bucket is done one progress after it was started.
+class IdleBackend final : public Backend {
+ public:
+  BackendCaps caps() const override { return {.name = "idle"}; }
+
+  Status start(Bucket /*bucket*/) override {
+    ++started_;
+    return {};
+  }
+
+  bool progress() override {
+    if (completed_ == started_) return false;
+    ++completed_;
+    return true;
+  }
+
+  std::uint64_t completed() const override { return completed_; }
+
+  std::uint64_t started() const override { return started_; }
+
+  Status health() const override { return {}; }
+
+  void abort() override { completed_ = started_; }
+
+ private:
+  std::uint64_t started_ = 0;
+  std::uint64_t completed_ = 0;
+};
+
+struct TestRank {
+  std::unique_ptr<HostMemory> memory;
+  OperationTable operations;
+  std::unique_ptr<Board> board;
+  std::unique_ptr<Engine> engine;
+  std::vector<std::function<void(TestRank&)>> agenda;  ///< The last first.
+  std::vector<Operation*> submitted;
+  bool leaving = false;
+};
+
+class Job;
+
+struct TestHost final : public tree::Outbox {
+  TestHost(Job& owner, int host) : job(owner), number(host) {}
+
+  void send(std::size_t link, std::string payload) override;
+
+  Job& job;
+  int number;
+  UniqueFd fd;
+  std::vector<std::unique_ptr<TestRank>> ranks;
+  std::unique_ptr<tree::BoardState> state;
+  std::unique_ptr<tree::BoardLog> log;
+  std::unique_ptr<tree::Leader> leader;
+  std::vector<std::deque<std::string>> inbox;  ///< By link.
+};
+
+class Job {
+ public:
+  Job(int hosts, int ranks_per_host, int radix, std::uint64_t seed) : random(seed) {
+    for (int h = 0; h < hosts; ++h) {
+      tree::HostRanks host{.name = fmt::format("node{}", h), .ranks = {}};
+      for (int r = 0; r < ranks_per_host; ++r) host.ranks.emplace_back(h * ranks_per_host + r);
+      names.push_back(std::move(host));
+    }
+    for (int h = 0; h < hosts; ++h) add_host(h, ranks_per_host, radix);
+    for (auto& host : all) {
+      for (const auto& child : host->leader->place().children) {
+        auto& below = *all[static_cast<std::size_t>(child.first)];
+        REQUIRE(host->leader->greet(tree::as_bytes(below.leader->hello()), now));
+        REQUIRE(below.leader->greet(tree::as_bytes(host->leader->hello()), now));
+      }
+      host->leader->add_set(SetId{}, tree::RankRanges::of(0, size()), host->log.get(), now);
+    }
+  }
+
+  int size() const { return static_cast<int>(names.size() * names[0].ranks.size()); }
+
+  TestRank& rank(int r) {
+    const auto per = names[0].ranks.size();
+    return *all[static_cast<std::size_t>(r) / per]->ranks[static_cast<std::size_t>(r) % per];
+  }
+
+  void step() {
+    auto& host = *all[random() % all.size()];
+    if (random() % 3 == 0) {
+      auto link = random() % host.inbox.size();
+      if (host.inbox[link].empty()) return;
+      const auto payload = std::move(host.inbox[link].front());
+      host.inbox[link].pop_front();
+      host.leader->on_frame(link, tree::as_bytes(payload), now);
+      REQUIRE(host.leader->fault() == "");
+      return;
+    }
+    auto& rank = *host.ranks[random() % host.ranks.size()];
+    if (!rank.agenda.empty() && random() % 4 == 0) {
+      const auto next = std::move(rank.agenda.back());
+      rank.agenda.pop_back();
+      next(rank);
+      return;
+    }
+    if (rank.leaving) rank.engine->withdraw();
+    rank.engine->progress();
+  }
+
+  bool run() {
+    for (int i = 0; i < 2'000'000; ++i) {
+      if (i % 64 == 0 && done()) return true;
+      step();
+    }
+    return done();
+  }
+
+  bool done() {
+    for (int r = 0; r < size(); ++r) {
+      if (!rank(r).agenda.empty()) return false;
+      for (const auto* operation : rank(r).submitted) {
+        if (!operation->done()) return false;
+      }
+    }
+    return true;
+  }
+
+  std::mt19937_64 random;
+  std::vector<tree::HostRanks> names;
+  std::vector<std::unique_ptr<TestHost>> all;
+  TimePoint now{};
+
+ private:
+  void add_host(int h, int ranks, int radix) {
+    auto host = std::make_unique<TestHost>(*this, h);
+    BoardParams params;
+    params.capacity = 64;
+    params.chunk_bytes = 4096;
+    params.ring_slots = 2;
+    params.arena_bytes = 1 << 20;
+    host->fd = UniqueFd(*make_board({.local_size = ranks, .nonce = 1}));
+    for (int r = 0; r < ranks; ++r) {
+      auto rank = std::make_unique<TestRank>();
+      rank->memory =
+          *HostMemory::attach(host->fd.value(), LocalRank{r}, Rank{h * ranks + r}, params);
+      rank->memory->my_slot().state.store(RankState::attached);
+      rank->memory->my_rank().drive.store(drive::kAwake);
+      Members members;
+      for (int m = 0; m < ranks; ++m) members.emplace_back(m);
+      rank->board = *Board::attach(*rank->memory, 0, std::move(members));
+      rank->board->span(size());
+      rank->engine = std::make_unique<Engine>(
+          *rank->board, rank->operations, std::make_unique<IdleBackend>(), SteadyClock::instance());
+      host->ranks.push_back(std::move(rank));
+    }
+    auto& first = *host->ranks[0];
+    host->state = std::make_unique<tree::BoardState>(*first.memory);
+    host->log = std::make_unique<tree::BoardLog>(*first.board);
+    tree::CutRules rules{.fusion_threshold = random() % 2 == 0 ? 0U : 1U << 20U,
+                         .depth = 1 + random() % 2,
+                         .most_words = first.board->most_words(),
+                         .most_tensors = first.board->most_tensors()};
+    host->leader = std::make_unique<tree::Leader>(
+        tree::LeaderParams{.host = h, .radix = radix, .rules = rules}, names, *host->state, *host);
+    host->inbox.resize(host->leader->place().children.size() + 1);
+    first.engine->lead([this, leader = host->leader.get()] { leader->on_news(now); });
+    all.push_back(std::move(host));
+  }
+};
+
+void TestHost::send(std::size_t link, std::string payload) {
+  const auto& place = leader->place();
+  const int to = link == tree::Leader::kParent ? place.parent : place.children[link - 1].first;
+  auto& other = *job.all[static_cast<std::size_t>(to)];
+  // The link's number on the other side.
+  std::size_t back = tree::Leader::kParent;
+  if (link == tree::Leader::kParent) {
+    const auto& siblings = other.leader->place().children;
+    const auto mine = std::find_if(siblings.begin(), siblings.end(),
+                                   [this](const tree::Branch& b) { return b.first == number; });
+    back = static_cast<std::size_t>(mine - siblings.begin()) + 1;
+  }
+  other.inbox[back].push_back(std::move(payload));
+}
+
+/// Puts a submission on a rank's agenda.
+void plan(TestRank& rank, const std::string& name, const Signature& signature) {
+  rank.agenda.push_back([name, signature](TestRank& r) {
+    static std::vector<std::byte> buffer(1 << 16);
+    const auto id = r.engine->declare(name, signature);
+    if (!id) {
+      CHECK(id.error().code == Errc::shut_down);
+      return;
+    }
+    auto* const operation = *r.operations.take();
+    const Submission given{.in = buffer.data(), .out = buffer.data()};
+    REQUIRE(r.engine->claim(*id, given, *operation));
+    r.engine->offer(*id, given);
+    r.submitted.push_back(operation);
+  });
+}
+
+Signature join_signature() {
+  Signature signature;
+  signature.kind = Kind::join;
+  return signature;
+}
+
+}  // namespace
+
+TEST_CASE("boards of several hosts come to one log") {
+  const auto seed = base_seed();
+  WARN("HORO_SIM_SEED=" << seed);
+  for (std::uint64_t i = 0; i < 60; ++i) {
+    INFO("HORO_SIM_SEED=" << seed + i);
+    std::mt19937_64 random(seed + i);
+    Job job(1 + static_cast<int>(random() % 5), 1 + static_cast<int>(random() % 3), 2, seed + i);
+    for (int round = 0; round < 3; ++round) {
+      std::vector<int> odd;  // By tensor: the rank that disagrees, or -1.
+      for (int t = 0; t < 12; ++t) {
+        odd.push_back(job.size() > 1 && random() % 4 == 0
+                          ? static_cast<int>(random() % static_cast<unsigned>(job.size()))
+                          : -1);
+      }
+      std::vector<std::vector<int>> orders;
+      for (int r = 0; r < job.size(); ++r) {
+        std::vector<int> order(12);
+        for (int t = 0; t < 12; ++t) order[static_cast<std::size_t>(t)] = t;
+        std::shuffle(order.begin(), order.end(), random);
+        for (auto at = order.rbegin(); at != order.rend(); ++at) {
+          auto signature = vector_of(Kind::allreduce, 100 + *at + round / 2);
+          if (odd[static_cast<std::size_t>(*at)] == r) signature.dtype = DType::f64;
+          plan(job.rank(r), fmt::format("t{}", *at), signature);
+        }
+        orders.push_back(std::move(order));
+      }
+      REQUIRE(job.run());
+      for (int r = 0; r < job.size(); ++r) {
+        auto& rank = job.rank(r);
+        for (std::size_t n = 0; n < rank.submitted.size(); ++n) {
+          const auto t = static_cast<std::size_t>(orders[static_cast<std::size_t>(r)][n]);
+          CHECK(rank.submitted[n]->status() == (odd[t] < 0 ? Errc::ok : Errc::mismatch));
+          rank.operations.put(*rank.submitted[n]);
+        }
+        rank.submitted.clear();
+      }
+    }
+    for (auto& host : job.all) CHECK_FALSE(host->state->loss());
+  }
+}
+
+TEST_CASE("ranks of several hosts join, and go on together") {
+  const auto seed = base_seed();
+  WARN("HORO_SIM_SEED=" << seed);
+  for (std::uint64_t i = 0; i < 60; ++i) {
+    INFO("HORO_SIM_SEED=" << seed + i);
+    std::mt19937_64 random(seed + i);
+    Job job(2 + static_cast<int>(random() % 3), 1 + static_cast<int>(random() % 3), 2, seed + i);
+    for (int r = 0; r < job.size(); ++r) {
+      auto& rank = job.rank(r);
+      plan(rank, "join", join_signature());
+      for (auto t = static_cast<int>(random() % 8); t-- > 0;)
+        plan(rank, fmt::format("t{}", t), vector_of(Kind::allreduce, 1 + t));
+    }
+    REQUIRE(job.run());
+    for (int r = 0; r < job.size(); ++r) plan(job.rank(r), "after", vector_of(Kind::allreduce, 5));
+    REQUIRE(job.run());
+    for (int r = 0; r < job.size(); ++r) {
+      for (const auto* operation : job.rank(r).submitted) CHECK(operation->status() == Errc::ok);
+    }
+  }
+}
+
+TEST_CASE("what a rank on another host leaves behind ends with shut_down") {
+  const auto seed = base_seed();
+  WARN("HORO_SIM_SEED=" << seed);
+  for (std::uint64_t i = 0; i < 60; ++i) {
+    INFO("HORO_SIM_SEED=" << seed + i);
+    std::mt19937_64 random(seed + i);
+    Job job(3, 2, 1, seed + i);
+    const auto leaver = static_cast<int>(random() % 6);
+    for (int r = 0; r < 6; ++r) {
+      auto& rank = job.rank(r);
+      if (r == leaver) {
+        rank.agenda.push_back([](TestRank& self) { self.leaving = true; });
+      } else {
+        plan(rank, "never", vector_of(Kind::allreduce, 9));
+      }
+      plan(rank, "both", vector_of(Kind::allreduce, 3));
+    }
+    REQUIRE(job.run());
+    for (int r = 0; r < 6; ++r) {
+      if (r == leaver) continue;
+      if (job.rank(r).submitted.size() < 2) continue;  // It heard of it before it submitted.
+      const auto* never = job.rank(r).submitted.at(1);
+      CHECK(never->status() == Errc::shut_down);
+      CHECK(never->message() ==
+            fmt::format("rank {} has shut down; nothing can complete without it", leaver));
+    }
+  }
+}
