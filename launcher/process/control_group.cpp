@@ -18,6 +18,7 @@
 #include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include <vector>
 
 namespace horo::launcher {
 
@@ -56,21 +57,39 @@ std::optional<std::string> own_folder() {
   return std::nullopt;
 }
 
+/// Subfolders of `path`; those of a group are groups.
+std::vector<std::string> groups_below(const std::string& path) {
+  std::vector<std::string> found;
+  const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir(path.c_str()), closedir);
+  if (!folder) return found;
+  while (const dirent* entry = readdir(folder.get())) {
+    if (entry->d_type == DT_DIR && entry->d_name[0] != '.')
+      found.push_back(fmt::format("{}/{}", path, entry->d_name));
+  }
+  return found;
+}
+
 /// Child groups first. False, with errno: EBUSY while a process is in one of them.
 bool remove_tree(const std::string& path) {
   if (rmdir(path.c_str()) == 0 || errno == ENOENT) return true;
-  const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir(path.c_str()), closedir);
-  if (!folder) return errno == ENOENT;
-  while (const dirent* entry = readdir(folder.get())) {
-    if (entry->d_type == DT_DIR && entry->d_name[0] != '.') remove_tree(path + "/" + entry->d_name);
-  }
+  for (const auto& group : groups_below(path)) remove_tree(group);
   return rmdir(path.c_str()) == 0 || errno == ENOENT;
+}
+
+/// One by one: cgroup.kill spares a process whose first thread has ended while others run.
+void kill_listed(const std::string& path) {
+  std::ifstream list(path + "/cgroup.procs");
+  for (pid_t pid = 0; list >> pid;) {
+    if (pid > 0) kill(pid, SIGKILL);  // 0: of another PID namespace.
+  }
+  for (const auto& group : groups_below(path)) kill_listed(group);
 }
 
 void kill_members(const std::string& path) {
   const UniqueFd file(open((path + "/cgroup.kill").c_str(), O_WRONLY | O_CLOEXEC));
   if (file) [[maybe_unused]]
     const auto put = write(file.value(), "1", 1);
+  kill_listed(path);
 }
 
 /// Until the group's last process is gone, or `most` has passed.

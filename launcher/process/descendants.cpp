@@ -29,9 +29,25 @@ struct ProcessStat {
   pid_t pid = 0;
   pid_t parent = 0;
   char state = '?';
+  int threads = 1;
+
+  /// A process whose first thread has ended looks like a zombie while its others run.
+  bool alive() const { return (state != 'Z' && state != 'X') || threads > 1; }
 };
 
-/// "pid (name) state parent ...": the name may hold spaces and parentheses.
+/// Field `number`, from 1 on, of `text`, a space between two; empty: not so many.
+std::string_view field(std::string_view text, int number) {
+  for (; number > 1 && !text.empty(); --number)
+    text.remove_prefix(std::min(text.size(), text.find(' ')) + (text.find(' ') < text.size()));
+  return text.substr(0, text.find(' '));
+}
+
+template <typename T>
+void read_number(std::string_view text, T& number) {
+  std::from_chars(text.data(), text.data() + text.size(), number);
+}
+
+/// "pid (name) state parent ... threads ...": the name may hold spaces and parentheses.
 std::optional<ProcessStat> read_stat(int proc, const char* pid_text) {
   std::array<char, 64> path{};
   fmt::format_to_n(path.data(), path.size() - 1, "{}/stat", pid_text);
@@ -43,10 +59,12 @@ std::optional<ProcessStat> read_stat(int proc, const char* pid_text) {
   const std::string_view line(text.data(), static_cast<std::size_t>(got));
   const auto name_end = line.rfind(") ");
   if (name_end == std::string_view::npos || name_end + 5 > line.size()) return std::nullopt;
+  const auto rest = line.substr(name_end + 2);
   ProcessStat stat;
-  stat.state = line[name_end + 2];
-  std::from_chars(pid_text, pid_text + std::string_view(pid_text).size(), stat.pid);
-  std::from_chars(line.data() + name_end + 4, line.data() + line.size(), stat.parent);
+  stat.state = rest.front();
+  read_number(pid_text, stat.pid);
+  read_number(field(rest, 2), stat.parent);
+  read_number(field(rest, 18), stat.threads);
   return stat;
 }
 
@@ -61,7 +79,7 @@ bool reap_children() {
 
 constexpr Duration kRound = std::chrono::milliseconds(100);  ///< Then another look: who has forked?
 
-/// Waits until all of `pids` have ended, or `most` has passed.
+/// Waits until all of `pids` have ended, or `most` has passed; a moment where there are none.
 void wait_for_all(const std::vector<pid_t>& pids, Duration most) {
   std::vector<UniqueFd> handles;
   std::vector<pollfd> polled;
@@ -71,6 +89,7 @@ void wait_for_all(const std::vector<pid_t>& pids, Duration most) {
     polled.push_back({.fd = handle.value(), .events = POLLIN, .revents = 0});
     handles.push_back(std::move(handle));
   }
+  if (polled.empty()) poll(nullptr, 0, 1);
   const auto& clock = SteadyClock::instance();
   const auto deadline = Deadline::in(clock, most);
   for (std::size_t ended = 0; ended < polled.size();) {
@@ -107,9 +126,7 @@ Result<Family> Family::look() {
   while (const dirent* entry = readdir(proc.get())) {
     if (entry->d_name[0] < '0' || entry->d_name[0] > '9') continue;
     const auto stat = read_stat(dirfd(proc.get()), entry->d_name);
-    if (stat)
-      family.children_[stat->parent].push_back(
-          {stat->pid, stat->state != 'Z' && stat->state != 'X'});
+    if (stat) family.children_[stat->parent].push_back({stat->pid, stat->alive()});
   }
   return family;
 }

@@ -2,7 +2,7 @@
 // Plays a rank: each argument is one thing to do, in order.
 //   say=TEXT  err=TEXT  exit=N  die=SIGNAL  stop  wait  ignore-term  fork  escape  close-out
 //   flood=BYTES  fds  echo  env=NAME  attach  detach  leave  ack  only=RANK  limit  orphans
-//   await-poison  eat=MEGABYTES  move-on  vanish
+//   await-poison  eat=MEGABYTES  move-on  vanish  headless
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -14,6 +14,7 @@
 #include <string_view>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <thread>
 #include <unistd.h>
 #include <vector>
 
@@ -81,6 +82,19 @@ void vanish() {
   wait(nullptr);
 }
 
+/// A child in its own session whose first thread has ended: to /proc a zombie. Says its number.
+void headless() {
+  if (fork() != 0) return;
+  setsid();
+  signal(SIGTERM, SIG_IGN);
+  std::thread([first = pthread_self()] {
+    pthread_join(first, nullptr);
+    say(std::to_string(getpid()) + " ");
+    wait_for_ever();
+  }).detach();
+  pthread_exit(nullptr);
+}
+
 /// Grandchildren that end at once, handed up to whoever is the subreaper.
 void make_orphans() {
   for (int i = 0; i < 50; ++i) {
@@ -137,6 +151,7 @@ void simple(std::string_view action) {
   if (action == "fork" && fork() == 0) wait_for_ever();
   if (action == "escape") escape();
   if (action == "vanish") vanish();
+  if (action == "headless") headless();
   if (action == "move-on") move_on();
   if (action == "orphans") make_orphans();
   if (action == "close-out") {

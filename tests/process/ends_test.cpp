@@ -131,6 +131,19 @@ TEST_CASE("a descendant that forks and ends without pause does not escape") {
   }
 }
 
+TEST_CASE("a descendant whose first thread has ended is no zombie, and ends with the job") {
+  auto loop = make_loop();
+  Job job(*loop);
+  REQUIRE(job.start(Ran::acting(1, {"headless", "wait"})));
+  REQUIRE(job.run_until([&] { return !job.out.empty(); }));
+  const int headless = std::stoi(job.out.at(Rank{0}));
+  REQUIRE(::kill(headless, 0) == 0);
+  ::kill(job.pids.at(Rank{0}), SIGKILL);
+  REQUIRE(job.run());
+  CHECK(job.survivors == 0);
+  CHECK(::kill(headless, 0) != 0);
+}
+
 TEST_CASE("orphans that have ended are reaped while the job runs") {
   auto loop = make_loop();
   Job job(*loop);

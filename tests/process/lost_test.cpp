@@ -150,6 +150,21 @@ TEST_CASE("kill -9 of both halves and the launcher at once: the control group en
   CHECK(eventually([&] { return !exists(job.group); }));
 }
 
+TEST_CASE("a process whose first thread has ended does not outlive the control group") {
+  Running running({actor(), "headless", "wait"});
+  if (running.job.cover->group.empty()) {
+    WARN("no control group can be made here: not tested: " + running.job.cover->reason);
+    return;
+  }
+  kill(running.guard, SIGSTOP);
+  kill(running.agent, SIGKILL);
+  kill(running.guard, SIGKILL);
+  running.expect_lost("was lost");
+  // It was handed up to us; a process that still runs cannot be reaped.
+  for (const auto& [rank, text] : running.job.out)
+    CHECK(eventually([&] { return waitpid(std::stoi(text), nullptr, WNOHANG) != 0; }));
+}
+
 TEST_CASE("a control group below the job's own goes with it, and so does who is in it") {
   Running running({actor(), "vanish", "wait"});
   const auto& group = running.job.cover->group;
