@@ -30,6 +30,7 @@ constexpr Duration kPatience = 10s;  ///< For the kernel to end processes that h
   const auto number = static_cast<unsigned>(pipe);
   if (number > 0) close_range(0, number - 1, 0);
   close_range(number + 1, ~0U, 0);
+  remove_stale_control_groups(group);
   char byte = 0;
   while (read(pipe, &byte, 1) < 0 && errno == EINTR) {
   }

@@ -4,6 +4,7 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <ctime>
 #include <dirent.h>
 #include <fcntl.h>
 #include <fstream>
@@ -136,6 +137,17 @@ Result<pid_t> ControlGroup::fork_into() const {
   const auto pid = syscall(SYS_clone3, &arguments, sizeof arguments);
   if (pid < 0) return fail_errno(errno, fmt::format("starting a process in '{}'", path_));
   return static_cast<pid_t>(pid);
+}
+
+void remove_stale_control_groups(const std::string& path) {
+  constexpr time_t kYoung = 60;  // It may belong to a job that starts.
+  for (const auto& group : groups_below(path.substr(0, path.rfind('/')))) {
+    struct stat status {};
+
+    if (is_ours(group) && stat(group.c_str(), &status) == 0 &&
+        status.st_mtime < time(nullptr) - kYoung)
+      rmdir(group.c_str());
+  }
 }
 
 bool end_control_group(const std::string& path, Deadline deadline) {

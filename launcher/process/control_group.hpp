@@ -38,4 +38,8 @@ class ControlGroup {
 /// `deadline`. Blocks: until then.
 bool end_control_group(const std::string& path, Deadline deadline);
 
+/// Removes groups of ours beside the one at `path` that are empty and older than a minute: whoever
+/// was to remove them was killed with the rest.
+void remove_stale_control_groups(const std::string& path);
+
 }  // namespace horo::launcher

@@ -150,6 +150,28 @@ TEST_CASE("kill -9 of both halves and the launcher at once: the control group en
   CHECK(eventually([&] { return !exists(job.group); }));
 }
 
+TEST_CASE("a job removes the empty groups of jobs that were killed with their sweepers") {
+  const Running running({actor(), "say=up", "wait"});
+  const auto& group = running.job.cover->group;
+  if (group.empty()) {
+    WARN("no control group can be made here: not tested: " + running.job.cover->reason);
+    return;
+  }
+  const auto stale =
+      fmt::format("{}/horo-test-stale-{}", group.substr(0, group.rfind('/')), getpid());
+  const auto fresh =
+      fmt::format("{}/horo-test-fresh-{}", group.substr(0, group.rfind('/')), getpid());
+  REQUIRE(mkdir(stale.c_str(), 0755) == 0);
+  REQUIRE(mkdir(fresh.c_str(), 0755) == 0);
+  const std::array<timespec, 2> long_ago{timespec{.tv_sec = 1}, timespec{.tv_sec = 1}};
+  REQUIRE(utimensat(AT_FDCWD, stale.c_str(), long_ago.data(), 0) == 0);
+  const Running next({actor(), "say=up", "wait"});
+  CHECK(eventually([&] { return !exists(stale); }));
+  CHECK(exists(fresh));
+  CHECK(exists(group));
+  rmdir(fresh.c_str());
+}
+
 TEST_CASE("a process whose first thread has ended does not outlive the control group") {
   Running running({actor(), "headless", "wait"});
   if (running.job.cover->group.empty()) {
