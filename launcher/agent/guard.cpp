@@ -3,6 +3,7 @@
 
 #include <cerrno>
 #include <csignal>
+#include <initializer_list>
 #include <optional>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -20,6 +21,12 @@ using namespace std::chrono_literals;
 
 constexpr Duration kPatience = 10s;  ///< For the kernel to end processes that have got SIGKILL.
 
+/// A batch system's signals go to every process of a job. Ranks get theirs back: spawn_process sets
+/// the defaults.
+void ignore(std::initializer_list<int> numbers) {
+  for (const int number : numbers) std::signal(number, SIG_IGN);
+}
+
 using AgentMain = std::function<int(const Cover&)>;
 
 [[noreturn]] void be_agent(const AgentMain& agent, const Cover& cover, pid_t guard,
@@ -31,6 +38,7 @@ using AgentMain = std::function<int(const Cover&)>;
   if (getppid() != guard)
     _exit(1);  // It ended before the line above; nothing has been started yet.
   if (!become_subreaper()) _exit(1);
+  ignore({SIGINT, SIGHUP});  // The guard has got them too, and passes them on.
   sigprocmask(SIG_SETMASK, &mask, nullptr);
   _exit(agent(cover));
 }
@@ -50,6 +58,7 @@ std::optional<int> reap(pid_t agent) {
 
 Result<int> run_guarded(const AgentMain& agent) {
   HORO_TRY_STATUS(become_subreaper());
+  ignore({SIGUSR1, SIGUSR2, SIGQUIT, SIGALRM});
   sigset_t awaited;
   sigemptyset(&awaited);
   for (const int number : {SIGCHLD, SIGTERM, SIGINT, SIGHUP}) sigaddset(&awaited, number);

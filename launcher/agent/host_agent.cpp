@@ -17,8 +17,9 @@ using protocol::Message;
 
 namespace {
 
-constexpr Duration kPatience = 5s;   ///< For the kernel to end processes that have got SIGKILL.
-constexpr Duration kLastWords = 1s;  ///< For the launcher to take the reason of an early end.
+constexpr Duration kPatience = 5s;       ///< For the kernel to end processes that have got SIGKILL.
+constexpr Duration kLastWords = 1s;      ///< For the launcher to take the reason of an early end.
+constexpr Duration kLauncherFirst = 1s;  ///< For its order to come after a signal to end.
 
 }  // namespace
 
@@ -113,8 +114,14 @@ class HostAgent::Impl {
                                   "killed too",
                                   host_)});
     }
-    abandon({Errc::cancelled,
-             fmt::format("the agent on host '{}' was told to end by a signal", host_)});
+    // A batch system signals all processes of a job, the launcher too, whose order leaves the ranks
+    // their grace.
+    const auto give_up = [this] {
+      if (ranks_ != nullptr && ranks_->ending()) return;
+      abandon({Errc::cancelled,
+               fmt::format("the agent on host '{}' was told to end by a signal", host_)});
+    };
+    if (!launcher_first_) launcher_first_ = loop_.after(kLauncherFirst, give_up);
   }
 
   void input_ended(const Status& status) {
@@ -153,6 +160,7 @@ class HostAgent::Impl {
   bool over_ = false;
   int exit_code_ = 1;
   Subscription terminated_;
+  Subscription launcher_first_;
   Subscription patience_;
 };
 

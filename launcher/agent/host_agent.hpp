@@ -11,7 +11,8 @@ namespace horo::launcher {
 
 /// One host's supervisor: takes orders from the launcher over a pair of descriptors and owns the
 /// ranks of its host. By itself, without asking: on the first failing rank it poisons the board and
-/// ends the others; at the end of its input, of its guard, or on SIGTERM it kills them all at once.
+/// ends the others; at the end of its input or of its guard it kills them all at once, and so on a
+/// SIGTERM that no order of the launcher's follows.
 /// This process must be a child subreaper. Thread: the loop's.
 class HostAgent {
  public:

@@ -35,6 +35,10 @@ class RankSet {
   void signal(int number);
   void stop(const Poison& cause, std::string_view host);
   void kill();
+
+  /// By order, or because one has failed.
+  bool ending() const { return ending_; }
+
   void feed_stdin(std::string_view bytes);
   void close_stdin();
 

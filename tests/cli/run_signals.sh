@@ -40,6 +40,22 @@ for signal in INT TERM HUP; do
   expect_in "report" "$err" "horo: stopped by signal $(kill -l "$signal") (SIG$signal)"
 done
 
+# A batch system signals every process of the job: agents do not take the warning for themselves.
+begin horo run -np 2 bash -c 'trap "echo warned" USR1; trap "exit 0" USR2; echo ready; while :; do sleep 0.05; done'
+for signal in USR1 USR2; do
+  pkill -"$signal" -x 'horo-.*' -s "$(ps -o sid= -p "$launcher" | tr -d ' ')"
+  [ $signal = USR2 ] || await warned
+done
+end
+expect "exit code after signals to all" "$code" 0
+
+# A batch system's SIGTERM to every process of the job leaves the ranks their grace all the same.
+begin horo run -np 2 bash -c 'trap "sleep 0.3; echo saved; exit 0" TERM; echo ready; while :; do sleep 0.05; done'
+pkill -TERM -s "$(ps -o sid= -p "$launcher" | tr -d ' ')"
+end
+expect "exit code after SIGTERM to all" "$code" 143
+expect "ranks that had time to end" "$(grep -c saved <<<"$out")" 2
+
 # The grace ends; the second signal does not wait for it.
 begin horo run -np 2 --grace 0.3 bash -c 'trap "" TERM; echo ready; while :; do sleep 1; done'
 kill -TERM "$launcher"

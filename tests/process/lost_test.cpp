@@ -210,6 +210,19 @@ TEST_CASE("kill -9 of the guard: the agent ends its ranks and says so") {
   running.expect_lost("guard");
 }
 
+TEST_CASE("signals that are meant for ranks do not end guard and agent") {
+  Running running({actor(), "say=up", "wait"});
+  for (const int number : {SIGUSR1, SIGUSR2, SIGQUIT, SIGALRM}) {
+    kill(running.guard, number);
+    kill(running.agent, number);
+  }
+  for (const int number : {SIGINT, SIGHUP}) kill(running.agent, number);
+  running.job.agent().kill();
+  REQUIRE(running.job.run());
+  CHECK_FALSE(running.job.lost);
+  CHECK(running.job.survivors == 0);
+}
+
 TEST_CASE("an agent that does not answer is killed with all below it, after its patience") {
   auto loop = make_loop();
   Job job(*loop, 50ms);
