@@ -24,12 +24,15 @@
 
 static atomic_int* calls; /* Shared by all that descend from the first process. */
 static int fault_at;
-static int log_file;
+static const char* log_path;
+static int (*real_open)(const char*, int, ...);
 
 __attribute__((used)) static int due(const char* name) {
   if (calls == NULL || atomic_fetch_add(calls, 1) != fault_at) return 0;
-  const ssize_t put = write(log_file, name, strlen(name));
+  const int file = real_open(log_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  const ssize_t put = write(file, name, strlen(name));
   (void)put;
+  close(file);
   return 1;
 }
 
@@ -62,7 +65,6 @@ __attribute__((used)) static int due(const char* name) {
   }
 CALLS(DEFINE)
 
-static int (*real_open)(const char*, int, ...);
 static int (*real_fcntl)(int, int, ...);
 static long (*real_syscall)(long, ...);
 
@@ -138,10 +140,9 @@ __attribute__((constructor)) static void begin(void) {
   *(void**)&real_vfork = dlsym(RTLD_NEXT, "vfork");
 #endif
   const char* number = getenv("HORO_FAULT_AT");
-  const char* log = getenv("HORO_FAULT_LOG");
-  if (number == NULL || log == NULL) return;
+  log_path = getenv("HORO_FAULT_LOG");
+  if (number == NULL || log_path == NULL) return;
   fault_at = atoi(number);
-  log_file = real_open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
   void* shared =
       real_mmap(NULL, sizeof(*calls), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (shared != MAP_FAILED) calls = shared;
