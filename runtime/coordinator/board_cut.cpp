@@ -128,10 +128,12 @@ std::string Board::mismatch_text(TensorId id) const {
   // The first value seen, who has it, and the first rank that differs.
   const auto& first = rank_tensor(id, first_marked(id)).signature;
   Difference found;
+  // First the group: where it differs its other members may never be complete, which callers must
+  // know.
+  if (!same_group(id)) found.what = "group";
   for (int r = 0; r < local_size() && found.what.empty(); ++r) {
     if (has_marked(id, r)) found = difference(first, rank_tensor(id, r).signature);
   }
-  if (found.what.empty() && !same_group(id)) found.what = "group";
   std::string joined;
   std::map<std::string, std::string> ranks_by_value;
   const auto add = [this](std::string& ranks, int member) {
