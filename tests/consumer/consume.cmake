@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Installs BUILD into a prefix, moves the prefix (an installation must not remember where it was made), configures and
-# builds SOURCE against it, then runs its programs alone and on two ranks.
+# builds SOURCE against it, then runs its programs alone, on two and on three ranks.
 
 function(run)
   execute_process(COMMAND ${ARGN} RESULT_VARIABLE rc OUTPUT_VARIABLE out ERROR_VARIABLE out)
@@ -30,6 +30,8 @@ foreach(program IN ITEMS c_consumer cpp_consumer)
   expect("sum over 1 rank(s): 1")
   run("${WORK}/prefix/bin/horo" run -np 2 "${WORK}/build/${program}")
   expect("sum over 2 rank(s): 3")
+  run("${WORK}/prefix/bin/horo" run -np 3 "${WORK}/build/${program}")
+  expect("sum over 3 rank(s): 6")
 endforeach()
 
 # A version that is not there must be refused, or the version file says nothing.

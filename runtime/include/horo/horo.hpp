@@ -23,36 +23,18 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <stdexcept>
 #include <string>
+#include <thread>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include <horo/error.hpp>
 #include <horo/horo.h>
+#include <horo/process_set.hpp>
 
 namespace horo {
 inline namespace v1 {
-
-/// Why a call failed. After HORO_PEER_LOST nothing more completes; after HORO_MISMATCH the job goes
-/// on.
-class Error : public std::runtime_error {
- public:
-  Error(horo_status status, const std::string& message)
-      : std::runtime_error(message), status_(status) {}
-
-  horo_status status() const noexcept { return status_; }
-
- private:
-  horo_status status_;
-};
-
-/// Throws the calling thread's last error unless `status` is HORO_OK.
-inline void check(horo_status status) {
-  if (status != HORO_OK) {
-    throw Error(status, horo_last_error());
-  }
-}
 
 /// Bits of a half and of a bfloat16 number: C++20 has no such types; convert with your own
 /// library's.
@@ -183,6 +165,25 @@ inline void wait_all(std::span<Op> ops) {
   check(horo_wait_all(handles.data(), handles.size(), -1));
 }
 
+/// What submit_all offers of one tensor; see Tensor::part.
+struct Part {
+  horo_submission submission;
+};
+
+/// Offers all of them, or none when one fails: as the tensors of a group are. Blocks: no. Fails: as
+/// Tensor::submit.
+[[nodiscard]] inline std::vector<Op> submit_all(std::span<const Part> parts) {
+  std::vector<horo_submission> submissions;
+  submissions.reserve(parts.size());
+  for (const Part& part : parts) submissions.push_back(part.submission);
+  std::vector<horo_op> handles(parts.size());
+  std::vector<Op> ops;
+  ops.reserve(parts.size());
+  check(horo_submit_all(submissions.data(), submissions.size(), handles.data()));
+  for (const horo_op handle : handles) ops.emplace_back(handle);
+  return ops;
+}
+
 /// `size()` elements in the memory that this host's ranks share, zero at first: a tensor that lies
 /// there on all ranks is reduced in place, without a copy. Needs a Job; must not be in flight when
 /// destroyed. Forked children lack it.
@@ -224,63 +225,71 @@ class SharedBuffer {
 template <Element T>
 class Tensor {
  public:
-  /// `count` elements, combined over all ranks. `name` must be the same on all ranks and unique in
-  /// flight. Fails: INVALID_ARGUMENT, DUPLICATE (in flight), RESOURCE_EXHAUSTED, NOT_INITIALIZED.
-  static Tensor allreduce(const std::string& name, std::size_t count, const Reduction& how = {}) {
+  /// `count` elements, combined over all ranks of the set. `name` must be the same on all ranks and
+  /// unique in flight. Fails: INVALID_ARGUMENT, DUPLICATE (in flight), RESOURCE_EXHAUSTED,
+  /// NOT_INITIALIZED.
+  static Tensor allreduce(const std::string& name, std::size_t count, const Reduction& how = {},
+                          const Where& where = {}) {
     horo_tensor_desc desc = HORO_TENSOR_DESC_INIT;
     desc.kind = HORO_ALLREDUCE;
     desc.op = static_cast<horo_reduce_op>(how.op);
     desc.prescale = how.prescale;
     desc.postscale = how.postscale;
-    return Tensor(name, count, desc);
+    return Tensor(name, count, desc, where);
   }
 
   /// `rows` rows of `row_elements`, combined over all ranks; each rank gets its own rows: dealt out
   /// in rank order, those that are over one each to the first ranks.
   static Tensor reducescatter(const std::string& name, std::size_t rows,
-                              std::size_t row_elements = 1, const Reduction& how = {}) {
+                              std::size_t row_elements = 1, const Reduction& how = {},
+                              const Where& where = {}) {
     horo_tensor_desc desc = HORO_TENSOR_DESC_INIT;
     desc.kind = HORO_REDUCESCATTER;
     desc.op = static_cast<horo_reduce_op>(how.op);
     desc.prescale = how.prescale;
     desc.postscale = how.postscale;
-    Tensor tensor(name, rows, desc, row_elements);
-    const auto ranks = static_cast<std::size_t>(horo_size());
-    const auto me = static_cast<std::size_t>(horo_rank());
+    Tensor tensor(name, rows, desc, where, row_elements);
+    const auto ranks = static_cast<std::size_t>(where.set.size());
+    const auto me = static_cast<std::size_t>(where.set.rank());
     const std::size_t over = rows % ranks;
     tensor.out_first_ = (rows / ranks * me + (me < over ? me : over)) * row_elements;
     tensor.out_count_ = (rows / ranks + (me < over ? 1 : 0)) * row_elements;
     return tensor;
   }
 
-  /// `count` elements of rank `root`, copied to all others.
-  static Tensor broadcast(const std::string& name, std::size_t count, int root) {
+  /// `count` elements of rank `root`, a rank of the job that is in the set, copied to all others.
+  static Tensor broadcast(const std::string& name, std::size_t count, int root,
+                          const Where& where = {}) {
     horo_tensor_desc desc = HORO_TENSOR_DESC_INIT;
     desc.kind = HORO_BROADCAST;
     desc.root_rank = root;
-    return Tensor(name, count, desc);
+    return Tensor(name, count, desc, where);
   }
 
   /// Offers this rank's part; `in` and `out` may be the same memory, and stay untouched until the
   /// Op has completed. Blocks: no. Fails: INVALID_ARGUMENT (another count than declared), DUPLICATE
   /// (in flight), PEER_LOST, SHUT_DOWN.
   [[nodiscard]] Op submit(std::span<const T> in, std::span<T> out) const {
-    if (in.size() != count_ || out.size() != out_count_) {
-      throw Error(HORO_INVALID_ARGUMENT,
-                  "tensor was declared with " + std::to_string(count_) + " elements in and " +
-                      std::to_string(out_count_) + " out, but the buffers have " +
-                      std::to_string(in.size()) + " and " + std::to_string(out.size()));
-    }
+    check_sizes(in, out);
     horo_op op = 0;
     check(horo_submit(tensor_, in.data(), out.data(), &op));
     return Op(op);
   }
 
   /// In place; a reducescatter's rows end up where they lie in `data`.
-  [[nodiscard]] Op submit(std::span<T> data) const {
-    if (data.size() != count_) return submit(data, data);  // Refused, with both sizes.
-    return submit(data, data.subspan(out_first_, out_count_));
+  [[nodiscard]] Op submit(std::span<T> data) const { return submit(data, own(data)); }
+
+  /// As submit, later: by submit_all, together with others.
+  Part part(std::span<const T> in, std::span<T> out) const {
+    check_sizes(in, out);
+    horo_submission submission = HORO_SUBMISSION_INIT;
+    submission.tensor = tensor_;
+    submission.in = in.data();
+    submission.out = out.data();
+    return {submission};
   }
+
+  Part part(std::span<T> data) const { return part(data, own(data)); }
 
   std::size_t size() const noexcept { return count_; }
 
@@ -290,7 +299,20 @@ class Tensor {
   horo_tensor handle() const noexcept { return tensor_; }
 
  private:
-  Tensor(const std::string& name, std::size_t rows, horo_tensor_desc desc,
+  void check_sizes(std::span<const T> in, std::span<T> out) const {
+    if (in.size() == count_ && out.size() == out_count_) return;
+    throw Error(HORO_INVALID_ARGUMENT,
+                "tensor was declared with " + std::to_string(count_) + " elements in and " +
+                    std::to_string(out_count_) + " out, but the buffers have " +
+                    std::to_string(in.size()) + " and " + std::to_string(out.size()));
+  }
+
+  /// Where this rank's rows lie in `data`; all of it when its size is wrong, to be refused so.
+  std::span<T> own(std::span<T> data) const {
+    return data.size() == count_ ? data.subspan(out_first_, out_count_) : data;
+  }
+
+  Tensor(const std::string& name, std::size_t rows, horo_tensor_desc desc, const Where& where,
          std::size_t row_elements = 1)
       : count_(rows * row_elements), out_count_(count_) {
     const std::int64_t shape[] = {static_cast<std::int64_t>(rows),
@@ -299,6 +321,9 @@ class Tensor {
     desc.dtype = static_cast<horo_dtype>(dtype_of<T>());
     desc.ndim = row_elements == 1 ? 1 : 2;
     desc.shape = shape;
+    desc.process_set = where.set.id();
+    desc.group = where.group.empty() ? nullptr : where.group.c_str();
+    desc.group_size = where.group_size;
     check(horo_declare(&desc, &tensor_));
   }
 
@@ -330,6 +355,9 @@ class Job {
                                              std::to_string(HORO_ABI_VERSION) + "; rebuild it");
     }
     check(horo_init());
+    if (owner_) {
+      for (auto& turn : ProcessSet::barriers) turn = 0;
+    }
   }
 
   Job(const Job&) = delete;
@@ -353,31 +381,35 @@ class Job {
   /// In place; blocks until the result is there. In a loop, declare a Tensor once instead: it looks
   /// up no name.
   template <Element T>
-  void allreduce(const std::string& name, std::span<T> data, const Reduction& how = {}) const {
-    Tensor<T>::allreduce(name, data.size(), how).submit(data).wait();
+  void allreduce(const std::string& name, std::span<T> data, const Reduction& how = {},
+                 ProcessSet set = {}) const {
+    Tensor<T>::allreduce(name, data.size(), how, {.set = set}).submit(data).wait();
   }
 
   /// In place: after it, all ranks have what `root` had.
   template <Element T>
-  void broadcast(const std::string& name, std::span<T> data, int root = 0) const {
-    Tensor<T>::broadcast(name, data.size(), root).submit(data).wait();
+  void broadcast(const std::string& name, std::span<T> data, int root = 0,
+                 ProcessSet set = {}) const {
+    Tensor<T>::broadcast(name, data.size(), root, {.set = set}).submit(data).wait();
   }
 
   /// All ranks' rows in rank order; a row is `row_elements` elements, and each rank may bring any
   /// number of rows.
   template <Element T>
   Gathered<T> allgather(const std::string& name, std::span<const T> data,
-                        std::size_t row_elements = 1) const {
-    return exchange<T>(HORO_ALLGATHER, name, data, row_elements, {});
+                        std::size_t row_elements = 1, ProcessSet set = {}) const {
+    return exchange<T>(HORO_ALLGATHER, name, data, row_elements, {}, set);
   }
 
   /// This rank's rows of what allreduce gives: dealt out in rank order, those that are over one
   /// each to the first ranks.
   template <Element T>
   std::vector<T> reducescatter(const std::string& name, std::span<const T> data,
-                               std::size_t row_elements = 1, const Reduction& how = {}) const {
+                               std::size_t row_elements = 1, const Reduction& how = {},
+                               ProcessSet set = {}) const {
     check_rows(name, data.size(), row_elements);
-    auto tensor = Tensor<T>::reducescatter(name, data.size() / row_elements, row_elements, how);
+    auto tensor =
+        Tensor<T>::reducescatter(name, data.size() / row_elements, row_elements, how, {.set = set});
     std::vector<T> mine(tensor.out_size());
     tensor.submit(data, mine).wait();
     return mine;
@@ -387,21 +419,35 @@ class Job {
   /// rows that came from all ranks, in rank order.
   template <Element T>
   Gathered<T> alltoall(const std::string& name, std::span<const T> data,
-                       std::span<const std::int64_t> splits = {},
-                       std::size_t row_elements = 1) const {
-    return exchange<T>(HORO_ALLTOALL, name, data, row_elements, splits);
+                       std::span<const std::int64_t> splits = {}, std::size_t row_elements = 1,
+                       ProcessSet set = {}) const {
+    return exchange<T>(HORO_ALLTOALL, name, data, row_elements, splits, set);
   }
 
-  /// Blocks: until all ranks are here.
-  void barrier() const {
-    horo_tensor_desc desc = HORO_TENSOR_DESC_INIT;
-    desc.name = "horo.barrier";
-    desc.kind = HORO_BARRIER;
-    horo_tensor tensor = 0;
+  /// Blocks: until all ranks of the set are here. Threads may do so at the same time.
+  void barrier(ProcessSet set = {}) const {
+    const auto name = set.next_barrier();
     horo_op op = 0;
-    check(horo_declare(&desc, &tensor));
-    check(horo_submit(tensor, nullptr, nullptr, &op));
+    horo_status status = HORO_DUPLICATE;
+    // So many threads are here that it is a name's turn again before it is free.
+    while ((status = start(HORO_BARRIER, name.c_str(), set, &op)) == HORO_DUPLICATE)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    check(status);
     check(horo_wait(op, -1));
+  }
+
+  /// This rank has no more data. Blocks: until all ranks of the set have joined; until then it
+  /// takes part in their allreduces without changing a sum, and in their barriers. Gives the rank
+  /// that joined last, the same on all ranks.
+  int join(ProcessSet set = {}) const {
+    horo_op op = 0;
+    check(start(HORO_JOIN, "horo.join", set, &op));
+    const Release release{op};
+    check(horo_wait(op, -1));
+    const void* last = nullptr;
+    check(horo_result(op, &last, nullptr, nullptr));
+    set.begin_barriers();
+    return *static_cast<const std::int32_t*>(last);
   }
 
   /// What the runtime has done for this rank so far.
@@ -413,6 +459,23 @@ class Job {
   }
 
  private:
+  struct Release {
+    horo_op op;
+
+    ~Release() { horo_release(op); }
+  };
+
+  /// Declares and submits what has no data.
+  static horo_status start(horo_kind kind, const char* name, ProcessSet set, horo_op* op) {
+    horo_tensor_desc desc = HORO_TENSOR_DESC_INIT;
+    desc.name = name;
+    desc.kind = kind;
+    desc.process_set = set.id();
+    horo_tensor tensor = 0;
+    const horo_status status = horo_declare(&desc, &tensor);
+    return status == HORO_OK ? horo_submit(tensor, nullptr, nullptr, op) : status;
+  }
+
   static void check_rows(const std::string& name, std::size_t elements, std::size_t row_elements) {
     if (row_elements == 0 || elements % row_elements != 0) {
       throw Error(HORO_INVALID_ARGUMENT, "'" + name + "': " + std::to_string(elements) +
@@ -423,7 +486,8 @@ class Job {
 
   template <Element T>
   Gathered<T> exchange(horo_kind kind, const std::string& name, std::span<const T> data,
-                       std::size_t row_elements, std::span<const std::int64_t> splits) const {
+                       std::size_t row_elements, std::span<const std::int64_t> splits,
+                       ProcessSet set) const {
     check_rows(name, data.size(), row_elements);
     const std::int64_t shape[] = {static_cast<std::int64_t>(data.size() / row_elements),
                                   static_cast<std::int64_t>(row_elements)};
@@ -433,6 +497,7 @@ class Job {
     desc.dtype = static_cast<horo_dtype>(dtype_of<T>());
     desc.ndim = 2;
     desc.shape = shape;
+    desc.process_set = set.id();
     horo_submission submission = HORO_SUBMISSION_INIT;
     submission.in = data.data();
     submission.splits = splits.data();
@@ -440,20 +505,15 @@ class Job {
     horo_op op = 0;
     check(horo_declare(&desc, &submission.tensor));
     check(horo_submit_with(&submission, &op));
-    return collect<T>(op);
+    return collect<T>(op, set);
   }
 
   template <Element T>
-  Gathered<T> collect(horo_op op) const {
-    struct Release {
-      horo_op op;
-
-      ~Release() { horo_release(op); }
-    } release{op};
-
+  Gathered<T> collect(horo_op op, ProcessSet set) const {
+    const Release release{op};
     check(horo_wait(op, -1));
     Gathered<T> gathered;
-    gathered.rows.resize(static_cast<std::size_t>(size()));
+    gathered.rows.resize(static_cast<std::size_t>(set.size()));
     const void* data = nullptr;
     std::size_t bytes = 0;
     check(horo_result(op, &data, &bytes, gathered.rows.data()));

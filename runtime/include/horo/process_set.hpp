@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Process sets: some ranks of the job, on which collectives run by themselves.
+///
+///   const auto evens = horo::ProcessSet::add(std::vector{0, 2});   // called by all ranks of the
+///   job if (evens.included()) job.allreduce<float>("loss", loss, {}, evens);
+#pragma once
+
+#if __cplusplus < 202002L
+#error "horo.hpp needs C++20; horo.h is for C and older C++"
+#endif
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <horo/error.hpp>
+#include <horo/horo.h>
+
+namespace horo {
+inline namespace v1 {
+
+/// The number of a set; a value that costs nothing to copy, and whose end removes nothing. Without
+/// more it is the world: all ranks. Of a set that does not exist, rank() and size() are -1.
+class ProcessSet {
+ public:
+  ProcessSet() = default;
+
+  /// The set that has this number.
+  explicit ProcessSet(horo_set id) noexcept : id_(id) {}
+
+  /// All ranks of the job call it, members or not, with the same ranks, and add and remove in one
+  /// order. Blocks: until all have. Fails: INVALID_ARGUMENT (no such rank, one named twice, none),
+  /// DUPLICATE (these ranks are a set already), MISMATCH, RESOURCE_EXHAUSTED, PEER_LOST.
+  static ProcessSet add(std::span<const int> ranks) {
+    ProcessSet set;
+    check(horo_add_process_set(ranks.data(), ranks.size(), &set.id_));
+    set.begin_barriers();
+    return set;
+  }
+
+  /// All ranks of the job call it. Blocks: until all have. Operations that not all members have
+  /// submitted end with SHUT_DOWN; its tensors must not be used any more.
+  void remove() const { check(horo_remove_process_set(id_)); }
+
+  horo_set id() const noexcept { return id_; }
+
+  /// Position of the calling rank in it, -1: not a member.
+  int rank() const noexcept { return horo_process_set_rank(id_); }
+
+  int size() const noexcept { return horo_process_set_size(id_); }
+
+  bool included() const noexcept { return rank() >= 0; }
+
+  /// Its ranks, ascending. Fails: NOT_FOUND.
+  std::vector<int> ranks() const {
+    std::vector<int> ranks(size() < 0 ? 0 : static_cast<std::size_t>(size()));
+    check(horo_process_set_ranks(id_, ranks.data()));
+    return ranks;
+  }
+
+  friend bool operator==(ProcessSet, ProcessSet) = default;
+
+ private:
+  friend class Job;
+
+  // Barriers take names in turn, so that any number may run at once and no table grows. All ranks
+  // count alike; ranks that had joined have not counted, so all begin again then.
+  static constexpr std::size_t kMostSets = 256;
+  static constexpr std::uint32_t kBarrierNames = 1024;
+  static inline std::array<std::atomic<std::uint32_t>, kMostSets> barriers{};
+
+  std::string next_barrier() const {
+    return "horo.barrier." + std::to_string(barriers[id_ % kMostSets]++ % kBarrierNames);
+  }
+
+  void begin_barriers() const noexcept { barriers[id_ % kMostSets] = 0; }
+
+  horo_set id_ = HORO_WORLD;
+};
+
+/// Who takes part in an operation, and what it becomes ready with.
+struct Where {
+  ProcessSet set = {};
+  /// Tensors of a group become ready together: none runs before all ranks have submitted all. The
+  /// name and the number of members are the same on all ranks. Empty: no group.
+  std::string group = {};
+  std::uint32_t group_size = 0;
+};
+
+}  // namespace v1
+}  // namespace horo
