@@ -137,7 +137,9 @@ def test_pip_installs_without_compiling(tmp_path):
     if "No module named 'wheel'" in installed.stdout:
         pytest.skip("this Python has no wheel")
     assert installed.returncode == 0, installed.stdout
-    code = "import horo, horo._core as core; core.init(); print(core._native.path, core.size())"
+    code = (
+        "from horo import _core, _native, _sets; _sets.init(); print(_native.path, _core.size())"
+    )
     done = run_alone(code, PYTHONPATH=target)
     assert done.output.split() == [os.path.join(target, "horo", "libhoro.so"), "1"], done.output
     assert not os.path.exists(os.path.join(target, "wheel_build.py"))

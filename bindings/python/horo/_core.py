@@ -1,25 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the frameworks' modules share: the life of the job, declared names, handles and waits.
+"""What the frameworks' modules share: errors, this process's position, handles and waits.
 
 A handle is the number of one operation (horo_op), or a negative number for a group. An operation
 owns its buffers until it completes, so its tensors stay in PENDING until somebody has waited.
 """
 
-import atexit
 import ctypes
-from typing import NamedTuple, Optional
+from typing import Any, NamedTuple, Optional
 
 from horo import _native, errors
 from horo._native import IN_PROGRESS, fast, slow
 
 AVERAGE, SUM, ADASUM, MIN, MAX, PRODUCT = range(6)
 OP_NAMES = ("Average", "Sum", "Adasum", "Min", "Max", "Product")
-KIND_NAMES = ("allreduce", "allgather", "broadcast", "barrier", "reducescatter", "alltoall")
 
 # A wait returns to the interpreter this often, so that signals are handled.
 SLICE_MS = 100
-# Names of unnamed tensors repeat after so many calls; no table grows with the steps.
-UNNAMED = 1024
 
 _ERRORS = {
     _native.INVALID_ARGUMENT: ValueError,
@@ -58,25 +54,7 @@ def check(status):
         raise failure(status)
 
 
-# -- Life --------------------------------------------------------------------------------------
-
-
-def init():
-    """Joins the job that `horo run` describes, or a job of one rank. A second call does nothing."""
-    check(slow.horo_init())
-    atexit.unregister(shutdown)
-    atexit.register(shutdown)
-
-
-def shutdown():
-    """Leaves the job; operations that not all ranks have submitted end with ShutDownError."""
-    status = slow.horo_shutdown()
-    PENDING.clear()
-    for records in RECORDS:
-        records.clear()
-    for pool in _pools:
-        pool.reset()
-    check(status)
+# -- Position ----------------------------------------------------------------------------------
 
 
 def is_initialized():
@@ -118,84 +96,6 @@ def counters():
     return {name: getattr(values, name) for name, _ in values._fields_[1:]}
 
 
-# -- Names -------------------------------------------------------------------------------------
-
-
-class Record:
-    """One declared name: its number in the runtime and the signature it was declared with."""
-
-    __slots__ = ("name", "tensor", "slot", "address", "signature", "handle", "rows")
-
-    def __init__(self, name):
-        self.name = name.encode()
-        self.tensor = 0
-        self.slot = ctypes.c_uint64()  # receives horo_op; its own, since threads may submit
-        self.address = ctypes.addressof(self.slot)
-        self.signature = None
-        self.handle = 0
-        self.rows = None  # of the last result, where only the peers' parts tell
-
-
-class _Pool:
-    """Records of unnamed tensors, used in turn: the same on all ranks, which count calls alike."""
-
-    def __init__(self, kind):
-        self._prefix = KIND_NAMES[kind] + ".noname."
-        self.reset()
-
-    def reset(self):
-        self._records = [None] * UNNAMED
-        self._next = 0
-
-    def take(self):
-        index = self._next
-        self._next = (index + 1) % UNNAMED
-        record = self._records[index]
-        if record is None:
-            record = self._records[index] = Record(self._prefix + str(index))
-        elif record.handle in PENDING:
-            settle(record.handle)
-        return record
-
-
-RECORDS = tuple({} for _ in KIND_NAMES)  # by kind: the user's name -> Record
-_pools = [_Pool(kind) for kind in range(len(KIND_NAMES))]
-unnamed = tuple(pool.take for pool in _pools)  # by kind
-
-
-def record_of(kind, name):
-    """The record of a user's name, or the next of the unnamed ones."""
-    if name is None:
-        return unnamed[kind]()
-    record = RECORDS[kind].get(name)
-    if record is None:
-        record = RECORDS[kind][name] = Record(f"{KIND_NAMES[kind]}.{name}")
-    return record
-
-
-def declare(record, kind, dtype, shape, op=SUM, root=0, prescale=1.0, postscale=1.0):
-    """Tells the runtime the signature of a name. `dtype` is a name such as "float32"."""
-    code = _native.DTYPES.get(dtype)
-    if code is None:
-        known = ", ".join(_native.DTYPES)
-        raise ValueError(f"{record.name.decode()}: dtype {dtype} is not one of {known}")
-    description = _native.TensorDesc(
-        size=ctypes.sizeof(_native.TensorDesc),
-        name=record.name,
-        kind=kind,
-        op=op,
-        dtype=code,
-        ndim=len(shape),
-        shape=(ctypes.c_int64 * len(shape))(*shape),
-        root_rank=root,
-        prescale=prescale,
-        postscale=postscale,
-    )
-    record.signature = None
-    check(fast.horo_declare(description, record.address))
-    record.tensor = record.slot.value
-
-
 def resolve_op(average, op):
     """The operation that `op`, or the deprecated `average`, asks for."""
     if average is not None:
@@ -231,75 +131,46 @@ def submit(record, source, target):
 class Part(NamedTuple):
     """One submission; addresses."""
 
-    record: Record
+    record: Any  # of its name
     source: int
     target: Optional[int] = None
     room: int = 0  # bytes at `target`, where only the peers' parts tell the result's size
     splits: Optional[list] = None
 
-    def plain(self):
-        return not self.room and self.splits is None
 
-
-def submit_part(part):
-    """As submit, with all that a part may say."""
-    record, splits = part.record, part.splits
-    if part.plain():
-        return submit(record, part.source, part.target)
+def _submission(part):
+    splits = part.splits
     count = len(splits) if splits is not None else 0
-    submission = _native.Submission(
+    return _native.Submission(
         size=ctypes.sizeof(_native.Submission),
-        tensor=record.tensor,
+        tensor=part.record.tensor,
         source=part.source,
         target=part.target,
         target_bytes=part.room,
         splits=(ctypes.c_int64 * count)(*splits) if count else None,
         split_count=count,
     )
-    check(fast.horo_submit_with(submission, record.address))
+
+
+def submit_part(part):
+    """As submit, with all that a part may say."""
+    record = part.record
+    if not part.room and part.splits is None:
+        return submit(record, part.source, part.target)
+    check(fast.horo_submit_with(_submission(part), record.address))
     handle = record.handle = record.slot.value
     return handle
 
 
-def submit_group(parts):
-    """Submits all parts and returns their handles. On failure those that were accepted complete
-    first, so that no buffer is in use when the exception arrives."""
-    if all(part.plain() for part in parts):
-        return submit_many(*zip(*[part[:3] for part in parts]))
-    handles = []
-    try:
-        for part in parts:
-            handles.append(submit_part(part))
-    except Exception:
-        for handle in handles:
-            wait(handle)
-            fast.horo_release(handle)
-        raise
-    return handles
-
-
-def submit_many(records, sources, targets):
-    """As submit for each, in one call. Returns the handles; on failure those that were accepted
-    complete first, so that no buffer is in use when the exception arrives."""
-    count = len(records)
-    tensors = (ctypes.c_uint64 * count)(*[record.tensor for record in records])
-    ins = (ctypes.c_void_p * count)(*sources)
-    outs = (ctypes.c_void_p * count)(*targets)
+def submit_all(parts):
+    """Submits all parts and returns their handles; on failure none is submitted."""
+    count = len(parts)
+    submissions = (_native.Submission * count)(*map(_submission, parts))
     ops = (ctypes.c_uint64 * count)()
-    done = ctypes.c_size_t()
-    address = ctypes.addressof
-    status = fast.horo_submit_many(
-        address(tensors), address(ins), address(outs), count, address(ops), address(done)
-    )
-    handles = ops[: done.value]
-    for record, handle in zip(records, handles):
-        record.handle = handle
-    if status:
-        error = failure(status)
-        for handle in handles:
-            wait(handle)
-            fast.horo_release(handle)  # not found, unless it has a result of its own
-        raise error
+    check(fast.horo_submit_all(submissions, count, ctypes.addressof(ops)))
+    handles = ops[:]
+    for part, handle in zip(parts, handles):
+        part.record.handle = handle
     return handles
 
 
@@ -383,6 +254,8 @@ def group(handles):
 def _finish_group(handle, item):
     outputs, first_error = [], None
     for member in item[1]:
+        if _left_alone(member, first_error):
+            continue
         try:
             outputs.append(synchronize(member))
         except errors.HoroError as error:
@@ -393,12 +266,19 @@ def _finish_group(handle, item):
     return outputs
 
 
-# -- Results and barrier -------------------------------------------------------------------------
+def _left_alone(handle, error):
+    """True for what a peer may never submit, because its group has other members. It stays in
+    PENDING: its buffers are the runtime's."""
+    disagree = isinstance(error, errors.MismatchError) and "about the group" in str(error)
+    return disagree and handle in PENDING and not poll(handle)
 
 
-def result_of(handle, status=None):
-    """The result of an allgather or alltoall once complete: (address, bytes, rows from each rank).
-    The caller releases the operation."""
+# -- Results -------------------------------------------------------------------------------------
+
+
+def result_of(handle, ranks, status=None):
+    """The result of an operation that owns it, once complete: (address, bytes, rows from each of
+    so many ranks). The caller releases the operation."""
     if status is None:
         status = wait(handle)
     if status:
@@ -406,18 +286,7 @@ def result_of(handle, status=None):
         fast.horo_release(handle)
         raise error
     data, count = ctypes.c_void_p(), ctypes.c_size_t()
-    rows = (ctypes.c_int64 * size())()
+    rows = (ctypes.c_int64 * ranks)()
     address = ctypes.addressof
     check(fast.horo_result(handle, address(data), address(count), address(rows)))
     return data.value, count.value, rows[:]
-
-
-def barrier():
-    """Blocks until all ranks have called it."""
-    record = unnamed[_native.BARRIER]()
-    if record.signature is None:
-        declare(record, _native.BARRIER, "uint8", ())
-        record.signature = ()
-    handle = submit(record, None, None)
-    PENDING[handle] = (None, None, None)
-    synchronize(handle)

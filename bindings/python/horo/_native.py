@@ -7,7 +7,17 @@ drops it, for calls that wait.
 
 import ctypes
 import os
-from ctypes import POINTER, c_char_p, c_double, c_int, c_int64, c_size_t, c_uint64, c_void_p
+from ctypes import (
+    POINTER,
+    c_char_p,
+    c_double,
+    c_int,
+    c_int64,
+    c_size_t,
+    c_uint32,
+    c_uint64,
+    c_void_p,
+)
 
 from horo.errors import LibraryError
 
@@ -44,6 +54,7 @@ BROADCAST = 2
 BARRIER = 3
 REDUCESCATTER = 4
 ALLTOALL = 5
+JOIN = 6
 
 # horo_dtype, by the name that numpy, ml_dtypes and torch share
 DTYPES = {
@@ -75,6 +86,9 @@ class TensorDesc(ctypes.Structure):
         ("root_rank", c_int),
         ("prescale", c_double),
         ("postscale", c_double),
+        ("process_set", c_uint32),
+        ("group", c_char_p),
+        ("group_size", c_uint32),
     ]
 
 
@@ -175,17 +189,23 @@ _FAST = {
     # Addresses travel as plain integers: no object is made per call.
     "horo_submit": (c_int, [c_uint64, c_void_p, c_void_p, c_void_p]),
     "horo_submit_with": (c_int, [POINTER(Submission), c_void_p]),
-    "horo_submit_many": (c_int, [c_void_p, c_void_p, c_void_p, c_size_t, c_void_p, c_void_p]),
+    "horo_submit_all": (c_int, [POINTER(Submission), c_size_t, c_void_p]),
     "horo_poll": (c_int, [c_uint64]),
     "horo_result": (c_int, [c_uint64, c_void_p, c_void_p, c_void_p]),
     "horo_release": (c_int, [c_uint64]),
     "horo_alloc": (c_int, [c_size_t, c_void_p]),
     "horo_free": (c_int, [c_void_p]),
     "horo_get_counters": (c_int, [POINTER(Counters)]),
+    "horo_process_set_rank": (c_int, [c_uint32]),
+    "horo_process_set_size": (c_int, [c_uint32]),
+    "horo_process_set_ranks": (c_int, [c_uint32, c_void_p]),
+    "horo_process_sets": (c_size_t, [c_void_p, c_size_t]),
 }
 _SLOW = {
     "horo_init": (c_int, []),
     "horo_shutdown": (c_int, []),
+    "horo_add_process_set": (c_int, [c_void_p, c_size_t, POINTER(c_uint32)]),
+    "horo_remove_process_set": (c_int, [c_uint32]),
     "horo_wait": (c_int, [c_uint64, c_int64]),
     "horo_wait_all": (c_int, [c_void_p, c_size_t, c_int64]),
 }

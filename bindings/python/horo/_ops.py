@@ -11,6 +11,7 @@ from typing import Callable, NamedTuple
 
 from horo import _core
 from horo._core import PENDING, Part
+from horo._names import KIND_NAMES, declare
 from horo._native import ALLGATHER, ALLTOALL, BROADCAST, fast
 
 
@@ -23,36 +24,27 @@ class Face(NamedTuple):
     empty: Callable  # shape, like -> a new array of `like`'s dtype
 
 
-def declared(face, kind, array, name, extra=(), **scale):
-    """The record of a name, declared with this array's signature."""
-    record = _core.record_of(kind, name)
-    signature = (array.dtype, array.shape) + extra
+def declared(face, record, kind, array, extra=(), group=(), **scale):
+    """The record, declared with this array's signature."""
+    signature = (array.dtype, array.shape) + extra + group
     if record.signature != signature:
-        _core.declare(record, kind, face.dtype(array), array.shape, **scale)
+        declare(record, kind, face.dtype(array), array.shape, group=group, **scale)
         record.signature = signature
     return record
 
 
-def reduction(face, kind, source, target, name, op, prescale, postscale):
+def reduction(face, record, kind, source, target, op, prescale, postscale, group=()):
     """The part of an allreduce or reducescatter."""
-    record = declared(
-        face,
-        kind,
-        source,
-        name,
-        (op, prescale, postscale),
-        op=op,
-        prescale=prescale,
-        postscale=postscale,
-    )
+    scale = {"op": op, "prescale": prescale, "postscale": postscale}
+    declared(face, record, kind, source, tuple(scale.values()), group, **scale)
     return Part(record, face.pointer(source), face.pointer(target))
 
 
-def scattered(face, source):
+def scattered(face, names, source):
     """An array for this rank's rows of a reducescatter."""
     need_rows(source, "reducescatter")
-    rows, over = divmod(source.shape[0], _core.size())
-    if _core.rank() < over:
+    rows, over = divmod(source.shape[0], names.size())
+    if names.rank() < over:
         rows += 1
     return face.empty((rows,) + tuple(source.shape[1:]), source)
 
@@ -62,8 +54,8 @@ def need_rows(array, what):
         raise ValueError(f"{what} needs at least one dimension; use reshape(1)")
 
 
-def start_broadcast(face, source, target, root_rank, name, finish=None):
-    record = declared(face, BROADCAST, source, name, (root_rank,), root=root_rank)
+def start_broadcast(face, record, source, target, root_rank, finish=None):
+    declared(face, record, BROADCAST, source, (root_rank,), root=root_rank)
     handle = _core.submit(record, face.pointer(source), face.pointer(target))
     PENDING[handle] = (target, source, finish)
     return handle
@@ -73,12 +65,12 @@ class Moved:
     """A started allgather or alltoall. Only its end tells how many rows there are; an array of as
     many as the last time is offered, so that in a steady state nothing is copied."""
 
-    __slots__ = ("face", "part", "source", "room", "give")
+    __slots__ = ("face", "part", "source", "room", "give", "ranks")
 
-    def __init__(self, face, kind, source, name, give, splits=None):
-        need_rows(source, _core.KIND_NAMES[kind])
-        record = declared(face, kind, source, name)
+    def __init__(self, face, names, record, kind, source, give, splits=None, group=()):
+        declared(face, record, kind, source, group=group)
         self.face, self.source, self.give, self.room = face, source, give, None
+        self.ranks = names.size()
         target, length = None, 0
         if record.rows:
             self.room = face.empty((record.rows,) + tuple(source.shape[1:]), source)
@@ -93,7 +85,7 @@ def _finish_moved(handle, item, status=None):
     moved = item[1]
     face, part, source = moved.face, moved.part, moved.source
     try:
-        address, length, rows = _core.result_of(handle, status)
+        address, length, rows = _core.result_of(handle, moved.ranks, status)
     finally:
         PENDING.pop(handle, None)
     if length and address == part.target and length == part.room:
@@ -107,29 +99,32 @@ def _finish_moved(handle, item, status=None):
     return moved.give(result, rows)
 
 
-def start_moved(moved):
+def start_moved(face, names, kind, name, source, give, splits=None):
+    """Starts an allgather or alltoall. `splits`: whole numbers, or None; `give(result, rows from
+    each rank)` makes the operation's result."""
+    need_rows(source, KIND_NAMES[kind])
+    moved = Moved(face, names, names.record(kind, name), kind, source, give, splits)
     handle = _core.submit_part(moved.part)
     moved.pend(handle)
     return handle
 
 
-def start_allgather(face, source, name, give):
-    """`give(result, rows of each rank)` makes the operation's result."""
-    return start_moved(Moved(face, ALLGATHER, source, name, give))
+def start_allgather(face, names, name, source, give):
+    return start_moved(face, names, ALLGATHER, name, source, give)
 
 
-def start_alltoall(face, source, splits, name, give):
-    """`splits`: whole numbers, or None; `give(result, rows from each rank)`."""
-    return start_moved(Moved(face, ALLTOALL, source, name, give, splits))
+def start_alltoall(face, names, name, source, splits, give):
+    return start_moved(face, names, ALLTOALL, name, source, give, splits)
 
 
-def start_reductions(face, kind, sources, targets, names, op, factors, finishes=None):
-    """One handle for several allreduces or reducescatters, submitted together."""
+def start_reductions(face, names, kind, name, sources, targets, op, factors, finishes=None):
+    """One handle for a group of allreduces or reducescatters."""
+    records, group = names.group(kind, name, len(sources))
     parts = [
-        reduction(face, kind, source, target, name, op, *factors)
-        for source, target, name in zip(sources, targets, names)
+        reduction(face, record, kind, source, target, op, *factors, group)
+        for record, source, target in zip(records, sources, targets)
     ]
-    handles = _core.submit_group(parts)
+    handles = _core.submit_all(parts)
     for handle, source, target, finish in zip(
         handles, sources, targets, finishes or [None] * len(handles)
     ):
@@ -137,23 +132,19 @@ def start_reductions(face, kind, sources, targets, names, op, factors, finishes=
     return _core.group(handles)
 
 
-def start_allgathers(face, sources, names, gives):
-    """One handle for several allgathers, submitted together."""
+def start_allgathers(face, names, name, sources, gives):
+    """One handle for a group of allgathers."""
+    for source in sources:
+        need_rows(source, "allgather")
+    records, group = names.group(ALLGATHER, name, len(sources))
     moves = [
-        Moved(face, ALLGATHER, source, name, give)
-        for source, name, give in zip(sources, names, gives)
+        Moved(face, names, record, ALLGATHER, source, give, group=group)
+        for record, source, give in zip(records, sources, gives)
     ]
-    handles = _core.submit_group([moved.part for moved in moves])
+    handles = _core.submit_all([moved.part for moved in moves])
     for handle, moved in zip(handles, moves):
         moved.pend(handle)
     return _core.group(handles)
-
-
-def member_names(name, arrays, what):
-    """Names of a group's members. Fails: ValueError (no members)."""
-    if not arrays:
-        raise ValueError(f"a grouped {what} needs at least one member")
-    return [None if name is None else f"{name}.{index}" for index in range(len(arrays))]
 
 
 def whole_numbers(splits):

@@ -10,12 +10,13 @@ Functions in place (allreduce_, broadcast_) write through to the object that the
 """
 
 import ctypes
+import functools
 import pickle
 import weakref
 
 import numpy
 
-from horo import _core, _ops
+from horo import _core, _ops, _sets
 from horo._core import (
     ADASUM as Adasum,
     AVERAGE as Average,
@@ -23,23 +24,32 @@ from horo._core import (
     MIN as Min,
     PRODUCT as Product,
     SUM as Sum,
-    barrier,
     counters,
     cross_rank,
     cross_size,
-    init,
     is_homogeneous,
     is_initialized,
     local_rank,
     local_size,
     poll,
     rank,
-    shutdown,
     size,
     synchronize,
 )
-from horo._native import ALLREDUCE, REDUCESCATTER, fast
+from horo._native import ALLREDUCE, BROADCAST, REDUCESCATTER, fast
 from horo._ops import Face
+from horo._sets import (
+    ProcessSet,
+    add_process_set,
+    barrier,
+    get_process_set_ids_and_ranks,
+    global_process_set,
+    init,
+    is_process_set_included,
+    join,
+    remove_process_set,
+    shutdown,
+)
 from horo.errors import (
     DuplicateNameError,
     HoroError,
@@ -84,191 +94,189 @@ _FACE = Face(
 )
 
 
-def _start_reduction(kind, source, target, name, op, prescale, postscale):
+def _start_reduction(kind, source, target, name, op, factors, names):
     op = _core.resolve_op(None, op)
-    part = _ops.reduction(_FACE, kind, source, target, name, op, prescale, postscale)
+    part = _ops.reduction(_FACE, names.record(kind, name), kind, source, target, op, *factors)
     handle = _core.submit_part(part)
     _core.PENDING[handle] = (target, source, None)
     return handle
 
 
-def _start_reductions(kind, what, sources, targets, name, op, prescale, postscale):
+def _start_reductions(kind, sources, targets, name, op, factors, names):
     op = _core.resolve_op(None, op)
-    names = _ops.member_names(name, sources, what)
-    return _ops.start_reductions(
-        _FACE, kind, sources, targets, names, op, (prescale, postscale)
-    )
+    return _ops.start_reductions(_FACE, names, kind, name, sources, targets, op, factors)
 
 
-def allreduce_async(array, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0):
+def allreduce_async(
+    array, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0, process_set=None
+):
     """Starts reducing into a new array; `array` must not change before the end."""
-    source = _array(array)
+    names, source = _sets.of(process_set), _array(array)
     target = numpy.empty_like(source, subok=False)
-    return _start_reduction(
-        ALLREDUCE, source, target, name, op, prescale_factor, postscale_factor
-    )
+    factors = (prescale_factor, postscale_factor)
+    return _start_reduction(ALLREDUCE, source, target, name, op, factors, names)
 
 
-def allreduce_async_(array, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0):
+def allreduce_async_(
+    array, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0, process_set=None
+):
     """Starts reducing in place; synchronize() gives an array over the same memory."""
-    source = _writable(array)
-    return _start_reduction(
-        ALLREDUCE, source, source, name, op, prescale_factor, postscale_factor
-    )
+    names, source = _sets.of(process_set), _writable(array)
+    factors = (prescale_factor, postscale_factor)
+    return _start_reduction(ALLREDUCE, source, source, name, op, factors, names)
 
 
-def allreduce(array, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0):
-    """The arrays of all ranks, reduced: by average unless `op` says otherwise."""
-    return synchronize(allreduce_async(array, name, op, prescale_factor, postscale_factor))
-
-
-def allreduce_(array, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0):
-    """As allreduce, in place."""
-    return synchronize(allreduce_async_(array, name, op, prescale_factor, postscale_factor))
-
-
-def grouped_allreduce_async(arrays, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0):
-    """Starts reducing several arrays together; one handle, whose result is a list."""
-    sources = [_array(array) for array in arrays]
+def grouped_allreduce_async(
+    arrays, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0, process_set=None
+):
+    """Starts reducing several arrays, which become ready together; one handle, whose result is a
+    list."""
+    names, sources = _sets.of(process_set), [_array(array) for array in arrays]
     targets = [numpy.empty_like(source, subok=False) for source in sources]
-    return _start_reductions(
-        ALLREDUCE, "allreduce", sources, targets, name, op, prescale_factor, postscale_factor
-    )
+    factors = (prescale_factor, postscale_factor)
+    return _start_reductions(ALLREDUCE, sources, targets, name, op, factors, names)
 
 
-def grouped_allreduce_async_(arrays, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0):
+def grouped_allreduce_async_(
+    arrays, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0, process_set=None
+):
     """As grouped_allreduce_async, in place."""
-    sources = [_writable(array) for array in arrays]
-    return _start_reductions(
-        ALLREDUCE, "allreduce", sources, sources, name, op, prescale_factor, postscale_factor
-    )
+    names, sources = _sets.of(process_set), [_writable(array) for array in arrays]
+    factors = (prescale_factor, postscale_factor)
+    return _start_reductions(ALLREDUCE, sources, sources, name, op, factors, names)
 
 
-def grouped_allreduce(arrays, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0):
-    """Several arrays, reduced together: a list."""
-    return synchronize(
-        grouped_allreduce_async(arrays, name, op, prescale_factor, postscale_factor)
-    )
-
-
-def grouped_allreduce_(arrays, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0):
-    """As grouped_allreduce, in place."""
-    return synchronize(
-        grouped_allreduce_async_(arrays, name, op, prescale_factor, postscale_factor)
-    )
-
-
-def reducescatter_async(array, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0):
+def reducescatter_async(
+    array, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0, process_set=None
+):
     """Starts reducing; each rank gets its rows of the result."""
-    source = _array(array)
-    target = _ops.scattered(_FACE, source)
-    return _start_reduction(
-        REDUCESCATTER, source, target, name, op, prescale_factor, postscale_factor
-    )
-
-
-def reducescatter(array, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0):
-    """This rank's rows of what allreduce gives: dimension 0 is dealt out in rank order, rows that
-    are over one each to the first ranks."""
-    return synchronize(reducescatter_async(array, name, op, prescale_factor, postscale_factor))
+    names, source = _sets.of(process_set), _array(array)
+    target = _ops.scattered(_FACE, names, source)
+    factors = (prescale_factor, postscale_factor)
+    return _start_reduction(REDUCESCATTER, source, target, name, op, factors, names)
 
 
 def grouped_reducescatter_async(
-    arrays, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0
+    arrays, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0, process_set=None
 ):
     """Starts several reducescatters together; one handle, whose result is a list."""
-    sources = [_array(array) for array in arrays]
-    targets = [_ops.scattered(_FACE, source) for source in sources]
+    names, sources = _sets.of(process_set), [_array(array) for array in arrays]
+    targets = [_ops.scattered(_FACE, names, source) for source in sources]
     factors = (prescale_factor, postscale_factor)
-    return _start_reductions(
-        REDUCESCATTER, "reducescatter", sources, targets, name, op, *factors
-    )
-
-
-def grouped_reducescatter(arrays, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0):
-    """Several reducescatters together: a list."""
-    return synchronize(
-        grouped_reducescatter_async(arrays, name, op, prescale_factor, postscale_factor)
-    )
+    return _start_reductions(REDUCESCATTER, sources, targets, name, op, factors, names)
 
 
 def _only_result(result, _rows):
     return result
 
 
-def allgather_async(array, name=None):
+def allgather_async(array, name=None, process_set=None):
     """Starts concatenating along dimension 0, which may differ between ranks."""
-    return _ops.start_allgather(_FACE, _array(array), name, _only_result)
+    names = _sets.of(process_set)
+    return _ops.start_allgather(_FACE, names, name, _array(array), _only_result)
 
 
-def allgather(array, name=None):
-    """The arrays of all ranks, concatenated along dimension 0 in rank order."""
-    return synchronize(allgather_async(array, name))
-
-
-def grouped_allgather_async(arrays, name=None):
+def grouped_allgather_async(arrays, name=None, process_set=None):
     """Starts several allgathers together; one handle, whose result is a list."""
-    sources = [_array(array) for array in arrays]
-    names = _ops.member_names(name, sources, "allgather")
-    return _ops.start_allgathers(_FACE, sources, names, [_only_result] * len(sources))
+    names, sources = _sets.of(process_set), [_array(array) for array in arrays]
+    return _ops.start_allgathers(_FACE, names, name, sources, [_only_result] * len(sources))
 
 
-def grouped_allgather(arrays, name=None):
-    """Several allgathers together: a list."""
-    return synchronize(grouped_allgather_async(arrays, name))
-
-
-def alltoall_async(array, splits=None, name=None):
+def alltoall_async(array, splits=None, name=None, process_set=None):
     """Starts an alltoall; synchronize() gives (array, received splits)."""
-    numbers = _ops.whole_numbers(splits)
-    return _ops.start_alltoall(
-        _FACE,
-        _array(array),
-        numbers,
-        name,
-        lambda result, rows: (result, numpy.array(rows, numpy.int32)),
-    )
+    names, numbers = _sets.of(process_set), _ops.whole_numbers(splits)
+
+    def give(result, rows):
+        return result, numpy.array(rows, numpy.int32)
+
+    return _ops.start_alltoall(_FACE, names, name, _array(array), numbers, give)
 
 
-def alltoall(array, splits=None, name=None):
+def _start_broadcast(source, target, root_rank, name, names):
+    record = names.record(BROADCAST, name)
+    return _ops.start_broadcast(_FACE, record, source, target, root_rank)
+
+
+def broadcast_async(array, root_rank, name=None, process_set=None):
+    """Starts copying the root's array into a new one on every rank."""
+    names, source = _sets.of(process_set), _array(array)
+    target = numpy.empty_like(source, subok=False)
+    return _start_broadcast(source, target, root_rank, name, names)
+
+
+def broadcast_async_(array, root_rank, name=None, process_set=None):
+    """Starts copying the root's array to every rank, in place."""
+    names, source = _sets.of(process_set), _writable(array)
+    return _start_broadcast(source, source, root_rank, name, names)
+
+
+# -- The same, waited for ------------------------------------------------------------------------
+
+
+def _synchronous(start, name, text):
+    @functools.wraps(start)
+    def wait(*args, **kwargs):
+        return synchronize(start(*args, **kwargs))
+
+    wait.__name__ = wait.__qualname__ = name
+    wait.__doc__ = text
+    return wait
+
+
+allreduce = _synchronous(
+    allreduce_async,
+    "allreduce",
+    "The arrays of all ranks, reduced: by average unless `op` says otherwise.",
+)
+allreduce_ = _synchronous(allreduce_async_, "allreduce_", "As allreduce, in place.")
+grouped_allreduce = _synchronous(
+    grouped_allreduce_async, "grouped_allreduce", "Several arrays, reduced together: a list."
+)
+grouped_allreduce_ = _synchronous(
+    grouped_allreduce_async_, "grouped_allreduce_", "As grouped_allreduce, in place."
+)
+reducescatter = _synchronous(
+    reducescatter_async,
+    "reducescatter",
+    """This rank's rows of what allreduce gives: dimension 0 is dealt out in rank order, rows that
+    are over one each to the first ranks.""",
+)
+grouped_reducescatter = _synchronous(
+    grouped_reducescatter_async, "grouped_reducescatter", "Several reducescatters together: a list."
+)
+allgather = _synchronous(
+    allgather_async,
+    "allgather",
+    "The arrays of all ranks, concatenated along dimension 0 in rank order.",
+)
+grouped_allgather = _synchronous(
+    grouped_allgather_async, "grouped_allgather", "Several allgathers together: a list."
+)
+broadcast = _synchronous(
+    broadcast_async, "broadcast", "The root's array, as a new one on every rank."
+)
+broadcast_ = _synchronous(
+    broadcast_async_, "broadcast_", "Copies the root's array to every rank, in place."
+)
+
+
+def alltoall(array, splits=None, name=None, process_set=None):
     """Sends `splits[r]` rows to rank r, equally many to all when there are no splits, and gives
     the rows received, in rank order; with splits (rows, how many came from each rank)."""
-    result = synchronize(alltoall_async(array, splits, name))
+    result = synchronize(alltoall_async(array, splits, name, process_set))
     return result[0] if splits is None else result
 
 
-def broadcast_async(array, root_rank, name=None):
-    """Starts copying the root's array into a new one on every rank."""
-    source = _array(array)
-    target = numpy.empty_like(source, subok=False)
-    return _ops.start_broadcast(_FACE, source, target, root_rank, name)
-
-
-def broadcast_async_(array, root_rank, name=None):
-    """Starts copying the root's array to every rank, in place."""
-    source = _writable(array)
-    return _ops.start_broadcast(_FACE, source, source, root_rank, name)
-
-
-def broadcast(array, root_rank, name=None):
-    """The root's array, as a new one on every rank."""
-    return synchronize(broadcast_async(array, root_rank, name))
-
-
-def broadcast_(array, root_rank, name=None):
-    """Copies the root's array to every rank, in place."""
-    return synchronize(broadcast_async_(array, root_rank, name))
-
-
-def broadcast_object(obj, root_rank=0, name=None):
+def broadcast_object(obj, root_rank=0, name=None, process_set=None):
     """The root's `obj` on every rank, by pickle."""
     size_name, data_name = (None, None) if name is None else (f"{name}.sz", f"{name}.t")
     at_root = rank() == root_rank
     body = numpy.frombuffer(pickle.dumps(obj) if at_root else b"", numpy.uint8)
-    length = broadcast(numpy.array([body.size], numpy.int64), root_rank, size_name)[0]
+    length = numpy.array([body.size], numpy.int64)
+    length = broadcast(length, root_rank, size_name, process_set)[0]
     if not at_root:
         body = numpy.empty(length, numpy.uint8)
-    body = broadcast(body, root_rank, data_name)
+    body = broadcast(body, root_rank, data_name, process_set)
     return obj if at_root else pickle.loads(body.tobytes())
 
 

@@ -15,28 +15,33 @@ from horo._core import (
     MIN as Min,
     PRODUCT as Product,
     SUM as Sum,
-    barrier as _barrier,
     counters,
     cross_rank,
     cross_size,
-    init,
     is_homogeneous,
     is_initialized,
     local_rank,
     local_size,
     poll,
     rank,
-    shutdown,
     size,
     synchronize,
 )
-from horo._limits import (
-    ProcessSet,
-    check_process_set as _check_process_set,
-    global_process_set,
-    unavailable as _unavailable,
-)
+from horo._limits import unavailable as _unavailable
 from horo._native import version as _version
+from horo._sets import (
+    ProcessSet,
+    add_process_set,
+    barrier,
+    get_process_set_ids_and_ranks,
+    global_process_set,
+    init,
+    is_process_set_included,
+    join as _join,
+    of as _of,
+    remove_process_set,
+    shutdown,
+)
 from horo.errors import (
     DuplicateNameError,
     ForkedError,
@@ -89,22 +94,21 @@ __version__ = _version
 HorovodInternalError = HoroError
 
 
-def barrier(process_set=None):
-    """Blocks until all ranks have called it."""
-    _check_process_set(process_set)
-    _barrier()
-
-
 def sparse_allreduce_async(tensor, name, op, process_set=None):
     """Starts reducing a sparse tensor; call what it returns for the result."""
-    _check_process_set(process_set)
+    names = _of(process_set)
     if op not in (Average, Sum):
         raise ValueError("sparse tensors reduce by Average or Sum only")
-    handles, shape = _start_sparse(tensor, name), tensor.shape
-    return lambda: _finish_sparse(handles, shape, op)
+    handles, shape = _start_sparse(tensor, names, name), tensor.shape
+    return lambda: _finish_sparse(handles, shape, names, op)
 
 
-join = _unavailable("join")
-add_process_set = _unavailable("add_process_set")
-remove_process_set = _unavailable("remove_process_set")
+def join(device=-1, process_set=None):
+    """Says that this rank has no more data and blocks until all ranks of the set have said so;
+    until then it takes part in their allreduces without changing a sum. Returns the rank that
+    joined last, alike on all ranks. When interrupted, call it again. `device` is not needed."""
+    del device
+    return _join(process_set)
+
+
 SyncBatchNorm = _unavailable("SyncBatchNorm")

@@ -12,16 +12,16 @@ import torch
 
 from horo import _core
 from horo._core import resolve_op, synchronize
-from horo._limits import check_process_set
+from horo._sets import WORLD, of
 from horo.torch._collectives import (
-    grouped_allreduce_async,
-    grouped_reducescatter_async,
     start_allgather,
     start_allgathers,
     start_allreduce,
+    start_allreduces,
     start_alltoall,
     start_broadcast,
     start_reducescatter,
+    start_reducescatters,
 )
 from horo.torch._compression import Compression
 
@@ -38,9 +38,9 @@ def _linear(op, what="allreduce"):
     )
 
 
-def _reduce(tensor, name, op, prescale, postscale):
+def _reduce(tensor, names, name, op, prescale, postscale):
     target = torch.empty_like(tensor, requires_grad=False)
-    return synchronize(start_allreduce(tensor, target, name, op, prescale, postscale))
+    return synchronize(start_allreduce(tensor, target, names, name, op, prescale, postscale))
 
 
 def _tracks(tensor):
@@ -49,122 +49,127 @@ def _tracks(tensor):
 
 class _Allreduce(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, tensor, name, op, prescale, postscale):
-        ctx.arguments = (_back_name(name), op, prescale, postscale)
-        return _reduce(tensor, name, op, prescale, postscale)
+    def forward(ctx, tensor, names, name, op, prescale, postscale):
+        ctx.arguments = (names, _back_name(name), op, prescale, postscale)
+        return _reduce(tensor, names, name, op, prescale, postscale)
 
     @staticmethod
     def backward(ctx, gradient):
-        return _reduce(gradient.contiguous(), *ctx.arguments), None, None, None, None
+        return (_reduce(gradient.contiguous(), *ctx.arguments),) + (None,) * 5
+
+
+def _contiguous(gradients):
+    return [gradient.contiguous() for gradient in gradients]
 
 
 class _GroupedAllreduce(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, name, op, prescale, postscale, *tensors):
-        ctx.arguments = (_back_name(name), op, prescale, postscale)
-        handle = grouped_allreduce_async(tensors, None, name, op, prescale, postscale)
-        return tuple(synchronize(handle))
+    def forward(ctx, names, name, op, factors, *tensors):
+        ctx.arguments = (names, _back_name(name), op, factors)
+        return tuple(synchronize(start_allreduces(tensors, names, name, op, factors)))
 
     @staticmethod
     def backward(ctx, *gradients):
-        name, op, prescale, postscale = ctx.arguments
-        parts = [gradient.contiguous() for gradient in gradients]
-        handle = grouped_allreduce_async(parts, None, name, op, prescale, postscale)
+        handle = start_allreduces(_contiguous(gradients), *ctx.arguments)
         return (None, None, None, None, *synchronize(handle))
 
 
-def _own_rows(total, rows):
-    me = _core.rank()
+def _own_rows(total, names, rows):
+    me = names.rank()
     start = sum(rows[:me])
     return total[start : start + rows[me]]
 
 
 class _Allgather(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, tensor, name):
-        result, rows = synchronize(start_allgather(tensor, name, want_rows=True))
-        ctx.name, ctx.rows = _back_name(name), rows
+    def forward(ctx, tensor, names, name):
+        result, rows = synchronize(start_allgather(tensor, names, name, want_rows=True))
+        ctx.names, ctx.name, ctx.rows = names, _back_name(name), rows
         return result
 
     @staticmethod
     def backward(ctx, gradient):
-        total = _reduce(gradient.contiguous(), ctx.name, _core.AVERAGE, 1.0, 1.0)
-        return _own_rows(total, ctx.rows), None
+        total = _reduce(gradient.contiguous(), ctx.names, ctx.name, _core.AVERAGE, 1.0, 1.0)
+        return _own_rows(total, ctx.names, ctx.rows), None, None
 
 
 class _GroupedAllgather(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, name, *tensors):
-        pairs = synchronize(start_allgathers(tensors, name, want_rows=True))
-        ctx.name, ctx.rows = _back_name(name), [rows for _, rows in pairs]
+    def forward(ctx, names, name, *tensors):
+        pairs = synchronize(start_allgathers(tensors, names, name, want_rows=True))
+        ctx.names, ctx.name, ctx.rows = names, _back_name(name), [rows for _, rows in pairs]
         return tuple(result for result, _ in pairs)
 
     @staticmethod
     def backward(ctx, *gradients):
-        parts = [gradient.contiguous() for gradient in gradients]
-        totals = synchronize(grouped_allreduce_async(parts, None, ctx.name, _core.AVERAGE))
-        return (None, *(_own_rows(total, rows) for total, rows in zip(totals, ctx.rows)))
+        parts, average = _contiguous(gradients), (_core.AVERAGE, (1.0, 1.0))
+        totals = synchronize(start_allreduces(parts, ctx.names, ctx.name, *average))
+        own = (_own_rows(total, ctx.names, rows) for total, rows in zip(totals, ctx.rows))
+        return (None, None, *own)
 
 
-def _scatter_scale(op, prescale, postscale):
-    return (_core.size() if op == _core.SUM else 1) * prescale * postscale
+def _scatter_scale(names, op, factors):
+    return (names.size() if op == _core.SUM else 1) * factors[0] * factors[1]
 
 
 class _Reducescatter(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, tensor, name, op, prescale, postscale):
-        ctx.name, ctx.scale = _back_name(name), _scatter_scale(op, prescale, postscale)
-        return synchronize(start_reducescatter(tensor, name, op, prescale, postscale))
+    def forward(ctx, tensor, names, name, op, factors):
+        ctx.names, ctx.name = names, _back_name(name)
+        ctx.scale = _scatter_scale(names, op, factors)
+        return synchronize(start_reducescatter(tensor, names, name, op, *factors))
 
     @staticmethod
     def backward(ctx, gradient):
-        total = synchronize(start_allgather(gradient.contiguous(), ctx.name))
+        total = synchronize(start_allgather(gradient.contiguous(), ctx.names, ctx.name))
         return total * ctx.scale, None, None, None, None
 
 
 class _GroupedReducescatter(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, name, op, prescale, postscale, *tensors):
-        ctx.name, ctx.scale = _back_name(name), _scatter_scale(op, prescale, postscale)
-        handle = grouped_reducescatter_async(tensors, name, op, None, prescale, postscale)
-        return tuple(synchronize(handle))
+    def forward(ctx, names, name, op, factors, *tensors):
+        ctx.names, ctx.name = names, _back_name(name)
+        ctx.scale = _scatter_scale(names, op, factors)
+        return tuple(synchronize(start_reducescatters(tensors, names, name, op, factors)))
 
     @staticmethod
     def backward(ctx, *gradients):
-        totals = synchronize(start_allgathers([g.contiguous() for g in gradients], ctx.name))
+        totals = synchronize(start_allgathers(_contiguous(gradients), ctx.names, ctx.name))
         return (None, None, None, None, *(total * ctx.scale for total in totals))
 
 
 class _Alltoall(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, tensor, splits, name):
-        result, received = synchronize(start_alltoall(tensor, splits, name))
-        ctx.name, ctx.received, ctx.rows = _back_name(name), received.tolist(), tensor.shape[0]
+    def forward(ctx, tensor, splits, names, name):
+        result, received = synchronize(start_alltoall(tensor, splits, names, name))
+        ctx.names, ctx.name = names, _back_name(name)
+        ctx.received, ctx.rows = received.tolist(), tensor.shape[0]
         ctx.mark_non_differentiable(received)
         return result, received
 
     @staticmethod
     def backward(ctx, gradient, _received):
-        back, _ = synchronize(start_alltoall(gradient.contiguous(), ctx.received, ctx.name))
+        handle = start_alltoall(gradient.contiguous(), ctx.received, ctx.names, ctx.name)
+        back, _ = synchronize(handle)
         if back.shape[0] < ctx.rows:  # rows that the splits left behind
             rest = back.new_zeros((ctx.rows - back.shape[0],) + tuple(back.shape[1:]))
             back = torch.cat([back, rest])
-        return back, None, None
+        return back, None, None, None
 
 
 class _Broadcast(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, tensor, root_rank, name):
-        ctx.root, ctx.name = root_rank, _back_name(name)
+    def forward(ctx, tensor, root_rank, names, name):
+        ctx.root, ctx.names, ctx.name = root_rank, names, _back_name(name)
         target = torch.empty_like(tensor, requires_grad=False)
-        return synchronize(start_broadcast(tensor, target, root_rank, name))
+        return synchronize(start_broadcast(tensor, target, root_rank, names, name))
 
     @staticmethod
     def backward(ctx, gradient):
-        total = _reduce(gradient.contiguous(), ctx.name, _core.AVERAGE, 1.0, 1.0)
+        total = _reduce(gradient.contiguous(), ctx.names, ctx.name, _core.AVERAGE, 1.0, 1.0)
         if _core.rank() != ctx.root:
             total.zero_()
-        return total, None, None
+        return total, None, None, None
 
 
 def allreduce(
@@ -178,15 +183,14 @@ def allreduce(
     process_set=None,
 ):
     """Reduces `tensor` over all ranks into a new tensor. Differentiable."""
-    if process_set is not None:
-        check_process_set(process_set)
+    names = WORLD if process_set is None else of(process_set)
     op = resolve_op(average, op)
     compressed, context = compression.compress(tensor)
     if _tracks(compressed):
         _linear(op)
-        result = _Allreduce.apply(compressed, name, op, prescale_factor, postscale_factor)
+        result = _Allreduce.apply(compressed, names, name, op, prescale_factor, postscale_factor)
     else:
-        result = _reduce(compressed, name, op, prescale_factor, postscale_factor)
+        result = _reduce(compressed, names, name, op, prescale_factor, postscale_factor)
     return compression.decompress(result, context)
 
 
@@ -201,16 +205,15 @@ def grouped_allreduce(
     process_set=None,
 ):
     """Reduces a list of tensors together into a list of new ones. Differentiable."""
-    check_process_set(process_set)
-    op = resolve_op(average, op)
+    names, op = of(process_set), resolve_op(average, op)
     pairs = [compression.compress(tensor) for tensor in tensors]
     parts = [part for part, _ in pairs]
     factors = (prescale_factor, postscale_factor)
     if any(_tracks(part) for part in parts):
         _linear(op)
-        results = _GroupedAllreduce.apply(name, op, *factors, *parts)
+        results = _GroupedAllreduce.apply(names, name, op, factors, *parts)
     else:
-        results = synchronize(grouped_allreduce_async(parts, None, name, op, *factors))
+        results = synchronize(start_allreduces(parts, names, name, op, factors))
     return [
         compression.decompress(result, context) for result, (_, context) in zip(results, pairs)
     ]
@@ -218,19 +221,18 @@ def grouped_allreduce(
 
 def allgather(tensor, name=None, process_set=None):
     """All ranks' tensors, concatenated along dimension 0 in rank order. Differentiable."""
-    check_process_set(process_set)
+    names = of(process_set)
     if _tracks(tensor):
-        return _Allgather.apply(tensor, name)
-    return synchronize(start_allgather(tensor, name))
+        return _Allgather.apply(tensor, names, name)
+    return synchronize(start_allgather(tensor, names, name))
 
 
 def grouped_allgather(tensors, name=None, process_set=None):
     """Several allgathers together: a list. Differentiable."""
-    check_process_set(process_set)
-    tensors = list(tensors)
+    names, tensors = of(process_set), list(tensors)
     if any(_tracks(tensor) for tensor in tensors):
-        return list(_GroupedAllgather.apply(name, *tensors))
-    return synchronize(start_allgathers(tensors, name))
+        return list(_GroupedAllgather.apply(names, name, *tensors))
+    return synchronize(start_allgathers(tensors, names, name))
 
 
 def reducescatter(
@@ -244,15 +246,14 @@ def reducescatter(
 ):
     """This rank's rows of what allreduce gives: dimension 0 is dealt out in rank order, rows that
     are over one each to the first ranks. Differentiable."""
-    check_process_set(process_set)
-    op = resolve_op(None, op)
+    names, op = of(process_set), resolve_op(None, op)
+    factors = (prescale_factor, postscale_factor)
     part, context = compression.compress(tensor)
     if _tracks(part):
         _linear(op, "reducescatter")
-        result = _Reducescatter.apply(part, name, op, prescale_factor, postscale_factor)
+        result = _Reducescatter.apply(part, names, name, op, factors)
     else:
-        handle = start_reducescatter(part, name, op, prescale_factor, postscale_factor)
-        result = synchronize(handle)
+        result = synchronize(start_reducescatter(part, names, name, op, *factors))
     return compression.decompress(result, context)
 
 
@@ -266,16 +267,15 @@ def grouped_reducescatter(
     postscale_factor=1.0,
 ):
     """Several reducescatters together: a list. Differentiable."""
-    check_process_set(process_set)
-    op = resolve_op(None, op)
+    names, op = of(process_set), resolve_op(None, op)
     pairs = [compression.compress(tensor) for tensor in tensors]
     parts = [part for part, _ in pairs]
     factors = (prescale_factor, postscale_factor)
     if any(_tracks(part) for part in parts):
         _linear(op, "reducescatter")
-        results = _GroupedReducescatter.apply(name, op, *factors, *parts)
+        results = _GroupedReducescatter.apply(names, name, op, factors, *parts)
     else:
-        results = synchronize(grouped_reducescatter_async(parts, name, op, None, *factors))
+        results = synchronize(start_reducescatters(parts, names, name, op, factors))
     return [
         compression.decompress(result, context) for result, (_, context) in zip(results, pairs)
     ]
@@ -285,18 +285,18 @@ def alltoall(tensor, splits=None, name=None, process_set=None):
     """Sends `splits[r]` rows to rank r, equally many to all when there are no splits, and gives
     the rows received, in rank order; with splits (rows, how many came from each rank).
     Differentiable."""
-    check_process_set(process_set)
+    names = of(process_set)
     if _tracks(tensor):
-        result, received = _Alltoall.apply(tensor, splits, name)
+        result, received = _Alltoall.apply(tensor, splits, names, name)
     else:
-        result, received = synchronize(start_alltoall(tensor, splits, name))
+        result, received = synchronize(start_alltoall(tensor, splits, names, name))
     return result if splits is None else (result, received)
 
 
 def broadcast(tensor, root_rank, name=None, process_set=None):
     """The root's tensor, as a new tensor on every rank. Differentiable."""
-    check_process_set(process_set)
+    names = of(process_set)
     if _tracks(tensor):
-        return _Broadcast.apply(tensor, root_rank, name)
+        return _Broadcast.apply(tensor, root_rank, names, name)
     target = torch.empty_like(tensor, requires_grad=False)
-    return synchronize(start_broadcast(tensor, target, root_rank, name))
+    return synchronize(start_broadcast(tensor, target, root_rank, names, name))

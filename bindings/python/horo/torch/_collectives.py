@@ -8,9 +8,10 @@ call of the C library per tensor. Tensors of other devices travel through memory
 import torch
 
 from horo import _core, _ops
-from horo._core import PENDING, RECORDS, resolve_op, submit, unnamed
-from horo._limits import check_process_set
-from horo._native import ALLREDUCE, REDUCESCATTER
+from horo._core import PENDING, resolve_op, submit
+from horo._names import declare
+from horo._native import ALLREDUCE, BROADCAST, REDUCESCATTER
+from horo._sets import WORLD, of
 
 _DTYPES = {
     getattr(torch, name): name
@@ -19,7 +20,6 @@ _DTYPES = {
     )
     if hasattr(torch, name)
 }
-_allreduces = RECORDS[ALLREDUCE]
 
 
 def dtype_name(dtype):
@@ -65,40 +65,35 @@ def finish_copy(device_tensor):
 # -- Allreduce ---------------------------------------------------------------------------------
 
 
-def reduce_record(tensor, name, op, prescale, postscale):
+def reduce_record(tensor, names, name, op, prescale, postscale):
     """The record of an allreduce, declared with this tensor's signature."""
-    if name is None:
-        record = unnamed[ALLREDUCE]()
-    else:
-        record = _allreduces.get(name)
-        if record is None:
-            record = _core.record_of(ALLREDUCE, name)
+    record = names.records[ALLREDUCE].get(name) or names.record(ALLREDUCE, name)
     signature = (tensor.dtype, tensor.shape, op, prescale, postscale)
     if record.signature != signature:
         dtype = dtype_name(tensor.dtype)
-        _core.declare(record, ALLREDUCE, dtype, tensor.shape, op, 0, prescale, postscale)
+        declare(record, ALLREDUCE, dtype, tensor.shape, op, 0, prescale, postscale)
         record.signature = signature
     return record
 
 
-def start_allreduce(source, target, name, op, prescale, postscale):
+def start_allreduce(source, target, names, name, op, prescale, postscale):
     """Submits; `target` may be `source`. Returns the handle."""
     if source.is_cuda or not source.is_contiguous():
-        return _start_from_device(source, target, name, op, prescale, postscale)
+        return _start_from_device(source, target, names, name, op, prescale, postscale)
     try:
         pointer = source.data_ptr()
     except RuntimeError:
         host_part(source)
         raise
-    record = reduce_record(source, name, op, prescale, postscale)
+    record = reduce_record(source, names, name, op, prescale, postscale)
     handle = submit(record, pointer, pointer if target is source else target.data_ptr())
     PENDING[handle] = (target, source, None)
     return handle
 
 
-def _start_from_device(source, target, name, op, prescale, postscale):
+def _start_from_device(source, target, names, name, op, prescale, postscale):
     host = host_part(source)
-    record = reduce_record(host, name, op, prescale, postscale)
+    record = reduce_record(host, names, name, op, prescale, postscale)
     handle = submit(record, host.data_ptr(), host.data_ptr())
     PENDING[handle] = (host, source, finish_copy(target))
     return handle
@@ -114,10 +109,9 @@ def allreduce_async_(
     process_set=None,
 ):
     """Starts reducing `tensor` over all ranks in place. Returns a handle for synchronize()."""
-    if process_set is not None:
-        check_process_set(process_set)
+    names = WORLD if process_set is None else of(process_set)
     op = resolve_op(average, op)
-    return start_allreduce(tensor, tensor, name, op, prescale_factor, postscale_factor)
+    return start_allreduce(tensor, tensor, names, name, op, prescale_factor, postscale_factor)
 
 
 def allreduce_async(
@@ -130,11 +124,10 @@ def allreduce_async(
     process_set=None,
 ):
     """As allreduce_async_, into a new tensor; `tensor` must not change before the end."""
-    if process_set is not None:
-        check_process_set(process_set)
+    names = WORLD if process_set is None else of(process_set)
     op = resolve_op(average, op)
     target = torch.empty_like(tensor, requires_grad=False)
-    return start_allreduce(tensor, target, name, op, prescale_factor, postscale_factor)
+    return start_allreduce(tensor, target, names, name, op, prescale_factor, postscale_factor)
 
 
 def allreduce_(
@@ -147,11 +140,10 @@ def allreduce_(
     process_set=None,
 ):
     """Reduces `tensor` over all ranks in place and returns it."""
-    if process_set is not None:
-        check_process_set(process_set)
+    names = WORLD if process_set is None else of(process_set)
     op = resolve_op(average, op)
     return _core.synchronize(
-        start_allreduce(tensor, tensor, name, op, prescale_factor, postscale_factor)
+        start_allreduce(tensor, tensor, names, name, op, prescale_factor, postscale_factor)
     )
 
 
@@ -174,11 +166,16 @@ def _targets(tensors, hosts, targets):
     return outs, finishes
 
 
-def _start_group(kind, tensors, targets, name, op, factors):
-    names = _ops.member_names(name, tensors, _core.KIND_NAMES[kind])
+def _start_group(kind, tensors, targets, names, name, op, factors):
     hosts = _on_host(tensors)
     outs, finishes = _targets(tensors, hosts, targets)
-    return _ops.start_reductions(FACE, kind, hosts, outs, names, op, factors, finishes)
+    return _ops.start_reductions(FACE, names, kind, name, hosts, outs, op, factors, finishes)
+
+
+def start_allreduces(tensors, names, name, op, factors):
+    """Submits a group, into new tensors. Returns one handle."""
+    targets = [torch.empty_like(tensor, requires_grad=False) for tensor in tensors]
+    return _start_group(ALLREDUCE, tensors, targets, names, name, op, factors)
 
 
 def grouped_allreduce_async(
@@ -190,12 +187,11 @@ def grouped_allreduce_async(
     postscale_factor=1.0,
     process_set=None,
 ):
-    """Starts reducing a list of tensors together; one handle, whose result is a list."""
-    check_process_set(process_set)
-    op, tensors = resolve_op(average, op), list(tensors)
-    targets = [torch.empty_like(tensor, requires_grad=False) for tensor in tensors]
+    """Starts reducing a list of tensors, which become ready together; one handle, whose result is
+    a list."""
+    names, op = of(process_set), resolve_op(average, op)
     factors = (prescale_factor, postscale_factor)
-    return _start_group(ALLREDUCE, tensors, targets, name, op, factors)
+    return start_allreduces(list(tensors), names, name, op, factors)
 
 
 def grouped_allreduce_async_(
@@ -208,10 +204,10 @@ def grouped_allreduce_async_(
     process_set=None,
 ):
     """As grouped_allreduce_async, in place."""
-    check_process_set(process_set)
+    names = of(process_set)
     op, tensors = resolve_op(average, op), list(tensors)
     factors = (prescale_factor, postscale_factor)
-    return _start_group(ALLREDUCE, tensors, tensors, name, op, factors)
+    return _start_group(ALLREDUCE, tensors, tensors, names, name, op, factors)
 
 
 def grouped_allreduce_(
@@ -234,19 +230,21 @@ def grouped_allreduce_(
 # -- Reducescatter -----------------------------------------------------------------------------
 
 
-def scattered(tensor):
-    """A tensor for this rank's rows."""
-    return _ops.scattered(FACE, tensor)
-
-
-def start_reducescatter(tensor, name, op, prescale, postscale):
+def start_reducescatter(tensor, names, name, op, prescale, postscale):
     """Submits. Returns the handle."""
-    host, target = host_part(tensor), scattered(tensor)
+    host, target = host_part(tensor), _ops.scattered(FACE, names, tensor)
     (out,), (finish,) = _targets([tensor], [host], [target])
-    part = _ops.reduction(FACE, REDUCESCATTER, host, out, name, op, prescale, postscale)
+    record = names.record(REDUCESCATTER, name)
+    part = _ops.reduction(FACE, record, REDUCESCATTER, host, out, op, prescale, postscale)
     handle = _core.submit_part(part)
     PENDING[handle] = (out, host, finish)
     return handle
+
+
+def start_reducescatters(tensors, names, name, op, factors):
+    """As start_reducescatter for a group, with one handle."""
+    targets = [_ops.scattered(FACE, names, tensor) for tensor in tensors]
+    return _start_group(REDUCESCATTER, tensors, targets, names, name, op, factors)
 
 
 def reducescatter_async(
@@ -259,9 +257,8 @@ def reducescatter_async(
 ):
     """Starts reducing; each rank gets its rows of the result: dimension 0 is dealt out in rank
     order, rows that are over one each to the first ranks."""
-    check_process_set(process_set)
-    op = resolve_op(None, op)
-    return start_reducescatter(tensor, name, op, prescale_factor, postscale_factor)
+    names, op = of(process_set), resolve_op(None, op)
+    return start_reducescatter(tensor, names, name, op, prescale_factor, postscale_factor)
 
 
 def grouped_reducescatter_async(
@@ -273,11 +270,9 @@ def grouped_reducescatter_async(
     postscale_factor=1.0,
 ):
     """Starts several reducescatters together; one handle, whose result is a list."""
-    check_process_set(process_set)
-    op, tensors = resolve_op(None, op), list(tensors)
-    targets = [scattered(tensor) for tensor in tensors]
+    names, op = of(process_set), resolve_op(None, op)
     factors = (prescale_factor, postscale_factor)
-    return _start_group(REDUCESCATTER, tensors, targets, name, op, factors)
+    return start_reducescatters(list(tensors), names, name, op, factors)
 
 
 # -- Allgather and alltoall --------------------------------------------------------------------
@@ -292,32 +287,30 @@ def _give(device, want_rows):
     return give
 
 
-def start_allgather(tensor, name, want_rows=False):
+def start_allgather(tensor, names, name, want_rows=False):
     """Submits; the result is the tensor, with the rows of each rank when wanted."""
-    return _ops.start_allgather(FACE, host_part(tensor), name, _give(tensor.device, want_rows))
+    give = _give(tensor.device, want_rows)
+    return _ops.start_allgather(FACE, names, name, host_part(tensor), give)
 
 
-def start_allgathers(tensors, name, want_rows=False):
+def start_allgathers(tensors, names, name, want_rows=False):
     """As start_allgather for several, with one handle."""
     tensors = list(tensors)
-    names = _ops.member_names(name, tensors, "allgather")
     gives = [_give(tensor.device, want_rows) for tensor in tensors]
-    return _ops.start_allgathers(FACE, _on_host(tensors), names, gives)
+    return _ops.start_allgathers(FACE, names, name, _on_host(tensors), gives)
 
 
 def allgather_async(tensor, name=None, process_set=None):
     """Starts concatenating all ranks' tensors along dimension 0, which may differ between ranks."""
-    check_process_set(process_set)
-    return start_allgather(tensor, name)
+    return start_allgather(tensor, of(process_set), name)
 
 
 def grouped_allgather_async(tensors, name=None, process_set=None):
     """Starts several allgathers together; one handle, whose result is a list."""
-    check_process_set(process_set)
-    return start_allgathers(tensors, name)
+    return start_allgathers(tensors, of(process_set), name)
 
 
-def start_alltoall(tensor, splits, name):
+def start_alltoall(tensor, splits, names, name):
     """Submits; the result is (tensor, received splits), these where `splits` is."""
     where = splits.device if isinstance(splits, torch.Tensor) else torch.device("cpu")
     if isinstance(splits, torch.Tensor):
@@ -329,37 +322,36 @@ def start_alltoall(tensor, splits, name):
         return (result if device.type == "cpu" else result.to(device)), received
 
     numbers = _ops.whole_numbers(splits)
-    return _ops.start_alltoall(FACE, host_part(tensor), numbers, name, give)
+    return _ops.start_alltoall(FACE, names, name, host_part(tensor), numbers, give)
 
 
 def alltoall_async(tensor, splits=None, name=None, process_set=None):
     """Starts an alltoall; synchronize() gives (tensor, received splits)."""
-    check_process_set(process_set)
-    return start_alltoall(tensor, splits, name)
+    return start_alltoall(tensor, splits, of(process_set), name)
 
 
 # -- Broadcast ---------------------------------------------------------------------------------
 
 
-def start_broadcast(source, target, root_rank, name):
+def start_broadcast(source, target, root_rank, names, name):
     """Submits; `target` may be `source`. Returns the handle."""
-    host = host_part(source)
-    if host is source:
-        return _ops.start_broadcast(FACE, source, target, root_rank, name)
-    return _ops.start_broadcast(FACE, host, host, root_rank, name, finish_copy(target))
+    host, finish = host_part(source), None
+    if host is not source:
+        finish, target = finish_copy(target), host
+    record = names.record(BROADCAST, name)
+    return _ops.start_broadcast(FACE, record, host, target, root_rank, finish)
 
 
 def broadcast_async(tensor, root_rank, name=None, process_set=None):
     """Starts copying the root's tensor to all ranks, into a new tensor."""
-    check_process_set(process_set)
+    names = of(process_set)
     target = torch.empty_like(tensor, requires_grad=False)
-    return start_broadcast(tensor, target, root_rank, name)
+    return start_broadcast(tensor, target, root_rank, names, name)
 
 
 def broadcast_async_(tensor, root_rank, name=None, process_set=None):
     """Starts copying the root's tensor to all ranks, in place."""
-    check_process_set(process_set)
-    return start_broadcast(tensor, tensor, root_rank, name)
+    return start_broadcast(tensor, tensor, root_rank, of(process_set), name)
 
 
 def broadcast_(tensor, root_rank, name=None, process_set=None):

@@ -8,6 +8,7 @@ of the C library from its hook and one wait. All others go through Part objects.
 import torch
 
 from horo import _core
+from horo._names import declare
 from horo._native import ALLREDUCE
 from horo.torch._collectives import dtype_name, start_allgather
 from horo.torch._compression import Compression
@@ -18,7 +19,8 @@ _submit = _core.fast.horo_submit
 class Plan:
     """How all gradients of an optimizer are reduced; the same on all ranks."""
 
-    def __init__(self, op, prescale, postscale, compression, sparse_as_dense):
+    def __init__(self, names, op, prescale, postscale, compression, sparse_as_dense):
+        self.names = names
         self.op = op
         self.prescale = prescale
         self.postscale = postscale
@@ -50,7 +52,7 @@ class Gradient:
         self.parameter = parameter
         self.name = name
         self.plan = plan
-        self.record = _core.record_of(ALLREDUCE, name)
+        self.record = plan.names.record(ALLREDUCE, name)
         self.signature = None
         self.fast = plan.compression is Compression.none and parameter.device.type == "cpu"
         self.count = parameter.numel()
@@ -90,6 +92,7 @@ class Gradient:
             self.part = grad
             self.handle = record.handle = record.slot.value
         elif self.prepare(grad):
+            self._declare(self.part)
             pointer = self.part.data_ptr()
             self.handle = _core.submit(self.record, pointer, pointer)
 
@@ -104,14 +107,13 @@ class Gradient:
         if part.device.type != "cpu":
             part = part.cpu()
         self.part = part.contiguous()
-        self._declare(self.part)
         return True
 
-    def _declare(self, part):
+    def _declare(self, part, group=()):
         plan, record = self.plan, self.record
-        signature = (part.dtype, part.shape, plan.op, plan.prescale, plan.postscale)
+        signature = (part.dtype, part.shape, plan.op, plan.prescale, plan.postscale) + group
         if record.signature != signature:
-            _core.declare(
+            declare(
                 record,
                 ALLREDUCE,
                 dtype_name(part.dtype),
@@ -120,6 +122,7 @@ class Gradient:
                 0,
                 plan.prescale,
                 plan.postscale,
+                group,
             )
             record.signature = signature
         self.signature = record.signature
@@ -145,7 +148,7 @@ class Gradient:
     def _start_sparse(self, grad):
         if self.plan.op not in (_core.AVERAGE, _core.SUM):
             raise ValueError(f"{self.name}: sparse gradients reduce by Average or Sum only")
-        self.sparse = start_sparse(grad, self.name)
+        self.sparse = start_sparse(grad, self.plan.names, self.name)
         self.handle = self.sparse[0]
         self.part = grad
 
@@ -170,7 +173,7 @@ class Gradient:
         """Waits for a sparse gradient and puts the sum into the parameter."""
         handles, self.sparse, self.handle, self.part = self.sparse, (), 0, None
         shape = self.parameter.shape
-        total = finish_sparse(handles, shape, self.plan.op)
+        total = finish_sparse(handles, shape, self.plan.names, self.plan.op)
         factor = self.plan.prescale * self.plan.postscale
         self.parameter.grad = total if factor == 1.0 else total * factor
 
@@ -184,29 +187,28 @@ def _sparse(indices, values, shape):
     return torch.sparse_coo_tensor(indices, values, shape, **_CHECKED)
 
 
-def start_sparse(tensor, name):
+def start_sparse(tensor, names, name):
     """Starts gathering a sparse tensor's indices and values; both handles."""
     tensor = tensor.coalesce()
     indices = tensor.indices().t().contiguous()
     values = tensor.values().contiguous()
-    base = None if name is None else name
     return (
-        start_allgather(indices, base and base + ".indices"),
-        start_allgather(values, base and base + ".values"),
+        start_allgather(indices, names, name and name + ".indices"),
+        start_allgather(values, names, name and name + ".values"),
     )
 
 
-def finish_sparse(handles, shape, op):
+def finish_sparse(handles, shape, names, op):
     """The sum, or average, of the ranks' sparse tensors."""
     group = _core.group(list(handles))
     indices, values = _core.synchronize(group)
     if op == _core.AVERAGE:
-        values = values / _core.size()
+        values = values / names.size()
     return _sparse(indices.t(), values, shape).coalesce()
 
 
 class Group:
-    """Gradients that are submitted together, when the last of them is there."""
+    """Gradients that become ready together, submitted when the last of them is there."""
 
     def __init__(self, members):
         self.members = members
@@ -239,7 +241,10 @@ class Group:
             if member.prepare(grad):
                 dense.append(member)
         if dense:
-            pointers = [member.part.data_ptr() for member in dense]
-            handles = _core.submit_many([member.record for member in dense], pointers, pointers)
-            for member, handle in zip(dense, handles):
+            group, parts = (b"optimizer." + dense[0].record.name, len(dense)), []
+            for member in dense:
+                member._declare(member.part, group)
+                pointer = member.part.data_ptr()
+                parts.append(_core.Part(member.record, pointer, pointer))
+            for member, handle in zip(dense, _core.submit_all(parts)):
                 member.handle = handle

@@ -10,7 +10,7 @@ import weakref
 import torch
 
 from horo import _core, errors
-from horo._limits import check_process_set
+from horo._sets import existing
 from horo.torch._compression import Compression
 from horo.torch._gradients import Gradient, Group, Plan
 from horo.torch._memory import alloc_like
@@ -22,11 +22,12 @@ _unnamed_optimizers = itertools.count()
 class _Options:
     """Arguments of DistributedOptimizer after the optimizer itself."""
 
-    def __init__(self, named_parameters, passes, groups, shared, plan):
+    def __init__(self, named_parameters, passes, groups, shared, process_set, plan):
         self.named_parameters = named_parameters
         self.passes = passes
         self.groups = groups
         self.shared = shared
+        self.process_set = process_set
         self.plan = plan
 
 
@@ -41,12 +42,13 @@ class _Distributed:
         self._horo_gradients = []
         self._horo_groups = []
         names = _names_of(self.param_groups, options.named_parameters)
-        if _core.size() == 1:
+        plan = options.plan
+        if not plan.names.member or plan.names.size() == 1:
             return
         for parameter, name in names:
             if parameter.requires_grad:
-                self._horo_gradients.append(Gradient(parameter, name, options.plan))
-        self._horo_groups = _make_groups(self._horo_gradients, options.groups)
+                self._horo_gradients.append(Gradient(parameter, name, plan))
+        self._horo_groups = _make_groups(self._horo_gradients, options.groups, options.process_set)
         if options.shared:
             _share(self._horo_gradients, options.shared)
         self.set_backward_passes_per_step(options.passes)
@@ -223,12 +225,14 @@ def _names_of(param_groups, named_parameters):
     return [(parameter, name_of[id(parameter)]) for parameter in parameters]
 
 
-def _make_groups(gradients, groups):
+def _make_groups(gradients, groups, process_set):
     """Groups from a count of chunks, or from lists of parameters."""
     if groups is None or groups == 0:
         return []
     if isinstance(groups, int):
-        order = broadcast_object([gradient.name for gradient in gradients], 0)
+        root = 0 if process_set is None else process_set.ranks[0]
+        names = [gradient.name for gradient in gradients]
+        order = broadcast_object(names, root, process_set=process_set)
         by_name = {gradient.name: gradient for gradient in gradients}
         if set(order) != set(by_name):
             raise ValueError("the ranks' optimizers have different parameters; groups need equal")
@@ -297,13 +301,14 @@ def DistributedOptimizer(
     process_set=None,
     gradients_in_shared_memory=False,
 ):
-    """`optimizer` with its gradients reduced over all ranks, as an object of its own class.
+    """`optimizer` with its gradients reduced over all ranks of the process set, as an object of its
+    own class. On a rank that is not in the set nothing is reduced.
 
     Reduction starts in backward, gradient by gradient, and ends in step(). With
     gradients_in_shared_memory each gradient is moved once into the arena that the ranks of the
     host share, where it is reduced in place; "auto" does so for as many as there is room.
     """
-    check_process_set(process_set)
+    names = existing(process_set)
     op = _check(op, gradient_predivide_factor, groups)
     if num_groups:
         warnings.warn("num_groups is deprecated; use groups", DeprecationWarning, stacklevel=2)
@@ -315,14 +320,19 @@ def DistributedOptimizer(
     if gradients_in_shared_memory not in (True, False, "auto"):
         raise ValueError("gradients_in_shared_memory must be True, False or 'auto'")
     factor = gradient_predivide_factor
-    plan = Plan(op, 1.0 / factor, factor, compression, sparse_as_dense)
+    plan = Plan(names, op, 1.0 / factor, factor, compression, sparse_as_dense)
     base = type(optimizer)
     made = object.__new__(_class_over(base))
     # A scheduler may have put a wrapped step into the original: it must not hide ours.
     made.__dict__.update({k: v for k, v in optimizer.__dict__.items() if k != "step"})
     made._horo_setup(
         _Options(
-            named_parameters, backward_passes_per_step, groups, gradients_in_shared_memory, plan
+            named_parameters,
+            backward_passes_per_step,
+            groups,
+            gradients_in_shared_memory,
+            process_set,
+            plan,
         )
     )
     return made

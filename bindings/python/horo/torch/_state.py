@@ -7,7 +7,7 @@ import pickle
 import torch
 
 from horo import _core, errors
-from horo._limits import check_process_set
+from horo._sets import of
 from horo.torch._collectives import (
     _DTYPES,
     broadcast_,
@@ -31,12 +31,12 @@ def _movable(tensor):
     return tensor
 
 
-def _broadcast_all(named, root_rank):
+def _broadcast_all(named, root_rank, names):
     """Broadcasts (name, tensor) pairs in place, all at once."""
     started = []
     for name, tensor in named:
         moving = _movable(tensor)
-        started.append((tensor, moving, start_broadcast(moving, moving, root_rank, name)))
+        started.append((tensor, moving, start_broadcast(moving, moving, root_rank, names, name)))
     first_error = None
     for tensor, moving, handle in started:
         try:
@@ -54,8 +54,10 @@ def _broadcast_all(named, root_rank):
         raise first_error
 
 
-def broadcast_parameters(params, root_rank):
-    """Copies the root's parameters to all ranks: a state_dict, or tensors, or (name, tensor)s."""
+def broadcast_parameters(params, root_rank, process_set=None):
+    """Copies the root's parameters to all ranks of the set: a state_dict, or tensors, or (name,
+    tensor)s. `root_rank` is a rank of the job."""
+    names = of(process_set)
     if isinstance(params, dict):
         pairs = sorted(params.items())
     elif isinstance(params, (list, tuple)) or hasattr(params, "__iter__"):
@@ -71,7 +73,7 @@ def broadcast_parameters(params, root_rank):
     for pair in pairs:
         if len(pair) != 2 or not isinstance(pair[1], (torch.Tensor, type(None))):
             raise ValueError(f"parameter {pair[0]!r} is not a tensor")
-    _broadcast_all([pair for pair in pairs if pair[1] is not None], root_rank)
+    _broadcast_all([pair for pair in pairs if pair[1] is not None], root_rank, names)
 
 
 def _strip(value, tensors):
@@ -106,21 +108,21 @@ def _slots(value):
     return [slot for part in value for slot in _slots(part)]
 
 
-def broadcast_optimizer_state(optimizer, root_rank, model=None):
+def broadcast_optimizer_state(optimizer, root_rank, model=None, process_set=None):
     """Makes all ranks' optimizers equal to the root's: state and options. `model` is not needed."""
     del model
     if isinstance(optimizer, torch.optim.LBFGS):
         raise ValueError("the state of torch.optim.LBFGS cannot be broadcast; start it empty")
-    tensors, skeleton = [], None
+    names, tensors, skeleton = of(process_set), [], None
     at_root = _core.rank() == root_rank
     if at_root:
         skeleton = _strip(optimizer.state_dict(), tensors)
-    skeleton = broadcast_object(skeleton, root_rank, "optimizer_state")
+    skeleton = broadcast_object(skeleton, root_rank, "optimizer_state", process_set)
     if not at_root:
         slots = sorted(_slots(skeleton))
         tensors = [torch.empty(slot.shape, dtype=slot.dtype) for slot in slots]
     named = [(f"optimizer_state.{index}", tensor) for index, tensor in enumerate(tensors)]
-    _broadcast_all(named, root_rank)
+    _broadcast_all(named, root_rank, names)
     if not at_root:
         optimizer.load_state_dict(_fill(skeleton, tensors))
 
@@ -145,7 +147,7 @@ def _bytes_tensor(data):
 
 def broadcast_object(obj, root_rank=0, name=None, process_set=None):
     """The root's `obj` on every rank, by pickle. Fails on all ranks when it cannot be pickled."""
-    check_process_set(process_set)
+    of(process_set)
     size_name, data_name = (None, None) if name is None else (f"{name}.sz", f"{name}.t")
     at_root = _core.rank() == root_rank
     data, problem = b"", None
@@ -155,21 +157,21 @@ def broadcast_object(obj, root_rank=0, name=None, process_set=None):
         except Exception as error:
             problem = error
     length = torch.tensor([-1 if problem else len(data)], dtype=torch.int64)
-    broadcast_(length, root_rank, size_name)
+    broadcast_(length, root_rank, size_name, process_set)
     if problem is not None:
         raise problem
     if length.item() < 0:
         raise errors.HoroError(f"rank {root_rank} could not pickle the object to broadcast")
     body = _bytes_tensor(data) if at_root else torch.empty(length.item(), dtype=torch.uint8)
-    broadcast_(body, root_rank, data_name)
+    broadcast_(body, root_rank, data_name, process_set)
     return obj if at_root else pickle.loads(body.numpy().tobytes())
 
 
 def allgather_object(obj, name=None, process_set=None):
     """The objects of all ranks as a list in rank order, by pickle."""
-    check_process_set(process_set)
+    names = of(process_set)
     data, rows = _core.synchronize(
-        start_allgather(_bytes_tensor(_dumps(obj)), name, want_rows=True)
+        start_allgather(_bytes_tensor(_dumps(obj)), names, name, want_rows=True)
     )
     blob, objects, start = data.numpy().tobytes(), [], 0
     for count in rows:

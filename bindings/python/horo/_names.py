@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What this process has declared in one process set: its records by name, and the unnamed ones.
+
+No table grows with the steps: unnamed calls take their names from a fixed number in turn. All ranks
+of the set count their unnamed calls alike, so they take the same.
+"""
+
+import ctypes
+import itertools
+
+from horo import _core, _native, errors
+from horo._native import fast
+
+KIND_NAMES = (
+    "allreduce",
+    "allgather",
+    "broadcast",
+    "barrier",
+    "reducescatter",
+    "alltoall",
+    "join",
+)
+
+UNNAMED = 1024  # unnamed calls of one kind in flight at once
+UNNAMED_GROUPED = 256  # members of unnamed groups of one kind and size; at least two groups
+
+
+class Record:
+    """One declared name: its number in the runtime and the signature it was declared with."""
+
+    __slots__ = ("name", "set", "tensor", "slot", "address", "signature", "handle", "rows")
+
+    def __init__(self, name, number):
+        self.name = name.encode()
+        self.set = number
+        self.tensor = 0
+        self.slot = ctypes.c_uint64()  # receives horo_op; its own, since threads may submit
+        self.address = ctypes.addressof(self.slot)
+        self.signature = None
+        self.handle = 0
+        self.rows = None  # of the last result, where only the peers' parts tell
+
+
+def declare(
+    record, kind, dtype, shape, op=_core.SUM, root=0, prescale=1.0, postscale=1.0, group=()
+):
+    """Tells the runtime the signature of a name. `dtype` is a name such as "float32"; `group` the
+    name and the number of members of the group that it belongs to."""
+    code = _native.DTYPES.get(dtype)
+    if code is None:
+        known = ", ".join(_native.DTYPES)
+        raise ValueError(f"{record.name.decode()}: dtype {dtype} is not one of {known}")
+    description = _native.TensorDesc(
+        size=ctypes.sizeof(_native.TensorDesc),
+        name=record.name,
+        kind=kind,
+        op=op,
+        dtype=code,
+        ndim=len(shape),
+        shape=(ctypes.c_int64 * len(shape))(*shape),
+        root_rank=root,
+        prescale=prescale,
+        postscale=postscale,
+        process_set=record.set,
+    )
+    if group:
+        description.group, description.group_size = group
+    record.signature = None
+    _core.check(fast.horo_declare(description, record.address))
+    record.tensor = record.slot.value
+
+
+class _Turns:
+    """Records of unnamed calls, used in turn; `make(index)` gives a tuple of them."""
+
+    def __init__(self, count, make):
+        self._entries = [None] * count
+        self._make = make
+        self.restart()
+
+    def restart(self):
+        self._calls = itertools.count()  # its next() is one step, whatever threads do
+
+    def take(self):
+        index = next(self._calls) % len(self._entries)
+        entry = self._entries[index]
+        if entry is None:
+            entry = self._entries[index] = self._make(index)
+        else:
+            for record in entry:
+                if record.handle in _core.PENDING:
+                    _core.settle(record.handle)
+        return entry
+
+
+class Names:
+    """The records of one process set. `records[kind]` finds those that have a name of the user's;
+    `unnamed[kind]()` gives the next of the others."""
+
+    __slots__ = ("set", "member", "records", "unnamed", "join", "_turns", "_groups")
+
+    def __init__(self, number, member=True):
+        self.set = number
+        self.member = member
+        self.clear()
+
+    def clear(self):
+        """Forgets all that was declared."""
+        self.records = tuple({} for _ in KIND_NAMES)
+        self._turns = [self._turns_of(f"{kind}.noname.") for kind in KIND_NAMES]
+        self.unnamed = [lambda take=turns.take: take()[0] for turns in self._turns]
+        self._groups = {}  # (kind, number of members) -> turns
+        self.join = Record("join", self.set)
+
+    def restart(self):
+        """Counts unnamed calls from the beginning: ranks that had joined have not counted."""
+        for turns in (*self._turns, *self._groups.values()):
+            turns.restart()
+
+    def _turns_of(self, prefix):
+        return _Turns(UNNAMED, lambda index: (Record(f"{prefix}{index}", self.set),))
+
+    def record(self, kind, name):
+        """The record of a user's name, or the next of the unnamed ones."""
+        if name is None:
+            return self.unnamed[kind]()
+        record = self.records[kind].get(name)
+        if record is None:
+            record = self.records[kind][name] = Record(f"{KIND_NAMES[kind]}.{name}", self.set)
+        return record
+
+    def group(self, kind, name, count):
+        """The members' records of a grouped call, and (group's name, number of members)."""
+        if not count:
+            raise ValueError(f"a grouped {KIND_NAMES[kind]} needs at least one member")
+        if name is None:
+            records = self._unnamed_group(kind, count)
+        else:
+            records = [self.record(kind, f"{name}.{index}") for index in range(count)]
+        return records, (records[0].name, count)
+
+    def _unnamed_group(self, kind, count):
+        turns = self._groups.get((kind, count))
+        if turns is None:
+            prefix = f"{KIND_NAMES[kind]}.noname.{count}."
+
+            def make(turn):
+                return tuple(Record(f"{prefix}{turn}.{i}", self.set) for i in range(count))
+
+            most = max(2, UNNAMED_GROUPED // count)
+            turns = self._groups.setdefault((kind, count), _Turns(most, make))
+        return turns.take()
+
+    def size(self):
+        """Number of the set's ranks. Fails: NotInitializedError."""
+        return self._number(fast.horo_process_set_size)
+
+    def rank(self):
+        """This process's position among the set's ranks. Fails: NotInitializedError."""
+        return self._number(fast.horo_process_set_rank)
+
+    def _number(self, query):
+        number = query(self.set)
+        if number < 0:
+            raise errors.NotInitializedError("horo is not initialised; call horo.init() first")
+        return number

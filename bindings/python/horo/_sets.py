@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Process sets, and what begins and ends with them: init, shutdown, barrier and join.
+
+A process set is some ranks of the job, on which collectives run by themselves. All ranks of the job
+add and remove sets, members or not, in one order.
+"""
+
+import atexit
+import ctypes
+import operator
+import time
+
+from horo import _core, errors
+from horo._names import Names, declare
+from horo._native import BARRIER, JOIN, fast, slow
+
+WORLD = Names(0)
+_added = {}  # number -> ProcessSet, without the world
+
+
+class ProcessSet:
+    """Some ranks of the job, given by their numbers: ProcessSet([0, 2]), ProcessSet(range(4)). It
+    can be used once init(process_sets=...) or add_process_set() has added it."""
+
+    def __init__(self, ranks):
+        try:
+            self.ranks = sorted(operator.index(rank) for rank in ranks)
+        except TypeError:
+            raise ValueError(
+                f"process set of {ranks!r}: give the ranks, as a list or a range"
+            ) from None
+        self.names = None  # what is declared in it, while it exists
+
+    @property
+    def process_set_id(self):
+        """Its number in the runtime; None unless it has been added."""
+        return None if self.names is None else self.names.set
+
+    def size(self):
+        """Number of its ranks; None unless it has been added."""
+        return self._number(fast.horo_process_set_size)
+
+    def rank(self):
+        """This process's position in it; None unless it has been added. Fails: ValueError (not a
+        member)."""
+        if self.names is not None:
+            of(self)
+        return self._number(fast.horo_process_set_rank)
+
+    def included(self):
+        """Whether this process is one of its ranks; None unless it has been added."""
+        return None if self._number(fast.horo_process_set_size) is None else self.names.member
+
+    def _number(self, query):
+        number = -1 if self.names is None else query(self.names.set)
+        return None if number < 0 else number
+
+    def __repr__(self):
+        return f"ProcessSet(process_set_id={self.process_set_id}, ranks={self.ranks})"
+
+
+global_process_set = ProcessSet([])
+global_process_set.names = WORLD
+
+
+def existing(process_set):
+    """The names of a set; None: of the world. Fails: ValueError."""
+    if process_set is None:
+        return WORLD
+    if not isinstance(process_set, ProcessSet):
+        raise ValueError(
+            f"process_set {process_set!r} is not a ProcessSet; add_process_set() gives one"
+        )
+    if process_set.names is None:
+        raise ValueError(
+            f"the process set of ranks {process_set.ranks} does not exist; add it with "
+            "add_process_set() or init(process_sets=...)"
+        )
+    return process_set.names
+
+
+def of(process_set):
+    """As existing, of a set that this process is in. Fails: ValueError."""
+    names = existing(process_set)
+    if not names.member:
+        raise ValueError(
+            f"rank {_core.rank()} is not in process set {names.set} (ranks {process_set.ranks}); "
+            "only its members take part in its operations"
+        )
+    return names
+
+
+# -- Life ----------------------------------------------------------------------------------------
+
+
+def init(comm=None, process_sets=None):
+    """Joins the job that `horo run` describes, or a job of one rank, and adds `process_sets`: a
+    list of ProcessSet or of lists of ranks, the same on all ranks. Returns them as a list of
+    ProcessSet. A second call does nothing."""
+    if comm is not None:
+        raise NotImplementedError("init(comm=...) is not part of Horo; use process_sets=")
+    sets = _given_sets(process_sets)
+    if _core.is_initialized():
+        return sets
+    _core.check(slow.horo_init())
+    atexit.unregister(shutdown)
+    atexit.register(shutdown)
+    global_process_set.ranks = list(range(_core.size()))
+    return [add_process_set(process_set) for process_set in sets]
+
+
+def _given_sets(process_sets):
+    if isinstance(process_sets, str):
+        if process_sets.lower() != "dynamic":
+            raise ValueError(f"process_sets is {process_sets!r}; give a list of sets")
+        return []  # sets can always be added
+    sets = [_as_set(given) for given in process_sets or ()]
+    seen = set()
+    for process_set in sets:
+        ranks = tuple(process_set.ranks)
+        if ranks in seen:
+            raise ValueError(f"process_sets has the set of ranks {process_set.ranks} twice")
+        seen.add(ranks)
+    return sets
+
+
+def shutdown():
+    """Leaves the job; operations that not all ranks have submitted end with ShutDownError. Process
+    sets are gone."""
+    status = slow.horo_shutdown()
+    _core.PENDING.clear()
+    for process_set in _added.values():
+        process_set.names = None
+    _added.clear()
+    WORLD.clear()
+    _core.check(status)
+
+
+# -- Adding and removing -------------------------------------------------------------------------
+
+
+def _as_set(given):
+    return given if isinstance(given, ProcessSet) else ProcessSet(given)
+
+
+def add_process_set(process_set):
+    """Adds a ProcessSet, or the set of a list of ranks, and returns it. All ranks of the job call
+    it, members or not, and in one order; blocks until all have. Fails: ValueError (no such rank,
+    or a set of these ranks exists), MismatchError (ranks asked for different sets)."""
+    process_set = _as_set(process_set)
+    if process_set.names is not None:
+        raise ValueError(f"{process_set!r} has been added already")
+    count, number = len(process_set.ranks), ctypes.c_uint32()
+    ranks = (ctypes.c_int * count)(*process_set.ranks)
+    _core.check(slow.horo_add_process_set(ctypes.addressof(ranks), count, number))
+    member = fast.horo_process_set_rank(number.value) >= 0
+    process_set.names = Names(number.value, member)
+    _added[number.value] = process_set
+    return process_set
+
+
+def remove_process_set(process_set):
+    """Removes a set; all ranks of the job call it, blocks until all have. What its members have not
+    all submitted ends with ShutDownError. False, and nothing happens: it is the global set, or does
+    not exist."""
+    if not isinstance(process_set, ProcessSet):
+        raise ValueError(f"process_set {process_set!r} is not a ProcessSet")
+    if process_set is global_process_set or process_set.names is None:
+        return False
+    number = process_set.names.set
+    _core.check(slow.horo_remove_process_set(number))
+    del _added[number]
+    process_set.names = None
+    return True
+
+
+def get_process_set_ids_and_ranks():
+    """All process sets: their numbers, and a list of ranks each. Number 0 is the global set."""
+    _core.size()  # or the right error
+    ids = (ctypes.c_uint32 * fast.horo_process_sets(None, 0))()
+    found = {}
+    for number in ids[: fast.horo_process_sets(ctypes.addressof(ids), len(ids))]:
+        ranks = (ctypes.c_int * fast.horo_process_set_size(number))()
+        _core.check(fast.horo_process_set_ranks(number, ctypes.addressof(ranks)))
+        found[number] = ranks[:]
+    return found
+
+
+def is_process_set_included(process_set):
+    """Whether this process is in the set, a ProcessSet or a number. Fails: ValueError (none)."""
+    number = process_set
+    if isinstance(process_set, ProcessSet):
+        number = process_set.process_set_id
+    _core.size()
+    if number is None or fast.horo_process_set_size(number) < 0:
+        raise ValueError(f"process_set {process_set!r} does not exist")
+    return fast.horo_process_set_rank(number) >= 0
+
+
+# -- Barrier and join ----------------------------------------------------------------------------
+
+
+def barrier(process_set=None):
+    """Blocks until all ranks of the set have called it. Threads may do so at the same time."""
+    names = of(process_set)
+    record = names.unnamed[BARRIER]()
+    while True:
+        try:
+            _declared_plain(record, BARRIER)
+            handle = _core.submit(record, None, None)
+            break
+        except errors.DuplicateNameError:  # so many threads that it is this name's turn again
+            time.sleep(0.001)
+    status = _core.wait(handle)
+    if status:
+        raise _core.failure(status)
+
+
+def join(process_set=None):
+    """Says that this rank has no more data and blocks until all ranks of the set have said so;
+    until then it takes part in their allreduces without changing a sum. Returns the rank that
+    joined last, alike on all ranks. When interrupted, call it again."""
+    names = of(process_set)
+    record = names.join
+    if not record.handle:
+        _declared_plain(record, JOIN)
+        _core.submit(record, None, None)
+    status = _core.wait(record.handle)
+    handle, record.handle = record.handle, 0
+    address, _, _ = _core.result_of(handle, 0, status)
+    last = ctypes.c_int32.from_address(address).value
+    fast.horo_release(handle)
+    names.restart()
+    return last
+
+
+def _declared_plain(record, kind):
+    if record.signature is None:
+        declare(record, kind, "uint8", ())
+        record.signature = ()
