@@ -102,8 +102,9 @@ inline constexpr Knob<OptionalDuration> kSpinTime{
 inline constexpr Knob<bool> kDeterministic{
     .text = {.key = "deterministic",
              .group = kAgreement,
-             .help = "the same bits from run to run between hosts too; on one host they always are, "
-                     "whatever is fused",
+             .help =
+                 "the same bits from run to run between hosts too; on one host they always are, "
+                 "whatever is fused",
              .passed_on = true}};
 
 inline constexpr Knob<bool> kHierarchicalAllreduce{
@@ -129,6 +130,16 @@ inline constexpr Knob<bool> kTorusAllreduce{
              .passed_on = true,
              .variable = {.name = "HOROVOD_TORUS_ALLREDUCE"},
              .config = {.name = "params.torus_allreduce"}}};
+
+inline constexpr Knob<int> kTreeRadix{
+    .text = {.key = "tree.radix",
+             .group = kAgreement,
+             .help = "hosts that report to one in the tree over which hosts agree",
+             .unit = "hosts",
+             .passed_on = true},
+    .fallback = 16,
+    .least = 1,
+    .most = 60};
 
 // --- Shared memory ---
 
@@ -203,6 +214,16 @@ inline constexpr Knob<Duration> kGrace{.text = {.key = "grace",
                                        .fallback = 5s,
                                        .least = 0s,
                                        .most = 1h};
+
+inline constexpr Knob<Duration> kHeartbeatTimeout{
+    .text = {.key = "heartbeat.timeout",
+             .group = kTimes,
+             .help = "a host of which nothing is heard for so long is lost",
+             .unit = "s",
+             .passed_on = true},
+    .fallback = 5s,
+    .least = 100ms,
+    .most = 1h};
 
 // --- Output ---
 
