@@ -138,18 +138,18 @@ class Part(NamedTuple):
     splits: Optional[list] = None
 
 
-def _submission(part):
-    splits = part.splits
-    count = len(splits) if splits is not None else 0
-    return _native.Submission(
-        size=ctypes.sizeof(_native.Submission),
-        tensor=part.record.tensor,
-        source=part.source,
-        target=part.target,
-        target_bytes=part.room,
-        splits=(ctypes.c_int64 * count)(*splits) if count else None,
-        split_count=count,
-    )
+_SUBMISSION_SIZE = ctypes.sizeof(_native.Submission)
+
+
+def _fill(submission, part):
+    submission.size = _SUBMISSION_SIZE
+    submission.tensor = part.record.tensor
+    submission.source = part.source
+    submission.target = part.target
+    submission.target_bytes = part.room
+    if part.splits is not None:
+        count = submission.split_count = len(part.splits)
+        submission.splits = (ctypes.c_int64 * count)(*part.splits)
 
 
 def submit_part(part):
@@ -157,7 +157,9 @@ def submit_part(part):
     record = part.record
     if not part.room and part.splits is None:
         return submit(record, part.source, part.target)
-    check(fast.horo_submit_with(_submission(part), record.address))
+    submission = _native.Submission()
+    _fill(submission, part)
+    check(fast.horo_submit_with(submission, record.address))
     handle = record.handle = record.slot.value
     return handle
 
@@ -165,8 +167,9 @@ def submit_part(part):
 def submit_all(parts):
     """Submits all parts and returns their handles; on failure none is submitted."""
     count = len(parts)
-    submissions = (_native.Submission * count)(*map(_submission, parts))
-    ops = (ctypes.c_uint64 * count)()
+    submissions, ops = (_native.Submission * count)(), (ctypes.c_uint64 * count)()
+    for submission, part in zip(submissions, parts):
+        _fill(submission, part)
     check(fast.horo_submit_all(submissions, count, ctypes.addressof(ops)))
     handles = ops[:]
     for part, handle in zip(parts, handles):
@@ -254,7 +257,7 @@ def group(handles):
 def _finish_group(handle, item):
     outputs, first_error = [], None
     for member in item[1]:
-        if _left_alone(member, first_error):
+        if first_error is not None and _left_alone(member, first_error):
             continue
         try:
             outputs.append(synchronize(member))

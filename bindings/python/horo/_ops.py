@@ -24,19 +24,21 @@ class Face(NamedTuple):
     empty: Callable  # shape, like -> a new array of `like`'s dtype
 
 
-def declared(face, record, kind, array, extra=(), group=(), **scale):
+def declared(face, record, kind, array, group=(), root=0):
     """The record, declared with this array's signature."""
-    signature = (array.dtype, array.shape) + extra + group
+    signature = (array.dtype, array.shape, root) + group
     if record.signature != signature:
-        declare(record, kind, face.dtype(array), array.shape, group=group, **scale)
+        declare(record, kind, face.dtype(array), array.shape, root=root, group=group)
         record.signature = signature
     return record
 
 
 def reduction(face, record, kind, source, target, op, prescale, postscale, group=()):
     """The part of an allreduce or reducescatter."""
-    scale = {"op": op, "prescale": prescale, "postscale": postscale}
-    declared(face, record, kind, source, tuple(scale.values()), group, **scale)
+    signature = (source.dtype, source.shape, op, prescale, postscale) + group
+    if record.signature != signature:
+        declare(record, kind, face.dtype(source), source.shape, op, 0, prescale, postscale, group)
+        record.signature = signature
     return Part(record, face.pointer(source), face.pointer(target))
 
 
@@ -55,7 +57,7 @@ def need_rows(array, what):
 
 
 def start_broadcast(face, record, source, target, root_rank, finish=None):
-    declared(face, record, BROADCAST, source, (root_rank,), root=root_rank)
+    declared(face, record, BROADCAST, source, root=root_rank)
     handle = _core.submit(record, face.pointer(source), face.pointer(target))
     PENDING[handle] = (target, source, finish)
     return handle
@@ -68,7 +70,7 @@ class Moved:
     __slots__ = ("face", "part", "source", "room", "give", "ranks")
 
     def __init__(self, face, names, record, kind, source, give, splits=None, group=()):
-        declared(face, record, kind, source, group=group)
+        declared(face, record, kind, source, group)
         self.face, self.source, self.give, self.room = face, source, give, None
         self.ranks = names.size()
         target, length = None, 0

@@ -86,7 +86,8 @@ def check_every_collective_by_the_sets_ranks():
         assert torch.allclose(horo.allreduce(mine, **there), mean)
         assert torch.allclose(horo.allreduce_(mine.clone(), **there), mean)
         assert torch.allclose(horo.synchronize(horo.allreduce_async(mine, **there)), mean)
-        assert torch.allclose(horo.reducescatter(mine, **there), mean[:1])
+        twice = torch.cat([mine, mine])
+        assert torch.allclose(horo.reducescatter(twice, **there), torch.cat([mean, mean])[:2])
         for found in horo.grouped_allreduce([mine, mine], **there):
             assert torch.allclose(found, mean)
         for found in horo.grouped_allreduce_([mine.clone()], **there):
