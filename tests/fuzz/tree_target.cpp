@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "target.hpp"
 
+#include "runtime/coordinator/tree/channel.hpp"
 #include "runtime/coordinator/tree/leader.hpp"
 #include "runtime/coordinator/tree/wire.hpp"
 
@@ -84,6 +85,25 @@ std::string run_leader(std::string_view bytes) {
   return host.sent() > 10000 ? "a few frames made thousands" : "";
 }
 
+/// A stranger's stream, to either side of a connection: never believed, and read no further than
+/// the handshake needs.
+std::string run_stranger(std::string_view bytes) {
+  const auto side =
+      !bytes.empty() && (bytes[0] & 1) != 0 ? Channel::Side::connects : Channel::Side::accepts;
+  Channel channel(side, channel_key({1, 2, 3}, Epoch{1}), kv::Nonce{4});
+  while (!bytes.empty()) {
+    if (channel.room() > 44) return "a stranger may send more than a hello";
+    const auto part = bytes.substr(0, channel.room());
+    if (part.empty()) return "no room and no end";
+    channel.feed(as_bytes(part));
+    bytes.remove_prefix(part.size());
+    const auto payload = channel.next();
+    if (channel.open() || (payload && payload->has_value())) return "a stranger was believed";
+    if (!payload) return "";
+  }
+  return "";
+}
+
 std::vector<Frame> frames() {
   const Signature signature{.ndim = 1, .extents_hash = 7, .extents = {1}};
   return {
@@ -131,6 +151,12 @@ std::vector<std::string> streams() {
 std::vector<Target> tree_targets() {
   return {
       {.name = "tree-frame", .run = run_frame, .seeds = payloads(), .words = {}, .rounds = 100000},
+      {.name = "tree-stranger",
+       .run = run_stranger,
+       .seeds = {std::string("horo-tr\0\1\0\0\0", 12) + std::string(64, 'x'),
+                 std::string(1, '\1') + std::string(100, 'y')},
+       .words = {"horo-tr"},
+       .rounds = 20000},
       {.name = "tree-leader", .run = run_leader, .seeds = streams(), .words = {}, .rounds = 30000}};
 }
 
