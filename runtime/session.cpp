@@ -60,6 +60,7 @@ Session::Session(bootstrap::Meeting meeting, const SessionOptions& options,
       host_(std::move(host)),
       spin_(options.spin < Duration::zero() ? automatic_spin(host_->local_size()) : options.spin),
       own_core_(options.spin < Duration::zero() && host_->local_size() <= cores()),
+      crowded_(options.spin < Duration::zero() && host_->local_size() > cores()),
       arena_(*host_),
       sets_(*host_, operations_, SteadyClock::instance()) {}
 

@@ -127,6 +127,7 @@ class Session {
   void drive(const Operation* operation, const Deadline& deadline);
   /// How long a driver looks for news before it sleeps.
   Duration patience(bool foreground) const;
+  bool let_others_run();
   void sleep_as_driver(std::uint32_t who, const Deadline& deadline);
   void run_background();
   void sleep_in_background();
@@ -149,6 +150,8 @@ class Session {
   const std::unique_ptr<HostMemory> host_;
   const Duration spin_;
   const bool own_core_;  ///< Every rank has one, and nobody set how long to spin.
+  const bool crowded_;   ///< More ranks than cores, and nobody set how long to spin.
+  Deadline crowded_out_ = Deadline::in(SteadyClock::instance(), Duration::zero());
 
   OperationTable operations_;
   Arena arena_;
