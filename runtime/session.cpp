@@ -46,7 +46,7 @@ Result<std::unique_ptr<Session>> Session::join(bootstrap::Meeting meeting,
                 host->local_size(), me.local_size);
   }
   std::vector<Rank> everybody;
-  for (int r = 0; r < me.size; ++r) everybody.push_back(Rank{r});
+  for (int r = 0; r < me.size; ++r) everybody.emplace_back(r);
   std::unique_ptr<Session> session(new Session(std::move(meeting), options, std::move(host)));
   HORO_TRY_STATUS(session->sets_.add(std::move(everybody)));
   HORO_TRY_STATUS(session->meet(options.start_timeout));
