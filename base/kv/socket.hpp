@@ -41,6 +41,7 @@ class Socket {
   /// The numbers of both ends; empty when the connection is gone.
   std::string own_host() const;
   std::string peer_host() const;
+
   /// The descriptor, which is the caller's from now on; non-blocking.
   int release() { return std::exchange(fd_, -1); }
 

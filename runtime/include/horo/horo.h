@@ -107,18 +107,19 @@ typedef enum horo_dtype {
 
 /* -- Life ------------------------------------------------------------------------------------- */
 
-/* Joins the job that the environment describes, as `horo run`, mpirun, srun or torchrun set it, or a
- * job of one rank when there is none. A second call does nothing; after horo_shutdown it joins
+/* Joins the job that the environment describes, as `horo run`, mpirun, srun or torchrun set it, or
+ * a job of one rank when there is none. A second call does nothing; after horo_shutdown it joins
  * again, if all ranks do. Blocks until all ranks have come, at most HORO_START_TIMEOUT.
  * Fails: TIMED_OUT (names the missing ranks), PEER_LOST, VERSION_MISMATCH, MISMATCH (ranks of
  * different jobs), UNSUPPORTED (ranks on several hosts), OUT_OF_MEMORY, PERMISSION_DENIED
- * (another user's process; a secret file that others can read), INVALID_ARGUMENT (a knob or variable;
- * names it). */
+ * (another user's process; a secret file that others can read), INVALID_ARGUMENT (a knob or
+ * variable; names it). */
 HORO_API horo_status horo_init(void);
 
 /* Leaves the job after the operations that all ranks have agreed on are done; operations of this
  * rank that are not agreed end with SHUT_DOWN. Peers may go on until they need this rank.
- * Does nothing when not initialised. Tensors and memory of horo_alloc end with the next horo_init. */
+ * Does nothing when not initialised. Tensors and memory of horo_alloc end with the next horo_init.
+ */
 HORO_API horo_status horo_shutdown(void);
 
 HORO_API int horo_is_initialized(void);
@@ -253,9 +254,10 @@ HORO_API horo_status horo_wait(horo_op op, int64_t timeout_ms);
 /* As horo_wait for each; returns the first error in order of `ops` after all have completed. */
 HORO_API horo_status horo_wait_all(const horo_op* ops, size_t n, int64_t timeout_ms);
 
-/* Result of a completed allgather, alltoall, join, or reducescatter without `out`: data stays valid until
- * horo_release; bytes receives its size (may be NULL); rows (as many as the set has ranks, may be NULL; none for a join) the
- * rows that came from each rank, of a reducescatter the rows that each rank got. */
+/* Result of a completed allgather, alltoall, join, or reducescatter without `out`: data stays valid
+ * until horo_release; bytes receives its size (may be NULL); rows (as many as the set has ranks,
+ * may be NULL; none for a join) the rows that came from each rank, of a reducescatter the rows that
+ * each rank got. */
 HORO_API horo_status horo_result(horo_op op, const void** data, size_t* bytes, int64_t* rows);
 
 /* Forgets a completed operation and its result. Large results' memory is kept for later ones.
