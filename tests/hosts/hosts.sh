@@ -1,0 +1,227 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Several hosts on one Linux machine, for tests. Each has processes, a network, a host name, /dev/shm and an sshd on
+# port 22 of its own; files are shared, as in a cluster with a shared home. Needs root and the packages iproute2 and
+# openssh-server. Nothing of it outlives the command, even if this script is killed: all processes are in one PID
+# namespace, the network namespaces have no names, and the files are in a tmpfs of theirs.
+#
+#   hosts.sh run N COMMAND...    runs the command on a machine `head` (10.83.0.254) beside hosts h1 (10.83.0.1) ... hN,
+#                                and ends as it ends; 77: such hosts cannot be had here. root's home there is empty but
+#                                for a key that logs in everywhere and known_hosts.
+# There, and in what the command starts on head:
+#   hosts.sh on HOST COMMAND...  runs the command on that host, without ssh
+#   hosts.sh cut HOST            pulls its cable: silence, no end of any connection
+#   hosts.sh heal HOST
+#   hosts.sh off HOST            pulls the cable, then kills all its processes
+#   hosts.sh crash HOST          kills all its processes; its kernel ends their connections
+#   hosts.sh shape HOST [rate 100mbit] [delay 20ms]    each way; without words: as it was
+#   hosts.sh processes HOST      what runs there besides its sshd, a line each
+set -uo pipefail
+PATH=/usr/sbin:/usr/bin:/sbin:/bin:$PATH
+self=$(readlink -f "${BASH_SOURCE[0]}")
+folder=/run/horo-hosts # in a tmpfs of head's
+net=10.83.0
+
+die() {
+  echo "hosts.sh: $*" >&2
+  exit 1
+}
+
+skip() {
+  echo "skipped: $*"
+  exit 77
+}
+
+number_of() {
+  if ! [[ $1 =~ ^h([1-9][0-9]*)$ && -f $folder/$1.pid ]]; then die "no host '$1' here"; fi
+  echo "${BASH_REMATCH[1]}"
+}
+
+check_tools() {
+  local tool
+  [ "$(id -u)" = 0 ] || skip "makes network namespaces, which needs root"
+  for tool in ip:iproute2 sshd:openssh-server ssh-keygen:openssh-client unshare:util-linux; do
+    command -v "${tool%:*}" >/dev/null || skip "no ${tool%:*} here; scripts/packages --install test brings it (${tool#*:})"
+  done
+  unshare --net --pid --mount --fork true 2>/dev/null || skip "cannot make namespaces here"
+}
+
+# The login of every host: root, whose home is empty; the real one may be slow to log in to, and is not ours to write.
+make_login() {
+  local i
+  mkdir -p "$folder" /run/sshd /run/home/.ssh
+  chmod 700 /run/home/.ssh
+  sed 's|^\(root:[^:]*:0:[^:]*:[^:]*\):[^:]*:|\1:/run/home:|' /etc/passwd >"$folder/passwd"
+  mount --bind "$folder/passwd" /etc/passwd
+  printf '127.0.0.1 localhost\n::1 localhost\n%s.254 head\n' "$net" >"$folder/hosts"
+  ssh-keygen -q -t ed25519 -N '' -C head -f /run/home/.ssh/id_ed25519
+  cp /run/home/.ssh/id_ed25519.pub /run/home/.ssh/authorized_keys
+  for ((i = 1; i <= $1; i++)); do
+    ssh-keygen -q -t ed25519 -N '' -C "h$i" -f "$folder/h$i.key"
+    echo "h$i,$net.$i $(cut -d' ' -f1,2 "$folder/h$i.key.pub")" >>/run/home/.ssh/known_hosts
+    echo "$net.$i h$i" >>"$folder/hosts"
+  done
+  mount --bind "$folder/hosts" /etc/hosts
+}
+
+# Process 1 of a host.
+be_host() {
+  local i
+  hostname "h$1"
+  mount -t tmpfs -o mode=1777 tmpfs /dev/shm
+  for ((i = 0; i < 500; i++)); do
+    ip link show eth0 >/dev/null 2>&1 && break
+    sleep 0.01
+  done
+  ip link set lo up
+  ip addr add "$net.$1/24" dev eth0 || die "h$1 has no network"
+  ip link set eth0 up
+  cat >"$folder/h$1.conf" <<CONF
+ListenAddress $net.$1:22
+HostKey $folder/h$1.key
+AuthorizedKeysFile /run/home/.ssh/authorized_keys
+PasswordAuthentication no
+StrictModes no
+UsePAM no
+UseDNS no
+PidFile none
+PrintMotd no
+MaxStartups 500
+LogLevel VERBOSE
+CONF
+  [ -f "$folder/sshd_extra" ] && cat "$folder/sshd_extra" >>"$folder/h$1.conf"
+  while :; do # as process 1, bash reaps orphans while it waits
+    "$(command -v sshd)" -D -e -f "$folder/h$1.conf" >>"$folder/h$1.log" 2>&1 &
+    wait $!
+    sleep 0.2
+  done
+}
+
+start_host() {
+  local i init=
+  setpriv --pdeathsig KILL unshare --net --mount --uts --ipc --pid --fork --kill-child=KILL --mount-proc \
+    bash "$self" be_host "$1" </dev/null >>"$folder/h$1.log" 2>&1 &
+  for ((i = 0; i < 500; i++)); do
+    read -r init <"/proc/$!/task/$!/children" # its end is no end of a line
+    [ -n "$init" ] && break
+    sleep 0.01
+  done
+  init=${init%% *}
+  [ -n "$init" ] || die "h$1 did not start: $(cat "$folder/h$1.log")"
+  echo "$init" >"$folder/h$1.pid"
+  ip link add "p$1" type veth peer name eth0 netns "$init" || skip "this kernel has no veth pairs"
+  ip link set "p$1" master br0 up
+}
+
+await_sshd() {
+  local i
+  for ((i = 0; i < 500; i++)); do
+    grep -q 'Server listening' "$folder/h$1.log" && return
+    sleep 0.02
+  done
+  die "h$1 has no sshd: $(tail -n 5 "$folder/h$1.log")"
+}
+
+# Process 1 of the whole.
+be_head() {
+  local i hosts=$1
+  shift
+  mount -t tmpfs -o mode=755 tmpfs /run
+  mount -t tmpfs -o mode=1777 tmpfs /dev/shm
+  hostname head
+  make_login "$hosts"
+  ip link set lo up
+  ip link add br0 type bridge stp_state 0 forward_delay 0 || skip "this kernel has no bridges"
+  ip addr add "$net.254/24" dev br0 && ip link set br0 up
+  for ((i = 1; i <= hosts; i++)); do start_host "$i"; done
+  for ((i = 1; i <= hosts; i++)); do await_sshd "$i"; done
+  unset SSH_AUTH_SOCK SSH_CONNECTION SSH_CLIENT SSH_TTY
+  HOME=/run/home "$@"
+}
+
+on_host() {
+  local host=$1
+  shift
+  number_of "$host" >/dev/null
+  exec nsenter -t "$(<"$folder/$host.pid")" --net --uts --ipc --pid --mount setpriv --pdeathsig KILL \
+    bash -c 'cd "$0" 2>/dev/null || cd /; exec "$@"' "$PWD" "$@"
+}
+
+# What delays: a forwarder between the host's port and the bridge. Not every kernel has netem.
+undelay() {
+  [ -f "$folder/h$1.late" ] || return 0
+  kill -KILL "$(<"$folder/h$1.late")"
+  rm "$folder/h$1.late"
+  ip link del "late$1"
+  ip link set "p$1" master br0
+}
+
+delay() {
+  local i
+  ip link set "p$1" nomaster
+  ip link add "late$1" type veth peer name "bridge$1"
+  ip link set "bridge$1" master br0 up
+  ip link set "late$1" up
+  : >"$folder/h$1.late.log"
+  setsid python3 "${self%/*}/late.py" "p$1" "late$1" "$2" >"$folder/h$1.late.log" 2>&1 </dev/null &
+  echo $! >"$folder/h$1.late"
+  for ((i = 0; i < 500; i++)); do
+    grep -q ready "$folder/h$1.late.log" && return
+    sleep 0.01
+  done
+  die "no delay: $(<"$folder/h$1.late.log")"
+}
+
+shape() {
+  local n side limit
+  n=$(number_of "$1") || exit 1
+  shift
+  undelay "$n"
+  tc qdisc del dev "p$n" root 2>/dev/null
+  bash "$self" on "h$n" tc qdisc del dev eth0 root 2>/dev/null
+  while [ $# -ge 2 ]; do
+    case $1 in
+      rate)
+        limit=(tbf rate "$2" burst 128kb latency 200ms)
+        for side in "tc qdisc replace dev p$n root" "bash $self on h$n tc qdisc replace dev eth0 root"; do
+          # shellcheck disable=SC2086 # words
+          $side "${limit[@]}" || die "tc refuses rate $2"
+        done ;;
+      delay) delay "$n" "$2" ;;
+      *) die "shape knows rate and delay, not '$1'" ;;
+    esac
+    shift 2
+  done
+}
+
+action=${1:-}
+[ $# = 0 ] || shift
+case $action in
+  run)
+    check_tools
+    exec setpriv --pdeathsig KILL unshare --net --mount --uts --ipc --pid --fork --kill-child=KILL --mount-proc \
+      bash "$self" be_head "$@" ;;
+  be_head) be_head "$@" ;;
+  be_host) be_host "$1" ;;
+  on) on_host "$@" ;;
+  cut) n=$(number_of "$1") && ip link set "p$n" down ;;
+  heal) n=$(number_of "$1") && ip link set "p$n" up ;;
+  off) n=$(number_of "$1") && ip link set "p$n" down && kill -KILL "$(<"$folder/$1.pid")" ;;
+  crash) number_of "$1" >/dev/null && kill -KILL "$(<"$folder/$1.pid")" ;;
+  shape) shape "$@" ;;
+  processes)
+    # Not: process 1, its sshd, and those that look.
+    bash "$self" on "$1" bash -c '
+      for folder in /proc/[0-9]*; do
+        pid=${folder#/proc/}
+        read -r line 2>/dev/null <"$folder/stat" || continue
+        parent=$(cut -d" " -f2 <<<"${line##*) }")
+        { [ "$pid" != 1 ] && [ "$pid" != $$ ] && [ "$parent" != $$ ]; } || continue
+        command=$(tr "\0" " " 2>/dev/null <"$folder/cmdline")
+        [[ $parent = 1 && $command = *sshd*listener* ]] || [[ $parent = 1 && $command = "sleep 0.2 " ]] ||
+          echo "$pid (child of $parent) $(<"$folder/comm") $command"
+      done 2>/dev/null' ;;
+  *)
+    sed -n '3,/^set/{/^set/!s/^# \{0,1\}//p}' "$self"
+    [ "$action" = --help ] || exit 2 ;;
+esac
