@@ -115,10 +115,15 @@ Environment worker_environment(const WorkerIdentity& identity) {
   env.emplace_back(kNonce, std::to_string(identity.board_nonce));
   if (!identity.master_address.empty()) {
     env.emplace_back("JAX_COORDINATOR_ADDRESS",
-                     fmt::format("{}:{}", identity.master_address, identity.master_port));
+                     with_port(identity.master_address, identity.master_port));
   }
   if (!identity.worker_addresses.empty()) env.emplace_back("TF_CONFIG", tf_config(identity));
   return env;
+}
+
+std::string with_port(std::string_view host, int port) {
+  const bool ipv6 = host.find(':') != std::string_view::npos;
+  return ipv6 ? fmt::format("[{}]:{}", host, port) : fmt::format("{}:{}", host, port);
 }
 
 bool describes_rank(std::string_view variable) {

@@ -44,6 +44,9 @@ using Environment = std::vector<std::pair<std::string, std::string>>;
 /// All variables of `identity`, ours and the aliases of other frameworks. Pure.
 Environment worker_environment(const WorkerIdentity& identity);
 
+/// "host:port", with an IPv6 address in brackets.
+std::string with_port(std::string_view host, int port);
+
 /// True for a variable that describes a rank (HORO_RANK, RANK, TF_CONFIG, ...). A launcher never
 /// forwards those of its own environment: a launcher inside a rank starts a new job.
 bool describes_rank(std::string_view variable);

@@ -4,17 +4,21 @@
 
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "base/result.hpp"
 
 namespace horo::discovery {
 
-inline constexpr int kMaxSlots = 1'000'000;  ///< Of one host; more is a typing error.
+inline constexpr int kMaxSlots = 1'000'000;        ///< Of one host; more is a typing error.
+inline constexpr std::size_t kMaxHosts = 100'000;  ///< Of one job; a larger range is refused.
+inline constexpr std::size_t kMaxHostName = 253;   ///< As in the name system.
 
 struct Host {
   std::string name;  ///< As the user wrote it; an IPv6 address without its brackets.
   int slots = 1;     ///< Ranks it takes.
+  int gpus = 0;      ///< That a scheduler says the job has there; 0: it says nothing.
 
   friend bool operator==(const Host&, const Host&) = default;
 };
@@ -33,19 +37,18 @@ class HostSet {
 
   bool empty() const { return hosts_.empty(); }
 
+  std::size_t size() const { return hosts_.size(); }
+
   long long slots() const;
 
-  friend bool operator==(const HostSet&, const HostSet&) = default;
+  friend bool operator==(const HostSet& a, const HostSet& b) { return a.hosts_ == b.hosts_; }
 
  private:
   std::vector<Host> hosts_;
+  std::unordered_map<std::string, std::size_t> places_;  ///< By name, in hosts_.
 };
 
-/// "a:2, b:4".
+/// "a:2, b:4"; of a long list its beginning and how many more there are.
 std::string describe(const HostSet& hosts);
-
-/// One entry, `name[:slots]`, `address[:slots]` or `[IPv6 address][:slots]`; one slot when none is
-/// written. Fails: invalid_argument, naming the entry.
-Result<Host> parse_host(std::string_view entry);
 
 }  // namespace horo::discovery

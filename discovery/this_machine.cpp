@@ -103,20 +103,17 @@ int usable_cores() {
   return 1;
 }
 
-Result<HostSet> only_this_machine(const HostSet& hosts) {
-  if (hosts.empty()) return HostSet{};
-  Host machine{.name = hosts.hosts().front().name, .slots = 0};
-  for (const auto& host : hosts.hosts()) {
-    if (!is_this_machine(host.name)) {
-      return fail(
-          Errc::unsupported,
-          "host '{}' is not this machine ('{}'): remote hosts are not supported by this version; "
-          "use localhost",
-          host.name, machine_name());
+HostSet merge_this_machine(const HostSet& hosts) {
+  HostSet merged;
+  std::string first;
+  for (auto host : hosts.hosts()) {
+    if (is_this_machine(host.name)) {
+      if (first.empty()) first = host.name;
+      host.name = first;
     }
-    machine.slots += host.slots;
+    merged.add(host);
   }
-  return HostSet({machine});
+  return merged;
 }
 
 }  // namespace horo::discovery

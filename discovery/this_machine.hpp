@@ -19,8 +19,8 @@ bool is_this_machine(std::string_view host);
 /// Cores that this process may run on: its affinity, at least 1.
 int usable_cores();
 
-/// All hosts as one, under the first name: names of one machine share its memory.
-/// Fails: unsupported, for a host that is not this machine.
-Result<HostSet> only_this_machine(const HostSet& hosts);
+/// All names of this machine as one host, at the place and under the name of the first of them:
+/// they share its memory.
+HostSet merge_this_machine(const HostSet& hosts);
 
 }  // namespace horo::discovery

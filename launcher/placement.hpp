@@ -6,14 +6,20 @@
 #include <string>
 #include <vector>
 
+#include "base/knobs/knobs.hpp"
 #include "base/result.hpp"
 #include "base/strong.hpp"
 #include "discovery/host.hpp"
 
 namespace horo::launcher {
 
+inline constexpr int kMaxRanks = 1'000'000;
+
 struct PlacementPolicy {
   int np = 1;  ///< Exactly this many ranks.
+  MapBy map_by = MapBy::pack;
+  int ranks_per_host =
+      0;  ///< At most so many on each, which must have as many slots; 0: its slots.
 };
 
 struct PlacedRank {
@@ -29,8 +35,9 @@ struct PlacedRank {
 
 struct PlacedHost {
   std::string name;
-  Rank first{0};  ///< Its ranks follow each other from here.
-  int count = 0;  ///< At least 1: a host without ranks is left out.
+  std::vector<Rank> ranks;  ///< By local rank, ascending; a host without ranks is left out.
+
+  int count() const { return static_cast<int>(ranks.size()); }
 
   friend bool operator==(const PlacedHost&, const PlacedHost&) = default;
 };
@@ -40,10 +47,19 @@ struct Placement {
   std::vector<PlacedRank> ranks;  ///< By rank.
 
   const PlacedHost& host_of(Rank rank) const { return hosts[ranks[rank.index()].host]; }
+
+  friend bool operator==(const Placement&, const Placement&) = default;
 };
 
-/// Fills a host before the next, in their order. Fails: invalid_argument, for np below 1, more
-/// ranks on one host than kMaxLocalRanks, or too few slots (naming wanted and available).
+/// Fails: invalid_argument, for np out of range, more ranks on one host than kMaxLocalRanks, or too
+/// few slots or hosts (naming wanted and available).
 Result<Placement> place(const discovery::HostSet& hosts, const PlacementPolicy& policy);
+
+/// All that follows from which ranks each host has. Every rank from 0 up stands on one of `hosts`,
+/// each host's in ascending order.
+Placement number_ranks(std::vector<PlacedHost> hosts);
+
+/// "0-3,8": ranks for people, at any size.
+std::string describe_ranks(const std::vector<Rank>& ranks);
 
 }  // namespace horo::launcher

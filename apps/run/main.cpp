@@ -67,6 +67,8 @@ int run(std::span<const char* const> arguments) {
                ? exit_code::kOk
                : exit_code::kFailure;
   }
+  if (const auto startable = check_startable(*plan); !startable)
+    return usage_error(kTool, startable.error());
   // Ranks get the old limit back; log files and ranks' connections need more than a shell's usual
   // one.
   if (auto raised = launcher::raise_descriptor_limit(); !raised) {

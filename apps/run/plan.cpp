@@ -18,8 +18,9 @@ namespace horo::apps {
 
 namespace {
 
-// Every rank of this version is on this machine, so loopback is how they meet.
+// Ranks that are all on this machine meet over loopback.
 constexpr std::string_view kAddress = "127.0.0.1";
+constexpr std::size_t kMostAddressed = 1024;  // TF_CONFIG names every rank to every rank.
 constexpr std::string_view kHorovodTag = "[{rank}]<{stream}>:";
 
 std::string_view value_of(const char* const* environment, std::string_view name) {
@@ -32,18 +33,48 @@ std::string_view value_of(const char* const* environment, std::string_view name)
   return {};
 }
 
-Result<discovery::HostSet> list_hosts(const RunOptions& options) {
+Result<discovery::HostSet> list_hosts(const RunInvocation& invocation) {
+  const auto& options = invocation.options;
+  const int per_host = invocation.settings.get(knobs::kRanksPerHost);
+  const int slots = per_host != 0 ? per_host : invocation.settings.get(knobs::kSlotsPerHost);
   std::unique_ptr<discovery::HostSource> source;
   if (!options.hosts.empty()) {
-    source = std::make_unique<discovery::StaticSource>(options.hosts);
+    source = std::make_unique<discovery::StaticSource>(options.hosts, slots);
   } else if (!options.hostfile.empty()) {
-    source = std::make_unique<discovery::HostfileSource>(options.hostfile);
+    source = std::make_unique<discovery::HostfileSource>(options.hostfile, slots);
   } else {
     source = std::make_unique<discovery::LocalSource>(options.np.value_or(1));
   }
   auto hosts = source->list(Deadline::never());
   if (!hosts) return hosts;
-  return discovery::only_this_machine(*hosts);
+  return discovery::merge_this_machine(*hosts);
+}
+
+Result<launcher::Placement> place_ranks(const RunInvocation& invocation) {
+  HORO_TRY(const auto hosts, list_hosts(invocation));
+  const auto& settings = invocation.settings;
+  launcher::PlacementPolicy policy{.np = 0,
+                                   .map_by = settings.get(knobs::kMapBy),
+                                   .ranks_per_host = settings.get(knobs::kRanksPerHost)};
+  auto all = hosts.slots();
+  if (policy.ranks_per_host != 0)
+    all = static_cast<long long>(hosts.size()) * policy.ranks_per_host;
+  if (!invocation.options.np && all > launcher::kMaxRanks) {
+    return fail(Errc::invalid_argument, "the hosts have {} slots, at most {} ranks can be; add -np",
+                all, launcher::kMaxRanks);
+  }
+  policy.np = invocation.options.np.value_or(static_cast<int>(all));
+  return launcher::place(hosts, policy);
+}
+
+bool all_here(const launcher::Placement& placement) {
+  return std::all_of(placement.hosts.begin(), placement.hosts.end(),
+                     [](const auto& host) { return discovery::is_this_machine(host.name); });
+}
+
+/// How the other hosts call it.
+std::string address_of(const std::string& host) {
+  return discovery::is_this_machine(host) ? discovery::machine_name() : host;
 }
 
 Result<launcher::TagFormat> choose_tag(const RunInvocation& invocation, int size) {
@@ -70,21 +101,33 @@ Result<launcher::OutputOptions> choose_output(const RunInvocation& invocation,
   return output;
 }
 
+/// host:port of every rank. The same ports on every host: only this machine's are known to be free.
+std::vector<std::string> addresses_of(const launcher::Placement& placement,
+                                      const std::vector<int>& ports, bool here) {
+  if (placement.ranks.size() > kMostAddressed) return {};
+  std::vector<std::string> hosts;
+  for (const auto& host : placement.hosts)
+    hosts.push_back(here ? std::string(kAddress) : address_of(host.name));
+  std::vector<std::string> addresses;
+  for (const auto& rank : placement.ranks)
+    addresses.push_back(with_port(hosts[rank.host], ports[rank.local_rank.index() + 1]));
+  return addresses;
+}
+
 /// Rank numbers and addresses, as far as they are known before the job starts.
 Result<std::vector<WorkerIdentity>> identify(const Plan& plan) {
   const auto& placement = plan.placement;
-  const int size = static_cast<int>(placement.ranks.size());
-  HORO_TRY(const auto ports, free_ports(size + 1));
-  std::vector<std::string> addresses;
-  addresses.reserve(placement.ranks.size());
-  for (int r = 0; r < size; ++r) {
-    addresses.push_back(fmt::format("{}:{}", kAddress, ports[static_cast<std::size_t>(r) + 1]));
-  }
+  const bool here = all_here(placement);
+  int most = 1;
+  for (const auto& host : placement.hosts) most = std::max(most, host.count());
+  HORO_TRY(const auto ports, free_ports(most + 1));
+  const auto addresses = addresses_of(placement, ports, here);
+  const auto master = here ? std::string(kAddress) : address_of(placement.host_of(Rank{0}).name);
   std::vector<WorkerIdentity> identities;
   identities.reserve(placement.ranks.size());
   for (const auto& placed : placement.ranks) {
     identities.push_back({.rank = placed.rank,
-                          .size = size,
+                          .size = static_cast<int>(placement.ranks.size()),
                           .local_rank = placed.local_rank,
                           .local_size = placed.local_size,
                           .cross_rank = placed.cross_rank,
@@ -93,7 +136,7 @@ Result<std::vector<WorkerIdentity>> identify(const Plan& plan) {
                           .hostname = placement.hosts[placed.host].name,
                           .job_id = plan.job_id,
                           .rendezvous = {},
-                          .master_address = std::string(kAddress),
+                          .master_address = master,
                           .master_port = ports[0],
                           .worker_addresses = addresses,
                           .launcher_version = version_code()});
@@ -105,8 +148,9 @@ Result<std::vector<WorkerIdentity>> identify(const Plan& plan) {
 /// affair. Frameworks start a thread per core otherwise, in every rank.
 int choose_threads(const PlanContext& context, const launcher::Placement& placement) {
   if (!value_of(context.environment, "OMP_NUM_THREADS").empty()) return 0;
+  if (!all_here(placement)) return 0;  // The cores of other hosts are not known here.
   int most = 1;
-  for (const auto& host : placement.hosts) most = std::max(most, host.count);
+  for (const auto& host : placement.hosts) most = std::max(most, host.count());
   return most == 1 ? 0 : std::max(1, context.cores / most);
 }
 
@@ -122,9 +166,7 @@ Result<Plan> make_plan(const RunInvocation& invocation, const PlanContext& conte
   const auto& options = invocation.options;
   Plan plan;
   plan.program = context.program;
-  HORO_TRY(const auto hosts, list_hosts(options));
-  const int np = options.np.value_or(static_cast<int>(hosts.slots()));
-  HORO_TRY(plan.placement, launcher::place(hosts, {.np = np}));
+  HORO_TRY(plan.placement, place_ranks(invocation));
   HORO_TRY(const auto random, kv::make_secret());
   plan.job_id = make_job_id(random);
   HORO_TRY(plan.output, choose_output(invocation, context, plan));
@@ -133,7 +175,8 @@ Result<Plan> make_plan(const RunInvocation& invocation, const PlanContext& conte
   plan.common = invocation.settings.exported();
   // Without it torch's Gloo listens where this machine's name leads, which may be nowhere.
   if (const auto loopback = loopback_interface();
-      !loopback.empty() && value_of(context.environment, "GLOO_SOCKET_IFNAME").empty()) {
+      !loopback.empty() && all_here(plan.placement) &&
+      value_of(context.environment, "GLOO_SOCKET_IFNAME").empty()) {
     plan.common.emplace_back("GLOO_SOCKET_IFNAME", loopback);
   }
   plan.threads = choose_threads(context, plan.placement);
@@ -144,12 +187,13 @@ Result<Plan> make_plan(const RunInvocation& invocation, const PlanContext& conte
   environment.insert(environment.end(), plan.common.begin(), plan.common.end());
   const auto stdin_mode = invocation.settings.get(knobs::kStdin);
   for (const auto& host : plan.placement.hosts) {
-    const auto first = identities.begin() + host.first.value();
+    std::vector<WorkerIdentity> ranks;
+    for (const auto rank : host.ranks) ranks.push_back(identities[rank.index()]);
     plan.agents.push_back({.host = host.name,
                            .command = options.command,
                            .directory = context.directory,
                            .environment = environment,
-                           .ranks = {first, first + host.count},
+                           .ranks = std::move(ranks),
                            .stdin_policy = stdin_mode == StdinMode::rank0
                                                ? launcher::StdinPolicy::rank0
                                                : launcher::StdinPolicy::none,
@@ -158,6 +202,18 @@ Result<Plan> make_plan(const RunInvocation& invocation, const PlanContext& conte
                            .secret = secret});
   }
   return plan;
+}
+
+Status check_startable(const Plan& plan) {
+  for (const auto& host : plan.placement.hosts) {
+    if (!discovery::is_this_machine(host.name)) {
+      return fail(Errc::unsupported,
+                  "host '{}' is not this machine ('{}'): remote hosts are not supported by this "
+                  "version; use localhost",
+                  host.name, discovery::machine_name());
+    }
+  }
+  return {};
 }
 
 }  // namespace horo::apps

@@ -30,8 +30,12 @@ struct PlanContext {
   int cores = 1;                             ///< Usable on this machine.
 };
 
-/// Blocks: for the host file. Fails: as sources, place, TagFormat and free_ports do.
+/// The hosts of a plan may be anywhere. Blocks: for the host file. Fails: as sources, place,
+/// TagFormat and free_ports do.
 Result<Plan> make_plan(const RunInvocation& invocation, const PlanContext& context);
+
+/// Whether agents can be started on all hosts of `plan`. Fails: unsupported, naming a host.
+Status check_startable(const Plan& plan);
 
 /// For --dry-run.
 std::string plan_text(const Plan& plan);

@@ -46,6 +46,12 @@ void write_environment(JsonWriter& json, const Environment& environment) {
   json.end_object();
 }
 
+/// How agents begin, or why they cannot.
+std::string starter_of(const Plan& plan) {
+  const auto startable = check_startable(plan);
+  return startable ? "local" : fmt::format("none: {}", startable.error().message);
+}
+
 double seconds(Duration duration) {
   return std::chrono::duration<double>(duration).count();
 }
@@ -54,10 +60,12 @@ double seconds(Duration duration) {
 
 std::string plan_text(const Plan& plan) {
   const auto& agent = plan.agents.front();
-  auto text = fmt::format("command    {}\nprogram    {}\ndirectory  {}\nstarter    local\n",
-                          command_line(agent.command), plan.program, agent.directory);
+  auto text =
+      fmt::format("command    {}\nprogram    {}\ndirectory  {}\nstarter    {}\n",
+                  command_line(agent.command), plan.program, agent.directory, starter_of(plan));
   for (const auto& host : plan.placement.hosts) {
-    text += fmt::format("host       {}: {} ranks from {}\n", host.name, host.count, host.first);
+    text += fmt::format("host       {}: {} ranks, {}\n", host.name, host.count(),
+                        launcher::describe_ranks(host.ranks));
   }
   text += fmt::format("\n{:>6}  {:<20} {:>12} {:>12}\n", "rank", "host", "local", "cross");
   for (const auto& rank : plan.placement.ranks) {
@@ -79,15 +87,17 @@ std::string plan_json(const Plan& plan) {
   json.begin_object().key("command").begin_array();
   for (const auto& word : agent.command) json.value(word);
   json.end_array().key("program").value(plan.program).key("directory").value(agent.directory);
-  json.key("starter").value("local");
+  json.key("starter").value(starter_of(plan));
   json.key("grace_seconds")
       .value(seconds(agent.grace))
       .key("failure_grace_seconds")
       .value(seconds(agent.failure_grace));
   json.key("hosts").begin_array();
   for (const auto& host : plan.placement.hosts) {
-    json.begin_object().key("name").value(host.name).key("first_rank").value(host.first.value());
-    json.key("ranks").value(host.count).end_object();
+    json.begin_object().key("name").value(host.name);
+    json.key("ranks").begin_array();
+    for (const auto rank : host.ranks) json.value(rank.value());
+    json.end_array().end_object();
   }
   json.end_array().key("environment");
   write_environment(json, plan.common);

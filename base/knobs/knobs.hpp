@@ -15,6 +15,7 @@ namespace horo {
 
 enum class TagMode : std::uint8_t { automatic, rank, off };
 enum class StdinMode : std::uint8_t { automatic, none, rank0 };
+enum class MapBy : std::uint8_t { pack, spread, host };
 enum class CpuOperations : std::uint8_t { automatic, shm, gloo, mpi };
 
 }  // namespace horo
@@ -30,6 +31,7 @@ inline constexpr int kIntMax = std::numeric_limits<int>::max();
 inline constexpr std::string_view kAgreement = "Fusion and agreement";
 inline constexpr std::string_view kMemory = "Shared memory";
 inline constexpr std::string_view kOutput = "Output";
+inline constexpr std::string_view kPlaces = "Placement";
 inline constexpr std::string_view kTimes = "Times and failures";
 inline constexpr std::string_view kLogs = "Logging";
 inline constexpr std::string_view kAutotuning = "Autotuning";
@@ -170,6 +172,40 @@ inline constexpr Knob<Bytes> kArenaSize{
     .fallback = 16_GiB,
     .least = 1_MiB,
     .most = 4096_GiB};
+
+// --- Placement ---
+
+inline constexpr Knob<int> kSlotsPerHost{
+    .text = {.key = "slots.per.host",
+             .group = kPlaces,
+             .help = "slots of a host that is given without them",
+             .unit = "ranks",
+             .reader = KnobReader::launcher},
+    .fallback = 1,
+    .least = 1,
+    .most = 1024};
+
+inline constexpr Knob<int> kRanksPerHost{
+    .text = {.key = "ranks.per.host",
+             .group = kPlaces,
+             .help = "ranks on each host, the last of which may get fewer; 0: as its slots allow",
+             .unit = "ranks",
+             .reader = KnobReader::launcher},
+    .fallback = 0,
+    .least = 0,
+    .most = 1024};
+
+inline constexpr Knob<MapBy> kMapBy{
+    .text = {.key = "map.by",
+             .group = kPlaces,
+             .help =
+                 "pack fills a host before the next; spread gives all hosts alike, the ranks of "
+                 "one in a row; host deals rank after rank to host after host",
+             .choices = {"pack", "spread", "host"},
+             .reader = KnobReader::launcher},
+    .fallback = MapBy::pack,
+    .least = MapBy::pack,
+    .most = MapBy::host};
 
 // --- Times and failures ---
 

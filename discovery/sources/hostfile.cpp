@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "discovery/sources/hostfile.hpp"
 
-#include <array>
-#include <cerrno>
-#include <cstdio>
-#include <memory>
+#include <optional>
 #include <vector>
+
+#include "discovery/host_list.hpp"
+#include "discovery/text_file.hpp"
 
 namespace horo::discovery {
 
@@ -22,56 +22,68 @@ std::vector<std::string_view> words(std::string_view line) {
   return found;
 }
 
-Result<Host> parse_line(const std::vector<std::string_view>& parts) {
-  constexpr std::string_view kSlots = "slots=";
-  if (parts.size() == 1) return parse_host(parts[0]);
-  if (parts.size() > 2 || !parts[1].starts_with(kSlots)) {
-    return fail(Errc::invalid_argument,
-                "'{}' after host '{}' must be slots=number, and the last word", parts[1], parts[0]);
-  }
-  if (parts[0].back() != ']' && parts[0].find(':') != std::string_view::npos) {
-    return fail(Errc::invalid_argument, "host '{}' gives its slots twice", parts[0]);
-  }
-  return parse_host(fmt::format("{}:{}", parts[0], parts[1].substr(kSlots.size())));
-}
-
-struct Close {
-  void operator()(std::FILE* file) const { std::fclose(file); }
+/// What follows a host on its line: `slots=4`, and Open MPI's `max_slots=8`, which bounds it.
+struct Numbers {
+  std::optional<int> slots;
+  std::optional<int> most;
 };
 
-Result<std::string> read_file(const std::string& path) {
-  const std::unique_ptr<std::FILE, Close> file(std::fopen(path.c_str(), "re"));
-  if (!file) return fail_errno(errno, "opening it");
-  std::string text;
-  std::array<char, 4096> block{};
-  while (const auto n = std::fread(block.data(), 1, block.size(), file.get()))
-    text.append(block.data(), n);
-  if (std::ferror(file.get()) != 0) return fail_errno(errno, "reading it");
-  return text;
+Result<Numbers> parse_numbers(const std::vector<std::string_view>& parts) {
+  Numbers numbers;
+  for (std::size_t i = 1; i < parts.size(); ++i) {
+    const auto equals = parts[i].find('=');
+    const auto key = parts[i].substr(0, equals);
+    auto& number = key == "slots" ? numbers.slots : numbers.most;
+    const bool known = key == "slots" || key == "max_slots" || key == "max-slots";
+    if (equals == std::string_view::npos || !known || number) {
+      return fail(Errc::invalid_argument,
+                  "'{}' after host '{}' must be slots=number, and the last word", parts[i],
+                  parts[0]);
+    }
+    HORO_TRY(number,
+             parse_slots(parts[i].substr(equals + 1), fmt::format("{} {}", parts[0], parts[i])));
+  }
+  return numbers;
+}
+
+Status add_line(HostSet& hosts, const std::vector<std::string_view>& parts, int default_slots) {
+  HORO_TRY(const auto numbers, parse_numbers(parts));
+  const bool colon = parts[0].back() != ']' && parts[0].find(':') != std::string_view::npos;
+  if (numbers.slots && colon)
+    return fail(Errc::invalid_argument, "host '{}' gives its slots twice", parts[0]);
+  const int slots = numbers.slots.value_or(numbers.most.value_or(default_slots));
+  if (numbers.most && slots > *numbers.most) {
+    return fail(Errc::invalid_argument, "host '{}' has {} slots, more than its max_slots={}",
+                parts[0], slots, *numbers.most);
+  }
+  return add_entry(hosts, parts[0], slots);
 }
 
 }  // namespace
 
-HostfileSource::HostfileSource(std::string path)
-    : path_(std::move(path)), name_(fmt::format("hostfile '{}'", path_)) {}
+HostfileSource::HostfileSource(std::string path, int default_slots)
+    : path_(std::move(path)),
+      name_(fmt::format("hostfile '{}'", path_)),
+      default_slots_(default_slots) {}
 
 Result<HostSet> HostfileSource::list(Deadline) {
-  auto text = read_file(path_);
+  auto text = read_text_file(path_);
   if (!text) return Failure(std::move(text).error().context(name_));
-  return parse_hostfile(*text).context(name_);
+  return parse_hostfile(*text, default_slots_).context(name_);
 }
 
-Result<HostSet> parse_hostfile(std::string_view text) {
+Result<HostSet> parse_hostfile(std::string_view text, int default_slots) {
+  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   HostSet hosts;
   for (int number = 1; !text.empty(); ++number) {
     const auto end = text.find('\n');
-    auto line = text.substr(0, end);
+    const auto line = text.substr(0, end);
     text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
     const auto parts = words(line.substr(0, line.find('#')));
     if (parts.empty()) continue;
-    auto host = parse_line(parts);
-    if (!host) return Failure(std::move(host).error().context(fmt::format("line {}", number)));
-    hosts.add(*host);
+    if (auto added = add_line(hosts, parts, default_slots); !added)
+      return Failure(std::move(added).error().context(fmt::format("line {}", number)));
   }
   if (hosts.empty())
     return fail(Errc::invalid_argument, "no host in it; write one name:slots per line");

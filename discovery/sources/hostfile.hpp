@@ -7,11 +7,11 @@
 
 namespace horo::discovery {
 
-/// A file with one host per line: `name`, `name:4` or `name slots=4`; `#` begins a comment, empty
-/// lines do not count.
+/// A file with one host per line: `name`, `name:4` (MPICH) or `name slots=4` (Open MPI), names with
+/// ranges too; `#` begins a comment, empty lines do not count.
 class HostfileSource final : public HostSource {
  public:
-  explicit HostfileSource(std::string path);
+  explicit HostfileSource(std::string path, int default_slots = 1);
 
   std::string_view name() const override { return name_; }
 
@@ -21,9 +21,10 @@ class HostfileSource final : public HostSource {
  private:
   std::string path_;
   std::string name_;
+  int default_slots_;
 };
 
 /// The same from memory, without the file's name in errors. Fails: invalid_argument.
-Result<HostSet> parse_hostfile(std::string_view text);
+Result<HostSet> parse_hostfile(std::string_view text, int default_slots = 1);
 
 }  // namespace horo::discovery

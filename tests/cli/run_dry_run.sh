@@ -8,7 +8,7 @@ try timeout 30 horo run -np 3 -H localhost:4 --dry-run touch "$scratch/started" 
 expect "exit code" "$code" 0
 [ ! -e "$scratch/started" ] || fail "a rank was started"
 expect_in "plan" "$out" "command    touch $scratch/started 'a b'"
-expect_in "plan" "$out" "localhost: 3 ranks from 0"
+expect_in "plan" "$out" "localhost: 3 ranks, 0-2"
 expect_in "plan" "$out" "HORO_SIZE=3"
 
 export HORO_GRACE=7s HORO_RANK=9 OLDPWD=/old
@@ -17,7 +17,7 @@ expect "exit code" "$code" 0
 python3 - "$scratch/out" <<'PY' || fail "the plan as JSON is not what it should be"
 import json, sys
 plan = json.load(open(sys.argv[1]))
-assert plan["command"] == ["true"] and plan["hosts"] == [{"name": "localhost", "first_rank": 0, "ranks": 3}], plan
+assert plan["command"] == ["true"] and plan["hosts"] == [{"name": "localhost", "ranks": [0, 1, 2]}], plan
 assert [r["rank"] for r in plan["ranks"]] == [0, 1, 2]
 assert [r["local_rank"] for r in plan["ranks"]] == [0, 1, 2]
 for rank in plan["ranks"]:
@@ -49,9 +49,27 @@ OMP_NUM_THREADS=5 share 2 --tag off
 expect "threads of the user" "$out" "5
 5"
 
+# Over several hosts the plan is whole, whether they can be reached or not.
+try timeout 30 horo run -np 6 -H 'node[01-03]:4' --map-by spread --dry-run --json python3 train.py
+expect "exit code" "$code" 0
+python3 - "$scratch/out" <<'PY' || fail "the plan over three hosts is not what it should be"
+import json, sys
+plan = json.load(open(sys.argv[1]))
+assert plan["hosts"] == [{"name": f"node0{i + 1}", "ranks": [2 * i, 2 * i + 1]} for i in range(3)], plan["hosts"]
+last = plan["ranks"][5]["environment"]
+assert (last["HORO_LOCAL_RANK"], last["HORO_CROSS_RANK"], last["HORO_CROSS_SIZE"]) == ("1", "2", "3"), last
+assert last["MASTER_ADDR"] == "node01" and last["HORO_HOSTNAME"] == "node03", last
+assert "GLOO_SOCKET_IFNAME" not in plan["environment"], plan["environment"]
+PY
+try timeout 30 horo run --ranks-per-host 2 -H a,b --map-by host --dry-run true
+expect_in "plan" "$out" "host       a: 2 ranks, 0,2"
+expect_in "plan" "$out" "starter    none: host 'a' is not this machine"
+expect_in "plan" "$out" "     3  b                          1 of 2       1 of 2"
+
 refused "4 slots wanted, 3 available (localhost:3)" horo run -np 4 -H localhost:3 true
 refused "remote hosts are not supported by this version" horo run -np 2 -H localhost:1,elsewhere.example:1 true
-refused "slots in 'localhost:x'" horo run -np 2 -H localhost:x true
+refused "-H: column 1: slots in 'localhost:x'" horo run -np 2 -H localhost:x true
 refused "at most 1024" horo run -np 1025 -H localhost:2000 true
+refused "-H: column 5: host 'n[1-999999999]' stands for more than 100000 hosts" horo run -np 2 -H 'a:1,n[1-999999999]' true
 printf 'localhost slots=2\nlocalhost:x\n' >"$scratch/hosts"
 refused "hostfile '$scratch/hosts': line 2: slots in 'localhost:x'" horo run -np 2 -hostfile "$scratch/hosts" true

@@ -39,13 +39,27 @@ TEST_CASE("a host file has one host per line, with comments and both spellings o
   CHECK(hosts->hosts() == std::vector<Host>{{"a", 4}, {"b", 2}, {"c", 1}, {"::1", 3}, {"::2", 5}});
 }
 
+TEST_CASE("host files of Open MPI, MPICH and Windows are read") {
+  // The samples of mpirun's and of Hydra's manual.
+  CHECK(parse_hostfile("aa slots=2\nbb slots=2 max_slots=20\ncc max-slots=3\n").value().hosts() ==
+        std::vector<Host>{{"aa", 2}, {"bb", 2}, {"cc", 3}});
+  CHECK(parse_hostfile("donner:2\nfoo:4\nshakti:1\n").value().slots() == 7);
+  CHECK(parse_hostfile("\xef\xbb\xbfnode1 slots=4\r\n\r\n# end\r\nnode2:2\r\n").value().hosts() ==
+        std::vector<Host>{{"node1", 4}, {"node2", 2}});
+  CHECK(parse_hostfile("node[1-2] slots=4\nnode3", 8).value().hosts() ==
+        std::vector<Host>{{"node1", 4}, {"node2", 4}, {"node3", 8}});
+}
+
 TEST_CASE("an error in a host file names the line") {
   const auto [text, part] = GENERATE(table<std::string, std::string>({
       {"a:1\n\nb:x\n", "line 3: slots in 'b:x'"},
-      {"a slots=x", "line 1: slots in 'a:x'"},
+      {"a slots=x", "line 1: slots in 'a slots=x'"},
       {"a max=4", "line 1: 'max=4' after host 'a'"},
-      {"a slots=4 b", "line 1: 'slots=4' after host 'a'"},
+      {"a slots=4 b", "line 1: 'b' after host 'a'"},
       {"a:2 slots=4", "line 1: host 'a:2' gives its slots twice"},
+      {"a slots=4 slots=4", "line 1: 'slots=4' after host 'a'"},
+      {"a slots=4 max_slots=3", "line 1: host 'a' has 4 slots, more than its max_slots=3"},
+      {"a[1-999999999] slots=4", "line 1: host 'a[1-999999999]' stands for more than 100000 hosts"},
       {"# nothing\n", "no host in it"},
       {"", "no host in it"},
   }));

@@ -38,15 +38,9 @@ TEST_CASE("usable cores are those of the affinity") {
   sched_setaffinity(0, sizeof before, &before);
 }
 
-TEST_CASE("names of this machine are one host; any other host is refused by name") {
-  const auto one = only_this_machine(HostSet({{"127.0.0.1", 2}, {"localhost", 3}}));
-  REQUIRE(one);
-  CHECK(one->hosts() == std::vector<Host>{{"127.0.0.1", 5}});
-
-  const auto two = only_this_machine(HostSet({{"localhost", 2}, {"node7.example", 3}}));
-  REQUIRE(!two);
-  CHECK(two.error().code == Errc::unsupported);
-  CHECK_THAT(two.error().message,
-             Catch::Contains("'node7.example'") &&
-                 Catch::Contains("remote hosts are not supported by this version"));
+TEST_CASE("names of this machine are one host, at the place of the first") {
+  CHECK(merge_this_machine(HostSet({{"127.0.0.1", 2}, {"localhost", 3}})).hosts() ==
+        std::vector<Host>{{"127.0.0.1", 5}});
+  CHECK(merge_this_machine(HostSet({{"n1", 1}, {"localhost", 2}, {"n2", 3}, {"::1", 4}})).hosts() ==
+        std::vector<Host>{{"n1", 1}, {"localhost", 6}, {"n2", 3}});
 }

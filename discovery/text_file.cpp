@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "discovery/text_file.hpp"
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <memory>
+
+namespace horo::discovery {
+
+namespace {
+
+constexpr std::size_t kMostBytes = std::size_t{64} << 20U;
+
+struct Close {
+  void operator()(std::FILE* file) const { std::fclose(file); }
+};
+
+}  // namespace
+
+Result<std::string> read_text_file(const std::string& path) {
+  const std::unique_ptr<std::FILE, Close> file(std::fopen(path.c_str(), "re"));
+  if (!file) return fail_errno(errno, "opening it");
+  std::string text;
+  std::array<char, 4096> block{};
+  while (const auto n = std::fread(block.data(), 1, block.size(), file.get())) {
+    text.append(block.data(), n);
+    if (text.size() > kMostBytes)
+      return fail(Errc::resource_exhausted, "it is larger than {} bytes", kMostBytes);
+  }
+  if (std::ferror(file.get()) != 0) return fail_errno(errno, "reading it");
+  return text;
+}
+
+}  // namespace horo::discovery
