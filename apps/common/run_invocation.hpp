@@ -26,9 +26,10 @@ enum class RunAction : std::uint8_t { run, help, version, explain_config, check_
 
 /// What is no knob: it says what to run, not how.
 struct RunOptions {
-  std::optional<int> np;  ///< Unset only with hosts given: all their slots.
-  std::string hosts;      ///< -H as written; empty: not given. Never together with `hostfile`.
+  std::optional<int> np;  ///< Unset: all slots of the hosts.
+  std::string hosts;      ///< -H as written; empty: not given. Of these three at most one is.
   std::string hostfile;   ///< Path; empty: not given.
+  std::string script;     ///< That prints hosts: path; empty: not given.
   bool dry_run = false;   ///< Print the plan only.
   bool json = false;      ///< Plan or explanation as JSON, on standard output.
   bool horovod = false;   ///< As horovodrun: the config file beats the environment.

@@ -73,7 +73,8 @@ Result<RunHead> read_run_head(const cli::Arguments& arguments) {
     app.add_option("--num-proc", np)->check(CLI::Validator(check_ranks, ""));
     app.add_option("--config-file", head.config_file);
     auto* hosts = app.add_option("--hosts", head.options.hosts);
-    app.add_option("--hostfile", head.options.hostfile)->excludes(hosts);
+    auto* file = app.add_option("--hostfile", head.options.hostfile)->excludes(hosts);
+    app.add_option("--host-discovery-script", head.options.script)->excludes(hosts)->excludes(file);
     app.parse(std::move(words));
   } catch (const CLI::Error& error) {
     return fail(Errc::invalid_argument, "{}", error.what());
@@ -84,9 +85,6 @@ Result<RunHead> read_run_head(const cli::Arguments& arguments) {
   if (head.action != RunAction::run) return head;
   if (head.options.command.empty())
     return fail(Errc::invalid_argument, "no command to run is given");
-  if (np == 0 && head.options.hosts.empty() && head.options.hostfile.empty()) {
-    return fail(Errc::invalid_argument, "how many ranks to start is not given; add -np N");
-  }
   return head;
 }
 

@@ -40,6 +40,12 @@ int refuse(const Error& error) {
   return exit_code::kFailure;
 }
 
+/// What the user gave is a usage error; an allocation that cannot be read is not.
+int refuse_plan(const Error& error) {
+  const bool theirs = error.code == Errc::unavailable || error.code == Errc::timed_out;
+  return theirs ? refuse(error) : usage_error(kTool, error);
+}
+
 int run(std::span<const char* const> arguments) {
   open_standard_streams();
   const auto begin = SteadyClock::instance().now();
@@ -61,7 +67,7 @@ int run(std::span<const char* const> arguments) {
                                       .directory = directory,
                                       .program = std::move(program).value(),
                                       .cores = discovery::usable_cores()});
-  if (!plan) return usage_error(kTool, plan.error());
+  if (!plan) return refuse_plan(plan.error());
   if (invocation->options.dry_run) {
     return write_out(invocation->options.json ? plan_json(*plan) : plan_text(*plan))
                ? exit_code::kOk

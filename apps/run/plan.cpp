@@ -2,16 +2,14 @@
 #include "apps/run/plan.hpp"
 
 #include <algorithm>
-#include <memory>
+#include <optional>
 #include <string_view>
 
 #include "apps/run/environment.hpp"
 #include "apps/run/ports.hpp"
 #include "base/kv/auth.hpp"
 #include "base/version.hpp"
-#include "discovery/sources/hostfile.hpp"
-#include "discovery/sources/local.hpp"
-#include "discovery/sources/static.hpp"
+#include "discovery/find_hosts.hpp"
 #include "discovery/this_machine.hpp"
 
 namespace horo::apps {
@@ -23,35 +21,43 @@ constexpr std::string_view kAddress = "127.0.0.1";
 constexpr std::size_t kMostAddressed = 1024;  // TF_CONFIG names every rank to every rank.
 constexpr std::string_view kHorovodTag = "[{rank}]<{stream}>:";
 
-std::string_view value_of(const char* const* environment, std::string_view name) {
+/// As getenv.
+const char* find_value(const char* const* environment, std::string_view name) {
   for (; *environment != nullptr; ++environment) {
     const std::string_view entry(*environment);
     if (entry.starts_with(name) && entry.size() > name.size() && entry[name.size()] == '=') {
-      return entry.substr(name.size() + 1);
+      return *environment + name.size() + 1;
     }
   }
-  return {};
+  return nullptr;
 }
 
-Result<discovery::HostSet> list_hosts(const RunInvocation& invocation) {
+std::string_view value_of(const char* const* environment, std::string_view name) {
+  const char* value = find_value(environment, name);
+  return value == nullptr ? std::string_view{} : value;
+}
+
+Result<discovery::FoundHosts> find_hosts(const RunInvocation& invocation,
+                                         const PlanContext& context) {
   const auto& options = invocation.options;
-  const int per_host = invocation.settings.get(knobs::kRanksPerHost);
-  const int slots = per_host != 0 ? per_host : invocation.settings.get(knobs::kSlotsPerHost);
-  std::unique_ptr<discovery::HostSource> source;
-  if (!options.hosts.empty()) {
-    source = std::make_unique<discovery::StaticSource>(options.hosts, slots);
-  } else if (!options.hostfile.empty()) {
-    source = std::make_unique<discovery::HostfileSource>(options.hostfile, slots);
-  } else {
-    source = std::make_unique<discovery::LocalSource>(options.np.value_or(1));
-  }
-  auto hosts = source->list(Deadline::never());
-  if (!hosts) return hosts;
-  return discovery::merge_this_machine(*hosts);
+  const auto& settings = invocation.settings;
+  const int per_host = settings.get(knobs::kRanksPerHost);
+  std::optional<int> here = options.np;
+  if (!here && per_host != 0) here = per_host;
+  return discovery::find_hosts(
+      {.list = options.hosts,
+       .hostfile = options.hostfile,
+       .script = options.script,
+       .default_slots = per_host != 0 ? per_host : settings.get(knobs::kSlotsPerHost),
+       .ranks_per_host = per_host,
+       .here_slots = here,
+       .patience = settings.get(knobs::kDiscoveryTimeout),
+       .environment = [&](const char* name) { return find_value(context.environment, name); }});
 }
 
-Result<launcher::Placement> place_ranks(const RunInvocation& invocation) {
-  HORO_TRY(const auto hosts, list_hosts(invocation));
+Result<launcher::Placement> place_ranks(const RunInvocation& invocation,
+                                        const discovery::FoundHosts& found) {
+  const auto hosts = discovery::merge_this_machine(found.hosts);
   const auto& settings = invocation.settings;
   launcher::PlacementPolicy policy{.np = 0,
                                    .map_by = settings.get(knobs::kMapBy),
@@ -64,7 +70,7 @@ Result<launcher::Placement> place_ranks(const RunInvocation& invocation) {
                 all, launcher::kMaxRanks);
   }
   policy.np = invocation.options.np.value_or(static_cast<int>(all));
-  return launcher::place(hosts, policy);
+  return launcher::place(hosts, policy).context(found.source);
 }
 
 bool all_here(const launcher::Placement& placement) {
@@ -166,7 +172,9 @@ Result<Plan> make_plan(const RunInvocation& invocation, const PlanContext& conte
   const auto& options = invocation.options;
   Plan plan;
   plan.program = context.program;
-  HORO_TRY(plan.placement, place_ranks(invocation));
+  HORO_TRY(const auto found, find_hosts(invocation, context));
+  plan.hosts_from = fmt::format("{}: {}", found.source, found.why);
+  HORO_TRY(plan.placement, place_ranks(invocation, found));
   HORO_TRY(const auto random, kv::make_secret());
   plan.job_id = make_job_id(random);
   HORO_TRY(plan.output, choose_output(invocation, context, plan));

@@ -14,7 +14,8 @@ namespace horo::apps {
 
 struct Plan {
   std::string job_id;
-  std::string program;  ///< The file that the command's first word means.
+  std::string program;     ///< The file that the command's first word means.
+  std::string hosts_from;  ///< Who named the hosts, and why they were asked.
   launcher::Placement placement;
   std::vector<launcher::AgentSpec> agents;  ///< By host; without the rendezvous' address.
   launcher::OutputOptions output;
@@ -30,7 +31,8 @@ struct PlanContext {
   int cores = 1;                             ///< Usable on this machine.
 };
 
-/// The hosts of a plan may be anywhere. Blocks: for the host file. Fails: as sources, place,
+/// The hosts of a plan may be anywhere. Blocks: for files and programs that
+/// name hosts. Fails: as sources, place,
 /// TagFormat and free_ports do.
 Result<Plan> make_plan(const RunInvocation& invocation, const PlanContext& context);
 

@@ -61,8 +61,9 @@ double seconds(Duration duration) {
 std::string plan_text(const Plan& plan) {
   const auto& agent = plan.agents.front();
   auto text =
-      fmt::format("command    {}\nprogram    {}\ndirectory  {}\nstarter    {}\n",
-                  command_line(agent.command), plan.program, agent.directory, starter_of(plan));
+      fmt::format("command    {}\nprogram    {}\ndirectory  {}\nstarter    {}\nhosts      {}\n",
+                  command_line(agent.command), plan.program, agent.directory, starter_of(plan),
+                  plan.hosts_from);
   for (const auto& host : plan.placement.hosts) {
     text += fmt::format("host       {}: {} ranks, {}\n", host.name, host.count(),
                         launcher::describe_ranks(host.ranks));
@@ -88,6 +89,7 @@ std::string plan_json(const Plan& plan) {
   for (const auto& word : agent.command) json.value(word);
   json.end_array().key("program").value(plan.program).key("directory").value(agent.directory);
   json.key("starter").value(starter_of(plan));
+  json.key("hosts_from").value(plan.hosts_from);
   json.key("grace_seconds")
       .value(seconds(agent.grace))
       .key("failure_grace_seconds")

@@ -185,6 +185,7 @@ void Session::introduce() {
   say(fmt::format("horo: job {}: {} ranks of {} on {}, rendezvous {}, starter {}\n", plan_.job_id,
                   plan_.placement.ranks.size(), plan_.program, plan_.placement.hosts.front().name,
                   rendezvous_->address(), starter_->name()));
+  say(fmt::format("horo: hosts: {}\n", plan_.hosts_from));
   if (plan_.threads != 0) {
     say(fmt::format("horo: OMP_NUM_THREADS={} for every rank; a value of yours is left alone\n",
                     plan_.threads));

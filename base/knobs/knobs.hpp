@@ -207,6 +207,16 @@ inline constexpr Knob<MapBy> kMapBy{
     .least = MapBy::pack,
     .most = MapBy::host};
 
+inline constexpr Knob<Duration> kDiscoveryTimeout{
+    .text = {.key = "discovery.timeout",
+             .group = kPlaces,
+             .help = "how long a discovery script or a scheduler's program may take",
+             .unit = "s",
+             .reader = KnobReader::launcher},
+    .fallback = 30s,
+    .least = 1ms,
+    .most = 1h};
+
 // --- Times and failures ---
 
 inline constexpr Knob<Duration> kStartTimeout{

@@ -66,6 +66,7 @@ constexpr std::array kRows{
     row(knobs::kSlotsPerHost),
     row(knobs::kRanksPerHost),
     row(knobs::kMapBy),
+    row(knobs::kDiscoveryTimeout),
     row(knobs::kStartTimeout),
     row(knobs::kTimeout),
     row(knobs::kFailureGrace),

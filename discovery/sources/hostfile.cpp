@@ -66,10 +66,12 @@ HostfileSource::HostfileSource(std::string path, int default_slots)
       name_(fmt::format("hostfile '{}'", path_)),
       default_slots_(default_slots) {}
 
-Result<HostSet> HostfileSource::list(Deadline) {
+Result<Listing> HostfileSource::list(Deadline) {
   auto text = read_text_file(path_);
   if (!text) return Failure(std::move(text).error().context(name_));
-  return parse_hostfile(*text, default_slots_).context(name_);
+  auto hosts = parse_hostfile(*text, default_slots_);
+  if (!hosts) return Failure(std::move(hosts).error().context(name_));
+  return Listing{.hosts = std::move(*hosts), .from = {}};
 }
 
 Result<HostSet> parse_hostfile(std::string_view text, int default_slots) {

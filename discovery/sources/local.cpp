@@ -3,8 +3,8 @@
 
 namespace horo::discovery {
 
-Result<HostSet> LocalSource::list(Deadline) {
-  return HostSet({Host{.name = "localhost", .slots = slots_}});
+Result<Listing> LocalSource::list(Deadline) {
+  return Listing{.hosts = HostSet({Host{.name = "localhost", .slots = slots_}}), .from = {}};
 }
 
 }  // namespace horo::discovery

@@ -13,7 +13,7 @@ class LocalSource final : public HostSource {
   std::string_view name() const override { return "this machine"; }
 
   /// Blocks: no.
-  Result<HostSet> list(Deadline deadline) override;
+  Result<Listing> list(Deadline deadline) override;
 
  private:
   int slots_;

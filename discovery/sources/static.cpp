@@ -5,8 +5,10 @@
 
 namespace horo::discovery {
 
-Result<HostSet> StaticSource::list(Deadline) {
-  return parse_list(text_, default_slots_).context(name());
+Result<Listing> StaticSource::list(Deadline) {
+  auto hosts = parse_list(text_, default_slots_);
+  if (!hosts) return Failure(std::move(hosts).error().context(name()));
+  return Listing{.hosts = std::move(*hosts), .from = {}};
 }
 
 }  // namespace horo::discovery

@@ -8,7 +8,7 @@ scratch=$(mktemp -d "${TMPDIR:-/tmp}/horo-cli-XXXXXX")
 trap 'rm -rf "$scratch"' EXIT
 PATH="$HORO_BIN:$PATH"
 # What the caller has set must not decide here.
-for variable in "${!HORO_@}" "${!HOROVOD_@}"; do
+for variable in "${!HORO_@}" "${!HOROVOD_@}" "${!SLURM_@}" "${!LSB_@}" "${!PBS_@}"; do
   case $variable in HORO_BIN | HORO_SOURCE) ;; *) unset "$variable" ;; esac
 done
 

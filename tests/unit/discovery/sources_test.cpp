@@ -14,7 +14,9 @@ using namespace horo::discovery;
 namespace {
 
 Result<HostSet> list(const std::string& text) {
-  return StaticSource(text).list(Deadline::never());
+  auto listing = StaticSource(text).list(Deadline::never());
+  if (!listing) return Failure(listing.error());
+  return listing->hosts;
 }
 
 }  // namespace
@@ -87,10 +89,10 @@ TEST_CASE("a host file is read from the disk") {
   const auto hosts = HostfileSource(path).list(Deadline::never());
   std::remove(path.c_str());
   REQUIRE(hosts);
-  CHECK(hosts->slots() == 5);
+  CHECK(hosts->hosts.slots() == 5);
 }
 
 TEST_CASE("without hosts the job runs here, with the slots it wants") {
-  CHECK(LocalSource(3).list(Deadline::never()).value().hosts() ==
+  CHECK(LocalSource(3).list(Deadline::never()).value().hosts.hosts() ==
         std::vector<Host>{{"localhost", 3}});
 }

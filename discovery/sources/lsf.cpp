@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "discovery/sources/lsf.hpp"
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "discovery/host_list.hpp"
+#include "discovery/program.hpp"
+#include "discovery/sources/hostfile.hpp"
+#include "discovery/text_file.hpp"
+
+namespace horo::discovery {
+
+namespace {
+
+std::vector<std::string_view> words(std::string_view text, std::string_view separators) {
+  std::vector<std::string_view> found;
+  for (auto first = text.find_first_not_of(separators); first != std::string_view::npos;) {
+    const auto end = text.find_first_of(separators, first);
+    found.push_back(text.substr(first, end - first));
+    first = text.find_first_not_of(separators, end);
+  }
+  return found;
+}
+
+/// One way to write the allocation.
+struct Variable {
+  const char* name;
+  bool is_path;
+  Result<HostSet> (*parse)(std::string_view);
+};
+
+constexpr std::array kVariables{
+    Variable{"LSB_DJOB_HOSTFILE", true, [](std::string_view text) { return parse_hostfile(text); }},
+    Variable{"LSB_DJOB_RANKFILE", true, [](std::string_view text) { return parse_hostfile(text); }},
+    Variable{"LSB_MCPU_HOSTS", false, parse_host_pairs},
+    Variable{"LSB_HOSTS", false, parse_host_words}};
+
+Result<HostSet> read(const Variable& variable, const char* value) {
+  if (!variable.is_path) return variable.parse(value);
+  HORO_TRY(const auto text, read_text_file(value));
+  return variable.parse(text);
+}
+
+/// Where CSM makes allocations the job's script runs on a node of its own, listed first, with one
+/// slot.
+HostSet without_launch_node(const HostSet& hosts) {
+  const auto& all = hosts.hosts();
+  if (all.size() < 2 || all.front().slots != 1) return hosts;
+  return HostSet({all.begin() + 1, all.end()});
+}
+
+}  // namespace
+
+Result<HostSet> parse_host_pairs(std::string_view text) {
+  const auto parts = words(text, " \t\r\n");
+  if (parts.empty() || parts.size() % 2 != 0)
+    return fail(Errc::invalid_argument, "it must be pairs of a host and its slots");
+  HostSet hosts;
+  for (std::size_t i = 0; i < parts.size(); i += 2) {
+    HORO_TRY(const int slots,
+             parse_slots(parts[i + 1], fmt::format("{} {}", parts[i], parts[i + 1])));
+    HORO_TRY_STATUS(add_entry(hosts, parts[i], slots));
+  }
+  return hosts;
+}
+
+Result<HostSet> parse_host_words(std::string_view text) {
+  HostSet hosts;
+  for (const auto word : words(text, " \t\r\n")) HORO_TRY_STATUS(add_entry(hosts, word, 1));
+  if (hosts.empty()) return fail(Errc::invalid_argument, "it names no host");
+  return hosts;
+}
+
+std::vector<std::string> csm_values(std::string_view text, std::string_view key) {
+  std::vector<std::string> values;
+  bool inside = false;
+  for (const auto line : words(text, "\r\n")) {
+    const auto first = line.find_first_not_of(" \t");
+    if (first == std::string_view::npos) continue;
+    const auto content = line.substr(first);
+    if (inside && !content.starts_with("- ")) break;
+    const bool begins = content.starts_with(key) && content.substr(key.size()).starts_with(':');
+    if (!inside && !begins) continue;
+    inside = true;
+    const auto part = content.substr(begins ? key.size() + 1 : 2);
+    for (const auto word : words(part, " \t,[]\"'")) values.emplace_back(word);
+  }
+  return values;
+}
+
+LsfSource::LsfSource(Lookup environment, std::string csm_folder)
+    : environment_(std::move(environment)), csm_folder_(std::move(csm_folder)) {
+  const char* id = environment_("LSB_JOBID");
+  name_ = fmt::format("LSF job {}", id == nullptr ? "?" : id);
+}
+
+bool LsfSource::is_here(const Lookup& environment) {
+  return environment("LSB_JOBID") != nullptr;
+}
+
+Result<Listing> LsfSource::from_csm(const char* allocation, Deadline deadline) const {
+  HORO_TRY(const auto answer,
+           output_of({csm_folder_ + "/csm_allocation_query", "-a", allocation}, deadline));
+  auto nodes = csm_values(answer, "compute_nodes");
+  if (nodes.empty()) return fail(Errc::unavailable, "its answer has no compute_nodes");
+  std::sort(nodes.begin(), nodes.end());
+  HORO_TRY(const auto attributes,
+           output_of({csm_folder_ + "/csm_node_attributes_query", "-n", nodes.front()}, deadline));
+  const auto gpus = csm_values(attributes, "discovered_gpus");
+  if (gpus.empty())
+    return fail(Errc::unavailable, "node '{}' has no discovered_gpus", nodes.front());
+  HORO_TRY(const int slots, parse_slots(gpus.front(), "discovered_gpus"));
+  HostSet hosts;
+  for (const auto& node : nodes) {
+    HostSet named;
+    HORO_TRY_STATUS(add_entry(named, node, slots));
+    for (const auto& host : named.hosts())
+      hosts.add({.name = host.name, .slots = slots, .gpus = slots});
+  }
+  return Listing{
+      .hosts = std::move(hosts),
+      .from = fmt::format("nodes of CSM allocation {}, slots from their GPUs", allocation)};
+}
+
+Result<Listing> LsfSource::from_variables(std::string tried) const {
+  const bool launch_node = environment_("CSM_ALLOCATION_ID") != nullptr;
+  for (const auto& variable : kVariables) {
+    const char* value = environment_(variable.name);
+    std::string problem = "is not set";
+    if (value != nullptr) {
+      auto hosts = read(variable, value);
+      if (hosts) {
+        return Listing{.hosts = launch_node ? without_launch_node(*hosts) : std::move(*hosts),
+                       .from = fmt::format("slots from {}", variable.name)};
+      }
+      problem = variable.is_path ? fmt::format("'{}': {}", value, hosts.error().message)
+                                 : hosts.error().message;
+    }
+    tried += fmt::format("{}{}: {}", tried.empty() ? "" : "; ", variable.name, problem);
+  }
+  return fail(Errc::unavailable,
+              "{}: its hosts cannot be read ({}); give them with -H or --hostfile", name_, tried);
+}
+
+Result<Listing> LsfSource::list(Deadline deadline) {
+  const char* allocation = environment_("CSM_ALLOCATION_ID");
+  if (allocation == nullptr) return from_variables({});
+  auto listing = from_csm(allocation, deadline);
+  if (listing) return listing;
+  return from_variables(fmt::format("CSM allocation {}: {}", allocation, listing.error().message));
+}
+
+}  // namespace horo::discovery

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "discovery/source.hpp"
+
+namespace horo::discovery {
+
+inline constexpr const char* kCsmFolder = "/opt/ibm/csm/bin";
+
+/// The allocation of the LSF job that this process runs in. Where Cluster System Management has
+/// made it (CSM_ALLOCATION_ID) that is asked, slots are the nodes' GPUs, and the node that only
+/// launches is no host. Else the first of LSB_DJOB_HOSTFILE, LSB_DJOB_RANKFILE, LSB_MCPU_HOSTS and
+/// LSB_HOSTS that can be read.
+class LsfSource final : public HostSource {
+ public:
+  /// `csm_folder` has csm_allocation_query and csm_node_attributes_query.
+  explicit LsfSource(Lookup environment, std::string csm_folder = kCsmFolder);
+
+  static bool is_here(const Lookup& environment);
+
+  std::string_view name() const override { return name_; }
+
+  /// Blocks: for files, and for CSM until `deadline`.
+  /// Fails: unavailable, with everything that was tried.
+  Result<Listing> list(Deadline deadline) override;
+
+ private:
+  Result<Listing> from_csm(const char* allocation, Deadline deadline) const;
+  Result<Listing> from_variables(std::string tried) const;
+
+  Lookup environment_;
+  std::string csm_folder_;
+  std::string name_;
+};
+
+/// "hostA 2 hostB 4", as LSB_MCPU_HOSTS has it. Fails: invalid_argument.
+Result<HostSet> parse_host_pairs(std::string_view text);
+
+/// A host per word, as LSB_HOSTS has it. Fails: invalid_argument.
+Result<HostSet> parse_host_words(std::string_view text);
+
+/// The words of `key` in what CSM's queries print, YAML of keys with a value or a list of them:
+/// `key: a`, `key: [a, b]`, `key:` with lines `- a`. Empty: no such key.
+std::vector<std::string> csm_values(std::string_view text, std::string_view key);
+
+}  // namespace horo::discovery

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "discovery/source.hpp"
+
+namespace horo::discovery {
+
+/// An executable that prints hosts as a host file has them: `name:4` or `name`, one per line.
+class ScriptSource final : public HostSource {
+ public:
+  explicit ScriptSource(std::string path, int default_slots = 1);
+
+  std::string_view name() const override { return name_; }
+
+  /// Blocks: until the script has ended; at `deadline` it is killed. Fails: not_found,
+  /// permission_denied, timed_out, unavailable (it failed), invalid_argument with the line's
+  /// number.
+  Result<Listing> list(Deadline deadline) override;
+
+ private:
+  std::string path_;
+  std::string name_;
+  int default_slots_;
+};
+
+}  // namespace horo::discovery

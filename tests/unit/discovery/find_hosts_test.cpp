@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "discovery/find_hosts.hpp"
+
+#include <fstream>
+#include <map>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+
+using namespace horo;
+using namespace horo::discovery;
+using namespace std::chrono_literals;
+
+namespace {
+
+using Variables = std::map<std::string, std::string>;
+
+Result<FoundHosts> find(HostRequest request, const Variables& variables = {}) {
+  request.environment = [&](const char* name) -> const char* {
+    const auto found = variables.find(name);
+    return found == variables.end() ? nullptr : found->second.c_str();
+  };
+  if (request.patience == Duration{}) request.patience = 30s;
+  return find_hosts(request);
+}
+
+class Script {
+ public:
+  explicit Script(const std::string& text, mode_t mode = 0700) {
+    const int fd = mkstemp(path_.data());
+    REQUIRE(fd >= 0);
+    close(fd);
+    std::ofstream(path_) << text;
+    chmod(path_.c_str(), mode);
+  }
+
+  Script(const Script&) = delete;
+  Script& operator=(const Script&) = delete;
+
+  ~Script() { unlink(path_.c_str()); }
+
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_ = "/tmp/horo-script-XXXXXX";
+};
+
+const Variables kSlurm{
+    {"SLURM_JOB_ID", "42"}, {"SLURM_JOB_NODELIST", "h[1-2]"}, {"SLURM_TASKS_PER_NODE", "2(x2)"}};
+
+}  // namespace
+
+TEST_CASE("what was given beats the scheduler, the scheduler beats this machine") {
+  CHECK(find({.list = "a:2", .here_slots = 1}, kSlurm).value().source == "-H");
+  const auto job = find({.here_slots = 1}, kSlurm);
+  REQUIRE(job);
+  CHECK(job->source == "Slurm job 42");
+  CHECK(job->hosts.slots() == 4);
+  CHECK_THAT(job->why, Catch::Contains("SLURM_JOB_ID is set; nodes from SLURM_JOB_NODELIST"));
+  auto both = kSlurm;
+  both.emplace("LSB_JOBID", "7");
+  CHECK(find({}, both).value().source == "Slurm job 42");
+  const auto here = find({.here_slots = 3});
+  CHECK(here.value().source == "this machine");
+  CHECK(here.value().hosts.hosts() == std::vector<Host>{{"localhost", 3}});
+  CHECK_THAT(find({}).error().message, Catch::Contains("add -np N"));
+}
+
+TEST_CASE("an allocation that cannot be read is never replaced by this machine") {
+  for (const auto* job : {"SLURM_JOB_ID", "LSB_JOBID", "PBS_JOBID"}) {
+    INFO(job);
+    const auto found = find({.here_slots = 2}, {{job, "1"}});
+    REQUIRE(!found);
+    CHECK(found.error().code == Errc::unavailable);
+    CHECK_THAT(found.error().message, Catch::Contains("with -H"));
+  }
+}
+
+TEST_CASE("a discovery script prints hosts as a host file has them") {
+  const Script script("#!/bin/sh\necho a:2\necho '# none'\necho b\n");
+  const auto found = find({.script = script.path(), .default_slots = 4});
+  REQUIRE(found);
+  CHECK(found->hosts.hosts() == std::vector<Host>{{"a", 2}, {"b", 4}});
+  CHECK(found->source == fmt::format("discovery script '{}'", script.path()));
+}
+
+TEST_CASE("a discovery script that fails is named, with how and its last words") {
+  const auto [text, part] = GENERATE(table<std::string, std::string>({
+      {"#!/bin/sh\necho a:2\necho first >&2\necho 'no cluster' >&2\nexit 3\n",
+       "it ended with exit code 3: no cluster"},
+      {"#!/bin/sh\nkill -9 $$\n", "it was killed by signal 9"},
+      {"#!/bin/sh\necho a:2\necho b:x\n", "line 2: slots in 'b:x'"},
+      {"#!/bin/sh\n", "no host in it"},
+      {"echo a:2\n", "a script begins with #!"},
+      {"#!/nonexistent\n", "starting it"},
+  }));
+  const Script script(text);
+  INFO(text);
+  const auto found = find({.script = script.path()});
+  REQUIRE(!found);
+  CHECK_THAT(found.error().message, Catch::Contains(script.path()) && Catch::Contains(part));
+  const Script plain("#!/bin/sh\n", 0600);
+  // Root may read but not execute it.
+  CHECK(find({.script = plain.path()}).error().code == Errc::permission_denied);
+}
+
+TEST_CASE("a discovery script that does not end is killed with what it started") {
+  const auto mark = fmt::format("/tmp/horo-script-mark-{}", getpid());
+  const Script script(fmt::format("#!/bin/sh\nsleep 1000 &\necho $! > {}\nsleep 1000\n", mark));
+  const auto found = find({.script = script.path(), .patience = 1s});
+  REQUIRE(!found);
+  CHECK(found.error().code == Errc::timed_out);
+  pid_t left = 0;
+  std::ifstream(mark) >> left;
+  unlink(mark.c_str());
+  REQUIRE(left > 0);
+  // Process 1 may be slow to reap it: gone, or a zombie.
+  std::string line;
+  std::getline(std::ifstream(fmt::format("/proc/{}/stat", left)), line);
+  CHECK((line.empty() || line.find(") Z ") != std::string::npos ||
+         line.find(") X ") != std::string::npos));
+}
