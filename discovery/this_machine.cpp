@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "discovery/this_machine.hpp"
 
+#include <algorithm>
 #include <arpa/inet.h>
 #include <array>
 #include <climits>
@@ -91,16 +92,24 @@ bool is_this_machine(std::string_view host) {
   return false;
 }
 
-int usable_cores() {
+std::vector<int> usable_cpus() {
   // A mask shorter than the kernel's own is refused.
   constexpr std::size_t kMost = std::size_t{1} << 20U;
   for (std::size_t bits = CPU_SETSIZE; bits <= kMost; bits *= 2) {
     std::vector<cpu_set_t> mask(bits / CPU_SETSIZE);
     const auto bytes = mask.size() * sizeof(cpu_set_t);
-    if (sched_getaffinity(0, bytes, mask.data()) == 0)
-      return std::max(1, CPU_COUNT_S(bytes, mask.data()));
+    if (sched_getaffinity(0, bytes, mask.data()) != 0) continue;
+    std::vector<int> cpus;
+    for (std::size_t cpu = 0; cpu < bits; ++cpu) {
+      if (CPU_ISSET_S(cpu, bytes, mask.data())) cpus.push_back(static_cast<int>(cpu));
+    }
+    return cpus;
   }
-  return 1;
+  return {};
+}
+
+int usable_cores() {
+  return std::max(1, static_cast<int>(usable_cpus().size()));
 }
 
 HostSet merge_this_machine(const HostSet& hosts) {

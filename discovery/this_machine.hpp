@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.hpp"
 #include "discovery/host.hpp"
@@ -15,6 +16,9 @@ std::string machine_name();
 /// True for localhost, a loopback address, this machine's name (with or without its domain) and the
 /// addresses of its interfaces. Asks no name server. Thread: any.
 bool is_this_machine(std::string_view host);
+
+/// Hardware threads that this process may run on, as the kernel numbers them; empty: not known.
+std::vector<int> usable_cpus();
 
 /// Cores that this process may run on: its affinity, at least 1.
 int usable_cores();

@@ -2,6 +2,7 @@
 #include "base/cli/command_tree.hpp"
 
 #include <algorithm>
+#include <initializer_list>
 #include <iterator>
 #include <utility>
 
@@ -92,6 +93,46 @@ std::vector<Flag> refused_flags() {
   return flags;
 }
 
+/// Where ranks may run.
+std::vector<Flag> host_flags() {
+  return {
+      {.name = "hosts",
+       .letter = 'H',
+       .value = "LIST",
+       .group = kHosts,
+       .help = "where: host:slots,node[01-16]:slots; without it the job of Slurm, LSF, PBS or MPI "
+               "operator "
+               "that this is, or this machine"},
+      {.name = "hostfile",
+       .value = "FILE",
+       .group = kHosts,
+       .help = "where: a file with one host per line"},
+      {.name = "host-discovery-script",
+       .value = "FILE",
+       .group = kHosts,
+       .help = "where: what this program prints, one host per line; asked once, at the start"}};
+}
+
+/// The flags of the knobs with these keys.
+std::vector<Flag> flags_of(std::initializer_list<std::string_view> keys) {
+  auto flags = knob_flags();
+  std::erase_if(flags, [&](const Flag& flag) {
+    return std::find(keys.begin(), keys.end(), flag.knob->text->key) == keys.end();
+  });
+  return flags;
+}
+
+Command discover_command() {
+  Command discover{.name = "discover",
+                   .summary = "print the hosts of a job, who names them, and what this machine has",
+                   .flags = general_flags()};
+  discover.flags.push_back(json_flag("print it as JSON"));
+  for (auto& flag : host_flags()) discover.flags.push_back(std::move(flag));
+  for (auto& flag : flags_of({"slots.per.host", "ranks.per.host", "discovery.timeout"}))
+    discover.flags.push_back(std::move(flag));
+  return discover;
+}
+
 Command run_command() {
   Command run{.name = "run",
               .summary = "start a command as the ranks of one job",
@@ -106,23 +147,9 @@ Command run_command() {
         .letter = 'n',
         .value = "N",
         .group = kHosts,
-        .help = "start N ranks; without it, as many as the hosts have slots"},
-       {.name = "hosts",
-        .letter = 'H',
-        .value = "LIST",
-        .group = kHosts,
-        .help = "where: host:slots,node[01-16]:slots; without it the job of Slurm, LSF, PBS or MPI "
-                "operator "
-                "that this is, or this machine"},
-       {.name = "hostfile",
-        .value = "FILE",
-        .group = kHosts,
-        .help = "where: a file with one host per line"},
-       {.name = "host-discovery-script",
-        .value = "FILE",
-        .group = kHosts,
-        .help = "where: what this program prints, one host per line; asked once, at the start"},
-       {.name = "config-file",
+        .help = "start N ranks; without it, as many as the hosts have slots"}});
+  add(host_flags());
+  add({{.name = "config-file",
         .value = "FILE",
         .group = kGeneral,
         .help = "knobs in YAML; also from HORO_CONFIG_FILE"},
@@ -161,7 +188,8 @@ std::vector<Command> build() {
            .tail = "COMMAND [ARG...]",
            .flags = general_flags()},
           run_command(),
-          std::move(check)};
+          std::move(check),
+          discover_command()};
 }
 
 }  // namespace

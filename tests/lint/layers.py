@@ -33,6 +33,7 @@ HOMES = [
     ("yaml-cpp/", ["apps/common"], []),
     ("sodium", ["base/kv"], []),
     ("gloo/", ["runtime/backends/gloo"], []),
+    ("hwloc", ["discovery/topology"], []),
     ("libssh/", ["launcher/starters/ssh"], []),
     ("mpi.h", ["runtime/backends/mpi"], []),
     ("nccl.h", ["runtime/backends/nccl"], []),

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/discover/survey.hpp"
+#include "base/json.hpp"
+
+namespace horo::apps {
+
+using discovery::Device;
+using discovery::DeviceKind;
+using discovery::Topology;
+
+namespace {
+
+std::string in_gib(std::uint64_t bytes) {
+  return fmt::format("{:.1f} GiB", static_cast<double>(bytes) / (1ULL << 30U));
+}
+
+std::string line(std::string_view what, std::string_view content) {
+  return fmt::format("  {:<10} {}\n", what, content);
+}
+
+std::string way_to(const SurveyedHost& host) {
+  if (host.here) return "this machine";
+  if (!host.route) return host.problem;
+  return fmt::format("{} by {} from {}", host.route->address, host.route->interface,
+                     host.route->source);
+}
+
+std::vector<int> cpus_of(const Topology& topology, std::size_t node) {
+  std::vector<int> cpus;
+  for (const auto& core : topology.cores) {
+    if (static_cast<std::size_t>(core.node) == node)
+      cpus.insert(cpus.end(), core.cpus.begin(), core.cpus.end());
+  }
+  return cpus;
+}
+
+std::string place_of(const Topology& topology, const Device& device) {
+  auto text = device.address;
+  if (device.node) {
+    const auto number = topology.nodes[static_cast<std::size_t>(*device.node)].number;
+    text += fmt::format("{}memory node {}", text.empty() ? "" : ", ", number);
+  }
+  return text;
+}
+
+std::string topology_text(const Topology& topology) {
+  std::string text;
+  if (!topology.processor.empty()) text += line("processor", topology.processor);
+  text += line("cores", fmt::format("{} usable{}", topology.cores.size(),
+                                    topology.quota ? fmt::format("; its control group may use the "
+                                                                 "time of {:.1f}",
+                                                                 *topology.quota)
+                                                   : ""));
+  for (std::size_t i = 0; i < topology.nodes.size(); ++i) {
+    text += line("memory", fmt::format("node {}: {}, hardware threads {}", topology.nodes[i].number,
+                                       in_gib(topology.nodes[i].memory),
+                                       discovery::describe_cpus(cpus_of(topology, i))));
+  }
+  for (const auto& gpu : topology.of(DeviceKind::gpu)) {
+    text += line("GPU", fmt::format("{}, {}", gpu.name.empty() ? "unknown model" : gpu.name,
+                                    place_of(topology, gpu)));
+  }
+  if (topology.of(DeviceKind::gpu).empty()) text += line("GPU", "none");
+  return text;
+}
+
+std::string interface_text(const Survey& survey, const discovery::Interface& interface) {
+  auto text = fmt::format("{} {}", interface.name, interface.up ? "up" : "down");
+  for (const auto& address : interface.addresses) text += fmt::format(", {}", address);
+  if (interface.megabits) text += fmt::format(", {} Mbit/s", *interface.megabits);
+  if (!survey.topology) return text;
+  for (const auto& device : survey.topology->of(DeviceKind::network)) {
+    if (device.name != interface.name) continue;
+    if (const auto place = place_of(*survey.topology, device); !place.empty())
+      text += fmt::format(", {}", place);
+  }
+  return text;
+}
+
+/// Network devices that have no addresses: InfiniBand adapters.
+std::vector<Device> adapters(const Survey& survey) {
+  if (!survey.topology) return {};
+  auto devices = survey.topology->of(DeviceKind::network);
+  std::erase_if(devices, [&](const Device& device) {
+    return std::any_of(survey.interfaces.begin(), survey.interfaces.end(),
+                       [&](const auto& interface) { return interface.name == device.name; });
+  });
+  return devices;
+}
+
+void write_device(JsonWriter& json, const Topology& topology, const Device& device) {
+  json.begin_object().key("name").value(device.name).key("pci").value(device.address);
+  json.key("node");
+  if (device.node) {
+    json.value(topology.nodes[static_cast<std::size_t>(*device.node)].number);
+  } else {
+    json.null();
+  }
+  json.end_object();
+}
+
+void write_hosts(JsonWriter& json, const Survey& survey) {
+  json.key("hosts").begin_array();
+  for (const auto& host : survey.hosts) {
+    json.begin_object().key("name").value(host.host.name).key("slots").value(host.host.slots);
+    json.key("gpus").value(host.host.gpus).key("here").value(host.here);
+    if (host.route) {
+      json.key("address").value(host.route->address).key("source").value(host.route->source);
+      json.key("interface").value(host.route->interface);
+    }
+    if (!host.problem.empty()) json.key("problem").value(host.problem);
+    json.end_object();
+  }
+  json.end_array();
+}
+
+void write_topology(JsonWriter& json, const Topology& topology) {
+  json.key("processor").value(topology.processor);
+  json.key("nodes").begin_array();
+  for (std::size_t i = 0; i < topology.nodes.size(); ++i) {
+    const auto& node = topology.nodes[i];
+    json.begin_object().key("number").value(node.number).key("memory_bytes");
+    json.value(static_cast<std::int64_t>(node.memory));
+    json.key("cores").begin_array();
+    for (const auto& core : topology.cores) {
+      if (static_cast<std::size_t>(core.node) == i) json.value(discovery::describe_cpus(core.cpus));
+    }
+    json.end_array().end_object();
+  }
+  json.end_array().key("cores").value(static_cast<std::int64_t>(topology.cores.size()));
+  json.key("quota");
+  if (topology.quota) {
+    json.value(*topology.quota);
+  } else {
+    json.null();
+  }
+  json.key("gpus").begin_array();
+  for (const auto& gpu : topology.of(DeviceKind::gpu)) write_device(json, topology, gpu);
+  json.end_array().key("network_devices").begin_array();
+  for (const auto& device : topology.of(DeviceKind::network)) write_device(json, topology, device);
+  json.end_array();
+}
+
+void write_interfaces(JsonWriter& json, const Survey& survey) {
+  json.key("interfaces").begin_array();
+  for (const auto& interface : survey.interfaces) {
+    json.begin_object().key("name").value(interface.name).key("up").value(interface.up);
+    json.key("loopback").value(interface.loopback).key("addresses").begin_array();
+    for (const auto& address : interface.addresses) json.value(address);
+    json.end_array();
+    if (interface.megabits) json.key("megabits_per_second").value(*interface.megabits);
+    json.end_object();
+  }
+  json.end_array();
+}
+
+long long slots_of(const Survey& survey) {
+  long long sum = 0;
+  for (const auto& host : survey.hosts) sum += host.host.slots;
+  return sum;
+}
+
+}  // namespace
+
+std::string survey_text(const Survey& survey) {
+  auto text = fmt::format("hosts from {}: {}\n\n  {:<24} {:>6} {:>5}  {}\n", survey.source,
+                          survey.why, "host", "slots", "GPUs", "way there");
+  for (const auto& host : survey.hosts) {
+    text += fmt::format("  {:<24} {:>6} {:>5}  {}\n", host.host.name, host.host.slots,
+                        host.host.gpus == 0 ? "-" : std::to_string(host.host.gpus), way_to(host));
+  }
+  text +=
+      fmt::format("  {:<24} {:>6}\n\nthis machine, '{}'\n\n",
+                  fmt::format("{} in all", survey.hosts.size()), slots_of(survey), survey.machine);
+  text +=
+      survey.topology ? topology_text(*survey.topology) : line("cores", survey.topology_problem);
+  for (const auto& interface : survey.interfaces)
+    text += line("network", interface_text(survey, interface));
+  for (const auto& device : adapters(survey)) {
+    text += line("adapter", fmt::format("{}, {}", device.name, place_of(*survey.topology, device)));
+  }
+  if (survey.shared_memory) {
+    text += line("/dev/shm", fmt::format("{} free of {}", in_gib(survey.shared_memory->free),
+                                         in_gib(survey.shared_memory->total)));
+  }
+  return text;
+}
+
+std::string survey_json(const Survey& survey) {
+  JsonWriter json;
+  json.begin_object().key("source").value(survey.source).key("why").value(survey.why);
+  json.key("slots").value(static_cast<std::int64_t>(slots_of(survey)));
+  write_hosts(json, survey);
+  json.key("machine").begin_object().key("name").value(survey.machine);
+  if (survey.topology) {
+    write_topology(json, *survey.topology);
+  } else {
+    json.key("problem").value(survey.topology_problem);
+  }
+  write_interfaces(json, survey);
+  if (survey.shared_memory) {
+    json.key("shared_memory").begin_object();
+    json.key("free_bytes").value(static_cast<std::int64_t>(survey.shared_memory->free));
+    json.key("total_bytes").value(static_cast<std::int64_t>(survey.shared_memory->total));
+    json.end_object();
+  }
+  json.end_object().end_object();
+  return json.text() + "\n";
+}
+
+}  // namespace horo::apps

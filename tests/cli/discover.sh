@@ -1,0 +1,76 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# horo discover: who can run ranks, who says so, and what this machine has.
+# shellcheck source=tests/cli/lib.sh
+. "${0%/*}/lib.sh"
+
+try horo discover
+expect "exit code" "$code" 0
+expect "standard error" "$err" ""
+expect_in "survey" "$out" "hosts from this machine: no hosts are given"
+expect_in "survey" "$out" "cores      "
+expect_in "survey" "$out" "127.0.0.1/8"
+
+# A process sees what it may use: one hardware thread is one core.
+cpu=$(taskset -cp $$ | sed 's/.*: \([0-9]*\).*/\1/')
+try taskset -c "$cpu" horo discover --json
+expect "exit code" "$code" 0
+python3 - "$scratch/out" "$cpu" <<'PY' || fail "the survey is not what one core should give"
+import json, sys
+survey = json.load(open(sys.argv[1]))
+machine = survey["machine"]
+assert survey["slots"] == 1 and survey["hosts"][0]["here"], survey
+assert machine["cores"] == 1 and [c for n in machine["nodes"] for c in n["cores"]] == [sys.argv[2]], machine
+assert any("127.0.0.1/8" in i["addresses"] and i["loopback"] for i in machine["interfaces"]), machine
+assert machine["shared_memory"]["total_bytes"] > 0
+PY
+
+# The way to a host is the kernel's route, whatever the interface is called.
+try horo discover -H localhost:2,127.9.9.9:1 --json
+expect "exit code" "$code" 0
+expect_in "hosts" "$out" '"slots": 3'
+printf 'localhost slots=3 # here\r\n' >"$scratch/hosts"
+try horo discover --hostfile "$scratch/hosts"
+expect_in "survey" "$out" "hosts from hostfile '$scratch/hosts': it was given"
+printf '#!/bin/sh\necho localhost\n' >"$scratch/script"
+chmod +x "$scratch/script"
+try horo discover --host-discovery-script "$scratch/script" --slots-per-host 5 --json
+expect_in "hosts" "$out" '"slots": 5'
+
+# A host without a way there is named, and the exit code says so.
+try horo discover -H nowhere.invalid:2
+expect "exit code" "$code" 1
+expect_in "survey" "$out" "no address of 'nowhere.invalid'"
+
+# An allocation that cannot be read is no usage error and never this machine.
+SLURM_JOB_ID=7 try horo discover
+expect "exit code" "$code" 1
+expect "standard output" "$out" ""
+expect_in "error" "$err" "Slurm job 7: neither SLURM_JOB_NODELIST nor SLURM_NODELIST is set; give the hosts with -H"
+SLURM_JOB_ID=7 try horo run -np 2 true
+expect "exit code of horo run" "$code" 1
+expect_in "error of horo run" "$err" "horo run: Slurm job 7: neither SLURM_JOB_NODELIST nor"
+printf '#!/bin/sh\necho broken >&2; exit 4\n' >"$scratch/script"
+try horo run -np 2 --host-discovery-script "$scratch/script" true
+expect "exit code of horo run" "$code" 1
+expect "error of horo run" "$err" "horo run: discovery script '$scratch/script': it ended with exit code 4: broken"
+printf '#!/bin/sh\nsleep 100\n' >"$scratch/script"
+try horo run -np 2 --host-discovery-script "$scratch/script" --discovery-timeout 300ms true
+expect_in "error of horo run" "$err" "discovery script '$scratch/script': it did not end in time"
+
+# The job's hosts are those of the plan, and a flag overrules them.
+export SLURM_JOB_ID=7 SLURM_JOB_NODELIST='n[1-2]' SLURM_TASKS_PER_NODE='2(x2)' SLURM_NTASKS=4
+try horo run --dry-run true
+expect "exit code" "$code" 0
+expect_in "plan" "$out" "hosts      Slurm job 7: SLURM_JOB_ID is set; nodes from SLURM_JOB_NODELIST, slots from SLURM_TASKS_PER_NODE"
+expect_in "plan" "$out" "host       n2: 2 ranks, 2-3"
+refused "Slurm job 7: 5 slots wanted, 4 available (n1:2, n2:2)" horo run -np 5 true
+try horo run -np 2 -H localhost:2 --tag off sh -c 'echo here'
+expect "standard output" "$out" "here
+here"
+
+unset SLURM_JOB_ID
+refused "unknown option '--np'" horo discover --np 2
+refused "exclude each other" horo discover -H a --hostfile b
+refused "-H: column 3: an empty entry" horo discover -H a,,b
+refused "unexpected argument 'x'" horo discover x
