@@ -401,11 +401,13 @@ HORO_API horo_status horo_wait_all(const horo_op* ops, size_t n, int64_t timeout
   return with_session([&](Session& session) {
     const auto deadline = deadline_in(timeout_ms);
     // Nothing is released before all are complete, so that a time-out can be waited out again.
+    std::vector<Operation*> operations;
     for (size_t i = 0; i < n; ++i) {
       auto operation = find(session, ops[i]);
       if (!operation) return report(operation.error());
-      if (!session.wait(**operation, deadline)) return HORO_IN_PROGRESS;
+      operations.push_back(*operation);
     }
+    if (!session.wait(operations, deadline)) return HORO_IN_PROGRESS;
     horo_status first = HORO_OK;
     std::string message;
     for (size_t i = 0; i < n; ++i) {

@@ -20,11 +20,22 @@ bool Operation::finish(Errc status, std::string message) {
 }
 
 void Operation::sleep(Duration limit) {
-  std::uint32_t pending = kPending;
-  if (!word_.compare_exchange_strong(pending, kWaited, std::memory_order_seq_cst) &&
-      pending == kDone)
+  std::uint32_t seen = kPending;
+  if (!word_.compare_exchange_strong(seen, kWaited, std::memory_order_seq_cst) && seen != kWaited) {
+    if (seen == kNudged) word_.compare_exchange_strong(seen, kPending, std::memory_order_seq_cst);
     return;
+  }
   futex::wait(word_, kWaited, limit);
+}
+
+void Operation::nudge() {
+  auto seen = word_.load(std::memory_order_seq_cst);
+  while (seen == kPending || seen == kWaited) {
+    const auto next = seen == kWaited ? kPending : kNudged;
+    if (!word_.compare_exchange_weak(seen, next, std::memory_order_seq_cst)) continue;
+    if (next == kPending) futex::wake(word_);
+    return;
+  }
 }
 
 bool Operation::on_complete(Callback callback, void* user) {

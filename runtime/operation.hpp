@@ -37,8 +37,11 @@ class Operation {
   /// Publishes the end, wakes the waiters and runs the callback, if there is one: true. Once.
   bool finish(Errc status, std::string message);
 
-  /// Sleeps until it is done or `limit` has passed. Spurious returns happen.
+  /// Sleeps until it is done, somebody nudges, or `limit` has passed. Spurious returns happen.
   void sleep(Duration limit);
+
+  /// Ends the sleep of who waits for it, or the next one if nobody sleeps.
+  void nudge();
 
   /// Arranges for `callback` to run at the end: true; or runs it now when that has passed.
   bool on_complete(Callback callback, void* user);
@@ -60,6 +63,7 @@ class Operation {
   static constexpr std::uint32_t kPending = 0;
   static constexpr std::uint32_t kWaited = 1;  ///< Pending, with sleepers.
   static constexpr std::uint32_t kDone = 2;
+  static constexpr std::uint32_t kNudged = 3;  ///< Pending; who is about to sleep does not.
 
   void reset();
 

@@ -102,8 +102,13 @@ class Session {
   /// themselves.
   void on_complete(Operation& operation, Operation::Callback callback, void* user);
 
-  /// True when it is done, false when the deadline passed first.
-  bool wait(Operation& operation, const Deadline& deadline);
+  /// True when all are done, false when the deadline passed first.
+  bool wait(std::span<Operation* const> operations, const Deadline& deadline);
+
+  bool wait(Operation& operation, const Deadline& deadline) {
+    Operation* const one = &operation;
+    return wait({&one, 1}, deadline);
+  }
 
   OperationTable& operations() { return operations_; }
 
@@ -119,11 +124,13 @@ class Session {
   std::string absent_ranks();
 
   bool try_token();
-  /// As try_token, with some patience; false too when `operation` is done.
-  bool claim_token(const Operation& operation);
+  /// Takes the token, or waits until it can be had, `operation` is done or the deadline passed.
+  /// The session's own thread hands it over between two steps: whoever waits drives best himself.
+  bool claim_token(Operation& operation, const Deadline& deadline);
   void return_token();
+  void hand_over();
   /// Runs progress until `operation` is done (foreground), or until there is nothing to do and
-  /// nothing in flight (background: null). Holds the token.
+  /// nothing in flight or a caller wants the token (background: null). Holds the token.
   void drive(const Operation* operation, const Deadline& deadline);
   /// How long a driver looks for news before it sleeps.
   Duration patience(bool foreground) const;
@@ -158,6 +165,8 @@ class Session {
   ProcessSets sets_;
   std::atomic<bool> token_{false};
   std::atomic<std::uint32_t> local_waiters_{0};
+  std::atomic<Operation*> applicant_{nullptr};  ///< What a caller waits for who wants the token.
+  std::atomic<bool> handed_over_{false};        ///< That caller has not come to take it yet.
   std::atomic<std::uint32_t> callbacks_{
       0};  ///< 1: callbacks are in use, so this rank moves on by itself.
   std::atomic<bool> stopping_{false};

@@ -21,6 +21,7 @@ constexpr Duration kLongSlice = std::chrono::microseconds(500);
 constexpr Duration kCrowdedOut = std::chrono::milliseconds(50);
 constexpr int kLooksPerClock = 32;  // Looks between two readings of the clock while spinning.
 constexpr Duration kBackgroundSpin = std::chrono::microseconds(3);
+constexpr Duration kTokenSpin = std::chrono::microseconds(10);
 constexpr Duration kQuietSpin = std::chrono::microseconds(10);  // Before others are let in.
 constexpr Duration kLongestShare = std::chrono::milliseconds(1);
 constexpr std::uint64_t kBytesPerNs = 4;  // What a peer moves at least.
@@ -102,7 +103,12 @@ void Session::drive(const Operation* operation, const Deadline& deadline) {
   const bool foreground = operation != nullptr;
   TimePoint idle_since{};
   int looks = 0;
-  while (foreground ? !operation->done() : !stopping_.load(std::memory_order_relaxed)) {
+  const auto goes_on = [&] {
+    if (foreground) return !operation->done();
+    return !stopping_.load(std::memory_order_relaxed) &&
+           applicant_.load(std::memory_order_relaxed) == nullptr;
+  };
+  while (goes_on()) {
     if (sets_.progress()) {
       looks = 0;
       continue;
@@ -146,35 +152,60 @@ void Session::on_complete(Operation& operation, Operation::Callback callback, vo
   if (sets_.has_ready() || sets_.has_news()) ring(host_->my_slot());
 }
 
-bool Session::claim_token(const Operation& operation) {
-  // The session's thread leaves the token soon when there is nothing to do.
+bool Session::claim_token(Operation& operation, const Deadline& deadline) {
   if (try_token()) return true;
-  const auto until = steady().now() + spin_;
+  applicant_.store(&operation, std::memory_order_seq_cst);
+  const auto until = steady().now() + std::min(spin_, kTokenSpin);
+  bool taken = false;
   for (int looks = 1; !operation.done(); ++looks) {
     __builtin_ia32_pause();
-    if (try_token()) return true;
-    if (looks % kLooksPerClock == 0 && steady().now() >= until) return false;
+    taken = try_token();
+    if (taken || (looks % kLooksPerClock == 0 && steady().now() >= until)) break;
   }
-  return false;
+  if (!taken && !operation.done()) {
+    // Announce, look again, sleep: the holder returns the token first and then looks for waiters.
+    local_waiters_.fetch_add(1, std::memory_order_seq_cst);
+    host_->body().impatient.fetch_add(1, std::memory_order_seq_cst);
+    if (token_.load(std::memory_order_seq_cst)) {
+      sleeps_.fetch_add(1, std::memory_order_relaxed);
+      operation.sleep(deadline.left(steady().now()));
+    }
+    host_->body().impatient.fetch_sub(1, std::memory_order_seq_cst);
+    local_waiters_.fetch_sub(1, std::memory_order_seq_cst);
+  }
+  auto* mine = &operation;
+  applicant_.compare_exchange_strong(mine, nullptr, std::memory_order_seq_cst);
+  // Whoever was handed the token takes it, done or not: until then nobody moves anything.
+  const bool handed = handed_over_.exchange(false, std::memory_order_seq_cst);
+  return taken || (handed && try_token());
 }
 
-bool Session::wait(Operation& operation, const Deadline& deadline) {
-  while (!operation.done()) {
-    if (claim_token(operation)) {
-      drive(&operation, deadline);
+void Session::hand_over() {
+  auto* const operation = applicant_.load(std::memory_order_seq_cst);
+  if (operation == nullptr) return;
+  handed_over_.store(true, std::memory_order_seq_cst);
+  auto* expected = operation;
+  if (applicant_.compare_exchange_strong(expected, nullptr, std::memory_order_seq_cst)) {
+    operation->nudge();
+  } else {
+    handed_over_.store(false, std::memory_order_seq_cst);
+  }
+}
+
+bool Session::wait(std::span<Operation* const> operations, const Deadline& deadline) {
+  std::size_t next = 0;
+  const auto all_done = [&] {
+    while (next < operations.size() && operations[next]->done()) ++next;
+    return next == operations.size();
+  };
+  while (!all_done()) {
+    if (claim_token(*operations[next], deadline)) {
+      do {
+        drive(operations[next], deadline);
+      } while (!all_done() && !deadline.expired(steady().now()));
       return_token();
-    } else if (!operation.done()) {
-      // Announce, look again, sleep: the holder returns the token first and then looks for waiters.
-      local_waiters_.fetch_add(1, std::memory_order_seq_cst);
-      host_->body().impatient.fetch_add(1, std::memory_order_seq_cst);
-      if (token_.load(std::memory_order_seq_cst)) {
-        sleeps_.fetch_add(1, std::memory_order_relaxed);
-        operation.sleep(deadline.left(steady().now()));
-      }
-      host_->body().impatient.fetch_sub(1, std::memory_order_seq_cst);
-      local_waiters_.fetch_sub(1, std::memory_order_seq_cst);
     }
-    if (!operation.done() && deadline.expired(steady().now())) return false;
+    if (!all_done() && deadline.expired(steady().now())) return false;
   }
   return true;
 }
@@ -185,7 +216,8 @@ void Session::sleep_in_background() {
   const auto seen = slot.bell.load(std::memory_order_seq_cst);
   const bool free = !token_.load(std::memory_order_seq_cst);
   // While somebody else has the token there is nothing to do here: returning it rings.
-  if (!stopping_.load(std::memory_order_seq_cst) && !(free && sets_.has_news())) {
+  const bool awaited = handed_over_.load(std::memory_order_seq_cst);
+  if (!stopping_.load(std::memory_order_seq_cst) && (awaited || !(free && sets_.has_news()))) {
     futex::wait(slot.bell, seen, Duration::max(), kBackground);
   }
   slot.background_sleepers.fetch_sub(1, std::memory_order_seq_cst);
@@ -197,6 +229,7 @@ void Session::run_background() {
     if (try_token()) {
       drive(nullptr, Deadline::never());
       return_token();
+      hand_over();
     }
     sleep_in_background();
   }

@@ -76,6 +76,42 @@ TEST_CASE("several threads of a rank submit and wait at once") {
   CHECK(wrong == 0);
 }
 
+TEST_CASE("who waits takes over from the rank's own thread, for one operation or many") {
+  std::atomic<int> wrong{0};
+  run_ranks(2, [&](Session& session, int rank) {
+    std::vector<std::vector<float>> values(30);
+    std::vector<horo::TensorId> ids;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const auto count = static_cast<std::int64_t>(100 + 1500 * (i % 7));
+      ids.push_back(*session.declare(kWorld, "w" + std::to_string(i),
+                                     vector_of(Kind::allreduce, DType::f32, count)));
+      values[i].resize(static_cast<std::size_t>(count));
+    }
+    for (int round = 0; round < 20; ++round) {
+      std::vector<Operation*> operations;
+      for (std::size_t i = 0; i < ids.size(); ++i) {
+        std::fill(values[i].begin(), values[i].end(), static_cast<float>(rank));
+        operations.push_back(
+            *session.submit(kWorld, ids[i], {.in = values[i].data(), .out = values[i].data()}));
+      }
+      // Now its thread is at work; the sleepers of the odd rounds find it so.
+      if (round % 2 == 1) std::this_thread::yield();
+      const auto deadline =
+          horo::Deadline::in(horo::SteadyClock::instance(), horo::sim::kLongEnough);
+      std::thread other([&] {
+        if (!session.wait(std::span(operations).first(10), deadline)) ++wrong;
+      });
+      if (!session.wait(operations, deadline)) ++wrong;
+      other.join();
+      for (std::size_t i = 0; i < ids.size(); ++i) {
+        if (operations[i]->status() != Errc::ok || values[i].back() != 1) ++wrong;
+        session.operations().put(*operations[i]);
+      }
+    }
+  });
+  CHECK(wrong == 0);
+}
+
 TEST_CASE("callbacks run without anybody waiting") {
   std::atomic<int> calls{0};
   run_ranks(2, [&](Session& session, int) {
