@@ -56,6 +56,21 @@ HORO_KERNEL_INLINE Floats joined(HalfFloats low, HalfFloats high) {
 }
 #endif
 
+/// What g++ 12 makes of a conversion of vectors are several of narrower ones.
+#if HORO_KERNEL_WIDTH == 64
+HORO_KERNEL_INLINE Doubles widened_half(HalfFloats v) {
+  return __builtin_bit_cast(Doubles, _mm512_cvtps_pd(__builtin_bit_cast(__m256, v)));
+}
+#elif defined(__AVX2__)
+HORO_KERNEL_INLINE Doubles widened_half(HalfFloats v) {
+  return __builtin_bit_cast(Doubles, _mm256_cvtps_pd(__builtin_bit_cast(__m128, v)));
+}
+#else
+HORO_KERNEL_INLINE Doubles widened_half(HalfFloats v) {
+  return __builtin_convertvector(v, Doubles);
+}
+#endif
+
 /// Sixteen elements as float64, in their order.
 struct Block {
   Doubles v[kDoubles];
@@ -66,11 +81,14 @@ HORO_KERNEL_INLINE Block widened(const char* from) {
   Block block;
   if constexpr (__is_same(typename T::Lane, double)) {
     for (std::size_t i = 0; i < kDoubles; ++i) block.v[i] = T::load(from + i * kWidth);
+  } else if constexpr (__is_same(typename T::Stored, float)) {
+    for (std::size_t i = 0; i < kDoubles; ++i)
+      block.v[i] = widened_half(load_bytes<HalfFloats>(from + i * sizeof(HalfFloats)));
   } else {
     for (std::size_t i = 0; i < kDoubles; i += 2) {
       const Floats floats = T::load(from + i / 2 * T::kBytes);
-      block.v[i] = __builtin_convertvector(low_half(floats), Doubles);
-      block.v[i + 1] = __builtin_convertvector(high_half(floats), Doubles);
+      block.v[i] = widened_half(low_half(floats));
+      block.v[i + 1] = widened_half(high_half(floats));
     }
   }
   return block;
