@@ -136,6 +136,50 @@ struct alignas(128) RankTensor {
   Signature signature;
 };
 
+/// A count that begins again at zero with each bucket that uses its place, without anybody setting
+/// it back: round << 32 | count, where an older round counts as zero.
+class RoundCount {
+ public:
+  /// Counts one more, up to `most`, and returns how many there were; `most`: there is none left.
+  std::uint32_t take(std::uint32_t round, std::uint32_t most) {
+    auto word = word_.load(std::memory_order_relaxed);
+    for (;;) {
+      const auto count = in_round(word, round);
+      if (count >= most) return most;
+      if (word_.compare_exchange_weak(word, pack(round, count + 1), std::memory_order_acq_rel))
+        return count;
+    }
+  }
+
+  /// Adds `more` and returns the sum; seq_cst for the sleepers, see Board::wake().
+  std::uint32_t add(std::uint32_t round, std::uint32_t more) {
+    auto word = word_.load(std::memory_order_relaxed);
+    for (;;) {
+      const auto sum = in_round(word, round) + more;
+      if (word_.compare_exchange_weak(word, pack(round, sum), std::memory_order_seq_cst))
+        return sum;
+    }
+  }
+
+  std::uint32_t count(std::uint32_t round) const {
+    return in_round(word_.load(std::memory_order_seq_cst), round);
+  }
+
+ private:
+  static std::uint32_t in_round(std::uint64_t word, std::uint32_t round) {
+    return word >> 32U == round ? static_cast<std::uint32_t>(word) : 0;
+  }
+
+  static std::uint64_t pack(std::uint32_t round, std::uint32_t count) {
+    return std::uint64_t{round} << 32U | count;
+  }
+
+  std::atomic<std::uint64_t> word_;
+};
+
+/// Buckets reduced in place use these places in turn; more than entries can be in flight.
+inline constexpr std::size_t kSharedPlaces = 32;
+
 /// Counters of one member; written by its token's holder, read by all. They only grow.
 struct alignas(128) RankArea {
   std::atomic<std::uint64_t> cursor;  ///< Log entries done.
@@ -143,10 +187,15 @@ struct alignas(128) RankArea {
   alignas(64) std::atomic<std::uint64_t> reduced;
   alignas(64) std::atomic<std::uint64_t> copied_out;
   alignas(64) std::atomic<std::uint64_t> direct_done;
+  /// Chunks of this member's share of a bucket that somebody has taken on; written by all.
+  alignas(64) std::array<RoundCount, kSharedPlaces> taken;
 };
 
 struct BoardBody {
   alignas(128) std::atomic<std::uint64_t> tail;  ///< Entries published.
+
+  /// Chunks of a bucket reduced in place that are done.
+  alignas(128) std::array<RoundCount, kSharedPlaces> reduced_in_place;
 
   alignas(128) std::atomic<std::uint32_t> combiner;  ///< Local rank + 1 of the holder; 0 free.
   std::atomic<std::uint32_t> pending_count;          ///< From here on: the combiner's.

@@ -43,7 +43,8 @@ HostLayout HostLayout::of(const BoardParams& p) {
   };
   l.body = take(sizeof(HostBody));
   l.ranks = take(p.local_size * sizeof(HostRank));
-  l.arenas = take(p.local_size * p.arena_bytes);
+  l.arena_stride = p.arena_bytes + kPage;
+  l.arenas = take(p.local_size * l.arena_stride);
   l.region_bytes = BoardLayout::of(p).total;
   l.regions = take(kMostSets * l.region_bytes);
   l.total = at;
@@ -170,7 +171,7 @@ std::uint64_t HostMemory::offset_in_my_arena(const void* p, std::uint64_t bytes)
 }
 
 std::byte* HostMemory::peer_memory(LocalRank r, std::uint64_t offset, std::uint64_t bytes) {
-  const auto start = layout_.arenas + r.index() * params_.arena_bytes;
+  const auto start = layout_.arenas + r.index() * layout_.arena_stride;
   if (offset < start || offset - start > params_.arena_bytes ||
       bytes > params_.arena_bytes - (offset - start)) {
     return nullptr;

@@ -51,9 +51,7 @@ void ShmBackend::measure(Active& a) const {
   }
   if (kind == Kind::allreduce) {
     a.chunk = chunk_elements(a.lanes.total(0), ranks_, most, element);
-    const auto chunks = ceil_div(a.lanes.total(0), a.chunk);
-    const auto me = static_cast<std::uint64_t>(me_);
-    a.steps = direct(a) ? (chunks > me ? ceil_div(chunks - me, n) : 0) : ceil_div(chunks, n);
+    a.steps = ceil_div(ceil_div(a.lanes.total(0), a.chunk), n);
     return;
   }
   // Results larger than the caches go around them.
@@ -101,12 +99,16 @@ Status ShmBackend::start(Bucket bucket) {
             .ranks = ranks_};
   a.to_result = kernels::copy_kernel();
   measure(a);
-  if (direct(a)) HORO_TRY_STATUS(find_peers(a));
   if (in_steps(a)) {
     a.first_step = next_step_;
     next_step_ += a.steps;
   } else {
     a.first_step = next_direct_++;
+  }
+  if (direct(a)) {
+    auto found = find_peers(a);
+    // Without this rank's help its peers may be done by now, and their buffers gone or elsewhere.
+    if (!found && !(shared_out(a) && finished(a))) return found;
   }
   active_.push_back(std::move(a));
   ++started_;
@@ -128,6 +130,10 @@ void ShmBackend::announce(std::atomic<std::uint64_t> RankArea::*counter, std::ui
 }
 
 bool ShmBackend::finished(const Active& a) const {
+  if (shared_out(a)) {
+    const auto& done = board_.body().reduced_in_place[a.first_step % kSharedPlaces];
+    return done.count(round_of(a)) == a.steps * static_cast<std::uint64_t>(ranks_);
+  }
   if (!in_steps(a)) return a.out == 1 && peers_reached(&RankArea::direct_done, a.first_step + 1);
   return a.out == a.steps;
 }

@@ -10,9 +10,19 @@ bool ShmBackend::step_direct() {
   for (auto& a : active_) {
     if (in_steps(a)) continue;
     if (a.out == 1) continue;  // Through with its own share.
+    if (shared_out(a)) {
+      if (const auto chunk = take_chunk(a)) {
+        reduce_direct(a, *chunk);
+        ++a.in;
+      } else {
+        a.out = 1;
+        report_reduced(a);
+      }
+      return true;
+    }
     if (a.in < a.steps) {
       if (reduces(a.bucket.like.kind)) {
-        reduce_direct(a, a.in);
+        reduce_direct(a, part_for(a, a.in, me_));
       } else {
         copy_direct(a, a.in);
       }
@@ -27,10 +37,28 @@ bool ShmBackend::step_direct() {
   return false;
 }
 
-void ShmBackend::reduce_direct(Active& a, std::uint64_t chunk) {
+std::optional<ShmBackend::Chunk> ShmBackend::take_chunk(Active& a) {
+  const auto place = a.first_step % kSharedPlaces;
+  const auto most = static_cast<std::uint32_t>(a.steps);
+  for (; a.helped < ranks_; ++a.helped) {
+    const int owner = (me_ + a.helped) % ranks_;
+    const auto next = board_.area(owner).taken[place].take(round_of(a), most);
+    if (next != most)
+      return chunk_of_lane(a, 0, static_cast<std::uint64_t>(owner) * a.steps + next);
+  }
+  return std::nullopt;
+}
+
+void ShmBackend::report_reduced(Active& a) {
+  auto& done = board_.body().reduced_in_place[a.first_step % kSharedPlaces];
+  const auto sum = done.add(round_of(a), static_cast<std::uint32_t>(a.in));
+  if (a.in != 0 && sum == a.steps * static_cast<std::uint64_t>(ranks_))
+    wakes_ += static_cast<std::uint64_t>(board_.wake(interest::kChunks));
+}
+
+void ShmBackend::reduce_direct(Active& a, const Chunk& mine) {
   const auto element = size_of(a.what.dtype);
   const auto n = static_cast<std::size_t>(ranks_);
-  const auto mine = part_for(a, chunk, me_);
   if (mine.count == 0) return;
   const bool keeps = collects(a);
   const auto kernel = kernels::reduce_to_many_kernel(a.what.dtype, a.what.op);

@@ -116,20 +116,10 @@ struct VectorKernel {
     return v;
   }
 
-  /// Two streams from memory gain some 4 % from it on Zen 3; more streams keep the memory busy
-  /// alone. Running past the end of a buffer does no harm: a prefetch does not fault.
-  HORO_KERNEL_INLINE void prefetch(const char* from, std::size_t bytes) {
-    constexpr std::size_t kAhead = 512;
-    for (std::size_t line = 0; line < bytes; line += 64) __builtin_prefetch(from + line + kAhead);
-  }
-
   /// `kVectors` neighbours at a time, all in registers from the first load to the last store.
   template <int kVectors>
   HORO_KERNEL_INLINE void step(const Operands& o, const Factors<Lane>& by, std::size_t at) {
     const int n = kN == 0 ? o.n : kN;
-    if constexpr (kN == 2) {
-      for (int k = 0; k < kN; ++k) prefetch(o.src[k] + at, kVectors * T::kBytes);
-    }
     V acc[kVectors];
     for (int v = 0; v < kVectors; ++v) acc[v] = before(T::load(o.src[0] + at + v * T::kBytes), by);
     for (int k = 1; k < n; ++k) {
