@@ -12,6 +12,7 @@
 
 #include "base/board_header.hpp"
 #include "base/clock.hpp"
+#include "base/knobs/knobs.hpp"
 #include "base/result.hpp"
 #include "base/strong.hpp"
 #include "base/worker_env.hpp"
@@ -30,6 +31,8 @@ struct AgentSpec {
   Environment environment;            ///< Of every rank, beneath what `ranks` add.
   std::vector<WorkerIdentity> ranks;  ///< This host's, in local rank order; board fields unset.
   StdinPolicy stdin_policy = StdinPolicy::none;
+  BindTo bind_to = BindTo::none;  ///< As the agent finds its host.
+  GpuMode gpus = GpuMode::off;
   Duration failure_grace{};  ///< For attached ranks to see `peer_lost` and end by themselves.
   Duration grace{};          ///< Between SIGTERM and SIGKILL.
   Epoch epoch{1};

@@ -160,6 +160,27 @@ int choose_threads(const PlanContext& context, const launcher::Placement& placem
   return most == 1 ? 0 : std::max(1, context.cores / most);
 }
 
+Result<std::vector<std::optional<launcher::HostParts>>> share_hosts(
+    const RunInvocation& invocation, const PlanContext& context,
+    const launcher::Placement& placement) {
+  std::vector<std::optional<launcher::HostParts>> parts;
+  for (const auto& host : placement.hosts) {
+    parts.emplace_back();
+    if (!discovery::is_this_machine(host.name)) continue;
+    launcher::PartsRequest request{.bind_to = invocation.settings.get(knobs::kBindTo),
+                                   .gpus = invocation.settings.get(knobs::kGpus),
+                                   .ranks = host.count(),
+                                   .visible_gpus = {}};
+    if (const char* visible = find_value(context.environment, "CUDA_VISIBLE_DEVICES"))
+      request.visible_gpus = visible;
+    auto shared = launcher::share_this_machine(request);
+    if (!shared)
+      return Failure(std::move(shared).error().context(fmt::format("host '{}'", host.name)));
+    parts.back() = std::move(*shared);
+  }
+  return parts;
+}
+
 std::string make_job_id(const kv::Secret& random) {
   std::string id;
   for (std::size_t i = 0; i < 6; ++i) id += fmt::format("{:02x}", random[i]);
@@ -175,6 +196,7 @@ Result<Plan> make_plan(const RunInvocation& invocation, const PlanContext& conte
   HORO_TRY(const auto found, find_hosts(invocation, context));
   plan.hosts_from = fmt::format("{}: {}", found.source, found.why);
   HORO_TRY(plan.placement, place_ranks(invocation, found));
+  HORO_TRY(plan.parts, share_hosts(invocation, context, plan.placement));
   HORO_TRY(const auto random, kv::make_secret());
   plan.job_id = make_job_id(random);
   HORO_TRY(plan.output, choose_output(invocation, context, plan));
@@ -205,6 +227,8 @@ Result<Plan> make_plan(const RunInvocation& invocation, const PlanContext& conte
                            .stdin_policy = stdin_mode == StdinMode::rank0
                                                ? launcher::StdinPolicy::rank0
                                                : launcher::StdinPolicy::none,
+                           .bind_to = invocation.settings.get(knobs::kBindTo),
+                           .gpus = invocation.settings.get(knobs::kGpus),
                            .failure_grace = invocation.settings.get(knobs::kFailureGrace),
                            .grace = invocation.settings.get(knobs::kGrace),
                            .secret = secret});

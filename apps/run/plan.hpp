@@ -2,10 +2,12 @@
 // Everything that is decided before anything is started.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "apps/common/run_invocation.hpp"
+#include "launcher/binding/binding.hpp"
 #include "launcher/output/output.hpp"
 #include "launcher/placement.hpp"
 #include "launcher/starter.hpp"
@@ -17,6 +19,8 @@ struct Plan {
   std::string program;     ///< The file that the command's first word means.
   std::string hosts_from;  ///< Who named the hosts, and why they were asked.
   launcher::Placement placement;
+  /// By host; nothing: another machine, whose agent will see.
+  std::vector<std::optional<launcher::HostParts>> parts;
   std::vector<launcher::AgentSpec> agents;  ///< By host; without the rendezvous' address.
   launcher::OutputOptions output;
   Environment common;  ///< What all ranks get beside what they inherit and who they are.
@@ -38,6 +42,9 @@ Result<Plan> make_plan(const RunInvocation& invocation, const PlanContext& conte
 
 /// Whether agents can be started on all hosts of `plan`. Fails: unsupported, naming a host.
 Status check_startable(const Plan& plan);
+
+/// What of its host the ranks of host number `host` get, in a line, for people.
+std::string describe_parts(const Plan& plan, std::size_t host);
 
 /// For --dry-run.
 std::string plan_text(const Plan& plan);

@@ -52,11 +52,38 @@ std::string starter_of(const Plan& plan) {
   return startable ? "local" : fmt::format("none: {}", startable.error().message);
 }
 
+std::string_view word_for(BindTo bind_to) {
+  return knobs::kBindTo.text.choices.at(static_cast<std::size_t>(bind_to));
+}
+
+/// Null: its agent will see.
+void write_part(JsonWriter& json, const Plan& plan, const WorkerIdentity& identity) {
+  const auto& parts = plan.parts[static_cast<std::size_t>(identity.host_index)];
+  if (!parts) {
+    json.key("hardware_threads").null().key("gpus").null();
+    return;
+  }
+  const auto& part = parts->ranks[identity.local_rank.index()];
+  json.key("hardware_threads").value(discovery::describe_cpus(part.cpus));
+  json.key("gpus").value(part.gpus);
+}
+
 double seconds(Duration duration) {
   return std::chrono::duration<double>(duration).count();
 }
 
 }  // namespace
+
+std::string describe_parts(const Plan& plan, std::size_t host) {
+  const auto& parts = plan.parts[host];
+  const auto& agent = plan.agents[host];
+  if (!parts) return fmt::format("binding {}, as its agent finds it", word_for(agent.bind_to));
+  auto text = fmt::format("binding {}", word_for(parts->bound));
+  if (!parts->why.empty()) text += fmt::format(", as {}", parts->why);
+  if (agent.gpus == GpuMode::automatic && parts->ranks.front().gpus.empty())
+    text += "; no NVIDIA GPU";
+  return text;
+}
 
 std::string plan_text(const Plan& plan) {
   const auto& agent = plan.agents.front();
@@ -64,16 +91,21 @@ std::string plan_text(const Plan& plan) {
       fmt::format("command    {}\nprogram    {}\ndirectory  {}\nstarter    {}\nhosts      {}\n",
                   command_line(agent.command), plan.program, agent.directory, starter_of(plan),
                   plan.hosts_from);
-  for (const auto& host : plan.placement.hosts) {
-    text += fmt::format("host       {}: {} ranks, {}\n", host.name, host.count(),
-                        launcher::describe_ranks(host.ranks));
+  for (std::size_t h = 0; h < plan.placement.hosts.size(); ++h) {
+    const auto& host = plan.placement.hosts[h];
+    text += fmt::format("host       {}: {} ranks, {}; {}\n", host.name, host.count(),
+                        launcher::describe_ranks(host.ranks), describe_parts(plan, h));
   }
   text += fmt::format("\n{:>6}  {:<20} {:>12} {:>12}\n", "rank", "host", "local", "cross");
   for (const auto& rank : plan.placement.ranks) {
-    text += fmt::format("{:>6}  {:<20} {:>12} {:>12}\n", rank.rank,
-                        plan.placement.hosts[rank.host].name,
-                        fmt::format("{} of {}", rank.local_rank, rank.local_size),
-                        fmt::format("{} of {}", rank.cross_rank, rank.cross_size));
+    text +=
+        fmt::format("{:>6}  {:<20} {:>12} {:>12}", rank.rank, plan.placement.hosts[rank.host].name,
+                    fmt::format("{} of {}", rank.local_rank, rank.local_size),
+                    fmt::format("{} of {}", rank.cross_rank, rank.cross_size));
+    const auto& parts = plan.parts[rank.host];
+    if (parts && parts->any())
+      text += fmt::format("  {}", launcher::describe(parts->ranks[rank.local_rank.index()]));
+    text += "\n";
   }
   text += "\nenvironment of rank 0, over what it inherits\n";
   for (const auto& environment : {plan.common, planned_environment(agent.ranks.front())}) {
@@ -94,6 +126,7 @@ std::string plan_json(const Plan& plan) {
       .value(seconds(agent.grace))
       .key("failure_grace_seconds")
       .value(seconds(agent.failure_grace));
+  json.key("bind_to").value(word_for(agent.bind_to));
   json.key("hosts").begin_array();
   for (const auto& host : plan.placement.hosts) {
     json.begin_object().key("name").value(host.name);
@@ -124,6 +157,7 @@ std::string plan_json(const Plan& plan) {
           .value(identity.cross_rank)
           .key("cross_size")
           .value(identity.cross_size);
+      write_part(json, plan, identity);
       json.key("environment");
       write_environment(json, planned_environment(identity));
       json.end_object();

@@ -186,6 +186,9 @@ void Session::introduce() {
                   plan_.placement.ranks.size(), plan_.program, plan_.placement.hosts.front().name,
                   rendezvous_->address(), starter_->name()));
   say(fmt::format("horo: hosts: {}\n", plan_.hosts_from));
+  for (std::size_t host = 0; host < plan_.placement.hosts.size(); ++host)
+    say(fmt::format("horo: host {}: {}\n", plan_.placement.hosts[host].name,
+                    describe_parts(plan_, host)));
   if (plan_.threads != 0) {
     say(fmt::format("horo: OMP_NUM_THREADS={} for every rank; a value of yours is left alone\n",
                     plan_.threads));

@@ -16,6 +16,8 @@ namespace horo {
 enum class TagMode : std::uint8_t { automatic, rank, off };
 enum class StdinMode : std::uint8_t { automatic, none, rank0 };
 enum class MapBy : std::uint8_t { pack, spread, host };
+enum class BindTo : std::uint8_t { automatic, core, numa, gpu, none };
+enum class GpuMode : std::uint8_t { off, automatic };
 enum class CpuOperations : std::uint8_t { automatic, shm, gloo, mpi };
 
 }  // namespace horo
@@ -206,6 +208,29 @@ inline constexpr Knob<MapBy> kMapBy{
     .fallback = MapBy::pack,
     .least = MapBy::pack,
     .most = MapBy::host};
+
+inline constexpr Knob<BindTo> kBindTo{
+    .text = {.key = "bind.to",
+             .group = kPlaces,
+             .help = "what of its host a rank may run on: an equal part of the cores, its memory "
+                     "node, the node of its GPU; auto is gpu or numa for several ranks on a host "
+                     "with several nodes, else none",
+             .choices = {"auto", "core", "numa", "gpu", "none"},
+             .reader = KnobReader::launcher},
+    .fallback = BindTo::automatic,
+    .least = BindTo::automatic,
+    .most = BindTo::none};
+
+inline constexpr Knob<GpuMode> kGpus{
+    .text = {.key = "gpus",
+             .group = kPlaces,
+             .help = "auto shows each rank the GPU of its local rank, by CUDA_VISIBLE_DEVICES; off "
+                     "leaves that variable alone",
+             .choices = {"off", "auto"},
+             .reader = KnobReader::launcher},
+    .fallback = GpuMode::off,
+    .least = GpuMode::off,
+    .most = GpuMode::automatic};
 
 inline constexpr Knob<Duration> kDiscoveryTimeout{
     .text = {.key = "discovery.timeout",

@@ -66,6 +66,8 @@ constexpr std::array kRows{
     row(knobs::kSlotsPerHost),
     row(knobs::kRanksPerHost),
     row(knobs::kMapBy),
+    row(knobs::kBindTo),
+    row(knobs::kGpus),
     row(knobs::kDiscoveryTimeout),
     row(knobs::kStartTimeout),
     row(knobs::kTimeout),

@@ -53,6 +53,8 @@ void fields(Archive& archive, Start& m) {
   // The same for every rank, and long: once.
   archive.shared_addresses(m.spec.ranks);
   archive.choice(m.spec.stdin_policy, StdinPolicy::none, StdinPolicy::rank0);
+  archive.choice(m.spec.bind_to, BindTo::automatic, BindTo::none);
+  archive.choice(m.spec.gpus, GpuMode::off, GpuMode::automatic);
   archive.duration(m.spec.failure_grace);
   archive.duration(m.spec.grace);
   archive.strong(m.spec.epoch);

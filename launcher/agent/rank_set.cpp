@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdlib>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <utility>
 
+#include "discovery/this_machine.hpp"
 #include "launcher/process/descendants.hpp"
 
 namespace horo::launcher {
@@ -17,6 +19,7 @@ using namespace std::chrono_literals;
 
 constexpr Duration kAckTime =
     1s;  ///< After a poison: then who may still touch peers' memory is killed.
+constexpr const char* kVisibleGpus = "CUDA_VISIBLE_DEVICES";
 constexpr Duration kPatience = 5s;  ///< For the kernel to end processes that have got SIGKILL.
 
 Poison poison_by(Rank rank, ExitStatus status) {
@@ -39,6 +42,7 @@ Result<std::unique_ptr<RankSet>> RankSet::start(Loop& loop, AgentSpec spec,
       new RankSet(loop, std::move(spec), std::move(board), std::move(report)));
   // Orphans that ended are handed up to us; nobody else would reap them.
   HORO_TRY(set->children_, loop.on_signal(SIGCHLD, [raw = set.get()] { raw->reap_orphans(); }));
+  HORO_TRY_STATUS(set->share_host());
   set->prepare(descriptor_limit);
   set->schedule_start();
   return set;
@@ -48,6 +52,28 @@ RankSet::RankSet(Loop& loop, AgentSpec spec, std::unique_ptr<RankBoard> board, R
     : loop_(loop), spec_(std::move(spec)), board_(std::move(board)), report_(std::move(report)) {}
 
 RankSet::~RankSet() = default;
+
+/// The host as this process finds it: its affinity, its GPUs.
+Status RankSet::share_host() {
+  const auto given = [&](std::string_view name) {
+    return std::any_of(spec_.environment.begin(), spec_.environment.end(),
+                       [&](const auto& variable) { return variable.first == name; });
+  };
+  const int ranks = static_cast<int>(spec_.ranks.size());
+  PartsRequest request{
+      .bind_to = spec_.bind_to, .gpus = spec_.gpus, .ranks = ranks, .visible_gpus = {}};
+  // A batch system tells each host what it may use there; the launcher's value is another host's.
+  if (const char* visible = std::getenv(kVisibleGpus); visible != nullptr)
+    request.visible_gpus = visible;
+  HORO_TRY(parts_, share_this_machine(request));
+  if (!parts_.gpu_order.empty()) common_.emplace_back("CUDA_DEVICE_ORDER", parts_.gpu_order);
+  // Frameworks start a thread per core otherwise, in every rank.
+  if (ranks > 1 && !given("OMP_NUM_THREADS")) {
+    const int threads = std::max(1, discovery::usable_cores() / ranks);
+    common_.emplace_back("OMP_NUM_THREADS", std::to_string(threads));
+  }
+  return {};
+}
 
 void RankSet::prepare(const rlimit& descriptor_limit) {
   command_.arguments = spec_.command;
@@ -98,6 +124,10 @@ void RankSet::schedule_start() {
 Result<std::unique_ptr<ProcessGroup>> RankSet::spawn(const Entry& entry) {
   command_.environment = spec_.environment;
   command_.environment.emplace_back("PYTHONUNBUFFERED", "1");
+  command_.environment.insert(command_.environment.end(), common_.begin(), common_.end());
+  const auto& part = parts_.ranks[entry.identity.local_rank.index()];
+  command_.cpus = part.cpus;
+  if (!part.gpus.empty()) command_.environment.emplace_back(kVisibleGpus, part.gpus);
   for (auto& variable : worker_environment(entry.identity))
     command_.environment.push_back(std::move(variable));
   const bool reads = spec_.stdin_policy == StdinPolicy::rank0 && entry.identity.rank == Rank{0};

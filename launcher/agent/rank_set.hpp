@@ -11,6 +11,7 @@
 #include "launcher/agent/oom_watch.hpp"
 #include "launcher/agent/protocol.hpp"
 #include "launcher/agent/rank_board.hpp"
+#include "launcher/binding/binding.hpp"
 #include "launcher/process/process_group.hpp"
 
 namespace horo::launcher {
@@ -24,7 +25,8 @@ class RankSet {
   /// What happened, as messages for the launcher. After Finished nothing follows.
   using Report = std::function<void(const protocol::Message&)>;
 
-  /// Starts the ranks one after the other from the loop. Fails: as RankBoard::make.
+  /// Starts the ranks one after the other from the loop. Fails: as RankBoard::make, and
+  /// share_this_machine.
   static Result<std::unique_ptr<RankSet>> start(Loop& loop, AgentSpec spec,
                                                 const rlimit& descriptor_limit, Report report);
   ~RankSet();
@@ -56,6 +58,8 @@ class RankSet {
 
   RankSet(Loop& loop, AgentSpec spec, std::unique_ptr<RankBoard> board, Report report);
 
+  Status share_host();
+
   void prepare(const rlimit& descriptor_limit);
   void schedule_start();
   void start_next();
@@ -75,7 +79,9 @@ class RankSet {
   const AgentSpec spec_;
   const std::unique_ptr<RankBoard> board_;
   const Report report_;
-  Command command_;  ///< Of every rank, but for its own environment.
+  Command command_;  ///< Of every rank, but for its own environment and hardware threads.
+  HostParts parts_;
+  Environment common_;  ///< What this host adds to every rank's environment.
   std::vector<Entry> entries_;
   std::size_t next_ = 0;  ///< To be started.
   std::size_t turn_ = 0;  ///< Of the ranks, who is read from first when output is wanted again.

@@ -31,6 +31,7 @@ struct Command {
   std::vector<Inherited> descriptors;
   int parent_death_signal = SIGKILL;       ///< 0: none.
   std::optional<rlimit> descriptor_limit;  ///< RLIMIT_NOFILE of the child; ours otherwise.
+  std::vector<int> cpus;                   ///< Hardware threads it may run on; empty: ours.
 };
 
 /// A wait status, as from waitpid.

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <linux/close_range.h>
 #include <map>
+#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,7 +17,7 @@ namespace horo::launcher {
 
 namespace {
 
-enum class Stage { none, descriptors, limit, directory, execute };
+enum class Stage { none, descriptors, limit, affinity, directory, execute };
 
 /// All that the child needs, prepared beforehand: between vfork and exec it shares our memory and
 /// may neither allocate nor lock.
@@ -31,6 +32,7 @@ struct ChildPlan {
   int death_signal;
   pid_t parent;
   const rlimit* descriptor_limit;
+  const std::vector<cpu_set_t>& cpus;  ///< Empty: as the parent's.
 };
 
 struct ChildFailure {
@@ -45,6 +47,14 @@ void reset_signals() {
   for (int number = 1; number < NSIG; ++number) {
     if (number != SIGKILL && number != SIGSTOP) sigaction(number, &standard, nullptr);
   }
+}
+
+bool bind(const std::vector<cpu_set_t>& cpus) {
+  return cpus.empty() || sched_setaffinity(0, cpus.size() * sizeof(cpu_set_t), cpus.data()) == 0;
+}
+
+bool enter(const char* directory) {
+  return directory == nullptr || chdir(directory) == 0;
 }
 
 bool place_descriptors(const ChildPlan& plan) {
@@ -85,13 +95,16 @@ int execute(const ChildPlan& plan) {
   if (place_descriptors(plan)) {
     failure.stage = Stage::limit;
     if (plan.descriptor_limit == nullptr || setrlimit(RLIMIT_NOFILE, plan.descriptor_limit) == 0) {
-      failure.stage = Stage::directory;
-      if (plan.directory == nullptr || chdir(plan.directory) == 0) {
-        failure.stage = Stage::execute;
-        sigset_t none;
-        sigemptyset(&none);
-        sigprocmask(SIG_SETMASK, &none, nullptr);
-        errno = execute(plan);
+      failure.stage = Stage::affinity;
+      if (bind(plan.cpus)) {
+        failure.stage = Stage::directory;
+        if (enter(plan.directory)) {
+          failure.stage = Stage::execute;
+          sigset_t none;
+          sigemptyset(&none);
+          sigprocmask(SIG_SETMASK, &none, nullptr);
+          errno = execute(plan);
+        }
       }
     }
   }
@@ -130,6 +143,9 @@ Failure child_failure(const ChildFailure& failure, const Command& command,
     case Stage::limit:
       return fail(Errc::io, "setting a child's descriptor limit: {}",
                   std::generic_category().message(failure.error));
+    case Stage::affinity:
+      return fail(Errc::io, "binding to {} hardware threads from {} on: {}", command.cpus.size(),
+                  command.cpus.front(), std::generic_category().message(failure.error));
     case Stage::directory:
       return fail(Errc::io, "entering the working directory '{}': {}", command.directory,
                   std::generic_category().message(failure.error));
@@ -159,6 +175,17 @@ class AllSignalsBlocked {
   sigset_t before_{};
 };
 
+std::vector<cpu_set_t> mask_of(const std::vector<int>& cpus) {
+  std::vector<cpu_set_t> mask;
+  for (const int cpu : cpus) {
+    const auto number = static_cast<std::size_t>(cpu);
+    // A set's bits follow each other in an array of them.
+    while (mask.size() * CPU_SETSIZE <= number) CPU_ZERO(&mask.emplace_back());
+    CPU_SET_S(number, mask.size() * sizeof(cpu_set_t), mask.data());
+  }
+  return mask;
+}
+
 std::vector<char*> pointers(std::vector<std::string>& strings) {
   std::vector<char*> list;
   list.reserve(strings.size() + 1);
@@ -186,6 +213,7 @@ Result<pid_t> spawn_process(const Command& command, const std::vector<Inherited>
   const auto argument_pointers = pointers(arguments);
   const auto variable_pointers = pointers(variables);
   std::vector<int> copies(descriptors.size(), -1);
+  const auto mask = mask_of(command.cpus);
   int above = 3;
   for (const auto& descriptor : descriptors) above = std::max(above, descriptor.to + 1);
   const ChildPlan plan{
@@ -198,7 +226,8 @@ Result<pid_t> spawn_process(const Command& command, const std::vector<Inherited>
       .above = above,
       .death_signal = command.parent_death_signal,
       .parent = getpid(),
-      .descriptor_limit = command.descriptor_limit ? &*command.descriptor_limit : nullptr};
+      .descriptor_limit = command.descriptor_limit ? &*command.descriptor_limit : nullptr,
+      .cpus = mask};
   ChildFailure failure;
   pid_t pid = -1;
   int error = 0;

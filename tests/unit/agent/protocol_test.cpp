@@ -31,6 +31,8 @@ AgentSpec sample_spec() {
     spec.ranks.push_back(identity);
   }
   spec.stdin_policy = StdinPolicy::rank0;
+  spec.bind_to = BindTo::numa;
+  spec.gpus = GpuMode::automatic;
   spec.failure_grace = std::chrono::seconds(2);
   spec.grace = std::chrono::milliseconds(1500);
   spec.epoch = Epoch{7};

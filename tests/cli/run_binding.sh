@@ -1,0 +1,66 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Where ranks run and which GPU they see: real ranks print what the kernel says of them.
+# shellcheck source=tests/cli/lib.sh
+. "${0%/*}/lib.sh"
+unset CUDA_VISIBLE_DEVICES CUDA_DEVICE_ORDER
+
+# allowed: what this shell's children may run on, one number a line.
+allowed() {
+  taskset -cp $$ | sed 's/.*: //' | tr ',' '\n' | while IFS=- read -r first last; do seq "$first" "${last:-$first}"; done
+}
+mapfile -t cpus < <(allowed)
+say_cpus='sed -n "s/^Cpus_allowed_list:\t//p" /proc/self/status'
+
+# Unbound ranks may run wherever their launcher may.
+own=$(sed -n 's/^Cpus_allowed_list:\t//p' /proc/self/status)
+try horo run -np 2 --tag off --bind-to none sh -c "$say_cpus"
+expect "hardware threads of unbound ranks" "$out" "$own
+$own"
+
+# A rank per core: the ranks' threads are disjoint and together what this process may use.
+if [ "${#cpus[@]}" -ge 2 ]; then
+  try taskset -c "${cpus[0]},${cpus[1]}" horo run -np 2 --tag off --bind-to core sh -c "$say_cpus"
+  if [ "$code" = 0 ]; then
+    expect "hardware threads of two ranks on two cores" "$(sort -n <<<"$out")" "${cpus[0]}
+${cpus[1]}"
+  else
+    # Two hardware threads of one core are one core.
+    expect_in "error" "$err" "2 ranks want a core each, 1 cores may be used"
+  fi
+fi
+
+# The job's own affinity holds.
+try taskset -c "${cpus[0]}" horo run -np 2 --tag off --bind-to numa sh -c "$say_cpus"
+expect "exit code" "$code" 0
+expect "hardware threads under taskset" "$out" "${cpus[0]}
+${cpus[0]}"
+
+# The plan says so beforehand.
+try taskset -c "${cpus[0]}" horo run -np 1 --bind-to core --dry-run true
+expect_in "plan" "$out" "host       localhost: 1 ranks, 0; binding core"
+expect_in "plan" "$out" "0 of 1       0 of 1  hardware threads ${cpus[0]}"
+try horo run -np 1 --dry-run true
+expect_in "plan" "$out" "binding none, as it has one rank"
+try horo run -np 4 -H a:2,b:2 --bind-to numa --dry-run true
+expect_in "plan" "$out" "host       b: 2 ranks, 2-3; binding numa, as its agent finds it"
+refused "host 'localhost': 2 ranks want a core each, 1 cores may be used; --bind-to numa or none shares them" \
+  taskset -c "${cpus[0]}" horo run -np 2 --bind-to core true
+refused "bind.to: 'socket' (flag --bind-to) must be one of: auto, core, numa, gpu, none" horo run -np 1 --bind-to socket true
+
+# Each local rank its GPU, of those that are visible; left alone when not asked.
+say_gpus='echo "${CUDA_VISIBLE_DEVICES-unset}"'
+CUDA_VISIBLE_DEVICES=4,5 try horo run -np 2 --tag off --gpus auto sh -c "$say_gpus"
+expect "GPUs of the ranks" "$(sort <<<"$out")" "4
+5"
+CUDA_VISIBLE_DEVICES=4,5 try horo run -np 2 --tag off sh -c "$say_gpus"
+expect "GPUs of the ranks" "$out" "4,5
+4,5"
+if [ ! -d /proc/driver/nvidia/gpus ]; then
+  try horo run -np 2 --tag off --gpus auto sh -c "$say_gpus"
+  expect "GPUs where there are none" "$out" "unset
+unset"
+  try horo run -np 2 --gpus auto --dry-run true
+  expect_in "plan" "$out" "; no NVIDIA GPU"
+  refused "host 'localhost': --bind-to gpu finds no NVIDIA GPU" horo run -np 2 --bind-to gpu true
+fi

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/binding/binding.hpp"
+
+#include <algorithm>
+#include <random>
+
+#include <catch2/catch.hpp>
+
+#include "discovery/this_machine.hpp"
+
+using namespace horo;
+using namespace horo::launcher;
+using discovery::Topology;
+
+namespace {
+
+using Cpus = std::vector<int>;
+
+Topology machine(const std::string& description) {
+  return discovery::synthetic_topology(description).value();
+}
+
+std::vector<Cpus> cpus_of(const Topology& topology, BindTo bind_to, int ranks,
+                          const std::vector<VisibleGpu>& gpus = {}) {
+  std::vector<Cpus> cpus;
+  const auto parts = share_machine(topology, bind_to, ranks, gpus).value();
+  for (const auto& part : parts) cpus.push_back(part.cpus);
+  return cpus;
+}
+
+}  // namespace
+
+TEST_CASE("bound to cores each rank gets an equal part of them, with all their threads") {
+  const auto topology = machine("numa:2 core:2 pu:2");
+  CHECK(cpus_of(topology, BindTo::core, 4) == std::vector<Cpus>{{0, 1}, {2, 3}, {4, 5}, {6, 7}});
+  CHECK(cpus_of(topology, BindTo::core, 2) == std::vector<Cpus>{{0, 1, 2, 3}, {4, 5, 6, 7}});
+  CHECK(cpus_of(topology, BindTo::core, 3) == std::vector<Cpus>{{0, 1}, {2, 3}, {4, 5, 6, 7}});
+  const auto over = share_machine(topology, BindTo::core, 5, {});
+  REQUIRE(!over);
+  CHECK_THAT(over.error().message,
+             Catch::Contains("5 ranks want a core each, 4 cores may be used"));
+}
+
+TEST_CASE("bound to memory nodes ranks are dealt over them, and share where there are fewer") {
+  const auto topology = machine("numa:2 core:2 pu:1");
+  CHECK(cpus_of(topology, BindTo::numa, 4) == std::vector<Cpus>{{0, 1}, {0, 1}, {2, 3}, {2, 3}});
+  CHECK(cpus_of(topology, BindTo::numa, 1) == std::vector<Cpus>{{0, 1, 2, 3}});
+  // A node of which nothing may be used is none.
+  auto half = topology;
+  half.cores.erase(half.cores.begin(), half.cores.begin() + 2);
+  CHECK(cpus_of(half, BindTo::numa, 2) == std::vector<Cpus>{{2, 3}, {2, 3}});
+}
+
+TEST_CASE("bound to GPUs a rank runs near its own") {
+  const auto topology = machine("numa:2 core:2 pu:1");
+  const std::vector<VisibleGpu> gpus{{"0", 1}, {"1", 0}, {"GPU-a", std::nullopt}};
+  CHECK(cpus_of(topology, BindTo::gpu, 3, gpus) == std::vector<Cpus>{{2, 3}, {0, 1}, {0, 1, 2, 3}});
+  CHECK_THAT(share_machine(topology, BindTo::gpu, 1, {}).error().message,
+             Catch::Contains("no NVIDIA GPU"));
+}
+
+TEST_CASE("a local rank has its own GPU while there are enough") {
+  CHECK(gpu_of(3, 4, 8) == 3);
+  CHECK(gpu_of(3, 4, 4) == 3);
+  CHECK(gpu_of(0, 4, 2) == 0);
+  CHECK(gpu_of(1, 4, 2) == 0);
+  CHECK(gpu_of(3, 4, 2) == 1);
+}
+
+TEST_CASE("on any machine every core is given, to ranks alike, and to one only") {
+  const auto seed = std::random_device{}();
+  INFO("seed " << seed);
+  std::mt19937 random(seed);
+  const auto draw = [&](int most) { return std::uniform_int_distribution(1, most)(random); };
+  for (int round = 0; round < 30; ++round) {
+    const auto topology = machine(fmt::format("numa:{} core:{} pu:{}", draw(4), draw(8), draw(2)));
+    const int cores = static_cast<int>(topology.cores.size());
+    const int ranks = draw(cores);
+    INFO(cores << " cores, " << ranks << " ranks");
+    Cpus all;
+    std::size_t least = SIZE_MAX;
+    std::size_t most = 0;
+    for (const auto& cpus : cpus_of(topology, BindTo::core, ranks)) {
+      least = std::min(least, cpus.size());
+      most = std::max(most, cpus.size());
+      all.insert(all.end(), cpus.begin(), cpus.end());
+    }
+    CHECK(std::is_sorted(all.begin(), all.end()));
+    CHECK(std::adjacent_find(all.begin(), all.end()) == all.end());
+    CHECK(all.size() == topology.cores.size() * topology.cores.front().cpus.size());
+    CHECK(most - least <= topology.cores.front().cpus.size());
+  }
+}
+
+TEST_CASE("nothing is bound where nothing is to gain") {
+  const auto alone = share_this_machine({.bind_to = BindTo::automatic, .ranks = 1}).value();
+  CHECK(alone.bound == BindTo::none);
+  CHECK(!alone.any());
+  CHECK(alone.why == "it has one rank");
+}
+
+TEST_CASE("GPUs that are visible already are dealt in their order, by whatever names") {
+  const auto parts = share_this_machine({.bind_to = BindTo::none,
+                                         .gpus = GpuMode::automatic,
+                                         .ranks = 2,
+                                         .visible_gpus = "GPU-7,3"})
+                         .value();
+  CHECK(parts.ranks[0].gpus == "GPU-7");
+  CHECK(parts.ranks[1].gpus == "3");
+  CHECK(parts.gpu_order.empty());
+  CHECK(!share_this_machine(
+             {.bind_to = BindTo::none, .gpus = GpuMode::automatic, .ranks = 2, .visible_gpus = ""})
+             .value()
+             .any());
+}
