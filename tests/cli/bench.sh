@@ -66,6 +66,14 @@ for r in rows:
     assert 'openmpi' not in who or r['openmpi_ratio_low'] <= r['openmpi_ratio'] <= r['openmpi_ratio_high'], r
 "
   expect_in "table of collectives" "$out" "reducescatter: 16 KiB"
+  mkdir -p "$scratch/results"
+  cp "$scratch/collectives.json" "$scratch/results/collectives-2.json"
+  echo '{"cpu": "c", "cores": 2, "memory_gib": 1, "system": "s", "kernel": "k", "commit": "c", "date": "d"}' \
+    >"$scratch/results/machine.json"
+  try "$bench/format_results" "$scratch/results"
+  expect "exit code of format_results" "$code" 0
+  expect_in "results" "$out" "## Other collectives over 2 ranks"
+  expect_in "results" "$out" "| reducescatter, ${collectives%%,*} |"
 fi
 refused "size 12 cannot be dealt out to 2 ranks" "$bench/collectives" --sizes 12
 
