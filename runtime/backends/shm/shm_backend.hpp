@@ -28,6 +28,7 @@
 #include "runtime/backends/backend.hpp"
 #include "runtime/backends/shm/kernels/kernels.hpp"
 #include "runtime/backends/shm/lanes.hpp"
+#include "runtime/backends/shm/ring_writer.hpp"
 #include "runtime/backends/shm/shm_adasum.hpp"
 #include "runtime/coordinator/board.hpp"
 
@@ -145,6 +146,7 @@ class ShmBackend final : public Backend {
   std::uint64_t started_ = 0;
   std::uint64_t completed_ = 0;
   std::uint64_t wakes_ = 0;
+  RingWriter ring_writer_;
   std::vector<const void*> sources_;
   std::vector<void*> targets_;
 };

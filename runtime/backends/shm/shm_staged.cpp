@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Through the rings, step by step.
 #include <algorithm>
-#include <cstring>
 
 #include "runtime/backends/shm/shm_backend.hpp"
 
 namespace horo::runtime {
+
+namespace {
+
+constexpr std::uint64_t kReducedBlock = 128 << 10;  // Bytes; stays in a core's own cache.
+
+}  // namespace
 
 ShmBackend::Chunk ShmBackend::chunk_of_lane(const Active& a, std::size_t lane,
                                             std::uint64_t step) const {
@@ -144,7 +149,7 @@ void ShmBackend::copy_in(Active& a, std::uint64_t step) {
     a.lanes.for_pieces(chunk.lane, chunk.first, chunk.count, [&](const Piece& piece) {
       const auto* from =
           static_cast<const std::byte*>(a.bucket.parts[piece.part].in) + piece.in * element;
-      std::memcpy(slot + piece.in_chunk * element, from, piece.count * element);
+      ring_writer_.copy(slot + piece.in_chunk * element, from, piece.count * element);
     });
   }
 }
@@ -164,9 +169,23 @@ void ShmBackend::reduce(Active& a, std::uint64_t step) {
           r == me_ ? static_cast<const std::byte*>(part.in) + piece.in * element
                    : ring_in(r, a.first_step + step, me_) + offset;
     }
-    void* const targets[] = {static_cast<std::byte*>(part.out) + piece.out * element,
-                             result + offset};
-    kernel(a.what, targets, places, sources_.data(), ranks_, piece.count);
+    auto* const own = static_cast<std::byte*>(part.out) + piece.out * element;
+    const auto to_ring = ring_writer_.preferred();
+    if (places == 1 || to_ring == kernels::copy_kernel()) {
+      void* const targets[] = {own, result + offset};
+      kernel(a.what, targets, places, sources_.data(), ranks_, piece.count);
+      return;
+    }
+    // Around the caches, from where the result is still in this core's own.
+    const auto block = kReducedBlock / element;
+    for (std::uint64_t done = 0; done < piece.count; done += block) {
+      const auto count = std::min(block, piece.count - done);
+      void* const target = own + done * element;
+      kernel(a.what, &target, 1, sources_.data(), ranks_, count);
+      to_ring(result + offset + done * element, target, count * element);
+      for (auto& source : sources_)
+        source = static_cast<const std::byte*>(source) + count * element;
+    }
   });
 }
 
@@ -194,7 +213,7 @@ void ShmBackend::publish(Active& a, std::uint64_t step) {
   a.lanes.for_pieces(chunk.lane, chunk.first, chunk.count, [&](const Piece& piece) {
     const auto& part = a.bucket.parts[piece.part];
     const auto* from = static_cast<const std::byte*>(part.in) + piece.in * element;
-    std::memcpy(slot + piece.in_chunk * element, from, piece.count * element);
+    ring_writer_.copy(slot + piece.in_chunk * element, from, piece.count * element);
     auto* to = static_cast<std::byte*>(part.out) + piece.out * element;
     if (to != from) a.to_result(to, from, piece.count * element);
   });
