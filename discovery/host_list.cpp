@@ -205,6 +205,12 @@ Result<std::vector<std::string>> expand_names(std::string_view text) {
   return names;
 }
 
+bool is_host_name(std::string_view name) {
+  if (is_ipv6(name)) return true;
+  return !name.empty() && name.size() <= kMaxHostName && name.front() != '-' &&
+         std::all_of(name.begin(), name.end(), is_name_character);
+}
+
 Result<int> parse_slots(std::string_view text, std::string_view entry) {
   const auto slots = parse_number(text);
   if (!slots || *slots < 1 || *slots > kMaxSlots) {

@@ -34,6 +34,9 @@ Status add_entry(HostSet& hosts, std::string_view entry, int default_slots);
 /// A whole list, `a:2,b:4`. Fails: invalid_argument, naming the column and the entry.
 Result<HostSet> parse_list(std::string_view list, int default_slots);
 
+/// Whether this is one host's name, or its address without brackets.
+bool is_host_name(std::string_view name);
+
 /// A whole number of slots of `entry`. Fails: invalid_argument.
 Result<int> parse_slots(std::string_view text, std::string_view entry);
 

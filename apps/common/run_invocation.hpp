@@ -30,11 +30,13 @@ struct RunOptions {
   std::string hosts;      ///< -H as written; empty: not given. Of these three at most one is.
   std::string hostfile;   ///< Path; empty: not given.
   std::string script;     ///< That prints hosts: path; empty: not given.
+  std::string plan;       ///< Path of the plan to run, in place of hosts and np; empty: none.
+  std::string plan_out;   ///< Path to write the plan to; empty: none.
   bool dry_run = false;   ///< Print the plan only.
   bool json = false;      ///< Plan or explanation as JSON, on standard output.
   bool horovod = false;   ///< As horovodrun: the config file beats the environment.
   std::vector<std::string>
-      command;  ///< argv of the ranks, verbatim; never empty for RunAction::run.
+      command;  ///< argv of the ranks, verbatim; empty for RunAction::run only with a plan.
 };
 
 struct RunInvocation {

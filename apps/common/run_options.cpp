@@ -70,11 +70,15 @@ Result<RunHead> read_run_head(const cli::Arguments& arguments) {
     app.add_flag("--json", head.options.json);
     app.add_flag("--horovod", head.options.horovod);
     app.add_flag("--gloo,--disable-cache");
-    app.add_option("--num-proc", np)->check(CLI::Validator(check_ranks, ""));
+    auto* ranks = app.add_option("--num-proc", np)->check(CLI::Validator(check_ranks, ""));
     app.add_option("--config-file", head.config_file);
     auto* hosts = app.add_option("--hosts", head.options.hosts);
     auto* file = app.add_option("--hostfile", head.options.hostfile)->excludes(hosts);
-    app.add_option("--host-discovery-script", head.options.script)->excludes(hosts)->excludes(file);
+    auto* script = app.add_option("--host-discovery-script", head.options.script);
+    script->excludes(hosts)->excludes(file);
+    auto* plan = app.add_option("--plan", head.options.plan);
+    plan->excludes(ranks)->excludes(hosts)->excludes(file)->excludes(script);
+    app.add_option("--plan-out", head.options.plan_out);
     app.parse(std::move(words));
   } catch (const CLI::Error& error) {
     return fail(Errc::invalid_argument, "{}", error.what());
@@ -83,7 +87,7 @@ Result<RunHead> read_run_head(const cli::Arguments& arguments) {
   head.options.command = arguments.rest;
   if (np != 0) head.options.np = np;
   if (head.action != RunAction::run) return head;
-  if (head.options.command.empty())
+  if (head.options.command.empty() && head.options.plan.empty())
     return fail(Errc::invalid_argument, "no command to run is given");
   return head;
 }

@@ -46,10 +46,24 @@ int refuse_plan(const Error& error) {
   return theirs ? refuse(error) : usage_error(kTool, error);
 }
 
+/// What --plan names; its command where none was given.
+Result<std::optional<PlanFile>> read_plan(RunInvocation& invocation) {
+  if (invocation.options.plan.empty()) return std::optional<PlanFile>{};
+  HORO_TRY(auto file, read_plan_file(invocation.options.plan));
+  if (invocation.options.command.empty()) invocation.options.command = file.command;
+  return std::optional(std::move(file));
+}
+
+/// A path as seen from `folder`; empty: from here.
+std::string in_folder(const std::string& word, const std::string& folder) {
+  const bool moves = !folder.empty() && word.find('/') != std::string::npos && word[0] != '/';
+  return moves ? fmt::format("{}/{}", folder, word) : word;
+}
+
 int run(std::span<const char* const> arguments) {
   open_standard_streams();
   const auto begin = SteadyClock::instance().now();
-  const auto invocation = parse_run(arguments, [](const char* name) { return std::getenv(name); });
+  auto invocation = parse_run(arguments, [](const char* name) { return std::getenv(name); });
   if (!invocation) return usage_error(kTool, invocation.error());
   if (const auto code = answer(*invocation)) return *code;
   log::set_level(invocation->settings.get(knobs::kLogLevel));
@@ -57,17 +71,26 @@ int run(std::span<const char* const> arguments) {
   for (const auto& line : invocation->settings.ignored()) log::debug("run", "{}", line);
   for (const auto& warning : mistyped_variables(environ)) log::warn("run", "{}", warning);
 
+  auto file = read_plan(*invocation);
+  if (!file) return usage_error(kTool, file.error());
   std::error_code no_directory;
-  const auto directory = std::filesystem::current_path(no_directory).string();
+  auto directory = std::filesystem::current_path(no_directory).string();
   if (no_directory)
     return refuse({Errc::io, fmt::format("the working directory: {}", no_directory.message())});
-  auto program = find_program(invocation->options.command.front(), std::getenv("PATH"));
+  if (*file) directory = (*file)->directory;
+  const auto& word = invocation->options.command.front();
+  auto program = find_program(in_folder(word, *file ? directory : ""), std::getenv("PATH"));
   if (!program) return refuse(program.error());
   auto plan = make_plan(*invocation, {.environment = environ,
                                       .directory = directory,
                                       .program = std::move(program).value(),
-                                      .cores = discovery::usable_cores()});
+                                      .cores = discovery::usable_cores(),
+                                      .file = std::move(file).value()});
   if (!plan) return refuse_plan(plan.error());
+  if (const auto& path = invocation->options.plan_out; !path.empty()) {
+    if (const auto written = write_plan_file(path, file_of(*plan)); !written)
+      return usage_error(kTool, written.error());
+  }
   if (invocation->options.dry_run) {
     return write_out(invocation->options.json ? plan_json(*plan) : plan_text(*plan))
                ? exit_code::kOk

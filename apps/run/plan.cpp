@@ -7,6 +7,7 @@
 
 #include "apps/run/environment.hpp"
 #include "apps/run/ports.hpp"
+#include "base/board_header.hpp"
 #include "base/kv/auth.hpp"
 #include "base/version.hpp"
 #include "discovery/find_hosts.hpp"
@@ -71,6 +72,50 @@ Result<launcher::Placement> place_ranks(const RunInvocation& invocation,
   }
   policy.np = invocation.options.np.value_or(static_cast<int>(all));
   return launcher::place(hosts, policy).context(found.source);
+}
+
+/// The ranks of a plan file. Fails: invalid_argument.
+Result<launcher::Placement> placement_of(const RunInvocation& invocation, const PlanFile& file) {
+  for (const auto* key : {"map.by", "ranks.per.host"}) {
+    if (invocation.settings.origin(key).kind == OriginKind::flag) {
+      return fail(Errc::invalid_argument,
+                  "'{}' has no effect on a plan that is made already ('{}')", flag_name(key),
+                  invocation.options.plan);
+    }
+  }
+  std::vector<launcher::PlacedHost> hosts;
+  discovery::HostSet names;
+  for (const auto& planned : file.hosts) {
+    if (planned.ranks.size() > static_cast<std::size_t>(kMaxLocalRanks)) {
+      return fail(Errc::invalid_argument, "{}: {} ranks on host '{}'; at most {} fit on one host",
+                  invocation.options.plan, planned.ranks.size(), planned.name, kMaxLocalRanks);
+    }
+    auto& host = hosts.emplace_back(launcher::PlacedHost{.name = planned.name, .ranks = {}});
+    for (const int rank : planned.ranks) host.ranks.emplace_back(rank);
+    names.add({.name = planned.name});
+  }
+  if (discovery::merge_this_machine(names).size() != names.size()) {
+    return fail(Errc::invalid_argument, "{}: this machine is there under two names",
+                invocation.options.plan);
+  }
+  return launcher::number_ranks(std::move(hosts));
+}
+
+/// `text` as a value of `knob`, as from a flag.
+template <typename T>
+Result<T> parse_choice(const Knob<T>& knob, const std::string& text) {
+  HORO_TRY(const auto settings,
+           Settings::resolve({.flags = {{flag_name(knob.text.key), text, {}}}}));
+  return settings.get(knob);
+}
+
+/// What ranks get of their hosts: the plan file's word, where nothing was set.
+template <typename T>
+Result<T> wanted(const RunInvocation& invocation, const PlanContext& context, const Knob<T>& knob,
+                 std::string PlanFile::*field) {
+  if (!context.file || invocation.settings.is_set(knob.text.key))
+    return invocation.settings.get(knob);
+  return parse_choice(knob, *context.file.*field).context(invocation.options.plan);
 }
 
 bool all_here(const launcher::Placement& placement) {
@@ -161,16 +206,13 @@ int choose_threads(const PlanContext& context, const launcher::Placement& placem
 }
 
 Result<std::vector<std::optional<launcher::HostParts>>> share_hosts(
-    const RunInvocation& invocation, const PlanContext& context,
-    const launcher::Placement& placement) {
+    const PlanContext& context, const launcher::Placement& placement,
+    launcher::PartsRequest request) {
   std::vector<std::optional<launcher::HostParts>> parts;
   for (const auto& host : placement.hosts) {
     parts.emplace_back();
     if (!discovery::is_this_machine(host.name)) continue;
-    launcher::PartsRequest request{.bind_to = invocation.settings.get(knobs::kBindTo),
-                                   .gpus = invocation.settings.get(knobs::kGpus),
-                                   .ranks = host.count(),
-                                   .visible_gpus = {}};
+    request.ranks = host.count();
     if (const char* visible = find_value(context.environment, "CUDA_VISIBLE_DEVICES"))
       request.visible_gpus = visible;
     auto shared = launcher::share_this_machine(request);
@@ -179,6 +221,17 @@ Result<std::vector<std::optional<launcher::HostParts>>> share_hosts(
     parts.back() = std::move(*shared);
   }
   return parts;
+}
+
+Result<launcher::Placement> decide_places(const RunInvocation& invocation,
+                                          const PlanContext& context, Plan& plan) {
+  if (context.file) {
+    plan.hosts_from = fmt::format("plan file '{}': it was given", invocation.options.plan);
+    return placement_of(invocation, *context.file);
+  }
+  HORO_TRY(const auto found, find_hosts(invocation, context));
+  plan.hosts_from = fmt::format("{}: {}", found.source, found.why);
+  return place_ranks(invocation, found);
 }
 
 std::string make_job_id(const kv::Secret& random) {
@@ -193,10 +246,10 @@ Result<Plan> make_plan(const RunInvocation& invocation, const PlanContext& conte
   const auto& options = invocation.options;
   Plan plan;
   plan.program = context.program;
-  HORO_TRY(const auto found, find_hosts(invocation, context));
-  plan.hosts_from = fmt::format("{}: {}", found.source, found.why);
-  HORO_TRY(plan.placement, place_ranks(invocation, found));
-  HORO_TRY(plan.parts, share_hosts(invocation, context, plan.placement));
+  HORO_TRY(plan.placement, decide_places(invocation, context, plan));
+  HORO_TRY(const auto bind_to, wanted(invocation, context, knobs::kBindTo, &PlanFile::bind_to));
+  HORO_TRY(const auto gpus, wanted(invocation, context, knobs::kGpus, &PlanFile::gpus));
+  HORO_TRY(plan.parts, share_hosts(context, plan.placement, {.bind_to = bind_to, .gpus = gpus}));
   HORO_TRY(const auto random, kv::make_secret());
   plan.job_id = make_job_id(random);
   HORO_TRY(plan.output, choose_output(invocation, context, plan));
@@ -227,13 +280,30 @@ Result<Plan> make_plan(const RunInvocation& invocation, const PlanContext& conte
                            .stdin_policy = stdin_mode == StdinMode::rank0
                                                ? launcher::StdinPolicy::rank0
                                                : launcher::StdinPolicy::none,
-                           .bind_to = invocation.settings.get(knobs::kBindTo),
-                           .gpus = invocation.settings.get(knobs::kGpus),
+                           .bind_to = bind_to,
+                           .gpus = gpus,
                            .failure_grace = invocation.settings.get(knobs::kFailureGrace),
                            .grace = invocation.settings.get(knobs::kGrace),
                            .secret = secret});
   }
   return plan;
+}
+
+PlanFile file_of(const Plan& plan) {
+  const auto& agent = plan.agents.front();
+  const auto word = [](const KnobText& text, auto value) {
+    return std::string(text.choices.at(static_cast<std::size_t>(value)));
+  };
+  PlanFile file{.command = agent.command,
+                .directory = agent.directory,
+                .bind_to = word(knobs::kBindTo.text, agent.bind_to),
+                .gpus = word(knobs::kGpus.text, agent.gpus),
+                .hosts = {}};
+  for (const auto& host : plan.placement.hosts) {
+    auto& planned = file.hosts.emplace_back(PlannedHost{.name = host.name, .ranks = {}});
+    for (const auto rank : host.ranks) planned.ranks.push_back(rank.value());
+  }
+  return file;
 }
 
 Status check_startable(const Plan& plan) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/common/plan_file.hpp"
 #include "apps/common/run_invocation.hpp"
 #include "launcher/binding/binding.hpp"
 #include "launcher/output/output.hpp"
@@ -33,12 +34,16 @@ struct PlanContext {
   std::string directory;                     ///< Working directory of the ranks.
   std::string program;                       ///< As find_program found it.
   int cores = 1;                             ///< Usable on this machine.
+  std::optional<PlanFile> file{};            ///< What --plan names: hosts and ranks are its.
 };
 
 /// The hosts of a plan may be anywhere. Blocks: for files and programs that
 /// name hosts. Fails: as sources, place,
 /// TagFormat and free_ports do.
 Result<Plan> make_plan(const RunInvocation& invocation, const PlanContext& context);
+
+/// What of `plan` goes into a file, and comes back out of one.
+PlanFile file_of(const Plan& plan);
 
 /// Whether agents can be started on all hosts of `plan`. Fails: unsupported, naming a host.
 Status check_startable(const Plan& plan);

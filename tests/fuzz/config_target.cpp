@@ -2,6 +2,7 @@
 #include "target.hpp"
 
 #include "apps/common/config_file.hpp"
+#include "apps/common/plan_file.hpp"
 
 namespace horo::fuzz {
 
@@ -19,10 +20,35 @@ std::string run_config(std::string_view bytes) {
   return given.error().message.starts_with("job.yaml:") ? "" : "an error without its place";
 }
 
+std::string run_plan(std::string_view bytes) {
+  const auto plan = apps::parse_plan_file(std::string(bytes), "p.json");
+  if (!plan) {
+    if (plan.error().code != Errc::invalid_argument) return "another error than invalid_argument";
+    return plan.error().message.starts_with("p.json:") ? "" : "an error without its place";
+  }
+  std::size_t ranks = 0;
+  for (const auto& host : plan->hosts) ranks += host.ranks.size();
+  std::vector<bool> placed(ranks, false);
+  for (const auto& host : plan->hosts) {
+    for (const int rank : host.ranks) {
+      if (placed.at(static_cast<std::size_t>(rank))) return "a rank on two hosts";
+      placed[static_cast<std::size_t>(rank)] = true;
+    }
+  }
+  return "";
+}
+
 }  // namespace
 
 std::vector<Target> config_targets() {
-  return {{.name = "config",
+  return {{.name = "plan",
+           .run = run_plan,
+           .seeds = {R"({"horo_plan": 1, "command": ["x", "y"], "directory": "/", "bind_to": "core",
+"gpus": "off", "hosts": [{"name": "a", "ranks": "0-1,3"}, {"name": "fe80::1", "ranks": "2"}]})"},
+           .words = {"\"ranks\": ", "\"name\": ", "0-1", ",", "-", "[", "]", "{", "}", "&a ", "*a",
+                     "999999", "null"},
+           .rounds = 4000},
+          {.name = "config",
            .run = run_config,
            .seeds = {"fusion:\n  threshold: 64MiB\n  cycle-time: 0\nlog:\n  level: 'debug'\n",
                      "a: &x {b: 1, c: [1, 2]}\nd: *x\n", "# nothing\n---\n{}\n"},
