@@ -51,6 +51,8 @@ std::string describe(const Poison& poison) {
       return "shared memory content made no sense";
     case LossCause::vanished:
       return "ended without leaving the job";
+    case LossCause::stalled:
+      return "kept the others waiting for too long";
   }
   return "unknown cause";
 }

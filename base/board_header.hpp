@@ -46,6 +46,7 @@ enum class LossCause : std::uint8_t {
   aborted = 5,       ///< the launcher stops the job (signal, time limit)
   corrupted = 6,     ///< the board's content made no sense
   vanished = 7,      ///< ended in a way that its peers cannot know
+  stalled = 8,       ///< kept the others waiting for longer than they may
 };
 
 struct Poison {
@@ -67,6 +68,7 @@ struct alignas(128) RankSlot {
   std::atomic<RankState> state;
   std::atomic<std::uint32_t> pid;
   std::atomic<std::uint32_t> poison_ack;  ///< 1: this rank touches no peer's memory any more.
+  std::atomic<std::uint32_t> kill_sent;   ///< 1: a peer has ended it, since it did not say that.
   alignas(64) futex::Word bell;
   std::atomic<std::uint32_t> foreground_sleepers;
   std::atomic<std::uint32_t> background_sleepers;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <ctime>
 
 namespace horo {
 
@@ -27,6 +28,14 @@ class SteadyClock final : public Clock {
     return clock;
   }
 };
+
+/// CLOCK_MONOTONIC as of the kernel's last tick, 1 to 10 ms ago, at a quarter of the price. Thread:
+/// any.
+inline TimePoint coarse_now() {
+  timespec time{};
+  clock_gettime(CLOCK_MONOTONIC_COARSE, &time);
+  return TimePoint(std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec));
+}
 
 /// Stands still until it is moved. Thread: owner.
 class ManualClock final : public Clock {

@@ -50,6 +50,9 @@ using horo::runtime::capi::process;
 using horo::runtime::capi::report;
 using horo::runtime::capi::with_session;
 
+/// A look takes microseconds; oftener it would be felt.
+constexpr horo::Duration kLeastWarning = std::chrono::milliseconds(10);
+
 Result<SessionOptions> read_options() {
   HORO_TRY(const auto settings,
            horo::Settings::from_environment(
@@ -66,6 +69,10 @@ Result<SessionOptions> read_options() {
   board.cycle_ns = static_cast<std::uint64_t>(settings.get(knobs::kCycleTime).count());
   board.wake_delay_ns = static_cast<std::uint64_t>(settings.get(knobs::kWakeDelay).count());
   options.start_timeout = settings.get(knobs::kStartTimeout);
+  options.stalls.warning = settings.get(knobs::kStallCheck)
+                               ? std::max(settings.get(knobs::kStallWarningTime), kLeastWarning)
+                               : horo::Duration::zero();
+  options.stalls.shutdown = settings.get(knobs::kStallShutdownTime);
   if (const auto spin = settings.get(knobs::kSpinTime)) options.spin = *spin;
   return options;
 }

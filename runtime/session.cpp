@@ -62,7 +62,8 @@ Session::Session(bootstrap::Meeting meeting, const SessionOptions& options,
       own_core_(options.spin < Duration::zero() && host_->local_size() <= cores()),
       crowded_(options.spin < Duration::zero() && host_->local_size() > cores()),
       arena_(*host_),
-      sets_(*host_, operations_, SteadyClock::instance()) {}
+      sets_(*host_, operations_, SteadyClock::instance()),
+      stalls_(*host_, sets_, options.stalls) {}
 
 Session::~Session() {
   shutdown();
@@ -200,7 +201,10 @@ Result<Operation*> Session::prepare(const SetSubmission& s, ProcessSet*& own) {
 void Session::launch(const SetSubmission& s, ProcessSet& own) {
   auto& engine = *own.engine;
   auto& board = *own.board;
+  const auto now = note_call();
   const bool completed = engine.offer(s.tensor, s.given);
+  // Nobody may ever wait for it: then this rank's own thread has to know when to look.
+  if (stalls_.arm(board, now)) ring(host_->my_slot());
   const auto urgent = urgency(board, engine.tensor(s.tensor), completed);
   if (urgent != Urgency::none && board.spans()) {
     engine.call_leader();

@@ -18,6 +18,7 @@
 #include "runtime/bootstrap/meeting.hpp"
 #include "runtime/coordinator/host_memory.hpp"
 #include "runtime/coordinator/process_sets.hpp"
+#include "runtime/coordinator/stall_watch.hpp"
 #include "runtime/operation.hpp"
 
 namespace horo::runtime {
@@ -27,6 +28,7 @@ struct SessionOptions {
   BoardParams board;
   Duration start_timeout = std::chrono::seconds(30);
   Duration spin = Duration(-1);  ///< Negative: chosen by the number of cores.
+  StallTimes stalls;
 };
 
 /// Tensors of a group become ready together; no group: an empty name.
@@ -138,6 +140,10 @@ class Session {
   void sleep_as_driver(std::uint32_t who, const Deadline& deadline);
   void run_background();
   void sleep_in_background();
+  /// Says that the user's code is inside libhoro; the time. Short spins are not worth the clock.
+  TimePoint note_call();
+  /// If it is time to. Holds the token.
+  void look_for_stalls(TimePoint now);
   /// What can fail of a submission: its operation is claimed afterwards, and launch follows.
   Result<Operation*> prepare(const SetSubmission& submission, ProcessSet*& own);
   void launch(const SetSubmission& submission, ProcessSet& own);
@@ -163,6 +169,7 @@ class Session {
   OperationTable operations_;
   Arena arena_;
   ProcessSets sets_;
+  StallWatch stalls_;
   std::atomic<bool> token_{false};
   std::atomic<std::uint32_t> local_waiters_{0};
   std::atomic<Operation*> applicant_{nullptr};  ///< What a caller waits for who wants the token.

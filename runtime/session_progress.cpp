@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <sched.h>
 
+#include "base/log.hpp"
 #include "runtime/session.hpp"
 
 namespace horo::runtime {
@@ -24,6 +25,7 @@ constexpr Duration kBackgroundSpin = std::chrono::microseconds(3);
 constexpr Duration kTokenSpin = std::chrono::microseconds(10);
 constexpr Duration kQuietSpin = std::chrono::microseconds(10);  // Before others are let in.
 constexpr Duration kLongestShare = std::chrono::milliseconds(1);
+constexpr Duration kOthersTurn = std::chrono::milliseconds(100);
 constexpr std::uint64_t kBytesPerNs = 4;  // What a peer moves at least.
 
 const Clock& steady() {
@@ -48,6 +50,13 @@ void Session::return_token() {
     ring(host_->my_slot());
 }
 
+TimePoint Session::note_call() {
+  const auto now = coarse_now();
+  host_->my_rank().last_call.store(static_cast<std::uint64_t>(now.time_since_epoch().count()),
+                                   std::memory_order_relaxed);
+  return now;
+}
+
 void Session::sleep_as_driver(std::uint32_t who, const Deadline& deadline) {
   auto& area = host_->my_rank();
   auto& slot = host_->my_slot();
@@ -64,6 +73,7 @@ void Session::sleep_as_driver(std::uint32_t who, const Deadline& deadline) {
   auto limit = deadline.left(steady().now());
   if (host_->params().cycle_ns != 0 && sets_.has_ready())
     limit = std::min(limit, Duration(host_->params().cycle_ns));
+  limit = std::min(limit, stalls_.until_due(steady().now()));
   // While a loss is being settled a peer may end without a word to us.
   if (poison_of(host_->header()).cause != LossCause::none)
     limit = std::min<Duration>(limit, std::chrono::milliseconds(20));
@@ -73,6 +83,7 @@ void Session::sleep_as_driver(std::uint32_t who, const Deadline& deadline) {
   if (!sets_.progress() && limit > Duration::zero()) {
     sleeps_.fetch_add(1, std::memory_order_relaxed);
     futex::wait(slot.bell, seen, limit, who);
+    if (who == kForeground) note_call();
   }
   area.drive.store(drive::kAwake, std::memory_order_seq_cst);
   sleepers.fetch_sub(1, std::memory_order_seq_cst);
@@ -97,6 +108,15 @@ bool Session::let_others_run() {
   const auto after = steady().now();
   if (after - before > kLongSlice) crowded_out_ = Deadline::in(steady(), kCrowdedOut);
   return true;
+}
+
+void Session::look_for_stalls(TimePoint now) {
+  if (stalls_.until_due(now) > Duration::zero()) return;
+  const auto findings = stalls_.look(now);
+  for (const auto& line : findings.lines) log::warn("stall", "{}", line);
+  if (findings.end.empty()) return;
+  log::error("stall", "{}", findings.end);
+  stalls_.end_job(findings);
 }
 
 void Session::drive(const Operation* operation, const Deadline& deadline) {
@@ -128,6 +148,7 @@ void Session::drive(const Operation* operation, const Deadline& deadline) {
       if (now - idle_since >= kQuietSpin) sched_yield();
       continue;
     }
+    look_for_stalls(now);
     const bool lingering = host_->params().cycle_ns != 0 && sets_.has_ready();
     if (!foreground && !sets_.active() && !lingering && !sets_.has_news()) return;
     sleep_as_driver(foreground ? kForeground : kBackground, deadline);
@@ -169,6 +190,7 @@ bool Session::claim_token(Operation& operation, const Deadline& deadline) {
     if (token_.load(std::memory_order_seq_cst)) {
       sleeps_.fetch_add(1, std::memory_order_relaxed);
       operation.sleep(deadline.left(steady().now()));
+      note_call();
     }
     host_->body().impatient.fetch_sub(1, std::memory_order_seq_cst);
     local_waiters_.fetch_sub(1, std::memory_order_seq_cst);
@@ -198,16 +220,27 @@ bool Session::wait(std::span<Operation* const> operations, const Deadline& deadl
     while (next < operations.size() && operations[next]->done()) ++next;
     return next == operations.size();
   };
+  auto& waits_for = host_->my_rank().waits_for;
+  std::uint64_t said = 0;
+  const auto say = [&](const Operation& operation) {
+    said =
+        std::uint64_t{operation.set.value()} << 32U | (operation.tensor.value() + std::uint64_t{1});
+    waits_for.store(said, std::memory_order_relaxed);
+  };
   while (!all_done()) {
+    say(*operations[next]);
     if (claim_token(*operations[next], deadline)) {
       do {
+        say(*operations[next]);
         drive(operations[next], deadline);
       } while (!all_done() && !deadline.expired(steady().now()));
       return_token();
     }
-    if (!all_done() && deadline.expired(steady().now())) return false;
+    if (!all_done() && deadline.expired(steady().now())) break;
   }
-  return true;
+  if (said != 0 && waits_for.load(std::memory_order_relaxed) == said)
+    waits_for.store(0, std::memory_order_relaxed);
+  return all_done();
 }
 
 void Session::sleep_in_background() {
@@ -218,7 +251,10 @@ void Session::sleep_in_background() {
   // While somebody else has the token there is nothing to do here: returning it rings.
   const bool awaited = handed_over_.load(std::memory_order_seq_cst);
   if (!stopping_.load(std::memory_order_seq_cst) && (awaited || !(free && sets_.has_news()))) {
-    futex::wait(slot.bell, seen, Duration::max(), kBackground);
+    // Stalls are for those who wait to see, if anybody does.
+    const auto limit = stalls_.until_due(steady().now());
+    futex::wait(slot.bell, seen, limit == Duration::max() ? limit : limit + kOthersTurn,
+                kBackground);
   }
   slot.background_sleepers.fetch_sub(1, std::memory_order_seq_cst);
 }

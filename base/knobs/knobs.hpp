@@ -463,8 +463,7 @@ inline constexpr Knob<bool> kTimelineMarkCycles{
 inline constexpr Knob<bool> kStallCheck{
     .text = {.key = "stall.check",
              .group = kStalls,
-             .help = "warn about tensors that some ranks never submit",
-             .passed_on = true,
+             .help = "find tensors that do not complete, and say which rank is why",
              .variable = {.name = "HOROVOD_STALL_CHECK_DISABLE", .inverted = true},
              .config = {.name = "stall_check.enabled"}},
     .fallback = true,
@@ -474,9 +473,9 @@ inline constexpr Knob<bool> kStallCheck{
 inline constexpr Knob<Duration> kStallWarningTime{
     .text = {.key = "stall.warning.time",
              .group = kStalls,
-             .help = "how long a tensor may be incomplete before the warning",
+             .help = "how long a tensor may wait for a rank before the warning; again after twice "
+                     "that time, and so on",
              .unit = "s",
-             .passed_on = true,
              .flags = {Spelling{.name = "stall-check-warning-time-seconds"}},
              .variable = {.name = "HOROVOD_STALL_CHECK_TIME_SECONDS"},
              .config = {.name = "stall_check.warning_time_seconds"}},
@@ -487,11 +486,10 @@ inline constexpr Knob<Duration> kStallWarningTime{
 inline constexpr Knob<OptionalDuration> kStallShutdownTime{
     .text = {.key = "stall.shutdown.time",
              .group = kStalls,
-             .help = "how long a tensor may be incomplete before the job ends",
+             .help = "how long a tensor may wait for a rank before the job ends",
              .unit = "s",
              .none = "never",
              .zero_is_none = true,
-             .passed_on = true,
              .flags = {Spelling{.name = "stall-check-shutdown-time-seconds"}},
              .variable = {.name = "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS"},
              .config = {.name = "stall_check.shutdown_time_seconds"}},

@@ -64,6 +64,25 @@ struct AgreedEntry {
   Rank rank{-1};  ///< join, left.
 };
 
+/// A tensor that some members have marked and that is in no entry.
+struct Unfinished {
+  TensorId id;
+  std::uint64_t since = 0;   ///< Of the first mark, by the marker's `last_call`.
+  std::vector<int> missing;  ///< Members that have neither marked it nor joined.
+  GroupRef group;            ///< That it waits for, being complete itself; or none.
+  bool join = false;         ///< It is the set's join.
+  bool ready = false;        ///< It is complete: `missing` is who is putting it into an entry.
+};
+
+/// Entries that are in the log and that not all members have done.
+struct UnderWay {
+  std::uint64_t entries = 0;
+  std::uint64_t progress = 0;      ///< Changes when a member moves on or an entry is added.
+  std::vector<int> behind;         ///< Members with entries to do.
+  std::vector<int> last;           ///< Those of them that have done least.
+  std::vector<std::string> names;  ///< Tensors of the first of these entries, at most 64.
+};
+
 /// A set's members on this host, ascending; `LocalRank` values of the host.
 using Members = std::vector<LocalRank>;
 
@@ -212,6 +231,26 @@ class Board {
 
   std::size_t most_tensors() const { return most_words() / (1 + kSignatureWords); }
 
+  // -- Stalls -----------------------------------------------------------------------------------
+
+  /// As of now, while others go on; ascending by id.
+  std::vector<Unfinished> unfinished() const;
+  UnderWay under_way() const;
+
+  bool has_declared(TensorId id, int member) const {
+    return rank_tensor(id, member).declared.load(std::memory_order_relaxed) != 0;
+  }
+
+  /// What the group was called when it was declared; empty when there is no such group.
+  std::string_view group_name(GroupRef group) const;
+
+  /// Process, drive and calls of a member.
+  HostRank& host_rank(int member) { return host_.rank(members_[static_cast<std::size_t>(member)]); }
+
+  const HostRank& host_rank(int member) const {
+    return host_.rank(members_[static_cast<std::size_t>(member)]);
+  }
+
   // -- Memory and wake-ups ----------------------------------------------------------------------
 
   /// The region's first byte; offsets of the layout count from here.
@@ -266,7 +305,7 @@ class Board {
 
   const TensorSlot& tensor(TensorId id) const { return tensors_[id.value()]; }
 
-  HostRank& host_rank(int member) { return host_.rank(members_[static_cast<std::size_t>(member)]); }
+  std::optional<Unfinished> inspect_unfinished(TensorId id) const;
 
   // Constant after attach.
   HostMemory& host_;

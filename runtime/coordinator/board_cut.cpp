@@ -117,11 +117,9 @@ bool Board::drain_ready() {
 }
 
 std::string Board::group_text(GroupRef group) const {
-  if (group.slot == 0 || group.slot > params_.capacity) return "none";
-  auto name = tensor_name(TensorId{group.slot - 1});
-  name = name.substr(std::min(kGroupPrefix.size(), name.size()));
-  return fmt::format("'{}' of {}", name.substr(0, std::min<std::size_t>(name.rfind('/'), 200)),
-                     group.size);
+  const auto name = group_name(group);
+  if (name.empty()) return "none";
+  return fmt::format("'{}' of {}", name.substr(0, 200), group.size);
 }
 
 std::string Board::mismatch_text(TensorId id) const {

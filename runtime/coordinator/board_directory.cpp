@@ -152,6 +152,7 @@ Result<TensorId> Board::declare(std::string_view name, const Signature& signatur
   auto& mine = rank_tensors_[result->index() * params_.local_size + static_cast<std::size_t>(me_)];
   mine.signature = signature;
   mine.group = group;
+  mine.declared.store(1, std::memory_order_relaxed);
   return result;
 }
 

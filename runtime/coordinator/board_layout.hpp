@@ -131,6 +131,8 @@ struct GroupRef {
 /// What one rank says of one tensor; written before its mark.
 struct alignas(128) RankTensor {
   GroupRef group;
+  std::atomic<std::uint32_t> declared;   ///< 1: by this rank.
+  std::atomic<std::uint64_t> marked_at;  ///< Last, by the rank's `last_call`.
   std::atomic<std::uint64_t> in_offset;
   std::atomic<std::uint64_t> out_offset;
   Signature signature;
@@ -191,6 +193,16 @@ struct alignas(128) RankArea {
   alignas(64) std::array<RoundCount, kSharedPlaces> taken;
 };
 
+/// Who looks after stalls, and when; times are ns of the monotonic clock. Whoever moves `due` on
+/// looks, and is alone with the rest until then.
+struct StallSchedule {
+  std::atomic<std::uint64_t> due;       ///< 0: nothing is pending, nobody looks.
+  std::atomic<std::uint64_t> looked;    ///< What was overdue then is reported.
+  std::atomic<std::uint64_t> since;     ///< Time before does not count: the job stood still.
+  std::atomic<std::uint64_t> progress;  ///< Sum of the members' counters when last seen ...
+  std::atomic<std::uint64_t> moved_at;  ///< ... to change, at this time.
+};
+
 struct BoardBody {
   alignas(128) std::atomic<std::uint64_t> tail;  ///< Entries published.
 
@@ -217,6 +229,8 @@ struct BoardBody {
   std::atomic<std::uint32_t> leaves_taken;
   std::atomic<std::uint32_t> entries_wait;  ///< 1: an agreed entry waits for room in the log.
   std::array<std::atomic<std::uint64_t>, kMaskWords> leaving;
+
+  alignas(128) StallSchedule stalls;
 
   alignas(128) futex::Word directory_lock;
   std::atomic<std::uint32_t> tensor_count;

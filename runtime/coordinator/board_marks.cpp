@@ -10,9 +10,11 @@ bool Board::mark(TensorId id, const Offer& offer) {
   auto& mine = rank_tensors_[id.index() * params_.local_size + static_cast<std::size_t>(me_)];
   mine.in_offset.store(offer.in_offset, std::memory_order_relaxed);
   mine.out_offset.store(offer.out_offset, std::memory_order_relaxed);
+  mine.marked_at.store(host_.my_rank().last_call.load(std::memory_order_relaxed),
+                       std::memory_order_relaxed);
   auto& slot = tensor(id);
   const auto me = static_cast<std::size_t>(me_);
-  slot.members[me / 64].fetch_or(std::uint64_t{1} << (me % 64), std::memory_order_relaxed);
+  slot.members[me / 64].fetch_or(std::uint64_t{1} << (me % 64), std::memory_order_release);
   const auto add = arrivals::kMark + (offer.direct ? arrivals::kDirect : 0) +
                    (offer.in_line ? arrivals::kInline : 0) +
                    (offer.changed ? arrivals::kChanged : 0);
@@ -126,7 +128,7 @@ bool Board::unmark(TensorId id) {
 
 bool Board::has_marked(TensorId id, int member) const {
   const auto r = static_cast<std::size_t>(member);
-  return (tensor(id).members[r / 64].load(std::memory_order_relaxed) >> (r % 64) & 1U) != 0;
+  return (tensor(id).members[r / 64].load(std::memory_order_acquire) >> (r % 64) & 1U) != 0;
 }
 
 }  // namespace horo::runtime

@@ -120,6 +120,7 @@ Status HostMemory::map() {
     return fail(Errc::protocol, "the board holds {} bytes, its parameters ask for {}",
                 status.st_size, layout_.total);
   }
+  inode_ = status.st_ino;
   HORO_TRY(void* const memory, map_at(fd_, 0, layout_.regions, PROT_READ | PROT_WRITE));
   base_ = static_cast<std::byte*>(memory);
   header_ = reinterpret_cast<BoardHeader*>(base_);

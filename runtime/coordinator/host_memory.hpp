@@ -36,6 +36,10 @@ struct alignas(128) HostRank {
   std::atomic<std::uint32_t> drive;
   std::atomic<std::uint32_t> interest;
   std::atomic<std::int32_t> global_rank;
+
+  // For who asks why this rank keeps others waiting:
+  alignas(64) std::atomic<std::uint64_t> last_call;  ///< Submit, or end of a long wait: ns.
+  std::atomic<std::uint64_t> waits_for;  ///< Set << 32 | tensor + 1 that a caller waits for; or 0.
 };
 
 /// A region's life; all zero while nobody uses it.
@@ -50,6 +54,9 @@ struct HostBody {
   alignas(128) std::atomic<std::uint32_t> chunk_sleepers;  ///< Ranks asleep inside an entry.
   std::atomic<std::uint32_t> impatient;  ///< Callers asleep in a wait, and callbacks that are due.
   std::atomic<std::uint32_t> gone;       ///< Ranks that have detached.
+
+  std::atomic<std::uint32_t> stall_claimed;  ///< First to set it writes `stall_text`,
+  std::array<char, 2048> stall_text;         ///< then poisons: cause stalled. NUL terminated.
 
   std::array<RegionState, kMostSets> regions;
 };
@@ -91,6 +98,9 @@ class HostMemory {
 
   LocalRank me() const { return me_; }
 
+  /// Of the memfd: tells who maps it.
+  std::uint64_t inode() const { return inode_; }
+
   BoardHeader& header() { return *header_; }
 
   HostBody& body() { return *body_; }
@@ -100,6 +110,8 @@ class HostMemory {
   RankSlot& my_slot() { return header_->slot(me_); }
 
   HostRank& rank(LocalRank r) { return ranks_[r.index()]; }
+
+  const HostRank& rank(LocalRank r) const { return ranks_[r.index()]; }
 
   HostRank& my_rank() { return ranks_[me_.index()]; }
 
@@ -140,6 +152,7 @@ class HostMemory {
 
   LocalRank me_;
   int fd_ = -1;
+  std::uint64_t inode_ = 0;
   BoardParams params_;
   HostLayout layout_;
   std::byte* base_ = nullptr;

@@ -5,8 +5,21 @@
 #include <sched.h>
 
 #include "runtime/backends/shm/shm_backend.hpp"
+#include "runtime/coordinator/silent_ranks.hpp"
 
 namespace horo::runtime {
+
+namespace {
+
+/// A little more than the agent gives, where there is one that knows of the poison.
+constexpr Duration kAckTime = std::chrono::milliseconds(1200);
+
+template <std::size_t n>
+std::string text_of(const std::array<char, n>& raw) {
+  return {raw.begin(), std::find(raw.begin(), raw.end(), '\0')};
+}
+
+}  // namespace
 
 int ProcessSet::rank_of(Rank rank) const {
   const auto at = std::lower_bound(ranks.begin(), ranks.end(), rank);
@@ -152,9 +165,8 @@ ProcessSets::Totals ProcessSets::totals() const {
 
 std::string ProcessSets::loss_message() const {
   const auto poison = poison_of(host_.header());
-  const auto& raw = host_.header().poison_host;
-  const std::string host(
-      raw.data(), static_cast<std::size_t>(std::find(raw.begin(), raw.end(), '\0') - raw.begin()));
+  const auto host = text_of(host_.header().poison_host);
+  if (poison.cause == LossCause::stalled) return text_of(host_.body().stall_text);
   if (poison.rank.value() < 0) return fmt::format("the job is being stopped: {}", describe(poison));
   return fmt::format("rank {}{}{} was lost: {}", poison.rank, host.empty() ? "" : " on ", host,
                      describe(poison));
@@ -165,6 +177,7 @@ bool ProcessSets::observe_poison() {
   if (!acknowledged_) {
     for_members([](ProcessSet& set) { set.engine->abort(); });
     acknowledged_ = true;
+    end_silent_at_ = clock_.now() + kAckTime;
     host_.my_slot().poison_ack.store(1, std::memory_order_seq_cst);
     ring_all(header);
   }
@@ -174,7 +187,12 @@ bool ProcessSets::observe_poison() {
     const auto& slot = host_.slot(LocalRank{r});
     const auto state = slot.state.load(std::memory_order_seq_cst);
     const bool uses_board = state == RankState::attached || state == RankState::leaving;
-    if (uses_board && slot.poison_ack.load(std::memory_order_seq_cst) == 0) return false;
+    if (!uses_board || slot.poison_ack.load(std::memory_order_seq_cst) != 0) continue;
+    if (clock_.now() >= end_silent_at_) {
+      end_silent_at_ = clock_.now() + kAckTime;
+      end_silent_ranks(host_);
+    }
+    return false;
   }
   const auto message = loss_message();
   for_members([&message](ProcessSet& set) { set.engine->fail_all(Errc::peer_lost, message); });

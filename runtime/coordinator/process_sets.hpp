@@ -61,6 +61,21 @@ class ProcessSets {
   /// Numbers in use, ascending. Thread: any.
   std::vector<SetId> ids() const;
 
+  /// Calls `use` with each set that this rank is in.
+  template <typename Use>
+  void for_members(Use use) const {
+    for_members(end_.load(std::memory_order_acquire), use);
+  }
+
+  /// The same; keeps sets from being removed meanwhile. The world never is. Thread: any.
+  template <typename Use>
+  void for_members_from_outside(Use use) const {
+    const auto end = end_.load(std::memory_order_acquire);
+    if (end > 1) visitors_.fetch_add(1, std::memory_order_seq_cst);
+    for_members(end, use);
+    if (end > 1) visitors_.fetch_sub(1, std::memory_order_release);
+  }
+
   // -- Progress over all sets -------------------------------------------------------------------
 
   /// Does what can be done now, a bounded piece of each set; true when anything moved.
@@ -101,27 +116,12 @@ class ProcessSets {
   bool observe_poison();
   std::string loss_message() const;
 
-  /// For the holder of the token: nobody removes a set meanwhile.
-  template <typename Use>
-  void for_members(Use use) const {
-    for_members(end_.load(std::memory_order_acquire), use);
-  }
-
   template <typename Use>
   void for_members(std::size_t end, Use use) const {
     for (std::size_t i = 0; i < end; ++i) {
       auto* set = sets_[i].load(std::memory_order_seq_cst);
       if (set != nullptr && set->member()) use(*set);
     }
-  }
-
-  /// For any thread: keeps sets from being removed meanwhile. The world never is.
-  template <typename Use>
-  void for_members_from_outside(Use use) const {
-    const auto end = end_.load(std::memory_order_acquire);
-    if (end > 1) visitors_.fetch_add(1, std::memory_order_seq_cst);
-    for_members(end, use);
-    if (end > 1) visitors_.fetch_sub(1, std::memory_order_release);
   }
 
   HostMemory& host_;
@@ -134,6 +134,7 @@ class ProcessSets {
   std::vector<std::unique_ptr<ProcessSet>> owned_;
   Totals removed_;
   bool acknowledged_ = false;
+  TimePoint end_silent_at_{};
   std::atomic<bool> lost_{false};
 };
 

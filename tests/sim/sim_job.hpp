@@ -69,6 +69,9 @@ class SimJob {
   /// Submits all that was added, rank by rank, before anybody moves on.
   void submit_all();
 
+  /// Submits the next tensor of one rank; false when there is none.
+  bool submit_next_of(int rank) { return submit_next(*ranks_[static_cast<std::size_t>(rank)]); }
+
   /// Moves one live rank, drawn at random: it submits its next tensor or makes progress.
   void step();
 

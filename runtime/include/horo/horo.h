@@ -48,7 +48,7 @@ typedef enum horo_status {
   HORO_RESOURCE_EXHAUSTED = 7,
   HORO_MISMATCH = 8,   /* ranks disagree about the tensor; the job goes on */
   HORO_DUPLICATE = 9,  /* the name is in flight already */
-  HORO_PEER_LOST = 10, /* a rank ended; nothing more will complete in this epoch */
+  HORO_PEER_LOST = 10, /* a rank ended or stalled too long; nothing more completes in this epoch */
   HORO_SHUT_DOWN = 11, /* this rank or a peer called horo_shutdown */
   HORO_NOT_INITIALIZED = 12,
   HORO_FORKED = 13,
