@@ -169,7 +169,10 @@ Session::Urgency Session::urgency(Board& board, const LocalTensor& tensor, bool 
     return Urgency::everybody;
   }
   if (host_->body().impatient.load(std::memory_order_seq_cst) != 0) {
-    return callbacks_.load(std::memory_order_relaxed) != 0 ? Urgency::everybody : Urgency::peers;
+    // Of this rank, others than the caller may wait for it.
+    const bool here = callbacks_.load(std::memory_order_relaxed) != 0 ||
+                      local_waiters_.load(std::memory_order_seq_cst) != 0;
+    return here ? Urgency::everybody : Urgency::peers;
   }
   const auto now =
       static_cast<std::uint64_t>(SteadyClock::instance().now().time_since_epoch().count());

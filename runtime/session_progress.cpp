@@ -248,9 +248,15 @@ void Session::sleep_in_background() {
   slot.background_sleepers.fetch_add(1, std::memory_order_seq_cst);
   const auto seen = slot.bell.load(std::memory_order_seq_cst);
   const bool free = !token_.load(std::memory_order_seq_cst);
+  // Of callers that found the token here one is handed it; what the others have made ready is cut
+  // by nobody else. This thread's own ring, as it returned the token, is over by now.
+  const auto needed = [this] {
+    return sets_.has_news() ||
+           (local_waiters_.load(std::memory_order_seq_cst) != 0 && sets_.can_cut());
+  };
   // While somebody else has the token there is nothing to do here: returning it rings.
   const bool awaited = handed_over_.load(std::memory_order_seq_cst);
-  if (!stopping_.load(std::memory_order_seq_cst) && (awaited || !(free && sets_.has_news()))) {
+  if (!stopping_.load(std::memory_order_seq_cst) && (awaited || !(free && needed()))) {
     // Stalls are for those who wait to see, if anybody does.
     const auto limit = stalls_.until_due(steady().now());
     futex::wait(slot.bell, seen, limit == Duration::max() ? limit : limit + kOthersTurn,

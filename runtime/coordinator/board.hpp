@@ -176,6 +176,9 @@ class Board {
   /// Something waits to be cut, now or when entries in flight have ended.
   bool has_ready() const;
 
+  /// What is ready could be cut now, and nobody is at it.
+  bool can_cut() const;
+
   /// Entry number `cursor`, if it is published. Fails: protocol (poison the board then).
   Result<std::optional<Entry>> next(std::uint64_t cursor);
 

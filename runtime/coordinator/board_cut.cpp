@@ -27,6 +27,11 @@ bool Board::has_ready() const {
           ready_[head & (params_.capacity - 1)].load(std::memory_order_seq_cst) != 0);
 }
 
+bool Board::can_cut() const {
+  return !spans() && has_ready() && in_flight() < params_.depth &&
+         body_->combiner.load(std::memory_order_seq_cst) == 0;
+}
+
 std::uint64_t Board::in_flight() const {
   const auto tail = body_->tail.load(std::memory_order_relaxed);
   auto least = tail;

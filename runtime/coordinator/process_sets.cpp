@@ -134,6 +134,12 @@ bool ProcessSets::has_ready() const {
   return any;
 }
 
+bool ProcessSets::can_cut() const {
+  bool any = false;
+  for_members_from_outside([&any](const ProcessSet& set) { any = any || set.board->can_cut(); });
+  return any;
+}
+
 bool ProcessSets::withdraw() {
   bool all = true;
   for_members([&all](ProcessSet& set) {

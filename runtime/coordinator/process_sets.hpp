@@ -96,6 +96,9 @@ class ProcessSets {
   /// A tensor is ready and in no entry yet, in any set. Thread: any.
   bool has_ready() const;
 
+  /// Such a tensor could be put into one now. Thread: any.
+  bool can_cut() const;
+
   /// A loss has ended all operations; nothing moves any more. Thread: any.
   bool lost() const { return lost_.load(std::memory_order_seq_cst); }
 
