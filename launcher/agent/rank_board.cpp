@@ -52,7 +52,12 @@ bool RankBoard::lacks_ack(LocalRank rank) const {
 }
 
 RankBoard::Membership RankBoard::bury(LocalRank rank) {
-  const auto last = header_->slot(rank).state.exchange(RankState::dead, std::memory_order_seq_cst);
+  auto& state = header_->slot(rank).state;
+  auto last = state.load(std::memory_order_seq_cst);
+  // Who has left stays so: its peers may not have looked yet, and end what lacks it then.
+  while (last != RankState::detached &&
+         !state.compare_exchange_weak(last, RankState::dead, std::memory_order_seq_cst)) {
+  }
   return {.joined = in_use(last) || last == RankState::detached, .in_use = in_use(last)};
 }
 

@@ -74,6 +74,12 @@ watch "stall: error: tensor 'a' has waited $age s for rank 1 \(stopped" true
 for r in 0 2; do expect_in "what rank $r gets" "$out" "rank $r: peer_lost: stalled for longer than"; done
 expect "report" "$(grep -cE '^(horo:|) *rank 1 .*killed by signal 9 \(SIGKILL\)' "$scratch/err")" 1
 
+# Gone in good order, before the others look: they cannot go on, and do not wait.
+for _ in 1 2 3; do
+  try timeout 60 horo run -np 2 "$rank" reduce=a only=0 lose=b
+  expect_in "what the other rank gets" "$out$err" "rank 0: shut_down: rank 1 has shut down; nothing can complete without it"
+done
+
 # Stopped in the middle of one.
 words=(large=big "touch=$scratch/middle")
 for _ in $(seq 60); do words+=(large=big); done
