@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "apps/common/tools.hpp"
+#include "discovery/topology/topology.hpp"
 #include "runtime/backends/module.hpp"
 #include "runtime/bootstrap/local_socket.hpp"
 #include "runtime/bootstrap/spread.hpp"
@@ -114,6 +115,14 @@ Finding probe_pmix() {
       .detail = usable ? "hosts of Open MPI's mpirun and srun --mpi=pmix" : usable.error().message};
 }
 
+Finding probe_binding() {
+  const auto usable = discovery::can_read_topology();
+  return {.section = "Launchers",
+          .name = "binding",
+          .available = usable.has_value(),
+          .detail = usable ? "--bind-to, with hwloc" : usable.error().message};
+}
+
 Finding absent(const char* section, const char* name) {
   return {.section = section, .name = name, .available = false, .detail = "not in this version"};
 }
@@ -124,6 +133,7 @@ std::vector<Finding> probe_build() {
   const auto library = probe_library();
   return {library,
           probe_launcher(),
+          probe_binding(),
           absent("Launchers", "ssh"),
           absent("Launchers", "slurm"),
           absent("Launchers", "mpirun"),

@@ -212,6 +212,11 @@ Result<Topology> read_topology(Detail detail) {
   return topology;
 }
 
+Status can_read_topology() {
+  HORO_TRY([[maybe_unused]] const auto* library, HwlocLibrary::get());
+  return {};
+}
+
 Result<Topology> synthetic_topology(const std::string& description) {
   HORO_TRY(const auto machine, Machine::load(Detail::cores, &description));
   return Reader(machine, nullptr).read();

@@ -52,6 +52,9 @@ enum class Detail : std::uint8_t { cores, devices };  ///< devices: cores and de
 /// Fails: unavailable (no libhwloc.so.15), io.
 Result<Topology> read_topology(Detail detail);
 
+/// Whether read_topology has what it needs. Fails: unavailable.
+Status can_read_topology();
+
 /// A made-up machine in hwloc's notation, "numa:2 core:4 pu:2", all of it usable. For tests.
 Result<Topology> synthetic_topology(const std::string& description);
 

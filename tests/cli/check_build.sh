@@ -24,6 +24,7 @@ expect "standard error" "$err" ""
 expect_in "table" "$out" "[X] PyTorch      9.9.9"
 expect_in "table" "$out" "[ ] NumPy "
 expect_in "table" "$out" "[ ] JAX          ModuleNotFoundError: No module named"
+expect_in "table" "$out" "[X] binding      --bind-to, with hwloc"
 expect_in "table" "$out" "[X] one host     ranks of mpirun, srun, torchrun or a shell"
 # A backend is as good as its module: there, or with the reason why not.
 lib=$HORO_BIN/../lib/horo

@@ -11,7 +11,10 @@
 
 #include <catch2/catch.hpp>
 
+#include "discovery/this_machine.hpp"
+#include "discovery/topology/topology.hpp"
 #include "launcher/agent/rank_board.hpp"
+#include "launcher/binding/binding.hpp"
 
 using namespace horo;
 using namespace horo::test;
@@ -68,6 +71,39 @@ TEST_CASE("a rank sees its identity, its environment and unbuffered Python") {
   const auto job = ran(*loop, std::move(spec));
   CHECK(job->out[Rank{0}] == "02 red 1 (unset)");
   CHECK(job->out[Rank{1}] == "12 red 1 (unset)");
+}
+
+TEST_CASE("an agent gives each rank its part of the cores, and as many threads") {
+  const auto cpus = discovery::usable_cpus();
+  const auto machine = discovery::read_topology(discovery::Detail::cores).value();
+  const int ranks = std::min<int>(2, static_cast<int>(machine.cores.size()));
+  auto loop = make_loop();
+  auto spec = spec_for(ranks, {"/bin/sh", "-c",
+                               "sed -n 's/^Cpus_allowed_list:.//p' /proc/self/status; "
+                               "echo ${OMP_NUM_THREADS-none}"});
+  spec.bind_to = BindTo::core;
+  const auto job = ran(*loop, std::move(spec));
+  const auto parts = launcher::share_machine(machine, BindTo::core, ranks, {}).value();
+  for (int rank = 0; rank < ranks; ++rank) {
+    const auto threads = static_cast<int>(cpus.size()) / ranks;
+    CHECK(job->out[Rank{rank}] ==
+          fmt::format("{}\n{}\n",
+                      discovery::describe_cpus(parts[static_cast<std::size_t>(rank)].cpus),
+                      ranks == 1 ? "none" : std::to_string(threads)));
+  }
+}
+
+TEST_CASE("a host that cannot be shared as asked ends the job before any rank starts") {
+  const auto machine = discovery::read_topology(discovery::Detail::cores).value();
+  auto loop = make_loop();
+  auto spec = acting(static_cast<int>(machine.cores.size()) + 1, {"say=started"});
+  spec.bind_to = BindTo::core;
+  Job job(*loop);
+  REQUIRE(job.start(std::move(spec)));
+  REQUIRE(job.run());
+  REQUIRE(job.lost);
+  CHECK_THAT(job.lost->message, Catch::Contains("want a core each"));
+  CHECK(job.pids.empty());
 }
 
 TEST_CASE("a rank inherits standard input, output, error and the board, and nothing else") {
