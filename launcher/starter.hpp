@@ -30,6 +30,8 @@ struct AgentSpec {
   std::string directory;              ///< Working directory of the ranks.
   Environment environment;            ///< Of every rank, beneath what `ranks` add.
   std::vector<WorkerIdentity> ranks;  ///< This host's, in local rank order; board fields unset.
+  /// Names that each rank has as its host's agent has them: HOME, and what else is a host's own.
+  std::vector<std::string> own_variables;
   StdinPolicy stdin_policy = StdinPolicy::none;
   BindTo bind_to = BindTo::none;  ///< As the agent finds its host.
   GpuMode gpus = GpuMode::off;
@@ -37,6 +39,16 @@ struct AgentSpec {
   Duration grace{};          ///< Between SIGTERM and SIGKILL.
   Epoch epoch{1};
   std::array<std::uint8_t, 32> secret{};
+  bool held = false;     ///< Nothing is started before Agent::begin, which has the whole of this.
+  Duration heartbeat{};  ///< A host that is silent for so long is lost; 0: of an agent here.
+};
+
+/// Where a host is in the network, as its agent found out when it was reached.
+struct HostFacts {
+  std::string address;           ///< At which the other hosts find it; empty: this machine.
+  std::string interface;         ///< That has `address`; empty: not known.
+  std::string launcher_address;  ///< At which it finds the launcher; empty: this machine.
+  std::vector<int> ports;        ///< Free there: one per rank and one more.
 };
 
 /// How one rank ended.
@@ -62,6 +74,10 @@ struct Cover {
 class AgentEvents {
  public:
   virtual ~AgentEvents() = default;
+
+  /// Once, of an agent that was started with a held spec: it waits for Agent::begin.
+  virtual void on_ready(const HostFacts& /*facts*/) {}
+
   /// Once, before any rank is started.
   virtual void on_cover(const Cover& cover) = 0;
   /// Ranks that have not been started when the job begins to end get no event at all.
@@ -86,6 +102,14 @@ class AgentEvents {
 class Agent {
  public:
   virtual ~Agent() = default;
+
+  /// After on_ready: starts the ranks.
+  virtual void begin(const AgentSpec& /*spec*/) {}
+
+  /// What it is at until it is ready, as "connecting to 10.0.0.3:22"; empty: nothing that takes
+  /// time.
+  virtual std::string step() const { return {}; }
+
   /// Passes a signal on to every rank's process group.
   virtual void signal(int number) = 0;
   /// Ends all ranks: poisons the board with `cause`, attached ranks get `failure_grace`, the others

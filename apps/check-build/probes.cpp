@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdio>
+#include <dlfcn.h>
 #include <string_view>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -78,6 +79,27 @@ Finding probe_launcher() {
   return finding;
 }
 
+Finding probe_ssh() {
+  Finding finding{.section = "Launchers", .name = "ssh", .available = true, .detail = {}};
+  const bool program = ask_shell("command -v ssh").status == 0;
+  if (void* library = dlopen("libssh.so.4", RTLD_NOW | RTLD_LOCAL); library != nullptr) {
+    dlclose(library);
+    finding.detail = program ? "horo's own client, and the program ssh" : "horo's own client";
+    return finding;
+  }
+  finding.available = program;
+  finding.detail = program ? "the program ssh" : "neither libssh.so.4 nor a program ssh is here";
+  return finding;
+}
+
+Finding probe_slurm() {
+  const auto told = ask_shell("srun --version 2>&1");
+  return {.section = "Launchers",
+          .name = "slurm",
+          .available = told.status == 0,
+          .detail = told.status == 0 ? std::string(last_line(told.text)) : "no srun here"};
+}
+
 Finding probe_shared_memory() {
   Finding finding{.section = "Backends", .name = "shm", .available = false, .detail = {}};
   const int fd = memfd_create("horo-check", MFD_CLOEXEC);
@@ -134,8 +156,8 @@ std::vector<Finding> probe_build() {
   return {library,
           probe_launcher(),
           probe_binding(),
-          absent("Launchers", "ssh"),
-          absent("Launchers", "slurm"),
+          probe_ssh(),
+          probe_slurm(),
           absent("Launchers", "mpirun"),
           probe_standalone(),
           probe_pmix(),

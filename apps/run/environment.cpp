@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/run/environment.hpp"
 
+#include <algorithm>
 #include <ifaddrs.h>
+#include <iterator>
 #include <memory>
 #include <net/if.h>
 #include <string_view>
@@ -16,9 +18,25 @@ bool is_forwarded(std::string_view name) {
          !describes_rank(name);
 }
 
+/// "NAME,PREFIX*", with blanks as people put them.
+bool is_listed(std::string_view name, std::string_view list) {
+  while (!list.empty()) {
+    const auto end = std::min(list.find(','), list.size());
+    auto entry = list.substr(0, end);
+    list.remove_prefix(std::min(end + 1, list.size()));
+    while (entry.starts_with(' ')) entry.remove_prefix(1);
+    while (entry.ends_with(' ')) entry.remove_suffix(1);
+    if (entry.empty()) continue;
+    if (entry.back() == '*' ? name.starts_with(entry.substr(0, entry.size() - 1)) : name == entry)
+      return true;
+  }
+  return false;
+}
+
 }  // namespace
 
-Environment inherited_environment(const char* const* entries, const Environment& common) {
+Environment inherited_environment(const char* const* entries, const Environment& common,
+                                  const EnvironmentFilter& filter) {
   std::unordered_set<std::string_view> seen;
   for (const auto& [name, value] : common) seen.insert(name);
   Environment environment;
@@ -27,10 +45,29 @@ Environment inherited_environment(const char* const* entries, const Environment&
     const auto equals = entry.find('=');
     if (equals == std::string_view::npos) continue;
     const auto name = entry.substr(0, equals);
-    if (is_forwarded(name) && seen.insert(name).second)
+    const bool passes = is_listed(name, filter.allow) && !is_listed(name, filter.deny);
+    if (is_forwarded(name) && passes && seen.insert(name).second)
       environment.emplace_back(name, entry.substr(equals + 1));
   }
   return environment;
+}
+
+std::vector<std::string> own_variables() {
+  return {"HOME",     "USER",          "LOGNAME",
+          "SHELL",    "MAIL",          "TMPDIR",
+          "HOSTNAME", "SSH_CLIENT",    "SSH_CONNECTION",
+          "SSH_TTY",  "SSH_AUTH_SOCK", "XDG_RUNTIME_DIR",
+          "DISPLAY",  "XAUTHORITY",    "DBUS_SESSION_BUS_ADDRESS"};
+}
+
+Environment for_another_host(const Environment& environment) {
+  const auto own = own_variables();
+  Environment others;
+  std::copy_if(environment.begin(), environment.end(), std::back_inserter(others),
+               [&own](const auto& variable) {
+                 return std::find(own.begin(), own.end(), variable.first) == own.end();
+               });
+  return others;
 }
 
 std::string loopback_interface() {

@@ -79,14 +79,15 @@ int run(std::span<const char* const> arguments) {
     return refuse({Errc::io, fmt::format("the working directory: {}", no_directory.message())});
   if (*file) directory = (*file)->directory;
   const auto& word = invocation->options.command.front();
-  auto program = find_program(in_folder(word, *file ? directory : ""), std::getenv("PATH"));
-  if (!program) return refuse(program.error());
+  const auto program = find_program(in_folder(word, *file ? directory : ""), std::getenv("PATH"));
   auto plan = make_plan(*invocation, {.environment = environ,
                                       .directory = directory,
-                                      .program = std::move(program).value(),
+                                      .program = program ? *program : word,
                                       .cores = discovery::usable_cores(),
                                       .file = std::move(file).value()});
   if (!plan) return refuse_plan(plan.error());
+  // What only other hosts run need not be here.
+  if (!program && plan->ways.stay_here()) return refuse(program.error());
   if (const auto& path = invocation->options.plan_out; !path.empty()) {
     if (const auto written = write_plan_file(path, file_of(*plan)); !written)
       return usage_error(kTool, written.error());
@@ -96,8 +97,6 @@ int run(std::span<const char* const> arguments) {
                ? exit_code::kOk
                : exit_code::kFailure;
   }
-  if (const auto startable = check_startable(*plan); !startable)
-    return usage_error(kTool, startable.error());
   // Ranks get the old limit back; log files and ranks' connections need more than a shell's usual
   // one.
   if (auto raised = launcher::raise_descriptor_limit(); !raised) {

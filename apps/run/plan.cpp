@@ -6,12 +6,12 @@
 #include <string_view>
 
 #include "apps/run/environment.hpp"
-#include "apps/run/ports.hpp"
 #include "base/board_header.hpp"
 #include "base/kv/auth.hpp"
 #include "base/version.hpp"
 #include "discovery/find_hosts.hpp"
 #include "discovery/this_machine.hpp"
+#include "launcher/agent/free_ports.hpp"
 
 namespace horo::apps {
 
@@ -171,7 +171,7 @@ Result<std::vector<WorkerIdentity>> identify(const Plan& plan) {
   const bool here = all_here(placement);
   int most = 1;
   for (const auto& host : placement.hosts) most = std::max(most, host.count());
-  HORO_TRY(const auto ports, free_ports(most + 1));
+  HORO_TRY(const auto ports, launcher::free_ports(most + 1));
   const auto addresses = addresses_of(placement, ports, here);
   const auto master = here ? std::string(kAddress) : address_of(placement.host_of(Rank{0}).name);
   std::vector<WorkerIdentity> identities;
@@ -262,21 +262,30 @@ Result<Plan> make_plan(const RunInvocation& invocation, const PlanContext& conte
       value_of(context.environment, "GLOO_SOCKET_IFNAME").empty()) {
     plan.common.emplace_back("GLOO_SOCKET_IFNAME", loopback);
   }
+  HORO_TRY(plan.ways, choose_ways(plan.placement, invocation.settings, [&](const char* name) {
+             return find_value(context.environment, name);
+           }));
+  const bool several = plan.ways.leave_this_machine();
   plan.threads = choose_threads(context, plan.placement);
   if (plan.threads != 0) {
     plan.common.emplace_back("OMP_NUM_THREADS", std::to_string(plan.threads));
   }
-  auto environment = inherited_environment(context.environment, plan.common);
+  const EnvironmentFilter filter{invocation.settings.get(knobs::kEnvAllow),
+                                 invocation.settings.get(knobs::kEnvDeny)};
+  auto environment = inherited_environment(context.environment, plan.common, filter);
   environment.insert(environment.end(), plan.common.begin(), plan.common.end());
   const auto stdin_mode = invocation.settings.get(knobs::kStdin);
-  for (const auto& host : plan.placement.hosts) {
+  for (std::size_t i = 0; i < plan.placement.hosts.size(); ++i) {
+    const auto& host = plan.placement.hosts[i];
+    const bool remote = plan.ways.hosts[i].way != Way::local;
     std::vector<WorkerIdentity> ranks;
     for (const auto rank : host.ranks) ranks.push_back(identities[rank.index()]);
     plan.agents.push_back({.host = host.name,
                            .command = options.command,
                            .directory = context.directory,
-                           .environment = environment,
+                           .environment = remote ? for_another_host(environment) : environment,
                            .ranks = std::move(ranks),
+                           .own_variables = remote ? own_variables() : std::vector<std::string>(),
                            .stdin_policy = stdin_mode == StdinMode::rank0
                                                ? launcher::StdinPolicy::rank0
                                                : launcher::StdinPolicy::none,
@@ -284,7 +293,10 @@ Result<Plan> make_plan(const RunInvocation& invocation, const PlanContext& conte
                            .gpus = gpus,
                            .failure_grace = invocation.settings.get(knobs::kFailureGrace),
                            .grace = invocation.settings.get(knobs::kGrace),
-                           .secret = secret});
+                           .secret = secret,
+                           .held = several,
+                           .heartbeat = remote ? invocation.settings.get(knobs::kHeartbeatTimeout)
+                                               : Duration::zero()});
   }
   return plan;
 }
@@ -304,18 +316,6 @@ PlanFile file_of(const Plan& plan) {
     for (const auto rank : host.ranks) planned.ranks.push_back(rank.value());
   }
   return file;
-}
-
-Status check_startable(const Plan& plan) {
-  for (const auto& host : plan.placement.hosts) {
-    if (!discovery::is_this_machine(host.name)) {
-      return fail(Errc::unsupported,
-                  "host '{}' is not this machine ('{}'): remote hosts are not supported by this "
-                  "version; use localhost",
-                  host.name, discovery::machine_name());
-    }
-  }
-  return {};
 }
 
 }  // namespace horo::apps

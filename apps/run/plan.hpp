@@ -8,6 +8,7 @@
 
 #include "apps/common/plan_file.hpp"
 #include "apps/common/run_invocation.hpp"
+#include "apps/run/ways.hpp"
 #include "launcher/binding/binding.hpp"
 #include "launcher/output/output.hpp"
 #include "launcher/placement.hpp"
@@ -20,6 +21,7 @@ struct Plan {
   std::string program;     ///< The file that the command's first word means.
   std::string hosts_from;  ///< Who named the hosts, and why they were asked.
   launcher::Placement placement;
+  Ways ways;  ///< To its hosts.
   /// By host; nothing: another machine, whose agent will see.
   std::vector<std::optional<launcher::HostParts>> parts;
   std::vector<launcher::AgentSpec> agents;  ///< By host; without the rendezvous' address.
@@ -44,9 +46,6 @@ Result<Plan> make_plan(const RunInvocation& invocation, const PlanContext& conte
 
 /// What of `plan` goes into a file, and comes back out of one.
 PlanFile file_of(const Plan& plan);
-
-/// Whether agents can be started on all hosts of `plan`. Fails: unsupported, naming a host.
-Status check_startable(const Plan& plan);
 
 /// What of its host the ranks of host number `host` get, in a line, for people.
 std::string describe_parts(const Plan& plan, std::size_t host);

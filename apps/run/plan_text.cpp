@@ -46,12 +46,6 @@ void write_environment(JsonWriter& json, const Environment& environment) {
   json.end_object();
 }
 
-/// How agents begin, or why they cannot.
-std::string starter_of(const Plan& plan) {
-  const auto startable = check_startable(plan);
-  return startable ? "local" : fmt::format("none: {}", startable.error().message);
-}
-
 std::string_view word_for(BindTo bind_to) {
   return knobs::kBindTo.text.choices.at(static_cast<std::size_t>(bind_to));
 }
@@ -89,12 +83,14 @@ std::string plan_text(const Plan& plan) {
   const auto& agent = plan.agents.front();
   auto text =
       fmt::format("command    {}\nprogram    {}\ndirectory  {}\nstarter    {}\nhosts      {}\n",
-                  command_line(agent.command), plan.program, agent.directory, starter_of(plan),
+                  command_line(agent.command), plan.program, agent.directory, names_of(plan.ways),
                   plan.hosts_from);
-  for (std::size_t h = 0; h < plan.placement.hosts.size(); ++h) {
-    const auto& host = plan.placement.hosts[h];
-    text += fmt::format("host       {}: {} ranks, {}; {}\n", host.name, host.count(),
-                        launcher::describe_ranks(host.ranks), describe_parts(plan, h));
+  for (std::size_t i = 0; i < plan.placement.hosts.size(); ++i) {
+    const auto& host = plan.placement.hosts[i];
+    const auto& way = plan.ways.hosts[i];
+    text += fmt::format("host       {}: {} ranks, {}; {}{}\n", host.name, host.count(),
+                        launcher::describe_ranks(host.ranks), describe_parts(plan, i),
+                        way.way == Way::local ? "" : "; " + describe(way));
   }
   text += fmt::format("\n{:>6}  {:<20} {:>12} {:>12}\n", "rank", "host", "local", "cross");
   for (const auto& rank : plan.placement.ranks) {
@@ -120,7 +116,7 @@ std::string plan_json(const Plan& plan) {
   json.begin_object().key("command").begin_array();
   for (const auto& word : agent.command) json.value(word);
   json.end_array().key("program").value(plan.program).key("directory").value(agent.directory);
-  json.key("starter").value(starter_of(plan));
+  json.key("starter").value(names_of(plan.ways));
   json.key("hosts_from").value(plan.hosts_from);
   json.key("grace_seconds")
       .value(seconds(agent.grace))

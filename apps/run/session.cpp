@@ -6,11 +6,12 @@
 #include <unistd.h>
 #include <utility>
 
+#include "apps/run/addresses.hpp"
+#include "apps/run/progress.hpp"
 #include "apps/run/stdin_pump.hpp"
 #include "base/kv/server/server.hpp"
 #include "launcher/job/job.hpp"
 #include "launcher/job/report.hpp"
-#include "launcher/starters/local/local_starter.hpp"
 
 namespace horo::apps {
 
@@ -19,6 +20,7 @@ using namespace launcher;  // NOLINT(google-build-using-namespace): this file is
 namespace {
 
 constexpr Duration kEcho = std::chrono::milliseconds(300);
+constexpr Duration kToLeave = std::chrono::milliseconds(200);
 
 /// A write to a screen that is gone gives an error instead of our end. A handler, since what is
 /// ignored would be ignored by the ranks too.
@@ -55,6 +57,11 @@ std::vector<RankLabel> labels_of(const Placement& placement) {
   return labels;
 }
 
+std::string hosts_text(const Placement& placement) {
+  if (placement.hosts.size() == 1) return placement.hosts.front().name;
+  return fmt::format("{} hosts from {}", placement.hosts.size(), placement.hosts.front().name);
+}
+
 class Session {
  public:
   Session(const RunInvocation& invocation, Plan plan, RunFiles files, TimePoint begin)
@@ -67,6 +74,7 @@ class Session {
 
  private:
   Status prepare();
+  Status meet(std::vector<AgentSpec>& agents, const std::vector<HostFacts>& facts);
   Status listen_to_signals();
   void introduce();
   bool is_echo(int number);
@@ -74,7 +82,10 @@ class Session {
   void finish();
   ReportInput report_input() const;
 
-  void say(std::string_view text) { output_->say(text); }
+  void say(std::string_view text) {
+    if (progress_) progress_->end();
+    output_->say(text);
+  }
 
   const Settings& settings_;
   Plan plan_;
@@ -87,30 +98,48 @@ class Session {
   std::optional<Output> output_;
   std::optional<Job> job_;
   std::optional<StdinPump> stdin_;
+  std::optional<Progress> progress_;  ///< While hosts are being reached.
   std::vector<Subscription> signals_;
   int last_signal_ = 0;  // That asked for the end, and when.
   TimePoint last_signal_at_{};
   bool suspending_ = false;
+  Subscription suspension_;
   bool over_ = false;  // The job has ended; only output is left.
 };
 
 Status Session::prepare() {
   survive_broken_pipes();
   HORO_TRY(loop_, Loop::make());
-  HORO_TRY(rendezvous_, kv::Server::start(*loop_, plan_.agents.front().secret, {}));
-  for (auto& agent : plan_.agents) {
-    for (auto& identity : agent.ranks) identity.rendezvous = rendezvous_->address();
+  JobSpec spec{.placement = plan_.placement,
+               .agents = {},
+               .complete = {},
+               .start_timeout = settings_.get(knobs::kStartTimeout),
+               .time_limit = settings_.get(knobs::kTimeout)};
+  if (plan_.ways.leave_this_machine()) {
+    spec.complete = [this](auto& agents, const auto& facts) { return meet(agents, facts); };
+  } else {
+    HORO_TRY(rendezvous_, kv::Server::start(*loop_, plan_.agents.front().secret, {}));
+    for (auto& agent : plan_.agents) {
+      for (auto& identity : agent.ranks) identity.rendezvous = rendezvous_->address();
+    }
   }
-  starter_ = make_local_starter(*loop_);
+  spec.agents = plan_.agents;
+  starter_ = make_ways_starter(*loop_, plan_.placement, plan_.ways);
   HORO_TRY_STATUS(starter_->probe());
   output_.emplace(*loop_, plan_.output, labels_of(plan_.placement), std::move(files_.logs));
-  job_.emplace(*loop_, *starter_, *output_,
-               JobSpec{.placement = plan_.placement,
-                       .agents = plan_.agents,
-                       .start_timeout = settings_.get(knobs::kStartTimeout),
-                       .time_limit = settings_.get(knobs::kTimeout)},
-               [this] { finish(); });
+  job_.emplace(*loop_, *starter_, *output_, std::move(spec), [this] { finish(); });
   return listen_to_signals();
+}
+
+/// Every host is there: where the ranks find the launcher and each other.
+Status Session::meet(std::vector<AgentSpec>& agents, const std::vector<HostFacts>& facts) {
+  HORO_TRY(rendezvous_, give_addresses(*loop_, agents, facts));
+  if (settings_.get(knobs::kVerbose)) {
+    const auto& zero = agents.front().ranks.front();
+    say(fmt::format("horo: {} hosts are there; rendezvous {}, rank 0 at {}\n", agents.size(),
+                    zero.rendezvous, with_port(zero.master_address, zero.master_port)));
+  }
+  return {};
 }
 
 Status Session::listen_to_signals() {
@@ -146,8 +175,9 @@ bool Session::is_echo(int number) {
 void Session::suspend() {
   if (std::exchange(suspending_, true)) return;
   job_->suspend();
-  // A turn later the order is on its way to the agents.
-  loop_->post([this] {
+  // A turn later the order is on its way to an agent here; to others it leaves through this
+  // process, which has to live for that.
+  suspension_ = loop_->after(plan_.ways.leave_this_machine() ? kToLeave : Duration::zero(), [this] {
     stop_this_process();
     suspending_ = false;
     job_->resume();
@@ -173,6 +203,7 @@ ReportInput Session::report_input() const {
 
 void Session::finish() {
   over_ = true;
+  progress_.reset();
   const auto input = report_input();
   auto text = end_report(input);
   if (text.empty() && settings_.get(knobs::kVerbose)) text = success_report(input);
@@ -182,13 +213,17 @@ void Session::finish() {
 }
 
 void Session::introduce() {
-  say(fmt::format("horo: job {}: {} ranks of {} on {}, rendezvous {}, starter {}\n", plan_.job_id,
-                  plan_.placement.ranks.size(), plan_.program, plan_.placement.hosts.front().name,
-                  rendezvous_->address(), starter_->name()));
+  say(fmt::format("horo: job {}: {} ranks of {} on {}{}, starter {}\n", plan_.job_id,
+                  plan_.placement.ranks.size(), plan_.program, hosts_text(plan_.placement),
+                  rendezvous_ ? fmt::format(", rendezvous {}", rendezvous_->address()) : "",
+                  starter_->name()));
   say(fmt::format("horo: hosts: {}\n", plan_.hosts_from));
-  for (std::size_t host = 0; host < plan_.placement.hosts.size(); ++host)
-    say(fmt::format("horo: host {}: {}\n", plan_.placement.hosts[host].name,
-                    describe_parts(plan_, host)));
+  for (std::size_t host = 0; host < plan_.placement.hosts.size(); ++host) {
+    const auto& way = plan_.ways.hosts[host];
+    say(fmt::format("horo: host {}: {}{}\n", plan_.placement.hosts[host].name,
+                    describe_parts(plan_, host),
+                    way.way == Way::local ? "" : "; " + describe(way)));
+  }
   if (plan_.threads != 0) {
     say(fmt::format("horo: OMP_NUM_THREADS={} for every rank; a value of yours is left alone\n",
                     plan_.threads));
@@ -204,6 +239,13 @@ void Session::introduce() {
 Result<int> Session::run() {
   HORO_TRY_STATUS(prepare());
   if (settings_.get(knobs::kVerbose)) introduce();
+  if (plan_.ways.leave_this_machine()) {
+    job_->on_rank_started([this] { progress_.reset(); });
+    progress_.emplace(*loop_, STDERR_FILENO, [this] {
+      return fmt::format("horo: {} of {} hosts are there; {}", job_->ready_hosts(),
+                         plan_.placement.hosts.size(), job_->list_steps());
+    });
+  }
   job_->start();
   if (settings_.get(knobs::kStdin) == StdinMode::rank0) {
     stdin_.emplace(*loop_, *job_, STDIN_FILENO);

@@ -42,6 +42,9 @@ std::vector<Flag> knob_flags() {
               .help = std::string(row.text->help),
               .negatable = row.kind == KnobKind::boolean,
               .knob = &row};
+    // As horovodrun has them.
+    if (flag.name == "ssh-port") flag.letter = 'p';
+    if (flag.name == "ssh-identity-file") flag.letter = 'i';
     for (const auto& spelling : row.text->flags) {
       if (!spelling.name.empty()) flag.also.emplace_back(spelling.name);
     }
@@ -66,8 +69,6 @@ std::vector<Flag> refused_flags() {
   const std::string fixed = "the number of ranks is fixed in this version; give it with -np";
   const std::string mpi = "ranks are not started through MPI in this version";
   const std::vector<std::pair<std::vector<std::string>, std::string>> rows{
-      {{"ssh-port"}, local},
-      {{"ssh-identity-file"}, local},
       {{"network-interface", "network-interfaces"}, local},
       {{"min-np", "min-num-proc"}, fixed},
       {{"max-np", "max-num-proc"}, fixed},
@@ -86,8 +87,6 @@ std::vector<Flag> refused_flags() {
               .also = {names.begin() + 1, names.end()},
               .hidden = true,
               .refusal = reason};
-    if (flag.name == "ssh-port") flag.letter = 'p';
-    if (flag.name == "ssh-identity-file") flag.letter = 'i';
     flags.push_back(std::move(flag));
   }
   return flags;

@@ -18,6 +18,7 @@ enum class StdinMode : std::uint8_t { automatic, none, rank0 };
 enum class MapBy : std::uint8_t { pack, spread, host };
 enum class BindTo : std::uint8_t { automatic, core, numa, gpu, none };
 enum class GpuMode : std::uint8_t { off, automatic };
+enum class StarterChoice : std::uint8_t { automatic, ssh, slurm };
 enum class CpuOperations : std::uint8_t { automatic, shm, gloo, mpi };
 
 }  // namespace horo
@@ -35,6 +36,7 @@ inline constexpr std::string_view kMemory = "Shared memory";
 inline constexpr std::string_view kOutput = "Output";
 inline constexpr std::string_view kPlaces = "Placement";
 inline constexpr std::string_view kTimes = "Times and failures";
+inline constexpr std::string_view kOtherHosts = "Other hosts";
 inline constexpr std::string_view kLogs = "Logging";
 inline constexpr std::string_view kAutotuning = "Autotuning";
 inline constexpr std::string_view kTimelines = "Timeline";
@@ -242,6 +244,59 @@ inline constexpr Knob<Duration> kDiscoveryTimeout{
     .least = 1ms,
     .most = 1h};
 
+// --- Other hosts ---
+
+inline constexpr Knob<StarterChoice> kStarter{
+    .text = {.key = "starter",
+             .group = kOtherHosts,
+             .help = "how agents are started on other hosts; auto is srun inside a Slurm job, for "
+                     "its nodes, and ssh otherwise",
+             .choices = {"auto", "ssh", "slurm"},
+             .reader = KnobReader::launcher},
+    .fallback = StarterChoice::automatic,
+    .least = StarterChoice::automatic,
+    .most = StarterChoice::slurm};
+
+inline constexpr Knob<int> kSshPort{
+    .text = {.key = "ssh.port",
+             .group = kOtherHosts,
+             .help = "port of the hosts' ssh servers; 0: as ssh's configuration says",
+             .unit = "port",
+             .reader = KnobReader::launcher},
+    .fallback = 0,
+    .least = 0,
+    .most = 65535};
+
+inline constexpr Knob<std::string_view> kSshIdentityFile{
+    .text = {.key = "ssh.identity.file",
+             .group = kOtherHosts,
+             .help = "private key to log in with; without it the agent's and the configured ones",
+             .unit = "path",
+             .reader = KnobReader::launcher},
+    .fallback = ""};
+
+inline constexpr Knob<std::string_view> kSshProgram{
+    .text = {.key = "ssh.program",
+             .group = kOtherHosts,
+             .help = "start agents by this program, called as ssh is, instead of horo's own client",
+             .unit = "path",
+             .reader = KnobReader::launcher},
+    .fallback = ""};
+
+inline constexpr Knob<std::string_view> kEnvAllow{
+    .text = {.key = "env.allow",
+             .group = kOtherHosts,
+             .help = "variables of the launcher's environment that ranks get, as NAME,NAME* ...",
+             .reader = KnobReader::launcher},
+    .fallback = "*"};
+
+inline constexpr Knob<std::string_view> kEnvDeny{
+    .text = {.key = "env.deny",
+             .group = kOtherHosts,
+             .help = "variables that ranks do not get, though they are allowed",
+             .reader = KnobReader::launcher},
+    .fallback = ""};
+
 // --- Times and failures ---
 
 inline constexpr Knob<Duration> kStartTimeout{
@@ -290,8 +345,7 @@ inline constexpr Knob<Duration> kHeartbeatTimeout{
     .text = {.key = "heartbeat.timeout",
              .group = kTimes,
              .help = "a host of which nothing is heard for so long is lost",
-             .unit = "s",
-             .passed_on = true},
+             .unit = "s"},
     .fallback = 5s,
     .least = 100ms,
     .most = 1h};

@@ -116,7 +116,13 @@ class Channel::Impl : public std::enable_shared_from_this<Impl> {
     const auto got = read(in_, chunk().data(), chunk().size());
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
     if (got <= 0) return end({});
-    reader_.feed({chunk().data(), static_cast<std::size_t>(got)});
+    std::string_view bytes(chunk().data(), static_cast<std::size_t>(got));
+    if (handlers_.noisy_start) {
+      if (!noise_.pass(bytes)) return;
+      handlers_.noisy_start = false;
+      bytes = noise_.rest();
+    }
+    reader_.feed(bytes);
     while (!closed_) {
       auto message = reader_.next();
       if (!message) return end(Failure(std::move(message).error()));
@@ -136,6 +142,7 @@ class Channel::Impl : public std::enable_shared_from_this<Impl> {
   Handlers handlers_;
   Descriptor in_watch_;
   Descriptor out_watch_;
+  Noise noise_;
   FrameReader reader_;
   std::string outbox_;
   std::size_t written_ = 0;

@@ -20,6 +20,8 @@ class Channel {
     std::function<void(const Status&)> on_end;
     /// has_room() is true again.
     std::function<void()> on_room;
+    /// Whatever comes before the other side's hello is dropped: a login shell may greet.
+    bool noisy_start = false;
   };
 
   /// Fails: unavailable.

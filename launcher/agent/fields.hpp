@@ -44,6 +44,11 @@ void fields(Archive& archive, std::string& text) {
 }
 
 template <typename Archive>
+void fields(Archive& archive, int& number) {
+  archive.number(number);
+}
+
+template <typename Archive>
 void fields(Archive& archive, Start& m) {
   archive.text(m.spec.host);
   archive.list(m.spec.command);
@@ -52,6 +57,7 @@ void fields(Archive& archive, Start& m) {
   archive.list(m.spec.ranks);
   // The same for every rank, and long: once.
   archive.shared_addresses(m.spec.ranks);
+  archive.list(m.spec.own_variables);
   archive.choice(m.spec.stdin_policy, StdinPolicy::none, StdinPolicy::rank0);
   archive.choice(m.spec.bind_to, BindTo::automatic, BindTo::none);
   archive.choice(m.spec.gpus, GpuMode::off, GpuMode::automatic);
@@ -83,6 +89,20 @@ template <typename Archive>
 void fields(Archive& archive, Covered& m) {
   archive.text(m.cover.group);
   archive.text(m.cover.reason);
+}
+
+template <typename Archive>
+void fields(Archive& archive, Prepare& m) {
+  archive.number(m.ports);
+  archive.text(m.launcher_address);
+  archive.duration(m.heartbeat);
+}
+
+template <typename Archive>
+void fields(Archive& archive, Prepared& m) {
+  archive.list(m.ports);
+  archive.text(m.address);
+  archive.text(m.interface);
 }
 
 template <typename Archive>
@@ -145,5 +165,8 @@ void fields(Archive&, ResumeOutput&) {}
 
 template <typename Archive>
 void fields(Archive&, StdinRoom&) {}
+
+template <typename Archive>
+void fields(Archive&, Heartbeat&) {}
 
 }  // namespace horo::launcher::protocol

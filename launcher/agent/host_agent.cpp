@@ -2,11 +2,15 @@
 #include "launcher/agent/host_agent.hpp"
 
 #include <csignal>
+#include <optional>
 #include <unistd.h>
 #include <utility>
 
 #include "launcher/agent/channel.hpp"
+#include "launcher/agent/free_ports.hpp"
+#include "launcher/agent/pulse.hpp"
 #include "launcher/agent/rank_set.hpp"
+#include "launcher/agent/route.hpp"
 #include "launcher/process/descendants.hpp"
 
 namespace horo::launcher {
@@ -20,6 +24,8 @@ namespace {
 constexpr Duration kPatience = 5s;       ///< For the kernel to end processes that have got SIGKILL.
 constexpr Duration kLastWords = 1s;      ///< For the launcher to take the reason of an early end.
 constexpr Duration kLauncherFirst = 1s;  ///< For its order to come after a signal to end.
+/// A launcher may wait for a disk longer than a host may be silent: nobody else takes its place.
+constexpr int kLauncherSilence = 3;
 
 }  // namespace
 
@@ -52,11 +58,36 @@ class HostAgent::Impl {
       greeted_ = true;
       return;
     }
+    if (pulse_) pulse_->heard();
+    if (std::holds_alternative<protocol::Heartbeat>(message)) return;
+    if (const auto* prepare = std::get_if<protocol::Prepare>(&message)) return make_ready(*prepare);
     if (const auto* start = std::get_if<protocol::Start>(&message)) return begin_ranks(*start);
     if (ranks_ == nullptr)
       return abandon({Errc::protocol, "horo-agent: an order came before the ranks' description"});
     if (!obey(message))
       abandon({Errc::protocol, "horo-agent: the launcher sent what only an agent says"});
+  }
+
+  void make_ready(const protocol::Prepare& prepare) {
+    if (pulse_ || ranks_ != nullptr)
+      return abandon({Errc::protocol, "horo-agent: the launcher prepared its ranks twice"});
+    pulse_.emplace(
+        loop_, prepare.heartbeat, kLauncherSilence,
+        [this] { static_cast<void>(channel_->send(protocol::Heartbeat{})); },
+        [this] {
+          abandon({Errc::peer_lost, "nothing was heard of the launcher for too long"});
+        });
+    auto facts = find_facts(prepare);
+    if (!facts) return abandon(std::move(facts).error());
+    tell(*facts);
+  }
+
+  static Result<protocol::Prepared> find_facts(const protocol::Prepare& prepare) {
+    protocol::Prepared facts;
+    HORO_TRY(facts.ports, free_ports(prepare.ports));
+    HORO_TRY(facts.address, own_address_towards(prepare.launcher_address));
+    facts.interface = interface_of(facts.address);
+    return facts;
   }
 
   void begin_ranks(const protocol::Start& start) {
@@ -71,6 +102,9 @@ class HostAgent::Impl {
 
   bool obey(const Message& message) {
     if (const auto* signal = std::get_if<protocol::Signal>(&message)) {
+      // A launcher that is stopped says nothing, and has said so.
+      if (pulse_ && signal->number == SIGSTOP) pulse_->excuse(true);
+      if (pulse_ && signal->number == SIGCONT) pulse_->excuse(false);
       ranks_->signal(signal->number);
     } else if (const auto* stop = std::get_if<protocol::Stop>(&message)) {
       ranks_->stop(stop->cause, stop->host);
@@ -159,6 +193,7 @@ class HostAgent::Impl {
   bool paused_ = false;
   bool over_ = false;
   int exit_code_ = 1;
+  std::optional<Pulse> pulse_;  ///< With a launcher on another host.
   Subscription terminated_;
   Subscription launcher_first_;
   Subscription patience_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/agent/protocol.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <limits>
@@ -16,9 +17,10 @@ namespace {
 
 /// Type numbers on the wire, in the order of Message's alternatives.
 constexpr std::array<std::uint8_t, std::variant_size_v<Message>> kTypes{
-    1, 2, 3, 4, 5, 6, 7, 8, 9, 64, 65, 66, 67, 68, 69, 70, 71};
+    1, 2, 3, 4, 5, 6, 7, 8, 9, 64, 65, 66, 67, 68, 69, 70, 71, 10, 11, 72};
 
 constexpr int kMostRanks = 0xffffff;
+constexpr int kMostPort = 65535;
 
 template <typename T>
 using Word = std::make_unsigned_t<T>;
@@ -212,6 +214,15 @@ std::string_view contradiction(const Message& message) {
       (stop->cause.rank.value() < -1 || stop->cause.rank.value() >= kMostRanks)) {
     return "rank to blame";
   }
+  if (const auto* prepare = std::get_if<Prepare>(&message);
+      prepare != nullptr && (prepare->ports < 0 || prepare->ports > kMaxLocalRanks + 1)) {
+    return "number of ports";
+  }
+  if (const auto* prepared = std::get_if<Prepared>(&message);
+      prepared != nullptr && !std::all_of(prepared->ports.begin(), prepared->ports.end(),
+                                          [](int port) { return port > 0 && port <= kMostPort; })) {
+    return "port";
+  }
   if (const auto* output = std::get_if<Output>(&message);
       output != nullptr && output->bytes.size() > kMaxChunk) {
     return "size of output";
@@ -282,6 +293,20 @@ Result<Message> decode(std::string_view frame) {
     return fail(Errc::protocol, "a frame of type {} makes no sense: {}", type, problem);
   }
   return message;
+}
+
+bool Noise::pass(std::string_view bytes) {
+  constexpr std::string_view kHello("\1HORA", 5);  // Its type and magic, behind four bytes of size.
+  constexpr std::size_t kSize = 4;
+  seen_.append(bytes);
+  const auto found = seen_.find(kHello, kSize);
+  if (found == std::string::npos) {
+    const auto kept = kSize + kHello.size() - 1;
+    if (seen_.size() > kept) seen_.erase(0, seen_.size() - kept);
+    return false;
+  }
+  seen_.erase(0, found - kSize);
+  return true;
 }
 
 void FrameReader::feed(std::string_view bytes) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 #include "launcher/starter.hpp"
 
@@ -54,9 +55,25 @@ struct PauseOutput {};
 
 struct ResumeOutput {};
 
+/// Before `start`, to an agent on another host.
+struct Prepare {
+  int ports = 0;                 ///< To find there.
+  std::string launcher_address;  ///< A number; where it is to find the launcher.
+  Duration heartbeat{};          ///< How long either side may be silent.
+};
+
+/// From either side, when it has nothing else to say.
+struct Heartbeat {};
+
 // Agent to launcher.
 struct Covered {
   Cover cover;
+};
+
+struct Prepared {
+  std::vector<int> ports;
+  std::string address;    ///< By which it reaches the launcher.
+  std::string interface;  ///< That has the address; empty: none.
 };
 
 struct Started {
@@ -91,15 +108,27 @@ struct Failed {
 };
 
 /// In the order of their type numbers' table in protocol.cpp.
-using Message =
-    std::variant<Hello, Start, Signal, Stop, Kill, FeedStdin, CloseStdin, PauseOutput, ResumeOutput,
-                 Started, SpawnFailed, Output, Exited, StdinRoom, Finished, Failed, Covered>;
+using Message = std::variant<Hello, Start, Signal, Stop, Kill, FeedStdin, CloseStdin, PauseOutput,
+                             ResumeOutput, Started, SpawnFailed, Output, Exited, StdinRoom,
+                             Finished, Failed, Covered, Prepare, Heartbeat, Prepared>;
 
 /// Appends the frame of `message` to `to`. Fails: resource_exhausted (larger than kMaxFrame).
 Status encode(const Message& message, std::string& to);
 
 /// One frame's type and payload, without its length. Fails: protocol.
 Result<Message> decode(std::string_view frame);
+
+/// Drops what a stream carries before the first hello. Thread: owner.
+class Noise {
+ public:
+  /// Takes the next bytes; true once the hello has begun: rest() is the stream from there on.
+  bool pass(std::string_view bytes);
+
+  std::string_view rest() const { return seen_; }
+
+ private:
+  std::string seen_;
+};
 
 /// Cuts a stream into frames. Thread: owner.
 class FrameReader {

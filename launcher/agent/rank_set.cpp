@@ -33,10 +33,19 @@ Poison poison_by(Rank rank, ExitStatus status) {
           .detail = static_cast<std::uint32_t>(status.code())};
 }
 
+/// What this host's agent has and the launcher's host cannot know.
+void add_own_variables(AgentSpec& spec) {
+  for (const auto& name : spec.own_variables) {
+    if (const char* value = std::getenv(name.c_str()); value != nullptr)
+      spec.environment.emplace_back(name, value);
+  }
+}
+
 }  // namespace
 
 Result<std::unique_ptr<RankSet>> RankSet::start(Loop& loop, AgentSpec spec,
                                                 const rlimit& descriptor_limit, Report report) {
+  add_own_variables(spec);
   HORO_TRY(auto board, RankBoard::make(spec));
   std::unique_ptr<RankSet> set(
       new RankSet(loop, std::move(spec), std::move(board), std::move(report)));

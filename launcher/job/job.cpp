@@ -27,7 +27,12 @@ class Job::HostLink final : public AgentEvents {
     if (job_.on_cover_) job_.on_cover_(host_, cover);
   }
 
-  void on_started(Rank rank, int) override { job_.apply(RankStarted{rank}); }
+  void on_ready(const HostFacts& facts) override { job_.host_ready(host_, facts); }
+
+  void on_started(Rank rank, int) override {
+    job_.apply(RankStarted{rank});
+    if (job_.on_rank_started_) job_.on_rank_started_();
+  }
 
   void on_spawn_failed(Rank rank, const Error& error) override {
     job_.apply(RankNotSpawned{rank, error});
@@ -105,6 +110,37 @@ void Job::start() {
   }
 }
 
+void Job::host_ready(std::size_t host, const HostFacts& facts) {
+  facts_.resize(hosts_.size());
+  facts_[host] = facts;
+  ++ready_;
+  if (ready_ == hosts_.size() && state_.phase == Phase::starting) begin_ranks();
+}
+
+void Job::begin_ranks() {
+  if (spec_.complete) {
+    if (auto complete = spec_.complete(spec_.agents, facts_); !complete)
+      return apply(RankNotSpawned{Rank{0}, complete.error()});
+  }
+  for (std::size_t host = 0; host < hosts_.size(); ++host) {
+    if (hosts_[host]->agent() != nullptr) hosts_[host]->agent()->begin(spec_.agents[host]);
+  }
+}
+
+std::string Job::list_steps() const {
+  constexpr std::size_t kMost = 5;
+  std::string text;
+  std::size_t count = 0;
+  for (std::size_t host = 0; host < hosts_.size(); ++host) {
+    const auto* agent = hosts_[host]->agent();
+    const auto step = agent == nullptr ? std::string() : agent->step();
+    if (step.empty() || ++count > kMost) continue;
+    text += fmt::format("{}host {}: {}", text.empty() ? "" : "; ", spec_.agents[host].host, step);
+  }
+  if (count > kMost) text += fmt::format("; and {} more", count - kMost);
+  return text;
+}
+
 void Job::signal(int number) {
   apply(SignalReceived{number});
 }
@@ -127,7 +163,8 @@ void Job::resume() {
 void Job::run_clocks() {
   const auto lived = SteadyClock::instance().now() - begun_ - stood_still_;
   if (state_.phase == Phase::starting)
-    start_timer_ = loop_.after(spec_.start_timeout - lived, [this] { apply(StartTimedOut{}); });
+    start_timer_ =
+        loop_.after(spec_.start_timeout - lived, [this] { apply(StartTimedOut{list_steps()}); });
   if (spec_.time_limit && state_.phase != Phase::finished)
     limit_timer_ = loop_.after(*spec_.time_limit - lived, [this] { apply(TimeLimitPassed{}); });
 }

@@ -21,6 +21,9 @@ class Output;
 struct JobSpec {
   Placement placement;
   std::vector<AgentSpec> agents;  ///< One per host of the placement, in its order.
+  /// Completes held `agents` with what is known once every host is ready; then their ranks begin.
+  /// None: nothing is missing.
+  std::function<Status(std::vector<AgentSpec>&, const std::vector<HostFacts>&)> complete;
   Duration start_timeout{};
   std::optional<Duration> time_limit;
 };
@@ -57,11 +60,21 @@ class Job {
     on_cover_ = std::move(task);
   }
 
+  /// Called whenever a rank starts.
+  void on_rank_started(Task task) { on_rank_started_ = std::move(task); }
+
+  std::size_t ready_hosts() const { return ready_; }
+
+  /// "host a: connecting to 10.0.0.3:22; host b: ...": of hosts that are not ready, the first few.
+  std::string list_steps() const;
+
   const JobState& state() const { return state_; }
 
  private:
   class HostLink;
 
+  void host_ready(std::size_t host, const HostFacts& facts);
+  void begin_ranks();
   void apply(const JobEvent& event);
   void carry_out(const Orders& orders);
   void run_clocks();
@@ -69,12 +82,15 @@ class Job {
   Loop& loop_;
   Starter& starter_;
   Output& output_;
-  const JobSpec spec_;
+  JobSpec spec_;
   Task on_finished_;
   Task on_stdin_room_;
   std::function<void(std::size_t, const Cover&)> on_cover_;
   JobState state_;
+  Task on_rank_started_;
   std::vector<std::unique_ptr<HostLink>> hosts_;
+  std::vector<HostFacts> facts_;  ///< By host, of those that are ready.
+  std::size_t ready_ = 0;
   TimePoint begun_{};
   std::optional<TimePoint> suspended_;
   Duration stood_still_{};  ///< In all, before now.

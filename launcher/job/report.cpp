@@ -63,6 +63,13 @@ std::string ran_for(const Group& group) {
                        : fmt::format(" after {} to {}", least, most);
 }
 
+bool never_used(const JobState& state, std::size_t host) {
+  const auto& ranks = state.placement.hosts[host].ranks;
+  return std::all_of(ranks.begin(), ranks.end(), [&](Rank rank) {
+    return state.ranks[rank.index()].phase == RankPhase::not_started;
+  });
+}
+
 std::string headline(const ReportInput& input) {
   const auto& state = input.state;
   if (!state.first_failure) {
@@ -87,6 +94,8 @@ std::string headline(const ReportInput& input) {
     case FailureKind::not_spawned:
       return fmt::format("{} could not be started: {}", who, failure.error.message);
     case FailureKind::host_lost:
+      if (never_used(state, failure.host))
+        return fmt::format("host {} cannot be used: {}", host, failure.error.message);
       return fmt::format("host {} was lost after {}: {}", host, describe(input.elapsed),
                          failure.error.message);
     case FailureKind::start_timeout: {
@@ -94,8 +103,9 @@ std::string headline(const ReportInput& input) {
           std::count_if(state.ranks.begin(), state.ranks.end(), [](const RankFate& f) {
             return f.phase == RankPhase::not_started || f.phase == RankPhase::waiting;
           });
-      return fmt::format("{} of {} ranks were not started within --start-timeout {}", missing,
-                         state.ranks.size(), describe(input.start_timeout));
+      return fmt::format("{} of {} ranks were not started within --start-timeout {}{}{}", missing,
+                         state.ranks.size(), describe(input.start_timeout),
+                         failure.error.message.empty() ? "" : "; ", failure.error.message);
     }
     case FailureKind::time_limit:
       return fmt::format("the job was stopped: --timeout {} passed", describe(input.time_limit));

@@ -177,9 +177,9 @@ void on(JobState& state, const Resumed&) {
   if (!being_stopped(state)) state.orders.pass_signal = SIGCONT;
 }
 
-void on(JobState& state, const StartTimedOut&) {
+void on(JobState& state, const StartTimedOut& event) {
   if (state.phase != Phase::starting) return;
-  fail_job(state, {.kind = FailureKind::start_timeout});
+  fail_job(state, {.kind = FailureKind::start_timeout, .error = {Errc::timed_out, event.where}});
 }
 
 void on(JobState& state, const TimeLimitPassed&) {

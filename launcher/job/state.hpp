@@ -55,7 +55,7 @@ struct FirstFailure {
   std::optional<Rank> rank;  ///< Who failed; none when no rank is to blame.
   std::size_t host = 0;      ///< Index in the placement; of the rank or the lost host.
   RankExit exit;             ///< Of `exited`, `signalled` and `left`.
-  Error error;               ///< Of `not_spawned` and `host_lost`.
+  Error error;               ///< Of `not_spawned`, `host_lost` and `start_timeout`.
 };
 
 // Events.
@@ -91,7 +91,9 @@ struct Suspended {};
 
 struct Resumed {};
 
-struct StartTimedOut {};
+struct StartTimedOut {
+  std::string where;  ///< What the hosts are at that are not ready; empty: nothing.
+};
 
 struct TimeLimitPassed {};
 

@@ -271,6 +271,17 @@ Result<rlimit> raise_descriptor_limit() {
   return before;
 }
 
+Environment own_environment() {
+  Environment environment;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text(*entry);
+    const auto equals = text.find('=');
+    if (equals == std::string_view::npos) continue;
+    environment.emplace_back(text.substr(0, equals), text.substr(equals + 1));
+  }
+  return environment;
+}
+
 rlimit first_descriptor_limit() {
   if (limit_before_raise()) return *limit_before_raise();
   rlimit now{};

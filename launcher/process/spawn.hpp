@@ -22,6 +22,9 @@ Result<pid_t> spawn_process(const Command& command, const std::vector<Inherited>
 /// children that should not notice. Fails: io.
 Result<rlimit> raise_descriptor_limit();
 
+/// This process's own.
+Environment own_environment();
+
 /// The limit that this process was started with: before raise_descriptor_limit, or as it is.
 rlimit first_descriptor_limit();
 

@@ -63,11 +63,10 @@ assert "GLOO_SOCKET_IFNAME" not in plan["environment"], plan["environment"]
 PY
 try timeout 30 horo run --ranks-per-host 2 -H a,b --map-by host --dry-run true
 expect_in "plan" "$out" "host       a: 2 ranks, 0,2"
-expect_in "plan" "$out" "starter    none: host 'a' is not this machine"
+expect_in "plan" "$out" "starter    ssh"
 expect_in "plan" "$out" "     3  b                          1 of 2       1 of 2"
 
 refused "4 slots wanted, 3 available (localhost:3)" horo run -np 4 -H localhost:3 true
-refused "remote hosts are not supported by this version" horo run -np 2 -H localhost:1,elsewhere.example:1 true
 refused "-H: column 1: slots in 'localhost:x'" horo run -np 2 -H localhost:x true
 refused "at most 1024" horo run -np 1025 -H localhost:2000 true
 refused "-H: column 5: host 'n[1-999999999]' stands for more than 100000 hosts" horo run -np 2 -H 'a:1,n[1-999999999]' true

@@ -4,6 +4,11 @@
 # shellcheck source=tests/cli/lib.sh
 . "$HORO_SOURCE/tests/cli/lib.sh"
 
+skip() {
+  echo "skipped: $*"
+  exit 77
+}
+
 hosts() { bash "$HORO_SOURCE/tests/hosts/hosts.sh" "$@"; }
 on() { hosts on "$@"; }
 processes() { hosts processes "$1"; }

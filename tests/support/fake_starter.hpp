@@ -21,6 +21,7 @@ class FakeStarter final : public Starter {
     AgentEvents* events = nullptr;
     std::vector<std::string> calls;  ///< "stop 1", "kill", "signal 10", "pause", "resume", ...
     std::string input;
+    std::string step;   ///< What it is at until it is ready.
     bool alive = true;  ///< The Agent has not been destroyed.
 
     int count(const std::string& call) const {
@@ -51,6 +52,13 @@ class FakeStarter final : public Starter {
     explicit FakeAgent(Host& host) : host_(host) {}
 
     ~FakeAgent() override { host_.alive = false; }
+
+    void begin(const AgentSpec& spec) override {
+      host_.spec = spec;
+      host_.calls.emplace_back("begin");
+    }
+
+    std::string step() const override { return host_.step; }
 
     void signal(int number) override { host_.calls.push_back(fmt::format("signal {}", number)); }
 

@@ -30,6 +30,7 @@ AgentSpec sample_spec() {
     identity.worker_addresses = {"a:1", "b:2"};
     spec.ranks.push_back(identity);
   }
+  spec.own_variables = {"HOME", "USER"};
   spec.stdin_policy = StdinPolicy::rank0;
   spec.bind_to = BindTo::numa;
   spec.gpus = GpuMode::automatic;
@@ -64,7 +65,10 @@ std::vector<Message> one_of_each() {
           StdinRoom{},
           Finished{0},
           Failed{{Errc::unavailable, "no descriptors"}},
-          Covered{{.group = "/sys/fs/cgroup/horo-1", .reason = ""}}};
+          Covered{{.group = "/sys/fs/cgroup/horo-1", .reason = ""}},
+          Prepare{3, "10.0.0.254", std::chrono::seconds(5)},
+          Heartbeat{},
+          Prepared{{10001, 10002, 10003}, "10.0.0.1", "eth0"}};
 }
 
 std::string frame_of(const Message& message) {
@@ -102,6 +106,7 @@ TEST_CASE("a start keeps what the ranks need") {
   CHECK(spec.command == sent.command);
   CHECK(spec.environment == sent.environment);
   CHECK(spec.secret == sent.secret);
+  CHECK(spec.own_variables == sent.own_variables);
   CHECK(spec.grace == sent.grace);
   CHECK(spec.epoch == Epoch{7});
   REQUIRE(spec.ranks.size() == 3);
@@ -115,6 +120,21 @@ TEST_CASE("the bytes are those of docs/design/agent-protocol.md") {
   CHECK(frame_of(Output{Rank{1}, Stream::out, "hi"}) ==
         std::string("\x08\0\0\0\x42\x01\0\0\0\x01hi", 12));
   CHECK(frame_of(Kill{}) == std::string("\x01\0\0\0\x05", 5));
+}
+
+TEST_CASE("what a login shell writes before the hello is dropped") {
+  const auto hello = frame_of(Hello::ours());
+  const auto greeting = std::string("welcome\n") + '\0' + "\1\1HOR and \xff\n";
+  for (std::size_t piece = 1; piece < 40; ++piece) {
+    INFO("pieces of " << piece);
+    const auto stream = greeting + hello + "more";
+    Noise noise;
+    std::size_t at = 0;
+    while (at < stream.size() && !noise.pass(std::string_view(stream).substr(at, piece)))
+      at += piece;
+    at = std::min(at + piece, stream.size());
+    CHECK(std::string(noise.rest()) + stream.substr(at) == hello + "more");
+  }
 }
 
 TEST_CASE("a reader cuts frames out of pieces of any size") {

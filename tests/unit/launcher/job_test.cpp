@@ -26,8 +26,10 @@ struct World {
   std::optional<Job> job;
   int finished = 0;
 
-  explicit World(std::vector<discovery::Host> hosts, Duration start_timeout = 10s,
-                 std::optional<Duration> time_limit = {}) {
+  explicit World(
+      std::vector<discovery::Host> hosts, Duration start_timeout = 10s,
+      std::optional<Duration> time_limit = {},
+      std::function<Status(std::vector<AgentSpec>&, const std::vector<HostFacts>&)> complete = {}) {
     REQUIRE(pipe2(screen.data(), O_CLOEXEC | O_NONBLOCK) == 0);
     const discovery::HostSet set(hosts);
     const auto placement = place(set, {.np = static_cast<int>(set.slots())}).value();
@@ -38,6 +40,7 @@ struct World {
     job.emplace(*loop, starter, *output,
                 JobSpec{.placement = placement,
                         .agents = std::move(agents),
+                        .complete = std::move(complete),
                         .start_timeout = start_timeout,
                         .time_limit = time_limit},
                 [this] {
@@ -129,6 +132,46 @@ TEST_CASE("ranks that do not start in time fail the job") {
   world.run();
   CHECK(world.job->state().first_failure->kind == FailureKind::start_timeout);
   CHECK(world.starter.host(0).calls == Calls{"stop -1"});
+}
+
+TEST_CASE("held ranks begin when all hosts are ready, with what all hosts have said") {
+  World world({{"a", 1}, {"b", 1}}, 10s, {}, [](auto& agents, const auto& facts) {
+    for (auto& agent : agents) agent.directory = facts[0].address + " " + facts[1].address;
+    return Status();
+  });
+  world.job->start();
+  world.events(1).on_ready({.address = "10.0.0.2"});
+  CHECK(world.job->ready_hosts() == 1);
+  CHECK(world.starter.host(1).calls.empty());
+  world.events(0).on_ready({.address = "10.0.0.1"});
+  for (std::size_t host = 0; host < 2; ++host) {
+    CHECK(world.starter.host(host).calls == Calls{"begin"});
+    CHECK(world.starter.host(host).spec.directory == "10.0.0.1 10.0.0.2");
+  }
+}
+
+TEST_CASE("what cannot be completed fails the job before any rank") {
+  World world({{"a", 1}, {"b", 1}}, 10s, {},
+              [](auto&, const auto&) { return Status(fail(Errc::unavailable, "no address")); });
+  world.job->start();
+  for (std::size_t host = 0; host < 2; ++host) world.events(host).on_ready({});
+  for (std::size_t host = 0; host < 2; ++host) {
+    CHECK(world.starter.host(host).calls == Calls{"stop 0"});
+    world.events(host).on_finished(0);
+  }
+  world.run();
+  CHECK(exit_code_of(world.job->state()) == 1);
+}
+
+TEST_CASE("a start that takes too long says which host is at what") {
+  World world({{"a", 1}, {"b", 1}, {"c", 1}}, 1ms);
+  world.job->start();
+  world.starter.host(1).step = "looking up 'b'";
+  const auto end = world.loop->after(20ms, [&] {
+    for (std::size_t host = 0; host < 3; ++host) world.events(host).on_finished(0);
+  });
+  world.run();
+  CHECK(world.job->state().first_failure->error.message == "host b: looking up 'b'");
 }
 
 TEST_CASE("the time limit counts from the start, and not for a job that has started in time") {

@@ -5,7 +5,7 @@
 
 #include "base/result.hpp"
 
-namespace horo::apps {
+namespace horo::launcher {
 
 /// `count` different TCP ports of this machine that nobody listens on now, for the frameworks of
 /// the ranks. They lie below the range from which the kernel hands out ports by itself, and begin
@@ -13,4 +13,4 @@ namespace horo::apps {
 /// Fails: unavailable.
 Result<std::vector<int>> free_ports(int count);
 
-}  // namespace horo::apps
+}  // namespace horo::launcher

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/run/ports.hpp"
+#include "launcher/agent/free_ports.hpp"
 
 #include <cerrno>
 #include <cstdint>
@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-namespace horo::apps {
+namespace horo::launcher {
 
 namespace {
 
@@ -47,4 +47,4 @@ Result<std::vector<int>> free_ports(int count) {
   return ports;
 }
 
-}  // namespace horo::apps
+}  // namespace horo::launcher

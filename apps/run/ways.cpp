@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/run/ways.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <unordered_set>
+#include <utility>
+
+#include "apps/run/command.hpp"
+#include "base/knobs/knobs.hpp"
+#include "discovery/host_list.hpp"
+#include "discovery/this_machine.hpp"
+#include "launcher/starters/link/remote_agent.hpp"
+#include "launcher/starters/local/local_starter.hpp"
+#include "launcher/starters/program/program_carrier.hpp"
+#include "launcher/starters/ssh/ssh_carrier.hpp"
+
+namespace horo::apps {
+
+using namespace launcher;  // NOLINT(google-build-using-namespace): these are the launcher's ways
+
+namespace {
+
+constexpr Duration kConfigurationTime = std::chrono::minutes(1);
+
+using Lookup = std::function<const char*(const char*)>;
+
+/// The nodes of the Slurm job that this process is in; empty: it is in none.
+Result<std::unordered_set<std::string>> slurm_nodes(const Lookup& lookup) {
+  std::unordered_set<std::string> nodes;
+  const char* list = lookup("SLURM_JOB_NODELIST");
+  if (lookup("SLURM_JOB_ID") == nullptr || list == nullptr) return nodes;
+  for (const auto& entry : discovery::split_list(list)) {
+    auto names = discovery::expand_names(entry.text);
+    if (!names) return Failure(std::move(names).error().context("SLURM_JOB_NODELIST"));
+    nodes.insert(names->begin(), names->end());
+  }
+  return nodes;
+}
+
+/// Whether srun starts the agent on `host`. Fails: invalid_argument, where that was asked for.
+Result<bool> by_srun(const std::string& host, StarterChoice choice, const Lookup& lookup,
+                     const std::unordered_set<std::string>& nodes) {
+  if (choice == StarterChoice::ssh || (choice == StarterChoice::automatic && nodes.empty()))
+    return false;
+  if (nodes.empty())
+    return fail(Errc::invalid_argument,
+                "--starter slurm outside a Slurm job; use salloc or sbatch");
+  if (nodes.count(host) == 0) {
+    if (choice == StarterChoice::automatic) return false;
+    return fail(Errc::invalid_argument, "host '{}' is no node of Slurm job {} ({})", host,
+                lookup("SLURM_JOB_ID"), lookup("SLURM_JOB_NODELIST"));
+  }
+  const auto srun = find_program("srun", lookup("PATH"));
+  if (!srun && choice == StarterChoice::slurm)
+    return fail(Errc::invalid_argument, "--starter slurm: {}", srun.error().message);
+  return srun.has_value();
+}
+
+std::vector<std::string> srun_arguments(const std::string& host, const std::string& agent) {
+  // A step of one task on one node, beside others, with all that the job has there.
+  std::vector<std::string> arguments{
+      "srun",       "--nodes=1",    "--ntasks=1", "--nodelist=" + host,
+      "--overlap",  "--whole",      "--mem=0",    "--cpu-bind=none",
+      "--mpi=none", "--unbuffered", "--quiet",    "--kill-on-bad-exit=0"};
+  for (auto& word : remote_command(agent)) arguments.push_back(std::move(word));
+  return arguments;
+}
+
+class WaysStarter final : public Starter {
+ public:
+  WaysStarter(Loop& loop, const Placement& placement, Ways ways)
+      : loop_(loop), local_(make_local_starter(loop)), resolver_(loop), ways_(std::move(ways)) {
+    for (const auto& host : placement.hosts) names_.push_back(host.name);
+  }
+
+  std::string_view name() const override {
+    if (described_.empty()) described_ = names_of(ways_);
+    return described_;
+  }
+
+  Status probe() const override { return ways_.stay_here() ? local_->probe() : Status(); }
+
+  Result<std::unique_ptr<Agent>> start(const AgentSpec& spec, AgentEvents& events) override {
+    const auto found = std::find(names_.begin(), names_.end(), spec.host);
+    const auto& way = ways_.hosts.at(static_cast<std::size_t>(found - names_.begin()));
+    if (way.way == Way::local) return local_->start(spec, events);
+    HORO_TRY(const auto agent, agent_path());
+    HORO_TRY(auto carrier, carrier_for(spec, way, agent));
+    return open_agent(loop_, spec, std::move(carrier), kAgentPatience, events);
+  }
+
+ private:
+  Result<std::unique_ptr<Carrier>> carrier_for(const AgentSpec& spec, const HostWay& way,
+                                               const std::string& agent) {
+    const auto line = remote_command_line(agent);
+    if (way.way == Way::ssh) {
+      return make_ssh_carrier(loop_, resolver_, way.route, line);
+    }
+    if (way.way == Way::srun) {
+      return make_program_carrier(
+          loop_, resolver_,
+          {.host = spec.host, .arguments = srun_arguments(spec.host, agent), .target = spec.host});
+    }
+    return make_program_carrier(loop_, resolver_,
+                                {.host = spec.host,
+                                 .arguments = ssh_arguments(way.route, ways_.ssh, line),
+                                 .target = way.route.name});
+  }
+
+  Loop& loop_;
+  std::unique_ptr<Starter> local_;
+  Resolver resolver_;
+  const Ways ways_;
+  std::vector<std::string> names_;
+  mutable std::string described_;
+};
+
+}  // namespace
+
+bool Ways::leave_this_machine() const {
+  return std::any_of(hosts.begin(), hosts.end(),
+                     [](const HostWay& way) { return way.way != Way::local; });
+}
+
+bool Ways::stay_here() const {
+  return std::any_of(hosts.begin(), hosts.end(),
+                     [](const HostWay& way) { return way.way == Way::local; });
+}
+
+Result<Ways> choose_ways(const Placement& placement, const Settings& settings,
+                         const Lookup& lookup) {
+  Ways ways{.hosts = std::vector<HostWay>(placement.hosts.size()),
+            .ssh = {.port = settings.get(knobs::kSshPort),
+                    .identity_file = settings.get(knobs::kSshIdentityFile),
+                    .program = settings.get(knobs::kSshProgram)}};
+  HORO_TRY(const auto nodes, slurm_nodes(lookup));
+  std::vector<std::string> others;
+  std::vector<std::size_t> places;
+  for (std::size_t i = 0; i < placement.hosts.size(); ++i) {
+    const auto& host = placement.hosts[i].name;
+    if (discovery::is_this_machine(host)) continue;
+    HORO_TRY(const bool slurm, by_srun(host, settings.get(knobs::kStarter), lookup, nodes));
+    if (slurm) {
+      ways.hosts[i] = {.way = Way::srun,
+                       .route = {},
+                       .why = fmt::format("a node of Slurm job {}", lookup("SLURM_JOB_ID"))};
+    } else {
+      others.push_back(host);
+      places.push_back(i);
+    }
+  }
+  if (others.empty()) return ways;
+  const auto deadline = Deadline::in(SteadyClock::instance(), kConfigurationTime);
+  HORO_TRY(auto routes, find_ssh_routes(others, ways.ssh, deadline));
+  for (std::size_t i = 0; i < others.size(); ++i) {
+    auto& route = routes[i];
+    ways.hosts[places[i]] = {.way = route.program.empty() ? Way::ssh : Way::ssh_program,
+                             .route = route,
+                             .why = route.reason};
+  }
+  return ways;
+}
+
+std::string names_of(const Ways& ways) {
+  const auto has = [&](Way wanted) {
+    return std::any_of(ways.hosts.begin(), ways.hosts.end(),
+                       [wanted](const HostWay& way) { return way.way == wanted; });
+  };
+  std::string text;
+  const auto add = [&text](std::string_view name) {
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", name);
+  };
+  if (ways.stay_here()) add("local");
+  if (has(Way::ssh) || has(Way::ssh_program)) add("ssh");
+  if (has(Way::srun)) add("srun");
+  return text;
+}
+
+std::string describe(const HostWay& way) {
+  const auto why = way.why.empty() ? "" : fmt::format(" ({})", way.why);
+  switch (way.way) {
+    case Way::local:
+      return "here";
+    case Way::srun:
+      return fmt::format("by srun{}", why);
+    case Way::ssh_program:
+      return fmt::format("by the program {}{}", way.route.program, why);
+    case Way::ssh:
+      break;
+  }
+  return fmt::format("by ssh as {} to {}, port {}", way.route.user, way.route.name, way.route.port);
+}
+
+std::unique_ptr<Starter> make_ways_starter(Loop& loop, const Placement& placement,
+                                           const Ways& ways) {
+  return std::make_unique<WaysStarter>(loop, placement, ways);
+}
+
+}  // namespace horo::apps

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+
+#include "base/loop/loop.hpp"
+#include "launcher/starter.hpp"
+#include "launcher/starters/link/carrier.hpp"
+
+namespace horo::launcher {
+
+/// How long an agent may take to end its ranks beyond their own grace: it waits for the kernel
+/// twice.
+inline constexpr Duration kAgentPatience = std::chrono::seconds(15);
+
+/// The launcher's end of one agent, whatever carries its bytes. An agent that has been told to end
+/// its ranks and does not answer for `patience` is given up.
+/// Fails: as Carrier::open.
+Result<std::unique_ptr<Agent>> open_agent(Loop& loop, const AgentSpec& spec,
+                                          std::unique_ptr<Carrier> carrier, Duration patience,
+                                          AgentEvents& events);
+
+}  // namespace horo::launcher

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/loop/loop.hpp"
+#include "launcher/starters/link/carrier.hpp"
+#include "launcher/starters/link/resolver.hpp"
+
+namespace horo::launcher {
+
+/// A program of this machine that passes bytes on to an agent elsewhere: ssh, srun.
+struct ProgramWay {
+  std::string host;                    ///< For messages.
+  std::vector<std::string> arguments;  ///< The whole command line.
+  std::string target;                  ///< Name whose address tells by which of ours it reaches us.
+};
+
+/// `resolver` outlives the carrier.
+std::unique_ptr<Carrier> make_program_carrier(Loop& loop, Resolver& resolver, ProgramWay way);
+
+}  // namespace horo::launcher

@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/starters/ssh/ssh_route.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <csignal>
+#include <cstdlib>
+#include <fcntl.h>
+#include <fstream>
+#include <glob.h>
+#include <poll.h>
+#include <pwd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <utility>
+
+#include "launcher/process/spawn.hpp"
+#include "launcher/process/unique_fd.hpp"
+#include "launcher/starters/ssh/libssh.hpp"
+
+namespace horo::launcher {
+
+namespace {
+
+constexpr const char* kProgram = "ssh";
+constexpr std::size_t kMostChildren = 32;
+
+std::string home() {
+  const auto* entry = getpwuid(getuid());
+  if (entry != nullptr && entry->pw_dir != nullptr) return entry->pw_dir;
+  const char* variable = std::getenv("HOME");
+  return variable == nullptr ? "" : variable;
+}
+
+std::string in_home(std::string_view path) {
+  return path.starts_with("~/") ? home() + std::string(path.substr(1)) : std::string(path);
+}
+
+std::vector<std::string> words_of(std::string_view text) {
+  std::vector<std::string> words;
+  while (!text.empty()) {
+    const auto end = std::min(text.find(' '), text.size());
+    if (end > 0) words.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return words;
+}
+
+/// What only the program can do, of one line of the configuration; empty: nothing.
+std::string beyond_library(std::string_view key, std::string_view value,
+                           const std::function<bool(const std::string&)>& exists) {
+  if ((key == "proxyjump" || key == "proxycommand") && value != "none")
+    return fmt::format("its configuration has {} {}", key, value);
+  if (key == "certificatefile" && value != "none" && exists(in_home(value)))
+    return fmt::format("its configuration has a certificate, {}", value);
+  if (key == "identityfile" && exists(in_home(value) + "-cert.pub"))
+    return fmt::format("there is a certificate, {}-cert.pub", value);
+  if (key == "gssapiauthentication" && value == "yes" && std::getenv("KRB5CCNAME") != nullptr)
+    return "there is a Kerberos ticket (KRB5CCNAME) and its configuration wants GSSAPI";
+  if (key == "identitiesonly" && value == "yes" && std::getenv("SSH_AUTH_SOCK") != nullptr)
+    return "its configuration chooses among the agent's keys (IdentitiesOnly)";
+  if (key == "identityagent" && value != "none" && value != "SSH_AUTH_SOCK")
+    return fmt::format("its configuration has an agent of its own, {}", value);
+  if (key == "pkcs11provider" && value != "none" && value != "internal")
+    return fmt::format("its configuration has keys on a device, {}", value);
+  return {};
+}
+
+/// What matters in the files of a configuration, beside what `ssh -G` says of one host.
+struct Config {
+  bool runs_commands = false;    ///< Match exec: for what they do, at each connection.
+  bool differs_by_host = false;  ///< What holds for one host may not for another.
+};
+
+std::vector<std::string> matching_files(const std::string& pattern) {
+  glob_t found{};
+  std::vector<std::string> files;
+  if (glob(pattern.c_str(), 0, nullptr, &found) == 0)
+    files.assign(found.gl_pathv, found.gl_pathv + found.gl_pathc);
+  globfree(&found);
+  return files;
+}
+
+void read_config(const std::string& path, int depth, Config& config) {
+  std::ifstream file(path);
+  std::string line;
+  while (depth > 0 && std::getline(file, line)) {
+    std::replace(line.begin(), line.end(), '\t', ' ');
+    const auto words = words_of(line);
+    if (words.empty() || words.front().front() == '#') continue;
+    auto key = words.front();
+    std::transform(key.begin(), key.end(), key.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    config.runs_commands =
+        config.runs_commands || (key == "match" && line.find(" exec ") != std::string::npos);
+    config.differs_by_host = config.differs_by_host || key == "match" ||
+                             line.find('%') != std::string::npos ||
+                             (key == "host" && (words.size() != 2 || words[1] != "*"));
+    if (key != "include") continue;
+    const auto folder = path.substr(0, path.rfind('/') + 1);
+    for (std::size_t i = 1; i < words.size(); ++i) {
+      const auto& name = words[i];
+      const auto pattern =
+          name.front() == '/' || name.front() == '~' ? in_home(name) : folder + name;
+      for (const auto& included : matching_files(pattern)) read_config(included, depth - 1, config);
+    }
+  }
+}
+
+Config read_configs() {
+  constexpr int kDepth = 4;
+  Config config;
+  read_config(home() + "/.ssh/config", kDepth, config);
+  read_config("/etc/ssh/ssh_config", kDepth, config);
+  return config;
+}
+
+bool has_program(const char* name) {
+  const char* path = std::getenv("PATH");
+  if (path == nullptr) return false;
+  for (std::string_view rest(path); !rest.empty();) {
+    const auto end = std::min(rest.find(':'), rest.size());
+    if (access(fmt::format("{}/{}", rest.substr(0, end), name).c_str(), X_OK) == 0) return true;
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  return false;
+}
+
+/// One `ssh -G`, whose output is read when its turn comes.
+struct Question {
+  pid_t pid = -1;
+  UniqueFd out;
+  std::string text;
+};
+
+Result<Question> ask(const std::string& host, const SshWishes& wishes) {
+  std::array<int, 2> ends{};
+  if (pipe2(ends.data(), O_CLOEXEC) != 0) return fail_errno(errno, "creating a pipe to ssh");
+  Question question;
+  question.out = UniqueFd(ends[0]);
+  const UniqueFd theirs(ends[1]);
+  const UniqueFd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  std::vector<std::string> arguments{kProgram, "-G"};
+  if (wishes.port != 0) arguments.insert(arguments.end(), {"-p", std::to_string(wishes.port)});
+  arguments.insert(arguments.end(), {"--", host});
+  HORO_TRY(question.pid,
+           spawn_process({.arguments = std::move(arguments), .environment = own_environment()},
+                         {{null.value(), STDIN_FILENO},
+                          {theirs.value(), STDOUT_FILENO},
+                          {theirs.value(), STDERR_FILENO}}));
+  return question;
+}
+
+Result<std::string> hear(Question question, const std::string& host, const Deadline& deadline) {
+  std::array<char, 4096> chunk{};
+  for (;;) {
+    pollfd waiting{.fd = question.out.value(), .events = POLLIN, .revents = 0};
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(deadline.left(SteadyClock::instance().now()))
+            .count();
+    if (poll(&waiting, 1, static_cast<int>(std::min<long long>(left, 60'000))) == 0) {
+      kill(question.pid, SIGKILL);
+      waitpid(question.pid, nullptr, 0);
+      return fail(Errc::timed_out, "'ssh -G {}' did not end in time", host);
+    }
+    const auto got = read(question.out.value(), chunk.data(), chunk.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break;
+    question.text.append(chunk.data(), static_cast<std::size_t>(got));
+  }
+  int status = 0;
+  waitpid(question.pid, &status, 0);
+  if (status == 0) return std::move(question.text);
+  const auto line = question.text.substr(0, question.text.find('\n'));
+  return fail(Errc::invalid_argument, "ssh refuses its configuration for host '{}': {}", host,
+              line);
+}
+
+SshRoute plain_route(const std::string& host) {
+  const auto folder = home() + "/.ssh/";
+  const auto* entry = getpwuid(getuid());
+  return {.host = host,
+          .name = host,
+          .known_as = host,
+          .user = entry == nullptr ? "" : entry->pw_name,
+          .identities = {folder + "id_ed25519", folder + "id_ecdsa", folder + "id_rsa"},
+          .known_hosts = {folder + "known_hosts"},
+          .global_known_hosts = "/etc/ssh/ssh_known_hosts"};
+}
+
+Result<std::vector<SshRoute>> ask_one_for_all(const std::vector<std::string>& hosts,
+                                              const SshWishes& wishes, const Deadline& deadline) {
+  HORO_TRY(auto question, ask(hosts.front(), wishes));
+  HORO_TRY(const auto text, hear(std::move(question), hosts.front(), deadline));
+  const auto exists = [](const std::string& path) { return access(path.c_str(), R_OK) == 0; };
+  HORO_TRY(const auto route, parse_ssh_config(hosts.front(), text, exists));
+  std::vector<SshRoute> routes(hosts.size(), route);
+  for (std::size_t i = 0; i < hosts.size(); ++i)
+    routes[i].host = routes[i].name = routes[i].known_as = hosts[i];
+  return routes;
+}
+
+Result<std::vector<SshRoute>> ask_all(const std::vector<std::string>& hosts,
+                                      const SshWishes& wishes, const Deadline& deadline) {
+  const auto exists = [](const std::string& path) { return access(path.c_str(), R_OK) == 0; };
+  std::vector<SshRoute> routes;
+  for (std::size_t first = 0; first < hosts.size(); first += kMostChildren) {
+    const auto last = std::min(hosts.size(), first + kMostChildren);
+    std::vector<Question> questions;
+    for (std::size_t i = first; i < last; ++i) {
+      HORO_TRY(auto question, ask(hosts[i], wishes));
+      questions.push_back(std::move(question));
+    }
+    // All are heard, also when one is refused: they are children.
+    std::vector<Result<std::string>> answers;
+    for (std::size_t i = first; i < last; ++i)
+      answers.push_back(hear(std::move(questions[i - first]), hosts[i], deadline));
+    for (std::size_t i = first; i < last; ++i) {
+      HORO_TRY(const auto text, std::move(answers[i - first]));
+      HORO_TRY(auto route, parse_ssh_config(hosts[i], text, exists));
+      routes.push_back(std::move(route));
+    }
+  }
+  return routes;
+}
+
+}  // namespace
+
+Result<SshRoute> parse_ssh_config(const std::string& host, std::string_view text,
+                                  const std::function<bool(const std::string&)>& exists) {
+  SshRoute route{.host = host, .name = host};
+  while (!text.empty()) {
+    const auto end = std::min(text.find('\n'), text.size());
+    const auto line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    const auto blank = line.find(' ');
+    if (blank == std::string_view::npos) continue;
+    const auto key = line.substr(0, blank);
+    const auto value = line.substr(blank + 1);
+    if (key == "hostname") route.name = value;
+    if (key == "user") route.user = value;
+    if (key == "hostkeyalias" && value != "none") route.known_as = value;
+    if (key == "identityfile") route.identities.push_back(in_home(value));
+    if (key == "userknownhostsfile") {
+      for (const auto& file : words_of(value)) route.known_hosts.push_back(in_home(file));
+    }
+    if (key == "globalknownhostsfile") route.global_known_hosts = words_of(value).front();
+    if (key == "stricthostkeychecking")
+      route.unknown_keys =
+          value == "accept-new" || value == "no" || value == "off" || value == "false"
+              ? UnknownKeys::accept
+              : UnknownKeys::refuse;
+    if (key == "port") {
+      const auto* stop = value.data() + value.size();
+      const auto [rest, error] = std::from_chars(value.data(), stop, route.port);
+      if (error != std::errc{} || rest != stop)
+        return fail(Errc::invalid_argument, "ssh's configuration gives host '{}' the port '{}'",
+                    host, value);
+    }
+    if (auto reason = beyond_library(key, value, exists); route.reason.empty() && !reason.empty()) {
+      route.program = kProgram;
+      route.reason = std::move(reason);
+    }
+  }
+  if (route.known_as.empty()) route.known_as = route.name;
+  return route;
+}
+
+Result<std::vector<SshRoute>> find_ssh_routes(const std::vector<std::string>& hosts,
+                                              const SshWishes& wishes, Deadline deadline) {
+  std::vector<SshRoute> routes;
+  const bool program = has_program(kProgram);
+  const auto config = read_configs();
+  if (program && config.differs_by_host) {
+    HORO_TRY(routes, ask_all(hosts, wishes, deadline));
+  } else if (program) {
+    HORO_TRY(routes, ask_one_for_all(hosts, wishes, deadline));
+  } else {
+    for (const auto& host : hosts) routes.push_back(plain_route(host));
+  }
+  const auto library = load_libssh();
+  for (auto& route : routes) {
+    if (wishes.port != 0) route.port = static_cast<std::uint16_t>(wishes.port);
+    if (!wishes.identity_file.empty())
+      route.identities.insert(route.identities.begin(), in_home(wishes.identity_file));
+    if (!wishes.program.empty()) {
+      route.program = wishes.program;
+      route.reason = "--ssh-program";
+    } else if (program && config.runs_commands && route.program.empty()) {
+      route.program = kProgram;
+      route.reason = "the configuration of ssh has a Match exec";
+    } else if (!library && route.program.empty()) {
+      if (!program)
+        return fail(Errc::not_found, "neither libssh ({}) nor a program ssh is here",
+                    library.error().message);
+      route.program = kProgram;
+      route.reason = library.error().message;
+    }
+  }
+  return routes;
+}
+
+std::vector<std::string> ssh_arguments(const SshRoute& route, const SshWishes& wishes,
+                                       const std::string& remote_command) {
+  // Nobody is there to answer a question; a port forwarded already would end the connection.
+  std::vector<std::string> arguments{route.program,   "-T", "-o",
+                                     "BatchMode=yes", "-o", "ClearAllForwardings=yes"};
+  if (wishes.port != 0) arguments.insert(arguments.end(), {"-p", std::to_string(wishes.port)});
+  if (!wishes.identity_file.empty())
+    arguments.insert(arguments.end(), {"-i", wishes.identity_file});
+  arguments.insert(arguments.end(), {"--", route.host, remote_command});
+  return arguments;
+}
+
+}  // namespace horo::launcher

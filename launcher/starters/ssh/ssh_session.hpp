@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/result.hpp"
+#include "base/unique_fd.hpp"
+#include "launcher/starters/ssh/libssh.hpp"
+#include "launcher/starters/ssh/ssh_route.hpp"
+
+namespace horo::launcher {
+
+/// A connection of libssh's and one command on it, as steps that never block but for cryptography.
+/// Thread: owner.
+class SshSession {
+ public:
+  enum class Progress { waiting, running };
+
+  SshSession(const Libssh& library, const SshRoute& route, std::string address);
+  ~SshSession();
+  SshSession(const SshSession&) = delete;
+  SshSession& operator=(const SshSession&) = delete;
+
+  /// Takes a connected socket over.
+  Status begin(UniqueFd socket, const std::string& command_line);
+
+  /// Goes on with what has arrived. Fails: permission_denied (host key, login), unavailable.
+  Result<Progress> advance();
+
+  /// "key exchange with 10.0.0.3:22".
+  std::string step() const;
+
+  /// Whether the socket is to be waited on for writing too.
+  bool has_unsent() const;
+
+  // Once running.
+
+  enum class Source : bool { output, errors };
+
+  /// Up to `most` bytes that the command wrote, none when there are none now.
+  /// Fails: unavailable, when the connection has ended.
+  Result<std::string_view> read(Source source, char* buffer, std::size_t most);
+  /// How many bytes write() takes now.
+  std::size_t room() const;
+  Status write(std::string_view bytes);
+  void end_input();
+  bool output_ended() const;
+  bool closed() const;
+  std::optional<int> exit_code() const;
+
+ private:
+  enum class Step { key_exchange, host_key, first_login, login, channel, command, running };
+
+  Result<bool> take_step();
+  Status set_options();
+  Status check_host_key();
+  Status refuse_unknown(bool other_type);
+  std::string fingerprint();
+  Result<bool> log_in(int answer);
+  Result<bool> settle(int code, Step next, std::string_view doing);
+  Error login_refused();
+  std::string words() const;
+
+  const Libssh& lib_;
+  const SshRoute route_;
+  const std::string address_;  ///< With the port.
+  std::string command_line_;
+  UniqueFd socket_;  ///< Until the library has taken it.
+  ssh_session session_ = nullptr;
+  ssh_channel channel_ = nullptr;
+  ssh_callbacks_struct callbacks_{};
+  Step step_ = Step::key_exchange;
+  bool locked_key_ = false;  ///< A key wanted a passphrase, which nobody was asked for.
+};
+
+}  // namespace horo::launcher

@@ -1,0 +1,122 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# What happens in mid run: a rank fails, a host vanishes, the launcher or a connection is killed. Nothing stays.
+# shellcheck source=tests/hosts/lib.sh
+. "$(dirname "$0")/lib.sh"
+on_hosts 3
+
+# start ARGUMENT...: a job in the background whose ranks say so when they run; $job is its number.
+start() {
+  : >"$scratch/out"
+  horo run -H h1:2,h2:2,h3:2 --tag off "$@" sh -c 'echo "rank $RANK"; sleep 1000 & wait' \
+    >"$scratch/out" 2>"$scratch/err" </dev/null &
+  job=$!
+  eventually "six ranks" '[ "$(grep -c "^rank" "$scratch/out")" = 6 ]'
+}
+
+# ends: waits for the job.
+ends() {
+  wait "$job"
+  code=$?
+  out=$(<"$scratch/out")
+  err=$(<"$scratch/err")
+}
+
+# A rank fails: it is named, with its host, and its code is ours.
+try timeout 60 horo run -H h1:2,h2:2 --tag off sh -c '[ "$RANK" = 3 ] || sleep 1000; echo last words; exit 9'
+expect "exit code of a failed rank" "$code" 9
+expect_in "the report" "$err" "rank 3 on h2 failed first: exit code 9"
+expect_in "the report" "$err" "| last words"
+nothing_left h1 h2
+
+# A rank is killed.
+start
+on h2 bash -c 'kill -KILL "$(pgrep -f "echo .rank" | head -n 1)"'
+ends
+expect "exit code of a killed rank" "$code" 137
+expect_in "the report" "$err" "on h2 failed first: killed by signal 9 (SIGKILL)"
+nothing_left h1 h2 h3
+
+# Signals, twice, and the job's limit.
+start
+kill -TERM "$job"
+ends
+expect "exit code after SIGTERM" "$code" 143
+nothing_left h1 h2 h3
+start --timeout 3
+ends
+expect "exit code after --timeout" "$code" 124
+expect_in "the report" "$err" "--timeout 3.00 s passed"
+nothing_left h1 h2 h3
+
+# The launcher is killed: whatever ended for it ended everywhere.
+start
+kill -KILL "$job"
+ends
+nothing_left h1 h2 h3
+start --ssh-program ssh
+kill -KILL "$job"
+ends
+nothing_left h1 h2 h3
+
+# A connection is killed at its other end: that host is lost, all others end.
+start
+session=$(on h3 pgrep -f 'sshd: root@notty')
+on h3 kill -KILL "$session"
+ends
+expect "exit code of a lost connection" "$code" 125
+expect_in "the report" "$err" "host h3 was lost after "
+expect_in "the report" "$err" "ranks 4 and 5 lost with the host"
+nothing_left h1 h2 h3
+# And at this end.
+start --ssh-program ssh
+kill -KILL "$(pgrep -f 'ssh -T.* h2 ')"
+ends
+expect "exit code of a killed ssh" "$code" 125
+expect_in "the report" "$err" "host h2 was lost after "
+expect_in "the report" "$err" "was killed by signal 9"
+nothing_left h1 h2 h3
+
+# An agent is killed, and both halves of one at once.
+start
+on h1 pkill -KILL -x horo-agent
+ends
+expect "exit code of a killed agent" "$code" 125
+expect_in "the report" "$err" "host h1 was lost after "
+nothing_left h1 h2 h3
+start
+on h1 bash -c 'kill -KILL $(pgrep -x horo-agent) $(pgrep -x horo-guard)'
+ends
+expect "exit code of a killed pair" "$code" 125
+nothing_left h1 h2 h3
+
+# A host vanishes without a word: seen from both sides, the launcher's and the host's own.
+start --heartbeat-timeout 1
+hosts cut h2
+ends
+expect "exit code of a cut host" "$code" 125
+expect_in "the report" "$err" "host h2 was lost after "
+expect_in "the report" "$err" "nothing was heard of it for 1 s (--heartbeat-timeout)"
+nothing_left h1 h3
+# Its ssh server does not know that the connection is dead; the agent does.
+eventually "the cut host ends its ranks" '[ -z "$(processes h2 | grep -v sshd)" ]'
+hosts heal h2
+nothing_left h2
+
+# A launcher that is held up is not gone: neither by a terminal's Ctrl-Z nor for a moment.
+start --heartbeat-timeout 1
+kill -STOP "$job"
+sleep 1.5
+kill -CONT "$job"
+sleep 0.5
+kill -0 "$job" || fail "a launcher that stood still for a moment lost its job: $(cat "$scratch/err")"
+kill -TSTP "$job"
+sleep 4
+kill -CONT "$job"
+sleep 0.5
+kill -0 "$job" || fail "a suspended launcher lost its job: $(cat "$scratch/err")"
+kill -TERM "$job"
+ends
+expect "exit code" "$code" 143
+nothing_left h1 h2 h3
+exit 0

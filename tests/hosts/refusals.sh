@@ -1,0 +1,108 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Hosts that cannot be had: each is named, with what was tried and what helps, and the others are let go.
+# shellcheck source=tests/hosts/lib.sh
+. "$(dirname "$0")/lib.sh"
+on_hosts 3
+ssh_home=/run/home/.ssh
+
+# refused_host PART... -- ARGUMENT...: exit code 125, every part in the error, nothing left.
+refused_host() {
+  local parts=() part
+  while [ "$1" != -- ]; do
+    parts+=("$1")
+    shift
+  done
+  shift
+  try timeout 60 horo run "$@" sh -c 'echo started; sleep 1000'
+  expect "exit code of $*" "$code" 125
+  expect "what ranks of $* wrote" "$out" ""
+  for part in "${parts[@]}"; do expect_in "the error of $*" "$err" "$part"; done
+  nothing_left h1 h2 h3
+}
+
+cp "$ssh_home/known_hosts" "$scratch/known"
+grep -v '^h2,' "$scratch/known" >"$ssh_home/known_hosts"
+print=$(ssh-keygen -lf /run/horo-hosts/h2.key.pub | cut -d' ' -f2)
+refused_host "host h2 cannot be used: " "host key is unknown: ssh-ed25519 $print" \
+  "ssh-keyscan -p 22 h2 >> $ssh_home/known_hosts" -- -H h1:1,h2:1
+echo "h2 $(cut -d' ' -f1,2 /run/horo-hosts/h1.key.pub)" >>"$ssh_home/known_hosts"
+refused_host "host h2 cannot be used: " "its host key is another than $ssh_home/known_hosts has" "ssh-keygen -R 'h2'" \
+  -- -H h1:1,h2:1
+refused_host "host h2 cannot be used: " "Host key verification failed" -- -H h1:1,h2:1 --ssh-program ssh
+# The advice is good.
+grep -v '^h2 ' "$ssh_home/known_hosts" >"$scratch/without" && cp "$scratch/without" "$ssh_home/known_hosts"
+ssh-keyscan -p 22 h2 >>"$ssh_home/known_hosts" 2>/dev/null
+try timeout 60 horo run -H h2:1 --tag off hostname
+expect "after the advice" "$out$err" h2
+cp "$scratch/known" "$ssh_home/known_hosts"
+
+printf 'Host h2\n  User nobody-of-that-name\n' >"$ssh_home/config"
+refused_host "host h2 cannot be used: " "refuses user 'nobody-of-that-name'" "ssh-copy-id" -- -H h1:1,h2:1
+# A key with a passphrase is not asked for.
+ssh-keygen -q -t ed25519 -N secret -f "$scratch/locked"
+cat "$scratch/locked.pub" >>"$ssh_home/authorized_keys"
+printf 'Host h2\n  User root\n  IdentityFile %s\n' "$scratch/locked" >"$ssh_home/config"
+mv "$ssh_home/id_ed25519" "$scratch/id"
+refused_host "host h2 cannot be used: " "a key wants a passphrase" "ssh-add" -- -H h2:1
+mv "$scratch/id" "$ssh_home/id_ed25519"
+rm "$ssh_home/config"
+
+refused_host "host h2 cannot be used: " "h2" "Connection refused" -- -H h2:1 -p 2223
+refused_host "host no.such.host.invalid cannot be used: " "no.such.host.invalid" "has no address" -- -H no.such.host.invalid:1
+
+# Nobody answers: who is at what when the time is up.
+hosts cut h2
+try timeout 60 horo run -H h1:1,h2:1,h3:1 --start-timeout 2 sleep 1000
+expect "exit code without an answer" "$code" 124
+expect_in "the error without an answer" "$err" \
+  "3 of 3 ranks were not started within --start-timeout 2.00 s; host h2: connecting to 10.83.0.2:22"
+hosts heal h2
+nothing_left h1 h2 h3
+
+# Nobody has to wait for that.
+hosts cut h3
+horo run -H h1:1,h3:1 sleep 1000 2>"$scratch/err" &
+job=$!
+eventually "the agent that waits for the other host" '[ -n "$(processes h1)" ]'
+kill -TERM "$job"
+wait "$job"
+expect "exit code of an interrupted start" "$?" 143
+hosts heal h3
+nothing_left h1 h3
+
+# No agent at the other end.
+mkdir "$scratch/bin"
+cp "$HORO_BIN/horo-agent" "$scratch/bin/agent-of-here"
+export HORO_AGENT_PATH=$scratch/nowhere/horo-agent
+refused_host "host h1 cannot be used: " "there is no $scratch/nowhere/horo-agent there, and no horo-agent in PATH=" -- -H h1:1
+refused_host "host h1 cannot be used: " "there is no $scratch/nowhere/horo-agent there, and no horo-agent in PATH=" \
+  -- -H h1:1 --ssh-program ssh
+# One in PATH is taken.
+mkdir -p /run/local && cp "$HORO_BIN/horo-agent" /run/local/
+echo "PATH=/run/local:$PATH" >"$ssh_home/environment"
+echo 'export PATH=/run/local:$PATH' >/run/home/.bashrc
+try timeout 60 horo run -H h1:1 --tag off hostname
+expect "with an agent in PATH" "$out$err" h1
+rm /run/home/.bashrc
+# Something else of that name.
+printf '#!/bin/sh\necho what is this\nexit 3\n' >"$scratch/bin/horo-agent"
+chmod +x "$scratch/bin/horo-agent"
+export HORO_AGENT_PATH=$scratch/bin/horo-agent
+refused_host "host h1 cannot be used: " "ended with exit code 3" -- -H h1:1
+unset HORO_AGENT_PATH
+
+# A program that only the other host has, and a directory that only this one has.
+on h1 sh -c 'mkdir /dev/shm/bin; cp /bin/echo /dev/shm/bin/only-there'
+try timeout 60 horo run -H h1:1 --tag off /dev/shm/bin/only-there good
+expect "a program of the other host" "$out$err" good
+mkdir /run/only-here
+on h1 mount -t tmpfs tmpfs /run/only-here
+mkdir /run/only-here/work
+cd /run/only-here/work || fail "no folder"
+try timeout 60 horo run -H h1:1 hostname
+cd / || fail "no /"
+expect_in "the error of a missing directory" "$err" "rank 0 on h1 could not be started: "
+expect_in "the error of a missing directory" "$err" "/run/only-here/work"
+nothing_left h1
+exit 0

@@ -1,0 +1,106 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# `horo run` over ssh: who the ranks are, what they get, and that nothing stays anywhere.
+# shellcheck source=tests/hosts/lib.sh
+. "$(dirname "$0")/lib.sh"
+on_hosts 3
+
+cd /var/tmp || fail "no /var/tmp"
+try timeout 60 horo run -H h1:2,h2:2,h3:2 --tag off sh -c 'echo "$RANK $LOCAL_RANK $(hostname) $PWD"'
+expect "exit code" "$code" 0
+expect "ranks" "$(sort <<<"$out")" "0 0 h1 /var/tmp
+1 1 h1 /var/tmp
+2 0 h2 /var/tmp
+3 1 h2 /var/tmp
+4 0 h3 /var/tmp
+5 1 h3 /var/tmp"
+expect "standard error" "$err" ""
+nothing_left h1 h2 h3
+
+# This machine among the hosts: one address for it, which the others reach.
+try timeout 60 horo run -H head:1,h1:1,h2:1 --tag off \
+  sh -c 'echo "$(hostname) $MASTER_ADDR ${HORO_RENDEZVOUS%:*} $GLOO_SOCKET_IFNAME"'
+expect "addresses" "$(sort <<<"$out")" "h1 10.83.0.254 10.83.0.254 eth0
+h2 10.83.0.254 10.83.0.254 eth0
+head 10.83.0.254 10.83.0.254 br0"
+try timeout 60 horo run -H h2:1,h1:1 --tag off sh -c 'echo "$MASTER_ADDR $MASTER_PORT" "$TF_CONFIG"'
+expect "how many addresses of rank 0" "$(cut -d' ' -f1,2 <<<"$out" | sort -u | wc -l)" 1
+expect_in "address of rank 0" "$out" "10.83.0.2 "
+expect_in "addresses of all" "$out" '["10.83.0.2:'
+
+# The environment as it is, whatever is in it; what is a host's own is that host's.
+export ODD=$'two\nlines ( $HOME `x` "\\ ü' EMPTY='' 'PYTHONPATH=/a b:/c' DISPLAY=:7 MINE=1 MINE_TOO=2
+try timeout 60 horo run -H h1:1 --tag off --env-deny 'MINE*' env -0
+tr '\0' '\1' <"$scratch/out" >"$scratch/environment"
+for variable in EMPTY= "PYTHONPATH=/a b:/c" HOME=/run/home USER=root RANK=0; do
+  grep -qzxF -- "$variable" <(tr '\1' '\0' <"$scratch/environment") || fail "a rank lacks '$variable'"
+done
+grep -qz -e '^DISPLAY=' -e '^MINE' <(tr '\1' '\0' <"$scratch/environment") && fail "a rank has what it should not"
+try timeout 60 horo run -H h1:1 --tag off sh -c 'printf %s "$ODD"'
+expect "a value of several lines" "$out" "$ODD"
+try timeout 60 horo run -H h1:1 --tag off --env-allow 'PATH,MINE*' env
+expect "what was allowed" "$(grep -c -e '^MINE' <<<"$out") $(grep -c '^PYTHONPATH=' <<<"$out")" "2 0"
+unset ODD EMPTY PYTHONPATH DISPLAY MINE MINE_TOO
+
+# Standard input to rank 0, prefixes and files, as on one host.
+printf 'one\ntwo\n' >"$scratch/input"
+timeout 60 horo run -H h1:1,h2:1 --stdin rank0 --tag off sh -c 'sed "s/^/$RANK /"' <"$scratch/input" >"$scratch/out" 2>&1
+expect "standard input" "$(sort "$scratch/out")" "0 one
+0 two"
+head -c 3000000 /dev/urandom >"$scratch/input"
+timeout 60 horo run -H h1:1 --stdin rank0 --tag off cat <"$scratch/input" >"$scratch/out"
+cmp "$scratch/input" "$scratch/out" || fail "bytes were changed on the way"
+try timeout 60 horo run -H h1:1,h2:1 --prefix '{rank}@{host}: ' --output-filename "$scratch/logs" hostname
+expect "prefixes" "$(sort <<<"$out")" "0@h1: h1
+1@h2: h2"
+expect "files" "$(cat "$scratch"/logs/rank.*/stdout)" "h1
+h2"
+
+# How a host is reached, and why so.
+cat >/run/home/.ssh/config <<CONF
+Host far
+  HostName h3
+  ProxyJump h1
+Host other
+  HostName h2
+  Port 22
+  User root
+CONF
+cat /run/home/.ssh/known_hosts >"$scratch/known"
+sed 's/^h2,/other,h2,/' "$scratch/known" >/run/home/.ssh/known_hosts
+try timeout 60 horo run -H far:1,other:1 --dry-run hostname
+expect_in "the plan" "$(grep "^host  *far: " <<<"$out")" "; by the program ssh (its configuration has proxyjump h1)"
+expect_in "the plan" "$(grep "^host  *other: " <<<"$out")" "; by ssh as root to h2, port 22"
+try timeout 60 horo run -H far:1,other:1 --tag off hostname
+expect "exit code through a jump host" "$code" 0
+expect "hosts through a jump host" "$(sort <<<"$out")" "h2
+h3"
+rm /run/home/.ssh/config
+try timeout 60 horo run -H h1:1,h2:1 --ssh-program ssh --tag off sh -c 'echo "$(hostname) ${HORO_RENDEZVOUS%:*}"'
+expect "by the program" "$(sort <<<"$out")" "h1 10.83.0.254
+h2 10.83.0.254"
+
+# Keys: a file that is named, another port.
+cp /run/home/.ssh/id_ed25519 "$scratch/key"
+mv /run/home/.ssh/id_ed25519 "$scratch/away"
+on h1 setsid "$(command -v sshd)" -f /run/horo-hosts/h1.conf -o ListenAddress=10.83.0.1:2222 </dev/null >/dev/null 2>&1
+echo "[h1]:2222 $(cut -d' ' -f1,2 /run/horo-hosts/h1.key.pub)" >>/run/home/.ssh/known_hosts
+eventually "a second server" '(exec 3<>/dev/tcp/h1/2222) 2>/dev/null'
+try timeout 60 horo run -H h1:1 -p 2222 -i "$scratch/key" --tag off hostname
+expect "by another port and key" "$out$err" h1
+# The agent's keys.
+eval "$(ssh-agent)" >/dev/null
+ssh-add -q "$scratch/key"
+try timeout 60 horo run -H h2:1 --tag off hostname
+expect "by an agent's key" "$out$err" h2
+kill "$SSH_AGENT_PID"
+unset SSH_AUTH_SOCK SSH_AGENT_PID
+mv "$scratch/away" /run/home/.ssh/id_ed25519
+
+# A login shell that greets, and one that is no shell of Bourne's kind.
+echo 'echo "welcome to $(hostname)"; echo more' >/run/home/.bashrc
+try timeout 60 horo run -H h1:1 --tag off hostname
+expect "behind a greeting" "$out" h1
+rm /run/home/.bashrc
+nothing_left h1 h2 h3
+exit 0
