@@ -6,7 +6,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "apps/run/ports.hpp"
+#include "launcher/agent/free_ports.hpp"
 
 using namespace horo;
 using namespace horo::apps;
@@ -38,7 +38,7 @@ TEST_CASE("what all ranks get anyway is not inherited") {
 }
 
 TEST_CASE("free ports are different and outside the range that the kernel hands out") {
-  const auto ports = free_ports(65).value();
+  const auto ports = launcher::free_ports(65).value();
   REQUIRE(ports.size() == 65);
   CHECK(std::set<int>(ports.begin(), ports.end()).size() == 65);
   CHECK(std::all_of(ports.begin(), ports.end(),
@@ -46,7 +46,7 @@ TEST_CASE("free ports are different and outside the range that the kernel hands 
 }
 
 TEST_CASE("more ports than there are is an error") {
-  const auto ports = free_ports(30'000);
+  const auto ports = launcher::free_ports(30'000);
   REQUIRE(!ports);
   CHECK(ports.error().code == Errc::unavailable);
 }
