@@ -8,20 +8,9 @@
 #include <optional>
 #include <string_view>
 
+#include "base/knobs/choices.hpp"
 #include "base/knobs/knob.hpp"
 #include "base/log.hpp"
-
-namespace horo {
-
-enum class TagMode : std::uint8_t { automatic, rank, off };
-enum class StdinMode : std::uint8_t { automatic, none, rank0 };
-enum class MapBy : std::uint8_t { pack, spread, host };
-enum class BindTo : std::uint8_t { automatic, core, numa, gpu, none };
-enum class GpuMode : std::uint8_t { off, automatic };
-enum class StarterChoice : std::uint8_t { automatic, ssh, slurm };
-enum class CpuOperations : std::uint8_t { automatic, shm, gloo, mpi };
-
-}  // namespace horo
 
 namespace horo::knobs {
 
@@ -31,17 +20,6 @@ using namespace std::chrono_literals;  // NOLINT(google-build-using-namespace): 
 using OptionalDuration = std::optional<Duration>;
 
 inline constexpr int kIntMax = std::numeric_limits<int>::max();
-inline constexpr std::string_view kAgreement = "Fusion and agreement";
-inline constexpr std::string_view kMemory = "Shared memory";
-inline constexpr std::string_view kOutput = "Output";
-inline constexpr std::string_view kPlaces = "Placement";
-inline constexpr std::string_view kTimes = "Times and failures";
-inline constexpr std::string_view kOtherHosts = "Other hosts";
-inline constexpr std::string_view kLogs = "Logging";
-inline constexpr std::string_view kAutotuning = "Autotuning";
-inline constexpr std::string_view kTimelines = "Timeline";
-inline constexpr std::string_view kStalls = "Stall check";
-inline constexpr std::string_view kLibraries = "Libraries";
 
 // --- Fusion and agreement ---
 

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the rows of knobs.hpp choose from: the values of choices, and the groups that knobs are
+// listed by.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace horo {
+
+enum class TagMode : std::uint8_t { automatic, rank, off };
+enum class StdinMode : std::uint8_t { automatic, none, rank0 };
+enum class MapBy : std::uint8_t { pack, spread, host };
+enum class BindTo : std::uint8_t { automatic, core, numa, gpu, none };
+enum class GpuMode : std::uint8_t { off, automatic };
+enum class StarterChoice : std::uint8_t { automatic, ssh, slurm };
+enum class CpuOperations : std::uint8_t { automatic, shm, gloo, mpi };
+
+}  // namespace horo
+
+namespace horo::knobs {
+
+inline constexpr std::string_view kAgreement = "Fusion and agreement";
+inline constexpr std::string_view kMemory = "Shared memory";
+inline constexpr std::string_view kOutput = "Output";
+inline constexpr std::string_view kPlaces = "Placement";
+inline constexpr std::string_view kTimes = "Times and failures";
+inline constexpr std::string_view kOtherHosts = "Other hosts";
+inline constexpr std::string_view kLogs = "Logging";
+inline constexpr std::string_view kAutotuning = "Autotuning";
+inline constexpr std::string_view kTimelines = "Timeline";
+inline constexpr std::string_view kStalls = "Stall check";
+inline constexpr std::string_view kLibraries = "Libraries";
+
+}  // namespace horo::knobs
