@@ -5,8 +5,11 @@
 #
 #   slurm_here.sh up FOLDER N     starts it, with all its files in FOLDER; SLURM_CONF=FOLDER/slurm.conf then works
 #   slurm_here.sh down FOLDER     ends what `up` started
+#
+# With SLURM_HERE_ON=tests/hosts/hosts.sh, on the machine that it makes, the nodes are its hosts instead.
 set -uo pipefail
 PATH=/usr/sbin:/sbin:$PATH
+on=${SLURM_HERE_ON:-}
 action=${1:-} folder=${2:-} nodes=${3:-1}
 export SLURM_CONF=$folder/slurm.conf
 
@@ -40,11 +43,12 @@ free_port() {
 }
 
 configure() {
-  local i port
+  local i port controller=127.0.0.1
   port=$(free_port)
+  [ -z "$on" ] || controller=$(getent ahostsv4 "$(uname -n)" | head -n 1 | cut -d' ' -f1)
   cat <<CONF
 ClusterName=here
-SlurmctldHost=$(uname -n)(127.0.0.1)
+SlurmctldHost=$(uname -n)($controller)
 SlurmUser=root
 SlurmdUser=root
 AuthType=auth/munge
@@ -71,6 +75,10 @@ KillWait=2
 ReturnToService=2
 CONF
   for ((i = 1; i <= nodes; i++)); do
+    if [ -n "$on" ]; then
+      echo "NodeName=h$i Port=$((port + i)) CPUs=4 RealMemory=500 State=UNKNOWN"
+      continue
+    fi
     echo "NodeName=h$i NodeHostname=$(uname -n) NodeAddr=127.0.0.1 Port=$((port + i)) CPUs=4 RealMemory=500 State=UNKNOWN"
   done
   echo "PartitionName=here Nodes=ALL Default=YES MaxTime=INFINITE State=UP"
@@ -89,7 +97,7 @@ up() {
   done
   configure >"$SLURM_CONF"
   start slurmctld slurmctld -D -f "$SLURM_CONF"
-  for ((i = 1; i <= nodes; i++)); do start "slurmd.h$i" slurmd -D -N "h$i" -f "$SLURM_CONF"; done
+  for ((i = 1; i <= nodes; i++)); do start "slurmd.h$i" ${on:+bash "$on" on "h$i"} slurmd -D -N "h$i" -f "$SLURM_CONF"; done
   for ((i = 0; i < 300; i++)); do
     [ "$(sinfo -h -N -t idle -o %N 2>/dev/null | sort -u | wc -l)" -ge "$nodes" ] && return 0
     sleep 0.1

@@ -1,0 +1,68 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Inside a job of a real Slurm whose nodes are hosts of their own: srun starts the agents, and nothing stays.
+# shellcheck source=tests/hosts/lib.sh
+. "$(dirname "$0")/lib.sh"
+PATH=$PATH:/usr/sbin:/sbin
+for tool in slurmctld:slurm-wlm munged:munge; do
+  command -v "${tool%:*}" >/dev/null || skip "no ${tool%:*} here; scripts/packages --install test brings it (${tool#*:})"
+done
+on_hosts 2
+
+slurm=$HORO_SOURCE/tests/standalone/slurm_here.sh
+export SLURM_CONF=$scratch/slurm/slurm.conf
+trap 'bash "$slurm" down "$scratch/slurm"; rm -rf "$scratch"' EXIT
+SLURM_HERE_ON=$HORO_SOURCE/tests/hosts/hosts.sh bash "$slurm" up "$scratch/slurm" 2 || fail "Slurm did not start"
+# No ssh here.
+mv /run/home/.ssh/id_ed25519 "$scratch/away"
+# ours HOST: what runs there but Slurm's own.
+ours() { processes "$1" | grep -v -e slurmd -e slurmstepd; }
+clean() { for host in h1 h2; do eventually "the end of all on $host: $(ours "$host")" '[ -z "$(ours "$host")" ]'; done; }
+
+try timeout 100 salloc -Q -N 2 --ntasks-per-node=2 horo run --dry-run true
+expect_in "the plan" "$out" "starter    srun"
+expect_in "the plan" "$out" "; by srun (a node of Slurm job 1)"
+try timeout 100 salloc -Q -N 2 --ntasks-per-node=2 horo run --tag off \
+  sh -c 'echo "$RANK $(hostname) $MASTER_ADDR ${HORO_RENDEZVOUS%:*}"'
+expect "exit code" "$code" 0
+expect "ranks" "$(sort <<<"$out")" "0 h1 10.83.0.1 10.83.0.254
+1 h1 10.83.0.1 10.83.0.254
+2 h2 10.83.0.1 10.83.0.254
+3 h2 10.83.0.1 10.83.0.254"
+clean
+
+# A batch script, on a node that is one of the hosts itself.
+cat >"$scratch/batch" <<BATCH
+#!/bin/bash
+exec "$HORO_BIN/horo" run --tag off --verbose hostname
+BATCH
+try sbatch -N 2 --ntasks-per-node=1 -o "$scratch/batch.out" "$scratch/batch"
+eventually "the batch job's end" 'grep -qs "ended well" "$scratch/batch.out"'
+expect "what the batch job's ranks say" "$(grep -x 'h[12]' "$scratch/batch.out" | sort)" "h1
+h2"
+expect_in "what it says" "$(<"$scratch/batch.out")" "starter local, srun"
+
+# A rank fails; the launcher is killed; a host's step is killed.
+try timeout 100 salloc -Q -N 2 --ntasks-per-node=1 horo run --tag off sh -c '[ "$RANK" = 1 ] && exit 5; sleep 1000'
+expect "exit code" "$code" 5
+expect_in "the report" "$err" "rank 1 on h2 failed first: exit code 5"
+clean
+: >"$scratch/out"
+salloc -Q -N 2 --ntasks-per-node=1 horo run --tag off sh -c 'echo here; sleep 1000' >"$scratch/out" 2>"$scratch/err" &
+eventually "two ranks" '[ "$(grep -c here "$scratch/out")" = 2 ]'
+kill -KILL "$(pgrep -f "horo-run .*sleep 1000" | head -n 1)"
+wait $!
+clean
+: >"$scratch/out"
+salloc -Q -N 2 --ntasks-per-node=1 horo run --tag off sh -c 'echo here; sleep 1000' >"$scratch/out" 2>"$scratch/err" &
+eventually "two ranks" '[ "$(grep -c here "$scratch/out")" = 2 ]'
+on h2 pkill -KILL -x slurmstepd
+wait $!
+expect "exit code of a lost step" "$?" 125
+expect_in "the report" "$(<"$scratch/err")" "host h2 was lost after "
+clean
+
+try timeout 100 horo run -H h1:1 --starter slurm true
+expect "exit code outside a job" "$code" 2
+expect_in "the error" "$err" "--starter slurm outside a Slurm job"
+exit 0
