@@ -112,13 +112,17 @@ bool ShmBackend::adasum_step(Active& a, std::uint64_t step) {
       }
     }
     if (!adds_up) return run.add(stage, piece.part, sources_.data(), piece.count);
+    const auto to_ring = ring_writer_.preferred();
+    const bool around = !direct(a) && to_ring != kernels::copy_kernel();
+    auto* const slot = result + piece.in_chunk * element;
     if (!direct(a)) {
       targets_[0] = static_cast<std::byte*>(part.out) + piece.in * element;
-      targets_[1] = result + piece.in_chunk * element;
+      targets_[1] = slot;
     }
     kernels::weighted_sum_kernel(a.what.dtype)(
-        targets_.data(), direct(a) ? ranks_ : 2,
+        targets_.data(), direct(a) ? ranks_ : (around ? 1 : 2),
         {.src = sources_.data(), .weights = run.weights(piece.part), .n = ranks_}, piece.count);
+    if (around) to_ring(slot, targets_[0], piece.count * element);
   });
   if (direct(a) && ++a.piece < a.pieces) return false;
   a.piece = 0;
