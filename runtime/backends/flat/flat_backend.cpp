@@ -5,8 +5,6 @@
 #include <pthread.h>
 
 #include "runtime/backends/flat/combine.hpp"
-#include "runtime/backends/flat/segment.hpp"
-#include "runtime/backends/shm/kernels/kernels.hpp"
 
 namespace horo::runtime {
 
@@ -29,20 +27,8 @@ FlatBackend::~FlatBackend() {
 }
 
 Status FlatBackend::start(Bucket bucket) {
-  const auto& like = bucket.like;
-  if (bucket.device >= 0)
-    return fail(Errc::unsupported, "backend '{}' moves host memory only", options_.name);
-  if (reduces(like.kind) && kernels::reduce_kernel(like.dtype, like.op) == nullptr) {
-    return fail(Errc::unsupported, "backend '{}' has no {} of {}", options_.name, name(like.op),
-                name(like.dtype));
-  }
   auto job = std::make_shared<Job>();
-  job->lanes = Lanes(bucket, mesh_.size, mesh_.position);
-  job->unit = segment_unit(bucket, mesh_.size, options_.segment);
-  job->segments =
-      like.kind == Kind::barrier ? 1 : (job->lanes.longest() + job->unit - 1) / job->unit;
-  job->left = job->segments;
-  job->bucket = std::move(bucket);
+  HORO_TRY_STATUS(cut_bucket(std::move(bucket), mesh_, options_.segment, options_.name, *job));
   ++started_;
   const std::lock_guard lock(mutex_);
   job->first = segments_;

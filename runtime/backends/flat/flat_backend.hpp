@@ -21,9 +21,9 @@
 
 #include "runtime/backends/backend.hpp"
 #include "runtime/backends/flat/schedule.hpp"
+#include "runtime/backends/flat/segment.hpp"
 #include "runtime/backends/flat/staging.hpp"
 #include "runtime/backends/flat/wire.hpp"
-#include "runtime/backends/shm/lanes.hpp"
 
 namespace horo::runtime {
 
@@ -62,13 +62,8 @@ class FlatBackend final : public Backend {
   std::uint64_t sent() const { return sent_.load(std::memory_order_relaxed); }
 
  private:
-  struct Job {
-    Bucket bucket;
-    Lanes lanes;
-    std::uint64_t unit = 0;   ///< Elements of each lane in a segment.
+  struct Job : CutBucket {    // HORO_GUARDED_BY(mutex_): left.
     std::uint64_t first = 0;  ///< Segments before it, since the beginning.
-    std::uint64_t segments = 0;
-    std::uint64_t left = 0;  // HORO_GUARDED_BY(mutex_): segments not done.
   };
 
   struct Worker {

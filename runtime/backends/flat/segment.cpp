@@ -5,6 +5,8 @@
 #include <cstring>
 #include <utility>
 
+#include "runtime/backends/shm/kernels/kernels.hpp"
+
 namespace horo::runtime {
 
 namespace {
@@ -69,6 +71,23 @@ std::uint64_t segment_unit(const Bucket& bucket, int size, std::uint64_t bytes) 
   const auto ranks = static_cast<std::uint64_t>(size);
   const auto lanes = one ? 1 : ranks;
   return std::max<std::uint64_t>(1, bytes / lanes / size_of(bucket.like.dtype));
+}
+
+Status cut_bucket(Bucket bucket, const Mesh& mesh, std::uint64_t bytes, std::string_view backend,
+                  CutBucket& cut) {
+  const auto& like = bucket.like;
+  if (bucket.device >= 0)
+    return fail(Errc::unsupported, "backend '{}' moves host memory only", backend);
+  if (reduces(like.kind) && kernels::reduce_kernel(like.dtype, like.op) == nullptr) {
+    return fail(Errc::unsupported, "backend '{}' has no {} of {}", backend, name(like.op),
+                name(like.dtype));
+  }
+  cut.lanes = Lanes(bucket, mesh.size, mesh.position);
+  cut.unit = segment_unit(bucket, mesh.size, bytes);
+  cut.segments = like.kind == Kind::barrier ? 1 : (cut.lanes.longest() + cut.unit - 1) / cut.unit;
+  cut.left = cut.segments;
+  cut.bucket = std::move(bucket);
+  return {};
 }
 
 Segment make_segment(const Bucket& bucket, const Lanes& lanes, const Mesh& mesh, std::uint64_t unit,

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "runtime/backends/flat/schedule.hpp"
@@ -30,6 +31,19 @@ std::uint64_t segment_bytes(int size);
 
 /// Elements of every lane that go into one segment of about `bytes`.
 std::uint64_t segment_unit(const Bucket& bucket, int size, std::uint64_t bytes);
+
+/// A bucket on its way in segments.
+struct CutBucket {
+  Bucket bucket;
+  Lanes lanes;
+  std::uint64_t unit = 0;  ///< Elements of each lane in a segment.
+  std::uint64_t segments = 0;
+  std::uint64_t left = 0;  ///< Segments not done.
+};
+
+/// Cuts it into segments of about `bytes`, for the backend of that name. Fails: unsupported.
+Status cut_bucket(Bucket bucket, const Mesh& mesh, std::uint64_t bytes, std::string_view backend,
+                  CutBucket& cut);
 
 /// The `index`-th segment of a bucket that is cut every `unit` elements.
 Segment make_segment(const Bucket& bucket, const Lanes& lanes, const Mesh& mesh, std::uint64_t unit,

@@ -79,20 +79,8 @@ MpiBackend::~MpiBackend() {
 }
 
 Status MpiBackend::start(Bucket bucket) {
-  const auto& like = bucket.like;
-  if (bucket.device >= 0)
-    return fail(Errc::unsupported, "backend '{}' moves host memory only", options_.name);
-  if (reduces(like.kind) && kernels::reduce_kernel(like.dtype, like.op) == nullptr) {
-    return fail(Errc::unsupported, "backend '{}' has no {} of {}", options_.name, name(like.op),
-                name(like.dtype));
-  }
   auto job = std::make_unique<Job>();
-  job->lanes = Lanes(bucket, mesh_.size, mesh_.position);
-  job->unit = segment_unit(bucket, mesh_.size, options_.segment);
-  job->segments =
-      like.kind == Kind::barrier ? 1 : (job->lanes.longest() + job->unit - 1) / job->unit;
-  job->left = job->segments;
-  job->bucket = std::move(bucket);
+  HORO_TRY_STATUS(cut_bucket(std::move(bucket), mesh_, options_.segment, options_.name, *job));
   jobs_.push_back(std::move(job));
   ++started_;
   retire();

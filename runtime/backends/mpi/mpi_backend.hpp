@@ -53,13 +53,8 @@ class MpiBackend final : public Backend {
   void abort() override;
 
  private:
-  struct Job {
-    Bucket bucket;
-    Lanes lanes;
-    std::uint64_t unit = 0;
-    std::uint64_t segments = 0;
-    std::uint64_t begun = 0;
-    std::uint64_t left = 0;
+  struct Job : CutBucket {
+    std::uint64_t begun = 0;  ///< Segments.
   };
 
   /// A segment on its way.
