@@ -153,7 +153,7 @@ class SshCarrier final : public Carrier {
     if (over_) return;
     if (auto moved = move_in(); !moved) return close_down(trouble(std::move(moved).error()));
     if (auto moved = move_out(); !moved) return close_down(trouble(std::move(moved).error()));
-    if (session_->closed() && backlog_.bytes.empty()) return close_down(describe_end());
+    if (session_->ended() && backlog_.bytes.empty()) return close_down(describe_end());
     wait_for_room();
   }
 

@@ -251,12 +251,12 @@ void SshSession::end_input() {
   lib_.ssh_channel_send_eof(channel_);
 }
 
-bool SshSession::output_ended() const {
-  return lib_.ssh_channel_is_eof(channel_) != 0;
-}
-
-bool SshSession::closed() const {
-  return lib_.ssh_channel_is_closed(channel_) != 0;
+/// After the end of output the library's reads look at nothing that arrives any more; asking for
+/// the exit code does, until that is there. Nothing that matters comes after both.
+bool SshSession::ended() const {
+  if (lib_.ssh_channel_is_closed(channel_) != 0) return true;
+  const bool output_ended = lib_.ssh_channel_is_eof(channel_) != 0;
+  return output_ended && (exit_code() || lib_.ssh_channel_is_closed(channel_) != 0);
 }
 
 std::optional<int> SshSession::exit_code() const {

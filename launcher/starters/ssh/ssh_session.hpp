@@ -47,8 +47,8 @@ class SshSession {
   std::size_t room() const;
   Status write(std::string_view bytes);
   void end_input();
-  bool output_ended() const;
-  bool closed() const;
+  /// The command has ended, and all that it wrote has been read.
+  bool ended() const;
   std::optional<int> exit_code() const;
 
  private:
