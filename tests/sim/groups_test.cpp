@@ -2,6 +2,7 @@
 // Tensors that become ready together.
 #include <algorithm>
 #include <cstring>
+#include <thread>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
@@ -150,6 +151,7 @@ TEST_CASE("a group is submitted whole or not at all") {
 
 TEST_CASE("leaving with half a group ends both halves") {
   std::atomic<int> wrong{0};
+  std::atomic<bool> submitted{false};
   const int fd = run_sessions(2, [&](Session& session, int rank) {
     const auto signature = vector_of(Kind::allreduce, DType::f32, 9);
     std::vector<float> a(9);
@@ -159,8 +161,10 @@ TEST_CASE("leaving with half a group ends both halves") {
     auto& x = **session.submit(kWorld, first, {.in = a.data(), .out = a.data()});
     if (rank == 0) {
       auto& y = **session.submit(kWorld, second, {.in = b.data(), .out = b.data()});
+      submitted = true;
       if (!wait_for(session, x) || !wait_for(session, y) || y.status() != Errc::shut_down) ++wrong;
     } else {
+      while (!submitted) std::this_thread::yield();  // Later it would be refused.
       session.shutdown();
       if (!x.done()) ++wrong;
     }
