@@ -93,7 +93,7 @@ Finding probe_ssh() {
 }
 
 Finding probe_slurm() {
-  const auto told = ask_shell("srun --version 2>&1");
+  const auto told = ask_shell("command -v srun");
   return {.section = "Launchers",
           .name = "slurm",
           .available = told.status == 0,

@@ -65,11 +65,12 @@ Flag json_flag(const char* help) {
 
 /// Options of horovodrun whose feature is missing: a reason serves better than "unknown option".
 std::vector<Flag> refused_flags() {
-  const std::string local = "ranks run on this machine only in this version";
+  const std::string routes =
+      "routes decide between interfaces; for torch's Gloo set GLOO_SOCKET_IFNAME";
   const std::string fixed = "the number of ranks is fixed in this version; give it with -np";
   const std::string mpi = "ranks are not started through MPI in this version";
   const std::vector<std::pair<std::vector<std::string>, std::string>> rows{
-      {{"network-interface", "network-interfaces"}, local},
+      {{"network-interface", "network-interfaces"}, routes},
       {{"min-np", "min-num-proc"}, fixed},
       {{"max-np", "max-num-proc"}, fixed},
       {{"elastic-timeout"}, fixed},

@@ -78,8 +78,8 @@ TEST_CASE("an unknown option is named with the nearest known one") {
 }
 
 TEST_CASE("an option of horovodrun that is missing says why") {
-  CHECK(told({"--ssh-port", "22", "x"}) ==
-        "!option '--ssh-port': ranks run on this machine only in this version");
+  CHECK(told({"--min-np", "2", "x"}) ==
+        "!option '--min-np': the number of ranks is fixed in this version; give it with -np");
 }
 
 TEST_CASE("the last of several options counts") {
