@@ -42,7 +42,9 @@ std::string describe(const Poison& poison) {
                          word != nullptr ? word : "?");
     }
     case LossCause::host_lost:
-      return "its host was lost";
+      return poison.detail == 0
+                 ? std::string("its host was lost")
+                 : fmt::format("nothing was heard of its host for {} ms", poison.detail);
     case LossCause::unresponsive:
       return "did not respond and was killed";
     case LossCause::aborted:
@@ -53,6 +55,8 @@ std::string describe(const Poison& poison) {
       return "ended without leaving the job";
     case LossCause::stalled:
       return "kept the others waiting for too long";
+    case LossCause::cut_off:
+      return "lost its connections to other ranks (its own log says how)";
   }
   return "unknown cause";
 }

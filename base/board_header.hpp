@@ -41,13 +41,16 @@ enum class LossCause : std::uint8_t {
   none = 0,
   exited = 1,        ///< detail: exit code
   signalled = 2,     ///< detail: signal number
-  host_lost = 3,     ///< no heartbeat, or its agent is gone
+  host_lost = 3,     ///< no heartbeat (detail: milliseconds), or its agent is gone
   unresponsive = 4,  ///< did not let go of peers' memory in time; killed
   aborted = 5,       ///< the launcher stops the job (signal, time limit)
   corrupted = 6,     ///< the board's content made no sense
   vanished = 7,      ///< ended in a way that its peers cannot know
   stalled = 8,       ///< kept the others waiting for longer than they may
+  cut_off = 9,       ///< lives, but cannot exchange tensors with other hosts any more
 };
+
+inline constexpr LossCause kLastLossCause = LossCause::cut_off;
 
 struct Poison {
   Rank rank{-1};  ///< Global rank that was lost first; -1 when no rank is to blame.

@@ -73,6 +73,14 @@ Result<SessionOptions> read_options() {
                                ? std::max(settings.get(knobs::kStallWarningTime), kLeastWarning)
                                : horo::Duration::zero();
   options.stalls.shutdown = settings.get(knobs::kStallShutdownTime);
+  options.hosts = {.tree_radix = settings.get(knobs::kTreeRadix),
+                   .heartbeat_timeout = settings.get(knobs::kHeartbeatTimeout),
+                   .start_timeout = options.start_timeout,
+                   .operations = settings.get(knobs::kCpuOperations),
+                   .gloo_interface = std::string(settings.get(knobs::kGlooInterface)),
+                   .gloo_timeout = settings.get(knobs::kGlooTimeout),
+                   .mpi_threads = !settings.get(knobs::kMpiThreadsDisable),
+                   .deterministic = settings.get(knobs::kDeterministic)};
   if (const auto spin = settings.get(knobs::kSpinTime)) options.spin = *spin;
   return options;
 }

@@ -33,11 +33,6 @@ Duration automatic_spin(int local_size) {
 Result<std::unique_ptr<Session>> Session::join(bootstrap::Meeting meeting,
                                                const SessionOptions& options) {
   const auto& me = meeting.identity;
-  if (meeting.hosts.size() > 1) {
-    return fail(Errc::unsupported,
-                "{} ranks on {} hosts; this version's runtime connects the ranks of one host",
-                me.size, meeting.hosts.size());
-  }
   HORO_TRY(auto host,
            HostMemory::attach(meeting.board.value(), me.local_rank, me.rank, options.board));
   meeting.board.reset();
@@ -48,8 +43,15 @@ Result<std::unique_ptr<Session>> Session::join(bootstrap::Meeting meeting,
   std::vector<Rank> everybody;
   for (int r = 0; r < me.size; ++r) everybody.emplace_back(r);
   std::unique_ptr<Session> session(new Session(std::move(meeting), options, std::move(host)));
-  HORO_TRY_STATUS(session->sets_.add(std::move(everybody)));
-  HORO_TRY_STATUS(session->meet(options.start_timeout));
+  if (session->meeting_.hosts.size() <= 1) {
+    HORO_TRY_STATUS(session->sets_.add(std::move(everybody)));
+    HORO_TRY_STATUS(session->meet(options.start_timeout));
+  } else {
+    HORO_TRY_STATUS(session->meet(options.start_timeout));
+    HORO_TRY(session->hosts_, Hosts::meet(session->meeting_, *session->host_, options.hosts));
+    session->sets_.connect(*session->hosts_);
+    HORO_TRY_STATUS(session->sets_.add(std::move(everybody)));
+  }
   session->background_ = std::thread([raw = session.get()] { raw->run_background(); });
   return session;
 }
@@ -75,7 +77,12 @@ std::string Session::absent_ranks() {
     if (host_->slot(LocalRank{r}).state.load(std::memory_order_seq_cst) != RankState::absent)
       continue;
     // On one host local ranks are ranks.
-    if (text.size() < 200) text += fmt::format("{}{}", text.empty() ? "" : ", ", r);
+    const auto& hosts = meeting_.hosts;
+    const auto rank = hosts.size() <= 1
+                          ? Rank{r}
+                          : hosts[static_cast<std::size_t>(meeting_.identity.host_index)]
+                                .ranks[static_cast<std::size_t>(r)];
+    if (text.size() < 200) text += fmt::format("{}{}", text.empty() ? "" : ", ", rank);
   }
   return text;
 }
@@ -136,6 +143,7 @@ void Session::shutdown() {
   slot.state.store(RankState::detached, std::memory_order_seq_cst);
   host_->body().gone.fetch_add(1, std::memory_order_seq_cst);
   ring_all(host_->header());
+  if (hosts_ != nullptr) hosts_->leave();
   meeting_.vigil.reset();
 }
 
@@ -209,14 +217,24 @@ void Session::launch(const SetSubmission& s, ProcessSet& own) {
   // Nobody may ever wait for it: then this rank's own thread has to know when to look.
   if (stalls_.arm(board, now)) ring(host_->my_slot());
   const auto urgent = urgency(board, engine.tensor(s.tensor), completed);
-  if (urgent != Urgency::none && board.spans()) {
-    engine.call_leader();
+  if (board.spans()) {
+    if (completed) tell_other_hosts(own, urgent);
   } else if (urgent != Urgency::none && board.cut(0)) {
     // This rank's own thread may sleep on: the caller is about to wait, most of the time, and if
     // not, a peer that lacks this rank's share rings.
     const auto woken = board.wake(
         interest::kEntries, urgent == Urgency::everybody ? Board::Self::too : Board::Self::spared);
     wakes_.fetch_add(static_cast<std::uint64_t>(woken), std::memory_order_relaxed);
+  }
+}
+
+void Session::tell_other_hosts(ProcessSet& own, Urgency urgent) {
+  // Other hosts may wait for it, whatever this one does: it never stays here for long. The leader
+  // of another process comes late enough by itself to find more than this.
+  if (urgent == Urgency::none && hosts_->leads()) {
+    hosts_->look_soon();
+  } else {
+    own.engine->call_leader();
   }
 }
 

@@ -17,6 +17,7 @@
 #include "runtime/arena.hpp"
 #include "runtime/bootstrap/meeting.hpp"
 #include "runtime/coordinator/host_memory.hpp"
+#include "runtime/coordinator/hosts.hpp"
 #include "runtime/coordinator/process_sets.hpp"
 #include "runtime/coordinator/stall_watch.hpp"
 #include "runtime/operation.hpp"
@@ -29,6 +30,7 @@ struct SessionOptions {
   Duration start_timeout = std::chrono::seconds(30);
   Duration spin = Duration(-1);  ///< Negative: chosen by the number of cores.
   StallTimes stalls;
+  HostsOptions hosts;            ///< For a job of several.
 };
 
 /// Tensors of a group become ready together; no group: an empty name.
@@ -53,8 +55,8 @@ struct SessionCounters {
 /// but the peers.
 class Session {
  public:
-  /// Attaches to the board of `meeting`. Blocks: until all local ranks have.
-  /// Fails: timed_out, peer_lost, unsupported, out_of_memory, protocol.
+  /// Attaches to the board of `meeting`. Blocks: until all ranks have.
+  /// Fails: timed_out, peer_lost, unsupported, out_of_memory, protocol; as Hosts.
   static Result<std::unique_ptr<Session>> join(bootstrap::Meeting meeting,
                                                const SessionOptions& options);
 
@@ -151,6 +153,8 @@ class Session {
   /// Whom a mark must move to act now.
   enum class Urgency { none, peers, everybody };
 
+  /// A tensor that this rank has completed on a host that is not all.
+  void tell_other_hosts(ProcessSet& own, Urgency urgent);
   Urgency urgency(Board& board, const LocalTensor& tensor, bool completed);
 
   /// The set, if it is there and this rank is in it. Fails: not_found, invalid_argument.
@@ -166,6 +170,7 @@ class Session {
   const bool crowded_;   ///< More ranks than cores, and nobody set how long to spin.
   Deadline crowded_out_ = Deadline::in(SteadyClock::instance(), Duration::zero());
 
+  std::unique_ptr<Hosts> hosts_;  ///< Null: one host is all.
   OperationTable operations_;
   Arena arena_;
   ProcessSets sets_;

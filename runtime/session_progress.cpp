@@ -75,7 +75,7 @@ void Session::sleep_as_driver(std::uint32_t who, const Deadline& deadline) {
     limit = std::min(limit, Duration(host_->params().cycle_ns));
   limit = std::min(limit, stalls_.until_due(steady().now()));
   // While a loss is being settled a peer may end without a word to us.
-  if (poison_of(host_->header()).cause != LossCause::none)
+  if (poison_of(host_->header()).cause != LossCause::none || sets_.broken())
     limit = std::min<Duration>(limit, std::chrono::milliseconds(20));
   // Who tells nobody when it can move on is looked at again and again.
   if (inside && sets_.polls()) limit = std::min<Duration>(limit, std::chrono::microseconds(50));

@@ -88,8 +88,7 @@ inline constexpr Knob<bool> kDeterministic{
              .group = kAgreement,
              .help =
                  "the same bits from run to run between hosts too; on one host they always are, "
-                 "whatever is fused",
-             .passed_on = true}};
+                 "whatever is fused"}};
 
 inline constexpr Knob<bool> kHierarchicalAllreduce{
     .text = {.key = "hierarchical.allreduce",
@@ -119,8 +118,7 @@ inline constexpr Knob<int> kTreeRadix{
     .text = {.key = "tree.radix",
              .group = kAgreement,
              .help = "hosts that report to one in the tree over which hosts agree",
-             .unit = "hosts",
-             .passed_on = true},
+             .unit = "hosts"},
     .fallback = 16,
     .least = 1,
     .most = 60};
@@ -554,7 +552,6 @@ inline constexpr Knob<Duration> kGlooTimeout{
              .group = kLibraries,
              .help = "how long Gloo waits for a peer",
              .unit = "s",
-             .passed_on = true,
              .flags = {Spelling{.name = "gloo-timeout-seconds"}},
              .variable = {.name = "HOROVOD_GLOO_TIMEOUT_SECONDS"},
              .config = {.name = "library_options.gloo_timeout_seconds"}},
@@ -566,7 +563,6 @@ inline constexpr Knob<bool> kMpiThreadsDisable{
     .text = {.key = "mpi.threads.disable",
              .group = kLibraries,
              .help = "initialise MPI without thread support",
-             .passed_on = true,
              .variable = {.name = "HOROVOD_MPI_THREADS_DISABLE"},
              .config = {.name = "library_options.mpi_threads_disable"}}};
 

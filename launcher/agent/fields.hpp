@@ -75,7 +75,7 @@ void fields(Archive& archive, Signal& m) {
 template <typename Archive>
 void fields(Archive& archive, Stop& m) {
   archive.strong(m.cause.rank);
-  archive.choice(m.cause.cause, LossCause::none, LossCause::vanished);
+  archive.choice(m.cause.cause, LossCause::none, kLastLossCause);
   archive.number(m.cause.detail);
   archive.text(m.host);
 }

@@ -21,11 +21,12 @@ std::string no_mpi() {
 }
 
 /// The backends that may be chosen, the best first, with what speaks against each.
-std::vector<Candidate> ranking(const BackendRequest& request) {
-  const Candidate shm{kShm, request.hosts == 1 ? "" : "the ranks are on several hosts"};
-  const Candidate gloo{kGloo, why_not(request, kGloo)};
-  const Candidate mpi = request.mpi.empty() ? Candidate{"mpi", no_mpi()}
-                                            : Candidate{request.mpi, why_not(request, request.mpi)};
+std::vector<BackendCandidate> ranking(const BackendRequest& request) {
+  const BackendCandidate shm{kShm, request.hosts == 1 ? "" : "the ranks are on several hosts"};
+  const BackendCandidate gloo{kGloo, why_not(request, kGloo)};
+  const BackendCandidate mpi = request.mpi.empty()
+                                   ? BackendCandidate{"mpi", no_mpi()}
+                                   : BackendCandidate{request.mpi, why_not(request, request.mpi)};
   switch (request.wanted) {
     case CpuOperations::automatic:
       return {shm, mpi, gloo};

@@ -25,7 +25,7 @@ struct MpiEvidence {
 std::string mpi_of(const MpiEvidence& evidence);
 
 /// A module that could be used; `why_not` is empty when it can.
-struct Candidate {
+struct BackendCandidate {
   std::string name;
   std::string why_not;
 };
@@ -34,13 +34,13 @@ struct BackendRequest {
   CpuOperations wanted = CpuOperations::automatic;
   int hosts = 1;
   std::string mpi;  ///< As mpi_of().
-  std::vector<Candidate> candidates;
+  std::vector<BackendCandidate> candidates;
 };
 
 /// A backend, and the others with their reasons.
 struct BackendChoice {
   std::string name;  ///< "shm" or a module.
-  std::vector<Candidate> rejected;
+  std::vector<BackendCandidate> rejected;
 };
 
 /// Fails: unsupported, unavailable: what was asked for, or everything, cannot be used; with the

@@ -2,25 +2,22 @@
 #include "runtime/backends/hierarchy.hpp"
 
 #include <algorithm>
+#include <map>
 
 namespace horo::runtime {
 
 namespace {
 
-/// First position of each host, and one past the last rank.
-Result<std::vector<int>> host_begins(const Communicator& world) {
-  std::vector<int> begins;
+/// Positions of the ranks on each host, the hosts in the order of their first ranks.
+std::vector<std::vector<int>> by_host(const Communicator& world) {
+  std::vector<std::vector<int>> hosts;
+  std::map<int, std::size_t> index;
   for (int r = 0; r < world.size(); ++r) {
-    if (r > 0 && world.host_of(r) == world.host_of(r - 1)) continue;
-    for (const int begin : begins) {
-      if (world.host_of(begin) != world.host_of(r)) continue;
-      return fail(Errc::invalid_argument,
-                  "positions {} and {} are on one host and others between them are not", begin, r);
-    }
-    begins.push_back(r);
+    const auto [at, fresh] = index.emplace(world.host_of(r), hosts.size());
+    if (fresh) hosts.emplace_back();
+    hosts[at->second].push_back(r);
   }
-  begins.push_back(world.size());
-  return begins;
+  return hosts;
 }
 
 /// Share of `local_rank` in `count` elements.
@@ -32,31 +29,30 @@ std::uint64_t share(std::uint64_t count, const Hierarchy& hierarchy, int local_r
 
 Result<Hierarchy> hierarchy_of(const Communicator& world) {
   HORO_TRY_STATUS(check(world));
-  HORO_TRY(const auto begins, host_begins(world));
+  const auto hosts = by_host(world);
   Hierarchy hierarchy{
-      .hosts = static_cast<int>(begins.size()) - 1, .ranks = world.size(), .owners = world.size()};
-  for (std::size_t h = 0; h + 1 < begins.size(); ++h) {
-    const int size = begins[h + 1] - begins[h];
-    hierarchy.owners = std::min(hierarchy.owners, size);
-    if (world.position < begins[h] || world.position >= begins[h + 1]) continue;
-    hierarchy.local_ranks = size;
-    hierarchy.local_rank = world.position - begins[h];
+      .hosts = static_cast<int>(hosts.size()), .ranks = world.size(), .owners = world.size()};
+  for (const auto& ranks : hosts) {
+    hierarchy.owners = std::min(hierarchy.owners, static_cast<int>(ranks.size()));
+    const auto me = std::find(ranks.begin(), ranks.end(), world.position);
+    if (me == ranks.end()) continue;
+    hierarchy.local_ranks = static_cast<int>(ranks.size());
+    hierarchy.local_rank = static_cast<int>(me - ranks.begin());
   }
   return hierarchy;
 }
 
 std::optional<Communicator> across_hosts(const Communicator& world, const Hierarchy& hierarchy) {
-  const auto begins = host_begins(world);
-  if (!hierarchy.owns() || !begins) return std::nullopt;
+  if (!hierarchy.owns()) return std::nullopt;
   auto result = world;
   result.members.clear();
   result.hosts.clear();
   result.name += fmt::format("/across/{}", hierarchy.local_rank);
-  for (std::size_t h = 0; h + 1 < begins->size(); ++h) {
-    const int position = (*begins)[h] + hierarchy.local_rank;
-    if (position == world.position) result.position = static_cast<int>(h);
+  for (const auto& ranks : by_host(world)) {
+    const int position = ranks[static_cast<std::size_t>(hierarchy.local_rank)];
+    if (position == world.position) result.position = result.size();
+    result.hosts.push_back(result.size());
     result.members.push_back(world.members[static_cast<std::size_t>(position)]);
-    result.hosts.push_back(static_cast<int>(h));
   }
   return result;
 }

@@ -23,7 +23,7 @@ struct Hierarchy {
   bool owns() const { return local_rank < owners; }
 };
 
-/// Fails: invalid_argument (ranks of one host are not neighbours).
+/// Fails: as check().
 Result<Hierarchy> hierarchy_of(const Communicator& world);
 
 /// This rank and those of the same local rank on the other hosts; nothing where it owns no slice.

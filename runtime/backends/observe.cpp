@@ -25,8 +25,9 @@ MpiEvidence observe_mpi(const std::function<const char*(const char*)>& environme
               environment("PMI_SIZE") != nullptr && environment("MPI_LOCALNRANKS") != nullptr};
 }
 
-std::vector<Candidate> observe_candidates(const std::string& mpi, const std::string& folder) {
-  std::vector<Candidate> candidates;
+std::vector<BackendCandidate> observe_candidates(const std::string& mpi,
+                                                 const std::string& folder) {
+  std::vector<BackendCandidate> candidates;
   for (const auto& name : {std::string("gloo"), mpi}) {
     if (name.empty()) continue;
     const auto module = load_usable_module(name, folder);

@@ -15,6 +15,6 @@ namespace horo::runtime {
 MpiEvidence observe_mpi(const std::function<const char*(const char*)>& environment);
 
 /// The modules for host memory, each tried: gloo, and the one for `mpi` unless it is empty.
-std::vector<Candidate> observe_candidates(const std::string& mpi, const std::string& folder);
+std::vector<BackendCandidate> observe_candidates(const std::string& mpi, const std::string& folder);
 
 }  // namespace horo::runtime

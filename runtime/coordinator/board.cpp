@@ -7,18 +7,24 @@
 
 namespace horo::runtime {
 
-Board::Board(HostMemory& host, std::size_t region, Members members)
-    : host_(host), region_(region), members_(std::move(members)), params_(host.params()) {
+Board::Board(HostMemory& host, std::size_t region, Members members, BoardUse use)
+    : host_(host),
+      region_(region),
+      members_(std::move(members)),
+      use_(use),
+      params_(host.params()) {
   const auto mine = std::find(members_.begin(), members_.end(), host.me());
-  me_ = static_cast<int>(mine - members_.begin());
+  if (mine != members_.end()) me_ = static_cast<int>(mine - members_.begin());
   params_.local_size = static_cast<std::uint32_t>(members_.size());
-  layout_ = BoardLayout::of(params_);
+  if (use == BoardUse::rings) params_.capacity = kLeastCapacity;
+  layout_ = BoardLayout::of(params_, use != BoardUse::agreement);
 }
 
-Result<std::unique_ptr<Board>> Board::attach(HostMemory& host, std::size_t region,
-                                             Members members) {
-  std::unique_ptr<Board> board(new Board(host, region, std::move(members)));
-  HORO_CHECK(region < kMostSets && static_cast<std::size_t>(board->me_) < board->members_.size());
+Result<std::unique_ptr<Board>> Board::attach(HostMemory& host, std::size_t region, Members members,
+                                             BoardUse use) {
+  std::unique_ptr<Board> board(new Board(host, region, std::move(members), use));
+  HORO_CHECK(region < kMostRegions && !board->members_.empty() &&
+             (board->me_ >= 0 || board->leads()));
   HORO_TRY(std::byte* const base, host.map_region(region));
   board->base_ = base;
   const auto& layout = board->layout_;

@@ -86,15 +86,22 @@ struct UnderWay {
 /// A set's members on this host, ascending; `LocalRank` values of the host.
 using Members = std::vector<LocalRank>;
 
+/// What a region of the host's memory is for.
+enum class BoardUse : std::uint8_t {
+  whole,      ///< A set on this host: agreement, and rings for what moves.
+  agreement,  ///< A set with members on other hosts: its bytes move elsewhere.
+  rings,      ///< A step of such a set's backend inside this host: nothing is agreed here.
+};
+
 /// Members are counted from 0 in the order of their ranks: where a function takes or gives a
 /// `member`, that is meant. Thread: any, but for the token's: next, advance.
 class Board {
  public:
   /// Maps region `region` of the host's memory, for a set whose members on this host are `members`
-  /// (the calling rank among them); the first member lays it out. Blocks: while another does that.
-  /// Fails: out_of_memory, peer_lost.
+  /// (the calling rank among them, unless it only leads); the first to come lays it out. Blocks:
+  /// while another does that. Fails: out_of_memory, peer_lost.
   static Result<std::unique_ptr<Board>> attach(HostMemory& host, std::size_t region,
-                                               Members members);
+                                               Members members, BoardUse use = BoardUse::whole);
   ~Board();
   Board(const Board&) = delete;
   Board& operator=(const Board&) = delete;
@@ -106,7 +113,7 @@ class Board {
 
   int local_size() const { return static_cast<int>(params_.local_size); }
 
-  /// The calling rank's number among the members.
+  /// The calling rank's number among the members; -1: it is none, but leads the set here.
   int me() const { return me_; }
 
   HostMemory& host() { return host_; }
@@ -189,23 +196,25 @@ class Board {
 
   // -- A set with members on other hosts (board_span.cpp) -----------------------------------------
 
-  /// Nobody here cuts any more: the lowest member, who leads, hands what is ready to the other
-  /// hosts and publishes what all agree on. Every member calls it, before its first mark.
-  void span(int set_size);
+  /// Nobody here cuts: the host's first rank, member or not, leads: it hands what is ready to the
+  /// other hosts and publishes what all agree on.
+  bool spans() const { return use_ == BoardUse::agreement; }
 
-  bool spans() const { return set_size_ != 0; }
-
-  bool leads() const { return spans() && me_ == 0; }
+  bool leads() const { return spans() && host_.me() == LocalRank{0}; }
 
   /// The leader would find something: tensors while fewer than `depth` entries are to be run here,
-  /// members that join or leave, room for entries that wait. Thread: any.
+  /// members that join or leave, room for entries that wait, entries that have been run. Thread:
+  /// any.
   bool needs_leader() const;
 
   /// Wakes the leader unless somebody drives it. Thread: any.
   void wake_leader();
 
-  /// This rank submits nothing more.
+  /// This rank submits nothing more; of a leader that is no member, nobody on this host does.
   void leave();
+
+  /// The log has said that somebody left: nothing is appended any more. Thread: any.
+  bool closed() const { return body_->closed.load(std::memory_order_acquire) != 0; }
 
   // By the leader, one thread at a time.
 
@@ -221,6 +230,9 @@ class Board {
   /// The id of a tensor that the other hosts agreed on while all members here had joined.
   /// Blocks and fails as declare.
   Result<TensorId> define(std::string_view name, const Signature& signature);
+
+  /// Entries that the first member here has run.
+  std::uint64_t take_done();
 
   /// Members that have joined, or leave, and were not taken yet.
   std::vector<Rank> take_joined();
@@ -277,7 +289,8 @@ class Board {
   int wake_laggards();
 
  private:
-  Board(HostMemory& host, std::size_t region, Members members);
+  Board(HostMemory& host, std::size_t region, Members members, BoardUse use);
+  void leave(int member);
   Status meet_layout();
   Result<TensorId> find_or_add(std::string_view name, const Signature& signature);
   Status lock_directory();
@@ -315,7 +328,7 @@ class Board {
   const std::size_t region_;
   const Members members_;
   int me_ = -1;
-  int set_size_ = 0;  ///< 0: all members are on this host.
+  const BoardUse use_;
   bool counted_ = false;
   BoardParams params_;
   BoardLayout layout_;

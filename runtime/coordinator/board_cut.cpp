@@ -321,8 +321,8 @@ Result<std::optional<Entry>> Board::next(std::uint64_t cursor) {
     if (rest != slot.count * kSignatureWords) return broken("signatures");
   } else {
     entry.rows = {words + slot.count, rest};
-    const auto members = spans() ? static_cast<std::size_t>(set_size_) : params_.local_size;
-    if (rest != 0 && rest != slot.count * members) return broken("rows");
+    // How many members there are on other hosts, the engine knows.
+    if (rest != 0 && !spans() && rest != slot.count * params_.local_size) return broken("rows");
   }
   return std::optional(entry);
 }

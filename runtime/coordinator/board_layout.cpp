@@ -17,7 +17,7 @@ std::uint64_t paged(std::uint64_t bytes) {
 
 }  // namespace
 
-BoardLayout BoardLayout::of(const BoardParams& p) {
+BoardLayout BoardLayout::of(const BoardParams& p, bool rings) {
   BoardLayout l;
   const std::uint64_t n = p.local_size;
   l.staged_chunk =
@@ -38,7 +38,7 @@ BoardLayout BoardLayout::of(const BoardParams& p) {
   l.ready = take(p.capacity * sizeof(std::uint32_t));
   l.pending = take(p.capacity * sizeof(PendingSlot));
   l.words = take(l.word_count * sizeof(std::uint64_t));
-  l.rings = take(n > 1 ? n * l.ring_bytes : 0);
+  l.rings = take(rings && n > 1 ? n * l.ring_bytes : 0);
   l.heap = at;  // From here on memory is taken as it is needed.
   l.heap_bytes =
       paged(p.capacity * std::uint64_t{256} +
@@ -53,10 +53,10 @@ BoardLayout BoardLayout::of(const BoardParams& p) {
 Status validate(const BoardParams& p) {
   const bool good =
       p.local_size >= 1 && p.local_size <= static_cast<std::uint32_t>(kMostLocalRanks) &&
-      p.capacity >= 16 && p.capacity <= (1U << 20U) && std::has_single_bit(p.capacity) &&
-      p.ring_slots >= 2 && p.ring_slots <= 64 && p.depth >= 1 && p.depth <= 16 &&
-      p.chunk_bytes >= kPage && p.chunk_bytes <= (4U << 20U) && p.chunk_bytes % 64 == 0 &&
-      p.arena_bytes % kPage == 0 && p.arena_bytes <= (1ULL << 42U);
+      p.capacity >= kLeastCapacity && p.capacity <= (1U << 20U) &&
+      std::has_single_bit(p.capacity) && p.ring_slots >= 2 && p.ring_slots <= 64 && p.depth >= 1 &&
+      p.depth <= 16 && p.chunk_bytes >= kPage && p.chunk_bytes <= (4U << 20U) &&
+      p.chunk_bytes % 64 == 0 && p.arena_bytes % kPage == 0 && p.arena_bytes <= (1ULL << 42U);
   if (good) return {};
   return fail(Errc::invalid_argument,
               "board parameters out of range: {} local ranks (most {}), capacity {}, ring {}, "

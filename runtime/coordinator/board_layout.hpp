@@ -16,7 +16,10 @@ namespace horo::runtime {
 inline constexpr std::size_t kMaskWords = 4;
 inline constexpr int kMostLocalRanks = 64 * static_cast<int>(kMaskWords);
 inline constexpr std::size_t kMostSets = 256;  ///< Process sets at a time, the world included.
+/// A set's own, and two more for the steps inside a host of one that spans hosts.
+inline constexpr std::size_t kMostRegions = 3 * kMostSets;
 inline constexpr std::size_t kLogSlots = 64;
+inline constexpr std::uint32_t kLeastCapacity = 16;  ///< Tensors of a board.
 inline constexpr std::uint64_t kDirectChunk = 64
                                               << 10;  ///< Bytes a rank reduces in place at a time.
 inline constexpr std::uint64_t kInlineBytes =
@@ -228,6 +231,8 @@ struct BoardBody {
   std::atomic<std::uint32_t> leaves;
   std::atomic<std::uint32_t> leaves_taken;
   std::atomic<std::uint32_t> entries_wait;  ///< 1: an agreed entry waits for room in the log.
+  std::atomic<std::uint32_t> closed;        ///< 1: the log has an entry `left`.
+  std::atomic<std::uint64_t> done_taken;    ///< Entries of which the leader knows that they ran.
   std::array<std::atomic<std::uint64_t>, kMaskWords> leaving;
 
   alignas(128) StallSchedule stalls;
@@ -257,7 +262,8 @@ struct BoardLayout {
   std::uint64_t heap_bytes = 0;
   std::uint64_t total = 0;
 
-  static BoardLayout of(const BoardParams& params);
+  /// Without `rings`, for a set whose bytes do not move through this board.
+  static BoardLayout of(const BoardParams& params, bool rings = true);
 
   /// Everything before the heap must be backed by memory from the start.
   std::uint64_t fixed_bytes() const { return heap; }

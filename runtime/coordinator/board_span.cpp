@@ -7,10 +7,6 @@
 
 namespace horo::runtime {
 
-void Board::span(int set_size) {
-  set_size_ = set_size;
-}
-
 bool Board::needs_leader() const {
   if (body_->join_count.load(std::memory_order_seq_cst) !=
           body_->joins_taken.load(std::memory_order_seq_cst) ||
@@ -21,27 +17,40 @@ bool Board::needs_leader() const {
     return true;
   // While entries are to be run what becomes ready waits, and travels together.
   const auto led = ranks_[0].cursor.load(std::memory_order_seq_cst);
+  if (led != body_->done_taken.load(std::memory_order_relaxed)) return true;
   return has_ready() && body_->tail.load(std::memory_order_seq_cst) - led < params_.depth;
 }
 
 void Board::wake_leader() {
-  if (me_ == 0) return;
+  constexpr LocalRank kLeader{0};
+  if (host_.me() == kLeader) return;
   // The same order as in wake(): what is new was stored before this looks at the leader.
-  auto& leader = host_rank(0);
+  auto& leader = host_.rank(kLeader);
   const auto state = leader.drive.load(std::memory_order_seq_cst);
   if (state == drive::kAwake) return;
   if (state == drive::kAsleep &&
       (leader.interest.load(std::memory_order_seq_cst) & interest::kEntries) == 0)
     return;
-  ring(rank_slot(0));
+  ring(host_.slot(kLeader));
 }
 
 void Board::leave() {
-  const auto me = static_cast<std::size_t>(me_);
-  const auto bit = std::uint64_t{1} << (me % 64);
-  if ((body_->leaving[me / 64].fetch_or(bit, std::memory_order_seq_cst) & bit) != 0) return;
+  if (me_ >= 0) return leave(me_);
+  for (int m = 0; m < local_size(); ++m) leave(m);
+}
+
+void Board::leave(int member) {
+  const auto m = static_cast<std::size_t>(member);
+  const auto bit = std::uint64_t{1} << (m % 64);
+  if ((body_->leaving[m / 64].fetch_or(bit, std::memory_order_seq_cst) & bit) != 0) return;
   body_->leaves.fetch_add(1, std::memory_order_seq_cst);
   wake_leader();
+}
+
+std::uint64_t Board::take_done() {
+  const auto done = ranks_[0].cursor.load(std::memory_order_seq_cst);
+  body_->done_taken.store(done, std::memory_order_relaxed);
+  return done;
 }
 
 void Board::take_ready(std::vector<TensorId>& out) {
@@ -143,6 +152,7 @@ bool Board::publish(const AgreedEntry& agreed) {
   }
   if (agreed.kind == EntryKind::join) joined_seen_ = {};
   publish(entry, scratch_);
+  if (agreed.kind == EntryKind::left) body_->closed.store(1, std::memory_order_release);
   return true;
 }
 

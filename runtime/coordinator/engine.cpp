@@ -7,11 +7,12 @@
 namespace horo::runtime {
 
 Engine::Engine(Board& board, OperationTable& operations, std::unique_ptr<Backend> backend,
-               const Clock& clock)
+               const Clock& clock, std::vector<Rank> ranks)
     : board_(board),
       operations_(operations),
       backend_(std::move(backend)),
       clock_(clock),
+      ranks_(std::move(ranks)),
       sources_(static_cast<std::size_t>(board.local_size())),
       blocks_(new std::atomic<LocalTensor*>[board.params().capacity / kBlock + 1]()) {}
 
@@ -73,18 +74,18 @@ bool Engine::progress() {
     moved = true;
   }
   moved = begin_entries() || moved;
-  if (!started_.empty()) {
+  if (active()) {
     moved = backend_->progress() || moved;
     moved = finish_entries() || moved;
-    if (const auto health = backend_->health(); !health) [[unlikely]]
-      return observe_breakdown(health.error());
+    if (auto health = backend_->health(); !health) [[unlikely]]
+      return observe_breakdown(std::move(health)) || moved;
   }
   if (board_.host().body().gone.load(std::memory_order_seq_cst) != gone_seen_) [[unlikely]]
     moved = observe_departures() || moved;
   return moved;
 }
 
-Offer Engine::put_parts(TensorId id, const LocalTensor& mine, const Submission& given) {
+Offer Engine::put_parts(TensorId id, LocalTensor& mine, const Submission& given) {
   const auto& s = mine.signature;
   const auto me = board_.me();
   const auto bytes = moves_nothing(s.kind) ? 0 : s.bytes();
@@ -92,11 +93,13 @@ Offer Engine::put_parts(TensorId id, const LocalTensor& mine, const Submission& 
   const bool reads = s.kind != Kind::broadcast || Rank{s.root} == board_.global_rank(me);
   const bool peers_write = s.kind == Kind::allreduce;
   if (s.kind == Kind::alltoall) {
-    const auto n = static_cast<std::uint64_t>(board_.local_size());
-    auto* const rows = board_.splits(id, me, generation);
+    const auto n = static_cast<std::uint64_t>(size());
+    if (board_.spans()) mine.splits.resize(n);
+    auto* const rows = board_.spans() ? mine.splits.data() : board_.splits(id, me, generation);
     for (std::uint64_t r = 0; r < n; ++r)
       rows[r] = given.splits.empty() ? s.rows() / n : static_cast<std::uint64_t>(given.splits[r]);
   }
+  if (board_.spans()) return {};  // What lies on this host is of no use to the others.
   if (bytes == 0) return {.direct = true, .in_line = true};
   Offer offer;
   if (auto* slot = board_.inline_slot(id, me, generation, bytes); slot != nullptr) {
@@ -170,20 +173,29 @@ bool Engine::call_leader() {
 bool Engine::begin_entries() {
   bool any = false;
   for (;;) {
+    const auto may = may_begin();
+    if (!may) {
+      break_board(may.error());
+      return true;
+    }
+    if (!*may) break;
     auto entry = board_.next(begun_);
     if (!entry) {
       break_board(entry.error());
       return true;
     }
     if (!entry->has_value()) break;
-    if (auto status = begin(**entry); !status) {
+    const bool early = gathers(**entry);
+    if (auto status = early ? gather_splits(**entry) : begin(**entry); !status) {
       break_board(status.error());
       return true;
     }
-    ++begun_;
-    begun_public_.store(begun_, std::memory_order_relaxed);
-    active_public_.store(static_cast<std::uint32_t>(started_.size()), std::memory_order_relaxed);
     any = true;
+    if (!early) {
+      gathering_.reset();
+      begun_public_.store(++begun_, std::memory_order_relaxed);
+    }
+    publish_activity();
   }
   // What ran at once is done at once; the rest waits for its backend.
   return finish_entries() || any;
@@ -226,12 +238,22 @@ Status Engine::begin(const Entry& entry) {
       break;
     case Placement::direct:
     case Placement::staged:
+      if (board_.spans() && bucket.like.op == ReduceOp::adasum) {
+        adasum_ = std::make_unique<SpanningAdasum>(std::move(bucket), size(), position());
+        started.backend_ticket = kUnknownTicket;
+        break;
+      }
       HORO_TRY_STATUS(backend_->start(std::move(bucket)));
       started.backend_ticket = backend_->started();
       break;
   }
   started_.push_back(std::move(started));
   return {};
+}
+
+void Engine::publish_activity() {
+  const auto active = started_.size() + (gathering_ != nullptr ? 1 : 0);
+  active_public_.store(static_cast<std::uint32_t>(active), std::memory_order_relaxed);
 }
 
 std::uint64_t Engine::bytes_in_flight() const {
@@ -266,7 +288,7 @@ bool Engine::finish_entries() {
   while (!started_.empty() && started_.front().backend_ticket <= backend_->completed()) {
     const auto ids = std::move(started_.front().ids);
     started_.pop_front();
-    active_public_.store(static_cast<std::uint32_t>(started_.size()), std::memory_order_relaxed);
+    publish_activity();
     board_.advance(++cursor_);
     for (const auto id : ids) complete(id, Errc::ok, none);
     if (left_.value() >= 0 && started_.empty()) {
@@ -276,7 +298,8 @@ bool Engine::finish_entries() {
     }
     any = true;
   }
-  if (any && look_) look_();  // The next entries may wait for these.
+  // The next entries may wait for these.
+  if (any && board_.spans() && board_.me() == 0) call_leader();
   return any;
 }
 

@@ -10,6 +10,8 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -19,6 +21,7 @@
 #include "base/result.hpp"
 #include "runtime/backends/backend.hpp"
 #include "runtime/coordinator/board.hpp"
+#include "runtime/coordinator/spanning_adasum.hpp"
 #include "runtime/operation.hpp"
 #include "runtime/submission.hpp"
 
@@ -37,6 +40,7 @@ struct LocalTensor {
   const void* in = nullptr;
   void* out = nullptr;
   std::uint64_t room = 0;                   ///< Bytes at `out`, where the result's size is open.
+  std::vector<std::uint64_t> splits;        ///< Of an alltoall over several hosts.
   std::atomic<std::uint32_t> operation{0};  ///< Index + 1; 0: not in flight.
   std::atomic<bool> offered{false};         ///< The submitter is done with the fields above.
 };
@@ -48,10 +52,11 @@ struct EngineCounters {
 /// Thread: the holder of the progress token, but for what says otherwise.
 class Engine {
  public:
+  /// `ranks`: all members, ascending, of a set with members on other hosts; empty: the board's.
   Engine(Board& board, OperationTable& operations, std::unique_ptr<Backend> backend,
-         const Clock& clock);
+         const Clock& clock, std::vector<Rank> ranks = {});
 
-  /// For the leader of a set with members on other hosts: `look` is called when its board has
+  /// On the leader of a set with members on other hosts: `look` is called when its board has
   /// something for them. Before the first submission.
   void lead(std::function<void()> look) { look_ = std::move(look); }
 
@@ -63,7 +68,7 @@ class Engine {
   bool progress();
 
   /// Entries are begun and not done.
-  bool active() const { return !started_.empty(); }
+  bool active() const { return !started_.empty() || gathering_ != nullptr; }
 
   /// Of the entries that are begun and not done.
   std::uint64_t bytes_in_flight() const;
@@ -76,6 +81,10 @@ class Engine {
 
   /// Why nothing can be submitted any more; ok while all is well. Thread: any.
   Status health() const;
+
+  /// Why the backend of a set over several hosts moves nothing any more, while nobody has said yet
+  /// whose loss that is; ok else.
+  const Status& breakdown() const { return breakdown_; }
 
   /// Makes `operation` the one in flight for the tensor; offer or let_go follows. Thread: any.
   /// Fails: duplicate, invalid_argument (this rank has joined).
@@ -115,6 +124,7 @@ class Engine {
 
  private:
   static constexpr std::size_t kBlock = 256;
+  static constexpr std::uint64_t kUnknownTicket = ~std::uint64_t{0};
 
   struct Started {
     std::vector<TensorId> ids;
@@ -123,7 +133,26 @@ class Engine {
     std::uint64_t backend_ticket = 0;  ///< Done when the backend has completed so many; 0: done.
   };
 
-  Offer put_parts(TensorId id, const LocalTensor& mine, const Submission& given);
+  /// Entries whose row counts only their senders know: all members' splits are gathered first.
+  struct Gathering {
+    std::uint64_t ticket = 0;         ///< There when the backend has completed so many.
+    std::vector<std::uint64_t> mine;  ///< Tensor by tensor, receiver by receiver.
+    std::vector<std::uint64_t> all;   ///< The same, member by member.
+  };
+
+  /// Members are counted in the whole set here, on the board among those of this host.
+  int size() const;
+  int position() const;
+  int position_of(Rank rank) const;
+
+  Offer put_parts(TensorId id, LocalTensor& mine, const Submission& given);
+  bool gathers(const Entry& entry);
+  Status gather_splits(const Entry& entry);
+  void add_splits(const Entry& entry, std::size_t position, Bucket& bucket) const;
+  /// Moves on what takes several buckets; nothing else begins meanwhile, so that the backend sees
+  /// its buckets in one order on all ranks.
+  Result<bool> may_begin();
+  void publish_activity();
   void provide(TensorId id);
   void fail_if_broken(TensorId id);
   bool begin_entries();
@@ -134,7 +163,7 @@ class Engine {
   Result<Part> neutral_part(const Entry& entry, std::size_t position, Started& started,
                             Signature& signature);
   /// Appends to `bucket.rows` what a kind needs of one tensor, and says what this rank receives.
-  Status count_rows(const Entry& entry, std::size_t position, const Signature& s, const Part& part,
+  Status count_rows(const Entry& entry, std::size_t at, const Signature& s, const Part& part,
                     Bucket& bucket, std::vector<std::int64_t>& rows);
   Status provide_output(TensorId id, std::vector<std::int64_t> rows, Part& part);
   void run_alone(const Bucket& bucket);
@@ -145,7 +174,7 @@ class Engine {
   void complete(TensorId id, Errc status, const std::string& message);
   void finish(std::uint32_t number, Errc status, const std::string& message);
   void count(const Bucket& bucket);
-  bool observe_breakdown(const Error& error);
+  bool observe_breakdown(Status health);
   bool observe_departures();
   void break_board(const Error& error);
 
@@ -153,8 +182,12 @@ class Engine {
   OperationTable& operations_;
   const std::unique_ptr<Backend> backend_;
   const Clock& clock_;
+  const std::vector<Rank> ranks_;  ///< Empty: all members are on this host.
 
   std::deque<Started> started_;
+  std::unique_ptr<Gathering> gathering_;    ///< For the entry that begins next.
+  std::unique_ptr<SpanningAdasum> adasum_;  ///< Of the last entry in `started_`.
+  Status breakdown_;
   std::atomic<bool> joined_{false};  ///< This rank has no more data, until all have joined.
   std::uint64_t begun_ = 0;          ///< Entries begun: the next one to read.
   std::uint64_t cursor_ = 0;

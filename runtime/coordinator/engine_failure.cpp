@@ -11,12 +11,21 @@ namespace horo::runtime {
 void Engine::abort() {
   backend_->abort();
   started_.clear();
-  active_public_.store(0, std::memory_order_relaxed);
+  gathering_.reset();
+  adasum_.reset();
+  publish_activity();
 }
 
-bool Engine::observe_breakdown(const Error& error) {
-  abort();
-  fail_all(error.code, error.message);
+bool Engine::observe_breakdown(Status health) {
+  if (!board_.spans()) {
+    abort();
+    fail_all(health.error().code, health.error().message);
+    return true;
+  }
+  // Whoever was lost, other hosts' agents know it better than a broken connection tells: the
+  // operations stay until the board is poisoned.
+  if (!breakdown_) return false;
+  breakdown_ = std::move(health);
   return true;
 }
 

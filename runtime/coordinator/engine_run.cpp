@@ -86,25 +86,26 @@ Result<Bucket> Engine::make_bucket(const Entry& entry, Started& started) {
     bucket.parts.push_back(part);
     ++position;
   }
-  if (bucket.like.kind == Kind::broadcast)
-    bucket.like.root = board_.member_of(Rank{bucket.like.root});
+  if (bucket.like.kind == Kind::broadcast) bucket.like.root = position_of(Rank{bucket.like.root});
   return bucket;
 }
 
-Status Engine::count_rows(const Entry& entry, std::size_t position, const Signature& s,
-                          const Part& part, Bucket& bucket, std::vector<std::int64_t>& rows) {
-  const int ranks = board_.local_size();
+Status Engine::count_rows(const Entry& entry, std::size_t at, const Signature& s, const Part& part,
+                          Bucket& bucket, std::vector<std::int64_t>& rows) {
+  const int ranks = size();
   const auto n = static_cast<std::size_t>(ranks);
-  const auto me = static_cast<std::size_t>(board_.me());
+  const auto me = static_cast<std::size_t>(position());
   const auto most = kMostElements / std::max<std::uint64_t>(s.row_elements, 1);
   const auto first = bucket.rows.size();
   if (s.kind == Kind::allgather) {
     if (entry.rows.size() != entry.ids.size() * n)
       return fail(Errc::protocol, "log entry {} of the board has no row counts", begun_);
-    const auto brought = entry.rows.subspan(position * n, n);
+    const auto brought = entry.rows.subspan(at * n, n);
     bucket.rows.insert(bucket.rows.end(), brought.begin(), brought.end());
   } else if (s.kind == Kind::reducescatter) {
     for (int r = 0; r < ranks; ++r) bucket.rows.push_back(share_of(s.rows(), ranks, r).count);
+  } else if (board_.spans()) {
+    add_splits(entry, at, bucket);
   } else {
     const auto generation = tensor(part.id).generation;
     for (int r = 0; r < ranks; ++r) {
@@ -142,13 +143,11 @@ Status Engine::provide_output(TensorId id, std::vector<std::int64_t> rows, Part&
   if (s.kind == Kind::reducescatter && mine.out != nullptr) return {};
   auto& operation = operations_.at(mine.operation.load(std::memory_order_relaxed) - 1);
   const auto received = s.kind == Kind::reducescatter
-                            ? rows[static_cast<std::size_t>(board_.me())]
+                            ? rows[static_cast<std::size_t>(position())]
                             : std::accumulate(rows.begin(), rows.end(), std::int64_t{0});
   const auto row_bytes = s.row_elements * size_of(s.dtype);
   operation.result_bytes = static_cast<std::uint64_t>(received) * row_bytes;
-  const auto before = std::accumulate(
-      rows.begin(),
-      rows.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(board_.me())), 0LL);
+  const auto before = std::accumulate(rows.begin(), rows.begin() + position(), 0LL);
   operation.rows = std::move(rows);
   const auto usable = [&] {
     if (mine.out == nullptr || operation.result_bytes > mine.room) return false;

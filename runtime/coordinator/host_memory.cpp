@@ -46,7 +46,7 @@ HostLayout HostLayout::of(const BoardParams& p) {
   l.arena_stride = p.arena_bytes + kPage;
   l.arenas = take(p.local_size * l.arena_stride);
   l.region_bytes = BoardLayout::of(p).total;
-  l.regions = take(kMostSets * l.region_bytes);
+  l.regions = take(kMostRegions * l.region_bytes);
   l.total = at;
   return l;
 }

@@ -58,7 +58,7 @@ struct HostBody {
   std::atomic<std::uint32_t> stall_claimed;  ///< First to set it writes `stall_text`,
   std::array<char, 2048> stall_text;         ///< then poisons: cause stalled. NUL terminated.
 
-  std::array<RegionState, kMostSets> regions;
+  std::array<RegionState, kMostRegions> regions;
 };
 
 /// Offsets of everything outside the regions' insides. Pure.

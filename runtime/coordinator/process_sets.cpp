@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <sched.h>
 
+#include "base/log.hpp"
 #include "runtime/backends/shm/shm_backend.hpp"
 #include "runtime/coordinator/silent_ranks.hpp"
 
@@ -18,6 +19,9 @@ template <std::size_t n>
 std::string text_of(const std::array<char, n>& raw) {
   return {raw.begin(), std::find(raw.begin(), raw.end(), '\0')};
 }
+
+/// For the agents and the leaders, who know which rank was lost and why.
+constexpr Duration kWordOfLoss = std::chrono::milliseconds(500);
 
 }  // namespace
 
@@ -40,21 +44,43 @@ Result<SetId> ProcessSets::add(std::vector<Rank> ranks) {
   auto set = std::make_unique<ProcessSet>();
   set->id = SetId{static_cast<std::uint32_t>(free)};
   set->ranks = std::move(ranks);
-  Members members;
-  for (int r = 0; r < host_.local_size(); ++r) {
-    const LocalRank local{r};
-    if (free == kWorld.index() || set->rank_of(host_.global_rank(local)) >= 0)
-      members.push_back(local);
-  }
-  if (std::find(members.begin(), members.end(), host_.me()) != members.end()) {
-    HORO_TRY(set->board, Board::attach(host_, free, std::move(members)));
-    set->engine = std::make_unique<Engine>(*set->board, operations_,
-                                           std::make_unique<ShmBackend>(*set->board), clock_);
-  }
+  ++added_;
+  HORO_TRY_STATUS(populate(*set));
   sets_[free].store(set.get(), std::memory_order_release);
   end_.store(std::max(end_.load(std::memory_order_relaxed), free + 1), std::memory_order_release);
   owned_.push_back(std::move(set));
   return SetId{static_cast<std::uint32_t>(free)};
+}
+
+Status ProcessSets::populate(ProcessSet& set) {
+  Members members;
+  for (int r = 0; r < host_.local_size(); ++r) {
+    const LocalRank local{r};
+    if ((hosts_ == nullptr && set.id == kWorld) || set.rank_of(host_.global_rank(local)) >= 0)
+      members.push_back(local);
+  }
+  if (hosts_ != nullptr && hosts_->span(set.ranks))
+    return populate_spanning(set, std::move(members));
+  if (std::find(members.begin(), members.end(), host_.me()) == members.end()) return {};
+  HORO_TRY(set.board, Board::attach(host_, set.id.index(), std::move(members)));
+  set.engine = std::make_unique<Engine>(*set.board, operations_,
+                                        std::make_unique<ShmBackend>(*set.board), clock_);
+  return {};
+}
+
+Status ProcessSets::populate_spanning(ProcessSet& set, Members members) {
+  const bool member = std::find(members.begin(), members.end(), host_.me()) != members.end();
+  if (member || (hosts_->leads() && !members.empty())) {
+    HORO_TRY(set.board, Board::attach(host_, set.id.index(), members, BoardUse::agreement));
+  }
+  if (hosts_->leads()) hosts_->lead(set.id, set.ranks, set.board.get());
+  if (!member) return {};
+  HORO_TRY(auto made, hosts_->connect(added_, set.ranks, members, kMostSets + 2 * set.id.index()));
+  set.rings = std::move(made.rings);
+  set.engine =
+      std::make_unique<Engine>(*set.board, operations_, std::move(made.backend), clock_, set.ranks);
+  if (hosts_->leads()) set.engine->lead([hosts = hosts_] { hosts->look(); });
+  return {};
 }
 
 void ProcessSets::remove(SetId id) {
@@ -69,6 +95,7 @@ void ProcessSets::remove(SetId id) {
     removed_.fused_bytes += c.fused_bytes;
     removed_.direct_bytes += c.direct_bytes;
   }
+  if (hosts_ != nullptr) hosts_->forget(id);
   std::erase_if(owned_, [set](const auto& owned) { return owned.get() == set; });
 }
 
@@ -97,7 +124,31 @@ bool ProcessSets::progress() {
     return observe_poison();
   bool moved = false;
   for_members([&moved](ProcessSet& set) { moved = set.engine->progress() || moved; });
+  if (hosts_ != nullptr) {
+    if (has_led_news()) hosts_->look();
+    watch_breakdown();
+  }
   return moved;
+}
+
+bool ProcessSets::has_led_news() const {
+  bool any = false;
+  for_sets(
+      [&any](const ProcessSet& set) { any = any || (set.led() && set.board->needs_leader()); });
+  return any;
+}
+
+void ProcessSets::watch_breakdown() {
+  for_members([this](ProcessSet& set) {
+    const auto& why = set.engine->breakdown();
+    if (why) return;
+    if (cut_off_.is_never()) cut_off_ = Deadline::in(clock_, kWordOfLoss);
+    if (!cut_off_.expired(clock_.now())) return;
+    log::error("runtime", "process set {}: {}", set.id, why.error().message);
+    poison_board(host_.header(),
+                 {.rank = host_.global_rank(host_.me()), .cause = LossCause::cut_off},
+                 hosts_->own_name());
+  });
 }
 
 bool ProcessSets::active() const {
@@ -124,7 +175,9 @@ bool ProcessSets::has_news() const {
   if (poison_of(host_.header()).cause != LossCause::none) [[unlikely]]
     return !lost();
   bool any = false;
-  for_members_from_outside([&any](const ProcessSet& set) { any = any || set.engine->has_news(); });
+  for_sets_from_outside([&any](const ProcessSet& set) {
+    any = any || (set.member() ? set.engine->has_news() : set.led() && set.board->needs_leader());
+  });
   return any;
 }
 
@@ -145,6 +198,14 @@ bool ProcessSets::withdraw() {
   for_members([&all](ProcessSet& set) {
     if (set.engine->health()) all = set.engine->withdraw() && all;
   });
+  if (hosts_ == nullptr || !hosts_->leads()) return all;
+  // What the host's other ranks still wait for ends with a word from here.
+  for_sets([&all](ProcessSet& set) {
+    if (set.board == nullptr || !set.board->spans()) return;
+    set.board->leave();
+    all = all && set.board->closed();
+  });
+  hosts_->look();
   return all;
 }
 
@@ -172,7 +233,9 @@ ProcessSets::Totals ProcessSets::totals() const {
 std::string ProcessSets::loss_message() const {
   const auto poison = poison_of(host_.header());
   const auto host = text_of(host_.header().poison_host);
-  if (poison.cause == LossCause::stalled) return text_of(host_.body().stall_text);
+  // Other hosts hear of the loss, and of the reasons where they are.
+  if (poison.cause == LossCause::stalled && host_.body().stall_text.front() != '\0')
+    return text_of(host_.body().stall_text);
   if (poison.rank.value() < 0) return fmt::format("the job is being stopped: {}", describe(poison));
   return fmt::format("rank {}{}{} was lost: {}", poison.rank, host.empty() ? "" : " on ", host,
                      describe(poison));
@@ -186,6 +249,7 @@ bool ProcessSets::observe_poison() {
     end_silent_at_ = clock_.now() + kAckTime;
     host_.my_slot().poison_ack.store(1, std::memory_order_seq_cst);
     ring_all(header);
+    if (hosts_ != nullptr) hosts_->look();
   }
   if (lost()) return false;
   // Buffers are given back only when no peer can touch them any more.

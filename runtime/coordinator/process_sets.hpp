@@ -18,23 +18,29 @@
 #include "runtime/coordinator/board.hpp"
 #include "runtime/coordinator/engine.hpp"
 #include "runtime/coordinator/host_memory.hpp"
+#include "runtime/coordinator/hosts.hpp"
 #include "runtime/operation.hpp"
 
 namespace horo::runtime {
 
 inline constexpr SetId kWorld{0};
 
-/// One process set as this rank knows it; board and engine are there if this rank is a member.
+/// One process set as this rank knows it; the engine is there if this rank is a member, the board
+/// also if it speaks for its host's members.
 struct ProcessSet {
   SetId id;
   std::vector<Rank> ranks;  ///< Ascending.
   std::unique_ptr<Board> board;
+  std::vector<std::unique_ptr<Board>> rings;  ///< Of its backend, if it spans hosts.
   std::unique_ptr<Engine> engine;
 
   /// Position of `rank` in the set; -1: not a member.
   int rank_of(Rank rank) const;
 
   bool member() const { return engine != nullptr; }
+
+  /// This rank is no member, but leads those on its host.
+  bool led() const { return engine == nullptr && board != nullptr; }
 };
 
 /// Thread: the holder of the progress token, but for what says otherwise.
@@ -43,8 +49,12 @@ class ProcessSets {
   ProcessSets(HostMemory& host, OperationTable& operations, const Clock& clock);
   ~ProcessSets();
 
+  /// The job has other hosts; before the first set. `hosts` outlives the sets.
+  void connect(Hosts& hosts) { hosts_ = &hosts; }
+
   /// Adds a set under the lowest free number, the same on all ranks that add and remove in the same
-  /// order. Blocks: until the memory is there. Fails: out_of_memory, peer_lost, resource_exhausted.
+  /// order. Blocks: until the memory is there, and all members are if they are on several hosts.
+  /// Fails: out_of_memory, peer_lost, resource_exhausted; as Hosts::connect.
   Result<SetId> add(std::vector<Rank> ranks);
 
   /// Forgets a set that has no operation in flight any more and that no other thread uses.
@@ -64,16 +74,17 @@ class ProcessSets {
   /// Calls `use` with each set that this rank is in.
   template <typename Use>
   void for_members(Use use) const {
-    for_members(end_.load(std::memory_order_acquire), use);
+    for_sets([&use](ProcessSet& set) {
+      if (set.member()) use(set);
+    });
   }
 
   /// The same; keeps sets from being removed meanwhile. The world never is. Thread: any.
   template <typename Use>
   void for_members_from_outside(Use use) const {
-    const auto end = end_.load(std::memory_order_acquire);
-    if (end > 1) visitors_.fetch_add(1, std::memory_order_seq_cst);
-    for_members(end, use);
-    if (end > 1) visitors_.fetch_sub(1, std::memory_order_release);
+    for_sets_from_outside([&use](const ProcessSet& set) {
+      if (set.member()) use(set);
+    });
   }
 
   // -- Progress over all sets -------------------------------------------------------------------
@@ -102,7 +113,11 @@ class ProcessSets {
   /// A loss has ended all operations; nothing moves any more. Thread: any.
   bool lost() const { return lost_.load(std::memory_order_seq_cst); }
 
-  /// Takes back what is not agreed, in all sets; true when no operation of this rank is left.
+  /// The connections of a set are broken and nobody has said yet who was lost: look again soon.
+  bool broken() const { return !cut_off_.is_never(); }
+
+  /// Takes back what is not agreed, in all sets; true when no operation of this rank is left, and
+  /// for who leads, nothing more comes from other hosts.
   bool withdraw();
 
   /// Wakes members whose share is lacking, in all sets. Returns how many.
@@ -116,24 +131,41 @@ class ProcessSets {
   Totals totals() const;
 
  private:
+  Status populate(ProcessSet& set);
+  Status populate_spanning(ProcessSet& set, Members members);
   bool observe_poison();
+  /// Whether a board that this rank leads without being a member has something for other hosts.
+  bool has_led_news() const;
+  void watch_breakdown();
   std::string loss_message() const;
 
   template <typename Use>
-  void for_members(std::size_t end, Use use) const {
+  void for_sets(Use use) const {
+    const auto end = end_.load(std::memory_order_acquire);
     for (std::size_t i = 0; i < end; ++i) {
       auto* set = sets_[i].load(std::memory_order_seq_cst);
-      if (set != nullptr && set->member()) use(*set);
+      if (set != nullptr) use(*set);
     }
+  }
+
+  template <typename Use>
+  void for_sets_from_outside(Use use) const {
+    const bool removable = end_.load(std::memory_order_acquire) > 1;
+    if (removable) visitors_.fetch_add(1, std::memory_order_seq_cst);
+    for_sets(use);
+    if (removable) visitors_.fetch_sub(1, std::memory_order_release);
   }
 
   HostMemory& host_;
   OperationTable& operations_;
   const Clock& clock_;
+  Hosts* hosts_ = nullptr;                ///< Null: one host is all.
+  Deadline cut_off_ = Deadline::never();  ///< When this rank calls itself lost.
   std::array<std::atomic<ProcessSet*>, kMostSets> sets_{};
   std::atomic<std::size_t> end_{0};  ///< Past the highest number in use.
   mutable std::atomic<std::uint32_t> visitors_{
-      0};  ///< Threads that look at sets without the token.
+      0};                    ///< Threads that look at sets without the token.
+  std::uint64_t added_ = 0;  ///< Sets, ever.
   std::vector<std::unique_ptr<ProcessSet>> owned_;
   Totals removed_;
   bool acknowledged_ = false;

@@ -31,6 +31,10 @@ struct DrawnOp {
 /// Any kind, type, operation, factors and shape; some are empty, some larger than a ring.
 DrawnOp draw_op(int ranks, std::mt19937_64& random, const std::string& name);
 
+/// Replaces the inputs by small whole numbers, whose sums and products are exact in every type: the
+/// same bits in any order.
+void make_exact(DrawnOp& op, std::mt19937_64& random);
+
 /// Adds `rank`'s part of it to the job, in places drawn at random: arena or not, in place or not,
 /// with room for the result, with too little, with none.
 void add_drawn(SimJob& job, int rank, const DrawnOp& op);

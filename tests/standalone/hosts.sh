@@ -53,7 +53,21 @@ export MEETING_SECONDS=2
 # shellcheck disable=SC2016 # expanded by each rank's shell
 by_secret '[ "$HERE" != 3 ] || exit 0; '"$split"
 expect "how many were told" "$(grep -c "timed_out: rank 3 did not come to rank 0's store" <<<"$err")" 3
-unset MEETING_SECONDS HORO_SECRET_FILE HORO_RENDEZVOUS
+unset MEETING_SECONDS
+
+# Sums over the hosts; a rank that is killed ends what the others, on its host and on the other, wait for.
+# shellcheck disable=SC2016 # expanded by each rank's shell
+split_rank='[ "$HERE" = 2 ] && export HORO_HOST_KEY=b || export HORO_HOST_KEY=a; exec "$STANDALONE_RANK" '
+by_secret "${split_rank}sum sum rounds=2 sum"
+expect "exit code of sums" "$code" 0
+for victim in 0 2 3; do
+  by_secret "${split_rank}sum only=$victim kill lose"
+  # Whoever is alone on its host, or leads it, has nobody who could tell the other hosts how it ended.
+  expect "how many learn that rank $victim was killed" \
+    "$(grep -cE "peer_lost: rank $victim on .* was lost: (killed by signal 9 \(SIGKILL\)|ended without leaving the job)" \
+      "$scratch/out")" 3
+done
+unset HORO_SECRET_FILE HORO_RENDEZVOUS
 
 # Nothing tells of the other host.
 RANK=0 WORLD_SIZE=4 LOCAL_RANK=0 LOCAL_WORLD_SIZE=2 MASTER_ADDR=a MASTER_PORT=1 try "$meeting"
@@ -69,6 +83,13 @@ if command -v mpirun.openmpi >/dev/null; then
   try mpirun.openmpi --allow-run-as-root --oversubscribe -n 4 bash -c 'HERE=$OMPI_COMM_WORLD_RANK; '"$split" "$meeting"
   expect "exit code under Open MPI" "$code" 0
   expect "hosts under Open MPI" "$(sort <<<"$out")" "$wanted"
+  for operations in auto gloo; do # auto: Open MPI moves the bytes too
+    # shellcheck disable=SC2016 # expanded by each rank's shell
+    HORO_CPU_OPERATIONS=$operations try mpirun.openmpi --allow-run-as-root --oversubscribe -n 4 \
+      bash -c 'HERE=$OMPI_COMM_WORLD_RANK; '"$split_rank sum sum who"
+    expect "exit code of sums under Open MPI with $operations" "$code" 0
+    expect "ranks that summed under Open MPI with $operations" "$(grep -c "^rank . of 4" <<<"$out")" 4
+  done
   tested+=" openmpi"
 fi
 if command -v mpiexec.hydra >/dev/null; then
@@ -76,6 +97,10 @@ if command -v mpiexec.hydra >/dev/null; then
   try mpiexec.hydra -n 4 bash -c 'HERE=$PMI_RANK; '"$split" "$meeting"
   expect "exit code under MPICH" "$code" 0
   expect "hosts under MPICH" "$(sort <<<"$out")" "$wanted"
+  # shellcheck disable=SC2016 # expanded by each rank's shell
+  try mpiexec.hydra -n 4 bash -c 'HERE=$PMI_RANK; '"$split_rank sum sum who"
+  expect "exit code of sums under MPICH" "$code" 0
+  expect "ranks that summed under MPICH" "$(grep -c "^rank . of 4" <<<"$out")" 4
   tested+=" mpich"
 fi
 [ "$tested" = "hand openmpi mpich" ] || skip "needs mpirun.openmpi and mpiexec.hydra; tested: $tested"

@@ -31,7 +31,8 @@ class Areas {
 /// Whether all inputs must meet in one reduction.
 inline bool needs_rank_order(const Mesh& mesh, Partial partial) {
   constexpr int kFew = 16;
-  return partial == Partial::wrong || (partial == Partial::rounded && mesh.size <= kFew);
+  return mesh.rank_order || partial == Partial::wrong ||
+         (partial == Partial::rounded && mesh.size <= kFew);
 }
 
 /// Takes out messages without bytes, which nobody sends, and reductions of nothing; numbers the

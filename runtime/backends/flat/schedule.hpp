@@ -66,6 +66,7 @@ struct Mesh {
   int position = 0;
   int size = 1;
   bool shares_hosts = false;  ///< Several ranks of a host, neighbours: they share its wire.
+  bool rank_order = false;    ///< All inputs meet in one reduction, whatever that costs.
 };
 
 /// What a sum on its way may be kept in.

@@ -22,7 +22,8 @@ Result<std::unique_ptr<Backend>> make(const Communicator& communicator) {
       std::make_unique<GlooWire>(std::move(context), communicator.members, communicator.timeout);
   const Mesh mesh{.position = communicator.position,
                   .size = communicator.size(),
-                  .shares_hosts = shares_hosts(communicator)};
+                  .shares_hosts = shares_hosts(communicator),
+                  .rank_order = communicator.rank_order};
   return std::unique_ptr<Backend>(
       std::make_unique<FlatBackend>(std::move(wire), mesh,
                                     FlatOptions{.name = "gloo",

@@ -32,7 +32,8 @@ Result<std::unique_ptr<Backend>> make(const Communicator& communicator) {
   }
   const Mesh mesh{.position = communicator.position,
                   .size = communicator.size(),
-                  .shares_hosts = shares_hosts(communicator)};
+                  .shares_hosts = shares_hosts(communicator),
+                  .rank_order = communicator.rank_order};
   MpiOptions options{
       .name = HORO_MPI_NAME, .members = communicator.members, .timeout = communicator.timeout};
   return std::unique_ptr<Backend>(std::make_unique<MpiBackend>(comm, mesh, std::move(options)));

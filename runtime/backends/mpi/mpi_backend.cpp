@@ -96,7 +96,7 @@ Status MpiBackend::begin(Flight& flight) {
   auto& job = *flight.of;
   const auto& bucket = job.bucket;
   flight.plan = make_segment(bucket, job.lanes, mesh_, job.unit, job.begun);
-  const auto native = native_of(bucket.like);
+  const auto native = mesh_.rank_order ? std::nullopt : native_of(bucket.like);
   flight.native = native.has_value();
   flight.round = flight.received = 0;
   flight.receives.clear();

@@ -33,8 +33,8 @@ void BoardLog::take_completed(std::vector<Completed>& out) {
   ready_.clear();
   board_.take_ready(ready_);
   for (const auto id : ready_) {
-    if (board_.rank_tensor(id, board_.me()).signature.kind == Kind::join &&
-        !board_.is_partial(id)) {
+    // Only a join needs everybody's mark, so everybody knows it as one.
+    if (!board_.is_partial(id) && board_.rank_tensor(id, 0).signature.kind == Kind::join) {
       join_ = {id};  // Told as ranks that have joined.
       continue;
     }
@@ -77,7 +77,7 @@ Result<bool> BoardLog::publish(const HostEntry& entry) {
 }
 
 std::uint64_t BoardLog::done() const {
-  return board_.area(board_.me()).cursor.load(std::memory_order_seq_cst);
+  return board_.take_done();
 }
 
 std::optional<Loss> BoardState::loss() {

@@ -15,7 +15,7 @@ namespace horo::runtime::tree {
 /// Thread: the leader's, one at a time.
 class BoardLog final : public HostLog {
  public:
-  /// `board` spans hosts, is the leading rank's, and outlives this.
+  /// `board` spans hosts, is that of the host's first rank, and outlives this.
   explicit BoardLog(Board& board) : board_(board) {}
 
   void take_completed(std::vector<Completed>& out) override;

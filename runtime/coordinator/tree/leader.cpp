@@ -182,12 +182,12 @@ void Leader::on_time(TimePoint now) {
   for (std::size_t i = 0; i < links_.size() && !loss_; ++i) {
     auto& link = links_[i];
     if (link.state == LinkState::closing && now >= link.closed + kCloseGrace) {
-      blame(i, LossCause::host_lost, 1);
+      blame(i, LossCause::vanished, 0);
     } else if (link.state == LinkState::open) {
       const auto silence = now - link.heard;
       if (silence >= params_.heartbeat_timeout) {
         const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(silence).count();
-        blame(i, LossCause::host_lost, static_cast<std::uint32_t>(std::max<std::int64_t>(ms, 2)));
+        blame(i, LossCause::host_lost, static_cast<std::uint32_t>(ms));
       } else if (now >= link.sent + heartbeat()) {
         send(i, Heartbeat{});
       }

@@ -124,7 +124,13 @@ void Node::run() {
     if (leaving_ && until.is_never()) until = Deadline::in(SteadyClock::instance(), kFarewell);
     if (until.expired(now())) break;
     wakes_.fetch_add(1, std::memory_order_relaxed);
-    turn(lock, std::min(until.left(now()), Deadline::at(leader_.next_time()).left(now())));
+    const auto next = std::min(leader_.next_time(), soon_.load(std::memory_order_seq_cst));
+    turn(lock, std::min(until.left(now()), Deadline::at(next).left(now())));
+    if (soon_.load(std::memory_order_relaxed) <= now()) {
+      // Given back first: whoever has news after this look makes it due again.
+      soon_.store(TimePoint::max(), std::memory_order_seq_cst);
+      leader_.on_news(now());
+    }
     leader_.on_time(now());
     flush();
   }
@@ -191,6 +197,11 @@ void Node::poke() {
   flush();
   // The thread sleeps for what it knew: tell it of output that did not fit and of earlier times.
   if (has_output() || leader_.next_time() < due) ring();
+}
+
+void Node::poke_soon(Duration delay) {
+  auto idle = TimePoint::max();
+  if (soon_.compare_exchange_strong(idle, now() + delay, std::memory_order_seq_cst)) ring();
 }
 
 LeaderCounters Node::counters() const {

@@ -65,6 +65,10 @@ class Node final : public Outbox {
   /// Something may be new on this host.
   void poke();
 
+  /// As poke(), but by the node's thread and after `delay`: for news that nobody waits for yet,
+  /// which more of it may join. Cheap while one is due already.
+  void poke_soon(Duration delay);
+
   /// Says goodbye, hands over what is still to be sent, for at most a second, and ends the thread.
   /// Idempotent.
   void leave();
@@ -109,6 +113,7 @@ class Node final : public Outbox {
   bool leaving_ = false;
 
   std::atomic<std::uint64_t> wakes_{0};
+  std::atomic<TimePoint> soon_{TimePoint::max()};  ///< When poke_soon() is due.
   std::thread thread_;
 };
 

@@ -202,7 +202,7 @@ Loss take_loss(Reader& reader) {
   Loss loss;
   loss.rank = Rank{static_cast<int>(reader.varint(kMostRanks)) - 1};
   const auto cause = reader.fixed<std::uint8_t>();
-  if (cause == 0 || cause > static_cast<std::uint8_t>(LossCause::corrupted)) reader.refuse();
+  if (cause == 0 || cause > static_cast<std::uint8_t>(kLastLossCause)) reader.refuse();
   loss.cause = static_cast<LossCause>(cause);
   loss.detail = reader.fixed<std::uint32_t>();
   loss.host = reader.text(kMostHostName);

@@ -111,7 +111,8 @@ typedef enum horo_dtype {
  * a job of one rank when there is none. A second call does nothing; after horo_shutdown it joins
  * again, if all ranks do. Blocks until all ranks have come, at most HORO_START_TIMEOUT.
  * Fails: TIMED_OUT (names the missing ranks), PEER_LOST, VERSION_MISMATCH, MISMATCH (ranks of
- * different jobs), UNSUPPORTED (ranks on several hosts), OUT_OF_MEMORY, PERMISSION_DENIED
+ * different jobs), UNSUPPORTED and UNAVAILABLE (nothing by which the hosts could find each other
+ * or move tensors; says what was tried), OUT_OF_MEMORY, PERMISSION_DENIED
  * (another user's process; a secret file that others can read), INVALID_ARGUMENT (a knob or
  * variable; names it). */
 HORO_API horo_status horo_init(void);

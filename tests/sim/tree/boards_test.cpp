@@ -103,6 +103,12 @@ class Job {
 
   int size() const { return static_cast<int>(names.size() * names[0].ranks.size()); }
 
+  std::vector<Rank> everybody() const {
+    std::vector<Rank> ranks;
+    for (int r = 0; r < size(); ++r) ranks.emplace_back(r);
+    return ranks;
+  }
+
   TestRank& rank(int r) {
     const auto per = names[0].ranks.size();
     return *all[static_cast<std::size_t>(r) / per]->ranks[static_cast<std::size_t>(r) % per];
@@ -170,10 +176,10 @@ class Job {
       rank->memory->my_rank().drive.store(drive::kAwake);
       Members members;
       for (int m = 0; m < ranks; ++m) members.emplace_back(m);
-      rank->board = *Board::attach(*rank->memory, 0, std::move(members));
-      rank->board->span(size());
-      rank->engine = std::make_unique<Engine>(
-          *rank->board, rank->operations, std::make_unique<IdleBackend>(), SteadyClock::instance());
+      rank->board = *Board::attach(*rank->memory, 0, std::move(members), BoardUse::agreement);
+      rank->engine =
+          std::make_unique<Engine>(*rank->board, rank->operations, std::make_unique<IdleBackend>(),
+                                   SteadyClock::instance(), everybody());
       host->ranks.push_back(std::move(rank));
     }
     auto& first = *host->ranks[0];

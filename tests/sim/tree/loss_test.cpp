@@ -53,7 +53,7 @@ TEST_CASE("a host whose processes end is known everywhere within a tenth of a se
     world.run(100ms, [] { return false; });
     world.kill(culprit);
     CHECK(world.run(100ms, [&] { return all_lost(world, culprit); }));
-    check_blame(world, culprit, LossCause::host_lost);
+    check_blame(world, culprit, LossCause::vanished);
   }
 }
 

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// Collectives of all kinds between hosts, drawn at random, against a trivial reference.
+// HORO_SIM_SEED repeats a run.
+#include <cstdlib>
+#include <cstring>
+#include <numeric>
+
+#include <catch2/catch.hpp>
+
+#include "tests/sim/drawn_op.hpp"
+#include "tests/spanning/hosts.hpp"
+
+using namespace horo;            // NOLINT(google-build-using-namespace): a test of it
+using namespace horo::runtime;   // NOLINT(google-build-using-namespace): a test of it
+using namespace horo::spanning;  // NOLINT(google-build-using-namespace): a test of it
+
+namespace {
+
+std::uint64_t base_seed() {
+  const char* text = std::getenv("HORO_SIM_SEED");
+  return text != nullptr ? std::strtoull(text, nullptr, 10) : std::random_device{}();
+}
+
+/// One rank's side of one drawn operation.
+struct Side {
+  const sim::DrawnOp* op = nullptr;
+  sim::Buffer buffer;
+  std::vector<std::byte> in, out;
+};
+
+std::string submit(Session& session, int rank, Side& side) {
+  const auto& op = *side.op;
+  const auto me = static_cast<std::size_t>(rank);
+  const auto& s = op.signatures[me];
+  side.in.resize(op.inputs[me].size() + 1);
+  if (!op.inputs[me].empty()) std::memcpy(side.in.data(), op.inputs[me].data(), side.in.size() - 1);
+  side.out.resize(op.expected(rank).size() + 1);
+  side.buffer.splits = op.splits[me];
+  side.buffer.given =
+      Submission{.in = side.in.data(), .out = side.out.data(), .splits = side.buffer.splits};
+  if (first_extent_is_free(s.kind)) side.buffer.given->out = nullptr;
+  const auto id = session.declare(kWorld, op.name, s);
+  if (!id) return id.error().message;
+  const auto operation = session.submit(kWorld, *id, *side.buffer.given);
+  if (!operation) return operation.error().message;
+  side.buffer.operation = *operation;
+  return {};
+}
+
+/// Every rank submits all operations in an order of its own, waits for them, and does so thrice.
+/// What went wrong on any rank.
+std::string run_all(TestHosts& hosts, const std::vector<sim::DrawnOp>& ops, std::uint64_t seed) {
+  std::vector<std::string> wrong(static_cast<std::size_t>(hosts.size()));
+  hosts.run([&](Session& session, int rank) {
+    std::mt19937_64 own(seed + static_cast<std::uint64_t>(rank));
+    auto& text = wrong[static_cast<std::size_t>(rank)];
+    for (int pass = 0; pass < 3; ++pass) {
+      std::vector<Side> sides(ops.size());
+      for (std::size_t i = 0; i < ops.size(); ++i) sides[i].op = &ops[i];
+      std::shuffle(sides.begin(), sides.end(), own);
+      for (auto& side : sides) text += submit(session, rank, side);
+      for (auto& side : sides) {
+        if (side.buffer.operation == nullptr) continue;
+        if (!wait_for(session, *side.buffer.operation)) {
+          text += side.op->text() + " hangs";
+          return;
+        }
+        const auto difference = sim::difference(*side.op, rank, side.buffer);
+        if (!difference.empty()) text += side.op->text() + ": " + difference + "\n";
+        session.operations().put(*side.buffer.operation);
+      }
+    }
+  });
+  return std::accumulate(wrong.begin(), wrong.end(), std::string());
+}
+
+}  // namespace
+
+TEST_CASE("collectives between hosts, in any order, give what a trivial reference gives") {
+  const auto base = base_seed();
+  const Layout layouts[] = {{{0}, {1}}, {{0, 1}, {2, 3}}, {{0, 2}, {1, 3}}, {{0, 1, 2}, {3}, {4}}};
+  std::uint64_t seed = base;
+  for (const auto& layout : layouts) {
+    TestHosts hosts(layout);
+    for (int round = 0; round < 3; ++round, ++seed) {
+      CAPTURE(base, seed, round, layout.size());
+      std::mt19937_64 random(seed);
+      hosts.options.board.fusion_threshold = std::uint64_t{1} << (8 + random() % 14);
+      std::vector<sim::DrawnOp> ops;
+      while (ops.size() < 20)
+        ops.push_back(sim::draw_op(hosts.size(), random, "t" + std::to_string(ops.size())));
+      for (auto& op : ops) sim::make_exact(op, random);
+      CHECK(run_all(hosts, ops, seed) == "");
+    }
+  }
+}
+
+TEST_CASE("an Adasum between hosts has the bits of one process") {
+  const auto seed = base_seed();
+  const Layout layouts[] = {{{0}, {1}}, {{0, 1}, {2}}, {{0, 3}, {1, 2, 4}}};
+  for (const auto& layout : layouts) {
+    TestHosts hosts(layout);
+    CAPTURE(seed, layout.size());
+    std::mt19937_64 random(seed);
+    std::vector<sim::DrawnOp> ops;
+    for (const auto dtype : {DType::f32, DType::f64, DType::f16, DType::bf16}) {
+      for (const std::int64_t count : {0, 5, 1000, 9001}) {
+        auto& op = ops.emplace_back();
+        op.name = fmt::format("{}{}", name(dtype), count);
+        auto signature = sim::vector_of(Kind::allreduce, dtype, count);
+        signature.op = ReduceOp::adasum;
+        signature.prescale = count == 5 ? 0.5 : 1;
+        for (int r = 0; r < hosts.size(); ++r) {
+          op.signatures.push_back(signature);
+          op.inputs.push_back(tests::random_elements(dtype, signature.elements, random));
+          op.splits.emplace_back();
+        }
+        sim::make_exact(op, random);
+      }
+    }
+    CHECK(run_all(hosts, ops, seed) == "");
+  }
+}
+
+TEST_CASE("what is asked to repeat adds in rank order between hosts too") {
+  const auto seed = base_seed();
+  TestHosts hosts({{0, 1}, {2, 3, 4}});
+  hosts.options.hosts.deterministic = true;
+  CAPTURE(seed);
+  std::mt19937_64 random(seed);
+  std::vector<sim::DrawnOp> ops;
+  while (ops.size() < 12) {
+    auto op = sim::draw_op(hosts.size(), random, "t" + std::to_string(ops.size()));
+    if (op.kind() == Kind::allreduce) ops.push_back(std::move(op));
+  }
+  for (const std::uint64_t threshold : {0, 1 << 20}) {
+    hosts.options.board.fusion_threshold = threshold;
+    CHECK(run_all(hosts, ops, seed) == "");
+  }
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/spanning/hosts.hpp"
+
+#include <algorithm>
+#include <unistd.h>
+
+namespace horo::spanning {
+
+using runtime::Session;
+
+TestHosts::TestHosts(Layout layout) : layout_(std::move(layout)) {
+  for (const auto& ranks : layout_) size_ += static_cast<int>(ranks.size());
+  options.board = sim::tight_params();
+  options.hosts.tree_radix = 2;
+  options.hosts.modules = HORO_TEST_MODULES;
+}
+
+runtime::bootstrap::Meeting TestHosts::meeting(int rank) const {
+  runtime::bootstrap::Meeting meeting;
+  meeting.epoch = epoch_;
+  for (std::size_t h = 0; h < layout_.size(); ++h) {
+    runtime::bootstrap::Host host{.name = fmt::format("node{}", h), .address = "127.0.0.1"};
+    for (const int r : layout_[h]) host.ranks.emplace_back(r);
+    const auto at = std::find(layout_[h].begin(), layout_[h].end(), rank);
+    if (at != layout_[h].end()) {
+      meeting.identity = {.rank = Rank{rank},
+                          .size = size_,
+                          .local_rank = LocalRank{static_cast<int>(at - layout_[h].begin())},
+                          .local_size = static_cast<int>(layout_[h].size()),
+                          .host_index = static_cast<int>(h)};
+      meeting.board = UniqueFd(dup(boards_[h].value()));
+    }
+    meeting.hosts.push_back(std::move(host));
+  }
+  meeting.store = std::make_shared<runtime::bootstrap::Store>();
+  meeting.store->address = server_.address();
+  meeting.store->secret = server_.secret;
+  return meeting;
+}
+
+void TestHosts::run_raw(const std::function<void(std::unique_ptr<Session>, int)>& body) {
+  epoch_ = Epoch{epoch_.value() + 1};
+  boards_.clear();
+  for (const auto& ranks : layout_) {
+    boards_.emplace_back(
+        *make_board({.local_size = static_cast<int>(ranks.size()), .nonce = 1, .epoch = epoch_}));
+  }
+  std::vector<std::thread> threads;
+  std::vector<std::string> errors(static_cast<std::size_t>(size_));
+  for (int r = 0; r < size_; ++r) {
+    threads.emplace_back([&, r] {
+      auto session = Session::join(meeting(r), options);
+      if (session) {
+        body(std::move(*session), r);
+      } else {
+        errors[static_cast<std::size_t>(r)] = session.error().message;
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  for (const auto& error : errors) CHECK(error == "");
+}
+
+void TestHosts::run(const std::function<void(Session&, int)>& body) {
+  run_raw([&body](std::unique_ptr<Session> session, int rank) {
+    body(*session, rank);
+    session->shutdown();
+  });
+}
+
+void TestHosts::poison(int host, const Poison& poison) {
+  auto* header = *map_board_header(boards_[static_cast<std::size_t>(host)].value());
+  poison_board(*header, poison, fmt::format("node{}", host));
+  unmap_board_header(header);
+}
+
+bool wait_for(Session& session, runtime::Operation& operation) {
+  return session.wait(operation, test::soon());
+}
+
+std::string sum(Session& session, SetId set, const std::string& name, std::int64_t count,
+                int ranks) {
+  const auto id = session.declare(
+      set, name, sim::vector_of(runtime::Kind::allreduce, runtime::DType::i32, count));
+  if (!id) return id.error().message;
+  std::vector<std::int32_t> values(static_cast<std::size_t>(count), 1);
+  const auto operation = session.submit(set, *id, {.in = values.data(), .out = values.data()});
+  if (!operation) return operation.error().message;
+  if (!wait_for(session, **operation)) return "it hangs";
+  const auto status = (*operation)->status();
+  const auto message = (*operation)->message();
+  session.operations().put(**operation);
+  if (status != Errc::ok) return message;
+  for (const auto value : values) {
+    if (value != ranks) return fmt::format("{} instead of {}", value, ranks);
+  }
+  return {};
+}
+
+}  // namespace horo::spanning

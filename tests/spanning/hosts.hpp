@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whole sessions on several hosts, each rank on a thread of its own: one board per host, real
+// leaders and real Gloo over the loopback.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include "base/unique_fd.hpp"
+#include "runtime/session.hpp"
+#include "tests/rendezvous/support.hpp"
+#include "tests/sim/sim_job.hpp"
+
+namespace horo::spanning {
+
+/// Ranks by host: {{0, 2}, {1}} puts ranks 0 and 2 on one host, rank 1 on another.
+using Layout = std::vector<std::vector<int>>;
+
+/// One job's hosts, for one epoch after another.
+class TestHosts {
+ public:
+  explicit TestHosts(Layout layout);
+
+  int size() const { return size_; }
+
+  /// Runs `body(session, rank)` on a thread per rank and shuts the sessions down.
+  void run(const std::function<void(runtime::Session&, int)>& body);
+
+  /// The same without the shutdown: `body` has the session.
+  void run_raw(const std::function<void(std::unique_ptr<runtime::Session>, int)>& body);
+
+  /// What a host's agent would do when a rank of it ends.
+  void poison(int host, const Poison& poison);
+
+  runtime::SessionOptions options;
+
+ private:
+  runtime::bootstrap::Meeting meeting(int rank) const;
+
+  const Layout layout_;
+  int size_ = 0;
+  Epoch epoch_{0};
+  test::RunningServer server_;
+  std::vector<UniqueFd> boards_;
+};
+
+/// True when it is done; false: a hang.
+bool wait_for(runtime::Session& session, runtime::Operation& operation);
+
+/// Sums `count` ones; "" or what went wrong.
+std::string sum(runtime::Session& session, SetId set, const std::string& name, std::int64_t count,
+                int ranks);
+
+}  // namespace horo::spanning
