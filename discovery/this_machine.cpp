@@ -59,18 +59,13 @@ bool is_loopback(const Address& address) {
   return address == v6_loopback || std::memcmp(address.data(), v4_loopback.data(), 13) == 0;
 }
 
-bool on_an_interface(const Address& address) {
-  ifaddrs* list = nullptr;
-  if (getifaddrs(&list) != 0) return false;
-  const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> owner(list, &freeifaddrs);
-  for (const auto* entry = list; entry != nullptr; entry = entry->ifa_next) {
-    if (address_of(entry->ifa_addr) == address) return true;
-  }
-  return false;
-}
-
 bool same_name(std::string_view a, std::string_view b) {
   return a.size() == b.size() && strncasecmp(a.data(), b.data(), a.size()) == 0;
+}
+
+bool is_own_name(std::string_view host, std::string_view own) {
+  return same_name(host, "localhost") || same_name(host, "localhost.localdomain") ||
+         same_name(host, own) || same_name(host, own.substr(0, own.find('.')));
 }
 
 }  // namespace
@@ -81,15 +76,27 @@ std::string machine_name() {
   return name.data();
 }
 
-bool is_this_machine(std::string_view host) {
-  if (same_name(host, "localhost") || same_name(host, "localhost.localdomain")) return true;
-  const auto own = machine_name();
-  if (same_name(host, own) || same_name(host, std::string_view(own).substr(0, own.find('.'))))
-    return true;
-  if (const auto address = parse_address(std::string(host)); address) {
-    return is_loopback(*address) || on_an_interface(*address);
+OwnNames::OwnNames() : name_(machine_name()) {
+  ifaddrs* list = nullptr;
+  if (getifaddrs(&list) != 0) return;
+  const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> owner(list, &freeifaddrs);
+  for (const auto* entry = list; entry != nullptr; entry = entry->ifa_next) {
+    if (const auto address = address_of(entry->ifa_addr)) addresses_.push_back(*address);
   }
-  return false;
+}
+
+bool OwnNames::has(std::string_view host) const {
+  if (is_own_name(host, name_)) return true;
+  const auto address = parse_address(std::string(host));
+  if (!address) return false;
+  return is_loopback(*address) ||
+         std::find(addresses_.begin(), addresses_.end(), *address) != addresses_.end();
+}
+
+bool is_this_machine(std::string_view host) {
+  // The kernel is asked for its addresses only where one is to be compared.
+  return is_own_name(host, machine_name()) ||
+         (parse_address(std::string(host)) && OwnNames().has(host));
 }
 
 std::vector<int> usable_cpus() {
@@ -113,10 +120,11 @@ int usable_cores() {
 }
 
 HostSet merge_this_machine(const HostSet& hosts) {
+  const OwnNames own;
   HostSet merged;
   std::string first;
   for (auto host : hosts.hosts()) {
-    if (is_this_machine(host.name)) {
+    if (own.has(host.name)) {
       if (first.empty()) first = host.name;
       host.name = first;
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,8 +14,22 @@ namespace horo::discovery {
 /// Name of this machine as its kernel knows it.
 std::string machine_name();
 
-/// True for localhost, a loopback address, this machine's name (with or without its domain) and the
-/// addresses of its interfaces. Asks no name server. Thread: any.
+/// What this machine is called, as it was when this was made: for who asks about many hosts.
+/// Thread: immutable.
+class OwnNames {
+ public:
+  OwnNames();
+
+  /// True for localhost, a loopback address, this machine's name (with or without its domain) and
+  /// the addresses of its interfaces. Asks no name server.
+  bool has(std::string_view host) const;
+
+ private:
+  std::string name_;
+  std::vector<std::array<unsigned char, 16>> addresses_;  ///< IPv4 as mapped into IPv6.
+};
+
+/// The same of one host. Thread: any.
 bool is_this_machine(std::string_view host);
 
 /// Hardware threads that this process may run on, as the kernel numbers them; empty: not known.

@@ -119,13 +119,14 @@ Result<T> wanted(const RunInvocation& invocation, const PlanContext& context, co
 }
 
 bool all_here(const launcher::Placement& placement) {
+  const discovery::OwnNames own;
   return std::all_of(placement.hosts.begin(), placement.hosts.end(),
-                     [](const auto& host) { return discovery::is_this_machine(host.name); });
+                     [&](const auto& host) { return own.has(host.name); });
 }
 
 /// How the other hosts call it.
-std::string address_of(const std::string& host) {
-  return discovery::is_this_machine(host) ? discovery::machine_name() : host;
+std::string address_of(const discovery::OwnNames& own, const std::string& host) {
+  return own.has(host) ? discovery::machine_name() : host;
 }
 
 Result<launcher::TagFormat> choose_tag(const RunInvocation& invocation, int size) {
@@ -156,9 +157,10 @@ Result<launcher::OutputOptions> choose_output(const RunInvocation& invocation,
 std::vector<std::string> addresses_of(const launcher::Placement& placement,
                                       const std::vector<int>& ports, bool here) {
   if (placement.ranks.size() > kMostAddressed) return {};
+  const discovery::OwnNames own;
   std::vector<std::string> hosts;
   for (const auto& host : placement.hosts)
-    hosts.push_back(here ? std::string(kAddress) : address_of(host.name));
+    hosts.push_back(here ? std::string(kAddress) : address_of(own, host.name));
   std::vector<std::string> addresses;
   for (const auto& rank : placement.ranks)
     addresses.push_back(with_port(hosts[rank.host], ports[rank.local_rank.index() + 1]));
@@ -173,7 +175,8 @@ Result<std::vector<WorkerIdentity>> identify(const Plan& plan) {
   for (const auto& host : placement.hosts) most = std::max(most, host.count());
   HORO_TRY(const auto ports, launcher::free_ports(most + 1));
   const auto addresses = addresses_of(placement, ports, here);
-  const auto master = here ? std::string(kAddress) : address_of(placement.host_of(Rank{0}).name);
+  const auto master =
+      here ? std::string(kAddress) : address_of({}, placement.host_of(Rank{0}).name);
   std::vector<WorkerIdentity> identities;
   identities.reserve(placement.ranks.size());
   for (const auto& placed : placement.ranks) {
@@ -209,9 +212,10 @@ Result<std::vector<std::optional<launcher::HostParts>>> share_hosts(
     const PlanContext& context, const launcher::Placement& placement,
     launcher::PartsRequest request) {
   std::vector<std::optional<launcher::HostParts>> parts;
+  const discovery::OwnNames own;
   for (const auto& host : placement.hosts) {
     parts.emplace_back();
-    if (!discovery::is_this_machine(host.name)) continue;
+    if (!own.has(host.name)) continue;
     request.ranks = host.count();
     if (const char* visible = find_value(context.environment, "CUDA_VISIBLE_DEVICES"))
       request.visible_gpus = visible;
