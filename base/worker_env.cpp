@@ -82,9 +82,13 @@ const std::array kTexts{
 constexpr const char* kNonce = "HORO_BOARD_NONCE";
 
 // Derived from several fields; written for others, never read back.
-constexpr std::array kDerived{"JAX_COORDINATOR_ADDRESS",      "TF_CONFIG",
-                              "HOROVOD_GLOO_RENDEZVOUS_ADDR", "HOROVOD_GLOO_RENDEZVOUS_PORT",
-                              "HOROVOD_CONTROLLER",           "HOROVOD_ELASTIC"};
+constexpr std::array kDerived{"JAX_COORDINATOR_ADDRESS",
+                              "TF_CONFIG",
+                              "HOROVOD_GLOO_RENDEZVOUS_ADDR",
+                              "HOROVOD_GLOO_RENDEZVOUS_PORT",
+                              "HOROVOD_CONTROLLER",
+                              "HOROVOD_ELASTIC",
+                              "HORO_CONTROLLER"};
 
 std::string tf_config(const WorkerIdentity& w) {
   std::string workers;

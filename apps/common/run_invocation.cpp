@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/common/run_invocation.hpp"
 
+#include <cctype>
 #include <utility>
 
 #include "apps/common/config_file.hpp"
@@ -13,16 +14,18 @@ namespace {
 
 constexpr const char* kConfigVariable = "HORO_CONFIG_FILE";
 
-/// horovodrun's key for what carries the data: no knob, as only one answer is possible here.
-Status take_controller(std::vector<Given>& config) {
+/// horovodrun's key for who starts the ranks: no knob, but --mpi or not.
+Status take_controller(std::vector<Given>& config, RunOptions& options) {
   for (auto given = config.begin(); given != config.end(); ++given) {
     if (given->name != "controller") continue;
-    if (given->value != "gloo" && given->value != "GLOO" && given->value != "Gloo") {
-      return fail(Errc::unsupported,
-                  "controller: '{}' (config {}) must be gloo; ranks are not started through "
-                  "MPI in this version",
+    std::string word;
+    for (const char c : given->value)
+      word += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    if (word != "gloo" && word != "mpi") {
+      return fail(Errc::invalid_argument, "controller: '{}' (config {}) must be gloo or mpi",
                   given->value, given->place);
     }
+    if (!options.gloo) options.mpi = options.mpi || word == "mpi";
     config.erase(given);
     return {};
   }
@@ -44,7 +47,7 @@ Result<RunInvocation> parse_run(std::span<const char* const> arguments,
   if (const char* text = lookup(kConfigVariable); file.empty() && text != nullptr) file = text;
   if (!file.empty()) {
     HORO_TRY(sources.config, read_config_file(file));
-    HORO_TRY_STATUS(take_controller(sources.config));
+    HORO_TRY_STATUS(take_controller(sources.config, invocation.options));
   }
   for (const auto& option : parsed.options) {
     if (option.flag->knob != nullptr) sources.flags.push_back({option.name, option.value, {}});

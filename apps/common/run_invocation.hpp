@@ -34,6 +34,8 @@ struct RunOptions {
   std::string plan_out;   ///< Path to write the plan to; empty: none.
   bool dry_run = false;   ///< Print the plan only.
   bool json = false;      ///< Plan or explanation as JSON, on standard output.
+  bool mpi = false;       ///< mpirun starts the ranks.
+  bool gloo = false;      ///< It does not, whatever the config file says.
   bool horovod = false;   ///< As horovodrun: the config file beats the environment.
   std::vector<std::string>
       command;  ///< argv of the ranks, verbatim; empty for RunAction::run only with a plan.

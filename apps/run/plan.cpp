@@ -6,7 +6,9 @@
 #include <string_view>
 
 #include "apps/run/environment.hpp"
+#include "apps/run/mpi_plan.hpp"
 #include "base/board_header.hpp"
+#include "base/knobs/mpi_knobs.hpp"
 #include "base/kv/auth.hpp"
 #include "base/version.hpp"
 #include "discovery/find_hosts.hpp"
@@ -251,8 +253,10 @@ Result<Plan> make_plan(const RunInvocation& invocation, const PlanContext& conte
   Plan plan;
   plan.program = context.program;
   HORO_TRY(plan.placement, decide_places(invocation, context, plan));
-  HORO_TRY(const auto bind_to, wanted(invocation, context, knobs::kBindTo, &PlanFile::bind_to));
+  HORO_TRY(auto bind_to, wanted(invocation, context, knobs::kBindTo, &PlanFile::bind_to));
   HORO_TRY(const auto gpus, wanted(invocation, context, knobs::kGpus, &PlanFile::gpus));
+  // mpirun binds its ranks by itself; unless we are asked to.
+  if (options.mpi && bind_to == BindTo::automatic) bind_to = BindTo::none;
   HORO_TRY(plan.parts, share_hosts(context, plan.placement, {.bind_to = bind_to, .gpus = gpus}));
   HORO_TRY(const auto random, kv::make_secret());
   plan.job_id = make_job_id(random);
@@ -266,9 +270,17 @@ Result<Plan> make_plan(const RunInvocation& invocation, const PlanContext& conte
       value_of(context.environment, "GLOO_SOCKET_IFNAME").empty()) {
     plan.common.emplace_back("GLOO_SOCKET_IFNAME", loopback);
   }
-  HORO_TRY(plan.ways, choose_ways(plan.placement, invocation.settings, [&](const char* name) {
-             return find_value(context.environment, name);
-           }));
+  if (options.mpi) {
+    // Who reads them: what the ranks' MPI says counts, and not what this launcher has planned.
+    for (const auto* name : {"HORO_CONTROLLER", "HOROVOD_CONTROLLER"})
+      plan.common.emplace_back(name, "mpi");
+    if (invocation.settings.get(knobs::kTcp)) plan.common.emplace_back("NCCL_IB_DISABLE", "1");
+    plan.ways.hosts.resize(plan.placement.hosts.size());  // mpirun knows how to reach them.
+  } else {
+    HORO_TRY(plan.ways, choose_ways(plan.placement, invocation.settings, [&](const char* name) {
+               return find_value(context.environment, name);
+             }));
+  }
   const bool several = plan.ways.leave_this_machine();
   plan.threads = choose_threads(context, plan.placement);
   if (plan.threads != 0) {
@@ -301,6 +313,9 @@ Result<Plan> make_plan(const RunInvocation& invocation, const PlanContext& conte
                            .held = several,
                            .heartbeat = remote ? invocation.settings.get(knobs::kHeartbeatTimeout)
                                                : Duration::zero()});
+  }
+  if (options.mpi) {
+    HORO_TRY(plan.mpi, plan_mpirun(invocation, plan, environment, context.cores));
   }
   return plan;
 }

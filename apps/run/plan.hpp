@@ -10,11 +10,20 @@
 #include "apps/common/run_invocation.hpp"
 #include "apps/run/ways.hpp"
 #include "launcher/binding/binding.hpp"
+#include "launcher/mpi/command_line.hpp"
 #include "launcher/output/output.hpp"
 #include "launcher/placement.hpp"
 #include "launcher/starter.hpp"
 
 namespace horo::apps {
+
+/// What is different when mpirun starts the ranks.
+struct MpiPlan {
+  launcher::MpiKind kind = launcher::MpiKind::open_mpi;
+  launcher::MpiCommand command;
+  Environment environment;  ///< Of mpirun.
+  bool here = true;         ///< All hosts are this machine.
+};
 
 struct Plan {
   std::string job_id;
@@ -28,6 +37,7 @@ struct Plan {
   launcher::OutputOptions output;
   Environment common;  ///< What all ranks get beside what they inherit and who they are.
   int threads = 0;     ///< Their OMP_NUM_THREADS, among `common`; 0: what the user has.
+  std::optional<MpiPlan> mpi;
 };
 
 /// What the plan needs of the process.

@@ -46,6 +46,12 @@ void write_environment(JsonWriter& json, const Environment& environment) {
   json.end_object();
 }
 
+/// How agents begin.
+std::string starter_of(const Plan& plan) {
+  return plan.mpi ? fmt::format("mpirun ({})", launcher::name(plan.mpi->kind))
+                  : names_of(plan.ways);
+}
+
 std::string_view word_for(BindTo bind_to) {
   return knobs::kBindTo.text.choices.at(static_cast<std::size_t>(bind_to));
 }
@@ -83,8 +89,12 @@ std::string plan_text(const Plan& plan) {
   const auto& agent = plan.agents.front();
   auto text =
       fmt::format("command    {}\nprogram    {}\ndirectory  {}\nstarter    {}\nhosts      {}\n",
-                  command_line(agent.command), plan.program, agent.directory, names_of(plan.ways),
+                  command_line(agent.command), plan.program, agent.directory, starter_of(plan),
                   plan.hosts_from);
+  if (plan.mpi) {
+    text += fmt::format("mpirun     {}\n", command_line(plan.mpi->command.words));
+    for (const auto& note : plan.mpi->command.notes) text += fmt::format("           {}\n", note);
+  }
   for (std::size_t i = 0; i < plan.placement.hosts.size(); ++i) {
     const auto& host = plan.placement.hosts[i];
     const auto& way = plan.ways.hosts[i];
@@ -116,8 +126,13 @@ std::string plan_json(const Plan& plan) {
   json.begin_object().key("command").begin_array();
   for (const auto& word : agent.command) json.value(word);
   json.end_array().key("program").value(plan.program).key("directory").value(agent.directory);
-  json.key("starter").value(names_of(plan.ways));
+  json.key("starter").value(starter_of(plan));
   json.key("hosts_from").value(plan.hosts_from);
+  if (plan.mpi) {
+    json.key("mpirun").begin_array();
+    for (const auto& word : plan.mpi->command.words) json.value(word);
+    json.end_array();
+  }
   json.key("grace_seconds")
       .value(seconds(agent.grace))
       .key("failure_grace_seconds")

@@ -12,6 +12,7 @@
 #include "base/kv/server/server.hpp"
 #include "launcher/job/job.hpp"
 #include "launcher/job/report.hpp"
+#include "launcher/mpi/mpi_starter.hpp"
 
 namespace horo::apps {
 
@@ -75,6 +76,7 @@ class Session {
  private:
   Status prepare();
   Status meet(std::vector<AgentSpec>& agents, const std::vector<HostFacts>& facts);
+  std::unique_ptr<Starter> make_starter();
   Status listen_to_signals();
   void introduce();
   bool is_echo(int number);
@@ -107,6 +109,18 @@ class Session {
   bool over_ = false;  // The job has ended; only output is left.
 };
 
+std::unique_ptr<Starter> Session::make_starter() {
+  if (!plan_.mpi) return make_ways_starter(*loop_, plan_.placement, plan_.ways);
+  const auto& mpi = *plan_.mpi;
+  return make_mpi_starter(*loop_,
+                          {.command = mpi.command.words,
+                           .name = fmt::format("mpirun ({})", name(mpi.kind)),
+                           .environment = mpi.environment,
+                           .placement = plan_.placement,
+                           .here = mpi.here,
+                           .say = [this](auto line) { say(fmt::format("mpirun: {}\n", line)); }});
+}
+
 Status Session::prepare() {
   survive_broken_pipes();
   HORO_TRY(loop_, Loop::make());
@@ -124,7 +138,7 @@ Status Session::prepare() {
     }
   }
   spec.agents = plan_.agents;
-  starter_ = make_ways_starter(*loop_, plan_.placement, plan_.ways);
+  starter_ = make_starter();
   HORO_TRY_STATUS(starter_->probe());
   output_.emplace(*loop_, plan_.output, labels_of(plan_.placement), std::move(files_.logs));
   job_.emplace(*loop_, *starter_, *output_, std::move(spec), [this] { finish(); });
@@ -223,6 +237,9 @@ void Session::introduce() {
     say(fmt::format("horo: host {}: {}{}\n", plan_.placement.hosts[host].name,
                     describe_parts(plan_, host),
                     way.way == Way::local ? "" : "; " + describe(way)));
+  }
+  if (plan_.mpi) {
+    for (const auto& note : plan_.mpi->command.notes) say(fmt::format("horo: mpirun: {}\n", note));
   }
   if (plan_.threads != 0) {
     say(fmt::format("horo: OMP_NUM_THREADS={} for every rank; a value of yours is left alone\n",

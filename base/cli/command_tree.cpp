@@ -68,7 +68,6 @@ std::vector<Flag> refused_flags() {
   const std::string routes =
       "routes decide between interfaces; for torch's Gloo set GLOO_SOCKET_IFNAME";
   const std::string fixed = "the number of ranks is fixed in this version; give it with -np";
-  const std::string mpi = "ranks are not started through MPI in this version";
   const std::vector<std::pair<std::vector<std::string>, std::string>> rows{
       {{"network-interface", "network-interfaces"}, routes},
       {{"min-np", "min-num-proc"}, fixed},
@@ -76,11 +75,7 @@ std::vector<Flag> refused_flags() {
       {{"elastic-timeout"}, fixed},
       {{"reset-limit"}, fixed},
       {{"blacklist-cooldown-range"}, fixed},
-      {{"mpi"}, mpi},
-      {{"jsrun"}, mpi},
-      {{"mpi-args"}, mpi},
-      {{"binding-args"}, mpi},
-      {{"tcp"}, mpi},
+      {{"jsrun"}, "ranks are not started through jsrun in this version"},
   };
   std::vector<Flag> flags;
   for (const auto& [names, reason] : rows) {
@@ -173,9 +168,13 @@ Command run_command() {
         .also = {"cb"},
         .group = kGeneral,
         .help = "print what this build can do here, and exit"},
+       {.name = "mpi",
+        .group = kHosts,
+        .help = "let mpirun start the ranks, for programs that call MPI and clusters that know "
+                "nothing else"},
        {.name = "gloo",
         .group = kHosts,
-        .help = "accepted from horovodrun; no effect",
+        .help = "accepted from horovodrun; no effect, but against --mpi",
         .hidden = true},
        {.name = "disable-cache",
         .group = kHosts,

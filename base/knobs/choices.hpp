@@ -31,5 +31,6 @@ inline constexpr std::string_view kAutotuning = "Autotuning";
 inline constexpr std::string_view kTimelines = "Timeline";
 inline constexpr std::string_view kStalls = "Stall check";
 inline constexpr std::string_view kLibraries = "Libraries";
+inline constexpr std::string_view kMpi = "mpirun";
 
 }  // namespace horo::knobs

@@ -6,6 +6,7 @@
 #include <cctype>
 
 #include "base/knobs/knobs.hpp"
+#include "base/knobs/mpi_knobs.hpp"
 
 namespace horo {
 
@@ -106,6 +107,10 @@ constexpr std::array kRows{
     row(knobs::kMpiThreadsDisable),
     row(knobs::kNumNcclStreams),
     row(knobs::kThreadAffinity),
+    row(knobs::kMpirun),
+    row(knobs::kMpiArgs),
+    row(knobs::kBindingArgs),
+    row(knobs::kTcp),
 };
 
 std::string dotted(std::string_view path) {

@@ -121,6 +121,8 @@ class Client::Connection {
 
   const Socket& socket() const { return socket_; }
 
+  int release() { return socket_.release(); }
+
  private:
   /// Takes the next whole frame, keeping what came of it when the deadline passes.
   Result<Response> next_response(Deadline deadline) {
@@ -254,6 +256,10 @@ Result<Client::Swap> Client::compare_and_set(std::string_view key,
   Swap swap{.swapped = answer.swapped};
   if (answer.present) swap.value = std::move(answer.value);
   return swap;
+}
+
+int Client::release() && {
+  return connection_->release();
 }
 
 Result<std::int64_t> Client::erase(std::span<const std::string> keys, Deadline deadline) {

@@ -37,6 +37,10 @@ class Client {
   std::string own_host() const;
   std::string server_host() const;
 
+  /// The descriptor, non-blocking and the caller's from now on: for a service that begins with this
+  /// handshake and goes on with words of its own.
+  int release() &&;
+
   ~Client();
   Client(Client&& other) noexcept;
   Client& operator=(Client&& other) noexcept;

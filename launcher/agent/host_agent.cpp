@@ -94,7 +94,7 @@ class HostAgent::Impl {
     if (ranks_ != nullptr)
       return abandon({Errc::protocol, "horo-agent: the launcher described its ranks twice"});
     host_ = start.spec.host;
-    auto ranks = RankSet::start(loop_, start.spec, options_.rank_descriptor_limit,
+    auto ranks = RankSet::start(loop_, start.spec, options_.inheritance,
                                 [this](const Message& report) { tell(report); });
     if (!ranks) return abandon(std::move(ranks).error());
     ranks_ = std::move(*ranks);
@@ -131,7 +131,8 @@ class HostAgent::Impl {
     if (std::holds_alternative<protocol::Output>(report)) balance();
     if (std::holds_alternative<protocol::Finished>(report)) {
       over_ = true;
-      channel_->on_drained([this] { leave(0); });
+      exit_code_ = 0;
+      if (!options_.stays) channel_->on_drained([this] { leave(0); });
     }
   }
 

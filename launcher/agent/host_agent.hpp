@@ -2,9 +2,9 @@
 #pragma once
 
 #include <memory>
-#include <sys/resource.h>
 
 #include "base/loop/loop.hpp"
+#include "launcher/agent/rank_set.hpp"
 #include "launcher/starter.hpp"
 
 namespace horo::launcher {
@@ -24,8 +24,9 @@ class HostAgent {
     int in = 0;
     int out = 1;
     int guard_pid = 0;
-    Cover cover;                     ///< Of this process; told to the launcher.
-    rlimit rank_descriptor_limit{};  ///< What ranks get: the limit before it was raised for us.
+    Cover cover;  ///< Of this process; told to the launcher.
+    Inheritance inheritance;
+    bool stays = false;  ///< Until the launcher hangs up, even when nothing is left to do.
   };
 
   /// Fails: unavailable, io.

@@ -197,11 +197,15 @@ std::string_view contradiction(const Message& message) {
     if (start->spec.command.empty()) return "no command";
     if (start->spec.ranks.empty() || start->spec.ranks.size() > kMaxLocalRanks)
       return "number of ranks";
+    const int first = start->spec.ranks.front().local_rank.value();
+    if (first < 0 || first >= kMaxLocalRanks ||
+        start->spec.ranks.back().local_size > kMaxLocalRanks)
+      return "ranks out of order";
     for (std::size_t i = 0; i < start->spec.ranks.size(); ++i) {
       const auto& identity = start->spec.ranks[i];
       if (identity.rank.value() < 0 || identity.rank.value() >= identity.size)
         return "rank outside the job";
-      if (identity.local_rank.index() != i) return "ranks out of order";
+      if (identity.local_rank.value() != first + static_cast<int>(i)) return "ranks out of order";
     }
   }
   if (const auto* signal = std::get_if<Signal>(&message);

@@ -44,15 +44,16 @@ void add_own_variables(AgentSpec& spec) {
 }  // namespace
 
 Result<std::unique_ptr<RankSet>> RankSet::start(Loop& loop, AgentSpec spec,
-                                                const rlimit& descriptor_limit, Report report) {
+                                                const Inheritance& inheritance, Report report) {
   add_own_variables(spec);
   HORO_TRY(auto board, RankBoard::make(spec));
   std::unique_ptr<RankSet> set(
       new RankSet(loop, std::move(spec), std::move(board), std::move(report)));
   // Orphans that ended are handed up to us; nobody else would reap them.
   HORO_TRY(set->children_, loop.on_signal(SIGCHLD, [raw = set.get()] { raw->reap_orphans(); }));
+  set->inherited_ = inheritance.environment;
   HORO_TRY_STATUS(set->share_host());
-  set->prepare(descriptor_limit);
+  set->prepare(inheritance);
   set->schedule_start();
   return set;
 }
@@ -65,10 +66,12 @@ RankSet::~RankSet() = default;
 /// The host as this process finds it: its affinity, its GPUs.
 Status RankSet::share_host() {
   const auto given = [&](std::string_view name) {
-    return std::any_of(spec_.environment.begin(), spec_.environment.end(),
-                       [&](const auto& variable) { return variable.first == name; });
+    const auto is_it = [&](const auto& variable) { return variable.first == name; };
+    return std::any_of(spec_.environment.begin(), spec_.environment.end(), is_it) ||
+           std::any_of(inherited_.begin(), inherited_.end(), is_it);
   };
-  const int ranks = static_cast<int>(spec_.ranks.size());
+  const auto& last = spec_.ranks.back();  // The host may have ranks that are other agents'.
+  const int ranks = std::max(last.local_size, last.local_rank.value() + 1);
   PartsRequest request{
       .bind_to = spec_.bind_to, .gpus = spec_.gpus, .ranks = ranks, .visible_gpus = {}};
   // A batch system tells each host what it may use there; the launcher's value is another host's.
@@ -84,14 +87,17 @@ Status RankSet::share_host() {
   return {};
 }
 
-void RankSet::prepare(const rlimit& descriptor_limit) {
+void RankSet::prepare(const Inheritance& inheritance) {
   command_.arguments = spec_.command;
   command_.directory = spec_.directory;
   command_.descriptors = {{board_->descriptor(), kBoardDescriptor}};
-  command_.descriptor_limit = descriptor_limit;
+  for (const int fd : inheritance.descriptors) command_.descriptors.push_back({fd, fd});
+  command_.descriptor_limit = inheritance.descriptor_limit;
   for (const auto& identity : spec_.ranks) {
+    const LocalRank slot{static_cast<int>(entries_.size())};
     auto& entry = entries_.emplace_back();
     entry.identity = identity;
+    entry.slot = slot;
     entry.identity.board_fd = kBoardDescriptor;
     entry.identity.agent_pid = getpid();
     entry.identity.board_nonce = board_->nonce();
@@ -131,7 +137,9 @@ void RankSet::schedule_start() {
 }
 
 Result<std::unique_ptr<ProcessGroup>> RankSet::spawn(const Entry& entry) {
-  command_.environment = spec_.environment;
+  command_.environment = inherited_;
+  command_.environment.insert(command_.environment.end(), spec_.environment.begin(),
+                              spec_.environment.end());
   command_.environment.emplace_back("PYTHONUNBUFFERED", "1");
   command_.environment.insert(command_.environment.end(), common_.begin(), common_.end());
   const auto& part = parts_.ranks[entry.identity.local_rank.index()];
@@ -154,7 +162,7 @@ std::vector<RankSet::Entry*> RankSet::living() {
 
 void RankSet::exited(Entry& entry, ExitStatus status) {
   entry.alive = false;
-  const auto membership = board_->bury(entry.identity.local_rank);
+  const auto membership = board_->bury(entry.slot);
   const bool failed = !status.success() || membership.in_use;
   if (failed) end(poison_by(entry.identity.rank, status), spec_.host);
   // Only a kill that was not ours can be the kernel's.
@@ -179,7 +187,7 @@ void RankSet::end(const Poison& cause, std::string_view host) {
   std::vector<Entry*> at_once;
   bool held = false;
   for (auto* entry : living()) {
-    if (board_->in_use_by(entry->identity.local_rank)) {
+    if (board_->in_use_by(entry->slot)) {
       held = true;
     } else {
       at_once.push_back(entry);
@@ -213,7 +221,7 @@ void RankSet::terminate(const std::vector<Entry*>& entries) {
 /// their operations.
 void RankSet::kill_silent() {
   for (auto* entry : living()) {
-    if (board_->lacks_ack(entry->identity.local_rank)) kill_rank(*entry);
+    if (board_->lacks_ack(entry->slot)) kill_rank(*entry);
   }
 }
 

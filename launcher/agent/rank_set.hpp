@@ -16,6 +16,13 @@
 
 namespace horo::launcher {
 
+/// What ranks have of their agent's own process.
+struct Inheritance {
+  rlimit descriptor_limit{};     ///< The limit before it was raised for the agent.
+  std::vector<int> descriptors;  ///< Under the same numbers.
+  Environment environment;       ///< Beneath everything that the launcher says.
+};
+
 /// The ranks of one host from their start to the last one's end. The first failure (exit code,
 /// signal, or an end while attached to the board) poisons the board and ends the others:
 /// attached ones get `failure_grace`, the others SIGTERM at once; then SIGTERM, SIGKILL after
@@ -28,7 +35,7 @@ class RankSet {
   /// Starts the ranks one after the other from the loop. Fails: as RankBoard::make, and
   /// share_this_machine.
   static Result<std::unique_ptr<RankSet>> start(Loop& loop, AgentSpec spec,
-                                                const rlimit& descriptor_limit, Report report);
+                                                const Inheritance& inheritance, Report report);
   ~RankSet();
   RankSet(const RankSet&) = delete;
   RankSet& operator=(const RankSet&) = delete;
@@ -50,6 +57,7 @@ class RankSet {
  private:
   struct Entry {
     WorkerIdentity identity;
+    LocalRank slot{0};                    ///< On the agent's board.
     std::unique_ptr<ProcessGroup> group;  ///< Null before it was started.
     TimePoint started{};
     bool alive = false;
@@ -60,7 +68,7 @@ class RankSet {
 
   Status share_host();
 
-  void prepare(const rlimit& descriptor_limit);
+  void prepare(const Inheritance& inheritance);
   void schedule_start();
   void start_next();
   Result<std::unique_ptr<ProcessGroup>> spawn(const Entry& entry);
@@ -79,7 +87,8 @@ class RankSet {
   const AgentSpec spec_;
   const std::unique_ptr<RankBoard> board_;
   const Report report_;
-  Command command_;  ///< Of every rank, but for its own environment and hardware threads.
+  Command command_;        ///< Of every rank, but for its own environment and hardware threads.
+  Environment inherited_;  ///< Beneath spec_.environment.
   HostParts parts_;
   Environment common_;  ///< What this host adds to every rank's environment.
   std::vector<Entry> entries_;

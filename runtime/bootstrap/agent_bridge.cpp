@@ -16,8 +16,12 @@ constexpr Duration kAckLook = std::chrono::milliseconds(20);
 
 class AgentBridge final : public Vigil {
  public:
-  AgentBridge(BoardHeader* agents, BoardHeader* board, LocalRank me)
-      : agents_(agents), board_(board), me_(me) {
+  AgentBridge(BoardHeader* agents, BoardHeader* board, const BridgeEnds& ends)
+      : agents_(agents),
+        board_(board),
+        there_(ends.there),
+        here_(ends.here),
+        same_ranks_(ends.same_ranks) {
     mine().state.store(RankState::attached, std::memory_order_seq_cst);
     sigset_t all;
     sigset_t before;
@@ -42,7 +46,7 @@ class AgentBridge final : public Vigil {
   }
 
  private:
-  RankSlot& mine() { return agents_->slot(me_); }
+  RankSlot& mine() { return agents_->slot(there_); }
 
   bool stopping() const { return stopping_.load(std::memory_order_seq_cst); }
 
@@ -60,7 +64,7 @@ class AgentBridge final : public Vigil {
     poison_board(*board_, poison_of(*agents_), text.substr(0, text.find('\0')));
     // The agent kills a rank that does not let go; ours has when it says so on the board in use. A
     // peer that the agent buries later must not be waited for either.
-    auto& slot = board_->slot(me_);
+    auto& slot = board_->slot(here_);
     while (!stopping()) {
       if (bury()) ring_all(*board_);
       if (slot.poison_ack.load(std::memory_order_seq_cst) != 0)
@@ -73,6 +77,7 @@ class AgentBridge final : public Vigil {
   /// Ranks that the agent has seen end. True if one is new.
   bool bury() {
     bool any = false;
+    if (!same_ranks_) return any;
     for (std::uint32_t r = 0; r < board_->local_size; ++r) {
       const LocalRank rank{static_cast<int>(r)};
       if (agents_->slot(rank).state.load(std::memory_order_seq_cst) != RankState::dead) continue;
@@ -90,26 +95,30 @@ class AgentBridge final : public Vigil {
 
   BoardHeader* const agents_;
   BoardHeader* const board_;
-  const LocalRank me_;
+  const LocalRank there_;
+  const LocalRank here_;
+  const bool same_ranks_;
   std::atomic<bool> stopping_{false};
   std::thread thread_;
 };
 
 }  // namespace
 
-Result<std::unique_ptr<Vigil>> bridge_to_agent(int agents_board, int board, LocalRank me) {
-  HORO_TRY(BoardHeader* const agents, map_board_header(agents_board));
-  auto ours = map_board_header(board);
+Result<std::unique_ptr<Vigil>> bridge_to_agent(const BridgeEnds& ends) {
+  HORO_TRY(BoardHeader* const agents, map_board_header(ends.agents_board));
+  auto ours = map_board_header(ends.board);
   if (!ours) {
     unmap_board_header(agents);
     return Failure(std::move(ours).error());
   }
-  if ((*ours)->local_size != agents->local_size) {
+  const bool fits =
+      ends.there.index() < agents->local_size && ends.here.index() < (*ours)->local_size;
+  if (!fits || (ends.same_ranks && (*ours)->local_size != agents->local_size)) {
     unmap_board_header(agents);
     unmap_board_header(*ours);
     return fail(Errc::protocol, "the agent's board and that of this epoch are for different ranks");
   }
-  return std::unique_ptr<Vigil>(std::make_unique<AgentBridge>(agents, *ours, me));
+  return std::unique_ptr<Vigil>(std::make_unique<AgentBridge>(agents, *ours, ends));
 }
 
 }  // namespace horo::runtime::bootstrap

@@ -61,6 +61,10 @@ class Bootstrap::Impl {
       }
       return meet_under_agent(identity, deadline);
     }
+    UniqueFd agents;
+    if (identity.watched) {
+      HORO_TRY(agents, free_slot_of_agent(identity.worker));
+    }
     if (identity.worker.size > 1)
       HORO_TRY_STATUS(find_place(identity, host_key, environment, deadline));
     HORO_TRY(Gift gift, share_board(identity, {}, deadline));
@@ -69,23 +73,58 @@ class Bootstrap::Impl {
       HORO_TRY(meeting.vigil, watch_peers(meeting.board.value(), std::move(gift.peers),
                                           meeting.identity.hostname));
     }
+    if (agents) {
+      HORO_TRY(meeting.vigil, watched_too(agents, meeting));
+    }
     return meeting;
   }
 
   void retire() { finder_.retire(); }
 
  private:
+  /// An agent's board that is for this rank only. Fails: as open_inherited_board; unavailable.
+  static Result<UniqueFd> free_slot_of_agent(const WorkerIdentity& worker) {
+    HORO_TRY(UniqueFd agents, open_inherited_board(worker));
+    HORO_TRY(const auto known, look_at(agents.value(), LocalRank{0}));
+    HORO_TRY_STATUS(check_free(worker, known));
+    return agents;
+  }
+
+  static Status check_free(const WorkerIdentity& worker, const BoardFacts& known) {
+    if (known.state == RankState::absent || known.state == RankState::detached) return {};
+    return fail(Errc::unavailable,
+                "rank {} of this job is process {} already; a rank joins once at a time",
+                worker.rank, known.pid);
+  }
+
+  /// The peers' watch, and this rank's agent's.
+  static Result<std::unique_ptr<Vigil>> watched_too(const UniqueFd& agents, Meeting& meeting) {
+    class Both final : public Vigil {
+     public:
+      Both(std::unique_ptr<Vigil> peers, std::unique_ptr<Vigil> agent)
+          : peers_(std::move(peers)), agent_(std::move(agent)) {}
+
+     private:
+      std::unique_ptr<Vigil> peers_;
+      std::unique_ptr<Vigil> agent_;
+    };
+
+    HORO_TRY(auto bridge, bridge_to_agent({.agents_board = agents.value(),
+                                           .board = meeting.board.value(),
+                                           .there = LocalRank{0},
+                                           .here = meeting.identity.local_rank,
+                                           .same_ranks = false}));
+    return std::unique_ptr<Vigil>(
+        std::make_unique<Both>(std::move(meeting.vigil), std::move(bridge)));
+  }
+
   /// The agent's board serves one epoch; those after it are handed over among the ranks.
   Result<Meeting> meet_under_agent(Identity& identity, const Deadline& deadline) {
     const auto& worker = identity.worker;
     HORO_TRY(UniqueFd agents, open_inherited_board(worker));
     HORO_TRY(const auto known, look_at(agents.value(), worker.local_rank));
+    HORO_TRY_STATUS(check_free(worker, known));
     const bool fresh = known.state == RankState::absent;
-    if (!fresh && known.state != RankState::detached) {
-      return fail(Errc::unavailable,
-                  "rank {} of this job is process {} already; a rank joins once at a time",
-                  worker.rank, known.pid);
-    }
     const bool alone = worker.local_size == worker.size;
     if (!alone) store_ = finder_.adopt({worker.rendezvous, known.secret});
     if (fresh && alone) {
@@ -100,8 +139,10 @@ class Bootstrap::Impl {
     }
     HORO_TRY(Gift gift, share_board(identity, {}, deadline));
     HORO_TRY(auto meeting, meeting_of(identity, gift));
-    HORO_TRY(meeting.vigil,
-             bridge_to_agent(agents.value(), meeting.board.value(), worker.local_rank));
+    HORO_TRY(meeting.vigil, bridge_to_agent({.agents_board = agents.value(),
+                                             .board = meeting.board.value(),
+                                             .there = worker.local_rank,
+                                             .here = worker.local_rank}));
     return meeting;
   }
 

@@ -90,8 +90,8 @@ Result<std::optional<Place>> slurm_local(const Lookup& lookup) {
   return std::optional(place);
 }
 
-/// Every starter whose variables are there, the innermost first.
-Result<std::vector<Claim>> claims_of(const Lookup& lookup) {
+/// Every starter whose variables are there, the innermost first. `mpi`: of MPIs only.
+Result<std::vector<Claim>> claims_of(const Lookup& lookup, bool mpi) {
   std::vector<Claim> claims;
   const auto add = [&claims](Starter starter, const std::optional<Place>& world,
                              const std::optional<Place>& local) {
@@ -99,7 +99,7 @@ Result<std::vector<Claim>> claims_of(const Lookup& lookup) {
   };
   HORO_TRY(const auto ours, place_of(lookup, {"HORO_RANK", "HORO_SIZE"}));
   HORO_TRY(const auto our_local, place_of(lookup, {"HORO_LOCAL_RANK", "HORO_LOCAL_SIZE"}));
-  add(Starter::by_hand, ours, our_local);
+  if (!mpi) add(Starter::by_hand, ours, our_local);
 
   HORO_TRY(const auto ompi, place_of(lookup, {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"}));
   HORO_TRY(const auto ompi_local,
@@ -122,7 +122,7 @@ Result<std::vector<Claim>> claims_of(const Lookup& lookup) {
                     outer && !text_of(lookup, "RANK") ? Half::nothing : Half::error));
   HORO_TRY(const auto torch_local,
            place_of(lookup, {"LOCAL_RANK", "LOCAL_WORLD_SIZE"}, Half::nothing));
-  add(Starter::torchrun, torch, torch_local);
+  if (!mpi) add(Starter::torchrun, torch, torch_local);
   add(Starter::open_mpi, ompi, ompi_local);
   add(Starter::pmi, pmi, pmi_local);
   add(Starter::slurm, step, step_local);
@@ -183,6 +183,25 @@ std::string meeting_place_of(const Lookup& lookup, Starter starter) {
       break;
   }
   return "";
+}
+
+/// Under `horo run --mpi` the launcher's variables say who the MPI has made this rank, for other
+/// frameworks; the MPI itself is asked, and the agent's board is for the agent.
+Result<Identity> adopt_watched(const Lookup& lookup, Identity identity) {
+  HORO_TRY(const auto told, read_worker_identity(lookup));
+  if (!told || told->rank != identity.worker.rank || told->size != identity.worker.size) {
+    return fail(Errc::invalid_argument,
+                "HORO_RANK and HORO_SIZE are not rank {} of {}, as which {} has started this "
+                "process; leave both to horo run --mpi",
+                identity.worker.rank, identity.worker.size, name(identity.starter));
+  }
+  auto& worker = identity.worker;
+  worker.board_fd = told->board_fd;
+  worker.board_nonce = told->board_nonce;
+  worker.agent_pid = told->agent_pid;
+  worker.launcher_version = told->launcher_version;
+  identity.watched = true;
+  return identity;
 }
 
 Result<Identity> adopt(const Lookup& lookup, const Claim& claim) {
@@ -259,8 +278,11 @@ Result<int> slurm_tasks_on(std::string_view tasks_per_node, int node) {
 }
 
 Result<Identity> read_identity(const Lookup& lookup) {
+  const auto board = text_of(lookup, "HORO_BOARD_FD");
+  const bool agent = board && board != "-1";
+  const bool mpi = agent && text_of(lookup, "HORO_CONTROLLER") == "mpi";
   // What an agent sets is complete, and says so by its descriptor.
-  if (text_of(lookup, "HORO_BOARD_FD") && text_of(lookup, "HORO_BOARD_FD") != "-1") {
+  if (agent && !mpi) {
     HORO_TRY(auto told, read_worker_identity(lookup));
     if (told) {
       return Identity{.starter = Starter::horo_run,
@@ -268,13 +290,21 @@ Result<Identity> read_identity(const Lookup& lookup) {
                       .meeting_place = meeting_place_of(lookup, Starter::horo_run)};
     }
   }
-  HORO_TRY(const auto claims, claims_of(lookup));
+  HORO_TRY(const auto claims, claims_of(lookup, mpi));
+  if (mpi && claims.empty()) {
+    return fail(Errc::invalid_argument,
+                "HORO_CONTROLLER=mpi says that an MPI has started this process, but neither "
+                "OMPI_COMM_WORLD_RANK nor PMI_RANK is set; start it without a wrapper that clears "
+                "them");
+  }
   if (claims.empty()) return Identity{};
   const auto& first = claims.front();
   const bool trusted = first.starter == Starter::torchrun && text_of(lookup, "TORCHELASTIC_RUN_ID");
   if (!trusted && (first.starter == Starter::by_hand || first.starter == Starter::torchrun))
     HORO_TRY_STATUS(check_against_outer(first, claims));
-  return adopt(lookup, first);
+  HORO_TRY(auto identity, adopt(lookup, first));
+  if (mpi) return adopt_watched(lookup, std::move(identity));
+  return identity;
 }
 
 }  // namespace horo::runtime::bootstrap

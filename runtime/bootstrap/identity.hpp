@@ -31,6 +31,9 @@ struct Identity {
   /// Tells this job's ranks on this host from those of every other job that runs at the same time.
   /// Empty: the environment does not say.
   std::string meeting_place;
+  /// An MPI has started it, and beside it an agent of `horo run --mpi` watches this rank alone:
+  /// `worker` has that agent's board.
+  bool watched = false;
   int pmi_fd = -1;  ///< This rank's connection to MPICH's or Slurm's process manager; -1: none.
 };
 

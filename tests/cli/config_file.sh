@@ -28,7 +28,7 @@ refused_file "$file:3:3: key 'shm.ring' is given twice" 'shm:\n  ring: 4\n  ring
 refused_file "$file:1:8: key 'grace' must have a single value" 'grace: [1, 2]\n'
 refused_file "$file:1:1: must hold sections with keys and values" '- a\n- b\n'
 refused_file "$file:3:2: " 'a:\n  b: 1\n c: 2\n'
-refused_file "controller: 'mpi' (config $file:1:1) must be gloo" 'controller: mpi\n'
+refused_file "controller: 'x' (config $file:1:1) must be gloo or mpi" 'controller: x\n'
 
 : >"$file"
 try horo run --config-file "$file" --explain-config

@@ -92,14 +92,18 @@ TEST_CASE("a wrong file is named with its place") {
   CHECK(refusal({"-np", "1", "--config-file", file.path(), "x"}) ==
         fmt::format("{}:2:3: unknown key 'fusion.treshold'; did you mean 'fusion.threshold'?",
                     file.path()));
-  const TemporaryFile mpi("controller: mpi\n");
-  CHECK(refusal({"-np", "1", "--config-file", mpi.path(), "x"}) ==
-        fmt::format(
-            "controller: 'mpi' (config {}:1:1) must be gloo; ranks are not started through MPI in "
-            "this version",
-            mpi.path()));
+  const TemporaryFile other("controller: smoke\n");
+  CHECK(refusal({"-np", "1", "--config-file", other.path(), "x"}) ==
+        fmt::format("controller: 'smoke' (config {}:1:1) must be gloo or mpi", other.path()));
   CHECK(refusal({"-np", "1", "--config-file", "no/such", "x"}) ==
         "config file 'no/such': No such file or directory");
+}
+
+TEST_CASE("the config file may let mpirun start the ranks, and --gloo says no to it") {
+  const TemporaryFile file("controller: MPI\n");
+  CHECK(parse({"-np", "1", "--config-file", file.path(), "x"})->options.mpi);
+  CHECK_FALSE(parse({"-np", "1", "--gloo", "--config-file", file.path(), "x"})->options.mpi);
+  CHECK(refusal({"-np", "1", "--gloo", "--mpi", "x"}) == "--gloo excludes --mpi");
 }
 
 TEST_CASE("a missing command is refused") {

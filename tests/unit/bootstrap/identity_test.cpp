@@ -106,6 +106,27 @@ TEST_CASE("an agent's word is complete") {
   check_place(agent + kOpenMpi + kStep, Starter::horo_run, 1, 2, 1, 2);
 }
 
+TEST_CASE("under horo run --mpi the MPI says who a rank is, and the agent's board is known") {
+  const Variables agent{{"HORO_CONTROLLER", "mpi"},
+                        {"HORO_RANK", "2"},
+                        {"HORO_SIZE", "4"},
+                        {"HORO_LOCAL_RANK", "1"},
+                        {"HORO_LOCAL_SIZE", "2"},
+                        {"HORO_BOARD_FD", "56"},
+                        {"RANK", "2"},
+                        {"WORLD_SIZE", "4"},
+                        {"MASTER_PORT", "1"}};
+  check_place(agent + kOpenMpi, Starter::open_mpi, 2, 4, 0, 2);
+  const auto identity = read(agent + kOpenMpi);
+  CHECK(identity->watched);
+  CHECK(identity->worker.board_fd == 56);
+  CHECK_FALSE(read(kOpenMpi)->watched);
+  CHECK(read(agent).error().message.find("neither OMPI_COMM_WORLD_RANK nor PMI_RANK") !=
+        std::string::npos);
+  CHECK(read(agent + kHydra).error().message.find("rank 1 of 2, as which MPICH's mpiexec") !=
+        std::string::npos);
+}
+
 TEST_CASE("the shell of a batch script is no rank") {
   CHECK(read(kBatchShell)->starter == Starter::nobody);
   // What salloc and srun --pty give is a step of one task inside an allocation of four.

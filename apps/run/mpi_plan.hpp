@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "apps/run/plan.hpp"
+
+namespace horo::apps {
+
+/// The mpirun that starts the ranks of `plan`; `environment` is what the ranks inherit. Blocks:
+/// until mpirun has said whose it is.
+/// Fails: not_found (no mpirun, no horo-agent), and as ask_for_mpi, split_words, compose_mpirun.
+Result<MpiPlan> plan_mpirun(const RunInvocation& invocation, const Plan& plan,
+                            const Environment& environment, int cores);
+
+}  // namespace horo::apps

@@ -1,0 +1,109 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# horo run --mpi without an MPI: stand-ins for the mpirun of each, which know from the manuals how it names itself and
+# hands out ranks, show which command line each gets and that ranks start under it. tests/standalone/mpirun.sh has the
+# real ones.
+# shellcheck source=tests/cli/lib.sh
+. "$(dirname "$0")/lib.sh"
+for variable in "${!OMPI_@}" "${!PMI@}"; do unset "$variable"; done
+
+# stand_in NAME VERSION RANK SIZE LOCAL-RANK LOCAL-SIZE: an mpirun that says it is VERSION, keeps the words that it was
+# called with, and starts what follows its options as often as -np says, all on this machine, with those variables.
+stand_in() {
+  mkdir -p "$scratch/$1"
+  cat >"$scratch/$1/mpirun" <<STAND_IN
+#!/bin/bash
+[ "\$*" = --version ] && { echo "$2"; exit; }
+echo "\$*" >"$scratch/$1/words"
+while [ "\${1##*/}" != horo-agent ]; do
+  [ "\$1" = -np ] && n=\$2
+  [ "\$1" = --fail ] && { echo "no slots for you"; exit 7; }
+  shift
+done
+for ((r = 0; r < n; r++)); do
+  env $3=\$r $4=\$n $5=\${MISPLACE-\$r} $6=\$n "\$@" &
+done
+wait
+STAND_IN
+  chmod +x "$scratch/$1/mpirun"
+}
+stand_in spectrum "mpirun (IBM Spectrum MPI) 10.4.0.06" OMPI_COMM_WORLD_RANK OMPI_COMM_WORLD_SIZE \
+  OMPI_COMM_WORLD_LOCAL_RANK OMPI_COMM_WORLD_LOCAL_SIZE
+stand_in intel "Intel(R) MPI Library for Linux* OS, Version 2021.9 Build 20230307" PMI_RANK PMI_SIZE MPI_LOCALRANKID \
+  MPI_LOCALNRANKS
+stand_in openmpi "mpirun (Open MPI) 5.0.3" OMPI_COMM_WORLD_RANK OMPI_COMM_WORLD_SIZE OMPI_COMM_WORLD_LOCAL_RANK \
+  OMPI_COMM_WORLD_LOCAL_SIZE
+stand_in mpich "HYDRA build details:" PMI_RANK PMI_SIZE MPI_LOCALRANKID MPI_LOCALNRANKS
+stand_in unknown "Frobnicator 3" A B C D
+
+# plan NAME WORD...: $out is mpirun's line in the plan, without -x and root's flag.
+plan() {
+  try horo run --mpi --mpirun "$scratch/$1/mpirun" "${@:2}" --dry-run true
+  expect "exit code of the plan for $1" "$code" 0
+  out=$(sed -n 's/^mpirun  *//p' <<<"$out" | sed 's/ -x [A-Za-z0-9_]*//g; s/ --allow-run-as-root//')
+  out=${out/#$scratch\/$1\/}
+}
+agent="$HORO_BIN/horo-agent --mpi-rank"
+plan openmpi -np 3 -H node1:2,node2:2
+expect "Open MPI's command" "$out" "mpirun -np 3 -H node1:2,node2:1 -bind-to none -map-by slot $agent"
+plan spectrum -np 3 -H node1:2,node2:2 --tcp
+expect "Spectrum MPI's command" "$out" \
+  "mpirun -np 3 -H node1:2,node2:1 -bind-to socket -map-by socket -rank-by core -tcp $agent"
+plan mpich -np 3 -H node1:2,node2:2 --mpi-args=-print-all-exitcodes
+expect "MPICH's command" "$out" "mpirun -np 3 -hosts node1:2,node2:1 -print-all-exitcodes $agent"
+plan intel -np 4 -H node1:2,node2:2 '--binding-args=-bind-to core'
+expect "Intel MPI's command" "$out" "mpirun -np 4 -ppn 2 -hosts node1,node2 -genvall -bind-to core $agent"
+try env GREETING=1 'odd name=2' horo run --mpi --mpirun "$scratch/openmpi/mpirun" -np 1 --dry-run --json true
+python3 - "$scratch/out" <<'PY' || fail "the plan as JSON"
+import json, sys
+words = json.load(open(sys.argv[1]))["mpirun"]
+exported = [words[i + 1] for i in range(len(words)) if words[i] == "-x"]
+assert exported == sorted(exported) and "GREETING" in exported and "PATH" in exported, exported
+assert "HORO_CONTROLLER" in exported and "odd name" not in exported and "HORO_RANK" not in exported, exported
+assert not any("=" in name for name in exported), exported
+PY
+
+refused "Frobnicator 3" horo run --mpi --mpirun "$scratch/unknown/mpirun" -np 1 true
+refused "name its mpirun with --mpirun" horo run --mpi --mpirun "$scratch/nowhere/mpirun" -np 1 true
+refused "2 on 'a' and 1 on 'b'" horo run --mpi --mpirun "$scratch/intel/mpirun" -np 3 -H a:2,b:2 true
+refused "the quote ' in" horo run --mpi --mpirun "$scratch/mpich/mpirun" --mpi-args "it's" -np 1 true
+refused "--tcp is not known to MPICH" horo run --mpi --mpirun "$scratch/mpich/mpirun" --tcp -np 1 true
+refused "rank 2 cannot be on host 'a' under --mpi" \
+  horo run --mpi --mpirun "$scratch/mpich/mpirun" --map-by host -np 3 -H a:2,b:2 true
+refused "--gloo excludes --mpi" horo run --mpi --gloo -np 1 true
+
+# Ranks under every stand-in: who they are, what they read, how they end.
+for mpi in spectrum intel openmpi mpich; do
+  run=(timeout 60 horo run --mpi --mpirun "$scratch/$mpi/mpirun" -np 2)
+  # shellcheck disable=SC2016 # expanded by each rank's shell
+  try env GREETING='it is "me"' "${run[@]}" bash -c \
+    'echo "$HORO_RANK/$HOROVOD_SIZE $LOCAL_RANK $HORO_CONTROLLER ${HORO_LAUNCHER-none} $GREETING"'
+  expect "exit code under $mpi ($err)" "$code" 0
+  expect "ranks under $mpi" "$(sort <<<"$out")" \
+    "[0] 0/2 0 mpi none it is \"me\""$'\n'"[1] 1/2 1 mpi none it is \"me\""
+  # shellcheck disable=SC2016 # expanded by each rank's shell
+  try "${run[@]}" bash -c '[ "$HORO_RANK" = 0 ] && exec sleep 100; exit 5'
+  expect "exit code of a failure under $mpi" "$code" 5
+  expect_in "the report under $mpi" "$err" "rank 1 on localhost failed first: exit code 5"
+  expect_in "the report under $mpi" "$err" "rank 0 ended afterwards: killed by signal 15"
+done
+run=(timeout 60 horo run --mpi --mpirun "$scratch/mpich/mpirun" -np 2)
+# shellcheck disable=SC2016 # expanded by each rank's shell
+try bash -c 'echo to rank 0 | "$@"' - "${run[@]}" --stdin rank0 bash -c '[ "$HORO_RANK" != 0 ] || cat'
+expect "what rank 0 read" "$out" "[0] to rank 0"
+
+# What mpirun does wrong is told in its own words, and what it places otherwise is refused.
+try "${run[@]}" --mpi-args=--fail true
+expect "exit code of an mpirun that fails" "$code" 1
+expect_in "standard error" "$err" "mpirun: no slots for you"
+expect_in "standard error" "$err" "mpirun (MPICH) ended with exit code 7 before it had started all ranks"
+try env MISPLACE=0 "${run[@]}" true
+expect "exit code of other placement" "$code" 1
+expect_in "standard error" "$err" "mpirun (MPICH) has made rank 1 number 0 of 2"
+
+# Nobody gets in without the secret, and nobody is kept waiting.
+try env HORO_LAUNCHER=127.0.0.1:1 HORO_LAUNCHER_SECRET=abc PMI_RANK=0 PMI_SIZE=1 "$HORO_BIN/horo-agent" --mpi-rank
+expect "exit code of a wrong secret" "$code" 1
+expect_in "standard error" "$err" "HORO_LAUNCHER_SECRET is not 64 hexadecimal digits"
+try "$HORO_BIN/horo-agent" --mpi-rank
+expect_in "standard error" "$err" "no mpirun has started this process"
