@@ -30,7 +30,7 @@ struct SessionOptions {
   Duration start_timeout = std::chrono::seconds(30);
   Duration spin = Duration(-1);  ///< Negative: chosen by the number of cores.
   StallTimes stalls;
-  HostsOptions hosts;            ///< For a job of several.
+  HostsOptions hosts;  ///< For a job of several.
 };
 
 /// Tensors of a group become ready together; no group: an empty name.
