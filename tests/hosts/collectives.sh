@@ -1,0 +1,32 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# libhoro over several hosts: sums, the Python faces' own jobs, a rank that is killed, a host that is cut off.
+# shellcheck source=tests/hosts/lib.sh
+. "$(dirname "$0")/lib.sh"
+on_hosts 3
+rank=$STANDALONE_RANK
+
+try timeout 60 horo run -H h1:2,h2:2,h3:1 --tag off "$rank" sum sum rounds=1 sum who
+expect "exit code" "$code" 0
+expect "who was there" "$(sort <<<"$out")" "rank 0 of 5, local 0 of 2, cross 0 of 3
+rank 1 of 5, local 1 of 2, cross 0 of 2
+rank 2 of 5, local 0 of 2, cross 1 of 3
+rank 3 of 5, local 1 of 2, cross 1 of 2
+rank 4 of 5, local 0 of 1, cross 2 of 3"
+nothing_left h1 h2 h3
+
+# With the links of a slow network.
+for host in h1 h2; do hosts shape "$host" delay 5ms rate 1gbit; done
+try timeout 60 horo run -H h1:2,h2:2 --tag off "$rank" sum sum
+expect "exit code over slow links" "$code" 0
+for host in h1 h2; do hosts shape "$host"; done
+
+# A rank is killed, of those who lead their hosts or not: the others hear which and why.
+for victim in 0 1 4 5; do
+  try timeout 60 horo run -H h1:2,h2:2,h3:2 --tag off "$rank" sum "only=$victim" kill lose
+  expect "exit code" "$code" 137
+  expect_in "the report" "$err" "rank $victim on h$((victim / 2 + 1)) failed first: killed by signal 9 (SIGKILL)"
+  expect "how many others heard" "$(grep -cE "peer_lost: rank $victim on h. was lost: (killed by signal 9|ended without)" <<<"$out")" 5
+done
+nothing_left h1 h2 h3
+exit 0
