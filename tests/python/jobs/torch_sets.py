@@ -232,6 +232,8 @@ def check_join_of_a_set_with_its_optimizer():
 
 
 def check_groups_that_differ():
+    if horo.cross_size() > 1:
+        return  # Each host groups for itself there; only one host's board compares.
     parts = [torch.ones(2)] * (2 if horo.rank() else 3)
     fails(horo.MismatchError, lambda: horo.grouped_allreduce(parts, name="differ"), "the group")
     found = horo.grouped_allreduce([torch.ones(2)] * 3, name="equal", op=horo.Sum)
