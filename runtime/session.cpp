@@ -22,6 +22,15 @@ int cores() {
   return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
 }
 
+/// Ranks of one host share its memory, whatever else was asked for.
+void warn_of_wishes(CpuOperations wanted, const HostMemory& host) {
+  if (host.me() != LocalRank{0} || host.local_size() == 1) return;
+  if (wanted != CpuOperations::gloo && wanted != CpuOperations::mpi) return;
+  log::warn("runtime",
+            "HORO_CPU_OPERATIONS={}: all ranks are on this host, so shm moves their tensors",
+            wanted == CpuOperations::gloo ? "gloo" : "mpi");
+}
+
 /// The longest a waiter spins before it sleeps. With a core for every rank a peer is on its way and
 /// comes within microseconds; with more ranks than cores it may be waiting for this very core.
 Duration automatic_spin(int local_size) {
@@ -44,6 +53,7 @@ Result<std::unique_ptr<Session>> Session::join(bootstrap::Meeting meeting,
   for (int r = 0; r < me.size; ++r) everybody.emplace_back(r);
   std::unique_ptr<Session> session(new Session(std::move(meeting), options, std::move(host)));
   if (session->meeting_.hosts.size() <= 1) {
+    warn_of_wishes(options.hosts.operations, *session->host_);
     HORO_TRY_STATUS(session->sets_.add(std::move(everybody)));
     HORO_TRY_STATUS(session->meet(options.start_timeout));
   } else {

@@ -14,10 +14,12 @@ namespace {
 
 constexpr std::int32_t kAdd = 1;
 constexpr std::int32_t kRemove = 2;
+constexpr std::int32_t kAdded = 3;
 
 std::string in_words(std::span<const std::int32_t> words) {
   if (words.empty()) return "nothing";
   const auto rest = words.subspan(1);
+  if (words.front() == kAdded) return rest.front() != 0 ? "for nothing more" : "to give up";
   return words.front() == kAdd ? fmt::format("to add ranks {}", fmt::join(rest, ", "))
                                : fmt::format("to remove set {}", fmt::join(rest, ", "));
 }
@@ -86,7 +88,15 @@ Result<SetId> Session::add_set(std::vector<Rank> ranks) {
   while (!try_token()) sched_yield();
   auto id = sets_.add(std::move(ranks));
   return_token();
-  return id;
+  if (hosts_ == nullptr) return id;
+  // Ranks connect there, and where one cannot the others have no use for the set.
+  const auto all = agree("horo.process_sets", {kAdded, id ? 1 : 0});
+  if (all || !id) return id;
+  while (!try_token()) sched_yield();
+  sets_.remove(*id);
+  return_token();
+  return fail(all.error().code, "process set {} is not made, another rank could not: {}", *id,
+              all.error().message);
 }
 
 void Session::drain(ProcessSet& set) {

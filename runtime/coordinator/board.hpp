@@ -310,6 +310,8 @@ class Board {
   bool resolve(TensorId id, TensorSlot& slot, bool changed);
   int first_marked(TensorId id) const;
   std::uint64_t in_flight() const;
+  /// Nobody is in the middle of putting a tensor on the ready list.
+  bool ready_is_settled() const;
   std::vector<Rank> take_new(std::array<std::uint64_t, kMaskWords>& seen,
                              const std::array<std::atomic<std::uint64_t>, kMaskWords>& now) const;
   void cut_one();

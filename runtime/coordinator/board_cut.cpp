@@ -193,6 +193,8 @@ void Board::publish(LogSlot entry, std::span<const std::uint64_t> words) {
   if (entry.kind == EntryKind::join) {
     for (auto& members : body_->joined) members.store(0, std::memory_order_relaxed);
     body_->join_count.store(0, std::memory_order_relaxed);
+    for (auto& members : body_->joined_told) members.store(0, std::memory_order_relaxed);
+    body_->joins_told.store(0, std::memory_order_relaxed);
     body_->joins_taken.store(0, std::memory_order_relaxed);
   }
   // One release for entry, words and cleared marks; seq_cst for the sleepers, see wake().

@@ -227,7 +227,9 @@ struct BoardBody {
   std::array<std::atomic<std::uint64_t>, kMaskWords> joined;
 
   /// A set with members on other hosts: what its leader here has not looked at yet.
-  alignas(128) std::atomic<std::uint32_t> joins_taken;
+  alignas(128) std::atomic<std::uint32_t> joins_told;  ///< All that a joiner has to do is done.
+  std::array<std::atomic<std::uint64_t>, kMaskWords> joined_told;
+  std::atomic<std::uint32_t> joins_taken;
   std::atomic<std::uint32_t> leaves;
   std::atomic<std::uint32_t> leaves_taken;
   std::atomic<std::uint32_t> entries_wait;  ///< 1: an agreed entry waits for room in the log.

@@ -109,7 +109,11 @@ bool Board::join(TensorId id) {
   for (std::uint32_t i = 0; i < std::min(count, params_.capacity); ++i) {
     if (i != id.value()) any = complete_without_joined(TensorId{i}) || any;
   }
-  return mark(id, {.in_line = true}) || any;
+  any = mark(id, {.in_line = true}) || any;
+  // Last: who hears of it finds the join tensor ready, if this rank was the last to join here.
+  body_->joined_told[me / 64].fetch_or(std::uint64_t{1} << (me % 64), std::memory_order_seq_cst);
+  body_->joins_told.fetch_add(1, std::memory_order_seq_cst);
+  return any || spans();
 }
 
 bool Board::unmark(TensorId id) {

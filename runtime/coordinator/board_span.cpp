@@ -8,17 +8,17 @@
 namespace horo::runtime {
 
 bool Board::needs_leader() const {
-  if (body_->join_count.load(std::memory_order_seq_cst) !=
-          body_->joins_taken.load(std::memory_order_seq_cst) ||
-      body_->leaves.load(std::memory_order_seq_cst) !=
-          body_->leaves_taken.load(std::memory_order_seq_cst))
+  if (body_->leaves.load(std::memory_order_seq_cst) !=
+      body_->leaves_taken.load(std::memory_order_seq_cst))
     return true;
-  if (body_->entries_wait.load(std::memory_order_seq_cst) != 0 && in_flight() < params_.depth)
-    return true;
-  // While entries are to be run what becomes ready waits, and travels together.
+  const bool waiting = body_->entries_wait.load(std::memory_order_seq_cst) != 0;
+  if (waiting && in_flight() < params_.depth) return true;
   const auto led = ranks_[0].cursor.load(std::memory_order_seq_cst);
   if (led != body_->done_taken.load(std::memory_order_relaxed)) return true;
-  return has_ready() && body_->tail.load(std::memory_order_seq_cst) - led < params_.depth;
+  // While entries are to be run what becomes ready waits, and travels together.
+  if (waiting || body_->tail.load(std::memory_order_seq_cst) - led >= params_.depth) return false;
+  return has_ready() || body_->joins_told.load(std::memory_order_seq_cst) !=
+                            body_->joins_taken.load(std::memory_order_seq_cst);
 }
 
 void Board::wake_leader() {
@@ -93,14 +93,29 @@ std::vector<Rank> Board::take_new(
   return fresh;
 }
 
+bool Board::ready_is_settled() const {
+  const auto tail = body_->ready_tail.load(std::memory_order_seq_cst);
+  for (auto head = body_->ready_head.load(std::memory_order_relaxed); head != tail; ++head) {
+    if (ready_[head & (params_.capacity - 1)].load(std::memory_order_seq_cst) == 0) return false;
+  }
+  return true;
+}
+
 std::vector<Rank> Board::take_joined() {
-  auto fresh = take_new(joined_seen_, body_->joined);
+  auto seen = joined_seen_;
+  auto fresh = take_new(seen, body_->joined_told);
+  // Whoever joined has made tensors ready before; a slow rank may still hold up the list.
+  if (!ready_is_settled()) return {};
+  joined_seen_ = seen;
   body_->joins_taken.fetch_add(static_cast<std::uint32_t>(fresh.size()), std::memory_order_seq_cst);
   return fresh;
 }
 
 std::vector<Rank> Board::take_leaving() {
-  auto fresh = take_new(leaving_seen_, body_->leaving);
+  auto seen = leaving_seen_;
+  auto fresh = take_new(seen, body_->leaving);
+  if (!ready_is_settled()) return {};
+  leaving_seen_ = seen;
   body_->leaves_taken.fetch_add(static_cast<std::uint32_t>(fresh.size()),
                                 std::memory_order_seq_cst);
   return fresh;

@@ -298,8 +298,8 @@ bool Engine::finish_entries() {
     }
     any = true;
   }
-  // The next entries may wait for these.
-  if (any && board_.spans() && board_.me() == 0) call_leader();
+  // The next entries may wait for these, and who leads, to hear of them.
+  if (any && board_.spans() && (board_.me() == 0 || board_.needs_leader())) call_leader();
   return any;
 }
 

@@ -17,20 +17,43 @@ namespace horo::runtime {
 namespace {
 
 /// What every host of the job has room for.
-tree::CutRules rules_for(const BoardParams& params, const std::vector<bootstrap::Host>& hosts) {
+tree::CutRules rules_for(const BoardParams& params) {
   tree::CutRules rules{.fusion_threshold = params.fusion_threshold,
                        .depth = params.depth,
                        .cycle = Duration(params.cycle_ns)};
-  auto words = ~std::uint64_t{0};
-  for (const auto& host : hosts) {
-    auto theirs = params;
-    theirs.local_size = static_cast<std::uint32_t>(host.ranks.size());
-    words = std::min(words, BoardLayout::of(theirs, false).word_count);
-  }
+  auto alone = params;  // A set with few members on a host has the least room.
+  alone.local_size = 1;
+  const auto words = BoardLayout::of(alone, false).word_count;
   rules.most_words = words / (std::uint64_t{2} * params.depth);
   rules.most_tensors = rules.most_words / (1 + kSignatureWords);
   return rules;
 }
+
+/// The job's store, for ranks that give up when one of them is lost.
+class WatchedPlace final : public MeetingPlace {
+ public:
+  WatchedPlace(kv::Client& client, std::function<bool()> lost)
+      : client_(client), lost_(std::move(lost)) {}
+
+  Status set(std::string_view key, std::string_view value, Deadline deadline) override {
+    return client_.set(key, value, deadline);
+  }
+
+  Result<std::string> get(std::string_view key, Deadline deadline) override {
+    constexpr Duration kLook = std::chrono::milliseconds(100);
+    const auto& clock = SteadyClock::instance();
+    for (;;) {
+      if (lost_()) return fail(Errc::peer_lost, "a rank was lost while ranks connected");
+      const auto left = deadline.left(clock.now());
+      auto value = client_.get(key, Deadline::in(clock, std::min(left, kLook)));
+      if (value || value.error().code != Errc::timed_out || left <= kLook) return value;
+    }
+  }
+
+ private:
+  kv::Client& client_;
+  const std::function<bool()> lost_;
+};
 
 }  // namespace
 
@@ -62,7 +85,7 @@ Result<std::unique_ptr<Hosts>> Hosts::meet(const bootstrap::Meeting& meeting, Ho
 }
 
 Status Hosts::start_tree(const bootstrap::Meeting& meeting) {
-  const auto rules = rules_for(memory_.params(), hosts_);
+  const auto rules = rules_for(memory_.params());
   if (rules.most_words <= host_of_.size()) {
     return fail(Errc::invalid_argument,
                 "a board for {} tensors has no room for the row counts of {} ranks; raise "
@@ -101,7 +124,6 @@ void Hosts::lead(SetId set, std::span<const Rank> ranks, Board* board) {
 }
 
 void Hosts::forget(SetId set) {
-  if (node_ == nullptr) return;
   node_->remove_set(set);
   logs_.erase(set);
 }
@@ -134,7 +156,7 @@ Result<SpanningBackend> Hosts::connect(std::uint64_t number, std::span<const Ran
                            .candidates = observe_candidates(mpi, options_.modules)}));
   const auto deadline = Deadline::in(SteadyClock::instance(), options_.start_timeout);
   HORO_TRY(auto client, store_->connect(deadline));
-  KvMeetingPlace place(client);
+  WatchedPlace place(client, [this] { return state_.loss().has_value(); });
   const auto& own = hosts_[static_cast<std::size_t>(host_)];
   Communicator all{.name = fmt::format("horo/sets/{}/{}", epoch_, number),
                    .meeting = &place,

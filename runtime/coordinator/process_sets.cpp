@@ -73,9 +73,17 @@ Status ProcessSets::populate_spanning(ProcessSet& set, Members members) {
   if (member || (hosts_->leads() && !members.empty())) {
     HORO_TRY(set.board, Board::attach(host_, set.id.index(), members, BoardUse::agreement));
   }
-  if (hosts_->leads()) hosts_->lead(set.id, set.ranks, set.board.get());
+  if (hosts_->leads()) {
+    set.between_hosts = SetId{added_};
+    hosts_->lead(set.between_hosts, set.ranks, set.board.get());
+  }
   if (!member) return {};
-  HORO_TRY(auto made, hosts_->connect(added_, set.ranks, members, kMostSets + 2 * set.id.index()));
+  auto connected = hosts_->connect(added_, set.ranks, members, kMostSets + 2 * set.id.index());
+  if (!connected) {
+    if (hosts_->leads()) hosts_->forget(set.between_hosts);
+    return Failure(std::move(connected).error());
+  }
+  auto made = std::move(connected).value();
   set.rings = std::move(made.rings);
   set.engine =
       std::make_unique<Engine>(*set.board, operations_, std::move(made.backend), clock_, set.ranks);
@@ -95,7 +103,7 @@ void ProcessSets::remove(SetId id) {
     removed_.fused_bytes += c.fused_bytes;
     removed_.direct_bytes += c.direct_bytes;
   }
-  if (hosts_ != nullptr) hosts_->forget(id);
+  if (set->between_hosts != SetId{}) hosts_->forget(set->between_hosts);
   std::erase_if(owned_, [set](const auto& owned) { return owned.get() == set; });
 }
 

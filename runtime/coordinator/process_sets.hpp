@@ -32,6 +32,7 @@ struct ProcessSet {
   std::vector<Rank> ranks;  ///< Ascending.
   std::unique_ptr<Board> board;
   std::vector<std::unique_ptr<Board>> rings;  ///< Of its backend, if it spans hosts.
+  SetId between_hosts;  ///< Its number in the tree, which is never used again; 0: not in it.
   std::unique_ptr<Engine> engine;
 
   /// Position of `rank` in the set; -1: not a member.
@@ -165,7 +166,7 @@ class ProcessSets {
   std::atomic<std::size_t> end_{0};  ///< Past the highest number in use.
   mutable std::atomic<std::uint32_t> visitors_{
       0};                    ///< Threads that look at sets without the token.
-  std::uint64_t added_ = 0;  ///< Sets, ever.
+  std::uint32_t added_ = 0;  ///< Sets, ever.
   std::vector<std::unique_ptr<ProcessSet>> owned_;
   Totals removed_;
   bool acknowledged_ = false;

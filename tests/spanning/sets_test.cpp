@@ -127,6 +127,47 @@ TEST_CASE("ranks that have joined take part with neutral elements, and all learn
   CHECK(report.text() == "");
 }
 
+TEST_CASE("a tensor that changes while a whole host has joined is refused, and nothing hangs") {
+  TestHosts hosts({{0}, {1}});
+  Report report;
+  hosts.run([&](Session& session, int rank) {
+    report.add(rank, sum(session, kWorld, "x", 100, 2));
+    if (rank == 0) {
+      const auto refused = sum(session, kWorld, "x", 200, 1);
+      if (refused.find("becomes") == std::string::npos) report.add(rank, "got: " + refused);
+      report.add(rank, sum(session, kWorld, "y", 50, 1));
+    }
+    const auto id = session.declare(kWorld, "join", vector_of(Kind::join, DType::u8, 0));
+    const auto operation = session.submit(kWorld, *id, {});
+    if (!operation || !wait_for(session, **operation)) return report.add(rank, "no join");
+    session.operations().put(**operation);
+    report.add(rank, sum(session, kWorld, "x", 200, 2));
+  });
+  CHECK(report.text() == "");
+}
+
+TEST_CASE("joins among thousands of names, again and again") {
+  TestHosts hosts({{0, 1}, {2}});
+  hosts.options.board.capacity = 2048;
+  Report report;
+  hosts.run([&](Session& session, int rank) {
+    for (int i = 0; i < 1500; ++i) {
+      const auto id = session.declare(kWorld, fmt::format("name{}", i),
+                                      vector_of(Kind::allreduce, DType::i32, 1));
+      if (!id) return report.add(rank, id.error().message);
+    }
+    for (int round = 0; round < 40; ++round) {
+      const auto id = session.declare(kWorld, "join", vector_of(Kind::join, DType::u8, 0));
+      const auto operation = session.submit(kWorld, *id, {});
+      if (!operation || !wait_for(session, **operation)) return report.add(rank, "no join");
+      if ((*operation)->status() != Errc::ok) return report.add(rank, (*operation)->message());
+      session.operations().put(**operation);
+    }
+    report.add(rank, sum(session, kWorld, "after", 10, 3));
+  });
+  CHECK(report.text() == "");
+}
+
 TEST_CASE("tensors of a group run together or, where ranks disagree, not at all") {
   TestHosts hosts({{0, 1}, {2, 3}});
   Report report;

@@ -108,10 +108,17 @@ void Agreement::settle(Tensor& tensor, Variants&& variants) {
 
 std::string Agreement::refusal(const Tensor& tensor, const Variants& variants) const {
   const auto& signature = *variants.begin()->first;
-  if (possible_with_joined(signature)) return {};
   auto absent = members_;
   for (const auto& [theirs, ranks] : variants) absent.remove(ranks);
-  return absent.empty() ? "" : joined_text(tensor.name, signature, absent.text(), absent.size());
+  if (absent.empty()) return {};
+  if (!possible_with_joined(signature))
+    return joined_text(tensor.name, signature, absent.text(), absent.size());
+  // A host of which all have joined was told once what the tensor is.
+  if (!tensor.numbered || tensor.agreed.contains(variants.begin()->first)) return {};
+  return fmt::format(
+      "tensor '{}' becomes {} while ranks {} have joined, who know it otherwise; give it another "
+      "name",
+      tensor.name, describe(signature), absent.text());
 }
 
 void Agreement::leave(const RankRanges& ranks) {

@@ -71,7 +71,15 @@ Result<bool> BoardLog::publish(const HostEntry& entry) {
                      .rank = Rank{-1}};
   if (!entry.ranks->empty()) agreed.rank = Rank{entry.ranks->ranges().front().first};
   if (entry.kind == LogKind::join) agreed.ids = join_;
+  if (entry.ids.size() + entry.rows.size() > board_.most_words()) {
+    return fail(
+        Errc::protocol,
+        "an entry of {} tensors and {} row counts does not fit; HORO_CACHE_CAPACITY must be "
+        "the same on all hosts",
+        entry.ids.size(), entry.rows.size());
+  }
   if (!board_.publish(agreed)) return false;
+  if (entry.kind == LogKind::join) join_.clear();
   board_.wake(interest::kEntries);
   return true;
 }

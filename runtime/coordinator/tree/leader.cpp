@@ -179,6 +179,7 @@ void Leader::on_closed(std::size_t link, TimePoint now) {
 void Leader::on_time(TimePoint now) {
   now_ = now;
   if (loss_ || left_) return;
+  if (const auto loss = state_.loss()) report(*loss);  // While nobody here has time to tell.
   for (std::size_t i = 0; i < links_.size() && !loss_; ++i) {
     auto& link = links_[i];
     if (link.state == LinkState::closing && now >= link.closed + kCloseGrace) {

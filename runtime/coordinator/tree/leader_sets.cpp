@@ -35,8 +35,8 @@ void Leader::add_set(SetId id, const RankRanges& members, HostLog* log, TimePoin
          .paces = first - hosts_.begin() == place_.host};
   if (is_root()) set.agreement = std::make_unique<Agreement>(id, members, params_.rules);
   removed_.erase(id);
+  early_bytes_ = 0;
   for (auto& early : std::exchange(early_, {})) on_frame(early.link, as_bytes(early.payload), now);
-  if (early_.empty()) early_bytes_ = 0;
 }
 
 void Leader::remove_set(SetId id) {

@@ -183,6 +183,7 @@ void Node::add_set(SetId set, const RankRanges& members, HostLog* log) {
   leader_.add_set(set, members, log, now());
   leader_.on_news(now());
   flush();
+  ring();
 }
 
 void Node::remove_set(SetId set) {

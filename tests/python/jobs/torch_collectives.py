@@ -492,7 +492,7 @@ def check_shared_memory():
     equal(tensor, reduced(horo.Sum, torch.float32, (1000, 33)))
     if horo.size() > 1:
         in_place = tensor.numel() * 4 if horo.cross_size() == 1 else 0
-    assert horo.counters()["direct_bytes"] - before == in_place
+        assert horo.counters()["direct_bytes"] - before == in_place
     view = tensor[5:7]
     del tensor
     equal(view, reduced(horo.Sum, torch.float32, (1000, 33))[5:7])

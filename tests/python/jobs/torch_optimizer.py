@@ -136,7 +136,8 @@ def check_shared_memory_is_reduced_in_place():
         optimizer.zero_grad()
         network(torch.ones(1, 500)).sum().backward()
         optimizer.step()
-    assert horo.counters()["direct_bytes"] - before >= STEPS * network.weight.numel() * 4
+    least = STEPS * network.weight.numel() * 4 if horo.cross_size() == 1 else 0
+    assert horo.counters()["direct_bytes"] - before >= least
 
 
 def check_groups():
