@@ -127,14 +127,14 @@ TEST_CASE("ranks that have joined take part with neutral elements, and all learn
   CHECK(report.text() == "");
 }
 
-TEST_CASE("a tensor that changes while a whole host has joined is refused, and nothing hangs") {
+TEST_CASE("a tensor changes while a whole host has joined") {
   TestHosts hosts({{0}, {1}});
   Report report;
   hosts.run([&](Session& session, int rank) {
     report.add(rank, sum(session, kWorld, "x", 100, 2));
     if (rank == 0) {
-      const auto refused = sum(session, kWorld, "x", 200, 1);
-      if (refused.find("becomes") == std::string::npos) report.add(rank, "got: " + refused);
+      report.add(rank, sum(session, kWorld, "x", 5000, 1));
+      report.add(rank, sum(session, kWorld, "x", 5, 1));
       report.add(rank, sum(session, kWorld, "y", 50, 1));
     }
     const auto id = session.declare(kWorld, "join", vector_of(Kind::join, DType::u8, 0));

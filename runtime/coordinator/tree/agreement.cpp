@@ -110,15 +110,8 @@ std::string Agreement::refusal(const Tensor& tensor, const Variants& variants) c
   const auto& signature = *variants.begin()->first;
   auto absent = members_;
   for (const auto& [theirs, ranks] : variants) absent.remove(ranks);
-  if (absent.empty()) return {};
-  if (!possible_with_joined(signature))
-    return joined_text(tensor.name, signature, absent.text(), absent.size());
-  // A host of which all have joined was told once what the tensor is.
-  if (!tensor.numbered || tensor.agreed.contains(variants.begin()->first)) return {};
-  return fmt::format(
-      "tensor '{}' becomes {} while ranks {} have joined, who know it otherwise; give it another "
-      "name",
-      tensor.name, describe(signature), absent.text());
+  if (absent.empty() || possible_with_joined(signature)) return {};
+  return joined_text(tensor.name, signature, absent.text(), absent.size());
 }
 
 void Agreement::leave(const RankRanges& ranks) {
@@ -200,7 +193,7 @@ void Agreement::cut_one(LogEntry& entry) {
                            .bytes = runs ? next.tensor->bytes : 0,
                            .fuse_key = runs ? next.tensor->key : 0});
     bytes += candidates_.back().bytes;
-    if (!next.tensor->numbered) names += next.tensor->name.size();
+    if (must_define(*next.tensor)) names += next.tensor->name.size();
     // The plan looks no further than the threshold either; a frame has room for so many names.
     if (bytes > rules_.fusion_threshold || names > kMostNamesBytes) break;
   }
@@ -213,10 +206,13 @@ void Agreement::cut_one(LogEntry& entry) {
   }
   for (const auto i : taken_) {
     auto& tensor = *pending_[i].tensor;
+    const bool define = must_define(tensor);
     if (!tensor.numbered) {
       tensor.number = static_cast<std::uint32_t>(by_number_.size());
       tensor.numbered = true;
       by_number_.push_back(&tensor);
+    }
+    if (define) {
       entry.definitions.push_back(
           {.id = tensor.number, .name = tensor.name, .signature = pending_[i].signature});
     }

@@ -69,6 +69,10 @@ class Agreement {
   void cut_one(LogEntry& entry);
   void put_rows(const Tensor& tensor, std::vector<std::uint64_t>& rows) const;
   LogEntry entry_of(LogKind kind);
+
+  /// Hosts of which all have joined do not know what the others make of it now.
+  bool must_define(const Tensor& tensor) const { return !tensor.numbered || !joined_.empty(); }
+
   bool may_cut(TimePoint now) const;
 
   const SetId set_;

@@ -174,6 +174,12 @@ News Relay::take_news() {
 // -- Down ---------------------------------------------------------------------------------------
 
 Status Relay::define(const Definition& definition) {
+  if (definition.id < marks_.size() && *names_[definition.id] == definition.name) {
+    // Again, since ranks have joined: a host without a mark of its own takes part as it says.
+    if (host_ == nullptr || (marks_[definition.id] & bit(kOwn)) != 0) return {};
+    HORO_TRY(own_[definition.id], host_->define(definition.name, definition.signature));
+    return {};
+  }
   if (definition.id != marks_.size() || numbers_.contains(definition.name)) {
     return fail(Errc::protocol, "process set {}: tensor '{}' gets number {} out of order", set_,
                 definition.name, definition.id);
