@@ -15,9 +15,9 @@ expect "from host to host" "$(ssh h1 ssh h2 hostname)" h2
 expect "what runs on an idle host" "$(processes h1)" ""
 ssh h1 sleep 77 &
 client=$!
-eventually "the process shows" 'processes h1 | grep -q "sleep 77"'
+eventually "the process shows" '[[ $(processes h1) = *"sleep 77"* ]]'
 kill "$client"
-eventually "sshd ends" '! processes h1 | grep -q sshd'
+eventually "sshd ends" '[[ $(processes h1) != *sshd* ]]'
 
 # Two round trips of 2 x 100 ms to connect, more to log in.
 hosts shape h1 delay 100ms rate 50mbit
