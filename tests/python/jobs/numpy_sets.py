@@ -5,16 +5,8 @@ import threading
 
 import numpy
 
+from expect import fails
 import horo.numpy as horo
-
-
-def fails(kind, function, *words):
-    try:
-        function()
-    except kind as error:
-        assert all(str(word) in str(error) for word in words), (words, str(error))
-        return
-    raise AssertionError(f"no {kind.__name__}")
 
 
 def total(value, **arguments):

@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the checks of several jobs expect alike."""
+
+
+def fails(kind, function, *words):
+    try:
+        function()
+    except kind as error:
+        assert all(str(word) in str(error) for word in words), (words, str(error))
+        return
+    raise AssertionError(f"no {kind.__name__}")
