@@ -2,7 +2,6 @@
 // The C ABI: checks arguments, converts, and keeps exceptions and forked children out.
 #include <algorithm>
 #include <atomic>
-#include <bit>
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
@@ -14,8 +13,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/knobs/knobs.hpp"
-#include "base/knobs/settings.hpp"
 #include "base/log.hpp"
 #include "base/version.hpp"
 #include "horo/horo.h"
@@ -40,7 +37,6 @@ using horo::runtime::Kind;
 using horo::runtime::Operation;
 using horo::runtime::ReduceOp;
 using horo::runtime::Session;
-using horo::runtime::SessionOptions;
 using horo::runtime::SetSubmission;
 using horo::runtime::Signature;
 using horo::runtime::Submission;
@@ -49,41 +45,6 @@ using horo::runtime::capi::Process;
 using horo::runtime::capi::process;
 using horo::runtime::capi::report;
 using horo::runtime::capi::with_session;
-
-/// A look takes microseconds; oftener it would be felt.
-constexpr horo::Duration kLeastWarning = std::chrono::milliseconds(10);
-
-Result<SessionOptions> read_options() {
-  HORO_TRY(const auto settings,
-           horo::Settings::from_environment(
-               [](const char* name) -> const char* { return std::getenv(name); }));
-  namespace knobs = horo::knobs;
-  horo::log::set_level(settings.get(knobs::kLogLevel));
-  SessionOptions options;
-  auto& board = options.board;
-  board.capacity = std::bit_ceil(static_cast<std::uint32_t>(settings.get(knobs::kCacheCapacity)));
-  board.ring_slots = static_cast<std::uint32_t>(settings.get(knobs::kShmRing));
-  board.chunk_bytes = settings.get(knobs::kShmChunk).value() / 64 * 64;
-  board.arena_bytes = settings.get(knobs::kArenaSize).value() / 4096 * 4096;
-  board.fusion_threshold = settings.get(knobs::kFusionThreshold).value();
-  board.cycle_ns = static_cast<std::uint64_t>(settings.get(knobs::kCycleTime).count());
-  board.wake_delay_ns = static_cast<std::uint64_t>(settings.get(knobs::kWakeDelay).count());
-  options.start_timeout = settings.get(knobs::kStartTimeout);
-  options.stalls.warning = settings.get(knobs::kStallCheck)
-                               ? std::max(settings.get(knobs::kStallWarningTime), kLeastWarning)
-                               : horo::Duration::zero();
-  options.stalls.shutdown = settings.get(knobs::kStallShutdownTime);
-  options.hosts = {.tree_radix = settings.get(knobs::kTreeRadix),
-                   .heartbeat_timeout = settings.get(knobs::kHeartbeatTimeout),
-                   .start_timeout = options.start_timeout,
-                   .operations = settings.get(knobs::kCpuOperations),
-                   .gloo_interface = std::string(settings.get(knobs::kGlooInterface)),
-                   .gloo_timeout = settings.get(knobs::kGlooTimeout),
-                   .mpi_threads = !settings.get(knobs::kMpiThreadsDisable),
-                   .deterministic = settings.get(knobs::kDeterministic)};
-  if (const auto spin = settings.get(knobs::kSpinTime)) options.spin = *spin;
-  return options;
-}
 
 /// A rank that ends without horo_shutdown but with exit() leaves in good order.
 void leave_process() {
@@ -101,7 +62,7 @@ Status start_session(Process& p) {
     return std::atexit(leave_process) == 0;
   }();
   static_cast<void>(once);
-  HORO_TRY(const auto options, read_options());
+  HORO_TRY(const auto options, horo::runtime::capi::read_options());
   p.owner.reset();
   p.session.store(nullptr, std::memory_order_release);
   HORO_TRY(auto meeting,

@@ -30,6 +30,9 @@ struct Process {
 
 Process& process();
 
+/// What the knobs in the environment ask for. Fails: invalid_argument, naming the knob.
+Result<SessionOptions> read_options();
+
 extern thread_local std::string last_error;
 
 /// Keeps the message for horo_last_error.

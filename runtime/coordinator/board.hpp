@@ -239,7 +239,7 @@ class Board {
   std::vector<Rank> take_leaving();
 
   /// Appends to the log; false when there is no room now: needs_leader() says when there is.
-  bool publish(const AgreedEntry& entry);
+  bool publish(const AgreedEntry& agreed);
 
   /// The most words (ids, row counts) and tensors that an entry may have.
   std::size_t most_words() const { return layout_.word_count / (2 * params_.depth); }

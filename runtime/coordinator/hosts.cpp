@@ -57,9 +57,9 @@ class WatchedPlace final : public MeetingPlace {
 
 }  // namespace
 
-Hosts::Hosts(const bootstrap::Meeting& meeting, HostMemory& memory, const HostsOptions& options)
+Hosts::Hosts(const bootstrap::Meeting& meeting, HostMemory& memory, HostsOptions options)
     : memory_(memory),
-      options_(options),
+      options_(std::move(options)),
       me_(meeting.identity.rank),
       host_(meeting.identity.host_index),
       epoch_(meeting.epoch),

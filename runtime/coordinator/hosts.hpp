@@ -85,7 +85,7 @@ class Hosts {
                                   const Members& here, std::size_t region);
 
  private:
-  Hosts(const bootstrap::Meeting& meeting, HostMemory& memory, const HostsOptions& options);
+  Hosts(const bootstrap::Meeting& meeting, HostMemory& memory, HostsOptions options);
   Status start_tree(const bootstrap::Meeting& meeting);
   int host_of(Rank rank) const;
   Result<std::unique_ptr<Backend>> make(std::string_view module, const Communicator& communicator);

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// From the knobs in this process's environment to what a session takes of them.
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+
+#include "base/knobs/knobs.hpp"
+#include "base/knobs/settings.hpp"
+#include "base/log.hpp"
+#include "runtime/capi_support.hpp"
+
+namespace horo::runtime::capi {
+
+namespace {
+
+/// A look takes microseconds; oftener it would be felt.
+constexpr Duration kLeastWarning = std::chrono::milliseconds(10);
+
+}  // namespace
+
+Result<SessionOptions> read_options() {
+  HORO_TRY(const auto settings, Settings::from_environment([](const char* name) -> const char* {
+             return std::getenv(name);
+           }));
+  log::set_level(settings.get(knobs::kLogLevel));
+  SessionOptions options;
+  auto& board = options.board;
+  board.capacity = std::bit_ceil(static_cast<std::uint32_t>(settings.get(knobs::kCacheCapacity)));
+  board.ring_slots = static_cast<std::uint32_t>(settings.get(knobs::kShmRing));
+  board.chunk_bytes = settings.get(knobs::kShmChunk).value() / 64 * 64;
+  board.arena_bytes = settings.get(knobs::kArenaSize).value() / 4096 * 4096;
+  board.fusion_threshold = settings.get(knobs::kFusionThreshold).value();
+  board.cycle_ns = static_cast<std::uint64_t>(settings.get(knobs::kCycleTime).count());
+  board.wake_delay_ns = static_cast<std::uint64_t>(settings.get(knobs::kWakeDelay).count());
+  options.start_timeout = settings.get(knobs::kStartTimeout);
+  options.stalls.warning = settings.get(knobs::kStallCheck)
+                               ? std::max(settings.get(knobs::kStallWarningTime), kLeastWarning)
+                               : Duration::zero();
+  options.stalls.shutdown = settings.get(knobs::kStallShutdownTime);
+  options.hosts = {.tree_radix = settings.get(knobs::kTreeRadix),
+                   .heartbeat_timeout = settings.get(knobs::kHeartbeatTimeout),
+                   .start_timeout = options.start_timeout,
+                   .operations = settings.get(knobs::kCpuOperations),
+                   .gloo_interface = std::string(settings.get(knobs::kGlooInterface)),
+                   .gloo_timeout = settings.get(knobs::kGlooTimeout),
+                   .mpi_threads = !settings.get(knobs::kMpiThreadsDisable),
+                   .deterministic = settings.get(knobs::kDeterministic)};
+  if (const auto spin = settings.get(knobs::kSpinTime)) options.spin = *spin;
+  return options;
+}
+
+}  // namespace horo::runtime::capi
