@@ -12,7 +12,7 @@
 
 #include "base/board_header.hpp"
 #include "base/clock.hpp"
-#include "base/knobs/knobs.hpp"
+#include "base/knobs/choices.hpp"
 #include "base/result.hpp"
 #include "base/strong.hpp"
 #include "base/worker_env.hpp"

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "apps/common/usage_error.hpp"  // IWYU pragma: export
-#include "base/knobs/knobs.hpp"
+#include "base/knobs/launcher_knobs.hpp"
 #include "base/knobs/settings.hpp"
 #include "base/result.hpp"
 

@@ -9,7 +9,7 @@
 #include "base/cli/arguments.hpp"
 #include "base/cli/help.hpp"
 #include "base/exit_code.hpp"
-#include "base/knobs/knobs.hpp"
+#include "base/knobs/launcher_knobs.hpp"
 #include "base/knobs/settings.hpp"
 #include "base/log.hpp"
 #include "base/version.hpp"

@@ -12,6 +12,7 @@
 #include "apps/run/plan.hpp"
 #include "apps/run/session.hpp"
 #include "base/exit_code.hpp"
+#include "base/knobs/knobs.hpp"
 #include "base/log.hpp"
 #include "discovery/this_machine.hpp"
 #include "launcher/process/spawn.hpp"

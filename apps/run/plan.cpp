@@ -8,6 +8,8 @@
 #include "apps/run/environment.hpp"
 #include "apps/run/mpi_plan.hpp"
 #include "base/board_header.hpp"
+#include "base/knobs/knobs.hpp"
+#include "base/knobs/launcher_knobs.hpp"
 #include "base/knobs/mpi_knobs.hpp"
 #include "base/kv/auth.hpp"
 #include "base/version.hpp"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/run/plan.hpp"
 #include "base/json.hpp"
+#include "base/knobs/launcher_knobs.hpp"
 
 namespace horo::apps {
 

@@ -9,6 +9,8 @@
 #include "apps/run/addresses.hpp"
 #include "apps/run/progress.hpp"
 #include "apps/run/stdin_pump.hpp"
+#include "base/knobs/knobs.hpp"
+#include "base/knobs/launcher_knobs.hpp"
 #include "base/kv/server/server.hpp"
 #include "launcher/job/job.hpp"
 #include "launcher/job/report.hpp"

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "apps/run/command.hpp"
-#include "base/knobs/knobs.hpp"
+#include "base/knobs/launcher_knobs.hpp"
 #include "discovery/host_list.hpp"
 #include "discovery/this_machine.hpp"
 #include "launcher/starters/link/remote_agent.hpp"

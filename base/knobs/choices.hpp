@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the rows of knobs.hpp choose from: the values of choices, and the groups that knobs are
-// listed by.
+// What the rows choose from: the values of choices, and the groups that knobs are listed by.
 #pragma once
 
 #include <cstdint>

@@ -43,7 +43,9 @@ struct KnobText {
   Spelling config{};
 };
 
-/// One row. T: bool, int, double, Bytes, Duration, std::optional<Duration>, std::string_view or an
+using OptionalDuration = std::optional<Duration>;
+
+/// One row. T: bool, int, double, Bytes, Duration, OptionalDuration, std::string_view or an
 /// enumeration that counts from 0. Numbers lie in [least, most].
 template <typename T>
 struct Knob {

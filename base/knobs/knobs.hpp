@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rows: every knob of horo, once. A row listed here must also stand in the list of table.cpp.
+// The rows: every knob of horo, once. Here those that ranks read; what only the launcher reads is
+// in launcher_knobs.hpp and mpi_knobs.hpp. Each row also stands in the list of table.cpp.
 #pragma once
 
 #include <chrono>
@@ -16,8 +17,6 @@ namespace horo::knobs {
 
 using namespace horo::literals;        // NOLINT(google-build-using-namespace): only literals
 using namespace std::chrono_literals;  // NOLINT(google-build-using-namespace): only literals
-
-using OptionalDuration = std::optional<Duration>;
 
 inline constexpr int kIntMax = std::numeric_limits<int>::max();
 
@@ -153,126 +152,6 @@ inline constexpr Knob<Bytes> kArenaSize{
     .least = 1_MiB,
     .most = 4096_GiB};
 
-// --- Placement ---
-
-inline constexpr Knob<int> kSlotsPerHost{
-    .text = {.key = "slots.per.host",
-             .group = kPlaces,
-             .help = "slots of a host that is given without them",
-             .unit = "ranks",
-             .reader = KnobReader::launcher},
-    .fallback = 1,
-    .least = 1,
-    .most = 1024};
-
-inline constexpr Knob<int> kRanksPerHost{
-    .text = {.key = "ranks.per.host",
-             .group = kPlaces,
-             .help = "ranks on each host, the last of which may get fewer; 0: as its slots allow",
-             .unit = "ranks",
-             .reader = KnobReader::launcher},
-    .fallback = 0,
-    .least = 0,
-    .most = 1024};
-
-inline constexpr Knob<MapBy> kMapBy{
-    .text = {.key = "map.by",
-             .group = kPlaces,
-             .help =
-                 "pack fills a host before the next; spread gives all hosts alike, the ranks of "
-                 "one in a row; host deals rank after rank to host after host",
-             .choices = {"pack", "spread", "host"},
-             .reader = KnobReader::launcher},
-    .fallback = MapBy::pack,
-    .least = MapBy::pack,
-    .most = MapBy::host};
-
-inline constexpr Knob<BindTo> kBindTo{
-    .text = {.key = "bind.to",
-             .group = kPlaces,
-             .help = "what of its host a rank may run on: an equal part of the cores, its memory "
-                     "node, the node of its GPU; auto is gpu or numa for several ranks on a host "
-                     "with several nodes, else none",
-             .choices = {"auto", "core", "numa", "gpu", "none"},
-             .reader = KnobReader::launcher},
-    .fallback = BindTo::automatic,
-    .least = BindTo::automatic,
-    .most = BindTo::none};
-
-inline constexpr Knob<GpuMode> kGpus{
-    .text = {.key = "gpus",
-             .group = kPlaces,
-             .help = "auto shows each rank the GPU of its local rank, by CUDA_VISIBLE_DEVICES; off "
-                     "leaves that variable alone",
-             .choices = {"off", "auto"},
-             .reader = KnobReader::launcher},
-    .fallback = GpuMode::off,
-    .least = GpuMode::off,
-    .most = GpuMode::automatic};
-
-inline constexpr Knob<Duration> kDiscoveryTimeout{
-    .text = {.key = "discovery.timeout",
-             .group = kPlaces,
-             .help = "how long a discovery script or a scheduler's program may take",
-             .unit = "s",
-             .reader = KnobReader::launcher},
-    .fallback = 30s,
-    .least = 1ms,
-    .most = 1h};
-
-// --- Other hosts ---
-
-inline constexpr Knob<StarterChoice> kStarter{
-    .text = {.key = "starter",
-             .group = kOtherHosts,
-             .help = "how agents are started on other hosts; auto is srun inside a Slurm job, for "
-                     "its nodes, and ssh otherwise",
-             .choices = {"auto", "ssh", "slurm"},
-             .reader = KnobReader::launcher},
-    .fallback = StarterChoice::automatic,
-    .least = StarterChoice::automatic,
-    .most = StarterChoice::slurm};
-
-inline constexpr Knob<int> kSshPort{
-    .text = {.key = "ssh.port",
-             .group = kOtherHosts,
-             .help = "port of the hosts' ssh servers; 0: as ssh's configuration says",
-             .unit = "port",
-             .reader = KnobReader::launcher},
-    .fallback = 0,
-    .least = 0,
-    .most = 65535};
-
-inline constexpr Knob<std::string_view> kSshIdentityFile{
-    .text = {.key = "ssh.identity.file",
-             .group = kOtherHosts,
-             .help = "private key to log in with; without it the agent's and the configured ones",
-             .unit = "path",
-             .reader = KnobReader::launcher},
-    .fallback = ""};
-
-inline constexpr Knob<std::string_view> kSshProgram{
-    .text = {.key = "ssh.program",
-             .group = kOtherHosts,
-             .help = "start agents by this program, called as ssh is, instead of horo's own client",
-             .unit = "path",
-             .reader = KnobReader::launcher},
-    .fallback = ""};
-
-inline constexpr Knob<std::string_view> kEnvAllow{
-    .text = {.key = "env.allow",
-             .group = kOtherHosts,
-             .help = "variables of the launcher's environment that ranks get, as NAME,NAME* ...",
-             .reader = KnobReader::launcher},
-    .fallback = "*"};
-
-inline constexpr Knob<std::string_view> kEnvDeny{
-    .text = {.key = "env.deny",
-             .group = kOtherHosts,
-             .help = "variables that ranks do not get, though they are allowed",
-             .reader = KnobReader::launcher},
-    .fallback = ""};
-
 // --- Times and failures ---
 
 inline constexpr Knob<Duration> kStartTimeout{
@@ -285,38 +164,6 @@ inline constexpr Knob<Duration> kStartTimeout{
     .least = 1ms,
     .most = 24h};
 
-inline constexpr Knob<OptionalDuration> kTimeout{
-    .text = {.key = "timeout",
-             .group = kTimes,
-             .help = "stop the whole job after this long",
-             .unit = "s",
-             .none = "never",
-             .reader = KnobReader::launcher},
-    .fallback = std::nullopt,
-    .least = 1ms,
-    .most = 2400h};
-
-inline constexpr Knob<Duration> kFailureGrace{
-    .text =
-        {.key = "failure.grace",
-         .group = kTimes,
-         .help =
-             "after a rank failed: how long the others may take to report it and end by themselves",
-         .unit = "s",
-         .reader = KnobReader::launcher},
-    .fallback = 2s,
-    .least = 0s,
-    .most = 1h};
-
-inline constexpr Knob<Duration> kGrace{.text = {.key = "grace",
-                                                .group = kTimes,
-                                                .help = "between SIGTERM and SIGKILL",
-                                                .unit = "s",
-                                                .reader = KnobReader::launcher},
-                                       .fallback = 5s,
-                                       .least = 0s,
-                                       .most = 1h};
-
 inline constexpr Knob<Duration> kHeartbeatTimeout{
     .text = {.key = "heartbeat.timeout",
              .group = kTimes,
@@ -325,65 +172,6 @@ inline constexpr Knob<Duration> kHeartbeatTimeout{
     .fallback = 5s,
     .least = 100ms,
     .most = 1h};
-
-// --- Output ---
-
-inline constexpr Knob<TagMode> kTag{
-    .text = {.key = "tag",
-             .group = kOutput,
-             .help = "prefix each line with its rank; auto does so when there are several ranks",
-             .choices = {"auto", "rank", "off"},
-             .reader = KnobReader::launcher},
-    .fallback = TagMode::automatic,
-    .least = TagMode::automatic,
-    .most = TagMode::off};
-
-inline constexpr Knob<std::string_view> kPrefix{
-    .text = {.key = "prefix",
-             .group = kOutput,
-             .help =
-                 "template of the prefix: {rank} {local_rank} {size} {host} {stream} {job} {time}",
-             .reader = KnobReader::launcher},
-    .fallback = "[{rank}] "};
-
-inline constexpr Knob<bool> kPrefixTimestamp{
-    .text = {.key = "prefix.timestamp",
-             .group = kOutput,
-             .help = "put the time in front of each prefix",
-             .reader = KnobReader::launcher,
-             .flags = {Spelling{.name = "prefix-output-with-timestamp"}}}};
-
-inline constexpr Knob<std::string_view> kOutputFilename{
-    .text = {.key = "output.filename",
-             .group = kOutput,
-             .help =
-                 "directory that also gets each rank's output: rank.<r>/stdout and rank.<r>/stderr",
-             .unit = "path",
-             .reader = KnobReader::launcher},
-    .fallback = ""};
-
-inline constexpr Knob<StdinMode> kStdin{
-    .text = {.key = "stdin",
-             .group = kOutput,
-             .help = "who reads standard input; auto is none, so that a loop keeps its list",
-             .choices = {"auto", "none", "rank0"},
-             .reader = KnobReader::launcher},
-    .fallback = StdinMode::automatic,
-    .least = StdinMode::automatic,
-    .most = StdinMode::rank0};
-
-inline constexpr Knob<std::string_view> kJsonReport{
-    .text = {.key = "json.report",
-             .group = kOutput,
-             .help = "file for the end report as JSON",
-             .unit = "path",
-             .reader = KnobReader::launcher},
-    .fallback = ""};
-
-inline constexpr Knob<bool> kVerbose{.text = {.key = "verbose",
-                                              .group = kOutput,
-                                              .help = "say what the launcher does",
-                                              .reader = KnobReader::launcher}};
 
 // --- Logging ---
 

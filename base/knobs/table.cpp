@@ -6,6 +6,7 @@
 #include <cctype>
 
 #include "base/knobs/knobs.hpp"
+#include "base/knobs/launcher_knobs.hpp"
 #include "base/knobs/mpi_knobs.hpp"
 
 namespace horo {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "base/knobs/knobs.hpp"
+#include "base/knobs/choices.hpp"
 #include "base/result.hpp"
 #include "base/worker_env.hpp"
 #include "discovery/topology/topology.hpp"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "base/knobs/knobs.hpp"
+#include "base/knobs/choices.hpp"
 #include "base/result.hpp"
 #include "runtime/backends/hierarchy.hpp"
 

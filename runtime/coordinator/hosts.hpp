@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "base/knobs/knobs.hpp"
+#include "base/knobs/choices.hpp"
 #include "base/result.hpp"
 #include "runtime/backends/backend.hpp"
 #include "runtime/backends/communicator.hpp"

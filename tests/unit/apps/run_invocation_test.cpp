@@ -7,6 +7,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "base/knobs/knobs.hpp"
+
 using namespace horo;  // NOLINT(google-build-using-namespace): a test of this namespace
 using namespace std::chrono_literals;  // NOLINT(google-build-using-namespace): only literals
 using apps::RunAction;

@@ -6,6 +6,7 @@
 #include <catch2/catch.hpp>
 
 #include "base/knobs/knobs.hpp"
+#include "base/knobs/launcher_knobs.hpp"
 
 using namespace horo;  // NOLINT(google-build-using-namespace): a test of this namespace
 using namespace std::chrono_literals;  // NOLINT(google-build-using-namespace): only literals
