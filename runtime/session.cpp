@@ -60,6 +60,8 @@ Result<std::unique_ptr<Session>> Session::join(bootstrap::Meeting meeting,
     HORO_TRY_STATUS(session->meet(options.start_timeout));
     HORO_TRY(session->hosts_, Hosts::meet(session->meeting_, *session->host_, options.hosts));
     session->sets_.connect(*session->hosts_);
+    session->hosts_->examine_by(session->stalls_);
+    if (session->hosts_->leads()) session->stalls_.lead(session->hosts_->own_name());
     HORO_TRY_STATUS(session->sets_.add(std::move(everybody)));
   }
   session->background_ = std::thread([raw = session.get()] { raw->run_background(); });
@@ -225,7 +227,7 @@ void Session::launch(const SetSubmission& s, ProcessSet& own) {
   const auto now = note_call();
   const bool completed = engine.offer(s.tensor, s.given);
   // Nobody may ever wait for it: then this rank's own thread has to know when to look.
-  if (stalls_.arm(board, now)) ring(host_->my_slot());
+  if (stalls_.arm(board, now)) ring(board.spans() ? host_->slot(LocalRank{0}) : host_->my_slot());
   const auto urgent = urgency(board, engine.tensor(s.tensor), completed);
   if (board.spans()) {
     if (completed) tell_other_hosts(own, urgent);

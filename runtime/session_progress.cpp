@@ -112,8 +112,9 @@ bool Session::let_others_run() {
 
 void Session::look_for_stalls(TimePoint now) {
   if (stalls_.until_due(now) > Duration::zero()) return;
-  const auto findings = stalls_.look(now);
+  auto findings = stalls_.look(now);
   for (const auto& line : findings.lines) log::warn("stall", "{}", line);
+  for (auto& question : findings.questions) hosts_->ask(std::move(question));
   if (findings.end.empty()) return;
   log::error("stall", "{}", findings.end);
   stalls_.end_job(findings);

@@ -72,6 +72,7 @@ struct Unfinished {
   GroupRef group;            ///< That it waits for, being complete itself; or none.
   bool join = false;         ///< It is the set's join.
   bool ready = false;        ///< It is complete: `missing` is who is putting it into an entry.
+  bool elsewhere = false;    ///< It is complete on this host, and its set has others.
 };
 
 /// Entries that are in the log and that not all members have done.
@@ -251,6 +252,14 @@ class Board {
   /// As of now, while others go on; ascending by id.
   std::vector<Unfinished> unfinished() const;
   UnderWay under_way() const;
+
+  /// The tensor of that name. Thread: any.
+  std::optional<TensorId> find(std::string_view name);
+
+  bool has_joined(int member) const {
+    const auto m = static_cast<std::size_t>(member);
+    return (body_->joined[m / 64].load(std::memory_order_relaxed) >> (m % 64) & 1U) != 0;
+  }
 
   bool has_declared(TensorId id, int member) const {
     return rank_tensor(id, member).declared.load(std::memory_order_relaxed) != 0;

@@ -33,18 +33,20 @@ std::optional<Unfinished> Board::inspect_unfinished(TensorId id) const {
     found.group = theirs.group;
     found.join = theirs.signature.kind == Kind::join;
   }
-  std::copy_if(unmarked.begin(), unmarked.end(), std::back_inserter(found.missing), [&](int m) {
-    const auto joined =
-        body_->joined[static_cast<std::size_t>(m) / 64].load(std::memory_order_relaxed);
-    return found.join || (joined >> (m % 64) & 1U) == 0;
-  });
+  std::copy_if(unmarked.begin(), unmarked.end(), std::back_inserter(found.missing),
+               [&](int m) { return found.join || !has_joined(m); });
   const auto waits_for_group = [&] {
     return found.group.slot != 0 && found.group.slot <= params_.capacity &&
            tensor(TensorId{found.group.slot - 1}).parked.load(std::memory_order_acquire) != 0;
   };
   if (!found.missing.empty()) {
     found.group = {};
-  } else if (!waits_for_group()) {
+  } else if (waits_for_group()) {
+    // Lacks the others of the group.
+  } else if (spans()) {
+    found.group = {};
+    found.elsewhere = true;
+  } else {
     // Ready: lacks at most who is about to put it into an entry.
     const auto holder = body_->combiner.load(std::memory_order_relaxed);
     if (holder == 0 || holder > params_.local_size) return std::nullopt;

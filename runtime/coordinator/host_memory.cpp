@@ -2,6 +2,7 @@
 #include "runtime/coordinator/host_memory.hpp"
 
 #include <cerrno>
+#include <cstring>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -146,6 +147,13 @@ void HostMemory::unmap_region(std::size_t index, std::byte* base, bool counted) 
   if (!counted || region.users.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   release(layout_.regions + index * layout_.region_bytes, layout_.region_bytes);
   region.laid_out.store(0, std::memory_order_release);
+}
+
+bool HostMemory::say_stall(std::string_view text) {
+  if (body_->stall_claimed.exchange(1, std::memory_order_acq_rel) != 0) return false;
+  text = text.substr(0, body_->stall_text.size() - 1);
+  std::memcpy(body_->stall_text.data(), text.data(), text.size());
+  return true;
 }
 
 Status HostMemory::allocate(std::uint64_t offset, std::uint64_t bytes) {

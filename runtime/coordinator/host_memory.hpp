@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string_view>
 
 #include "base/board_header.hpp"
 #include "base/result.hpp"
@@ -118,6 +119,10 @@ class HostMemory {
   Rank global_rank(LocalRank r) const {
     return Rank{ranks_[r.index()].global_rank.load(std::memory_order_relaxed)};
   }
+
+  /// Leaves why tensors do not complete for all ranks of the host, before it is poisoned for that.
+  /// False when somebody else has. Thread: any.
+  bool say_stall(std::string_view text);
 
   // -- Regions ----------------------------------------------------------------------------------
 

@@ -88,6 +88,12 @@ class ProcessSets {
     });
   }
 
+  /// As for_members_from_outside, with every set. Thread: any.
+  template <typename Use>
+  void for_all_from_outside(Use use) const {
+    for_sets_from_outside([&use](const ProcessSet& set) { use(set); });
+  }
+
   // -- Progress over all sets -------------------------------------------------------------------
 
   /// Does what can be done now, a bounded piece of each set; true when anything moved.

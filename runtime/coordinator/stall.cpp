@@ -25,7 +25,8 @@ std::string in_seconds(Duration d) {
 using Group = std::vector<const Stalled*>;
 
 bool alike(const Stalled& a, const Stalled& b) {
-  return a.missing == b.missing && a.under_way == b.under_way && a.group == b.group;
+  return a.missing == b.missing && a.more == b.more && a.under_way == b.under_way &&
+         a.group == b.group;
 }
 
 std::string names_of(const Group& tensors) {
@@ -53,12 +54,13 @@ std::string ranks_of(const Group& tensors, const StallFacts& facts) {
   std::string text;
   for (std::size_t i = 0; i < std::min(missing.size(), kMostRanks); ++i) {
     const auto& member = facts.members[missing[i]];
-    text += fmt::format("{}rank {} ({}{})", i == 0 ? "" : ", ", member.rank,
-                        verdict(member, facts.set), undeclared_by(missing[i], tensors));
+    text += fmt::format("{}rank {}{}{} ({}{})", i == 0 ? "" : ", ", member.rank,
+                        member.host.empty() ? "" : " on ", member.host, verdict(member, facts.set),
+                        undeclared_by(missing[i], tensors));
   }
-  if (missing.size() > kMostRanks)
-    text += fmt::format(" and {} more ranks", missing.size() - kMostRanks);
-  return text;
+  const auto rest = missing.size() - std::min(missing.size(), kMostRanks) + tensors.front()->more;
+  if (rest > 0) text += fmt::format(" and {} more rank{}", rest, rest == 1 ? "" : "s");
+  return text.empty() ? "nobody: it moves on now" : text;
 }
 
 std::string line_about(const Group& tensors, const StallFacts& facts) {
@@ -116,6 +118,7 @@ Duration stall_threshold(int level, Duration warning) {
 }
 
 std::string verdict(const MemberFacts& m, SetId set) {
+  if (!m.verdict.empty()) return m.verdict;
   if (m.state == RankState::absent) return "has not called horo_init";
   if (m.state == RankState::detached) return "has left the job";
   if (m.state == RankState::dead || m.process == ProcessState::gone) return "has exited";
@@ -151,6 +154,8 @@ std::vector<std::string> stall_lines(const StallFacts& facts) {
     for (std::size_t i = kMostLines; i < groups.size(); ++i) rest += groups[i].size();
     lines.back() += fmt::format("; and {} more tensors wait for other ranks", rest);
   }
+  if (facts.more > 0 && !lines.empty())
+    lines.back() += fmt::format("; and {} more tensors wait", facts.more);
   return lines;
 }
 

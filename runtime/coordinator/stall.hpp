@@ -29,6 +29,8 @@ Duration stall_threshold(int level, Duration warning);
 /// What is known of a rank that others wait for.
 struct MemberFacts {
   Rank rank;
+  std::string host;     ///< Empty: this one.
+  std::string verdict;  ///< By its own host; empty: the following tells.
   RankState state = RankState::attached;
   ProcessState process = ProcessState::unknown;
   Duration idle{};        ///< Since it last called libhoro; zero: it never did after horo_init.
@@ -42,6 +44,7 @@ struct Stalled {
   Duration age{};
   std::vector<std::size_t> missing;     ///< Whose part is lacking: positions in the members.
   std::vector<std::size_t> undeclared;  ///< Those of them that have never declared it.
+  std::size_t more = 0;                 ///< Ranks missing that are not among the members.
   std::string group;       ///< It is complete, and other tensors of this group are not.
   bool under_way = false;  ///< It is complete and running, but nothing moves.
 };
@@ -50,6 +53,7 @@ struct StallFacts {
   SetId set;
   std::vector<MemberFacts> members;
   std::vector<Stalled> tensors;
+  std::size_t more = 0;  ///< Tensors that wait alike and are not named.
 };
 
 /// "stopped (SIGSTOP, Ctrl-Z)", "busy outside libhoro, which it last called 64 s ago", ...

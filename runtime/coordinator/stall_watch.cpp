@@ -22,11 +22,6 @@ TimePoint at_ns(std::uint64_t ns) {
   return TimePoint(Duration(static_cast<Duration::rep>(ns)));
 }
 
-bool helpless(ProcessState state) {
-  return state == ProcessState::stopped || state == ProcessState::traced ||
-         state == ProcessState::blocked || state == ProcessState::gone;
-}
-
 std::vector<std::size_t> positions(const std::vector<int>& members) {
   return {members.begin(), members.end()};
 }
@@ -93,7 +88,8 @@ bool StallWatch::arm(Board& board, TimePoint now) {
 Duration StallWatch::until_due(TimePoint now) const {
   if (!on() || poison_of(host_.header()).cause != LossCause::none) return Duration::max();
   auto left = Duration::max();
-  sets_.for_members_from_outside([&](const ProcessSet& set) {
+  sets_.for_all_from_outside([&](const ProcessSet& set) {
+    if (!looks_at(set)) return;
     const auto due = set.board->body().stalls.due.load(std::memory_order_seq_cst);
     if (due != 0) left = std::min(left, std::max(at_ns(due) - now, Duration::zero()));
   });
@@ -103,11 +99,28 @@ Duration StallWatch::until_due(TimePoint now) const {
 StallFindings StallWatch::look(TimePoint now) {
   StallFindings findings;
   if (!on() || poison_of(host_.header()).cause != LossCause::none) return findings;
-  sets_.for_members([&](ProcessSet& set) { look_at(set, now, findings); });
+  sets_.for_all_from_outside([&](const ProcessSet& set) {
+    if (looks_at(set)) look_at(set, now, findings);
+  });
   return findings;
 }
 
-void StallWatch::look_at(ProcessSet& set, TimePoint now, StallFindings& findings) {
+bool StallWatch::helpless(const Board& board, int member) const {
+  switch (read_state_(board.rank_slot(member).pid.load(std::memory_order_relaxed))) {
+    case ProcessState::stopped:
+    case ProcessState::traced:
+    case ProcessState::blocked:
+    case ProcessState::gone:
+      return true;
+    case ProcessState::unknown:
+    case ProcessState::running:
+    case ProcessState::sleeping:
+      break;
+  }
+  return false;
+}
+
+void StallWatch::look_at(const ProcessSet& set, TimePoint now, StallFindings& findings) {
   auto& board = *set.board;
   auto& schedule = board.body().stalls;
   auto due = schedule.due.load(std::memory_order_seq_cst);
@@ -126,8 +139,8 @@ void StallWatch::look_at(ProcessSet& set, TimePoint now, StallFindings& findings
   }
   const auto moved_at = at_ns(schedule.moved_at.load(std::memory_order_relaxed));
   const auto pending = board.unfinished();
-  const bool stuck =
-      way.entries != 0 && (set.engine->active() || board.has_ready() || anybody_waits(board));
+  const bool stuck = way.entries != 0 && ((set.member() && set.engine->active()) ||
+                                          board.has_ready() || anybody_waits(board));
   if (pending.empty() && !stuck) {
     // Whoever marks now finds that nothing is due, or this finds the mark.
     schedule.due.exchange(0, std::memory_order_seq_cst);
@@ -137,16 +150,15 @@ void StallWatch::look_at(ProcessSet& set, TimePoint now, StallFindings& findings
 
   Look look(schedule, times_, now);
   if (way.entries != 0) look.come_back_after(times_.warning / 4);
-  std::vector<Stalled> overdue;
-  std::vector<Stalled> too_long;
+  Found found;
   const auto sort_in = [&](TimePoint began, auto make) {
     const auto finding = look.judge(began);
-    if (finding == Look::Finding::overdue) overdue.push_back(make());
-    if (finding == Look::Finding::too_long) too_long.push_back(make());
+    if (finding == Look::Finding::overdue) found.overdue.push_back(make());
+    if (finding == Look::Finding::too_long) found.too_long.push_back(make());
   };
   for (const auto& one : pending) {
     // Whoever cuts takes microseconds, unless it does not run.
-    if (one.ready && !helpless(read_state_(board.rank_slot(one.missing.front()).pid))) continue;
+    if (one.ready && !helpless(board, one.missing.front())) continue;
     // A rank that has joined waits as long as the others have work.
     const auto began = one.join ? std::max(at_ns(one.since), moved_at) : at_ns(one.since);
     sort_in(began, [&] {
@@ -165,7 +177,7 @@ void StallWatch::look_at(ProcessSet& set, TimePoint now, StallFindings& findings
     auto lacking = way.last;
     std::vector<int> cannot;
     std::copy_if(way.behind.begin(), way.behind.end(), std::back_inserter(cannot),
-                 [&](int m) { return helpless(read_state_(board.rank_slot(m).pid)); });
+                 [&](int m) { return helpless(board, m); });
     if (!cannot.empty()) lacking = cannot;
     for (const auto& name : way.names) {
       sort_in(moved_at, [&] {
@@ -177,17 +189,26 @@ void StallWatch::look_at(ProcessSet& set, TimePoint now, StallFindings& findings
     }
   }
   schedule.due.store(in_ns(look.next()), std::memory_order_seq_cst);
-  if (overdue.empty() && too_long.empty()) return;
+  judge(set, std::move(found), now, findings);
+}
 
-  auto facts = gather(set, now);
-  if (!too_long.empty()) {
-    const auto& missing = too_long.front().missing;
-    if (!missing.empty()) findings.culprit = facts.members[missing.front()].rank;
-    facts.tensors = std::move(too_long);
-    findings.end = fmt::format("{}", fmt::join(stall_lines(facts), "; "));
+void StallWatch::judge(const ProcessSet& set, Found&& found, TimePoint now,
+                       StallFindings& findings) const {
+  if (found.overdue.empty() && found.too_long.empty()) return;
+  if (set.board->spans()) {
+    ask(set.between_hosts, std::move(found.overdue), false, findings);
+    ask(set.between_hosts, std::move(found.too_long), true, findings);
     return;
   }
-  facts.tensors = std::move(overdue);
+  auto facts = gather(set, now);
+  if (!found.too_long.empty()) {
+    const auto& missing = found.too_long.front().missing;
+    if (!missing.empty()) findings.culprit = facts.members[missing.front()].rank;
+    facts.tensors = std::move(found.too_long);
+    findings.end = end_text(facts);
+    return;
+  }
+  facts.tensors = std::move(found.overdue);
   for (auto& line : stall_lines(facts)) findings.lines.push_back(std::move(line));
 }
 
@@ -211,7 +232,7 @@ std::string StallWatch::tensor_waited_for(const ProcessSet& set, std::uint64_t w
   return std::string(other->board->tensor_name(id));
 }
 
-StallFacts StallWatch::gather(ProcessSet& set, TimePoint now) const {
+StallFacts StallWatch::gather(const ProcessSet& set, TimePoint now) const {
   auto& board = *set.board;
   StallFacts facts{.set = set.id};
   for (int m = 0; m < board.local_size(); ++m) {
@@ -229,14 +250,15 @@ StallFacts StallWatch::gather(ProcessSet& set, TimePoint now) const {
   return facts;
 }
 
+std::string StallWatch::end_text(const StallFacts& facts) const {
+  return fmt::format(
+      "stalled for longer than the {} s of stall.shutdown.time: {}",
+      std::chrono::duration<double>(times_.shutdown.value_or(Duration::zero())).count(),
+      fmt::join(stall_lines(facts), "; "));
+}
+
 void StallWatch::end_job(const StallFindings& findings) {
-  auto& body = host_.body();
-  if (body.stall_claimed.exchange(1, std::memory_order_acq_rel) != 0) return;
-  const auto text =
-      fmt::format("stalled for longer than the {} s of stall.shutdown.time: {}",
-                  std::chrono::duration<double>(*times_.shutdown).count(), findings.end);
-  std::memcpy(body.stall_text.data(), text.data(),
-              std::min(text.size(), body.stall_text.size() - 1));
+  if (!host_.say_stall(findings.end)) return;
   poison_board(host_.header(), {.rank = findings.culprit, .cause = LossCause::stalled}, "");
 }
 

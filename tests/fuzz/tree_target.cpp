@@ -122,6 +122,11 @@ std::vector<Frame> frames() {
       LogEntry{.set = {}, .sequence = 1, .kind = LogKind::work, .ids = {0}, .rows = {1, 1, 2, 1}},
       LogEntry{.set = {}, .kind = LogKind::mismatch, .ids = {0}, .text = "no"},
       Loss{.rank = Rank{2}, .cause = LossCause::exited, .detail = 1, .host = "c"},
+      Question{.set = {}, .number = 1, .least_ms = 9, .patience_ms = 8, .names = {"x"}},
+      Answer{.set = {},
+             .number = 1,
+             .lacking = {{.missing = RankRanges::of(2, 1)}},
+             .verdicts = {{.rank = Rank{2}, .host = "c", .text = "no"}}},
       Bye{}};
 }
 

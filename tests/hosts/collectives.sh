@@ -28,5 +28,16 @@ for victim in 0 1 4 5; do
   expect_in "the report" "$err" "rank $victim on h$((victim / 2 + 1)) failed first: killed by signal 9 (SIGKILL)"
   expect "how many others heard" "$(grep -cE "peer_lost: rank $victim on h. was lost: (killed by signal 9|ended without)" <<<"$out")" 5
 done
+
+# A rank that is stopped, and one that does something else: everybody hears which and why, the line is written once.
+for case in "3 stop 5 stopped, by SIGSTOP or Ctrl-Z" "5 nap=5 6 asleep outside libhoro"; do
+  read -r rank_of_case word hear verdict <<<"$case"
+  try timeout 60 horo run -H h1:2,h2:2,h3:2 --tag off --stall-warning-time 1 --stall-shutdown-time 2 \
+    "$rank" sum "only=$rank_of_case" "$word" lose
+  expect_in "who is blamed" "$err" "rank $rank_of_case on h$((rank_of_case / 2 + 1)) ($verdict"
+  expect "warnings" "$(grep -c "stall: warning: tensor .* has waited 1" <<<"$err")" 1
+  expect "how many heard why" \
+    "$(grep -cE "peer_lost: stalled for longer .* for rank $rank_of_case on h. \($verdict" <<<"$out")" "$hear"
+done
 nothing_left h1 h2 h3
 exit 0

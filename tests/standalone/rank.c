@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A rank for the scripts beside it: joins, sums, and does what its words say, in order.
+ *
  *   sum            an allreduce whose result is checked
  *   who            prints rank, size and place on the host
- *   rounds=N       shuts down and joins again N times, with a sum each; descriptors, mappings and
- * threads may not grow only=R WORD    the other ranks skip the next word kill, exit=N   ends at
- * once, without leaving stop           SIGSTOP to itself loader         forks a child that keeps
- * all descriptors for 20 s lose           waits for an allreduce that cannot complete; prints how
- * it ends */
+ *   rounds=N       shuts down and joins again N times, with a sum each; nothing may grow
+ *   only=R WORD    the other ranks skip the next word
+ *   kill, exit=N   ends at once, without leaving
+ *   stop           SIGSTOP to itself
+ *   nap=N          sleeps for N seconds
+ *   loader         forks a child that keeps all descriptors for 20 s
+ *   lose           waits for an allreduce that cannot complete; prints how it ends
+ */
 #include <dirent.h>
 #include <signal.h>
 #include <stdio.h>
@@ -103,6 +107,7 @@ static void act(const char* word) {
   }
   if (strncmp(word, "rounds=", 7) == 0) rounds(atoi(word + 7));
   if (strcmp(word, "kill") == 0) raise(SIGKILL);
+  if (strncmp(word, "nap=", 4) == 0) sleep((unsigned)atoi(word + 4));
   if (strncmp(word, "exit=", 5) == 0) _exit(atoi(word + 5));
   if (strcmp(word, "stop") == 0) raise(SIGSTOP);
   if (strcmp(word, "loader") == 0 && fork() == 0) {

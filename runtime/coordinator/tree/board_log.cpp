@@ -99,8 +99,17 @@ std::optional<Loss> BoardState::loss() {
 }
 
 void BoardState::lose(const Loss& loss) {
+  if (loss.cause == LossCause::stalled) host_.say_stall(loss.text);
   poison_board(host_.header(), {.rank = loss.rank, .cause = loss.cause, .detail = loss.detail},
                loss.host);
+}
+
+Answer BoardState::examine(const Question& question) {
+  return examiner_ != nullptr ? examiner_->examine(question) : HostState::examine(question);
+}
+
+std::optional<Loss> BoardState::conclude(const Question& question, const Answer& answer) {
+  return examiner_ != nullptr ? examiner_->conclude(question, answer) : std::nullopt;
 }
 
 }  // namespace horo::runtime::tree

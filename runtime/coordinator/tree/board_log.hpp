@@ -36,11 +36,17 @@ class BoardState final : public HostState {
  public:
   explicit BoardState(HostMemory& host) : host_(host) {}
 
+  /// Who is asked about stalls from now on; outlives this.
+  void ask(Examiner& examiner) { examiner_ = &examiner; }
+
   std::optional<Loss> loss() override;
   void lose(const Loss& loss) override;
+  Answer examine(const Question& question) override;
+  std::optional<Loss> conclude(const Question& question, const Answer& answer) override;
 
  private:
   HostMemory& host_;
+  Examiner* examiner_ = nullptr;
 };
 
 }  // namespace horo::runtime::tree

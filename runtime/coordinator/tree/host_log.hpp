@@ -60,14 +60,28 @@ class HostLog {
   virtual std::uint64_t done() const = 0;
 };
 
-/// What concerns all process sets of a host. Thread: the leader's.
-class HostState {
+/// Knows why tensors do not complete.
+class Examiner {
  public:
-  HostState() = default;
-  virtual ~HostState() = default;
-  HostState(const HostState&) = delete;
-  HostState& operator=(const HostState&) = delete;
+  Examiner() = default;
+  virtual ~Examiner() = default;
+  Examiner(const Examiner&) = delete;
+  Examiner& operator=(const Examiner&) = delete;
 
+  /// What this host knows; `lacking` for each name of the question.
+  virtual Answer examine(const Question& question) {
+    return {.lacking = std::vector<Lacking>(question.names.size())};
+  }
+
+  /// At the root: what all hosts know. The loss that ends the job for it, if it has to end.
+  virtual std::optional<Loss> conclude(const Question& /*question*/, const Answer& /*answer*/) {
+    return std::nullopt;
+  }
+};
+
+/// What concerns all process sets of a host. Thread: the leader's.
+class HostState : public Examiner {
+ public:
   /// Why this host's boards are poisoned, if they are.
   virtual std::optional<Loss> loss() = 0;
 

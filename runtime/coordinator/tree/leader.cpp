@@ -150,10 +150,20 @@ Status Leader::receive(std::size_t link, Envelope&& envelope, BytesView payload)
     from_parent ? decide(*loss) : report(*loss);
     return {};
   }
+  if (auto* question = std::get_if<Question>(&frame)) {
+    from_parent ? spread(std::move(*question)) : raise(std::move(*question));
+    conclude();
+    return {};
+  }
   if (const auto* entry = std::get_if<LogEntry>(&frame); entry != nullptr && from_parent)
     return receive_about(entry->set, link, std::move(frame), payload);
   if (from_parent || std::holds_alternative<LogEntry>(frame))
     return fail(Errc::protocol, "a frame of type {} from the wrong side", frame.index() + 1);
+  if (auto* answer = std::get_if<Answer>(&frame)) {
+    inquiries_.take(link, std::move(*answer));
+    conclude();
+    return {};
+  }
   const auto set = std::visit(
       [](const auto& f) {
         if constexpr (requires { f.set; }) return std::optional(f.set);
@@ -194,6 +204,7 @@ void Leader::on_time(TimePoint now) {
       }
     }
   }
+  if (!loss_) conclude();
   if (loss_ || !is_root()) return;
   for (auto& [id, set] : sets_) move(id, set);
 }
@@ -201,6 +212,7 @@ void Leader::on_time(TimePoint now) {
 TimePoint Leader::next_time() const {
   auto next = TimePoint::max();
   if (loss_ || left_) return next;
+  next = inquiries_.next_time();
   for (const auto& link : links_) {
     if (link.state == LinkState::closing) next = std::min(next, link.closed + kCloseGrace);
     if (link.state != LinkState::open) continue;

@@ -18,6 +18,7 @@
 #include "base/result.hpp"
 #include "runtime/coordinator/tree/agreement.hpp"
 #include "runtime/coordinator/tree/host_log.hpp"
+#include "runtime/coordinator/tree/inquiries.hpp"
 #include "runtime/coordinator/tree/relay.hpp"
 #include "runtime/coordinator/tree/topology.hpp"
 
@@ -51,6 +52,7 @@ struct LeaderCounters {
 class Leader {
  public:
   static constexpr std::size_t kParent = 0;
+  static constexpr std::uint32_t kRootPatienceMs = 4000;  ///< With hosts that have to answer.
 
   /// `hosts` outlives the leader and is good for validate(). `state` and `outbox` outlive it too.
   Leader(const LeaderParams& params, const std::vector<HostRanks>& hosts, HostState& state,
@@ -95,6 +97,9 @@ class Leader {
 
   /// Time has passed.
   void on_time(TimePoint now);
+
+  /// Asks all hosts of a set what keeps some of its tensors; the root's host hears the answer.
+  void ask(Question&& question, TimePoint now);
 
   /// When on_time() has something to do; TimePoint::max(): never.
   TimePoint next_time() const;
@@ -154,6 +159,11 @@ class Leader {
   void depart(std::size_t link);
   void orphan();
 
+  void raise(Question&& question);
+  void spread(Question&& question);
+  void blame_silence(Inquiries::Inquiry& inquiry);
+  void conclude();
+
   void blame(std::size_t link, LossCause cause, std::uint32_t detail);
   void fail_here(const Error& error);
   void report(const Loss& loss);
@@ -171,6 +181,7 @@ class Leader {
   std::set<SetId> removed_;
   std::vector<Early> early_;  ///< Frames of sets that are not known here yet.
   std::size_t early_bytes_ = 0;
+  Inquiries inquiries_;
   std::string fault_;
   std::optional<Loss> reported_;
   std::optional<Loss> loss_;

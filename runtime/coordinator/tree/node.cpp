@@ -200,6 +200,13 @@ void Node::poke() {
   if (has_output() || leader_.next_time() < due) ring();
 }
 
+void Node::ask(Question question) {
+  const std::lock_guard lock(mutex_);
+  leader_.ask(std::move(question), now());
+  flush();
+  ring();
+}
+
 void Node::poke_soon(Duration delay) {
   auto idle = TimePoint::max();
   if (soon_.compare_exchange_strong(idle, now() + delay, std::memory_order_seq_cst)) ring();

@@ -69,6 +69,9 @@ class Node final : public Outbox {
   /// which more of it may join. Cheap while one is due already.
   void poke_soon(Duration delay);
 
+  /// As Leader::ask().
+  void ask(Question question);
+
   /// Says goodbye, hands over what is still to be sent, for at most a second, and ends the thread.
   /// Idempotent.
   void leave();

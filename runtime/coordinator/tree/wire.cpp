@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "runtime/coordinator/tree/ids.hpp"
+#include "runtime/coordinator/tree/wire_questions.hpp"
 
 // GCC 12 takes a variant's unused alternatives for uninitialised when it inlines its move.
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
@@ -13,8 +14,6 @@
 namespace horo::runtime::tree {
 
 namespace {
-
-constexpr std::size_t kMostHostName = 256;
 
 // -- Signatures ---------------------------------------------------------------------------------
 
@@ -78,10 +77,6 @@ Signature take_signature(Reader& reader) {
 }
 
 // -- Parts --------------------------------------------------------------------------------------
-
-SetId take_set(Reader& reader) {
-  return SetId{static_cast<std::uint32_t>(reader.varint(0xffffffffU))};
-}
 
 void put(Writer& writer, const Declaration& declaration) {
   writer.text(declaration.name).varint(declaration.variants.size());
@@ -206,6 +201,7 @@ Loss take_loss(Reader& reader) {
   loss.cause = static_cast<LossCause>(cause);
   loss.detail = reader.fixed<std::uint32_t>();
   loss.host = reader.text(kMostHostName);
+  loss.text = reader.text(kMostTextBytes);
   return loss;
 }
 
@@ -247,10 +243,15 @@ struct Encoder {
     writer.varint(static_cast<std::uint64_t>(loss.rank.value() + 1))
         .fixed(static_cast<std::uint8_t>(loss.cause))
         .fixed(loss.detail)
-        .text(std::string_view(loss.host).substr(0, kMostHostName));
+        .text(std::string_view(loss.host).substr(0, kMostHostName))
+        .text(std::string_view(loss.text).substr(0, kMostTextBytes));
   }
 
   void operator()(const Bye& /*unused*/) const {}
+
+  void operator()(const Question& question) const { put(writer, question); }
+
+  void operator()(const Answer& answer) const { put(writer, answer); }
 };
 
 Declare take_declare(Reader& reader) {
@@ -301,6 +302,10 @@ std::optional<Frame> take_frame(std::uint8_t type, Reader& reader) {
       return take_loss(reader);
     case 10:
       return Bye{};
+    case 11:
+      return take_question(reader);
+    case 12:
+      return take_answer(reader);
     default:
       return std::nullopt;
   }

@@ -24,6 +24,9 @@ inline constexpr std::size_t kMostPayload = std::size_t{16} << 20U;
 inline constexpr std::uint32_t kMostTensors = 1U << 20U;  ///< Names of one process set.
 inline constexpr std::size_t kMostNameBytes = 4096;
 inline constexpr std::size_t kMostTextBytes = 8192;
+inline constexpr std::size_t kMostAsked = 32;    ///< Names of one question.
+inline constexpr std::size_t kMostVerdicts = 8;  ///< Of one answer.
+inline constexpr std::size_t kMostVerdictBytes = 512;
 
 using Ids = std::vector<std::uint32_t>;  ///< Tensors' agreed numbers, ascending, each once.
 
@@ -131,6 +134,7 @@ struct Loss {
   LossCause cause = LossCause::host_lost;
   std::uint32_t detail = 0;
   std::string host;
+  std::string text;  ///< cause stalled: the verdict.
 
   friend bool operator==(const Loss&, const Loss&) = default;
 };
@@ -140,8 +144,52 @@ struct Bye {
   friend bool operator==(const Bye&, const Bye&) = default;
 };
 
-using Frame =
-    std::variant<Hello, Heartbeat, Declare, Ready, Joined, Leave, Done, LogEntry, Loss, Bye>;
+/// Up from a host whose ranks have waited too long, then from the root down to all: what keeps
+/// these tensors?
+struct Question {
+  SetId set;
+  std::uint32_t number = 0;       ///< By the root; 0 on the way up.
+  std::uint32_t least_ms = 0;     ///< Tensors that have waited for less are fine.
+  std::uint32_t patience_ms = 0;  ///< The answer comes within.
+  bool under_way = false;         ///< They are in an entry, and nothing moves.
+  bool ends = false;              ///< The job ends if they are not fine.
+  std::uint32_t more = 0;         ///< So many tensors beside the named ones.
+  std::vector<std::string> names;
+
+  friend bool operator==(const Question&, const Question&) = default;
+};
+
+/// Of one tensor of a question.
+struct Lacking {
+  std::uint32_t waited_ms = 0;  ///< By those who have submitted it; 0: nobody has.
+  RankRanges missing;
+  RankRanges undeclared;  ///< Those of them that have never declared it.
+  std::string group;      ///< Its ranks have it and wait for the rest of this group.
+
+  friend bool operator==(const Lacking&, const Lacking&) = default;
+};
+
+/// Why one of the missing ranks is missing.
+struct Verdict {
+  Rank rank;
+  std::string host;
+  std::string text;
+
+  friend bool operator==(const Verdict&, const Verdict&) = default;
+};
+
+/// Up: what the sender's subtree knows.
+struct Answer {
+  SetId set;
+  std::uint32_t number = 0;
+  std::vector<Lacking> lacking;   ///< Name by name.
+  std::vector<Verdict> verdicts;  ///< Of the lowest missing ranks; ascending.
+
+  friend bool operator==(const Answer&, const Answer&) = default;
+};
+
+using Frame = std::variant<Hello, Heartbeat, Declare, Ready, Joined, Leave, Done, LogEntry, Loss,
+                           Bye, Question, Answer>;
 
 struct Envelope {
   Epoch epoch;

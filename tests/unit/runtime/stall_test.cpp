@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/coordinator/stall.hpp"
-
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
+
+#include "runtime/coordinator/stall_watch.hpp"
 
 using namespace std::chrono_literals;
 using namespace horo;
@@ -128,6 +128,24 @@ TEST_CASE("many ranks and many groups stay readable") {
   const auto lines = stall_lines(facts);
   CHECK(lines.size() == 4);
   CHECK_THAT(lines.back(), Catch::EndsWith("; and 16 more tensors wait for other ranks"));
+}
+
+TEST_CASE("what hosts answer becomes one line; what has gone on meanwhile is left out") {
+  const tree::Question question{
+      .set = SetId{7}, .least_ms = 45'000, .more = 9, .names = {"a", "b", "c", "gone on"}};
+  tree::Answer answer{.lacking = std::vector<tree::Lacking>(4)};
+  for (std::size_t i = 0; i < 3; ++i) {
+    answer.lacking[i] = {.waited_ms = 60'000, .missing = tree::RankRanges::of(4, 10)};
+    answer.lacking[i].undeclared.add(Rank{5});
+  }
+  answer.lacking[3].waited_ms = 100;
+  answer.verdicts = {{.rank = Rank{4}, .host = "node2", .text = "stopped"},
+                     {.rank = Rank{5}, .host = "node3", .text = "busy"}};
+  const auto lines = stall_lines(facts_of(SetId{}, question, answer));
+  CHECK(lines == std::vector<std::string>{
+                     "tensors 'a', 'b', 'c' have waited 60 s for rank 4 on node2 (stopped), rank 5 "
+                     "on node3 (busy; never declared them) and 8 more ranks; and 9 more tensors "
+                     "wait"});
 }
 
 TEST_CASE("the state of a process from /proc") {

@@ -55,7 +55,22 @@ std::vector<Frame> frames() {
       LogEntry{
           .set = SetId{}, .sequence = 12, .kind = LogKind::left, .ranks = RankRanges::of(5, 2)},
       Loss{.rank = Rank{-1}, .cause = LossCause::aborted, .detail = 9, .host = "node1"},
+      Loss{.rank = Rank{3}, .cause = LossCause::stalled, .host = "node1", .text = "it sleeps"},
       Bye{},
+      Question{.set = SetId{1},
+               .number = 3,
+               .least_ms = 45'000,
+               .patience_ms = 4000,
+               .under_way = true,
+               .ends = true,
+               .more = 129,
+               .names = {"x", "y"}},
+      Answer{.set = SetId{1},
+             .number = 3,
+             .lacking = {{.waited_ms = 60'000, .group = "g"},
+                         {.missing = RankRanges::of(2, 3), .undeclared = RankRanges::of(4, 1)}},
+             .verdicts = {{.rank = Rank{2}, .host = "node1", .text = "stopped"},
+                          {.rank = Rank{4}, .host = "", .text = ""}}},
   };
 }
 

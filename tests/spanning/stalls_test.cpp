@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks that keep other hosts waiting: everybody hears who, where and why.
+#include <chrono>
+#include <mutex>
+#include <set>
+
+#include <catch2/catch.hpp>
+
+#include "tests/spanning/hosts.hpp"
+
+using namespace horo;                  // NOLINT(google-build-using-namespace): a test of it
+using namespace horo::runtime;         // NOLINT(google-build-using-namespace): a test of it
+using namespace horo::spanning;        // NOLINT(google-build-using-namespace): a test of it
+using namespace std::chrono_literals;  // NOLINT(google-build-using-namespace): only literals
+using horo::sim::vector_of;
+
+namespace {
+
+/// What everybody hears who waits for "x" of `set` while `lazy` ranks submit nothing.
+std::set<std::string> heard_without(const Layout& layout, const std::set<int>& lazy) {
+  TestHosts hosts(layout);
+  hosts.options.stalls = {.warning = 200ms, .shutdown = 600ms};
+  std::mutex mutex;
+  std::set<std::string> heard;
+  std::atomic<int> waiting{hosts.size() - static_cast<int>(lazy.size())};
+  hosts.run_raw([&](std::unique_ptr<Session> session, int rank) {
+    auto said = sum(*session, kWorld, "before", 100, hosts.size());
+    if (lazy.contains(rank)) {
+      while (waiting != 0) std::this_thread::sleep_for(10ms);
+    } else {
+      if (said.empty()) said = sum(*session, kWorld, "x", 100, hosts.size());
+      --waiting;
+      const std::lock_guard lock(mutex);
+      heard.insert(said);
+    }
+  });
+  return heard;
+}
+
+bool says(const std::string& text, const std::string& part) {
+  UNSCOPED_INFO(text);
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("a rank that keeps other hosts waiting is named on all of them") {
+  // Alone on its host, beside a rank that waits too, far down the tree, and on the root's host.
+  const Layout layout{{0}, {1, 2}, {3}, {4}, {5}, {6}};
+  for (const auto& [lazy, host] : {std::pair(3, 2), {2, 1}, {6, 5}, {0, 0}}) {
+    const auto heard = heard_without(layout, {lazy});
+    CAPTURE(lazy);
+    REQUIRE(heard.size() == 1);
+    CHECK(says(*heard.begin(),
+               "stalled for longer than the 0.6 s of stall.shutdown.time: tensor "
+               "'x' has waited "));
+    CHECK(says(*heard.begin(), fmt::format("for rank {} on node{} (", lazy, host)));
+    CHECK(says(*heard.begin(), "outside libhoro"));
+    CHECK(says(*heard.begin(), "; never declared it)"));
+  }
+}
+
+TEST_CASE("all ranks that others wait for are in one verdict") {
+  const auto heard = heard_without({{0, 1}, {2, 3}, {4}}, {1, 2, 3});
+  REQUIRE(heard.size() == 1);
+  CHECK(says(*heard.begin(), "for rank 1 on node0 ("));
+  CHECK(says(*heard.begin(), ", rank 2 on node1 ("));
+  CHECK(says(*heard.begin(), ", rank 3 on node1 ("));
+}
+
+TEST_CASE("ranks of different hosts that wait for each other's tensors are told so") {
+  TestHosts hosts({{0}, {1}});
+  hosts.options.stalls = {.warning = 200ms, .shutdown = 600ms};
+  std::mutex mutex;
+  std::string heard;
+  hosts.run_raw([&](std::unique_ptr<Session> session, int rank) {
+    const auto said = sum(*session, kWorld, rank == 0 ? "x" : "y", 100, 2);
+    const std::lock_guard lock(mutex);
+    heard = said;
+  });
+  const bool x = says(heard, "'x' has waited 0.6 s for rank 1 on node1 (waits for tensor 'y'");
+  const bool y = says(heard, "'y' has waited 0.6 s for rank 0 on node0 (waits for tensor 'x'");
+  CHECK((x || y));
+}
+
+TEST_CASE("slow ranks that come in the end do no harm") {
+  TestHosts hosts({{0, 1}, {2}, {3}});
+  hosts.options.stalls = {.warning = 50ms, .shutdown = 5s};
+  std::atomic<int> wrong{0};
+  hosts.run([&](Session& session, int rank) {
+    for (int step = 0; step < 6; ++step) {
+      if (rank == step % 4) std::this_thread::sleep_for(120ms);
+      if (!sum(session, kWorld, "x", 500, 4).empty()) ++wrong;
+    }
+  });
+  CHECK(wrong == 0);
+}
