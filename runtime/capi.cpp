@@ -351,10 +351,11 @@ HORO_API horo_status horo_submit_all(const horo_submission* submissions, size_t 
 
 HORO_API horo_status horo_submit_many(const horo_tensor* tensors, const void* const* in,
                                       void* const* out, size_t n, horo_op* ops, size_t* submitted) {
+  if (submitted != nullptr) *submitted = 0;
   for (size_t i = 0; i < n; ++i) {
     const auto status = horo_submit(tensors[i], in[i], out != nullptr ? out[i] : nullptr, &ops[i]);
-    if (submitted != nullptr) *submitted = status == HORO_OK ? i + 1 : i;
     if (status != HORO_OK) return status;
+    if (submitted != nullptr) *submitted = i + 1;
   }
   return HORO_OK;
 }
