@@ -12,10 +12,15 @@ function(horo_install_library target)
   horo_product(${target})
   install(TARGETS ${target} EXPORT horo LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
   install(FILES
+    "${PROJECT_SOURCE_DIR}/runtime/include/horo/element.hpp"
     "${PROJECT_SOURCE_DIR}/runtime/include/horo/error.hpp"
     "${PROJECT_SOURCE_DIR}/runtime/include/horo/horo.h"
     "${PROJECT_SOURCE_DIR}/runtime/include/horo/horo.hpp"
+    "${PROJECT_SOURCE_DIR}/runtime/include/horo/job.hpp"
+    "${PROJECT_SOURCE_DIR}/runtime/include/horo/op.hpp"
     "${PROJECT_SOURCE_DIR}/runtime/include/horo/process_set.hpp"
+    "${PROJECT_SOURCE_DIR}/runtime/include/horo/shared_buffer.hpp"
+    "${PROJECT_SOURCE_DIR}/runtime/include/horo/tensor.hpp"
     DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/horo)
 
   set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/horo)

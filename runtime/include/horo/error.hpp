@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// How the functions of horo.hpp fail.
+/// How functions fail: what cannot be done throws Error.
 #pragma once
 
 #if __cplusplus < 202002L
@@ -18,16 +18,19 @@ inline namespace v1 {
 /// on.
 class Error : public std::runtime_error {
  public:
+  /// What check() throws. Fails: std::bad_alloc.
   Error(horo_status status, const std::string& message)
       : std::runtime_error(message), status_(status) {}
 
+  /// The code, for what depends on it; what() has the words.
   horo_status status() const noexcept { return status_; }
 
  private:
   horo_status status_;
 };
 
-/// Throws the calling thread's last error unless `status` is HORO_OK.
+/// Throws unless `status` is HORO_OK; for calls of horo.h. Call it before the thread's next call.
+/// Fails: Error with this status and the calling thread's last message.
 inline void check(horo_status status) {
   if (status != HORO_OK) {
     throw Error(status, horo_last_error());

@@ -15,8 +15,9 @@
  *
  * Errors: every function returns horo_status; horo_last_error() gives the calling thread's last
  * message, which names object, value and remedy. No function prints, exits or throws.
- * Thread-safety: any function from any thread, except horo_init and horo_shutdown, which exclude
- * each other and everything else. In a forked child every function returns HORO_FORKED.
+ * Threads: any function from any thread, except horo_init and horo_shutdown, beside which no other
+ * call may run. Any function that returns a status may also fail with NOT_INITIALIZED before
+ * horo_init, with FORKED in a forked child, and with OUT_OF_MEMORY: comments do not repeat these.
  * Stability: numbers are never reused; structures grow at their end (see `size`).
  */
 #ifndef HORO_HORO_H
@@ -109,7 +110,9 @@ typedef enum horo_dtype {
 
 /* Joins the job that the environment describes, as `horo run`, mpirun, srun or torchrun set it, or
  * a job of one rank when there is none. A second call does nothing; after horo_shutdown it joins
- * again, if all ranks do. Blocks until all ranks have come, at most HORO_START_TIMEOUT.
+ * again, if all ranks do.
+ * Thread: any, with no other call beside it. Blocks: until all ranks have come, at most
+ * HORO_START_TIMEOUT.
  * Fails: TIMED_OUT (names the missing ranks), PEER_LOST, VERSION_MISMATCH, MISMATCH (ranks of
  * different jobs), UNSUPPORTED and UNAVAILABLE (nothing by which the hosts could find each other
  * or move tensors; says what was tried), OUT_OF_MEMORY, PERMISSION_DENIED
@@ -119,14 +122,17 @@ HORO_API horo_status horo_init(void);
 
 /* Leaves the job after the operations that all ranks have agreed on are done; operations of this
  * rank that are not agreed end with SHUT_DOWN. Peers may go on until they need this rank.
- * Does nothing when not initialised. Tensors and memory of horo_alloc end with the next horo_init.
- */
+ * Does nothing when not initialised.
+ * Memory: tensors, operations and what horo_alloc gave stay readable until the next horo_init.
+ * Thread: any, with no other call beside it. Blocks: for what is agreed on; never for a dead peer.
+ * Fails: never; always OK. */
 HORO_API horo_status horo_shutdown(void);
 
+/* 1 between horo_init and horo_shutdown, else 0. Thread: any. Blocks: no. Fails: never. */
 HORO_API int horo_is_initialized(void);
 
-/* Position and size; -1 before horo_init. local: on this host; cross: among the hosts that have
- * this local rank. */
+/* Position and size. local: on this host; cross: among the hosts that have this local rank.
+ * Thread: any. Blocks: no. Fails: with -1 before horo_init and after horo_shutdown. */
 HORO_API int horo_rank(void);
 HORO_API int horo_size(void);
 HORO_API int horo_local_rank(void);
@@ -134,12 +140,19 @@ HORO_API int horo_local_size(void);
 HORO_API int horo_cross_rank(void);
 HORO_API int horo_cross_size(void);
 
-HORO_API const char* horo_version(void); /* "0.1.0"; static */
-HORO_API int horo_abi_version(void);     /* HORO_ABI_VERSION of the library */
+/* "0.1.0", and HORO_ABI_VERSION of the library, which may be newer than the header's.
+ * Memory: static. Thread: any. Blocks: no. Fails: never. */
+HORO_API const char* horo_version(void);
+HORO_API int horo_abi_version(void);
 
-/* Message of the last failure in the calling thread; valid until its next failing call. */
+/* Message of the last failure in the calling thread; empty before the first.
+ * Memory: the library's, valid until the thread's next failing call. Thread: any. Blocks: no.
+ * Fails: never. */
 HORO_API const char* horo_last_error(void);
-HORO_API const char* horo_status_name(horo_status status); /* "peer_lost"; static */
+
+/* A status in words: "peer_lost". Memory: static. Thread: any. Blocks: no.
+ * Fails: never; "unknown" for what is no status. */
+HORO_API const char* horo_status_name(horo_status status);
 
 /* -- Process sets --------------------------------------------------------------------------------
  *
@@ -150,24 +163,33 @@ typedef uint32_t horo_set;
 #define HORO_WORLD ((horo_set)0)
 
 /* Adds the set of these `n` ranks (any order). All ranks of the job call it, members or not, with
- * the same ranks, and add and remove in the same order; blocks until all have. The lowest free
- * number is taken, so it is the same everywhere. Fails: INVALID_ARGUMENT (no such rank, one named
- * twice, none), DUPLICATE (these ranks are a set already), MISMATCH (ranks asked for different
- * sets; names them), RESOURCE_EXHAUSTED (256 sets), PEER_LOST, SHUT_DOWN. */
+ * the same ranks, and add and remove in the same order. The lowest free number is taken, so it is
+ * the same everywhere.
+ * Memory: `ranks` is copied. Thread: any. Blocks: until all ranks have called it.
+ * Fails: INVALID_ARGUMENT (no such rank, one named twice, none), DUPLICATE (these ranks are a set
+ * already), MISMATCH (ranks asked for different sets; names them), RESOURCE_EXHAUSTED (256 sets),
+ * PEER_LOST, SHUT_DOWN. */
 HORO_API horo_status horo_add_process_set(const int* ranks, size_t n, horo_set* set);
 
-/* Removes a set; all ranks of the job call it, blocks until all have. Operations that not all
- * members have submitted end with SHUT_DOWN; its tensors must not be used any more, by no thread.
- * Fails: NOT_FOUND, INVALID_ARGUMENT (the world), and as above. */
+/* Removes a set; all ranks of the job call it. Operations that not all members have submitted end
+ * with SHUT_DOWN; its tensors must not be used any more, by no thread.
+ * Thread: any. Blocks: until all ranks have called it.
+ * Fails: NOT_FOUND, INVALID_ARGUMENT (the world), MISMATCH, PEER_LOST, SHUT_DOWN. */
 HORO_API horo_status horo_remove_process_set(horo_set set);
 
-/* The calling rank's position in the set, or -1: not a member, no such set, or not initialised. */
+/* The calling rank's position in the set. Thread: any. Blocks: no.
+ * Fails: with -1: not a member, no such set, or not initialised. */
 HORO_API int horo_process_set_rank(horo_set set);
-/* Number of its ranks, or -1. */
+
+/* Number of its ranks. Thread: any. Blocks: no. Fails: with -1: no such set, or not initialised. */
 HORO_API int horo_process_set_size(horo_set set);
-/* Its ranks, ascending, into `ranks` (room for horo_process_set_size). Fails: NOT_FOUND. */
+
+/* Its ranks, ascending. Memory: the caller's `ranks`, with room for horo_process_set_size.
+ * Thread: any. Blocks: no. Fails: NOT_FOUND, INVALID_ARGUMENT (no place). */
 HORO_API horo_status horo_process_set_ranks(horo_set set, int* ranks);
-/* Number of sets, and their numbers, ascending, into `sets` if it is not NULL; at most `room`. */
+
+/* Number of sets, and their numbers, ascending, into `sets` if it is not NULL; at most `room`.
+ * Memory: the caller's `sets`. Thread: any. Blocks: no. Fails: with 0 when not initialised. */
 HORO_API size_t horo_process_sets(horo_set* sets, size_t room);
 
 /* -- Tensors and operations -------------------------------------------------------------------- */
@@ -200,19 +222,26 @@ typedef struct horo_tensor_desc {
         HORO_WORLD, 0, 0                                                                    \
   }
 
-/* Declares a name, or changes its signature; not while it is in flight (DUPLICATE). Never blocks
- * on peers. Copies the descriptor. The ranks' descriptors are compared when the tensor is
- * submitted; a difference ends that submission with MISMATCH on all ranks.
- * Fails: INVALID_ARGUMENT, DUPLICATE, RESOURCE_EXHAUSTED (tensor capacity), NOT_INITIALIZED. */
+/* Declares a name, or changes its signature; not while it is in flight. The ranks' descriptors are
+ * compared when the tensor is submitted; a difference ends that submission with MISMATCH on all
+ * ranks.
+ * Units: extents count elements. Memory: the descriptor, with name, shape and group, is copied.
+ * Thread: any. Blocks: no.
+ * Fails: INVALID_ARGUMENT (names what is wrong; also: this rank is not in the set), NOT_FOUND (no
+ * such set), DUPLICATE (in flight), RESOURCE_EXHAUSTED (HORO_CACHE_CAPACITY), UNSUPPORTED (what
+ * this library cannot do). */
 HORO_API horo_status horo_declare(const horo_tensor_desc* desc, horo_tensor* tensor);
 
-/* Offers this rank's part and returns at once. The buffers belong to the runtime until the
- * operation completes. Sum order: each element is added in rank order, whatever is fused with what.
+/* Offers this rank's part and returns at once. Sum order: each element is added in rank order,
+ * whatever is fused with what.
  *   allreduce, broadcast   `in` and `out` hold the declared elements and may be equal.
  *   reducescatter          `out` holds this rank's rows; in place it is where they begin in `in`.
  *                          NULL: the operation owns the result, see horo_result.
  *   allgather, alltoall    `out` is ignored, see horo_result; alltoall: equal splits.
- * Fails: DUPLICATE (tensor in flight), INVALID_ARGUMENT, PEER_LOST, SHUT_DOWN. */
+ * Memory: the buffers are the caller's and belong to the runtime until the operation completes:
+ * `in` must not change, `out` holds nothing until then. The operation is the caller's to wait for
+ * or to release. Thread: any. Blocks: no. Fails: DUPLICATE (tensor in flight), INVALID_ARGUMENT,
+ * NOT_FOUND (no such set), PEER_LOST, SHUT_DOWN (also after horo_shutdown). */
 HORO_API horo_status horo_submit(horo_tensor tensor, const void* in, void* out, horo_op* op);
 
 typedef struct horo_submission {
@@ -232,52 +261,75 @@ typedef struct horo_submission {
 #define HORO_SUBMISSION_INIT \
   { sizeof(horo_submission), 0, 0, 0, 0, 0, 0 }
 
-/* As horo_submit, with all that a submission may say. */
+/* As horo_submit, with all that a submission may say. Memory: as horo_submit; the structure and its
+ * splits are copied. Thread: any. Blocks: no.
+ * Fails: as horo_submit, and UNSUPPORTED (a field that this library does not know). */
 HORO_API horo_status horo_submit_with(const horo_submission* submission, horo_op* op);
 
-/* All of them, in order, or, when one fails, none: as a group is submitted. Fails: as horo_submit,
- * and DUPLICATE when one is there twice. */
+/* All of them, in order, or, when one fails, none: as a group is submitted. Memory: as
+ * horo_submit_with; `ops` has room for n. Thread: any. Blocks: no.
+ * Fails: as horo_submit_with, and DUPLICATE when one is there twice. */
 HORO_API horo_status horo_submit_all(const horo_submission* submissions, size_t n, horo_op* ops);
 
-/* As horo_submit for each i < n, in order; stops at the first failure, *submitted says how many. */
+/* As horo_submit for each i < n, in order; stops at the first failure, and *submitted, if it is not
+ * NULL, says how many are under way. Memory: as horo_submit; `ops` has room for n. Thread: any.
+ * Blocks: no. Fails: as horo_submit. */
 HORO_API horo_status horo_submit_many(const horo_tensor* tensors, const void* const* in,
                                       void* const* out, size_t n, horo_op* ops, size_t* submitted);
 
-/* OK or the operation's error once complete, else IN_PROGRESS. Never blocks. The operation stays
- * valid until it is waited for or released. */
+/* OK or the operation's error once complete, else IN_PROGRESS. The operation stays valid until it
+ * is waited for or released. Thread: any. Blocks: no.
+ * Fails: NOT_FOUND (released, or never there), and with what the operation failed with. */
 HORO_API horo_status horo_poll(horo_op op);
 
-/* Waits until the operation completes, at most `timeout_ms` (< 0: for ever), and releases it unless
- * it timed out (IN_PROGRESS). Never waits for ever on a dead peer: PEER_LOST. Not released by it:
- * an operation that has a result, see horo_result. */
+/* Waits until the operation completes and releases it, unless it timed out (IN_PROGRESS) or has a
+ * result, see horo_result. The buffers are the caller's again, also when it failed.
+ * Units: milliseconds; less than 0: for ever. Thread: any; one waits for an operation.
+ * Blocks: until it completes, at most `timeout_ms`; never for ever on a dead peer.
+ * Fails: MISMATCH (ranks disagree; the message has both values), PEER_LOST, SHUT_DOWN, PROTOCOL
+ * (what a peer wrote makes no sense), NOT_FOUND (released, or never there). */
 HORO_API horo_status horo_wait(horo_op op, int64_t timeout_ms);
 
-/* As horo_wait for each; returns the first error in order of `ops` after all have completed. */
+/* As horo_wait for each; returns the first error in order of `ops` after all have completed, and
+ * IN_PROGRESS, releasing none, when not all have. Units: milliseconds; less than 0: for ever.
+ * Thread: any. Blocks: until all complete, at most `timeout_ms`. Fails: as horo_wait. */
 HORO_API horo_status horo_wait_all(const horo_op* ops, size_t n, int64_t timeout_ms);
 
-/* Result of a completed allgather, alltoall, join, or reducescatter without `out`: data stays valid
- * until horo_release; bytes receives its size (may be NULL); rows (as many as the set has ranks,
- * may be NULL; none for a join) the rows that came from each rank, of a reducescatter the rows that
- * each rank got. */
+/* Result of a completed allgather, alltoall, join, or reducescatter without `out`: `data`, its
+ * size, and in `rows` the rows that came from each rank, of a reducescatter the rows that each rank
+ * got, none for a join. bytes and rows may be NULL. Units: bytes; rows of dimension 0. Memory: data
+ * is the operation's, valid until horo_release; rows the caller's, with room for as many as the set
+ * has ranks. Thread: any. Blocks: no. Fails: NOT_FOUND (released, or never there), IN_PROGRESS,
+ * INVALID_ARGUMENT (it has no result), and with what the operation failed with. */
 HORO_API horo_status horo_result(horo_op op, const void** data, size_t* bytes, int64_t* rows);
 
-/* Forgets a completed operation and its result. Large results' memory is kept for later ones.
- * Invalid or released: NOT_FOUND. */
+/* Forgets a completed operation and its result. Memory: that of large results is kept for later
+ * ones. Thread: any. Blocks: no.
+ * Fails: NOT_FOUND (released, or never there), IN_PROGRESS (not complete; it stays). */
 HORO_API horo_status horo_release(horo_op op);
 
-/* Runs `callback` once when the operation completes, on a thread of the runtime or of a waiting
- * caller, with no lock held; at once if it has completed. It must not block and may submit. */
+/* What horo_on_complete calls. It must not block and may submit. */
 typedef void (*horo_callback)(void* user, horo_op op, horo_status status);
+
+/* Runs `callback` once when the operation completes, on a thread of the runtime or of a waiting
+ * caller, with no lock held; at once if it has completed. The operation is still to be waited for
+ * or released. Memory: `user` is the caller's until the callback has run. Thread: any. Blocks: no.
+ * Fails: NOT_FOUND (released, or never there), INVALID_ARGUMENT (no callback). */
 HORO_API horo_status horo_on_complete(horo_op op, horo_callback callback, void* user);
 
 /* -- Memory shared with the ranks of this host ---------------------------------------------------
  */
 
-/* `bytes` of memory in this rank's arena, aligned to 64: tensors that all ranks of the host have
- * there are reduced in place without a copy. Contents are undefined. Not inherited across fork.
- * Fails: OUT_OF_MEMORY, RESOURCE_EXHAUSTED (arena size), NOT_INITIALIZED. */
+/* Memory in this rank's arena: tensors that all ranks of the host have there are reduced in place
+ * without a copy. Contents are undefined.
+ * Units: bytes; aligned to 64. Memory: the caller's, for horo_free; not inherited across fork.
+ * Thread: any. Blocks: no.
+ * Fails: OUT_OF_MEMORY, RESOURCE_EXHAUSTED (HORO_ARENA_SIZE), INVALID_ARGUMENT (no place). */
 HORO_API horo_status horo_alloc(size_t bytes, void** memory);
-HORO_API horo_status horo_free(void* memory); /* NULL is allowed; not while in flight */
+
+/* Gives memory of horo_alloc back; NULL is allowed. Memory: no operation may use it any more.
+ * Thread: any. Blocks: no. Fails: INVALID_ARGUMENT (not from horo_alloc, or given back). */
+HORO_API horo_status horo_free(void* memory);
 
 /* -- What the runtime did ------------------------------------------------------------------------
  */
@@ -294,6 +346,8 @@ typedef struct horo_counters {
   uint64_t wakes;        /* system calls made to wake a peer or the runtime's thread */
 } horo_counters;
 
+/* The counters now; `size` is set by the caller. Memory: the caller's. Thread: any. Blocks: no.
+ * Fails: INVALID_ARGUMENT (not given, or its size is not set). */
 HORO_API horo_status horo_get_counters(horo_counters* counters);
 
 #ifdef __cplusplus

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Process sets: some ranks of the job, on which collectives run by themselves.
 ///
-///   const auto evens = horo::ProcessSet::add(std::vector{0, 2});   // called by all ranks of the
-///   job if (evens.included()) job.allreduce<float>("loss", loss, {}, evens);
+///   const auto evens = horo::ProcessSet::add(std::vector{0, 2});   // all ranks of the job call it
+///   if (evens.included()) job.allreduce<float>("loss", loss, {}, evens);
 #pragma once
 
 #if __cplusplus < 202002L
@@ -24,9 +24,11 @@ namespace horo {
 inline namespace v1 {
 
 /// The number of a set; a value that costs nothing to copy, and whose end removes nothing. Without
-/// more it is the world: all ranks. Of a set that does not exist, rank() and size() are -1.
+/// more it is the world: all ranks. Of a set that does not exist, rank() and size() are -1. Thread:
+/// any.
 class ProcessSet {
  public:
+  /// The world.
   ProcessSet() = default;
 
   /// The set that has this number.
@@ -34,7 +36,8 @@ class ProcessSet {
 
   /// All ranks of the job call it, members or not, with the same ranks, and add and remove in one
   /// order. Blocks: until all have. Fails: INVALID_ARGUMENT (no such rank, one named twice, none),
-  /// DUPLICATE (these ranks are a set already), MISMATCH, RESOURCE_EXHAUSTED, PEER_LOST.
+  /// DUPLICATE (these ranks are a set already), MISMATCH (ranks asked for different sets; names
+  /// them), RESOURCE_EXHAUSTED (256 sets), PEER_LOST, SHUT_DOWN, NOT_INITIALIZED, FORKED.
   static ProcessSet add(std::span<const int> ranks) {
     ProcessSet set;
     check(horo_add_process_set(ranks.data(), ranks.size(), &set.id_));
@@ -42,20 +45,24 @@ class ProcessSet {
     return set;
   }
 
-  /// All ranks of the job call it. Blocks: until all have. Operations that not all members have
-  /// submitted end with SHUT_DOWN; its tensors must not be used any more.
+  /// All ranks of the job call it. Operations that not all members have submitted end with
+  /// SHUT_DOWN; its tensors must not be used any more. Blocks: until all ranks have called it.
+  /// Fails: NOT_FOUND, INVALID_ARGUMENT (the world), MISMATCH, PEER_LOST, SHUT_DOWN.
   void remove() const { check(horo_remove_process_set(id_)); }
 
+  /// Its number, the same on all ranks.
   horo_set id() const noexcept { return id_; }
 
-  /// Position of the calling rank in it, -1: not a member.
+  /// Position of the calling rank in it; -1: not a member.
   int rank() const noexcept { return horo_process_set_rank(id_); }
 
+  /// Number of its ranks.
   int size() const noexcept { return horo_process_set_size(id_); }
 
+  /// Whether the calling rank is a member.
   bool included() const noexcept { return rank() >= 0; }
 
-  /// Its ranks, ascending. Fails: NOT_FOUND.
+  /// Its ranks, ascending. Blocks: no. Fails: NOT_FOUND, NOT_INITIALIZED, FORKED.
   std::vector<int> ranks() const {
     std::vector<int> ranks(size() < 0 ? 0 : static_cast<std::size_t>(size()));
     check(horo_process_set_ranks(id_, ranks.data()));
