@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// horo-docs PAGE: the generated pages of the manual, on standard output.
+// horo-docs PAGE: the generated pages of the manual, on standard output. Those of the headers are
+// read from the source tree that it was built in.
 #include <algorithm>
+#include <array>
 #include <cctype>
+#include <fstream>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,6 +14,7 @@
 
 #include "apps/common/tools.hpp"
 #include "apps/common/usage_error.hpp"
+#include "apps/docs/header_page.hpp"
 #include "base/cli/help.hpp"
 #include "base/exit_code.hpp"
 #include "base/knobs/table.hpp"
@@ -18,6 +23,11 @@
 namespace horo::apps {
 
 namespace {
+
+/// In the order of the page: what a program uses first comes first.
+constexpr std::array<std::string_view, 8> kCppHeaders{
+    "horo/horo.hpp",          "horo/job.hpp",         "horo/tensor.hpp",  "horo/op.hpp",
+    "horo/shared_buffer.hpp", "horo/process_set.hpp", "horo/element.hpp", "horo/error.hpp"};
 
 /// First comment of every page, so that nobody edits it by hand.
 std::string head(std::string_view page) {
@@ -159,15 +169,49 @@ std::string cli_page() {
   return text;
 }
 
-int run(std::string_view page) {
-  std::string text;
-  if (page == "knobs") text = knobs_page();
-  if (page == "cli") text = cli_page();
-  if (text.empty()) {
-    return usage_error("horo-docs", {Errc::invalid_argument,
-                                     fmt::format("unknown page '{}'; known are knobs, cli", page)});
+Result<std::string> read_header(std::string_view name) {
+  const auto path = fmt::format("{}/{}", HORO_HEADERS, name);
+  std::ifstream file(path);
+  std::string text{std::istreambuf_iterator<char>(file), {}};
+  if (!file) return fail(Errc::io, "cannot read '{}'", path);
+  return text;
+}
+
+Result<std::string> c_reference() {
+  HORO_TRY(const auto text, read_header("horo/horo.h"));
+  HORO_TRY(const auto page, c_page({.name = "horo/horo.h", .text = text}));
+  return head("horo-h") + page;
+}
+
+Result<std::string> cpp_reference() {
+  std::vector<std::string> texts;
+  for (const auto name : kCppHeaders) {
+    HORO_TRY(auto text, read_header(name));
+    texts.push_back(std::move(text));
   }
-  return write_out(text) ? exit_code::kOk : exit_code::kFailure;
+  std::vector<Header> headers;
+  for (const auto& text : texts)
+    headers.push_back({.name = kCppHeaders[headers.size()], .text = text});
+  HORO_TRY(const auto page, cpp_page(headers));
+  return head("horo-hpp") +
+         "\n# C++ reference\n\n`#include <horo/horo.hpp>` brings all of it; the other headers are "
+         "its parts. Names are in namespace `horo`.\n" +
+         page;
+}
+
+Result<std::string> page_text(std::string_view page) {
+  if (page == "knobs") return knobs_page();
+  if (page == "cli") return cli_page();
+  if (page == "horo-h") return c_reference();
+  if (page == "horo-hpp") return cpp_reference();
+  return fail(Errc::invalid_argument, "unknown page '{}'; known are knobs, cli, horo-h, horo-hpp",
+              page);
+}
+
+int run(std::string_view page) {
+  const auto text = page_text(page);
+  if (!text) return usage_error("horo-docs", text.error());
+  return write_out(*text) ? exit_code::kOk : exit_code::kFailure;
 }
 
 }  // namespace

@@ -4,11 +4,11 @@
 # shellcheck source=tests/cli/lib.sh
 . "${0%/*}/lib.sh"
 
-for page in knobs cli; do
+for page in knobs cli horo-h horo-hpp; do
   try "$HORO_BIN/horo-docs" "$page"
   expect "exit code" "$code" 0
   cmp -s "$scratch/out" "$HORO_SOURCE/docs/reference/$page.md" ||
     fail "docs/reference/$page.md is stale: horo-docs $page > docs/reference/$page.md"
 done
 
-refused "unknown page 'x'; known are knobs, cli" "$HORO_BIN/horo-docs" x
+refused "unknown page 'x'; known are knobs, cli, horo-h, horo-hpp" "$HORO_BIN/horo-docs" x
