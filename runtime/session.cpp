@@ -77,7 +77,8 @@ Session::Session(bootstrap::Meeting meeting, const SessionOptions& options,
       crowded_(options.spin < Duration::zero() && host_->local_size() > cores()),
       arena_(*host_),
       sets_(*host_, operations_, SteadyClock::instance()),
-      stalls_(*host_, sets_, options.stalls) {}
+      stalls_(*host_, sets_, options.stalls),
+      spread_(*host_) {}
 
 Session::~Session() {
   shutdown();

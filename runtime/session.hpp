@@ -20,6 +20,7 @@
 #include "runtime/coordinator/hosts.hpp"
 #include "runtime/coordinator/process_sets.hpp"
 #include "runtime/coordinator/stall_watch.hpp"
+#include "runtime/core_spread.hpp"
 #include "runtime/operation.hpp"
 
 namespace horo::runtime {
@@ -175,6 +176,7 @@ class Session {
   Arena arena_;
   ProcessSets sets_;
   StallWatch stalls_;
+  CoreSpread spread_;
   std::atomic<bool> token_{false};
   std::atomic<std::uint32_t> local_waiters_{0};
   std::atomic<Operation*> applicant_{nullptr};  ///< What a caller waits for who wants the token.

@@ -9,6 +9,7 @@
 
 #include "base/log.hpp"
 #include "runtime/session.hpp"
+#include "runtime/time_slice.hpp"
 
 namespace horo::runtime {
 
@@ -39,6 +40,7 @@ bool Session::try_token() {
   bool free = false;
   if (!token_.compare_exchange_strong(free, true, std::memory_order_seq_cst)) return false;
   host_->my_rank().drive.store(drive::kAwake, std::memory_order_seq_cst);
+  spread_.note();
   return true;
 }
 
@@ -144,6 +146,7 @@ void Session::drive(const Operation* operation, const Deadline& deadline) {
     const auto now = steady().now();
     if (looks == kLooksPerClock) idle_since = now;
     if (deadline.expired(now)) return;
+    if (foreground) spread_.look(now);
     if (now - idle_since < patience(foreground)) {
       // Where somebody has put two ranks on one core after all, the other is let in.
       if (now - idle_since >= kQuietSpin) sched_yield();
@@ -221,6 +224,7 @@ bool Session::wait(std::span<Operation* const> operations, const Deadline& deadl
     while (next < operations.size() && operations[next]->done()) ++next;
     return next == operations.size();
   };
+  if (crowded_) ask_for_short_turns();
   auto& waits_for = host_->my_rank().waits_for;
   std::uint64_t said = 0;
   const auto say = [&](const Operation& operation) {
@@ -268,6 +272,7 @@ void Session::sleep_in_background() {
 
 void Session::run_background() {
   pthread_setname_np(pthread_self(), "horo-progress");
+  if (crowded_) ask_for_short_turns();
   while (!stopping_.load(std::memory_order_seq_cst)) {
     if (try_token()) {
       drive(nullptr, Deadline::never());

@@ -37,6 +37,7 @@ struct alignas(128) HostRank {
   std::atomic<std::uint32_t> drive;
   std::atomic<std::uint32_t> interest;
   std::atomic<std::int32_t> global_rank;
+  std::atomic<std::uint32_t> core;  ///< 1 + where its driver was seen last; 0: nowhere yet.
 
   // For who asks why this rank keeps others waiting:
   alignas(64) std::atomic<std::uint64_t> last_call;  ///< Submit, or end of a long wait: ns.

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/core_spread.hpp"
+
+#include <initializer_list>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include "runtime/time_slice.hpp"
+
+using horo::runtime::better_core;
+
+namespace {
+
+cpu_set_t set_of(std::initializer_list<int> cores) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (const int core : cores) CPU_SET(core, &set);
+  return set;
+}
+
+std::optional<int> better(int mine, const std::vector<int>& ranks,
+                          std::initializer_list<int> allowed) {
+  return better_core(mine, ranks, set_of(allowed));
+}
+
+}  // namespace
+
+TEST_CASE("a rank leaves a core that has two ranks more than another") {
+  CHECK(better(0, {0, 0}, {0, 1}) == 1);
+  CHECK(better(0, {0, 0, 0, 1}, {0, 1}) == 1);
+  CHECK(better(1, {1, 1, 1, 1}, {0, 1}) == 0);
+  CHECK(better(3, {3, 3}, {0, 1, 2, 3, 4}) == 2);  // The nearest, the lower one of two.
+  CHECK(better(3, {3, 3, 2, 4}, {2, 3, 4, 6}) == 6);
+}
+
+TEST_CASE("a rank stays where moving would not spread the ranks better") {
+  CHECK_FALSE(better(0, {0, 1}, {0, 1}));
+  CHECK_FALSE(better(0, {0, 0, 1}, {0, 1}));
+  CHECK_FALSE(better(0, {0, 0, 1, 1}, {0, 1}));
+  CHECK_FALSE(better(0, {0, 0}, {0}));  // Bound to its core.
+  CHECK_FALSE(better(2, {}, {0, 1}));
+}
+
+TEST_CASE("a thread that moves is free to go elsewhere afterwards") {
+  cpu_set_t before;
+  REQUIRE(sched_getaffinity(0, sizeof before, &before) == 0);
+  for (int core = 0; core < CPU_SETSIZE; ++core) {
+    if (!CPU_ISSET(core, &before)) continue;
+    CHECK(horo::runtime::move_to_core(core, before));
+    cpu_set_t after;
+    REQUIRE(sched_getaffinity(0, sizeof after, &after) == 0);
+    CHECK(CPU_EQUAL(&before, &after));
+  }
+  CHECK_FALSE(horo::runtime::move_to_core(CPU_SETSIZE - 1, before));  // There is none.
+}
+
+TEST_CASE("short turns leave a thread's scheduling class and priority alone") {
+  const int policy = sched_getscheduler(0);
+  horo::runtime::ask_for_short_turns();
+  CHECK(sched_getscheduler(0) == policy);
+}
