@@ -6,7 +6,7 @@
 "$HOSTS_PYTHON" -c 'import torch, numpy' 2>/dev/null || skip "$HOSTS_PYTHON has no torch, or no numpy"
 on_hosts 2
 
-for job in torch_collectives torch_sets torch_optimizer numpy_collectives; do
+for job in torch_collectives torch_rows torch_sets torch_optimizer numpy_collectives; do
   mkdir "$scratch/$job"
   OMP_NUM_THREADS=1 HORO_ARENA_SIZE=256MiB try timeout 150 horo run -H h1:2,h2:2 "$HOSTS_PYTHON" \
     "$HORO_SOURCE/tests/python/support/checks.py" "$HORO_SOURCE/tests/python/jobs/$job.py" "$scratch/$job"
