@@ -44,7 +44,8 @@ Result<SessionOptions> read_options() {
                    .gloo_interface = std::string(settings.get(knobs::kGlooInterface)),
                    .gloo_timeout = settings.get(knobs::kGlooTimeout),
                    .mpi_threads = !settings.get(knobs::kMpiThreadsDisable),
-                   .deterministic = settings.get(knobs::kDeterministic)};
+                   .deterministic = settings.get(knobs::kDeterministic),
+                   .hierarchical = settings.get(knobs::kHierarchicalAllreduce)};
   if (const auto spin = settings.get(knobs::kSpinTime)) options.spin = *spin;
   return options;
 }

@@ -92,10 +92,11 @@ inline constexpr Knob<bool> kDeterministic{
 inline constexpr Knob<bool> kHierarchicalAllreduce{
     .text = {.key = "hierarchical.allreduce",
              .group = kAgreement,
-             .help = "reduce within each host first, then between hosts",
-             .passed_on = true,
+             .help = "reduce within each host first, then between hosts, each rank a part; false: "
+                     "one ring over all ranks",
              .variable = {.name = "HOROVOD_HIERARCHICAL_ALLREDUCE"},
-             .config = {.name = "params.hierarchical_allreduce"}}};
+             .config = {.name = "params.hierarchical_allreduce"}},
+    .fallback = true};
 
 inline constexpr Knob<bool> kHierarchicalAllgather{
     .text = {.key = "hierarchical.allgather",

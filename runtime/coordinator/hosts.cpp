@@ -179,7 +179,8 @@ Result<SpanningBackend> Hosts::connect(std::uint64_t number, std::span<const Ran
   SpanningBackend made;
   HORO_TRY(made.backend, make(choice.name, all));
   // A sum by hosts is no sum in rank order.
-  const bool by_hosts = hierarchy.hosts > 1 && hierarchy.owners > 1 && !options_.deterministic;
+  const bool by_hosts = options_.hierarchical && hierarchy.hosts > 1 && hierarchy.owners > 1 &&
+                        !options_.deterministic;
   log::info("runtime", "{} ranks on {} hosts: {}{}", all.size(), hierarchy.hosts, choice.name,
             by_hosts ? ", all-reduce by hosts" : "");
   if (!by_hosts) return made;

@@ -29,6 +29,7 @@ struct HostsOptions {
   Duration gloo_timeout = std::chrono::seconds(30);
   bool mpi_threads = true;
   bool deterministic = false;  ///< The same bits on every run, whatever is fused.
+  bool hierarchical = true;    ///< All-reduce by hosts, where several ranks are on one.
   std::string modules;         ///< Where backends are; empty: beside libhoro.
 };
 

@@ -122,6 +122,20 @@ TEST_CASE("an Adasum between hosts has the bits of one process") {
   }
 }
 
+TEST_CASE("one ring over all ranks adds the same") {
+  const auto seed = base_seed();
+  TestHosts hosts({{0, 1}, {2, 3}, {4}});
+  hosts.options.hosts.hierarchical = false;
+  CAPTURE(seed);
+  std::mt19937_64 random(seed);
+  std::vector<sim::DrawnOp> ops;
+  while (ops.size() < 20) {
+    ops.push_back(sim::draw_op(hosts.size(), random, "t" + std::to_string(ops.size())));
+    sim::make_exact(ops.back(), random);
+  }
+  CHECK(run_all(hosts, ops, seed) == "");
+}
+
 TEST_CASE("what is asked to repeat adds in rank order between hosts too") {
   const auto seed = base_seed();
   TestHosts hosts({{0, 1}, {2, 3, 4}});
