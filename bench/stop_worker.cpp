@@ -4,7 +4,6 @@
 //   bench_stop_worker obey|deaf DIRECTORY RANKS
 // deaf: ignores SIGTERM. DIRECTORY receives a file ready.<rank> from each, and from rank 1 the file
 // `stamp`, with the time of its exit on the monotonic clock in nanoseconds.
-#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -13,6 +12,8 @@
 #include <poll.h>
 #include <string>
 #include <unistd.h>
+
+#include "bench/marks.hpp"
 
 namespace {
 
@@ -27,14 +28,6 @@ int rank_from_environment() {
   return -1;
 }
 
-bool write_file(const std::string& path, const std::string& text) {
-  const std::string draft = path + ".draft";
-  std::FILE* file = std::fopen(draft.c_str(), "w");
-  if (file == nullptr) return false;
-  const bool written = std::fputs(text.c_str(), file) >= 0;
-  return std::fclose(file) == 0 && written && std::rename(draft.c_str(), path.c_str()) == 0;
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -46,7 +39,7 @@ int main(int argc, char** argv) {
   if (std::strcmp(argv[1], "deaf") == 0) std::signal(SIGTERM, SIG_IGN);
   const std::string directory = argv[2];
   alarm(kLifeSeconds);
-  if (!write_file(directory + "/ready." + std::to_string(rank), "")) return 3;
+  if (!horo::bench::write_mark(directory + "/ready." + std::to_string(rank), "")) return 3;
   if (rank != 1) {
     while (true) pause();
   }
@@ -54,8 +47,7 @@ int main(int argc, char** argv) {
     const std::string path = directory + "/ready." + std::to_string(other);
     while (access(path.c_str(), F_OK) != 0) poll(nullptr, 0, 1);
   }
-  const auto now = std::chrono::steady_clock::now().time_since_epoch();
-  const auto stamp = std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
-  if (!write_file(directory + "/stamp", std::to_string(stamp))) return 3;
+  const auto now = horo::bench::monotonic_ns();
+  if (!horo::bench::write_mark(directory + "/stamp", std::to_string(now))) return 3;
   _exit(1);
 }
