@@ -1,0 +1,52 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Open MPI's mpirun over two hosts: it starts the ranks and moves their bytes, also if nobody runs `horo run`.
+# shellcheck source=tests/hosts/lib.sh
+. "$(dirname "$0")/lib.sh"
+command -v mpirun.openmpi >/dev/null || skip "no mpirun.openmpi here; scripts/packages --install test brings it (openmpi-bin)"
+on_hosts 2
+rank=$STANDALONE_RANK
+export OMPI_MCA_plm_rsh_args="-o BatchMode=yes"
+
+for operations in auto mpi gloo; do
+  try timeout 100 horo run --mpi --mpirun mpirun.openmpi -H h1:2,h2:2 --tag off --cpu-operations "$operations" \
+    "$rank" sum sum who
+  expect "exit code with --cpu-operations $operations" "$code" 0
+  expect "who was there" "$(sort <<<"$out")" "rank 0 of 4, local 0 of 2, cross 0 of 2
+rank 1 of 4, local 1 of 2, cross 0 of 2
+rank 2 of 4, local 0 of 2, cross 1 of 2
+rank 3 of 4, local 1 of 2, cross 1 of 2"
+done
+nothing_left h1 h2
+
+# A rank is killed while the others are in MPI: they hear which and why, and ours is the first word.
+for victim in 0 3; do
+  try timeout 100 horo run --mpi --mpirun mpirun.openmpi -H h1:2,h2:2 --tag off --cpu-operations mpi \
+    "$rank" sum "only=$victim" kill lose
+  expect "exit code" "$code" 137
+  expect_in "the report" "$err" "rank $victim on h$((victim / 2 + 1)) failed first: killed by signal 9 (SIGKILL)"
+  expect "how many others heard" "$(grep -cE "peer_lost: rank $victim on h. was lost: " <<<"$out")" 3
+done
+nothing_left h1 h2
+
+# In the middle of a sum that MPI moves.
+worker=$HORO_BIN/bench_loss_worker
+if [ -x "$worker" ]; then
+  marks=$scratch/marks
+  for victim in 1 2; do
+    rm -rf "$marks" && mkdir "$marks"
+    timeout 100 horo run --mpi --mpirun mpirun.openmpi -H h1:2,h2:2 --tag off --cpu-operations mpi \
+      "$worker" "$marks" 16777216 >"$scratch/out" 2>"$scratch/err" &
+    job=$!
+    eventually "sums of all ranks" '[ "$(ls "$marks" | grep -c "^pid[.].$")" = 4 ]'
+    sleep 0.2
+    on "h$((victim / 2 + 1))" kill -9 "$(cat "$marks/pid.$victim")" || fail "rank $victim was gone already"
+    code=0
+    wait $job || code=$?
+    expect "exit code" "$code" 137
+    expect_in "the report" "$(cat "$scratch/err")" "rank $victim on h$((victim / 2 + 1)) failed first: killed by signal 9"
+    expect "how many heard" "$(grep -lE "rank $victim on h. was lost: (killed by signal 9|ended without)" "$marks"/heard.* | wc -l)" 3
+  done
+  nothing_left h1 h2
+fi
+exit 0
