@@ -22,12 +22,14 @@ class ProcessSet:
     """Some ranks of the job, given by their numbers: ProcessSet([0, 2]), ProcessSet(range(4)). It
     can be used once init(process_sets=...) or add_process_set() has added it."""
 
-    def __init__(self, ranks):
+    mpi_comm = None  # sets are made of ranks, never of a communicator
+
+    def __init__(self, ranks_or_comm):
         try:
-            self.ranks = sorted(operator.index(rank) for rank in ranks)
+            self.ranks = sorted(operator.index(rank) for rank in ranks_or_comm)
         except TypeError:
             raise ValueError(
-                f"process set of {ranks!r}: give the ranks, as a list or a range"
+                f"process set of {ranks_or_comm!r}: give the ranks, as a list or a range"
             ) from None
         self.names = None  # what is declared in it, while it exists
 
@@ -96,9 +98,8 @@ def of(process_set):
 def init(comm=None, process_sets=None):
     """Joins the job that `horo run` describes, or a job of one rank, and adds `process_sets`: a
     list of ProcessSet or of lists of ranks, the same on all ranks. Returns them as a list of
-    ProcessSet. A second call does nothing."""
-    if comm is not None:
-        raise NotImplementedError("init(comm=...) is not part of Horo; use process_sets=")
+    ProcessSet. A second call does nothing. `comm`, all ranks or mpi4py's communicator of them, is
+    only compared with the job: a part of the job is a process set."""
     sets = _given_sets(process_sets)
     if _core.is_initialized():
         return sets
@@ -106,7 +107,34 @@ def init(comm=None, process_sets=None):
     atexit.unregister(shutdown)
     atexit.register(shutdown)
     global_process_set.ranks = list(range(_core.size()))
+    try:
+        _compare(comm)
+    except Exception:
+        shutdown()
+        raise
     return [add_process_set(process_set) for process_set in sets]
+
+
+def _compare(comm):
+    """Fails: ValueError (`comm` is something else than this job)."""
+    ours = f"this job has {_core.size()} ranks and this is rank {_core.rank()}"
+    if comm is None:
+        return
+    if hasattr(comm, "Get_rank"):
+        if (comm.Get_size(), comm.Get_rank()) != (_core.size(), _core.rank()):
+            raise ValueError(
+                f"comm has {comm.Get_size()} ranks and this is {comm.Get_rank()}, but {ours}; "
+                "use process_sets= for a part of the job"
+            )
+        return
+    try:
+        ranks = [operator.index(rank) for rank in comm]
+    except TypeError:
+        raise ValueError(f"comm is {comm!r}; give ranks or a communicator of mpi4py") from None
+    if ranks and ranks != global_process_set.ranks:  # none: all, as in Horovod
+        raise ValueError(
+            f"comm is ranks {ranks}, but {ours}; use process_sets= for a part of the job"
+        )
 
 
 def _given_sets(process_sets):
@@ -200,7 +228,7 @@ def is_process_set_included(process_set):
 # -- Barrier and join ----------------------------------------------------------------------------
 
 
-def barrier(process_set=None):
+def barrier(process_set=global_process_set):
     """Blocks until all ranks of the set have called it. Threads may do so at the same time."""
     names = of(process_set)
     record = names.unnamed[BARRIER]()
@@ -216,7 +244,7 @@ def barrier(process_set=None):
         raise _core.failure(status)
 
 
-def join(process_set=None):
+def join(process_set=global_process_set):
     """Says that this rank has no more data and blocks until all ranks of the set have said so;
     until then it takes part in their allreduces without changing a sum. Returns the rank that
     joined last, alike on all ranks. When interrupted, call it again."""

@@ -68,12 +68,6 @@ def check_no_gradient_of_max():
     assert horo.allreduce(x.detach(), op=horo.Max).sum() == 2
 
 
-def check_what_this_version_lacks():
-    fails(NotImplementedError, horo.SyncBatchNorm, "SyncBatchNorm")
-    fails(NotImplementedError, lambda: horo.init(comm=[0]), "comm")
-    goes_on()
-
-
 def check_splits():
     n = horo.size()
     rows = torch.ones(2 * n)

@@ -27,7 +27,18 @@ from horo._core import (
     size,
     synchronize,
 )
-from horo._limits import unavailable as _unavailable
+from horo._built import (
+    ccl_built,
+    cuda_built,
+    ddl_built,
+    gloo_built,
+    gloo_enabled,
+    mpi_built,
+    mpi_enabled,
+    mpi_threads_supported,
+    nccl_built,
+    rocm_built,
+)
 from horo._native import version as _version
 from horo._sets import (
     ProcessSet,
@@ -87,6 +98,7 @@ from horo.torch._state import (
     broadcast_optimizer_state,
     broadcast_parameters,
 )
+from horo.torch._sync_batch_norm import SyncBatchNorm
 
 __version__ = _version
 
@@ -94,7 +106,7 @@ __version__ = _version
 HorovodInternalError = HoroError
 
 
-def sparse_allreduce_async(tensor, name, op, process_set=None):
+def sparse_allreduce_async(tensor, name, op, process_set=global_process_set):
     """Starts reducing a sparse tensor; call what it returns for the result."""
     names = _of(process_set)
     if op not in (Average, Sum):
@@ -103,12 +115,10 @@ def sparse_allreduce_async(tensor, name, op, process_set=None):
     return lambda: _finish_sparse(handles, shape, names, op)
 
 
-def join(device=-1, process_set=None):
+def join(device=-1, process_set=global_process_set):
     """Says that this rank has no more data and blocks until all ranks of the set have said so;
     until then it takes part in their allreduces without changing a sum. Returns the rank that
     joined last, alike on all ranks. When interrupted, call it again. `device` is not needed."""
     del device
     return _join(process_set)
 
-
-SyncBatchNorm = _unavailable("SyncBatchNorm")

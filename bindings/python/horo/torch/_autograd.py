@@ -12,7 +12,7 @@ import torch
 
 from horo import _core
 from horo._core import resolve_op, synchronize
-from horo._sets import WORLD, of
+from horo._sets import WORLD, global_process_set, of
 from horo.torch._collectives import (
     start_allgather,
     start_allgathers,
@@ -180,10 +180,10 @@ def allreduce(
     op=None,
     prescale_factor=1.0,
     postscale_factor=1.0,
-    process_set=None,
+    process_set=global_process_set,
 ):
     """Reduces `tensor` over all ranks into a new tensor. Differentiable."""
-    names = WORLD if process_set is None else of(process_set)
+    names = WORLD if process_set is global_process_set else of(process_set)
     op = resolve_op(average, op)
     compressed, context = compression.compress(tensor)
     if _tracks(compressed):
@@ -202,7 +202,7 @@ def grouped_allreduce(
     op=None,
     prescale_factor=1.0,
     postscale_factor=1.0,
-    process_set=None,
+    process_set=global_process_set,
 ):
     """Reduces a list of tensors together into a list of new ones. Differentiable."""
     names, op = of(process_set), resolve_op(average, op)
@@ -219,7 +219,7 @@ def grouped_allreduce(
     ]
 
 
-def allgather(tensor, name=None, process_set=None):
+def allgather(tensor, name=None, process_set=global_process_set):
     """All ranks' tensors, concatenated along dimension 0 in rank order. Differentiable."""
     names = of(process_set)
     if _tracks(tensor):
@@ -227,7 +227,7 @@ def allgather(tensor, name=None, process_set=None):
     return synchronize(start_allgather(tensor, names, name))
 
 
-def grouped_allgather(tensors, name=None, process_set=None):
+def grouped_allgather(tensors, name=None, process_set=global_process_set):
     """Several allgathers together: a list. Differentiable."""
     names, tensors = of(process_set), list(tensors)
     if any(_tracks(tensor) for tensor in tensors):
@@ -240,7 +240,7 @@ def reducescatter(
     name=None,
     compression=Compression.none,
     op=_core.AVERAGE,
-    process_set=None,
+    process_set=global_process_set,
     prescale_factor=1.0,
     postscale_factor=1.0,
 ):
@@ -262,7 +262,7 @@ def grouped_reducescatter(
     name=None,
     compression=Compression.none,
     op=_core.AVERAGE,
-    process_set=None,
+    process_set=global_process_set,
     prescale_factor=1.0,
     postscale_factor=1.0,
 ):
@@ -281,7 +281,7 @@ def grouped_reducescatter(
     ]
 
 
-def alltoall(tensor, splits=None, name=None, process_set=None):
+def alltoall(tensor, splits=None, name=None, process_set=global_process_set):
     """Sends `splits[r]` rows to rank r, equally many to all when there are no splits, and gives
     the rows received, in rank order; with splits (rows, how many came from each rank).
     Differentiable."""
@@ -293,7 +293,7 @@ def alltoall(tensor, splits=None, name=None, process_set=None):
     return result if splits is None else (result, received)
 
 
-def broadcast(tensor, root_rank, name=None, process_set=None):
+def broadcast(tensor, root_rank, name=None, process_set=global_process_set):
     """The root's tensor, as a new tensor on every rank. Differentiable."""
     names = of(process_set)
     if _tracks(tensor):

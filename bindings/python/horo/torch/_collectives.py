@@ -11,7 +11,7 @@ from horo import _core, _ops
 from horo._core import PENDING, resolve_op, submit
 from horo._names import declare
 from horo._native import ALLREDUCE, BROADCAST, REDUCESCATTER
-from horo._sets import WORLD, of
+from horo._sets import WORLD, global_process_set, of
 
 _DTYPES = {
     getattr(torch, name): name
@@ -106,10 +106,10 @@ def allreduce_async_(
     op=None,
     prescale_factor=1.0,
     postscale_factor=1.0,
-    process_set=None,
+    process_set=global_process_set,
 ):
     """Starts reducing `tensor` over all ranks in place. Returns a handle for synchronize()."""
-    names = WORLD if process_set is None else of(process_set)
+    names = WORLD if process_set is global_process_set else of(process_set)
     op = resolve_op(average, op)
     return start_allreduce(tensor, tensor, names, name, op, prescale_factor, postscale_factor)
 
@@ -121,10 +121,10 @@ def allreduce_async(
     op=None,
     prescale_factor=1.0,
     postscale_factor=1.0,
-    process_set=None,
+    process_set=global_process_set,
 ):
     """As allreduce_async_, into a new tensor; `tensor` must not change before the end."""
-    names = WORLD if process_set is None else of(process_set)
+    names = WORLD if process_set is global_process_set else of(process_set)
     op = resolve_op(average, op)
     target = torch.empty_like(tensor, requires_grad=False)
     return start_allreduce(tensor, target, names, name, op, prescale_factor, postscale_factor)
@@ -137,10 +137,10 @@ def allreduce_(
     op=None,
     prescale_factor=1.0,
     postscale_factor=1.0,
-    process_set=None,
+    process_set=global_process_set,
 ):
     """Reduces `tensor` over all ranks in place and returns it."""
-    names = WORLD if process_set is None else of(process_set)
+    names = WORLD if process_set is global_process_set else of(process_set)
     op = resolve_op(average, op)
     return _core.synchronize(
         start_allreduce(tensor, tensor, names, name, op, prescale_factor, postscale_factor)
@@ -185,7 +185,7 @@ def grouped_allreduce_async(
     op=None,
     prescale_factor=1.0,
     postscale_factor=1.0,
-    process_set=None,
+    process_set=global_process_set,
 ):
     """Starts reducing a list of tensors, which become ready together; one handle, whose result is
     a list."""
@@ -201,7 +201,7 @@ def grouped_allreduce_async_(
     op=None,
     prescale_factor=1.0,
     postscale_factor=1.0,
-    process_set=None,
+    process_set=global_process_set,
 ):
     """As grouped_allreduce_async, in place."""
     names = of(process_set)
@@ -217,7 +217,7 @@ def grouped_allreduce_(
     op=None,
     prescale_factor=1.0,
     postscale_factor=1.0,
-    process_set=None,
+    process_set=global_process_set,
 ):
     """Reduces a list of tensors together, in place, and returns the list."""
     return _core.synchronize(
@@ -251,7 +251,7 @@ def reducescatter_async(
     tensor,
     name=None,
     op=_core.AVERAGE,
-    process_set=None,
+    process_set=global_process_set,
     prescale_factor=1.0,
     postscale_factor=1.0,
 ):
@@ -265,7 +265,7 @@ def grouped_reducescatter_async(
     tensors,
     name=None,
     op=_core.AVERAGE,
-    process_set=None,
+    process_set=global_process_set,
     prescale_factor=1.0,
     postscale_factor=1.0,
 ):
@@ -300,12 +300,12 @@ def start_allgathers(tensors, names, name, want_rows=False):
     return _ops.start_allgathers(FACE, names, name, _on_host(tensors), gives)
 
 
-def allgather_async(tensor, name=None, process_set=None):
+def allgather_async(tensor, name=None, process_set=global_process_set):
     """Starts concatenating all ranks' tensors along dimension 0, which may differ between ranks."""
     return start_allgather(tensor, of(process_set), name)
 
 
-def grouped_allgather_async(tensors, name=None, process_set=None):
+def grouped_allgather_async(tensors, name=None, process_set=global_process_set):
     """Starts several allgathers together; one handle, whose result is a list."""
     return start_allgathers(tensors, of(process_set), name)
 
@@ -325,7 +325,7 @@ def start_alltoall(tensor, splits, names, name):
     return _ops.start_alltoall(FACE, names, name, host_part(tensor), numbers, give)
 
 
-def alltoall_async(tensor, splits=None, name=None, process_set=None):
+def alltoall_async(tensor, splits=None, name=None, process_set=global_process_set):
     """Starts an alltoall; synchronize() gives (tensor, received splits)."""
     return start_alltoall(tensor, splits, of(process_set), name)
 
@@ -342,18 +342,18 @@ def start_broadcast(source, target, root_rank, names, name):
     return _ops.start_broadcast(FACE, record, host, target, root_rank, finish)
 
 
-def broadcast_async(tensor, root_rank, name=None, process_set=None):
+def broadcast_async(tensor, root_rank, name=None, process_set=global_process_set):
     """Starts copying the root's tensor to all ranks, into a new tensor."""
     names = of(process_set)
     target = torch.empty_like(tensor, requires_grad=False)
     return start_broadcast(tensor, target, root_rank, names, name)
 
 
-def broadcast_async_(tensor, root_rank, name=None, process_set=None):
+def broadcast_async_(tensor, root_rank, name=None, process_set=global_process_set):
     """Starts copying the root's tensor to all ranks, in place."""
     return start_broadcast(tensor, tensor, root_rank, of(process_set), name)
 
 
-def broadcast_(tensor, root_rank, name=None, process_set=None):
+def broadcast_(tensor, root_rank, name=None, process_set=global_process_set):
     """Copies the root's tensor to all ranks, in place, and returns it."""
     return _core.synchronize(broadcast_async_(tensor, root_rank, name, process_set))

@@ -10,7 +10,8 @@ import weakref
 import torch
 
 from horo import _core, errors
-from horo._sets import existing
+from horo._sets import existing, global_process_set
+from horo.torch._adasum import class_over as adasum_class_over
 from horo.torch._compression import Compression
 from horo.torch._gradients import Gradient, Group, Plan
 from horo.torch._memory import alloc_like
@@ -230,7 +231,7 @@ def _make_groups(gradients, groups, process_set):
     if groups is None or groups == 0:
         return []
     if isinstance(groups, int):
-        root = 0 if process_set is None else process_set.ranks[0]
+        root = process_set.ranks[0]
         names = [gradient.name for gradient in gradients]
         order = broadcast_object(names, root, process_set=process_set)
         by_name = {gradient.name: gradient for gradient in gradients}
@@ -274,11 +275,6 @@ def _share(gradients, mode):
 
 def _check(op, gradient_predivide_factor, groups):
     op = _core.resolve_op(None, op)
-    if op == _core.ADASUM:
-        raise NotImplementedError(
-            "op=Adasum is not implemented for DistributedOptimizer; use Average, or allreduce with "
-            "op=Adasum"
-        )
     if gradient_predivide_factor != 1.0 and op != _core.AVERAGE:
         raise ValueError("gradient_predivide_factor needs op=Average")
     if not (groups is None or isinstance(groups, (int, list))) or isinstance(groups, bool):
@@ -293,12 +289,12 @@ def DistributedOptimizer(
     named_parameters=None,
     compression=Compression.none,
     backward_passes_per_step=1,
-    op=None,
+    op=_core.AVERAGE,
     gradient_predivide_factor=1.0,
     num_groups=0,
     groups=None,
     sparse_as_dense=False,
-    process_set=None,
+    process_set=global_process_set,
     gradients_in_shared_memory=False,
 ):
     """`optimizer` with its gradients reduced over all ranks of the process set, as an object of its
@@ -307,7 +303,11 @@ def DistributedOptimizer(
     Reduction starts in backward, gradient by gradient, and ends in step(). With
     gradients_in_shared_memory each gradient is moved once into the arena that the ranks of the
     host share, where it is reduced in place; "auto" does so for as many as there is room.
+
+    With op=Adasum each rank steps by its own gradients, and what the steps changed is combined;
+    groups and sparse_as_dense mean nothing then.
     """
+    process_set = global_process_set if process_set is None else process_set
     names = existing(process_set)
     op = _check(op, gradient_predivide_factor, groups)
     if num_groups:
@@ -322,9 +322,13 @@ def DistributedOptimizer(
     factor = gradient_predivide_factor
     plan = Plan(names, op, 1.0 / factor, factor, compression, sparse_as_dense)
     base = type(optimizer)
-    made = object.__new__(_class_over(base))
+    kind = adasum_class_over(base) if op == _core.ADASUM else _class_over(base)
+    made = object.__new__(kind)
     # A scheduler may have put a wrapped step into the original: it must not hide ours.
     made.__dict__.update({k: v for k, v in optimizer.__dict__.items() if k != "step"})
+    if op == _core.ADASUM:
+        made._horo_setup(_names_of(made.param_groups, named_parameters), plan)
+        return made
     made._horo_setup(
         _Options(
             named_parameters,

@@ -7,7 +7,7 @@ import pickle
 import torch
 
 from horo import _core, errors
-from horo._sets import of
+from horo._sets import global_process_set, of
 from horo.torch._collectives import (
     _DTYPES,
     broadcast_,
@@ -54,7 +54,7 @@ def _broadcast_all(named, root_rank, names):
         raise first_error
 
 
-def broadcast_parameters(params, root_rank, process_set=None):
+def broadcast_parameters(params, root_rank, process_set=global_process_set):
     """Copies the root's parameters to all ranks of the set: a state_dict, or tensors, or (name,
     tensor)s. `root_rank` is a rank of the job."""
     names = of(process_set)
@@ -108,7 +108,7 @@ def _slots(value):
     return [slot for part in value for slot in _slots(part)]
 
 
-def broadcast_optimizer_state(optimizer, root_rank, model=None, process_set=None):
+def broadcast_optimizer_state(optimizer, root_rank, model=None, process_set=global_process_set):
     """Makes all ranks' optimizers equal to the root's: state and options. `model` is not needed."""
     del model
     if isinstance(optimizer, torch.optim.LBFGS):
@@ -145,7 +145,7 @@ def _bytes_tensor(data):
     return torch.frombuffer(bytearray(data), dtype=torch.uint8)
 
 
-def broadcast_object(obj, root_rank=0, name=None, process_set=None):
+def broadcast_object(obj, root_rank=0, name=None, process_set=global_process_set):
     """The root's `obj` on every rank, by pickle. Fails on all ranks when it cannot be pickled."""
     of(process_set)
     size_name, data_name = (None, None) if name is None else (f"{name}.sz", f"{name}.t")
@@ -167,7 +167,7 @@ def broadcast_object(obj, root_rank=0, name=None, process_set=None):
     return obj if at_root else pickle.loads(body.numpy().tobytes())
 
 
-def allgather_object(obj, name=None, process_set=None):
+def allgather_object(obj, name=None, process_set=global_process_set):
     """The objects of all ranks as a list in rank order, by pickle."""
     names = of(process_set)
     data, rows = _core.synchronize(

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What this build of Horo can move tensors with, and what this job uses, by Horovod's names."""
+
+import ctypes
+import os
+
+from horo import _core, _native
+
+
+def _has_backend(name):
+    folder = os.path.join(os.path.dirname(os.path.realpath(_native.path)), "horo")
+    return os.path.exists(os.path.join(folder, f"horo-backend-{name}.so"))
+
+
+def mpi_built():
+    """Whether an MPI can move tensors between hosts."""
+    return _has_backend("openmpi") or _has_backend("mpich")
+
+
+def gloo_built():
+    """Whether Gloo can move tensors between hosts."""
+    return _has_backend("gloo")
+
+
+def nccl_built():
+    """The version of NCCL as a number, such as 22703, where this build and this machine have it;
+    else 0."""
+    if not _has_backend("nccl"):
+        return 0
+    version = ctypes.c_int(0)
+    try:
+        ctypes.CDLL("libnccl.so.2").ncclGetVersion(ctypes.byref(version))
+    except (OSError, AttributeError):
+        return 0
+    return version.value
+
+
+def cuda_built():
+    """Whether this build has the module for CUDA devices."""
+    return _has_backend("cuda")
+
+
+def rocm_built():
+    """False: Horo knows no ROCm."""
+    return False
+
+
+def ddl_built():
+    """False: Horo knows no DDL."""
+    return False
+
+
+def ccl_built():
+    """False: Horo knows no oneCCL."""
+    return False
+
+
+def _first(*names):
+    values = (os.environ.get(name, "") for name in names)
+    return next((value.lower() for value in values if value), "")
+
+
+def mpi_enabled():
+    """Whether an MPI has started the ranks (`horo run --mpi`, mpirun), or moves tensors by choice
+    (HORO_CPU_OPERATIONS=mpi). Where this is False, gloo_enabled() is True."""
+    if _first("HORO_CPU_OPERATIONS", "HOROVOD_CPU_OPERATIONS") == "mpi":
+        return True
+    if _first("HORO_CONTROLLER", "HOROVOD_CONTROLLER"):
+        return _first("HORO_CONTROLLER", "HOROVOD_CONTROLLER") == "mpi"
+    return bool(_first("OMPI_COMM_WORLD_RANK", "PMI_RANK", "MPI_LOCALRANKID"))
+
+
+def gloo_enabled():
+    """Whether the ranks met without an MPI. On one host shared memory moves the tensors, whatever
+    this says."""
+    return not mpi_enabled()
+
+
+def mpi_threads_supported():
+    """Whether threads may call MPI beside Horo. Fails: ValueError (MPI is not enabled)."""
+    _core.size()  # or the right error
+    if not mpi_enabled():
+        raise ValueError("MPI is not enabled; horo run --mpi or mpirun would")
+    query = getattr(ctypes.CDLL(None), "MPI_Query_thread", None)
+    level = ctypes.c_int(0)
+    if query is None or query(ctypes.byref(level)):
+        return False
+    return level.value == 3  # MPI_THREAD_MULTIPLE, alike in Open MPI and MPICH

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""DistributedOptimizer with op=Adasum: every rank steps alone, and what the steps changed is
+combined."""
+
+import contextlib
+import functools
+
+import torch
+
+from horo import _core
+from horo.torch._collectives import start_allreduce
+
+
+class _Update:
+    """What one step changes of one parameter, on its way."""
+
+    def __init__(self, parameter, name):
+        self.parameter = parameter
+        self.name = name
+        self.start = None
+        self.handle = 0
+
+    def begin(self):
+        self.start = self.parameter.detach().clone()
+
+    def submit(self, names, compression):
+        change = self.parameter.detach() - self.start
+        part, self.context = compression.compress(change)
+        part = part.contiguous()
+        self.handle = start_allreduce(part, part, names, self.name, _core.ADASUM, 1.0, 1.0)
+
+    def finish(self, compression):
+        change = compression.decompress(_core.synchronize(self.handle), self.context)
+        with torch.no_grad():
+            self.parameter.copy_(self.start.add_(change))
+        self.start = None
+
+
+class _AdasumDistributed:
+    """Goes in front of an optimizer's class; shares the original's groups and state."""
+
+    def _horo_setup(self, named, plan):
+        self._horo_plan = plan
+        alone = not plan.names.member or plan.names.size() == 1
+        self._horo_updates = [] if alone else [_Update(p, n) for p, n in named if p.requires_grad]
+
+    def set_backward_passes_per_step(self, passes):
+        """Gradients add up until step(), however many backwards there are."""
+        if passes <= 0:
+            raise ValueError(f"backward_passes_per_step is {passes}; it must be 1 or more")
+
+    def synchronize(self):
+        """Nothing: gradients stay each rank's own; step() combines what it changes."""
+
+    @contextlib.contextmanager
+    def skip_synchronize(self):
+        """AssertionError: there is nothing to skip."""
+        raise AssertionError(
+            "skip_synchronize() is not for op=Adasum: gradients are not reduced, the steps are"
+        )
+        yield
+
+    def step(self, closure=None):
+        """Steps, and combines the ranks' steps by Adasum."""
+        updates, compression = self._horo_updates, self._horo_plan.compression
+        for update in updates:
+            update.begin()
+        loss = super().step(closure)
+        for update in updates:
+            update.submit(self._horo_plan.names, compression)
+        for update in updates:
+            update.finish(compression)
+        return loss
+
+
+@functools.lru_cache(maxsize=None)
+def class_over(base):
+    return type(base.__name__, (_AdasumDistributed, base), {"__module__": base.__module__})

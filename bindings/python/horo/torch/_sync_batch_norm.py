@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Batch normalisation over the batches of all ranks together."""
+
+import torch
+from torch.nn import functional
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from horo import _core
+from horo._sets import WORLD
+from horo.torch._collectives import start_allgather, start_allreduce
+
+
+def _channels(values, like):
+    """A value per channel, to be combined with `like`: [batch, channel, ...]."""
+    return values.view((1, -1) + (1,) * (like.dim() - 2))
+
+
+class _Moments:
+    """Mean and variance per channel of this rank's batch, and over all ranks."""
+
+    def __init__(self, tensor):
+        others = [0, *range(2, tensor.dim())]
+        channels = tensor.shape[1]
+        count = tensor.numel() // max(channels, 1)
+        part = tensor.new_zeros((1, 2 * channels + 1), dtype=torch.float64)
+        part[0, -1] = count
+        if count:  # a rank may have no data
+            variance, mean = torch.var_mean(tensor.double(), others, unbiased=False)
+            part[0, :channels], part[0, channels:-1] = mean, variance
+        name = f"sync_batch_norm.forward.{channels}"
+        parts = _core.synchronize(start_allgather(part, WORLD, name))
+        means, variances, counts = parts[:, :channels], parts[:, channels:-1], parts[:, -1:]
+        self.count = counts.sum().item()
+        self.mean = (means * counts).sum(0) / self.count
+        spread = variances + (means - self.mean) ** 2
+        self.variance = (spread * counts).sum(0) / self.count
+
+
+class _Normalise(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, tensor, weight, bias, moments, eps):
+        inverse = torch.rsqrt(moments.variance + eps).to(tensor.dtype)
+        mean = moments.mean.to(tensor.dtype)
+        ctx.save_for_backward(tensor, weight, mean, inverse)
+        ctx.count = moments.count
+        result = (tensor - _channels(mean, tensor)) * _channels(inverse, tensor)
+        if weight is not None:
+            result = result * _channels(weight, tensor) + _channels(bias, tensor)
+        return result
+
+    @staticmethod
+    def backward(ctx, gradient):
+        tensor, weight, mean, inverse = ctx.saved_tensors
+        others = [0, *range(2, tensor.dim())]
+        apart = tensor - _channels(mean, tensor)
+        own = torch.cat([gradient.sum(others), (gradient * apart).sum(others)])
+        channels, total = mean.numel(), torch.empty_like(own)
+        name = f"sync_batch_norm.backward.{channels}"
+        _core.synchronize(start_allreduce(own, total, WORLD, name, _core.SUM, 1.0, 1.0))
+        spread = inverse**2 * total[channels:] / ctx.count
+        result = gradient - _channels(total[:channels] / ctx.count, tensor)
+        result = result - apart * _channels(spread, tensor)
+        scale = inverse if weight is None else inverse * weight
+        needs = ctx.needs_input_grad
+        return (
+            result * _channels(scale, tensor) if needs[0] else None,
+            # The optimizer reduces these two as it does any gradient.
+            own[channels:] * inverse if weight is not None and needs[1] else None,
+            own[:channels] if weight is not None and needs[2] else None,
+            None,
+            None,
+        )
+
+
+class SyncBatchNorm(_BatchNorm):
+    """As torch.nn.BatchNorm1d to 3d, with the moments of all ranks' batches together. On one rank,
+    or in evaluation, the plain one. All ranks run their layers in one order; a rank may have an
+    empty batch. Dimension 1 is the channels; on any device, through memory of the host."""
+
+    def _check_input_dim(self, input):
+        if input.dim() < 2:
+            raise ValueError(f"input has {input.dim()} dimensions; at least 2 are needed")
+
+    def forward(self, input):
+        self._check_input_dim(input)
+        if not self.training or _core.size() == 1:
+            return self._plain(input)
+        moments = _Moments(input.detach().contiguous().cpu())
+        for name in ("mean", "variance"):
+            setattr(moments, name, getattr(moments, name).to(input.device))
+        if self.track_running_stats:
+            self._remember(moments)
+        return _Normalise.apply(input.contiguous(), self.weight, self.bias, moments, self.eps)
+
+    def _plain(self, input):
+        use_batch = self.training or self.running_mean is None
+        if self.training and self.track_running_stats:
+            self.num_batches_tracked.add_(1)
+        return functional.batch_norm(
+            input,
+            self.running_mean if not self.training or self.track_running_stats else None,
+            self.running_var if not self.training or self.track_running_stats else None,
+            self.weight,
+            self.bias,
+            use_batch,
+            self._share(),
+            self.eps,
+        )
+
+    def _share(self):
+        """How much the newest batch counts; without momentum all batches count alike."""
+        if self.momentum is not None:
+            return self.momentum
+        return 1.0 / max(float(self.num_batches_tracked), 1.0) if self.track_running_stats else 0.0
+
+    def _remember(self, moments):
+        self.num_batches_tracked.add_(1)
+        share = self._share()
+        unbiased = moments.variance * (moments.count / max(moments.count - 1, 1))
+        with torch.no_grad():
+            for running, now in ((self.running_mean, moments.mean), (self.running_var, unbiased)):
+                running.mul_(1 - share).add_(now.to(running.dtype), alpha=share)
