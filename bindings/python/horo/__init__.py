@@ -3,9 +3,11 @@
 
     import horo.torch as horo        # or horo.numpy
 
-A process is one rank of the job that `horo run` started, or a job of its own.
+A process is one rank of the job that `horo run` started, or a job of its own. horo.run(function,
+num_proc=4) starts such a job from Python.
 """
 
+from horo._run import run
 from horo.errors import (
     DuplicateNameError,
     ForkedError,

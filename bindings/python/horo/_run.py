@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+"""horo.run(): a Python function as the ranks of a job.
+
+Ranks fetch the function from this process, and give their results back, over a connection that the
+key of the call authenticates (multiprocessing.connection); the key travels in their environment.
+"""
+
+import os
+import pickle
+import secrets
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+import warnings
+from multiprocessing import AuthenticationError
+from multiprocessing.connection import Listener, answer_challenge, deliver_challenge
+
+from horo.errors import HoroError, UnsupportedError
+
+PACKAGE = os.path.dirname(os.path.abspath(__file__))
+SERVER, KEY = "HORO_FUNCTION_SERVER", "HORO_FUNCTION_KEY"
+
+
+def dumps(value):
+    """By cloudpickle where it is there, which takes functions of the main program too."""
+    try:
+        import cloudpickle
+    except ImportError:
+        return pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
+    return cloudpickle.dumps(value)
+
+
+def _program():
+    """The `horo` of this package's build or prefix, else that of PATH. Fails: HoroError."""
+    folder = os.path.dirname(PACKAGE)
+    places = [
+        os.path.abspath(os.path.join(folder, *up, "bin", "horo"))
+        for up in ([".."], ["..", "..", ".."])
+    ]
+    for place in places:
+        if os.access(place, os.X_OK):
+            return place
+    found = shutil.which("horo")
+    if found is None:
+        raise HoroError(f"horo.run() needs the program horo; tried {', '.join(places)} and PATH")
+    return found
+
+
+class _Server:
+    """Gives the function to ranks and takes their results."""
+
+    def __init__(self, payload, everywhere):
+        self.key = secrets.token_bytes(32)
+        self._payload = payload
+        self._listener = Listener(("" if everywhere else "127.0.0.1", 0))
+        self._closed = False
+        port = self._listener.address[1]
+        names = [socket.getfqdn(), socket.gethostname()] if everywhere else []
+        self.addresses = [f"{name}:{port}" for name in (*dict.fromkeys(names), "127.0.0.1")]
+        self.results = {}
+        self.errors = {}
+        self._thread = threading.Thread(target=self._accept, name="horo-run", daemon=True)
+        self._thread.start()
+
+    def _accept(self):
+        with self._listener:
+            while True:
+                try:
+                    connection = self._listener.accept()
+                except OSError:
+                    continue  # it went away again
+                if self._closed:
+                    return
+                threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+
+    def _serve(self, connection):
+        try:
+            # Here, so that a stranger who says nothing keeps nobody waiting.
+            deliver_challenge(connection, self.key)
+            answer_challenge(connection, self.key)
+            rank = connection.recv()
+            connection.send_bytes(self._payload)
+            result, error = connection.recv()
+            (self.results if error is None else self.errors)[rank] = error or result
+            connection.send(None)
+        except (AuthenticationError, EOFError, OSError):
+            pass  # a stranger; or it ended without a result: the report of `horo run` says why
+
+    def close(self):
+        self._closed = True
+        socket.create_connection(("127.0.0.1", self._listener.address[1])).close()
+        self._thread.join()
+
+
+def _renamed(new, old, value, other):
+    if other is None:
+        return value
+    warnings.warn(f"{old}= is deprecated; use {new}=", DeprecationWarning, stacklevel=3)
+    return other
+
+
+def _flags(pairs, verbose, use_mpi, use_gloo):
+    words = []
+    for flag, value in pairs:
+        if value is not None:
+            words += [flag, str(value)]
+    for flag, wanted in (("--verbose", verbose), ("--mpi", use_mpi), ("--gloo", use_gloo)):
+        if wanted:
+            words.append(flag)
+    return words
+
+
+def run(
+    func,
+    args=(),
+    kwargs=None,
+    num_proc=1,
+    min_num_proc=None,
+    max_num_proc=None,
+    slots=None,
+    reset_limit=None,
+    cooldown_range=None,
+    hosts=None,
+    hostfile=None,
+    start_timeout=None,
+    ssh_port=None,
+    ssh_identity_file=None,
+    disable_cache=None,
+    output_filename=None,
+    verbose=None,
+    use_gloo=None,
+    use_mpi=None,
+    mpi_args=None,
+    network_interface=None,
+    executable=None,
+    network_interfaces=None,
+    host_discovery_script=None,
+    np=None,
+    min_np=None,
+    max_np=None,
+):
+    """Runs func(*args, **kwargs) as `num_proc` ranks by `horo run` and returns what they returned,
+    in rank order. What the function prints goes where `horo run` prints. Options are those of
+    `horo run`; disable_cache is accepted, and nothing is cached.
+
+    The function is pickled: by cloudpickle where it is there, else it must be one of a module.
+    Fails: HoroError, with the traceback of the first rank that failed; ValueError (hosts= and
+    hostfile= together, use_gloo= and use_mpi=); UnsupportedError (what asks for an elastic job).
+    """
+    del disable_cache
+    num_proc = _renamed("num_proc", "np", num_proc, np)
+    min_num_proc = _renamed("min_num_proc", "min_np", min_num_proc, min_np)
+    max_num_proc = _renamed("max_num_proc", "max_np", max_num_proc, max_np)
+    if network_interface is not None:
+        network_interfaces = network_interface.split(",")
+        _renamed("network_interfaces", "network_interface", None, network_interface)
+    elastic = (min_num_proc, max_num_proc, slots, reset_limit, cooldown_range)
+    if any(value is not None for value in elastic):
+        raise UnsupportedError("elastic jobs are not part of this version: give num_proc= alone")
+    if use_gloo and use_mpi:
+        raise ValueError("give use_gloo or use_mpi, not both")
+    if hosts is not None and hostfile is not None:
+        raise ValueError("give hosts or hostfile, not both")
+    words = _flags(
+        [
+            ("-np", num_proc),
+            ("-H", hosts),
+            ("--hostfile", hostfile),
+            ("--host-discovery-script", host_discovery_script),
+            ("--start-timeout", start_timeout),
+            ("--ssh-port", ssh_port),
+            ("--ssh-identity-file", ssh_identity_file),
+            ("--output-filename", output_filename),
+            ("--mpi-args", mpi_args),
+            ("--gloo-iface", network_interfaces and ",".join(network_interfaces)),
+        ],
+        verbose,
+        use_mpi,
+        use_gloo,
+    )
+    payload = pickle.dumps((sys.path, dumps((func, tuple(args), dict(kwargs or {})))))
+    server = _Server(payload, (hosts or hostfile or host_discovery_script) is not None)
+    try:
+        code = _start(words, executable or sys.executable, server)
+    finally:
+        server.close()
+    return _collected(server, code, num_proc)
+
+
+def _start(words, executable, server):
+    """Runs the job to its end; its exit code."""
+    paths = [os.path.dirname(PACKAGE), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(path for path in paths if path),
+        SERVER: ",".join(server.addresses),
+        KEY: server.key.hex(),
+    }
+    command = [_program(), "run", *words, executable, "-m", "horo._run_rank"]
+    with subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL) as process:
+        try:
+            return process.wait()
+        except BaseException:
+            process.terminate()  # the job ends as a whole
+            raise
+
+
+def _collected(server, code, ranks):
+    if server.errors:
+        rank, words = min(server.errors.items())
+        raise HoroError(f"the function failed on rank {rank}:\n{words}")
+    missing = [rank for rank in range(ranks) if rank not in server.results]
+    if code or missing:
+        without = f"; there is no result of rank {missing[0]}" if missing else ""
+        raise HoroError(f"horo run ended with exit code {code}{without}; its report says why")
+    return [pickle.loads(server.results[rank]) for rank in range(ranks)]

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Data loaders that read ahead.
+
+    class Loader(BaseDataLoader):
+        def __len__(self): ...
+        def _iterate(self): ...                      # yields batches
+
+    class AsyncLoader(AsyncDataLoaderMixin, Loader):
+        pass
+
+    loader = AsyncLoader(async_loader_queue_size=16)  # and Loader's own arguments, by name
+"""
+
+import queue
+import sys
+import threading
+
+
+class BaseDataLoader:
+    """Iterates over batches; a subclass says which."""
+
+    def __len__(self):
+        """Number of batches in an epoch."""
+        raise NotImplementedError(f"{type(self).__name__} needs __len__")
+
+    def _iterate(self):
+        """Yields the batches of one epoch."""
+        raise NotImplementedError(f"{type(self).__name__} needs _iterate")
+
+    def _process_batch(self, batch):
+        """What the loop gets for a batch, made where the loop runs: to move it to a device, say."""
+        return batch
+
+    def __iter__(self):
+        for batch in self._iterate():
+            yield self._process_batch(batch)
+
+
+class _Ahead:
+    """One epoch's thread and the queue that it fills."""
+
+    def __init__(self, iterate, room, say):
+        self._iterate = iterate
+        self._queue = queue.Queue(room)
+        self._say = say
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._fill, name="horo-data", daemon=True)
+        self._thread.start()
+
+    def _fill(self):
+        try:
+            for batch in self._iterate():
+                if not self._put((batch, None)):
+                    return
+            self._put((None, StopIteration()))
+        except BaseException as error:  # raised where the loop runs
+            self._put((None, error))
+
+    def _put(self, item):
+        while not self._stopped.is_set():
+            try:
+                self._queue.put(item, timeout=0.1)
+                return True
+            except queue.Full:
+                pass
+        return False
+
+    def batches(self):
+        while True:
+            self._say(f"{self._queue.qsize()} batches wait")
+            batch, error = self._queue.get()
+            if isinstance(error, StopIteration):
+                return
+            if error is not None:
+                raise error
+            yield batch
+
+    def stop(self):
+        self._stopped.set()
+        self._thread.join()
+
+
+class AsyncDataLoaderMixin:
+    """In front of a loader's class: a thread reads up to `async_loader_queue_size` batches ahead; 0
+    reads where the loop runs. What the thread raises is raised in the loop. A loop that is left
+    ends its thread when the iterator goes, or by close_async_loader()."""
+
+    def __init__(self, async_loader_queue_size=64, debug_data_loader=False, *args, **kwargs):
+        if async_loader_queue_size < 0:
+            raise ValueError(
+                f"async_loader_queue_size is {async_loader_queue_size}; it must be 0 or more"
+            )
+        self.async_loader_queue_size = async_loader_queue_size
+        self.debug_data_loader = debug_data_loader
+        self._horo_ahead = []
+        super().__init__(*args, **kwargs)
+
+    def _horo_say(self, text):
+        if self.debug_data_loader:
+            print(f"{type(self).__name__}: {text}", file=sys.stderr, flush=True)
+
+    def __iter__(self):
+        if self.async_loader_queue_size == 0:
+            yield from super().__iter__()
+            return
+        ahead = _Ahead(self._iterate, self.async_loader_queue_size, self._horo_say)
+        self._horo_ahead.append(ahead)
+        try:
+            for batch in ahead.batches():
+                yield self._process_batch(batch)
+        finally:
+            ahead.stop()
+            self._horo_ahead = [other for other in self._horo_ahead if other is not ahead]
+
+    def close_async_loader(self):
+        """Ends the threads of all loops over this loader; the loops must not go on."""
+        for ahead in self._horo_ahead:
+            ahead.stop()

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""horo.run(): functions of this file as the ranks of a job, and loaders that read ahead."""
+
+import os
+import signal
+import threading
+
+import pytest
+
+import horo
+from horo.data import AsyncDataLoaderMixin, BaseDataLoader
+
+
+def place(offset, times=1):
+    import horo.numpy as hvd
+    import numpy
+
+    hvd.init()
+    total = hvd.allreduce(numpy.ones(3), op=hvd.Sum)
+    return hvd.rank() * times + offset, hvd.size(), total.tolist()
+
+
+def fails_on_one():
+    if os.environ["HORO_RANK"] == "1":
+        raise KeyError("not here")
+    return 1
+
+
+def dies():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def gives_what_cannot_travel():
+    return threading.Lock()
+
+
+def test_results_in_rank_order():
+    results = horo.run(place, args=(10,), kwargs={"times": 2}, num_proc=3)
+    assert results == [(10 + 2 * rank, 3, [3.0] * 3) for rank in range(3)]
+
+
+def test_old_name_of_num_proc():
+    with pytest.warns(DeprecationWarning, match="num_proc"):
+        assert horo.run(len, args=("abc",), np=1) == [3]
+
+
+def test_failure_has_the_traceback(capfd):
+    with pytest.raises(horo.HoroError, match="rank 1(.|\n)*KeyError: 'not here'"):
+        horo.run(fails_on_one, num_proc=2)
+    assert "rank 1" in capfd.readouterr().err  # the report of horo run
+
+
+def test_death_is_an_error():
+    with pytest.raises(horo.HoroError, match="exit code 137; there is no result of rank 0"):
+        horo.run(dies)
+
+
+def test_result_that_cannot_travel():
+    with pytest.raises(horo.HoroError, match="pickle"):
+        horo.run(gives_what_cannot_travel)
+
+
+def test_function_that_cannot_travel():
+    with pytest.raises(TypeError, match="pickle"):
+        horo.run(len, args=(threading.Lock(),))
+
+
+def test_options(tmp_path):
+    found = horo.run(place, args=(0,), hosts="localhost:1", output_filename=str(tmp_path / "out"))
+    assert found == [(0, 1, [1.0] * 3)] and (tmp_path / "out" / "rank.0").is_dir()
+    for wrong in ({"hosts": "a:1", "hostfile": "b"}, {"use_gloo": True, "use_mpi": True}):
+        with pytest.raises(ValueError, match="not both"):
+            horo.run(len, **wrong)
+    with pytest.raises(horo.UnsupportedError, match="elastic"):
+        horo.run(len, min_num_proc=1)
+    with pytest.raises(horo.HoroError, match="exit code 2"):
+        horo.run(len, num_proc=0)
+
+
+# -- horo.data -----------------------------------------------------------------------------------
+
+
+class Numbers(BaseDataLoader):
+    def __init__(self, count, fail_at=None):
+        self.count, self.fail_at, self.read = count, fail_at, 0
+
+    def __len__(self):
+        return self.count
+
+    def _iterate(self):
+        for number in range(self.count):
+            if number == self.fail_at:
+                raise OSError("disk")
+            self.read += 1
+            yield number
+
+    def _process_batch(self, batch):
+        return batch, threading.current_thread() is threading.main_thread()
+
+
+class AsyncNumbers(AsyncDataLoaderMixin, Numbers):
+    pass
+
+
+@pytest.mark.parametrize("room", (0, 1, 64))
+def test_loader_gives_every_epoch(room):
+    loader = AsyncNumbers(room, count=100)
+    assert len(loader) == 100
+    for _ in range(3):
+        assert list(loader) == [(number, True) for number in range(100)]
+    assert threading.active_count() == 1
+
+
+def test_loader_reads_ahead_so_far_and_no_further():
+    loader = AsyncNumbers(4, count=1000)
+    batches = iter(loader)
+    assert next(batches) == (0, True)
+    deadline = threading.Event()
+    while loader.read < 6 and not deadline.wait(0.01):  # the one given, 4 that wait, 1 in hand
+        pass
+    assert loader.read == 6
+    batches.close()
+    assert threading.active_count() == 1
+
+
+def test_loader_raises_what_its_thread_raised():
+    found = []
+    with pytest.raises(OSError, match="disk"):
+        for number, _ in AsyncNumbers(2, count=10, fail_at=3):
+            found.append(number)
+    assert found == [0, 1, 2]
+
+
+def test_loader_closes():
+    loader = AsyncNumbers(2, debug_data_loader=True, count=50)
+    batches = iter(loader)
+    next(batches)
+    loader.close_async_loader()
+    assert all(not thread.name.startswith("horo-data") for thread in threading.enumerate())
+    with pytest.raises(ValueError, match="-1"):
+        AsyncNumbers(-1, count=1)
+
+
+def test_loader_without_its_methods():
+    with pytest.raises(NotImplementedError, match="_iterate"):
+        next(iter(BaseDataLoader()))
+    with pytest.raises(NotImplementedError, match="__len__"):
+        len(BaseDataLoader())
