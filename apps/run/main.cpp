@@ -4,11 +4,13 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <unistd.h>
+#include <vector>
 
 #include "apps/common/tools.hpp"
 #include "apps/common/usage_error.hpp"
 #include "apps/common/variables.hpp"
 #include "apps/run/command.hpp"
+#include "apps/run/horovod_names.hpp"
 #include "apps/run/plan.hpp"
 #include "apps/run/session.hpp"
 #include "base/exit_code.hpp"
@@ -115,5 +117,9 @@ int run(std::span<const char* const> arguments) {
 
 int main(int argc, char** argv) {
   const std::span<const char* const> arguments(argv, static_cast<std::size_t>(argc));
-  return horo::apps::run(arguments.subspan(arguments.empty() ? 0 : 1));
+  if (arguments.empty()) return horo::apps::run(arguments);
+  if (!horo::apps::is_horovodrun(arguments.front())) return horo::apps::run(arguments.subspan(1));
+  std::vector<const char*> words{"--horovod"};
+  words.insert(words.end(), arguments.begin() + 1, arguments.end());
+  return horo::apps::run(words);
 }

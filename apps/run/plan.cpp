@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "apps/run/environment.hpp"
+#include "apps/run/horovod_names.hpp"
 #include "apps/run/mpi_plan.hpp"
 #include "base/board_header.hpp"
 #include "base/knobs/knobs.hpp"
@@ -271,6 +272,10 @@ Result<Plan> make_plan(const RunInvocation& invocation, const PlanContext& conte
       !loopback.empty() && all_here(plan.placement) &&
       value_of(context.environment, "GLOO_SOCKET_IFNAME").empty()) {
     plan.common.emplace_back("GLOO_SOCKET_IFNAME", loopback);
+  }
+  if (options.horovod) {
+    const auto path = horovod_python_path(value_of(context.environment, "PYTHONPATH"));
+    if (!path.empty()) plan.common.emplace_back("PYTHONPATH", path);
   }
   if (options.mpi) {
     // Who reads them: what the ranks' MPI says counts, and not what this launcher has planned.

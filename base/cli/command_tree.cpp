@@ -150,7 +150,8 @@ Command run_command() {
         .help = "knobs in YAML; also from HORO_CONFIG_FILE"},
        {.name = "horovod",
         .group = kGeneral,
-        .help = "as horovodrun: the config file beats the environment"},
+        .help = "as horovodrun: the config file beats the environment, and Python's `import "
+                "horovod` gives Horo"},
        {.name = "plan",
         .value = "FILE",
         .group = kHosts,

@@ -1,0 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Horo's process sets under Horovod's name."""
+
+from horo._sets import ProcessSet, add_process_set, global_process_set, remove_process_set
