@@ -64,9 +64,7 @@ class Job::HostLink final : public AgentEvents {
  private:
   /// The last words of ranks whose end nobody told.
   void flush() {
-    for (const auto& placed : job_.spec_.placement.ranks) {
-      if (placed.host == host_) job_.output_.finish(placed.rank);
-    }
+    for (const auto rank : job_.spec_.placement.hosts[host_].ranks) job_.output_.finish(rank);
   }
 
   Job& job_;
@@ -183,7 +181,7 @@ void Job::apply(const JobEvent& event) {
   carry_out(std::exchange(state_.orders, {}));
 }
 
-void Job::carry_out(const Orders& orders) {
+void Job::order_agents(const Orders& orders) {
   for (auto& host : hosts_) {
     auto* agent = host->agent();
     if (agent == nullptr) continue;
@@ -191,6 +189,10 @@ void Job::carry_out(const Orders& orders) {
     if (orders.stop) agent->stop(*orders.stop, orders.stop_host);
     if (orders.kill) agent->kill();
   }
+}
+
+void Job::carry_out(const Orders& orders) {
+  if (orders.pass_signal || orders.stop || orders.kill) order_agents(orders);
   if (orders.all_started || orders.stop) start_timer_.reset();
   if (orders.finish) {
     start_timer_.reset();

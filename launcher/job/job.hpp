@@ -77,6 +77,7 @@ class Job {
   void begin_ranks();
   void apply(const JobEvent& event);
   void carry_out(const Orders& orders);
+  void order_agents(const Orders& orders);
   void run_clocks();
 
   Loop& loop_;

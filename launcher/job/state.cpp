@@ -58,9 +58,8 @@ void on(JobState& state, const RankStarted& event) {
   auto& fate = state.ranks[event.rank.index()];
   if (fate.phase != RankPhase::waiting) return;
   fate.phase = RankPhase::running;
-  if (state.phase == Phase::starting &&
-      std::none_of(state.ranks.begin(), state.ranks.end(),
-                   [](const RankFate& f) { return f.phase == RankPhase::waiting; })) {
+  --state.waiting;
+  if (state.phase == Phase::starting && state.waiting == 0) {
     state.phase = Phase::running;
     state.orders.all_started = true;
   }
@@ -71,6 +70,7 @@ void on(JobState& state, const RankNotSpawned& event) {
   auto& fate = state.ranks[event.rank.index()];
   if (fate.phase != RankPhase::waiting) return;
   fate.phase = RankPhase::not_started;
+  --state.waiting;
   fate.after_failure = being_stopped(state);
   fail_job(state, {.kind = FailureKind::not_spawned,
                    .rank = event.rank,
@@ -102,24 +102,24 @@ void on(JobState& state, const RankEnded& event) {
 /// What was still expected of a host's ranks will not come.
 void close_host(JobState& state, std::size_t host, RankPhase fate_of_running) {
   state.host_done[host] = true;
-  for (std::size_t r = 0; r < state.ranks.size(); ++r) {
-    if (state.placement.ranks[r].host != host) continue;
-    auto& phase = state.ranks[r].phase;
+  --state.hosts_left;
+  for (const auto rank : state.placement.hosts[host].ranks) {
+    auto& phase = state.ranks[rank.index()].phase;
     if (phase == RankPhase::running) phase = fate_of_running;
-    if (phase == RankPhase::waiting) phase = RankPhase::not_started;
+    if (phase != RankPhase::waiting) continue;
+    phase = RankPhase::not_started;
+    --state.waiting;
   }
 }
 
 bool all_final(const JobState& state, std::size_t host) {
-  for (std::size_t r = 0; r < state.ranks.size(); ++r) {
-    if (state.placement.ranks[r].host == host && !is_final(state.ranks[r].phase)) return false;
-  }
-  return true;
+  const auto& ranks = state.placement.hosts[host].ranks;
+  return std::all_of(ranks.begin(), ranks.end(),
+                     [&](Rank rank) { return is_final(state.ranks[rank.index()].phase); });
 }
 
 void finish_when_done(JobState& state) {
-  if (std::find(state.host_done.begin(), state.host_done.end(), false) != state.host_done.end())
-    return;
+  if (state.hosts_left > 0) return;
   if (state.first_failure && state.first_failure->kind == FailureKind::left &&
       all_succeeded(state)) {
     state.first_failure.reset();
@@ -214,6 +214,8 @@ JobState initial_state(Placement placement) {
   JobState state;
   state.ranks.resize(placement.ranks.size());
   state.host_done.resize(placement.hosts.size(), false);
+  state.waiting = placement.ranks.size();
+  state.hosts_left = placement.hosts.size();
   state.placement = std::move(placement);
   return state;
 }

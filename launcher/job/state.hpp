@@ -117,6 +117,8 @@ struct JobState {
   Placement placement;
   std::vector<RankFate> ranks;  ///< By rank.
   std::vector<bool> host_done;  ///< By host: finished or lost.
+  std::size_t waiting = 0;      ///< Ranks in that phase.
+  std::size_t hosts_left = 0;   ///< Those that are not done.
   std::optional<FirstFailure> first_failure;
   int stop_signal = 0;  ///< The signal that ended the job; 0: none.
   int survivors = 0;    ///< Processes that could not be killed, on all hosts.
