@@ -165,15 +165,15 @@ class SshCarrier final : public Carrier {
       if (words.empty()) break;
       words_.add(words);
     }
-    while (backlog_.bytes.empty()) {
+    for (;;) {
+      if (!backlog_.flush(ours_.value())) backlog_.bytes.clear();
+      if (!backlog_.bytes.empty()) return {};
+      // To the last: once the agent has ended, nothing may wake us any more.
       HORO_TRY(const auto bytes,
                session_->read(SshSession::Source::output, chunk().data(), kChunk));
-      if (bytes.empty()) break;
+      if (bytes.empty()) return {};
       backlog_.bytes = bytes;
-      if (!backlog_.flush(ours_.value())) backlog_.bytes.clear();
     }
-    if (!backlog_.flush(ours_.value())) backlog_.bytes.clear();
-    return {};
   }
 
   /// From the launcher to the agent, as much as the channel's window has room for.
@@ -186,14 +186,19 @@ class SshCarrier final : public Carrier {
       if (got < 0 && errno == EINTR) continue;
       if (got < 0 && errno == EAGAIN) return {};
       if (got <= 0) {
-        input_ended_ = true;
-        ours_watch_.on_readable({});
         session_->end_input();
+        end_input();
         return {};
       }
-      HORO_TRY_STATUS(session_->write({chunk().data(), static_cast<std::size_t>(got)}));
+      HORO_TRY(const bool taken, session_->write({chunk().data(), static_cast<std::size_t>(got)}));
+      if (!taken) end_input();
     }
     return {};
+  }
+
+  void end_input() {
+    input_ended_ = true;
+    ours_watch_.on_readable({});
   }
 
   void wait_for_room() {

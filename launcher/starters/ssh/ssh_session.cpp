@@ -240,11 +240,12 @@ std::size_t SshSession::room() const {
   return has_unsent() ? 0 : lib_.ssh_channel_window_size(channel_);
 }
 
-Status SshSession::write(std::string_view bytes) {
+Result<bool> SshSession::write(std::string_view bytes) {
   const int put =
       lib_.ssh_channel_write(channel_, bytes.data(), static_cast<std::uint32_t>(bytes.size()));
-  if (put == static_cast<int>(bytes.size())) return {};
-  return fail(Errc::unavailable, "the connection broke: {}", words());
+  if (put < 0) return false;
+  if (put == static_cast<int>(bytes.size())) return true;
+  return fail(Errc::unavailable, "the connection took {} bytes of {}", put, bytes.size());
 }
 
 void SshSession::end_input() {

@@ -45,7 +45,8 @@ class SshSession {
   Result<std::string_view> read(Source source, char* buffer, std::size_t most);
   /// How many bytes write() takes now.
   std::size_t room() const;
-  Status write(std::string_view bytes);
+  /// False: nobody takes them any more; what was written before may still be on its way here.
+  Result<bool> write(std::string_view bytes);
   void end_input();
   /// The command has ended, and all that it wrote has been read.
   bool ended() const;
