@@ -41,7 +41,7 @@ int serve(HostAgent::Options options) {
   if (!descriptor_limit) return report(descriptor_limit.error());
   options.inheritance.descriptor_limit = *descriptor_limit;
   options.guard_pid = getpid();
-  const auto code = horo::launcher::run_guarded([&](const horo::launcher::Cover& cover) {
+  const auto code = horo::launcher::run_guarded(options.in, [&](const horo::launcher::Cover& cover) {
     options.cover = cover;
     return supervise(std::move(options));
   });

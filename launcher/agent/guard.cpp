@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/agent/guard.hpp"
 
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <initializer_list>
 #include <optional>
+#include <poll.h>
 #include <sys/prctl.h>
+#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/exit_code.hpp"
 #include "launcher/agent/enclosure.hpp"
 #include "launcher/process/descendants.hpp"
+#include "launcher/process/unique_fd.hpp"
 
 namespace horo::launcher {
 
@@ -19,6 +23,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
+constexpr Duration kAgentsEnd = 2s;  ///< For an agent to end once the launcher is gone.
 constexpr Duration kPatience = 10s;  ///< For the kernel to end processes that have got SIGKILL.
 
 /// A batch system's signals go to every process of a job. Ranks get theirs back: spawn_process sets
@@ -54,9 +59,50 @@ std::optional<int> reap(pid_t agent) {
   }
 }
 
+/// What the guard waits for: signals, and the end of the launcher's stream.
+class Watch {
+ public:
+  Watch(int stream, const sigset_t& awaited)
+      : signals_(signalfd(-1, &awaited, SFD_CLOEXEC)),
+        polled_{{{.fd = signals_.value(), .events = POLLIN, .revents = 0},
+                 {.fd = stream, .events = POLLRDHUP, .revents = 0}}} {}
+
+  /// The next signal; 0, once: the agent should have ended long ago.
+  int next_signal() {
+    for (;;) {
+      const int ready = poll(polled_.data(), polled_.size(), patience());
+      if (ready == 0) {
+        agents_end_.reset();
+        return 0;
+      }
+      if (polled_[1].revents != 0) {
+        polled_[1].fd = -1;  // poll skips it from here on.
+        polled_[1].revents = 0;
+        agents_end_ = Deadline::in(SteadyClock::instance(), kAgentsEnd);
+      }
+      signalfd_siginfo info{};
+      if (ready > 0 && polled_[0].revents != 0 &&
+          read(signals_.value(), &info, sizeof info) == sizeof info)
+        return static_cast<int>(info.ssi_signo);
+    }
+  }
+
+ private:
+  /// In milliseconds, as poll has it.
+  int patience() const {
+    if (!agents_end_) return -1;
+    const auto left = agents_end_->left(SteadyClock::instance().now());
+    return static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(left).count());
+  }
+
+  const UniqueFd signals_;
+  std::array<pollfd, 2> polled_;
+  std::optional<Deadline> agents_end_;
+};
+
 }  // namespace
 
-Result<int> run_guarded(const AgentMain& agent) {
+Result<int> run_guarded(int stream, const AgentMain& agent) {
   HORO_TRY_STATUS(become_subreaper());
   ignore({SIGUSR1, SIGUSR2, SIGQUIT, SIGALRM});
   sigset_t awaited;
@@ -71,8 +117,10 @@ Result<int> run_guarded(const AgentMain& agent) {
   const pid_t child = *started;
   if (child == 0) be_agent(agent, enclosure.cover(), guard, before);
   prctl(PR_SET_NAME, "horo-guard");
+  Watch watch(stream, awaited);
   for (;;) {
-    const int number = sigwaitinfo(&awaited, nullptr);
+    const int number = watch.next_signal();
+    if (number == 0) kill(child, SIGKILL);
     if (number == SIGCHLD) {
       const auto status = reap(child);
       if (!status) continue;
