@@ -16,6 +16,7 @@
 #include "launcher/agent/host_agent.hpp"
 #include "launcher/mpi/mpi_rank.hpp"
 #include "launcher/process/spawn.hpp"
+#include "launcher/starters/tree/branches.hpp"
 
 namespace {
 
@@ -41,10 +42,11 @@ int serve(HostAgent::Options options) {
   if (!descriptor_limit) return report(descriptor_limit.error());
   options.inheritance.descriptor_limit = *descriptor_limit;
   options.guard_pid = getpid();
-  const auto code = horo::launcher::run_guarded(options.in, [&](const horo::launcher::Cover& cover) {
-    options.cover = cover;
-    return supervise(std::move(options));
-  });
+  const auto code =
+      horo::launcher::run_guarded(options.in, [&](const horo::launcher::Cover& cover) {
+        options.cover = cover;
+        return supervise(std::move(options));
+      });
   return code ? *code : report(code.error());
 }
 
@@ -70,5 +72,5 @@ int main(int argc, char** argv) {
                stderr);
     return horo::exit_code::kUsage;
   }
-  return serve({});
+  return serve({.branches = horo::launcher::branches_by_ssh()});
 }

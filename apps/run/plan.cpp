@@ -260,6 +260,8 @@ Result<Plan> make_plan(const RunInvocation& invocation, const PlanContext& conte
   HORO_TRY(const auto gpus, wanted(invocation, context, knobs::kGpus, &PlanFile::gpus));
   // mpirun binds its ranks by itself; unless we are asked to.
   if (options.mpi && bind_to == BindTo::automatic) bind_to = BindTo::none;
+  plan.bind_to = bind_to;
+  plan.gpus = gpus;
   HORO_TRY(plan.parts, share_hosts(context, plan.placement, {.bind_to = bind_to, .gpus = gpus}));
   HORO_TRY(const auto random, kv::make_secret());
   plan.job_id = make_job_id(random);

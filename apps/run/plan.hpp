@@ -33,6 +33,8 @@ struct Plan {
   Ways ways;  ///< To its hosts.
   /// By host; nothing: another machine, whose agent will see.
   std::vector<std::optional<launcher::HostParts>> parts;
+  BindTo bind_to = BindTo::none;  ///< Of all hosts, as the agents' is.
+  GpuMode gpus = GpuMode::off;
   std::vector<launcher::AgentSpec> agents;  ///< By host; without the rendezvous' address.
   launcher::OutputOptions output;
   Environment common;  ///< What all ranks get beside what they inherit and who they are.
@@ -59,6 +61,9 @@ PlanFile file_of(const Plan& plan);
 
 /// What of its host the ranks of host number `host` get, in a line, for people.
 std::string describe_parts(const Plan& plan, std::size_t host);
+
+/// "; by ssh as root to h1, port 22, from host h0"; empty: it is this machine.
+std::string describe_way(const Plan& plan, std::size_t host);
 
 /// For --dry-run.
 std::string plan_text(const Plan& plan);

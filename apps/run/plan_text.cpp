@@ -69,6 +69,13 @@ void write_part(JsonWriter& json, const Plan& plan, const WorkerIdentity& identi
   json.key("gpus").value(part.gpus);
 }
 
+/// Whose agent starts a host's; empty: the launcher.
+std::string parent_of(const Plan& plan, std::size_t host) {
+  const auto& parents = plan.ways.tree.parents;
+  const auto parent = host < parents.size() ? parents[host] : std::nullopt;
+  return parent ? plan.placement.hosts[*parent].name : std::string();
+}
+
 double seconds(Duration duration) {
   return std::chrono::duration<double>(duration).count();
 }
@@ -77,13 +84,19 @@ double seconds(Duration duration) {
 
 std::string describe_parts(const Plan& plan, std::size_t host) {
   const auto& parts = plan.parts[host];
-  const auto& agent = plan.agents[host];
-  if (!parts) return fmt::format("binding {}, as its agent finds it", word_for(agent.bind_to));
+  if (!parts) return fmt::format("binding {}, as its agent finds it", word_for(plan.bind_to));
   auto text = fmt::format("binding {}", word_for(parts->bound));
   if (!parts->why.empty()) text += fmt::format(", as {}", parts->why);
-  if (agent.gpus == GpuMode::automatic && parts->ranks.front().gpus.empty())
+  if (plan.gpus == GpuMode::automatic && parts->ranks.front().gpus.empty())
     text += "; no NVIDIA GPU";
   return text;
+}
+
+std::string describe_way(const Plan& plan, std::size_t host) {
+  const auto& way = plan.ways.hosts[host];
+  if (way.way == Way::local) return {};
+  const auto parent = parent_of(plan, host);
+  return fmt::format("; {}{}{}", describe(way), parent.empty() ? "" : ", from host ", parent);
 }
 
 std::string plan_text(const Plan& plan) {
@@ -96,12 +109,13 @@ std::string plan_text(const Plan& plan) {
     text += fmt::format("mpirun     {}\n", command_line(plan.mpi->command.words));
     for (const auto& note : plan.mpi->command.notes) text += fmt::format("           {}\n", note);
   }
+  if (const auto tree = describe_tree(plan.ways); !tree.empty())
+    text += fmt::format("tree       {}\n", tree);
   for (std::size_t i = 0; i < plan.placement.hosts.size(); ++i) {
     const auto& host = plan.placement.hosts[i];
-    const auto& way = plan.ways.hosts[i];
     text += fmt::format("host       {}: {} ranks, {}; {}{}\n", host.name, host.count(),
                         launcher::describe_ranks(host.ranks), describe_parts(plan, i),
-                        way.way == Way::local ? "" : "; " + describe(way));
+                        describe_way(plan, i));
   }
   text += fmt::format("\n{:>6}  {:<20} {:>12} {:>12}\n", "rank", "host", "local", "cross");
   for (const auto& rank : plan.placement.ranks) {
@@ -144,7 +158,15 @@ std::string plan_json(const Plan& plan) {
     json.begin_object().key("name").value(host.name);
     json.key("ranks").begin_array();
     for (const auto rank : host.ranks) json.value(rank.value());
-    json.end_array().end_object();
+    json.end_array().key("from");
+    const auto parent =
+        parent_of(plan, static_cast<std::size_t>(&host - plan.placement.hosts.data()));
+    if (parent.empty()) {
+      json.null();
+    } else {
+      json.value(parent);
+    }
+    json.end_object();
   }
   json.end_array().key("environment");
   write_environment(json, plan.common);

@@ -23,6 +23,8 @@ using namespace launcher;  // NOLINT(google-build-using-namespace): this file is
 namespace {
 
 constexpr Duration kEcho = std::chrono::milliseconds(300);
+/// Of the time to start, for a host to connect to one that the launcher may reach better.
+constexpr int kShareToConnect = 3;
 constexpr Duration kToLeave = std::chrono::milliseconds(200);
 
 /// A write to a screen that is gone gives an error instead of our end. A handler, since what is
@@ -81,6 +83,7 @@ class Session {
   std::unique_ptr<Starter> make_starter();
   Status listen_to_signals();
   void introduce();
+  std::string describe_progress() const;
   bool is_echo(int number);
   void suspend();
   void finish();
@@ -112,7 +115,9 @@ class Session {
 };
 
 std::unique_ptr<Starter> Session::make_starter() {
-  if (!plan_.mpi) return make_ways_starter(*loop_, plan_.placement, plan_.ways);
+  if (!plan_.mpi)
+    return make_ways_starter(*loop_, plan_.placement, plan_.ways,
+                             settings_.get(knobs::kStartTimeout) / kShareToConnect);
   const auto& mpi = *plan_.mpi;
   return make_mpi_starter(*loop_,
                           {.command = mpi.command.words,
@@ -139,7 +144,7 @@ Status Session::prepare() {
       for (auto& identity : agent.ranks) identity.rendezvous = rendezvous_->address();
     }
   }
-  spec.agents = plan_.agents;
+  spec.agents = std::move(plan_.agents);  // An environment per host: large, and needed once.
   starter_ = make_starter();
   HORO_TRY_STATUS(starter_->probe());
   output_.emplace(*loop_, plan_.output, labels_of(plan_.placement), std::move(files_.logs));
@@ -228,6 +233,13 @@ void Session::finish() {
   output_->when_drained([this] { loop_->stop(); });
 }
 
+std::string Session::describe_progress() const {
+  const auto& state = job_->state();
+  return fmt::format("horo: {} of {} hosts are there, {} of {} ranks have started; {}",
+                     job_->ready_hosts(), plan_.placement.hosts.size(),
+                     state.ranks.size() - state.waiting, state.ranks.size(), job_->list_steps());
+}
+
 void Session::introduce() {
   say(fmt::format("horo: job {}: {} ranks of {} on {}{}, starter {}\n", plan_.job_id,
                   plan_.placement.ranks.size(), plan_.program, hosts_text(plan_.placement),
@@ -235,10 +247,8 @@ void Session::introduce() {
                   starter_->name()));
   say(fmt::format("horo: hosts: {}\n", plan_.hosts_from));
   for (std::size_t host = 0; host < plan_.placement.hosts.size(); ++host) {
-    const auto& way = plan_.ways.hosts[host];
     say(fmt::format("horo: host {}: {}{}\n", plan_.placement.hosts[host].name,
-                    describe_parts(plan_, host),
-                    way.way == Way::local ? "" : "; " + describe(way)));
+                    describe_parts(plan_, host), describe_way(plan_, host)));
   }
   if (plan_.mpi) {
     for (const auto& note : plan_.mpi->command.notes) say(fmt::format("horo: mpirun: {}\n", note));
@@ -259,11 +269,11 @@ Result<int> Session::run() {
   HORO_TRY_STATUS(prepare());
   if (settings_.get(knobs::kVerbose)) introduce();
   if (plan_.ways.leave_this_machine()) {
-    job_->on_rank_started([this] { progress_.reset(); });
-    progress_.emplace(*loop_, STDERR_FILENO, [this] {
-      return fmt::format("horo: {} of {} hosts are there; {}", job_->ready_hosts(),
-                         plan_.placement.hosts.size(), job_->list_steps());
+    job_->on_rank_started([this] {
+      if (job_->state().waiting == 0) progress_.reset();
     });
+    job_->on_output([this] { progress_.reset(); });
+    progress_.emplace(*loop_, STDERR_FILENO, [this] { return describe_progress(); });
   }
   job_->start();
   if (settings_.get(knobs::kStdin) == StdinMode::rank0) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
@@ -10,10 +11,13 @@
 #include "base/knobs/launcher_knobs.hpp"
 #include "discovery/host_list.hpp"
 #include "discovery/this_machine.hpp"
+#include "launcher/starters/link/login_gate.hpp"
 #include "launcher/starters/link/remote_agent.hpp"
 #include "launcher/starters/local/local_starter.hpp"
 #include "launcher/starters/program/program_carrier.hpp"
 #include "launcher/starters/ssh/ssh_carrier.hpp"
+#include "launcher/starters/tree/reach.hpp"
+#include "launcher/starters/tree/tree_starter.hpp"
 
 namespace horo::apps {
 
@@ -69,9 +73,21 @@ std::vector<std::string> srun_arguments(const std::string& host, const std::stri
 
 class WaysStarter final : public Starter {
  public:
-  WaysStarter(Loop& loop, const Placement& placement, Ways ways)
+  WaysStarter(Loop& loop, const Placement& placement, Ways ways, Duration patience)
       : loop_(loop), local_(make_local_starter(loop)), resolver_(loop), ways_(std::move(ways)) {
-    for (const auto& host : placement.hosts) names_.push_back(host.name);
+    std::vector<std::string> names;
+    for (const auto& host : placement.hosts) {
+      numbers_.emplace(host.name, names.size());
+      names.push_back(host.name);
+    }
+    tree_ = std::make_unique<TreeStarter>(
+        loop_, ways_.tree, names,
+        TreeWays{.from_here = [this, names](std::size_t host) { return reach(host, names[host]); },
+                 .from_there =
+                     [this](std::size_t host) {
+                       return reach_by_ssh(ways_.hosts[host].route, ways_.ssh, command_line_);
+                     },
+                 .patience = patience});
   }
 
   std::string_view name() const override {
@@ -82,37 +98,44 @@ class WaysStarter final : public Starter {
   Status probe() const override { return ways_.stay_here() ? local_->probe() : Status(); }
 
   Result<std::unique_ptr<Agent>> start(const AgentSpec& spec, AgentEvents& events) override {
-    const auto found = std::find(names_.begin(), names_.end(), spec.host);
-    const auto& way = ways_.hosts.at(static_cast<std::size_t>(found - names_.begin()));
-    if (way.way == Way::local) return local_->start(spec, events);
-    HORO_TRY(const auto agent, agent_path());
-    HORO_TRY(auto carrier, carrier_for(spec, way, agent));
-    return open_agent(loop_, spec, std::move(carrier), kAgentPatience, events);
+    const auto host = numbers_.at(spec.host);
+    if (ways_.hosts[host].way == Way::local) return local_->start(spec, events);
+    HORO_TRY(agent_, agent_path());
+    command_line_ = remote_command_line(agent_);
+    return tree_->start(host, spec, events);
   }
 
  private:
-  Result<std::unique_ptr<Carrier>> carrier_for(const AgentSpec& spec, const HostWay& way,
-                                               const std::string& agent) {
-    const auto line = remote_command_line(agent);
-    if (way.way == Way::ssh) {
-      return make_ssh_carrier(loop_, resolver_, way.route, line);
-    }
-    if (way.way == Way::srun) {
+  Result<std::unique_ptr<Carrier>> reach(std::size_t host, const std::string& name) {
+    const auto& [way, route, why] = ways_.hosts[host];
+    if (way == Way::srun) {
       return make_program_carrier(
           loop_, resolver_,
-          {.host = spec.host, .arguments = srun_arguments(spec.host, agent), .target = spec.host});
+          {.host = name, .arguments = srun_arguments(name, agent_), .target = name});
     }
-    return make_program_carrier(loop_, resolver_,
-                                {.host = spec.host,
-                                 .arguments = ssh_arguments(way.route, ways_.ssh, line),
-                                 .target = way.route.name});
+    std::unique_ptr<Carrier> carrier;
+    if (way == Way::ssh) {
+      HORO_TRY(carrier, make_ssh_carrier(loop_, resolver_, route, command_line_));
+    } else {
+      carrier = make_program_carrier(loop_, resolver_,
+                                     {.host = name,
+                                      .arguments = ssh_arguments(route, ways_.ssh, command_line_),
+                                      .target = route.name});
+    }
+    const auto door =
+        route.door.empty() ? fmt::format("{}:{}", route.name, route.port) : route.door;
+    return make_gated_carrier(loop_, gate_, door, std::move(carrier));
   }
 
   Loop& loop_;
   std::unique_ptr<Starter> local_;
   Resolver resolver_;
+  LoginGate gate_;
   const Ways ways_;
-  std::vector<std::string> names_;
+  std::string agent_;         ///< Where it is looked for.
+  std::string command_line_;  ///< That starts it behind a login.
+  std::unordered_map<std::string, std::size_t> numbers_;
+  std::unique_ptr<TreeStarter> tree_;
   mutable std::string described_;
 };
 
@@ -150,6 +173,7 @@ Result<Ways> choose_ways(const Placement& placement, const Settings& settings,
       places.push_back(i);
     }
   }
+  ways.tree.parents.resize(ways.hosts.size());
   if (others.empty()) return ways;
   const auto deadline = Deadline::in(SteadyClock::instance(), kConfigurationTime);
   HORO_TRY(auto routes, find_ssh_routes(others, ways.ssh, deadline));
@@ -159,6 +183,9 @@ Result<Ways> choose_ways(const Placement& placement, const Settings& settings,
                              .route = route,
                              .why = route.reason};
   }
+  std::vector<bool> takes_part(ways.hosts.size());
+  for (const auto place : places) takes_part[place] = true;
+  ways.tree = plan_tree(takes_part, static_cast<std::size_t>(settings.get(knobs::kFanout)));
   return ways;
 }
 
@@ -177,6 +204,16 @@ std::string names_of(const Ways& ways) {
   return text;
 }
 
+std::string describe_tree(const Ways& ways) {
+  if (ways.tree.levels < 2) return {};
+  std::vector<std::size_t> children(ways.hosts.size());
+  for (const auto& parent : ways.tree.parents) {
+    if (parent) ++children[*parent];
+  }
+  return fmt::format("agents in {} levels, at most {} started from any host", ways.tree.levels,
+                     *std::max_element(children.begin(), children.end()));
+}
+
 std::string describe(const HostWay& way) {
   const auto why = way.why.empty() ? "" : fmt::format(" ({})", way.why);
   switch (way.way) {
@@ -192,9 +229,9 @@ std::string describe(const HostWay& way) {
   return fmt::format("by ssh as {} to {}, port {}", way.route.user, way.route.name, way.route.port);
 }
 
-std::unique_ptr<Starter> make_ways_starter(Loop& loop, const Placement& placement,
-                                           const Ways& ways) {
-  return std::make_unique<WaysStarter>(loop, placement, ways);
+std::unique_ptr<Starter> make_ways_starter(Loop& loop, const Placement& placement, const Ways& ways,
+                                           Duration patience) {
+  return std::make_unique<WaysStarter>(loop, placement, ways, patience);
 }
 
 }  // namespace horo::apps

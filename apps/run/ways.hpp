@@ -12,6 +12,7 @@
 #include "launcher/placement.hpp"
 #include "launcher/starter.hpp"
 #include "launcher/starters/ssh/ssh_route.hpp"
+#include "launcher/starters/tree/tree_plan.hpp"
 
 namespace horo::apps {
 
@@ -27,6 +28,7 @@ struct HostWay {
 struct Ways {
   std::vector<HostWay> hosts;  ///< By host of the placement.
   launcher::SshWishes ssh;
+  launcher::TreePlan tree;  ///< Who starts whose agent.
 
   /// Whether any host is another than this machine.
   bool leave_this_machine() const;
@@ -45,9 +47,14 @@ std::string names_of(const Ways& ways);
 /// "by ssh as root to h1 (10.0.0.1), port 22", for --dry-run.
 std::string describe(const HostWay& way);
 
-/// Starts each host's agent in its way; `loop` outlives it, `ways` is copied.
+/// "2 levels, at most 32 hosts at each host": the shape of the tree; empty: there is none.
+std::string describe_tree(const Ways& ways);
+
+/// Starts each host's agent in its way, through those hosts that the tree has between. A host that
+/// cannot reach another within `patience` leaves it to who is above. `loop` outlives it, `ways` is
+/// copied.
 std::unique_ptr<launcher::Starter> make_ways_starter(Loop& loop,
                                                      const launcher::Placement& placement,
-                                                     const Ways& ways);
+                                                     const Ways& ways, Duration patience);
 
 }  // namespace horo::apps

@@ -120,6 +120,17 @@ inline constexpr Knob<std::string_view> kSshProgram{
              .reader = KnobReader::launcher},
     .fallback = ""};
 
+inline constexpr Knob<int> kFanout{
+    .text = {.key = "fanout",
+             .group = kOtherHosts,
+             .help =
+                 "hosts that one machine starts agents on by ssh; those start the agents of more",
+             .unit = "hosts",
+             .reader = KnobReader::launcher},
+    .fallback = 32,
+    .least = 1,
+    .most = 1024};
+
 inline constexpr Knob<std::string_view> kEnvAllow{
     .text = {.key = "env.allow",
              .group = kOtherHosts,

@@ -75,6 +75,7 @@ constexpr std::array kRows{
     row(knobs::kSshPort),
     row(knobs::kSshIdentityFile),
     row(knobs::kSshProgram),
+    row(knobs::kFanout),
     row(knobs::kEnvAllow),
     row(knobs::kEnvDeny),
     row(knobs::kStartTimeout),

@@ -37,10 +37,16 @@ class Channel::Impl : public std::enable_shared_from_this<Impl> {
     if (out_ != in_) {
       HORO_TRY(out_watch_, loop_.watch(out_));
     }
+    want_input(true);
+    return {};
+  }
+
+  void want_input(bool wanted) {
+    if (closed_ || handlers_.on_end == nullptr) return;
+    if (!wanted) return in_watch_.on_readable({});
     in_watch_.on_readable([self = weak_from_this()] {
       if (const auto channel = self.lock()) channel->read_some();
     });
-    return {};
   }
 
   void close() {
@@ -55,6 +61,12 @@ class Channel::Impl : public std::enable_shared_from_this<Impl> {
     HORO_TRY_STATUS(encode(message, outbox_));
     schedule();
     return {};
+  }
+
+  void send_frame(std::string_view frame) {
+    if (closed_ || broken_) return;
+    append_frame(frame, outbox_);
+    schedule();
   }
 
   bool has_room() const { return waiting() < kFull; }
@@ -123,12 +135,27 @@ class Channel::Impl : public std::enable_shared_from_this<Impl> {
       bytes = noise_.rest();
     }
     reader_.feed(bytes);
-    while (!closed_) {
-      auto message = reader_.next();
-      if (!message) return end(Failure(std::move(message).error()));
-      if (!message->has_value()) return;
-      handlers_.on_message(**message);
+    while (!closed_ && handle_next()) {
     }
+  }
+
+  /// False: nothing is left for now.
+  bool handle_next() {
+    if (handlers_.on_frame) {
+      auto frame = reader_.next_frame();
+      if (!frame) return refuse(std::move(frame).error());
+      if (*frame) handlers_.on_frame(**frame);
+      return frame->has_value();
+    }
+    auto message = reader_.next();
+    if (!message) return refuse(std::move(message).error());
+    if (*message) handlers_.on_message(**message);
+    return message->has_value();
+  }
+
+  bool refuse(Error error) {
+    end(Failure(std::move(error)));
+    return false;
   }
 
   void end(const Status& status) {
@@ -167,6 +194,14 @@ Channel::~Channel() {
 
 Status Channel::send(const Message& message) {
   return impl_->send(message);
+}
+
+void Channel::send_frame(std::string_view frame) {
+  impl_->send_frame(frame);
+}
+
+void Channel::want_input(bool wanted) {
+  impl_->want_input(wanted);
 }
 
 bool Channel::has_room() const {

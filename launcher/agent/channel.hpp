@@ -6,34 +6,27 @@
 #include <string>
 
 #include "base/loop/loop.hpp"
-#include "launcher/agent/protocol.hpp"
+#include "launcher/agent/conduit.hpp"
 
 namespace horo::launcher::protocol {
 
 /// Messages over a pair of descriptors (or one socket), non-blocking. Does not own them.
 /// Thread: the loop's. Handlers run from the loop and may destroy the channel.
-class Channel {
+class Channel final : public Conduit {
  public:
-  struct Handlers {
-    std::function<void(const Message&)> on_message;
-    /// The other side has closed, or what it sent makes no sense (protocol). Once; nothing follows.
-    std::function<void(const Status&)> on_end;
-    /// has_room() is true again.
-    std::function<void()> on_room;
-    /// Whatever comes before the other side's hello is dropped: a login shell may greet.
-    bool noisy_start = false;
-  };
-
   /// Fails: unavailable.
   static Result<std::unique_ptr<Channel>> open(Loop& loop, int in, int out, Handlers handlers);
-  ~Channel();
+  ~Channel() override;
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
 
-  /// Queues `message`; fails like encode.
-  Status send(const Message& message);
+  Status send(const Message& message) override;
+  /// The same for a frame, type and payload, that somebody else has encoded.
+  void send_frame(std::string_view frame);
   /// Whether output should be read on: less than a fixed amount waits for the other side.
   bool has_room() const;
+  /// While not wanted nothing is read.
+  void want_input(bool wanted);
   /// Calls `task` when all that was sent has been handed to the system, or cannot be.
   void on_drained(Task task);
 

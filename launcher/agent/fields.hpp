@@ -96,6 +96,49 @@ void fields(Archive& archive, Prepare& m) {
   archive.number(m.ports);
   archive.text(m.launcher_address);
   archive.duration(m.heartbeat);
+  archive.flag(m.relayed);
+}
+
+template <typename Archive>
+void fields(Archive& archive, Reach& m) {
+  archive.number(m.host);
+  archive.text(m.name);
+  archive.list(m.program);
+  archive.text(m.target);
+  archive.text(m.known_as);
+  archive.number(m.port);
+  archive.text(m.user);
+  archive.list(m.identities);
+  archive.list(m.known_hosts);
+  archive.text(m.global_known_hosts);
+  archive.flag(m.accept_unknown);
+  archive.text(m.command_line);
+  archive.duration(m.heartbeat);
+  archive.duration(m.patience);
+}
+
+template <typename Archive>
+void fields(Archive& archive, Carry& m) {
+  archive.number(m.host);
+  archive.rest(m.frame);
+}
+
+template <typename Archive>
+void fields(Archive& archive, Leave& m) {
+  archive.number(m.host);
+  archive.flag(m.at_once);
+}
+
+template <typename Archive>
+void fields(Archive& archive, Reached& m) {
+  archive.number(m.host);
+  archive.text(m.address);
+}
+
+template <typename Archive>
+void fields(Archive& archive, Step& m) {
+  archive.number(m.host);
+  archive.text(m.text);
 }
 
 template <typename Archive>
@@ -115,6 +158,12 @@ template <typename Archive>
 void fields(Archive& archive, Error& error) {
   archive.choice(error.code, Errc::invalid_argument, Errc::cancelled);
   archive.text(error.message);
+}
+
+template <typename Archive>
+void fields(Archive& archive, Gone& m) {
+  archive.number(m.host);
+  fields(archive, m.error);
 }
 
 template <typename Archive>

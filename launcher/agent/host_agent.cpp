@@ -23,15 +23,22 @@ namespace {
 
 constexpr Duration kPatience = 5s;       ///< For the kernel to end processes that have got SIGKILL.
 constexpr Duration kLastWords = 1s;      ///< For the launcher to take the reason of an early end.
+constexpr Duration kBranchesEnd = 3s;    ///< For the agents behind this one to end, when it must.
 constexpr Duration kLauncherFirst = 1s;  ///< For its order to come after a signal to end.
 /// A launcher may wait for a disk longer than a host may be silent: nobody else takes its place.
 constexpr int kLauncherSilence = 3;
+constexpr int kAgentSilence = 1;
 
 }  // namespace
 
 class HostAgent::Impl {
  public:
-  Impl(Loop& loop, const Options& options) : loop_(loop), options_(options) {}
+  Impl(Loop& loop, const Options& options) : loop_(loop), options_(options) {
+    if (!options_.branches) return;
+    branches_ = options_.branches(loop_, {.send = [this](const Message& message) { tell(message); },
+                                          .on_empty = [this] { leave_when_done(); }});
+    options_.inheritance.others = [this] { return branches_->processes(); };
+  }
 
   Status begin() {
     HORO_TRY(terminated_, loop_.on_signal(SIGTERM, [this] { told_to_end(); }));
@@ -59,7 +66,8 @@ class HostAgent::Impl {
       return;
     }
     if (pulse_) pulse_->heard();
-    if (std::holds_alternative<protocol::Heartbeat>(message)) return;
+    if (std::holds_alternative<protocol::Heartbeat>(message) || branched(message)) return;
+    if (done_) return;
     if (const auto* prepare = std::get_if<protocol::Prepare>(&message)) return make_ready(*prepare);
     if (const auto* start = std::get_if<protocol::Start>(&message)) return begin_ranks(*start);
     if (ranks_ == nullptr)
@@ -68,14 +76,32 @@ class HostAgent::Impl {
       abandon({Errc::protocol, "horo-agent: the launcher sent what only an agent says"});
   }
 
+  /// Whether it was for other hosts' agents.
+  bool branched(const Message& message) {
+    if (branches_ == nullptr) return false;
+    return std::visit(
+        [this](const auto& order) {
+          if constexpr (requires { branches_->take(order); }) {
+            branches_->take(order);
+            return true;
+          } else {
+            return false;
+          }
+        },
+        message);
+  }
+
   void make_ready(const protocol::Prepare& prepare) {
     if (pulse_ || ranks_ != nullptr)
       return abandon({Errc::protocol, "horo-agent: the launcher prepared its ranks twice"});
+    by_launcher_ = !prepare.relayed;
     pulse_.emplace(
-        loop_, prepare.heartbeat, kLauncherSilence,
+        loop_, prepare.heartbeat, by_launcher_ ? kLauncherSilence : kAgentSilence,
         [this] { static_cast<void>(channel_->send(protocol::Heartbeat{})); },
         [this] {
-          abandon({Errc::peer_lost, "nothing was heard of the launcher for too long"});
+          abandon({Errc::peer_lost,
+                   fmt::format("nothing was heard of {} for too long",
+                               by_launcher_ ? "the launcher" : "the agent in between")});
         });
     auto facts = find_facts(prepare);
     if (!facts) return abandon(std::move(facts).error());
@@ -103,8 +129,8 @@ class HostAgent::Impl {
   bool obey(const Message& message) {
     if (const auto* signal = std::get_if<protocol::Signal>(&message)) {
       // A launcher that is stopped says nothing, and has said so.
-      if (pulse_ && signal->number == SIGSTOP) pulse_->excuse(true);
-      if (pulse_ && signal->number == SIGCONT) pulse_->excuse(false);
+      if (pulse_ && by_launcher_ && signal->number == SIGSTOP) pulse_->excuse(true);
+      if (pulse_ && by_launcher_ && signal->number == SIGCONT) pulse_->excuse(false);
       ranks_->signal(signal->number);
     } else if (const auto* stop = std::get_if<protocol::Stop>(&message)) {
       ranks_->stop(stop->cause, stop->host);
@@ -128,21 +154,39 @@ class HostAgent::Impl {
 
   void tell(const Message& report) {
     if (auto sent = channel_->send(report); !sent) return abandon(std::move(sent).error());
-    if (std::holds_alternative<protocol::Output>(report)) balance();
+    if (std::holds_alternative<protocol::Output>(report) ||
+        std::holds_alternative<protocol::Carry>(report))
+      balance();
     if (std::holds_alternative<protocol::Finished>(report)) {
-      over_ = true;
+      done_ = true;
       exit_code_ = 0;
-      if (!options_.stays) channel_->on_drained([this] { leave(0); });
+      leave_when_done();
     }
   }
 
-  /// Output is read only as fast as the launcher takes it.
+  /// Everything is read only as fast as the launcher takes it.
   void balance() {
-    if (ranks_ != nullptr && !over_) ranks_->want_output(!paused_ && channel_->has_room());
+    if (over_) return;
+    const bool room = channel_->has_room();
+    if (branches_ != nullptr) branches_->want_input(room);
+    if (ranks_ != nullptr && !done_) ranks_->want_output(!paused_ && room);
+  }
+
+  bool passes_on() const { return branches_ != nullptr && !branches_->empty(); }
+
+  /// Others may still go through this one when its own ranks have ended.
+  void leave_when_done() {
+    if (passes_on()) return;
+    if (over_) {
+      part();
+    } else if (done_ && !options_.stays) {
+      over_ = true;
+      channel_->on_drained([this] { leave(0); });
+    }
   }
 
   void told_to_end() {
-    if (over_) return;
+    if (over_ || done_) return;
     if (getppid() != options_.guard_pid) {
       return abandon({Errc::unavailable,
                       fmt::format("the guard of the agent on host '{}' was killed; its ranks were "
@@ -162,42 +206,61 @@ class HostAgent::Impl {
   void input_ended(const Status& status) {
     if (!status) return abandon(status.error());
     // The launcher is gone: so are its ranks, at once, and nobody listens.
-    end_all();
-    leave(over_ ? exit_code_ : 1);
+    const int code = done_ ? exit_code_ : 1;
+    if (std::exchange(over_, true) && done_) return leave(code);
+    part_from_branches([this, code] { leave(code); });
   }
 
   /// Ends everything and says why, if somebody still listens.
   void abandon(Error reason) {
-    if (over_) return;
-    end_all();
+    if (std::exchange(over_, true)) return;
+    // First: who is behind this one is lost because of it.
     static_cast<void>(channel_->send(protocol::Failed{std::move(reason)}));
-    channel_->on_drained([this] { leave(1); });
-    patience_ = loop_.after(kLastWords, [this] { leave(1); });
+    part_from_branches([this] {
+      channel_->on_drained([this] { leave(1); });
+      patience_ = loop_.after(kLastWords, [this] { leave(1); });
+    });
   }
 
-  void end_all() {
-    over_ = true;
-    kill_descendants(Deadline::in(SteadyClock::instance(), kPatience));
+  /// Ends everything here, and what goes through this agent; then `next`.
+  void part_from_branches(Task next) {
+    if (passes_on()) branches_->hang_up();
+    kill_descendants(Deadline::in(SteadyClock::instance(), kPatience),
+                     passes_on() ? branches_->processes() : std::vector<int>());
+    if (!passes_on()) return next();
+    parting_ = std::move(next);
+    patience_ = loop_.after(kBranchesEnd, [this] { part(); });
+  }
+
+  void part() {
+    patience_.reset();
+    if (const auto next = std::exchange(parting_, nullptr)) next();
   }
 
   void leave(int code) {
     exit_code_ = code;
+    // A guard that was stopped would keep the launcher waiting.
+    if (getppid() == options_.guard_pid) kill(options_.guard_pid, SIGCONT);
     loop_.stop();
   }
 
   Loop& loop_;
-  const Options options_;
+  Options options_;
   std::unique_ptr<Channel> channel_;
+  std::unique_ptr<Branches> branches_;
   std::unique_ptr<RankSet> ranks_;
   std::string host_;
   bool greeted_ = false;
   bool paused_ = false;
-  bool over_ = false;
+  bool done_ = false;        ///< Its own ranks are gone, as told.
+  bool over_ = false;        ///< It is about to leave.
+  bool by_launcher_ = true;  ///< Not another agent: who is next to it.
   int exit_code_ = 1;
   std::optional<Pulse> pulse_;  ///< With a launcher on another host.
   Subscription terminated_;
   Subscription launcher_first_;
   Subscription patience_;
+  Task parting_;  ///< What follows when nobody goes through this one any more.
 };
 
 void HostAgent::refuse(int out, const Error& reason) {

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "base/loop/loop.hpp"
+#include "launcher/agent/branches.hpp"
 #include "launcher/agent/rank_set.hpp"
 #include "launcher/starter.hpp"
 
@@ -12,7 +13,8 @@ namespace horo::launcher {
 /// One host's supervisor: takes orders from the launcher over a pair of descriptors and owns the
 /// ranks of its host. By itself, without asking: on the first failing rank it poisons the board and
 /// ends the others; at the end of its input or of its guard it kills them all at once, and so on a
-/// SIGTERM that no order of the launcher's follows.
+/// SIGTERM that no order of the launcher's follows. It ends when its own ranks and the agents that
+/// go through it have.
 /// This process must be a child subreaper. Thread: the loop's.
 class HostAgent {
  public:
@@ -26,7 +28,8 @@ class HostAgent {
     int guard_pid = 0;
     Cover cover;  ///< Of this process; told to the launcher.
     Inheritance inheritance;
-    bool stays = false;  ///< Until the launcher hangs up, even when nothing is left to do.
+    MakeBranches branches;  ///< For agents of other hosts that go through this one; empty: never.
+    bool stays = false;     ///< Until the launcher hangs up, even when nothing is left to do.
   };
 
   /// Fails: unavailable, io.

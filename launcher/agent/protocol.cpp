@@ -17,7 +17,7 @@ namespace {
 
 /// Type numbers on the wire, in the order of Message's alternatives.
 constexpr std::array<std::uint8_t, std::variant_size_v<Message>> kTypes{
-    1, 2, 3, 4, 5, 6, 7, 8, 9, 64, 65, 66, 67, 68, 69, 70, 71, 10, 11, 72};
+    1, 2, 3, 4, 5, 6, 7, 8, 9, 64, 65, 66, 67, 68, 69, 70, 71, 10, 11, 72, 12, 13, 14, 73, 74, 75};
 
 constexpr int kMostRanks = 0xffffff;
 constexpr int kMostPort = 65535;
@@ -227,6 +227,13 @@ std::string_view contradiction(const Message& message) {
                                           [](int port) { return port > 0 && port <= kMostPort; })) {
     return "port";
   }
+  if (const auto* reach = std::get_if<Reach>(&message);
+      reach != nullptr && (reach->port < 0 || reach->port > kMostPort)) {
+    return "port";
+  }
+  if (const auto* carry = std::get_if<Carry>(&message); carry != nullptr && carry->frame.empty()) {
+    return "an empty frame";
+  }
   if (const auto* output = std::get_if<Output>(&message);
       output != nullptr && output->bytes.size() > kMaxChunk) {
     return "size of output";
@@ -263,6 +270,14 @@ Hello Hello::ours() {
   return hello;
 }
 
+namespace {
+
+void put_size(std::size_t size, std::string& to, std::size_t at) {
+  for (std::size_t i = 0; i < 4; ++i) to[at + i] = static_cast<char>(size >> (8U * i) & 0xffU);
+}
+
+}  // namespace
+
 Status encode(const Message& message, std::string& to) {
   const auto begin = to.size();
   to.append(4, '\0');
@@ -277,9 +292,38 @@ Status encode(const Message& message, std::string& to) {
     return fail(Errc::resource_exhausted,
                 "a message of {} bytes to or from an agent; at most {} fit", size, kMaxFrame);
   }
-  for (std::size_t i = 0; i < 4; ++i) to[begin + i] = static_cast<char>(size >> (8U * i) & 0xffU);
+  put_size(size, to, begin);
   return {};
 }
+
+void append_frame(std::string_view frame, std::string& to) {
+  const auto begin = to.size();
+  to.append(4, '\0');
+  to.append(frame);
+  put_size(frame.size(), to, begin);
+}
+
+namespace {
+
+template <typename M, std::size_t I = 0>
+constexpr std::uint8_t type_of() {
+  if constexpr (std::is_same_v<std::variant_alternative_t<I, Message>, M>) {
+    return kTypes[I];
+  } else {
+    return type_of<M, I + 1>();
+  }
+}
+
+}  // namespace
+
+template <typename M>
+bool is(std::string_view frame) {
+  return !frame.empty() && static_cast<std::uint8_t>(frame.front()) == type_of<M>();
+}
+
+template bool is<Hello>(std::string_view frame);
+template bool is<Heartbeat>(std::string_view frame);
+template bool is<Prepare>(std::string_view frame);
 
 Result<Message> decode(std::string_view frame) {
   if (frame.empty()) return fail(Errc::protocol, "an empty frame");
@@ -320,17 +364,26 @@ void FrameReader::feed(std::string_view bytes) {
 }
 
 Result<std::optional<Message>> FrameReader::next() {
+  const auto before = start_;
+  HORO_TRY(const auto frame, next_frame());
+  if (!frame) return std::optional<Message>{};
+  auto message = decode(*frame);
+  if (!message) start_ = before;  // Nothing behind it counts.
+  HORO_TRY(auto whole, std::move(message));
+  return std::optional<Message>(std::move(whole));
+}
+
+Result<std::optional<std::string_view>> FrameReader::next_frame() {
   const std::string_view left = std::string_view(buffer_).substr(start_);
-  if (left.size() < kHeaderBytes) return std::optional<Message>{};
+  if (left.size() < kHeaderBytes) return std::optional<std::string_view>{};
   std::size_t size = 0;
   for (std::size_t i = 0; i < 4; ++i)
     size |= static_cast<std::size_t>(static_cast<unsigned char>(left[i])) << (8U * i);
   if (size == 0 || size > kMaxFrame)
     return fail(Errc::protocol, "a frame of {} bytes; allowed are 1 to {}", size, kMaxFrame);
-  if (left.size() < 4 + size) return std::optional<Message>{};
-  HORO_TRY(auto message, decode(left.substr(4, size)));
+  if (left.size() < 4 + size) return std::optional<std::string_view>{};
   start_ += 4 + size;
-  return std::optional<Message>(std::move(message));
+  return std::optional(left.substr(4, size));
 }
 
 Status check_hello(const Hello& theirs, std::string_view who) {

@@ -14,7 +14,7 @@
 namespace horo::launcher::protocol {
 
 inline constexpr std::uint32_t kMagic = 0x41524f48;  // "HORA", little endian
-inline constexpr std::uint16_t kVersion = 1;         ///< Of these bytes; hello never changes.
+inline constexpr std::uint16_t kVersion = 2;         ///< Of these bytes; hello never changes.
 inline constexpr std::size_t kHeaderBytes = 5;
 inline constexpr std::size_t kMaxFrame = std::size_t{64} << 20U;  ///< Type and payload.
 inline constexpr std::size_t kMaxChunk = 65536;  ///< Of output and standard input in one frame.
@@ -60,6 +60,37 @@ struct Prepare {
   int ports = 0;                 ///< To find there.
   std::string launcher_address;  ///< A number; where it is to find the launcher.
   Duration heartbeat{};          ///< How long either side may be silent.
+  bool relayed = false;          ///< Another host's agent is between: it is next to this one.
+};
+
+/// To an agent that passes on: start the agent of another host and speak with it for the launcher.
+struct Reach {
+  std::uint32_t host = 0;            ///< What both call it from here on.
+  std::string name;                  ///< As the user wrote it.
+  std::vector<std::string> program;  ///< A whole command line; empty: by the library.
+  std::string target;                ///< To look up.
+  std::string known_as;
+  std::int32_t port = 0;
+  std::string user;
+  std::vector<std::string> identities;   ///< "~/" is the home there.
+  std::vector<std::string> known_hosts;  ///< Likewise.
+  std::string global_known_hosts;
+  bool accept_unknown = false;
+  std::string command_line;  ///< That starts the agent.
+  Duration heartbeat{};      ///< Between the two agents.
+  Duration patience{};       ///< For a connection; then somebody else tries.
+};
+
+/// From either side: a frame for or from the agent of another host, which itself may be such a one.
+struct Carry {
+  std::uint32_t host = 0;
+  std::string_view frame;  ///< Type and payload. Into the reader's buffer.
+};
+
+/// To an agent that passes on: ends the input of that host's agent, or all that is in reach.
+struct Leave {
+  std::uint32_t host = 0;
+  bool at_once = false;
 };
 
 /// From either side, when it has nothing else to say.
@@ -74,6 +105,24 @@ struct Prepared {
   std::vector<int> ports;
   std::string address;    ///< By which it reaches the launcher.
   std::string interface;  ///< That has the address; empty: none.
+};
+
+/// Of an agent that passes on: another host's agent has greeted. Its frames follow.
+struct Reached {
+  std::uint32_t host = 0;
+  std::string address;  ///< Where it was found, a number; empty: not known.
+};
+
+/// It could not be reached, or it is gone. Nothing of it follows.
+struct Gone {
+  std::uint32_t host = 0;
+  Error error;
+};
+
+/// What is being done to reach it.
+struct Step {
+  std::uint32_t host = 0;
+  std::string text;
 };
 
 struct Started {
@@ -108,15 +157,23 @@ struct Failed {
 };
 
 /// In the order of their type numbers' table in protocol.cpp.
-using Message = std::variant<Hello, Start, Signal, Stop, Kill, FeedStdin, CloseStdin, PauseOutput,
-                             ResumeOutput, Started, SpawnFailed, Output, Exited, StdinRoom,
-                             Finished, Failed, Covered, Prepare, Heartbeat, Prepared>;
+using Message =
+    std::variant<Hello, Start, Signal, Stop, Kill, FeedStdin, CloseStdin, PauseOutput, ResumeOutput,
+                 Started, SpawnFailed, Output, Exited, StdinRoom, Finished, Failed, Covered,
+                 Prepare, Heartbeat, Prepared, Reach, Carry, Leave, Reached, Gone, Step>;
 
 /// Appends the frame of `message` to `to`. Fails: resource_exhausted (larger than kMaxFrame).
 Status encode(const Message& message, std::string& to);
 
 /// One frame's type and payload, without its length. Fails: protocol.
 Result<Message> decode(std::string_view frame);
+
+/// Appends such a frame with its length in front.
+void append_frame(std::string_view frame, std::string& to);
+
+/// Whether a frame holds a message of that kind, by its type alone.
+template <typename M>
+bool is(std::string_view frame);
 
 /// Drops what a stream carries before the first hello. Thread: owner.
 class Noise {
@@ -137,6 +194,8 @@ class FrameReader {
   void feed(std::string_view bytes);
   /// The next whole message, nullopt when more bytes are needed. Fails: protocol; then for ever.
   Result<std::optional<Message>> next();
+  /// The same before it is decoded: type and payload, a view into this.
+  Result<std::optional<std::string_view>> next_frame();
 
  private:
   std::string buffer_;

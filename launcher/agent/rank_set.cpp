@@ -52,6 +52,7 @@ Result<std::unique_ptr<RankSet>> RankSet::start(Loop& loop, AgentSpec spec,
   // Orphans that ended are handed up to us; nobody else would reap them.
   HORO_TRY(set->children_, loop.on_signal(SIGCHLD, [raw = set.get()] { raw->reap_orphans(); }));
   set->inherited_ = inheritance.environment;
+  set->others_ = inheritance.others;
   HORO_TRY_STATUS(set->share_host());
   set->prepare(inheritance);
   set->schedule_start();
@@ -249,7 +250,7 @@ void RankSet::kill() {
   end({.rank = Rank{-1}, .cause = LossCause::aborted, .detail = 0}, spec_.host);
   for (auto* entry : living()) kill_rank(*entry);
   if (!finished_) last_resort_ = loop_.after(kPatience, [this] { finish(); });
-  signal_descendants(getpid(), SIGKILL);
+  signal_descendants(getpid(), SIGKILL, other_children());
   finish_if_over();
 }
 
@@ -295,16 +296,22 @@ void RankSet::want_output(bool wanted) {
   }
 }
 
+std::vector<int> RankSet::other_children() const {
+  return others_ ? others_() : std::vector<int>();
+}
+
 void RankSet::reap_orphans() {
-  const auto is_rank = [&](pid_t pid) {
-    return std::any_of(entries_.begin(), entries_.end(), [&](const Entry& entry) {
-      return entry.alive && entry.group->pid() == pid;
-    });
+  const auto others = other_children();
+  const auto has_a_group = [&](pid_t pid) {
+    return std::any_of(
+               entries_.begin(), entries_.end(),
+               [&](const Entry& entry) { return entry.alive && entry.group->pid() == pid; }) ||
+           std::find(others.begin(), others.end(), pid) != others.end();
   };
   for (;;) {
     siginfo_t info{};
     if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) return;
-    if (is_rank(info.si_pid)) return;  // Its group reaps it, and then we look again.
+    if (has_a_group(info.si_pid)) return;  // Its group reaps it, and then we look again.
     waitpid(info.si_pid, nullptr, WNOHANG);
   }
 }
@@ -322,7 +329,8 @@ void RankSet::finish() {
   last_resort_.reset();
   children_.reset();
   // What outlived its rank is nobody's any more: no further grace.
-  const int survivors = kill_descendants(Deadline::in(SteadyClock::instance(), kPatience));
+  const int survivors =
+      kill_descendants(Deadline::in(SteadyClock::instance(), kPatience), other_children());
   report_(protocol::Finished{survivors});
 }
 

@@ -21,6 +21,8 @@ struct Inheritance {
   rlimit descriptor_limit{};     ///< The limit before it was raised for the agent.
   std::vector<int> descriptors;  ///< Under the same numbers.
   Environment environment;       ///< Beneath everything that the launcher says.
+  /// Children of the agent that are no ranks, nor anything's that a rank has left; empty: none are.
+  std::function<std::vector<int>()> others;
 };
 
 /// The ranks of one host from their start to the last one's end. The first failure (exit code,
@@ -78,6 +80,7 @@ class RankSet {
   void kill_silent();
   void kill_rank(Entry& entry);
   void reap_orphans();
+  std::vector<int> other_children() const;
   void finish_if_over();
   void finish();
   Entry* stdin_reader();
@@ -89,6 +92,7 @@ class RankSet {
   const Report report_;
   Command command_;        ///< Of every rank, but for its own environment and hardware threads.
   Environment inherited_;  ///< Beneath spec_.environment.
+  std::function<std::vector<int>()> others_;
   HostParts parts_;
   Environment common_;  ///< What this host adds to every rank's environment.
   std::vector<Entry> entries_;

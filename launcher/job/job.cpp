@@ -39,6 +39,7 @@ class Job::HostLink final : public AgentEvents {
   }
 
   void on_output(Rank rank, Stream stream, std::string_view bytes) override {
+    if (job_.on_output_) job_.on_output_();
     job_.output_.take(rank, stream, bytes);
   }
 

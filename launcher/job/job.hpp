@@ -63,6 +63,9 @@ class Job {
   /// Called whenever a rank starts.
   void on_rank_started(Task task) { on_rank_started_ = std::move(task); }
 
+  /// Called before what a rank writes is shown.
+  void on_output(Task task) { on_output_ = std::move(task); }
+
   std::size_t ready_hosts() const { return ready_; }
 
   /// "host a: connecting to 10.0.0.3:22; host b: ...": of hosts that are not ready, the first few.
@@ -89,6 +92,7 @@ class Job {
   std::function<void(std::size_t, const Cover&)> on_cover_;
   JobState state_;
   Task on_rank_started_;
+  Task on_output_;
   std::vector<std::unique_ptr<HostLink>> hosts_;
   std::vector<HostFacts> facts_;  ///< By host, of those that are ready.
   std::size_t ready_ = 0;

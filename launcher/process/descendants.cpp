@@ -131,7 +131,17 @@ Result<Family> Family::look() {
   return family;
 }
 
-std::vector<pid_t> Family::below(pid_t ancestor) const {
+std::vector<pid_t> Family::ended_children(pid_t parent) const {
+  std::vector<pid_t> ended;
+  const auto children = children_.find(parent);
+  if (children == children_.end()) return ended;
+  for (const auto& child : children->second) {
+    if (!child.alive) ended.push_back(child.pid);
+  }
+  return ended;
+}
+
+std::vector<pid_t> Family::below(pid_t ancestor, const std::vector<pid_t>& spared) const {
   std::vector<pid_t> line{
       ancestor};  // Also the queue of those whose children are still to be added.
   std::vector<pid_t> living;
@@ -139,6 +149,7 @@ std::vector<pid_t> Family::below(pid_t ancestor) const {
     const auto children = children_.find(line[next]);
     if (children == children_.end()) continue;
     for (const auto& child : children->second) {
+      if (std::find(spared.begin(), spared.end(), child.pid) != spared.end()) continue;
       line.push_back(child.pid);
       if (child.alive) living.push_back(child.pid);
     }
@@ -146,10 +157,10 @@ std::vector<pid_t> Family::below(pid_t ancestor) const {
   return living;
 }
 
-void signal_descendants(pid_t ancestor, int number) {
+void signal_descendants(pid_t ancestor, int number, const std::vector<pid_t>& spared) {
   const auto family = Family::look();
   if (!family) return;
-  for (const pid_t pid : family->below(ancestor)) kill(pid, number);
+  for (const pid_t pid : family->below(ancestor, spared)) kill(pid, number);
 }
 
 namespace {
@@ -163,14 +174,24 @@ Result<Family> look_until(Deadline deadline) {
   }
 }
 
+/// Whether there may be any child but the spared, after what has ended has been reaped.
+bool reap_others(const Family& family, const std::vector<pid_t>& spared) {
+  for (const pid_t pid : family.ended_children(getpid())) {
+    if (std::find(spared.begin(), spared.end(), pid) == spared.end())
+      waitpid(pid, nullptr, WNOHANG);
+  }
+  return !family.below(getpid(), spared).empty();
+}
+
 }  // namespace
 
-int kill_descendants(Deadline deadline) {
-  while (reap_children()) {
+int kill_descendants(Deadline deadline, const std::vector<pid_t>& spared) {
+  while (!spared.empty() || reap_children()) {
     const auto family = look_until(deadline);
     const auto now = SteadyClock::instance().now();
     if (!family) return 1;
-    const auto living = family->below(getpid());
+    if (!spared.empty() && !reap_others(*family, spared)) return 0;
+    const auto living = family->below(getpid(), spared);
     for (const pid_t pid : living) kill(pid, SIGKILL);
     if (deadline.expired(now)) return static_cast<int>(living.size());
     wait_for_all(living, std::min(kRound, deadline.left(now)));

@@ -23,8 +23,11 @@ class Family {
   /// Fails: io (no /proc).
   static Result<Family> look();
 
-  /// Living descendants of `ancestor` (a zombie counts as gone), parents before their children.
-  std::vector<pid_t> below(pid_t ancestor) const;
+  /// Living descendants of `ancestor` (a zombie counts as gone), parents before their children; but
+  /// not `spared` ones, nor theirs.
+  std::vector<pid_t> below(pid_t ancestor, const std::vector<pid_t>& spared = {}) const;
+  /// Children of `parent` that have ended and are not reaped.
+  std::vector<pid_t> ended_children(pid_t parent) const;
 
  private:
   struct Child {
@@ -35,13 +38,14 @@ class Family {
   std::unordered_map<pid_t, std::vector<Child>> children_;
 };
 
-/// Sends `number` to all living descendants of `ancestor`.
-void signal_descendants(pid_t ancestor, int number);
+/// Sends `number` to all living descendants of `ancestor`, but for `spared` and theirs.
+void signal_descendants(pid_t ancestor, int number, const std::vector<pid_t>& spared = {});
 
 /// SIGKILL to all descendants of this process, a subreaper, and reaps them, until none is left or
 /// `deadline`. Returns how many live on. Reaps every child: nobody else may wait for one.
-/// Blocks: until the last has ended, or `deadline`.
-int kill_descendants(Deadline deadline);
+/// `spared` children and theirs live on and are not reaped. Blocks: until the last has ended, or
+/// `deadline`.
+int kill_descendants(Deadline deadline, const std::vector<pid_t>& spared = {});
 
 /// The same for those descendants only that have `variable` ("NAME=value") in their environment.
 /// Reaps none but these. Blocks: until the last has ended, or `deadline`.

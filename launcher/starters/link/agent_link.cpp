@@ -4,7 +4,6 @@
 #include <optional>
 #include <utility>
 
-#include "launcher/agent/channel.hpp"
 #include "launcher/agent/free_ports.hpp"
 #include "launcher/agent/pulse.hpp"
 
@@ -12,8 +11,10 @@ namespace horo::launcher {
 
 namespace {
 
-using protocol::Channel;
 using protocol::Message;
+
+/// For an agent without ranks to end: its host may be gone.
+constexpr Duration kIdleEnd = std::chrono::seconds(5);
 
 /// Orders for the ranks that came before their description could be sent.
 struct Early {
@@ -27,7 +28,7 @@ struct Early {
 class Link : public std::enable_shared_from_this<Link> {
  public:
   Link(Loop& loop, const AgentSpec& spec, std::unique_ptr<Carrier> carrier, Duration patience,
-       AgentEvents& events)
+       AgentEvents& events, std::shared_ptr<Relay> relay)
       : loop_(loop),
         host_(spec.host),
         ports_(static_cast<int>(spec.ranks.size()) + 1),
@@ -35,6 +36,7 @@ class Link : public std::enable_shared_from_this<Link> {
         heartbeat_(spec.heartbeat),
         patience_(patience),
         events_(&events),
+        relay_(std::move(relay)),
         carrier_(std::move(carrier)) {}
 
   Status open(const AgentSpec& spec) {
@@ -117,6 +119,7 @@ class Link : public std::enable_shared_from_this<Link> {
     pulse_.reset();
     channel_.reset();
     carrier_->hang_up();
+    if (relay_) relay_->abandon();
   }
 
  private:
@@ -125,25 +128,28 @@ class Link : public std::enable_shared_from_this<Link> {
   void opened(int descriptor) {
     opened_ = true;
     const auto self = weak_from_this();
-    auto channel = Channel::open(loop_, descriptor, descriptor,
-                                 {.on_message =
-                                      [self](const Message& message) {
-                                        if (const auto link = self.lock()) link->receive(message);
-                                      },
-                                  .on_end =
-                                      [self](const Status& status) {
-                                        if (const auto link = self.lock())
-                                          link->channel_ended(status);
-                                      },
-                                  .on_room = {},
-                                  .noisy_start = carrier_->remote()});
+    auto channel = carrier_->converse(loop_, descriptor,
+                                      {.on_message =
+                                           [self](const Message& message) {
+                                             if (const auto link = self.lock())
+                                               link->receive(message);
+                                           },
+                                       .on_end =
+                                           [self](const Status& status) {
+                                             if (const auto link = self.lock())
+                                               link->channel_ended(status);
+                                           },
+                                       .on_room = {},
+                                       .noisy_start = carrier_->remote(),
+                                       .on_frame = {}});
     if (!channel) return distrust(std::move(channel).error());
     channel_ = std::move(*channel);
     send(protocol::Hello::ours());
     if (spec_) {
       begin(*std::exchange(spec_, std::nullopt));
     } else if (carrier_->remote()) {
-      send(protocol::Prepare{ports_, carrier_->launcher_address(), heartbeat_});
+      send(
+          protocol::Prepare{ports_, carrier_->launcher_address(), heartbeat_, !carrier_->direct()});
     } else {
       loop_.post([self] {
         if (const auto link = self.lock()) link->ready_here();
@@ -176,6 +182,7 @@ class Link : public std::enable_shared_from_this<Link> {
     channel_.reset();
     channel_over_ = true;
     carrier_->hang_up();
+    expect_end(kIdleEnd);
     loop_.post([self = weak_from_this()] {
       if (const auto link = self.lock()) link->settle();
     });
@@ -195,12 +202,49 @@ class Link : public std::enable_shared_from_this<Link> {
       if (hello == nullptr) return distrust({Errc::protocol, "it did not begin with a hello"});
       if (auto same = protocol::check_hello(*hello, "horo-agent"); !same)
         return distrust(std::move(same).error());
-      greeted_ = true;
-      if (carrier_->remote() && heartbeat_ > Duration::zero()) watch_over();
+      greet();
       return;
     }
     if (pulse_) pulse_->heard();
-    if (!finished_ && !failed_) take(message);
+    if (failed_ || relayed(message)) return;
+    if (!finished_) take(message);
+  }
+
+  void greet() {
+    greeted_ = true;
+    carrier_->greeted();
+    if (carrier_->remote() && carrier_->direct() && heartbeat_ > Duration::zero()) watch_over();
+    if (!relay_) return;
+    const auto self = weak_from_this();
+    relay_->on_idle([self] {
+      if (const auto link = self.lock()) link->relay_idle();
+    });
+    relay_->open([self](const Message& message) {
+      if (const auto link = self.lock()) link->send(message);
+    });
+  }
+
+  /// Whether it was news of hosts that are reached through this one.
+  bool relayed(const Message& message) {
+    if (!relay_) return false;
+    const auto relay = relay_;
+    return std::visit(
+        [&](const auto& news) {
+          if constexpr (requires { relay->take(news); }) {
+            relay->take(news);
+            return true;
+          } else {
+            return false;
+          }
+        },
+        message);
+  }
+
+  bool passes_on() const { return relay_ && relay_->users() > 0; }
+
+  /// An agent that passes on ends with the last whom it passes on to.
+  void relay_idle() {
+    if (finished_ && told_to_end_ && !over()) expect_end(patience_);
   }
 
   void watch_over() {
@@ -236,6 +280,7 @@ class Link : public std::enable_shared_from_this<Link> {
       events_->on_stdin_room();
     } else if (const auto* finished = std::get_if<protocol::Finished>(&message)) {
       finished_ = finished->survivors;
+      if (passes_on()) silence_.reset();
     } else if (const auto* failed = std::get_if<protocol::Failed>(&message)) {
       failed_ = failed->error;
     } else if (!std::holds_alternative<protocol::Heartbeat>(message)) {
@@ -281,12 +326,21 @@ class Link : public std::enable_shared_from_this<Link> {
     auto& events = *std::exchange(events_, nullptr);
     silence_.reset();
     pulse_.reset();
-    if (finished_) return events.on_finished(*finished_);
+    const auto self = shared_from_this();
+    tell_end(events);
+    // After this one's: it is to blame for theirs.
+    if (relay_) relay_->close();
+  }
+
+  void tell_end(AgentEvents& events) {
+    if (finished_ && !passes_on()) return events.on_finished(*finished_);
     if (cancelled_) return events.on_finished(0);
     carrier_->bury(control_group_);
-    if (failed_)
-      return events.on_lost(std::move(*failed_).context(fmt::format("agent on host '{}'", host_)));
-    events.on_lost(*gone_);
+    auto why = *gone_;
+    if (failed_) why = std::move(*failed_).context(fmt::format("agent on host '{}'", host_));
+    if (passes_on())
+      why.message += fmt::format("; {} other hosts were reached through it", relay_->users());
+    events.on_lost(why);
   }
 
   Loop& loop_;
@@ -296,10 +350,11 @@ class Link : public std::enable_shared_from_this<Link> {
   const Duration heartbeat_;
   const Duration patience_;
   AgentEvents* events_;
+  const std::shared_ptr<Relay> relay_;  ///< To hosts behind it; null: there are none.
   std::unique_ptr<Carrier> carrier_;
   std::optional<AgentSpec> spec_;  ///< To be sent as soon as the stream is there.
   std::string control_group_;      ///< Of the agent and all that it started; empty: none.
-  std::unique_ptr<Channel> channel_;
+  std::unique_ptr<protocol::Conduit> channel_;
   std::optional<Pulse> pulse_;  ///< Of a host that may vanish.
   Subscription silence_;
   Early early_;
@@ -348,8 +403,9 @@ class LinkedAgent final : public Agent {
 
 Result<std::unique_ptr<Agent>> open_agent(Loop& loop, const AgentSpec& spec,
                                           std::unique_ptr<Carrier> carrier, Duration patience,
-                                          AgentEvents& events) {
-  auto link = std::make_shared<Link>(loop, spec, std::move(carrier), patience, events);
+                                          AgentEvents& events, std::shared_ptr<Relay> relay) {
+  auto link =
+      std::make_shared<Link>(loop, spec, std::move(carrier), patience, events, std::move(relay));
   HORO_TRY_STATUS(link->open(spec).context("starting horo-agent"));
   return std::unique_ptr<Agent>(std::make_unique<LinkedAgent>(std::move(link)));
 }

@@ -6,6 +6,7 @@
 #include "base/loop/loop.hpp"
 #include "launcher/starter.hpp"
 #include "launcher/starters/link/carrier.hpp"
+#include "launcher/starters/link/relay.hpp"
 
 namespace horo::launcher {
 
@@ -14,10 +15,11 @@ namespace horo::launcher {
 inline constexpr Duration kAgentPatience = std::chrono::seconds(15);
 
 /// The launcher's end of one agent, whatever carries its bytes. An agent that has been told to end
-/// its ranks and does not answer for `patience` is given up.
+/// its ranks and does not answer for `patience` is given up. `relay`: for hosts that are reached
+/// through this one; they are lost right after it.
 /// Fails: as Carrier::open.
 Result<std::unique_ptr<Agent>> open_agent(Loop& loop, const AgentSpec& spec,
                                           std::unique_ptr<Carrier> carrier, Duration patience,
-                                          AgentEvents& events);
+                                          AgentEvents& events, std::shared_ptr<Relay> relay = {});
 
 }  // namespace horo::launcher

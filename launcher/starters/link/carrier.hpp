@@ -2,9 +2,12 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 
+#include "base/loop/loop.hpp"
 #include "base/result.hpp"
+#include "launcher/agent/channel.hpp"
 
 namespace horo::launcher {
 
@@ -35,8 +38,32 @@ class Carrier {
   /// What takes time until the stream is there.
   virtual std::string step() const { return {}; }
 
-  /// Whether the agent is on another host: a login shell may write before it, the host may vanish.
+  /// Whether the agent is on another host, which may vanish.
   virtual bool remote() const { return false; }
+
+  /// Whether nobody is between this process and that host: a login shell may write before the
+  /// agent, and it is we who have to notice a silence.
+  virtual bool direct() const { return true; }
+
+  /// From on_open on: messages over what it carries; `descriptor` is what on_open gave.
+  virtual Result<std::unique_ptr<protocol::Conduit>> converse(
+      Loop& loop, int descriptor, protocol::Conduit::Handlers handlers) {
+    HORO_TRY(auto channel,
+             protocol::Channel::open(loop, descriptor, descriptor, std::move(handlers)));
+    return std::unique_ptr<protocol::Conduit>(std::move(channel));
+  }
+
+  /// The agent's first word has come.
+  virtual void greeted() {}
+
+  /// Whether more than this machine has to do with what step() says: a connection stands.
+  virtual bool connected() const { return true; }
+
+  /// A child of this process that it needs; 0: none.
+  virtual int process() const { return 0; }
+
+  /// Once connected: the other host's address, as a number; empty: not known.
+  virtual std::string peer_address() const { return {}; }
 
   /// Once open: this machine's address, as a number, for that host. Empty: not remote.
   virtual std::string launcher_address() const { return {}; }

@@ -45,9 +45,16 @@ class ProgramCarrier final : public Carrier {
     child_->signal(SIGKILL);
   }
 
-  std::string step() const override { return fmt::format("looking up '{}'", way_.target); }
+  std::string step() const override {
+    if (child_ == nullptr) return fmt::format("looking up '{}'", way_.target);
+    return fmt::format("waiting for {} to connect", way_.arguments.front());
+  }
 
   bool remote() const override { return true; }
+
+  int process() const override { return child_ == nullptr ? 0 : child_->pid(); }
+
+  std::string peer_address() const override { return peer_address_; }
 
   std::string launcher_address() const override { return launcher_address_; }
 
@@ -55,7 +62,8 @@ class ProgramCarrier final : public Carrier {
   void found(const Result<std::vector<Endpoint>>& endpoints) {
     if (over_) return;
     // The program may know a way to a name that we do not.
-    const auto towards = endpoints ? endpoints->front().address : std::string(kElsewhere);
+    if (endpoints) peer_address_ = endpoints->front().address;
+    const auto towards = endpoints ? peer_address_ : std::string(kElsewhere);
     if (auto own = own_address_towards(towards)) launcher_address_ = std::move(*own);
     if (auto begun = spawn(); !begun) {
       socket_.reset();
@@ -106,6 +114,7 @@ class ProgramCarrier final : public Carrier {
   const ProgramWay way_;
   Handlers handlers_;
   std::string launcher_address_;
+  std::string peer_address_;
   UniqueFd socket_;
   std::unique_ptr<ProcessGroup> child_;
   LastWords words_;

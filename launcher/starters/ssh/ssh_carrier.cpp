@@ -92,6 +92,10 @@ class SshCarrier final : public Carrier {
 
   bool remote() const override { return true; }
 
+  bool connected() const override { return session_ != nullptr; }
+
+  std::string peer_address() const override { return connector_ ? connector_->address() : ""; }
+
   std::string launcher_address() const override { return launcher_address_; }
 
  private:
@@ -104,10 +108,10 @@ class SshCarrier final : public Carrier {
     if (over_) return;
     if (!endpoints) return end(trouble(endpoints.error()));
     connector_.emplace(loop_, *endpoints,
-                       [this](Result<UniqueFd> socket) { connected(std::move(socket)); });
+                       [this](Result<UniqueFd> socket) { take_over(std::move(socket)); });
   }
 
-  void connected(Result<UniqueFd> socket) {
+  void take_over(Result<UniqueFd> socket) {
     if (over_) return;
     if (!socket) {
       return end(trouble(

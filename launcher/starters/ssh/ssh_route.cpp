@@ -34,9 +34,13 @@ std::string home() {
   return variable == nullptr ? "" : variable;
 }
 
-std::string in_home(std::string_view path) {
+}  // namespace
+
+std::string expand_home(std::string_view path) {
   return path.starts_with("~/") ? home() + std::string(path.substr(1)) : std::string(path);
 }
+
+namespace {
 
 std::vector<std::string> words_of(std::string_view text) {
   std::vector<std::string> words;
@@ -53,9 +57,9 @@ std::string beyond_library(std::string_view key, std::string_view value,
                            const std::function<bool(const std::string&)>& exists) {
   if ((key == "proxyjump" || key == "proxycommand") && value != "none")
     return fmt::format("its configuration has {} {}", key, value);
-  if (key == "certificatefile" && value != "none" && exists(in_home(value)))
+  if (key == "certificatefile" && value != "none" && exists(expand_home(value)))
     return fmt::format("its configuration has a certificate, {}", value);
-  if (key == "identityfile" && exists(in_home(value) + "-cert.pub"))
+  if (key == "identityfile" && exists(expand_home(value) + "-cert.pub"))
     return fmt::format("there is a certificate, {}-cert.pub", value);
   if (key == "gssapiauthentication" && value == "yes" && std::getenv("KRB5CCNAME") != nullptr)
     return "there is a Kerberos ticket (KRB5CCNAME) and its configuration wants GSSAPI";
@@ -103,7 +107,7 @@ void read_config(const std::string& path, int depth, Config& config) {
     for (std::size_t i = 1; i < words.size(); ++i) {
       const auto& name = words[i];
       const auto pattern =
-          name.front() == '/' || name.front() == '~' ? in_home(name) : folder + name;
+          name.front() == '/' || name.front() == '~' ? expand_home(name) : folder + name;
       for (const auto& included : matching_files(pattern)) read_config(included, depth - 1, config);
     }
   }
@@ -228,6 +232,13 @@ Result<std::vector<SshRoute>> ask_all(const std::vector<std::string>& hosts,
 
 }  // namespace
 
+std::string shorten_home(std::string_view path) {
+  const auto folder = home() + "/";
+  return folder.size() > 1 && path.starts_with(folder)
+             ? "~/" + std::string(path.substr(folder.size()))
+             : std::string(path);
+}
+
 Result<SshRoute> parse_ssh_config(const std::string& host, std::string_view text,
                                   const std::function<bool(const std::string&)>& exists) {
   SshRoute route{.host = host, .name = host};
@@ -241,10 +252,11 @@ Result<SshRoute> parse_ssh_config(const std::string& host, std::string_view text
     const auto value = line.substr(blank + 1);
     if (key == "hostname") route.name = value;
     if (key == "user") route.user = value;
+    if ((key == "proxyjump" || key == "proxycommand") && value != "none") route.door = value;
     if (key == "hostkeyalias" && value != "none") route.known_as = value;
-    if (key == "identityfile") route.identities.push_back(in_home(value));
+    if (key == "identityfile") route.identities.push_back(expand_home(value));
     if (key == "userknownhostsfile") {
-      for (const auto& file : words_of(value)) route.known_hosts.push_back(in_home(file));
+      for (const auto& file : words_of(value)) route.known_hosts.push_back(expand_home(file));
     }
     if (key == "globalknownhostsfile") route.global_known_hosts = words_of(value).front();
     if (key == "stricthostkeychecking")
@@ -284,7 +296,7 @@ Result<std::vector<SshRoute>> find_ssh_routes(const std::vector<std::string>& ho
   for (auto& route : routes) {
     if (wishes.port != 0) route.port = static_cast<std::uint16_t>(wishes.port);
     if (!wishes.identity_file.empty())
-      route.identities.insert(route.identities.begin(), in_home(wishes.identity_file));
+      route.identities.insert(route.identities.begin(), expand_home(wishes.identity_file));
     if (!wishes.program.empty()) {
       route.program = wishes.program;
       route.reason = "--ssh-program";

@@ -32,10 +32,15 @@ struct SshRoute {
   std::vector<std::string> identities;   ///< Private key files, existing or not.
   std::vector<std::string> known_hosts;  ///< Files, the user's own first.
   std::string global_known_hosts;
+  std::string door;  ///< Whose ssh server is logged in to first: a jump host; empty: its own.
   UnknownKeys unknown_keys = UnknownKeys::refuse;
   std::string program;  ///< Not empty: by this program, and `reason` is why.
   std::string reason;
 };
+
+/// "~/.ssh/id_rsa" in the home of whose process this is, and back; anything else as it is.
+std::string expand_home(std::string_view path);
+std::string shorten_home(std::string_view path);
 
 /// What `ssh -G HOST` writes, as a route. Pure but for `exists`, which says whether a file does.
 /// Fails: invalid_argument.

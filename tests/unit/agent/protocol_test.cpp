@@ -66,9 +66,28 @@ std::vector<Message> one_of_each() {
           Finished{0},
           Failed{{Errc::unavailable, "no descriptors"}},
           Covered{{.group = "/sys/fs/cgroup/horo-1", .reason = ""}},
-          Prepare{3, "10.0.0.254", std::chrono::seconds(5)},
+          Prepare{3, "10.0.0.254", std::chrono::seconds(5), true},
           Heartbeat{},
-          Prepared{{10001, 10002, 10003}, "10.0.0.1", "eth0"}};
+          Prepared{{10001, 10002, 10003}, "10.0.0.1", "eth0"},
+          Reach{.host = 7,
+                .name = "node7",
+                .program = {"ssh", "node7"},
+                .target = "10.0.0.7",
+                .known_as = "node7",
+                .port = 2222,
+                .user = "somebody",
+                .identities = {"~/.ssh/id_ed25519"},
+                .known_hosts = {"~/.ssh/known_hosts"},
+                .global_known_hosts = "/etc/ssh/ssh_known_hosts",
+                .accept_unknown = true,
+                .command_line = "exec horo-agent",
+                .heartbeat = std::chrono::seconds(5),
+                .patience = std::chrono::seconds(10)},
+          Carry{7, "\x05"},
+          Leave{7, true},
+          Reached{7, "10.0.0.7"},
+          Gone{7, {Errc::permission_denied, "it refuses user 'somebody'"}},
+          Step{7, "connecting to 10.0.0.7:22"}};
 }
 
 std::string frame_of(const Message& message) {
@@ -95,6 +114,18 @@ TEST_CASE("every message survives its bytes") {
     CHECK(decoded->index() == i);
     CHECK(payload_of(*decoded) == payload);  // Encoding is injective: equal bytes, equal message.
   }
+}
+
+TEST_CASE("a frame is known by its type before it is decoded, and can be passed on as it is") {
+  CHECK(is<Heartbeat>(payload_of(Heartbeat{})));
+  CHECK(is<Hello>(payload_of(Hello::ours())));
+  CHECK_FALSE(is<Prepare>(payload_of(Heartbeat{})));
+  CHECK_FALSE(is<Heartbeat>(""));
+  std::string stream;
+  append_frame(payload_of(Kill{}), stream);
+  CHECK(stream == frame_of(Kill{}));
+  CHECK_FALSE(decode(payload_of(Carry{7, ""})));
+  CHECK_FALSE(decode(payload_of(Reach{.port = 65536})));
 }
 
 TEST_CASE("a start keeps what the ranks need") {
@@ -161,8 +192,9 @@ TEST_CASE("a reader cuts frames out of pieces of any size") {
 TEST_CASE("a frame that is cut short, or goes on too long, is refused") {
   for (const auto& message : one_of_each()) {
     const auto payload = payload_of(message);
-    const bool open_ended =
-        std::holds_alternative<Output>(message) || std::holds_alternative<FeedStdin>(message);
+    const bool open_ended = std::holds_alternative<Output>(message) ||
+                            std::holds_alternative<FeedStdin>(message) ||
+                            std::holds_alternative<Carry>(message);
     if (open_ended) continue;
     for (std::size_t size = 0; size < payload.size(); ++size)
       CHECK_FALSE(decode(payload.substr(0, size)));
