@@ -1,0 +1,115 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Hosts, servers and disks that are not as they should be, and jobs beside and within each other.
+# shellcheck source=tests/hosts/lib.sh
+. "$(dirname "$0")/lib.sh"
+on_hosts 2
+ssh_home=/run/home/.ssh
+
+# A key that the host does not know.
+ssh-keygen -q -t ed25519 -N '' -f "$scratch/stranger"
+mv "$ssh_home/id_ed25519" "$scratch/id"
+try timeout 60 horo run -H h1:1 -i "$scratch/stranger" true
+expect "exit code with an unknown key" "$code" 125
+expect_in "the error" "$err" "it refuses user 'root' with $scratch/stranger; to let a key in: ssh-copy-id"
+mv "$scratch/id" "$ssh_home/id_ed25519"
+
+# An agent of another version.
+mkdir "$scratch/bin"
+cat >"$scratch/bin/horo-agent" <<'PY'
+#!/usr/bin/python3
+import os, struct, time
+version = b"9.9.9"
+hello = struct.pack("<BIHII", 1, 0x41524F48, 2, 90909, len(version)) + version
+os.write(1, struct.pack("<I", len(hello)) + hello)
+while os.read(0, 4096):
+    pass
+PY
+chmod +x "$scratch/bin/horo-agent"
+for fanout in 1 32; do
+  HORO_AGENT_PATH=$scratch/bin/horo-agent try timeout 60 horo run -H h1:1,h2:1 --fanout "$fanout" true
+  expect "exit code with another version" "$code" 125
+  expect_in "the error" "$err" "host h1 cannot be used: "
+  expect_in "the error" "$err" "horo-agent is horo 9.9.9, this is "
+  nothing_left h1 h2
+done
+
+# Servers that take connections and say nothing; names that are looked up and never found, or late.
+cat >"$scratch/servers.py" <<'PY'
+import socket, struct, sys, threading, time
+silent = socket.create_server(("10.83.0.254", 2225))
+names = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+names.bind(("10.83.0.254", 53))
+open(sys.argv[1], "w").close()
+def answer(query, address):
+    name, at = [], 12
+    while query[at]:
+        name.append(query[at + 1:at + 1 + query[at]].decode())
+        at += 1 + query[at]
+    kind = struct.unpack(">H", query[at + 1:at + 3])[0]
+    if name[0] == "never":
+        return
+    time.sleep(1)
+    known = name[0] == "late" and kind == 1
+    reply = query[:2] + struct.pack(">HHHHH", 0x8180, 1, int(known), 0, 0) + query[12:at + 5]
+    if known:
+        reply += b"\xc0\x0c" + struct.pack(">HHIH", 1, 1, 60, 4) + socket.inet_aton("10.83.0.1")
+    names.sendto(reply, address)
+while True:
+    query, address = names.recvfrom(512)
+    threading.Thread(target=answer, args=(query, address), daemon=True).start()
+PY
+python3 "$scratch/servers.py" "$scratch/ready" &
+servers=$!
+eventually "the servers" '[ -e "$scratch/ready" ]'
+printf 'nameserver 10.83.0.254\noptions attempts:5 timeout:5\n' >"$scratch/resolv.conf"
+mount --bind "$scratch/resolv.conf" "$(readlink -f /etc/resolv.conf)" || skip "cannot replace /etc/resolv.conf"
+echo "late.test $(cut -d' ' -f1,2 /run/horo-hosts/h1.key.pub)" >>"$ssh_home/known_hosts"
+try timeout 60 horo run -H late.test:1 --tag off hostname
+expect "behind a late name server" "$out$err" h1
+try timeout 60 horo run -H never.test:1 --start-timeout 2 true
+expect "exit code without a name server" "$code" 124
+expect_in "the error" "$err" "host never.test: looking up 'never.test'"
+printf 'Host h2\n  HostName 10.83.0.254\n  Port 2225\n' >"$ssh_home/config"
+try timeout 60 horo run -H h1:1,h2:1 --start-timeout 2 true
+expect "exit code with a silent server" "$code" 124
+expect_in "the error" "$err" "host h2: key exchange with 10.83.0.254:2225"
+try timeout 60 horo run -H h1:1,h2:1 --start-timeout 3 --fanout 1 true
+expect "exit code with a silent server behind a host" "$code" 124
+expect_in "the error" "$err" "host h2: key exchange with 10.83.0.254:2225, from host h1"
+rm "$ssh_home/config"
+kill "$servers"
+nothing_left h1 h2
+
+# A disk that is full: the ranks' output still comes here, and the user hears of it.
+mkdir "$scratch/disk"
+mount -t tmpfs -o size=64k tmpfs "$scratch/disk"
+try timeout 60 horo run -H h1:1,h2:1 --tag off --output-filename "$scratch/disk/logs" seq 100000
+expect "lines in spite of a full disk" "$(wc -l <<<"$out")" 200000
+expect_in "what is said of the full disk" "$err" "No space left on device"
+umount "$scratch/disk"
+nothing_left h1 h2
+
+# Two jobs at once on the same hosts, of which one is killed.
+horo run -H h1:2,h2:2 --tag off sh -c 'echo here; sleep 1000' >"$scratch/first" 2>&1 &
+first=$!
+horo run -H h1:2,h2:2 --fanout 1 --tag off sh -c 'echo here; sleep 3; echo "$RANK"' >"$scratch/second" 2>&1 &
+second=$!
+eventually "both jobs" '[ "$(cat "$scratch/first" "$scratch/second" | grep -c here)" = 8 ]'
+kill -KILL "$first"
+wait "$second"
+expect "exit code of the other job" "$?" 0
+expect "what the other job's ranks say" "$(grep -v here "$scratch/second" | sort | xargs)" "0 1 2 3"
+nothing_left h1 h2
+
+# A launcher within a rank: its ranks are its own.
+try timeout 60 horo run -H h1:2 --tag off "$HORO_BIN/horo" run -np 2 --tag off sh -c 'echo "$RANK of $WORLD_SIZE on $(hostname)"'
+expect "jobs within a job, here" "$(sort <<<"$out")" "0 of 2 on h1
+0 of 2 on h1
+1 of 2 on h1
+1 of 2 on h1"
+try timeout 60 horo run -H h1:1 --tag off "$HORO_BIN/horo" run -H h2:2 --tag off sh -c 'echo "$RANK of $WORLD_SIZE on $(hostname)"'
+expect "a job within a job, elsewhere" "$(sort <<<"$out")" "0 of 2 on h2
+1 of 2 on h2"
+nothing_left h1 h2
+exit 0

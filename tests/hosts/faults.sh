@@ -1,0 +1,11 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Random faults over four hosts by seed: no job hangs, nothing survives anywhere, and the report names who is to blame.
+#   faults.sh [--seeds N] [--first SEED]
+# shellcheck source=tests/hosts/lib.sh
+. "$(dirname "$0")/lib.sh"
+FAULTS_ARGUMENTS=${FAULTS_ARGUMENTS:-$*}
+export FAULTS_ARGUMENTS
+on_hosts 4
+# shellcheck disable=SC2086 # words
+exec python3 "$HORO_SOURCE/tests/hosts/faults.py" "$HORO_BIN/horo" ${FAULTS_ARGUMENTS:---seeds 12}
