@@ -87,8 +87,7 @@ Status Board::allocate(std::uint64_t offset, std::uint64_t bytes) {
 int Board::wake(std::uint32_t what, Self self) {
   // The caller has published with a seq_cst store; a sleeper announces itself with a seq_cst store
   // to `drive` and then looks again. In their total order one of the two sees the other.
-  if (what == interest::kChunks && host_.body().chunk_sleepers.load(std::memory_order_seq_cst) == 0)
-    return 0;
+  if (what == interest::kChunks && !any_inside()) return 0;
   int woken = 0;
   for (int r = 0; r < local_size(); ++r) {
     const auto state = host_rank(r).drive.load(std::memory_order_seq_cst);
@@ -103,6 +102,12 @@ int Board::wake(std::uint32_t what, Self self) {
     ++woken;
   }
   return woken;
+}
+
+bool Board::sleeps_inside(int member) const {
+  const auto& rank = host_rank(member);
+  return rank.drive.load(std::memory_order_seq_cst) == drive::kAsleep &&
+         (rank.interest.load(std::memory_order_seq_cst) & interest::kChunks) != 0;
 }
 
 int Board::wake_laggards() {

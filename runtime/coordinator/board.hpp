@@ -293,6 +293,14 @@ class Board {
   /// Wakes members that sleep for any of `what`; no system call when none does. Returns how many.
   int wake(std::uint32_t what, Self self = Self::too);
 
+  /// Ranks of this host sleep inside an entry.
+  bool any_inside() const {
+    return host_.body().chunk_sleepers.load(std::memory_order_seq_cst) != 0;
+  }
+
+  /// The member does, and all that it wrote before is visible.
+  bool sleeps_inside(int member) const;
+
   /// Wakes members that nobody drives although the log has entries that they have not done: others
   /// lack their share. Returns how many.
   int wake_laggards();

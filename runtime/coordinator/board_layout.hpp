@@ -185,6 +185,13 @@ class RoundCount {
 /// Buckets reduced in place use these places in turn; more than entries can be in flight.
 inline constexpr std::size_t kSharedPlaces = 32;
 
+/// RankArea's counters of steps.
+enum class Count : std::uint8_t { copied_in, reduced, copied_out, direct_done };
+inline constexpr std::size_t kCounts = 4;
+
+/// Of RankArea::awaited: nothing.
+inline constexpr std::uint64_t kNotAwaited = ~std::uint64_t{0};
+
 /// Counters of one member; written by its token's holder, read by all. They only grow.
 struct alignas(128) RankArea {
   std::atomic<std::uint64_t> cursor;  ///< Log entries done.
@@ -194,6 +201,22 @@ struct alignas(128) RankArea {
   alignas(64) std::atomic<std::uint64_t> direct_done;
   /// Chunks of this member's share of a bucket that somebody has taken on; written by all.
   alignas(64) std::array<RoundCount, kSharedPlaces> taken;
+  /// By Count: which value of all others' counters this member sleeps for.
+  alignas(64) std::array<std::atomic<std::uint64_t>, kCounts> awaited;
+
+  std::atomic<std::uint64_t>& count(Count which) {
+    switch (which) {
+      case Count::copied_in:
+        return copied_in;
+      case Count::reduced:
+        return reduced;
+      case Count::copied_out:
+        return copied_out;
+      case Count::direct_done:
+        break;
+    }
+    return direct_done;
+  }
 };
 
 /// Who looks after stalls, and when; times are ns of the monotonic clock. Whoever moves `due` on

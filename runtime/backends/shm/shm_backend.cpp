@@ -116,25 +116,47 @@ Status ShmBackend::start(Bucket bucket) {
   return {};
 }
 
-bool ShmBackend::peers_reached(std::atomic<std::uint64_t> RankArea::*counter,
-                               std::uint64_t least) const {
+bool ShmBackend::others_reached(int member, Count count, std::uint64_t least) const {
   for (int r = 0; r < ranks_; ++r) {
-    if (r != me_ && (board_.area(r).*counter).load(std::memory_order_seq_cst) < least) return false;
+    if (r != member && board_.area(r).count(count).load(std::memory_order_seq_cst) < least)
+      return false;
   }
   return true;
 }
 
-void ShmBackend::announce(std::atomic<std::uint64_t> RankArea::*counter, std::uint64_t value) {
-  (board_.area(me_).*counter).store(value, std::memory_order_seq_cst);
-  wakes_ += static_cast<std::uint64_t>(board_.wake(interest::kChunks));
+bool ShmBackend::peers_reached(Count count, std::uint64_t least) {
+  // Met or not: what is told depends on this rank's own steps alone, so it is still right when the
+  // last look before a sleep finds the others further on, but not far enough.
+  auto& awaited = awaited_[static_cast<std::size_t>(count)];
+  awaited = std::min(awaited, least);
+  return others_reached(me_, count, least);
 }
 
-bool ShmBackend::finished(const Active& a) const {
+void ShmBackend::tell_awaited() {
+  auto& told = board_.area(me_).awaited;
+  for (std::size_t i = 0; i < kCounts; ++i) told[i].store(awaited_[i], std::memory_order_relaxed);
+}
+
+void ShmBackend::announce(Count count, std::uint64_t value) {
+  board_.area(me_).count(count).store(value, std::memory_order_seq_cst);
+  if (!board_.any_inside()) return;
+  for (int r = 0; r < ranks_; ++r) {
+    if (r == me_ || !board_.sleeps_inside(r)) continue;
+    const auto least =
+        board_.area(r).awaited[static_cast<std::size_t>(count)].load(std::memory_order_relaxed);
+    // Not before it can go on: the last of those that it waits for sees all others' counters.
+    if (least > value || !others_reached(r, count, least)) continue;
+    ring(board_.rank_slot(r));
+    ++wakes_;
+  }
+}
+
+bool ShmBackend::finished(const Active& a) {
   if (shared_out(a)) {
     const auto& done = board_.body().reduced_in_place[a.first_step % kSharedPlaces];
     return done.count(round_of(a)) == a.steps * static_cast<std::uint64_t>(ranks_);
   }
-  if (!in_steps(a)) return a.out == 1 && peers_reached(&RankArea::direct_done, a.first_step + 1);
+  if (!in_steps(a)) return a.out == 1 && peers_reached(Count::direct_done, a.first_step + 1);
   return a.out == a.steps;
 }
 
@@ -150,12 +172,15 @@ bool ShmBackend::retire() {
 
 bool ShmBackend::progress() {
   if (active_.empty()) return false;
+  awaited_.fill(kNotAwaited);
   // Results first: what was copied in last is still in cache, and the rings drain.
   bool moved = step_out();
   moved = step_reduce() || moved;
   moved = step_in() || moved;
   moved = step_direct() || moved;
-  return retire() || moved;
+  moved = retire() || moved;
+  if (!moved) tell_awaited();
+  return moved;
 }
 
 void ShmBackend::abort() {

@@ -20,6 +20,7 @@
 // Either way each element is added in rank order, whoever owns it.
 #pragma once
 
+#include <array>
 #include <deque>
 #include <memory>
 #include <optional>
@@ -114,8 +115,13 @@ class ShmBackend final : public Backend {
   Chunk part_from(const Active& a, std::uint64_t step, int source) const;
   std::byte* ring_in(int rank, std::uint64_t step, int owner) const;
   std::byte* ring_out(int rank, std::uint64_t step) const;
-  bool peers_reached(std::atomic<std::uint64_t> RankArea::*counter, std::uint64_t least) const;
-  void announce(std::atomic<std::uint64_t> RankArea::*counter, std::uint64_t value);
+  bool others_reached(int member, Count count, std::uint64_t least) const;
+  /// All others' counters are at `least`; else that is what this rank waits for.
+  bool peers_reached(Count count, std::uint64_t least);
+  /// Says what must come before this rank can move on, in case it sleeps.
+  void tell_awaited();
+  /// Sets this rank's counter, and wakes those that lacked nothing else.
+  void announce(Count count, std::uint64_t value);
 
   bool step_in();
   bool step_reduce();
@@ -134,7 +140,7 @@ class ShmBackend final : public Backend {
   /// A bounded piece of a step; true when the step is done.
   bool adasum_step(Active& a, std::uint64_t step);
   void adasum_out(Active& a, std::uint64_t step);
-  bool finished(const Active& a) const;
+  bool finished(const Active& a);
   bool retire();
 
   Board& board_;
@@ -147,6 +153,7 @@ class ShmBackend final : public Backend {
   std::uint64_t completed_ = 0;
   std::uint64_t wakes_ = 0;
   RingWriter ring_writer_;
+  std::array<std::uint64_t, kCounts> awaited_{};
   std::vector<const void*> sources_;
   std::vector<void*> targets_;
 };

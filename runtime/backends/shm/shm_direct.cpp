@@ -30,7 +30,7 @@ bool ShmBackend::step_direct() {
     }
     if (a.in == a.steps) {
       a.out = 1;
-      announce(&RankArea::direct_done, a.first_step + 1);
+      announce(Count::direct_done, a.first_step + 1);
     }
     return true;
   }

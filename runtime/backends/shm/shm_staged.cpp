@@ -78,10 +78,10 @@ bool ShmBackend::step_in() {
     if (!in_steps(a) || a.in == a.steps) continue;
     const auto step = a.first_step + a.in;
     const std::uint64_t slots = board_.params().ring_slots;
-    if (step >= slots && !peers_reached(&RankArea::reduced, step - slots + 1)) return false;
+    if (step >= slots && !peers_reached(Count::reduced, step - slots + 1)) return false;
     if (!publishes(a) && !direct(a)) copy_in(a, a.in);
     ++a.in;
-    announce(&RankArea::copied_in, step + 1);
+    announce(Count::copied_in, step + 1);
     return true;
   }
   return false;
@@ -94,8 +94,9 @@ bool ShmBackend::step_reduce() {
     const std::uint64_t slots = board_.params().ring_slots;
     if (a.reduced == a.in)
       return false;  // Own part first: the counters of a rank keep their order.
-    if (step >= slots && !peers_reached(&RankArea::copied_out, step - slots + 1)) return false;
-    if (!publishes(a) && !peers_reached(&RankArea::copied_in, step + 1)) return false;
+    const bool room = step < slots || peers_reached(Count::copied_out, step - slots + 1);
+    const bool filled = publishes(a) || peers_reached(Count::copied_in, step + 1);
+    if (!room || !filled) return false;
     // A pass of an Adasum needs the weights that the one before it has led to.
     if (a.adasum && a.out < a.adasum->stage_of(a.reduced).begin) return false;
     switch (a.bucket.like.kind) {
@@ -118,7 +119,7 @@ bool ShmBackend::step_reduce() {
         break;
     }
     ++a.reduced;
-    announce(&RankArea::reduced, step + 1);
+    announce(Count::reduced, step + 1);
     return true;
   }
   return false;
@@ -130,11 +131,11 @@ bool ShmBackend::step_out() {
     const auto step = a.first_step + a.out;
     if (a.out == a.reduced) return false;
     if (!collects(a)) {
-      if (!peers_reached(&RankArea::reduced, step + 1)) return false;
+      if (!peers_reached(Count::reduced, step + 1)) return false;
       a.adasum ? adasum_out(a, a.out) : copy_out(a, a.out);
     }
     ++a.out;
-    announce(&RankArea::copied_out, step + 1);
+    announce(Count::copied_out, step + 1);
     return true;
   }
   return false;
