@@ -14,6 +14,7 @@
 #include "base/result.hpp"
 #include "base/strong.hpp"
 #include "horo/horo.h"
+#include "runtime/lent_memory.hpp"
 #include "runtime/result_memory.hpp"
 
 namespace horo::runtime {
@@ -92,6 +93,8 @@ class OperationTable {
 
   ResultCache& results() { return results_; }
 
+  LentMemory& lent() { return lent_; }
+
   /// Null when the handle was released or never existed.
   Operation* find(std::uint64_t handle) const;
 
@@ -111,6 +114,7 @@ class OperationTable {
 
   Status grow();
 
+  LentMemory lent_;
   ResultCache results_;  ///< Outlives the operations, which give back to it.
   std::array<std::atomic<Operation*>, kBlocks> blocks_{};
   std::atomic<std::uint64_t> free_{0};  ///< tag << 32 | index + 1 of the first free one.

@@ -78,7 +78,9 @@ Session::Session(bootstrap::Meeting meeting, const SessionOptions& options,
       arena_(*host_),
       sets_(*host_, operations_, SteadyClock::instance()),
       stalls_(*host_, sets_, options.stalls),
-      spread_(*host_) {}
+      spread_(*host_) {
+  if (host_->local_size() > cores()) operations_.lent().lend_from(arena_);
+}
 
 Session::~Session() {
   shutdown();

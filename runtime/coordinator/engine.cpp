@@ -3,6 +3,9 @@
 
 #include <cstring>
 #include <sched.h>
+#include <utility>
+
+#include "runtime/backends/shm/kernels/kernels.hpp"
 
 namespace horo::runtime {
 
@@ -110,8 +113,29 @@ Offer Engine::put_parts(TensorId id, LocalTensor& mine, const Submission& given)
     offer.in_offset = reads ? board_.host().offset_in_my_arena(given.in, bytes) : 0;
     offer.out_offset = peers_write ? board_.host().offset_in_my_arena(given.out, bytes) : 0;
     offer.direct = (!reads || offer.in_offset != 0) && (!peers_write || offer.out_offset != 0);
+    if (!offer.direct && !offer.in_line) borrow(mine, bytes, offer);
   }
   return offer;
+}
+
+void Engine::borrow(LocalTensor& mine, std::uint64_t bytes, Offer& offer) {
+  const auto& s = mine.signature;
+  if (s.op == ReduceOp::adasum && s.kind == Kind::allreduce)
+    return;  // Its ranks go in step anyway.
+  mine.lent = operations_.lent().take(bytes);
+  if (mine.lent == nullptr) return;
+  mine.lent_bytes = bytes;
+  operations_.lent().fill(mine.lent, mine.in, bytes);
+  offer.in_offset = board_.host().offset_in_my_arena(mine.lent, bytes);
+  if (s.kind == Kind::allreduce) offer.out_offset = offer.in_offset;
+  offer.direct = true;
+}
+
+void Engine::return_lent(LocalTensor& mine, Placement placement) {
+  if (mine.lent == nullptr) return;
+  if (placement == Placement::direct && mine.signature.kind == Kind::allreduce)
+    kernels::copy_kernel()(mine.out, mine.lent, mine.lent_bytes);
+  operations_.lent().put(std::exchange(mine.lent, nullptr), mine.lent_bytes);
 }
 
 Status Engine::claim(TensorId id, const Submission& given, Operation& operation) {
@@ -146,6 +170,7 @@ bool Engine::offer(TensorId id, const Submission& given) {
   mine.out = given.out;
   mine.room = given.room;
   mine.generation = board_.generation(id);
+  return_lent(mine, Placement::alone);  // Of a submission that never ran.
   bool completed = false;
   if (s.kind == Kind::join) {
     joined_.store(true, std::memory_order_seq_cst);
@@ -229,6 +254,7 @@ Status Engine::begin(const Entry& entry) {
   HORO_TRY(auto bucket, make_bucket(entry, started));
   count(bucket);
   started.bytes = entry.bytes;
+  started.placement = entry.placement;
   switch (entry.placement) {
     case Placement::alone:
       run_alone(bucket);
@@ -287,10 +313,14 @@ bool Engine::finish_entries() {
   static const std::string none;
   while (!started_.empty() && started_.front().backend_ticket <= backend_->completed()) {
     const auto ids = std::move(started_.front().ids);
+    const auto placement = started_.front().placement;
     started_.pop_front();
     publish_activity();
     board_.advance(++cursor_);
-    for (const auto id : ids) complete(id, Errc::ok, none);
+    for (const auto id : ids) {
+      return_lent(tensor(id), placement);
+      complete(id, Errc::ok, none);
+    }
     if (left_.value() >= 0 && started_.empty()) {
       fail_all(Errc::shut_down,
                fmt::format("rank {} has shut down; nothing can complete without it",
@@ -304,9 +334,13 @@ bool Engine::finish_entries() {
 }
 
 void Engine::count(const Bucket& bucket) {
-  std::uint64_t bytes = 0;
-  for (const auto& part : bucket.parts) bytes += part.elements * size_of(bucket.like.dtype);
-  if (moves_nothing(bucket.like.kind)) bytes = 0;
+  std::uint64_t bytes = 0, copied = 0;
+  for (const auto& part : bucket.parts) {
+    const auto size =
+        moves_nothing(bucket.like.kind) ? 0 : part.elements * size_of(bucket.like.dtype);
+    bytes += size;
+    if (offered(part.id) && tensor(part.id).lent != nullptr) copied += size;
+  }
   const auto add = [](std::atomic<std::uint64_t>& counter, std::uint64_t n) {
     counter.fetch_add(n, std::memory_order_relaxed);
   };
@@ -314,7 +348,7 @@ void Engine::count(const Bucket& bucket) {
   add(counters_.tensors, bucket.parts.size());
   add(counters_.bytes, bytes);
   if (bucket.parts.size() > 1) add(counters_.fused_bytes, bytes);
-  if (bucket.placement == Placement::direct) add(counters_.direct_bytes, bytes);
+  if (bucket.placement == Placement::direct) add(counters_.direct_bytes, bytes - copied);
 }
 
 void Engine::complete(TensorId id, Errc status, const std::string& message) {

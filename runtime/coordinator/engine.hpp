@@ -39,6 +39,8 @@ struct LocalTensor {
   std::uint64_t generation = 0;  ///< Of the tensor, when it was offered.
   const void* in = nullptr;
   void* out = nullptr;
+  std::byte* lent = nullptr;  ///< In the arena, for `lent_bytes` of this submission.
+  std::uint64_t lent_bytes = 0;
   std::uint64_t room = 0;                   ///< Bytes at `out`, where the result's size is open.
   std::vector<std::uint64_t> splits;        ///< Of an alltoall over several hosts.
   std::atomic<std::uint32_t> operation{0};  ///< Index + 1; 0: not in flight.
@@ -130,6 +132,7 @@ class Engine {
     std::vector<TensorId> ids;
     std::vector<ResultMemory> neutral;  ///< In place of what this rank, having joined, has not got.
     std::uint64_t bytes = 0;
+    Placement placement = Placement::staged;
     std::uint64_t backend_ticket = 0;  ///< Done when the backend has completed so many; 0: done.
   };
 
@@ -146,6 +149,8 @@ class Engine {
   int position_of(Rank rank) const;
 
   Offer put_parts(TensorId id, LocalTensor& mine, const Submission& given);
+  void borrow(LocalTensor& mine, std::uint64_t bytes, Offer& offer);
+  void return_lent(LocalTensor& mine, Placement placement);
   bool gathers(const Entry& entry);
   Status gather_splits(const Entry& entry);
   void add_splits(const Entry& entry, std::size_t position, Bucket& bucket) const;

@@ -220,6 +220,34 @@ TEST_CASE("small tensors travel with their marks and large shared ones are not c
   }
 }
 
+TEST_CASE("where memory is lent, ordinary tensors up to a size do not pass through the rings") {
+  constexpr auto kMost =
+      static_cast<std::int64_t>(horo::runtime::LentMemory::kMostOfOne / sizeof(float));
+  SimJob job(3, 19, tight_params());
+  for (int r = 0; r < 3; ++r) job.lend(r);
+  const auto sum = [&job](const char* name, std::int64_t count) {
+    std::vector<Buffer*> buffers;
+    for (int r = 0; r < 3; ++r) {
+      buffers.push_back(&job.add(r, name, vector_of(Kind::allreduce, DType::f32, count), false));
+      std::fill_n(reinterpret_cast<float*>(buffers.back()->data()), count,
+                  static_cast<float>(r + 1));
+    }
+    REQUIRE(job.run(kPatience));
+    for (auto* buffer : buffers) {
+      const auto* values = reinterpret_cast<const float*>(buffer->data());
+      CHECK(std::all_of(values, values + count, [](float v) { return v == 6; }));
+    }
+  };
+  for (int round = 0; round < 3; ++round) {
+    sum("small", kMost / 3);
+    sum("most", kMost);
+  }
+  CHECK(job.board(0).area(0).copied_in.load() == 0);
+  CHECK(job.engine(0).counters().direct_bytes.load() == 0);  // They are copied, after all.
+  sum("large", kMost + 1);
+  CHECK(job.board(0).area(0).copied_in.load() != 0);
+}
+
 TEST_CASE("a sum in the arenas does not wait for a rank that has submitted it and stands still") {
   SimJob job(3, 17, tight_params());
   const auto signature = vector_of(Kind::allreduce, DType::f32, 40000);

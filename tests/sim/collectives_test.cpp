@@ -52,6 +52,10 @@ TEST_CASE("collectives of all kinds in any order give what a trivial reference g
     params.fusion_threshold = seed % 5 == 0 ? 0 : std::uint64_t{1} << (10 + seed % 12);
     params.ring_slots = 2 + static_cast<std::uint32_t>(seed % 4);
     SimJob job(1 + static_cast<int>(seed % 5), seed, params);
+    // On no rank, on some, on all.
+    for (int r = 0; r < job.ranks(); ++r) {
+      if (seed % 3 == 0 || (seed % 3 == 1 && job.random()() % 2 == 0)) job.lend(r);
+    }
     std::vector<DrawnOp> ops;
     for (int i = 0; i < 10; ++i)
       ops.push_back(horo::sim::draw_op(job.ranks(), job.random(), "t" + std::to_string(i)));
@@ -65,6 +69,7 @@ TEST_CASE("a name may change its kind, shape and splits from one submission to t
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     CAPTURE(seed);
     SimJob job(2 + static_cast<int>(seed % 3), seed, tight_params());
+    for (int r = 0; r < job.ranks() && seed % 2 == 0; ++r) job.lend(r);
     for (int round = 0; round < 12; ++round) {
       CAPTURE(round);
       std::vector<DrawnOp> ops;

@@ -66,6 +66,12 @@ class SimJob {
   /// Memory that lives as long as the job.
   std::byte* allocate(int rank, std::uint64_t bytes, bool shared);
 
+  /// From now on the rank's ordinary tensors borrow arena memory, as where cores are scarce.
+  void lend(int rank) {
+    auto& r = *ranks_[static_cast<std::size_t>(rank)];
+    r.operations.lent().lend_from(*r.arena);
+  }
+
   /// Submits all that was added, rank by rank, before anybody moves on.
   void submit_all();
 

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/lent_memory.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include "runtime/backends/shm/kernels/kernels.hpp"
+
+namespace horo::runtime {
+
+namespace {
+
+constexpr std::uint64_t kPiece = 128 << 10;  // Bytes that the writer measures at a time.
+
+}  // namespace
+
+std::size_t LentMemory::class_of(std::uint64_t bytes) {
+  return static_cast<std::size_t>(std::bit_width(bytes - 1));
+}
+
+std::byte* LentMemory::take(std::uint64_t bytes) {
+  if (arena_ == nullptr || bytes == 0 || bytes > kMostOfOne) return nullptr;
+  const auto size = std::uint64_t{1} << class_of(bytes);
+  const std::lock_guard lock(mutex_);
+  auto& free = free_[class_of(bytes)];
+  if (!free.empty()) {
+    auto* const memory = free.back();
+    free.pop_back();
+    return memory;
+  }
+  if (had_ + size > kMost) return nullptr;
+  auto memory = arena_->allocate(size);
+  if (!memory) return nullptr;  // The rings will do.
+  had_ += size;
+  return static_cast<std::byte*>(*memory);
+}
+
+void LentMemory::fill(std::byte* memory, const void* from, std::uint64_t bytes) {
+  const std::unique_lock lock(writing_, std::try_to_lock);
+  if (!lock) return kernels::copy_kernel()(memory, from, bytes);
+  for (std::uint64_t done = 0; done < bytes; done += kPiece) {
+    writer_.copy(memory + done, static_cast<const std::byte*>(from) + done,
+                 std::min(kPiece, bytes - done));
+  }
+}
+
+void LentMemory::put(std::byte* memory, std::uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  free_[class_of(bytes)].push_back(memory);
+}
+
+}  // namespace horo::runtime

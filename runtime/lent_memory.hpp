@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Arena memory that tensors from ordinary memory borrow while they are in flight, on hosts with
+// more ranks than cores.
+//
+// Through the rings every rank has to come to run three times for one bucket: to copy in, to reduce
+// and to copy out, each time with its peers waiting for it. From a copy in the arena whoever runs
+// does the work; the rank itself is needed to submit, and to fetch the result before it submits
+// again. That is worth the bytes that are copied more.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <vector>
+
+#include "runtime/arena.hpp"
+#include "runtime/backends/shm/ring_writer.hpp"
+
+namespace horo::runtime {
+
+/// Thread: any, but for lend_from.
+class LentMemory {
+ public:
+  /// Until then nothing is lent. `arena` lives as long as there is anything to lend.
+  void lend_from(Arena& arena) { arena_ = &arena; }
+
+  /// Null: none for so many bytes, or too much is lent already.
+  std::byte* take(std::uint64_t bytes);
+
+  /// Copies a tensor into what was lent.
+  void fill(std::byte* memory, const void* from, std::uint64_t bytes);
+
+  /// What take(bytes) gave.
+  void put(std::byte* memory, std::uint64_t bytes);
+
+  static constexpr std::uint64_t kMostOfOne = 4 << 20;
+  static constexpr std::uint64_t kMost = 64 << 20;
+
+ private:
+  static std::size_t class_of(std::uint64_t bytes);
+
+  Arena* arena_ = nullptr;
+  std::mutex mutex_;
+  std::array<std::vector<std::byte*>, 64> free_;  // HORO_GUARDED_BY(mutex_): by power of two
+  std::uint64_t had_ = 0;                         // HORO_GUARDED_BY(mutex_): from the arena
+  std::mutex writing_;
+  RingWriter writer_;  // HORO_GUARDED_BY(writing_): like a ring, peers have read it before
+};
+
+}  // namespace horo::runtime
