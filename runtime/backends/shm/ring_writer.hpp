@@ -8,6 +8,7 @@
 // So both are measured while they work, the one not in use now and then.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -18,10 +19,12 @@ namespace horo::runtime {
 /// The choice alone. Costs are in any unit per byte.
 class RingPath {
  public:
-  /// Whether the next piece goes around the caches; every kEvery-th takes the other way.
+  /// Whether the next piece goes around the caches. Every kEvery-th takes the other way, and more
+  /// of the first ones: what they cost is mostly the first touch of the ring.
   bool next() {
     ++pieces_;
-    return around() != (pieces_ % kEvery == 2);
+    const bool early = pieces_ > 2 && pieces_ < kEvery && std::has_single_bit(pieces_);
+    return around() != (early || pieces_ % kEvery == 2);
   }
 
   /// What a piece took.
@@ -49,6 +52,8 @@ class RingWriter {
   kernels::CopyFn preferred() const;
 
  private:
+  void copy_measured(bool around, void* to, const void* from, std::size_t bytes);
+
   RingPath path_;
 };
 
