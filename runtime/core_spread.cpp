@@ -11,7 +11,7 @@ namespace horo::runtime {
 namespace {
 
 constexpr Duration kBetweenLooks = std::chrono::microseconds(200);
-constexpr Duration kSettle = std::chrono::milliseconds(20);  // Others move meanwhile.
+constexpr Duration kSettle = std::chrono::milliseconds(2);  // Others move meanwhile.
 
 }  // namespace
 
@@ -48,7 +48,8 @@ void CoreSpread::look(TimePoint now) {
     if (core != 0 && core <= CPU_SETSIZE) ranks.push_back(static_cast<int>(core) - 1);
   }
   const int mine = sched_getcpu();
-  if (mine < 0 || mine >= CPU_SETSIZE || std::ranges::count(ranks, mine) < 2) return;
+  shares_core_ = std::ranges::count(ranks, mine) > 1;
+  if (mine < 0 || mine >= CPU_SETSIZE || !shares_core_) return;
   cpu_set_t allowed;
   CPU_ZERO(&allowed);
   if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;

@@ -39,8 +39,13 @@ class CoreSpread {
   /// all ranks.
   void look(TimePoint now);
 
+  /// At the last look another rank was on the same core: who waits lets it in. Strangers are not
+  /// let in, they keep the core for milliseconds.
+  bool shares_core() const { return shares_core_; }
+
  private:
   HostMemory& host_;
+  bool shares_core_ = false;
   TimePoint next_{};
 };
 

@@ -137,7 +137,7 @@ void Session::drive(const Operation* operation, const Deadline& deadline) {
       continue;
     }
     if (!foreground && sets_.lost()) return;
-    if (foreground && crowded_ && let_others_run()) {
+    if (foreground && crowded_ && spread_.shares_core() && let_others_run()) {
       looks += kLooksPerClock - 1;
     } else {
       __builtin_ia32_pause();
@@ -149,7 +149,7 @@ void Session::drive(const Operation* operation, const Deadline& deadline) {
     if (foreground) spread_.look(now);
     if (now - idle_since < patience(foreground)) {
       // Where somebody has put two ranks on one core after all, the other is let in.
-      if (now - idle_since >= kQuietSpin) sched_yield();
+      if (now - idle_since >= kQuietSpin && spread_.shares_core()) sched_yield();
       continue;
     }
     look_for_stalls(now);
@@ -224,7 +224,7 @@ bool Session::wait(std::span<Operation* const> operations, const Deadline& deadl
     while (next < operations.size() && operations[next]->done()) ++next;
     return next == operations.size();
   };
-  if (crowded_) ask_for_short_turns();
+  if (host_->local_size() > 1) ask_for_short_turns();
   auto& waits_for = host_->my_rank().waits_for;
   std::uint64_t said = 0;
   const auto say = [&](const Operation& operation) {
@@ -272,7 +272,7 @@ void Session::sleep_in_background() {
 
 void Session::run_background() {
   pthread_setname_np(pthread_self(), "horo-progress");
-  if (crowded_) ask_for_short_turns();
+  if (host_->local_size() > 1) ask_for_short_turns();
   while (!stopping_.load(std::memory_order_seq_cst)) {
     if (try_token()) {
       drive(nullptr, Deadline::never());
