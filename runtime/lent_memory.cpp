@@ -28,7 +28,7 @@ std::byte* LentMemory::take(std::uint64_t bytes) {
     free.pop_back();
     return memory;
   }
-  if (had_ + size > kMost) return nullptr;
+  if (had_ + size > most_) return nullptr;
   auto memory = arena_->allocate(size);
   if (!memory) return nullptr;  // The rings will do.
   had_ += size;

@@ -22,8 +22,12 @@ namespace horo::runtime {
 /// Thread: any, but for lend_from.
 class LentMemory {
  public:
-  /// Until then nothing is lent. `arena` lives as long as there is anything to lend.
-  void lend_from(Arena& arena) { arena_ = &arena; }
+  /// Until then nothing is lent. `arena` lives as long as there is anything to lend; all ranks of
+  /// the host together lend up to kMost.
+  void lend_from(Arena& arena, int ranks) {
+    arena_ = &arena;
+    most_ = kMost / static_cast<std::uint64_t>(ranks);
+  }
 
   /// Null: none for so many bytes, or too much is lent already.
   std::byte* take(std::uint64_t bytes);
@@ -35,12 +39,13 @@ class LentMemory {
   void put(std::byte* memory, std::uint64_t bytes);
 
   static constexpr std::uint64_t kMostOfOne = 4 << 20;
-  static constexpr std::uint64_t kMost = 64 << 20;
+  static constexpr std::uint64_t kMost = 256 << 20;
 
  private:
   static std::size_t class_of(std::uint64_t bytes);
 
   Arena* arena_ = nullptr;
+  std::uint64_t most_ = 0;
   std::mutex mutex_;
   std::array<std::vector<std::byte*>, 64> free_;  // HORO_GUARDED_BY(mutex_): by power of two
   std::uint64_t had_ = 0;                         // HORO_GUARDED_BY(mutex_): from the arena

@@ -79,7 +79,7 @@ Session::Session(bootstrap::Meeting meeting, const SessionOptions& options,
       sets_(*host_, operations_, SteadyClock::instance()),
       stalls_(*host_, sets_, options.stalls),
       spread_(*host_) {
-  if (host_->local_size() > cores()) operations_.lent().lend_from(arena_);
+  if (host_->local_size() > cores()) operations_.lent().lend_from(arena_, host_->local_size());
 }
 
 Session::~Session() {

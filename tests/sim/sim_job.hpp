@@ -69,7 +69,7 @@ class SimJob {
   /// From now on the rank's ordinary tensors borrow arena memory, as where cores are scarce.
   void lend(int rank) {
     auto& r = *ranks_[static_cast<std::size_t>(rank)];
-    r.operations.lent().lend_from(*r.arena);
+    r.operations.lent().lend_from(*r.arena, ranks());
   }
 
   /// Submits all that was added, rank by rank, before anybody moves on.
