@@ -1,36 +1,70 @@
 // SPDX-License-Identifier: Apache-2.0
-// All targets under libFuzzer: horo-fuzz --target=NAME [libFuzzer's options] [corpus]. Without a
-// name the first byte of the input chooses.
+// All targets under libFuzzer; scripts/fuzz runs them.
+//
+//   horo-fuzz --target=NAME [libFuzzer's options] [corpus]   without a name the first byte chooses
+//   horo-fuzz --export=DIRECTORY                             good input as DIRECTORY/NAME/, words
+//   as
+//                                                            DIRECTORY/NAME.dict
 #include "target.hpp"
 
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <string_view>
+
+#include <fmt/format.h>
 
 namespace {
 
-const std::vector<horo::fuzz::Target>& targets() {
+namespace fs = std::filesystem;
+using horo::fuzz::Target;
+
+const std::vector<Target>& targets() {
   static const auto all = horo::fuzz::all_targets();
   return all;
 }
 
-const horo::fuzz::Target* chosen = nullptr;
+const Target* chosen = nullptr;
+
+void choose(std::string_view name) {
+  for (const auto& target : targets()) {
+    if (name == target.name) chosen = &target;
+  }
+  if (chosen != nullptr) return;
+  fmt::print(stderr, "no target '{}'; there are:\n", name);
+  for (const auto& target : targets()) fmt::print(stderr, "  {}\n", target.name);
+  std::exit(2);  // libFuzzer would go on.
+}
+
+[[noreturn]] void export_to(const fs::path& directory) {
+  for (const auto& target : targets()) {
+    fs::create_directories(directory / target.name);
+    for (std::size_t i = 0; i < target.seeds.size(); ++i) {
+      std::ofstream(directory / target.name / fmt::format("seed{}", i), std::ios::binary)
+          << target.seeds[i];
+    }
+    std::ofstream words(directory / fmt::format("{}.dict", target.name));
+    for (const auto& word : target.words) {
+      words << '"';
+      for (const char c : word) words << fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+      words << "\"\n";
+    }
+  }
+  std::exit(0);
+}
 
 }  // namespace
 
 extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
-  constexpr const char* kFlag = "--target=";
+  constexpr std::string_view kTarget = "--target=";
+  constexpr std::string_view kExport = "--export=";
   for (int i = 1; i < *argc; ++i) {
-    if (std::strncmp((*argv)[i], kFlag, std::strlen(kFlag)) != 0) continue;
-    for (const auto& target : targets()) {
-      if (std::strcmp((*argv)[i] + std::strlen(kFlag), target.name) == 0) chosen = &target;
-    }
-    if (chosen != nullptr) continue;
-    std::fprintf(stderr, "no target '%s'; there are:\n", (*argv)[i] + std::strlen(kFlag));
-    for (const auto& target : targets()) std::fprintf(stderr, "  %s\n", target.name);
-    return 1;
+    const std::string_view word = (*argv)[i];
+    if (word.starts_with(kTarget)) choose(word.substr(kTarget.size()));
+    if (word.starts_with(kExport)) export_to(word.substr(kExport.size()));
   }
   return 0;
 }
@@ -45,6 +79,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   const auto broken = target->run({reinterpret_cast<const char*>(data), size});
   if (broken.empty()) return 0;
-  std::fprintf(stderr, "%s: %s\n", target->name, broken.c_str());
+  fmt::print(stderr, "{}: {}\n", target->name, broken);
   std::abort();
 }
