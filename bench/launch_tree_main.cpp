@@ -141,11 +141,12 @@ Plan make_plan(const Shape& shape) {
   Environment environment;
   for (std::size_t i = 0; i < kVariables; ++i)
     environment.emplace_back(fmt::format("VARIABLE_{}", i), std::string(54, 'x'));
+  const auto common = std::make_shared<const Environment>(std::move(environment));
   for (std::size_t i = 0; i < shape.hosts; ++i) {
     auto& agent = plan.agents.emplace_back(AgentSpec{.host = plan.names[i],
                                                      .command = {"python3", "train.py"},
                                                      .directory = "/srv/work",
-                                                     .environment = environment});
+                                                     .common = common});
     for (const auto rank : plan.placement.hosts[i].ranks) {
       const auto& placed = plan.placement.ranks[rank.index()];
       agent.ranks.push_back({.rank = rank,

@@ -25,10 +25,12 @@ enum class StdinPolicy : std::uint8_t { none = 0, rank0 = 1 };
 
 /// Everything one host's agent needs to know.
 struct AgentSpec {
-  std::string host;                   ///< As the user wrote it.
-  std::vector<std::string> command;   ///< argv of every rank; never passed through a shell.
-  std::string directory;              ///< Working directory of the ranks.
-  Environment environment;            ///< Of every rank, beneath what `ranks` add.
+  std::string host;                  ///< As the user wrote it.
+  std::vector<std::string> command;  ///< argv of every rank; never passed through a shell.
+  std::string directory;             ///< Working directory of the ranks.
+  /// Of the ranks of all hosts, once in memory however many those are; null: nothing.
+  std::shared_ptr<const Environment> common;
+  Environment environment;            ///< Of this host's ranks, over it, beneath what `ranks` add.
   std::vector<WorkerIdentity> ranks;  ///< This host's, in local rank order; board fields unset.
   /// Names that each rank has as its host's agent has them: HOME, and what else is a host's own.
   std::vector<std::string> own_variables;

@@ -91,7 +91,9 @@ Result<std::unique_ptr<kv::Server>> give_addresses(Loop& loop, std::vector<Agent
       rank.worker_addresses = addresses;
     }
     auto& environment = agents[i].environment;
-    if (!facts[i].interface.empty() && !sets(environment, kGlooInterface))
+    const auto& common = agents[i].common;
+    if (!facts[i].interface.empty() && !sets(environment, kGlooInterface) &&
+        (common == nullptr || !sets(*common, kGlooInterface)))
       environment.emplace_back(kGlooInterface, facts[i].interface);
   }
   return server;

@@ -299,6 +299,8 @@ Result<Plan> make_plan(const RunInvocation& invocation, const PlanContext& conte
                                  invocation.settings.get(knobs::kEnvDeny)};
   auto environment = inherited_environment(context.environment, plan.common, filter);
   environment.insert(environment.end(), plan.common.begin(), plan.common.end());
+  const auto here = std::make_shared<const Environment>(environment);
+  const auto elsewhere = std::make_shared<const Environment>(for_another_host(environment));
   const auto stdin_mode = invocation.settings.get(knobs::kStdin);
   for (std::size_t i = 0; i < plan.placement.hosts.size(); ++i) {
     const auto& host = plan.placement.hosts[i];
@@ -308,7 +310,7 @@ Result<Plan> make_plan(const RunInvocation& invocation, const PlanContext& conte
     plan.agents.push_back({.host = host.name,
                            .command = options.command,
                            .directory = context.directory,
-                           .environment = remote ? for_another_host(environment) : environment,
+                           .common = remote ? elsewhere : here,
                            .ranks = std::move(ranks),
                            .own_variables = remote ? own_variables() : std::vector<std::string>(),
                            .stdin_policy = stdin_mode == StdinMode::rank0

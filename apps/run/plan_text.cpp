@@ -172,8 +172,8 @@ std::string plan_json(const Plan& plan) {
   write_environment(json, plan.common);
   // Names only: an environment holds tokens, and plans are passed around.
   json.key("inherited").begin_array();
-  const auto inherited = agent.environment.size() - plan.common.size();
-  for (std::size_t i = 0; i < inherited; ++i) json.value(agent.environment[i].first);
+  const auto inherited = agent.common->size() - plan.common.size();
+  for (std::size_t i = 0; i < inherited; ++i) json.value((*agent.common)[i].first);
   json.end_array();
   json.key("ranks").begin_array();
   for (const auto& host : plan.agents) {

@@ -53,7 +53,7 @@ void fields(Archive& archive, Start& m) {
   archive.text(m.spec.host);
   archive.list(m.spec.command);
   archive.text(m.spec.directory);
-  archive.list(m.spec.environment);
+  archive.both(m.spec.common.get(), m.spec.environment);
   archive.list(m.spec.ranks);
   // The same for every rank, and long: once.
   archive.shared_addresses(m.spec.ranks);

@@ -69,6 +69,16 @@ class Writer {
     for (auto& value : values) fields(*this, value);
   }
 
+  void both(const Environment* first, Environment& second) {
+    number(static_cast<std::uint32_t>((first == nullptr ? 0 : first->size()) + second.size()));
+    const auto put = [this](const auto& variable) {
+      text(variable.first);
+      text(variable.second);
+    };
+    if (first != nullptr) std::for_each(first->begin(), first->end(), put);
+    std::for_each(second.begin(), second.end(), put);
+  }
+
   void shared_addresses(std::vector<WorkerIdentity>& ranks) {
     std::vector<std::string> none;
     list(ranks.empty() ? none : ranks.front().worker_addresses);
@@ -150,6 +160,8 @@ class Reader {
     for (std::uint32_t i = 0; i < count && problem_.empty(); ++i)
       fields(*this, values.emplace_back());
   }
+
+  void both(const Environment* /*first*/, Environment& second) { list(second); }
 
   void shared_addresses(std::vector<WorkerIdentity>& ranks) {
     std::vector<std::string> addresses;

@@ -146,6 +146,7 @@ AgentSpec MpiRun::spec_of(Rank rank) const {
   // The store is where MPI says; the variables have come with mpirun.
   identity.rendezvous.clear();
   spec.ranks = {std::move(identity)};
+  spec.common.reset();
   spec.environment.clear();
   return spec;
 }

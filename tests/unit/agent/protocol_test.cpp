@@ -18,7 +18,8 @@ AgentSpec sample_spec() {
   spec.host = "node1";
   spec.command = {"python3", "train.py", "--lr=0.1", ""};
   spec.directory = "/srv/train";
-  spec.environment = {{"PATH", "/usr/bin"}, {"EMPTY", ""}};
+  spec.common = std::make_shared<const Environment>(Environment{{"PATH", "/usr/bin"}});
+  spec.environment = {{"EMPTY", ""}};
   for (int i = 0; i < 3; ++i) {
     WorkerIdentity identity;
     identity.rank = Rank{4 + i};
@@ -135,7 +136,7 @@ TEST_CASE("a start keeps what the ranks need") {
   const auto& spec = std::get<Start>(*decoded).spec;
   const auto sent = sample_spec();
   CHECK(spec.command == sent.command);
-  CHECK(spec.environment == sent.environment);
+  CHECK(spec.environment == Environment{{"PATH", "/usr/bin"}, {"EMPTY", ""}});
   CHECK(spec.secret == sent.secret);
   CHECK(spec.own_variables == sent.own_variables);
   CHECK(spec.grace == sent.grace);

@@ -31,7 +31,7 @@ Result<Plan> plan(const RunInvocation& request, std::vector<const char*> environ
 /// Its values among what the ranks of `made` get.
 std::vector<std::string> values_of(const Plan& made, std::string_view variable) {
   std::vector<std::string> values;
-  for (const auto& [name, value] : made.agents.front().environment) {
+  for (const auto& [name, value] : *made.agents.front().common) {
     if (name == variable) values.push_back(value);
   }
   return values;
@@ -60,7 +60,7 @@ TEST_CASE("a plan has an agent per host that knows its ranks") {
   CHECK(agent.ranks[1].master_port == agent.ranks[0].master_port);
   CHECK(agent.ranks[1].worker_addresses.size() == 2);
   CHECK(agent.ranks[0].job_id == made->job_id);
-  CHECK(agent.environment.front() == std::pair<std::string, std::string>{"A", "b"});
+  CHECK(agent.common->front() == std::pair<std::string, std::string>{"A", "b"});
 }
 
 TEST_CASE("a knob that was set replaces what the environment said of it") {
