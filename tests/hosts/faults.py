@@ -60,8 +60,9 @@ class Process:
 
     def is_own(self):
         """Of the host itself, and not of a job."""
-        return self.name.startswith("sshd") and "listener" in self.line or "be_host" in self.line or \
-            self.line == "sleep 0.2" or self.state in "ZX"
+        # A connection that broke before the login is the server's own until LoginGraceTime.
+        server = self.name.startswith("sshd") and ("listener" in self.line or "root" not in self.line)
+        return server or "be_host" in self.line or self.line == "sleep 0.2" or self.state in "ZX"
 
     def __str__(self):
         return f"{self.host}: {self.pid} {self.name} {self.line[:60]}"
