@@ -24,6 +24,7 @@ namespace {
 constexpr Duration kPatience = 5s;       ///< For the kernel to end processes that have got SIGKILL.
 constexpr Duration kLastWords = 1s;      ///< For the launcher to take the reason of an early end.
 constexpr Duration kBranchesEnd = 3s;    ///< For the agents behind this one to end, when it must.
+constexpr Duration kFirstWord = 15s;     ///< For the launcher to greet: its host may be cut off.
 constexpr Duration kLauncherFirst = 1s;  ///< For its order to come after a signal to end.
 /// A launcher may wait for a disk longer than a host may be silent: nobody else takes its place.
 constexpr int kLauncherSilence = 3;
@@ -47,6 +48,9 @@ class HostAgent::Impl {
                            {.on_message = [this](const Message& message) { receive(message); },
                             .on_end = [this](const Status& status) { input_ended(status); },
                             .on_room = [this] { balance(); }}));
+    first_word_ = loop_.after(kFirstWord, [this] {
+      abandon({Errc::peer_lost, "the launcher has not said a word"});
+    });
     HORO_TRY_STATUS(channel_->send(protocol::Hello::ours()));
     return channel_->send(protocol::Covered{options_.cover});
   }
@@ -63,6 +67,7 @@ class HostAgent::Impl {
       if (auto same = protocol::check_hello(*hello, "the launcher"); !same)
         return abandon(std::move(same).error());
       greeted_ = true;
+      first_word_.reset();
       return;
     }
     if (pulse_) pulse_->heard();
@@ -258,6 +263,7 @@ class HostAgent::Impl {
   int exit_code_ = 1;
   std::optional<Pulse> pulse_;  ///< With a launcher on another host.
   Subscription terminated_;
+  Subscription first_word_;
   Subscription launcher_first_;
   Subscription patience_;
   Task parting_;  ///< What follows when nobody goes through this one any more.

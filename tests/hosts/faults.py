@@ -20,9 +20,10 @@ HOSTS = ("h1", "h2", "h3", "h4")
 FOLDER = "/run/horo-hosts"
 RANKS_PER_HOST = 2
 HEARTBEAT_S = 1.0
-START_TIMEOUT_S = 6.0
-HANG_S = 25.0  # The longest right end: a start that times out, and a cut host's own end.
+START_TIMEOUT_S = 12.0
+HANG_S = 40.0  # The longest right end: a start that times out, and a cut host's own end.
 SURVIVE_S = 10.0
+FIRST_WORD_S = 15.0  # After which an agent ends to whom nobody has spoken.
 MARKER = "horo-fault-rank"
 KINDS = ("rank killed", "agent killed", "guard killed", "pair killed", "session killed", "launcher killed",
          "agent stopped", "host cut", "exit code", "rank signal", "launcher signal")
@@ -148,7 +149,8 @@ class Case:
         if self.kind == "rank killed":
             return code == 137 and re.search(rf"rank \d+ on {self.host} failed first: killed by signal 9", first)
         if code == 124:
-            return self.kind == "host cut" and f"host {self.host}:" in first
+            # It cannot be told from a host that is slow to start.
+            return self.kind in ("host cut", "agent stopped") and f"host {self.host}:" in first
         return code == 125 and re.search(rf"host {self.host} (was lost|cannot be used)", first)
 
 
@@ -248,7 +250,7 @@ class Sweep:
 
     def _end_of_cut(self, case):
         """The cut host frees itself, as far as its own ssh server lets it; then the cable is plugged in again."""
-        self._await_none(case, 3 * HEARTBEAT_S + SURVIVE_S, lambda p: not p.is_session())
+        self._await_none(case, FIRST_WORD_S + SURVIVE_S, lambda p: not p.is_session())
         hosts_sh("heal", case.host)
 
     def _look_for_survivors(self, case):
