@@ -253,8 +253,9 @@ class Board {
   std::vector<Unfinished> unfinished() const;
   UnderWay under_way() const;
 
-  /// The tensor of that name. Thread: any.
-  std::optional<TensorId> find(std::string_view name);
+  /// The tensor of that name. Takes no lock, which a stopped rank could hold: looks at all. Thread:
+  /// any.
+  std::optional<TensorId> find(std::string_view name) const;
 
   bool has_joined(int member) const {
     const auto m = static_cast<std::size_t>(member);

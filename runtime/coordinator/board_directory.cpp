@@ -135,22 +135,14 @@ Result<TensorId> Board::find_or_add(std::string_view name, const Signature& sign
   return fail(Errc::protocol, "the board's name table is full");
 }
 
-std::optional<TensorId> Board::find(std::string_view name) {
-  if (!lock_directory()) return std::nullopt;
-  std::optional<TensorId> found;
+std::optional<TensorId> Board::find(std::string_view name) const {
   const auto hash = hash_of(name);
-  const std::uint32_t mask = 2 * params_.capacity - 1;
-  auto bucket = static_cast<std::uint32_t>(hash) & mask;
-  for (std::uint32_t probes = 0; probes <= mask; ++probes, bucket = (bucket + 1) & mask) {
-    const auto value = buckets_[bucket];
-    if (value == 0 || value > params_.capacity) break;
-    const TensorId id{value - 1};
-    if (tensor(id).name_hash != hash || tensor_name(id) != name) continue;
-    found = id;
-    break;
+  const auto count = body_->tensor_count.load(std::memory_order_acquire);
+  for (std::uint32_t i = 0; i < std::min(count, params_.capacity); ++i) {
+    const TensorId id{i};
+    if (tensor(id).name_hash == hash && tensor_name(id) == name) return id;
   }
-  unlock_directory();
-  return found;
+  return std::nullopt;
 }
 
 Result<TensorId> Board::declare(std::string_view name, const Signature& signature, GroupRef group) {
