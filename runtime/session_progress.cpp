@@ -114,6 +114,7 @@ bool Session::let_others_run() {
 
 void Session::look_for_stalls(TimePoint now) {
   if (stalls_.until_due(now) > Duration::zero()) return;
+  stalls_.say();
   auto findings = stalls_.look(now);
   for (const auto& line : findings.lines) log::warn("stall", "{}", line);
   for (auto& question : findings.questions) hosts_->ask(std::move(question));
@@ -136,7 +137,10 @@ void Session::drive(const Operation* operation, const Deadline& deadline) {
       looks = 0;
       continue;
     }
-    if (!foreground && sets_.lost()) return;
+    if (!foreground && sets_.lost()) {
+      stalls_.say();
+      return;
+    }
     if (foreground && crowded_ && spread_.shares_core() && let_others_run()) {
       looks += kLooksPerClock - 1;
     } else {

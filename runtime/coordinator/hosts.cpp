@@ -92,13 +92,15 @@ Status Hosts::start_tree(const bootstrap::Meeting& meeting) {
                 "HORO_CACHE_CAPACITY",
                 memory_.params().capacity, host_of_.size());
   }
-  HORO_TRY(node_,
-           tree::start_node(meeting,
-                            {.radix = options_.tree_radix,
-                             .heartbeat_timeout = options_.heartbeat_timeout,
-                             .rules = rules},
-                            state_, Deadline::in(SteadyClock::instance(), options_.start_timeout),
-                            [this] { return state_.loss().has_value(); }));
+  HORO_TRY(node_, tree::start_node(
+                      meeting,
+                      {.radix = options_.tree_radix,
+                       .heartbeat_timeout = options_.heartbeat_timeout,
+                       .rules = rules,
+                       .settings = fmt::format("{} {} {}", static_cast<int>(options_.operations),
+                                               options_.hierarchical, options_.deterministic)},
+                      state_, Deadline::in(SteadyClock::instance(), options_.start_timeout),
+                      [this] { return state_.loss().has_value(); }));
   return {};
 }
 

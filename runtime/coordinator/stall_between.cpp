@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <chrono>
 
-#include "base/log.hpp"
 #include "runtime/coordinator/stall_watch.hpp"
 
 namespace horo::runtime {
@@ -16,6 +15,8 @@ using std::chrono::milliseconds;
 using tree::Answer;
 using tree::Lacking;
 using tree::Question;
+
+constexpr std::size_t kMostUnsaid = 64;
 
 std::uint32_t in_ms(Duration d) {
   const auto ms = duration_cast<milliseconds>(d).count();
@@ -82,43 +83,46 @@ void StallWatch::ask(SetId set, std::vector<Stalled>&& tensors, bool ends,
   }
 }
 
-Answer StallWatch::examine(const Question& question) {
-  return examine(question, SteadyClock::instance().now());
+Answer StallWatch::examine_in(const ProcessSet& set, const Question& question,
+                              TimePoint now) const {
+  auto& board = *set.board;
+  Answer answer;
+  answer.lacking = question.under_way
+                       ? std::vector<Lacking>(question.names.size(), held_up(board, now))
+                       : lacking_of(board, question, now);
+  const auto facts = gather(set, now);
+  for (int m = 0; m < board.local_size() && answer.verdicts.size() < tree::kMostVerdicts; ++m) {
+    const auto rank = board.global_rank(m);
+    const bool missing = std::any_of(answer.lacking.begin(), answer.lacking.end(),
+                                     [rank](const Lacking& l) { return l.missing.contains(rank); });
+    if (!missing) continue;
+    answer.verdicts.push_back(
+        {.rank = rank,
+         .host = host_name_,
+         .text = verdict(facts.members[static_cast<std::size_t>(m)], set.id)});
+  }
+  return answer;
 }
 
-Answer StallWatch::examine(const Question& question, TimePoint now) const {
-  Answer answer{.lacking = std::vector<Lacking>(question.names.size()), .verdicts = {}};
+Lacking StallWatch::held_up(Board& board, TimePoint now) const {
+  Lacking lacking;
+  const auto way = board.under_way();
+  if (way.entries == 0) return lacking;
+  const auto& schedule = board.body().stalls;
+  if (way.progress == schedule.progress.load(std::memory_order_relaxed))
+    lacking.waited_ms = in_ms(since(schedule.moved_at.load(std::memory_order_relaxed), now));
+  for (const int m : way.behind) {
+    if (helpless(board, m)) lacking.missing.add(board.global_rank(m));
+  }
+  return lacking;
+}
+
+std::optional<Answer> StallWatch::examine(const Question& question) {
+  const auto now = SteadyClock::instance().now();
+  std::optional<Answer> answer;
   sets_.for_all_from_outside([&](const ProcessSet& set) {
-    if (set.between_hosts != question.set || set.board == nullptr || !set.board->spans()) return;
-    auto& board = *set.board;
-    if (question.under_way) {
-      const auto way = board.under_way();
-      if (way.entries == 0) return;
-      Lacking lacking;
-      const auto& schedule = board.body().stalls;
-      if (way.progress == schedule.progress.load(std::memory_order_relaxed)) {
-        const auto moved_at = schedule.moved_at.load(std::memory_order_relaxed);
-        lacking.waited_ms = in_ms(since(moved_at, now));
-      }
-      for (const int m : way.behind) {
-        if (helpless(board, m)) lacking.missing.add(board.global_rank(m));
-      }
-      std::fill(answer.lacking.begin(), answer.lacking.end(), lacking);
-    } else {
-      answer.lacking = lacking_of(board, question, now);
-    }
-    const auto facts = gather(set, now);
-    for (int m = 0; m < board.local_size() && answer.verdicts.size() < tree::kMostVerdicts; ++m) {
-      const auto rank = board.global_rank(m);
-      const bool missing =
-          std::any_of(answer.lacking.begin(), answer.lacking.end(),
-                      [rank](const Lacking& l) { return l.missing.contains(rank); });
-      if (!missing) continue;
-      answer.verdicts.push_back(
-          {.rank = rank,
-           .host = host_name_,
-           .text = verdict(facts.members[static_cast<std::size_t>(m)], set.id)});
-    }
+    if (set.between_hosts == question.set && set.board != nullptr && set.board->spans())
+      answer = examine_in(set, question, now);
   });
   return answer;
 }
@@ -131,7 +135,9 @@ StallFacts facts_of(SetId set, const Question& question, const Answer& answer) {
   }
   for (std::size_t i = 0; i < question.names.size() && i < answer.lacking.size(); ++i) {
     const auto& lacking = answer.lacking[i];
-    if (lacking.waited_ms < question.least_ms) continue;  // It has gone on meanwhile.
+    // It has gone on meanwhile, or moves, however slowly: nobody keeps it.
+    if (lacking.waited_ms < question.least_ms) continue;
+    if (lacking.missing.empty() && lacking.group.empty()) continue;
     Stalled stalled{.name = question.names[i],
                     .age = milliseconds(lacking.waited_ms),
                     .missing = {},
@@ -157,7 +163,7 @@ std::optional<tree::Loss> StallWatch::conclude(const Question& question, const A
   const auto facts = facts_of(shown, question, answer);
   if (facts.tensors.empty()) return std::nullopt;
   if (!question.ends) {
-    for (const auto& line : stall_lines(facts)) log::warn("stall", "{}", line);
+    for (auto& line : stall_lines(facts)) say_later(log::Level::warning, std::move(line));
     return std::nullopt;
   }
   tree::Loss loss{.cause = LossCause::stalled, .host = {}, .text = end_text(facts)};
@@ -166,8 +172,27 @@ std::optional<tree::Loss> StallWatch::conclude(const Question& question, const A
     loss.rank = facts.members[missing.front()].rank;
     loss.host = facts.members[missing.front()].host;
   }
-  log::error("stall", "{}", loss.text);
+  say_later(log::Level::error, loss.text);
   return loss;
+}
+
+void StallWatch::say_later(log::Level level, std::string line) {
+  const std::lock_guard lock(unsaid_mutex_);
+  if (unsaid_.size() >= kMostUnsaid) return;
+  unsaid_.emplace_back(level, std::move(line));
+  has_unsaid_.store(true, std::memory_order_seq_cst);
+  ring(host_.my_slot());
+}
+
+void StallWatch::say() {
+  if (!has_unsaid_.load(std::memory_order_relaxed)) return;
+  std::vector<std::pair<log::Level, std::string>> lines;
+  {
+    const std::lock_guard lock(unsaid_mutex_);
+    lines.swap(unsaid_);
+    has_unsaid_.store(false, std::memory_order_seq_cst);
+  }
+  for (const auto& [level, line] : lines) log::write(level, "stall", line);
 }
 
 }  // namespace horo::runtime

@@ -86,6 +86,7 @@ bool StallWatch::arm(Board& board, TimePoint now) {
 }
 
 Duration StallWatch::until_due(TimePoint now) const {
+  if (has_unsaid_.load(std::memory_order_seq_cst)) return Duration::zero();
   if (!on() || poison_of(host_.header()).cause != LossCause::none) return Duration::max();
   auto left = Duration::max();
   sets_.for_all_from_outside([&](const ProcessSet& set) {

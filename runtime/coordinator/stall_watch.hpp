@@ -4,14 +4,17 @@
 // Nothing is due while nothing is pending.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/log.hpp"
 #include "base/strong.hpp"
 #include "runtime/coordinator/process_sets.hpp"
 #include "runtime/coordinator/stall.hpp"
@@ -60,12 +63,15 @@ class StallWatch final : public tree::Examiner {
 
   // Thread: any.
 
-  tree::Answer examine(const tree::Question& question) override;
-  tree::Answer examine(const tree::Question& question, TimePoint now) const;
+  std::optional<tree::Answer> examine(const tree::Question& question) override;
 
-  /// Says what the answer means.
+  /// Says what the answer means, as say() is called next: whoever reads standard error may be slow,
+  /// and the leader has heartbeats to send.
   std::optional<tree::Loss> conclude(const tree::Question& question,
                                      const tree::Answer& answer) override;
+
+  /// Writes what conclude() had to say; until_due() is zero while there is something.
+  void say();
 
  private:
   struct Found {
@@ -81,8 +87,13 @@ class StallWatch final : public tree::Examiner {
   void judge(const ProcessSet& set, Found&& found, TimePoint now, StallFindings& findings) const;
   void ask(SetId set, std::vector<Stalled>&& tensors, bool ends, StallFindings& findings) const;
   StallFacts gather(const ProcessSet& set, TimePoint now) const;
+  tree::Answer examine_in(const ProcessSet& set, const tree::Question& question,
+                          TimePoint now) const;
+  /// Who of this host keeps an entry that is under way.
+  tree::Lacking held_up(Board& board, TimePoint now) const;
   std::string end_text(const StallFacts& facts) const;
   bool helpless(const Board& board, int member) const;
+  void say_later(log::Level level, std::string line);
   bool anybody_waits(const Board& board) const;
   std::string tensor_waited_for(const ProcessSet& set, std::uint64_t word, SetId& in) const;
 
@@ -92,6 +103,9 @@ class StallWatch final : public tree::Examiner {
   const ReadState read_state_;
   bool leads_ = false;
   std::string host_name_;
+  std::mutex unsaid_mutex_;
+  std::vector<std::pair<log::Level, std::string>> unsaid_;  // HORO_GUARDED_BY(unsaid_mutex_)
+  std::atomic<bool> has_unsaid_{false};
 };
 
 /// What the ranks of several hosts say, put together; `set` as users know it. Pure.

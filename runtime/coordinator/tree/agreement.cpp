@@ -147,7 +147,7 @@ TimePoint Agreement::next_cut() const {
 void Agreement::cut(TimePoint now, std::vector<LogEntry>& out) {
   while (may_cut(now)) {
     out.push_back(entry_of(LogKind::work));
-    cut_one(out.back());
+    cut_one(out.back(), now);
     pending_since_ = now;
   }
   // What everybody has submitted is run first.
@@ -179,7 +179,12 @@ void Agreement::put_rows(const Tensor& tensor, std::vector<std::uint64_t>& rows)
   }
 }
 
-void Agreement::cut_one(LogEntry& entry) {
+TimePoint Agreement::last_cut(const std::string& name) const {
+  const auto found = tensors_.find(name);
+  return found == tensors_.end() ? TimePoint::min() : found->second->cut;
+}
+
+void Agreement::cut_one(LogEntry& entry, TimePoint now) {
   const auto words =
       has_rows(pending_.front().signature.kind) ? static_cast<std::size_t>(members_.size()) + 1 : 1;
   const auto most = std::clamp<std::size_t>(rules_.most_words / words, 1, rules_.most_tensors);
@@ -217,6 +222,7 @@ void Agreement::cut_one(LogEntry& entry) {
           {.id = tensor.number, .name = tensor.name, .signature = pending_[i].signature});
     }
     entry.ids.push_back(tensor.number);
+    tensor.cut = now;
   }
   std::sort(entry.ids.begin(), entry.ids.end());
   if (with_rows && entry.kind == LogKind::work) {

@@ -41,6 +41,9 @@ class Agreement {
   /// Appends the entries that can be cut now, to be accepted everywhere in this order.
   void cut(TimePoint now, std::vector<LogEntry>& out);
 
+  /// When the tensor was in an entry last; never: TimePoint::min().
+  TimePoint last_cut(const std::string& name) const;
+
   /// When cut() would find more without anything having been added.
   TimePoint next_cut() const;
 
@@ -53,6 +56,7 @@ class Agreement {
     Variants agreed;
     std::uint64_t bytes = 0;
     std::uint64_t key = 0;
+    TimePoint cut = TimePoint::min();
   };
 
   struct Pending {
@@ -66,7 +70,7 @@ class Agreement {
   void settle(Tensor& tensor, Variants&& variants);
   Result<Variants> resolve(const Tensor& tensor, const Variants& variants) const;
   std::string refusal(const Tensor& tensor, const Variants& variants) const;
-  void cut_one(LogEntry& entry);
+  void cut_one(LogEntry& entry, TimePoint now);
   void put_rows(const Tensor& tensor, std::vector<std::uint64_t>& rows) const;
   LogEntry entry_of(LogKind kind);
 

@@ -104,7 +104,7 @@ void BoardState::lose(const Loss& loss) {
                loss.host);
 }
 
-Answer BoardState::examine(const Question& question) {
+std::optional<Answer> BoardState::examine(const Question& question) {
   return examiner_ != nullptr ? examiner_->examine(question) : HostState::examine(question);
 }
 

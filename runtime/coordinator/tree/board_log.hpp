@@ -41,7 +41,7 @@ class BoardState final : public HostState {
 
   std::optional<Loss> loss() override;
   void lose(const Loss& loss) override;
-  Answer examine(const Question& question) override;
+  std::optional<Answer> examine(const Question& question) override;
   std::optional<Loss> conclude(const Question& question, const Answer& answer) override;
 
  private:

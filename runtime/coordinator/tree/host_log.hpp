@@ -68,9 +68,10 @@ class Examiner {
   Examiner(const Examiner&) = delete;
   Examiner& operator=(const Examiner&) = delete;
 
-  /// What this host knows; `lacking` for each name of the question.
-  virtual Answer examine(const Question& question) {
-    return {.lacking = std::vector<Lacking>(question.names.size())};
+  /// What this host knows; `lacking` for each name of the question. Nothing: the host's members are
+  /// not in the set yet.
+  virtual std::optional<Answer> examine(const Question& question) {
+    return Answer{.lacking = std::vector<Lacking>(question.names.size())};
   }
 
   /// At the root: what all hosts know. The loss that ends the job for it, if it has to end.

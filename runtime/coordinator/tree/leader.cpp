@@ -31,7 +31,7 @@ Leader::Leader(const LeaderParams& params, const std::vector<HostRanks>& hosts, 
                Outbox& outbox)
     : params_(params),
       hosts_(hosts),
-      fingerprint_(tree::fingerprint(hosts, params.radix)),
+      fingerprint_(tree::fingerprint(hosts, params.radix, params.settings)),
       place_(place_of(params.host, static_cast<int>(hosts.size()), params.radix)),
       state_(state),
       outbox_(outbox) {
@@ -64,7 +64,8 @@ Result<std::size_t> Leader::greet(BytesView payload, TimePoint now) {
   }
   if (hello->fingerprint != fingerprint_) {
     return fail(Errc::protocol,
-                "host {} has another list of hosts and ranks, or another HORO_TREE_RADIX",
+                "host {} has another list of hosts and ranks, or another HORO_TREE_RADIX, "
+                "HORO_CPU_OPERATIONS, HORO_HIERARCHICAL_ALLREDUCE or HORO_DETERMINISTIC",
                 hello->host);
   }
   const auto link = std::find_if(links_.begin(), links_.end(), [hello](const Link& l) {

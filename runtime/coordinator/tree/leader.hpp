@@ -30,6 +30,7 @@ struct LeaderParams {
   Epoch epoch{1};
   Duration heartbeat_timeout = std::chrono::seconds(5);
   CutRules rules;
+  std::string settings{};  ///< What moves the bytes, the same on all hosts.
 };
 
 /// Where frames go. Links count from 0, the parent (the root has none), 1 + i is the i-th child.
@@ -159,9 +160,11 @@ class Leader {
   void depart(std::size_t link);
   void orphan();
 
+  Answer examine(const Set& set, const Question& question);
   void raise(Question&& question);
   void spread(Question&& question);
   void blame_silence(Inquiries::Inquiry& inquiry);
+  void leave_out_agreed(Inquiries::Inquiry& inquiry);
   void conclude();
 
   void blame(std::size_t link, LossCause cause, std::uint32_t detail);

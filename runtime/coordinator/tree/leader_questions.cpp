@@ -26,7 +26,7 @@ void Leader::spread(Question&& question) {
   const auto found = sets_.find(question.set);
   if (found == sets_.end()) return;  // Removed: nobody waits in it any more.
   Inquiries::Inquiry inquiry{.question = question,
-                             .answer = state_.examine(question),
+                             .answer = examine(found->second, question),
                              .until = now_ + std::chrono::milliseconds(question.patience_ms)};
   // Whoever is below has to answer earlier than this host.
   question.patience_ms /= 2;
@@ -36,6 +36,21 @@ void Leader::spread(Question&& question) {
     send(i, question);
   }
   inquiries_.open(std::move(inquiry));
+}
+
+Answer Leader::examine(const Set& set, const Question& question) {
+  const auto& members = set.relay->members(Relay::kOwn);
+  if (!members.empty()) {
+    if (auto answer = state_.examine(question)) return std::move(*answer);
+  }
+  // Without members nothing lacks; with members that are still on their way everything does.
+  Answer answer{.lacking = std::vector<Lacking>(question.names.size()), .verdicts = {}};
+  if (members.empty()) return answer;
+  for (auto& lacking : answer.lacking) lacking.missing = members;
+  answer.verdicts.push_back({.rank = Rank{members.ranges().front().first},
+                             .host = hosts_[static_cast<std::size_t>(place_.host)].name,
+                             .text = "still connects this process set"});
+  return answer;
 }
 
 void Leader::blame_silence(Inquiries::Inquiry& inquiry) {
@@ -50,6 +65,17 @@ void Leader::blame_silence(Inquiries::Inquiry& inquiry) {
   }
 }
 
+void Leader::leave_out_agreed(Inquiries::Inquiry& inquiry) {
+  const auto set = sets_.find(inquiry.question.set);
+  if (inquiry.question.under_way || set == sets_.end()) return;
+  for (std::size_t i = 0; i < inquiry.answer.lacking.size(); ++i) {
+    // In an entry since somebody began to wait: hosts run it, or are about to.
+    auto& lacking = inquiry.answer.lacking[i];
+    const auto began = now_ - std::chrono::milliseconds(lacking.waited_ms);
+    if (set->second.agreement->last_cut(inquiry.question.names[i]) >= began) lacking = {};
+  }
+}
+
 void Leader::conclude() {
   std::vector<Inquiries::Inquiry> finished;
   inquiries_.take_finished(now_, finished);
@@ -59,7 +85,10 @@ void Leader::conclude() {
     inquiry.answer.number = inquiry.question.number;
     if (!is_root()) {
       send(kParent, inquiry.answer);
-    } else if (const auto loss = state_.conclude(inquiry.question, inquiry.answer)) {
+      continue;
+    }
+    leave_out_agreed(inquiry);
+    if (const auto loss = state_.conclude(inquiry.question, inquiry.answer)) {
       report(*loss);
     }
   }

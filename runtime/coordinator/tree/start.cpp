@@ -27,7 +27,8 @@ Result<std::unique_ptr<Node>> start_node(const bootstrap::Meeting& meeting,
                                .radix = options.radix,
                                .epoch = meeting.epoch,
                                .heartbeat_timeout = options.heartbeat_timeout,
-                               .rules = options.rules},
+                               .rules = options.rules,
+                               .settings = options.settings},
                     .hosts = {},
                     .parent = {}};
   for (const auto& host : meeting.hosts)

@@ -16,7 +16,8 @@ namespace horo::runtime::tree {
 struct TreeOptions {
   int radix = 16;
   Duration heartbeat_timeout = std::chrono::seconds(5);
-  CutRules rules;  ///< The same on all hosts.
+  CutRules rules;          ///< The same on all hosts.
+  std::string settings{};  ///< These too, with radix and ranks.
 };
 
 /// For the first rank of a host, once its own host has met. Blocks: until the neighbouring leaders

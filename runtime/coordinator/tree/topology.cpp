@@ -46,7 +46,8 @@ int depth_of(int hosts, int radix) {
   return depth;
 }
 
-std::uint64_t fingerprint(const std::vector<HostRanks>& hosts, int radix) {
+std::uint64_t fingerprint(const std::vector<HostRanks>& hosts, int radix,
+                          std::string_view settings) {
   std::uint64_t hash = 14695981039346656037ULL;
   const auto add = [&hash](std::uint64_t value) {
     for (unsigned i = 0; i < 8; ++i) hash = (hash ^ (value >> (8 * i) & 0xffU)) * 1099511628211ULL;
@@ -58,6 +59,7 @@ std::uint64_t fingerprint(const std::vector<HostRanks>& hosts, int radix) {
     add(host.ranks.size());
     for (const auto rank : host.ranks) add(static_cast<std::uint64_t>(rank.value()));
   }
+  for (const char c : settings) add(static_cast<unsigned char>(c));
   return hash;
 }
 

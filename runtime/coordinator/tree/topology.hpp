@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.hpp"
@@ -43,8 +44,10 @@ Place place_of(int host, int hosts, int radix);
 /// Links between the root and the host that is farthest away.
 int depth_of(int hosts, int radix);
 
-/// Of all names, ranks and the radix: leaders with different views of the job refuse each other.
-std::uint64_t fingerprint(const std::vector<HostRanks>& hosts, int radix);
+/// Of all names, ranks, the radix and what else has to be the same everywhere: leaders with
+/// different views of the job refuse each other.
+std::uint64_t fingerprint(const std::vector<HostRanks>& hosts, int radix,
+                          std::string_view settings = {});
 
 /// Fails: invalid_argument (no host, a host without ranks, a rank twice or left out, radix).
 Status validate(const std::vector<HostRanks>& hosts, int radix);

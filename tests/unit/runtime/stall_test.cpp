@@ -131,14 +131,17 @@ TEST_CASE("many ranks and many groups stay readable") {
 }
 
 TEST_CASE("what hosts answer becomes one line; what has gone on meanwhile is left out") {
-  const tree::Question question{
-      .set = SetId{7}, .least_ms = 45'000, .more = 9, .names = {"a", "b", "c", "gone on"}};
-  tree::Answer answer{.lacking = std::vector<tree::Lacking>(4)};
+  const tree::Question question{.set = SetId{7},
+                                .least_ms = 45'000,
+                                .more = 9,
+                                .names = {"a", "b", "c", "gone on", "its turn"}};
+  tree::Answer answer{.lacking = std::vector<tree::Lacking>(5)};
   for (std::size_t i = 0; i < 3; ++i) {
     answer.lacking[i] = {.waited_ms = 60'000, .missing = tree::RankRanges::of(4, 10)};
     answer.lacking[i].undeclared.add(Rank{5});
   }
   answer.lacking[3].waited_ms = 100;
+  answer.lacking[4].waited_ms = 60'000;  // All have it.
   answer.verdicts = {{.rank = Rank{4}, .host = "node2", .text = "stopped"},
                      {.rank = Rank{5}, .host = "node3", .text = "busy"}};
   const auto lines = stall_lines(facts_of(SetId{}, question, answer));

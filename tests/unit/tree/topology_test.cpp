@@ -64,6 +64,7 @@ TEST_CASE("other ranks, names or radix have another fingerprint") {
   auto swapped = job;
   std::swap(swapped[0].ranks, swapped[1].ranks);
   CHECK(fingerprint(job, 2) != fingerprint(job, 3));
+  CHECK(fingerprint(job, 2, "gloo") != fingerprint(job, 2, "mpi"));
   CHECK(fingerprint(job, 2) != fingerprint(renamed, 2));
   CHECK(fingerprint(job, 2) != fingerprint(swapped, 2));
 }
