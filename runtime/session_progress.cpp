@@ -150,7 +150,10 @@ void Session::drive(const Operation* operation, const Deadline& deadline) {
     const auto now = steady().now();
     if (looks == kLooksPerClock) idle_since = now;
     if (deadline.expired(now)) return;
-    if (foreground) spread_.look(now);
+    if (foreground) {
+      spread_.look(now);
+      if (host_->local_size() > 1) take_short_turns();
+    }
     if (now - idle_since < patience(foreground)) {
       // Where somebody has put two ranks on one core after all, the other is let in.
       if (now - idle_since >= kQuietSpin && spread_.shares_core()) sched_yield();
@@ -197,6 +200,7 @@ bool Session::claim_token(Operation& operation, const Deadline& deadline) {
     host_->body().impatient.fetch_add(1, std::memory_order_seq_cst);
     if (token_.load(std::memory_order_seq_cst)) {
       sleeps_.fetch_add(1, std::memory_order_relaxed);
+      if (host_->local_size() > 1) take_short_turns();
       operation.sleep(deadline.left(steady().now()));
       note_call();
     }
@@ -228,7 +232,6 @@ bool Session::wait(std::span<Operation* const> operations, const Deadline& deadl
     while (next < operations.size() && operations[next]->done()) ++next;
     return next == operations.size();
   };
-  if (host_->local_size() > 1) ask_for_short_turns();
   auto& waits_for = host_->my_rank().waits_for;
   std::uint64_t said = 0;
   const auto say = [&](const Operation& operation) {
@@ -247,6 +250,7 @@ bool Session::wait(std::span<Operation* const> operations, const Deadline& deadl
     }
     if (!all_done() && deadline.expired(steady().now())) break;
   }
+  give_turns_back();
   if (said != 0 && waits_for.load(std::memory_order_relaxed) == said)
     waits_for.store(0, std::memory_order_relaxed);
   return all_done();
@@ -276,7 +280,7 @@ void Session::sleep_in_background() {
 
 void Session::run_background() {
   pthread_setname_np(pthread_self(), "horo-progress");
-  if (host_->local_size() > 1) ask_for_short_turns();
+  if (host_->local_size() > 1) take_short_turns();
   while (!stopping_.load(std::memory_order_seq_cst)) {
     if (try_token()) {
       drive(nullptr, Deadline::never());

@@ -240,7 +240,7 @@ Status Engine::begin(const Entry& entry) {
   }
   if (entry.kind == EntryKind::join) return end_join(entry, std::move(started));
   if (entry.kind == EntryKind::left) {
-    left_ = entry.left;
+    if (left_.value() < 0) left_ = entry.left;  // Those that leave next do so for the first.
     started_.push_back(std::move(started));
     return {};
   }

@@ -56,6 +56,10 @@ void Inquiries::take(std::size_t link, Answer&& answer) {
   }
 }
 
+void Inquiries::forget(std::size_t link) {
+  for (auto& inquiry : open_) inquiry.silent &= ~(std::uint64_t{1} << link);
+}
+
 void Inquiries::take_finished(TimePoint now, std::vector<Inquiry>& out) {
   const auto done = std::stable_partition(
       open_.begin(), open_.end(),

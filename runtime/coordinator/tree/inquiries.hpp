@@ -38,6 +38,9 @@ class Inquiries {
   /// An answer to a question that is no longer open is dropped.
   void take(std::size_t link, Answer&& answer);
 
+  /// Nothing more comes over this link.
+  void forget(std::size_t link);
+
   /// Appends to `out` those that everybody has answered, or that have waited long enough.
   void take_finished(TimePoint now, std::vector<Inquiry>& out);
 

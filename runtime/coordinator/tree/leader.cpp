@@ -144,6 +144,7 @@ Status Leader::receive(std::size_t link, Envelope&& envelope, BytesView payload)
   if (std::holds_alternative<Heartbeat>(frame)) return {};
   if (std::holds_alternative<Bye>(frame)) {
     links_[link].state = LinkState::closed;
+    inquiries_.forget(link);
     from_parent ? orphan() : depart(link);
     return {};
   }
@@ -184,6 +185,7 @@ void Leader::on_closed(std::size_t link, TimePoint now) {
     return;
   }
   closed.state = LinkState::closing;
+  inquiries_.forget(link);  // What its end means is told otherwise.
   closed.closed = now;
 }
 

@@ -6,7 +6,6 @@
 
 #include <catch2/catch.hpp>
 
-#include "runtime/time_slice.hpp"
 
 using horo::runtime::better_core;
 
@@ -53,10 +52,4 @@ TEST_CASE("a thread that moves is free to go elsewhere afterwards") {
     CHECK(CPU_EQUAL(&before, &after));
   }
   CHECK_FALSE(horo::runtime::move_to_core(CPU_SETSIZE - 1, before));  // There is none.
-}
-
-TEST_CASE("short turns leave a thread's scheduling class and priority alone") {
-  const int policy = sched_getscheduler(0);
-  horo::runtime::ask_for_short_turns();
-  CHECK(sched_getscheduler(0) == policy);
 }

@@ -86,6 +86,17 @@ TEST_CASE("whoever does not answer in time is waited for no longer") {
   CHECK(finished[0].silent == 0b100);
 }
 
+TEST_CASE("whoever has gone is not waited for, nor blamed") {
+  Inquiries inquiries;
+  inquiries.open(asked());
+  inquiries.take(1, from(4));
+  inquiries.forget(2);
+  std::vector<Inquiries::Inquiry> finished;
+  inquiries.take_finished(TimePoint(1s), finished);
+  REQUIRE(finished.size() == 1);
+  CHECK(finished[0].silent == 0);
+}
+
 TEST_CASE("of many verdicts the lowest ranks' are kept, and all missing ranks") {
   Answer all{.lacking = std::vector<Lacking>(1)};
   for (int rank = 20; rank-- > 0;) merge(all, from(rank));
