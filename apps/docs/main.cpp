@@ -14,6 +14,7 @@
 
 #include "apps/common/tools.hpp"
 #include "apps/common/usage_error.hpp"
+#include "apps/docs/completions.hpp"
 #include "apps/docs/header_page.hpp"
 #include "base/cli/help.hpp"
 #include "base/exit_code.hpp"
@@ -204,8 +205,11 @@ Result<std::string> page_text(std::string_view page) {
   if (page == "cli") return cli_page();
   if (page == "horo-h") return c_reference();
   if (page == "horo-hpp") return cpp_reference();
-  return fail(Errc::invalid_argument, "unknown page '{}'; known are knobs, cli, horo-h, horo-hpp",
-              page);
+  if (page == "bash") return bash_completions();
+  if (page == "zsh") return zsh_completions();
+  if (page == "fish") return fish_completions();
+  return fail(Errc::invalid_argument,
+              "unknown page '{}'; known are knobs, cli, horo-h, horo-hpp, bash, zsh, fish", page);
 }
 
 int run(std::string_view page) {

@@ -11,4 +11,22 @@ for page in knobs cli horo-h horo-hpp; do
     fail "docs/reference/$page.md is stale: horo-docs $page > docs/reference/$page.md"
 done
 
-refused "unknown page 'x'; known are knobs, cli, horo-h, horo-hpp" "$HORO_BIN/horo-docs" x
+while read -r shell file; do
+  try "$HORO_BIN/horo-docs" "$shell"
+  expect "exit code" "$code" 0
+  cmp -s "$scratch/out" "$HORO_SOURCE/completions/$file" ||
+    fail "completions/$file is stale: horo-docs $shell > completions/$file"
+done <<<"bash horo.bash
+zsh _horo
+fish horo.fish"
+
+# What bash offers, without a terminal.
+offers() {
+  bash -c '. "$1"; COMP_WORDS=("${@:2}"); COMP_CWORD=$(($# - 2)); _horo; echo "${COMPREPLY[*]}"' _ \
+    "$HORO_SOURCE/completions/horo.bash" "$@"
+}
+expect "commands" "$(offers horo disc)" discover
+expect "options" "$(offers horo run --output-f)" --output-filename
+expect "words" "$(offers horo run --tag o)" off
+
+refused "unknown page 'x'; known are knobs, cli, horo-h, horo-hpp, bash, zsh, fish" "$HORO_BIN/horo-docs" x

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/docs/completions.hpp"
+
+#include <algorithm>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/cli/command_tree.hpp"
+
+namespace horo::apps {
+
+namespace {
+
+/// What a flag takes.
+enum class Takes { nothing, word, path, anything };
+
+Takes takes(const cli::Flag& flag) {
+  if (flag.value.empty()) return Takes::nothing;
+  if (flag.knob != nullptr && !flag.knob->text->choices.front().empty()) return Takes::word;
+  return flag.value == "FILE" || flag.value == "PATH" ? Takes::path : Takes::anything;
+}
+
+std::string words_of(const cli::Flag& flag) {
+  std::string words;
+  for (const auto word : flag.knob->text->choices) {
+    if (!word.empty()) words += fmt::format("{}{}", words.empty() ? "" : " ", word);
+  }
+  return words;
+}
+
+bool offered(const cli::Flag& flag) {
+  return !flag.hidden && flag.refusal.empty();
+}
+
+/// "--x", and "--no-x" where there is one.
+std::vector<std::string> spellings(const cli::Flag& flag) {
+  std::vector<std::string> all{"--" + flag.name};
+  if (flag.negatable) all.push_back("--no-" + flag.name);
+  return all;
+}
+
+std::string summary_of(const cli::Flag& flag) {
+  return flag.help.substr(0, flag.help.find(';'));
+}
+
+std::string head(std::string_view shell, std::string_view file, std::string_view first) {
+  return fmt::format(
+      "{}# SPDX-License-Identifier: Apache-2.0\n# Generated: horo-docs {} > completions/{}\n",
+      first, shell, file);
+}
+
+std::string command_names() {
+  std::string names;
+  for (const auto& command : cli::commands()) {
+    if (!command.name.empty()) names += fmt::format("{}{}", names.empty() ? "" : " ", command.name);
+  }
+  return names;
+}
+
+/// `text` between single quotes of a shell.
+std::string quoted(std::string_view text) {
+  std::string result = "'";
+  for (const char c : text) {
+    if (c == '\'') {
+      result += "'\\''";
+    } else {
+      result += c;
+    }
+  }
+  return result + "'";
+}
+
+/// Flags of one kind as a pattern of `case`: "--a|--b".
+std::string pattern(const cli::Command& command, Takes kind) {
+  std::string text;
+  for (const auto& flag : command.flags) {
+    if (!offered(flag) || takes(flag) != kind) continue;
+    text += fmt::format("{}--{}", text.empty() ? "" : "|", flag.name);
+    if (flag.letter != '\0') text += fmt::format("|-{}", flag.letter);
+  }
+  return text;
+}
+
+void add_bash_values(std::string& text, const cli::Command& command) {
+  for (const auto& flag : command.flags) {
+    if (!offered(flag) || takes(flag) != Takes::word) continue;
+    text += fmt::format("        --{}) COMPREPLY=($(compgen -W '{}' -- \"$word\")); return ;;\n",
+                        flag.name, words_of(flag));
+  }
+  if (const auto paths = pattern(command, Takes::path); !paths.empty())
+    text += fmt::format("        {}) compopt -o default; return ;;\n", paths);
+  if (const auto others = pattern(command, Takes::anything); !others.empty())
+    text += fmt::format("        {}) return ;;\n", others);
+}
+
+}  // namespace
+
+std::string bash_completions() {
+  auto text = head("bash", "horo.bash", "# shellcheck shell=bash disable=SC2207\n");
+  text +=
+      "_horo() {\n"
+      "  local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} "
+      "command=${COMP_WORDS[1]}\n"
+      "  local i value\n"
+      "  COMPREPLY=()\n"
+      "  if ((COMP_CWORD == 1)); then\n";
+  text += fmt::format(
+      "    COMPREPLY=($(compgen -W '{} --help --version' -- \"$word\"))\n    return\n  fi\n",
+      command_names());
+  text += "  case $command in\n";
+  for (const auto& command : cli::commands()) {
+    if (command.name.empty()) continue;
+    std::string valued;
+    std::string flags;
+    for (const auto& flag : command.flags) {
+      if (!offered(flag)) continue;
+      for (const auto& spelling : spellings(flag))
+        flags += fmt::format("{}{}", flags.empty() ? "" : " ", spelling);
+      if (takes(flag) == Takes::nothing) continue;
+      valued += fmt::format("{}--{}", valued.empty() ? "" : "|", flag.name);
+      if (flag.letter != '\0') valued += fmt::format("|-{}", flag.letter);
+    }
+    text += fmt::format("    {})\n", command.name);
+    if (!command.tail.empty()) {
+      // Behind the first word that is no option stands the command of the ranks.
+      text += fmt::format(
+          "      for ((i = 2, value = 0; i < COMP_CWORD; i++)); do\n"
+          "        case ${{COMP_WORDS[i]}} in\n"
+          "          {}|-np) value=1 ;;\n"
+          "          =) value=1 ;;\n"
+          "          -*) value=0 ;;\n"
+          "          *)\n"
+          "            if ((!value)); then\n"
+          "              declare -F _command_offset >/dev/null && _command_offset \"$i\"\n"
+          "              return\n"
+          "            fi\n"
+          "            value=0\n"
+          "            ;;\n"
+          "        esac\n"
+          "      done\n",
+          valued);
+    }
+    text += "      case $before in\n";
+    add_bash_values(text, command);
+    text += "      esac\n";
+    text += "      case $word in\n";
+    text += fmt::format("        -*) COMPREPLY=($(compgen -W '{}' -- \"$word\")) ;;\n", flags);
+    if (!command.tail.empty()) text += "        *) COMPREPLY=($(compgen -c -- \"$word\")) ;;\n";
+    text += "      esac\n      ;;\n";
+  }
+  return text + "  esac\n}\n\ncomplete -F _horo horo\n";
+}
+
+std::string zsh_completions() {
+  auto text = head("zsh", "_horo", "#compdef horo\n");
+  const auto escaped = [](std::string help) {
+    std::string result;
+    for (const char c : help) {
+      if (c == '[' || c == ']' || c == ':' || c == '\\') result += '\\';
+      result += c;
+    }
+    return result;
+  };
+  text += "\n_horo() {\n  local -a commands\n  commands=(\n";
+  for (const auto& command : cli::commands()) {
+    if (!command.name.empty())
+      text += fmt::format("    {}\n", quoted(command.name + ":" + escaped(command.summary)));
+  }
+  text +=
+      "  )\n  if ((CURRENT == 2)); then\n    _describe command commands\n    return\n  fi\n"
+      "  local command=$words[2]\n  shift words\n  ((CURRENT--))\n  case $command in\n";
+  for (const auto& command : cli::commands()) {
+    if (command.name.empty()) continue;
+    text += fmt::format("    {})\n      _arguments -S \\\n", command.name);
+    for (const auto& flag : command.flags) {
+      if (!offered(flag)) continue;
+      std::string value;
+      switch (takes(flag)) {
+        case Takes::nothing:
+          break;
+        case Takes::word:
+          value = fmt::format(":word:({})", words_of(flag));
+          break;
+        case Takes::path:
+          value = ":path:_files";
+          break;
+        case Takes::anything:
+          value = fmt::format(":{}: ", flag.value);
+          break;
+      }
+      for (const auto& spelling : spellings(flag)) {
+        text += fmt::format("        {} \\\n",
+                            quoted(fmt::format("{}{}[{}]{}", spelling, value.empty() ? "" : "=",
+                                               escaped(summary_of(flag)), value)));
+      }
+    }
+    text += command.tail.empty() ? "        && return\n      ;;\n"
+                                 : "        '(-)*::: := _normal -p horo' && return\n      ;;\n";
+  }
+  return text + "  esac\n}\n\n_horo \"$@\"\n";
+}
+
+std::string fish_completions() {
+  auto text = head("fish", "horo.fish", "");
+  text += "complete -c horo -f\n";
+  for (const auto& command : cli::commands()) {
+    if (command.name.empty()) continue;
+    text += fmt::format("complete -c horo -n __fish_use_subcommand -a {} -d {}\n", command.name,
+                        quoted(command.summary));
+    for (const auto& flag : command.flags) {
+      if (!offered(flag)) continue;
+      std::string value;
+      if (takes(flag) == Takes::word) value = fmt::format(" -x -a {}", quoted(words_of(flag)));
+      if (takes(flag) == Takes::path) value = " -r -F";
+      if (takes(flag) == Takes::anything) value = " -x";
+      const auto letter = flag.letter == '\0' ? "" : fmt::format(" -s {}", flag.letter);
+      text += fmt::format("complete -c horo -n '__fish_seen_subcommand_from {}' -l {}{}{} -d {}\n",
+                          command.name, flag.name, letter, value, quoted(summary_of(flag)));
+      if (flag.negatable)
+        text += fmt::format("complete -c horo -n '__fish_seen_subcommand_from {}' -l no-{} -d {}\n",
+                            command.name, flag.name, quoted("not: " + summary_of(flag)));
+    }
+    if (!command.tail.empty())
+      text += fmt::format(
+          "complete -c horo -n '__fish_seen_subcommand_from {}' -a '(__fish_complete_command)'\n",
+          command.name);
+  }
+  return text;
+}
+
+}  // namespace horo::apps
