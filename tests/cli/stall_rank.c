@@ -12,6 +12,7 @@
  *   touch=FILE        makes the file
  *   spin=FILE         is busy until the file is there
  *   lose=NAME         as reduce; says how it ends, and when
+ *   steps=N           N allreduces of one number, with a millisecond in between
  *   exit=N, kill      ends at once */
 #include <signal.h>
 #include <stdio.h>
@@ -80,6 +81,14 @@ static void lose(const char* name) {
   _exit(status == HORO_PEER_LOST ? 7 : 5);
 }
 
+static void take_steps(int count) {
+  const struct timespec moment = {0, 1000000};
+  for (int i = 0; i < count; ++i) {
+    need(reduce("step", 1));
+    nanosleep(&moment, NULL);
+  }
+}
+
 static void act(const char* word, const char* value) {
   const struct timespec moment = {0, 10000000};
   if (strcmp(word, "reduce") == 0) need(reduce(value, 1));
@@ -98,6 +107,7 @@ static void act(const char* word, const char* value) {
     while (access(value, F_OK) != 0) continue;
   if (strcmp(word, "touch") == 0) fclose(fopen(value, "we"));
   if (strcmp(word, "lose") == 0) lose(value);
+  if (strcmp(word, "steps") == 0) take_steps(atoi(value));
   if (strcmp(word, "exit") == 0) _exit(atoi(value));
   if (strcmp(word, "kill") == 0) raise(SIGKILL);
 }
