@@ -33,6 +33,8 @@ HOMES = [
     ("yaml-cpp/", ["apps/common"], []),
     ("sodium", ["base/kv"], []),
     ("gloo/", ["runtime/backends/gloo"], []),
+    ("rapidjson/", ["timeline"], []),
+    ("zlib.h", ["apps/timeline_view", "examples"], []),
     ("hwloc", ["discovery/topology"], []),
     ("libssh/", ["launcher/starters/ssh"], []),
     ("mpi.h", ["runtime/backends/mpi"], []),

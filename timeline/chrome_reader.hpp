@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Events of a Chrome trace, one after the other, from a stream of any size: as Horovod, PyTorch's
+// profiler and horo write them, whole, cut or never closed.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/result.hpp"
+
+namespace horo::timeline {
+
+struct ChromeEvent {
+  char phase = '\0';
+  std::string name;
+  std::string category;
+  std::string pid;  ///< Numbers are text here: some programs write names.
+  std::string tid;
+  double ts_us = 0;
+  double duration_us = 0;
+  std::vector<std::pair<std::string, std::string>> arguments;  ///< The first few, scalars only.
+
+  /// Empty: none.
+  std::string_view argument(std::string_view key) const;
+};
+
+/// Fills the buffer it is given; 0 at the end. Fails: io.
+using ByteSource = std::function<Result<std::size_t>(char* to, std::size_t room)>;
+
+struct ChromeOutcome {
+  std::uint64_t events = 0;
+  int rank = -1;        ///< Of the profiler's "distributedInfo"; -1: none.
+  std::string missing;  ///< Why the rest is not there; empty: the file is whole.
+};
+
+/// Calls `use` for each event; it may keep nothing of it. Memory does not grow with the file.
+/// Fails: protocol (not JSON, or no trace); as `source`.
+Result<ChromeOutcome> read_chrome(const ByteSource& source,
+                                  const std::function<void(const ChromeEvent&)>& use);
+
+}  // namespace horo::timeline

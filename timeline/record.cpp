@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "timeline/record.hpp"
+
+#include <algorithm>
+
+namespace horo::timeline {
+
+namespace {
+
+constexpr std::uint32_t kTensorBits = 24;
+constexpr std::uint32_t kTensorMask = (1U << kTensorBits) - 1;
+
+constexpr std::array<std::string_view, 6> kMovers{"NONE", "SHM", "GLOO", "MPI", "NCCL", "OTHER"};
+constexpr std::array<std::string_view, 7> kOperations{
+    "ALLREDUCE", "ALLGATHER", "BROADCAST", "BARRIER", "REDUCESCATTER", "ALLTOALL", "JOIN"};
+constexpr std::array<std::string_view, 11> kDTypes{"uint8",   "int8",  "uint16",  "int16",
+                                                   "int32",   "int64", "float16", "float32",
+                                                   "float64", "bool",  "bfloat16"};
+
+}  // namespace
+
+Mover mover_of(std::string_view backend) {
+  if (backend == "shm") return Mover::shm;
+  if (backend == "gloo") return Mover::gloo;
+  if (backend == "mpi" || backend == "openmpi" || backend == "mpich") return Mover::mpi;
+  if (backend == "nccl") return Mover::nccl;
+  return Mover::other;
+}
+
+std::string_view name(Mover mover) {
+  const auto at = static_cast<std::size_t>(mover);
+  return at < kMovers.size() ? kMovers[at] : kMovers.back();
+}
+
+std::string_view operation_name(std::uint8_t kind) {
+  return kind < kOperations.size() ? kOperations[kind] : "UNKNOWN";
+}
+
+std::string_view dtype_name(std::uint8_t dtype) {
+  return dtype < kDTypes.size() ? kDTypes[dtype] : "unknown";
+}
+
+Record encode(const Begin& begin, std::uint64_t ticks) {
+  return {.ticks = ticks,
+          .kind = RecordKind::begin,
+          .detail = static_cast<std::uint8_t>((begin.operation & 15U) |
+                                              static_cast<unsigned>(begin.placement & 15U) << 4U),
+          .set = begin.set,
+          .id = std::min(begin.tensors, kTensorMask) | static_cast<std::uint32_t>(begin.mover)
+                                                           << kTensorBits,
+          .x = begin.entry,
+          .y = begin.bytes};
+}
+
+Begin decode_begin(const Record& record) {
+  return {.set = record.set,
+          .operation = static_cast<std::uint8_t>(record.detail & 15U),
+          .placement = static_cast<std::uint8_t>(record.detail >> 4U),
+          .mover = static_cast<Mover>(
+              std::min<std::uint32_t>(record.id >> kTensorBits, kMovers.size() - 1)),
+          .tensors = record.id & kTensorMask,
+          .entry = record.x,
+          .bytes = record.y};
+}
+
+std::size_t decode_members(const Record& record,
+                           std::array<std::uint32_t, kMembersPerRecord>& tensors) {
+  tensors = {record.id, static_cast<std::uint32_t>(record.x),
+             static_cast<std::uint32_t>(record.x >> 32U), static_cast<std::uint32_t>(record.y),
+             static_cast<std::uint32_t>(record.y >> 32U)};
+  return std::min<std::size_t>(record.detail, kMembersPerRecord);
+}
+
+std::string_view NameSlot::name() const {
+  return {text.data(), std::min<std::size_t>(name_bytes, kMostName)};
+}
+
+std::string_view NameSlot::shape() const {
+  return {text.data() + kMostName, std::min<std::size_t>(shape_bytes, kTextBytes - kMostName)};
+}
+
+TickClock::TickClock(const Anchor& first, const Anchor& last) : from_(first) {
+  const auto ticks = static_cast<double>(last.ticks) - static_cast<double>(first.ticks);
+  const auto ns = static_cast<double>(last.monotonic_ns) - static_cast<double>(first.monotonic_ns);
+  if (ticks > 0 && ns > 0) ns_per_tick_ = ns / ticks;
+}
+
+std::int64_t TickClock::wall_ns(std::uint64_t ticks) const {
+  // Both come from files, and differences of what comes out must be numbers too.
+  constexpr double kMost = 2e18;
+  constexpr std::int64_t kMostWall = 2'000'000'000'000'000'000;
+  const auto passed = static_cast<std::int64_t>(ticks - static_cast<std::uint64_t>(from_.ticks));
+  const auto ns = std::clamp(static_cast<double>(passed) * ns_per_tick_, -kMost, kMost);
+  return std::clamp(from_.wall_ns, -kMostWall, kMostWall) + static_cast<std::int64_t>(ns);
+}
+
+}  // namespace horo::timeline

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "timeline/recorder.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <fmt/ranges.h>
+
+namespace horo::timeline {
+
+/// A thread's own end of a ring.
+struct Recorder::Ring {
+  Record* records;
+  std::uint64_t mask;
+  std::uint64_t next;
+  RingHead* shared;
+};
+
+/// Gives the ring back when its thread ends.
+struct Recorder::Lease {
+  Ring ring{};
+  const pid_t process = getpid();
+
+  Lease() = default;
+  Lease(const Lease&) = delete;
+  Lease& operator=(const Lease&) = delete;
+  ~Lease();
+};
+
+namespace {
+
+constexpr std::string_view kLeftOut = "...";
+constexpr std::size_t kHeadOfLongName = 80;
+
+// Plain, so that reading it costs no guard.
+thread_local constinit void* my_ring = nullptr;
+thread_local constinit bool ended = false;
+
+void put_name(NameSlot& slot, std::string_view name) {
+  auto* at = slot.text.data();
+  if (name.size() <= NameSlot::kMostName) {
+    slot.name_bytes = static_cast<std::uint8_t>(name.copy(at, name.size()));
+    return;
+  }
+  const auto tail = NameSlot::kMostName - kHeadOfLongName - kLeftOut.size();
+  name.copy(at, kHeadOfLongName);
+  kLeftOut.copy(at + kHeadOfLongName, kLeftOut.size());
+  name.substr(name.size() - tail).copy(at + kHeadOfLongName + kLeftOut.size(), tail);
+  slot.name_bytes = NameSlot::kMostName;
+}
+
+void put_shape(NameSlot& slot, std::span<const std::int64_t> shape) {
+  constexpr auto kMost = NameSlot::kTextBytes - NameSlot::kMostName;
+  const auto text = fmt::format("[{}]", fmt::join(shape, ", "));
+  const auto shown = text.size() <= kMost ? text : std::string("[...]");
+  slot.shape_bytes =
+      static_cast<std::uint8_t>(shown.copy(slot.text.data() + NameSlot::kMostName, kMost));
+}
+
+}  // namespace
+
+std::atomic<Recorder*> Recorder::current_{nullptr};
+
+Recorder::Lease::~Lease() {
+  my_ring = nullptr;
+  ended = true;
+  // A forked child has a copy of this thread, and neither the ring nor its memory.
+  if (ring.shared != nullptr && getpid() == process)
+    ring.shared->owner.store(0, std::memory_order_release);
+}
+
+Recorder::Recorder(UniqueFd memory, int index, std::byte* base, std::uint32_t ring_records)
+    : memory_(std::move(memory)),
+      index_(index),
+      by_processor_(counts_by_processor()),
+      base_(base),
+      header_(*reinterpret_cast<RegionHeader*>(base)),
+      ring_records_(ring_records) {}
+
+Result<Recorder*> Recorder::make(RecorderOptions& options) {
+  if (!options.memory) {
+    options.index = 0;
+    HORO_TRY(options.memory, make_regions(1));
+  }
+  const auto records = std::bit_floor(std::clamp<std::uint64_t>(
+      options.ring_memory.value() / kRings / sizeof(Record), 64, kMostRingRecords));
+  const auto ring_records = static_cast<std::uint32_t>(records);
+  const auto slots = std::clamp<std::uint32_t>(options.name_slots, 16, kMostNameSlots);
+  const auto bytes = region_bytes(ring_records, slots);
+  if (bytes > kRegionStride)
+    return fail(Errc::invalid_argument, "{} bytes for the timeline are too many", bytes);
+  void* const base =
+      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, options.memory.value(),
+           static_cast<off_t>(kRegionStride) * options.index);
+  if (base == MAP_FAILED) return fail_errno(errno, "mapping the timeline's memory");
+  madvise(base, bytes, MADV_DONTFORK);
+  // Never destroyed: threads may record at any time, up to the process's last moment.
+  return new Recorder(std::move(options.memory), options.index, static_cast<std::byte*>(base),
+                      ring_records);
+}
+
+Status Recorder::open(RecorderOptions options) {
+  static Recorder* only = nullptr;
+  if (only == nullptr) {
+    HORO_TRY(only, make(options));
+    only->header_.version = kRegionVersion;
+    only->header_.ring_records = only->ring_records_;
+    only->header_.name_slots = std::clamp<std::uint32_t>(options.name_slots, 16, kMostNameSlots);
+    only->header_.anchor = take_anchor();
+  }
+  only->header_.identity = options.identity;
+  // Last: from here on a reader believes the rest.
+  std::atomic_ref(only->header_.magic).store(kRegionMagic, std::memory_order_release);
+  current_.store(only, std::memory_order_release);
+  return {};
+}
+
+void Recorder::close() {
+  current_.store(nullptr, std::memory_order_release);
+}
+
+Recorder::Ring* Recorder::lease() {
+  if (ended) return nullptr;  // This thread is being torn down.
+  for (std::size_t i = 0; i < kRings; ++i) {
+    auto& shared = header_.rings.at(i);
+    std::uint32_t free = 0;
+    if (!shared.owner.compare_exchange_strong(free, 1, std::memory_order_acq_rel)) continue;
+    static thread_local Lease mine;
+    const auto offset = ring_offset(ring_records_, header_.name_slots, i);
+    mine.ring = {.records = reinterpret_cast<Record*>(base_ + offset),
+                 .mask = ring_records_ - 1,
+                 .next = shared.head.load(std::memory_order_acquire),
+                 .shared = &shared};
+    my_ring = &mine.ring;
+    return &mine.ring;
+  }
+  return nullptr;
+}
+
+void Recorder::put(const Record& record) {
+  auto* ring = static_cast<Ring*>(my_ring);
+  if (ring == nullptr) [[unlikely]] {
+    ring = lease();
+    if (ring == nullptr) {
+      header_.dropped.fetch_add(1, std::memory_order_relaxed);
+      return;
+    }
+  }
+  const auto at = ring->next++;
+  ring->records[at & ring->mask] = record;
+  ring->shared->head.store(at + 1, std::memory_order_release);
+}
+
+void Recorder::declare(std::uint16_t set, TensorId id, const TensorFacts& facts) {
+  const auto ticks = now();
+  {
+    const std::lock_guard lock(names_);
+    const auto at = name_slot_of(set, id.value(), header_.name_slots);
+    auto& slot = *reinterpret_cast<NameSlot*>(base_ + name_offset(at));
+    const std::atomic_ref sequence(slot.sequence);
+    const auto before = sequence.load(std::memory_order_relaxed);
+    sequence.store(before + 1, std::memory_order_release);
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    slot.id = id.value();
+    slot.set = set;
+    slot.operation = facts.operation;
+    slot.dtype = facts.dtype;
+    slot.bytes = facts.bytes;
+    slot.since = ticks;
+    put_name(slot, facts.name);
+    put_shape(slot, facts.shape);
+    sequence.store(before + 2, std::memory_order_release);
+  }
+  put({.ticks = ticks,
+       .kind = RecordKind::declare,
+       .detail = facts.operation,
+       .set = set,
+       .id = id.value(),
+       .x = facts.bytes});
+}
+
+}  // namespace horo::timeline

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where one rank's records lie in shared memory: header, name table, rings. The rank writes, others
+// read what they find with pread and believe none of it.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "base/unique_fd.hpp"
+#include "timeline/record.hpp"
+
+namespace horo::timeline {
+
+inline constexpr std::uint64_t kRegionMagic = 0x4e4f49474552'4c54ULL;  // "TLREGION", nearly
+inline constexpr std::uint32_t kRegionVersion = 1;
+inline constexpr std::size_t kRegionStride = std::size_t{64} << 20U;
+inline constexpr std::size_t kRegionHeaderBytes = 4096;
+inline constexpr std::size_t kRings = 8;
+inline constexpr std::uint32_t kMostRingRecords = 1U << 17U;
+inline constexpr std::uint32_t kMostNameSlots = 1U << 16U;
+
+/// Who a rank is, for people.
+struct Identity {
+  std::int32_t rank = 0;
+  std::int32_t size = 1;
+  std::int32_t local_rank = 0;
+  std::int32_t pid = 0;
+  std::array<char, 64> host{};  ///< NUL terminated where it is shorter.
+  std::array<char, 64> job{};
+
+  void set_host(std::string_view text);
+  void set_job(std::string_view text);
+  std::string host_text() const;
+  std::string job_text() const;
+};
+
+struct alignas(128) RingHead {
+  std::atomic<std::uint64_t> head;   ///< Records written, ever.
+  std::atomic<std::uint32_t> owner;  ///< 1: a thread has it.
+};
+
+struct RegionHeader {
+  std::uint64_t magic;
+  std::uint32_t version;
+  std::uint32_t ring_records;  ///< A power of two.
+  std::uint32_t name_slots;
+  std::uint32_t padding;
+  Identity identity;
+  Anchor anchor;
+  std::atomic<std::uint64_t> dropped;
+  std::array<RingHead, kRings> rings;
+};
+
+static_assert(sizeof(RegionHeader) <= kRegionHeaderBytes);
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
+
+std::size_t region_bytes(std::uint32_t ring_records, std::uint32_t name_slots);
+std::size_t name_offset(std::uint32_t slot);
+std::size_t ring_offset(std::uint32_t ring_records, std::uint32_t name_slots, std::size_t ring);
+/// Where a tensor's name is, or that of another with the same place.
+std::uint32_t name_slot_of(std::uint16_t set, std::uint32_t id, std::uint32_t slots);
+
+/// Shared memory for `ranks` regions, all of it still unwritten. Fails: out_of_memory, unavailable
+/// (limits), io.
+Result<UniqueFd> make_regions(int ranks);
+
+/// What a region says of itself.
+struct RegionAbout {
+  Identity identity;
+  Anchor anchor;
+  std::uint64_t dropped = 0;
+  std::uint32_t ring_records = 0;
+  std::uint32_t name_slots = 0;
+};
+
+/// One rank's region as others see it. Thread: owner. `fd` outlives it.
+class RegionReader {
+ public:
+  /// Fails: not_found (nothing was recorded there), version_mismatch, protocol, io.
+  static Result<RegionReader> open(int fd, int index);
+
+  const RegionAbout& about() const { return about_; }
+
+  int index() const { return static_cast<int>(base_ / kRegionStride); }
+
+  /// Appends what was written since the last call, in the order of each ring; members stay behind
+  /// their begin. Returns how many records were overwritten before they could be read.
+  Result<std::uint64_t> drain(std::vector<Record>& to);
+
+  /// The row of this tensor; none: never declared, or another tensor has its place.
+  std::optional<NameSlot> name_of(std::uint16_t set, std::uint32_t id) const;
+  /// All rows in use.
+  std::vector<NameSlot> names() const;
+  std::uint64_t dropped() const;
+
+ private:
+  RegionReader(int fd, std::uint64_t base, const RegionAbout& about)
+      : fd_(fd), base_(base), about_(about) {}
+
+  bool read_at(void* to, std::size_t bytes, std::uint64_t offset) const;
+  std::optional<std::uint64_t> head_of(std::size_t ring) const;
+
+  int fd_;
+  std::uint64_t base_;
+  RegionAbout about_;
+  std::array<std::uint64_t, kRings> read_{};
+};
+
+}  // namespace horo::timeline

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "timeline/save.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <fcntl.h>
+#include <filesystem>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "timeline/ticks.hpp"
+
+namespace horo::timeline {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kJobsKept = 8;
+
+/// A part of a path from a job's id.
+std::string folder_name(std::string_view job) {
+  std::string name;
+  for (const char c : job) {
+    const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_';
+    name += plain ? c : '_';
+  }
+  return name.empty() ? "job" : name;
+}
+
+/// Ours alone: nobody else may have put it there, or may look inside.
+Status make_private(const std::string& path) {
+  if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return fail_errno(errno, path);
+
+  struct stat status {};
+
+  if (lstat(path.c_str(), &status) != 0) return fail_errno(errno, path);
+  if (!S_ISDIR(status.st_mode) || status.st_uid != geteuid() || (status.st_mode & 077U) != 0) {
+    return fail(Errc::permission_denied,
+                "{} is not a directory that only this user can enter; give --timeline-directory",
+                path);
+  }
+  return {};
+}
+
+/// Of the jobs' folders in `parent`, all but the newest go.
+void forget_old_jobs(const std::string& parent) {
+  std::vector<std::pair<fs::file_time_type, fs::path>> jobs;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(parent, error)) {
+    if (entry.is_directory(error) && !entry.is_symlink(error))
+      jobs.emplace_back(entry.last_write_time(error), entry.path());
+  }
+  if (jobs.size() <= kJobsKept) return;
+  std::sort(jobs.begin(), jobs.end(), std::greater<>());
+  for (std::size_t i = kJobsKept; i < jobs.size(); ++i) fs::remove_all(jobs[i].second, error);
+}
+
+Result<std::string> own_directory(std::string_view job) {
+  const auto parent = fmt::format("/tmp/horo-timeline-{}", geteuid());
+  HORO_TRY_STATUS(make_private(parent));
+  auto path = fmt::format("{}/{}", parent, folder_name(job));
+  HORO_TRY_STATUS(make_private(path));
+  forget_old_jobs(parent);
+  return path;
+}
+
+Status write_file(const std::string& path, std::string_view bytes) {
+  const UniqueFd fd(
+      open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!fd) return fail_errno(errno, path);
+  while (!bytes.empty()) {
+    const auto written = write(fd.value(), bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return fail_errno(written < 0 ? errno : ENOSPC, path);
+    bytes.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<FileContent> snapshot(int fd, int index) {
+  HORO_TRY(auto reader, RegionReader::open(fd, index));
+  FileContent content;
+  if (auto overwritten = reader.drain(content.records); !overwritten)
+    return Failure(std::move(overwritten).error());
+  content.names = reader.names();
+  content.about = {.identity = reader.about().identity,
+                   .first = reader.about().anchor,
+                   .last = take_anchor(),
+                   .dropped = reader.dropped()};
+  return content;
+}
+
+Result<Saved> save_regions(int fd, int regions, std::string directory) {
+  Saved saved;
+  for (int i = 0; i < regions; ++i) {
+    auto content = snapshot(fd, i);
+    if (!content) {
+      if (content.error().code == Errc::not_found) continue;
+      return Failure(std::move(content).error());
+    }
+    if (content->records.empty()) continue;
+    if (saved.ranks == 0 && directory.empty()) {
+      HORO_TRY(directory, own_directory(content->about.identity.job_text()));
+    } else if (saved.ranks == 0) {
+      std::error_code error;
+      fs::create_directories(directory, error);
+      if (error) return fail_errno(error.value(), directory);
+    }
+    const auto path = fmt::format("{}/rank.{}.timeline", directory, content->about.identity.rank);
+    HORO_TRY_STATUS(write_file(path, encode_file(std::move(*content))));
+    ++saved.ranks;
+  }
+  saved.directory = std::move(directory);
+  return saved;
+}
+
+}  // namespace horo::timeline

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "timeline/trace.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
+#include <mutex>
+#include <optional>
+#include <pthread.h>
+#include <thread>
+#include <vector>
+
+#include "base/log.hpp"
+#include "timeline/chrome_writer.hpp"
+#include "timeline/recorder.hpp"
+#include "timeline/region.hpp"
+#include "timeline/ticks.hpp"
+#include "timeline/trace_file.hpp"
+
+namespace horo::timeline {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+// While there is news the rings are emptied before they can be full; a quiet job is left alone.
+constexpr auto kBusyPause = 10ms;
+constexpr auto kQuietPause = 250ms;
+
+/// One rank that is shown.
+struct Source {
+  RegionReader reader;
+  std::vector<Record> held;  ///< Too new to be sure that nothing comes before them.
+};
+
+}  // namespace
+
+class Trace::Impl {
+ public:
+  Impl(TraceOptions options, Recorder& recorder)
+      : options_(std::move(options)),
+        recorder_(recorder),
+        writer_({.start_wall_ns = take_anchor().wall_ns,
+                 .mark_cycles = options_.mark_cycles,
+                 .show_ranks = options_.all_ranks},
+                [this](int rank, std::uint16_t set, std::uint32_t id) {
+                  return look_up(rank, set, id);
+                }) {}
+
+  ~Impl() {
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+    }
+    bell_.notify_one();
+    if (thread_.joinable()) thread_.join();
+  }
+
+  Status begin() {
+    HORO_TRY(auto file, TraceFile::create(options_.path, writer_.head()));
+    file_.emplace(std::move(file));
+    HORO_TRY_STATUS(add_source(recorder_.index()));
+    thread_ = std::thread([this] { run(); });
+    return {};
+  }
+
+  const std::string& path() const { return options_.path; }
+
+ private:
+  Status add_source(int index) {
+    HORO_TRY(auto reader, RegionReader::open(recorder_.memory(), index));
+    // What was recorded before is the flight recorder's.
+    std::vector<Record> old;
+    if (auto overwritten = reader.drain(old); !overwritten)
+      return Failure(std::move(overwritten).error());
+    sources_.push_back({std::move(reader), {}});
+    return {};
+  }
+
+  std::optional<NameSlot> look_up(int rank, std::uint16_t set, std::uint32_t id) const {
+    for (const auto& source : sources_) {
+      if (source.reader.about().identity.rank == rank) return source.reader.name_of(set, id);
+    }
+    return std::nullopt;
+  }
+
+  /// Ranks of this host begin to record one after the other.
+  void look_for_ranks() {
+    for (int index = 0; index < kMostIndex; ++index) {
+      const bool known = std::any_of(sources_.begin(), sources_.end(), [&](const Source& source) {
+        return source.reader.index() == index;
+      });
+      if (!known && !add_source(index)) return;
+    }
+  }
+
+  void run() {
+    pthread_setname_np(pthread_self(), "horo-timeline");
+    auto pause = kBusyPause;
+    std::unique_lock lock(mutex_);
+    while (!stopping_) {
+      bell_.wait_for(lock, pause, [this] { return stopping_; });
+      lock.unlock();
+      pause = drain(recorder_.now()) ? kBusyPause : std::min(pause * 2, kQuietPause);
+      lock.lock();
+    }
+    lock.unlock();
+    drain(~std::uint64_t{0});
+    if (lost_ != 0) {
+      log::warn("timeline", "{} records were overwritten before they could be written to {}", lost_,
+                options_.path);
+    }
+  }
+
+  /// Writes what is not newer than `until`, which was read before: what a record follows from has
+  /// been published by then. True when there was any.
+  bool drain(std::uint64_t until) {
+    if (!file_) return false;
+    if (options_.all_ranks) look_for_ranks();
+    const auto now = take_anchor();
+    bool any = false;
+    for (auto& source : sources_) {
+      std::vector<Record> records = std::exchange(source.held, {});
+      const auto missed = source.reader.drain(records);
+      if (!missed) continue;
+      lost_ += *missed;
+      std::stable_sort(records.begin(), records.end(),
+                       [](const Record& a, const Record& b) { return a.ticks < b.ticks; });
+      const TickClock clock(source.reader.about().anchor, now);
+      const int rank = source.reader.about().identity.rank;
+      for (const auto& record : records) {
+        if (record.ticks > until) {
+          source.held.push_back(record);
+        } else {
+          writer_.take(rank, record, clock.wall_ns(record.ticks));
+          any = true;
+        }
+      }
+    }
+    write();
+    return any;
+  }
+
+  void write() {
+    const auto events = writer_.events();
+    if (auto written = file_->append(events); !written) {
+      log::warn("timeline", "the trace ends here: {}", written.error().message);
+      file_.reset();
+      return;
+    }
+    if (file_->bytes() < options_.limit.value()) return;
+    const auto older = options_.path + ".1";
+    if (std::rename(options_.path.c_str(), older.c_str()) != 0) return;
+    if (auto next = TraceFile::create(options_.path, writer_.head())) {
+      file_.emplace(std::move(*next));
+    } else {
+      log::warn("timeline", "the trace ends here: {}", next.error().message);
+      file_.reset();
+    }
+  }
+
+  static constexpr int kMostIndex = 1024;
+
+  const TraceOptions options_;
+  Recorder& recorder_;
+  ChromeWriter writer_;
+  std::optional<TraceFile> file_;  ///< None after a failure.
+  std::vector<Source> sources_;
+  std::uint64_t lost_ = 0;
+  std::mutex mutex_;
+  std::condition_variable bell_;
+  bool stopping_ = false;  // HORO_GUARDED_BY(mutex_)
+  std::thread thread_;
+};
+
+Result<std::unique_ptr<Trace>> Trace::start(TraceOptions options) {
+  auto* const recorder = Recorder::current();
+  if (recorder == nullptr) {
+    return fail(Errc::not_initialized,
+                "nothing is recorded: HORO_TIMELINE_RECORDER is off, or there is no memory for it");
+  }
+  auto impl = std::make_unique<Impl>(std::move(options), *recorder);
+  HORO_TRY_STATUS(impl->begin());
+  return std::unique_ptr<Trace>(new Trace(std::move(impl)));
+}
+
+Trace::Trace(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+Trace::~Trace() = default;
+
+const std::string& Trace::path() const {
+  return impl_->path();
+}
+
+}  // namespace horo::timeline
