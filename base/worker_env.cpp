@@ -55,6 +55,8 @@ const std::array kNumbers{
     HORO_BOUNDED_ROW("HORO_MASTER_PORT", "MASTER_PORT", nullptr, nullptr, 0, kMaxPort, master_port),
     HORO_INT_ROW("HORO_BOARD_FD", nullptr, nullptr, nullptr, -1, board_fd),
     HORO_INT_ROW("HORO_AGENT_PID", nullptr, nullptr, nullptr, 0, agent_pid),
+    HORO_INT_ROW("HORO_TIMELINE_FD", nullptr, nullptr, nullptr, -1, timeline_fd),
+    HORO_INT_ROW("HORO_TIMELINE_INDEX", nullptr, nullptr, nullptr, 0, timeline_index),
     NumberRow{
         "HORO_LAUNCHER_VERSION",
         {nullptr, nullptr, nullptr},

@@ -37,6 +37,8 @@ struct WorkerIdentity {
   int board_fd = -1;  ///< Inherited descriptor of this host's board; -1: none.
   int agent_pid = 0;  ///< The agent also holds the board open: /proc/<pid>/fd/<fd> finds it there.
   std::uint64_t board_nonce = 0;
+  int timeline_fd = -1;    ///< Inherited descriptor of this host's timeline; -1: none.
+  int timeline_index = 0;  ///< Of this rank's region there.
 };
 
 using Environment = std::vector<std::pair<std::string, std::string>>;

@@ -41,6 +41,8 @@ struct AgentSpec {
   Duration grace{};          ///< Between SIGTERM and SIGKILL.
   Epoch epoch{1};
   std::array<std::uint8_t, 32> secret{};
+  /// Where the timelines of a job that failed are saved on each host; empty: the agent's choice.
+  std::string timeline_directory;
   bool held = false;     ///< Nothing is started before Agent::begin, which has the whole of this.
   Duration heartbeat{};  ///< A host that is silent for so long is lost; 0: of an agent here.
 };
@@ -71,6 +73,13 @@ struct Cover {
   std::string reason;  ///< Why there is none.
 };
 
+/// What became of the last moments of a host's ranks.
+struct SavedTimeline {
+  int ranks = 0;          ///< That had recorded something and have a file.
+  std::string directory;  ///< On that host.
+  std::string problem;    ///< Why they could not be saved; empty: they could.
+};
+
 /// What an agent reports. Posted to the loop, never called from inside an Agent's own functions.
 /// Thread: the loop's.
 class AgentEvents {
@@ -93,6 +102,10 @@ class AgentEvents {
   virtual void on_exit(const RankExit& exit) = 0;
   /// The rank took all of the last feed_stdin; now the next one may follow.
   virtual void on_stdin_room() = 0;
+
+  /// At most once, when the ranks of a job that failed have ended.
+  virtual void on_timeline(const SavedTimeline& /*saved*/) {}
+
   /// All ranks and their descendants are gone; `survivors` counts what could not be killed (0).
   /// The last event.
   virtual void on_finished(int survivors) = 0;

@@ -68,6 +68,7 @@ Status start_session(Process& p) {
   HORO_TRY(auto meeting,
            p.bootstrap.meet([](const char* name) -> const char* { return std::getenv(name); },
                             Deadline::in(SteadyClock::instance(), options.start_timeout)));
+  horo::runtime::start_recording(options.recording, meeting.identity);
   HORO_TRY(p.owner, Session::join(std::move(meeting), options));
   p.unnamed.store(0, std::memory_order_relaxed);
   p.session.store(p.owner.get(), std::memory_order_release);
@@ -239,6 +240,7 @@ HORO_API horo_status horo_shutdown(void) {
   const std::lock_guard lock(p.life);
   if (!p.joined.exchange(false)) return HORO_OK;
   p.owner->shutdown();
+  horo::runtime::stop_recording();
   return HORO_OK;
 }
 
@@ -473,6 +475,23 @@ HORO_API horo_status horo_get_counters(horo_counters* counters) {
                             .sleeps = c.sleeps,
                             .wakes = c.wakes};
     std::memcpy(counters, &all, size);
+    return HORO_OK;
+  });
+}
+
+HORO_API horo_status horo_start_timeline(const char* path, int mark_cycles) {
+  return with_session([&](Session&) {
+    if (path == nullptr || *path == '\0')
+      return report(horo::fail(Errc::invalid_argument, "horo_start_timeline: no path"));
+    const std::lock_guard lock(process().life);
+    return report(horo::runtime::start_trace(path, mark_cycles != 0));
+  });
+}
+
+HORO_API horo_status horo_stop_timeline(void) {
+  return with_session([&](Session&) {
+    const std::lock_guard lock(process().life);
+    horo::runtime::stop_trace();
     return HORO_OK;
   });
 }

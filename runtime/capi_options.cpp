@@ -6,6 +6,7 @@
 
 #include "base/knobs/knobs.hpp"
 #include "base/knobs/settings.hpp"
+#include "base/knobs/timeline_knobs.hpp"
 #include "base/log.hpp"
 #include "runtime/capi_support.hpp"
 
@@ -46,6 +47,13 @@ Result<SessionOptions> read_options() {
                    .mpi_threads = !settings.get(knobs::kMpiThreadsDisable),
                    .deterministic = settings.get(knobs::kDeterministic),
                    .hierarchical = settings.get(knobs::kHierarchicalAllreduce)};
+  options.recording = {.recorder = settings.get(knobs::kTimelineRecorder),
+                       .memory = settings.get(knobs::kTimelineMemory),
+                       .names = board.capacity,
+                       .trace = settings.get(knobs::kTimelineFilename),
+                       .mark_cycles = settings.get(knobs::kTimelineMarkCycles),
+                       .all_ranks = settings.get(knobs::kTimelineAllRanks),
+                       .trace_limit = settings.get(knobs::kTimelineLimit)};
   if (const auto spin = settings.get(knobs::kSpinTime)) options.spin = *spin;
   return options;
 }

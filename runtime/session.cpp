@@ -228,6 +228,7 @@ void Session::launch(const SetSubmission& s, ProcessSet& own) {
   auto& engine = *own.engine;
   auto& board = *own.board;
   const auto now = note_call();
+  record_submitted(s.set, s.tensor);
   const bool completed = engine.offer(s.tensor, s.given);
   // Nobody may ever wait for it: then this rank's own thread has to know when to look.
   if (stalls_.arm(board, now)) ring(board.spans() ? host_->slot(LocalRank{0}) : host_->my_slot());

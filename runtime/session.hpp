@@ -22,6 +22,7 @@
 #include "runtime/coordinator/stall_watch.hpp"
 #include "runtime/core_spread.hpp"
 #include "runtime/operation.hpp"
+#include "runtime/recording.hpp"
 
 namespace horo::runtime {
 
@@ -32,6 +33,7 @@ struct SessionOptions {
   Duration spin = Duration(-1);  ///< Negative: chosen by the number of cores.
   StallTimes stalls;
   HostsOptions hosts;  ///< For a job of several.
+  RecordingOptions recording;
 };
 
 /// Tensors of a group become ready together; no group: an empty name.

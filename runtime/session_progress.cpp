@@ -118,6 +118,7 @@ void Session::look_for_stalls(TimePoint now) {
   auto findings = stalls_.look(now);
   for (const auto& line : findings.lines) log::warn("stall", "{}", line);
   for (auto& question : findings.questions) hosts_->ask(std::move(question));
+  record_stalls(findings.lines.size());
   if (findings.end.empty()) return;
   log::error("stall", "{}", findings.end);
   stalls_.end_job(findings);
@@ -232,6 +233,7 @@ bool Session::wait(std::span<Operation* const> operations, const Deadline& deadl
     while (next < operations.size() && operations[next]->done()) ++next;
     return next == operations.size();
   };
+  const auto recorded = all_done() ? timeline::Waiting() : waiting_for(*operations[next]);
   auto& waits_for = host_->my_rank().waits_for;
   std::uint64_t said = 0;
   const auto say = [&](const Operation& operation) {

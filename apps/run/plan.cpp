@@ -12,6 +12,7 @@
 #include "base/knobs/knobs.hpp"
 #include "base/knobs/launcher_knobs.hpp"
 #include "base/knobs/mpi_knobs.hpp"
+#include "base/knobs/timeline_knobs.hpp"
 #include "base/kv/auth.hpp"
 #include "base/version.hpp"
 #include "discovery/find_hosts.hpp"
@@ -243,6 +244,14 @@ Result<launcher::Placement> decide_places(const RunInvocation& invocation,
   return place_ranks(invocation, found);
 }
 
+/// Where agents save timelines; empty: each in a folder of its host.
+std::string timeline_directory(const Settings& settings, const PlanContext& context) {
+  auto path = settings.get(knobs::kTimelineDirectory);
+  if (path.empty()) path = settings.get(knobs::kOutputFilename);
+  if (path.empty() || path.front() == '/') return path;
+  return fmt::format("{}/{}", context.directory, path);
+}
+
 std::string make_job_id(const kv::Secret& random) {
   std::string id;
   for (std::size_t i = 0; i < 6; ++i) id += fmt::format("{:02x}", random[i]);
@@ -321,6 +330,7 @@ Result<Plan> make_plan(const RunInvocation& invocation, const PlanContext& conte
                            .failure_grace = invocation.settings.get(knobs::kFailureGrace),
                            .grace = invocation.settings.get(knobs::kGrace),
                            .secret = secret,
+                           .timeline_directory = timeline_directory(invocation.settings, context),
                            .held = several,
                            .heartbeat = remote ? invocation.settings.get(knobs::kHeartbeatTimeout)
                                                : Duration::zero()});

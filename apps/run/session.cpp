@@ -215,7 +215,8 @@ ReportInput Session::report_input() const {
                     .start_timeout = settings_.get(knobs::kStartTimeout),
                     .time_limit = limit.value_or(Duration{}),
                     .output_directory = settings_.get(knobs::kOutputFilename),
-                    .rank_digits = rank_digits(static_cast<int>(state.ranks.size()))};
+                    .rank_digits = rank_digits(static_cast<int>(state.ranks.size())),
+                    .timeline = job_->timeline()};
   if (state.first_failure && state.first_failure->rank) {
     input.last_lines = output_->last_lines(*state.first_failure->rank);
   }

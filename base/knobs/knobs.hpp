@@ -259,24 +259,6 @@ inline constexpr Knob<double> kAutotuneNoise{
     .least = 0,
     .most = 1};
 
-// --- Timeline ---
-
-inline constexpr Knob<std::string_view> kTimelineFilename{
-    .text = {.key = "timeline.filename",
-             .group = kTimelines,
-             .help = "file for a trace of all operations in Chrome's JSON format",
-             .unit = "path",
-             .passed_on = true,
-             .variable = {.name = "HOROVOD_TIMELINE"}},
-    .fallback = ""};
-
-inline constexpr Knob<bool> kTimelineMarkCycles{
-    .text = {.key = "timeline.mark.cycles",
-             .group = kTimelines,
-             .help = "mark each cycle in the trace",
-             .passed_on = true,
-             .variable = {.name = "HOROVOD_TIMELINE_MARK_CYCLES"}}};
-
 // --- Stall check ---
 
 inline constexpr Knob<bool> kStallCheck{

@@ -8,6 +8,7 @@
 #include "base/knobs/knobs.hpp"
 #include "base/knobs/launcher_knobs.hpp"
 #include "base/knobs/mpi_knobs.hpp"
+#include "base/knobs/timeline_knobs.hpp"
 
 namespace horo {
 
@@ -98,8 +99,13 @@ constexpr std::array kRows{
     row(knobs::kAutotuneStepsPerSample),
     row(knobs::kAutotuneMaxSamples),
     row(knobs::kAutotuneNoise),
+    row(knobs::kTimelineRecorder),
+    row(knobs::kTimelineMemory),
+    row(knobs::kTimelineDirectory),
     row(knobs::kTimelineFilename),
     row(knobs::kTimelineMarkCycles),
+    row(knobs::kTimelineAllRanks),
+    row(knobs::kTimelineLimit),
     row(knobs::kStallCheck),
     row(knobs::kStallWarningTime),
     row(knobs::kStallShutdownTime),

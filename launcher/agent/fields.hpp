@@ -65,6 +65,7 @@ void fields(Archive& archive, Start& m) {
   archive.duration(m.spec.grace);
   archive.strong(m.spec.epoch);
   archive.raw(m.spec.secret);
+  archive.text(m.spec.timeline_directory);
 }
 
 template <typename Archive>
@@ -193,6 +194,13 @@ void fields(Archive& archive, Exited& m) {
 template <typename Archive>
 void fields(Archive& archive, Finished& m) {
   archive.number(m.survivors);
+}
+
+template <typename Archive>
+void fields(Archive& archive, Recorded& m) {
+  archive.number(m.saved.ranks);
+  archive.text(m.saved.directory);
+  archive.text(m.saved.problem);
 }
 
 template <typename Archive>

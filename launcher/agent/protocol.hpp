@@ -151,6 +151,10 @@ struct Finished {
   int survivors = 0;
 };
 
+struct Recorded {
+  SavedTimeline saved;
+};
+
 /// The agent could not do its work: no board, no descriptors. Its last frame.
 struct Failed {
   Error error;
@@ -160,7 +164,7 @@ struct Failed {
 using Message =
     std::variant<Hello, Start, Signal, Stop, Kill, FeedStdin, CloseStdin, PauseOutput, ResumeOutput,
                  Started, SpawnFailed, Output, Exited, StdinRoom, Finished, Failed, Covered,
-                 Prepare, Heartbeat, Prepared, Reach, Carry, Leave, Reached, Gone, Step>;
+                 Prepare, Heartbeat, Prepared, Reach, Carry, Leave, Reached, Gone, Step, Recorded>;
 
 /// Appends the frame of `message` to `to`. Fails: resource_exhausted (larger than kMaxFrame).
 Status encode(const Message& message, std::string& to);

@@ -60,7 +60,11 @@ Result<std::unique_ptr<RankSet>> RankSet::start(Loop& loop, AgentSpec spec,
 }
 
 RankSet::RankSet(Loop& loop, AgentSpec spec, std::unique_ptr<RankBoard> board, Report report)
-    : loop_(loop), spec_(std::move(spec)), board_(std::move(board)), report_(std::move(report)) {}
+    : loop_(loop),
+      spec_(std::move(spec)),
+      board_(std::move(board)),
+      timeline_(RankTimeline::make(spec_)),
+      report_(std::move(report)) {}
 
 RankSet::~RankSet() = default;
 
@@ -92,6 +96,7 @@ void RankSet::prepare(const Inheritance& inheritance) {
   command_.arguments = spec_.command;
   command_.directory = spec_.directory;
   command_.descriptors = {{board_->descriptor(), kBoardDescriptor}};
+  if (timeline_) command_.descriptors.push_back({timeline_->descriptor(), kTimelineDescriptor});
   for (const int fd : inheritance.descriptors) command_.descriptors.push_back({fd, fd});
   command_.descriptor_limit = inheritance.descriptor_limit;
   for (const auto& identity : spec_.ranks) {
@@ -102,6 +107,8 @@ void RankSet::prepare(const Inheritance& inheritance) {
     entry.identity.board_fd = kBoardDescriptor;
     entry.identity.agent_pid = getpid();
     entry.identity.board_nonce = board_->nonce();
+    entry.identity.timeline_fd = timeline_ ? kTimelineDescriptor : -1;
+    entry.identity.timeline_index = slot.value();
   }
 }
 
@@ -323,7 +330,7 @@ void RankSet::finish_if_over() {
 
 void RankSet::finish() {
   if (std::exchange(finished_, true)) return;
-  ending_ = true;
+  const bool early = std::exchange(ending_, true);
   ack_timer_.reset();
   grace_timer_.reset();
   last_resort_.reset();
@@ -331,6 +338,11 @@ void RankSet::finish() {
   // What outlived its rank is nobody's any more: no further grace.
   const int survivors =
       kill_descendants(Deadline::in(SteadyClock::instance(), kPatience), other_children());
+  if (early && timeline_) {
+    if (const auto saved = timeline_->save(spec_.timeline_directory);
+        saved.ranks != 0 || !saved.problem.empty())
+      report_(protocol::Recorded{saved});
+  }
   report_(protocol::Finished{survivors});
 }
 

@@ -11,6 +11,7 @@
 #include "launcher/agent/oom_watch.hpp"
 #include "launcher/agent/protocol.hpp"
 #include "launcher/agent/rank_board.hpp"
+#include "launcher/agent/rank_timeline.hpp"
 #include "launcher/binding/binding.hpp"
 #include "launcher/process/process_group.hpp"
 
@@ -89,6 +90,7 @@ class RankSet {
   Loop& loop_;
   const AgentSpec spec_;
   const std::unique_ptr<RankBoard> board_;
+  const std::unique_ptr<RankTimeline> timeline_;  ///< Null: none can be had.
   const Report report_;
   Command command_;        ///< Of every rank, but for its own environment and hardware threads.
   Environment inherited_;  ///< Beneath spec_.environment.

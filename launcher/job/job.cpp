@@ -52,6 +52,13 @@ class Job::HostLink final : public AgentEvents {
     if (job_.on_stdin_room_) job_.on_stdin_room_();
   }
 
+  void on_timeline(const SavedTimeline& saved) override {
+    auto& all = job_.timeline_;
+    all.ranks += saved.ranks;
+    if (all.directory.empty()) all.directory = saved.directory;
+    if (all.problem.empty()) all.problem = saved.problem;
+  }
+
   void on_finished(int survivors) override {
     flush();
     job_.apply(HostFinished{host_, survivors});

@@ -73,6 +73,10 @@ class Job {
 
   const JobState& state() const { return state_; }
 
+  /// Of all hosts that have ended: how many ranks' last moments are in files, and where on the
+  /// first such host.
+  const SavedTimeline& timeline() const { return timeline_; }
+
  private:
   class HostLink;
 
@@ -91,6 +95,7 @@ class Job {
   Task on_stdin_room_;
   std::function<void(std::size_t, const Cover&)> on_cover_;
   JobState state_;
+  SavedTimeline timeline_;
   Task on_rank_started_;
   Task on_output_;
   std::vector<std::unique_ptr<HostLink>> hosts_;

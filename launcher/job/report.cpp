@@ -157,6 +157,17 @@ std::string folder_of(const ReportInput& input, Rank rank) {
   return fmt::format("{}/rank.{:0{}}", input.output_directory, rank, input.rank_digits);
 }
 
+std::string timeline_text(const SavedTimeline& saved) {
+  std::string text;
+  if (saved.ranks != 0) {
+    text += fmt::format("  timeline of {} {}: {} (horo timeline-view {})\n", saved.ranks,
+                        saved.ranks == 1 ? "rank" : "ranks", saved.directory, saved.directory);
+  }
+  if (!saved.problem.empty())
+    text += fmt::format("  timeline: could not be saved: {}\n", saved.problem);
+  return text;
+}
+
 void write_exit(JsonWriter& json, const RankExit& exit) {
   json.key("exit_code").value(exit_code_of_status(exit.wait_status));
   json.key("signal");
@@ -218,6 +229,7 @@ std::string end_report(const ReportInput& input) {
                             folder_of(input, *state.first_failure->rank), input.output_directory)
               : fmt::format("  output: {}\n", input.output_directory);
     }
+    text += timeline_text(input.timeline);
   }
   if (state.survivors != 0) {
     text += fmt::format("{}{} processes of the job could not be killed and are still there\n",
@@ -241,6 +253,12 @@ std::string json_report(const ReportInput& input) {
   json.key("survivors").value(state.survivors).key("stop_signal");
   if (state.stop_signal != 0) {
     json.value(state.stop_signal);
+  } else {
+    json.null();
+  }
+  json.key("timeline");
+  if (input.timeline.ranks != 0) {
+    json.value(input.timeline.directory);
   } else {
     json.null();
   }

@@ -21,6 +21,7 @@ struct ReportInput {
   std::vector<std::string> last_lines;  ///< Of the rank that failed first; none if there is none.
   std::string output_directory;         ///< Where every rank's output is; empty: nowhere.
   int rank_digits = 1;                  ///< Of the folders in `output_directory`.
+  SavedTimeline timeline;               ///< The ranks' last moments.
 };
 
 /// Lines for standard error, each with its newline. The first names the first failure. Empty when

@@ -175,6 +175,8 @@ void MpiRun::hear(Rank rank, const protocol::Message& message) {
     if (events != nullptr) events->on_spawn_failed(rank, failed_spawn->error);
   } else if (std::holds_alternative<protocol::StdinRoom>(message)) {
     if (events != nullptr) events->on_stdin_room();
+  } else if (const auto* recorded = std::get_if<protocol::Recorded>(&message)) {
+    if (events != nullptr) events->on_timeline(recorded->saved);
   } else if (const auto* finished = std::get_if<protocol::Finished>(&message)) {
     host.survivors += finished->survivors;
     side.over = true;

@@ -112,6 +112,9 @@ class Board {
 
   const BoardLayout& layout() const { return layout_; }
 
+  /// Its place in the host's memory: the number of its process set.
+  std::size_t region() const { return region_; }
+
   int local_size() const { return static_cast<int>(params_.local_size); }
 
   /// The calling rank's number among the members; -1: it is none, but leads the set here.

@@ -7,6 +7,8 @@
 
 #include "runtime/backends/shm/kernels/kernels.hpp"
 
+#include "runtime/recording.hpp"
+
 namespace horo::runtime {
 
 Engine::Engine(Board& board, OperationTable& operations, std::unique_ptr<Backend> backend,
@@ -47,6 +49,7 @@ Result<TensorId> Engine::declare(std::string_view name, const Signature& signatu
   provide(id);
   tensor(id).signature = signature;
   tensor(id).group = in;
+  record_declared(board_.region(), id, name, signature);
   if (known == names_.end()) names_.emplace(name, id);
   return id;
 }
@@ -253,6 +256,7 @@ Status Engine::begin(const Entry& entry) {
   }
   HORO_TRY(auto bucket, make_bucket(entry, started));
   count(bucket);
+  record_begun(board_.region(), begun_, entry, bucket, *backend_);
   started.bytes = entry.bytes;
   started.placement = entry.placement;
   switch (entry.placement) {
@@ -316,6 +320,7 @@ bool Engine::finish_entries() {
     const auto placement = started_.front().placement;
     started_.pop_front();
     publish_activity();
+    record_ended(board_.region(), cursor_);
     board_.advance(++cursor_);
     for (const auto id : ids) {
       return_lent(tensor(id), placement);

@@ -7,6 +7,7 @@
 #include "base/log.hpp"
 #include "runtime/backends/shm/shm_backend.hpp"
 #include "runtime/coordinator/silent_ranks.hpp"
+#include "runtime/recording.hpp"
 
 namespace horo::runtime {
 
@@ -254,6 +255,7 @@ bool ProcessSets::observe_poison() {
   if (!acknowledged_) {
     for_members([](ProcessSet& set) { set.engine->abort(); });
     acknowledged_ = true;
+    record_lost(poison_of(header).rank);
     end_silent_at_ = clock_.now() + kAckTime;
     host_.my_slot().poison_ack.store(1, std::memory_order_seq_cst);
     ring_all(header);

@@ -86,6 +86,7 @@ std::vector<std::string> frames() {
       Exited{.exit = exit},
       Finished{.survivors = 0},
       Failed{.error = {Errc::unavailable, "no descriptors"}},
+      Recorded{.saved = {.ranks = 2, .directory = "/tmp/t", .problem = ""}},
       Covered{.cover = {.group = "", .reason = "no hierarchy"}},
   };
   std::vector<std::string> out;

@@ -6,6 +6,7 @@ owns its buffers until it completes, so its tensors stay in PENDING until somebo
 """
 
 import ctypes
+import os
 from typing import Any, NamedTuple, Optional
 
 from horo import _native, errors
@@ -94,6 +95,16 @@ def counters():
     values = _native.Counters(size=ctypes.sizeof(_native.Counters))
     check(fast.horo_get_counters(values))
     return {name: getattr(values, name) for name, _ in values._fields_[1:]}
+
+
+def start_timeline(file_path, mark_cycles=False):
+    """Writes a trace of all operations to `file_path` from now on; rank 0 does, others nothing."""
+    check(slow.horo_start_timeline(os.fsencode(file_path), int(bool(mark_cycles))))
+
+
+def stop_timeline():
+    """Ends the trace; all that was recorded is in its file then."""
+    check(slow.horo_stop_timeline())
 
 
 def resolve_op(average, op):

@@ -206,6 +206,8 @@ _SLOW = {
     "horo_shutdown": (c_int, []),
     "horo_add_process_set": (c_int, [c_void_p, c_size_t, POINTER(c_uint32)]),
     "horo_remove_process_set": (c_int, [c_uint32]),
+    "horo_start_timeline": (c_int, [c_char_p, c_int]),
+    "horo_stop_timeline": (c_int, []),
     "horo_wait": (c_int, [c_uint64, c_int64]),
     "horo_wait_all": (c_int, [c_void_p, c_size_t, c_int64]),
 }

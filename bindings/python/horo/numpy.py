@@ -34,6 +34,8 @@ from horo._core import (
     poll,
     rank,
     size,
+    start_timeline,
+    stop_timeline,
     synchronize,
 )
 from horo._native import ALLREDUCE, BROADCAST, REDUCESCATTER, fast

@@ -350,6 +350,17 @@ typedef struct horo_counters {
  * Fails: INVALID_ARGUMENT (not given, or its size is not set). */
 HORO_API horo_status horo_get_counters(horo_counters* counters);
 
+/* Writes a trace of all operations to `path` from now on, in the JSON format of Chrome's viewers;
+ * the file is whole at every moment. `mark_cycles` not 0: with a mark at each log entry. Rank 0
+ * writes, on others it does nothing. A trace to another file ends, one to the same goes on.
+ * Thread: any. Blocks: for the disk.
+ * Fails: INVALID_ARGUMENT (no path), NOT_FOUND, PERMISSION_DENIED, IO (the file). */
+HORO_API horo_status horo_start_timeline(const char* path, int mark_cycles);
+
+/* Ends the trace: all that was recorded is in the file then. No trace: OK.
+ * Thread: any. Blocks: for the disk. Fails: as every function. */
+HORO_API horo_status horo_stop_timeline(void);
+
 #ifdef __cplusplus
 }
 #endif

@@ -40,6 +40,7 @@ AgentSpec sample_spec() {
   spec.epoch = Epoch{7};
   for (std::size_t i = 0; i < spec.secret.size(); ++i)
     spec.secret[i] = static_cast<std::uint8_t>(i * 7);
+  spec.timeline_directory = "/srv/logs";
   return spec;
 }
 
@@ -88,7 +89,8 @@ std::vector<Message> one_of_each() {
           Leave{7, true},
           Reached{7, "10.0.0.7"},
           Gone{7, {Errc::permission_denied, "it refuses user 'somebody'"}},
-          Step{7, "connecting to 10.0.0.7:22"}};
+          Step{7, "connecting to 10.0.0.7:22"},
+          Recorded{{.ranks = 3, .directory = "/tmp/horo-timeline-0/job", .problem = ""}}};
 }
 
 std::string frame_of(const Message& message) {
@@ -140,6 +142,7 @@ TEST_CASE("a start keeps what the ranks need") {
   CHECK(spec.secret == sent.secret);
   CHECK(spec.own_variables == sent.own_variables);
   CHECK(spec.grace == sent.grace);
+  CHECK(spec.timeline_directory == sent.timeline_directory);
   CHECK(spec.epoch == Epoch{7});
   REQUIRE(spec.ranks.size() == 3);
   CHECK(spec.ranks[2].rank == Rank{6});

@@ -25,6 +25,8 @@ from horo._core import (
     poll,
     rank,
     size,
+    start_timeline,
+    stop_timeline,
     synchronize,
 )
 from horo._built import (

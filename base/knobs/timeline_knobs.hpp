@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rows of the timeline; the others are in knobs.hpp.
+#pragma once
+
+#include <string_view>
+
+#include "base/knobs/choices.hpp"
+#include "base/knobs/knob.hpp"
+
+namespace horo::knobs {
+
+inline constexpr Knob<bool> kTimelineRecorder{
+    .text = {.key = "timeline.recorder",
+             .group = kTimelines,
+             .help = "keep the last moments of every rank in memory, and save them when the job "
+                     "fails"},
+    .fallback = true,
+    .least = false,
+    .most = true};
+
+inline constexpr Knob<Bytes> kTimelineMemory{
+    .text = {.key = "timeline.memory",
+             .group = kTimelines,
+             .help =
+                 "what a rank keeps of its last moments, 32 bytes a record; taken as it is used",
+             .unit = "bytes"},
+    .fallback = Bytes{std::uint64_t{4} << 20U},
+    .least = Bytes{std::uint64_t{64} << 10U},
+    .most = Bytes{std::uint64_t{32} << 20U}};
+
+inline constexpr Knob<std::string_view> kTimelineDirectory{
+    .text = {.key = "timeline.directory",
+             .group = kTimelines,
+             .help =
+                 "directory for the last moments of a job that failed, on each host; without it "
+                 "that of --output-filename, else one in /tmp",
+             .unit = "path",
+             .reader = KnobReader::launcher},
+    .fallback = ""};
+
+inline constexpr Knob<std::string_view> kTimelineFilename{
+    .text = {.key = "timeline.filename",
+             .group = kTimelines,
+             .help = "file for a trace of all operations in Chrome's JSON format, written by rank "
+                     "0; DYNAMIC: none until the program asks",
+             .unit = "path",
+             .variable = {.name = "HOROVOD_TIMELINE"}},
+    .fallback = ""};
+
+inline constexpr Knob<bool> kTimelineMarkCycles{
+    .text = {.key = "timeline.mark.cycles",
+             .group = kTimelines,
+             .help = "mark each log entry in the trace",
+             .variable = {.name = "HOROVOD_TIMELINE_MARK_CYCLES"}}};
+
+inline constexpr Knob<bool> kTimelineAllRanks{
+    .text = {.key = "timeline.all.ranks",
+             .group = kTimelines,
+             .help = "show all ranks of rank 0's host in the trace, each as a thread of its own"}};
+
+inline constexpr Knob<Bytes> kTimelineLimit{
+    .text = {.key = "timeline.limit",
+             .group = kTimelines,
+             .help = "size at which the trace is renamed to FILE.1 and begun anew",
+             .unit = "bytes"},
+    .fallback = Bytes{std::uint64_t{1} << 30U},
+    .least = Bytes{std::uint64_t{64} << 10U},
+    .most = Bytes{std::uint64_t{1} << 40U}};
+
+}  // namespace horo::knobs
