@@ -128,6 +128,45 @@ Command discover_command() {
   return discover;
 }
 
+Command timeline_command() {
+  constexpr const char* kWhat = "What is shown";
+  Command view{.name = "timeline-view",
+               .summary = "say what a timeline shows: who is late, what is exposed, how fast",
+               .tail = "FILE...",
+               .flags = general_flags()};
+  view.flags.push_back(json_flag("print the figures as JSON"));
+  const std::vector<Flag> own{
+      {.name = "csv", .group = kGeneral, .help = "print the table of ranks as CSV"},
+      {.name = "html",
+       .value = "FILE",
+       .group = kGeneral,
+       .help = "write a report for a browser: one page, which needs no network"},
+      {.name = "export",
+       .value = "chrome",
+       .group = kGeneral,
+       .help = "print horo's own timelines as one trace for Chrome's viewer and Perfetto"},
+      {.name = "compare",
+       .group = kWhat,
+       .help = "put two files or folders beside each other, the second as a share of the first"},
+      {.name = "snapshot",
+       .value = "JOB",
+       .group = kWhat,
+       .help = "save the last moments of a job that runs on this host, and show them; JOB is the "
+               "beginning of its id"},
+      {.name = "rank", .value = "N", .group = kWhat, .help = "this rank alone"},
+      {.name = "from",
+       .value = "SECONDS",
+       .group = kWhat,
+       .help = "from so long after the first event on"},
+      {.name = "to", .value = "SECONDS", .group = kWhat, .help = "up to then"},
+      {.name = "top",
+       .value = "N",
+       .group = kWhat,
+       .help = "how many of the slowest operations are listed; 10 without it"}};
+  view.flags.insert(view.flags.end(), own.begin(), own.end());
+  return view;
+}
+
 Command run_command() {
   Command run{.name = "run",
               .summary = "start a command as the ranks of one job",
@@ -197,7 +236,8 @@ std::vector<Command> build() {
            .flags = general_flags()},
           run_command(),
           std::move(check),
-          discover_command()};
+          discover_command(),
+          timeline_command()};
 }
 
 }  // namespace

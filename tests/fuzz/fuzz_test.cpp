@@ -56,6 +56,10 @@ TEST_CASE("host lists survive mutation") {
   for (const auto& target : horo::fuzz::hosts_targets()) fuzz(target);
 }
 
+TEST_CASE("timelines and traces survive mutation") {
+  for (const auto& target : horo::fuzz::timeline_targets()) fuzz(target);
+}
+
 TEST_CASE("a rank's environment survives mutation") {
   for (const auto& target : horo::fuzz::environment_targets()) fuzz(target);
 }

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/timeline_view/analysis.hpp"
+
+#include <algorithm>
+#include <bit>
+
+namespace horo::apps {
+
+namespace {
+
+/// What crosses between n ranks, per byte of the operation.
+double bus_factor(std::string_view kind, int ranks) {
+  if (ranks < 2) return 0;
+  const double share = static_cast<double>(ranks - 1) / ranks;
+  if (kind == "ALLREDUCE" || kind == "ADASUM") return 2 * share;
+  if (kind == "BROADCAST") return 1;
+  return share;
+}
+
+}  // namespace
+
+void Analysis::starts(std::int64_t ns) {
+  origin_ = begun_ ? std::min(origin_, ns) : ns;
+  begun_ = true;
+}
+
+bool Analysis::covers(std::int64_t from, std::int64_t to) {
+  if (!begun_) starts(from);
+  const double begin = static_cast<double>(from - origin_) / 1e9;
+  const double end = static_cast<double>(to - origin_) / 1e9;
+  if (begin > selection_.to || end < selection_.from) return false;
+  figures_.first_ns = covered_ ? std::min(figures_.first_ns, from) : from;
+  figures_.last_ns = covered_ ? std::max(figures_.last_ns, to) : to;
+  covered_ = true;
+  return true;
+}
+
+void Analysis::count_arrivals(const Operation& operation) {
+  const auto& arrivals = operation.arrivals;
+  if (arrivals.size() < 2) return;
+  ++figures_.with_arrivals;
+  const auto by_time = [](const Arrival& a, const Arrival& b) { return a.ns < b.ns; };
+  const auto last = std::max_element(arrivals.begin(), arrivals.end(), by_time);
+  const auto first = std::min_element(arrivals.begin(), arrivals.end(), by_time);
+  std::int64_t before = first->ns;
+  for (const auto& arrival : arrivals) {
+    if (&arrival != &*last) before = std::max(before, arrival.ns);
+    if (!wanted(arrival.rank)) continue;
+    auto& rank = figures_.ranks[arrival.rank];
+    ++rank.arrivals;
+    rank.late_ns += static_cast<double>(arrival.ns - first->ns);
+  }
+  if (!wanted(last->rank)) return;
+  auto& late = figures_.ranks[last->rank];
+  ++late.last;
+  late.caused_wait_ns += static_cast<double>(last->ns - before);
+}
+
+void Analysis::count_size(const Operation& operation) {
+  if (operation.bytes == 0 || operation.ended <= operation.begun) return;
+  constexpr std::uint64_t kPerClass = 4;  // Classes are powers of 4.
+  std::uint64_t least = 1;
+  while (operation.bytes / kPerClass >= least) least *= kPerClass;
+  auto& size = figures_.sizes[least];
+  size.least_bytes = least;
+  ++size.operations;
+  const auto bytes = static_cast<double>(operation.bytes);
+  size.bytes += bytes;
+  size.bus_bytes += bytes * bus_factor(operation.kind, operation.ranks);
+  size.ns += static_cast<double>(operation.ended - operation.begun);
+}
+
+void Analysis::keep_if_slow(const Operation& operation) {
+  const auto took = operation.ended - operation.submitted;
+  auto& slowest = figures_.slowest;
+  if (top_ == 0 || (slowest.size() == top_ && slowest.back().took_ns >= took)) return;
+  int last_rank = -1;
+  std::int64_t last = 0;
+  for (const auto& arrival : operation.arrivals) {
+    if (last_rank >= 0 && arrival.ns <= last) continue;
+    last_rank = arrival.rank;
+    last = arrival.ns;
+  }
+  SlowOperation slow{.at_ns = operation.submitted - origin_,
+                     .took_ns = took,
+                     .negotiated_ns = operation.agreed - operation.submitted,
+                     .moved_ns = operation.ended - operation.begun,
+                     .bytes = operation.bytes,
+                     .tensors = operation.tensors,
+                     .name = operation.name,
+                     .kind = operation.kind,
+                     .last_rank = operation.arrivals.size() > 1 ? last_rank : -1};
+  const auto place = std::find_if(slowest.begin(), slowest.end(),
+                                  [&](const SlowOperation& other) { return other.took_ns < took; });
+  slowest.insert(place, std::move(slow));
+  if (slowest.size() > top_) slowest.pop_back();
+}
+
+void Analysis::operation(const Operation& operation) {
+  if (!covers(operation.submitted, operation.ended)) return;
+  ++figures_.operations;
+  figures_.tensors += operation.tensors;
+  figures_.bytes += static_cast<double>(operation.bytes);
+  const auto moving = static_cast<double>(operation.ended - operation.begun);
+  figures_.moving_ns += moving;
+  figures_.packing_ns += static_cast<double>(operation.packing_ns);
+  if (operation.tensors > 1) ++figures_.fused;
+  if (operation.bytes < kSmall) {
+    ++figures_.small;
+    figures_.small_ns += moving;
+  }
+  if (!operation.mover.empty()) ++figures_.movers[operation.mover];
+  figures_.negotiation.add(operation.agreed - operation.submitted);
+  figures_.queue.add(operation.begun - operation.agreed);
+  count_arrivals(operation);
+  count_size(operation);
+  keep_if_slow(operation);
+}
+
+void Analysis::waited(int rank, Interval when) {
+  if (!wanted(rank) || !covers(when.from, when.to)) return;
+  figures_.knows_waits = true;
+  waits_[rank].add_second(when);
+}
+
+void Analysis::communicated(int rank, Interval when) {
+  if (!wanted(rank) || !covers(when.from, when.to)) return;
+  waits_[rank].add_first(when);
+  compute_[rank].add_first(when);
+}
+
+void Analysis::computed(int rank, Interval when) {
+  if (!wanted(rank) || !covers(when.from, when.to)) return;
+  figures_.knows_compute = true;
+  compute_[rank].add_second(when);
+}
+
+void Analysis::stalled(int rank, int lines) {
+  if (wanted(rank)) figures_.stalls += static_cast<std::uint64_t>(lines);
+}
+
+void Analysis::lost(int /*rank*/, int culprit) {
+  ++figures_.culprits[culprit];
+}
+
+void Analysis::dropped(int rank, std::uint64_t records) {
+  if (records != 0) figures_.ranks[rank].dropped += records;
+}
+
+void Analysis::saw_rank(int rank, std::string_view host) {
+  figures_.ranks[rank].host = host;
+}
+
+Figures Analysis::finish() {
+  figures_.origin_ns = origin_;
+  for (auto& [rank, overlap] : waits_) {
+    const auto sums = overlap.sums();
+    auto& figures = figures_.ranks[rank];
+    figures.communicated_ns = sums.first_ns;
+    figures.waited_ns = sums.second_ns;
+    figures.exposed_ns = sums.second_ns;
+  }
+  if (figures_.knows_compute) {
+    for (auto& [rank, overlap] : compute_) {
+      const auto sums = overlap.sums();
+      auto& figures = figures_.ranks[rank];
+      figures.communicated_ns = sums.first_ns;
+      figures.computed_ns = sums.second_ns;
+      figures.exposed_ns = sums.first_ns - sums.both_ns;
+    }
+  }
+  return std::move(figures_);
+}
+
+}  // namespace horo::apps

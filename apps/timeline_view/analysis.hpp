@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// Figures of a timeline, counted as it streams by; what they mean is verdict.hpp's. Memory grows
+// with ranks and tensors, not with events.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "apps/timeline_view/histogram.hpp"
+#include "apps/timeline_view/intervals.hpp"
+#include "apps/timeline_view/model.hpp"
+
+namespace horo::apps {
+
+struct RankFigures {
+  std::string host;
+  std::uint64_t arrivals = 0;  ///< Operations of which it is known when it came.
+  std::uint64_t last = 0;      ///< Of those, it came last.
+  double caused_wait_ns = 0;   ///< By which it came after the one before it, when it was last.
+  double late_ns = 0;          ///< After the first rank, in all.
+  double waited_ns = 0;        ///< Inside waits.
+  double communicated_ns = 0;
+  double exposed_ns = 0;  ///< Communication that nothing was done beside.
+  double computed_ns = 0;
+  std::uint64_t dropped = 0;
+};
+
+/// Operations of about one size.
+struct SizeFigures {
+  std::uint64_t least_bytes = 0;
+  std::uint64_t operations = 0;
+  double bytes = 0;
+  double ns = 0;
+  double bus_bytes = 0;  ///< That crossed between ranks: bytes times 2(n-1)/n for an allreduce.
+};
+
+struct SlowOperation {
+  std::int64_t at_ns = 0;
+  std::int64_t took_ns = 0;  ///< From the first submission to the end.
+  std::int64_t negotiated_ns = 0;
+  std::int64_t moved_ns = 0;
+  std::uint64_t bytes = 0;
+  std::uint32_t tensors = 0;
+  std::string name;
+  std::string kind;
+  int last_rank = -1;
+};
+
+struct Figures {
+  std::int64_t origin_ns = 0;  ///< Where the timeline begins, selected or not.
+  std::int64_t first_ns = 0;
+  std::int64_t last_ns = 0;
+  std::uint64_t operations = 0;
+  std::uint64_t tensors = 0;
+  double bytes = 0;
+  double moving_ns = 0;
+  double packing_ns = 0;
+  std::uint64_t small = 0;  ///< Operations under kSmall bytes.
+  double small_ns = 0;
+  std::uint64_t fused = 0;  ///< Of several tensors.
+  std::uint64_t with_arrivals = 0;
+  Histogram negotiation;  ///< First submission to agreement.
+  Histogram queue;        ///< Agreement to the first byte.
+  std::map<int, RankFigures> ranks;
+  std::map<std::uint64_t, SizeFigures> sizes;
+  std::map<std::string, std::uint64_t> movers;
+  std::vector<SlowOperation> slowest;
+  std::uint64_t stalls = 0;
+  std::map<int, int> culprits;  ///< Ranks that others lost, and how many said so.
+  std::vector<std::string> warnings;
+  bool knows_waits = false;
+  bool knows_compute = false;
+
+  double span_ns() const { return static_cast<double>(last_ns - first_ns); }
+};
+
+inline constexpr std::uint64_t kSmall = 64 << 10;
+
+/// Thread: owner.
+class Analysis final : public Sink {
+ public:
+  Analysis(const Selection& selection, std::size_t top) : selection_(selection), top_(top) {}
+
+  void starts(std::int64_t ns) override;
+  void operation(const Operation& operation) override;
+  void waited(int rank, Interval when) override;
+  void communicated(int rank, Interval when) override;
+  void computed(int rank, Interval when) override;
+  void stalled(int rank, int lines) override;
+  void lost(int rank, int culprit) override;
+  void dropped(int rank, std::uint64_t records) override;
+  void saw_rank(int rank, std::string_view host) override;
+
+  void warn(std::string_view line) override { figures_.warnings.emplace_back(line); }
+
+  /// The last call.
+  Figures finish();
+
+ private:
+  bool wanted(int rank) const { return selection_.rank < 0 || selection_.rank == rank; }
+
+  bool covers(std::int64_t from, std::int64_t to);
+  void count_arrivals(const Operation& operation);
+  void count_size(const Operation& operation);
+  void keep_if_slow(const Operation& operation);
+
+  const Selection selection_;
+  const std::size_t top_;
+  bool begun_ = false;    ///< `origin_` is known.
+  bool covered_ = false;  ///< Something has been counted.
+  std::int64_t origin_ = 0;
+  Figures figures_;
+  std::map<int, Overlap> waits_;    ///< By rank: communication, and waits for it.
+  std::map<int, Overlap> compute_;  ///< By rank: communication, and computing.
+};
+
+}  // namespace horo::apps

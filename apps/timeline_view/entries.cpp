@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/timeline_view/entries.hpp"
+
+#include <algorithm>
+#include <limits>
+
+namespace horo::apps {
+
+using timeline::Record;
+using timeline::RecordKind;
+
+namespace {
+
+constexpr std::size_t kMostPending = 4096;
+constexpr std::int64_t kMostGap = 86'400'000'000'000;  ///< A day: no clock is so wrong.
+
+}  // namespace
+
+std::int64_t EntryMatcher::time_of(const RankFile& file, std::uint64_t ticks) {
+  const auto& host = hosts_[file.rank()];
+  const auto found = offsets_.find(host);
+  return file.wall_ns(ticks) + (found == offsets_.end() ? 0 : found->second);
+}
+
+void EntryMatcher::take(const RankFile& file, const Record& record) {
+  const int rank = file.rank();
+  if (hosts_.find(rank) == hosts_.end()) hosts_[rank] = file.about().identity.host_text();
+  const auto now = time_of(file, record.ticks);
+  switch (record.kind) {
+    case RecordKind::submit:
+      ranks_[rank].submitted[{record.set, record.id}] = now;
+      return;
+    case RecordKind::begin:
+      return begin(file, record, now);
+    case RecordKind::members:
+      return add_members(file, record);
+    case RecordKind::end:
+      return end(file, record, now);
+    case RecordKind::wait:
+      return sink_.waited(rank, {time_of(file, record.x), now});
+    case RecordKind::stall:
+      return sink_.stalled(rank, record.detail);
+    case RecordKind::lost:
+      return sink_.lost(rank, static_cast<int>(record.id));
+    case RecordKind::none:
+    case RecordKind::declare:
+      return;
+  }
+}
+
+void EntryMatcher::begin(const RankFile& file, const Record& record, std::int64_t now) {
+  const auto what = timeline::decode_begin(record);
+  const Key key{what.set, what.entry};
+  auto& state = ranks_[file.rank()];
+  state.last = key;
+  auto& pending = pending_[key];
+  if (pending.parts.empty()) {
+    pending.what = what;
+    pending.job_size = file.about().identity.size;
+  }
+  pending.what.bytes = std::max(pending.what.bytes, what.bytes);
+  pending.parts[file.rank()].begun = now;
+  members_[what.set].insert(file.rank());
+  if (pending_.size() > kMostPending) {
+    auto oldest = pending_.extract(pending_.begin());
+    give(oldest.mapped());
+  }
+}
+
+void EntryMatcher::add_members(const RankFile& file, const Record& record) {
+  auto& state = ranks_[file.rank()];
+  const auto found = pending_.find(state.last);
+  if (found == pending_.end()) return;
+  auto& pending = found->second;
+  auto& part = pending.parts[file.rank()];
+  std::array<std::uint32_t, timeline::kMembersPerRecord> ids{};
+  const auto count = timeline::decode_members(record, ids);
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto submitted = state.submitted.find({record.set, ids.at(i)});
+    if (submitted != state.submitted.end()) {
+      part.arrived = std::max(part.arrived, submitted->second);
+      state.submitted.erase(submitted);
+    }
+    if (!pending.name.empty()) continue;
+    const auto* slot = file.name_of(record.set, ids.at(i));
+    pending.name = slot != nullptr ? slot->name() : fmt::format("tensor {}", ids.at(i));
+  }
+}
+
+void EntryMatcher::end(const RankFile& file, const Record& record, std::int64_t now) {
+  const Key key{record.set, record.x};
+  const auto found = pending_.find(key);
+  if (found == pending_.end()) return;
+  auto& state = ranks_[file.rank()];
+  auto& part = found->second.parts[file.rank()];
+  if (part.begun == 0) return;  // Its beginning was overwritten.
+  part.moved = std::max(part.begun, state.last_end);
+  part.ended = state.last_end = now;
+  sink_.communicated(file.rank(), {part.moved, part.ended});
+  if (!whole(key, found->second)) return;
+  give(found->second);
+  pending_.erase(found);
+}
+
+bool EntryMatcher::whole(const Key& key, const Pending& pending) const {
+  const auto ended = static_cast<std::size_t>(
+      std::count_if(pending.parts.begin(), pending.parts.end(),
+                    [](const auto& part) { return part.second.ended != 0; }));
+  const auto members = members_.find(key.set);
+  const auto expected = key.set == 0 || members == members_.end() ? files_ : members->second.size();
+  return ended >= expected;
+}
+
+/// No rank begins what another has not submitted: a host of which the clock says so is behind.
+void EntryMatcher::align(const Pending& pending) {
+  for (const auto& [late, submitter] : pending.parts) {
+    for (const auto& [early, beginner] : pending.parts) {
+      if (submitter.arrived == 0 || beginner.begun == 0 || hosts_[late] == hosts_[early]) continue;
+      const auto gap = submitter.arrived - beginner.begun;
+      if (gap <= 0 || gap > kMostGap) continue;
+      auto& offset = offsets_[hosts_[early]];
+      if (offset == 0)
+        sink_.warn(
+            fmt::format("the clock of host {} is behind that of {} by {:.3f} ms or more; its "
+                        "records are moved",
+                        hosts_[early], hosts_[late], static_cast<double>(gap) / 1e6));
+      offset += gap;
+      return;
+    }
+  }
+}
+
+void EntryMatcher::give(Pending& pending) {
+  align(pending);
+  Operation operation{.name = std::move(pending.name),
+                      .kind = std::string(timeline::operation_name(pending.what.operation)),
+                      .mover = pending.what.mover == timeline::Mover::none
+                                   ? std::string()
+                                   : std::string(timeline::name(pending.what.mover)),
+                      .tensors = pending.what.tensors,
+                      .bytes = pending.what.bytes};
+  constexpr auto kNever = std::numeric_limits<std::int64_t>::max();
+  operation.submitted = operation.begun = kNever;
+  for (const auto& [rank, part] : pending.parts) {
+    if (part.ended == 0) continue;
+    if (part.arrived != 0) {
+      operation.arrivals.push_back({rank, part.arrived});
+      operation.submitted = std::min(operation.submitted, part.arrived);
+      operation.agreed = std::max(operation.agreed, part.arrived);
+    }
+    operation.begun = std::min(operation.begun, part.moved);
+    operation.ended = std::max(operation.ended, part.ended);
+  }
+  if (operation.ended == 0) return;
+  operation.ranks = pending.what.set == 0 ? pending.job_size
+                                          : static_cast<int>(members_[pending.what.set].size());
+  if (operation.arrivals.size() < 2) operation.agreed = operation.begun;
+  operation.submitted = std::min(operation.submitted, operation.begun);
+  operation.begun = std::max(operation.begun, operation.agreed);
+  operation.ended = std::max(operation.ended, operation.begun);
+  sink_.operation(operation);
+}
+
+void EntryMatcher::finish() {
+  for (auto& [key, pending] : pending_) give(pending);
+  pending_.clear();
+}
+
+}  // namespace horo::apps

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/timeline_view/intervals.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace horo::apps {
+
+namespace {
+
+/// In order, and none touches another.
+std::vector<Interval> join(std::vector<Interval> all) {
+  std::sort(all.begin(), all.end(),
+            [](const Interval& a, const Interval& b) { return a.from < b.from; });
+  std::vector<Interval> joined;
+  for (const auto& interval : all) {
+    if (!joined.empty() && interval.from <= joined.back().to) {
+      joined.back().to = std::max(joined.back().to, interval.to);
+    } else {
+      joined.push_back(interval);
+    }
+  }
+  return joined;
+}
+
+double length(const std::vector<Interval>& intervals) {
+  double sum = 0;
+  for (const auto& interval : intervals) sum += static_cast<double>(interval.to - interval.from);
+  return sum;
+}
+
+}  // namespace
+
+void Overlap::settle() {
+  const auto a = join(std::exchange(first_, {}));
+  const auto b = join(std::exchange(second_, {}));
+  sums_.first_ns += length(a);
+  sums_.second_ns += length(b);
+  for (std::size_t i = 0, k = 0; i < a.size() && k < b.size();) {
+    const auto from = std::max(a[i].from, b[k].from);
+    const auto to = std::min(a[i].to, b[k].to);
+    if (to > from) sums_.both_ns += static_cast<double>(to - from);
+    if (a[i].to < b[k].to) {
+      ++i;
+    } else {
+      ++k;
+    }
+  }
+}
+
+}  // namespace horo::apps

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/json.hpp"
+
+#include "apps/timeline_view/output.hpp"
+#include "apps/timeline_view/verdict.hpp"
+
+namespace horo::apps {
+
+namespace {
+
+std::int64_t number(std::uint64_t value) {
+  return static_cast<std::int64_t>(value);
+}
+
+void write(JsonWriter& json, const Histogram& h) {
+  json.begin_object().key("count").value(number(h.count())).key("mean_ns").value(h.mean());
+  json.key("median_ns").value(h.percentile(0.5)).key("p95_ns").value(h.percentile(0.95));
+  json.key("most_ns").value(h.most()).end_object();
+}
+
+void write_ranks(JsonWriter& json, const Figures& f) {
+  json.key("ranks").begin_array();
+  for (const auto& [rank, r] : f.ranks) {
+    json.begin_object().key("rank").value(rank).key("host").value(r.host);
+    json.key("arrivals").value(number(r.arrivals)).key("last").value(number(r.last));
+    json.key("caused_wait_ns").value(r.caused_wait_ns).key("late_ns").value(r.late_ns);
+    json.key("waited_ns").value(r.waited_ns).key("communicated_ns").value(r.communicated_ns);
+    json.key("exposed_ns").value(r.exposed_ns).key("computed_ns").value(r.computed_ns);
+    json.key("dropped").value(number(r.dropped)).end_object();
+  }
+  json.end_array();
+}
+
+void write_sizes(JsonWriter& json, const Figures& f) {
+  json.key("sizes").begin_array();
+  for (const auto& [least, s] : f.sizes) {
+    json.begin_object().key("least_bytes").value(number(least));
+    json.key("operations").value(number(s.operations)).key("bytes").value(s.bytes);
+    json.key("ns").value(s.ns).key("bus_gb_per_s").value(s.ns > 0 ? s.bus_bytes / s.ns : 0.0);
+    json.end_object();
+  }
+  json.end_array();
+}
+
+void write_slowest(JsonWriter& json, const Figures& f) {
+  json.key("slowest").begin_array();
+  for (const auto& s : f.slowest) {
+    json.begin_object().key("at_ns").value(s.at_ns).key("took_ns").value(s.took_ns);
+    json.key("negotiated_ns").value(s.negotiated_ns).key("moved_ns").value(s.moved_ns);
+    json.key("bytes").value(number(s.bytes)).key("tensors").value(static_cast<int>(s.tensors));
+    json.key("kind").value(s.kind).key("name").value(s.name).key("last_rank").value(s.last_rank);
+    json.end_object();
+  }
+  json.end_array();
+}
+
+void write(JsonWriter& json, const Figures& f) {
+  json.begin_object().key("span_ns").value(f.span_ns());
+  json.key("operations").value(number(f.operations)).key("tensors").value(number(f.tensors));
+  json.key("bytes").value(f.bytes).key("moving_ns").value(f.moving_ns);
+  json.key("packing_ns").value(f.packing_ns).key("fused").value(number(f.fused));
+  json.key("small").value(number(f.small)).key("stalls").value(number(f.stalls));
+  json.key("knows_waits").value(f.knows_waits).key("knows_compute").value(f.knows_compute);
+  json.key("verdicts").begin_array();
+  for (const auto& verdict : judge(f)) {
+    json.begin_object().key("kind").value(verdict.kind).key("share").value(verdict.weight);
+    json.key("text").value(verdict.text).end_object();
+  }
+  json.end_array();
+  json.key("negotiation");
+  write(json, f.negotiation);
+  json.key("queue");
+  write(json, f.queue);
+  write_ranks(json, f);
+  write_sizes(json, f);
+  write_slowest(json, f);
+  json.key("warnings").begin_array();
+  for (const auto& line : f.warnings) json.value(line);
+  json.end_array().end_object();
+}
+
+}  // namespace
+
+std::string as_json(const Figures& figures) {
+  JsonWriter json;
+  write(json, figures);
+  return json.text() + "\n";
+}
+
+std::string compare_json(const Figures& before, const Figures& after) {
+  JsonWriter json;
+  json.begin_object().key("before");
+  write(json, before);
+  json.key("after");
+  write(json, after);
+  json.end_object();
+  return json.text() + "\n";
+}
+
+}  // namespace horo::apps

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the page draws: operations and waits, as many as a browser bears.
+#pragma once
+
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "apps/timeline_view/model.hpp"
+
+namespace horo::apps {
+
+/// Keeps all up to kMost; then every second of them and from there on every second, and so on: what
+/// is left out is counted. Passes everything on to `next`. Thread: owner.
+class Lanes final : public Sink {
+ public:
+  static constexpr std::size_t kMost = 400'000;
+
+  explicit Lanes(Sink& next) : next_(next) {}
+
+  void operation(const Operation& operation) override;
+  void waited(int rank, Interval when) override;
+
+  void starts(std::int64_t ns) override { next_.starts(ns); }
+
+  void communicated(int rank, Interval when) override { next_.communicated(rank, when); }
+
+  void computed(int rank, Interval when) override { next_.computed(rank, when); }
+
+  void stalled(int rank, int lines) override { next_.stalled(rank, lines); }
+
+  void lost(int rank, int culprit) override { next_.lost(rank, culprit); }
+
+  void dropped(int rank, std::uint64_t records) override { next_.dropped(rank, records); }
+
+  void saw_rank(int rank, std::string_view host) override { next_.saw_rank(rank, host); }
+
+  void warn(std::string_view line) override { next_.warn(line); }
+
+  /// As JSON, in microseconds since `origin_ns`; without "<".
+  std::string json(std::int64_t origin_ns) const;
+
+ private:
+  struct Bar {
+    std::int64_t submitted = 0;
+    std::int64_t agreed = 0;
+    std::int64_t begun = 0;
+    std::int64_t ended = 0;
+    std::uint64_t bytes = 0;
+    std::uint32_t name = 0;
+    std::uint32_t kind = 0;
+    std::uint32_t tensors = 0;
+    int last = -1;
+  };
+
+  struct Wait {
+    int rank = 0;
+    Interval when;
+  };
+
+  std::uint32_t number_of(const std::string& text);
+
+  Sink& next_;
+  std::vector<Bar> bars_;
+  std::vector<Wait> waits_;
+  std::uint64_t bar_stride_ = 1;
+  std::uint64_t bars_seen_ = 0;
+  std::uint64_t wait_stride_ = 1;
+  std::uint64_t waits_seen_ = 0;
+  std::unordered_map<std::string, std::uint32_t> numbers_;
+  std::vector<std::string> texts_;
+};
+
+}  // namespace horo::apps

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// What all formats are turned into before anything is counted.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace horo::apps {
+
+/// When a rank had submitted all tensors of an operation.
+struct Arrival {
+  int rank = 0;
+  std::int64_t ns = 0;
+};
+
+/// One operation, of one tensor or several that were fused. Times are nanoseconds since some moment
+/// that all ranks share.
+struct Operation {
+  std::string name;   ///< Of its first tensor.
+  std::string kind;   ///< "ALLREDUCE"
+  std::string mover;  ///< "SHM", "NCCL"; empty: not known.
+  std::uint32_t tensors = 1;
+  std::uint64_t bytes = 0;
+  int ranks = 0;  ///< That took part, as far as is known.
+  std::vector<Arrival> arrivals;
+  std::int64_t submitted = 0;  ///< By the first rank.
+  std::int64_t agreed = 0;     ///< The last rank had submitted.
+  std::int64_t begun = 0;      ///< Its bytes began to move.
+  std::int64_t ended = 0;
+  std::int64_t packing_ns = 0;  ///< Copying to and from a fusion buffer.
+};
+
+struct Interval {
+  std::int64_t from = 0;
+  std::int64_t to = 0;
+};
+
+/// Takes what readers find. Readers know no figures, sinks know no formats.
+class Sink {
+ public:
+  virtual ~Sink() = default;
+  /// Before all else of a file: when it begins.
+  virtual void starts(std::int64_t ns) = 0;
+  virtual void operation(const Operation& operation) = 0;
+  /// A caller waited for an operation.
+  virtual void waited(int rank, Interval when) = 0;
+  /// A rank moved bytes, or computed, by a profiler's word.
+  virtual void communicated(int rank, Interval when) = 0;
+  virtual void computed(int rank, Interval when) = 0;
+  virtual void stalled(int rank, int lines) = 0;
+  virtual void lost(int rank, int culprit) = 0;
+  /// Records that are missing although the file is whole.
+  virtual void dropped(int rank, std::uint64_t records) = 0;
+  virtual void saw_rank(int rank, std::string_view host) = 0;
+  /// Damage, for people; one line.
+  virtual void warn(std::string_view line) = 0;
+};
+
+/// What of the input is looked at.
+struct Selection {
+  int rank = -1;    ///< -1: all.
+  double from = 0;  ///< Seconds since the first event.
+  double to = 1e300;
+};
+
+}  // namespace horo::apps

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Figures for people and for programs. Pure.
+#pragma once
+
+#include <string>
+
+#include "apps/timeline_view/analysis.hpp"
+
+namespace horo::apps {
+
+std::string as_text(const Figures& figures);
+std::string as_json(const Figures& figures);
+/// The table of ranks, with a header line.
+std::string as_csv(const Figures& figures);
+/// Two timelines beside each other: what each took, and the second's share of the first.
+std::string compare_text(const Figures& before, const Figures& after);
+std::string compare_json(const Figures& before, const Figures& after);
+
+}  // namespace horo::apps

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/timeline_view/rank_files.hpp"
+
+#include <array>
+#include <queue>
+
+namespace horo::apps {
+
+RankFile::RankFile(std::unique_ptr<Input> input)
+    : input_(std::move(input)),
+      parser_({.about =
+                   [this](const timeline::FileAbout& about) {
+                     about_ = about;
+                     clock_ = timeline::TickClock(about.first, about.last);
+                     known_ = true;
+                   },
+               .name =
+                   [this](const timeline::NameSlot& slot) {
+                     names_[{slot.set, slot.id}] = slot;
+                   },
+               .record = [this](const timeline::Record& record) { records_.push_back(record); }}) {}
+
+Result<std::unique_ptr<RankFile>> RankFile::open(std::unique_ptr<Input> input) {
+  std::unique_ptr<RankFile> file(new RankFile(std::move(input)));
+  std::array<char, 1> one{};
+  // Version and format are refused by name; damage further on is told beside the figures.
+  while (!file->known_) {
+    HORO_TRY(const auto got, file->input_->read(one.data(), one.size()));
+    if (got == 0) {
+      return fail(Errc::protocol, "'{}': {}", file->input_->path(), file->parser_.missing());
+    }
+    if (auto fed = file->parser_.feed({one.data(), got}); !fed)
+      return Failure(std::move(fed).error().context(file->input_->path()));
+  }
+  return file;
+}
+
+bool RankFile::read_on() {
+  std::array<char, 65536> bytes{};
+  const auto got = input_->read(bytes.data(), bytes.size());
+  if (!got) {
+    damage_ = got.error().message;
+    return false;
+  }
+  if (*got == 0) return false;
+  if (auto fed = parser_.feed({bytes.data(), *got}); !fed) {
+    damage_ = fed.error().message;
+    return false;
+  }
+  return true;
+}
+
+const timeline::Record* RankFile::peek() {
+  while (records_.empty() && !over_) over_ = !read_on();
+  return records_.empty() ? nullptr : &records_.front();
+}
+
+const timeline::NameSlot* RankFile::name_of(std::uint16_t set, std::uint32_t id) const {
+  const auto found = names_.find({set, id});
+  return found == names_.end() ? nullptr : &found->second;
+}
+
+std::string RankFile::missing() const {
+  const auto what = damage_.empty() ? parser_.missing() : damage_;
+  return what.empty() ? what : fmt::format("{}: {}", input_->path(), what);
+}
+
+void merge(const std::vector<std::unique_ptr<RankFile>>& files,
+           const std::function<void(RankFile&, const timeline::Record&)>& use) {
+  struct Next {
+    std::int64_t ns;
+    std::size_t file;
+
+    bool operator>(const Next& other) const {
+      return ns != other.ns ? ns > other.ns : file > other.file;
+    }
+  };
+
+  std::priority_queue<Next, std::vector<Next>, std::greater<>> queue;
+  const auto push = [&](std::size_t i) {
+    if (const auto* record = files[i]->peek(); record != nullptr)
+      queue.push({files[i]->wall_ns(record->ticks), i});
+  };
+  for (std::size_t i = 0; i < files.size(); ++i) push(i);
+  while (!queue.empty()) {
+    const auto i = queue.top().file;
+    queue.pop();
+    auto& file = *files[i];
+    use(file, *file.peek());
+    file.take();
+    push(i);
+  }
+}
+
+}  // namespace horo::apps

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// The last moments of a job that runs on this host, from the memory that its processes hold open.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+
+namespace horo::apps {
+
+/// Saves the timelines of job `job` (its id, or the beginning of it) to a folder, and says which.
+/// Fails: not_found, naming the jobs that there are; as timeline::save_regions.
+Result<std::string> save_running(const std::string& job);
+
+}  // namespace horo::apps

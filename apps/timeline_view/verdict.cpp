@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/timeline_view/verdict.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+namespace horo::apps {
+
+namespace {
+
+constexpr double kWorthSaying = 0.05;  ///< Share of the time from which something is said.
+constexpr double kSlowLink = 1.0;      ///< GB/s of bus bandwidth; less than 10 Gb/s Ethernet gives.
+constexpr std::uint64_t kLarge = 1 << 20;
+constexpr double kOften = 0.5;
+
+std::string rank_name(const Figures& figures, int rank) {
+  const auto found = figures.ranks.find(rank);
+  if (found == figures.ranks.end() || found->second.host.empty())
+    return fmt::format("rank {}", rank);
+  return fmt::format("rank {} on {}", rank, found->second.host);
+}
+
+double percent(double share) {
+  return share * 100;
+}
+
+/// Who came last, weighed by how long the others waited for it.
+void judge_stragglers(const Figures& f, std::vector<Verdict>& to) {
+  const auto worst =
+      std::max_element(f.ranks.begin(), f.ranks.end(), [](const auto& a, const auto& b) {
+        return a.second.caused_wait_ns < b.second.caused_wait_ns;
+      });
+  const double negotiated = f.span_ns() > 0 ? f.negotiation.sum() / f.span_ns() : 0;
+  const bool named = worst != f.ranks.end() && worst->second.last > 0 && f.with_arrivals > 0;
+  const bool mostly_named = f.with_arrivals * 2 >= f.operations;
+  if (named && mostly_named) {
+    const auto& rank = worst->second;
+    const double share = f.span_ns() > 0 ? rank.caused_wait_ns / f.span_ns() : 0;
+    if (share < kWorthSaying) return;
+    to.push_back({"straggler", share,
+                  fmt::format("{} is a straggler: last in {} of {} operations, each time {} after "
+                              "the rank before it; {:.0f} % of the time the others wait for it",
+                              rank_name(f, worst->first), rank.last, f.with_arrivals,
+                              time_text(rank.caused_wait_ns / static_cast<double>(rank.last)),
+                              percent(share))});
+    return;
+  }
+  if (negotiated < kWorthSaying || f.operations == 0) return;
+  auto text = fmt::format("operations wait {} for their last rank, {:.0f} % of the time",
+                          time_text(f.negotiation.mean()), percent(std::min(negotiated, 1.0)));
+  text += f.with_arrivals == 0
+              ? "; this trace does not say which rank that is"
+              : fmt::format("; only {} of {} say which, too few to tell", f.with_arrivals,
+                            f.operations);
+  to.push_back({"late_ranks", std::min(negotiated, 1.0), std::move(text)});
+}
+
+void judge_exposure(const Figures& f, std::vector<Verdict>& to) {
+  if ((!f.knows_waits && !f.knows_compute) || f.span_ns() <= 0) return;
+  double exposed = 0;
+  int ranks = 0;
+  for (const auto& [rank, figures] : f.ranks) {
+    if (figures.communicated_ns == 0 && figures.waited_ns == 0) continue;
+    exposed += figures.exposed_ns / f.span_ns();
+    ++ranks;
+  }
+  if (ranks == 0) return;
+  exposed /= ranks;
+  if (exposed < kWorthSaying) return;
+  to.push_back(
+      {"exposed", exposed,
+       fmt::format("communication is exposed: {:.0f} % of the time a rank does nothing but "
+                   "wait for it",
+                   percent(std::min(exposed, 1.0)))});
+}
+
+void judge_bandwidth(const Figures& f, std::vector<Verdict>& to) {
+  double bus = 0;
+  double ns = 0;
+  for (const auto& [least, size] : f.sizes) {
+    if (least < kLarge) continue;
+    bus += size.bus_bytes;
+    ns += size.ns;
+  }
+  if (ns == 0 || bus / ns >= kSlowLink || ns / f.span_ns() < kWorthSaying || bus == 0) return;
+  const auto mover = std::max_element(f.movers.begin(), f.movers.end(),
+                                      [](auto& a, auto& b) { return a.second < b.second; });
+  to.push_back({"slow_link", ns / f.span_ns(),
+                fmt::format("a slow link: operations of 1 MiB and more move at {} of bus "
+                            "bandwidth{}, {:.0f} % of the time",
+                            rate_text(bus, ns),
+                            mover == f.movers.end() ? "" : fmt::format(" through {}", mover->first),
+                            percent(std::min(ns / f.span_ns(), 1.0)))});
+}
+
+void judge_fusion(const Figures& f, std::vector<Verdict>& to) {
+  const double whole = f.moving_ns + f.packing_ns;
+  if (whole <= 0 || f.span_ns() <= 0) return;
+  const double packing = f.packing_ns / f.span_ns();
+  if (f.packing_ns / whole > 0.2 && packing >= kWorthSaying) {
+    to.push_back(
+        {"slow_packing", packing,
+         fmt::format("slow packing: copies to and from fusion buffers take {:.0f} % of the "
+                     "operations, {:.0f} % of the time",
+                     percent(f.packing_ns / whole), percent(packing))});
+  }
+  const double small = f.small_ns / f.span_ns();
+  const double often = static_cast<double>(f.small) / static_cast<double>(f.operations);
+  if (often > kOften && small >= kWorthSaying) {
+    to.push_back(
+        {"small_buckets", small,
+         fmt::format("small buckets: {:.0f} % of the operations move less than {} and take "
+                     "{:.0f} % of the time; submit tensors before waiting for the first",
+                     percent(often), bytes_text(static_cast<double>(kSmall)), percent(small))});
+  }
+}
+
+}  // namespace
+
+std::string time_text(double ns) {
+  if (ns < 1e3) return fmt::format("{:.0f} ns", ns);
+  if (ns < 1e6) return fmt::format("{:.3g} us", ns / 1e3);
+  if (ns < 1e9) return fmt::format("{:.3g} ms", ns / 1e6);
+  return fmt::format("{:.4g} s", ns / 1e9);
+}
+
+std::string bytes_text(double bytes) {
+  constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+  int unit = 0;
+  while (bytes >= 1024 && unit < 5) {
+    bytes /= 1024;
+    ++unit;
+  }
+  return unit == 0 ? fmt::format("{:.0f} B", bytes) : fmt::format("{:.3g} {}", bytes, kUnits[unit]);
+}
+
+std::string rate_text(double bytes, double ns) {
+  if (ns <= 0) return "-";
+  const double rate = bytes / ns;
+  return rate < 0.1 ? fmt::format("{:.3g} MB/s", rate * 1e3) : fmt::format("{:.3g} GB/s", rate);
+}
+
+std::vector<Verdict> judge(const Figures& figures) {
+  std::vector<Verdict> verdicts;
+  for (const auto& [rank, said] : figures.culprits) {
+    verdicts.push_back({"lost", 1,
+                        rank < 0 ? fmt::format("{} of the ranks saw the job end early", said)
+                                 : fmt::format("{} was lost, which {} of the others saw",
+                                               rank_name(figures, rank), said)});
+  }
+  if (figures.stalls != 0) {
+    verdicts.push_back(
+        {"stall", 1, fmt::format("stalls: the stall check warned {} times", figures.stalls)});
+  }
+  judge_stragglers(figures, verdicts);
+  judge_exposure(figures, verdicts);
+  judge_bandwidth(figures, verdicts);
+  judge_fusion(figures, verdicts);
+  std::stable_sort(verdicts.begin(), verdicts.end(),
+                   [](const Verdict& a, const Verdict& b) { return a.weight > b.weight; });
+  std::uint64_t dropped = 0;
+  for (const auto& [rank, f] : figures.ranks) dropped += f.dropped;
+  if (dropped != 0) {
+    verdicts.push_back(
+        {"drops", 0,
+         fmt::format("{} records were dropped: more than 8 threads submit or wait", dropped)});
+  }
+  if (verdicts.empty()) {
+    verdicts.push_back(
+        {"none", 0, figures.operations == 0 ? "nothing was recorded" : "nothing stands out"});
+  }
+  return verdicts;
+}
+
+}  // namespace horo::apps

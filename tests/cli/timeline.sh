@@ -1,0 +1,111 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# A job's last moments are saved when it fails, a trace is written on request.
+# shellcheck source=tests/cli/lib.sh
+. "${0%/*}/lib.sh"
+
+rank=$HORO_BIN/../tests/stall_rank
+
+# A rank that is killed without a word leaves what it recorded, and so do its peers.
+try timeout 60 horo run -np 3 --timeline-directory "$scratch/last" --json-report "$scratch/report.json" \
+  "$rank" reduce=first reduce=second only=1 kill lose=third
+expect "exit code" "$code" 137
+expect_in "report" "$err" "  timeline of 3 ranks: $scratch/last (horo timeline-view $scratch/last)"
+expect "files" "$(cd "$scratch/last" && echo ./*)" "./rank.0.timeline ./rank.1.timeline ./rank.2.timeline"
+try horo timeline-view "$scratch/last" --json
+expect "exit code of the viewer" "$code" 0
+expect "warnings of the viewer" "$err" ""
+python3 - "$scratch/out" "$scratch/report.json" "$scratch/last" <<'PY' || fail "the figures are wrong"
+import json, sys
+figures = json.load(open(sys.argv[1]))
+assert figures["operations"] == 2 and figures["tensors"] == 2, figures
+assert {s["name"] for s in figures["slowest"]} == {"first", "second"}, figures
+assert all(s["kind"] == "ALLREDUCE" and s["bytes"] == 4 for s in figures["slowest"])
+ranks = figures["ranks"]
+assert [r["rank"] for r in ranks] == [0, 1, 2]
+assert all(r["arrivals"] == 2 for r in ranks) and sum(r["last"] for r in ranks) == 2
+assert figures["verdicts"][0]["kind"] == "lost" and "rank 1" in figures["verdicts"][0]["text"], figures["verdicts"]
+assert json.load(open(sys.argv[2]))["timeline"] == sys.argv[3]
+PY
+
+# The beginning of a file is as good as all of it, with a warning.
+head -c -30 "$scratch/last/rank.0.timeline" >"$scratch/cut.timeline"
+try horo timeline-view "$scratch/cut.timeline"
+expect "exit code with a file that was cut" "$code" 0
+expect_in "warning" "$err" "cut.timeline: cut at byte "
+
+# Merged for Chrome's viewer.
+try horo timeline-view --export chrome "$scratch/last"
+expect "exit code of the export" "$code" 0
+python3 - "$scratch/out" <<'PY' || fail "the export is wrong"
+import json, sys
+events = json.load(open(sys.argv[1]))
+assert {e["tid"] for e in events if e["ph"] == "B"} == {0, 1, 2}
+rows = [e for e in events if e["ph"] == "M" and e["name"] == "process_name" and e["pid"]]
+assert {row["args"]["name"] for row in rows} >= {"first", "second"}
+PY
+
+# Nothing is saved of a job that ends well, or that records nothing.
+try timeout 60 horo run -np 2 --timeline-directory "$scratch/good" "$rank" reduce=a
+expect "exit code" "$code" 0
+[ ! -e "$scratch/good" ] || fail "a good job has left $scratch/good"
+try timeout 60 horo run -np 2 --timeline-directory "$scratch/off" --no-timeline-recorder "$rank" reduce=a only=1 exit=3 lose=b
+expect "exit code" "$code" 3
+case $err in *timeline*) fail "a recorder that is off has recorded" ;; esac
+[ ! -e "$scratch/off" ] || fail "a recorder that is off has left $scratch/off"
+
+# The folder of the ranks' output is the timeline's too.
+try timeout 60 horo run -np 2 --output-filename "$scratch/logs" "$rank" reduce=a only=0 exit=3 lose=b
+expect "exit code" "$code" 3
+[ -s "$scratch/logs/rank.1.timeline" ] || fail "no timeline in $scratch/logs"
+
+# A trace while the job runs: JSON, begun and ended in pairs, with Horovod's names.
+try timeout 60 horo run -np 2 --timeline-filename "$scratch/trace.json" --timeline-mark-cycles \
+  "$rank" reduce=one large=two begin=three finish
+expect "exit code" "$code" 0
+expect "standard error" "$err" ""
+python3 - "$scratch/trace.json" <<'PY' || fail "the trace is wrong"
+import collections, json, sys
+events = json.load(open(sys.argv[1]))
+names = {e["pid"]: e["args"]["name"] for e in events if e["ph"] == "M" and e["name"] == "process_name" and e["pid"]}
+assert set(names.values()) == {"one", "two", "three"}, names
+stacks, seen, last = collections.defaultdict(list), collections.defaultdict(list), {}
+for e in events:
+    if e["ph"] in "BE":
+        assert e["ts"] >= last.get(e["pid"], 0)
+        last[e["pid"]] = e["ts"]
+    if e["ph"] == "B":
+        stacks[e["pid"]].append(e["name"])
+        seen[names[e["pid"]]].append("/".join(stacks[e["pid"]]))
+    if e["ph"] == "E":
+        name = stacks[e["pid"]].pop()
+        if name == "ALLREDUCE":
+            assert e["args"]["dtype"] == "float32" and e["args"]["shape"] in ("[1]", "[16777216]"), e
+assert not any(stacks.values()), stacks
+assert all(s == ["NEGOTIATE_ALLREDUCE", "ALLREDUCE", "ALLREDUCE/SHM_ALLREDUCE"] for s in seen.values()), seen
+assert sum(e.get("name") == "CYCLE_START" for e in events) >= 1
+assert "start_time_since_epoch_in_micros" in events[0]["args"]
+PY
+try horo timeline-view "$scratch/trace.json" --json
+expect "operations of the trace" "$(python3 -c 'import json, sys; print(json.load(sys.stdin)["operations"])' <<<"$out")" 3
+
+# Horovod's variable asks for the same, of all ranks of the host.
+HOROVOD_TIMELINE=$scratch/all.json try timeout 60 horo run -np 2 --timeline-all-ranks "$rank" reduce=one
+expect "exit code" "$code" 0
+python3 -c 'import json, sys
+assert {e["tid"] for e in json.load(open(sys.argv[1])) if e["ph"] == "B"} == {0, 1}' "$scratch/all.json" ||
+  fail "not all ranks are in the trace"
+
+# A file that cannot be had is a warning, and the job goes on.
+try timeout 60 horo run -np 2 --timeline-filename "$scratch/none/trace.json" "$rank" reduce=one
+expect "exit code" "$code" 0
+expect_in "warning" "$err" "no trace is written: $scratch/none/trace.json: "
+
+# The memory of a job that runs can be looked at.
+timeout 60 horo run -np 2 "$rank" reduce=one touch="$scratch/there" until="$scratch/stop" reduce=two >/dev/null 2>"$scratch/job" &
+job=$!
+until [ -e "$scratch/there" ]; do kill -0 $job 2>/dev/null || fail "the job has ended: $(cat "$scratch/job")"; sleep 0.05; done
+try horo timeline-view --snapshot "" --json
+touch "$scratch/stop"
+wait $job || fail "the job failed: $(cat "$scratch/job")"
+expect "exit code of the snapshot" "$code" 0

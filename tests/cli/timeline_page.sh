@@ -1,0 +1,34 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# The page of horo timeline-view --html in a browser: it fills its tables, draws, and reports no error.
+# shellcheck source=tests/cli/lib.sh
+. "${0%/*}/lib.sh"
+
+browser=$(command -v chromium || command -v chromium-browser) || { echo "no chromium (Debian: chromium)"; exit 77; }
+
+# page FILE: what the page is after its script ran; what it says on the console is in $scratch/console.
+page() {
+  timeout 100 "$browser" --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --user-data-dir="$scratch/profile" \
+    --virtual-time-budget=3000 --enable-logging=stderr --dump-dom "file://$1" >"$scratch/dom" 2>"$scratch/console" </dev/null
+  code=$?
+  expect "exit code of the browser" "$code" 0
+  if grep -E 'CONSOLE.*(Error|Uncaught)' "$scratch/console"; then fail "the page's script has failed"; fi
+}
+
+try horo timeline-view --html "$scratch/report.html" "$HORO_SOURCE/tests/data/horovod-straggler.json.gz"
+expect "exit code" "$code" 0
+# A check at the page's end, where all that the page has can be reached.
+sed 's|</body>|<script>\
+const pixels = pen.getImageData(0, 0, canvas.width, canvas.height).data, colors = new Set();\
+for (let i = 0; i < pixels.length; i += 4) colors.add(pixels[i] << 16 \| pixels[i + 1] << 8 \| pixels[i + 2]);\
+by("search").value = "layer3"; by("search").dispatchEvent(new Event("input"));\
+const found = matches.length; step(1); const zoomed = to - from < last / 2;\
+document.dispatchEvent(new KeyboardEvent("keydown", { key: "0" })); const whole = to - from >= last;\
+const paper = color("--paper"); by("theme").click(); const turned = color("--paper") !== paper;\
+document.title = ["colors", colors.size > 5, "found", found > 0, "zoomed", zoomed, "whole", whole, "turned", turned].join(" ");\
+</script></body>|' "$scratch/report.html" >"$scratch/checked.html"
+page "$scratch/checked.html"
+expect_in "what the page can do" "$(grep -o '<title>.*</title>' "$scratch/dom")" \
+  "colors true found true zoomed true whole true turned true"
+expect_in "summary" "$(grep -o '<span id="summary">[^<]*' "$scratch/dom")" "operations of"
+[ "$(grep -o '<tr' "$scratch/dom" | wc -l)" -gt 15 ] || fail "the tables are not filled"

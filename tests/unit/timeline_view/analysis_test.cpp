@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/timeline_view/analysis.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "apps/timeline_view/verdict.hpp"
+
+using namespace horo::apps;
+
+namespace {
+
+constexpr std::int64_t kMs = 1'000'000;
+
+/// One of many steps of 30 ms: `last` comes 20 ms after the others.
+Operation step(int i, int last, std::uint64_t bytes = 4 << 20) {
+  const auto at = i * 30 * kMs;
+  Operation operation{
+      .name = "grad", .kind = "ALLREDUCE", .mover = "SHM", .bytes = bytes, .ranks = 3};
+  for (int rank = 0; rank < 3; ++rank)
+    operation.arrivals.push_back({rank, at + (rank == last ? 20 * kMs : 0)});
+  operation.submitted = at;
+  operation.agreed = operation.begun = at + 20 * kMs;
+  operation.ended = operation.begun + kMs;
+  return operation;
+}
+
+bool says(const Figures& figures, std::string_view kind, std::string_view words) {
+  for (const auto& verdict : judge(figures)) {
+    if (verdict.kind == kind) return verdict.text.find(words) != std::string::npos;
+  }
+  return false;
+}
+
+}  // namespace
+
+TEST_CASE("a rank that is always last is a straggler, with what it costs") {
+  Analysis analysis({}, 5);
+  for (int i = 0; i < 40; ++i) analysis.operation(step(i, 1));
+  const auto figures = analysis.finish();
+  CHECK(figures.ranks.at(1).last == 40);
+  CHECK(figures.ranks.at(1).caused_wait_ns == Approx(40 * 20e6));
+  CHECK(figures.ranks.at(0).last == 0);
+  CHECK(says(figures, "straggler", "rank 1 is a straggler: last in 40 of 40"));
+}
+
+TEST_CASE("ranks that take turns in being a little late are no verdict") {
+  Analysis analysis({}, 5);
+  for (int i = 0; i < 40; ++i) {
+    auto operation = step(i, -1);
+    operation.arrivals[static_cast<std::size_t>(i % 3)].ns += kMs / 10;
+    operation.agreed = operation.submitted + kMs / 10;
+    analysis.operation(operation);
+  }
+  CHECK_FALSE(says(analysis.finish(), "straggler", ""));
+}
+
+TEST_CASE("bus bandwidth counts what crosses between the ranks") {
+  Analysis analysis({}, 5);
+  analysis.operation(step(0, 0, 4 << 20));
+  const auto figures = analysis.finish();
+  REQUIRE(figures.sizes.size() == 1);
+  const auto& size = figures.sizes.begin()->second;
+  CHECK(size.least_bytes == 4 << 20);
+  CHECK(size.bus_bytes == Approx(size.bytes * 4 / 3));
+}
+
+TEST_CASE("waiting is exposed communication, computing beside it is not") {
+  Analysis waits({}, 0);
+  waits.communicated(0, {0, 100 * kMs});
+  waits.waited(0, {0, 50 * kMs});
+  waits.waited(0, {40 * kMs, 60 * kMs});  // Another thread: together 60.
+  CHECK(waits.finish().ranks.at(0).exposed_ns == Approx(60e6));
+  Analysis profile({}, 0);
+  profile.communicated(0, {0, 100 * kMs});
+  profile.computed(0, {50 * kMs, 200 * kMs});
+  const auto figures = profile.finish();
+  CHECK(figures.ranks.at(0).exposed_ns == Approx(50e6));
+  CHECK(says(figures, "exposed", "25 %"));
+}
+
+TEST_CASE("a selection leaves other ranks and times out") {
+  Analysis analysis({.rank = 1, .from = 0.1, .to = 0.2}, 100);
+  for (int i = 0; i < 40; ++i) analysis.operation(step(i, 1));
+  const auto figures = analysis.finish();
+  CHECK(figures.ranks.size() == 1);
+  CHECK(figures.operations < 6);
+  CHECK(figures.operations > 2);
+}
+
+TEST_CASE("the slowest come first, as many as were asked for") {
+  Analysis analysis({}, 3);
+  for (int i = 0; i < 50; ++i) {
+    auto operation = step(0, 0);
+    operation.ended += (i * 7 % 50) * kMs;
+    analysis.operation(operation);
+  }
+  const auto figures = analysis.finish();
+  REQUIRE(figures.slowest.size() == 3);
+  CHECK(figures.slowest[0].took_ns == 70 * kMs);
+  CHECK(figures.slowest[2].took_ns == 68 * kMs);
+}
+
+TEST_CASE("a histogram's percentiles are right to a quarter") {
+  Histogram histogram;
+  for (int i = 1; i <= 1000; ++i) histogram.add(i * 1000);
+  CHECK(histogram.percentile(0.5) == Approx(500e3).epsilon(0.25));
+  CHECK(histogram.percentile(0.95) == Approx(950e3).epsilon(0.25));
+  CHECK(histogram.percentile(1) <= 1e6);
+  CHECK(histogram.mean() == Approx(500.5e3));
+  Histogram extremes;
+  extremes.add(-5);
+  extremes.add(std::numeric_limits<std::int64_t>::max());
+  CHECK(extremes.count() == 2);
+}
+
+TEST_CASE("intervals sum up alike in one piece and in many") {
+  Overlap overlap;
+  for (int i = 0; i < 100'000; ++i) {
+    overlap.add_first({i * 10, i * 10 + 6});
+    overlap.add_second({i * 10 + 3, i * 10 + 8});
+  }
+  const auto sums = overlap.sums();
+  CHECK(sums.first_ns == Approx(600'000));
+  CHECK(sums.second_ns == Approx(500'000));
+  CHECK(sums.both_ns == Approx(300'000).epsilon(0.001));
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/timeline_view/entries.hpp"
+
+#include <filesystem>
+#include <fstream>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+
+#include "apps/timeline_view/reading.hpp"
+
+using namespace horo::apps;
+namespace timeline = horo::timeline;
+
+namespace {
+
+class Collector final : public Sink {
+ public:
+  std::vector<Operation> operations;
+  std::vector<std::string> warnings;
+  std::vector<std::pair<int, Interval>> waits;
+
+  void starts(std::int64_t /*ns*/) override {}
+
+  void operation(const Operation& operation) override { operations.push_back(operation); }
+
+  void waited(int rank, Interval when) override { waits.emplace_back(rank, when); }
+
+  void communicated(int /*rank*/, Interval /*when*/) override {}
+
+  void computed(int /*rank*/, Interval /*when*/) override {}
+
+  void stalled(int /*rank*/, int /*lines*/) override {}
+
+  void lost(int /*rank*/, int /*culprit*/) override {}
+
+  void dropped(int /*rank*/, std::uint64_t /*records*/) override {}
+
+  void saw_rank(int /*rank*/, std::string_view /*host*/) override {}
+
+  void warn(std::string_view line) override { warnings.emplace_back(line); }
+};
+
+/// Files of a job's ranks in a folder of their own. A tick is a nanosecond.
+class Job {
+ public:
+  Job() { std::filesystem::create_directories(folder_); }
+
+  ~Job() { std::filesystem::remove_all(folder_); }
+
+  Job(const Job&) = delete;
+  Job& operator=(const Job&) = delete;
+
+  void add(int rank, std::string_view host, std::vector<timeline::Record> records,
+           std::int64_t clock_ahead = 0) {
+    timeline::FileContent content;
+    content.about.identity.rank = rank;
+    content.about.identity.size = 2;
+    content.about.identity.set_host(host);
+    content.about.first = {.ticks = 0, .monotonic_ns = 0, .wall_ns = 1'000'000 + clock_ahead};
+    content.about.last = {.ticks = 1'000'000, .monotonic_ns = 1'000'000, .wall_ns = 0};
+    content.records = std::move(records);
+    timeline::NameSlot slot;
+    slot.sequence = 2;
+    slot.id = 7;
+    slot.name_bytes = 4;
+    std::string_view("grad").copy(slot.text.data(), 4);
+    content.names.push_back(slot);
+    std::ofstream(folder_ / fmt::format("rank.{}.timeline", rank)) << encode_file(content);
+  }
+
+  Collector read() const {
+    Collector collector;
+    REQUIRE(read_all({folder_.string()}, collector));
+    return collector;
+  }
+
+ private:
+  std::filesystem::path folder_ =
+      std::filesystem::temp_directory_path() / fmt::format("horo-entries-{}", getpid());
+};
+
+std::vector<timeline::Record> life(std::uint64_t submitted, std::uint64_t begun,
+                                   std::uint64_t ended, std::uint64_t entry = 5) {
+  return {{.ticks = submitted, .kind = timeline::RecordKind::submit, .id = 7},
+          timeline::encode(
+              {.mover = timeline::Mover::shm, .tensors = 1, .entry = entry, .bytes = 64}, begun),
+          {.ticks = begun, .kind = timeline::RecordKind::members, .detail = 1, .id = 7},
+          {.ticks = ended, .kind = timeline::RecordKind::end, .x = entry}};
+}
+
+}  // namespace
+
+TEST_CASE("what two ranks say of an entry becomes one operation") {
+  Job job;
+  job.add(0, "a", life(100, 520, 600));
+  job.add(1, "a", life(500, 510, 590));
+  const auto got = job.read();
+  CHECK(got.warnings.empty());
+  REQUIRE(got.operations.size() == 1);
+  const auto& operation = got.operations[0];
+  CHECK(operation.name == "grad");
+  CHECK(operation.kind == "ALLREDUCE");
+  CHECK(operation.mover == "SHM");
+  CHECK(operation.bytes == 64);
+  REQUIRE(operation.arrivals.size() == 2);
+  CHECK(operation.agreed - operation.submitted == 400);
+  CHECK(operation.begun - operation.agreed == 10);
+  CHECK(operation.ended - operation.begun == 90);
+}
+
+TEST_CASE("an entry of which one rank's records were overwritten still counts") {
+  Job job;
+  job.add(0, "a", life(100, 520, 600));
+  auto half = life(500, 510, 590);
+  half.erase(half.begin(), half.begin() + 3);
+  job.add(1, "a", half);
+  const auto got = job.read();
+  REQUIRE(got.operations.size() == 1);
+  CHECK(got.operations[0].arrivals.size() == 1);
+}
+
+TEST_CASE("a host whose clock is behind is moved, with a warning") {
+  Job job;
+  auto first = life(100, 520, 600);
+  for (const auto& record : life(2100, 2520, 2600, 6)) first.push_back(record);
+  auto second = life(500, 510, 590);
+  for (const auto& record : life(2500, 2510, 2590, 6)) second.push_back(record);
+  job.add(0, "a", first, -300);  // Begins at 220 what the other submits at 500.
+  job.add(1, "b", second);
+  const auto got = job.read();
+  REQUIRE(got.warnings.size() == 1);
+  CHECK(got.warnings[0].find("clock of host a is behind that of b") != std::string::npos);
+  REQUIRE(got.operations.size() == 2);
+  CHECK(got.operations[1].agreed - got.operations[1].submitted <= 420);
+  CHECK(got.operations[1].agreed <= got.operations[1].begun);
+}
+
+TEST_CASE("files of two jobs are not mixed") {
+  Job job;
+  job.add(0, "a", life(1, 2, 3));
+  timeline::FileContent other;
+  other.about.identity.set_job("other");
+  const auto path = std::filesystem::temp_directory_path() / fmt::format("horo-other-{}", getpid());
+  std::ofstream(path) << encode_file(other);
+  Collector collector;
+  const auto folder =
+      std::filesystem::temp_directory_path() / fmt::format("horo-entries-{}", getpid());
+  const auto got = read_all({folder.string(), path.string()}, collector);
+  REQUIRE_FALSE(got);
+  CHECK(got.error().message.find("different jobs, '' and 'other'") != std::string::npos);
+  std::filesystem::remove(path);
+}
