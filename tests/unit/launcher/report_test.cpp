@@ -71,6 +71,16 @@ TEST_CASE("a job of one rank has no first, and the report says where the output 
   CHECK_THAT(text, Contains("  output: logs/rank.00, of all ranks: logs\n"));
 }
 
+TEST_CASE("the report says where the ranks' last moments are, or why they are nowhere") {
+  const auto state = finished(1, {ended(0, 2 << 8, 12ms)});
+  CHECK_THAT(end_report({.state = state, .timeline = {.ranks = 1, .directory = "/tmp/t"}}),
+             Contains("  timeline of 1 rank: /tmp/t (horo timeline-view /tmp/t)\n"));
+  CHECK_THAT(end_report({.state = state, .timeline = {.problem = "/tmp/t: no space"}}),
+             Contains("  timeline: could not be saved: /tmp/t: no space\n"));
+  CHECK_THAT(json_report({.state = state, .timeline = {.ranks = 1, .directory = "/tmp/t"}}),
+             Contains(R"("timeline": "/tmp/t")"));
+}
+
 TEST_CASE("a rank that finished before the failure is not counted among the victims") {
   const auto state = finished(2, {ended(0, 0, 1s), ended(1, 1 << 8, 2s)});
   CHECK_THAT(end_report({.state = state}), Contains("rank 0 had finished after 1.00 s"));
