@@ -6,14 +6,14 @@ _horo() {
   local i value
   COMPREPLY=()
   if ((COMP_CWORD == 1)); then
-    COMPREPLY=($(compgen -W 'run check-build discover --help --version' -- "$word"))
+    COMPREPLY=($(compgen -W 'run check-build discover timeline-view --help --version' -- "$word"))
     return
   fi
   case $command in
     run)
       for ((i = 2, value = 0; i < COMP_CWORD; i++)); do
         case ${COMP_WORDS[i]} in
-          --num-proc|-n|--hosts|-H|--hostfile|--host-discovery-script|--config-file|--plan|--plan-out|--fusion-threshold|--cycle-time|--cache-capacity|--wake-delay|--spin-time|--tree-radix|--shm-chunk|--shm-ring|--arena-size|--slots-per-host|--ranks-per-host|--map-by|--bind-to|--gpus|--discovery-timeout|--starter|--ssh-port|-p|--ssh-identity-file|-i|--ssh-program|--fanout|--env-allow|--env-deny|--start-timeout|--timeout|--failure-grace|--grace|--heartbeat-timeout|--tag|--prefix|--output-filename|--stdin|--json-report|--log-level|--autotune-log-file|--autotune-warmup-samples|--autotune-steps-per-sample|--autotune-bayes-opt-max-samples|--autotune-gaussian-process-noise|--timeline-filename|--stall-warning-time|--stall-shutdown-time|--cpu-operations|--gloo-iface|--gloo-timeout|--num-nccl-streams|--thread-affinity|--mpirun|--mpi-args|--binding-args|-np) value=1 ;;
+          --num-proc|-n|--hosts|-H|--hostfile|--host-discovery-script|--config-file|--plan|--plan-out|--fusion-threshold|--cycle-time|--cache-capacity|--wake-delay|--spin-time|--tree-radix|--shm-chunk|--shm-ring|--arena-size|--slots-per-host|--ranks-per-host|--map-by|--bind-to|--gpus|--discovery-timeout|--starter|--ssh-port|-p|--ssh-identity-file|-i|--ssh-program|--fanout|--env-allow|--env-deny|--start-timeout|--timeout|--failure-grace|--grace|--heartbeat-timeout|--tag|--prefix|--output-filename|--stdin|--json-report|--log-level|--autotune-log-file|--autotune-warmup-samples|--autotune-steps-per-sample|--autotune-bayes-opt-max-samples|--autotune-gaussian-process-noise|--timeline-memory|--timeline-directory|--timeline-filename|--timeline-limit|--stall-warning-time|--stall-shutdown-time|--cpu-operations|--gloo-iface|--gloo-timeout|--num-nccl-streams|--thread-affinity|--mpirun|--mpi-args|--binding-args|-np) value=1 ;;
           =) value=1 ;;
           -*) value=0 ;;
           *)
@@ -34,11 +34,11 @@ _horo() {
         --stdin) COMPREPLY=($(compgen -W 'auto none rank0' -- "$word")); return ;;
         --log-level) COMPREPLY=($(compgen -W 'trace debug info warning error fatal' -- "$word")); return ;;
         --cpu-operations) COMPREPLY=($(compgen -W 'auto shm gloo mpi' -- "$word")); return ;;
-        --hostfile|--host-discovery-script|--config-file|--plan|--plan-out|--ssh-identity-file|-i|--ssh-program|--output-filename|--json-report|--autotune-log-file|--timeline-filename|--mpirun) compopt -o default; return ;;
-        --num-proc|-n|--hosts|-H|--fusion-threshold|--cycle-time|--cache-capacity|--wake-delay|--spin-time|--tree-radix|--shm-chunk|--shm-ring|--arena-size|--slots-per-host|--ranks-per-host|--discovery-timeout|--ssh-port|-p|--fanout|--env-allow|--env-deny|--start-timeout|--timeout|--failure-grace|--grace|--heartbeat-timeout|--prefix|--autotune-warmup-samples|--autotune-steps-per-sample|--autotune-bayes-opt-max-samples|--autotune-gaussian-process-noise|--stall-warning-time|--stall-shutdown-time|--gloo-iface|--gloo-timeout|--num-nccl-streams|--thread-affinity|--mpi-args|--binding-args) return ;;
+        --hostfile|--host-discovery-script|--config-file|--plan|--plan-out|--ssh-identity-file|-i|--ssh-program|--output-filename|--json-report|--autotune-log-file|--timeline-directory|--timeline-filename|--mpirun) compopt -o default; return ;;
+        --num-proc|-n|--hosts|-H|--fusion-threshold|--cycle-time|--cache-capacity|--wake-delay|--spin-time|--tree-radix|--shm-chunk|--shm-ring|--arena-size|--slots-per-host|--ranks-per-host|--discovery-timeout|--ssh-port|-p|--fanout|--env-allow|--env-deny|--start-timeout|--timeout|--failure-grace|--grace|--heartbeat-timeout|--prefix|--autotune-warmup-samples|--autotune-steps-per-sample|--autotune-bayes-opt-max-samples|--autotune-gaussian-process-noise|--timeline-memory|--timeline-limit|--stall-warning-time|--stall-shutdown-time|--gloo-iface|--gloo-timeout|--num-nccl-streams|--thread-affinity|--mpi-args|--binding-args) return ;;
       esac
       case $word in
-        -*) COMPREPLY=($(compgen -W '--help --version --num-proc --hosts --hostfile --host-discovery-script --config-file --horovod --plan --plan-out --dry-run --json --explain-config --check-build --mpi --fusion-threshold --cycle-time --cache-capacity --wake-delay --spin-time --deterministic --no-deterministic --hierarchical-allreduce --no-hierarchical-allreduce --hierarchical-allgather --no-hierarchical-allgather --torus-allreduce --no-torus-allreduce --tree-radix --shm-chunk --shm-ring --arena-size --slots-per-host --ranks-per-host --map-by --bind-to --gpus --discovery-timeout --starter --ssh-port --ssh-identity-file --ssh-program --fanout --env-allow --env-deny --start-timeout --timeout --failure-grace --grace --heartbeat-timeout --tag --prefix --prefix-timestamp --no-prefix-timestamp --output-filename --stdin --json-report --verbose --no-verbose --log-level --log-timestamp --no-log-timestamp --autotune --no-autotune --autotune-log-file --autotune-warmup-samples --autotune-steps-per-sample --autotune-bayes-opt-max-samples --autotune-gaussian-process-noise --timeline-filename --timeline-mark-cycles --no-timeline-mark-cycles --stall-check --no-stall-check --stall-warning-time --stall-shutdown-time --cpu-operations --gloo-iface --gloo-timeout --mpi-threads-disable --no-mpi-threads-disable --num-nccl-streams --thread-affinity --mpirun --mpi-args --binding-args --tcp --no-tcp' -- "$word")) ;;
+        -*) COMPREPLY=($(compgen -W '--help --version --num-proc --hosts --hostfile --host-discovery-script --config-file --horovod --plan --plan-out --dry-run --json --explain-config --check-build --mpi --fusion-threshold --cycle-time --cache-capacity --wake-delay --spin-time --deterministic --no-deterministic --hierarchical-allreduce --no-hierarchical-allreduce --hierarchical-allgather --no-hierarchical-allgather --torus-allreduce --no-torus-allreduce --tree-radix --shm-chunk --shm-ring --arena-size --slots-per-host --ranks-per-host --map-by --bind-to --gpus --discovery-timeout --starter --ssh-port --ssh-identity-file --ssh-program --fanout --env-allow --env-deny --start-timeout --timeout --failure-grace --grace --heartbeat-timeout --tag --prefix --prefix-timestamp --no-prefix-timestamp --output-filename --stdin --json-report --verbose --no-verbose --log-level --log-timestamp --no-log-timestamp --autotune --no-autotune --autotune-log-file --autotune-warmup-samples --autotune-steps-per-sample --autotune-bayes-opt-max-samples --autotune-gaussian-process-noise --timeline-recorder --no-timeline-recorder --timeline-memory --timeline-directory --timeline-filename --timeline-mark-cycles --no-timeline-mark-cycles --timeline-all-ranks --no-timeline-all-ranks --timeline-limit --stall-check --no-stall-check --stall-warning-time --stall-shutdown-time --cpu-operations --gloo-iface --gloo-timeout --mpi-threads-disable --no-mpi-threads-disable --num-nccl-streams --thread-affinity --mpirun --mpi-args --binding-args --tcp --no-tcp' -- "$word")) ;;
         *) COMPREPLY=($(compgen -c -- "$word")) ;;
       esac
       ;;
@@ -56,6 +56,30 @@ _horo() {
       esac
       case $word in
         -*) COMPREPLY=($(compgen -W '--help --version --json --hosts --hostfile --host-discovery-script --slots-per-host --ranks-per-host --discovery-timeout' -- "$word")) ;;
+      esac
+      ;;
+    timeline-view)
+      for ((i = 2, value = 0; i < COMP_CWORD; i++)); do
+        case ${COMP_WORDS[i]} in
+          --html|--export|--snapshot|--rank|--from|--to|--top|-np) value=1 ;;
+          =) value=1 ;;
+          -*) value=0 ;;
+          *)
+            if ((!value)); then
+              declare -F _command_offset >/dev/null && _command_offset "$i"
+              return
+            fi
+            value=0
+            ;;
+        esac
+      done
+      case $before in
+        --html) compopt -o default; return ;;
+        --export|--snapshot|--rank|--from|--to|--top) return ;;
+      esac
+      case $word in
+        -*) COMPREPLY=($(compgen -W '--help --version --json --csv --html --export --compare --snapshot --rank --from --to --top' -- "$word")) ;;
+        *) COMPREPLY=($(compgen -c -- "$word")) ;;
       esac
       ;;
   esac
