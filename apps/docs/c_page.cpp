@@ -58,7 +58,7 @@ class Page {
         ++at;
         continue;
       }
-      HORO_TRY(at, add_entity(lines, at));
+      HORO_TRY_STATUS(add_entity(lines, at));
     }
     return {};
   }
@@ -66,8 +66,8 @@ class Page {
   std::string text() && { return std::move(text_); }
 
  private:
-  /// One comment and what follows it up to the next empty line or comment.
-  Result<std::size_t> add_entity(const std::vector<std::string_view>& lines, std::size_t at) {
+  /// One comment and what follows it up to the next empty line or comment; `at` moves behind it.
+  Status add_entity(const std::vector<std::string_view>& lines, std::size_t& at) {
     std::string words;
     if (lines[at].starts_with("/*")) {
       auto comment = read_comment(lines, at);
@@ -76,7 +76,7 @@ class Page {
     }
     if (words.starts_with("-- ")) {
       add_section(words);
-      return at;
+      return {};
     }
     std::string code;
     for (; at < lines.size() && !trimmed(lines[at]).empty() && !lines[at].starts_with("/*"); ++at)
@@ -89,7 +89,7 @@ class Page {
     text_ += fmt::format("\n### {}\n\n```c\n{}```\n", functions.empty() ? name_of(code) : functions,
                          without_api(code));
     if (!words.empty()) text_ += fmt::format("\n{}", markdown(words));
-    return at;
+    return {};
   }
 
   void add_section(std::string_view comment) {
