@@ -143,7 +143,9 @@ class Page {
         const auto begin = scope.at;
         const auto found = read_declaration(lines_, begin);
         scope.at = found.next;
-        if (scope.is_public) HORO_TRY_STATUS(add(found, begin, words, scope));
+        if (scope.is_public) {
+          HORO_TRY_STATUS(add(found, begin, words, scope));
+        }
         words.clear();
       }
     }
