@@ -18,6 +18,12 @@ void HostSet::add(const Host& host) {
   auto& same = hosts_[place->second];
   same.slots = std::min(same.slots + host.slots, kMaxSlots);
   same.gpus = std::max(same.gpus, host.gpus);
+  if (same.user.empty()) same.user = host.user;
+}
+
+const Host* HostSet::find(const std::string& name) const {
+  const auto place = places_.find(name);
+  return place == places_.end() ? nullptr : &hosts_[place->second];
 }
 
 long long HostSet::slots() const {

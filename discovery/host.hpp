@@ -16,9 +16,10 @@ inline constexpr std::size_t kMaxHosts = 100'000;  ///< Of one job; a larger ran
 inline constexpr std::size_t kMaxHostName = 253;   ///< As in the name system.
 
 struct Host {
-  std::string name;  ///< As the user wrote it; an IPv6 address without its brackets.
-  int slots = 1;     ///< Ranks it takes.
-  int gpus = 0;      ///< That a scheduler says the job has there; 0: it says nothing.
+  std::string name;    ///< As the user wrote it; an IPv6 address without its brackets.
+  int slots = 1;       ///< Ranks it takes.
+  int gpus = 0;        ///< That a scheduler says the job has there; 0: it says nothing.
+  std::string user{};  ///< To log in as, where that is how it is reached; empty: as configured.
 
   friend bool operator==(const Host&, const Host&) = default;
 };
@@ -34,6 +35,9 @@ class HostSet {
   void add(const Host& host);
 
   const std::vector<Host>& hosts() const { return hosts_; }
+
+  /// Of this name; null: none.
+  const Host* find(const std::string& name) const;
 
   bool empty() const { return hosts_.empty(); }
 

@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::string_view kBlanks = " \t\r";
 constexpr std::size_t kMostDigits = 9;
+constexpr std::size_t kMaxUserName = 64;
 
 bool is_name_character(unsigned char c) {
   return std::isalnum(c) != 0 || c == '.' || c == '-' || c == '_';
@@ -211,6 +212,11 @@ bool is_host_name(std::string_view name) {
          std::all_of(name.begin(), name.end(), is_name_character);
 }
 
+bool is_user_name(std::string_view name) {
+  return !name.empty() && name.size() <= kMaxUserName && name.front() != '-' &&
+         std::all_of(name.begin(), name.end(), is_name_character);
+}
+
 Result<int> parse_slots(std::string_view text, std::string_view entry) {
   const auto slots = parse_number(text);
   if (!slots || *slots < 1 || *slots > kMaxSlots) {
@@ -222,7 +228,16 @@ Result<int> parse_slots(std::string_view text, std::string_view entry) {
 
 Status add_entry(HostSet& hosts, std::string_view entry, int default_slots) {
   if (entry.empty()) return fail(Errc::invalid_argument, "a host entry is empty; write name:slots");
-  HORO_TRY(const auto parts, entry.front() == '[' ? cut_address(entry) : cut_names(entry));
+  const auto at = entry.find('@');
+  std::string_view user;
+  auto place = entry;
+  if (at != std::string_view::npos) {
+    user = entry.substr(0, at);
+    place.remove_prefix(at + 1);
+    if (!is_user_name(user) || place.empty())
+      return fail(Errc::invalid_argument, "'{}' must be user@host:slots", entry);
+  }
+  HORO_TRY(const auto parts, place.front() == '[' ? cut_address(place) : cut_names(place));
   int slots = default_slots;
   if (!parts.rest.empty()) {
     HORO_TRY(slots, parse_slots(parts.rest.substr(1), entry));
@@ -230,7 +245,14 @@ Status add_entry(HostSet& hosts, std::string_view entry, int default_slots) {
   if (hosts.size() + parts.names.size() > kMaxHosts) {
     return fail(Errc::invalid_argument, "'{}' would make more than {} hosts", entry, kMaxHosts);
   }
-  for (const auto& name : parts.names) hosts.add({.name = name, .slots = slots});
+  for (const auto& name : parts.names) {
+    const auto* known = hosts.find(name);
+    if (known != nullptr && known->user != user) {
+      return fail(Errc::invalid_argument, "host '{}' is there as user '{}' and as '{}'", name,
+                  known->user, user);
+    }
+    hosts.add({.name = name, .slots = slots, .user = std::string(user)});
+  }
   return {};
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How hosts are written, by people and by schedulers: `a:2,node[01-16]:4,[fe80::1]:2`. Pure.
+// How hosts are written, by people and by schedulers: `a:2,node[01-16]:4,eva@[fe80::1]:2`. Pure.
 #pragma once
 
 #include <string>
@@ -27,8 +27,9 @@ std::vector<ListEntry> split_list(std::string_view list);
 /// made.
 Result<std::vector<std::string>> expand_names(std::string_view text);
 
-/// One entry, `name[:slots]`, with ranges, or `[IPv6 address][:slots]`, into `hosts`;
-/// `default_slots` when none are written. Fails: invalid_argument, naming the entry.
+/// One entry, `name[:slots]`, with ranges, or `[IPv6 address][:slots]`, into `hosts`, each with
+/// `user@` before it or not; `default_slots` when none are written.
+/// Fails: invalid_argument, naming the entry; also for a host that is there with another user.
 Status add_entry(HostSet& hosts, std::string_view entry, int default_slots);
 
 /// A whole list, `a:2,b:4`. Fails: invalid_argument, naming the column and the entry.
@@ -36,6 +37,9 @@ Result<HostSet> parse_list(std::string_view list, int default_slots);
 
 /// Whether this is one host's name, or its address without brackets.
 bool is_host_name(std::string_view name);
+
+/// Whether this can be the name of a user.
+bool is_user_name(std::string_view name);
 
 /// A whole number of slots of `entry`. Fails: invalid_argument.
 Result<int> parse_slots(std::string_view text, std::string_view entry);

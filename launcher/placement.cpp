@@ -90,7 +90,9 @@ std::vector<PlacedHost> in_blocks(const discovery::HostSet& hosts, const std::ve
   int next = 0;
   for (std::size_t i = 0; i < counts.size(); ++i) {
     if (counts[i] == 0) continue;
-    auto& host = placed.emplace_back(PlacedHost{.name = hosts.hosts()[i].name, .ranks = {}});
+    const auto& given = hosts.hosts()[i];
+    auto& host =
+        placed.emplace_back(PlacedHost{.name = given.name, .ranks = {}, .user = given.user});
     for (int local = 0; local < counts[i]; ++local) host.ranks.emplace_back(next++);
   }
   return placed;

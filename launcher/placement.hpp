@@ -36,6 +36,7 @@ struct PlacedRank {
 struct PlacedHost {
   std::string name;
   std::vector<Rank> ranks;  ///< By local rank, ascending; a host without ranks is left out.
+  std::string user{};       ///< To log in as; empty: as configured.
 
   int count() const { return static_cast<int>(ranks.size()); }
 

@@ -151,8 +151,13 @@ class Reader {
     const auto ranks = node["ranks"];
     if (!name.IsDefined() || !name.IsScalar() || !ranks.IsDefined() || !ranks.IsScalar())
       return wrong(node, kShape);
-    if (!discovery::is_host_name(name.Scalar()))
-      return wrong(name, fmt::format("'{}' is no name of a host", name.Scalar()));
+    const auto& written = name.Scalar();
+    const auto at = written.find('@');
+    const auto user = at == std::string::npos ? std::string() : written.substr(0, at);
+    const auto host = at == std::string::npos ? written : written.substr(at + 1);
+    if (!discovery::is_host_name(host) ||
+        (at != std::string::npos && !discovery::is_user_name(user)))
+      return wrong(name, fmt::format("'{}' is no name of a host", written));
     auto numbers = parse_ranges(ranks.Scalar());
     if (!numbers) {
       return wrong(ranks,
@@ -161,7 +166,7 @@ class Reader {
     }
     count_ += numbers->size();
     if (count_ > kMostRanks) return wrong(ranks, fmt::format("more than {} ranks", kMostRanks));
-    return PlannedHost{.name = name.Scalar(), .ranks = std::move(*numbers)};
+    return PlannedHost{.name = host, .ranks = std::move(*numbers), .user = user};
   }
 
   /// Each number below the count stands somewhere once.
@@ -201,7 +206,8 @@ std::string plan_file_text(const PlanFile& plan) {
   json.key("bind_to").value(plan.bind_to).key("gpus").value(plan.gpus);
   json.key("hosts").begin_array();
   for (const auto& host : plan.hosts) {
-    json.begin_object().key("name").value(host.name);
+    json.begin_object().key("name").value(
+        host.user.empty() ? host.name : fmt::format("{}@{}", host.user, host.name));
     json.key("ranks").value(ranges_of(host.ranks)).end_object();
   }
   json.end_array().end_object();

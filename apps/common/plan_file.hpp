@@ -14,6 +14,7 @@ namespace horo::apps {
 struct PlannedHost {
   std::string name;
   std::vector<int> ranks;  ///< Ascending; by local rank.
+  std::string user{};      ///< To log in as: of a name "user@host".
 
   friend bool operator==(const PlannedHost&, const PlannedHost&) = default;
 };

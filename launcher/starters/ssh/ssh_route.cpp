@@ -42,6 +42,16 @@ std::string expand_home(std::string_view path) {
 
 namespace {
 
+/// The parts of "user@host"; the first may be missing.
+std::string user_of(const std::string& host) {
+  const auto at = host.find('@');
+  return at == std::string::npos ? std::string() : host.substr(0, at);
+}
+
+std::string name_of(const std::string& host) {
+  return host.substr(host.find('@') + 1);
+}
+
 std::vector<std::string> words_of(std::string_view text) {
   std::vector<std::string> words;
   while (!text.empty()) {
@@ -185,10 +195,13 @@ Result<std::string> hear(Question question, const std::string& host, const Deadl
 SshRoute plain_route(const std::string& host) {
   const auto folder = home() + "/.ssh/";
   const auto* entry = getpwuid(getuid());
+  const auto user = user_of(host);
   return {.host = host,
-          .name = host,
-          .known_as = host,
-          .user = entry == nullptr ? "" : entry->pw_name,
+          .name = name_of(host),
+          .known_as = name_of(host),
+          .user = !user.empty()      ? user
+                  : entry == nullptr ? ""
+                                     : entry->pw_name,
           .identities = {folder + "id_ed25519", folder + "id_ecdsa", folder + "id_rsa"},
           .known_hosts = {folder + "known_hosts"},
           .global_known_hosts = "/etc/ssh/ssh_known_hosts"};
@@ -196,13 +209,17 @@ SshRoute plain_route(const std::string& host) {
 
 Result<std::vector<SshRoute>> ask_one_for_all(const std::vector<std::string>& hosts,
                                               const SshWishes& wishes, const Deadline& deadline) {
-  HORO_TRY(auto question, ask(hosts.front(), wishes));
-  HORO_TRY(const auto text, hear(std::move(question), hosts.front(), deadline));
+  const auto first = name_of(hosts.front());
+  HORO_TRY(auto question, ask(first, wishes));
+  HORO_TRY(const auto text, hear(std::move(question), first, deadline));
   const auto exists = [](const std::string& path) { return access(path.c_str(), R_OK) == 0; };
-  HORO_TRY(const auto route, parse_ssh_config(hosts.front(), text, exists));
+  HORO_TRY(const auto route, parse_ssh_config(first, text, exists));
   std::vector<SshRoute> routes(hosts.size(), route);
-  for (std::size_t i = 0; i < hosts.size(); ++i)
-    routes[i].host = routes[i].name = routes[i].known_as = hosts[i];
+  for (std::size_t i = 0; i < hosts.size(); ++i) {
+    routes[i].host = hosts[i];
+    routes[i].name = routes[i].known_as = name_of(hosts[i]);
+    if (const auto user = user_of(hosts[i]); !user.empty()) routes[i].user = user;
+  }
   return routes;
 }
 
@@ -241,7 +258,7 @@ std::string shorten_home(std::string_view path) {
 
 Result<SshRoute> parse_ssh_config(const std::string& host, std::string_view text,
                                   const std::function<bool(const std::string&)>& exists) {
-  SshRoute route{.host = host, .name = host};
+  SshRoute route{.host = host, .name = name_of(host), .user = user_of(host)};
   while (!text.empty()) {
     const auto end = std::min(text.find('\n'), text.size());
     const auto line = text.substr(0, end);
@@ -251,7 +268,8 @@ Result<SshRoute> parse_ssh_config(const std::string& host, std::string_view text
     const auto key = line.substr(0, blank);
     const auto value = line.substr(blank + 1);
     if (key == "hostname") route.name = value;
-    if (key == "user") route.user = value;
+    // Its own, also where the section of a configuration has another.
+    if (key == "user" && user_of(host).empty()) route.user = value;
     if ((key == "proxyjump" || key == "proxycommand") && value != "none") route.door = value;
     if (key == "hostkeyalias" && value != "none") route.known_as = value;
     if (key == "identityfile") route.identities.push_back(expand_home(value));

@@ -24,7 +24,7 @@ struct SshWishes {
 enum class UnknownKeys : std::uint8_t { refuse, accept };
 
 struct SshRoute {
-  std::string host;      ///< As the user wrote it.
+  std::string host;      ///< As the user wrote it: "h1", "eva@h1".
   std::string name;      ///< To look up.
   std::string known_as;  ///< In the files of known hosts.
   std::uint16_t port = 22;
@@ -42,8 +42,8 @@ struct SshRoute {
 std::string expand_home(std::string_view path);
 std::string shorten_home(std::string_view path);
 
-/// What `ssh -G HOST` writes, as a route. Pure but for `exists`, which says whether a file does.
-/// Fails: invalid_argument.
+/// What `ssh -G HOST` writes, as a route; `host` may be "user@host". Pure but for `exists`, which
+/// says whether a file does. Fails: invalid_argument.
 Result<SshRoute> parse_ssh_config(const std::string& host, std::string_view text,
                                   const std::function<bool(const std::string&)>& exists);
 

@@ -13,7 +13,7 @@ PlanFile sample() {
           .directory = "/srv/train",
           .bind_to = "core",
           .gpus = "off",
-          .hosts = {{"node1", {0, 1, 2, 5}}, {"fe80::1", {3}}, {"node2", {4, 6, 7}}}};
+          .hosts = {{"node1", {0, 1, 2, 5}}, {"fe80::1", {3}}, {"node2", {4, 6, 7}, "eva"}}};
 }
 
 std::string with_hosts(const std::string& hosts) {
@@ -26,6 +26,7 @@ std::string with_hosts(const std::string& hosts) {
 TEST_CASE("a plan survives its file") {
   const auto text = plan_file_text(sample());
   CHECK_THAT(text, Catch::Contains("\"ranks\": \"0-2,5\""));
+  CHECK_THAT(text, Catch::Contains("\"name\": \"eva@node2\""));
   const auto back = parse_plan_file(text, "p.json");
   REQUIRE(back);
   CHECK(*back == sample());

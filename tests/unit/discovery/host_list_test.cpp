@@ -31,6 +31,17 @@ TEST_CASE("an IPv6 address stands in brackets") {
   CHECK(one("[fe80::1%eth0]") == Host{"fe80::1%eth0", 1});
 }
 
+TEST_CASE("a user stands before the host, and is not its name") {
+  const Host node{.name = "node7", .slots = 4, .user = "eva"};
+  CHECK(one("eva@node7:4") == node);
+  CHECK(one("eva@[::1]").user == "eva");
+  const auto hosts = parse_list("a.b-c_1@n[1-2]:2,n3", 1).value().hosts();
+  CHECK(hosts[1] == Host{.name = "n2", .slots = 2, .user = "a.b-c_1"});
+  CHECK(hosts[2].user.empty());
+  CHECK(parse_list("eva@a:1,eva@a:2", 1).value().hosts() ==
+        std::vector{Host{.name = "a", .slots = 3, .user = "eva"}});
+}
+
 TEST_CASE("a wrong host entry is refused with its text and the remedy") {
   const auto [entry, part] = GENERATE(table<std::string, std::string>({
       {"", "empty"},
@@ -47,6 +58,11 @@ TEST_CASE("a wrong host entry is refused with its text and the remedy") {
       {"a b:2", "must be a name"},
       {"a$:2", "must be a name"},
       {"::1", "brackets"},
+      {"@a:2", "'@a:2' must be user@host:slots"},
+      {"eva@", "'eva@' must be user@host:slots"},
+      {"-l@a", "'-l@a' must be user@host:slots"},
+      {"e va@a", "'e va@a' must be user@host:slots"},
+      {"eva@b@a", "must be a name"},
       {"a:2:3", "brackets"},
       {"[::1:2", "no closing bracket"},
       {"[]:2", "not an IPv6 address"},
@@ -107,4 +123,10 @@ TEST_CASE("entries together make no more hosts than a job may have") {
   const auto hosts = parse_list("a[1-60000],b[1-60000]", 1);
   REQUIRE(!hosts);
   CHECK_THAT(hosts.error().message, Catch::Contains("'b[1-60000]' would make more than 100000"));
+}
+
+TEST_CASE("a host with two users is refused") {
+  CHECK(parse_list("eva@a,bob@a", 1).error().message ==
+        "column 7: host 'a' is there as user 'eva' and as 'bob'");
+  CHECK(!parse_list("a,bob@a", 1));
 }

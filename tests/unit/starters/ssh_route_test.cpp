@@ -47,6 +47,15 @@ TEST_CASE("a route is what ssh says of its configuration") {
   CHECK(route->program.empty());
 }
 
+TEST_CASE("a user before the host is who logs in, whatever a configuration says") {
+  const auto route = parse_ssh_config("eva@n3", kPlain, nowhere);
+  REQUIRE(route);
+  CHECK(route->user == "eva");
+  CHECK(route->name == "node3.example");
+  CHECK(ssh_arguments(*route, {}, "true").at(7) == "eva@n3");
+  CHECK(parse_ssh_config("eva@n3", "port 22\n", nowhere)->name == "n3");
+}
+
 TEST_CASE("what only the program ssh can do goes to it, with a reason") {
   CHECK(reason_of("compression no").empty());
   CHECK(reason_of("proxyjump gate") == "its configuration has proxyjump gate");
