@@ -32,4 +32,14 @@ Result<std::string> read_text_file(const std::string& path) {
   return text;
 }
 
+std::vector<std::string_view> words(std::string_view text, std::string_view separators) {
+  std::vector<std::string_view> found;
+  for (auto first = text.find_first_not_of(separators); first != std::string_view::npos;) {
+    const auto end = text.find_first_of(separators, first);
+    found.push_back(text.substr(first, end - first));
+    first = text.find_first_not_of(separators, end);
+  }
+  return found;
+}
+
 }  // namespace horo::discovery

@@ -6,23 +6,13 @@
 #include <vector>
 
 #include "discovery/host_list.hpp"
-#include "discovery/program.hpp"
+#include "discovery/sources/csm.hpp"
 #include "discovery/sources/hostfile.hpp"
 #include "discovery/text_file.hpp"
 
 namespace horo::discovery {
 
 namespace {
-
-std::vector<std::string_view> words(std::string_view text, std::string_view separators) {
-  std::vector<std::string_view> found;
-  for (auto first = text.find_first_not_of(separators); first != std::string_view::npos;) {
-    const auto end = text.find_first_of(separators, first);
-    found.push_back(text.substr(first, end - first));
-    first = text.find_first_not_of(separators, end);
-  }
-  return found;
-}
 
 /// One way to write the allocation.
 struct Variable {
@@ -73,23 +63,6 @@ Result<HostSet> parse_host_words(std::string_view text) {
   return hosts;
 }
 
-std::vector<std::string> csm_values(std::string_view text, std::string_view key) {
-  std::vector<std::string> values;
-  bool inside = false;
-  for (const auto line : words(text, "\r\n")) {
-    const auto first = line.find_first_not_of(" \t");
-    if (first == std::string_view::npos) continue;
-    const auto content = line.substr(first);
-    if (inside && !content.starts_with("- ")) break;
-    const bool begins = content.starts_with(key) && content.substr(key.size()).starts_with(':');
-    if (!inside && !begins) continue;
-    inside = true;
-    const auto part = content.substr(begins ? key.size() + 1 : 2);
-    for (const auto word : words(part, " \t,[]\"'")) values.emplace_back(word);
-  }
-  return values;
-}
-
 LsfSource::LsfSource(Lookup environment, std::string csm_folder)
     : environment_(std::move(environment)), csm_folder_(std::move(csm_folder)) {
   const char* id = environment_("LSB_JOBID");
@@ -101,23 +74,13 @@ bool LsfSource::is_here(const Lookup& environment) {
 }
 
 Result<Listing> LsfSource::from_csm(const char* allocation, Deadline deadline) const {
-  HORO_TRY(const auto answer,
-           output_of({csm_folder_ + "/csm_allocation_query", "-a", allocation}, deadline));
-  auto nodes = csm_values(answer, "compute_nodes");
-  if (nodes.empty()) return fail(Errc::unavailable, "its answer has no compute_nodes");
-  std::sort(nodes.begin(), nodes.end());
-  HORO_TRY(const auto attributes,
-           output_of({csm_folder_ + "/csm_node_attributes_query", "-n", nodes.front()}, deadline));
-  const auto gpus = csm_values(attributes, "discovered_gpus");
-  if (gpus.empty())
-    return fail(Errc::unavailable, "node '{}' has no discovered_gpus", nodes.front());
-  HORO_TRY(const int slots, parse_slots(gpus.front(), "discovered_gpus"));
+  HORO_TRY(const auto found, ask_csm(csm_folder_, allocation, deadline));
   HostSet hosts;
-  for (const auto& node : nodes) {
+  for (const auto& node : found.nodes) {
     HostSet named;
-    HORO_TRY_STATUS(add_entry(named, node, slots));
+    HORO_TRY_STATUS(add_entry(named, node, found.gpus));
     for (const auto& host : named.hosts())
-      hosts.add({.name = host.name, .slots = slots, .gpus = slots});
+      hosts.add({.name = host.name, .slots = found.gpus, .gpus = found.gpus});
   }
   return Listing{
       .hosts = std::move(hosts),
@@ -142,6 +105,15 @@ Result<Listing> LsfSource::from_variables(std::string tried) const {
   }
   return fail(Errc::unavailable,
               "{}: its hosts cannot be read ({}); give them with -H or --hostfile", name_, tried);
+}
+
+bool LsfSource::may_have(const std::string& host) const {
+  const auto listing = from_variables({});
+  if (!listing) return true;
+  const auto stem = [](const std::string& name) { return name.substr(0, name.find('.')); };
+  const auto& hosts = listing->hosts.hosts();
+  return std::any_of(hosts.begin(), hosts.end(),
+                     [&](const Host& one) { return stem(one.name) == stem(host); });
 }
 
 Result<Listing> LsfSource::list(Deadline deadline) {

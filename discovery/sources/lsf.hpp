@@ -4,10 +4,9 @@
 #include <string>
 
 #include "discovery/source.hpp"
+#include "discovery/sources/csm.hpp"
 
 namespace horo::discovery {
-
-inline constexpr const char* kCsmFolder = "/opt/ibm/csm/bin";
 
 /// The allocation of the LSF job that this process runs in. Where Cluster System Management has
 /// made it (CSM_ALLOCATION_ID) that is asked, slots are the nodes' GPUs, and the node that only
@@ -21,6 +20,10 @@ class LsfSource final : public HostSource {
   static bool is_here(const Lookup& environment);
 
   std::string_view name() const override { return name_; }
+
+  /// False where the variables name the job's hosts and `host`, with its domain or without, is none
+  /// of them. Blocks: for files.
+  bool may_have(const std::string& host) const;
 
   /// Blocks: for files, and for CSM until `deadline`.
   /// Fails: unavailable, with everything that was tried.
@@ -40,9 +43,5 @@ Result<HostSet> parse_host_pairs(std::string_view text);
 
 /// A host per word, as LSB_HOSTS has it. Fails: invalid_argument.
 Result<HostSet> parse_host_words(std::string_view text);
-
-/// The words of `key` in what CSM's queries print, YAML of keys with a value or a list of them:
-/// `key: a`, `key: [a, b]`, `key:` with lines `- a`. Empty: no such key.
-std::vector<std::string> csm_values(std::string_view text, std::string_view key);
 
 }  // namespace horo::discovery

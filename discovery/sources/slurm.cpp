@@ -49,10 +49,11 @@ class Component {
   }
 
   Status add_to(Listing& listing, int ranks_per_host) const;
+  Result<std::vector<std::string>> nodes() const;
 
  private:
-  Result<std::vector<std::string>> nodes() const;
   Result<std::vector<int>> counts(std::string_view variable, std::size_t nodes) const;
+  Status check_count(std::string_view variable, std::size_t nodes) const;
   Result<int> gpus(std::size_t nodes) const;
 
   const Lookup& environment_;
@@ -76,7 +77,18 @@ Result<std::vector<std::string>> Component::nodes() const {
     }
     all.insert(all.end(), names->begin(), names->end());
   }
+  HORO_TRY_STATUS(check_count("SLURM_JOB_NUM_NODES", all.size()));
   return all;
+}
+
+/// Variables of two jobs, or changed by hand: which one to believe is not ours to guess.
+Status Component::check_count(std::string_view variable, std::size_t nodes) const {
+  const char* text = find(variable);
+  if (text == nullptr) return {};
+  const auto number = whole_number(text, kMaxSlots);
+  if (number && static_cast<std::size_t>(*number) == nodes) return {};
+  return fail(Errc::unavailable, "{}='{}' contradicts the {} nodes of {}; {}", name(variable), text,
+              nodes, name("SLURM_JOB_NODELIST"), kWayOut);
 }
 
 /// Empty where the variable is not set, or counts other nodes than the job's: inside a step
@@ -87,8 +99,12 @@ Result<std::vector<int>> Component::counts(std::string_view variable, std::size_
   auto numbers = parse_counts(text);
   if (!numbers)
     return fail(Errc::unavailable, "{}='{}': {}", name(variable), text, numbers.error().message);
-  if (numbers->size() != nodes) numbers->clear();
-  return numbers;
+  if (numbers->size() == nodes) return numbers;
+  if (variable == "SLURM_JOB_CPUS_PER_NODE") {
+    return fail(Errc::unavailable, "{}='{}' speaks of {} nodes, {} of {}; {}", name(variable), text,
+                numbers->size(), name("SLURM_JOB_NODELIST"), nodes, kWayOut);
+  }
+  return std::vector<int>{};
 }
 
 /// On each node; 0: Slurm does not say.
@@ -129,8 +145,16 @@ Status Component::add_to(Listing& listing, int ranks_per_host) const {
   const auto& by = by_gpu           ? "its GPUs"
                    : !tasks.empty() ? "SLURM_TASKS_PER_NODE"
                                     : "SLURM_JOB_CPUS_PER_NODE";
-  if (listing.from.empty())
+  if (listing.from.empty()) {
     listing.from = fmt::format("nodes from SLURM_JOB_NODELIST, slots from {}", by);
+    // They may differ: the tasks of a step are not the job's.
+    long long sum = 0;
+    for (const int number : tasks) sum += number;
+    const char* asked_for = find("SLURM_NTASKS");
+    const auto number = asked_for == nullptr ? std::nullopt : whole_number(asked_for, kMaxSlots);
+    if (!tasks.empty() && number && *number != sum)
+      listing.from += fmt::format(" ({}), not from SLURM_NTASKS ({})", sum, *number);
+  }
   return {};
 }
 
@@ -151,6 +175,15 @@ Result<std::vector<std::string>> suffixes(const Lookup& environment) {
     return all;
   }
   return std::vector<std::string>{""};
+}
+
+/// Fails: unavailable, where the two names of the job's number differ.
+Status check_id(const Lookup& environment) {
+  const char* now = environment("SLURM_JOB_ID");
+  const char* old = environment("SLURM_JOBID");
+  if (now == nullptr || old == nullptr || std::string_view(now) == old) return {};
+  return fail(Errc::unavailable, "SLURM_JOB_ID is '{}' and SLURM_JOBID '{}': of two jobs; {}", now,
+              old, kWayOut);
 }
 
 const char* job_id(const Lookup& environment) {
@@ -191,7 +224,20 @@ bool SlurmSource::is_here(const Lookup& environment) {
   return job_id(environment) != nullptr;
 }
 
+Result<std::vector<std::vector<std::string>>> slurm_nodes(const Lookup& environment) {
+  HORO_TRY_STATUS(check_id(environment));
+  HORO_TRY(const auto all, suffixes(environment));
+  std::vector<std::vector<std::string>> components;
+  for (const auto& suffix : all) {
+    HORO_TRY(auto nodes, Component(environment, suffix).nodes());
+    components.push_back(std::move(nodes));
+  }
+  return components;
+}
+
 Result<Listing> SlurmSource::list(Deadline) {
+  if (auto one = check_id(environment_); !one)
+    return Failure(std::move(one).error().context(name_));
   auto components = suffixes(environment_);
   if (!components) return Failure(std::move(components).error().context(name_));
   Listing listing;

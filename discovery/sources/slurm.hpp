@@ -30,6 +30,10 @@ class SlurmSource final : public HostSource {
   std::string name_;
 };
 
+/// The nodes of the job that this process runs in, by component of a heterogeneous job; a job of
+/// another kind is its only component. Fails: as SlurmSource::list.
+Result<std::vector<std::vector<std::string>>> slurm_nodes(const Lookup& environment);
+
 /// Slurm's short form of a number per node, "2(x3),1". Fails: invalid_argument; more than kMaxHosts
 /// numbers are refused before any is made.
 Result<std::vector<int>> parse_counts(std::string_view text);

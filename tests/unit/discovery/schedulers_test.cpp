@@ -7,6 +7,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "discovery/sources/csm.hpp"
 #include "discovery/sources/kubernetes.hpp"
 #include "discovery/sources/lsf.hpp"
 #include "discovery/sources/pbs.hpp"
@@ -140,6 +141,12 @@ TEST_CASE("a Slurm job that cannot be read says what it lacks") {
       {{{"SLURM_JOB_NODELIST", "h1"}, {"SLURM_GPUS_PER_NODE", "many"}},
        "SLURM_GPUS_PER_NODE='many'"},
       {{{"SLURM_JOB_NODELIST", "h1"}, {"SLURM_TASKS_PER_NODE", "0"}}, "its nodes take no tasks"},
+      {{{"SLURM_JOB_NODELIST", "h[1-2]"}, {"SLURM_JOB_NUM_NODES", "3"}},
+       "SLURM_JOB_NUM_NODES='3' contradicts the 2 nodes of SLURM_JOB_NODELIST; give the hosts"},
+      {{{"SLURM_JOB_NODELIST", "h[1-2]"}, {"SLURM_JOB_CPUS_PER_NODE", "4(x3)"}},
+       "SLURM_JOB_CPUS_PER_NODE='4(x3)' speaks of 3 nodes, SLURM_JOB_NODELIST of 2"},
+      {{{"SLURM_JOB_NODELIST", "h1"}, {"SLURM_TASKS_PER_NODE", "1"}, {"SLURM_JOBID", "43"}},
+       "SLURM_JOB_ID is '42' and SLURM_JOBID '43': of two jobs"},
       {{{"SLURM_HET_SIZE", "x"}}, "SLURM_HET_SIZE='x' must be"},
       {{{"SLURM_HET_SIZE", "1"}}, "neither SLURM_JOB_NODELIST_HET_GROUP_0 nor"},
   }));
@@ -201,6 +208,31 @@ TEST_CASE("under CSM the nodes are asked for, their GPUs are slots, and the laun
   const auto plain = LsfSource(lookup({{"LSB_JOBID", "7"}, {"LSB_MCPU_HOSTS", "a 1 b 4"}}))
                          .list(Deadline::never());
   CHECK(plain.value().hosts.size() == 2);
+}
+
+TEST_CASE("CSM's cores are those that no socket keeps for the system") {
+  Folder folder;
+  folder.add("csm_allocation_query",
+             "#!/bin/sh\nprintf 'isolated_cores: 1\\ncompute_nodes:\\n - a\\n'\n");
+  folder.add("csm_node_attributes_query",
+             "#!/bin/sh\nprintf 'Record_1:\\n  discovered_cores: 44\\n  discovered_gpus: 6\\n"
+             "  discovered_sockets: 2\\n'\n");
+  const auto found =
+      ask_csm(folder.path(), "5", Deadline::in(SteadyClock::instance(), std::chrono::seconds(30)));
+  REQUIRE(found);
+  CHECK(found->cores == 42);
+  CHECK(found->gpus == 6);
+}
+
+TEST_CASE("a host may be LSF's with its domain or without, where the variables name any") {
+  const auto has = [](Variables variables, const char* host) {
+    return LsfSource(lookup(std::move(variables))).may_have(host);
+  };
+  const Variables job{{"LSB_JOBID", "7"}, {"LSB_MCPU_HOSTS", "a.example 2 b 1"}};
+  CHECK(has(job, "a"));
+  CHECK(has(job, "b.example"));
+  CHECK(!has(job, "c"));
+  CHECK(has({{"LSB_JOBID", "7"}}, "c"));
 }
 
 TEST_CASE("values of CSM are found as a word, a list in brackets or lines") {
