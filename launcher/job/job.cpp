@@ -86,7 +86,7 @@ Job::Job(Loop& loop, Starter& starter, Output& output, JobSpec spec, Task on_fin
       output_(output),
       spec_(std::move(spec)),
       on_finished_(std::move(on_finished)),
-      state_(initial_state(spec_.placement)) {
+      state_(initial_state(spec_.placement, spec_.notice_signal)) {
   HORO_CHECK(spec_.agents.size() == spec_.placement.hosts.size());
 }
 

@@ -26,6 +26,7 @@ struct JobSpec {
   std::function<Status(std::vector<AgentSpec>&, const std::vector<HostFacts>&)> complete;
   Duration start_timeout{};
   std::optional<Duration> time_limit;
+  int notice_signal = 0;  ///< As in JobState.
 };
 
 /// One job from its start to its end. Thread: the loop's. Destroying it ends what still runs.

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <sys/wait.h>
 
+#include "base/exit_code.hpp"
 #include "base/json.hpp"
 
 namespace horo::launcher {
@@ -70,12 +71,20 @@ bool never_used(const JobState& state, std::size_t host) {
   });
 }
 
+std::string signal_text(int number) {
+  const char* name = sigabbrev_np(number);
+  return fmt::format("signal {} (SIG{})", number, name == nullptr ? "?" : name);
+}
+
 std::string headline(const ReportInput& input) {
   const auto& state = input.state;
+  if (!state.first_failure && state.stop_signal == 0) {
+    return fmt::format("all ranks have ended after the notice of {}, {} after the start",
+                       signal_text(state.notice_signal), describe(input.elapsed));
+  }
   if (!state.first_failure) {
-    const char* name = sigabbrev_np(state.stop_signal);
-    return fmt::format("stopped by signal {} (SIG{}) after {}", state.stop_signal,
-                       name == nullptr ? "?" : name, describe(input.elapsed));
+    return fmt::format("stopped by {} after {}", signal_text(state.stop_signal),
+                       describe(input.elapsed));
   }
   const auto& failure = *state.first_failure;
   const auto& host = state.placement.hosts[failure.host].name;
@@ -213,7 +222,8 @@ void write_first_failure(JsonWriter& json, const ReportInput& input) {
 std::string end_report(const ReportInput& input) {
   const auto& state = input.state;
   std::string text;
-  if (state.first_failure || state.stop_signal != 0) {
+  const bool again = wants_another_run(state);
+  if (state.first_failure || state.stop_signal != 0 || again) {
     text += fmt::format("{}{}\n", kName, headline(input));
     if (state.first_failure && state.first_failure->rank) {
       if (!input.last_lines.empty()) text += "  its last lines:\n";
@@ -230,6 +240,10 @@ std::string end_report(const ReportInput& input) {
               : fmt::format("  output: {}\n", input.output_directory);
     }
     text += timeline_text(input.timeline);
+  }
+  if (again) {
+    text += fmt::format("  notice: {}; exit code {} asks for the job to be queued again\n",
+                        signal_text(state.notice_signal), exit_code::kQueueAgain);
   }
   if (state.survivors != 0) {
     text += fmt::format("{}{} processes of the job could not be killed and are still there\n",
@@ -262,6 +276,7 @@ std::string json_report(const ReportInput& input) {
   } else {
     json.null();
   }
+  json.key("queue_again").value(wants_another_run(state));
   write_first_failure(json, input);
   json.key("ranks").begin_array();
   for (std::size_t r = 0; r < state.ranks.size(); ++r) {

@@ -78,6 +78,12 @@ void on(JobState& state, const RankNotSpawned& event) {
                    .error = event.error});
 }
 
+bool ended_well(const JobState& state, const RankExit& exit) {
+  if (exit.wait_status == 0) return true;
+  return state.noticed && WIFEXITED(exit.wait_status) &&
+         WEXITSTATUS(exit.wait_status) == exit_code::kQueueAgain;
+}
+
 FailureKind kind_of(const RankExit& exit) {
   if (WIFSIGNALED(exit.wait_status)) return FailureKind::signalled;
   return exit.wait_status == 0 ? FailureKind::left : FailureKind::exited;
@@ -92,7 +98,7 @@ void on(JobState& state, const RankEnded& event) {
   fate.phase = RankPhase::ended;
   fate.exit = event.exit;
   fate.after_failure = being_stopped(state);
-  if (event.exit.wait_status == 0 && !event.exit.undetached) return;
+  if (ended_well(state, event.exit) && !event.exit.undetached) return;
   fail_job(state, {.kind = kind_of(event.exit),
                    .rank = rank,
                    .host = state.placement.ranks[rank.index()].host,
@@ -151,6 +157,7 @@ void on(JobState& state, const HostLost& event) {
 }
 
 void on(JobState& state, const SignalReceived& event) {
+  if (event.number == state.notice_signal && !being_stopped(state)) state.noticed = true;
   if (event.number == SIGUSR1 || event.number == SIGUSR2) {
     if (!being_stopped(state)) state.orders.pass_signal = event.number;
     return;
@@ -209,7 +216,7 @@ int exit_code_of_failure(const FirstFailure& failure) {
 
 }  // namespace
 
-JobState initial_state(Placement placement) {
+JobState initial_state(Placement placement, int notice_signal) {
   HORO_CHECK(!placement.hosts.empty());
   JobState state;
   state.ranks.resize(placement.ranks.size());
@@ -217,6 +224,7 @@ JobState initial_state(Placement placement) {
   state.waiting = placement.ranks.size();
   state.hosts_left = placement.hosts.size();
   state.placement = std::move(placement);
+  state.notice_signal = notice_signal;
   return state;
 }
 
@@ -227,7 +235,17 @@ JobState next(JobState state, const JobEvent& event) {
   return state;
 }
 
+bool wants_another_run(const JobState& state) {
+  if (!state.noticed) return false;
+  if (!state.first_failure) return true;
+  // A rank that knows nothing of the signal is ended by it.
+  const int status = state.first_failure->exit.wait_status;
+  return state.first_failure->kind == FailureKind::signalled &&
+         WTERMSIG(status) == state.notice_signal;
+}
+
 int exit_code_of(const JobState& state) {
+  if (wants_another_run(state)) return exit_code::kQueueAgain;
   if (state.first_failure) return exit_code_of_failure(*state.first_failure);
   if (state.stop_signal != 0) return exit_code::kSignalBase + state.stop_signal;
   return exit_code::kOk;

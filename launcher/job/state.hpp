@@ -120,17 +120,23 @@ struct JobState {
   std::size_t waiting = 0;      ///< Ranks in that phase.
   std::size_t hosts_left = 0;   ///< Those that are not done.
   std::optional<FirstFailure> first_failure;
-  int stop_signal = 0;  ///< The signal that ended the job; 0: none.
-  int survivors = 0;    ///< Processes that could not be killed, on all hosts.
-  Orders orders;        ///< Of the last step only.
+  int stop_signal = 0;    ///< The signal that ended the job; 0: none.
+  int notice_signal = 0;  ///< By which a batch system says that the time ends; 0: by none.
+  bool noticed = false;   ///< It has come while the job was not being stopped.
+  int survivors = 0;      ///< Processes that could not be killed, on all hosts.
+  Orders orders;          ///< Of the last step only.
 };
 
-/// A job about to start.
-JobState initial_state(Placement placement);
+/// A job about to start. After `notice_signal` a rank that ends with exit_code::kQueueAgain has
+/// not failed.
+JobState initial_state(Placement placement, int notice_signal = 0);
 
 /// An event that makes no sense in `state` (a rank out of range, news after the end) changes
 /// nothing.
 JobState next(JobState state, const JobEvent& event);
+
+/// Whether a finished job is to be queued again: notice came, and nothing else failed.
+bool wants_another_run(const JobState& state);
 
 /// The code a finished job ends with: the first failing rank's, 128 + signal, or exit_code.hpp's.
 int exit_code_of(const JobState& state);

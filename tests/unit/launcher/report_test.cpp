@@ -141,3 +141,16 @@ TEST_CASE("ranks and durations read as a person would write them") {
   CHECK(describe(Duration(200s)) == "3 min 20 s");
   CHECK(describe(Duration(7500s)) == "2 h 5 min");
 }
+
+TEST_CASE("the report says that a job is to be queued again, and after which notice") {
+  auto state = initial_state(place(discovery::HostSet({{"node1", 1}}), {.np = 1}).value(), SIGUSR1);
+  for (const JobEvent& event : {JobEvent{RankStarted{Rank{0}}}, JobEvent{SignalReceived{SIGUSR1}},
+                                ended(0, 0, 2s), JobEvent{HostFinished{0, 0}}})
+    state = next(std::move(state), event);
+  const auto text = end_report({.state = state, .elapsed = 3s});
+  CHECK(first_line(text) ==
+        "horo: all ranks have ended after the notice of signal 10 (SIGUSR1), 3.00 s after the "
+        "start");
+  CHECK_THAT(text, Contains("exit code 75 asks for the job to be queued again"));
+  CHECK_THAT(json_report({.state = state}), Contains("\"queue_again\": true"));
+}

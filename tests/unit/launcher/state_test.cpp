@@ -58,6 +58,13 @@ const JobState& check(const JobState& state, Phase phase, int code) {
 
 const Orders kNothing{};
 
+/// Two ranks that run, and SIGUSR1 as the batch system's notice.
+JobState noticed() {
+  auto state =
+      initial_state(place(discovery::HostSet({{"localhost", 2}}), {.np = 2}).value(), SIGUSR1);
+  return run(std::move(state), {started(0), started(1), SignalReceived{SIGUSR1}});
+}
+
 }  // namespace
 
 TEST_CASE(
@@ -323,4 +330,40 @@ TEST_CASE("in every order of events the first failure stays, and the end comes o
     }
   }
   CHECK(finished > 1000);
+}
+
+TEST_CASE(
+    "after a notice ranks may end with 0 or ask to be queued again, and the job asks for it") {
+  auto state = noticed();
+  CHECK(state.orders.pass_signal == SIGUSR1);
+  state = run(std::move(state), {exited(0, 0), exited(1, exit_code::kQueueAgain), done()});
+  check(state, Phase::finished, exit_code::kQueueAgain);
+  CHECK(!state.first_failure);
+}
+
+TEST_CASE("a notice excuses only what comes of it") {
+  check(run(noticed(), {killed(0, SIGUSR1), killed(1, SIGTERM), done()}), Phase::finished,
+        exit_code::kQueueAgain);
+  check(run(noticed(), {SignalReceived{SIGTERM}, killed(0, SIGTERM), killed(1, SIGKILL), done()}),
+        Phase::finished, exit_code::kQueueAgain);
+  check(run(noticed(), {exited(0, 3), exited(1, 0), done()}), Phase::finished, 3);
+  check(run(noticed(), {killed(0, SIGSEGV), exited(1, 0), done()}), Phase::finished, 139);
+  check(run(noticed(), {lost()}), Phase::finished, exit_code::kHostLost);
+}
+
+TEST_CASE("without a notice the code for being queued again is a rank's own") {
+  auto state = run(job(2), {started(0), started(1), SignalReceived{SIGUSR1},
+                            exited(0, exit_code::kQueueAgain), killed(1, SIGTERM), done()});
+  check(state, Phase::finished, exit_code::kQueueAgain);
+  CHECK(state.first_failure);
+  CHECK(!wants_another_run(state));
+}
+
+TEST_CASE("SIGTERM as the notice stops the ranks, and the job asks to be queued again") {
+  auto state =
+      initial_state(place(discovery::HostSet({{"localhost", 1}}), {.np = 1}).value(), SIGTERM);
+  state = run(std::move(state), {started(0), SignalReceived{SIGTERM}});
+  CHECK(state.orders.stop);
+  check(run(std::move(state), {killed(0, SIGTERM), done()}), Phase::finished,
+        exit_code::kQueueAgain);
 }
