@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <ifaddrs.h>
 #include <memory>
+#include <net/if.h>
 #include <netdb.h>
 #include <sys/socket.h>
 
@@ -44,6 +45,21 @@ Result<std::string> own_address_towards(const std::string& address) {
                 std::generic_category().message(errno));
   }
   return text_of(reinterpret_cast<const sockaddr*>(&own));
+}
+
+std::string any_own_address() {
+  ifaddrs* list = nullptr;
+  if (getifaddrs(&list) != 0) return {};
+  const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> owner(list, &freeifaddrs);
+  for (const auto family : {AF_INET, AF_INET6}) {
+    for (const auto* entry = list; entry != nullptr; entry = entry->ifa_next) {
+      const bool usable = (entry->ifa_flags & (IFF_UP | IFF_LOOPBACK)) == IFF_UP;
+      if (entry->ifa_addr == nullptr || entry->ifa_addr->sa_family != family || !usable) continue;
+      // Of one link only: fe80::1%eth0.
+      if (auto text = text_of(entry->ifa_addr); text.find('%') == std::string::npos) return text;
+    }
+  }
+  return {};
 }
 
 std::string interface_of(const std::string& address) {

@@ -12,6 +12,10 @@ namespace horo::launcher {
 /// Fails: invalid_argument (no number), unavailable (no route).
 Result<std::string> own_address_towards(const std::string& address);
 
+/// An address of this host that others may reach, where nothing says which: the first one that is
+/// up and no loopback, IPv4 before IPv6. Empty: none.
+std::string any_own_address();
+
 /// Name of the interface that has `address`; empty: none.
 std::string interface_of(const std::string& address);
 

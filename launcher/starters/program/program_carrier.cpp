@@ -63,8 +63,8 @@ class ProgramCarrier final : public Carrier {
     if (over_) return;
     // The program may know a way to a name that we do not.
     if (endpoints) peer_address_ = endpoints->front().address;
-    const auto towards = endpoints ? peer_address_ : std::string(kElsewhere);
-    if (auto own = own_address_towards(towards)) launcher_address_ = std::move(*own);
+    auto own = own_address_towards(endpoints ? peer_address_ : std::string(kElsewhere));
+    launcher_address_ = own ? std::move(*own) : any_own_address();
     if (auto begun = spawn(); !begun) {
       socket_.reset();
       return gone(std::move(begun).error());

@@ -16,6 +16,7 @@ struct ProgramWay {
   std::string host;                    ///< For messages.
   std::vector<std::string> arguments;  ///< The whole command line.
   std::string target;                  ///< Name whose address tells by which of ours it reaches us.
+  std::shared_ptr<const void> kept{};  ///< What it needs as long as it runs: a file.
 };
 
 /// `resolver` outlives the carrier.
