@@ -170,15 +170,16 @@ std::vector<std::string> names_to_export(const Environment& environment) {
 }
 
 bool is_of_one_mpi_rank(std::string_view variable) {
-  constexpr std::array<std::string_view, 9> kBeginnings{"OMPI_COMM_WORLD_",
-                                                        "OMPI_MCA_orte_",
-                                                        "OMPI_MCA_ess",
-                                                        "OMPI_MCA_pmix",
-                                                        "PMIX_",
-                                                        "PMI_",
-                                                        "HYDI_",
-                                                        "MPI_LOCAL",
-                                                        "PRTE_"};
+  constexpr std::array<std::string_view, 10> kBeginnings{"OMPI_COMM_WORLD_",
+                                                         "OMPI_MCA_orte_",
+                                                         "OMPI_MCA_ess",
+                                                         "OMPI_MCA_pmix",
+                                                         "PMIX_",
+                                                         "PMI_",
+                                                         "HYDI_",
+                                                         "MPI_LOCAL",
+                                                         "JSM_NAMESPACE_",
+                                                         "PRTE_"};
   return std::any_of(kBeginnings.begin(), kBeginnings.end(),
                      [variable](std::string_view start) { return variable.starts_with(start); });
 }

@@ -53,6 +53,9 @@ struct Names {
 constexpr std::array kNames{
     Names{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
           "OMPI_COMM_WORLD_LOCAL_SIZE"},
+    // Before PMI's: jsrun starts ranks of Spectrum MPI, and of nothing else.
+    Names{"JSM_NAMESPACE_RANK", "JSM_NAMESPACE_SIZE", "JSM_NAMESPACE_LOCAL_RANK",
+          "JSM_NAMESPACE_LOCAL_SIZE"},
     Names{"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"},
 };
 
@@ -132,8 +135,8 @@ Result<MpiPlace> read_mpi_place(const Lookup& lookup) {
                     .host = {}};
   }
   return fail(Errc::not_found,
-              "neither OMPI_COMM_WORLD_RANK nor PMI_RANK is set: no mpirun has started this "
-              "process");
+              "neither OMPI_COMM_WORLD_RANK nor JSM_NAMESPACE_RANK nor PMI_RANK is set: no mpirun "
+              "has started this process");
 }
 
 }  // namespace horo::launcher

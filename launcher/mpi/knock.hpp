@@ -39,8 +39,8 @@ Result<MpiPlace> decode_place(std::string_view bytes);
 Result<UniqueFd> knock(const std::string& addresses, const std::string& secret,
                        const MpiPlace& place, Deadline deadline);
 
-/// From the variables of Open MPI, Spectrum, MPICH and Intel MPI, through `lookup` as getenv.
-/// Fails: not_found (started by none of them), invalid_argument.
+/// From the variables of Open MPI, Spectrum, jsrun, MPICH and Intel MPI, through `lookup` as
+/// getenv. Fails: not_found (started by none of them), invalid_argument.
 Result<MpiPlace> read_mpi_place(const std::function<const char*(const char*)>& lookup);
 
 }  // namespace horo::launcher

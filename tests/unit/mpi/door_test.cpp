@@ -41,6 +41,9 @@ TEST_CASE("an MPI's variables say the place") {
   };
   CHECK(read({{"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "2"}})->rank == 1);
   CHECK(read({{"PMI_RANK", "1"}, {"PMI_SIZE", "3"}, {"MPI_LOCALRANKID", "1"}})->local_rank == 1);
+  CHECK(
+      read({{"JSM_NAMESPACE_RANK", "1"}, {"JSM_NAMESPACE_SIZE", "3"}, {"PMIX_RANK", "1"}})->size ==
+      3);
   CHECK(read({{"PMI_RANK", "x"}, {"PMI_SIZE", "3"}}).error().code == Errc::invalid_argument);
   CHECK(read({}).error().code == Errc::not_found);
 }
