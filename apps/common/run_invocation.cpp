@@ -25,7 +25,7 @@ Status take_controller(std::vector<Given>& config, RunOptions& options) {
       return fail(Errc::invalid_argument, "controller: '{}' (config {}) must be gloo or mpi",
                   given->value, given->place);
     }
-    if (!options.gloo) options.mpi = options.mpi || word == "mpi";
+    if (!options.gloo && !options.jsrun) options.mpi = options.mpi || word == "mpi";
     config.erase(given);
     return {};
   }
@@ -49,8 +49,16 @@ Result<RunInvocation> parse_run(std::span<const char* const> arguments,
     HORO_TRY(sources.config, read_config_file(file));
     HORO_TRY_STATUS(take_controller(sources.config, invocation.options));
   }
+  std::string interfaces;
   for (const auto& option : parsed.options) {
-    if (option.flag->knob != nullptr) sources.flags.push_back({option.name, option.value, {}});
+    if (option.flag->knob == nullptr) continue;
+    auto value = option.value;
+    // The only one of which the last does not replace those before.
+    if (option.flag->knob->text->key == knobs::kNetworkInterfaces.text.key) {
+      interfaces += (interfaces.empty() ? "" : ",") + value;
+      value = interfaces;
+    }
+    sources.flags.push_back({option.name, std::move(value), {}});
   }
   HORO_TRY(invocation.settings, Settings::resolve(sources));
   return invocation;

@@ -35,6 +35,7 @@ struct RunOptions {
   bool dry_run = false;   ///< Print the plan only.
   bool json = false;      ///< Plan or explanation as JSON, on standard output.
   bool mpi = false;       ///< mpirun starts the ranks.
+  bool jsrun = false;     ///< jsrun starts the ranks.
   bool gloo = false;      ///< It does not, whatever the config file says.
   bool horovod = false;   ///< As horovodrun: the config file beats the environment.
   std::vector<std::string>

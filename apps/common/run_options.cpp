@@ -71,7 +71,8 @@ Result<RunHead> read_run_head(const cli::Arguments& arguments) {
     app.add_flag("--horovod", head.options.horovod);
     app.add_flag("--disable-cache");
     auto* gloo = app.add_flag("--gloo", head.options.gloo);
-    app.add_flag("--mpi", head.options.mpi)->excludes(gloo);
+    auto* mpi = app.add_flag("--mpi", head.options.mpi)->excludes(gloo);
+    app.add_flag("--jsrun", head.options.jsrun)->excludes(gloo)->excludes(mpi);
     auto* ranks = app.add_option("--num-proc", np)->check(CLI::Validator(check_ranks, ""));
     app.add_option("--config-file", head.config_file);
     auto* hosts = app.add_option("--hosts", head.options.hosts);

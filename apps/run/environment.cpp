@@ -9,6 +9,10 @@
 #include <string_view>
 #include <unordered_set>
 
+#include "base/knobs/knobs.hpp"
+#include "base/knobs/launcher_knobs.hpp"
+#include "base/knobs/mpi_knobs.hpp"
+
 namespace horo::apps {
 
 namespace {
@@ -50,6 +54,32 @@ Environment inherited_environment(const char* const* entries, const Environment&
       environment.emplace_back(name, entry.substr(equals + 1));
   }
   return environment;
+}
+
+Result<Environment> network_variables(const Settings& settings) {
+  Environment variables;
+  if (settings.get(knobs::kTcp)) variables.emplace_back("NCCL_IB_DISABLE", "1");
+  const auto given = settings.get(knobs::kNetworkInterfaces);
+  if (given.empty()) return variables;
+  std::vector<std::string> names;
+  for (std::string_view rest = given;;) {
+    const auto comma = rest.find(',');
+    const std::string name(rest.substr(0, comma));
+    if (name.empty()) {
+      return fail(Errc::invalid_argument,
+                  "--network-interfaces: an interface in '{}' is empty; write NAME,NAME", given);
+    }
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    if (comma == std::string_view::npos) break;
+    rest.remove_prefix(comma + 1);
+  }
+  variables.emplace_back("NCCL_SOCKET_IFNAME", fmt::format("{}", fmt::join(names, ",")));
+  variables.emplace_back("GLOO_SOCKET_IFNAME", names.front());
+  if (!settings.is_set(knobs::kGlooInterface.text.key)) {
+    variables.emplace_back("HORO_GLOO_IFACE", names.front());
+    variables.emplace_back("HOROVOD_GLOO_IFACE", names.front());
+  }
+  return variables;
 }
 
 std::vector<std::string> own_variables() {

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "base/knobs/settings.hpp"
+#include "base/result.hpp"
 #include "base/worker_env.hpp"
 
 namespace horo::apps {
@@ -19,6 +21,10 @@ struct EnvironmentFilter {
 /// and what `common` sets.
 Environment inherited_environment(const char* const* entries, const Environment& common,
                                   const EnvironmentFilter& filter = {});
+
+/// By which interfaces and networks the ranks' libraries are to go, as far as the user has said.
+/// Fails: invalid_argument.
+Result<Environment> network_variables(const Settings& settings);
 
 /// What a host's ranks take from its own agent, not from the launcher's environment.
 std::vector<std::string> own_variables();

@@ -24,38 +24,42 @@ Result<std::string> find_mpirun(std::string_view wanted) {
               program.error().message);
 }
 
-/// mpirun numbers its ranks host after host.
-Status check_numbers(const launcher::Placement& placement) {
+}  // namespace
+
+Status check_rank_order(const launcher::Placement& placement, std::string_view flag) {
   int next = 0;
   for (const auto& host : placement.hosts) {
     for (const auto rank : host.ranks) {
       if (rank.value() == next++) continue;
-      return fail(
-          Errc::unsupported,
-          "rank {} cannot be on host '{}' under --mpi: mpirun fills a host before the next; "
-          "leave --mpi out, or --map-by or the --plan that wants it so",
-          rank, host.name);
+      return fail(Errc::unsupported,
+                  "rank {} cannot be on host '{}' under {}, which fills a host before the next; "
+                  "leave {} out, or --map-by or the --plan that wants it so",
+                  rank, host.name, flag, flag);
     }
   }
   return {};
 }
 
-}  // namespace
+void forget_other_ranks(Environment& environment) {
+  std::erase_if(environment,
+                [](const auto& variable) { return launcher::is_of_one_mpi_rank(variable.first); });
+}
 
 Result<MpiPlan> plan_mpirun(const RunInvocation& invocation, const Plan& plan,
                             const Environment& environment, int cores) {
   const auto& settings = invocation.settings;
-  HORO_TRY_STATUS(check_numbers(plan.placement));
+  HORO_TRY_STATUS(check_rank_order(plan.placement, "--mpi"));
   MpiPlan mpi;
   mpi.here = std::all_of(plan.placement.hosts.begin(), plan.placement.hosts.end(),
                          [](const auto& host) { return discovery::is_this_machine(host.name); });
   mpi.environment = environment;
-  std::erase_if(mpi.environment,
-                [](const auto& variable) { return launcher::is_of_one_mpi_rank(variable.first); });
+  forget_other_ranks(mpi.environment);
   HORO_TRY(const auto program, find_mpirun(settings.get(knobs::kMpirun)));
-  HORO_TRY(mpi.kind, launcher::ask_for_mpi(program));
+  HORO_TRY(const auto kind, launcher::ask_for_mpi(program));
+  mpi.program = "mpirun";
+  mpi.name = fmt::format("mpirun ({})", launcher::name(kind));
   HORO_TRY(const auto agent, launcher::agent_path());
-  launcher::MpiRequest request{.kind = mpi.kind,
+  launcher::MpiRequest request{.kind = kind,
                                .program = program,
                                .agent = {agent, "--mpi-rank"},
                                .hosts = plan.placement.hosts,

@@ -11,4 +11,11 @@ namespace horo::apps {
 Result<MpiPlan> plan_mpirun(const RunInvocation& invocation, const Plan& plan,
                             const Environment& environment, int cores);
 
+/// Whether an mpirun can number ranks so, which fills a host before the next; `flag` is its own.
+/// Fails: unsupported.
+Status check_rank_order(const launcher::Placement& placement, std::string_view flag);
+
+/// Takes out what an MPI has told another rank.
+void forget_other_ranks(Environment& environment);
+
 }  // namespace horo::apps

@@ -7,6 +7,7 @@
 
 #include "apps/run/environment.hpp"
 #include "apps/run/horovod_names.hpp"
+#include "apps/run/jsrun_plan.hpp"
 #include "apps/run/mpi_plan.hpp"
 #include "base/board_header.hpp"
 #include "base/knobs/knobs.hpp"
@@ -96,7 +97,8 @@ Result<launcher::Placement> placement_of(const RunInvocation& invocation, const 
       return fail(Errc::invalid_argument, "{}: {} ranks on host '{}'; at most {} fit on one host",
                   invocation.options.plan, planned.ranks.size(), planned.name, kMaxLocalRanks);
     }
-    auto& host = hosts.emplace_back(launcher::PlacedHost{.name = planned.name, .ranks = {}});
+    auto& host = hosts.emplace_back(
+        launcher::PlacedHost{.name = planned.name, .ranks = {}, .user = planned.user});
     for (const int rank : planned.ranks) host.ranks.emplace_back(rank);
     names.add({.name = planned.name});
   }
@@ -267,8 +269,9 @@ Result<Plan> make_plan(const RunInvocation& invocation, const PlanContext& conte
   HORO_TRY(plan.placement, decide_places(invocation, context, plan));
   HORO_TRY(auto bind_to, wanted(invocation, context, knobs::kBindTo, &PlanFile::bind_to));
   HORO_TRY(const auto gpus, wanted(invocation, context, knobs::kGpus, &PlanFile::gpus));
-  // mpirun binds its ranks by itself; unless we are asked to.
-  if (options.mpi && bind_to == BindTo::automatic) bind_to = BindTo::none;
+  // mpirun and jsrun bind their ranks by themselves; unless we are asked to.
+  const bool by_mpi = options.mpi || options.jsrun;
+  if (by_mpi && bind_to == BindTo::automatic) bind_to = BindTo::none;
   plan.bind_to = bind_to;
   plan.gpus = gpus;
   HORO_TRY(plan.parts, share_hosts(context, plan.placement, {.bind_to = bind_to, .gpus = gpus}));
@@ -278,9 +281,12 @@ Result<Plan> make_plan(const RunInvocation& invocation, const PlanContext& conte
   HORO_TRY(const auto identities, identify(plan));
   HORO_TRY(const auto secret, kv::make_secret());
   plan.common = invocation.settings.exported();
+  HORO_TRY(const auto network, network_variables(invocation.settings));
+  plan.common.insert(plan.common.end(), network.begin(), network.end());
   // Without it torch's Gloo listens where this machine's name leads, which may be nowhere.
   if (const auto loopback = loopback_interface();
       !loopback.empty() && all_here(plan.placement) &&
+      invocation.settings.get(knobs::kNetworkInterfaces).empty() &&
       value_of(context.environment, "GLOO_SOCKET_IFNAME").empty()) {
     plan.common.emplace_back("GLOO_SOCKET_IFNAME", loopback);
   }
@@ -288,12 +294,11 @@ Result<Plan> make_plan(const RunInvocation& invocation, const PlanContext& conte
     const auto path = horovod_python_path(value_of(context.environment, "PYTHONPATH"));
     if (!path.empty()) plan.common.emplace_back("PYTHONPATH", path);
   }
-  if (options.mpi) {
+  if (by_mpi) {
     // Who reads them: what the ranks' MPI says counts, and not what this launcher has planned.
     for (const auto* name : {"HORO_CONTROLLER", "HOROVOD_CONTROLLER"})
       plan.common.emplace_back(name, "mpi");
-    if (invocation.settings.get(knobs::kTcp)) plan.common.emplace_back("NCCL_IB_DISABLE", "1");
-    plan.ways.hosts.resize(plan.placement.hosts.size());  // mpirun knows how to reach them.
+    plan.ways.hosts.resize(plan.placement.hosts.size());  // It knows how to reach them.
   } else {
     HORO_TRY(plan.ways, choose_ways(plan.placement, invocation.settings, [&](const char* name) {
                return find_value(context.environment, name);
@@ -337,6 +342,10 @@ Result<Plan> make_plan(const RunInvocation& invocation, const PlanContext& conte
   }
   if (options.mpi) {
     HORO_TRY(plan.mpi, plan_mpirun(invocation, plan, environment, context.cores));
+  } else if (options.jsrun) {
+    HORO_TRY(plan.mpi, plan_jsrun(invocation, plan, environment, [&](const char* name) {
+               return find_value(context.environment, name);
+             }));
   }
   return plan;
 }
@@ -352,7 +361,8 @@ PlanFile file_of(const Plan& plan) {
                 .gpus = word(knobs::kGpus.text, agent.gpus),
                 .hosts = {}};
   for (const auto& host : plan.placement.hosts) {
-    auto& planned = file.hosts.emplace_back(PlannedHost{.name = host.name, .ranks = {}});
+    auto& planned =
+        file.hosts.emplace_back(PlannedHost{.name = host.name, .ranks = {}, .user = host.user});
     for (const auto rank : host.ranks) planned.ranks.push_back(rank.value());
   }
   return file;

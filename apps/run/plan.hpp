@@ -17,10 +17,12 @@
 
 namespace horo::apps {
 
-/// What is different when mpirun starts the ranks.
+/// What is different when mpirun or jsrun starts the ranks.
 struct MpiPlan {
-  launcher::MpiKind kind = launcher::MpiKind::open_mpi;
+  std::string program;  ///< "mpirun" or "jsrun".
+  std::string name;     ///< The same with its kind: "mpirun (Open MPI)".
   launcher::MpiCommand command;
+  std::string erf;          ///< jsrun's resource file; empty: it needs none.
   Environment environment;  ///< Of mpirun.
   bool here = true;         ///< All hosts are this machine.
 };

@@ -7,6 +7,8 @@ namespace horo::apps {
 
 namespace {
 
+constexpr std::string_view kErfPlace = "ERF, a file that is written when the job starts";
+
 // Known only once the job runs: the board's descriptor and nonce, and the agent's number.
 bool is_set_at_start(std::string_view name) {
   return name == "HORO_BOARD_FD" || name == "HORO_BOARD_NONCE" || name == "HORO_AGENT_PID" ||
@@ -49,8 +51,7 @@ void write_environment(JsonWriter& json, const Environment& environment) {
 
 /// How agents begin.
 std::string starter_of(const Plan& plan) {
-  return plan.mpi ? fmt::format("mpirun ({})", launcher::name(plan.mpi->kind))
-                  : names_of(plan.ways);
+  return plan.mpi ? plan.mpi->name : names_of(plan.ways);
 }
 
 std::string_view word_for(BindTo bind_to) {
@@ -106,7 +107,7 @@ std::string plan_text(const Plan& plan) {
                   command_line(agent.command), plan.program, agent.directory, starter_of(plan),
                   plan.hosts_from);
   if (plan.mpi) {
-    text += fmt::format("mpirun     {}\n", command_line(plan.mpi->command.words));
+    text += fmt::format("{:<11}{}\n", plan.mpi->program, command_line(plan.mpi->command.words));
     for (const auto& note : plan.mpi->command.notes) text += fmt::format("           {}\n", note);
   }
   if (const auto tree = describe_tree(plan.ways); !tree.empty())
@@ -128,6 +129,7 @@ std::string plan_text(const Plan& plan) {
       text += fmt::format("  {}", launcher::describe(parts->ranks[rank.local_rank.index()]));
     text += "\n";
   }
+  if (plan.mpi && !plan.mpi->erf.empty()) text += fmt::format("\n{}\n{}", kErfPlace, plan.mpi->erf);
   text += "\nenvironment of rank 0, over what it inherits\n";
   for (const auto& environment : {plan.common, planned_environment(agent.ranks.front())}) {
     for (const auto& [name, value] : environment) text += fmt::format("  {}={}\n", name, value);
@@ -144,9 +146,10 @@ std::string plan_json(const Plan& plan) {
   json.key("starter").value(starter_of(plan));
   json.key("hosts_from").value(plan.hosts_from);
   if (plan.mpi) {
-    json.key("mpirun").begin_array();
+    json.key(plan.mpi->program).begin_array();
     for (const auto& word : plan.mpi->command.words) json.value(word);
     json.end_array();
+    if (!plan.mpi->erf.empty()) json.key("erf").value(plan.mpi->erf);
   }
   json.key("grace_seconds")
       .value(seconds(agent.grace))

@@ -2,11 +2,13 @@
 #include "apps/run/session.hpp"
 
 #include <csignal>
+#include <cstring>
 #include <optional>
 #include <unistd.h>
 #include <utility>
 
 #include "apps/run/addresses.hpp"
+#include "apps/run/jsrun_plan.hpp"
 #include "apps/run/progress.hpp"
 #include "apps/run/stdin_pump.hpp"
 #include "base/knobs/knobs.hpp"
@@ -14,6 +16,7 @@
 #include "base/kv/server/server.hpp"
 #include "launcher/job/job.hpp"
 #include "launcher/job/report.hpp"
+#include "launcher/mpi/jsrun.hpp"
 #include "launcher/mpi/mpi_starter.hpp"
 
 namespace horo::apps {
@@ -34,6 +37,20 @@ void survive_broken_pipes() {
 
   action.sa_handler = [](int) {};
   sigaction(SIGPIPE, &action, nullptr);
+}
+
+int number_of(NoticeSignal notice) {
+  switch (notice) {
+    case NoticeSignal::usr1:
+      return SIGUSR1;
+    case NoticeSignal::usr2:
+      return SIGUSR2;
+    case NoticeSignal::term:
+      return SIGTERM;
+    case NoticeSignal::off:
+      break;
+  }
+  return 0;
 }
 
 bool is_ignored(int number) {
@@ -80,7 +97,7 @@ class Session {
  private:
   Status prepare();
   Status meet(std::vector<AgentSpec>& agents, const std::vector<HostFacts>& facts);
-  std::unique_ptr<Starter> make_starter();
+  Result<std::unique_ptr<Starter>> make_starter();
   Status listen_to_signals();
   void introduce();
   std::string describe_progress() const;
@@ -101,6 +118,7 @@ class Session {
 
   std::unique_ptr<Loop> loop_;
   std::unique_ptr<kv::Server> rendezvous_;
+  std::optional<ScratchFile> erf_;  ///< Of jsrun, while the job runs.
   std::unique_ptr<Starter> starter_;
   std::optional<Output> output_;
   std::optional<Job> job_;
@@ -114,18 +132,23 @@ class Session {
   bool over_ = false;  // The job has ended; only output is left.
 };
 
-std::unique_ptr<Starter> Session::make_starter() {
+Result<std::unique_ptr<Starter>> Session::make_starter() {
   if (!plan_.mpi)
     return make_ways_starter(*loop_, plan_.placement, plan_.ways,
                              settings_.get(knobs::kStartTimeout) / kShareToConnect);
-  const auto& mpi = *plan_.mpi;
-  return make_mpi_starter(*loop_,
-                          {.command = mpi.command.words,
-                           .name = fmt::format("mpirun ({})", name(mpi.kind)),
-                           .environment = mpi.environment,
-                           .placement = plan_.placement,
-                           .here = mpi.here,
-                           .say = [this](auto line) { say(fmt::format("mpirun: {}\n", line)); }});
+  auto& mpi = *plan_.mpi;
+  if (!mpi.erf.empty()) {
+    HORO_TRY(erf_, ScratchFile::write(mpi.erf));
+    name_erf(mpi, erf_->path());
+  }
+  return make_mpi_starter(*loop_, {.command = mpi.command.words,
+                                   .name = mpi.name,
+                                   .environment = mpi.environment,
+                                   .placement = plan_.placement,
+                                   .here = mpi.here,
+                                   .say = [this, &mpi](auto line) {
+                                     say(fmt::format("{}: {}\n", mpi.program, line));
+                                   }});
 }
 
 Status Session::prepare() {
@@ -135,7 +158,8 @@ Status Session::prepare() {
                .agents = {},
                .complete = {},
                .start_timeout = settings_.get(knobs::kStartTimeout),
-               .time_limit = settings_.get(knobs::kTimeout)};
+               .time_limit = settings_.get(knobs::kTimeout),
+               .notice_signal = number_of(settings_.get(knobs::kSignal))};
   if (plan_.ways.leave_this_machine()) {
     spec.complete = [this](auto& agents, const auto& facts) { return meet(agents, facts); };
   } else {
@@ -145,7 +169,7 @@ Status Session::prepare() {
     }
   }
   spec.agents = std::move(plan_.agents);  // An environment per host: large, and needed once.
-  starter_ = make_starter();
+  HORO_TRY(starter_, make_starter());
   HORO_TRY_STATUS(starter_->probe());
   output_.emplace(*loop_, plan_.output, labels_of(plan_.placement), std::move(files_.logs));
   job_.emplace(*loop_, *starter_, *output_, std::move(spec), [this] { finish(); });
@@ -169,6 +193,9 @@ Status Session::listen_to_signals() {
     const bool ends = number != SIGUSR1 && number != SIGUSR2;
     HORO_TRY(auto subscription, loop_->on_signal(number, [this, number, ends] {
       if (ends && is_echo(number)) return;
+      if (number == job_->state().notice_signal && !job_->state().noticed && !over_)
+        say(fmt::format("horo: SIG{}: notice that the job's time ends; the ranks get it\n",
+                        sigabbrev_np(number)));
       // A reader that never takes the last lines keeps nobody from ending us.
       if (over_ && ends) loop_->stop();
       job_->signal(number);
@@ -252,7 +279,8 @@ void Session::introduce() {
                     describe_parts(plan_, host), describe_way(plan_, host)));
   }
   if (plan_.mpi) {
-    for (const auto& note : plan_.mpi->command.notes) say(fmt::format("horo: mpirun: {}\n", note));
+    for (const auto& note : plan_.mpi->command.notes)
+      say(fmt::format("horo: {}: {}\n", plan_.mpi->program, note));
   }
   if (plan_.threads != 0) {
     say(fmt::format("horo: OMP_NUM_THREADS={} for every rank; a value of yours is left alone\n",

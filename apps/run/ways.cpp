@@ -3,13 +3,12 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <pwd.h>
+#include <unistd.h>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 
-#include "apps/run/command.hpp"
 #include "base/knobs/launcher_knobs.hpp"
-#include "discovery/host_list.hpp"
 #include "discovery/this_machine.hpp"
 #include "launcher/starters/link/login_gate.hpp"
 #include "launcher/starters/link/remote_agent.hpp"
@@ -29,46 +28,15 @@ constexpr Duration kConfigurationTime = std::chrono::minutes(1);
 
 using Lookup = std::function<const char*(const char*)>;
 
-/// The nodes of the Slurm job that this process is in; empty: it is in none.
-Result<std::unordered_set<std::string>> slurm_nodes(const Lookup& lookup) {
-  std::unordered_set<std::string> nodes;
-  const char* list = lookup("SLURM_JOB_NODELIST");
-  if (lookup("SLURM_JOB_ID") == nullptr || list == nullptr) return nodes;
-  for (const auto& entry : discovery::split_list(list)) {
-    auto names = discovery::expand_names(entry.text);
-    if (!names) return Failure(std::move(names).error().context("SLURM_JOB_NODELIST"));
-    nodes.insert(names->begin(), names->end());
-  }
-  return nodes;
-}
-
-/// Whether srun starts the agent on `host`. Fails: invalid_argument, where that was asked for.
-Result<bool> by_srun(const std::string& host, StarterChoice choice, const Lookup& lookup,
-                     const std::unordered_set<std::string>& nodes) {
-  if (choice == StarterChoice::ssh || (choice == StarterChoice::automatic && nodes.empty()))
-    return false;
-  if (nodes.empty())
-    return fail(Errc::invalid_argument,
-                "--starter slurm outside a Slurm job; use salloc or sbatch");
-  if (nodes.count(host) == 0) {
-    if (choice == StarterChoice::automatic) return false;
-    return fail(Errc::invalid_argument, "host '{}' is no node of Slurm job {} ({})", host,
-                lookup("SLURM_JOB_ID"), lookup("SLURM_JOB_NODELIST"));
-  }
-  const auto srun = find_program("srun", lookup("PATH"));
-  if (!srun && choice == StarterChoice::slurm)
-    return fail(Errc::invalid_argument, "--starter slurm: {}", srun.error().message);
-  return srun.has_value();
-}
-
-std::vector<std::string> srun_arguments(const std::string& host, const std::string& agent) {
-  // A step of one task on one node, beside others, with all that the job has there.
-  std::vector<std::string> arguments{
-      "srun",       "--nodes=1",    "--ntasks=1", "--nodelist=" + host,
-      "--overlap",  "--whole",      "--mem=0",    "--cpu-bind=none",
-      "--mpi=none", "--unbuffered", "--quiet",    "--kill-on-bad-exit=0"};
-  for (auto& word : remote_command(agent)) arguments.push_back(std::move(word));
-  return arguments;
+/// Nobody logs in to this machine.
+Status check_user(const PlacedHost& host) {
+  if (host.user.empty()) return {};
+  const auto* entry = getpwuid(geteuid());
+  const std::string own = entry == nullptr ? "" : entry->pw_name;
+  if (host.user == own) return {};
+  return fail(Errc::invalid_argument,
+              "host '{}' is this machine, where ranks run as '{}'; leave '{}@' out", host.name, own,
+              host.user);
 }
 
 class WaysStarter final : public Starter {
@@ -107,14 +75,14 @@ class WaysStarter final : public Starter {
 
  private:
   Result<std::unique_ptr<Carrier>> reach(std::size_t host, const std::string& name) {
-    const auto& [way, route, why] = ways_.hosts[host];
-    if (way == Way::srun) {
-      return make_program_carrier(
-          loop_, resolver_,
-          {.host = name, .arguments = srun_arguments(name, agent_), .target = name});
+    const auto& way = ways_.hosts[host];
+    if (way.way == Way::batch) {
+      HORO_TRY(auto program, program_way(way.batch, name, agent_));
+      return make_program_carrier(loop_, resolver_, std::move(program));
     }
+    const auto& route = way.route;
     std::unique_ptr<Carrier> carrier;
-    if (way == Way::ssh) {
+    if (way.way == Way::ssh) {
       HORO_TRY(carrier, make_ssh_carrier(loop_, resolver_, route, command_line_));
     } else {
       carrier = make_program_carrier(loop_, resolver_,
@@ -157,19 +125,25 @@ Result<Ways> choose_ways(const Placement& placement, const Settings& settings,
             .ssh = {.port = settings.get(knobs::kSshPort),
                     .identity_file = settings.get(knobs::kSshIdentityFile),
                     .program = settings.get(knobs::kSshProgram)}};
-  HORO_TRY(const auto nodes, slurm_nodes(lookup));
+  std::optional<BatchWays> batch;
   std::vector<std::string> others;
   std::vector<std::size_t> places;
   for (std::size_t i = 0; i < placement.hosts.size(); ++i) {
-    const auto& host = placement.hosts[i].name;
-    if (discovery::is_this_machine(host)) continue;
-    HORO_TRY(const bool slurm, by_srun(host, settings.get(knobs::kStarter), lookup, nodes));
-    if (slurm) {
-      ways.hosts[i] = {.way = Way::srun,
-                       .route = {},
-                       .why = fmt::format("a node of Slurm job {}", lookup("SLURM_JOB_ID"))};
+    const auto& host = placement.hosts[i];
+    if (discovery::is_this_machine(host.name)) {
+      HORO_TRY_STATUS(check_user(host));
+      continue;
+    }
+    if (!batch) {
+      HORO_TRY(batch, BatchWays::find(settings, lookup));
+    }
+    HORO_TRY(auto way, batch->to(host.name));
+    if (way) {
+      auto why = way->why;
+      ways.hosts[i] = {
+          .way = Way::batch, .route = {}, .batch = std::move(*way), .why = std::move(why)};
     } else {
-      others.push_back(host);
+      others.push_back(host.user.empty() ? host.name : fmt::format("{}@{}", host.user, host.name));
       places.push_back(i);
     }
   }
@@ -181,7 +155,7 @@ Result<Ways> choose_ways(const Placement& placement, const Settings& settings,
     auto& route = routes[i];
     ways.hosts[places[i]] = {.way = route.program.empty() ? Way::ssh : Way::ssh_program,
                              .route = route,
-                             .why = route.reason};
+                             .why = route.reason.empty() ? batch->why_not() : route.reason};
   }
   std::vector<bool> takes_part(ways.hosts.size());
   for (const auto place : places) takes_part[place] = true;
@@ -200,7 +174,14 @@ std::string names_of(const Ways& ways) {
   };
   if (ways.stay_here()) add("local");
   if (has(Way::ssh) || has(Way::ssh_program)) add("ssh");
-  if (has(Way::srun)) add("srun");
+  std::vector<BatchProgram> named;
+  for (const auto& host : ways.hosts) {
+    const auto program = host.batch.program;
+    if (host.way != Way::batch || std::find(named.begin(), named.end(), program) != named.end())
+      continue;
+    named.push_back(program);
+    add(name(program));
+  }
   return text;
 }
 
@@ -214,19 +195,22 @@ std::string describe_tree(const Ways& ways) {
                      *std::max_element(children.begin(), children.end()));
 }
 
-std::string describe(const HostWay& way) {
-  const auto why = way.why.empty() ? "" : fmt::format(" ({})", way.why);
-  switch (way.way) {
+std::string describe(const HostWay& host_way) {
+  const auto why = host_way.why.empty() ? "" : fmt::format(" ({})", host_way.why);
+  const auto& route = host_way.route;
+  switch (host_way.way) {
     case Way::local:
       return "here";
-    case Way::srun:
-      return fmt::format("by srun{}", why);
+    case Way::batch:
+      return host_way.batch.program == BatchProgram::rsh
+                 ? fmt::format("by {}{}", fmt::join(host_way.batch.before, " "), why)
+                 : fmt::format("by {}{}", name(host_way.batch.program), why);
     case Way::ssh_program:
-      return fmt::format("by the program {}{}", way.route.program, why);
+      return fmt::format("by the program {}{}", route.program, why);
     case Way::ssh:
       break;
   }
-  return fmt::format("by ssh as {} to {}, port {}", way.route.user, way.route.name, way.route.port);
+  return fmt::format("by ssh as {} to {}, port {}{}", route.user, route.name, route.port, why);
 }
 
 std::unique_ptr<Starter> make_ways_starter(Loop& loop, const Placement& placement, const Ways& ways,

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/run/batch_ways.hpp"
 #include "base/knobs/settings.hpp"
 #include "base/loop/loop.hpp"
 #include "launcher/placement.hpp"
@@ -16,12 +17,13 @@
 
 namespace horo::apps {
 
-enum class Way : std::uint8_t { local, ssh, ssh_program, srun };
+enum class Way : std::uint8_t { local, ssh, ssh_program, batch };
 
 struct HostWay {
   Way way = Way::local;
   launcher::SshRoute route;  ///< Of the two by ssh.
-  std::string why;           ///< This way and no other; empty: nothing to say.
+  BatchWay batch{};          ///< Of the one by a batch system, or an rsh agent.
+  std::string why{};         ///< This way and no other; empty: nothing to say.
 };
 
 /// Everything needed to start agents on the hosts of a plan.

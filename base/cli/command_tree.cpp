@@ -65,17 +65,12 @@ Flag json_flag(const char* help) {
 
 /// Options of horovodrun whose feature is missing: a reason serves better than "unknown option".
 std::vector<Flag> refused_flags() {
-  const std::string routes =
-      "routes decide between interfaces; for torch's Gloo set GLOO_SOCKET_IFNAME";
-  const std::string fixed = "the number of ranks is fixed in this version; give it with -np";
+  const std::string fixed =
+      "there are no elastic jobs in this version; give the number of ranks with -np";
   const std::vector<std::pair<std::vector<std::string>, std::string>> rows{
-      {{"network-interface", "network-interfaces"}, routes},
-      {{"min-np", "min-num-proc"}, fixed},
-      {{"max-np", "max-num-proc"}, fixed},
-      {{"elastic-timeout"}, fixed},
-      {{"reset-limit"}, fixed},
+      {{"min-np", "min-num-proc"}, fixed},   {{"max-np", "max-num-proc"}, fixed},
+      {{"elastic-timeout"}, fixed},          {{"reset-limit"}, fixed},
       {{"blacklist-cooldown-range"}, fixed},
-      {{"jsrun"}, "ranks are not started through jsrun in this version"},
   };
   std::vector<Flag> flags;
   for (const auto& [names, reason] : rows) {
@@ -212,9 +207,12 @@ Command run_command() {
         .group = kHosts,
         .help = "let mpirun start the ranks, for programs that call MPI and clusters that know "
                 "nothing else"},
+       {.name = "jsrun",
+        .group = kHosts,
+        .help = "let jsrun start the ranks, in a job of LSF whose hosts CSM allocates"},
        {.name = "gloo",
         .group = kHosts,
-        .help = "accepted from horovodrun; no effect, but against --mpi",
+        .help = "accepted from horovodrun; no effect, but against --mpi and --jsrun",
         .hidden = true},
        {.name = "disable-cache",
         .group = kHosts,

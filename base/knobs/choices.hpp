@@ -12,7 +12,8 @@ enum class StdinMode : std::uint8_t { automatic, none, rank0 };
 enum class MapBy : std::uint8_t { pack, spread, host };
 enum class BindTo : std::uint8_t { automatic, core, numa, gpu, none };
 enum class GpuMode : std::uint8_t { off, automatic };
-enum class StarterChoice : std::uint8_t { automatic, ssh, slurm };
+enum class StarterChoice : std::uint8_t { automatic, ssh, slurm, lsf };
+enum class NoticeSignal : std::uint8_t { off, usr1, usr2, term };
 enum class CpuOperations : std::uint8_t { automatic, shm, gloo, mpi };
 
 }  // namespace horo

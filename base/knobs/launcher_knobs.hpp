@@ -86,13 +86,22 @@ inline constexpr Knob<Duration> kDiscoveryTimeout{
 inline constexpr Knob<StarterChoice> kStarter{
     .text = {.key = "starter",
              .group = kOtherHosts,
-             .help = "how agents are started on other hosts; auto is srun inside a Slurm job, for "
-                     "its nodes, and ssh otherwise",
-             .choices = {"auto", "ssh", "slurm"},
+             .help = "how agents are started on other hosts; auto is srun inside a Slurm job and "
+                     "blaunch or jsrun inside one of LSF, for its hosts, and ssh otherwise",
+             .choices = {"auto", "ssh", "slurm", "lsf"},
              .reader = KnobReader::launcher},
     .fallback = StarterChoice::automatic,
     .least = StarterChoice::automatic,
-    .most = StarterChoice::slurm};
+    .most = StarterChoice::lsf};
+
+inline constexpr Knob<std::string_view> kRshAgent{
+    .text = {.key = "rsh.agent",
+             .group = kOtherHosts,
+             .help = "start agents by this program, called with a host and a command line, like "
+                     "kubexec.sh of the Kubernetes MPI operator",
+             .unit = "path",
+             .reader = KnobReader::launcher},
+    .fallback = ""};
 
 inline constexpr Knob<int> kSshPort{
     .text = {.key = "ssh.port",
@@ -130,6 +139,15 @@ inline constexpr Knob<int> kFanout{
     .fallback = 32,
     .least = 1,
     .most = 1024};
+
+inline constexpr Knob<std::string_view> kNetworkInterfaces{
+    .text = {.key = "network.interfaces",
+             .group = kOtherHosts,
+             .help = "interfaces for NCCL, the first for Gloo too, as NAME,NAME ...; given several "
+                     "times they are all; without it routes decide",
+             .reader = KnobReader::launcher,
+             .flags = {Spelling{.name = "network-interface"}}},
+    .fallback = ""};
 
 inline constexpr Knob<std::string_view> kEnvAllow{
     .text = {.key = "env.allow",
@@ -178,6 +196,17 @@ inline constexpr Knob<Duration> kGrace{.text = {.key = "grace",
                                        .fallback = 5s,
                                        .least = 0s,
                                        .most = 1h};
+
+inline constexpr Knob<NoticeSignal> kSignal{
+    .text = {.key = "signal",
+             .group = kTimes,
+             .help = "the signal by which the batch system says that the job's time ends: ranks "
+                     "get it, and the exit code asks for the job to be queued again",
+             .choices = {"off", "usr1", "usr2", "term"},
+             .reader = KnobReader::launcher},
+    .fallback = NoticeSignal::off,
+    .least = NoticeSignal::off,
+    .most = NoticeSignal::term};
 
 // --- Output ---
 

@@ -99,3 +99,37 @@ begin env --ignore-signal=HUP horo run -np 2 bash -c 'echo ready; sleep 2; echo 
 kill -HUP "$launcher"
 end
 expect "exit code with SIGHUP ignored" "$code" 0
+
+# The signal by which a batch system says that the time ends: ranks that end because of it are no failure.
+begin horo run -np 2 --signal usr2 --json-report "$scratch/report" \
+  bash -c 'trap "echo saved; exit $((HORO_RANK * 75))" USR2; echo ready; while :; do sleep 0.05; done'
+kill -USR2 "$launcher"
+end
+expect "exit code after a notice" "$code" 75
+expect "ranks that saved" "$(grep -c saved <<<"$out")" 2
+expect_in "standard error" "$err" "horo: SIGUSR2: notice that the job's time ends; the ranks get it"
+expect_in "standard error" "$err" "exit code 75 asks for the job to be queued again"
+expect_in "the report" "$(<"$scratch/report")" '"queue_again": true'
+begin horo run -np 2 --signal USR1 bash -c 'echo ready; exec sleep 30'
+kill -USR1 "$launcher"
+end
+expect "exit code of ranks that know nothing of the notice" "$code" 75
+begin horo run -np 2 --signal usr1 bash -c 'trap "sleep 0.2; exit 3" USR1; echo ready; while :; do sleep 0.05; done'
+kill -USR1 "$launcher"
+end
+expect "exit code of a failure after a notice" "$code" 3
+begin horo run -np 2 --signal term bash -c 'trap "echo saved; exit 0" TERM; echo ready; while :; do sleep 0.05; done'
+kill -TERM "$launcher"
+end
+expect "exit code of SIGTERM as the notice" "$code" 75
+expect "ranks that saved" "$(grep -c saved <<<"$out")" 2
+begin horo run -np 2 --signal usr1 bash -c 'trap "" USR1; echo ready; exec sleep 30'
+kill -USR1 "$launcher"
+for ((i = 0; i < 100; i++)); do
+  ! grep -q notice "$scratch/err" || break
+  sleep 0.05
+done
+kill -TERM "$launcher"
+end
+expect "exit code of ranks that had to be stopped after a notice" "$code" 75
+HORO_SIGNAL=hup refused "signal: 'hup' (environment HORO_SIGNAL) must be one of: off, usr1, usr2, term" horo run -np 1 true

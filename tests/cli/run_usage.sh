@@ -24,7 +24,6 @@ refused "option '--np' needs a value" horo run -np --verbose true
 refused "unknown option '--fusion-treshold'; did you mean '--fusion-threshold'?" horo run --fusion-treshold 1 true
 refused "could be --hosts, --hostfile" horo run --host a:1 true
 refused "excludes" horo run -np 1 -H a:1 -hostfile f true
-refused "option '--network-interface': routes decide between interfaces" horo run -np 1 --network-interface eth0 true
 refused "ssh.port: '65536' (flag --ssh-port) must be a whole number from 0 to 65535" horo run -np 1 -p 65536 true
 refused "shm.ring: '1' (flag --shm-ring) must be a whole number from 2 to 64" horo run -np 1 --shm-ring 1 true
 HORO_CYCLE_TIME=soon refused "cycle.time: 'soon' (environment HORO_CYCLE_TIME) must be a time" horo run -np 1 true

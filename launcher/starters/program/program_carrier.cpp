@@ -90,7 +90,7 @@ class ProgramCarrier final : public Carrier {
   }
 
   Error describe(ExitStatus status) const {
-    const auto& program = way_.arguments.front();
+    const auto& program = way_.name.empty() ? way_.arguments.front() : way_.name;
     const auto how = status.signalled() ? fmt::format("was killed by signal {}", status.signal())
                                         : fmt::format("ended with exit code {}", status.code());
     return {Errc::unavailable,

@@ -17,6 +17,7 @@ struct ProgramWay {
   std::vector<std::string> arguments;  ///< The whole command line.
   std::string target;                  ///< Name whose address tells by which of ours it reaches us.
   std::shared_ptr<const void> kept{};  ///< What it needs as long as it runs: a file.
+  std::string name{};                  ///< For messages; empty: the command line's first word.
 };
 
 /// `resolver` outlives the carrier.
