@@ -75,6 +75,22 @@ try timeout 60 horo run -H far:1,other:1 --tag off hostname
 expect "exit code through a jump host" "$code" 0
 expect "hosts through a jump host" "$(sort <<<"$out")" "h2
 h3"
+# A user before the host goes over the configuration's, and is no part of the host's name.
+printf 'Host *\n  User nobody-of-that-name\n' >/run/home/.ssh/config
+printf 'root@h1 slots=1\nroot@h2:1\n' >"$scratch/hostfile"
+try timeout 60 horo run -hostfile "$scratch/hostfile" --dry-run true
+expect_in "the plan" "$(grep "^host  *h1: " <<<"$out")" "; by ssh as root to h1, port 22"
+for way in --no-verbose --ssh-program=ssh; do
+  try timeout 60 horo run -H 'root@h[1-2]:1' "$way" --tag off sh -c 'echo "$(hostname) $HORO_HOSTNAME"'
+  expect "exit code with users ($way: $err)" "$code" 0
+  expect "hosts with users ($way)" "$(sort <<<"$out")" "h1 h1
+h2 h2"
+done
+try timeout 60 horo run -H root@h1:1,h2:1 --dry-run true
+expect_in "the plan" "$(grep "^host  *h2: " <<<"$out")" "; by ssh as nobody-of-that-name to h2, port 22"
+try timeout 60 horo run -H eva@head:1 true
+expect "exit code of another user here" "$code" 2
+expect_in "the error" "$err" "host 'head' is this machine, where ranks run as 'root'; leave 'eva@' out"
 rm /run/home/.ssh/config
 try timeout 60 horo run -H h1:1,h2:1 --ssh-program ssh --tag off sh -c 'echo "$(hostname) ${HORO_RENDEZVOUS%:*}"'
 expect "by the program" "$(sort <<<"$out")" "h1 10.83.0.254

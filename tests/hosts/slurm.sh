@@ -31,6 +31,18 @@ expect "ranks" "$(sort <<<"$out")" "0 h1 10.83.0.1 10.83.0.254
 3 h2 10.83.0.1 10.83.0.254"
 clean
 
+# A heterogeneous job: srun is told the component of each host.
+try timeout 100 salloc -Q -N 1 -n 1 : -N 1 -n 2 horo run --tag off sh -c 'echo "$RANK $(hostname)"'
+expect "exit code of a heterogeneous job ($err)" "$code" 0
+expect "its ranks" "$(cut -d' ' -f1 <<<"$out" | sort | tr '\n' ' ')" "0 1 2 "
+expect "its hosts" "$(cut -d' ' -f2 <<<"$out" | sort -u | tr '\n' ' ')" "h1 h2 "
+clean
+# Without srun its nodes are reached by ssh, which says why.
+mkdir "$scratch/nosrun"
+ln -s /usr/bin/* "$scratch/nosrun/" && rm -f "$scratch/nosrun/srun"
+try timeout 100 salloc -Q -N 2 --ntasks-per-node=1 env PATH="$HORO_BIN:$scratch/nosrun" horo run --dry-run true
+expect_in "the plan without srun" "$out" ": command 'srun' is not found in PATH)"
+
 # A batch script, on a node that is one of the hosts itself.
 cat >"$scratch/batch" <<BATCH
 #!/bin/bash

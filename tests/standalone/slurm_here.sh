@@ -6,7 +6,8 @@
 #   slurm_here.sh up FOLDER N     starts it, with all its files in FOLDER; SLURM_CONF=FOLDER/slurm.conf then works
 #   slurm_here.sh down FOLDER     ends what `up` started
 #
-# With SLURM_HERE_ON=tests/hosts/hosts.sh, on the machine that it makes, the nodes are its hosts instead.
+# SLURM_HERE_EXTRA: further lines of slurm.conf. SLURM_HERE_EXPIRE: seconds after which a job that is queued again may
+# start, in place of two minutes. With SLURM_HERE_ON=tests/hosts/hosts.sh, on the machine that it makes, the nodes are its hosts instead.
 set -uo pipefail
 PATH=/usr/sbin:/sbin:$PATH
 on=${SLURM_HERE_ON:-}
@@ -52,7 +53,7 @@ SlurmctldHost=$(uname -n)($controller)
 SlurmUser=root
 SlurmdUser=root
 AuthType=auth/munge
-AuthInfo=socket=$folder/munge.socket
+AuthInfo=socket=$folder/munge.socket${SLURM_HERE_EXPIRE:+,cred_expire=$SLURM_HERE_EXPIRE}
 CredType=cred/munge
 SlurmctldPort=$port
 StateSaveLocation=$folder/state
@@ -82,6 +83,7 @@ CONF
     echo "NodeName=h$i NodeHostname=$(uname -n) NodeAddr=127.0.0.1 Port=$((port + i)) CPUs=4 RealMemory=500 State=UNKNOWN"
   done
   echo "PartitionName=here Nodes=ALL Default=YES MaxTime=INFINITE State=UP"
+  printf '%s\n' "${SLURM_HERE_EXTRA:-}"
 }
 
 up() {

@@ -1,0 +1,9 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# bsub jsrun.sh: jsrun starts the ranks themselves, for programs that call MPI, each bound to its part of the cores.
+#BSUB -nnodes 2
+#BSUB -W 1:00
+#BSUB -o train.%J.out
+
+command=(./simulation)
+exec horo run --jsrun "${command[@]}"

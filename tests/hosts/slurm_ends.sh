@@ -1,0 +1,106 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# How jobs of a real Slurm end: notice before the time limit, scancel, preemption; and the scripts of examples/slurm. The
+# nodes are hosts of their own.
+# shellcheck source=tests/hosts/lib.sh
+. "$(dirname "$0")/lib.sh"
+PATH=$PATH:/usr/sbin:/sbin
+for tool in slurmctld:slurm-wlm munged:munge; do
+  command -v "${tool%:*}" >/dev/null || skip "no ${tool%:*} here; scripts/packages --install test brings it (${tool#*:})"
+done
+on_hosts 2
+
+slurm=$HORO_SOURCE/tests/standalone/slurm_here.sh
+examples=$HORO_SOURCE/examples/slurm
+export SLURM_CONF=$scratch/slurm/slurm.conf
+trap 'bash "$slurm" down "$scratch/slurm"; rm -rf "$scratch"' EXIT
+SLURM_HERE_ON=$HORO_SOURCE/tests/hosts/hosts.sh SLURM_HERE_EXPIRE=10 SLURM_HERE_EXTRA="PreemptType=preempt/partition_prio
+PreemptMode=REQUEUE
+SlurmctldParameters=preempt_send_user_signal
+PartitionName=idle Nodes=ALL MaxTime=INFINITE State=UP PriorityTier=1 GraceTime=20
+PartitionName=urgent Nodes=ALL MaxTime=INFINITE State=UP PriorityTier=9 PreemptMode=OFF" \
+  bash "$slurm" up "$scratch/slurm" 2 || fail "Slurm did not start"
+mv /run/home/.ssh/id_ed25519 "$scratch/away"
+ours() { processes "$1" | grep -v -e slurmd -e slurmstepd; }
+clean() { for host in h1 h2; do eventually "the end of all on $host: $(ours "$host")" '[ -z "$(ours "$host")" ]'; done; }
+state_of() { scontrol show job "$1" 2>/dev/null | grep -o "$2=[^ ]*" | cut -d= -f2; }
+
+# A training that saves when it is asked to, and knows that it has gone on before.
+cat >"$scratch/train" <<'TRAIN'
+#!/bin/bash
+trap 'echo "rank $RANK saved"; exit 0' USR1
+trap 'echo "rank $RANK ended"; exit 0' TERM
+echo "rank $RANK of $WORLD_SIZE runs, time ${SLURM_RESTART_COUNT:-0}"
+[ "${SLURM_RESTART_COUNT:-0}" = 0 ] || exit 0
+while :; do sleep 0.05; done
+TRAIN
+chmod +x "$scratch/train"
+# lines PATTERN JOB: how many lines of its output match.
+lines() {
+  local count
+  count=$(grep -sc "$1" "$scratch/out.$2")
+  echo "${count:-0}"
+}
+ranks_say() { lines "rank [0-3] $1" "$2"; }
+submit() { sbatch --parsable -o "$scratch/out.$1" "${@:2}"; }
+
+# The time limit: Slurm signals the script, up to a minute early; it is queued again and ends well.
+job=$(submit limit --time=1 --signal=B:USR1@55 "$examples/batch.sh" "$scratch/train") || fail "sbatch"
+eventually "four ranks" '[ "$(ranks_say "of 4 runs, time 0" limit)" = 4 ]'
+# Slurm looks at limits every half minute.
+for ((i = 0; i < 1200 && $(ranks_say saved limit) < 4; i++)); do sleep 0.1; done
+for ((i = 0; i < 600 && $(ranks_say "of 4 runs, time 1" limit) < 4; i++)); do sleep 0.1; done
+eventually "another run: $(cat "$scratch/out.limit")" '[ "$(ranks_say "of 4 runs, time 1" limit)" = 4 ]'
+expect_in "the notice" "$(<"$scratch/out.limit")" "horo: SIGUSR1: notice that the job's time ends"
+expect_in "the report" "$(<"$scratch/out.limit")" "exit code 75 asks for the job to be queued again"
+eventually "the end" '[ "$(state_of "$job" JobState)" = COMPLETED ]'
+clean
+
+# The code of a script that is horo run: nobody queues it again here.
+printf '#!/bin/bash\nexec horo run --signal usr1 "$@"\n' >"$scratch/plain"
+job=$(submit plain -N 2 --ntasks-per-node=2 "$scratch/plain" "$scratch/train")
+eventually "four ranks" '[ "$(ranks_say "of 4 runs" plain)" = 4 ]'
+scancel -b -s USR1 "$job"
+eventually "the end" '[ "$(state_of "$job" ExitCode)" = 75:0 ]'
+expect "ranks that saved" "$(ranks_say saved plain)" 4
+clean
+
+# scancel: SIGTERM, and SIGKILL soon after. Ranks have their grace, and nothing stays.
+job=$(submit cancelled -N 2 --ntasks-per-node=2 "$scratch/plain" "$scratch/train")
+eventually "four ranks" '[ "$(ranks_say "of 4 runs" cancelled)" = 4 ]'
+scancel "$job"
+eventually "the end" '[ "$(state_of "$job" JobState)" = CANCELLED ]'
+clean
+expect "ranks that ended by themselves" "$(ranks_say ended cancelled)" 4
+
+# Preemption: the notice is the same; Slurm queues the job again by itself.
+job=$(submit preempted -p idle --requeue --open-mode=append --signal=B:USR1@10 --exclusive -N 2 --ntasks-per-node=2 \
+  "$scratch/plain" "$scratch/train")
+eventually "four ranks" '[ "$(ranks_say "of 4 runs, time 0" preempted)" = 4 ]'
+urgent=$(submit urgent -p urgent --exclusive -N 2 --wrap 'echo urgent')
+eventually "four ranks that saved" '[ "$(ranks_say saved preempted)" = 4 ]'
+eventually "the urgent job" 'grep -qs urgent "$scratch/out.urgent"'
+expect_in "the report" "$(<"$scratch/out.preempted")" "exit code 75 asks for the job to be queued again"
+scancel "$job" "$urgent" 2>/dev/null
+clean
+
+# The other scripts of examples/slurm.
+job=$(submit srun -t 5 "$examples/srun.sh" sh -c 'echo "task $SLURM_PROCID of $SLURM_NTASKS"')
+for ((i = 0; i < 300 && $(lines "task [0-3] of 4" srun) < 4; i++)); do sleep 0.1; done
+eventually "the end of srun" '[ "$(state_of "$job" JobState)" != RUNNING ]'
+[ "$(lines "task [0-3] of 4" srun)" = 4 ] ||
+  fail "srun.sh says '$(cat "$scratch/out.srun" 2>&1)'; $(squeue -o '%i %P %j %T %r'; sinfo -N -l)"
+expect "how srun.sh ended" "$(state_of "$job" JobState)" COMPLETED
+try timeout 100 "$examples/interactive.sh" --tag off hostname
+expect "exit code of interactive.sh ($err)" "$code" 0
+expect "its hosts" "$(sort <<<"$out" | uniq -c | tr -s ' ')" " 2 h1
+ 2 h2"
+clean
+
+# Variables of a job that is over.
+SLURM_JOB_ID=$job SLURM_JOB_NODELIST="h[1-2]" SLURM_TASKS_PER_NODE='1(x2)' try timeout 60 horo run true
+expect "exit code in a job that is over" "$code" 125
+expect_in "the report" "$err" "srun to host 'h"
+expect_in "the report" "$err" "nvalid job id"
+clean
+exit 0
