@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include <utility>
 
+#include "base/exit_code.hpp"
 #include "discovery/this_machine.hpp"
 #include "launcher/process/descendants.hpp"
 
@@ -171,7 +172,10 @@ std::vector<RankSet::Entry*> RankSet::living() {
 void RankSet::exited(Entry& entry, ExitStatus status) {
   entry.alive = false;
   const auto membership = board_->bury(entry.slot);
-  const bool failed = !status.success() || membership.in_use;
+  // Whether that is a failure the launcher says, who knows what the signal meant.
+  const bool asks_again =
+      signalled_ && !status.signalled() && status.code() == exit_code::kQueueAgain;
+  const bool failed = (!status.success() && !asks_again) || membership.in_use;
   if (failed) end(poison_by(entry.identity.rank, status), spec_.host);
   // Only a kill that was not ours can be the kernel's.
   const bool oom = status.signal() == SIGKILL && !entry.killed && oom_.take_kill();
@@ -244,6 +248,7 @@ void RankSet::signal(int number) {
     stopped_ = true;
     starter_.reset();
   }
+  signalled_ = signalled_ || number == SIGUSR1 || number == SIGUSR2;
   if (number == SIGCONT && std::exchange(stopped_, false) && !ending_) schedule_start();
   for (auto* entry : living()) entry->group->signal(number);
 }

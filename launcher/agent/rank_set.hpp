@@ -101,7 +101,8 @@ class RankSet {
   std::size_t next_ = 0;  ///< To be started.
   std::size_t turn_ = 0;  ///< Of the ranks, who is read from first when output is wanted again.
   bool output_wanted_ = true;
-  bool stopped_ = false;  ///< By the launcher's SIGSTOP.
+  bool stopped_ = false;    ///< By the launcher's SIGSTOP.
+  bool signalled_ = false;  ///< By a signal whose meaning is the user's.
   bool ending_ = false;
   bool finished_ = false;
   std::string early_stdin_;  ///< Came before its reader was started.

@@ -101,6 +101,6 @@ clean
 SLURM_JOB_ID=$job SLURM_JOB_NODELIST="h[1-2]" SLURM_TASKS_PER_NODE='1(x2)' try timeout 60 horo run true
 expect "exit code in a job that is over" "$code" 125
 expect_in "the report" "$err" "srun to host 'h"
-expect_in "the report" "$err" "nvalid job id"
+expect_in "the report" "$err" "has expired"
 clean
 exit 0
