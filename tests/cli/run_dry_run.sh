@@ -17,7 +17,7 @@ expect "exit code" "$code" 0
 python3 - "$scratch/out" <<'PY' || fail "the plan as JSON is not what it should be"
 import json, sys
 plan = json.load(open(sys.argv[1]))
-assert plan["command"] == ["true"] and plan["hosts"] == [{"name": "localhost", "ranks": [0, 1, 2]}], plan
+assert plan["command"] == ["true"] and plan["hosts"] == [{"name": "localhost", "ranks": [0, 1, 2], "from": None}], plan
 assert [r["rank"] for r in plan["ranks"]] == [0, 1, 2]
 assert [r["local_rank"] for r in plan["ranks"]] == [0, 1, 2]
 for rank in plan["ranks"]:
@@ -55,7 +55,7 @@ expect "exit code" "$code" 0
 python3 - "$scratch/out" <<'PY' || fail "the plan over three hosts is not what it should be"
 import json, sys
 plan = json.load(open(sys.argv[1]))
-assert plan["hosts"] == [{"name": f"node0{i + 1}", "ranks": [2 * i, 2 * i + 1]} for i in range(3)], plan["hosts"]
+assert plan["hosts"] == [{"name": f"node0{i + 1}", "ranks": [2 * i, 2 * i + 1], "from": None} for i in range(3)], plan["hosts"]
 last = plan["ranks"][5]["environment"]
 assert (last["HORO_LOCAL_RANK"], last["HORO_CROSS_RANK"], last["HORO_CROSS_SIZE"]) == ("1", "2", "3"), last
 assert last["MASTER_ADDR"] == "node01" and last["HORO_HOSTNAME"] == "node03", last
