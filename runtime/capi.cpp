@@ -40,6 +40,7 @@ using horo::runtime::Session;
 using horo::runtime::SetSubmission;
 using horo::runtime::Signature;
 using horo::runtime::Submission;
+using horo::runtime::TensorHandle;
 using horo::runtime::capi::last_error;
 using horo::runtime::capi::Process;
 using horo::runtime::capi::process;
@@ -152,13 +153,19 @@ Result<Signature> to_signature(const horo_tensor_desc& desc, int size) {
 
 constexpr const char* kJoinName = "horo.join";
 
-horo_tensor to_handle(SetId set, TensorId id) {
-  return std::uint64_t{set.value()} << 32U | id.value();
+// A handle: the set, then what tells a name from those that had its slot before, then the slot.
+constexpr int kSlotBits = 20;
+constexpr int kIncarnationBits = 32;
+
+horo_tensor to_handle(SetId set, TensorHandle tensor) {
+  return std::uint64_t{set.value()} << (kSlotBits + kIncarnationBits) |
+         std::uint64_t{tensor.incarnation} << kSlotBits | tensor.id.value();
 }
 
-std::pair<SetId, TensorId> from_handle(horo_tensor tensor) {
-  return {SetId{static_cast<std::uint32_t>(tensor >> 32U)},
-          TensorId{static_cast<std::uint32_t>(tensor)}};
+std::pair<SetId, TensorHandle> from_handle(horo_tensor tensor) {
+  return {SetId{static_cast<std::uint32_t>(tensor >> (kSlotBits + kIncarnationBits))},
+          TensorHandle{TensorId{static_cast<std::uint32_t>(tensor & ((1U << kSlotBits) - 1))},
+                       static_cast<std::uint32_t>(tensor >> kSlotBits)}};
 }
 
 Result<Operation*> find(Session& session, horo_op op) {

@@ -162,33 +162,24 @@ void Session::shutdown() {
   meeting_.vigil.reset();
 }
 
-Result<TensorId> Session::declare(SetId set, std::string_view name, const Signature& signature,
-                                  GroupName group) {
+Result<TensorHandle> Session::declare(SetId set, std::string_view name, const Signature& signature,
+                                      const GroupName& group) {
   HORO_TRY(ProcessSet* const own, own_set(set));
   if (signature.kind == Kind::broadcast && own->rank_of(Rank{signature.root}) < 0) {
     return fail(Errc::invalid_argument, "root rank {} is not in process set {}", signature.root,
                 set);
   }
-  return own->engine->declare(name, signature, group.name, group.size);
+  return own->engine->declare(name, signature, group);
 }
 
-Result<Signature> Session::signature_of(SetId set, TensorId id) {
-  HORO_TRY(ProcessSet* const own, own_set(set));
-  if (id.value() >= own->board->body().tensor_count.load(std::memory_order_acquire)) {
-    return fail(Errc::invalid_argument, "{} is not a declared tensor", id);
-  }
-  return own->engine->tensor(id).signature;
-}
-
-Session::Urgency Session::urgency(Board& board, const LocalTensor& tensor, bool completed) {
+Session::Urgency Session::urgency(Board& board, std::uint64_t bytes, bool completed) {
   // A submit makes no system call, unless this mark made a tensor ready that somebody sleeps for,
   // or a bucket is full, or the oldest ready tensor has waited long enough for company.
   if (!completed) return Urgency::none;
   auto& body = board.body();
   const auto& params = board.params();
   const auto full = params.fusion_threshold;
-  if (tensor.signature.bytes() >= full ||
-      body.ready_bytes.load(std::memory_order_relaxed) >= full) {
+  if (bytes >= full || body.ready_bytes.load(std::memory_order_relaxed) >= full) {
     return Urgency::everybody;
   }
   if (host_->body().impatient.load(std::memory_order_seq_cst) != 0) {
@@ -211,28 +202,34 @@ Result<Operation*> Session::prepare(const SetSubmission& s, ProcessSet*& own) {
   HORO_TRY(own, own_set(s.set));
   auto& engine = *own->engine;
   HORO_TRY_STATUS(engine.health());
-  HORO_TRY(auto signature, signature_of(s.set, s.tensor));
-  signature.root = own->rank_of(Rank{signature.root});
-  HORO_TRY_STATUS(check(signature, s.given, own->rank_of(meeting_.identity.rank),
-                        static_cast<int>(own->ranks.size())));
   HORO_TRY(Operation* const operation, operations_.take());
   operation->set = s.set;
-  if (auto claimed = engine.claim(s.tensor, s.given, *operation); !claimed) {
-    operations_.put(*operation);
-    return Failure(std::move(claimed).error());
-  }
-  return operation;
+  const auto claimed = [&]() -> Status {
+    HORO_TRY(const auto id, engine.claim(s.tensor, s.given, *operation));
+    auto signature = engine.tensor(id).signature;
+    signature.root = own->rank_of(Rank{signature.root});
+    auto status = check(signature, s.given, own->rank_of(meeting_.identity.rank),
+                        static_cast<int>(own->ranks.size()));
+    if (!status) engine.let_go(id, *operation);
+    return status;
+  }();
+  if (claimed) return operation;
+  operations_.put(*operation);
+  return Failure(Error(claimed.error()));
 }
 
-void Session::launch(const SetSubmission& s, ProcessSet& own) {
+void Session::launch(const Submission& given, const Operation& operation, ProcessSet& own) {
+  const auto id = operation.tensor;
   auto& engine = *own.engine;
   auto& board = *own.board;
   const auto now = note_call();
-  record_submitted(s.set, s.tensor);
-  const bool completed = engine.offer(s.tensor, s.given);
+  record_submitted(operation.set, id);
+  // Once it is offered it may be done at once, and the tensor another's.
+  const auto bytes = engine.tensor(id).signature.bytes();
+  const bool completed = engine.offer(id, given);
   // Nobody may ever wait for it: then this rank's own thread has to know when to look.
   if (stalls_.arm(board, now)) ring(board.spans() ? host_->slot(LocalRank{0}) : host_->my_slot());
-  const auto urgent = urgency(board, engine.tensor(s.tensor), completed);
+  const auto urgent = urgency(board, bytes, completed);
   if (board.spans()) {
     if (completed) tell_other_hosts(own, urgent);
   } else if (urgent != Urgency::none && board.cut(0)) {
@@ -254,11 +251,11 @@ void Session::tell_other_hosts(ProcessSet& own, Urgency urgent) {
   }
 }
 
-Result<Operation*> Session::submit(SetId set, TensorId id, const Submission& given) {
-  const SetSubmission submission{.set = set, .tensor = id, .given = given};
+Result<Operation*> Session::submit(SetId set, TensorHandle tensor, const Submission& given) {
+  const SetSubmission submission{.set = set, .tensor = tensor, .given = given};
   ProcessSet* own = nullptr;
   HORO_TRY(Operation* const operation, prepare(submission, own));
-  launch(submission, *own);
+  launch(given, *operation, *own);
   return operation;
 }
 
@@ -274,13 +271,14 @@ Status Session::submit_all(std::span<const SetSubmission> submissions,
     }
     while (!operations.empty()) {
       const auto last = operations.size() - 1;
-      sets[last]->engine->let_go(submissions[last].tensor, *operations[last]);
+      sets[last]->engine->let_go(operations[last]->tensor, *operations[last]);
       operations_.put(*operations[last]);
       operations.pop_back();
     }
     return Failure(std::move(operation).error());
   }
-  for (std::size_t i = 0; i < submissions.size(); ++i) launch(submissions[i], *sets[i]);
+  for (std::size_t i = 0; i < submissions.size(); ++i)
+    launch(submissions[i].given, *operations[i], *sets[i]);
   return {};
 }
 

@@ -36,15 +36,9 @@ struct SessionOptions {
   RecordingOptions recording;
 };
 
-/// Tensors of a group become ready together; no group: an empty name.
-struct GroupName {
-  std::string_view name;
-  std::uint32_t size = 0;
-};
-
 struct SetSubmission {
   SetId set;
-  TensorId tensor;
+  TensorHandle tensor;
   Submission given;
 };
 
@@ -92,11 +86,11 @@ class Session {
 
   /// Fails: invalid_argument (not a member too), not_found (set), duplicate, resource_exhausted,
   /// peer_lost.
-  Result<TensorId> declare(SetId set, std::string_view name, const Signature& signature,
-                           GroupName group = {});
+  Result<TensorHandle> declare(SetId set, std::string_view name, const Signature& signature,
+                               const GroupName& group = {});
 
   /// Fails: duplicate, invalid_argument, not_found, peer_lost, shut_down, resource_exhausted.
-  Result<Operation*> submit(SetId set, TensorId id, const Submission& given);
+  Result<Operation*> submit(SetId set, TensorHandle tensor, const Submission& given);
 
   /// All of them or, when one fails, none. Fails: as submit.
   Status submit_all(std::span<const SetSubmission> submissions,
@@ -121,7 +115,6 @@ class Session {
 
   Arena& arena() { return arena_; }
 
-  Result<Signature> signature_of(SetId set, TensorId id);
   SessionCounters counters() const;
 
  private:
@@ -151,14 +144,14 @@ class Session {
   void look_for_stalls(TimePoint now);
   /// What can fail of a submission: its operation is claimed afterwards, and launch follows.
   Result<Operation*> prepare(const SetSubmission& submission, ProcessSet*& own);
-  void launch(const SetSubmission& submission, ProcessSet& own);
+  void launch(const Submission& given, const Operation& operation, ProcessSet& own);
 
   /// Whom a mark must move to act now.
   enum class Urgency { none, peers, everybody };
 
   /// A tensor that this rank has completed on a host that is not all.
   void tell_other_hosts(ProcessSet& own, Urgency urgent);
-  Urgency urgency(Board& board, const LocalTensor& tensor, bool completed);
+  Urgency urgency(Board& board, std::uint64_t bytes, bool completed);
 
   /// The set, if it is there and this rank is in it. Fails: not_found, invalid_argument.
   Result<ProcessSet*> own_set(SetId id);

@@ -52,8 +52,8 @@ inline constexpr Knob<Duration> kCycleTime{
 inline constexpr Knob<int> kCacheCapacity{
     .text = {.key = "cache.capacity",
              .group = kAgreement,
-             .help = "tensors that a rank may have declared; a smaller number by Horovod's names "
-                     "is ignored",
+             .help = "names of tensors that a process set keeps; one more takes the place of one "
+                     "that is not in use. A smaller number by Horovod's names is ignored",
              .unit = "tensors",
              .variable = {.name = "HOROVOD_CACHE_CAPACITY", .only_raises = true},
              .config = {.name = "params.cache_capacity", .only_raises = true}},

@@ -15,6 +15,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/board_header.hpp"
@@ -28,6 +29,14 @@ namespace horo::runtime {
 
 /// What a group is called in the directory begins with this, which no tensor's name does.
 inline constexpr std::string_view kGroupPrefix = "\x01";
+
+/// A declared name: where it is, and how many names were there before it.
+struct TensorHandle {
+  TensorId id;
+  std::uint32_t incarnation = 0;
+
+  friend bool operator==(const TensorHandle&, const TensorHandle&) = default;
+};
 
 inline constexpr std::size_t kSignatureWords = (sizeof(Signature) + 7) / 8;
 
@@ -44,6 +53,12 @@ struct Entry {
   Rank left{-1};                        ///< left: the rank, or the lowest of them.
   std::string_view text;                ///< mismatch: the message.
   std::uint64_t bytes = 0;
+};
+
+/// Tensors of a group become ready together; no group: an empty name.
+struct GroupName {
+  std::string_view name;
+  std::uint32_t size = 0;
 };
 
 /// What a mark says about this submission.
@@ -141,13 +156,23 @@ class Board {
 
   // -- Directory ------------------------------------------------------------------------------
 
-  /// The id of `name`, new or known, with this rank's signature noted and, for small tensors, an
-  /// inline slot. Blocks: on the directory's lock. Fails: resource_exhausted, peer_lost.
-  Result<TensorId> declare(std::string_view name, const Signature& signature, GroupRef group = {});
+  /// The tensor of `name`, new or known, with this rank's signature noted and, for small tensors,
+  /// an inline slot. Where all slots are taken the name that was not used for longest, about, loses
+  /// its own, unless it is in use. Pinned: unpin() follows. Blocks: on the directory's lock.
+  /// Fails: resource_exhausted, peer_lost.
+  Result<TensorHandle> declare(std::string_view name, const Signature& signature,
+                               const GroupName& group = {});
 
-  /// A group of `size` tensors; the same name and size give the same group. Blocks and fails as
-  /// declare.
-  Result<GroupRef> declare_group(std::string_view name, std::uint32_t size);
+  /// Keeps the tensor where it is until unpin(); false when its slot is another's by now.
+  bool pin(TensorHandle tensor);
+  void unpin(TensorId id);
+
+  bool is_current(TensorHandle handle) const {
+    return tensor(handle.id).incarnation.load(std::memory_order_seq_cst) == handle.incarnation;
+  }
+
+  /// The group that this rank has declared the tensor in.
+  GroupRef group_of(TensorId id) const { return rank_tensor(id, me_).group; }
 
   std::string_view tensor_name(TensorId id) const;
 
@@ -314,11 +339,18 @@ class Board {
   void leave(int member);
   Status meet_layout();
   Result<TensorId> find_or_add(std::string_view name, const Signature& signature);
+  Result<TensorId> find_slot(std::string_view name);
+  Result<GroupRef> find_group(const GroupName& group);
+  void move_to_group(RankTensor& member, GroupRef group);
+  std::optional<TensorId> take_idle();
+  bool retire(TensorId id, std::uint64_t least_cursor);
+  bool is_pinned(TensorId id) const;
+  void forget_name(TensorId id);
+  std::uint64_t least_cursor() const;
   Status lock_directory();
   void unlock_directory();
   Result<std::uint64_t> take_heap(std::uint64_t bytes);
-  Result<TensorId> add_tensor(std::string_view name, std::uint64_t hash, std::uint32_t bucket,
-                              const Signature& s);
+  Result<TensorId> add_tensor(std::string_view name, std::uint64_t hash, const Signature& s);
   Status provide_inline(TensorSlot& slot, const Signature& signature);
   Status provide_splits(TensorSlot& slot, const Signature& signature);
   bool complete_without_joined(TensorId id);
@@ -365,6 +397,9 @@ class Board {
   LogSlot* log_ = nullptr;
   std::uint64_t* words_ = nullptr;
   std::uint32_t* buckets_ = nullptr;
+
+  // Guarded by the directory's lock: what may give way, the first last, with its last entry.
+  std::vector<std::pair<std::uint64_t, TensorId>> idle_;
 
   // The leader's, in this process.
   std::array<std::uint64_t, kMaskWords> joined_seen_{};

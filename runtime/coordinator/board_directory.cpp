@@ -15,6 +15,7 @@ namespace {
 constexpr std::uint32_t kTensorBlock = 64;  // Slots backed with memory at a time.
 constexpr std::uint64_t kHeapBlock = 1 << 20;
 constexpr std::size_t kLongestName = 4096;
+constexpr std::uint64_t kLeastName = 64;  // Room for one, to be used again by others.
 
 std::uint64_t hash_of(std::string_view name) {
   std::uint64_t hash = 14695981039346656037ULL;
@@ -72,6 +73,7 @@ Result<std::uint64_t> Board::take_heap(std::uint64_t bytes) {
 Status Board::provide_inline(TensorSlot& slot, const Signature& signature) {
   const auto bytes = signature.bytes();
   if (signature.kind == Kind::barrier || bytes > kInlineBytes) return {};
+  if (bytes <= slot.inline_capacity.load(std::memory_order_relaxed)) return {};  // Another name's.
   // Never moved or grown: a peer may be writing its payload, and parts may differ in size.
   const auto least = first_extent_is_free(signature.kind) ? std::uint64_t{1024} : std::uint64_t{64};
   const auto capacity = std::max(least, std::bit_ceil(bytes));
@@ -91,14 +93,17 @@ Status Board::provide_splits(TensorSlot& slot, const Signature& signature) {
   return {};
 }
 
-Result<TensorId> Board::add_tensor(std::string_view name, std::uint64_t hash, std::uint32_t bucket,
-                                   const Signature& s) {
+Result<TensorId> Board::find_slot(std::string_view name) {
   const auto count = body_->tensor_count.load(std::memory_order_relaxed);
   if (count >= params_.capacity) {
+    // Hosts that share a set number its tensors each for itself, and one that has retired a name
+    // could not tell the others: there names stay.
+    const auto freed = spans() ? std::nullopt : take_idle();
+    if (freed) return *freed;
     return fail(Errc::resource_exhausted,
-                "tensor '{}' is one more than the {} names that fit; reuse names or raise "
+                "tensor '{}' is one more than the {} names that fit{}; reuse names or raise "
                 "HORO_CACHE_CAPACITY",
-                name, params_.capacity);
+                name, params_.capacity, spans() ? "" : ", all of them in use");
   }
   if (count % kTensorBlock == 0) {
     const auto block = std::uint64_t{std::min(kTensorBlock, params_.capacity - count)};
@@ -107,17 +112,31 @@ Result<TensorId> Board::add_tensor(std::string_view name, std::uint64_t hash, st
     const auto row = params_.local_size * sizeof(RankTensor);
     HORO_TRY_STATUS(allocate(layout_.rank_tensors + count * row, block * row));
   }
-  HORO_TRY(const auto offset, take_heap(name.size() + 1));
-  auto& slot = tensors_[count];
-  std::memcpy(base_ + offset, name.data(), name.size());
-  slot.name_offset = offset;
+  return TensorId{count};
+}
+
+Result<TensorId> Board::add_tensor(std::string_view name, std::uint64_t hash, const Signature& s) {
+  HORO_TRY(const auto id, find_slot(name));
+  auto& slot = tensor(id);
+  if (name.size() > slot.name_room) {
+    const auto room = std::bit_ceil(std::max<std::uint64_t>(name.size(), kLeastName));
+    HORO_TRY(slot.name_offset, take_heap(room));
+    slot.name_room = static_cast<std::uint32_t>(room);
+  }
+  std::memcpy(base_ + slot.name_offset, name.data(), name.size());
   slot.name_length = static_cast<std::uint32_t>(name.size());
   slot.name_hash = hash;
   slot.signature = s;
+  slot.last_entry.store(body_->tail.load(std::memory_order_relaxed), std::memory_order_relaxed);
   HORO_TRY_STATUS(provide_inline(slot, s));
-  buckets_[bucket] = count + 1;
-  body_->tensor_count.store(count + 1, std::memory_order_release);
-  return TensorId{count};
+  // Only now: to make room moves what is in the table.
+  const std::uint32_t mask = 2 * params_.capacity - 1;
+  auto bucket = static_cast<std::uint32_t>(hash) & mask;
+  while (buckets_[bucket] != 0) bucket = (bucket + 1) & mask;
+  buckets_[bucket] = id.value() + 1;
+  if (id.value() == body_->tensor_count.load(std::memory_order_relaxed))
+    body_->tensor_count.store(id.value() + 1, std::memory_order_release);
+  return id;
 }
 
 Result<TensorId> Board::find_or_add(std::string_view name, const Signature& signature) {
@@ -126,7 +145,7 @@ Result<TensorId> Board::find_or_add(std::string_view name, const Signature& sign
   auto bucket = static_cast<std::uint32_t>(hash) & mask;
   for (std::uint32_t probes = 0; probes <= mask; ++probes, bucket = (bucket + 1) & mask) {
     const auto value = buckets_[bucket];
-    if (value == 0) return add_tensor(name, hash, bucket, signature);
+    if (value == 0) return add_tensor(name, hash, signature);
     if (value > params_.capacity)
       return fail(Errc::protocol, "the board's name table holds id {}", value);
     const TensorId id{value - 1};
@@ -145,24 +164,34 @@ std::optional<TensorId> Board::find(std::string_view name) const {
   return std::nullopt;
 }
 
-Result<TensorId> Board::declare(std::string_view name, const Signature& signature, GroupRef group) {
+Result<TensorHandle> Board::declare(std::string_view name, const Signature& signature,
+                                    const GroupName& group) {
   if (name.empty() || name.size() > kLongestName || name.front() == kGroupPrefix.front()) {
     return fail(Errc::invalid_argument,
                 "a tensor name of {} bytes; allowed are 1 to {}, not beginning with \\x01",
                 name.size(), kLongestName);
   }
   HORO_TRY_STATUS(lock_directory());
-  auto result = find_or_add(name, signature);
-  if (result) {
-    if (auto status = provide_splits(tensor(*result), signature); !status)
-      result = Failure(std::move(status).error());
-  }
+  auto result = [&]() -> Result<TensorHandle> {
+    HORO_TRY(const auto in, find_group(group));
+    // Held while a slot for the tensor is looked for.
+    RankTensor held{};
+    move_to_group(held, in);
+    auto id = find_or_add(name, signature);
+    auto provided = id ? provide_splits(tensor(*id), signature) : Status{};
+    if (id && provided) {
+      auto& mine = rank_tensors_[id->index() * params_.local_size + static_cast<std::size_t>(me_)];
+      mine.pins.fetch_add(1, std::memory_order_seq_cst);
+      mine.signature = signature;
+      move_to_group(mine, in);
+      mine.declared.store(1, std::memory_order_relaxed);
+    }
+    move_to_group(held, {});
+    if (!id) return Failure(std::move(id).error());
+    HORO_TRY_STATUS(std::move(provided));
+    return TensorHandle{*id, tensor(*id).incarnation.load(std::memory_order_relaxed)};
+  }();
   unlock_directory();
-  if (!result) return result;
-  auto& mine = rank_tensors_[result->index() * params_.local_size + static_cast<std::size_t>(me_)];
-  mine.signature = signature;
-  mine.group = group;
-  mine.declared.store(1, std::memory_order_relaxed);
   return result;
 }
 
@@ -174,19 +203,18 @@ Result<TensorId> Board::define(std::string_view name, const Signature& signature
   return result;
 }
 
-Result<GroupRef> Board::declare_group(std::string_view name, std::uint32_t size) {
-  if (name.empty() || name.size() > kLongestName || size == 0 || size > params_.capacity) {
-    return fail(Errc::invalid_argument, "a group of {} tensors with a name of {} bytes", size,
-                name.size());
+Result<GroupRef> Board::find_group(const GroupName& group) {
+  if (group.name.empty() || group.size < 2) return GroupRef{};
+  if (group.name.size() > kLongestName || group.size > params_.capacity) {
+    return fail(Errc::invalid_argument, "a group of {} tensors with a name of {} bytes", group.size,
+                group.name.size());
   }
   Signature nothing;
   nothing.kind = Kind::barrier;
-  HORO_TRY_STATUS(lock_directory());
   // The size is part of what it is called: another size is another group.
-  auto slot = find_or_add(fmt::format("{}{}/{}", kGroupPrefix, name, size), nothing);
-  unlock_directory();
-  if (!slot) return Failure(std::move(slot).error());
-  return GroupRef{.slot = slot->value() + 1, .size = size};
+  HORO_TRY(const auto slot,
+           find_or_add(fmt::format("{}{}/{}", kGroupPrefix, group.name, group.size), nothing));
+  return GroupRef{.slot = slot.value() + 1, .size = group.size};
 }
 
 std::uint64_t* Board::splits(TensorId id, int member, std::uint64_t generation) {

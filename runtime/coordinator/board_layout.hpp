@@ -121,6 +121,12 @@ struct alignas(256) TensorSlot {
   /// none.
   std::atomic<std::uint64_t> splits_offset;
   Signature signature;  ///< Of the last agreed submission.
+
+  // Whose slot this is; changed under the directory's lock, see Board::retire.
+  std::atomic<std::uint32_t> incarnation;  ///< Names that it had before this one.
+  std::uint32_t name_room;                 ///< Bytes at `name_offset`.
+  std::uint32_t group_refs;               ///< Of a group's own slot: ranks' tensors that are in it.
+  std::atomic<std::uint64_t> last_entry;  ///< Number + 1 of its last one, or when it was new.
 };
 
 /// Tensors that become ready together.
@@ -135,6 +141,7 @@ struct GroupRef {
 struct alignas(128) RankTensor {
   GroupRef group;
   std::atomic<std::uint32_t> declared;   ///< 1: by this rank.
+  std::atomic<std::uint32_t> pins;       ///< Uses by this rank: the name keeps its slot meanwhile.
   std::atomic<std::uint64_t> marked_at;  ///< Last, by the rank's `last_call`.
   std::atomic<std::uint64_t> in_offset;
   std::atomic<std::uint64_t> out_offset;

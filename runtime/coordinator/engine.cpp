@@ -28,30 +28,70 @@ void Engine::provide(TensorId id) {
   block.store(owned_blocks_.back().get(), std::memory_order_release);
 }
 
-Result<TensorId> Engine::declare(std::string_view name, const Signature& signature,
-                                 std::string_view group, std::uint32_t group_size) {
-  HORO_TRY_STATUS(health());
-  const std::lock_guard lock(names_mutex_);
-  GroupRef in;
-  if (!group.empty() && group_size > 1) {
-    HORO_TRY(in, board_.declare_group(group, group_size));
-  }
+void Engine::adopt(TensorHandle handle, std::string_view name) {
+  provide(handle.id);
+  auto& mine = tensor(handle.id);
+  if (mine.incarnation.load(std::memory_order_relaxed) == handle.incarnation) return;
+  // First this, then the look; claim() does it the other way round, and soon lets go.
+  mine.incarnation.store(LocalTensor::kNone, std::memory_order_seq_cst);
+  while (mine.operation.load(std::memory_order_seq_cst) != 0) sched_yield();
+  const auto before = names_.find(mine.name);
+  if (before != names_.end() && before->second == handle.id) names_.erase(before);
+  mine.name = name;
+  mine.has_agreed = false;
+  mine.agreed_group = {};
+  names_.insert_or_assign(mine.name, handle.id);
+}
+
+Result<TensorHandle> Engine::declare_locked(std::string_view name, const Signature& signature,
+                                            const GroupName& group) {
   const auto known = names_.find(std::string(name));
   if (known != names_.end()) {
     const auto& mine = tensor(known->second);
-    if (mine.operation.load(std::memory_order_acquire) != 0) {
+    const TensorHandle handle{known->second, mine.incarnation.load(std::memory_order_relaxed)};
+    const bool current = board_.is_current(handle);
+    if (current && mine.operation.load(std::memory_order_acquire) != 0) {
       return fail(Errc::duplicate,
                   "tensor '{}' is in flight; wait for it before it is declared again", name);
     }
-    if (mine.signature == signature && mine.group == in) return known->second;
+    if (current && mine.signature == signature && mine.group_name == group.name &&
+        mine.group.size == group.size)
+      return handle;
   }
-  HORO_TRY(const auto id, board_.declare(name, signature, in));
-  provide(id);
-  tensor(id).signature = signature;
-  tensor(id).group = in;
-  record_declared(board_.region(), id, name, signature);
-  if (known == names_.end()) names_.emplace(name, id);
-  return id;
+  HORO_TRY(const auto handle, board_.declare(name, signature, group));
+  adopt(handle, name);
+  auto& mine = tensor(handle.id);
+  mine.signature = signature;
+  mine.group = board_.group_of(handle.id);
+  mine.group_name = group.name;
+  record_declared(board_.region(), handle.id, name, signature);
+  mine.incarnation.store(handle.incarnation, std::memory_order_seq_cst);
+  board_.unpin(handle.id);
+  return handle;
+}
+
+Result<TensorHandle> Engine::declare(std::string_view name, const Signature& signature,
+                                     const GroupName& group) {
+  HORO_TRY_STATUS(health());
+  const bool grouped = !group.name.empty() && group.size > 1;
+  const std::lock_guard lock(names_mutex_);
+  return declare_locked(name, signature, grouped ? group : GroupName{});
+}
+
+Result<TensorHandle> Engine::declare_again(TensorHandle handle) {
+  HORO_TRY_STATUS(health());
+  const std::lock_guard lock(names_mutex_);
+  const auto& last = tensor(handle.id);
+  if (last.incarnation.load(std::memory_order_relaxed) != handle.incarnation) {
+    return fail(Errc::not_found,
+                "the tensor gave way to others, since more than {} names are in use; declare it "
+                "again, or raise HORO_CACHE_CAPACITY",
+                board_.params().capacity);
+  }
+  const std::string name = last.name;
+  const std::string group = last.group_name;
+  const Signature signature = last.signature;
+  return declare_locked(name, signature, {group, last.group.size});
 }
 
 bool Engine::has_news() const {
@@ -141,29 +181,47 @@ void Engine::return_lent(LocalTensor& mine, Placement placement) {
   operations_.lent().put(std::exchange(mine.lent, nullptr), mine.lent_bytes);
 }
 
-Status Engine::claim(TensorId id, const Submission& given, Operation& operation) {
-  if (joined_.load(std::memory_order_seq_cst)) {
-    return fail(Errc::invalid_argument,
-                "tensor '{}' after this rank has joined; wait until all ranks have",
-                board_.tensor_name(id));
+Result<TensorId> Engine::claim(TensorHandle handle, const Submission& given, Operation& operation) {
+  for (;;) {
+    const auto id = handle.id;
+    if (id.value() >= board_.params().capacity ||
+        blocks_[id.index() / kBlock].load(std::memory_order_acquire) == nullptr)
+      return fail(Errc::invalid_argument, "{} is not a declared tensor", id);
+    auto& mine = tensor(id);
+    operation.tensor = id;
+    std::uint32_t idle = 0;
+    const bool claimed = mine.operation.compare_exchange_strong(
+        idle, OperationTable::index_of(operation) + 1, std::memory_order_seq_cst);
+    const bool known = mine.incarnation.load(std::memory_order_seq_cst) == handle.incarnation;
+    if (claimed && known && board_.pin(handle)) {
+      if (!joined_.load(std::memory_order_seq_cst)) {
+        operation.keeps_result = keeps_result(mine.signature.kind, given.out);
+        return id;
+      }
+      auto name = mine.name;
+      let_go(id, operation);
+      return fail(Errc::invalid_argument,
+                  "tensor '{}' after this rank has joined; wait until all ranks have", name);
+    }
+    if (!claimed && known && board_.is_current(handle)) {
+      return fail(Errc::duplicate,
+                  "tensor '{}' is in flight already; wait for it, or use another name",
+                  board_.tensor_name(id));
+    }
+    if (claimed) give_back(id, operation);
+    HORO_TRY(handle, declare_again(handle));
   }
-  auto& mine = tensor(id);
-  operation.tensor = id;
-  operation.keeps_result = keeps_result(mine.signature.kind, given.out);
-  std::uint32_t idle = 0;
-  if (!mine.operation.compare_exchange_strong(idle, OperationTable::index_of(operation) + 1,
-                                              std::memory_order_seq_cst)) {
-    return fail(Errc::duplicate,
-                "tensor '{}' is in flight already; wait for it, or use another name",
-                board_.tensor_name(id));
-  }
-  return {};
+}
+
+bool Engine::give_back(TensorId id, const Operation& operation) {
+  if (tensor(id).operation.exchange(0, std::memory_order_seq_cst) != 0) return true;
+  // A loss is ending it right now.
+  while (!operation.done()) sched_yield();
+  return false;
 }
 
 void Engine::let_go(TensorId id, const Operation& operation) {
-  // A loss may be ending it right now.
-  if (tensor(id).operation.exchange(0, std::memory_order_seq_cst) != 0) return;
-  while (!operation.done()) sched_yield();
+  if (give_back(id, operation)) board_.unpin(id);
 }
 
 bool Engine::offer(TensorId id, const Submission& given) {
@@ -365,7 +423,9 @@ void Engine::complete(TensorId id, Errc status, const std::string& message) {
   }
   mine.offered.store(false, std::memory_order_relaxed);
   const auto number = mine.operation.exchange(0, std::memory_order_acq_rel);
-  if (number != 0) finish(number, status, message);
+  if (number == 0) return;
+  board_.unpin(id);
+  finish(number, status, message);
 }
 
 void Engine::finish(std::uint32_t number, Errc status, const std::string& message) {

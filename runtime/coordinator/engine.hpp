@@ -31,6 +31,11 @@ namespace horo::runtime {
 /// end; the other fields belong to whoever has it in between: first the submitter, then, from the
 /// mark on, the engine.
 struct LocalTensor {
+  static constexpr std::uint32_t kNone = ~std::uint32_t{0};
+
+  std::atomic<std::uint32_t> incarnation{kNone};  ///< Of the handles that mean it.
+  std::string name;
+  std::string group_name;
   Signature signature;  ///< Declared by this rank.
   Signature agreed;     ///< Of the last submission that all ranks agreed on.
   GroupRef group;
@@ -88,9 +93,10 @@ class Engine {
   /// whose loss that is; ok else.
   const Status& breakdown() const { return breakdown_; }
 
-  /// Makes `operation` the one in flight for the tensor; offer or let_go follows. Thread: any.
-  /// Fails: duplicate, invalid_argument (this rank has joined).
-  Status claim(TensorId id, const Submission& given, Operation& operation);
+  /// Makes `operation` the one in flight for the tensor, and pins that; offer or let_go follows,
+  /// with the id that this gives. Thread: any. Fails: duplicate, invalid_argument (this rank has
+  /// joined), not_found (its slot has been another's since), and as declare.
+  Result<TensorId> claim(TensorHandle handle, const Submission& given, Operation& operation);
   /// Takes a claim back; `operation` is free again.
   void let_go(TensorId id, const Operation& operation);
 
@@ -108,15 +114,15 @@ class Engine {
   /// operations. True when none of this rank's operations is left.
   bool withdraw();
 
-  /// Thread: any, for a declared tensor.
+  /// Thread: any, for a tensor that is claimed.
   LocalTensor& tensor(TensorId id) {
     return blocks_[id.index() / kBlock].load(std::memory_order_acquire)[id.index() % kBlock];
   }
 
-  /// The id of `name`, whose signature and group become these; no group: an empty name. Thread:
-  /// any. Fails: duplicate (in flight), resource_exhausted, peer_lost, shut_down, invalid_argument.
-  Result<TensorId> declare(std::string_view name, const Signature& signature,
-                           std::string_view group = {}, std::uint32_t group_size = 0);
+  /// The tensor of `name`, whose signature and group become these. Thread: any. Fails: duplicate
+  /// (in flight), resource_exhausted, peer_lost, shut_down, invalid_argument.
+  Result<TensorHandle> declare(std::string_view name, const Signature& signature,
+                               const GroupName& group = {});
 
   const EngineCounters& counters() const { return counters_; }
 
@@ -159,6 +165,11 @@ class Engine {
   Result<bool> may_begin();
   void publish_activity();
   void provide(TensorId id);
+  bool give_back(TensorId id, const Operation& operation);
+  void adopt(TensorHandle handle, std::string_view name);
+  Result<TensorHandle> declare_again(TensorHandle handle);
+  Result<TensorHandle> declare_locked(std::string_view name, const Signature& signature,
+                                      const GroupName& group);
   void fail_if_broken(TensorId id);
   bool begin_entries();
   Status begin(const Entry& entry);

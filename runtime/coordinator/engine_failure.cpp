@@ -69,7 +69,9 @@ void Engine::fail_all(Errc status, const std::string& message) {
 void Engine::fail_if_broken(TensorId id) {
   if (broken_.load(std::memory_order_seq_cst) == Errc::ok) return;
   const auto number = tensor(id).operation.exchange(0, std::memory_order_acq_rel);
-  if (number != 0) finish(number, broken_.load(std::memory_order_relaxed), broken_message_);
+  if (number == 0) return;
+  board_.unpin(id);
+  finish(number, broken_.load(std::memory_order_relaxed), broken_message_);
 }
 
 bool Engine::withdraw() {

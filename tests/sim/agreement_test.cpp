@@ -284,6 +284,7 @@ TEST_CASE("more names than fit are an error that names the knob") {
   params.capacity = 16;
   SimJob job(1, 1, params);
   const auto signature = vector_of(Kind::allreduce, DType::f32, 1);
+  // Declared on the board alone they stay pinned.
   for (int i = 0; i < 16; ++i) REQUIRE(job.board(0).declare("n" + std::to_string(i), signature));
   const auto over = job.board(0).declare("one too many", signature);
   REQUIRE_FALSE(over);

@@ -27,13 +27,14 @@ inline runtime::bootstrap::Meeting meeting_on(int rank, int ranks, int fd) {
 
 /// Runs `body(session, rank)` on a thread per rank; the caller closes the board's descriptor.
 template <typename Body>
-[[nodiscard]] int run_sessions(int ranks, Body body) {
+[[nodiscard]] int run_sessions(int ranks, Body body,
+                               const runtime::BoardParams& params = tight_params()) {
   const int fd = *make_board({.local_size = ranks, .nonce = 1});
   std::vector<std::thread> threads;
   std::atomic<int> failures{0};
   for (int r = 0; r < ranks; ++r) {
     threads.emplace_back([&, r] {
-      auto session = runtime::Session::join(meeting_on(r, ranks, fd), {.board = tight_params()});
+      auto session = runtime::Session::join(meeting_on(r, ranks, fd), {.board = params});
       if (!session) {
         ++failures;
         return;

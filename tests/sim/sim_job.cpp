@@ -82,13 +82,13 @@ bool SimJob::submit_next(SimRank& rank) {
   if (rank.submitted == rank.buffers.size() || rank.sets->lost()) return false;
   auto& buffer = *rank.buffers[rank.submitted++];
   auto& engine = *rank.sets->find(buffer.set)->engine;
-  const auto id = engine.declare(buffer.name, buffer.signature, buffer.group, buffer.group_size);
+  const auto id = engine.declare(buffer.name, buffer.signature, {buffer.group, buffer.group_size});
   if (!id) return false;
   buffer.operation = *rank.operations.take();
   const auto given =
       buffer.given.value_or(runtime::Submission{.in = buffer.data(), .out = buffer.data()});
-  if (engine.claim(*id, given, *buffer.operation)) {
-    engine.offer(*id, given);
+  if (const auto claimed = engine.claim(*id, given, *buffer.operation)) {
+    engine.offer(*claimed, given);
   } else {
     buffer.operation = nullptr;
   }

@@ -39,6 +39,9 @@ class SimJob {
   SimJob(const SimJob&) = delete;
   SimJob& operator=(const SimJob&) = delete;
 
+  /// Of the memory that the ranks share.
+  int descriptor() const { return fd_; }
+
   int ranks() const { return static_cast<int>(ranks_.size()); }
 
   std::mt19937_64& random() { return random_; }

@@ -80,7 +80,7 @@ TEST_CASE("who waits takes over from the rank's own thread, for one operation or
   std::atomic<int> wrong{0};
   run_ranks(2, [&](Session& session, int rank) {
     std::vector<std::vector<float>> values(30);
-    std::vector<horo::TensorId> ids;
+    std::vector<horo::runtime::TensorHandle> ids;
     for (std::size_t i = 0; i < values.size(); ++i) {
       const auto count = static_cast<std::int64_t>(100 + 1500 * (i % 7));
       ids.push_back(*session.declare(kWorld, "w" + std::to_string(i),

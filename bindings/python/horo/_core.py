@@ -10,7 +10,7 @@ import os
 from typing import Any, NamedTuple, Optional
 
 from horo import _native, errors
-from horo._native import IN_PROGRESS, fast, slow
+from horo._native import IN_PROGRESS, NOT_FOUND, fast, slow
 
 AVERAGE, SUM, ADASUM, MIN, MAX, PRODUCT = range(6)
 OP_NAMES = ("Average", "Sum", "Adasum", "Min", "Max", "Product")
@@ -130,9 +130,18 @@ PENDING = {}
 _groups = iter(range(-1, -(2**62), -1))
 
 
+def declare_again(record):
+    """Declares a record's name, new or forgotten by the runtime since."""
+    check(fast.horo_declare(record.description, record.address))
+    record.tensor = record.slot.value
+
+
 def submit(record, source, target):
     """Offers one part by address; the caller then puts what it must keep alive into PENDING."""
     status = _submit(record.tensor, source, target, record.address)
+    if status == NOT_FOUND:
+        declare_again(record)
+        status = _submit(record.tensor, source, target, record.address)
     if status:
         raise failure(status)
     handle = record.handle = record.slot.value
@@ -170,7 +179,12 @@ def submit_part(part):
         return submit(record, part.source, part.target)
     submission = _native.Submission()
     _fill(submission, part)
-    check(fast.horo_submit_with(submission, record.address))
+    status = fast.horo_submit_with(submission, record.address)
+    if status == NOT_FOUND:
+        declare_again(record)
+        _fill(submission, part)
+        status = fast.horo_submit_with(submission, record.address)
+    check(status)
     handle = record.handle = record.slot.value
     return handle
 
@@ -181,7 +195,13 @@ def submit_all(parts):
     submissions, ops = (_native.Submission * count)(), (ctypes.c_uint64 * count)()
     for submission, part in zip(submissions, parts):
         _fill(submission, part)
-    check(fast.horo_submit_all(submissions, count, ctypes.addressof(ops)))
+    status = fast.horo_submit_all(submissions, count, ctypes.addressof(ops))
+    if status == NOT_FOUND:
+        for submission, part in zip(submissions, parts):
+            declare_again(part.record)
+            _fill(submission, part)
+        status = fast.horo_submit_all(submissions, count, ctypes.addressof(ops))
+    check(status)
     handles = ops[:]
     for part, handle in zip(parts, handles):
         part.record.handle = handle

@@ -22,13 +22,24 @@ KIND_NAMES = (
 )
 
 UNNAMED = 1024  # unnamed calls of one kind in flight at once
+NAMED = 16384  # names of the user's that are remembered, of one kind
 UNNAMED_GROUPED = 256  # members of unnamed groups of one kind and size; at least two groups
 
 
 class Record:
     """One declared name: its number in the runtime and the signature it was declared with."""
 
-    __slots__ = ("name", "set", "tensor", "slot", "address", "signature", "handle", "rows")
+    __slots__ = (
+        "name",
+        "set",
+        "tensor",
+        "slot",
+        "address",
+        "description",
+        "signature",
+        "handle",
+        "rows",
+    )
 
     def __init__(self, name, number):
         self.name = name.encode()
@@ -36,6 +47,7 @@ class Record:
         self.tensor = 0
         self.slot = ctypes.c_uint64()  # receives horo_op; its own, since threads may submit
         self.address = ctypes.addressof(self.slot)
+        self.description = None
         self.signature = None
         self.handle = 0
         self.rows = None  # of the last result, where only the peers' parts tell
@@ -66,8 +78,8 @@ def declare(
     if group:
         description.group, description.group_size = group
     record.signature = None
-    _core.check(fast.horo_declare(description, record.address))
-    record.tensor = record.slot.value
+    record.description = description
+    _core.declare_again(record)
 
 
 class _Turns:
@@ -126,8 +138,17 @@ class Names:
             return self.unnamed[kind]()
         record = self.records[kind].get(name)
         if record is None:
+            if len(self.records[kind]) >= NAMED:
+                self._forget_old(self.records[kind])
             record = self.records[kind][name] = Record(f"{KIND_NAMES[kind]}.{name}", self.set)
         return record
+
+    @staticmethod
+    def _forget_old(records):
+        """Drops the older half of those that are not in flight; they are declared again if need be."""
+        for name in list(records)[: NAMED // 2]:
+            if records[name].handle not in _core.PENDING:
+                records.pop(name, None)
 
     def group(self, kind, name, count):
         """The members' records of a grouped call, and (group's name, number of members)."""

@@ -194,7 +194,7 @@ HORO_API size_t horo_process_sets(horo_set* sets, size_t room);
 
 /* -- Tensors and operations -------------------------------------------------------------------- */
 
-typedef uint64_t horo_tensor; /* a declared name; valid until shutdown */
+typedef uint64_t horo_tensor; /* a declared name; valid until it gives way, see horo_declare */
 typedef uint64_t horo_op;     /* one submission; 0 is no operation */
 
 typedef struct horo_tensor_desc {
@@ -224,12 +224,14 @@ typedef struct horo_tensor_desc {
 
 /* Declares a name, or changes its signature; not while it is in flight. The ranks' descriptors are
  * compared when the tensor is submitted; a difference ends that submission with MISMATCH on all
- * ranks.
+ * ranks. A process set has room for HORO_CACHE_CAPACITY names. One more takes the place of a name
+ * that is not in flight and was not used for long: its tensor may be NOT_FOUND from then on, until
+ * it is declared again.
  * Units: extents count elements. Memory: the descriptor, with name, shape and group, is copied.
  * Thread: any. Blocks: no.
  * Fails: INVALID_ARGUMENT (names what is wrong; also: this rank is not in the set), NOT_FOUND (no
- * such set), DUPLICATE (in flight), RESOURCE_EXHAUSTED (HORO_CACHE_CAPACITY), UNSUPPORTED (what
- * this library cannot do). */
+ * such set), DUPLICATE (in flight), RESOURCE_EXHAUSTED (HORO_CACHE_CAPACITY names are in flight),
+ * UNSUPPORTED (what this library cannot do). */
 HORO_API horo_status horo_declare(const horo_tensor_desc* desc, horo_tensor* tensor);
 
 /* Offers this rank's part and returns at once. Sum order: each element is added in rank order,
@@ -241,7 +243,8 @@ HORO_API horo_status horo_declare(const horo_tensor_desc* desc, horo_tensor* ten
  * Memory: the buffers are the caller's and belong to the runtime until the operation completes:
  * `in` must not change, `out` holds nothing until then. The operation is the caller's to wait for
  * or to release. Thread: any. Blocks: no. Fails: DUPLICATE (tensor in flight), INVALID_ARGUMENT,
- * NOT_FOUND (no such set), PEER_LOST, SHUT_DOWN (also after horo_shutdown). */
+ * NOT_FOUND (no such set; the name gave way to others), PEER_LOST, SHUT_DOWN (also after
+ * horo_shutdown). */
 HORO_API horo_status horo_submit(horo_tensor tensor, const void* in, void* out, horo_op* op);
 
 typedef struct horo_submission {

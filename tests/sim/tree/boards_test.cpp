@@ -223,8 +223,9 @@ void plan(TestRank& rank, const std::string& name, const Signature& signature) {
     }
     auto* const operation = *r.operations.take();
     const Submission given{.in = buffer.data(), .out = buffer.data()};
-    REQUIRE(r.engine->claim(*id, given, *operation));
-    r.engine->offer(*id, given);
+    const auto claimed = r.engine->claim(*id, given, *operation);
+    REQUIRE(claimed);
+    r.engine->offer(*claimed, given);
     r.submitted.push_back(operation);
   });
 }

@@ -87,7 +87,9 @@ class Gradient:
                 self._declare(grad)
             pointer = grad.data_ptr()
             status = _submit(record.tensor, pointer, pointer, record.address)
-            if status:
+            if status == _core.NOT_FOUND:
+                _core.submit(record, pointer, pointer)
+            elif status:
                 raise _core.failure(status)
             self.part = grad
             self.handle = record.handle = record.slot.value

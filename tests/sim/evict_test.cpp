@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+// More names than fit: those that are not in use give way, alike for all ranks.
+#include <algorithm>
+#include <atomic>
+#include <malloc.h>
+#include <string>
+#include <sys/stat.h>
+#include <thread>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+
+#include "tests/sim/sessions.hpp"
+#include "tests/sim/sim_job.hpp"
+
+using horo::Errc;
+using horo::runtime::BoardParams;
+using horo::runtime::DType;
+using horo::runtime::GroupName;
+using horo::runtime::Kind;
+using horo::runtime::kWorld;
+using horo::runtime::Operation;
+using horo::runtime::Session;
+using horo::runtime::SetSubmission;
+using horo::runtime::Signature;
+using horo::sim::Buffer;
+using horo::sim::run_sessions;
+using horo::sim::SimJob;
+using horo::sim::tight_params;
+using horo::sim::vector_of;
+using horo::sim::wait_for;
+
+namespace {
+
+constexpr std::uint64_t kPatience = 2'000'000;
+
+BoardParams few_names() {
+  auto params = tight_params();
+  params.capacity = 16;
+  return params;
+}
+
+Signature floats(std::int64_t count) {
+  return vector_of(Kind::allreduce, DType::f32, count);
+}
+
+/// What rank `rank` brings of the i-th tensor; sums of it are exact.
+float value_of(int rank, std::uint64_t i) {
+  return static_cast<float>((static_cast<std::uint64_t>(rank) + 1) * (i % 1000 + 1));
+}
+
+float sum_of(int ranks, std::uint64_t i) {
+  float sum = 0;
+  for (int r = 0; r < ranks; ++r) sum += value_of(r, i);
+  return sum;
+}
+
+struct Drawn {
+  std::string name;
+  std::string group;
+  std::uint32_t group_size = 0;
+  std::int64_t count = 1;
+  std::uint64_t number = 0;
+};
+
+/// One round's tensors: names of a large pool, each once, some of them in a group.
+std::vector<Drawn> draw(std::mt19937_64& random) {
+  std::vector<Drawn> drawn;
+  const std::int64_t counts[] = {1, 5, 200, 1500, 5000};
+  const auto add = [&](std::string group, std::uint32_t size) {
+    for (;;) {
+      const auto number = random() % 300;
+      const auto name = "n" + std::to_string(number) + std::string(number % 7 * 20, '-');
+      if (std::any_of(drawn.begin(), drawn.end(), [&](auto& d) { return d.name == name; }))
+        continue;
+      drawn.push_back({name, std::move(group), size, counts[random() % 5], number});
+      return;
+    }
+  };
+  for (auto n = random() % 5; n > 0; --n) add("", 0);
+  if (random() % 2 == 0) {
+    const auto size = static_cast<std::uint32_t>(2 + random() % 3);
+    const auto group = "g" + std::to_string(random() % 50);
+    for (std::uint32_t i = 0; i < size; ++i) add(group, size);
+  }
+  return drawn;
+}
+
+}  // namespace
+
+TEST_CASE("far more names than fit, with groups and joins, sum as the reference says") {
+  constexpr int kRanks = 3;
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    CAPTURE(seed);
+    SimJob job(kRanks, seed, few_names());
+    for (int round = 0; round < 40; ++round) {
+      const auto drawn = draw(job.random());
+      const bool joins = job.random()() % 4 == 0;
+      std::vector<std::pair<Buffer*, std::uint64_t>> buffers;
+      for (int r = 0; r < kRanks; ++r) {
+        auto mine = drawn;
+        std::shuffle(mine.begin(), mine.end(), job.random());
+        for (const auto& d : mine) {
+          auto& buffer = job.add(r, d.name, floats(d.count), d.number % 2 == 0);
+          auto* at = reinterpret_cast<float*>(buffer.data());
+          std::fill(at, at + d.count, value_of(r, d.number));
+          buffer.group = d.group;
+          buffer.group_size = d.group_size;
+          buffers.emplace_back(&buffer, d.number);
+        }
+        if (!joins) continue;
+        Signature join;
+        join.kind = Kind::join;
+        join.elements = 0;
+        job.add(r, "horo.join", join, false);
+      }
+      REQUIRE(job.run(kPatience));
+      for (const auto& [buffer, number] : buffers) {
+        REQUIRE(buffer->operation != nullptr);
+        CAPTURE(round, buffer->name, buffer->operation->message());
+        REQUIRE(buffer->operation->status() == Errc::ok);
+        const auto* at = reinterpret_cast<const float*>(buffer->data());
+        const auto sum = sum_of(kRanks, number);
+        CHECK(std::all_of(at, at + buffer->signature.elements, [&](float v) { return v == sum; }));
+      }
+    }
+    CHECK(job.board(0).body().tensor_count == 16);
+  }
+}
+
+TEST_CASE("fresh names for ever take no more memory than the first ones") {
+  SimJob job(2, 1, few_names());
+  std::uint64_t early = 0;
+  for (int i = 0; i < 3000; ++i) {
+    for (int r = 0; r < 2; ++r)
+      job.add(r, "allreduce.noname." + std::to_string(i), floats(3), false);
+    REQUIRE(job.run(kPatience));
+    for (int r = 0; r < 2; ++r) {
+      REQUIRE(job.buffers(r).back()->operation->status() == Errc::ok);
+      job.buffers(r).back()->own = {};
+    }
+    if (i == 100) early = job.board(0).body().heap_used;
+  }
+  CHECK(job.board(0).body().heap_used == early);
+}
+
+TEST_CASE("a name that is used again and again outlives those that are used once") {
+  SimJob job(1, 1, few_names());
+  const auto handle = *job.engine(0).declare("often", floats(1));
+  for (int i = 0; i < 200; ++i) {
+    job.add(0, "often", floats(1), false);
+    for (int k = 0; k < 4; ++k) job.add(0, "once" + std::to_string(4 * i + k), floats(1), false);
+    REQUIRE(job.run(kPatience));
+  }
+  CHECK(job.board(0).is_current(handle));
+}
+
+TEST_CASE("where all names are in use one more is refused, and a retired handle says so") {
+  const int fd = run_sessions(
+      1,
+      [](Session& session, int) {
+        float value = 1;
+        const auto first = *session.declare(kWorld, "first", floats(1));
+        for (int i = 0; i < 60; ++i) {
+          const auto id = *session.declare(kWorld, "x" + std::to_string(i), floats(1));
+          auto& operation = **session.submit(kWorld, id, {.in = &value, .out = &value});
+          CHECK(wait_for(session, operation));
+          session.operations().put(operation);
+        }
+        const auto late = session.submit(kWorld, first, {.in = &value, .out = &value});
+        REQUIRE_FALSE(late);
+        CHECK(late.error().code == Errc::not_found);
+        CHECK(late.error().message.find("HORO_CACHE_CAPACITY") != std::string::npos);
+      },
+      few_names());
+  close(fd);
+}
+
+TEST_CASE("threads of several ranks use fresh names at once") {
+  constexpr int kRanks = 2;
+  constexpr int kThreads = 3;
+  constexpr int kRounds = 150;
+  std::atomic<int> wrong{0};
+  const int fd = run_sessions(
+      kRanks,
+      [&](Session& session, int rank) {
+        std::vector<std::thread> callers;
+        for (int t = 0; t < kThreads; ++t) {
+          callers.emplace_back([&, t] {
+            for (std::uint64_t i = 0; i < kRounds; ++i) {
+              const std::int64_t count = i % 3 == 0 ? 2000 : 2;
+              const auto name = i % 5 == 0 ? "kept" + std::to_string(t)
+                                           : std::to_string(t) + "." + std::to_string(i);
+              const auto id = session.declare(kWorld, name, floats(i % 5 == 0 ? 7 : count));
+              if (!id) {
+                ++wrong;
+                return;
+              }
+              std::vector<float> values(2000, value_of(rank, i));
+              auto operation =
+                  session.submit(kWorld, *id, {.in = values.data(), .out = values.data()});
+              if (!operation || !wait_for(session, **operation) ||
+                  (*operation)->status() != Errc::ok || values[1] != sum_of(kRanks, i)) {
+                ++wrong;
+                return;
+              }
+              session.operations().put(**operation);
+            }
+          });
+        }
+        for (auto& caller : callers) caller.join();
+      },
+      few_names());
+  CHECK(wrong == 0);
+  close(fd);
+}
+
+TEST_CASE("memory of 10,000 declared tensors") {
+  constexpr int kRanks = 2;
+  constexpr int kTensors = 10'000;
+  auto params = tight_params();
+  params.capacity = 16384;
+  const auto heap_before = mallinfo2().uordblks;
+  SimJob job(kRanks, 1, params);
+  for (int i = 0; i < kTensors; ++i) {
+    const auto name = "module.layer" + std::to_string(i) + ".weight";
+    for (int r = 0; r < kRanks; ++r) REQUIRE(job.engine(r).declare(name, floats(1'000'000)));
+  }
+
+  struct stat board {};
+
+  REQUIRE(fstat(job.descriptor(), &board) == 0);
+  const auto shared = static_cast<std::uint64_t>(board.st_blocks) * 512 / kRanks;
+  const auto own = (mallinfo2().uordblks - heap_before) / kRanks;
+  WARN("per rank and 10,000 tensors: board " << shared / 1024 << " KiB, process " << own / 1024
+                                             << " KiB");
+  CHECK(shared + own < std::uint64_t{16} << 20U);
+}
