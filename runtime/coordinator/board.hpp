@@ -256,9 +256,10 @@ class Board {
   /// A member's signature is new, or not what it agreed to last.
   bool is_changed(TensorId id) const;
 
-  /// The id of a tensor that the other hosts agreed on while all members here had joined.
+  /// The id of a tensor that the other hosts agreed on while all members here had joined; it keeps
+  /// its slot until an entry with it is published. None: there is one when entries have been run.
   /// Blocks and fails as declare.
-  Result<TensorId> define(std::string_view name, const Signature& signature);
+  Result<std::optional<TensorId>> define(std::string_view name, const Signature& signature);
 
   /// Entries that the first member here has run.
   std::uint64_t take_done();

@@ -189,6 +189,7 @@ void Board::publish(LogSlot entry, std::span<const std::uint64_t> words) {
     for (auto& members : slot.members) members.store(0, std::memory_order_relaxed);
     slot.generation.fetch_add(1, std::memory_order_relaxed);
     slot.last_entry.store(tail + 1, std::memory_order_relaxed);
+    slot.held.store(0, std::memory_order_release);
     slot.arrivals.store(0, std::memory_order_relaxed);
   }
   if (entry.kind == EntryKind::join) {

@@ -96,14 +96,11 @@ Status Board::provide_splits(TensorSlot& slot, const Signature& signature) {
 Result<TensorId> Board::find_slot(std::string_view name) {
   const auto count = body_->tensor_count.load(std::memory_order_relaxed);
   if (count >= params_.capacity) {
-    // Hosts that share a set number its tensors each for itself, and one that has retired a name
-    // could not tell the others: there names stay.
-    const auto freed = spans() ? std::nullopt : take_idle();
-    if (freed) return *freed;
+    if (const auto freed = take_idle()) return *freed;
     return fail(Errc::resource_exhausted,
-                "tensor '{}' is one more than the {} names that fit{}; reuse names or raise "
-                "HORO_CACHE_CAPACITY",
-                name, params_.capacity, spans() ? "" : ", all of them in use");
+                "tensor '{}' is one more than the {} names that fit, all of them in use; wait for "
+                "some, or raise HORO_CACHE_CAPACITY",
+                name, params_.capacity);
   }
   if (count % kTensorBlock == 0) {
     const auto block = std::uint64_t{std::min(kTensorBlock, params_.capacity - count)};
@@ -195,12 +192,20 @@ Result<TensorHandle> Board::declare(std::string_view name, const Signature& sign
   return result;
 }
 
-Result<TensorId> Board::define(std::string_view name, const Signature& signature) {
+Result<std::optional<TensorId>> Board::define(std::string_view name, const Signature& signature) {
   HORO_TRY_STATUS(lock_directory());
   auto result = find_or_add(name, signature);
+  if (result) {
+    tensor(*result).held.store(1, std::memory_order_relaxed);
+    tensor(*result).signature = signature;
+  }
   unlock_directory();
-  if (result) tensor(*result).signature = signature;
-  return result;
+  if (result) return std::optional(*result);
+  // Entries that have been run make room for names too.
+  if (result.error().code != Errc::resource_exhausted || in_flight() == 0)
+    return Failure(std::move(result).error());
+  body_->entries_wait.store(1, std::memory_order_seq_cst);
+  return std::optional<TensorId>();
 }
 
 Result<GroupRef> Board::find_group(const GroupName& group) {

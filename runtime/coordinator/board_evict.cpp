@@ -78,6 +78,7 @@ bool Board::retire(TensorId id, std::uint64_t least_cursor) {
     return is_pinned(id) || arrivals::marks(slot.arrivals.load(std::memory_order_seq_cst)) != 0;
   };
   if (slot.group_refs != 0 || slot.parked.load(std::memory_order_acquire) != 0 ||
+      slot.held.load(std::memory_order_acquire) != 0 ||
       slot.last_entry.load(std::memory_order_acquire) > least_cursor || in_use())
     return false;
   slot.incarnation.fetch_add(1, std::memory_order_seq_cst);

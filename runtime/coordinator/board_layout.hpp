@@ -126,6 +126,7 @@ struct alignas(256) TensorSlot {
   std::atomic<std::uint32_t> incarnation;  ///< Names that it had before this one.
   std::uint32_t name_room;                 ///< Bytes at `name_offset`.
   std::uint32_t group_refs;               ///< Of a group's own slot: ranks' tensors that are in it.
+  std::atomic<std::uint32_t> held;        ///< 1: for the leader's next entry, without a rank's pin.
   std::atomic<std::uint64_t> last_entry;  ///< Number + 1 of its last one, or when it was new.
 };
 

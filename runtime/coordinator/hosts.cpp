@@ -20,6 +20,7 @@ namespace {
 tree::CutRules rules_for(const BoardParams& params) {
   tree::CutRules rules{.fusion_threshold = params.fusion_threshold,
                        .depth = params.depth,
+                       .most_names = params.capacity,
                        .cycle = Duration(params.cycle_ns)};
   auto alone = params;  // A set with few members on a host has the least room.
   alone.local_size = 1;

@@ -77,8 +77,9 @@ tree::Declaration SimLog::describe(TensorId id) {
   return declaration;
 }
 
-Result<TensorId> SimLog::define(std::string_view name, const Signature& /*signature*/) {
-  return TensorId{static_cast<std::uint32_t>(add(std::string(name)))};
+Result<std::optional<TensorId>> SimLog::define(std::string_view name,
+                                               const Signature& /*signature*/) {
+  return std::optional(TensorId{static_cast<std::uint32_t>(add(std::string(name)))});
 }
 
 Result<bool> SimLog::publish(const tree::HostEntry& entry) {

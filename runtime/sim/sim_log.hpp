@@ -75,7 +75,8 @@ class SimLog final : public tree::HostLog {
 
   void take_completed(std::vector<tree::Completed>& out) override;
   tree::Declaration describe(TensorId id) override;
-  Result<TensorId> define(std::string_view name, const Signature& signature) override;
+  Result<std::optional<TensorId>> define(std::string_view name,
+                                         const Signature& signature) override;
   tree::RankRanges take_joined() override;
 
   tree::RankRanges take_leaving() override { return std::exchange(leaving_, {}); }

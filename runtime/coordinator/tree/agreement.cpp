@@ -29,14 +29,13 @@ Status Agreement::add(News&& news, TimePoint now) {
   for (const auto& declaration : news.declared) HORO_TRY_STATUS(add(declaration));
   for (const auto id : news.ready) {
     // A relay passes on only numbers that it has seen defined.
-    auto& tensor = *by_number_.at(id);
+    auto& tensor = *by_place_.at(place_of_number(id));
     if (!tensor.uniform) {
       // Who had joined in between agreed to something older, if ever: compare once more.
       HORO_TRY_STATUS(add({.name = tensor.name, .variants = {{std::nullopt, members_}}}));
       continue;
     }
-    pending_.push_back(
-        {.tensor = &tensor, .error = {}, .signature = *tensor.agreed.begin()->first});
+    add_pending({.tensor = &tensor, .error = {}, .signature = *tensor.agreed.begin()->first});
   }
   if (!news.joined.empty()) {
     joined_.add(news.joined);
@@ -82,8 +81,37 @@ Status Agreement::add(const Declaration& declaration) {
   } else {
     pending.error = mismatch_text(slot->name, variants);
   }
-  pending_.push_back(std::move(pending));
+  add_pending(std::move(pending));
   return {};
+}
+
+void Agreement::add_pending(Pending pending) {
+  ++pending.tensor->pending;
+  pending_.push_back(std::move(pending));
+}
+
+Agreement::Tensor* Agreement::idle() {
+  // What waits moves on; it is used soon.
+  for (std::size_t i = by_use_.size(); i > 0 && by_use_.front()->pending != 0; --i)
+    by_use_.splice(by_use_.end(), by_use_, by_use_.begin());
+  return by_use_.empty() || by_use_.front()->pending != 0 ? nullptr : by_use_.front();
+}
+
+void Agreement::number(Tensor& tensor) {
+  auto* const old = by_place_.size() < rules_.most_names ? nullptr : idle();
+  if (old == nullptr) {
+    tensor.number = static_cast<std::uint32_t>(by_place_.size());
+    by_place_.push_back(&tensor);
+    by_use_.push_back(&tensor);
+    tensor.use = std::prev(by_use_.end());
+  } else {
+    tensor.number = old->number + kMostTensors;
+    by_place_[place_of_number(tensor.number)] = &tensor;
+    *old->use = &tensor;
+    tensor.use = old->use;
+    tensors_.erase(tensors_.find(old->name));
+  }
+  tensor.numbered = true;
 }
 
 void Agreement::settle(Tensor& tensor, Variants&& variants) {
@@ -212,11 +240,8 @@ void Agreement::cut_one(LogEntry& entry, TimePoint now) {
   for (const auto i : taken_) {
     auto& tensor = *pending_[i].tensor;
     const bool define = must_define(tensor);
-    if (!tensor.numbered) {
-      tensor.number = static_cast<std::uint32_t>(by_number_.size());
-      tensor.numbered = true;
-      by_number_.push_back(&tensor);
-    }
+    if (!tensor.numbered) number(tensor);
+    by_use_.splice(by_use_.end(), by_use_, tensor.use);
     if (define) {
       entry.definitions.push_back(
           {.id = tensor.number, .name = tensor.name, .signature = pending_[i].signature});
@@ -226,8 +251,9 @@ void Agreement::cut_one(LogEntry& entry, TimePoint now) {
   }
   std::sort(entry.ids.begin(), entry.ids.end());
   if (with_rows && entry.kind == LogKind::work) {
-    for (const auto id : entry.ids) put_rows(*by_number_[id], entry.rows);
+    for (const auto id : entry.ids) put_rows(*by_place_[place_of_number(id)], entry.rows);
   }
+  for (const auto i : taken_) --pending_[i].tensor->pending;
   // What stays of the candidates moves up to those behind them.
   auto left = taken_.size();
   auto to = candidates_.size();

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <list>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -24,7 +25,8 @@ struct CutRules {
   std::uint64_t depth = 2;         ///< Entries in flight.
   std::size_t most_words = 32768;  ///< Ids and row counts of one entry.
   std::size_t most_tensors = 1024;
-  Duration cycle{};  ///< How long to linger for company; 0: not at all.
+  std::size_t most_names = kMostTensors;  ///< Kept, as long as others can give way.
+  Duration cycle{};                       ///< How long to linger for company; 0: not at all.
 };
 
 /// Thread: owner.
@@ -57,6 +59,8 @@ class Agreement {
     std::uint64_t bytes = 0;
     std::uint64_t key = 0;
     TimePoint cut = TimePoint::min();
+    std::uint32_t pending = 0;
+    std::list<Tensor*>::iterator use;  ///< In `by_use_`, if it is numbered.
   };
 
   struct Pending {
@@ -71,6 +75,9 @@ class Agreement {
   Result<Variants> resolve(const Tensor& tensor, const Variants& variants) const;
   std::string refusal(const Tensor& tensor, const Variants& variants) const;
   void cut_one(LogEntry& entry, TimePoint now);
+  void add_pending(Pending pending);
+  void number(Tensor& tensor);
+  Tensor* idle();
   void put_rows(const Tensor& tensor, std::vector<std::uint64_t>& rows) const;
   LogEntry entry_of(LogKind kind);
 
@@ -84,7 +91,8 @@ class Agreement {
   const CutRules rules_;
 
   std::unordered_map<std::string, std::unique_ptr<Tensor>> tensors_;
-  std::vector<Tensor*> by_number_;
+  std::vector<Tensor*> by_place_;  ///< By the place of their number.
+  std::list<Tensor*> by_use_;      ///< Those that have a number; the one in the last entry is last.
   std::deque<Pending> pending_;
   TimePoint pending_since_{};
   RankRanges joined_;

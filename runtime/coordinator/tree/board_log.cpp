@@ -51,7 +51,8 @@ Declaration BoardLog::describe(TensorId id) {
   return declaration;
 }
 
-Result<TensorId> BoardLog::define(std::string_view name, const Signature& signature) {
+Result<std::optional<TensorId>> BoardLog::define(std::string_view name,
+                                                 const Signature& signature) {
   return board_.define(name, signature);
 }
 

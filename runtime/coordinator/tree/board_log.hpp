@@ -20,7 +20,8 @@ class BoardLog final : public HostLog {
 
   void take_completed(std::vector<Completed>& out) override;
   Declaration describe(TensorId id) override;
-  Result<TensorId> define(std::string_view name, const Signature& signature) override;
+  Result<std::optional<TensorId>> define(std::string_view name,
+                                         const Signature& signature) override;
   RankRanges take_joined() override;
   RankRanges take_leaving() override;
   Result<bool> publish(const HostEntry& entry) override;

@@ -44,8 +44,10 @@ class HostLog {
   /// What the members on this host say of a completed tensor.
   virtual Declaration describe(TensorId id) = 0;
 
-  /// The number of a tensor that others agreed on while all members here had joined.
-  virtual Result<TensorId> define(std::string_view name, const Signature& signature) = 0;
+  /// The number of a tensor that others agreed on while all members here had joined, for the next
+  /// entry that is published; none while there is no room, as publish().
+  virtual Result<std::optional<TensorId>> define(std::string_view name,
+                                                 const Signature& signature) = 0;
 
   /// Members on this host that have joined since the last call.
   virtual RankRanges take_joined() = 0;

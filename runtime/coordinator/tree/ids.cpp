@@ -14,12 +14,12 @@ std::string as_ranges(const std::vector<std::uint32_t>& ids) {
   std::size_t count = 0;
   for (std::size_t i = 0; i < ids.size(); ++i) count += i == 0 || ids[i] != ids[i - 1] + 1 ? 1 : 0;
   writer.varint(count);
-  std::uint32_t at = 0;
+  std::uint64_t at = 0;
   for (std::size_t i = 0; i < ids.size();) {
     std::size_t end = i + 1;
     while (end < ids.size() && ids[end] == ids[end - 1] + 1) ++end;
     writer.varint(ids[i] - at).varint(end - i - 1);
-    at = ids[end - 1] + 2;  // A gap of at least one.
+    at = std::uint64_t{ids[end - 1]} + 2;  // A gap of at least one.
     i = end;
   }
   return writer.take();
@@ -53,9 +53,10 @@ bool take_ranges(Reader& reader, std::vector<std::uint32_t>& ids) {
   std::uint64_t at = 0;
   const auto count = reader.count(2);
   for (std::size_t i = 0; i < count; ++i) {
-    const auto first = at + reader.varint(kMostTensors);
+    const auto first = at + reader.varint(kNoNumber);
     const auto size = 1 + reader.varint(kMostTensors);
-    if (!reader.good() || first + size > kMostTensors) return false;
+    if (!reader.good() || first + size > kNoNumber || ids.size() + size > kMostTensors)
+      return false;
     for (std::uint64_t k = 0; k < size; ++k) ids.push_back(static_cast<std::uint32_t>(first + k));
     at = first + size + 1;
   }
@@ -63,11 +64,11 @@ bool take_ranges(Reader& reader, std::vector<std::uint32_t>& ids) {
 }
 
 bool take_bits(Reader& reader, std::vector<std::uint32_t>& ids) {
-  const auto first = reader.varint(kMostTensors - 1);
+  const auto first = reader.varint(kNoNumber - 1);
   const auto bytes = reader.raw(reader.varint(kMostTensors / 8));
   for (std::size_t i = 0; i < bytes.size() * 8; ++i) {
     if ((bytes[i / 8] >> (i % 8) & 1U) == 0) continue;
-    if (first + i >= kMostTensors) return false;
+    if (first + i >= kNoNumber) return false;
     ids.push_back(static_cast<std::uint32_t>(first + i));
   }
   return !bytes.empty() && bytes.back() != 0 && (bytes.front() & 1U) != 0;

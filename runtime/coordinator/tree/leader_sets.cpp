@@ -57,7 +57,11 @@ Status Leader::receive_about(SetId id, std::size_t link, Frame&& frame, BytesVie
   }
   auto& set = found->second;
   if (const auto* entry = std::get_if<LogEntry>(&frame)) {
-    if (const auto status = hand_down(set, *entry, payload); !status) fail_here(status.error());
+    if (const auto status = hand_down(set, *entry, payload); !status) {
+      fail_here(status.error());
+      return {};
+    }
+    move(id, set);  // Where a name gave way that somebody here has submitted.
     return {};
   }
   if (!concerns(set, link)) return fail(Errc::protocol, "it has no member of process set {}", id);
@@ -113,14 +117,18 @@ void Leader::move(SetId id, Set& set) {
 }
 
 Status Leader::agree(Set& set, News&& news) {
-  if (!news.empty()) HORO_TRY_STATUS(set.agreement->add(std::move(news), now_));
   if (set.paces) set.agreement->done(set.relay->host()->done());
   std::vector<LogEntry> entries;
-  set.agreement->cut(now_, entries);
-  for (const auto& entry : entries) {
-    const auto payload = encode(params_.epoch, entry);
-    HORO_TRY_STATUS(hand_down(set, entry, as_bytes(payload)));
-  }
+  do {
+    if (!news.empty()) HORO_TRY_STATUS(set.agreement->add(std::move(news), now_));
+    entries.clear();
+    set.agreement->cut(now_, entries);
+    for (const auto& entry : entries) {
+      const auto payload = encode(params_.epoch, entry);
+      HORO_TRY_STATUS(hand_down(set, entry, as_bytes(payload)));
+    }
+    news = set.relay->take_news();  // Of names that gave way.
+  } while (!news.empty());
   return {};
 }
 

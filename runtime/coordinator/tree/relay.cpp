@@ -8,7 +8,6 @@ namespace horo::runtime::tree {
 namespace {
 
 constexpr std::uint64_t kGone = std::uint64_t{1} << 63U;  // Told above, no entry yet.
-constexpr std::uint32_t kNone = 0xffffffffU;
 
 std::uint64_t bit(std::size_t source) {
   return std::uint64_t{1} << source;
@@ -43,14 +42,35 @@ Status Relay::ready(std::size_t source, const Ids& ids) {
   return {};
 }
 
-Status Relay::mark(std::size_t source, std::uint32_t id) {
-  if (id >= marks_.size()) return out_of_step(source, "a tensor that nobody declared is ready");
-  auto& marks = marks_[id];
-  if ((marks & (bit(source) | kGone)) != 0)
+Result<Relay::Agreed*> Relay::find(std::size_t source, std::uint32_t number) {
+  const auto place = place_of_number(number);
+  if (place >= tensors_.size())
+    return out_of_step(source, "a tensor that nobody declared is ready");
+  auto& tensor = tensors_[place];
+  if (tensor.number == number) [[likely]]
+    return &tensor;
+  constexpr std::uint32_t kHalf = 0x80000000U;
+  if (source == kOwn || tensor.number - number >= kHalf)
+    return out_of_step(source, "a tensor is ready by a number that nobody has");
+  return nullptr;
+}
+
+Status Relay::mark(std::size_t source, std::uint32_t number) {
+  HORO_TRY(auto* const tensor, find(source, number));
+  if (tensor == nullptr) {
+    ++sources_[source].owes;
+    ++owed_;
+    return {};
+  }
+  if ((tensor->marks & (bit(source) | kGone)) != 0)
     return out_of_step(source, "a tensor is ready again before it was run");
-  marks |= bit(source);
-  if (complete(marks)) send(id);
+  mark(source, *tensor);
   return {};
+}
+
+void Relay::mark(std::size_t source, Agreed& tensor) {
+  tensor.marks |= bit(source);
+  if (complete(tensor.marks)) send(tensor);
 }
 
 Status Relay::declare(std::size_t source, std::vector<Declaration>&& tensors) {
@@ -67,22 +87,50 @@ Status Relay::declare_one(std::size_t source, Declaration&& tensor) {
   }
   if (who.size() != count || !sources_[source].members.contains(who))
     return out_of_step(source, "a tensor is declared for ranks that are not theirs");
-  if (const auto known = numbers_.find(tensor.name); known != numbers_.end()) {
-    if (((marks_[known->second] | said_[known->second].by) & (bit(source) | kGone)) != 0)
-      return out_of_step(source, "a tensor is declared again before it was run");
-    auto& said = said_[known->second];
-    said.by |= bit(source);
-    merge(said.variants, std::move(tensor.variants));
-    return mark(source, known->second);
-  }
+  if (tensor.number != kNoNumber) return declare_agreed(source, std::move(tensor));
+  if (numbers_.contains(tensor.name))
+    return out_of_step(source, "a tensor that has a number is declared by its name");
   if (fresh_.size() + numbers_.size() >= kMostTensors)
     return out_of_step(source, "more names than a process set may have");
   auto& fresh = fresh_[tensor.name];
   if ((fresh.marks & (bit(source) | kGone)) != 0)
     return out_of_step(source, "a tensor is declared twice");
+  if (tensor.again) HORO_TRY_STATUS(pay(source, fresh));
   fresh.marks |= bit(source);
   merge(fresh.variants, std::move(tensor.variants));
   send_if_complete(tensor.name, fresh);
+  return settle();
+}
+
+Status Relay::pay(std::size_t source, Fresh& fresh) {
+  if (sources_[source].owes == 0)
+    return out_of_step(source, "a tensor is declared again that nobody has forgotten");
+  --sources_[source].owes;
+  --owed_;
+  fresh.owed &= ~bit(source);
+  return {};
+}
+
+Status Relay::settle() {
+  if (owed_ != 0 || deferred_.empty()) return {};
+  for (const auto& [source, ranks, leaves] : std::exchange(deferred_, {}))
+    HORO_TRY_STATUS(leaves ? leave(source, ranks) : joined(source, ranks));
+  return {};
+}
+
+Status Relay::declare_agreed(std::size_t source, Declaration&& tensor) {
+  HORO_TRY(auto* const known, find(source, tensor.number));
+  if (known == nullptr) {
+    ++sources_[source].owes;
+    ++owed_;
+    return {};
+  }
+  if ((known->marks & (bit(source) | kGone)) != 0)
+    return out_of_step(source, "a tensor is declared again before it was run");
+  auto& said = said_[tensor.number];
+  said.by |= bit(source);
+  merge(said.variants, std::move(tensor.variants));
+  mark(source, *known);
   return {};
 }
 
@@ -90,6 +138,10 @@ Status Relay::joined(std::size_t source, const RankRanges& ranks) {
   auto& from = sources_[source];
   if (!from.members.contains(ranks) || !from.joined.intersection(ranks).empty())
     return out_of_step(source, "ranks join that cannot");
+  if (owed_ != 0) {
+    deferred_.push_back({.source = source, .ranks = ranks, .leaves = false});
+    return {};
+  }
   from.joined.add(ranks);
   news_.joined.add(ranks);
   if (from.joined != from.members) return {};
@@ -101,13 +153,17 @@ Status Relay::joined(std::size_t source, const RankRanges& ranks) {
 Status Relay::leave(std::size_t source, const RankRanges& ranks) {
   if (!sources_[source].members.contains(ranks))
     return out_of_step(source, "ranks leave that are not theirs");
+  if (owed_ != 0) {
+    deferred_.push_back({.source = source, .ranks = ranks, .leaves = true});
+    return {};
+  }
   news_.leaving.add(ranks);
   return {};
 }
 
 void Relay::look_again() {
-  for (std::uint32_t id = 0; id < marks_.size(); ++id) {
-    if (complete(marks_[id])) send(id);
+  for (auto& tensor : tensors_) {
+    if (complete(tensor.marks)) send(tensor);
   }
   for (auto& [name, fresh] : fresh_) send_if_complete(name, fresh);
 }
@@ -121,27 +177,44 @@ Status Relay::look(std::uint64_t depth) {
   const auto joiners = host_->take_joined();
   completed_.clear();
   host_->take_completed(completed_);
-  for (const auto& [id, changed] : completed_) {
-    if (id.index() >= agreed_.size()) agreed_.resize(id.index() + 1, kNone);
-    if (!changed && agreed_[id.index()] != kNone) {
-      HORO_TRY_STATUS(mark(kOwn, agreed_[id.index()]));
-      continue;
-    }
-    auto tensor = host_->describe(id);
-    if (agreed_[id.index()] == kNone) fresh_[tensor.name].own = id;
-    HORO_TRY_STATUS(declare_one(kOwn, std::move(tensor)));
-  }
+  for (const auto& completed : completed_) HORO_TRY_STATUS(look_at(completed));
   return joiners.empty() ? Status() : joined(kOwn, joiners);
+}
+
+Status Relay::look_at(const Completed& completed) {
+  const auto own = completed.id.index();
+  if (own >= agreed_.size()) agreed_.resize(own + 1, kNoNumber);
+  if (!completed.changed && agreed_[own] != kNoNumber) return mark(kOwn, agreed_[own]);
+  return declare_own(completed.id);
+}
+
+Status Relay::declare_own(TensorId id) {
+  auto tensor = host_->describe(id);
+  RankRanges who;
+  for (const auto& [signature, ranks] : tensor.variants) who.add(ranks);
+  const bool whole = who == sources_[kOwn].members;
+  if (const auto known = numbers_.find(tensor.name); known != numbers_.end()) {
+    tensor.number = known->second;
+    auto& agreed = tensors_[place_of_number(tensor.number)];
+    agreed.own = id;
+    agreed.whole = whole;
+  } else {
+    auto& fresh = fresh_[tensor.name];
+    fresh.own = id;
+    fresh.whole = whole;
+  }
+  if (agreed_[id.index()] != tensor.number) agreed_[id.index()] = kNoNumber;
+  return declare_one(kOwn, std::move(tensor));
 }
 
 // -- Up -----------------------------------------------------------------------------------------
 
-void Relay::send(std::uint32_t id) {
-  const auto by = marks_[id];
-  marks_[id] |= kGone;
-  auto said = said_.extract(id);
+void Relay::send(Agreed& tensor) {
+  const auto by = tensor.marks;
+  tensor.marks |= kGone;
+  auto said = said_.extract(tensor.number);
   if (said.empty() && by == all_) {
-    news_.ready.push_back(id);
+    news_.ready.push_back(tensor.number);
     return;
   }
   // Where ranks have joined, the root hears who has submitted the tensor. Those who said nothing
@@ -157,13 +230,19 @@ void Relay::send(std::uint32_t id) {
     if ((by & ~spoken & bit(i)) != 0) unchanged.add(sources_[i].members);
   }
   if (!unchanged.empty()) variants[std::nullopt].add(unchanged);
-  news_.declared.push_back({.name = *names_[id], .variants = std::move(variants)});
+  news_.declared.push_back({.name = *tensor.name,
+                            .number = tensor.number,
+                            .again = false,
+                            .variants = std::move(variants)});
 }
 
 void Relay::send_if_complete(const std::string& name, Fresh& fresh) {
-  if (!complete(fresh.marks)) return;
+  if (!complete(fresh.marks) || fresh.owed != 0) return;
   fresh.marks |= kGone;
-  news_.declared.push_back({.name = name, .variants = std::move(fresh.variants)});
+  news_.declared.push_back({.name = name,
+                            .number = kNoNumber,
+                            .again = fresh.again,
+                            .variants = std::move(fresh.variants)});
 }
 
 News Relay::take_news() {
@@ -174,13 +253,14 @@ News Relay::take_news() {
 // -- Down ---------------------------------------------------------------------------------------
 
 Status Relay::define(const Definition& definition) {
-  if (definition.id < marks_.size() && *names_[definition.id] == definition.name) {
-    // Again, since ranks have joined: a host without a mark of its own takes part as it says.
-    if (host_ == nullptr || (marks_[definition.id] & bit(kOwn)) != 0) return {};
-    HORO_TRY(own_[definition.id], host_->define(definition.name, definition.signature));
-    return {};
-  }
-  if (definition.id != marks_.size() || numbers_.contains(definition.name)) {
+  const auto place = place_of_number(definition.id);
+  if (place < tensors_.size() && tensors_[place].number == definition.id &&
+      *tensors_[place].name == definition.name)
+    return {};  // Again, for hosts that have joined.
+  const bool in_order = place < tensors_.size()
+                            ? definition.id - tensors_[place].number == kMostTensors
+                            : place == tensors_.size() && definition.id == place;
+  if (!in_order || numbers_.contains(definition.name)) {
     return fail(Errc::protocol, "process set {}: tensor '{}' gets number {} out of order", set_,
                 definition.name, definition.id);
   }
@@ -190,20 +270,38 @@ Status Relay::define(const Definition& definition) {
     return fail(Errc::protocol, "process set {}: tensor '{}' was agreed on without this host", set_,
                 definition.name);
   }
-  TensorId own;
-  if (host_ != nullptr) {
-    if (known && (fresh.mapped().marks & bit(kOwn)) != 0) {
-      own = fresh.mapped().own;
-    } else {
-      HORO_TRY(own, host_->define(definition.name, definition.signature));
-    }
-    if (own.index() >= agreed_.size()) agreed_.resize(own.index() + 1, kNone);
-    agreed_[own.index()] = definition.id;
+  if (place == tensors_.size()) {
+    tensors_.emplace_back();
+  } else {
+    HORO_TRY_STATUS(give_way(tensors_[place]));
   }
-  marks_.push_back(kGone);
-  own_.push_back(own);
-  names_.push_back(&numbers_.emplace(definition.name, definition.id).first->first);
+  auto& tensor = tensors_[place];
+  tensor.number = definition.id;
+  tensor.name = &numbers_.emplace(definition.name, definition.id).first->first;
+  tensor.marks = kGone;
+  if (!known || (fresh.mapped().marks & bit(kOwn)) == 0) return {};
+  tensor.marks |= bit(kOwn);
+  tensor.own = fresh.mapped().own;
+  tensor.whole = fresh.mapped().whole;
   return {};
+}
+
+Status Relay::give_way(Agreed& tensor) {
+  // Who has it already says so again, by its name: a child when it hears of this, the host here.
+  said_.erase(tensor.number);
+  auto name = numbers_.extract(*tensor.name);
+  const auto own = tensor.own.index();
+  if (own < agreed_.size() && agreed_[own] == tensor.number) agreed_[own] = kNoNumber;
+  if ((tensor.marks & ~kGone) == 0) return {};
+  auto& fresh = fresh_[name.key()];
+  fresh.again = (tensor.marks & kGone) != 0;
+  fresh.owed = tensor.marks & ~(kGone | bit(kOwn));
+  for (std::size_t i = 0; i < sources_.size(); ++i) {
+    if ((fresh.owed & bit(i)) == 0) continue;
+    ++sources_[i].owes;
+    ++owed_;
+  }
+  return (tensor.marks & bit(kOwn)) != 0 ? declare_own(tensor.own) : Status();
 }
 
 Status Relay::accept(const LogEntry& entry) {
@@ -213,16 +311,9 @@ Status Relay::accept(const LogEntry& entry) {
   }
   ++next_;
   for (const auto& definition : entry.definitions) HORO_TRY_STATUS(define(definition));
-  Waiting waiting{.kind = entry.kind, .ids = {}, .rows = {}, .text = {}, .ranks = {}};
-  for (const auto id : entry.ids) {
-    if (id >= marks_.size() || ((marks_[id] & kGone) == 0 && absent_ != all_)) {
-      return fail(Errc::protocol,
-                  "process set {}: entry {} has tensor {}, which is not ready on this host", set_,
-                  entry.sequence, id);
-    }
-    marks_[id] = 0;
-    waiting.ids.push_back(own_[id]);
-  }
+  Waiting waiting{
+      .kind = entry.kind, .ids = {}, .foreign = {}, .rows = {}, .text = {}, .ranks = {}};
+  HORO_TRY_STATUS(translate(entry, waiting));
   if (entry.kind == LogKind::join) {
     absent_ = 0;
     for (auto& source : sources_) source.joined = {};
@@ -235,9 +326,56 @@ Status Relay::accept(const LogEntry& entry) {
   return publish();
 }
 
+Status Relay::translate(const LogEntry& entry, Waiting& waiting) {
+  std::unordered_map<std::uint32_t, const Definition*> definitions;
+  for (const auto id : entry.ids) {
+    const auto place = place_of_number(id);
+    if (place >= tensors_.size() || tensors_[place].number != id ||
+        ((tensors_[place].marks & kGone) == 0 && absent_ != all_)) {
+      return fail(Errc::protocol,
+                  "process set {}: entry {} has tensor {}, which is not ready on this host", set_,
+                  entry.sequence, id);
+    }
+    auto& tensor = tensors_[place];
+    const auto marks = std::exchange(tensor.marks, 0);
+    const bool whole = std::exchange(tensor.whole, false);
+    if (host_ == nullptr) continue;
+    waiting.ids.push_back(tensor.own);
+    if ((marks & bit(kOwn)) != 0) {
+      // What did not go together was agreed to by nobody.
+      if (whole && entry.kind == LogKind::work) agreed_[tensor.own.index()] = id;
+      continue;
+    }
+    if (definitions.empty()) {
+      for (const auto& definition : entry.definitions) definitions[definition.id] = &definition;
+    }
+    const auto found = definitions.find(id);
+    if (found == definitions.end()) {
+      return fail(Errc::protocol,
+                  "process set {}: entry {} does not say what tensor {} is, for hosts that joined",
+                  set_, entry.sequence, id);
+    }
+    waiting.foreign.push_back({.position = waiting.ids.size() - 1,
+                               .name = found->second->name,
+                               .signature = found->second->signature});
+  }
+  return {};
+}
+
+Result<bool> Relay::provide(Waiting& waiting) {
+  for (const auto& tensor : waiting.foreign) {
+    HORO_TRY(const auto id, host_->define(tensor.name, tensor.signature));
+    if (!id) return false;
+    waiting.ids[tensor.position] = *id;
+  }
+  return true;
+}
+
 Status Relay::publish() {
   while (!waiting_.empty()) {
-    const auto& next = waiting_.front();
+    auto& next = waiting_.front();
+    HORO_TRY(const bool provided, provide(next));
+    if (!provided) return {};
     HORO_TRY(const bool taken, host_->publish({.kind = next.kind,
                                                .ids = next.ids,
                                                .rows = next.rows,

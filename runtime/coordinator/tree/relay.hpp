@@ -67,6 +67,7 @@ class Relay {
   struct Source {
     RankRanges members;
     RankRanges joined;
+    std::uint32_t owes = 0;  ///< Tensors that it said by a number, and will say again by name.
   };
 
   /// A tensor on its way: who has it (bits of sources, kGone), and what was said of it.
@@ -77,25 +78,63 @@ class Relay {
 
   struct Fresh {
     std::uint64_t marks = 0;
+    std::uint64_t owed = 0;  ///< By sources that said it before its number gave way.
+    bool again = false;      ///< Told above by that number.
+    bool whole = false;      ///< All members here say what it is, none has joined.
     Variants variants;
     TensorId own;
+  };
+
+  /// Comes after what is owed: who joins or leaves has said everything else before.
+  struct Deferred {
+    std::size_t source = 0;
+    RankRanges ranks;
+    bool leaves = false;
+  };
+
+  /// A name that has a number.
+  struct Agreed {
+    std::uint32_t number = kNoNumber;
+    TensorId own;  ///< On this host, as it was when somebody here submitted it last.
+    std::uint64_t marks = 0;
+    bool whole = false;                 ///< As in Fresh.
+    const std::string* name = nullptr;  ///< Key of `numbers_`.
+  };
+
+  /// Nobody here has submitted it: the host learns of it when its entry has room.
+  struct Foreign {
+    std::size_t position = 0;
+    std::string name;
+    Signature signature;
   };
 
   struct Waiting {
     LogKind kind = LogKind::work;
     std::vector<TensorId> ids;
+    std::vector<Foreign> foreign;
     std::vector<std::uint64_t> rows;
     std::string text;
     RankRanges ranks;
   };
 
   bool complete(std::uint64_t marks) const;
-  Status mark(std::size_t source, std::uint32_t id);
+  /// Its tensor; null: that gave way before the source knew, and the source says so again by name.
+  Result<Agreed*> find(std::size_t source, std::uint32_t number);
+  Status mark(std::size_t source, std::uint32_t number);
+  void mark(std::size_t source, Agreed& tensor);
+  Status look_at(const Completed& completed);
+  Status declare_own(TensorId id);
+  Status pay(std::size_t source, Fresh& fresh);
+  Status settle();
   Status declare_one(std::size_t source, Declaration&& tensor);
-  void send(std::uint32_t id);
+  Status declare_agreed(std::size_t source, Declaration&& tensor);
+  void send(Agreed& tensor);
   void send_if_complete(const std::string& name, Fresh& fresh);
   void look_again();
   Status define(const Definition& definition);
+  Status give_way(Agreed& tensor);
+  Status translate(const LogEntry& entry, Waiting& waiting);
+  Result<bool> provide(Waiting& waiting);
   Failure out_of_step(std::size_t source, std::string_view what) const;
 
   const SetId set_;
@@ -105,13 +144,15 @@ class Relay {
   std::uint64_t absent_ = 0;  ///< Those of which all have joined.
   std::uint64_t next_ = 0;
 
-  std::vector<std::uint64_t> marks_;  ///< By agreed number.
-  std::unordered_map<std::uint32_t, Said> said_;
+  std::vector<Agreed> tensors_;                   ///< By the place of their number.
+  std::unordered_map<std::uint32_t, Said> said_;  ///< By number.
   std::unordered_map<std::string, std::uint32_t> numbers_;
-  std::vector<const std::string*> names_;         ///< By agreed number; keys of `numbers_`.
   std::unordered_map<std::string, Fresh> fresh_;  ///< Names without a number.
-  std::vector<TensorId> own_;                     ///< By agreed number.
-  std::vector<std::uint32_t> agreed_;             ///< By this host's number; kNone: none yet.
+  /// By this host's number: the agreed number under which the root knows what all members here
+  /// agreed to last; kNoNumber: there is none.
+  std::vector<std::uint32_t> agreed_;
+  std::uint32_t owed_ = 0;  ///< By all sources.
+  std::vector<Deferred> deferred_;
 
   News news_;
   std::deque<Waiting> waiting_;

@@ -79,7 +79,12 @@ Signature take_signature(Reader& reader) {
 // -- Parts --------------------------------------------------------------------------------------
 
 void put(Writer& writer, const Declaration& declaration) {
-  writer.text(declaration.name).varint(declaration.variants.size());
+  if (declaration.number != kNoNumber) {
+    writer.text("").varint(declaration.number);
+  } else {
+    writer.text(declaration.name).fixed(static_cast<std::uint8_t>(declaration.again ? 1 : 0));
+  }
+  writer.varint(declaration.variants.size());
   for (const auto& [signature, ranks] : declaration.variants) {
     writer.fixed(static_cast<std::uint8_t>(signature ? 1 : 0));
     if (signature) put(writer, *signature);
@@ -89,6 +94,13 @@ void put(Writer& writer, const Declaration& declaration) {
 
 Declaration take_declaration(Reader& reader) {
   Declaration declaration{.name = reader.text(kMostNameBytes), .variants = {}};
+  if (declaration.name.empty()) {
+    declaration.number = static_cast<std::uint32_t>(reader.varint(kNoNumber - 1));
+  } else {
+    const auto again = reader.fixed<std::uint8_t>();
+    if (again > 1) reader.refuse();
+    declaration.again = again == 1;
+  }
   const auto count = reader.count(3);
   for (std::size_t i = 0; i < count && reader.good(); ++i) {
     std::optional<Signature> signature;
@@ -102,7 +114,7 @@ Declaration take_declaration(Reader& reader) {
       reader.refuse();
     variants.emplace_hint(variants.end(), signature, std::move(ranks));
   }
-  if (declaration.name.empty() || declaration.variants.empty()) reader.refuse();
+  if (declaration.variants.empty()) reader.refuse();
   return declaration;
 }
 
@@ -165,7 +177,7 @@ LogEntry take_entry(Reader& reader) {
   const auto count = reader.count(7);
   for (std::size_t i = 0; i < count && reader.good(); ++i) {
     Definition definition;
-    definition.id = static_cast<std::uint32_t>(reader.varint(kMostTensors - 1));
+    definition.id = static_cast<std::uint32_t>(reader.varint(kNoNumber - 1));
     definition.name = reader.text(kMostNameBytes);
     definition.signature = take_signature(reader);
     if (definition.name.empty()) reader.refuse();

@@ -21,12 +21,20 @@ namespace horo::runtime::tree {
 
 inline constexpr std::uint32_t kVersion = 1;
 inline constexpr std::size_t kMostPayload = std::size_t{16} << 20U;
-inline constexpr std::uint32_t kMostTensors = 1U << 20U;  ///< Names of one process set.
+inline constexpr std::uint32_t kMostTensors = 1U << 20U;  ///< Names of one process set at a time.
 inline constexpr std::size_t kMostNameBytes = 4096;
 inline constexpr std::size_t kMostTextBytes = 8192;
 inline constexpr std::size_t kMostAsked = 32;    ///< Names of one question.
 inline constexpr std::size_t kMostVerdicts = 8;  ///< Of one answer.
 inline constexpr std::size_t kMostVerdictBytes = 512;
+
+/// A name's agreed number is a place, below kMostTensors, and how often that place has changed
+/// hands, times kMostTensors: what is said of a name that gave way means nobody else.
+inline constexpr std::uint32_t kNoNumber = 0xffffffffU;
+
+constexpr std::size_t place_of_number(std::uint32_t number) {
+  return number % kMostTensors;
+}
 
 using Ids = std::vector<std::uint32_t>;  ///< Tensors' agreed numbers, ascending, each once.
 
@@ -52,7 +60,9 @@ using Variants = std::map<std::optional<Signature>, RankRanges, SignatureOrder>;
 
 /// A tensor that is ready and new, or ready and changed.
 struct Declaration {
-  std::string name;
+  std::string name;  ///< Not on the wire if there is a number.
+  std::uint32_t number = kNoNumber;
+  bool again = false;  ///< Said before by a number that gave way meanwhile.
   Variants variants;
 
   friend bool operator==(const Declaration&, const Declaration&) = default;
@@ -98,7 +108,8 @@ struct Done {
   friend bool operator==(const Done&, const Done&) = default;
 };
 
-/// A name gets its number; whoever has never submitted it (it joined) finds what it would be.
+/// A name gets its number, and the one that had its place gives way; whoever has never submitted it
+/// (it joined) finds what it would be.
 struct Definition {
   std::uint32_t id = 0;
   std::string name;

@@ -46,6 +46,7 @@ WorldParams draw_params(std::uint64_t seed) {
   params.radix = 1 + static_cast<int>(random() % 5);
   params.rules.fusion_threshold = std::array<std::uint64_t, 3>{0, 256, 1 << 20}[random() % 3];
   params.rules.depth = 1 + random() % 3;
+  params.rules.most_names = std::array<std::size_t, 3>{1, 16, 1 << 20}[random() % 3];
   if (random() % 3 == 0) params.rules.cycle = 200us;
   params.links.jitter = std::array<Duration, 3>{0us, 100us, 3ms}[random() % 3];
   params.run_time = std::array<Duration, 3>{0us, 20us, 1ms}[random() % 3];

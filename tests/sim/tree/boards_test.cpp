@@ -84,7 +84,8 @@ struct TestHost final : public tree::Outbox {
 
 class Job {
  public:
-  Job(int hosts, int ranks_per_host, int radix, std::uint64_t seed) : random(seed) {
+  Job(int hosts, int ranks_per_host, int radix, std::uint64_t seed, std::uint32_t capacity = 64)
+      : random(seed), capacity_(capacity) {
     for (int h = 0; h < hosts; ++h) {
       tree::HostRanks host{.name = fmt::format("node{}", h), .ranks = {}};
       for (int r = 0; r < ranks_per_host; ++r) host.ranks.emplace_back(h * ranks_per_host + r);
@@ -163,7 +164,7 @@ class Job {
   void add_host(int h, int ranks, int radix) {
     auto host = std::make_unique<TestHost>(*this, h);
     BoardParams params;
-    params.capacity = 64;
+    params.capacity = capacity_;
     params.chunk_bytes = 4096;
     params.ring_slots = 2;
     params.arena_bytes = 1 << 20;
@@ -188,13 +189,16 @@ class Job {
     tree::CutRules rules{.fusion_threshold = random() % 2 == 0 ? 0U : 1U << 20U,
                          .depth = 1 + random() % 2,
                          .most_words = first.board->most_words(),
-                         .most_tensors = first.board->most_tensors()};
+                         .most_tensors = first.board->most_tensors(),
+                         .most_names = capacity_};
     host->leader = std::make_unique<tree::Leader>(
         tree::LeaderParams{.host = h, .radix = radix, .rules = rules}, names, *host->state, *host);
     host->inbox.resize(host->leader->place().children.size() + 1);
     first.engine->lead([this, leader = host->leader.get()] { leader->on_news(now); });
     all.push_back(std::move(host));
   }
+
+  const std::uint32_t capacity_;
 };
 
 void TestHost::send(std::size_t link, std::string payload) {
@@ -213,10 +217,11 @@ void TestHost::send(std::size_t link, std::string payload) {
 }
 
 /// Puts a submission on a rank's agenda.
-void plan(TestRank& rank, const std::string& name, const Signature& signature) {
-  rank.agenda.push_back([name, signature](TestRank& r) {
+void plan(TestRank& rank, const std::string& name, const Signature& signature,
+          const std::string& group = {}, std::uint32_t group_size = 0) {
+  rank.agenda.push_back([name, signature, group, group_size](TestRank& r) {
     static std::vector<std::byte> buffer(1 << 16);
-    const auto id = r.engine->declare(name, signature);
+    const auto id = r.engine->declare(name, signature, {group, group_size});
     if (!id) {
       CHECK(id.error().code == Errc::shut_down);
       return;
@@ -297,6 +302,65 @@ TEST_CASE("ranks of several hosts join, and go on together") {
     REQUIRE(job.run());
     for (int r = 0; r < job.size(); ++r) {
       for (const auto* operation : job.rank(r).submitted) CHECK(operation->status() == Errc::ok);
+    }
+  }
+}
+
+TEST_CASE("far more names than fit on several hosts: those that are idle give way") {
+  const auto seed = base_seed();
+  WARN("HORO_SIM_SEED=" << seed);
+  for (std::uint64_t i = 0; i < 30; ++i) {
+    INFO("HORO_SIM_SEED=" << seed + i);
+    std::mt19937_64 random(seed + i);
+    Job job(1 + static_cast<int>(random() % 4), 1 + static_cast<int>(random() % 3), 2, seed + i,
+            16);
+    for (int round = 0; round < 30; ++round) {
+      // Names of a pool of 60, each with a size that may be another one each time.
+      std::vector<int> names(60);
+      for (int n = 0; n < 60; ++n) names[static_cast<std::size_t>(n)] = n;
+      std::shuffle(names.begin(), names.end(), random);
+      const auto several = random() % 7;
+      names.resize(several);
+      const auto grouped = random() % 3 == 0 && several > 1 ? static_cast<std::uint32_t>(2) : 0;
+      const auto count = static_cast<std::int64_t>(1 + random() % 3);
+      const auto odd = job.size() > 1 && random() % 4 == 0 && several > 0 && grouped == 0
+                           ? static_cast<int>(random() % static_cast<unsigned>(job.size()))
+                           : -1;
+      // Who joins takes part in what the others still submit: they do so in one order.
+      const bool joins = odd < 0 && random() % 3 == 0;
+      std::vector<std::vector<int>> orders;
+      for (int r = 0; r < job.size(); ++r) {
+        auto mine = names;
+        const auto has = joins && grouped == 0 ? random() % (several + 1) : several;
+        mine.resize(has);
+        std::shuffle(mine.begin(), mine.end(), random);
+        if (joins) plan(job.rank(r), "join", join_signature());
+        for (auto at = mine.rbegin(); at != mine.rend(); ++at) {
+          auto signature = vector_of(Kind::allreduce, count);
+          if (r == odd && *at == names[0]) signature.dtype = DType::f64;
+          const bool in_group = grouped != 0 && (*at == names[0] || *at == names[1]);
+          plan(job.rank(r), fmt::format("n{}", *at), signature,
+               in_group ? fmt::format("g{}", round) : "", in_group ? grouped : 0);
+        }
+        orders.push_back(std::move(mine));
+      }
+      REQUIRE(job.run());
+      for (int r = 0; r < job.size(); ++r) {
+        auto& rank = job.rank(r);
+        const auto& mine = orders[static_cast<std::size_t>(r)];
+        REQUIRE(rank.submitted.size() == mine.size() + (joins ? 1 : 0));
+        for (std::size_t n = 0; n < rank.submitted.size(); ++n) {
+          const bool differs = odd >= 0 && n < mine.size() && mine[n] == names[0];
+          INFO(rank.submitted[n]->message());
+          CHECK(rank.submitted[n]->status() == (differs ? Errc::mismatch : Errc::ok));
+          rank.operations.put(*rank.submitted[n]);
+        }
+        rank.submitted.clear();
+      }
+    }
+    for (auto& host : job.all) {
+      CHECK_FALSE(host->state->loss());
+      CHECK(host->ranks[0]->board->body().tensor_count == 16);
     }
   }
 }

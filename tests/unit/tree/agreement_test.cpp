@@ -80,6 +80,36 @@ TEST_CASE("what is ready together runs together, and is defined once") {
   CHECK(second[0].definitions.empty());
 }
 
+TEST_CASE("a name more than are kept takes the place of the one that was not used for longest") {
+  Job job({.depth = 100, .most_names = 2});
+  const auto number_of = [&job](const std::string& name) {
+    job.declare(name, vector_of(4));
+    const auto entries = job.cut();
+    REQUIRE(entries.size() == 1);
+    return entries[0].ids.at(0);
+  };
+  CHECK(number_of("a") == 0);
+  CHECK(number_of("b") == 1);
+  job.ready({0});
+  CHECK(job.cut().at(0).ids == Ids{0});
+  CHECK(number_of("c") == kMostTensors + 1);  // In b's place.
+  CHECK(number_of("b") == kMostTensors);      // In a's, as a new name.
+  job.ready({kMostTensors + 1});
+  CHECK(job.cut().at(0).definitions.empty());
+}
+
+TEST_CASE("names that wait to be run give way to none") {
+  Job job({.fusion_threshold = 0, .depth = 1, .most_names = 1});
+  for (const auto* name : {"a", "b", "c"}) job.declare(name, vector_of(4));
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    const auto entries = job.cut();
+    REQUIRE(entries.size() == 1);
+    CHECK(entries[0].definitions.at(0).name == std::string(1, static_cast<char>('a' + i)));
+    CHECK(entries[0].ids == Ids{i * kMostTensors});
+    job.agreement.done(i + 1);
+  }
+}
+
 TEST_CASE("no more entries are in flight than the depth allows") {
   Job job({.fusion_threshold = 0, .depth = 2});
   for (const auto* name : {"a", "b", "c"}) job.declare(name, vector_of(4));

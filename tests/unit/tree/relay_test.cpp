@@ -57,7 +57,7 @@ TEST_CASE("an agreed tensor is a number") {
 TEST_CASE("a change of one subtree keeps what the other agreed to") {
   auto relay = after_first_run();
   const Signature other{.dtype = DType::f64};
-  REQUIRE(relay.declare(1, x_from(0, other)));
+  REQUIRE(relay.declare(1, {{.number = 0, .variants = {{other, RankRanges::of(0, 2)}}}}));
   REQUIRE(relay.ready(2, {0}));
   const auto news = relay.take_news();
   REQUIRE(news.declared.size() == 1);
@@ -87,6 +87,57 @@ TEST_CASE("who is out of step is told so") {
   CHECK_FALSE(relay.joined(1, RankRanges::of(2, 1)));
   REQUIRE(relay.ready(2, {0}));
   CHECK_FALSE(relay.ready(2, {0}));  // Gone up, and not back yet.
+}
+
+TEST_CASE("a name that gave way is said again, and what was said of its number is nothing") {
+  auto relay = after_first_run();
+  REQUIRE(relay.ready(1, {0}));
+  // y takes x's place while the first child has x, and the second is about to say so.
+  REQUIRE(relay.declare(1, {{.name = "y", .variants = {{Signature{}, RankRanges::of(0, 2)}}}}));
+  REQUIRE(relay.declare(2, {{.name = "y", .variants = {{Signature{}, RankRanges::of(2, 2)}}}}));
+  relay.take_news();
+  LogEntry entry{.sequence = 1, .kind = LogKind::work, .ids = {kMostTensors}};
+  entry.definitions.push_back({.id = kMostTensors, .name = "y", .signature = {}});
+  REQUIRE(relay.accept(entry));
+  REQUIRE(relay.ready(2, {0}));
+  CHECK(relay.take_news().empty());
+  // Both hear of it and say again what they have.
+  const auto again = [](int first) {
+    return std::vector<Declaration>{
+        {.name = "x", .again = true, .variants = {{Signature{}, RankRanges::of(first, 2)}}}};
+  };
+  REQUIRE(relay.declare(1, again(0)));
+  CHECK_FALSE(relay.declare(1, again(0)));
+  // The second child has joined since; what it had said before comes first.
+  REQUIRE(relay.joined(2, RankRanges::of(2, 2)));
+  CHECK(relay.take_news().empty());
+  REQUIRE(relay.declare(2, again(2)));
+  const auto news = relay.take_news();
+  REQUIRE(news.declared.size() == 1);
+  CHECK(news.joined == RankRanges::of(2, 2));
+  CHECK(news.declared[0].name == "x");
+  CHECK_FALSE(news.declared[0].again);  // Nobody above has heard of it.
+  CHECK(news.declared[0].number == kNoNumber);
+  // y is known by its own number, and no later one.
+  REQUIRE(relay.ready(1, {kMostTensors}));
+  CHECK_FALSE(relay.ready(2, {2 * kMostTensors}));
+}
+
+TEST_CASE("numbers are given in order") {
+  const auto definition_of = [](std::uint32_t number) {
+    auto relay = after_first_run();
+    REQUIRE(relay.declare(1, {{.name = "y", .variants = {{Signature{}, RankRanges::of(0, 2)}}}}));
+    REQUIRE(relay.declare(2, {{.name = "y", .variants = {{Signature{}, RankRanges::of(2, 2)}}}}));
+    LogEntry entry{.sequence = 1, .kind = LogKind::work, .ids = {number}};
+    entry.definitions.push_back({.id = number, .name = "y", .signature = {}});
+    return relay.accept(entry);
+  };
+  CHECK(definition_of(1));
+  CHECK(definition_of(kMostTensors));
+  CHECK_FALSE(definition_of(0));
+  CHECK_FALSE(definition_of(2));
+  CHECK_FALSE(definition_of(kMostTensors + 1));
+  CHECK_FALSE(definition_of(2 * kMostTensors));
 }
 
 TEST_CASE("entries come in order and only for what is ready") {

@@ -36,9 +36,13 @@ std::vector<Frame> frames() {
   return {
       Hello{.host = 7, .fingerprint = 0x0123456789abcdef},
       Heartbeat{},
-      Declare{.set = SetId{3},
-              .tensors = {{.name = "weight", .variants = variants},
-                          {.name = "b", .variants = {{deep(), RankRanges::of(0, 10000)}}}}},
+      Declare{
+          .set = SetId{3},
+          .tensors = {{.name = "weight", .variants = variants},
+                      {.name = "a", .again = true, .variants = variants},
+                      {.number = 0, .variants = {{std::nullopt, RankRanges::of(0, 1)}}},
+                      {.number = kNoNumber - 1, .variants = {{std::nullopt, RankRanges::of(0, 1)}}},
+                      {.name = "b", .variants = {{deep(), RankRanges::of(0, 10000)}}}}},
       Ready{.set = SetId{}, .ids = {0, 1, 2, 3, 5, 1000}},
       Joined{.set = SetId{1}, .ranks = RankRanges::of(2, 1)},
       Leave{.set = SetId{1}, .ranks = RankRanges::of(8, 8)},
@@ -46,7 +50,8 @@ std::vector<Frame> frames() {
       LogEntry{.set = SetId{},
                .sequence = 9,
                .kind = LogKind::work,
-               .definitions = {{.id = 4, .name = "x", .signature = scaled()}},
+               .definitions = {{.id = 4, .name = "x", .signature = scaled()},
+                               {.id = kNoNumber - 1, .name = "y", .signature = scaled()}},
                .ids = {4, 5},
                .rows = {1, 1, 1, 7}},
       LogEntry{.set = SetId{}, .sequence = 10, .kind = LogKind::mismatch, .ids = {4}, .text = "no"},
@@ -135,6 +140,18 @@ TEST_CASE("ids are taken back in either form") {
     Reader reader(as_bytes(bytes));
     REQUIRE(take_ids(reader) == ids);
     REQUIRE(reader.finished());
+  }
+}
+
+TEST_CASE("numbers of places that have changed hands are taken back too") {
+  for (const Ids& ids : {Ids{kNoNumber - 1}, Ids{0, kMostTensors, kMostTensors + 1, kNoNumber - 1},
+                         Ids{kNoNumber - 9, kNoNumber - 7, kNoNumber - 1}}) {
+    Writer writer;
+    put_ids(writer, ids);
+    const auto bytes = writer.take();
+    Reader reader(as_bytes(bytes));
+    CHECK(take_ids(reader) == ids);
+    CHECK(reader.finished());
   }
 }
 
