@@ -50,7 +50,9 @@ class Operation {
   SetId set;
   TensorId tensor;
 
-  bool keeps_result = false;  ///< A wait does not release it. Set when it is submitted.
+  bool keeps_result = false;          ///< A wait does not release it. Set when it is submitted.
+  std::uint64_t room = 0;             ///< Bytes at `out`, where the result's size is open.
+  std::vector<std::uint64_t> splits;  ///< Of an alltoall over several hosts.
 
   // Valid once done, where it keeps its result:
   void* result = nullptr;  ///< In `memory`, or where the submitter made room.

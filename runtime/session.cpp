@@ -206,7 +206,7 @@ Result<Operation*> Session::prepare(const SetSubmission& s, ProcessSet*& own) {
   operation->set = s.set;
   const auto claimed = [&]() -> Status {
     HORO_TRY(const auto id, engine.claim(s.tensor, s.given, *operation));
-    auto signature = engine.tensor(id).signature;
+    auto signature = engine.signature(id);
     signature.root = own->rank_of(Rank{signature.root});
     auto status = check(signature, s.given, own->rank_of(meeting_.identity.rank),
                         static_cast<int>(own->ranks.size()));
@@ -218,15 +218,15 @@ Result<Operation*> Session::prepare(const SetSubmission& s, ProcessSet*& own) {
   return Failure(Error(claimed.error()));
 }
 
-void Session::launch(const Submission& given, const Operation& operation, ProcessSet& own) {
+void Session::launch(const Submission& given, Operation& operation, ProcessSet& own) {
   const auto id = operation.tensor;
   auto& engine = *own.engine;
   auto& board = *own.board;
   const auto now = note_call();
   record_submitted(operation.set, id);
   // Once it is offered it may be done at once, and the tensor another's.
-  const auto bytes = engine.tensor(id).signature.bytes();
-  const bool completed = engine.offer(id, given);
+  const auto bytes = engine.signature(id).bytes();
+  const bool completed = engine.offer(id, given, operation);
   // Nobody may ever wait for it: then this rank's own thread has to know when to look.
   if (stalls_.arm(board, now)) ring(board.spans() ? host_->slot(LocalRank{0}) : host_->my_slot());
   const auto urgent = urgency(board, bytes, completed);

@@ -144,7 +144,7 @@ class Session {
   void look_for_stalls(TimePoint now);
   /// What can fail of a submission: its operation is claimed afterwards, and launch follows.
   Result<Operation*> prepare(const SetSubmission& submission, ProcessSet*& own);
-  void launch(const Submission& given, const Operation& operation, ProcessSet& own);
+  void launch(const Submission& given, Operation& operation, ProcessSet& own);
 
   /// Whom a mark must move to act now.
   enum class Urgency { none, peers, everybody };

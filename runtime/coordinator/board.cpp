@@ -36,7 +36,9 @@ Result<std::unique_ptr<Board>> Board::attach(HostMemory& host, std::size_t regio
   board->pending_ = reinterpret_cast<PendingSlot*>(base + layout.pending);
   board->words_ = reinterpret_cast<std::uint64_t*>(base + layout.words);
   board->tensors_ = reinterpret_cast<TensorSlot*>(base + layout.tensors);
+  board->more_members_ = reinterpret_cast<std::atomic<std::uint64_t>*>(base + layout.more_members);
   board->rank_tensors_ = reinterpret_cast<RankTensor*>(base + layout.rank_tensors);
+  board->signatures_ = reinterpret_cast<Signature*>(base + layout.signatures);
   HORO_TRY_STATUS(board->meet_layout());
   return board;
 }
@@ -73,10 +75,6 @@ int Board::member_of(Rank rank) const {
     if (global_rank(m) == rank) return m;
   }
   return -1;
-}
-
-const RankTensor& Board::rank_tensor(TensorId id, int member) const {
-  return rank_tensors_[id.index() * params_.local_size + static_cast<std::size_t>(member)];
 }
 
 Status Board::allocate(std::uint64_t offset, std::uint64_t bytes) {

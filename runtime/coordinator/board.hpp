@@ -167,14 +167,35 @@ class Board {
   bool pin(TensorHandle tensor);
   void unpin(TensorId id);
 
+  bool is_pinned(TensorId id, int member) const {
+    return rank_tensor(id, member).pins.load(std::memory_order_seq_cst) != 0;
+  }
+
   bool is_current(TensorHandle handle) const {
     return tensor(handle.id).incarnation.load(std::memory_order_seq_cst) == handle.incarnation;
   }
 
-  /// The group that this rank has declared the tensor in.
-  GroupRef group_of(TensorId id) const { return rank_tensor(id, me_).group; }
+  /// The tensor of `name`, if there is one; it may give way at once. Blocks and fails as declare.
+  Result<std::optional<TensorHandle>> handle_of(std::string_view name);
+
+  /// The group that a member has declared the tensor in.
+  GroupRef group_of(TensorId id, int member) const;
 
   std::string_view tensor_name(TensorId id) const;
+
+  /// What a member has declared; its number means the same to all, as long as anybody has it.
+  const Signature& signature(TensorId id, int member) const {
+    return signature_of(signature_number(id, member));
+  }
+
+  std::uint32_t signature_number(TensorId id, int member) const {
+    return rank_tensor(id, member).signature.load(std::memory_order_relaxed);
+  }
+
+  /// What all agreed on last, or what the first declared.
+  const Signature& agreed_signature(TensorId id) const {
+    return signature_of(tensor(id).signature.load(std::memory_order_relaxed));
+  }
 
   /// Where this rank's payload of the given generation goes; null when the tensor has no slot that
   /// holds `bytes`.
@@ -194,7 +215,7 @@ class Board {
   bool join(TensorId id);
 
   /// Entries that the tensor was in: tells payload slots of one from those of the next.
-  std::uint64_t generation(TensorId id) const {
+  std::uint32_t generation(TensorId id) const {
     return tensor(id).generation.load(std::memory_order_acquire);
   }
 
@@ -221,7 +242,9 @@ class Board {
   /// This rank is done with all entries before `cursor`.
   void advance(std::uint64_t cursor);
 
-  const RankTensor& rank_tensor(TensorId id, int member) const;
+  const RankTensor& rank_tensor(TensorId id, int member) const {
+    return rank_tensors_[static_cast<std::size_t>(member) * params_.capacity + id.index()];
+  }
 
   // -- A set with members on other hosts (board_span.cpp) -----------------------------------------
 
@@ -291,9 +314,7 @@ class Board {
     return (body_->joined[m / 64].load(std::memory_order_relaxed) >> (m % 64) & 1U) != 0;
   }
 
-  bool has_declared(TensorId id, int member) const {
-    return rank_tensor(id, member).declared.load(std::memory_order_relaxed) != 0;
-  }
+  bool has_declared(TensorId id, int member) const { return signature_number(id, member) != 0; }
 
   /// What the group was called when it was declared; empty when there is no such group.
   std::string_view group_name(GroupRef group) const;
@@ -339,10 +360,18 @@ class Board {
   Board(HostMemory& host, std::size_t region, Members members, BoardUse use);
   void leave(int member);
   Status meet_layout();
+  Result<std::optional<TensorId>> look_up(std::string_view name, std::uint32_t hash) const;
   Result<TensorId> find_or_add(std::string_view name, const Signature& signature);
   Result<TensorId> find_slot(std::string_view name);
-  Result<GroupRef> find_group(const GroupName& group);
-  void move_to_group(RankTensor& member, GroupRef group);
+  Result<TensorHandle> declare_in(std::string_view name, const Signature& signature,
+                                  std::uint32_t group);
+  Result<std::uint32_t> find_group(const GroupName& group);
+  void move_to_group(std::atomic<std::uint32_t>& member, std::uint32_t group);
+  const Signature& signature_of(std::uint32_t number) const;
+  Result<std::uint32_t> intern(const Signature& signature, std::uint32_t likely);
+  Result<std::uint32_t> take_signature();
+  void free_signatures();
+  Status back_tensors(std::uint32_t first);
   std::optional<TensorId> take_idle();
   bool retire(TensorId id, std::uint64_t least_cursor);
   bool is_pinned(TensorId id) const;
@@ -350,10 +379,12 @@ class Board {
   std::uint64_t least_cursor() const;
   Status lock_directory();
   void unlock_directory();
-  Result<std::uint64_t> take_heap(std::uint64_t bytes);
-  Result<TensorId> add_tensor(std::string_view name, std::uint64_t hash, const Signature& s);
+  Result<std::uint64_t> take_heap(std::uint64_t bytes, std::uint64_t unit = kHeapUnit);
+  Status put_name(TensorSlot& slot, std::string_view name);
+  Result<TensorId> add_tensor(std::string_view name, std::uint32_t hash, const Signature& s);
   Status provide_inline(TensorSlot& slot, const Signature& signature);
   Status provide_splits(TensorSlot& slot, const Signature& signature);
+  Result<TensorAside*> provide_aside(TensorSlot& slot);
   bool complete_without_joined(TensorId id);
   void make_ready(TensorId id, bool changed);
   bool same_group(TensorId id) const;
@@ -377,6 +408,23 @@ class Board {
 
   const TensorSlot& tensor(TensorId id) const { return tensors_[id.value()]; }
 
+  RankTensor& mine(TensorId id) {
+    return rank_tensors_[static_cast<std::size_t>(me_) * params_.capacity + id.index()];
+  }
+
+  /// Null: it has none.
+  TensorAside* aside(TensorId id) const;
+
+  /// Of a group's own slot, by its id + 1; null: there is no such group.
+  TensorAside* group_aside(std::uint32_t group) const;
+
+  std::atomic<std::uint64_t>& marked(TensorId id, std::size_t word) const {
+    return word == 0 ? tensors_[id.value()].members
+                     : more_members_[id.index() * (kMaskWords - 1) + word - 1];
+  }
+
+  std::size_t mask_words() const { return (params_.local_size + 63) / 64; }
+
   std::optional<Unfinished> inspect_unfinished(TensorId id) const;
 
   // Constant after attach.
@@ -392,7 +440,9 @@ class Board {
   BoardBody* body_ = nullptr;
   RankArea* ranks_ = nullptr;
   TensorSlot* tensors_ = nullptr;
+  std::atomic<std::uint64_t>* more_members_ = nullptr;
   RankTensor* rank_tensors_ = nullptr;
+  Signature* signatures_ = nullptr;
   std::atomic<std::uint32_t>* ready_ = nullptr;
   PendingSlot* pending_ = nullptr;
   LogSlot* log_ = nullptr;

@@ -50,14 +50,15 @@ int Board::first_marked(TensorId id) const {
 }
 
 bool Board::resolve(TensorId id, TensorSlot& slot, bool changed) {
-  const auto& first = rank_tensor(id, first_marked(id)).signature;
+  const auto first = signature_number(id, first_marked(id));
   if (changed) {
     if (!same_group(id)) return false;
     for (int r = 0; r < local_size(); ++r) {
-      if (has_marked(id, r) && !compatible(first, rank_tensor(id, r).signature)) return false;
+      if (!has_marked(id, r) || signature_number(id, r) == first) continue;
+      if (!compatible(signature_of(first), signature(id, r))) return false;
     }
   }
-  slot.signature = first;
+  slot.signature.store(first, std::memory_order_release);
   return true;
 }
 
@@ -75,16 +76,16 @@ PendingSlot Board::inspect(TensorId id) {
     pending.kind = EntryKind::mismatch;
     return pending;
   }
-  const auto kind = slot.signature.kind;
-  if (pending.partial && !possible_with_joined(slot.signature)) {
+  const auto& s = agreed_signature(id);
+  if (pending.partial && !possible_with_joined(s)) {
     pending.kind = EntryKind::mismatch;
     return pending;
   }
-  if (kind == Kind::join) pending.kind = EntryKind::join;
-  pending.bytes = slot.signature.bytes();
-  if (first_extent_is_free(slot.signature.kind)) {
+  if (s.kind == Kind::join) pending.kind = EntryKind::join;
+  pending.bytes = s.bytes();
+  if (first_extent_is_free(s.kind)) {
     pending.bytes = 0;
-    for (int r = 0; r < local_size(); ++r) pending.bytes += rank_tensor(id, r).signature.bytes();
+    for (int r = 0; r < local_size(); ++r) pending.bytes += signature(id, r).bytes();
   }
   if (n == 1) {
     pending.placement = Placement::alone;
@@ -95,7 +96,7 @@ PendingSlot Board::inspect(TensorId id) {
   } else if (arrivals::direct(word) == n) {
     pending.placement = Placement::direct;
   }
-  pending.fuse_key = fuse_key(slot.signature, pending.placement, pending.partial);
+  pending.fuse_key = fuse_key(s, pending.placement, pending.partial);
   return pending;
 }
 
@@ -129,13 +130,13 @@ std::string Board::group_text(GroupRef group) const {
 
 std::string Board::mismatch_text(TensorId id) const {
   // The first value seen, who has it, and the first rank that differs.
-  const auto& first = rank_tensor(id, first_marked(id)).signature;
+  const auto& first = signature(id, first_marked(id));
   Difference found;
   // First the group: where it differs its other members may never be complete, which callers must
   // know.
   if (!same_group(id)) found.what = "group";
   for (int r = 0; r < local_size() && found.what.empty(); ++r) {
-    if (has_marked(id, r)) found = difference(first, rank_tensor(id, r).signature);
+    if (has_marked(id, r)) found = difference(first, signature(id, r));
   }
   std::string joined;
   std::map<std::string, std::string> ranks_by_value;
@@ -149,10 +150,10 @@ std::string Board::mismatch_text(TensorId id) const {
       continue;
     }
     if (found.what == "group") {
-      add(ranks_by_value[group_text(rank_tensor(id, r).group)], r);
+      add(ranks_by_value[group_text(group_of(id, r))], r);
       continue;
     }
-    const auto d = difference(first, rank_tensor(id, r).signature);
+    const auto d = difference(first, signature(id, r));
     if (d.what.empty() || d.what == found.what)
       add(ranks_by_value[d.what == found.what ? d.b : found.a], r);
   }
@@ -186,7 +187,9 @@ void Board::publish(LogSlot entry, std::span<const std::uint64_t> words) {
   log_[tail % kLogSlots] = entry;
   for (std::uint32_t i = 0; i < entry.count; ++i) {
     auto& slot = tensors_[words[i]];
-    for (auto& members : slot.members) members.store(0, std::memory_order_relaxed);
+    slot.members.store(0, std::memory_order_relaxed);
+    for (std::size_t w = 1; w < mask_words(); ++w)
+      marked(TensorId{static_cast<std::uint32_t>(words[i])}, w).store(0, std::memory_order_relaxed);
     slot.generation.fetch_add(1, std::memory_order_relaxed);
     slot.last_entry.store(tail + 1, std::memory_order_relaxed);
     slot.held.store(0, std::memory_order_release);
@@ -244,13 +247,13 @@ void Board::cut_one() {
     scratch_.resize(start + taken_.size() * kSignatureWords);
     for (std::size_t i = 0; i < taken_.size(); ++i) {
       std::memcpy(scratch_.data() + start + i * kSignatureWords,
-                  &tensor(TensorId{pending_[taken_[i]].id}).signature, sizeof(Signature));
+                  &agreed_signature(TensorId{pending_[taken_[i]].id}), sizeof(Signature));
     }
-  } else if (tensor(first_id).signature.kind == Kind::allgather) {
+  } else if (agreed_signature(first_id).kind == Kind::allgather) {
     for (const auto i : taken_) {
       for (int r = 0; r < local_size(); ++r) {
-        scratch_.push_back(static_cast<std::uint64_t>(
-            rank_tensor(TensorId{pending_[i].id}, r).signature.extents[0]));
+        scratch_.push_back(
+            static_cast<std::uint64_t>(signature(TensorId{pending_[i].id}, r).extents[0]));
       }
     }
   }

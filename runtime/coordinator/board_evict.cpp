@@ -9,8 +9,7 @@
 namespace horo::runtime {
 
 bool Board::pin(TensorHandle handle) {
-  auto& pins =
-      rank_tensors_[handle.id.index() * params_.local_size + static_cast<std::size_t>(me_)].pins;
+  auto& pins = mine(handle.id).pins;
   // First the pin, then the look; retire() does it the other way round, in the same order of both.
   pins.fetch_add(1, std::memory_order_seq_cst);
   if (is_current(handle)) return true;
@@ -19,13 +18,12 @@ bool Board::pin(TensorHandle handle) {
 }
 
 void Board::unpin(TensorId id) {
-  rank_tensors_[id.index() * params_.local_size + static_cast<std::size_t>(me_)].pins.fetch_sub(
-      1, std::memory_order_release);
+  mine(id).pins.fetch_sub(1, std::memory_order_release);
 }
 
 bool Board::is_pinned(TensorId id) const {
   for (int m = 0; m < local_size(); ++m) {
-    if (rank_tensor(id, m).pins.load(std::memory_order_seq_cst) != 0) return true;
+    if (is_pinned(id, m)) return true;
   }
   return false;
 }
@@ -41,7 +39,7 @@ std::uint64_t Board::least_cursor() const {
 
 void Board::forget_name(TensorId id) {
   const std::uint32_t mask = 2 * params_.capacity - 1;
-  auto hole = static_cast<std::uint32_t>(tensor(id).name_hash) & mask;
+  auto hole = tensor(id).name_hash & mask;
   for (std::uint32_t probes = 0; buckets_[hole] != id.value() + 1; ++probes) {
     if (probes > mask) return;
     hole = (hole + 1) & mask;
@@ -52,7 +50,7 @@ void Board::forget_name(TensorId id) {
     at = (at + 1) & mask;
     const auto value = buckets_[at];
     if (value == 0 || value > params_.capacity) break;
-    const auto home = static_cast<std::uint32_t>(tensors_[value - 1].name_hash) & mask;
+    const auto home = tensors_[value - 1].name_hash & mask;
     if (((at - home) & mask) < ((at - hole) & mask)) continue;
     buckets_[hole] = value;
     hole = at;
@@ -60,15 +58,12 @@ void Board::forget_name(TensorId id) {
   buckets_[hole] = 0;
 }
 
-void Board::move_to_group(RankTensor& member, GroupRef group) {
-  if (member.group == group) return;
-  const auto refs = [this](GroupRef ref) -> std::uint32_t* {
-    return ref.slot == 0 || ref.slot > params_.capacity ? nullptr
-                                                        : &tensors_[ref.slot - 1].group_refs;
-  };
-  if (auto* const before = refs(member.group); before != nullptr) --*before;
-  if (auto* const after = refs(group); after != nullptr) ++*after;
-  member.group = group;
+void Board::move_to_group(std::atomic<std::uint32_t>& member, std::uint32_t group) {
+  const auto before = member.load(std::memory_order_relaxed);
+  if (before == group) return;
+  if (auto* const aside = group_aside(before); aside != nullptr) --aside->group_refs;
+  if (auto* const aside = group_aside(group); aside != nullptr) ++aside->group_refs;
+  member.store(group, std::memory_order_relaxed);
 }
 
 bool Board::retire(TensorId id, std::uint64_t least_cursor) {
@@ -77,8 +72,10 @@ bool Board::retire(TensorId id, std::uint64_t least_cursor) {
   const auto in_use = [&] {
     return is_pinned(id) || arrivals::marks(slot.arrivals.load(std::memory_order_seq_cst)) != 0;
   };
-  if (slot.group_refs != 0 || slot.parked.load(std::memory_order_acquire) != 0 ||
-      slot.held.load(std::memory_order_acquire) != 0 ||
+  const auto* const aside = this->aside(id);
+  const bool is_group = aside != nullptr && (aside->group_refs != 0 ||
+                                             aside->parked.load(std::memory_order_acquire) != 0);
+  if (is_group || slot.held.load(std::memory_order_acquire) != 0 ||
       slot.last_entry.load(std::memory_order_acquire) > least_cursor || in_use())
     return false;
   slot.incarnation.fetch_add(1, std::memory_order_seq_cst);
@@ -87,9 +84,9 @@ bool Board::retire(TensorId id, std::uint64_t least_cursor) {
     return false;
   }
   for (std::uint32_t m = 0; m < params_.local_size; ++m) {
-    auto& member = rank_tensors_[id.index() * params_.local_size + m];
-    move_to_group(member, {});
-    member.declared.store(0, std::memory_order_relaxed);
+    auto& member = rank_tensors_[std::size_t{m} * params_.capacity + id.index()];
+    move_to_group(member.group, 0);
+    member.signature.store(0, std::memory_order_relaxed);
   }
   forget_name(id);
   return true;

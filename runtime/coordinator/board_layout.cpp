@@ -45,7 +45,12 @@ BoardLayout BoardLayout::of(const BoardParams& p, bool rings) {
             std::min<std::uint64_t>(std::uint64_t{p.capacity} * 2 * n * kInlineBytes, 1ULL << 30U));
   at += l.heap_bytes;
   l.tensors = take(p.capacity * sizeof(TensorSlot));
+  l.more_members =
+      take(n > 64 ? p.capacity * (kMaskWords - 1) * sizeof(std::uint64_t) : std::uint64_t{0});
   l.rank_tensors = take(p.capacity * n * sizeof(RankTensor));
+  // Each rank's of each tensor, each tensor's, and the one that is being declared.
+  l.most_signatures = p.capacity * (n + 1) + 1;
+  l.signatures = take(l.most_signatures * sizeof(Signature));
   l.total = at;
   return l;
 }

@@ -24,6 +24,9 @@ inline constexpr std::uint64_t kDirectChunk = 64
                                               << 10;  ///< Bytes a rank reduces in place at a time.
 inline constexpr std::uint64_t kInlineBytes =
     4096;  ///< Largest payload that travels beside its mark.
+inline constexpr std::uint64_t kHeapUnit = 64;
+inline constexpr std::uint64_t kNameUnit = 16;
+inline constexpr std::size_t kInterned = 1024;  ///< Signatures that are looked for.
 
 /// Chosen by the first rank of the host that attaches, from its knobs; all ranks use these.
 struct BoardParams {
@@ -104,30 +107,36 @@ constexpr std::uint32_t changed(std::uint64_t word) {
 }
 }  // namespace arrivals
 
-struct alignas(256) TensorSlot {
+/// Whose a slot is, and what is under way with it. Places in the heap stay the slot's when it
+/// changes hands, and only ever grow.
+struct alignas(64) TensorSlot {
   std::atomic<std::uint64_t> arrivals;
-  std::array<std::atomic<std::uint64_t>, kMaskWords>
-      members;  ///< Bit per local rank that has marked.
-  std::atomic<std::uint64_t> inline_offset;
-  std::atomic<std::uint32_t> inline_capacity;  ///< Bytes per rank and generation; 0: none.
-  std::uint32_t name_length;
-  std::uint64_t name_offset;
-  std::uint64_t name_hash;
-  std::atomic<std::uint64_t> generation;  ///< Entries that it was in.
-  /// Of a group's own slot: how many members wait for the others << 32 | the last one's id + 1.
-  std::atomic<std::uint64_t> parked;
-  std::atomic<std::uint32_t> parked_before;  ///< Of a member: id + 1 of the one parked before it.
-  /// alltoall: u64[2][local_size][local_size], by generation's parity, sender and receiver; 0:
-  /// none.
-  std::atomic<std::uint64_t> splits_offset;
-  Signature signature;  ///< Of the last agreed submission.
-
-  // Whose slot this is; changed under the directory's lock, see Board::retire.
+  std::atomic<std::uint64_t> members;      ///< Bit per member that has marked: the first 64.
+  std::atomic<std::uint64_t> last_entry;   ///< Number + 1 of its last one, or when it was new.
+  std::atomic<std::uint32_t> generation;   ///< Entries that it was in.
+  std::atomic<std::uint32_t> signature;    ///< Of the last agreed submission; see Board::signature.
   std::atomic<std::uint32_t> incarnation;  ///< Names that it had before this one.
-  std::uint32_t name_room;                 ///< Bytes at `name_offset`.
-  std::uint32_t group_refs;               ///< Of a group's own slot: ranks' tensors that are in it.
-  std::atomic<std::uint32_t> held;        ///< 1: for the leader's next entry, without a rank's pin.
-  std::atomic<std::uint64_t> last_entry;  ///< Number + 1 of its last one, or when it was new.
+  std::atomic<std::uint32_t> parked_before;  ///< Of a group's member: id + 1 of the one before it.
+  std::uint32_t name_hash;
+  std::uint32_t name_place;                 ///< In the heap, in units of kNameUnit.
+  std::atomic<std::uint32_t> inline_place;  ///< In the heap, in units of kHeapUnit.
+  std::atomic<std::uint32_t> aside_place;   ///< Of its TensorAside, in the same; 0: it has none.
+  std::uint16_t name_length;
+  std::uint16_t name_room;                     ///< In units of kNameUnit.
+  std::atomic<std::uint16_t> inline_capacity;  ///< Bytes per rank and generation; 0: none.
+  std::atomic<std::uint8_t> held;  ///< 1: for the leader's next entry, without a rank's pin.
+};
+
+static_assert(sizeof(TensorSlot) == 64);
+
+/// What few tensors need: groups' own slots, and alltoalls.
+struct alignas(64) TensorAside {
+  /// How many members of the group wait for the others << 32 | the last one's id + 1.
+  std::atomic<std::uint64_t> parked;
+  std::uint32_t group_size;  ///< Members of the group.
+  std::uint32_t group_refs;  ///< Ranks' tensors that are in it.
+  /// u64[2][local_size][local_size], by generation's parity, sender and receiver; 0: none.
+  std::atomic<std::uint64_t> splits_offset;
 };
 
 /// Tensors that become ready together.
@@ -139,14 +148,13 @@ struct GroupRef {
 };
 
 /// What one rank says of one tensor; written before its mark.
-struct alignas(128) RankTensor {
-  GroupRef group;
-  std::atomic<std::uint32_t> declared;   ///< 1: by this rank.
-  std::atomic<std::uint32_t> pins;       ///< Uses by this rank: the name keeps its slot meanwhile.
+struct RankTensor {
   std::atomic<std::uint64_t> marked_at;  ///< Last, by the rank's `last_call`.
   std::atomic<std::uint64_t> in_offset;
   std::atomic<std::uint64_t> out_offset;
-  Signature signature;
+  std::atomic<std::uint32_t> group;      ///< Id + 1 of its group's own slot; 0: in none.
+  std::atomic<std::uint32_t> signature;  ///< See Board::signature; 0: not declared by this rank.
+  std::atomic<std::uint32_t> pins;       ///< Uses by this rank: the name keeps its slot meanwhile.
 };
 
 /// A count that begins again at zero with each bucket that uses its place, without anybody setting
@@ -274,6 +282,10 @@ struct BoardBody {
   std::atomic<std::uint32_t> tensor_count;
   std::uint64_t heap_used;
   std::uint64_t heap_allocated;
+  std::uint32_t signature_count;  ///< That have ever been there at a time.
+  std::uint32_t signature_limit;  ///< Before more are made, those that nobody has are freed.
+  std::uint32_t free_signature;   ///< The first of those; 0: none.
+  std::array<std::uint32_t, kInterned> interned;  ///< By hash, the last one.
 };
 
 /// Offsets of everything for given parameters. Pure.
@@ -281,11 +293,14 @@ struct BoardLayout {
   std::uint64_t body = 0;
   std::uint64_t buckets = 0;       ///< u32[2 * capacity]: tensor id + 1
   std::uint64_t tensors = 0;       ///< TensorSlot[capacity]
-  std::uint64_t rank_tensors = 0;  ///< RankTensor[capacity][local_size]
-  std::uint64_t ready = 0;         ///< atomic u32[capacity]: tensor id + 1
-  std::uint64_t pending = 0;       ///< PendingSlot[capacity]
-  std::uint64_t log = 0;           ///< LogSlot[kLogSlots]
-  std::uint64_t words = 0;         ///< u64[word_count]
+  std::uint64_t more_members = 0;  ///< atomic u64[capacity][kMaskWords - 1], for over 64 members
+  std::uint64_t rank_tensors = 0;  ///< RankTensor[local_size][capacity]
+  std::uint64_t signatures = 0;    ///< Signature[most_signatures]
+  std::uint64_t most_signatures = 0;
+  std::uint64_t ready = 0;    ///< atomic u32[capacity]: tensor id + 1
+  std::uint64_t pending = 0;  ///< PendingSlot[capacity]
+  std::uint64_t log = 0;      ///< LogSlot[kLogSlots]
+  std::uint64_t words = 0;    ///< u64[word_count]
   std::uint64_t word_count = 0;
   std::uint64_t ranks = 0;  ///< RankArea[local_size]
   std::uint64_t rings = 0;  ///< per rank: in[ring_slots][local_size][chunk], out[ring_slots][chunk]

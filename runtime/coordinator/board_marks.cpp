@@ -7,20 +7,20 @@
 namespace horo::runtime {
 
 bool Board::mark(TensorId id, const Offer& offer) {
-  auto& mine = rank_tensors_[id.index() * params_.local_size + static_cast<std::size_t>(me_)];
+  auto& mine = this->mine(id);
   mine.in_offset.store(offer.in_offset, std::memory_order_relaxed);
   mine.out_offset.store(offer.out_offset, std::memory_order_relaxed);
   mine.marked_at.store(host_.my_rank().last_call.load(std::memory_order_relaxed),
                        std::memory_order_relaxed);
   auto& slot = tensor(id);
   const auto me = static_cast<std::size_t>(me_);
-  slot.members[me / 64].fetch_or(std::uint64_t{1} << (me % 64), std::memory_order_release);
+  marked(id, me / 64).fetch_or(std::uint64_t{1} << (me % 64), std::memory_order_release);
   const auto add = arrivals::kMark + (offer.direct ? arrivals::kDirect : 0) +
                    (offer.in_line ? arrivals::kInline : 0) +
                    (offer.changed ? arrivals::kChanged : 0);
   const auto now = slot.arrivals.fetch_add(add, std::memory_order_seq_cst) + add;
   if (arrivals::marks(now) != params_.local_size) {
-    if (mine.signature.kind == Kind::join) return false;  // That one needs everybody's mark.
+    if (signature(id, me_).kind == Kind::join) return false;  // That one needs everybody's mark.
     return body_->join_count.load(std::memory_order_seq_cst) != 0 && complete_without_joined(id);
   }
   make_ready(id, arrivals::changed(now) != 0);
@@ -28,35 +28,37 @@ bool Board::mark(TensorId id, const Offer& offer) {
 }
 
 bool Board::same_group(TensorId id) const {
-  const auto& first = rank_tensor(id, first_marked(id)).group;
+  const auto group = [this, id](int member) {
+    return rank_tensor(id, member).group.load(std::memory_order_relaxed);
+  };
+  const auto first = group(first_marked(id));
   for (int m = 0; m < local_size(); ++m) {
-    if (has_marked(id, m) && rank_tensor(id, m).group != first) return false;
+    if (has_marked(id, m) && group(m) != first) return false;
   }
   return true;
 }
 
 void Board::make_ready(TensorId id, bool changed) {
   // Whoever has joined may complete a tensor that it knows nothing of.
-  const auto group = rank_tensor(id, has_marked(id, me_) ? me_ : first_marked(id)).group;
-  const bool grouped = group.slot != 0 && group.slot <= params_.capacity;
+  const int member = has_marked(id, me_) ? me_ : first_marked(id);
+  auto* const group = group_aside(rank_tensor(id, member).group.load(std::memory_order_relaxed));
   // Ranks that disagree about the group get their mismatch at once.
-  if (!grouped || (changed && !same_group(id))) return push_ready(id);
-  auto& parked = tensor(TensorId{group.slot - 1}).parked;
+  if (group == nullptr || (changed && !same_group(id))) return push_ready(id);
+  auto& parked = group->parked;
   auto before = parked.load(std::memory_order_acquire);
   std::uint64_t after = 0;
   do {
     const auto count = (before >> 32U) + 1;
     tensor(id).parked_before.store(static_cast<std::uint32_t>(before), std::memory_order_relaxed);
-    after = count >= group.size ? 0 : count << 32U | (id.value() + 1);
+    after = count >= group->group_size ? 0 : count << 32U | (id.value() + 1);
   } while (!parked.compare_exchange_weak(before, after, std::memory_order_acq_rel));
   if (after == 0) push_parked(id.value() + 1);
 }
 
 void Board::dissolve_group(TensorId id) {
-  const auto group = rank_tensor(id, me_).group;
-  if (group.slot == 0 || group.slot > params_.capacity) return;
-  auto& parked = tensor(TensorId{group.slot - 1}).parked;
-  push_parked(static_cast<std::uint32_t>(parked.exchange(0, std::memory_order_acq_rel)));
+  auto* const group = group_aside(mine(id).group.load(std::memory_order_relaxed));
+  if (group == nullptr) return;
+  push_parked(static_cast<std::uint32_t>(group->parked.exchange(0, std::memory_order_acq_rel)));
 }
 
 void Board::push_parked(std::uint32_t last) {
@@ -70,8 +72,7 @@ void Board::push_parked(std::uint32_t last) {
 }
 
 void Board::push_ready(TensorId id) {
-  const auto& mine = rank_tensor(id, me_);
-  body_->ready_bytes.fetch_add(mine.signature.bytes(), std::memory_order_relaxed);
+  body_->ready_bytes.fetch_add(signature(id, me_).bytes(), std::memory_order_relaxed);
   const auto at = body_->ready_tail.fetch_add(1, std::memory_order_seq_cst);
   ready_[at & (params_.capacity - 1)].store(id.value() + 1, std::memory_order_seq_cst);
 }
@@ -84,7 +85,7 @@ bool Board::complete_without_joined(TensorId id) {
     if (marks == 0 || marks == params_.local_size || (word & arrivals::kReady) != 0) return false;
     for (std::uint32_t m = 0; m < params_.local_size; ++m) {
       const auto bit = std::uint64_t{1} << (m % 64);
-      const auto there = slot.members[m / 64].load(std::memory_order_seq_cst) |
+      const auto there = marked(id, m / 64).load(std::memory_order_seq_cst) |
                          body_->joined[m / 64].load(std::memory_order_seq_cst);
       if ((there & bit) == 0) return false;
     }
@@ -125,14 +126,14 @@ bool Board::unmark(TensorId id) {
       return false;
   } while (!slot.arrivals.compare_exchange_weak(word, word - arrivals::kMark,
                                                 std::memory_order_acq_rel));
-  slot.members[static_cast<std::size_t>(me_) / 64].fetch_and(
-      ~(std::uint64_t{1} << (static_cast<std::size_t>(me_) % 64)), std::memory_order_relaxed);
+  const auto me = static_cast<std::size_t>(me_);
+  marked(id, me / 64).fetch_and(~(std::uint64_t{1} << (me % 64)), std::memory_order_relaxed);
   return true;
 }
 
 bool Board::has_marked(TensorId id, int member) const {
   const auto r = static_cast<std::size_t>(member);
-  return (tensor(id).members[r / 64].load(std::memory_order_acquire) >> (r % 64) & 1U) != 0;
+  return (marked(id, r / 64).load(std::memory_order_acquire) >> (r % 64) & 1U) != 0;
 }
 
 }  // namespace horo::runtime

@@ -62,7 +62,7 @@ void Board::take_ready(std::vector<TensorId>& out) {
     if (value == 0 || value > params_.capacity) break;
     cell.store(0, std::memory_order_relaxed);
     const TensorId id{value - 1};
-    tensor(id).signature = rank_tensor(id, first_marked(id)).signature;
+    tensor(id).signature.store(signature_number(id, first_marked(id)), std::memory_order_release);
     out.push_back(id);
   }
   if (out.size() == before) return;
@@ -138,7 +138,7 @@ bool Board::publish(const AgreedEntry& agreed) {
     const auto word = tensor(id).arrivals.load(std::memory_order_acquire);
     if (arrivals::direct(word) != params_.local_size) entry.placement = Placement::staged;
     entry.partial = entry.partial || is_partial(id);
-    entry.bytes += tensor(id).signature.bytes();
+    entry.bytes += agreed_signature(id).bytes();
   }
   const auto start = scratch_.size();
   switch (agreed.kind) {
@@ -160,7 +160,7 @@ bool Board::publish(const AgreedEntry& agreed) {
       }
       scratch_.resize(start + agreed.ids.size() * kSignatureWords);
       for (std::size_t i = 0; i < agreed.ids.size(); ++i) {
-        std::memcpy(scratch_.data() + start + i * kSignatureWords, &tensor(agreed.ids[i]).signature,
+        std::memcpy(scratch_.data() + start + i * kSignatureWords, &agreed_signature(agreed.ids[i]),
                     sizeof(Signature));
       }
       break;

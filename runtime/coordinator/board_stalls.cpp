@@ -30,14 +30,14 @@ std::optional<Unfinished> Board::inspect_unfinished(TensorId id) const {
     const auto& theirs = rank_tensor(id, m);
     const auto at = theirs.marked_at.load(std::memory_order_relaxed);
     found.since = found.since == 0 ? at : std::min(found.since, at);
-    found.group = theirs.group;
-    found.join = theirs.signature.kind == Kind::join;
+    found.group = group_of(id, m);
+    found.join = signature(id, m).kind == Kind::join;
   }
   std::copy_if(unmarked.begin(), unmarked.end(), std::back_inserter(found.missing),
                [&](int m) { return found.join || !has_joined(m); });
   const auto waits_for_group = [&] {
-    return found.group.slot != 0 && found.group.slot <= params_.capacity &&
-           tensor(TensorId{found.group.slot - 1}).parked.load(std::memory_order_acquire) != 0;
+    const auto* const group = group_aside(found.group.slot);
+    return group != nullptr && group->parked.load(std::memory_order_acquire) != 0;
   };
   if (!found.missing.empty()) {
     found.group = {};
@@ -71,7 +71,7 @@ std::vector<Unfinished> Board::unfinished() const {
     for (const auto& other : all) {
       if (other.group.slot != 0 || other.ready) continue;
       for (int m = 0; m < local_size(); ++m) {
-        if (!has_marked(other.id, m) || rank_tensor(other.id, m).group != waits.group) continue;
+        if (!has_marked(other.id, m) || group_of(other.id, m) != waits.group) continue;
         waits.missing.insert(waits.missing.end(), other.missing.begin(), other.missing.end());
         break;
       }

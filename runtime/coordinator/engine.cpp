@@ -2,11 +2,9 @@
 #include "runtime/coordinator/engine.hpp"
 
 #include <cstring>
-#include <sched.h>
 #include <utility>
 
 #include "runtime/backends/shm/kernels/kernels.hpp"
-
 #include "runtime/recording.hpp"
 
 namespace horo::runtime {
@@ -19,79 +17,8 @@ Engine::Engine(Board& board, OperationTable& operations, std::unique_ptr<Backend
       clock_(clock),
       ranks_(std::move(ranks)),
       sources_(static_cast<std::size_t>(board.local_size())),
-      blocks_(new std::atomic<LocalTensor*>[board.params().capacity / kBlock + 1]()) {}
-
-void Engine::provide(TensorId id) {
-  auto& block = blocks_[id.index() / kBlock];
-  if (block.load(std::memory_order_relaxed) != nullptr) return;
-  owned_blocks_.push_back(std::make_unique<LocalTensor[]>(kBlock));
-  block.store(owned_blocks_.back().get(), std::memory_order_release);
-}
-
-void Engine::adopt(TensorHandle handle, std::string_view name) {
-  provide(handle.id);
-  auto& mine = tensor(handle.id);
-  if (mine.incarnation.load(std::memory_order_relaxed) == handle.incarnation) return;
-  // First this, then the look; claim() does it the other way round, and soon lets go.
-  mine.incarnation.store(LocalTensor::kNone, std::memory_order_seq_cst);
-  while (mine.operation.load(std::memory_order_seq_cst) != 0) sched_yield();
-  const auto before = names_.find(mine.name);
-  if (before != names_.end() && before->second == handle.id) names_.erase(before);
-  mine.name = name;
-  mine.has_agreed = false;
-  mine.agreed_group = {};
-  names_.insert_or_assign(mine.name, handle.id);
-}
-
-Result<TensorHandle> Engine::declare_locked(std::string_view name, const Signature& signature,
-                                            const GroupName& group) {
-  const auto known = names_.find(std::string(name));
-  if (known != names_.end()) {
-    const auto& mine = tensor(known->second);
-    const TensorHandle handle{known->second, mine.incarnation.load(std::memory_order_relaxed)};
-    const bool current = board_.is_current(handle);
-    if (current && mine.operation.load(std::memory_order_acquire) != 0) {
-      return fail(Errc::duplicate,
-                  "tensor '{}' is in flight; wait for it before it is declared again", name);
-    }
-    if (current && mine.signature == signature && mine.group_name == group.name &&
-        mine.group.size == group.size)
-      return handle;
-  }
-  HORO_TRY(const auto handle, board_.declare(name, signature, group));
-  adopt(handle, name);
-  auto& mine = tensor(handle.id);
-  mine.signature = signature;
-  mine.group = board_.group_of(handle.id);
-  mine.group_name = group.name;
-  record_declared(board_.region(), handle.id, name, signature);
-  mine.incarnation.store(handle.incarnation, std::memory_order_seq_cst);
-  board_.unpin(handle.id);
-  return handle;
-}
-
-Result<TensorHandle> Engine::declare(std::string_view name, const Signature& signature,
-                                     const GroupName& group) {
-  HORO_TRY_STATUS(health());
-  const bool grouped = !group.name.empty() && group.size > 1;
-  const std::lock_guard lock(names_mutex_);
-  return declare_locked(name, signature, grouped ? group : GroupName{});
-}
-
-Result<TensorHandle> Engine::declare_again(TensorHandle handle) {
-  HORO_TRY_STATUS(health());
-  const std::lock_guard lock(names_mutex_);
-  const auto& last = tensor(handle.id);
-  if (last.incarnation.load(std::memory_order_relaxed) != handle.incarnation) {
-    return fail(Errc::not_found,
-                "the tensor gave way to others, since more than {} names are in use; declare it "
-                "again, or raise HORO_CACHE_CAPACITY",
-                board_.params().capacity);
-  }
-  const std::string name = last.name;
-  const std::string group = last.group_name;
-  const Signature signature = last.signature;
-  return declare_locked(name, signature, {group, last.group.size});
+      blocks_(new std::atomic<LocalTensor*>[board.params().capacity / kBlock + 1]()),
+      signatures_(new std::atomic<Signature*>[board.layout().most_signatures / kSignatures + 1]()) {
 }
 
 bool Engine::has_news() const {
@@ -131,17 +58,17 @@ bool Engine::progress() {
   return moved;
 }
 
-Offer Engine::put_parts(TensorId id, LocalTensor& mine, const Submission& given) {
-  const auto& s = mine.signature;
+Offer Engine::put_parts(TensorId id, const Signature& s, const Submission& given,
+                        Operation& operation) {
   const auto me = board_.me();
   const auto bytes = moves_nothing(s.kind) ? 0 : s.bytes();
-  const auto generation = mine.generation;
+  const auto generation = board_.generation(id);
   const bool reads = s.kind != Kind::broadcast || Rank{s.root} == board_.global_rank(me);
   const bool peers_write = s.kind == Kind::allreduce;
   if (s.kind == Kind::alltoall) {
     const auto n = static_cast<std::uint64_t>(size());
-    if (board_.spans()) mine.splits.resize(n);
-    auto* const rows = board_.spans() ? mine.splits.data() : board_.splits(id, me, generation);
+    if (board_.spans()) operation.splits.resize(n);
+    auto* const rows = board_.spans() ? operation.splits.data() : board_.splits(id, me, generation);
     for (std::uint64_t r = 0; r < n; ++r)
       rows[r] = given.splits.empty() ? s.rows() / n : static_cast<std::uint64_t>(given.splits[r]);
   }
@@ -156,90 +83,49 @@ Offer Engine::put_parts(TensorId id, LocalTensor& mine, const Submission& given)
     offer.in_offset = reads ? board_.host().offset_in_my_arena(given.in, bytes) : 0;
     offer.out_offset = peers_write ? board_.host().offset_in_my_arena(given.out, bytes) : 0;
     offer.direct = (!reads || offer.in_offset != 0) && (!peers_write || offer.out_offset != 0);
-    if (!offer.direct && !offer.in_line) borrow(mine, bytes, offer);
+    if (!offer.direct && !offer.in_line) borrow(id, offer);
   }
   return offer;
 }
 
-void Engine::borrow(LocalTensor& mine, std::uint64_t bytes, Offer& offer) {
-  const auto& s = mine.signature;
+void Engine::borrow(TensorId id, Offer& offer) {
+  auto& mine = tensor(id);
+  const auto& s = signature(id);
   if (s.op == ReduceOp::adasum && s.kind == Kind::allreduce)
     return;  // Its ranks go in step anyway.
+  const auto bytes = s.bytes();
   mine.lent = operations_.lent().take(bytes);
   if (mine.lent == nullptr) return;
-  mine.lent_bytes = bytes;
   operations_.lent().fill(mine.lent, mine.in, bytes);
   offer.in_offset = board_.host().offset_in_my_arena(mine.lent, bytes);
   if (s.kind == Kind::allreduce) offer.out_offset = offer.in_offset;
   offer.direct = true;
 }
 
-void Engine::return_lent(LocalTensor& mine, Placement placement) {
-  if (mine.lent == nullptr) return;
-  if (placement == Placement::direct && mine.signature.kind == Kind::allreduce)
-    kernels::copy_kernel()(mine.out, mine.lent, mine.lent_bytes);
-  operations_.lent().put(std::exchange(mine.lent, nullptr), mine.lent_bytes);
-}
-
-Result<TensorId> Engine::claim(TensorHandle handle, const Submission& given, Operation& operation) {
-  for (;;) {
-    const auto id = handle.id;
-    if (id.value() >= board_.params().capacity ||
-        blocks_[id.index() / kBlock].load(std::memory_order_acquire) == nullptr)
-      return fail(Errc::invalid_argument, "{} is not a declared tensor", id);
-    auto& mine = tensor(id);
-    operation.tensor = id;
-    std::uint32_t idle = 0;
-    const bool claimed = mine.operation.compare_exchange_strong(
-        idle, OperationTable::index_of(operation) + 1, std::memory_order_seq_cst);
-    const bool known = mine.incarnation.load(std::memory_order_seq_cst) == handle.incarnation;
-    if (claimed && known && board_.pin(handle)) {
-      if (!joined_.load(std::memory_order_seq_cst)) {
-        operation.keeps_result = keeps_result(mine.signature.kind, given.out);
-        return id;
-      }
-      auto name = mine.name;
-      let_go(id, operation);
-      return fail(Errc::invalid_argument,
-                  "tensor '{}' after this rank has joined; wait until all ranks have", name);
-    }
-    if (!claimed && known && board_.is_current(handle)) {
-      return fail(Errc::duplicate,
-                  "tensor '{}' is in flight already; wait for it, or use another name",
-                  board_.tensor_name(id));
-    }
-    if (claimed) give_back(id, operation);
-    HORO_TRY(handle, declare_again(handle));
-  }
-}
-
-bool Engine::give_back(TensorId id, const Operation& operation) {
-  if (tensor(id).operation.exchange(0, std::memory_order_seq_cst) != 0) return true;
-  // A loss is ending it right now.
-  while (!operation.done()) sched_yield();
-  return false;
-}
-
-void Engine::let_go(TensorId id, const Operation& operation) {
-  if (give_back(id, operation)) board_.unpin(id);
-}
-
-bool Engine::offer(TensorId id, const Submission& given) {
+void Engine::return_lent(TensorId id, Placement placement) {
   auto& mine = tensor(id);
-  const auto& s = mine.signature;
+  if (mine.lent == nullptr) return;
+  const auto& s = signature(id);
+  if (placement == Placement::direct && s.kind == Kind::allreduce)
+    kernels::copy_kernel()(mine.out, mine.lent, s.bytes());
+  operations_.lent().put(std::exchange(mine.lent, nullptr), s.bytes());
+}
+
+bool Engine::offer(TensorId id, const Submission& given, Operation& operation) {
+  auto& mine = tensor(id);
+  const auto& s = signature(id);
   mine.in = given.in;
   mine.out = given.out;
-  mine.room = given.room;
-  mine.generation = board_.generation(id);
-  return_lent(mine, Placement::alone);  // Of a submission that never ran.
+  mine.odd = (board_.generation(id) & 1U) != 0;
+  return_lent(id, Placement::alone);  // Of a submission that never ran.
   bool completed = false;
   if (s.kind == Kind::join) {
     joined_.store(true, std::memory_order_seq_cst);
     mine.offered.store(true, std::memory_order_release);
     completed = board_.join(id);
   } else {
-    auto offer = put_parts(id, mine, given);
-    offer.changed = !mine.has_agreed || mine.agreed != s || mine.agreed_group != mine.group;
+    auto offer = put_parts(id, s, given, operation);
+    offer.changed = !mine.agreed;
     mine.offered.store(true, std::memory_order_release);
     completed = board_.mark(id, offer);
   }
@@ -307,7 +193,10 @@ Status Engine::begin(const Entry& entry) {
   }
   if (entry.kind == EntryKind::mismatch) {
     const std::string text(entry.text);
-    for (const auto id : started.ids) complete(id, Errc::mismatch, text);
+    for (const auto id : started.ids) {
+      return_lent(id, Placement::alone);
+      complete(id, Errc::mismatch, text);
+    }
     started.ids.clear();
     started_.push_back(std::move(started));
     return {};
@@ -381,7 +270,7 @@ bool Engine::finish_entries() {
     record_ended(board_.region(), cursor_);
     board_.advance(++cursor_);
     for (const auto id : ids) {
-      return_lent(tensor(id), placement);
+      return_lent(id, placement);
       complete(id, Errc::ok, none);
     }
     if (left_.value() >= 0 && started_.empty()) {
@@ -416,11 +305,7 @@ void Engine::count(const Bucket& bucket) {
 
 void Engine::complete(TensorId id, Errc status, const std::string& message) {
   auto& mine = tensor(id);
-  if (status == Errc::ok) {
-    mine.agreed = mine.signature;
-    mine.agreed_group = mine.group;
-    mine.has_agreed = true;
-  }
+  if (status == Errc::ok) mine.agreed = true;
   mine.offered.store(false, std::memory_order_relaxed);
   const auto number = mine.operation.exchange(0, std::memory_order_acq_rel);
   if (number == 0) return;

@@ -14,7 +14,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "base/clock.hpp"
@@ -33,23 +32,15 @@ namespace horo::runtime {
 struct LocalTensor {
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
 
-  std::atomic<std::uint32_t> incarnation{kNone};  ///< Of the handles that mean it.
-  std::string name;
-  std::string group_name;
-  Signature signature;  ///< Declared by this rank.
-  Signature agreed;     ///< Of the last submission that all ranks agreed on.
-  GroupRef group;
-  GroupRef agreed_group;
-  bool has_agreed = false;
-  std::uint64_t generation = 0;  ///< Of the tensor, when it was offered.
   const void* in = nullptr;
   void* out = nullptr;
-  std::byte* lent = nullptr;  ///< In the arena, for `lent_bytes` of this submission.
-  std::uint64_t lent_bytes = 0;
-  std::uint64_t room = 0;                   ///< Bytes at `out`, where the result's size is open.
-  std::vector<std::uint64_t> splits;        ///< Of an alltoall over several hosts.
-  std::atomic<std::uint32_t> operation{0};  ///< Index + 1; 0: not in flight.
-  std::atomic<bool> offered{false};         ///< The submitter is done with the fields above.
+  std::byte* lent = nullptr;  ///< In the arena, for the bytes of this submission.
+  std::atomic<std::uint32_t> incarnation{kNone};  ///< Of the handles that mean it.
+  std::atomic<std::uint32_t> operation{0};        ///< Index + 1; 0: not in flight.
+  std::uint32_t signature = 0;                    ///< Declared by this rank; see Engine::signature.
+  std::atomic<bool> offered{false};  ///< The submitter is done with what the engine needs.
+  bool agreed = false;               ///< All ranks have agreed on what is declared now.
+  bool odd = false;                  ///< The tensor's generation when it was offered.
 };
 
 struct EngineCounters {
@@ -95,14 +86,14 @@ class Engine {
 
   /// Makes `operation` the one in flight for the tensor, and pins that; offer or let_go follows,
   /// with the id that this gives. Thread: any. Fails: duplicate, invalid_argument (this rank has
-  /// joined), not_found (its slot has been another's since), and as declare.
+  /// joined), not_found (it gave way to others).
   Result<TensorId> claim(TensorHandle handle, const Submission& given, Operation& operation);
   /// Takes a claim back; `operation` is free again.
   void let_go(TensorId id, const Operation& operation);
 
   /// Puts this rank's part of a claimed tensor on the board; its operation completes when it has
   /// run. True when this mark completed the tensor. Thread: any.
-  bool offer(TensorId id, const Submission& given);
+  bool offer(TensorId id, const Submission& given, Operation& operation);
 
   /// Drops what is in flight: afterwards this rank touches no peer's memory through this set.
   void abort();
@@ -119,6 +110,10 @@ class Engine {
     return blocks_[id.index() / kBlock].load(std::memory_order_acquire)[id.index() % kBlock];
   }
 
+  /// What this rank has declared of a tensor that is claimed: a copy of its own, so that what other
+  /// processes write cannot change it. Thread: any.
+  const Signature& signature(TensorId id) { return signature_of(tensor(id).signature); }
+
   /// The tensor of `name`, whose signature and group become these. Thread: any. Fails: duplicate
   /// (in flight), resource_exhausted, peer_lost, shut_down, invalid_argument.
   Result<TensorHandle> declare(std::string_view name, const Signature& signature,
@@ -132,6 +127,7 @@ class Engine {
 
  private:
   static constexpr std::size_t kBlock = 256;
+  static constexpr std::size_t kSignatures = 32;  ///< Of one block of them.
   static constexpr std::uint64_t kUnknownTicket = ~std::uint64_t{0};
 
   struct Started {
@@ -154,9 +150,9 @@ class Engine {
   int position() const;
   int position_of(Rank rank) const;
 
-  Offer put_parts(TensorId id, LocalTensor& mine, const Submission& given);
-  void borrow(LocalTensor& mine, std::uint64_t bytes, Offer& offer);
-  void return_lent(LocalTensor& mine, Placement placement);
+  Offer put_parts(TensorId id, const Signature& s, const Submission& given, Operation& operation);
+  void borrow(TensorId id, Offer& offer);
+  void return_lent(TensorId id, Placement placement);
   bool gathers(const Entry& entry);
   Status gather_splits(const Entry& entry);
   void add_splits(const Entry& entry, std::size_t position, Bucket& bucket) const;
@@ -165,11 +161,13 @@ class Engine {
   Result<bool> may_begin();
   void publish_activity();
   void provide(TensorId id);
+  Result<TensorId> claim_pinned(TensorHandle handle, const Submission& given, Operation& operation);
+  Failure gave_way() const;
   bool give_back(TensorId id, const Operation& operation);
-  void adopt(TensorHandle handle, std::string_view name);
-  Result<TensorHandle> declare_again(TensorHandle handle);
-  Result<TensorHandle> declare_locked(std::string_view name, const Signature& signature,
-                                      const GroupName& group);
+  void adopt(TensorHandle handle);
+  bool is_mine(TensorHandle handle);
+  const Signature& signature_of(std::uint32_t number) const;
+  void keep(std::uint32_t number, const Signature& signature);
   void fail_if_broken(TensorId id);
   bool begin_entries();
   Status begin(const Entry& entry);
@@ -213,6 +211,7 @@ class Engine {
   std::vector<const void*> sources_;  ///< By rank: payloads of one tensor, beside their marks.
 
   std::unique_ptr<std::atomic<LocalTensor*>[]> blocks_;
+  std::unique_ptr<std::atomic<Signature*>[]> signatures_;  ///< By the board's numbers.
   std::atomic<std::uint64_t> begun_public_{0};
   std::atomic<std::uint32_t> active_public_{0};
   std::atomic<Errc> broken_{Errc::ok};  ///< Set once, after `broken_message_`.
@@ -220,8 +219,8 @@ class Engine {
   EngineCounters counters_;
 
   std::mutex names_mutex_;
-  std::unordered_map<std::string, TensorId> names_;           // HORO_GUARDED_BY(names_mutex_)
-  std::vector<std::unique_ptr<LocalTensor[]>> owned_blocks_;  // HORO_GUARDED_BY(names_mutex_)
+  std::vector<std::unique_ptr<LocalTensor[]>> owned_blocks_;    // HORO_GUARDED_BY(names_mutex_)
+  std::vector<std::unique_ptr<Signature[]>> owned_signatures_;  // HORO_GUARDED_BY(names_mutex_)
 };
 
 }  // namespace horo::runtime

@@ -66,7 +66,7 @@ Result<Bucket> Engine::make_bucket(const Entry& entry, Started& started) {
     Part part;
     if (offered(id)) {
       const auto& mine = tensor(id);
-      s = mine.signature;
+      s = signature(id);
       part = {.id = id, .in = mine.in, .out = mine.out, .elements = s.elements};
     } else {
       HORO_TRY(part, neutral_part(entry, position, started, s));
@@ -107,7 +107,7 @@ Status Engine::count_rows(const Entry& entry, std::size_t at, const Signature& s
   } else if (board_.spans()) {
     add_splits(entry, at, bucket);
   } else {
-    const auto generation = tensor(part.id).generation;
+    const std::uint64_t generation = tensor(part.id).odd ? 1 : 0;
     for (int r = 0; r < ranks; ++r) {
       const auto* sent = board_.splits(part.id, r, generation);
       if (sent == nullptr) {
@@ -139,7 +139,7 @@ Status Engine::count_rows(const Entry& entry, std::size_t at, const Signature& s
 
 Status Engine::provide_output(TensorId id, std::vector<std::int64_t> rows, Part& part) {
   auto& mine = tensor(id);
-  const auto& s = mine.signature;
+  const auto& s = signature(id);
   if (s.kind == Kind::reducescatter && mine.out != nullptr) return {};
   auto& operation = operations_.at(mine.operation.load(std::memory_order_relaxed) - 1);
   const auto received = s.kind == Kind::reducescatter
@@ -150,11 +150,11 @@ Status Engine::provide_output(TensorId id, std::vector<std::int64_t> rows, Part&
   const auto before = std::accumulate(rows.begin(), rows.begin() + position(), 0LL);
   operation.rows = std::move(rows);
   const auto usable = [&] {
-    if (mine.out == nullptr || operation.result_bytes > mine.room) return false;
+    if (mine.out == nullptr || operation.result_bytes > operation.room) return false;
     // In place is where this rank's own rows go; other overlaps would spoil what peers still read.
     const auto* own =
         static_cast<const std::byte*>(mine.out) + static_cast<std::uint64_t>(before) * row_bytes;
-    return mine.in == own || !overlap(mine.in, s.bytes(), mine.out, mine.room);
+    return mine.in == own || !overlap(mine.in, s.bytes(), mine.out, operation.room);
   };
   if (usable()) {
     operation.result = mine.out;
@@ -198,8 +198,7 @@ Status Engine::run_in_marks(const Bucket& bucket) {
     }
     auto elements = part.elements;
     if (like.kind == Kind::reducescatter) {
-      const auto mine =
-          share_of(tensor(part.id).signature.rows(), board_.local_size(), board_.me());
+      const auto mine = share_of(signature(part.id).rows(), board_.local_size(), board_.me());
       elements = mine.count * part.row_elements;
       if (elements == 0) continue;
       for (auto& source : sources_) {
@@ -214,7 +213,7 @@ Status Engine::run_in_marks(const Bucket& bucket) {
 
 Status Engine::find_payloads(const Bucket& bucket, std::size_t position) {
   const auto& part = bucket.parts[position];
-  const auto generation = tensor(part.id).generation;
+  const std::uint64_t generation = tensor(part.id).odd ? 1 : 0;
   for (int r = 0; r < board_.local_size(); ++r) {
     const auto bytes =
         elements_from(bucket, position, r, board_.local_size()) * size_of(bucket.like.dtype);

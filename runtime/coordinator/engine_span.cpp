@@ -34,18 +34,20 @@ Result<bool> Engine::may_begin() {
 bool Engine::gathers(const Entry& entry) {
   if (!board_.spans() || gathering_ != nullptr || entry.kind != EntryKind::work) return false;
   const TensorId first{static_cast<std::uint32_t>(entry.ids.front())};
-  return offered(first) && tensor(first).signature.kind == Kind::alltoall;
+  return offered(first) && signature(first).kind == Kind::alltoall;
 }
 
 Status Engine::gather_splits(const Entry& entry) {
   auto gathering = std::make_unique<Gathering>();
   for (const auto raw : entry.ids) {
     const TensorId id{static_cast<std::uint32_t>(raw)};
-    if (!offered(id) || tensor(id).splits.size() != static_cast<std::size_t>(size())) {
+    const auto number = offered(id) ? tensor(id).operation.load(std::memory_order_relaxed) : 0;
+    if (number == 0 ||
+        operations_.at(number - 1).splits.size() != static_cast<std::size_t>(size())) {
       return fail(Errc::protocol, "log entry {} of the board has an alltoall without splits",
                   begun_);
     }
-    const auto& splits = tensor(id).splits;
+    const auto& splits = operations_.at(number - 1).splits;
     gathering->mine.insert(gathering->mine.end(), splits.begin(), splits.end());
   }
   const auto count = gathering->mine.size();

@@ -88,7 +88,7 @@ bool SimJob::submit_next(SimRank& rank) {
   const auto given =
       buffer.given.value_or(runtime::Submission{.in = buffer.data(), .out = buffer.data()});
   if (const auto claimed = engine.claim(*id, given, *buffer.operation)) {
-    engine.offer(*claimed, given);
+    engine.offer(*claimed, given, *buffer.operation);
   } else {
     buffer.operation = nullptr;
   }

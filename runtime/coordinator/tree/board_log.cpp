@@ -34,7 +34,7 @@ void BoardLog::take_completed(std::vector<Completed>& out) {
   board_.take_ready(ready_);
   for (const auto id : ready_) {
     // Only a join needs everybody's mark, so everybody knows it as one.
-    if (!board_.is_partial(id) && board_.rank_tensor(id, 0).signature.kind == Kind::join) {
+    if (!board_.is_partial(id) && board_.signature(id, 0).kind == Kind::join) {
       join_ = {id};  // Told as ranks that have joined.
       continue;
     }
@@ -46,7 +46,7 @@ Declaration BoardLog::describe(TensorId id) {
   Declaration declaration{.name = std::string(board_.tensor_name(id)), .variants = {}};
   for (int m = 0; m < board_.local_size(); ++m) {
     if (!board_.has_marked(id, m)) continue;
-    declaration.variants[board_.rank_tensor(id, m).signature].add(board_.global_rank(m));
+    declaration.variants[board_.signature(id, m)].add(board_.global_rank(m));
   }
   return declaration;
 }

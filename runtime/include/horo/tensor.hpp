@@ -91,8 +91,9 @@ class Tensor {
 
   /// Offers this rank's part; `in` has size() elements, `out` out_size(). Memory: the caller's;
   /// `in` and `out` may be the same and stay untouched until the Op has completed. Blocks: no.
-  /// Fails: INVALID_ARGUMENT (another count than declared), DUPLICATE (in flight), PEER_LOST,
-  /// SHUT_DOWN, FORKED; the Op, when ranks disagree: MISMATCH.
+  /// Fails: INVALID_ARGUMENT (another count than declared), DUPLICATE (in flight), NOT_FOUND (its
+  /// name gave way to others, see horo_declare: make it again), PEER_LOST, SHUT_DOWN, FORKED; the
+  /// Op, when ranks disagree: MISMATCH.
   [[nodiscard]] Op submit(std::span<const T> in, std::span<T> out) const {
     check_sizes(in, out);
     horo_op op = 0;

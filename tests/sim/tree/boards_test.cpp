@@ -230,7 +230,7 @@ void plan(TestRank& rank, const std::string& name, const Signature& signature,
     const Submission given{.in = buffer.data(), .out = buffer.data()};
     const auto claimed = r.engine->claim(*id, given, *operation);
     REQUIRE(claimed);
-    r.engine->offer(*claimed, given);
+    r.engine->offer(*claimed, given, *operation);
     r.submitted.push_back(operation);
   });
 }
