@@ -39,7 +39,8 @@ Declaration TestHost::describe(TensorId id) {
   return log_.describe(id);
 }
 
-Result<TensorId> TestHost::define(std::string_view name, const runtime::Signature& signature) {
+Result<std::optional<TensorId>> TestHost::define(std::string_view name,
+                                                 const runtime::Signature& signature) {
   const std::lock_guard lock(mutex_);
   return log_.define(name, signature);
 }

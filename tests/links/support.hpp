@@ -35,7 +35,8 @@ class TestHost final : public runtime::tree::HostLog, public runtime::tree::Host
 
   void take_completed(std::vector<runtime::tree::Completed>& out) override;
   runtime::tree::Declaration describe(TensorId id) override;
-  Result<TensorId> define(std::string_view name, const runtime::Signature& signature) override;
+  Result<std::optional<TensorId>> define(std::string_view name,
+                                         const runtime::Signature& signature) override;
   runtime::tree::RankRanges take_joined() override;
   Result<bool> publish(const runtime::tree::HostEntry& entry) override;
   std::uint64_t done() const override;

@@ -13,6 +13,8 @@ FUNCTIONS = {
     "init": "comm=None, process_sets=None",
     "shutdown": "",
     "is_initialized": "",
+    "start_timeline": "file_path, mark_cycles=False",
+    "stop_timeline": "",
     "size": "",
     "local_size": "",
     "cross_size": "",
