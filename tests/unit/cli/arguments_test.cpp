@@ -79,7 +79,8 @@ TEST_CASE("an unknown option is named with the nearest known one") {
 
 TEST_CASE("an option of horovodrun that is missing says why") {
   CHECK(told({"--min-np", "2", "x"}) ==
-        "!option '--min-np': the number of ranks is fixed in this version; give it with -np");
+        "!option '--min-np': there are no elastic jobs in this version; give the number of ranks "
+        "with -np");
 }
 
 TEST_CASE("the last of several options counts") {

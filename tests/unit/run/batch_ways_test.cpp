@@ -140,7 +140,7 @@ TEST_CASE("kubectl is called itself where a script would keep standard input bac
   CHECK(way.before == Words{"/opt/kube/kubectl", "exec", "-i"});
   CHECK(way.between == Words{"--container", "worker", "--", "/bin/sh", "-c"});
   CHECK_THAT(line_of(program_way(way, "pod-0", "/it's")),
-             Contains("kubectl exec -i pod-0 --container worker -- /bin/sh -c exec 'sh' '-c' ") &&
+             Contains("kubectl exec -i pod-0 --container worker -- /bin/sh -c test -x ") &&
                  Contains(R"('/it'\''s')"));
   for (const auto* script : {"kubectl exec -i $POD_NAME -- sh -c \"$*\"\n", "ssh \"$@\"\n",
                              "kubectl exec $(pod $1) -- sh -c \"$*\"\n", "kubectl exec 'x\n",
