@@ -21,6 +21,8 @@ class Arena {
   /// Aligned to 64 bytes. Fails: resource_exhausted (arena.size), out_of_memory.
   Result<void*> allocate(std::uint64_t bytes);
 
+  std::uint64_t size() const { return size_; }
+
   /// Fails: invalid_argument (not from here, or freed before).
   Status free(void* memory);
 

@@ -8,6 +8,7 @@
 // again. That is worth the bytes that are copied more.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -23,10 +24,11 @@ namespace horo::runtime {
 class LentMemory {
  public:
   /// Until then nothing is lent. `arena` lives as long as there is anything to lend; all ranks of
-  /// the host together lend up to kMost.
+  /// the host together lend up to kMost, and none of them more than a quarter of its arena, which
+  /// is the user's.
   void lend_from(Arena& arena, int ranks) {
     arena_ = &arena;
-    most_ = kMost / static_cast<std::uint64_t>(ranks);
+    most_ = std::min(kMost / static_cast<std::uint64_t>(ranks), arena.size() / 4);
   }
 
   /// Null: none for so many bytes, or too much is lent already.
