@@ -93,16 +93,22 @@ constexpr std::array kDerived{"JAX_COORDINATOR_ADDRESS",
                               "HORO_CONTROLLER"};
 
 std::string tf_config(const WorkerIdentity& w) {
-  std::string workers;
-  for (const auto& address : w.worker_addresses) {
-    workers += fmt::format("{}\"{}\"", workers.empty() ? "" : ", ", address);
-  }
   return fmt::format(
-      R"({{"cluster": {{"worker": [{}]}}, "task": {{"type": "worker", "index": {}}}}})", workers,
-      w.rank);
+      R"({{"cluster": {{"worker": [{}]}}, "task": {{"type": "worker", "index": {}}}}})",
+      w.worker_addresses.quoted(), w.rank);
 }
 
 }  // namespace
+
+std::string WorkerAddresses::quoted() const {
+  std::string text;
+  if (empty()) return text;
+  for (const auto& address : *list_) {
+    if (!text.empty()) text += ", ";
+    text.append(1, '"').append(address).append(1, '"');
+  }
+  return text;
+}
 
 Environment worker_environment(const WorkerIdentity& identity) {
   Environment env;

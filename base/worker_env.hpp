@@ -5,6 +5,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,6 +17,36 @@
 #include "base/strong.hpp"
 
 namespace horo {
+
+/// host:port of every rank, for TF_CONFIG; may be empty. One list that copies share: each of many
+/// ranks is told of all. Immutable. Thread: any.
+class WorkerAddresses {
+ public:
+  WorkerAddresses() = default;
+
+  WorkerAddresses(std::vector<std::string> list)  // NOLINT(google-explicit-constructor): a list
+      : list_(list.empty() ? nullptr : std::make_shared<const List>(std::move(list))) {}
+
+  WorkerAddresses(std::initializer_list<std::string> list) : WorkerAddresses(List(list)) {}
+
+  bool empty() const { return list_ == nullptr; }
+
+  std::size_t size() const { return empty() ? 0 : list_->size(); }
+
+  std::vector<std::string> list() const { return empty() ? List() : *list_; }
+
+  /// `"a:1", "b:2"`.
+  std::string quoted() const;
+
+  friend bool operator==(const WorkerAddresses& a, const WorkerAddresses& b) {
+    return a.list() == b.list();
+  }
+
+ private:
+  using List = std::vector<std::string>;
+
+  std::shared_ptr<const List> list_;
+};
 
 /// Who a rank is and where it finds the others.
 struct WorkerIdentity {
@@ -30,8 +62,7 @@ struct WorkerIdentity {
   std::string rendezvous;      ///< host:port of the key-value server; empty: none.
   std::string master_address;  ///< Where rank 0 may listen for torch and JAX.
   int master_port = 0;
-  std::vector<std::string>
-      worker_addresses;                ///< host:port of every rank, for TF_CONFIG; may be empty.
+  WorkerAddresses worker_addresses;
   std::uint32_t launcher_version = 0;  ///< version_code() of the launcher.
 
   int board_fd = -1;  ///< Inherited descriptor of this host's board; -1: none.

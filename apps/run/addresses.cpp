@@ -45,8 +45,8 @@ std::vector<kv::Address> listeners_of(const std::vector<HostFacts>& facts) {
 }
 
 /// host:port of every rank, by rank; none where TF_CONFIG would be too long.
-std::vector<std::string> worker_addresses(const std::vector<AgentSpec>& agents,
-                                          const std::vector<HostFacts>& facts) {
+WorkerAddresses worker_addresses(const std::vector<AgentSpec>& agents,
+                                 const std::vector<HostFacts>& facts) {
   const auto& first = agents.front().ranks.front();
   if (first.worker_addresses.empty()) return {};
   std::vector<std::string> addresses(static_cast<std::size_t>(first.size));

@@ -162,8 +162,8 @@ Result<launcher::OutputOptions> choose_output(const RunInvocation& invocation,
 }
 
 /// host:port of every rank. The same ports on every host: only this machine's are known to be free.
-std::vector<std::string> addresses_of(const launcher::Placement& placement,
-                                      const std::vector<int>& ports, bool here) {
+WorkerAddresses addresses_of(const launcher::Placement& placement, const std::vector<int>& ports,
+                             bool here) {
   if (placement.ranks.size() > kMostAddressed) return {};
   const discovery::OwnNames own;
   std::vector<std::string> hosts;

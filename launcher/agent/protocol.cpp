@@ -81,8 +81,9 @@ class Writer {
   }
 
   void shared_addresses(std::vector<WorkerIdentity>& ranks) {
-    std::vector<std::string> none;
-    list(ranks.empty() ? none : ranks.front().worker_addresses);
+    auto addresses =
+        ranks.empty() ? std::vector<std::string>() : ranks.front().worker_addresses.list();
+    list(addresses);
   }
 
  private:
@@ -167,12 +168,8 @@ class Reader {
   void shared_addresses(std::vector<WorkerIdentity>& ranks) {
     std::vector<std::string> addresses;
     list(addresses);
-    // Copies grow with ranks times addresses: a frame may not ask for more than it could carry
-    // itself.
-    std::size_t bytes = 0;
-    for (const auto& address : addresses) bytes += address.size() + sizeof(address);
-    if (bytes * ranks.size() > 4 * kMaxFrame) return spoil("addresses of too many workers");
-    for (auto& rank : ranks) rank.worker_addresses = addresses;
+    const WorkerAddresses shared(std::move(addresses));
+    for (auto& rank : ranks) rank.worker_addresses = shared;
   }
 
   const std::string& finish() {
