@@ -191,14 +191,15 @@ TEST_CASE("threads of several ranks use fresh names at once") {
               const std::int64_t count = i % 3 == 0 ? 2000 : 2;
               const auto name = i % 5 == 0 ? "kept" + std::to_string(t)
                                            : std::to_string(t) + "." + std::to_string(i);
-              const auto id = session.declare(kWorld, name, floats(i % 5 == 0 ? 7 : count));
-              if (!id) {
-                ++wrong;
-                return;
-              }
+              const auto signature = floats(i % 5 == 0 ? 7 : count);
               std::vector<float> values(2000, value_of(rank, i));
-              auto operation =
-                  session.submit(kWorld, *id, {.in = values.data(), .out = values.data()});
+              const auto submit = [&]() -> horo::Result<Operation*> {
+                HORO_TRY(const auto id, session.declare(kWorld, name, signature));
+                return session.submit(kWorld, id, {.in = values.data(), .out = values.data()});
+              };
+              auto operation = submit();
+              // A thread that was held up in between finds that others took its slot.
+              while (!operation && operation.error().code == Errc::not_found) operation = submit();
               if (!operation || !wait_for(session, **operation) ||
                   (*operation)->status() != Errc::ok || values[1] != sum_of(kRanks, i)) {
                 ++wrong;
