@@ -20,7 +20,7 @@ complete -c horo -n '__fish_seen_subcommand_from run' -l mpi -d 'let mpirun star
 complete -c horo -n '__fish_seen_subcommand_from run' -l jsrun -d 'let jsrun start the ranks, in a job of LSF whose hosts CSM allocates'
 complete -c horo -n '__fish_seen_subcommand_from run' -l fusion-threshold -x -d 'largest fused buffer'
 complete -c horo -n '__fish_seen_subcommand_from run' -l cycle-time -x -d 'how long an idle executor lingers for more tensors before it starts'
-complete -c horo -n '__fish_seen_subcommand_from run' -l cache-capacity -x -d 'tensors that a rank may have declared'
+complete -c horo -n '__fish_seen_subcommand_from run' -l cache-capacity -x -d 'names of tensors that a process set keeps'
 complete -c horo -n '__fish_seen_subcommand_from run' -l wake-delay -x -d 'how long a submitted tensor may wait for company before it wakes the runtime'\''s thread'
 complete -c horo -n '__fish_seen_subcommand_from run' -l spin-time -x -d 'how long a waiting thread spins before it sleeps'
 complete -c horo -n '__fish_seen_subcommand_from run' -l deterministic -d 'the same bits from run to run between hosts too'

@@ -60,6 +60,7 @@ class Trace::Impl {
   Status begin() {
     HORO_TRY(auto file, TraceFile::create(options_.path, writer_.head()));
     file_.emplace(std::move(file));
+    began_ = recorder_.now();
     HORO_TRY_STATUS(add_source(recorder_.index()));
     thread_ = std::thread([this] { run(); });
     return {};
@@ -70,11 +71,13 @@ class Trace::Impl {
  private:
   Status add_source(int index) {
     HORO_TRY(auto reader, RegionReader::open(recorder_.memory(), index));
-    // What was recorded before is the flight recorder's.
-    std::vector<Record> old;
-    if (auto overwritten = reader.drain(old); !overwritten)
+    // What was recorded before the trace began is the flight recorder's. Other ranks are found
+    // later than that.
+    std::vector<Record> records;
+    if (auto overwritten = reader.drain(records); !overwritten)
       return Failure(std::move(overwritten).error());
-    sources_.push_back({std::move(reader), {}});
+    std::erase_if(records, [this](const Record& record) { return record.ticks < began_; });
+    sources_.push_back({std::move(reader), std::move(records)});
     return {};
   }
 
@@ -107,6 +110,11 @@ class Trace::Impl {
     }
     lock.unlock();
     drain(~std::uint64_t{0});
+    // The other ranks end at about the same time: their last records come within moments.
+    for (int i = 0; options_.all_ranks && i < kFarewells; ++i) {
+      std::this_thread::sleep_for(kBusyPause);
+      if (!drain(~std::uint64_t{0}) && i > 0) break;
+    }
     if (lost_ != 0) {
       log::warn("timeline", "{} records were overwritten before they could be written to {}", lost_,
                 options_.path);
@@ -161,6 +169,7 @@ class Trace::Impl {
   }
 
   static constexpr int kMostIndex = 1024;
+  static constexpr int kFarewells = 8;
 
   const TraceOptions options_;
   Recorder& recorder_;
@@ -168,6 +177,7 @@ class Trace::Impl {
   std::optional<TraceFile> file_;  ///< None after a failure.
   std::vector<Source> sources_;
   std::uint64_t lost_ = 0;
+  std::uint64_t began_ = 0;  ///< Ticks.
   std::mutex mutex_;
   std::condition_variable bell_;
   bool stopping_ = false;  // HORO_GUARDED_BY(mutex_)

@@ -14,6 +14,7 @@
 #include "discovery/this_machine.hpp"
 #include "discovery/topology/topology.hpp"
 #include "launcher/agent/rank_board.hpp"
+#include "launcher/agent/rank_timeline.hpp"
 #include "launcher/binding/binding.hpp"
 
 using namespace horo;
@@ -106,13 +107,14 @@ TEST_CASE("a host that cannot be shared as asked ends the job before any rank st
   CHECK(job.pids.empty());
 }
 
-TEST_CASE("a rank inherits standard input, output, error and the board, and nothing else") {
+TEST_CASE("a rank inherits standard input, output, error, board and recorder, and nothing else") {
   const int leaky = open("/dev/null", O_RDONLY);  // NOLINT: without close-on-exec on purpose
   REQUIRE(leaky >= 0);
   auto loop = make_loop();
   const auto job = ran(*loop, acting(3, {"fds"}));
   close(leaky);
-  const auto expected = fmt::format("0 1 2 {} ", launcher::kBoardDescriptor);
+  const auto expected =
+      fmt::format("0 1 2 {} {} ", launcher::kBoardDescriptor, launcher::kTimelineDescriptor);
   for (int rank = 0; rank < 3; ++rank) CHECK(job->out[Rank{rank}] == expected);
 }
 
