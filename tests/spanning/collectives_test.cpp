@@ -63,6 +63,7 @@ std::string run_all(TestHosts& hosts, const std::vector<sim::DrawnOp>& ops, std:
         if (side.buffer.operation == nullptr) continue;
         if (!wait_for(session, *side.buffer.operation)) {
           text += side.op->text() + " hangs";
+          static_cast<void>(new auto(std::move(sides)));  // NOLINT: others may write to them yet
           return;
         }
         const auto difference = sim::difference(*side.op, rank, side.buffer);
