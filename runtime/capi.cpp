@@ -486,21 +486,4 @@ HORO_API horo_status horo_get_counters(horo_counters* counters) {
   });
 }
 
-HORO_API horo_status horo_start_timeline(const char* path, int mark_cycles) {
-  return with_session([&](Session&) {
-    if (path == nullptr || *path == '\0')
-      return report(horo::fail(Errc::invalid_argument, "horo_start_timeline: no path"));
-    const std::lock_guard lock(process().life);
-    return report(horo::runtime::start_trace(path, mark_cycles != 0));
-  });
-}
-
-HORO_API horo_status horo_stop_timeline(void) {
-  return with_session([&](Session&) {
-    const std::lock_guard lock(process().life);
-    horo::runtime::stop_trace();
-    return HORO_OK;
-  });
-}
-
 }  // extern "C"
