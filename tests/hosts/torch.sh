@@ -22,6 +22,7 @@ names = [None] * size
 dist.all_gather_object(names, os.uname().nodename)
 if rank == 0:
     print(size, *names)
+dist.destroy_process_group() # without it, threads of torch's may still run while a rank ends, which then aborts
 PY
 try timeout 100 horo run -H h1:2,h2:2,h3:2 --tag off "$HOSTS_PYTHON" "$scratch/train.py"
 expect "exit code" "$code" 0
