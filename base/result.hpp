@@ -40,6 +40,7 @@ enum class Errc : int {
 /// Stable lower-case name, for messages and JSON.
 std::string_view name(Errc code);
 
+// NOLINTNEXTLINE(clang-analyzer-core.uninitialized.Assign): it takes a moved-from Result for one.
 struct Error {
   Errc code = Errc::ok;
   std::string message;  ///< Names object, value and remedy; lower case, no full stop.

@@ -25,7 +25,6 @@ namespace {
 using horo::Deadline;
 using horo::Duration;
 using horo::Errc;
-using horo::Failure;
 using horo::Result;
 using horo::SetId;
 using horo::Status;
@@ -39,7 +38,6 @@ using horo::runtime::ReduceOp;
 using horo::runtime::Session;
 using horo::runtime::SetSubmission;
 using horo::runtime::Signature;
-using horo::runtime::Submission;
 using horo::runtime::TensorHandle;
 using horo::runtime::capi::last_error;
 using horo::runtime::capi::Process;
@@ -118,27 +116,31 @@ Result<Signature> to_signature(const horo_tensor_desc& desc, int size) {
     s.elements = 0;
     return s;
   }
-  if (!horo::runtime::is_dtype(desc.dtype))
+  if (!horo::runtime::is_dtype(desc.dtype)) {
     return horo::fail(Errc::invalid_argument, "dtype {} is not known",
                       static_cast<int>(desc.dtype));
+  }
   s.dtype = static_cast<DType>(desc.dtype);
-  if (desc.ndim < 0 || (desc.ndim > 0 && desc.shape == nullptr))
+  if (desc.ndim < 0 || (desc.ndim > 0 && desc.shape == nullptr)) {
     return horo::fail(Errc::invalid_argument, "ndim {} without a shape", desc.ndim);
+  }
   HORO_TRY_STATUS(set_shape(s, {desc.shape, static_cast<std::size_t>(desc.ndim)}));
   switch (s.kind) {
     case Kind::allreduce:
     case Kind::reducescatter:
-      if (!horo::runtime::is_reduce_op(desc.op))
+      if (!horo::runtime::is_reduce_op(desc.op)) {
         return horo::fail(Errc::invalid_argument, "reduce op {} is not known",
                           static_cast<int>(desc.op));
+      }
       s.op = static_cast<ReduceOp>(desc.op);
       s.prescale = desc.prescale;
       s.postscale = desc.postscale;
       break;
     case Kind::broadcast:
-      if (desc.root_rank < 0 || desc.root_rank >= size)
+      if (desc.root_rank < 0 || desc.root_rank >= size) {
         return horo::fail(Errc::invalid_argument, "root rank {}; allowed are 0 to {}",
                           desc.root_rank, size - 1);
+      }
       s.root = desc.root_rank;
       break;
     case Kind::allgather:
@@ -413,13 +415,15 @@ HORO_API horo_status horo_result(horo_op op, const void** data, size_t* bytes, i
     auto operation = find(session, op);
     if (!operation) return report(operation.error());
     const auto& o = **operation;
-    if (!o.done())
+    if (!o.done()) {
       return report(
           horo::fail(Errc::in_progress, "operation {} has not completed; wait for it first", op));
+    }
     if (o.status() != Errc::ok) return outcome(o);
-    if (!o.keeps_result)
+    if (!o.keeps_result) {
       return report(horo::fail(Errc::invalid_argument,
                                "operation {} has its result in the buffer it was given", op));
+    }
     if (data != nullptr) *data = o.result;
     if (bytes != nullptr) *bytes = o.result_bytes;
     if (rows != nullptr) std::copy(o.rows.begin(), o.rows.end(), rows);
@@ -431,9 +435,10 @@ HORO_API horo_status horo_release(horo_op op) {
   return with_session([&](Session& session) {
     auto operation = find(session, op);
     if (!operation) return report(operation.error());
-    if (!(*operation)->done())
+    if (!(*operation)->done()) {
       return report(
           horo::fail(Errc::in_progress, "operation {} has not completed; wait for it first", op));
+    }
     session.operations().put(**operation);
     return HORO_OK;
   });
