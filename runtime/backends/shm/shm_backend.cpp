@@ -9,8 +9,8 @@ namespace horo::runtime {
 namespace {
 
 constexpr std::uint64_t kLine = 64;
-constexpr std::uint64_t kBeyondCaches = 8 << 20;
-constexpr std::uint64_t kDirectCopy = 1 << 20;  // Bytes moved in place between two looks around.
+constexpr std::uint64_t kBeyondCaches = 16 << 20;  // Results of all ranks of the host.
+constexpr std::uint64_t kDirectCopy = 1 << 20;     // Bytes moved in place between two looks around.
 
 std::uint64_t ceil_div(std::uint64_t a, std::uint64_t b) {
   return (a + b - 1) / b;
@@ -56,7 +56,7 @@ void ShmBackend::measure(Active& a) const {
   }
   // Results larger than the caches go around them.
   const auto lanes = kind == Kind::broadcast ? 1 : n;
-  if (a.lanes.longest() * lanes * element >= kBeyondCaches)
+  if (a.lanes.longest() * lanes * element * n >= kBeyondCaches)
     a.to_result = kernels::stream_copy_kernel();
   // What is only copied need not stay in a core's own cache.
   const auto piece = direct(a) && !reduces(kind) ? kDirectCopy : most;
