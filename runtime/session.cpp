@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/log.hpp"
+#include "base/signals_blocked.hpp"
 
 namespace horo::runtime {
 
@@ -64,7 +65,7 @@ Result<std::unique_ptr<Session>> Session::join(bootstrap::Meeting meeting,
     if (session->hosts_->leads()) session->stalls_.lead(session->hosts_->own_name());
     HORO_TRY_STATUS(session->sets_.add(std::move(everybody)));
   }
-  session->background_ = std::thread([raw = session.get()] { raw->run_background(); });
+  session->background_ = start_quiet_thread([raw = session.get()] { raw->run_background(); });
   return session;
 }
 

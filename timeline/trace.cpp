@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/log.hpp"
+#include "base/signals_blocked.hpp"
 #include "timeline/chrome_writer.hpp"
 #include "timeline/recorder.hpp"
 #include "timeline/region.hpp"
@@ -62,7 +63,7 @@ class Trace::Impl {
     file_.emplace(std::move(file));
     began_ = recorder_.now();
     HORO_TRY_STATUS(add_source(recorder_.index()));
-    thread_ = std::thread([this] { run(); });
+    thread_ = start_quiet_thread([this] { run(); });
     return {};
   }
 

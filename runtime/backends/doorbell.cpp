@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/deadline.hpp"
+#include "base/signals_blocked.hpp"
 
 namespace horo::runtime {
 
@@ -144,7 +145,7 @@ Result<std::unique_ptr<Doorbell>> Doorbell::open() {
 
 Doorbell::Doorbell(int listener, int stop, std::uint16_t port, std::string secret)
     : listener_(listener), stop_(stop), port_(port), secret_(std::move(secret)) {
-  thread_ = std::thread([this] { serve(); });
+  thread_ = start_quiet_thread([this] { serve(); });
 }
 
 Doorbell::~Doorbell() {

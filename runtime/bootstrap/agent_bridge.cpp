@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "base/board_header.hpp"
+#include "base/signals_blocked.hpp"
 
 namespace horo::runtime::bootstrap {
 
@@ -23,12 +24,7 @@ class AgentBridge final : public Vigil {
         here_(ends.here),
         same_ranks_(ends.same_ranks) {
     mine().state.store(RankState::attached, std::memory_order_seq_cst);
-    sigset_t all;
-    sigset_t before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    thread_ = std::thread([this] { run(); });
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    thread_ = start_quiet_thread([this] { run(); });
   }
 
   AgentBridge(const AgentBridge&) = delete;

@@ -20,6 +20,7 @@
 
 #include "base/board_header.hpp"
 #include "base/deadline.hpp"
+#include "base/signals_blocked.hpp"
 
 namespace horo::runtime::bootstrap {
 
@@ -105,13 +106,7 @@ class PeerWatch final : public Vigil {
         epoll_(std::move(epoll)),
         stop_(std::move(stop)),
         peers_(std::move(peers)) {
-    // Signals are the program's; its handlers do not expect a thread of ours.
-    sigset_t all;
-    sigset_t before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    thread_ = std::thread([this] { run(); });
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    thread_ = start_quiet_thread([this] { run(); });
   }
 
   PeerWatch(const PeerWatch&) = delete;

@@ -4,6 +4,8 @@
 #include <csignal>
 #include <pthread.h>
 
+#include "base/signals_blocked.hpp"
+
 namespace horo::runtime::bootstrap {
 
 Result<std::unique_ptr<StoreServer>> StoreServer::start(const kv::Secret& secret,
@@ -15,15 +17,10 @@ Result<std::unique_ptr<StoreServer>> StoreServer::start(const kv::Secret& secret
 
 StoreServer::StoreServer(std::unique_ptr<Loop> loop, std::unique_ptr<kv::Server> server)
     : loop_(std::move(loop)), server_(std::move(server)), address_(server_->addresses().front()) {
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  thread_ = std::thread([this] {
+  thread_ = start_quiet_thread([this] {
     pthread_setname_np(pthread_self(), "horo-store");
     loop_->run();
   });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 StoreServer::~StoreServer() {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A rank for the scripts beside it: sums ordinary and shared memory, then does what its argument
  * says. */
+#include <dirent.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,6 +36,35 @@ static void sum(const char* name, float* values, int64_t count) {
   }
 }
 
+/* Signals are the program's: no other thread of this process takes any, SIGPIPE least of all. */
+static int threads_leave_signals_alone(void) {
+  int others = 0, right = 1;
+  char path[300], line[200];
+  DIR* tasks = opendir("/proc/self/task");
+  struct dirent* entry;
+  while (tasks != NULL && (entry = readdir(tasks)) != NULL) {
+    if (entry->d_name[0] == '.' || atoi(entry->d_name) == (int)getpid()) continue;
+    snprintf(path, sizeof path, "/proc/self/task/%s/status", entry->d_name);
+    FILE* status = fopen(path, "r");
+    unsigned long long blocked = 0;
+    char name[64] = "";
+    while (status != NULL && fgets(line, sizeof line, status) != NULL) {
+      sscanf(line, "Name: %63s", name);
+      sscanf(line, "SigBlk: %llx", &blocked);
+    }
+    if (status != NULL) fclose(status);
+    ++others;
+    for (int i = 0; i < 3; ++i) {
+      const int signals[] = {SIGPIPE, SIGTERM, SIGINT};
+      if ((blocked >> (signals[i] - 1) & 1) != 0) continue;
+      fprintf(stderr, "thread %s takes signal %d\n", name, signals[i]);
+      right = 0;
+    }
+  }
+  if (tasks != NULL) closedir(tasks);
+  return right && others > 0;
+}
+
 int main(int argc, char** argv) {
   const int64_t count = 300000;
   const char* what = argc > 1 ? argv[1] : "";
@@ -57,6 +88,8 @@ int main(int argc, char** argv) {
     sleep(1); /* until every rank has its sum: one that has not is let down by who left */
     _exit(0);
   }
+  if (strcmp(what, "threads") == 0 && horo_rank() == 0)
+    return threads_leave_signals_alone() ? 0 : 5;
   if (strcmp(what, "too much") == 0) {
     void* huge = NULL;
     const horo_status status = horo_alloc((size_t)1 << 50, &huge);

@@ -21,6 +21,10 @@ try timeout 60 horo run -H h1:2,h2:2 --tag off "$rank" sum sum
 expect "exit code over slow links" "$code" 0
 for host in h1 h2; do hosts shape "$host"; done
 
+# No thread of the library's takes a signal that is the program's, or dies of a peer that is gone.
+try timeout 60 horo run -H h1:2,h2:2 --tag off "$HORO_BIN/../tests/horo_probe" threads
+expect "what the threads do with signals, exit code" "$code" 0
+
 # A rank is killed, of those who lead their hosts or not: the others hear which and why.
 for victim in 0 1 4 5; do
   try timeout 60 horo run -H h1:2,h2:2,h3:2 --tag off "$rank" sum "only=$victim" kill lose

@@ -12,6 +12,8 @@
 #include <thread>
 #include <utility>
 
+#include "base/signals_blocked.hpp"
+
 namespace horo::launcher {
 
 namespace {
@@ -70,13 +72,7 @@ class Resolver::State : public std::enable_shared_from_this<State> {
 
   void start_thread() {
     ++threads_;
-    // Signals are the loop's.
-    sigset_t all;
-    sigset_t before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    std::thread([self = shared_from_this()] { self->work(); }).detach();
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    start_quiet_thread([self = shared_from_this()] { self->work(); }).detach();
   }
 
   void work() {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <pthread.h>
 
+#include "base/signals_blocked.hpp"
 #include "runtime/backends/flat/combine.hpp"
 
 namespace horo::runtime {
@@ -18,7 +19,7 @@ FlatBackend::FlatBackend(std::unique_ptr<Wire> wire, const Mesh& mesh, FlatOptio
     : wire_(std::move(wire)), mesh_(mesh), options_(std::move(options)) {
   for (int l = 0; l < options_.workers; ++l) workers_.push_back(std::make_unique<Worker>());
   for (std::size_t l = 0; l < workers_.size(); ++l) {
-    workers_[l]->thread = std::thread([this, l] { run(*workers_[l], l); });
+    workers_[l]->thread = start_quiet_thread([this, l] { run(*workers_[l], l); });
   }
 }
 

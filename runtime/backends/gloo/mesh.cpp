@@ -8,6 +8,7 @@
 #include <gloo/rendezvous/context.h>
 #include <gloo/transport/tcp/device.h>
 
+#include "base/signals_blocked.hpp"
 #include "runtime/backends/gloo/store.hpp"
 #include "runtime/backends/route.hpp"
 
@@ -20,6 +21,7 @@ Result<std::shared_ptr<gloo::transport::Device>> open_device(const std::string& 
   gloo::transport::tcp::attr attributes;
   attributes.iface = interface;
   attributes.hostname = address;
+  const SignalsBlocked blocked;  // The device has a thread, which writes to whoever may be gone.
   try {
     return gloo::transport::tcp::CreateDevice(attributes);
   } catch (const std::exception& error) {
@@ -41,6 +43,7 @@ Result<std::shared_ptr<gloo::Context>> connect_mesh(const Communicator& communic
   HORO_TRY(auto device, open_device(communicator.interface, address));
   const auto where =
       fmt::format("connecting rank {} of {} over Gloo", communicator.position, communicator.size());
+  const SignalsBlocked blocked(SignalsBlocked::Which::pipe);
   try {
     auto context =
         std::make_shared<gloo::rendezvous::Context>(communicator.position, communicator.size());

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/log.hpp"
+#include "base/signals_blocked.hpp"
 #include "runtime/coordinator/tree/connection.hpp"
 
 namespace horo::runtime::tree {
@@ -76,7 +77,7 @@ Result<std::unique_ptr<Node>> Node::start(NodeParams params, Listener listener, 
   if (!node->bell_) return fail_errno(errno, "making an eventfd");
   HORO_TRY_STATUS(node->meet(deadline, cancelled));
   node->listener_.socket.reset();
-  node->thread_ = std::thread([raw = node.get()] { raw->run(); });
+  node->thread_ = start_quiet_thread([raw = node.get()] { raw->run(); });
   return node;
 }
 

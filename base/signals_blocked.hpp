@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <csignal>
+#include <ctime>
+#include <pthread.h>
+#include <thread>
+#include <utility>
+
+namespace horo {
+
+/// Keeps signals from the calling thread while it lives, and from the threads that this one starts
+/// then. Those of a thread's own faults (SIGSEGV and its like) come through, to whoever explains
+/// them. A write to a connection that is gone raises SIGPIPE, which ends a program that does not
+/// expect it: one raised here is taken back.
+class SignalsBlocked {
+ public:
+  enum class Which { most, pipe };
+
+  explicit SignalsBlocked(Which which = Which::most) : pipe_was_pending_(pipe_pending()) {
+    sigset_t set = only(SIGPIPE);
+    if (which == Which::most) {
+      sigfillset(&set);
+      for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS})
+        sigdelset(&set, fault);
+    }
+    pthread_sigmask(SIG_BLOCK, &set, &before_);
+  }
+
+  ~SignalsBlocked() {
+    if (!pipe_was_pending_ && pipe_pending()) {
+      const sigset_t pipe = only(SIGPIPE);
+      const timespec at_once{};
+      sigtimedwait(&pipe, nullptr, &at_once);
+    }
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+ private:
+  static sigset_t only(int signal) {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, signal);
+    return set;
+  }
+
+  static bool pipe_pending() {
+    sigset_t pending;
+    return sigpending(&pending) == 0 && sigismember(&pending, SIGPIPE) == 1;
+  }
+
+  const bool pipe_was_pending_;
+  sigset_t before_{};
+};
+
+/// A thread of a library's: signals are the program's, whose handlers do not expect it.
+template <class Body>
+std::thread start_quiet_thread(Body&& body) {
+  const SignalsBlocked blocked;
+  return std::thread(std::forward<Body>(body));
+}
+
+}  // namespace horo
