@@ -127,7 +127,7 @@ class Agent {
 
   /// Passes a signal on to every rank's process group.
   virtual void signal(int number) = 0;
-  /// Ends all ranks: poisons the board with `cause`, attached ranks get `failure_grace`, the others
+  /// Ends all ranks: poisons the board with `cause`, those that use libhoro get `failure_grace`, the others
   /// SIGTERM at once; then SIGTERM, and SIGKILL after `grace`. Idempotent.
   virtual void stop(const Poison& cause, std::string_view host) = 0;
   /// SIGKILL to everything, now.

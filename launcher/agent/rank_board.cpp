@@ -47,6 +47,11 @@ bool RankBoard::in_use_by(LocalRank rank) const {
   return in_use(header_->slot(rank).state.load(std::memory_order_acquire));
 }
 
+bool RankBoard::joined_by(LocalRank rank) const {
+  const auto state = header_->slot(rank).state.load(std::memory_order_acquire);
+  return in_use(state) || state == RankState::detached;
+}
+
 bool RankBoard::lacks_ack(LocalRank rank) const {
   return in_use_by(rank) && header_->slot(rank).poison_ack.load(std::memory_order_acquire) == 0;
 }

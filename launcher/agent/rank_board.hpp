@@ -27,8 +27,8 @@ class RankBoard {
 
   std::uint64_t nonce() const { return nonce_; }
 
-  /// Between attaching and detaching: its death leaves others waiting.
-  bool in_use_by(LocalRank rank) const;
+  /// Has attached, and may have detached since.
+  bool joined_by(LocalRank rank) const;
   /// Still may touch its peers' memory after the poison.
   bool lacks_ack(LocalRank rank) const;
 
@@ -43,6 +43,9 @@ class RankBoard {
   void poison(const Poison& cause, std::string_view host) { poison_board(*header_, cause, host); }
 
  private:
+  /// Between attaching and detaching: its death leaves others waiting.
+  bool in_use_by(LocalRank rank) const;
+
   RankBoard(UniqueFd fd, BoardHeader* header, std::uint64_t nonce)
       : fd_(std::move(fd)), header_(header), nonce_(nonce) {}
 

@@ -196,10 +196,11 @@ void RankSet::end(const Poison& cause, std::string_view host) {
   starter_.reset();
   board_->poison(cause, host);
   if (stopped_) signal(SIGCONT);  // They have to see the poison.
+  // Who has detached may have heard of the loss before us, and be on its way out.
   std::vector<Entry*> at_once;
   bool held = false;
   for (auto* entry : living()) {
-    if (board_->in_use_by(entry->slot)) {
+    if (board_->joined_by(entry->slot)) {
       held = true;
     } else {
       at_once.push_back(entry);

@@ -227,6 +227,21 @@ TEST_CASE("attached ranks that do not end get SIGTERM after the failure grace") 
   CHECK(signal_of(job.exits.at(Rank{1})) == SIGTERM);
 }
 
+TEST_CASE("a rank that has detached when another fails ends as it likes") {
+  auto loop = make_loop();
+  Job job(*loop);
+  auto spec =
+      Ran::acting(2, {"attach", "only=0", "detach", "say=up", "only=1", "wait", "echo", "exit=7"});
+  spec.stdin_policy = launcher::StdinPolicy::rank0;
+  REQUIRE(job.start(std::move(spec)));
+  REQUIRE(job.run_until([&] { return job.out.size() == 2; }));
+  ::kill(job.pids.at(Rank{1}), SIGKILL);
+  REQUIRE(job.run_until([&] { return job.exits.size() == 1; }));
+  job.agent().close_stdin();
+  REQUIRE(job.run());
+  CHECK(code_of(job.exits.at(Rank{0})) == 7);
+}
+
 TEST_CASE("a detached rank may exit with code 0 while others work on") {
   auto loop = make_loop();
   Job job(*loop);
