@@ -49,6 +49,18 @@ measured "$who" sizes
 if [ $ours -eq 1 ]; then measured limit,horo-c,horo-c-alloc tiny; else measured limit tiny; fi
 expect_in "table" "$out" "tiny: 1000 KiB in 1000 tensors"
 
+# A training: Horo's contenders only, the smallest there is. HORO_BENCH_PYTHON is the Python with torch.
+if [ $ours -eq 1 ] && python3 -c 'import torch' 2>/dev/null; then
+  HORO_BENCH_PYTHON=$(command -v python3) try "$bench/training" --who limit,horo --cases import,hook,optimizer --rounds 1 \
+    --seconds 0.05 --json "$scratch/training.json"
+  expect "exit code of training" "$code" 0
+  rows "$scratch/training.json" "
+assert [(r['case'], r['who']) for r in rows] == [
+    ('import', 'horo'), ('hook', 'horo'), ('optimizer', 'limit'), ('optimizer', 'horo')], rows
+assert all(r['median_us'] > 0 for r in rows) and rows[-1]['limit_ratio'] > 0, rows
+"
+fi
+
 collectives=
 [ $ours -eq 1 ] && has bench_collectives_horo && collectives=horo-c,horo-c-alloc
 has bench_collectives_openmpi && command -v mpirun.openmpi >/dev/null && collectives+=${collectives:+,}openmpi
