@@ -4,14 +4,17 @@
 #include <array>
 #include <cstdio>
 #include <dlfcn.h>
+#include <string>
 #include <string_view>
 #include <sys/mman.h>
 #include <unistd.h>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "apps/common/tools.hpp"
+#include "apps/common/wheel.hpp"
 #include "discovery/topology/topology.hpp"
 #include "runtime/backends/module.hpp"
 #include "runtime/bootstrap/local_socket.hpp"
@@ -59,9 +62,12 @@ Finding probe_module(const char* title, const char* module) {
 Finding probe_library() {
   Finding finding{.section = "Runtime", .name = "libhoro", .available = false, .detail = {}};
   const auto here = own_directory();
-  for (const auto* place :
-       {"../lib/libhoro.so", "../lib/x86_64-linux-gnu/libhoro.so", "../lib64/libhoro.so"}) {
-    const auto path = fmt::format("{}/{}", here, place);
+  std::vector<std::string> places;
+  for (const auto* folder : {"lib", "lib/x86_64-linux-gnu", "lib64"})
+    places.push_back(fmt::format("{}/../{}/libhoro.so", here, folder));
+  for (const auto& packages : wheel_packages())
+    places.push_back(fmt::format("{}/horo/libhoro.so", packages));
+  for (const auto& path : places) {
     if (access(path.c_str(), R_OK) != 0) continue;
     finding.available = true;
     finding.detail = path;

@@ -1,9 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Steps of `pip install .`: takes libhoro.so along when it has been built. Not installed itself."""
+"""Steps of `pip install .`: what CMake has built goes into the wheel. Not installed itself.
 
+The wheel holds libhoro, the loadable backends, and the tools, in `bin` of the environment that it
+is installed into. They need the C library only, but for the backends between hosts: those need the
+MPI that the ranks run under, or the system's Gloo, and say so where it is not there.
+"""
+
+import atexit
+import functools
 import glob
 import os
+import re
 import shutil
+import subprocess
+import tempfile
 
 from setuptools.command.build_py import build_py
 
@@ -14,6 +24,7 @@ except ImportError:  # setuptools before 70.1
 
 _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 _BUILT = os.path.join(_ROOT, "build", "release", "lib", "libhoro.so")
+_STAGE = os.path.join("build", "wheel", "tools")
 
 
 def built_library():
@@ -22,36 +33,97 @@ def built_library():
     return path if os.path.exists(path) else None
 
 
+def _installed(build):
+    """`cmake --install` of a build tree into a folder of its own, which ends with this process: that
+    strips, and leaves no paths of the build tree behind. None: the tree is not built completely."""
+    if not os.path.exists(os.path.join(build, "CMakeCache.txt")) or not shutil.which("cmake"):
+        return None
+    prefix = tempfile.mkdtemp(prefix="horo-wheel-")
+    atexit.register(shutil.rmtree, prefix, ignore_errors=True)
+    command = ["cmake", "--install", build, "--prefix", prefix, "--strip"]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if done.returncode == 0:
+        return prefix
+    print(f"the wheel has no tools: {' '.join(command)} failed: {done.stdout[-500:]}")
+    return None
+
+
+class Parts:
+    """Files to ship: `library`, `backends` and `tools`."""
+
+    def __init__(self):
+        self.library, self.backends, self.tools = built_library(), [], []
+        if self.library is None:
+            print(f"no {_BUILT}: the package will look for libhoro.so where it runs")
+            return
+        prefix = _installed(os.path.dirname(os.path.dirname(os.path.abspath(self.library))))
+        if prefix:
+            # libhoro.so is a link; where it leads to is the library.
+            self.library = glob.glob(os.path.join(prefix, "lib*", "**", "libhoro.so"), recursive=True)[0]
+            found = glob.glob(os.path.join(prefix, "bin", "horo*"))
+            names = [path for path in found if re.match(r"horo(vodrun|-.*)?$", os.path.basename(path))]
+            self.tools = sorted(names)
+        folder = os.path.join(os.path.dirname(self.library), "horo")
+        self.backends = sorted(glob.glob(os.path.join(folder, "horo-backend-*.so")))
+
+    def glibc(self):
+        """The C library's version that all of it needs at least, as (2, number); None: none does."""
+        numbers = []
+        for path in [self.library, *self.backends, *self.tools]:
+            with open(path, "rb") as file:
+                numbers += [int(number) for number in re.findall(rb"GLIBC_2\.(\d+)", file.read())]
+        return (2, max(numbers)) if numbers else None
+
+
+def _beside(paths):
+    """Copies below the working folder, since setuptools takes no others."""
+    shutil.rmtree(_STAGE, ignore_errors=True)
+    os.makedirs(_STAGE)
+    return [shutil.copy(path, _STAGE) for path in paths]
+
+
+@functools.lru_cache(maxsize=None)
+def parts():
+    return Parts()
+
+
 class BuildPy(build_py):
     def run(self):
         super().run()
-        target = os.path.join(self.build_lib, "horo", "libhoro.so")
-        if os.path.exists(target):
-            os.unlink(target)
-        library = built_library()
-        if library is None:
-            print(f"no {_BUILT}: the package will look for libhoro.so where it runs")
-        else:
-            shutil.copyfile(library, target)
-        self.copy_backends(library)
+        package = os.path.join(self.build_lib, "horo")
+        for left in ("libhoro.so", "horo"):  # of an earlier build
+            self._remove(os.path.join(package, left))
+        if parts().library is None:
+            return
+        shutil.copyfile(parts().library, os.path.join(package, "libhoro.so"))
+        for path in parts().backends:
+            os.makedirs(os.path.join(package, "horo"), exist_ok=True)
+            shutil.copy(path, os.path.join(package, "horo"))
 
-    def copy_backends(self, library):
-        """The loadable backends lie in horo/ beside libhoro.so, built or installed."""
-        folder = os.path.join(self.build_lib, "horo", "horo")
-        shutil.rmtree(folder, ignore_errors=True)
-        backends = glob.glob(os.path.join(os.path.dirname(library), "horo", "horo-backend-*.so")) if library else []
-        for backend in backends:
-            os.makedirs(folder, exist_ok=True)
-            shutil.copy(backend, folder)
+    @staticmethod
+    def _remove(path):
+        if os.path.isdir(path):
+            shutil.rmtree(path)
+        elif os.path.exists(path):
+            os.unlink(path)
 
 
 class BdistWheel(bdist_wheel):
     """One wheel for every Python 3 of the machine's kind, or of any when it holds no library."""
 
     def finalize_options(self):
+        if parts().tools:
+            self.distribution.data_files = [("bin", _beside(parts().tools))]
+        binary = parts().library is not None
+        self.distribution.has_ext_modules = lambda: binary
         super().finalize_options()
-        self.root_is_pure = built_library() is None
+        self.root_is_pure = not binary
 
     def get_tag(self):
         python, abi, platform = super().get_tag()
-        return (python, abi, platform) if self.root_is_pure else ("py3", "none", platform)
+        if self.root_is_pure:
+            return python, abi, platform
+        needed = parts().glibc()
+        if needed and platform.startswith("linux_"):
+            platform = "manylinux_%d_%d_%s" % (*needed, platform[len("linux_") :])
+        return "py3", "none", platform

@@ -5,6 +5,8 @@ Ranks fetch the function from this process, and give their results back, over a 
 key of the call authenticates (multiprocessing.connection); the key travels in their environment.
 """
 
+from __future__ import annotations
+
 import os
 import pickle
 import secrets
@@ -12,12 +14,18 @@ import shutil
 import socket
 import subprocess
 import sys
+import sysconfig
 import threading
 import warnings
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Listener, answer_challenge, deliver_challenge
+from typing import TYPE_CHECKING
 
 from horo.errors import HoroError, UnsupportedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from typing import Any
 
 PACKAGE = os.path.dirname(os.path.abspath(__file__))
 SERVER, KEY = "HORO_FUNCTION_SERVER", "HORO_FUNCTION_KEY"
@@ -33,12 +41,13 @@ def dumps(value):
 
 
 def _program():
-    """The `horo` of this package's build or prefix, else that of PATH. Fails: HoroError."""
+    """The `horo` of this package's build, prefix or wheel, else that of PATH. Fails: HoroError."""
     folder = os.path.dirname(PACKAGE)
     places = [
         os.path.abspath(os.path.join(folder, *up, "bin", "horo"))
         for up in ([".."], ["..", "..", ".."])
     ]
+    places.append(os.path.join(sysconfig.get_path("scripts"), "horo"))  # a wheel's
     for place in places:
         if os.access(place, os.X_OK):
             return place
@@ -90,7 +99,7 @@ class _Server:
 
     def close(self):
         self._closed = True
-        socket.create_connection(("127.0.0.1", self._listener.address[1])).close()
+        socket.create_connection(("127.0.0.1", int(self._listener.address[1]))).close()
         self._thread.join()
 
 
@@ -113,34 +122,34 @@ def _flags(pairs, verbose, use_mpi, use_gloo):
 
 
 def run(
-    func,
-    args=(),
-    kwargs=None,
-    num_proc=1,
-    min_num_proc=None,
-    max_num_proc=None,
-    slots=None,
-    reset_limit=None,
-    cooldown_range=None,
-    hosts=None,
-    hostfile=None,
-    start_timeout=None,
-    ssh_port=None,
-    ssh_identity_file=None,
-    disable_cache=None,
-    output_filename=None,
-    verbose=None,
-    use_gloo=None,
-    use_mpi=None,
-    mpi_args=None,
-    network_interface=None,
-    executable=None,
-    network_interfaces=None,
-    host_discovery_script=None,
-    np=None,
-    min_np=None,
-    max_np=None,
-):
+    func: Callable[..., Any],
+    args: Iterable[Any] = (),
+    kwargs: Mapping[str, Any] | None = None,
+    num_proc: int = 1,
+    min_num_proc: int | None = None,
+    max_num_proc: int | None = None,
+    slots: int | None = None,
+    reset_limit: int | None = None,
+    cooldown_range: tuple[int, int] | None = None,
+    hosts: str | None = None,
+    hostfile: str | None = None,
+    start_timeout: int | None = None,
+    ssh_port: int | None = None,
+    ssh_identity_file: str | None = None,
+    disable_cache: bool | None = None,
+    output_filename: str | None = None,
+    verbose: int | bool | None = None,
+    use_gloo: bool | None = None,
+    use_mpi: bool | None = None,
+    mpi_args: str | None = None,
+    network_interface: str | None = None,
+    executable: str | None = None,
+    network_interfaces: Sequence[str] | None = None,
+    host_discovery_script: str | None = None,
+    np: int | None = None,
+    min_np: int | None = None,
+    max_np: int | None = None,
+) -> list[Any]:
     """Runs func(*args, **kwargs) as `num_proc` ranks by `horo run` and returns what they returned,
     in rank order. What the function prints goes where `horo run` prints. Options are those of
     `horo run`; disable_cache is accepted, and nothing is cached.

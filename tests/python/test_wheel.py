@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The wheel is all that a machine needs: built from the build tree, looked into, installed into a
+fresh environment in an empty folder, and used from there."""
+
+import glob
+import os
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+
+import pytest
+
+import job
+
+SOURCES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+# What every Linux of the wheel's tag has, as auditwheel has it.
+SYSTEM = r"(libc|libm|libdl|libpthread|librt|libz|libstdc\+\+|libgcc_s)\.so\.\d+|ld-linux-[-\w]+\.so\.\d+"
+LIMIT_S = 240
+
+
+def execute(*command, **options):
+    return subprocess.run(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=LIMIT_S,
+        **options,
+    )
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    """The path of the wheel of this build."""
+    pytest.importorskip("setuptools")
+    pytest.importorskip("pip")
+    if not shutil.which("cmake"):
+        pytest.skip("no cmake")
+    folder = tmp_path_factory.mktemp("wheel")
+    source = folder / "source"
+    source.mkdir()
+    shutil.copy(os.path.join(SOURCES, "pyproject.toml"), source)
+    shutil.copytree(
+        os.path.join(SOURCES, "bindings", "python"),
+        source / "bindings" / "python",
+        ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"),
+    )
+    made = execute(
+        *(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"),
+        *("--no-index", "--wheel-dir", str(folder), str(source)),
+        env=dict(os.environ, HORO_LIBRARY=os.environ["HORO_TEST_LIBRARY"], CXX="false"),
+    )
+    if "No module named 'wheel'" in made.stdout:
+        pytest.skip("this Python has no wheel")
+    assert made.returncode == 0, made.stdout
+    (path,) = glob.glob(str(folder / "*.whl"))
+    return path
+
+
+@pytest.fixture(scope="module")
+def environment(wheel, tmp_path_factory):
+    """The folder of a virtual environment with the wheel, which sees numpy and no build tree."""
+    folder = tmp_path_factory.mktemp("fresh") / "environment"
+    made = execute(
+        sys.executable, "-m", "venv", "--system-site-packages", "--without-pip", str(folder)
+    )
+    if made.returncode:
+        pytest.skip(f"this Python makes no environment: {made.stdout.splitlines()[-1:]}")
+    python = str(folder / "bin" / "python3")
+    installed = execute(
+        *(python, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", wheel),
+        env=clean(),
+    )
+    assert installed.returncode == 0, installed.stdout
+    return folder
+
+
+def clean():
+    """An environment that knows nothing of the build tree."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("HORO")}
+    kept.pop("PYTHONPATH", None)
+    return dict(kept, OMP_NUM_THREADS="1")
+
+
+def test_one_tag_for_every_python(wheel):
+    name = os.path.basename(wheel)
+    assert re.fullmatch(r"horo-[\d.]+-py3-none-manylinux_2_\d+_\w+\.whl", name), name
+    names = zipfile.ZipFile(wheel).namelist()
+    assert "horo/py.typed" in names and "horo/libhoro.so" in names
+    assert any(one.endswith("data/bin/horo-run") for one in names), names
+    backends = os.path.join(os.path.dirname(os.environ["HORO_TEST_LIBRARY"]), "horo")
+    for backend in os.listdir(backends):
+        assert f"horo/horo/{backend}" in names, names
+
+
+def test_it_needs_the_c_library_only(wheel, tmp_path):
+    """But for the backends between hosts, which use what those have: an MPI, or Gloo."""
+    if not shutil.which("readelf"):
+        pytest.skip("no readelf")
+    zipfile.ZipFile(wheel).extractall(tmp_path)
+    looked_at = 0
+    for folder, _, files in os.walk(tmp_path):
+        for path in (os.path.join(folder, name) for name in files):
+            with open(path, "rb") as file:
+                if file.read(4) != b"\x7fELF":
+                    continue
+            words = execute("readelf", "-dW", path).stdout
+            needed = re.findall(r"\(NEEDED\).*\[(.*)\]", words)
+            if re.search(r"horo-backend-(openmpi|mpich|gloo)", path):
+                theirs = re.compile(r"lib(mpi|mpich|gloo)\.so\.\d+")
+                needed = [name for name in needed if not theirs.fullmatch(name)]
+            strange = [name for name in needed if not re.fullmatch(SYSTEM, name)]
+            assert not strange, (path, strange)
+            # Empty parts of a search path would mean the working directory.
+            for places in re.findall(r"\((?:RUNPATH|RPATH)\).*\[(.*)\]", words):
+                assert all(place.startswith("$ORIGIN") for place in places.split(":")), (path, places)
+            looked_at += 1
+    assert looked_at >= 8
+
+
+def test_auditwheel_agrees(wheel, tmp_path):
+    if execute(sys.executable, "-c", "import auditwheel").returncode:
+        pytest.skip("no auditwheel: pip install auditwheel")
+    # Without the backends between hosts: it would want their MPI and Gloo inside.
+    path = tmp_path / os.path.basename(wheel)
+    with zipfile.ZipFile(wheel) as whole, zipfile.ZipFile(path, "w") as part:
+        for name in whole.namelist():
+            if not re.search("horo-backend-(openmpi|mpich|gloo)", name):
+                part.writestr(name, whole.read(name))
+    shown = execute(sys.executable, "-m", "auditwheel", "show", str(path))
+    assert shown.returncode == 0 and "manylinux_2_" in shown.stdout, shown.stdout
+
+
+SCRIPT = """
+import os, sys
+import numpy
+import horo
+import horo.numpy as hvd
+from horo import _native, _built
+hvd.init()
+total = hvd.allreduce(numpy.ones(1000), op=hvd.Sum)
+assert total.tolist() == [2.0] * 1000
+here = os.path.dirname(horo.__file__)
+assert here.startswith(sys.prefix) and _native.path == os.path.join(here, "libhoro.so"), _native.path
+print(f"rank {hvd.rank()} of {hvd.size()}", _built.gloo_built())
+"""
+
+
+def test_installed_into_an_empty_folder(environment, tmp_path):
+    (tmp_path / "script.py").write_text(SCRIPT)
+    horo, python = (str(environment / "bin" / name) for name in ("horo", "python3"))
+    options = {"cwd": tmp_path, "env": clean()}
+    done = execute(horo, "run", "-np", "2", python, "script.py", **options)
+    assert done.returncode == 0, done.stdout
+    assert "rank 0 of 2" in done.stdout and "rank 1 of 2" in done.stdout, done.stdout
+
+    names = "import horovod, horo; assert horovod.run is horo.run; print(horovod.__version__)"
+    for command in ([horo, "run", "--horovod"], [str(environment / "bin" / "horovodrun")]):
+        done = execute(*command, "-np", "2", python, "-c", names, **options)
+        assert done.returncode == 0, done.stdout
+
+    code = "import horo; print(horo.run(abs, args=(-3,), num_proc=2))"
+    done = execute(python, "-c", code, **options)
+    assert done.returncode == 0 and done.stdout.strip().endswith("[3, 3]"), done.stdout
+
+    done = execute(horo, "check-build", **options)
+    assert done.returncode == 0, done.stdout
+    gloo = [line for line in done.stdout.splitlines() if "gloo" in line.lower()]
+    built = os.path.dirname(os.environ["HORO_TEST_LIBRARY"])
+    if os.path.exists(os.path.join(built, "horo", "horo-backend-gloo.so")):
+        assert gloo and "cannot" not in gloo[0] and "not found" not in gloo[0], gloo
+
+
+def test_the_package_goes_on_without_the_tools(wheel, tmp_path):
+    """As with pip install --target: importable, one rank, no launcher."""
+    zipfile.ZipFile(wheel).extractall(tmp_path)
+    done = job.run_alone(
+        "import horo.numpy as h; h.init(); print(h.size(), h.__file__)", PYTHONPATH=str(tmp_path)
+    )
+    assert done.code == 0 and done.output.split() == ["1", str(tmp_path / "horo" / "numpy.py")]
