@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // horo-docs PAGE: the generated pages of the manual, on standard output. Those of the headers are
-// read from the source tree that it was built in.
+// read from the source tree that it was built in, and so is that of the Python package, by a
+// script.
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cerrno>
 #include <fstream>
 #include <iterator>
 #include <string>
 #include <string_view>
+#include <unistd.h>
 #include <vector>
 
 #include <fmt/format.h>
@@ -209,10 +212,18 @@ Result<std::string> page_text(std::string_view page) {
   if (page == "zsh") return zsh_completions();
   if (page == "fish") return fish_completions();
   return fail(Errc::invalid_argument,
-              "unknown page '{}'; known are knobs, cli, horo-h, horo-hpp, bash, zsh, fish", page);
+              "unknown page '{}'; known are knobs, cli, horo-h, horo-hpp, python, bash, zsh, fish",
+              page);
+}
+
+/// Becomes the script that reads Python; returns only with the reason why it could not.
+Error become_python_page() {
+  execlp("python3", "python3", HORO_PYTHON_PAGE, HORO_PYTHON_PACKAGE, nullptr);
+  return fail_errno(errno, "starting python3").take();
 }
 
 int run(std::string_view page) {
+  if (page == "python") return usage_error("horo-docs", become_python_page());
   const auto text = page_text(page);
   if (!text) return usage_error("horo-docs", text.error());
   return write_out(*text) ? exit_code::kOk : exit_code::kFailure;

@@ -4,7 +4,7 @@
 # shellcheck source=tests/cli/lib.sh
 . "${0%/*}/lib.sh"
 
-for page in knobs cli horo-h horo-hpp; do
+for page in knobs cli horo-h horo-hpp python; do
   try "$HORO_BIN/horo-docs" "$page"
   expect "exit code" "$code" 0
   cmp -s "$scratch/out" "$HORO_SOURCE/docs/reference/$page.md" ||
@@ -29,4 +29,4 @@ expect "commands" "$(offers horo disc)" discover
 expect "options" "$(offers horo run --output-f)" --output-filename
 expect "words" "$(offers horo run --tag o)" off
 
-refused "unknown page 'x'; known are knobs, cli, horo-h, horo-hpp, bash, zsh, fish" "$HORO_BIN/horo-docs" x
+refused "unknown page 'x'; known are knobs, cli, horo-h, horo-hpp, python, bash, zsh, fish" "$HORO_BIN/horo-docs" x

@@ -24,3 +24,19 @@ from horo.errors import (
 )
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "DuplicateNameError",
+    "ForkedError",
+    "HoroError",
+    "LibraryError",
+    "MismatchError",
+    "NotInitializedError",
+    "PeerLostError",
+    "ResourceError",
+    "run",
+    "ShutDownError",
+    "StartError",
+    "TimeOutError",
+    "UnsupportedError",
+]

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What this build of Horo can move tensors with, and what this job uses, by Horovod's names."""
 
+from __future__ import annotations
+
 import ctypes
 import os
 
@@ -12,17 +14,17 @@ def _has_backend(name):
     return os.path.exists(os.path.join(folder, f"horo-backend-{name}.so"))
 
 
-def mpi_built():
+def mpi_built() -> bool:
     """Whether an MPI can move tensors between hosts."""
     return _has_backend("openmpi") or _has_backend("mpich")
 
 
-def gloo_built():
+def gloo_built() -> bool:
     """Whether Gloo can move tensors between hosts."""
     return _has_backend("gloo")
 
 
-def nccl_built():
+def nccl_built() -> int:
     """The version of NCCL as a number, such as 22703, where this build and this machine have it;
     else 0."""
     if not _has_backend("nccl"):
@@ -35,22 +37,22 @@ def nccl_built():
     return version.value
 
 
-def cuda_built():
+def cuda_built() -> bool:
     """Whether this build has the module for CUDA devices."""
     return _has_backend("cuda")
 
 
-def rocm_built():
+def rocm_built() -> bool:
     """False: Horo knows no ROCm."""
     return False
 
 
-def ddl_built():
+def ddl_built() -> bool:
     """False: Horo knows no DDL."""
     return False
 
 
-def ccl_built():
+def ccl_built() -> bool:
     """False: Horo knows no oneCCL."""
     return False
 
@@ -60,7 +62,7 @@ def _first(*names):
     return next((value.lower() for value in values if value), "")
 
 
-def mpi_enabled():
+def mpi_enabled() -> bool:
     """Whether an MPI has started the ranks (`horo run --mpi`, mpirun), or moves tensors by choice
     (HORO_CPU_OPERATIONS=mpi). Where this is False, gloo_enabled() is True."""
     if _first("HORO_CPU_OPERATIONS", "HOROVOD_CPU_OPERATIONS") == "mpi":
@@ -70,13 +72,13 @@ def mpi_enabled():
     return bool(_first("OMPI_COMM_WORLD_RANK", "PMI_RANK", "MPI_LOCALRANKID"))
 
 
-def gloo_enabled():
+def gloo_enabled() -> bool:
     """Whether the ranks met without an MPI. On one host shared memory moves the tensors, whatever
     this says."""
     return not mpi_enabled()
 
 
-def mpi_threads_supported():
+def mpi_threads_supported() -> bool:
     """Whether threads may call MPI beside Horo. Fails: ValueError (MPI is not enabled)."""
     _core.size()  # or the right error
     if not mpi_enabled():

@@ -11,27 +11,34 @@
     loader = AsyncLoader(async_loader_queue_size=16)  # and Loader's own arguments, by name
 """
 
+from __future__ import annotations
+
 import queue
 import sys
 import threading
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
 
 
 class BaseDataLoader:
     """Iterates over batches; a subclass says which."""
 
-    def __len__(self):
+    def __len__(self) -> int:
         """Number of batches in an epoch."""
         raise NotImplementedError(f"{type(self).__name__} needs __len__")
 
-    def _iterate(self):
+    def _iterate(self) -> Iterator[Any]:
         """Yields the batches of one epoch."""
         raise NotImplementedError(f"{type(self).__name__} needs _iterate")
 
-    def _process_batch(self, batch):
+    def _process_batch(self, batch: Any) -> Any:
         """What the loop gets for a batch, made where the loop runs: to move it to a device, say."""
         return batch
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Any]:
         for batch in self._iterate():
             yield self._process_batch(batch)
 
@@ -41,7 +48,7 @@ class _Ahead:
 
     def __init__(self, iterate, room, say):
         self._iterate = iterate
-        self._queue = queue.Queue(room)
+        self._queue: queue.Queue[Any] = queue.Queue(room)
         self._say = say
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._fill, name="horo-data", daemon=True)
@@ -85,23 +92,33 @@ class AsyncDataLoaderMixin:
     reads where the loop runs. What the thread raises is raised in the loop. A loop that is left
     ends its thread when the iterator goes, or by close_async_loader()."""
 
-    def __init__(self, async_loader_queue_size=64, debug_data_loader=False, *args, **kwargs):
+    if TYPE_CHECKING:  # of the class behind it
+        _iterate: Callable[[], Iterator[Any]]
+        _process_batch: Callable[[Any], Any]
+
+    def __init__(
+        self,
+        async_loader_queue_size: int = 64,
+        debug_data_loader: bool = False,
+        *args: Any,
+        **kwargs: Any,
+    ) -> None:
         if async_loader_queue_size < 0:
             raise ValueError(
                 f"async_loader_queue_size is {async_loader_queue_size}; it must be 0 or more"
             )
         self.async_loader_queue_size = async_loader_queue_size
         self.debug_data_loader = debug_data_loader
-        self._horo_ahead = []
+        self._horo_ahead: list[_Ahead] = []
         super().__init__(*args, **kwargs)
 
     def _horo_say(self, text):
         if self.debug_data_loader:
             print(f"{type(self).__name__}: {text}", file=sys.stderr, flush=True)
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Any]:
         if self.async_loader_queue_size == 0:
-            yield from super().__iter__()
+            yield from super().__iter__()  # type: ignore[misc]
             return
         ahead = _Ahead(self._iterate, self.async_loader_queue_size, self._horo_say)
         self._horo_ahead.append(ahead)
@@ -112,7 +129,13 @@ class AsyncDataLoaderMixin:
             ahead.stop()
             self._horo_ahead = [other for other in self._horo_ahead if other is not ahead]
 
-    def close_async_loader(self):
+    def close_async_loader(self) -> None:
         """Ends the threads of all loops over this loader; the loops must not go on."""
         for ahead in self._horo_ahead:
             ahead.stop()
+
+
+__all__ = [
+    "AsyncDataLoaderMixin",
+    "BaseDataLoader",
+]

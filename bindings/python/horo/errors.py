@@ -76,3 +76,19 @@ class LibraryError(HoroError, ImportError):
     """libhoro was not found or does not fit this package."""
 
     status = "version_mismatch"
+
+
+__all__ = [
+    "DuplicateNameError",
+    "ForkedError",
+    "HoroError",
+    "LibraryError",
+    "MismatchError",
+    "NotInitializedError",
+    "PeerLostError",
+    "ResourceError",
+    "ShutDownError",
+    "StartError",
+    "TimeOutError",
+    "UnsupportedError",
+]

@@ -9,10 +9,13 @@
 Functions in place (allreduce_, broadcast_) write through to the object that they are given.
 """
 
+from __future__ import annotations
+
 import ctypes
 import functools
 import pickle
 import weakref
+from typing import TYPE_CHECKING
 
 import numpy
 
@@ -59,6 +62,17 @@ from horo.errors import (
     PeerLostError,
     ShutDownError,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from typing import Any, Union
+
+    from numpy.typing import ArrayLike, DTypeLike, NDArray
+    from typing_extensions import ParamSpec, TypeAlias
+
+    Splits = Union[Sequence[int], NDArray[Any], None]
+    Array: TypeAlias = NDArray[Any]
+    P = ParamSpec("P")
 
 
 def _array(value):
@@ -110,8 +124,13 @@ def _start_reductions(kind, sources, targets, name, op, factors, names):
 
 
 def allreduce_async(
-    array, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0, process_set=None
-):
+    array: ArrayLike,
+    name: str | None = None,
+    op: int | None = None,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+    process_set: ProcessSet | None = None,
+) -> int:
     """Starts reducing into a new array; `array` must not change before the end."""
     names, source = _sets.of(process_set), _array(array)
     target = numpy.empty_like(source, subok=False)
@@ -120,8 +139,13 @@ def allreduce_async(
 
 
 def allreduce_async_(
-    array, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0, process_set=None
-):
+    array: ArrayLike,
+    name: str | None = None,
+    op: int | None = None,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+    process_set: ProcessSet | None = None,
+) -> int:
     """Starts reducing in place; synchronize() gives an array over the same memory."""
     names, source = _sets.of(process_set), _writable(array)
     factors = (prescale_factor, postscale_factor)
@@ -129,8 +153,13 @@ def allreduce_async_(
 
 
 def grouped_allreduce_async(
-    arrays, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0, process_set=None
-):
+    arrays: Iterable[ArrayLike],
+    name: str | None = None,
+    op: int | None = None,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+    process_set: ProcessSet | None = None,
+) -> int:
     """Starts reducing several arrays, which become ready together; one handle, whose result is a
     list."""
     names, sources = _sets.of(process_set), [_array(array) for array in arrays]
@@ -140,8 +169,13 @@ def grouped_allreduce_async(
 
 
 def grouped_allreduce_async_(
-    arrays, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0, process_set=None
-):
+    arrays: Iterable[ArrayLike],
+    name: str | None = None,
+    op: int | None = None,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+    process_set: ProcessSet | None = None,
+) -> int:
     """As grouped_allreduce_async, in place."""
     names, sources = _sets.of(process_set), [_writable(array) for array in arrays]
     factors = (prescale_factor, postscale_factor)
@@ -149,8 +183,13 @@ def grouped_allreduce_async_(
 
 
 def reducescatter_async(
-    array, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0, process_set=None
-):
+    array: ArrayLike,
+    name: str | None = None,
+    op: int | None = None,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+    process_set: ProcessSet | None = None,
+) -> int:
     """Starts reducing; each rank gets its rows of the result."""
     names, source = _sets.of(process_set), _array(array)
     target = _ops.scattered(_FACE, names, source)
@@ -159,8 +198,13 @@ def reducescatter_async(
 
 
 def grouped_reducescatter_async(
-    arrays, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0, process_set=None
-):
+    arrays: Iterable[ArrayLike],
+    name: str | None = None,
+    op: int | None = None,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+    process_set: ProcessSet | None = None,
+) -> int:
     """Starts several reducescatters together; one handle, whose result is a list."""
     names, sources = _sets.of(process_set), [_array(array) for array in arrays]
     targets = [_ops.scattered(_FACE, names, source) for source in sources]
@@ -172,19 +216,28 @@ def _only_result(result, _rows):
     return result
 
 
-def allgather_async(array, name=None, process_set=None):
+def allgather_async(
+    array: ArrayLike, name: str | None = None, process_set: ProcessSet | None = None
+) -> int:
     """Starts concatenating along dimension 0, which may differ between ranks."""
     names = _sets.of(process_set)
     return _ops.start_allgather(_FACE, names, name, _array(array), _only_result)
 
 
-def grouped_allgather_async(arrays, name=None, process_set=None):
+def grouped_allgather_async(
+    arrays: Iterable[ArrayLike], name: str | None = None, process_set: ProcessSet | None = None
+) -> int:
     """Starts several allgathers together; one handle, whose result is a list."""
     names, sources = _sets.of(process_set), [_array(array) for array in arrays]
     return _ops.start_allgathers(_FACE, names, name, sources, [_only_result] * len(sources))
 
 
-def alltoall_async(array, splits=None, name=None, process_set=None):
+def alltoall_async(
+    array: ArrayLike,
+    splits: Splits = None,
+    name: str | None = None,
+    process_set: ProcessSet | None = None,
+) -> int:
     """Starts an alltoall; synchronize() gives (array, received splits)."""
     names, numbers = _sets.of(process_set), _ops.whole_numbers(splits)
 
@@ -199,14 +252,18 @@ def _start_broadcast(source, target, root_rank, name, names):
     return _ops.start_broadcast(_FACE, record, source, target, root_rank)
 
 
-def broadcast_async(array, root_rank, name=None, process_set=None):
+def broadcast_async(
+    array: ArrayLike, root_rank: int, name: str | None = None, process_set: ProcessSet | None = None
+) -> int:
     """Starts copying the root's array into a new one on every rank."""
     names, source = _sets.of(process_set), _array(array)
     target = numpy.empty_like(source, subok=False)
     return _start_broadcast(source, target, root_rank, name, names)
 
 
-def broadcast_async_(array, root_rank, name=None, process_set=None):
+def broadcast_async_(
+    array: ArrayLike, root_rank: int, name: str | None = None, process_set: ProcessSet | None = None
+) -> int:
     """Starts copying the root's array to every rank, in place."""
     names, source = _sets.of(process_set), _writable(array)
     return _start_broadcast(source, source, root_rank, name, names)
@@ -215,13 +272,14 @@ def broadcast_async_(array, root_rank, name=None, process_set=None):
 # -- The same, waited for ------------------------------------------------------------------------
 
 
-def _synchronous(start, name, text):
+def _synchronous(start: Callable[P, int], name: str, text: str) -> Callable[P, Any]:
     @functools.wraps(start)
-    def wait(*args, **kwargs):
+    def wait(*args: P.args, **kwargs: P.kwargs) -> Any:
         return synchronize(start(*args, **kwargs))
 
     wait.__name__ = wait.__qualname__ = name
     wait.__doc__ = text
+    wait.__annotations__ = dict(start.__annotations__, **{"return": "Any"})
     return wait
 
 
@@ -262,14 +320,21 @@ broadcast_ = _synchronous(
 )
 
 
-def alltoall(array, splits=None, name=None, process_set=None):
+def alltoall(
+    array: ArrayLike,
+    splits: Splits = None,
+    name: str | None = None,
+    process_set: ProcessSet | None = None,
+) -> Any:
     """Sends `splits[r]` rows to rank r, equally many to all when there are no splits, and gives
     the rows received, in rank order; with splits (rows, how many came from each rank)."""
     result = synchronize(alltoall_async(array, splits, name, process_set))
     return result[0] if splits is None else result
 
 
-def broadcast_object(obj, root_rank=0, name=None, process_set=None):
+def broadcast_object(
+    obj: Any, root_rank: int = 0, name: str | None = None, process_set: ProcessSet | None = None
+) -> Any:
     """The root's `obj` on every rank, by pickle."""
     size_name, data_name = (None, None) if name is None else (f"{name}.sz", f"{name}.t")
     at_root = rank() == root_rank
@@ -282,7 +347,7 @@ def broadcast_object(obj, root_rank=0, name=None, process_set=None):
     return obj if at_root else pickle.loads(body.tobytes())
 
 
-def shared_empty(shape, dtype=numpy.float64):
+def shared_empty(shape: int | Sequence[int], dtype: DTypeLike = numpy.float64) -> Array:
     """An uninitialised array in the memory that the ranks of the host share: reduced in place
     without a copy. Freed when the last array over it dies; not inherited across fork."""
     dtype = numpy.dtype(dtype)
@@ -298,3 +363,65 @@ def shared_empty(shape, dtype=numpy.float64):
     block = (ctypes.c_char * length).from_address(memory.value)
     weakref.finalize(block, fast.horo_free, memory.value).atexit = False
     return numpy.frombuffer(block, dtype).reshape(shape)
+
+
+__all__ = [
+    "Adasum",
+    "add_process_set",
+    "allgather",
+    "allgather_async",
+    "allreduce",
+    "allreduce_",
+    "allreduce_async",
+    "allreduce_async_",
+    "alltoall",
+    "alltoall_async",
+    "Average",
+    "barrier",
+    "broadcast",
+    "broadcast_",
+    "broadcast_async",
+    "broadcast_async_",
+    "broadcast_object",
+    "counters",
+    "cross_rank",
+    "cross_size",
+    "DuplicateNameError",
+    "get_process_set_ids_and_ranks",
+    "global_process_set",
+    "grouped_allgather",
+    "grouped_allgather_async",
+    "grouped_allreduce",
+    "grouped_allreduce_",
+    "grouped_allreduce_async",
+    "grouped_allreduce_async_",
+    "grouped_reducescatter",
+    "grouped_reducescatter_async",
+    "HoroError",
+    "init",
+    "is_homogeneous",
+    "is_initialized",
+    "is_process_set_included",
+    "join",
+    "local_rank",
+    "local_size",
+    "Max",
+    "Min",
+    "MismatchError",
+    "PeerLostError",
+    "poll",
+    "ProcessSet",
+    "Product",
+    "rank",
+    "reducescatter",
+    "reducescatter_async",
+    "remove_process_set",
+    "shared_empty",
+    "shutdown",
+    "ShutDownError",
+    "size",
+    "start_timeline",
+    "stop_timeline",
+    "Sum",
+    "synchronize",
+]

@@ -7,6 +7,8 @@
 In them `import horovod.torch as hvd` gives horo.torch, even where Horovod is installed.
 """
 
+from __future__ import annotations
+
 import os
 import sys
 

@@ -8,6 +8,10 @@ reducescatter: the ranks' gradients gathered; of a sum, times the number of rank
 alltoall:   each row's gradient goes back to where the row came from.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import torch
 
 from horo import _core
@@ -24,6 +28,16 @@ from horo.torch._collectives import (
     start_reducescatters,
 )
 from horo.torch._compression import Compression
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import Any, Union
+
+    from torch import Tensor
+
+    from horo._sets import ProcessSet
+    from horo.torch._collectives import Splits
+    from horo.torch._compression import Compressor
 
 
 def _back_name(name):
@@ -173,15 +187,15 @@ class _Broadcast(torch.autograd.Function):
 
 
 def allreduce(
-    tensor,
-    average=None,
-    name=None,
-    compression=Compression.none,
-    op=None,
-    prescale_factor=1.0,
-    postscale_factor=1.0,
-    process_set=global_process_set,
-):
+    tensor: Tensor,
+    average: bool | None = None,
+    name: str | None = None,
+    compression: type[Compressor] = Compression.none,
+    op: int | None = None,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+    process_set: ProcessSet = global_process_set,
+) -> Tensor:
     """Reduces `tensor` over all ranks into a new tensor. Differentiable."""
     names = WORLD if process_set is global_process_set else of(process_set)
     op = resolve_op(average, op)
@@ -195,15 +209,15 @@ def allreduce(
 
 
 def grouped_allreduce(
-    tensors,
-    average=None,
-    name=None,
-    compression=Compression.none,
-    op=None,
-    prescale_factor=1.0,
-    postscale_factor=1.0,
-    process_set=global_process_set,
-):
+    tensors: Iterable[Tensor],
+    average: bool | None = None,
+    name: str | None = None,
+    compression: type[Compressor] = Compression.none,
+    op: int | None = None,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+    process_set: ProcessSet = global_process_set,
+) -> list[Tensor]:
     """Reduces a list of tensors together into a list of new ones. Differentiable."""
     names, op = of(process_set), resolve_op(average, op)
     pairs = [compression.compress(tensor) for tensor in tensors]
@@ -219,7 +233,9 @@ def grouped_allreduce(
     ]
 
 
-def allgather(tensor, name=None, process_set=global_process_set):
+def allgather(
+    tensor: Tensor, name: str | None = None, process_set: ProcessSet = global_process_set
+) -> Tensor:
     """All ranks' tensors, concatenated along dimension 0 in rank order. Differentiable."""
     names = of(process_set)
     if _tracks(tensor):
@@ -227,7 +243,9 @@ def allgather(tensor, name=None, process_set=global_process_set):
     return synchronize(start_allgather(tensor, names, name))
 
 
-def grouped_allgather(tensors, name=None, process_set=global_process_set):
+def grouped_allgather(
+    tensors: Iterable[Tensor], name: str | None = None, process_set: ProcessSet = global_process_set
+) -> list[Tensor]:
     """Several allgathers together: a list. Differentiable."""
     names, tensors = of(process_set), list(tensors)
     if any(_tracks(tensor) for tensor in tensors):
@@ -236,14 +254,14 @@ def grouped_allgather(tensors, name=None, process_set=global_process_set):
 
 
 def reducescatter(
-    tensor,
-    name=None,
-    compression=Compression.none,
-    op=_core.AVERAGE,
-    process_set=global_process_set,
-    prescale_factor=1.0,
-    postscale_factor=1.0,
-):
+    tensor: Tensor,
+    name: str | None = None,
+    compression: type[Compressor] = Compression.none,
+    op: int | None = _core.AVERAGE,
+    process_set: ProcessSet = global_process_set,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+) -> Tensor:
     """This rank's rows of what allreduce gives: dimension 0 is dealt out in rank order, rows that
     are over one each to the first ranks. Differentiable."""
     names, op = of(process_set), resolve_op(None, op)
@@ -258,14 +276,14 @@ def reducescatter(
 
 
 def grouped_reducescatter(
-    tensors,
-    name=None,
-    compression=Compression.none,
-    op=_core.AVERAGE,
-    process_set=global_process_set,
-    prescale_factor=1.0,
-    postscale_factor=1.0,
-):
+    tensors: Iterable[Tensor],
+    name: str | None = None,
+    compression: type[Compressor] = Compression.none,
+    op: int | None = _core.AVERAGE,
+    process_set: ProcessSet = global_process_set,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+) -> list[Tensor]:
     """Several reducescatters together: a list. Differentiable."""
     names, op = of(process_set), resolve_op(None, op)
     pairs = [compression.compress(tensor) for tensor in tensors]
@@ -281,7 +299,12 @@ def grouped_reducescatter(
     ]
 
 
-def alltoall(tensor, splits=None, name=None, process_set=global_process_set):
+def alltoall(
+    tensor: Tensor,
+    splits: Splits = None,
+    name: str | None = None,
+    process_set: ProcessSet = global_process_set,
+) -> Any:
     """Sends `splits[r]` rows to rank r, equally many to all when there are no splits, and gives
     the rows received, in rank order; with splits (rows, how many came from each rank).
     Differentiable."""
@@ -293,7 +316,12 @@ def alltoall(tensor, splits=None, name=None, process_set=global_process_set):
     return result if splits is None else (result, received)
 
 
-def broadcast(tensor, root_rank, name=None, process_set=global_process_set):
+def broadcast(
+    tensor: Tensor,
+    root_rank: int,
+    name: str | None = None,
+    process_set: ProcessSet = global_process_set,
+) -> Tensor:
     """The root's tensor, as a new tensor on every rank. Differentiable."""
     names = of(process_set)
     if _tracks(tensor):

@@ -5,6 +5,10 @@ A step in the steady state costs one dictionary look-up, one comparison of the s
 call of the C library per tensor. Tensors of other devices travel through memory of the host.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import torch
 
 from horo import _core, _ops
@@ -12,6 +16,16 @@ from horo._core import PENDING, resolve_op, submit
 from horo._names import declare
 from horo._native import ALLREDUCE, BROADCAST, REDUCESCATTER
 from horo._sets import WORLD, global_process_set, of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import Any, Union
+
+    from torch import Tensor
+
+    from horo._sets import ProcessSet
+
+    Splits = Union[Sequence[int], Tensor, None]
 
 _DTYPES = {
     getattr(torch, name): name
@@ -100,14 +114,14 @@ def _start_from_device(source, target, names, name, op, prescale, postscale):
 
 
 def allreduce_async_(
-    tensor,
-    average=None,
-    name=None,
-    op=None,
-    prescale_factor=1.0,
-    postscale_factor=1.0,
-    process_set=global_process_set,
-):
+    tensor: Tensor,
+    average: bool | None = None,
+    name: str | None = None,
+    op: int | None = None,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+    process_set: ProcessSet = global_process_set,
+) -> int:
     """Starts reducing `tensor` over all ranks in place. Returns a handle for synchronize()."""
     names = WORLD if process_set is global_process_set else of(process_set)
     op = resolve_op(average, op)
@@ -115,14 +129,14 @@ def allreduce_async_(
 
 
 def allreduce_async(
-    tensor,
-    average=None,
-    name=None,
-    op=None,
-    prescale_factor=1.0,
-    postscale_factor=1.0,
-    process_set=global_process_set,
-):
+    tensor: Tensor,
+    average: bool | None = None,
+    name: str | None = None,
+    op: int | None = None,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+    process_set: ProcessSet = global_process_set,
+) -> int:
     """As allreduce_async_, into a new tensor; `tensor` must not change before the end."""
     names = WORLD if process_set is global_process_set else of(process_set)
     op = resolve_op(average, op)
@@ -131,14 +145,14 @@ def allreduce_async(
 
 
 def allreduce_(
-    tensor,
-    average=None,
-    name=None,
-    op=None,
-    prescale_factor=1.0,
-    postscale_factor=1.0,
-    process_set=global_process_set,
-):
+    tensor: Tensor,
+    average: bool | None = None,
+    name: str | None = None,
+    op: int | None = None,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+    process_set: ProcessSet = global_process_set,
+) -> Tensor:
     """Reduces `tensor` over all ranks in place and returns it."""
     names = WORLD if process_set is global_process_set else of(process_set)
     op = resolve_op(average, op)
@@ -179,14 +193,14 @@ def start_allreduces(tensors, names, name, op, factors):
 
 
 def grouped_allreduce_async(
-    tensors,
-    average=None,
-    name=None,
-    op=None,
-    prescale_factor=1.0,
-    postscale_factor=1.0,
-    process_set=global_process_set,
-):
+    tensors: Iterable[Tensor],
+    average: bool | None = None,
+    name: str | None = None,
+    op: int | None = None,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+    process_set: ProcessSet = global_process_set,
+) -> int:
     """Starts reducing a list of tensors, which become ready together; one handle, whose result is
     a list."""
     names, op = of(process_set), resolve_op(average, op)
@@ -195,14 +209,14 @@ def grouped_allreduce_async(
 
 
 def grouped_allreduce_async_(
-    tensors,
-    average=None,
-    name=None,
-    op=None,
-    prescale_factor=1.0,
-    postscale_factor=1.0,
-    process_set=global_process_set,
-):
+    tensors: Iterable[Tensor],
+    average: bool | None = None,
+    name: str | None = None,
+    op: int | None = None,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+    process_set: ProcessSet = global_process_set,
+) -> int:
     """As grouped_allreduce_async, in place."""
     names = of(process_set)
     op, tensors = resolve_op(average, op), list(tensors)
@@ -211,14 +225,14 @@ def grouped_allreduce_async_(
 
 
 def grouped_allreduce_(
-    tensors,
-    average=None,
-    name=None,
-    op=None,
-    prescale_factor=1.0,
-    postscale_factor=1.0,
-    process_set=global_process_set,
-):
+    tensors: Iterable[Tensor],
+    average: bool | None = None,
+    name: str | None = None,
+    op: int | None = None,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+    process_set: ProcessSet = global_process_set,
+) -> list[Tensor]:
     """Reduces a list of tensors together, in place, and returns the list."""
     return _core.synchronize(
         grouped_allreduce_async_(
@@ -248,13 +262,13 @@ def start_reducescatters(tensors, names, name, op, factors):
 
 
 def reducescatter_async(
-    tensor,
-    name=None,
-    op=_core.AVERAGE,
-    process_set=global_process_set,
-    prescale_factor=1.0,
-    postscale_factor=1.0,
-):
+    tensor: Tensor,
+    name: str | None = None,
+    op: int | None = _core.AVERAGE,
+    process_set: ProcessSet = global_process_set,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+) -> int:
     """Starts reducing; each rank gets its rows of the result: dimension 0 is dealt out in rank
     order, rows that are over one each to the first ranks."""
     names, op = of(process_set), resolve_op(None, op)
@@ -262,13 +276,13 @@ def reducescatter_async(
 
 
 def grouped_reducescatter_async(
-    tensors,
-    name=None,
-    op=_core.AVERAGE,
-    process_set=global_process_set,
-    prescale_factor=1.0,
-    postscale_factor=1.0,
-):
+    tensors: Iterable[Tensor],
+    name: str | None = None,
+    op: int | None = _core.AVERAGE,
+    process_set: ProcessSet = global_process_set,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+) -> int:
     """Starts several reducescatters together; one handle, whose result is a list."""
     names, op = of(process_set), resolve_op(None, op)
     factors = (prescale_factor, postscale_factor)
@@ -300,12 +314,16 @@ def start_allgathers(tensors, names, name, want_rows=False):
     return _ops.start_allgathers(FACE, names, name, _on_host(tensors), gives)
 
 
-def allgather_async(tensor, name=None, process_set=global_process_set):
+def allgather_async(
+    tensor: Tensor, name: str | None = None, process_set: ProcessSet = global_process_set
+) -> int:
     """Starts concatenating all ranks' tensors along dimension 0, which may differ between ranks."""
     return start_allgather(tensor, of(process_set), name)
 
 
-def grouped_allgather_async(tensors, name=None, process_set=global_process_set):
+def grouped_allgather_async(
+    tensors: Iterable[Tensor], name: str | None = None, process_set: ProcessSet = global_process_set
+) -> int:
     """Starts several allgathers together; one handle, whose result is a list."""
     return start_allgathers(tensors, of(process_set), name)
 
@@ -325,7 +343,12 @@ def start_alltoall(tensor, splits, names, name):
     return _ops.start_alltoall(FACE, names, name, host_part(tensor), numbers, give)
 
 
-def alltoall_async(tensor, splits=None, name=None, process_set=global_process_set):
+def alltoall_async(
+    tensor: Tensor,
+    splits: Splits = None,
+    name: str | None = None,
+    process_set: ProcessSet = global_process_set,
+) -> int:
     """Starts an alltoall; synchronize() gives (tensor, received splits)."""
     return start_alltoall(tensor, splits, of(process_set), name)
 
@@ -342,18 +365,33 @@ def start_broadcast(source, target, root_rank, names, name):
     return _ops.start_broadcast(FACE, record, host, target, root_rank, finish)
 
 
-def broadcast_async(tensor, root_rank, name=None, process_set=global_process_set):
+def broadcast_async(
+    tensor: Tensor,
+    root_rank: int,
+    name: str | None = None,
+    process_set: ProcessSet = global_process_set,
+) -> int:
     """Starts copying the root's tensor to all ranks, into a new tensor."""
     names = of(process_set)
     target = torch.empty_like(tensor, requires_grad=False)
     return start_broadcast(tensor, target, root_rank, names, name)
 
 
-def broadcast_async_(tensor, root_rank, name=None, process_set=global_process_set):
+def broadcast_async_(
+    tensor: Tensor,
+    root_rank: int,
+    name: str | None = None,
+    process_set: ProcessSet = global_process_set,
+) -> int:
     """Starts copying the root's tensor to all ranks, in place."""
     return start_broadcast(tensor, tensor, root_rank, of(process_set), name)
 
 
-def broadcast_(tensor, root_rank, name=None, process_set=global_process_set):
+def broadcast_(
+    tensor: Tensor,
+    root_rank: int,
+    name: str | None = None,
+    process_set: ProcessSet = global_process_set,
+) -> Tensor:
     """Copies the root's tensor to all ranks, in place, and returns it."""
     return _core.synchronize(broadcast_async_(tensor, root_rank, name, process_set))

@@ -5,43 +5,63 @@ An own one is a class with static compress(tensor) -> (tensor, context) and
 decompress(tensor, context) -> tensor.
 """
 
+from __future__ import annotations
+
+from typing import Any, Protocol
+
 import torch
+from torch import Tensor
 
 
-class _None:
+class Compressor(Protocol):
+    """What `compression=` takes: such a class, not an object of one."""
+
+    @staticmethod
+    def compress(tensor: Tensor) -> tuple[Tensor, Any]:
+        """What travels, and what decompress() must know."""
+        ...
+
+    @staticmethod
+    def decompress(tensor: Tensor, context: Any) -> Tensor: ...
+
+
+class _None(Compressor):
     """Sends the tensor as it is."""
 
     @staticmethod
-    def compress(tensor):
+    def compress(tensor: Tensor) -> tuple[Tensor, Any]:
         return tensor, None
 
     @staticmethod
-    def decompress(tensor, _context):
+    def decompress(tensor: Tensor, context: Any) -> Tensor:
         return tensor
 
 
-class _Cast:
-    """Sends floating-point tensors as `dtype`; others as they are."""
+def _cast(tensor: Tensor, dtype: torch.dtype) -> tuple[Tensor, Any]:
+    """Floating-point tensors as `dtype`; others as they are."""
+    if tensor.dtype.is_floating_point and tensor.dtype != dtype:
+        return tensor.to(dtype), tensor.dtype
+    return tensor, None
 
-    dtype = None
 
-    @classmethod
-    def compress(cls, tensor):
-        if tensor.dtype.is_floating_point and tensor.dtype != cls.dtype:
-            return tensor.to(cls.dtype), tensor.dtype
-        return tensor, None
+def _back(tensor: Tensor, context: Any) -> Tensor:
+    return tensor if context is None else tensor.to(context)
 
+
+class _Float16(Compressor):
     @staticmethod
-    def decompress(tensor, context):
-        return tensor if context is None else tensor.to(context)
+    def compress(tensor: Tensor) -> tuple[Tensor, Any]:
+        return _cast(tensor, torch.float16)
+
+    decompress = staticmethod(_back)
 
 
-class _Float16(_Cast):
-    dtype = torch.float16
+class _BFloat16(Compressor):
+    @staticmethod
+    def compress(tensor: Tensor) -> tuple[Tensor, Any]:
+        return _cast(tensor, torch.bfloat16)
 
-
-class _BFloat16(_Cast):
-    dtype = torch.bfloat16
+    decompress = staticmethod(_back)
 
 
 class Compression:

@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Batch normalisation over the batches of all ranks together."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import torch
 from torch.nn import functional
 from torch.nn.modules.batchnorm import _BatchNorm
@@ -8,6 +12,9 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from horo import _core
 from horo._sets import WORLD
 from horo.torch._collectives import start_allgather, start_allreduce
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 def _channels(values, like):
@@ -77,11 +84,11 @@ class SyncBatchNorm(_BatchNorm):
     or in evaluation, the plain one. All ranks run their layers in one order; a rank may have an
     empty batch. Dimension 1 is the channels; on any device, through memory of the host."""
 
-    def _check_input_dim(self, input):
+    def _check_input_dim(self, input: Tensor) -> None:
         if input.dim() < 2:
             raise ValueError(f"input has {input.dim()} dimensions; at least 2 are needed")
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         self._check_input_dim(input)
         if not self.training or _core.size() == 1:
             return self._plain(input)

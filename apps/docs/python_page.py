@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Python package's page of the manual, on standard output: what each module has for users, from
+signatures and docstrings. Reads the sources only, so that neither libhoro nor a framework is needed.
+
+usage: python_page.py FOLDER        (bindings/python)
+"""
+
+import ast
+import os
+import re
+import sys
+import textwrap
+
+MODULES = ("horo.torch", "horo.numpy", "horo", "horo.data")
+WIDTH = 100
+
+
+def _assigned(target):
+    parts = target.elts if isinstance(target, ast.Tuple) else [target]
+    return [part.id for part in parts if isinstance(part, ast.Name)]
+
+
+class Module:
+    """One source file, parsed."""
+
+    def __init__(self, folder, name):
+        path = os.path.join(folder, *name.split("."))
+        path = os.path.join(path, "__init__.py") if os.path.isdir(path) else path + ".py"
+        with open(path, encoding="utf-8") as file:
+            self.tree = ast.parse(file.read())
+        self.own, self.origin = {}, {}
+        for node in self.tree.body:
+            if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+                self.own[node.name] = node
+            elif isinstance(node, ast.Assign):
+                self.own.update((one, node.value) for one in _assigned(node.targets[0]))
+            elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("horo"):
+                for one in node.names:
+                    self.origin[one.asname or one.name] = (node.module, one.name)
+
+    def names(self):
+        """What it exports, in the order in which it imports or defines it."""
+        listed = ast.literal_eval(self.own["__all__"])
+        order = [*self.origin, *self.own]
+        return sorted(listed, key=order.index)
+
+
+class Package:
+    def __init__(self, folder):
+        self._folder, self._modules = folder, {}
+
+    def module(self, name):
+        if name not in self._modules:
+            self._modules[name] = Module(self._folder, name)
+        return self._modules[name]
+
+    def find(self, module, name):
+        """The node that defines the name, wherever that is, and the name there."""
+        while name not in self.module(module).own:
+            module, name = self.module(module).origin[name]
+        node = self.module(module).own[name]
+        if isinstance(node, ast.Name):  # another name for the same
+            return self.find(module, node.id)
+        return module, name, node
+
+
+def signature(name, arguments, returns, drop_first=False):
+    """As it is called, in as many lines as that takes."""
+    parts = _parameters(arguments)[drop_first:]
+    end = ")" + (f" -> {ast.unparse(returns)}" if returns is not None else "")
+    line = f"{name}({', '.join(parts)}{end}"
+    if len(line) <= WIDTH:
+        return line
+    return "\n".join([f"{name}(", *(f"    {part}," for part in parts), end])
+
+
+def _parameters(arguments):
+    plain = [*arguments.posonlyargs, *arguments.args]
+    defaults = [None] * (len(plain) - len(arguments.defaults)) + list(arguments.defaults)
+    parts = [_parameter(one, default) for one, default in zip(plain, defaults)]
+    if arguments.vararg:
+        parts.append("*" + _parameter(arguments.vararg, None))
+    parts += [_parameter(one, d) for one, d in zip(arguments.kwonlyargs, arguments.kw_defaults)]
+    if arguments.kwarg:
+        parts.append("**" + _parameter(arguments.kwarg, None))
+    return parts
+
+
+def _parameter(one, default):
+    text = one.arg if one.annotation is None else f"{one.arg}: {ast.unparse(one.annotation)}"
+    if default is None:
+        return text
+    value = re.sub(r"^_core\.(\w+)$", lambda found: found.group(1).capitalize(), ast.unparse(default))
+    return f"{text} = {value}" if one.annotation is not None else f"{text}={value}"
+
+
+def prose(text):
+    """A docstring as Markdown: its indented parts as code."""
+    if not text:
+        return ""
+    lines, code = [], False
+    for line in textwrap.dedent(text).splitlines():
+        indented = line.startswith("    ")
+        if indented != code and (indented or line.strip()):
+            if not indented:
+                while lines and not lines[-1]:
+                    lines.pop()
+            lines += ["```python"] if indented else ["```", ""]
+            code = indented
+        lines.append(line[4:] if indented else line)
+    if code:
+        while lines and not lines[-1]:
+            lines.pop()
+        lines.append("```")
+    return "\n".join(line.rstrip() for line in lines) + "\n"
+
+
+def function(name, node, title):
+    text = f"\n{title} {name}\n\n```python\n"
+    text += signature(name.split(".")[-1], node.args, node.returns, "." in name and not _static(node))
+    return text + "\n```\n\n" + prose(ast.get_docstring(node))
+
+
+def _static(node):
+    return any(isinstance(one, ast.Name) and one.id == "staticmethod" for one in node.decorator_list)
+
+
+def _property(node):
+    return any(isinstance(one, ast.Name) and one.id == "property" for one in node.decorator_list)
+
+
+def made(package, module, name, node):
+    """A function that another one makes: its words are the last argument."""
+    text = next(one.value for one in reversed(node.args) if isinstance(one, ast.Constant))
+    arguments, returns = ast.parse("def f() -> int: ...").body[0].args, ast.Name("int")
+    if isinstance(node.args[0], ast.Name):
+        start = package.module(module).own[node.args[0].id]
+        arguments, returns = start.args, ast.Name("Any")
+    words = "\n".join(line.strip() for line in text.splitlines())
+    return f"\n### {name}\n\n```python\n{signature(name, arguments, returns)}\n```\n\n{words}\n"
+
+
+def klass(name, node):
+    text = f"\n### {name}\n\n"
+    bases = [ast.unparse(base) for base in node.bases if ast.unparse(base) not in ("_BatchNorm",)]
+    methods = [one for one in node.body if isinstance(one, ast.FunctionDef)]
+    maker = next((one for one in methods if one.name == "__init__"), None)
+    if maker is not None:
+        text += f"```python\n{signature(name, maker.args, None, True)}\n```\n\n"
+    elif bases:
+        text += f"```python\nclass {name}({', '.join(bases)})\n```\n\n"
+    text += prose(ast.get_docstring(node))
+    for one in methods:
+        if one.name.startswith("_") and one.name not in ("__len__", "_iterate", "_process_batch"):
+            continue
+        if ast.get_docstring(one) is None:
+            continue
+        if _property(one):
+            text += f"\n#### {name}.{one.name}\n\n{prose(ast.get_docstring(one))}"
+        else:
+            text += function(f"{name}.{one.name}", one, "####")
+    return text
+
+
+def page(package):
+    text = (
+        "<!-- SPDX-License-Identifier: Apache-2.0 -->\n"
+        "<!-- Generated: horo-docs python > docs/reference/python.md -->\n\n"
+        "# Python reference\n\n"
+        "What the package's modules have for users; [guide/python.md](../guide/python.md) says how to\n"
+        "use it. `horo.torch` and `horo.numpy` share the functions of the job and of process sets.\n"
+    )
+    shown = {}  # node -> the name under which it is described
+    for name in MODULES:
+        module = package.module(name)
+        text += f"\n## {name}\n\n{prose(ast.get_docstring(module.tree, clean=False))}"
+        constants, entries, again = [], "", []
+        for exported in module.names():
+            origin, there, node = package.find(name, exported)
+            if id(node) in shown:
+                first = shown[id(node)]
+                again.append(exported if first == exported else f"{exported}` is `{first}")
+            elif isinstance(node, ast.FunctionDef):
+                entries += function(exported, node, "###")
+            elif isinstance(node, ast.ClassDef):
+                entries += klass(exported, node)
+            elif isinstance(node, ast.Call) and there == exported and len(node.args) > 1:
+                entries += made(package, origin, exported, node)
+            else:
+                constants.append(exported)
+                continue
+            shown[id(node)] = exported
+        if again:
+            text += ("\nAs above: " if name != MODULES[0] else "\n") + ", ".join(f"`{one}`" for one in again) + ".\n"
+        if constants:
+            text += "\nValues: " + ", ".join(f"`{one}`" for one in constants) + ".\n"
+        text += entries
+    return text
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page(Package(sys.argv[1])))
