@@ -1,23 +1,42 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The example reaches its accuracy, and the same one whatever the number of ranks."""
+"""The examples run, and learn the same whatever the number of ranks."""
 
 import os
 import re
 
 from job import run
 
-EXAMPLE = os.path.join(
-    os.path.dirname(os.path.abspath(__file__)), "..", "..", "examples", "torch_digits.py"
-)
+EXAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "examples")
+ONLY = os.environ.get("HORO_TEST_RANKS")  # the older torch: once is enough
+
+
+def said(ranks, words, *arguments):
+    """What the last line of an example says where `words` has groups."""
+    done = run(ranks, [os.path.join(EXAMPLES, arguments[0]), *arguments[1:]])
+    found = re.search(rf"{ranks} rank\(s\): {words}", done.output)
+    assert done.code == 0 and found, done.output
+    return [float(group) for group in found.groups()]
 
 
 def test_digits_on_1_2_and_4_ranks():
-    found = []
-    for ranks in (1, 2, 4):
-        done = run(ranks, [EXAMPLE])
-        assert done.code == 0, done.output
-        says = re.search(rf"{ranks} rank\(s\): test accuracy ([\d.]+) %, \d+ images/s", done.output)
-        assert says, done.output
-        found.append(float(says.group(1)))
+    words = r"test accuracy ([\d.]+) %, \d+ images/s"
+    counts = (int(ONLY),) if ONLY else (1, 2, 4)
+    found = [said(ranks, words, "torch_digits.py")[0] for ranks in counts]
     assert min(found) >= 96.0, found
     assert max(found) - min(found) <= 1.5, found
+
+
+def test_text_goes_on_from_a_checkpoint(tmp_path):
+    words = r"loss ([\d.]+) to ([\d.]+), \d+ letters/s"
+    file = str(tmp_path / "checkpoint")
+    first, learned = said(2, words, "torch_text.py", "--steps", "60", "--checkpoint", file)
+    assert first > 3.5 and learned < 2.9, (first, learned)
+    again, _ = said(2, words, "torch_text.py", "--steps", "3", "--checkpoint", file)
+    assert again < learned + 0.3, (again, learned)
+
+
+def test_resnet50():
+    words = r"([\d.]+) images/s, ([\d.]+) to ([\d.]+) in 2 round\(s\)"
+    small = ["--image", "32", "--batch", "2", "--steps", "1", "--rounds", "2", "--warm-up", "1"]
+    middle, least, most = said(2, words, "torch_resnet50.py", *small)
+    assert 0 < least <= middle <= most
