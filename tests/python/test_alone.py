@@ -63,6 +63,25 @@ def test_installed_package_finds_the_library_of_its_prefix(tmp_path):
     assert done.output.strip() == str(library), done.output
 
 
+@pytest.mark.parametrize("version", (None, "1.12.1+cpu"))
+def test_torch_that_is_not_there_or_too_old(tmp_path, version):
+    path = str(tmp_path) + os.pathsep + os.environ["PYTHONPATH"]
+    hide = "import sys; sys.modules['torch'] = None\n" if version is None else ""
+    if version:
+        (tmp_path / "torch.py").write_text(f"__version__ = {version!r}")
+    done = run_alone(hide + "import horo.torch", PYTHONPATH=path)
+    last = done.output.strip().splitlines()[-1]
+    assert done.code == 1 and "horo.torch needs PyTorch" in last and "1.13" in last, done.output
+    assert (version or "pip install torch") in last, last
+
+
+def test_torch_that_is_broken_says_so_itself(tmp_path):
+    (tmp_path / "torch.py").write_text("import what_torch_needs")
+    path = str(tmp_path) + os.pathsep + os.environ["PYTHONPATH"]
+    done = run_alone("import horo.torch", PYTHONPATH=path)
+    assert done.code == 1 and "No module named 'what_torch_needs'" in done.output, done.output
+
+
 def test_missing_library_names_every_place(tmp_path):
     copy_package(tmp_path / "python")
     done = run_alone("import horo._core", PYTHONPATH=str(tmp_path / "python"))

@@ -5,12 +5,17 @@ A handle is the number of one operation (horo_op), or a negative number for a gr
 owns its buffers until it completes, so its tensors stay in PENDING until somebody has waited.
 """
 
+from __future__ import annotations
+
 import ctypes
 import os
-from typing import Any, NamedTuple, Optional
+from typing import TYPE_CHECKING, Any, NamedTuple, Optional
 
 from horo import _native, errors
 from horo._native import IN_PROGRESS, NOT_FOUND, fast, slow
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 AVERAGE, SUM, ADASUM, MIN, MAX, PRODUCT = range(6)
 OP_NAMES = ("Average", "Sum", "Adasum", "Min", "Max", "Product")
@@ -58,18 +63,31 @@ def check(status):
 # -- Position ----------------------------------------------------------------------------------
 
 
-def is_initialized():
+joined_by: int | None = None  # the process that has called init()
+
+
+def absent():
+    """The error of a process that is in no job."""
+    if joined_by not in (None, os.getpid()):
+        return errors.ForkedError(
+            "this process was forked from the one that called horo.init(); start it afresh (spawn) "
+            "to use horo"
+        )
+    return errors.NotInitializedError("horo is not initialised; call horo.init() first")
+
+
+def is_initialized() -> bool:
     """True between init() and shutdown()."""
     return bool(fast.horo_is_initialized())
 
 
-def _position(name, text):
+def _position(name: str, text: str) -> Callable[[], int]:
     function = getattr(fast, "horo_" + name)
 
-    def query():
+    def query() -> int:
         value = function()
         if value < 0:
-            raise errors.NotInitializedError("horo is not initialised; call horo.init() first")
+            raise absent()
         return value
 
     query.__name__ = query.__qualname__ = name
@@ -85,24 +103,24 @@ cross_rank = _position("cross_rank", "Position among the hosts that have this lo
 cross_size = _position("cross_size", "Hosts that have this local rank.")
 
 
-def is_homogeneous():
+def is_homogeneous() -> bool:
     """True when every host runs the same number of ranks."""
     return size() == local_size() * cross_size()
 
 
-def counters():
+def counters() -> dict[str, int]:
     """What the runtime did since init(), as a dict: tensors, entries, bytes, fused_bytes, ..."""
     values = _native.Counters(size=ctypes.sizeof(_native.Counters))
     check(fast.horo_get_counters(values))
     return {name: getattr(values, name) for name, _ in values._fields_[1:]}
 
 
-def start_timeline(file_path, mark_cycles=False):
+def start_timeline(file_path: str | os.PathLike[str], mark_cycles: bool = False) -> None:
     """Writes a trace of all operations to `file_path` from now on; rank 0 does, others nothing."""
     check(slow.horo_start_timeline(os.fsencode(file_path), int(bool(mark_cycles))))
 
 
-def stop_timeline():
+def stop_timeline() -> None:
     """Ends the trace; all that was recorded is in its file then."""
     check(slow.horo_stop_timeline())
 
@@ -126,7 +144,7 @@ def resolve_op(average, op):
 # -- Handles -----------------------------------------------------------------------------------
 
 # handle -> (output, what must stay alive, finish or None); finish(handle, item) gives the result.
-PENDING = {}
+PENDING: dict[int, tuple] = {}
 _groups = iter(range(-1, -(2**62), -1))
 
 
@@ -229,7 +247,7 @@ def wait_all(handles):
     return status
 
 
-def synchronize(handle):
+def synchronize(handle: int) -> Any:
     """Waits for an operation and gives its result; None for a handle that was waited for."""
     item = PENDING.get(handle)
     if item is None:
@@ -246,7 +264,7 @@ def synchronize(handle):
     return item[0]
 
 
-def poll(handle):
+def poll(handle: int) -> bool:
     """True when synchronize() would return at once."""
     item = PENDING.get(handle)
     if item is None:

@@ -8,7 +8,7 @@ of the set count their unnamed calls alike, so they take the same.
 import ctypes
 import itertools
 
-from horo import _core, _native, errors
+from horo import _core, _native
 from horo._native import fast
 
 KIND_NAMES = (
@@ -109,7 +109,16 @@ class Names:
     """The records of one process set. `records[kind]` finds those that have a name of the user's;
     `unnamed[kind]()` gives the next of the others."""
 
-    __slots__ = ("set", "member", "records", "unnamed", "join", "_turns", "_groups")
+    __slots__ = (
+        "set",
+        "member",
+        "records",
+        "unnamed",
+        "join",
+        "optimizers",
+        "_turns",
+        "_groups",
+    )
 
     def __init__(self, number, member=True):
         self.set = number
@@ -118,11 +127,12 @@ class Names:
 
     def clear(self):
         """Forgets all that was declared."""
-        self.records = tuple({} for _ in KIND_NAMES)
+        self.records: tuple[dict[str, Record], ...] = tuple({} for _ in KIND_NAMES)
         self._turns = [self._turns_of(f"{kind}.noname.") for kind in KIND_NAMES]
         self.unnamed = [lambda take=turns.take: take()[0] for turns in self._turns]
         self._groups = {}  # (kind, number of members) -> turns
         self.join = Record("join", self.set)
+        self.optimizers = itertools.count()  # made over this set
 
     def restart(self):
         """Counts unnamed calls from the beginning: ranks that had joined have not counted."""
@@ -183,5 +193,5 @@ class Names:
     def _number(self, query):
         number = query(self.set)
         if number < 0:
-            raise errors.NotInitializedError("horo is not initialised; call horo.init() first")
+            raise _core.absent()
         return number

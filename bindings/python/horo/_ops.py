@@ -123,7 +123,7 @@ def start_reductions(face, names, kind, name, sources, targets, op, factors, fin
     """One handle for a group of allreduces or reducescatters."""
     records, group = names.group(kind, name, len(sources))
     parts = [
-        reduction(face, record, kind, source, target, op, *factors, group)
+        reduction(face, record, kind, source, target, op, factors[0], factors[1], group)
         for record, source, target in zip(records, sources, targets)
     ]
     handles = _core.submit_all(parts)

@@ -31,7 +31,7 @@ def main():
     connection.send(rank)
     path, pickled = pickle.loads(connection.recv_bytes())
     sys.path.extend(entry for entry in path if entry not in sys.path)
-    answer = None, ""
+    answer: tuple = None, ""
     try:
         function, args, kwargs = pickle.loads(pickled)
         answer = _run.dumps(function(*args, **kwargs)), None

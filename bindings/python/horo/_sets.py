@@ -5,17 +5,25 @@ A process set is some ranks of the job, on which collectives run by themselves. 
 add and remove sets, members or not, in one order.
 """
 
+from __future__ import annotations
+
 import atexit
 import ctypes
 import operator
+import os
 import time
+from typing import TYPE_CHECKING
 
 from horo import _core, errors
 from horo._names import Names, declare
 from horo._native import BARRIER, JOIN, fast, slow
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
 WORLD = Names(0)
-_added = {}  # number -> ProcessSet, without the world
+_added: dict[int, ProcessSet] = {}  # number -> ProcessSet, without the world
 
 
 class ProcessSet:
@@ -24,40 +32,41 @@ class ProcessSet:
 
     mpi_comm = None  # sets are made of ranks, never of a communicator
 
-    def __init__(self, ranks_or_comm):
+    def __init__(self, ranks_or_comm: Iterable[int]) -> None:
         try:
             self.ranks = sorted(operator.index(rank) for rank in ranks_or_comm)
         except TypeError:
             raise ValueError(
                 f"process set of {ranks_or_comm!r}: give the ranks, as a list or a range"
             ) from None
-        self.names = None  # what is declared in it, while it exists
+        self.names: Names | None = None  # what is declared in it, while it exists
 
     @property
-    def process_set_id(self):
+    def process_set_id(self) -> int | None:
         """Its number in the runtime; None unless it has been added."""
         return None if self.names is None else self.names.set
 
-    def size(self):
+    def size(self) -> int | None:
         """Number of its ranks; None unless it has been added."""
         return self._number(fast.horo_process_set_size)
 
-    def rank(self):
+    def rank(self) -> int | None:
         """This process's position in it; None unless it has been added. Fails: ValueError (not a
         member)."""
         if self.names is not None:
             of(self)
         return self._number(fast.horo_process_set_rank)
 
-    def included(self):
+    def included(self) -> bool | None:
         """Whether this process is one of its ranks; None unless it has been added."""
-        return None if self._number(fast.horo_process_set_size) is None else self.names.member
+        here = self._number(fast.horo_process_set_size) is not None
+        return self.names.member if here and self.names is not None else None
 
     def _number(self, query):
         number = -1 if self.names is None else query(self.names.set)
         return None if number < 0 else number
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"ProcessSet(process_set_id={self.process_set_id}, ranks={self.ranks})"
 
 
@@ -95,7 +104,9 @@ def of(process_set):
 # -- Life ----------------------------------------------------------------------------------------
 
 
-def init(comm=None, process_sets=None):
+def init(
+    comm: Any = None, process_sets: Iterable[ProcessSet | Iterable[int]] | str | None = None
+) -> list[ProcessSet]:
     """Joins the job that `horo run` describes, or a job of one rank, and adds `process_sets`: a
     list of ProcessSet or of lists of ranks, the same on all ranks. Returns them as a list of
     ProcessSet. A second call does nothing. `comm`, all ranks or mpi4py's communicator of them, is
@@ -104,6 +115,7 @@ def init(comm=None, process_sets=None):
     if _core.is_initialized():
         return sets
     _core.check(slow.horo_init())
+    _core.joined_by = os.getpid()
     atexit.unregister(shutdown)
     atexit.register(shutdown)
     global_process_set.ranks = list(range(_core.size()))
@@ -152,7 +164,7 @@ def _given_sets(process_sets):
     return sets
 
 
-def shutdown():
+def shutdown() -> None:
     """Leaves the job; operations that not all ranks have submitted end with ShutDownError. Process
     sets are gone."""
     status = slow.horo_shutdown()
@@ -171,23 +183,23 @@ def _as_set(given):
     return given if isinstance(given, ProcessSet) else ProcessSet(given)
 
 
-def add_process_set(process_set):
+def add_process_set(process_set: ProcessSet | Iterable[int]) -> ProcessSet:
     """Adds a ProcessSet, or the set of a list of ranks, and returns it. All ranks of the job call
     it, members or not, and in one order; blocks until all have. Fails: ValueError (no such rank,
     or a set of these ranks exists), MismatchError (ranks asked for different sets)."""
-    process_set = _as_set(process_set)
-    if process_set.names is not None:
-        raise ValueError(f"{process_set!r} has been added already")
-    count, number = len(process_set.ranks), ctypes.c_uint32()
-    ranks = (ctypes.c_int * count)(*process_set.ranks)
+    added = _as_set(process_set)
+    if added.names is not None:
+        raise ValueError(f"{added!r} has been added already")
+    count, number = len(added.ranks), ctypes.c_uint32()
+    ranks = (ctypes.c_int * count)(*added.ranks)
     _core.check(slow.horo_add_process_set(ctypes.addressof(ranks), count, number))
     member = fast.horo_process_set_rank(number.value) >= 0
-    process_set.names = Names(number.value, member)
-    _added[number.value] = process_set
-    return process_set
+    added.names = Names(number.value, member)
+    _added[number.value] = added
+    return added
 
 
-def remove_process_set(process_set):
+def remove_process_set(process_set: ProcessSet) -> bool:
     """Removes a set; all ranks of the job call it, blocks until all have. What its members have not
     all submitted ends with ShutDownError. False, and nothing happens: it is the global set, or does
     not exist."""
@@ -202,7 +214,7 @@ def remove_process_set(process_set):
     return True
 
 
-def get_process_set_ids_and_ranks():
+def get_process_set_ids_and_ranks() -> dict[int, list[int]]:
     """All process sets: their numbers, and a list of ranks each. Number 0 is the global set."""
     _core.size()  # or the right error
     ids = (ctypes.c_uint32 * fast.horo_process_sets(None, 0))()
@@ -214,11 +226,13 @@ def get_process_set_ids_and_ranks():
     return found
 
 
-def is_process_set_included(process_set):
+def is_process_set_included(process_set: ProcessSet | int) -> bool:
     """Whether this process is in the set, a ProcessSet or a number. Fails: ValueError (none)."""
-    number = process_set
+    number: int | None
     if isinstance(process_set, ProcessSet):
         number = process_set.process_set_id
+    else:
+        number = process_set
     _core.size()
     if number is None or fast.horo_process_set_size(number) < 0:
         raise ValueError(f"process_set {process_set!r} does not exist")
@@ -228,7 +242,7 @@ def is_process_set_included(process_set):
 # -- Barrier and join ----------------------------------------------------------------------------
 
 
-def barrier(process_set=global_process_set):
+def barrier(process_set: ProcessSet = global_process_set) -> None:
     """Blocks until all ranks of the set have called it. Threads may do so at the same time."""
     names = of(process_set)
     record = names.unnamed[BARRIER]()
@@ -244,7 +258,7 @@ def barrier(process_set=global_process_set):
         raise _core.failure(status)
 
 
-def join(process_set=global_process_set):
+def join(process_set: ProcessSet = global_process_set) -> int:
     """Says that this rank has no more data and blocks until all ranks of the set have said so;
     until then it takes part in their allreduces without changing a sum. Returns the rank that
     joined last, alike on all ranks. When interrupted, call it again."""

@@ -2,13 +2,19 @@
 """DistributedOptimizer with op=Adasum: every rank steps alone, and what the steps changed is
 combined."""
 
+from __future__ import annotations
+
 import contextlib
 import functools
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from horo import _core
 from horo.torch._collectives import start_allreduce
+
+# The class comes in front of an optimizer's, which mypy shall know.
+_Base: Any = torch.optim.Optimizer if TYPE_CHECKING else object
 
 
 class _Update:
@@ -17,7 +23,7 @@ class _Update:
     def __init__(self, parameter, name):
         self.parameter = parameter
         self.name = name
-        self.start = None
+        self.start: Any = None
         self.handle = 0
 
     def begin(self):
@@ -36,13 +42,15 @@ class _Update:
         self.start = None
 
 
-class _AdasumDistributed:
+class _AdasumDistributed(_Base):
     """Goes in front of an optimizer's class; shares the original's groups and state."""
 
-    def _horo_setup(self, named, plan):
+    def _horo_setup(self, named, plan, agreement):
+        """`agreement`: of the ranks on the parameters; None where nothing is combined."""
         self._horo_plan = plan
-        alone = not plan.names.member or plan.names.size() == 1
-        self._horo_updates = [] if alone else [_Update(p, n) for p, n in named if p.requires_grad]
+        self._horo_agreement = agreement
+        trained = [] if agreement is None else named
+        self._horo_updates = [_Update(p, n) for p, n in trained if p.requires_grad]
 
     def set_backward_passes_per_step(self, passes):
         """Gradients add up until step(), however many backwards there are."""
@@ -63,6 +71,8 @@ class _AdasumDistributed:
     def step(self, closure=None):
         """Steps, and combines the ranks' steps by Adasum."""
         updates, compression = self._horo_updates, self._horo_plan.compression
+        if self._horo_agreement is not None:
+            self._horo_agreement.require()
         for update in updates:
             update.begin()
         loss = super().step(closure)

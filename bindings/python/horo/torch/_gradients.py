@@ -3,29 +3,45 @@
 
 The fast way, a dense contiguous gradient in the host's memory without compression, costs one call
 of the C library from its hook and one wait. All others go through Part objects.
+
+Where gradients lie is the plan's `share`: True, in the arena, and what torch makes elsewhere is
+copied there; "auto", in the arena once they are seen to stay from step to step, as they do after
+zero_grad(set_to_none=False): torch then adds into the arena, and nothing is copied; False, where
+torch made them.
 """
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
 
 import torch
 
-from horo import _core
+from horo import _core, errors
 from horo._names import declare
-from horo._native import ALLREDUCE
+from horo._native import ALLREDUCE, NOT_FOUND, fast
 from horo.torch._collectives import dtype_name, start_allgather
 from horo.torch._compression import Compression
+from horo.torch._memory import COUNTS, Place, alone_in_memory
 
-_submit = _core.fast.horo_submit
+_submit = fast.horo_submit
+
+
+def _nothing():
+    """Stands for a reference to the gradient of no step yet."""
 
 
 class Plan:
     """How all gradients of an optimizer are reduced; the same on all ranks."""
 
-    def __init__(self, names, op, prescale, postscale, compression, sparse_as_dense):
+    def __init__(self, names, op, prescale, postscale, compression, sparse_as_dense, share):
         self.names = names
         self.op = op
         self.prescale = prescale
         self.postscale = postscale
         self.compression = compression
         self.sparse_as_dense = sparse_as_dense
+        self.share = share
 
 
 class Gradient:
@@ -43,7 +59,8 @@ class Gradient:
         "part",
         "context",
         "sparse",
-        "shared",
+        "place",
+        "seen",
         "group",
         "delay",
     )
@@ -57,10 +74,14 @@ class Gradient:
         self.fast = plan.compression is Compression.none and parameter.device.type == "cpu"
         self.count = parameter.numel()
         self.handle = 0
-        self.part = None  # what is being reduced, in place
+        self.part: Any = None  # what is being reduced, in place
         self.context = None
         self.sparse = None  # handles of indices and values; () once a sparse gradient was seen
-        self.shared = None
+        self.place = None  # in the arena
+        self.seen: Any = None  # weak reference to the last step's gradient
+        watch = self.fast and self.count and COUNTS and plan.share == "auto"
+        if watch:
+            self.seen = _nothing
         self.group = None
         self.delay = 1
 
@@ -69,8 +90,8 @@ class Gradient:
         grad = self.parameter.grad
         if grad is None:
             grad = self._zeros()
-        if self.shared is not None and grad is not self.shared:
-            grad = self._share(grad)
+        if self.place is not None or self.seen is not None:
+            grad = self.placed(grad)
         if (
             self.fast
             and grad.layout is torch.strided
@@ -87,7 +108,7 @@ class Gradient:
                 self._declare(grad)
             pointer = grad.data_ptr()
             status = _submit(record.tensor, pointer, pointer, record.address)
-            if status == _core.NOT_FOUND:
+            if status == NOT_FOUND:
                 _core.submit(record, pointer, pointer)
             elif status:
                 raise _core.failure(status)
@@ -139,13 +160,44 @@ class Gradient:
             parameter.grad = torch.zeros_like(parameter, requires_grad=False)
         return parameter.grad
 
-    def _share(self, grad):
-        if grad.layout is not torch.strided or grad.dtype is not self.shared.dtype:
+    def reserve(self):
+        """A place in the arena from the start. Fails: ResourceError."""
+        if self.fast and self.count:
+            self.place = Place(self.parameter.detach())
+
+    def placed(self, grad):
+        """The gradient where the plan wants it."""
+        if self.place is None:
+            return self._stays(grad)
+        if grad.layout is not torch.strided or grad.data_ptr() == self.place.address:
             return grad
-        shared = self.shared
+        if grad.dtype is not self.parameter.dtype or grad.requires_grad:
+            return grad
+        if self.place.held():  # somebody keeps an earlier gradient
+            try:
+                self.reserve()
+            except errors.ResourceError:
+                return grad
+        shared = self.place.view()
         shared.copy_(grad)
         self.parameter.grad = shared
         return shared
+
+    def _stays(self, grad):
+        """Moves a gradient that the last step left here into the arena, if it is alone in its
+        memory. The tensor stays the same, so whoever has it sees what torch adds to it."""
+        last = self.seen()
+        self.seen = weakref.ref(grad) if self.seen is _nothing else None
+        if last is not grad or grad.layout is not torch.strided or not alone_in_memory(grad):
+            return grad
+        try:
+            shared = Place(grad).view()
+        except errors.ResourceError:
+            return grad
+        with torch.no_grad():
+            shared.copy_(grad)
+            grad.set_(shared)
+        return grad
 
     def _start_sparse(self, grad):
         if self.plan.op not in (_core.AVERAGE, _core.SUM):
@@ -160,6 +212,9 @@ class Gradient:
         if not status:
             grad = self.parameter.grad
             if part is not grad:
+                if grad is None:  # dropped meanwhile
+                    grad = torch.empty_like(self.parameter, requires_grad=False)
+                    self.parameter.grad = grad
                 self._put_back(part, grad)
 
     def _put_back(self, part, grad):
@@ -238,8 +293,8 @@ class Group:
             grad = member.parameter.grad
             if grad is None:
                 grad = member._zeros()
-            if member.shared is not None and grad is not member.shared:
-                grad = member._share(grad)
+            if member.place is not None or member.seen is not None:
+                grad = member.placed(grad)
             if member.prepare(grad):
                 dense.append(member)
         if dense:

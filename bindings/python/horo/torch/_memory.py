@@ -5,35 +5,96 @@ The memory goes back to the arena when the last tensor that uses it dies. It is 
 across fork: a tensor that data-loader processes read must not live there.
 """
 
+from __future__ import annotations
+
 import ctypes
+import functools
 import weakref
+from typing import TYPE_CHECKING
 
 import torch
 
 from horo import _core
 from horo._native import fast
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
 
-def shared_empty(shape, dtype=None):
+    from torch import Tensor
+
+_users: Any = getattr(torch._C, "_storage_Use_Count", None)
+COUNTS = _users is not None and hasattr(torch.Tensor, "untyped_storage")
+
+
+def shared_empty(shape: int | Sequence[int], dtype: torch.dtype | None = None) -> Tensor:
     """An uninitialised tensor in the arena. Fails: ResourceError (HORO_ARENA_SIZE)."""
     dtype = dtype or torch.get_default_dtype()
-    shape = torch.Size((shape,) if isinstance(shape, int) else shape)
-    count = shape.numel()
+    size = torch.Size((shape,) if isinstance(shape, int) else shape)
+    count = size.numel()
     length = count * torch.empty((), dtype=dtype).element_size()
     if not length:
-        return torch.empty(shape, dtype=dtype)
+        return torch.empty(size, dtype=dtype)
     memory = ctypes.c_void_p()
     _core.check(fast.horo_alloc(length, ctypes.addressof(memory)))
     block = (ctypes.c_char * length).from_address(memory.value)
     weakref.finalize(block, fast.horo_free, memory.value).atexit = False
-    return torch.frombuffer(block, dtype=dtype).reshape(shape)
+    return torch.frombuffer(block, dtype=dtype).reshape(size)
 
 
-def shared_zeros(shape, dtype=None):
+class Place:
+    """A tensor's place in the arena. `view()` gives a tensor over it; `held()` is whether one of
+    them, or of their own views, is alive, so that nobody's values are overwritten."""
+
+    __slots__ = ("address", "_tensor", "_storage", "_alone", "_given")
+
+    def __init__(self, like):
+        """Fails: ResourceError (HORO_ARENA_SIZE)."""
+        self._tensor = alloc_like(like)
+        self.address = self._tensor.data_ptr()
+        self._storage = self._alone = None
+        self._given = False
+        if COUNTS:
+            self._storage = self._tensor.untyped_storage()
+            self._alone = _users(self._storage._cdata)
+
+    def view(self):
+        self._given = True
+        return self._tensor.detach()
+
+    def held(self):
+        """True too where torch cannot tell."""
+        if not self._given:
+            return False
+        return self._storage is None or _users(self._storage._cdata) > self._alone
+
+
+def alone_in_memory(tensor):
+    """Whether the dense tensor's memory is its own: no view of others, not shared with processes,
+    and no other tensor over it. False where torch cannot tell."""
+    if not COUNTS or not tensor.is_contiguous() or tensor._base is not None:
+        return False
+    if tensor.requires_grad or tensor.is_shared():
+        return False
+    storage = tensor.untyped_storage()
+    if storage.nbytes() != tensor.numel() * tensor.element_size():
+        return False
+    return _users(storage._cdata) == _users_of_one()
+
+
+@functools.lru_cache(maxsize=None)
+def _users_of_one():
+    """What torch counts for a storage that one tensor uses, and the look at it."""
+    tensor = torch.empty(1)
+    storage = tensor.untyped_storage()
+    return _users(storage._cdata)
+
+
+def shared_zeros(shape: int | Sequence[int], dtype: torch.dtype | None = None) -> Tensor:
     """A tensor of zeros in the arena."""
     return shared_empty(shape, dtype).zero_()
 
 
-def alloc_like(tensor):
+def alloc_like(tensor: Tensor) -> Tensor:
     """An uninitialised contiguous tensor in the arena, of `tensor`'s shape and dtype."""
     return shared_empty(tensor.shape, tensor.dtype)

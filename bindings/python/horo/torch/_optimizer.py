@@ -1,38 +1,54 @@
 # SPDX-License-Identifier: Apache-2.0
 """DistributedOptimizer: reduces each gradient over all ranks while backward goes on."""
 
+from __future__ import annotations
+
 import contextlib
 import functools
 import itertools
 import warnings
 import weakref
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from horo import _core, errors
 from horo._sets import existing, global_process_set
 from horo.torch._adasum import class_over as adasum_class_over
+from horo.torch._agreement import Agreement, describe
 from horo.torch._compression import Compression
 from horo.torch._gradients import Gradient, Group, Plan
-from horo.torch._memory import alloc_like
-from horo.torch._state import broadcast_object
+from horo.torch._objects import broadcast_object
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Literal
+
+    from torch import Tensor
+    from torch.nn import Parameter
+    from torch.optim import Optimizer
+
+    from horo._sets import ProcessSet
+    from horo.torch._compression import Compressor
 
 _unnamed_optimizers = itertools.count()
+
+# The class comes in front of an optimizer's, which mypy shall know.
+_Base: Any = torch.optim.Optimizer if TYPE_CHECKING else object
 
 
 class _Options:
     """Arguments of DistributedOptimizer after the optimizer itself."""
 
-    def __init__(self, named_parameters, passes, groups, shared, process_set, plan):
+    def __init__(self, named_parameters, passes, groups, process_set, plan):
         self.named_parameters = named_parameters
         self.passes = passes
         self.groups = groups
-        self.shared = shared
         self.process_set = process_set
         self.plan = plan
 
 
-class _Distributed:
+class _Distributed(_Base):
     """Goes in front of an optimizer's class; shares the original's groups and state."""
 
     def _horo_setup(self, options):
@@ -42,6 +58,7 @@ class _Distributed:
         self._horo_hooks = []
         self._horo_gradients = []
         self._horo_groups = []
+        self._horo_agreement = None
         names = _names_of(self.param_groups, options.named_parameters)
         plan = options.plan
         if not plan.names.member or plan.names.size() == 1:
@@ -49,9 +66,11 @@ class _Distributed:
         for parameter, name in names:
             if parameter.requires_grad:
                 self._horo_gradients.append(Gradient(parameter, name, plan))
+        self._horo_agreement = _compare(plan.names, options.process_set, names)
         self._horo_groups = _make_groups(self._horo_gradients, options.groups, options.process_set)
-        if options.shared:
-            _share(self._horo_gradients, options.shared)
+        if plan.share is True:
+            for gradient in self._horo_gradients:
+                gradient.reserve()
         self.set_backward_passes_per_step(options.passes)
         for gradient in self._horo_gradients:
             self._horo_hooks.append(_attach(gradient.parameter, _hook(gradient)))
@@ -72,6 +91,8 @@ class _Distributed:
     def synchronize(self):
         """Waits until every gradient is reduced; gradients that are missing here count as zeros."""
         gradients = self._horo_gradients
+        if self._horo_agreement is not None:
+            self._horo_agree(self._horo_agreement)
         for gradient in gradients:
             if gradient.delay > 0:
                 gradient.delay = 0
@@ -86,6 +107,21 @@ class _Distributed:
         self._horo_synchronized = True
         if first_error is not None:
             raise first_error
+
+    def _horo_agree(self, agreement):
+        try:
+            agreement.require()
+        except errors.MismatchError:
+            _leave(self._horo_gradients, agreement.missing)
+            self._horo_restart()
+            raise
+        self._horo_agreement = None
+
+    def _horo_restart(self):
+        self.set_backward_passes_per_step(self._horo_passes)
+        for group in self._horo_groups:
+            group.ready = 0
+        self._horo_synchronized = False
 
     @contextlib.contextmanager
     def skip_synchronize(self):
@@ -139,11 +175,15 @@ class _Distributed:
     def load_state_dict(self, *args, **kwargs):
         """As the optimizer's own; what is under way completes first."""
         _wait_for(self._horo_gradients)
-        self.set_backward_passes_per_step(self._horo_passes)
-        for group in self._horo_groups:
-            group.ready = 0
-        self._horo_synchronized = False
+        self._horo_restart()
         return super().load_state_dict(*args, **kwargs)
+
+
+def _compare(names, process_set, named):
+    """Compares what the ranks' optimizers reduce, from (parameter, name) pairs."""
+    trained = [(name, parameter) for parameter, name in named if parameter.requires_grad]
+    what = f"optimizer.{next(names.optimizers)}.parameters"
+    return Agreement(names, process_set.ranks, what, describe(trained))
 
 
 def _hook(gradient):
@@ -184,6 +224,19 @@ def _wait_for(gradients):
     return first_error
 
 
+def _leave(gradients, missing):
+    """Completes what is under way but for what some rank does not have: that stays with the
+    runtime, and its memory too."""
+    for gradient in gradients:
+        together = gradient.group.members if gradient.group else [gradient]
+        if gradient.handle and any(member.name in missing for member in together):
+            if not gradient.sparse:
+                _core.PENDING[gradient.handle] = (gradient.part, None, None)
+            gradient.sparse = () if gradient.sparse else None
+            gradient.part, gradient.handle = None, 0
+    _wait_for(gradients)
+
+
 def _attach(parameter, hook):
     """Runs `hook` when the parameter's gradient has been accumulated; gives what must live on."""
     register = getattr(parameter, "register_post_accumulate_grad_hook", None)
@@ -212,7 +265,7 @@ def _names_of(param_groups, named_parameters):
     pairs = list(named_parameters)
     if any(not isinstance(pair, tuple) or len(pair) != 2 for pair in pairs):
         raise ValueError("named_parameters must be (name, parameter) tuples, as of a model")
-    names = {}
+    names: dict[str, Any] = {}
     for name, parameter in pairs:
         if name in names and names[name] is not parameter:
             raise ValueError(f"named_parameters has two parameters named {name!r}")
@@ -260,19 +313,6 @@ def _make_groups(gradients, groups, process_set):
     return made
 
 
-def _share(gradients, mode):
-    """Gives gradients a place in the arena; "auto" leaves out what has no room."""
-    for gradient in gradients:
-        if gradient.parameter.device.type != "cpu" or not gradient.fast:
-            continue
-        try:
-            gradient.shared = alloc_like(gradient.parameter.detach())
-        except errors.ResourceError:
-            if mode != "auto":
-                raise
-            return
-
-
 def _check(op, gradient_predivide_factor, groups):
     op = _core.resolve_op(None, op)
     if gradient_predivide_factor != 1.0 and op != _core.AVERAGE:
@@ -285,24 +325,25 @@ def _check(op, gradient_predivide_factor, groups):
 
 
 def DistributedOptimizer(
-    optimizer,
-    named_parameters=None,
-    compression=Compression.none,
-    backward_passes_per_step=1,
-    op=_core.AVERAGE,
-    gradient_predivide_factor=1.0,
-    num_groups=0,
-    groups=None,
-    sparse_as_dense=False,
-    process_set=global_process_set,
-    gradients_in_shared_memory=False,
-):
+    optimizer: Optimizer,
+    named_parameters: Iterable[tuple[str, Parameter]] | None = None,
+    compression: type[Compressor] = Compression.none,
+    backward_passes_per_step: int = 1,
+    op: int = _core.AVERAGE,
+    gradient_predivide_factor: float = 1.0,
+    num_groups: int = 0,
+    groups: int | list[list[Tensor]] | None = None,
+    sparse_as_dense: bool = False,
+    process_set: ProcessSet = global_process_set,
+    gradients_in_shared_memory: bool | Literal["auto"] = "auto",
+) -> Any:
     """`optimizer` with its gradients reduced over all ranks of the process set, as an object of its
     own class. On a rank that is not in the set nothing is reduced.
 
-    Reduction starts in backward, gradient by gradient, and ends in step(). With
-    gradients_in_shared_memory each gradient is moved once into the arena that the ranks of the
-    host share, where it is reduced in place; "auto" does so for as many as there is room.
+    Reduction starts in backward, gradient by gradient, and ends in step(). In the arena that the
+    ranks of the host share gradients are reduced in place: gradients_in_shared_memory="auto" moves
+    there, once, those that stay from step to step and are alone in their memory, while there is
+    room; True all, copying what torch makes anew; False none.
 
     With op=Adasum each rank steps by its own gradients, and what the steps changed is combined;
     groups and sparse_as_dense mean nothing then.
@@ -320,21 +361,24 @@ def DistributedOptimizer(
     if gradients_in_shared_memory not in (True, False, "auto"):
         raise ValueError("gradients_in_shared_memory must be True, False or 'auto'")
     factor = gradient_predivide_factor
-    plan = Plan(names, op, 1.0 / factor, factor, compression, sparse_as_dense)
-    base = type(optimizer)
+    share = gradients_in_shared_memory
+    share = share if share == "auto" else bool(share)
+    plan = Plan(names, op, 1.0 / factor, factor, compression, sparse_as_dense, share)
+    base: Any = type(optimizer)
     kind = adasum_class_over(base) if op == _core.ADASUM else _class_over(base)
     made = object.__new__(kind)
     # A scheduler may have put a wrapped step into the original: it must not hide ours.
     made.__dict__.update({k: v for k, v in optimizer.__dict__.items() if k != "step"})
     if op == _core.ADASUM:
-        made._horo_setup(_names_of(made.param_groups, named_parameters), plan)
+        named = _names_of(made.param_groups, named_parameters)
+        alone = not names.member or names.size() == 1
+        made._horo_setup(named, plan, None if alone else _compare(names, process_set, named))
         return made
     made._horo_setup(
         _Options(
             named_parameters,
             backward_passes_per_step,
             groups,
-            gradients_in_shared_memory,
             process_set,
             plan,
         )

@@ -1,19 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Equal starts: parameters, optimizer state and Python objects from one rank to all."""
+"""Equal starts: parameters and optimizer state from one rank to all."""
+
+from __future__ import annotations
 
 import collections
-import pickle
+from typing import TYPE_CHECKING
 
 import torch
 
 from horo import _core, errors
 from horo._sets import global_process_set, of
-from horo.torch._collectives import (
-    _DTYPES,
-    broadcast_,
-    start_allgather,
-    start_broadcast,
-)
+from horo.torch._agreement import Agreement, describe
+from horo.torch._collectives import _DTYPES, start_broadcast
+from horo.torch._objects import broadcast_object
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any, Union
+
+    from torch import Tensor
+    from torch.nn import Module
+    from torch.optim import Optimizer
+
+    from horo._sets import ProcessSet
+
+    Parameters = Union[dict[str, Any], Iterable[Tensor], Iterable[tuple[str, Tensor]]]
 
 _Slot = collections.namedtuple("_Slot", "index shape dtype")
 
@@ -54,12 +65,15 @@ def _broadcast_all(named, root_rank, names):
         raise first_error
 
 
-def broadcast_parameters(params, root_rank, process_set=global_process_set):
+def broadcast_parameters(
+    params: Parameters, root_rank: int, process_set: ProcessSet = global_process_set
+) -> None:
     """Copies the root's parameters to all ranks of the set: a state_dict, or tensors, or (name,
-    tensor)s. `root_rank` is a rank of the job."""
+    tensor)s. `root_rank` is a rank of the job. Fails: MismatchError, on all ranks, where one has
+    other parameters; the message names the first."""
     names = of(process_set)
     if isinstance(params, dict):
-        pairs = sorted(params.items())
+        pairs: list[Any] = list(params.items())
     elif isinstance(params, (list, tuple)) or hasattr(params, "__iter__"):
         pairs = [
             entry if isinstance(entry, tuple) else (f"parameter.{index}", entry)
@@ -73,7 +87,10 @@ def broadcast_parameters(params, root_rank, process_set=global_process_set):
     for pair in pairs:
         if len(pair) != 2 or not isinstance(pair[1], (torch.Tensor, type(None))):
             raise ValueError(f"parameter {pair[0]!r} is not a tensor")
-    _broadcast_all([pair for pair in pairs if pair[1] is not None], root_rank, names)
+    pairs = [pair for pair in pairs if pair[1] is not None]
+    ranks = (process_set or global_process_set).ranks
+    Agreement(names, ranks, "broadcast_parameters", describe(pairs)).require()
+    _broadcast_all(sorted(pairs) if isinstance(params, dict) else pairs, root_rank, names)
 
 
 def _strip(value, tensors):
@@ -108,12 +125,18 @@ def _slots(value):
     return [slot for part in value for slot in _slots(part)]
 
 
-def broadcast_optimizer_state(optimizer, root_rank, model=None, process_set=global_process_set):
+def broadcast_optimizer_state(
+    optimizer: Optimizer,
+    root_rank: int,
+    model: Module | None = None,
+    process_set: ProcessSet = global_process_set,
+) -> None:
     """Makes all ranks' optimizers equal to the root's: state and options. `model` is not needed."""
     del model
     if isinstance(optimizer, torch.optim.LBFGS):
         raise ValueError("the state of torch.optim.LBFGS cannot be broadcast; start it empty")
-    names, tensors, skeleton = of(process_set), [], None
+    tensors: list[Any] = []
+    names, skeleton = of(process_set), None
     at_root = _core.rank() == root_rank
     if at_root:
         skeleton = _strip(optimizer.state_dict(), tensors)
@@ -125,56 +148,3 @@ def broadcast_optimizer_state(optimizer, root_rank, model=None, process_set=glob
     _broadcast_all(named, root_rank, names)
     if not at_root:
         optimizer.load_state_dict(_fill(skeleton, tensors))
-
-
-def _dumps(obj):
-    """Pickles; what pickle refuses, such as a lambda, goes through cloudpickle when it is there."""
-    try:
-        return pickle.dumps(obj, pickle.HIGHEST_PROTOCOL)
-    except Exception:
-        try:
-            import cloudpickle
-        except ImportError:
-            cloudpickle = None
-        if cloudpickle is None:
-            raise
-        return cloudpickle.dumps(obj)
-
-
-def _bytes_tensor(data):
-    return torch.frombuffer(bytearray(data), dtype=torch.uint8)
-
-
-def broadcast_object(obj, root_rank=0, name=None, process_set=global_process_set):
-    """The root's `obj` on every rank, by pickle. Fails on all ranks when it cannot be pickled."""
-    of(process_set)
-    size_name, data_name = (None, None) if name is None else (f"{name}.sz", f"{name}.t")
-    at_root = _core.rank() == root_rank
-    data, problem = b"", None
-    if at_root:
-        try:
-            data = _dumps(obj)
-        except Exception as error:
-            problem = error
-    length = torch.tensor([-1 if problem else len(data)], dtype=torch.int64)
-    broadcast_(length, root_rank, size_name, process_set)
-    if problem is not None:
-        raise problem
-    if length.item() < 0:
-        raise errors.HoroError(f"rank {root_rank} could not pickle the object to broadcast")
-    body = _bytes_tensor(data) if at_root else torch.empty(length.item(), dtype=torch.uint8)
-    broadcast_(body, root_rank, data_name, process_set)
-    return obj if at_root else pickle.loads(body.numpy().tobytes())
-
-
-def allgather_object(obj, name=None, process_set=global_process_set):
-    """The objects of all ranks as a list in rank order, by pickle."""
-    names = of(process_set)
-    data, rows = _core.synchronize(
-        start_allgather(_bytes_tensor(_dumps(obj)), names, name, want_rows=True)
-    )
-    blob, objects, start = data.numpy().tobytes(), [], 0
-    for count in rows:
-        objects.append(pickle.loads(blob[start : start + count]))
-        start += count
-    return objects

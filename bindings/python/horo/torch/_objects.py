@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Python objects from one rank to all, and from all to all, by pickle."""
+
+from __future__ import annotations
+
+import pickle
+from typing import TYPE_CHECKING
+
+import torch
+
+from horo import _core, errors
+from horo._sets import global_process_set, of
+from horo.torch._collectives import broadcast_, start_allgather
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from horo._sets import ProcessSet
+
+
+def _dumps(obj):
+    """Pickles; what pickle refuses, such as a lambda, goes through cloudpickle when it is there."""
+    try:
+        return pickle.dumps(obj, pickle.HIGHEST_PROTOCOL)
+    except Exception:
+        try:
+            import cloudpickle
+        except ImportError:
+            cloudpickle = None
+        if cloudpickle is None:
+            raise
+        return cloudpickle.dumps(obj)
+
+
+def _bytes_tensor(data):
+    return torch.frombuffer(bytearray(data), dtype=torch.uint8)
+
+
+def broadcast_object(
+    obj: Any,
+    root_rank: int = 0,
+    name: str | None = None,
+    process_set: ProcessSet = global_process_set,
+) -> Any:
+    """The root's `obj` on every rank, by pickle. Fails on all ranks when it cannot be pickled."""
+    of(process_set)
+    size_name, data_name = (None, None) if name is None else (f"{name}.sz", f"{name}.t")
+    at_root = _core.rank() == root_rank
+    data, problem = b"", None
+    if at_root:
+        try:
+            data = _dumps(obj)
+        except Exception as error:
+            problem = error
+    length = torch.tensor([-1 if problem else len(data)], dtype=torch.int64)
+    broadcast_(length, root_rank, size_name, process_set)
+    if problem is not None:
+        raise problem
+    if length.item() < 0:
+        raise errors.HoroError(f"rank {root_rank} could not pickle the object to broadcast")
+    body = _bytes_tensor(data) if at_root else torch.empty(length.item(), dtype=torch.uint8)
+    broadcast_(body, root_rank, data_name, process_set)
+    return obj if at_root else pickle.loads(body.numpy().tobytes())
+
+
+def allgather_object(
+    obj: Any, name: str | None = None, process_set: ProcessSet = global_process_set
+) -> list[Any]:
+    """The objects of all ranks as a list in rank order, by pickle."""
+    return gather_objects(obj, of(process_set), name)
+
+
+def gather_objects(obj, names, name):
+    """As allgather_object, by the names of a set."""
+    data, rows = _core.synchronize(
+        start_allgather(_bytes_tensor(_dumps(obj)), names, name, want_rows=True)
+    )
+    blob, objects, start = data.numpy().tobytes(), [], 0
+    for count in rows:
+        objects.append(pickle.loads(blob[start : start + count]))
+        start += count
+    return objects

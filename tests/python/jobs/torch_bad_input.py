@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One rank's script does what the others' do not: an error that says so on all of them, or none is
+needed; and the job goes on."""
+
+import itertools
+import os
+import signal
+import time
+
+import torch
+from expect import fails
+
+import horo.numpy as other
+import horo.torch as horo
+
+numbers = itertools.count()
+
+
+def model(*widths):
+    torch.manual_seed(7)
+    layers = [torch.nn.Linear(a, b) for a, b in zip(widths, widths[1:])]
+    return torch.nn.Sequential(*layers)
+
+
+def wrapped(network, **options):
+    """Under names of its own: what only some ranks have submitted stays in flight."""
+    number = next(numbers)
+    named = [(f"{number}: {name}", one) for name, one in network.named_parameters()]
+    optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
+    return horo.DistributedOptimizer(optimizer, named, **options)
+
+
+def at_last():
+    return horo.rank() == horo.size() - 1
+
+
+def others():
+    ranks = [str(rank) for rank in range(horo.size() - 1)]
+    return ("rank " if len(ranks) == 1 else "ranks ") + ", ".join(ranks)
+
+
+def alike(network):
+    mine = torch.cat([parameter.detach().reshape(-1) for parameter in network.parameters()])
+    everywhere = horo.allgather(mine.reshape(1, -1))
+    assert (everywhere == everywhere[0]).all()
+
+
+def goes_on():
+    found = horo.allreduce(torch.ones(3), op=horo.Sum, name="goes_on")
+    assert torch.equal(found, torch.full((3,), float(horo.size())))
+
+
+def step_fails(network, *words, **options):
+    optimizer = wrapped(network, **options)
+    network(torch.ones(2, network[0].in_features)).sum().backward()
+    fails(horo.MismatchError, optimizer.step, *words)
+    fails(horo.MismatchError, optimizer.step, *words)  # as long as it is asked
+
+
+def check_a_layer_more_on_one_rank():
+    network = model(3, 4, 2, 2) if at_last() else model(3, 4, 2)
+    missing = f"2.weight' is missing on {others()}; float32 [2, 2] on rank {horo.size() - 1}"
+    step_fails(network, "the ranks' models differ", missing, "1 more")
+    step_fails(network, "the ranks' models differ", missing, op=horo.Adasum)
+    fails(
+        horo.MismatchError, lambda: horo.broadcast_parameters(network.state_dict(), 0), missing
+    )
+    goes_on()
+
+
+def check_a_layer_of_another_width_on_one_rank():
+    network = model(3, 5, 2) if at_last() else model(3, 4, 2)
+    words = ("0.weight'", f"[4, 3] on {others()}", f"[5, 3] on rank {horo.size() - 1}")
+    step_fails(network, *words)
+    fails(horo.MismatchError, lambda: horo.broadcast_parameters(network.named_parameters(), 0), *words)
+    goes_on()
+
+
+def check_another_dtype_on_one_rank():
+    network = model(3, 2)
+    network = network.double() if at_last() else network
+    optimizer = wrapped(network)
+    network(torch.ones(1, 3, dtype=network[0].weight.dtype)).sum().backward()
+    fails(horo.MismatchError, optimizer.step, "float32", "float64", "0.weight'")
+    goes_on()
+
+
+def check_frozen_on_one_rank():
+    network = model(3, 4, 2)
+    network[0].weight.requires_grad_(not at_last())
+    step_fails(network, "0.weight'", f"missing on rank {horo.size() - 1}")
+    goes_on()
+
+
+def check_the_same_in_another_order_is_fine():
+    network = model(3, 4, 2)
+    named = list(network.named_parameters())
+    named = named[::-1] if at_last() else named
+    optimizer = torch.optim.SGD([parameter for _, parameter in named], lr=0.1)
+    optimizer = horo.DistributedOptimizer(optimizer, named)
+    horo.broadcast_parameters(dict(named), 0)
+    for _ in range(2):
+        optimizer.zero_grad()
+        network(torch.ones(2, 3)).sum().backward()
+        optimizer.step()
+    alike(network)
+
+
+class Breaks(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        raise ArithmeticError("in the middle of backward")
+
+
+def check_exception_in_one_ranks_backward():
+    """Whoever catches it may step: what it did not get to counts as zeros."""
+    network = model(3, 4, 2)
+    optimizer = wrapped(network)
+    for step in range(3):
+        optimizer.zero_grad()
+        middle = network[0](torch.ones(2, 3))
+        if at_last() and step == 1:
+            middle = Breaks.apply(middle)
+            fails(ArithmeticError, network[1](middle).sum().backward, "middle")
+        else:
+            network[1](middle).sum().backward()
+        optimizer.step()
+        alike(network)
+
+
+def check_a_skipped_batch_counts_as_zeros():
+    network = model(3, 2)
+    optimizer = wrapped(network)
+    before = network[0].bias.detach().clone()
+    optimizer.zero_grad()
+    if not at_last():
+        network(torch.ones(1, 3)).sum().backward()
+    optimizer.step()
+    change = before - network[0].bias.detach()
+    assert torch.allclose(change, torch.full((2,), 0.1 * (horo.size() - 1) / horo.size())), change
+    alike(network)
+
+
+def check_signal_in_synchronize():
+    """Its handler runs while this waits, and the wait goes on."""
+    if not at_last():
+        horo.allreduce(torch.ones(1), name="told")
+        horo.allreduce(torch.ones(2), name="late", op=horo.Sum)
+        return
+    told = []
+    before = signal.signal(
+        signal.SIGUSR1, lambda *_: told.append(horo.allreduce_async(torch.ones(1), name="told"))
+    )
+    handle = horo.allreduce_async(torch.ones(2), name="late", op=horo.Sum)
+    child = os.fork()
+    if child == 0:
+        time.sleep(0.1)
+        os.kill(os.getppid(), signal.SIGUSR1)
+        os._exit(0)
+    # The others submit `late` after `told` only, which the handler submits.
+    assert torch.equal(horo.synchronize(handle), torch.full((2,), float(horo.size())))
+    horo.synchronize(told[0])
+    os.waitpid(child, 0)
+    signal.signal(signal.SIGUSR1, before)
+
+
+def check_forked_child():
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            fails(horo.ForkedError, lambda: horo.allreduce(torch.ones(2)), "fork")
+            fails(horo.ForkedError, lambda: horo.broadcast_object(1), "fork")
+            fails(horo.ForkedError, lambda: wrapped(model(3, 2)), "fork")
+            fails(horo.ForkedError, horo.rank, "fork")
+            horo.shutdown()  # the parent's job goes on
+            code = 7
+        finally:
+            os._exit(code)
+    _, status = os.waitpid(child, 0)
+    assert os.WEXITSTATUS(status) == 7, status
+    goes_on()
+
+
+def check_two_frameworks_at_once():
+    import numpy
+
+    ours = horo.allreduce_async(torch.ones(4), name="torch's", op=horo.Sum)
+    theirs = other.allreduce_async(numpy.ones(4), name="numpy's", op=horo.Sum)
+    assert (other.synchronize(theirs) == horo.size()).all()
+    assert (horo.synchronize(ours) == horo.size()).all()
+    named = horo.allreduce_async(torch.ones(4), name="both", op=horo.Sum)
+    fails(ValueError, lambda: other.allreduce(numpy.ones(4, "float32"), name="both"), "both")
+    horo.synchronize(named)
+    assert other.rank() == horo.rank() and other.init() == []
