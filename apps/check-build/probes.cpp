@@ -50,7 +50,7 @@ std::string_view last_line(std::string_view text) {
 Finding probe_module(const char* title, const char* module) {
   Finding finding{.section = "Frameworks", .name = title, .available = false, .detail = {}};
   const auto told = ask_shell(fmt::format(
-      "timeout 60 python3 -c 'import {0}; print(getattr({0}, \"__version__\", \"\"))' 2>&1",
+      R"(timeout 60 python3 -c 'import {0}; print(getattr({0}, "__version__", ""))' 2>&1)",
       module));
   finding.available = told.status == 0;
   finding.detail = last_line(told.text);
