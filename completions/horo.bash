@@ -6,7 +6,7 @@ _horo() {
   local i value
   COMPREPLY=()
   if ((COMP_CWORD == 1)); then
-    COMPREPLY=($(compgen -W 'run check-build discover timeline-view --help --version' -- "$word"))
+    COMPREPLY=($(compgen -W 'run check-build discover timeline-view top --help --version' -- "$word"))
     return
   fi
   case $command in
@@ -60,27 +60,21 @@ _horo() {
       esac
       ;;
     timeline-view)
-      for ((i = 2, value = 0; i < COMP_CWORD; i++)); do
-        case ${COMP_WORDS[i]} in
-          --html|--export|--snapshot|--rank|--from|--to|--top|-np) value=1 ;;
-          =) value=1 ;;
-          -*) value=0 ;;
-          *)
-            if ((!value)); then
-              declare -F _command_offset >/dev/null && _command_offset "$i"
-              return
-            fi
-            value=0
-            ;;
-        esac
-      done
       case $before in
         --html) compopt -o default; return ;;
-        --export|--snapshot|--rank|--from|--to|--top) return ;;
+        --export|--snapshot|--live|--rank|--from|--to|--top|--interval) return ;;
       esac
       case $word in
-        -*) COMPREPLY=($(compgen -W '--help --version --json --csv --html --export --compare --snapshot --rank --from --to --top' -- "$word")) ;;
-        *) COMPREPLY=($(compgen -c -- "$word")) ;;
+        -*) COMPREPLY=($(compgen -W '--help --version --json --csv --html --export --serve --compare --snapshot --live --follow --rank --from --to --top --interval --once' -- "$word")) ;;
+        *) compopt -o default ;;
+      esac
+      ;;
+    top)
+      case $before in
+        --interval) return ;;
+      esac
+      case $word in
+        -*) COMPREPLY=($(compgen -W '--help --version --json --interval --once' -- "$word")) ;;
       esac
       ;;
   esac

@@ -41,11 +41,13 @@ std::string ChromeWriter::events() {
   return std::exchange(text_, {});
 }
 
-void ChromeWriter::put(RankState& state, int rank, int row, const std::string& fields) {
+void ChromeWriter::put_at(RankState& state, int rank, int row, const std::string& fields,
+                          std::int64_t us) {
   // Clocks are read on several cores: no event of a row is before the one in front of it.
-  state.last_us = std::max(state.last_us, now_us_);
+  auto& last = state.last_us[row];
+  last = std::max(last, us);
   if (!text_.empty()) text_ += ",\n";
-  text_ += fmt::format(R"({{{}, "ts": {})", fields, state.last_us);
+  text_ += fmt::format(R"({{{}, "ts": {})", fields, last);
   if (row > 0) text_ += fmt::format(R"(, "pid": {})", row);
   if (options_.show_ranks) text_ += fmt::format(R"(, "tid": {})", rank);
   text_ += '}';
@@ -122,18 +124,41 @@ void ChromeWriter::open_entry(RankState& state, int rank, Entry& entry) {
     put(state, rank, what.row, begins(entry.operation));
     if (!first) put(state, rank, what.row, begins("QUEUE"));
   }
-  if (first) run(state, rank, entry);
+  if (first) run(entry);
 }
 
-void ChromeWriter::run(RankState& state, int rank, Entry& entry) {
+void ChromeWriter::run(Entry& entry) const {
   entry.running = true;
-  // What lay beside the marks went through shared memory too.
-  const auto activity = fmt::format(
-      "{}_{}", name(entry.mover == Mover::none ? Mover::shm : entry.mover), entry.operation);
-  for (const auto id : entry.ids) {
-    const auto& what = tensor(rank, entry.set, id, 0);
-    if (!what.only_negotiates) put(state, rank, what.row, begins(activity));
+  entry.ran_us = now_us_;
+}
+
+void ChromeWriter::add_copies(RankState& state, const Record& record, double ns_per_tick) {
+  const auto copies = decode_copies(record);
+  const auto us = [ns_per_tick](std::uint64_t ticks) {
+    return static_cast<std::int64_t>(static_cast<double>(ticks) * ns_per_tick / 1000);
+  };
+  for (auto& entry : state.entries) {
+    if (entry.number != copies.entry || entry.set != copies.set) continue;
+    entry.in_us = us(copies.in);
+    entry.out_us = us(copies.out);
   }
+}
+
+/// Copies and movements take turns, chunk by chunk: they are shown as if each came in one piece.
+void ChromeWriter::put_activities(RankState& state, int rank, int row, const Entry& entry) {
+  const auto took = std::max<std::int64_t>(0, now_us_ - entry.ran_us);
+  const auto in = std::min(entry.in_us, took);
+  const auto out = std::min(entry.out_us, took - in);
+  const auto activity = [&](const std::string& what, std::int64_t from, std::int64_t to) {
+    put_at(state, rank, row, begins(what), from);
+    put_at(state, rank, row, kEnds, to);
+  };
+  if (in > 0) activity("MEMCPY_IN_FUSION_BUFFER", entry.ran_us, entry.ran_us + in);
+  // What lay beside the marks went through shared memory too.
+  activity(fmt::format("{}_{}", name(entry.mover == Mover::none ? Mover::shm : entry.mover),
+                       entry.operation),
+           entry.ran_us + in, now_us_ - out);
+  if (out > 0) activity("MEMCPY_OUT_FUSION_BUFFER", now_us_ - out, now_us_);
 }
 
 void ChromeWriter::end(RankState& state, int rank, const Record& record) {
@@ -145,7 +170,11 @@ void ChromeWriter::end(RankState& state, int rank, const Record& record) {
   for (const auto id : found->ids) {
     const auto& what = tensor(rank, found->set, id, 0);
     if (what.only_negotiates) continue;
-    put(state, rank, what.row, kEnds);  // Of the activity, or of QUEUE.
+    if (found->running) {
+      put_activities(state, rank, what.row, *found);
+    } else {
+      put(state, rank, what.row, kEnds);  // Of QUEUE.
+    }
     put(state, rank, what.row, what.result);
   }
   state.entries.erase(found);
@@ -156,10 +185,10 @@ void ChromeWriter::end(RankState& state, int rank, const Record& record) {
     const auto& what = tensor(rank, next.set, id, 0);
     if (!what.only_negotiates) put(state, rank, what.row, kEnds);  // Of QUEUE.
   }
-  run(state, rank, next);
+  run(next);
 }
 
-void ChromeWriter::take(int rank, const Record& record, std::int64_t wall_ns) {
+void ChromeWriter::take(int rank, const Record& record, std::int64_t wall_ns, double ns_per_tick) {
   now_us_ = std::max<std::int64_t>(0, (wall_ns - options_.start_wall_ns) / 1000);
   auto& state = ranks_[rank];
   switch (record.kind) {
@@ -183,6 +212,8 @@ void ChromeWriter::take(int rank, const Record& record, std::int64_t wall_ns) {
     case RecordKind::stall:
     case RecordKind::lost:
       return;
+    case RecordKind::copies:
+      return add_copies(state, record, ns_per_tick);
   }
 }
 

@@ -30,7 +30,8 @@ class ChromeWriter {
 
   ChromeWriter(const ChromeOptions& options, LookUp look_up);
 
-  void take(int rank, const Record& record, std::int64_t wall_ns);
+  /// `wall_ns` of the record's ticks, which are `ns_per_tick` long.
+  void take(int rank, const Record& record, std::int64_t wall_ns, double ns_per_tick = 1);
 
   /// The head of a file: what names time 0. Names of tensors come again in a new file.
   std::string head();
@@ -56,21 +57,30 @@ class ChromeWriter {
     std::vector<std::uint32_t> ids;
     std::uint32_t lacking = 0;  ///< Members whose records are to come.
     bool running = false;
+    std::int64_t ran_us = 0;  ///< Running since.
+    std::int64_t in_us = 0;   ///< Copying, at its beginning and at its end.
+    std::int64_t out_us = 0;
   };
 
   struct RankState {
-    std::int64_t last_us = 0;
+    std::map<int, std::int64_t> last_us;   ///< By row.
     std::deque<Entry> entries;             ///< Begun and not ended.
     std::map<TensorKey, bool> negotiates;  ///< Submitted and in no entry.
   };
 
-  void put(RankState& state, int rank, int row, const std::string& fields);
+  void put(RankState& state, int rank, int row, const std::string& fields) {
+    put_at(state, rank, row, fields, now_us_);
+  }
+
+  void put_at(RankState& state, int rank, int row, const std::string& fields, std::int64_t us);
   Tensor& tensor(int rank, std::uint16_t set, std::uint32_t id, std::uint64_t ticks);
   void begin_negotiation(RankState& state, int rank, const Record& record);
   void begin(RankState& state, int rank, const Record& record);
   void add_members(RankState& state, int rank, const Record& record);
   void open_entry(RankState& state, int rank, Entry& entry);
-  void run(RankState& state, int rank, Entry& entry);
+  void run(Entry& entry) const;
+  void put_activities(RankState& state, int rank, int row, const Entry& entry);
+  void add_copies(RankState& state, const Record& record, double ns_per_tick);
   void end(RankState& state, int rank, const Record& record);
 
   const ChromeOptions options_;

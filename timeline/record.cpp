@@ -10,6 +10,10 @@ namespace {
 constexpr std::uint32_t kTensorBits = 24;
 constexpr std::uint32_t kTensorMask = (1U << kTensorBits) - 1;
 
+// Two durations share a word, each up to twenty seconds and more.
+constexpr std::uint64_t kCopyUnit = 16;
+constexpr std::uint64_t kMostHalf = 0xffffffff;
+
 constexpr std::array<std::string_view, 6> kMovers{"NONE", "SHM", "GLOO", "MPI", "NCCL", "OTHER"};
 constexpr std::array<std::string_view, 7> kOperations{
     "ALLREDUCE", "ALLGATHER", "BROADCAST", "BARRIER", "REDUCESCATTER", "ALLTOALL", "JOIN"};
@@ -69,6 +73,22 @@ std::size_t decode_members(const Record& record,
              static_cast<std::uint32_t>(record.x >> 32U), static_cast<std::uint32_t>(record.y),
              static_cast<std::uint32_t>(record.y >> 32U)};
   return std::min<std::size_t>(record.detail, kMembersPerRecord);
+}
+
+Record encode(const Copies& copies, std::uint64_t ticks) {
+  const auto half = [](std::uint64_t t) { return std::min(t / kCopyUnit, kMostHalf); };
+  return {.ticks = ticks,
+          .kind = RecordKind::copies,
+          .set = copies.set,
+          .x = copies.entry,
+          .y = half(copies.in) | half(copies.out) << 32U};
+}
+
+Copies decode_copies(const Record& record) {
+  return {.set = record.set,
+          .entry = record.x,
+          .in = (record.y & kMostHalf) * kCopyUnit,
+          .out = (record.y >> 32U) * kCopyUnit};
 }
 
 std::string_view NameSlot::name() const {

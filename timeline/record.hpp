@@ -19,6 +19,7 @@ enum class RecordKind : std::uint8_t {
   stall = 6,
   declare = 7,
   lost = 8,
+  copies = 9,
 };
 
 struct Record {
@@ -66,6 +67,17 @@ Begin decode_begin(const Record& record);
 std::size_t decode_members(const Record& record,
                            std::array<std::uint32_t, kMembersPerRecord>& tensors);
 
+/// How long a rank copied into and out of fusion buffers for an entry. Ticks.
+struct Copies {
+  std::uint16_t set = 0;
+  std::uint64_t entry = 0;
+  std::uint64_t in = 0;
+  std::uint64_t out = 0;
+};
+
+Record encode(const Copies& copies, std::uint64_t ticks);
+Copies decode_copies(const Record& record);
+
 /// One row of the name table.
 struct NameSlot {
   static constexpr std::size_t kTextBytes = 224;
@@ -104,6 +116,8 @@ class TickClock {
   TickClock(const Anchor& first, const Anchor& last);
 
   std::int64_t wall_ns(std::uint64_t ticks) const;
+
+  double ns_per_tick() const { return ns_per_tick_; }
 
  private:
   Anchor from_{};

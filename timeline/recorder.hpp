@@ -80,6 +80,8 @@ class Recorder {
     }
   }
 
+  void copied(const Copies& copies) { put(encode(copies, now())); }
+
   void end(std::uint16_t set, std::uint64_t entry) {
     put({.ticks = now(), .kind = RecordKind::end, .set = set, .x = entry});
   }

@@ -135,6 +135,7 @@ Result<std::uint64_t> RegionReader::drain(std::vector<Record>& to) {
   const std::uint64_t capacity = about_.ring_records;
   std::uint64_t lost = 0;
   for (std::size_t ring = 0; ring < kRings; ++ring) {
+    const auto lost_before = lost;
     const auto head = head_of(ring);
     if (!head) return fail(Errc::io, "the timeline's memory cannot be read");
     // A head that runs backwards is nobody's we know: begin where it is now.
@@ -166,6 +167,8 @@ Result<std::uint64_t> RegionReader::drain(std::vector<Record>& to) {
       const auto from = to.begin() + static_cast<std::ptrdiff_t>(begin);
       to.erase(from, from + static_cast<std::ptrdiff_t>(spoilt));
     }
+    if (lost != lost_before && to.size() > begin)
+      complete_from_ = std::max(complete_from_, to[begin].ticks);
   }
   return lost;
 }

@@ -92,6 +92,9 @@ class RegionReader {
   /// their begin. Returns how many records were overwritten before they could be read.
   Result<std::uint64_t> drain(std::vector<Record>& to);
 
+  /// Ticks from which on nothing was overwritten before the last drain could read it.
+  std::uint64_t complete_from() const { return complete_from_; }
+
   /// The row of this tensor; none: never declared, or another tensor has its place.
   std::optional<NameSlot> name_of(std::uint16_t set, std::uint32_t id) const;
   /// All rows in use.
@@ -109,6 +112,7 @@ class RegionReader {
   std::uint64_t base_;
   RegionAbout about_;
   std::array<std::uint64_t, kRings> read_{};
+  std::uint64_t complete_from_ = 0;
 };
 
 }  // namespace horo::timeline

@@ -142,7 +142,7 @@ class Trace::Impl {
         if (record.ticks > until) {
           source.held.push_back(record);
         } else {
-          writer_.take(rank, record, clock.wall_ns(record.ticks));
+          writer_.take(rank, record, clock.wall_ns(record.ticks), clock.ns_per_tick());
           any = true;
         }
       }

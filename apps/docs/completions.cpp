@@ -41,6 +41,15 @@ std::vector<std::string> spellings(const cli::Flag& flag) {
   return all;
 }
 
+/// What stands behind the options.
+bool takes_command(const cli::Command& command) {
+  return command.tail.starts_with("COMMAND");
+}
+
+bool takes_files(const cli::Command& command) {
+  return command.tail.starts_with("FILE");
+}
+
 std::string summary_of(const cli::Flag& flag) {
   return flag.help.substr(0, flag.help.find(';'));
 }
@@ -123,7 +132,7 @@ std::string bash_completions() {
       if (flag.letter != '\0') valued += fmt::format("|-{}", flag.letter);
     }
     text += fmt::format("    {})\n", command.name);
-    if (!command.tail.empty()) {
+    if (takes_command(command)) {
       // Behind the first word that is no option stands the command of the ranks.
       text += fmt::format(
           "      for ((i = 2, value = 0; i < COMP_CWORD; i++)); do\n"
@@ -147,7 +156,8 @@ std::string bash_completions() {
     text += "      esac\n";
     text += "      case $word in\n";
     text += fmt::format("        -*) COMPREPLY=($(compgen -W '{}' -- \"$word\")) ;;\n", flags);
-    if (!command.tail.empty()) text += "        *) COMPREPLY=($(compgen -c -- \"$word\")) ;;\n";
+    if (takes_command(command)) text += "        *) COMPREPLY=($(compgen -c -- \"$word\")) ;;\n";
+    if (takes_files(command)) text += "        *) compopt -o default ;;\n";
     text += "      esac\n      ;;\n";
   }
   return text + "  esac\n}\n\ncomplete -F _horo horo\n";
@@ -196,8 +206,10 @@ std::string zsh_completions() {
                                                escaped(summary_of(flag)), value)));
       }
     }
-    text += command.tail.empty() ? "        && return\n      ;;\n"
-                                 : "        '(-)*::: := _normal -p horo' && return\n      ;;\n";
+    if (takes_command(command)) text += "        '(-)*::: := _normal -p horo'";
+    if (takes_files(command)) text += "        '*:file:_files'";
+    if (!takes_command(command) && !takes_files(command)) text += "       ";
+    text += " && return\n      ;;\n";
   }
   return text + "  esac\n}\n\n_horo \"$@\"\n";
 }
@@ -222,10 +234,13 @@ std::string fish_completions() {
         text += fmt::format("complete -c horo -n '__fish_seen_subcommand_from {}' -l no-{} -d {}\n",
                             command.name, flag.name, quoted("not: " + summary_of(flag)));
     }
-    if (!command.tail.empty())
+    if (takes_command(command))
       text += fmt::format(
           "complete -c horo -n '__fish_seen_subcommand_from {}' -a '(__fish_complete_command)'\n",
           command.name);
+    if (takes_files(command))
+      text +=
+          fmt::format("complete -c horo -n '__fish_seen_subcommand_from {}' -F\n", command.name);
   }
   return text;
 }

@@ -53,7 +53,8 @@ void Analysis::count_arrivals(const Operation& operation) {
   if (!wanted(last->rank)) return;
   auto& late = figures_.ranks[last->rank];
   ++late.last;
-  late.caused_wait_ns += static_cast<double>(last->ns - before);
+  late.last_by_ns += static_cast<double>(last->ns - before);
+  blame_.late(last->rank, {before, last->ns});
 }
 
 void Analysis::count_size(const Operation& operation) {
@@ -104,6 +105,7 @@ void Analysis::operation(const Operation& operation) {
   const auto moving = static_cast<double>(operation.ended - operation.begun);
   figures_.moving_ns += moving;
   figures_.packing_ns += static_cast<double>(operation.packing_ns);
+  if (operation.packing_ns > 0) figures_.packed_bytes += static_cast<double>(operation.bytes);
   if (operation.tensors > 1) ++figures_.fused;
   if (operation.bytes < kSmall) {
     ++figures_.small;
@@ -111,6 +113,8 @@ void Analysis::operation(const Operation& operation) {
   }
   if (!operation.mover.empty()) ++figures_.movers[operation.mover];
   figures_.negotiation.add(operation.agreed - operation.submitted);
+  negotiating_.add_first({operation.submitted, operation.agreed});
+  negotiating_.add_second({operation.begun, operation.ended});
   figures_.queue.add(operation.begun - operation.agreed);
   count_arrivals(operation);
   count_size(operation);
@@ -121,6 +125,7 @@ void Analysis::waited(int rank, Interval when) {
   if (!wanted(rank) || !covers(when.from, when.to)) return;
   figures_.knows_waits = true;
   waits_[rank].add_second(when);
+  blame_.waited(when);
 }
 
 void Analysis::communicated(int rank, Interval when) {
@@ -153,12 +158,17 @@ void Analysis::saw_rank(int rank, std::string_view host) {
 
 Figures Analysis::finish() {
   figures_.origin_ns = origin_;
+  const auto negotiating = negotiating_.sums();
+  figures_.held_up_ns = negotiating.first_ns - negotiating.both_ns;
+  for (const auto& [rank, sums] : blame_.sums()) {
+    figures_.ranks[rank].caused_wait_ns = figures_.knows_waits ? sums.waited_ns : sums.late_ns;
+  }
   for (auto& [rank, overlap] : waits_) {
     const auto sums = overlap.sums();
     auto& figures = figures_.ranks[rank];
     figures.communicated_ns = sums.first_ns;
     figures.waited_ns = sums.second_ns;
-    figures.exposed_ns = sums.second_ns;
+    figures.exposed_ns = sums.both_ns;
   }
   if (figures_.knows_compute) {
     for (auto& [rank, overlap] : compute_) {

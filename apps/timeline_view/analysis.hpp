@@ -17,7 +17,8 @@ struct RankFigures {
   std::string host;
   std::uint64_t arrivals = 0;  ///< Operations of which it is known when it came.
   std::uint64_t last = 0;      ///< Of those, it came last.
-  double caused_wait_ns = 0;   ///< By which it came after the one before it, when it was last.
+  double last_by_ns = 0;       ///< By which it came after the one before it, when it was last.
+  double caused_wait_ns = 0;   ///< In which another waited for it alone, as far as that is known.
   double late_ns = 0;          ///< After the first rank, in all.
   double waited_ns = 0;        ///< Inside waits.
   double communicated_ns = 0;
@@ -56,12 +57,14 @@ struct Figures {
   double bytes = 0;
   double moving_ns = 0;
   double packing_ns = 0;
+  double packed_bytes = 0;  ///< Of operations with copies.
   std::uint64_t small = 0;  ///< Operations under kSmall bytes.
   double small_ns = 0;
   std::uint64_t fused = 0;  ///< Of several tensors.
   std::uint64_t with_arrivals = 0;
   Histogram negotiation;  ///< First submission to agreement.
   Histogram queue;        ///< Agreement to the first byte.
+  double held_up_ns = 0;  ///< An operation lacked ranks, and none moved.
   std::map<int, RankFigures> ranks;
   std::map<std::uint64_t, SizeFigures> sizes;
   std::map<std::string, std::uint64_t> movers;
@@ -81,6 +84,8 @@ inline constexpr std::uint64_t kSmall = 64 << 10;
 class Analysis final : public Sink {
  public:
   Analysis(const Selection& selection, std::size_t top) : selection_(selection), top_(top) {}
+
+  bool wants_members() const override { return false; }
 
   void starts(std::int64_t ns) override;
   void operation(const Operation& operation) override;
@@ -111,6 +116,8 @@ class Analysis final : public Sink {
   bool covered_ = false;  ///< Something has been counted.
   std::int64_t origin_ = 0;
   Figures figures_;
+  Blame blame_;
+  Overlap negotiating_;             ///< Negotiation, and movement.
   std::map<int, Overlap> waits_;    ///< By rank: communication, and waits for it.
   std::map<int, Overlap> compute_;  ///< By rank: communication, and computing.
 };

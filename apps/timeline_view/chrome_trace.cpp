@@ -88,7 +88,7 @@ void ChromeTrace::take(const ChromeEvent& event) {
     return;
   }
   const bool begins = event.phase == 'B';
-  if (event.phase != '\0' && !std::exchange(started_, true)) sink_.starts(now);
+  if (event.phase != '\0' && !std::exchange(started_, true)) sink_->starts(now);
   if (!begins && event.phase != 'E' && event.phase != 'X') return;
   if (event.phase == 'X' && !event.category.empty()) return profiled(event);
   check_clock(now);
@@ -120,6 +120,7 @@ void ChromeTrace::begin(Row& row, const std::string& name, std::int64_t now) {
     auto& bucket = buckets_[bucket_];
     if (bucket.members++ == 0) bucket.operation = {.name = row.name, .kind = name};
     bucket.operation.tensors = bucket.members;
+    if (sink_->wants_members()) bucket.operation.members.push_back(row.name);
     if (buckets_.size() > kMostBuckets) buckets_.erase(buckets_.begin());
   }
   joining_ = operation;
@@ -177,8 +178,8 @@ void ChromeTrace::end_operation(Row& row, const ChromeEvent& event, std::int64_t
   if (operation.submitted == 0) operation.submitted = operation.agreed;
   for (const auto& [rank, ns] : bucket.arrivals) operation.arrivals.push_back({rank, ns});
   operation.ranks = ranks_;
-  sink_.communicated(0, {operation.begun, operation.ended});
-  sink_.operation(operation);
+  sink_->communicated(0, {operation.begun, operation.ended});
+  sink_->operation(operation);
   buckets_.erase(found);
 }
 
@@ -190,13 +191,13 @@ void ChromeTrace::profiled(const ChromeEvent& event) {
   const bool cpu = event.category == "cpu_op" || event.category == "Operator";
   if (!kernel && !cpu && event.category != "gpu_memcpy" && event.category != "gpu_memset") return;
   if (!communicates(event.name)) {
-    if (kernel) sink_.computed(profiled_rank_, when);
+    if (kernel) sink_->computed(profiled_rank_, when);
     return;
   }
   // The call on the processor is not the transfer, where there is a kernel.
   if (!kernel && event.argument("Collective name").empty() && !event.name.starts_with("gloo"))
     return;
-  sink_.communicated(profiled_rank_, when);
+  sink_->communicated(profiled_rank_, when);
   std::uint64_t bytes = 0;
   if (const auto elements = event.argument("In msg nelems"); is_number(elements)) {
     std::from_chars(elements.data(), elements.data() + elements.size(), bytes);
@@ -224,13 +225,13 @@ void ChromeTrace::profiled(const ChromeEvent& event) {
   }
   operation.submitted = operation.agreed = operation.begun = when.from;
   operation.ended = when.to;
-  sink_.operation(operation);
+  sink_->operation(operation);
 }
 
 void ChromeTrace::finish(int rank) {
-  if (has_profile_) sink_.saw_rank(std::max(rank, 0), "");
+  if (has_profile_) sink_->saw_rank(std::max(rank, 0), "");
   if (backwards_ != 0) {
-    sink_.warn(
+    sink_->warn(
         fmt::format("the clock jumped back {} times; figures across a jump are wrong", backwards_));
   }
 }

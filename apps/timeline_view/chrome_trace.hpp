@@ -16,7 +16,10 @@ namespace horo::apps {
 /// Thread: owner. Memory: of rows, not of events.
 class ChromeTrace {
  public:
-  explicit ChromeTrace(Sink& sink) : sink_(sink) {}
+  explicit ChromeTrace(Sink& sink) : sink_(&sink) {}
+
+  /// What is found from now on is another's.
+  void give_to(Sink& sink) { sink_ = &sink; }
 
   void take(const timeline::ChromeEvent& event);
   /// `rank`: of the profiler's process; -1: not said.
@@ -57,7 +60,7 @@ class ChromeTrace {
   void profiled(const timeline::ChromeEvent& event);
   void check_clock(std::int64_t now);
 
-  Sink& sink_;
+  Sink* sink_;
   std::map<std::string, Row> rows_;
   std::map<std::string, std::string> names_;  ///< Of rows, by pid.
   std::map<std::uint64_t, Bucket> buckets_;

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <limits>
 
+#include <fmt/format.h>
+
 namespace horo::apps {
 
 using timeline::Record;
@@ -16,15 +18,15 @@ constexpr std::int64_t kMostGap = 86'400'000'000'000;  ///< A day: no clock is s
 
 }  // namespace
 
-std::int64_t EntryMatcher::time_of(const RankFile& file, std::uint64_t ticks) {
+std::int64_t EntryMatcher::time_of(const RankSource& file, std::uint64_t ticks) {
   const auto& host = hosts_[file.rank()];
   const auto found = offsets_.find(host);
   return file.wall_ns(ticks) + (found == offsets_.end() ? 0 : found->second);
 }
 
-void EntryMatcher::take(const RankFile& file, const Record& record) {
+void EntryMatcher::take(const RankSource& file, const Record& record) {
   const int rank = file.rank();
-  if (hosts_.find(rank) == hosts_.end()) hosts_[rank] = file.about().identity.host_text();
+  if (hosts_.find(rank) == hosts_.end()) hosts_[rank] = file.identity().host_text();
   const auto now = time_of(file, record.ticks);
   switch (record.kind) {
     case RecordKind::submit:
@@ -36,19 +38,21 @@ void EntryMatcher::take(const RankFile& file, const Record& record) {
       return add_members(file, record);
     case RecordKind::end:
       return end(file, record, now);
+    case RecordKind::copies:
+      return copied(file, record);
     case RecordKind::wait:
-      return sink_.waited(rank, {time_of(file, record.x), now});
+      return sink_->waited(rank, {time_of(file, record.x), now});
     case RecordKind::stall:
-      return sink_.stalled(rank, record.detail);
+      return sink_->stalled(rank, record.detail);
     case RecordKind::lost:
-      return sink_.lost(rank, static_cast<int>(record.id));
+      return sink_->lost(rank, static_cast<int>(record.id));
     case RecordKind::none:
     case RecordKind::declare:
       return;
   }
 }
 
-void EntryMatcher::begin(const RankFile& file, const Record& record, std::int64_t now) {
+void EntryMatcher::begin(const RankSource& file, const Record& record, std::int64_t now) {
   const auto what = timeline::decode_begin(record);
   const Key key{what.set, what.entry};
   auto& state = ranks_[file.rank()];
@@ -56,7 +60,7 @@ void EntryMatcher::begin(const RankFile& file, const Record& record, std::int64_
   auto& pending = pending_[key];
   if (pending.parts.empty()) {
     pending.what = what;
-    pending.job_size = file.about().identity.size;
+    pending.job_size = file.identity().size;
   }
   pending.what.bytes = std::max(pending.what.bytes, what.bytes);
   pending.parts[file.rank()].begun = now;
@@ -67,7 +71,7 @@ void EntryMatcher::begin(const RankFile& file, const Record& record, std::int64_
   }
 }
 
-void EntryMatcher::add_members(const RankFile& file, const Record& record) {
+void EntryMatcher::add_members(const RankSource& file, const Record& record) {
   auto& state = ranks_[file.rank()];
   const auto found = pending_.find(state.last);
   if (found == pending_.end()) return;
@@ -81,13 +85,26 @@ void EntryMatcher::add_members(const RankFile& file, const Record& record) {
       part.arrived = std::max(part.arrived, submitted->second);
       state.submitted.erase(submitted);
     }
-    if (!pending.name.empty()) continue;
+    if (pending.namer < 0) pending.namer = file.rank();
+    const bool wanted = pending.members.empty() || sink_->wants_members();
+    if (pending.namer != file.rank() || !wanted) continue;
     const auto* slot = file.name_of(record.set, ids.at(i));
-    pending.name = slot != nullptr ? slot->name() : fmt::format("tensor {}", ids.at(i));
+    pending.members.push_back(slot != nullptr ? std::string(slot->name())
+                                              : fmt::format("tensor {}", ids.at(i)));
   }
 }
 
-void EntryMatcher::end(const RankFile& file, const Record& record, std::int64_t now) {
+void EntryMatcher::copied(const RankSource& file, const Record& record) {
+  const auto copies = timeline::decode_copies(record);
+  const auto found = pending_.find({copies.set, copies.entry});
+  if (found == pending_.end()) return;
+  auto& part = found->second.parts[file.rank()];
+  const auto now = file.wall_ns(record.ticks);
+  part.packed_ns = now - file.wall_ns(record.ticks - copies.in);
+  part.unpacked_ns = now - file.wall_ns(record.ticks - copies.out);
+}
+
+void EntryMatcher::end(const RankSource& file, const Record& record, std::int64_t now) {
   const Key key{record.set, record.x};
   const auto found = pending_.find(key);
   if (found == pending_.end()) return;
@@ -96,7 +113,7 @@ void EntryMatcher::end(const RankFile& file, const Record& record, std::int64_t 
   if (part.begun == 0) return;  // Its beginning was overwritten.
   part.moved = std::max(part.begun, state.last_end);
   part.ended = state.last_end = now;
-  sink_.communicated(file.rank(), {part.moved, part.ended});
+  sink_->communicated(file.rank(), {part.moved, part.ended});
   if (!whole(key, found->second)) return;
   give(found->second);
   pending_.erase(found);
@@ -120,7 +137,7 @@ void EntryMatcher::align(const Pending& pending) {
       if (gap <= 0 || gap > kMostGap) continue;
       auto& offset = offsets_[hosts_[early]];
       if (offset == 0)
-        sink_.warn(
+        sink_->warn(
             fmt::format("the clock of host {} is behind that of {} by {:.3f} ms or more; its "
                         "records are moved",
                         hosts_[early], hosts_[late], static_cast<double>(gap) / 1e6));
@@ -131,8 +148,9 @@ void EntryMatcher::align(const Pending& pending) {
 }
 
 void EntryMatcher::give(Pending& pending) {
-  align(pending);
-  Operation operation{.name = std::move(pending.name),
+  if (clocks_ == Clocks::unknown) align(pending);
+  Operation operation{.name = pending.members.empty() ? std::string() : pending.members.front(),
+                      .members = std::move(pending.members),
                       .kind = std::string(timeline::operation_name(pending.what.operation)),
                       .mover = pending.what.mover == timeline::Mover::none
                                    ? std::string()
@@ -141,6 +159,8 @@ void EntryMatcher::give(Pending& pending) {
                       .bytes = pending.what.bytes};
   constexpr auto kNever = std::numeric_limits<std::int64_t>::max();
   operation.submitted = operation.begun = kNever;
+  std::int64_t packed = 0;
+  std::int64_t unpacked = 0;
   for (const auto& [rank, part] : pending.parts) {
     if (part.ended == 0) continue;
     if (part.arrived != 0) {
@@ -150,6 +170,8 @@ void EntryMatcher::give(Pending& pending) {
     }
     operation.begun = std::min(operation.begun, part.moved);
     operation.ended = std::max(operation.ended, part.ended);
+    packed = std::max(packed, part.packed_ns);
+    unpacked = std::max(unpacked, part.unpacked_ns);
   }
   if (operation.ended == 0) return;
   operation.ranks = pending.what.set == 0 ? pending.job_size
@@ -158,7 +180,14 @@ void EntryMatcher::give(Pending& pending) {
   operation.submitted = std::min(operation.submitted, operation.begun);
   operation.begun = std::max(operation.begun, operation.agreed);
   operation.ended = std::max(operation.ended, operation.begun);
-  sink_.operation(operation);
+  // Bytes move between the copies, as far as they do not at the same time.
+  const auto took = operation.ended - operation.begun;
+  packed = std::clamp<std::int64_t>(packed, 0, took);
+  unpacked = std::clamp<std::int64_t>(unpacked, 0, took - packed);
+  operation.packing_ns = packed + unpacked;
+  operation.begun += packed;
+  operation.ended -= unpacked;
+  sink_->operation(operation);
 }
 
 void EntryMatcher::finish() {

@@ -10,17 +10,25 @@
 #include <vector>
 
 #include "apps/timeline_view/model.hpp"
-#include "apps/timeline_view/rank_files.hpp"
+#include "apps/timeline_view/rank_source.hpp"
+#include "timeline/record.hpp"
 
 namespace horo::apps {
 
 /// Thread: owner. Memory: of entries that are not done on all ranks, and of tensors.
 class EntryMatcher {
  public:
-  /// `files`: how many ranks' files there are.
-  EntryMatcher(Sink& sink, std::size_t files) : sink_(sink), files_(files) {}
+  enum class Clocks { aligned, unknown };
 
-  void take(const RankFile& file, const timeline::Record& record);
+  /// `files`: of how many ranks there are records. Clocks that are not known to agree are moved as
+  /// soon as they contradict each other.
+  EntryMatcher(Sink& sink, std::size_t files, Clocks clocks = Clocks::unknown)
+      : sink_(&sink), files_(files), clocks_(clocks) {}
+
+  /// What is found from now on is another's.
+  void give_to(Sink& sink) { sink_ = &sink; }
+
+  void take(const RankSource& file, const timeline::Record& record);
   void finish();
 
  private:
@@ -36,11 +44,14 @@ class EntryMatcher {
     std::int64_t begun = 0;
     std::int64_t moved = 0;  ///< Nothing before it was under way any more.
     std::int64_t ended = 0;
+    std::int64_t packed_ns = 0;  ///< Copying to a fusion buffer, within begun and ended.
+    std::int64_t unpacked_ns = 0;
   };
 
   struct Pending {
     timeline::Begin what;
-    std::string name;
+    std::vector<std::string> members;  ///< As many as the sink wants; the first at least.
+    int namer = -1;                    ///< The rank they were taken from.
     int job_size = 0;
     std::map<int, RankPart> parts;
   };
@@ -51,16 +62,18 @@ class EntryMatcher {
     std::int64_t last_end = 0;
   };
 
-  std::int64_t time_of(const RankFile& file, std::uint64_t ticks);
-  void begin(const RankFile& file, const timeline::Record& record, std::int64_t now);
-  void add_members(const RankFile& file, const timeline::Record& record);
-  void end(const RankFile& file, const timeline::Record& record, std::int64_t now);
+  std::int64_t time_of(const RankSource& file, std::uint64_t ticks);
+  void begin(const RankSource& file, const timeline::Record& record, std::int64_t now);
+  void add_members(const RankSource& file, const timeline::Record& record);
+  void copied(const RankSource& file, const timeline::Record& record);
+  void end(const RankSource& file, const timeline::Record& record, std::int64_t now);
   bool whole(const Key& key, const Pending& pending) const;
   void align(const Pending& pending);
   void give(Pending& pending);
 
-  Sink& sink_;
+  Sink* sink_;
   const std::size_t files_;
+  const Clocks clocks_;
   std::map<int, RankState> ranks_;
   std::map<int, std::string> hosts_;
   std::map<std::string, std::int64_t> offsets_;  ///< By host: added to its clock.

@@ -29,6 +29,22 @@ double length(const std::vector<Interval>& intervals) {
   return sum;
 }
 
+/// Of both, joined.
+double common(const std::vector<Interval>& a, const std::vector<Interval>& b) {
+  double sum = 0;
+  for (std::size_t i = 0, k = 0; i < a.size() && k < b.size();) {
+    const auto from = std::max(a[i].from, b[k].from);
+    const auto to = std::min(a[i].to, b[k].to);
+    if (to > from) sum += static_cast<double>(to - from);
+    if (a[i].to < b[k].to) {
+      ++i;
+    } else {
+      ++k;
+    }
+  }
+  return sum;
+}
+
 }  // namespace
 
 void Overlap::settle() {
@@ -36,16 +52,29 @@ void Overlap::settle() {
   const auto b = join(std::exchange(second_, {}));
   sums_.first_ns += length(a);
   sums_.second_ns += length(b);
-  for (std::size_t i = 0, k = 0; i < a.size() && k < b.size();) {
-    const auto from = std::max(a[i].from, b[k].from);
-    const auto to = std::min(a[i].to, b[k].to);
-    if (to > from) sums_.both_ns += static_cast<double>(to - from);
-    if (a[i].to < b[k].to) {
-      ++i;
-    } else {
-      ++k;
-    }
+  sums_.both_ns += common(a, b);
+}
+
+void Blame::late(int rank, Interval interval) {
+  if (interval.to <= interval.from) return;
+  late_[rank].push_back(interval);
+  if (++held_ >= kMost) settle();
+}
+
+void Blame::waited(Interval interval) {
+  waits_.push_back(interval);
+  if (++held_ >= kMost) settle();
+}
+
+void Blame::settle() {
+  const auto waits = join(std::exchange(waits_, {}));
+  for (auto& [rank, intervals] : std::exchange(late_, {})) {
+    const auto late = join(std::move(intervals));
+    auto& sums = sums_[rank];
+    sums.late_ns += length(late);
+    sums.waited_ns += common(late, waits);
   }
+  held_ = 0;
 }
 
 }  // namespace horo::apps

@@ -3,6 +3,7 @@
 // lies far enough behind is summed up and forgotten.
 #pragma once
 
+#include <map>
 #include <vector>
 
 #include "apps/timeline_view/model.hpp"
@@ -41,6 +42,34 @@ class Overlap {
   std::vector<Interval> first_;
   std::vector<Interval> second_;
   Sums sums_;
+};
+
+/// Of several ranks, how long each kept others waiting: lateness costs nothing while they compute.
+class Blame {
+ public:
+  void late(int rank, Interval interval);
+  void waited(Interval interval);
+
+  struct Sums {
+    double late_ns = 0;    ///< Of the union.
+    double waited_ns = 0;  ///< In which somebody waited.
+  };
+
+  /// By rank. The last call.
+  std::map<int, Sums> sums() {
+    settle();
+    return sums_;
+  }
+
+ private:
+  static constexpr std::size_t kMost = 65536;
+
+  void settle();
+
+  std::map<int, std::vector<Interval>> late_;
+  std::vector<Interval> waits_;
+  std::size_t held_ = 0;
+  std::map<int, Sums> sums_;
 };
 
 }  // namespace horo::apps

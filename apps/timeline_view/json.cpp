@@ -23,6 +23,7 @@ void write_ranks(JsonWriter& json, const Figures& f) {
   for (const auto& [rank, r] : f.ranks) {
     json.begin_object().key("rank").value(rank).key("host").value(r.host);
     json.key("arrivals").value(number(r.arrivals)).key("last").value(number(r.last));
+    json.key("last_by_ns").value(r.last_by_ns);
     json.key("caused_wait_ns").value(r.caused_wait_ns).key("late_ns").value(r.late_ns);
     json.key("waited_ns").value(r.waited_ns).key("communicated_ns").value(r.communicated_ns);
     json.key("exposed_ns").value(r.exposed_ns).key("computed_ns").value(r.computed_ns);
@@ -85,6 +86,18 @@ std::string as_json(const Figures& figures) {
   JsonWriter json;
   write(json, figures);
   return json.text() + "\n";
+}
+
+std::string one_line(std::string_view json) {
+  std::string line;
+  for (std::size_t i = 0; i < json.size(); ++i) {
+    if (json[i] != '\n') {
+      line += json[i];  // Strings hold no line ends.
+      continue;
+    }
+    while (i + 1 < json.size() && json[i + 1] == ' ') ++i;
+  }
+  return line + "\n";
 }
 
 std::string compare_json(const Figures& before, const Figures& after) {

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/json.hpp"
 
@@ -48,7 +49,27 @@ std::uint32_t Lanes::number_of(const std::string& text) {
   return found->second;
 }
 
+int Lanes::bucket_of(const std::vector<std::string>& members) {
+  if (members.size() < 2 || members_ + members.size() > kMostMembers) return -1;
+  std::vector<std::uint32_t> names;
+  names.reserve(members.size());
+  for (const auto& member : members) names.push_back(number_of(member));
+  const auto [found, fresh] =
+      buckets_.try_emplace(std::move(names), static_cast<int>(buckets_.size()));
+  if (fresh) members_ += members.size();
+  return found->second;
+}
+
 void Lanes::operation(const Operation& operation) {
+  const auto& arrivals = operation.arrivals;
+  const bool wanted = rank_ < 0 || arrivals.empty() ||
+                      std::any_of(arrivals.begin(), arrivals.end(),
+                                  [this](const Arrival& arrival) { return arrival.rank == rank_; });
+  if (wanted) keep_bar(operation);
+  next_.operation(operation);
+}
+
+void Lanes::keep_bar(const Operation& operation) {
   Bar bar{.submitted = operation.submitted,
           .agreed = operation.agreed,
           .begun = operation.begun,
@@ -56,7 +77,8 @@ void Lanes::operation(const Operation& operation) {
           .bytes = operation.bytes,
           .name = number_of(operation.name),
           .kind = number_of(operation.kind),
-          .tensors = operation.tensors};
+          .tensors = operation.tensors,
+          .bucket = bucket_of(operation.members)};
   std::int64_t last = std::numeric_limits<std::int64_t>::min();
   for (const auto& arrival : operation.arrivals) {
     if (operation.arrivals.size() < 2 || arrival.ns <= last) continue;
@@ -64,11 +86,10 @@ void Lanes::operation(const Operation& operation) {
     bar.last = arrival.rank;
   }
   keep(bars_, bar_stride_, bars_seen_, bar);
-  next_.operation(operation);
 }
 
 void Lanes::waited(int rank, Interval when) {
-  keep(waits_, wait_stride_, waits_seen_, {rank, when});
+  if (rank_ < 0 || rank == rank_) keep(waits_, wait_stride_, waits_seen_, {rank, when});
   next_.waited(rank, when);
 }
 
@@ -79,10 +100,10 @@ std::string Lanes::json(std::int64_t origin) const {
   text += "],\"operations\":[";
   for (std::size_t i = 0; i < bars_.size(); ++i) {
     const auto& b = bars_[i];
-    text +=
-        fmt::format("{}[{:.1f},{:.1f},{:.1f},{:.1f},{},{},{},{},{}]", i == 0 ? "" : ",",
-                    us(b.submitted - origin), us(b.agreed - b.submitted), us(b.begun - b.submitted),
-                    us(b.ended - b.submitted), b.name, b.kind, b.bytes, b.tensors, b.last);
+    text += fmt::format("{}[{:.1f},{:.1f},{:.1f},{:.1f},{},{},{},{},{},{}]", i == 0 ? "" : ",",
+                        us(b.submitted - origin), us(b.agreed - b.submitted),
+                        us(b.begun - b.submitted), us(b.ended - b.submitted), b.name, b.kind,
+                        b.bytes, b.tensors, b.last, b.bucket);
   }
   text += "],\"waits\":[";
   for (std::size_t i = 0; i < waits_.size(); ++i) {
@@ -90,6 +111,11 @@ std::string Lanes::json(std::int64_t origin) const {
     text += fmt::format("{}[{},{:.1f},{:.1f}]", i == 0 ? "" : ",", w.rank, us(w.when.from - origin),
                         us(w.when.to - w.when.from));
   }
+  std::vector<const std::vector<std::uint32_t>*> buckets(buckets_.size());
+  for (const auto& [names, number] : buckets_) buckets[static_cast<std::size_t>(number)] = &names;
+  text += "],\"buckets\":[";
+  for (std::size_t i = 0; i < buckets.size(); ++i)
+    text += fmt::format("{}[{}]", i == 0 ? "" : ",", fmt::join(*buckets[i], ","));
   return text +
          fmt::format("],\"operations_seen\":{},\"waits_seen\":{}}}", bars_seen_, waits_seen_);
 }

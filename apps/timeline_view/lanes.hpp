@@ -16,8 +16,13 @@ namespace horo::apps {
 class Lanes final : public Sink {
  public:
   static constexpr std::size_t kMost = 400'000;
+  /// Names of tensors in all different buckets; those of later ones are left out.
+  static constexpr std::size_t kMostMembers = 2'000'000;
 
-  explicit Lanes(Sink& next) : next_(next) {}
+  /// `rank`: whose waits are drawn, and the operations it took part in; -1: all.
+  explicit Lanes(Sink& next, int rank = -1) : next_(next), rank_(rank) {}
+
+  bool wants_members() const override { return true; }
 
   void operation(const Operation& operation) override;
   void waited(int rank, Interval when) override;
@@ -52,6 +57,7 @@ class Lanes final : public Sink {
     std::uint32_t kind = 0;
     std::uint32_t tensors = 0;
     int last = -1;
+    int bucket = -1;  ///< Its tensors; -1: one, or too many to keep.
   };
 
   struct Wait {
@@ -60,8 +66,11 @@ class Lanes final : public Sink {
   };
 
   std::uint32_t number_of(const std::string& text);
+  void keep_bar(const Operation& operation);
+  int bucket_of(const std::vector<std::string>& members);
 
   Sink& next_;
+  const int rank_;
   std::vector<Bar> bars_;
   std::vector<Wait> waits_;
   std::uint64_t bar_stride_ = 1;
@@ -70,6 +79,8 @@ class Lanes final : public Sink {
   std::uint64_t waits_seen_ = 0;
   std::unordered_map<std::string, std::uint32_t> numbers_;
   std::vector<std::string> texts_;
+  std::map<std::vector<std::uint32_t>, int> buckets_;  ///< Tensors' names: most come again.
+  std::size_t members_ = 0;                            ///< Of all of them.
 };
 
 }  // namespace horo::apps

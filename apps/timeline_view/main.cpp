@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// horo timeline-view: what a timeline says, in figures and in words.
+// horo timeline-view: what a timeline says, in figures and in words. Also horo top.
+#include <algorithm>
 #include <charconv>
+#include <chrono>
+#include <filesystem>
 #include <fstream>
+#include <initializer_list>
 #include <span>
 
 #include "apps/common/tools.hpp"
@@ -9,7 +13,9 @@
 #include "apps/timeline_view/html.hpp"
 #include "apps/timeline_view/output.hpp"
 #include "apps/timeline_view/reading.hpp"
+#include "apps/timeline_view/serve.hpp"
 #include "apps/timeline_view/snapshot.hpp"
+#include "apps/timeline_view/watch.hpp"
 #include "base/cli/arguments.hpp"
 #include "base/cli/help.hpp"
 #include "base/exit_code.hpp"
@@ -20,25 +26,26 @@ namespace horo::apps {
 
 namespace {
 
-constexpr const char* kTool = "horo timeline-view";
+constexpr std::string_view kAsTop = "--as=top";  ///< What `horo top` puts first.
 constexpr int kTop = 10;
 constexpr int kMostTop = 10'000;
 
 struct Request {
+  const cli::Command* command = nullptr;
   cli::Arguments arguments;  ///< Of all words; no rest.
   std::vector<std::string> paths;
   Selection selection;
   int top = kTop;
+  double interval = 1;  ///< Seconds.
 
   bool has(std::string_view flag) const { return arguments.find(flag) != nullptr; }
 };
 
 /// Files and options in any order.
 Status take_words(std::span<const char* const> words, Request& request) {
-  const auto& command = *cli::find_command("timeline-view");
   std::vector<std::string> rest;
   for (std::vector<const char*> left(words.begin(), words.end()); !left.empty();) {
-    HORO_TRY(auto parsed, cli::parse_arguments(command, left));
+    HORO_TRY(auto parsed, cli::parse_arguments(*request.command, left));
     for (auto& option : parsed.options) request.arguments.options.push_back(std::move(option));
     rest = std::move(parsed.rest);
     left.clear();
@@ -62,34 +69,70 @@ Status take_number(const Request& request, std::string_view flag, T least, T mos
               text, least, most);
 }
 
-Result<Request> read_request(std::span<const char* const> words) {
-  Request request;
+/// Which options exclude each other.
+Status check_forms(const Request& request) {
+  const auto given = [&request](std::initializer_list<std::string_view> flags) {
+    return std::count_if(flags.begin(), flags.end(),
+                         [&](std::string_view flag) { return request.has(flag); });
+  };
+  if (given({"json", "csv", "export", "html", "serve"}) > 1) {
+    return fail(Errc::invalid_argument,
+                "--json, --csv, --html, --serve and --export exclude each other");
+  }
+  if (request.has("compare") && given({"csv", "export", "html", "serve"}) != 0)
+    return fail(Errc::invalid_argument, "--compare is text, or JSON with --json");
+  const bool watches = given({"live", "follow"}) != 0;
+  if (given({"live", "follow"}) > 1 ||
+      (watches && given({"csv", "export", "html", "serve", "compare", "snapshot", "rank", "from",
+                         "to", "top"}) != 0)) {
+    return fail(Errc::invalid_argument,
+                "--live and --follow exclude each other, and go with --json and --interval alone");
+  }
+  if (given({"interval"}) != 0 && !watches)
+    return fail(Errc::invalid_argument, "--interval is for --live and --follow");
+  if (request.has("once") && !request.has("live"))
+    return fail(Errc::invalid_argument, "--once is for --live");
+  return {};
+}
+
+Status check_paths(const Request& request) {
+  const auto count = request.paths.size();
+  if (request.has("compare") && count != 2) {
+    return fail(Errc::invalid_argument, "--compare takes two files or folders, {} are given",
+                count);
+  }
+  if (request.has("live") && count != 0)
+    return fail(Errc::invalid_argument, "--live takes a job and no files");
+  if (request.has("follow") && count != 1)
+    return fail(Errc::invalid_argument, "--follow takes one file or job, {} are given", count);
+  if (count == 0 && !request.has("snapshot") && !request.has("live"))
+    return fail(Errc::invalid_argument, "no file is given");
+  return {};
+}
+
+Result<Request> read_request(const cli::Command& command, std::span<const char* const> words) {
+  Request request{.command = &command};
   HORO_TRY_STATUS(take_words(words, request));
   if (request.has("help") || request.has("version")) return request;
   constexpr double kLongest = 1e9;
+  constexpr double kLongestInterval = 3600;
   request.selection.to = kLongest;
   HORO_TRY_STATUS(take_number(request, "rank", 0, 1'000'000, request.selection.rank));
   HORO_TRY_STATUS(take_number(request, "from", 0.0, kLongest, request.selection.from));
   HORO_TRY_STATUS(take_number(request, "to", 0.0, kLongest, request.selection.to));
   HORO_TRY_STATUS(take_number(request, "top", 0, kMostTop, request.top));
+  HORO_TRY_STATUS(take_number(request, "interval", 0.05, kLongestInterval, request.interval));
+  if (command.name == "top") {
+    if (request.paths.size() <= 1) return request;
+    return fail(Errc::invalid_argument, "one job is shown, {} are given", request.paths.size());
+  }
   if (const auto* format = request.arguments.find("export");
       format != nullptr && format->value != "chrome") {
     return fail(Errc::invalid_argument, "option '--export': '{}' is not known; there is chrome",
                 format->value);
   }
-  const int forms = static_cast<int>(request.has("json")) + static_cast<int>(request.has("csv")) +
-                    static_cast<int>(request.has("export")) + static_cast<int>(request.has("html"));
-  if (forms > 1) {
-    return fail(Errc::invalid_argument, "--json, --csv, --html and --export exclude each other");
-  }
-  if (request.has("compare") && forms == 1 && !request.has("json"))
-    return fail(Errc::invalid_argument, "--compare is text, or JSON with --json");
-  if (request.has("compare") && request.paths.size() != 2) {
-    return fail(Errc::invalid_argument, "--compare takes two files or folders, {} are given",
-                request.paths.size());
-  }
-  if (request.paths.empty() && !request.has("snapshot"))
-    return fail(Errc::invalid_argument, "no file is given");
+  HORO_TRY_STATUS(check_forms(request));
+  HORO_TRY_STATUS(check_paths(request));
   return request;
 }
 
@@ -110,17 +153,45 @@ int finish(std::string_view text) {
   return write_out(text) ? exit_code::kOk : exit_code::kFailure;
 }
 
-int write_report(const Request& request, const std::string& path) {
+Result<std::string> page_of(const Request& request) {
   Analysis analysis(request.selection, static_cast<std::size_t>(request.top));
-  Lanes lanes(analysis);
-  if (auto read = read_all(request.paths, lanes); !read) return refuse(read.error());
+  Lanes lanes(analysis, request.selection.rank);
+  HORO_TRY_STATUS(read_all(request.paths, lanes));
   const auto figures = analysis.finish();
   for (const auto& line : figures.warnings) log::warn("timeline-view", "{}", line);
+  return as_html(figures, lanes);
+}
+
+int write_report(const Request& request, const std::string& path) {
+  const auto page = page_of(request);
+  if (!page) return refuse(page.error());
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file << as_html(figures, lanes);
+  file << *page;
   file.close();
   if (!file) return refuse({Errc::io, fmt::format("'{}' cannot be written", path)});
   return exit_code::kOk;
+}
+
+int serve(const Request& request) {
+  const auto page = page_of(request);
+  if (!page) return refuse(page.error());
+  const auto signal = serve_page(
+      *page, [](const std::string& address) { write_out(fmt::format("{}\n", address)); });
+  if (!signal) return refuse(signal.error());
+  return exit_code::kSignalBase + *signal;
+}
+
+int watch(const Request& request) {
+  const auto* job = request.arguments.find("live");
+  WatchOptions options{.json = request.has("json"), .once = request.has("once")};
+  options.interval =
+      std::chrono::duration_cast<Duration>(std::chrono::duration<double>(request.interval));
+  options.what = job != nullptr ? job->value : request.paths.empty() ? "" : request.paths.front();
+  std::error_code error;
+  const auto code = !request.has("follow")                         ? watch_ranks(options)
+                    : std::filesystem::exists(options.what, error) ? follow_file(options)
+                                                                   : follow_job(options);
+  return code ? *code : refuse(code.error());
 }
 
 int compare(const Request& request) {
@@ -141,6 +212,8 @@ int export_all(const Request& request) {
 }
 
 int view(Request request) {
+  if (request.command->name == "top" || request.has("live") || request.has("follow"))
+    return watch(request);
   if (request.has("compare")) return compare(request);
   if (const auto* job = request.arguments.find("snapshot"); job != nullptr) {
     const auto folder = save_running(job->value);
@@ -149,6 +222,7 @@ int view(Request request) {
     request.paths.push_back(*folder);
   }
   if (request.has("export")) return export_all(request);
+  if (request.has("serve")) return serve(request);
   if (const auto* report = request.arguments.find("html"); report != nullptr)
     return write_report(request, report->value);
   const auto figures = figures_of(request, request.paths);
@@ -158,9 +232,11 @@ int view(Request request) {
 }
 
 int run(std::span<const char* const> words) {
-  auto request = read_request(words);
-  if (!request) return usage_error(kTool, request.error());
-  if (request->has("help")) return finish(cli::help_text(*cli::find_command("timeline-view")));
+  const bool top = !words.empty() && words.front() == kAsTop;
+  const auto& command = *cli::find_command(top ? "top" : "timeline-view");
+  auto request = read_request(command, words.subspan(top ? 1 : 0));
+  if (!request) return usage_error(fmt::format("horo {}", command.name), request.error());
+  if (request->has("help")) return finish(cli::help_text(command));
   if (request->has("version")) return finish(fmt::format("{}\n", version()));
   return view(std::move(*request));
 }

@@ -18,9 +18,10 @@ struct Arrival {
 /// One operation, of one tensor or several that were fused. Times are nanoseconds since some moment
 /// that all ranks share.
 struct Operation {
-  std::string name;   ///< Of its first tensor.
-  std::string kind;   ///< "ALLREDUCE"
-  std::string mover;  ///< "SHM", "NCCL"; empty: not known.
+  std::string name;                  ///< Of its first tensor.
+  std::vector<std::string> members;  ///< Of all, where the sink wants to know.
+  std::string kind;                  ///< "ALLREDUCE"
+  std::string mover;                 ///< "SHM", "NCCL"; empty: not known.
   std::uint32_t tensors = 1;
   std::uint64_t bytes = 0;
   int ranks = 0;  ///< That took part, as far as is known.
@@ -41,6 +42,8 @@ struct Interval {
 class Sink {
  public:
   virtual ~Sink() = default;
+  /// Whether it looks at `Operation::members`: a string per tensor.
+  virtual bool wants_members() const = 0;
   /// Before all else of a file: when it begins.
   virtual void starts(std::int64_t ns) = 0;
   virtual void operation(const Operation& operation) = 0;

@@ -10,29 +10,36 @@
 #include <vector>
 
 #include "apps/timeline_view/input.hpp"
+#include "apps/timeline_view/rank_source.hpp"
 #include "timeline/file.hpp"
 
 namespace horo::apps {
 
 /// One rank's file. Thread: owner.
-class RankFile {
+class RankFile final : public RankSource {
  public:
   /// Fails: protocol (not even its beginning can be read), version_mismatch, io.
   static Result<std::unique_ptr<RankFile>> open(std::unique_ptr<Input> input);
 
   const timeline::FileAbout& about() const { return about_; }
 
-  int rank() const { return about_.identity.rank; }
+  const timeline::Identity& identity() const override { return about_.identity; }
 
   /// The next record; null at the end, or where damage ends it.
   const timeline::Record* peek();
 
   void take() { records_.pop_front(); }
 
-  std::int64_t wall_ns(std::uint64_t ticks) const { return clock_.wall_ns(ticks); }
+  std::int64_t wall_ns(std::uint64_t ticks) const override {
+    return clock_.wall_ns(ticks) + shift_ns_;
+  }
 
-  /// Null: not in the table.
-  const timeline::NameSlot* name_of(std::uint16_t set, std::uint32_t id) const;
+  /// Adds this to its host's clock.
+  void shift_clock(std::int64_t ns) { shift_ns_ = ns; }
+
+  double ns_per_tick() const { return clock_.ns_per_tick(); }
+
+  const timeline::NameSlot* name_of(std::uint16_t set, std::uint32_t id) const override;
 
   /// After the end: what is not there; empty: nothing.
   std::string missing() const;
@@ -45,6 +52,7 @@ class RankFile {
   timeline::FileParser parser_;
   timeline::FileAbout about_;
   timeline::TickClock clock_;
+  std::int64_t shift_ns_ = 0;
   std::map<std::pair<std::uint16_t, std::uint32_t>, timeline::NameSlot> names_;
   std::deque<timeline::Record> records_;
   std::string damage_;

@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 
 #include "apps/timeline_view/chrome_trace.hpp"
+#include "apps/timeline_view/clocks.hpp"
 #include "apps/timeline_view/entries.hpp"
 #include "apps/timeline_view/input.hpp"
 #include "apps/timeline_view/rank_files.hpp"
@@ -19,7 +21,7 @@ using Files = std::vector<std::unique_ptr<RankFile>>;
 
 void introduce(const Files& files, Sink& sink) {
   for (const auto& file : files) {
-    sink.saw_rank(file->rank(), file->about().identity.host_text());
+    sink.saw_rank(file->rank(), file->identity().host_text());
     sink.dropped(file->rank(), file->about().dropped);
     if (const auto* record = file->peek(); record != nullptr)
       sink.starts(file->wall_ns(record->ticks));
@@ -45,19 +47,68 @@ Status read_trace(Input& input, Sink& sink) {
 
 Status check_one_job(const Files& files) {
   for (const auto& file : files) {
-    const auto& first = files.front()->about().identity;
-    if (file->about().identity.job_text() == first.job_text()) continue;
+    const auto& first = files.front()->identity();
+    if (file->identity().job_text() == first.job_text()) continue;
     return fail(Errc::invalid_argument,
                 "the files are of different jobs, '{}' and '{}'; look at them with --compare",
-                first.job_text(), file->about().identity.job_text());
+                first.job_text(), file->identity().job_text());
   }
   return {};
+}
+
+/// Reads the beginning of all ranks' files of several hosts beforehand, and moves the clocks that
+/// contradict each other. What can be read but once is left as it is.
+Result<EntryMatcher::Clocks> align_clocks(const std::vector<std::string>& names, const Files& files,
+                                          Sink& sink) {
+  const auto host_of = [](const RankFile& file) { return file.identity().host_text(); };
+  const auto reference =
+      std::min_element(files.begin(), files.end(),
+                       [](const auto& a, const auto& b) { return a->rank() < b->rank(); });
+  const auto home = host_of(**reference);
+  if (std::all_of(files.begin(), files.end(),
+                  [&](const auto& file) { return host_of(*file) == home; }))
+    return EntryMatcher::Clocks::aligned;
+  Files again;
+  for (const auto& name : names) {
+    std::error_code error;
+    if (!std::filesystem::is_regular_file(name, error)) return EntryMatcher::Clocks::unknown;
+    HORO_TRY(auto input, Input::open(name));
+    HORO_TRY(auto file, RankFile::open(std::move(input)));
+    again.push_back(std::move(file));
+  }
+  ClockLearner learner(again.size(), home);
+  // In turns, whatever the clocks say.
+  for (bool any = true; any && !learner.is_enough();) {
+    any = false;
+    for (const auto& file : again) {
+      const auto* record = file->peek();
+      if (record == nullptr) continue;
+      learner.take(*file, *record);
+      file->take();
+      any = true;
+    }
+  }
+  const auto shifts = learner.shifts();
+  for (const auto& file : files) {
+    const auto shift = shifts.find(host_of(*file));
+    if (shift != shifts.end()) file->shift_clock(shift->second.ns);
+  }
+  for (const auto& [host, shift] : shifts) {
+    if (shift.ns == 0) continue;
+    sink.warn(fmt::format(
+        "the clock of host {} is behind that of {} by {:.3f} ms, give or take {:.3f}; records are "
+        "moved",
+        shift.ns > 0 ? host : home, shift.ns > 0 ? home : host,
+        std::abs(static_cast<double>(shift.ns)) / 1e6, static_cast<double>(shift.error_ns) / 1e6));
+  }
+  return EntryMatcher::Clocks::aligned;
 }
 
 }  // namespace
 
 Status read_all(const std::vector<std::string>& paths, Sink& sink) {
   HORO_TRY(const auto names, expand(paths));
+  std::vector<std::string> ranks;
   Files files;
   for (const auto& name : names) {
     HORO_TRY(auto input, Input::open(name));
@@ -67,11 +118,13 @@ Status read_all(const std::vector<std::string>& paths, Sink& sink) {
     }
     HORO_TRY(auto file, RankFile::open(std::move(input)));
     files.push_back(std::move(file));
+    ranks.push_back(name);
   }
   if (files.empty()) return {};
   HORO_TRY_STATUS(check_one_job(files));
+  HORO_TRY(const auto clocks, align_clocks(ranks, files, sink));
   introduce(files, sink);
-  EntryMatcher matcher(sink, files.size());
+  EntryMatcher matcher(sink, files.size(), clocks);
   merge(files,
         [&matcher](RankFile& file, const timeline::Record& record) { matcher.take(file, record); });
   matcher.finish();
@@ -91,6 +144,8 @@ Status export_chrome(const std::vector<std::string>& paths, Sink& warnings,
     files.push_back(std::move(file));
   }
   HORO_TRY_STATUS(check_one_job(files));
+  if (auto aligned = align_clocks(names, files, warnings); !aligned)
+    return Failure(std::move(aligned).error());
   std::int64_t start = 0;
   for (const auto& file : files) {
     const auto* record = file->peek();
@@ -110,7 +165,7 @@ Status export_chrome(const std::vector<std::string>& paths, Sink& warnings,
   bool open = write("[\n" + writer.head());
   merge(files, [&](RankFile& file, const timeline::Record& record) {
     if (!open) return;
-    writer.take(file.rank(), record, file.wall_ns(record.ticks));
+    writer.take(file.rank(), record, file.wall_ns(record.ticks), file.ns_per_tick());
     if (const auto events = writer.events(); !events.empty()) open = write(",\n" + events);
   });
   if (open) open = write("\n]\n");

@@ -10,7 +10,7 @@
 namespace horo::apps {
 
 /// Saves the timelines of job `job` (its id, or the beginning of it) to a folder, and says which.
-/// Fails: not_found, naming the jobs that there are; as timeline::save_regions.
+/// Fails: as memories_of and timeline::save_regions.
 Result<std::string> save_running(const std::string& job);
 
 }  // namespace horo::apps

@@ -14,15 +14,6 @@ double share(double part, double whole) {
   return whole > 0 ? 100 * part / whole : 0;
 }
 
-std::string summary(const Figures& f) {
-  std::string movers;
-  for (const auto& [mover, count] : f.movers)
-    movers += fmt::format("{}{}", movers.empty() ? " through " : ", ", mover);
-  return fmt::format("{} {}, {}: {} operations of {} tensors, {}{}\n", f.ranks.size(),
-                     f.ranks.size() == 1 ? "rank" : "ranks", time_text(f.span_ns()), f.operations,
-                     f.tensors, bytes_text(f.bytes), movers);
-}
-
 std::string rank_table(const Figures& f) {
   if (f.ranks.empty()) return {};
   std::string text = fmt::format("\n{:>6}  {:>11}  {:>12}  {:>10}  {:>8}  {:>9}  {}\n", "rank",
@@ -88,8 +79,17 @@ std::string slow_table(const Figures& f) {
 
 }  // namespace
 
+std::string summary_text(const Figures& f) {
+  std::string movers;
+  for (const auto& [mover, count] : f.movers)
+    movers += fmt::format("{}{}", movers.empty() ? " through " : ", ", mover);
+  return fmt::format("{} {}, {}: {} operations of {} tensors, {}{}\n", f.ranks.size(),
+                     f.ranks.size() == 1 ? "rank" : "ranks", time_text(f.span_ns()), f.operations,
+                     f.tensors, bytes_text(f.bytes), movers);
+}
+
 std::string as_text(const Figures& figures) {
-  std::string text = summary(figures);
+  std::string text = summary_text(figures);
   for (const auto& verdict : judge(figures)) text += fmt::format("* {}\n", verdict.text);
   return text + rank_table(figures) + phases(figures) + size_table(figures) + slow_table(figures);
 }

@@ -12,6 +12,7 @@ namespace {
 
 constexpr double kWorthSaying = 0.05;  ///< Share of the time from which something is said.
 constexpr double kSlowLink = 1.0;      ///< GB/s of bus bandwidth; less than 10 Gb/s Ethernet gives.
+constexpr double kSlowCopy = 4.0;      ///< GB/s; less than one core copies between memories.
 constexpr std::uint64_t kLarge = 1 << 20;
 constexpr double kOften = 0.5;
 
@@ -26,37 +27,47 @@ double percent(double share) {
   return share * 100;
 }
 
+/// How much more one rank keeps the others waiting than they do on the average: ranks that take
+/// turns are none of them to blame.
+double excess_ns(const Figures& f, int rank) {
+  double all = 0;
+  for (const auto& [other, figures] : f.ranks) all += figures.caused_wait_ns;
+  const double own = f.ranks.at(rank).caused_wait_ns;
+  return f.ranks.size() < 2 ? own : own - (all - own) / static_cast<double>(f.ranks.size() - 1);
+}
+
 /// Who came last, weighed by how long the others waited for it.
 void judge_stragglers(const Figures& f, std::vector<Verdict>& to) {
   const auto worst =
       std::max_element(f.ranks.begin(), f.ranks.end(), [](const auto& a, const auto& b) {
         return a.second.caused_wait_ns < b.second.caused_wait_ns;
       });
-  const double negotiated = f.span_ns() > 0 ? f.negotiation.sum() / f.span_ns() : 0;
+  const double negotiated = f.span_ns() > 0 ? f.held_up_ns / f.span_ns() : 0;
   const bool named = worst != f.ranks.end() && worst->second.last > 0 && f.with_arrivals > 0;
   const bool mostly_named = f.with_arrivals * 2 >= f.operations;
   if (named && mostly_named) {
     const auto& rank = worst->second;
     const double share = f.span_ns() > 0 ? rank.caused_wait_ns / f.span_ns() : 0;
-    if (share < kWorthSaying) return;
-    to.push_back({"straggler", share,
-                  fmt::format("{} is a straggler: last in {} of {} operations, each time {} after "
-                              "the rank before it; {:.0f} % of the time the others wait for it",
-                              rank_name(f, worst->first), rank.last, f.with_arrivals,
-                              time_text(rank.caused_wait_ns / static_cast<double>(rank.last)),
-                              percent(share))});
+    const double weight = f.span_ns() > 0 ? excess_ns(f, worst->first) / f.span_ns() : 0;
+    if (weight < kWorthSaying) return;
+    to.push_back(
+        {"straggler", weight,
+         fmt::format("{} is a straggler: last in {} of {} operations, each time {} after "
+                     "the rank before it; {:.0f} % of the time the others wait for it",
+                     rank_name(f, worst->first), rank.last, f.with_arrivals,
+                     time_text(rank.last_by_ns / static_cast<double>(rank.last)), percent(share))});
     return;
   }
   if (negotiated < kWorthSaying || f.operations == 0) return;
   auto text = fmt::format("operations wait {} for their last rank, {:.0f} % of the time",
                           time_text(f.negotiation.mean()), percent(std::min(negotiated, 1.0)));
-  text += f.with_arrivals == 0
-              ? "; this trace does not say which rank that is"
-              : fmt::format("; only {} of {} say which, too few to tell", f.with_arrivals,
-                            f.operations);
+  text += f.with_arrivals == 0 ? "; this trace does not say which rank that is"
+                               : fmt::format("; only {} of {} say which, too few to tell",
+                                             f.with_arrivals, f.operations);
   to.push_back({"late_ranks", std::min(negotiated, 1.0), std::move(text)});
 }
 
+/// Weighed by what the verdicts before it, on the operations themselves, leave unexplained.
 void judge_exposure(const Figures& f, std::vector<Verdict>& to) {
   if ((!f.knows_waits && !f.knows_compute) || f.span_ns() <= 0) return;
   double exposed = 0;
@@ -69,8 +80,14 @@ void judge_exposure(const Figures& f, std::vector<Verdict>& to) {
   if (ranks == 0) return;
   exposed /= ranks;
   if (exposed < kWorthSaying) return;
+  double explained = 0;
+  for (const auto& verdict : to) {
+    if (verdict.kind == "slow_link" || verdict.kind == "slow_packing" ||
+        verdict.kind == "small_buckets")
+      explained += verdict.weight;
+  }
   to.push_back(
-      {"exposed", exposed,
+      {"exposed", std::max(0.0, exposed - explained),
        fmt::format("communication is exposed: {:.0f} % of the time a rank does nothing but "
                    "wait for it",
                    percent(std::min(exposed, 1.0)))});
@@ -87,7 +104,8 @@ void judge_bandwidth(const Figures& f, std::vector<Verdict>& to) {
   if (ns == 0 || bus / ns >= kSlowLink || ns / f.span_ns() < kWorthSaying || bus == 0) return;
   const auto mover = std::max_element(f.movers.begin(), f.movers.end(),
                                       [](auto& a, auto& b) { return a.second < b.second; });
-  to.push_back({"slow_link", ns / f.span_ns(),
+  // What a link just fast enough would take is not its fault.
+  to.push_back({"slow_link", ns / f.span_ns() * (1 - bus / ns / kSlowLink),
                 fmt::format("a slow link: operations of 1 MiB and more move at {} of bus "
                             "bandwidth{}, {:.0f} % of the time",
                             rate_text(bus, ns),
@@ -99,12 +117,16 @@ void judge_fusion(const Figures& f, std::vector<Verdict>& to) {
   const double whole = f.moving_ns + f.packing_ns;
   if (whole <= 0 || f.span_ns() <= 0) return;
   const double packing = f.packing_ns / f.span_ns();
-  if (f.packing_ns / whole > 0.2 && packing >= kWorthSaying) {
+  // In and out.
+  const double rate = f.packing_ns > 0 ? 2 * f.packed_bytes / f.packing_ns : kSlowCopy;
+  const double weight = packing * (1 - rate / kSlowCopy);
+  if (f.packing_ns / whole > 0.2 && weight >= kWorthSaying) {
     to.push_back(
-        {"slow_packing", packing,
+        {"slow_packing", weight,
          fmt::format("slow packing: copies to and from fusion buffers take {:.0f} % of the "
-                     "operations, {:.0f} % of the time",
-                     percent(f.packing_ns / whole), percent(packing))});
+                     "operations, {:.0f} % of the time, at {}",
+                     percent(f.packing_ns / whole), percent(packing),
+                     rate_text(2 * f.packed_bytes, f.packing_ns))});
   }
   const double small = f.small_ns / f.span_ns();
   const double often = static_cast<double>(f.small) / static_cast<double>(f.operations);
@@ -155,9 +177,9 @@ std::vector<Verdict> judge(const Figures& figures) {
         {"stall", 1, fmt::format("stalls: the stall check warned {} times", figures.stalls)});
   }
   judge_stragglers(figures, verdicts);
-  judge_exposure(figures, verdicts);
   judge_bandwidth(figures, verdicts);
   judge_fusion(figures, verdicts);
+  judge_exposure(figures, verdicts);
   std::stable_sort(verdicts.begin(), verdicts.end(),
                    [](const Verdict& a, const Verdict& b) { return a.weight > b.weight; });
   std::uint64_t dropped = 0;

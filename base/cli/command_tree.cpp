@@ -123,6 +123,16 @@ Command discover_command() {
   return discover;
 }
 
+std::vector<Flag> watch_flags() {
+  return {{.name = "interval",
+           .value = "SECONDS",
+           .group = "What is shown",
+           .help = "between two views of a job that runs; 1 without it"},
+          {.name = "once",
+           .group = "What is shown",
+           .help = "one view of the ranks of a job that runs"}};
+}
+
 Command timeline_command() {
   constexpr const char* kWhat = "What is shown";
   Command view{.name = "timeline-view",
@@ -140,6 +150,9 @@ Command timeline_command() {
        .value = "chrome",
        .group = kGeneral,
        .help = "print horo's own timelines as one trace for Chrome's viewer and Perfetto"},
+      {.name = "serve",
+       .group = kGeneral,
+       .help = "show the report to browsers on this machine, at an address that is printed"},
       {.name = "compare",
        .group = kWhat,
        .help = "put two files or folders beside each other, the second as a share of the first"},
@@ -148,6 +161,14 @@ Command timeline_command() {
        .group = kWhat,
        .help = "save the last moments of a job that runs on this host, and show them; JOB is the "
                "beginning of its id"},
+      {.name = "live",
+       .value = "JOB",
+       .group = kWhat,
+       .help =
+           "what each rank of a job that runs on this host is doing, again and again: horo top"},
+      {.name = "follow",
+       .group = kWhat,
+       .help = "figures of a job that runs, or of a trace that is being written, as they come"},
       {.name = "rank", .value = "N", .group = kWhat, .help = "this rank alone"},
       {.name = "from",
        .value = "SECONDS",
@@ -159,7 +180,18 @@ Command timeline_command() {
        .group = kWhat,
        .help = "how many of the slowest operations are listed; 10 without it"}};
   view.flags.insert(view.flags.end(), own.begin(), own.end());
+  for (auto& flag : watch_flags()) view.flags.push_back(std::move(flag));
   return view;
+}
+
+Command top_command() {
+  Command top{.name = "top",
+              .summary = "show what each rank of a running job on this host is doing",
+              .tail = "[JOB]",
+              .flags = general_flags()};
+  top.flags.push_back(json_flag("print each view as a line of JSON"));
+  for (auto& flag : watch_flags()) top.flags.push_back(std::move(flag));
+  return top;
 }
 
 Command run_command() {
@@ -235,7 +267,8 @@ std::vector<Command> build() {
           run_command(),
           std::move(check),
           discover_command(),
-          timeline_command()};
+          timeline_command(),
+          top_command()};
 }
 
 }  // namespace

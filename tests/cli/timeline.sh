@@ -82,7 +82,9 @@ for e in events:
         if name == "ALLREDUCE":
             assert e["args"]["dtype"] == "float32" and e["args"]["shape"] in ("[1]", "[16777216]"), e
 assert not any(stacks.values()), stacks
-assert all(s == ["NEGOTIATE_ALLREDUCE", "ALLREDUCE", "ALLREDUCE/SHM_ALLREDUCE"] for s in seen.values()), seen
+copies = ["ALLREDUCE/MEMCPY_%s_FUSION_BUFFER" % way for way in ("IN", "OUT")]
+for name, activities in seen.items():
+    assert [a for a in activities if a not in copies] == ["NEGOTIATE_ALLREDUCE", "ALLREDUCE", "ALLREDUCE/SHM_ALLREDUCE"], seen
 assert sum(e.get("name") == "CYCLE_START" for e in events) >= 1
 assert "start_time_since_epoch_in_micros" in events[0]["args"]
 PY
@@ -100,12 +102,3 @@ assert {e["tid"] for e in json.load(open(sys.argv[1])) if e["ph"] == "B"} == {0,
 try timeout 60 horo run -np 2 --timeline-filename "$scratch/none/trace.json" "$rank" reduce=one
 expect "exit code" "$code" 0
 expect_in "warning" "$err" "no trace is written: $scratch/none/trace.json: "
-
-# The memory of a job that runs can be looked at.
-timeout 60 horo run -np 2 "$rank" reduce=one touch="$scratch/there" until="$scratch/stop" reduce=two >/dev/null 2>"$scratch/job" &
-job=$!
-until [ -e "$scratch/there" ]; do kill -0 $job 2>/dev/null || fail "the job has ended: $(cat "$scratch/job")"; sleep 0.05; done
-try horo timeline-view --snapshot "" --json
-touch "$scratch/stop"
-wait $job || fail "the job failed: $(cat "$scratch/job")"
-expect "exit code of the snapshot" "$code" 0

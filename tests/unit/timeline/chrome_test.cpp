@@ -94,10 +94,10 @@ TEST_CASE("a tensor negotiates, waits behind another entry, and moves") {
     writer.take(0, record, ns += 1000);
   const auto events = writer.events();
   CHECK(in_short(events) ==
-        std::vector<std::string>{
-            "B NEGOTIATE_ALLREDUCE 1", "X 0 1", "B NEGOTIATE_ALLREDUCE 2", "X 0 2", "i CYCLE_START",
-            "E 1", "B ALLREDUCE 1", "B SHM_ALLREDUCE 1", "i CYCLE_START", "E 2", "B ALLREDUCE 2",
-            "B QUEUE 2", "E 1", "E 1", "E 2", "B SHM_ALLREDUCE 2", "E 2", "E 2"});
+        std::vector<std::string>{"B NEGOTIATE_ALLREDUCE 1", "X 0 1", "B NEGOTIATE_ALLREDUCE 2",
+                                 "X 0 2", "i CYCLE_START", "E 1", "B ALLREDUCE 1", "i CYCLE_START",
+                                 "E 2", "B ALLREDUCE 2", "B QUEUE 2", "B SHM_ALLREDUCE 1", "E 1",
+                                 "E 1", "E 2", "B SHM_ALLREDUCE 2", "E 2", "E 2"});
   const auto all = read("[" + events + "]");
   CHECK(all.events.front().argument("name") == "a\"b");
   CHECK(all.events.back().argument("dtype") == "float32");
@@ -115,6 +115,23 @@ TEST_CASE("a barrier has a negotiation and nothing else") {
         std::vector<std::string>{"B NEGOTIATE_BARRIER 1", "X 0 1", "E 1"});
 }
 
+TEST_CASE("copies stand before and behind what moves, and within the operation") {
+  ChromeWriter writer(
+      {}, [](int, std::uint16_t, std::uint32_t id) { return std::optional(slot_of(id, "a")); });
+  std::int64_t ns = 0;
+  for (const auto& record :
+       {begin(0, 1), member(1), encode(Copies{.in = 2048, .out = 1024}, 0), end(0)})
+    writer.take(0, record, ns += 5000, 2);
+  std::vector<std::string> shown;
+  for (const auto& event : read("[" + writer.events() + "]").events) {
+    if (event.phase != 'M')
+      shown.push_back(fmt::format("{} {} {}", event.phase, event.name, event.ts_us));
+  }
+  CHECK(shown == std::vector<std::string>{"B ALLREDUCE 10", "B MEMCPY_IN_FUSION_BUFFER 10", "E  14",
+                                          "B SHM_ALLREDUCE 14", "E  18",
+                                          "B MEMCPY_OUT_FUSION_BUFFER 18", "E  20", "E  20"});
+}
+
 TEST_CASE("what began before the trace did is left out, in pairs") {
   ChromeWriter writer({},
                       [](int, std::uint16_t, std::uint32_t) { return std::optional<NameSlot>(); });
@@ -128,7 +145,7 @@ TEST_CASE("time in a row never runs backwards") {
   ChromeWriter writer({},
                       [](int, std::uint16_t, std::uint32_t) { return std::optional<NameSlot>(); });
   writer.take(0, submit(1), 5'000'000);
-  writer.take(0, submit(2), 3'000'000);
+  writer.take(0, submit(1), 3'000'000);
   for (const auto& event : read("[" + writer.events() + "]").events)
     CHECK((event.phase == 'M' || event.ts_us == 5000));
 }

@@ -30,6 +30,16 @@ TEST_CASE("a begin record of any bytes decodes to something harmless") {
   CHECK(operation_name(got.operation) == "UNKNOWN");
 }
 
+TEST_CASE("a copies record keeps durations to a few ticks, and at most what it can hold") {
+  const auto got = decode_copies(
+      encode(Copies{.set = 2, .entry = 9, .in = 1'000'007, .out = ~std::uint64_t{0}}, 77));
+  CHECK(got.set == 2);
+  CHECK(got.entry == 9);
+  CHECK(got.in <= 1'000'007);
+  CHECK(got.in > 1'000'007 - 16);
+  CHECK(got.out == 0xffffffffULL * 16);
+}
+
 TEST_CASE("a members record holds no more than five") {
   Record record{.kind = RecordKind::members, .detail = 200, .id = 1, .x = 2 | 3ULL << 32U, .y = 4};
   std::array<std::uint32_t, kMembersPerRecord> ids{};

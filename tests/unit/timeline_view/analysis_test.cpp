@@ -43,6 +43,17 @@ TEST_CASE("a rank that is always last is a straggler, with what it costs") {
   CHECK(says(figures, "straggler", "rank 1 is a straggler: last in 40 of 40"));
 }
 
+TEST_CASE("lateness that nobody waits for is nobody's fault") {
+  Analysis analysis({}, 5);
+  for (int i = 0; i < 40; ++i) {
+    analysis.operation(step(i, 1));
+    analysis.waited(0, {(i * 30 + 15) * kMs, (i * 30 + 21) * kMs});
+  }
+  const auto figures = analysis.finish();
+  CHECK(figures.ranks.at(1).last_by_ns == Approx(40 * 20e6));
+  CHECK(figures.ranks.at(1).caused_wait_ns == Approx(40 * 5e6));
+}
+
 TEST_CASE("ranks that take turns in being a little late are no verdict") {
   Analysis analysis({}, 5);
   for (int i = 0; i < 40; ++i) {
@@ -52,6 +63,13 @@ TEST_CASE("ranks that take turns in being a little late are no verdict") {
     analysis.operation(operation);
   }
   CHECK_FALSE(says(analysis.finish(), "straggler", ""));
+}
+
+TEST_CASE("waiting for a late rank is no exposed communication") {
+  Analysis analysis({}, 0);
+  analysis.communicated(0, {100 * kMs, 110 * kMs});
+  analysis.waited(0, {0, 110 * kMs});
+  CHECK(analysis.finish().ranks.at(0).exposed_ns == Approx(10e6));
 }
 
 TEST_CASE("bus bandwidth counts what crosses between the ranks") {

@@ -8,6 +8,7 @@
 #include <catch2/catch.hpp>
 
 #include "apps/timeline_view/reading.hpp"
+#include "timeline/file.hpp"
 
 using namespace horo::apps;
 namespace timeline = horo::timeline;
@@ -19,6 +20,8 @@ class Collector final : public Sink {
   std::vector<Operation> operations;
   std::vector<std::string> warnings;
   std::vector<std::pair<int, Interval>> waits;
+
+  bool wants_members() const override { return true; }
 
   void starts(std::int64_t /*ns*/) override {}
 
@@ -107,6 +110,36 @@ TEST_CASE("what two ranks say of an entry becomes one operation") {
   CHECK(operation.agreed - operation.submitted == 400);
   CHECK(operation.begun - operation.agreed == 10);
   CHECK(operation.ended - operation.begun == 90);
+}
+
+TEST_CASE("copies are packing, and no movement") {
+  Job job;
+  auto records = life(100, 520, 600);
+  records.insert(records.begin() + 3,
+                 encode(timeline::Copies{.entry = 5, .in = 32, .out = 16}, 600));
+  job.add(0, "a", records);
+  job.add(1, "a", life(500, 510, 600));
+  const auto got = job.read();
+  REQUIRE(got.operations.size() == 1);
+  const auto& operation = got.operations[0];
+  CHECK(operation.packing_ns == 48);
+  CHECK(operation.begun == operation.agreed + 10 + 32);
+  CHECK(operation.ended - operation.begun == 90 - 48);
+}
+
+TEST_CASE("all tensors of a fused entry are named") {
+  Job job;
+  for (int rank = 0; rank < 2; ++rank) {
+    job.add(rank, "a",
+            {{.ticks = 1, .kind = timeline::RecordKind::submit, .id = 7},
+             timeline::encode({.mover = timeline::Mover::shm, .tensors = 2, .entry = 0}, 2),
+             {.ticks = 2, .kind = timeline::RecordKind::members, .detail = 2, .id = 7, .x = 8},
+             {.ticks = 3, .kind = timeline::RecordKind::end, .x = 0}});
+  }
+  const auto got = job.read();
+  REQUIRE(got.operations.size() == 1);
+  CHECK(got.operations[0].name == "grad");
+  CHECK(got.operations[0].members == std::vector<std::string>{"grad", "tensor 8"});
 }
 
 TEST_CASE("an entry of which one rank's records were overwritten still counts") {

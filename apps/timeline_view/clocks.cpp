@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/timeline_view/clocks.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace horo::apps {
+
+using timeline::Record;
+using timeline::RecordKind;
+
+namespace {
+
+constexpr std::size_t kMostPending = 65536;
+
+void earlier(std::int64_t& to, std::int64_t ns) {
+  if (to == 0 || ns < to) to = ns;
+}
+
+void later(std::int64_t& to, std::int64_t ns) {
+  to = std::max(to, ns);
+}
+
+bool is_given_by_all(const timeline::Begin& begin) {
+  const auto kind = timeline::operation_name(begin.operation);
+  // What lay beside the marks was given at the submission.
+  return begin.mover != timeline::Mover::none && (kind == "ALLREDUCE" || kind == "ALLGATHER" ||
+                                                  kind == "REDUCESCATTER" || kind == "ALLTOALL");
+}
+
+}  // namespace
+
+void ClockLearner::take(const RankSource& source, const Record& record) {
+  auto& rank = by_rank_[source.rank()];
+  if (rank.host.empty()) rank.host = source.identity().host_text();
+  const auto now = source.wall_ns(record.ticks);
+  if (record.kind == RecordKind::submit) rank.submitted[{record.set, record.id}] = now;
+  if (record.kind == RecordKind::end) end(rank, {record.set, record.x}, now);
+  if (record.kind == RecordKind::begin) {
+    const auto what = timeline::decode_begin(record);
+    rank.last = {what.set, what.entry};
+    if (entries_.size() >= kMostPending) entries_.erase(entries_.begin());
+    auto& entry = entries_[rank.last];
+    entry.needs_all = is_given_by_all(what);
+    auto& part = entry.parts[rank.host];
+    earlier(part.begun_first, now);
+    later(part.begun_last, now);
+  }
+  if (record.kind == RecordKind::members) {
+    std::array<std::uint32_t, timeline::kMembersPerRecord> ids{};
+    const auto count = timeline::decode_members(record, ids);
+    const auto entry = entries_.find(rank.last);
+    for (std::size_t i = 0; entry != entries_.end() && i < count; ++i) {
+      const auto submitted = rank.submitted.find({record.set, ids.at(i)});
+      if (submitted == rank.submitted.end()) continue;
+      later(entry->second.parts[rank.host].submitted_last, submitted->second);
+      rank.submitted.erase(submitted);
+    }
+  }
+}
+
+void ClockLearner::end(Rank& rank, const Key& key, std::int64_t now) {
+  const auto found = entries_.find(key);
+  if (found == entries_.end()) return;
+  auto& entry = found->second;
+  earlier(entry.parts[rank.host].ended_first, now);
+  if (++entry.ended < ranks_) return;
+  compare(entry);
+  ++entries_seen_;
+  entries_.erase(found);
+}
+
+void ClockLearner::compare(const Entry& entry) {
+  const auto found = entry.parts.find(reference_);
+  if (found == entry.parts.end()) return;
+  const auto& reference = found->second;
+  for (const auto& [host, part] : entry.parts) {
+    if (host == reference_) continue;
+    auto& bounds = bounds_[host];
+    const auto known = [](std::int64_t a, std::int64_t b) { return a != 0 && b != 0; };
+    if (known(reference.submitted_last, part.begun_first))
+      later(bounds.least, reference.submitted_last - part.begun_first);
+    if (known(part.submitted_last, reference.begun_first))
+      bounds.most = std::min(bounds.most, reference.begun_first - part.submitted_last);
+    if (!entry.needs_all) continue;
+    if (known(reference.begun_last, part.ended_first))
+      later(bounds.least, reference.begun_last - part.ended_first);
+    if (known(part.begun_last, reference.ended_first))
+      bounds.most = std::min(bounds.most, reference.ended_first - part.begun_last);
+  }
+}
+
+std::map<std::string, ClockShift> ClockLearner::shifts() const {
+  std::map<std::string, ClockShift> shifts;
+  for (const auto& [host, bounds] : bounds_) {
+    auto& shift = shifts[host];
+    const auto half = (bounds.most - bounds.least) / 2;
+    shift.error_ns = half < 0 ? -half : half;
+    if (bounds.least > 0 || bounds.most < 0) shift.ns = bounds.least + half;
+  }
+  return shifts;
+}
+
+}  // namespace horo::apps

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/timeline_view/live_source.hpp"
+
+#include <algorithm>
+#include <fcntl.h>
+#include <fstream>
+#include <poll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace horo::apps {
+
+using timeline::Record;
+
+LiveSource::LiveSource(timeline::RegionReader reader)
+    : reader_(std::move(reader)),
+      process_(static_cast<int>(syscall(SYS_pidfd_open, reader_.about().identity.pid, 0))) {}
+
+const timeline::NameSlot* LiveSource::name_of(std::uint16_t set, std::uint32_t id) const {
+  const TensorKey key{set, id};
+  if (const auto known = names_.find(key); known != names_.end()) return &known->second;
+  const auto slot = reader_.name_of(set, id);
+  return slot ? &names_.insert_or_assign(key, *slot).first->second : nullptr;
+}
+
+void LiveSource::forget_name(const Record& declared) {
+  names_.erase({declared.set, declared.id});
+}
+
+std::vector<Record> LiveSource::drain(std::uint64_t until, const timeline::Anchor& now) {
+  clock_ = timeline::TickClock(reader_.about().anchor, now);
+  auto records = std::exchange(held_, {});
+  if (const auto missed = reader_.drain(records)) {
+    if (drained_) lost_ += *missed;  // Before the first time nobody was here to read.
+    if (*missed != 0) state_.lose_before(wall_ns(reader_.complete_from()));
+  }
+  drained_ = true;
+  std::stable_sort(records.begin(), records.end(),
+                   [](const Record& a, const Record& b) { return a.ticks < b.ticks; });
+  // What newer ones follow from may lie in a ring that was read before.
+  const auto newer = std::find_if(records.begin(), records.end(),
+                                  [until](const Record& record) { return record.ticks > until; });
+  held_.assign(newer, records.end());
+  records.erase(newer, records.end());
+  return records;
+}
+
+int LiveSource::process() const {
+  if (!process_) return -1;
+  pollfd ended{.fd = process_.value(), .events = POLLIN, .revents = 0};
+  return poll(&ended, 1, 0) == 0 ? process_.value() : -1;
+}
+
+char LiveSource::process_state() const {
+  if (process() < 0) return '\0';
+  std::ifstream file(fmt::format("/proc/{}/stat", identity().pid));
+  std::string text;
+  std::getline(file, text);
+  // The program's name, in brackets, may hold anything.
+  const auto name_end = text.rfind(") ");
+  return name_end == std::string::npos || name_end + 2 >= text.size() ? '\0' : text[name_end + 2];
+}
+
+}  // namespace horo::apps

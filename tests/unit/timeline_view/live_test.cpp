@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <catch2/catch.hpp>
+
+#include "apps/timeline_view/live_rank.hpp"
+#include "apps/timeline_view/live_view.hpp"
+
+using namespace horo::apps;
+using horo::timeline::Record;
+using horo::timeline::RecordKind;
+
+namespace {
+
+/// Records as a rank writes them. A tick is a nanosecond.
+class Rank {
+ public:
+  LiveRank state;
+
+  void submit(std::int64_t at, std::uint32_t id) {
+    take({.ticks = static_cast<std::uint64_t>(at), .kind = RecordKind::submit, .id = id});
+  }
+
+  void begin(std::int64_t at, std::uint64_t entry, std::vector<std::uint32_t> ids) {
+    take(encode(
+        horo::timeline::Begin{
+            .tensors = static_cast<std::uint32_t>(ids.size()), .entry = entry, .bytes = 100},
+        static_cast<std::uint64_t>(at)));
+    for (const auto id : ids) {
+      take({.ticks = static_cast<std::uint64_t>(at),
+            .kind = RecordKind::members,
+            .detail = 1,
+            .id = id});
+    }
+  }
+
+  void end(std::int64_t at, std::uint64_t entry) {
+    take({.ticks = static_cast<std::uint64_t>(at), .kind = RecordKind::end, .x = entry});
+  }
+
+ private:
+  void take(const Record& record) { state.take(record, static_cast<std::int64_t>(record.ticks)); }
+};
+
+LiveView view_of_two() {
+  LiveView view{.job = "j", .now_ns = 0, .size = 4};
+  view.rows.push_back({.rank = 0,
+                       .host = "a",
+                       .pid = 10,
+                       .state = LiveState::waits,
+                       .tensor = "gr\x1b[2Jad",
+                       .tensors = 3,
+                       .for_ns = 2'100'000'000,
+                       .missing = {1}});
+  view.rows.push_back({.rank = 1,
+                       .host = "a",
+                       .pid = 11,
+                       .state = LiveState::stopped,
+                       .for_ns = 5'000'000'000,
+                       .lag_ns = 2'100'000'000});
+  return view;
+}
+
+}  // namespace
+
+TEST_CASE("a rank waits for what it has submitted, moves what has begun, and computes else") {
+  Rank rank;
+  CHECK_FALSE(rank.state.waits());
+  rank.submit(100, 7);
+  rank.submit(110, 8);
+  REQUIRE(rank.state.waits());
+  CHECK(rank.state.waits()->tensor.id == 7);
+  CHECK(rank.state.waits()->since == 100);
+  CHECK(rank.state.waits()->tensors == 2);
+  rank.begin(150, 0, {7, 8});
+  CHECK_FALSE(rank.state.waits());
+  REQUIRE(rank.state.moves());
+  CHECK(rank.state.moves()->tensor.id == 7);
+  CHECK(rank.state.moves()->since == 150);
+  CHECK(rank.state.has_begun({0, 8}, 110));
+  CHECK_FALSE(rank.state.has_begun({0, 8}, 151));
+  rank.end(200, 0);
+  CHECK_FALSE(rank.state.moves());
+  CHECK(rank.state.last_ns() == 200);
+}
+
+TEST_CASE("a window counts what ended in it") {
+  Rank rank;
+  rank.state.open_window(180);
+  for (std::uint64_t i = 0; i < 4; ++i) {
+    rank.begin(static_cast<std::int64_t>(100 + i * 50), i, {1});
+    rank.end(static_cast<std::int64_t>(140 + i * 50), i);
+  }
+  CHECK(rank.state.done().operations == 3);
+  CHECK(rank.state.done().bytes == 300);
+  rank.state.open_window(300);
+  CHECK(rank.state.done().operations == 0);
+}
+
+TEST_CASE("of a window with gaps the entries' numbers say how many there were") {
+  Rank rank;
+  rank.begin(10, 0, {1});
+  rank.end(20, 0);
+  rank.state.open_window(20);
+  rank.state.lose_before(1000);
+  rank.begin(1010, 98, {1});
+  rank.end(1020, 98);
+  rank.begin(1030, 99, {1});
+  rank.end(1040, 99);
+  CHECK(rank.state.done().operations == 99);
+  CHECK(rank.state.done().bytes == Approx(9900));
+}
+
+TEST_CASE("what was under way when records were lost is forgotten") {
+  Rank rank;
+  rank.submit(10, 1);
+  rank.begin(15, 0, {2});
+  rank.state.lose_before(100);
+  CHECK_FALSE(rank.state.waits());
+  CHECK_FALSE(rank.state.moves());
+  rank.submit(50, 3);  // Of a ring that reaches further back than the others.
+  CHECK_FALSE(rank.state.waits());
+  CHECK(rank.state.known_from() == 100);
+}
+
+TEST_CASE("an end whose forerunners' ends were lost ends them too") {
+  Rank rank;
+  rank.begin(10, 0, {1});
+  rank.begin(20, 1, {2});
+  rank.end(30, 1);
+  CHECK_FALSE(rank.state.moves());
+}
+
+TEST_CASE("the table names whom others wait for, and where the other ranks are") {
+  const auto text = live_table(view_of_two(), 0, 0);
+  CHECK(text.find("2 of 4 ranks; the others are on other hosts") != std::string::npos);
+  CHECK(text.find("* rank 1 on a, process 11, keeps 1 of the others waiting for 2.1 s") !=
+        std::string::npos);
+  CHECK(text.find("waits for 1 ") != std::string::npos);
+  CHECK(text.find("gr?[2Jad and 2 more") != std::string::npos);  // A terminal would obey it.
+  CHECK(text.find("stopped") != std::string::npos);
+}
+
+TEST_CASE("the table fits its terminal") {
+  auto view = view_of_two();
+  for (int i = 2; i < 100; ++i) view.rows.push_back({.rank = i, .host = "\xc3\xa4"});
+  const auto text = live_table(view, 30, 10);
+  CHECK(std::count(text.begin(), text.end(), '\n') == 10);
+  std::size_t longest = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    const auto end = text.find('\n', at);
+    longest = std::max(longest, end - at);
+    at = end + 1;
+  }
+  CHECK(longest <= 30);
+  CHECK(text.find("lines more") != std::string::npos);
+}
+
+TEST_CASE("a view as JSON is one line") {
+  const auto text = live_json(view_of_two());
+  CHECK(std::count(text.begin(), text.end(), '\n') == 1);
+  CHECK(text.ends_with("}\n"));
+  CHECK(text.find(R"("missing": [1])") != std::string::npos);
+}
