@@ -72,13 +72,15 @@ Recorder::Lease::~Lease() {
     ring.shared->owner.store(0, std::memory_order_release);
 }
 
-Recorder::Recorder(UniqueFd memory, int index, std::byte* base, std::uint32_t ring_records)
+Recorder::Recorder(UniqueFd memory, int index, std::byte* base, std::uint32_t ring_records,
+                   std::uint32_t name_slots)
     : memory_(std::move(memory)),
       index_(index),
       by_processor_(counts_by_processor()),
       base_(base),
       header_(*reinterpret_cast<RegionHeader*>(base)),
-      ring_records_(ring_records) {}
+      ring_records_(ring_records),
+      name_slots_(name_slots) {}
 
 Result<Recorder*> Recorder::make(RecorderOptions& options) {
   if (!options.memory) {
@@ -99,7 +101,7 @@ Result<Recorder*> Recorder::make(RecorderOptions& options) {
   madvise(base, bytes, MADV_DONTFORK);
   // Never destroyed: threads may record at any time, up to the process's last moment.
   return new Recorder(std::move(options.memory), options.index, static_cast<std::byte*>(base),
-                      ring_records);
+                      ring_records, slots);
 }
 
 Status Recorder::open(RecorderOptions options) {
@@ -108,7 +110,7 @@ Status Recorder::open(RecorderOptions options) {
     HORO_TRY(only, make(options));
     only->header_.version = kRegionVersion;
     only->header_.ring_records = only->ring_records_;
-    only->header_.name_slots = std::clamp<std::uint32_t>(options.name_slots, 16, kMostNameSlots);
+    only->header_.name_slots = only->name_slots_;
     only->header_.anchor = take_anchor();
   }
   only->header_.identity = options.identity;
@@ -129,7 +131,7 @@ Recorder::Ring* Recorder::lease() {
     std::uint32_t free = 0;
     if (!shared.owner.compare_exchange_strong(free, 1, std::memory_order_acq_rel)) continue;
     static thread_local Lease mine;
-    const auto offset = ring_offset(ring_records_, header_.name_slots, i);
+    const auto offset = ring_offset(ring_records_, name_slots_, i);
     mine.ring = {.records = reinterpret_cast<Record*>(base_ + offset),
                  .mask = ring_records_ - 1,
                  .next = shared.head.load(std::memory_order_acquire),
@@ -158,7 +160,7 @@ void Recorder::declare(std::uint16_t set, TensorId id, const TensorFacts& facts)
   const auto ticks = now();
   {
     const std::lock_guard lock(names_);
-    const auto at = name_slot_of(set, id.value(), header_.name_slots);
+    const auto at = name_slot_of(set, id.value(), name_slots_);
     auto& slot = *reinterpret_cast<NameSlot*>(base_ + name_offset(at));
     const std::atomic_ref sequence(slot.sequence);
     const auto before = sequence.load(std::memory_order_relaxed);

@@ -107,7 +107,8 @@ class Recorder {
   void declare(std::uint16_t set, TensorId id, const TensorFacts& facts);
 
  private:
-  Recorder(UniqueFd memory, int index, std::byte* base, std::uint32_t ring_records);
+  Recorder(UniqueFd memory, int index, std::byte* base, std::uint32_t ring_records,
+           std::uint32_t name_slots);
 
   struct Ring;
   struct Lease;
@@ -124,7 +125,8 @@ class Recorder {
   const bool by_processor_;
   std::byte* const base_;
   RegionHeader& header_;
-  const std::uint32_t ring_records_;
+  const std::uint32_t ring_records_;  ///< As name_slots_: not what others may write to the header.
+  const std::uint32_t name_slots_;
   std::mutex names_;  ///< One declares at a time.
 };
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <fcntl.h>
 #include <filesystem>
 #include <sys/stat.h>
@@ -17,6 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kJobsKept = 8;
+constexpr std::chrono::minutes kBeingWritten(5);  // An agent may be at work on one so young.
 
 /// A part of a path from a job's id.
 std::string folder_name(std::string_view job) {
@@ -47,13 +49,18 @@ Status make_private(const std::string& path) {
 void forget_old_jobs(const std::string& parent) {
   std::vector<std::pair<fs::file_time_type, fs::path>> jobs;
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator(parent, error)) {
-    if (entry.is_directory(error) && !entry.is_symlink(error))
-      jobs.emplace_back(entry.last_write_time(error), entry.path());
+  const auto old = fs::file_time_type::clock::now() - kBeingWritten;
+  for (fs::directory_iterator at(parent, error), end; !error && at != end; at.increment(error)) {
+    std::error_code unreadable;
+    const auto written = at->last_write_time(unreadable);
+    if (at->is_directory(unreadable) && !at->is_symlink(unreadable) && !unreadable)
+      jobs.emplace_back(written, at->path());
   }
   if (jobs.size() <= kJobsKept) return;
   std::sort(jobs.begin(), jobs.end(), std::greater<>());
-  for (std::size_t i = kJobsKept; i < jobs.size(); ++i) fs::remove_all(jobs[i].second, error);
+  for (std::size_t i = kJobsKept; i < jobs.size(); ++i) {
+    if (jobs[i].first < old) fs::remove_all(jobs[i].second, error);
+  }
 }
 
 Result<std::string> own_directory(std::string_view job) {
@@ -78,6 +85,19 @@ Status write_file(const std::string& path, std::string_view bytes) {
   return {};
 }
 
+/// The one that was asked for, or one of the job's own.
+Result<std::string> open_directory(std::string asked_for, const Identity& identity) {
+  if (asked_for.empty()) return own_directory(identity.job_text());
+  std::error_code error;
+  fs::create_directories(asked_for, error);
+  if (error) return fail_errno(error.value(), asked_for);
+  return asked_for;
+}
+
+void note(Saved& saved, const Error& problem) {
+  if (saved.problem.empty()) saved.problem = problem.message;
+}
+
 }  // namespace
 
 Result<FileContent> snapshot(int fd, int index) {
@@ -98,22 +118,21 @@ Result<Saved> save_regions(int fd, int regions, std::string directory) {
   for (int i = 0; i < regions; ++i) {
     auto content = snapshot(fd, i);
     if (!content) {
-      if (content.error().code == Errc::not_found) continue;
-      return Failure(std::move(content).error());
+      if (content.error().code != Errc::not_found) note(saved, content.error());
+      continue;
     }
     if (content->records.empty()) continue;
-    if (saved.ranks == 0 && directory.empty()) {
-      HORO_TRY(directory, own_directory(content->about.identity.job_text()));
-    } else if (saved.ranks == 0) {
-      std::error_code error;
-      fs::create_directories(directory, error);
-      if (error) return fail_errno(error.value(), directory);
+    if (saved.directory.empty()) {
+      HORO_TRY(saved.directory, open_directory(std::move(directory), content->about.identity));
     }
-    const auto path = fmt::format("{}/rank.{}.timeline", directory, content->about.identity.rank);
-    HORO_TRY_STATUS(write_file(path, encode_file(std::move(*content))));
-    ++saved.ranks;
+    const auto path =
+        fmt::format("{}/rank.{}.timeline", saved.directory, content->about.identity.rank);
+    if (const auto written = write_file(path, encode_file(std::move(*content))); !written) {
+      note(saved, written.error());
+    } else {
+      ++saved.ranks;
+    }
   }
-  saved.directory = std::move(directory);
   return saved;
 }
 

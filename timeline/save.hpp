@@ -16,11 +16,13 @@ Result<FileContent> snapshot(int fd, int index);
 struct Saved {
   int ranks = 0;          ///< That had recorded something.
   std::string directory;  ///< Where their files are.
+  std::string problem;    ///< The first of those that kept a rank's records from there; or empty.
 };
 
 /// Writes rank.<r>.timeline for each of the `regions` in which something was recorded. Makes
-/// `directory`; empty: one of this job's own in /tmp, where the newest few stay. Blocks: for the
-/// disk. Fails: permission_denied, io and others, naming the path.
+/// `directory`; empty: one of this job's own in /tmp, where the newest few stay. A region that
+/// cannot be read, or written to its file, does not keep the others from theirs. Blocks: for the
+/// disk. Fails: permission_denied, io and others, naming the directory.
 Result<Saved> save_regions(int fd, int regions, std::string directory);
 
 }  // namespace horo::timeline

@@ -95,7 +95,9 @@ class Trace::Impl {
       const bool known = std::any_of(sources_.begin(), sources_.end(), [&](const Source& source) {
         return source.reader.index() == index;
       });
-      if (!known && !add_source(index)) return;
+      if (known) continue;
+      // One that records nothing hides none of those after it; beyond the memory there are none.
+      if (const auto added = add_source(index); !added && added.error().code == Errc::io) return;
     }
   }
 

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <initializer_list>
 #include <span>
+#include <sys/resource.h>
 
 #include "apps/common/tools.hpp"
 #include "apps/common/usage_error.hpp"
@@ -241,11 +242,20 @@ int run(std::span<const char* const> words) {
   return view(std::move(*request));
 }
 
+/// A job's folder holds a file per rank, and all are open at once.
+void allow_many_files() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 }  // namespace
 
 }  // namespace horo::apps
 
 int main(int argc, char** argv) {
+  horo::apps::allow_many_files();
   const std::span<const char* const> words(argv, static_cast<std::size_t>(argc));
   return horo::apps::run(words.subspan(words.empty() ? 0 : 1));
 }

@@ -25,7 +25,9 @@ std::unique_ptr<RankTimeline> RankTimeline::make(const AgentSpec& spec) {
 SavedTimeline RankTimeline::save(const std::string& directory) const {
   auto saved = timeline::save_regions(fd_.value(), ranks_, directory);
   if (!saved) return {.directory = directory, .problem = std::move(saved).error().message};
-  return {.ranks = saved->ranks, .directory = std::move(saved->directory)};
+  return {.ranks = saved->ranks,
+          .directory = std::move(saved->directory),
+          .problem = std::move(saved->problem)};
 }
 
 }  // namespace horo::launcher
