@@ -40,7 +40,8 @@ class ProgramCarrier final : public Carrier {
   }
 
   void give_up() override {
-    socket_.reset();
+    // Not closed: whoever reads there has to see an end, and nothing else may get the number.
+    if (socket_) ::shutdown(socket_.value(), SHUT_RDWR);
     if (child_ == nullptr) return gone_soon();
     child_->signal(SIGKILL);
   }

@@ -80,7 +80,8 @@ class SshCarrier final : public Carrier {
   }
 
   void give_up() override {
-    theirs_.reset();
+    // Not closed: whoever reads there has to see an end, and nothing else may get the number.
+    if (theirs_) ::shutdown(theirs_.value(), SHUT_RDWR);
     end({Errc::cancelled, "given up"});
   }
 

@@ -58,9 +58,10 @@ class Branch {
   void leave(bool at_once) {
     if (carrier_ == nullptr) return;
     why_ = Error{Errc::cancelled, "it was told to end"};
-    if (at_once) return carrier_->give_up();
     drop_channel();
-    carrier_->hang_up();
+    if (!at_once) return carrier_->hang_up();
+    carrier_->give_up();
+    settle();
   }
 
   void want_input(bool wanted) {
@@ -131,14 +132,17 @@ class Branch {
   void watch_over() {
     pulse_.emplace(
         loop_, heartbeat_, 1, [this] { static_cast<void>(channel_->send(protocol::Heartbeat{})); },
-        [this] {
-          why_ = Error{Errc::peer_lost,
-                       fmt::format("nothing was heard of it for {:g} s (--heartbeat-timeout)",
-                                   std::chrono::duration<double>(heartbeat_).count())};
-          drop_channel();
-          carrier_->give_up();
-        });
+        [this] { fell_silent(); });
     if (!wanted_) pulse_->excuse(true);
+  }
+
+  void fell_silent() {
+    why_ = Error{Errc::peer_lost,
+                 fmt::format("nothing was heard of it for {:g} s (--heartbeat-timeout)",
+                             std::chrono::duration<double>(heartbeat_).count())};
+    drop_channel();
+    carrier_->give_up();
+    settle();
   }
 
   void ended(const Status& status) {
