@@ -14,6 +14,7 @@
 #include "base/version.hpp"
 #include "launcher/agent/guard.hpp"
 #include "launcher/agent/host_agent.hpp"
+#include "launcher/agent/rank_descriptors.hpp"
 #include "launcher/mpi/mpi_rank.hpp"
 #include "launcher/process/spawn.hpp"
 #include "launcher/starters/tree/branches.hpp"
@@ -44,6 +45,7 @@ int serve(HostAgent::Options options) {
   options.guard_pid = getpid();
   const auto code =
       horo::launcher::run_guarded(options.in, [&](const horo::launcher::Cover& cover) {
+        horo::launcher::hold_rank_descriptors();
         options.cover = cover;
         return supervise(std::move(options));
       });

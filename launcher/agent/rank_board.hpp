@@ -4,15 +4,11 @@
 #include <memory>
 
 #include "base/board_header.hpp"
+#include "launcher/agent/rank_descriptors.hpp"
 #include "launcher/process/unique_fd.hpp"
 #include "launcher/starter.hpp"
 
 namespace horo::launcher {
-
-/// The number of the board's descriptor in the agent and in every rank: above those that shell
-/// scripts use by hand, and so far below the smallest usual limit, 64, that a rank's descriptors
-/// find room above it on their way to their places.
-inline constexpr int kBoardDescriptor = 56;
 
 /// A host's board as its agent sees it: the header only. Thread: owner.
 class RankBoard {

@@ -28,8 +28,8 @@ struct Inheritance {
 
 /// The ranks of one host from their start to the last one's end. The first failure (exit code,
 /// signal, or an end while attached to the board) poisons the board and ends the others:
-/// those that use libhoro get `failure_grace`, the others SIGTERM at once; then SIGTERM, SIGKILL after
-/// `grace`. Thread: the loop's.
+/// those that use libhoro get `failure_grace`, the others SIGTERM at once; then SIGTERM, SIGKILL
+/// after `grace`. Thread: the loop's.
 class RankSet {
  public:
   /// What happened, as messages for the launcher. After Finished nothing follows.

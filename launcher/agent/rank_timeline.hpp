@@ -4,13 +4,11 @@
 #include <memory>
 #include <string>
 
+#include "launcher/agent/rank_descriptors.hpp"
 #include "launcher/process/unique_fd.hpp"
 #include "launcher/starter.hpp"
 
 namespace horo::launcher {
-
-/// The number of the timeline's descriptor in the agent and in every rank: beside the board's.
-inline constexpr int kTimelineDescriptor = 57;
 
 /// The memory into which a host's ranks record, held open so that it outlives them. Thread: owner.
 class RankTimeline {

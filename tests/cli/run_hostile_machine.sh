@@ -40,3 +40,18 @@ if unshare -m true 2>/dev/null; then
   expect "exit code with a full /dev/shm" "$code" 0
   expect "output with a full /dev/shm" "$out" "$all_fine"
 fi
+
+# An agent keeps the numbers of the ranks' descriptors free from its first moment, whatever it opens to reach other hosts.
+if command -v python3 >/dev/null; then
+  python3 - "$HORO_BIN/horo-agent" <<'PY' || fail "an agent may give the ranks' descriptors to a connection"
+import os, subprocess, sys
+agent = subprocess.Popen([sys.argv[1]], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+agent.stdout.read(4)  # It has begun, as the child of its guard.
+children = open("/proc/%d/task/%d/children" % (agent.pid, agent.pid)).read().split()
+opened = [{fd: os.readlink("/proc/%s/fd/%s" % (pid, fd)) for fd in os.listdir("/proc/%s/fd" % pid)} for pid in children]
+loops = [fds for fds in opened if "anon_inode:[eventpoll]" in fds.values()]
+agent.stdin.close()
+agent.wait(timeout=30)
+assert len(loops) == 1 and loops[0].get("56") == loops[0].get("57") == "/dev/null", opened
+PY
+fi
