@@ -78,6 +78,13 @@ void on(JobState& state, const RankNotSpawned& event) {
                    .error = event.error});
 }
 
+/// What a rank does that was given notice and knows of it, or does not.
+bool follows_notice(const JobState& state, const RankExit& exit) {
+  if (state.notice_signal == 0) return false;
+  if (WIFSIGNALED(exit.wait_status)) return WTERMSIG(exit.wait_status) == state.notice_signal;
+  return WEXITSTATUS(exit.wait_status) == exit_code::kQueueAgain;
+}
+
 bool ended_well(const JobState& state, const RankExit& exit) {
   if (exit.wait_status == 0) return true;
   return state.noticed && WIFEXITED(exit.wait_status) &&
@@ -157,7 +164,10 @@ void on(JobState& state, const HostLost& event) {
 }
 
 void on(JobState& state, const SignalReceived& event) {
-  if (event.number == state.notice_signal && !being_stopped(state)) state.noticed = true;
+  // A batch system signals all processes of a job: a rank may end by it before we hear of it.
+  const bool heard_before = state.first_failure && follows_notice(state, state.first_failure->exit);
+  if (event.number == state.notice_signal && (!being_stopped(state) || heard_before))
+    state.noticed = true;
   if (event.number == SIGUSR1 || event.number == SIGUSR2) {
     if (!being_stopped(state)) state.orders.pass_signal = event.number;
     return;
@@ -238,10 +248,9 @@ JobState next(JobState state, const JobEvent& event) {
 bool wants_another_run(const JobState& state) {
   if (!state.noticed) return false;
   if (!state.first_failure) return true;
-  // A rank that knows nothing of the signal is ended by it.
-  const int status = state.first_failure->exit.wait_status;
-  return state.first_failure->kind == FailureKind::signalled &&
-         WTERMSIG(status) == state.notice_signal;
+  const auto kind = state.first_failure->kind;
+  return (kind == FailureKind::signalled || kind == FailureKind::exited) &&
+         follows_notice(state, state.first_failure->exit);
 }
 
 int exit_code_of(const JobState& state) {

@@ -341,6 +341,19 @@ TEST_CASE(
   CHECK(!state.first_failure);
 }
 
+TEST_CASE("a rank may follow the notice before the launcher has heard of it") {
+  const auto before_notice = [](const JobEvent& end) {
+    auto state =
+        initial_state(place(discovery::HostSet({{"localhost", 2}}), {.np = 2}).value(), SIGUSR1);
+    return run(std::move(state),
+               {started(0), started(1), end, SignalReceived{SIGUSR1}, killed(1, SIGTERM), done()});
+  };
+  check(before_notice(killed(0, SIGUSR1)), Phase::finished, exit_code::kQueueAgain);
+  check(before_notice(exited(0, 75)), Phase::finished, exit_code::kQueueAgain);
+  check(before_notice(exited(0, 3)), Phase::finished, 3);
+  check(before_notice(killed(0, SIGSEGV)), Phase::finished, 139);
+}
+
 TEST_CASE("a notice excuses only what comes of it") {
   check(run(noticed(), {killed(0, SIGUSR1), killed(1, SIGTERM), done()}), Phase::finished,
         exit_code::kQueueAgain);
