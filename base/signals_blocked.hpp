@@ -39,6 +39,8 @@ class SignalsBlocked {
   SignalsBlocked(const SignalsBlocked&) = delete;
   SignalsBlocked& operator=(const SignalsBlocked&) = delete;
 
+  const sigset_t& before() const { return before_; }
+
  private:
   static sigset_t only(int signal) {
     sigset_t set;
@@ -56,11 +58,41 @@ class SignalsBlocked {
   sigset_t before_{};
 };
 
+namespace detail {
+
+/// In a quiet thread: the mask of the one that started it.
+inline thread_local const sigset_t* mask_of_starter = nullptr;
+
+}  // namespace detail
+
 /// A thread of a library's: signals are the program's, whose handlers do not expect it.
 template <class Body>
 std::thread start_quiet_thread(Body&& body) {
   const SignalsBlocked blocked;
-  return std::thread(std::forward<Body>(body));
+  return std::thread([before = blocked.before(), body = std::forward<Body>(body)]() mutable {
+    detail::mask_of_starter = &before;
+    body();
+  });
 }
+
+/// While it lives a quiet thread takes the signals that its starter took: for code of the
+/// program's, which may start processes, and those keep the mask.
+class SignalsOfStarter {
+ public:
+  SignalsOfStarter() {
+    if (detail::mask_of_starter != nullptr)
+      pthread_sigmask(SIG_SETMASK, detail::mask_of_starter, &quiet_);
+  }
+
+  ~SignalsOfStarter() {
+    if (detail::mask_of_starter != nullptr) pthread_sigmask(SIG_SETMASK, &quiet_, nullptr);
+  }
+
+  SignalsOfStarter(const SignalsOfStarter&) = delete;
+  SignalsOfStarter& operator=(const SignalsOfStarter&) = delete;
+
+ private:
+  sigset_t quiet_{};
+};
 
 }  // namespace horo

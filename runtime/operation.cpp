@@ -4,6 +4,8 @@
 #include <new>
 #include <utility>
 
+#include "base/signals_blocked.hpp"
+
 namespace horo::runtime {
 
 bool Operation::finish(Errc status, std::string message) {
@@ -15,7 +17,10 @@ bool Operation::finish(Errc status, std::string message) {
   const auto self = handle();
   // From here on a waiter may release the operation: nothing of it is touched any more.
   if (word_.exchange(kDone, std::memory_order_seq_cst) == kWaited) futex::wake(word_);
-  if (call) callback(user, self, static_cast<horo_status>(status));
+  if (call) {
+    const SignalsOfStarter signals;
+    callback(user, self, static_cast<horo_status>(status));
+  }
   return call;
 }
 

@@ -43,6 +43,19 @@ TEST_CASE("a write to a broken connection is an error and no end, then and later
   CHECK_FALSE(is_blocked(SIGPIPE));
 }
 
+TEST_CASE("code of the program's in a quiet thread takes the signals that its starter took") {
+  bool within = true, after = false;
+  start_quiet_thread([&] {
+    {
+      const SignalsOfStarter signals;
+      within = is_blocked(SIGTERM);
+    }
+    after = is_blocked(SIGTERM);
+  }).join();
+  CHECK_FALSE(within);
+  CHECK(after);
+}
+
 TEST_CASE("a quiet thread, and one that it starts, takes only what it did itself") {
   const auto pipe = broken_pipe();
   int error = 0;
