@@ -212,7 +212,7 @@ def measure_optimizer(runtime, args):
 
 class Training:
     def __init__(self, runtime, args, distributed):
-        from torch_resnet50 import CLASSES, ResNet50
+        from resnet50_model import CLASSES, ResNet50
 
         torch.manual_seed(1)
         self._model = ResNet50()
@@ -224,7 +224,7 @@ class Training:
             self._model, self._optimizer = runtime.distribute(self._model, self._optimizer, "resnet50")
 
     def step(self):
-        self._optimizer.zero_grad(set_to_none=self._none)
+        self._model.zero_grad(set_to_none=self._none)  # Horovod's optimizers know no set_to_none
         F.cross_entropy(self._model(self._images), self._labels).backward()
         self._optimizer.step()
 
@@ -258,9 +258,9 @@ def main():
     parser.add_argument("--out", required=True)
     parser.add_argument("--seconds", type=float, default=0.5)
     parser.add_argument("--hook-steps", type=int, default=30)
-    parser.add_argument("--image", type=int, default=64)
+    parser.add_argument("--image", type=int, default=32)
     parser.add_argument("--batch", type=int, default=4)
-    parser.add_argument("--steps", type=int, default=8)
+    parser.add_argument("--steps", type=int, default=15)
     parser.add_argument("--warm-up", type=int, default=2)
     args = parser.parse_args()
     torch.set_num_threads(1)

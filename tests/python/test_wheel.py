@@ -125,11 +125,14 @@ def test_auditwheel_agrees(wheel, tmp_path):
     if execute(sys.executable, "-c", "import auditwheel").returncode:
         pytest.skip("no auditwheel: pip install auditwheel")
     # Without the backends between hosts: it would want their MPI and Gloo inside.
-    path = tmp_path / os.path.basename(wheel)
+    path, theirs = tmp_path / os.path.basename(wheel), b"horo-backend-(openmpi|mpich|gloo)"
     with zipfile.ZipFile(wheel) as whole, zipfile.ZipFile(path, "w") as part:
         for name in whole.namelist():
-            if not re.search("horo-backend-(openmpi|mpich|gloo)", name):
-                part.writestr(name, whole.read(name))
+            body = whole.read(name)
+            if name.endswith("RECORD"):
+                body = b"".join(line for line in body.splitlines(True) if not re.search(theirs, line))
+            if not re.search(theirs, name.encode()):
+                part.writestr(name, body)
     shown = execute(sys.executable, "-m", "auditwheel", "show", str(path))
     assert shown.returncode == 0 and "manylinux_2_" in shown.stdout, shown.stdout
 
