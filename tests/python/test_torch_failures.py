@@ -81,8 +81,8 @@ def test_rank_that_skips_a_batch_and_goes_on_is_named():
             horo.allreduce(torch.ones(1), name="metric")
             """
         )],
-        HORO_STALL_WARNING_TIME="1s",
-        HORO_STALL_SHUTDOWN_TIME="2s",
+        HORO_STALL_WARNING_TIME="2s",
+        HORO_STALL_SHUTDOWN_TIME="6s",
     )
     assert done.code != 0, done.output
     stall = [line for line in done.output.splitlines() if "allreduce.0.weight" in line]
