@@ -88,9 +88,10 @@ bool is_ours(std::string_view host, int port) {
 bool same_secret(std::string_view a, std::string_view b) {
   if (a.size() != b.size()) return false;
   unsigned difference = 0;
-  for (std::size_t i = 0; i < a.size(); ++i)
+  for (std::size_t i = 0; i < a.size(); ++i) {
     difference |= static_cast<unsigned>(static_cast<unsigned char>(a[i])) ^
                   static_cast<unsigned>(static_cast<unsigned char>(b[i]));
+  }
   return difference == 0;
 }
 
@@ -98,7 +99,7 @@ bool same_secret(std::string_view a, std::string_view b) {
 
 std::optional<HttpAnswer> answer_http(std::string_view received, const HttpPage& page) {
   const auto end = received.find(kEnd);
-  if (end == std::string_view::npos || end > kMostHead) {
+  if (end > kMostHead) {  // Or not there.
     if (received.size() > kMostHead) return refuse(431);
     return std::nullopt;
   }
