@@ -62,7 +62,7 @@ void LiveJob::Impl::look_for_ranks() {
       });
       if (known) continue;
       auto reader = timeline::RegionReader::open(memories_[m].fd.value(), i);
-      if (reader) sources_.emplace_back(m, std::make_unique<LiveSource>(std::move(*reader)));
+      if (reader) sources_.emplace_back(m, std::make_unique<LiveSource>(*reader));
     }
   }
   if (sources_.size() == before) return;

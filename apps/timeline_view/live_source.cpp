@@ -15,8 +15,8 @@ namespace horo::apps {
 
 using timeline::Record;
 
-LiveSource::LiveSource(timeline::RegionReader reader)
-    : reader_(std::move(reader)),
+LiveSource::LiveSource(const timeline::RegionReader& reader)
+    : reader_(reader),
       process_(static_cast<int>(syscall(SYS_pidfd_open, reader_.about().identity.pid, 0))) {}
 
 const timeline::NameSlot* LiveSource::name_of(std::uint16_t set, std::uint32_t id) const {

@@ -15,7 +15,7 @@ namespace horo::apps {
 /// Thread: owner.
 class LiveSource final : public RankSource {
  public:
-  explicit LiveSource(timeline::RegionReader reader);
+  explicit LiveSource(const timeline::RegionReader& reader);
 
   const timeline::Identity& identity() const override { return reader_.about().identity; }
 
