@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -112,6 +114,7 @@ void EntryMatcher::end(const RankSource& file, const Record& record, std::int64_
   auto& part = found->second.parts[file.rank()];
   if (part.begun == 0) return;  // Its beginning was overwritten.
   part.moved = std::max(part.begun, state.last_end);
+  if (part.ended == 0) ++found->second.ended;
   part.ended = state.last_end = now;
   sink_->communicated(file.rank(), {part.moved, part.ended});
   if (!whole(key, found->second)) return;
@@ -120,30 +123,48 @@ void EntryMatcher::end(const RankSource& file, const Record& record, std::int64_
 }
 
 bool EntryMatcher::whole(const Key& key, const Pending& pending) const {
-  const auto ended = static_cast<std::size_t>(
-      std::count_if(pending.parts.begin(), pending.parts.end(),
-                    [](const auto& part) { return part.second.ended != 0; }));
   const auto members = members_.find(key.set);
   const auto expected = key.set == 0 || members == members_.end() ? files_ : members->second.size();
-  return ended >= expected;
+  return pending.ended >= expected;
 }
 
 /// No rank begins what another has not submitted: a host of which the clock says so is behind.
 void EntryMatcher::align(const Pending& pending) {
-  for (const auto& [late, submitter] : pending.parts) {
-    for (const auto& [early, beginner] : pending.parts) {
-      if (submitter.arrived == 0 || beginner.begun == 0 || hosts_[late] == hosts_[early]) continue;
-      const auto gap = submitter.arrived - beginner.begun;
-      if (gap <= 0 || gap > kMostGap) continue;
-      auto& offset = offsets_[hosts_[early]];
-      if (offset == 0)
-        sink_->warn(
-            fmt::format("the clock of host {} is behind that of {} by {:.3f} ms or more; its "
-                        "records are moved",
-                        hosts_[early], hosts_[late], static_cast<double>(gap) / 1e6));
-      offset += gap;
-      return;
+  struct Edges {
+    std::int64_t arrived = 0;  ///< The latest.
+    std::int64_t begun = std::numeric_limits<std::int64_t>::max();
+  };
+
+  std::map<std::string_view, Edges> hosts;
+  for (const auto& [rank, part] : pending.parts) {
+    auto& edges = hosts[hosts_[rank]];
+    edges.arrived = std::max(edges.arrived, part.arrived);
+    if (part.begun != 0) edges.begun = std::min(edges.begun, part.begun);
+  }
+  if (hosts.size() < 2) return;
+  // The two latest: each host is compared with the later one that it is not.
+  std::pair<std::int64_t, std::string_view> latest;
+  std::pair<std::int64_t, std::string_view> second;
+  for (const auto& [host, edges] : hosts) {
+    const std::pair seen(edges.arrived, host);
+    if (seen > latest) {
+      second = std::exchange(latest, seen);
+    } else {
+      second = std::max(second, seen);
     }
+  }
+  for (const auto& [host, edges] : hosts) {
+    const auto& [arrived, other] = latest.second == host ? second : latest;
+    if (arrived <= edges.begun || arrived - edges.begun > kMostGap) continue;
+    auto& offset = offsets_[std::string(host)];
+    if (offset == 0) {
+      sink_->warn(
+          fmt::format("the clock of host {} is behind that of {} by {:.3f} ms or more; its records "
+                      "are moved",
+                      host, other, static_cast<double>(arrived - edges.begun) / 1e6));
+    }
+    offset += arrived - edges.begun;
+    return;
   }
 }
 

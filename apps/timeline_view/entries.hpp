@@ -54,6 +54,7 @@ class EntryMatcher {
     int namer = -1;                    ///< The rank they were taken from.
     int job_size = 0;
     std::map<int, RankPart> parts;
+    std::size_t ended = 0;  ///< Of the parts.
   };
 
   struct RankState {
