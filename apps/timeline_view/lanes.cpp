@@ -113,11 +113,10 @@ std::string Lanes::json(std::int64_t origin) const {
   }
   std::vector<const std::vector<std::uint32_t>*> buckets(buckets_.size());
   for (const auto& [names, number] : buckets_) buckets[static_cast<std::size_t>(number)] = &names;
-  text += "],\"buckets\":[";
+  text += R"(],"buckets":[)";
   for (std::size_t i = 0; i < buckets.size(); ++i)
     text += fmt::format("{}[{}]", i == 0 ? "" : ",", fmt::join(*buckets[i], ","));
-  return text +
-         fmt::format("],\"operations_seen\":{},\"waits_seen\":{}}}", bars_seen_, waits_seen_);
+  return text + fmt::format(R"(],"operations_seen":{},"waits_seen":{}}})", bars_seen_, waits_seen_);
 }
 
 }  // namespace horo::apps
