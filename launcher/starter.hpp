@@ -43,6 +43,8 @@ struct AgentSpec {
   std::array<std::uint8_t, 32> secret{};
   /// Where the timelines of a job that failed are saved on each host; empty: the agent's choice.
   std::string timeline_directory;
+  /// Bytes of a rank's output that may be on their way to the launcher and its readers; 0: any.
+  std::uint32_t output_window = 0;
   bool held = false;     ///< Nothing is started before Agent::begin, which has the whole of this.
   Duration heartbeat{};  ///< A host that is silent for so long is lost; 0: of an agent here.
 };
@@ -127,8 +129,8 @@ class Agent {
 
   /// Passes a signal on to every rank's process group.
   virtual void signal(int number) = 0;
-  /// Ends all ranks: poisons the board with `cause`, those that use libhoro get `failure_grace`, the others
-  /// SIGTERM at once; then SIGTERM, and SIGKILL after `grace`. Idempotent.
+  /// Ends all ranks: poisons the board with `cause`, those that use libhoro get `failure_grace`,
+  /// the others SIGTERM at once; then SIGTERM, and SIGKILL after `grace`. Idempotent.
   virtual void stop(const Poison& cause, std::string_view host) = 0;
   /// SIGKILL to everything, now.
   virtual void kill() = 0;
@@ -136,9 +138,9 @@ class Agent {
   /// on_stdin_room. Bytes that the rank does not want any more are dropped.
   virtual void feed_stdin(std::string_view bytes) = 0;
   virtual void close_stdin() = 0;
-  /// Back-pressure: while paused the agent stops reading its ranks' output.
-  virtual void pause_output() = 0;
-  virtual void resume_output() = 0;
+  /// Back-pressure: so much more of this rank's output has reached its readers. The agent stops
+  /// reading a rank of which `output_window` bytes are on their way.
+  virtual void output_taken(Rank rank, std::size_t bytes) = 0;
 };
 
 /// One way to begin on a host (local, ssh, srun, ...).

@@ -336,6 +336,7 @@ Result<Plan> make_plan(const RunInvocation& invocation, const PlanContext& conte
                            .grace = invocation.settings.get(knobs::kGrace),
                            .secret = secret,
                            .timeline_directory = timeline_directory(invocation.settings, context),
+                           .output_window = launcher::output_window(identities.size()),
                            .held = several,
                            .heartbeat = remote ? invocation.settings.get(knobs::kHeartbeatTimeout)
                                                : Duration::zero()});

@@ -66,6 +66,7 @@ void fields(Archive& archive, Start& m) {
   archive.strong(m.spec.epoch);
   archive.raw(m.spec.secret);
   archive.text(m.spec.timeline_directory);
+  archive.number(m.spec.output_window);
 }
 
 template <typename Archive>
@@ -84,6 +85,12 @@ void fields(Archive& archive, Stop& m) {
 template <typename Archive>
 void fields(Archive& archive, FeedStdin& m) {
   archive.rest(m.bytes);
+}
+
+template <typename Archive>
+void fields(Archive& archive, OutputTaken& m) {
+  archive.strong(m.rank);
+  archive.number(m.bytes);
 }
 
 template <typename Archive>
@@ -213,12 +220,6 @@ void fields(Archive&, Kill&) {}
 
 template <typename Archive>
 void fields(Archive&, CloseStdin&) {}
-
-template <typename Archive>
-void fields(Archive&, PauseOutput&) {}
-
-template <typename Archive>
-void fields(Archive&, ResumeOutput&) {}
 
 template <typename Archive>
 void fields(Archive&, StdinRoom&) {}

@@ -145,12 +145,8 @@ class HostAgent::Impl {
       ranks_->feed_stdin(feed->bytes);
     } else if (std::holds_alternative<protocol::CloseStdin>(message)) {
       ranks_->close_stdin();
-    } else if (std::holds_alternative<protocol::PauseOutput>(message)) {
-      paused_ = true;
-      balance();
-    } else if (std::holds_alternative<protocol::ResumeOutput>(message)) {
-      paused_ = false;
-      balance();
+    } else if (const auto* taken = std::get_if<protocol::OutputTaken>(&message)) {
+      ranks_->output_taken(taken->rank, taken->bytes);
     } else {
       return false;
     }
@@ -169,12 +165,12 @@ class HostAgent::Impl {
     }
   }
 
-  /// Everything is read only as fast as the launcher takes it.
+  /// Everything is read only as fast as the stream takes it.
   void balance() {
     if (over_) return;
     const bool room = channel_->has_room();
     if (branches_ != nullptr) branches_->want_input(room);
-    if (ranks_ != nullptr && !done_) ranks_->want_output(!paused_ && room);
+    if (ranks_ != nullptr && !done_) ranks_->want_output(room);
   }
 
   bool passes_on() const { return branches_ != nullptr && !branches_->empty(); }
@@ -256,7 +252,6 @@ class HostAgent::Impl {
   std::unique_ptr<RankSet> ranks_;
   std::string host_;
   bool greeted_ = false;
-  bool paused_ = false;
   bool done_ = false;        ///< Its own ranks are gone, as told.
   bool over_ = false;        ///< It is about to leave.
   bool by_launcher_ = true;  ///< Not another agent: who is next to it.

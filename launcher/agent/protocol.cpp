@@ -17,8 +17,7 @@ namespace {
 
 /// Type numbers on the wire, in the order of Message's alternatives.
 constexpr std::array<std::uint8_t, std::variant_size_v<Message>> kTypes{
-    1,  2,  3,  4,  5,  6,  7,  8,  9,  64, 65, 66, 67, 68,
-    69, 70, 71, 10, 11, 72, 12, 13, 14, 73, 74, 75, 76};
+    1, 2, 3, 4, 5, 6, 7, 8, 64, 65, 66, 67, 68, 69, 70, 71, 10, 11, 72, 12, 13, 14, 73, 74, 75, 76};
 
 constexpr int kMostRanks = 0xffffff;
 constexpr int kMostPort = 65535;

@@ -51,9 +51,11 @@ struct FeedStdin {
 
 struct CloseStdin {};
 
-struct PauseOutput {};
-
-struct ResumeOutput {};
+/// So much of a rank's output has reached its readers.
+struct OutputTaken {
+  Rank rank{0};
+  std::uint32_t bytes = 0;
+};
 
 /// Before `start`, to an agent on another host.
 struct Prepare {
@@ -162,9 +164,9 @@ struct Failed {
 
 /// In the order of their type numbers' table in protocol.cpp.
 using Message =
-    std::variant<Hello, Start, Signal, Stop, Kill, FeedStdin, CloseStdin, PauseOutput, ResumeOutput,
-                 Started, SpawnFailed, Output, Exited, StdinRoom, Finished, Failed, Covered,
-                 Prepare, Heartbeat, Prepared, Reach, Carry, Leave, Reached, Gone, Step, Recorded>;
+    std::variant<Hello, Start, Signal, Stop, Kill, FeedStdin, CloseStdin, OutputTaken, Started,
+                 SpawnFailed, Output, Exited, StdinRoom, Finished, Failed, Covered, Prepare,
+                 Heartbeat, Prepared, Reach, Carry, Leave, Reached, Gone, Step, Recorded>;
 
 /// Appends the frame of `message` to `to`. Fails: resource_exhausted (larger than kMaxFrame).
 Status encode(const Message& message, std::string& to);

@@ -125,12 +125,12 @@ void RankSet::start_next() {
   entry.group = std::move(*group);
   entry.started = SteadyClock::instance().now();
   entry.alive = true;
-  entry.group->on_output([this, &entry](Stream stream, std::string_view bytes) {
-    turn_ = static_cast<std::size_t>(&entry - entries_.data()) + 1;
-    report_(protocol::Output{entry.identity.rank, stream, bytes});
-  });
+  if (spec_.output_window != 0)
+    entry.group->read_at_most(std::max<std::size_t>(spec_.output_window / 2, 1));
+  entry.group->on_output(
+      [this, &entry](Stream stream, std::string_view bytes) { pass_on(entry, stream, bytes); });
   entry.group->on_exit([this, &entry](ExitStatus status) { exited(entry, status); });
-  if (!output_wanted_) entry.group->pause_output();
+  listen(entry);
   report_(protocol::Started{entry.identity.rank, entry.group->pid()});
   if (&entry == stdin_reader()) {
     if (!early_stdin_.empty()) feed_stdin(std::exchange(early_stdin_, {}));
@@ -300,17 +300,41 @@ void RankSet::want_output(bool wanted) {
   // In turn from the one after the last that was heard: who writes most may not always be first.
   for (std::size_t i = 0; i < entries_.size(); ++i) {
     auto& entry = entries_[(turn_ + i) % entries_.size()];
-    if (!entry.alive) continue;
-    if (wanted) {
-      entry.group->resume_output();
-    } else {
-      entry.group->pause_output();
-    }
+    if (entry.alive) listen(entry);
   }
 }
 
 std::vector<int> RankSet::other_children() const {
   return others_ ? others_() : std::vector<int>();
+}
+
+void RankSet::listen(Entry& entry) {
+  if (output_wanted_ && !entry.held) {
+    entry.group->resume_output();
+  } else {
+    entry.group->pause_output();
+  }
+}
+
+void RankSet::pass_on(Entry& entry, Stream stream, std::string_view bytes) {
+  turn_ = static_cast<std::size_t>(&entry - entries_.data()) + 1;
+  entry.on_its_way += bytes.size();
+  if (spec_.output_window != 0 && !entry.held && entry.on_its_way >= spec_.output_window) {
+    entry.held = true;
+    listen(entry);
+  }
+  report_(protocol::Output{entry.identity.rank, stream, bytes});
+}
+
+void RankSet::output_taken(Rank rank, std::size_t bytes) {
+  const auto found = std::find_if(entries_.begin(), entries_.end(), [rank](const Entry& entry) {
+    return entry.identity.rank == rank;
+  });
+  if (found == entries_.end()) return;
+  found->on_its_way -= std::min(bytes, found->on_its_way);
+  if (!found->held || found->on_its_way > spec_.output_window / 2) return;
+  found->held = false;
+  if (found->alive) listen(*found);
 }
 
 void RankSet::reap_orphans() {

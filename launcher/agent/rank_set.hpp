@@ -56,6 +56,8 @@ class RankSet {
 
   /// While not wanted, ranks are not read from.
   void want_output(bool wanted);
+  /// Of a rank of which a whole window is on its way nothing is read.
+  void output_taken(Rank rank, std::size_t bytes);
 
  private:
   struct Entry {
@@ -64,7 +66,9 @@ class RankSet {
     std::unique_ptr<ProcessGroup> group;  ///< Null before it was started.
     TimePoint started{};
     bool alive = false;
-    bool killed = false;  ///< By us.
+    bool killed = false;         ///< By us.
+    std::size_t on_its_way = 0;  ///< Of its output, in bytes.
+    bool held = false;           ///< A window of it is.
   };
 
   RankSet(Loop& loop, AgentSpec spec, std::unique_ptr<RankBoard> board, Report report);
@@ -84,6 +88,8 @@ class RankSet {
   std::vector<int> other_children() const;
   void finish_if_over();
   void finish();
+  void pass_on(Entry& entry, Stream stream, std::string_view bytes);
+  void listen(Entry& entry);
   Entry* stdin_reader();
   std::vector<Entry*> living();
 

@@ -95,15 +95,9 @@ Job::~Job() = default;
 void Job::start() {
   begun_ = SteadyClock::instance().now();
   run_clocks();
-  output_.on_pressure([this](bool paused) {
-    for (auto& host : hosts_) {
-      if (host->agent() == nullptr) continue;
-      if (paused) {
-        host->agent()->pause_output();
-      } else {
-        host->agent()->resume_output();
-      }
-    }
+  output_.on_taken([this](Rank rank, std::size_t bytes) {
+    auto* agent = hosts_[spec_.placement.ranks[rank.index()].host]->agent();
+    if (agent != nullptr) agent->output_taken(rank, bytes);
   });
   for (std::size_t host = 0; host < spec_.agents.size(); ++host) {
     hosts_.push_back(std::make_unique<HostLink>(*this, host));

@@ -121,7 +121,6 @@ void MpiRun::greet(UniqueFd connection, const MpiPlace& place) {
                       .on_lost = [this, rank](const Error& error) { lose(rank, error); }});
   if (!link) return fail_all(std::move(link).error());
   side.link = std::move(*link);
-  if (host_of(rank).paused) side.link->send(protocol::PauseOutput{});
   if (rank == Rank{0} && early_fed_) feed_stdin(std::exchange(early_stdin_, {}));
   if (rank == Rank{0} && early_close_) side.link->send(protocol::CloseStdin{});
 }
@@ -269,13 +268,9 @@ void MpiRun::close_stdin() {
   if (ranks_.front().link != nullptr) ranks_.front().link->send(protocol::CloseStdin{});
 }
 
-void MpiRun::pause_output(std::size_t host, bool paused) {
-  hosts_[host].paused = paused;
-  if (paused) {
-    send(host, protocol::PauseOutput{});
-  } else {
-    send(host, protocol::ResumeOutput{});
-  }
+void MpiRun::output_taken(Rank rank, std::size_t bytes) {
+  const auto& link = ranks_[rank.index()].link;
+  if (link != nullptr) link->send(protocol::OutputTaken{rank, static_cast<std::uint32_t>(bytes)});
 }
 
 void MpiRun::forget(std::size_t host) {

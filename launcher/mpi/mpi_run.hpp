@@ -32,7 +32,7 @@ class MpiRun : public std::enable_shared_from_this<MpiRun> {
   void kill(std::size_t host);
   void feed_stdin(std::string_view bytes);
   void close_stdin();
-  void pause_output(std::size_t host, bool paused);
+  void output_taken(Rank rank, std::size_t bytes);
   /// Nobody listens to its events any more.
   void forget(std::size_t host);
 
@@ -44,7 +44,6 @@ class MpiRun : public std::enable_shared_from_this<MpiRun> {
     AgentEvents* events = nullptr;
     int survivors = 0;
     bool covered = false;
-    bool paused = false;
   };
 
   struct RankSide {

@@ -25,9 +25,7 @@ class HostOfRun final : public Agent {
 
   void close_stdin() override { run_->close_stdin(); }
 
-  void pause_output() override { run_->pause_output(host_, true); }
-
-  void resume_output() override { run_->pause_output(host_, false); }
+  void output_taken(Rank rank, std::size_t bytes) override { run_->output_taken(rank, bytes); }
 
  private:
   const std::shared_ptr<MpiRun> run_;

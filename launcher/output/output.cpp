@@ -38,15 +38,20 @@ std::string time_text(TimeStyle style) {
 
 Output::Output(Loop& loop, OutputOptions options, std::vector<RankLabel> ranks,
                std::optional<LogFiles> files)
-    : loop_(loop), options_(std::move(options)), ranks_(ranks.size()), files_(std::move(files)) {
+    : loop_(loop),
+      options_(std::move(options)),
+      ranks_(ranks.size()),
+      files_(std::move(files)),
+      grain_(output_window(ranks.size()) / 4) {
   for (std::size_t r = 0; r < ranks.size(); ++r) ranks_[r].label = std::move(ranks[r]);
+  panes_.reserve(2);  // What waits for a pane keeps a reference.
   const bool shared = same_file(options_.out_fd, options_.err_fd);
   for (const int fd : {options_.out_fd, options_.err_fd}) {
     if (shared && !panes_.empty()) break;
     auto& pane = panes_.emplace_back();
     pane.screen = std::make_unique<Screen>(loop_, fd);
     pane.colours = options_.colours && isatty(fd) == 1;
-    pane.screen->on_change([this] { check_backlog(); });
+    pane.screen->on_change([this, &pane] { count_taken(pane); });
     pane.screen->on_error([](const Error& error) {
       log::warn("output", "{}; what the ranks print there is lost, the job goes on", error.message);
     });
@@ -101,7 +106,9 @@ void Output::take(Rank rank, Stream stream, std::string_view bytes) {
     files_->write(rank, stream, file_text_);
     file_text_.clear();
   }
-  after_write(stream);
+  auto& target = pane(stream);
+  target.passage.add(rank, bytes.size(), target.screen->end());
+  after_write(target);
 }
 
 void Output::finish(Rank rank) {
@@ -111,7 +118,7 @@ void Output::finish(Rank rank) {
     lines.lines.finish([&](const LinePiece& piece) { add(rank, stream, piece); });
     if (files_ && !file_text_.empty()) files_->write(rank, stream, file_text_);
     file_text_.clear();
-    after_write(stream);
+    after_write(pane(stream));
   }
 }
 
@@ -119,12 +126,12 @@ void Output::say(std::string_view text) {
   auto& target = pane(Stream::err);
   target.mixer.end_row(target.screen->buffer());
   target.screen->buffer() += text;
-  after_write(Stream::err);
+  after_write(target);
 }
 
-void Output::after_write(Stream stream) {
-  pane(stream).screen->flush();
-  check_backlog();
+void Output::after_write(Pane& pane) {
+  pane.screen->flush();
+  count_taken(pane);
 }
 
 std::size_t Output::backlog() const {
@@ -133,18 +140,18 @@ std::size_t Output::backlog() const {
   return bytes;
 }
 
-void Output::check_backlog() {
-  const auto waiting = backlog();
-  if (on_pressure_ && (paused_ ? waiting <= kResumeAt : waiting > kPauseAt)) {
-    paused_ = !paused_;
-    on_pressure_(paused_);
-  }
-  if (waiting == 0 && on_drained_) loop_.post(std::exchange(on_drained_, {}));
+void Output::count_taken(Pane& pane) {
+  pane.passage.advance(pane.screen->done(), [this](Rank rank, std::size_t bytes) {
+    auto& taken = ranks_[rank.index()].taken;
+    taken += bytes;
+    if (taken >= grain_ && on_taken_) on_taken_(rank, std::exchange(taken, 0));
+  });
+  if (on_drained_ && backlog() == 0) loop_.post(std::exchange(on_drained_, {}));
 }
 
 void Output::when_drained(Task task) {
   on_drained_ = std::move(task);
-  check_backlog();
+  count_taken(panes_.front());
 }
 
 }  // namespace horo::launcher

@@ -17,6 +17,7 @@
 #include "launcher/output/screen.hpp"
 #include "launcher/output/tag.hpp"
 #include "launcher/output/tail.hpp"
+#include "launcher/output/window.hpp"
 
 namespace horo::launcher {
 
@@ -39,18 +40,15 @@ struct RankLabel {
   std::string host;
 };
 
-/// Lines of all ranks, each whole and behind its tag. Memory is bounded: above kPauseAt waiting
-/// bytes the ranks are to be paused until the screen has caught up. Thread: the loop's.
+/// Lines of all ranks, each whole and behind its tag. Memory is bounded where no more of a rank
+/// comes than output_window() before on_taken() has told that it was taken. Thread: the loop's.
 class Output {
  public:
-  static constexpr std::size_t kPauseAt = 1024 * 1024;
-  static constexpr std::size_t kResumeAt = 256 * 1024;
-
   Output(Loop& loop, OutputOptions options, std::vector<RankLabel> ranks,
          std::optional<LogFiles> files);
 
-  /// Called with true when the ranks' output is to be held back, with false when it may go on.
-  void on_pressure(std::function<void(bool paused)> task) { on_pressure_ = std::move(task); }
+  /// Called when so many more bytes of a rank have reached the screen's reader.
+  void on_taken(std::function<void(Rank, std::size_t bytes)> task) { on_taken_ = std::move(task); }
 
   void take(Rank rank, Stream stream, std::string_view bytes);
 
@@ -77,11 +75,13 @@ class Output {
     RankLabel label;
     StreamState streams[2];
     Tail tail;
+    std::size_t taken = 0;  // Not told yet.
   };
 
   struct Pane {
     std::unique_ptr<Screen> screen;
     LineMixer mixer;
+    Passage passage;
     bool colours = false;
   };
 
@@ -91,8 +91,8 @@ class Output {
 
   void add(Rank rank, Stream stream, const LinePiece& piece);
   void render_tags(Rank rank, Stream stream);
-  void after_write(Stream stream);
-  void check_backlog();
+  void after_write(Pane& pane);
+  void count_taken(Pane& pane);
   std::size_t backlog() const;
 
   Loop& loop_;
@@ -101,11 +101,11 @@ class Output {
   std::vector<Pane> panes_;  // One when both streams are the same terminal, pipe or file.
   std::optional<LogFiles> files_;
   std::string file_text_;
-  std::string now_;         // ISO time of the chunk being taken.
-  std::string time_front_;  // What timestamps put in front.
-  bool paused_ = false;
+  std::string now_;          // ISO time of the chunk being taken.
+  std::string time_front_;   // What timestamps put in front.
+  const std::size_t grain_;  // Of what is told.
   Task on_drained_;
-  std::function<void(bool)> on_pressure_;
+  std::function<void(Rank, std::size_t)> on_taken_;
 };
 
 /// "2026-01-20 12:00:01.250" or "Tue Jan 20 12:00:01 2026", local time, now.

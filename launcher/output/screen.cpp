@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <utility>
 
 namespace horo::launcher {
 
@@ -73,7 +74,7 @@ void Screen::pump() {
       // Moving the rest to the front costs its length: only when that much has been written.
       if (written_ > backlog()) {
         buffer_.erase(0, written_);
-        written_ = 0;
+        forgotten_ += std::exchange(written_, 0);
       }
       return;
     } else if (errno != EINTR) {
@@ -81,7 +82,7 @@ void Screen::pump() {
     }
   }
   buffer_.clear();
-  written_ = 0;
+  forgotten_ += std::exchange(written_, 0);
   watch_.reset();
 }
 

@@ -35,6 +35,12 @@ class Screen {
   /// Bytes that wait.
   std::size_t backlog() const { return buffer_.size() - written_; }
 
+  /// Bytes that no longer wait, since the beginning.
+  std::uint64_t done() const { return forgotten_ + written_; }
+
+  /// Where in the stream the next byte of buffer() will be.
+  std::uint64_t end() const { return forgotten_ + buffer_.size(); }
+
  private:
   /// How to write without waiting.
   enum class Way : std::uint8_t {
@@ -54,8 +60,9 @@ class Screen {
   int own_ = -1;
   Way way_ = Way::plain;
   std::string buffer_;
-  std::size_t written_ = 0;  // Of buffer_.
-  bool failed_ = false;      // on_error was called.
+  std::size_t written_ = 0;      // Of buffer_.
+  std::uint64_t forgotten_ = 0;  // Written, and not in buffer_ any more.
+  bool failed_ = false;          // on_error was called.
   InheritedWatch watch_;
   Subscription retry_;
   Task on_change_;

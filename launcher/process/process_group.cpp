@@ -147,6 +147,8 @@ class ProcessGroup::Impl : public std::enable_shared_from_this<Impl> {
 
   void on_exit(std::function<void(ExitStatus)> handler) { on_exit_ = std::move(handler); }
 
+  void read_at_most(std::size_t bytes) { most_ = std::min(bytes, kChunk); }
+
   void set_paused(bool paused) {
     if (paused_ == paused) return;
     paused_ = paused;
@@ -183,7 +185,7 @@ class ProcessGroup::Impl : public std::enable_shared_from_this<Impl> {
     if (paused_) return source.watch.on_readable({});
     const auto index = source.stream == Stream::out ? 0U : 1U;
     source.watch.on_readable([self = weak_from_this(), index] {
-      if (const auto group = self.lock()) group->read_some(index, kChunk);
+      if (const auto group = self.lock()) group->read_some(index, group->most_);
     });
   }
 
@@ -257,6 +259,7 @@ class ProcessGroup::Impl : public std::enable_shared_from_this<Impl> {
   const pid_t pid_;
   bool running_ = true;
   bool paused_ = false;
+  std::size_t most_ = kChunk;
   bool stopping_ = false;
   std::array<std::optional<Source>, 2> sources_;
   UniqueFd input_;
@@ -328,6 +331,10 @@ void ProcessGroup::on_output(std::function<void(Stream, std::string_view)> handl
 
 void ProcessGroup::on_exit(std::function<void(ExitStatus)> handler) {
   impl_->on_exit(std::move(handler));
+}
+
+void ProcessGroup::read_at_most(std::size_t bytes) {
+  impl_->read_at_most(bytes);
 }
 
 void ProcessGroup::pause_output() {

@@ -31,6 +31,8 @@ class ProcessGroup {
   /// Once, after the last output. Output of descendants that live on is not waited for.
   void on_exit(std::function<void(ExitStatus)> handler);
 
+  /// Bytes that are read at once; without it as many as a pipe holds.
+  void read_at_most(std::size_t bytes);
   /// While paused only the exit brings output: what the pipes hold then.
   void pause_output();
   void resume_output();

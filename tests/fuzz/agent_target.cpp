@@ -52,6 +52,7 @@ std::vector<std::string> frames() {
   spec.command = {"python3", "train.py"};
   spec.directory = "/srv/job";
   spec.environment = {{"PATH", "/bin"}, {"LANG", "C"}};
+  spec.output_window = 262144;
   for (int i = 0; i < 2; ++i) {
     WorkerIdentity identity;
     identity.rank = Rank{i};
@@ -79,6 +80,7 @@ std::vector<std::string> frames() {
       Gone{.host = 7, .error = {Errc::not_found, "no such host"}},
       Step{.host = 7, .text = "looking up"},
       FeedStdin{.bytes = "input"},
+      OutputTaken{.rank = Rank{1}, .bytes = 65536},
       CloseStdin{},
       Started{.rank = Rank{1}, .pid = 4711},
       SpawnFailed{.rank = Rank{1}, .error = {Errc::not_found, "no such program"}},

@@ -70,6 +70,7 @@ void Job::on_spawn_failed(Rank rank, const Error& error) {
 void Job::on_output(Rank rank, launcher::Stream stream, std::string_view text) {
   if (stream == launcher::Stream::out) bytes[rank] += text.size();
   if (keep_output) (stream == launcher::Stream::out ? out : err)[rank] += text;
+  if (take_output && agent_ != nullptr) agent_->output_taken(rank, text.size());
   check();
 }
 

@@ -64,6 +64,7 @@ class Job final : public launcher::AgentEvents {
   std::vector<Rank> exit_order;
   int rooms = 0;
   bool keep_output = true;
+  bool take_output = true;  ///< Tell the agent that it has arrived.
   std::optional<int> survivors;
   std::optional<Error> lost;
 

@@ -19,7 +19,7 @@ class FakeStarter final : public Starter {
   struct Host {
     AgentSpec spec;
     AgentEvents* events = nullptr;
-    std::vector<std::string> calls;  ///< "stop 1", "kill", "signal 10", "pause", "resume", ...
+    std::vector<std::string> calls;  ///< "stop 1", "kill", "signal 10", "taken 64 of 3", ...
     std::string input;
     std::string step;   ///< What it is at until it is ready.
     bool alive = true;  ///< The Agent has not been destroyed.
@@ -72,9 +72,9 @@ class FakeStarter final : public Starter {
 
     void close_stdin() override { host_.calls.emplace_back("close stdin"); }
 
-    void pause_output() override { host_.calls.emplace_back("pause"); }
-
-    void resume_output() override { host_.calls.emplace_back("resume"); }
+    void output_taken(Rank rank, std::size_t bytes) override {
+      host_.calls.push_back(fmt::format("taken {} of {}", bytes, rank));
+    }
 
    private:
     Host& host_;

@@ -21,7 +21,6 @@ struct Early {
   std::string input;
   bool fed = false;
   bool closed = false;
-  bool paused = false;
 };
 
 /// Its handlers own it: an event may destroy the agent.
@@ -56,7 +55,6 @@ class Link : public std::enable_shared_from_this<Link> {
     if (begun_ || over()) return;
     send(protocol::Start{spec});
     begun_ = true;
-    if (early_.paused) send(protocol::PauseOutput{});
     if (early_.fed) feed_stdin(early_.input);
     if (early_.closed) send(protocol::CloseStdin{});
   }
@@ -102,14 +100,8 @@ class Link : public std::enable_shared_from_this<Link> {
     if (begun_) send(protocol::CloseStdin{});
   }
 
-  void pause_output(bool paused) {
-    early_.paused = paused;
-    if (!begun_) return;
-    if (paused) {
-      send(protocol::PauseOutput{});
-    } else {
-      send(protocol::ResumeOutput{});
-    }
+  void output_taken(Rank rank, std::size_t bytes) {
+    if (begun_) send(protocol::OutputTaken{rank, static_cast<std::uint32_t>(bytes)});
   }
 
   /// Nobody wants its news any more.
@@ -393,9 +385,7 @@ class LinkedAgent final : public Agent {
 
   void close_stdin() override { link_->close_stdin(); }
 
-  void pause_output() override { link_->pause_output(true); }
-
-  void resume_output() override { link_->pause_output(false); }
+  void output_taken(Rank rank, std::size_t bytes) override { link_->output_taken(rank, bytes); }
 
  private:
   std::shared_ptr<Link> link_;

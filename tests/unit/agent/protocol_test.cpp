@@ -41,6 +41,7 @@ AgentSpec sample_spec() {
   for (std::size_t i = 0; i < spec.secret.size(); ++i)
     spec.secret[i] = static_cast<std::uint8_t>(i * 7);
   spec.timeline_directory = "/srv/logs";
+  spec.output_window = 262144;
   return spec;
 }
 
@@ -52,8 +53,7 @@ std::vector<Message> one_of_each() {
           Kill{},
           FeedStdin{"some input"},
           CloseStdin{},
-          PauseOutput{},
-          ResumeOutput{},
+          OutputTaken{Rank{3}, 70000},
           Started{Rank{5}, 4711},
           SpawnFailed{Rank{6}, {Errc::not_found, "program 'x' not found"}},
           Output{Rank{5}, Stream::err, "a line\nand a half"},
@@ -143,6 +143,7 @@ TEST_CASE("a start keeps what the ranks need") {
   CHECK(spec.own_variables == sent.own_variables);
   CHECK(spec.grace == sent.grace);
   CHECK(spec.timeline_directory == sent.timeline_directory);
+  CHECK(spec.output_window == sent.output_window);
   CHECK(spec.epoch == Epoch{7});
   REQUIRE(spec.ranks.size() == 3);
   CHECK(spec.ranks[2].rank == Rank{6});

@@ -203,14 +203,22 @@ TEST_CASE("no clock of a suspended job runs") {
   CHECK(world.job->state().first_failure->kind == FailureKind::start_timeout);
 }
 
-TEST_CASE("a full screen pauses the agents") {
-  World world({{"a", 1}});
+TEST_CASE("a rank's agent hears how much of its output has left, and of no more than that") {
+  World world({{"a", 1}, {"b", 1}});
   world.job->start();
-  const std::string line(1000, 'x');
-  for (int i = 0; i < 3000 && world.starter.host(0).calls.empty(); ++i) {
-    world.events().on_output(Rank{0}, Stream::out, line + "\n");
+  const auto line = std::string(1000, 'x') + "\n";
+  const auto write = [&] { world.events(1).on_output(Rank{1}, Stream::out, line); };
+  for (int i = 0; i < 200; ++i) {
+    write();
+    while (!world.text().empty()) {
+    }
   }
-  CHECK(world.starter.host(0).calls == Calls{"pause"});
+  const auto& calls = world.starter.host(1).calls;
+  CHECK(calls == Calls(3, "taken 66066 of 1"));
+  // Nobody reads: a pipe is filled, and no more.
+  for (int i = 0; i < 200; ++i) write();
+  CHECK(calls.size() <= 4);
+  CHECK(world.starter.host(0).calls.empty());
 }
 
 TEST_CASE("standard input goes to the host of rank 0") {
