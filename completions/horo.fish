@@ -60,6 +60,8 @@ complete -c horo -n '__fish_seen_subcommand_from run' -l tag -x -a 'auto rank of
 complete -c horo -n '__fish_seen_subcommand_from run' -l prefix -x -d 'template of the prefix: {rank} {local_rank} {size} {host} {stream} {job} {time}'
 complete -c horo -n '__fish_seen_subcommand_from run' -l prefix-timestamp -d 'put the time in front of each prefix'
 complete -c horo -n '__fish_seen_subcommand_from run' -l no-prefix-timestamp -d 'not: put the time in front of each prefix'
+complete -c horo -n '__fish_seen_subcommand_from run' -l output-ranks -x -d 'ranks whose lines the screen shows, as 0,3-5'
+complete -c horo -n '__fish_seen_subcommand_from run' -l fold -x -a 'auto on off' -d 'make one line of the same line of several ranks'
 complete -c horo -n '__fish_seen_subcommand_from run' -l output-filename -r -F -d 'directory that also gets each rank'\''s output: rank.<r>/stdout and rank.<r>/stderr'
 complete -c horo -n '__fish_seen_subcommand_from run' -l stdin -x -a 'auto none rank0' -d 'who reads standard input'
 complete -c horo -n '__fish_seen_subcommand_from run' -l json-report -r -F -d 'file for the end report as JSON'

@@ -150,11 +150,20 @@ Result<launcher::TagFormat> choose_tag(const RunInvocation& invocation, int size
 Result<launcher::OutputOptions> choose_output(const RunInvocation& invocation,
                                               const PlanContext& context, const Plan& plan) {
   launcher::OutputOptions output;
-  HORO_TRY(output.tag, choose_tag(invocation, static_cast<int>(plan.placement.ranks.size())));
+  const auto size = static_cast<int>(plan.placement.ranks.size());
+  HORO_TRY(output.tag, choose_tag(invocation, size));
   output.timestamps = invocation.settings.get(knobs::kPrefixTimestamp);
   output.time_style =
       invocation.options.horovod ? launcher::TimeStyle::asctime : launcher::TimeStyle::iso;
   output.tagged_files = invocation.options.horovod;
+  if (const auto list = invocation.settings.get(knobs::kOutputRanks); !list.empty()) {
+    HORO_TRY(output.shown, launcher::parse_ranks(list, size));
+  }
+  // Who reads Horovod's format may count lines.
+  if (const auto fold = invocation.settings.get(knobs::kFold);
+      fold != FoldMode::automatic || invocation.options.horovod)
+    output.fold = fold == FoldMode::on;
+  output.cursor = value_of(context.environment, "TERM") != "dumb";
   output.colours = value_of(context.environment, "NO_COLOR").empty() &&
                    value_of(context.environment, "TERM") != "dumb";
   output.job_id = plan.job_id;

@@ -8,6 +8,7 @@
 namespace horo {
 
 enum class TagMode : std::uint8_t { automatic, rank, off };
+enum class FoldMode : std::uint8_t { automatic, on, off };
 enum class StdinMode : std::uint8_t { automatic, none, rank0 };
 enum class MapBy : std::uint8_t { pack, spread, host };
 enum class BindTo : std::uint8_t { automatic, core, numa, gpu, none };

@@ -235,6 +235,25 @@ inline constexpr Knob<bool> kPrefixTimestamp{
              .reader = KnobReader::launcher,
              .flags = {Spelling{.name = "prefix-output-with-timestamp"}}}};
 
+inline constexpr Knob<std::string_view> kOutputRanks{
+    .text = {.key = "output.ranks",
+             .group = kOutput,
+             .help = "ranks whose lines the screen shows, as 0,3-5; files and reports have all",
+             .reader = KnobReader::launcher,
+             .flags = {Spelling{.name = "ranks"}}},
+    .fallback = ""};
+
+inline constexpr Knob<FoldMode> kFold{
+    .text = {.key = "fold",
+             .group = kOutput,
+             .help = "make one line of the same line of several ranks; auto does so on a terminal "
+                     "that shows more than 8 ranks",
+             .choices = {"auto", "on", "off"},
+             .reader = KnobReader::launcher},
+    .fallback = FoldMode::automatic,
+    .least = FoldMode::automatic,
+    .most = FoldMode::off};
+
 inline constexpr Knob<std::string_view> kOutputFilename{
     .text = {.key = "output.filename",
              .group = kOutput,

@@ -90,6 +90,8 @@ constexpr std::array kRows{
     row(knobs::kTag),
     row(knobs::kPrefix),
     row(knobs::kPrefixTimestamp),
+    row(knobs::kOutputRanks),
+    row(knobs::kFold),
     row(knobs::kOutputFilename),
     row(knobs::kStdin),
     row(knobs::kJsonReport),

@@ -31,6 +31,9 @@ class LineAssembler {
     }
   }
 
+  /// Whether there is a line without an end.
+  bool pending() const { return !pending_.empty(); }
+
   /// The stream has ended: passes the unterminated rest, if any, as a piece without an end.
   template <typename Take>
   void finish(Take&& take) {

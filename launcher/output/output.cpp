@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/output/output.hpp"
 
+#include <algorithm>
 #include <array>
 #include <ctime>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <utility>
 
 #include "base/log.hpp"
 
 namespace horo::launcher {
 
 namespace {
+
+constexpr Duration kHalfLine = std::chrono::milliseconds(50);
 
 bool same_file(int a, int b) {
   struct stat x {};
@@ -45,17 +49,8 @@ Output::Output(Loop& loop, OutputOptions options, std::vector<RankLabel> ranks,
       grain_(output_window(ranks.size()) / 4) {
   for (std::size_t r = 0; r < ranks.size(); ++r) ranks_[r].label = std::move(ranks[r]);
   panes_.reserve(2);  // What waits for a pane keeps a reference.
-  const bool shared = same_file(options_.out_fd, options_.err_fd);
-  for (const int fd : {options_.out_fd, options_.err_fd}) {
-    if (shared && !panes_.empty()) break;
-    auto& pane = panes_.emplace_back();
-    pane.screen = std::make_unique<Screen>(loop_, fd);
-    pane.colours = options_.colours && isatty(fd) == 1;
-    pane.screen->on_change([this, &pane] { count_taken(pane); });
-    pane.screen->on_error([](const Error& error) {
-      log::warn("output", "{}; what the ranks print there is lost, the job goes on", error.message);
-    });
-  }
+  add_pane(options_.out_fd);
+  if (!same_file(options_.out_fd, options_.err_fd)) add_pane(options_.err_fd);
   if (files_) {
     files_->on_error([](const Error& error) {
       log::warn("output", "{}; what the ranks print may be missing in the files, the job goes on",
@@ -64,32 +59,100 @@ Output::Output(Loop& loop, OutputOptions options, std::vector<RankLabel> ranks,
   }
 }
 
+void Output::add_pane(int fd) {
+  auto& pane = panes_.emplace_back();
+  const bool terminal = isatty(fd) == 1;
+  pane.screen = std::make_unique<Screen>(loop_, fd);
+  pane.colours = options_.colours && terminal;
+  if (options_.cursor && terminal) pane.mixer.erase_redrawn();
+  std::size_t shown = 0;
+  for (std::size_t r = 0; r < ranks_.size(); ++r) shown += shows(Rank{static_cast<int>(r)}) ? 1 : 0;
+  const bool many = terminal && shown > kMany && options_.tag.names_rank();
+  if (options_.fold.value_or(many)) {
+    pane.folder.emplace(ranks_.size());
+    for (std::size_t r = 0; r < ranks_.size(); ++r) {
+      if (const Rank rank{static_cast<int>(r)}; !shows(rank)) pane.folder->leave(rank);
+    }
+  }
+  pane.screen->on_change([this, &pane] { count_taken(pane); });
+  pane.screen->on_error([](const Error& error) {
+    log::warn("output", "{}; what the ranks print there is lost, the job goes on", error.message);
+  });
+}
+
+TagFields Output::fields_of(Rank rank, Stream stream) const {
+  const auto& label = ranks_[rank.index()].label;
+  return {.rank = rank,
+          .ranks = {},
+          .local_rank = label.local_rank,
+          .size = static_cast<int>(ranks_.size()),
+          .host = label.host,
+          .job = options_.job_id,
+          .stream = stream};
+}
+
+std::string Output::paint(const Pane& pane, Rank rank, std::string tag) const {
+  if (!pane.colours || tag.empty()) return tag;
+  return fmt::format("{}{}{}", colour_of(rank), tag, kColourOff);
+}
+
 void Output::render_tags(Rank rank, Stream stream) {
   auto& state = ranks_[rank.index()].streams[index(stream)];
   if (!state.screen_tag.empty() && !options_.tag.timed() && !options_.timestamps) return;
-  const auto& label = ranks_[rank.index()].label;
-  auto tag = options_.tag.render({.rank = rank,
-                                  .local_rank = label.local_rank,
-                                  .size = static_cast<int>(ranks_.size()),
-                                  .host = label.host,
-                                  .job = options_.job_id,
-                                  .stream = stream},
-                                 now_);
+  auto fields = fields_of(rank, stream);
+  const auto tag = options_.tag.render(fields, now_);
   state.file_tag = time_front_ + (options_.tagged_files ? tag : "");
-  tag.insert(0, time_front_);
-  state.screen_tag = pane(stream).colours && !tag.empty()
-                         ? fmt::format("{}{}{}", colour_of(rank), tag, kColourOff)
-                         : tag;
+  state.screen_tag = paint(pane(stream), rank, time_front_ + tag);
+  fields.ranks = "*";
+  state.fold_key = options_.tag.render(fields, {});
 }
 
 void Output::add(Rank rank, Stream stream, const LinePiece& piece) {
   auto& state = ranks_[rank.index()];
   auto& lines = state.streams[index(stream)];
-  const int writer = 2 * rank.value() + static_cast<int>(index(stream));
-  auto& target = pane(stream);
-  target.mixer.add(target.screen->buffer(), writer, lines.screen_tag, piece);
   state.tail.add(piece);
   if (files_) lines.file_mixer.add(file_text_, 0, lines.file_tag, piece);
+  if (!shows(rank)) return;
+  auto& target = pane(stream);
+  if (target.folder) {
+    target.folder->add(rank, stream, piece, lines.fold_key, {.front = time_front_, .time = now_},
+                       SteadyClock::instance().now());
+  } else {
+    const int writer = 2 * rank.value() + static_cast<int>(index(stream));
+    target.mixer.add(target.screen->buffer(), writer, lines.screen_tag, piece);
+  }
+}
+
+void Output::put_row(Pane& pane, const Folder::Row& row) {
+  auto ranks = row.ranks;
+  std::sort(ranks.begin(), ranks.end());
+  const Rank first = row.ranks.front();
+  const auto text = list_ranks(ranks);
+  auto fields = fields_of(first, row.stream);
+  fields.ranks = text;
+  auto tag = row.stamp.front + options_.tag.render(fields, row.stamp.time);
+  // A row of several has no rank's colour.
+  if (ranks.size() == 1) tag = paint(pane, first, std::move(tag));
+  const int writer = 2 * first.value() + static_cast<int>(index(row.stream));
+  pane.mixer.add(pane.screen->buffer(), writer, tag,
+                 {.body = row.body, .end = row.end, .continues = row.continues});
+}
+
+/// Rows that wait for nobody any more, or all; and a timer for the next.
+void Output::unfold(Pane& pane, bool all) {
+  if (!pane.folder) return;
+  const auto now = SteadyClock::instance().now();
+  while (auto row = all ? pane.folder->pop() : pane.folder->next(now)) put_row(pane, *row);
+  const auto due = pane.folder->due();
+  if (!due) {
+    pane.folding.reset();
+  } else if (!pane.folding) {
+    pane.folding = loop_.after(*due - now, [this, &pane] {
+      pane.folding.reset();
+      unfold(pane, false);
+      after_write(pane);
+    });
+  }
 }
 
 void Output::take(Rank rank, Stream stream, std::string_view bytes) {
@@ -102,13 +165,30 @@ void Output::take(Rank rank, Stream stream, std::string_view bytes) {
   render_tags(rank, stream);
   auto& lines = ranks_[rank.index()].streams[index(stream)];
   lines.lines.feed(bytes, [&](const LinePiece& piece) { add(rank, stream, piece); });
-  if (files_ && !file_text_.empty()) {
-    files_->write(rank, stream, file_text_);
-    file_text_.clear();
-  }
+  write_file(rank, stream);
+  // A question to the user has no end of line; of one rank nothing can come between.
+  if (ranks_.size() == 1 && lines.lines.pending())
+    half_line_ = loop_.after(kHalfLine, [this] { show_half_lines(); });
   auto& target = pane(stream);
+  unfold(target, false);
   target.passage.add(rank, bytes.size(), target.screen->end());
   after_write(target);
+}
+
+void Output::show_half_lines() {
+  const Rank lone{0};
+  for (const auto stream : {Stream::out, Stream::err}) {
+    ranks_.front().streams[index(stream)].lines.finish(
+        [&](const LinePiece& piece) { add(lone, stream, piece); });
+    write_file(lone, stream);
+    unfold(pane(stream), false);
+    after_write(pane(stream));
+  }
+}
+
+void Output::write_file(Rank rank, Stream stream) {
+  if (files_ && !file_text_.empty()) files_->write(rank, stream, file_text_);
+  file_text_.clear();
 }
 
 void Output::finish(Rank rank) {
@@ -116,17 +196,21 @@ void Output::finish(Rank rank) {
   for (const auto stream : {Stream::out, Stream::err}) {
     auto& lines = ranks_[rank.index()].streams[index(stream)];
     lines.lines.finish([&](const LinePiece& piece) { add(rank, stream, piece); });
-    if (files_ && !file_text_.empty()) files_->write(rank, stream, file_text_);
-    file_text_.clear();
-    after_write(pane(stream));
+    write_file(rank, stream);
+  }
+  for (auto& pane : panes_) {
+    if (pane.folder) pane.folder->leave(rank);
+    unfold(pane, false);
+    after_write(pane);
   }
 }
 
 void Output::say(std::string_view text) {
+  for (auto& pane : panes_) unfold(pane, true);
   auto& target = pane(Stream::err);
   target.mixer.end_row(target.screen->buffer());
   target.screen->buffer() += text;
-  after_write(target);
+  for (auto& pane : panes_) after_write(pane);
 }
 
 void Output::after_write(Pane& pane) {
@@ -150,6 +234,10 @@ void Output::count_taken(Pane& pane) {
 }
 
 void Output::when_drained(Task task) {
+  for (auto& pane : panes_) {
+    unfold(pane, true);
+    after_write(pane);
+  }
   on_drained_ = std::move(task);
   count_taken(panes_.front());
 }

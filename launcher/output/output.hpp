@@ -8,9 +8,11 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/loop/loop.hpp"
+#include "launcher/output/folder.hpp"
 #include "launcher/output/line_assembler.hpp"
 #include "launcher/output/log_files.hpp"
 #include "launcher/output/mixer.hpp"
@@ -25,10 +27,14 @@ namespace horo::launcher {
 enum class TimeStyle : std::uint8_t { iso, asctime };
 
 struct OutputOptions {
-  TagFormat tag;            ///< In front of each line on the screen.
-  bool timestamps = false;  ///< The time in front of the tag, on the screen and in the files.
+  std::vector<bool> shown{};  ///< By rank, whether the screen has its lines; empty: all do.
+  TagFormat tag;              ///< In front of each line on the screen.
+  bool timestamps = false;    ///< The time in front of the tag, on the screen and in the files.
   TimeStyle time_style = TimeStyle::iso;
-  bool colours = false;       ///< Tags in colour where the screen is a terminal.
+  bool colours = false;  ///< Tags in colour where the screen is a terminal.
+  /// Equal lines of several ranks become one; nullopt: on a terminal that shows more than kMany.
+  std::optional<bool> fold{};
+  bool cursor = false;        ///< A terminal understands sequences that erase.
   bool tagged_files = false;  ///< The files' lines carry the tag too, as Horovod's do.
   std::string job_id;
   int out_fd = 1;
@@ -44,6 +50,8 @@ struct RankLabel {
 /// comes than output_window() before on_taken() has told that it was taken. Thread: the loop's.
 class Output {
  public:
+  static constexpr std::size_t kMany = 8;  ///< More ranks than this are folded on a terminal.
+
   Output(Loop& loop, OutputOptions options, std::vector<RankLabel> ranks,
          std::optional<LogFiles> files);
 
@@ -69,6 +77,7 @@ class Output {
     LineMixer file_mixer;
     std::string screen_tag;  // Rendered once, unless it holds the time.
     std::string file_tag;
+    std::string fold_key;  // Its tag, but for the rank and the time.
   };
 
   struct RankState {
@@ -82,6 +91,8 @@ class Output {
     std::unique_ptr<Screen> screen;
     LineMixer mixer;
     Passage passage;
+    std::optional<Folder> folder;
+    Subscription folding;  // Until a row is due.
     bool colours = false;
   };
 
@@ -89,8 +100,18 @@ class Output {
 
   Pane& pane(Stream stream) { return panes_[stream == Stream::err && panes_.size() > 1 ? 1 : 0]; }
 
+  void add_pane(int fd);
+
+  bool shows(Rank rank) const { return options_.shown.empty() || options_.shown[rank.index()]; }
+
+  TagFields fields_of(Rank rank, Stream stream) const;
+  std::string paint(const Pane& pane, Rank rank, std::string tag) const;
   void add(Rank rank, Stream stream, const LinePiece& piece);
   void render_tags(Rank rank, Stream stream);
+  void unfold(Pane& pane, bool all);
+  void put_row(Pane& pane, const Folder::Row& row);
+  void show_half_lines();
+  void write_file(Rank rank, Stream stream);
   void after_write(Pane& pane);
   void count_taken(Pane& pane);
   std::size_t backlog() const;
@@ -104,6 +125,7 @@ class Output {
   std::string now_;          // ISO time of the chunk being taken.
   std::string time_front_;   // What timestamps put in front.
   const std::size_t grain_;  // Of what is told.
+  Subscription half_line_;   // Of a lone rank, soon shown without its end.
   Task on_drained_;
   std::function<void(Rank, std::size_t)> on_taken_;
 };

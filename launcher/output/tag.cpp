@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/output/tag.hpp"
 
+#include <algorithm>
 #include <array>
+#include <charconv>
+#include <tuple>
+#include <utility>
 
 namespace horo::launcher {
 
@@ -66,7 +70,7 @@ std::string TagFormat::render(const TagFields& fields, std::string_view time) co
         text += part.text;
         break;
       case Field::rank:
-        text += std::to_string(fields.rank.value());
+        text += fields.ranks.empty() ? std::to_string(fields.rank.value()) : fields.ranks;
         break;
       case Field::local_rank:
         text += std::to_string(fields.local_rank.value());
@@ -89,6 +93,48 @@ std::string TagFormat::render(const TagFields& fields, std::string_view time) co
     }
   }
   return text;
+}
+
+bool TagFormat::names_rank() const {
+  return std::any_of(parts_.begin(), parts_.end(),
+                     [](const Part& part) { return part.field == Field::rank; });
+}
+
+std::string list_ranks(const std::vector<Rank>& ranks) {
+  std::string text;
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    const auto first = ranks[i];
+    while (i + 1 < ranks.size() && ranks[i + 1].value() == ranks[i].value() + 1) ++i;
+    text += fmt::format("{}{}", text.empty() ? "" : ",", first);
+    if (ranks[i] != first) text += fmt::format("-{}", ranks[i]);
+  }
+  return text;
+}
+
+Result<std::vector<bool>> parse_ranks(std::string_view text, int size) {
+  std::vector<bool> flags(static_cast<std::size_t>(size));
+  const auto wrong = [&](std::string_view part) {
+    return fail(Errc::invalid_argument,
+                "'{}' in the list of ranks '{}' is no rank of 0-{}; write 0,3-5", part, text,
+                size - 1);
+  };
+  for (std::size_t at = 0; at <= text.size();) {
+    const auto part = text.substr(at, text.find(',', at) - at);
+    at += part.size() + 1;
+    int first = 0;
+    const char* const end = part.data() + part.size();
+    auto [next, error] = std::from_chars(part.data(), end, first);
+    int last = first;
+    if (error == std::errc() && next != end && *next == '-')
+      std::tie(next, error) = [&] {
+        const auto read = std::from_chars(next + 1, end, last);
+        return std::pair(read.ptr, read.ec);
+      }();
+    if (error != std::errc() || next != end || first < 0 || last < first || last >= size)
+      return wrong(part);
+    for (int rank = first; rank <= last; ++rank) flags[static_cast<std::size_t>(rank)] = true;
+  }
+  return flags;
 }
 
 std::string colour_of(Rank rank) {

@@ -15,6 +15,8 @@ namespace horo::launcher {
 /// Values of the fields {rank} {local_rank} {size} {host} {stream} {job} {time}.
 struct TagFields {
   Rank rank{0};
+  std::string_view
+      ranks{};  ///< In place of `rank`, of a line that several ranks wrote; empty: not so.
   LocalRank local_rank{0};
   int size = 1;
   std::string_view host;
@@ -32,6 +34,9 @@ class TagFormat {
   static Result<TagFormat> parse(std::string_view text);
 
   bool empty() const { return parts_.empty(); }
+
+  /// True when the result says which rank it was.
+  bool names_rank() const;
 
   /// True when the result depends on the time of the line.
   bool timed() const { return timed_; }
@@ -51,6 +56,13 @@ class TagFormat {
   std::vector<Part> parts_;
   bool timed_ = false;
 };
+
+/// "0-3,7"; `ranks` in order.
+std::string list_ranks(const std::vector<Rank>& ranks);
+
+/// What list_ranks makes, as one flag per rank. Fails: invalid_argument, for what is no such list
+/// and for ranks that are not among `size`.
+Result<std::vector<bool>> parse_ranks(std::string_view text, int size);
 
 /// Terminal sequence that switches to the colour of `rank`; kColourOff switches back.
 std::string colour_of(Rank rank);

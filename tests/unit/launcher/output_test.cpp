@@ -259,3 +259,83 @@ TEST_CASE("ranks are padded to the width of the last one") {
   CHECK(rank_digits(100) == 2);
   CHECK(rank_digits(101) == 3);
 }
+
+TEST_CASE("the same line of several ranks is one, and lines of a kind stay in order") {
+  auto loop = Loop::make().value();
+  const auto out = Channel::pipe();
+  Output output(*loop,
+                {.tag = TagFormat::parse("[{rank}] ").value(),
+                 .fold = true,
+                 .out_fd = out.write,
+                 .err_fd = out.write},
+                std::vector<RankLabel>(4), std::nullopt);
+  for (int rank = 3; rank >= 0; --rank) output.take(Rank{rank}, Stream::out, "same\n");
+  CHECK(out.take() == "[0-3] same\n");
+  for (const int rank : {0, 2}) output.take(Rank{rank}, Stream::out, "some\nmine\n");
+  CHECK(out.take().empty());
+  output.say("horo: words\n");
+  CHECK(out.take() == "[0,2] some\n[0,2] mine\nhoro: words\n");
+  output.take(Rank{1}, Stream::err, "last");
+  output.finish(Rank{1});
+  CHECK(drain(*loop, output, out) == "[1] last");
+}
+
+TEST_CASE("a folded row comes by itself when its time is over") {
+  auto loop = Loop::make().value();
+  const auto out = Channel::pipe();
+  Output output(*loop, {.fold = true, .out_fd = out.write, .err_fd = out.write},
+                std::vector<RankLabel>(4), std::nullopt);
+  output.take(Rank{1}, Stream::out, "alone\n");
+  std::string text;
+  for (int turn = 0; turn < 10'000 && text.empty(); ++turn) {
+    const auto timer = loop->after(1ms, [&] { loop->stop(); });
+    loop->run();
+    text = out.take();
+  }
+  CHECK(text == "alone\n");
+}
+
+TEST_CASE("ranks that are not shown have their files and their last lines") {
+  TemporaryDirectory directory;
+  auto loop = Loop::make().value();
+  const auto out = Channel::pipe();
+  Output output(*loop, {.shown = {false, true}, .out_fd = out.write, .err_fd = out.write},
+                std::vector<RankLabel>(2), LogFiles::create(directory.path, 2).value());
+  std::size_t taken = 0;
+  output.on_taken([&](Rank, std::size_t bytes) { taken += bytes; });
+  const std::string line(output_window(2) - 1, 'x');
+  output.take(Rank{0}, Stream::out, line + "\n");
+  output.take(Rank{1}, Stream::out, "shown\n");
+  CHECK(out.take() == "shown\n");
+  CHECK(slurp(directory.path + "/rank.0/stdout") == line + "\n");
+  CHECK(output.last_lines(Rank{0}).size() == 1);
+  CHECK(taken == output_window(2));
+}
+
+TEST_CASE("what takes the place of a redrawn line erases the rest of it") {
+  LineMixer mixer;
+  mixer.erase_redrawn();
+  std::string text;
+  mixer.add(text, 0, "[0] ", {.body = "long bar", .end = "\r"});
+  mixer.add(text, 2, "[1] ", {.body = "bar", .end = "\r"});
+  mixer.end_row(text);
+  CHECK(text == "[0] long bar\r\x1b[K[1] bar\r\x1b[K");
+}
+
+TEST_CASE("a lone rank's half line is shown soon, and goes on in its row") {
+  auto loop = Loop::make().value();
+  const auto out = Channel::pipe();
+  Output output(
+      *loop,
+      {.tag = TagFormat::parse("[{rank}] ").value(), .out_fd = out.write, .err_fd = out.write},
+      std::vector<RankLabel>(1), std::nullopt);
+  output.take(Rank{0}, Stream::out, "name? ");
+  std::string text;
+  for (int turn = 0; turn < 10'000 && text.empty(); ++turn) {
+    const auto timer = loop->after(1ms, [&] { loop->stop(); });
+    loop->run();
+    text = out.take();
+  }
+  output.take(Rank{0}, Stream::out, "you\nnext\n");
+  CHECK(text + out.take() == "[0] name? you\n[0] next\n");
+}

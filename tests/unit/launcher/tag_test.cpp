@@ -42,3 +42,15 @@ TEST_CASE("a wrong prefix template is refused with the known fields or the brace
 TEST_CASE("neighbouring ranks have different colours") {
   for (int r = 0; r < 20; ++r) CHECK(colour_of(Rank{r}) != colour_of(Rank{r + 1}));
 }
+
+TEST_CASE("lists of ranks are written and read") {
+  CHECK(list_ranks({Rank{0}, Rank{1}, Rank{2}, Rank{5}, Rank{7}, Rank{8}}) == "0-2,5,7-8");
+  CHECK(list_ranks({Rank{3}}) == "3");
+  CHECK(parse_ranks("0,3-5", 6).value() == std::vector<bool>{true, false, false, true, true, true});
+  for (const auto* text : {"", "6", "0,6", "3-9", "5-3", "-1", "a", "1,", "1,,2", "1-", "1 "}) {
+    INFO(text);
+    const auto wrong = parse_ranks(text, 6);
+    REQUIRE(!wrong);
+    CHECK_THAT(wrong.error().message, Catch::Contains("no rank of 0-5"));
+  }
+}
