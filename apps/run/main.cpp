@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // horo-run: starts a command as the ranks of a job and stays until the last of them is gone.
+#include <csignal>
 #include <cstdlib>
 #include <fcntl.h>
 #include <filesystem>
@@ -34,6 +35,13 @@ void open_standard_streams() {
   }
 }
 
+/// As it was found: an event loop changes it.
+bool ignores_broken_pipes() {
+  struct sigaction action {};
+
+  return sigaction(SIGPIPE, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
 /// A well-formed request that cannot be met here.
 int refuse(const Error& error) {
   const auto text = fmt::format("{}: {}\n", kTool, error.message);
@@ -65,6 +73,7 @@ std::string in_folder(const std::string& word, const std::string& folder) {
 
 int run(std::span<const char* const> arguments) {
   open_standard_streams();
+  const bool pipes_ignored = ignores_broken_pipes();
   const auto begin = SteadyClock::instance().now();
   auto invocation = parse_run(arguments, [](const char* name) { return std::getenv(name); });
   if (!invocation) return usage_error(kTool, invocation.error());
@@ -107,7 +116,8 @@ int run(std::span<const char* const> arguments) {
   }
   auto files = open_files(*invocation, static_cast<int>(plan->placement.ranks.size()));
   if (!files) return usage_error(kTool, files.error());
-  const auto code = run_plan(*invocation, std::move(plan).value(), std::move(files).value(), begin);
+  const auto code = run_plan(*invocation, std::move(plan).value(), std::move(files).value(),
+                             {.begin = begin, .pipes_ignored = pipes_ignored});
   return code ? *code : refuse({Errc::io, code.error().message});
 }
 

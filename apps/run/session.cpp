@@ -86,11 +86,11 @@ std::string hosts_text(const Placement& placement) {
 
 class Session {
  public:
-  Session(const RunInvocation& invocation, Plan plan, RunFiles files, TimePoint begin)
+  Session(const RunInvocation& invocation, Plan plan, RunFiles files, const History& history)
       : settings_(invocation.settings),
         plan_(std::move(plan)),
         files_(std::move(files)),
-        begin_(begin) {}
+        history_(history) {}
 
   Result<int> run();
 
@@ -114,7 +114,7 @@ class Session {
   const Settings& settings_;
   Plan plan_;
   RunFiles files_;
-  const TimePoint begin_;
+  const History history_;
 
   std::unique_ptr<Loop> loop_;
   std::unique_ptr<kv::Server> rendezvous_;
@@ -173,6 +173,7 @@ Status Session::prepare() {
   HORO_TRY_STATUS(starter_->probe());
   output_.emplace(*loop_, plan_.output, labels_of(plan_.placement), std::move(files_.logs));
   job_.emplace(*loop_, *starter_, *output_, std::move(spec), [this] { finish(); });
+  if (!history_.pipes_ignored) output_->on_closed([this] { job_->signal(SIGPIPE); });
   return listen_to_signals();
 }
 
@@ -238,7 +239,7 @@ ReportInput Session::report_input() const {
   ReportInput input{.state = state,
                     .job_id = plan_.job_id,
                     .program = plan_.program,
-                    .elapsed = SteadyClock::instance().now() - begin_,
+                    .elapsed = SteadyClock::instance().now() - history_.begin,
                     .start_timeout = settings_.get(knobs::kStartTimeout),
                     .time_limit = limit.value_or(Duration{}),
                     .output_directory = settings_.get(knobs::kOutputFilename),
@@ -325,8 +326,9 @@ Result<RunFiles> open_files(const RunInvocation& invocation, int size) {
   return files;
 }
 
-Result<int> run_plan(const RunInvocation& invocation, Plan plan, RunFiles files, TimePoint begin) {
-  return Session(invocation, std::move(plan), std::move(files), begin).run();
+Result<int> run_plan(const RunInvocation& invocation, Plan plan, RunFiles files,
+                     const History& history) {
+  return Session(invocation, std::move(plan), std::move(files), history).run();
 }
 
 }  // namespace horo::apps

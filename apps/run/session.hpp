@@ -20,9 +20,15 @@ struct RunFiles {
 /// Fails: as LogFiles::create and ReportFile::open do.
 Result<RunFiles> open_files(const RunInvocation& invocation, int size);
 
-/// Runs the plan to its end and says how it ended: the exit code of `horo run`. `begin` is when the
-/// program began. Blocks.
+/// What the program found when it began.
+struct History {
+  TimePoint begin;             ///< Of the program.
+  bool pipes_ignored = false;  ///< By whoever started it: a reader that goes ends nothing.
+};
+
+/// Runs the plan to its end and says how it ended: the exit code of `horo run`. Blocks.
 /// Fails: before any rank was started only; unavailable and io, for what the system refuses.
-Result<int> run_plan(const RunInvocation& invocation, Plan plan, RunFiles files, TimePoint begin);
+Result<int> run_plan(const RunInvocation& invocation, Plan plan, RunFiles files,
+                     const History& history);
 
 }  // namespace horo::apps

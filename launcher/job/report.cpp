@@ -2,6 +2,7 @@
 #include "launcher/job/report.hpp"
 
 #include <algorithm>
+#include <csignal>
 #include <cstring>
 #include <sys/wait.h>
 
@@ -83,6 +84,10 @@ std::string headline(const ReportInput& input) {
                        signal_text(state.notice_signal), describe(input.elapsed));
   }
   if (!state.first_failure) {
+    if (state.stop_signal == SIGPIPE) {
+      return fmt::format("stopped after {}: the reader of the output is gone (SIGPIPE)",
+                         describe(input.elapsed));
+    }
     return fmt::format("stopped by {} after {}", signal_text(state.stop_signal),
                        describe(input.elapsed));
   }

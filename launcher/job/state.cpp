@@ -172,6 +172,8 @@ void on(JobState& state, const SignalReceived& event) {
     if (!being_stopped(state)) state.orders.pass_signal = event.number;
     return;
   }
+  // Nobody asks: who has read the output is gone, and writing to it tells so.
+  if (event.number == SIGPIPE && (being_stopped(state) || all_succeeded(state))) return;
   // Whoever asks again does not want to wait for the grace; nor is there anything to be gentle with
   // when every rank has ended well and only descendants are left.
   if (being_stopped(state) || all_succeeded(state)) {

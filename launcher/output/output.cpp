@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <ctime>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -75,9 +76,12 @@ void Output::add_pane(int fd) {
     }
   }
   pane.screen->on_change([this, &pane] { count_taken(pane); });
-  pane.screen->on_error([](const Error& error) {
-    log::warn("output", "{}; what the ranks print there is lost, the job goes on", error.message);
-  });
+  pane.screen->on_error([this](int number, const Error& error) { complain(number, error); });
+}
+
+void Output::complain(int number, const Error& error) {
+  if ((number == EPIPE || number == ECONNRESET) && on_closed_) return loop_.post(on_closed_);
+  log::warn("output", "{}; what the ranks print there is lost, the job goes on", error.message);
 }
 
 TagFields Output::fields_of(Rank rank, Stream stream) const {

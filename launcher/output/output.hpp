@@ -58,6 +58,9 @@ class Output {
   /// Called when so many more bytes of a rank have reached the screen's reader.
   void on_taken(std::function<void(Rank, std::size_t bytes)> task) { on_taken_ = std::move(task); }
 
+  /// Called once when a reader of the screen is gone; without it that is a warning.
+  void on_closed(Task task) { on_closed_ = std::move(task); }
+
   void take(Rank rank, Stream stream, std::string_view bytes);
 
   /// The rank has ended: its unterminated lines are written as they are.
@@ -101,6 +104,7 @@ class Output {
   Pane& pane(Stream stream) { return panes_[stream == Stream::err && panes_.size() > 1 ? 1 : 0]; }
 
   void add_pane(int fd);
+  void complain(int number, const Error& error);
 
   bool shows(Rank rank) const { return options_.shown.empty() || options_.shown[rank.index()]; }
 
@@ -128,6 +132,7 @@ class Output {
   Subscription half_line_;   // Of a lone rank, soon shown without its end.
   Task on_drained_;
   std::function<void(Rank, std::size_t)> on_taken_;
+  Task on_closed_;
 };
 
 /// "2026-01-20 12:00:01.250" or "Tue Jan 20 12:00:01 2026", local time, now.

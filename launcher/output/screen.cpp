@@ -107,7 +107,7 @@ void Screen::lose(int error) {
   if (failed_) return;
   failed_ = true;
   auto failure = fail_errno(error, fd_ == STDOUT_FILENO ? "standard output" : "standard error");
-  if (on_error_) on_error_(std::move(failure).take());
+  if (on_error_) on_error_(error, std::move(failure).take());
 }
 
 }  // namespace horo::launcher

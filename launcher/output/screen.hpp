@@ -16,8 +16,8 @@ namespace horo::launcher {
 class Screen {
  public:
   /// `fd` stays open as long as this lives. `on_change` is called after waiting bytes were written;
-  /// `on_error` once, when the other side is gone or full: later text is tried again, and lost if
-  /// it fails.
+  /// `on_error` once, with errno too, when the other side is gone or full: later text is tried
+  /// again, and lost if it fails.
   Screen(Loop& loop, int fd);
   ~Screen();
   Screen(const Screen&) = delete;
@@ -25,7 +25,7 @@ class Screen {
 
   void on_change(Task task) { on_change_ = std::move(task); }
 
-  void on_error(std::function<void(const Error&)> task) { on_error_ = std::move(task); }
+  void on_error(std::function<void(int number, const Error&)> task) { on_error_ = std::move(task); }
 
   /// Where text to write is appended; flush() sends it off.
   std::string& buffer() { return buffer_; }
@@ -66,7 +66,7 @@ class Screen {
   InheritedWatch watch_;
   Subscription retry_;
   Task on_change_;
-  std::function<void(const Error&)> on_error_;
+  std::function<void(int, const Error&)> on_error_;
 };
 
 }  // namespace horo::launcher

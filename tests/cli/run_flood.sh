@@ -105,4 +105,15 @@ done
 timeout 60 horo run -np 2 bash -c 'echo "before $RANK"; [ $RANK = 0 ] || sleep 100; printf "half a line"; kill -KILL $$' >"$scratch/out" 2>"$scratch/err"
 expect "exit code" "$?" 137
 expect_in "last words of a killed rank" "$(<"$scratch/out")" "[0] half a line"
+
+# A reader that goes ends the job, as SIGPIPE does any program; where that is ignored the job goes on.
+timeout 60 horo run -np 2 yes 2>"$scratch/err" | head -n 1 >"$scratch/out"
+code=${PIPESTATUS[0]} err=$(<"$scratch/err") out=$(<"$scratch/out")
+expect "exit code" "$code" 141
+expect_in "report" "$err" "the reader of the output is gone (SIGPIPE)"
+timeout 60 env --ignore-signal=PIPE horo run -np 1 bash -c 'for ((i = 0; i < 20000; i++)); do echo "line $i"; done; exit 6' \
+  2>"$scratch/err" | head -n 1 >"$scratch/out"
+code=${PIPESTATUS[0]} err=$(<"$scratch/err")
+expect "exit code" "$code" 6
+expect_in "warning" "$err" "standard output: Broken pipe"
 exit 0

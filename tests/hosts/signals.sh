@@ -64,6 +64,12 @@ timeout 100 horo run -H h1:2,h2:2 --prefix '{rank} ' bash -c 'yes "$RANK -------
 expect "lines" "$(<"$scratch/count")" 800004
 [ "$(<"$scratch/memory")" -lt 65536 ] || fail "the launcher holds $(<"$scratch/memory") kB"
 
+# One that goes ends them.
+timeout 60 horo run -H h1:2,h2:2 yes 2>"$scratch/err" | head -n 1 >"$scratch/out"
+code=${PIPESTATUS[0]} err=$(<"$scratch/err")
+expect "exit code without a reader" "$code" 141
+nothing_left h1 h2
+
 # A rank that floods a reader who pauses, also from behind two other agents: no heartbeat is missed, and the words of
 # others wait for no more than its window.
 mkfifo "$scratch/pipe"

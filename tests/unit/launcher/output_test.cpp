@@ -134,13 +134,15 @@ TEST_CASE("bytes are taken when a slow reader has them, and nothing is lost") {
   CHECK((fcntl(channel.write, F_GETFL) & O_NONBLOCK) == 0);
 }
 
-TEST_CASE("a reader that is gone does not end the job") {
+TEST_CASE("a reader that is gone is told once, and does not end the job by itself") {
   auto loop = Loop::make().value();
   const auto channel = Channel::pipe();
   close(channel.read);
   signal(SIGPIPE, SIG_IGN);
   Output output(*loop, {.out_fd = channel.write, .err_fd = channel.write}, {{LocalRank{0}, "a"}},
                 std::nullopt);
+  int closed = 0;
+  output.on_closed([&] { ++closed; });
   for (int i = 0; i < 3; ++i) output.take(Rank{0}, Stream::out, "text\n");
   bool done = false;
   output.when_drained([&] {
@@ -149,6 +151,7 @@ TEST_CASE("a reader that is gone does not end the job") {
   });
   loop->run();
   CHECK(done);
+  CHECK(closed == 1);
 }
 
 TEST_CASE("files per rank get the plain output, the screen gets it too") {

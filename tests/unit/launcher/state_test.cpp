@@ -380,3 +380,14 @@ TEST_CASE("SIGTERM as the notice stops the ranks, and the job asks to be queued 
   check(run(std::move(state), {killed(0, SIGTERM), done()}), Phase::finished,
         exit_code::kQueueAgain);
 }
+
+TEST_CASE("a reader that is gone stops a job that runs, and hurries none that ends") {
+  const auto running = run(job(2), {started(0), started(1)});
+  const auto stopped = next(running, SignalReceived{SIGPIPE});
+  CHECK(stopped.orders.stop);
+  CHECK(exit_code_of(run(stopped, {killed(0, SIGTERM), killed(1, SIGTERM), done()})) == 141);
+  const auto failing = run(running, {exited(0, 3), SignalReceived{SIGPIPE}});
+  CHECK(!failing.orders.kill);
+  const auto over = run(running, {exited(0, 0), exited(1, 0), SignalReceived{SIGPIPE}});
+  CHECK(exit_code_of(run(over, {done()})) == 0);
+}
