@@ -55,6 +55,8 @@ complete -c horo -n '__fish_seen_subcommand_from run' -l timeout -x -d 'stop the
 complete -c horo -n '__fish_seen_subcommand_from run' -l failure-grace -x -d 'after a rank failed: how long the others may take to report it and end by themselves'
 complete -c horo -n '__fish_seen_subcommand_from run' -l grace -x -d 'between SIGTERM and SIGKILL'
 complete -c horo -n '__fish_seen_subcommand_from run' -l signal -x -a 'off usr1 usr2 term' -d 'the signal by which the batch system says that the job'\''s time ends: ranks get it, and the exit code asks for the job to be queued again'
+complete -c horo -n '__fish_seen_subcommand_from run' -l max-restarts -x -d 'how often the job starts anew after a failure that is not the program'\''s: a number, or as 3/1h so many within a time'
+complete -c horo -n '__fish_seen_subcommand_from run' -l restart-on -x -d 'exit codes and signals of a rank after which the job may start anew too, as 75,100-110,SIGSEGV'
 complete -c horo -n '__fish_seen_subcommand_from run' -l heartbeat-timeout -x -d 'a host of which nothing is heard for so long is lost'
 complete -c horo -n '__fish_seen_subcommand_from run' -l tag -x -a 'auto rank off' -d 'prefix each line with its rank'
 complete -c horo -n '__fish_seen_subcommand_from run' -l prefix -x -d 'template of the prefix: {rank} {local_rank} {size} {host} {stream} {job} {time}'

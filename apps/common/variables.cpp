@@ -41,7 +41,9 @@ std::vector<std::string> mistyped_variables(const char* const* environment) {
     const std::string_view entry(*environment);
     if (!entry.starts_with(kStart)) continue;
     const auto variable = entry.substr(0, entry.find('='));
-    if (describes_rank(variable) || variable == "HORO_CONFIG_FILE") continue;
+    if (describes_rank(variable) || variable == "HORO_CONFIG_FILE" ||
+        variable == "HORO_RESTART_COUNT")
+      continue;
     if (const auto meant = meant_by(variable); !meant.empty()) {
       warnings.push_back(
           fmt::format("the variable {} has no effect; did you mean {}?", variable, meant));

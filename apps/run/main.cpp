@@ -10,10 +10,10 @@
 #include "apps/common/tools.hpp"
 #include "apps/common/usage_error.hpp"
 #include "apps/common/variables.hpp"
+#include "apps/run/attempts.hpp"
 #include "apps/run/command.hpp"
 #include "apps/run/horovod_names.hpp"
 #include "apps/run/plan.hpp"
-#include "apps/run/session.hpp"
 #include "base/exit_code.hpp"
 #include "base/knobs/knobs.hpp"
 #include "base/log.hpp"
@@ -92,11 +92,15 @@ int run(std::span<const char* const> arguments) {
   if (*file) directory = (*file)->directory;
   const auto& word = invocation->options.command.front();
   const auto program = find_program(in_folder(word, *file ? directory : ""), std::getenv("PATH"));
-  auto plan = make_plan(*invocation, {.environment = environ,
-                                      .directory = directory,
-                                      .program = program ? *program : word,
-                                      .cores = discovery::usable_cores(),
-                                      .file = std::move(file).value()});
+  const PlanContext context{.environment = environ,
+                            .directory = directory,
+                            .program = program ? *program : word,
+                            .cores = discovery::usable_cores(),
+                            .file = std::move(file).value()};
+  auto policy = launcher::RestartPolicy::parse(invocation->settings.get(knobs::kMaxRestarts),
+                                               invocation->settings.get(knobs::kRestartOn));
+  if (!policy) return usage_error(kTool, policy.error());
+  auto plan = make_plan(*invocation, context);
   if (!plan) return refuse_plan(plan.error());
   // What only other hosts run need not be here.
   if (!program && plan->ways.stay_here()) return refuse(program.error());
@@ -116,8 +120,9 @@ int run(std::span<const char* const> arguments) {
   }
   auto files = open_files(*invocation, static_cast<int>(plan->placement.ranks.size()));
   if (!files) return usage_error(kTool, files.error());
-  const auto code = run_plan(*invocation, std::move(plan).value(), std::move(files).value(),
-                             {.begin = begin, .pipes_ignored = pipes_ignored});
+  History history{
+      .policy = std::move(policy).value(), .begin = begin, .pipes_ignored = pipes_ignored};
+  const auto code = run_attempts(*invocation, context, std::move(plan).value(), *files, history);
   return code ? *code : refuse({Errc::io, code.error().message});
 }
 

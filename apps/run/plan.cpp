@@ -63,9 +63,18 @@ Result<discovery::FoundHosts> find_hosts(const RunInvocation& invocation,
        .environment = [&](const char* name) { return find_value(context.environment, name); }});
 }
 
+discovery::HostSet without(const discovery::HostSet& hosts, const std::vector<std::string>& lost) {
+  discovery::HostSet left;
+  for (const auto& host : hosts.hosts()) {
+    if (std::find(lost.begin(), lost.end(), host.name) == lost.end()) left.add(host);
+  }
+  return left;
+}
+
 Result<launcher::Placement> place_ranks(const RunInvocation& invocation,
-                                        const discovery::FoundHosts& found) {
-  const auto hosts = discovery::merge_this_machine(found.hosts);
+                                        const discovery::FoundHosts& found,
+                                        const std::vector<std::string>& lost) {
+  const auto hosts = without(discovery::merge_this_machine(found.hosts), lost);
   const auto& settings = invocation.settings;
   launcher::PlacementPolicy policy{.np = 0,
                                    .map_by = settings.get(knobs::kMapBy),
@@ -252,7 +261,7 @@ Result<launcher::Placement> decide_places(const RunInvocation& invocation,
   }
   HORO_TRY(const auto found, find_hosts(invocation, context));
   plan.hosts_from = fmt::format("{}: {}", found.source, found.why);
-  return place_ranks(invocation, found);
+  return place_ranks(invocation, found, context.lost);
 }
 
 /// Where agents save timelines; empty: each in a folder of its host.
@@ -292,6 +301,8 @@ Result<Plan> make_plan(const RunInvocation& invocation, const PlanContext& conte
   plan.common = invocation.settings.exported();
   HORO_TRY(const auto network, network_variables(invocation.settings));
   plan.common.insert(plan.common.end(), network.begin(), network.end());
+  for (const auto* name : {"HORO_RESTART_COUNT", "TORCHELASTIC_RESTART_COUNT"})
+    plan.common.emplace_back(name, std::to_string(context.attempt));
   // Without it torch's Gloo listens where this machine's name leads, which may be nowhere.
   if (const auto loopback = loopback_interface();
       !loopback.empty() && all_here(plan.placement) &&

@@ -51,6 +51,8 @@ struct PlanContext {
   std::string program;                       ///< As find_program found it.
   int cores = 1;                             ///< Usable on this machine.
   std::optional<PlanFile> file{};            ///< What --plan names: hosts and ranks are its.
+  int attempt = 0;                           ///< How often the job was started before.
+  std::vector<std::string> lost{};           ///< Hosts to do without.
 };
 
 /// The hosts of a plan may be anywhere. Blocks: for files and programs that

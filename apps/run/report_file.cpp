@@ -36,6 +36,10 @@ ReportFile::~ReportFile() {
 void ReportFile::write(const std::function<std::string()>& text) const {
   if (fd_ < 0) return;
   const auto content = text();
+  // Of an earlier attempt; a pipe or terminal has no place to go back to.
+  if (lseek(fd_, 0, SEEK_SET) == 0) {
+    [[maybe_unused]] const int emptied = ftruncate(fd_, 0);
+  }
   for (std::string_view rest = content; !rest.empty();) {
     const auto n = ::write(fd_, rest.data(), rest.size());
     if (n >= 0) {

@@ -20,7 +20,7 @@ class ReportFile {
   ReportFile& operator=(ReportFile&& other) noexcept;
   ~ReportFile();
 
-  /// Writes what `text` makes; a failure is logged. Blocks: for the disk.
+  /// Writes what `text` makes in place of what is there; a failure is logged. Blocks: for the disk.
   void write(const std::function<std::string()>& text) const;
 
  private:

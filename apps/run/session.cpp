@@ -11,6 +11,7 @@
 #include "apps/run/jsrun_plan.hpp"
 #include "apps/run/progress.hpp"
 #include "apps/run/stdin_pump.hpp"
+#include "base/exit_code.hpp"
 #include "base/knobs/knobs.hpp"
 #include "base/knobs/launcher_knobs.hpp"
 #include "base/kv/server/server.hpp"
@@ -37,20 +38,6 @@ void survive_broken_pipes() {
 
   action.sa_handler = [](int) {};
   sigaction(SIGPIPE, &action, nullptr);
-}
-
-int number_of(NoticeSignal notice) {
-  switch (notice) {
-    case NoticeSignal::usr1:
-      return SIGUSR1;
-    case NoticeSignal::usr2:
-      return SIGUSR2;
-    case NoticeSignal::term:
-      return SIGTERM;
-    case NoticeSignal::off:
-      break;
-  }
-  return 0;
 }
 
 bool is_ignored(int number) {
@@ -86,13 +73,14 @@ std::string hosts_text(const Placement& placement) {
 
 class Session {
  public:
-  Session(const RunInvocation& invocation, Plan plan, RunFiles files, const History& history)
+  Session(const RunInvocation& invocation, Plan plan, RunFiles& files, History& history)
       : settings_(invocation.settings),
         plan_(std::move(plan)),
-        files_(std::move(files)),
-        history_(history) {}
+        files_(files),
+        history_(history),
+        begin_(history.earlier.empty() ? history.begin : SteadyClock::instance().now()) {}
 
-  Result<int> run();
+  Result<RunEnd> run();
 
  private:
   Status prepare();
@@ -102,6 +90,7 @@ class Session {
   void introduce();
   std::string describe_progress() const;
   bool is_echo(int number);
+  void end_at_last(int number);
   void suspend();
   void finish();
   ReportInput report_input() const;
@@ -113,8 +102,9 @@ class Session {
 
   const Settings& settings_;
   Plan plan_;
-  RunFiles files_;
-  const History history_;
+  RunFiles& files_;
+  History& history_;
+  const TimePoint begin_;  ///< Of this attempt.
 
   std::unique_ptr<Loop> loop_;
   std::unique_ptr<kv::Server> rendezvous_;
@@ -130,6 +120,7 @@ class Session {
   bool suspending_ = false;
   Subscription suspension_;
   bool over_ = false;  // The job has ended; only output is left.
+  RunEnd end_;
 };
 
 Result<std::unique_ptr<Starter>> Session::make_starter() {
@@ -160,6 +151,8 @@ Status Session::prepare() {
                .start_timeout = settings_.get(knobs::kStartTimeout),
                .time_limit = settings_.get(knobs::kTimeout),
                .notice_signal = number_of(settings_.get(knobs::kSignal))};
+  // The limit is that of all attempts.
+  if (spec.time_limit) *spec.time_limit -= begin_ - history_.begin;
   if (plan_.ways.leave_this_machine()) {
     spec.complete = [this](auto& agents, const auto& facts) { return meet(agents, facts); };
   } else {
@@ -197,8 +190,7 @@ Status Session::listen_to_signals() {
       if (number == job_->state().notice_signal && !job_->state().noticed && !over_)
         say(fmt::format("horo: SIG{}: notice that the job's time ends; the ranks get it\n",
                         sigabbrev_np(number)));
-      // A reader that never takes the last lines keeps nobody from ending us.
-      if (over_ && ends) loop_->stop();
+      if (over_) return end_at_last(number);
       job_->signal(number);
     }));
     signals_.push_back(std::move(subscription));
@@ -220,6 +212,16 @@ bool Session::is_echo(int number) {
   return false;
 }
 
+/// No rank is there any more, and none shall be.
+void Session::end_at_last(int number) {
+  const bool notice = number == job_->state().notice_signal;
+  if (!notice && (number == SIGUSR1 || number == SIGUSR2)) return;
+  if (std::exchange(end_.again, false))
+    end_.code = notice ? exit_code::kQueueAgain : exit_code::kSignalBase + number;
+  // A reader that never takes the last lines keeps nobody from ending us.
+  if (number != SIGUSR1 && number != SIGUSR2) loop_->stop();
+}
+
 /// The ranks have groups of their own, which a terminal's signal does not reach.
 void Session::suspend() {
   if (std::exchange(suspending_, true)) return;
@@ -239,7 +241,9 @@ ReportInput Session::report_input() const {
   ReportInput input{.state = state,
                     .job_id = plan_.job_id,
                     .program = plan_.program,
-                    .elapsed = SteadyClock::instance().now() - history_.begin,
+                    .elapsed = SteadyClock::instance().now() - begin_,
+                    .before = begin_ - history_.begin,
+                    .earlier = history_.earlier,
                     .start_timeout = settings_.get(knobs::kStartTimeout),
                     .time_limit = limit.value_or(Duration{}),
                     .output_directory = settings_.get(knobs::kOutputFilename),
@@ -257,8 +261,20 @@ void Session::finish() {
   const auto input = report_input();
   auto text = end_report(input);
   if (text.empty() && settings_.get(knobs::kVerbose)) text = success_report(input);
-  if (!text.empty()) say(text);
+  const auto now = SteadyClock::instance().now();
+  const auto decision = decide_restart(history_.policy, job_->state(), history_.restarts, now);
+  if (!decision.why.empty()) text += fmt::format("horo: {}\n", decision.why);
+  end_ = {.code = exit_code_of(job_->state()),
+          .again = decision.restart,
+          .bad_hosts = bad_hosts(job_->state())};
+  if (decision.restart) {
+    history_.earlier.push_back(summarize(input));
+    history_.restarts.push_back(now);
+    text += fmt::format("horo: starting anew, restart {} of {}\n", history_.restarts.size(),
+                        settings_.get(knobs::kMaxRestarts));
+  }
   files_.report.write([&] { return json_report(input); });
+  if (!text.empty()) say(text);
   output_->when_drained([this] { loop_->stop(); });
 }
 
@@ -295,7 +311,7 @@ void Session::introduce() {
   });
 }
 
-Result<int> Session::run() {
+Result<RunEnd> Session::run() {
   HORO_TRY_STATUS(prepare());
   if (settings_.get(knobs::kVerbose)) introduce();
   if (plan_.ways.leave_this_machine()) {
@@ -311,10 +327,26 @@ Result<int> Session::run() {
     stdin_->start();
   }
   loop_->run();
-  return exit_code_of(job_->state());
+  files_.logs.reset();
+  if (auto logs = output_->take_files()) files_.logs.emplace(std::move(*logs));
+  return end_;
 }
 
 }  // namespace
+
+int number_of(NoticeSignal notice) {
+  switch (notice) {
+    case NoticeSignal::usr1:
+      return SIGUSR1;
+    case NoticeSignal::usr2:
+      return SIGUSR2;
+    case NoticeSignal::term:
+      return SIGTERM;
+    case NoticeSignal::off:
+      break;
+  }
+  return 0;
+}
 
 Result<RunFiles> open_files(const RunInvocation& invocation, int size) {
   RunFiles files;
@@ -326,9 +358,9 @@ Result<RunFiles> open_files(const RunInvocation& invocation, int size) {
   return files;
 }
 
-Result<int> run_plan(const RunInvocation& invocation, Plan plan, RunFiles files,
-                     const History& history) {
-  return Session(invocation, std::move(plan), std::move(files), history).run();
+Result<RunEnd> run_plan(const RunInvocation& invocation, Plan plan, RunFiles& files,
+                        History& history) {
+  return Session(invocation, std::move(plan), files, history).run();
 }
 
 }  // namespace horo::apps

@@ -6,6 +6,8 @@
 #include "apps/common/run_invocation.hpp"
 #include "apps/run/plan.hpp"
 #include "apps/run/report_file.hpp"
+#include "launcher/job/report.hpp"
+#include "launcher/job/restart.hpp"
 #include "launcher/output/log_files.hpp"
 
 namespace horo::apps {
@@ -20,15 +22,28 @@ struct RunFiles {
 /// Fails: as LogFiles::create and ReportFile::open do.
 Result<RunFiles> open_files(const RunInvocation& invocation, int size);
 
-/// What the program found when it began.
+/// The starts of one job, so far.
 struct History {
+  launcher::RestartPolicy policy;
   TimePoint begin;             ///< Of the program.
   bool pipes_ignored = false;  ///< By whoever started it: a reader that goes ends nothing.
+  std::vector<launcher::Attempt> earlier{};  ///< That have ended.
+  std::vector<TimePoint> restarts{};         ///< When each of these was followed by another.
 };
 
-/// Runs the plan to its end and says how it ended: the exit code of `horo run`. Blocks.
+/// How an attempt ended.
+struct RunEnd {
+  int code = 0;        ///< The exit code of `horo run`, unless there is another attempt.
+  bool again = false;  ///< It is to be followed by another; `history` has it.
+  std::vector<std::string> bad_hosts;  ///< That another attempt does better without.
+};
+
+/// The number of that signal; 0: there is none.
+int number_of(NoticeSignal notice);
+
+/// Runs the plan to its end and says how it ended. Blocks.
 /// Fails: before any rank was started only; unavailable and io, for what the system refuses.
-Result<int> run_plan(const RunInvocation& invocation, Plan plan, RunFiles files,
-                     const History& history);
+Result<RunEnd> run_plan(const RunInvocation& invocation, Plan plan, RunFiles& files,
+                        History& history);
 
 }  // namespace horo::apps

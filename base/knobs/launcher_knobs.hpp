@@ -208,6 +208,22 @@ inline constexpr Knob<NoticeSignal> kSignal{
     .least = NoticeSignal::off,
     .most = NoticeSignal::term};
 
+inline constexpr Knob<std::string_view> kMaxRestarts{
+    .text = {.key = "max.restarts",
+             .group = kTimes,
+             .help = "how often the job starts anew after a failure that is not the program's: a "
+                     "number, or as 3/1h so many within a time",
+             .reader = KnobReader::launcher},
+    .fallback = "0"};
+
+inline constexpr Knob<std::string_view> kRestartOn{
+    .text = {.key = "restart.on",
+             .group = kTimes,
+             .help = "exit codes and signals of a rank after which the job may start anew too, as "
+                     "75,100-110,SIGSEGV; any: all of them",
+             .reader = KnobReader::launcher},
+    .fallback = ""};
+
 // --- Output ---
 
 inline constexpr Knob<TagMode> kTag{

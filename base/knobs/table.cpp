@@ -86,6 +86,8 @@ constexpr std::array kRows{
     row(knobs::kFailureGrace),
     row(knobs::kGrace),
     row(knobs::kSignal),
+    row(knobs::kMaxRestarts),
+    row(knobs::kRestartOn),
     row(knobs::kHeartbeatTimeout),
     row(knobs::kTag),
     row(knobs::kPrefix),

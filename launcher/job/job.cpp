@@ -141,6 +141,15 @@ std::string Job::list_steps() const {
   return text;
 }
 
+std::vector<std::size_t> Job::late_hosts() const {
+  std::vector<std::size_t> late;
+  for (std::size_t host = 0; host < hosts_.size(); ++host) {
+    const auto* agent = hosts_[host]->agent();
+    if (agent != nullptr && !agent->step().empty()) late.push_back(host);
+  }
+  return late;
+}
+
 void Job::signal(int number) {
   apply(SignalReceived{number});
 }
@@ -163,8 +172,9 @@ void Job::resume() {
 void Job::run_clocks() {
   const auto lived = SteadyClock::instance().now() - begun_ - stood_still_;
   if (state_.phase == Phase::starting)
-    start_timer_ =
-        loop_.after(spec_.start_timeout - lived, [this] { apply(StartTimedOut{list_steps()}); });
+    start_timer_ = loop_.after(spec_.start_timeout - lived, [this] {
+      apply(StartTimedOut{list_steps(), late_hosts()});
+    });
   if (spec_.time_limit && state_.phase != Phase::finished)
     limit_timer_ = loop_.after(*spec_.time_limit - lived, [this] { apply(TimeLimitPassed{}); });
 }

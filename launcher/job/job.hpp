@@ -82,6 +82,7 @@ class Job {
   class HostLink;
 
   void host_ready(std::size_t host, const HostFacts& facts);
+  std::vector<std::size_t> late_hosts() const;
   void begin_ranks();
   void apply(const JobEvent& event);
   void carry_out(const Orders& orders);

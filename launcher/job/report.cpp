@@ -224,6 +224,13 @@ void write_first_failure(JsonWriter& json, const ReportInput& input) {
 
 }  // namespace
 
+Attempt summarize(const ReportInput& input) {
+  return {.job_id = input.job_id,
+          .failure = headline(input),
+          .exit_code = exit_code_of(input.state),
+          .elapsed = input.elapsed};
+}
+
 std::string end_report(const ReportInput& input) {
   const auto& state = input.state;
   std::string text;
@@ -250,6 +257,10 @@ std::string end_report(const ReportInput& input) {
     text += fmt::format("  notice: {}; exit code {} asks for the job to be queued again\n",
                         signal_text(state.notice_signal), exit_code::kQueueAgain);
   }
+  if (!text.empty()) {
+    for (std::size_t i = 0; i < input.earlier.size(); ++i)
+      text += fmt::format("  attempt {} before: {}\n", i, input.earlier[i].failure);
+  }
   if (state.survivors != 0) {
     text += fmt::format("{}{} processes of the job could not be killed and are still there\n",
                         kName, state.survivors);
@@ -268,7 +279,8 @@ std::string json_report(const ReportInput& input) {
   JsonWriter json;
   json.begin_object();
   json.key("job_id").value(input.job_id).key("program").value(input.program);
-  json.key("exit_code").value(exit_code_of(state)).key("seconds").value(seconds(input.elapsed));
+  json.key("exit_code").value(exit_code_of(state));
+  json.key("seconds").value(seconds(input.before + input.elapsed));
   json.key("survivors").value(state.survivors).key("stop_signal");
   if (state.stop_signal != 0) {
     json.value(state.stop_signal);
@@ -283,6 +295,14 @@ std::string json_report(const ReportInput& input) {
   }
   json.key("queue_again").value(wants_another_run(state));
   write_first_failure(json, input);
+  json.key("restarts").value(static_cast<int>(input.earlier.size()));
+  json.key("earlier_attempts").begin_array();
+  for (const auto& attempt : input.earlier) {
+    json.begin_object().key("job_id").value(attempt.job_id);
+    json.key("exit_code").value(attempt.exit_code).key("seconds").value(seconds(attempt.elapsed));
+    json.key("failure").value(attempt.failure).end_object();
+  }
+  json.end_array();
   json.key("ranks").begin_array();
   for (std::size_t r = 0; r < state.ranks.size(); ++r) {
     const auto& fate = state.ranks[r];

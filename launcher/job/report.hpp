@@ -11,11 +11,21 @@
 
 namespace horo::launcher {
 
+/// One start of the job that was followed by another, in short.
+struct Attempt {
+  std::string job_id;
+  std::string failure;  ///< The report's first line.
+  int exit_code = 0;    ///< Had it been the last.
+  Duration elapsed{};
+};
+
 struct ReportInput {
   const JobState& state;  ///< Finished.
   std::string job_id;
-  std::string program;  ///< The command's first word.
-  Duration elapsed{};   ///< From the start of the launcher.
+  std::string program;             ///< The command's first word.
+  Duration elapsed{};              ///< Of this attempt, the first from the start of the launcher.
+  Duration before{};               ///< Until this attempt began.
+  std::vector<Attempt> earlier{};  ///< Attempts.
   Duration start_timeout{};
   Duration time_limit{};
   std::vector<std::string> last_lines;  ///< Of the rank that failed first; none if there is none.
@@ -27,6 +37,9 @@ struct ReportInput {
 /// Lines for standard error, each with its newline. The first names the first failure. Empty when
 /// the job ended well and nothing survived it.
 std::string end_report(const ReportInput& input);
+
+/// What later reports say of this attempt.
+Attempt summarize(const ReportInput& input);
 
 /// The same facts of a job that ended well: one line, for --verbose.
 std::string success_report(const ReportInput& input);

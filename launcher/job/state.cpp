@@ -158,6 +158,7 @@ void on(JobState& state, const HostFinished& event) {
 void on(JobState& state, const HostLost& event) {
   if (event.host >= state.host_done.size() || state.host_done[event.host]) return;
   close_host(state, event.host, RankPhase::lost);
+  if (event.error.code != Errc::cancelled) state.bad_hosts.push_back(event.host);
   fail_job(state,
            {.kind = FailureKind::host_lost, .rank = {}, .host = event.host, .error = event.error});
   finish_when_done(state);
@@ -174,6 +175,7 @@ void on(JobState& state, const SignalReceived& event) {
   }
   // Nobody asks: who has read the output is gone, and writing to it tells so.
   if (event.number == SIGPIPE && (being_stopped(state) || all_succeeded(state))) return;
+  state.interrupted = true;
   // Whoever asks again does not want to wait for the grace; nor is there anything to be gentle with
   // when every rank has ended well and only descendants are left.
   if (being_stopped(state) || all_succeeded(state)) {
@@ -198,6 +200,7 @@ void on(JobState& state, const Resumed&) {
 
 void on(JobState& state, const StartTimedOut& event) {
   if (state.phase != Phase::starting) return;
+  state.bad_hosts = event.late;
   fail_job(state, {.kind = FailureKind::start_timeout, .error = {Errc::timed_out, event.where}});
 }
 

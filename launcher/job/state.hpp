@@ -92,7 +92,8 @@ struct Suspended {};
 struct Resumed {};
 
 struct StartTimedOut {
-  std::string where;  ///< What the hosts are at that are not ready; empty: nothing.
+  std::string where;                ///< What the hosts are at that are not ready; empty: nothing.
+  std::vector<std::size_t> late{};  ///< These hosts.
 };
 
 struct TimeLimitPassed {};
@@ -115,16 +116,18 @@ struct Orders {
 struct JobState {
   Phase phase = Phase::starting;
   Placement placement;
-  std::vector<RankFate> ranks;  ///< By rank.
-  std::vector<bool> host_done;  ///< By host: finished or lost.
-  std::size_t waiting = 0;      ///< Ranks in that phase.
-  std::size_t hosts_left = 0;   ///< Those that are not done.
+  std::vector<RankFate> ranks;         ///< By rank.
+  std::vector<bool> host_done;         ///< By host: finished or lost.
+  std::vector<std::size_t> bad_hosts;  ///< Not there, or lost, but not only with the way to them.
+  std::size_t waiting = 0;             ///< Ranks in that phase.
+  std::size_t hosts_left = 0;          ///< Those that are not done.
   std::optional<FirstFailure> first_failure;
-  int stop_signal = 0;    ///< The signal that ended the job; 0: none.
-  int notice_signal = 0;  ///< By which a batch system says that the time ends; 0: by none.
-  bool noticed = false;   ///< It has come while the job was not being stopped.
-  int survivors = 0;      ///< Processes that could not be killed, on all hosts.
-  Orders orders;          ///< Of the last step only.
+  int stop_signal = 0;       ///< The signal that ended the job; 0: none.
+  bool interrupted = false;  ///< A signal asked for the end, first or while it was ending.
+  int notice_signal = 0;     ///< By which a batch system says that the time ends; 0: by none.
+  bool noticed = false;      ///< It has come while the job was not being stopped.
+  int survivors = 0;         ///< Processes that could not be killed, on all hosts.
+  Orders orders;             ///< Of the last step only.
 };
 
 /// A job about to start. After `notice_signal` a rank that ends with exit_code::kQueueAgain has

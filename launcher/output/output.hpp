@@ -72,6 +72,13 @@ class Output {
   /// Calls `task` once nothing waits any more, in a later turn of the loop.
   void when_drained(Task task);
 
+  /// For the job's next start, which writes behind what is there.
+  std::optional<LogFiles> take_files() {
+    auto files = std::move(files_);
+    files_.reset();
+    return files;
+  }
+
   std::vector<std::string> last_lines(Rank rank) const { return ranks_[rank.index()].tail.lines(); }
 
  private:

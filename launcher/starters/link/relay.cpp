@@ -68,7 +68,8 @@ void Relay::abandon() {
 void Relay::close() {
   const auto ways = std::exchange(ways_, {});
   abandon();
-  const Error why{Errc::peer_lost,
+  // Nothing else is wrong with them.
+  const Error why{Errc::cancelled,
                   fmt::format("host '{}', through which it was reached, is gone", host_)};
   for (const auto& [host, way] : ways) way->on_gone(why);
 }

@@ -385,9 +385,11 @@ TEST_CASE("a reader that is gone stops a job that runs, and hurries none that en
   const auto running = run(job(2), {started(0), started(1)});
   const auto stopped = next(running, SignalReceived{SIGPIPE});
   CHECK(stopped.orders.stop);
+  CHECK(stopped.interrupted);
   CHECK(exit_code_of(run(stopped, {killed(0, SIGTERM), killed(1, SIGTERM), done()})) == 141);
   const auto failing = run(running, {exited(0, 3), SignalReceived{SIGPIPE}});
   CHECK(!failing.orders.kill);
+  CHECK(!failing.interrupted);
   const auto over = run(running, {exited(0, 0), exited(1, 0), SignalReceived{SIGPIPE}});
   CHECK(exit_code_of(run(over, {done()})) == 0);
 }
