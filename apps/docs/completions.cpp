@@ -234,13 +234,15 @@ std::string fish_completions() {
         text += fmt::format("complete -c horo -n '__fish_seen_subcommand_from {}' -l no-{} -d {}\n",
                             command.name, flag.name, quoted("not: " + summary_of(flag)));
     }
-    if (takes_command(command))
+    if (takes_command(command)) {
       text += fmt::format(
           "complete -c horo -n '__fish_seen_subcommand_from {}' -a '(__fish_complete_command)'\n",
           command.name);
-    if (takes_files(command))
+    }
+    if (takes_files(command)) {
       text +=
           fmt::format("complete -c horo -n '__fish_seen_subcommand_from {}' -F\n", command.name);
+    }
   }
   return text;
 }
