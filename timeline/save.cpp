@@ -86,7 +86,7 @@ Status write_file(const std::string& path, std::string_view bytes) {
 }
 
 /// The one that was asked for, or one of the job's own.
-Result<std::string> open_directory(std::string asked_for, const Identity& identity) {
+Result<std::string> open_directory(const std::string& asked_for, const Identity& identity) {
   if (asked_for.empty()) return own_directory(identity.job_text());
   std::error_code error;
   fs::create_directories(asked_for, error);
@@ -113,7 +113,7 @@ Result<FileContent> snapshot(int fd, int index) {
   return content;
 }
 
-Result<Saved> save_regions(int fd, int regions, std::string directory) {
+Result<Saved> save_regions(int fd, int regions, const std::string& directory) {
   Saved saved;
   for (int i = 0; i < regions; ++i) {
     auto content = snapshot(fd, i);
@@ -123,7 +123,7 @@ Result<Saved> save_regions(int fd, int regions, std::string directory) {
     }
     if (content->records.empty()) continue;
     if (saved.directory.empty()) {
-      HORO_TRY(saved.directory, open_directory(std::move(directory), content->about.identity));
+      HORO_TRY(saved.directory, open_directory(directory, content->about.identity));
     }
     const auto path =
         fmt::format("{}/rank.{}.timeline", saved.directory, content->about.identity.rank);

@@ -23,6 +23,6 @@ struct Saved {
 /// `directory`; empty: one of this job's own in /tmp, where the newest few stay. A region that
 /// cannot be read, or written to its file, does not keep the others from theirs. Blocks: for the
 /// disk. Fails: permission_denied, io and others, naming the directory.
-Result<Saved> save_regions(int fd, int regions, std::string directory);
+Result<Saved> save_regions(int fd, int regions, const std::string& directory);
 
 }  // namespace horo::timeline

@@ -186,12 +186,12 @@ class AllBranches final : public Branches {
 
   void take(const protocol::Reach& reach) override {
     const auto host = reach.host;
-    if (hung_up_ || branches_.count(host) > 0)
+    if (hung_up_ || branches_.contains(host))
       return trunk_.send(protocol::Gone{host, {Errc::duplicate, "it is being reached already"}});
     auto& branch = branches_[host];
     branch = std::make_unique<Branch>(
         loop_, reach,
-        Branch::Handlers{.send = trunk_.send, .on_gone = [this, host](Error why) {
+        Branch::Handlers{.send = trunk_.send, .on_gone = [this, host](const Error& why) {
                            // Not from within the branch, which ends with this.
                            loop_.post([this, alive = std::weak_ptr(alive_), host, why] {
                              if (!alive.expired()) gone(host, why);
