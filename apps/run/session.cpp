@@ -124,9 +124,10 @@ class Session {
 };
 
 Result<std::unique_ptr<Starter>> Session::make_starter() {
-  if (!plan_.mpi)
+  if (!plan_.mpi) {
     return make_ways_starter(*loop_, plan_.placement, plan_.ways,
                              settings_.get(knobs::kStartTimeout) / kShareToConnect);
+  }
   auto& mpi = *plan_.mpi;
   if (!mpi.erf.empty()) {
     HORO_TRY(erf_, ScratchFile::write(mpi.erf));

@@ -171,10 +171,11 @@ void Job::resume() {
 
 void Job::run_clocks() {
   const auto lived = SteadyClock::instance().now() - begun_ - stood_still_;
-  if (state_.phase == Phase::starting)
+  if (state_.phase == Phase::starting) {
     start_timer_ = loop_.after(spec_.start_timeout - lived, [this] {
       apply(StartTimedOut{list_steps(), late_hosts()});
     });
+  }
   if (spec_.time_limit && state_.phase != Phase::finished)
     limit_timer_ = loop_.after(*spec_.time_limit - lived, [this] { apply(TimeLimitPassed{}); });
 }

@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <tuple>
-#include <utility>
 
 namespace horo::launcher {
 
@@ -125,11 +123,11 @@ Result<std::vector<bool>> parse_ranks(std::string_view text, int size) {
     const char* const end = part.data() + part.size();
     auto [next, error] = std::from_chars(part.data(), end, first);
     int last = first;
-    if (error == std::errc() && next != end && *next == '-')
-      std::tie(next, error) = [&] {
-        const auto read = std::from_chars(next + 1, end, last);
-        return std::pair(read.ptr, read.ec);
-      }();
+    if (error == std::errc() && next != end && *next == '-') {
+      const auto read = std::from_chars(next + 1, end, last);
+      next = read.ptr;
+      error = read.ec;
+    }
     if (error != std::errc() || next != end || first < 0 || last < first || last >= size)
       return wrong(part);
     for (int rank = first; rank <= last; ++rank) flags[static_cast<std::size_t>(rank)] = true;
