@@ -9,7 +9,9 @@ on_hosts 3
 # start COMMAND ARGUMENT...: a job in the background whose four ranks say so when they run; $job is its number.
 start() {
   : >"$scratch/out"
+  set -m # A process group of its own, as in a terminal: Ctrl-Z stops no group that nobody could let go on.
   horo run -H h1:2,h2:2 --tag off "$@" >"$scratch/out" 2>"$scratch/err" </dev/null &
+  set +m
   job=$!
   eventually "four ranks" '[ "$(grep -c "^ready" "$scratch/out")" = 4 ]'
 }

@@ -106,6 +106,7 @@ def test_interpreter_ends_with_operations_in_flight():
             threading.Thread(target=wait, daemon=True).start()
             if horo.rank() == 0:
                 backward()
+            horo.barrier()
             print("done", flush=True)
             """
         ),
