@@ -5,11 +5,14 @@
 # shellcheck source=tests/cli/lib.sh
 . "${0%/*}/lib.sh"
 
-# Killed twice, as by the system; the third attempt ends well.
+# Killed twice, as by the system, once the other has spoken; the third attempt ends well.
+export scratch
 try timeout 60 horo run -np 2 --max-restarts 3 --json-report "$scratch/report" --output-filename "$scratch/logs" bash -c '
   echo "$RANK $HORO_RESTART_COUNT $TORCHELASTIC_RESTART_COUNT $HORO_JOB_ID $MASTER_PORT"
-  [ $RANK = 1 ] && [ $HORO_RESTART_COUNT -lt 2 ] && kill -KILL $$
-  sleep 0.1'
+  touch "$scratch/spoke.$RANK.$HORO_RESTART_COUNT"
+  [ $RANK = 1 ] && [ $HORO_RESTART_COUNT -lt 2 ] || exec sleep 0.5
+  until [ -e "$scratch/spoke.0.$HORO_RESTART_COUNT" ]; do sleep 0.02; done
+  kill -KILL $$'
 expect "exit code" "$code" 0
 for attempt in 0 1 2; do
   expect "ranks of attempt $attempt" "$(grep -c "^\[[01]\] [01] $attempt $attempt " <<<"$out")" 2
