@@ -116,22 +116,26 @@ struct VectorKernel {
     return v;
   }
 
+  static constexpr std::size_t offset(int vector) {
+    return static_cast<std::size_t>(vector) * T::kBytes;
+  }
+
   /// `kVectors` neighbours at a time, all in registers from the first load to the last store.
   template <int kVectors>
   HORO_KERNEL_INLINE void step(const Operands& o, const Factors<Lane>& by, std::size_t at) {
     const int n = kN == 0 ? o.n : kN;
     V acc[kVectors];
-    for (int v = 0; v < kVectors; ++v) acc[v] = before(T::load(o.src[0] + at + v * T::kBytes), by);
+    for (int v = 0; v < kVectors; ++v) acc[v] = before(T::load(o.src[0] + at + offset(v)), by);
     for (int k = 1; k < n; ++k) {
       const char* const from = o.src[k] + at;
       for (int v = 0; v < kVectors; ++v) {
-        acc[v] = combine<T, Op>(acc[v], before(T::load(from + v * T::kBytes), by));
+        acc[v] = combine<T, Op>(acc[v], before(T::load(from + offset(v)), by));
       }
     }
     for (int v = 0; v < kVectors; ++v) acc[v] = after(acc[v], by);
     for (int d = 0; d < o.ndst; ++d) {
       char* const to = o.dst[d] + at;
-      for (int v = 0; v < kVectors; ++v) T::store(to + v * T::kBytes, acc[v]);
+      for (int v = 0; v < kVectors; ++v) T::store(to + offset(v), acc[v]);
     }
   }
 
