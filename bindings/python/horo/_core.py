@@ -258,7 +258,7 @@ def synchronize(handle: int) -> Any:
     status = _wait(handle, SLICE_MS)
     while status == IN_PROGRESS:
         status = _wait(handle, SLICE_MS)
-    del PENDING[handle]
+    PENDING.pop(handle, None)
     if status:
         raise failure(status)
     return item[0]
@@ -290,7 +290,7 @@ def _late(handle, finish, output, kept, status):
 
 
 def _give(handle, output, error):
-    del PENDING[handle]
+    PENDING.pop(handle, None)
     if error is not None:
         raise error
     return output
@@ -312,7 +312,7 @@ def _finish_group(handle, item):
             outputs.append(synchronize(member))
         except errors.HoroError as error:
             first_error = first_error or error
-    del PENDING[handle]
+    PENDING.pop(handle, None)
     if first_error is not None:
         raise first_error
     return outputs

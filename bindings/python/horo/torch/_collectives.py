@@ -66,7 +66,7 @@ def finish_copy(device_tensor):
     def finish(handle, item, status=None):
         if status is None:
             status = _core.wait(handle)
-        del PENDING[handle]
+        PENDING.pop(handle, None)
         if status:
             raise _core.failure(status)
         with torch.no_grad():
