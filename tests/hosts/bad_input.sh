@@ -20,7 +20,7 @@ cat >"$scratch/bin/horo-agent" <<'PY'
 #!/usr/bin/python3
 import os, struct, time
 version = b"9.9.9"
-hello = struct.pack("<BIHII", 1, 0x41524F48, 2, 90909, len(version)) + version
+hello = struct.pack("<BIHII", 1, 0x41524F48, 3, 90909, len(version)) + version
 os.write(1, struct.pack("<I", len(hello)) + hello)
 while os.read(0, 4096):
     pass
