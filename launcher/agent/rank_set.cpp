@@ -21,7 +21,8 @@ using namespace std::chrono_literals;
 constexpr Duration kAckTime =
     1s;  ///< After a poison: then who may still touch peers' memory is killed.
 constexpr const char* kVisibleGpus = "CUDA_VISIBLE_DEVICES";
-constexpr Duration kPatience = 5s;  ///< For the kernel to end processes that have got SIGKILL.
+constexpr Duration kPatience = 5s;   ///< For the kernel to end processes that have got SIGKILL.
+constexpr Duration kDiskTime = 10s;  ///< For a timeline's files.
 
 Poison poison_by(Rank rank, ExitStatus status) {
   if (status.signalled()) {
@@ -260,6 +261,7 @@ void RankSet::stop(const Poison& cause, std::string_view host) {
 }
 
 void RankSet::kill() {
+  if (saving_) return saving_->give_up();
   end({.rank = Rank{-1}, .cause = LossCause::aborted, .detail = 0}, spec_.host);
   for (auto* entry : living()) kill_rank(*entry);
   if (!finished_) last_resort_ = loop_.after(kPatience, [this] { finish(); });
@@ -368,11 +370,13 @@ void RankSet::finish() {
   // What outlived its rank is nobody's any more: no further grace.
   const int survivors =
       kill_descendants(Deadline::in(SteadyClock::instance(), kPatience), other_children());
-  if (early && timeline_) {
-    if (const auto saved = timeline_->save(spec_.timeline_directory);
-        saved.ranks != 0 || !saved.problem.empty())
-      report_(protocol::Recorded{saved});
-  }
+  if (!early || !timeline_) return conclude(survivors, {});
+  saving_.emplace(loop_, timeline_, spec_.timeline_directory, kDiskTime,
+                  [this, survivors](const auto& saved) { conclude(survivors, saved); });
+}
+
+void RankSet::conclude(int survivors, const SavedTimeline& saved) {
+  if (saved.ranks != 0 || !saved.problem.empty()) report_(protocol::Recorded{saved});
   report_(protocol::Finished{survivors});
 }
 

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <sys/resource.h>
 #include <vector>
@@ -88,6 +89,7 @@ class RankSet {
   std::vector<int> other_children() const;
   void finish_if_over();
   void finish();
+  void conclude(int survivors, const SavedTimeline& saved);
   void pass_on(Entry& entry, Stream stream, std::string_view bytes);
   void listen(Entry& entry);
   Entry* stdin_reader();
@@ -96,7 +98,7 @@ class RankSet {
   Loop& loop_;
   const AgentSpec spec_;
   const std::unique_ptr<RankBoard> board_;
-  const std::unique_ptr<RankTimeline> timeline_;  ///< Null: none can be had.
+  const std::shared_ptr<const RankTimeline> timeline_;  ///< Null: none can be had.
   const Report report_;
   Command command_;        ///< Of every rank, but for its own environment and hardware threads.
   Environment inherited_;  ///< Beneath spec_.environment.
@@ -119,6 +121,7 @@ class RankSet {
   Subscription ack_timer_;
   Subscription grace_timer_;
   Subscription last_resort_;
+  std::optional<TimelineSaving> saving_;  ///< While the disk has our last moments to take.
 };
 
 }  // namespace horo::launcher

@@ -11,8 +11,8 @@
 namespace horo::launcher {
 
 /// How long an agent may take to end its ranks beyond their own grace: it waits for the kernel
-/// twice.
-inline constexpr Duration kAgentPatience = std::chrono::seconds(15);
+/// twice, and for the disk that takes their timelines.
+inline constexpr Duration kAgentPatience = std::chrono::seconds(25);
 
 /// The launcher's end of one agent, whatever carries its bytes. An agent that has been told to end
 /// its ranks and does not answer for `patience` is given up. `relay`: for hosts that are reached
