@@ -105,6 +105,9 @@ class AgentEvents {
   /// The rank took all of the last feed_stdin; now the next one may follow.
   virtual void on_stdin_room() = 0;
 
+  /// The agent was told to end by a signal of the batch system, and waits a moment for orders.
+  virtual void on_end_asked(int /*number*/) {}
+
   /// At most once, when the ranks of a job that failed have ended.
   virtual void on_timeline(const SavedTimeline& /*saved*/) {}
 

@@ -211,6 +211,11 @@ void fields(Archive& archive, Recorded& m) {
 }
 
 template <typename Archive>
+void fields(Archive& archive, EndAsked& m) {
+  archive.number(m.number);
+}
+
+template <typename Archive>
 void fields(Archive& archive, Failed& m) {
   fields(archive, m.error);
 }

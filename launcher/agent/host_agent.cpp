@@ -2,6 +2,7 @@
 #include "launcher/agent/host_agent.hpp"
 
 #include <csignal>
+#include <cstdlib>
 #include <optional>
 #include <unistd.h>
 #include <utility>
@@ -29,6 +30,7 @@ constexpr Duration kLauncherFirst = 1s;  ///< For its order to come after a sign
 /// A launcher may wait for a disk longer than a host may be silent: nobody else takes its place.
 constexpr int kLauncherSilence = 3;
 constexpr int kAgentSilence = 1;
+constexpr const char* kSlurmStep = "SLURM_STEP_ID";  ///< Set where srun has started us.
 
 }  // namespace
 
@@ -194,6 +196,9 @@ class HostAgent::Impl {
                                   "killed too",
                                   host_)});
     }
+    if (launcher_first_) return;
+    // Slurm may signal its steps alone, as before it preempts a job.
+    if (std::getenv(kSlurmStep) != nullptr) tell(protocol::EndAsked{SIGTERM});
     // A batch system signals all processes of a job, the launcher too, whose order leaves the ranks
     // their grace.
     const auto give_up = [this] {
@@ -201,7 +206,7 @@ class HostAgent::Impl {
       abandon({Errc::cancelled,
                fmt::format("the agent on host '{}' was told to end by a signal", host_)});
     };
-    if (!launcher_first_) launcher_first_ = loop_.after(kLauncherFirst, give_up);
+    launcher_first_ = loop_.after(kLauncherFirst, give_up);
   }
 
   void input_ended(const Status& status) {

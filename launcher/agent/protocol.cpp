@@ -17,10 +17,12 @@ namespace {
 
 /// Type numbers on the wire, in the order of Message's alternatives.
 constexpr std::array<std::uint8_t, std::variant_size_v<Message>> kTypes{
-    1, 2, 3, 4, 5, 6, 7, 8, 64, 65, 66, 67, 68, 69, 70, 71, 10, 11, 72, 12, 13, 14, 73, 74, 75, 76};
+    1,  2,  3,  4,  5,  6,  7,  8,  64, 65, 66, 67, 68, 69,
+    70, 71, 10, 11, 72, 12, 13, 14, 73, 74, 75, 76, 77};
 
 constexpr int kMostRanks = 0xffffff;
 constexpr int kMostPort = 65535;
+constexpr int kMostSignal = 64;
 
 template <typename T>
 using Word = std::make_unsigned_t<T>;
@@ -217,8 +219,13 @@ std::string_view contradiction(const Message& message) {
       if (identity.local_rank.value() != first + static_cast<int>(i)) return "ranks out of order";
     }
   }
+  const auto no_signal = [](int number) { return number < 1 || number > kMostSignal; };
   if (const auto* signal = std::get_if<Signal>(&message);
-      signal != nullptr && (signal->number < 1 || signal->number > 64)) {
+      signal != nullptr && no_signal(signal->number)) {
+    return "signal number";
+  }
+  if (const auto* asked = std::get_if<EndAsked>(&message);
+      asked != nullptr && no_signal(asked->number)) {
     return "signal number";
   }
   // A board keeps the rank in 24 bits.

@@ -14,7 +14,7 @@
 namespace horo::launcher::protocol {
 
 inline constexpr std::uint32_t kMagic = 0x41524f48;  // "HORA", little endian
-inline constexpr std::uint16_t kVersion = 3;         ///< Of these bytes; hello never changes.
+inline constexpr std::uint16_t kVersion = 4;         ///< Of these bytes; hello never changes.
 inline constexpr std::size_t kHeaderBytes = 5;
 inline constexpr std::size_t kMaxFrame = std::size_t{64} << 20U;  ///< Type and payload.
 inline constexpr std::size_t kMaxChunk = 65536;  ///< Of output and standard input in one frame.
@@ -157,6 +157,11 @@ struct Recorded {
   SavedTimeline saved;
 };
 
+/// A batch system has told the agent to end, and perhaps nobody else: it waits for an order.
+struct EndAsked {
+  int number = 0;  ///< The signal.
+};
+
 /// The agent could not do its work: no board, no descriptors. Its last frame.
 struct Failed {
   Error error;
@@ -166,7 +171,7 @@ struct Failed {
 using Message =
     std::variant<Hello, Start, Signal, Stop, Kill, FeedStdin, CloseStdin, OutputTaken, Started,
                  SpawnFailed, Output, Exited, StdinRoom, Finished, Failed, Covered, Prepare,
-                 Heartbeat, Prepared, Reach, Carry, Leave, Reached, Gone, Step, Recorded>;
+                 Heartbeat, Prepared, Reach, Carry, Leave, Reached, Gone, Step, Recorded, EndAsked>;
 
 /// Appends the frame of `message` to `to`. Fails: resource_exhausted (larger than kMaxFrame).
 Status encode(const Message& message, std::string& to);

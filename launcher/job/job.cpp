@@ -52,6 +52,8 @@ class Job::HostLink final : public AgentEvents {
     if (job_.on_stdin_room_) job_.on_stdin_room_();
   }
 
+  void on_end_asked(int number) override { job_.apply(EndAsked{host_, number}); }
+
   void on_timeline(const SavedTimeline& saved) override {
     auto& all = job_.timeline_;
     all.ranks += saved.ranks;

@@ -88,7 +88,10 @@ std::string headline(const ReportInput& input) {
       return fmt::format("stopped after {}: the reader of the output is gone (SIGPIPE)",
                          describe(input.elapsed));
     }
-    return fmt::format("stopped by {} after {}", signal_text(state.stop_signal),
+    const auto where = state.asked_host ? fmt::format(" to the agent on {}",
+                                                      state.placement.hosts[*state.asked_host].name)
+                                        : std::string();
+    return fmt::format("stopped by {}{} after {}", signal_text(state.stop_signal), where,
                        describe(input.elapsed));
   }
   const auto& failure = *state.first_failure;

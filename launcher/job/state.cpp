@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <csignal>
 #include <sys/wait.h>
+#include <utility>
 
 #include "base/exit_code.hpp"
 
@@ -164,11 +165,22 @@ void on(JobState& state, const HostLost& event) {
   finish_when_done(state);
 }
 
-void on(JobState& state, const SignalReceived& event) {
+void take_notice(JobState& state, int number) {
   // A batch system signals all processes of a job: a rank may end by it before we hear of it.
   const bool heard_before = state.first_failure && follows_notice(state, state.first_failure->exit);
-  if (event.number == state.notice_signal && (!being_stopped(state) || heard_before))
+  if (number == state.notice_signal && (!being_stopped(state) || heard_before))
     state.noticed = true;
+}
+
+void stop_by(JobState& state, int number) {
+  state.phase = Phase::stopping;
+  state.stop_signal = number;
+  state.orders.stop = Poison{Rank{-1}, LossCause::aborted, static_cast<std::uint32_t>(number)};
+  state.orders.stop_host = state.placement.hosts.front().name;
+}
+
+void on(JobState& state, const SignalReceived& event) {
+  take_notice(state, event.number);
   if (event.number == SIGUSR1 || event.number == SIGUSR2) {
     if (!being_stopped(state)) state.orders.pass_signal = event.number;
     return;
@@ -176,17 +188,25 @@ void on(JobState& state, const SignalReceived& event) {
   // Nobody asks: who has read the output is gone, and writing to it tells so.
   if (event.number == SIGPIPE && (being_stopped(state) || all_succeeded(state))) return;
   state.interrupted = true;
+  if (std::exchange(state.echo_due, false) && event.number == state.stop_signal) return;
   // Whoever asks again does not want to wait for the grace; nor is there anything to be gentle with
   // when every rank has ended well and only descendants are left.
   if (being_stopped(state) || all_succeeded(state)) {
     state.orders.kill = true;
     return;
   }
-  state.phase = Phase::stopping;
-  state.stop_signal = event.number;
-  state.orders.stop =
-      Poison{Rank{-1}, LossCause::aborted, static_cast<std::uint32_t>(event.number)};
-  state.orders.stop_host = state.placement.hosts.front().name;
+  stop_by(state, event.number);
+}
+
+/// Several agents ask, each for itself, and nobody is in more of a hurry for that.
+void on(JobState& state, const EndAsked& event) {
+  if (event.host >= state.host_done.size()) return;
+  take_notice(state, event.number);
+  state.interrupted = true;
+  if (being_stopped(state) || all_succeeded(state)) return;
+  stop_by(state, event.number);
+  state.asked_host = event.host;
+  state.echo_due = true;
 }
 
 /// A job that is being stopped goes on ending.

@@ -86,6 +86,12 @@ struct SignalReceived {
   int number = 0;
 };
 
+/// A host's agent was signalled to end, as by a batch system that may tell nobody else.
+struct EndAsked {
+  std::size_t host = 0;
+  int number = 0;
+};
+
 /// The launcher is about to be stopped by a terminal's Ctrl-Z, and goes on.
 struct Suspended {};
 
@@ -98,8 +104,9 @@ struct StartTimedOut {
 
 struct TimeLimitPassed {};
 
-using JobEvent = std::variant<RankStarted, RankNotSpawned, RankEnded, HostFinished, HostLost,
-                              SignalReceived, Suspended, Resumed, StartTimedOut, TimeLimitPassed>;
+using JobEvent =
+    std::variant<RankStarted, RankNotSpawned, RankEnded, HostFinished, HostLost, SignalReceived,
+                 EndAsked, Suspended, Resumed, StartTimedOut, TimeLimitPassed>;
 
 /// What the last step wants done, in this order.
 struct Orders {
@@ -122,7 +129,9 @@ struct JobState {
   std::size_t waiting = 0;             ///< Ranks in that phase.
   std::size_t hosts_left = 0;          ///< Those that are not done.
   std::optional<FirstFailure> first_failure;
-  int stop_signal = 0;       ///< The signal that ended the job; 0: none.
+  int stop_signal = 0;                    ///< The signal that ended the job; 0: none.
+  std::optional<std::size_t> asked_host;  ///< Whose agent got that signal; none: the launcher.
+  bool echo_due = false;                  ///< The launcher may get the same signal yet.
   bool interrupted = false;  ///< A signal asked for the end, first or while it was ending.
   int notice_signal = 0;     ///< By which a batch system says that the time ends; 0: by none.
   bool noticed = false;      ///< It has come while the job was not being stopped.

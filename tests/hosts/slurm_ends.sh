@@ -35,12 +35,8 @@ echo "rank $RANK of $WORLD_SIZE runs, time ${SLURM_RESTART_COUNT:-0}"
 while :; do sleep 0.05; done
 TRAIN
 chmod +x "$scratch/train"
-# lines PATTERN JOB: how many lines of its output match.
-lines() {
-  local count
-  count=$(grep -sc "$1" "$scratch/out.$2")
-  echo "${count:-0}"
-}
+# lines PATTERN JOB: how many lines of its output match; equal ones, of a rank that was signalled twice, are one.
+lines() { grep -s "$1" "$scratch/out.$2" | sort -u | wc -l; }
 ranks_say() { lines "rank [0-3] $1" "$2"; }
 submit() { sbatch --parsable -o "$scratch/out.$1" "${@:2}"; }
 
@@ -81,6 +77,30 @@ urgent=$(submit urgent -p urgent --exclusive -N 2 --wrap 'echo urgent')
 eventually "four ranks that saved" '[ "$(ranks_say saved preempted)" = 4 ]'
 eventually "the urgent job" 'grep -qs urgent "$scratch/out.urgent"'
 expect_in "the report" "$(<"$scratch/out.preempted")" "exit code 75 asks for the job to be queued again"
+scancel "$job" "$urgent" 2>/dev/null
+clean
+
+# SIGTERM to the steps only, and so neither to the script nor to the ranks of its own node: all have their grace.
+for notice in off term; do
+  if [ "$notice" = off ]; then expected="0:15 143:0"; else expected=75:0; fi
+  printf '#!/bin/bash\nexec horo run --signal %s "$@"\n' "$notice" >"$scratch/told"
+  job=$(submit "told-$notice" -N 2 --ntasks-per-node=2 "$scratch/told" "$scratch/train")
+  eventually "four ranks" '[ "$(ranks_say "of 4 runs" told-$notice)" = 4 ]'
+  scancel -s TERM "$job"
+  eventually "the end" '[ "$(state_of "$job" JobState)" != RUNNING ]'
+  expect_in "the code with --signal $notice" " $expected " " $(state_of "$job" ExitCode) "
+  expect "ranks that ended by themselves" "$(ranks_say ended "told-$notice")" 4
+  expect_in "the report" "$(<"$scratch/out.told-$notice")" "stopped by signal 15 (SIGTERM) to the agent on h2 after"
+  clean
+done
+
+# The same when a job is preempted that has not said which signal it wants.
+printf '#!/bin/bash\nexec horo run --signal term "$@"\n' >"$scratch/told"
+job=$(submit silent -p idle --requeue --open-mode=append --exclusive -N 2 --ntasks-per-node=2 "$scratch/told" "$scratch/train")
+eventually "four ranks" '[ "$(ranks_say "of 4 runs, time 0" silent)" = 4 ]'
+urgent=$(submit urgent -p urgent --exclusive -N 2 --wrap 'echo urgent')
+eventually "four ranks that ended" '[ "$(ranks_say ended silent)" = 4 ]'
+eventually "the report" 'grep -qs "exit code 75 asks for the job to be queued again" "$scratch/out.silent"'
 scancel "$job" "$urgent" 2>/dev/null
 clean
 

@@ -270,6 +270,8 @@ class Link : public std::enable_shared_from_this<Link> {
       events_->on_spawn_failed(failed_spawn->rank, failed_spawn->error);
     } else if (std::holds_alternative<protocol::StdinRoom>(message)) {
       events_->on_stdin_room();
+    } else if (const auto* asked = std::get_if<protocol::EndAsked>(&message)) {
+      events_->on_end_asked(asked->number);
     } else if (const auto* recorded = std::get_if<protocol::Recorded>(&message)) {
       events_->on_timeline(recorded->saved);
     } else if (const auto* finished = std::get_if<protocol::Finished>(&message)) {

@@ -90,7 +90,8 @@ std::vector<Message> one_of_each() {
           Reached{7, "10.0.0.7"},
           Gone{7, {Errc::permission_denied, "it refuses user 'somebody'"}},
           Step{7, "connecting to 10.0.0.7:22"},
-          Recorded{{.ranks = 3, .directory = "/tmp/horo-timeline-0/job", .problem = ""}}};
+          Recorded{{.ranks = 3, .directory = "/tmp/horo-timeline-0/job", .problem = ""}},
+          EndAsked{15}};
 }
 
 std::string frame_of(const Message& message) {

@@ -381,6 +381,42 @@ TEST_CASE("SIGTERM as the notice stops the ranks, and the job asks to be queued 
         exit_code::kQueueAgain);
 }
 
+TEST_CASE("an agent that is told to end stops the job with its grace, as does the launcher") {
+  const auto running = run(job(2), {started(0), started(1)});
+  auto asked = next(running, EndAsked{0, SIGTERM});
+  CHECK(asked.orders.stop);
+  CHECK(asked.interrupted);
+  CHECK(asked.asked_host == 0U);
+  // What the other agents, and at last the launcher, get of the same hurries nobody.
+  asked = next(std::move(asked), EndAsked{0, SIGTERM});
+  CHECK(asked.orders == kNothing);
+  asked = next(std::move(asked), SignalReceived{SIGTERM});
+  CHECK(asked.orders == kNothing);
+  CHECK(next(asked, SignalReceived{SIGTERM}).orders.kill);
+  CHECK(exit_code_of(run(asked, {exited(0, 0), killed(1, SIGTERM), done()})) == 143);
+  CHECK(next(next(running, EndAsked{0, SIGTERM}), SignalReceived{SIGINT}).orders.kill);
+  CHECK(next(running, EndAsked{7, SIGTERM}).phase == Phase::running);
+  // Nor does it replace what failed before.
+  const auto failed = run(running, {exited(0, 3), EndAsked{0, SIGTERM}});
+  CHECK(failed.orders == kNothing);
+  CHECK(exit_code_of(run(failed, {killed(1, SIGTERM), done()})) == 3);
+}
+
+TEST_CASE("SIGTERM to an agent is the notice where --signal says so") {
+  const auto running =
+      run(initial_state(place(discovery::HostSet({{"localhost", 2}}), {.np = 2}).value(), SIGTERM),
+          {started(0), started(1)});
+  const auto code_after = [&](const std::vector<JobEvent>& events) {
+    return exit_code_of(run(running, events));
+  };
+  const EndAsked asked{0, SIGTERM};
+  CHECK(code_after({asked, exited(0, 0), exited(1, 75), done()}) == exit_code::kQueueAgain);
+  // Its ranks may have been signalled too, and be the first to be heard of.
+  CHECK(code_after({killed(0, SIGTERM), asked, exited(1, 0), done()}) == exit_code::kQueueAgain);
+  CHECK(code_after({exited(0, 0), exited(1, 0), asked, done()}) == exit_code::kQueueAgain);
+  CHECK(code_after({exited(0, 3), asked, exited(1, 0), done()}) == 3);
+}
+
 TEST_CASE("a reader that is gone stops a job that runs, and hurries none that ends") {
   const auto running = run(job(2), {started(0), started(1)});
   const auto stopped = next(running, SignalReceived{SIGPIPE});
