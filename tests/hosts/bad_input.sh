@@ -82,6 +82,26 @@ rm "$ssh_home/config"
 kill "$servers"
 nothing_left h1 h2
 
+# A host whose clock is an hour late, for its agent and ranks: they find each other, and who failed first is the same.
+late="[ \"\$(hostname)\" != h2 ] || export LD_PRELOAD=$HORO_BIN/../tests/libtest_clock.so"
+printf '#!/bin/bash\n%s\nexec %s\n' "$late" "$HORO_BIN/horo-agent" >"$scratch/bin/horo-agent"
+export HORO_AGENT_PATH=$scratch/bin/horo-agent
+expect "the late clock" "$(on h2 bash -c "$late; echo \$((\$(env -u LD_PRELOAD date +%s) - \$(date +%s)))")" 3600
+try timeout 60 horo run -H h1:2,h2:2 --tag off bash -c "$late; exec $HORO_BIN/../tests/stall_rank reduce=a only=3 exit=3 lose=b"
+expect "exit code with a late clock ($err)" "$code" 3
+grep -Eq 'rank 3 on h2 failed first: exit code 3 after [0-9.]+ m?s$' <<<"$err" || fail "the report: $err"
+expect "ranks that lost it" "$(grep -c "peer_lost.*rank 3 on h2" <<<"$out"$'\n'"$err")" 3
+expect_in "the report" "$err" "timeline of 4 ranks"
+unset HORO_AGENT_PATH
+nothing_left h1 h2
+
+# Interfaces of which no host has one.
+try timeout 60 horo run -H h1:1,h2:1 --network-interfaces none0,none1 "$HORO_BIN/../tests/stall_rank" reduce=a
+expect "exit code without an interface" "$code" 11
+expect_in "the error" "$err" "invalid_argument: interface 'none0'"
+expect_in "the error" "$err" "name an interface or address of this host"
+nothing_left h1 h2
+
 # A disk that is full: the ranks' output still comes here, and the user hears of it.
 mkdir "$scratch/disk"
 mount -t tmpfs -o size=64k tmpfs "$scratch/disk"
