@@ -82,6 +82,13 @@ def ratio_text(row):
     return "%s (%s..%s)" % tuple(digits % row[key] for key in ("limit_ratio", "limit_ratio_low", "limit_ratio_high"))
 
 
+def shell_ratio_text(row):
+    if row["shell_ratio"] is None:
+        return "-"
+    digits = "%.2f" if row["shell_ratio"] < 10 else "%.0f"
+    return "%s (%s..%s)" % tuple(digits % row[key] for key in ("shell_ratio", "shell_ratio_low", "shell_ratio_high"))
+
+
 def optional_text(value):
     return "-" if value is None else "%.1f" % value
 

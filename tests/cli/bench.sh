@@ -114,6 +114,8 @@ assert sorted(r['who'] for r in rows) == sorted('$launchers'.split(','))
 for r in rows:
     assert r['np'] == 2 and 0 < r['min_ms'] <= r['wall_ms'] <= r['max_ms'] and r['peak_rss_mib'] > 0, r
     assert (r['runs'], r['hung'], r['failed']) == (2, 0, 0), r
+    assert 0 < r['shell_ratio_low'] <= r['shell_ratio'] <= r['shell_ratio_high'], r
+    assert r['who'] != 'shell' or r['shell_ratio'] == 1, r
 "
 
 if [ $ours -eq 1 ]; then
