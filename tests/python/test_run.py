@@ -3,11 +3,13 @@
 
 import os
 import signal
+import socket
 import threading
 
 import pytest
 
 import horo
+import job
 from horo.data import AsyncDataLoaderMixin, BaseDataLoader
 
 
@@ -30,6 +32,25 @@ def dies():
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+def waits_for_one_that_fails():
+    import horo.numpy as hvd
+
+    hvd.init()
+    if hvd.rank() == 1:
+        raise KeyError("not here")
+    hvd.barrier()
+
+
+class Unpicklable(Exception):
+    def __init__(self):
+        super().__init__("cannot travel")
+        self.lock = threading.Lock()
+
+
+def raises_what_cannot_travel():
+    raise Unpicklable
+
+
 def gives_what_cannot_travel():
     return threading.Lock()
 
@@ -45,9 +66,26 @@ def test_old_name_of_num_proc():
 
 
 def test_failure_has_the_traceback(capfd):
-    with pytest.raises(horo.HoroError, match="rank 1(.|\n)*KeyError: 'not here'"):
+    with pytest.raises(horo.RankError, match="rank 1(.|\n)*KeyError: 'not here'") as caught:
         horo.run(fails_on_one, num_proc=2)
+    error = caught.value
+    assert error.rank == 1 and error.host == socket.gethostname()
+    assert "in fails_on_one" in error.traceback
+    assert isinstance(error.__cause__, KeyError) and error.__cause__.args == ("not here",)
     assert "rank 1" in capfd.readouterr().err  # the report of horo run
+
+
+def test_the_rank_that_failed_first_is_named():
+    """The other fails too, because of it."""
+    with pytest.raises(horo.RankError, match="KeyError") as caught:
+        horo.run(waits_for_one_that_fails, num_proc=3)
+    assert caught.value.rank == 1
+
+
+def test_exception_that_cannot_travel():
+    with pytest.raises(horo.RankError, match="cannot travel") as caught:
+        horo.run(raises_what_cannot_travel)
+    assert caught.value.__cause__ is None
 
 
 def test_death_is_an_error():
@@ -63,6 +101,38 @@ def test_result_that_cannot_travel():
 def test_function_that_cannot_travel():
     with pytest.raises(TypeError, match="pickle"):
         horo.run(len, args=(threading.Lock(),))
+
+
+def test_function_of_the_main_program_without_cloudpickle():
+    done = job.run_alone(
+        """
+        import sys
+        sys.modules["cloudpickle"] = None
+        import horo
+        def mine():
+            pass
+        try:
+            horo.run(mine)
+        except ValueError as error:
+            print(error)
+        """
+    )
+    assert done.code == 0 and "mine is a function of the main program" in done.output, done.output
+    assert "install cloudpickle" in done.output, done.output
+
+
+def test_function_of_the_main_program_with_cloudpickle():
+    pytest.importorskip("cloudpickle")
+    done = job.run_alone(
+        """
+        import horo
+        factor = 3
+        def mine(x):
+            return x * factor
+        print(horo.run(mine, args=(5,), num_proc=2))
+        """
+    )
+    assert done.code == 0 and "[15, 15]" in done.output, done.output
 
 
 def test_options(tmp_path):

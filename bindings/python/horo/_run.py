@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """horo.run(): a Python function as the ranks of a job.
 
-Ranks fetch the function from this process, and give their results back, over a connection that the
-key of the call authenticates (multiprocessing.connection); the key travels in their environment.
+Ranks fetch the function from this process, and give their results back, over connections that a key
+of the call protects (_talk). The key travels in their environment, which `horo run` carries inside
+its own connections; where this process is, they know from the address at which they reach the
+launcher.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
 import secrets
@@ -17,11 +20,10 @@ import sys
 import sysconfig
 import threading
 import warnings
-from multiprocessing import AuthenticationError
-from multiprocessing.connection import Listener, answer_challenge, deliver_challenge
 from typing import TYPE_CHECKING
 
-from horo.errors import HoroError, UnsupportedError
+from horo import _talk
+from horo.errors import HoroError, RankError, UnsupportedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -38,6 +40,20 @@ def dumps(value):
     except ImportError:
         return pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
     return cloudpickle.dumps(value)
+
+
+def _dumps_call(func, args, kwargs):
+    """What a rank unpickles. Fails: ValueError (the ranks could not find the function)."""
+    if getattr(func, "__module__", None) == "__main__":
+        try:
+            import cloudpickle  # noqa: F401
+        except ImportError:
+            name = getattr(func, "__qualname__", repr(func))
+            raise ValueError(
+                f"{name} is a function of the main program, which the ranks do not load: install "
+                "cloudpickle, or put the function into a module"
+            ) from None
+    return dumps((func, tuple(args), dict(kwargs or {})))
 
 
 def _program():
@@ -58,18 +74,17 @@ def _program():
 
 
 class _Server:
-    """Gives the function to ranks and takes their results."""
+    """Gives the function to ranks and takes their answers."""
 
     def __init__(self, payload, everywhere):
         self.key = secrets.token_bytes(32)
+        self.answers = {}  # rank -> what it sent, in the order of their coming
         self._payload = payload
-        self._listener = Listener(("" if everywhere else "127.0.0.1", 0))
-        self._closed = False
-        port = self._listener.address[1]
+        self._closed = threading.Event()
+        self._listener = _talk.listen(everywhere)
         names = [socket.getfqdn(), socket.gethostname()] if everywhere else []
-        self.addresses = [f"{name}:{port}" for name in (*dict.fromkeys(names), "127.0.0.1")]
-        self.results = {}
-        self.errors = {}
+        port = self._listener.getsockname()[1]
+        self.place = ",".join([str(port), *dict.fromkeys(names), "127.0.0.1"])
         self._thread = threading.Thread(target=self._accept, name="horo-run", daemon=True)
         self._thread.start()
 
@@ -77,29 +92,29 @@ class _Server:
         with self._listener:
             while True:
                 try:
-                    connection = self._listener.accept()
-                except OSError:
-                    continue  # it went away again
-                if self._closed:
-                    return
+                    connection, _ = self._listener.accept()
+                except OSError:  # it went away again, there are too many, or close()
+                    if self._closed.wait(0.1):
+                        return
+                    continue
+                # Of its own, so that a stranger who says nothing keeps nobody waiting.
                 threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
 
     def _serve(self, connection):
         try:
-            # Here, so that a stranger who says nothing keeps nobody waiting.
-            deliver_challenge(connection, self.key)
-            answer_challenge(connection, self.key)
-            rank = connection.recv()
-            connection.send_bytes(self._payload)
-            result, error = connection.recv()
-            (self.results if error is None else self.errors)[rank] = error or result
-            connection.send(None)
-        except (AuthenticationError, EOFError, OSError):
-            pass  # a stranger; or it ended without a result: the report of `horo run` says why
+            with _talk.Talk(connection, self.key, asks=False) as talk:
+                rank = pickle.loads(talk.receive())
+                if rank is None:
+                    talk.send(self._payload)
+                    return
+                self.answers[rank] = pickle.loads(talk.receive())
+                talk.send(b"")  # it has arrived
+        except OSError:
+            pass  # a stranger; or it ended without an answer: the report of `horo run` says why
 
     def close(self):
-        self._closed = True
-        socket.create_connection(("127.0.0.1", int(self._listener.address[1]))).close()
+        self._closed.set()
+        self._listener.shutdown(socket.SHUT_RDWR)  # ends accept()
         self._thread.join()
 
 
@@ -154,9 +169,10 @@ def run(
     in rank order. What the function prints goes where `horo run` prints. Options are those of
     `horo run`; disable_cache is accepted, and nothing is cached.
 
-    The function is pickled: by cloudpickle where it is there, else it must be one of a module.
-    Fails: HoroError, with the traceback of the first rank that failed; ValueError (hosts= and
-    hostfile= together, use_gloo= and use_mpi=); UnsupportedError (what asks for an elastic job).
+    The function is pickled: by cloudpickle where it is there, else it must be one of a module that
+    the ranks' hosts have too. Fails: RankError, with the traceback of the first rank whose function
+    raised; HoroError (the job failed otherwise); ValueError (hosts= and hostfile= together,
+    use_gloo= and use_mpi=); UnsupportedError (what asks for an elastic job).
     """
     del disable_cache
     num_proc = _renamed("num_proc", "np", num_proc, np)
@@ -183,19 +199,27 @@ def run(
             ("--ssh-identity-file", ssh_identity_file),
             ("--output-filename", output_filename),
             ("--mpi-args", mpi_args),
-            ("--gloo-iface", network_interfaces and ",".join(network_interfaces)),
+            ("--network-interfaces", network_interfaces and ",".join(network_interfaces)),
         ],
         verbose,
         use_mpi,
         use_gloo,
     )
-    payload = pickle.dumps((sys.path, dumps((func, tuple(args), dict(kwargs or {})))))
-    server = _Server(payload, (hosts or hostfile or host_discovery_script) is not None)
+    payload = pickle.dumps((sys.path, _dumps_call(func, args, kwargs)), pickle.HIGHEST_PROTOCOL)
+    given = (hosts or hostfile or host_discovery_script) is not None
+    server = _Server(payload, given or _over_hosts(words))
     try:
         code = _start(words, executable or sys.executable, server)
     finally:
         server.close()
-    return _collected(server, code, num_proc)
+    return _collected(server.answers, code, num_proc)
+
+
+def _over_hosts(words):
+    """Whether a batch system, or the configuration, gives the job other hosts than this one."""
+    command = [_program(), "run", *words, "--dry-run", "--json", "true"]
+    plan = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    return plan.returncode == 0 and json.loads(plan.stdout)["starter"] != "local"
 
 
 def _start(words, executable, server):
@@ -204,7 +228,7 @@ def _start(words, executable, server):
     environment = {
         **os.environ,
         "PYTHONPATH": os.pathsep.join(path for path in paths if path),
-        SERVER: ",".join(server.addresses),
+        SERVER: server.place,
         KEY: server.key.hex(),
     }
     command = [_program(), "run", *words, executable, "-m", "horo._run_rank"]
@@ -216,12 +240,23 @@ def _start(words, executable, server):
             raise
 
 
-def _collected(server, code, ranks):
-    if server.errors:
-        rank, words = min(server.errors.items())
-        raise HoroError(f"the function failed on rank {rank}:\n{words}")
-    missing = [rank for rank in range(ranks) if rank not in server.results]
+def _collected(answers, code, ranks):
+    """The results. What failed first came first: its peers fail because of it."""
+    for rank, (_, failure) in answers.items():
+        if failure is not None:
+            raise _rank_error(rank, *failure)
+    missing = [rank for rank in range(ranks) if rank not in answers]
     if code or missing:
         without = f"; there is no result of rank {missing[0]}" if missing else ""
         raise HoroError(f"horo run ended with exit code {code}{without}; its report says why")
-    return [pickle.loads(server.results[rank]) for rank in range(ranks)]
+    return [pickle.loads(answers[rank][0]) for rank in range(ranks)]
+
+
+def _rank_error(rank, host, words, pickled):
+    error = RankError(f"the function failed on rank {rank}, on host {host}:\n{words}")
+    error.rank, error.host, error.traceback = rank, host, words
+    try:
+        error.__cause__ = pickle.loads(pickled)
+    except Exception:
+        pass  # of a class that this process does not have, or it could not be pickled
+    return error

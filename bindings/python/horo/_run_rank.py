@@ -3,44 +3,63 @@
 
 import os
 import pickle
+import socket
 import sys
 import traceback
-from multiprocessing.connection import Client
 
-from horo import _run
+from horo import _run, _talk
 from horo.errors import HoroError
 
 
-def _connect():
-    key = bytes.fromhex(os.environ.pop(_run.KEY))
-    addresses, problem = os.environ.pop(_run.SERVER).split(","), None
-    for address in addresses:
-        host, port = address.rsplit(":", 1)
+class _Caller:
+    """The process that called horo.run()."""
+
+    def __init__(self):
+        self._key = bytes.fromhex(os.environ.pop(_run.KEY))
+        port, *self._hosts = os.environ.pop(_run.SERVER).split(",")
+        self._port = int(port)
+        # It started the launcher, so it is where this host reaches that.
+        launcher = os.environ.get("HORO_RENDEZVOUS", "").rpartition(":")[0].strip("[]")
+        if launcher:
+            self._hosts.insert(0, launcher)
+
+    def ask(self, *messages):
+        """Its answer. A connection is for one question: a function may run for days."""
         try:
-            return Client((host, int(port)), authkey=key)
+            with _talk.connect(self._hosts, self._port, self._key) as talk:
+                for message in messages:
+                    talk.send(message)
+                return talk.receive()
         except OSError as error:
-            problem = error
-    raise HoroError(f"cannot reach horo.run() at {', '.join(addresses)}: {problem}")
+            raise HoroError(
+                f"{socket.gethostname()} cannot reach the process that called horo.run(): {error}"
+            ) from None
+
+
+def _failure(error):
+    """What the caller is told of an exception: host, traceback, and itself if it can travel."""
+    try:
+        pickled = _run.dumps(error)
+    except Exception:
+        pickled = b""
+    return socket.gethostname(), traceback.format_exc(), pickled
 
 
 def main():
     # mpirun's ranks know themselves by its variables.
     names = ("HORO_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
     rank = int(next(os.environ[name] for name in names if name in os.environ))
-    connection = _connect()
-    connection.send(rank)
-    path, pickled = pickle.loads(connection.recv_bytes())
+    caller = _Caller()
+    path, pickled = pickle.loads(caller.ask(pickle.dumps(None)))
     sys.path.extend(entry for entry in path if entry not in sys.path)
-    answer: tuple = None, ""
     try:
         function, args, kwargs = pickle.loads(pickled)
-        answer = _run.dumps(function(*args, **kwargs)), None
-    except Exception:
-        answer = None, traceback.format_exc()
-    connection.send(answer)
-    connection.recv()  # it has arrived
-    if answer[1] is not None:
-        sys.stderr.write(answer[1])
+        answer, failure = _run.dumps(function(*args, **kwargs)), None
+    except Exception as error:
+        answer, failure = None, _failure(error)
+    caller.ask(pickle.dumps(rank), pickle.dumps((answer, failure), pickle.HIGHEST_PROTOCOL))
+    if failure is not None:
+        sys.stderr.write(failure[1])
         sys.exit(1)
 
 

@@ -72,6 +72,16 @@ class UnsupportedError(HoroError, ValueError):
     status = "unsupported"
 
 
+class RankError(HoroError):
+    """A function of horo.run() raised. `rank`, `host` and `traceback` say where; __cause__ is the
+    exception itself, if it could be pickled."""
+
+    status = "rank_failed"
+    rank: int
+    host: str
+    traceback: str
+
+
 class LibraryError(HoroError, ImportError):
     """libhoro was not found or does not fit this package."""
 
@@ -86,6 +96,7 @@ __all__ = [
     "MismatchError",
     "NotInitializedError",
     "PeerLostError",
+    "RankError",
     "ResourceError",
     "ShutDownError",
     "StartError",
