@@ -28,7 +28,11 @@ if(NOT CMAKE_BUILD_TYPE)
 endif()
 
 include(GNUInstallDirs)
-set(CMAKE_INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
+# One path for the build tree and for an installation: where CMake changes it as it installs, it fills the build tree's
+# up with empty parts, which mean the working directory.
+set(CMAKE_INSTALL_RPATH "$ORIGIN/../lib" "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
+list(REMOVE_DUPLICATES CMAKE_INSTALL_RPATH)
+set(CMAKE_BUILD_WITH_INSTALL_RPATH ON)
 
 find_program(HORO_CCACHE ccache)
 if(HORO_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)

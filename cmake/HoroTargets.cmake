@@ -44,8 +44,9 @@ function(horo_module name)
   if(NOT HORO_SANITIZE AND NOT ARG_SHARED_RUNTIME)
     target_link_options(${target} PRIVATE -static-libstdc++ -static-libgcc)
   endif()
+  # What a wheel carries for a module lies beside it.
   set_target_properties(${target} PROPERTIES PREFIX "" OUTPUT_NAME horo-backend-${name} LINK_DEPENDS "${map}"
-    LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib/horo")
+    LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib/horo" INSTALL_RPATH "$ORIGIN")
   install(TARGETS ${target} LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}/horo")
   horo_product(${target})
 endfunction()
