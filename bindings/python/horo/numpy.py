@@ -76,14 +76,12 @@ if TYPE_CHECKING:
 
 
 def _array(value):
-    """`value` as an array that shares its memory where it can. Fails: ValueError."""
+    """`value` as an array that shares its memory where it can."""
     if not isinstance(value, numpy.ndarray):
         if not hasattr(value, "__array_interface__") and hasattr(value, "__dlpack__"):
             value = numpy.from_dlpack(value)
         else:
             value = numpy.asarray(value)
-    if not value.flags.c_contiguous:
-        raise ValueError("the array is not contiguous in memory; use numpy.ascontiguousarray()")
     return value
 
 
@@ -110,17 +108,63 @@ _FACE = Face(
 )
 
 
+def _part(array, op=_core.SUM):
+    """The array as the runtime sees it: contiguous, complex numbers as two real ones each. A copy
+    where it is not. Fails: ValueError (an `op` that is none of complex numbers)."""
+    if not array.flags.c_contiguous:
+        array = array.copy()
+    if array.dtype.kind != "c":
+        return array
+    if op not in (_core.SUM, _core.AVERAGE):
+        raise ValueError(
+            f"op={_core.OP_NAMES[op]} of {array.dtype}: complex arrays reduce by Sum or Average"
+        )
+    return array.reshape(array.shape + (1,)).view(array.real.dtype)
+
+
+def _rows_part(array, what):
+    _ops.need_rows(array, what)
+    return _part(array)
+
+
+def _like(part, array):
+    """What the runtime gave as `part`, in the dtype of `array`."""
+    return part.view(array.dtype)[..., 0] if array.dtype.kind == "c" else part
+
+
+def _landing(target):
+    """Where the result for `target` goes, and the finish function that brings it home from there,
+    if need be."""
+    part = _part(target)
+    if part is target:
+        return target, None
+
+    def finish(handle, _item, status=None):
+        if status is None:
+            status = _core.wait(handle)
+        _core.PENDING.pop(handle, None)
+        _core.check(status)
+        if not target.flags.c_contiguous:
+            target[...] = _like(part, target)
+        return target
+
+    return part, finish
+
+
 def _start_reduction(kind, source, target, name, op, factors, names):
     op = _core.resolve_op(None, op)
-    part = _ops.reduction(_FACE, names.record(kind, name), kind, source, target, op, *factors)
-    handle = _core.submit_part(part)
-    _core.PENDING[handle] = (target, source, None)
+    part, (out, finish) = _part(source, op), _landing(target)
+    record = names.record(kind, name)
+    handle = _core.submit_part(_ops.reduction(_FACE, record, kind, part, out, op, *factors))
+    _core.PENDING[handle] = (out, part, finish)
     return handle
 
 
 def _start_reductions(kind, sources, targets, name, op, factors, names):
     op = _core.resolve_op(None, op)
-    return _ops.start_reductions(_FACE, names, kind, name, sources, targets, op, factors)
+    parts, landings = [_part(source, op) for source in sources], [_landing(one) for one in targets]
+    outs, finishes = [out for out, _ in landings], [finish for _, finish in landings]
+    return _ops.start_reductions(_FACE, names, kind, name, parts, outs, op, factors, finishes)
 
 
 def allreduce_async(
@@ -212,16 +256,17 @@ def grouped_reducescatter_async(
     return _start_reductions(REDUCESCATTER, sources, targets, name, op, factors, names)
 
 
-def _only_result(result, _rows):
-    return result
+def _give(array):
+    return lambda result, _rows: _like(result, array)
 
 
 def allgather_async(
     array: ArrayLike, name: str | None = None, process_set: ProcessSet | None = None
 ) -> int:
     """Starts concatenating along dimension 0, which may differ between ranks."""
-    names = _sets.of(process_set)
-    return _ops.start_allgather(_FACE, names, name, _array(array), _only_result)
+    names, source = _sets.of(process_set), _array(array)
+    part = _rows_part(source, "allgather")
+    return _ops.start_allgather(_FACE, names, name, part, _give(source))
 
 
 def grouped_allgather_async(
@@ -229,7 +274,8 @@ def grouped_allgather_async(
 ) -> int:
     """Starts several allgathers together; one handle, whose result is a list."""
     names, sources = _sets.of(process_set), [_array(array) for array in arrays]
-    return _ops.start_allgathers(_FACE, names, name, sources, [_only_result] * len(sources))
+    parts = [_rows_part(source, "allgather") for source in sources]
+    return _ops.start_allgathers(_FACE, names, name, parts, [_give(one) for one in sources])
 
 
 def alltoall_async(
@@ -240,16 +286,19 @@ def alltoall_async(
 ) -> int:
     """Starts an alltoall; synchronize() gives (array, received splits)."""
     names, numbers = _sets.of(process_set), _ops.whole_numbers(splits)
+    source = _array(array)
 
     def give(result, rows):
-        return result, numpy.array(rows, numpy.int32)
+        return _like(result, source), numpy.array(rows, numpy.int32)
 
-    return _ops.start_alltoall(_FACE, names, name, _array(array), numbers, give)
+    part = _rows_part(source, "alltoall")
+    return _ops.start_alltoall(_FACE, names, name, part, numbers, give)
 
 
 def _start_broadcast(source, target, root_rank, name, names):
+    part, (out, finish) = _part(source), _landing(target)
     record = names.record(BROADCAST, name)
-    return _ops.start_broadcast(_FACE, record, source, target, root_rank)
+    return _ops.start_broadcast(_FACE, record, part, out, root_rank, finish)
 
 
 def broadcast_async(
@@ -344,7 +393,7 @@ def broadcast_object(
     if not at_root:
         body = numpy.empty(length, numpy.uint8)
     body = broadcast(body, root_rank, data_name, process_set)
-    return obj if at_root else pickle.loads(body.tobytes())
+    return obj if at_root else pickle.loads(body)
 
 
 def shared_empty(shape: int | Sequence[int], dtype: DTypeLike = numpy.float64) -> Array:

@@ -188,9 +188,35 @@ def check_broadcast():
     assert horo.broadcast_object({"root": horo.rank()}) == {"root": 0}
 
 
+def check_strides_and_complex_numbers():
+    n = horo.size()
+    for dtype in ("float32", "complex64", "complex128"):
+        shape = (2 * n, 3)
+        everybody = parts("float32", shape).astype(dtype)
+        if dtype != "float32":
+            everybody = everybody + 1j * everybody[:, :, ::-1]
+        everybody = everybody.astype(dtype)
+        wide = numpy.zeros((2 * n, 6), dtype)
+        wide[:, ::2] = everybody[horo.rank()]
+        for mine in (numpy.asfortranarray(everybody[horo.rank()]), wide[:, ::2]):
+            total = everybody.sum(0)
+            assert numpy.allclose(horo.allreduce(mine, op=horo.Sum), total)
+            assert numpy.allclose(horo.grouped_allreduce([mine], op=horo.Sum)[0], total)
+            equal(horo.allgather(mine), numpy.concatenate(everybody))
+            equal(horo.broadcast(mine, n - 1), everybody[n - 1])
+            own = slice(2 * horo.rank(), 2 * horo.rank() + 2)
+            assert numpy.allclose(horo.reducescatter(mine, op=horo.Sum), total[own])
+            equal(horo.alltoall(mine)[:2], everybody[0][own])
+            assert horo.allreduce_(mine, op=horo.Sum) is mine
+            assert numpy.allclose(mine, total)
+            assert horo.broadcast_(mine, 0) is mine
+    assert not wide[:, 1::2].any()
+    fails(ValueError, lambda: horo.allgather(numpy.complex64(1j)), "dimension")
+
+
 def check_wrong_arguments():
-    fails(ValueError, lambda: horo.allreduce(numpy.ones((3, 4)).T), "contiguous")
-    fails(ValueError, lambda: horo.allreduce(numpy.ones(3, complex)), "complex128")
+    fails(ValueError, lambda: horo.allreduce(numpy.ones(3, complex), op=horo.Max), "complex128")
+    fails(ValueError, lambda: horo.allreduce(numpy.array(["a"])), "dtype")
     fails(ValueError, lambda: horo.allreduce_([1, 2]), "list")
     fails(ValueError, lambda: horo.allgather(numpy.float64(1)), "dimension")
     frozen = numpy.ones(3)

@@ -2,7 +2,8 @@
 """Collectives on torch tensors: submit, and wait by handle.
 
 A step in the steady state costs one dictionary look-up, one comparison of the signature and one
-call of the C library per tensor. Tensors of other devices travel through memory of the host.
+call of the C library per tensor. What is not contiguous, complex, or of another device goes through
+_parts.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from horo._core import PENDING, resolve_op, submit
 from horo._names import declare
 from horo._native import ALLREDUCE, BROADCAST, REDUCESCATTER
 from horo._sets import WORLD, global_process_set, of
+from horo.torch._parts import host_part, landing, like, rows_part, spare_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -49,33 +51,6 @@ FACE = _ops.Face(
 )
 
 
-def host_part(tensor):
-    """The tensor itself, or a copy of it in the host's memory. Fails: ValueError."""
-    if not isinstance(tensor, torch.Tensor):
-        raise ValueError(f"{type(tensor).__name__} is not a torch.Tensor")
-    if tensor.layout is not torch.strided:
-        raise ValueError(f"layout {tensor.layout} is not strided; use to_dense()")
-    if not tensor.is_contiguous():
-        raise ValueError("the tensor is not contiguous in memory; use contiguous()")
-    return tensor if tensor.device.type == "cpu" else tensor.detach().cpu()
-
-
-def finish_copy(device_tensor):
-    """A finish function that brings the result from the host's memory to `device_tensor`."""
-
-    def finish(handle, item, status=None):
-        if status is None:
-            status = _core.wait(handle)
-        PENDING.pop(handle, None)
-        if status:
-            raise _core.failure(status)
-        with torch.no_grad():
-            device_tensor.copy_(item[0])
-        return device_tensor
-
-    return finish
-
-
 # -- Allreduce ---------------------------------------------------------------------------------
 
 
@@ -92,8 +67,8 @@ def reduce_record(tensor, names, name, op, prescale, postscale):
 
 def start_allreduce(source, target, names, name, op, prescale, postscale):
     """Submits; `target` may be `source`. Returns the handle."""
-    if source.is_cuda or not source.is_contiguous():
-        return _start_from_device(source, target, names, name, op, prescale, postscale)
+    if source.is_cuda or not source.is_contiguous() or source.is_complex():
+        return _start_elsewhere(source, target, names, name, op, prescale, postscale)
     try:
         pointer = source.data_ptr()
     except RuntimeError:
@@ -105,11 +80,12 @@ def start_allreduce(source, target, names, name, op, prescale, postscale):
     return handle
 
 
-def _start_from_device(source, target, names, name, op, prescale, postscale):
-    host = host_part(source)
-    record = reduce_record(host, names, name, op, prescale, postscale)
-    handle = submit(record, host.data_ptr(), host.data_ptr())
-    PENDING[handle] = (host, source, finish_copy(target))
+def _start_elsewhere(source, target, names, name, op, prescale, postscale):
+    part = host_part(source, op)
+    out, finish = landing(target, spare_of(part, source))
+    record = reduce_record(part, names, name, op, prescale, postscale)
+    handle = submit(record, part.data_ptr(), out.data_ptr())
+    PENDING[handle] = (out, part, finish)
     return handle
 
 
@@ -161,29 +137,18 @@ def allreduce_(
     )
 
 
-def _on_host(tensors):
-    """Host parts of a group's tensors. Fails: ValueError (members on several devices)."""
+def _one_device(tensors):
+    """Fails: ValueError (members of a group on several devices)."""
     if len({tensor.device for tensor in tensors}) > 1:
         raise ValueError("the tensors of a group must be on one device")
-    return [host_part(tensor) for tensor in tensors]
-
-
-def _targets(tensors, hosts, targets):
-    """Where the results go first, and what brings them to their devices."""
-    outs = [
-        target if host is tensor else torch.empty_like(target, device="cpu")
-        for tensor, host, target in zip(tensors, hosts, targets)
-    ]
-    finishes = [
-        None if out is target else finish_copy(target) for out, target in zip(outs, targets)
-    ]
-    return outs, finishes
 
 
 def _start_group(kind, tensors, targets, names, name, op, factors):
-    hosts = _on_host(tensors)
-    outs, finishes = _targets(tensors, hosts, targets)
-    return _ops.start_reductions(FACE, names, kind, name, hosts, outs, op, factors, finishes)
+    _one_device(tensors)
+    parts = [host_part(tensor, op) for tensor in tensors]
+    landings = [landing(target) for target in targets]
+    outs, finishes = [out for out, _ in landings], [finish for _, finish in landings]
+    return _ops.start_reductions(FACE, names, kind, name, parts, outs, op, factors, finishes)
 
 
 def start_allreduces(tensors, names, name, op, factors):
@@ -246,12 +211,12 @@ def grouped_allreduce_(
 
 def start_reducescatter(tensor, names, name, op, prescale, postscale):
     """Submits. Returns the handle."""
-    host, target = host_part(tensor), _ops.scattered(FACE, names, tensor)
-    (out,), (finish,) = _targets([tensor], [host], [target])
+    part = host_part(tensor, op)
+    out, finish = landing(_ops.scattered(FACE, names, tensor))
     record = names.record(REDUCESCATTER, name)
-    part = _ops.reduction(FACE, record, REDUCESCATTER, host, out, op, prescale, postscale)
-    handle = _core.submit_part(part)
-    PENDING[handle] = (out, host, finish)
+    reduction = _ops.reduction(FACE, record, REDUCESCATTER, part, out, op, prescale, postscale)
+    handle = _core.submit_part(reduction)
+    PENDING[handle] = (out, part, finish)
     return handle
 
 
@@ -292,10 +257,9 @@ def grouped_reducescatter_async(
 # -- Allgather and alltoall --------------------------------------------------------------------
 
 
-def _give(device, want_rows):
+def _give(tensor, want_rows):
     def give(result, rows):
-        if device.type != "cpu":
-            result = result.to(device)
+        result = like(result, tensor)
         return (result, rows) if want_rows else result
 
     return give
@@ -303,15 +267,17 @@ def _give(device, want_rows):
 
 def start_allgather(tensor, names, name, want_rows=False):
     """Submits; the result is the tensor, with the rows of each rank when wanted."""
-    give = _give(tensor.device, want_rows)
-    return _ops.start_allgather(FACE, names, name, host_part(tensor), give)
+    part = rows_part(tensor, "allgather")
+    return _ops.start_allgather(FACE, names, name, part, _give(tensor, want_rows))
 
 
 def start_allgathers(tensors, names, name, want_rows=False):
     """As start_allgather for several, with one handle."""
     tensors = list(tensors)
-    gives = [_give(tensor.device, want_rows) for tensor in tensors]
-    return _ops.start_allgathers(FACE, names, name, _on_host(tensors), gives)
+    _one_device(tensors)
+    parts = [rows_part(tensor, "allgather") for tensor in tensors]
+    gives = [_give(tensor, want_rows) for tensor in tensors]
+    return _ops.start_allgathers(FACE, names, name, parts, gives)
 
 
 def allgather_async(
@@ -333,14 +299,13 @@ def start_alltoall(tensor, splits, names, name):
     where = splits.device if isinstance(splits, torch.Tensor) else torch.device("cpu")
     if isinstance(splits, torch.Tensor):
         splits = splits.tolist() if splits.dim() == 1 else [None]
-    device = tensor.device
+    part = rows_part(tensor, "alltoall")
 
     def give(result, rows):
-        received = torch.tensor(rows, dtype=torch.int32, device=where)
-        return (result if device.type == "cpu" else result.to(device)), received
+        return like(result, tensor), torch.tensor(rows, dtype=torch.int32, device=where)
 
     numbers = _ops.whole_numbers(splits)
-    return _ops.start_alltoall(FACE, names, name, host_part(tensor), numbers, give)
+    return _ops.start_alltoall(FACE, names, name, part, numbers, give)
 
 
 def alltoall_async(
@@ -358,11 +323,10 @@ def alltoall_async(
 
 def start_broadcast(source, target, root_rank, names, name):
     """Submits; `target` may be `source`. Returns the handle."""
-    host, finish = host_part(source), None
-    if host is not source:
-        finish, target = finish_copy(target), host
+    part = host_part(source)
+    out, finish = landing(target, spare_of(part, source))
     record = names.record(BROADCAST, name)
-    return _ops.start_broadcast(FACE, record, host, target, root_rank, finish)
+    return _ops.start_broadcast(FACE, record, part, out, root_rank, finish)
 
 
 def broadcast_async(

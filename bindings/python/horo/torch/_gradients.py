@@ -23,6 +23,7 @@ from horo._native import ALLREDUCE, NOT_FOUND, fast
 from horo.torch._collectives import dtype_name, start_allgather
 from horo.torch._compression import Compression
 from horo.torch._memory import COUNTS, Place, alone_in_memory
+from horo.torch._parts import host_part, like
 
 _submit = fast.horo_submit
 
@@ -71,7 +72,8 @@ class Gradient:
         self.plan = plan
         self.record = plan.names.record(ALLREDUCE, name)
         self.signature = None
-        self.fast = plan.compression is Compression.none and parameter.device.type == "cpu"
+        here = parameter.device.type == "cpu" and not parameter.is_complex()
+        self.fast = here and plan.compression is Compression.none
         self.count = parameter.numel()
         self.handle = 0
         self.part: Any = None  # what is being reduced, in place
@@ -127,9 +129,7 @@ class Gradient:
                 return False
             grad = grad.to_dense()
         part, self.context = self.plan.compression.compress(grad)
-        if part.device.type != "cpu":
-            part = part.cpu()
-        self.part = part.contiguous()
+        self.part = host_part(part, self.plan.op)
         return True
 
     def _declare(self, part, group=()):
@@ -218,7 +218,7 @@ class Gradient:
                 self._put_back(part, grad)
 
     def _put_back(self, part, grad):
-        result = self.plan.compression.decompress(part.to(grad.device), self.context)
+        result = self.plan.compression.decompress(like(part, grad), self.context)
         self.context = None
         with torch.no_grad():
             if grad.layout is torch.strided:

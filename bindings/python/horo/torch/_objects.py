@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import io
 import pickle
 from typing import TYPE_CHECKING
 
@@ -19,9 +20,11 @@ if TYPE_CHECKING:
 
 
 def _dumps(obj):
-    """Pickles; what pickle refuses, such as a lambda, goes through cloudpickle when it is there."""
+    """Pickled into a tensor; what pickle refuses, such as a lambda, goes through cloudpickle when it
+    is there."""
+    buffer = io.BytesIO()
     try:
-        return pickle.dumps(obj, pickle.HIGHEST_PROTOCOL)
+        pickle.dump(obj, buffer, pickle.HIGHEST_PROTOCOL)
     except Exception:
         try:
             import cloudpickle
@@ -29,11 +32,9 @@ def _dumps(obj):
             cloudpickle = None
         if cloudpickle is None:
             raise
-        return cloudpickle.dumps(obj)
-
-
-def _bytes_tensor(data):
-    return torch.frombuffer(bytearray(data), dtype=torch.uint8)
+        buffer = io.BytesIO()
+        cloudpickle.dump(obj, buffer)
+    return torch.frombuffer(buffer.getbuffer(), dtype=torch.uint8)
 
 
 def broadcast_object(
@@ -46,21 +47,22 @@ def broadcast_object(
     of(process_set)
     size_name, data_name = (None, None) if name is None else (f"{name}.sz", f"{name}.t")
     at_root = _core.rank() == root_rank
-    data, problem = b"", None
+    body, problem = None, None
     if at_root:
         try:
-            data = _dumps(obj)
+            body = _dumps(obj)
         except Exception as error:
             problem = error
-    length = torch.tensor([-1 if problem else len(data)], dtype=torch.int64)
+    length = torch.tensor([-1 if body is None else len(body)], dtype=torch.int64)
     broadcast_(length, root_rank, size_name, process_set)
     if problem is not None:
         raise problem
     if length.item() < 0:
         raise errors.HoroError(f"rank {root_rank} could not pickle the object to broadcast")
-    body = _bytes_tensor(data) if at_root else torch.empty(length.item(), dtype=torch.uint8)
+    if body is None:
+        body = torch.empty(length.item(), dtype=torch.uint8)
     broadcast_(body, root_rank, data_name, process_set)
-    return obj if at_root else pickle.loads(body.numpy().tobytes())
+    return obj if at_root else pickle.loads(body.numpy())
 
 
 def allgather_object(
@@ -72,10 +74,8 @@ def allgather_object(
 
 def gather_objects(obj, names, name):
     """As allgather_object, by the names of a set."""
-    data, rows = _core.synchronize(
-        start_allgather(_bytes_tensor(_dumps(obj)), names, name, want_rows=True)
-    )
-    blob, objects, start = data.numpy().tobytes(), [], 0
+    data, rows = _core.synchronize(start_allgather(_dumps(obj), names, name, want_rows=True))
+    blob, objects, start = memoryview(data.numpy()), [], 0
     for count in rows:
         objects.append(pickle.loads(blob[start : start + count]))
         start += count
