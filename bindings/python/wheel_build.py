@@ -2,8 +2,8 @@
 """Steps of `pip install .`: what CMake has built goes into the wheel. Not installed itself.
 
 The wheel holds libhoro, the loadable backends, and the tools, in `bin` of the environment that it
-is installed into. They need the C library only, but for the backends between hosts: those need the
-MPI that the ranks run under, or the system's Gloo, and say so where it is not there.
+is installed into. It needs the system's C and C++ libraries only: the others that the backend gloo uses are
+inside, with their licences, for machines that lack them; the MPI backends use the MPI of the ranks.
 """
 
 import atexit
@@ -24,6 +24,8 @@ except ImportError:  # setuptools before 70.1
 
 _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 _BUILT = os.path.join(_ROOT, "build", "release", "lib", "libhoro.so")
+# What every Linux has, as auditwheel has it.
+SYSTEM = r"(linux-vdso|libc|libm|libdl|libpthread|librt|libz|libstdc\+\+|libgcc_s)\.so\.\d+|ld-linux.*"
 _STAGE = os.path.join("build", "wheel", "tools")
 
 
@@ -48,11 +50,46 @@ def _installed(build):
     return None
 
 
+def _text(*command):
+    """What a program prints; nothing where it is not there or fails."""
+    try:
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    except OSError:
+        return ""
+    return done.stdout if done.returncode == 0 else ""
+
+
+def _copyright(library):
+    """The terms of a library of the system's, as Debian has them; None: they are not to be found."""
+    package = _text("dpkg", "-S", "*/" + os.path.basename(os.path.realpath(library))).partition(":")[0]
+    path = os.path.join("/usr/share/doc", package or "none", "copyright")
+    if not os.path.exists(path):
+        return None
+    with open(path) as file:
+        text = file.read()
+    for name in sorted(set(re.findall(r"/usr/share/common-licenses/([-.\w]*\w)", text))):
+        with open(os.path.join("/usr/share/common-licenses", name)) as file:
+            text += f"\n{name}:\n\n{file.read()}"
+    return text
+
+
+def _carried(module):
+    """[(name, library of the system's, its terms)] that a module needs, and theirs; none where one has
+    no terms to go with it."""
+    needed = re.findall(r"^\s*(\S+) => (/\S+)", _text("ldd", module), re.MULTILINE)
+    found = [(name, path, _copyright(path)) for name, path in needed if not re.fullmatch(SYSTEM, name)]
+    without = [name for name, _, terms in found if terms is None]
+    if without:
+        print(f"the wheel carries no libraries of {module}: no copyright of {', '.join(without)}")
+    return [] if without else found
+
+
 class Parts:
-    """Files to ship: `library`, `backends` and `tools`."""
+    """Files to ship: `library`, `backends`, `tools`, and what is `carried`."""
 
     def __init__(self):
         self.library, self.backends, self.tools = built_library(), [], []
+        self.carried = []
         if self.library is None:
             print(f"no {_BUILT}: the package will look for libhoro.so where it runs")
             return
@@ -65,11 +102,22 @@ class Parts:
             self.tools = sorted(names)
         folder = os.path.join(os.path.dirname(self.library), "horo")
         self.backends = sorted(glob.glob(os.path.join(folder, "horo-backend-*.so")))
+        for path in self.backends:
+            if path.endswith("-gloo.so"):
+                self.carried = _carried(path)
+
+    def carry(self, folder):
+        """Puts what is carried into a folder, each library with its terms beside it."""
+        for name, path, terms in self.carried:
+            os.makedirs(folder, exist_ok=True)
+            shutil.copy(path, os.path.join(folder, name))
+            with open(os.path.join(folder, name + ".copyright"), "w") as file:
+                file.write(terms)
 
     def glibc(self):
         """The C library's version that all of it needs at least, as (2, number); None: none does."""
         numbers = []
-        for path in [self.library, *self.backends, *self.tools]:
+        for path in [self.library, *self.backends, *self.tools, *(one[1] for one in self.carried)]:
             with open(path, "rb") as file:
                 numbers += [int(number) for number in re.findall(rb"GLIBC_2\.(\d+)", file.read())]
         return (2, max(numbers)) if numbers else None
@@ -99,6 +147,7 @@ class BuildPy(build_py):
         for path in parts().backends:
             os.makedirs(os.path.join(package, "horo"), exist_ok=True)
             shutil.copy(path, os.path.join(package, "horo"))
+        parts().carry(os.path.join(package, "horo", "carried"))
 
     @staticmethod
     def _remove(path):

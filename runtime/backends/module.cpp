@@ -5,7 +5,10 @@
 #include <climits>
 #include <cstdlib>
 #include <dlfcn.h>
+#include <filesystem>
+#include <system_error>
 #include <unistd.h>
+#include <vector>
 
 #include "base/version.hpp"
 
@@ -55,6 +58,31 @@ Failure not_loadable(std::string_view name) {
               origin == nullptr ? "" : origin->packages);
 }
 
+/// Loads what a wheel carries for modules and this machine does not have; one library may need
+/// another. The machine's own go first: one that is in the process under a name stands for all.
+void load_carried(const std::string& folder) {
+  std::error_code none;
+  std::vector<std::filesystem::path> left;
+  for (const auto& file : std::filesystem::directory_iterator(folder, none)) {
+    if (file.path().filename().string().find(".copyright") == std::string::npos)
+      left.push_back(file.path());
+  }
+  constexpr int kMode = RTLD_NOW | RTLD_LOCAL;
+  const auto loads = [&](const std::filesystem::path& path) {
+    return dlopen(path.filename().c_str(), kMode) != nullptr ||
+           dlopen(path.c_str(), kMode) != nullptr;
+  };
+  while (std::erase_if(left, loads) > 0) {
+  }
+}
+
+void* open_module(const std::string& path, const std::string& folder) {
+  void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle != nullptr) return handle;
+  load_carried(folder + "/carried");
+  return dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+}
+
 }  // namespace
 
 std::string module_folder() {
@@ -70,7 +98,7 @@ std::string module_folder() {
 Result<const ModuleEntry*> load_module(std::string_view name, const std::string& folder) {
   const auto path = fmt::format("{}/horo-backend-{}.so", folder, name);
   if (access(path.c_str(), F_OK) != 0) return missing(name, path);
-  void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  void* handle = open_module(path, folder);
   if (handle == nullptr) return not_loadable(name);
   const auto* entry = static_cast<const ModuleEntry*>(dlsym(handle, kModuleSymbol));
   if (entry == nullptr || entry->magic != kModuleMagic) {

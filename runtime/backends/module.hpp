@@ -2,7 +2,7 @@
 // Backends that are loaded when they are wanted, so that libhoro needs none of their libraries. A
 // module is horo-backend-NAME.so in the folder horo/ beside libhoro.so; it exports one symbol, a
 // ModuleEntry, and hides everything else, as libhoro does: two Gloos or two MPIs in one process
-// never meet.
+// never meet. What of their libraries a machine lacks may lie in horo/carried.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/backends/module.hpp"
 
+#include <filesystem>
+#include <fstream>
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
 
 #include "base/version.hpp"
@@ -49,6 +53,24 @@ TEST_CASE("a library that a module needs and that is missing is named") {
   const auto error = refusal("dependency");
   CHECK(error.code == Errc::unavailable);
   CHECK(says(error, "libhoro_vanishing.so"));
+}
+
+// In a process of its own: what is loaded stays.
+TEST_CASE("a library that a module needs and the machine lacks may be carried beside it") {
+  namespace fs = std::filesystem;
+  const fs::path folder =
+      fs::temp_directory_path() / fmt::format("horo-module-test-{}", ::getpid());
+  fs::create_directories(folder / "carried");
+  fs::copy_file(HORO_TEST_WRONG_MODULES "/horo-backend-dependency.so",
+                folder / "horo-backend-dependency.so");
+  std::ofstream(folder / "carried/libneither.so.1") << "no library";
+  CHECK(says(refusal("dependency", folder.c_str()), "libhoro_vanishing.so"));
+  fs::copy_file(HORO_TEST_VANISHING, folder / "carried/libhoro_vanishing.so");
+  std::ofstream(folder / "carried/libhoro_vanishing.so.copyright") << "ours";
+  const auto entry = load_module("dependency", folder.string());
+  INFO((entry ? "" : entry.error().message));
+  CHECK(entry);
+  fs::remove_all(folder);
 }
 
 TEST_CASE("a module whose device is missing loads, and its own words say why it is of no use") {

@@ -6,6 +6,7 @@ import glob
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import zipfile
@@ -17,6 +18,7 @@ import job
 SOURCES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 # What every Linux of the wheel's tag has, as auditwheel has it.
 SYSTEM = r"(libc|libm|libdl|libpthread|librt|libz|libstdc\+\+|libgcc_s)\.so\.\d+|ld-linux-[-\w]+\.so\.\d+"
+CARRIED = "horo/horo/carried"
 LIMIT_S = 240
 
 
@@ -97,7 +99,7 @@ def test_one_tag_for_every_python(wheel):
 
 
 def test_it_needs_the_c_library_only(wheel, tmp_path):
-    """But for the backends between hosts, which use what those have: an MPI, or Gloo."""
+    """And what it carries, but for the MPI backends, which use the MPI that the ranks run under."""
     if not shutil.which("readelf"):
         pytest.skip("no readelf")
     zipfile.ZipFile(wheel).extractall(tmp_path)
@@ -109,10 +111,10 @@ def test_it_needs_the_c_library_only(wheel, tmp_path):
                     continue
             words = execute("readelf", "-dW", path).stdout
             needed = re.findall(r"\(NEEDED\).*\[(.*)\]", words)
-            if re.search(r"horo-backend-(openmpi|mpich|gloo)", path):
-                theirs = re.compile(r"lib(mpi|mpich|gloo)\.so\.\d+")
-                needed = [name for name in needed if not theirs.fullmatch(name)]
+            if re.search(r"horo-backend-(openmpi|mpich)", path):
+                needed = [name for name in needed if not re.fullmatch(r"lib(mpi|mpich)\.so\.\d+", name)]
             strange = [name for name in needed if not re.fullmatch(SYSTEM, name)]
+            strange = [name for name in strange if not (tmp_path / CARRIED / name).exists()]
             assert not strange, (path, strange)
             # Empty parts of a search path would mean the working directory.
             for places in re.findall(r"\((?:RUNPATH|RPATH)\).*\[(.*)\]", words):
@@ -121,11 +123,32 @@ def test_it_needs_the_c_library_only(wheel, tmp_path):
     assert looked_at >= 8
 
 
+def test_what_is_others_comes_with_its_terms(wheel):
+    with zipfile.ZipFile(wheel) as whole:
+        inside = [name for name in whole.namelist() if name.startswith(CARRIED)]
+        libraries = [name for name in inside if not name.endswith(".copyright")]
+        for name in libraries:
+            text = whole.read(name + ".copyright").decode()
+            assert "opyright" in text and "edistribut" in text and len(text) > 1000, name
+        if f"{CARRIED}/libnl-3.so.200" in libraries:
+            text = whole.read(f"{CARRIED}/libnl-3.so.200.copyright").decode()
+            assert "GNU LESSER GENERAL PUBLIC LICENSE" in text  # itself, not where it would be
+    assert not has_gloo() or f"{CARRIED}/libgloo.so.0" in libraries, inside
+
+
+def has_gloo():
+    """Whether this build has the backend, and the machine the licence of its library."""
+    beside = os.path.join(os.path.dirname(os.environ["HORO_TEST_LIBRARY"]), "horo")
+    return os.path.exists(os.path.join(beside, "horo-backend-gloo.so")) and any(
+        os.path.exists(f"/usr/share/doc/{package}/copyright") for package in ("libgloo0", "libgloo-dev")
+    )
+
+
 def test_auditwheel_agrees(wheel, tmp_path):
     if execute(sys.executable, "-c", "import auditwheel").returncode:
         pytest.skip("no auditwheel: pip install auditwheel")
-    # Without the backends between hosts: it would want their MPI and Gloo inside.
-    path, theirs = tmp_path / os.path.basename(wheel), b"horo-backend-(openmpi|mpich|gloo)"
+    # Without the MPI backends: it would want an MPI inside.
+    path, theirs = tmp_path / os.path.basename(wheel), b"horo-backend-(openmpi|mpich)"
     with zipfile.ZipFile(wheel) as whole, zipfile.ZipFile(path, "w") as part:
         for name in whole.namelist():
             body = whole.read(name)
@@ -175,6 +198,60 @@ def test_installed_into_an_empty_folder(environment, tmp_path):
     built = os.path.dirname(os.environ["HORO_TEST_LIBRARY"])
     if os.path.exists(os.path.join(built, "horo", "horo-backend-gloo.so")):
         assert gloo and "cannot" not in gloo[0] and "not found" not in gloo[0], gloo
+
+
+BETWEEN_HOSTS = """
+import os
+import numpy
+import horo.numpy as hvd
+from horo import _native
+hvd.init()
+total = hvd.allreduce(numpy.ones(100000), op=hvd.Sum)
+assert total.tolist() == [2.0] * 100000 and hvd.cross_size() == 2
+lines = [line for line in open("/proc/self/maps") if "libgloo" in line or "hiredis" in line]
+folder = os.path.join(os.path.dirname(_native.path), "horo", "carried")
+assert lines and all(folder in line for line in lines), lines
+print("over gloo")
+"""
+
+
+def test_where_the_system_has_no_gloo(environment, tmp_path):
+    """Two ranks that believe to be on two hosts, without the library that was linked against."""
+    if not has_gloo():
+        pytest.skip("no Gloo in this wheel")
+    names = ("libgloo", "libhiredis", "libibverbs", "libnl-3", "libnl-route-3")
+    hidden = [
+        os.path.realpath(path)
+        for name in names
+        for folder in ("/lib", "/usr/lib", "/lib/*-linux-gnu", "/usr/lib/*-linux-gnu")
+        for path in glob.glob(f"{folder}/{name}.so.*")
+    ]
+    hide = "".join(f"mount --bind /dev/null {path} && " for path in sorted(set(hidden)))
+    probe = execute("unshare", "--mount", "sh", "-c", hide + "true")
+    if probe.returncode:
+        pytest.skip(f"cannot hide the system's Gloo here: {probe.stdout.strip()}")
+    (tmp_path / "script.py").write_text(BETWEEN_HOSTS)
+    python = str(environment / "bin" / "python3")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    common = dict(
+        clean(), HORO_RENDEZVOUS=f"127.0.0.1:{port}", HORO_SECRET="7e" * 32, WORLD_SIZE="2"
+    )
+    ranks = [
+        subprocess.Popen(
+            ["unshare", "--mount", "sh", "-c", hide + f"exec {python} script.py"],
+            env=dict(common, RANK=str(rank), HORO_HOST_KEY=f"host{rank}"),
+            cwd=tmp_path,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for rank in (0, 1)
+    ]
+    outputs = [rank.communicate(timeout=LIMIT_S)[0] for rank in ranks]
+    assert [rank.returncode for rank in ranks] == [0, 0], outputs
+    assert all("over gloo" in output for output in outputs), outputs
 
 
 def test_the_package_goes_on_without_the_tools(wheel, tmp_path):
