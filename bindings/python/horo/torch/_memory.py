@@ -23,8 +23,38 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-_users: Any = getattr(torch._C, "_storage_Use_Count", None)
-COUNTS = _users is not None and hasattr(torch.Tensor, "untyped_storage")
+def storage_of(tensor):
+    """The untyped storage; torch before 2.0 has it inside another."""
+    if hasattr(tensor, "untyped_storage"):
+        return tensor.untyped_storage()
+    return tensor.storage()._storage
+
+
+def _count_behind(address):
+    """What torch counts for the C++ object there: c10's reference count follows the table of virtual
+    functions. Only for versions before 2.1, which stay as they are."""
+    return ctypes.c_size_t.from_address(address + ctypes.sizeof(ctypes.c_void_p)).value
+
+
+_users: Any = getattr(torch._C, "_storage_Use_Count", _count_behind)
+
+
+def _counts():
+    """Whether `_users` sees tensors over a memory come and go."""
+    tensor = torch.empty(4)
+    storage = storage_of(tensor)
+    found, others = [_users(storage._cdata)], []
+    for _ in range(3):
+        others.append(tensor.detach())
+        found.append(_users(storage._cdata))
+    while others:
+        others.pop()
+        found.append(_users(storage._cdata))
+    first = found[0]
+    return 1 <= first <= 4 and [count - first for count in found] == [0, 1, 2, 3, 2, 1, 0]
+
+
+COUNTS = _counts()
 
 
 def shared_empty(shape: int | Sequence[int], dtype: torch.dtype | None = None) -> Tensor:
@@ -55,7 +85,7 @@ class Place:
         self._storage = self._alone = None
         self._given = False
         if COUNTS:
-            self._storage = self._tensor.untyped_storage()
+            self._storage = storage_of(self._tensor)
             self._alone = _users(self._storage._cdata)
 
     def view(self):
@@ -76,7 +106,7 @@ def alone_in_memory(tensor):
         return False
     if tensor.requires_grad or tensor.is_shared():
         return False
-    storage = tensor.untyped_storage()
+    storage = storage_of(tensor)
     if storage.nbytes() != tensor.numel() * tensor.element_size():
         return False
     return _users(storage._cdata) == _users_of_one()
@@ -86,7 +116,7 @@ def alone_in_memory(tensor):
 def _users_of_one():
     """What torch counts for a storage that one tensor uses, and the look at it."""
     tensor = torch.empty(1)
-    storage = tensor.untyped_storage()
+    storage = storage_of(tensor)
     return _users(storage._cdata)
 
 
