@@ -37,6 +37,14 @@ def test_parameters(name):
     assert all("=" in further for further in found[len(wanted) :]), found
 
 
+def test_every_name_is_public():
+    for name in (*api.FUNCTIONS, *api.OPS, *api.NAMES):
+        assert hasattr(horo, name) and name in horo.__all__, name
+    for name in api.COMPRESSIONS:
+        kept, context = getattr(horo.Compression, name).compress(torch.ones(3))
+        assert getattr(horo.Compression, name).decompress(kept, context).equal(torch.ones(3))
+
+
 def test_operations_differ():
     assert len({getattr(horo, op) for op in api.OPS}) == len(api.OPS)
 

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+import api
 import job
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -89,6 +90,38 @@ def test_what_is_not_there_says_so():
         from horovod.common.process_sets import global_process_set
         from horovod.data.data_loader_base import AsyncDataLoaderMixin
         from horovod.runner import run
+        """
+    )
+    assert done.code == 0, done.output
+
+
+def test_every_public_name_resolves():
+    """Under Horovod's modules, and to what horo.torch has under that name."""
+    tables = {"FUNCTIONS": list(api.FUNCTIONS), "NAMES": api.NAMES + api.OPS, "MODULES": api.MODULES}
+    done = job.run_alone(
+        f"""
+        import importlib
+        from horo import compat
+        compat.install()
+        import horo.torch
+        tables = {tables!r}
+        for module in ("horovod.torch", "horovod.torch.mpi_ops"):
+            found = importlib.import_module(module)
+            for name in [*tables["FUNCTIONS"], *tables["NAMES"]]:
+                assert getattr(found, name) is getattr(horo.torch, name), (module, name)
+        for module, names in tables["MODULES"].items():
+            found = importlib.import_module(module)
+            for name in names.split(", "):
+                one = getattr(found, name)
+                if ".util" not in module and hasattr(horo.torch, name) and name != "__version__":
+                    assert one is getattr(horo.torch, name), (module, name)
+        from horovod.common.basics import HorovodBasics
+        basics = HorovodBasics(__file__ if "__file__" in globals() else "", "mpi_lib_v2")
+        basics.init()
+        assert (basics.rank(), basics.size(), basics.is_homogeneous()) == (0, 1, True)
+        from horovod.common import util
+        assert util.extension_available("torch") and not util.extension_available("tensorflow")
+        assert util.gloo_built(verbose=True) is horo.torch.gloo_built()
         """
     )
     assert done.code == 0, done.output

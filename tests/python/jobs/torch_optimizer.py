@@ -172,6 +172,23 @@ def check_predivide_and_sum():
     same(network, alone(), 1e-4)
 
 
+def check_groups_with_all_that_goes_without():
+    network = model()
+    train(network, wrapped(network, groups=2, gradient_predivide_factor=4.0), rare_rank=0)
+    same(network, alone(rare_rank=0))
+    for dense in (False, True):
+        torch.manual_seed(3)
+        table = torch.nn.Embedding(6, 3, sparse=True)
+        before = table.weight.detach().clone()
+        optimizer = torch.optim.SGD(table.parameters(), lr=1.0)
+        optimizer = horo.DistributedOptimizer(
+            optimizer, table.named_parameters(), groups=1, sparse_as_dense=dense
+        )
+        table(torch.tensor([5])).sum().backward()
+        optimizer.step()
+        assert torch.allclose((before - table.weight.detach())[5], torch.ones(3))
+
+
 def check_missing_gradients():
     network = model()
     train(network, wrapped(network), rare_rank=horo.size() - 1)

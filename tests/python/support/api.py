@@ -74,6 +74,32 @@ FUNCTIONS = {
     ),
 }
 
+# What else horo.torch has, that is no function with a signature to compare.
+NAMES = ("Compression", "global_process_set", "HorovodInternalError")
+
+COMPRESSIONS = ("none", "fp16")
+
+# Modules of Horovod's that programs import from, and names of theirs; those of horovod.torch are all of the above.
+MODULES = {
+    "horovod": "run, __version__",
+    "horovod.common.basics": "HorovodBasics",
+    "horovod.common.exceptions": "HorovodInternalError, HostsUpdatedInterrupt",
+    "horovod.common.process_sets": (
+        "ProcessSet, global_process_set, add_process_set, remove_process_set"
+    ),
+    "horovod.common.util": (
+        "extension_available, gpu_available, mpi_built, gloo_built, nccl_built, ddl_built, ccl_built"
+    ),
+    "horovod.data.data_loader_base": "BaseDataLoader, AsyncDataLoaderMixin",
+    "horovod.runner": "run",
+    "horovod.torch.compression": "Compression",
+    "horovod.torch.functions": (
+        "allgather_object, broadcast_object, broadcast_optimizer_state, broadcast_parameters"
+    ),
+    "horovod.torch.optimizer": "DistributedOptimizer",
+    "horovod.torch.sync_batch_norm": "SyncBatchNorm",
+}
+
 OPS = ("Average", "Sum", "Adasum", "Min", "Max", "Product")
 
 PROCESS_SET = ("process_set_id", "ranks", "mpi_comm", "size", "rank", "included")

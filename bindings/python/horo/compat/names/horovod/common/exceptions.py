@@ -2,3 +2,7 @@
 """Horo's failures under Horovod's name."""
 
 from horo.errors import HoroError as HorovodInternalError
+
+
+class HostsUpdatedInterrupt(RuntimeError):
+    """Nobody raises it: there are no elastic jobs."""

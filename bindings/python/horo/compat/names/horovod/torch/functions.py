@@ -1,0 +1,9 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What Horovod has under this name, of horo.torch."""
+
+from horo.torch import (
+    allgather_object,
+    broadcast_object,
+    broadcast_optimizer_state,
+    broadcast_parameters,
+)
