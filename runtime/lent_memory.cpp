@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "runtime/backends/shm/kernels/kernels.hpp"
 
@@ -18,21 +19,33 @@ std::size_t LentMemory::class_of(std::uint64_t bytes) {
   return static_cast<std::size_t>(std::bit_width(bytes - 1));
 }
 
+void LentMemory::drop_kept() {
+  for (std::size_t bits = 0; bits < free_.size(); ++bits) {
+    for (auto* const memory : std::exchange(free_[bits], {})) {
+      if (arena_->free(memory)) had_ -= std::uint64_t{1} << bits;
+    }
+  }
+}
+
 std::byte* LentMemory::take(std::uint64_t bytes) {
   if (arena_ == nullptr || bytes == 0 || bytes > kMostOfOne) return nullptr;
   const auto size = std::uint64_t{1} << class_of(bytes);
   const std::lock_guard lock(mutex_);
+  if (lent_ == 0) refuses_ = false;
+  if (lent_ + size > most_) refuses_ = true;
+  if (refuses_) return nullptr;
   auto& free = free_[class_of(bytes)];
-  if (!free.empty()) {
-    auto* const memory = free.back();
-    free.pop_back();
-    return memory;
+  if (free.empty()) {
+    if (had_ + size > most_) drop_kept();
+    auto memory = arena_->allocate(size);
+    if (!memory) return nullptr;  // The rings will do.
+    had_ += size;
+    free.push_back(static_cast<std::byte*>(*memory));
   }
-  if (had_ + size > most_) return nullptr;
-  auto memory = arena_->allocate(size);
-  if (!memory) return nullptr;  // The rings will do.
-  had_ += size;
-  return static_cast<std::byte*>(*memory);
+  lent_ += size;
+  auto* const memory = free.back();
+  free.pop_back();
+  return memory;
 }
 
 void LentMemory::fill(std::byte* memory, const void* from, std::uint64_t bytes) {
@@ -47,6 +60,7 @@ void LentMemory::fill(std::byte* memory, const void* from, std::uint64_t bytes) 
 void LentMemory::put(std::byte* memory, std::uint64_t bytes) {
   const std::lock_guard lock(mutex_);
   free_[class_of(bytes)].push_back(memory);
+  lent_ -= std::uint64_t{1} << class_of(bytes);
 }
 
 }  // namespace horo::runtime

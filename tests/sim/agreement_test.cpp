@@ -248,6 +248,34 @@ TEST_CASE("where memory is lent, ordinary tensors up to a size do not pass throu
   CHECK(job.board(0).area(0).copied_in.load() != 0);
 }
 
+TEST_CASE("who has more in flight than is lent goes through the rings until all of it is done") {
+  constexpr int kRanks = 4;
+  constexpr auto kShare = horo::runtime::LentMemory::kMost / kRanks;
+  constexpr auto kCount = static_cast<std::int64_t>(kShare / 2 / sizeof(float));
+  SimJob job(kRanks, 23, tight_params());
+  for (int r = 0; r < kRanks; ++r) job.lend(r);
+  const auto sum = [&](std::initializer_list<const char*> names) {
+    std::vector<Buffer*> buffers;
+    for (int r = 0; r < kRanks; ++r) {
+      for (const auto* name : names) {
+        buffers.push_back(&job.add(r, name, vector_of(Kind::allreduce, DType::f32, kCount), false));
+        std::fill_n(reinterpret_cast<float*>(buffers.back()->data()), kCount,
+                    static_cast<float>(r + 1));
+      }
+    }
+    REQUIRE(job.run(kPatience));
+    for (auto* buffer : buffers) {
+      const auto* values = reinterpret_cast<const float*>(buffer->data());
+      CHECK(std::all_of(values, values + kCount, [](float v) { return v == 10; }));
+    }
+    return job.board(0).area(0).copied_in.load();
+  };
+  CHECK(sum({"a", "b"}) == 0);
+  const auto staged = sum({"a", "b", "c", "d"});
+  CHECK(staged != 0);
+  CHECK(sum({"c", "d"}) == staged);
+}
+
 TEST_CASE("a sum in the arenas does not wait for a rank that has submitted it and stands still") {
   SimJob job(3, 17, tight_params());
   const auto signature = vector_of(Kind::allreduce, DType::f32, 40000);
