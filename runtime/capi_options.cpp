@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
+#include <sys/sysinfo.h>
 
 #include "base/knobs/knobs.hpp"
 #include "base/knobs/settings.hpp"
@@ -29,6 +30,7 @@ Result<SessionOptions> read_options() {
   board.capacity = std::bit_ceil(static_cast<std::uint32_t>(settings.get(knobs::kCacheCapacity)));
   board.ring_slots = static_cast<std::uint32_t>(settings.get(knobs::kShmRing));
   board.chunk_bytes = settings.get(knobs::kShmChunk).value() / 64 * 64;
+  board.cores = static_cast<std::uint32_t>(std::max(1, get_nprocs()));
   board.arena_bytes = settings.get(knobs::kArenaSize).value() / 4096 * 4096;
   board.fusion_threshold = settings.get(knobs::kFusionThreshold).value();
   board.cycle_ns = static_cast<std::uint64_t>(settings.get(knobs::kCycleTime).count());

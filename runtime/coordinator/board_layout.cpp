@@ -9,7 +9,7 @@ namespace horo::runtime {
 namespace {
 
 constexpr std::uint64_t kPage = 4096;
-constexpr std::uint64_t kRingBudget = 4 << 20;  // Of one rank's ring in one direction.
+constexpr std::uint64_t kRingBudget = 4 << 20;  // Of the rings in one direction, for each core.
 
 std::uint64_t paged(std::uint64_t bytes) {
   return (bytes + kPage - 1) / kPage * kPage;
@@ -20,8 +20,9 @@ std::uint64_t paged(std::uint64_t bytes) {
 BoardLayout BoardLayout::of(const BoardParams& p, bool rings) {
   BoardLayout l;
   const std::uint64_t n = p.local_size;
+  const auto budget = p.cores == 0 || p.cores >= n ? kRingBudget : kRingBudget * p.cores / n;
   l.staged_chunk =
-      std::min(p.chunk_bytes, std::max(kPage, kRingBudget / (p.ring_slots * n) / kPage * kPage));
+      std::min(p.chunk_bytes, std::max(kPage, budget / (p.ring_slots * n) / kPage * kPage));
   l.ring_bytes = paged(p.ring_slots * (n + 1) * l.staged_chunk);
   // Room for more than the entries in flight, each with an id and a row count per rank and tensor.
   l.word_count = std::bit_ceil(std::uint64_t{4} * p.depth * p.capacity) * (n > 16 ? 4 : 2);

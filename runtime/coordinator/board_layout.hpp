@@ -40,6 +40,7 @@ struct BoardParams {
   std::uint64_t fusion_threshold = 64 << 20;
   std::uint64_t cycle_ns = 0;
   std::uint64_t wake_delay_ns = 50'000;
+  std::uint32_t cores = 0;  ///< Of this machine, whose caches hold the rings; 0: one per member.
 
   friend bool operator==(const BoardParams&, const BoardParams&) = default;
 };
