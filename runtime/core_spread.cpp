@@ -10,6 +10,7 @@ namespace horo::runtime {
 
 namespace {
 
+constexpr std::size_t kWordBits = 64;
 constexpr Duration kBetweenLooks = std::chrono::microseconds(200);
 constexpr Duration kSettle = std::chrono::milliseconds(2);  // Others move meanwhile.
 
@@ -28,6 +29,52 @@ std::optional<int> better_core(int mine, std::span<const int> ranks, const cpu_s
     if (best == core) least = there;
   }
   return best;
+}
+
+bool outnumber_cores(std::span<const cpu_set_t> allowed) {
+  cpu_set_t all;
+  CPU_ZERO(&all);
+  for (const auto& set : allowed) {
+    if (CPU_COUNT(&set) == 0) return false;
+    CPU_OR(&all, &all, &set);
+  }
+  const auto too_few = [allowed](const cpu_set_t& cores) {
+    const auto inside = std::ranges::count_if(allowed, [&cores](const cpu_set_t& set) {
+      cpu_set_t both;
+      CPU_AND(&both, &set, &cores);
+      return CPU_EQUAL(&both, &set) != 0;
+    });
+    return inside > CPU_COUNT(&cores);
+  };
+  // Ranks are bound to cores, to parts of the machine or not at all: sets that are equal, apart or
+  // within each other.
+  return too_few(all) || std::ranges::any_of(allowed, too_few);
+}
+
+void publish_cores(HostMemory& host) {
+  cpu_set_t mine;
+  CPU_ZERO(&mine);
+  if (sched_getaffinity(0, sizeof mine, &mine) != 0) return;
+  auto& told = host.my_rank().cores;
+  for (std::size_t word = 0; word < told.size(); ++word) {
+    std::uint64_t bits = 0;
+    for (std::size_t bit = 0; bit < kWordBits; ++bit)
+      bits |= std::uint64_t{CPU_ISSET(word * kWordBits + bit, &mine) != 0} << bit;
+    told[word].store(bits, std::memory_order_relaxed);
+  }
+}
+
+bool outnumber_cores(const HostMemory& host) {
+  std::vector<cpu_set_t> allowed(static_cast<std::size_t>(host.local_size()));
+  for (std::size_t r = 0; r < allowed.size(); ++r) {
+    CPU_ZERO(&allowed[r]);
+    const auto& told = host.rank(LocalRank{static_cast<int>(r)}).cores;
+    for (std::size_t core = 0; core < told.size() * kWordBits; ++core) {
+      const auto bits = told[core / kWordBits].load(std::memory_order_relaxed);
+      if ((bits >> core % kWordBits & 1U) != 0) CPU_SET(core, &allowed[r]);
+    }
+  }
+  return outnumber_cores(allowed);
 }
 
 bool move_to_core(int core, const cpu_set_t& allowed) {

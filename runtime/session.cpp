@@ -17,12 +17,6 @@ namespace {
 
 constexpr Duration kStandstill = std::chrono::seconds(1);  ///< No wake-up is as late as this.
 
-int cores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-}
-
 /// Ranks of one host share its memory, whatever else was asked for.
 void warn_of_wishes(CpuOperations wanted, const HostMemory& host) {
   if (host.me() != LocalRank{0} || host.local_size() == 1) return;
@@ -32,11 +26,10 @@ void warn_of_wishes(CpuOperations wanted, const HostMemory& host) {
             wanted == CpuOperations::gloo ? "gloo" : "mpi");
 }
 
-/// The longest a waiter spins before it sleeps. With a core for every rank a peer is on its way and
-/// comes within microseconds; with more ranks than cores it may be waiting for this very core.
-Duration automatic_spin(int local_size) {
-  return local_size <= cores() ? std::chrono::microseconds(50) : std::chrono::microseconds(3);
-}
+// The longest a waiter spins before it sleeps. With a core for every rank a peer is on its way and
+// comes within microseconds; with more ranks than cores it may be waiting for this very core.
+constexpr Duration kSpinOnOwnCore = std::chrono::microseconds(50);
+constexpr Duration kSpinOnSharedCore = std::chrono::microseconds(3);
 
 }  // namespace
 
@@ -65,6 +58,7 @@ Result<std::unique_ptr<Session>> Session::join(bootstrap::Meeting meeting,
     if (session->hosts_->leads()) session->stalls_.lead(session->hosts_->own_name());
     HORO_TRY_STATUS(session->sets_.add(std::move(everybody)));
   }
+  session->settle_crowding();
   session->background_ = start_quiet_thread([raw = session.get()] { raw->run_background(); });
   return session;
 }
@@ -73,14 +67,22 @@ Session::Session(bootstrap::Meeting meeting, const SessionOptions& options,
                  std::unique_ptr<HostMemory> host)
     : meeting_(std::move(meeting)),
       host_(std::move(host)),
-      spin_(options.spin < Duration::zero() ? automatic_spin(host_->local_size()) : options.spin),
-      own_core_(options.spin < Duration::zero() && host_->local_size() <= cores()),
-      crowded_(options.spin < Duration::zero() && host_->local_size() > cores()),
+      own_spin_(options.spin < Duration::zero()),
+      spin_(own_spin_ ? kSpinOnSharedCore : options.spin),
       arena_(*host_),
       sets_(*host_, operations_, SteadyClock::instance()),
       stalls_(*host_, sets_, options.stalls),
       spread_(*host_) {
-  if (host_->local_size() > cores()) operations_.lent().lend_from(arena_, host_->local_size());
+  publish_cores(*host_);
+}
+
+void Session::settle_crowding() {
+  const bool crowded = outnumber_cores(*host_);
+  if (crowded) operations_.lent().lend_from(arena_, host_->local_size());
+  if (!own_spin_) return;
+  own_core_ = !crowded;
+  crowded_ = crowded;
+  spin_ = crowded ? kSpinOnSharedCore : kSpinOnOwnCore;
 }
 
 Session::~Session() {

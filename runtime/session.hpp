@@ -121,6 +121,8 @@ class Session {
   Session(bootstrap::Meeting meeting, const SessionOptions& options,
           std::unique_ptr<HostMemory> host);
   Status meet(Duration timeout);
+  /// Once all have told which cores they may run on.
+  void settle_crowding();
   std::string absent_ranks();
 
   bool try_token();
@@ -161,9 +163,10 @@ class Session {
 
   bootstrap::Meeting meeting_;
   const std::unique_ptr<HostMemory> host_;
-  const Duration spin_;
-  const bool own_core_;  ///< Every rank has one, and nobody set how long to spin.
-  const bool crowded_;   ///< More ranks than cores, and nobody set how long to spin.
+  const bool own_spin_;  ///< Nobody set how long to spin: the next three follow from the cores.
+  Duration spin_;
+  bool own_core_ = false;  ///< Every rank has one.
+  bool crowded_ = false;   ///< More ranks than cores.
   Deadline crowded_out_ = Deadline::in(SteadyClock::instance(), Duration::zero());
 
   std::unique_ptr<Hosts> hosts_;  ///< Null: one host is all.

@@ -42,6 +42,9 @@ struct alignas(128) HostRank {
   // For who asks why this rank keeps others waiting:
   alignas(64) std::atomic<std::uint64_t> last_call;  ///< Submit, or end of a long wait: ns.
   std::atomic<std::uint64_t> waits_for;  ///< Set << 32 | tensor + 1 that a caller waits for; or 0.
+
+  /// Cores that it may run on, a bit each; all 0: unknown. Written before it says that it is there.
+  alignas(64) std::array<std::atomic<std::uint64_t>, 16> cores;
 };
 
 /// A region's life; all zero while nobody uses it.

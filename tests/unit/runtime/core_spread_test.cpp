@@ -6,7 +6,6 @@
 
 #include <catch2/catch.hpp>
 
-
 using horo::runtime::better_core;
 
 namespace {
@@ -39,6 +38,23 @@ TEST_CASE("a rank stays where moving would not spread the ranks better") {
   CHECK_FALSE(better(0, {0, 0, 1, 1}, {0, 1}));
   CHECK_FALSE(better(0, {0, 0}, {0}));  // Bound to its core.
   CHECK_FALSE(better(2, {}, {0, 1}));
+}
+
+TEST_CASE("ranks outnumber cores where more of them than those may run there and nowhere else") {
+  const auto outnumber = [](std::initializer_list<std::initializer_list<int>> ranks) {
+    std::vector<cpu_set_t> sets;
+    for (const auto& cores : ranks) sets.push_back(set_of(cores));
+    return horo::runtime::outnumber_cores(sets);
+  };
+  CHECK_FALSE(outnumber({{0, 1}, {0, 1}}));
+  CHECK(outnumber({{0, 1}, {0, 1}, {0, 1}}));
+  CHECK_FALSE(outnumber({{0}, {1}}));  // Each bound to its core.
+  CHECK(outnumber({{0}, {0}}));
+  CHECK_FALSE(outnumber({{0, 1}, {0, 1}, {2, 3}, {2, 3}}));  // Two memory nodes.
+  CHECK(outnumber({{0, 1}, {0, 1}, {0, 1}, {2, 3, 4, 5}}));
+  CHECK(outnumber({{0}, {0, 1}, {0, 1}}));
+  CHECK(outnumber({{0, 1}, {1, 2}, {0, 2}, {0, 1}}));
+  CHECK_FALSE(outnumber({{0}, {}, {0}}));  // One could not say.
 }
 
 TEST_CASE("a thread that moves is free to go elsewhere afterwards") {
