@@ -142,6 +142,7 @@ expect "exit code of format_results" "$code" 0
 expect_in "page" "$out" "- Machine: c, 2 cores"
 expect_in "page" "$out" "### 1,000 tensors of 1 KiB (1000 KiB)"
 expect_in "page" "$out" "## Launching /bin/true"
+[ ! -e "$scratch/training.json" ] || expect_in "page" "$out" "### From a gradient to its submission, per gradient"
 
 cd "$bench" && try python3 -B -c '
 from benchlib import figures, workloads
