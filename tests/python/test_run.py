@@ -10,6 +10,7 @@ import pytest
 
 import horo
 import job
+from horo import _run
 from horo.data import AsyncDataLoaderMixin, BaseDataLoader
 
 
@@ -133,6 +134,21 @@ def test_function_of_the_main_program_with_cloudpickle():
         """
     )
     assert done.code == 0 and "[15, 15]" in done.output, done.output
+
+
+def test_strangers_are_let_in_only_for_other_hosts(monkeypatch):
+    assert not _run._over_hosts(["-np", "2"])
+    assert not _run._over_hosts(["-np", "2", "-H", "localhost:2"])
+    assert _run._over_hosts(["-np", "2", "-H", "here:1,there:1"])
+    for name, value in (
+        ("SLURM_JOB_ID", "1"),
+        ("SLURM_JOB_NODELIST", "here,there"),
+        ("SLURM_NTASKS", "2"),
+        ("SLURM_TASKS_PER_NODE", "1(x2)"),
+        ("SLURM_JOB_NUM_NODES", "2"),
+    ):
+        monkeypatch.setenv(name, value)
+    assert _run._over_hosts(["-np", "2"])
 
 
 def test_options(tmp_path):
