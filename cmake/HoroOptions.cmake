@@ -80,6 +80,5 @@ if(HORO_FUZZ)
     message(FATAL_ERROR "HORO_FUZZ needs a compiler with libFuzzer: CXX=clang++-16 and Debian's libclang-rt-16-dev")
   endif()
   # Warnings are g++ 12's business here.
-  add_compile_options(-fsanitize=fuzzer-no-link -Wno-unknown-warning-option
-                      -fsanitize-ignorelist=${CMAKE_CURRENT_LIST_DIR}/not_sanitized.txt)
+  add_compile_options(-fsanitize=fuzzer-no-link -Wno-unknown-warning-option)
 endif()

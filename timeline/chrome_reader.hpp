@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "timeline/json_reader.hpp"
 
 namespace horo::timeline {
 
@@ -27,9 +28,6 @@ struct ChromeEvent {
   /// Empty: none.
   std::string_view argument(std::string_view key) const;
 };
-
-/// Fills the buffer it is given; 0 at the end. Fails: io.
-using ByteSource = std::function<Result<std::size_t>(char* to, std::size_t room)>;
 
 struct ChromeOutcome {
   std::uint64_t events = 0;

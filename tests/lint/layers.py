@@ -33,7 +33,6 @@ HOMES = [
     ("yaml-cpp/", ["apps/common"], []),
     ("sodium", ["base/kv"], []),
     ("gloo/", ["runtime/backends/gloo"], []),
-    ("rapidjson/", ["timeline"], []),
     ("zlib.h", ["apps/timeline_view", "examples"], []),
     ("hwloc", ["discovery/topology"], []),
     ("libssh/", ["launcher/starters/ssh"], []),
