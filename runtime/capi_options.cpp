@@ -55,6 +55,7 @@ Result<SessionOptions> read_options() {
                        .trace = settings.get(knobs::kTimelineFilename),
                        .mark_cycles = settings.get(knobs::kTimelineMarkCycles),
                        .all_ranks = settings.get(knobs::kTimelineAllRanks),
+                       .nvtx = settings.get(knobs::kTimelineNvtx),
                        .trace_limit = settings.get(knobs::kTimelineLimit)};
   if (const auto spin = settings.get(knobs::kSpinTime)) options.spin = *spin;
   return options;

@@ -3,14 +3,19 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <climits>
 #include <fcntl.h>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <utility>
 
 #include "base/log.hpp"
+#include "timeline/nvtx.hpp"
 #include "timeline/trace.hpp"
 
 namespace horo::runtime {
@@ -25,6 +30,62 @@ struct State {
   WorkerIdentity identity;
   std::unique_ptr<timeline::Trace> trace;
 };
+
+/// Ranges that are open, by process set and entry. Thread: any.
+class Ranges {
+ public:
+  explicit Ranges(const timeline::Nvtx& nvtx) : nvtx_(nvtx) {}
+
+  /// False: no profiler takes them, nor will one later.
+  bool begin(std::size_t set, std::uint64_t entry, const std::string& text) {
+    const auto range = nvtx_.begin(text.c_str());
+    if (range == 0) return false;
+    const std::lock_guard lock(mutex_);
+    open_[{set, entry}] = range;
+    return true;
+  }
+
+  void end(std::size_t set, std::uint64_t entry) {
+    const std::lock_guard lock(mutex_);
+    if (const auto range = open_.extract({set, entry}); !range.empty()) nvtx_.end(range.mapped());
+  }
+
+  /// Of operations that will not end any more.
+  void end_all() {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [entry, range] : std::exchange(open_, {})) nvtx_.end(range);
+  }
+
+ private:
+  const timeline::Nvtx nvtx_;
+  std::mutex mutex_;
+  std::map<std::pair<std::size_t, std::uint64_t>, std::uint64_t> open_;  // HORO_GUARDED_BY(mutex_)
+};
+
+std::atomic<Ranges*> ranges{nullptr};
+
+void start_ranges() {
+  static Ranges* const only = []() -> Ranges* {
+    const auto nvtx = timeline::Nvtx::load();
+    if (nvtx) return new Ranges(*nvtx);  // Threads may be in an operation up to the last moment.
+    log::debug("timeline", "{}", nvtx.error().message);
+    return nullptr;
+  }();
+  ranges.store(only, std::memory_order_release);
+}
+
+void begin_range(std::size_t set, std::uint64_t number, const Entry& entry, const Bucket& bucket) {
+  auto* const open = ranges.load(std::memory_order_acquire);
+  if (open == nullptr) return;
+  std::string text(timeline::operation_name(static_cast<std::uint8_t>(bucket.like.kind)));
+  const auto* const recorder = Recorder::current();
+  if (recorder != nullptr && !entry.ids.empty()) {
+    text += fmt::format(" {}", recorder->name_of(static_cast<std::uint16_t>(set),
+                                                 static_cast<std::uint32_t>(entry.ids[0])));
+  }
+  if (entry.ids.size() > 1) text += fmt::format(" and {} more", entry.ids.size() - 1);
+  if (!open->begin(set, number, text)) ranges.store(nullptr, std::memory_order_release);
+}
 
 State& state() {
   static auto* const instance = new State;  // Exit handlers may still use it.
@@ -68,6 +129,7 @@ std::string own_host() {
 void start_recording(const RecordingOptions& options, const WorkerIdentity& identity) {
   state().options = options;
   state().identity = identity;
+  if (options.nvtx) start_ranges();
   if (!options.recorder && options.trace.empty()) return;
   timeline::Identity me{.rank = identity.rank.value(),
                         .size = identity.size,
@@ -88,6 +150,8 @@ void start_recording(const RecordingOptions& options, const WorkerIdentity& iden
 
 void stop_recording() {
   stop_trace();
+  if (auto* const open = ranges.exchange(nullptr, std::memory_order_acq_rel); open != nullptr)
+    open->end_all();
   Recorder::close();
 }
 
@@ -109,6 +173,7 @@ void stop_trace() {
 
 void record_begun(std::size_t set, std::uint64_t number, const Entry& entry, const Bucket& bucket,
                   const Backend& backend) {
+  begin_range(set, number, entry, bucket);
   auto* const recorder = Recorder::current();
   if (recorder == nullptr) return;
   const bool moved = entry.placement == Placement::direct || entry.placement == Placement::staged;
@@ -120,6 +185,19 @@ void record_begun(std::size_t set, std::uint64_t number, const Entry& entry, con
                    .bytes = entry.bytes},
                   entry.ids.size(),
                   [&](std::size_t i) { return static_cast<std::uint32_t>(entry.ids[i]); });
+}
+
+void record_copied(std::size_t set, std::uint64_t entry, const CopyTimes& now, CopyTimes& before) {
+  const auto passed = now - std::exchange(before, now);
+  auto* const recorder = Recorder::current();
+  if (recorder == nullptr || passed == CopyTimes()) return;
+  recorder->copied(
+      {.set = static_cast<std::uint16_t>(set), .entry = entry, .in = passed.in, .out = passed.out});
+}
+
+void end_range(std::size_t set, std::uint64_t entry) {
+  if (auto* const open = ranges.load(std::memory_order_acquire); open != nullptr)
+    open->end(set, entry);
 }
 
 void record_declared(std::size_t set, TensorId id, std::string_view name,
@@ -138,6 +216,11 @@ void record_declared(std::size_t set, TensorId id, std::string_view name,
 void record_stalls(std::size_t lines) {
   auto* const recorder = Recorder::current();
   if (recorder != nullptr && lines != 0) recorder->stall(lines);
+}
+
+void record_mismatch(std::size_t set, TensorId id) {
+  if (auto* const recorder = Recorder::current(); recorder != nullptr)
+    recorder->mismatch(static_cast<std::uint16_t>(set), id);
 }
 
 void record_lost(Rank rank) {

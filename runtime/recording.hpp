@@ -22,6 +22,7 @@ struct RecordingOptions {
   std::string trace;  ///< File of the Chrome trace; empty, DYNAMIC: none yet.
   bool mark_cycles = false;
   bool all_ranks = false;
+  bool nvtx = false;  ///< Ranges for NVIDIA's profilers.
   Bytes trace_limit{std::uint64_t{1} << 30U};
 };
 
@@ -47,16 +48,24 @@ inline timeline::Waiting waiting_for(const Operation& operation) {
   return {operation.set, operation.tensor};
 }
 
+/// Ends the range of an entry, where it has one.
+void end_range(std::size_t set, std::uint64_t entry);
+
 inline void record_ended(std::size_t set, std::uint64_t entry) {
+  end_range(set, entry);
   if (auto* const recorder = timeline::Recorder::current(); recorder != nullptr)
     recorder->end(static_cast<std::uint16_t>(set), entry);
 }
 
 void record_begun(std::size_t set, std::uint64_t number, const Entry& entry, const Bucket& bucket,
                   const Backend& backend);
+/// `before`: as of the last call; it is `now` afterwards.
+void record_copied(std::size_t set, std::uint64_t entry, const CopyTimes& now, CopyTimes& before);
 void record_declared(std::size_t set, TensorId id, std::string_view name,
                      const Signature& signature);
 void record_stalls(std::size_t lines);
+/// The ranks had submitted different things under this name.
+void record_mismatch(std::size_t set, TensorId id);
 void record_lost(Rank rank);
 
 }  // namespace horo::runtime

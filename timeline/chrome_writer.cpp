@@ -89,6 +89,13 @@ void ChromeWriter::begin_negotiation(RankState& state, int rank, const Record& r
   put(state, rank, what.row, fmt::format(R"("ph": "X", "name": "{}", "dur": 0)", rank));
 }
 
+void ChromeWriter::end_in_error(RankState& state, int rank, const Record& record) {
+  const auto& what = tensor(rank, record.set, record.id, 0);
+  if (state.negotiates.erase({record.set, record.id}) != 0) put(state, rank, what.row, kEnds);
+  put(state, rank, what.row, begins("ERROR"));
+  put(state, rank, what.row, kEnds);
+}
+
 void ChromeWriter::begin(RankState& state, int rank, const Record& record) {
   const auto what = decode_begin(record);
   if (options_.mark_cycles) put(state, rank, 0, R"("ph": "i", "name": "CYCLE_START", "s": "g")");
@@ -200,6 +207,8 @@ void ChromeWriter::take(int rank, const Record& record, std::int64_t wall_ns, do
       return add_members(state, rank, record);
     case RecordKind::end:
       return end(state, rank, record);
+    case RecordKind::mismatch:
+      return end_in_error(state, rank, record);
     case RecordKind::declare:
       // The number may have been another name's.
       if (const auto known = tensors_.find({record.set, record.id}); known != tensors_.end()) {

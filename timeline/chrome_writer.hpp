@@ -75,6 +75,7 @@ class ChromeWriter {
   void put_at(RankState& state, int rank, int row, const std::string& fields, std::int64_t us);
   Tensor& tensor(int rank, std::uint16_t set, std::uint32_t id, std::uint64_t ticks);
   void begin_negotiation(RankState& state, int rank, const Record& record);
+  void end_in_error(RankState& state, int rank, const Record& record);
   void begin(RankState& state, int rank, const Record& record);
   void add_members(RankState& state, int rank, const Record& record);
   void open_entry(RankState& state, int rank, Entry& entry);

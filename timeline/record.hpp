@@ -20,6 +20,7 @@ enum class RecordKind : std::uint8_t {
   declare = 7,
   lost = 8,
   copies = 9,
+  mismatch = 10,
 };
 
 struct Record {

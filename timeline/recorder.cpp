@@ -184,4 +184,11 @@ void Recorder::declare(std::uint16_t set, TensorId id, const TensorFacts& facts)
        .x = facts.bytes});
 }
 
+std::string Recorder::name_of(std::uint16_t set, std::uint32_t id) const {
+  const std::lock_guard lock(names_);
+  const auto at = name_slot_of(set, id, name_slots_);
+  const auto& slot = *reinterpret_cast<const NameSlot*>(base_ + name_offset(at));
+  return slot.set == set && slot.id == id ? std::string(slot.name()) : std::string();
+}
+
 }  // namespace horo::timeline

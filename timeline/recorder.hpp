@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <mutex>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "base/result.hpp"
@@ -100,11 +101,18 @@ class Recorder {
          .detail = static_cast<std::uint8_t>(std::min<std::size_t>(lines, 255))});
   }
 
+  void mismatch(std::uint16_t set, TensorId id) {
+    put({.ticks = now(), .kind = RecordKind::mismatch, .set = set, .id = id.value()});
+  }
+
   void lost(Rank rank) {
     put({.ticks = now(), .kind = RecordKind::lost, .id = static_cast<std::uint32_t>(rank.value())});
   }
 
   void declare(std::uint16_t set, TensorId id, const TensorFacts& facts);
+
+  /// As declared; empty: another tensor has its place. Thread: any.
+  std::string name_of(std::uint16_t set, std::uint32_t id) const;
 
  private:
   Recorder(UniqueFd memory, int index, std::byte* base, std::uint32_t ring_records,
@@ -127,7 +135,7 @@ class Recorder {
   RegionHeader& header_;
   const std::uint32_t ring_records_;  ///< As name_slots_: not what others may write to the header.
   const std::uint32_t name_slots_;
-  std::mutex names_;  ///< One declares at a time.
+  mutable std::mutex names_;  ///< One declares at a time.
 };
 
 /// Says how long a caller was inside a wait, at its end.

@@ -144,6 +144,13 @@ void Analysis::stalled(int rank, int lines) {
   if (wanted(rank)) figures_.stalls += static_cast<std::uint64_t>(lines);
 }
 
+void Analysis::mismatched(int rank, const std::string& name) {
+  constexpr std::size_t kMostNames = 1000;
+  if (!wanted(rank)) return;
+  auto& names = figures_.mismatches;
+  if (names.size() < kMostNames || names.contains(name)) ++names[name];
+}
+
 void Analysis::lost(int /*rank*/, int culprit) {
   ++figures_.culprits[culprit];
 }

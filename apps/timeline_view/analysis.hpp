@@ -70,6 +70,8 @@ struct Figures {
   std::map<std::string, std::uint64_t> movers;
   std::vector<SlowOperation> slowest;
   std::uint64_t stalls = 0;
+  /// Tensors that the ranks submitted differently, and how often; of very many the first.
+  std::map<std::string, std::uint64_t> mismatches;
   std::map<int, int> culprits;  ///< Ranks that others lost, and how many said so.
   std::vector<std::string> warnings;
   bool knows_waits = false;
@@ -93,6 +95,7 @@ class Analysis final : public Sink {
   void communicated(int rank, Interval when) override;
   void computed(int rank, Interval when) override;
   void stalled(int rank, int lines) override;
+  void mismatched(int rank, const std::string& name) override;
   void lost(int rank, int culprit) override;
   void dropped(int rank, std::uint64_t records) override;
   void saw_rank(int rank, std::string_view host) override;

@@ -44,6 +44,8 @@ void EntryMatcher::take(const RankSource& file, const Record& record) {
       return copied(file, record);
     case RecordKind::wait:
       return sink_->waited(rank, {time_of(file, record.x), now});
+    case RecordKind::mismatch:
+      return mismatch(file, record);
     case RecordKind::stall:
       return sink_->stalled(rank, record.detail);
     case RecordKind::lost:
@@ -94,6 +96,13 @@ void EntryMatcher::add_members(const RankSource& file, const Record& record) {
     pending.members.push_back(slot != nullptr ? std::string(slot->name())
                                               : fmt::format("tensor {}", ids.at(i)));
   }
+}
+
+void EntryMatcher::mismatch(const RankSource& file, const Record& record) {
+  ranks_[file.rank()].submitted.erase({record.set, record.id});
+  const auto* slot = file.name_of(record.set, record.id);
+  sink_->mismatched(file.rank(), slot != nullptr ? std::string(slot->name())
+                                                 : fmt::format("tensor {}", record.id));
 }
 
 void EntryMatcher::copied(const RankSource& file, const Record& record) {

@@ -66,6 +66,7 @@ class EntryMatcher {
   std::int64_t time_of(const RankSource& file, std::uint64_t ticks);
   void begin(const RankSource& file, const timeline::Record& record, std::int64_t now);
   void add_members(const RankSource& file, const timeline::Record& record);
+  void mismatch(const RankSource& file, const timeline::Record& record);
   void copied(const RankSource& file, const timeline::Record& record);
   void end(const RankSource& file, const timeline::Record& record, std::int64_t now);
   bool whole(const Key& key, const Pending& pending) const;

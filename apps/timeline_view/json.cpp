@@ -68,6 +68,11 @@ void write(JsonWriter& json, const Figures& f) {
     json.key("text").value(verdict.text).end_object();
   }
   json.end_array();
+  json.key("mismatches").begin_array();
+  for (const auto& [name, times] : f.mismatches) {
+    json.begin_object().key("name").value(name).key("times").value(number(times)).end_object();
+  }
+  json.end_array();
   json.key("negotiation");
   write(json, f.negotiation);
   json.key("queue");

@@ -35,6 +35,8 @@ class Lanes final : public Sink {
 
   void stalled(int rank, int lines) override { next_.stalled(rank, lines); }
 
+  void mismatched(int rank, const std::string& name) override { next_.mismatched(rank, name); }
+
   void lost(int rank, int culprit) override { next_.lost(rank, culprit); }
 
   void dropped(int rank, std::uint64_t records) override { next_.dropped(rank, records); }

@@ -52,6 +52,9 @@ void LiveRank::take(const Record& record, std::int64_t ns, std::int64_t since) {
       seen_.waited_ns +=
           static_cast<double>(std::max<std::int64_t>(0, ns - std::max(since, window_ns_)));
       return;
+    case RecordKind::mismatch:
+      submitted_.erase({record.set, record.id});
+      return;
     case RecordKind::stall:
       stalls_ += record.detail;
       return;

@@ -53,6 +53,8 @@ class Sink {
   virtual void communicated(int rank, Interval when) = 0;
   virtual void computed(int rank, Interval when) = 0;
   virtual void stalled(int rank, int lines) = 0;
+  /// What the ranks submitted under this name differed.
+  virtual void mismatched(int rank, const std::string& name) = 0;
   virtual void lost(int rank, int culprit) = 0;
   /// Records that are missing although the file is whole.
   virtual void dropped(int rank, std::uint64_t records) = 0;

@@ -23,6 +23,10 @@ std::string rank_name(const Figures& figures, int rank) {
   return fmt::format("rank {} on {}", rank, found->second.host);
 }
 
+std::string others(std::size_t more) {
+  return more == 0 ? "" : fmt::format(" and {} more {}", more, more == 1 ? "name" : "names");
+}
+
 double percent(double share) {
   return share * 100;
 }
@@ -175,6 +179,12 @@ std::vector<Verdict> judge(const Figures& figures) {
   if (figures.stalls != 0) {
     verdicts.push_back(
         {"stall", 1, fmt::format("stalls: the stall check warned {} times", figures.stalls)});
+  }
+  if (!figures.mismatches.empty()) {
+    const auto& name = figures.mismatches.begin()->first;
+    verdicts.push_back({"mismatch", 1,
+                        fmt::format("mismatches: the ranks submitted different things as '{}'{}",
+                                    name, others(figures.mismatches.size() - 1))});
   }
   judge_stragglers(figures, verdicts);
   judge_bandwidth(figures, verdicts);

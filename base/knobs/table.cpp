@@ -112,6 +112,7 @@ constexpr std::array kRows{
     row(knobs::kTimelineFilename),
     row(knobs::kTimelineMarkCycles),
     row(knobs::kTimelineAllRanks),
+    row(knobs::kTimelineNvtx),
     row(knobs::kTimelineLimit),
     row(knobs::kStallCheck),
     row(knobs::kStallWarningTime),

@@ -58,6 +58,16 @@ inline constexpr Knob<bool> kTimelineAllRanks{
              .group = kTimelines,
              .help = "show all ranks of rank 0's host in the trace, each as a thread of its own"}};
 
+inline constexpr Knob<bool> kTimelineNvtx{
+    .text = {.key = "timeline.nvtx",
+             .group = kTimelines,
+             .help = "show operations to NVIDIA's profilers as NVTX ranges, where libnvToolsExt is "
+                     "installed",
+             .variable = {.name = "HOROVOD_DISABLE_NVTX_RANGES", .inverted = true}},
+    .fallback = true,
+    .least = false,
+    .most = true};
+
 inline constexpr Knob<Bytes> kTimelineLimit{
     .text = {.key = "timeline.limit",
              .group = kTimelines,

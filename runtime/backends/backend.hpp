@@ -9,6 +9,7 @@
 
 #include "base/result.hpp"
 #include "base/strong.hpp"
+#include "runtime/backends/copy_meter.hpp"
 #include "runtime/coordinator/board_layout.hpp"
 #include "runtime/signature.hpp"
 
@@ -57,6 +58,8 @@ class Backend {
   /// Buckets done since the beginning.
   virtual std::uint64_t completed() const = 0;
   virtual std::uint64_t started() const = 0;
+  /// How long its buckets have been copied to and from memory that the tensors do not lie in.
+  virtual CopyTimes copied() const = 0;
   /// Why no bucket will complete any more; ok while all is well. What is in flight then stays so
   /// until abort(). Fails: peer_lost, io, out_of_memory, protocol.
   virtual Status health() const = 0;

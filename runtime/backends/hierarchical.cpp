@@ -17,6 +17,15 @@ BackendCaps HierarchicalBackend::caps() const {
       .name = "hierarchical", .overlaps = true, .polls = across_polls || parts_.flat->caps().polls};
 }
 
+CopyTimes HierarchicalBackend::copied() const {
+  CopyTimes sum;
+  for (const auto* part :
+       {parts_.scatter.get(), parts_.across.get(), parts_.gather.get(), parts_.flat.get()}) {
+    if (part != nullptr) sum += part->copied();
+  }
+  return sum;
+}
+
 Status HierarchicalBackend::start(Bucket bucket) {
   Active active;
   std::uint64_t bytes = 0;

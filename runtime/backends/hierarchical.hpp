@@ -45,6 +45,7 @@ class HierarchicalBackend final : public Backend {
 
   std::uint64_t started() const override { return started_; }
 
+  CopyTimes copied() const override;
   Status health() const override;
   void abort() override;
 

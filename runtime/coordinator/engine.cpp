@@ -195,6 +195,7 @@ Status Engine::begin(const Entry& entry) {
     const std::string text(entry.text);
     for (const auto id : started.ids) {
       return_lent(id, Placement::alone);
+      record_mismatch(board_.region(), id);
       complete(id, Errc::mismatch, text);
     }
     started.ids.clear();
@@ -267,6 +268,7 @@ bool Engine::finish_entries() {
     const auto placement = started_.front().placement;
     started_.pop_front();
     publish_activity();
+    record_copied(board_.region(), cursor_, backend_->copied(), copied_);
     record_ended(board_.region(), cursor_);
     board_.advance(++cursor_);
     for (const auto id : ids) {

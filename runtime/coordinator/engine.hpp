@@ -195,6 +195,7 @@ class Engine {
   Board& board_;
   OperationTable& operations_;
   const std::unique_ptr<Backend> backend_;
+  CopyTimes copied_;  ///< Of the backend, by the entry that ended last.
   const Clock& clock_;
   const std::vector<Rank> ranks_;  ///< Empty: all members are on this host.
 

@@ -133,10 +133,12 @@ Status FlatBackend::run_segment(Worker& worker, const Job& job, std::uint64_t se
   HORO_TRY_STATUS(worker.memory.provide(plan.schedule.memory));
   auto* memory = worker.memory.data();
   for (const auto& stretch : plan.packed) {
+    const auto measured = copies_.in();
     pack(bucket, job.lanes, stretch, memory);
     if (plan.schedule.scale_inputs) prescale(bucket.like, memory + stretch.offset, stretch.count);
   }
   HORO_TRY_STATUS(move(worker, plan.schedule, bucket.like, segment));
+  const auto measured = copies_.out();
   for (const auto& stretch : plan.unpacked) unpack(bucket, job.lanes, stretch, memory);
   return {};
 }

@@ -53,6 +53,8 @@ class FlatBackend final : public Backend {
 
   std::uint64_t started() const override { return started_; }
 
+  CopyTimes copied() const override { return copies_.times(); }
+
   Status health() const override;
 
   /// Blocks: while a worker copies or reduces a segment. The peers see the connections closed.
@@ -85,6 +87,7 @@ class FlatBackend final : public Backend {
   const FlatOptions options_;
   std::atomic<std::uint64_t> completed_{0};
   std::atomic<std::uint64_t> sent_{0};
+  CopyMeter copies_;
   std::uint64_t started_ = 0;
   std::uint64_t seen_ = 0;
 

@@ -104,6 +104,7 @@ Status MpiBackend::begin(Flight& flight) {
   HORO_TRY_STATUS(flight.memory.provide(flight.plan.schedule.memory));
   auto* memory = flight.memory.data();
   for (const auto& stretch : flight.plan.packed) {
+    const auto measured = copies_.in();
     pack(bucket, job.lanes, stretch, memory);
     if (flight.native || flight.plan.schedule.scale_inputs)
       prescale(bucket.like, memory + stretch.offset, stretch.count);
@@ -161,6 +162,7 @@ Result<bool> MpiBackend::advance(Flight& flight) {
 void MpiBackend::finish(Flight& flight) {
   auto& job = *flight.of;
   const auto& like = job.bucket.like;
+  const auto measured = copies_.out();
   for (auto stretch : flight.plan.unpacked) {
     if (flight.native) {
       stretch.offset = 0;

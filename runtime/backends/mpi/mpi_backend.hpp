@@ -47,6 +47,8 @@ class MpiBackend final : public Backend {
 
   std::uint64_t started() const override { return started_; }
 
+  CopyTimes copied() const override { return copies_.times(); }
+
   Status health() const override { return health_; }
 
   /// Blocks: no.
@@ -88,6 +90,7 @@ class MpiBackend final : public Backend {
   std::uint64_t number_ = 0;
   std::uint64_t started_ = 0;
   std::uint64_t completed_ = 0;
+  CopyMeter copies_;
   TimePoint looked_{};
   TimePoint moved_{};
   Status health_;

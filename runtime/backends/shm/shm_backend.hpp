@@ -48,6 +48,8 @@ class ShmBackend final : public Backend {
 
   std::uint64_t started() const override { return started_; }
 
+  CopyTimes copied() const override { return copies_.times(); }
+
   /// The board says who is lost.
   Status health() const override { return {}; }
 
@@ -151,6 +153,7 @@ class ShmBackend final : public Backend {
   std::uint64_t next_direct_ = 0;
   std::uint64_t started_ = 0;
   std::uint64_t completed_ = 0;
+  CopyMeter copies_;
   std::uint64_t wakes_ = 0;
   RingWriter ring_writer_;
   std::array<std::uint64_t, kCounts> awaited_{};

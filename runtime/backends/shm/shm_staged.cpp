@@ -142,6 +142,7 @@ bool ShmBackend::step_out() {
 }
 
 void ShmBackend::copy_in(Active& a, std::uint64_t step) {
+  const auto measured = copies_.in();
   const auto element = size_of(a.what.dtype);
   for (int owner = 0; owner < ranks_; ++owner) {
     const auto chunk = part_for(a, step, owner);
@@ -191,6 +192,7 @@ void ShmBackend::reduce(Active& a, std::uint64_t step) {
 }
 
 void ShmBackend::collect(Active& a, std::uint64_t step) {
+  const auto measured = copies_.out();
   const auto element = size_of(a.what.dtype);
   for (int source = 0; source < ranks_; ++source) {
     const auto chunk = part_from(a, step, source);
@@ -207,6 +209,7 @@ void ShmBackend::collect(Active& a, std::uint64_t step) {
 }
 
 void ShmBackend::publish(Active& a, std::uint64_t step) {
+  const auto measured = copies_.in();
   const auto element = size_of(a.what.dtype);
   const auto chunk = result_of(a, step, me_);
   if (chunk.count == 0) return;
@@ -221,6 +224,7 @@ void ShmBackend::publish(Active& a, std::uint64_t step) {
 }
 
 void ShmBackend::copy_out(Active& a, std::uint64_t step) {
+  const auto measured = copies_.out();
   const auto element = size_of(a.what.dtype);
   for (int source = 0; source < ranks_; ++source) {
     const auto chunk = result_of(a, step, source);

@@ -46,6 +46,8 @@ class IdleBackend final : public Backend {
 
   std::uint64_t started() const override { return started_; }
 
+  horo::runtime::CopyTimes copied() const override { return {}; }
+
   Status health() const override { return {}; }
 
   void abort() override { completed_ = started_; }

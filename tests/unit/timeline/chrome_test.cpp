@@ -115,6 +115,15 @@ TEST_CASE("a barrier has a negotiation and nothing else") {
         std::vector<std::string>{"B NEGOTIATE_BARRIER 1", "X 0 1", "E 1"});
 }
 
+TEST_CASE("what the ranks submitted differently ends in an error") {
+  ChromeWriter writer(
+      {}, [](int, std::uint16_t, std::uint32_t id) { return std::optional(slot_of(id, "a")); });
+  writer.take(0, submit(1), 1000);
+  writer.take(0, {.kind = RecordKind::mismatch, .id = 1}, 2000);
+  CHECK(in_short(writer.events()) ==
+        std::vector<std::string>{"B NEGOTIATE_ALLREDUCE 1", "X 0 1", "E 1", "B ERROR 1", "E 1"});
+}
+
 TEST_CASE("copies stand before and behind what moves, and within the operation") {
   ChromeWriter writer(
       {}, [](int, std::uint16_t, std::uint32_t id) { return std::optional(slot_of(id, "a")); });

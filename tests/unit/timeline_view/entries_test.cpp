@@ -20,6 +20,7 @@ class Collector final : public Sink {
   std::vector<Operation> operations;
   std::vector<std::string> warnings;
   std::vector<std::pair<int, Interval>> waits;
+  std::vector<std::pair<int, std::string>> mismatches;
 
   bool wants_members() const override { return true; }
 
@@ -34,6 +35,10 @@ class Collector final : public Sink {
   void computed(int /*rank*/, Interval /*when*/) override {}
 
   void stalled(int /*rank*/, int /*lines*/) override {}
+
+  void mismatched(int rank, const std::string& name) override {
+    mismatches.emplace_back(rank, name);
+  }
 
   void lost(int /*rank*/, int /*culprit*/) override {}
 

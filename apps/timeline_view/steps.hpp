@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// The steps of a training: from one time that a tensor is submitted to the next. The tensor is the
+// first that comes twice, as long as it does come. Pure.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <unordered_map>
+
+#include "apps/timeline_view/model.hpp"
+
+namespace horo::apps {
+
+/// Thread: owner. Memory: of tensors.
+class StepFinder {
+ public:
+  /// On one rank, in the order of time. Gives the step that ends here, if one does.
+  std::optional<Interval> submitted(std::uint64_t tensor, std::int64_t ns) {
+    auto& seen = seen_[tensor];
+    if (seen.step != steps_) seen = {.step = steps_, .times = 0, .last = seen.last};
+    const auto before = seen.last;
+    seen.last = ns;
+    ++seen.times;
+    const bool first = first_ == tensor;
+    const bool begins = first_ ? seen.times > kMostInStep : before != 0;
+    if (!first && !begins) return std::nullopt;
+    // What came before another tensor took the place was no step of this one.
+    const bool known = first || !first_;
+    first_ = tensor;
+    ++steps_;
+    return known && before != 0 ? std::optional(Interval{before, ns}) : std::nullopt;
+  }
+
+ private:
+  /// As often another tensor may come without the first.
+  static constexpr std::uint64_t kMostInStep = 8;
+
+  struct Seen {
+    std::uint64_t step = 0;
+    std::uint64_t times = 0;  ///< In that step.
+    std::int64_t last = 0;
+  };
+
+  std::unordered_map<std::uint64_t, Seen> seen_;
+  std::optional<std::uint64_t> first_;
+  std::uint64_t steps_ = 0;
+};
+
+}  // namespace horo::apps
