@@ -40,7 +40,7 @@ _horo() {
         --num-proc|-n|--hosts|-H|--fusion-threshold|--cycle-time|--cache-capacity|--wake-delay|--spin-time|--tree-radix|--shm-chunk|--shm-ring|--arena-size|--slots-per-host|--ranks-per-host|--discovery-timeout|--ssh-port|-p|--fanout|--network-interfaces|--env-allow|--env-deny|--start-timeout|--timeout|--failure-grace|--grace|--max-restarts|--restart-on|--heartbeat-timeout|--prefix|--output-ranks|--autotune-warmup-samples|--autotune-steps-per-sample|--autotune-bayes-opt-max-samples|--autotune-gaussian-process-noise|--timeline-memory|--timeline-limit|--stall-warning-time|--stall-shutdown-time|--gloo-iface|--gloo-timeout|--num-nccl-streams|--thread-affinity|--mpi-args|--binding-args) return ;;
       esac
       case $word in
-        -*) COMPREPLY=($(compgen -W '--help --version --num-proc --hosts --hostfile --host-discovery-script --config-file --horovod --plan --plan-out --dry-run --json --explain-config --check-build --mpi --jsrun --fusion-threshold --cycle-time --cache-capacity --wake-delay --spin-time --deterministic --no-deterministic --hierarchical-allreduce --no-hierarchical-allreduce --hierarchical-allgather --no-hierarchical-allgather --torus-allreduce --no-torus-allreduce --tree-radix --shm-chunk --shm-ring --arena-size --slots-per-host --ranks-per-host --map-by --bind-to --gpus --discovery-timeout --starter --rsh-agent --ssh-port --ssh-identity-file --ssh-program --fanout --network-interfaces --env-allow --env-deny --start-timeout --timeout --failure-grace --grace --signal --max-restarts --restart-on --heartbeat-timeout --tag --prefix --prefix-timestamp --no-prefix-timestamp --output-ranks --fold --output-filename --stdin --json-report --verbose --no-verbose --log-level --log-timestamp --no-log-timestamp --autotune --no-autotune --autotune-log-file --autotune-warmup-samples --autotune-steps-per-sample --autotune-bayes-opt-max-samples --autotune-gaussian-process-noise --timeline-recorder --no-timeline-recorder --timeline-memory --timeline-directory --timeline-filename --timeline-mark-cycles --no-timeline-mark-cycles --timeline-all-ranks --no-timeline-all-ranks --timeline-limit --stall-check --no-stall-check --stall-warning-time --stall-shutdown-time --cpu-operations --gloo-iface --gloo-timeout --mpi-threads-disable --no-mpi-threads-disable --num-nccl-streams --thread-affinity --mpirun --mpi-args --binding-args --tcp --no-tcp' -- "$word")) ;;
+        -*) COMPREPLY=($(compgen -W '--help --version --num-proc --hosts --hostfile --host-discovery-script --config-file --horovod --plan --plan-out --dry-run --json --explain-config --check-build --mpi --jsrun --fusion-threshold --cycle-time --cache-capacity --wake-delay --spin-time --deterministic --no-deterministic --hierarchical-allreduce --no-hierarchical-allreduce --hierarchical-allgather --no-hierarchical-allgather --torus-allreduce --no-torus-allreduce --tree-radix --shm-chunk --shm-ring --arena-size --slots-per-host --ranks-per-host --map-by --bind-to --gpus --discovery-timeout --starter --rsh-agent --ssh-port --ssh-identity-file --ssh-program --fanout --network-interfaces --env-allow --env-deny --start-timeout --timeout --failure-grace --grace --signal --max-restarts --restart-on --heartbeat-timeout --tag --prefix --prefix-timestamp --no-prefix-timestamp --output-ranks --fold --output-filename --stdin --json-report --verbose --no-verbose --log-level --log-timestamp --no-log-timestamp --autotune --no-autotune --autotune-log-file --autotune-warmup-samples --autotune-steps-per-sample --autotune-bayes-opt-max-samples --autotune-gaussian-process-noise --timeline-recorder --no-timeline-recorder --timeline-memory --timeline-directory --timeline-filename --timeline-mark-cycles --no-timeline-mark-cycles --timeline-all-ranks --no-timeline-all-ranks --timeline-nvtx --no-timeline-nvtx --timeline-limit --stall-check --no-stall-check --stall-warning-time --stall-shutdown-time --cpu-operations --gloo-iface --gloo-timeout --mpi-threads-disable --no-mpi-threads-disable --num-nccl-streams --thread-affinity --mpirun --mpi-args --binding-args --tcp --no-tcp' -- "$word")) ;;
         *) COMPREPLY=($(compgen -c -- "$word")) ;;
       esac
       ;;
@@ -63,19 +63,19 @@ _horo() {
     timeline-view)
       case $before in
         --html) compopt -o default; return ;;
-        --export|--snapshot|--live|--rank|--from|--to|--top|--interval) return ;;
+        --export|--snapshot|--live|--rank|--from|--to|--top|--interval|--hosts) return ;;
       esac
       case $word in
-        -*) COMPREPLY=($(compgen -W '--help --version --json --csv --html --export --serve --compare --snapshot --live --follow --rank --from --to --top --interval --once' -- "$word")) ;;
+        -*) COMPREPLY=($(compgen -W '--help --version --json --csv --html --export --serve --compare --snapshot --live --follow --rank --from --to --top --interval --once --hosts' -- "$word")) ;;
         *) compopt -o default ;;
       esac
       ;;
     top)
       case $before in
-        --interval) return ;;
+        --interval|--hosts) return ;;
       esac
       case $word in
-        -*) COMPREPLY=($(compgen -W '--help --version --json --interval --once' -- "$word")) ;;
+        -*) COMPREPLY=($(compgen -W '--help --version --json --interval --once --hosts' -- "$word")) ;;
       esac
       ;;
   esac

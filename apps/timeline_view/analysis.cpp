@@ -48,13 +48,54 @@ void Analysis::count_arrivals(const Operation& operation) {
     if (!wanted(arrival.rank)) continue;
     auto& rank = figures_.ranks[arrival.rank];
     ++rank.arrivals;
-    rank.late_ns += static_cast<double>(arrival.ns - first->ns);
+    const auto behind = static_cast<double>(arrival.ns - first->ns);
+    rank.late_ns += behind;
+    figures_.late.add(arrival.rank, arrival.ns - origin_, behind);
   }
+  count_skew(operation, first->ns, last->ns);
   if (!wanted(last->rank)) return;
   auto& late = figures_.ranks[last->rank];
   ++late.last;
   late.last_by_ns += static_cast<double>(last->ns - before);
   blame_.late(last->rank, {before, last->ns});
+}
+
+void Analysis::count_skew(const Operation& operation, std::int64_t first, std::int64_t last) {
+  constexpr std::size_t kMostNames = 100'000;
+  if (top_ == 0 || (skews_.size() >= kMostNames && !skews_.contains(operation.name))) return;
+  auto& skew = skews_[operation.name];
+  const auto ns = static_cast<double>(last - first);
+  ++skew.operations;
+  skew.ns += ns;
+  skew.most_ns = std::max(skew.most_ns, ns);
+}
+
+void Analysis::keep_most_skewed() {
+  auto& kept = figures_.skews;
+  for (auto& [name, skew] : skews_) {
+    skew.name = name;
+    kept.push_back(std::move(skew));
+  }
+  std::sort(kept.begin(), kept.end(), [](const SkewFigures& a, const SkewFigures& b) {
+    return a.ns != b.ns ? a.ns > b.ns : a.name < b.name;
+  });
+  if (kept.size() > top_) kept.resize(top_);
+}
+
+void Analysis::stepped(Interval when) {
+  constexpr std::size_t kMostShown = 1000;
+  if (!covers(when.from, when.to)) return;
+  auto& steps = figures_.steps;
+  if (figures_.step.count() % step_stride_ == 0) steps.push_back(when);
+  figures_.step.add(when.to - when.from);
+  if (steps.size() < kMostShown) return;
+  for (std::size_t i = 0; 2 * i < steps.size(); ++i) steps[i] = steps[2 * i];
+  steps.resize((steps.size() + 1) / 2);
+  step_stride_ *= 2;
+}
+
+void Analysis::clock(std::string_view host, std::int64_t moved_ns, std::int64_t error_ns) {
+  figures_.clocks[std::string(host)] = {moved_ns, error_ns};
 }
 
 void Analysis::count_size(const Operation& operation) {
@@ -66,9 +107,12 @@ void Analysis::count_size(const Operation& operation) {
   size.least_bytes = least;
   ++size.operations;
   const auto bytes = static_cast<double>(operation.bytes);
+  const auto bus_bytes = bytes * bus_factor(operation.kind, operation.ranks);
+  const auto ns = static_cast<double>(operation.ended - operation.begun);
   size.bytes += bytes;
-  size.bus_bytes += bytes * bus_factor(operation.kind, operation.ranks);
-  size.ns += static_cast<double>(operation.ended - operation.begun);
+  size.bus_bytes += bus_bytes;
+  size.ns += ns;
+  size.best = std::max(size.best, bus_bytes / ns);
 }
 
 void Analysis::keep_if_slow(const Operation& operation) {
@@ -104,6 +148,7 @@ void Analysis::operation(const Operation& operation) {
   figures_.bytes += static_cast<double>(operation.bytes);
   const auto moving = static_cast<double>(operation.ended - operation.begun);
   figures_.moving_ns += moving;
+  figures_.moving.add(operation.ended - operation.begun);
   figures_.packing_ns += static_cast<double>(operation.packing_ns);
   if (operation.packing_ns > 0) figures_.packed_bytes += static_cast<double>(operation.bytes);
   if (operation.tensors > 1) ++figures_.fused;
@@ -167,6 +212,8 @@ Figures Analysis::finish() {
   figures_.origin_ns = origin_;
   const auto negotiating = negotiating_.sums();
   figures_.held_up_ns = negotiating.first_ns - negotiating.both_ns;
+  figures_.busy_ns = negotiating.second_ns;
+  keep_most_skewed();
   for (const auto& [rank, sums] : blame_.sums()) {
     figures_.ranks[rank].caused_wait_ns = figures_.knows_waits ? sums.waited_ns : sums.late_ns;
   }

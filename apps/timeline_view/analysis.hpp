@@ -5,10 +5,12 @@
 
 #include <map>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "apps/timeline_view/histogram.hpp"
 #include "apps/timeline_view/intervals.hpp"
+#include "apps/timeline_view/late_map.hpp"
 #include "apps/timeline_view/model.hpp"
 
 namespace horo::apps {
@@ -33,6 +35,7 @@ struct SizeFigures {
   std::uint64_t operations = 0;
   double bytes = 0;
   double ns = 0;
+  double best = 0;       ///< Bus bandwidth of the fastest, in GB/s.
   double bus_bytes = 0;  ///< That crossed between ranks: bytes times 2(n-1)/n for an allreduce.
 };
 
@@ -46,6 +49,19 @@ struct SlowOperation {
   std::string name;
   std::string kind;
   int last_rank = -1;
+};
+
+/// How far the ranks came apart at the operations that begin with a tensor.
+struct SkewFigures {
+  std::string name;
+  std::uint64_t operations = 0;
+  double ns = 0;  ///< From the first rank to the last, in all.
+  double most_ns = 0;
+};
+
+struct ClockFigures {
+  std::int64_t moved_ns = 0;
+  std::int64_t error_ns = 0;
 };
 
 struct Figures {
@@ -64,7 +80,14 @@ struct Figures {
   std::uint64_t with_arrivals = 0;
   Histogram negotiation;  ///< First submission to agreement.
   Histogram queue;        ///< Agreement to the first byte.
-  double held_up_ns = 0;  ///< An operation lacked ranks, and none moved.
+  Histogram moving;       ///< First byte to the last.
+  Histogram step;
+  std::vector<Interval> steps;  ///< Of very many every second, fourth, ...
+  double held_up_ns = 0;        ///< An operation lacked ranks, and none moved.
+  double busy_ns = 0;           ///< One moved at least.
+  LateMap late;
+  std::vector<SkewFigures> skews;
+  std::map<std::string, ClockFigures> clocks;  ///< By host, but for the one the others are held to.
   std::map<int, RankFigures> ranks;
   std::map<std::uint64_t, SizeFigures> sizes;
   std::map<std::string, std::uint64_t> movers;
@@ -90,6 +113,8 @@ class Analysis final : public Sink {
   bool wants_members() const override { return false; }
 
   void starts(std::int64_t ns) override;
+  void stepped(Interval when) override;
+  void clock(std::string_view host, std::int64_t moved_ns, std::int64_t error_ns) override;
   void operation(const Operation& operation) override;
   void waited(int rank, Interval when) override;
   void communicated(int rank, Interval when) override;
@@ -110,6 +135,8 @@ class Analysis final : public Sink {
 
   bool covers(std::int64_t from, std::int64_t to);
   void count_arrivals(const Operation& operation);
+  void count_skew(const Operation& operation, std::int64_t first, std::int64_t last);
+  void keep_most_skewed();
   void count_size(const Operation& operation);
   void keep_if_slow(const Operation& operation);
 
@@ -119,6 +146,8 @@ class Analysis final : public Sink {
   bool covered_ = false;  ///< Something has been counted.
   std::int64_t origin_ = 0;
   Figures figures_;
+  std::unordered_map<std::string, SkewFigures> skews_;
+  std::uint64_t step_stride_ = 1;
   Blame blame_;
   Overlap negotiating_;             ///< Negotiation, and movement.
   std::map<int, Overlap> waits_;    ///< By rank: communication, and waits for it.

@@ -92,14 +92,20 @@ void ChromeTrace::take(const ChromeEvent& event) {
   if (!begins && event.phase != 'E' && event.phase != 'X') return;
   if (event.phase == 'X' && !event.category.empty()) return profiled(event);
   check_clock(now);
-  auto& row = rows_[event.tid.empty() ? event.pid : event.pid + '/' + event.tid];
-  if (row.name.empty()) {
-    const auto known = names_.find(event.pid);
-    row.name = known == names_.end() || known->second.empty() ? "row " + event.pid : known->second;
-  }
+  auto& row = row_of(event);
   if (event.phase == 'X') return tick(row, event, now);
   if (begins) return begin(row, event.name, now);
   end(row, event, now);
+}
+
+ChromeTrace::Row& ChromeTrace::row_of(const ChromeEvent& event) {
+  auto& row = rows_[event.tid.empty() ? event.pid : event.pid + '/' + event.tid];
+  if (row.name.empty()) {
+    row.number = rows_.size();
+    const auto known = names_.find(event.pid);
+    row.name = known == names_.end() || known->second.empty() ? "row " + event.pid : known->second;
+  }
+  return row;
 }
 
 void ChromeTrace::begin(Row& row, const std::string& name, std::int64_t now) {
@@ -109,6 +115,7 @@ void ChromeTrace::begin(Row& row, const std::string& name, std::int64_t now) {
     row.negotiated_from = now;
     row.negotiated_to = 0;
     row.arrivals.clear();
+    if (const auto step = steps_.submitted(row.number, now)) sink_->stepped(*step);
   }
   row.open.push_back({name, now});
   const bool operation = !negotiation && row.open.size() == 1;
@@ -187,6 +194,8 @@ void ChromeTrace::profiled(const ChromeEvent& event) {
   has_profile_ = true;
   const auto from = to_ns(event.ts_us);
   const Interval when{from, from + to_ns(event.duration_us)};
+  if (event.name.starts_with("ProfilerStep#") && event.category == "user_annotation")
+    return sink_->stepped(when);
   const bool kernel = event.category == "kernel" || event.category == "Kernel";
   const bool cpu = event.category == "cpu_op" || event.category == "Operator";
   if (!kernel && !cpu && event.category != "gpu_memcpy" && event.category != "gpu_memset") return;

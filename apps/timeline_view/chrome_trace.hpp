@@ -6,9 +6,11 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "apps/timeline_view/model.hpp"
+#include "apps/timeline_view/steps.hpp"
 #include "timeline/chrome_reader.hpp"
 
 namespace horo::apps {
@@ -33,6 +35,7 @@ class ChromeTrace {
 
   /// A tensor, on one rank where the trace tells them apart.
   struct Row {
+    std::uint64_t number = 0;
     std::string name;
     std::vector<Activity> open;
     std::int64_t negotiated_from = 0;
@@ -53,6 +56,7 @@ class ChromeTrace {
     std::map<int, std::int64_t> arrivals;
   };
 
+  Row& row_of(const timeline::ChromeEvent& event);
   void begin(Row& row, const std::string& name, std::int64_t now);
   void end(Row& row, const timeline::ChromeEvent& event, std::int64_t now);
   void end_operation(Row& row, const timeline::ChromeEvent& event, std::int64_t now);
@@ -61,12 +65,13 @@ class ChromeTrace {
   void check_clock(std::int64_t now);
 
   Sink* sink_;
-  std::map<std::string, Row> rows_;
-  std::map<std::string, std::string> names_;  ///< Of rows, by pid.
+  std::unordered_map<std::string, Row> rows_;
+  std::unordered_map<std::string, std::string> names_;  ///< Of rows, by pid.
   std::map<std::uint64_t, Bucket> buckets_;
   std::uint64_t bucket_ = 0;
   bool joining_ = false;  ///< The last event began an operation too.
-  int ranks_ = 0;         ///< Highest rank seen, and one.
+  StepFinder steps_;
+  int ranks_ = 0;  ///< Highest rank seen, and one.
   int profiled_rank_ = 0;
   bool has_profile_ = false;
   bool started_ = false;

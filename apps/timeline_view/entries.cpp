@@ -32,8 +32,7 @@ void EntryMatcher::take(const RankSource& file, const Record& record) {
   const auto now = time_of(file, record.ticks);
   switch (record.kind) {
     case RecordKind::submit:
-      ranks_[rank].submitted[{record.set, record.id}] = now;
-      return;
+      return submit(rank, record, now);
     case RecordKind::begin:
       return begin(file, record, now);
     case RecordKind::members:
@@ -54,6 +53,14 @@ void EntryMatcher::take(const RankSource& file, const Record& record) {
     case RecordKind::declare:
       return;
   }
+}
+
+void EntryMatcher::submit(int rank, const Record& record, std::int64_t now) {
+  ranks_[rank].submitted[{record.set, record.id}] = now;
+  if (stepper_ < 0) stepper_ = rank;
+  if (rank != stepper_) return;
+  if (const auto step = steps_.submitted(std::uint64_t{record.set} << 32U | record.id, now))
+    sink_->stepped(*step);
 }
 
 void EntryMatcher::begin(const RankSource& file, const Record& record, std::int64_t now) {

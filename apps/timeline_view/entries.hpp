@@ -11,6 +11,7 @@
 
 #include "apps/timeline_view/model.hpp"
 #include "apps/timeline_view/rank_source.hpp"
+#include "apps/timeline_view/steps.hpp"
 #include "timeline/record.hpp"
 
 namespace horo::apps {
@@ -64,6 +65,7 @@ class EntryMatcher {
   };
 
   std::int64_t time_of(const RankSource& file, std::uint64_t ticks);
+  void submit(int rank, const timeline::Record& record, std::int64_t now);
   void begin(const RankSource& file, const timeline::Record& record, std::int64_t now);
   void add_members(const RankSource& file, const timeline::Record& record);
   void mismatch(const RankSource& file, const timeline::Record& record);
@@ -81,6 +83,8 @@ class EntryMatcher {
   std::map<std::string, std::int64_t> offsets_;  ///< By host: added to its clock.
   std::map<std::uint16_t, std::set<int>> members_;
   std::map<Key, Pending> pending_;
+  int stepper_ = -1;  ///< The rank whose steps are counted.
+  StepFinder steps_;
 };
 
 }  // namespace horo::apps

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 #include <cstdint>
 
 namespace horo::apps {
@@ -16,6 +17,7 @@ class Histogram {
     ++classes_.at(class_of(value));
     ++count_;
     sum_ += static_cast<double>(value);
+    squares_ += static_cast<double>(value) * static_cast<double>(value);
     most_ = std::max(most_, value);
   }
 
@@ -24,6 +26,13 @@ class Histogram {
   double sum() const { return sum_; }
 
   double mean() const { return count_ == 0 ? 0 : sum_ / static_cast<double>(count_); }
+
+  /// Standard error of the mean, as if each had nothing to do with the one before.
+  double error() const {
+    if (count_ < 2) return 0;
+    const auto n = static_cast<double>(count_);
+    return std::sqrt(std::max(0.0, squares_ / n - mean() * mean()) / (n - 1));
+  }
 
   double most() const { return static_cast<double>(most_); }
 
@@ -57,6 +66,7 @@ class Histogram {
   std::array<std::uint64_t, 64 * kPerDoubling> classes_{};
   std::uint64_t count_ = 0;
   double sum_ = 0;
+  double squares_ = 0;
   std::uint64_t most_ = 0;
 };
 

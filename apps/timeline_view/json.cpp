@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/json.hpp"
 
+#include <algorithm>
+#include <cmath>
+
 #include "apps/timeline_view/output.hpp"
 #include "apps/timeline_view/verdict.hpp"
 
@@ -15,7 +18,7 @@ std::int64_t number(std::uint64_t value) {
 void write(JsonWriter& json, const Histogram& h) {
   json.begin_object().key("count").value(number(h.count())).key("mean_ns").value(h.mean());
   json.key("median_ns").value(h.percentile(0.5)).key("p95_ns").value(h.percentile(0.95));
-  json.key("most_ns").value(h.most()).end_object();
+  json.key("error_ns").value(h.error()).key("most_ns").value(h.most()).end_object();
 }
 
 void write_ranks(JsonWriter& json, const Figures& f) {
@@ -37,8 +40,58 @@ void write_sizes(JsonWriter& json, const Figures& f) {
   for (const auto& [least, s] : f.sizes) {
     json.begin_object().key("least_bytes").value(number(least));
     json.key("operations").value(number(s.operations)).key("bytes").value(s.bytes);
+    json.key("best_gb_per_s").value(s.best);
     json.key("ns").value(s.ns).key("bus_gb_per_s").value(s.ns > 0 ? s.bus_bytes / s.ns : 0.0);
     json.end_object();
+  }
+  json.end_array();
+}
+
+void write_skews(JsonWriter& json, const Figures& f) {
+  json.key("skews").begin_array();
+  for (const auto& skew : f.skews) {
+    json.begin_object().key("name").value(skew.name);
+    json.key("operations").value(number(skew.operations));
+    json.key("ns").value(skew.ns).key("most_ns").value(skew.most_ns).end_object();
+  }
+  json.end_array();
+}
+
+void write_steps(JsonWriter& json, const Figures& f) {
+  json.key("step");
+  write(json, f.step);
+  json.key("steps").begin_array();
+  for (const auto& step : f.steps) {
+    json.begin_object().key("at_ns").value(step.from - f.origin_ns);
+    json.key("took_ns").value(step.to - step.from).end_object();
+  }
+  json.end_array();
+}
+
+/// How late ranks came, in parts of the time; -1: nothing is known of that part.
+void write_late(JsonWriter& json, const Figures& f) {
+  constexpr std::size_t kMostRanks = 256;
+  std::vector<std::pair<double, int>> worst;
+  for (const auto& [rank, row] : f.late.rows()) worst.emplace_back(-f.ranks.at(rank).late_ns, rank);
+  std::sort(worst.begin(), worst.end());
+  worst.resize(std::min(worst.size(), kMostRanks));
+  std::sort(worst.begin(), worst.end(), [](auto& a, auto& b) { return a.second < b.second; });
+  json.key("late").begin_object().key("part_ns").value(number(f.late.width_ns()));
+  json.key("ranks").begin_array();
+  for (const auto& [late, rank] : worst) {
+    json.begin_object().key("rank").value(rank).key("mean_ns").begin_array();
+    for (const auto& part : f.late.rows().at(rank))
+      json.value(part.times > 0 ? std::round(part.late_ns / part.times) : -1);
+    json.end_array().end_object();
+  }
+  json.end_array().end_object();
+}
+
+void write_clocks(JsonWriter& json, const Figures& f) {
+  json.key("clocks").begin_array();
+  for (const auto& [host, clock] : f.clocks) {
+    json.begin_object().key("host").value(host).key("moved_ns").value(clock.moved_ns);
+    json.key("error_ns").value(clock.error_ns).end_object();
   }
   json.end_array();
 }
@@ -59,6 +112,7 @@ void write(JsonWriter& json, const Figures& f) {
   json.begin_object().key("span_ns").value(f.span_ns());
   json.key("operations").value(number(f.operations)).key("tensors").value(number(f.tensors));
   json.key("bytes").value(f.bytes).key("moving_ns").value(f.moving_ns);
+  json.key("busy_ns").value(f.busy_ns).key("held_up_ns").value(f.held_up_ns);
   json.key("packing_ns").value(f.packing_ns).key("fused").value(number(f.fused));
   json.key("small").value(number(f.small)).key("stalls").value(number(f.stalls));
   json.key("knows_waits").value(f.knows_waits).key("knows_compute").value(f.knows_compute);
@@ -79,6 +133,10 @@ void write(JsonWriter& json, const Figures& f) {
   write(json, f.queue);
   write_ranks(json, f);
   write_sizes(json, f);
+  write_steps(json, f);
+  write_skews(json, f);
+  write_late(json, f);
+  write_clocks(json, f);
   write_slowest(json, f);
   json.key("warnings").begin_array();
   for (const auto& line : f.warnings) json.value(line);

@@ -27,6 +27,12 @@ class Lanes final : public Sink {
   void operation(const Operation& operation) override;
   void waited(int rank, Interval when) override;
 
+  void stepped(Interval when) override { next_.stepped(when); }
+
+  void clock(std::string_view host, std::int64_t moved_ns, std::int64_t error_ns) override {
+    next_.clock(host, moved_ns, error_ns);
+  }
+
   void starts(std::int64_t ns) override { next_.starts(ns); }
 
   void communicated(int rank, Interval when) override { next_.communicated(rank, when); }

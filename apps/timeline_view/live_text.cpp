@@ -58,10 +58,11 @@ std::string head_line(const LiveView& view) {
   auto text = fmt::format("job {}, {}: ", view.job, clock_text(view.now_ns));
   const auto here = view.rows.size();
   if (static_cast<int>(here) >= view.size) return text + fmt::format("{} ranks", view.size);
-  return text + fmt::format(
-                    "{} of {} ranks; the others are on other hosts, where horo top shows "
-                    "them",
-                    here, view.size);
+  return text +
+         fmt::format(
+             "{} of {} ranks; the others are on other hosts: horo top --hosts HOST,... shows "
+             "them too",
+             here, view.size);
 }
 
 /// No wider than the terminal.
@@ -124,7 +125,7 @@ std::string_view name(LiveState state) {
 }
 
 std::vector<std::string> headlines(const LiveView& view) {
-  std::vector<std::string> lines;
+  auto lines = view.problems;
   const auto latest =
       std::max_element(view.rows.begin(), view.rows.end(),
                        [](const LiveRow& a, const LiveRow& b) { return a.lag_ns < b.lag_ns; });

@@ -22,7 +22,7 @@ struct LiveRow {
   std::string tensor;         ///< That it waits for or moves; empty: none.
   std::uint32_t tensors = 0;  ///< As many are in the same case.
   std::int64_t for_ns = 0;    ///< How long it has been in its state.
-  std::vector<int> missing;   ///< Ranks of this host that have not submitted `tensor`.
+  std::vector<int> missing;   ///< Ranks that have not submitted `tensor`, as far as is known.
   double operations_per_s = 0;
   double bytes_per_s = 0;
   double waiting = 0;       ///< Share of the time, 0 to 1, inside waits that have ended.
@@ -34,8 +34,9 @@ struct LiveRow {
 struct LiveView {
   std::string job;
   std::int64_t now_ns = 0;  ///< Since 1970.
-  int size = 0;             ///< Of the job; ranks of other hosts are not among the rows.
+  int size = 0;             ///< Of the job; ranks of other hosts may not be among the rows.
   std::vector<LiveRow> rows;
+  std::vector<std::string> problems;  ///< Why ranks of other hosts are not among them.
   Figures figures;  ///< Of what ended since the view before, or of all that is in memory.
 };
 

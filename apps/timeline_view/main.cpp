@@ -11,6 +11,7 @@
 
 #include "apps/common/tools.hpp"
 #include "apps/common/usage_error.hpp"
+#include "apps/timeline_view/elsewhere.hpp"
 #include "apps/timeline_view/html.hpp"
 #include "apps/timeline_view/output.hpp"
 #include "apps/timeline_view/reading.hpp"
@@ -37,7 +38,8 @@ struct Request {
   std::vector<std::string> paths;
   Selection selection;
   int top = kTop;
-  double interval = 1;  ///< Seconds.
+  double interval = 1;             ///< Seconds.
+  std::vector<std::string> hosts;  ///< To be looked at too.
 
   bool has(std::string_view flag) const { return arguments.find(flag) != nullptr; }
 };
@@ -91,8 +93,10 @@ Status check_forms(const Request& request) {
   }
   if (given({"interval"}) != 0 && !watches)
     return fail(Errc::invalid_argument, "--interval is for --live and --follow");
-  if (request.has("once") && !request.has("live"))
-    return fail(Errc::invalid_argument, "--once is for --live");
+  for (const auto flag : {"once", "hosts"}) {
+    if (request.has(flag) && !request.has("live"))
+      return fail(Errc::invalid_argument, "--{} is for --live", flag);
+  }
   return {};
 }
 
@@ -123,13 +127,18 @@ Result<Request> read_request(const cli::Command& command, std::span<const char* 
   HORO_TRY_STATUS(take_number(request, "to", 0.0, kLongest, request.selection.to));
   HORO_TRY_STATUS(take_number(request, "top", 0, kMostTop, request.top));
   HORO_TRY_STATUS(take_number(request, "interval", 0.05, kLongestInterval, request.interval));
+  if (const auto* hosts = request.arguments.find("hosts"); hosts != nullptr) {
+    HORO_TRY(request.hosts, split_hosts(hosts->value));
+  }
   if (command.name == "top") {
     if (request.paths.size() <= 1) return request;
     return fail(Errc::invalid_argument, "one job is shown, {} are given", request.paths.size());
   }
   if (const auto* format = request.arguments.find("export");
-      format != nullptr && format->value != "chrome") {
-    return fail(Errc::invalid_argument, "option '--export': '{}' is not known; there is chrome",
+      format != nullptr && format->value != "chrome" && format->value != "perfetto") {
+    return fail(Errc::invalid_argument,
+                "option '--export': '{}' is not known; there are chrome and perfetto, which reads "
+                "the same",
                 format->value);
   }
   HORO_TRY_STATUS(check_forms(request));
@@ -184,7 +193,8 @@ int serve(const Request& request) {
 
 int watch(const Request& request) {
   const auto* job = request.arguments.find("live");
-  WatchOptions options{.json = request.has("json"), .once = request.has("once")};
+  WatchOptions options{
+      .hosts = request.hosts, .json = request.has("json"), .once = request.has("once")};
   options.interval =
       std::chrono::duration_cast<Duration>(std::chrono::duration<double>(request.interval));
   options.what = job != nullptr ? job->value : request.paths.empty() ? "" : request.paths.front();
@@ -206,7 +216,7 @@ int compare(const Request& request) {
 
 int export_all(const Request& request) {
   Analysis warnings(request.selection, 0);
-  const auto done = export_chrome(request.paths, warnings, write_out);
+  const auto done = export_chrome(request.paths, request.selection, warnings, write_out);
   if (!done) return refuse(done.error());
   for (const auto& line : warnings.finish().warnings) log::warn("timeline-view", "{}", line);
   return exit_code::kOk;

@@ -47,6 +47,10 @@ class Sink {
   /// Before all else of a file: when it begins.
   virtual void starts(std::int64_t ns) = 0;
   virtual void operation(const Operation& operation) = 0;
+  /// From the beginning of a training's step to that of the next.
+  virtual void stepped(Interval when) = 0;
+  /// By how much a host's clock was moved, and may still be wrong.
+  virtual void clock(std::string_view host, std::int64_t moved_ns, std::int64_t error_ns) = 0;
   /// A caller waited for an operation.
   virtual void waited(int rank, Interval when) = 0;
   /// A rank moved bytes, or computed, by a profiler's word.

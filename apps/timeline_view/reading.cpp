@@ -94,6 +94,7 @@ Result<EntryMatcher::Clocks> align_clocks(const std::vector<std::string>& names,
     if (shift != shifts.end()) file->shift_clock(shift->second.ns);
   }
   for (const auto& [host, shift] : shifts) {
+    sink.clock(host, shift.ns, shift.error_ns);
     if (shift.ns == 0) continue;
     sink.warn(fmt::format(
         "the clock of host {} is behind that of {} by {:.3f} ms, give or take {:.3f}; records are "
@@ -132,8 +133,8 @@ Status read_all(const std::vector<std::string>& paths, Sink& sink) {
   return {};
 }
 
-Status export_chrome(const std::vector<std::string>& paths, Sink& warnings,
-                     const std::function<bool(std::string_view)>& write) {
+Status export_chrome(const std::vector<std::string>& paths, const Selection& selection,
+                     Sink& warnings, const std::function<bool(std::string_view)>& write) {
   HORO_TRY(const auto names, expand(paths));
   Files files;
   for (const auto& name : names) {
@@ -164,8 +165,11 @@ Status export_chrome(const std::vector<std::string>& paths, Sink& warnings,
   timeline::ChromeWriter writer({.start_wall_ns = start, .show_ranks = true}, look_up);
   bool open = write("[\n" + writer.head());
   merge(files, [&](RankFile& file, const timeline::Record& record) {
-    if (!open) return;
-    writer.take(file.rank(), record, file.wall_ns(record.ticks), file.ns_per_tick());
+    const auto now = file.wall_ns(record.ticks);
+    const double seconds = static_cast<double>(now - start) / 1e9;
+    const bool wanted = selection.rank < 0 || selection.rank == file.rank();
+    if (!open || !wanted || seconds < selection.from || seconds > selection.to) return;
+    writer.take(file.rank(), record, now, file.ns_per_tick());
     if (const auto events = writer.events(); !events.empty()) open = write(",\n" + events);
   });
   if (open) open = write("\n]\n");

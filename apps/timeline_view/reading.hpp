@@ -16,9 +16,10 @@ namespace horo::apps {
 /// Fails: not_found, permission_denied, io, invalid_argument, protocol, version_mismatch.
 Status read_all(const std::vector<std::string>& paths, Sink& sink);
 
-/// The same as one trace for Chrome's viewer, each rank a thread of a tensor's row. `write` is
-/// given the text in pieces. Fails: as read_all; unsupported (a file that is such a trace already).
-Status export_chrome(const std::vector<std::string>& paths, Sink& warnings,
-                     const std::function<bool(std::string_view)>& write);
+/// What is selected as one trace for Chrome's viewer, each rank a thread of a tensor's row. `write`
+/// is given the text in pieces. Fails: as read_all; unsupported (a file that is such a trace
+/// already).
+Status export_chrome(const std::vector<std::string>& paths, const Selection& selection,
+                     Sink& warnings, const std::function<bool(std::string_view)>& write);
 
 }  // namespace horo::apps

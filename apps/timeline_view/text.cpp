@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -35,15 +36,62 @@ std::string rank_table(const Figures& f) {
 
 std::string size_table(const Figures& f) {
   if (f.sizes.empty()) return {};
-  std::string text = fmt::format("\n{:>10}  {:>10}  {:>10}  {:>12}  {:>13}\n", "from", "operations",
-                                 "mean time", "algorithm", "bus bandwidth");
+  std::string text =
+      fmt::format("\n{:>10}  {:>10}  {:>10}  {:>12}  {:>13}  {:>11}\n", "from", "operations",
+                  "mean time", "algorithm", "bus bandwidth", "of the best");
   for (const auto& [least, s] : f.sizes) {
-    text += fmt::format(
-        "{:>10}  {:>10}  {:>10}  {:>12}  {:>13}\n", bytes_text(static_cast<double>(least)),
-        s.operations, time_text(s.ns / static_cast<double>(s.operations)), rate_text(s.bytes, s.ns),
-        s.bus_bytes > 0 ? rate_text(s.bus_bytes, s.ns) : "-");
+    const bool crosses = s.bus_bytes > 0;
+    text += fmt::format("{:>10}  {:>10}  {:>10}  {:>12}  {:>13}  {:>11}\n",
+                        bytes_text(static_cast<double>(least)), s.operations,
+                        time_text(s.ns / static_cast<double>(s.operations)),
+                        rate_text(s.bytes, s.ns), crosses ? rate_text(s.bus_bytes, s.ns) : "-",
+                        crosses ? fmt::format("{:.0f} %", share(s.bus_bytes / s.ns, s.best)) : "-");
   }
   return text;
+}
+
+std::string skew_table(const Figures& f) {
+  if (f.skews.empty()) return {};
+  std::string text = fmt::format("\n{:>9}  {:>9}  {:>10}  {}\n", "skew", "most", "operations",
+                                 "from the first rank to the last, by first tensor");
+  for (const auto& skew : f.skews) {
+    text += fmt::format("{:>9}  {:>9}  {:>10}  {}\n",
+                        time_text(skew.ns / static_cast<double>(skew.operations)),
+                        time_text(skew.most_ns), skew.operations, skew.name);
+  }
+  return text;
+}
+
+/// What the time went into, seen from outside: what overlaps is counted as moving.
+std::string shares_text(const Figures& f) {
+  if (f.span_ns() <= 0 || f.operations == 0) return {};
+  const auto of = [&f](double ns) { return share(ns, f.span_ns()); };
+  const double idle = std::max(0.0, f.span_ns() - f.busy_ns - f.held_up_ns - f.packing_ns);
+  auto text = fmt::format(
+      "{:.0f} % of the time bytes move, {:.0f} % are packed, {:.0f} % ranks are waited for, {:.0f} "
+      "% "
+      "nothing is under way\n",
+      of(f.busy_ns), of(f.packing_ns), of(f.held_up_ns), of(idle));
+  if (const auto n = f.step.count(); n != 0) {
+    text += fmt::format("{} steps of {} +- {}, half below {}, 95 % below {}: {:.3g} a second\n", n,
+                        time_text(f.step.mean()), time_text(2 * f.step.error()),
+                        time_text(f.step.percentile(0.5)), time_text(f.step.percentile(0.95)),
+                        1e9 / std::max(1.0, f.step.mean()));
+  }
+  return text;
+}
+
+std::string clocks_text(const Figures& f) {
+  std::string text;
+  for (const auto& [host, clock] : f.clocks) {
+    text += fmt::format(
+        "{}{}{} +- {}", text.empty() ? "clocks       " : ", ", host,
+        clock.moved_ns == 0
+            ? ""
+            : fmt::format(" moved by {:.3f} ms,", static_cast<double>(clock.moved_ns) / 1e6),
+        time_text(static_cast<double>(clock.error_ns)));
+  }
+  return text.empty() ? text : text + "\n";
 }
 
 std::string phases(const Figures& f) {
@@ -52,13 +100,16 @@ std::string phases(const Figures& f) {
   return fmt::format(
       "\nnegotiation  mean {}, half below {}, 95 % below {}, most {}\n"
       "queue        mean {}, 95 % below {}\n"
-      "fusion       {:.1f} tensors and {} an operation; {} of {} fused\n"
+      "fusion       {:.1f} tensors and {} an operation{}; {} of {} fused\n"
       "packing      {:.1f} % of moving\n",
       time_text(f.negotiation.mean()), time_text(f.negotiation.percentile(0.5)),
       time_text(f.negotiation.percentile(0.95)), time_text(f.negotiation.most()),
       time_text(f.queue.mean()), time_text(f.queue.percentile(0.95)),
-      static_cast<double>(f.tensors) / n, bytes_text(f.bytes / n), f.fused, f.operations,
-      share(f.packing_ns, f.moving_ns + f.packing_ns));
+      static_cast<double>(f.tensors) / n, bytes_text(f.bytes / n),
+      f.step.count() == 0 || f.step.sum() <= 0
+          ? ""
+          : fmt::format(", {:.1f} operations a step", n * f.step.mean() / f.span_ns()),
+      f.fused, f.operations, share(f.packing_ns, f.moving_ns + f.packing_ns));
 }
 
 std::string slow_table(const Figures& f) {
@@ -91,7 +142,8 @@ std::string summary_text(const Figures& f) {
 std::string as_text(const Figures& figures) {
   std::string text = summary_text(figures);
   for (const auto& verdict : judge(figures)) text += fmt::format("* {}\n", verdict.text);
-  return text + rank_table(figures) + phases(figures) + size_table(figures) + slow_table(figures);
+  return text + shares_text(figures) + rank_table(figures) + phases(figures) +
+         clocks_text(figures) + size_table(figures) + skew_table(figures) + slow_table(figures);
 }
 
 std::string as_csv(const Figures& figures) {
@@ -108,36 +160,79 @@ std::string as_csv(const Figures& figures) {
   return text;
 }
 
+namespace {
+
+/// Of one of two runs: a figure, what it may be wrong by, and how it is written.
+struct Compared {
+  double value = 0;
+  double error = 0;
+  std::string text;
+};
+
+/// Ratio of two means, and by how much it may differ if nothing has changed.
+std::string row_text(std::string_view what, const Compared& a, const Compared& b) {
+  std::string ratio = "-";
+  std::string noise;
+  if (a.value > 0) {
+    ratio = fmt::format("{:.2f}", b.value / a.value);
+    const double error = 2 * std::hypot(a.error / a.value, b.error / std::max(b.value, 1e-300));
+    if (a.error > 0 && b.error > 0) {
+      noise = std::abs(b.value / a.value - 1) <= error
+                  ? fmt::format("+- {:.0f} %, no more than noise", error * 100)
+                  : fmt::format("+- {:.0f} %", error * 100);
+    }
+  }
+  auto line = fmt::format("{:<24}  {:>12}  {:>12}  {:>8}  {}", what, a.text, b.text, ratio, noise);
+  return line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+}
+
+Compared mean_of(const Histogram& h) {
+  return {h.mean(), h.error(), h.count() == 0 ? "-" : time_text(h.mean())};
+}
+
+Compared per_operation(double sum, const Figures& f, std::string (*text)(double)) {
+  const double value = f.operations == 0 ? 0 : sum / static_cast<double>(f.operations);
+  return {value, 0, text(value)};
+}
+
+/// Of the time, on the average of the ranks.
+Compared share_of(const Figures& f, double RankFigures::*what) {
+  double sum = 0;
+  for (const auto& [rank, figures] : f.ranks) sum += figures.*what;
+  const double value =
+      f.ranks.empty() ? 0 : share(sum, f.span_ns()) / static_cast<double>(f.ranks.size());
+  return {value, 0, fmt::format("{:.1f} %", value)};
+}
+
+}  // namespace
+
 std::string compare_text(const Figures& before, const Figures& after) {
-  std::string text = fmt::format("{:<24}  {:>12}  {:>12}  {:>8}\n", "", "before", "after", "ratio");
-  const auto row = [&text](std::string_view what, double a, double b, std::string a_text,
-                           std::string b_text) {
-    text += fmt::format("{:<24}  {:>12}  {:>12}  {:>8}\n", what, a_text, b_text,
-                        a > 0 ? fmt::format("{:.2f}", b / a) : std::string("-"));
+  auto text = fmt::format("{:<24}  {:>12}  {:>12}  {:>8}\n", "", "before", "after", "ratio");
+  const auto row = [&](std::string_view what, const auto& of) {
+    text += row_text(what, of(before), of(after));
   };
-  const auto times = [&](std::string_view what, double a, double b) {
-    row(what, a, b, time_text(a), time_text(b));
-  };
-  const auto per = [](double sum, std::uint64_t n) {
-    return n == 0 ? 0 : sum / static_cast<double>(n);
-  };
-  times("span", before.span_ns(), after.span_ns());
-  row("operations", static_cast<double>(before.operations), static_cast<double>(after.operations),
-      fmt::format("{}", before.operations), fmt::format("{}", after.operations));
-  times("time an operation", per(before.span_ns(), before.operations),
-        per(after.span_ns(), after.operations));
-  times("negotiation, mean", before.negotiation.mean(), after.negotiation.mean());
-  times("negotiation, 95 %", before.negotiation.percentile(0.95),
-        after.negotiation.percentile(0.95));
-  times("moving, mean", per(before.moving_ns, before.operations),
-        per(after.moving_ns, after.operations));
-  const auto size_a = per(before.bytes, before.operations);
-  const auto size_b = per(after.bytes, after.operations);
-  row("bytes an operation", size_a, size_b, bytes_text(size_a), bytes_text(size_b));
-  const auto rate_a = before.moving_ns > 0 ? before.bytes / before.moving_ns : 0;
-  const auto rate_b = after.moving_ns > 0 ? after.bytes / after.moving_ns : 0;
-  row("bytes moved", rate_a, rate_b, rate_text(before.bytes, before.moving_ns),
-      rate_text(after.bytes, after.moving_ns));
+  row("span", [](const Figures& f) { return Compared{f.span_ns(), 0, time_text(f.span_ns())}; });
+  row("step", [](const Figures& f) { return mean_of(f.step); });
+  row("operations", [](const Figures& f) {
+    return Compared{static_cast<double>(f.operations), 0, fmt::format("{}", f.operations)};
+  });
+  row("time an operation",
+      [](const Figures& f) { return per_operation(f.span_ns(), f, time_text); });
+  row("negotiation, mean", [](const Figures& f) { return mean_of(f.negotiation); });
+  row("negotiation, 95 %", [](const Figures& f) {
+    const auto value = f.negotiation.percentile(0.95);
+    return Compared{value, 0, time_text(value)};
+  });
+  row("queue, mean", [](const Figures& f) { return mean_of(f.queue); });
+  row("moving, mean", [](const Figures& f) { return mean_of(f.moving); });
+  row("packing", [](const Figures& f) { return per_operation(f.packing_ns, f, time_text); });
+  row("bytes an operation", [](const Figures& f) { return per_operation(f.bytes, f, bytes_text); });
+  row("bytes moved", [](const Figures& f) {
+    const double rate = f.moving_ns > 0 ? f.bytes / f.moving_ns : 0;
+    return Compared{rate, 0, rate_text(f.bytes, f.moving_ns)};
+  });
+  row("waiting", [](const Figures& f) { return share_of(f, &RankFigures::waited_ns); });
+  row("exposed", [](const Figures& f) { return share_of(f, &RankFigures::exposed_ns); });
   for (const auto& [name, figures] : {std::pair{"before", &before}, {"after", &after}}) {
     text += fmt::format("{}:\n", name);
     for (const auto& verdict : judge(*figures)) text += fmt::format("* {}\n", verdict.text);

@@ -7,6 +7,7 @@
 
 #include "apps/common/tools.hpp"
 #include "apps/timeline_view/attention.hpp"
+#include "apps/timeline_view/elsewhere.hpp"
 #include "apps/timeline_view/live_job.hpp"
 #include "apps/timeline_view/output.hpp"
 #include "base/exit_code.hpp"
@@ -15,15 +16,23 @@ namespace horo::apps {
 
 namespace {
 
+constexpr Duration kPatience = std::chrono::seconds(20);  ///< With other hosts.
 constexpr const char* kHome = "\x1b[H\x1b[J";
 
 using Show = std::function<bool(const LiveView&)>;
 
 Result<int> watch(const WatchOptions& options, const Show& show, std::string& last_words) {
   HORO_TRY(const auto job, LiveJob::attach(options.what));
+  std::unique_ptr<Elsewhere> elsewhere;
   Attention attention;
   for (bool last = options.once;;) {
-    const auto view = job->refresh(options.interval);
+    auto view = job->refresh(options.interval);
+    if (elsewhere == nullptr && !options.hosts.empty()) {
+      HORO_TRY(elsewhere,
+               Elsewhere::start(options.hosts, view.job, options.interval, options.once));
+      if (options.once) elsewhere->await(kPatience);
+    }
+    if (elsewhere != nullptr) elsewhere->add_to(view);
     if (!show(view)) return exit_code::kFailure;
     if (last) return exit_code::kOk;
     const auto processes = job->processes();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "base/clock.hpp"
 #include "base/result.hpp"
@@ -12,6 +13,7 @@ namespace horo::apps {
 struct WatchOptions {
   std::string what;  ///< The beginning of a job's id, or a file.
   Duration interval{};
+  std::vector<std::string> hosts;  ///< Others of the job, to be looked at from here.
   bool json = false;
   bool once = false;  ///< One view, and no waiting.
 };

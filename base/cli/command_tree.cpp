@@ -130,7 +130,11 @@ std::vector<Flag> watch_flags() {
            .help = "between two views of a job that runs; 1 without it"},
           {.name = "once",
            .group = "What is shown",
-           .help = "one view of the ranks of a job that runs"}};
+           .help = "one view of the ranks of a job that runs"},
+          {.name = "hosts",
+           .value = "HOST,...",
+           .group = "What is shown",
+           .help = "ranks of the job on these hosts too, where horo top is run through ssh"}};
 }
 
 Command timeline_command() {
@@ -147,9 +151,10 @@ Command timeline_command() {
        .group = kGeneral,
        .help = "write a report for a browser: one page, which needs no network"},
       {.name = "export",
-       .value = "chrome",
+       .value = "FORMAT",
        .group = kGeneral,
-       .help = "print horo's own timelines as one trace for Chrome's viewer and Perfetto"},
+       .help = "print horo's own timelines, or what --rank, --from and --to choose, as one trace: "
+               "chrome or perfetto, which read the same"},
       {.name = "serve",
        .group = kGeneral,
        .help = "show the report to browsers on this machine, at an address that is printed"},

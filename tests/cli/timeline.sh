@@ -45,6 +45,15 @@ rows = [e for e in events if e["ph"] == "M" and e["name"] == "process_name" and 
 assert {row["args"]["name"] for row in rows} >= {"first", "second"}
 PY
 
+# A part of it, and by the other name.
+try horo timeline-view --export perfetto --rank 1 --to 0.000001 "$scratch/last"
+expect "exit code of a part" "$code" 0
+python3 - "$scratch/out" <<'PY' || fail "the export of a part is wrong"
+import json, sys
+events = json.load(open(sys.argv[1]))
+assert {e["tid"] for e in events if "tid" in e} <= {1} and len(events) < 20, events
+PY
+
 # Nothing is saved of a job that ends well, or that records nothing.
 try timeout 60 horo run -np 2 --timeline-directory "$scratch/good" "$rank" reduce=a
 expect "exit code" "$code" 0
@@ -85,6 +94,7 @@ assert not any(stacks.values()), stacks
 copies = ["ALLREDUCE/MEMCPY_%s_FUSION_BUFFER" % way for way in ("IN", "OUT")]
 for name, activities in seen.items():
     assert [a for a in activities if a not in copies] == ["NEGOTIATE_ALLREDUCE", "ALLREDUCE", "ALLREDUCE/SHM_ALLREDUCE"], seen
+assert set(copies) <= set(seen["two"]), seen  # It lies in no arena.
 assert sum(e.get("name") == "CYCLE_START" for e in events) >= 1
 assert "start_time_since_epoch_in_micros" in events[0]["args"]
 PY
@@ -102,3 +112,35 @@ assert {e["tid"] for e in json.load(open(sys.argv[1])) if e["ph"] == "B"} == {0,
 try timeout 60 horo run -np 2 --timeline-filename "$scratch/none/trace.json" "$rank" reduce=one
 expect "exit code" "$code" 0
 expect_in "warning" "$err" "no trace is written: $scratch/none/trace.json: "
+
+# Operations are ranges for NVIDIA's profilers, of whose library a stand-in is found here.
+nvtx() {
+  rm -f "$scratch/nvtx"
+  LD_LIBRARY_PATH=$HORO_BIN/../tests/nvtx NVTX_STANDIN_FILE=$scratch/nvtx try timeout 60 "$@" "$rank" reduce=one begin=two begin=three finish
+  expect "exit code" "$code" 0
+  expect "standard error" "$err" ""
+}
+nvtx horo run -np 2
+python3 - "$scratch/nvtx" <<'PY' || fail "the ranges are wrong"
+import collections, sys
+open_, texts = {}, collections.defaultdict(list)
+for line in open(sys.argv[1]):
+    pid, what, number, text = line.rstrip("\n").split(" ", 3)
+    if what == "begin":
+        open_[pid, number] = text
+        texts[pid].append(text)
+    else:
+        assert what == "end" and open_.pop((pid, number)), line
+assert not open_ and len(texts) == 2, (open_, texts)
+for shown in texts.values():
+    assert shown[0] == "ALLREDUCE one", shown
+    assert shown[1:] in (["ALLREDUCE two", "ALLREDUCE three"], ["ALLREDUCE two and 1 more"]), shown
+PY
+# Where no profiler listens each rank asks once.
+NVTX_STANDIN_DEAF=1 nvtx horo run -np 2
+expect "ranges that nobody takes" "$(cut -d" " -f2- "$scratch/nvtx")" "deaf 0 ALLREDUCE one
+deaf 0 ALLREDUCE one"
+nvtx horo run -np 2 --no-timeline-nvtx
+[ ! -e "$scratch/nvtx" ] || fail "--no-timeline-nvtx begins ranges"
+HOROVOD_DISABLE_NVTX_RANGES=1 nvtx horo run -np 2
+[ ! -e "$scratch/nvtx" ] || fail "HOROVOD_DISABLE_NVTX_RANGES begins ranges"

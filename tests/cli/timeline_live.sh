@@ -146,5 +146,7 @@ refused "one job is shown, 2 are given" horo top a b
 refused "(see 'horo top --help')" horo top --interval 0
 refused "--live takes a job and no files" horo timeline-view --live x "$scratch/trace.json"
 refused "--interval is for --live and --follow" horo timeline-view --interval 2 "$scratch/trace.json"
+refused "--hosts is for --live" horo timeline-view --hosts h1 "$scratch/trace.json"
+refused "option '--hosts': '-x' is no host" horo top --hosts=-x
 refused "--once is for --live" horo timeline-view --once "$scratch/trace.json"
 refused "go with --json and --interval alone" horo timeline-view --follow --csv "$scratch/trace.json"

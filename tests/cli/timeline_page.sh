@@ -33,6 +33,8 @@ page "file://$scratch/checked.html"
 expect_in "what the page can do" "$(grep -o '<title>.*</title>' "$scratch/dom")" \
   "colors true found true zoomed true whole true turned true fused true true"
 expect_in "summary" "$(grep -o '<span id="summary">[^<]*' "$scratch/dom")" "operations of"
+[ "$(grep -o '<svg viewBox' "$scratch/dom" | wc -l)" = 3 ] || fail "not three plots"
+[ "$(grep -o '<circle\|<rect' "$scratch/dom" | wc -l)" -gt 10 ] || fail "the plots are empty"
 [ "$(grep -o '<tr' "$scratch/dom" | wc -l)" -gt 15 ] || fail "the tables are not filled"
 
 # The same from --serve, under its policy of what a page may do.

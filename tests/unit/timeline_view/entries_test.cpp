@@ -21,10 +21,18 @@ class Collector final : public Sink {
   std::vector<std::string> warnings;
   std::vector<std::pair<int, Interval>> waits;
   std::vector<std::pair<int, std::string>> mismatches;
+  std::vector<Interval> steps;
+  std::vector<std::pair<std::string, Interval>> clocks;
 
   bool wants_members() const override { return true; }
 
   void starts(std::int64_t /*ns*/) override {}
+
+  void stepped(Interval when) override { steps.push_back(when); }
+
+  void clock(std::string_view host, std::int64_t moved_ns, std::int64_t error_ns) override {
+    clocks.emplace_back(host, Interval{moved_ns, error_ns});
+  }
 
   void operation(const Operation& operation) override { operations.push_back(operation); }
 
@@ -172,6 +180,25 @@ TEST_CASE("a host whose clock is behind is moved, with a warning") {
   REQUIRE(got.operations.size() == 2);
   CHECK(got.operations[1].agreed - got.operations[1].submitted <= 420);
   CHECK(got.operations[1].agreed <= got.operations[1].begun);
+  REQUIRE(got.clocks.size() == 1);
+  CHECK(got.clocks[0].first == "b");
+  CHECK(got.clocks[0].second.from < 0);
+}
+
+TEST_CASE("what differed between ranks is told, and waits for nobody") {
+  Job job;
+  for (int rank = 0; rank < 2; ++rank) {
+    auto records = life(100, 520, 600);
+    records.push_back({.ticks = 700, .kind = timeline::RecordKind::submit, .id = 7});
+    records.push_back({.ticks = 800, .kind = timeline::RecordKind::mismatch, .id = 7});
+    job.add(rank, "a", records);
+  }
+  const auto got = job.read();
+  CHECK(got.operations.size() == 1);
+  REQUIRE(got.mismatches.size() == 2);
+  CHECK(got.mismatches[1].second == "grad");
+  REQUIRE(got.steps.size() == 1);
+  CHECK(got.steps[0].to - got.steps[0].from == 600);
 }
 
 TEST_CASE("files of two jobs are not mixed") {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <catch2/catch.hpp>
 
+#include "apps/timeline_view/elsewhere.hpp"
 #include "apps/timeline_view/live_rank.hpp"
 #include "apps/timeline_view/live_view.hpp"
 
@@ -159,4 +160,49 @@ TEST_CASE("a view as JSON is one line") {
   CHECK(std::count(text.begin(), text.end(), '\n') == 1);
   CHECK(text.ends_with("}\n"));
   CHECK(text.find(R"("missing": [1])") != std::string::npos);
+}
+
+TEST_CASE("a view comes back from its line of JSON") {
+  const auto sent = view_of_two();
+  const auto got = parse_live(live_json(sent));
+  REQUIRE(got);
+  CHECK(got->job == "j");
+  CHECK(got->size == 4);
+  REQUIRE(got->rows.size() == 2);
+  const auto& row = got->rows[0];
+  CHECK(row.tensor == sent.rows[0].tensor);
+  CHECK(row.host == "a");
+  CHECK(row.pid == 10);
+  CHECK(row.state == LiveState::waits);
+  CHECK(row.tensors == 3);
+  CHECK(row.for_ns == 2'100'000'000);
+  CHECK(row.missing == std::vector<int>{1});
+  CHECK(got->rows[1].lag_ns == 2'100'000'000);
+  for (const auto* line : {"", "ssh: Could not resolve hostname", "{\"ranks\": [3]}", "[]"})
+    CHECK_FALSE(parse_live(line));
+}
+
+TEST_CASE("who waits for nobody of its host waits for idle ranks of others") {
+  LiveView here{.job = "j", .size = 3};
+  here.rows.push_back({.rank = 2, .host = "b", .state = LiveState::waits, .for_ns = 700});
+  LiveView there{.job = "j", .size = 4};
+  there.rows.push_back({.rank = 0, .host = "a", .state = LiveState::computes});
+  there.rows.push_back({.rank = 1, .host = "a", .state = LiveState::moves});
+  there.rows.push_back({.rank = 2, .host = "a", .state = LiveState::ended});
+  join_views(here, there);
+  find_missing(here);
+  CHECK(here.size == 4);
+  REQUIRE(here.rows.size() == 3);
+  CHECK(here.rows[0].rank == 0);
+  CHECK(here.rows[0].lag_ns == 700);
+  CHECK(here.rows[1].lag_ns == 0);
+  CHECK(here.rows[2].host == "b");
+  CHECK(here.rows[2].missing == std::vector<int>{0});
+}
+
+TEST_CASE("hosts are named, and nothing that ssh would take for an option") {
+  const auto hosts = split_hosts("node1,eva@node2");
+  REQUIRE(hosts);
+  CHECK(*hosts == std::vector<std::string>{"node1", "eva@node2"});
+  for (const auto* text : {"", "a,,b", "-oProxyCommand=x", "a,-F"}) CHECK_FALSE(split_hosts(text));
 }

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/timeline_view/steps.hpp"
+
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include "apps/timeline_view/late_map.hpp"
+#include "apps/timeline_view/output.hpp"
+
+using namespace horo::apps;
+
+namespace {
+
+/// The steps found in tensors that come one nanosecond after the other, from 1 on.
+std::vector<std::int64_t> lengths(const std::vector<int>& tensors) {
+  StepFinder finder;
+  std::vector<std::int64_t> found;
+  std::int64_t now = 0;
+  for (const int tensor : tensors) {
+    if (const auto step = finder.submitted(static_cast<std::uint64_t>(tensor), ++now))
+      found.push_back(step->to - step->from);
+  }
+  return found;
+}
+
+Figures with_steps(std::int64_t least, std::int64_t most) {
+  Analysis analysis({}, 1);
+  std::int64_t at = 0;
+  for (int i = 0; i < 100; ++i) {
+    const auto took = i % 2 == 0 ? least : most;
+    analysis.stepped({at, at + took});
+    at += took;
+  }
+  return analysis.finish();
+}
+
+}  // namespace
+
+TEST_CASE("a step lasts from one time that a tensor comes to the next") {
+  CHECK(lengths({1, 2, 3, 1, 2, 3, 1, 2, 3}) == std::vector<std::int64_t>{3, 3});
+  // What comes once before the training is none, and what comes now and then changes nothing.
+  CHECK(lengths({8, 9, 1, 2, 1, 2, 7, 1, 2, 7, 1}) == std::vector<std::int64_t>{2, 3, 3});
+  CHECK(lengths({1, 2, 3}).empty());
+}
+
+TEST_CASE("a tensor that comes no more leaves the steps to another") {
+  std::vector<int> tensors{1, 2, 1, 2, 1};
+  for (int i = 0; i < 20; ++i) {
+    tensors.push_back(3);
+    tensors.push_back(4);
+  }
+  const auto found = lengths(tensors);
+  REQUIRE(found.size() > 5);
+  CHECK(found[0] == 2);
+  CHECK(found[1] == 2);
+  for (std::size_t i = 2; i < found.size(); ++i) CHECK(found[i] == 2);
+}
+
+TEST_CASE("lateness is kept of any time, in parts that double") {
+  LateMap map;
+  map.add(3, 0, 10);
+  map.add(3, 1'500'000, 30);
+  map.add(4, 70'000'000, 50);  // Past 64 ms: parts of 2 ms.
+  CHECK(map.width_ns() == 2'000'000);
+  CHECK(map.rows().at(3)[0].times == 2);
+  CHECK(map.rows().at(3)[0].late_ns == 40);
+  CHECK(map.rows().at(4)[35].late_ns == 50);
+  map.add(4, INT64_MAX, 1);
+  CHECK(map.rows().at(3)[0].late_ns == 40);
+}
+
+TEST_CASE("a comparison says what is no more than noise") {
+  const auto text = compare_text(with_steps(900, 1100), with_steps(905, 1105));
+  const auto row = text.substr(text.find("\nstep"),
+                               text.find('\n', text.find("\nstep") + 1) - text.find("\nstep"));
+  CHECK(row.find("no more than noise") != std::string::npos);
+  const auto slower = compare_text(with_steps(900, 1100), with_steps(1800, 2200));
+  const auto other = slower.substr(slower.find("\nstep"), 100);
+  CHECK(other.find("2.00  +- 3 %\n") != std::string::npos);
+}
