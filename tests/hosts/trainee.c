@@ -3,9 +3,9 @@
  *   trainee FOLDER STEPS late RANK MS   before each step this rank sleeps for so much longer
  *   trainee FOLDER STEPS exposed        each step waits for a large sum, and does nothing else
  *   trainee FOLDER STEPS hidden         the same sums, waited for when they are done
- * FOLDER/times.R of rank R: for each step the nanoseconds of CLOCK_MONOTONIC at which it had computed, and for
- * how long it waited for the large sum and, before it, for the other ranks. Then it makes FOLDER/done.R and
- * stays until FOLDER/stop is there. */
+ * FOLDER/times.R of rank R: for each step the nanoseconds of CLOCK_MONOTONIC at which it had
+ * computed, and for how long it waited for the large sum and, before it, for the other ranks. Then
+ * it makes FOLDER/done.R and stays until FOLDER/stop is there. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -115,8 +115,9 @@ mkdir "$scratch/live"
 timeout 200 horo run -H h1:1,h2:1 --tag off sh -c 'echo "$HORO_JOB_ID" >"$1/id.$HORO_RANK"; shift; exec "$@"' sh "$scratch/live" \
   "$TRAINEE" "$scratch/live" 1 late 1 100000 >"$scratch/live/out" 2>&1 </dev/null &
 job=$!
+# shellcheck disable=SC2317 # eventually calls it
 seen() {
-  kill -0 $job 2>/dev/null || fail "the job has ended: $(cat "$scratch/live/out")"
+  kill -0 "$job" 2>/dev/null || fail "the job has ended: $(cat "$scratch/live/out")"
   # A rank that has not begun to record is none yet.
   on h1 "$HORO_BIN/horo" top --once --json --hosts h2 "$(cat "$scratch/live/id.0" 2>/dev/null)" >"$scratch/view" 2>"$scratch/err" || return 1
   python3 - "$scratch/view" <<'PY'
