@@ -33,7 +33,7 @@ double number_of(std::string_view text) {
   constexpr std::size_t kMostDigits = 15;  // That a double holds.
   if (text.size() <= kMostDigits) {
     std::int64_t whole = 0;
-    const auto end = std::from_chars(text.data(), text.data() + text.size(), whole).ptr;
+    const auto* const end = std::from_chars(text.data(), text.data() + text.size(), whole).ptr;
     if (end == text.data() + text.size()) return static_cast<double>(whole);
   }
   double value = 0;

@@ -168,9 +168,10 @@ void JsonReader::add_utf8(std::uint32_t code) {
     first_half_ = code;
     return;
   }
-  if (code >= 0xdc00 && code < 0xe000)
+  if (code >= 0xdc00 && code < 0xe000) {
     code = first_half_ == 0 ? kReplacement
                             : 0x10000 + ((first_half_ & 0x3ffU) << 10U) + (code & 0x3ffU);
+  }
   first_half_ = 0;
   if (code < 0x80) return add(code);
   if (code < 0x800) {

@@ -60,7 +60,7 @@ bool read_row(timeline::JsonReader& json, LiveRow& row) {
     if (name == "stalls") take_number(text, row.stalls);
     if (name == "lost_records") take_number(text, row.lost);
     if (name == "state") {
-      const auto state = std::find_if(kStates.begin(), kStates.end(), [&](LiveState known) {
+      const auto* const state = std::find_if(kStates.begin(), kStates.end(), [&](LiveState known) {
         return horo::apps::name(known) == text;
       });
       if (state != kStates.end()) row.state = *state;
@@ -146,6 +146,10 @@ class Elsewhere::Impl {
     std::optional<LiveView> view;
     std::string last_words;
   };
+
+  Impl() = default;
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
 
   ~Impl() {
     for (auto& host : hosts) kill(-host.process, SIGTERM);
