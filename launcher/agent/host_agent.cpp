@@ -36,7 +36,7 @@ constexpr const char* kSlurmStep = "SLURM_STEP_ID";  ///< Set where srun has sta
 
 class HostAgent::Impl {
  public:
-  Impl(Loop& loop, const Options& options) : loop_(loop), options_(options) {
+  Impl(Loop& loop, Options options) : loop_(loop), options_(std::move(options)) {
     if (!options_.branches) return;
     branches_ = options_.branches(loop_, {.send = [this](const Message& message) { tell(message); },
                                           .on_empty = [this] { leave_when_done(); }});

@@ -373,6 +373,9 @@ class LinkedAgent final : public Agent {
 
   ~LinkedAgent() override { link_->close(); }
 
+  LinkedAgent(const LinkedAgent&) = delete;
+  LinkedAgent& operator=(const LinkedAgent&) = delete;
+
   void begin(const AgentSpec& spec) override { link_->begin(spec); }
 
   std::string step() const override { return link_->step(); }
