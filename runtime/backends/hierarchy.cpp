@@ -2,6 +2,7 @@
 #include "runtime/backends/hierarchy.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 namespace horo::runtime {
@@ -25,6 +26,15 @@ std::uint64_t share(std::uint64_t count, const Hierarchy& hierarchy, int local_r
   return local_rank < hierarchy.owners ? share_of(count, hierarchy.owners, local_rank).count : 0;
 }
 
+/// What the step inside a host already multiplies with of the result's factor, so that the average
+/// of a host fits into float16 where its sum does not. A power of two: only subnormals see it.
+double early_factor(const Signature& like, const Hierarchy& hierarchy) {
+  if (like.dtype != DType::f16) return 1;
+  const bool average = like.op == ReduceOp::average;
+  const double factor = std::abs(like.postscale) / (average ? hierarchy.most_local : 1);
+  return std::isnormal(factor) ? std::exp2(std::floor(std::log2(factor))) : 1;
+}
+
 }  // namespace
 
 Result<Hierarchy> hierarchy_of(const Communicator& world) {
@@ -34,6 +44,7 @@ Result<Hierarchy> hierarchy_of(const Communicator& world) {
       .hosts = static_cast<int>(hosts.size()), .ranks = world.size(), .owners = world.size()};
   for (const auto& ranks : hosts) {
     hierarchy.owners = std::min(hierarchy.owners, static_cast<int>(ranks.size()));
+    hierarchy.most_local = std::max(hierarchy.most_local, static_cast<int>(ranks.size()));
     const auto me = std::find(ranks.begin(), ranks.end(), world.position);
     if (me == ranks.end()) continue;
     hierarchy.local_ranks = static_cast<int>(ranks.size());
@@ -89,11 +100,14 @@ Leg make_leg(const Bucket& bucket, const std::vector<Cut>& cuts, const Hierarchy
   leg.scatter.like = leg.across.like = leg.gather.like = bucket.like;
   leg.scatter.like.kind = Kind::reducescatter;
   leg.gather.like.kind = Kind::allgather;
-  leg.scatter.like.postscale = leg.across.like.prescale = 1;
+  const auto early = early_factor(bucket.like, hierarchy);
+  leg.scatter.like.postscale = early;
+  leg.across.like.prescale = 1;
   if (bucket.like.op == ReduceOp::average) {
     leg.scatter.like.op = leg.across.like.op = ReduceOp::sum;
-    leg.across.like.postscale = bucket.like.postscale / hierarchy.ranks;
+    leg.across.like.postscale /= hierarchy.ranks;
   }
+  leg.across.like.postscale /= early;
   auto* to = slice;
   for (const auto& cut : cuts) {
     const auto& part = bucket.parts[cut.part];
@@ -123,6 +137,7 @@ bool can_run_in_parts(const Signature& like) {
   if (like.op == ReduceOp::adasum) return false;
   switch (like.dtype) {
     case DType::f16:
+      return like.op != ReduceOp::product;
     case DType::bf16:
     case DType::f32:
     case DType::f64:

@@ -19,6 +19,7 @@ struct Hierarchy {
   int local_ranks = 1;
   int local_rank = 0;
   int owners = 1;
+  int most_local = 1;  ///< Ranks of the largest host.
 
   bool owns() const { return local_rank < owners; }
 };
@@ -55,7 +56,7 @@ Leg make_leg(const Bucket& bucket, const std::vector<Cut>& cuts, const Hierarchy
              std::byte* slice);
 
 /// Whether the parts of the way can compute what the whole would: not averages of integers, whose
-/// sum inside a host may overflow, and not Adasum.
+/// sum inside a host may overflow, nor products of float16 for the same reason, and not Adasum.
 bool can_run_in_parts(const Signature& like);
 
 }  // namespace horo::runtime

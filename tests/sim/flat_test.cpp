@@ -97,6 +97,24 @@ TEST_CASE("buckets that are large enough for rings and halves come out the same"
   }
 }
 
+TEST_CASE("float16 results that fit do not overflow on the way between many ranks") {
+  constexpr std::size_t kRanks = 18;
+  std::mt19937_64 random(1);
+  for (const std::uint64_t count : {1'000U, 100'003U, 400'001U}) {  // Doubling, halves, a ring.
+    auto backends = make_backends(kRanks, true, 4U << 20U);
+    auto cases = Maker{random, kRanks}.beyond_halves(count);
+    for (std::size_t r = 0; r < kRanks; ++r) {
+      for (auto& c : cases) REQUIRE(backends[r]->start(bucket_of(c, r)));
+    }
+    settle(backends);
+    for (const auto& c : cases) {
+      CAPTURE(count, name(c.like.op), c.like.prescale, c.like.postscale);
+      for (std::size_t r = 0; r < kRanks; ++r)
+        REQUIRE(c.tensors[0].out[r] == c.tensors[0].expected[r]);
+    }
+  }
+}
+
 TEST_CASE(
     "whichever message fails, every rank ends in an error and nobody touches a buffer after") {
   constexpr std::size_t kRanks = 3;

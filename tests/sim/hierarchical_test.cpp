@@ -123,6 +123,24 @@ TEST_CASE("random buckets over even and uneven hosts come out as the reference s
   }
 }
 
+TEST_CASE("float16 results that fit do not overflow inside a host") {
+  std::mt19937_64 random(1);
+  const std::vector<std::vector<int>> shapes = {{2, 2}, {4, 3}, {2, 2, 2, 2}};
+  for (const auto& shape : shapes) {
+    SimHosts hosts(shape, {});
+    auto cases = Maker{random, hosts.ranks.size()}.beyond_halves(1 << 16U);
+    for (std::size_t r = 0; r < hosts.ranks.size(); ++r) {
+      for (auto& c : cases) REQUIRE(hosts.ranks[r].backend->start(bucket_of(c, r)));
+    }
+    hosts.settle(cases.size());
+    for (const auto& c : cases) {
+      CAPTURE(shape, name(c.like.op), c.like.prescale, c.like.postscale);
+      for (std::size_t r = 0; r < hosts.ranks.size(); ++r)
+        REQUIRE(c.tensors[0].out[r] == c.tensors[0].expected[r]);
+    }
+  }
+}
+
 TEST_CASE("two hosts exchange each byte once in each direction") {
   constexpr std::uint64_t kCount = 1 << 20U;
   SimHosts hosts({2, 2}, {});

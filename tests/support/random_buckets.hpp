@@ -115,6 +115,35 @@ struct Maker {
     return t;
   }
 
+  /// Rank r has the r-th of the float16 bits everywhere, and so on in turn.
+  Case of_halves(Signature like, const std::vector<std::uint16_t>& bits, std::uint64_t count) {
+    like.dtype = DType::f16;
+    Tensor t;
+    for (std::size_t r = 0; r < n; ++r) {
+      const std::vector<std::uint16_t> same(count, bits[r % bits.size()]);
+      const auto* first = reinterpret_cast<const std::byte*>(same.data());
+      t.in.emplace_back(first, first + count * sizeof(std::uint16_t));
+    }
+    t.elements.assign(n, count);
+    t.expected.assign(n, reduce(like, t.in, count));
+    t.out.assign(n, Buffer(count * sizeof(std::uint16_t)));
+    return {.like = like, .tensors = {std::move(t)}};
+  }
+
+  /// Float16 all-reduces whose results fit, but not what comes up on the way to them.
+  std::vector<Case> beyond_halves(std::uint64_t count) {
+    constexpr std::uint16_t k40000 = 0x78e2;
+    constexpr std::uint16_t kTiny = 0x0400;  // 2^-14
+    return {
+        of_halves({.op = ReduceOp::average}, {k40000}, count),
+        of_halves({.op = ReduceOp::average, .prescale = 64, .postscale = 1.0 / 64}, {k40000},
+                  count),
+        of_halves({.op = ReduceOp::average, .postscale = -0.75}, {k40000}, count),
+        of_halves({.op = ReduceOp::sum, .postscale = 1.0 / 64}, {k40000}, count),
+        of_halves({.op = ReduceOp::max, .prescale = 64, .postscale = -1.0 / 64}, {k40000}, count),
+        of_halves({.op = ReduceOp::product}, {k40000, k40000, kTiny, kTiny}, count)};
+  }
+
   Tensor gathered(const Signature& like) {
     Tensor t{.row_elements = 1 + below(5)};
     Buffer all;

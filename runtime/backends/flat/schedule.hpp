@@ -73,7 +73,7 @@ struct Mesh {
 enum class Partial : std::uint8_t {
   exact,    ///< The tensor's type: nothing is lost that a sum in rank order would keep.
   rounded,  ///< It loses digits at each step: between few ranks better not at all.
-  wrong,    ///< It may overflow where the result does not (averages of integers).
+  wrong,    ///< It may overflow where the result does not (averages of integers and float16).
 };
 
 /// For an all-reduce of so many bytes.

@@ -40,8 +40,11 @@ std::vector<std::uint64_t> counts_of(const std::vector<Stretch>& stretches, std:
 }
 
 Partial partial_of(const Signature& like) {
+  const bool average = like.op == ReduceOp::average;
   switch (like.dtype) {
     case DType::f16:
+      return average || like.op == ReduceOp::product || like.postscale != 1 ? Partial::wrong
+                                                                            : Partial::rounded;
     case DType::bf16:
       return Partial::rounded;
     case DType::f32:
@@ -56,7 +59,7 @@ Partial partial_of(const Signature& like) {
     case DType::boolean:
       break;
   }
-  return like.op == ReduceOp::average ? Partial::wrong : Partial::exact;
+  return average ? Partial::wrong : Partial::exact;
 }
 
 }  // namespace
