@@ -449,8 +449,7 @@ HORO_API horo_status horo_on_complete(horo_op op, horo_callback callback, void* 
     if (callback == nullptr) return report(horo::fail(Errc::invalid_argument, "no callback"));
     auto operation = find(session, op);
     if (!operation) return report(operation.error());
-    session.on_complete(**operation, callback, user);
-    return HORO_OK;
+    return report(session.on_complete(**operation, callback, user));
   });
 }
 

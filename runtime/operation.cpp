@@ -43,11 +43,16 @@ void Operation::nudge() {
   }
 }
 
-bool Operation::on_complete(Callback callback, void* user) {
-  callback_ = callback;
-  user_ = user;
-  std::uint32_t none = 0;
-  if (callback_state_.compare_exchange_strong(none, 1, std::memory_order_acq_rel)) return true;
+Result<bool> Operation::on_complete(Callback callback, void* user) {
+  std::uint32_t state = 0;
+  if (callback_state_.compare_exchange_strong(state, 3, std::memory_order_acq_rel)) {
+    callback_ = callback;
+    user_ = user;
+    state = 3;
+    if (callback_state_.compare_exchange_strong(state, 1, std::memory_order_acq_rel)) return true;
+  } else if (state != 2) {
+    return fail(Errc::duplicate, "operation {} has a callback already", handle());
+  }
   callback(user, handle(), static_cast<horo_status>(status_));
   return false;
 }

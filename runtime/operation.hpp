@@ -44,8 +44,9 @@ class Operation {
   /// Ends the sleep of who waits for it, or the next one if nobody sleeps.
   void nudge();
 
-  /// Arranges for `callback` to run at the end: true; or runs it now when that has passed.
-  bool on_complete(Callback callback, void* user);
+  /// Arranges for `callback` to run at the end: true; or runs it now when that has passed. Fails:
+  /// duplicate (it has one).
+  Result<bool> on_complete(Callback callback, void* user);
 
   SetId set;
   TensorId tensor;
@@ -74,7 +75,7 @@ class Operation {
   std::atomic<std::uint32_t> generation_{0};
   std::uint32_t index_ = 0;
   std::atomic<std::uint32_t> next_free_{0};
-  std::atomic<std::uint32_t> callback_state_{0};  ///< 0 none, 1 set, 2 too late.
+  std::atomic<std::uint32_t> callback_state_{0};  ///< 0 none, 1 set, 2 too late, 3 being set.
   Callback callback_ = nullptr;
   void* user_ = nullptr;
   Errc status_ = Errc::ok;

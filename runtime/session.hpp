@@ -100,8 +100,8 @@ class Session {
   void poke();
 
   /// Runs `callback` at the end, without anybody waiting: this rank and its peers move on by
-  /// themselves.
-  void on_complete(Operation& operation, Operation::Callback callback, void* user);
+  /// themselves. Fails: duplicate (it has one).
+  Status on_complete(Operation& operation, Operation::Callback callback, void* user);
 
   /// True when all are done, false when the deadline passed first.
   bool wait(std::span<Operation* const> operations, const Deadline& deadline);

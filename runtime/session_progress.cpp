@@ -175,14 +175,17 @@ void Session::poke() {
   return_token();
 }
 
-void Session::on_complete(Operation& operation, Operation::Callback callback, void* user) {
+Status Session::on_complete(Operation& operation, Operation::Callback callback, void* user) {
   host_->body().impatient.fetch_add(1, std::memory_order_seq_cst);
   callbacks_.store(1, std::memory_order_seq_cst);
-  if (!operation.on_complete(callback, user)) {
+  const auto later = operation.on_complete(callback, user);
+  if (!later || !*later) {
     host_->body().impatient.fetch_sub(1, std::memory_order_seq_cst);
-    return;
+    if (!later) return Failure(later.error());
+  } else if (sets_.has_ready() || sets_.has_news()) {
+    ring(host_->my_slot());
   }
-  if (sets_.has_ready() || sets_.has_news()) ring(host_->my_slot());
+  return {};
 }
 
 bool Session::claim_token(Operation& operation, const Deadline& deadline) {

@@ -317,7 +317,8 @@ typedef void (*horo_callback)(void* user, horo_op op, horo_status status);
 /* Runs `callback` once when the operation completes, on a thread of the runtime or of a waiting
  * caller, with no lock held; at once if it has completed. The operation is still to be waited for
  * or released. Memory: `user` is the caller's until the callback has run. Thread: any. Blocks: no.
- * Fails: NOT_FOUND (released, or never there), INVALID_ARGUMENT (no callback). */
+ * Fails: NOT_FOUND (released, or never there), INVALID_ARGUMENT (no callback), DUPLICATE (it has one
+ * already). */
 HORO_API horo_status horo_on_complete(horo_op op, horo_callback callback, void* user);
 
 /* -- Memory shared with the ranks of this host ---------------------------------------------------
