@@ -88,15 +88,17 @@ Result<SetId> Session::add_set(std::vector<Rank> ranks) {
   while (!try_token()) sched_yield();
   auto id = sets_.add(std::move(ranks));
   return_token();
-  if (hosts_ == nullptr) return id;
-  // Ranks connect there, and where one cannot the others have no use for the set.
+  // Ranks take memory and connect there, and where one cannot the others have no use for the set.
   const auto all = agree("horo.process_sets", {kAdded, id ? 1 : 0});
+  if (!all) host_->forget_failed_regions();
   if (all || !id) return id;
   while (!try_token()) sched_yield();
   sets_.remove(*id);
   return_token();
-  return fail(all.error().code, "process set {} is not made, another rank could not: {}", *id,
-              all.error().message);
+  return fail(all.error().code, "process set {} is not made: {}", *id,
+              all.error().code == Errc::mismatch
+                  ? "another rank could not make it, its own error says why"
+                  : all.error().message);
 }
 
 void Session::drain(ProcessSet& set) {

@@ -149,6 +149,16 @@ void HostMemory::unmap_region(std::size_t index, std::byte* base, bool counted) 
   region.laid_out.store(0, std::memory_order_release);
 }
 
+void HostMemory::forget_failed_regions() {
+  for (std::size_t i = 0; i < body_->regions.size(); ++i) {
+    std::uint32_t failed = 3;
+    if (!body_->regions[i].laid_out.compare_exchange_strong(failed, 1, std::memory_order_acq_rel))
+      continue;
+    release(layout_.regions + i * layout_.region_bytes, layout_.region_bytes);
+    body_->regions[i].laid_out.store(0, std::memory_order_release);
+  }
+}
+
 bool HostMemory::say_stall(std::string_view text) {
   if (body_->stall_claimed.exchange(1, std::memory_order_acq_rel) != 0) return false;
   text = text.substr(0, body_->stall_text.size() - 1);

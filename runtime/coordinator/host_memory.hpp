@@ -135,6 +135,9 @@ class HostMemory {
   /// Unmaps it; the last of those who had counted themselves in `users` gives its pages back.
   void unmap_region(std::size_t index, std::byte* base, bool counted);
 
+  /// Lets regions that could not be laid out be tried again, once all ranks have given them up.
+  void forget_failed_regions();
+
   // -- Memory -----------------------------------------------------------------------------------
 
   /// Backs `bytes` at `offset` of the memfd with memory. Fails: out_of_memory.
