@@ -83,12 +83,16 @@ bool Board::complete_without_joined(TensorId id) {
   for (;;) {
     const auto marks = arrivals::marks(word);
     if (marks == 0 || marks == params_.local_size || (word & arrivals::kReady) != 0) return false;
+    std::uint32_t bits = 0;
     for (std::uint32_t m = 0; m < params_.local_size; ++m) {
       const auto bit = std::uint64_t{1} << (m % 64);
-      const auto there = marked(id, m / 64).load(std::memory_order_seq_cst) |
-                         body_->joined[m / 64].load(std::memory_order_seq_cst);
-      if ((there & bit) == 0) return false;
+      const bool has_marked = (marked(id, m / 64).load(std::memory_order_seq_cst) & bit) != 0;
+      if (!has_marked && (body_->joined[m / 64].load(std::memory_order_seq_cst) & bit) == 0)
+        return false;
+      bits += has_marked ? 1 : 0;
     }
+    // Somebody is between his bit and his mark: he looks himself once he has added it.
+    if (bits != marks) return false;
     // Fails if the tensor has been cut meanwhile: then somebody else saw what this rank sees.
     if (slot.arrivals.compare_exchange_weak(word, word | arrivals::kReady,
                                             std::memory_order_seq_cst))
