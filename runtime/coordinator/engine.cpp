@@ -39,12 +39,16 @@ bool Engine::progress() {
   const auto now = board_.params().cycle_ns == 0
                        ? 0
                        : static_cast<std::uint64_t>(clock_.now().time_since_epoch().count());
-  bool moved = false;
-  if (board_.spans()) {
-    if (board_.needs_leader()) moved = call_leader();
-  } else if (board_.has_ready() && board_.cut(now)) {
+  const auto cut = [&] {
+    if (!board_.has_ready() || !board_.cut(now)) return false;
     board_.wake(interest::kEntries);
-    moved = true;
+    return true;
+  };
+  bool moved = false;
+  if (!board_.spans()) {
+    moved = cut();
+  } else if (board_.needs_leader()) {
+    moved = call_leader();
   }
   moved = begin_entries() || moved;
   if (active()) {
@@ -55,6 +59,9 @@ bool Engine::progress() {
   }
   if (board_.host().body().gone.load(std::memory_order_seq_cst) != gone_seen_) [[unlikely]]
     moved = observe_departures() || moved;
+  // Entries that have ended leave room in the log. What waited for that has nobody else to cut it:
+  // its submitters sleep, and this rank's caller may not be back for long.
+  if (moved && !board_.spans()) cut();
   return moved;
 }
 
@@ -179,7 +186,9 @@ Status Engine::begin(const Entry& entry) {
     const TensorId tensor_id{static_cast<std::uint32_t>(id)};
     if (offered(tensor_id)) {
       started.ids.push_back(tensor_id);
-    } else if (!joined_.load(std::memory_order_relaxed)) {
+    } else if (joined_.load(std::memory_order_relaxed)) {
+      forget_agreement(tensor_id);
+    } else {
       return fail(Errc::protocol,
                   "log entry {} of the board names tensor {} that this rank has not submitted",
                   begun_, id);
@@ -238,6 +247,12 @@ std::uint64_t Engine::bytes_in_flight() const {
   std::uint64_t sum = 0;
   for (const auto& entry : started_) sum += entry.bytes;
   return sum;
+}
+
+void Engine::forget_agreement(TensorId id) {
+  // The others may have agreed on something else meanwhile.
+  if (blocks_[id.index() / kBlock].load(std::memory_order_acquire) != nullptr)
+    tensor(id).agreed = false;
 }
 
 bool Engine::offered(TensorId id) {

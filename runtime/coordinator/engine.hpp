@@ -153,6 +153,8 @@ class Engine {
   Offer put_parts(TensorId id, const Signature& s, const Submission& given, Operation& operation);
   void borrow(TensorId id, Offer& offer);
   void return_lent(TensorId id, Placement placement);
+  /// Of a tensor that ran without this rank, which had joined.
+  void forget_agreement(TensorId id);
   bool gathers(const Entry& entry);
   Status gather_splits(const Entry& entry);
   void add_splits(const Entry& entry, std::size_t position, Bucket& bucket) const;
@@ -190,6 +192,8 @@ class Engine {
   void count(const Bucket& bucket);
   bool observe_breakdown(Status health);
   bool observe_departures();
+  /// Poisons the board if a rank has left that the entries begun here need.
+  bool observe_debts();
   void break_board(const Error& error);
 
   Board& board_;

@@ -33,7 +33,8 @@ bool Engine::observe_departures() {
   // A rank detaches with no mark of its own left, so whatever it took part in is in the log: once
   // this rank has read all of it, what remains can never complete.
   if (board_.spans()) return false;  // The log says so there, at one place for all hosts.
-  if (active() || board_.body().tail.load(std::memory_order_seq_cst) > begun_) return false;
+  if (active()) return observe_debts();
+  if (board_.body().tail.load(std::memory_order_seq_cst) > begun_) return false;
   gone_seen_ = board_.host().body().gone.load(std::memory_order_seq_cst);
   for (int r = 0; r < board_.local_size(); ++r) {
     if (r == board_.me() ||
@@ -41,6 +42,20 @@ bool Engine::observe_departures() {
       continue;
     fail_all(Errc::shut_down, fmt::format("rank {} has shut down; nothing can complete without it",
                                           board_.global_rank(r)));
+    return true;
+  }
+  return false;
+}
+
+bool Engine::observe_debts() {
+  // A rank that has joined takes part in what it has not submitted. If it detaches before all have
+  // joined, nobody does its part of what was begun.
+  for (int r = 0; r < board_.local_size(); ++r) {
+    if (board_.rank_slot(r).state.load(std::memory_order_seq_cst) != RankState::detached ||
+        board_.area(r).cursor.load(std::memory_order_seq_cst) >= begun_)
+      continue;
+    poison_board(board_.header(), {.rank = board_.global_rank(r), .cause = LossCause::vanished},
+                 "");
     return true;
   }
   return false;
@@ -85,6 +100,7 @@ bool Engine::withdraw() {
     const bool taken_back = board_.unmark(id);
     board_.dissolve_group(id);
     if (taken_back) {
+      return_lent(id, Placement::alone);
       complete(id, Errc::shut_down,
                "this rank shuts down before all ranks had submitted the tensor");
     } else {

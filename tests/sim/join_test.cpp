@@ -169,6 +169,25 @@ TEST_CASE("after a join all is as before, and it can be done again") {
   }
 }
 
+TEST_CASE("what others agreed on while a rank had joined is compared when it comes back") {
+  SimJob job(2, 6, tight_params());
+  const auto sum = [&job](int rank, std::int64_t count) -> Buffer& {
+    return add_values(job, rank, "x", with(ReduceOp::sum, DType::f32, count), 1.0F);
+  };
+  sum(0, 4);
+  sum(1, 4);
+  REQUIRE(job.run(kPatience));
+  add_join(job, 0);
+  sum(1, 900);
+  add_join(job, 1);
+  REQUIRE(job.run(kPatience));
+  auto& old = sum(0, 4);
+  auto& fresh = sum(1, 900);
+  REQUIRE(job.run(kPatience));
+  CHECK(old.operation->status() == Errc::mismatch);
+  CHECK(fresh.operation->status() == Errc::mismatch);
+}
+
 TEST_CASE("a rank joins one set and goes on in another") {
   SimJob job(3, 4, tight_params());
   const auto pair = job.add_set({0, 1});

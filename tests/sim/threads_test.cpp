@@ -118,15 +118,49 @@ TEST_CASE("callbacks run without anybody waiting") {
     const auto id = *session.declare(kWorld, "c", vector_of(Kind::allreduce, DType::f32, 5000));
     std::vector<float> values(5000, 1.0F);
     auto& operation = **session.submit(kWorld, id, {.in = values.data(), .out = values.data()});
-    session.on_complete(
-        operation,
-        [](void* user, horo_op, horo_status) {
-          static_cast<std::atomic<int>*>(user)->fetch_add(1);
-        },
-        &calls);
+    const auto count = [](void* user, horo_op, horo_status) {
+      static_cast<std::atomic<int>*>(user)->fetch_add(1);
+    };
+    CHECK(session.on_complete(operation, count, &calls));
     while (!operation.done()) std::this_thread::yield();
   });
   CHECK(calls == 2);
+}
+
+TEST_CASE("a rank that has joined and leaves before the others lets nobody wait for ever") {
+  for (int round = 0; round < 20; ++round) {
+    std::atomic<int> sums{0};
+    run_ranks(2, [&](Session& session, int rank) {
+      const auto& clock = horo::SteadyClock::instance();
+      if (rank == 0) {
+        horo::runtime::Signature join;
+        join.kind = Kind::join;
+        join.elements = 0;
+        const auto id = *session.declare(kWorld, "horo.join", join);
+        REQUIRE(session.submit(kWorld, id, {}));
+        while (sums < 3 * round) std::this_thread::yield();
+        session.shutdown();
+        return;
+      }
+      const auto id = *session.declare(kWorld, "x", vector_of(Kind::allreduce, DType::f32, 50000));
+      std::vector<float> values(50000, 1.0F);
+      auto status = horo::Errc::ok;
+      while (status == horo::Errc::ok) {
+        const auto submitted =
+            session.submit(kWorld, id, {.in = values.data(), .out = values.data()});
+        if (!submitted) {
+          status = submitted.error().code;
+          break;
+        }
+        horo::runtime::Operation* const operation = *submitted;
+        REQUIRE(session.wait({&operation, 1}, horo::Deadline::in(clock, std::chrono::seconds(20))));
+        status = operation->status();
+        session.operations().put(*operation);
+        ++sums;
+      }
+      CHECK((status == horo::Errc::shut_down || status == horo::Errc::peer_lost));
+    });
+  }
 }
 
 TEST_CASE("a loss wakes a rank that waits for ever") {
