@@ -83,7 +83,7 @@ kill "$servers"
 nothing_left h1 h2
 
 # A host whose clock is an hour late, for its agent and ranks: they find each other, and who failed first is the same.
-late="[ \"\$(hostname)\" != h2 ] || export LD_PRELOAD=$HORO_BIN/../tests/libtest_clock.so"
+late="export LD_PRELOAD=$HORO_BIN/../tests/hosts_clock_shift.so CLOCK_SHIFT=h2=-3600000"
 printf '#!/bin/bash\n%s\nexec %s\n' "$late" "$HORO_BIN/horo-agent" >"$scratch/bin/horo-agent"
 export HORO_AGENT_PATH=$scratch/bin/horo-agent
 expect "the late clock" "$(on h2 bash -c "$late; echo \$((\$(env -u LD_PRELOAD date +%s) - \$(date +%s)))")" 3600
