@@ -97,7 +97,7 @@ class Tensor {
   [[nodiscard]] Op submit(std::span<const T> in, std::span<T> out) const {
     check_sizes(in, out);
     horo_op op = 0;
-    check(horo_submit(tensor_, in.data(), out.data(), &op));
+    check(horo_submit(tensor_, in.data(), place(out), &op));
     return Op(op);
   }
 
@@ -112,7 +112,7 @@ class Tensor {
     horo_submission submission = HORO_SUBMISSION_INIT;
     submission.tensor = tensor_;
     submission.in = in.data();
-    submission.out = out.data();
+    submission.out = place(out);
     return {submission};
   }
 
@@ -135,6 +135,13 @@ class Tensor {
                 "tensor was declared with " + std::to_string(count_) + " elements in and " +
                     std::to_string(out_count_) + " out, but the buffers have " +
                     std::to_string(in.size()) + " and " + std::to_string(out.size()));
+  }
+
+  /// Nothing needs a place too: without one the operation would own its result until it is
+  /// released.
+  static T* place(std::span<T> out) noexcept {
+    static T nowhere{};
+    return out.empty() ? &nowhere : out.data();
   }
 
   /// Where this rank's rows lie in `data`; all of it when its size is wrong, to be refused so.

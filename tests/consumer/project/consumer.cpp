@@ -77,6 +77,20 @@ bool groups_work(const horo::Job& job) {
   return good && a == std::vector<float>{1, 2} && b == std::vector<float>{3};
 }
 
+/// One row for many ranks: who gets none still leaves nothing behind.
+bool ends_without_rows(const horo::Job& job) {
+  const std::vector<float> row{1};
+  const auto tensor = horo::Tensor<float>::reducescatter("row", row.size());
+  std::vector<float> mine(tensor.out_size());
+  const auto gone = [](horo_op op) {
+    return horo_wait(op, -1) == HORO_OK && horo_wait(op, -1) == HORO_NOT_FOUND;
+  };
+  bool good = gone(tensor.submit(row, mine).release());
+  const std::vector<horo::Part> parts{tensor.part(row, mine)};
+  good = gone(horo::submit_all(parts).front().release()) && good;
+  return job.reducescatter<float>("row", row).size() == mine.size() && good;
+}
+
 bool barriers_work(const horo::Job& job) {
   std::vector<std::thread> threads;
   for (int t = 0; t < 6; ++t) {
@@ -106,7 +120,8 @@ int main() {
     const bool good = mine == std::vector<float>(2, 2 * me * static_cast<float>(n)) &&
                       sent.data == std::vector<float>(2 * n, 2 * me) && sent.rows == splits &&
                       job.allgather<float>("all", value).data == std::vector<float>(n, value[0]) &&
-                      sets_work(job) && join_works(job) && groups_work(job) && barriers_work(job);
+                      sets_work(job) && join_works(job) && groups_work(job) &&
+                      ends_without_rows(job) && barriers_work(job);
     if (!good) {
       std::cerr << "a collective went wrong\n";
       return 1;
