@@ -114,4 +114,10 @@ Result<MPI_Comm> make_comm(const Communicator& communicator) {
   return comm;
 }
 
+void free_comm(MPI_Comm comm) {
+  int finalised = 0;
+  MPI_Finalized(&finalised);
+  if (finalised == 0 && !abandoned.load()) MPI_Comm_free(&comm);
+}
+
 }  // namespace horo::runtime

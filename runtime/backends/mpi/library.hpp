@@ -29,4 +29,7 @@ Status mpi_status(int code, const char* call);
 /// have, or this process is another one there), and as MPI.
 Result<MPI_Comm> make_comm(const Communicator& communicator);
 
+/// Gives it back, as an MPI has a few thousand of them; not once MPI is finalised.
+void free_comm(MPI_Comm comm);
+
 }  // namespace horo::runtime

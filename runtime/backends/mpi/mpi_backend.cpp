@@ -75,7 +75,9 @@ MpiBackend::MpiBackend(MPI_Comm comm, const Mesh& mesh, MpiOptions options)
 }
 
 MpiBackend::~MpiBackend() {
+  const bool whole = health_ && jobs_.empty() && flights_.empty() && !aborted_;
   abort();
+  if (whole && may_call_mpi()) free_comm(comm_);
 }
 
 Status MpiBackend::start(Bucket bucket) {
@@ -244,6 +246,7 @@ Status MpiBackend::watch_the_clock(bool moved) {
 }
 
 void MpiBackend::abort() {
+  aborted_ = true;
   jobs_.clear();
   if (flights_.empty()) return;
   if (health_) health_ = fail(Errc::cancelled, "the backend was stopped");

@@ -31,6 +31,7 @@ struct MpiOptions {
 /// Thread: the holder of the progress token, which makes progress only where MPI may be called.
 class MpiBackend final : public Backend {
  public:
+  /// Takes over `comm`: frees it in the end, if nothing failed and nothing is on its way.
   MpiBackend(MPI_Comm comm, const Mesh& mesh, MpiOptions options);
   ~MpiBackend() override;
   MpiBackend(const MpiBackend&) = delete;
@@ -93,6 +94,7 @@ class MpiBackend final : public Backend {
   CopyMeter copies_;
   TimePoint looked_{};
   TimePoint moved_{};
+  bool aborted_ = false;
   Status health_;
 };
 
