@@ -5,7 +5,6 @@
 
 #include <bit>
 #include <pthread.h>
-#include <sched.h>
 #include <unistd.h>
 
 #include "base/log.hpp"
@@ -120,10 +119,9 @@ Status Session::meet(Duration timeout) {
   for (;;) {
     const auto seen = slot.bell.load(std::memory_order_seq_cst);
     if (absent_ranks().empty()) return {};
-    if (const auto poison = poison_of(header); poison.cause != LossCause::none) {
+    if (poison_of(header).cause != LossCause::none) {
       slot.poison_ack.store(1, std::memory_order_seq_cst);
-      return fail(Errc::peer_lost, "rank {} was lost before all ranks had started: {}", poison.rank,
-                  describe(poison));
+      return fail(Errc::peer_lost, "before all ranks had started: {}", sets_.loss_message());
     }
     // Late by far: this process was stopped meanwhile, and the others with it.
     if (deadline.expired(clock.now() - kStandstill)) deadline = Deadline::in(clock, timeout);
@@ -145,14 +143,15 @@ void Session::shutdown() {
   if (background_.joinable()) {
     slot.state.store(RankState::leaving, std::memory_order_seq_cst);
     const auto& clock = SteadyClock::instance();
-    while (!try_token()) sched_yield();
-    // Other ranks need this one for what all have agreed on; the rest is taken back.
-    while ((!sets_.withdraw() || sets_.active()) && !sets_.lost()) {
-      if (!sets_.progress())
-        sleep_as_driver(kForeground, Deadline::in(clock, std::chrono::milliseconds(100)));
+    {
+      const TakenToken token(*this);
+      // Other ranks need this one for what all have agreed on; the rest is taken back.
+      while ((!sets_.withdraw() || sets_.active()) && !sets_.lost()) {
+        if (!sets_.progress())
+          sleep_as_driver(kForeground, Deadline::in(clock, std::chrono::milliseconds(100)));
+      }
+      stopping_.store(true, std::memory_order_seq_cst);
     }
-    stopping_.store(true, std::memory_order_seq_cst);
-    return_token();
     slot.bell.fetch_add(1, std::memory_order_seq_cst);
     futex::wake(slot.bell);
     background_.join();

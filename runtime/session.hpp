@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/deadline.hpp"
+#include "base/futex.hpp"
 #include "base/result.hpp"
 #include "runtime/arena.hpp"
 #include "runtime/bootstrap/meeting.hpp"
@@ -125,7 +126,27 @@ class Session {
   void settle_crowding();
   std::string absent_ranks();
 
+  /// Holds the token for more than progress; who drives gives way between two steps, asleep or not,
+  /// and goes on afterwards. Blocks: until then, and one at a time.
+  class TakenToken {
+   public:
+    explicit TakenToken(Session& session) : alone_(session.takers_), session_(session) {
+      session.take_token();
+    }
+
+    ~TakenToken() { session_.give_token_back(); }
+
+    TakenToken(const TakenToken&) = delete;
+    TakenToken& operator=(const TakenToken&) = delete;
+
+   private:
+    const std::lock_guard<std::mutex> alone_;
+    Session& session_;
+  };
+
   bool try_token();
+  void take_token();
+  void give_token_back();
   /// Takes the token, or waits until it can be had, `operation` is done or the deadline passed.
   /// The session's own thread hands it over between two steps: whoever waits drives best himself.
   bool claim_token(Operation& operation, const Deadline& deadline);
@@ -175,7 +196,12 @@ class Session {
   ProcessSets sets_;
   StallWatch stalls_;
   CoreSpread spread_;
+
+  /// Who takes the token from a driver is handed it as that one returns it.
+  enum Taker : std::uint32_t { kNoTaker = 0, kTakerWaits = 1, kTakerHasIt = 2 };
+
   std::atomic<bool> token_{false};
+  futex::Word taker_{kNoTaker};
   std::atomic<std::uint32_t> local_waiters_{0};
   std::atomic<Operation*> applicant_{nullptr};  ///< What a caller waits for who wants the token.
   std::atomic<bool> handed_over_{false};        ///< That caller has not come to take it yet.
@@ -187,6 +213,7 @@ class Session {
   std::atomic<std::uint64_t> wakes_{0};
 
   std::mutex set_changes_;  ///< One at a time adds or removes a set.
+  std::mutex takers_;       ///< Of TakenToken, inside set_changes_.
 
   std::thread background_;
 };

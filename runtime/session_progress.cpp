@@ -44,9 +44,36 @@ bool Session::try_token() {
   return true;
 }
 
+void Session::take_token() {
+  taker_.store(kTakerWaits, std::memory_order_seq_cst);
+  if (token_.exchange(true, std::memory_order_seq_cst)) {
+    // A driver reads the bell before it looks for takers and sleeps: it finds this one, or is rung.
+    ring(host_->my_slot());
+    while (taker_.load(std::memory_order_seq_cst) != kTakerHasIt)
+      futex::wait(taker_, kTakerWaits, Duration::max());
+  }
+  taker_.store(kNoTaker, std::memory_order_seq_cst);
+  host_->my_rank().drive.store(drive::kAwake, std::memory_order_seq_cst);
+  spread_.note();
+}
+
+void Session::give_token_back() {
+  return_token();
+  ring(host_->my_slot());  // Who gave way goes on.
+}
+
 void Session::return_token() {
-  host_->my_rank().drive.store(drive::kNobody, std::memory_order_seq_cst);
-  token_.store(false, std::memory_order_seq_cst);
+  do {
+    if (taker_.load(std::memory_order_seq_cst) == kTakerWaits) {
+      taker_.store(kTakerHasIt, std::memory_order_seq_cst);
+      futex::wake(taker_);
+      return;
+    }
+    host_->my_rank().drive.store(drive::kNobody, std::memory_order_seq_cst);
+    token_.store(false, std::memory_order_seq_cst);
+    // A taker announces itself and then tries the token: it finds it free, or is found here.
+  } while (taker_.load(std::memory_order_seq_cst) == kTakerWaits &&
+           !token_.exchange(true, std::memory_order_seq_cst));
   // Whoever published while we were awake did not ring; whoever waits here found the token taken.
   if (sets_.has_news() || local_waiters_.load(std::memory_order_seq_cst) != 0)
     ring(host_->my_slot());
@@ -82,7 +109,8 @@ void Session::sleep_as_driver(std::uint32_t who, const Deadline& deadline) {
   // Who tells nobody when it can move on is looked at again and again.
   if (inside && sets_.polls()) limit = std::min<Duration>(limit, std::chrono::microseconds(50));
   wakes_.fetch_add(static_cast<std::uint64_t>(sets_.wake_laggards()), std::memory_order_relaxed);
-  if (!sets_.progress() && limit > Duration::zero()) {
+  const bool wanted = taker_.load(std::memory_order_seq_cst) == kTakerWaits;
+  if (!sets_.progress() && !wanted && limit > Duration::zero()) {
     sleeps_.fetch_add(1, std::memory_order_relaxed);
     futex::wait(slot.bell, seen, limit, who);
     if (who == kForeground) note_call();
@@ -129,6 +157,7 @@ void Session::drive(const Operation* operation, const Deadline& deadline) {
   TimePoint idle_since{};
   int looks = 0;
   const auto goes_on = [&] {
+    if (taker_.load(std::memory_order_relaxed) == kTakerWaits) return false;
     if (foreground) return !operation->done();
     return !stopping_.load(std::memory_order_relaxed) &&
            applicant_.load(std::memory_order_relaxed) == nullptr;
@@ -250,7 +279,8 @@ bool Session::wait(std::span<Operation* const> operations, const Deadline& deadl
       do {
         say(*operations[next]);
         drive(operations[next], deadline);
-      } while (!all_done() && !deadline.expired(steady().now()));
+      } while (!all_done() && !deadline.expired(steady().now()) &&
+               taker_.load(std::memory_order_relaxed) != kTakerWaits);
       return_token();
     }
     if (!all_done() && deadline.expired(steady().now())) break;

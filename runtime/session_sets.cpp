@@ -2,7 +2,6 @@
 // Process sets: adding and removing them, agreed by all ranks of the job.
 #include <algorithm>
 #include <cstring>
-#include <sched.h>
 
 #include <fmt/ranges.h>
 
@@ -85,16 +84,16 @@ Result<SetId> Session::add_set(std::vector<Rank> ranks) {
     return fail(Errc::duplicate, "the ranks {} are process set {} already", fmt::join(ranks, ", "),
                 same->id);
   }
-  while (!try_token()) sched_yield();
-  auto id = sets_.add(std::move(ranks));
-  return_token();
+  auto id = [&] {
+    const TakenToken token(*this);
+    return sets_.add(std::move(ranks));
+  }();
   // Ranks take memory and connect there, and where one cannot the others have no use for the set.
   const auto all = agree("horo.process_sets", {kAdded, id ? 1 : 0});
   if (!all) host_->forget_failed_regions();
   if (all || !id) return id;
-  while (!try_token()) sched_yield();
+  const TakenToken token(*this);
   sets_.remove(*id);
-  return_token();
   return fail(all.error().code, "process set {} is not made: {}", *id,
               all.error().code == Errc::mismatch
                   ? "another rank could not make it, its own error says why"
@@ -117,15 +116,13 @@ Status Session::remove_set(SetId id) {
   auto* const set = sets_.find(id);
   if (set == nullptr) return fail(Errc::not_found, "there is no process set {}", id);
   if (set->member()) {
-    while (!try_token()) sched_yield();
+    const TakenToken token(*this);
     drain(*set);
-    return_token();
   }
   // A peer may still need this rank for what is agreed: all leave together.
   HORO_TRY_STATUS(agree("horo.process_sets", {kRemove, static_cast<std::int32_t>(id.value())}));
-  while (!try_token()) sched_yield();
+  const TakenToken token(*this);
   sets_.remove(id);
-  return_token();
   return {};
 }
 

@@ -120,6 +120,9 @@ class ProcessSets {
   /// A loss has ended all operations; nothing moves any more. Thread: any.
   bool lost() const { return lost_.load(std::memory_order_seq_cst); }
 
+  /// Who was lost and how, once the board is poisoned. Thread: any.
+  std::string loss_message() const;
+
   /// The connections of a set are broken and nobody has said yet who was lost: look again soon.
   bool broken() const { return !cut_off_.is_never(); }
 
@@ -144,7 +147,6 @@ class ProcessSets {
   /// Whether a board that this rank leads without being a member has something for other hosts.
   bool has_led_news() const;
   void watch_breakdown();
-  std::string loss_message() const;
 
   template <typename Use>
   void for_sets(Use use) const {

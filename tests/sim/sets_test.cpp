@@ -146,6 +146,37 @@ TEST_CASE("sets are added and removed while the job runs, and leave nothing behi
   CHECK(wrong == 0);
 }
 
+TEST_CASE("sets come and go beside a thread that waits for what a peer submits after them") {
+  std::atomic<int> wrong{0};
+  const int fd = run_sessions(2, [&](Session& session, int rank) {
+    const auto tensor = *session.declare(kWorld, "g", vector_of(Kind::allreduce, DType::f32, 9));
+    std::vector<float> values(9, 1);
+    const auto sum = [&] {
+      const auto operation =
+          session.submit(kWorld, tensor, {.in = values.data(), .out = values.data()});
+      if (!operation || !wait_for(session, **operation) || values[8] != 2) ++wrong;
+    };
+    const auto change_sets = [&] {
+      for (int round = 0; round < 20; ++round) {
+        const auto set = session.add_set({Rank{round % 2}});
+        if (!set || !session.remove_set(*set)) ++wrong;
+      }
+    };
+    if (rank == 0) {
+      const auto slept = session.counters().sleeps;
+      std::thread waiter(sum);
+      while (session.counters().sleeps == slept) std::this_thread::yield();
+      change_sets();
+      waiter.join();
+    } else {
+      change_sets();
+      sum();
+    }
+  });
+  CHECK(wrong == 0);
+  close(fd);
+}
+
 TEST_CASE("what ranks ask differently is refused on all of them, and the job goes on") {
   std::atomic<int> wrong{0};
   const auto expect = [&](const auto& result, Errc code, const char* words) {

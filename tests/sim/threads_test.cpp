@@ -163,6 +163,46 @@ TEST_CASE("a rank that has joined and leaves before the others lets nobody wait 
   }
 }
 
+TEST_CASE("leaving ends the wait of another thread") {
+  std::atomic<int> ended{0};
+  std::atomic<bool> left{false};
+  run_ranks(2, [&](Session& session, int rank) {
+    if (rank != 0) {
+      while (!left) std::this_thread::yield();
+      return;
+    }
+    const auto id = *session.declare(kWorld, "lonely", vector_of(Kind::allreduce, DType::f32, 9));
+    std::vector<float> values(9);
+    auto& operation = **session.submit(kWorld, id, {.in = values.data(), .out = values.data()});
+    const auto slept = session.counters().sleeps;
+    std::thread waiter([&] {
+      if (wait_for(session, operation) && operation.status() == Errc::shut_down) ++ended;
+    });
+    while (session.counters().sleeps == slept) std::this_thread::yield();
+    session.shutdown();
+    waiter.join();
+    left = true;
+  });
+  CHECK(ended == 1);
+}
+
+TEST_CASE("who waits for the others to start hears why they never will") {
+  const auto told = [](const horo::Poison& poison) {
+    const int fd = *horo::make_board({.local_size = 2, .nonce = 1});
+    auto* header = *horo::map_board_header(fd);
+    horo::poison_board(*header, poison, "here");
+    const auto session =
+        Session::join(meeting_on(0, 2, fd), SessionOptions{.board = tight_params()});
+    horo::unmap_board_header(header);
+    close(fd);
+    return session ? "nothing" : session.error().message;
+  };
+  CHECK(told({.rank = Rank{-1}, .cause = horo::LossCause::aborted}) ==
+        "before all ranks had started: the job is being stopped: the job was stopped");
+  CHECK(told({.rank = Rank{1}, .cause = horo::LossCause::exited, .detail = 3}) ==
+        "before all ranks had started: rank 1 on here was lost: exited with code 3");
+}
+
 TEST_CASE("a loss wakes a rank that waits for ever") {
   std::atomic<int> lost{0};
   std::atomic<bool> submitted{false};
