@@ -57,7 +57,9 @@ bool Engine::progress() {
     if (auto health = backend_->health(); !health) [[unlikely]]
       return observe_breakdown(std::move(health)) || moved;
   }
-  if (board_.host().body().gone.load(std::memory_order_seq_cst) != gone_seen_) [[unlikely]]
+  // Also of those seen before: what was ready as they left may be begun later.
+  if (const auto gone = board_.host().body().gone.load(std::memory_order_seq_cst);
+      gone != gone_seen_ || (gone != 0 && active())) [[unlikely]]
     moved = observe_departures() || moved;
   // Entries that have ended leave room in the log. What waited for that has nobody else to cut it:
   // its submitters sleep, and this rank's caller may not be back for long.
@@ -151,6 +153,7 @@ bool Engine::call_leader() {
 
 bool Engine::begin_entries() {
   bool any = false;
+  if (!health()) return finish_entries();  // What is published now needs a rank that has left.
   for (;;) {
     const auto may = may_begin();
     if (!may) {
