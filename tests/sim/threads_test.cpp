@@ -121,7 +121,7 @@ TEST_CASE("callbacks run without anybody waiting") {
     const auto count = [](void* user, horo_op, horo_status) {
       static_cast<std::atomic<int>*>(user)->fetch_add(1);
     };
-    CHECK(session.on_complete(operation, count, &calls));
+    if (!session.on_complete(operation, count, &calls)) return;
     while (!operation.done()) std::this_thread::yield();
   });
   CHECK(calls == 2);
