@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "apps/common/shell.hpp"
 #include "base/cli/command_tree.hpp"
 
 namespace horo::apps {
@@ -66,19 +67,6 @@ std::string command_names() {
     if (!command.name.empty()) names += fmt::format("{}{}", names.empty() ? "" : " ", command.name);
   }
   return names;
-}
-
-/// `text` between single quotes of a shell.
-std::string quoted(std::string_view text) {
-  std::string result = "'";
-  for (const char c : text) {
-    if (c == '\'') {
-      result += "'\\''";
-    } else {
-      result += c;
-    }
-  }
-  return result + "'";
 }
 
 /// Flags of one kind as a pattern of `case`: "--a|--b".
@@ -165,7 +153,7 @@ std::string bash_completions() {
 
 std::string zsh_completions() {
   auto text = head("zsh", "_horo", "#compdef horo\n");
-  const auto escaped = [](std::string help) {
+  const auto escaped = [](std::string_view help) {
     std::string result;
     for (const char c : help) {
       if (c == '[' || c == ']' || c == ':' || c == '\\') result += '\\';
@@ -176,7 +164,7 @@ std::string zsh_completions() {
   text += "\n_horo() {\n  local -a commands\n  commands=(\n";
   for (const auto& command : cli::commands()) {
     if (!command.name.empty())
-      text += fmt::format("    {}\n", quoted(command.name + ":" + escaped(command.summary)));
+      text += fmt::format("    {}\n", shell_quoted(command.name + ":" + escaped(command.summary)));
   }
   text +=
       "  )\n  if ((CURRENT == 2)); then\n    _describe command commands\n    return\n  fi\n"
@@ -201,9 +189,10 @@ std::string zsh_completions() {
           break;
       }
       for (const auto& spelling : spellings(flag)) {
-        text += fmt::format("        {} \\\n",
-                            quoted(fmt::format("{}{}[{}]{}", spelling, value.empty() ? "" : "=",
-                                               escaped(summary_of(flag)), value)));
+        text +=
+            fmt::format("        {} \\\n",
+                        shell_quoted(fmt::format("{}{}[{}]{}", spelling, value.empty() ? "" : "=",
+                                                 escaped(summary_of(flag)), value)));
       }
     }
     if (takes_command(command)) text += "        '(-)*::: := _normal -p horo'";
@@ -220,19 +209,21 @@ std::string fish_completions() {
   for (const auto& command : cli::commands()) {
     if (command.name.empty()) continue;
     text += fmt::format("complete -c horo -n __fish_use_subcommand -a {} -d {}\n", command.name,
-                        quoted(command.summary));
+                        shell_quoted(command.summary));
     for (const auto& flag : command.flags) {
       if (!offered(flag)) continue;
       std::string value;
-      if (takes(flag) == Takes::word) value = fmt::format(" -x -a {}", quoted(words_of(flag)));
+      if (takes(flag) == Takes::word)
+        value = fmt::format(" -x -a {}", shell_quoted(words_of(flag)));
       if (takes(flag) == Takes::path) value = " -r -F";
       if (takes(flag) == Takes::anything) value = " -x";
       const auto letter = flag.letter == '\0' ? "" : fmt::format(" -s {}", flag.letter);
       text += fmt::format("complete -c horo -n '__fish_seen_subcommand_from {}' -l {}{}{} -d {}\n",
-                          command.name, flag.name, letter, value, quoted(summary_of(flag)));
-      if (flag.negatable)
+                          command.name, flag.name, letter, value, shell_quoted(summary_of(flag)));
+      if (flag.negatable) {
         text += fmt::format("complete -c horo -n '__fish_seen_subcommand_from {}' -l no-{} -d {}\n",
-                            command.name, flag.name, quoted("not: " + summary_of(flag)));
+                            command.name, flag.name, shell_quoted("not: " + summary_of(flag)));
+      }
     }
     if (takes_command(command)) {
       text += fmt::format(

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "apps/common/shell.hpp"
 #include "apps/run/plan.hpp"
 #include "base/json.hpp"
 #include "base/knobs/launcher_knobs.hpp"
@@ -25,15 +26,7 @@ std::string quoted(const std::string& word) {
   constexpr std::string_view kPlain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=:,+@%";
   if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
-  std::string text;
-  for (const char c : word) {
-    if (c == '\'') {
-      text += "'\\''";
-    } else {
-      text += c;
-    }
-  }
-  return fmt::format("'{}'", text);
+  return shell_quoted(word);
 }
 
 std::string command_line(const std::vector<std::string>& command) {

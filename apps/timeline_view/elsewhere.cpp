@@ -16,6 +16,7 @@
 #include <unistd.h>
 #include <utility>
 
+#include "apps/common/shell.hpp"
 #include "base/deadline.hpp"
 #include "base/unique_fd.hpp"
 #include "timeline/json_reader.hpp"
@@ -229,16 +230,11 @@ Result<std::unique_ptr<Elsewhere>> Elsewhere::start(const std::vector<std::strin
   const auto program =
       std::filesystem::read_symlink("/proc/self/exe", error).parent_path() / "horo";
   if (error) return fail_errno(error.value(), "/proc/self/exe");
-  const auto quoted = [](std::string_view word) {
-    std::string text = "'";
-    for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
-    return text + "'";
-  };
   const auto command = fmt::format(
-      "exec {} top --json {} {}", quoted(program.string()),
+      "exec {} top --json {} {}", shell_quoted(program.string()),
       once ? std::string("--once")
            : fmt::format("--interval {:.3f}", std::chrono::duration<double>(interval).count()),
-      quoted(job));
+      shell_quoted(job));
   auto impl = std::make_unique<Impl>();
   for (const auto& host : hosts) HORO_TRY_STATUS(impl->start(host, command));
   return std::unique_ptr<Elsewhere>(new Elsewhere(std::move(impl)));
