@@ -16,6 +16,7 @@
 #include "base/result.hpp"
 #include "base/strong.hpp"
 #include "base/worker_env.hpp"
+#include "launcher/questions.hpp"
 
 namespace horo::launcher {
 
@@ -111,6 +112,9 @@ class AgentEvents {
   /// At most once, when the ranks of a job that failed have ended.
   virtual void on_timeline(const SavedTimeline& /*saved*/) {}
 
+  /// To a question, of the agent `part`.
+  virtual void on_answer(std::size_t /*part*/, const Answer& /*answer*/) {}
+
   /// All ranks and their descendants are gone; `survivors` counts what could not be killed (0).
   /// The last event.
   virtual void on_finished(int survivors) = 0;
@@ -137,6 +141,10 @@ class Agent {
   virtual void stop(const Poison& cause, std::string_view host) = 0;
   /// SIGKILL to everything, now.
   virtual void kill() = 0;
+
+  /// All ranks of the job have ended: it need not stay to hear a batch system's signals.
+  virtual void dismiss() {}
+
   /// Standard input of rank 0, under StdinPolicy::rank0 on its host: one call, then one per
   /// on_stdin_room. Bytes that the rank does not want any more are dropped.
   virtual void feed_stdin(std::string_view bytes) = 0;
@@ -144,6 +152,10 @@ class Agent {
   /// Back-pressure: so much more of this rank's output has reached its readers. The agent stops
   /// reading a rank of which `output_window` bytes are on their way.
   virtual void output_taken(Rank rank, std::size_t bytes) = 0;
+
+  /// On_answer follows, if the agent lives. `part`: of several agents on the host, each of which
+  /// has one rank, which; else 0. False: there is nobody yet, or any more, to be asked.
+  virtual bool ask(std::size_t /*part*/, const Question& /*question*/) { return false; }
 };
 
 /// One way to begin on a host (local, ssh, srun, ...).

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <sys/mman.h>
+#include <utility>
 
 namespace horo::runtime {
 
@@ -15,8 +16,8 @@ constexpr std::uint64_t kWorthReturning = 1 << 20;
 
 }  // namespace
 
-Arena::Arena(HostMemory& host)
-    : host_(host), size_(host.params().arena_bytes), first_(host.my_arena()) {
+Arena::Arena(std::shared_ptr<HostMemory> host)
+    : host_(std::move(host)), size_(host_->params().arena_bytes), first_(host_->my_arena()) {
   if (size_ != 0) free_.emplace(0, size_);
 }
 
@@ -40,17 +41,16 @@ Result<void*> Arena::allocate(std::uint64_t bytes) {
                 bytes, size_);
   }
   const auto offset = best->first;
-  HORO_TRY_STATUS(host_.allocate(first_ + offset, wanted));
+  HORO_TRY_STATUS(host_->allocate(first_ + offset, wanted));
   const auto left = best->second - wanted;
   free_.erase(best);
   if (left != 0) free_.emplace(offset + wanted, left);
   used_.emplace(offset, wanted);
-  auto* memory = host_.at(first_ + offset);
+  auto* memory = host_->at(first_ + offset);
   if (wanted >= kPage) {
     // Map the pages now rather than one fault at a time inside the first collective.
-    const auto begin = reinterpret_cast<std::uintptr_t>(memory) / kPage * kPage;
-    const auto end = reinterpret_cast<std::uintptr_t>(memory) + wanted;
-    madvise(reinterpret_cast<void*>(begin), end - begin, MADV_POPULATE_WRITE);
+    const auto ahead = reinterpret_cast<std::uintptr_t>(memory) % kPage;
+    madvise(memory - ahead, wanted + ahead, MADV_POPULATE_WRITE);
   }
   return static_cast<void*>(memory);
 }
@@ -58,12 +58,13 @@ Result<void*> Arena::allocate(std::uint64_t bytes) {
 Status Arena::free(void* memory) {
   if (memory == nullptr) return {};
   const auto offset =
-      static_cast<std::uint64_t>(static_cast<std::byte*>(memory) - host_.at(0)) - first_;
+      static_cast<std::uint64_t>(static_cast<std::byte*>(memory) - host_->at(0)) - first_;
   const std::lock_guard lock(mutex_);
   const auto found = used_.find(offset);
-  if (found == used_.end())
+  if (found == used_.end()) {
     return fail(Errc::invalid_argument, "{} was not allocated by horo_alloc, or is free already",
                 memory);
+  }
   auto bytes = found->second;
   used_.erase(found);
   if (bytes >= kWorthReturning) give_back(offset, bytes);
@@ -88,7 +89,7 @@ Status Arena::free(void* memory) {
 void Arena::give_back(std::uint64_t offset, std::uint64_t bytes) {
   const auto first = (first_ + offset + kPage - 1) / kPage * kPage;
   const auto last = (first_ + offset + bytes) / kPage * kPage;
-  if (last > first) host_.release(first, last - first);
+  if (last > first) host_->release(first, last - first);
 }
 
 }  // namespace horo::runtime

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <mutex>
 
 #include "base/result.hpp"
@@ -16,12 +17,15 @@ namespace horo::runtime {
 /// kernel.
 class Arena {
  public:
-  explicit Arena(HostMemory& host);
+  explicit Arena(std::shared_ptr<HostMemory> host);
 
   /// Aligned to 64 bytes. Fails: resource_exhausted (arena.size), out_of_memory.
   Result<void*> allocate(std::uint64_t bytes);
 
   std::uint64_t size() const { return size_; }
+
+  /// It lies in this arena.
+  bool holds(const void* memory) const { return host_->offset_in_my_arena(memory, 1) != 0; }
 
   /// Fails: invalid_argument (not from here, or freed before).
   Status free(void* memory);
@@ -29,7 +33,7 @@ class Arena {
  private:
   void give_back(std::uint64_t offset, std::uint64_t bytes);
 
-  HostMemory& host_;
+  const std::shared_ptr<HostMemory> host_;
   const std::uint64_t size_;
   const std::uint64_t first_;  ///< Offset of the arena in the host's memory.
   std::mutex mutex_;

@@ -23,7 +23,6 @@
 namespace {
 
 using horo::Deadline;
-using horo::Duration;
 using horo::Errc;
 using horo::Result;
 using horo::SetId;
@@ -39,6 +38,7 @@ using horo::runtime::Session;
 using horo::runtime::SetSubmission;
 using horo::runtime::Signature;
 using horo::runtime::TensorHandle;
+using horo::runtime::capi::guarded;
 using horo::runtime::capi::last_error;
 using horo::runtime::capi::Process;
 using horo::runtime::capi::process;
@@ -70,16 +70,22 @@ Status start_session(Process& p) {
   horo::runtime::start_recording(options.recording, meeting.identity);
   HORO_TRY(p.owner, Session::join(std::move(meeting), options));
   p.unnamed.store(0, std::memory_order_relaxed);
+  p.arenas.enter(p.owner->arena());
   p.session.store(p.owner.get(), std::memory_order_release);
   p.joined.store(true, std::memory_order_release);
   return {};
 }
 
-int identity_number(int (*read)(const WorkerIdentity&)) {
+template <typename Read>
+int number(const Read& read) {
   auto& p = process();
   if (p.forked.load(std::memory_order_relaxed) || !p.joined.load(std::memory_order_acquire))
     return -1;
-  return read(p.session.load(std::memory_order_acquire)->identity());
+  return read(*p.session.load(std::memory_order_acquire));
+}
+
+int identity_number(int (*read)(const WorkerIdentity&)) {
+  return number([read](const Session& session) { return read(session.identity()); });
 }
 
 // Sizes of the structures in the first release of the ABI: no caller knows less.
@@ -170,26 +176,6 @@ std::pair<SetId, TensorHandle> from_handle(horo_tensor tensor) {
                        static_cast<std::uint32_t>(tensor >> kSlotBits)}};
 }
 
-Result<Operation*> find(Session& session, horo_op op) {
-  Operation* operation = session.operations().find(op);
-  if (operation == nullptr)
-    return horo::fail(Errc::not_found, "operation {} does not exist or was released", op);
-  return operation;
-}
-
-/// The end of an operation as a status, with its message as this thread's last error.
-horo_status outcome(const Operation& operation) {
-  if (operation.status() != Errc::ok) last_error = operation.message();
-  return static_cast<horo_status>(operation.status());
-}
-
-Deadline deadline_in(int64_t timeout_ms) {
-  if (timeout_ms < 0) return Deadline::never();
-  constexpr int64_t kYear = int64_t{365} * 24 * 3600 * 1000;
-  return Deadline::in(SteadyClock::instance(),
-                      std::chrono::milliseconds(std::min(timeout_ms, kYear)));
-}
-
 horo_status submit(Session& session, const SetSubmission& s, horo_op* op) {
   if (op == nullptr)
     return report(horo::fail(Errc::invalid_argument, "no place for the operation"));
@@ -211,16 +197,6 @@ Result<SetSubmission> known_submission(const horo_submission* given) {
                 .out = known.out,
                 .room = known.out_bytes,
                 .splits = {known.splits, known.splits != nullptr ? known.split_count : 0}}};
-}
-
-horo_status wait_one(Session& session, horo_op op, const Deadline& deadline) {
-  auto operation = find(session, op);
-  if (!operation) return report(operation.error());
-  if (!session.wait(**operation, deadline)) return HORO_IN_PROGRESS;
-  const auto status = outcome(**operation);
-  // A result belongs to the caller until horo_release.
-  if (!(*operation)->keeps_result || status != HORO_OK) session.operations().put(**operation);
-  return status;
 }
 
 }  // namespace
@@ -281,6 +257,10 @@ HORO_API int horo_cross_rank(void) {
 
 HORO_API int horo_cross_size(void) {
   return identity_number([](const WorkerIdentity& w) { return w.cross_size; });
+}
+
+HORO_API int horo_is_homogeneous(void) {
+  return number([](const Session& session) { return session.homogeneous() ? 1 : 0; });
 }
 
 HORO_API const char* horo_version(void) {
@@ -371,93 +351,11 @@ HORO_API horo_status horo_submit_many(const horo_tensor* tensors, const void* co
   return HORO_OK;
 }
 
-HORO_API horo_status horo_poll(horo_op op) {
-  return with_session([&](Session& session) {
-    auto operation = find(session, op);
-    if (!operation) return report(operation.error());
-    if (!(*operation)->done()) session.poke();
-    return (*operation)->done() ? outcome(**operation) : HORO_IN_PROGRESS;
-  });
-}
-
-HORO_API horo_status horo_wait(horo_op op, int64_t timeout_ms) {
-  return with_session(
-      [&](Session& session) { return wait_one(session, op, deadline_in(timeout_ms)); });
-}
-
-HORO_API horo_status horo_wait_all(const horo_op* ops, size_t n, int64_t timeout_ms) {
-  return with_session([&](Session& session) {
-    const auto deadline = deadline_in(timeout_ms);
-    // Nothing is released before all are complete, so that a time-out can be waited out again.
-    std::vector<Operation*> operations;
-    for (size_t i = 0; i < n; ++i) {
-      auto operation = find(session, ops[i]);
-      if (!operation) return report(operation.error());
-      operations.push_back(*operation);
-    }
-    if (!session.wait(operations, deadline)) return HORO_IN_PROGRESS;
-    horo_status first = HORO_OK;
-    std::string message;
-    for (size_t i = 0; i < n; ++i) {
-      const auto status = wait_one(session, ops[i], deadline);
-      if (first == HORO_OK && status != HORO_OK) {
-        first = status;
-        message = last_error;
-      }
-    }
-    if (first != HORO_OK) last_error = message;
-    return first;
-  });
-}
-
-HORO_API horo_status horo_result(horo_op op, const void** data, size_t* bytes, int64_t* rows) {
-  return with_session([&](Session& session) {
-    auto operation = find(session, op);
-    if (!operation) return report(operation.error());
-    const auto& o = **operation;
-    if (!o.done()) {
-      return report(
-          horo::fail(Errc::in_progress, "operation {} has not completed; wait for it first", op));
-    }
-    if (o.status() != Errc::ok) return outcome(o);
-    if (!o.keeps_result) {
-      return report(horo::fail(Errc::invalid_argument,
-                               "operation {} has its result in the buffer it was given", op));
-    }
-    if (data != nullptr) *data = o.result;
-    if (bytes != nullptr) *bytes = o.result_bytes;
-    if (rows != nullptr) std::copy(o.rows.begin(), o.rows.end(), rows);
-    return HORO_OK;
-  });
-}
-
-HORO_API horo_status horo_release(horo_op op) {
-  return with_session([&](Session& session) {
-    auto operation = find(session, op);
-    if (!operation) return report(operation.error());
-    if (!(*operation)->done()) {
-      return report(
-          horo::fail(Errc::in_progress, "operation {} has not completed; wait for it first", op));
-    }
-    session.operations().put(**operation);
-    return HORO_OK;
-  });
-}
-
-HORO_API horo_status horo_on_complete(horo_op op, horo_callback callback, void* user) {
-  return with_session([&](Session& session) {
-    if (callback == nullptr) return report(horo::fail(Errc::invalid_argument, "no callback"));
-    auto operation = find(session, op);
-    if (!operation) return report(operation.error());
-    return report(session.on_complete(**operation, callback, user));
-  });
-}
-
 HORO_API horo_status horo_alloc(size_t bytes, void** memory) {
-  return with_session([&](Session& session) {
+  return guarded([&] {
     if (memory == nullptr)
       return report(horo::fail(Errc::invalid_argument, "no place for the address"));
-    auto result = session.arena().allocate(bytes);
+    auto result = process().arenas.allocate(bytes);
     if (!result) return report(result.error());
     *memory = *result;
     return HORO_OK;
@@ -466,7 +364,8 @@ HORO_API horo_status horo_alloc(size_t bytes, void** memory) {
 
 HORO_API horo_status horo_free(void* memory) {
   if (memory == nullptr) return HORO_OK;
-  return with_session([&](Session& session) { return report(session.arena().free(memory)); });
+  // Whatever becomes of the sessions meanwhile.
+  return guarded([memory] { return report(process().arenas.free(memory)); });
 }
 
 HORO_API horo_status horo_get_counters(horo_counters* counters) {

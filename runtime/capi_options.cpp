@@ -35,6 +35,7 @@ Result<SessionOptions> read_options() {
   board.fusion_threshold = settings.get(knobs::kFusionThreshold).value();
   board.cycle_ns = static_cast<std::uint64_t>(settings.get(knobs::kCycleTime).count());
   board.wake_delay_ns = static_cast<std::uint64_t>(settings.get(knobs::kWakeDelay).count());
+  options.wake_delay_set = settings.is_set(knobs::kWakeDelay.text.key);
   options.start_timeout = settings.get(knobs::kStartTimeout);
   options.stalls.warning = settings.get(knobs::kStallCheck)
                                ? std::max(settings.get(knobs::kStallWarningTime), kLeastWarning)
@@ -51,6 +52,7 @@ Result<SessionOptions> read_options() {
                    .hierarchical = settings.get(knobs::kHierarchicalAllreduce)};
   options.recording = {.recorder = settings.get(knobs::kTimelineRecorder),
                        .memory = settings.get(knobs::kTimelineMemory),
+                       .keep = settings.get(knobs::kTimelineSeconds),
                        .names = board.capacity,
                        .trace = settings.get(knobs::kTimelineFilename),
                        .mark_cycles = settings.get(knobs::kTimelineMarkCycles),

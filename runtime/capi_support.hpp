@@ -11,6 +11,7 @@
 
 #include "base/result.hpp"
 #include "horo/horo.h"
+#include "runtime/arenas.hpp"
 #include "runtime/bootstrap/bootstrap.hpp"
 #include "runtime/session.hpp"
 
@@ -22,6 +23,7 @@ struct Process {
   std::mutex life;                 ///< horo_init and horo_shutdown.
   bootstrap::Bootstrap bootstrap;  // HORO_GUARDED_BY(life)
   std::unique_ptr<Session> owner;  // HORO_GUARDED_BY(life)
+  Arenas arenas;
   std::atomic<Session*> session{nullptr};
   std::atomic<bool> joined{false};
   std::atomic<bool> forked{false};
@@ -40,23 +42,30 @@ horo_status report(const Error& error);
 horo_status report(Failure failure);
 horo_status report(const Status& status);
 
-/// Runs `body` with the session; memory that cannot be had becomes an error.
+/// Runs `body`, session or not; memory that cannot be had becomes an error.
 template <typename Body>
-horo_status with_session(Body body) {
-  auto& p = process();
-  if (p.forked.load(std::memory_order_relaxed)) {
+horo_status guarded(Body body) {
+  if (process().forked.load(std::memory_order_relaxed)) {
     return report(fail(Errc::forked,
                        "this process was forked from the one that called horo_init; start it "
                        "afresh (spawn) to use horo"));
   }
-  Session* const session = p.session.load(std::memory_order_acquire);
-  if (session == nullptr)
-    return report(fail(Errc::not_initialized, "horo_init has not been called"));
   try {
-    return body(*session);
+    return body();
   } catch (const std::bad_alloc&) {
     return report(fail(Errc::out_of_memory, "no memory for the call"));
   }
+}
+
+/// The same, with the session.
+template <typename Body>
+horo_status with_session(Body body) {
+  return guarded([&body] {
+    Session* const session = process().session.load(std::memory_order_acquire);
+    if (session == nullptr)
+      return report(fail(Errc::not_initialized, "horo_init has not been called"));
+    return body(*session);
+  });
 }
 
 }  // namespace horo::runtime::capi

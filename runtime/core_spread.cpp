@@ -31,20 +31,20 @@ std::optional<int> better_core(int mine, std::span<const int> ranks, const cpu_s
   return best;
 }
 
-bool outnumber_cores(std::span<const cpu_set_t> allowed) {
+bool outnumber_cores(std::span<const cpu_set_t> allowed, int threads) {
   cpu_set_t all;
   CPU_ZERO(&all);
   for (const auto& set : allowed) {
     if (CPU_COUNT(&set) == 0) return false;
     CPU_OR(&all, &all, &set);
   }
-  const auto too_few = [allowed](const cpu_set_t& cores) {
+  const auto too_few = [allowed, threads](const cpu_set_t& cores) {
     const auto inside = std::ranges::count_if(allowed, [&cores](const cpu_set_t& set) {
       cpu_set_t both;
       CPU_AND(&both, &set, &cores);
       return CPU_EQUAL(&both, &set) != 0;
     });
-    return inside > CPU_COUNT(&cores);
+    return inside * threads > CPU_COUNT(&cores);
   };
   // Ranks are bound to cores, to parts of the machine or not at all: sets that are equal, apart or
   // within each other.
@@ -64,7 +64,7 @@ void publish_cores(HostMemory& host) {
   }
 }
 
-bool outnumber_cores(const HostMemory& host) {
+bool outnumber_cores(const HostMemory& host, int threads) {
   std::vector<cpu_set_t> allowed(static_cast<std::size_t>(host.local_size()));
   for (std::size_t r = 0; r < allowed.size(); ++r) {
     CPU_ZERO(&allowed[r]);
@@ -74,7 +74,7 @@ bool outnumber_cores(const HostMemory& host) {
       if ((bits >> core % kWordBits & 1U) != 0) CPU_SET(core, &allowed[r]);
     }
   }
-  return outnumber_cores(allowed);
+  return outnumber_cores(allowed, threads);
 }
 
 bool move_to_core(int core, const cpu_set_t& allowed) {

@@ -20,15 +20,16 @@ namespace horo::runtime {
 /// included. Pure.
 std::optional<int> better_core(int mine, std::span<const int> ranks, const cpu_set_t& allowed);
 
-/// Whether some ranks have to share a core: there are more of them than cores that they may run on.
-/// `allowed`: of each rank, an empty set where that is unknown, which may be anywhere. Pure.
-bool outnumber_cores(std::span<const cpu_set_t> allowed);
+/// Whether some threads have to share a core: the ranks have more of them, `threads` each, than
+/// cores that they may run on. `allowed`: of each rank, an empty set where that is unknown, which
+/// may be anywhere. Pure.
+bool outnumber_cores(std::span<const cpu_set_t> allowed, int threads = 1);
 
 /// Tells the host's other ranks which cores the calling thread may run on.
 void publish_cores(HostMemory& host);
 
 /// The same of what all of them have told.
-bool outnumber_cores(const HostMemory& host);
+bool outnumber_cores(const HostMemory& host, int threads = 1);
 
 /// Puts the calling thread onto `core`, and leaves it free to go wherever `allowed` lets it.
 bool move_to_core(int core, const cpu_set_t& allowed);

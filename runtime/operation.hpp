@@ -49,6 +49,7 @@ class Operation {
   Result<bool> on_complete(Callback callback, void* user);
 
   SetId set;
+  std::uint16_t recorded_set = 0;  ///< Of the set's board.
   TensorId tensor;
 
   bool keeps_result = false;          ///< A wait does not release it. Set when it is submitted.

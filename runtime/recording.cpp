@@ -10,7 +10,6 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <utility>
 
@@ -37,7 +36,7 @@ class Ranges {
   explicit Ranges(const timeline::Nvtx& nvtx) : nvtx_(nvtx) {}
 
   /// False: no profiler takes them, nor will one later.
-  bool begin(std::size_t set, std::uint64_t entry, const std::string& text) {
+  bool begin(std::uint16_t set, std::uint64_t entry, const std::string& text) {
     const auto range = nvtx_.begin(text.c_str());
     if (range == 0) return false;
     const std::lock_guard lock(mutex_);
@@ -45,7 +44,7 @@ class Ranges {
     return true;
   }
 
-  void end(std::size_t set, std::uint64_t entry) {
+  void end(std::uint16_t set, std::uint64_t entry) {
     const std::lock_guard lock(mutex_);
     if (const auto range = open_.extract({set, entry}); !range.empty()) nvtx_.end(range.mapped());
   }
@@ -59,7 +58,8 @@ class Ranges {
  private:
   const timeline::Nvtx nvtx_;
   std::mutex mutex_;
-  std::map<std::pair<std::size_t, std::uint64_t>, std::uint64_t> open_;  // HORO_GUARDED_BY(mutex_)
+  std::map<std::pair<std::uint16_t, std::uint64_t>, std::uint64_t>
+      open_;  // HORO_GUARDED_BY(mutex_)
 };
 
 std::atomic<Ranges*> ranges{nullptr};
@@ -74,14 +74,14 @@ void start_ranges() {
   ranges.store(only, std::memory_order_release);
 }
 
-void begin_range(std::size_t set, std::uint64_t number, const Entry& entry, const Bucket& bucket) {
+void begin_range(std::uint16_t set, std::uint64_t number, const Entry& entry,
+                 const Bucket& bucket) {
   auto* const open = ranges.load(std::memory_order_acquire);
   if (open == nullptr) return;
   std::string text(timeline::operation_name(static_cast<std::uint8_t>(bucket.like.kind)));
   const auto* const recorder = Recorder::current();
   if (recorder != nullptr && !entry.ids.empty()) {
-    text += fmt::format(" {}", recorder->name_of(static_cast<std::uint16_t>(set),
-                                                 static_cast<std::uint32_t>(entry.ids[0])));
+    text += fmt::format(" {}", recorder->name_of(set, static_cast<std::uint32_t>(entry.ids[0])));
   }
   if (entry.ids.size() > 1) text += fmt::format(" and {} more", entry.ids.size() - 1);
   if (!open->begin(set, number, text)) ranges.store(nullptr, std::memory_order_release);
@@ -94,29 +94,19 @@ State& state() {
 
 constexpr std::string_view kDynamic = "DYNAMIC";
 
-/// Whether `fd` is the memory that an agent makes, and large enough for `index`.
-bool is_timeline(int fd, int index) {
-  constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW;
-  const int seals = fcntl(fd, F_GET_SEALS);
-
-  struct stat status {};
-
-  return seals >= 0 && (seals & kSeals) == kSeals && fstat(fd, &status) == 0 &&
-         status.st_size >= static_cast<off_t>(timeline::kRegionStride) * (index + 1);
-}
-
 /// The agent's memory: inherited, or, when a wrapper closed the descriptor, through the agent's
 /// own.
 UniqueFd find_memory(const WorkerIdentity& identity) {
   if (identity.timeline_fd < 0) return {};
   UniqueFd inherited(fcntl(identity.timeline_fd, F_DUPFD_CLOEXEC, 3));
-  if (inherited && is_timeline(inherited.value(), identity.timeline_index)) {
+  if (inherited && timeline::is_memory(inherited.value(), identity.timeline_index)) {
     fcntl(identity.timeline_fd, F_SETFD, FD_CLOEXEC);  // Not for the programs this rank starts.
     return inherited;
   }
   const auto path = fmt::format("/proc/{}/fd/{}", identity.agent_pid, identity.timeline_fd);
   UniqueFd lent(open(path.c_str(), O_RDWR | O_CLOEXEC));
-  return lent && is_timeline(lent.value(), identity.timeline_index) ? std::move(lent) : UniqueFd();
+  return lent && timeline::is_memory(lent.value(), identity.timeline_index) ? std::move(lent)
+                                                                            : UniqueFd();
 }
 
 std::string own_host() {
@@ -140,6 +130,7 @@ void start_recording(const RecordingOptions& options, const WorkerIdentity& iden
   const auto opened = Recorder::open({.memory = find_memory(identity),
                                       .index = identity.timeline_index,
                                       .ring_memory = options.memory,
+                                      .keep = options.keep,
                                       .name_slots = options.names,
                                       .identity = me});
   if (!opened) log::debug("runtime", "no timeline: {}", opened.error().message);
@@ -171,13 +162,13 @@ void stop_trace() {
   state().trace.reset();
 }
 
-void record_begun(std::size_t set, std::uint64_t number, const Entry& entry, const Bucket& bucket,
+void record_begun(std::uint16_t set, std::uint64_t number, const Entry& entry, const Bucket& bucket,
                   const Backend& backend) {
   begin_range(set, number, entry, bucket);
   auto* const recorder = Recorder::current();
   if (recorder == nullptr) return;
   const bool moved = entry.placement == Placement::direct || entry.placement == Placement::staged;
-  recorder->begin({.set = static_cast<std::uint16_t>(set),
+  recorder->begin({.set = set,
                    .operation = static_cast<std::uint8_t>(bucket.like.kind),
                    .placement = static_cast<std::uint8_t>(entry.placement),
                    .mover = moved ? timeline::mover_of(backend.caps().name) : timeline::Mover::none,
@@ -187,25 +178,25 @@ void record_begun(std::size_t set, std::uint64_t number, const Entry& entry, con
                   [&](std::size_t i) { return static_cast<std::uint32_t>(entry.ids[i]); });
 }
 
-void record_copied(std::size_t set, std::uint64_t entry, const CopyTimes& now, CopyTimes& before) {
+void record_copied(std::uint16_t set, std::uint64_t entry, const CopyTimes& now,
+                   CopyTimes& before) {
   const auto passed = now - std::exchange(before, now);
   auto* const recorder = Recorder::current();
   if (recorder == nullptr || passed == CopyTimes()) return;
-  recorder->copied(
-      {.set = static_cast<std::uint16_t>(set), .entry = entry, .in = passed.in, .out = passed.out});
+  recorder->copied({.set = set, .entry = entry, .in = passed.in, .out = passed.out});
 }
 
-void end_range(std::size_t set, std::uint64_t entry) {
+void end_range(std::uint16_t set, std::uint64_t entry) {
   if (auto* const open = ranges.load(std::memory_order_acquire); open != nullptr)
     open->end(set, entry);
 }
 
-void record_declared(std::size_t set, TensorId id, std::string_view name,
+void record_declared(std::uint16_t set, TensorId id, std::string_view name,
                      const Signature& signature) {
   auto* const recorder = Recorder::current();
   if (recorder == nullptr) return;
   const auto dims = std::min<std::size_t>(signature.ndim, Signature::kDims);
-  recorder->declare(static_cast<std::uint16_t>(set), id,
+  recorder->declare(set, id,
                     {.name = name,
                      .operation = static_cast<std::uint8_t>(signature.kind),
                      .dtype = static_cast<std::uint8_t>(signature.dtype),
@@ -218,9 +209,12 @@ void record_stalls(std::size_t lines) {
   if (recorder != nullptr && lines != 0) recorder->stall(lines);
 }
 
-void record_mismatch(std::size_t set, TensorId id) {
-  if (auto* const recorder = Recorder::current(); recorder != nullptr)
-    recorder->mismatch(static_cast<std::uint16_t>(set), id);
+void record_mismatch(std::uint16_t set, TensorId id) {
+  if (auto* const recorder = Recorder::current(); recorder != nullptr) recorder->mismatch(set, id);
+}
+
+void record_member(std::uint16_t set) {
+  if (auto* const recorder = Recorder::current(); recorder != nullptr) recorder->member(set);
 }
 
 void record_lost(Rank rank) {

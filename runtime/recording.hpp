@@ -18,6 +18,7 @@ namespace horo::runtime {
 struct RecordingOptions {
   bool recorder = false;  ///< Keep the last moments in memory.
   Bytes memory{std::uint64_t{4} << 20U};
+  Duration keep{};  ///< Before the last record, of what is saved; zero: all of `memory`.
   std::uint32_t names = 8192;
   std::string trace;  ///< File of the Chrome trace; empty, DYNAMIC: none yet.
   bool mark_cycles = false;
@@ -39,33 +40,35 @@ void stop_trace();
 // -- From the hot path; Thread: any
 // ----------------------------------------------------------------
 
-inline void record_submitted(SetId set, TensorId id) {
-  if (auto* const recorder = timeline::Recorder::current(); recorder != nullptr)
-    recorder->submit(set, id);
+/// `ticks`: of timeline/ticks.hpp, as the caller has just read them.
+inline void record_submitted(std::uint16_t set, TensorId id, std::uint64_t ticks) {
+  if (auto* const recorder = timeline::Recorder::current(); recorder != nullptr) [[likely]]
+    recorder->submit(set, id, ticks);
 }
 
 inline timeline::Waiting waiting_for(const Operation& operation) {
-  return {operation.set, operation.tensor};
+  return {operation.recorded_set, operation.tensor};
 }
 
 /// Ends the range of an entry, where it has one.
-void end_range(std::size_t set, std::uint64_t entry);
+void end_range(std::uint16_t set, std::uint64_t entry);
 
-inline void record_ended(std::size_t set, std::uint64_t entry) {
+inline void record_ended(std::uint16_t set, std::uint64_t entry) {
   end_range(set, entry);
   if (auto* const recorder = timeline::Recorder::current(); recorder != nullptr)
-    recorder->end(static_cast<std::uint16_t>(set), entry);
+    recorder->end(set, entry);
 }
 
-void record_begun(std::size_t set, std::uint64_t number, const Entry& entry, const Bucket& bucket,
+void record_begun(std::uint16_t set, std::uint64_t number, const Entry& entry, const Bucket& bucket,
                   const Backend& backend);
 /// `before`: as of the last call; it is `now` afterwards.
-void record_copied(std::size_t set, std::uint64_t entry, const CopyTimes& now, CopyTimes& before);
-void record_declared(std::size_t set, TensorId id, std::string_view name,
+void record_copied(std::uint16_t set, std::uint64_t entry, const CopyTimes& now, CopyTimes& before);
+void record_declared(std::uint16_t set, TensorId id, std::string_view name,
                      const Signature& signature);
 void record_stalls(std::size_t lines);
 /// The ranks had submitted different things under this name.
-void record_mismatch(std::size_t set, TensorId id);
+void record_mismatch(std::uint16_t set, TensorId id);
+void record_member(std::uint16_t set);
 void record_lost(Rank rank);
 
 }  // namespace horo::runtime

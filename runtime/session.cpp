@@ -3,6 +3,7 @@
 // process sets are in session_sets.cpp.
 #include "runtime/session.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <pthread.h>
 #include <unistd.h>
@@ -29,6 +30,10 @@ void warn_of_wishes(CpuOperations wanted, const HostMemory& host) {
 // comes within microseconds; with more ranks than cores it may be waiting for this very core.
 constexpr Duration kSpinOnOwnCore = std::chrono::microseconds(50);
 constexpr Duration kSpinOnSharedCore = std::chrono::microseconds(3);
+
+// A session's own thread that wakes where every core computes takes one from its rank, and the
+// caches with it; nothing is done any sooner. Long enough to leave most steps of a training alone.
+constexpr Duration kWakeDelayOnSharedCore = std::chrono::milliseconds(200);
 
 }  // namespace
 
@@ -68,7 +73,9 @@ Session::Session(bootstrap::Meeting meeting, const SessionOptions& options,
       host_(std::move(host)),
       own_spin_(options.spin < Duration::zero()),
       spin_(own_spin_ ? kSpinOnSharedCore : options.spin),
-      arena_(*host_),
+      own_wake_delay_(options.wake_delay_set),
+      wake_delay_(timeline::ticks_in(Duration(host_->params().wake_delay_ns))),
+      arena_(std::make_shared<Arena>(host_)),
       sets_(*host_, operations_, SteadyClock::instance()),
       stalls_(*host_, sets_, options.stalls),
       spread_(*host_) {
@@ -77,7 +84,9 @@ Session::Session(bootstrap::Meeting meeting, const SessionOptions& options,
 
 void Session::settle_crowding() {
   const bool crowded = outnumber_cores(*host_);
-  if (crowded) operations_.lent().lend_from(arena_, host_->local_size());
+  if (crowded) operations_.lent().lend_from(*arena_, host_->local_size());
+  no_core_spare_ = !own_wake_delay_ && hosts_ == nullptr && outnumber_cores(*host_, 2);
+  if (no_core_spare_) wake_delay_ = timeline::ticks_in(kWakeDelayOnSharedCore);
   if (!own_spin_) return;
   own_core_ = !crowded;
   crowded_ = crowded;
@@ -174,14 +183,17 @@ Result<TensorHandle> Session::declare(SetId set, std::string_view name, const Si
   return own->engine->declare(name, signature, group);
 }
 
-Session::Urgency Session::urgency(Board& board, std::uint64_t bytes, bool completed) {
+Session::Urgency Session::urgency(Board& board, std::uint64_t bytes, bool completed,
+                                  std::uint64_t ticks) {
   // A submit makes no system call, unless this mark made a tensor ready that somebody sleeps for,
-  // or a bucket is full, or the oldest ready tensor has waited long enough for company.
+  // or a bucket is full and there is a core for it, or the oldest ready tensor has waited long
+  // enough for company.
   if (!completed) return Urgency::none;
   auto& body = board.body();
   const auto& params = board.params();
   const auto full = params.fusion_threshold;
-  if (bytes >= full || body.ready_bytes.load(std::memory_order_relaxed) >= full) {
+  if (!no_core_spare_ &&
+      (bytes >= full || body.ready_bytes.load(std::memory_order_relaxed) >= full)) {
     return Urgency::everybody;
   }
   if (host_->body().impatient.load(std::memory_order_seq_cst) != 0) {
@@ -190,12 +202,13 @@ Session::Urgency Session::urgency(Board& board, std::uint64_t bytes, bool comple
                       local_waiters_.load(std::memory_order_seq_cst) != 0;
     return here ? Urgency::everybody : Urgency::peers;
   }
-  const auto now =
-      static_cast<std::uint64_t>(SteadyClock::instance().now().time_since_epoch().count());
-  std::uint64_t since = 0;
-  if (body.first_ready_ns.compare_exchange_strong(since, now, std::memory_order_relaxed))
-    since = now;
-  return now - since >= params.wake_delay_ns ? Urgency::everybody : Urgency::none;
+  auto since = body.first_ready.load(std::memory_order_relaxed);
+  if (since == 0 &&
+      body.first_ready.compare_exchange_strong(since, ticks, std::memory_order_relaxed))
+    since = ticks;
+  // Another rank's may be later than this one's, read before.
+  const auto waited = ticks > since ? ticks - since : 0;
+  return waited >= wake_delay_ ? Urgency::everybody : Urgency::none;
 }
 
 Result<Operation*> Session::prepare(const SetSubmission& s, ProcessSet*& own) {
@@ -206,6 +219,7 @@ Result<Operation*> Session::prepare(const SetSubmission& s, ProcessSet*& own) {
   HORO_TRY_STATUS(engine.health());
   HORO_TRY(Operation* const operation, operations_.take());
   operation->set = s.set;
+  operation->recorded_set = own->board->recorded_set();
   const auto claimed = [&]() -> Status {
     HORO_TRY(const auto id, engine.claim(s.tensor, s.given, *operation));
     auto signature = engine.signature(id);
@@ -220,18 +234,19 @@ Result<Operation*> Session::prepare(const SetSubmission& s, ProcessSet*& own) {
   return Failure(Error(claimed.error()));
 }
 
-void Session::launch(const Submission& given, Operation& operation, ProcessSet& own) {
+void Session::launch(const Submission& given, Operation& operation, ProcessSet& own,
+                     std::uint64_t ticks) {
   const auto id = operation.tensor;
   auto& engine = *own.engine;
   auto& board = *own.board;
   const auto now = note_call();
-  record_submitted(operation.set, id);
+  record_submitted(operation.recorded_set, id, ticks);
   // Once it is offered it may be done at once, and the tensor another's.
   const auto bytes = engine.signature(id).bytes();
   const bool completed = engine.offer(id, given, operation);
   // Nobody may ever wait for it: then this rank's own thread has to know when to look.
   if (stalls_.arm(board, now)) ring(board.spans() ? host_->slot(LocalRank{0}) : host_->my_slot());
-  const auto urgent = urgency(board, bytes, completed);
+  const auto urgent = urgency(board, bytes, completed, ticks);
   if (board.spans()) {
     if (completed) tell_other_hosts(own, urgent);
   } else if (urgent != Urgency::none && board.cut(0)) {
@@ -254,10 +269,12 @@ void Session::tell_other_hosts(ProcessSet& own, Urgency urgent) {
 }
 
 Result<Operation*> Session::submit(SetId set, TensorHandle tensor, const Submission& given) {
+  // One reading for all that ask, and before what it can be read beside.
+  const auto ticks = timeline::ticks_now(by_processor_);
   const SetSubmission submission{.set = set, .tensor = tensor, .given = given};
   ProcessSet* own = nullptr;
   HORO_TRY(Operation* const operation, prepare(submission, own));
-  launch(given, *operation, *own);
+  launch(given, *operation, *own, ticks);
   return operation;
 }
 
@@ -280,8 +297,15 @@ Status Session::submit_all(std::span<const SetSubmission> submissions,
     return Failure(std::move(operation).error());
   }
   for (std::size_t i = 0; i < submissions.size(); ++i)
-    launch(submissions[i].given, *operations[i], *sets[i]);
+    launch(submissions[i].given, *operations[i], *sets[i], timeline::ticks_now(by_processor_));
   return {};
+}
+
+bool Session::homogeneous() const {
+  const auto& hosts = meeting_.hosts;
+  return std::all_of(hosts.begin(), hosts.end(), [&](const bootstrap::Host& host) {
+    return host.ranks.size() == hosts.front().ranks.size();
+  });
 }
 
 SessionCounters Session::counters() const {

@@ -32,6 +32,7 @@ struct SessionOptions {
   BoardParams board;
   Duration start_timeout = std::chrono::seconds(30);
   Duration spin = Duration(-1);  ///< Negative: chosen by the number of cores.
+  bool wake_delay_set = false;   ///< By the user; else longer where no core is spare.
   StallTimes stalls;
   HostsOptions hosts;  ///< For a job of several.
   RecordingOptions recording;
@@ -64,6 +65,9 @@ class Session {
   Session& operator=(const Session&) = delete;
 
   const WorkerIdentity& identity() const { return meeting_.identity; }
+
+  /// Every host runs as many ranks as every other.
+  bool homogeneous() const;
 
   /// Leaves the job; pending operations that not all ranks have submitted end with shut_down.
   /// Blocks: until what is agreed has been done. Idempotent. Thread: one at a time.
@@ -114,7 +118,8 @@ class Session {
 
   OperationTable& operations() { return operations_; }
 
-  Arena& arena() { return arena_; }
+  /// It may outlive the session.
+  const std::shared_ptr<Arena>& arena() { return arena_; }
 
   SessionCounters counters() const;
 
@@ -167,14 +172,15 @@ class Session {
   void look_for_stalls(TimePoint now);
   /// What can fail of a submission: its operation is claimed afterwards, and launch follows.
   Result<Operation*> prepare(const SetSubmission& submission, ProcessSet*& own);
-  void launch(const Submission& given, Operation& operation, ProcessSet& own);
+  void launch(const Submission& given, Operation& operation, ProcessSet& own, std::uint64_t ticks);
 
   /// Whom a mark must move to act now.
   enum class Urgency { none, peers, everybody };
 
   /// A tensor that this rank has completed on a host that is not all.
   void tell_other_hosts(ProcessSet& own, Urgency urgent);
-  Urgency urgency(Board& board, std::uint64_t bytes, bool completed);
+  /// `ticks`: of timeline/ticks.hpp, now.
+  Urgency urgency(Board& board, std::uint64_t bytes, bool completed, std::uint64_t ticks);
 
   /// The set, if it is there and this rank is in it. Fails: not_found, invalid_argument.
   Result<ProcessSet*> own_set(SetId id);
@@ -183,16 +189,20 @@ class Session {
   void drain(ProcessSet& set);
 
   bootstrap::Meeting meeting_;
-  const std::unique_ptr<HostMemory> host_;
+  const std::shared_ptr<HostMemory> host_;
   const bool own_spin_;  ///< Nobody set how long to spin: the next three follow from the cores.
   Duration spin_;
-  bool own_core_ = false;  ///< Every rank has one.
-  bool crowded_ = false;   ///< More ranks than cores.
+  const bool by_processor_ = timeline::counts_by_processor();
+  const bool own_wake_delay_;   ///< The user's.
+  std::uint64_t wake_delay_;    ///< Ticks of timeline/ticks.hpp.
+  bool own_core_ = false;       ///< Every rank has one.
+  bool crowded_ = false;        ///< More ranks than cores.
+  bool no_core_spare_ = false;  ///< For the session's own threads, while the ranks compute.
   Deadline crowded_out_ = Deadline::in(SteadyClock::instance(), Duration::zero());
 
   std::unique_ptr<Hosts> hosts_;  ///< Null: one host is all.
   OperationTable operations_;
-  Arena arena_;
+  const std::shared_ptr<Arena> arena_;
   ProcessSets sets_;
   StallWatch stalls_;
   CoreSpread spread_;

@@ -1,45 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "timeline/chrome_reader.hpp"
 
+#include <array>
 #include <charconv>
+#include <utility>
+
+#include "timeline/chrome_fields.hpp"
+#include "timeline/quick_event.hpp"
 
 namespace horo::timeline {
 
 namespace {
-
-constexpr std::size_t kMostArguments = 24;
-
-enum class Field { phase, name, category, pid, tid, time, duration, arguments, other };
-
-Field field_of(std::string_view key) {
-  switch (key.size()) {
-    case 2:
-      return key == "ph" ? Field::phase : key == "ts" ? Field::time : Field::other;
-    case 3:
-      return key == "pid"   ? Field::pid
-             : key == "tid" ? Field::tid
-             : key == "cat" ? Field::category
-             : key == "dur" ? Field::duration
-                            : Field::other;
-    case 4:
-      return key == "name" ? Field::name : key == "args" ? Field::arguments : Field::other;
-    default:
-      return Field::other;
-  }
-}
-
-/// 0 where it is none.
-double number_of(std::string_view text) {
-  constexpr std::size_t kMostDigits = 15;  // That a double holds.
-  if (text.size() <= kMostDigits) {
-    std::int64_t whole = 0;
-    const auto* const end = std::from_chars(text.data(), text.data() + text.size(), whole).ptr;
-    if (end == text.data() + text.size()) return static_cast<double>(whole);
-  }
-  double value = 0;
-  std::from_chars(text.data(), text.data() + text.size(), value);
-  return value;
-}
 
 /// Events are the objects of the outermost array, or of the array "traceEvents" of the outermost
 /// object.
@@ -68,18 +39,24 @@ class TraceReader {
   }
 
   bool event() {
-    event_.phase = '\0';
-    event_.name.clear();
-    event_.category.clear();
-    event_.pid.clear();
-    event_.tid.clear();
-    event_.ts_us = event_.duration_us = 0;
-    event_.arguments.clear();
-    if (!json_.object([this](std::string_view key) { return member(field_of(key)); })) return false;
+    clear();
+    if (const auto* const end = read_quickly(json_.ahead(), event_); end != nullptr) {
+      json_.pass(end);
+    } else {
+      clear();
+      if (!json_.object([this](std::string_view key) { return member(field_of(key)); }))
+        return false;
+    }
     if (event_.phase == '\0') return true;
     ++outcome_.events;
     use_(event_);
     return true;
+  }
+
+  void clear() {
+    auto arguments = std::move(event_.arguments);
+    arguments.clear();
+    event_ = {.arguments = std::move(arguments)};
   }
 
   bool member(Field field) {
@@ -88,43 +65,20 @@ class TraceReader {
     if (field == Field::other || c == '{' || c == '[') return json_.skip();
     std::string_view text;
     if (!json_.scalar(text)) return false;
-    switch (field) {
-      case Field::phase:
-        event_.phase = text.empty() ? '\0' : text.front();
-        break;
-      case Field::name:
-        event_.name = text;
-        break;
-      case Field::category:
-        event_.category = text;
-        break;
-      case Field::pid:
-        event_.pid = text;
-        break;
-      case Field::tid:
-        event_.tid = text;
-        break;
-      case Field::time:
-        event_.ts_us = number_of(text);
-        break;
-      case Field::duration:
-        event_.duration_us = number_of(text);
-        break;
-      case Field::arguments:
-      case Field::other:
-        break;
-    }
+    set_field(event_, field, kept_.at(static_cast<std::size_t>(field)) = text);
     return true;
   }
 
   bool arguments() {
     return json_.object([this](std::string_view key) {
       const char c = json_.peek();
-      if (c == '{' || c == '[' || event_.arguments.size() == kMostArguments) return json_.skip();
-      auto& argument = event_.arguments.emplace_back(key, std::string());
+      const auto count = event_.arguments.size();
+      if (c == '{' || c == '[' || count == kMostArguments) return json_.skip();
+      auto& kept = kept_arguments_.at(count);
+      auto& argument = event_.arguments.emplace_back(kept.first = key, std::string_view());
       std::string_view text;
       if (!json_.scalar(text)) return false;
-      argument.second = text;
+      argument.second = kept.second = text;
       return true;
     });
   }
@@ -144,9 +98,26 @@ class TraceReader {
   const std::function<void(const ChromeEvent&)>& use_;
   ChromeOutcome outcome_;
   ChromeEvent event_;
+  /// Texts of an event that was not read quickly.
+  std::array<std::string, static_cast<std::size_t>(Field::other)> kept_;
+  std::array<std::pair<std::string, std::string>, kMostArguments> kept_arguments_;
 };
 
 }  // namespace
+
+double number_of(std::string_view text) {
+  constexpr std::size_t kMostDigits = 15;  // That a double holds.
+  if (text.size() <= kMostDigits) {
+    std::int64_t whole = 0;
+    std::size_t i = 0;
+    for (; i < text.size() && text[i] >= '0' && text[i] <= '9'; ++i)
+      whole = whole * 10 + (text[i] - '0');
+    if (i == text.size()) return static_cast<double>(whole);
+  }
+  double value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
+}
 
 std::string_view ChromeEvent::argument(std::string_view key) const {
   for (const auto& [known, value] : arguments) {

@@ -15,15 +15,17 @@
 
 namespace horo::timeline {
 
+/// Texts are its reader's.
 struct ChromeEvent {
   char phase = '\0';
-  std::string name;
-  std::string category;
-  std::string pid;  ///< Numbers are text here: some programs write names.
-  std::string tid;
+  std::string_view name;
+  std::string_view category;
+  std::string_view pid;  ///< Numbers are text here: some programs write names.
+  std::string_view tid;
   double ts_us = 0;
   double duration_us = 0;
-  std::vector<std::pair<std::string, std::string>> arguments;  ///< The first few, scalars only.
+  /// The first few, scalars only.
+  std::vector<std::pair<std::string_view, std::string_view>> arguments;
 
   /// Empty: none.
   std::string_view argument(std::string_view key) const;

@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 
 #include <fmt/format.h>
 
 #include "base/json.hpp"
+#include "timeline/name_hash.hpp"
 
 namespace horo::timeline {
 
@@ -21,117 +23,177 @@ std::string begins(std::string_view name) {
   return fmt::format(R"("ph": "B", "name": "{}")", name);
 }
 
-constexpr const char* kEnds = R"("ph": "E")";
+constexpr std::string_view kEnds = R"("ph": "E")";
+constexpr std::string_view kBeginsQueue = R"("ph": "B", "name": "QUEUE")";
+constexpr std::string_view kBeginsCopyIn = R"("ph": "B", "name": "MEMCPY_IN_FUSION_BUFFER")";
+constexpr std::string_view kBeginsCopyOut = R"("ph": "B", "name": "MEMCPY_OUT_FUSION_BUFFER")";
+
+std::uint64_t key_of(std::uint16_t set, std::uint32_t id) {
+  return std::uint64_t{set} << 32U | id;
+}
 
 }  // namespace
 
 ChromeWriter::ChromeWriter(const ChromeOptions& options, LookUp look_up)
-    : options_(options), look_up_(std::move(look_up)) {}
+    : options_(options), look_up_(std::move(look_up)) {
+  job_.announced = true;
+}
 
 std::string ChromeWriter::head() {
-  tensors_.clear();
-  rows_ = 0;
+  for (auto& [key, tensor] : tensors_) tensor.announced = false;
   return fmt::format(
       R"({{"name": "process_name", "ph": "M", "pid": 0, "args": {{"start_time_since_epoch_in_micros": {}}}}},
 {{"name": "process_sort_index", "ph": "M", "pid": 0, "args": {{"sort_index": 0}}}})",
       options_.start_wall_ns / 1000);
 }
 
-std::string ChromeWriter::events() {
-  return std::exchange(text_, {});
+ChromeWriter::RankState& ChromeWriter::state_of(int rank) {
+  if (recent_ != nullptr && recent_->rank == rank) return *recent_;
+  const auto [found, made] = ranks_.try_emplace(rank);
+  auto& state = found->second;
+  if (made) {
+    state.rank = rank;
+    state.index = ranks_.size() - 1;
+    state.submits = fmt::format(R"("ph": "X", "name": "{}", "dur": 0)", rank);
+    state.end_of_event = options_.show_ranks ? fmt::format(R"(, "tid": {}}})", rank) : "}";
+  }
+  recent_ = &state;
+  return state;
 }
 
-void ChromeWriter::put_at(RankState& state, int rank, int row, const std::string& fields,
+void ChromeWriter::put_at(const RankState& state, Tensor& tensor, std::string_view event,
                           std::int64_t us) {
+  if (!tensor.announced) announce(tensor);
+  if (tensor.lanes.size() <= state.index) tensor.lanes.resize(state.index + 1);
   // Clocks are read on several cores: no event of a row is before the one in front of it.
-  auto& last = state.last_us[row];
+  auto& last = tensor.lanes[state.index].last_us;
   last = std::max(last, us);
   if (!text_.empty()) text_ += ",\n";
-  text_ += fmt::format(R"({{{}, "ts": {})", fields, last);
-  if (row > 0) text_ += fmt::format(R"(, "pid": {})", row);
-  if (options_.show_ranks) text_ += fmt::format(R"(, "tid": {})", rank);
-  text_ += '}';
+  text_ += '{';
+  text_ += event;
+  text_ += R"(, "ts": )";
+  const fmt::format_int time(last);
+  text_.append(time.data(), time.size());
+  text_ += tensor.row_text;
+  text_ += state.end_of_event;
 }
 
-ChromeWriter::Tensor& ChromeWriter::tensor(int rank, std::uint16_t set, std::uint32_t id,
-                                           std::uint64_t ticks) {
-  const auto known = tensors_.find({set, id});
-  if (known != tensors_.end() && known->second.row > 0) return known->second;
-  auto& made = tensors_[{set, id}];
-  const auto slot = look_up_(rank, set, id);
-  made.row = ++rows_;
-  made.operation = operation_name(slot ? slot->operation : 0);
-  made.only_negotiates = slot && (slot->operation == kBarrier || slot->operation == kJoin);
-  made.name = slot ? slot->name() : "";
-  auto name = slot ? made.name : fmt::format("tensor {}", id);
-  if (slot && slot->since > ticks && ticks != 0)
-    name = fmt::format("tensor {} (before it was {})", id, name);
-  if (set != 0) name = fmt::format("{} (process set {})", name, set);
-  if (slot) {
-    made.result = fmt::format(R"("ph": "E", "args": {{"dtype": "{}", "shape": {}}})",
-                              dtype_name(slot->dtype), json_quote(slot->shape()));
-  } else {
-    made.result = kEnds;
+ChromeWriter::Tensor& ChromeWriter::tensor(const RankState& state, std::uint16_t set,
+                                           std::uint32_t id, std::uint64_t ticks) {
+  const auto [found, made] = tensors_.try_emplace(key_of(set, id));
+  if (made) name(found->second, set, id, ticks, look_up_(state.rank, set, id));
+  return found->second;
+}
+
+const ChromeWriter::Declared* ChromeWriter::declared(std::uint16_t set, std::uint32_t id) const {
+  const auto found = declared_.find(key_of(set, id));
+  return found == declared_.end() ? nullptr : &found->second;
+}
+
+void ChromeWriter::name(Tensor& tensor, std::uint16_t set, std::uint32_t id, std::uint64_t ticks,
+                        const std::optional<NameSlot>& slot) const {
+  const auto* const was = declared(set, id);
+  // A name is declared anew with every other shape: a later declaration alone says nothing.
+  const bool anothers = slot && slot->since > ticks && ticks != 0 && was != nullptr &&
+                        was->name_hash != 0 && was->name_hash != hash_of_name(slot->name());
+  tensor.name = slot && !anothers ? slot->name() : "";
+  tensor.title = anothers ? fmt::format("tensor {} (later {})", id, slot->name())
+                 : slot   ? tensor.name
+                          : fmt::format("tensor {}", id);
+  if (set != 0) tensor.title += fmt::format(" (process set {})", set);
+  describe(tensor, anothers ? std::nullopt : slot, was);
+}
+
+/// What stands in the table is left out where it is of a later declaration with other sizes.
+void ChromeWriter::describe(Tensor& tensor, const std::optional<NameSlot>& slot,
+                            const Declared* was) {
+  const auto operation = slot ? slot->operation : std::uint8_t{0};
+  tensor.only_negotiates = slot && (operation == kBarrier || operation == kJoin);
+  tensor.negotiates = begins(fmt::format("NEGOTIATE_{}", operation_name(operation)));
+  tensor.result = kEnds;
+  if (slot && (was == nullptr || was->bytes == slot->bytes)) {
+    tensor.result += fmt::format(R"(, "args": {{"dtype": "{}", "shape": {}}})",
+                                 dtype_name(slot->dtype), json_quote(slot->shape()));
+  }
+}
+
+void ChromeWriter::announce(Tensor& tensor) {
+  tensor.announced = true;
+  if (tensor.row == 0) {
+    tensor.row = ++rows_;
+    tensor.row_text = fmt::format(R"(, "pid": {})", tensor.row);
   }
   if (!text_.empty()) text_ += ",\n";
   text_ += fmt::format(
       R"({{"name": "process_name", "ph": "M", "pid": {0}, "args": {{"name": {1}}}}},
 {{"name": "process_sort_index", "ph": "M", "pid": {0}, "args": {{"sort_index": {0}}}}})",
-      made.row, json_quote(name));
-  return made;
+      tensor.row, json_quote(tensor.title));
 }
 
-void ChromeWriter::begin_negotiation(RankState& state, int rank, const Record& record) {
-  const auto& what = tensor(rank, record.set, record.id, record.ticks);
-  auto& open = state.negotiates[{record.set, record.id}];
-  if (!open) put(state, rank, what.row, begins(fmt::format("NEGOTIATE_{}", what.operation)));
-  open = true;
-  put(state, rank, what.row, fmt::format(R"("ph": "X", "name": "{}", "dur": 0)", rank));
+void ChromeWriter::begin_negotiation(const RankState& state, const Record& record) {
+  auto& what = tensor(state, record.set, record.id, record.ticks);
+  if (!negotiates(state, what)) put(state, what, what.negotiates);
+  put(state, what, state.submits);
+  what.lanes[state.index].negotiates = true;
 }
 
-void ChromeWriter::end_in_error(RankState& state, int rank, const Record& record) {
-  const auto& what = tensor(rank, record.set, record.id, 0);
-  if (state.negotiates.erase({record.set, record.id}) != 0) put(state, rank, what.row, kEnds);
-  put(state, rank, what.row, begins("ERROR"));
-  put(state, rank, what.row, kEnds);
+/// Ends it, if it has begun.
+void ChromeWriter::end_negotiation(const RankState& state, Tensor& what) {
+  if (!negotiates(state, what)) return;
+  put(state, what, kEnds);
+  what.lanes[state.index].negotiates = false;
 }
 
-void ChromeWriter::begin(RankState& state, int rank, const Record& record) {
+void ChromeWriter::end_in_error(const RankState& state, const Record& record) {
+  auto& what = tensor(state, record.set, record.id, 0);
+  end_negotiation(state, what);
+  put(state, what, R"("ph": "B", "name": "ERROR")");
+  put(state, what, kEnds);
+}
+
+void ChromeWriter::begin(RankState& state, const Record& record) {
   const auto what = decode_begin(record);
-  if (options_.mark_cycles) put(state, rank, 0, R"("ph": "i", "name": "CYCLE_START", "s": "g")");
-  if (state.entries.size() >= kMostOpen) state.entries.clear();
+  if (options_.mark_cycles) put(state, job_, R"("ph": "i", "name": "CYCLE_START", "s": "g")");
+  // Numbers that begin anew are another session's.
+  const bool too_many = state.entries.size() >= kMostOpen;
+  finish_all(state, [&what, too_many](const Entry& entry) {
+    return too_many || (entry.set == what.set && entry.number >= what.entry);
+  });
   state.entries.push_back({.number = what.entry,
                            .set = what.set,
                            .mover = what.mover,
-                           .operation = std::string(operation_name(what.operation)),
+                           .operation = operation_name(what.operation),
                            .ids = {},
                            .lacking = what.tensors});
 }
 
-void ChromeWriter::add_members(RankState& state, int rank, const Record& record) {
+void ChromeWriter::add_members(RankState& state, const Record& record) {
   if (state.entries.empty() || state.entries.back().lacking == 0) return;
   auto& entry = state.entries.back();
   std::array<std::uint32_t, kMembersPerRecord> ids{};
   const auto count = std::min<std::size_t>(decode_members(record, ids), entry.lacking);
   entry.ids.insert(entry.ids.end(), ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(count));
   entry.lacking -= static_cast<std::uint32_t>(count);
-  if (entry.lacking == 0) open_entry(state, rank, entry);
+  if (entry.lacking == 0) open_entry(state, entry);
 }
 
-void ChromeWriter::open_entry(RankState& state, int rank, Entry& entry) {
-  const bool first = &entry == &state.entries.front();
-  for (const auto id : entry.ids) {
-    const auto& what = tensor(rank, entry.set, id, 0);
-    auto negotiation = state.negotiates.find({entry.set, id});
-    if (negotiation != state.negotiates.end()) {
-      put(state, rank, what.row, kEnds);
-      state.negotiates.erase(negotiation);
-    }
-    if (what.only_negotiates) continue;
-    put(state, rank, what.row, begins(entry.operation));
-    if (!first) put(state, rank, what.row, begins("QUEUE"));
+/// All negotiations end before the first operation begins: readers take operations that begin one
+/// right behind the other for one fused operation.
+void ChromeWriter::open_entry(RankState& state, Entry& entry) {
+  for (const auto id : entry.ids) end_negotiation(state, tensor(state, entry.set, id, 0));
+  put_all(state, entry, begins(entry.operation));
+  if (&entry == &state.entries.front()) {
+    run(entry);
+  } else {
+    put_all(state, entry, kBeginsQueue);
   }
-  if (first) run(entry);
+}
+
+void ChromeWriter::put_all(const RankState& state, const Entry& entry, std::string_view event) {
+  for (const auto id : entry.ids) {
+    auto& what = tensor(state, entry.set, id, 0);
+    if (!what.only_negotiates) put(state, what, event);
+  }
 }
 
 void ChromeWriter::run(Entry& entry) const {
@@ -152,77 +214,105 @@ void ChromeWriter::add_copies(RankState& state, const Record& record, double ns_
 }
 
 /// Copies and movements take turns, chunk by chunk: they are shown as if each came in one piece.
-void ChromeWriter::put_activities(RankState& state, int rank, int row, const Entry& entry) {
+void ChromeWriter::end_running(const RankState& state, const Entry& entry) {
   const auto took = std::max<std::int64_t>(0, now_us_ - entry.ran_us);
   const auto in = std::min(entry.in_us, took);
   const auto out = std::min(entry.out_us, took - in);
-  const auto activity = [&](const std::string& what, std::int64_t from, std::int64_t to) {
-    put_at(state, rank, row, begins(what), from);
-    put_at(state, rank, row, kEnds, to);
-  };
-  if (in > 0) activity("MEMCPY_IN_FUSION_BUFFER", entry.ran_us, entry.ran_us + in);
   // What lay beside the marks went through shared memory too.
-  activity(fmt::format("{}_{}", name(entry.mover == Mover::none ? Mover::shm : entry.mover),
-                       entry.operation),
-           entry.ran_us + in, now_us_ - out);
-  if (out > 0) activity("MEMCPY_OUT_FUSION_BUFFER", now_us_ - out, now_us_);
+  const auto moves = begins(
+      fmt::format("{}_{}", timeline::name(entry.mover == Mover::none ? Mover::shm : entry.mover),
+                  entry.operation));
+  for (const auto id : entry.ids) {
+    auto& what = tensor(state, entry.set, id, 0);
+    if (what.only_negotiates) continue;
+    const auto activity = [&](std::string_view begins, std::int64_t from, std::int64_t to) {
+      put_at(state, what, begins, from);
+      put_at(state, what, kEnds, to);
+    };
+    if (in > 0) activity(kBeginsCopyIn, entry.ran_us, entry.ran_us + in);
+    activity(moves, entry.ran_us + in, now_us_ - out);
+    if (out > 0) activity(kBeginsCopyOut, now_us_ - out, now_us_);
+    put(state, what, what.result);
+  }
 }
 
-void ChromeWriter::end(RankState& state, int rank, const Record& record) {
-  const auto found =
-      std::find_if(state.entries.begin(), state.entries.end(), [&record](const Entry& entry) {
-        return entry.number == record.x && entry.set == record.set;
-      });
-  if (found == state.entries.end()) return;
-  for (const auto id : found->ids) {
-    const auto& what = tensor(rank, found->set, id, 0);
+/// The members' QUEUE ends.
+void ChromeWriter::end_queue(const RankState& state, const Entry& entry, bool and_operation) {
+  for (const auto id : entry.ids) {
+    auto& what = tensor(state, entry.set, id, 0);
     if (what.only_negotiates) continue;
-    if (found->running) {
-      put_activities(state, rank, what.row, *found);
-    } else {
-      put(state, rank, what.row, kEnds);  // Of QUEUE.
-    }
-    put(state, rank, what.row, what.result);
+    put(state, what, kEnds);
+    if (and_operation) put(state, what, what.result);
   }
-  state.entries.erase(found);
+}
+
+void ChromeWriter::finish(const RankState& state, const Entry& entry) {
+  if (entry.lacking != 0) return;  // Nothing was shown of it.
+  if (entry.running) {
+    end_running(state, entry);
+  } else {
+    end_queue(state, entry, true);
+  }
+}
+
+/// Those for which `which` is true.
+template <typename Which>
+void ChromeWriter::finish_all(RankState& state, Which which) {
+  const auto kept =
+      std::stable_partition(state.entries.begin(), state.entries.end(), std::not_fn(which));
+  std::for_each(kept, state.entries.end(), [&](const Entry& entry) { finish(state, entry); });
+  state.entries.erase(kept, state.entries.end());
+}
+
+void ChromeWriter::end(RankState& state, const Record& record) {
+  // Entries end in their order: of older ones the end was lost.
+  finish_all(state, [&record](const Entry& entry) {
+    return entry.set == record.set && entry.number <= record.x;
+  });
   if (state.entries.empty() || state.entries.front().running || state.entries.front().lacking != 0)
     return;
-  auto& next = state.entries.front();
-  for (const auto id : next.ids) {
-    const auto& what = tensor(rank, next.set, id, 0);
-    if (!what.only_negotiates) put(state, rank, what.row, kEnds);  // Of QUEUE.
+  end_queue(state, state.entries.front(), false);
+  run(state.entries.front());
+}
+
+void ChromeWriter::declare(const RankState& state, const Record& record) {
+  const auto key = key_of(record.set, record.id);
+  declared_[key] = {.name_hash = record.y, .bytes = record.x};
+  const auto known = tensors_.find(key);
+  if (known == tensors_.end()) return;
+  const auto slot = look_up_(state.rank, record.set, record.id);
+  if (!slot) return;
+  if (slot->name() == known->second.name) {
+    describe(known->second, slot, declared(record.set, record.id));
+  } else if (record.y != hash_of_name(known->second.name)) {
+    tensors_.erase(known);
   }
-  run(next);
 }
 
 void ChromeWriter::take(int rank, const Record& record, std::int64_t wall_ns, double ns_per_tick) {
   now_us_ = std::max<std::int64_t>(0, (wall_ns - options_.start_wall_ns) / 1000);
-  auto& state = ranks_[rank];
+  auto& state = state_of(rank);
   switch (record.kind) {
     case RecordKind::submit:
-      return begin_negotiation(state, rank, record);
+      return begin_negotiation(state, record);
     case RecordKind::begin:
-      return begin(state, rank, record);
+      return begin(state, record);
     case RecordKind::members:
-      return add_members(state, rank, record);
+      return add_members(state, record);
     case RecordKind::end:
-      return end(state, rank, record);
+      return end(state, record);
     case RecordKind::mismatch:
-      return end_in_error(state, rank, record);
+      return end_in_error(state, record);
     case RecordKind::declare:
-      // The number may have been another name's.
-      if (const auto known = tensors_.find({record.set, record.id}); known != tensors_.end()) {
-        const auto slot = look_up_(rank, record.set, record.id);
-        if (slot && slot->name() != known->second.name) tensors_.erase(known);
-      }
-      return;
+      return declare(state, record);
+    case RecordKind::copies:
+      return add_copies(state, record, ns_per_tick);
     case RecordKind::none:
+    case RecordKind::member:
     case RecordKind::wait:
     case RecordKind::stall:
     case RecordKind::lost:
       return;
-    case RecordKind::copies:
-      return add_copies(state, record, ns_per_tick);
   }
 }
 

@@ -10,39 +10,13 @@ namespace {
 constexpr std::size_t kBuffer = std::size_t{256} << 10U;
 constexpr std::uint32_t kReplacement = 0xfffd;  ///< For half of a pair.
 
-enum class Place : std::uint8_t { nowhere, number, name };
-
-/// What a byte is outside strings, and whether it stands for itself inside.
-struct Signs {
-  std::array<bool, 256> plain{};
-  std::array<Place, 256> place{};
-};
-
-constexpr Signs kSigns = [] {
-  Signs signs;
-  for (std::size_t c = 0x20; c < signs.plain.size(); ++c) signs.plain.at(c) = c != '"' && c != '\\';
-  for (std::size_t c = 'a'; c <= 'z'; ++c) signs.place.at(c) = signs.place.at(c - 32) = Place::name;
-  for (std::size_t c = '0'; c <= '9'; ++c) signs.place.at(c) = Place::number;
-  for (const char c : {'-', '+', '.'})
-    signs.place.at(static_cast<unsigned char>(c)) = Place::number;
-  return signs;
-}();
-
-bool is_plain(char c) {
-  return kSigns.plain[static_cast<unsigned char>(c)];
-}
-
-Place place_of(char c) {
-  return kSigns.place[static_cast<unsigned char>(c)];
-}
-
 /// Digits, signs and exponents are as good as their reader finds them.
 bool is_word(std::string_view text) {
   if (text.empty()) return false;
   if (text.front() == '-') text.remove_prefix(1);
-  if (!text.empty() && text.front() >= '0' && text.front() <= '9') {
+  if (!text.empty() && is(text.front(), Sign::digit)) {
     return std::all_of(text.begin(), text.end(),
-                       [](char c) { return place_of(c) == Place::number || c == 'e' || c == 'E'; });
+                       [](char c) { return is(c, Sign::number) || c == 'e' || c == 'E'; });
   }
   constexpr std::array<std::string_view, 6> kWords{"true", "false", "null",
                                                    "NaN",  "Inf",   "Infinity"};
@@ -52,13 +26,14 @@ bool is_word(std::string_view text) {
 }  // namespace
 
 JsonReader::JsonReader(const ByteSource& source)
-    : source_(source), buffer_(kBuffer), at_(buffer_.data()), end_(at_) {}
+    : source_(source), buffer_(kBuffer + 1), at_(buffer_.data()), end_(at_) {}
 
 bool JsonReader::fill() {
   if (over_) return false;
   before_ += static_cast<std::uint64_t>(end_ - buffer_.data());
   at_ = end_ = buffer_.data();
-  auto got = source_(buffer_.data(), buffer_.size());
+  auto got = source_(buffer_.data(), kBuffer);
+  buffer_[got ? *got : 0] = '\0';
   if (!got) {
     status_ = Failure(std::move(got).error());
     over_ = true;
@@ -85,14 +60,10 @@ bool JsonReader::skip() {
 bool JsonReader::name(std::string_view& key) {
   if (peek() != '"') return broken("a member has no name");
   if (!string(key)) return false;
-  const auto* next = at_;
-  const auto skip_spaces = [&] {
-    while (next != end_ && is_space(*next)) ++next;
-    return next != end_;
-  };
-  if (skip_spaces() && *next == ':') {
-    ++next;
-    if (skip_spaces()) {
+  const auto* next = timeline::skip(at_, Sign::space);
+  if (*next == ':') {
+    next = timeline::skip(next + 1, Sign::space);
+    if (next != end_) {
       at_ = next;
       return true;
     }
@@ -103,8 +74,8 @@ bool JsonReader::name(std::string_view& key) {
 
 bool JsonReader::string(std::string_view& text) {
   const auto* const from = ++at_;
-  while (at_ != end_ && is_plain(*at_)) ++at_;
-  if (at_ == end_ || *at_ != '"') return string_in_pieces(from, text);
+  at_ = timeline::skip(at_, Sign::plain);
+  if (*at_ != '"') return string_in_pieces(from, text);
   text = std::string_view(from, static_cast<std::size_t>(at_++ - from)).substr(0, kMostText);
   return true;
 }
@@ -119,11 +90,11 @@ bool JsonReader::string_in_pieces(const char* from, std::string_view& text) {
     if (*at_ == '"') break;
     if (*at_ == '\\') {
       if (!escape()) return false;
-    } else if (!is_plain(*at_)) {
+    } else if (!is(*at_, Sign::plain)) {
       return broken("a control character in a string");
     }
     from = at_;
-    while (at_ != end_ && is_plain(*at_)) ++at_;
+    at_ = timeline::skip(at_, Sign::plain);
   }
   ++at_;
   text = std::string_view(pieces_).substr(0, kMostText);
@@ -191,7 +162,12 @@ void JsonReader::add_utf8(std::uint32_t code) {
 
 bool JsonReader::word(std::string_view& text) {
   const auto* const from = at_;
-  const auto in_word = [this] { return at_ != end_ && place_of(*at_) != Place::nowhere; };
+  const auto in_word = [this] { return is(*at_, Sign::number) || is(*at_, Sign::name); };
+  at_ = timeline::skip(at_, Sign::number);
+  if (at_ != end_ && !in_word() && is(from[*from == '-' ? 1 : 0], Sign::digit)) {
+    text = {from, static_cast<std::size_t>(at_ - from)};
+    return true;
+  }
   while (in_word()) ++at_;
   text = {from, static_cast<std::size_t>(at_ - from)};
   if (at_ == end_) {

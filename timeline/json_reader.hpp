@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "timeline/json_signs.hpp"
 
 namespace horo::timeline {
 
@@ -32,9 +33,8 @@ class JsonReader {
   /// The next byte that is no space; 0: none.
   char peek() {
     for (;;) {
-      for (; at_ != end_; ++at_) {
-        if (!is_space(*at_)) return *at_;
-      }
+      at_ = timeline::skip(at_, Sign::space);
+      if (at_ != end_) return *at_;
       if (!fill()) return '\0';
     }
   }
@@ -65,6 +65,12 @@ class JsonReader {
     return before_ + static_cast<std::uint64_t>(at_ - buffer_.data());
   }
 
+  /// What is in the buffer from the next byte on; a zero follows it.
+  const char* ahead() const { return at_; }
+
+  /// `to`, in what was ahead: the next byte.
+  void pass(const char* to) { at_ = to; }
+
   /// Nothing more is to come.
   bool at_end() { return at_ == end_ && !fill(); }
 
@@ -75,8 +81,6 @@ class JsonReader {
   const Status& status() const { return status_; }
 
  private:
-  static bool is_space(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
-
   template <typename Use>
   bool enclosed(char first, char last, Use use) {
     if (!expect(first)) return false;
@@ -112,7 +116,7 @@ class JsonReader {
   bool fill();
 
   const ByteSource& source_;
-  std::vector<char> buffer_;
+  std::vector<char> buffer_;  ///< A zero behind the end stops whoever looks for it.
   const char* at_;
   const char* end_;
   std::string name_;              ///< Of a member whose value is not in the buffer with it.

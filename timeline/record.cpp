@@ -67,6 +67,17 @@ Begin decode_begin(const Record& record) {
           .bytes = record.y};
 }
 
+Record encode_members(const std::array<std::uint32_t, kMembersPerRecord>& tensors,
+                      std::size_t count, std::uint16_t set, std::uint64_t ticks) {
+  return {.ticks = ticks,
+          .kind = RecordKind::members,
+          .detail = static_cast<std::uint8_t>(count),
+          .set = set,
+          .id = tensors[0],
+          .x = tensors[1] | std::uint64_t{tensors[2]} << 32U,
+          .y = tensors[3] | std::uint64_t{tensors[4]} << 32U};
+}
+
 std::size_t decode_members(const Record& record,
                            std::array<std::uint32_t, kMembersPerRecord>& tensors) {
   tensors = {record.id, static_cast<std::uint32_t>(record.x),
@@ -107,8 +118,8 @@ TickClock::TickClock(const Anchor& first, const Anchor& last) : from_(first) {
 
 std::int64_t TickClock::wall_ns(std::uint64_t ticks) const {
   // Both come from files, and differences of what comes out must be numbers too.
-  constexpr double kMost = 2e18;
-  constexpr std::int64_t kMostWall = 2'000'000'000'000'000'000;
+  constexpr double kMost = 4e17;
+  constexpr std::int64_t kMostWall = 4'000'000'000'000'000'000;  // In the year 2096.
   const auto passed = static_cast<std::int64_t>(ticks - static_cast<std::uint64_t>(from_.ticks));
   const auto ns = std::clamp(static_cast<double>(passed) * ns_per_tick_, -kMost, kMost);
   return std::clamp(from_.wall_ns, -kMostWall, kMostWall) + static_cast<std::int64_t>(ns);

@@ -21,13 +21,25 @@ enum class RecordKind : std::uint8_t {
   lost = 8,
   copies = 9,
   mismatch = 10,
+  member = 11,
 };
+
+/// A process set in records. Numbers of sets that are gone are given to others; what `made` counts,
+/// all sets of the job before it, tells them apart.
+constexpr std::uint16_t recorded_set(std::uint32_t number, std::uint32_t made) {
+  return static_cast<std::uint16_t>((number & 0xffU) | (made & 0xffU) << 8U);
+}
+
+/// The number that programs know it by; of the world 0.
+constexpr std::uint16_t set_number(std::uint16_t recorded) {
+  return recorded & 0xffU;
+}
 
 struct Record {
   std::uint64_t ticks = 0;
   RecordKind kind = RecordKind::none;
   std::uint8_t detail = 0;
-  std::uint16_t set = 0;
+  std::uint16_t set = 0;  ///< Of recorded_set; so everywhere here.
   std::uint32_t id = 0;
   std::uint64_t x = 0;
   std::uint64_t y = 0;
@@ -64,6 +76,8 @@ struct Begin {
 Record encode(const Begin& begin, std::uint64_t ticks);
 Begin decode_begin(const Record& record);
 
+Record encode_members(const std::array<std::uint32_t, kMembersPerRecord>& tensors,
+                      std::size_t count, std::uint16_t set, std::uint64_t ticks);
 /// The tensors of a members record; how many of them count is returned.
 std::size_t decode_members(const Record& record,
                            std::array<std::uint32_t, kMembersPerRecord>& tensors);

@@ -9,19 +9,13 @@
 
 #include <fmt/ranges.h>
 
-namespace horo::timeline {
+#include "timeline/name_hash.hpp"
 
-/// A thread's own end of a ring.
-struct Recorder::Ring {
-  Record* records;
-  std::uint64_t mask;
-  std::uint64_t next;
-  RingHead* shared;
-};
+namespace horo::timeline {
 
 /// Gives the ring back when its thread ends.
 struct Recorder::Lease {
-  Ring ring{};
+  Ring* ring = nullptr;
   const pid_t process = getpid();
 
   Lease() = default;
@@ -35,8 +29,6 @@ namespace {
 constexpr std::string_view kLeftOut = "...";
 constexpr std::size_t kHeadOfLongName = 80;
 
-// Plain, so that reading it costs no guard.
-thread_local constinit void* my_ring = nullptr;
 thread_local constinit bool ended = false;
 
 void put_name(NameSlot& slot, std::string_view name) {
@@ -63,13 +55,15 @@ void put_shape(NameSlot& slot, std::span<const std::int64_t> shape) {
 }  // namespace
 
 std::atomic<Recorder*> Recorder::current_{nullptr};
+constinit std::array<Recorder::Ring, kRings> Recorder::rings_{};
 
 Recorder::Lease::~Lease() {
-  my_ring = nullptr;
   ended = true;
-  // A forked child has a copy of this thread, and neither the ring nor its memory.
-  if (ring.shared != nullptr && getpid() == process)
-    ring.shared->owner.store(0, std::memory_order_release);
+  if (ring == nullptr) return;
+  // A forked child has a copy of this thread, and not the ring's memory.
+  auto* const shared = getpid() == process ? ring->shared : nullptr;
+  ring->thread.store(0, std::memory_order_release);
+  if (shared != nullptr) shared->owner.store(0, std::memory_order_release);
 }
 
 Recorder::Recorder(UniqueFd memory, int index, std::byte* base, std::uint32_t ring_records,
@@ -88,7 +82,7 @@ Result<Recorder*> Recorder::make(RecorderOptions& options) {
     HORO_TRY(options.memory, make_regions(1));
   }
   const auto records = std::bit_floor(std::clamp<std::uint64_t>(
-      options.ring_memory.value() / kRings / sizeof(Record), 64, kMostRingRecords));
+      options.ring_memory.value() / kRings / kRingBytesPerRecord, 64, kMostRingRecords));
   const auto ring_records = static_cast<std::uint32_t>(records);
   const auto slots = std::clamp<std::uint32_t>(options.name_slots, 16, kMostNameSlots);
   const auto bytes = region_bytes(ring_records, slots);
@@ -114,6 +108,8 @@ Status Recorder::open(RecorderOptions options) {
     only->header_.anchor = take_anchor();
   }
   only->header_.identity = options.identity;
+  only->header_.keep_ms = static_cast<std::uint32_t>(
+      std::chrono::ceil<std::chrono::milliseconds>(options.keep).count());
   // Last: from here on a reader believes the rest.
   std::atomic_ref(only->header_.magic).store(kRegionMagic, std::memory_order_release);
   current_.store(only, std::memory_order_release);
@@ -124,40 +120,63 @@ void Recorder::close() {
   current_.store(nullptr, std::memory_order_release);
 }
 
-Recorder::Ring* Recorder::lease() {
-  if (ended) return nullptr;  // This thread is being torn down.
-  for (std::size_t i = 0; i < kRings; ++i) {
-    auto& shared = header_.rings.at(i);
-    std::uint32_t free = 0;
-    if (!shared.owner.compare_exchange_strong(free, 1, std::memory_order_acq_rel)) continue;
-    static thread_local Lease mine;
-    const auto offset = ring_offset(ring_records_, name_slots_, i);
-    mine.ring = {.records = reinterpret_cast<Record*>(base_ + offset),
-                 .mask = ring_records_ - 1,
-                 .next = shared.head.load(std::memory_order_acquire),
-                 .shared = &shared};
-    my_ring = &mine.ring;
-    return &mine.ring;
+Recorder::Ring* Recorder::find_or_lease(std::uintptr_t self) {
+  for (auto& ring : rings_) {
+    if (ring.thread.load(std::memory_order_relaxed) == self) return &ring;
   }
+  auto* const ring = lease(self);
+  if (ring == nullptr) header_.dropped.fetch_add(1, std::memory_order_relaxed);
+  return ring;
+}
+
+Recorder::Ring* Recorder::lease(std::uintptr_t self) {
+  if (ended) return nullptr;  // This thread is being torn down.
+  RingHead* shared = nullptr;
+  std::size_t number = 0;
+  for (; number < kRings && shared == nullptr; ++number) {
+    std::uint32_t free = 0;
+    auto& one = header_.rings.at(number);
+    if (one.owner.compare_exchange_strong(free, 1, std::memory_order_acq_rel)) shared = &one;
+  }
+  if (shared == nullptr) return nullptr;
+  for (std::size_t i = 0; i < kRings; ++i) {
+    auto& ring = rings_.at((first_seat(self) + i) % kRings);
+    std::uintptr_t nobody = 0;
+    if (!ring.thread.compare_exchange_strong(nobody, self, std::memory_order_acq_rel)) continue;
+    auto* const records = base_ + ring_offset(ring_records_, name_slots_, number - 1);
+    auto* const words = base_ + words_offset(ring_records_, name_slots_, number - 1);
+    ring.shared = shared;
+    ring.records = reinterpret_cast<Record*>(records);
+    ring.words = reinterpret_cast<std::uint64_t*>(words);
+    ring.word_mask = ring_records_ * kWordsPerRecord - 1;
+    ring.next = shared->head.load(std::memory_order_acquire);
+    ring.next_word = shared->submitted.load(std::memory_order_acquire);
+    ring.base = Ring::kNoBase;
+    static thread_local Lease mine;
+    mine.ring = &ring;
+    return &ring;
+  }
+  shared->owner.store(0, std::memory_order_release);
   return nullptr;
 }
 
-void Recorder::put(const Record& record) {
-  auto* ring = static_cast<Ring*>(my_ring);
-  if (ring == nullptr) [[unlikely]] {
-    ring = lease();
-    if (ring == nullptr) {
-      header_.dropped.fetch_add(1, std::memory_order_relaxed);
-      return;
-    }
-  }
-  const auto at = ring->next++;
-  ring->records[at & ring->mask] = record;
-  ring->shared->head.store(at + 1, std::memory_order_release);
+void Recorder::submit_anew(Ring& ring, std::uint16_t set, TensorId id, std::uint64_t ticks) {
+  if (id.value() >= SubmitWord::kMostId)
+    return put({.ticks = ticks, .kind = RecordKind::submit, .set = set, .id = id.value()});
+  // What lies ahead was written a ring ago: fetched now, no submission of this block waits for it.
+  constexpr std::uint64_t kLine = 64 / sizeof(std::uint64_t);
+  for (std::uint64_t i = 1; i <= SubmitWord::kBlock; i += kLine)
+    __builtin_prefetch(&ring.word(ring.next_word + i + kLine), 1);
+  ring.base = ticks & ~SubmitWord::kBase;
+  do {
+    ring.put_word(ring.base | SubmitWord::kBase);
+  } while (ring.next_word % SubmitWord::kBlock == 0);
+  ring.put_word(SubmitWord::of(set, id.value(), 0));
 }
 
 void Recorder::declare(std::uint16_t set, TensorId id, const TensorFacts& facts) {
   const auto ticks = now();
+  std::uint64_t hash = 0;
   {
     const std::lock_guard lock(names_);
     const auto at = name_slot_of(set, id.value(), name_slots_);
@@ -174,6 +193,7 @@ void Recorder::declare(std::uint16_t set, TensorId id, const TensorFacts& facts)
     slot.since = ticks;
     put_name(slot, facts.name);
     put_shape(slot, facts.shape);
+    hash = hash_of_name(slot.name());
     sequence.store(before + 2, std::memory_order_release);
   }
   put({.ticks = ticks,
@@ -181,7 +201,8 @@ void Recorder::declare(std::uint16_t set, TensorId id, const TensorFacts& facts)
        .detail = facts.operation,
        .set = set,
        .id = id.value(),
-       .x = facts.bytes});
+       .x = facts.bytes,
+       .y = hash});
 }
 
 std::string Recorder::name_of(std::uint16_t set, std::uint32_t id) const {

@@ -3,6 +3,8 @@
 // nothing is locked, allocated or waited for; a full ring begins anew over its oldest records.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <mutex>
@@ -12,6 +14,7 @@
 
 #include "base/result.hpp"
 #include "base/strong.hpp"
+#include "timeline/packed.hpp"
 #include "timeline/region.hpp"
 #include "timeline/ticks.hpp"
 
@@ -21,6 +24,7 @@ struct RecorderOptions {
   UniqueFd memory;  ///< Of the agent; none: this process makes its own.
   int index = 0;    ///< Of this rank's region there.
   Bytes ring_memory{std::uint64_t{4} << 20U};
+  Duration keep{};  ///< Before the last record, for those who save; zero: all.
   std::uint32_t name_slots = 8192;
   Identity identity;
 };
@@ -52,32 +56,52 @@ class Recorder {
 
   std::uint64_t now() const { return ticks_now(by_processor_); }
 
-  /// Thread: any. Blocks: no.
-  void put(const Record& record);
+  /// Thread: any. Blocks: no. Inline, so that a record is made where it goes.
+  void put(const Record& record) {
+    auto* const ring = own_ring();
+    if (ring == nullptr) [[unlikely]]
+      return;
+    const auto at = ring->next++;
+    ring->record(at) = record;
+    ring->shared->head.store(at + 1, std::memory_order_release);
+  }
 
   // -- One line each in the runtime; Thread: any -------------------------------------------------
 
-  void submit(SetId set, TensorId id) {
-    put({.ticks = now(), .kind = RecordKind::submit, .set = narrow(set), .id = id.value()});
+  /// `ticks`: of now().
+  void submit(std::uint16_t set, TensorId id, std::uint64_t ticks) {
+    auto* const ring = own_ring();
+    if (ring == nullptr) [[unlikely]]
+      return;
+    const auto passed = ticks - ring->base;
+    if (!SubmitWord::fits(id.value(), passed) || ring->next_word % SubmitWord::kBlock == 0)
+        [[unlikely]]
+      return submit_anew(*ring, set, id, ticks);
+    ring->put_word(SubmitWord::of(set, id.value(), passed));
   }
 
-  /// `member(i)`: the i-th tensor.
+  /// `member(i)`: the i-th tensor, 32 bits.
   template <typename Member>
   void begin(Begin what, std::size_t count, Member member) {
     const auto ticks = now();
     what.tensors = static_cast<std::uint32_t>(count);
     put(encode(what, ticks));
-    for (std::size_t i = 0; i < count; i += kMembersPerRecord) {
-      const auto at = [&](std::size_t k) -> std::uint64_t {
-        return i + k < count ? std::uint64_t{member(i + k)} : 0;
-      };
-      put({.ticks = ticks,
-           .kind = RecordKind::members,
-           .detail = static_cast<std::uint8_t>(std::min(kMembersPerRecord, count - i)),
-           .set = what.set,
-           .id = static_cast<std::uint32_t>(at(0)),
-           .x = at(1) | at(2) << 32U,
-           .y = at(3) | at(4) << 32U});
+    for (std::size_t i = 0; i < count;) {
+      std::uint32_t step = 0;
+      if (const auto row = length_of_row(i, count, member, step); row >= kLeastInRow) {
+        put({.ticks = ticks,
+             .kind = kMemberRow,
+             .detail = static_cast<std::uint8_t>(row),
+             .set = what.set,
+             .id = member(i),
+             .x = step == 1 ? 0U : 1U});
+        i += row;
+        continue;
+      }
+      const auto at = [&](std::size_t k) { return i + k < count ? member(i + k) : 0; };
+      const auto held = std::min(kMembersPerRecord, count - i);
+      put(encode_members({at(0), at(1), at(2), at(3), at(4)}, held, what.set, ticks));
+      i += held;
     }
   }
 
@@ -87,12 +111,8 @@ class Recorder {
     put({.ticks = now(), .kind = RecordKind::end, .set = set, .x = entry});
   }
 
-  void wait(SetId set, TensorId id, std::uint64_t since) {
-    put({.ticks = now(),
-         .kind = RecordKind::wait,
-         .set = narrow(set),
-         .id = id.value(),
-         .x = since});
+  void wait(std::uint16_t set, TensorId id, std::uint64_t since) {
+    put({.ticks = now(), .kind = RecordKind::wait, .set = set, .id = id.value(), .x = since});
   }
 
   void stall(std::size_t lines) {
@@ -104,6 +124,9 @@ class Recorder {
   void mismatch(std::uint16_t set, TensorId id) {
     put({.ticks = now(), .kind = RecordKind::mismatch, .set = set, .id = id.value()});
   }
+
+  /// This rank is in a set that is new.
+  void member(std::uint16_t set) { put({.ticks = now(), .kind = RecordKind::member, .set = set}); }
 
   void lost(Rank rank) {
     put({.ticks = now(), .kind = RecordKind::lost, .id = static_cast<std::uint32_t>(rank.value())});
@@ -118,15 +141,56 @@ class Recorder {
   Recorder(UniqueFd memory, int index, std::byte* base, std::uint32_t ring_records,
            std::uint32_t name_slots);
 
-  struct Ring;
+  /// A thread's own end of a ring.
+  struct alignas(64) Ring {
+    std::atomic<std::uintptr_t> thread{0};  ///< Its thread pointer; 0: nobody's.
+    RingHead* shared = nullptr;
+    Record* records = nullptr;
+    std::uint64_t next = 0;
+    std::uint64_t* words = nullptr;
+    std::uint64_t word_mask = 0;
+    std::uint64_t next_word = 0;
+    std::uint64_t base = kNoBase;  ///< Ticks.
+
+    Record& record(std::uint64_t at) const { return records[at & word_mask / kWordsPerRecord]; }
+
+    std::uint64_t& word(std::uint64_t at) const { return words[at & word_mask]; }
+
+    void put_word(std::uint64_t what) {
+      const auto at = next_word;
+      word(at) = what;
+      next_word = at + 1;
+      shared->submitted.store(at + 1, std::memory_order_release);
+    }
+
+    static constexpr std::uint64_t kNoBase = SubmitWord::kBase;  // Nothing fits behind it.
+  };
+
   struct Lease;
 
-  static std::uint16_t narrow(SetId set) { return static_cast<std::uint16_t>(set.value()); }
+  /// Where a thread's ring is looked for first. Thread pointers are unique while threads live, and
+  /// to read one is no call, which to find a variable of a thread is in a library.
+  static std::size_t first_seat(std::uintptr_t thread) {
+    return (thread * 0x9e3779b97f4a7c15ULL >> 32U) % kRings;
+  }
 
-  Ring* lease();
+  /// Null: there is none, and the record is counted as dropped.
+  Ring* own_ring() {
+    const auto self = reinterpret_cast<std::uintptr_t>(__builtin_thread_pointer());
+    auto& ring = rings_[first_seat(self)];
+    if (ring.thread.load(std::memory_order_relaxed) == self) [[likely]]
+      return &ring;
+    return find_or_lease(self);
+  }
+
+  Ring* find_or_lease(std::uintptr_t self);
+  /// With a base before it.
+  void submit_anew(Ring& ring, std::uint16_t set, TensorId id, std::uint64_t ticks);
+  Ring* lease(std::uintptr_t self);
   static Result<Recorder*> make(RecorderOptions& options);
 
   static std::atomic<Recorder*> current_;
+  static std::array<Ring, kRings> rings_;  ///< At most as many threads have one.
 
   const UniqueFd memory_;
   const int index_;
@@ -143,7 +207,7 @@ class Waiting {
  public:
   Waiting() = default;
 
-  Waiting(SetId set, TensorId id) : recorder_(Recorder::current()), set_(set), id_(id) {
+  Waiting(std::uint16_t set, TensorId id) : recorder_(Recorder::current()), set_(set), id_(id) {
     if (recorder_ != nullptr) since_ = recorder_->now();
   }
 
@@ -156,7 +220,7 @@ class Waiting {
 
  private:
   Recorder* recorder_ = nullptr;
-  SetId set_;
+  std::uint16_t set_ = 0;
   TensorId id_;
   std::uint64_t since_ = 0;
 };

@@ -9,7 +9,9 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
+#include <utility>
 
 namespace horo::timeline {
 
@@ -54,7 +56,11 @@ std::size_t name_offset(std::uint32_t slot) {
 }
 
 std::size_t ring_offset(std::uint32_t ring_records, std::uint32_t name_slots, std::size_t ring) {
-  return name_offset(name_slots) + ring * ring_records * sizeof(Record);
+  return name_offset(name_slots) + ring * ring_records * kRingBytesPerRecord;
+}
+
+std::size_t words_offset(std::uint32_t ring_records, std::uint32_t name_slots, std::size_t ring) {
+  return ring_offset(ring_records, name_slots, ring) + ring_records * sizeof(Record);
 }
 
 std::uint32_t name_slot_of(std::uint16_t set, std::uint32_t id, std::uint32_t slots) {
@@ -76,6 +82,16 @@ Result<UniqueFd> make_regions(int ranks) {
   if (fcntl(fd.value(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
     return fail_errno(errno, "sealing the timeline's memory");
   return fd;
+}
+
+bool is_memory(int fd, int index) {
+  constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW;
+  const int seals = fcntl(fd, F_GET_SEALS);
+
+  struct stat status {};
+
+  return seals >= 0 && (seals & kSeals) == kSeals && fstat(fd, &status) == 0 &&
+         status.st_size >= static_cast<off_t>(kRegionStride) * (index + 1);
 }
 
 Result<RegionReader> RegionReader::open(int fd, int index) {
@@ -100,6 +116,9 @@ Result<RegionReader> RegionReader::open(int fd, int index) {
   auto& about = reader.about_;
   take(about.ring_records, offsetof(RegionHeader, ring_records));
   take(about.name_slots, offsetof(RegionHeader, name_slots));
+  std::uint32_t keep_ms = 0;
+  take(keep_ms, offsetof(RegionHeader, keep_ms));
+  about.keep = std::chrono::milliseconds(keep_ms);
   take(about.identity, offsetof(RegionHeader, identity));
   take(about.anchor, offsetof(RegionHeader, anchor));
   take(about.dropped, offsetof(RegionHeader, dropped));
@@ -124,51 +143,67 @@ bool RegionReader::read_at(void* to, std::size_t bytes, std::uint64_t offset) co
   return true;
 }
 
-std::optional<std::uint64_t> RegionReader::head_of(std::size_t ring) const {
+template <typename T>
+Result<std::uint64_t> RegionReader::read_new(std::size_t head_at, std::size_t begins_at,
+                                             std::uint64_t capacity, std::uint64_t& seen,
+                                             std::vector<T>& to) const {
+  const auto unreadable = [] { return fail(Errc::io, "the timeline's memory cannot be read"); };
   std::uint64_t head = 0;
-  const auto offset = offsetof(RegionHeader, rings) + ring * sizeof(RingHead);
-  if (!read_at(&head, sizeof head, offset)) return std::nullopt;
-  return head;
+  if (!read_at(&head, sizeof head, head_at)) return unreadable();
+  // A head that runs backwards is nobody's we know: begin where it is now.
+  const auto before = std::min(std::exchange(seen, head), head);
+  if (before == head) return 0;
+  const auto first = std::max(before, head - std::min(head, capacity));
+  const auto begin = to.size();
+  to.resize(begin + (head - first));
+  for (auto at = first; at < head;) {
+    const auto place = at % capacity;
+    const auto count = std::min(head - at, capacity - place);
+    if (!read_at(to.data() + begin + (at - first), count * sizeof(T),
+                 begins_at + place * sizeof(T))) {
+      return unreadable();
+    }
+    at += count;
+  }
+  // What the writer has reached meanwhile, and the one it may be at, is no longer what it was.
+  std::uint64_t after = 0;
+  if (!read_at(&after, sizeof after, head_at)) return unreadable();
+  const auto oldest = after + 1 > capacity ? after + 1 - capacity : 0;
+  const auto spoilt = std::min(std::max(oldest, first), head) - first;
+  const auto from = to.begin() + static_cast<std::ptrdiff_t>(begin);
+  to.erase(from, from + static_cast<std::ptrdiff_t>(spoilt));
+  return first - before + spoilt;
+}
+
+Result<std::uint64_t> RegionReader::drain_ring(std::size_t ring, std::vector<Record>& to) {
+  const auto head_at = offsetof(RegionHeader, rings) + ring * sizeof(RingHead);
+  const auto note_lost = [this, &to](std::uint64_t lost, std::size_t begin) {
+    if (lost != 0 && to.size() > begin) complete_from_ = std::max(complete_from_, to[begin].ticks);
+  };
+  auto begin = to.size();
+  std::vector<std::uint64_t> words;
+  HORO_TRY(auto lost_words,
+           read_new(head_at + offsetof(RingHead, submitted),
+                    words_offset(about_.ring_records, about_.name_slots, ring),
+                    about_.ring_records * kWordsPerRecord, words_read_.at(ring), words));
+  if (lost_words != 0) submissions_.at(ring).lose();
+  lost_words += submissions_.at(ring).read(words, to);
+  note_lost(lost_words, begin);
+  begin = to.size();
+  std::vector<Record> records;
+  HORO_TRY(const auto lost, read_new(head_at + offsetof(RingHead, head),
+                                     ring_offset(about_.ring_records, about_.name_slots, ring),
+                                     about_.ring_records, read_.at(ring), records));
+  for (const auto& record : records) unpack(record, to);
+  note_lost(lost, begin);
+  return lost_words + lost;
 }
 
 Result<std::uint64_t> RegionReader::drain(std::vector<Record>& to) {
-  const std::uint64_t capacity = about_.ring_records;
   std::uint64_t lost = 0;
   for (std::size_t ring = 0; ring < kRings; ++ring) {
-    const auto lost_before = lost;
-    const auto head = head_of(ring);
-    if (!head) return fail(Errc::io, "the timeline's memory cannot be read");
-    // A head that runs backwards is nobody's we know: begin where it is now.
-    auto first = std::min(read_[ring], *head);
-    if (*head - first > capacity) {
-      lost += *head - first - capacity;
-      first = *head - capacity;
-    }
-    const auto begin = to.size();
-    to.resize(begin + (*head - first));
-    const auto offset = ring_offset(about_.ring_records, about_.name_slots, ring);
-    for (auto at = first; at < *head;) {
-      const auto place = at % capacity;
-      const auto count = std::min(*head - at, capacity - place);
-      if (!read_at(to.data() + begin + (at - first), count * sizeof(Record),
-                   offset + place * sizeof(Record))) {
-        return fail(Errc::io, "the timeline's memory cannot be read");
-      }
-      at += count;
-    }
-    read_[ring] = *head;
-    // What the writer has reached meanwhile, and the one it may be at, is no longer what it was.
-    const auto after = head_of(ring);
-    if (!after) return fail(Errc::io, "the timeline's memory cannot be read");
-    const auto oldest = *after + 1 > capacity ? *after + 1 - capacity : 0;
-    if (oldest > first && *head != first) {
-      const auto spoilt = std::min(oldest, *head) - first;
-      lost += spoilt;
-      const auto from = to.begin() + static_cast<std::ptrdiff_t>(begin);
-      to.erase(from, from + static_cast<std::ptrdiff_t>(spoilt));
-    }
-    if (lost != lost_before && to.size() > begin)
-      complete_from_ = std::max(complete_from_, to[begin].ticks);
+    HORO_TRY(const auto overwritten, drain_ring(ring, to));
+    lost += overwritten;
   }
   return lost;
 }

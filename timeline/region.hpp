@@ -10,18 +10,24 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.hpp"
 #include "base/result.hpp"
 #include "base/unique_fd.hpp"
+#include "timeline/packed.hpp"
 #include "timeline/record.hpp"
 
 namespace horo::timeline {
 
 inline constexpr std::uint64_t kRegionMagic = 0x4e4f49474552'4c54ULL;  // "TLREGION", nearly
-inline constexpr std::uint32_t kRegionVersion = 1;
+inline constexpr std::uint32_t kRegionVersion = 2;
 inline constexpr std::size_t kRegionStride = std::size_t{64} << 20U;
 inline constexpr std::size_t kRegionHeaderBytes = 4096;
+inline constexpr int kMostRegions = 1024;  ///< That readers look at.
 inline constexpr std::size_t kRings = 8;
 inline constexpr std::uint32_t kMostRingRecords = 1U << 17U;
+inline constexpr std::uint64_t kWordsPerRecord = 2;  ///< Of submissions, behind a ring's records.
+inline constexpr std::size_t kRingBytesPerRecord =
+    sizeof(Record) + kWordsPerRecord * sizeof(std::uint64_t);
 inline constexpr std::uint32_t kMostNameSlots = 1U << 16U;
 
 /// Who a rank is, for people.
@@ -40,8 +46,9 @@ struct Identity {
 };
 
 struct alignas(128) RingHead {
-  std::atomic<std::uint64_t> head;   ///< Records written, ever.
-  std::atomic<std::uint32_t> owner;  ///< 1: a thread has it.
+  std::atomic<std::uint64_t> head;       ///< Records written, ever.
+  std::atomic<std::uint64_t> submitted;  ///< Words of submissions, likewise.
+  std::atomic<std::uint32_t> owner;      ///< 1: a thread has it.
 };
 
 struct RegionHeader {
@@ -49,7 +56,7 @@ struct RegionHeader {
   std::uint32_t version;
   std::uint32_t ring_records;  ///< A power of two.
   std::uint32_t name_slots;
-  std::uint32_t padding;
+  std::uint32_t keep_ms;  ///< Before the last record, of what is saved; 0: all.
   Identity identity;
   Anchor anchor;
   std::atomic<std::uint64_t> dropped;
@@ -62,12 +69,16 @@ static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 std::size_t region_bytes(std::uint32_t ring_records, std::uint32_t name_slots);
 std::size_t name_offset(std::uint32_t slot);
 std::size_t ring_offset(std::uint32_t ring_records, std::uint32_t name_slots, std::size_t ring);
+std::size_t words_offset(std::uint32_t ring_records, std::uint32_t name_slots, std::size_t ring);
 /// Where a tensor's name is, or that of another with the same place.
 std::uint32_t name_slot_of(std::uint16_t set, std::uint32_t id, std::uint32_t slots);
 
 /// Shared memory for `ranks` regions, all of it still unwritten. Fails: out_of_memory, unavailable
 /// (limits), io.
 Result<UniqueFd> make_regions(int ranks);
+
+/// Whether `fd` is memory of make_regions, with a region `index`.
+bool is_memory(int fd, int index);
 
 /// What a region says of itself.
 struct RegionAbout {
@@ -76,6 +87,7 @@ struct RegionAbout {
   std::uint64_t dropped = 0;
   std::uint32_t ring_records = 0;
   std::uint32_t name_slots = 0;
+  Duration keep{};  ///< Before the last record; zero: all.
 };
 
 /// One rank's region as others see it. Thread: owner. `fd` outlives it.
@@ -88,8 +100,9 @@ class RegionReader {
 
   int index() const { return static_cast<int>(base_ / kRegionStride); }
 
-  /// Appends what was written since the last call, in the order of each ring; members stay behind
-  /// their begin. Returns how many records were overwritten before they could be read.
+  /// Appends what was written since the last call, of each ring its submissions and then the rest,
+  /// both in their order; members stay behind their begin. Returns how many records of rings were
+  /// overwritten before they could be read.
   Result<std::uint64_t> drain(std::vector<Record>& to);
 
   /// Ticks from which on nothing was overwritten before the last drain could read it.
@@ -106,12 +119,19 @@ class RegionReader {
       : fd_(fd), base_(base), about_(about) {}
 
   bool read_at(void* to, std::size_t bytes, std::uint64_t offset) const;
-  std::optional<std::uint64_t> head_of(std::size_t ring) const;
+  /// What is new in one of a ring's two parts: where its head lies, where what it counts begins,
+  /// how many fit there. Appends to `to`, and returns how many were overwritten.
+  template <typename T>
+  Result<std::uint64_t> read_new(std::size_t head_at, std::size_t begins_at, std::uint64_t capacity,
+                                 std::uint64_t& seen, std::vector<T>& to) const;
+  Result<std::uint64_t> drain_ring(std::size_t ring, std::vector<Record>& to);
 
   int fd_;
   std::uint64_t base_;
   RegionAbout about_;
   std::array<std::uint64_t, kRings> read_{};
+  std::array<std::uint64_t, kRings> words_read_{};
+  std::array<SubmitReader, kRings> submissions_{};
   std::uint64_t complete_from_ = 0;
 };
 

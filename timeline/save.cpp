@@ -63,7 +63,9 @@ void forget_old_jobs(const std::string& parent) {
   }
 }
 
-Result<std::string> own_directory(std::string_view job) {
+}  // namespace
+
+Result<std::string> job_directory(std::string_view job) {
   const auto parent = fmt::format("/tmp/horo-timeline-{}", geteuid());
   HORO_TRY_STATUS(make_private(parent));
   auto path = fmt::format("{}/{}", parent, folder_name(job));
@@ -71,6 +73,8 @@ Result<std::string> own_directory(std::string_view job) {
   forget_old_jobs(parent);
   return path;
 }
+
+namespace {
 
 Status write_file(const std::string& path, std::string_view bytes) {
   const UniqueFd fd(
@@ -87,11 +91,42 @@ Status write_file(const std::string& path, std::string_view bytes) {
 
 /// The one that was asked for, or one of the job's own.
 Result<std::string> open_directory(const std::string& asked_for, const Identity& identity) {
-  if (asked_for.empty()) return own_directory(identity.job_text());
+  if (asked_for.empty()) return job_directory(identity.job_text());
   std::error_code error;
   fs::create_directories(asked_for, error);
   if (error) return fail_errno(error.value(), asked_for);
   return asked_for;
+}
+
+/// Records that are older than wanted go. Of the rank's last record, not of now: it may hang for
+/// long.
+void leave_out_old(FileContent& content, Duration keep) {
+  auto& records = content.records;
+  if (keep == Duration::zero() || records.empty()) return;
+  const TickClock clock(content.about.first, content.about.last);
+  const auto last =
+      std::max_element(records.begin(), records.end(),
+                       [](const Record& a, const Record& b) { return a.ticks < b.ticks; });
+  const auto from = clock.wall_ns(last->ticks) - keep.count();
+  std::erase_if(records, [&](const Record& record) { return clock.wall_ns(record.ticks) < from; });
+}
+
+/// Submissions reach back as far as their part of a ring, what became of them as far as another:
+/// the rest of an operation without its submission would say that nobody has waited.
+void leave_out_parts(std::vector<Record>& records, std::uint64_t complete_from) {
+  std::erase_if(records, [complete_from](const Record& record) {
+    switch (record.kind) {
+      case RecordKind::submit:
+      case RecordKind::begin:
+      case RecordKind::members:
+      case RecordKind::copies:
+      case RecordKind::end:
+      case RecordKind::wait:
+        return record.ticks < complete_from;
+      default:
+        return false;
+    }
+  });
 }
 
 void note(Saved& saved, const Error& problem) {
@@ -105,11 +140,13 @@ Result<FileContent> snapshot(int fd, int index) {
   FileContent content;
   if (auto overwritten = reader.drain(content.records); !overwritten)
     return Failure(std::move(overwritten).error());
+  leave_out_parts(content.records, reader.complete_from());
   content.names = reader.names();
   content.about = {.identity = reader.about().identity,
                    .first = reader.about().anchor,
                    .last = take_anchor(),
                    .dropped = reader.dropped()};
+  leave_out_old(content, reader.about().keep);
   return content;
 }
 

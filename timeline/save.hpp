@@ -10,8 +10,11 @@
 
 namespace horo::timeline {
 
-/// All that a region holds at this moment. Fails: as RegionReader.
+/// What a region holds at this moment, as far back as its rank wants. Fails: as RegionReader.
 Result<FileContent> snapshot(int fd, int index);
+
+/// A folder of this job's own in /tmp, where the newest few stay. Fails: permission_denied, io.
+Result<std::string> job_directory(std::string_view job);
 
 struct Saved {
   int ranks = 0;          ///< That had recorded something.

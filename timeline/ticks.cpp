@@ -30,11 +30,29 @@ bool look_up() {
   return size > 0 && std::string_view(text.data(), static_cast<std::size_t>(size)) == "tsc\n";
 }
 
+/// Reading a clock takes some 20 ns.
+constexpr std::int64_t kLongEnoughNs = 50'000;
+
+double measure_ticks_per_ns() {
+  if (!counts_by_processor()) return 1;
+  const auto first = take_anchor();
+  while (ns_of(CLOCK_MONOTONIC) - first.monotonic_ns < kLongEnoughNs) __builtin_ia32_pause();
+  const auto last = take_anchor();
+  return static_cast<double>(last.ticks - first.ticks) /
+         static_cast<double>(last.monotonic_ns - first.monotonic_ns);
+}
+
 }  // namespace
 
 bool counts_by_processor() {
   static const bool yes = look_up();
   return yes;
+}
+
+std::uint64_t ticks_in(Duration d) {
+  if (d <= Duration::zero()) return 0;
+  static const double ticks_per_ns = measure_ticks_per_ns();
+  return static_cast<std::uint64_t>(static_cast<double>(d.count()) * ticks_per_ns);
 }
 
 Anchor take_anchor() {

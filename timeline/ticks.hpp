@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <ctime>
 
+#include "base/clock.hpp"
 #include "timeline/record.hpp"
 
 namespace horo::timeline {
@@ -22,6 +23,9 @@ inline std::uint64_t ticks_now(bool by_processor) {
   return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000U +
          static_cast<std::uint64_t>(time.tv_nsec);
 }
+
+/// How many of them pass in `d`, to a thousandth. Measured once, for 50 us. Thread: any.
+std::uint64_t ticks_in(Duration d);
 
 /// All three clocks, read within a microsecond where this process is not interrupted.
 Anchor take_anchor();

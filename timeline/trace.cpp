@@ -49,6 +49,9 @@ class Trace::Impl {
                   return look_up(rank, set, id);
                 }) {}
 
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+
   ~Impl() {
     {
       const std::lock_guard lock(mutex_);
@@ -78,7 +81,7 @@ class Trace::Impl {
     if (auto overwritten = reader.drain(records); !overwritten)
       return Failure(std::move(overwritten).error());
     std::erase_if(records, [this](const Record& record) { return record.ticks < began_; });
-    sources_.push_back({std::move(reader), std::move(records)});
+    sources_.push_back({reader, std::move(records)});
     return {};
   }
 
@@ -91,7 +94,7 @@ class Trace::Impl {
 
   /// Ranks of this host begin to record one after the other.
   void look_for_ranks() {
-    for (int index = 0; index < kMostIndex; ++index) {
+    for (int index = 0; index < kMostRegions; ++index) {
       const bool known = std::any_of(sources_.begin(), sources_.end(), [&](const Source& source) {
         return source.reader.index() == index;
       });
@@ -154,8 +157,9 @@ class Trace::Impl {
   }
 
   void write() {
-    const auto events = writer_.events();
-    if (auto written = file_->append(events); !written) {
+    auto written = file_->append(writer_.events());
+    writer_.clear();
+    if (!written) {
       log::warn("timeline", "the trace ends here: {}", written.error().message);
       file_.reset();
       return;
@@ -171,7 +175,6 @@ class Trace::Impl {
     }
   }
 
-  static constexpr int kMostIndex = 1024;
   static constexpr int kFarewells = 8;
 
   const TraceOptions options_;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 
@@ -15,8 +16,9 @@ namespace horo::timeline {
 /// Thread: owner. Blocks: for the disk.
 class TraceFile {
  public:
-  /// Truncates. `head`: the first elements. Fails: permission_denied, not_found, io, naming the
-  /// path.
+  /// Truncates, and keeps others from writing there. `head`: the first elements. Fails:
+  /// permission_denied, not_found, io, invalid_argument (no plain file), unavailable (somebody
+  /// else writes it), naming the path.
   static Result<TraceFile> create(const std::string& path, std::string_view head);
 
   /// Appends elements that are joined by commas. Fails: resource_exhausted (disk full), io; the
@@ -28,7 +30,8 @@ class TraceFile {
  private:
   TraceFile(UniqueFd fd, std::string path) : fd_(std::move(fd)), path_(std::move(path)) {}
 
-  Status write_at(std::uint64_t offset, std::string_view bytes);
+  /// Up to three parts, one after the other.
+  Status write_at(std::uint64_t offset, std::initializer_list<std::string_view> parts);
 
   UniqueFd fd_;
   std::string path_;

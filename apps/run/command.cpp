@@ -10,6 +10,10 @@ namespace horo::apps {
 
 namespace {
 
+bool is_python(std::string_view program) {
+  return program.ends_with(".py");
+}
+
 Status check_executable(const std::string& program) {
   struct stat status {};
 
@@ -22,8 +26,9 @@ Status check_executable(const std::string& program) {
   if (S_ISDIR(status.st_mode))
     return fail(Errc::permission_denied, "command '{}' is a directory", program);
   if (access(program.c_str(), X_OK) != 0) {
-    return fail(Errc::permission_denied,
-                "command '{}' is not executable; try chmod +x, or name its interpreter", program);
+    return fail(Errc::permission_denied, "command '{}' is not executable; {}", program,
+                is_python(program) ? fmt::format("write python3 {}, or try chmod +x", program)
+                                   : std::string("try chmod +x, or name its interpreter"));
   }
   return {};
 }
@@ -56,10 +61,11 @@ Result<std::string> find_program(const std::string& command, const char* path) {
     return fail(Errc::permission_denied, "command '{}' is '{}', which is not executable", command,
                 unusable);
   }
+  const bool here = access(command.c_str(), F_OK) == 0;
+  const auto* const way =
+      is_python(command) && !check_executable("./" + command) ? "python3 " : "./";
   return fail(Errc::not_found, "command '{}' is not found in PATH{}", command,
-              access(command.c_str(), F_OK) == 0
-                  ? fmt::format("; for the one in this directory write ./{}", command)
-                  : "");
+              here ? fmt::format("; for the one in this directory write {}{}", way, command) : "");
 }
 
 }  // namespace horo::apps

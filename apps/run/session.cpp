@@ -15,7 +15,9 @@
 #include "base/knobs/knobs.hpp"
 #include "base/knobs/launcher_knobs.hpp"
 #include "base/kv/server/server.hpp"
+#include "base/log.hpp"
 #include "launcher/job/job.hpp"
+#include "launcher/job/monitor.hpp"
 #include "launcher/job/report.hpp"
 #include "launcher/mpi/jsrun.hpp"
 #include "launcher/mpi/mpi_starter.hpp"
@@ -112,6 +114,7 @@ class Session {
   std::unique_ptr<Starter> starter_;
   std::optional<Output> output_;
   std::optional<Job> job_;
+  std::unique_ptr<Monitor> monitor_;  ///< Null: the system has nothing for it.
   std::optional<StdinPump> stdin_;
   std::optional<Progress> progress_;  ///< While hosts are being reached.
   std::vector<Subscription> signals_;
@@ -167,6 +170,11 @@ Status Session::prepare() {
   HORO_TRY_STATUS(starter_->probe());
   output_.emplace(*loop_, plan_.output, labels_of(plan_.placement), std::move(files_.logs));
   job_.emplace(*loop_, *starter_, *output_, std::move(spec), [this] { finish(); });
+  if (auto monitor = Monitor::open(*loop_, *job_, plan_.job_id, plan_.mpi.has_value())) {
+    monitor_ = std::move(*monitor);
+  } else {
+    log::debug("run", "horo top will see ranks of its own host only: {}", monitor.error().message);
+  }
   if (!history_.pipes_ignored) output_->on_closed([this] { job_->signal(SIGPIPE); });
   return listen_to_signals();
 }

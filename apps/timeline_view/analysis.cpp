@@ -24,15 +24,24 @@ void Analysis::starts(std::int64_t ns) {
   begun_ = true;
 }
 
-bool Analysis::covers(std::int64_t from, std::int64_t to) {
-  if (!begun_) starts(from);
-  const double begin = static_cast<double>(from - origin_) / 1e9;
-  const double end = static_cast<double>(to - origin_) / 1e9;
-  if (begin > selection_.to || end < selection_.from) return false;
-  figures_.first_ns = covered_ ? std::min(figures_.first_ns, from) : from;
-  figures_.last_ns = covered_ ? std::max(figures_.last_ns, to) : to;
+Interval Analysis::clip(Interval when) const {
+  const auto seconds = [this](std::int64_t ns) { return static_cast<double>(ns - origin_) / 1e9; };
+  const auto ns = [this](double at) { return origin_ + static_cast<std::int64_t>(at * 1e9); };
+  if (seconds(when.from) < selection_.from) when.from = std::min(when.to, ns(selection_.from));
+  if (seconds(when.to) > selection_.to) when.to = std::max(when.from, ns(selection_.to));
+  return when;
+}
+
+std::optional<Interval> Analysis::cover(Interval when) {
+  if (!begun_) starts(when.from);
+  const double begin = static_cast<double>(when.from - origin_) / 1e9;
+  const double end = static_cast<double>(when.to - origin_) / 1e9;
+  if (begin > selection_.to || end < selection_.from) return std::nullopt;
+  when = clip(when);
+  figures_.first_ns = covered_ ? std::min(figures_.first_ns, when.from) : when.from;
+  figures_.last_ns = covered_ ? std::max(figures_.last_ns, when.to) : when.to;
   covered_ = true;
-  return true;
+  return when;
 }
 
 void Analysis::count_arrivals(const Operation& operation) {
@@ -45,7 +54,6 @@ void Analysis::count_arrivals(const Operation& operation) {
   std::int64_t before = first->ns;
   for (const auto& arrival : arrivals) {
     if (&arrival != &*last) before = std::max(before, arrival.ns);
-    if (!wanted(arrival.rank)) continue;
     auto& rank = figures_.ranks[arrival.rank];
     ++rank.arrivals;
     const auto behind = static_cast<double>(arrival.ns - first->ns);
@@ -53,11 +61,10 @@ void Analysis::count_arrivals(const Operation& operation) {
     figures_.late.add(arrival.rank, arrival.ns - origin_, behind);
   }
   count_skew(operation, first->ns, last->ns);
-  if (!wanted(last->rank)) return;
   auto& late = figures_.ranks[last->rank];
   ++late.last;
   late.last_by_ns += static_cast<double>(last->ns - before);
-  blame_.late(last->rank, {before, last->ns});
+  blame_.late(last->rank, clip({before, last->ns}));
 }
 
 void Analysis::count_skew(const Operation& operation, std::int64_t first, std::int64_t last) {
@@ -84,7 +91,7 @@ void Analysis::keep_most_skewed() {
 
 void Analysis::stepped(Interval when) {
   constexpr std::size_t kMostShown = 1000;
-  if (!covers(when.from, when.to)) return;
+  if (!cover(when)) return;
   auto& steps = figures_.steps;
   if (figures_.step.count() % step_stride_ == 0) steps.push_back(when);
   figures_.step.add(when.to - when.from);
@@ -142,7 +149,7 @@ void Analysis::keep_if_slow(const Operation& operation) {
 }
 
 void Analysis::operation(const Operation& operation) {
-  if (!covers(operation.submitted, operation.ended)) return;
+  if (!cover({operation.submitted, operation.ended})) return;
   ++figures_.operations;
   figures_.tensors += operation.tensors;
   figures_.bytes += static_cast<double>(operation.bytes);
@@ -152,14 +159,14 @@ void Analysis::operation(const Operation& operation) {
   figures_.packing_ns += static_cast<double>(operation.packing_ns);
   if (operation.packing_ns > 0) figures_.packed_bytes += static_cast<double>(operation.bytes);
   if (operation.tensors > 1) ++figures_.fused;
-  if (operation.bytes < kSmall) {
+  if (operation.bytes > 0 && operation.bytes < kSmall) {  // Not all traces say.
     ++figures_.small;
     figures_.small_ns += moving;
   }
   if (!operation.mover.empty()) ++figures_.movers[operation.mover];
   figures_.negotiation.add(operation.agreed - operation.submitted);
-  negotiating_.add_first({operation.submitted, operation.agreed});
-  negotiating_.add_second({operation.begun, operation.ended});
+  negotiating_.add_first(clip({operation.submitted, operation.agreed}));
+  negotiating_.add_second(clip({operation.begun, operation.ended}));
   figures_.queue.add(operation.begun - operation.agreed);
   count_arrivals(operation);
   count_size(operation);
@@ -167,31 +174,34 @@ void Analysis::operation(const Operation& operation) {
 }
 
 void Analysis::waited(int rank, Interval when) {
-  if (!wanted(rank) || !covers(when.from, when.to)) return;
+  const auto part = cover(when);
+  if (!part) return;
   figures_.knows_waits = true;
-  waits_[rank].add_second(when);
-  blame_.waited(when);
+  blame_.waited(*part);  // Also of ranks that nobody asked for: they wait for the one.
+  if (figures_.shows(rank)) waits_[rank].add_second(*part);
 }
 
 void Analysis::communicated(int rank, Interval when) {
-  if (!wanted(rank) || !covers(when.from, when.to)) return;
-  waits_[rank].add_first(when);
-  compute_[rank].add_first(when);
+  const auto part = figures_.shows(rank) ? cover(when) : std::nullopt;
+  if (!part) return;
+  waits_[rank].add_first(*part);
+  compute_[rank].add_first(*part);
 }
 
 void Analysis::computed(int rank, Interval when) {
-  if (!wanted(rank) || !covers(when.from, when.to)) return;
+  const auto part = figures_.shows(rank) ? cover(when) : std::nullopt;
+  if (!part) return;
   figures_.knows_compute = true;
-  compute_[rank].add_second(when);
+  compute_[rank].add_second(*part);
 }
 
 void Analysis::stalled(int rank, int lines) {
-  if (wanted(rank)) figures_.stalls += static_cast<std::uint64_t>(lines);
+  if (figures_.shows(rank)) figures_.stalls += static_cast<std::uint64_t>(lines);
 }
 
 void Analysis::mismatched(int rank, const std::string& name) {
   constexpr std::size_t kMostNames = 1000;
-  if (!wanted(rank)) return;
+  if (!figures_.shows(rank)) return;
   auto& names = figures_.mismatches;
   if (names.size() < kMostNames || names.contains(name)) ++names[name];
 }
@@ -209,7 +219,8 @@ void Analysis::saw_rank(int rank, std::string_view host) {
 }
 
 Figures Analysis::finish() {
-  figures_.origin_ns = origin_;
+  figures_.origin_ns = covered_ ? std::min(origin_, figures_.first_ns) : origin_;
+  for (auto& slow : figures_.slowest) slow.at_ns += origin_ - figures_.origin_ns;
   const auto negotiating = negotiating_.sums();
   figures_.held_up_ns = negotiating.first_ns - negotiating.both_ns;
   figures_.busy_ns = negotiating.second_ns;

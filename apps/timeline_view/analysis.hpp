@@ -4,6 +4,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -74,7 +75,7 @@ struct Figures {
   double moving_ns = 0;
   double packing_ns = 0;
   double packed_bytes = 0;  ///< Of operations with copies.
-  std::uint64_t small = 0;  ///< Operations under kSmall bytes.
+  std::uint64_t small = 0;  ///< Operations of known sizes under kSmall bytes.
   double small_ns = 0;
   std::uint64_t fused = 0;  ///< Of several tensors.
   std::uint64_t with_arrivals = 0;
@@ -99,6 +100,9 @@ struct Figures {
   std::vector<std::string> warnings;
   bool knows_waits = false;
   bool knows_compute = false;
+  int only = -1;  ///< The rank whose figures were asked for; -1: all.
+
+  bool shows(int rank) const { return only < 0 || only == rank; }
 
   double span_ns() const { return static_cast<double>(last_ns - first_ns); }
 };
@@ -108,7 +112,9 @@ inline constexpr std::uint64_t kSmall = 64 << 10;
 /// Thread: owner.
 class Analysis final : public Sink {
  public:
-  Analysis(const Selection& selection, std::size_t top) : selection_(selection), top_(top) {}
+  Analysis(const Selection& selection, std::size_t top) : selection_(selection), top_(top) {
+    figures_.only = selection.rank;
+  }
 
   bool wants_members() const override { return false; }
 
@@ -131,9 +137,9 @@ class Analysis final : public Sink {
   Figures finish();
 
  private:
-  bool wanted(int rank) const { return selection_.rank < 0 || selection_.rank == rank; }
-
-  bool covers(std::int64_t from, std::int64_t to);
+  /// The part of it that is selected, if any, which the span then covers.
+  std::optional<Interval> cover(Interval when);
+  Interval clip(Interval when) const;
   void count_arrivals(const Operation& operation);
   void count_skew(const Operation& operation, std::int64_t first, std::int64_t last);
   void keep_most_skewed();

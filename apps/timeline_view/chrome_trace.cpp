@@ -5,6 +5,7 @@
 #include <array>
 #include <cctype>
 #include <charconv>
+#include <functional>
 #include <string_view>
 #include <utility>
 
@@ -19,6 +20,9 @@ namespace {
 constexpr std::string_view kNegotiate = "NEGOTIATE_";
 constexpr std::int64_t kJump = 1'000'000'000;  ///< Backwards by so much: the clock was set.
 constexpr std::size_t kMostBuckets = 4096;
+constexpr std::size_t kMostParts = 64;  ///< Of one tensor.
+constexpr std::size_t kMostNamesOfParts = 32'768;
+constexpr std::uint8_t kNamesLast = 3;
 
 /// Up to some 60 years, so that differences are numbers too; the trace may say anything.
 std::int64_t to_ns(double us) {
@@ -29,6 +33,14 @@ std::int64_t to_ns(double us) {
 bool is_number(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(),
                                       [](unsigned char c) { return std::isdigit(c) != 0; });
+}
+
+/// Of a row that is one rank's; -1: of all.
+int rank_of(std::string_view tid) {
+  constexpr int kMostRanks = 1'000'000;
+  int rank = -1;
+  const auto parsed = std::from_chars(tid.data(), tid.data() + tid.size(), rank);
+  return parsed.ec == std::errc{} && is_number(tid) && rank < kMostRanks ? rank : -1;
 }
 
 /// "MPI_ALLREDUCE": what moves the bytes; empty: another activity.
@@ -63,6 +75,26 @@ std::uint64_t elements_of(std::string_view shape) {
   return product;
 }
 
+/// What another rank shows of the same operation.
+void join(Operation& operation, const Operation& other) {
+  operation.arrivals.insert(operation.arrivals.end(), other.arrivals.begin(), other.arrivals.end());
+  operation.submitted = std::min(operation.submitted, other.submitted);
+  operation.agreed = std::max(operation.agreed, other.agreed);
+  // A rank's negotiation ends when it hears of the agreement, which is later.
+  const auto by_time = [](const Arrival& a, const Arrival& b) { return a.ns < b.ns; };
+  const auto& arrivals = operation.arrivals;
+  if (arrivals.size() > 1) {
+    const auto [first, last] = std::minmax_element(arrivals.begin(), arrivals.end(), by_time);
+    operation.submitted = first->ns;
+    operation.agreed = last->ns;
+  }
+  operation.begun = std::max(std::min(operation.begun, other.begun), operation.agreed);
+  operation.ended = std::max({operation.ended, other.ended, operation.begun});
+  operation.packing_ns = std::max(operation.packing_ns, other.packing_ns);
+  operation.bytes = std::max(operation.bytes, other.bytes);
+  operation.ranks = std::max(operation.ranks, other.ranks);
+}
+
 bool communicates(std::string_view name) {
   constexpr std::array<std::string_view, 10> kWords{
       "nccl",      "allreduce",      "all_reduce", "allgather",  "all_gather",
@@ -84,7 +116,8 @@ void ChromeTrace::check_clock(std::int64_t now) {
 void ChromeTrace::take(const ChromeEvent& event) {
   const auto now = to_ns(event.ts_us);
   if (event.phase == 'M') {
-    if (event.name == "process_name") names_[event.pid] = event.argument("name");
+    if (event.name == "process_name")
+      names_[std::string(event.pid)] = {.text = std::string(event.argument("name"))};
     return;
   }
   const bool begins = event.phase == 'B';
@@ -99,17 +132,73 @@ void ChromeTrace::take(const ChromeEvent& event) {
 }
 
 ChromeTrace::Row& ChromeTrace::row_of(const ChromeEvent& event) {
-  auto& row = rows_[event.tid.empty() ? event.pid : event.pid + '/' + event.tid];
-  if (row.name.empty()) {
-    row.number = rows_.size();
-    const auto known = names_.find(event.pid);
-    row.name = known == names_.end() || known->second.empty() ? "row " + event.pid : known->second;
-  }
+  const std::string_view known(key_);
+  if (recent_ != nullptr && known.size() == event.pid.size() + 1 + event.tid.size() &&
+      known.starts_with(event.pid) && known.ends_with(event.tid))
+    return *recent_;
+  key_.assign(event.pid).append(1, '/').append(event.tid);
+  if (rows_.size() >= most_rows_) forget_idle_rows();
+  auto& row = rows_[key_];
+  recent_ = &row;
+  if (row.name.empty()) name(row, event);
   return row;
 }
 
-void ChromeTrace::begin(Row& row, const std::string& name, std::int64_t now) {
-  const bool negotiation = name.starts_with(kNegotiate);
+void ChromeTrace::name(Row& row, const ChromeEvent& event) {
+  // The same for a row that was forgotten and comes back.
+  row.number = std::hash<std::string>()(key_);
+  row.rank = rank_of(event.tid);
+  if (row.rank >= 0) shown_.insert(row.rank);
+  const std::string pid(event.pid);
+  const auto found = names_.find(pid);
+  if (found == names_.end() || found->second.text.empty()) {
+    row.name = "row " + pid;
+  } else {
+    row.name = found->second.text;
+    found->second.unused_for = 0;
+  }
+}
+
+/// They come back if they are of tensors. Names are said but once, so that they stay for longer.
+void ChromeTrace::forget_idle_rows() {
+  recent_ = nullptr;
+  std::erase_if(rows_, [this](const auto& entry) {
+    const auto& row = entry.second;
+    // Barriers do nothing but negotiate.
+    const bool negotiates =
+        row.negotiated_from != 0 && (row.negotiated_to == 0 || row.negotiated_to + kJump > newest_);
+    return row.open.empty() && !negotiates;
+  });
+  std::erase_if(names_, [](const auto& entry) { return entry.second.unused_for >= kNamesLast; });
+  for (auto& [pid, name] : names_) ++name.unused_for;
+  most_rows_ = std::max(most_rows_, 2 * rows_.size());
+}
+
+ChromeTrace::Activity ChromeTrace::activity_of(std::string_view name, std::int64_t now) {
+  using Kind = Activity::Kind;
+  if (name.starts_with(kNegotiate)) return {.kind = Kind::negotiates, .from = now};
+  if (name.starts_with("MEMCPY_")) return {.kind = Kind::copies, .from = now};
+  const auto mover = mover_of(name);
+  return {.kind = mover.empty() ? Kind::other : Kind::moves, .mover = mover, .from = now};
+}
+
+/// Horovod begins all members of an operation one after the other; horo does so at one moment, each
+/// behind the end of its negotiation and in front of its time in the queue.
+ChromeTrace::Bucket& ChromeTrace::bucket_of(Row& row, std::string_view kind, std::int64_t now) {
+  auto& joining = joining_[row.rank];
+  const auto known = buckets_.find(joining.bucket);
+  const bool joins = known != buckets_.end() && known->second.operation.kind == kind &&
+                     (!joining.at_once || joining.begun == now);
+  if (!joins) joining = {.bucket = ++bucket_};
+  joining.begun = now;
+  joining.at_once = false;
+  row.bucket = joining.bucket;
+  return buckets_[row.bucket];
+}
+
+void ChromeTrace::begin(Row& row, std::string_view name, std::int64_t now) {
+  const auto activity = activity_of(name, now);
+  const bool negotiation = activity.kind == Activity::Kind::negotiates;
   if (negotiation) {
     row.open.clear();  // What was lost of the last one does not count here.
     row.negotiated_from = now;
@@ -117,20 +206,19 @@ void ChromeTrace::begin(Row& row, const std::string& name, std::int64_t now) {
     row.arrivals.clear();
     if (const auto step = steps_.submitted(row.number, now)) sink_->stepped(*step);
   }
-  row.open.push_back({name, now});
+  row.open.push_back(activity);
   const bool operation = !negotiation && row.open.size() == 1;
   if (operation) {
-    if (!joining_) ++bucket_;
-    row.bucket = bucket_;
+    auto& bucket = bucket_of(row, name, now);
     row.moved_from = row.moved_to = row.packing_ns = 0;
-    row.mover.clear();
-    auto& bucket = buckets_[bucket_];
-    if (bucket.members++ == 0) bucket.operation = {.name = row.name, .kind = name};
+    row.mover = {};
+    if (bucket.members++ == 0) bucket.operation = {.name = row.name, .kind = std::string(name)};
     bucket.operation.tensors = bucket.members;
     if (sink_->wants_members()) bucket.operation.members.push_back(row.name);
     if (buckets_.size() > kMostBuckets) buckets_.erase(buckets_.begin());
+  } else {
+    joining_[row.rank].at_once = true;
   }
-  joining_ = operation;
 }
 
 void ChromeTrace::tick(Row& row, const ChromeEvent& event, std::int64_t now) {
@@ -143,18 +231,19 @@ void ChromeTrace::tick(Row& row, const ChromeEvent& event, std::int64_t now) {
 }
 
 void ChromeTrace::end(Row& row, const ChromeEvent& event, std::int64_t now) {
-  joining_ = false;
   if (row.open.empty()) return;  // Barriers end without a beginning.
-  const auto activity = std::move(row.open.back());
+  const auto activity = row.open.back();
   row.open.pop_back();
-  if (activity.name.starts_with(kNegotiate)) {
+  if (activity.kind == Activity::Kind::negotiates) {
     row.negotiated_to = now;
+    joining_[row.rank].at_once = true;
     return;
   }
+  joining_.erase(row.rank);
   if (row.open.empty()) return end_operation(row, event, now);
-  if (activity.name.starts_with("MEMCPY_")) row.packing_ns += now - activity.from;
-  if (const auto mover = mover_of(activity.name); !mover.empty()) {
-    row.mover = mover;
+  if (activity.kind == Activity::Kind::copies) row.packing_ns += now - activity.from;
+  if (activity.kind == Activity::Kind::moves) {
+    row.mover = activity.mover;
     if (row.moved_from == 0) row.moved_from = activity.from;
     row.moved_to = now;
   }
@@ -185,9 +274,47 @@ void ChromeTrace::end_operation(Row& row, const ChromeEvent& event, std::int64_t
   if (operation.submitted == 0) operation.submitted = operation.agreed;
   for (const auto& [rank, ns] : bucket.arrivals) operation.arrivals.push_back({rank, ns});
   operation.ranks = ranks_;
-  sink_->communicated(0, {operation.begun, operation.ended});
-  sink_->operation(operation);
+  give(std::move(operation), row.rank);
   buckets_.erase(found);
+}
+
+/// What the ranks show of one operation overlaps, as none ends before the last has come, and a
+/// rank's next one of the same tensors begins after that.
+void ChromeTrace::give(Operation operation, int rank) {
+  sink_->communicated(std::max(rank, 0), {operation.begun, operation.ended});
+  if (rank < 0) return sink_->operation(operation);
+  const auto first = parts_.try_emplace(operation.name).first;
+  auto& parts = first->second;
+  auto found = std::find_if(parts.begin(), parts.end(), [&](const Part& part) {
+    const auto& known = part.operation;
+    return std::find(part.ranks.begin(), part.ranks.end(), rank) == part.ranks.end() &&
+           known.submitted <= operation.ended && operation.submitted <= known.ended;
+  });
+  if (found == parts.end()) {
+    parts.push_back({std::move(operation), {rank}});
+    found = parts.end() - 1;
+  } else {
+    join(found->operation, operation);
+    found->ranks.push_back(rank);
+  }
+  // Who is missing in older ones shows them no more.
+  const auto done = found->ranks.size() >= shown_.size() ? found - parts.begin() + 1
+                    : parts.size() > kMostParts          ? 1
+                                                         : 0;
+  for (auto i = done; i > 0; --i) {
+    sink_->operation(parts.front().operation);
+    parts.pop_front();
+  }
+  if (parts.empty()) parts_.erase(first);
+  if (parts_.size() > kMostNamesOfParts) give_parts();
+}
+
+/// Whoever is missing in them.
+void ChromeTrace::give_parts() {
+  for (const auto& [name, parts] : parts_) {
+    for (const auto& part : parts) sink_->operation(part.operation);
+  }
+  parts_.clear();
 }
 
 void ChromeTrace::profiled(const ChromeEvent& event) {
@@ -218,9 +345,9 @@ void ChromeTrace::profiled(const ChromeEvent& event) {
   int ranks = 0;
   const auto size = event.argument("Group size");
   std::from_chars(size.data(), size.data() + size.size(), ranks);
-  Operation operation{.name = event.name,
+  Operation operation{.name = std::string(event.name),
                       .kind = "ALLREDUCE",
-                      .mover = event.name.find("nccl") != std::string::npos ? "NCCL" : "",
+                      .mover = event.name.find("nccl") != std::string_view::npos ? "NCCL" : "",
                       .bytes = bytes,
                       .ranks = ranks};
   for (const auto& [word, kind] : {std::pair{"llGather", "ALLGATHER"},
@@ -230,7 +357,7 @@ void ChromeTrace::profiled(const ChromeEvent& event) {
                                    {"educeScatter", "REDUCESCATTER"},
                                    {"reduce_scatter", "REDUCESCATTER"},
                                    {"SendRecv", "ALLTOALL"}}) {
-    if (event.name.find(word) != std::string::npos) operation.kind = kind;
+    if (event.name.find(word) != std::string_view::npos) operation.kind = kind;
   }
   operation.submitted = operation.agreed = operation.begun = when.from;
   operation.ended = when.to;
@@ -238,6 +365,7 @@ void ChromeTrace::profiled(const ChromeEvent& event) {
 }
 
 void ChromeTrace::finish(int rank) {
+  give_parts();
   if (has_profile_) sink_->saw_rank(std::max(rank, 0), "");
   if (backwards_ != 0) {
     sink_->warn(

@@ -4,8 +4,11 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
+#include <set>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -15,7 +18,8 @@
 
 namespace horo::apps {
 
-/// Thread: owner. Memory: of rows, not of events.
+/// A trace of all ranks has a row per tensor and rank, and an operation in each. Thread: owner.
+/// Memory: of the rows that are in use, not of events: unnamed operations may have a row each.
 class ChromeTrace {
  public:
   explicit ChromeTrace(Sink& sink) : sink_(&sink) {}
@@ -29,13 +33,17 @@ class ChromeTrace {
 
  private:
   struct Activity {
-    std::string name;
+    enum class Kind : std::uint8_t { other, negotiates, copies, moves };
+
+    Kind kind = Kind::other;
+    std::string_view mover;  ///< A literal; empty: it does not move.
     std::int64_t from = 0;
   };
 
   /// A tensor, on one rank where the trace tells them apart.
   struct Row {
     std::uint64_t number = 0;
+    int rank = -1;  ///< -1: the trace does not tell ranks apart.
     std::string name;
     std::vector<Activity> open;
     std::int64_t negotiated_from = 0;
@@ -44,7 +52,7 @@ class ChromeTrace {
     std::int64_t moved_from = 0;
     std::int64_t moved_to = 0;
     std::int64_t packing_ns = 0;
-    std::string mover;
+    std::string_view mover;  ///< A literal.
     std::uint64_t bucket = 0;
   };
 
@@ -56,20 +64,50 @@ class ChromeTrace {
     std::map<int, std::int64_t> arrivals;
   };
 
+  /// A bucket of which members may still begin.
+  struct Joining {
+    std::uint64_t bucket = 0;
+    std::int64_t begun = 0;
+    bool at_once = false;  ///< Only what begins at the same moment is of it.
+  };
+
+  struct Name {
+    std::string text;
+    std::uint8_t unused_for = 0;  ///< So many times rows were forgotten.
+  };
+
+  /// What some of the ranks have shown of an operation.
+  struct Part {
+    Operation operation;
+    std::vector<int> ranks;
+  };
+
+  Bucket& bucket_of(Row& row, std::string_view kind, std::int64_t now);
   Row& row_of(const timeline::ChromeEvent& event);
-  void begin(Row& row, const std::string& name, std::int64_t now);
+  void name(Row& row, const timeline::ChromeEvent& event);
+  void forget_idle_rows();
+  void begin(Row& row, std::string_view name, std::int64_t now);
   void end(Row& row, const timeline::ChromeEvent& event, std::int64_t now);
   void end_operation(Row& row, const timeline::ChromeEvent& event, std::int64_t now);
+  void give(Operation operation, int rank);
+  void give_parts();
   void tick(Row& row, const timeline::ChromeEvent& event, std::int64_t now);
   void profiled(const timeline::ChromeEvent& event);
   void check_clock(std::int64_t now);
 
   Sink* sink_;
+  static Activity activity_of(std::string_view name, std::int64_t now);
+
   std::unordered_map<std::string, Row> rows_;
-  std::unordered_map<std::string, std::string> names_;  ///< Of rows, by pid.
+  std::string key_;                              ///< Of the row that was looked for last.
+  Row* recent_ = nullptr;                        ///< That row: the next event is often of the same.
+  std::size_t most_rows_ = 32'768;               ///< Before idle ones are forgotten.
+  std::unordered_map<std::string, Name> names_;  ///< Of rows, by pid.
   std::map<std::uint64_t, Bucket> buckets_;
   std::uint64_t bucket_ = 0;
-  bool joining_ = false;  ///< The last event began an operation too.
+  std::map<int, Joining> joining_;                 ///< By rank.
+  std::set<int> shown_;                            ///< Ranks that have rows of their own.
+  std::map<std::string, std::deque<Part>> parts_;  ///< By first tensor, the oldest first.
   StepFinder steps_;
   int ranks_ = 0;  ///< Highest rank seen, and one.
   int profiled_rank_ = 0;

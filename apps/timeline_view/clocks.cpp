@@ -70,6 +70,18 @@ void ClockLearner::end(Rank& rank, const Key& key, std::int64_t now) {
   entries_.erase(found);
 }
 
+namespace {
+
+void raise(std::optional<std::int64_t>& bound, std::int64_t to) {
+  bound = std::max(bound.value_or(to), to);
+}
+
+void lower(std::optional<std::int64_t>& bound, std::int64_t to) {
+  bound = std::min(bound.value_or(to), to);
+}
+
+}  // namespace
+
 void ClockLearner::compare(const Entry& entry) {
   const auto found = entry.parts.find(reference_);
   if (found == entry.parts.end()) return;
@@ -79,25 +91,32 @@ void ClockLearner::compare(const Entry& entry) {
     auto& bounds = bounds_[host];
     const auto known = [](std::int64_t a, std::int64_t b) { return a != 0 && b != 0; };
     if (known(reference.submitted_last, part.begun_first))
-      later(bounds.least, reference.submitted_last - part.begun_first);
+      raise(bounds.least, reference.submitted_last - part.begun_first);
     if (known(part.submitted_last, reference.begun_first))
-      bounds.most = std::min(bounds.most, reference.begun_first - part.submitted_last);
+      lower(bounds.most, reference.begun_first - part.submitted_last);
     if (!entry.needs_all) continue;
     if (known(reference.begun_last, part.ended_first))
-      later(bounds.least, reference.begun_last - part.ended_first);
+      raise(bounds.least, reference.begun_last - part.ended_first);
     if (known(part.begun_last, reference.ended_first))
-      bounds.most = std::min(bounds.most, reference.ended_first - part.begun_last);
+      lower(bounds.most, reference.ended_first - part.begun_last);
   }
+}
+
+ClockShift ClockLearner::shift_of(const Bounds& bounds) {
+  const auto least = bounds.least.value_or(0);
+  const auto most = bounds.most.value_or(0);
+  // What is known from one side only is held to that, and no more.
+  if (!bounds.least || !bounds.most)
+    return {.ns = least > 0 ? least : std::min<std::int64_t>(most, 0), .error_ns = -1};
+  const auto half = (most - least) / 2;
+  ClockShift shift{.error_ns = half < 0 ? -half : half};
+  if (least > 0 || most < 0) shift.ns = least + half;
+  return shift;
 }
 
 std::map<std::string, ClockShift> ClockLearner::shifts() const {
   std::map<std::string, ClockShift> shifts;
-  for (const auto& [host, bounds] : bounds_) {
-    auto& shift = shifts[host];
-    const auto half = (bounds.most - bounds.least) / 2;
-    shift.error_ns = half < 0 ? -half : half;
-    if (bounds.least > 0 || bounds.most < 0) shift.ns = bounds.least + half;
-  }
+  for (const auto& [host, bounds] : bounds_) shifts[host] = shift_of(bounds);
   return shifts;
 }
 

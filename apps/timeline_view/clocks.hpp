@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "apps/timeline_view/rank_source.hpp"
@@ -14,7 +15,7 @@ namespace horo::apps {
 
 struct ClockShift {
   std::int64_t ns = 0;        ///< To be added to the host's clock; 0: it contradicts nothing.
-  std::int64_t error_ns = 0;  ///< It may be wrong by so much.
+  std::int64_t error_ns = 0;  ///< It may be wrong by so much; -1: nobody knows how much.
 };
 
 /// Thread: owner. Memory: of entries that are not done on all ranks.
@@ -58,8 +59,8 @@ class ClockLearner {
   };
 
   struct Bounds {
-    std::int64_t least = INT64_MIN / 2;
-    std::int64_t most = INT64_MAX / 2;
+    std::optional<std::int64_t> least;
+    std::optional<std::int64_t> most;
   };
 
   struct Rank {
@@ -70,6 +71,7 @@ class ClockLearner {
 
   void end(Rank& rank, const Key& key, std::int64_t now);
   void compare(const Entry& entry);
+  static ClockShift shift_of(const Bounds& bounds);
 
   const std::size_t ranks_;
   const std::string reference_;

@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <optional>
 #include <poll.h>
+#include <set>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -26,6 +27,7 @@ namespace horo::apps {
 namespace {
 
 constexpr std::size_t kMostLine = std::size_t{16} << 20U;
+constexpr std::size_t kMostMissing = 64;  ///< Of a row: there may be thousands of rows.
 constexpr std::array kStates{LiveState::starts, LiveState::computes, LiveState::waits,
                              LiveState::moves,  LiveState::stopped,  LiveState::ended};
 
@@ -62,7 +64,7 @@ bool read_row(timeline::JsonReader& json, LiveRow& row) {
     if (name == "lost_records") take_number(text, row.lost);
     if (name == "state") {
       const auto* const state = std::find_if(kStates.begin(), kStates.end(), [&](LiveState known) {
-        return horo::apps::name(known) == text;
+        return timeline::name(known) == text;
       });
       if (state != kStates.end()) row.state = *state;
     }
@@ -103,21 +105,21 @@ Result<LiveView> parse_live(std::string_view line) {
 
 void join_views(LiveView& to, const LiveView& other) {
   to.size = std::max(to.size, other.size);
+  std::set<int> known;
+  for (const auto& row : to.rows) known.insert(row.rank);
   for (const auto& row : other.rows) {
-    const bool known = std::any_of(to.rows.begin(), to.rows.end(),
-                                   [&row](const LiveRow& r) { return r.rank == row.rank; });
-    if (!known) to.rows.push_back(row);
+    if (known.insert(row.rank).second) to.rows.push_back(row);
   }
   std::sort(to.rows.begin(), to.rows.end(),
             [](const LiveRow& a, const LiveRow& b) { return a.rank < b.rank; });
 }
 
-void find_missing(LiveView& view) {
+void find_missing(LiveView& view, Seen seen) {
   for (auto& row : view.rows) {
     if (row.state != LiveState::waits || !row.missing.empty()) continue;
     for (auto& other : view.rows) {
-      if (other.host == row.host || !is_idle(other)) continue;
-      row.missing.push_back(other.rank);
+      if ((seen == Seen::by_host && other.host == row.host) || !is_idle(other)) continue;
+      if (row.missing.size() < kMostMissing) row.missing.push_back(other.rank);
       other.lag_ns = std::max(other.lag_ns, row.for_ns);
     }
   }

@@ -20,9 +20,12 @@ Result<LiveView> parse_live(std::string_view line);
 /// Adds the rows of another host. Pure.
 void join_views(LiveView& to, const LiveView& other);
 
-/// A rank that waits, for none of its own host, waits for those of others that have nothing under
+/// Who saw the ranks of a host: one, who knows whom of them a rank waits for, or each another.
+enum class Seen { by_host, by_rank };
+
+/// A rank that waits, for none that it was seen with, waits for the others that have nothing under
 /// way. Pure.
-void find_missing(LiveView& view);
+void find_missing(LiveView& view, Seen seen = Seen::by_host);
 
 /// "h1,h2" in its parts. Fails: invalid_argument (what ssh would take for an option, or nothing).
 Result<std::vector<std::string>> split_hosts(std::string_view text);

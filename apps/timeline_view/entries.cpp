@@ -18,21 +18,25 @@ namespace {
 constexpr std::size_t kMostPending = 4096;
 constexpr std::int64_t kMostGap = 86'400'000'000'000;  ///< A day: no clock is so wrong.
 
+std::uint64_t tensor_of(std::uint16_t set, std::uint32_t id) {
+  return std::uint64_t{set} << 32U | id;
+}
+
 }  // namespace
 
-std::int64_t EntryMatcher::time_of(const RankSource& file, std::uint64_t ticks) {
-  const auto& host = hosts_[file.rank()];
-  const auto found = offsets_.find(host);
-  return file.wall_ns(ticks) + (found == offsets_.end() ? 0 : found->second);
+EntryMatcher::RankState& EntryMatcher::state_of(const RankSource& file) {
+  const auto [found, fresh] = ranks_.try_emplace(file.rank());
+  if (fresh) found->second.host = file.identity().host_text();
+  return found->second;
 }
 
 void EntryMatcher::take(const RankSource& file, const Record& record) {
   const int rank = file.rank();
-  if (hosts_.find(rank) == hosts_.end()) hosts_[rank] = file.identity().host_text();
-  const auto now = time_of(file, record.ticks);
+  auto& state = state_of(file);
+  const auto now = file.wall_ns(record.ticks) + state.offset;
   switch (record.kind) {
     case RecordKind::submit:
-      return submit(rank, record, now);
+      return submit(state, rank, record, now);
     case RecordKind::begin:
       return begin(file, record, now);
     case RecordKind::members:
@@ -42,24 +46,27 @@ void EntryMatcher::take(const RankSource& file, const Record& record) {
     case RecordKind::copies:
       return copied(file, record);
     case RecordKind::wait:
-      return sink_->waited(rank, {time_of(file, record.x), now});
+      return sink_->waited(rank, {file.wall_ns(record.x) + state.offset, now});
     case RecordKind::mismatch:
       return mismatch(file, record);
     case RecordKind::stall:
       return sink_->stalled(rank, record.detail);
     case RecordKind::lost:
       return sink_->lost(rank, static_cast<int>(record.id));
+    case RecordKind::member:
+      members_[record.set].insert(file.rank());
+      return;
     case RecordKind::none:
     case RecordKind::declare:
       return;
   }
 }
 
-void EntryMatcher::submit(int rank, const Record& record, std::int64_t now) {
-  ranks_[rank].submitted[{record.set, record.id}] = now;
+void EntryMatcher::submit(RankState& state, int rank, const Record& record, std::int64_t now) {
+  state.submitted[tensor_of(record.set, record.id)] = now;
   if (stepper_ < 0) stepper_ = rank;
   if (rank != stepper_) return;
-  if (const auto step = steps_.submitted(std::uint64_t{record.set} << 32U | record.id, now))
+  if (const auto step = steps_.submitted(tensor_of(record.set, record.id), now))
     sink_->stepped(*step);
 }
 
@@ -69,6 +76,12 @@ void EntryMatcher::begin(const RankSource& file, const Record& record, std::int6
   auto& state = ranks_[file.rank()];
   state.last = key;
   auto& pending = pending_[key];
+  // Numbers begin anew in each session of a process.
+  if (const auto mine = pending.parts.find(file.rank());
+      mine != pending.parts.end() && mine->second.begun != 0) {
+    give(pending);
+    pending = {};
+  }
   if (pending.parts.empty()) {
     pending.what = what;
     pending.job_size = file.identity().size;
@@ -91,11 +104,9 @@ void EntryMatcher::add_members(const RankSource& file, const Record& record) {
   std::array<std::uint32_t, timeline::kMembersPerRecord> ids{};
   const auto count = timeline::decode_members(record, ids);
   for (std::size_t i = 0; i < count; ++i) {
-    const auto submitted = state.submitted.find({record.set, ids.at(i)});
-    if (submitted != state.submitted.end()) {
-      part.arrived = std::max(part.arrived, submitted->second);
-      state.submitted.erase(submitted);
-    }
+    const auto submitted = state.submitted.find(tensor_of(record.set, ids.at(i)));
+    if (submitted != state.submitted.end())
+      part.arrived = std::max(part.arrived, std::exchange(submitted->second, 0));
     if (pending.namer < 0) pending.namer = file.rank();
     const bool wanted = pending.members.empty() || sink_->wants_members();
     if (pending.namer != file.rank() || !wanted) continue;
@@ -106,7 +117,7 @@ void EntryMatcher::add_members(const RankSource& file, const Record& record) {
 }
 
 void EntryMatcher::mismatch(const RankSource& file, const Record& record) {
-  ranks_[file.rank()].submitted.erase({record.set, record.id});
+  ranks_[file.rank()].submitted.erase(tensor_of(record.set, record.id));
   const auto* slot = file.name_of(record.set, record.id);
   sink_->mismatched(file.rank(), slot != nullptr ? std::string(slot->name())
                                                  : fmt::format("tensor {}", record.id));
@@ -153,7 +164,7 @@ void EntryMatcher::align(const Pending& pending) {
 
   std::map<std::string_view, Edges> hosts;
   for (const auto& [rank, part] : pending.parts) {
-    auto& edges = hosts[hosts_[rank]];
+    auto& edges = hosts[ranks_[rank].host];
     edges.arrived = std::max(edges.arrived, part.arrived);
     if (part.begun != 0) edges.begun = std::min(edges.begun, part.begun);
   }
@@ -180,6 +191,9 @@ void EntryMatcher::align(const Pending& pending) {
                       host, other, static_cast<double>(arrived - edges.begun) / 1e6));
     }
     offset += arrived - edges.begun;
+    for (auto& [rank, state] : ranks_) {
+      if (state.host == host) state.offset = offset;
+    }
     return;
   }
 }

@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "apps/timeline_view/model.hpp"
@@ -59,13 +60,16 @@ class EntryMatcher {
   };
 
   struct RankState {
-    std::map<std::pair<std::uint16_t, std::uint32_t>, std::int64_t> submitted;
+    std::string host;
+    std::int64_t offset = 0;  ///< Of the host.
+    /// By set and tensor; 0: it is not waiting for its entry.
+    std::unordered_map<std::uint64_t, std::int64_t> submitted;
     Key last{};  ///< Whose members follow.
     std::int64_t last_end = 0;
   };
 
-  std::int64_t time_of(const RankSource& file, std::uint64_t ticks);
-  void submit(int rank, const timeline::Record& record, std::int64_t now);
+  RankState& state_of(const RankSource& file);
+  void submit(RankState& state, int rank, const timeline::Record& record, std::int64_t now);
   void begin(const RankSource& file, const timeline::Record& record, std::int64_t now);
   void add_members(const RankSource& file, const timeline::Record& record);
   void mismatch(const RankSource& file, const timeline::Record& record);
@@ -79,7 +83,6 @@ class EntryMatcher {
   const std::size_t files_;
   const Clocks clocks_;
   std::map<int, RankState> ranks_;
-  std::map<int, std::string> hosts_;
   std::map<std::string, std::int64_t> offsets_;  ///< By host: added to its clock.
   std::map<std::uint16_t, std::set<int>> members_;
   std::map<Key, Pending> pending_;

@@ -144,10 +144,11 @@ class Follower {
         figures.operations != 0) {
       std::string text = options_.json ? one_line(as_json(figures)) : summary_text(figures);
       for (const auto& verdict : judge(figures)) {
-        if (!options_.json && verdict.kind != "none") text += fmt::format("* {}\n", verdict.text);
+        if (!options_.json && verdict.kind != "none")
+          text += fmt::format("* {}\n", printable(verdict.text));
       }
       if (!write_out(text)) broken_ = true;
-      for (const auto& line : figures.warnings) log::warn("timeline-view", "{}", line);
+      for (const auto& line : figures.warnings) log::warn("timeline-view", "{}", printable(line));
     }
     trace_->give_to(*analysis_);
   }

@@ -25,7 +25,7 @@ void put(std::string& page, std::string_view place, const std::string& text) {
 
 }  // namespace
 
-std::string as_html(const Figures& figures, const Lanes& lanes) {
+std::string as_html(const Figures& figures, Lanes& lanes) {
   std::string page = kPage;
   // From the end, so that no data is taken for a place.
   put(page, "{{LANES}}", lanes.json(figures.origin_ns));

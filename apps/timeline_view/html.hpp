@@ -12,6 +12,6 @@ namespace horo::apps {
 /// The page without its data: {{FIGURES}} and {{LANES}} stand where they go.
 extern const char* const kPage;
 
-std::string as_html(const Figures& figures, const Lanes& lanes);
+std::string as_html(const Figures& figures, Lanes& lanes);
 
 }  // namespace horo::apps

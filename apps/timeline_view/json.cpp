@@ -24,6 +24,7 @@ void write(JsonWriter& json, const Histogram& h) {
 void write_ranks(JsonWriter& json, const Figures& f) {
   json.key("ranks").begin_array();
   for (const auto& [rank, r] : f.ranks) {
+    if (!f.shows(rank)) continue;
     json.begin_object().key("rank").value(rank).key("host").value(r.host);
     json.key("arrivals").value(number(r.arrivals)).key("last").value(number(r.last));
     json.key("last_by_ns").value(r.last_by_ns);
@@ -72,7 +73,9 @@ void write_steps(JsonWriter& json, const Figures& f) {
 void write_late(JsonWriter& json, const Figures& f) {
   constexpr std::size_t kMostRanks = 256;
   std::vector<std::pair<double, int>> worst;
-  for (const auto& [rank, row] : f.late.rows()) worst.emplace_back(-f.ranks.at(rank).late_ns, rank);
+  for (const auto& [rank, row] : f.late.rows()) {
+    if (f.shows(rank)) worst.emplace_back(-f.ranks.at(rank).late_ns, rank);
+  }
   std::sort(worst.begin(), worst.end());
   worst.resize(std::min(worst.size(), kMostRanks));
   std::sort(worst.begin(), worst.end(), [](auto& a, auto& b) { return a.second < b.second; });
@@ -91,7 +94,13 @@ void write_clocks(JsonWriter& json, const Figures& f) {
   json.key("clocks").begin_array();
   for (const auto& [host, clock] : f.clocks) {
     json.begin_object().key("host").value(host).key("moved_ns").value(clock.moved_ns);
-    json.key("error_ns").value(clock.error_ns).end_object();
+    json.key("error_ns");
+    if (clock.error_ns < 0) {
+      json.null();
+    } else {
+      json.value(clock.error_ns);
+    }
+    json.end_object();
   }
   json.end_array();
 }

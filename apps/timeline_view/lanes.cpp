@@ -2,7 +2,9 @@
 #include "apps/timeline_view/lanes.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
+#include <tuple>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -21,16 +23,18 @@ void thin(std::vector<T>& rows) {
 }
 
 template <typename T>
-void keep(std::vector<T>& rows, std::uint64_t& stride, std::uint64_t& seen, const T& row) {
+void keep(std::vector<T>& rows, std::size_t most, std::uint64_t& stride, std::uint64_t& seen,
+          const T& row) {
   if (seen++ % stride != 0) return;
   rows.push_back(row);
-  if (rows.size() < Lanes::kMost) return;
+  if (rows.size() <= most) return;
   thin(rows);
   stride *= 2;
 }
 
-double us(std::int64_t ns) {
-  return static_cast<double>(ns) / 1000;
+/// Tenths of microseconds, rounded.
+std::int64_t tenths(std::int64_t ns) {
+  return (ns + (ns < 0 ? -50 : 50)) / 100;
 }
 
 /// A name may not end the script that it stands in.
@@ -85,32 +89,56 @@ void Lanes::keep_bar(const Operation& operation) {
     last = arrival.ns;
     bar.last = arrival.rank;
   }
-  keep(bars_, bar_stride_, bars_seen_, bar);
+  keep(bars_, kMostOperations, bar_stride_, bars_seen_, bar);
 }
 
 void Lanes::waited(int rank, Interval when) {
-  if (rank_ < 0 || rank == rank_) keep(waits_, wait_stride_, waits_seen_, {rank, when});
+  if (rank_ < 0 || rank == rank_) keep(waits_, kMostWaits, wait_stride_, waits_seen_, {rank, when});
   next_.waited(rank, when);
 }
 
-std::string Lanes::json(std::int64_t origin) const {
+std::string Lanes::operations_json(std::int64_t origin) {
+  std::stable_sort(bars_.begin(), bars_.end(),
+                   [](const Bar& a, const Bar& b) { return a.submitted < b.submitted; });
+  std::string text;
+  std::int64_t before = 0;
+  for (const auto& b : bars_) {
+    const auto at = tenths(b.submitted - origin);
+    fmt::format_to(std::back_inserter(text), "{}[{},{},{},{},{},{},{},{},{},{}]",
+                   text.empty() ? "" : ",", at - before, tenths(b.agreed - b.submitted),
+                   tenths(b.begun - b.submitted), tenths(b.ended - b.submitted), b.name, b.kind,
+                   b.bytes, b.tensors, b.last, b.bucket);
+    before = at;
+  }
+  return text;
+}
+
+std::string Lanes::waits_json(std::int64_t origin) {
+  std::stable_sort(waits_.begin(), waits_.end(), [](const Wait& a, const Wait& b) {
+    return std::tie(a.rank, a.when.from) < std::tie(b.rank, b.when.from);
+  });
+  std::string text;
+  std::int64_t before = 0;
+  for (std::size_t i = 0; i < waits_.size(); ++i) {
+    const auto& [rank, when] = waits_[i];
+    const bool first = i == 0 || waits_[i - 1].rank != rank;
+    if (first) {
+      fmt::format_to(std::back_inserter(text), "{}[{},[", i == 0 ? "" : "]],", rank);
+      before = 0;
+    }
+    const auto at = tenths(when.from - origin);
+    fmt::format_to(std::back_inserter(text), "{}{},{}", first ? "" : ",", at - before,
+                   tenths(when.to - when.from));
+    before = at;
+  }
+  return text.empty() ? text : text + "]]";
+}
+
+std::string Lanes::json(std::int64_t origin) {
   std::string text = "{\"texts\":[";
   for (std::size_t i = 0; i < texts_.size(); ++i)
     text += fmt::format("{}{}", i == 0 ? "" : ",", quote(texts_[i]));
-  text += "],\"operations\":[";
-  for (std::size_t i = 0; i < bars_.size(); ++i) {
-    const auto& b = bars_[i];
-    text += fmt::format("{}[{:.1f},{:.1f},{:.1f},{:.1f},{},{},{},{},{},{}]", i == 0 ? "" : ",",
-                        us(b.submitted - origin), us(b.agreed - b.submitted),
-                        us(b.begun - b.submitted), us(b.ended - b.submitted), b.name, b.kind,
-                        b.bytes, b.tensors, b.last, b.bucket);
-  }
-  text += "],\"waits\":[";
-  for (std::size_t i = 0; i < waits_.size(); ++i) {
-    const auto& w = waits_[i];
-    text += fmt::format("{}[{},{:.1f},{:.1f}]", i == 0 ? "" : ",", w.rank, us(w.when.from - origin),
-                        us(w.when.to - w.when.from));
-  }
+  text += "],\"operations\":[" + operations_json(origin) + "],\"waits\":[" + waits_json(origin);
   std::vector<const std::vector<std::uint32_t>*> buckets(buckets_.size());
   for (const auto& [names, number] : buckets_) buckets[static_cast<std::size_t>(number)] = &names;
   text += R"(],"buckets":[)";

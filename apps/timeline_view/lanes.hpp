@@ -11,13 +11,14 @@
 
 namespace horo::apps {
 
-/// Keeps all up to kMost; then every second of them and from there on every second, and so on: what
-/// is left out is counted. Passes everything on to `next`. Thread: owner.
+/// Keeps all up to a limit; then every second of them and from there on every second, and so on:
+/// what is left out is counted. Passes everything on to `next`. Thread: owner.
 class Lanes final : public Sink {
  public:
-  static constexpr std::size_t kMost = 400'000;
+  static constexpr std::size_t kMostOperations = 500'000;
+  static constexpr std::size_t kMostWaits = 1'000'000;
   /// Names of tensors in all different buckets; those of later ones are left out.
-  static constexpr std::size_t kMostMembers = 2'000'000;
+  static constexpr std::size_t kMostMembers = 1'000'000;
 
   /// `rank`: whose waits are drawn, and the operations it took part in; -1: all.
   explicit Lanes(Sink& next, int rank = -1) : next_(next), rank_(rank) {}
@@ -51,8 +52,9 @@ class Lanes final : public Sink {
 
   void warn(std::string_view line) override { next_.warn(line); }
 
-  /// As JSON, in microseconds since `origin_ns`; without "<".
-  std::string json(std::int64_t origin_ns) const;
+  /// As JSON, in tenths of microseconds, without "<"; in the order of time, each time less the one
+  /// before it and the first less `origin_ns`, so that numbers are short.
+  std::string json(std::int64_t origin_ns);
 
  private:
   struct Bar {
@@ -75,6 +77,8 @@ class Lanes final : public Sink {
 
   std::uint32_t number_of(const std::string& text);
   void keep_bar(const Operation& operation);
+  std::string operations_json(std::int64_t origin);
+  std::string waits_json(std::int64_t origin);
   int bucket_of(const std::vector<std::string>& members);
 
   Sink& next_;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "apps/timeline_view/live_view.hpp"
+#include "apps/timeline_view/memories.hpp"
 #include "base/clock.hpp"
 #include "base/result.hpp"
 
@@ -16,8 +17,8 @@ namespace horo::apps {
 /// Thread: owner.
 class LiveJob {
  public:
-  /// Fails: as memories_of; not_found (its ranks have ended).
-  static Result<std::unique_ptr<LiveJob>> attach(const std::string& job);
+  /// `memories`: some, of one job. Fails: not_found (its ranks have ended).
+  static Result<std::unique_ptr<LiveJob>> attach(std::vector<JobMemory> memories);
   ~LiveJob();
   LiveJob(const LiveJob&) = delete;
   LiveJob& operator=(const LiveJob&) = delete;

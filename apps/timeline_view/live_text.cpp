@@ -35,8 +35,11 @@ std::string ranks_text(const std::vector<int>& ranks) {
 
 /// "waits for 1, 3"
 std::string state_text(const LiveRow& row) {
-  if (row.state != LiveState::waits || row.missing.empty()) return std::string(name(row.state));
-  return fmt::format("waits for {}", ranks_text(row.missing));
+  auto text = std::string(name(row.state));
+  if (row.state == LiveState::waits && !row.missing.empty())
+    text += fmt::format(" for {}", ranks_text(row.missing));
+  if (row.age_ns != 0) text += fmt::format(", {} ago", time_text(static_cast<double>(row.age_ns)));
+  return text;
 }
 
 std::string tensor_text(const LiveRow& row) {
@@ -58,11 +61,29 @@ std::string head_line(const LiveView& view) {
   auto text = fmt::format("job {}, {}: ", view.job, clock_text(view.now_ns));
   const auto here = view.rows.size();
   if (static_cast<int>(here) >= view.size) return text + fmt::format("{} ranks", view.size);
-  return text +
-         fmt::format(
-             "{} of {} ranks; the others are on other hosts: horo top --hosts HOST,... shows "
-             "them too",
-             here, view.size);
+  return text + fmt::format("{} of {} ranks; {}", here, view.size, view.others);
+}
+
+/// Between hosts, of which nobody has all records: all but one rank wait; empty: they do not.
+std::string least_waiting(const LiveView& view) {
+  constexpr double kMuch = 0.25;
+  const LiveRow* least = nullptr;
+  double next = 1;
+  bool hosts = false;
+  for (const auto& row : view.rows) {
+    hosts = hosts || row.host != view.rows.front().host;
+    if (least == nullptr || row.waiting < least->waiting) {
+      next = least == nullptr ? 1 : least->waiting;
+      least = &row;
+    } else {
+      next = std::min(next, row.waiting);
+    }
+  }
+  if (!hosts || next < kMuch || least->waiting > next / 3) return {};
+  return fmt::format(
+      "rank {} on {} waits for {:.0f} % of the time, all others for {:.0f} % and more: they wait "
+      "for it",
+      least->rank, least->host, least->waiting * 100, next * 100);
 }
 
 /// No wider than the terminal.
@@ -76,14 +97,6 @@ std::string cut(std::string line, int width) {
   return line;
 }
 
-/// A name may hold what a terminal obeys.
-std::string printable(std::string text) {
-  for (auto& c : text) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
-  }
-  return text;
-}
-
 JsonWriter& write(JsonWriter& json, const LiveRow& row) {
   json.begin_object().key("rank").value(row.rank).key("host").value(row.host);
   json.key("pid").value(row.pid).key("state").value(name(row.state));
@@ -92,7 +105,7 @@ JsonWriter& write(JsonWriter& json, const LiveRow& row) {
   for (const int rank : row.missing) json.value(rank);
   json.end_array().key("operations_per_s").value(row.operations_per_s);
   json.key("bytes_per_s").value(row.bytes_per_s).key("waiting").value(row.waiting);
-  json.key("lag_ns").value(row.lag_ns);
+  json.key("lag_ns").value(row.lag_ns).key("age_ns").value(row.age_ns);
   json.key("stalls").value(static_cast<std::int64_t>(row.stalls));
   json.key("lost_records").value(static_cast<std::int64_t>(row.lost));
   return json.end_object();
@@ -104,24 +117,6 @@ std::string follow_text(const LiveView& view) {
   auto text = fmt::format("{} {}", clock_text(view.now_ns), summary_text(view.figures));
   for (const auto& line : headlines(view)) text += fmt::format("* {}\n", printable(line));
   return text;
-}
-
-std::string_view name(LiveState state) {
-  switch (state) {
-    case LiveState::starts:
-      return "starts";
-    case LiveState::computes:
-      return "computes";
-    case LiveState::waits:
-      return "waits";
-    case LiveState::moves:
-      return "moves";
-    case LiveState::stopped:
-      return "stopped";
-    case LiveState::ended:
-      return "ended";
-  }
-  return "";
 }
 
 std::vector<std::string> headlines(const LiveView& view) {
@@ -140,6 +135,7 @@ std::vector<std::string> headlines(const LiveView& view) {
   for (const auto& verdict : judge(view.figures)) {
     if (verdict.kind != "none") lines.push_back(verdict.text);
   }
+  if (auto line = least_waiting(view); !line.empty()) lines.push_back(std::move(line));
   return lines;
 }
 

@@ -7,29 +7,12 @@
 #include <vector>
 
 #include "apps/timeline_view/analysis.hpp"
+#include "timeline/live_row.hpp"
 
 namespace horo::apps {
 
-enum class LiveState : std::uint8_t { starts, computes, waits, moves, stopped, ended };
-
-std::string_view name(LiveState state);
-
-struct LiveRow {
-  int rank = 0;
-  std::string host;
-  int pid = 0;
-  LiveState state = LiveState::starts;
-  std::string tensor;         ///< That it waits for or moves; empty: none.
-  std::uint32_t tensors = 0;  ///< As many are in the same case.
-  std::int64_t for_ns = 0;    ///< How long it has been in its state.
-  std::vector<int> missing;   ///< Ranks that have not submitted `tensor`, as far as is known.
-  double operations_per_s = 0;
-  double bytes_per_s = 0;
-  double waiting = 0;       ///< Share of the time, 0 to 1, inside waits that have ended.
-  std::int64_t lag_ns = 0;  ///< For how long another rank has been waiting for this one.
-  std::uint64_t stalls = 0;
-  std::uint64_t lost = 0;  ///< Records that were overwritten before they could be read.
-};
+using timeline::LiveRow;
+using timeline::LiveState;
 
 struct LiveView {
   std::string job;
@@ -37,6 +20,7 @@ struct LiveView {
   int size = 0;             ///< Of the job; ranks of other hosts may not be among the rows.
   std::vector<LiveRow> rows;
   std::vector<std::string> problems;  ///< Why ranks of other hosts are not among them.
+  std::string others;                 ///< What to say of ranks that are not among the rows.
   Figures figures;  ///< Of what ended since the view before, or of all that is in memory.
 };
 

@@ -4,7 +4,6 @@
 #include <charconv>
 #include <chrono>
 #include <filesystem>
-#include <fstream>
 #include <initializer_list>
 #include <span>
 #include <sys/resource.h>
@@ -15,6 +14,7 @@
 #include "apps/timeline_view/html.hpp"
 #include "apps/timeline_view/output.hpp"
 #include "apps/timeline_view/reading.hpp"
+#include "apps/timeline_view/replace_file.hpp"
 #include "apps/timeline_view/serve.hpp"
 #include "apps/timeline_view/snapshot.hpp"
 #include "apps/timeline_view/watch.hpp"
@@ -93,7 +93,7 @@ Status check_forms(const Request& request) {
   }
   if (given({"interval"}) != 0 && !watches)
     return fail(Errc::invalid_argument, "--interval is for --live and --follow");
-  for (const auto flag : {"once", "hosts"}) {
+  for (const std::string_view flag : {"once", "hosts"}) {
     if (request.has(flag) && !request.has("live"))
       return fail(Errc::invalid_argument, "--{} is for --live", flag);
   }
@@ -121,10 +121,13 @@ Result<Request> read_request(const cli::Command& command, std::span<const char* 
   if (request.has("help") || request.has("version")) return request;
   constexpr double kLongest = 1e9;
   constexpr double kLongestInterval = 3600;
-  request.selection.to = kLongest;
   HORO_TRY_STATUS(take_number(request, "rank", 0, 1'000'000, request.selection.rank));
   HORO_TRY_STATUS(take_number(request, "from", 0.0, kLongest, request.selection.from));
   HORO_TRY_STATUS(take_number(request, "to", 0.0, kLongest, request.selection.to));
+  if (request.selection.from > request.selection.to) {
+    return fail(Errc::invalid_argument, "--from {} is after --to {}", request.selection.from,
+                request.selection.to);
+  }
   HORO_TRY_STATUS(take_number(request, "top", 0, kMostTop, request.top));
   HORO_TRY_STATUS(take_number(request, "interval", 0.05, kLongestInterval, request.interval));
   if (const auto* hosts = request.arguments.find("hosts"); hosts != nullptr) {
@@ -147,15 +150,23 @@ Result<Request> read_request(const cli::Command& command, std::span<const char* 
 }
 
 int refuse(const Error& error) {
-  log::error("timeline-view", "{}", error.message);
+  log::error("timeline-view", "{}", printable(error.message));
   return exit_code::kFailure;
+}
+
+void warn_of(const Figures& figures, const Selection& selection) {
+  for (const auto& line : figures.warnings) log::warn("timeline-view", "{}", printable(line));
+  if (selection.rank >= 0 && !figures.ranks.contains(selection.rank)) {
+    log::warn("timeline-view", "--rank {}: there is no such rank, but {} others", selection.rank,
+              figures.ranks.size());
+  }
 }
 
 Result<Figures> figures_of(const Request& request, const std::vector<std::string>& paths) {
   Analysis analysis(request.selection, static_cast<std::size_t>(request.top));
   HORO_TRY_STATUS(read_all(paths, analysis));
   auto figures = analysis.finish();
-  for (const auto& line : figures.warnings) log::warn("timeline-view", "{}", line);
+  warn_of(figures, request.selection);
   return figures;
 }
 
@@ -168,18 +179,15 @@ Result<std::string> page_of(const Request& request) {
   Lanes lanes(analysis, request.selection.rank);
   HORO_TRY_STATUS(read_all(request.paths, lanes));
   const auto figures = analysis.finish();
-  for (const auto& line : figures.warnings) log::warn("timeline-view", "{}", line);
+  warn_of(figures, request.selection);
   return as_html(figures, lanes);
 }
 
 int write_report(const Request& request, const std::string& path) {
   const auto page = page_of(request);
   if (!page) return refuse(page.error());
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file << *page;
-  file.close();
-  if (!file) return refuse({Errc::io, fmt::format("'{}' cannot be written", path)});
-  return exit_code::kOk;
+  const auto written = replace_file(path, *page);
+  return written ? exit_code::kOk : refuse(written.error());
 }
 
 int serve(const Request& request) {
@@ -218,7 +226,8 @@ int export_all(const Request& request) {
   Analysis warnings(request.selection, 0);
   const auto done = export_chrome(request.paths, request.selection, warnings, write_out);
   if (!done) return refuse(done.error());
-  for (const auto& line : warnings.finish().warnings) log::warn("timeline-view", "{}", line);
+  for (const auto& line : warnings.finish().warnings)
+    log::warn("timeline-view", "{}", printable(line));
   return exit_code::kOk;
 }
 

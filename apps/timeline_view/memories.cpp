@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <fcntl.h>
 #include <filesystem>
+#include <fstream>
 #include <set>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <fmt/ranges.h>
 
@@ -30,10 +32,12 @@ std::vector<JobMemory> all_memories() {
   std::vector<JobMemory> found;
   std::set<std::pair<dev_t, ino_t>> seen;
   std::error_code error;
+  const auto ours = fs::read_symlink("/proc/self/ns/pid", error);
   for (const auto& process : fs::directory_iterator("/proc", error)) {
     const auto pid = process.path().filename().string();
     if (pid.find_first_not_of("0123456789") != std::string::npos) continue;
     std::error_code closed;
+    const bool elsewhere = fs::read_symlink(process.path() / "ns/pid", closed) != ours && !closed;
     for (const auto& entry : fs::directory_iterator(process.path() / "fd", closed)) {
       const auto target = fs::read_symlink(entry.path(), closed).string();
       if (!target.starts_with("/memfd:horo-timeline")) continue;
@@ -43,10 +47,17 @@ std::vector<JobMemory> all_memories() {
 
       if (!fd || fstat(fd.value(), &status) != 0) continue;
       if (!seen.emplace(status.st_dev, status.st_ino).second) continue;
-      const auto regions =
-          static_cast<int>(status.st_size / static_cast<off_t>(timeline::kRegionStride));
+      // Others may give their memory that name; an agent's cannot shrink under its readers.
+      if (!timeline::is_memory(fd.value(), 0)) continue;
+      const auto regions = static_cast<int>(std::min<off_t>(
+          status.st_size / static_cast<off_t>(timeline::kRegionStride), timeline::kMostRegions));
       auto job = job_of(fd.value(), regions);
-      if (!job.empty()) found.push_back({std::move(fd), regions, std::move(job)});
+      if (!job.empty()) {
+        found.push_back({.fd = std::move(fd),
+                         .regions = regions,
+                         .job = std::move(job),
+                         .elsewhere = elsewhere});
+      }
     }
   }
   return found;
@@ -54,13 +65,21 @@ std::vector<JobMemory> all_memories() {
 
 }  // namespace
 
-Result<std::vector<JobMemory>> memories_of(const std::string& job) {
+Result<FoundJob> find_job(const std::string& job) {
   auto memories = all_memories();
+  auto launchers = running_launchers();
+  const bool root = geteuid() == 0;
   std::set<std::string> all;
   std::set<std::string> meant;
-  for (const auto& memory : memories) {
-    all.insert(memory.job);
-    if (memory.job.starts_with(job)) meant.insert(memory.job);
+  const auto take = [&](const std::string& id) {
+    all.insert(id);
+    if (id.starts_with(job)) meant.insert(id);
+  };
+  for (const auto& memory : memories) take(memory.job);
+  for (const auto& launcher : launchers) {
+    // Another user's only by its name.
+    if (launcher.user == geteuid() || (!job.empty() && (root || launcher.job.starts_with(job))))
+      take(launcher.job);
   }
   if (meant.contains(job)) meant = {job};
   if (meant.empty()) {
@@ -74,8 +93,27 @@ Result<std::vector<JobMemory>> memories_of(const std::string& job) {
     return fail(Errc::invalid_argument, "several jobs run on this host; name one of {}",
                 fmt::join(meant, ", "));
   }
-  std::erase_if(memories, [&](const JobMemory& memory) { return memory.job != *meant.begin(); });
-  return memories;
+  FoundJob found{.id = *meant.begin(), .memories = {}, .launcher = {}};
+  std::erase_if(memories, [&](const JobMemory& memory) { return memory.job != found.id; });
+  found.memories = std::move(memories);
+  for (auto& launcher : launchers) {
+    const bool ours = launcher.user == geteuid();
+    if (launcher.job == found.id && (ours || !found.launcher)) found.launcher = std::move(launcher);
+  }
+  return found;
+}
+
+std::string launcher_address(int pid) {
+  std::ifstream file(fmt::format("/proc/{}/environ", pid), std::ios::binary);
+  constexpr std::string_view kRendezvous = "HORO_RENDEZVOUS=";
+  bool agent = false;
+  std::string address;
+  for (std::string entry; std::getline(file, entry, '\0');) {
+    agent = agent || entry.starts_with("HORO_AGENT_PID=");
+    if (entry.starts_with(kRendezvous))
+      address = entry.substr(kRendezvous.size(), entry.rfind(':') - kRendezvous.size());
+  }
+  return agent ? address : "";
 }
 
 }  // namespace horo::apps

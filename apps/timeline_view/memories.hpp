@@ -3,9 +3,11 @@
 // open.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "apps/timeline_view/launchers.hpp"
 #include "base/result.hpp"
 #include "base/unique_fd.hpp"
 
@@ -16,10 +18,21 @@ struct JobMemory {
   UniqueFd fd;
   int regions = 0;
   std::string job;
+  bool elsewhere = false;  ///< Of processes of another pid namespace, who have other numbers here.
 };
 
-/// All memory of the one job whose id begins with `job`, among the processes of this user.
+/// What there is on this host to look at a job through.
+struct FoundJob {
+  std::string id;
+  std::vector<JobMemory> memories;          ///< Of its ranks here; none: there are none.
+  std::optional<RunningLauncher> launcher;  ///< Through which all its ranks can be seen.
+};
+
+/// The one job whose id begins with `job`: of this user, or of another whose launcher is here.
 /// Blocks: for /proc. Fails: not_found, invalid_argument (several jobs); both name what there is.
-Result<std::vector<JobMemory>> memories_of(const std::string& job);
+Result<FoundJob> find_job(const std::string& job);
+
+/// Where the launcher of a rank's agent is, as the rank was told; empty: there is none.
+std::string launcher_address(int pid);
 
 }  // namespace horo::apps

@@ -69,8 +69,8 @@ class Sink {
 
 /// What of the input is looked at.
 struct Selection {
-  int rank = -1;    ///< -1: all.
-  double from = 0;  ///< Seconds since the first event.
+  int rank = -1;         ///< -1: all.
+  double from = -1e300;  ///< Seconds since the first event; others may be before it.
   double to = 1e300;
 };
 

@@ -36,14 +36,15 @@ Result<std::unique_ptr<RankFile>> RankFile::open(std::unique_ptr<Input> input) {
 }
 
 bool RankFile::read_on() {
-  std::array<char, 65536> bytes{};
-  const auto got = input_->read(bytes.data(), bytes.size());
+  constexpr std::size_t kBytes = std::size_t{128} << 10U;
+  bytes_.resize(kBytes);
+  const auto got = input_->read(bytes_.data(), bytes_.size());
   if (!got) {
     damage_ = got.error().message;
     return false;
   }
   if (*got == 0) return false;
-  if (auto fed = parser_.feed({bytes.data(), *got}); !fed) {
+  if (auto fed = parser_.feed({bytes_.data(), *got}); !fed) {
     damage_ = fed.error().message;
     return false;
   }
@@ -86,9 +87,16 @@ void merge(const std::vector<std::unique_ptr<RankFile>>& files,
     const auto i = queue.top().file;
     queue.pop();
     auto& file = *files[i];
-    use(file, *file.peek());
-    file.take();
-    push(i);
+    // As long as it is the first.
+    for (const auto* record = file.peek(); record != nullptr; record = file.peek()) {
+      const Next next{file.wall_ns(record->ticks), i};
+      if (!queue.empty() && next > queue.top()) {
+        queue.push(next);
+        break;
+      }
+      use(file, *record);
+      file.take();
+    }
   }
 }
 

@@ -55,6 +55,7 @@ class RankFile final : public RankSource {
   std::int64_t shift_ns_ = 0;
   std::map<std::pair<std::uint16_t, std::uint32_t>, timeline::NameSlot> names_;
   std::deque<timeline::Record> records_;
+  std::vector<char> bytes_;  ///< That were read last.
   std::string damage_;
   bool known_ = false;
   bool over_ = false;

@@ -97,10 +97,12 @@ Result<EntryMatcher::Clocks> align_clocks(const std::vector<std::string>& names,
     sink.clock(host, shift.ns, shift.error_ns);
     if (shift.ns == 0) continue;
     sink.warn(fmt::format(
-        "the clock of host {} is behind that of {} by {:.3f} ms, give or take {:.3f}; records are "
-        "moved",
+        "the clock of host {} is behind that of {} by {:.3f} ms{}; records are moved",
         shift.ns > 0 ? host : home, shift.ns > 0 ? home : host,
-        std::abs(static_cast<double>(shift.ns)) / 1e6, static_cast<double>(shift.error_ns) / 1e6));
+        std::abs(static_cast<double>(shift.ns)) / 1e6,
+        shift.error_ns < 0
+            ? " or more"
+            : fmt::format(", give or take {:.3f}", static_cast<double>(shift.error_ns) / 1e6)));
   }
   return EntryMatcher::Clocks::aligned;
 }
@@ -170,7 +172,9 @@ Status export_chrome(const std::vector<std::string>& paths, const Selection& sel
     const bool wanted = selection.rank < 0 || selection.rank == file.rank();
     if (!open || !wanted || seconds < selection.from || seconds > selection.to) return;
     writer.take(file.rank(), record, now, file.ns_per_tick());
-    if (const auto events = writer.events(); !events.empty()) open = write(",\n" + events);
+    if (const auto events = writer.events(); !events.empty())
+      open = write(fmt::format(",\n{}", events));
+    writer.clear();
   });
   if (open) open = write("\n]\n");
   tell_missing(files, warnings);

@@ -22,7 +22,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kPatience = 30s;  ///< For one request and its answer.
+constexpr auto kPatience = 30s;  ///< For one request, and without a byte of its answer taken.
 constexpr std::size_t kMostConnections = 64;
 
 Result<std::string> make_token() {
@@ -97,7 +97,7 @@ class Server {
     const auto id = next_++;
     auto& connection = connections_[id];
     connection = std::make_unique<Connection>(std::move(fd), std::move(*watched));
-    connection->patience = loop_.after(kPatience, [this, id] { connections_.erase(id); });
+    give_patience(id);
     connection->watched.on_readable([this, id] { on_readable(id); });
   }
 
@@ -110,8 +110,16 @@ class Server {
     if (connection.answer.status == 0) return;
     connection.watched.on_readable({});
     connection.watched.on_writable([this, id] {
-      if (!connections_.at(id)->write()) connections_.erase(id);
+      if (connections_.at(id)->write()) {
+        give_patience(id);
+      } else {
+        connections_.erase(id);
+      }
     });
+  }
+
+  void give_patience(std::uint64_t id) {
+    connections_.at(id)->patience = loop_.after(kPatience, [this, id] { connections_.erase(id); });
   }
 
   Loop& loop_;

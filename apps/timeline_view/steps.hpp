@@ -11,11 +11,13 @@
 
 namespace horo::apps {
 
-/// Thread: owner. Memory: of tensors.
+/// Thread: owner. Memory: of tensors, bounded where none comes twice.
 class StepFinder {
  public:
   /// On one rank, in the order of time. Gives the step that ends here, if one does.
   std::optional<Interval> submitted(std::uint64_t tensor, std::int64_t ns) {
+    if (seen_.size() > kMostSeen)
+      std::erase_if(seen_, [this](const auto& seen) { return first_ != seen.first; });
     auto& seen = seen_[tensor];
     if (seen.step != steps_) seen = {.step = steps_, .times = 0, .last = seen.last};
     const auto before = seen.last;
@@ -34,6 +36,7 @@ class StepFinder {
  private:
   /// As often another tensor may come without the first.
   static constexpr std::uint64_t kMostInStep = 8;
+  static constexpr std::size_t kMostSeen = 1 << 18;
 
   struct Seen {
     std::uint64_t step = 0;

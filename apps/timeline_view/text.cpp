@@ -20,6 +20,7 @@ std::string rank_table(const Figures& f) {
   std::string text = fmt::format("\n{:>6}  {:>11}  {:>12}  {:>10}  {:>8}  {:>9}  {}\n", "rank",
                                  "last", "others wait", "late, mean", "waiting", "exposed", "host");
   for (const auto& [rank, r] : f.ranks) {
+    if (!f.shows(rank)) continue;
     const auto late = r.arrivals == 0 ? 0 : r.late_ns / static_cast<double>(r.arrivals);
     text += fmt::format(
         "{:>6}  {:>11}  {:>12}  {:>10}  {:>8}  {:>9}  {}\n", rank,
@@ -29,7 +30,7 @@ std::string rank_table(const Figures& f) {
         f.knows_waits ? fmt::format("{:.1f} %", share(r.waited_ns, f.span_ns())) : "-",
         f.knows_waits || f.knows_compute ? fmt::format("{:.1f} %", share(r.exposed_ns, f.span_ns()))
                                          : "-",
-        r.host);
+        printable(r.host));
   }
   return text;
 }
@@ -57,7 +58,7 @@ std::string skew_table(const Figures& f) {
   for (const auto& skew : f.skews) {
     text += fmt::format("{:>9}  {:>9}  {:>10}  {}\n",
                         time_text(skew.ns / static_cast<double>(skew.operations)),
-                        time_text(skew.most_ns), skew.operations, skew.name);
+                        time_text(skew.most_ns), skew.operations, printable(skew.name));
   }
   return text;
 }
@@ -85,11 +86,12 @@ std::string clocks_text(const Figures& f) {
   std::string text;
   for (const auto& [host, clock] : f.clocks) {
     text += fmt::format(
-        "{}{}{} +- {}", text.empty() ? "clocks       " : ", ", host,
+        "{}{}{}{}", text.empty() ? "clocks       " : ", ", printable(host),
         clock.moved_ns == 0
             ? ""
             : fmt::format(" moved by {:.3f} ms,", static_cast<double>(clock.moved_ns) / 1e6),
-        time_text(static_cast<double>(clock.error_ns)));
+        clock.error_ns < 0 ? " at the least"
+                           : fmt::format(" +- {}", time_text(static_cast<double>(clock.error_ns))));
   }
   return text.empty() ? text : text + "\n";
 }
@@ -122,13 +124,24 @@ std::string slow_table(const Figures& f) {
         static_cast<double>(s.at_ns) / 1e9, time_text(static_cast<double>(s.took_ns)),
         time_text(static_cast<double>(s.negotiated_ns)), time_text(static_cast<double>(s.moved_ns)),
         bytes_text(static_cast<double>(s.bytes)),
-        s.last_rank < 0 ? "-" : fmt::format("{}", s.last_rank), s.kind, s.name,
-        s.tensors > 1 ? fmt::format(" and {} more", s.tensors - 1) : "");
+        s.last_rank < 0 ? "-" : fmt::format("{}", s.last_rank), printable(s.kind),
+        printable(s.name), s.tensors > 1 ? fmt::format(" and {} more", s.tensors - 1) : "");
   }
   return text;
 }
 
 }  // namespace
+
+std::string printable(std::string text) {
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    const auto next = i + 1 < text.size() ? static_cast<unsigned char>(text[i + 1]) : 0xffU;
+    if (byte < 0x20 || byte == 0x7f) text[i] = '?';
+    // U+0080 to U+009F.
+    if (byte == 0xc2 && next < 0xa0) text[i] = text[i + 1] = '?';
+  }
+  return text;
+}
 
 std::string summary_text(const Figures& f) {
   std::string movers;
@@ -141,7 +154,7 @@ std::string summary_text(const Figures& f) {
 
 std::string as_text(const Figures& figures) {
   std::string text = summary_text(figures);
-  for (const auto& verdict : judge(figures)) text += fmt::format("* {}\n", verdict.text);
+  for (const auto& verdict : judge(figures)) text += fmt::format("* {}\n", printable(verdict.text));
   return text + shares_text(figures) + rank_table(figures) + phases(figures) +
          clocks_text(figures) + size_table(figures) + skew_table(figures) + slow_table(figures);
 }
@@ -151,8 +164,10 @@ std::string as_csv(const Figures& figures) {
       "rank,host,arrivals,last,caused_wait_ns,late_ns,waited_ns,communicated_ns,exposed_ns,"
       "computed_ns,dropped\n";
   for (const auto& [rank, r] : figures.ranks) {
+    if (!figures.shows(rank)) continue;
     std::string host;
-    for (const char c : r.host) host += c == '"' ? std::string("\"\"") : std::string(1, c);
+    for (const char c : printable(r.host))
+      host += c == '"' ? std::string("\"\"") : std::string(1, c);
     text += fmt::format("{},\"{}\",{},{},{:.0f},{:.0f},{:.0f},{:.0f},{:.0f},{:.0f},{}\n", rank,
                         host, r.arrivals, r.last, r.caused_wait_ns, r.late_ns, r.waited_ns,
                         r.communicated_ns, r.exposed_ns, r.computed_ns, r.dropped);
@@ -173,7 +188,7 @@ struct Compared {
 std::string row_text(std::string_view what, const Compared& a, const Compared& b) {
   std::string ratio = "-";
   std::string noise;
-  if (a.value > 0) {
+  if (a.value > 0 && b.text != "-") {
     ratio = fmt::format("{:.2f}", b.value / a.value);
     const double error = 2 * std::hypot(a.error / a.value, b.error / std::max(b.value, 1e-300));
     if (a.error > 0 && b.error > 0) {
@@ -196,11 +211,12 @@ Compared per_operation(double sum, const Figures& f, std::string (*text)(double)
 }
 
 /// Of the time, on the average of the ranks.
-Compared share_of(const Figures& f, double RankFigures::*what) {
+Compared share_of(const Figures& f, double RankFigures::*what, bool known) {
+  if (!known) return {0, 0, "-"};
   double sum = 0;
-  for (const auto& [rank, figures] : f.ranks) sum += figures.*what;
-  const double value =
-      f.ranks.empty() ? 0 : share(sum, f.span_ns()) / static_cast<double>(f.ranks.size());
+  for (const auto& [rank, figures] : f.ranks) sum += f.shows(rank) ? figures.*what : 0;
+  const auto shown = f.only < 0 ? f.ranks.size() : 1;
+  const double value = shown == 0 ? 0 : share(sum, f.span_ns()) / static_cast<double>(shown);
   return {value, 0, fmt::format("{:.1f} %", value)};
 }
 
@@ -231,11 +247,15 @@ std::string compare_text(const Figures& before, const Figures& after) {
     const double rate = f.moving_ns > 0 ? f.bytes / f.moving_ns : 0;
     return Compared{rate, 0, rate_text(f.bytes, f.moving_ns)};
   });
-  row("waiting", [](const Figures& f) { return share_of(f, &RankFigures::waited_ns); });
-  row("exposed", [](const Figures& f) { return share_of(f, &RankFigures::exposed_ns); });
+  row("waiting",
+      [](const Figures& f) { return share_of(f, &RankFigures::waited_ns, f.knows_waits); });
+  row("exposed", [](const Figures& f) {
+    return share_of(f, &RankFigures::exposed_ns, f.knows_waits || f.knows_compute);
+  });
   for (const auto& [name, figures] : {std::pair{"before", &before}, {"after", &after}}) {
     text += fmt::format("{}:\n", name);
-    for (const auto& verdict : judge(*figures)) text += fmt::format("* {}\n", verdict.text);
+    for (const auto& verdict : judge(*figures))
+      text += fmt::format("* {}\n", printable(verdict.text));
   }
   return text;
 }

@@ -2,7 +2,10 @@
 #include "apps/timeline_view/verdict.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <span>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -15,6 +18,13 @@ constexpr double kSlowLink = 1.0;      ///< GB/s of bus bandwidth; less than 10 
 constexpr double kSlowCopy = 4.0;      ///< GB/s; less than one core copies between memories.
 constexpr std::uint64_t kLarge = 1 << 20;
 constexpr double kOften = 0.5;
+constexpr double kRounded = 999.5;  ///< What three digits would write as 1e+03.
+
+std::string in_units(double value, double step, std::span<const std::string_view> units) {
+  std::size_t unit = 0;
+  for (; value >= kRounded && unit + 1 < units.size(); ++unit) value /= step;
+  return fmt::format("{:.3g} {}", value, units[unit]);
+}
 
 std::string rank_name(const Figures& figures, int rank) {
   const auto found = figures.ranks.find(rank);
@@ -56,19 +66,33 @@ void judge_stragglers(const Figures& f, std::vector<Verdict>& to) {
     if (weight < kWorthSaying) return;
     to.push_back(
         {"straggler", weight,
-         fmt::format("{} is a straggler: last in {} of {} operations, each time {} after "
-                     "the rank before it; {:.0f} % of the time the others wait for it",
-                     rank_name(f, worst->first), rank.last, f.with_arrivals,
-                     time_text(rank.last_by_ns / static_cast<double>(rank.last)), percent(share))});
+         fmt::format(
+             "{} is a straggler: last in {} of {} operations, each time {} after "
+             "the rank before it; {:.0f} % of the time the others wait for it; look at its input "
+             "and its host",
+             rank_name(f, worst->first), rank.last, f.with_arrivals,
+             time_text(rank.last_by_ns / static_cast<double>(rank.last)), percent(share))});
     return;
   }
   if (negotiated < kWorthSaying || f.operations == 0) return;
   auto text = fmt::format("operations wait {} for their last rank, {:.0f} % of the time",
                           time_text(f.negotiation.mean()), percent(std::min(negotiated, 1.0)));
-  text += f.with_arrivals == 0 ? "; this trace does not say which rank that is"
-                               : fmt::format("; only {} of {} say which, too few to tell",
-                                             f.with_arrivals, f.operations);
+  text += f.with_arrivals == 0
+              ? "; this trace does not say which rank that is, one with --timeline-all-ranks does"
+              : fmt::format("; only {} of {} say which, too few to tell", f.with_arrivals,
+                            f.operations);
   to.push_back({"late_ranks", std::min(negotiated, 1.0), std::move(text)});
+}
+
+/// Where nothing else stands out.
+void judge_turns(const Figures& f, std::vector<Verdict>& to) {
+  constexpr double kMuch = 0.2;
+  const double share = f.span_ns() > 0 ? std::min(f.held_up_ns / f.span_ns(), 1.0) : 0;
+  if (share < kMuch || f.with_arrivals == 0) return;
+  to.push_back({"turns", share,
+                fmt::format("ranks take turns in being last: operations wait {} for theirs, {:.0f} "
+                            "% of the time; their work is uneven, or they share cores",
+                            time_text(f.negotiation.mean()), percent(share))});
 }
 
 /// Weighed by what the verdicts before it, on the operations themselves, leave unexplained.
@@ -92,9 +116,10 @@ void judge_exposure(const Figures& f, std::vector<Verdict>& to) {
   }
   to.push_back(
       {"exposed", std::max(0.0, exposed - explained),
-       fmt::format("communication is exposed: {:.0f} % of the time a rank does nothing but "
-                   "wait for it",
-                   percent(std::min(exposed, 1.0)))});
+       fmt::format(
+           "communication is exposed: {:.0f} % of the time a rank does nothing but "
+           "wait for it; submit tensors as soon as they are there, or compute more in a step",
+           percent(std::min(exposed, 1.0)))});
 }
 
 void judge_bandwidth(const Figures& f, std::vector<Verdict>& to) {
@@ -108,13 +133,17 @@ void judge_bandwidth(const Figures& f, std::vector<Verdict>& to) {
   if (ns == 0 || bus / ns >= kSlowLink || ns / f.span_ns() < kWorthSaying || bus == 0) return;
   const auto mover = std::max_element(f.movers.begin(), f.movers.end(),
                                       [](auto& a, auto& b) { return a.second < b.second; });
+  const bool within = mover != f.movers.end() && mover->first == "SHM";
   // What a link just fast enough would take is not its fault.
-  to.push_back({"slow_link", ns / f.span_ns() * (1 - bus / ns / kSlowLink),
-                fmt::format("a slow link: operations of 1 MiB and more move at {} of bus "
-                            "bandwidth{}, {:.0f} % of the time",
-                            rate_text(bus, ns),
-                            mover == f.movers.end() ? "" : fmt::format(" through {}", mover->first),
-                            percent(std::min(ns / f.span_ns(), 1.0)))});
+  to.push_back(
+      {"slow_link", ns / f.span_ns() * (1 - bus / ns / kSlowLink),
+       fmt::format("a slow link: operations of 1 MiB and more move at {} of bus "
+                   "bandwidth{}, {:.0f} % of the time; {}",
+                   rate_text(bus, ns),
+                   mover == f.movers.end() ? "" : fmt::format(" through {}", mover->first),
+                   percent(std::min(ns / f.span_ns(), 1.0)),
+                   within ? "have all ranks a core to themselves?"
+                          : "horo discover shows networks, --network-interfaces chooses")});
 }
 
 void judge_fusion(const Figures& f, std::vector<Verdict>& to) {
@@ -128,11 +157,11 @@ void judge_fusion(const Figures& f, std::vector<Verdict>& to) {
     to.push_back(
         {"slow_packing", weight,
          fmt::format("slow packing: copies to and from fusion buffers take {:.0f} % of the "
-                     "operations, {:.0f} % of the time, at {}",
+                     "operations, {:.0f} % of the time, at {}; memory that ranks share needs none",
                      percent(f.packing_ns / whole), percent(packing),
                      rate_text(2 * f.packed_bytes, f.packing_ns))});
   }
-  const double small = f.small_ns / f.span_ns();
+  const double small = std::min(f.small_ns / f.span_ns(), 1.0);  // They may overlap.
   const double often = static_cast<double>(f.small) / static_cast<double>(f.operations);
   if (often > kOften && small >= kWorthSaying) {
     to.push_back(
@@ -146,26 +175,23 @@ void judge_fusion(const Figures& f, std::vector<Verdict>& to) {
 }  // namespace
 
 std::string time_text(double ns) {
-  if (ns < 1e3) return fmt::format("{:.0f} ns", ns);
-  if (ns < 1e6) return fmt::format("{:.3g} us", ns / 1e3);
-  if (ns < 1e9) return fmt::format("{:.3g} ms", ns / 1e6);
-  return fmt::format("{:.4g} s", ns / 1e9);
+  if (ns < kRounded) return fmt::format("{:.0f} ns", ns);
+  if (ns < kRounded * 1e3) return fmt::format("{:.3g} us", ns / 1e3);
+  if (ns < kRounded * 1e6) return fmt::format("{:.3g} ms", ns / 1e6);
+  const double seconds = ns / 1e9;
+  return seconds < kRounded * 10 ? fmt::format("{:.4g} s", seconds)
+                                 : fmt::format("{:.0f} s", seconds);
 }
 
 std::string bytes_text(double bytes) {
-  constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
-  int unit = 0;
-  while (bytes >= 1024 && unit < 5) {
-    bytes /= 1024;
-    ++unit;
-  }
-  return unit == 0 ? fmt::format("{:.0f} B", bytes) : fmt::format("{:.3g} {}", bytes, kUnits[unit]);
+  constexpr std::array<std::string_view, 6> kUnits{"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+  if (bytes < 1024) return fmt::format("{:.0f} B", bytes);
+  return in_units(bytes, 1024, kUnits);
 }
 
 std::string rate_text(double bytes, double ns) {
-  if (ns <= 0) return "-";
-  const double rate = bytes / ns;
-  return rate < 0.1 ? fmt::format("{:.3g} MB/s", rate * 1e3) : fmt::format("{:.3g} GB/s", rate);
+  constexpr std::array<std::string_view, 5> kUnits{"B/s", "kB/s", "MB/s", "GB/s", "TB/s"};
+  return ns > 0 ? in_units(bytes / ns * 1e9, 1000, kUnits) : "-";
 }
 
 std::vector<Verdict> judge(const Figures& figures) {
@@ -199,6 +225,7 @@ std::vector<Verdict> judge(const Figures& figures) {
         {"drops", 0,
          fmt::format("{} records were dropped: more than 8 threads submit or wait", dropped)});
   }
+  if (verdicts.empty()) judge_turns(figures, verdicts);
   if (verdicts.empty()) {
     verdicts.push_back(
         {"none", 0, figures.operations == 0 ? "nothing was recorded" : "nothing stands out"});

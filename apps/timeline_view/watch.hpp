@@ -19,10 +19,11 @@ struct WatchOptions {
 };
 
 /// Shows what each rank of a job is about, as a table that refreshes itself on a terminal, else in
-/// lines, until the job ends or a person asks. Returns the exit code. Fails: as LiveJob.
+/// lines, until the job ends or a person asks. Returns the exit code. Fails: as find_job, LiveJob
+/// and WholeJob.
 Result<int> watch_ranks(const WatchOptions& options);
 
-/// The figures of each interval of a job that runs. As watch_ranks.
+/// The figures of each interval of a job's ranks on this host. As watch_ranks.
 Result<int> follow_job(const WatchOptions& options);
 
 /// The figures of each interval of a trace that is being written, up to the moment when nobody has

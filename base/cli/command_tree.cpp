@@ -134,7 +134,7 @@ std::vector<Flag> watch_flags() {
           {.name = "hosts",
            .value = "HOST,...",
            .group = "What is shown",
-           .help = "ranks of the job on these hosts too, where horo top is run through ssh"}};
+           .help = "look on these hosts too, through ssh: of a job that no horo run has started"}};
 }
 
 Command timeline_command() {
@@ -164,13 +164,12 @@ Command timeline_command() {
       {.name = "snapshot",
        .value = "JOB",
        .group = kWhat,
-       .help = "save the last moments of a job that runs on this host, and show them; JOB is the "
-               "beginning of its id"},
+       .help = "save the last moments of a job that runs, and show them; JOB is the beginning of "
+               "its id"},
       {.name = "live",
        .value = "JOB",
        .group = kWhat,
-       .help =
-           "what each rank of a job that runs on this host is doing, again and again: horo top"},
+       .help = "what each rank of a job that runs is doing, again and again: horo top"},
       {.name = "follow",
        .group = kWhat,
        .help = "figures of a job that runs, or of a trace that is being written, as they come"},
@@ -191,7 +190,7 @@ Command timeline_command() {
 
 Command top_command() {
   Command top{.name = "top",
-              .summary = "show what each rank of a running job on this host is doing",
+              .summary = "show what each rank of a running job is doing",
               .tail = "[JOB]",
               .flags = general_flags()};
   top.flags.push_back(json_flag("print each view as a line of JSON"));

@@ -65,7 +65,8 @@ inline constexpr Knob<Duration> kWakeDelay{
     .text = {.key = "wake.delay",
              .group = kAgreement,
              .help = "how long a submitted tensor may wait for company before it wakes the "
-                     "runtime's thread",
+                     "runtime's thread; where one host's ranks need all its cores, 200 ms unless "
+                     "this is given",
              .unit = "us"},
     .fallback = 50us,
     .least = 0us,

@@ -108,6 +108,7 @@ constexpr std::array kRows{
     row(knobs::kAutotuneNoise),
     row(knobs::kTimelineRecorder),
     row(knobs::kTimelineMemory),
+    row(knobs::kTimelineSeconds),
     row(knobs::kTimelineDirectory),
     row(knobs::kTimelineFilename),
     row(knobs::kTimelineMarkCycles),

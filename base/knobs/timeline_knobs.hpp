@@ -2,6 +2,7 @@
 // The rows of the timeline; the others are in knobs.hpp.
 #pragma once
 
+#include <chrono>
 #include <string_view>
 
 #include "base/knobs/choices.hpp"
@@ -22,11 +23,21 @@ inline constexpr Knob<Bytes> kTimelineMemory{
     .text = {.key = "timeline.memory",
              .group = kTimelines,
              .help =
-                 "what a rank keeps of its last moments, 32 bytes a record; taken as it is used",
+                 "what a rank keeps of its last moments, 8 to 32 bytes a record; taken as it is used",
              .unit = "bytes"},
     .fallback = Bytes{std::uint64_t{4} << 20U},
     .least = Bytes{std::uint64_t{64} << 10U},
     .most = Bytes{std::uint64_t{32} << 20U}};
+
+inline constexpr Knob<Duration> kTimelineSeconds{
+    .text = {.key = "timeline.seconds",
+             .group = kTimelines,
+             .help = "how far back from a rank's last record its last moments are saved; 0: as far "
+                     "as the memory reaches",
+             .unit = "s"},
+    .fallback = std::chrono::seconds(0),
+    .least = std::chrono::seconds(0),
+    .most = std::chrono::hours(24)};
 
 inline constexpr Knob<std::string_view> kTimelineDirectory{
     .text = {.key = "timeline.directory",

@@ -221,7 +221,64 @@ void fields(Archive& archive, Failed& m) {
 }
 
 template <typename Archive>
+void fields(Archive& archive, timeline::LiveRow& row) {
+  using timeline::LiveState;
+  archive.number(row.rank);
+  archive.number(row.pid);
+  archive.choice(row.state, LiveState::starts, LiveState::ended);
+  archive.text(row.tensor);
+  archive.number(row.tensors);
+  archive.number(row.for_ns);
+  archive.list(row.missing);
+  archive.real(row.operations_per_s);
+  archive.real(row.bytes_per_s);
+  archive.real(row.waiting);
+  archive.number(row.lag_ns);
+  archive.number(row.stalls);
+  archive.number(row.lost);
+}
+
+template <typename Archive>
+void fields(Archive& archive, Fetch& m) {
+  archive.number(m.asker);
+  archive.number(m.offset);
+}
+
+template <typename Archive>
+void fields(Archive& archive, Viewed& m) {
+  archive.text(m.problem);
+  archive.list(m.rows);
+}
+
+template <typename Archive>
+void fields(Archive& archive, Piece& m) {
+  archive.number(m.asker);
+  archive.number(m.offset);
+  archive.number(m.size);
+  archive.text(m.problem);
+  archive.rest(m.bytes);
+}
+
+template <typename Archive>
+void fields(Archive& archive, Roster::Agent& agent) {
+  archive.text(agent.host);
+  archive.list(agent.ranks);
+}
+
+template <typename Archive>
+void fields(Archive& archive, Roster& m) {
+  archive.text(m.job);
+  archive.list(m.agents);
+}
+
+template <typename Archive>
+void fields(Archive&, Look&) {}
+
+template <typename Archive>
 void fields(Archive&, Kill&) {}
+
+template <typename Archive>
+void fields(Archive&, Dismiss&) {}
 
 template <typename Archive>
 void fields(Archive&, CloseStdin&) {}

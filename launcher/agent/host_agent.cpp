@@ -36,7 +36,8 @@ constexpr const char* kSlurmStep = "SLURM_STEP_ID";  ///< Set where srun has sta
 
 class HostAgent::Impl {
  public:
-  Impl(Loop& loop, Options options) : loop_(loop), options_(std::move(options)) {
+  Impl(Loop& loop, Options options)
+      : loop_(loop), options_(std::move(options)), stays_(options_.stays) {
     if (!options_.branches) return;
     branches_ = options_.branches(loop_, {.send = [this](const Message& message) { tell(message); },
                                           .on_empty = [this] { leave_when_done(); }});
@@ -74,6 +75,9 @@ class HostAgent::Impl {
     }
     if (pulse_) pulse_->heard();
     if (std::holds_alternative<protocol::Heartbeat>(message) || branched(message)) return;
+    if (std::holds_alternative<protocol::Dismiss>(message)) return dismiss();
+    if (ends_ranks(message)) dismiss();
+    if (const auto* signal = std::get_if<protocol::Signal>(&message)) excuse(*signal);
     if (done_) return;
     if (const auto* prepare = std::get_if<protocol::Prepare>(&message)) return make_ready(*prepare);
     if (const auto* start = std::get_if<protocol::Start>(&message)) return begin_ranks(*start);
@@ -102,6 +106,9 @@ class HostAgent::Impl {
     if (pulse_ || ranks_ != nullptr)
       return abandon({Errc::protocol, "horo-agent: the launcher prepared its ranks twice"});
     by_launcher_ = !prepare.relayed;
+    // Slurm signals a step's processes one by one, ranks before us, maybe: they may have ended well
+    // by then, and the other hosts' ranks still have to be told.
+    stays_ = stays_ || in_slurm_step();
     pulse_.emplace(
         loop_, prepare.heartbeat, by_launcher_ ? kLauncherSilence : kAgentSilence,
         [this] { static_cast<void>(channel_->send(protocol::Heartbeat{})); },
@@ -133,11 +140,27 @@ class HostAgent::Impl {
     ranks_ = std::move(*ranks);
   }
 
+  static bool in_slurm_step() { return std::getenv(kSlurmStep) != nullptr; }
+
+  static bool ends_ranks(const Message& message) {
+    return std::holds_alternative<protocol::Stop>(message) ||
+           std::holds_alternative<protocol::Kill>(message);
+  }
+
+  void dismiss() {
+    stays_ = options_.stays;
+    if (done_) leave_when_done();
+  }
+
+  /// A launcher that is stopped says nothing, and has said so.
+  void excuse(const protocol::Signal& signal) {
+    if (!pulse_ || !by_launcher_) return;
+    if (signal.number == SIGSTOP) pulse_->excuse(true);
+    if (signal.number == SIGCONT) pulse_->excuse(false);
+  }
+
   bool obey(const Message& message) {
     if (const auto* signal = std::get_if<protocol::Signal>(&message)) {
-      // A launcher that is stopped says nothing, and has said so.
-      if (pulse_ && by_launcher_ && signal->number == SIGSTOP) pulse_->excuse(true);
-      if (pulse_ && by_launcher_ && signal->number == SIGCONT) pulse_->excuse(false);
       ranks_->signal(signal->number);
     } else if (const auto* stop = std::get_if<protocol::Stop>(&message)) {
       ranks_->stop(stop->cause, stop->host);
@@ -149,6 +172,10 @@ class HostAgent::Impl {
       ranks_->close_stdin();
     } else if (const auto* taken = std::get_if<protocol::OutputTaken>(&message)) {
       ranks_->output_taken(taken->rank, taken->bytes);
+    } else if (const auto* look = std::get_if<Look>(&message)) {
+      ranks_->ask(*look);
+    } else if (const auto* fetch = std::get_if<Fetch>(&message)) {
+      ranks_->ask(*fetch);
     } else {
       return false;
     }
@@ -182,15 +209,16 @@ class HostAgent::Impl {
     if (passes_on()) return;
     if (over_) {
       part();
-    } else if (done_ && !options_.stays) {
+    } else if (done_ && !stays_) {
       over_ = true;
       channel_->on_drained([this] { leave(0); });
     }
   }
 
   void told_to_end() {
-    if (over_ || done_) return;
+    if (over_) return;
     if (getppid() != options_.guard_pid) {
+      if (done_) return;
       return abandon({Errc::unavailable,
                       fmt::format("the guard of the agent on host '{}' was killed; its ranks were "
                                   "killed too",
@@ -198,7 +226,8 @@ class HostAgent::Impl {
     }
     if (launcher_first_) return;
     // Slurm may signal its steps alone, as before it preempts a job.
-    if (std::getenv(kSlurmStep) != nullptr) tell(protocol::EndAsked{SIGTERM});
+    if (in_slurm_step()) tell(protocol::EndAsked{SIGTERM});
+    if (done_) return;
     // A batch system signals all processes of a job, the launcher too, whose order leaves the ranks
     // their grace.
     const auto give_up = [this] {
@@ -258,6 +287,7 @@ class HostAgent::Impl {
   std::string host_;
   bool greeted_ = false;
   bool done_ = false;        ///< Its own ranks are gone, as told.
+  bool stays_;               ///< Even when done, until the launcher lets it go.
   bool over_ = false;        ///< It is about to leave.
   bool by_launcher_ = true;  ///< Not another agent: who is next to it.
   int exit_code_ = 1;

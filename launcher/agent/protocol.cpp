@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <type_traits>
@@ -17,8 +19,8 @@ namespace {
 
 /// Type numbers on the wire, in the order of Message's alternatives.
 constexpr std::array<std::uint8_t, std::variant_size_v<Message>> kTypes{
-    1,  2,  3,  4,  5,  6,  7,  8,  64, 65, 66, 67, 68, 69,
-    70, 71, 10, 11, 72, 12, 13, 14, 73, 74, 75, 76, 77};
+    1,  2,  3,  4,  5,  6,  7,  8,  64, 65, 66, 67, 68, 69, 70, 71, 10,
+    11, 72, 12, 13, 14, 73, 74, 75, 76, 77, 15, 16, 78, 79, 80, 17};
 
 constexpr int kMostRanks = 0xffffff;
 constexpr int kMostPort = 65535;
@@ -53,6 +55,8 @@ class Writer {
   void flag(bool value) { number<std::uint8_t>(value ? 1 : 0); }
 
   void duration(Duration value) { number<std::int64_t>(value.count()); }
+
+  void real(double value) { number(std::bit_cast<std::uint64_t>(value)); }
 
   void text(std::string_view text) {
     number(static_cast<std::uint32_t>(text.size()));
@@ -138,6 +142,14 @@ class Reader {
     value = Duration(count);
   }
 
+  /// A figure: neither negative nor endless.
+  void real(double& value) {
+    std::uint64_t bits = 0;
+    number(bits);
+    value = std::bit_cast<double>(bits);
+    if (std::signbit(value) || !std::isfinite(value)) return spoil("no figure");
+  }
+
   void text(std::string& text) {
     std::uint32_t size = 0;
     number(size);
@@ -202,6 +214,11 @@ bool plausible(const RankExit& exit) {
   return exit.rank.value() >= 0 && (exit.attached || !exit.undetached);
 }
 
+bool plausible(const timeline::LiveRow& row) {
+  return row.rank >= 0 && row.rank < kMostRanks && row.for_ns >= 0 && row.lag_ns >= 0 &&
+         row.tensor.size() <= kMostTensorText && row.missing.size() <= kMostMissing;
+}
+
 /// What the fields alone cannot say.
 std::string_view contradiction(const Message& message) {
   if (const auto* start = std::get_if<Start>(&message)) {
@@ -257,6 +274,17 @@ std::string_view contradiction(const Message& message) {
   if (const auto* feed = std::get_if<FeedStdin>(&message);
       feed != nullptr && feed->bytes.size() > kMaxChunk) {
     return "size of input";
+  }
+  if (const auto* viewed = std::get_if<Viewed>(&message);
+      viewed != nullptr &&
+      (viewed->rows.size() > kMaxLocalRanks ||
+       !std::all_of(viewed->rows.begin(), viewed->rows.end(),
+                    [](const timeline::LiveRow& row) { return plausible(row); }))) {
+    return "a rank's row";
+  }
+  if (const auto* piece = std::get_if<Piece>(&message);
+      piece != nullptr && piece->bytes.size() > kPieceBytes) {
+    return "size of a piece";
   }
   if (const auto* exited = std::get_if<Exited>(&message);
       exited != nullptr && !plausible(exited->exit)) {
@@ -406,9 +434,11 @@ Status check_hello(const Hello& theirs, std::string_view who) {
   if (theirs.magic != kMagic) return fail(Errc::protocol, "{} does not speak horo's protocol", who);
   const auto ours = Hello::ours();
   if (theirs.protocol != ours.protocol || theirs.version_code != ours.version_code) {
-    return fail(Errc::version_mismatch,
-                "{} is horo {}, this is horo {}; install the same version on both", who,
-                theirs.version, ours.version);
+    return fail(
+        Errc::version_mismatch,
+        "{} is horo {} with protocol {}, this is horo {} with protocol {}; install the same "
+        "version on both",
+        who, theirs.version, theirs.protocol, ours.version, ours.protocol);
   }
   return {};
 }

@@ -9,12 +9,13 @@
 #include <variant>
 #include <vector>
 
+#include "launcher/questions.hpp"
 #include "launcher/starter.hpp"
 
 namespace horo::launcher::protocol {
 
 inline constexpr std::uint32_t kMagic = 0x41524f48;  // "HORA", little endian
-inline constexpr std::uint16_t kVersion = 4;         ///< Of these bytes; hello never changes.
+inline constexpr std::uint16_t kVersion = 6;         ///< Of these bytes; hello never changes.
 inline constexpr std::size_t kHeaderBytes = 5;
 inline constexpr std::size_t kMaxFrame = std::size_t{64} << 20U;  ///< Type and payload.
 inline constexpr std::size_t kMaxChunk = 65536;  ///< Of output and standard input in one frame.
@@ -44,6 +45,9 @@ struct Stop {
 };
 
 struct Kill {};
+
+/// No rank of the job runs any more: an agent that has stayed on for orders may leave.
+struct Dismiss {};
 
 struct FeedStdin {
   std::string_view bytes;  ///< Into the reader's buffer.
@@ -167,11 +171,23 @@ struct Failed {
   Error error;
 };
 
+/// Launcher to whoever looks at its job: where its ranks are. In a Carry, `host` is a place here.
+struct Roster {
+  struct Agent {
+    std::string host;
+    std::vector<int> ranks;
+  };
+
+  std::string job;
+  std::vector<Agent> agents;
+};
+
 /// In the order of their type numbers' table in protocol.cpp.
 using Message =
     std::variant<Hello, Start, Signal, Stop, Kill, FeedStdin, CloseStdin, OutputTaken, Started,
                  SpawnFailed, Output, Exited, StdinRoom, Finished, Failed, Covered, Prepare,
-                 Heartbeat, Prepared, Reach, Carry, Leave, Reached, Gone, Step, Recorded, EndAsked>;
+                 Heartbeat, Prepared, Reach, Carry, Leave, Reached, Gone, Step, Recorded, EndAsked,
+                 Look, Fetch, Viewed, Piece, Roster, Dismiss>;
 
 /// Appends the frame of `message` to `to`. Fails: resource_exhausted (larger than kMaxFrame).
 Status encode(const Message& message, std::string& to);

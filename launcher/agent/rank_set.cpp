@@ -22,6 +22,7 @@ constexpr Duration kAckTime =
     1s;  ///< After a poison: then who may still touch peers' memory is killed.
 constexpr const char* kVisibleGpus = "CUDA_VISIBLE_DEVICES";
 constexpr Duration kPatience = 5s;   ///< For the kernel to end processes that have got SIGKILL.
+constexpr Duration kTurn = 50ms;     ///< Between two attempts to kill what is left.
 constexpr Duration kDiskTime = 10s;  ///< For a timeline's files.
 
 Poison poison_by(Rank rank, ExitStatus status) {
@@ -339,6 +340,20 @@ void RankSet::output_taken(Rank rank, std::size_t bytes) {
   if (found->alive) listen(*found);
 }
 
+void RankSet::ask(const Question& question) {
+  const auto tell = [this](const Answer& answer) {
+    std::visit([this](const auto& words) { report_(words); }, answer);
+  };
+  if (!timeline_) {
+    constexpr const char* kWhy = "there is no memory for timelines on this host";
+    if (const auto* fetch = std::get_if<Fetch>(&question))
+      return tell(Piece{.asker = fetch->asker, .problem = kWhy, .bytes = {}});
+    return tell(Viewed{.problem = kWhy, .rows = {}});
+  }
+  if (!lookout_) lookout_.emplace(loop_, timeline_, tell);
+  lookout_->ask(question);
+}
+
 void RankSet::reap_orphans() {
   const auto others = other_children();
   const auto has_a_group = [&](pid_t pid) {
@@ -362,15 +377,37 @@ void RankSet::finish_if_over() {
 
 void RankSet::finish() {
   if (std::exchange(finished_, true)) return;
-  const bool early = std::exchange(ending_, true);
+  early_ = std::exchange(ending_, true);
   ack_timer_.reset();
   grace_timer_.reset();
   last_resort_.reset();
-  children_.reset();
   // What outlived its rank is nobody's any more: no further grace.
-  const int survivors =
-      kill_descendants(Deadline::in(SteadyClock::instance(), kPatience), other_children());
-  if (!early || !timeline_) return conclude(survivors, {});
+  end_rest(Deadline::in(SteadyClock::instance(), kPatience));
+}
+
+/// Again and again until none is left or `last`, with turns of the loop in between: the launcher
+/// takes an agent that says nothing for a lost one.
+void RankSet::end_rest(Deadline last) {
+  const int survivors = kill_rest();
+  if (survivors == 0 || last.expired(SteadyClock::instance().now())) return save(survivors);
+  rest_ = loop_.after(kTurn, [this, last] { end_rest(last); });
+}
+
+/// How many live on.
+int RankSet::kill_rest() {
+  if (living().empty())
+    return kill_descendants(Deadline::in(SteadyClock::instance(), kTurn), other_children());
+  reap_orphans();  // The others' groups do that themselves.
+  const auto family = Family::look();
+  if (!family) return 1;
+  const auto rest = family->below(getpid(), other_children());
+  for (const pid_t pid : rest) ::kill(pid, SIGKILL);
+  return static_cast<int>(rest.size());
+}
+
+void RankSet::save(int survivors) {
+  children_.reset();
+  if (!early_ || !timeline_) return conclude(survivors, {});
   saving_.emplace(loop_, timeline_, spec_.timeline_directory, kDiskTime,
                   [this, survivors](const auto& saved) { conclude(survivors, saved); });
 }

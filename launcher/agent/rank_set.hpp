@@ -8,7 +8,9 @@
 #include <sys/resource.h>
 #include <vector>
 
+#include "base/deadline.hpp"
 #include "base/loop/loop.hpp"
+#include "launcher/agent/lookout.hpp"
 #include "launcher/agent/oom_watch.hpp"
 #include "launcher/agent/protocol.hpp"
 #include "launcher/agent/rank_board.hpp"
@@ -60,6 +62,9 @@ class RankSet {
   /// Of a rank of which a whole window is on its way nothing is read.
   void output_taken(Rank rank, std::size_t bytes);
 
+  /// Of a person who looks at the job; the answer is reported.
+  void ask(const Question& question);
+
  private:
   struct Entry {
     WorkerIdentity identity;
@@ -89,6 +94,9 @@ class RankSet {
   std::vector<int> other_children() const;
   void finish_if_over();
   void finish();
+  void end_rest(Deadline last);
+  int kill_rest();
+  void save(int survivors);
   void conclude(int survivors, const SavedTimeline& saved);
   void pass_on(Entry& entry, Stream stream, std::string_view bytes);
   void listen(Entry& entry);
@@ -100,6 +108,7 @@ class RankSet {
   const std::unique_ptr<RankBoard> board_;
   const std::shared_ptr<const RankTimeline> timeline_;  ///< Null: none can be had.
   const Report report_;
+  std::optional<Lookout> lookout_;  ///< Once somebody has asked.
   Command command_;        ///< Of every rank, but for its own environment and hardware threads.
   Environment inherited_;  ///< Beneath spec_.environment.
   std::function<std::vector<int>()> others_;
@@ -113,6 +122,7 @@ class RankSet {
   bool signalled_ = false;  ///< By a signal whose meaning is the user's.
   bool ending_ = false;
   bool finished_ = false;
+  bool early_ = false;       ///< It was ending before its last rank had ended.
   std::string early_stdin_;  ///< Came before its reader was started.
   bool early_close_ = false;
   OomWatch oom_;
@@ -121,6 +131,7 @@ class RankSet {
   Subscription ack_timer_;
   Subscription grace_timer_;
   Subscription last_resort_;
+  Subscription rest_;                     ///< While processes are left that cannot be killed.
   std::optional<TimelineSaving> saving_;  ///< While the disk has our last moments to take.
 };
 

@@ -21,6 +21,8 @@ class RankTimeline {
 
   int descriptor() const { return fd_.value(); }
 
+  int ranks() const { return ranks_; }
+
   /// Writes what the ranks have recorded to `directory`. Blocks: for the disk.
   SavedTimeline save(const std::string& directory) const;
 

@@ -61,6 +61,10 @@ class Job::HostLink final : public AgentEvents {
     if (all.problem.empty()) all.problem = saved.problem;
   }
 
+  void on_answer(std::size_t part, const Answer& answer) override {
+    if (job_.on_answer_) job_.on_answer_(host_, part, answer);
+  }
+
   void on_finished(int survivors) override {
     flush();
     job_.apply(HostFinished{host_, survivors});
@@ -191,6 +195,12 @@ void Job::close_stdin() {
   if (!hosts_.empty() && hosts_.front()->agent() != nullptr) hosts_.front()->agent()->close_stdin();
 }
 
+bool Job::ask(std::size_t host, std::size_t part, const Question& question) {
+  if (host >= hosts_.size() || state_.host_done[host]) return false;
+  auto* agent = hosts_[host]->agent();
+  return agent != nullptr && agent->ask(part, question);
+}
+
 void Job::apply(const JobEvent& event) {
   state_ = next(std::move(state_), event);
   carry_out(std::exchange(state_.orders, {}));
@@ -203,11 +213,12 @@ void Job::order_agents(const Orders& orders) {
     if (orders.pass_signal) agent->signal(*orders.pass_signal);
     if (orders.stop) agent->stop(*orders.stop, orders.stop_host);
     if (orders.kill) agent->kill();
+    if (orders.dismiss) agent->dismiss();
   }
 }
 
 void Job::carry_out(const Orders& orders) {
-  if (orders.pass_signal || orders.stop || orders.kill) order_agents(orders);
+  if (orders.pass_signal || orders.stop || orders.kill || orders.dismiss) order_agents(orders);
   if (orders.all_started || orders.stop) start_timer_.reset();
   if (orders.finish) {
     start_timer_.reset();

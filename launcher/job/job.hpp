@@ -67,6 +67,14 @@ class Job {
   /// Called before what a rank writes is shown.
   void on_output(Task task) { on_output_ = std::move(task); }
 
+  /// As Agent::ask, of that host's.
+  bool ask(std::size_t host, std::size_t part, const Question& question);
+
+  /// Host, part, and the answer.
+  void on_answer(std::function<void(std::size_t, std::size_t, const Answer&)> task) {
+    on_answer_ = std::move(task);
+  }
+
   std::size_t ready_hosts() const { return ready_; }
 
   /// "host a: connecting to 10.0.0.3:22; host b: ...": of hosts that are not ready, the first few.
@@ -96,6 +104,7 @@ class Job {
   Task on_finished_;
   Task on_stdin_room_;
   std::function<void(std::size_t, const Cover&)> on_cover_;
+  std::function<void(std::size_t, std::size_t, const Answer&)> on_answer_;
   JobState state_;
   SavedTimeline timeline_;
   Task on_rank_started_;

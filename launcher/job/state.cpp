@@ -106,11 +106,13 @@ void on(JobState& state, const RankEnded& event) {
   fate.phase = RankPhase::ended;
   fate.exit = event.exit;
   fate.after_failure = being_stopped(state);
-  if (ended_well(state, event.exit) && !event.exit.undetached) return;
-  fail_job(state, {.kind = kind_of(event.exit),
-                   .rank = rank,
-                   .host = state.placement.ranks[rank.index()].host,
-                   .exit = event.exit});
+  if (!ended_well(state, event.exit) || event.exit.undetached) {
+    fail_job(state, {.kind = kind_of(event.exit),
+                     .rank = rank,
+                     .host = state.placement.ranks[rank.index()].host,
+                     .exit = event.exit});
+  }
+  state.orders.dismiss = --state.unended == 0;
 }
 
 /// What was still expected of a host's ranks will not come.
@@ -257,6 +259,7 @@ JobState initial_state(Placement placement, int notice_signal) {
   state.ranks.resize(placement.ranks.size());
   state.host_done.resize(placement.hosts.size(), false);
   state.waiting = placement.ranks.size();
+  state.unended = placement.ranks.size();
   state.hosts_left = placement.hosts.size();
   state.placement = std::move(placement);
   state.notice_signal = notice_signal;

@@ -114,6 +114,7 @@ struct Orders {
   std::optional<Poison> stop;      ///< All agents, with this cause, on host `stop_host`.
   std::string stop_host;
   bool kill = false;         ///< All agents, at once.
+  bool dismiss = false;      ///< All agents: no rank runs any more.
   bool all_started = false;  ///< The time for starting no longer runs.
   bool finish = false;       ///< Nothing is left to wait for.
 
@@ -127,6 +128,7 @@ struct JobState {
   std::vector<bool> host_done;         ///< By host: finished or lost.
   std::vector<std::size_t> bad_hosts;  ///< Not there, or lost, but not only with the way to them.
   std::size_t waiting = 0;             ///< Ranks in that phase.
+  std::size_t unended = 0;             ///< Ranks whose end nobody has told.
   std::size_t hosts_left = 0;          ///< Those that are not done.
   std::optional<FirstFailure> first_failure;
   int stop_signal = 0;                    ///< The signal that ended the job; 0: none.

@@ -176,6 +176,10 @@ void MpiRun::hear(Rank rank, const protocol::Message& message) {
     if (events != nullptr) events->on_stdin_room();
   } else if (const auto* recorded = std::get_if<protocol::Recorded>(&message)) {
     if (events != nullptr) events->on_timeline(recorded->saved);
+  } else if (const auto* viewed = std::get_if<Viewed>(&message)) {
+    if (events != nullptr) events->on_answer(part_of(rank), *viewed);
+  } else if (const auto* piece = std::get_if<Piece>(&message)) {
+    if (events != nullptr) events->on_answer(part_of(rank), *piece);
   } else if (const auto* finished = std::get_if<protocol::Finished>(&message)) {
     host.survivors += finished->survivors;
     side.over = true;
@@ -271,6 +275,15 @@ void MpiRun::close_stdin() {
 void MpiRun::output_taken(Rank rank, std::size_t bytes) {
   const auto& link = ranks_[rank.index()].link;
   if (link != nullptr) link->send(protocol::OutputTaken{rank, static_cast<std::uint32_t>(bytes)});
+}
+
+bool MpiRun::ask(std::size_t host, std::size_t part, const Question& question) {
+  const auto& ranks = launch_.placement.hosts[host].ranks;
+  if (part >= ranks.size()) return false;
+  const auto& side = ranks_[ranks[part].index()];
+  if (side.link == nullptr || !side.started || side.over) return false;
+  std::visit([&](const auto& words) { side.link->send(words); }, question);
+  return true;
 }
 
 void MpiRun::forget(std::size_t host) {

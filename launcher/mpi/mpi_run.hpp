@@ -33,6 +33,8 @@ class MpiRun : public std::enable_shared_from_this<MpiRun> {
   void feed_stdin(std::string_view bytes);
   void close_stdin();
   void output_taken(Rank rank, std::size_t bytes);
+  /// `part`: the rank's place on its host.
+  bool ask(std::size_t host, std::size_t part, const Question& question);
   /// Nobody listens to its events any more.
   void forget(std::size_t host);
 
@@ -76,6 +78,11 @@ class MpiRun : public std::enable_shared_from_this<MpiRun> {
   void conclude_when_silent();
   void conclude();
   std::string mpirun_end() const;
+
+  /// Its place on its host.
+  std::size_t part_of(Rank rank) const {
+    return launch_.placement.ranks[rank.index()].local_rank.index();
+  }
 
   Host& host_of(Rank rank) { return hosts_[launch_.placement.ranks[rank.index()].host]; }
 

@@ -27,6 +27,10 @@ class HostOfRun final : public Agent {
 
   void output_taken(Rank rank, std::size_t bytes) override { run_->output_taken(rank, bytes); }
 
+  bool ask(std::size_t part, const Question& question) override {
+    return run_->ask(host_, part, question);
+  }
+
  private:
   const std::shared_ptr<MpiRun> run_;
   const std::size_t host_;

@@ -200,6 +200,8 @@ Result<Identity> adopt_watched(const Lookup& lookup, Identity identity) {
   worker.board_nonce = told->board_nonce;
   worker.agent_pid = told->agent_pid;
   worker.launcher_version = told->launcher_version;
+  worker.timeline_fd = told->timeline_fd;
+  worker.timeline_index = told->timeline_index;
   identity.watched = true;
   return identity;
 }

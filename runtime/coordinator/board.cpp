@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "timeline/ticks.hpp"
+
 namespace horo::runtime {
 
 Board::Board(HostMemory& host, std::size_t region, Members members, BoardUse use)
@@ -12,7 +14,8 @@ Board::Board(HostMemory& host, std::size_t region, Members members, BoardUse use
       region_(region),
       members_(std::move(members)),
       use_(use),
-      params_(host.params()) {
+      params_(host.params()),
+      cycle_(timeline::ticks_in(Duration(params_.cycle_ns))) {
   const auto mine = std::find(members_.begin(), members_.end(), host.me());
   if (mine != members_.end()) me_ = static_cast<int>(mine - members_.begin());
   params_.local_size = static_cast<std::uint32_t>(members_.size());

@@ -130,6 +130,11 @@ class Board {
   /// Its place in the host's memory: the number of its process set.
   std::size_t region() const { return region_; }
 
+  /// What the timeline calls the set: timeline/record.hpp. Before it is used.
+  void record_as(std::uint16_t set) { recorded_set_ = set; }
+
+  std::uint16_t recorded_set() const { return recorded_set_; }
+
   int local_size() const { return static_cast<int>(params_.local_size); }
 
   /// The calling rank's number among the members; -1: it is none, but leads the set here.
@@ -228,7 +233,8 @@ class Board {
   bool has_marked(TensorId id, int member) const;
 
   /// Cuts what can be cut now; true when entries were published (wake the sleepers then).
-  bool cut(std::uint64_t now_ns);
+  /// `ticks`: of timeline/ticks.hpp, now; needed with a cycle time only.
+  bool cut(std::uint64_t ticks);
 
   /// Something waits to be cut, now or when entries in flight have ended.
   bool has_ready() const;
@@ -430,11 +436,13 @@ class Board {
   // Constant after attach.
   HostMemory& host_;
   const std::size_t region_;
+  std::uint16_t recorded_set_ = 0;
   const Members members_;
   int me_ = -1;
   const BoardUse use_;
   bool counted_ = false;
   BoardParams params_;
+  std::uint64_t cycle_;  ///< Ticks of timeline/ticks.hpp.
   BoardLayout layout_;
   std::byte* base_ = nullptr;
   BoardBody* body_ = nullptr;

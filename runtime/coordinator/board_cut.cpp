@@ -117,7 +117,7 @@ bool Board::drain_ready() {
     body_->pending_count.store(count, std::memory_order_seq_cst);
     body_->ready_head.store(head, std::memory_order_seq_cst);
     body_->ready_bytes.store(0, std::memory_order_relaxed);
-    body_->first_ready_ns.store(0, std::memory_order_relaxed);
+    body_->first_ready.store(0, std::memory_order_relaxed);
   }
   return any;
 }
@@ -270,13 +270,13 @@ void Board::cut_one() {
   publish(entry, scratch_);
 }
 
-bool Board::cut(std::uint64_t now_ns) {
+bool Board::cut(std::uint64_t ticks) {
   bool published = false;
   if (spans()) return published;
   while (has_ready()) {
-    if (params_.cycle_ns != 0) {
-      const auto since = body_->first_ready_ns.load(std::memory_order_relaxed);
-      if (since != 0 && now_ns < since + params_.cycle_ns) return published;
+    if (cycle_ != 0) {
+      const auto since = body_->first_ready.load(std::memory_order_relaxed);
+      if (since != 0 && ticks < since + cycle_) return published;
     }
     if (in_flight() >= params_.depth) return published;
     std::uint32_t free = 0;

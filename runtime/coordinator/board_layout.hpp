@@ -259,7 +259,8 @@ struct BoardBody {
 
   alignas(128) std::atomic<std::uint64_t> ready_tail;
   std::atomic<std::uint64_t> ready_bytes;
-  std::atomic<std::uint64_t> first_ready_ns;  ///< When the oldest ready tensor became so; 0: none.
+  std::atomic<std::uint64_t> first_ready;  ///< When the oldest ready tensor became so, in ticks of
+                                           ///< timeline/ticks.hpp; 0: none.
 
   /// Members without further data, and which of them was the last; reset when all have joined.
   alignas(128) std::atomic<std::uint32_t> join_count;

@@ -68,7 +68,7 @@ void Board::take_ready(std::vector<TensorId>& out) {
   if (out.size() == before) return;
   body_->ready_head.store(head, std::memory_order_seq_cst);
   body_->ready_bytes.store(0, std::memory_order_relaxed);
-  body_->first_ready_ns.store(0, std::memory_order_relaxed);
+  body_->first_ready.store(0, std::memory_order_relaxed);
 }
 
 bool Board::is_partial(TensorId id) const {

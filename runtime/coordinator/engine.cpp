@@ -10,11 +10,10 @@
 namespace horo::runtime {
 
 Engine::Engine(Board& board, OperationTable& operations, std::unique_ptr<Backend> backend,
-               const Clock& clock, std::vector<Rank> ranks)
+               std::vector<Rank> ranks)
     : board_(board),
       operations_(operations),
       backend_(std::move(backend)),
-      clock_(clock),
       ranks_(std::move(ranks)),
       sources_(static_cast<std::size_t>(board.local_size())),
       blocks_(new std::atomic<LocalTensor*>[board.params().capacity / kBlock + 1]()),
@@ -36,9 +35,8 @@ Status Engine::health() const {
 }
 
 bool Engine::progress() {
-  const auto now = board_.params().cycle_ns == 0
-                       ? 0
-                       : static_cast<std::uint64_t>(clock_.now().time_since_epoch().count());
+  const auto now =
+      board_.params().cycle_ns == 0 ? 0 : timeline::ticks_now(timeline::counts_by_processor());
   const auto cut = [&] {
     if (!board_.has_ready() || !board_.cut(now)) return false;
     board_.wake(interest::kEntries);
@@ -207,7 +205,7 @@ Status Engine::begin(const Entry& entry) {
     const std::string text(entry.text);
     for (const auto id : started.ids) {
       return_lent(id, Placement::alone);
-      record_mismatch(board_.region(), id);
+      record_mismatch(board_.recorded_set(), id);
       complete(id, Errc::mismatch, text);
     }
     started.ids.clear();
@@ -216,7 +214,7 @@ Status Engine::begin(const Entry& entry) {
   }
   HORO_TRY(auto bucket, make_bucket(entry, started));
   count(bucket);
-  record_begun(board_.region(), begun_, entry, bucket, *backend_);
+  record_begun(board_.recorded_set(), begun_, entry, bucket, *backend_);
   started.bytes = entry.bytes;
   started.placement = entry.placement;
   switch (entry.placement) {
@@ -286,8 +284,8 @@ bool Engine::finish_entries() {
     const auto placement = started_.front().placement;
     started_.pop_front();
     publish_activity();
-    record_copied(board_.region(), cursor_, backend_->copied(), copied_);
-    record_ended(board_.region(), cursor_);
+    record_copied(board_.recorded_set(), cursor_, backend_->copied(), copied_);
+    record_ended(board_.recorded_set(), cursor_);
     board_.advance(++cursor_);
     for (const auto id : ids) {
       return_lent(id, placement);

@@ -16,7 +16,6 @@
 #include <string_view>
 #include <vector>
 
-#include "base/clock.hpp"
 #include "base/result.hpp"
 #include "runtime/backends/backend.hpp"
 #include "runtime/coordinator/board.hpp"
@@ -52,7 +51,7 @@ class Engine {
  public:
   /// `ranks`: all members, ascending, of a set with members on other hosts; empty: the board's.
   Engine(Board& board, OperationTable& operations, std::unique_ptr<Backend> backend,
-         const Clock& clock, std::vector<Rank> ranks = {});
+         std::vector<Rank> ranks = {});
 
   /// On the leader of a set with members on other hosts: `look` is called when its board has
   /// something for them. Before the first submission.
@@ -199,8 +198,7 @@ class Engine {
   Board& board_;
   OperationTable& operations_;
   const std::unique_ptr<Backend> backend_;
-  CopyTimes copied_;  ///< Of the backend, by the entry that ended last.
-  const Clock& clock_;
+  CopyTimes copied_;               ///< Of the backend, by the entry that ended last.
   const std::vector<Rank> ranks_;  ///< Empty: all members are on this host.
 
   std::deque<Started> started_;

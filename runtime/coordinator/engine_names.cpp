@@ -70,7 +70,7 @@ Result<TensorHandle> Engine::declare(std::string_view name, const Signature& sig
   return_lent(handle.id, Placement::alone);  // While its size is known.
   mine.signature = number;
   keep(number, signature);
-  record_declared(board_.region(), handle.id, name, signature);
+  record_declared(board_.recorded_set(), handle.id, name, signature);
   mine.incarnation.store(handle.incarnation, std::memory_order_seq_cst);
   board_.unpin(handle.id);
   return handle;

@@ -56,6 +56,22 @@ class WatchedPlace final : public MeetingPlace {
   const std::function<bool()> lost_;
 };
 
+/// Returns once all have connected. Who left before, as a program does that only asks for its rank,
+/// would end what the others are at: Gloo's connections, or the store, where rank 0 serves it.
+Status await_all(kv::Client& client, MeetingPlace& place, const Communicator& all) {
+  const auto deadline = Deadline::in(SteadyClock::instance(), all.start_timeout);
+  const auto all_there = fmt::format("{}/connected", all.name);
+  HORO_TRY(const auto there, client.add(all_there + "/count", 1, deadline));
+  if (there == all.size()) return place.set(all_there, "", deadline);
+  const auto word = place.get(all_there, deadline);
+  // The store goes with rank 0, which had the word before. What else ends here, the next operation
+  // tells.
+  if (word || word.error().code != Errc::timed_out) return {};
+  return fail(Errc::timed_out,
+              "not all of {} ranks have connected in time; {} had when this one had", all.size(),
+              there);
+}
+
 }  // namespace
 
 Hosts::Hosts(const bootstrap::Meeting& meeting, HostMemory& memory, HostsOptions options)
@@ -186,11 +202,15 @@ Result<SpanningBackend> Hosts::connect(std::uint64_t number, std::span<const Ran
                         !options_.deterministic;
   log::info("runtime", "{} ranks on {} hosts: {}{}", all.size(), hierarchy.hosts, choice.name,
             by_hosts ? ", all-reduce by hosts" : "");
-  if (!by_hosts) return made;
+  if (!by_hosts) {
+    HORO_TRY_STATUS(await_all(client, place, all));
+    return made;
+  }
   HierarchicalParts parts{.flat = std::move(made.backend)};
   if (const auto across = across_hosts(all, hierarchy)) {
     HORO_TRY(parts.across, make(choice.name, *across));
   }
+  HORO_TRY_STATUS(await_all(client, place, all));
   for (auto* const step : {&parts.scatter, &parts.gather}) {
     HORO_TRY(auto rings, Board::attach(memory_, region + made.rings.size(), here, BoardUse::rings));
     *step = std::make_unique<ShmBackend>(*rings);

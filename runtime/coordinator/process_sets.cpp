@@ -64,9 +64,18 @@ Status ProcessSets::populate(ProcessSet& set) {
     return populate_spanning(set, std::move(members));
   if (std::find(members.begin(), members.end(), host_.me()) == members.end()) return {};
   HORO_TRY(set.board, Board::attach(host_, set.id.index(), std::move(members)));
-  set.engine = std::make_unique<Engine>(*set.board, operations_,
-                                        std::make_unique<ShmBackend>(*set.board), clock_);
+  enter(set);
+  set.engine =
+      std::make_unique<Engine>(*set.board, operations_, std::make_unique<ShmBackend>(*set.board));
   return {};
+}
+
+/// This rank is a member.
+void ProcessSets::enter(ProcessSet& set) const {
+  // The world is made first of all, and is 0.
+  const auto recorded = timeline::recorded_set(set.id.value(), added_ - 1);
+  set.board->record_as(recorded);
+  record_member(recorded);
 }
 
 Status ProcessSets::populate_spanning(ProcessSet& set, Members members) {
@@ -79,6 +88,7 @@ Status ProcessSets::populate_spanning(ProcessSet& set, Members members) {
     hosts_->lead(set.between_hosts, set.ranks, set.board.get());
   }
   if (!member) return {};
+  enter(set);
   auto connected = hosts_->connect(added_, set.ranks, members, kMostSets + 2 * set.id.index());
   if (!connected) {
     if (hosts_->leads()) hosts_->forget(set.between_hosts);
@@ -87,7 +97,7 @@ Status ProcessSets::populate_spanning(ProcessSet& set, Members members) {
   auto made = std::move(connected).value();
   set.rings = std::move(made.rings);
   set.engine =
-      std::make_unique<Engine>(*set.board, operations_, std::move(made.backend), clock_, set.ranks);
+      std::make_unique<Engine>(*set.board, operations_, std::move(made.backend), set.ranks);
   if (hosts_->leads()) set.engine->lead([hosts = hosts_] { hosts->look(); });
   return {};
 }

@@ -142,6 +142,7 @@ class ProcessSets {
 
  private:
   Status populate(ProcessSet& set);
+  void enter(ProcessSet& set) const;
   Status populate_spanning(ProcessSet& set, Members members);
   bool observe_poison();
   /// Whether a board that this rank leads without being a member has something for other hosts.

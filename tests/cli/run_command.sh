@@ -25,6 +25,11 @@ refused_command 127 "the command is an empty word" horo run -np 4 ""
 cd "$scratch" || exit 1
 refused_command 127 "write ./job_script" horo run -np 1 job_script
 PATH="$scratch:$PATH" refused_command 126 "command 'job_script' is '$scratch/job_script', which is not executable" horo run -np 1 job_script
+touch train.py
+refused_command 127 "for the one in this directory write python3 train.py" horo run -np 1 train.py
+refused_command 126 "write python3 ./train.py, or try chmod +x" horo run -np 1 ./train.py
+chmod +x train.py
+refused_command 127 "for the one in this directory write ./train.py" horo run -np 1 train.py
 
 # What only the start shows: an interpreter that is not there. Told once, for many ranks.
 printf '#!/no/such/interpreter\n' >"$scratch/job_script"

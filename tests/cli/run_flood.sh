@@ -98,8 +98,10 @@ for signal in INT TERM; do
     [ "$(grep -c ready "$scratch/out")" = 2 ] && break
     sleep 0.02
   done
+  expect "ranks that are ready for SIG$signal" "$(grep -c ready "$scratch/out")" 2
   kill -$signal "$(launcher_of "$job")"
   wait "$job"
+  code=$? out=$(<"$scratch/out") err=$(<"$scratch/err") # what a failure shows
   expect "last words after SIG$signal" "$(grep -c bye "$scratch/out")" 2
 done
 timeout 60 horo run -np 2 bash -c 'echo "before $RANK"; [ $RANK = 0 ] || sleep 100; printf "half a line"; kill -KILL $$' >"$scratch/out" 2>"$scratch/err"

@@ -82,7 +82,7 @@ done
 
 # Stopped in the middle of one.
 words=(large=big "touch=$scratch/middle")
-for _ in $(seq 60); do words+=(large=big); done
+for _ in $(seq 20); do words+=(large=big); done
 (
   until [ -e "$scratch/middle" ]; do sleep 0.02; done
   kill -STOP "$(pid_of 1)"

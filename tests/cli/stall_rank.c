@@ -89,8 +89,19 @@ static void take_steps(int count) {
   }
 }
 
+static void need_known(const char* word) {
+  static const char* const known[] = {"reduce", "large", "begin", "finish", "poll",
+                                      "set",    "stop",  "until", "spin",   "touch",
+                                      "lose",   "steps", "exit",  "kill"};
+  for (size_t i = 0; i < sizeof known / sizeof *known; ++i)
+    if (strcmp(word, known[i]) == 0) return;
+  fprintf(stderr, "stall_rank: no such word: %s\n", word);
+  _exit(9);
+}
+
 static void act(const char* word, const char* value) {
   const struct timespec moment = {0, 10000000};
+  need_known(word);
   if (strcmp(word, "reduce") == 0) need(reduce(value, 1));
   if (strcmp(word, "large") == 0) need(reduce(value, kLarge));
   if (strcmp(word, "begin") == 0 && begun_count < kMost) {

@@ -8,7 +8,8 @@ rank=$HORO_BIN/../tests/stall_rank
 
 # A rank that is killed without a word, once its peers have their sums, leaves what it recorded, and so do they.
 try timeout 60 horo run -np 3 --timeline-directory "$scratch/last" --json-report "$scratch/report.json" \
-  "$rank" reduce=first reduce=second only=1 nap=1 only=1 kill lose=third
+  "$rank" reduce=first reduce=second only=0 touch="$scratch/zero" only=2 touch="$scratch/two" \
+  only=1 until="$scratch/zero" only=1 until="$scratch/two" only=1 kill lose=third
 expect "exit code" "$code" 137
 expect_in "report" "$err" "  timeline of 3 ranks: $scratch/last (horo timeline-view $scratch/last)"
 expect "files" "$(cd "$scratch/last" && echo ./*)" "./rank.0.timeline ./rank.1.timeline ./rank.2.timeline"

@@ -10,7 +10,7 @@ rank=$HORO_BIN/../tests/stall_rank
 begin() {
   rm -f "$scratch/id" "$scratch/stop"
   # shellcheck disable=SC2016 # for the rank's shell
-  timeout 100 horo run -np "$1" "${options[@]}" sh -c '[ "$HORO_RANK" != 0 ] || echo "$HORO_JOB_ID" >"$1.new" && mv "$1.new" "$1"; shift; exec "$@"' \
+  timeout 100 horo run -np "$1" "${options[@]}" sh -c '[ "$HORO_RANK" != 0 ] || { echo "$HORO_JOB_ID" >"$1.new" && mv "$1.new" "$1"; }; shift; exec "$@"' \
     sh "$scratch/id" "$rank" "${@:2}" >"$scratch/job" 2>&1 &
   job=$!
   until [ -s "$scratch/id" ]; do running; done
@@ -99,7 +99,7 @@ wait $job || fail "the job failed: $(cat "$scratch/job")"
 wait $top || fail "horo top ended with $?: $(cat "$scratch/lines")"
 wait $follow || fail "--follow ended with $?: $(cat "$scratch/followed")"
 expect_in "line of a rank" "$(cat "$scratch/lines")" "rank 0 on "
-expect "last line" "$(tail -n 1 "$scratch/lines")" "the ranks of job $id here have ended"
+expect "last line" "$(tail -n 1 "$scratch/lines")" "job $id has ended"
 python3 - "$scratch/followed" <<'PY' || fail "the figures of the intervals do not add up"
 import json, sys
 views = [json.loads(line) for line in open(sys.argv[1])]
@@ -118,6 +118,7 @@ wait $job || fail "the job failed: $(cat "$scratch/job")"
 # A trace that is being written is followed to its end, which is overwritten again and again.
 options=(--timeline-filename "$scratch/trace.json")
 begin 2 steps=20 "touch=$scratch/half" "until=$scratch/stop" steps=20
+until [ -s "$scratch/trace.json" ]; do running; done
 horo timeline-view --follow "$scratch/trace.json" --interval 0.1 --json >"$scratch/followed" 2>"$scratch/errors" </dev/null &
 follow=$!
 until [ -s "$scratch/followed" ] && [ -e "$scratch/half" ]; do running; done

@@ -71,6 +71,36 @@ assert rank["communicated_ns"] == 100000 and rank["computed_ns"] == 100000, rank
 assert abs(rank["exposed_ns"] - 50500) < 2, rank
 PY
 
+# A trace of all ranks, as horo writes it, has a row per tensor and rank: what they show of an operation is one, and fused
+# tensors begin at one moment.
+cat >"$scratch/ranks.json" <<'JSON'
+[{"name": "process_name", "ph": "M", "pid": 1, "args": {"name": "a"}}, {"name": "process_name", "ph": "M", "pid": 2, "args": {"name": "b"}},
+ {"ph": "B", "name": "NEGOTIATE_ALLREDUCE", "ts": 100, "pid": 1, "tid": 0}, {"ph": "X", "name": "0", "dur": 0, "ts": 100, "pid": 1, "tid": 0},
+ {"ph": "B", "name": "NEGOTIATE_ALLREDUCE", "ts": 101, "pid": 2, "tid": 0}, {"ph": "X", "name": "0", "dur": 0, "ts": 101, "pid": 2, "tid": 0},
+ {"ph": "B", "name": "NEGOTIATE_ALLREDUCE", "ts": 300, "pid": 1, "tid": 1}, {"ph": "X", "name": "1", "dur": 0, "ts": 300, "pid": 1, "tid": 1},
+ {"ph": "B", "name": "NEGOTIATE_ALLREDUCE", "ts": 350, "pid": 2, "tid": 1}, {"ph": "X", "name": "1", "dur": 0, "ts": 350, "pid": 2, "tid": 1},
+JSON
+for time in 360 370; do
+  tid=$((time / 370))
+  for pid in 1 2; do
+    printf '{"ph": "E", "ts": %d, "pid": %d, "tid": %d}, {"ph": "B", "name": "ALLREDUCE", "ts": %d, "pid": %d, "tid": %d},\n' \
+      $time $pid $tid $time $pid $tid
+  done
+  for pid in 1 2; do
+    printf '{"ph": "B", "name": "SHM_ALLREDUCE", "ts": %d, "pid": %d, "tid": %d}, {"ph": "E", "ts": 400, "pid": %d, "tid": %d},
+{"ph": "E", "args": {"dtype": "float32", "shape": "[4]"}, "ts": 400, "pid": %d, "tid": %d},\n' $time $pid $tid $pid $tid $pid $tid
+  done
+done >>"$scratch/ranks.json"
+try "${view[@]}" "$scratch/ranks.json" --json
+python3 - "$scratch/out" <<'PY' || fail "the figures of all ranks' trace are wrong"
+import json, sys
+f = json.load(open(sys.argv[1]))
+assert f["operations"] == 1 and f["tensors"] == 2 and f["fused"] == 1 and f["bytes"] == 32, f
+assert [(r["rank"], r["arrivals"], r["last"]) for r in f["ranks"]] == [(0, 1, 0), (1, 1, 1)], f["ranks"]
+slow = f["slowest"][0]
+assert slow["last_rank"] == 1 and slow["negotiated_ns"] == 249000 and slow["moved_ns"] == 40000, slow
+PY
+
 # Parts of it, other forms.
 try "${view[@]}" "$scratch/trace.json" --from 1 --to 2 --json --top 3
 python3 - "$scratch/out" <<'PY' || fail "--from, --to or --top do not hold"
@@ -85,6 +115,7 @@ expect "lines" "$(wc -l <<<"$out")" 4
 try "${view[@]}" --compare "$scratch/trace.json" "$data/horovod-resnet50.json.gz"
 expect "exit code" "$code" 0
 expect_in "comparison" "$out" "negotiation, mean"
+expect "what neither trace knows" "$(grep ^waiting <<<"$out" | tr -s ' ')" "waiting - - -"
 
 # A page that needs nothing from anywhere.
 try "${view[@]}" --html "$scratch/report.html" "$scratch/trace.json"
@@ -102,8 +133,31 @@ cat >"$scratch/hostile.json" <<'JSON'
 [{"name": "process_name", "ph": "M", "pid": 1, "args": {"name": "</script><script>{{FIGURES}}"}},
  {"ph": "B", "name": "ALLREDUCE", "ts": 100, "pid": 1}, {"ph": "E", "ts": 200, "pid": 1}]
 JSON
+# A report that does not fit leaves the one that was there; a link stays one, and permissions too.
+ln -s report.html "$scratch/link.html"
+chmod 640 "$scratch/report.html"
+cp "$scratch/report.html" "$scratch/before.html"
+echo "no trace" >"$scratch/bad.json"
+try "${view[@]}" --html "$scratch/link.html" "$scratch/bad.json"
+expect "exit code of a bad trace" "$code" 1
+# shellcheck disable=SC2016 # expanded by that shell
+try bash -c 'ulimit -f 8; trap "" XFSZ; exec "$@"' _ "${view[@]}" --html "$scratch/link.html" "$scratch/trace.json"
+expect "exit code without room" "$code" 1
+expect_in "error without room" "$err" "$scratch/link.html: File too large"
+cmp -s "$scratch/before.html" "$scratch/report.html" || fail "the old report is not what it was"
+try "${view[@]}" --html "$scratch/link.html" "$scratch/trace.json"
+expect "exit code over an old report" "$code" 0
+expect "permissions" "$(stat -c %a "$scratch/report.html")" 640
+[ -L "$scratch/link.html" ] || fail "the link is none any more"
+expect "what is left beside" "$(find "$scratch" -name '*.part')" ""
+try "${view[@]}" --html /dev/stdout "$scratch/trace.json"
+expect "page on standard output" "$(grep -c '<title>' <<<"$out")" 1
+
 try "${view[@]}" --html "$scratch/hostile.html" "$scratch/hostile.json"
 expect "scripts on a page with a hostile name" "$(grep -c '<script' "$scratch/hostile.html")" "$(grep -c '<script' "$scratch/report.html")"
+refused "--from 5 is after --to 3" "${view[@]}" --from 5 --to 3 "$scratch/trace.json"
+try "${view[@]}" --rank 777 "$scratch/trace.json"
+expect_in "warning" "$err" "--rank 777: there is no such rank, but "
 refused "exclude each other" "${view[@]}" --html x --json "$scratch/trace.json"
 
 # What is no timeline is refused with its name and the reason.
@@ -125,6 +179,22 @@ unusable "$scratch/newer.timeline" "a timeline of version 9, this program reads 
 unusable "$scratch/short.timeline" "cut within its first bytes"
 unusable "$scratch/folder" "has no *.timeline"
 unusable "$scratch/none" "No such file or directory"
+try "${view[@]}" --html "$scratch/nowhere/report.html" "$scratch/trace.json"
+expect "exit code of a report in no folder" "$code" 1
+expect_in "error" "$err" "$scratch/nowhere/report.html: No such file or directory"
+if [ "$(id -u)" = 0 ]; then stranger=(setpriv --reuid 65534 --regid 65534 --clear-groups); else stranger=(); fi
+chmod 755 "$scratch" && chmod 000 "$scratch/words"
+if "${stranger[@]}" "$HORO_BIN/horo" --version >/dev/null 2>&1; then
+  try "${stranger[@]}" "$HORO_BIN/horo" timeline-view "$scratch/words"
+  expect "exit code of a file of somebody else" "$code" 1
+  expect_in "error" "$err" "$scratch/words: Permission denied"
+  mkdir -m 755 "$scratch/mine"
+  [ -z "${stranger[*]}" ] || { try "${stranger[@]}" "$HORO_BIN/horo" timeline-view --html "$scratch/mine/report.html" "$scratch/trace.json"
+    expect "exit code of a report in a folder of somebody else" "$code" 1
+    expect_in "error" "$err" "$scratch/mine/report.html: Permission denied"; }
+else
+  echo "nobody cannot run $HORO_BIN/horo: without the cases of no permission"
+fi
 try "${view[@]}" "$scratch/half"
 expect_in "half an object" "$err" "$scratch/half"
 

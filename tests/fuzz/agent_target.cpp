@@ -73,6 +73,7 @@ std::vector<std::string> frames() {
       Signal{.number = 10},
       Stop{.cause = {.rank = Rank{1}, .cause = LossCause::exited, .detail = 3}, .host = "node1"},
       Kill{},
+      Dismiss{},
       Reach{.host = 7, .name = "n", .program = {"ssh", "n"}, .target = "n", .port = 22},
       Carry{.host = 7, .frame = "\x05"},
       Leave{.host = 7, .at_once = true},
@@ -89,6 +90,11 @@ std::vector<std::string> frames() {
       Finished{.survivors = 0},
       Failed{.error = {Errc::unavailable, "no descriptors"}},
       Recorded{.saved = {.ranks = 2, .directory = "/tmp/t", .problem = ""}},
+      Look{},
+      Fetch{.asker = 1, .offset = 65536},
+      Viewed{.problem = "", .rows = {{.rank = 1, .pid = 7, .tensor = "t", .missing = {0}}}},
+      Piece{.asker = 1, .offset = 0, .size = 6, .problem = "", .bytes = "pieces"},
+      Roster{.job = "j", .agents = {{.host = "n", .ranks = {0, 1}}}},
       Covered{.cover = {.group = "", .reason = "no hierarchy"}},
   };
   std::vector<std::string> out;

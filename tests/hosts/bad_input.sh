@@ -31,7 +31,7 @@ for fanout in 1 32; do
   expect "exit code with another version" "$code" 125
   # Whichever of the two answers first, where both are reached from here.
   expect_in "the error" "${err/host h2 cannot/host h1 cannot}" "host h1 cannot be used: "
-  expect_in "the error" "$err" "horo-agent is horo 9.9.9, this is "
+  expect_in "the error" "$err" "horo-agent is horo 9.9.9 with protocol 3, this is horo "
   nothing_left h1 h2
 done
 

@@ -19,6 +19,17 @@ rank 3 of 4, local 1 of 2, cross 1 of 2"
 done
 nothing_left h1 h2
 
+# What MPI moves is in the timeline, and what was copied for it.
+try timeout 100 horo run --mpi --mpirun mpirun.openmpi -H h1:1,h2:1 --tag off --cpu-operations mpi \
+  --timeline-filename "$scratch/trace.json" "$HORO_BIN/../tests/stall_rank" large=gradient finish
+expect "exit code with a trace ($err)" "$code" 0
+python3 - "$scratch/trace.json" <<'PY' || fail "the trace is wrong"
+import json, sys
+seen = [e["name"] for e in json.load(open(sys.argv[1])) if e["ph"] == "B"]
+assert seen == ["NEGOTIATE_ALLREDUCE", "ALLREDUCE", "MEMCPY_IN_FUSION_BUFFER", "MPI_ALLREDUCE",
+                "MEMCPY_OUT_FUSION_BUFFER"], seen
+PY
+
 # A rank is killed while the others are in MPI: they hear which and why, and ours is the first word.
 for victim in 0 3; do
   try timeout 100 horo run --mpi --mpirun mpirun.openmpi -H h1:2,h2:2 --tag off --cpu-operations mpi \
@@ -27,6 +38,22 @@ for victim in 0 3; do
   expect_in "the report" "$err" "rank $victim on h$((victim / 2 + 1)) failed first: killed by signal 9 (SIGKILL)"
   expect "how many others heard" "$(grep -cE "peer_lost: rank $victim on h. was lost: " <<<"$out")" 3
 done
+nothing_left h1 h2
+
+# Who looks at such a job sees all ranks, each of which has an agent of its own; those save its last moments.
+horo run --mpi --mpirun mpirun.openmpi -H h1:2,h2:2 "$HORO_BIN/../tests/stall_rank" reduce=one only=3 "until=$scratch/stop" \
+  reduce=gradient only=3 kill reduce=last >"$scratch/job" 2>&1 &
+job=$!
+# shellcheck disable=SC2016 # evaluated there
+eventually "all ranks in horo top: $(cat "$scratch/job")" '[ "$(horo top --once 2>&1 | grep -c " waits for 3 .* gradient")" = 3 ]'
+try horo timeline-view --snapshot "" --json
+expect "exit code of a snapshot ($err)" "$code" 0
+expect "its ranks" "$(python3 -c 'import json, sys; print(len(json.load(sys.stdin)["ranks"]))' <<<"$out")" 4
+touch "$scratch/stop"
+code=0
+wait "$job" || code=$?
+expect "exit code" "$code" 137
+expect_in "the report" "$(cat "$scratch/job")" "timeline of 4 ranks: "
 nothing_left h1 h2
 
 # In the middle of a sum that MPI moves.

@@ -54,6 +54,17 @@ expect "what the batch job's ranks say" "$(grep -x 'h[12]' "$scratch/batch.out" 
 h2"
 expect_in "what it says" "$(<"$scratch/batch.out")" "starter local, srun"
 
+# All ranks are seen where horo run was started, without a login anywhere.
+rm -f "$scratch/stop"
+salloc -Q -N 2 --ntasks-per-node=2 horo run "$HORO_BIN/../tests/stall_rank" reduce=one only=3 "until=$scratch/stop" reduce=gradient \
+  >"$scratch/out" 2>"$scratch/err" &
+job=$!
+# shellcheck disable=SC2016 # evaluated there
+eventually "all ranks in horo top" '[ "$(horo top --once 2>&1 | grep -c " waits for 3 .* gradient")" = 3 ]'
+touch "$scratch/stop"
+wait "$job" || fail "the job failed: $(cat "$scratch/err")"
+clean
+
 # A rank fails; the launcher is killed; a host's step is killed.
 try timeout 100 salloc -Q -N 2 --ntasks-per-node=1 horo run --tag off sh -c '[ "$RANK" = 1 ] && exit 5; sleep 1000'
 expect "exit code" "$code" 5

@@ -25,6 +25,21 @@ ours() { processes "$1" | grep -v -e slurmd -e slurmstepd; }
 clean() { for host in h1 h2; do eventually "the end of all on $host: $(ours "$host")" '[ -z "$(ours "$host")" ]'; done; }
 state_of() { scontrol show job "$1" 2>/dev/null | grep -o "$2=[^ ]*" | cut -d= -f2; }
 
+# comes_to KEY [not] VALUE: waits until that is so of $job, for half a minute at most; says all of the job if it is not.
+comes_to() {
+  local i
+  for ((i = 0; i < 600; i++)); do
+    case ${*:2} in
+      "not "*) [ "$(state_of "$job" "$1")" = "$3" ] || return 0 ;;
+      *) [ "$(state_of "$job" "$1")" != "$2" ] || return 0 ;;
+    esac
+    sleep 0.05
+  done
+  fail "$1 never came to be ${*:2}: $(scontrol show job "$job" 2>&1)
+$(cat "$scratch"/out.* 2>&1)
+$(tail -n 60 "$scratch/slurm/slurmctld.log"; for h in 1 2; do tail -n 40 "$scratch/slurm/slurmd.h$h.log"; done)"
+}
+
 # A training that saves when it is asked to, and knows that it has gone on before.
 cat >"$scratch/train" <<'TRAIN'
 #!/bin/bash
@@ -49,7 +64,7 @@ for ((i = 0; i < 600 && $(ranks_say "of 4 runs, time 1" limit) < 4; i++)); do sl
 eventually "another run: $(cat "$scratch/out.limit")" '[ "$(ranks_say "of 4 runs, time 1" limit)" = 4 ]'
 expect_in "the notice" "$(<"$scratch/out.limit")" "horo: SIGUSR1: notice that the job's time ends"
 expect_in "the report" "$(<"$scratch/out.limit")" "exit code 75 asks for the job to be queued again"
-eventually "the end" '[ "$(state_of "$job" JobState)" = COMPLETED ]'
+comes_to JobState COMPLETED
 clean
 
 # The code of a script that is horo run: nobody queues it again here.
@@ -57,7 +72,7 @@ printf '#!/bin/bash\nexec horo run --signal usr1 "$@"\n' >"$scratch/plain"
 job=$(submit plain -N 2 --ntasks-per-node=2 "$scratch/plain" "$scratch/train")
 eventually "four ranks" '[ "$(ranks_say "of 4 runs" plain)" = 4 ]'
 scancel -b -s USR1 "$job"
-eventually "the end" '[ "$(state_of "$job" ExitCode)" = 75:0 ]'
+comes_to ExitCode 75:0
 expect "ranks that saved" "$(ranks_say saved plain)" 4
 clean
 
@@ -65,7 +80,7 @@ clean
 job=$(submit cancelled -N 2 --ntasks-per-node=2 "$scratch/plain" "$scratch/train")
 eventually "four ranks" '[ "$(ranks_say "of 4 runs" cancelled)" = 4 ]'
 scancel "$job"
-eventually "the end" '[ "$(state_of "$job" JobState)" = CANCELLED ]'
+comes_to JobState CANCELLED
 clean
 expect "ranks that ended by themselves" "$(ranks_say ended cancelled)" 4
 
@@ -87,12 +102,22 @@ for notice in off term; do
   job=$(submit "told-$notice" -N 2 --ntasks-per-node=2 "$scratch/told" "$scratch/train")
   eventually "four ranks" '[ "$(ranks_say "of 4 runs" told-$notice)" = 4 ]'
   scancel -s TERM "$job"
-  eventually "the end" '[ "$(state_of "$job" JobState)" != RUNNING ]'
+  comes_to JobState not RUNNING
   expect_in "the code with --signal $notice" " $expected " " $(state_of "$job" ExitCode) "
   expect "ranks that ended by themselves" "$(ranks_say ended "told-$notice")" 4
   expect_in "the report" "$(<"$scratch/out.told-$notice")" "stopped by signal 15 (SIGTERM) to the agent on h2 after"
   clean
 done
+
+# The agent of a host whose ranks have ended well hears it too: Slurm may come to it only then.
+printf '#!/bin/bash\nexec horo run sh -c '"'"'[ $RANK -lt 2 ] || { echo rank $RANK ends; exit 0; }; exec "$0"'"'"' "$@"\n' >"$scratch/half"
+job=$(submit half -N 2 --ntasks-per-node=2 "$scratch/half" "$scratch/train")
+eventually "ranks of both hosts" '[ "$(ranks_say ends half):$(ranks_say "of 4 runs" half)" = 2:2 ]'
+scancel -s TERM "$job"
+comes_to JobState not RUNNING
+expect_in "the report" "$(<"$scratch/out.half")" "stopped by signal 15 (SIGTERM) to the agent on h2 after"
+expect "ranks that ended by themselves" "$(ranks_say ended half)" 2
+clean
 
 # The same when a job is preempted that has not said which signal it wants.
 printf '#!/bin/bash\nexec horo run --signal term "$@"\n' >"$scratch/told"
@@ -107,7 +132,7 @@ clean
 # The other scripts of examples/slurm.
 job=$(submit srun -t 5 "$examples/srun.sh" sh -c 'echo "task $SLURM_PROCID of $SLURM_NTASKS"')
 for ((i = 0; i < 300 && $(lines "task [0-3] of 4" srun) < 4; i++)); do sleep 0.1; done
-eventually "the end of srun" '[ "$(state_of "$job" JobState)" != RUNNING ]'
+comes_to JobState not RUNNING
 [ "$(lines "task [0-3] of 4" srun)" = 4 ] ||
   fail "srun.sh says '$(cat "$scratch/out.srun" 2>&1)'; $(squeue -o '%i %P %j %T %r'; sinfo -N -l)"
 expect "how srun.sh ended" "$(state_of "$job" JobState)" COMPLETED

@@ -124,7 +124,7 @@ seen() {
 import json, sys
 view = json.load(open(sys.argv[1]))
 rows = [(row["rank"], row["host"], row["state"], row["missing"]) for row in view["ranks"]]
-sys.exit(rows != [(0, "h1", "waits", [1]), (1, "h2", "starts", [])] or view["ranks"][1]["lag_ns"] <= 0)
+sys.exit(rows != [(0, "h1", "waits", [1]), (1, "h2", "computes", [])] or view["ranks"][1]["lag_ns"] <= 0)
 PY
 }
 eventually "both hosts' ranks in one view" seen

@@ -3,6 +3,7 @@
 #include "job.hpp"
 
 #include <csignal>
+#include <fcntl.h>
 #include <sys/wait.h>
 
 #include <catch2/catch.hpp>
@@ -142,6 +143,31 @@ TEST_CASE("a descendant whose first thread has ended is no zombie, and ends with
   REQUIRE(job.run());
   CHECK(job.survivors == 0);
   CHECK(::kill(headless, 0) != 0);
+}
+
+TEST_CASE("an agent hears and answers while it waits for what cannot be killed") {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  return;  // Their runtime has to be the first library that is loaded.
+#endif
+  const auto spare = fmt::format("/tmp/horo-test-spare-{}", getpid());
+  close(open(spare.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+  setenv("LD_PRELOAD", HORO_TEST_SPARE, 1);
+  setenv("HORO_SPARE", spare.c_str(), 1);
+  auto loop = make_loop();
+  Job job(*loop);
+  const auto started = job.start(Ran::acting(1, {"fork", "say=done"}));
+  for (const char* name : {"LD_PRELOAD", "HORO_SPARE"}) unsetenv(name);
+  REQUIRE(started);
+  REQUIRE(job.run_until([&] { return !job.exits.empty(); }));
+  CHECK_FALSE(job.over());
+  CHECK(job.agent().ask(0, launcher::Look{}));
+  REQUIRE(job.run_until([&] { return job.answers != 0; }));
+  CHECK_FALSE(job.over());
+  CHECK_FALSE(living_with(job.marker()).empty());
+  unlink(spare.c_str());
+  REQUIRE(job.run());
+  CHECK(job.survivors == 0);
+  CHECK(living_with(job.marker()).empty());
 }
 
 TEST_CASE("orphans that have ended are reaped while the job runs") {

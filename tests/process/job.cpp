@@ -85,6 +85,11 @@ void Job::on_stdin_room() {
   check();
 }
 
+void Job::on_answer(std::size_t, const launcher::Answer&) {
+  ++answers;
+  check();
+}
+
 void Job::on_finished(int count) {
   survivors = count;
   check();

@@ -51,6 +51,7 @@ class Job final : public launcher::AgentEvents {
   void on_output(Rank rank, launcher::Stream stream, std::string_view bytes) override;
   void on_exit(const launcher::RankExit& exit) override;
   void on_stdin_room() override;
+  void on_answer(std::size_t part, const launcher::Answer& answer) override;
   void on_finished(int count) override;
   void on_lost(const Error& error) override;
 
@@ -63,6 +64,7 @@ class Job final : public launcher::AgentEvents {
   std::map<Rank, launcher::RankExit> exits;
   std::vector<Rank> exit_order;
   int rooms = 0;
+  int answers = 0;
   bool keep_output = true;
   bool take_output = true;  ///< Tell the agent that it has arrived.
   std::optional<int> survivors;

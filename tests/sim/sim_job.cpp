@@ -19,7 +19,7 @@ SimJob::SimJob(int ranks, std::uint64_t seed, const BoardParams& params) : rando
     rank->host->my_slot().state.store(RankState::attached);
     // Everybody drives himself here: no wake-up calls.
     rank->host->my_rank().drive.store(runtime::drive::kAwake);
-    rank->arena = std::make_unique<runtime::Arena>(*rank->host);
+    rank->arena = std::make_unique<runtime::Arena>(rank->host);
     rank->sets = std::make_unique<runtime::ProcessSets>(*rank->host, rank->operations,
                                                         SteadyClock::instance());
     ranks_.push_back(std::move(rank));

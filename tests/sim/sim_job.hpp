@@ -103,7 +103,7 @@ class SimJob {
 
  private:
   struct SimRank {
-    std::unique_ptr<runtime::HostMemory> host;
+    std::shared_ptr<runtime::HostMemory> host;
     runtime::OperationTable operations;
     std::unique_ptr<runtime::ProcessSets> sets;
     std::unique_ptr<runtime::Arena> arena;

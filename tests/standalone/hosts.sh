@@ -67,6 +67,13 @@ for victim in 0 2 3; do
     "$(grep -cE "peer_lost: rank $victim on .* was lost: (killed by signal 9 \(SIGKILL\)|ended without leaving the job)" \
       "$scratch/out")" 3
 done
+
+# A program that only asks who it is: no rank leaves while others connect, nor does rank 0 with the store.
+# shellcheck disable=SC2016 # expanded by each rank's shell
+for _ in 1 2 3; do
+  by_secret "${split_rank}who"
+  expect "exit code of ranks that leave at once" "$code" 0
+done
 unset HORO_SECRET_FILE HORO_RENDEZVOUS
 
 # Nothing tells of the other host.

@@ -43,7 +43,7 @@ if command -v mpiexec.hydra >/dev/null; then
   expect "places under MPICH" "$(sort <<<"$out")" "$places"
   # Two jobs at the same time whose environments are alike.
   # shellcheck disable=SC2016 # expanded by that shell
-  try bash -c 'mpiexec.hydra -n 3 "$0" sum sum sum & mpiexec.hydra -n 3 "$0" sum sum sum & wait -n && wait -n' "$rank"
+  try bash -c 'mpiexec.hydra -n 3 "$0" sum sum sum & one=$!; mpiexec.hydra -n 3 "$0" sum sum sum && wait $one' "$rank"
   expect "exit code of two jobs at once" "$code" 0
   tested+=" mpich"
 fi

@@ -21,8 +21,9 @@ class FakeStarter final : public Starter {
     AgentEvents* events = nullptr;
     std::vector<std::string> calls;  ///< "stop 1", "kill", "signal 10", "taken 64 of 3", ...
     std::string input;
-    std::string step;   ///< What it is at until it is ready.
-    bool alive = true;  ///< The Agent has not been destroyed.
+    std::string step;     ///< What it is at until it is ready.
+    bool answers = true;  ///< There are ranks to ask for.
+    bool alive = true;    ///< The Agent has not been destroyed.
 
     int count(const std::string& call) const {
       return static_cast<int>(std::count(calls.begin(), calls.end(), call));
@@ -74,6 +75,14 @@ class FakeStarter final : public Starter {
 
     void output_taken(Rank rank, std::size_t bytes) override {
       host_.calls.push_back(fmt::format("taken {} of {}", bytes, rank));
+    }
+
+    bool ask(std::size_t part, const Question& question) override {
+      const auto* fetch = std::get_if<Fetch>(&question);
+      host_.calls.push_back(fetch == nullptr
+                                ? fmt::format("look {}", part)
+                                : fmt::format("fetch {} {} {}", part, fetch->asker, fetch->offset));
+      return host_.answers;
     }
 
    private:

@@ -82,6 +82,10 @@ class Link : public std::enable_shared_from_this<Link> {
     told_to_kill_ = true;
   }
 
+  void dismiss() {
+    if (begun_) send(protocol::Dismiss{});
+  }
+
   void feed_stdin(std::string_view bytes) {
     if (!begun_) {
       early_.fed = true;
@@ -102,6 +106,12 @@ class Link : public std::enable_shared_from_this<Link> {
 
   void output_taken(Rank rank, std::size_t bytes) {
     if (begun_) send(protocol::OutputTaken{rank, static_cast<std::uint32_t>(bytes)});
+  }
+
+  bool ask(const Question& question) {
+    if (!begun_ || channel_ == nullptr || finished_ || failed_) return false;
+    std::visit([this](const auto& words) { send(words); }, question);
+    return true;
   }
 
   /// Nobody wants its news any more.
@@ -199,7 +209,7 @@ class Link : public std::enable_shared_from_this<Link> {
     }
     if (pulse_) pulse_->heard();
     if (failed_ || relayed(message)) return;
-    if (!finished_) take(message);
+    if (!finished_ || std::holds_alternative<protocol::EndAsked>(message)) take(message);
   }
 
   void greet() {
@@ -274,6 +284,10 @@ class Link : public std::enable_shared_from_this<Link> {
       events_->on_end_asked(asked->number);
     } else if (const auto* recorded = std::get_if<protocol::Recorded>(&message)) {
       events_->on_timeline(recorded->saved);
+    } else if (const auto* viewed = std::get_if<Viewed>(&message)) {
+      events_->on_answer(0, *viewed);
+    } else if (const auto* piece = std::get_if<Piece>(&message)) {
+      events_->on_answer(0, *piece);
     } else if (const auto* finished = std::get_if<protocol::Finished>(&message)) {
       finished_ = finished->survivors;
       if (passes_on()) silence_.reset();
@@ -386,11 +400,15 @@ class LinkedAgent final : public Agent {
 
   void kill() override { link_->kill(); }
 
+  void dismiss() override { link_->dismiss(); }
+
   void feed_stdin(std::string_view bytes) override { link_->feed_stdin(bytes); }
 
   void close_stdin() override { link_->close_stdin(); }
 
   void output_taken(Rank rank, std::size_t bytes) override { link_->output_taken(rank, bytes); }
+
+  bool ask(std::size_t /*part*/, const Question& question) override { return link_->ask(question); }
 
  private:
   std::shared_ptr<Link> link_;

@@ -277,17 +277,19 @@ Result<SshRoute> parse_ssh_config(const std::string& host, std::string_view text
       for (const auto& file : words_of(value)) route.known_hosts.push_back(expand_home(file));
     }
     if (key == "globalknownhostsfile") route.global_known_hosts = words_of(value).front();
-    if (key == "stricthostkeychecking")
+    if (key == "stricthostkeychecking") {
       route.unknown_keys =
           value == "accept-new" || value == "no" || value == "off" || value == "false"
               ? UnknownKeys::accept
               : UnknownKeys::refuse;
+    }
     if (key == "port") {
       const auto* stop = value.data() + value.size();
       const auto [rest, error] = std::from_chars(value.data(), stop, route.port);
-      if (error != std::errc{} || rest != stop)
+      if (error != std::errc{} || rest != stop) {
         return fail(Errc::invalid_argument, "ssh's configuration gives host '{}' the port '{}'",
                     host, value);
+      }
     }
     if (auto reason = beyond_library(key, value, exists); route.reason.empty() && !reason.empty()) {
       route.program = kProgram;
@@ -322,9 +324,10 @@ Result<std::vector<SshRoute>> find_ssh_routes(const std::vector<std::string>& ho
       route.program = kProgram;
       route.reason = "the configuration of ssh has a Match exec";
     } else if (!library && route.program.empty()) {
-      if (!program)
+      if (!program) {
         return fail(Errc::not_found, "neither libssh ({}) nor a program ssh is here",
                     library.error().message);
+      }
       route.program = kProgram;
       route.reason = library.error().message;
     }

@@ -123,7 +123,8 @@ HORO_API horo_status horo_init(void);
 /* Leaves the job after the operations that all ranks have agreed on are done; operations of this
  * rank that are not agreed end with SHUT_DOWN. Peers may go on until they need this rank.
  * Does nothing when not initialised.
- * Memory: tensors, operations and what horo_alloc gave stay readable until the next horo_init.
+ * Memory: tensors and operations stay until the next horo_init, what horo_alloc gave until it is
+ * given back.
  * Thread: any, with no other call beside it. Blocks: for what is agreed on; never for a dead peer.
  * Fails: never; always OK. */
 HORO_API horo_status horo_shutdown(void);
@@ -139,6 +140,10 @@ HORO_API int horo_local_rank(void);
 HORO_API int horo_local_size(void);
 HORO_API int horo_cross_rank(void);
 HORO_API int horo_cross_size(void);
+
+/* 1 if every host of the job runs as many ranks as every other, else 0; the same on all ranks.
+ * Thread: any. Blocks: no. Fails: with -1 before horo_init and after horo_shutdown. */
+HORO_API int horo_is_homogeneous(void);
 
 /* "0.1.0", and HORO_ABI_VERSION of the library, which may be newer than the header's.
  * Memory: static. Thread: any. Blocks: no. Fails: never. */
@@ -298,6 +303,13 @@ HORO_API horo_status horo_wait(horo_op op, int64_t timeout_ms);
  * Thread: any. Blocks: until all complete, at most `timeout_ms`. Fails: as horo_wait. */
 HORO_API horo_status horo_wait_all(const horo_op* ops, size_t n, int64_t timeout_ms);
 
+/* As horo_wait and horo_wait_all, and release nothing: what they return may get lost, as in a
+ * language whose signal handlers leave the call by an exception, and the next call tells it again.
+ * Units: milliseconds; less than 0: for ever. Thread: any; one waits for an operation. Blocks:
+ * until all complete, at most `timeout_ms`; never for ever on a dead peer. Fails: as horo_wait. */
+HORO_API horo_status horo_await(horo_op op, int64_t timeout_ms);
+HORO_API horo_status horo_await_all(const horo_op* ops, size_t n, int64_t timeout_ms);
+
 /* Result of a completed allgather, alltoall, join, or reducescatter without `out`: `data`, its
  * size, and in `rows` the rows that came from each rank, of a reducescatter the rows that each rank
  * got, none for a join. bytes and rows may be NULL. Units: bytes; rows of dimension 0. Memory: data
@@ -317,8 +329,8 @@ typedef void (*horo_callback)(void* user, horo_op op, horo_status status);
 /* Runs `callback` once when the operation completes, on a thread of the runtime or of a waiting
  * caller, with no lock held; at once if it has completed. The operation is still to be waited for
  * or released. Memory: `user` is the caller's until the callback has run. Thread: any. Blocks: no.
- * Fails: NOT_FOUND (released, or never there), INVALID_ARGUMENT (no callback), DUPLICATE (it has one
- * already). */
+ * Fails: NOT_FOUND (released, or never there), INVALID_ARGUMENT (no callback), DUPLICATE (it has
+ * one already). */
 HORO_API horo_status horo_on_complete(horo_op op, horo_callback callback, void* user);
 
 /* -- Memory shared with the ranks of this host ---------------------------------------------------
@@ -326,7 +338,8 @@ HORO_API horo_status horo_on_complete(horo_op op, horo_callback callback, void* 
 
 /* Memory in this rank's arena: tensors that all ranks of the host have there are reduced in place
  * without a copy. Contents are undefined.
- * Units: bytes; aligned to 64. Memory: the caller's, for horo_free; not inherited across fork.
+ * Units: bytes; aligned to 64. Memory: the caller's, for horo_free, also after horo_shutdown and
+ * another horo_init, where it is memory like any other; not inherited across fork.
  * Thread: any. Blocks: no.
  * Fails: OUT_OF_MEMORY, RESOURCE_EXHAUSTED (HORO_ARENA_SIZE), INVALID_ARGUMENT (no place). */
 HORO_API horo_status horo_alloc(size_t bytes, void** memory);

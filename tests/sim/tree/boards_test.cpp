@@ -180,9 +180,8 @@ class Job {
       Members members;
       for (int m = 0; m < ranks; ++m) members.emplace_back(m);
       rank->board = *Board::attach(*rank->memory, 0, std::move(members), BoardUse::agreement);
-      rank->engine =
-          std::make_unique<Engine>(*rank->board, rank->operations, std::make_unique<IdleBackend>(),
-                                   SteadyClock::instance(), everybody());
+      rank->engine = std::make_unique<Engine>(*rank->board, rank->operations,
+                                              std::make_unique<IdleBackend>(), everybody());
       host->ranks.push_back(std::move(rank));
     }
     auto& first = *host->ranks[0];

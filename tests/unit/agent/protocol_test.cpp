@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/agent/protocol.hpp"
 
+#include <limits>
 #include <random>
 
 #include <catch2/catch.hpp>
@@ -43,6 +44,22 @@ AgentSpec sample_spec() {
   spec.timeline_directory = "/srv/logs";
   spec.output_window = 262144;
   return spec;
+}
+
+timeline::LiveRow sample_row() {
+  return {.rank = 4,
+          .pid = 4711,
+          .state = timeline::LiveState::waits,
+          .tensor = "layer4.2.conv3.weight",
+          .tensors = 13,
+          .for_ns = 2'100'000'000,
+          .missing = {5, 7},
+          .operations_per_s = 120.5,
+          .bytes_per_s = 1.2e9,
+          .waiting = 0.71,
+          .lag_ns = 1,
+          .stalls = 2,
+          .lost = 3};
 }
 
 std::vector<Message> one_of_each() {
@@ -91,7 +108,13 @@ std::vector<Message> one_of_each() {
           Gone{7, {Errc::permission_denied, "it refuses user 'somebody'"}},
           Step{7, "connecting to 10.0.0.7:22"},
           Recorded{{.ranks = 3, .directory = "/tmp/horo-timeline-0/job", .problem = ""}},
-          EndAsked{15}};
+          EndAsked{15},
+          Look{},
+          Fetch{.asker = 3, .offset = 65536},
+          Viewed{.problem = "", .rows = {sample_row(), {.rank = 1}}},
+          Piece{.asker = 3, .offset = 65536, .size = 70000, .problem = "", .bytes = "a part"},
+          Roster{.job = "41f0", .agents = {{"node1", {0, 1}}, {"node2", {2}}}},
+          Dismiss{}};
 }
 
 std::string frame_of(const Message& message) {
@@ -198,9 +221,9 @@ TEST_CASE("a reader cuts frames out of pieces of any size") {
 TEST_CASE("a frame that is cut short, or goes on too long, is refused") {
   for (const auto& message : one_of_each()) {
     const auto payload = payload_of(message);
-    const bool open_ended = std::holds_alternative<Output>(message) ||
-                            std::holds_alternative<FeedStdin>(message) ||
-                            std::holds_alternative<Carry>(message);
+    const bool open_ended =
+        std::holds_alternative<Output>(message) || std::holds_alternative<FeedStdin>(message) ||
+        std::holds_alternative<Carry>(message) || std::holds_alternative<Piece>(message);
     if (open_ended) continue;
     for (std::size_t size = 0; size < payload.size(); ++size)
       CHECK_FALSE(decode(payload.substr(0, size)));
@@ -252,6 +275,57 @@ TEST_CASE("a list cannot claim more entries than its bytes could hold") {
   CHECK_THAT(decoded.error().message, Catch::Contains("4294967295 entries"));
 }
 
+TEST_CASE("a rank's row keeps what it says, and is small") {
+  const auto payload = payload_of(Viewed{.problem = {}, .rows = {sample_row()}});
+  const auto decoded = decode(payload);
+  REQUIRE(decoded);
+  REQUIRE(std::get<Viewed>(*decoded).rows.size() == 1);
+  const auto& row = std::get<Viewed>(*decoded).rows.front();
+  CHECK(row.rank == 4);
+  CHECK(row.pid == 4711);
+  CHECK(row.state == timeline::LiveState::waits);
+  CHECK(row.tensor == "layer4.2.conv3.weight");
+  CHECK(row.tensors == 13);
+  CHECK(row.missing == std::vector<int>{5, 7});
+  CHECK(row.operations_per_s == 120.5);
+  CHECK(row.waiting == 0.71);
+  CHECK(row.stalls == 2);
+  CHECK(row.lost == 3);
+  auto longest = sample_row();
+  longest.tensor.assign(kMostTensorText, 'x');
+  longest.missing.assign(kMostMissing, 9);
+  CHECK(payload_of(Viewed{.problem = {}, .rows = std::vector(100, longest)}).size() < 100 * 200);
+}
+
+TEST_CASE("rows, pieces and figures that make no sense are refused") {
+  const auto refused = [](const timeline::LiveRow& row) {
+    return !decode(payload_of(Viewed{.problem = {}, .rows = {row}}));
+  };
+  CHECK_FALSE(refused(sample_row()));
+  for (const double value : {-1.0, -0.0, std::numeric_limits<double>::infinity(),
+                             std::numeric_limits<double>::quiet_NaN()}) {
+    auto row = sample_row();
+    row.waiting = value;
+    CHECK(refused(row));
+  }
+  auto row = sample_row();
+  row.for_ns = -1;
+  CHECK(refused(row));
+  row = sample_row();
+  row.rank = -1;
+  CHECK(refused(row));
+  row = sample_row();
+  row.tensor.assign(kMostTensorText + 1, 'x');
+  CHECK(refused(row));
+  row = sample_row();
+  row.missing.assign(kMostMissing + 1, 1);
+  CHECK(refused(row));
+  const std::vector<timeline::LiveRow> many(kMaxLocalRanks + 1);
+  CHECK_FALSE(decode(payload_of(Viewed{.problem = {}, .rows = many})));
+  const std::string much(kPieceBytes + 1, 'x');
+  CHECK_FALSE(decode(payload_of(Piece{.problem = {}, .bytes = much})));
+}
+
 TEST_CASE("random damage never does worse than a refusal") {
   const auto seed = std::random_device{}();
   INFO("seed " << seed);
@@ -297,6 +371,11 @@ TEST_CASE("hellos of other builds are refused, naming both versions") {
   CHECK_THAT(refused.error().message, Catch::Contains("9.8.7") &&
                                           Catch::Contains(std::string(version())) &&
                                           Catch::Contains("host 'n'"));
+  other = Hello::ours();
+  other.protocol = 4;  // Of two builds of one version.
+  CHECK_THAT(check_hello(other, "horo-agent").error().message,
+             Catch::Contains("with protocol 4") &&
+                 Catch::Contains(fmt::format("with protocol {}", protocol::kVersion)));
   other = Hello::ours();
   other.magic = 1;
   CHECK(check_hello(other, "horo-agent").error().code == Errc::protocol);

@@ -78,7 +78,7 @@ TEST_CASE(
   CHECK(state.orders == Orders{.all_started = true});
   state = run(state, {exited(0, 0), exited(1, 0)});
   check(state, Phase::running, 0);
-  CHECK(state.orders == kNothing);
+  CHECK(state.orders == Orders{.dismiss = true});
   CHECK(all_succeeded(state));
   state = next(state, done());
   check(state, Phase::finished, 0);
@@ -400,6 +400,20 @@ TEST_CASE("an agent that is told to end stops the job with its grace, as does th
   const auto failed = run(running, {exited(0, 3), EndAsked{0, SIGTERM}});
   CHECK(failed.orders == kNothing);
   CHECK(exit_code_of(run(failed, {killed(1, SIGTERM), done()})) == 3);
+}
+
+TEST_CASE("an agent may be told to end after its ranks ended well, while others run") {
+  const std::vector<discovery::Host> hosts{{"node1", 1}, {"node2", 1}};
+  auto state = run(job(2, hosts), {started(0), started(1), exited(1, 0)});
+  CHECK(state.orders == kNothing);
+  const auto asked = next(state, EndAsked{1, SIGTERM});
+  CHECK(asked.orders.stop);
+  check(run(asked, {exited(0, 0), done(0), done(1)}), Phase::finished, 143);
+  // Agents stay for that until the last rank has ended, however it does.
+  CHECK(next(state, exited(0, 0)).orders == Orders{.dismiss = true});
+  const auto failed = next(state, exited(0, 3));
+  CHECK(failed.orders.stop);
+  CHECK(failed.orders.dismiss);
 }
 
 TEST_CASE("SIGTERM to an agent is the notice where --signal says so") {

@@ -57,6 +57,13 @@ TEST_CASE("ranks outnumber cores where more of them than those may run there and
   CHECK_FALSE(outnumber({{0}, {}, {0}}));  // One could not say.
 }
 
+TEST_CASE("threads outnumber cores where each rank has several") {
+  const std::vector<cpu_set_t> two{set_of({0, 1, 2}), set_of({0, 1, 2, 3})};
+  CHECK_FALSE(horo::runtime::outnumber_cores(two, 2));
+  CHECK(horo::runtime::outnumber_cores(two, 3));
+  CHECK(horo::runtime::outnumber_cores({two.data(), 1}, 4));
+}
+
 TEST_CASE("a thread that moves is free to go elsewhere afterwards") {
   cpu_set_t before;
   REQUIRE(sched_getaffinity(0, sizeof before, &before) == 0);

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <csignal>
 #include <cstring>
+#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
 
 #include "timeline/chrome_reader.hpp"
 #include "timeline/chrome_writer.hpp"
+#include "timeline/name_hash.hpp"
 #include "timeline/trace_file.hpp"
 
 using namespace horo;
@@ -28,15 +31,46 @@ ByteSource source_of(std::string text, std::size_t piece) {
   };
 }
 
+/// What is left of an event that its reader has gone on from.
+struct Kept {
+  explicit Kept(const ChromeEvent& event)
+      : phase(event.phase),
+        name(event.name),
+        category(event.category),
+        pid(event.pid),
+        tid(event.tid),
+        ts_us(event.ts_us),
+        duration_us(event.duration_us),
+        arguments(event.arguments.begin(), event.arguments.end()) {}
+
+  bool operator==(const Kept&) const = default;
+
+  std::string argument(std::string_view key) const {
+    for (const auto& [known, value] : arguments) {
+      if (known == key) return value;
+    }
+    return {};
+  }
+
+  char phase;
+  std::string name;
+  std::string category;
+  std::string pid;
+  std::string tid;
+  double ts_us;
+  double duration_us;
+  std::vector<std::pair<std::string, std::string>> arguments;
+};
+
 struct Read {
-  std::vector<ChromeEvent> events;
+  std::vector<Kept> events;
   Result<ChromeOutcome> outcome;
 };
 
 Read read(const std::string& text, std::size_t piece = 1 << 16) {
-  std::vector<ChromeEvent> events;
+  std::vector<Kept> events;
   auto outcome = read_chrome(source_of(text, piece),
-                             [&events](const ChromeEvent& event) { events.push_back(event); });
+                             [&events](const ChromeEvent& event) { events.emplace_back(event); });
   return {std::move(events), std::move(outcome)};
 }
 
@@ -53,9 +87,9 @@ NameSlot slot_of(std::uint32_t id, std::string_view name, std::uint8_t operation
 }
 
 /// "B NEGOTIATE_ALLREDUCE 1", "E 1", ...: phase, name and row of each event but the rows' names.
-std::vector<std::string> in_short(const std::string& events) {
+std::vector<std::string> in_short(std::string_view events) {
   std::vector<std::string> lines;
-  for (const auto& event : read("[" + events + "]").events) {
+  for (const auto& event : read(fmt::format("[{}]", events)).events) {
     if (event.phase == 'M') continue;
     auto line = std::string(1, event.phase);
     if (!event.name.empty()) line += " " + event.name;
@@ -98,11 +132,23 @@ TEST_CASE("a tensor negotiates, waits behind another entry, and moves") {
                                  "X 0 2", "i CYCLE_START", "E 1", "B ALLREDUCE 1", "i CYCLE_START",
                                  "E 2", "B ALLREDUCE 2", "B QUEUE 2", "B SHM_ALLREDUCE 1", "E 1",
                                  "E 1", "E 2", "B SHM_ALLREDUCE 2", "E 2", "E 2"});
-  const auto all = read("[" + events + "]");
+  const auto all = read(fmt::format("[{}]", events));
   CHECK(all.events.front().argument("name") == "a\"b");
   CHECK(all.events.back().argument("dtype") == "float32");
   CHECK(all.events.back().argument("shape") == "[4]");
   CHECK(all.events.back().ts_us == 8);
+}
+
+TEST_CASE("the operations of a fused entry begin one right behind the other") {
+  ChromeWriter writer(
+      {}, [](int, std::uint16_t, std::uint32_t id) { return std::optional(slot_of(id, "a")); });
+  const Record two{.kind = RecordKind::members, .detail = 2, .id = 1, .x = 2};
+  for (const auto& record : {begin(0, 1), member(3), submit(1), submit(2), begin(1, 2), two})
+    writer.take(0, record, 1000);
+  CHECK(in_short(writer.events()) ==
+        std::vector<std::string>{"B ALLREDUCE 1", "B NEGOTIATE_ALLREDUCE 2", "X 0 2",
+                                 "B NEGOTIATE_ALLREDUCE 3", "X 0 3", "E 2", "E 3", "B ALLREDUCE 2",
+                                 "B ALLREDUCE 3", "B QUEUE 2", "B QUEUE 3"});
 }
 
 TEST_CASE("a barrier has a negotiation and nothing else") {
@@ -132,7 +178,7 @@ TEST_CASE("copies stand before and behind what moves, and within the operation")
        {begin(0, 1), member(1), encode(Copies{.in = 2048, .out = 1024}, 0), end(0)})
     writer.take(0, record, ns += 5000, 2);
   std::vector<std::string> shown;
-  for (const auto& event : read("[" + writer.events() + "]").events) {
+  for (const auto& event : read(fmt::format("[{}]", writer.events())).events) {
     if (event.phase != 'M')
       shown.push_back(fmt::format("{} {} {}", event.phase, event.name, event.ts_us));
   }
@@ -150,12 +196,123 @@ TEST_CASE("what began before the trace did is left out, in pairs") {
         std::vector<std::string>{"B ALLREDUCE 1", "B SHM_ALLREDUCE 1", "E 1", "E 1"});
 }
 
+TEST_CASE("operations whose end was lost end with the next, and hold up nobody") {
+  ChromeWriter writer(
+      {}, [](int, std::uint16_t, std::uint32_t id) { return std::optional(slot_of(id, "a")); });
+  for (const auto& record : {begin(0, 1), member(1), begin(1, 1), member(2), end(1)})
+    writer.take(0, record, 1000);
+  CHECK(in_short(writer.events()) == std::vector<std::string>{"B ALLREDUCE 1", "B ALLREDUCE 2",
+                                                              "B QUEUE 2", "B SHM_ALLREDUCE 1",
+                                                              "E 1", "E 1", "E 2", "E 2"});
+  writer.clear();
+  for (const auto& record : {begin(2, 1), member(1), end(2)}) writer.take(0, record, 1000);
+  CHECK(in_short(writer.events()) ==
+        std::vector<std::string>{"B ALLREDUCE 1", "B SHM_ALLREDUCE 1", "E 1", "E 1"});
+}
+
+TEST_CASE("numbers that begin anew end what another session left open") {
+  ChromeWriter writer(
+      {}, [](int, std::uint16_t, std::uint32_t id) { return std::optional(slot_of(id, "a")); });
+  for (const auto& record : {begin(7, 1), member(1)}) writer.take(0, record, 1000);
+  writer.clear();
+  for (const auto& record : {begin(0, 1), member(2), end(0)}) writer.take(0, record, 1000);
+  CHECK(in_short(writer.events()) == std::vector<std::string>{"B SHM_ALLREDUCE 1", "E 1", "E 1",
+                                                              "B ALLREDUCE 2", "B SHM_ALLREDUCE 2",
+                                                              "E 2", "E 2"});
+}
+
+TEST_CASE("a new file names the tensors again, in the rows that they had") {
+  ChromeWriter writer({}, [](int, std::uint16_t, std::uint32_t id) {
+    return std::optional(slot_of(id, id == 1 ? "a" : "b"));
+  });
+  for (const auto id : {1U, 2U}) writer.take(0, submit(id), 1000);
+  writer.clear();
+  writer.head();
+  writer.take(0, submit(2), 2000);
+  writer.take(0, submit(2), 3000);
+  const auto events = read(fmt::format("[{}]", writer.events())).events;
+  REQUIRE(!events.empty());
+  CHECK(events.front().argument("name") == "b");
+  CHECK(events.front().pid == "2");
+  CHECK(in_short(writer.events()) == std::vector<std::string>{"X 0 2", "X 0 2"});
+}
+
+TEST_CASE("a number that another name has got is another row") {
+  std::string name = "a";
+  ChromeWriter writer({}, [&name](int, std::uint16_t, std::uint32_t id) {
+    return std::optional(slot_of(id, name));
+  });
+  writer.take(0, submit(1), 1000);
+  name = "b";
+  writer.take(0, {.kind = RecordKind::declare, .id = 1}, 2000);
+  writer.clear();
+  writer.take(0, submit(1), 3000);
+  CHECK(in_short(writer.events()) == std::vector<std::string>{"B NEGOTIATE_ALLREDUCE 2", "X 0 2"});
+}
+
+TEST_CASE("a name that is declared with another shape keeps its row, and gets the shape") {
+  auto slot = slot_of(1, "x");
+  slot.since = 10;
+  slot.bytes = 16;
+  ChromeWriter writer({},
+                      [&slot](int, std::uint16_t, std::uint32_t) { return std::optional(slot); });
+  const auto ends = [&writer] {
+    const auto events = read(fmt::format("[{}]", writer.events())).events;
+    REQUIRE_FALSE(events.empty());
+    return events.back().argument("shape");
+  };
+  const auto declares = [](std::uint64_t ticks, std::uint64_t bytes) {
+    return Record{
+        .ticks = ticks, .kind = RecordKind::declare, .id = 1, .x = bytes, .y = hash_of_name("x")};
+  };
+  const auto operation = [&writer](std::uint64_t entry) {
+    for (const auto& record : {begin(entry, 1), member(1), end(entry)})
+      writer.take(0, record, 1000);
+  };
+  // The table is ahead of the records: it says nothing of what was declared before.
+  writer.take(0, declares(1, 8), 1000);
+  writer.take(0, {.ticks = 5, .kind = RecordKind::submit, .id = 1}, 1000);
+  CHECK(read(fmt::format("[{}]", writer.events())).events.front().argument("name") == "x");
+  operation(0);
+  CHECK(ends().empty());
+  writer.take(0, declares(10, 16), 1000);
+  operation(1);
+  CHECK(ends() == "[4]");
+  slot.text[NameSlot::kMostName + 1] = '7';
+  slot.bytes = 28;
+  writer.take(0, declares(20, 28), 1000);
+  writer.clear();
+  operation(2);
+  CHECK(ends() == "[7]");
+  CHECK(in_short(writer.events()) ==
+        std::vector<std::string>{"B ALLREDUCE 1", "B SHM_ALLREDUCE 1", "E 1", "E 1"});
+}
+
+TEST_CASE("what a number was before another name got it is not called by that name") {
+  auto slot = slot_of(1, "new");
+  slot.since = 10;
+  ChromeWriter writer({},
+                      [&slot](int, std::uint16_t, std::uint32_t) { return std::optional(slot); });
+  const auto declares = [](std::uint64_t ticks, std::string_view name) {
+    return Record{.ticks = ticks, .kind = RecordKind::declare, .id = 1, .y = hash_of_name(name)};
+  };
+  writer.take(0, declares(1, "old"), 1000);
+  writer.take(0, {.ticks = 5, .kind = RecordKind::submit, .id = 1}, 1000);
+  writer.take(0, declares(10, "new"), 1000);
+  writer.take(0, {.ticks = 15, .kind = RecordKind::submit, .id = 1}, 1000);
+  std::vector<std::string> names;
+  for (const auto& event : read(fmt::format("[{}]", writer.events())).events) {
+    if (event.name == "process_name") names.push_back(event.argument("name"));
+  }
+  CHECK(names == std::vector<std::string>{"tensor 1 (later new)", "new"});
+}
+
 TEST_CASE("time in a row never runs backwards") {
   ChromeWriter writer({},
                       [](int, std::uint16_t, std::uint32_t) { return std::optional<NameSlot>(); });
   writer.take(0, submit(1), 5'000'000);
   writer.take(0, submit(1), 3'000'000);
-  for (const auto& event : read("[" + writer.events() + "]").events)
+  for (const auto& event : read(fmt::format("[{}]", writer.events())).events)
     CHECK((event.phase == 'M' || event.ts_us == 5000));
 }
 
@@ -187,6 +344,21 @@ TEST_CASE("a trace file is an array after every write, and as before after one t
   CHECK(content() == before);
   REQUIRE(file->append(R"({"ph": "E", "ts": 3})"));
   CHECK(read(content()).events.size() == 3);
+  const auto second = TraceFile::create(path, "{}");
+  REQUIRE_FALSE(second);
+  CHECK(second.error().message == path + " is being written by another job; give this one its own");
+  CHECK(read(content()).events.size() == 3);
+  std::filesystem::remove(path);
+}
+
+TEST_CASE("a trace goes to no FIFO, whether somebody reads there or not") {
+  const auto path =
+      (std::filesystem::temp_directory_path() / fmt::format("horo-fifo-{}", getpid())).string();
+  REQUIRE(mkfifo(path.c_str(), 0600) == 0);
+  const auto refusal = path + " is no plain file; a trace is written to one";
+  CHECK(TraceFile::create(path, "{}").error().message == refusal);
+  const UniqueFd reader(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  CHECK(TraceFile::create(path, "{}").error().message == refusal);
   std::filesystem::remove(path);
 }
 
@@ -227,4 +399,32 @@ TEST_CASE("JSON of any depth ends in an error, not in the stack") {
   const auto got = read(std::string(100'000, '['));
   CHECK((!got.outcome || !got.outcome->missing.empty()));
   CHECK_FALSE(read("[1, 2, x]").outcome);
+}
+
+TEST_CASE("an event is the same in the buffer whole and in pieces, also one that is damaged") {
+  const std::string longest(JsonReader::kMostText, 'x');
+  std::string many;
+  for (int i = 0; i < 40; ++i) many += fmt::format(R"("a{}": "{}", )", i, i);
+  for (const std::string& event :
+       {std::string(R"({"ph":"B","name":"n","cat":"c","pid":1,"tid":"t","ts":-1.5,"dur":20})"),
+        std::string(R"({ "ph" : "E" , "ts" : 1e3 , "args" : { "a" : 1 , "b" : "x" } , })"),
+        std::string(R"({"ph": "X", "args": {"deep": [1, {"x": 2}], "n": true}, "ts": null})"),
+        std::string(R"({"ph": "X", "args": {}, "id": {"a": 1}, "ts": 123456789012345678})"),
+        std::string(R"({"ph": "B", "name": "\u00e9\"", "args": "none", "ph": "E"})"),
+        std::string("{\"ph\": \"B\", \"name\": \"a\tb\"}"), std::string(R"({"ph": "B" "ts": 1})"),
+        std::string(R"({"ph": "B", "ts": 1x})"), std::string(R"({"ph": "B", "ts": -})"),
+        std::string(R"({"ph": "B", "ts": .5})"), std::string("{\"ph\": \"B\",\0\"ts\": 1}", 20),
+        std::string("{}"), "{\"ph\": \"B\", \"name\": \"" + longest + "y\"}",
+        "{\"ph\": \"B\", \"args\": {" + many + "\"last\": 1}}"}) {
+    const auto text = R"([{"ph": "M"}, )" + event + R"(, {"ph": "i"}])";
+    const auto whole = read(text);
+    REQUIRE(whole.outcome);
+    for (const std::size_t piece : {1U, 2U, 7U}) {
+      INFO(event << " in pieces of " << piece);
+      const auto pieces = read(text, piece);
+      REQUIRE(pieces.outcome);
+      CHECK(pieces.outcome->missing == whole.outcome->missing);
+      CHECK(pieces.events == whole.events);
+    }
+  }
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "timeline/record.hpp"
 
+#include <limits>
+
 #include <catch2/catch.hpp>
 
 using namespace horo::timeline;
@@ -58,6 +60,19 @@ TEST_CASE("ticks become wall time on the line between two anchors") {
 TEST_CASE("anchors without a distance count a tick as a nanosecond") {
   const Anchor same{.ticks = 10, .monotonic_ns = 10, .wall_ns = 500};
   CHECK(TickClock(same, same).wall_ns(15) == 505);
+}
+
+TEST_CASE("ticks of later decades differ, and of no anchor do differences overflow") {
+  constexpr std::int64_t k2035 = 2'051'222'400'000'000'000;
+  const Anchor anchor{.ticks = 0, .monotonic_ns = 0, .wall_ns = k2035};
+  const TickClock clock(anchor, {.ticks = 1, .monotonic_ns = 1, .wall_ns = k2035 + 1});
+  CHECK(clock.wall_ns(7) == k2035 + 7);
+  constexpr auto kMost = std::numeric_limits<std::int64_t>::max();
+  const Anchor last{.ticks = 0, .monotonic_ns = 0, .wall_ns = kMost};
+  const Anchor first{.ticks = 0, .monotonic_ns = 0, .wall_ns = -kMost};
+  const auto later = TickClock(last, last).wall_ns(static_cast<std::uint64_t>(kMost));
+  const auto earlier = TickClock(first, first).wall_ns(static_cast<std::uint64_t>(-kMost));
+  CHECK(static_cast<double>(later) - static_cast<double>(earlier) <= static_cast<double>(kMost));
 }
 
 TEST_CASE("a name slot with senseless sizes stays within itself") {

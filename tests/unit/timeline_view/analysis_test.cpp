@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "apps/timeline_view/output.hpp"
 #include "apps/timeline_view/verdict.hpp"
 
 using namespace horo::apps;
@@ -12,7 +13,7 @@ namespace {
 constexpr std::int64_t kMs = 1'000'000;
 
 /// One of many steps of 30 ms: `last` comes 20 ms after the others.
-Operation step(int i, int last, std::uint64_t bytes = 4 << 20) {
+Operation step(std::int64_t i, int last, std::uint64_t bytes = 4 << 20) {
   const auto at = i * 30 * kMs;
   Operation operation{
       .name = "grad", .kind = "ALLREDUCE", .mover = "SHM", .bytes = bytes, .ranks = 3};
@@ -32,6 +33,27 @@ bool says(const Figures& figures, std::string_view kind, std::string_view words)
 }
 
 }  // namespace
+
+TEST_CASE("what a terminal obeys is shown of no name") {
+  Analysis analysis({}, 5);
+  for (int i = 0; i < 40; ++i) {
+    auto operation = step(i, 1);
+    operation.name =
+        "\x1b[31m\nred\xc2\x9b"
+        "2J\x7f\xc2\xa9\xc3\x9f";
+    operation.kind = "\x1b]0;title\a";
+    analysis.operation(operation);
+  }
+  analysis.saw_rank(0, "host\x1b[0m");
+  analysis.mismatched(0, "of\x1b[0m");
+  const auto figures = analysis.finish();
+  for (const auto& text : {as_text(figures), as_csv(figures), compare_text(figures, figures)}) {
+    INFO(text);
+    CHECK(text.find_first_of("\x1b\x7f\a") == std::string::npos);
+    CHECK(text.find("\xc2\x9b") == std::string::npos);
+  }
+  CHECK(as_text(figures).find("?[31m?red??2J?\xc2\xa9\xc3\x9f") != std::string::npos);
+}
 
 TEST_CASE("a rank that is always last is a straggler, with what it costs") {
   Analysis analysis({}, 5);
@@ -100,9 +122,74 @@ TEST_CASE("a selection leaves other ranks and times out") {
   Analysis analysis({.rank = 1, .from = 0.1, .to = 0.2}, 100);
   for (int i = 0; i < 40; ++i) analysis.operation(step(i, 1));
   const auto figures = analysis.finish();
-  CHECK(figures.ranks.size() == 1);
+  CHECK(figures.shows(1));
+  CHECK_FALSE(figures.shows(0));
   CHECK(figures.operations < 6);
   CHECK(figures.operations > 2);
+}
+
+TEST_CASE("what is before the first event, or long behind it, counts too") {
+  constexpr std::int64_t kMillion = 1'000'000;
+  Analysis analysis({}, 5);
+  for (const std::int64_t i : {kMillion, std::int64_t{0}, 60'000 * kMillion})
+    analysis.operation(step(i, 1));
+  const auto figures = analysis.finish();
+  CHECK(figures.operations == 3);
+  CHECK(figures.origin_ns == 0);
+  REQUIRE(figures.slowest.size() == 3);
+  for (const auto& slow : figures.slowest) CHECK(slow.at_ns >= 0);
+}
+
+TEST_CASE("a size that a trace does not say is not small, and no share is above all") {
+  for (const std::uint64_t bytes : {0, 100}) {
+    Analysis analysis({}, 0);
+    for (int i = 0; i < 40; ++i) {
+      for (int row = 0; row < 3; ++row) {
+        auto operation = step(i, 1, bytes);
+        operation.begun = operation.submitted;
+        analysis.operation(operation);
+      }
+    }
+    const auto figures = analysis.finish();
+    CHECK(figures.small == (bytes == 0 ? 0U : 120U));
+    CHECK(says(figures, "small_buckets", "take 100 % of the time") == (bytes != 0));
+  }
+}
+
+TEST_CASE("whom the others wait for is said of one rank's figures too") {
+  for (const int rank : {-1, 0, 1}) {
+    INFO(rank);
+    Analysis analysis({.rank = rank}, 5);
+    for (std::int64_t i = 0; i < 40; ++i) {
+      analysis.operation(step(i, 1));
+      analysis.waited(0, {i * 30 * kMs, (i * 30 + 21) * kMs});
+      analysis.waited(1, {(i * 30 + 20) * kMs, (i * 30 + 21) * kMs});
+    }
+    const auto figures = analysis.finish();
+    CHECK(figures.ranks.at(1).caused_wait_ns == Approx(40 * 20e6));
+    CHECK(says(figures, "straggler", "rank 1 is a straggler: last in 40 of 40"));
+    CHECK(figures.ranks.at(0).waited_ns == Approx(rank == 1 ? 0 : 40 * 21e6));
+  }
+}
+
+TEST_CASE("what crosses an end of the selected time counts as far as it lies inside") {
+  Analysis analysis({.from = 5, .to = 6}, 5);
+  analysis.starts(0);
+  auto operation = step(0, 1);
+  operation.arrivals = {{0, 1000 * kMs}, {1, 9000 * kMs}};
+  operation.submitted = 1000 * kMs;
+  operation.agreed = operation.begun = 9000 * kMs;
+  operation.ended = 9001 * kMs;
+  analysis.operation(operation);
+  analysis.waited(0, {2000 * kMs, 9001 * kMs});
+  analysis.communicated(0, {1000 * kMs, 9001 * kMs});
+  const auto figures = analysis.finish();
+  CHECK(figures.span_ns() == Approx(1e9));
+  CHECK(figures.held_up_ns == Approx(1e9));
+  CHECK(figures.busy_ns == 0);
+  CHECK(figures.ranks.at(0).waited_ns == Approx(1e9));
+  CHECK(figures.ranks.at(0).exposed_ns == Approx(1e9));
+  CHECK(figures.ranks.at(1).caused_wait_ns == Approx(1e9));
 }
 
 TEST_CASE("the slowest come first, as many as were asked for") {
@@ -120,7 +207,7 @@ TEST_CASE("the slowest come first, as many as were asked for") {
 
 TEST_CASE("a histogram's percentiles are right to a quarter") {
   Histogram histogram;
-  for (int i = 1; i <= 1000; ++i) histogram.add(i * 1000);
+  for (std::int64_t i = 1; i <= 1000; ++i) histogram.add(i * 1000);
   CHECK(histogram.percentile(0.5) == Approx(500e3).epsilon(0.25));
   CHECK(histogram.percentile(0.95) == Approx(950e3).epsilon(0.25));
   CHECK(histogram.percentile(1) <= 1e6);
@@ -133,7 +220,7 @@ TEST_CASE("a histogram's percentiles are right to a quarter") {
 
 TEST_CASE("intervals sum up alike in one piece and in many") {
   Overlap overlap;
-  for (int i = 0; i < 100'000; ++i) {
+  for (std::int64_t i = 0; i < 100'000; ++i) {
     overlap.add_first({i * 10, i * 10 + 6});
     overlap.add_second({i * 10 + 3, i * 10 + 8});
   }

@@ -185,6 +185,39 @@ TEST_CASE("a host whose clock is behind is moved, with a warning") {
   CHECK(got.clocks[0].second.from < 0);
 }
 
+TEST_CASE("a host of which too little is known is moved as far as it must be, and no further") {
+  Job job;
+  constexpr std::uint8_t kBroadcast = 2;  // A root is done before the others begin.
+  const timeline::Begin what{.operation = kBroadcast, .tensors = 1, .entry = 5};
+  auto ahead = life(100, 520, 600);
+  ahead[1] = timeline::encode(what, 520);
+  auto behind = life(0, 10, 90);
+  behind[1] = timeline::encode(what, 10);
+  behind.erase(behind.begin());  // Its submission was overwritten.
+  job.add(0, "a", ahead);
+  job.add(1, "b", behind);
+  const auto got = job.read();
+  REQUIRE(got.clocks.size() == 1);
+  CHECK(got.clocks[0].second.from == 90);
+  CHECK(got.clocks[0].second.to == -1);
+  REQUIRE(got.warnings.size() == 1);
+  CHECK(got.warnings[0] ==
+        "the clock of host b is behind that of a by 0.000 ms or more; records are moved");
+}
+
+TEST_CASE("another session's entries of the same numbers are other operations") {
+  Job job;
+  auto first = life(100, 520, 600);  // Of a session that ended in the middle.
+  for (const auto& record : life(2100, 2520, 2600)) first.push_back(record);
+  job.add(0, "a", first);
+  job.add(1, "a", life(2500, 2530, 2590));
+  const auto got = job.read();
+  REQUIRE(got.operations.size() == 2);
+  CHECK(got.operations[0].arrivals.size() == 1);
+  CHECK(got.operations[1].arrivals.size() == 2);
+  CHECK(got.operations[1].submitted == got.operations[0].submitted + 2000);
+}
+
 TEST_CASE("what differed between ranks is told, and waits for nobody") {
   Job job;
   for (int rank = 0; rank < 2; ++rank) {

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include <catch2/catch.hpp>
 
 #include "apps/timeline_view/elsewhere.hpp"
-#include "apps/timeline_view/live_rank.hpp"
+#include "apps/timeline_view/launchers.hpp"
 #include "apps/timeline_view/live_view.hpp"
+#include "timeline/live_rank.hpp"
 
 using namespace horo::apps;
 using horo::timeline::Record;
@@ -14,7 +17,7 @@ namespace {
 /// Records as a rank writes them. A tick is a nanosecond.
 class Rank {
  public:
-  LiveRank state;
+  horo::timeline::LiveRank state;
 
   void submit(std::int64_t at, std::uint32_t id) {
     take({.ticks = static_cast<std::uint64_t>(at), .kind = RecordKind::submit, .id = id});
@@ -42,7 +45,8 @@ class Rank {
 };
 
 LiveView view_of_two() {
-  LiveView view{.job = "j", .now_ns = 0, .size = 4};
+  LiveView view{
+      .job = "j", .now_ns = 0, .size = 4, .others = "the others are on other hosts: look there"};
   view.rows.push_back({.rank = 0,
                        .host = "a",
                        .pid = 10,
@@ -198,6 +202,55 @@ TEST_CASE("who waits for nobody of its host waits for idle ranks of others") {
   CHECK(here.rows[1].lag_ns == 0);
   CHECK(here.rows[2].host == "b");
   CHECK(here.rows[2].missing == std::vector<int>{0});
+}
+
+TEST_CASE("ranks that were seen one by one wait for idle ones of their own host too") {
+  LiveView view{.job = "j", .size = 2};
+  view.rows.push_back({.rank = 0, .host = "a", .state = LiveState::waits, .for_ns = 700});
+  view.rows.push_back({.rank = 1, .host = "a", .state = LiveState::computes});
+  auto by_host = view;
+  find_missing(by_host);
+  CHECK(by_host.rows[0].missing.empty());
+  find_missing(view, Seen::by_rank);
+  CHECK(view.rows[0].missing == std::vector<int>{1});
+  CHECK(view.rows[1].lag_ns == 700);
+}
+
+TEST_CASE("rows of a host that is silent say how old they are") {
+  auto view = view_of_two();
+  view.rows[1].age_ns = 3'200'000'000;
+  CHECK(live_table(view, 0, 0).find("stopped, 3.2 s ago") != std::string::npos);
+  CHECK(live_json(view).find(R"("age_ns": 3200000000)") != std::string::npos);
+}
+
+TEST_CASE("between hosts the rank that hardly waits is named where all others do") {
+  LiveView view{.job = "j", .size = 3};
+  view.rows.push_back({.rank = 0, .host = "a", .waiting = 0.6});
+  view.rows.push_back({.rank = 1, .host = "b", .waiting = 0.02});
+  view.rows.push_back({.rank = 2, .host = "b", .waiting = 0.5});
+  const auto named = [&view] {
+    const auto lines = headlines(view);
+    return std::find_if(lines.begin(), lines.end(), [](const std::string& line) {
+             return line.starts_with("rank 1 on b waits for 2 % of the time, all others for 50 %");
+           }) != lines.end();
+  };
+  CHECK(named());
+  view.rows[2].waiting = 0.1;  // So does another.
+  CHECK_FALSE(named());
+  view.rows[2] = {.rank = 2, .host = "a", .waiting = 0.5};
+  view.rows[1].host = "a";  // The verdicts know better, of one host.
+  CHECK_FALSE(named());
+}
+
+TEST_CASE("a launcher is known by the name of its socket") {
+  const auto found = parse_launcher("horo-job/1000/4711/41f0a2c3d4e5");
+  REQUIRE(found);
+  CHECK(found->user == 1000);
+  CHECK(found->pid == 4711);
+  CHECK(found->job == "41f0a2c3d4e5");
+  for (const auto* name : {"", "horo-job/", "horo-job/1000/4711", "horo-job/1000/4711/",
+                           "horo-job/x/1/j", "horo-job/1/-1/j", "/tmp/horo-job/1/1/j"})
+    CHECK_FALSE(parse_launcher(name));
 }
 
 TEST_CASE("hosts are named, and nothing that ssh would take for an option") {

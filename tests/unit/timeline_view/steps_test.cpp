@@ -7,6 +7,7 @@
 
 #include "apps/timeline_view/late_map.hpp"
 #include "apps/timeline_view/output.hpp"
+#include "apps/timeline_view/verdict.hpp"
 
 using namespace horo::apps;
 
@@ -78,4 +79,14 @@ TEST_CASE("a comparison says what is no more than noise") {
   const auto slower = compare_text(with_steps(900, 1100), with_steps(1800, 2200));
   const auto other = slower.substr(slower.find("\nstep"), 100);
   CHECK(other.find("2.00  +- 3 %\n") != std::string::npos);
+}
+
+TEST_CASE("times, sizes and rates are three digits in the unit that fits, up to the next one") {
+  CHECK(time_text(999.7e3) == "1 ms");
+  CHECK(time_text(12345e9) == "12345 s");
+  CHECK(bytes_text(1000.0 * 1024) == "0.977 MiB");
+  CHECK(rate_text(4370, 1e9) == "4.37 kB/s");
+  CHECK(rate_text(43, 1e9) == "43 B/s");
+  CHECK(rate_text(1e6, 1e3) == "1 TB/s");
+  CHECK(rate_text(1, 0) == "-");
 }

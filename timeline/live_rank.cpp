@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/timeline_view/live_rank.hpp"
+#include "timeline/live_rank.hpp"
 
 #include <algorithm>
 #include <array>
 
-namespace horo::apps {
-
-using timeline::Record;
-using timeline::RecordKind;
+namespace horo::timeline {
 
 namespace {
 
@@ -33,13 +30,16 @@ void LiveRank::lose_before(std::int64_t ns) {
 void LiveRank::take(const Record& record, std::int64_t ns, std::int64_t since) {
   last_ns_ = std::max(last_ns_, ns);
   switch (record.kind) {
+    case RecordKind::member:
+      newest_.try_emplace(record.set, 0);
+      return;
     case RecordKind::submit:
       newest_.try_emplace(record.set, 0);
       if (ns >= known_from_) submitted_[{record.set, record.id}] = ns;
       return;
     case RecordKind::begin: {
       if (ns < known_from_) return;
-      const auto what = timeline::decode_begin(record);
+      const auto what = decode_begin(record);
       if (entries_.size() >= kMostOpen) entries_.clear();
       entries_.push_back({.what = what, .begun = ns, .first = {}, .lacking = what.tensors});
       return;
@@ -69,8 +69,8 @@ void LiveRank::take(const Record& record, std::int64_t ns, std::int64_t since) {
 void LiveRank::add_members(const Record& record, std::int64_t ns) {
   if (entries_.empty() || entries_.back().lacking == 0) return;
   auto& entry = entries_.back();
-  std::array<std::uint32_t, timeline::kMembersPerRecord> ids{};
-  const auto count = std::min<std::size_t>(timeline::decode_members(record, ids), entry.lacking);
+  std::array<std::uint32_t, kMembersPerRecord> ids{};
+  const auto count = std::min<std::size_t>(decode_members(record, ids), entry.lacking);
   for (std::size_t i = 0; i < count; ++i) {
     const TensorKey key{record.set, ids.at(i)};
     if (!entry.first) entry.first = key;
@@ -131,4 +131,4 @@ LiveRank::Done LiveRank::done() const {
           .waited_ns = seen_.waited_ns * factor};
 }
 
-}  // namespace horo::apps
+}  // namespace horo::timeline

@@ -6,29 +6,29 @@
 #include <unordered_map>
 #include <vector>
 
-#include "apps/timeline_view/live_rank.hpp"
-#include "apps/timeline_view/rank_source.hpp"
 #include "base/unique_fd.hpp"
+#include "timeline/live_rank.hpp"
+#include "timeline/rank_source.hpp"
 
-namespace horo::apps {
+namespace horo::timeline {
 
 /// Thread: owner.
 class LiveSource final : public RankSource {
  public:
-  explicit LiveSource(const timeline::RegionReader& reader);
+  explicit LiveSource(const RegionReader& reader);
 
-  const timeline::Identity& identity() const override { return reader_.about().identity; }
+  const Identity& identity() const override { return reader_.about().identity; }
 
   std::int64_t wall_ns(std::uint64_t ticks) const override { return clock_.wall_ns(ticks); }
 
-  const timeline::NameSlot* name_of(std::uint16_t set, std::uint32_t id) const override;
+  const NameSlot* name_of(std::uint16_t set, std::uint32_t id) const override;
 
   int index() const { return reader_.index(); }
 
   /// What has been recorded up to `until` and was not given yet, in the order of time.
-  std::vector<timeline::Record> drain(std::uint64_t until, const timeline::Anchor& now);
+  std::vector<Record> drain(std::uint64_t until, const Anchor& now);
   /// Forgets a name that was given to another tensor.
-  void forget_name(const timeline::Record& declared);
+  void forget_name(const Record& declared);
 
   std::uint64_t lost() const { return lost_; }
 
@@ -42,14 +42,14 @@ class LiveSource final : public RankSource {
   char process_state() const;
 
  private:
-  timeline::RegionReader reader_;
-  timeline::TickClock clock_;
+  RegionReader reader_;
+  TickClock clock_;
   UniqueFd process_;
   LiveRank state_;
-  std::vector<timeline::Record> held_;
+  std::vector<Record> held_;
   std::uint64_t lost_ = 0;
   bool drained_ = false;
-  mutable std::unordered_map<TensorKey, timeline::NameSlot, TensorKeyHash> names_;
+  mutable std::unordered_map<TensorKey, NameSlot, TensorKeyHash> names_;
 };
 
-}  // namespace horo::apps
+}  // namespace horo::timeline

@@ -10,7 +10,7 @@
 
 #include "timeline/record.hpp"
 
-namespace horo::apps {
+namespace horo::timeline {
 
 /// A tensor's place among all process sets'.
 struct TensorKey {
@@ -48,7 +48,7 @@ class LiveRank {
   /// From now on operations count that end after `ns`.
   void open_window(std::int64_t ns);
   /// In the order of time. `since`: of a wait, when it began.
-  void take(const timeline::Record& record, std::int64_t ns, std::int64_t since = 0);
+  void take(const Record& record, std::int64_t ns, std::int64_t since = 0);
   /// Records older than `ns` were overwritten before they could be read: what was under way may
   /// have ended.
   void lose_before(std::int64_t ns);
@@ -78,14 +78,14 @@ class LiveRank {
 
  private:
   struct Entry {
-    timeline::Begin what;
+    Begin what;
     std::int64_t begun = 0;
     std::optional<TensorKey> first;
     std::uint32_t lacking = 0;  ///< Members whose records are to come.
   };
 
-  void add_members(const timeline::Record& record, std::int64_t ns);
-  void end(const timeline::Record& record, std::int64_t ns);
+  void add_members(const Record& record, std::int64_t ns);
+  void end(const Record& record, std::int64_t ns);
 
   Submitted submitted_;
   Submitted begun_;  ///< By tensor: the last time.
@@ -100,4 +100,4 @@ class LiveRank {
   std::uint64_t stalls_ = 0;
 };
 
-}  // namespace horo::apps
+}  // namespace horo::timeline

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/timeline_view/live_source.hpp"
+#include "timeline/live_source.hpp"
 
 #include <algorithm>
 #include <fcntl.h>
@@ -11,15 +11,30 @@
 
 #include <fmt/format.h>
 
-namespace horo::apps {
+namespace horo::timeline {
 
-using timeline::Record;
+namespace {
 
-LiveSource::LiveSource(const timeline::RegionReader& reader)
+/// Sorts what consists of a few runs, one of each ring, mostly.
+void merge_runs(std::vector<Record>& records) {
+  constexpr int kFew = 2 * kRings;
+  int runs = 0;
+  const auto earlier = [](const Record& a, const Record& b) { return a.ticks < b.ticks; };
+  for (auto end = records.begin(); end != records.end();) {
+    const auto next = std::is_sorted_until(end, records.end(), earlier);
+    if (++runs > kFew) return std::stable_sort(records.begin(), records.end(), earlier);
+    std::inplace_merge(records.begin(), end, next, earlier);
+    end = next;
+  }
+}
+
+}  // namespace
+
+LiveSource::LiveSource(const RegionReader& reader)
     : reader_(reader),
       process_(static_cast<int>(syscall(SYS_pidfd_open, reader_.about().identity.pid, 0))) {}
 
-const timeline::NameSlot* LiveSource::name_of(std::uint16_t set, std::uint32_t id) const {
+const NameSlot* LiveSource::name_of(std::uint16_t set, std::uint32_t id) const {
   const TensorKey key{set, id};
   if (const auto known = names_.find(key); known != names_.end()) return &known->second;
   const auto slot = reader_.name_of(set, id);
@@ -30,16 +45,15 @@ void LiveSource::forget_name(const Record& declared) {
   names_.erase({declared.set, declared.id});
 }
 
-std::vector<Record> LiveSource::drain(std::uint64_t until, const timeline::Anchor& now) {
-  clock_ = timeline::TickClock(reader_.about().anchor, now);
+std::vector<Record> LiveSource::drain(std::uint64_t until, const Anchor& now) {
+  clock_ = TickClock(reader_.about().anchor, now);
   auto records = std::exchange(held_, {});
   if (const auto missed = reader_.drain(records)) {
     if (drained_) lost_ += *missed;  // Before the first time nobody was here to read.
     if (*missed != 0) state_.lose_before(wall_ns(reader_.complete_from()));
   }
   drained_ = true;
-  std::stable_sort(records.begin(), records.end(),
-                   [](const Record& a, const Record& b) { return a.ticks < b.ticks; });
+  merge_runs(records);
   // What newer ones follow from may lie in a ring that was read before.
   const auto newer = std::find_if(records.begin(), records.end(),
                                   [until](const Record& record) { return record.ticks > until; });
@@ -64,4 +78,4 @@ char LiveSource::process_state() const {
   return name_end == std::string::npos || name_end + 2 >= text.size() ? '\0' : text[name_end + 2];
 }
 
-}  // namespace horo::apps
+}  // namespace horo::timeline

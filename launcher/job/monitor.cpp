@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/job/monitor.hpp"
+
+#include <cerrno>
+#include <map>
+#include <set>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <utility>
+#include <vector>
+
+#include "base/abstract_address.hpp"
+#include "base/unique_fd.hpp"
+#include "launcher/agent/channel.hpp"
+
+namespace horo::launcher {
+
+namespace {
+
+using protocol::Channel;
+using protocol::Message;
+
+constexpr std::size_t kMostViewers = 16;
+constexpr int kMostPieces = 4;  ///< Of an agent that are on their way to a viewer.
+constexpr Duration kPause = std::chrono::seconds(1);     ///< When no descriptors are left.
+constexpr Duration kPatience = std::chrono::seconds(5);  ///< For an answer; then it is asked anew.
+
+Result<UniqueFd> listen_at(const std::string& name) {
+  HORO_TRY(const auto address, AbstractAddress::of(name));
+  UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd || bind(fd.value(), address.get(), address.size) != 0 ||
+      listen(fd.value(), static_cast<int>(kMostViewers)) != 0) {
+    return fail_errno(errno, "a socket for those who look at the job");
+  }
+  return fd;
+}
+
+bool may_look(int connection) {
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  return getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
+         (peer.uid == geteuid() || peer.uid == 0);
+}
+
+}  // namespace
+
+class Monitor::Impl {
+ public:
+  Impl(Loop& loop, Job& job) : loop_(loop), job_(job) {}
+
+  Status begin(const std::string& job_id, bool agent_per_rank) {
+    list_agents(job_id, agent_per_rank);
+    HORO_TRY(socket_,
+             listen_at(fmt::format("{}{}/{}/{}", kMonitorPrefix, geteuid(), getpid(), job_id)));
+    HORO_TRY(door_, loop_.watch(socket_.value()));
+    door_.on_readable([this] { let_in(); });
+    job_.on_answer([this](std::size_t host, std::size_t part, const Answer& answer) {
+      const auto first = first_of_host_[host];
+      std::visit([&](const auto& words) { pass_back(first + part, words); }, answer);
+    });
+    return {};
+  }
+
+ private:
+  struct Place {
+    std::size_t host = 0;
+    std::size_t part = 0;
+    std::set<std::uint32_t> lookers;  ///< Viewers that wait for its answer to one question.
+    TimePoint asked{};
+  };
+
+  struct Viewer {
+    UniqueFd socket;
+    bool greeted = false;
+    std::map<std::size_t, int> pieces;  ///< That are on their way, by place.
+    std::unique_ptr<Channel> channel;
+  };
+
+  void list_agents(const std::string& job_id, bool agent_per_rank) {
+    roster_.job = job_id;
+    const auto& hosts = job_.state().placement.hosts;
+    for (std::size_t h = 0; h < hosts.size(); ++h) {
+      first_of_host_.push_back(places_.size());
+      for (std::size_t r = 0; r < hosts[h].ranks.size(); ++r) {
+        if (r == 0 || agent_per_rank) {
+          places_.push_back({.host = h, .part = r, .lookers = {}, .asked = {}});
+          roster_.agents.push_back({.host = hosts[h].name, .ranks = {}});
+        }
+        roster_.agents.back().ranks.push_back(hosts[h].ranks[r].value());
+      }
+    }
+  }
+
+  void let_in() {
+    UniqueFd connection(accept4(socket_.value(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!connection && (errno == EMFILE || errno == ENFILE)) {
+      door_.on_readable({});
+      pause_ = loop_.after(kPause, [this] { door_.on_readable([this] { let_in(); }); });
+    }
+    if (!connection || !may_look(connection.value()) || viewers_.size() >= kMostViewers) return;
+    const auto id = ++last_id_;
+    auto channel =
+        Channel::open(loop_, connection.value(), connection.value(),
+                      {.on_message = [this, id](const Message& message) { receive(id, message); },
+                       .on_end = [this, id](const Status&) { viewers_.erase(id); },
+                       .on_room = [this, id] { viewers_.at(id).channel->want_input(true); },
+                       .noisy_start = false,
+                       .on_frame = {}});
+    if (!channel) return;
+    auto& viewer = viewers_[id];
+    viewer.socket = std::move(connection);
+    viewer.channel = std::move(*channel);
+    send(viewer, protocol::Hello::ours());
+    send(viewer, roster_);
+  }
+
+  static void send(Viewer& viewer, const Message& message) {
+    static_cast<void>(viewer.channel->send(message));
+    if (!viewer.channel->has_room()) viewer.channel->want_input(false);
+  }
+
+  void receive(std::uint32_t id, const Message& message) {
+    auto& viewer = viewers_.at(id);
+    if (!viewer.greeted) {
+      const auto* hello = std::get_if<protocol::Hello>(&message);
+      viewer.greeted = hello != nullptr && protocol::check_hello(*hello, "a viewer");
+      if (!viewer.greeted) viewers_.erase(id);
+      return;
+    }
+    const auto* carry = std::get_if<protocol::Carry>(&message);
+    if (carry == nullptr || carry->host >= places_.size()) {
+      viewers_.erase(id);
+      return;
+    }
+    const auto question = protocol::decode(carry->frame);
+    if (question && std::holds_alternative<Look>(*question)) return look(id, carry->host);
+    if (question && std::holds_alternative<Fetch>(*question))
+      return fetch(id, carry->host, std::get<Fetch>(*question));
+    viewers_.erase(id);
+  }
+
+  /// One question is on its way to an agent, however many want to know.
+  void look(std::uint32_t id, std::uint32_t at) {
+    auto& place = places_[at];
+    const auto now = SteadyClock::instance().now();
+    const bool waits = !place.lookers.empty() && now - place.asked < kPatience &&
+                       !job_.state().host_done[place.host];
+    place.lookers.insert(id);
+    if (waits) return;
+    place.asked = now;
+    if (job_.ask(place.host, place.part, Look{})) return;
+    for (const auto looker : std::exchange(place.lookers, {})) turn_down(looker, at);
+  }
+
+  void fetch(std::uint32_t id, std::uint32_t at, Fetch question) {
+    const auto& place = places_[at];
+    auto& pieces = viewers_.at(id).pieces[at];
+    if (pieces >= kMostPieces) return;
+    question.asker = id;
+    if (!job_.ask(place.host, place.part, question)) return turn_down(id, at);
+    ++pieces;
+  }
+
+  void turn_down(std::uint32_t id, std::uint32_t at) {
+    const auto found = viewers_.find(id);
+    if (found == viewers_.end()) return;
+    const bool over = job_.state().host_done[places_[at].host];
+    send(found->second,
+         protocol::Gone{.host = at,
+                        .error = {Errc::unavailable,
+                                  over ? "its ranks have ended" : "its ranks do not run now"}});
+  }
+
+  void pass_back(std::size_t at, const Viewed& answer) {
+    for (const auto looker : std::exchange(places_[at].lookers, {})) give(looker, at, answer);
+  }
+
+  void pass_back(std::size_t at, const Piece& answer) {
+    const auto found = viewers_.find(answer.asker);
+    if (found == viewers_.end()) return;
+    --found->second.pieces[at];
+    give(answer.asker, at, answer);
+  }
+
+  void give(std::uint32_t id, std::size_t at, const Message& answer) {
+    const auto found = viewers_.find(id);
+    if (found == viewers_.end()) return;
+    std::string frame;
+    if (!protocol::encode(answer, frame)) return;
+    send(found->second, protocol::Carry{.host = static_cast<std::uint32_t>(at),
+                                        .frame = std::string_view(frame).substr(4)});
+  }
+
+  Loop& loop_;
+  Job& job_;
+  protocol::Roster roster_;
+  std::vector<Place> places_;  ///< As in the roster.
+  std::vector<std::size_t> first_of_host_;
+  UniqueFd socket_;
+  Descriptor door_;
+  Subscription pause_;
+  std::uint32_t last_id_ = 0;
+  std::map<std::uint32_t, Viewer> viewers_;
+};
+
+Result<std::unique_ptr<Monitor>> Monitor::open(Loop& loop, Job& job, const std::string& job_id,
+                                               bool agent_per_rank) {
+  auto impl = std::make_unique<Impl>(loop, job);
+  HORO_TRY_STATUS(impl->begin(job_id, agent_per_rank));
+  return std::unique_ptr<Monitor>(new Monitor(std::move(impl)));
+}
+
+Monitor::Monitor(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+Monitor::~Monitor() = default;
+
+}  // namespace horo::launcher
