@@ -3,7 +3,8 @@
 
 The wheel holds libhoro, the loadable backends, and the tools, in `bin` of the environment that it
 is installed into. It needs the system's C and C++ libraries only: the others that the backend gloo uses are
-inside, with their licences, for machines that lack them; the MPI backends use the MPI of the ranks.
+inside, with their licences, for machines that lack them; the MPI backends use the MPI of the ranks. NOTICES
+has the terms of what is compiled in.
 """
 
 import atexit
@@ -26,6 +27,24 @@ _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__
 _BUILT = os.path.join(_ROOT, "build", "release", "lib", "libhoro.so")
 # What every Linux has, as auditwheel has it.
 SYSTEM = r"(linux-vdso|libc|libm|libdl|libpthread|librt|libz|libstdc\+\+|libgcc_s)\.so\.\d+|ld-linux.*"
+# What is compiled into the library and the tools, and the Debian package that has its terms.
+COMPILED_IN = {
+    "CLI11": "libcli11-dev",
+    "fmt": "libfmt-dev",
+    "libsodium": "libsodium-dev",
+    "yaml-cpp": "libyaml-cpp-dev",
+}
+BOOST = """Boost
+
+Under the Boost Software License 1.0, https://www.boost.org/LICENSE_1_0.txt, which asks for no more of what is
+compiled.
+"""
+CUDA = """CUDA Runtime
+
+The backends horo-backend-cuda.so and horo-backend-nccl.so contain the static CUDA Runtime library,
+which NVIDIA Corporation owns and lets be redistributed under the CUDA Toolkit End User License Agreement:
+https://docs.nvidia.com/cuda/eula/
+"""
 _STAGE = os.path.join("build", "wheel", "tools")
 
 
@@ -62,7 +81,11 @@ def _text(*command):
 def _copyright(library):
     """The terms of a library of the system's, as Debian has them; None: they are not to be found."""
     package = _text("dpkg", "-S", "*/" + os.path.basename(os.path.realpath(library))).partition(":")[0]
-    path = os.path.join("/usr/share/doc", package or "none", "copyright")
+    return _terms(package or "none")
+
+
+def _terms(package):
+    path = os.path.join("/usr/share/doc", package, "copyright")
     if not os.path.exists(path):
         return None
     with open(path) as file:
@@ -82,6 +105,19 @@ def _carried(module):
     if without:
         print(f"the wheel carries no libraries of {module}: no copyright of {', '.join(without)}")
     return [] if without else found
+
+
+def _notices(backends):
+    """The terms of what is compiled in, one after another."""
+    found = {name: _terms(package) for name, package in COMPILED_IN.items()}
+    without = [name for name, terms in found.items() if terms is None]
+    if without:
+        print(f"the wheel has no terms of {', '.join(without)}: add them before it is given away")
+    texts = [f"{name}\n\n{terms}" for name, terms in found.items() if terms]
+    texts.append(BOOST)
+    texts += [CUDA] if any(re.search("-(cuda|nccl)", path) for path in backends) else []
+    line = "\n" + 80 * "-" + "\n\n"
+    return "Horo contains parts of the following, under these terms:\n" + line + line.join(texts)
 
 
 class Parts:
@@ -139,7 +175,7 @@ class BuildPy(build_py):
     def run(self):
         super().run()
         package = os.path.join(self.build_lib, "horo")
-        for left in ("libhoro.so", "horo"):  # of an earlier build
+        for left in ("libhoro.so", "horo", "NOTICES"):  # of an earlier build
             self._remove(os.path.join(package, left))
         if parts().library is None:
             return
@@ -147,6 +183,8 @@ class BuildPy(build_py):
         for path in parts().backends:
             os.makedirs(os.path.join(package, "horo"), exist_ok=True)
             shutil.copy(path, os.path.join(package, "horo"))
+        with open(os.path.join(package, "NOTICES"), "w") as file:
+            file.write(_notices(parts().backends))
         parts().carry(os.path.join(package, "horo", "carried"))
 
     @staticmethod

@@ -2,7 +2,9 @@
 """A process without a launcher: finding the library, one rank's life, fork and Ctrl-C."""
 
 import os
+import secrets
 import shutil
+import socket
 import subprocess
 import sys
 
@@ -35,6 +37,68 @@ def test_one_rank_without_a_launcher():
         horo.shutdown()
         horo.init()
         assert horo.allreduce(numpy.ones(2), name="again").sum() == 2
+        """
+    )
+    assert done.code == 0, done.output
+
+
+
+@pytest.mark.parametrize("hosts", ("aab", "abbccc", "aabb"))
+def test_hosts_of_different_sizes(hosts):
+    """Where some hosts have more ranks than others all ranks are told so."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port = found.getsockname()[1]
+    code = "import horo.numpy as h; h.init(); print(h.is_homogeneous()); h.barrier(); h.shutdown()"
+    job = {
+        **os.environ,
+        "WORLD_SIZE": str(len(hosts)),
+        "HORO_RENDEZVOUS": f"127.0.0.1:{port}",
+        "HORO_SECRET": secrets.token_hex(32),
+    }
+    ranks = [
+        subprocess.Popen(
+            [sys.executable, "-c", code],
+            env={**job, "RANK": str(rank), "HORO_HOST_KEY": host},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for rank, host in enumerate(hosts)
+    ]
+    answers = {process.communicate(timeout=120)[0].strip() for process in ranks}
+    assert answers == {str(hosts == "aabb")}
+
+
+def test_shared_memory_outlives_its_session():
+    done = run_alone(
+        """
+        import gc
+        import numpy
+        import horo.numpy as horo
+        horo.init()
+        old = horo.shared_empty(100_000)
+        old[:] = 1
+        horo.shutdown()
+        horo.init()
+        new = horo.shared_empty(100_000)
+        new[:] = 7
+        assert (old == 1).all()
+        assert horo.allreduce(old, name="old").sum() == 100_000
+        del old
+        gc.collect()
+        more = [horo.shared_empty(100_000) for _ in range(4)]
+        for i in range(4):
+            more[i][:] = 9
+        assert (new == 7).all()
+        mapped = lambda: sum("horo-board" in line for line in open("/proc/self/maps"))
+        before = mapped()
+        for _ in range(5):
+            horo.shutdown()
+            new = more = None
+            gc.collect()
+            horo.init()
+            new = horo.shared_empty(100_000)
+        assert mapped() == before, open("/proc/self/maps").read()
         """
     )
     assert done.code == 0, done.output

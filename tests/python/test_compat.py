@@ -42,6 +42,14 @@ def test_training_under_horo_run(options):
     assert code == 0 and output.count("OK size 2 SGD") == 1, output
 
 
+def test_training_goes_on_from_its_checkpoint(tmp_path):
+    command = [job.HORO, "run", "--horovod", "-np", "2", sys.executable, TRAIN]
+    for epochs, begin in (("1", 0), ("4", 1)):
+        options = ["--checkpoint", str(tmp_path / "checkpoint"), "--epochs", epochs]
+        code, output = launched([*command, *options], PYTHONPATH="")
+        assert code == 0 and f"SGD from epoch {begin}" in output, output
+
+
 def test_training_under_horovodrun():
     horovodrun = os.path.join(os.environ["HORO_TEST_BIN"], "horovodrun")
     code, output = launched([horovodrun, "-np", "2", sys.executable, TRAIN], PYTHONPATH="")
@@ -74,6 +82,18 @@ def test_module_gives_arguments_and_children(tmp_path):
     assert code == 0, output
 
 
+def test_module_under_a_safe_path(tmp_path):
+    """Python puts no folder in front then, so the first is the user's."""
+    (tmp_path / "mine.py").write_text("")
+    script = tmp_path / "elsewhere" / "script.py"
+    script.parent.mkdir()
+    script.write_text("import mine, horovod; print('fine')")
+    path = os.pathsep.join([str(tmp_path), os.environ["PYTHONPATH"]])
+    command = [sys.executable, "-m", "horo.compat", str(script)]
+    code, output = launched(command, PYTHONPATH=path, PYTHONSAFEPATH="1")
+    assert code == 0 and output.strip() == "fine", output
+
+
 def test_what_is_not_there_says_so():
     done = job.run_alone(
         """
@@ -101,8 +121,12 @@ def test_every_public_name_resolves():
     done = job.run_alone(
         f"""
         import importlib
+        import torch
         from horo import compat
         compat.install()
+        import horovod.torch
+        assert horovod.torch.mpi_ops.Average == horovod.torch.Average
+        assert horovod.torch.compression.Compression is horovod.torch.Compression
         import horo.torch
         tables = {tables!r}
         for module in ("horovod.torch", "horovod.torch.mpi_ops"):
@@ -122,9 +146,33 @@ def test_every_public_name_resolves():
         from horovod.common import util
         assert util.extension_available("torch") and not util.extension_available("tensorflow")
         assert util.gloo_built(verbose=True) is horo.torch.gloo_built()
+        util.check_extension("horovod.torch", "HOROVOD_WITH_PYTORCH", "torch")
+        assert util.split_list([1, 2, 3, 4, 5], 2) == [[1, 2, 3], [4, 5]]
+        assert [n for n in range(9) if util.num_rank_is_power_2(n)] == [1, 2, 4, 8]
+        # What programs require is of Horovod's interface.
+        import horovod
+        assert tuple(map(int, horovod.__version__.split("."))) >= (0, 28, 0), horovod.__version__
+        assert horovod.torch.__version__ == horovod.__version__ != horo.__version__
+        from horovod.torch.compression import Compressor
+        class Halves(Compressor):
+            @staticmethod
+            def compress(tensor):
+                return tensor / 2, None
+            @staticmethod
+            def decompress(tensor, ctx):
+                return tensor * 2
+        one = horo.torch.allreduce(torch.ones(2), compression=Halves)
+        assert one.tolist() == [1.0, 1.0]
         """
     )
     assert done.code == 0, done.output
+
+
+def test_a_script_that_is_not_there():
+    code, output = launched([sys.executable, "-m", "horo.compat", "nowhere.py"])
+    assert code == 2 and "nowhere.py" in output and "Traceback" not in output, output
+    code, output = launched([sys.executable, "-m", "horo.compat", "-m", "nomodule"])
+    assert code == 1 and "nomodule" in output and "Traceback" not in output, output
 
 
 def test_usage():

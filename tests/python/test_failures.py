@@ -133,6 +133,80 @@ def test_interrupted_optimizer_can_go_on():
     assert done.code == 0, done.output
 
 
+INTERRUPTED_AT_THE_END = """
+    import os, signal, threading, time
+    import numpy, torch
+    import horo.numpy as on_numpy
+    import horo.torch as horo
+    from horo import _core
+    horo.init()
+    _core.SLICE_MS = 100000  # the operation completes in the slice in which the signal has come
+    me = horo.rank()
+
+    def strided(value):
+        return torch.full((3, 4), value).t()
+
+    model = torch.nn.Linear(2, 3)
+    rows = torch.nn.Embedding(5, 2, sparse=True)
+    optimizer = torch.optim.SGD([*model.parameters(), *rows.parameters()], lr=0.1)
+    optimizer = horo.DistributedOptimizer(optimizer, compression=horo.Compression.fp16)
+    def step():
+        optimizer.zero_grad()
+        model(torch.ones(1, 2) * (me + 1)).sum().backward()
+        rows(torch.tensor([me, me, 4])).sum().backward()
+    step()
+    optimizer.step()
+    horo.barrier()
+
+    def reduced():
+        optimizer.synchronize()
+        with optimizer.skip_synchronize():
+            return model.weight.grad[0].tolist(), rows.weight.grad.to_dense()[:, 0].tolist()
+
+    several = [torch.full((2,), float(i)) for i in range(3)]
+    cases = [
+        (lambda: horo.allreduce_async_(torch.ones(3), name="sum", op=horo.Sum), [2.0] * 3),
+        (lambda: horo.allreduce_async_(strided(1.0), name="strided", op=horo.Sum), [[2.0] * 3] * 4),
+        (lambda: horo.allgather_async(torch.full((1,), me), name="rows"), [0, 1]),
+        (lambda: horo.grouped_allreduce_async(several, op=horo.Sum), [[0.0] * 2, [2.0] * 2, [4.0] * 2]),
+        (lambda: on_numpy.allreduce_async(numpy.ones((2, 2))[:, :1], op=horo.Sum), [[2.0]] * 2),
+        (step, ([1.5] * 2, [1.0, 1.0, 0.0, 0.0, 1.0])),
+    ]
+    for number, (start, wanted) in enumerate(cases):
+        go = {directory!r} + "/" + str(number)
+        def interrupt():
+            time.sleep(0.2)
+            os.kill(os.getpid(), signal.SIGINT)
+            open(go, "w").close()
+        while me == 1 and not os.path.exists(go):
+            time.sleep(0.01)
+        handle = start()
+        wait = reduced if handle is None else lambda: horo.synchronize(handle)
+        if me == 0:
+            threading.Thread(target=interrupt).start()
+            try:
+                wait()
+                raise SystemExit(f"{{number}}: not interrupted")
+            except KeyboardInterrupt:
+                pass
+        found = wait()
+        if isinstance(found, list):
+            found = [one.tolist() for one in found]
+        elif not isinstance(found, tuple):
+            found = found.tolist()
+        assert found == wanted, (number, found, wanted)
+    step()
+    optimizer.step()
+    print("rank", me, "done")
+"""
+
+
+def test_interrupt_in_the_moment_of_completion(tmp_path):
+    """The result of a wait that a signal's handler cut short is there for the next."""
+    done = run_code(2, INTERRUPTED_AT_THE_END.format(directory=str(tmp_path)))
+    assert done.code == 0 and done.output.count("done") == 2, done.output
+
+
 def test_forked_loaders_do_not_disturb():
     done = run_code(
         2,
@@ -149,3 +223,27 @@ def test_forked_loaders_do_not_disturb():
         """,
     )
     assert done.code == 0, done.output
+
+
+def test_report_names_the_rank_whose_exception_came_first():
+    """Its peer sees it leave before its process has ended."""
+    done = run_code(
+        2,
+        """
+        import atexit, time
+        import numpy
+        import horo.numpy as horo
+        atexit.register(lambda: time.sleep(0.3 * horo.leaver))  # after horo's own
+        horo.init()
+        horo.leaver = horo.rank()
+        horo.barrier()
+        if horo.rank() == 1:
+            raise ValueError("my own mistake")
+        try:
+            horo.allreduce(numpy.ones(4))
+        except horo.HoroError as error:
+            raise RuntimeError("no step") from error
+        """,
+    )
+    assert done.code == 1 and "ShutDownError" in done.output, done.output
+    assert "rank 1 on localhost failed first" in done.output, done.output

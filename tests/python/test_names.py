@@ -3,6 +3,7 @@
 
 import textwrap
 
+from horo import _core, _names
 from job import run
 
 FRESH = """
@@ -41,3 +42,22 @@ def test_fresh_names():
         assert done.code == 0, done.output
         for rank in range(ranks):
             assert f"rank {rank} is through" in done.output, done.output
+
+
+def test_names_that_are_all_in_flight(monkeypatch):
+    """They are not looked through for every further one, and give way once they have ended."""
+    looks, forget = [], _names.Names._forget_old
+    monkeypatch.setattr(_core, "PENDING", {})
+    monkeypatch.setattr(
+        _names.Names, "_forget_old", lambda self, kind: (looks.append(kind), forget(self, kind))
+    )
+    names = _names.Names(0)
+    for handle in range(1, 4 * _names.NAMED):
+        names.record(0, f"in flight.{handle}").handle = handle
+        _core.PENDING[handle] = ()
+    assert len(looks) < 10, len(looks)
+    assert len(names.records[0]) == 4 * _names.NAMED - 1
+    _core.PENDING.clear()
+    for number in range(4 * _names.NAMED):
+        names.record(0, f"after.{number}")
+    assert len(names.records[0]) <= _names.NAMED

@@ -2,6 +2,7 @@
 """horo.run(): functions of this file as the ranks of a job, and loaders that read ahead."""
 
 import os
+import pickle
 import signal
 import socket
 import threading
@@ -9,8 +10,9 @@ import threading
 import pytest
 
 import horo
+import horo.data
 import job
-from horo import _run
+from horo import _run, _talk
 from horo.data import AsyncDataLoaderMixin, BaseDataLoader
 
 
@@ -54,6 +56,28 @@ def raises_what_cannot_travel():
 
 def gives_what_cannot_travel():
     return threading.Lock()
+
+
+def test_ranks_find_modules_where_the_caller_does(tmp_path):
+    """What lies beside the package does not come before the standard library."""
+    site = tmp_path / "site"
+    site.mkdir()
+    (site / "colorsys.py").write_text("")
+    (site / "horo").symlink_to(_run.PACKAGE)
+    (tmp_path / "finds.py").write_text("def it():\n    import colorsys\n    return colorsys.__file__\n")
+    done = job.run_alone(
+        f"""
+        import sys
+        sys.path += [{str(tmp_path)!r}, {str(site)!r}]
+        import finds, horo
+        assert horo.__file__.startswith({str(site)!r})
+        found = horo.run(finds.it, num_proc=1)
+        assert found == [finds.it()], found
+        """,
+        PYTHONPATH="",
+        PATH=os.pathsep.join([os.environ["HORO_TEST_BIN"], os.environ["PATH"]]),
+    )
+    assert done.code == 0, done.output
 
 
 def test_results_in_rank_order():
@@ -134,6 +158,28 @@ def test_function_of_the_main_program_with_cloudpickle():
         """
     )
     assert done.code == 0 and "[15, 15]" in done.output, done.output
+
+
+def test_ranks_are_served_where_no_thread_can_be_started(monkeypatch):
+    def refuse(thread):
+        raise RuntimeError("can't start new thread")
+
+    server = _run._Server(b"the function", everywhere=False)
+    try:
+        monkeypatch.setattr(threading.Thread, "start", refuse)
+        port = int(server.place.split(",")[0])
+        socket.create_connection(("127.0.0.1", port)).close()  # a stranger
+        for rank in range(2):
+            with _talk.connect(["127.0.0.1"], port, server.key) as talk:
+                talk.send(pickle.dumps(None))
+                assert talk.receive() == b"the function"
+            with _talk.connect(["127.0.0.1"], port, server.key) as talk:
+                talk.send(pickle.dumps(rank))
+                talk.send(pickle.dumps((b"its answer", None)))
+                assert talk.receive() == b""
+        assert sorted(server.answers) == [0, 1]
+    finally:
+        server.close()
 
 
 def test_strangers_are_let_in_only_for_other_hosts(monkeypatch):
@@ -225,6 +271,55 @@ def test_loader_closes():
     assert all(not thread.name.startswith("horo-data") for thread in threading.enumerate())
     with pytest.raises(ValueError, match="-1"):
         AsyncNumbers(-1, count=1)
+
+
+class Stuck(AsyncDataLoaderMixin, BaseDataLoader):
+    """Its source gives one batch and then hangs, until it is let go."""
+
+    def __init__(self):
+        super().__init__(4)
+        self.let_go = threading.Event()
+
+    def _iterate(self):
+        yield 0
+        self.let_go.wait()
+
+
+def test_loader_is_left_while_its_source_hangs(monkeypatch):
+    """By an exception in the loop's body, which is seen; and closed beside a loop that waits."""
+    monkeypatch.setattr(horo.data, "PATIENCE_S", 0.1)
+    loader = Stuck()
+    with pytest.raises(KeyError, match="body"), pytest.warns(UserWarning, match="not returned"):
+        for _ in loader:
+            raise KeyError("body")
+    loader.let_go.set()
+    loader, seen = Stuck(), []
+
+    def loop():
+        try:
+            for batch in loader:
+                seen.append(batch)
+        except RuntimeError as error:
+            seen.append(str(error))
+
+    thread = threading.Thread(target=loop, daemon=True)
+    thread.start()
+    while not seen:
+        thread.join(0.01)
+    with pytest.warns(UserWarning, match="not returned"):
+        loader.close_async_loader()
+    thread.join(60)
+    assert "closed" in seen[-1], seen
+    loader.let_go.set()
+
+
+def test_loader_that_was_closed_does_not_go_on():
+    loader = AsyncNumbers(2, count=50)
+    batches = iter(loader)
+    next(batches)
+    loader.close_async_loader()
+    with pytest.raises(RuntimeError, match="closed"):
+        list(batches)
 
 
 def test_loader_without_its_methods():

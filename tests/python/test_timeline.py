@@ -2,8 +2,13 @@
 """A trace that the program itself begins and ends, while the job runs."""
 
 import json
+import os
+import subprocess
+import textwrap
 
-from job import run_code
+from job import HORO, run, run_code
+
+VIEW = os.path.join(os.path.dirname(HORO), "horo-timeline-view")
 
 TRACED = """
     import numpy
@@ -25,6 +30,34 @@ TRACED = """
         assert horo.rank() == 0
     horo.shutdown()
 """
+
+
+SETS = """
+    import os, numpy
+    import horo.numpy as horo
+    horo.init()
+    for i, ranks in enumerate([[0, 1], [1, 2], [0, 1]]):
+        some = horo.add_process_set(ranks)
+        assert some.process_set_id == 1
+        for step in range(20) if some.included() else ():
+            horo.allreduce(numpy.ones(1000), name="step", process_set=some)
+        horo.remove_process_set(some)
+    horo.allreduce(numpy.ones(1000), name="last")
+    if horo.rank() == 0:
+        os._exit(3)
+    horo.barrier()
+"""
+
+
+def test_process_sets_of_one_number_are_not_taken_for_each_other(tmp_path):
+    done = run(3, ["-c", textwrap.dedent(SETS)], HORO_TIMELINE_DIRECTORY=str(tmp_path))
+    assert done.code == 3, done.output
+    seen = subprocess.run([VIEW, str(tmp_path), "--json"], stdout=subprocess.PIPE, timeout=60, check=True)
+    figures = json.loads(seen.stdout)
+    members = {rank["rank"]: rank["arrivals"] for rank in figures["ranks"]}
+    world = members[2] - 20
+    assert members == {0: world + 40, 1: world + 60, 2: world + 20}, members
+    assert figures["operations"] >= 60 + world, figures
 
 
 def test_a_trace_holds_what_ran_between_start_and_stop(tmp_path):

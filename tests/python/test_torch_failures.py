@@ -7,6 +7,8 @@ import subprocess
 import sys
 import textwrap
 
+import pytest
+
 import job
 from job import run, run_code
 
@@ -113,6 +115,182 @@ def test_interpreter_ends_with_operations_in_flight():
     )
     assert done.code == 0 and done.output.count("done") == 2, done.output
     assert "Traceback" not in done.output and "Fatal" not in done.output, done.output
+
+
+def test_optimizer_dropped_with_gradients_in_flight():
+    """An exception leaves the step, and the caller lets go of model and optimizer: what the runtime
+    still writes to stays, until it has written."""
+    done = run_code(
+        2,
+        """
+        import gc, torch
+        import horo.torch as horo
+        from horo import _core
+        horo.init()
+        def attempt():
+            network = torch.nn.Sequential(torch.nn.Linear(2000, 2000), torch.nn.Linear(2000, 30))
+            optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
+            optimizer = horo.DistributedOptimizer(optimizer, network.named_parameters())
+            network(torch.ones(1, 2000)).sum().backward()
+            optimizer.step()  # in the first one ranks need each other's step()
+            optimizer.zero_grad()
+            if horo.rank() == 0:
+                network(torch.ones(1, 2000)).sum().backward()
+                raise RuntimeError("out of memory, say")
+            horo.barrier()  # rank 0 has dropped all
+            network(torch.ones(1, 2000)).sum().backward()
+            optimizer.step()
+        try:
+            attempt()
+        except RuntimeError:
+            pass
+        gc.collect()
+        if horo.rank() == 0:
+            shapes = ((2000, 2000), (30, 2000), (2000,), (30,))
+            fresh = [torch.zeros(shape) for shape in shapes for _ in range(3)]
+            assert len(_core._abandoned) == 4
+            horo.barrier()
+        horo.barrier()  # rank 1 has stepped
+        if horo.rank() == 0:
+            assert all((tensor == 0).all() for tensor in fresh)
+        model = torch.nn.Linear(3, 2)
+        again = horo.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1))
+        assert not _core._abandoned
+        horo.barrier()
+        print("done", flush=True)
+        """,
+    )
+    assert done.code == 0 and done.output.count("done") == 2, done.output
+
+
+def test_interrupt_in_a_hook():
+    """What the hook had not submitted is reduced by step() all the same, on all ranks."""
+    done = run_code(
+        2,
+        """
+        import torch
+        import horo.torch as horo
+        horo.init()
+        due = [horo.rank() == 0]
+        class Interrupted(horo.Compression.none):
+            @staticmethod
+            def compress(tensor):
+                if due.pop() if due else False:
+                    raise KeyboardInterrupt
+                return tensor, None
+        model = torch.nn.Linear(3, 2)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        optimizer = horo.DistributedOptimizer(
+            optimizer, model.named_parameters(), compression=Interrupted
+        )
+        try:
+            model(torch.ones(1, 3)).sum().mul(horo.rank() + 1).backward()
+            assert horo.rank() == 1
+        except KeyboardInterrupt:
+            pass
+        optimizer.step()
+        assert model.bias.grad.tolist() == [1.5, 1.5], model.bias.grad
+        print("done", flush=True)
+        """,
+    )
+    assert done.code == 0 and done.output.count("done") == 2, done.output
+
+
+@pytest.mark.parametrize("again", ("optimizer.step()", "pass"))
+def test_interrupt_in_the_optimizers_own_step(again):
+    """The gradients are reduced already: step() called again reduces nothing, and what comes next is
+    reduced as on the rank that was not interrupted."""
+    done = run_code(
+        2,
+        f"""
+        import torch
+        import horo.torch as horo
+        horo.init()
+        due = [horo.rank() == 0]
+        class Interrupted(torch.optim.SGD):
+            def step(self, closure=None):
+                if due.pop() if due else False:
+                    raise KeyboardInterrupt
+                return super().step(closure)
+        model = torch.nn.Linear(3, 2)
+        horo.broadcast_parameters(model.state_dict(), 0)
+        optimizer = Interrupted(model.parameters(), lr=0.1)
+        optimizer = horo.DistributedOptimizer(optimizer, model.named_parameters())
+        for number in range(3):
+            model(torch.ones(1, 3)).sum().mul(horo.rank() + 1 + number).backward()
+            try:
+                optimizer.step()
+                assert number or horo.rank() == 1
+            except KeyboardInterrupt:
+                assert number == 0 and horo.rank() == 0
+                {again}
+            assert number or model.bias.grad.tolist() == [1.5] * 2, model.bias.grad
+            optimizer.zero_grad()
+        everybodys = horo.allgather(model.bias.detach().reshape(1, -1))
+        assert {again!r} == "pass" or everybodys[0].equal(everybodys[1]), everybodys
+        print("done", flush=True)
+        """,
+    )
+    assert done.code == 0 and done.output.count("done") == 2, done.output
+    assert "synchronizes again" not in done.output, done.output
+
+
+@pytest.mark.parametrize("options", ("", "num_groups=1, compression=horo.Compression.fp16"))
+def test_interrupt_at_every_line_of_a_step(options):
+    """One rank's step() ends at its first line, at its second, ... and is called again: its gradients
+    are those of the other, until a step() passes untouched."""
+    done = run_code(
+        2,
+        f"""
+        import itertools, sys, torch
+        import horo.torch as horo
+        horo.init()
+        steps = 0
+        class Counting(torch.optim.SGD):
+            def step(self, closure=None):
+                global steps
+                steps += 1
+                return super().step(closure)
+        def interrupt_at(number):
+            lines = itertools.count()
+            def trace(frame, event, _):
+                if "/horo/" not in frame.f_code.co_filename:
+                    return None
+                if event == "line" and next(lines) == number:
+                    sys.settrace(None)
+                    raise KeyboardInterrupt
+                return trace
+            sys.settrace(trace)
+        model = torch.nn.Linear(3, 2)
+        horo.broadcast_parameters(model.state_dict(), 0)
+        optimizer = Counting(model.parameters(), lr=0.001)
+        optimizer = horo.DistributedOptimizer(optimizer, model.named_parameters(), {options})
+        for number in itertools.count():
+            before, interrupted = steps, False
+            torch.set_grad_enabled(True)  # an interruption may have left it
+            if number % 5 or horo.rank():  # else without gradients on rank 0
+                model(torch.ones(1, 3)).sum().mul(horo.rank() + 1 + number).backward()
+            if horo.rank() == 0:
+                interrupt_at(number)
+            try:
+                optimizer.step()
+            except KeyboardInterrupt:
+                interrupted = True
+            sys.settrace(None)
+            if interrupted and steps == before:
+                optimizer.step()
+            found = horo.allgather(model.bias.grad.reshape(1, -1))
+            assert found[0].equal(found[1]), (number, found)
+            wanted = number + 1.5 if number % 5 else number / 2 + 1
+            assert found[0].tolist() == [wanted] * 2, (number, found)
+            optimizer.zero_grad()
+            if not horo.broadcast_object(interrupted, 0):
+                break
+        assert number > 20
+        print("done", flush=True)
+        """,
+    )
+    assert done.code == 0 and done.output.count("done") == 2, done.output
 
 
 def test_forked_child_that_ends_as_a_program():

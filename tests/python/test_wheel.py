@@ -136,6 +136,15 @@ def test_what_is_others_comes_with_its_terms(wheel):
     assert not has_gloo() or f"{CARRIED}/libgloo.so.0" in libraries, inside
 
 
+def test_what_is_compiled_in_comes_with_its_terms(wheel):
+    if not os.path.exists("/usr/share/doc/libfmt-dev/copyright"):
+        pytest.skip("no Debian, whose packages have the terms")
+    with zipfile.ZipFile(wheel) as whole:
+        text = whole.read("horo/NOTICES").decode()
+    for words in ("Boost Software License", "Victor Zverovich", "Henry Schreiner", "Frank Denis", "Jesse Beder"):
+        assert words in text, words
+
+
 def has_gloo():
     """Whether this build has the backend, and the machine the licence of its library."""
     beside = os.path.join(os.path.dirname(os.environ["HORO_TEST_LIBRARY"]), "horo")

@@ -7,7 +7,9 @@ owns its buffers until it completes, so its tensors stay in PENDING until somebo
 
 from __future__ import annotations
 
+import collections
 import ctypes
+import operator
 import os
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional
 
@@ -40,7 +42,8 @@ _ERRORS = {
 }
 
 _submit = fast.horo_submit
-_wait = slow.horo_wait
+_await = slow.horo_await
+_release = fast.horo_release
 
 
 def failure(status, message=None):
@@ -104,8 +107,11 @@ cross_size = _position("cross_size", "Hosts that have this local rank.")
 
 
 def is_homogeneous() -> bool:
-    """True when every host runs the same number of ranks."""
-    return size() == local_size() * cross_size()
+    """True when every host runs the same number of ranks; the same on all ranks."""
+    answer = fast.horo_is_homogeneous()
+    if answer < 0:
+        raise absent()
+    return bool(answer)
 
 
 def counters() -> dict[str, int]:
@@ -117,7 +123,10 @@ def counters() -> dict[str, int]:
 
 def start_timeline(file_path: str | os.PathLike[str], mark_cycles: bool = False) -> None:
     """Writes a trace of all operations to `file_path` from now on; rank 0 does, others nothing."""
-    check(slow.horo_start_timeline(os.fsencode(file_path), int(bool(mark_cycles))))
+    path = os.fsencode(file_path)
+    if b"\0" in path:
+        raise ValueError(f"file_path {file_path!r} has a null character")
+    check(slow.horo_start_timeline(path, int(bool(mark_cycles))))
 
 
 def stop_timeline() -> None:
@@ -141,10 +150,22 @@ def resolve_op(average, op):
     return op
 
 
+def whole_number(given, what, bits=32):
+    """`given` as an int that the runtime's, of so many bits, has room for. Fails: ValueError."""
+    try:
+        number = operator.index(given)
+    except TypeError:
+        raise ValueError(f"{what} is {given!r}, which is no whole number") from None
+    if number.bit_length() >= bits:
+        raise ValueError(f"{what} is {number}, which is out of range")
+    return number
+
+
 # -- Handles -----------------------------------------------------------------------------------
 
 # handle -> (output, what must stay alive, finish or None); finish(handle, item) gives the result.
 PENDING: dict[int, tuple] = {}
+_abandoned: collections.deque[int] = collections.deque()
 _groups = iter(range(-1, -(2**62), -1))
 
 
@@ -226,25 +247,37 @@ def submit_all(parts):
     return handles
 
 
+# A wait releases nothing, since a signal's handler may raise between its end and the use of what it
+# returns: until its result is taken an operation can be waited for again.
+
+
 def wait(handle):
-    """Status of the completed operation, which is released unless it has a result of its own."""
-    status = _wait(handle, SLICE_MS)
+    """Status of the completed operation, which is to be taken."""
+    status = _await(handle, SLICE_MS)
     while status == IN_PROGRESS:
-        status = _wait(handle, SLICE_MS)
+        status = _await(handle, SLICE_MS)
     return status
 
 
-def wait_all(handles):
-    """As wait for each, in one call: the first error. None may have a result of its own."""
-    count = len(handles)
-    if not count:
-        return 0
-    ops = (ctypes.c_uint64 * count)(*handles)
-    address = ctypes.addressof(ops)
-    status = IN_PROGRESS
-    while status == IN_PROGRESS:  # nothing is released before all are complete
-        status = slow.horo_wait_all(address, count, SLICE_MS)
+def wait_all(operations):
+    """As wait for each, in one call: the first error. `operations` is an array of handles."""
+    count, address = len(operations), ctypes.addressof(operations)
+    status = IN_PROGRESS if count else 0
+    while status == IN_PROGRESS:
+        status = slow.horo_await_all(address, count, SLICE_MS)
     return status
+
+
+def take(handle):
+    """Releases a completed operation whose result is where it belongs."""
+    PENDING.pop(handle, None)
+    _release(handle)
+
+
+def take_all(operations):
+    """As take for each, of an array of handles that are not pending. None may have a result of its
+    own."""
+    fast.horo_wait_all(ctypes.addressof(operations), len(operations), 0)
 
 
 def synchronize(handle: int) -> Any:
@@ -255,12 +288,15 @@ def synchronize(handle: int) -> Any:
     finish = item[2]
     if finish is not None:
         return finish(handle, item)
-    status = _wait(handle, SLICE_MS)
+    status = _await(handle, SLICE_MS)
     while status == IN_PROGRESS:
-        status = _wait(handle, SLICE_MS)
-    PENDING.pop(handle, None)
+        status = _await(handle, SLICE_MS)
     if status:
-        raise failure(status)
+        error = failure(status)
+        take(handle)
+        raise error
+    PENDING.pop(handle, None)
+    _release(handle)
     return item[0]
 
 
@@ -278,11 +314,12 @@ def settle(handle):
     """Completes an operation without giving its result away: a later synchronize() has it."""
     output, kept, finish = PENDING[handle]
     status = wait(handle)
-    if finish is not None:  # it waits again, for an operation that may be released
+    if finish is not None:
         PENDING[handle] = (output, kept, lambda *_: _late(handle, finish, output, kept, status))
         return
     error = failure(status) if status else None
     PENDING[handle] = (output, kept, lambda *_: _give(handle, output, error))
+    _release(handle)
 
 
 def _late(handle, finish, output, kept, status):
@@ -296,26 +333,58 @@ def _give(handle, output, error):
     return output
 
 
+def abandon(handle, buffers):
+    """Nobody will wait for the operation. Its buffers stay until it has completed, and until the
+    next sweep(). May be called at any time, from a finalizer too."""
+    PENDING[handle] = (None, buffers, None)
+    _abandoned.append(handle)
+
+
+def sweep():
+    """Lets go of what abandoned operations that have completed kept alive."""
+    for _ in range(len(_abandoned)):
+        handle = _abandoned.popleft()
+        if fast.horo_poll(handle) == IN_PROGRESS:
+            _abandoned.append(handle)
+        else:
+            take(handle)
+
+
+def forget():
+    """Forgets all operations, of a runtime that is gone."""
+    PENDING.clear()
+    _abandoned.clear()
+
+
 def group(handles):
     """One handle for several; its result is the list of theirs."""
     handle = next(_groups)
-    PENDING[handle] = (None, handles, _finish_group)
+    PENDING[handle] = ([], handles, _finish_group)
     return handle
 
 
 def _finish_group(handle, item):
-    outputs, first_error = [], None
-    for member in item[1]:
-        if first_error is not None and _left_alone(member, first_error):
-            continue
-        try:
-            outputs.append(synchronize(member))
-        except errors.HoroError as error:
-            first_error = first_error or error
+    results, handles, _ = item  # those of the members before an interruption stay
+    first_error = None
+    for index, member in enumerate(handles):
+        if index == len(results):
+            results.append(_result_in_group(member, first_error))
+        if isinstance(results[index], errors.HoroError):
+            first_error = first_error or results[index]
     PENDING.pop(handle, None)
     if first_error is not None:
         raise first_error
-    return outputs
+    return results
+
+
+def _result_in_group(member, first_error):
+    """What synchronize() gives, or the error that it raises."""
+    if first_error is not None and _left_alone(member, first_error):
+        return None
+    try:
+        return synchronize(member)
+    except errors.HoroError as error:
+        return error
 
 
 def _left_alone(handle, error):
@@ -330,12 +399,12 @@ def _left_alone(handle, error):
 
 def result_of(handle, ranks, status=None):
     """The result of an operation that owns it, once complete: (address, bytes, rows from each of
-    so many ranks). The caller releases the operation."""
+    so many ranks). The caller takes the operation; one that failed is."""
     if status is None:
         status = wait(handle)
     if status:
         error = failure(status)
-        fast.horo_release(handle)
+        take(handle)
         raise error
     data, count = ctypes.c_void_p(), ctypes.c_size_t()
     rows = (ctypes.c_int64 * ranks)()

@@ -42,6 +42,8 @@ class Record:
     )
 
     def __init__(self, name, number):
+        if "\0" in name:  # C would read what is before it
+            raise ValueError(f"name {name!r} has a null character")
         self.name = name.encode()
         self.set = number
         self.tensor = 0
@@ -62,6 +64,9 @@ def declare(
     if code is None:
         known = ", ".join(_native.DTYPES)
         raise ValueError(f"{record.name.decode()}: dtype {dtype} is not one of {known}")
+    for what, factor in (("prescale", prescale), ("postscale", postscale)):
+        if factor != factor:
+            raise ValueError(f"{record.name.decode()}: the {what} factor is not a number (nan)")
     description = _native.TensorDesc(
         size=ctypes.sizeof(_native.TensorDesc),
         name=record.name,
@@ -116,6 +121,8 @@ class Names:
         "unnamed",
         "join",
         "optimizers",
+        "unnamed_optimizers",
+        "_most",
         "_turns",
         "_groups",
     )
@@ -133,6 +140,8 @@ class Names:
         self._groups = {}  # (kind, number of members) -> turns
         self.join = Record("join", self.set)
         self.optimizers = itertools.count()  # made over this set
+        self.unnamed_optimizers = itertools.count()  # those without named_parameters
+        self._most = [NAMED] * len(KIND_NAMES)  # names of a kind, until some are dropped
 
     def restart(self):
         """Counts unnamed calls from the beginning: ranks that had joined have not counted."""
@@ -148,17 +157,21 @@ class Names:
             return self.unnamed[kind]()
         record = self.records[kind].get(name)
         if record is None:
-            if len(self.records[kind]) >= NAMED:
-                self._forget_old(self.records[kind])
+            if len(self.records[kind]) >= self._most[kind]:
+                self._forget_old(kind)
             record = self.records[kind][name] = Record(f"{KIND_NAMES[kind]}.{name}", self.set)
         return record
 
-    @staticmethod
-    def _forget_old(records):
-        """Drops the older half of those that are not in flight; they are declared again if need be."""
-        for name in list(records)[: NAMED // 2]:
-            if records[name].handle not in _core.PENDING:
+    def _forget_old(self, kind):
+        """Drops the older half of those that are not in flight; they are declared again if need be.
+        Where most are in flight more are remembered, or every further name would look again."""
+        records, kept = self.records[kind], 0
+        for name in list(records)[: len(records) // 2]:
+            if records[name].handle in _core.PENDING:
+                kept += 1
+            else:
                 records.pop(name, None)
+        self._most[kind] = max(NAMED, 3 * kept)
 
     def group(self, kind, name, count):
         """The members' records of a grouped call, and (group's name, number of members)."""

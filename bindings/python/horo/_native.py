@@ -182,6 +182,7 @@ _FAST = {
     "horo_local_size": (c_int, []),
     "horo_cross_rank": (c_int, []),
     "horo_cross_size": (c_int, []),
+    "horo_is_homogeneous": (c_int, []),
     "horo_version": (c_char_p, []),
     "horo_last_error": (c_char_p, []),
     "horo_status_name": (c_char_p, [c_int]),
@@ -193,6 +194,7 @@ _FAST = {
     "horo_poll": (c_int, [c_uint64]),
     "horo_result": (c_int, [c_uint64, c_void_p, c_void_p, c_void_p]),
     "horo_release": (c_int, [c_uint64]),
+    "horo_wait_all": (c_int, [c_void_p, c_size_t, c_int64]),  # of what is complete: releases it
     "horo_alloc": (c_int, [c_size_t, c_void_p]),
     "horo_free": (c_int, [c_void_p]),
     "horo_get_counters": (c_int, [POINTER(Counters)]),
@@ -208,8 +210,8 @@ _SLOW = {
     "horo_remove_process_set": (c_int, [c_uint32]),
     "horo_start_timeline": (c_int, [c_char_p, c_int]),
     "horo_stop_timeline": (c_int, []),
-    "horo_wait": (c_int, [c_uint64, c_int64]),
-    "horo_wait_all": (c_int, [c_void_p, c_size_t, c_int64]),
+    "horo_await": (c_int, [c_uint64, c_int64]),
+    "horo_await_all": (c_int, [c_void_p, c_size_t, c_int64]),
 }
 
 

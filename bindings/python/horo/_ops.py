@@ -6,13 +6,12 @@ contiguous. Every start_... function returns a handle.
 """
 
 import ctypes
-import operator
 from typing import Callable, NamedTuple
 
 from horo import _core
 from horo._core import PENDING, Part
 from horo._names import KIND_NAMES, declare
-from horo._native import ALLGATHER, ALLTOALL, BROADCAST, fast
+from horo._native import ALLGATHER, ALLTOALL, BROADCAST
 
 
 class Face(NamedTuple):
@@ -22,6 +21,7 @@ class Face(NamedTuple):
     dtype: Callable  # array -> our name of its dtype
     nbytes: Callable  # array -> bytes
     empty: Callable  # shape, like -> a new array of `like`'s dtype
+    memory: Callable  # array -> what keeps its memory, also when it gets another
 
 
 def declared(face, record, kind, array, group=(), root=0):
@@ -57,9 +57,10 @@ def need_rows(array, what):
 
 
 def start_broadcast(face, record, source, target, root_rank, finish=None):
+    root_rank = _core.whole_number(root_rank, "root_rank")
     declared(face, record, BROADCAST, source, root=root_rank)
     handle = _core.submit(record, face.pointer(source), face.pointer(target))
-    PENDING[handle] = (target, source, finish)
+    PENDING[handle] = (target, (face.memory(source), face.memory(target)), finish)
     return handle
 
 
@@ -67,11 +68,12 @@ class Moved:
     """A started allgather or alltoall. Only its end tells how many rows there are; an array of as
     many as the last time is offered, so that in a steady state nothing is copied."""
 
-    __slots__ = ("face", "part", "source", "room", "give", "ranks")
+    __slots__ = ("face", "part", "source", "memory", "room", "give", "ranks")
 
     def __init__(self, face, names, record, kind, source, give, splits=None, group=()):
         declared(face, record, kind, source, group)
         self.face, self.source, self.give, self.room = face, source, give, None
+        self.memory = face.memory(source)
         self.ranks = names.size()
         target, length = None, 0
         if record.rows:
@@ -86,17 +88,14 @@ class Moved:
 def _finish_moved(handle, item, status=None):
     moved = item[1]
     face, part, source = moved.face, moved.part, moved.source
-    try:
-        address, length, rows = _core.result_of(handle, moved.ranks, status)
-    finally:
-        PENDING.pop(handle, None)
+    address, length, rows = _core.result_of(handle, moved.ranks, status)
     if length and address == part.target and length == part.room:
         result = moved.room
     else:
         result = face.empty((sum(rows),) + tuple(source.shape[1:]), source)
         if length:
             ctypes.memmove(face.pointer(result), address, length)
-    fast.horo_release(handle)
+    _core.take(handle)
     part.record.rows = sum(rows)
     return moved.give(result, rows)
 
@@ -130,7 +129,7 @@ def start_reductions(face, names, kind, name, sources, targets, op, factors, fin
     for handle, source, target, finish in zip(
         handles, sources, targets, finishes or [None] * len(handles)
     ):
-        PENDING[handle] = (target, source, finish)
+        PENDING[handle] = (target, (face.memory(source), face.memory(target)), finish)
     return _core.group(handles)
 
 
@@ -153,7 +152,10 @@ def whole_numbers(splits):
     """`splits` (a list, an array) as a list of int; None for none. Fails: ValueError."""
     if splits is None:
         return None
+    words = "splits must be whole numbers in one dimension, one per rank"
+    one = f"{words}; one"
     try:
-        return [operator.index(number) for number in splits] or None
+        numbers = list(splits)
     except TypeError:
-        raise ValueError("splits must be whole numbers in one dimension, one per rank") from None
+        raise ValueError(words) from None
+    return [_core.whole_number(number, one, 64) for number in numbers] or None

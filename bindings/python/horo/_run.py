@@ -98,7 +98,11 @@ class _Server:
                         return
                     continue
                 # Of its own, so that a stranger who says nothing keeps nobody waiting.
-                threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+                thread = threading.Thread(target=self._serve, args=(connection,), daemon=True)
+                try:
+                    thread.start()
+                except RuntimeError:  # there are too many: the ranks wait for each other
+                    self._serve(connection)
 
     def _serve(self, connection):
         try:
@@ -109,8 +113,8 @@ class _Server:
                     return
                 self.answers[rank] = pickle.loads(talk.receive())
                 talk.send(b"")  # it has arrived
-        except OSError:
-            pass  # a stranger; or it ended without an answer: the report of `horo run` says why
+        except (OSError, MemoryError):
+            pass  # a stranger; or a rank without an answer: the report of `horo run` says why
 
     def close(self):
         self._closed.set()
@@ -224,14 +228,8 @@ def _over_hosts(words):
 
 def _start(words, executable, server):
     """Runs the job to its end; its exit code."""
-    paths = [os.path.dirname(PACKAGE), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
-    environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join(path for path in paths if path),
-        SERVER: server.place,
-        KEY: server.key.hex(),
-    }
-    command = [_program(), "run", *words, executable, "-m", "horo._run_rank"]
+    environment = {**os.environ, SERVER: server.place, KEY: server.key.hex()}
+    command = [_program(), "run", *words, executable, os.path.join(PACKAGE, "_run_rank.py")]
     with subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL) as process:
         try:
             return process.wait()

@@ -1,10 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One rank of horo.run(): fetches the function, runs it and gives its result back."""
+"""One rank of horo.run(): fetches the function, runs it and gives its result back.
+
+Started as a file, so that the package is the caller's, and nothing else that lies beside it comes
+before the standard library.
+"""
 
 import os
+import sys
+
+if __name__ == "__main__":
+    HERE = os.path.dirname(os.path.abspath(__file__))
+    if sys.path and os.path.realpath(sys.path[0]) == os.path.realpath(HERE):
+        sys.path[0] = os.getcwd()  # modules of the package are none of their own
+    import importlib.util
+    from typing import Any
+
+    spec: Any = importlib.util.spec_from_file_location("horo", os.path.join(HERE, "__init__.py"))
+    sys.modules["horo"] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(sys.modules["horo"])
+
 import pickle
 import socket
-import sys
 import traceback
 
 from horo import _run, _talk

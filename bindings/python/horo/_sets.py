@@ -11,6 +11,7 @@ import atexit
 import ctypes
 import operator
 import os
+import sys
 import time
 from typing import TYPE_CHECKING
 
@@ -116,8 +117,8 @@ def init(
         return sets
     _core.check(slow.horo_init())
     _core.joined_by = os.getpid()
-    atexit.unregister(shutdown)
-    atexit.register(shutdown)
+    atexit.unregister(_leave)
+    atexit.register(_leave)
     global_process_set.ranks = list(range(_core.size()))
     try:
         _compare(comm)
@@ -168,12 +169,32 @@ def shutdown() -> None:
     """Leaves the job; operations that not all ranks have submitted end with ShutDownError. Process
     sets are gone."""
     status = slow.horo_shutdown()
-    _core.PENDING.clear()
+    _core.forget()
     for process_set in _added.values():
         process_set.names = None
     _added.clear()
     WORLD.clear()
     _core.check(status)
+
+
+# A rank whose exception ends it leaves before its process is gone. Who ends because of that lets it
+# be gone first for so long: the launcher's report names the one that was first.
+_BEHIND_S = 1.0
+
+
+def _leave():
+    """What the interpreter does at its end."""
+    if _ended_by_a_peer():
+        time.sleep(_BEHIND_S)
+    shutdown()
+
+
+def _ended_by_a_peer():
+    """Whether what ends this program is that a peer has left the job."""
+    error = None if hasattr(sys, "ps1") else getattr(sys, "last_value", None)
+    while error is not None and not isinstance(error, errors.ShutDownError):
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
 # -- Adding and removing -------------------------------------------------------------------------
@@ -190,8 +211,9 @@ def add_process_set(process_set: ProcessSet | Iterable[int]) -> ProcessSet:
     added = _as_set(process_set)
     if added.names is not None:
         raise ValueError(f"{added!r} has been added already")
-    count, number = len(added.ranks), ctypes.c_uint32()
-    ranks = (ctypes.c_int * count)(*added.ranks)
+    numbers = [_core.whole_number(rank, f"a rank of {added!r}") for rank in added.ranks]
+    count, number = len(numbers), ctypes.c_uint32()
+    ranks = (ctypes.c_int * count)(*numbers)
     _core.check(slow.horo_add_process_set(ctypes.addressof(ranks), count, number))
     member = fast.horo_process_set_rank(number.value) >= 0
     added.names = Names(number.value, member)
@@ -254,8 +276,10 @@ def barrier(process_set: ProcessSet = global_process_set) -> None:
         except errors.DuplicateNameError:  # so many threads that it is this name's turn again
             time.sleep(0.001)
     status = _core.wait(handle)
-    if status:
-        raise _core.failure(status)
+    error = _core.failure(status) if status else None
+    _core.take(handle)
+    if error is not None:
+        raise error
 
 
 def join(process_set: ProcessSet = global_process_set) -> int:
@@ -271,7 +295,7 @@ def join(process_set: ProcessSet = global_process_set) -> int:
     handle, record.handle = record.handle, 0
     address, _, _ = _core.result_of(handle, 0, status)
     last = ctypes.c_int32.from_address(address).value
-    fast.horo_release(handle)
+    _core.take(handle)
     names.restart()
     return last
 

@@ -13,14 +13,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import sys
 import threading
+import warnings
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
+
+PATIENCE_S = 10  # for a source that does not return, when a loop is left
 
 
 class BaseDataLoader:
@@ -75,7 +79,11 @@ class _Ahead:
     def batches(self):
         while True:
             self._say(f"{self._queue.qsize()} batches wait")
+            if self._stopped.is_set():
+                raise RuntimeError("the loader was closed while a loop over it went on")
             batch, error = self._queue.get()
+            if self._stopped.is_set():
+                continue
             if isinstance(error, StopIteration):
                 return
             if error is not None:
@@ -84,7 +92,14 @@ class _Ahead:
 
     def stop(self):
         self._stopped.set()
-        self._thread.join()
+        with contextlib.suppress(queue.Full):
+            self._queue.put_nowait((None, None))  # a loop that waits sees it
+        self._thread.join(PATIENCE_S)
+        if self._thread.is_alive():
+            warnings.warn(
+                f"the loader's source has not returned for {PATIENCE_S} s; its thread is left alone",
+                stacklevel=2,
+            )
 
 
 class AsyncDataLoaderMixin:

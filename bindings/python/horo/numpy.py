@@ -43,6 +43,7 @@ from horo._core import (
 )
 from horo._native import ALLREDUCE, BROADCAST, REDUCESCATTER, fast
 from horo._ops import Face
+from horo._pickled import dumps
 from horo._sets import (
     ProcessSet,
     add_process_set,
@@ -105,14 +106,20 @@ _FACE = Face(
     dtype=lambda array: array.dtype.name,  # numpy's name of bfloat16 (ml_dtypes) is ours
     nbytes=lambda array: array.nbytes,
     empty=lambda shape, like: numpy.empty(shape, like.dtype),
+    memory=lambda array: array,
 )
 
 
+def _needs_copy(array):
+    return not (array.flags.c_contiguous and array.dtype.isnative)
+
+
 def _part(array, op=_core.SUM):
-    """The array as the runtime sees it: contiguous, complex numbers as two real ones each. A copy
-    where it is not. Fails: ValueError (an `op` that is none of complex numbers)."""
-    if not array.flags.c_contiguous:
-        array = array.copy()
+    """The array as the runtime sees it: contiguous, in this machine's byte order, complex numbers as
+    two real ones each. A copy where it is not. Fails: ValueError (an `op` that is none of complex
+    numbers)."""
+    if _needs_copy(array):
+        array = array.astype(array.dtype.newbyteorder("="), order="C")
     if array.dtype.kind != "c":
         return array
     if op not in (_core.SUM, _core.AVERAGE):
@@ -129,7 +136,9 @@ def _rows_part(array, what):
 
 def _like(part, array):
     """What the runtime gave as `part`, in the dtype of `array`."""
-    return part.view(array.dtype)[..., 0] if array.dtype.kind == "c" else part
+    if array.dtype.kind == "c":
+        part = part.view(array.dtype.newbyteorder("="))[..., 0]
+    return part.astype(array.dtype, copy=False)
 
 
 def _landing(target):
@@ -142,10 +151,12 @@ def _landing(target):
     def finish(handle, _item, status=None):
         if status is None:
             status = _core.wait(handle)
-        _core.PENDING.pop(handle, None)
-        _core.check(status)
-        if not target.flags.c_contiguous:
+        error = _core.failure(status) if status else None
+        if error is None and _needs_copy(target):
             target[...] = _like(part, target)
+        _core.take(handle)
+        if error is not None:
+            raise error
         return target
 
     return part, finish
@@ -384,14 +395,23 @@ def alltoall(
 def broadcast_object(
     obj: Any, root_rank: int = 0, name: str | None = None, process_set: ProcessSet | None = None
 ) -> Any:
-    """The root's `obj` on every rank, by pickle."""
+    """The root's `obj` on every rank, by pickle. Fails on all ranks when it cannot be pickled."""
     size_name, data_name = (None, None) if name is None else (f"{name}.sz", f"{name}.t")
     at_root = rank() == root_rank
-    body = numpy.frombuffer(pickle.dumps(obj) if at_root else b"", numpy.uint8)
-    length = numpy.array([body.size], numpy.int64)
+    pickled: Any = b""
+    problem = None
+    if at_root:
+        try:
+            pickled = dumps(obj)
+        except Exception as error:
+            problem = error
+    length = numpy.array([-1 if problem else len(pickled)], numpy.int64)
     length = broadcast(length, root_rank, size_name, process_set)[0]
-    if not at_root:
-        body = numpy.empty(length, numpy.uint8)
+    if problem is not None:
+        raise problem
+    if length < 0:
+        raise HoroError(f"rank {root_rank} could not pickle the object to broadcast")
+    body = numpy.frombuffer(pickled, numpy.uint8) if at_root else numpy.empty(length, numpy.uint8)
     body = broadcast(body, root_rank, data_name, process_set)
     return obj if at_root else pickle.loads(body)
 

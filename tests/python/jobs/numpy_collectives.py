@@ -214,6 +214,25 @@ def check_strides_and_complex_numbers():
     fails(ValueError, lambda: horo.allgather(numpy.complex64(1j)), "dimension")
 
 
+def check_byte_orders():
+    """What files hold need not be in this machine's order."""
+    n, r = horo.size(), horo.rank()
+    for dtype in ("<f4", ">f4", ">i4", ">u2", ">c8"):
+        mine = numpy.array([[200 + r, 2], [1000, 3]], dtype)
+        total = numpy.array([[200 * n + n * (n - 1) // 2, 2 * n], [1000 * n, 3 * n]], dtype)
+        equal(horo.allreduce(mine, op=horo.Sum), total)
+        equal(horo.grouped_allreduce([mine, mine], op=horo.Sum)[1], total)
+        equal(horo.allgather(mine)[2 * r : 2 * r + 2], mine)
+        own = 2 // n + (r < 2 % n)
+        start = r * (2 // n) + min(r, 2 % n)
+        equal(horo.reducescatter(mine, op=horo.Sum), total[start : start + own])
+        equal(horo.alltoall(mine, [2 if i == r else 0 for i in range(n)])[0], mine)
+        kept = mine.copy()
+        assert horo.allreduce_(kept, op=horo.Sum) is kept
+        equal(kept, total)
+        assert horo.broadcast_(mine, 0) is mine and mine[0, 0] == 200, mine
+
+
 def check_wrong_arguments():
     fails(ValueError, lambda: horo.allreduce(numpy.ones(3, complex), op=horo.Max), "complex128")
     fails(ValueError, lambda: horo.allreduce(numpy.array(["a"])), "dtype")

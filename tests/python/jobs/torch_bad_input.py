@@ -145,6 +145,37 @@ def check_a_skipped_batch_counts_as_zeros():
     alike(network)
 
 
+def check_sparse_on_one_rank():
+    table = torch.nn.Embedding(5, 3, sparse=at_last())
+    optimizer = wrapped(table)
+    table(torch.tensor([1])).sum().backward()
+    words = ("weight' is", f"dense on {others()}", f"sparse on rank {horo.size() - 1}")
+    fails(horo.MismatchError, optimizer.step, *words)
+    fails(horo.MismatchError, optimizer.step, *words)
+    goes_on()
+
+
+def check_sparse_gradients_that_not_all_ranks_have():
+    """By the first step it is settled how they travel."""
+    most = (horo.size() - 1) / horo.size()
+    for others_have in (True, False):
+        torch.manual_seed(7)
+        table = torch.nn.Embedding(4, 3, sparse=True)
+        before = table.weight.detach().clone()
+        optimizer = wrapped(table)
+        for step in range(4):
+            optimizer.zero_grad()
+            if at_last() and step == 3:
+                table.weight.grad = torch.ones(4, 3)  # a dense one
+            elif step == 1 or not at_last() and (step or others_have):
+                table(torch.tensor([1])).sum().backward()
+            optimizer.step()
+        change = (before - table.weight.detach())[:, 0] / 0.1
+        wanted = torch.tensor([1 - most, (most if others_have else 0) + 2 + most, 1 - most, 1 - most])
+        assert torch.allclose(change, wanted, atol=1e-4), (change, wanted)
+        alike(table)
+
+
 def check_signal_in_synchronize():
     """Its handler runs while this waits, and the wait goes on."""
     if not at_last():
@@ -193,7 +224,14 @@ def check_two_frameworks_at_once():
     theirs = other.allreduce_async(numpy.ones(4), name="numpy's", op=horo.Sum)
     assert (other.synchronize(theirs) == horo.size()).all()
     assert (horo.synchronize(ours) == horo.size()).all()
-    named = horo.allreduce_async(torch.ones(4), name="both", op=horo.Sum)
-    fails(ValueError, lambda: other.allreduce(numpy.ones(4, "float32"), name="both"), "both")
-    horo.synchronize(named)
+    # In flight until the others have come here, too.
+    twice = f"both {horo.rank()}"
+    named = [horo.allreduce_async(torch.ones(4), name=twice, op=horo.Sum)]
+    fails(ValueError, lambda: other.allreduce(numpy.ones(4, "float32"), name=twice), twice)
+    horo.barrier()
+    for rank in range(horo.size()):
+        if rank != horo.rank():
+            named.append(horo.allreduce_async(torch.ones(4), name=f"both {rank}", op=horo.Sum))
+    for handle in named:
+        horo.synchronize(handle)
     assert other.rank() == horo.rank() and other.init() == []

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """horo.torch's collectives, right results: every function, dtype, operation and kind of shape."""
 
+import collections
 import os
 import threading
 import warnings
@@ -248,6 +249,29 @@ def check_gradients_flow():
     equal(x.grad, torch.full((4,), 5.0 if me == n - 1 else 0.0))
 
 
+def check_gradients_have_gradients():
+    """Of the sum of the gradient of the sum of cubes of what the operations make of `x`."""
+    n, me = horo.size(), horo.rank()
+    at_root = 1.0 if me == n - 1 else 0.0
+
+    def second(operation, x):
+        x = x.clone().requires_grad_()
+        cubes = sum((part**3).sum() for part in operation(x))
+        (gradient,) = torch.autograd.grad(cubes, x, create_graph=True)
+        gradient.sum().backward()
+        return x.grad
+
+    ones, mine = torch.ones(n, 2), torch.full((n, 2), me + 1.0)
+    equal(second(lambda x: [horo.allreduce(x, op=horo.Sum)], ones), ones * 6 * n**3)
+    equal(second(lambda x: horo.grouped_allreduce([x, 2 * x]), ones), ones * (6 + 48))
+    equal(second(lambda x: [horo.allgather(x)], mine), mine * 6 / n)
+    equal(second(lambda x: horo.grouped_allgather([x, x]), mine), mine * 12 / n)
+    equal(second(lambda x: [horo.broadcast(x, n - 1)], ones), ones * 6 / n * at_root)
+    equal(second(lambda x: [horo.reducescatter(x, op=horo.Sum)], ones), ones * 6 * n**3)
+    equal(second(lambda x: horo.grouped_reducescatter([x, x]), ones), ones * 12)
+    equal(second(lambda x: [horo.alltoall(x)], mine), mine * 6)
+
+
 def check_objects():
     big = {"words": ["a" * 1000] * 50, "rank": horo.rank()}
     found = horo.broadcast_object(big if horo.rank() == 0 else None)
@@ -293,6 +317,57 @@ def check_broadcast_optimizer_state():
                 for other in states:
                     found = other["state"][index][key]
                     assert torch.equal(torch.as_tensor(found), torch.as_tensor(value)), key
+
+
+def check_broadcast_reaches_schedulers():
+    """One made before the distributed optimizer was changes its learning rate on all ranks."""
+    for op in (horo.Average, horo.Adasum):
+        model = torch.nn.Linear(3, 2)
+        plain = torch.optim.SGD(model.parameters(), lr=0.5 + horo.rank(), momentum=0.9)
+        scheduler = torch.optim.lr_scheduler.StepLR(plain, step_size=1, gamma=0.5)
+        optimizer = horo.DistributedOptimizer(plain, model.named_parameters(), op=op)
+        horo.broadcast_optimizer_state(optimizer, root_rank=0)
+        optimizer.load_state_dict(optimizer.state_dict())
+        optimizer.zero_grad()
+        model(torch.ones(1, 3)).sum().backward()
+        optimizer.step()
+        scheduler.step()
+        assert optimizer.param_groups[0]["lr"] == 0.25, optimizer.param_groups[0]["lr"]
+        assert plain.state[model.weight] is optimizer.state[model.weight]
+
+
+Range = collections.namedtuple("Range", "least most")
+
+
+class Exact(torch.optim.SGD):
+    """Keeps state that is not of its parameters' dtype, and options that are not plain."""
+
+    def __init__(self, parameters, lr):
+        super().__init__(parameters, lr)
+        self.param_groups[0]["range"] = Range(lr, 2 * lr)
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for parameter in self.param_groups[0]["params"]:
+            self.state[parameter] = {
+                "master": parameter.float() + 1e-4,
+                "seen": [torch.tensor([2**24 + 1])],
+                "mask": torch.tensor([True, False]),
+            }
+
+
+def check_broadcast_optimizer_state_keeps_dtypes():
+    model = torch.nn.Linear(3, 2).to(torch.bfloat16)
+    optimizer = Exact(model.parameters(), lr=0.5 * (1 + horo.rank()))
+    if horo.rank() == 0:
+        optimizer.step()
+    horo.broadcast_optimizer_state(optimizer, root_rank=0)
+    masters = horo.allgather_object(optimizer.state[model.weight]["master"])
+    state = optimizer.state[model.weight]
+    assert state["master"].dtype is torch.float32 and torch.equal(state["master"], masters[0])
+    assert state["seen"][0].tolist() == [2**24 + 1], state["seen"]
+    assert state["mask"].dtype is torch.bool, state["mask"]
+    assert optimizer.param_groups[0]["range"] == (0.5, 1.0)
 
 
 def check_shared_memory():

@@ -3,6 +3,7 @@
 
 import torch
 
+import horo.numpy as on_numpy
 import horo.torch as horo
 
 
@@ -34,6 +35,13 @@ def check_not_a_dense_tensor():
     fails(ValueError, lambda: horo.allreduce_(sparse), "sparse")
     fails(ValueError, lambda: horo.allgather(torch.tensor(1.0)), "dimension")
     fails(ValueError, lambda: horo.broadcast_([1, 2], 0), "list")
+    for function in (horo.allreduce, horo.allgather, horo.alltoall, horo.reducescatter):
+        fails(ValueError, lambda function=function: function([1, 2]), "list")
+    fails(ValueError, lambda: horo.grouped_allreduce([torch.ones(2), 3.0]), "float")
+    fails(ValueError, lambda: horo.allreduce(torch.ones(2, device="meta")), "meta")
+    dense = torch.ones(2)
+    fails(ValueError, lambda: horo.sparse_allreduce_async(dense, "dense", horo.Sum), "to_sparse")
+    fails(ValueError, lambda: horo.sparse_allreduce_async(2, "two", horo.Sum), "int")
     goes_on()
 
 
@@ -45,13 +53,47 @@ def check_arguments():
     fails(ValueError, lambda: horo.allreduce(whole, op=horo.Adasum), "adasum", "floating")
     fails(ValueError, lambda: horo.broadcast(one, horo.size()), horo.size())
     fails(ValueError, lambda: horo.broadcast(one, -1), "-1")
+    fails(ValueError, lambda: horo.broadcast(one, 2**32), 2**32)  # none is cut
+    fails(ValueError, lambda: horo.broadcast(one, 0.5), "root_rank is 0.5")
+    fails(ValueError, lambda: horo.broadcast_object(one, 2**32), 2**32)
+    fails(ValueError, lambda: horo.add_process_set([0, 2**32]), 2**32)
     fails(ValueError, lambda: horo.grouped_allreduce([]), "at least one")
     fails(ValueError, lambda: horo.poll(123456789), "123456789")
     assert horo.synchronize(123456789) is None
+    fails(ValueError, lambda: horo.allreduce(one, name="a\0b"), "null")
+    fails(ValueError, lambda: horo.start_timeline("a\0b"), "null")
+    for factor in ("prescale_factor", "postscale_factor"):
+        fails(ValueError, lambda: horo.allreduce(one, **{factor: float("nan")}), factor[:6], "nan")
     fails(ValueError, lambda: horo.broadcast_parameters(7, 0), "int")
+    fails(ValueError, lambda: horo.broadcast_optimizer_state(7, 0), "int")
     fails(ValueError, lambda: horo.broadcast_parameters({"a": 7}, 0), "'a'")
+    model = torch.nn.Linear(2, 1)
+    fails(ValueError, lambda: horo.DistributedOptimizer(model, model.named_parameters()), "Linear")
+    sgd = torch.optim.SGD(model.parameters(), lr=0.1)
+    for wrong in ({"compression": "fp16"}, {"backward_passes_per_step": 1.5}):
+        word = str(*wrong.values())
+        fails(ValueError, lambda: horo.DistributedOptimizer(sgd, **wrong), *wrong, word)
     lbfgs = torch.optim.LBFGS([torch.nn.Parameter(one)])
     fails(ValueError, lambda: horo.broadcast_optimizer_state(lbfgs, 0), "LBFGS")
+    goes_on()
+
+
+def check_sparse_state_on_the_root():
+    weight = torch.nn.Parameter(torch.ones(3, 2))
+    sgd = torch.optim.SGD([weight], lr=0.1, momentum=0.9)
+    if horo.rank() == 0:
+        weight.grad = torch.ones(3, 2).to_sparse(1)
+        sgd.step()
+    fails(ValueError, lambda: horo.broadcast_optimizer_state(sgd, 0), "on rank 0", "sparse_coo")
+    goes_on()
+    sparse = torch.ones(3, 2).to_sparse(1)
+    everywhere = {"a": torch.ones(2), "b": sparse}
+    fails(ValueError, lambda: horo.broadcast_parameters(everywhere, 0), "sparse_coo")
+    goes_on()
+    mine = {"a": torch.ones(2), "b": sparse if horo.rank() == 0 else torch.ones(3, 2)}
+    if horo.size() > 1:
+        said = "float32 [3, 2] sparse_coo on rank 0"
+        fails(horo.MismatchError, lambda: horo.broadcast_parameters(mine, 0), said)
     goes_on()
 
 
@@ -68,6 +110,8 @@ def check_splits():
     fails(ValueError, lambda: horo.alltoall(rows, [3] * n), "ask for more")
     fails(ValueError, lambda: horo.alltoall(rows, [-1] + [1] * (n - 1)), "negative")
     fails(ValueError, lambda: horo.alltoall(rows, [0.5] * n), "whole numbers")
+    fails(ValueError, lambda: horo.alltoall(rows, [2**64 + 1] * n), 2**64 + 1)
+    fails(ValueError, lambda: horo.alltoall(rows, 2), "one per rank")
     fails(ValueError, lambda: horo.alltoall(rows, torch.ones(n)), "whole numbers")
     fails(ValueError, lambda: horo.alltoall(rows, torch.ones(n, 1)), "whole numbers")
     fails(ValueError, lambda: horo.alltoall(torch.tensor(1.0)), "dimension")
@@ -169,6 +213,13 @@ def check_object_that_cannot_be_pickled():
         fails(TypeError, lambda: horo.broadcast_object(Stubborn()), "not this one")
     else:
         fails(horo.HoroError, lambda: horo.broadcast_object(None), "rank 0 could not pickle")
+    goes_on()
+    if horo.rank() == 0:
+        fails(TypeError, lambda: horo.allgather_object(Stubborn()), "not this one")
+        fails(TypeError, lambda: on_numpy.broadcast_object(Stubborn()), "not this one")
+    else:
+        fails(horo.HoroError, lambda: horo.allgather_object(1), "rank 0", "not this one")
+        fails(horo.HoroError, lambda: on_numpy.broadcast_object(1), "rank 0 could not pickle")
     goes_on()
 
 

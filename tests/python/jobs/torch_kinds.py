@@ -149,3 +149,31 @@ def check_complex_parameters():
         mean = (horo.size() - 1) / 2
         wanted = torch.full((4, 2), 1 + 1j - 3 * (mean - 1j), dtype=torch.complex64)
         assert torch.allclose(weight.detach(), wanted), weight
+
+
+def check_another_default_device():
+    """As programs for GPUs have one. The device "meta" stands for it: what lands there is lost."""
+    if not hasattr(torch, "set_default_device"):
+        return  # torch before 2.0
+    layer, table = torch.nn.Linear(3, 2), torch.nn.Embedding(4, 3, sparse=True)
+    named = [*layer.named_parameters(), *table.named_parameters("table")]
+    columns, words = torch.ones(3, 2).t(), torch.tensor([1])
+    torch.set_default_device("meta")
+    try:
+        assert horo.broadcast_object({"a": horo.rank()}) == {"a": 0}
+        assert horo.allgather_object(horo.rank()) == list(range(horo.size()))
+        equal(horo.allreduce(columns, op=horo.Sum), columns.contiguous() * horo.size())
+        optimizer = torch.optim.SGD([one for _, one in named], lr=0.1)
+        optimizer = horo.DistributedOptimizer(optimizer, named)
+        if horo.rank() == 0:
+            layer(table(words)).sum().backward()
+        optimizer.step()
+        horo.broadcast_parameters(layer.state_dict(), root_rank=0)
+        plain = torch.optim.SGD(layer.parameters(), lr=0.1, momentum=0.9)
+        if horo.rank() == 0:
+            plain.step()
+        horo.broadcast_optimizer_state(plain, root_rank=0)
+    finally:
+        torch.set_default_device("cpu")
+    equal(table.weight.grad.to_dense()[0], torch.zeros(3))
+    assert len(plain.state) == 2 and plain.state[layer.bias]["momentum_buffer"].is_cpu

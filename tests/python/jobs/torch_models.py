@@ -33,18 +33,19 @@ def wrapped(model, **options):
     return horo.DistributedOptimizer(optimizer, model.named_parameters(), **options)
 
 
-def train(model, optimizer, steps=STEPS):
+def train(model, optimizer, steps=STEPS, **zero):
     for step in range(steps):
         x, y = batch(step, horo.rank())
-        optimizer.zero_grad()
+        optimizer.zero_grad(**zero)
         F.cross_entropy(model(x), y).backward()
         optimizer.step()
 
 
-def alone():
+def alone(make=None):
     """What one process makes of everybody's batches."""
     model = network()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    optimizer = make and make(model.parameters())
+    optimizer = optimizer or torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
     for step in range(STEPS):
         optimizer.zero_grad()
         for rank in range(horo.size()):
@@ -65,20 +66,28 @@ def close(model, wanted, tolerance=1e-6):
     assert (everywhere == everywhere[0]).all()
 
 
+def side_by_side(make):
+    theirs, wanted = network(), alone(make)
+    train(torch.nn.parallel.DistributedDataParallel(theirs), make(theirs.parameters()))
+    close(theirs, wanted)
+    for mode, none in (("auto", True), ("auto", False), (True, True), (True, False), (False, True)):
+        ours = network()
+        optimizer = horo.DistributedOptimizer(
+            make(ours.parameters()), ours.named_parameters(), gradients_in_shared_memory=mode
+        )
+        train(ours, optimizer, set_to_none=none)
+        close(ours, wanted)
+        difference = (values(ours) - values(theirs)).abs().max()
+        assert difference <= 1e-6, (mode, none, difference)
+
+
 def check_distributed_data_parallel_side_by_side():
     """Both give what one process would, to the rounding of another order of sums."""
-    if "MASTER_ADDR" not in os.environ or not torch.distributed.is_available():
-        return
-    ours, theirs = network(), network()
-    train(ours, wrapped(ours))
-    close(ours, alone())
+    assert "MASTER_ADDR" in os.environ and torch.distributed.is_available()
     torch.distributed.init_process_group("gloo")
     try:
-        parallel = torch.nn.parallel.DistributedDataParallel(theirs)
-        train(parallel, torch.optim.SGD(theirs.parameters(), lr=0.1, momentum=0.9))
-        close(theirs, alone())
-        difference = (values(ours) - values(theirs)).abs().max()
-        assert difference <= 1e-6, difference
+        side_by_side(lambda parameters: torch.optim.SGD(parameters, lr=0.1, momentum=0.9))
+        side_by_side(lambda parameters: torch.optim.AdamW(parameters, lr=0.01))
     finally:
         torch.distributed.destroy_process_group()
 

@@ -102,6 +102,26 @@ def check_norm_of_float32():
     assert torch.allclose(found, wanted, atol=1e-5)
 
 
+def check_norm_keeps_dtype_and_memory_format():
+    """16-bit numbers between layers, parameters in float32: computed in 32 bits."""
+    if horo.size() == 1:
+        return  # torch's own layer
+    for dtype in (torch.bfloat16, torch.float16):
+        ours, plain = layers(torch.float32)
+        parts = [(part + 100).to(dtype) for part in batches((2, 4), torch.float32)]
+        mine = parts[horo.rank()].to(memory_format=torch.channels_last).requires_grad_()
+        total = torch.cat(parts).float().requires_grad_()
+        found, wanted = ours(mine), whole_batch(plain, total)
+        assert found.dtype == dtype and found.is_contiguous(memory_format=torch.channels_last)
+        before = sum(len(part) for part in parts[: horo.rank()])
+        rows = slice(before, before + len(mine))
+        assert torch.allclose(found.float(), wanted[rows], atol=1e-2, rtol=1e-2), dtype
+        found.float().pow(3).sum().backward()
+        wanted.pow(3).sum().backward()
+        assert mine.grad.dtype == dtype and ours.weight.grad.dtype == torch.float32
+        assert torch.allclose(mine.grad.float(), total.grad[rows], atol=0.2, rtol=0.05), dtype
+
+
 def check_norm_refuses_vectors():
     ours, _ = layers()
     fails(ValueError, lambda: ours(torch.ones(CHANNELS)), "dimensions")

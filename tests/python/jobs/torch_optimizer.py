@@ -2,6 +2,7 @@
 """DistributedOptimizer: the job's training equals that of one process with the whole batch."""
 
 import copy
+import pickle
 import warnings
 
 import torch
@@ -98,6 +99,24 @@ def check_equals_one_process():
     assert isinstance(optimizer, torch.optim.SGD) and type(optimizer).__name__ == "SGD"
     train(network, optimizer)
     same(network, alone())
+
+
+def check_copies_say_that_they_reduce_nothing():
+    for op in (horo.Average, horo.Adasum):
+        network = model()
+        optimizer = wrapped(network, op=op)
+        train(network, optimizer, 1)
+        for copied in (copy.deepcopy(optimizer), pickle.loads(pickle.dumps(optimizer))):
+            assert type(copied) is type(optimizer)
+            assert copied.state_dict()["param_groups"] == optimizer.state_dict()["param_groups"]
+            fails(RuntimeError, copied.step, "copy of a DistributedOptimizer")
+            assert not hasattr(copied, "else")
+        other, copied = copy.deepcopy((network, optimizer))
+        again = wrapped(other, op=op)
+        again.load_state_dict(copied.state_dict())
+        for each, its in ((network, optimizer), (other, again)):
+            train(each, its, 2)
+        same(other, network)
 
 
 def check_other_optimizers():
@@ -293,6 +312,68 @@ def check_frozen_parameters():
     optimizer = wrapped(network)
     train(network, optimizer)
     same(network, alone())
+
+
+def check_parameters_that_come_later():
+    """Unfrozen ones, and groups that are added, are reduced like the others."""
+    for share in ("auto", True):
+        network = model()
+        parts = [network.first, network.second, network.rare]
+        for parameter in network.first.parameters():
+            parameter.requires_grad_(False)
+        optimizer = torch.optim.SGD([*parts[0].parameters(), *parts[1].parameters()], lr=0.2)
+        named = [("a" + name, parameter) for name, parameter in parts[0].named_parameters()]
+        named += [("b" + name, parameter) for name, parameter in parts[1].named_parameters()]
+        optimizer = horo.DistributedOptimizer(
+            optimizer, named, gradients_in_shared_memory=share
+        )
+        for step in range(6):
+            if step == 2:
+                for parameter in network.first.parameters():
+                    parameter.requires_grad_(True)
+            if step == 4:
+                optimizer.add_param_group({"params": list(network.rare.parameters())})
+            optimizer.zero_grad()
+            x, y = batch(step, horo.rank())
+            F.cross_entropy(network(x, True), y).backward()
+            optimizer.step()
+            own = torch.cat([one.detach().reshape(-1) for one in network.parameters()])
+            assert torch.equal(horo.broadcast(own, 0), own), step
+    adasum = model()
+    optimizer = torch.optim.SGD(adasum.first.parameters(), lr=0.2)
+    optimizer = horo.DistributedOptimizer(optimizer, op=horo.Adasum)
+    optimizer.add_param_group({"params": [*adasum.second.parameters(), *adasum.rare.parameters()]})
+    for step in range(2):
+        optimizer.zero_grad()
+        x, y = batch(step, horo.rank())
+        F.cross_entropy(adasum(x, True), y).backward()
+        optimizer.step()
+    own = torch.cat([one.detach().reshape(-1) for one in adasum.parameters()])
+    assert torch.equal(horo.broadcast(own, 0), own)
+
+
+def check_hooks_of_steps_run_once():
+    for op in (horo.Average, horo.Adasum):
+        network = model()
+        optimizer = wrapped(network, op=op)
+        if not hasattr(optimizer, "register_step_pre_hook"):  # torch before 2.0
+            return
+        seen = []
+        optimizer.register_step_pre_hook(lambda *_: seen.append("pre"))
+        optimizer.register_step_post_hook(lambda *_: seen.append("post"))
+        train(network, optimizer, steps=2)
+        assert seen == ["pre", "post"] * 2, seen
+
+
+def check_closure_that_computes_nothing():
+    """What was computed before it is reduced, and once."""
+    network = torch.nn.Linear(2, 1, bias=False)
+    optimizer = torch.optim.SGD(network.parameters(), lr=1.0)
+    optimizer = horo.DistributedOptimizer(optimizer, network.named_parameters(), op=horo.Sum)
+    loss = network(torch.ones(1, 2)).sum()
+    loss.backward()
+    optimizer.step(loss.detach)
+    assert network.weight.grad.tolist() == [[horo.size()] * 2], network.weight.grad
 
 
 def check_forgotten_optimizer_is_silent():

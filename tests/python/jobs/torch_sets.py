@@ -48,8 +48,8 @@ def alone(steps, ranks_of, divisor):
     return network
 
 
-def train(network, optimizer, steps):
-    for step in range(steps):
+def train(network, optimizer, steps, first=0):
+    for step in range(first, first + steps):
         optimizer.zero_grad()
         x, y = batch(step, horo.rank())
         F.cross_entropy(network(x), y).backward()
@@ -168,6 +168,22 @@ def check_optimizers_of_two_sets():
             assert horo.size() == 1 or not torch.equal(everybody[0], everybody[-1])
 
 
+def check_optimizers_without_names():
+    """A rank that is in one set more has made one optimizer more: not of the others' names."""
+
+    def unnamed(network, **options):
+        optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
+        return horo.DistributedOptimizer(optimizer, **options)
+
+    with Halves() as own:
+        if horo.rank() == horo.size() - 1:
+            unnamed(model(), process_set=own)
+        network = model()
+        optimizer = unnamed(network)
+        network(batch(0, horo.rank())[0]).sum().backward()
+        optimizer.step()
+
+
 def check_optimizer_outside_its_set():
     """A rank that is not in the set trains alone."""
     process_set = horo.add_process_set([0])
@@ -209,6 +225,19 @@ def check_join_with_uneven_batches():
         close(network, alone(n, lambda step: range(step, n), n))
         # And on, together.
         assert horo.allreduce(torch.ones(1), op=horo.Sum).item() == n
+
+
+def check_join_before_the_first_step():
+    """Rank r has r batches in the first epoch, so that rank 0 has none; then all have two."""
+    n = horo.size()
+    network = model()
+    optimizer = distributed(network)
+    train(network, optimizer, horo.rank())
+    last = horo.join()
+    horo.broadcast_parameters(network.state_dict(), root_rank=last)
+    horo.broadcast_optimizer_state(optimizer, root_rank=last)
+    train(network, optimizer, 2, first=n - 1)
+    close(network, alone(n + 1, lambda step: range(0 if step >= n - 1 else step + 1, n), n))
 
 
 def check_join_of_a_set_with_its_optimizer():

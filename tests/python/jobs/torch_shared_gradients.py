@@ -151,6 +151,37 @@ def check_the_tensor_stays_the_same():
     assert model.weight.grad is kept and torch.equal(kept, wanted())
 
 
+def check_who_took_a_gradient_first_has_what_was_reduced():
+    """A gradient that moves stays the same tensor."""
+    for mode in (True, "auto", False):
+        model = Tied()
+        taken = []
+        accumulator = model.weight.expand_as(model.weight).grad_fn.next_functions[0][0]
+        accumulator.register_hook(lambda *_: taken.append(model.weight.grad))
+        optimizer = wrapped(model, gradients_in_shared_memory=mode)
+        for _ in range(STEPS):
+            optimizer.zero_grad(set_to_none=True)
+            backward(model)
+            optimizer.synchronize()
+            first = taken.pop()
+            assert first is model.weight.grad and torch.equal(first, wanted()), mode
+            del first
+
+
+def check_always_leaves_what_others_view():
+    model = Tied()
+    optimizer = wrapped(model, gradients_in_shared_memory=True)
+    flat = torch.zeros(2 * NUMBER)
+    for _ in range(STEPS):
+        view = model.weight.grad = flat[:NUMBER].view(SHAPE)
+        flat.zero_()
+        backward(model)
+        optimizer.synchronize()
+        assert torch.equal(model.weight.grad, wanted())
+        assert view._base is flat and view.data_ptr() == flat.data_ptr()
+        assert flat[NUMBER:].eq(0).all()
+
+
 def check_gradients_add_up():
     for mode in (True, "auto", False):
         model = Tied()
@@ -186,6 +217,40 @@ def check_replaced_while_reduced():
             mine = model.weight.grad = torch.full(SHAPE, 7.0)
             optimizer.synchronize()
             assert model.weight.grad is mine and torch.equal(mine, wanted())
+
+
+def check_other_memory_while_reduced():
+    """As module.to() and unscaling by hand do: the tensor stays, what is reduced is not its memory
+    any more, and lives until it has been reduced."""
+    for mode in (True, "auto", False):
+        for groups in (None, 1):
+            model = Tied()
+            optimizer = wrapped(model, gradients_in_shared_memory=mode, groups=groups)
+            for _ in range(STEPS):
+                optimizer.zero_grad(set_to_none=False)
+                horo.barrier()
+                if horo.rank() == 0:
+                    backward(model)
+                    model.weight.grad.data = torch.full(SHAPE, 7.0)
+                horo.barrier()
+                fresh = [torch.zeros(SHAPE) for _ in range(4)]
+                if horo.rank() != 0:
+                    backward(model)
+                optimizer.synchronize()
+                assert torch.equal(model.weight.grad, wanted())
+                assert not any(tensor.any() for tensor in fresh)
+    mine = torch.ones(SHAPE)
+    handle = 0
+    if horo.rank() == 0:
+        handle = horo.allreduce_async_(mine, name="other memory", op=horo.Sum)
+        mine.data = torch.zeros(SHAPE)
+    horo.barrier()
+    handle = handle or horo.allreduce_async_(mine, name="other memory", op=horo.Sum)
+    fresh = [torch.zeros(SHAPE) for _ in range(4)]
+    horo.synchronize(handle)
+    assert not any(tensor.any() for tensor in fresh)
+    if horo.rank() != 0:
+        assert torch.equal(mine, torch.full(SHAPE, float(horo.size())))
 
 
 def check_graph_of_gradients():

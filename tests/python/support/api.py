@@ -83,16 +83,21 @@ COMPRESSIONS = ("none", "fp16")
 MODULES = {
     "horovod": "run, __version__",
     "horovod.common.basics": "HorovodBasics",
-    "horovod.common.exceptions": "HorovodInternalError, HostsUpdatedInterrupt",
+    "horovod.common.exceptions": (
+        "HorovodInternalError, HostsUpdatedInterrupt, HorovodVersionMismatchError"
+    ),
     "horovod.common.process_sets": (
-        "ProcessSet, global_process_set, add_process_set, remove_process_set"
+        "ProcessSet, global_process_set, add_process_set, remove_process_set, "
+        "get_process_set_ids_and_ranks"
     ),
     "horovod.common.util": (
-        "extension_available, gpu_available, mpi_built, gloo_built, nccl_built, ddl_built, ccl_built"
+        "extension_available, gpu_available, mpi_built, gloo_built, nccl_built, ddl_built, ccl_built, "
+        "check_extension, split_list, num_rank_is_power_2"
     ),
+    "horovod.data": "BaseDataLoader, AsyncDataLoaderMixin",
     "horovod.data.data_loader_base": "BaseDataLoader, AsyncDataLoaderMixin",
     "horovod.runner": "run",
-    "horovod.torch.compression": "Compression",
+    "horovod.torch.compression": "Compression, Compressor, NoneCompressor, FP16Compressor",
     "horovod.torch.functions": (
         "allgather_object, broadcast_object, broadcast_optimizer_state, broadcast_parameters"
     ),

@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """python3 -m horo.compat [-m MODULE | SCRIPT] [ARGUMENT...]: runs a program written for Horovod."""
 
+import importlib.util
 import os
 import runpy
 import sys
 
 from horo import compat
+
+# As by -P: Python then puts no folder of the program's in front, and neither is one put here.
+SAFE_PATH = getattr(sys.flags, "safe_path", sys.flags.isolated)
 
 
 def main(words):
@@ -16,14 +20,29 @@ def main(words):
     compat.install()
     sys.argv = words
     if module:
-        sys.path.insert(0, os.getcwd())
+        if not SAFE_PATH:
+            sys.path.insert(0, os.getcwd())
+        if not _found(words[0]):
+            sys.exit(f"python3 -m horo.compat: no module named {words[0]!r}")
         runpy.run_module(words[0], run_name="__main__", alter_sys=True)
         return
-    sys.path.insert(0, os.path.dirname(os.path.abspath(words[0])))
+    if not os.path.exists(words[0]):  # as Python itself ends then
+        print(f"python3 -m horo.compat: no file {words[0]!r} in {os.getcwd()}", file=sys.stderr)
+        sys.exit(2)
+    if not SAFE_PATH:
+        sys.path.insert(0, os.path.dirname(os.path.abspath(words[0])))
     runpy.run_path(words[0], run_name="__main__")
+
+
+def _found(module):
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:  # of its package
+        return False
 
 
 if __name__ == "__main__":
     # What -m put there is the folder that we were started in; a script has its own.
-    sys.path.pop(0)
+    if not SAFE_PATH:
+        sys.path.pop(0)
     main(sys.argv[1:])

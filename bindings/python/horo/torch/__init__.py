@@ -121,8 +121,8 @@ def sparse_allreduce_async(
     names = _of(process_set)
     if op not in (Average, Sum):
         raise ValueError("sparse tensors reduce by Average or Sum only")
-    handles, shape = _start_sparse(tensor, names, name), tensor.shape
-    return lambda: _finish_sparse(handles, shape, names, op)
+    handle, shape = _start_sparse(tensor, names, name), tensor.shape
+    return lambda: _finish_sparse(handle, shape, names, op)
 
 
 def join(device: int = -1, process_set: ProcessSet = global_process_set) -> int:

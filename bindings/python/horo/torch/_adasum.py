@@ -6,15 +6,14 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from horo import _core
+from horo.torch._agreement import names_of
 from horo.torch._collectives import start_allreduce
-
-# The class comes in front of an optimizer's, which mypy shall know.
-_Base: Any = torch.optim.Optimizer if TYPE_CHECKING else object
+from horo.torch._copies import Copied, class_of
 
 
 class _Update:
@@ -42,15 +41,25 @@ class _Update:
         self.start = None
 
 
-class _AdasumDistributed(_Base):
+class _AdasumDistributed(Copied):
     """Goes in front of an optimizer's class; shares the original's groups and state."""
 
     def _horo_setup(self, named, plan, agreement):
-        """`agreement`: of the ranks on the parameters; None where nothing is combined."""
+        """`named`: (parameter, name) pairs. `agreement`: of the ranks on the parameters; None where nothing is combined."""
         self._horo_plan = plan
         self._horo_agreement = agreement
-        trained = [] if agreement is None else named
-        self._horo_updates = [_Update(p, n) for p, n in trained if p.requires_grad]
+        self._horo_updates = []
+        self._horo_reduces_nothing = agreement is None
+        self._horo_watch(named)
+
+    def _horo_watch(self, named):
+        if not self._horo_reduces_nothing:
+            self._horo_updates += [_Update(parameter, name) for parameter, name in named]
+
+    def add_param_group(self, *args, **kwargs):
+        """As the optimizer's own, on all ranks; the group's steps are combined too."""
+        super().add_param_group(*args, **kwargs)
+        self._horo_watch(names_of(self.param_groups[-1:], None, self._horo_plan.names))
 
     def set_backward_passes_per_step(self, passes):
         """Gradients add up until step(), however many backwards there are."""
@@ -70,7 +79,8 @@ class _AdasumDistributed(_Base):
 
     def step(self, closure=None):
         """Steps, and combines the ranks' steps by Adasum."""
-        updates, compression = self._horo_updates, self._horo_plan.compression
+        updates = [update for update in self._horo_updates if update.parameter.requires_grad]
+        compression = self._horo_plan.compression
         if self._horo_agreement is not None:
             self._horo_agreement.require()
         for update in updates:
@@ -82,7 +92,10 @@ class _AdasumDistributed(_Base):
             update.finish(compression)
         return loss
 
+    # The base's own step runs the hooks that a user registers.
+    step.hooked = True  # type: ignore[attr-defined]
+
 
 @functools.lru_cache(maxsize=None)
 def class_over(base):
-    return type(base.__name__, (_AdasumDistributed, base), {"__module__": base.__module__})
+    return class_of(_AdasumDistributed, class_over, base)

@@ -5,6 +5,7 @@ ever for a rank that does not have its tensor; here all ranks get an error that 
 from __future__ import annotations
 
 import hashlib
+from typing import Any
 
 import torch
 
@@ -14,8 +15,39 @@ from horo.torch._objects import gather_objects
 
 
 def describe(named):
-    """[(name, dtype and shape)] of (name, tensor) pairs."""
-    return [(name, f"{dtype_name(one.dtype)} {list(one.shape)}") for name, one in named]
+    """[(name, dtype, shape, and layout where it is unusual)] of (name, tensor) pairs."""
+    return [(name, f"{dtype_name(one.dtype)} {list(one.shape)}{_layout(one)}") for name, one in named]
+
+
+def _layout(tensor):
+    return "" if tensor.layout is torch.strided else f" {tensor.layout}".replace("torch.", "")
+
+
+def names_of(param_groups, named_parameters, names):
+    """(parameter, name) in the order of the optimizer; `names`: the set's. Fails: ValueError."""
+    parameters = [parameter for group in param_groups for parameter in group["params"]]
+    if named_parameters is None:
+        ordinal = next(names.unnamed_optimizers)
+        prefix = "noname" if ordinal == 0 else f"optimizer{ordinal}.noname"
+        return [
+            (parameter, f"{prefix}.{i}.{j}")
+            for i, group in enumerate(param_groups)
+            for j, parameter in enumerate(group["params"])
+        ]
+    pairs = list(named_parameters)
+    if any(not isinstance(pair, tuple) or len(pair) != 2 for pair in pairs):
+        raise ValueError("named_parameters must be (name, parameter) tuples, as of a model")
+    found: dict[str, Any] = {}
+    for name, parameter in pairs:
+        if found.setdefault(name, parameter) is not parameter:
+            raise ValueError(f"named_parameters has two parameters named {name!r}")
+    name_of = {id(parameter): name for name, parameter in pairs}
+    missing = sum(id(parameter) not in name_of for parameter in parameters)
+    if missing:
+        raise ValueError(
+            f"named_parameters lacks {missing} of the optimizer's {len(parameters)} parameters"
+        )
+    return [(parameter, name_of[id(parameter)]) for parameter in parameters]
 
 
 class Agreement:
@@ -23,12 +55,12 @@ class Agreement:
 
     def __init__(self, names, ranks, what, described):
         """`ranks`: the set's, as ranks of the job; `what`: alike on all ranks."""
-        self._names, self._ranks, self._what, self._described = names, ranks, what, described
+        self.names, self.ranks, self.what, self._described = names, ranks, what, described
         digest = hashlib.sha256(repr(sorted(described)).encode()).digest()
-        row = torch.tensor([list(digest)], dtype=torch.uint8)
+        row = torch.tensor([list(digest)], dtype=torch.uint8, device="cpu")
         self._handle = start_allgather(row, names, what)
         self._error = ""
-        self.missing: set[str] = set()  # names that not all ranks have, once they differ
+        self.alone: set[str] = set()  # names that not all ranks submit, once they differ
 
     def require(self):
         """Blocks until all ranks have made theirs. Fails: MismatchError (they differ)."""
@@ -39,10 +71,10 @@ class Agreement:
                 rows = None
             self._handle = None
             if rows is not None and not bool((rows == rows[0]).all()):
-                everybodys = gather_objects(self._described, self._names, self._what + ".all")
+                everybodys = gather_objects(self._described, self.names, self.what + ".all")
                 parameters = [dict(own) for own in everybodys]
-                self._error = difference(dict(zip(self._ranks, parameters)))
-                self.missing = set().union(*parameters).difference(
+                self._error = difference(dict(zip(self.ranks, parameters)))
+                self.alone = set().union(*parameters).difference(
                     set(parameters[0]).intersection(*parameters)
                 )
         if self._error:
@@ -56,13 +88,79 @@ def difference(parameters):
     differing = [name for name in names if len({own.get(name) for own in parameters.values()}) > 1]
     if not differing:
         return ""
+    words = _who({rank: own.get(differing[0], "missing") for rank, own in parameters.items()})
+    return f"the ranks' models differ: parameter {differing[0]!r} is {words}{_more(differing)}"
+
+
+def _who(said):
+    """`said`: words of each rank."""
     holders: dict[str, list[int]] = {}
-    for rank, own in parameters.items():
-        holders.setdefault(own.get(differing[0], "missing"), []).append(rank)
-    words = "; ".join(f"{what} on {_ranks(ranks)}" for what, ranks in holders.items())
-    more = f" ({len(differing) - 1} more differ)" if len(differing) > 1 else ""
-    return f"the ranks' models differ: parameter {differing[0]!r} is {words}{more}"
+    for rank, words in said.items():
+        holders.setdefault(words, []).append(rank)
+    return "; ".join(f"{words} on {_ranks(ranks)}" for words, ranks in holders.items())
+
+
+def _more(differing):
+    return f" ({len(differing) - 1} more differ)" if len(differing) > 1 else ""
 
 
 def _ranks(ranks):
     return ("rank " if len(ranks) == 1 else "ranks ") + ", ".join(map(str, ranks))
+
+
+MISSING, DENSE, SPARSE = range(3)
+_WORDS = ("missing", "dense", "sparse")
+
+
+class Layouts:
+    """Which gradients are sparse. Sparse ones travel by other operations than dense ones, and a rank
+    that has none cannot know what the others' is: in the first step that has all ranks they tell."""
+
+    def __init__(self, agreement, gradients):
+        """`gradients`: those of the agreement's parameters."""
+        self._names, self._ranks = agreement.names, agreement.ranks
+        self._what = agreement.what + ".layouts"
+        self._gradients = gradients
+        self._handle = None
+        self.open = True  # there are gradients whose layout not all ranks know
+        self.alone: set[str] = set()  # names that not all ranks submit, once they differ
+
+    def require(self):
+        """Blocks until all ranks have called it. From now on a gradient travels as it does in this
+        step, on all ranks; where one has joined, the next step asks again, since that rank will.
+        Fails: MismatchError (one is sparse on one rank, dense on another)."""
+        gradients = sorted(self._gradients, key=lambda gradient: gradient.name)
+        if gradients:
+            rows = self._exchanged(gradients)
+            if rows is None:
+                return
+            sparse = (rows == SPARSE).any(0)
+            self._refuse_mixed(gradients, rows, sparse & (rows == DENSE).any(0))
+            for gradient, is_sparse in zip(gradients, sparse.tolist()):
+                gradient.settle(is_sparse)
+        self.open = False
+
+    def _exchanged(self, gradients):
+        """All ranks' layouts, a row each; None where a rank has joined."""
+        if self._handle is None:  # else an interruption left it in flight
+            own = [gradient.layout() for gradient in gradients]
+            row = torch.tensor([own], dtype=torch.uint8, device="cpu")
+            self._handle = start_allgather(row, self._names, self._what)
+        try:
+            rows = _core.synchronize(self._handle)
+        except errors.MismatchError:
+            rows = None
+        self._handle = None
+        return rows
+
+    def _refuse_mixed(self, gradients, rows, mixed):
+        differing = [index for index, differs in enumerate(mixed.tolist()) if differs]
+        self.alone = {gradients[index].name for index in differing}
+        if differing:
+            first = differing[0]
+            said = (_WORDS[layout] for layout in rows[:, first].tolist())
+            raise errors.MismatchError(
+                f"the ranks' gradients differ: that of parameter {gradients[first].name!r} is "
+                f"{_who(dict(zip(self._ranks, said)))}{_more(differing)}; sparse_as_dense=True "
+                "makes all dense"
+            )

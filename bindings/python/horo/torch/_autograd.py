@@ -6,6 +6,8 @@ allgather:  the average of the ranks' gradients, of which each rank takes its ow
 broadcast:  the average of the ranks' gradients on the root, zero elsewhere.
 reducescatter: the ranks' gradients gathered; of a sum, times the number of ranks.
 alltoall:   each row's gradient goes back to where the row came from.
+
+Each backward() is made of these operations again, so that gradients have gradients.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ from horo.torch._collectives import (
     start_reducescatters,
 )
 from horo.torch._compression import Compression
+from horo.torch._parts import need_tensor
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -58,6 +61,7 @@ def _reduce(tensor, names, name, op, prescale, postscale):
 
 
 def _tracks(tensor):
+    need_tensor(tensor)
     return tensor.requires_grad and torch.is_grad_enabled()
 
 
@@ -69,7 +73,7 @@ class _Allreduce(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, gradient):
-        return (_reduce(gradient.contiguous(), *ctx.arguments),) + (None,) * 5
+        return (_Allreduce.apply(gradient.contiguous(), *ctx.arguments),) + (None,) * 5
 
 
 def _contiguous(gradients):
@@ -84,8 +88,12 @@ class _GroupedAllreduce(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, *gradients):
-        handle = start_allreduces(_contiguous(gradients), *ctx.arguments)
-        return (None, None, None, None, *synchronize(handle))
+        reduced = _GroupedAllreduce.apply(*ctx.arguments, *_contiguous(gradients))
+        return (None, None, None, None, *reduced)
+
+
+def _average(gradient, names, name):
+    return _Allreduce.apply(gradient.contiguous(), names, name, _core.AVERAGE, 1.0, 1.0)
 
 
 def _own_rows(total, names, rows):
@@ -103,7 +111,7 @@ class _Allgather(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, gradient):
-        total = _reduce(gradient.contiguous(), ctx.names, ctx.name, _core.AVERAGE, 1.0, 1.0)
+        total = _average(gradient, ctx.names, ctx.name)
         return _own_rows(total, ctx.names, ctx.rows), None, None
 
 
@@ -116,8 +124,8 @@ class _GroupedAllgather(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, *gradients):
-        parts, average = _contiguous(gradients), (_core.AVERAGE, (1.0, 1.0))
-        totals = synchronize(start_allreduces(parts, ctx.names, ctx.name, *average))
+        average = (ctx.names, ctx.name, _core.AVERAGE, (1.0, 1.0))
+        totals = _GroupedAllreduce.apply(*average, *_contiguous(gradients))
         own = (_own_rows(total, ctx.names, rows) for total, rows in zip(totals, ctx.rows))
         return (None, None, *own)
 
@@ -135,7 +143,7 @@ class _Reducescatter(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, gradient):
-        total = synchronize(start_allgather(gradient.contiguous(), ctx.names, ctx.name))
+        total = _Allgather.apply(gradient.contiguous(), ctx.names, ctx.name)
         return total * ctx.scale, None, None, None, None
 
 
@@ -148,7 +156,7 @@ class _GroupedReducescatter(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, *gradients):
-        totals = synchronize(start_allgathers(_contiguous(gradients), ctx.names, ctx.name))
+        totals = _GroupedAllgather.apply(ctx.names, ctx.name, *_contiguous(gradients))
         return (None, None, None, None, *(total * ctx.scale for total in totals))
 
 
@@ -163,8 +171,7 @@ class _Alltoall(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, gradient, _received):
-        handle = start_alltoall(gradient.contiguous(), ctx.received, ctx.names, ctx.name)
-        back, _ = synchronize(handle)
+        back, _ = _Alltoall.apply(gradient.contiguous(), ctx.received, ctx.names, ctx.name)
         if back.shape[0] < ctx.rows:  # rows that the splits left behind
             rest = back.new_zeros((ctx.rows - back.shape[0],) + tuple(back.shape[1:]))
             back = torch.cat([back, rest])
@@ -180,9 +187,9 @@ class _Broadcast(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, gradient):
-        total = _reduce(gradient.contiguous(), ctx.names, ctx.name, _core.AVERAGE, 1.0, 1.0)
-        if _core.rank() != ctx.root:
-            total.zero_()
+        total = _average(gradient, ctx.names, ctx.name)
+        if _core.rank() != ctx.root:  # Of the average all the same: in its backward all take part.
+            total = total.masked_fill(torch.ones((), dtype=torch.bool, device=total.device), 0)
         return total, None, None, None
 
 

@@ -17,6 +17,7 @@ from horo._core import PENDING, resolve_op, submit
 from horo._names import declare
 from horo._native import ALLREDUCE, BROADCAST, REDUCESCATTER
 from horo._sets import WORLD, global_process_set, of
+from horo.torch._memory import memory_of
 from horo.torch._parts import host_part, landing, like, rows_part, spare_of
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ FACE = _ops.Face(
     dtype=lambda tensor: dtype_name(tensor.dtype),
     nbytes=lambda tensor: tensor.numel() * tensor.element_size(),
     empty=lambda shape, like: torch.empty(shape, dtype=like.dtype, device=like.device),
+    memory=memory_of,
 )
 
 
@@ -67,7 +69,7 @@ def reduce_record(tensor, names, name, op, prescale, postscale):
 
 def start_allreduce(source, target, names, name, op, prescale, postscale):
     """Submits; `target` may be `source`. Returns the handle."""
-    if source.is_cuda or not source.is_contiguous() or source.is_complex():
+    if not source.is_cpu or not source.is_contiguous() or source.is_complex():
         return _start_elsewhere(source, target, names, name, op, prescale, postscale)
     try:
         pointer = source.data_ptr()
@@ -76,7 +78,8 @@ def start_allreduce(source, target, names, name, op, prescale, postscale):
         raise
     record = reduce_record(source, names, name, op, prescale, postscale)
     handle = submit(record, pointer, pointer if target is source else target.data_ptr())
-    PENDING[handle] = (target, source, None)
+    memory = memory_of(source)
+    PENDING[handle] = (target, memory if target is source else (memory, memory_of(target)), None)
     return handle
 
 
@@ -85,7 +88,7 @@ def _start_elsewhere(source, target, names, name, op, prescale, postscale):
     out, finish = landing(target, spare_of(part, source))
     record = reduce_record(part, names, name, op, prescale, postscale)
     handle = submit(record, part.data_ptr(), out.data_ptr())
-    PENDING[handle] = (out, part, finish)
+    PENDING[handle] = (out, (memory_of(part), memory_of(out)), finish)
     return handle
 
 
@@ -216,7 +219,7 @@ def start_reducescatter(tensor, names, name, op, prescale, postscale):
     record = names.record(REDUCESCATTER, name)
     reduction = _ops.reduction(FACE, record, REDUCESCATTER, part, out, op, prescale, postscale)
     handle = _core.submit_part(reduction)
-    PENDING[handle] = (out, part, finish)
+    PENDING[handle] = (out, (memory_of(part), memory_of(out)), finish)
     return handle
 
 

@@ -12,6 +12,8 @@ torch made them.
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import weakref
 from typing import Any
 
@@ -20,12 +22,14 @@ import torch
 from horo import _core, errors
 from horo._names import declare
 from horo._native import ALLREDUCE, NOT_FOUND, fast
+from horo.torch._agreement import DENSE, MISSING, SPARSE
 from horo.torch._collectives import dtype_name, start_allgather
 from horo.torch._compression import Compression
-from horo.torch._memory import COUNTS, Place, alone_in_memory
-from horo.torch._parts import host_part, like
+from horo.torch._memory import COUNTS, Place, alone_in_memory, memory_of, view_of
+from horo.torch._parts import host_part, like, need_tensor
 
 _submit = fast.horo_submit
+_STRIDED = torch.strided
 
 
 def _nothing():
@@ -58,8 +62,11 @@ class Gradient:
         "count",
         "handle",
         "part",
+        "memory",
+        "address",
         "context",
         "sparse",
+        "dense",
         "place",
         "seen",
         "group",
@@ -71,14 +78,17 @@ class Gradient:
         self.name = name
         self.plan = plan
         self.record = plan.names.record(ALLREDUCE, name)
-        self.signature = None
+        self.signature: Any = ()
         here = parameter.device.type == "cpu" and not parameter.is_complex()
         self.fast = here and plan.compression is Compression.none
         self.count = parameter.numel()
         self.handle = 0
         self.part: Any = None  # what is being reduced, in place
+        self.memory: Any = None  # part's; what has `part` may give it other memory meanwhile
+        self.address = 0
         self.context = None
-        self.sparse = None  # handles of indices and values; () once a sparse gradient was seen
+        self.sparse = None  # handle of indices and values; 0 once it is known to be sparse
+        self.dense = False  # known to be, on all ranks
         self.place = None  # in the arena
         self.seen: Any = None  # weak reference to the last step's gradient
         watch = self.fast and self.count and COUNTS and plan.share == "auto"
@@ -96,17 +106,13 @@ class Gradient:
             grad = self.placed(grad)
         if (
             self.fast
-            and grad.layout is torch.strided
+            and grad.layout is _STRIDED
             and grad.is_contiguous()
             and grad.numel() == self.count
         ):
             record = self.record
             signature = self.signature
-            if (
-                signature is None
-                or record.signature is not signature
-                or signature[0] is not grad.dtype
-            ):
+            if record.signature is not signature or signature[0] is not grad.dtype:
                 self._declare(grad)
             pointer = grad.data_ptr()
             status = _submit(record.tensor, pointer, pointer, record.address)
@@ -114,23 +120,41 @@ class Gradient:
                 _core.submit(record, pointer, pointer)
             elif status:
                 raise _core.failure(status)
-            self.part = grad
+            self.part, self.memory, self.address = grad, memory_of(grad), pointer
             self.handle = record.handle = record.slot.value
         elif self.prepare(grad):
             self._declare(self.part)
-            pointer = self.part.data_ptr()
-            self.handle = _core.submit(self.record, pointer, pointer)
+            self.handle = _core.submit(self.record, self.address, self.address)
 
     def prepare(self, grad):
         """Makes `part` from the gradient. False: it is sparse and has been started by itself."""
-        if grad.layout is not torch.strided:
-            if not self.plan.sparse_as_dense:
-                self._start_sparse(grad)
-                return False
+        if grad.layout is not _STRIDED and (self.dense or self.plan.sparse_as_dense):
             grad = grad.to_dense()
+        if grad.layout is not _STRIDED or self.sparse is not None:
+            self._start_sparse(grad)
+            return False
         part, self.context = self.plan.compression.compress(grad)
-        self.part = host_part(part, self.plan.op)
+        part = self.part = host_part(part, self.plan.op)
+        self.memory, self.address = memory_of(part), part.data_ptr()
         return True
+
+    def layout(self):
+        """As what this step's gradient travels."""
+        if self.sparse is not None:
+            return SPARSE
+        if self.handle or self.dense:
+            return DENSE
+        grad = self.parameter.grad
+        if grad is None:
+            return MISSING
+        return DENSE if grad.layout is _STRIDED or self.plan.sparse_as_dense else SPARSE
+
+    def settle(self, sparse):
+        """As what its gradients travel from now on, whatever they are here."""
+        if sparse:
+            self.sparse, self.fast = self.sparse or 0, False
+        else:
+            self.dense = True
 
     def _declare(self, part, group=()):
         plan, record = self.plan, self.record
@@ -153,12 +177,17 @@ class Gradient:
     def _zeros(self):
         parameter = self.parameter
         if self.sparse is not None:
-            none = torch.empty((1, 0), dtype=torch.int64)
-            values = torch.empty((0,) + tuple(parameter.shape[1:]), dtype=parameter.dtype)
-            parameter.grad = _sparse(none, values, parameter.shape).to(parameter.device)
+            parameter.grad = self._no_rows()
         else:
             parameter.grad = torch.zeros_like(parameter, requires_grad=False)
         return parameter.grad
+
+    def _no_rows(self):
+        """A sparse gradient of zeros."""
+        shape, dtype = self.parameter.shape, self.parameter.dtype
+        none = torch.empty((1, 0), dtype=torch.int64, device="cpu")
+        values = torch.empty((0, *shape[1:]), dtype=dtype, device="cpu")
+        return _sparse(none, values, shape).to(self.parameter.device)
 
     def reserve(self):
         """A place in the arena from the start. Fails: ResourceError."""
@@ -167,59 +196,60 @@ class Gradient:
 
     def placed(self, grad):
         """The gradient where the plan wants it."""
-        if self.place is None:
-            return self._stays(grad)
-        if grad.layout is not torch.strided or grad.data_ptr() == self.place.address:
+        place = self.place
+        if place is None:
+            self._stays(grad)
             return grad
-        if grad.dtype is not self.parameter.dtype or grad.requires_grad:
+        if grad.layout is not _STRIDED or grad.data_ptr() == place.address:
             return grad
-        if self.place.held():  # somebody keeps an earlier gradient
+        if grad.dtype is not place.dtype or grad.requires_grad:
+            return grad
+        if place.held():  # somebody keeps an earlier gradient
             try:
                 self.reserve()
             except errors.ResourceError:
                 return grad
-        shared = self.place.view()
-        shared.copy_(grad)
-        self.parameter.grad = shared
-        return shared
+            place = self.place
+        if grad._base is None:
+            place.take(grad)
+        else:  # a view stays one of what it is a view of
+            grad = self.parameter.grad = place.copy_of(grad)
+        return grad
 
     def _stays(self, grad):
         """Moves a gradient that the last step left here into the arena, if it is alone in its
         memory. The tensor stays the same, so whoever has it sees what torch adds to it."""
         last = self.seen()
         self.seen = weakref.ref(grad) if self.seen is _nothing else None
-        if last is not grad or grad.layout is not torch.strided or not alone_in_memory(grad):
-            return grad
-        try:
-            shared = Place(grad).view()
-        except errors.ResourceError:
-            return grad
-        with torch.no_grad():
-            shared.copy_(grad)
-            grad.set_(shared)
-        return grad
+        if last is grad and grad.layout is _STRIDED and alone_in_memory(grad):
+            with contextlib.suppress(errors.ResourceError):
+                Place(grad).take(grad)
 
     def _start_sparse(self, grad):
         if self.plan.op not in (_core.AVERAGE, _core.SUM):
             raise ValueError(f"{self.name}: sparse gradients reduce by Average or Sum only")
-        self.sparse = start_sparse(grad, self.plan.names, self.name)
-        self.handle = self.sparse[0]
+        if grad.layout is _STRIDED:
+            grad = grad.to_sparse(1)  # rows
+        elif not grad._nnz():
+            grad = self._no_rows()  # zero_() makes one of single numbers
+        self.handle = self.sparse = start_sparse(grad, self.plan.names, self.name)
         self.part = grad
 
     def finish(self, status):
         """Puts the result of a completed reduction into the parameter's gradient."""
-        part, self.part, self.handle = self.part, None, 0
         if not status:
-            grad = self.parameter.grad
-            if part is not grad:
+            part, grad = self.part, self.parameter.grad
+            if part is not grad or part.data_ptr() != self.address:
+                if part.data_ptr() != self.address:  # it got other memory meanwhile
+                    part = view_of(self.memory, self.address, *self.signature[:2])
                 if grad is None:  # dropped meanwhile
                     grad = torch.empty_like(self.parameter, requires_grad=False)
                     self.parameter.grad = grad
                 self._put_back(part, grad)
+        self.handle, self.part, self.memory, self.context = 0, None, None, None
 
     def _put_back(self, part, grad):
         result = self.plan.compression.decompress(like(part, grad), self.context)
-        self.context = None
         with torch.no_grad():
             if grad.layout is torch.strided:
                 grad.copy_(result)
@@ -228,11 +258,17 @@ class Gradient:
 
     def finish_sparse(self):
         """Waits for a sparse gradient and puts the sum into the parameter."""
-        handles, self.sparse, self.handle, self.part = self.sparse, (), 0, None
         shape = self.parameter.shape
-        total = finish_sparse(handles, shape, self.plan.names, self.plan.op)
+        try:
+            total = finish_sparse(self.sparse, shape, self.plan.names, self.plan.op)
+        finally:
+            if self.sparse not in _core.PENDING:  # else a signal's handler has raised meanwhile
+                self.sparse, self.handle, self.part = 0, 0, None
         factor = self.plan.prescale * self.plan.postscale
-        self.parameter.grad = total if factor == 1.0 else total * factor
+        total = total if factor == 1.0 else total * factor
+        grad = self.parameter.grad
+        as_it_was = grad is not None and grad.layout is _STRIDED
+        self.parameter.grad = total.to_dense() if as_it_was else total
 
 
 # Indices come from other ranks: checked. Older versions of torch always check.
@@ -241,24 +277,24 @@ _CHECKED = {"check_invariants": True} if _CHECKS else {}
 
 
 def _sparse(indices, values, shape):
-    return torch.sparse_coo_tensor(indices, values, shape, **_CHECKED)
+    return torch.sparse_coo_tensor(indices, values, shape, device=values.device, **_CHECKED)
 
 
 def start_sparse(tensor, names, name):
-    """Starts gathering a sparse tensor's indices and values; both handles."""
+    """Starts gathering a sparse tensor's indices and values; one handle for both."""
+    need_tensor(tensor)
+    if tensor.layout is not torch.sparse_coo:
+        raise ValueError(f"layout {tensor.layout} is not torch.sparse_coo; use to_sparse()")
     tensor = tensor.coalesce()
     indices = tensor.indices().t().contiguous()
     values = tensor.values().contiguous()
-    return (
-        start_allgather(indices, names, name and name + ".indices"),
-        start_allgather(values, names, name and name + ".values"),
-    )
+    first = start_allgather(indices, names, name and name + ".indices")
+    return _core.group([first, start_allgather(values, names, name and name + ".values")])
 
 
-def finish_sparse(handles, shape, names, op):
+def finish_sparse(handle, shape, names, op):
     """The sum, or average, of the ranks' sparse tensors."""
-    group = _core.group(list(handles))
-    indices, values = _core.synchronize(group)
+    indices, values = _core.synchronize(handle)
     if op == _core.AVERAGE:
         values = values / names.size()
     return _sparse(indices.t(), values, shape).coalesce()
@@ -269,19 +305,20 @@ class Group:
 
     def __init__(self, members):
         self.members = members
-        self.ready = 0
+        self._look = 0  # Who was waited for last; where the look begins changes no answer.
         for member in members:
             member.group = self
 
     def add(self):
         """One more is there. True: the group has been submitted."""
-        self.ready += 1
-        if self.ready < len(self.members):
-            return False
-        self.ready = 0
+        members, first = self.members, self._look
+        for index in itertools.chain(range(first, len(members)), range(first)):
+            if members[index].delay > 0:
+                self._look = index
+                return False
         try:
             self._submit()
-        except Exception:
+        except BaseException:
             for member in self.members:  # not under way: synchronize() submits them again
                 member.delay = max(member.delay, 0 if member.handle else 1)
             raise
@@ -301,7 +338,6 @@ class Group:
             group, parts = (b"optimizer." + dense[0].record.name, len(dense)), []
             for member in dense:
                 member._declare(member.part, group)
-                pointer = member.part.data_ptr()
-                parts.append(_core.Part(member.record, pointer, pointer))
+                parts.append(_core.Part(member.record, member.address, member.address))
             for member, handle in zip(dense, _core.submit_all(parts)):
                 member.handle = handle

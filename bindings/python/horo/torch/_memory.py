@@ -30,6 +30,17 @@ def storage_of(tensor):
     return tensor.storage()._storage
 
 
+# For every tensor that is submitted: by the type's own function where there is one.
+memory_of: Any = getattr(torch.Tensor, "untyped_storage", storage_of)
+
+
+def view_of(memory, address, dtype, shape):
+    """A tensor over a part of a storage."""
+    empty = torch.empty(0, dtype=dtype, device="cpu")
+    offset = (address - memory.data_ptr()) // empty.element_size()
+    return empty.set_(memory, offset, shape)
+
+
 def _count_behind(address):
     """What torch counts for the C++ object there: c10's reference count follows the table of virtual
     functions. Only for versions before 2.1, which stay as they are."""
@@ -41,7 +52,7 @@ _users: Any = getattr(torch._C, "_storage_Use_Count", _count_behind)
 
 def _counts():
     """Whether `_users` sees tensors over a memory come and go."""
-    tensor = torch.empty(4)
+    tensor = torch.empty(4, device="cpu")
     storage = storage_of(tensor)
     found, others = [_users(storage._cdata)], []
     for _ in range(3):
@@ -62,9 +73,9 @@ def shared_empty(shape: int | Sequence[int], dtype: torch.dtype | None = None) -
     dtype = dtype or torch.get_default_dtype()
     size = torch.Size((shape,) if isinstance(shape, int) else shape)
     count = size.numel()
-    length = count * torch.empty((), dtype=dtype).element_size()
+    length = count * torch.empty((), dtype=dtype, device="cpu").element_size()
     if not length:
-        return torch.empty(size, dtype=dtype)
+        return torch.empty(size, dtype=dtype, device="cpu")
     memory = ctypes.c_void_p()
     _core.check(fast.horo_alloc(length, ctypes.addressof(memory)))
     block = (ctypes.c_char * length).from_address(memory.value)
@@ -73,30 +84,37 @@ def shared_empty(shape: int | Sequence[int], dtype: torch.dtype | None = None) -
 
 
 class Place:
-    """A tensor's place in the arena. `view()` gives a tensor over it; `held()` is whether one of
-    them, or of their own views, is alive, so that nobody's values are overwritten."""
+    """A tensor's place in the arena. `held()` is whether a tensor that was given it, or a view of
+    one, is alive, so that nobody's values are overwritten."""
 
-    __slots__ = ("address", "_tensor", "_storage", "_alone", "_given")
+    __slots__ = ("address", "dtype", "_tensor", "_storage", "_count", "_alone", "_given")
 
     def __init__(self, like):
         """Fails: ResourceError (HORO_ARENA_SIZE)."""
         self._tensor = alloc_like(like)
         self.address = self._tensor.data_ptr()
-        self._storage = self._alone = None
+        self.dtype = self._tensor.dtype
+        self._storage = storage_of(self._tensor)  # what _count names lives as long as this
+        self._count = self._storage._cdata
+        self._alone = _users(self._count) if COUNTS else 0
         self._given = False
-        if COUNTS:
-            self._storage = storage_of(self._tensor)
-            self._alone = _users(self._storage._cdata)
 
-    def view(self):
+    def take(self, tensor):
+        """Moves a tensor here: it stays the same, with its values, in other memory."""
         self._given = True
-        return self._tensor.detach()
+        self._tensor.copy_(tensor)
+        tensor.data = self._tensor
+
+    def copy_of(self, tensor):
+        """A tensor here with the values of another."""
+        self._given = True
+        copied = self._tensor.detach()
+        copied.copy_(tensor)
+        return copied
 
     def held(self):
         """True too where torch cannot tell."""
-        if not self._given:
-            return False
-        return self._storage is None or _users(self._storage._cdata) > self._alone
+        return self._given and (not COUNTS or _users(self._count) > self._alone)
 
 
 def alone_in_memory(tensor):
@@ -115,7 +133,7 @@ def alone_in_memory(tensor):
 @functools.lru_cache(maxsize=None)
 def _users_of_one():
     """What torch counts for a storage that one tensor uses, and the look at it."""
-    tensor = torch.empty(1)
+    tensor = torch.empty(1, device="cpu")
     storage = storage_of(tensor)
     return _users(storage._cdata)
 

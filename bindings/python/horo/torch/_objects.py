@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-import io
 import pickle
 from typing import TYPE_CHECKING
 
 import torch
 
 from horo import _core, errors
+from horo._pickled import dumps, dumps_or_refused, loads_all
 from horo._sets import global_process_set, of
 from horo.torch._collectives import broadcast_, start_allgather
 
@@ -19,22 +19,8 @@ if TYPE_CHECKING:
     from horo._sets import ProcessSet
 
 
-def _dumps(obj):
-    """Pickled into a tensor; what pickle refuses, such as a lambda, goes through cloudpickle when it
-    is there."""
-    buffer = io.BytesIO()
-    try:
-        pickle.dump(obj, buffer, pickle.HIGHEST_PROTOCOL)
-    except Exception:
-        try:
-            import cloudpickle
-        except ImportError:
-            cloudpickle = None
-        if cloudpickle is None:
-            raise
-        buffer = io.BytesIO()
-        cloudpickle.dump(obj, buffer)
-    return torch.frombuffer(buffer.getbuffer(), dtype=torch.uint8)
+def _tensor(body):
+    return torch.frombuffer(body, dtype=torch.uint8)
 
 
 def broadcast_object(
@@ -50,17 +36,17 @@ def broadcast_object(
     body, problem = None, None
     if at_root:
         try:
-            body = _dumps(obj)
+            body = _tensor(dumps(obj))
         except Exception as error:
             problem = error
-    length = torch.tensor([-1 if body is None else len(body)], dtype=torch.int64)
+    length = torch.tensor([-1 if body is None else len(body)], dtype=torch.int64, device="cpu")
     broadcast_(length, root_rank, size_name, process_set)
     if problem is not None:
         raise problem
     if length.item() < 0:
         raise errors.HoroError(f"rank {root_rank} could not pickle the object to broadcast")
     if body is None:
-        body = torch.empty(length.item(), dtype=torch.uint8)
+        body = torch.empty(length.item(), dtype=torch.uint8, device="cpu")
     broadcast_(body, root_rank, data_name, process_set)
     return obj if at_root else pickle.loads(body.numpy())
 
@@ -68,15 +54,13 @@ def broadcast_object(
 def allgather_object(
     obj: Any, name: str | None = None, process_set: ProcessSet = global_process_set
 ) -> list[Any]:
-    """The objects of all ranks as a list in rank order, by pickle."""
+    """The objects of all ranks as a list in rank order, by pickle. Fails on all ranks when one cannot
+    be pickled."""
     return gather_objects(obj, of(process_set), name)
 
 
 def gather_objects(obj, names, name):
     """As allgather_object, by the names of a set."""
-    data, rows = _core.synchronize(start_allgather(_dumps(obj), names, name, want_rows=True))
-    blob, objects, start = memoryview(data.numpy()), [], 0
-    for count in rows:
-        objects.append(pickle.loads(blob[start : start + count]))
-        start += count
-    return objects
+    body, problem = dumps_or_refused(obj)
+    data, rows = _core.synchronize(start_allgather(_tensor(body), names, name, want_rows=True))
+    return loads_all(memoryview(data.numpy()), rows, problem)

@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
+import ctypes
 import functools
-import itertools
 import warnings
 import weakref
 from typing import TYPE_CHECKING, Any
@@ -15,8 +16,9 @@ import torch
 from horo import _core, errors
 from horo._sets import existing, global_process_set
 from horo.torch._adasum import class_over as adasum_class_over
-from horo.torch._agreement import Agreement, describe
+from horo.torch._agreement import Agreement, Layouts, describe, names_of
 from horo.torch._compression import Compression
+from horo.torch._copies import Copied, class_of
 from horo.torch._gradients import Gradient, Group, Plan
 from horo.torch._objects import broadcast_object
 
@@ -31,11 +33,6 @@ if TYPE_CHECKING:
     from horo._sets import ProcessSet
     from horo.torch._compression import Compressor
 
-_unnamed_optimizers = itertools.count()
-
-# The class comes in front of an optimizer's, which mypy shall know.
-_Base: Any = torch.optim.Optimizer if TYPE_CHECKING else object
-
 
 class _Options:
     """Arguments of DistributedOptimizer after the optimizer itself."""
@@ -48,80 +45,115 @@ class _Options:
         self.plan = plan
 
 
-class _Distributed(_Base):
+class _Distributed(Copied):
     """Goes in front of an optimizer's class; shares the original's groups and state."""
 
     def _horo_setup(self, options):
         self._horo_passes = options.passes
         self._horo_in_step = True
         self._horo_synchronized = False
-        self._horo_hooks = []
+        self._horo_stepping = False  # step() has begun; an exception may have ended it
+        self._horo_hooks: list[Any] = []
         self._horo_gradients = []
-        self._horo_groups = []
+        self._horo_frozen = []  # parameters that want no gradient, with their names
         self._horo_agreement = None
-        names = _names_of(self.param_groups, options.named_parameters)
-        plan = options.plan
-        if not plan.names.member or plan.names.size() == 1:
+        self._horo_layouts: Any = None
+        plan = self._horo_plan = options.plan
+        names = names_of(self.param_groups, options.named_parameters, plan.names)
+        if self._horo_reduces_nothing():
             return
         for parameter, name in names:
             if parameter.requires_grad:
                 self._horo_gradients.append(Gradient(parameter, name, plan))
-        self._horo_agreement = _compare(plan.names, options.process_set, names)
-        self._horo_groups = _make_groups(self._horo_gradients, options.groups, options.process_set)
-        if plan.share is True:
-            for gradient in self._horo_gradients:
-                gradient.reserve()
-        self.set_backward_passes_per_step(options.passes)
-        for gradient in self._horo_gradients:
-            self._horo_hooks.append(_attach(gradient.parameter, _hook(gradient)))
+            else:
+                self._horo_frozen.append((parameter, name))
+        agreement = self._horo_agreement = _compare(plan.names, options.process_set, names)
+        self._horo_layouts = Layouts(agreement, self._horo_gradients)
+        _make_groups(self._horo_gradients, options.groups, options.process_set)
+        self._horo_watch(self._horo_gradients)
+        _core.sweep()
         # An optimizer that nobody has any more must not go on reducing its model's gradients.
-        weakref.finalize(self, _detach, self._horo_hooks).atexit = False
+        weakref.finalize(self, _detach, self._horo_hooks, self._horo_gradients).atexit = False
+
+    def _horo_watch(self, gradients):
+        for gradient in gradients:
+            gradient.delay = self._horo_passes
+            if self._horo_plan.share is True:
+                gradient.reserve()
+            self._horo_hooks.append(_attach(gradient.parameter, _hook(gradient)))
+
+    def _horo_reduces_nothing(self):
+        names = self._horo_plan.names
+        return not names.member or names.size() == 1
+
+    def add_param_group(self, *args, **kwargs):
+        """As the optimizer's own, on all ranks; the group's gradients are reduced too."""
+        super().add_param_group(*args, **kwargs)
+        if not self._horo_reduces_nothing():
+            self._horo_frozen += names_of(self.param_groups[-1:], None, self._horo_plan.names)
+            self._horo_thaw()
+
+    def _horo_thaw(self):
+        """Reduces what wants a gradient by now, as on all ranks."""
+        thawed = [pair for pair in self._horo_frozen if pair[0].requires_grad]
+        if thawed:
+            self._horo_frozen = [pair for pair in self._horo_frozen if not pair[0].requires_grad]
+            added = [Gradient(parameter, name, self._horo_plan) for parameter, name in thawed]
+            self._horo_gradients += added
+            self._horo_watch(added)
+            self._horo_layouts.open = True
 
     def set_backward_passes_per_step(self, passes):
         """Gradients are reduced on every `passes`-th backward; until then they add up."""
-        if passes <= 0:
-            raise ValueError(f"backward_passes_per_step is {passes}; it must be 1 or more")
-        self._horo_passes = passes
+        passes = self._horo_passes = _whole_passes(passes)
         for gradient in self._horo_gradients:
             gradient.delay = passes
 
     def _horo_pending(self):
         return any(gradient.delay <= 0 or gradient.handle for gradient in self._horo_gradients)
 
+    def _horo_computed(self):
+        passes = self._horo_passes
+        return any(gradient.delay < passes or gradient.handle for gradient in self._horo_gradients)
+
     def synchronize(self):
         """Waits until every gradient is reduced; gradients that are missing here count as zeros."""
         gradients = self._horo_gradients
+        if self._horo_frozen:
+            self._horo_thaw()
         if self._horo_agreement is not None:
             self._horo_agree(self._horo_agreement)
+            self._horo_agreement = None
+        if self._horo_layouts is not None and self._horo_layouts.open:
+            self._horo_agree(self._horo_layouts)
         for gradient in gradients:
             if gradient.delay > 0:
-                gradient.delay = 0
-                if gradient.group is None:
-                    gradient.start()
-                else:
-                    gradient.group.add()
+                _start(gradient)
         first_error = _wait_for(gradients)
-        passes = self._horo_passes
-        for gradient in gradients:
-            gradient.delay = passes
-        self._horo_synchronized = True
+        self._horo_reduced(first_error is None)
         if first_error is not None:
             raise first_error
 
-    def _horo_agree(self, agreement):
+    def _horo_reduced(self, well):
+        """All gradients have been: none is begun for the next step. In one call that runs no Python,
+        so that a signal's handler that raises comes before or after it."""
+        gradients = self._horo_gradients
+        owners = [self, *gradients]
+        names = ["_horo_synchronized", *["delay"] * len(gradients)]
+        values = [well, *[self._horo_passes] * len(gradients)]
+        collections.deque(map(setattr, owners, names, values), 0)
+
+    def _horo_agree(self, what):
         try:
-            agreement.require()
+            what.require()
         except errors.MismatchError:
-            _leave(self._horo_gradients, agreement.missing)
+            _leave(self._horo_gradients, what.alone)
             self._horo_restart()
             raise
-        self._horo_agreement = None
 
     def _horo_restart(self):
         self.set_backward_passes_per_step(self._horo_passes)
-        for group in self._horo_groups:
-            group.ready = 0
-        self._horo_synchronized = False
+        self._horo_synchronized = self._horo_stepping = False
 
     @contextlib.contextmanager
     def skip_synchronize(self):
@@ -137,27 +169,44 @@ class _Distributed(_Base):
         if not self._horo_in_step:
             self._horo_synchronized = False
             return super().step(closure)
-        if closure is not None:
-            if self._horo_pending():
-                self.synchronize()
-            self._horo_synchronized = False
-            return super().step(self._horo_closure(closure))
-        if self._horo_synchronized:
-            warnings.warn(
-                "step() synchronizes again after synchronize(); use skip_synchronize() around it",
-                stacklevel=2,
-            )
-        self.synchronize()
+        if closure is None:
+            self._horo_synchronize_once()
+            loss = super().step()
+            self._horo_synchronized = self._horo_stepping = False
+            return loss
+        pending = self._horo_pending()
+        if pending:
+            self.synchronize()
         self._horo_synchronized = False
-        return super().step()
+        return super().step(self._horo_closure(closure, pending))
 
-    def _horo_closure(self, closure):
-        """The gradients that a closure computes are reduced before the optimizer reads them."""
+    # The base's own step runs the hooks that a user registers.
+    step.hooked = True  # type: ignore[attr-defined]
+
+    def _horo_synchronize_once(self):
+        """Once for a step() that an exception ends in the base's own and that is called again: the
+        other ranks have stepped, and reduce nothing more."""
+        if self._horo_synchronized:
+            if self._horo_stepping and not self._horo_computed():
+                return
+            if not self._horo_stepping:
+                warnings.warn(
+                    "step() synchronizes again after synchronize(); use skip_synchronize() around "
+                    "it",
+                    stacklevel=3,
+                )
+        self._horo_synchronized, self._horo_stepping = False, True
+        self.synchronize()
+
+    def _horo_closure(self, closure, done):
+        """The gradients that a closure computes are reduced before the optimizer reads them; `done`:
+        those from before it are, so that one that computes none reduces none."""
 
         def reduced():
             with torch.enable_grad():
                 loss = closure()
-            self.synchronize()
+            if not done or self._horo_computed():
+                self.synchronize()
             self._horo_synchronized = False
             return loss
 
@@ -169,7 +218,7 @@ class _Distributed(_Base):
             raise AssertionError(
                 "zero_grad() while gradients are being reduced; call step() or synchronize() first"
             )
-        self._horo_synchronized = False
+        self._horo_synchronized = self._horo_stepping = False
         return super().zero_grad(*args, **kwargs)
 
     def load_state_dict(self, *args, **kwargs):
@@ -200,7 +249,7 @@ def _hook(gradient):
             )
         try:
             start()
-        except Exception:
+        except BaseException:
             if not gradient.handle:
                 gradient.delay = 1  # not under way: synchronize() submits it again
             raise
@@ -208,13 +257,29 @@ def _hook(gradient):
     return hook
 
 
+def _start(gradient):
+    """Submits what no hook has; on failure synchronize() may submit it again."""
+    try:
+        gradient.delay = 0
+        if gradient.group is None:
+            gradient.start()
+        else:
+            gradient.group.add()
+    except BaseException:
+        if not gradient.handle:
+            gradient.delay = max(gradient.delay, 1)
+        raise
+
+
 def _wait_for(gradients):
     """Completes what is under way and puts the results back. Returns the first error, or None."""
     dense = [gradient for gradient in gradients if gradient.handle and not gradient.sparse]
-    status = _core.wait_all([gradient.handle for gradient in dense])
+    operations = (ctypes.c_uint64 * len(dense))(*[gradient.handle for gradient in dense])
+    status = _core.wait_all(operations)
     first_error = _core.failure(status) if status else None
     for gradient in dense:
         gradient.finish(status)
+    _core.take_all(operations)
     for gradient in gradients:
         if gradient.handle:  # sparse
             try:
@@ -224,16 +289,16 @@ def _wait_for(gradients):
     return first_error
 
 
-def _leave(gradients, missing):
-    """Completes what is under way but for what some rank does not have: that stays with the
-    runtime, and its memory too."""
+def _leave(gradients, alone):
+    """Completes what is under way but for the names that not all ranks submit: these stay with the
+    runtime, and their memory too."""
     for gradient in gradients:
         together = gradient.group.members if gradient.group else [gradient]
-        if gradient.handle and any(member.name in missing for member in together):
+        if gradient.handle and any(member.name in alone for member in together):
             if not gradient.sparse:
-                _core.PENDING[gradient.handle] = (gradient.part, None, None)
-            gradient.sparse = () if gradient.sparse else None
-            gradient.part, gradient.handle = None, 0
+                _core.abandon(gradient.handle, gradient.memory)
+            gradient.sparse = None if gradient.sparse is None else 0
+            gradient.part, gradient.memory, gradient.handle = None, None, 0
     _wait_for(gradients)
 
 
@@ -246,43 +311,18 @@ def _attach(parameter, hook):
     return accumulator.register_hook(hook), accumulator
 
 
-def _detach(hooks):
+def _detach(hooks, gradients):
     for hook in hooks:
         hook[0].remove()
-
-
-def _names_of(param_groups, named_parameters):
-    """(parameter, name) in the order of the optimizer. Fails: ValueError."""
-    parameters = [parameter for group in param_groups for parameter in group["params"]]
-    if named_parameters is None:
-        ordinal = next(_unnamed_optimizers)
-        prefix = "noname" if ordinal == 0 else f"optimizer{ordinal}.noname"
-        return [
-            (parameter, f"{prefix}.{i}.{j}")
-            for i, group in enumerate(param_groups)
-            for j, parameter in enumerate(group["params"])
-        ]
-    pairs = list(named_parameters)
-    if any(not isinstance(pair, tuple) or len(pair) != 2 for pair in pairs):
-        raise ValueError("named_parameters must be (name, parameter) tuples, as of a model")
-    names: dict[str, Any] = {}
-    for name, parameter in pairs:
-        if name in names and names[name] is not parameter:
-            raise ValueError(f"named_parameters has two parameters named {name!r}")
-        names[name] = parameter
-    name_of = {id(parameter): name for name, parameter in pairs}
-    missing = sum(id(parameter) not in name_of for parameter in parameters)
-    if missing:
-        raise ValueError(
-            f"named_parameters lacks {missing} of the optimizer's {len(parameters)} parameters"
-        )
-    return [(parameter, name_of[id(parameter)]) for parameter in parameters]
+    for gradient in gradients:
+        if gradient.handle and not gradient.sparse:
+            _core.abandon(gradient.handle, gradient.memory)
 
 
 def _make_groups(gradients, groups, process_set):
-    """Groups from a count of chunks, or from lists of parameters."""
+    """From a count of chunks, or from lists of parameters."""
     if groups is None or groups == 0:
-        return []
+        return
     if isinstance(groups, int):
         root = process_set.ranks[0]
         names = [gradient.name for gradient in gradients]
@@ -290,14 +330,14 @@ def _make_groups(gradients, groups, process_set):
         by_name = {gradient.name: gradient for gradient in gradients}
         if set(order) != set(by_name):
             raise ValueError("the ranks' optimizers have different parameters; groups need equal")
-        count, chunks, start = min(groups, len(order)), [], 0
+        count, start = min(groups, len(order)), 0
         for index in range(count):
             length = len(order) // count + (index < len(order) % count)
-            chunks.append([by_name[name] for name in order[start : start + length]])
+            Group([by_name[name] for name in order[start : start + length]])
             start += length
-        return [Group(chunk) for chunk in chunks]
+        return
     by_id = {id(gradient.parameter): gradient for gradient in gradients}
-    made, seen = [], set()
+    seen = set()
     for members in groups:
         chunk = []
         for parameter in members:
@@ -309,8 +349,14 @@ def _make_groups(gradients, groups, process_set):
             if id(parameter) in by_id:
                 chunk.append(by_id[id(parameter)])
         if chunk:
-            made.append(Group(chunk))
-    return made
+            Group(chunk)
+
+
+def _whole_passes(given):
+    passes = _core.whole_number(given, "backward_passes_per_step")
+    if passes <= 0:
+        raise ValueError(f"backward_passes_per_step is {passes}; it must be 1 or more")
+    return passes
 
 
 def _check(op, gradient_predivide_factor, groups):
@@ -348,16 +394,20 @@ def DistributedOptimizer(
     With op=Adasum each rank steps by its own gradients, and what the steps changed is combined;
     groups and sparse_as_dense mean nothing then.
     """
+    if not hasattr(optimizer, "param_groups"):
+        raise ValueError(
+            f"optimizer is of type {type(optimizer).__name__}, not one of torch.optim; "
+            "give DistributedOptimizer(optimizer, model.named_parameters())"
+        )
     process_set = global_process_set if process_set is None else process_set
     names = existing(process_set)
     op = _check(op, gradient_predivide_factor, groups)
     if num_groups:
         warnings.warn("num_groups is deprecated; use groups", DeprecationWarning, stacklevel=2)
         groups = groups if groups is not None else num_groups
-    if backward_passes_per_step <= 0:
-        raise ValueError(
-            f"backward_passes_per_step is {backward_passes_per_step}; it must be 1 or more"
-        )
+    backward_passes_per_step = _whole_passes(backward_passes_per_step)
+    if not hasattr(compression, "compress"):
+        raise ValueError(f"compression is {compression!r}, not a class such as Compression.fp16")
     if gradients_in_shared_memory not in (True, False, "auto"):
         raise ValueError("gradients_in_shared_memory must be True, False or 'auto'")
     factor = gradient_predivide_factor
@@ -370,7 +420,7 @@ def DistributedOptimizer(
     # A scheduler may have put a wrapped step into the original: it must not hide ours.
     made.__dict__.update({k: v for k, v in optimizer.__dict__.items() if k != "step"})
     if op == _core.ADASUM:
-        named = _names_of(made.param_groups, named_parameters)
+        named = names_of(made.param_groups, named_parameters, names)
         alone = not names.member or names.size() == 1
         made._horo_setup(named, plan, None if alone else _compare(names, process_set, named))
         return made
@@ -388,4 +438,4 @@ def DistributedOptimizer(
 
 @functools.lru_cache(maxsize=None)
 def _class_over(base):
-    return type(base.__name__, (_Distributed, base), {"__module__": base.__module__})
+    return class_of(_Distributed, _class_over, base)

@@ -10,14 +10,18 @@ from __future__ import annotations
 import torch
 
 from horo import _core, _ops
-from horo._core import PENDING
+
+
+def need_tensor(given):
+    """Fails: ValueError."""
+    if not isinstance(given, torch.Tensor):
+        raise ValueError(f"{type(given).__name__} is not a torch.Tensor; try torch.as_tensor()")
 
 
 def host_part(tensor, op=_core.SUM):
     """The tensor as the runtime sees it, or a copy. Fails: ValueError (no dense tensor; a complex
     one and an `op` that is none of complex numbers)."""
-    if not isinstance(tensor, torch.Tensor):
-        raise ValueError(f"{type(tensor).__name__} is not a torch.Tensor")
+    need_tensor(tensor)
     if tensor.layout is not torch.strided:
         raise ValueError(f"layout {tensor.layout} is not strided; use to_dense()")
     if op not in (_core.SUM, _core.AVERAGE) and tensor.is_complex():
@@ -27,6 +31,8 @@ def host_part(tensor, op=_core.SUM):
         )
     part = tensor
     if part.device.type != "cpu":
+        if part.is_meta:
+            raise ValueError("a tensor of device meta has no numbers")
         part = part.detach().cpu()
     if not part.is_contiguous():
         part = part.detach().contiguous()
@@ -56,7 +62,7 @@ def landing(target, spare=None):
             return target, None
         return torch.view_as_real(target.detach()), _bring(target, None)
     if spare is None:
-        spare = real(torch.empty(target.shape, dtype=target.dtype))
+        spare = real(torch.empty(target.shape, dtype=target.dtype, device="cpu"))
     return spare, _bring(target, spare)
 
 
@@ -74,12 +80,13 @@ def _bring(target, part):
         del item
         if status is None:
             status = _core.wait(handle)
-        PENDING.pop(handle, None)
-        if status:
-            raise _core.failure(status)
-        if part is not None:
+        error = _core.failure(status) if status else None
+        if error is None and part is not None:
             with torch.no_grad():
                 target.copy_(like(part, target))
+        _core.take(handle)
+        if error is not None:
+            raise error
         return target
 
     return finish

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 import torch
 
 from horo import _core, errors
+from horo._pickled import Refused
 from horo._sets import global_process_set, of
 from horo.torch._agreement import Agreement, describe
 from horo.torch._collectives import _DTYPES, start_broadcast
+from horo.torch._copies import dicts_kept
 from horo.torch._objects import broadcast_object
 
 if TYPE_CHECKING:
@@ -44,9 +46,9 @@ def _movable(tensor):
 
 def _broadcast_all(named, root_rank, names):
     """Broadcasts (name, tensor) pairs in place, all at once."""
+    movable = [(name, tensor, _movable(tensor)) for name, tensor in named]  # or none is started
     started = []
-    for name, tensor in named:
-        moving = _movable(tensor)
+    for name, tensor, moving in movable:
         started.append((tensor, moving, start_broadcast(moving, moving, root_rank, names, name)))
     first_error = None
     for tensor, moving, handle in started:
@@ -81,7 +83,7 @@ def broadcast_parameters(
         ]
     else:
         raise ValueError(
-            f"params is a {type(params).__name__}; give a state_dict, model.parameters() or "
+            f"params is of type {type(params).__name__}; give a state_dict, model.parameters() or "
             "model.named_parameters()"
         )
     for pair in pairs:
@@ -110,9 +112,37 @@ def _fill(value, tensors):
         return tensors[value.index]
     if isinstance(value, dict):
         return {key: _fill(part, tensors) for key, part in value.items()}
-    if isinstance(value, (list, tuple)):
+    if type(value) in (list, tuple):
         return type(value)(_fill(part, tensors) for part in value)
     return value
+
+
+def _as_sent(loaded, sent):
+    """`loaded` with the dtypes of `sent`, of which torch makes those of the parameters."""
+    if isinstance(sent, torch.Tensor) and isinstance(loaded, torch.Tensor):
+        return loaded if loaded.dtype is sent.dtype else sent.to(loaded.device)
+    if isinstance(sent, dict) and isinstance(loaded, dict):
+        for key in loaded.keys() & sent.keys():
+            loaded[key] = _as_sent(loaded[key], sent[key])
+    elif type(sent) in (list, tuple) and type(loaded) is type(sent) and len(loaded) == len(sent):
+        return type(sent)(_as_sent(*pair) for pair in zip(loaded, sent))
+    return loaded
+
+
+def _parameters(param_groups):
+    return [parameter for group in param_groups for parameter in group["params"]]
+
+
+def _load(optimizer, sent):
+    if not isinstance(optimizer, torch.optim.Optimizer):
+        optimizer.load_state_dict(sent)  # A wrapper of one, which knows where what belongs.
+        return
+    with dicts_kept(optimizer):
+        optimizer.load_state_dict(sent)
+    of_parameter = dict(zip(_parameters(optimizer.param_groups), _parameters(sent["param_groups"])))
+    for parameter, loaded in list(optimizer.state.items()):
+        of_one = sent["state"].get(of_parameter.get(parameter, parameter))
+        optimizer.state[parameter] = _as_sent(loaded, of_one)
 
 
 def _slots(value):
@@ -133,18 +163,28 @@ def broadcast_optimizer_state(
 ) -> None:
     """Makes all ranks' optimizers equal to the root's: state and options. `model` is not needed."""
     del model
+    if not hasattr(optimizer, "param_groups"):
+        kind = type(optimizer).__name__
+        raise ValueError(f"optimizer is of type {kind}, not one of torch.optim")
     if isinstance(optimizer, torch.optim.LBFGS):
         raise ValueError("the state of torch.optim.LBFGS cannot be broadcast; start it empty")
     tensors: list[Any] = []
-    names, skeleton = of(process_set), None
+    names, skeleton, problem = of(process_set), None, None
     at_root = _core.rank() == root_rank
     if at_root:
-        skeleton = _strip(optimizer.state_dict(), tensors)
+        try:
+            skeleton = _strip(optimizer.state_dict(), tensors)
+            for tensor in tensors:
+                _movable(tensor)
+        except Exception as error:  # the others wait for what comes next
+            problem, skeleton = error, Refused(str(error))
     skeleton = broadcast_object(skeleton, root_rank, "optimizer_state", process_set)
+    if isinstance(skeleton, Refused):
+        raise ValueError(f"the optimizer's state on rank {root_rank}: {skeleton.reason}") from problem
     if not at_root:
         slots = sorted(_slots(skeleton))
-        tensors = [torch.empty(slot.shape, dtype=slot.dtype) for slot in slots]
+        tensors = [torch.empty(slot.shape, dtype=slot.dtype, device="cpu") for slot in slots]
     named = [(f"optimizer_state.{index}", tensor) for index, tensor in enumerate(tensors)]
     _broadcast_all(named, root_rank, names)
     if not at_root:
-        optimizer.load_state_dict(_fill(skeleton, tensors))
+        _load(optimizer, _fill(skeleton, tensors))

@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import torch
+from torch.autograd.function import once_differentiable
 from torch.nn import functional
 from torch.nn.modules.batchnorm import _BatchNorm
 
@@ -44,21 +45,26 @@ class _Moments:
 
 
 class _Normalise(torch.autograd.Function):
+    """In float32 at least; what comes out is of the input's dtype and memory format."""
+
     @staticmethod
     def forward(ctx, tensor, weight, bias, moments, eps):
-        inverse = torch.rsqrt(moments.variance + eps).to(tensor.dtype)
-        mean = moments.mean.to(tensor.dtype)
+        wide = torch.promote_types(tensor.dtype, torch.float32)
+        inverse = torch.rsqrt(moments.variance + eps).to(wide)
+        mean = moments.mean.to(wide)
         ctx.save_for_backward(tensor, weight, mean, inverse)
         ctx.count = moments.count
         result = (tensor - _channels(mean, tensor)) * _channels(inverse, tensor)
         if weight is not None:
             result = result * _channels(weight, tensor) + _channels(bias, tensor)
-        return result
+        return result.to(tensor.dtype)
 
     @staticmethod
+    @once_differentiable
     def backward(ctx, gradient):
         tensor, weight, mean, inverse = ctx.saved_tensors
         others = [0, *range(2, tensor.dim())]
+        gradient = gradient.to(mean.dtype)
         apart = tensor - _channels(mean, tensor)
         own = torch.cat([gradient.sum(others), (gradient * apart).sum(others)])
         channels, total = mean.numel(), torch.empty_like(own)
@@ -68,12 +74,13 @@ class _Normalise(torch.autograd.Function):
         result = gradient - _channels(total[:channels] / ctx.count, tensor)
         result = result - apart * _channels(spread, tensor)
         scale = inverse if weight is None else inverse * weight
+        result = result * _channels(scale, tensor)
         needs = ctx.needs_input_grad
         return (
-            result * _channels(scale, tensor) if needs[0] else None,
+            result.to(tensor.dtype) if needs[0] else None,
             # The optimizer reduces these two as it does any gradient.
-            own[channels:] * inverse if weight is not None and needs[1] else None,
-            own[:channels] if weight is not None and needs[2] else None,
+            (own[channels:] * inverse).to(weight.dtype) if needs[1] else None,
+            own[:channels].to(weight.dtype) if needs[2] else None,
             None,
             None,
         )
@@ -82,7 +89,7 @@ class _Normalise(torch.autograd.Function):
 class SyncBatchNorm(_BatchNorm):
     """As torch.nn.BatchNorm1d to 3d, with the moments of all ranks' batches together. On one rank,
     or in evaluation, the plain one. All ranks run their layers in one order; a rank may have an
-    empty batch. Dimension 1 is the channels; on any device, through memory of the host."""
+    empty batch. Dimension 1 is the channels; no second derivatives; on any device, through memory of the host."""
 
     def _check_input_dim(self, input: Tensor) -> None:
         if input.dim() < 2:
@@ -92,12 +99,12 @@ class SyncBatchNorm(_BatchNorm):
         self._check_input_dim(input)
         if not self.training or _core.size() == 1:
             return self._plain(input)
-        moments = _Moments(input.detach().contiguous().cpu())
+        moments = _Moments(input.detach().cpu())
         for name in ("mean", "variance"):
             setattr(moments, name, getattr(moments, name).to(input.device))
         if self.track_running_stats:
             self._remember(moments)
-        return _Normalise.apply(input.contiguous(), self.weight, self.bias, moments, self.eps)
+        return _Normalise.apply(input, self.weight, self.bias, moments, self.eps)
 
     def _plain(self, input):
         use_batch = self.training or self.running_mean is None

@@ -13,7 +13,8 @@ except ImportError:  # only this folder was put on the path
 
 from horo import run
 
-__version__ = _horo.__version__
+# What programs compare with is the version of the interface; horo.__version__ is Horo's own.
+__version__ = "0.28.1"
 
 
 class _Missing(_abc.MetaPathFinder):
@@ -23,7 +24,7 @@ class _Missing(_abc.MetaPathFinder):
         if not name.startswith("horovod."):
             return None
         raise ModuleNotFoundError(
-            f"{name} is not part of Horo {__version__}, which is imported as horovod here; "
+            f"{name} is not part of Horo {_horo.__version__}, which is imported as horovod here; "
             "horovod.torch is",
             name=name,
         )

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What programs ask of Horovod under this name: what was built, for this process."""
+"""What programs ask of Horovod under this name: what was built, for this process; small helpers."""
+
+import itertools
 
 from horo import _built
 
@@ -8,6 +10,25 @@ def extension_available(ext_base_name, verbose=False):
     """Whether the framework of that name can be used."""
     del verbose
     return ext_base_name == "torch"
+
+
+def check_extension(ext_name, ext_env_var=None, pkg_path=None, *args):
+    """Fails: ImportError (the framework of a module such as horovod.torch cannot be used)."""
+    del ext_env_var, pkg_path, args
+    if not extension_available(ext_name.rpartition(".")[2]):
+        raise ImportError(f"{ext_name} is not part of Horo; horovod.torch is", name=ext_name)
+
+
+def split_list(l, n):
+    """`n` lists of what is in `l`, in its order, whose lengths differ by 1 at most."""
+    length, over = divmod(len(l), n)
+    rest = iter(l)
+    return [list(itertools.islice(rest, length + (i < over))) for i in range(n)]
+
+
+def num_rank_is_power_2(num_rank):
+    """Whether the number of ranks is a power of two."""
+    return bin(num_rank).count("1") == 1
 
 
 def _query(function):

@@ -2,4 +2,6 @@
 """horo.torch under Horovod's name."""
 
 from horo.torch import *
-from horo.torch import __version__
+from horovod import __version__
+from horovod.common.util import check_extension
+from horovod.torch import compression, functions, mpi_ops, optimizer, sync_batch_norm
