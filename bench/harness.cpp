@@ -86,7 +86,7 @@ Status stay_idle(Contender& contender, const Options& options) {
 
 template <typename Number>
 bool parse_number(std::string_view text, Number& number) {
-  const auto end = text.data() + text.size();
+  const auto* const end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, number);
   return error == std::errc{} && stop == end;
 }
@@ -163,11 +163,14 @@ Result<Options> parse_options(int argc, char** argv) {
     } else if (key == "--memory") {
       options.memory = value;
       good = value == "own" || value == "shared";
+    } else if (key == "--turns") {
+      good = parse_number(value, options.turns) && options.turns > 0;
     } else if (key == "--idle") {
       good = parse_number(value, options.idle) && options.idle > 0;
     } else {
-      return fail(Errc::invalid_argument,
-                  "unknown option {}; known: --cases --out --seconds --ranks --memory --idle", key);
+      return fail(
+          Errc::invalid_argument,
+          "unknown option {}; known: --cases --out --seconds --ranks --memory --turns --idle", key);
     }
     if (!good) return fail(Errc::invalid_argument, "{} '{}' makes no sense", key, value);
   }

@@ -21,9 +21,15 @@ struct Options {
   double seconds = 0.3;        ///< Time to spend on the steps of one case.
   int ranks = 2;               ///< For programs that start their own ranks.
   std::string memory = "own";  ///< "own": from malloc; "shared": from the runtime's allocator.
+  int turns = 0;  ///< > 0: so many sessions, with the flight recorder and without by recorder_in.
   double idle =
       0;  ///< > 0: no measurement; one step, a line "ready", then this many seconds of nothing.
 };
+
+/// Whether it is on in a turn: on, off, off, on, and so forth. As bench/timeline reads it.
+constexpr bool recorder_in(int turn) {
+  return turn % 4 == 0 || turn % 4 == 3;
+}
 
 /// Fails: invalid_argument, naming the option and its value.
 Result<Options> parse_options(int argc, char** argv);

@@ -99,14 +99,23 @@ class HoroContender final : public Contender {
   std::vector<horo_op> operations_;
 };
 
-Status run(int argc, char** argv) {
-  HORO_TRY(const Options options, parse_options(argc, argv));
+Status run_session(const Options& options) {
   HORO_TRY_STATUS(check(horo_init(), "horo_init"));
   {
     HoroContender contender(options.memory == "shared" ? Memory::shared : Memory::own);
     HORO_TRY_STATUS(run_cases(contender, options));
   }
   return check(horo_shutdown(), "horo_shutdown");
+}
+
+Status run(int argc, char** argv) {
+  HORO_TRY(const Options options, parse_options(argc, argv));
+  if (options.turns == 0) return run_session(options);
+  for (int turn = 0; turn < options.turns; ++turn) {
+    setenv("HORO_TIMELINE_RECORDER", recorder_in(turn) ? "1" : "0", 1);
+    HORO_TRY_STATUS(run_session(options));
+  }
+  return {};
 }
 
 }  // namespace

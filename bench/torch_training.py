@@ -5,7 +5,8 @@ bench/training under the runtime's launcher; rank 0 appends a row per case to --
 
   hook       from the moment that torch has a gradient until its hook has submitted it, per gradient
   optimizer  one synchronize() of the optimizer over ResNet-50's 161 gradients, which are all there
-  resnet50   a training step of ResNet-50 minus the same step without communication, in turns"""
+  resnet50   a training step of ResNet-50 minus the same step without communication, in turns: its time, and as
+             resnet50-cpu the CPU time of a rank"""
 
 import argparse
 import json
@@ -25,8 +26,10 @@ clock = time.perf_counter
 
 
 class Horo:
+    """As it is without options."""
+
     keeps_gradients = False
-    options = {"gradients_in_shared_memory": False}
+    options = {}
 
     def __init__(self):
         import horo.torch as horo
@@ -50,9 +53,11 @@ class HoroShared(Horo):
     options = {"gradients_in_shared_memory": True}
 
 
-class Horovod(Horo):
-    options = {}
+class HoroCopied(Horo):
+    options = {"gradients_in_shared_memory": False}
 
+
+class Horovod(Horo):
     def __init__(self):
         import horovod.torch as hvd
 
@@ -86,7 +91,7 @@ class Ddp:
         return torch.stack(rows)
 
 
-BACKENDS = {"horo": Horo, "horo-shared": HoroShared, "horovod": Horovod, "ddp": Ddp}
+BACKENDS = {"horo": Horo, "horo-shared": HoroShared, "horo-copied": HoroCopied, "horovod": Horovod, "ddp": Ddp}
 
 
 def row(case, size, seconds, **more):
@@ -154,8 +159,7 @@ def hook_seconds(runtime, count, steps, distributed):
     for step in range(steps):
         if step == 3:  # names are declared by then
             watch.seconds.clear()
-        for parameter in model.parameters():
-            parameter.grad = None
+        model.zero_grad(set_to_none=not runtime.keeps_gradients)
         sum(parameter.sum() for parameter in model.parameters()).backward()
         if distributed:
             optimizer.synchronize()
@@ -164,11 +168,11 @@ def hook_seconds(runtime, count, steps, distributed):
 
 def measure_hook(runtime, args):
     if isinstance(runtime, Ddp):
-        return None  # its hooks are no Python
+        return []  # its hooks are no Python
     count = 161
     nothing = statistics.median(hook_seconds(runtime, count, args.hook_steps, False))
     found = hook_seconds(runtime, count, args.hook_steps, True)
-    return row("hook", 1024, [max(seconds - nothing, 0.0) for seconds in found])
+    return [row("hook", 1024, [max(seconds - nothing, 0.0) for seconds in found])]
 
 
 # -- optimizer -----------------------------------------------------------------------------------
@@ -187,7 +191,7 @@ def verify(runtime, parameters, synchronize):
 
 def measure_optimizer(runtime, args):
     if isinstance(runtime, Ddp):
-        return None
+        return []
     workload = workloads.resnet50()
     model = Parameters(reversed(workload.counts))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
@@ -204,7 +208,7 @@ def measure_optimizer(runtime, args):
         begin = clock()
         optimizer.synchronize()
         seconds.append(clock() - begin)
-    return row("optimizer", workload.bytes, seconds)
+    return [row("optimizer", workload.bytes, seconds)]
 
 
 # -- resnet50 ------------------------------------------------------------------------------------
@@ -217,7 +221,7 @@ class Training:
         torch.manual_seed(1)
         self._model = ResNet50()
         self._optimizer = torch.optim.SGD(self._model.parameters(), lr=0.01, momentum=0.9)
-        self._none = not runtime.keeps_gradients
+        self._none = not (runtime.keeps_gradients or args.kept)
         self._images = torch.randn(args.batch, 3, args.image, args.image)
         self._labels = torch.randint(CLASSES, (args.batch,))
         if distributed:
@@ -229,23 +233,38 @@ class Training:
         self._optimizer.step()
 
 
+class Times:
+    """What the steps of one training took, of all time and of this process's CPU time."""
+
+    def __init__(self):
+        self.wall, self.cpu = [], []
+
+    def take(self, step, counts):
+        begin, cpu = clock(), time.process_time()
+        step()
+        if counts:
+            self.wall.append(clock() - begin)
+            self.cpu.append(time.process_time() - cpu)
+
+
 def measure_resnet50(runtime, args):
     trainings = [Training(runtime, args, distributed) for distributed in (True, False)]
-    seconds = ([], [])
+    times = [Times(), Times()]
     for step in range(args.warm_up + args.steps):
         for index in (0, 1) if step % 2 else (1, 0):
             runtime.barrier()
-            begin = clock()
-            trainings[index].step()
-            if step >= args.warm_up:
-                seconds[index].append(clock() - begin)
+            times[index].take(trainings[index].step, step >= args.warm_up)
     # A step ends with the last rank; what one waits for because another computes longer is in both.
-    ended = [runtime.gather(list(times)).max(0).values.tolist() for times in seconds]
-    step, local = (statistics.median(times) for times in ended)
-    exposed = [a - b for a, b in zip(*ended)]
-    made = row("resnet50", workloads.resnet50().bytes, exposed)
-    return dict(made, median_us=round((step - local) * 1e6, 3), step_us=round(step * 1e6, 1),
-                local_us=round(local * 1e6, 1))
+    wall = [runtime.gather(one.wall).max(0).values.tolist() for one in times]
+    cpu = [runtime.gather(one.cpu).mean(0).tolist() for one in times]
+    size = workloads.resnet50().bytes
+    return [difference("resnet50", size, *wall), difference("resnet50-cpu", size, *cpu)]
+
+
+def difference(case, size, steps, local):
+    """Of steps in turns: what lies between two neighbours changes less than the machine does."""
+    return row(case, size, [one - other for one, other in zip(steps, local)],
+               step_us=round(statistics.median(steps) * 1e6, 1), local_us=round(statistics.median(local) * 1e6, 1))
 
 
 CASES = {"hook": measure_hook, "optimizer": measure_optimizer, "resnet50": measure_resnet50}
@@ -262,14 +281,15 @@ def main():
     parser.add_argument("--batch", type=int, default=4)
     parser.add_argument("--steps", type=int, default=15)
     parser.add_argument("--warm-up", type=int, default=2)
+    parser.add_argument("--kept", action="store_true")
     args = parser.parse_args()
     torch.set_num_threads(1)
     runtime = BACKENDS[args.backend]()
     for case in args.cases.split(","):
         made = CASES[case](runtime, args)
-        if made is not None and runtime.rank == 0:
+        if runtime.rank == 0:
             with open(args.out, "a", encoding="ascii") as out:
-                print(json.dumps(made), file=out)
+                out.writelines(json.dumps(one) + "\n" for one in made)
         runtime.barrier()
     runtime.close()
 

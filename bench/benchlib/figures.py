@@ -61,9 +61,9 @@ def write_rows(path, rows):
 
 
 def time_text(us):
-    if us < 1000:
+    if abs(us) < 1000:
         return "%.1f us" % us
-    if us < 1e6:
+    if abs(us) < 1e6:
         return "%.2f ms" % (us / 1e3)
     return "%.2f s" % (us / 1e6)
 
