@@ -21,10 +21,10 @@ try() {
 }
 
 fail() {
-  echo "${0##*/}: $*" >&2
   echo "  exit code: ${code-}" >&2
   echo "  standard output: ${out-}" >&2
   echo "  standard error: ${err-}" >&2
+  echo "${0##*/}: $*" >&2 # Last, for those who see only the end of a log.
   exit 1
 }
 
