@@ -72,6 +72,7 @@ struct alignas(128) RankSlot {
   std::atomic<std::uint32_t> pid;
   std::atomic<std::uint32_t> poison_ack;  ///< 1: this rank touches no peer's memory any more.
   std::atomic<std::uint32_t> kill_sent;   ///< 1: a peer has ended it, since it did not say that.
+  std::atomic<std::uint32_t> heard;  ///< 1 + the rank whose loss its operations end by; 0: none.
   alignas(64) futex::Word bell;
   std::atomic<std::uint32_t> foreground_sleepers;
   std::atomic<std::uint32_t> background_sleepers;

@@ -66,6 +66,7 @@ struct RankExit {
   bool oom_killed = false;
   bool attached = false;    ///< It had joined a board.
   bool undetached = false;  ///< It ended without leaving it: its peers lose it, whatever its code.
+  Rank heard{-1};           ///< The rank by whose end its operations had ended before; -1: none.
   Duration lived{};
 };
 

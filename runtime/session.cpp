@@ -62,6 +62,11 @@ Result<std::unique_ptr<Session>> Session::join(bootstrap::Meeting meeting,
     if (session->hosts_->leads()) session->stalls_.lead(session->hosts_->own_name());
     HORO_TRY_STATUS(session->sets_.add(std::move(everybody)));
   }
+  session->sets_.on_loss([raw = session.get()](Rank lost) {
+    raw->host_->my_slot().heard.store(static_cast<std::uint32_t>(lost.value()) + 1,
+                                      std::memory_order_seq_cst);
+    if (raw->meeting_.vigil) raw->meeting_.vigil->tell(lost);
+  });
   session->settle_crowding();
   session->background_ = start_quiet_thread([raw = session.get()] { raw->run_background(); });
   return session;

@@ -195,6 +195,7 @@ void fields(Archive& archive, Exited& m) {
   archive.flag(m.exit.oom_killed);
   archive.flag(m.exit.attached);
   archive.flag(m.exit.undetached);
+  archive.strong(m.exit.heard);
   archive.duration(m.exit.lived);
 }
 

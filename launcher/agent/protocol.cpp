@@ -211,7 +211,8 @@ class Reader {
 };
 
 bool plausible(const RankExit& exit) {
-  return exit.rank.value() >= 0 && (exit.attached || !exit.undetached);
+  return exit.rank.value() >= 0 && (exit.attached || !exit.undetached) &&
+         exit.heard.value() >= -1 && exit.heard != exit.rank;
 }
 
 bool plausible(const timeline::LiveRow& row) {

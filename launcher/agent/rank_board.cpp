@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/agent/rank_board.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <fcntl.h>
 #include <sys/random.h>
@@ -57,13 +58,17 @@ bool RankBoard::lacks_ack(LocalRank rank) const {
 }
 
 RankBoard::Membership RankBoard::bury(LocalRank rank) {
-  auto& state = header_->slot(rank).state;
+  auto& slot = header_->slot(rank);
+  auto& state = slot.state;
   auto last = state.load(std::memory_order_seq_cst);
   // Who has left stays so: its peers may not have looked yet, and end what lacks it then.
   while (last != RankState::detached &&
          !state.compare_exchange_weak(last, RankState::dead, std::memory_order_seq_cst)) {
   }
-  return {.joined = in_use(last) || last == RankState::detached, .in_use = in_use(last)};
+  const auto heard = static_cast<int>(slot.heard.load(std::memory_order_seq_cst));
+  return {.joined = in_use(last) || last == RankState::detached,
+          .in_use = in_use(last),
+          .heard = Rank{std::max(heard, 0) - 1}};
 }
 
 }  // namespace horo::launcher

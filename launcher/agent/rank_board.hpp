@@ -31,6 +31,7 @@ class RankBoard {
   struct Membership {
     bool joined = false;  ///< At any time.
     bool in_use = false;  ///< To the end.
+    Rank heard{-1};       ///< Whose loss it had told its program; -1: nobody's.
   };
 
   /// Marks a rank that has ended; what it was until then.

@@ -181,13 +181,15 @@ void RankSet::exited(Entry& entry, ExitStatus status) {
   if (failed) end(poison_by(entry.identity.rank, status), spec_.host);
   // Only a kill that was not ours can be the kernel's.
   const bool oom = status.signal() == SIGKILL && !entry.killed && oom_.take_kill();
-  report_(protocol::Exited{{.rank = entry.identity.rank,
-                            .wait_status = status.wait_status(),
-                            .core_dumped = status.core_dumped(),
-                            .oom_killed = oom,
-                            .attached = membership.joined,
-                            .undetached = membership.in_use,
-                            .lived = SteadyClock::instance().now() - entry.started}});
+  report_(protocol::Exited{
+      {.rank = entry.identity.rank,
+       .wait_status = status.wait_status(),
+       .core_dumped = status.core_dumped(),
+       .oom_killed = oom,
+       .attached = membership.joined,
+       .undetached = membership.in_use,
+       .heard = membership.heard == entry.identity.rank ? Rank{-1} : membership.heard,
+       .lived = SteadyClock::instance().now() - entry.started}});
   reap_orphans();
   finish_if_over();
 }

@@ -25,6 +25,7 @@ bool is_final(RankPhase phase) {
 }
 
 Poison poison_for(const FirstFailure& failure) {
+  if (failure.exit.heard.value() >= 0) return {failure.exit.heard, LossCause::vanished, 0};
   const Rank rank = failure.rank.value_or(Rank{-1});
   switch (failure.kind) {
     case FailureKind::exited:
@@ -50,8 +51,25 @@ void fail_job(JobState& state, FirstFailure failure) {
   if (being_stopped(state)) return;
   state.phase = Phase::failing;
   state.orders.stop = poison_for(failure);
-  state.orders.stop_host = state.placement.hosts[failure.host].name;
+  const auto to_blame = is_rank(state, failure.exit.heard)
+                            ? state.placement.ranks[failure.exit.heard.index()].host
+                            : failure.host;
+  state.orders.stop_host = state.placement.hosts[to_blame].name;
   state.first_failure = std::move(failure);
+}
+
+/// The first failure, or what it came from: the news of a rank's end may come here later than those
+/// of a rank on another host that had heard of it.
+void take_failure(JobState& state, FirstFailure failure) {
+  if (!is_rank(state, failure.exit.heard)) failure.exit.heard = Rank{-1};
+  auto& first = state.first_failure;
+  if (first && first->rank && failure.rank && first->exit.heard == *failure.rank) {
+    state.ranks[first->rank->index()].after_failure = true;
+    state.ranks[failure.rank->index()].after_failure = false;
+    first = std::move(failure);
+    return;
+  }
+  fail_job(state, std::move(failure));
 }
 
 void on(JobState& state, const RankStarted& event) {
@@ -107,10 +125,10 @@ void on(JobState& state, const RankEnded& event) {
   fate.exit = event.exit;
   fate.after_failure = being_stopped(state);
   if (!ended_well(state, event.exit) || event.exit.undetached) {
-    fail_job(state, {.kind = kind_of(event.exit),
-                     .rank = rank,
-                     .host = state.placement.ranks[rank.index()].host,
-                     .exit = event.exit});
+    take_failure(state, {.kind = kind_of(event.exit),
+                         .rank = rank,
+                         .host = state.placement.ranks[rank.index()].host,
+                         .exit = event.exit});
   }
   state.orders.dismiss = --state.unended == 0;
 }

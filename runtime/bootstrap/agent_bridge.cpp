@@ -41,6 +41,10 @@ class AgentBridge final : public Vigil {
     unmap_board_header(board_);
   }
 
+  void tell(Rank lost) override {
+    mine().heard.store(static_cast<std::uint32_t>(lost.value()) + 1, std::memory_order_seq_cst);
+  }
+
  private:
   RankSlot& mine() { return agents_->slot(there_); }
 

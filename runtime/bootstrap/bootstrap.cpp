@@ -104,6 +104,8 @@ class Bootstrap::Impl {
       Both(std::unique_ptr<Vigil> peers, std::unique_ptr<Vigil> agent)
           : peers_(std::move(peers)), agent_(std::move(agent)) {}
 
+      void tell(Rank lost) override { agent_->tell(lost); }
+
      private:
       std::unique_ptr<Vigil> peers_;
       std::unique_ptr<Vigil> agent_;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "base/strong.hpp"
+
 namespace horo::runtime::bootstrap {
 
 /// Somebody poisons the board of this host when one of its ranks ends without having left: an
@@ -11,6 +13,9 @@ class Vigil {
   virtual ~Vigil() = default;
   Vigil(const Vigil&) = delete;
   Vigil& operator=(const Vigil&) = delete;
+
+  /// This rank's operations end because `lost` has: what it does next is a consequence.
+  virtual void tell(Rank /*lost*/) {}
 };
 
 }  // namespace horo::runtime::bootstrap

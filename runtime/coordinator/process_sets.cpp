@@ -24,6 +24,19 @@ std::string text_of(const std::array<char, n>& raw) {
 /// For the agents and the leaders, who know which rank was lost and why.
 constexpr Duration kWordOfLoss = std::chrono::milliseconds(500);
 
+/// Not only its part in this job, and not because we end.
+bool has_ended(const Poison& poison) {
+  switch (poison.cause) {
+    case LossCause::exited:
+    case LossCause::signalled:
+    case LossCause::unresponsive:
+    case LossCause::vanished:
+      return poison.rank.value() >= 0;
+    default:
+      return false;
+  }
+}
+
 }  // namespace
 
 int ProcessSet::rank_of(Rank rank) const {
@@ -265,7 +278,9 @@ bool ProcessSets::observe_poison() {
   if (!acknowledged_) {
     for_members([](ProcessSet& set) { set.engine->abort(); });
     acknowledged_ = true;
-    record_lost(poison_of(header).rank);
+    const auto poison = poison_of(header);
+    record_lost(poison.rank);
+    if (tell_loss_ && has_ended(poison)) tell_loss_(poison.rank);
     end_silent_at_ = clock_.now() + kAckTime;
     host_.my_slot().poison_ack.store(1, std::memory_order_seq_cst);
     ring_all(header);

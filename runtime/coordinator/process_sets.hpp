@@ -7,6 +7,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -52,6 +53,9 @@ class ProcessSets {
 
   /// The job has other hosts; before the first set. `hosts` outlives the sets.
   void connect(Hosts& hosts) { hosts_ = &hosts; }
+
+  /// Called before the operations of this rank end because another has ended.
+  void on_loss(std::function<void(Rank)> tell) { tell_loss_ = std::move(tell); }
 
   /// Adds a set under the lowest free number, the same on all ranks that add and remove in the same
   /// order. Blocks: until the memory is there, and all members are if they are on several hosts.
@@ -170,6 +174,7 @@ class ProcessSets {
   OperationTable& operations_;
   const Clock& clock_;
   Hosts* hosts_ = nullptr;                ///< Null: one host is all.
+  std::function<void(Rank)> tell_loss_;   ///< Empty: nobody wants to know.
   Deadline cut_off_ = Deadline::never();  ///< When this rank calls itself lost.
   std::array<std::atomic<ProcessSet*>, kMostSets> sets_{};
   std::atomic<std::size_t> end_{0};  ///< Past the highest number in use.

@@ -37,6 +37,24 @@ expect "exit code of a killed rank" "$code" 137
 expect_in "the report" "$err" "on h2 failed first: killed by signal 9 (SIGKILL)"
 nothing_left h1 h2 h3
 
+# A rank is killed, and its agent is slow to say so: other hosts have heard of it among the ranks, end, and their agents are
+# heard first. The one that was killed is the first all the same.
+stall_rank=$HORO_BIN/../tests/stall_rank
+horo run -H h1:2,h2:1 --tag off "$stall_rank" reduce=one only=2 "until=$scratch/stop" lose=last \
+  >"$scratch/out" 2>"$scratch/err" </dev/null &
+job=$!
+eventually "ranks that wait" '[ "$(horo top --once 2>&1 | grep -c " waits for 2 .* last")" = 2 ]'
+on h2 pkill -STOP -x horo-agent
+on h2 pkill -KILL -f "^$stall_rank"
+eventually "ranks that have heard" '[ "$(grep -c "^rank . at " "$scratch/out")" = 2 ]'
+sleep 0.3 # The others' agents tell the launcher meanwhile; where they do not, nothing is tried here.
+on h2 pkill -CONT -x horo-agent
+ends
+expect "exit code of a killed rank that is told late" "$code" 137
+expect_in "the report" "$err" "rank 2 on h2 failed first: killed by signal 9 (SIGKILL)"
+expect_in "the report" "$err" "ranks 0 and 1 ended afterwards: exit code 7"
+nothing_left h1 h2
+
 # Signals, twice, and the job's limit.
 start
 kill -TERM "$job"

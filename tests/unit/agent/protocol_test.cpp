@@ -80,6 +80,7 @@ std::vector<Message> one_of_each() {
                   .oom_killed = false,
                   .attached = true,
                   .undetached = true,
+                  .heard = Rank{2},
                   .lived = std::chrono::nanoseconds(123456789012)}},
           StdinRoom{},
           Finished{0},
@@ -246,6 +247,8 @@ TEST_CASE("sizes, types, choices and counts out of their range are refused") {
   exited[9] = 2;  // A flag.
   CHECK_FALSE(decode(exited));
   CHECK_FALSE(decode(payload_of(Exited{{.attached = false, .undetached = true}})));
+  CHECK_FALSE(decode(payload_of(Exited{{.rank = Rank{1}, .heard = Rank{1}}})));
+  CHECK_FALSE(decode(payload_of(Exited{{.heard = Rank{-2}}})));
   auto output = payload_of(Output{Rank{0}, Stream::err, "x"});
   output[5] = 3;
   CHECK_FALSE(decode(output));

@@ -38,6 +38,11 @@ JobEvent killed(int rank, int signal) {
   return RankEnded{{.rank = Rank{rank}, .wait_status = signal}};
 }
 
+/// It exits because the end of `of` had ended its operations.
+JobEvent heard(int rank, int code, int of) {
+  return RankEnded{{.rank = Rank{rank}, .wait_status = code << 8, .heard = Rank{of}}};
+}
+
 JobEvent done(std::size_t host = 0, int survivors = 0) {
   return HostFinished{host, survivors};
 }
@@ -103,6 +108,30 @@ TEST_CASE("the first rank that fails stops the others and decides the exit code"
   CHECK(state.first_failure->rank == Rank{1});
   CHECK(state.ranks[0].after_failure);
   CHECK(!state.ranks[1].after_failure);
+}
+
+TEST_CASE("a rank whose end others had heard of is the first, though its news comes later") {
+  auto state = run(job(3), {started(0), started(1), started(2), heard(0, 20, 1)});
+  check(state, Phase::failing, 20);
+  CHECK(state.orders.stop == Poison{Rank{1}, LossCause::vanished, 0});
+  state = next(state, heard(2, 20, 1));
+  CHECK(state.first_failure->rank == Rank{0});
+  state = next(state, killed(1, SIGKILL));
+  check(state, Phase::failing, 137);
+  CHECK(!state.orders.stop);
+  CHECK(state.first_failure->rank == Rank{1});
+  CHECK_FALSE(state.ranks[1].after_failure);
+  CHECK(state.ranks[0].after_failure);
+  check(next(state, done()), Phase::finished, 137);
+}
+
+TEST_CASE("a rank that others had heard of did no harm if it ended well, or is none of the job's") {
+  const std::vector<JobEvent> all_started{started(0), started(1)};
+  auto state = run(run(job(2), all_started), {heard(0, 20, 1), exited(1, 0), done()});
+  check(state, Phase::finished, 20);
+  CHECK(state.first_failure->rank == Rank{0});
+  state = run(run(job(2), all_started), {heard(0, 20, 7), exited(1, 3), done()});
+  check(state, Phase::finished, 20);
 }
 
 TEST_CASE("a rank that leaves its peers with code 0 is the first failure, with code 1") {
