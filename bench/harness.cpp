@@ -165,12 +165,15 @@ Result<Options> parse_options(int argc, char** argv) {
       good = value == "own" || value == "shared";
     } else if (key == "--turns") {
       good = parse_number(value, options.turns) && options.turns > 0;
+    } else if (key == "--trace") {
+      options.trace = value;
     } else if (key == "--idle") {
       good = parse_number(value, options.idle) && options.idle > 0;
     } else {
-      return fail(
-          Errc::invalid_argument,
-          "unknown option {}; known: --cases --out --seconds --ranks --memory --turns --idle", key);
+      return fail(Errc::invalid_argument,
+                  "unknown option {}; known: --cases --out --seconds --ranks --memory --turns "
+                  "--trace --idle",
+                  key);
     }
     if (!good) return fail(Errc::invalid_argument, "{} '{}' makes no sense", key, value);
   }

@@ -21,13 +21,14 @@ struct Options {
   double seconds = 0.3;        ///< Time to spend on the steps of one case.
   int ranks = 2;               ///< For programs that start their own ranks.
   std::string memory = "own";  ///< "own": from malloc; "shared": from the runtime's allocator.
-  int turns = 0;  ///< > 0: so many sessions, with the flight recorder and without by recorder_in.
+  int turns = 0;      ///< > 0: so many sessions, with what is measured and without by with_it.
+  std::string trace;  ///< What that is: a trace of all ranks in this file; empty: the recorder.
   double idle =
       0;  ///< > 0: no measurement; one step, a line "ready", then this many seconds of nothing.
 };
 
 /// Whether it is on in a turn: on, off, off, on, and so forth. As bench/timeline reads it.
-constexpr bool recorder_in(int turn) {
+constexpr bool with_it(int turn) {
   return turn % 4 == 0 || turn % 4 == 3;
 }
 

@@ -108,11 +108,23 @@ Status run_session(const Options& options) {
   return check(horo_shutdown(), "horo_shutdown");
 }
 
+/// What is measured, for the next session.
+void turn_on(const Options& options, bool on) {
+  if (options.trace.empty()) {
+    setenv("HORO_TIMELINE_RECORDER", on ? "1" : "0", 1);
+  } else if (on) {
+    setenv("HORO_TIMELINE_FILENAME", options.trace.c_str(), 1);
+    setenv("HORO_TIMELINE_ALL_RANKS", "1", 1);
+  } else {
+    unsetenv("HORO_TIMELINE_FILENAME");
+  }
+}
+
 Status run(int argc, char** argv) {
   HORO_TRY(const Options options, parse_options(argc, argv));
   if (options.turns == 0) return run_session(options);
   for (int turn = 0; turn < options.turns; ++turn) {
-    setenv("HORO_TIMELINE_RECORDER", recorder_in(turn) ? "1" : "0", 1);
+    turn_on(options, with_it(turn));
     HORO_TRY_STATUS(run_session(options));
   }
   return {};
