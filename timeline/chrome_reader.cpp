@@ -20,6 +20,7 @@ class TraceReader {
       : json_(source), use_(use) {}
 
   bool read() {
+    if (!json_.byte_order_mark()) return false;
     if (json_.peek() == '[') return events();
     return json_.object([this](std::string_view key) {
       const char c = json_.peek();
@@ -56,7 +57,7 @@ class TraceReader {
   void clear() {
     auto arguments = std::move(event_.arguments);
     arguments.clear();
-    event_ = {.arguments = std::move(arguments)};
+    event_ = {.rank = outcome_.rank, .arguments = std::move(arguments)};
   }
 
   bool member(Field field) {
@@ -134,7 +135,14 @@ Result<ChromeOutcome> read_chrome(const ByteSource& source,
   auto& outcome = reader.outcome();
   if (!json.status()) return Failure(Error(json.status().error()));
   if (whole) {
-    if (outcome.events == 0) outcome.missing = "it has no events";
+    const bool more = json.peek() != '\0' || !json.at_end();
+    if (!json.status()) return Failure(Error(json.status().error()));
+    if (outcome.events == 0) {
+      outcome.missing = "it has no events";
+    } else if (more) {
+      outcome.missing =
+          fmt::format("it ends at byte {}; what follows there is not read", json.offset());
+    }
     return std::move(outcome);
   }
   const bool cut = json.at_end();

@@ -24,6 +24,7 @@ struct ChromeEvent {
   std::string_view tid;
   double ts_us = 0;
   double duration_us = 0;
+  int rank = -1;  ///< Of the profiler's "distributedInfo", where that came before; -1: none.
   /// The first few, scalars only.
   std::vector<std::pair<std::string_view, std::string_view>> arguments;
 

@@ -44,6 +44,15 @@ bool JsonReader::fill() {
   return !over_;
 }
 
+bool JsonReader::byte_order_mark() {
+  if (peek() != '\xef') return true;
+  for (const char c : {'\xef', '\xbb', '\xbf'}) {
+    if ((at_ == end_ && !fill()) || *at_ != c) return broken("half a byte-order mark");
+    ++at_;
+  }
+  return true;
+}
+
 bool JsonReader::broken(std::string_view problem) {
   if (problem_.empty()) problem_ = problem;
   return false;

@@ -39,6 +39,9 @@ class JsonReader {
     }
   }
 
+  /// What some programs put before all else, that the text is UTF-8. False: only its beginning.
+  bool byte_order_mark();
+
   /// A string, number, true, false or null, as text.
   bool scalar(std::string_view& text) { return peek() == '"' ? string(text) : word(text); }
 

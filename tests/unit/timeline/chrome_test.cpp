@@ -41,6 +41,7 @@ struct Kept {
         tid(event.tid),
         ts_us(event.ts_us),
         duration_us(event.duration_us),
+        rank(event.rank),
         arguments(event.arguments.begin(), event.arguments.end()) {}
 
   bool operator==(const Kept&) const = default;
@@ -59,6 +60,7 @@ struct Kept {
   std::string tid;
   double ts_us;
   double duration_us;
+  int rank;
   std::vector<std::pair<std::string, std::string>> arguments;
 };
 
@@ -393,6 +395,36 @@ TEST_CASE("events lie in the array of an object too, other arrays are none") {
   CHECK(got.outcome->rank == 5);
   REQUIRE(got.events.size() == 1);
   CHECK(got.events[0].argument("n") == "3");
+}
+
+TEST_CASE("a byte-order mark before a trace is passed over, whatever pieces it comes in") {
+  for (const std::size_t piece : {1, 2, 1000}) {
+    const auto got = read("\xef\xbb\xbf[{\"ph\": \"B\", \"ts\": 5}]\n", piece);
+    REQUIRE(got.outcome);
+    CHECK(got.events.size() == 1);
+    CHECK(got.outcome->missing.empty());
+    const auto half = read("\xef\xbb[{\"ph\": \"B\", \"ts\": 5}]", piece);
+    REQUIRE_FALSE(half.outcome);
+    CHECK(half.outcome.error().message == "no trace in JSON: byte 2: half a byte-order mark");
+  }
+}
+
+TEST_CASE("what follows the end of a trace is told") {
+  const std::string trace = R"([{"ph": "B", "ts": 5}])";
+  for (const auto& more : {trace, std::string("x"), std::string(3, '\0')}) {
+    const auto got = read(trace + "\n" + more);
+    REQUIRE(got.outcome);
+    CHECK(got.events.size() == 1);
+    CHECK(got.outcome->missing == "it ends at byte 23; what follows there is not read");
+  }
+}
+
+TEST_CASE("events know the rank of the profile that they are in") {
+  const auto got = read(R"({"distributedInfo": {"rank": 3}, "traceEvents": [{"ph": "B", "ts": 5},
+    {"ph": "B", "ts": 5, "args": {"a": [1]}}]})");
+  REQUIRE(got.events.size() == 2);
+  CHECK(got.events[0].rank == 3);
+  CHECK(got.events[1].rank == 3);
 }
 
 TEST_CASE("JSON of any depth ends in an error, not in the stack") {
