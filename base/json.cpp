@@ -9,30 +9,6 @@ namespace horo {
 
 namespace {
 
-/// Length of the UTF-8 sequence that begins at `at`, 0 if none does.
-std::size_t sequence_length(std::string_view text, std::size_t at) {
-  const auto byte = [&](std::size_t i) {
-    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U;
-  };
-  const auto continues = [&](std::size_t i) { return (byte(i) & 0xc0U) == 0x80U; };
-  const unsigned first = byte(at);
-  if (first < 0x80) return 1;
-  if (first >= 0xc2 && first < 0xe0) return continues(at + 1) ? 2 : 0;
-  if (first >= 0xe0 && first < 0xf0) {
-    if (!continues(at + 1) || !continues(at + 2)) return 0;
-    const bool overlong = first == 0xe0 && byte(at + 1) < 0xa0;
-    const bool surrogate = first == 0xed && byte(at + 1) >= 0xa0;
-    return overlong || surrogate ? 0 : 3;
-  }
-  if (first >= 0xf0 && first < 0xf5) {
-    if (!continues(at + 1) || !continues(at + 2) || !continues(at + 3)) return 0;
-    const bool overlong = first == 0xf0 && byte(at + 1) < 0x90;
-    const bool beyond = first == 0xf4 && byte(at + 1) >= 0x90;
-    return overlong || beyond ? 0 : 4;
-  }
-  return 0;
-}
-
 void append_ascii(std::string& out, char c) {
   switch (c) {
     case '"':
@@ -62,10 +38,33 @@ void append_ascii(std::string& out, char c) {
 
 }  // namespace
 
+std::size_t utf8_length(std::string_view text, std::size_t at) {
+  const auto byte = [&](std::size_t i) {
+    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U;
+  };
+  const auto continues = [&](std::size_t i) { return (byte(i) & 0xc0U) == 0x80U; };
+  const unsigned first = byte(at);
+  if (first < 0x80) return 1;
+  if (first >= 0xc2 && first < 0xe0) return continues(at + 1) ? 2 : 0;
+  if (first >= 0xe0 && first < 0xf0) {
+    if (!continues(at + 1) || !continues(at + 2)) return 0;
+    const bool overlong = first == 0xe0 && byte(at + 1) < 0xa0;
+    const bool surrogate = first == 0xed && byte(at + 1) >= 0xa0;
+    return overlong || surrogate ? 0 : 3;
+  }
+  if (first >= 0xf0 && first < 0xf5) {
+    if (!continues(at + 1) || !continues(at + 2) || !continues(at + 3)) return 0;
+    const bool overlong = first == 0xf0 && byte(at + 1) < 0x90;
+    const bool beyond = first == 0xf4 && byte(at + 1) >= 0x90;
+    return overlong || beyond ? 0 : 4;
+  }
+  return 0;
+}
+
 std::string json_quote(std::string_view text) {
   std::string out = "\"";
   for (std::size_t i = 0; i < text.size();) {
-    const auto length = sequence_length(text, i);
+    const auto length = utf8_length(text, i);
     if (length == 1) {
       append_ascii(out, text[i]);
     } else if (length == 0) {

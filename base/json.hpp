@@ -2,12 +2,16 @@
 // Writes JSON text. Our tools only write it; what they read is YAML or binary.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace horo {
+
+/// Length of the UTF-8 sequence that begins at `at`; 0: none does.
+std::size_t utf8_length(std::string_view text, std::size_t at);
 
 /// `text` as a JSON string with its quotes. Bytes that are not UTF-8 become U+FFFD, so that the
 /// result is valid whatever a program printed.

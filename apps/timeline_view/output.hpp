@@ -19,7 +19,8 @@ std::string as_csv(const Figures& figures);
 std::string compare_text(const Figures& before, const Figures& after);
 std::string compare_json(const Figures& before, const Figures& after);
 
-/// Names may hold what a terminal obeys, or further lines: '?' in its place.
+/// Names may hold what a terminal obeys, further lines, or bytes that are no text: '?' in its
+/// place.
 std::string printable(std::string text);
 
 /// JSON of several lines as one that ends.

@@ -6,6 +6,7 @@
 
 #include "apps/timeline_view/output.hpp"
 #include "apps/timeline_view/verdict.hpp"
+#include "base/json.hpp"
 
 namespace horo::apps {
 
@@ -133,12 +134,14 @@ std::string slow_table(const Figures& f) {
 }  // namespace
 
 std::string printable(std::string text) {
-  for (std::size_t i = 0; i < text.size(); ++i) {
+  for (std::size_t i = 0; i < text.size();) {
+    const auto length = utf8_length(text, i);
     const auto byte = static_cast<unsigned char>(text[i]);
-    const auto next = i + 1 < text.size() ? static_cast<unsigned char>(text[i + 1]) : 0xffU;
-    if (byte < 0x20 || byte == 0x7f) text[i] = '?';
+    if (length == 0 || byte < 0x20 || byte == 0x7f) text[i] = '?';
     // U+0080 to U+009F.
-    if (byte == 0xc2 && next < 0xa0) text[i] = text[i + 1] = '?';
+    if (length == 2 && byte == 0xc2 && static_cast<unsigned char>(text[i + 1]) < 0xa0)
+      text[i] = text[i + 1] = '?';
+    i += std::max<std::size_t>(length, 1);
   }
   return text;
 }

@@ -2,6 +2,7 @@
 #include "apps/timeline_view/watch.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <functional>
 #include <optional>
 #include <unistd.h>
@@ -14,6 +15,7 @@
 #include "apps/timeline_view/output.hpp"
 #include "apps/timeline_view/whole_job.hpp"
 #include "base/exit_code.hpp"
+#include "base/log.hpp"
 #include "timeline/ticks.hpp"
 
 namespace horo::apps {
@@ -128,32 +130,38 @@ Result<int> watch(const WatchOptions& options, Wanted wanted, const Show& show,
 
 }  // namespace
 
+bool print(std::string_view text) {
+  if (write_out(text)) return true;
+  log::error("timeline-view", "{}", fail_errno(errno, "standard output").take().message);
+  return false;
+}
+
 Result<int> watch_ranks(const WatchOptions& options) {
   const bool terminal = isatty(STDOUT_FILENO) != 0;
   std::string last_words;
   std::string shown;
   std::optional<Screen> screen;
   const auto show = [&](const LiveView& view) {
-    if (options.json) return write_out(live_json(view));
-    if (options.once) return write_out(live_table(view, 0, 0));
-    if (!terminal) return write_out(live_lines(view));
+    if (options.json) return print(live_json(view));
+    if (options.once) return print(live_table(view, 0, 0));
+    if (!terminal) return print(live_lines(view));
     if (!screen) screen.emplace();
     shown = live_table(view, screen->width(), screen->height());
-    return write_out(kHome + shown);
+    return print(kHome + shown);
   };
   auto code = watch(options, Wanted::rows, show, last_words);
   screen.reset();
-  if (code && !options.json && !write_out(shown + last_words)) return exit_code::kFailure;
+  if (code && !options.json && !print(shown + last_words)) return exit_code::kFailure;
   return code;
 }
 
 Result<int> follow_job(const WatchOptions& options) {
   std::string last_words;
   const auto show = [&](const LiveView& view) {
-    return write_out(options.json ? one_line(as_json(view.figures)) : follow_text(view));
+    return print(options.json ? one_line(as_json(view.figures)) : follow_text(view));
   };
   auto code = watch(options, Wanted::figures, show, last_words);
-  if (code && !options.json && !write_out(last_words)) return exit_code::kFailure;
+  if (code && !options.json && !print(last_words)) return exit_code::kFailure;
   return code;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.hpp"
@@ -17,6 +18,9 @@ struct WatchOptions {
   bool json = false;
   bool once = false;  ///< One view, and no waiting.
 };
+
+/// To standard output; false: it could not, and has told why.
+bool print(std::string_view text);
 
 /// Shows what each rank of a job is about, as a table that refreshes itself on a terminal, else in
 /// lines, until the job ends or a person asks. Returns the exit code. Fails: as find_job, LiveJob
