@@ -20,6 +20,7 @@ double bus_factor(std::string_view kind, int ranks) {
 }  // namespace
 
 void Analysis::starts(std::int64_t ns) {
+  if (selecting_ && selection_.limits_time()) return;  // What was counted was counted from there.
   origin_ = begun_ ? std::min(origin_, ns) : ns;
   begun_ = true;
 }
@@ -32,11 +33,16 @@ Interval Analysis::clip(Interval when) const {
   return when;
 }
 
-std::optional<Interval> Analysis::cover(Interval when) {
+bool Analysis::is_selected(Interval when) {
   if (!begun_) starts(when.from);
+  selecting_ = true;
   const double begin = static_cast<double>(when.from - origin_) / 1e9;
   const double end = static_cast<double>(when.to - origin_) / 1e9;
-  if (begin > selection_.to || end < selection_.from) return std::nullopt;
+  return begin <= selection_.to && end >= selection_.from;
+}
+
+std::optional<Interval> Analysis::cover(Interval when) {
+  if (!is_selected(when)) return std::nullopt;
   when = clip(when);
   figures_.first_ns = covered_ ? std::min(figures_.first_ns, when.from) : when.from;
   figures_.last_ns = covered_ ? std::max(figures_.last_ns, when.to) : when.to;
@@ -133,7 +139,7 @@ void Analysis::keep_if_slow(const Operation& operation) {
     last_rank = arrival.rank;
     last = arrival.ns;
   }
-  SlowOperation slow{.at_ns = operation.submitted - origin_,
+  SlowOperation slow{.at_ns = operation.submitted,
                      .took_ns = took,
                      .negotiated_ns = operation.agreed - operation.submitted,
                      .moved_ns = operation.ended - operation.begun,
@@ -195,19 +201,20 @@ void Analysis::computed(int rank, Interval when) {
   compute_[rank].add_second(*part);
 }
 
-void Analysis::stalled(int rank, int lines) {
-  if (figures_.shows(rank)) figures_.stalls += static_cast<std::uint64_t>(lines);
+void Analysis::stalled(int rank, int lines, std::int64_t ns) {
+  if (figures_.shows(rank) && is_selected({ns, ns}))
+    figures_.stalls += static_cast<std::uint64_t>(lines);
 }
 
-void Analysis::mismatched(int rank, const std::string& name) {
+void Analysis::mismatched(int rank, const std::string& name, std::int64_t ns) {
   constexpr std::size_t kMostNames = 1000;
-  if (!figures_.shows(rank)) return;
+  if (!figures_.shows(rank) || !is_selected({ns, ns})) return;
   auto& names = figures_.mismatches;
   if (names.size() < kMostNames || names.contains(name)) ++names[name];
 }
 
-void Analysis::lost(int /*rank*/, int culprit) {
-  ++figures_.culprits[culprit];
+void Analysis::lost(int /*rank*/, int culprit, std::int64_t ns) {
+  if (is_selected({ns, ns})) ++figures_.culprits[culprit];
 }
 
 void Analysis::dropped(int rank, std::uint64_t records) {
@@ -220,7 +227,7 @@ void Analysis::saw_rank(int rank, std::string_view host) {
 
 Figures Analysis::finish() {
   figures_.origin_ns = covered_ ? std::min(origin_, figures_.first_ns) : origin_;
-  for (auto& slow : figures_.slowest) slow.at_ns += origin_ - figures_.origin_ns;
+  for (auto& slow : figures_.slowest) slow.at_ns -= figures_.origin_ns;
   const auto negotiating = negotiating_.sums();
   figures_.held_up_ns = negotiating.first_ns - negotiating.both_ns;
   figures_.busy_ns = negotiating.second_ns;

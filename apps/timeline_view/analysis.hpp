@@ -125,9 +125,9 @@ class Analysis final : public Sink {
   void waited(int rank, Interval when) override;
   void communicated(int rank, Interval when) override;
   void computed(int rank, Interval when) override;
-  void stalled(int rank, int lines) override;
-  void mismatched(int rank, const std::string& name) override;
-  void lost(int rank, int culprit) override;
+  void stalled(int rank, int lines, std::int64_t ns) override;
+  void mismatched(int rank, const std::string& name, std::int64_t ns) override;
+  void lost(int rank, int culprit, std::int64_t ns) override;
   void dropped(int rank, std::uint64_t records) override;
   void saw_rank(int rank, std::string_view host) override;
 
@@ -140,6 +140,7 @@ class Analysis final : public Sink {
   /// The part of it that is selected, if any, which the span then covers.
   std::optional<Interval> cover(Interval when);
   Interval clip(Interval when) const;
+  bool is_selected(Interval when);
   void count_arrivals(const Operation& operation);
   void count_skew(const Operation& operation, std::int64_t first, std::int64_t last);
   void keep_most_skewed();
@@ -148,8 +149,9 @@ class Analysis final : public Sink {
 
   const Selection selection_;
   const std::size_t top_;
-  bool begun_ = false;    ///< `origin_` is known.
-  bool covered_ = false;  ///< Something has been counted.
+  bool begun_ = false;      ///< `origin_` is known.
+  bool selecting_ = false;  ///< A part was told by it.
+  bool covered_ = false;    ///< Something has been counted.
   std::int64_t origin_ = 0;
   Figures figures_;
   std::unordered_map<std::string, SkewFigures> skews_;

@@ -23,6 +23,9 @@ constexpr std::size_t kMostBuckets = 4096;
 constexpr std::size_t kMostParts = 64;  ///< Of one tensor.
 constexpr std::size_t kMostNamesOfParts = 32'768;
 constexpr std::uint8_t kNamesLast = 3;
+constexpr std::size_t kMostOpen = 64;  ///< One inside the other, of a row.
+constexpr int kMostRanks = 1'000'000;
+constexpr std::uint64_t kMostElements = std::uint64_t{1} << 40U;  ///< So that sums are numbers too.
 
 /// Up to some 60 years, so that differences are numbers too; the trace may say anything.
 std::int64_t to_ns(double us) {
@@ -37,7 +40,6 @@ bool is_number(std::string_view text) {
 
 /// Of a row that is one rank's; -1: of all.
 int rank_of(std::string_view tid) {
-  constexpr int kMostRanks = 1'000'000;
   int rank = -1;
   const auto parsed = std::from_chars(tid.data(), tid.data() + tid.size(), rank);
   return parsed.ec == std::errc{} && is_number(tid) && rank < kMostRanks ? rank : -1;
@@ -65,12 +67,13 @@ std::uint64_t elements_of(std::string_view shape) {
     std::uint64_t extent = 0;
     const auto [end, error] =
         std::from_chars(shape.data() + at, shape.data() + shape.size(), extent);
-    if (error == std::errc{}) {
-      product *= extent;
-      at = static_cast<std::size_t>(end - shape.data());
-    } else {
+    if (error == std::errc::invalid_argument) {
       ++at;
+      continue;
     }
+    if (error != std::errc{}) extent = kMostElements;
+    product = extent == 0 ? 0 : product > kMostElements / extent ? kMostElements : product * extent;
+    at = static_cast<std::size_t>(end - shape.data());
   }
   return product;
 }
@@ -95,6 +98,10 @@ void join(Operation& operation, const Operation& other) {
   operation.ranks = std::max(operation.ranks, other.ranks);
 }
 
+void take_later(std::int64_t& to, std::int64_t ns) {
+  to = std::max(to, ns);
+}
+
 bool communicates(std::string_view name) {
   constexpr std::array<std::string_view, 10> kWords{
       "nccl",      "allreduce",      "all_reduce", "allgather",  "all_gather",
@@ -109,25 +116,34 @@ bool communicates(std::string_view name) {
 }  // namespace
 
 void ChromeTrace::check_clock(std::int64_t now) {
-  if (now + kJump < newest_) ++backwards_;
-  newest_ = std::max(newest_, now);
+  const bool jumped = now + kJump < newest_;
+  if (jumped) ++backwards_;
+  newest_ = jumped ? now : std::max(newest_, now);
+}
+
+std::optional<std::int64_t> ChromeTrace::time_of(const ChromeEvent& event) {
+  if (event.phase == '\0' || event.phase == 'M') return std::nullopt;
+  return to_ns(event.ts_us);
 }
 
 void ChromeTrace::take(const ChromeEvent& event) {
-  const auto now = to_ns(event.ts_us);
   if (event.phase == 'M') {
     if (event.name == "process_name")
       names_[std::string(event.pid)] = {.text = std::string(event.argument("name"))};
     return;
   }
-  const bool begins = event.phase == 'B';
-  if (event.phase != '\0' && !std::exchange(started_, true)) sink_->starts(now);
-  if (!begins && event.phase != 'E' && event.phase != 'X') return;
+  const auto time = time_of(event);
+  if (!time) return;
+  const auto now = *time;
+  if (now < earliest_) sink_->starts(earliest_ = now);
+  if (event.phase != 'B' && event.phase != 'E' && event.phase != 'X') return;
   if (event.phase == 'X' && !event.category.empty()) return profiled(event);
   check_clock(now);
   auto& row = row_of(event);
+  if (now < row.newest && now + kJump >= row.newest) ++disordered_;
+  row.newest = now;
   if (event.phase == 'X') return tick(row, event, now);
-  if (begins) return begin(row, event.name, now);
+  if (event.phase == 'B') return begin(row, event.name, now);
   end(row, event, now);
 }
 
@@ -165,8 +181,8 @@ void ChromeTrace::forget_idle_rows() {
   std::erase_if(rows_, [this](const auto& entry) {
     const auto& row = entry.second;
     // Barriers do nothing but negotiate.
-    const bool negotiates =
-        row.negotiated_from != 0 && (row.negotiated_to == 0 || row.negotiated_to + kJump > newest_);
+    const bool negotiates = row.negotiated_from != kNever &&
+                            (row.negotiated_to == kNever || row.negotiated_to + kJump > newest_);
     return row.open.empty() && !negotiates;
   });
   std::erase_if(names_, [](const auto& entry) { return entry.second.unused_for >= kNamesLast; });
@@ -202,17 +218,26 @@ void ChromeTrace::begin(Row& row, std::string_view name, std::int64_t now) {
   if (negotiation) {
     row.open.clear();  // What was lost of the last one does not count here.
     row.negotiated_from = now;
-    row.negotiated_to = 0;
+    row.negotiated_to = kNever;
     row.arrivals.clear();
     if (const auto step = steps_.submitted(row.number, now)) sink_->stepped(*step);
   }
+  if (row.open.size() >= kMostOpen) row.open.clear();  // Nobody ends them.
   row.open.push_back(activity);
   const bool operation = !negotiation && row.open.size() == 1;
   if (operation) {
     auto& bucket = bucket_of(row, name, now);
-    row.moved_from = row.moved_to = row.packing_ns = 0;
+    row.moved_from = row.moved_to = kNever;
+    row.packing_ns = 0;
     row.mover = {};
-    if (bucket.members++ == 0) bucket.operation = {.name = row.name, .kind = std::string(name)};
+    if (bucket.members++ == 0) {
+      bucket.operation = {.name = row.name,
+                          .kind = std::string(name),
+                          .submitted = kNever,
+                          .agreed = kNever,
+                          .begun = kNever,
+                          .ended = kNever};
+    }
     bucket.operation.tensors = bucket.members;
     if (sink_->wants_members()) bucket.operation.members.push_back(row.name);
     if (buckets_.size() > kMostBuckets) buckets_.erase(buckets_.begin());
@@ -222,10 +247,11 @@ void ChromeTrace::begin(Row& row, std::string_view name, std::int64_t now) {
 }
 
 void ChromeTrace::tick(Row& row, const ChromeEvent& event, std::int64_t now) {
-  if (!is_number(event.name) || row.negotiated_from == 0 || row.negotiated_to != 0) return;
+  if (!is_number(event.name) || row.negotiated_from == kNever || row.negotiated_to != kNever)
+    return;
   int rank = 0;
   std::from_chars(event.name.data(), event.name.data() + event.name.size(), rank);
-  if (rank < 0 || rank > 1'000'000) return;
+  if (rank < 0 || rank > kMostRanks || row.arrivals.size() > kMostRanks) return;
   ranks_ = std::max(ranks_, rank + 1);
   row.arrivals.push_back({rank, now});
 }
@@ -244,7 +270,7 @@ void ChromeTrace::end(Row& row, const ChromeEvent& event, std::int64_t now) {
   if (activity.kind == Activity::Kind::copies) row.packing_ns += now - activity.from;
   if (activity.kind == Activity::Kind::moves) {
     row.mover = activity.mover;
-    if (row.moved_from == 0) row.moved_from = activity.from;
+    if (row.moved_from == kNever) row.moved_from = activity.from;
     row.moved_to = now;
   }
 }
@@ -258,20 +284,25 @@ void ChromeTrace::end_operation(Row& row, const ChromeEvent& event, std::int64_t
   if (!row.mover.empty()) operation.mover = row.mover;
   operation.packing_ns = std::max(operation.packing_ns, row.packing_ns);
   const auto earlier = [](std::int64_t& to, std::int64_t ns) {
-    if (ns != 0 && (to == 0 || ns < to)) to = ns;
+    if (ns != kNever && (to == kNever || ns < to)) to = ns;
   };
   earlier(operation.submitted, row.negotiated_from);
-  operation.agreed = std::max(operation.agreed, row.negotiated_to);
+  take_later(operation.agreed, row.negotiated_to);
   earlier(operation.begun, row.moved_from);
-  operation.ended = std::max(operation.ended, row.moved_to != 0 ? row.moved_to : now);
+  take_later(operation.ended, row.moved_to != kNever ? row.moved_to : now);
   for (const auto& arrival : row.arrivals)
-    bucket.arrivals[arrival.rank] = std::max(bucket.arrivals[arrival.rank], arrival.ns);
-  row.negotiated_from = row.negotiated_to = 0;
+    take_later(bucket.arrivals.try_emplace(arrival.rank, kNever).first->second, arrival.ns);
+  row.negotiated_from = row.negotiated_to = kNever;
   row.arrivals.clear();
   if (++bucket.done < bucket.members) return;
-  if (operation.begun == 0) operation.begun = operation.agreed != 0 ? operation.agreed : now;
-  if (operation.agreed == 0) operation.agreed = operation.begun;
-  if (operation.submitted == 0) operation.submitted = operation.agreed;
+  if (operation.begun == kNever)
+    operation.begun = operation.agreed != kNever ? operation.agreed : now;
+  if (operation.agreed == kNever) operation.agreed = operation.begun;
+  if (operation.submitted == kNever) operation.submitted = operation.agreed;
+  // Events that are out of order tell of no time that runs backwards.
+  take_later(operation.agreed, operation.submitted);
+  take_later(operation.begun, operation.submitted);
+  take_later(operation.ended, std::max(operation.begun, operation.agreed));
   for (const auto& [rank, ns] : bucket.arrivals) operation.arrivals.push_back({rank, ns});
   operation.ranks = ranks_;
   give(std::move(operation), row.rank);
@@ -318,25 +349,27 @@ void ChromeTrace::give_parts() {
 }
 
 void ChromeTrace::profiled(const ChromeEvent& event) {
-  has_profile_ = true;
+  const int rank = std::max(event.rank, 0);
+  if (rank != std::exchange(profiled_rank_, rank)) sink_->saw_rank(rank, "");
   const auto from = to_ns(event.ts_us);
-  const Interval when{from, from + to_ns(event.duration_us)};
+  const Interval when{from, from + std::max<std::int64_t>(to_ns(event.duration_us), 0)};
   if (event.name.starts_with("ProfilerStep#") && event.category == "user_annotation")
     return sink_->stepped(when);
   const bool kernel = event.category == "kernel" || event.category == "Kernel";
   const bool cpu = event.category == "cpu_op" || event.category == "Operator";
   if (!kernel && !cpu && event.category != "gpu_memcpy" && event.category != "gpu_memset") return;
   if (!communicates(event.name)) {
-    if (kernel) sink_->computed(profiled_rank_, when);
+    if (kernel) sink_->computed(rank, when);
     return;
   }
   // The call on the processor is not the transfer, where there is a kernel.
   if (!kernel && event.argument("Collective name").empty() && !event.name.starts_with("gloo"))
     return;
-  sink_->communicated(profiled_rank_, when);
+  sink_->communicated(rank, when);
   std::uint64_t bytes = 0;
   if (const auto elements = event.argument("In msg nelems"); is_number(elements)) {
     std::from_chars(elements.data(), elements.data() + elements.size(), bytes);
+    bytes = std::min(bytes, kMostElements);
     bytes *= event.argument("dtype").find("alf") != std::string_view::npos ||
                      event.argument("dtype").find("16") != std::string_view::npos
                  ? 2
@@ -364,12 +397,20 @@ void ChromeTrace::profiled(const ChromeEvent& event) {
   sink_->operation(operation);
 }
 
-void ChromeTrace::finish(int rank) {
+void ChromeTrace::finish() {
   give_parts();
-  if (has_profile_) sink_->saw_rank(std::max(rank, 0), "");
+  const auto times = [](std::uint64_t count) {
+    return count == 1 ? std::string("once") : fmt::format("{} times", count);
+  };
   if (backwards_ != 0) {
+    sink_->warn(fmt::format("the clock jumped back {}; figures across a jump are wrong",
+                            times(backwards_)));
+  }
+  if (disordered_ != 0) {
     sink_->warn(
-        fmt::format("the clock jumped back {} times; figures across a jump are wrong", backwards_));
+        fmt::format("a row's event is before the one that it follows, {}; figures of those "
+                    "operations are wrong",
+                    times(disordered_)));
   }
 }
 

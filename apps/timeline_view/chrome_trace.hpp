@@ -5,7 +5,9 @@
 
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -28,10 +30,14 @@ class ChromeTrace {
   void give_to(Sink& sink) { sink_ = &sink; }
 
   void take(const timeline::ChromeEvent& event);
-  /// `rank`: of the profiler's process; -1: not said.
-  void finish(int rank);
+  /// None: it only names what others are of.
+  static std::optional<std::int64_t> time_of(const timeline::ChromeEvent& event);
+  void finish();
 
  private:
+  /// No time that an event has.
+  static constexpr auto kNever = std::numeric_limits<std::int64_t>::min();
+
   struct Activity {
     enum class Kind : std::uint8_t { other, negotiates, copies, moves };
 
@@ -46,12 +52,13 @@ class ChromeTrace {
     int rank = -1;  ///< -1: the trace does not tell ranks apart.
     std::string name;
     std::vector<Activity> open;
-    std::int64_t negotiated_from = 0;
-    std::int64_t negotiated_to = 0;
+    std::int64_t negotiated_from = kNever;
+    std::int64_t negotiated_to = kNever;
     std::vector<Arrival> arrivals;
-    std::int64_t moved_from = 0;
-    std::int64_t moved_to = 0;
+    std::int64_t moved_from = kNever;
+    std::int64_t moved_to = kNever;
     std::int64_t packing_ns = 0;
+    std::int64_t newest = kNever;
     std::string_view mover;  ///< A literal.
     std::uint64_t bucket = 0;
   };
@@ -109,12 +116,12 @@ class ChromeTrace {
   std::set<int> shown_;                            ///< Ranks that have rows of their own.
   std::map<std::string, std::deque<Part>> parts_;  ///< By first tensor, the oldest first.
   StepFinder steps_;
-  int ranks_ = 0;  ///< Highest rank seen, and one.
-  int profiled_rank_ = 0;
-  bool has_profile_ = false;
-  bool started_ = false;
-  std::int64_t newest_ = 0;
+  int ranks_ = 0;           ///< Highest rank seen, and one.
+  int profiled_rank_ = -1;  ///< That a profile was last seen of.
+  std::int64_t earliest_ = std::numeric_limits<std::int64_t>::max();
+  std::int64_t newest_ = kNever;
   std::uint64_t backwards_ = 0;
+  std::uint64_t disordered_ = 0;
 };
 
 }  // namespace horo::apps

@@ -48,11 +48,11 @@ void EntryMatcher::take(const RankSource& file, const Record& record) {
     case RecordKind::wait:
       return sink_->waited(rank, {file.wall_ns(record.x) + state.offset, now});
     case RecordKind::mismatch:
-      return mismatch(file, record);
+      return mismatch(file, record, now);
     case RecordKind::stall:
-      return sink_->stalled(rank, record.detail);
+      return sink_->stalled(rank, record.detail, now);
     case RecordKind::lost:
-      return sink_->lost(rank, static_cast<int>(record.id));
+      return sink_->lost(rank, static_cast<int>(record.id), now);
     case RecordKind::member:
       members_[record.set].insert(file.rank());
       return;
@@ -116,11 +116,12 @@ void EntryMatcher::add_members(const RankSource& file, const Record& record) {
   }
 }
 
-void EntryMatcher::mismatch(const RankSource& file, const Record& record) {
+void EntryMatcher::mismatch(const RankSource& file, const Record& record, std::int64_t now) {
   ranks_[file.rank()].submitted.erase(tensor_of(record.set, record.id));
   const auto* slot = file.name_of(record.set, record.id);
-  sink_->mismatched(file.rank(), slot != nullptr ? std::string(slot->name())
-                                                 : fmt::format("tensor {}", record.id));
+  sink_->mismatched(
+      file.rank(),
+      slot != nullptr ? std::string(slot->name()) : fmt::format("tensor {}", record.id), now);
 }
 
 void EntryMatcher::copied(const RankSource& file, const Record& record) {

@@ -72,7 +72,7 @@ class EntryMatcher {
   void submit(RankState& state, int rank, const timeline::Record& record, std::int64_t now);
   void begin(const RankSource& file, const timeline::Record& record, std::int64_t now);
   void add_members(const RankSource& file, const timeline::Record& record);
-  void mismatch(const RankSource& file, const timeline::Record& record);
+  void mismatch(const RankSource& file, const timeline::Record& record, std::int64_t now);
   void copied(const RankSource& file, const timeline::Record& record);
   void end(const RankSource& file, const timeline::Record& record, std::int64_t now);
   bool whole(const Key& key, const Pending& pending) const;

@@ -70,7 +70,7 @@ class Follower {
         timeline::read_chrome([this](char* to, std::size_t room) { return read(to, room); },
                               [&trace](const timeline::ChromeEvent& event) { trace.take(event); });
     if (!outcome) return Failure(std::move(outcome).error().context(options_.what));
-    trace.finish(outcome->rank);
+    trace.finish();
     show();
     return {};
   }
@@ -84,7 +84,8 @@ class Follower {
 
  private:
   Status open_file() {
-    file_ = UniqueFd(open(options_.what.c_str(), O_RDONLY | O_CLOEXEC));
+    // A FIFO would wait for its writer.
+    file_ = UniqueFd(open(options_.what.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
     if (!file_) return fail_errno(errno, options_.what);
     if (fstat(file_.value(), &status_) != 0) return fail_errno(errno, options_.what);
     if (!S_ISREG(status_.st_mode)) {
@@ -147,7 +148,7 @@ class Follower {
         if (!options_.json && verdict.kind != "none")
           text += fmt::format("* {}\n", printable(verdict.text));
       }
-      if (!write_out(text)) broken_ = true;
+      if (!print(text)) broken_ = true;
       for (const auto& line : figures.warnings) log::warn("timeline-view", "{}", printable(line));
     }
     trace_->give_to(*analysis_);

@@ -40,11 +40,13 @@ class Lanes final : public Sink {
 
   void computed(int rank, Interval when) override { next_.computed(rank, when); }
 
-  void stalled(int rank, int lines) override { next_.stalled(rank, lines); }
+  void stalled(int rank, int lines, std::int64_t ns) override { next_.stalled(rank, lines, ns); }
 
-  void mismatched(int rank, const std::string& name) override { next_.mismatched(rank, name); }
+  void mismatched(int rank, const std::string& name, std::int64_t ns) override {
+    next_.mismatched(rank, name, ns);
+  }
 
-  void lost(int rank, int culprit) override { next_.lost(rank, culprit); }
+  void lost(int rank, int culprit, std::int64_t ns) override { next_.lost(rank, culprit, ns); }
 
   void dropped(int rank, std::uint64_t records) override { next_.dropped(rank, records); }
 

@@ -84,6 +84,8 @@ Status check_forms(const Request& request) {
   }
   if (request.has("compare") && given({"csv", "export", "html", "serve"}) != 0)
     return fail(Errc::invalid_argument, "--compare is text, or JSON with --json");
+  if (given({"compare", "snapshot"}) > 1)
+    return fail(Errc::invalid_argument, "--compare and --snapshot exclude each other");
   const bool watches = given({"live", "follow"}) != 0;
   if (given({"live", "follow"}) > 1 ||
       (watches && given({"csv", "export", "html", "serve", "compare", "snapshot", "rank", "from",
@@ -124,6 +126,8 @@ Result<Request> read_request(const cli::Command& command, std::span<const char* 
   HORO_TRY_STATUS(take_number(request, "rank", 0, 1'000'000, request.selection.rank));
   HORO_TRY_STATUS(take_number(request, "from", 0.0, kLongest, request.selection.from));
   HORO_TRY_STATUS(take_number(request, "to", 0.0, kLongest, request.selection.to));
+  // Of a FIFO earlier events may come later: they are before the timeline.
+  if (request.has("to") && !request.has("from")) request.selection.from = 0;
   if (request.selection.from > request.selection.to) {
     return fail(Errc::invalid_argument, "--from {} is after --to {}", request.selection.from,
                 request.selection.to);
@@ -162,22 +166,28 @@ void warn_of(const Figures& figures, const Selection& selection) {
   }
 }
 
+Status read_selected(const Request& request, const std::vector<std::string>& paths, Sink& sink) {
+  if (request.selection.limits_time()) tell_start(paths, sink);
+  return read_all(paths, sink);
+}
+
 Result<Figures> figures_of(const Request& request, const std::vector<std::string>& paths) {
   Analysis analysis(request.selection, static_cast<std::size_t>(request.top));
-  HORO_TRY_STATUS(read_all(paths, analysis));
+  HORO_TRY_STATUS(read_selected(request, paths, analysis));
   auto figures = analysis.finish();
   warn_of(figures, request.selection);
   return figures;
 }
 
 int finish(std::string_view text) {
-  return write_out(text) ? exit_code::kOk : exit_code::kFailure;
+  if (write_out(text)) return exit_code::kOk;
+  return refuse(fail_errno(errno, "standard output").take());
 }
 
 Result<std::string> page_of(const Request& request) {
   Analysis analysis(request.selection, static_cast<std::size_t>(request.top));
   Lanes lanes(analysis, request.selection.rank);
-  HORO_TRY_STATUS(read_all(request.paths, lanes));
+  HORO_TRY_STATUS(read_selected(request, request.paths, lanes));
   const auto figures = analysis.finish();
   warn_of(figures, request.selection);
   return as_html(figures, lanes);
@@ -226,8 +236,7 @@ int export_all(const Request& request) {
   Analysis warnings(request.selection, 0);
   const auto done = export_chrome(request.paths, request.selection, warnings, write_out);
   if (!done) return refuse(done.error());
-  for (const auto& line : warnings.finish().warnings)
-    log::warn("timeline-view", "{}", printable(line));
+  warn_of(warnings.finish(), request.selection);
   return exit_code::kOk;
 }
 

@@ -44,7 +44,7 @@ class Sink {
   virtual ~Sink() = default;
   /// Whether it looks at `Operation::members`: a string per tensor.
   virtual bool wants_members() const = 0;
-  /// Before all else of a file: when it begins.
+  /// When a file begins: before all else of it, and again where something still earlier comes.
   virtual void starts(std::int64_t ns) = 0;
   virtual void operation(const Operation& operation) = 0;
   /// From the beginning of a training's step to that of the next.
@@ -56,10 +56,10 @@ class Sink {
   /// A rank moved bytes, or computed, by a profiler's word.
   virtual void communicated(int rank, Interval when) = 0;
   virtual void computed(int rank, Interval when) = 0;
-  virtual void stalled(int rank, int lines) = 0;
+  virtual void stalled(int rank, int lines, std::int64_t ns) = 0;
   /// What the ranks submitted under this name differed.
-  virtual void mismatched(int rank, const std::string& name) = 0;
-  virtual void lost(int rank, int culprit) = 0;
+  virtual void mismatched(int rank, const std::string& name, std::int64_t ns) = 0;
+  virtual void lost(int rank, int culprit, std::int64_t ns) = 0;
   /// Records that are missing although the file is whole.
   virtual void dropped(int rank, std::uint64_t records) = 0;
   virtual void saw_rank(int rank, std::string_view host) = 0;
@@ -69,9 +69,14 @@ class Sink {
 
 /// What of the input is looked at.
 struct Selection {
-  int rank = -1;         ///< -1: all.
-  double from = -1e300;  ///< Seconds since the first event; others may be before it.
-  double to = 1e300;
+  int rank = -1;  ///< -1: all.
+  /// Seconds since the timeline begins.
+  double from = -kEver;
+  double to = kEver;
+
+  bool limits_time() const { return from > -kEver || to < kEver; }
+
+  static constexpr double kEver = 1e300;
 };
 
 }  // namespace horo::apps

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/timeline_view/rank_files.hpp"
 
+#include <algorithm>
 #include <array>
 #include <queue>
 
@@ -18,7 +19,15 @@ RankFile::RankFile(std::unique_ptr<Input> input)
                    [this](const timeline::NameSlot& slot) {
                      names_[{slot.set, slot.id}] = slot;
                    },
-               .record = [this](const timeline::Record& record) { records_.push_back(record); }}) {}
+               .record = [this](const timeline::Record& record) { keep(record); }}) {}
+
+/// The timeline begins with its first record, whatever it says of earlier times.
+void RankFile::keep(timeline::Record record) {
+  if (!first_) first_ = record.ticks;
+  if (record.kind == timeline::RecordKind::wait)
+    record.x = std::min(std::max(record.x, *first_), record.ticks);
+  records_.push_back(record);
+}
 
 Result<std::unique_ptr<RankFile>> RankFile::open(std::unique_ptr<Input> input) {
   std::unique_ptr<RankFile> file(new RankFile(std::move(input)));

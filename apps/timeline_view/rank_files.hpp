@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,7 @@ class RankFile final : public RankSource {
  private:
   explicit RankFile(std::unique_ptr<Input> input);
   bool read_on();
+  void keep(timeline::Record record);
 
   std::unique_ptr<Input> input_;
   timeline::FileParser parser_;
@@ -55,7 +57,8 @@ class RankFile final : public RankSource {
   std::int64_t shift_ns_ = 0;
   std::map<std::pair<std::uint16_t, std::uint32_t>, timeline::NameSlot> names_;
   std::deque<timeline::Record> records_;
-  std::vector<char> bytes_;  ///< That were read last.
+  std::optional<std::uint64_t> first_;  ///< Ticks of the first record.
+  std::vector<char> bytes_;             ///< That were read last.
   std::string damage_;
   bool known_ = false;
   bool over_ = false;

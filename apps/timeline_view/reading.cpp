@@ -2,9 +2,13 @@
 #include "apps/timeline_view/reading.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <memory>
+#include <optional>
+#include <tuple>
 
 #include "apps/timeline_view/chrome_trace.hpp"
 #include "apps/timeline_view/clocks.hpp"
@@ -34,13 +38,38 @@ void tell_missing(const Files& files, Sink& sink) {
   }
 }
 
+bool can_be_read_again(const std::string& name) {
+  std::error_code error;
+  return std::filesystem::is_regular_file(name, error);
+}
+
+enum class Until { first_event, end };
+
+/// The time of a trace's earliest event; none: there is none, or it can be read but once. Damage is
+/// told by whoever reads it for its figures.
+std::optional<std::int64_t> beginning_of(const std::string& name, Until until) {
+  std::optional<std::int64_t> earliest;
+  if (!can_be_read_again(name)) return earliest;
+  const auto input = Input::open(name);
+  if (!input || (*input)->format() != Format::chrome) return earliest;
+  const auto read = [&](char* to, std::size_t room) -> Result<std::size_t> {
+    if (earliest && until == Until::first_event) return std::size_t{0};
+    return (*input)->read(to, room);
+  };
+  const auto outcome = timeline::read_chrome(read, [&](const timeline::ChromeEvent& event) {
+    if (const auto ns = ChromeTrace::time_of(event); ns)
+      earliest = std::min(earliest.value_or(*ns), *ns);
+  });
+  return outcome ? earliest : std::nullopt;
+}
+
 Status read_trace(Input& input, Sink& sink) {
   ChromeTrace trace(sink);
   auto outcome =
       timeline::read_chrome([&input](char* to, std::size_t room) { return input.read(to, room); },
                             [&trace](const timeline::ChromeEvent& event) { trace.take(event); });
   if (!outcome) return Failure(std::move(outcome).error().context(input.path()));
-  trace.finish(outcome->rank);
+  trace.finish();
   if (!outcome->missing.empty()) sink.warn(fmt::format("{}: {}", input.path(), outcome->missing));
   return {};
 }
@@ -54,6 +83,24 @@ Status check_one_job(const Files& files) {
                 first.job_text(), file->identity().job_text());
   }
   return {};
+}
+
+/// The files of different ranks, or of a rank's different processes.
+void drop_doubles(Files& files, std::vector<std::string>& names, Sink& sink) {
+  std::map<std::tuple<int, int, std::string>, std::string> seen;
+  for (std::size_t i = 0; i < files.size();) {
+    const auto& who = files[i]->identity();
+    const auto [first, fresh] =
+        seen.try_emplace({files[i]->rank(), who.pid, who.host_text()}, names[i]);
+    if (fresh) {
+      ++i;
+      continue;
+    }
+    sink.warn(fmt::format("rank {} is there twice: '{}' is read, '{}' is not", files[i]->rank(),
+                          first->second, names[i]));
+    files.erase(files.begin() + static_cast<std::ptrdiff_t>(i));
+    names.erase(names.begin() + static_cast<std::ptrdiff_t>(i));
+  }
 }
 
 /// Reads the beginning of all ranks' files of several hosts beforehand, and moves the clocks that
@@ -70,8 +117,7 @@ Result<EntryMatcher::Clocks> align_clocks(const std::vector<std::string>& names,
     return EntryMatcher::Clocks::aligned;
   Files again;
   for (const auto& name : names) {
-    std::error_code error;
-    if (!std::filesystem::is_regular_file(name, error)) return EntryMatcher::Clocks::unknown;
+    if (!can_be_read_again(name)) return EntryMatcher::Clocks::unknown;
     HORO_TRY(auto input, Input::open(name));
     HORO_TRY(auto file, RankFile::open(std::move(input)));
     again.push_back(std::move(file));
@@ -107,25 +153,10 @@ Result<EntryMatcher::Clocks> align_clocks(const std::vector<std::string>& names,
   return EntryMatcher::Clocks::aligned;
 }
 
-}  // namespace
-
-Status read_all(const std::vector<std::string>& paths, Sink& sink) {
-  HORO_TRY(const auto names, expand(paths));
-  std::vector<std::string> ranks;
-  Files files;
-  for (const auto& name : names) {
-    HORO_TRY(auto input, Input::open(name));
-    if (input->format() == Format::chrome) {
-      HORO_TRY_STATUS(read_trace(*input, sink));
-      continue;
-    }
-    HORO_TRY(auto file, RankFile::open(std::move(input)));
-    files.push_back(std::move(file));
-    ranks.push_back(name);
-  }
-  if (files.empty()) return {};
+Status read_ranks(Files files, std::vector<std::string> names, Sink& sink) {
   HORO_TRY_STATUS(check_one_job(files));
-  HORO_TRY(const auto clocks, align_clocks(ranks, files, sink));
+  drop_doubles(files, names, sink);
+  HORO_TRY(const auto clocks, align_clocks(names, files, sink));
   introduce(files, sink);
   EntryMatcher matcher(sink, files.size(), clocks);
   merge(files,
@@ -135,9 +166,56 @@ Status read_all(const std::vector<std::string>& paths, Sink& sink) {
   return {};
 }
 
+}  // namespace
+
+void tell_start(const std::vector<std::string>& paths, Sink& sink) {
+  const auto names = expand(paths);
+  if (!names) return;
+  for (const auto& name : *names) {
+    if (const auto ns = beginning_of(name, Until::end); ns) sink.starts(*ns);
+  }
+}
+
+Status read_all(const std::vector<std::string>& paths, Sink& sink) {
+  HORO_TRY(const auto names, expand(paths));
+  std::vector<std::string> ranks;
+  Files files;
+  std::vector<std::pair<std::int64_t, std::string>> traces;
+  bool has_traces = false;
+  for (const auto& name : names) {
+    HORO_TRY(auto input, Input::open(name));
+    if (input->format() == Format::horo) {
+      HORO_TRY(auto file, RankFile::open(std::move(input)));
+      files.push_back(std::move(file));
+      ranks.push_back(name);
+      continue;
+    }
+    has_traces = true;
+    if (names.size() > 1 && can_be_read_again(name)) {
+      traces.emplace_back(beginning_of(name, Until::first_event).value_or(0), name);
+    } else {
+      HORO_TRY_STATUS(read_trace(*input, sink));
+    }
+  }
+  // As far as the traces' parts of a job are known to follow each other.
+  std::stable_sort(traces.begin(), traces.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (const auto& [begins, name] : traces) {
+    HORO_TRY(const auto input, Input::open(name));
+    HORO_TRY_STATUS(read_trace(*input, sink));
+  }
+  if (files.empty()) return {};
+  if (has_traces) {
+    sink.warn(
+        "a trace and the timelines of ranks are read together: where the trace's times are not "
+        "those of the clock, spans and shares mean nothing");
+  }
+  return read_ranks(std::move(files), std::move(ranks), sink);
+}
+
 Status export_chrome(const std::vector<std::string>& paths, const Selection& selection,
                      Sink& warnings, const std::function<bool(std::string_view)>& write) {
-  HORO_TRY(const auto names, expand(paths));
+  HORO_TRY(auto names, expand(paths));
   Files files;
   for (const auto& name : names) {
     HORO_TRY(auto input, Input::open(name));
@@ -147,10 +225,12 @@ Status export_chrome(const std::vector<std::string>& paths, const Selection& sel
     files.push_back(std::move(file));
   }
   HORO_TRY_STATUS(check_one_job(files));
+  drop_doubles(files, names, warnings);
   if (auto aligned = align_clocks(names, files, warnings); !aligned)
     return Failure(std::move(aligned).error());
   std::int64_t start = 0;
   for (const auto& file : files) {
+    warnings.saw_rank(file->rank(), file->identity().host_text());
     const auto* record = file->peek();
     if (record == nullptr) continue;
     const auto ns = file->wall_ns(record->ticks);
@@ -165,21 +245,23 @@ Status export_chrome(const std::vector<std::string>& paths, const Selection& sel
     return std::nullopt;
   };
   timeline::ChromeWriter writer({.start_wall_ns = start, .show_ranks = true}, look_up);
-  bool open = write("[\n" + writer.head());
+  int why = 0;
+  const auto put = [&](const std::string& text) {
+    if (why == 0 && !write(text)) why = errno;
+  };
+  put("[\n" + writer.head());
   merge(files, [&](RankFile& file, const timeline::Record& record) {
     const auto now = file.wall_ns(record.ticks);
     const double seconds = static_cast<double>(now - start) / 1e9;
     const bool wanted = selection.rank < 0 || selection.rank == file.rank();
-    if (!open || !wanted || seconds < selection.from || seconds > selection.to) return;
+    if (why != 0 || !wanted || seconds < selection.from || seconds > selection.to) return;
     writer.take(file.rank(), record, now, file.ns_per_tick());
-    if (const auto events = writer.events(); !events.empty())
-      open = write(fmt::format(",\n{}", events));
+    if (const auto events = writer.events(); !events.empty()) put(fmt::format(",\n{}", events));
     writer.clear();
   });
-  if (open) open = write("\n]\n");
+  put("\n]\n");
   tell_missing(files, warnings);
-  if (!open) return fail(Errc::io, "standard output was closed");
-  return {};
+  return why == 0 ? Status{} : fail_errno(why, "standard output");
 }
 
 }  // namespace horo::apps

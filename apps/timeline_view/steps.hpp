@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <unordered_map>
 
@@ -24,24 +25,27 @@ class StepFinder {
     seen.last = ns;
     ++seen.times;
     const bool first = first_ == tensor;
-    const bool begins = first_ ? seen.times > kMostInStep : before != 0;
+    const bool begins = first_ ? seen.times > kMostInStep : before != kNever;
     if (!first && !begins) return std::nullopt;
     // What came before another tensor took the place was no step of this one.
     const bool known = first || !first_;
     first_ = tensor;
     ++steps_;
-    return known && before != 0 ? std::optional(Interval{before, ns}) : std::nullopt;
+    // Unless time ran backwards.
+    return known && before != kNever && before <= ns ? std::optional(Interval{before, ns})
+                                                     : std::nullopt;
   }
 
  private:
   /// As often another tensor may come without the first.
   static constexpr std::uint64_t kMostInStep = 8;
   static constexpr std::size_t kMostSeen = 1 << 18;
+  static constexpr auto kNever = std::numeric_limits<std::int64_t>::min();
 
   struct Seen {
     std::uint64_t step = 0;
     std::uint64_t times = 0;  ///< In that step.
-    std::int64_t last = 0;
+    std::int64_t last = kNever;
   };
 
   std::unordered_map<std::uint64_t, Seen> seen_;

@@ -55,6 +55,22 @@ events = json.load(open(sys.argv[1]))
 assert {e["tid"] for e in events if "tid" in e} <= {1} and len(events) < 20, events
 PY
 
+# A rank that is not there, one that is there twice, and no room for what is written.
+try horo timeline-view --export chrome --rank 77 "$scratch/last"
+expect_in "warning" "$err" "--rank 77: there is no such rank, but 3 others"
+try horo timeline-view --json "$scratch/last"
+cp "$scratch/out" "$scratch/once.json"
+try horo timeline-view --json "$scratch/last" "$scratch/last/rank.0.timeline"
+expect_in "warning" "$err" "rank 0 is there twice: "
+python3 - "$scratch/once.json" "$scratch/out" <<'PY' || fail "a file that is given twice counts twice"
+import json, sys
+once, twice = (json.load(open(path)) for path in sys.argv[1:])
+assert once["operations"] == twice["operations"] > 0 and once["ranks"] == twice["ranks"]
+PY
+horo timeline-view --export chrome "$scratch/last" >/dev/full 2>"$scratch/err"
+expect "exit code of a full disk" $? 1
+expect_in "error of a full disk" "$(cat "$scratch/err")" "standard output: No space left on device"
+
 # Nothing is saved of a job that ends well, or that records nothing.
 try timeout 60 horo run -np 2 --timeline-directory "$scratch/good" "$rank" reduce=a
 expect "exit code" "$code" 0

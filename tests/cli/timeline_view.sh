@@ -209,9 +209,53 @@ cat >"$scratch/jump.json" <<'JSON'
 JSON
 try "${view[@]}" "$scratch/jump.json"
 expect "exit code of a clock that jumps" "$code" 0
-expect_in "warning" "$err" "the clock jumped back 2 times"
+expect_in "warning" "$err" "the clock jumped back once"
+
+# Times are told and selected from the earliest event, wherever it stands, in however many files.
+cat >"$scratch/order.json" <<'JSON'
+{"traceEvents": [{"ph": "X", "cat": "kernel", "name": "nccl_late", "pid": 0, "ts": 2000000, "dur": 100},
+ {"ph": "X", "cat": "kernel", "name": "nccl_early", "pid": 0, "ts": -1000000, "dur": 100}]}
+JSON
+echo '[{"ph": "X", "cat": "kernel", "name": "nccl_last", "pid": 0, "ts": 9000000, "dur": 100}]' >"$scratch/later.json"
+at() {
+  python3 -c 'import json, sys
+print(*sorted((s["name"], s["at_ns"] // 10**9) for s in json.load(open(sys.argv[1]))["slowest"]))' "$scratch/out"
+}
+try "${view[@]}" --json "$scratch/order.json"
+expect "all operations" "$(at)" "('nccl_early', 0) ('nccl_late', 3)"
+try "${view[@]}" --json --from 2.5 --to 3.5 "$scratch/order.json"
+expect "selected operations" "$(at)" "('nccl_late', 3)"
+try "${view[@]}" --json --to 3.5 "$scratch/later.json" "$scratch/order.json"
+expect "selected operations of two files" "$(at)" "('nccl_early', 0) ('nccl_late', 3)"
+try "${view[@]}" --json "$scratch/later.json" "$scratch/order.json"
+expect "operations of two files" "$(at)" "('nccl_early', 0) ('nccl_last', 10) ('nccl_late', 3)"
+"${view[@]}" --json --to 3.5 - <"$scratch/order.json" >"$scratch/out" 2>"$scratch/err"
+expect "selected operations of what can be read but once" "$(at)" "('nccl_late', 0)"
+
+# As Windows' editors write files.
+{ printf '\xef\xbb\xbf'; cat "$scratch/trace.json"; } >"$scratch/marked.json"
+try "${view[@]}" "$scratch/marked.json"
+expect "warnings of a byte-order mark" "$err" ""
+expect "text behind a byte-order mark" "$out" "$whole"
+
+# Two traces in one file.
+cat "$scratch/order.json" "$scratch/later.json" >"$scratch/both.json"
+try "${view[@]}" "$scratch/both.json"
+expect_in "warning" "$err" "both.json: it ends at byte "
+
+# What cannot be written is said.
+for form in --json --csv; do
+  "${view[@]}" $form "$scratch/trace.json" >/dev/full 2>"$scratch/err"
+  expect "exit code of a full disk" $? 1
+  expect_in "error" "$(cat "$scratch/err")" "standard output: No space left on device"
+done
+
+try timeout -s KILL 60 "${view[@]}" --follow "$scratch/fifo"
+expect "exit code of a FIFO that is followed" "$code" 1
+expect_in "error" "$err" "'$scratch/fifo' is no plain file; leave --follow out to read it"
 
 refused "no file is given" "${view[@]}"
+refused "--compare and --snapshot exclude each other" "${view[@]}" --compare --snapshot x "$scratch/trace.json" "$scratch/trace.json"
 refused "--compare takes two files or folders, 1 are given" "${view[@]}" --compare "$scratch/trace.json"
 refused "option '--rank': 'x' must be a number from 0 to" "${view[@]}" "$scratch/trace.json" --rank x
 refused "exclude each other" "${view[@]}" "$scratch/trace.json" --json --csv

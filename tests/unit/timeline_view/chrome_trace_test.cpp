@@ -31,7 +31,135 @@ void take_operation(ChromeTrace& trace, std::string_view pid, std::string_view n
   trace.take({.phase = 'E', .pid = pid, .ts_us = us + 3});
 }
 
+/// Five steps of a tensor, as Horovod writes them, the first at `us`.
+Figures training_from(double us) {
+  Analysis analysis({}, 5);
+  ChromeTrace trace(analysis);
+  for (int i = 0; i < 5; ++i) {
+    const auto at = us + i * 1000;
+    trace.take({.phase = 'B', .name = "NEGOTIATE_ALLREDUCE", .pid = "1", .ts_us = at});
+    trace.take({.phase = 'X', .name = "0", .pid = "1", .ts_us = at});
+    trace.take({.phase = 'X', .name = "1", .pid = "1", .ts_us = at + 100});
+    trace.take({.phase = 'E', .pid = "1", .ts_us = at + 100});
+    trace.take({.phase = 'B', .name = "ALLREDUCE", .pid = "1", .ts_us = at + 100});
+    trace.take({.phase = 'B', .name = "MPI_ALLREDUCE", .pid = "1", .ts_us = at + 110});
+    trace.take({.phase = 'E', .pid = "1", .ts_us = at + 160});
+    trace.take({.phase = 'E', .pid = "1", .ts_us = at + 160});
+  }
+  trace.finish();
+  return analysis.finish();
+}
+
 }  // namespace
+
+TEST_CASE("a trace may begin at any time, also at zero and before it") {
+  for (const double us : {1e6, 0.0, -110.0, -2500.0, -250'000.0, 1.7e12}) {
+    INFO(us);
+    const auto figures = training_from(us);
+    CHECK(figures.warnings.empty());
+    CHECK(figures.operations == 5);
+    CHECK(figures.with_arrivals == 5);
+    CHECK(figures.origin_ns == static_cast<std::int64_t>(us * 1000));
+    CHECK(figures.span_ns() == Approx(4'160'000));
+    CHECK(figures.moving_ns == Approx(5 * 50'000));
+    CHECK(figures.held_up_ns == Approx(5 * 100'000));
+    CHECK(figures.negotiation.sum() == Approx(5 * 100'000));
+    CHECK(figures.step.count() == 4);
+    REQUIRE(figures.ranks.contains(1));
+    CHECK(figures.ranks.at(1).last == 5);
+  }
+}
+
+TEST_CASE("a trace begins with its earliest event, of whatever kind") {
+  Analysis analysis({}, 5);
+  ChromeTrace trace(analysis);
+  trace.take({.phase = 'M', .name = "process_name", .pid = "1", .ts_us = 1});
+  trace.take({.phase = 'i', .name = "CYCLE_START", .ts_us = 472});
+  take_operation(trace, "2", "grad", 900);
+  const auto figures = analysis.finish();
+  CHECK(figures.origin_ns == 472'000);
+  CHECK(ChromeTrace::time_of({.phase = 'i', .ts_us = 472}) == 472'000);
+  CHECK_FALSE(ChromeTrace::time_of({.phase = 'M', .ts_us = 1}));
+}
+
+TEST_CASE("events out of order are told, and nothing ends before it begins") {
+  Analysis analysis({}, 5);
+  ChromeTrace trace(analysis);
+  trace.take({.phase = 'B', .name = "NEGOTIATE_ALLREDUCE", .pid = "1", .ts_us = 900});
+  trace.take({.phase = 'E', .pid = "1", .ts_us = 950});
+  trace.take({.phase = 'B', .name = "ALLREDUCE", .pid = "1", .ts_us = 980});
+  trace.take({.phase = 'B', .name = "MPI_ALLREDUCE", .pid = "1", .ts_us = 700});
+  trace.take({.phase = 'E', .pid = "1", .ts_us = 600});
+  trace.take({.phase = 'E', .pid = "1", .ts_us = 610});
+  trace.finish();
+  const auto figures = analysis.finish();
+  REQUIRE(figures.warnings.size() == 1);
+  CHECK(figures.warnings[0].find("before the one that it follows, 2 times") != std::string::npos);
+  CHECK(figures.moving_ns >= 0);
+  REQUIRE(figures.slowest.size() == 1);
+  CHECK(figures.slowest[0].took_ns >= 0);
+  CHECK(figures.slowest[0].moved_ns >= 0);
+}
+
+TEST_CASE("a clock that jumps back once has jumped once") {
+  Analysis analysis({}, 5);
+  ChromeTrace trace(analysis);
+  take_operation(trace, "1", "grad", 9e6);
+  for (int i = 0; i < 3; ++i) take_operation(trace, "1", "grad", i * 10.0);
+  trace.finish();
+  const auto figures = analysis.finish();
+  REQUIRE(figures.warnings.size() == 1);
+  CHECK(figures.warnings[0].starts_with("the clock jumped back once;"));
+}
+
+TEST_CASE("what begins and never ends takes no more memory the more there is") {
+  Analysis analysis({}, 5);
+  ChromeTrace trace(analysis);
+  const auto before = used_memory();
+  for (int i = 0; i < 1'000'000; ++i)
+    trace.take({.phase = 'B', .name = "ALLREDUCE", .pid = "1", .ts_us = i * 1.0});
+  CHECK(used_memory() - before < std::size_t{8} << 20U);
+}
+
+TEST_CASE("a profile's figures are of its rank, and none of its times is negative") {
+  Analysis analysis({}, 5);
+  ChromeTrace trace(analysis);
+  const auto take = [&trace](std::string_view name, double us, double duration, int rank) {
+    trace.take({.phase = 'X',
+                .name = name,
+                .category = "kernel",
+                .pid = "0",
+                .ts_us = us,
+                .duration_us = duration,
+                .rank = rank});
+  };
+  take("ncclAllReduce", 100, 50, 3);
+  take("gemm", 200, 70, 3);
+  take("ncclAllReduce", 400, -50, 3);
+  trace.finish();
+  const auto figures = analysis.finish();
+  REQUIRE(figures.ranks.size() == 1);
+  CHECK(figures.ranks.at(3).communicated_ns == Approx(50'000));
+  CHECK(figures.ranks.at(3).computed_ns == Approx(70'000));
+  CHECK(figures.moving_ns == Approx(50'000));
+}
+
+TEST_CASE("a tensor that is larger than any memory is no negative number") {
+  for (const auto* shape : {"[18446744073709551615, 18446744073709551615]",
+                            "[99999999999999999999, 2]", "[4294967296, 4294967296, 4294967296]"}) {
+    INFO(shape);
+    Analysis analysis({}, 5);
+    ChromeTrace trace(analysis);
+    trace.take({.phase = 'B', .name = "ALLREDUCE", .pid = "1", .ts_us = 1});
+    ChromeEvent end{.phase = 'E', .pid = "1", .ts_us = 2};
+    end.arguments.emplace_back("dtype", "float64");
+    end.arguments.emplace_back("shape", shape);
+    trace.take(end);
+    const auto figures = analysis.finish();
+    REQUIRE(figures.slowest.size() == 1);
+    CHECK(figures.slowest[0].bytes == std::uint64_t{1} << 43U);
+  }
+}
 
 TEST_CASE("operations with a row each take no more memory the more there are") {
   Analysis analysis({}, 5);
@@ -41,7 +169,7 @@ TEST_CASE("operations with a row each take no more memory the more there are") {
   for (int i = 1; i <= kOperations; ++i)
     take_operation(trace, fmt::format("{}", i), fmt::format("allreduce.noname.{}", i), i * 10.0);
   CHECK(used_memory() - before < std::size_t{64} << 20U);
-  trace.finish(-1);
+  trace.finish();
   CHECK(analysis.finish().operations == kOperations);
 }
 

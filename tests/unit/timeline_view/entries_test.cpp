@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/timeline_view/entries.hpp"
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <unistd.h>
@@ -23,10 +24,11 @@ class Collector final : public Sink {
   std::vector<std::pair<int, std::string>> mismatches;
   std::vector<Interval> steps;
   std::vector<std::pair<std::string, Interval>> clocks;
+  std::vector<std::int64_t> starts_at;
 
   bool wants_members() const override { return true; }
 
-  void starts(std::int64_t /*ns*/) override {}
+  void starts(std::int64_t ns) override { starts_at.push_back(ns); }
 
   void stepped(Interval when) override { steps.push_back(when); }
 
@@ -42,13 +44,13 @@ class Collector final : public Sink {
 
   void computed(int /*rank*/, Interval /*when*/) override {}
 
-  void stalled(int /*rank*/, int /*lines*/) override {}
+  void stalled(int /*rank*/, int /*lines*/, std::int64_t /*ns*/) override {}
 
-  void mismatched(int rank, const std::string& name) override {
+  void mismatched(int rank, const std::string& name, std::int64_t /*ns*/) override {
     mismatches.emplace_back(rank, name);
   }
 
-  void lost(int /*rank*/, int /*culprit*/) override {}
+  void lost(int /*rank*/, int /*culprit*/, std::int64_t /*ns*/) override {}
 
   void dropped(int /*rank*/, std::uint64_t /*records*/) override {}
 
@@ -68,7 +70,7 @@ class Job {
   Job& operator=(const Job&) = delete;
 
   void add(int rank, std::string_view host, std::vector<timeline::Record> records,
-           std::int64_t clock_ahead = 0) {
+           std::int64_t clock_ahead = 0, std::string_view file = {}) {
     timeline::FileContent content;
     content.about.identity.rank = rank;
     content.about.identity.size = 2;
@@ -82,7 +84,8 @@ class Job {
     slot.name_bytes = 4;
     std::string_view("grad").copy(slot.text.data(), 4);
     content.names.push_back(slot);
-    std::ofstream(folder_ / fmt::format("rank.{}.timeline", rank)) << encode_file(content);
+    const auto name = file.empty() ? fmt::format("rank.{}.timeline", rank) : std::string(file);
+    std::ofstream(folder_ / name) << encode_file(content);
   }
 
   Collector read() const {
@@ -248,4 +251,96 @@ TEST_CASE("files of two jobs are not mixed") {
   REQUIRE_FALSE(got);
   CHECK(got.error().message.find("different jobs, '' and 'other'") != std::string::npos);
   std::filesystem::remove(path);
+}
+
+TEST_CASE("a timeline begins with its first record, also where a wait did not") {
+  Job job;
+  auto records = life(100, 520, 600);
+  records.push_back({.ticks = 610, .kind = timeline::RecordKind::wait, .id = 7, .x = 20, .y = 0});
+  records.push_back({.ticks = 620, .kind = timeline::RecordKind::wait, .id = 7, .x = 900, .y = 0});
+  job.add(0, "a", records);
+  const auto got = job.read();
+  REQUIRE(got.waits.size() == 2);
+  CHECK(got.waits[0].second.to - got.waits[0].second.from == 510);
+  CHECK(got.waits[1].second.to == got.waits[1].second.from);
+}
+
+TEST_CASE("a rank's file that is there twice is read once, with a warning") {
+  Job job;
+  job.add(0, "a", life(100, 520, 600));
+  job.add(1, "a", life(500, 510, 590));
+  job.add(1, "a", life(500, 510, 590), 0, "rank.1.copy.timeline");
+  const auto got = job.read();
+  CHECK(got.operations.size() == 1);
+  REQUIRE(got.warnings.size() == 1);
+  CHECK(got.warnings[0].starts_with("rank 1 is there twice: '"));
+}
+
+namespace {
+
+/// Traces in a folder of their own.
+class Traces {
+ public:
+  Traces() { std::filesystem::create_directories(folder_); }
+
+  ~Traces() { std::filesystem::remove_all(folder_); }
+
+  Traces(const Traces&) = delete;
+  Traces& operator=(const Traces&) = delete;
+
+  /// An operation at each of `times`, in microseconds.
+  std::string add(std::string_view name, const std::vector<int>& times) {
+    auto path = (folder_ / name).string();
+    std::ofstream file(path);
+    file << "[";
+    for (const int us : times) {
+      file << fmt::format(
+          R"({{"ph": "X", "cat": "kernel", "name": "nccl_{}", "ts": {}, "dur": 1}},)", us, us);
+    }
+    file << "]";
+    return path;
+  }
+
+ private:
+  std::filesystem::path folder_ =
+      std::filesystem::temp_directory_path() / fmt::format("horo-traces-{}", getpid());
+};
+
+}  // namespace
+
+TEST_CASE("traces are read in the order of their times, however they are named") {
+  Traces traces;
+  const auto late = traces.add("a", {5'000'000});
+  const auto early = traces.add("b", {-7, 3});
+  for (const auto& paths : {std::vector{late, early}, std::vector{early, late}}) {
+    Collector collector;
+    REQUIRE(read_all(paths, collector));
+    REQUIRE(collector.operations.size() == 3);
+    CHECK(collector.operations[0].name == "nccl_-7");
+    CHECK(collector.operations[2].name == "nccl_5000000");
+  }
+}
+
+TEST_CASE("when a trace begins is known before it is read") {
+  Traces traces;
+  const auto first = traces.add("a", {2'000'000, 1'000'000});
+  const auto second = traces.add("b", {4'000'000, 3'000'000});
+  Collector collector;
+  tell_start({second, first, "/nowhere"}, collector);
+  CHECK(collector.operations.empty());
+  REQUIRE(collector.starts_at.size() == 2);
+  CHECK(std::min(collector.starts_at[0], collector.starts_at[1]) == 1'000'000'000);
+}
+
+TEST_CASE("a trace beside timelines of ranks is doubted") {
+  Traces traces;
+  Job job;
+  job.add(0, "a", life(100, 520, 600));
+  const auto folder =
+      std::filesystem::temp_directory_path() / fmt::format("horo-entries-{}", getpid());
+  Collector collector;
+  REQUIRE(read_all({folder.string(), traces.add("a", {1})}, collector));
+  CHECK(collector.operations.size() == 2);
+  REQUIRE(collector.warnings.size() == 1);
+  CHECK(collector.warnings[0].starts_with("a trace and the timelines of ranks"));
 }

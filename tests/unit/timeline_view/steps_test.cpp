@@ -45,6 +45,19 @@ TEST_CASE("a step lasts from one time that a tensor comes to the next") {
   CHECK(lengths({1, 2, 3}).empty());
 }
 
+TEST_CASE("a step may begin at any time, and none ends before it began") {
+  for (const std::int64_t begin : {-3, 0, 3}) {
+    StepFinder finder;
+    CHECK_FALSE(finder.submitted(1, begin));
+    const auto step = finder.submitted(1, begin + 3);
+    REQUIRE(step);
+    CHECK(step->from == begin);
+    CHECK(step->to == begin + 3);
+    CHECK_FALSE(finder.submitted(1, begin - 10));
+    CHECK(finder.submitted(1, begin - 8));
+  }
+}
+
 TEST_CASE("a tensor that comes no more leaves the steps to another") {
   std::vector<int> tensors{1, 2, 1, 2, 1};
   for (int i = 0; i < 20; ++i) {
