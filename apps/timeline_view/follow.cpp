@@ -75,7 +75,7 @@ class Follower {
     return {};
   }
 
-  bool goes_on() const { return renamed_ && wake_ == Wake::due; }
+  bool goes_on() const { return renewed_ && wake_ == Wake::due; }
 
   int code() const {
     if (broken_) return exit_code::kFailure;
@@ -101,7 +101,7 @@ class Follower {
     }
     offset_ = 0;
     quiet_ = 0;
-    renamed_ = false;
+    renewed_ = false;
     return {};
   }
 
@@ -125,32 +125,33 @@ class Follower {
   /// False: nothing more is to come.
   bool wait() {
     show();
-    if (broken_ || renamed_) return false;
+    if (broken_ || renewed_) return false;
     wake_ = attention_.wait(options_.interval, {});
     if (wake_ == Wake::quit) return false;
 
     struct stat now {};
 
     const bool there = stat(options_.what.c_str(), &now) == 0;
-    renamed_ = there && !same(now, status_);
+    const bool truncated = there && std::cmp_less(now.st_size, offset_);
+    renewed_ = there && (truncated || !same(now, status_));
     if (quiet_++ == 0) return true;  // It has grown a moment ago.
     const bool held = is_open_elsewhere(status_);
     if (std::exchange(was_held_, held) && !held) wake_ = Wake::ended;  // Behind the last words.
-    return renamed_ || held || wake_ == Wake::ended || (there && quiet_ < kQuiet);
+    return renewed_ || held || wake_ == Wake::ended || (there && quiet_ < kQuiet);
   }
 
   void show() {
-    if (const auto figures =
-            std::exchange(analysis_, std::make_unique<Analysis>(Selection{}, 0))->finish();
-        figures.operations != 0) {
+    const auto figures =
+        std::exchange(analysis_, std::make_unique<Analysis>(Selection{}, 0))->finish();
+    if (figures.operations != 0) {
       std::string text = options_.json ? one_line(as_json(figures)) : summary_text(figures);
       for (const auto& verdict : judge(figures)) {
         if (!options_.json && verdict.kind != "none")
           text += fmt::format("* {}\n", printable(verdict.text));
       }
       if (!print(text)) broken_ = true;
-      for (const auto& line : figures.warnings) log::warn("timeline-view", "{}", printable(line));
     }
+    for (const auto& line : figures.warnings) log::warn("timeline-view", "{}", printable(line));
     trace_->give_to(*analysis_);
   }
 
@@ -166,7 +167,7 @@ class Follower {
   Wake wake_ = Wake::due;
   int quiet_ = 0;
   bool was_held_ = false;
-  bool renamed_ = false;  ///< Another file has its name now.
+  bool renewed_ = false;  ///< Another file has its name now, or it was begun anew.
   bool broken_ = false;   ///< Nobody takes what is shown.
 };
 

@@ -254,6 +254,27 @@ try timeout -s KILL 60 "${view[@]}" --follow "$scratch/fifo"
 expect "exit code of a FIFO that is followed" "$code" 1
 expect_in "error" "$err" "'$scratch/fifo' is no plain file; leave --follow out to read it"
 
+try timeout -s KILL 60 "${view[@]}" --follow --interval 0.05 "$scratch/jump.json"
+expect_in "warning of a trace that is followed" "$err" "the clock jumped back once"
+
+# A trace that another job begins anew under the same name is followed from its beginning.
+timeout -s KILL 60 python3 - "$scratch/anew.json" "${view[@]}" --follow --json --interval 0.05 <<'PY' || fail "a trace that was begun anew is not followed"
+import json, subprocess, sys
+path, command = sys.argv[1], sys.argv[2:]
+event = '{"ph": "X", "cat": "kernel", "name": "nccl", "pid": 0, "ts": %d, "dur": 100}'
+with open(path, "w") as file:
+    file.write("[" + ",\n".join(event % i for i in range(9000, 9005)))
+    file.flush()
+    viewer = subprocess.Popen([*command, path], stdout=subprocess.PIPE)
+    assert json.loads(viewer.stdout.readline())["operations"] == 5
+    file.seek(0)
+    file.truncate()
+    file.write("[" + event % 7)
+    file.flush()
+    assert json.loads(viewer.stdout.readline())["operations"] == 1
+assert viewer.wait() == 0
+PY
+
 refused "no file is given" "${view[@]}"
 refused "--compare and --snapshot exclude each other" "${view[@]}" --compare --snapshot x "$scratch/trace.json" "$scratch/trace.json"
 refused "--compare takes two files or folders, 1 are given" "${view[@]}" --compare "$scratch/trace.json"
