@@ -12,6 +12,7 @@
 #include "apps/common/usage_error.hpp"
 #include "apps/timeline_view/elsewhere.hpp"
 #include "apps/timeline_view/html.hpp"
+#include "apps/timeline_view/input.hpp"
 #include "apps/timeline_view/output.hpp"
 #include "apps/timeline_view/reading.hpp"
 #include "apps/timeline_view/replace_file.hpp"
@@ -193,7 +194,21 @@ Result<std::string> page_of(const Request& request) {
   return as_html(figures, lanes);
 }
 
+/// A report may not take the place of what it is of.
+Status check_report(const Request& request, const std::string& path) {
+  HORO_TRY(const auto names, expand(request.paths));
+  for (const auto& name : names) {
+    std::error_code error;
+    if (std::filesystem::is_regular_file(path, error) &&
+        std::filesystem::equivalent(path, name, error)) {
+      return fail(Errc::invalid_argument, "--html would overwrite '{}', which is read", name);
+    }
+  }
+  return {};
+}
+
 int write_report(const Request& request, const std::string& path) {
+  if (auto checked = check_report(request, path); !checked) return refuse(checked.error());
   const auto page = page_of(request);
   if (!page) return refuse(page.error());
   const auto written = replace_file(path, *page);

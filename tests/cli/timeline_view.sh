@@ -198,6 +198,14 @@ fi
 try "${view[@]}" "$scratch/half"
 expect_in "half an object" "$err" "$scratch/half"
 
+# A page takes no input's place, under whatever name.
+cp "$scratch/trace.json" "$scratch/kept.json"
+ln "$scratch/kept.json" "$scratch/other-name.json"
+try "${view[@]}" --html "$scratch/other-name.json" "$scratch/kept.json"
+expect "exit code of a page over its input" "$code" 1
+expect_in "error" "$err" "--html would overwrite '$scratch/kept.json', which is read"
+cmp -s "$scratch/trace.json" "$scratch/kept.json" || fail "the input is not what it was"
+
 # A part of the page: one rank's.
 try "${view[@]}" --html "$scratch/part.html" --rank 0 "$scratch/trace.json"
 expect "exit code of --html with --rank" "$code" 0
