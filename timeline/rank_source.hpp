@@ -18,6 +18,10 @@ class RankSource {
 
   virtual const Identity& identity() const = 0;
   virtual std::int64_t wall_ns(std::uint64_t ticks) const = 0;
+
+  /// When the records were taken, as wall_ns; 0: they still come.
+  virtual std::int64_t taken_ns() const { return 0; }
+
   /// Null: not in the table. Good until the next call.
   virtual const NameSlot* name_of(std::uint16_t set, std::uint32_t id) const = 0;
 

@@ -217,6 +217,13 @@ void Analysis::lost(int /*rank*/, int culprit, std::int64_t ns) {
   if (is_selected({ns, ns})) ++figures_.culprits[culprit];
 }
 
+void Analysis::unfinished(const Unfinished& what) {
+  const auto shown = [this](int rank) { return figures_.shows(rank); };
+  const bool concerned = std::any_of(what.waiting.begin(), what.waiting.end(), shown) ||
+                         std::any_of(what.missing.begin(), what.missing.end(), shown);
+  if (concerned && is_selected(what.when)) figures_.unfinished.push_back(what);
+}
+
 void Analysis::dropped(int rank, std::uint64_t records) {
   if (records != 0) figures_.ranks[rank].dropped += records;
 }

@@ -97,6 +97,7 @@ struct Figures {
   /// Tensors that the ranks submitted differently, and how often; of very many the first.
   std::map<std::string, std::uint64_t> mismatches;
   std::map<int, int> culprits;  ///< Ranks that others lost, and how many said so.
+  std::vector<Unfinished> unfinished;
   std::vector<std::string> warnings;
   bool knows_waits = false;
   bool knows_compute = false;
@@ -128,6 +129,7 @@ class Analysis final : public Sink {
   void stalled(int rank, int lines, std::int64_t ns) override;
   void mismatched(int rank, const std::string& name, std::int64_t ns) override;
   void lost(int rank, int culprit, std::int64_t ns) override;
+  void unfinished(const Unfinished& what) override;
   void dropped(int rank, std::uint64_t records) override;
   void saw_rank(int rank, std::string_view host) override;
 

@@ -26,7 +26,10 @@ std::uint64_t tensor_of(std::uint16_t set, std::uint32_t id) {
 
 EntryMatcher::RankState& EntryMatcher::state_of(const RankSource& file) {
   const auto [found, fresh] = ranks_.try_emplace(file.rank());
-  if (fresh) found->second.host = file.identity().host_text();
+  if (fresh) {
+    found->second.file = &file;
+    found->second.host = file.identity().host_text();
+  }
   return found->second;
 }
 
@@ -245,6 +248,54 @@ void EntryMatcher::give(Pending& pending) {
 void EntryMatcher::finish() {
   for (auto& [key, pending] : pending_) give(pending);
   pending_.clear();
+  tell_unfinished();
+}
+
+std::vector<int> EntryMatcher::missing_from(std::uint16_t set, const std::set<int>& waiting) const {
+  const auto members = members_.find(set);
+  std::vector<int> missing;
+  for (const auto& [rank, state] : ranks_) {
+    const bool member = set == 0 || (members != members_.end() && members->second.contains(rank));
+    if (member && !waiting.contains(rank)) missing.push_back(rank);
+  }
+  return missing;
+}
+
+void EntryMatcher::tell_unfinished() {
+  struct Wait {
+    Interval when;
+    std::set<int> ranks;
+  };
+
+  // Hosts give tensors numbers of their own.
+  std::map<std::pair<std::uint16_t, std::string>, Wait> waits;
+  for (const auto& [rank, state] : ranks_) {
+    const auto taken = state.file == nullptr ? 0 : state.file->taken_ns();
+    if (taken == 0) continue;
+    for (const auto& [tensor, since] : state.submitted) {
+      const auto set = static_cast<std::uint16_t>(tensor >> 32U);
+      const auto* slot = state.file->name_of(set, static_cast<std::uint32_t>(tensor));
+      if (since == 0 || slot == nullptr) continue;
+      auto& wait = waits[{set, std::string(slot->name())}];
+      const Interval when{since, std::max(since, taken + state.offset)};
+      wait.when = wait.ranks.empty() ? when
+                                     : Interval{std::min(wait.when.from, when.from),
+                                                std::max(wait.when.to, when.to)};
+      wait.ranks.insert(rank);
+    }
+  }
+  std::map<std::vector<int>, Unfinished> first;  // By who is missing.
+  for (const auto& [key, wait] : waits) {
+    auto missing = missing_from(key.first, wait.ranks);
+    if (missing.empty()) continue;
+    auto& what = first[missing];
+    if (!what.missing.empty() && what.when.from <= wait.when.from) continue;
+    what = {.name = key.second,
+            .when = wait.when,
+            .waiting = {wait.ranks.begin(), wait.ranks.end()},
+            .missing = std::move(missing)};
+  }
+  for (const auto& [missing, what] : first) sink_->unfinished(what);
 }
 
 }  // namespace horo::apps

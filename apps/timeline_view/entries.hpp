@@ -31,6 +31,7 @@ class EntryMatcher {
   void give_to(Sink& sink) { sink_ = &sink; }
 
   void take(const RankSource& file, const timeline::Record& record);
+  /// All files are still there.
   void finish();
 
  private:
@@ -60,6 +61,7 @@ class EntryMatcher {
   };
 
   struct RankState {
+    const RankSource* file = nullptr;
     std::string host;
     std::int64_t offset = 0;  ///< Of the host.
     /// By set and tensor; 0: it is not waiting for its entry.
@@ -78,6 +80,9 @@ class EntryMatcher {
   bool whole(const Key& key, const Pending& pending) const;
   void align(const Pending& pending);
   void give(Pending& pending);
+  void tell_unfinished();
+  /// Of those with records; ascending.
+  std::vector<int> missing_from(std::uint16_t set, const std::set<int>& waiting) const;
 
   Sink* sink_;
   const std::size_t files_;

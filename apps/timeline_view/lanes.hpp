@@ -48,6 +48,8 @@ class Lanes final : public Sink {
 
   void lost(int rank, int culprit, std::int64_t ns) override { next_.lost(rank, culprit, ns); }
 
+  void unfinished(const Unfinished& what) override { next_.unfinished(what); }
+
   void dropped(int rank, std::uint64_t records) override { next_.dropped(rank, records); }
 
   void saw_rank(int rank, std::string_view host) override { next_.saw_rank(rank, host); }

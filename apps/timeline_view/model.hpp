@@ -38,6 +38,14 @@ struct Interval {
   std::int64_t to = 0;
 };
 
+/// What some ranks had submitted when the records were taken, and others had not.
+struct Unfinished {
+  std::string name;
+  Interval when;             ///< Since the first of them submitted it.
+  std::vector<int> waiting;  ///< Ascending, as `missing`.
+  std::vector<int> missing;
+};
+
 /// Takes what readers find. Readers know no figures, sinks know no formats.
 class Sink {
  public:
@@ -60,6 +68,8 @@ class Sink {
   /// What the ranks submitted under this name differed.
   virtual void mismatched(int rank, const std::string& name, std::int64_t ns) = 0;
   virtual void lost(int rank, int culprit, std::int64_t ns) = 0;
+  /// At the end; of those that the same ranks are missing from the first.
+  virtual void unfinished(const Unfinished& what) = 0;
   /// Records that are missing although the file is whole.
   virtual void dropped(int rank, std::uint64_t records) = 0;
   virtual void saw_rank(int rank, std::string_view host) = 0;

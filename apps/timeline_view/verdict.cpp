@@ -172,6 +172,30 @@ void judge_fusion(const Figures& f, std::vector<Verdict>& to) {
   }
 }
 
+/// Where the job stood still at the end.
+void judge_end(const Figures& f, std::vector<Verdict>& to) {
+  constexpr double kLong = 1e9;  // Shorter waits are every job's.
+  const auto* longest = static_cast<const Unfinished*>(nullptr);
+  for (const auto& what : f.unfinished) {
+    const auto was_lost = [&f](int rank) { return f.culprits.contains(rank); };
+    if (std::any_of(what.missing.begin(), what.missing.end(), was_lost)) continue;
+    if (longest == nullptr || what.when.from < longest->when.from) longest = &what;
+  }
+  if (longest == nullptr) return;
+  const auto waited = static_cast<double>(longest->when.to - longest->when.from);
+  if (waited < kLong) return;
+  const auto more = longest->missing.size() - 1;
+  to.push_back(
+      {"hang", 1,
+       fmt::format(
+           "at the end {}{} had not submitted '{}', for which {} {} waited {}; look at what "
+           "it did there, or whether it left that out",
+           rank_name(f, longest->missing.front()),
+           more == 0 ? "" : fmt::format(" and {} more", more), longest->name,
+           longest->waiting.size(), longest->waiting.size() == 1 ? "rank had" : "ranks had",
+           time_text(waited))});
+}
+
 }  // namespace
 
 std::string time_text(double ns) {
@@ -202,6 +226,7 @@ std::vector<Verdict> judge(const Figures& figures) {
                                  : fmt::format("{} was lost, which {} of the others saw",
                                                rank_name(figures, rank), said)});
   }
+  judge_end(figures, verdicts);
   if (figures.stalls != 0) {
     verdicts.push_back(
         {"stall", 1, fmt::format("stalls: the stall check warned {} times", figures.stalls)});

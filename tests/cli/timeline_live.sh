@@ -87,6 +87,14 @@ try horo timeline-view --snapshot "$id" --json
 expect "exit code of the snapshot" "$code" 0
 expect "operations of the snapshot" "$(python3 -c 'import json, sys; print(json.load(sys.stdin)["operations"])' <<<"$out")" 1
 rm -rf "/tmp/horo-timeline-$(id -u)/$id"
+# Once the others have waited for long, who is missing comes first of all.
+while
+  try horo timeline-view --snapshot "$id"
+  expect "exit code of a later snapshot" "$code" 0
+  case $out in *"rank 1 on "*" had not submitted 'gradient', for which 2 ranks had waited "*) false ;; *) ((SECONDS < 60)) ;; esac
+do running; done
+expect_in "first line" "$(sed '/^$/d' <<<"$out" | head -n 3)" "had not submitted 'gradient'"
+rm -rf "/tmp/horo-timeline-$(id -u)/$id"
 
 # Views go on until the job ends, and say that it has.
 horo top "$id" --interval 0.1 >"$scratch/lines" 2>&1 </dev/null &

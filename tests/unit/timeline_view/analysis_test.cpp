@@ -55,6 +55,32 @@ TEST_CASE("what a terminal obeys is shown of no name") {
   CHECK(as_text(figures).find("?[31m?red??2J?\xc2\xa9\xc3\x9f????") != std::string::npos);
 }
 
+TEST_CASE("a rank for which the others waited at the end is named, if they waited long") {
+  const Unfinished what{
+      .name = "grad", .when = {0, 40'000 * kMs}, .waiting = {0, 2}, .missing = {1}};
+  Analysis analysis({}, 5);
+  for (int i = 0; i < 40; ++i) analysis.operation(step(i, 1));
+  analysis.saw_rank(1, "h2");
+  SECTION("long") {
+    analysis.unfinished(what);
+    const auto figures = analysis.finish();
+    CHECK(judge(figures).front().kind == "hang");
+    CHECK(says(figures, "hang",
+               "rank 1 on h2 had not submitted 'grad', for which 2 ranks had waited 40 s"));
+  }
+  SECTION("for a moment, as everywhere") {
+    auto moment = what;
+    moment.when.to = 900 * kMs;
+    analysis.unfinished(moment);
+    CHECK_FALSE(says(analysis.finish(), "hang", ""));
+  }
+  SECTION("it was lost, which is told") {
+    analysis.unfinished(what);
+    analysis.lost(0, 1, 5 * kMs);
+    CHECK_FALSE(says(analysis.finish(), "hang", ""));
+  }
+}
+
 TEST_CASE("a rank that is always last is a straggler, with what it costs") {
   Analysis analysis({}, 5);
   for (int i = 0; i < 40; ++i) analysis.operation(step(i, 1));

@@ -25,6 +25,7 @@ class Collector final : public Sink {
   std::vector<Interval> steps;
   std::vector<std::pair<std::string, Interval>> clocks;
   std::vector<std::int64_t> starts_at;
+  std::vector<Unfinished> left;
 
   bool wants_members() const override { return true; }
 
@@ -51,6 +52,8 @@ class Collector final : public Sink {
   }
 
   void lost(int /*rank*/, int /*culprit*/, std::int64_t /*ns*/) override {}
+
+  void unfinished(const Unfinished& what) override { left.push_back(what); }
 
   void dropped(int /*rank*/, std::uint64_t /*records*/) override {}
 
@@ -156,6 +159,38 @@ TEST_CASE("all tensors of a fused entry are named") {
   REQUIRE(got.operations.size() == 1);
   CHECK(got.operations[0].name == "grad");
   CHECK(got.operations[0].members == std::vector<std::string>{"grad", "tensor 8"});
+}
+
+TEST_CASE("what some ranks had submitted at the end is told, with those that had not") {
+  Job job;
+  const auto submits = [](std::uint64_t at) {
+    return timeline::Record{.ticks = at, .kind = timeline::RecordKind::submit, .id = 7};
+  };
+  auto first = life(100, 520, 600);
+  auto second = life(500, 510, 590);
+  SECTION("the others wait") {
+    first.push_back(submits(700));
+    job.add(0, "a", first);
+    job.add(1, "a", second);
+    const auto got = job.read();
+    REQUIRE(got.left.size() == 1);
+    CHECK(got.left[0].name == "grad");
+    CHECK(got.left[0].waiting == std::vector{0});
+    CHECK(got.left[0].missing == std::vector{1});
+    CHECK(got.left[0].when.to - got.left[0].when.from == 1'000'000 - 700);
+  }
+  SECTION("all had, or nobody knows") {
+    first.push_back(submits(700));
+    second.push_back(submits(710));
+    job.add(0, "a", first);
+    job.add(1, "a", second);
+    CHECK(job.read().left.empty());
+  }
+  SECTION("the others' records are not there") {
+    first.push_back(submits(700));
+    job.add(0, "a", first);
+    CHECK(job.read().left.empty());
+  }
 }
 
 TEST_CASE("an entry of which one rank's records were overwritten still counts") {
