@@ -171,8 +171,9 @@ _groups = iter(range(-1, -(2**62), -1))
 
 def declare_again(record):
     """Declares a record's name, new or forgotten by the runtime since."""
-    check(fast.horo_declare(record.description, record.address))
-    record.tensor = record.slot.value
+    number = ctypes.c_uint64()
+    check(fast.horo_declare(record.description, ctypes.addressof(number)))
+    record.tensor = number.value
 
 
 def submit(record, source, target):
@@ -228,10 +229,13 @@ def submit_part(part):
     return handle
 
 
-def submit_all(parts):
-    """Submits all parts and returns their handles; on failure none is submitted."""
+def submit_all(parts, ops=None):
+    """Submits all parts and returns their handles; on failure none is submitted. `ops`: an array of
+    zeros that gets them."""
     count = len(parts)
-    submissions, ops = (_native.Submission * count)(), (ctypes.c_uint64 * count)()
+    submissions = (_native.Submission * count)()
+    if ops is None:
+        ops = (ctypes.c_uint64 * count)()
     for submission, part in zip(submissions, parts):
         _fill(submission, part)
     status = fast.horo_submit_all(submissions, count, ctypes.addressof(ops))

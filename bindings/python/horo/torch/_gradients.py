@@ -13,6 +13,7 @@ torch made them.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import itertools
 import weakref
 from typing import Any
@@ -115,16 +116,23 @@ class Gradient:
             if record.signature is not signature or signature[0] is not grad.dtype:
                 self._declare(grad)
             pointer = grad.data_ptr()
+            self.part, self.memory, self.address = grad, memory_of(grad), pointer
             status = _submit(record.tensor, pointer, pointer, record.address)
             if status == NOT_FOUND:
                 _core.submit(record, pointer, pointer)
             elif status:
                 raise _core.failure(status)
-            self.part, self.memory, self.address = grad, memory_of(grad), pointer
             self.handle = record.handle = record.slot.value
         elif self.prepare(grad):
             self._declare(self.part)
             self.handle = _core.submit(self.record, self.address, self.address)
+
+    def recover(self):
+        """After an exception, such as a signal's handler raises: whether it is under way. The slot was
+        zero before, and the runtime has written there what it has taken."""
+        if not self.handle:
+            self.handle = self.record.handle = self.record.slot.value
+        return self.handle
 
     def prepare(self, grad):
         """Makes `part` from the gradient. False: it is sparse and has been started by itself."""
@@ -306,6 +314,8 @@ class Group:
     def __init__(self, members):
         self.members = members
         self._look = 0  # Who was waited for last; where the look begins changes no answer.
+        self._dense: Any = ()  # members that are submitted together, and where their handles go
+        self._ops: Any = ()
         for member in members:
             member.group = self
 
@@ -316,13 +326,20 @@ class Group:
             if members[index].delay > 0:
                 self._look = index
                 return False
+        self._ops = ()
         try:
             self._submit()
         except BaseException:
+            self._recover()
             for member in self.members:  # not under way: synchronize() submits them again
                 member.delay = max(member.delay, 0 if member.handle else 1)
             raise
         return True
+
+    def _recover(self):
+        for member, op in zip(self._dense, self._ops):
+            member.record.slot.value = op
+            member.recover()
 
     def _submit(self):
         dense = []
@@ -339,5 +356,6 @@ class Group:
             for member in dense:
                 member._declare(member.part, group)
                 parts.append(_core.Part(member.record, member.address, member.address))
-            for member, handle in zip(dense, _core.submit_all(parts)):
+            self._dense, self._ops = dense, (ctypes.c_uint64 * len(dense))()
+            for member, handle in zip(dense, _core.submit_all(parts, self._ops)):
                 member.handle = handle

@@ -237,6 +237,7 @@ def _compare(names, process_set, named):
 
 def _hook(gradient):
     start = gradient.start if gradient.group is None else gradient.group.add
+    slot = gradient.record.slot
 
     def hook(*_ignored):
         delay = gradient.delay = gradient.delay - 1
@@ -247,10 +248,11 @@ def _hook(gradient):
                 f"the gradient of {gradient.name} was computed more often before step() than "
                 "backward_passes_per_step says; raise it, or call step() or synchronize() between"
             )
+        slot.value = 0
         try:
             start()
         except BaseException:
-            if not gradient.handle:
+            if not gradient.recover():
                 gradient.delay = 1  # not under way: synchronize() submits it again
             raise
 
@@ -259,6 +261,7 @@ def _hook(gradient):
 
 def _start(gradient):
     """Submits what no hook has; on failure synchronize() may submit it again."""
+    gradient.record.slot.value = 0
     try:
         gradient.delay = 0
         if gradient.group is None:
@@ -266,7 +269,7 @@ def _start(gradient):
         else:
             gradient.group.add()
     except BaseException:
-        if not gradient.handle:
+        if not gradient.recover():
             gradient.delay = max(gradient.delay, 1)
         raise
 
