@@ -22,12 +22,15 @@ def model(*widths):
     return torch.nn.Sequential(*layers)
 
 
-def wrapped(network, **options):
+def sgd(parameters):
+    return torch.optim.SGD(parameters, lr=0.1)
+
+
+def wrapped(network, make=sgd, **options):
     """Under names of its own: what only some ranks have submitted stays in flight."""
     number = next(numbers)
     named = [(f"{number}: {name}", one) for name, one in network.named_parameters()]
-    optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
-    return horo.DistributedOptimizer(optimizer, named, **options)
+    return horo.DistributedOptimizer(make(network.parameters()), named, **options)
 
 
 def at_last():
@@ -174,6 +177,24 @@ def check_sparse_gradients_that_not_all_ranks_have():
         wanted = torch.tensor([1 - most, (most if others_have else 0) + 2 + most, 1 - most, 1 - most])
         assert torch.allclose(change, wanted, atol=1e-4), (change, wanted)
         alike(table)
+
+
+def check_sparse_as_dense_that_not_all_ranks_have():
+    """Optimizers do not step by sparse gradients as by dense ones; some want no others."""
+    for make, first in itertools.product((torch.optim.SparseAdam, torch.optim.Adagrad), (0, 1)):
+        torch.manual_seed(7)
+        table = torch.nn.Embedding(4, 3, sparse=True)
+        optimizer = wrapped(
+            table, lambda parameters: make(list(parameters), lr=0.1), sparse_as_dense=True
+        )
+        for step in range(4):
+            optimizer.zero_grad(set_to_none=step != 2)
+            if not at_last() or step % 2 == first:
+                rows = table(torch.tensor([horo.rank() % 4, 3]))
+                (rows * torch.tensor([0.3, 0.7, 1.1])).pow(3).sum().backward()
+            optimizer.step()
+            assert table.weight.grad.is_sparse
+            alike(table)
 
 
 def check_signal_in_synchronize():

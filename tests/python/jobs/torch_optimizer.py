@@ -314,6 +314,35 @@ def check_frozen_parameters():
     same(network, alone())
 
 
+def check_parameters_that_are_frozen_later():
+    """They stay as they are, whatever momentum and weight decay would make of a zero."""
+
+    def sgd_that_decays(network):
+        return torch.optim.SGD(network.parameters(), lr=0.2, momentum=0.9, weight_decay=0.1)
+
+    def freeze(network):
+        for parameter in network.first.parameters():
+            parameter.requires_grad_(False)
+
+    for options in ({}, {"groups": 1}, {"gradients_in_shared_memory": True}):
+        network, other = model(), model()
+        optimizer, its = wrapped(network, sgd_that_decays, **options), sgd_that_decays(other)
+        for step in range(4):
+            if step == 2:
+                freeze(network)
+                freeze(other)
+            train(network, optimizer, 1, set_to_none=True)
+            its.zero_grad(set_to_none=True)
+            for rank in range(horo.size()):
+                x, y = batch(0, rank)
+                (F.cross_entropy(other(x), y) / horo.size()).backward()
+            for parameter in other.rare.parameters():
+                parameter.grad = torch.zeros_like(parameter)
+            its.step()
+        same(network, other)
+        assert network.first.weight.grad is None
+
+
 def check_parameters_that_come_later():
     """Unfrozen ones, and groups that are added, are reduced like the others."""
     for share in ("auto", True):

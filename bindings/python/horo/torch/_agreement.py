@@ -113,8 +113,9 @@ _WORDS = ("missing", "dense", "sparse")
 
 
 class Layouts:
-    """Which gradients are sparse. Sparse ones travel by other operations than dense ones, and a rank
-    that has none cannot know what the others' is: in the first step that has all ranks they tell."""
+    """Which gradients are sparse. Sparse ones travel by other operations than dense ones, optimizers
+    step by them in another way, and a rank that has none cannot know what the others' is: in the
+    first step that has all ranks they tell."""
 
     def __init__(self, agreement, gradients):
         """`gradients`: those of the agreement's parameters."""
@@ -126,16 +127,17 @@ class Layouts:
         self.alone: set[str] = set()  # names that not all ranks submit, once they differ
 
     def require(self):
-        """Blocks until all ranks have called it. From now on a gradient travels as it does in this
-        step, on all ranks; where one has joined, the next step asks again, since that rank will.
-        Fails: MismatchError (one is sparse on one rank, dense on another)."""
+        """Blocks until all ranks have called it. From now on a gradient is what it is in this step, on
+        all ranks; where one has joined, the next step asks again, since that rank will.
+        Fails: MismatchError (one is sparse on one rank, dense on another, and travels as it is)."""
         gradients = sorted(self._gradients, key=lambda gradient: gradient.name)
         if gradients:
             rows = self._exchanged(gradients)
             if rows is None:
                 return
             sparse = (rows == SPARSE).any(0)
-            self._refuse_mixed(gradients, rows, sparse & (rows == DENSE).any(0))
+            if not gradients[0].plan.sparse_as_dense:
+                self._refuse_mixed(gradients, rows, sparse & (rows == DENSE).any(0))
             for gradient, is_sparse in zip(gradients, sparse.tolist()):
                 gradient.settle(is_sparse)
         self.open = False

@@ -68,10 +68,12 @@ class Gradient:
         "context",
         "sparse",
         "dense",
+        "rows",
         "place",
         "seen",
         "group",
         "delay",
+        "frozen",
     )
 
     def __init__(self, parameter, name, plan):
@@ -90,6 +92,7 @@ class Gradient:
         self.context = None
         self.sparse = None  # handle of indices and values; 0 once it is known to be sparse
         self.dense = False  # known to be, on all ranks
+        self.rows = False  # sparse on all ranks, though it travels as a dense one
         self.place = None  # in the arena
         self.seen: Any = None  # weak reference to the last step's gradient
         watch = self.fast and self.count and COUNTS and plan.share == "auto"
@@ -97,6 +100,7 @@ class Gradient:
             self.seen = _nothing
         self.group = None
         self.delay = 1
+        self.frozen = False  # this step's zeros stand for that of a parameter that wants none
 
     def start(self):
         """Submits the parameter's gradient; a missing one as zeros."""
@@ -147,22 +151,24 @@ class Gradient:
         return True
 
     def layout(self):
-        """As what this step's gradient travels."""
-        if self.sparse is not None:
+        """What this step's gradient is, here."""
+        if self.sparse is not None or self.rows:
             return SPARSE
-        if self.handle or self.dense:
-            return DENSE
         grad = self.parameter.grad
+        if self.dense or (self.handle and not self.plan.sparse_as_dense):
+            return DENSE
         if grad is None:
-            return MISSING
-        return DENSE if grad.layout is _STRIDED or self.plan.sparse_as_dense else SPARSE
+            return DENSE if self.handle else MISSING
+        return DENSE if grad.layout is _STRIDED else SPARSE
 
     def settle(self, sparse):
-        """As what its gradients travel from now on, whatever they are here."""
-        if sparse:
-            self.sparse, self.fast = self.sparse or 0, False
-        else:
+        """What its gradients are from now on, whatever they are here."""
+        if not sparse:
             self.dense = True
+        elif self.plan.sparse_as_dense:
+            self.rows = True
+        else:
+            self.sparse, self.fast = self.sparse or 0, False
 
     def _declare(self, part, group=()):
         plan, record = self.plan, self.record
@@ -188,6 +194,7 @@ class Gradient:
             parameter.grad = self._no_rows()
         else:
             parameter.grad = torch.zeros_like(parameter, requires_grad=False)
+        self.frozen = not parameter.requires_grad
         return parameter.grad
 
     def _no_rows(self):
@@ -247,22 +254,35 @@ class Gradient:
         """Puts the result of a completed reduction into the parameter's gradient."""
         if not status:
             part, grad = self.part, self.parameter.grad
-            if part is not grad or part.data_ptr() != self.address:
+            if part is not grad or part.data_ptr() != self.address or self.rows:
                 if part.data_ptr() != self.address:  # it got other memory meanwhile
                     part = view_of(self.memory, self.address, *self.signature[:2])
                 if grad is None:  # dropped meanwhile
                     grad = torch.empty_like(self.parameter, requires_grad=False)
                     self.parameter.grad = grad
                 self._put_back(part, grad)
+            if self.frozen:
+                self._leave_frozen()
         self.handle, self.part, self.memory, self.context = 0, None, None, None
+
+    def _leave_frozen(self):
+        """No gradient where no rank had one, so that the optimizer leaves the parameter alone: with
+        zeros its momentum and its weight decay would still change it."""
+        grad = self.parameter.grad
+        if not (grad.coalesce().values() if grad.is_sparse else grad).any():
+            self.parameter.grad = None
+        self.frozen = False
 
     def _put_back(self, part, grad):
         result = self.plan.compression.decompress(like(part, grad), self.context)
-        with torch.no_grad():
-            if grad.layout is torch.strided:
+        sparse = grad.layout is not _STRIDED
+        if self.rows or (sparse and not self.dense):
+            self.parameter.grad = result.to_sparse(1)
+        elif sparse:
+            self.parameter.grad = result
+        else:
+            with torch.no_grad():
                 grad.copy_(result)
-            else:
-                self.parameter.grad = result.to_sparse(grad.sparse_dim())
 
     def finish_sparse(self):
         """Waits for a sparse gradient and puts the sum into the parameter."""
@@ -277,6 +297,8 @@ class Gradient:
         grad = self.parameter.grad
         as_it_was = grad is not None and grad.layout is _STRIDED
         self.parameter.grad = total.to_dense() if as_it_was else total
+        if self.frozen:
+            self._leave_frozen()
 
 
 # Indices come from other ranks: checked. Older versions of torch always check.
