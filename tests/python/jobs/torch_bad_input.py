@@ -197,6 +197,31 @@ def check_sparse_as_dense_that_not_all_ranks_have():
             alike(table)
 
 
+def check_a_step_that_raises_and_a_skipped_batch():
+    """Gradients that were dropped since are not those of the step that raised."""
+
+    class Refuses(torch.optim.SGD):
+        def step(self, closure=None):
+            if due:
+                raise ArithmeticError(due.pop())
+            return super().step(closure)
+
+    for set_to_none in (True, False):
+        due = ["in the middle of a step"]
+        network = model(3, 2)
+        optimizer = wrapped(network, lambda parameters: Refuses(parameters, lr=0.1))
+        network(torch.ones(1, 3)).sum().backward()
+        fails(ArithmeticError, optimizer.step, "middle")
+        for _ in range(2):
+            network.zero_grad(set_to_none=set_to_none)
+            if not at_last():
+                network(torch.ones(1, 3)).sum().backward()
+            optimizer.step()
+            most = (horo.size() - 1) / horo.size()
+            assert torch.allclose(network[0].bias.grad, torch.full((2,), most))
+            alike(network)
+
+
 def check_signal_in_synchronize():
     """Its handler runs while this waits, and the wait goes on."""
     if not at_last():

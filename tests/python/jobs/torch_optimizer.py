@@ -469,3 +469,5 @@ def check_wrong_arguments():
         ("gradients_in_shared_memory", {"gradients_in_shared_memory": "maybe"}),
     ):
         fails(ValueError, lambda options=options: wrapped(network, **options), word)
+    for op in (horo.Average, horo.Adasum):
+        fails(ValueError, lambda op=op: horo.DistributedOptimizer(wrapped(network, op=op)), "already")

@@ -116,6 +116,11 @@ class _Distributed(Copied):
         passes = self._horo_passes
         return any(gradient.delay < passes or gradient.handle for gradient in self._horo_gradients)
 
+    def _horo_has_gradients(self):
+        """Whether those of the last step are there: not dropped, nor made zero, for another batch."""
+        present = (gradient.parameter.grad for gradient in self._horo_gradients)
+        return any(bool(grad.to_dense().any()) for grad in present if grad is not None)
+
     def synchronize(self):
         """Waits until every gradient is reduced; gradients that are missing here count as zeros."""
         gradients = self._horo_gradients
@@ -187,7 +192,7 @@ class _Distributed(Copied):
         """Once for a step() that an exception ends in the base's own and that is called again: the
         other ranks have stepped, and reduce nothing more."""
         if self._horo_synchronized:
-            if self._horo_stepping and not self._horo_computed():
+            if self._horo_stepping and not self._horo_computed() and self._horo_has_gradients():
                 return
             if not self._horo_stepping:
                 warnings.warn(
@@ -402,6 +407,8 @@ def DistributedOptimizer(
             f"optimizer is of type {type(optimizer).__name__}, not one of torch.optim; "
             "give DistributedOptimizer(optimizer, model.named_parameters())"
         )
+    if isinstance(optimizer, Copied):
+        raise ValueError("optimizer is a DistributedOptimizer already; give it the one it is made of")
     process_set = global_process_set if process_set is None else process_set
     names = existing(process_set)
     op = _check(op, gradient_predivide_factor, groups)
