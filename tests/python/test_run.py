@@ -5,6 +5,7 @@ import os
 import pickle
 import signal
 import socket
+import sys
 import threading
 
 import pytest
@@ -33,6 +34,10 @@ def fails_on_one():
 
 def dies():
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+def leaves():
+    sys.exit(0)
 
 
 def waits_for_one_that_fails():
@@ -116,6 +121,11 @@ def test_exception_that_cannot_travel():
 def test_death_is_an_error():
     with pytest.raises(horo.HoroError, match="exit code 137; there is no result of rank 0"):
         horo.run(dies)
+
+
+def test_end_without_a_result_says_so():
+    with pytest.raises(horo.HoroError, match="no result of rank 0: its process ended, .* code 0"):
+        horo.run(leaves)
 
 
 def test_result_that_cannot_travel():

@@ -244,7 +244,12 @@ def _collected(answers, code, ranks):
         if failure is not None:
             raise _rank_error(rank, *failure)
     missing = [rank for rank in range(ranks) if rank not in answers]
-    if code or missing:
+    if missing and not code:
+        raise HoroError(
+            f"there is no result of rank {missing[0]}: its process ended, with exit code 0, before "
+            "the function returned"
+        )
+    if code:
         without = f"; there is no result of rank {missing[0]}" if missing else ""
         raise HoroError(f"horo run ended with exit code {code}{without}; its report says why")
     return [pickle.loads(answers[rank][0]) for rank in range(ranks)]
