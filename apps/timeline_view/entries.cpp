@@ -37,6 +37,7 @@ void EntryMatcher::take(const RankSource& file, const Record& record) {
   const int rank = file.rank();
   auto& state = state_of(file);
   const auto now = file.wall_ns(record.ticks) + state.offset;
+  if (state.first == 0) state.first = now;
   switch (record.kind) {
     case RecordKind::submit:
       return submit(state, rank, record, now);
@@ -55,6 +56,7 @@ void EntryMatcher::take(const RankSource& file, const Record& record) {
     case RecordKind::stall:
       return sink_->stalled(rank, record.detail, now);
     case RecordKind::lost:
+      lost_ = std::min(lost_.value_or(now), now);
       return sink_->lost(rank, static_cast<int>(record.id), now);
     case RecordKind::member:
       members_[record.set].insert(file.rank());
@@ -67,6 +69,7 @@ void EntryMatcher::take(const RankSource& file, const Record& record) {
 
 void EntryMatcher::submit(RankState& state, int rank, const Record& record, std::int64_t now) {
   state.submitted[tensor_of(record.set, record.id)] = now;
+  state.last_submitted = now;
   if (stepper_ < 0) stepper_ = rank;
   if (rank != stepper_) return;
   if (const auto step = steps_.submitted(tensor_of(record.set, record.id), now))
@@ -251,49 +254,69 @@ void EntryMatcher::finish() {
   tell_unfinished();
 }
 
-std::vector<int> EntryMatcher::missing_from(std::uint16_t set, const std::set<int>& waiting) const {
-  const auto members = members_.find(set);
-  std::vector<int> missing;
+EntryMatcher::Waits EntryMatcher::waits_at_the_end() const {
+  Waits waits;
   for (const auto& [rank, state] : ranks_) {
-    const bool member = set == 0 || (members != members_.end() && members->second.contains(rank));
-    if (member && !waiting.contains(rank)) missing.push_back(rank);
+    for (const auto& [tensor, since] : state.submitted) {
+      if (since == 0) continue;
+      const auto set = static_cast<std::uint16_t>(tensor >> 32U);
+      const auto* slot = state.file->name_of(set, static_cast<std::uint32_t>(tensor));
+      const bool joined = slot != nullptr && timeline::operation_name(slot->operation) == "JOIN";
+      if (joined && state.last_submitted > since) continue;  // That is over, without an entry.
+      if (slot == nullptr || joined) {
+        waits.unclear[set].insert(rank);
+      } else {
+        waits.since[{set, std::string(slot->name())}][rank] = since;
+      }
+    }
   }
-  return missing;
+  return waits;
+}
+
+/// As far as all records tell that concern it: they need not be of the same moment, and after a
+/// loss nobody waits any more.
+std::optional<Unfinished> EntryMatcher::judge_wait(const WaitKey& key,
+                                                   const std::map<int, std::int64_t>& since,
+                                                   const std::set<int>& unclear) const {
+  Unfinished what{.name = key.second, .when = {}, .waiting = {}, .missing = {}};
+  what.when.to = lost_.value_or(std::numeric_limits<std::int64_t>::max());
+  what.when.from = what.when.to;
+  const auto members = members_.find(key.first);
+  const auto is_member = [&](int rank) {
+    return key.first == 0 || (members != members_.end() && members->second.contains(rank));
+  };
+  for (const auto& [rank, state] : ranks_) {
+    if (!is_member(rank)) continue;
+    const auto taken = state.file->taken_ns();
+    if (taken == 0) return std::nullopt;
+    what.when.to = std::min(what.when.to, taken + state.offset);
+  }
+  for (const auto& [rank, at] : since) {
+    if (at >= what.when.to) continue;
+    what.waiting.push_back(rank);
+    what.when.from = std::min(what.when.from, at);
+  }
+  for (const auto& [rank, state] : ranks_) {
+    if (!is_member(rank) || since.contains(rank) || unclear.contains(rank)) continue;
+    if (state.first <= what.when.from) what.missing.push_back(rank);
+  }
+  if (what.waiting.empty() || what.missing.empty()) return std::nullopt;
+  return what;
 }
 
 void EntryMatcher::tell_unfinished() {
-  struct Wait {
-    Interval when;
-    std::set<int> ranks;
-  };
-
-  // Hosts give tensors numbers of their own.
-  std::map<std::pair<std::uint16_t, std::string>, Wait> waits;
-  for (const auto& [rank, state] : ranks_) {
-    const auto taken = state.file == nullptr ? 0 : state.file->taken_ns();
-    if (taken == 0) continue;
-    for (const auto& [tensor, since] : state.submitted) {
-      const auto set = static_cast<std::uint16_t>(tensor >> 32U);
-      const auto* slot = state.file->name_of(set, static_cast<std::uint32_t>(tensor));
-      if (since == 0 || slot == nullptr) continue;
-      auto& wait = waits[{set, std::string(slot->name())}];
-      const Interval when{since, std::max(since, taken + state.offset)};
-      wait.when = wait.ranks.empty() ? when
-                                     : Interval{std::min(wait.when.from, when.from),
-                                                std::max(wait.when.to, when.to)};
-      wait.ranks.insert(rank);
-    }
-  }
+  auto waits = waits_at_the_end();
   std::map<std::vector<int>, Unfinished> first;  // By who is missing.
-  for (const auto& [key, wait] : waits) {
-    auto missing = missing_from(key.first, wait.ranks);
-    if (missing.empty()) continue;
-    auto& what = first[missing];
-    if (!what.missing.empty() && what.when.from <= wait.when.from) continue;
-    what = {.name = key.second,
-            .when = wait.when,
-            .waiting = {wait.ranks.begin(), wait.ranks.end()},
-            .missing = std::move(missing)};
+  for (const auto& [key, since] : waits.since) {
+    auto what = judge_wait(key, since, waits.unclear[key.first]);
+    if (!what) continue;
+    const auto found = first.find(what->missing);
+    if (found == first.end()) {
+      auto missing = what->missing;
+      first.emplace(std::move(missing), std::move(*what));
+    } else if (what->when.from < found->second.when.from) {
+      found->second = std::move(*what);
+    }
   }
   for (const auto& [missing, what] : first) sink_->unfinished(what);
 }

@@ -5,6 +5,7 @@
 
 #include <deque>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -63,11 +64,23 @@ class EntryMatcher {
   struct RankState {
     const RankSource* file = nullptr;
     std::string host;
-    std::int64_t offset = 0;  ///< Of the host.
+    std::int64_t offset = 0;          ///< Of the host.
+    std::int64_t first = 0;           ///< Its records begin.
+    std::int64_t last_submitted = 0;  ///< Any tensor.
     /// By set and tensor; 0: it is not waiting for its entry.
     std::unordered_map<std::uint64_t, std::int64_t> submitted;
     Key last{};  ///< Whose members follow.
     std::int64_t last_end = 0;
+  };
+
+  /// Set and name: hosts give tensors numbers of their own.
+  using WaitKey = std::pair<std::uint16_t, std::string>;
+
+  struct Waits {
+    std::map<WaitKey, std::map<int, std::int64_t>> since;  ///< Then by rank.
+    /// By set: nobody can say what these have not submitted, as they have joined or wait for what
+    /// has no name any more.
+    std::map<std::uint16_t, std::set<int>> unclear;
   };
 
   RankState& state_of(const RankSource& file);
@@ -81,8 +94,9 @@ class EntryMatcher {
   void align(const Pending& pending);
   void give(Pending& pending);
   void tell_unfinished();
-  /// Of those with records; ascending.
-  std::vector<int> missing_from(std::uint16_t set, const std::set<int>& waiting) const;
+  Waits waits_at_the_end() const;
+  std::optional<Unfinished> judge_wait(const WaitKey& key, const std::map<int, std::int64_t>& since,
+                                       const std::set<int>& unclear) const;
 
   Sink* sink_;
   const std::size_t files_;
@@ -91,7 +105,8 @@ class EntryMatcher {
   std::map<std::string, std::int64_t> offsets_;  ///< By host: added to its clock.
   std::map<std::uint16_t, std::set<int>> members_;
   std::map<Key, Pending> pending_;
-  int stepper_ = -1;  ///< The rank whose steps are counted.
+  std::optional<std::int64_t> lost_;  ///< The first rank saw the job end.
+  int stepper_ = -1;                  ///< The rank whose steps are counted.
   StepFinder steps_;
 };
 

@@ -35,7 +35,9 @@ class RankFile final : public RankSource {
     return clock_.wall_ns(ticks) + shift_ns_;
   }
 
-  std::int64_t taken_ns() const override { return wall_ns(about_.last.ticks); }
+  std::int64_t taken_ns() const override {
+    return wall_ns(static_cast<std::uint64_t>(about_.last.ticks));
+  }
 
   /// Adds this to its host's clock.
   void shift_clock(std::int64_t ns) { shift_ns_ = ns; }

@@ -247,7 +247,7 @@ Status export_chrome(const std::vector<std::string>& paths, const Selection& sel
   timeline::ChromeWriter writer({.start_wall_ns = start, .show_ranks = true}, look_up);
   int why = 0;
   const auto put = [&](const std::string& text) {
-    if (why == 0 && !write(text)) why = errno;
+    if (why == 0 && !write(text)) why = errno != 0 ? errno : EIO;
   };
   put("[\n" + writer.head());
   merge(files, [&](RankFile& file, const timeline::Record& record) {

@@ -174,7 +174,7 @@ void judge_fusion(const Figures& f, std::vector<Verdict>& to) {
 
 /// Where the job stood still at the end.
 void judge_end(const Figures& f, std::vector<Verdict>& to) {
-  constexpr double kLong = 1e9;  // Shorter waits are every job's.
+  constexpr double kLong = 5e9;  // Shorter waits are every job's.
   const auto* longest = static_cast<const Unfinished*>(nullptr);
   for (const auto& what : f.unfinished) {
     const auto was_lost = [&f](int rank) { return f.culprits.contains(rank); };

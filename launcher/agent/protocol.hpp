@@ -15,7 +15,7 @@
 namespace horo::launcher::protocol {
 
 inline constexpr std::uint32_t kMagic = 0x41524f48;  // "HORA", little endian
-inline constexpr std::uint16_t kVersion = 6;         ///< Of these bytes; hello never changes.
+inline constexpr std::uint16_t kVersion = 7;         ///< Of these bytes; hello never changes.
 inline constexpr std::size_t kHeaderBytes = 5;
 inline constexpr std::size_t kMaxFrame = std::size_t{64} << 20U;  ///< Type and payload.
 inline constexpr std::size_t kMaxChunk = 65536;  ///< Of output and standard input in one frame.

@@ -58,18 +58,33 @@ void fail_job(JobState& state, FirstFailure failure) {
   state.first_failure = std::move(failure);
 }
 
-/// The first failure, or what it came from: the news of a rank's end may come here later than those
-/// of a rank on another host that had heard of it.
-void take_failure(JobState& state, FirstFailure failure) {
-  if (!is_rank(state, failure.exit.heard)) failure.exit.heard = Rank{-1};
-  auto& first = state.first_failure;
-  if (first && first->rank && failure.rank && first->exit.heard == *failure.rank) {
-    state.ranks[first->rank->index()].after_failure = true;
-    state.ranks[failure.rank->index()].after_failure = false;
-    first = std::move(failure);
-    return;
+FailureKind kind_of(const RankExit& exit) {
+  if (WIFSIGNALED(exit.wait_status)) return FailureKind::signalled;
+  return exit.wait_status == 0 ? FailureKind::left : FailureKind::exited;
+}
+
+bool failed(const RankFate& fate) {
+  return fate.phase == RankPhase::ended && (fate.exit.wait_status != 0 || fate.exit.undetached);
+}
+
+/// The first failure is this rank's, whose news has come later than those of one that had heard of
+/// its end; or that of whom it had heard of itself, and so forth.
+void blame(JobState& state, Rank rank) {
+  for (std::size_t i = 0; i < state.ranks.size(); ++i) {
+    auto& first = *state.first_failure;
+    const auto& fate = state.ranks[rank.index()];
+    state.ranks[first.rank->index()].after_failure = true;
+    state.ranks[rank.index()].after_failure = false;
+    first = {.kind = kind_of(fate.exit),
+             .rank = rank,
+             .host = state.placement.ranks[rank.index()].host,
+             .exit = fate.exit};
+    const auto next = fate.exit.heard;
+    if (!is_rank(state, next) || !failed(state.ranks[next.index()]) ||
+        state.ranks[next.index()].exit.heard == rank)
+      return;
+    rank = next;
   }
-  fail_job(state, std::move(failure));
 }
 
 void on(JobState& state, const RankStarted& event) {
@@ -110,11 +125,6 @@ bool ended_well(const JobState& state, const RankExit& exit) {
          WEXITSTATUS(exit.wait_status) == exit_code::kQueueAgain;
 }
 
-FailureKind kind_of(const RankExit& exit) {
-  if (WIFSIGNALED(exit.wait_status)) return FailureKind::signalled;
-  return exit.wait_status == 0 ? FailureKind::left : FailureKind::exited;
-}
-
 void on(JobState& state, const RankEnded& event) {
   const Rank rank = event.exit.rank;
   if (!is_rank(state, rank)) return;
@@ -123,12 +133,19 @@ void on(JobState& state, const RankEnded& event) {
   on(state, RankStarted{rank});
   fate.phase = RankPhase::ended;
   fate.exit = event.exit;
+  if (!is_rank(state, fate.exit.heard)) fate.exit.heard = Rank{-1};
   fate.after_failure = being_stopped(state);
   if (!ended_well(state, event.exit) || event.exit.undetached) {
-    take_failure(state, {.kind = kind_of(event.exit),
-                         .rank = rank,
-                         .host = state.placement.ranks[rank.index()].host,
-                         .exit = event.exit});
+    const auto& first = state.first_failure;
+    const bool known = first && first->rank && first->exit.heard == rank;
+    if (known && fate.exit.heard != first->rank) {
+      blame(state, rank);
+    } else {
+      fail_job(state, {.kind = kind_of(fate.exit),
+                       .rank = rank,
+                       .host = state.placement.ranks[rank.index()].host,
+                       .exit = fate.exit});
+    }
   }
   state.orders.dismiss = --state.unended == 0;
 }
@@ -176,12 +193,26 @@ void on(JobState& state, const HostFinished& event) {
   finish_when_done(state);
 }
 
+/// What failed first had heard of a rank there, of which nothing else is known.
+bool is_of_lost_host(const JobState& state, const HostLost& event) {
+  if (!state.first_failure || event.error.code == Errc::cancelled) return false;
+  const auto heard = state.first_failure->exit.heard;
+  return is_rank(state, heard) && state.placement.ranks[heard.index()].host == event.host &&
+         state.ranks[heard.index()].phase == RankPhase::lost;
+}
+
 void on(JobState& state, const HostLost& event) {
   if (event.host >= state.host_done.size() || state.host_done[event.host]) return;
   close_host(state, event.host, RankPhase::lost);
   if (event.error.code != Errc::cancelled) state.bad_hosts.push_back(event.host);
-  fail_job(state,
-           {.kind = FailureKind::host_lost, .rank = {}, .host = event.host, .error = event.error});
+  FirstFailure failure{
+      .kind = FailureKind::host_lost, .rank = {}, .host = event.host, .error = event.error};
+  if (is_of_lost_host(state, event)) {
+    state.ranks[state.first_failure->rank->index()].after_failure = true;
+    state.first_failure = std::move(failure);
+  } else {
+    fail_job(state, std::move(failure));
+  }
   finish_when_done(state);
 }
 

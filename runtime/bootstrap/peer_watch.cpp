@@ -118,6 +118,8 @@ class PeerWatch final : public Vigil {
     unmap_board_header(header_);
   }
 
+  void tell(Rank /*lost*/) override {}  // They all see the board.
+
  private:
   void run() {
     pthread_setname_np(pthread_self(), "horo-watch");

@@ -15,7 +15,7 @@ class Vigil {
   Vigil& operator=(const Vigil&) = delete;
 
   /// This rank's operations end because `lost` has: what it does next is a consequence.
-  virtual void tell(Rank /*lost*/) {}
+  virtual void tell(Rank lost) = 0;
 };
 
 }  // namespace horo::runtime::bootstrap

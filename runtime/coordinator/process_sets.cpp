@@ -32,9 +32,15 @@ bool has_ended(const Poison& poison) {
     case LossCause::unresponsive:
     case LossCause::vanished:
       return poison.rank.value() >= 0;
-    default:
+    case LossCause::none:
+    case LossCause::host_lost:
+    case LossCause::aborted:
+    case LossCause::corrupted:
+    case LossCause::stalled:
+    case LossCause::cut_off:
       return false;
   }
+  return false;
 }
 
 }  // namespace

@@ -125,6 +125,24 @@ TEST_CASE("a rank whose end others had heard of is the first, though its news co
   check(next(state, done()), Phase::finished, 137);
 }
 
+TEST_CASE("whoever had heard of an end that had heard of another is not the first either") {
+  const std::vector<JobEvent> all_started{started(0), started(1), started(2)};
+  for (const bool late : {false, true}) {
+    auto state = run(run(job(3), all_started), {heard(0, 20, 1)});
+    state = late ? run(state, {heard(1, 21, 2), killed(2, SIGKILL)})
+                 : run(state, {killed(2, SIGKILL), heard(1, 21, 2)});
+    check(state, Phase::failing, 137);
+    CHECK(state.first_failure->rank == Rank{2});
+  }
+}
+
+TEST_CASE("of two that had heard of each other the first that is heard of stays") {
+  const auto state =
+      run(job(2), {started(0), started(1), heard(0, 20, 1), heard(1, 21, 0), done()});
+  check(state, Phase::finished, 20);
+  CHECK(state.first_failure->rank == Rank{0});
+}
+
 TEST_CASE("a rank that others had heard of did no harm if it ended well, or is none of the job's") {
   const std::vector<JobEvent> all_started{started(0), started(1)};
   auto state = run(run(job(2), all_started), {heard(0, 20, 1), exited(1, 0), done()});
@@ -265,6 +283,15 @@ TEST_CASE("a lost host fails the job and takes its ranks with it") {
   CHECK(state.ranks[0].phase == RankPhase::running);
   state = run(state, {killed(0, SIGTERM), killed(1, SIGTERM), done(0)});
   check(state, Phase::finished, exit_code::kHostLost);
+}
+
+TEST_CASE("a lost host is the first failure of ranks that had heard of one there") {
+  auto state = run(job(4, {{"a", 2}, {"b", 2}}),
+                   {started(0), started(1), started(2), started(3), heard(0, 20, 2), lost(1)});
+  check(state, Phase::failing, exit_code::kHostLost);
+  CHECK(state.first_failure->kind == FailureKind::host_lost);
+  CHECK(state.first_failure->host == 1);
+  CHECK(state.ranks[0].after_failure);
 }
 
 TEST_CASE("a host lost while the job is being stopped changes nothing but the wait") {

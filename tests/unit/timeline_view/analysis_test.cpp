@@ -70,7 +70,7 @@ TEST_CASE("a rank for which the others waited at the end is named, if they waite
   }
   SECTION("for a moment, as everywhere") {
     auto moment = what;
-    moment.when.to = 900 * kMs;
+    moment.when.to = 4'900 * kMs;
     analysis.unfinished(moment);
     CHECK_FALSE(says(analysis.finish(), "hang", ""));
   }

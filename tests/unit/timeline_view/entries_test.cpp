@@ -16,6 +16,8 @@ namespace timeline = horo::timeline;
 
 namespace {
 
+constexpr std::uint8_t kJoin = 6;  ///< As Begin::operation.
+
 class Collector final : public Sink {
  public:
   std::vector<Operation> operations;
@@ -73,13 +75,14 @@ class Job {
   Job& operator=(const Job&) = delete;
 
   void add(int rank, std::string_view host, std::vector<timeline::Record> records,
-           std::int64_t clock_ahead = 0, std::string_view file = {}) {
+           std::int64_t clock_ahead = 0, std::string_view file = {},
+           std::int64_t taken = 1'000'000) {
     timeline::FileContent content;
     content.about.identity.rank = rank;
     content.about.identity.size = 2;
     content.about.identity.set_host(host);
     content.about.first = {.ticks = 0, .monotonic_ns = 0, .wall_ns = 1'000'000 + clock_ahead};
-    content.about.last = {.ticks = 1'000'000, .monotonic_ns = 1'000'000, .wall_ns = 0};
+    content.about.last = {.ticks = taken, .monotonic_ns = taken, .wall_ns = 0};
     content.records = std::move(records);
     timeline::NameSlot slot;
     slot.sequence = 2;
@@ -87,6 +90,13 @@ class Job {
     slot.name_bytes = 4;
     std::string_view("grad").copy(slot.text.data(), 4);
     content.names.push_back(slot);
+    timeline::NameSlot join;
+    join.sequence = 2;
+    join.id = 9;
+    join.operation = kJoin;
+    join.name_bytes = 4;
+    std::string_view("join").copy(join.text.data(), 4);
+    content.names.push_back(join);
     const auto name = file.empty() ? fmt::format("rank.{}.timeline", rank) : std::string(file);
     std::ofstream(folder_ / name) << encode_file(content);
   }
@@ -101,6 +111,10 @@ class Job {
   std::filesystem::path folder_ =
       std::filesystem::temp_directory_path() / fmt::format("horo-entries-{}", getpid());
 };
+
+timeline::Record submits(std::uint64_t at, std::uint32_t tensor = 7) {
+  return {.ticks = at, .kind = timeline::RecordKind::submit, .id = tensor};
+}
 
 std::vector<timeline::Record> life(std::uint64_t submitted, std::uint64_t begun,
                                    std::uint64_t ended, std::uint64_t entry = 5) {
@@ -163,31 +177,63 @@ TEST_CASE("all tensors of a fused entry are named") {
 
 TEST_CASE("what some ranks had submitted at the end is told, with those that had not") {
   Job job;
-  const auto submits = [](std::uint64_t at) {
-    return timeline::Record{.ticks = at, .kind = timeline::RecordKind::submit, .id = 7};
-  };
   auto first = life(100, 520, 600);
   auto second = life(500, 510, 590);
-  SECTION("the others wait") {
-    first.push_back(submits(700));
-    job.add(0, "a", first);
-    job.add(1, "a", second);
+  first.push_back(submits(700));
+  const auto only_of_rank_0 = [&job](std::int64_t waited) {
     const auto got = job.read();
     REQUIRE(got.left.size() == 1);
     CHECK(got.left[0].name == "grad");
     CHECK(got.left[0].waiting == std::vector{0});
     CHECK(got.left[0].missing == std::vector{1});
-    CHECK(got.left[0].when.to - got.left[0].when.from == 1'000'000 - 700);
+    CHECK(got.left[0].when.to - got.left[0].when.from == waited);
+  };
+  SECTION("the others wait") {
+    job.add(0, "a", first);
+    job.add(1, "a", second);
+    only_of_rank_0(1'000'000 - 700);
   }
-  SECTION("all had, or nobody knows") {
-    first.push_back(submits(700));
-    second.push_back(submits(710));
+  SECTION("as long as all records tell of") {
+    job.add(0, "a", first);
+    job.add(1, "a", second, 0, {}, 900);
+    only_of_rank_0(900 - 700);
+  }
+  SECTION("until the job ended") {
+    first.push_back({.ticks = 800, .kind = timeline::RecordKind::lost});
+    job.add(0, "a", first);
+    job.add(1, "a", second);
+    only_of_rank_0(800 - 700);
+  }
+  SECTION("who has joined keeps nobody waiting, while it has") {
+    second.push_back(submits(600, 9));
+    SECTION("it still has") {
+      job.add(0, "a", first);
+      job.add(1, "a", second);
+      CHECK(job.read().left.empty());
+    }
+    SECTION("that is over") {
+      for (const auto& record : life(610, 620, 630, 6)) second.push_back(record);
+      job.add(0, "a", first);
+      job.add(1, "a", second);
+      only_of_rank_0(1'000'000 - 700);
+    }
+  }
+  SECTION("nothing is told") {
+    SECTION("where all had") {
+      second.push_back(submits(710));
+    }
+    SECTION("of who waits for what has no name any more") {
+      second.push_back(submits(710, 8));
+    }
+    SECTION("of who has no records of that time") {
+      second = {{.ticks = 5'000, .kind = timeline::RecordKind::wait, .x = 4'900}};
+      first = {submits(700)};
+    }
     job.add(0, "a", first);
     job.add(1, "a", second);
     CHECK(job.read().left.empty());
   }
   SECTION("the others' records are not there") {
-    first.push_back(submits(700));
     job.add(0, "a", first);
     CHECK(job.read().left.empty());
   }
