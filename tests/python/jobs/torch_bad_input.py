@@ -222,6 +222,24 @@ def check_a_step_that_raises_and_a_skipped_batch():
             alike(network)
 
 
+def check_sparse_gradients_that_no_rank_has_at_first():
+    """How they travel is settled by the first step in which a rank has one."""
+    for dense in (False, True):
+        torch.manual_seed(7)
+        table = torch.nn.Embedding(4, 3, sparse=True)
+        before = table.weight.detach().clone()
+        optimizer = wrapped(table, sparse_as_dense=dense)
+        for step in range(5):
+            optimizer.zero_grad(set_to_none=True)
+            if step == 2 and at_last() or step == 4 and not at_last():
+                table(torch.tensor([1])).sum().backward()
+            optimizer.step()
+            assert table.weight.grad.is_sparse == (step >= 2), step
+        change = (before - table.weight.detach())[:, 0] / 0.1
+        assert torch.allclose(change, torch.tensor([0.0, 1.0, 0.0, 0.0]), atol=1e-4), change
+        alike(table)
+
+
 def check_signal_in_synchronize():
     """Its handler runs while this waits, and the wait goes on."""
     if not at_last():

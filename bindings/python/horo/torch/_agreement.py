@@ -115,32 +115,34 @@ _WORDS = ("missing", "dense", "sparse")
 class Layouts:
     """Which gradients are sparse. Sparse ones travel by other operations than dense ones, optimizers
     step by them in another way, and a rank that has none cannot know what the others' is: in the
-    first step that has all ranks they tell."""
+    first step that has all ranks, and has one of them on any, they tell."""
 
     def __init__(self, agreement, gradients):
         """`gradients`: those of the agreement's parameters."""
         self._names, self._ranks = agreement.names, agreement.ranks
         self._what = agreement.what + ".layouts"
-        self._gradients = gradients
         self._handle = None
-        self.open = True  # there are gradients whose layout not all ranks know
+        self.open = list(gradients)  # those whose layout not all ranks know; the same on all
         self.alone: set[str] = set()  # names that not all ranks submit, once they differ
 
     def require(self):
         """Blocks until all ranks have called it. From now on a gradient is what it is in this step, on
-        all ranks; where one has joined, the next step asks again, since that rank will.
+        all ranks; where one has joined, or no rank has one, the next step asks again, on all.
         Fails: MismatchError (one is sparse on one rank, dense on another, and travels as it is)."""
-        gradients = sorted(self._gradients, key=lambda gradient: gradient.name)
-        if gradients:
-            rows = self._exchanged(gradients)
-            if rows is None:
-                return
-            sparse = (rows == SPARSE).any(0)
-            if not gradients[0].plan.sparse_as_dense:
-                self._refuse_mixed(gradients, rows, sparse & (rows == DENSE).any(0))
-            for gradient, is_sparse in zip(gradients, sparse.tolist()):
+        gradients = sorted(self.open, key=lambda gradient: gradient.name)
+        rows = self._exchanged(gradients)
+        if rows is None:
+            return
+        sparse, missing = (rows == SPARSE).any(0), (rows == MISSING).all(0)
+        if not gradients[0].plan.sparse_as_dense:
+            self._refuse_mixed(gradients, rows, sparse & (rows == DENSE).any(0))
+        still_open = []
+        for gradient, is_sparse, is_missing in zip(gradients, sparse.tolist(), missing.tolist()):
+            if is_missing:
+                still_open.append(gradient)
+            else:
                 gradient.settle(is_sparse)
-        self.open = False
+        self.open = still_open
 
     def _exchanged(self, gradients):
         """All ranks' layouts, a row each; None where a rank has joined."""

@@ -101,7 +101,7 @@ class _Distributed(Copied):
             added = [Gradient(parameter, name, self._horo_plan) for parameter, name in thawed]
             self._horo_gradients += added
             self._horo_watch(added)
-            self._horo_layouts.open = True
+            self._horo_layouts.open += added
 
     def set_backward_passes_per_step(self, passes):
         """Gradients are reduced on every `passes`-th backward; until then they add up."""
