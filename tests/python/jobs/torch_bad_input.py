@@ -222,6 +222,32 @@ def check_a_step_that_raises_and_a_skipped_batch():
             alike(network)
 
 
+def check_a_step_that_raises_on_one_rank():
+    """Called again there it reduces nothing, whatever the gradients are: zeros, or dropped by then."""
+
+    class Refuses(torch.optim.SGD):
+        def step(self, closure=None):
+            if due:
+                if drops is not None:
+                    self.zero_grad(set_to_none=drops)
+                raise ArithmeticError(due.pop())
+            return super().step(closure)
+
+    for factor, drops in ((0.0, None), (1.0, True), (1.0, False)):
+        network = model(3, 2)
+        optimizer = wrapped(network, lambda parameters: Refuses(parameters, lr=0.1))
+        for step in range(3):
+            due = ["in the middle of a step"] if at_last() and step == 1 else []
+            network.zero_grad()
+            (network(torch.ones(1, 3)).sum() * (factor if step == 1 else 1.0)).backward()
+            if due:
+                fails(ArithmeticError, optimizer.step, "middle")
+            optimizer.step()
+            kept = step != 1 or factor and not (drops is not None and at_last())
+            bias = network[0].bias.grad
+            assert bias is None and not kept or bias.tolist() == [float(bool(kept))] * 2, bias
+
+
 def check_sparse_gradients_that_no_rank_has_at_first():
     """How they travel is settled by the first step in which a rank has one."""
     for dense in (False, True):

@@ -53,6 +53,7 @@ class _Distributed(Copied):
         self._horo_in_step = True
         self._horo_synchronized = False
         self._horo_stepping = False  # step() has begun; an exception may have ended it
+        self._horo_left = 0  # what an exception left of the reduced gradients
         self._horo_hooks: list[Any] = []
         self._horo_gradients = []
         self._horo_frozen = []  # parameters that want no gradient, with their names
@@ -116,10 +117,11 @@ class _Distributed(Copied):
         passes = self._horo_passes
         return any(gradient.delay < passes or gradient.handle for gradient in self._horo_gradients)
 
-    def _horo_has_gradients(self):
-        """Whether those of the last step are there: not dropped, nor made zero, for another batch."""
-        present = (gradient.parameter.grad for gradient in self._horo_gradients)
-        return any(bool(grad.to_dense().any()) for grad in present if grad is not None)
+    def _horo_remains(self):
+        """What is left of the last step's gradients: 2, or 1 if all are zero, or 0 if all are dropped."""
+        grads = [gradient.parameter.grad for gradient in self._horo_gradients]
+        present = [grad for grad in grads if grad is not None]
+        return 2 if any(bool(grad.to_dense().any()) for grad in present) else int(bool(present))
 
     def synchronize(self):
         """Waits until every gradient is reduced; gradients that are missing here count as zeros."""
@@ -175,9 +177,17 @@ class _Distributed(Copied):
             self._horo_synchronized = False
             return super().step(closure)
         if closure is None:
-            self._horo_synchronize_once()
-            loss = super().step()
-            self._horo_synchronized = self._horo_stepping = False
+            reduced = False
+            try:
+                self._horo_synchronize_once()
+                reduced = True
+                loss = super().step()
+                self._horo_synchronized = self._horo_stepping = False
+            except BaseException:
+                if reduced:  # whatever the base's own has called, such as zero_grad()
+                    self._horo_synchronized = self._horo_stepping = True
+                    self._horo_left = self._horo_remains()
+                raise
             return loss
         pending = self._horo_pending()
         if pending:
@@ -190,17 +200,19 @@ class _Distributed(Copied):
 
     def _horo_synchronize_once(self):
         """Once for a step() that an exception ends in the base's own and that is called again: the
-        other ranks have stepped, and reduce nothing more."""
+        other ranks have stepped, and reduce nothing more. Unless gradients were dropped, or made
+        zero, since: then it is another batch's."""
         if self._horo_synchronized:
-            if self._horo_stepping and not self._horo_computed() and self._horo_has_gradients():
-                return
+            if self._horo_stepping and not self._horo_computed():
+                if self._horo_remains() >= self._horo_left:
+                    return
             if not self._horo_stepping:
                 warnings.warn(
                     "step() synchronizes again after synchronize(); use skip_synchronize() around "
                     "it",
                     stacklevel=3,
                 )
-        self._horo_synchronized, self._horo_stepping = False, True
+        self._horo_synchronized, self._horo_stepping, self._horo_left = False, True, 0
         self.synchronize()
 
     def _horo_closure(self, closure, done):
