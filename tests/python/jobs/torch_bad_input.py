@@ -248,6 +248,27 @@ def check_a_step_that_raises_on_one_rank():
             assert bias is None and not kept or bias.tolist() == [float(bool(kept))] * 2, bias
 
 
+def check_frozen_in_a_step_that_fails_and_not_in_the_next():
+    """Gradients that are zero stay then."""
+
+    class Halves(horo.Compression.none):
+        @staticmethod
+        def compress(tensor):
+            return (tensor.half() if at_last() and step == 1 else tensor), None
+
+    network = model(3, 2)
+    optimizer = wrapped(network, compression=Halves)
+    for step in range(3):
+        network[0].weight.requires_grad_(step != 1)
+        optimizer.zero_grad(set_to_none=True)
+        (network(torch.ones(1, 3)).sum() * 0.0).backward()
+        if step == 1:
+            fails(horo.MismatchError, optimizer.step, "float16")
+        else:
+            optimizer.step()
+            assert torch.equal(network[0].weight.grad, torch.zeros(2, 3))
+
+
 def check_sparse_gradients_that_no_rank_has_at_first():
     """How they travel is settled by the first step in which a rank has one."""
     for dense in (False, True):

@@ -190,11 +190,11 @@ class Gradient:
 
     def _zeros(self):
         parameter = self.parameter
+        self.frozen = not parameter.requires_grad
         if self.sparse is not None:
             parameter.grad = self._no_rows()
         else:
             parameter.grad = torch.zeros_like(parameter, requires_grad=False)
-        self.frozen = not parameter.requires_grad
         return parameter.grad
 
     def _no_rows(self):
@@ -263,7 +263,7 @@ class Gradient:
                 self._put_back(part, grad)
             if self.frozen:
                 self._leave_frozen()
-        self.handle, self.part, self.memory, self.context = 0, None, None, None
+        self.handle, self.part, self.memory, self.context, self.frozen = 0, None, None, None, False
 
     def _leave_frozen(self):
         """No gradient where no rank had one, so that the optimizer leaves the parameter alone: with
@@ -271,7 +271,6 @@ class Gradient:
         grad = self.parameter.grad
         if not (grad.coalesce().values() if grad.is_sparse else grad).any():
             self.parameter.grad = None
-        self.frozen = False
 
     def _put_back(self, part, grad):
         result = self.plan.compression.decompress(like(part, grad), self.context)
@@ -286,18 +285,18 @@ class Gradient:
 
     def finish_sparse(self):
         """Waits for a sparse gradient and puts the sum into the parameter."""
-        shape = self.parameter.shape
+        shape, frozen = self.parameter.shape, self.frozen
         try:
             total = finish_sparse(self.sparse, shape, self.plan.names, self.plan.op)
         finally:
             if self.sparse not in _core.PENDING:  # else a signal's handler has raised meanwhile
-                self.sparse, self.handle, self.part = 0, 0, None
+                self.sparse, self.handle, self.part, self.frozen = 0, 0, None, False
         factor = self.plan.prescale * self.plan.postscale
         total = total if factor == 1.0 else total * factor
         grad = self.parameter.grad
         as_it_was = grad is not None and grad.layout is _STRIDED
         self.parameter.grad = total.to_dense() if as_it_was else total
-        if self.frozen:
+        if frozen:
             self._leave_frozen()
 
 

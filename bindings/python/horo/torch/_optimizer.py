@@ -318,7 +318,7 @@ def _leave(gradients, alone):
             if not gradient.sparse:
                 _core.abandon(gradient.handle, gradient.memory)
             gradient.sparse = None if gradient.sparse is None else 0
-            gradient.part, gradient.memory, gradient.handle = None, None, 0
+            gradient.part, gradient.memory, gradient.handle, gradient.frozen = None, None, 0, False
     _wait_for(gradients)
 
 
