@@ -269,6 +269,26 @@ def check_frozen_in_a_step_that_fails_and_not_in_the_next():
             assert torch.equal(network[0].weight.grad, torch.zeros(2, 3))
 
 
+def check_backward_while_gradients_are_reduced():
+    """An error before anything of the reduction under way is touched; step() completes it."""
+    for options in ({}, {"compression": horo.Compression.fp16}, {"groups": 1}):
+        network = model(3, 2)
+        optimizer = wrapped(network, **options)
+        for step in range(3):
+            optimizer.zero_grad()
+            (network(torch.ones(1, 3)).sum() * (horo.rank() + 1)).backward()
+            if step:
+                optimizer.set_backward_passes_per_step(1)
+            if step == 2:
+                network.zero_grad(set_to_none=True)
+                again = network(torch.ones(1, 3)).sum() * 100.0
+                fails(horo.DuplicateNameError, again.backward, ".bias", "being reduced already")
+            optimizer.step()
+            average = torch.full((2,), (horo.size() + 1) / 2)
+            assert torch.equal(network[0].bias.grad, average), network[0].bias.grad
+            alike(network)
+
+
 def check_sparse_gradients_that_no_rank_has_at_first():
     """How they travel is settled by the first step in which a rank has one."""
     for dense in (False, True):

@@ -344,7 +344,7 @@ class Group:
         """One more is there. True: the group has been submitted."""
         members, first = self.members, self._look
         for index in itertools.chain(range(first, len(members)), range(first)):
-            if members[index].delay > 0:
+            if members[index].delay > 0 and not members[index].handle:
                 self._look = index
                 return False
         self._ops = ()
@@ -365,6 +365,8 @@ class Group:
     def _submit(self):
         dense = []
         for member in self.members:
+            if member.handle:  # what was submitted before an exception
+                continue
             grad = member.parameter.grad
             if grad is None:
                 grad = member._zeros()

@@ -257,16 +257,24 @@ def _hook(gradient):
     slot = gradient.record.slot
 
     def hook(*_ignored):
-        delay = gradient.delay = gradient.delay - 1
+        delay = gradient.delay - 1
         if delay > 0:
+            gradient.delay = delay
             return
         if delay < 0:
             raise AssertionError(
                 f"the gradient of {gradient.name} was computed more often before step() than "
                 "backward_passes_per_step says; raise it, or call step() or synchronize() between"
             )
+        if gradient.handle:  # the runtime has its memory
+            gradient.delay = 0
+            raise errors.DuplicateNameError(
+                f"the gradient of {gradient.name} is being reduced already; call step() or "
+                "synchronize() before the next backward"
+            )
         slot.value = 0
         try:
+            gradient.delay = 0
             start()
         except BaseException:
             if not gradient.recover():
@@ -278,6 +286,9 @@ def _hook(gradient):
 
 def _start(gradient):
     """Submits what no hook has; on failure synchronize() may submit it again."""
+    if gradient.handle:  # set_backward_passes_per_step() has begun its count anew
+        gradient.delay = 0
+        return
     gradient.record.slot.value = 0
     try:
         gradient.delay = 0
