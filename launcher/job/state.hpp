@@ -6,10 +6,9 @@
 //       \          \-> failing  -> finished     a rank, host or time limit failed: stop the others
 //        \---------\-> stopping -> finished     a signal to the launcher: stop all
 //
-// The first failure is kept for ever; what ends after it is a consequence and never replaces it, but
-// for the end that it says it came from.
-// One failure needs its consequences: a rank that left its peers with code 0 did them no harm when
-// all of them end with 0 too.
+// The first failure is kept for ever; what ends after it is a consequence and never replaces it,
+// but for the end that it says it came from. One failure needs its consequences: a rank that left
+// its peers with code 0 did them no harm when all of them end with 0 too.
 #pragma once
 
 #include <cstdint>
