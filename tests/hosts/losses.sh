@@ -47,7 +47,8 @@ eventually "ranks that wait" '[ "$(horo top --once 2>&1 | grep -c " waits for 2 
 on h2 pkill -STOP -x horo-agent
 on h2 pkill -KILL -f "^$stall_rank"
 eventually "ranks that have heard" '[ "$(grep -c "^rank . at " "$scratch/out")" = 2 ]'
-sleep 0.3 # The others' agents tell the launcher meanwhile; where they do not, nothing is tried here.
+eventually "the end of the other host's agent, which has told the launcher of its ranks before" \
+  '! on h1 pgrep -x horo-agent >"$scratch/agents"'
 on h2 pkill -CONT -x horo-agent
 ends
 expect "exit code of a killed rank that is told late" "$code" 137
