@@ -44,7 +44,7 @@ std::string describe(const Poison& poison) {
     case LossCause::host_lost:
       return poison.detail == 0
                  ? std::string("its host was lost")
-                 : fmt::format("nothing was heard of its host for {} ms", poison.detail);
+                 : fmt::format("its host sent no heartbeat for {} ms", poison.detail);
     case LossCause::unresponsive:
       return "did not respond and was killed";
     case LossCause::aborted:
@@ -71,7 +71,7 @@ Result<int> make_board(const BoardSpec& spec) {
     return fail(Errc::invalid_argument, "{} ranks on one host; allowed are 1 to {}",
                 spec.local_size, kMaxLocalRanks);
   }
-  const int fd = memfd_create("horo-board", MFD_CLOEXEC);
+  const int fd = memfd_create("horo-board", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (fd < 0) return fail_errno(errno, "creating the board (memfd_create)");
   const auto bytes = BoardHeader::bytes(spec.local_size);
   // Allocate, so that a full memory limit is an error here and not a SIGBUS later.
@@ -79,13 +79,20 @@ Result<int> make_board(const BoardSpec& spec) {
     close(fd);
     return fail_errno(error, "allocating the board's header");
   }
+  // A rank that shrank the board would kill every process that has it mapped, by SIGBUS.
+  if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) != 0) {
+    const int error = errno;
+    close(fd);
+    return fail_errno(error, "sealing the board's size");
+  }
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (memory == MAP_FAILED) {
     const int error = errno;
     close(fd);
     return fail_errno(error, "mapping the board's header");
   }
-  auto* header = static_cast<BoardHeader*>(memory);  // A memfd is zeros: every counter starts at 0.
+  auto* header = static_cast<BoardHeader*>(
+      memory);  // A memfd is filled with zeros, so every counter starts at 0.
   header->magic = kBoardMagic;
   header->version = kBoardVersion;
   header->local_size = static_cast<std::uint32_t>(spec.local_size);
@@ -96,7 +103,12 @@ Result<int> make_board(const BoardSpec& spec) {
   return fd;
 }
 
-Result<BoardHeader*> map_board_header(int fd) {
+Status seal_board_size(int fd) {
+  if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0) return {};
+  return fail_errno(errno, "sealing the board's size");
+}
+
+Result<BoardView> map_board_header(int fd) {
   struct stat status {};
 
   if (fstat(fd, &status) != 0) return fail_errno(errno, fmt::format("board descriptor {}", fd));
@@ -105,6 +117,9 @@ Result<BoardHeader*> map_board_header(int fd) {
     return fail(Errc::protocol, "board descriptor {} holds {} bytes; this is not a board", fd,
                 bytes);
   }
+  const int seals = fcntl(fd, F_GET_SEALS);
+  if (seals < 0 || (seals & F_SEAL_SHRINK) == 0)
+    return fail(Errc::protocol, "board descriptor {} is not a board: it may shrink", fd);
   void* memory = mmap(nullptr, sizeof(BoardHeader), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (memory == MAP_FAILED) return fail_errno(errno, "mapping the board's header");
   auto* header = static_cast<BoardHeader*>(memory);
@@ -126,42 +141,29 @@ Result<BoardHeader*> map_board_header(int fd) {
   memory = mmap(nullptr, BoardHeader::bytes(static_cast<int>(local_size)), PROT_READ | PROT_WRITE,
                 MAP_SHARED, fd, 0);
   if (memory == MAP_FAILED) return fail_errno(errno, "mapping the board's header");
-  return static_cast<BoardHeader*>(memory);
+  return BoardView(*static_cast<BoardHeader*>(memory), static_cast<int>(local_size));
 }
 
-void unmap_board_header(BoardHeader* header) {
-  if (header != nullptr) munmap(header, BoardHeader::bytes(static_cast<int>(header->local_size)));
+void unmap_board_header(const BoardView& board) {
+  if (board.local_size() != 0) munmap(&*board, BoardHeader::bytes(board.local_size()));
 }
 
-void poison_board(BoardHeader& header, const Poison& poison, std::string_view host) {
+void poison_board(const BoardView& board, const Poison& poison, std::string_view host) {
+  auto& header = *board;
   if (header.poison_claimed.exchange(1, std::memory_order_acq_rel) == 0) {
     const auto n = std::min(host.size(), header.poison_host.size() - 1);
     std::memcpy(header.poison_host.data(), host.data(), n);
     header.poison.store(pack(poison), std::memory_order_seq_cst);
   }
-  ring_all(header);
+  ring_all(board);
 }
 
 Poison poison_of(const BoardHeader& header) {
   return unpack(header.poison.load(std::memory_order_acquire));
 }
 
-void ring(RankSlot& slot) {
-  // Pairs with the sleeper: announce (seq_cst), look again, sleep. One of the two sees the other.
-  slot.bell.fetch_add(1, std::memory_order_seq_cst);
-  if (slot.foreground_sleepers.load(std::memory_order_seq_cst) != 0) {
-    futex::wake(slot.bell, 1, kForeground);
-  } else if (slot.background_sleepers.load(std::memory_order_seq_cst) != 0) {
-    futex::wake(slot.bell, 1, kBackground);
-  }
-}
-
-void ring_all(BoardHeader& header) {
-  for (std::uint32_t i = 0; i < header.local_size; ++i) {
-    auto& slot = header.slot(LocalRank{static_cast<int>(i)});
-    slot.bell.fetch_add(1, std::memory_order_seq_cst);
-    futex::wake(slot.bell);
-  }
+void ring_all(const BoardView& board) {
+  for (int i = 0; i < board.local_size(); ++i) board->slot(LocalRank{i}).bell.ring_all();
 }
 
 }  // namespace horo

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The first bytes of a board: the only part that an agent touches. A board is one memfd per host
-// and epoch, made by the agent and inherited by the ranks of that host (HORO_BOARD_FD), or made by
-// the host's first rank and handed over. Behind the header lie the runtime's tables and arenas,
-// which the first rank that attaches lays out.
+// The first bytes of a board, and the only part that an agent may access. A board is one memfd per
+// host and epoch. The agent makes it and the ranks of the host inherit it (HORO_BOARD_FD), or the
+// host's first rank makes it and hands it over. The runtime's tables and arenas follow the header;
+// the first rank that attaches lays them out.
 //
-// Content is another process's data: validated, never asserted. A board is never repaired: the
-// first death poisons it for good, and the next epoch gets a new memfd and nonce.
+// The content is written by other processes, so it is validated and never asserted. A board is
+// never repaired: the first death poisons it for good, and the next epoch gets a new memfd and
+// nonce.
 #pragma once
 
 #include <array>
@@ -16,6 +17,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/bell.hpp"
 #include "base/futex.hpp"
 #include "base/result.hpp"
 #include "base/strong.hpp"
@@ -26,8 +28,8 @@ inline constexpr std::uint64_t kBoardMagic = 0x31304f524f48ULL;  // "HORO01", li
 inline constexpr std::uint32_t kBoardVersion = 1;
 inline constexpr int kMaxLocalRanks = 1024;
 
-/// Life of one local rank on a board. Only the rank moves itself up to `detached`; only who
-/// watches it (the agent, or its peers) writes `dead`.
+/// Life cycle of a local rank on a board. The rank itself writes the states up to `detached`; only
+/// the process that watches it (the agent or a peer) writes `dead`.
 enum class RankState : std::uint32_t {
   absent = 0,
   attached = 1,
@@ -41,19 +43,19 @@ enum class LossCause : std::uint8_t {
   none = 0,
   exited = 1,        ///< detail: exit code
   signalled = 2,     ///< detail: signal number
-  host_lost = 3,     ///< no heartbeat (detail: milliseconds), or its agent is gone
-  unresponsive = 4,  ///< did not let go of peers' memory in time; killed
-  aborted = 5,       ///< the launcher stops the job (signal, time limit)
-  corrupted = 6,     ///< the board's content made no sense
-  vanished = 7,      ///< ended in a way that its peers cannot know
-  stalled = 8,       ///< kept the others waiting for longer than they may
-  cut_off = 9,       ///< lives, but cannot exchange tensors with other hosts any more
+  host_lost = 3,     ///< no heartbeat (detail: milliseconds), or its agent ended
+  unresponsive = 4,  ///< did not release its peers' memory in time, and was killed
+  aborted = 5,       ///< the launcher stopped the job (signal, timeout)
+  corrupted = 6,     ///< the board's content was invalid
+  vanished = 7,      ///< ended, and its peers cannot know how
+  stalled = 8,       ///< kept the others waiting for longer than allowed
+  cut_off = 9,       ///< still runs, but cannot exchange tensors with other hosts
 };
 
 inline constexpr LossCause kLastLossCause = LossCause::cut_off;
 
 struct Poison {
-  Rank rank{-1};  ///< Global rank that was lost first; -1 when no rank is to blame.
+  Rank rank{-1};  ///< Global rank that was lost first; -1 if no rank caused the loss.
   LossCause cause = LossCause::none;
   std::uint32_t detail = 0;
 
@@ -63,37 +65,36 @@ struct Poison {
 /// "killed by signal 9 (SIGKILL)", "exited with code 1", ...
 std::string describe(const Poison& poison);
 
-/// Bits that sleepers on a bell give to the futex, so that a ringer can choose.
-inline constexpr std::uint32_t kForeground = 1;  ///< A caller's thread inside a wait.
-inline constexpr std::uint32_t kBackground = 2;  ///< The runtime's own thread.
-
 struct alignas(128) RankSlot {
   std::atomic<RankState> state;
   std::atomic<std::uint32_t> pid;
-  std::atomic<std::uint32_t> poison_ack;  ///< 1: this rank touches no peer's memory any more.
-  std::atomic<std::uint32_t> kill_sent;   ///< 1: a peer has ended it, since it did not say that.
-  std::atomic<std::uint32_t> heard;  ///< 1 + the rank whose loss its operations end by; 0: none.
-  alignas(64) futex::Word bell;
-  std::atomic<std::uint32_t> foreground_sleepers;
-  std::atomic<std::uint32_t> background_sleepers;
+  std::atomic<std::uint32_t> poison_ack;  ///< 1: this rank no longer accesses its peers' memory.
+  /// 1: a peer has killed it because it did not set `poison_ack`.
+  std::atomic<std::uint32_t> kill_sent;
+  std::atomic<std::uint32_t> heard;  ///< 1 + the lost rank that its operations report; 0: none.
+  alignas(64) Bell bell;
 };
 
 struct BoardHeader {
   std::uint64_t magic;
   std::uint32_t version;
   std::uint32_t local_size;
-  std::uint64_t nonce;  ///< Of the job and epoch; a rank compares it with HORO_BOARD_NONCE.
+  /// Differs for each job and epoch; a rank compares it with HORO_BOARD_NONCE.
+  std::uint64_t nonce;
   std::uint64_t epoch;
-  std::array<std::uint8_t, 32> secret;  ///< The job's; authenticates key-value clients.
+  /// The job's secret, which authenticates key-value clients.
+  std::array<std::uint8_t, 32> secret;
 
   alignas(64) std::atomic<std::uint64_t> poison;  ///< Packed Poison; 0 while healthy.
-  std::atomic<std::uint32_t> poison_claimed;      ///< First to set it writes `poison_host`.
-  std::array<char, 64> poison_host;               ///< Host of the lost rank, NUL terminated.
+  /// The first process that sets it writes `poison_host`.
+  std::atomic<std::uint32_t> poison_claimed;
+  std::array<char, 64> poison_host;  ///< Host of the lost rank, NUL terminated.
 
   alignas(64) futex::Word body_state;  ///< 0 not laid out, 1 in progress, 2 ready.
   std::uint64_t body_bytes;            ///< Size of the whole memfd once `body_state` is 2.
 
-  alignas(128) std::array<RankSlot, 1> first_slot;  ///< `local_size` of them follow each other.
+  /// Followed by the other `local_size - 1` slots.
+  alignas(128) std::array<RankSlot, 1> first_slot;
 
   RankSlot& slot(LocalRank r) { return first_slot.data()[r.index()]; }
 
@@ -116,22 +117,42 @@ struct BoardSpec {
 /// Fails: out_of_memory, unavailable, io.
 Result<int> make_board(const BoardSpec& spec);
 
-/// Maps the header of `fd`, shared and writable, after checking magic, version and sizes.
-/// Unmap with unmap_board_header. Fails: protocol, version_mismatch, io.
-Result<BoardHeader*> map_board_header(int fd);
-void unmap_board_header(BoardHeader* header);
+/// A mapped header, and how many ranks it is for. That number is this process's own: any rank can
+/// overwrite the one in the header.
+class BoardView {
+ public:
+  BoardView() = default;
 
-/// Poisons the board (the first call wins) and wakes every sleeper. Thread: any. Blocks: no.
-void poison_board(BoardHeader& header, const Poison& poison, std::string_view host);
+  BoardView(BoardHeader& header, int local_size) : header_(&header), local_size_(local_size) {}
 
-/// The poison, cause none while the board is healthy.
+  int local_size() const { return local_size_; }
+
+  BoardHeader* operator->() const { return header_; }
+
+  BoardHeader& operator*() const { return *header_; }
+
+ private:
+  BoardHeader* header_ = nullptr;
+  int local_size_ = 0;
+};
+
+/// Maps the header of `fd`, shared and writable, after checking magic, version, sizes and that no
+/// process can shrink the memory. Unmap with unmap_board_header. Fails: protocol, version_mismatch,
+/// io.
+Result<BoardView> map_board_header(int fd);
+void unmap_board_header(const BoardView& board);
+
+/// No process can change the size of the board from now on. Fails: io.
+Status seal_board_size(int fd);
+
+/// Poisons the board and wakes all waiters; only the first call has an effect. Thread: any. Blocks:
+/// no.
+void poison_board(const BoardView& board, const Poison& poison, std::string_view host);
+
+/// The poison; its cause is none while the board is healthy.
 Poison poison_of(const BoardHeader& header);
 
-/// Wakes one sleeper of rank `r`, a caller's thread in preference. No system call when nobody
-/// sleeps.
-void ring(RankSlot& slot);
-
-/// Wakes all sleepers of all ranks.
-void ring_all(BoardHeader& header);
+/// Wakes all waiters of all ranks.
+void ring_all(const BoardView& board);
 
 }  // namespace horo

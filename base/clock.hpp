@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Time as a dependency, so that tests own it.
+// Time as a parameter, so that tests can control it.
 #pragma once
 
 #include <chrono>
@@ -22,22 +22,22 @@ class SteadyClock final : public Clock {
  public:
   TimePoint now() const override { return std::chrono::steady_clock::now(); }
 
-  /// The one instance; stateless.
+  /// The only instance; it has no state.
   static const SteadyClock& instance() {
     static const SteadyClock clock;
     return clock;
   }
 };
 
-/// CLOCK_MONOTONIC as of the kernel's last tick, 1 to 10 ms ago, at a quarter of the price. Thread:
-/// any.
+/// CLOCK_MONOTONIC at the kernel's last tick, 1 to 10 ms ago. Costs a quarter of an exact clock.
+/// Thread: any.
 inline TimePoint coarse_now() {
   timespec time{};
   clock_gettime(CLOCK_MONOTONIC_COARSE, &time);
   return TimePoint(std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec));
 }
 
-/// Stands still until it is moved. Thread: owner.
+/// A clock that moves only when it is told to. Thread: owner.
 class ManualClock final : public Clock {
  public:
   TimePoint now() const override { return now_; }

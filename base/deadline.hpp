@@ -7,7 +7,7 @@
 
 namespace horo {
 
-/// A moment by which something must be done, or never. Replaces time-outs with magic values.
+/// The time by which something must be done, or never. Replaces timeouts with special values.
 class Deadline {
  public:
   static Deadline in(const Clock& clock, Duration d) { return Deadline(clock.now() + d); }
@@ -20,7 +20,7 @@ class Deadline {
 
   bool expired(TimePoint now) const { return now >= when_; }
 
-  /// Time left, never negative; Duration::max() when there is no limit.
+  /// Time left, never negative; Duration::max() if there is no limit.
   Duration left(TimePoint now) const {
     return is_never() ? Duration::max() : std::max(Duration::zero(), Duration(when_ - now));
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sleep and wake across processes. std::atomic::wait is process-private in libstdc++ and would
-// work in every one-process test and hang between processes.
+// Sleeping and waking across processes. std::atomic::wait of libstdc++ works within one process
+// only: it would pass every test with one process and hang between processes.
 #pragma once
 
 #include <atomic>
@@ -19,10 +19,10 @@ namespace horo::futex {
 using Word = std::atomic<std::uint32_t>;
 static_assert(sizeof(Word) == 4 && Word::is_always_lock_free);
 
-inline constexpr std::uint32_t kAnySleeper = 0xffffffffU;
+inline constexpr std::uint32_t kAnySleeper = 0xffffffffU;  ///< All bits.
 
-/// Sleeps while `word` is `seen`, until woken through a bit of `sleepers`, a signal or `limit`.
-/// Returns without a reason too: check the condition again. Thread: any.
+/// Sleeps while `word` equals `seen`, until a wake through a bit of `sleepers`, a signal or
+/// `limit`. May return early, so the caller must check its condition again. Thread: any.
 inline void wait(const Word& word, std::uint32_t seen, Duration limit,
                  std::uint32_t sleepers = kAnySleeper) {
   timespec until{};
@@ -37,7 +37,7 @@ inline void wait(const Word& word, std::uint32_t seen, Duration limit,
   syscall(SYS_futex, &word, FUTEX_WAIT_BITSET, seen, deadline, nullptr, sleepers);
 }
 
-/// Wakes up to `count` sleepers that gave a bit of `sleepers`. Thread: any.
+/// Wakes up to `count` waiters that gave a bit of `sleepers`. Thread: any.
 inline void wake(const Word& word, int count = INT_MAX, std::uint32_t sleepers = kAnySleeper) {
   syscall(SYS_futex, &word, FUTEX_WAKE_BITSET, count, nullptr, nullptr, sleepers);
 }

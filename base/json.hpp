@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes JSON text. Our tools only write it; what they read is YAML or binary.
+// Writes JSON text. Our tools read YAML and binary files, so there is no JSON reader here.
 #pragma once
 
 #include <cstddef>
@@ -10,16 +10,15 @@
 
 namespace horo {
 
-/// Length of the UTF-8 sequence that begins at `at`; 0: none does.
+/// Length of the UTF-8 sequence that begins at `at`; 0 if none begins there.
 std::size_t utf8_length(std::string_view text, std::size_t at);
 
-/// `text` as a JSON string with its quotes. Bytes that are not UTF-8 become U+FFFD, so that the
-/// result is valid whatever a program printed.
+/// `text` as a JSON string with quotes. Bytes that are not UTF-8 become U+FFFD, so the result is
+/// always valid.
 std::string json_quote(std::string_view text);
 
-/// One document, written in order: `JsonWriter w;
-/// w.begin_object().key("np").value(2).end_object();` Indented by two blanks, one member per line.
-/// Thread: owner.
+/// Writes one document in order: `JsonWriter w; w.begin_object().key("np").value(2).end_object();`
+/// The text is indented by two blanks, with one member per line. Thread: owner.
 class JsonWriter {
  public:
   JsonWriter& begin_object();

@@ -75,7 +75,7 @@ void write(Level level, std::string_view component, std::string_view text) {
   if (level != Level::info) line += fmt::format("{}: ", name(level));
   line += text;
   line += '\n';
-  // One write, so that lines of several threads and processes do not mix.
+  // A single write keeps the lines of several threads and processes apart.
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, line.data(), line.size());
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Log lines for people, on standard error: "horo: launcher: text". Standard output belongs to
-// results and to ranks. An error is logged where it is handled, not where it passes.
+// Log lines for people, on standard error: "horo: launcher: text". Standard output is for results
+// and for the ranks. An error is logged by the code that handles it, not by the code that passes it
+// on.
 #pragma once
 
 #include <optional>
@@ -12,15 +13,15 @@ namespace horo::log {
 
 enum class Level { trace, debug, info, warning, error, fatal };
 
-/// Spelling of knobs and flags, any case: "warning".
+/// Accepts the words of knobs and flags in any case: "warning".
 std::optional<Level> parse_level(std::string_view text);
 std::string_view name(Level level);
 
-/// Lines below `level` are dropped; default warning. Thread: any.
+/// Drops lines below `level`; the default is warning. Thread: any.
 void set_level(Level level);
 bool enabled(Level level);
 
-/// Puts the time in front of each line, or not (default not). Thread: any.
+/// Whether each line begins with the time; the default is no. Thread: any.
 void set_timestamps(bool on);
 
 /// Writes one whole line with one write(2). Thread: any.

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The only way to fail. Causes from outside (files, flags, network, peers) give a Result;
-// broken invariants of our own abort through HORO_CHECK.
+// The only way to report a failure. Causes from outside (files, flags, network, peers) give a
+// Result; broken invariants of our own code abort through HORO_CHECK.
 #pragma once
 
+#include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -16,48 +19,82 @@ namespace horo {
 /// Kinds of failure. The values are part of the C ABI (runtime/include/horo/horo.h): append only.
 enum class Errc : int {
   ok = 0,
-  invalid_argument = 1,  ///< The caller's value; the message names it and what is allowed.
-  not_found = 2,         ///< A file, host, key, program or operation that does not exist.
-  unavailable = 3,       ///< Exists but cannot be used now (busy, refused, limit reached).
+  invalid_argument = 1,  ///< The caller's value is wrong; the message names it and what is allowed.
+  not_found = 2,         ///< A file, host, key, program or operation does not exist.
+  unavailable = 3,       ///< It exists but cannot be used now (busy, refused, limit reached).
   timed_out = 4,
-  io = 5,  ///< The system refused; the message carries its words.
+  io = 5,  ///< The system refused; the message contains its error text.
   out_of_memory = 6,
-  resource_exhausted = 7,  ///< A bound of ours; the message names its knob.
-  mismatch = 8,            ///< Ranks disagree about a tensor; the job goes on.
-  duplicate = 9,           ///< The name is in flight already.
-  peer_lost = 10,          ///< A rank ended; every pending operation ends with this.
+  resource_exhausted = 7,  ///< One of Horo's limits was reached; the message names its knob.
+  mismatch = 8,            ///< Ranks disagree about a tensor; the job continues.
+  duplicate = 9,           ///< An operation of this name is already in flight.
+  peer_lost = 10,          ///< A rank ended; every pending operation ends with this error.
   shut_down = 11,          ///< The runtime was shut down, here or by a peer.
   not_initialized = 12,
   forked = 13,  ///< Called in a forked child of the process that initialised.
   unsupported = 14,
-  protocol = 15,  ///< Bytes from another process that make no sense.
+  protocol = 15,  ///< Another process sent invalid bytes.
   permission_denied = 16,
   version_mismatch = 17,
-  in_progress = 18,  ///< Not a failure: the operation has not completed.
+  in_progress = 18,  ///< Not a failure: the operation has not completed yet.
   cancelled = 19,
 };
 
 /// Stable lower-case name, for messages and JSON.
 std::string_view name(Errc code);
 
-// NOLINTNEXTLINE(clang-analyzer-core.uninitialized.Assign): it takes a moved-from Result for one.
+/// The property about which the ranks disagree. The values are part of the C ABI (horo_subject in
+/// runtime/include/horo/horo.h): append only.
+enum class ErrorSubject : std::uint8_t {
+  none = 0,
+  operation = 1,
+  dtype = 2,
+  shape = 3,
+  root_rank = 4,
+  reduce_op = 5,
+  prescale = 6,
+  postscale = 7,
+  group = 8,   ///< The tensor's group, so other members of it may never complete.
+  joined = 9,  ///< A rank has joined, and the operation is not possible without it.
+};
+
+inline constexpr ErrorSubject kLastErrorSubject = ErrorSubject::joined;
+
+/// Fields that do not apply are empty.
+struct ErrorDetail {
+  ErrorSubject subject = ErrorSubject::none;  ///< mismatch
+  std::string tensor;                         ///< mismatch, duplicate: the name of the tensor.
+  std::string host;                           ///< peer_lost: the host of the lost rank.
+  std::vector<int> ranks;  ///< peer_lost: the lost rank. shut_down: the rank that has left.
+};
+
+// A false positive, for a Result that was moved from:
+// NOLINTNEXTLINE(clang-analyzer-core.uninitialized.Assign)
 struct Error {
   Errc code = Errc::ok;
-  std::string message;  ///< Names object, value and remedy; lower case, no full stop.
+  std::string message;  ///< Names the object, the value and the remedy; lower case, no full stop.
+  /// The same facts as fields, for code that must decide. Null for most errors.
+  std::shared_ptr<const ErrorDetail> detail = nullptr;
 
-  /// Puts `where` in front: "reading hostfile 'h': line 3: ...".
+  /// Adds `where` in front: "reading hostfile 'h': line 3: ...".
   Error context(std::string_view where) && {
     message = fmt::format("{}: {}", where, message);
     return std::move(*this);
   }
 };
 
-/// What `HORO_TRY` and `return fail(...)` carry; converts to any Result.
+/// The error that `HORO_TRY` and `return fail(...)` pass on; converts to any Result.
 class [[nodiscard]] Failure {
  public:
   explicit Failure(Error error) : error_(std::move(error)) {}
 
   Error take() && { return std::move(error_); }
+
+  /// Adds the facts as fields.
+  Failure with(ErrorDetail detail) && {
+    error_.detail = std::make_shared<const ErrorDetail>(std::move(detail));
+    return std::move(*this);
+  }
 
  private:
   Error error_;
@@ -65,13 +102,13 @@ class [[nodiscard]] Failure {
 
 template <typename... Args>
 Failure fail(Errc code, fmt::format_string<Args...> format, Args&&... args) {
-  return Failure(Error{code, fmt::format(format, std::forward<Args>(args)...)});
+  return Failure(Error{.code = code, .message = fmt::format(format, std::forward<Args>(args)...)});
 }
 
-/// Failure of a system call: `what` and the text of `errno_value`.
+/// Failure of a system call: `what` and the error text of `errno_value`.
 Failure fail_errno(int errno_value, std::string_view what);
 
-/// A value or an Error; member names follow std::expected.
+/// A value or an Error. The member names follow std::expected.
 template <typename T>
 class [[nodiscard]] Result {
  public:
@@ -152,7 +189,7 @@ using Status = Result<void>;
 
 }  // namespace horo
 
-// For invariants of our own only: never for input, shared memory or network content.
+// Only for invariants of our own code: never for input, shared memory or network content.
 #define HORO_CHECK(condition)                               \
   do {                                                      \
     if (!(condition)) [[unlikely]]                          \
@@ -162,7 +199,7 @@ using Status = Result<void>;
 #define HORO_CONCAT_(a, b) a##b
 #define HORO_CONCAT(a, b) HORO_CONCAT_(a, b)
 
-// HORO_TRY(auto hosts, source.list(deadline)): the value, or return the error.
+// HORO_TRY(auto hosts, source.list(deadline)) declares the value, or returns the error.
 #define HORO_TRY(declaration, expression) \
   HORO_TRY_(HORO_CONCAT(horo_try_, __LINE__), declaration, expression)
 #define HORO_TRY_(name, declaration, expression)     \
@@ -171,7 +208,7 @@ using Status = Result<void>;
     return ::horo::Failure(std::move(name).error()); \
   declaration = std::move(name).value()
 
-// HORO_TRY_STATUS(store.set(k, v)): return the error of a Status, if it has one.
+// HORO_TRY_STATUS(store.set(k, v)) returns the error of a Status, if it has one.
 #define HORO_TRY_STATUS(expression)                                 \
   do {                                                              \
     if (auto horo_status = (expression); !horo_status) [[unlikely]] \

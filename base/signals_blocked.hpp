@@ -9,10 +9,10 @@
 
 namespace horo {
 
-/// Keeps signals from the calling thread while it lives, and from the threads that this one starts
-/// then. Those of a thread's own faults (SIGSEGV and its like) come through, to whoever explains
-/// them. A write to a connection that is gone raises SIGPIPE, which ends a program that does not
-/// expect it: one raised here is taken back.
+/// Blocks signals for the calling thread, and for threads that it starts meanwhile. The signals of
+/// a thread's own faults (SIGSEGV and the like) stay unblocked, so that fault handlers still work.
+/// Writing to a closed connection raises SIGPIPE, which ends a program that does not expect it; a
+/// SIGPIPE raised meanwhile is discarded.
 class SignalsBlocked {
  public:
   enum class Which { most, pipe };
@@ -60,12 +60,13 @@ class SignalsBlocked {
 
 namespace detail {
 
-/// In a quiet thread: the mask of the one that started it.
+/// In a quiet thread: the signal mask of the thread that started it.
 inline thread_local const sigset_t* mask_of_starter = nullptr;
 
 }  // namespace detail
 
-/// A thread of a library's: signals are the program's, whose handlers do not expect it.
+/// Starts a thread of the library with all signals blocked. Signals belong to the program, whose
+/// handlers may not expect to run in a library's thread.
 template <class Body>
 std::thread start_quiet_thread(Body&& body) {
   const SignalsBlocked blocked;
@@ -75,8 +76,8 @@ std::thread start_quiet_thread(Body&& body) {
   });
 }
 
-/// While it lives a quiet thread takes the signals that its starter took: for code of the
-/// program's, which may start processes, and those keep the mask.
+/// While it lives, a quiet thread accepts the signals that its starter accepted. Needed around code
+/// of the program that may start processes, because these inherit the mask.
 class SignalsOfStarter {
  public:
   SignalsOfStarter() {

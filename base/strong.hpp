@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers that must not be mixed up: ranks, ids, epochs, sizes.
+// Numbers that must not be confused: ranks, ids, epochs and sizes.
 #pragma once
 
 #include <compare>
@@ -11,7 +11,7 @@
 
 namespace horo {
 
-/// A number with a meaning. Converts explicitly only; ordered, hashable and formattable.
+/// A number with a meaning. It converts only explicitly, and is ordered, hashable and formattable.
 template <typename Tag, typename T>
 class Strong {
  public:
@@ -31,10 +31,12 @@ class Strong {
 
 using Rank = Strong<struct RankTag, int>;            ///< Position in the whole job, 0 ... size - 1.
 using LocalRank = Strong<struct LocalRankTag, int>;  ///< Position among the ranks of one host.
-using TensorId = Strong<struct TensorIdTag, std::uint32_t>;  ///< Agreed number of a tensor's name.
-using SetId =
-    Strong<struct SetIdTag, std::uint32_t>;  ///< Agreed number of a process set; 0: the world.
-using Epoch = Strong<struct EpochTag, std::uint64_t>;  ///< One life of a job's communicator.
+using TensorId = Strong<struct TensorIdTag,
+                        std::uint32_t>;  ///< Number that the ranks agreed on for a tensor's name.
+using SetId = Strong<struct SetIdTag, std::uint32_t>;  ///< Number that the ranks agreed on for a
+                                                       ///< process set; 0 is the world.
+/// Counts the generations of a job's communicator.
+using Epoch = Strong<struct EpochTag, std::uint64_t>;
 
 using Bytes = Strong<struct BytesTag, std::uint64_t>;
 

@@ -6,7 +6,8 @@
 
 namespace horo {
 
-/// Version of this build: "0.1.0". Launcher, agent and libhoro of one job must agree.
+/// Version of this build: "0.1.0". The launcher, the agents and libhoro of one job must have the
+/// same version.
 std::string_view version();
 
 /// major * 10000 + minor * 100 + patch.

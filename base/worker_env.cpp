@@ -13,7 +13,7 @@ namespace {
 constexpr long long kIntMax = std::numeric_limits<int>::max();
 constexpr long long kMaxPort = 65535;
 
-/// A number in an identity, with our variable and the names other frameworks read it by.
+/// A number of an identity, its variable, and the names by which other frameworks read it.
 struct NumberRow {
   const char* variable;
   std::array<const char*, 3> aliases;
@@ -83,7 +83,7 @@ const std::array kTexts{
 
 constexpr const char* kNonce = "HORO_BOARD_NONCE";
 
-// Derived from several fields; written for others, never read back.
+// Computed from several fields; written for other frameworks and never read back.
 constexpr std::array kDerived{"JAX_COORDINATOR_ADDRESS",
                               "TF_CONFIG",
                               "HOROVOD_GLOO_RENDEZVOUS_ADDR",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a rank is told through its environment: written by the agent, read by libhoro. One table;
-// frameworks find their own names (torch.distributed, JAX, TensorFlow, Horovod) beside ours.
+// A rank's environment, written by the agent and read by libhoro. One table has our variables and
+// those of other frameworks (torch.distributed, JAX, TensorFlow, Horovod).
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@
 
 namespace horo {
 
-/// host:port of every rank, for TF_CONFIG; may be empty. One list that copies share: each of many
-/// ranks is told of all. Immutable. Thread: any.
+/// "host:port" of every rank, for TF_CONFIG; may be empty. Copies share one list, because many
+/// ranks get the same long list. Immutable. Thread: any.
 class WorkerAddresses {
  public:
   WorkerAddresses() = default;
@@ -48,7 +48,7 @@ class WorkerAddresses {
   std::shared_ptr<const List> list_;
 };
 
-/// Who a rank is and where it finds the others.
+/// The identity of a rank, and where it finds the others.
 struct WorkerIdentity {
   Rank rank{0};
   int size = 1;
@@ -59,33 +59,35 @@ struct WorkerIdentity {
   int host_index = 0;    ///< Index of this host among the hosts of the job.
   std::string hostname;  ///< As the user wrote it.
   std::string job_id;
-  std::string rendezvous;      ///< host:port of the key-value server; empty: none.
-  std::string master_address;  ///< Where rank 0 may listen for torch and JAX.
+  std::string rendezvous;      ///< host:port of the key-value server; empty if there is none.
+  std::string master_address;  ///< Address at which rank 0 may listen for torch and JAX.
   int master_port = 0;
   WorkerAddresses worker_addresses;
   std::uint32_t launcher_version = 0;  ///< version_code() of the launcher.
 
-  int board_fd = -1;  ///< Inherited descriptor of this host's board; -1: none.
-  int agent_pid = 0;  ///< The agent also holds the board open: /proc/<pid>/fd/<fd> finds it there.
+  int board_fd = -1;  ///< Inherited descriptor of this host's board; -1 if there is none.
+  int agent_pid = 0;  ///< The agent keeps the board open too, as /proc/<pid>/fd/<fd>.
   std::uint64_t board_nonce = 0;
-  int timeline_fd = -1;    ///< Inherited descriptor of this host's timeline; -1: none.
-  int timeline_index = 0;  ///< Of this rank's region there.
+  int timeline_fd = -1;    ///< Inherited descriptor of this host's timeline; -1 if there is none.
+  int timeline_index = 0;  ///< Index of this rank's region in the timeline.
 };
 
 using Environment = std::vector<std::pair<std::string, std::string>>;
 
-/// All variables of `identity`, ours and the aliases of other frameworks. Pure.
+/// All variables of `identity`: ours, and those that other frameworks read. Pure.
 Environment worker_environment(const WorkerIdentity& identity);
 
-/// "host:port", with an IPv6 address in brackets.
+/// "host:port"; an IPv6 address is put in brackets.
 std::string with_port(std::string_view host, int port);
 
 /// True for a variable that describes a rank (HORO_RANK, RANK, TF_CONFIG, ...). A launcher never
-/// forwards those of its own environment: a launcher inside a rank starts a new job.
+/// forwards such variables from its own environment, because a launcher inside a rank starts a new
+/// job.
 bool describes_rank(std::string_view variable);
 
-/// Reads an identity back through `lookup` (getenv-like). No HORO_RANK: nullopt, a process on its
-/// own. Fails: invalid_argument, naming variable and value.
+/// Reads an identity through `lookup`, which works like getenv. Without HORO_RANK the result is
+/// nullopt: the process was not started as a rank. Fails: invalid_argument, naming variable and
+/// value.
 Result<std::optional<WorkerIdentity>> read_worker_identity(
     const std::function<const char*(const char*)>& lookup);
 

@@ -16,15 +16,15 @@ Result<Collective> collective_of(const Workload& workload, int ranks) {
     if (workload.name != name) continue;
     const auto elements = workload.counts.front();
     if (elements % static_cast<std::size_t>(ranks) != 0) {
-      return fail(Errc::invalid_argument, "{} elements cannot be dealt out to {} ranks", elements,
+      return fail(Errc::invalid_argument, "{} elements cannot be divided among {} ranks", elements,
                   ranks);
     }
     return Collective{.kind = kind, .name = name, .elements = elements};
   }
-  return fail(Errc::invalid_argument, "'{}' is no collective", workload.name);
+  return fail(Errc::invalid_argument, "'{}' is not a collective", workload.name);
 }
 
-/// Whole numbers, different per rank and position.
+/// Whole numbers that differ by rank and position.
 float pattern(int rank, std::size_t element) {
   return static_cast<float>(static_cast<std::size_t>(rank + 1) * (element % 13));
 }
@@ -54,7 +54,7 @@ Status verify(CollectiveContender& contender, const Collective& c) {
   const auto input = contender.input();
   for (std::size_t i = 0; i < input.size(); ++i) input[i] = pattern(contender.rank(), i);
   HORO_TRY_STATUS(contender.step());
-  if (c.kind == CollectiveKind::adasum) return {};  // Compared with its definition in the tests.
+  if (c.kind == CollectiveKind::adasum) return {};  // The tests compare it with its definition.
   const auto output = contender.output();
   if (output.size() != c.output(contender.ranks()))
     return fail(Errc::protocol, "{}: {} elements came out", c.name, output.size());
@@ -85,7 +85,7 @@ Status run_collectives(CollectiveContender& contender, const Options& options) {
     HORO_TRY(const auto collective, collective_of(workload, contender.ranks()));
     HORO_TRY_STATUS(contender.prepare(collective));
     HORO_TRY_STATUS(verify(contender, collective));
-    std::ranges::fill(contender.input(), 0.0F);  // Sums of zeros stay small however long it runs.
+    std::ranges::fill(contender.input(), 0.0F);  // Sums of zeros stay small in however many steps.
     HORO_TRY(const auto measurement,
              measure([&] { return contender.step(); },
                      [&](double number) { return contender.agree(number); },

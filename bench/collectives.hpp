@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a measured program is to bench/collectives: one collective on float32 at a time, out of
-// place, with buffers that stay.
+// The interface between a measured program and bench/collectives: one float32 collective at a time,
+// out of place, with buffers that are reused.
 #pragma once
 
 #include <cstddef>
@@ -12,10 +12,10 @@
 
 namespace horo::bench {
 
-/// adasum is an allreduce as well, in place like `allreduce`, which is here to compare it with.
+/// adasum is an allreduce in place, and `allreduce` is included to compare with it.
 enum class CollectiveKind { allgather, alltoall, reducescatter, broadcast, allreduce, adasum };
 
-/// `elements` is the larger side: an allgather's output, the input of the others.
+/// `elements` counts the larger side: the output of an allgather, the input of the others.
 struct Collective {
   CollectiveKind kind = CollectiveKind::allgather;
   std::string name;
@@ -33,18 +33,18 @@ class CollectiveContender {
   virtual int rank() const = 0;
   virtual int ranks() const = 0;
 
-  /// Makes the buffers of one case, in place of the former ones. Fails: unsupported.
+  /// Allocates the buffers of a case and frees the earlier ones. Fails: unsupported.
   virtual Status prepare(const Collective& collective) = 0;
 
   virtual std::span<float> input() = 0;
 
-  /// Of the last step; where it lies may change with each.
+  /// The result of the last step; its address may change with each step.
   virtual std::span<const float> output() = 0;
 
   /// Runs the case once and returns when this rank has its result.
   virtual Status step() = 0;
 
-  /// Rank 0's number, on every rank.
+  /// Gives rank 0's number to every rank.
   virtual Result<double> agree(double number) = 0;
 };
 

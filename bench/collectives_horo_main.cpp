@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Horo's collectives through its C ABI, as one rank.
+// Horo's collectives through its C ABI; the program is one rank.
 #include <cstdlib>
 #include <memory>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An MPI library's collectives, as one rank.
+// The collectives of an MPI library; the program is one rank.
 #include <mpi.h>
 
 #include "bench/collectives.hpp"
@@ -27,7 +27,7 @@ class MpiCollectives final : public CollectiveContender {
     if (c.kind == CollectiveKind::adasum) return fail(Errc::unsupported, "MPI has no adasum");
     kind_ = c.kind;
     input_.assign(c.input(ranks_), 0.0F);
-    // A broadcast is in place at the root and on the others alike.
+    // A broadcast is in place on the root and on the other ranks.
     const bool in_place = kind_ == CollectiveKind::allreduce || kind_ == CollectiveKind::broadcast;
     output_.assign(in_place ? 0 : c.output(ranks_), 0.0F);
     return {};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a measured program is to the harness: a way to sum named sets of float32 tensors over all
-// ranks.
+// The interface between a measured program and the harness: a contender sums named sets of float32
+// tensors over all ranks.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +14,8 @@
 
 namespace horo::bench {
 
-/// One case: the tensors that a step sums. One tensor is a synchronous call; several are submitted
-/// one by one without waiting and then waited for.
+/// One case: the tensors that a step sums. A single tensor is a synchronous call; several tensors
+/// are submitted one by one without waiting, and then waited for.
 struct Workload {
   std::string name;
   std::vector<std::size_t> counts;  ///< float32 elements per tensor, in order of submission.
@@ -23,8 +23,8 @@ struct Workload {
   std::size_t bytes() const;
 };
 
-/// Thread: owner. Every call but rank(), ranks() and entries() is collective: all ranks make it in
-/// the same order.
+/// Thread: owner. All calls except rank(), ranks() and entries() are collective: all ranks make
+/// them in the same order.
 class Contender {
  public:
   virtual ~Contender() = default;
@@ -32,7 +32,7 @@ class Contender {
   virtual int rank() const = 0;
   virtual int ranks() const = 0;
 
-  /// Makes the tensors of `workload`, in place of the former ones. Contents are undefined.
+  /// Allocates the tensors of `workload` and frees the earlier ones. Contents are undefined.
   virtual Status prepare(const Workload& workload) = 0;
 
   /// Memory of tensor `index`; valid until the next prepare().
@@ -41,7 +41,7 @@ class Contender {
   /// Sums every tensor over all ranks, in place, and returns when this rank has all results.
   virtual Status step() = 0;
 
-  /// Log entries that this rank has executed; nullopt where there is no such thing.
+  /// Number of log entries that this rank has executed; nullopt if the contender has no log.
   virtual std::optional<std::uint64_t> entries() const = 0;
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Gloo library over loopback TCP, its only transport on one host: gloo::allreduce's ring. It
-// has no asynchronous calls, so several tensors go one after another. Starts its own ranks.
+// The Gloo library over loopback TCP, its only transport on one host, with gloo::allreduce's ring.
+// Gloo has no asynchronous calls, so several tensors are summed one after another. The program
+// starts its own ranks.
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
@@ -84,7 +85,7 @@ Status run(int argc, char** argv) {
   while (wait(&how) > 0) {
     if (how != 0 && result) result = fail(Errc::peer_lost, "a rank ended with wait status {}", how);
   }
-  std::error_code ignored;  // a leftover temporary directory harms nobody
+  std::error_code ignored;  // a temporary directory left behind does no harm
   std::filesystem::remove_all(meeting_place, ignored);
   return result;
 }

@@ -27,7 +27,7 @@ double now() {
   return std::chrono::duration<double>(since_start).count();
 }
 
-/// Whole numbers that float32 holds exactly, different per rank, tensor and element.
+/// Whole numbers that float32 represents exactly, and that differ by rank, tensor and element.
 float pattern(int rank, std::size_t tensor, std::size_t element) {
   return static_cast<float>(static_cast<std::size_t>(rank + 1) * ((element + 7 * tensor) % 13));
 }
@@ -59,7 +59,7 @@ Status verify(Contender& contender, const Workload& workload) {
   return {};
 }
 
-/// Rank 0's number, on every rank. The tensors are all zero before and after.
+/// Gives rank 0's number to every rank. The tensors are all zero before and after.
 Result<double> agree(Contender& contender, double number) {
   float& cell = contender.tensor(0).front();
   cell = contender.rank() == 0 ? static_cast<float>(number) : 0.0F;
@@ -175,7 +175,7 @@ Result<Options> parse_options(int argc, char** argv) {
                   "--trace --idle",
                   key);
     }
-    if (!good) return fail(Errc::invalid_argument, "{} '{}' makes no sense", key, value);
+    if (!good) return fail(Errc::invalid_argument, "{} '{}' is not valid", key, value);
   }
   return options;
 }
@@ -193,8 +193,9 @@ Result<std::vector<Workload>> read_workloads(const std::string& path) {
       good = parse_number(word, workload.counts.emplace_back()) && workload.counts.back() > 0;
     }
     if (!good || workload.counts.empty()) {
-      return fail(Errc::invalid_argument, "'{}' line {}: want a name and element counts from 1 up",
-                  path, workloads.size() + 1);
+      return fail(Errc::invalid_argument,
+                  "'{}' line {}: the line must have a name and element counts from 1 up", path,
+                  workloads.size() + 1);
     }
     workloads.push_back(std::move(workload));
   }
@@ -207,7 +208,8 @@ Status run_cases(Contender& contender, const Options& options) {
   for (const Workload& workload : workloads) {
     HORO_TRY_STATUS(contender.prepare(workload));
     HORO_TRY_STATUS(verify(contender, workload));
-    fill(contender, workload.counts.size(), 0.0F);  // sums of zeros stay small however long it runs
+    // Sums of zeros stay small in however many steps.
+    fill(contender, workload.counts.size(), 0.0F);
     HORO_TRY(const auto measurement,
              measure([&] { return contender.step(); },
                      [&](double number) { return agree(contender, number); },

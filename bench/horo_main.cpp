@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Horo through its C ABI, as one rank: each tensor is submitted by a call of its own, as gradients
-// appear.
+// Horo through its C ABI; the program is one rank. Each tensor is submitted by a separate call, as
+// gradients appear in a training.
 #include <cstdlib>
 #include <memory>
 
@@ -108,7 +108,7 @@ Status run_session(const Options& options) {
   return check(horo_shutdown(), "horo_shutdown");
 }
 
-/// What is measured, for the next session.
+/// Turns the measured part on or off for the next session.
 void turn_on(const Options& options, bool on) {
   if (options.trace.empty()) {
     setenv("HORO_TIMELINE_RECORDER", on ? "1" : "0", 1);

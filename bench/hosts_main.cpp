@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// All-reduce between hosts through the loadable backends, without launcher and agreement: what the
-// wire gives, flat and by hosts. One process per host starts its ranks; they meet at a key-value
-// server, which is a third process.
+// All-reduce between hosts through the loadable backends, without launcher and agreement, to
+// measure the transports alone, flat and hierarchical. One process per host starts its ranks; they
+// meet at a key-value server in a third process.
 //
-//   bench_hosts serve ADDRESS                       prints where it listens
+//   bench_hosts serve ADDRESS                       prints its listening address
 //   bench_hosts rank HOST HOSTS PER_HOST SERVER flat|hierarchical BYTES REPETITIONS
 #include <algorithm>
 #include <chrono>
@@ -16,11 +16,11 @@
 
 #include "base/kv/server/server.hpp"
 #include "base/loop/loop.hpp"
-#include "runtime/backends/hierarchical.hpp"
+#include "runtime/backends/hierarchical/hierarchical.hpp"
 #include "runtime/backends/module.hpp"
 #include "runtime/backends/shm/shm_backend.hpp"
-#include "runtime/coordinator/board.hpp"
-#include "runtime/coordinator/host_memory.hpp"
+#include "runtime/host/host_memory.hpp"
+#include "runtime/host/set_region.hpp"
 
 namespace horo::bench {
 namespace {
@@ -37,14 +37,14 @@ struct Job {
   int repetitions = 1;
 };
 
-constexpr kv::Secret kSecret{};  // Nothing here is worth one.
-constexpr auto kPatience = std::chrono::seconds(60);
+constexpr kv::Secret kSecret{};  // The benchmark protects nothing.
+constexpr auto kRunTimeout = std::chrono::seconds(60);
 
-/// A rank's share of its host's memory, with a region for each step inside.
+/// A rank's view of its host's shared memory, with a region for each step.
 struct Local {
   std::unique_ptr<HostMemory> memory;
-  std::unique_ptr<Board> scatter;
-  std::unique_ptr<Board> gather;
+  std::unique_ptr<SetRegion> scatter;
+  std::unique_ptr<SetRegion> gather;
 };
 
 Result<Local> attach(int fd, const Job& job, int local) {
@@ -53,10 +53,10 @@ Result<Local> attach(int fd, const Job& job, int local) {
   for (int l = 0; l < job.per_host; ++l) everybody.emplace_back(l);
   const Rank rank{job.host * job.per_host + local};
   HORO_TRY(result.memory, HostMemory::attach(fd, LocalRank{local}, rank, {}));
-  result.memory->my_slot().state.store(RankState::attached);
-  result.memory->my_rank().drive.store(drive::kAwake);
-  HORO_TRY(result.scatter, Board::attach(*result.memory, 0, everybody));
-  HORO_TRY(result.gather, Board::attach(*result.memory, 1, everybody));
+  result.memory->slot(result.memory->me()).state.store(RankState::attached);
+  result.memory->waker().say_awake();
+  HORO_TRY(result.scatter, SetRegion::attach(*result.memory, 0, everybody));
+  HORO_TRY(result.gather, SetRegion::attach(*result.memory, 1, everybody));
   return result;
 }
 
@@ -66,7 +66,6 @@ Result<std::unique_ptr<Backend>> make_backend(const Job& job, const Communicator
   if (!job.hierarchical) return gloo->make(world);
   HORO_TRY(const auto hierarchy, hierarchy_of(world));
   HierarchicalParts parts;
-  HORO_TRY(parts.flat, gloo->make(world));
   if (const auto across = across_hosts(world, hierarchy)) {
     HORO_TRY(parts.across, gloo->make(*across));
   }
@@ -90,13 +89,13 @@ Status all_reduce(Backend& backend, std::vector<float>& values) {
 Status run_rank(const Job& job, int fd, int local) {
   HORO_TRY(auto memory, attach(fd, job, local));
   HORO_TRY(auto client, kv::Client::connect(job.server, kSecret,
-                                            Deadline::in(SteadyClock::instance(), kPatience)));
-  KvMeetingPlace place(client);
+                                            Deadline::in(SteadyClock::instance(), kRunTimeout)));
+  KvRendezvousStore place(client);
   Communicator world{.position = job.host * job.per_host + local,
                      .name = "bench",
                      .meeting = &place,
-                     .start_timeout = kPatience,
-                     .timeout = kPatience};
+                     .start_timeout = kRunTimeout,
+                     .timeout = kRunTimeout};
   for (int r = 0; r < job.hosts * job.per_host; ++r) {
     world.members.push_back(r);
     world.hosts.push_back(r / job.per_host);
@@ -108,7 +107,8 @@ Status run_rank(const Job& job, int fd, int local) {
     const auto begin = std::chrono::steady_clock::now();
     HORO_TRY_STATUS(all_reduce(*backend, values));
     const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - begin;
-    if (i > 0) times.push_back(took.count());  // The first one brings the memory in.
+    // The first repetition touches the memory for the first time, so it does not count.
+    if (i > 0) times.push_back(took.count());
     std::fill(values.begin(), values.end(), 1.0F);
   }
   std::sort(times.begin(), times.end());

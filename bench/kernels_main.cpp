@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Speed of the reduction kernels.
-//   bench_kernels table             every type, operation and instruction set; 2 inputs in the
-//   cache and in memory bench_kernels in-place P MIB    P pinned processes reduce P shared buffers
-//   in place, against the bare loop
-// GB/s count bytes read and written. Processor time is measured, not elapsed time, and all variants
-// of a round run one after another, so that a busy machine disturbs them alike.
+//
+//   bench_kernels table             every type, operation and instruction set; 2 inputs,
+//                                   in the cache and in memory
+//   bench_kernels in-place P MIB    P pinned processes reduce P shared buffers in place, compared
+//                                   with the bare loop
+//
+// GB/s count bytes read and written. The program measures processor time, not elapsed time, and
+// runs all variants of a round one after another, so that a busy machine affects all equally.
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
@@ -20,7 +23,7 @@
 
 #include <fmt/format.h>
 
-#include "runtime/backends/shm/kernels/kernels.hpp"
+#include "runtime/kernels/kernels.hpp"
 
 namespace {
 
@@ -40,19 +43,20 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-/// Zeroed memory that children share; never given back.
+/// Zeroed memory that children share; it is never freed.
 template <typename T>
 std::span<T> shared(std::size_t count) {
   void* const memory = mmap(nullptr, count * sizeof(T), PROT_READ | PROT_WRITE,
                             MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
   if (memory == MAP_FAILED) {
-    fmt::print(stderr, "bench_kernels: no {} bytes of shared memory\n", count * sizeof(T));
+    fmt::print(stderr, "bench_kernels: cannot allocate {} bytes of shared memory\n",
+               count * sizeof(T));
     std::exit(1);
   }
   return {static_cast<T*>(memory), count};
 }
 
-/// GB/s of two inputs of `bytes` each into a third buffer.
+/// GB/s of reducing two inputs of `bytes` each into a third buffer.
 double speed(const Reduction& what, Isa isa, std::size_t bytes) {
   static const auto memory = shared<char>(3 * (std::size_t{32} << 20));
   const std::size_t third = memory.size() / 3;
@@ -89,7 +93,7 @@ void print_table() {
   }
 }
 
-/// A meeting point of `ranks` processes in shared memory.
+/// A barrier of `ranks` processes in shared memory.
 struct Barrier {
   std::atomic<int> arrived;
   std::atomic<int> round;
@@ -107,7 +111,7 @@ struct Barrier {
 
 using Buffers = std::vector<float*>;
 
-/// What is compared: `count` elements of all buffers, starting at `from`.
+/// One of the compared loops: it reduces `count` elements of all buffers, starting at `from`.
 struct Variant {
   std::string_view name;
   void (*run)(const Buffers& buffers, std::size_t mine, std::size_t from, std::size_t count);

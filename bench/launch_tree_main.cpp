@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A job over simulated hosts whose agents are started by other agents: what it costs the launcher.
-// Its code and the code that passes frames on are the real ones; agents have no processes, and live
-// in other processes than the launcher, which it reaches over socket pairs.
+// A job over simulated hosts whose agents are started by other agents: measures its cost for the
+// launcher. The launcher and the code that forwards frames are real. The agents have no rank
+// processes; they live in other processes than the launcher, which reaches them over socket pairs.
 //
 // usage: bench_launch_tree [HOSTS] [FANOUT] [RANKS_PER_HOST]     one line of JSON
 #include <array>
@@ -9,14 +9,16 @@
 #include <cstdlib>
 #include <fcntl.h>
 #include <fstream>
+#include <optional>
 #include <string>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "launcher/job/job.hpp"
-#include "launcher/output/output.hpp"
+#include "launcher/job/job_driver.hpp"
+#include "launcher/output/job_output.hpp"
 #include "launcher/process/spawn.hpp"
+#include "launcher/protocol/descriptor_stream.hpp"
 #include "launcher/starters/tree/tree_starter.hpp"
 #include "tests/support/fake_hosts.hpp"
 
@@ -25,17 +27,23 @@ namespace {
 using namespace horo;
 using namespace horo::launcher;
 
-constexpr std::size_t kShards = 8;      // Each has descriptors of its own.
-constexpr std::size_t kVariables = 60;  // Of an environment of 4 KiB.
+// Processes with the simulated hosts; each has its own limit of descriptors.
+constexpr std::size_t kShards = 8;
+constexpr std::size_t kVariables = 60;  // Number of variables in an environment of 4 KiB.
 
-/// A stream that is there already; its end is the agent's.
+/// A connected stream; the agent has ended when the stream ends.
 class StreamCarrier final : public Carrier {
  public:
   StreamCarrier(Loop& loop, UniqueFd stream) : loop_(loop), stream_(std::move(stream)) {}
 
   Status open(Handlers handlers) override {
     handlers_ = std::move(handlers);
-    loop_.post([this] { handlers_.on_open(stream_.value()); });
+    loop_.post([this] {
+      handlers_.on_open(
+          {.open_messages = [this](auto reading) { return open_messages(std::move(reading)); },
+           .place = AgentPlace::other_host,
+           .launcher_address = "127.0.0.1"});
+    });
     return {};
   }
 
@@ -43,21 +51,21 @@ class StreamCarrier final : public Carrier {
 
   void give_up() override { shutdown(stream_.value(), SHUT_RDWR); }
 
-  bool remote() const override { return true; }
+  CarrierStatus status() const override { return {}; }
 
-  std::string launcher_address() const override { return "127.0.0.1"; }
-
-  Result<std::unique_ptr<protocol::Conduit>> converse(
-      Loop& loop, int descriptor, protocol::Conduit::Handlers handlers) override {
+ private:
+  Result<std::unique_ptr<protocol::MessageStream>> open_messages(
+      protocol::MessageStream::Handlers handlers) {
     auto tell = std::move(handlers.on_end);
     handlers.on_end = [this, tell = std::move(tell)](const Status& status) {
       loop_.post([this] { handlers_.on_gone({Errc::peer_lost, "its stream has ended"}); });
       tell(status);
     };
-    return Carrier::converse(loop, descriptor, std::move(handlers));
+    const int fd = stream_.value();
+    HORO_TRY(auto stream, protocol::DescriptorStream::open(loop_, fd, fd, std::move(handlers)));
+    return std::unique_ptr<protocol::MessageStream>(std::move(stream));
   }
 
- private:
   Loop& loop_;
   const UniqueFd stream_;
   Handlers handlers_;
@@ -80,7 +88,7 @@ class TreeOnly final : public Starter {
   std::size_t next_ = 0;
 };
 
-/// The agents of every kShards-th subtree. Never returns.
+/// Runs the agents of every kShards-th subtree. Never returns.
 [[noreturn]] void be_hosts(std::vector<UniqueFd>& theirs, std::size_t shard) {
   const auto loop = Loop::make().value();
   FakeHosts hosts(*loop);
@@ -121,7 +129,7 @@ struct Shape {
   int ranks_per_host = 1;
 };
 
-/// What `horo run` plans, of one job.
+/// The plan of `horo run` for one job.
 struct Plan {
   std::vector<std::string> names;
   Placement placement;
@@ -161,25 +169,74 @@ Plan make_plan(const Shape& shape) {
   return plan;
 }
 
-int run(const Shape& shape) {
-  const auto direct = std::min(shape.hosts, shape.fanout);
-  std::vector<UniqueFd> ours(direct);
-  std::vector<UniqueFd> theirs(direct);
-  for (std::size_t host = 0; host < direct; ++host) {
+/// Both ends of the streams to the hosts that the launcher reaches directly.
+struct Streams {
+  std::vector<UniqueFd> ours;
+  std::vector<UniqueFd> theirs;
+};
+
+std::optional<Streams> make_streams(std::size_t count) {
+  Streams streams{.ours = std::vector<UniqueFd>(count), .theirs = std::vector<UniqueFd>(count)};
+  for (std::size_t host = 0; host < count; ++host) {
     std::array<int, 2> ends{};
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) return 1;
-    ours[host] = UniqueFd(ends[0]);
-    theirs[host] = UniqueFd(ends[1]);
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) return std::nullopt;
+    streams.ours[host] = UniqueFd(ends[0]);
+    streams.theirs[host] = UniqueFd(ends[1]);
   }
+  return streams;
+}
+
+/// Starts the processes that contain the simulated hosts.
+std::vector<pid_t> start_shards(Streams& streams) {
   std::vector<pid_t> shards;
   for (std::size_t shard = 0; shard < kShards; ++shard) {
     shards.push_back(fork());
     if (shards.back() != 0) continue;
-    ours.clear();
-    be_hosts(theirs, shard);
+    streams.ours.clear();
+    be_hosts(streams.theirs, shard);
   }
-  theirs.clear();
+  streams.theirs.clear();
+  return shards;
+}
 
+bool all_ended_well(const std::vector<pid_t>& shards) {
+  bool good = true;
+  for (const auto pid : shards) {
+    int status = 1;
+    waitpid(pid, &status, 0);
+    good = good && status == 0;
+  }
+  return good;
+}
+
+protocol::Reach reach_of(const std::string& host) {
+  return {.name = host,
+          .target = host,
+          .user = "somebody",
+          .identities = {"~/.ssh/id_ed25519"},
+          .known_hosts = {"~/.ssh/known_hosts"},
+          .command_line = std::string(250, 'x')};
+}
+
+struct Times {
+  Duration ready;  ///< Until all ranks were ready.
+  Duration over;   ///< Until the job had ended.
+  double cpu_s;    ///< CPU time of the launcher.
+};
+
+void print_row(const Shape& shape, const Plan& plan, const Times& times, bool good) {
+  const auto seconds = [](Duration time) { return std::chrono::duration<double>(time).count(); };
+  std::printf(
+      "{\"hosts\": %zu, \"ranks\": %zu, \"fanout\": %zu, \"levels\": %d, \"good\": %s, "
+      "\"all_ready_s\": %.3f, \"over_s\": %.3f, \"launcher_cpu_s\": %.3f, "
+      "\"launcher_peak_mib\": %.1f}\n",
+      shape.hosts, plan.placement.ranks.size(), shape.fanout, plan.tree.levels,
+      good ? "true" : "false", seconds(times.ready), seconds(times.over), times.cpu_s,
+      status_mib("VmHWM"));
+}
+
+/// Runs one job over all hosts, from its plan to its end. Returns whether every rank succeeded.
+bool run_job(const Shape& shape, std::vector<UniqueFd>& ours) {
   const auto begin = SteadyClock::instance().now();
   const auto cpu = own_cpu_seconds();
   auto plan = make_plan(shape);
@@ -189,48 +246,40 @@ int run(const Shape& shape) {
                       return std::unique_ptr<Carrier>(
                           std::make_unique<StreamCarrier>(*loop, std::move(ours[host])));
                     },
-                    .from_there =
-                        [&](std::size_t host) {
-                          return protocol::Reach{.name = plan.names[host],
-                                                 .target = plan.names[host],
-                                                 .user = "somebody",
-                                                 .identities = {"~/.ssh/id_ed25519"},
-                                                 .known_hosts = {"~/.ssh/known_hosts"},
-                                                 .command_line = std::string(250, 'x')};
-                        }});
+                    .from_there = [&](std::size_t host) { return reach_of(plan.names[host]); }});
   TreeOnly starter(tree);
   const int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
-  Output output(*loop, OutputOptions{.out_fd = null, .err_fd = null},
-                std::vector<RankLabel>(plan.placement.ranks.size()), std::nullopt);
+  JobOutput output(*loop, OutputOptions{.out_fd = null, .err_fd = null},
+                   std::vector<RankLabel>(plan.placement.ranks.size()), std::nullopt);
   TimePoint ready{};
-  Job job(*loop, starter, output,
-          JobSpec{.placement = plan.placement,
-                  .agents = std::move(plan.agents),
-                  .complete =
-                      [&ready](auto&, const auto&) {
-                        ready = SteadyClock::instance().now();
-                        return Status();
-                      },
-                  .start_timeout = std::chrono::hours(1)},
-          [&] { loop->stop(); });
+  JobDriver job(
+      *loop, JobSpec{.start_timeout = std::chrono::hours(1)},
+      GenerationSpec{.placement = plan.placement,
+                     .agents = std::move(plan.agents),
+                     .complete =
+                         [&ready](auto&, const auto&) {
+                           ready = SteadyClock::instance().now();
+                           return Status();
+                         },
+                     .starter = std::shared_ptr<Starter>(std::shared_ptr<void>(), &starter),
+                     .output = &output},
+      JobHandlers{.on_ended = {}, .on_finished = [&] { loop->stop(); }});
   job.start();
   loop->run();
-  const auto seconds = [](Duration time) { return std::chrono::duration<double>(time).count(); };
   const auto now = SteadyClock::instance().now();
-  std::printf(
-      "{\"hosts\": %zu, \"ranks\": %zu, \"fanout\": %zu, \"levels\": %d, \"good\": %s, "
-      "\"all_ready_s\": %.3f, \"over_s\": %.3f, \"launcher_cpu_s\": %.3f, "
-      "\"launcher_peak_mib\": %.1f}\n",
-      shape.hosts, plan.placement.ranks.size(), shape.fanout, plan.tree.levels,
-      all_succeeded(job.state()) ? "true" : "false", seconds(ready - begin), seconds(now - begin),
-      own_cpu_seconds() - cpu, status_mib("VmHWM"));
-  bool good = all_succeeded(job.state());
-  for (const auto pid : shards) {
-    int status = 1;
-    waitpid(pid, &status, 0);
-    good = good && status == 0;
-  }
-  return good ? 0 : 1;
+  const bool good = job.state().generation.all_succeeded();
+  print_row(shape, plan,
+            {.ready = ready - begin, .over = now - begin, .cpu_s = own_cpu_seconds() - cpu}, good);
+  return good;
+}
+
+int run(const Shape& shape) {
+  auto streams = make_streams(std::min(shape.hosts, shape.fanout));
+  if (!streams) return 1;
+  const auto shards = start_shards(*streams);
+  const bool good = run_job(shape, streams->ours);
+  streams->ours.clear();
+  return all_ended_well(shards) && good ? 0 : 1;
 }
 
 }  // namespace

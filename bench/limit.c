@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The machine's limit: a sum of P buffers that are all shared memory, by P pinned processes, with
- * the least traffic that such a sum can cause, and nothing else: no names, no agreement, no other
- * process's lateness.
+/* The machine's limit: P pinned processes sum P buffers in shared memory with the least traffic
+ * that such a sum can cause. There are no names and no agreement, and no process is late.
  *
  *   bench_limit PROCESSES OUT NAME:BYTES...     appends one JSON object per case to OUT
  *
- * Chunk by chunk (so that a chunk stays in cache) process p reduces its share of every other buffer
- * into its own, and writes the sum back to the others. */
+ * Process p reduces its share of every other buffer into its own, chunk by chunk so that a chunk
+ * stays in the cache, and writes the sum back to the others. */
 #define _GNU_SOURCE
 #include <sched.h>
 #include <stdatomic.h>
@@ -68,8 +67,8 @@ static float pattern(int p, size_t i) {
   return (float)((size_t)(p + 1) * (i % 13));
 }
 
-/* Every pass sums buffers that already hold the sum: element i ends as its first sum times
- * P^passes. */
+/* Every pass sums buffers that already contain the sum: at the end, element i is its first sum
+ * times P^passes. */
 static int wrong(int P, const float* v, size_t n) {
   double grown = P * (P + 1) / 2;
   for (int r = 0; r < kPasses; r++) grown *= P;
@@ -84,8 +83,8 @@ static void measure(int P, size_t n, int p, float** v, bar_t* b) {
   size_t share = n / (size_t)P;
   pin(p);
   for (size_t i = 0; i < n; i++) v[p][i] = pattern(p, i);
-  /* This loop is the yardstick: figures of other days and programs were taken with it, statement by
-   * statement. */
+  /* This loop is the reference for figures of other days and programs. Its statements must not
+   * change. */
   for (int r = -1; r < 9; r++) {
     barrier(b, P);
     double t0 = now();

@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rank of bench/hosts: sums until it hears that a rank is lost.
+// A rank of bench/hosts: sums until it learns that a rank is lost.
+//
 //   bench_loss_worker DIRECTORY BYTES
-// DIRECTORY receives from each rank R the file pid.R once sums run, and heard.R, with the time on
-// the monotonic clock in nanoseconds and the words, when they have ended.
+//
+// Each rank R writes two files to DIRECTORY: pid.R when sums run, and heard.R when they have ended,
+// with the time on the monotonic clock in nanoseconds and the error.
 #include <cstdlib>
 #include <unistd.h>
 #include <vector>
 
 #include <horo/horo.h>
 
-#include "bench/marks.hpp"
+#include "bench/mark_files.hpp"
 
 namespace {
 
-// Nobody hangs on after a failed measurement.
+// No process stays after a failed measurement.
 constexpr unsigned kLifeSeconds = 120;
 
 int die(const char* what) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An MPI library, as one rank: MPI_Allreduce for one tensor, MPI_Iallreduce and MPI_Waitall for
-// several.
+// An MPI library; the program is one rank. It uses MPI_Allreduce for one tensor, MPI_Iallreduce and
+// MPI_Waitall for several.
 #include <mpi.h>
 
 #include "bench/harness.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Simulated jobs of growing size: how long agreement takes, what it sends, what it holds. One JSON
-// row per job on standard output.
+// Simulates jobs of growing size and measures the time, the traffic and the memory of agreement.
+// Prints one JSON row per job.
 //
 //   bench_sim RANKS_PER_HOST HOSTS... [--tensors N] [--link-us N] [--radix N]
 #include <algorithm>
@@ -13,7 +13,7 @@
 
 #include <fmt/format.h>
 
-#include "runtime/sim/world.hpp"
+#include "tests/simulator/world.hpp"
 
 namespace {
 
@@ -30,7 +30,7 @@ struct Job {
 
 struct Step {
   Duration latency{};
-  std::uint64_t most_frames = 0;  ///< Sent by one leader.
+  std::uint64_t most_frames = 0;  ///< Frames sent by the busiest leader.
   std::uint64_t most_bytes = 0;
 };
 
@@ -44,7 +44,7 @@ std::vector<runtime::tree::LeaderCounters> counters(World& world) {
   return all;
 }
 
-/// All ranks submit all tensors at one moment.
+/// All ranks submit all tensors at the same time.
 Step run_step(World& world, const Job& job) {
   const auto before = counters(world);
   const auto begin = world.network().now();
@@ -76,7 +76,7 @@ Step run_step(World& world, const Job& job) {
   const auto after = counters(world);
   for (std::size_t h = 0; h < after.size(); ++h) {
     step.most_frames = std::max(step.most_frames, after[h].frames_sent - before[h].frames_sent);
-    // As on the wire: length and tag of each frame too.
+    // Counts the length and the tag of each frame too, as on a real connection.
     const auto frames = after[h].frames_sent - before[h].frames_sent;
     step.most_bytes =
         std::max(step.most_bytes, after[h].bytes_sent - before[h].bytes_sent + 20 * frames);
@@ -93,7 +93,7 @@ void run_job(const Job& job) {
   const auto second = run_step(world, job);
   std::size_t boards = 0;
   for (int h = 0; h < world.hosts(); ++h) boards += world.log(h).bytes();
-  // What is neither a board nor a leader is the list of hosts, which all leaders share here.
+  // The rest, besides boards and leaders, is the list of hosts, which all simulated leaders share.
   const auto hosts = static_cast<std::size_t>(job.hosts);
   const auto leaders = heap() - empty - boards;
   const auto us = [](Duration d) { return static_cast<double>(d.count()) / 1e3; };

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The floor for a launcher that reaches hosts by ssh: bare logins with libssh, all at once, each with one command, and
-   nothing else. Usage: bench_ssh_logins COMMAND HOST... ; keys, user and known hosts as ~/.ssh has them. */
+/* The lower limit for a launcher that uses ssh: bare logins with libssh, all at once, each with one
+   command. Usage: bench_ssh_logins COMMAND HOST... ; keys, user and known hosts come from ~/.ssh.
+ */
 #include <errno.h>
+#include <libssh/libssh.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-#include <libssh/libssh.h>
 
 static const char* command;
 
@@ -17,7 +17,8 @@ static int log_in(ssh_session session, const char* host) {
   if (ssh_options_set(session, SSH_OPTIONS_HOST, host) != SSH_OK ||
       ssh_options_set(session, SSH_OPTIONS_USER, user) != SSH_OK ||
       ssh_options_set(session, SSH_OPTIONS_KEY_EXCHANGE, "curve25519-sha256") != SSH_OK ||
-      ssh_connect(session) != SSH_OK || ssh_session_is_known_server(session) != SSH_KNOWN_HOSTS_OK ||
+      ssh_connect(session) != SSH_OK ||
+      ssh_session_is_known_server(session) != SSH_KNOWN_HOSTS_OK ||
       ssh_userauth_publickey_auto(session, NULL, NULL) != SSH_AUTH_SUCCESS)
     return -1;
   channel = ssh_channel_new(session);

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rank of bench/stop: all ranks come up, then rank 1 ends with exit code 1 and the others wait
-// for their end.
+// A rank of bench/stop. When all ranks run, rank 1 ends with exit code 1 and the others wait to be
+// stopped.
+//
 //   bench_stop_worker obey|deaf DIRECTORY RANKS
-// deaf: ignores SIGTERM. DIRECTORY receives a file ready.<rank> from each, and from rank 1 the file
-// `stamp`, with the time of its exit on the monotonic clock in nanoseconds.
+//
+// deaf ignores SIGTERM. Each rank creates DIRECTORY/ready.RANK. Rank 1 writes DIRECTORY/stamp with
+// the time of its exit on the monotonic clock in nanoseconds.
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -13,11 +15,11 @@
 #include <string>
 #include <unistd.h>
 
-#include "bench/marks.hpp"
+#include "bench/mark_files.hpp"
 
 namespace {
 
-// Nobody hangs on after a failed measurement.
+// No process stays after a failed measurement.
 constexpr unsigned kLifeSeconds = 60;
 
 int rank_from_environment() {

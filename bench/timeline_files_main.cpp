@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// bench_timeline_files FOLDER RANKS STEPS: what the recorders of a training would have left, as
-// files of ranks: steps of 161 tensors in nine operations, each of which every rank waits for.
+// bench_timeline_files FOLDER RANKS STEPS writes the timeline files that the recorders of a
+// training would leave: steps of 161 tensors in nine operations, each with a wait on every rank.
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
@@ -12,8 +12,8 @@
 
 #include <fmt/format.h>
 
-#include "timeline/file.hpp"
-#include "timeline/record.hpp"
+#include "timeline/record/record.hpp"
+#include "timeline/record/timeline_file.hpp"
 
 namespace {
 
@@ -24,7 +24,7 @@ constexpr std::uint32_t kFused = 20;
 constexpr std::uint64_t kBytes = 12'000'000;
 constexpr std::uint64_t kSubmitNs = 5'000;
 
-/// Nanoseconds, which ticks are here.
+/// Time in nanoseconds; one tick is one nanosecond here.
 struct Clock {
   std::uint64_t now = 1'000;
   std::mt19937 draw;
@@ -92,7 +92,7 @@ bool write_rank(const std::string& folder, int rank, int ranks, std::uint64_t st
   about.identity.set_host("node");
   about.identity.set_job("bench");
   name_tensors(content);
-  Clock clock;  // The same on all ranks.
+  Clock clock;  // All ranks have the same clock.
   Clock own{.draw = std::mt19937(static_cast<unsigned>(rank + 1))};
   for (std::uint64_t step = 0; step < steps; ++step) add_step(content, step, clock, own);
   const auto last = static_cast<std::int64_t>(clock.now);
@@ -122,7 +122,7 @@ int main(int argc, char** argv) {
   }
   for (int rank = 0; rank < ranks; ++rank) {
     if (write_rank(words[1], rank, ranks, steps)) continue;
-    fmt::print(stderr, "bench_timeline_files: no file can be written in '{}'\n", words[1]);
+    fmt::print(stderr, "bench_timeline_files: cannot write files in '{}'\n", words[1]);
     return 1;
   }
   return 0;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""One rank of a runtime that is used from torch: Horo, Horovod or torch.distributed with Gloo. Started by
-bench/allreduce under the runtime's launcher; measures as the C++ programs do (harness.cpp)."""
+"""One rank of a runtime under torch: Horo, Horovod or torch.distributed with Gloo. Started by
+bench/allreduce under the runtime's launcher; measures like the C++ programs (harness.cpp)."""
 
 import argparse
 import json
@@ -126,7 +126,7 @@ def verify(case, workload, runtime):
 
 
 def agree(case, runtime, number):
-    """Rank 0's number, on every rank. The tensors are all zero before and after."""
+    """Gives rank 0's number to every rank. The tensors are all zero before and after."""
     cell = case.tensors[0]
     cell[0] = number if runtime.rank == 0 else 0.0
     case.step()

@@ -26,7 +26,7 @@ clock = time.perf_counter
 
 
 class Horo:
-    """As it is without options."""
+    """Horo without options."""
 
     keeps_gradients = False
     options = {}
@@ -44,7 +44,7 @@ class Horo:
         return model, self._horo.DistributedOptimizer(optimizer, named, **self.options)
 
     def gather(self, numbers):
-        """The ranks' equally long lists, as rows."""
+        """The equally long lists of all ranks, as rows."""
         return self._horo.allgather(torch.tensor([numbers], dtype=torch.float64), name="bench.gather")
 
 
@@ -68,7 +68,7 @@ class Horovod(Horo):
 
 
 class Ddp:
-    """DistributedDataParallel; it has no optimizer of its own."""
+    """DistributedDataParallel, which has no optimizer."""
 
     keeps_gradients = False
 
@@ -81,7 +81,7 @@ class Ddp:
         self.barrier, self.close = dist.barrier, dist.destroy_process_group
 
     def distribute(self, model, optimizer, _case):
-        # The other contenders leave the moments of batch norms alone, too.
+        # The other contenders do not sum the running statistics of batch norms either.
         return torch.nn.parallel.DistributedDataParallel(model, broadcast_buffers=False), optimizer
 
     def gather(self, numbers):
@@ -105,7 +105,7 @@ def row(case, size, seconds, **more):
 
 
 def agreed_steps(runtime, budget, once):
-    """How many steps of about `once` seconds all ranks take."""
+    """Number of steps of about `once` seconds that all ranks take."""
     return int(min(max(budget / max(float(runtime.gather([once]).max()), 1e-6), 3), 2000))
 
 
@@ -119,7 +119,7 @@ class Parameters(torch.nn.Module):
 
 
 def attach(parameter, hook, keep):
-    """As the runtimes do: what is attached first runs first."""
+    """Attaches hooks as the runtimes do; the first attached hook runs first."""
     register = getattr(parameter, "register_post_accumulate_grad_hook", None)
     if register is not None:
         register(hook)
@@ -130,7 +130,7 @@ def attach(parameter, hook, keep):
 
 
 class Stopwatch:
-    """Hooks around those of a runtime, for each parameter."""
+    """Hooks before and after those of a runtime, for each parameter."""
 
     def __init__(self, parameters):
         self.seconds, self._begin, self._keep, self._parameters = [], 0.0, [], parameters
@@ -149,7 +149,7 @@ class Stopwatch:
 
 
 def hook_seconds(runtime, count, steps, distributed):
-    """Times between two hooks of ours, with the runtime's between them or nothing."""
+    """Times between our two hooks, with the runtime's hook between them or without it."""
     model = Parameters([256] * count)
     watch = Stopwatch(list(model.parameters()))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
@@ -157,7 +157,7 @@ def hook_seconds(runtime, count, steps, distributed):
         model, optimizer = runtime.distribute(model, optimizer, "hook")
     watch.close()
     for step in range(steps):
-        if step == 3:  # names are declared by then
+        if step == 3:  # all names are declared by then
             watch.seconds.clear()
         model.zero_grad(set_to_none=not runtime.keeps_gradients)
         sum(parameter.sum() for parameter in model.parameters()).backward()
@@ -168,7 +168,7 @@ def hook_seconds(runtime, count, steps, distributed):
 
 def measure_hook(runtime, args):
     if isinstance(runtime, Ddp):
-        return []  # its hooks are no Python
+        return []  # its hooks are not in Python
     count = 161
     nothing = statistics.median(hook_seconds(runtime, count, args.hook_steps, False))
     found = hook_seconds(runtime, count, args.hook_steps, True)
@@ -228,13 +228,13 @@ class Training:
             self._model, self._optimizer = runtime.distribute(self._model, self._optimizer, "resnet50")
 
     def step(self):
-        self._model.zero_grad(set_to_none=self._none)  # Horovod's optimizers know no set_to_none
+        self._model.zero_grad(set_to_none=self._none)  # Horovod's optimizers have no set_to_none
         F.cross_entropy(self._model(self._images), self._labels).backward()
         self._optimizer.step()
 
 
 class Times:
-    """What the steps of one training took, of all time and of this process's CPU time."""
+    """Elapsed time and CPU time of this process for the steps of one training."""
 
     def __init__(self):
         self.wall, self.cpu = [], []
@@ -254,7 +254,7 @@ def measure_resnet50(runtime, args):
         for index in (0, 1) if step % 2 else (1, 0):
             runtime.barrier()
             times[index].take(trainings[index].step, step >= args.warm_up)
-    # A step ends with the last rank; what one waits for because another computes longer is in both.
+    # A step ends with the last rank. Waiting for a rank that computes longer is part of both trainings.
     wall = [runtime.gather(one.wall).max(0).values.tolist() for one in times]
     cpu = [runtime.gather(one.cpu).mean(0).tolist() for one in times]
     size = workloads.resnet50().bytes
@@ -262,7 +262,7 @@ def measure_resnet50(runtime, args):
 
 
 def difference(case, size, steps, local):
-    """Of steps in turns: what lies between two neighbours changes less than the machine does."""
+    """Differences between neighbouring steps, because they change less than the machine does over the run."""
     return row(case, size, [one - other for one, other in zip(steps, local)],
                step_us=round(statistics.median(steps) * 1e6, 1), local_us=round(statistics.median(local) * 1e6, 1))
 

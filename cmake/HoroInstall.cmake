@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# horo_install_library(<target>)   Installs libhoro, horo.h, horo.hpp and the CMake package, so that an outside
-#                                  project says find_package(horo) and links horo::horo.
+# horo_install_library(<target>)   Installs libhoro, horo.h, horo.hpp and the CMake package, so that other projects can use
+#                                  find_package(horo) and link horo::horo.
 
 include(CMakePackageConfigHelpers)
 

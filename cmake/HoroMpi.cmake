@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# horo_find_mpi(<name> <wrapper>...)   Target horo_mpi_<name> when one of the compiler wrappers is installed: include
-# folders and libraries as it says. Several MPI libraries can be installed; find_package(MPI) knows one.
+# horo_find_mpi(<name> <wrapper>...)   Makes the target horo_mpi_<name> if one of the compiler wrappers is installed, with
+# its include folders and libraries. Several MPI libraries may be installed; find_package(MPI) supports only one.
 
 function(horo_find_mpi name)
   string(TOUPPER ${name} variable)
@@ -10,7 +10,7 @@ function(horo_find_mpi name)
     if(HORO_MPI STREQUAL "ON")
       message(FATAL_ERROR "HORO_MPI is ON and there is no ${ARGN} (Debian: libopenmpi-dev and libmpich-dev)")
     endif()
-    message(STATUS "horo: HORO_MPI is OFF or there is no ${ARGN}: without ${name}")
+    message(STATUS "horo: HORO_MPI is OFF or ${ARGN} is not installed: building without ${name}")
     return()
   endif()
   execute_process(COMMAND ${compiler} -show OUTPUT_VARIABLE command OUTPUT_STRIP_TRAILING_WHITESPACE

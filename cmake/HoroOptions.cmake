@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-# Options of the build and what every target shares.
+# Build options, and the settings that all targets share.
 
 option(HORO_TESTS "Build the tests" ON)
 option(HORO_BENCH "Build the benchmark programs" ON)
 option(HORO_EXAMPLES "Build the examples" ON)
 option(HORO_FUZZ "Build horo-fuzz: the parsers under libFuzzer; needs clang++ with its runtime" OFF)
+option(HORO_UNITY "Compile several source files of a target as one, which takes less time from nothing" OFF)
 set(HORO_SANITIZE "" CACHE STRING "Sanitizers to build with: empty, address or thread")
 set(HORO_GLOO AUTO CACHE STRING "Gloo backend module: AUTO (if its headers are found), ON or OFF")
 set(HORO_MPI AUTO CACHE STRING "MPI backend modules and benchmarks: AUTO (if found), ON or OFF")
@@ -20,6 +21,7 @@ set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_CXX_VISIBILITY_PRESET hidden)
 set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_UNITY_BUILD ${HORO_UNITY})
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
 set(CMAKE_LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib")
 set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib")
@@ -28,8 +30,8 @@ if(NOT CMAKE_BUILD_TYPE)
 endif()
 
 include(GNUInstallDirs)
-# One path for the build tree and for an installation: where CMake changes it as it installs, it fills the build tree's
-# up with empty parts, which mean the working directory.
+# The same run path for the build tree and for an installation. If CMake changed it during the installation, it would pad the
+# build tree's path with empty parts, which mean the working directory.
 set(CMAKE_INSTALL_RPATH "$ORIGIN/../lib" "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
 list(REMOVE_DUPLICATES CMAKE_INSTALL_RPATH)
 set(CMAKE_BUILD_WITH_INSTALL_RPATH ON)
@@ -45,27 +47,31 @@ if(HORO_MOLD)
 endif()
 
 find_package(Threads REQUIRED)
-find_package(fmt REQUIRED)  # headers; base/fmt.cpp compiles it in
+find_package(fmt REQUIRED)  # only headers; base/fmt/fmt.cpp compiles it into our binaries
 
-# Warnings are errors for our own code; third-party headers come in as SYSTEM.
+# Warnings are errors in our own code; third-party headers are included as SYSTEM.
 add_library(horo_flags INTERFACE)
 target_compile_options(horo_flags INTERFACE
   -Wall -Wextra -Wshadow -Wswitch -Wno-missing-field-initializers -Werror
-  # GCC 12 sees overlaps in "text" + std::to_string(n) that are not there.
+  # GCC 12 wrongly reports an overlap in "text" + std::to_string(n).
   $<$<COMPILE_LANGUAGE:CXX>:-Wconversion -Wno-restrict>)
+if(HORO_UNITY)
+  # A class of one file may have members of types that are private to that file: there is no second file to disagree.
+  target_compile_options(horo_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-subobject-linkage>)
+endif()
 target_include_directories(horo_flags INTERFACE "${PROJECT_SOURCE_DIR}" "${PROJECT_SOURCE_DIR}/runtime/include")
 if(HORO_SANITIZE)
-  # Compiling is most of the time of a sanitised check; the sanitizers' own code makes g++ warn without cause.
+  # Compiling takes most of the time of a sanitised check, and g++ wrongly warns about the sanitizers' own code.
   add_compile_options(-O1 -Wno-maybe-uninitialized)
 endif()
 if(HORO_SANITIZE STREQUAL "address")
   add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -g1)
-  # g++ 12 finds uninitialised values in the standard library's own <functional> and <regex> then.
+  # g++ 12 wrongly reports uninitialised values in the standard library's <functional> and <regex>.
   add_compile_options(-Wno-maybe-uninitialized)
   add_link_options(-fsanitize=address,undefined)
 elseif(HORO_SANITIZE STREQUAL "thread")
   add_compile_options(-fsanitize=thread -fno-omit-frame-pointer -g1)
-  # The fences of the wake-up protocol are doubled by atomic read-modify-writes that the sanitizer follows.
+  # Every fence of the wake-up protocol is accompanied by atomic read-modify-writes, which the sanitizer does support.
   add_compile_options(-Wno-tsan)
   add_link_options(-fsanitize=thread)
 endif()
@@ -79,6 +85,6 @@ if(HORO_FUZZ)
   if(NOT HORO_HAS_LIBFUZZER)
     message(FATAL_ERROR "HORO_FUZZ needs a compiler with libFuzzer: CXX=clang++-16 and Debian's libclang-rt-16-dev")
   endif()
-  # Warnings are g++ 12's business here.
+  # Warnings are checked with g++ 12 only.
   add_compile_options(-fsanitize=fuzzer-no-link -Wno-unknown-warning-option)
 endif()

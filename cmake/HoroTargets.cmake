@@ -3,10 +3,10 @@
 # horo_tool(<name> SOURCES ... LINK ...)       installed executable bin/<name>
 # horo_test(<name> SOURCES ... LINK ... LABELS ... TIMEOUT n)   Catch2 test program, one CTest test per case
 # horo_module(<name> [SHARED_RUNTIME] SOURCES ... LINK ...)   loadable backend lib/horo/horo-backend-<name>.so
-# horo_product(<target>...)                    part of what a user runs
+# horo_product(<target>...)                    marks targets as part of the product
 #
-# Targets to build just a part: horo_product (tools and library), horo_tests_<label> (test programs of a label; for
-# labels that run the tools, build horo_product too).
+# Targets for a part of the build: horo_product (tools and library), horo_tests_<label> (test programs of a label; labels
+# that run the tools need horo_product too).
 
 add_custom_target(horo_product)
 
@@ -25,7 +25,7 @@ function(horo_tool name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE horo_flags ${ARG_LINK})
-  # Start-up time is part of the product: no libstdc++ to load, no lazy symbol search at run time.
+  # Start-up time matters to users: the tools load no libstdc++ and bind symbols at once.
   if(NOT HORO_SANITIZE)
     target_link_options(${name} PRIVATE -static-libstdc++ -static-libgcc -Wl,--as-needed -Wl,--gc-sections)
   endif()
@@ -44,7 +44,7 @@ function(horo_module name)
   if(NOT HORO_SANITIZE AND NOT ARG_SHARED_RUNTIME)
     target_link_options(${target} PRIVATE -static-libstdc++ -static-libgcc)
   endif()
-  # What a wheel carries for a module lies beside it.
+  # A wheel puts the libraries that a module needs beside the module.
   set_target_properties(${target} PROPERTIES PREFIX "" OUTPUT_NAME horo-backend-${name} LINK_DEPENDS "${map}"
     LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib/horo" INSTALL_RPATH "$ORIGIN")
   install(TARGETS ${target} LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}/horo")
@@ -58,7 +58,8 @@ function(horo_test name)
   endif()
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE horo_flags horo_test_main ${ARG_LINK})
-  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests")
+  # Test files define helpers of the same names, and one file is compiled far more often than all of them.
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests" UNITY_BUILD OFF)
   catch_discover_tests(${name} TEST_PREFIX "${name}: " DISCOVERY_MODE PRE_TEST
     PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}")
   foreach(label IN LISTS ARG_LABELS)

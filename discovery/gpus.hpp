@@ -6,9 +6,9 @@
 
 namespace horo::discovery {
 
-/// PCI addresses of the NVIDIA GPUs that this process may see, in the order in which
-/// CUDA_DEVICE_ORDER=PCI_BUS_ID numbers them; asks the driver's files, not CUDA. Empty: none, or no
-/// driver. Blocks: no.
+/// PCI addresses of the NVIDIA GPUs that this process may see, in the order of
+/// CUDA_DEVICE_ORDER=PCI_BUS_ID. Reads the driver's files and does not call CUDA. Empty if there is
+/// no GPU or no driver. Blocks: no.
 std::vector<std::string> nvidia_gpus();
 
 }  // namespace horo::discovery

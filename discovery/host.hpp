@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who can run ranks, and how many: the answer of every source and the input of placement.
+// The hosts that can run ranks, with their slots: the result of every source and the input of
+// placement.
 #pragma once
 
 #include <string>
@@ -11,32 +12,34 @@
 
 namespace horo::discovery {
 
-inline constexpr int kMaxSlots = 1'000'000;        ///< Of one host; more is a typing error.
-inline constexpr std::size_t kMaxHosts = 100'000;  ///< Of one job; a larger range is refused.
-inline constexpr std::size_t kMaxHostName = 253;   ///< As in the name system.
+/// Limit for one host; a larger number is a typing error.
+inline constexpr int kMaxSlots = 1'000'000;
+/// Limit for one job; a larger range is refused.
+inline constexpr std::size_t kMaxHosts = 100'000;
+inline constexpr std::size_t kMaxHostName = 253;  ///< The limit of DNS.
 
 struct Host {
   std::string name;    ///< As the user wrote it; an IPv6 address without its brackets.
-  int slots = 1;       ///< Ranks it takes.
-  int gpus = 0;        ///< That a scheduler says the job has there; 0: it says nothing.
-  std::string user{};  ///< To log in as, where that is how it is reached; empty: as configured.
+  int slots = 1;       ///< Number of ranks that it takes.
+  int gpus = 0;        ///< GPUs that the scheduler gave to the job there; 0 if it does not say.
+  std::string user{};  ///< User to log in as; empty for the configured one.
 
   friend bool operator==(const Host&, const Host&) = default;
 };
 
-/// Hosts in the order they fill up, each name once.
+/// Hosts in the order in which they are filled, each name once.
 class HostSet {
  public:
   HostSet() = default;
 
   explicit HostSet(const std::vector<Host>& hosts);
 
-  /// A name that is there already gets the slots added, up to kMaxSlots: `a:2,a:2` is `a:4`.
+  /// If the name exists already, its slots are added, up to kMaxSlots: `a:2,a:2` is `a:4`.
   void add(const Host& host);
 
   const std::vector<Host>& hosts() const { return hosts_; }
 
-  /// Of this name; null: none.
+  /// The host of this name, or null.
   const Host* find(const std::string& name) const;
 
   bool empty() const { return hosts_.empty(); }
@@ -49,10 +52,10 @@ class HostSet {
 
  private:
   std::vector<Host> hosts_;
-  std::unordered_map<std::string, std::size_t> places_;  ///< By name, in hosts_.
+  std::unordered_map<std::string, std::size_t> places_;  ///< Index in hosts_ by name.
 };
 
-/// "a:2, b:4"; of a long list its beginning and how many more there are.
+/// "a:2, b:4"; for a long list, its beginning and the number of further hosts.
 std::string describe(const HostSet& hosts);
 
 }  // namespace horo::discovery

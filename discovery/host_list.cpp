@@ -25,7 +25,7 @@ bool is_ipv6(std::string_view text) {
          });
 }
 
-/// A run of numbers, all written with at least `width` digits.
+/// A range of numbers, each written with at least `width` digits.
 struct Range {
   long long first = 0;
   long long last = 0;
@@ -34,7 +34,7 @@ struct Range {
   std::size_t count() const { return static_cast<std::size_t>(last - first + 1); }
 };
 
-/// Fixed text, or the numbers of a bracket.
+/// A fixed text, or the numbers of a bracket.
 struct Piece {
   std::string_view text;
   std::vector<Range> ranges;
@@ -103,7 +103,7 @@ Status check_pieces(const std::vector<Piece>& pieces, std::string_view text) {
   std::size_t count = 1;
   std::size_t longest = 0;
   for (const auto& piece : pieces) {
-    // A leading '-' would read as an option to the programs that are given the name.
+    // Programs that are given the name would read a leading '-' as an option.
     const bool optional_front = &piece == &pieces.front() && piece.text.starts_with('-');
     if (optional_front || !std::all_of(piece.text.begin(), piece.text.end(), is_name_character)) {
       return fail(Errc::invalid_argument,
@@ -143,7 +143,7 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
 }
 
-/// An entry as its names and what follows them: empty, or ':' and the slots.
+/// The names of an entry and the rest of it: empty, or ':' and the slots.
 struct Cut {
   std::vector<std::string> names;
   std::string_view rest;
@@ -243,13 +243,14 @@ Status add_entry(HostSet& hosts, std::string_view entry, int default_slots) {
     HORO_TRY(slots, parse_slots(parts.rest.substr(1), entry));
   }
   if (hosts.size() + parts.names.size() > kMaxHosts) {
-    return fail(Errc::invalid_argument, "'{}' would make more than {} hosts", entry, kMaxHosts);
+    return fail(Errc::invalid_argument, "with '{}' there would be more than {} hosts", entry,
+                kMaxHosts);
   }
   for (const auto& name : parts.names) {
     const auto* known = hosts.find(name);
     if (known != nullptr && known->user != user) {
-      return fail(Errc::invalid_argument, "host '{}' is there as user '{}' and as '{}'", name,
-                  known->user, user);
+      return fail(Errc::invalid_argument, "host '{}' is listed with user '{}' and with user '{}'",
+                  name, known->user, user);
     }
     hosts.add({.name = name, .slots = slots, .user = std::string(user)});
   }

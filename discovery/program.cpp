@@ -14,16 +14,16 @@
 #include <unistd.h>
 
 #include "base/unique_fd.hpp"
+#include "discovery/text_file.hpp"
 
-extern char** environ;  // NOLINT(readability-redundant-declaration): not every libc declares it
+extern char** environ;  // NOLINT(readability-redundant-declaration): some libcs do not declare it
 
 namespace horo::discovery {
 
 namespace {
 
-constexpr std::size_t kMostBytes = std::size_t{64} << 20U;
 constexpr std::size_t kLastWords = 4096;
-constexpr std::chrono::milliseconds kLongest = std::chrono::hours(1);  // Of one poll.
+constexpr std::chrono::milliseconds kLongest = std::chrono::hours(1);  // Limit of one poll.
 
 struct Pipe {
   UniqueFd read;
@@ -36,7 +36,7 @@ Result<Pipe> make_pipe() {
   return Pipe{.read = UniqueFd(ends[0]), .write = UniqueFd(ends[1])};
 }
 
-/// Until one of `streams` has news. Fails: timed_out, io.
+/// Waits until one of `streams` has data or ends. Fails: timed_out, io.
 Status wait_for(std::span<pollfd> streams, Deadline deadline) {
   for (;;) {
     const auto left = deadline.left(SteadyClock::instance().now());
@@ -48,7 +48,7 @@ Status wait_for(std::span<pollfd> streams, Deadline deadline) {
   }
 }
 
-/// A child in a process group of its own; what is left of it is killed with the object.
+/// A child in its own process group. The destructor kills the rest of the group.
 class Child {
  public:
   explicit Child(pid_t pid) : pid_(pid) {}
@@ -61,7 +61,7 @@ class Child {
     if (!reaped_) waitpid(pid_, nullptr, 0);
   }
 
-  /// Its wait status once it has ended.
+  /// Waits for the child's end and returns its wait status.
   Result<int> wait(Deadline deadline) {
     const UniqueFd handle(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)));
     if (!handle) return fail_errno(errno, "watching it");
@@ -99,12 +99,13 @@ Result<pid_t> start(const std::vector<std::string>& command, const Pipe& out, co
   posix_spawn_file_actions_destroy(&actions);
   posix_spawnattr_destroy(&attributes);
   if (error == ENOEXEC)
-    return fail(Errc::permission_denied, "it is no program; a script begins with #! and its shell");
+    return fail(Errc::permission_denied,
+                "it is not a program; a script must begin with #! and its interpreter");
   if (error != 0) return fail_errno(error, "starting it");
   return pid;
 }
 
-/// Reads both streams to their end.
+/// Reads both streams to the end.
 Status gather(const Pipe& out, const Pipe& err, Deadline deadline, std::string& text,
               std::string& words) {
   std::array<pollfd, 2> streams{pollfd{out.read.value(), POLLIN, 0},
@@ -119,8 +120,8 @@ Status gather(const Pipe& out, const Pipe& err, Deadline deadline, std::string& 
       if (n <= 0) streams[i].fd = -1;
       if (n > 0) (i == 0 ? text : words).append(block.data(), static_cast<std::size_t>(n));
     }
-    if (text.size() > kMostBytes)
-      return fail(Errc::resource_exhausted, "it printed more than {} bytes", kMostBytes);
+    if (text.size() > kMostHostText)
+      return fail(Errc::resource_exhausted, "it printed more than {} bytes", kMostHostText);
     if (words.size() > kLastWords) words.erase(0, words.size() - kLastWords);
   }
   return {};

@@ -9,10 +9,10 @@
 
 namespace horo::discovery {
 
-/// What a short program prints. It gets no input; on `deadline` it and its process group are
-/// killed. Blocks: until it has ended, at most until `deadline`.
-/// Fails: not_found, permission_denied, timed_out, unavailable (it ended with a failure: how, and
-/// its last words on standard error), resource_exhausted (it printed more than 64 MiB), io.
+/// Runs a short program and returns its standard output. The program gets no input; at `deadline`
+/// it and its process group are killed. Blocks: until it has ended, at most until `deadline`.
+/// Fails: not_found, permission_denied, timed_out, unavailable (it failed: how, and the end of its
+/// standard error), resource_exhausted (it printed more than 64 MiB), io.
 Result<std::string> output_of(const std::vector<std::string>& command, Deadline deadline);
 
 }  // namespace horo::discovery

@@ -11,20 +11,25 @@
 
 namespace horo::discovery {
 
-/// A variable's value, as getenv; null: not set.
+/// Returns the value of a variable like getenv; null if it is not set.
 using Lookup = std::function<const char*(const char*)>;
 
-/// A source's answer.
+/// The end of a message about an allocation that cannot be read.
+inline constexpr std::string_view kNameTheHosts = "give the hosts with -H or --hostfile";
+
+/// The answer of a source.
 struct Listing {
   HostSet hosts;     ///< Never empty.
-  std::string from;  ///< What decided, for people: "slots from SLURM_TASKS_PER_NODE"; may be empty.
+  std::string from;  ///< The origin of the slots, for people: "slots from SLURM_TASKS_PER_NODE";
+                     ///< may be empty.
 };
 
-/// One way to learn who can run ranks. Reads, never remembers. Thread: owner.
+/// One way to learn the hosts of a job. It reads anew at each call and keeps no state. Thread:
+/// owner.
 class HostSource {
  public:
   virtual ~HostSource() = default;
-  /// For messages: "-H", "hostfile 'h'", "Slurm job 42".
+  /// Its name in messages: "-H", "hostfile 'h'", "Slurm job 42".
   virtual std::string_view name() const = 0;
   /// Blocks: until `deadline`. Fails: invalid_argument, not_found, unavailable, io, timed_out; the
   /// message begins with name().

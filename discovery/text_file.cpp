@@ -10,8 +10,6 @@ namespace horo::discovery {
 
 namespace {
 
-constexpr std::size_t kMostBytes = std::size_t{64} << 20U;
-
 struct Close {
   void operator()(std::FILE* file) const { std::fclose(file); }
 };
@@ -25,8 +23,8 @@ Result<std::string> read_text_file(const std::string& path) {
   std::array<char, 4096> block{};
   while (const auto n = std::fread(block.data(), 1, block.size(), file.get())) {
     text.append(block.data(), n);
-    if (text.size() > kMostBytes)
-      return fail(Errc::resource_exhausted, "it is larger than {} bytes", kMostBytes);
+    if (text.size() > kMostHostText)
+      return fail(Errc::resource_exhausted, "it is larger than {} bytes", kMostHostText);
   }
   if (std::ferror(file.get()) != 0) return fail_errno(errno, "reading it");
   return text;

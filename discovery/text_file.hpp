@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,11 +10,14 @@
 
 namespace horo::discovery {
 
-/// All of a file that lists hosts. Blocks: for the file.
-/// Fails: not_found, permission_denied, io, resource_exhausted (larger than any such file is).
+/// The most bytes of host lists that a file or a program may give.
+inline constexpr std::size_t kMostHostText = std::size_t{64} << 20U;
+
+/// Reads a whole file that lists hosts. Blocks: for the file. Fails: not_found, permission_denied,
+/// io, resource_exhausted (larger than any such file).
 Result<std::string> read_text_file(const std::string& path);
 
-/// What stands between any of the `separators`. Pure.
+/// The words of `text` between any of the `separators`. Pure.
 std::vector<std::string_view> words(std::string_view text, std::string_view separators);
 
 }  // namespace horo::discovery

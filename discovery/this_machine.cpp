@@ -18,7 +18,7 @@ namespace horo::discovery {
 
 namespace {
 
-/// An address in the 16 bytes of IPv6; IPv4 is mapped into it.
+/// An address in the 16 bytes of IPv6; an IPv4 address is mapped into them.
 using Address = std::array<unsigned char, 16>;
 
 Address mapped(const in_addr& v4) {
@@ -94,13 +94,13 @@ bool OwnNames::has(std::string_view host) const {
 }
 
 bool is_this_machine(std::string_view host) {
-  // The kernel is asked for its addresses only where one is to be compared.
+  // Asking the kernel for its addresses is expensive, so it is done only if `host` is an address.
   return is_own_name(host, machine_name()) ||
          (parse_address(std::string(host)) && OwnNames().has(host));
 }
 
 std::vector<int> usable_cpus() {
-  // A mask shorter than the kernel's own is refused.
+  // The kernel refuses a mask that is shorter than its own.
   constexpr std::size_t kMost = std::size_t{1} << 20U;
   for (std::size_t bits = CPU_SETSIZE; bits <= kMost; bits *= 2) {
     std::vector<cpu_set_t> mask(bits / CPU_SETSIZE);

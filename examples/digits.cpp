@@ -3,9 +3,9 @@
 //
 //   horo run -np 2 build/release/examples/digits
 //
-// Every rank takes its share of each batch; the gradients' sum over all ranks is the gradient of
-// the whole batch, so the result does not depend on the number of ranks (up to rounding). Three
-// things make it data-parallel, marked (1), (2) and (3) below.
+// Every rank takes its share of each batch. The sum of the ranks' gradients is the gradient of the
+// whole batch, so the result does not depend on the number of ranks, up to rounding. Three steps,
+// marked (1), (2) and (3) below, make it data-parallel.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -33,7 +33,7 @@ constexpr std::size_t kBatch = 64;  // over all ranks together
 constexpr int kEpochs = 30;
 constexpr float kLearningRate = 0.1F;
 constexpr float kMomentum = 0.9F;
-constexpr std::size_t kTestEvery = 5;  // every fifth image is held back for the test
+constexpr std::size_t kTestEvery = 5;  // every fifth image is kept for the test
 
 struct Image {
   std::array<float, kPixels> pixels;  // 0 paper ... 1 ink
@@ -68,7 +68,7 @@ Digits read_digits(const std::string& path) {
   return digits;
 }
 
-// A fully connected layer: weights[output][input], the last input being the constant 1 of the bias.
+// A fully connected layer: weights[output][input]. The last input is the constant 1 of the bias.
 class Layer {
  public:
   Layer(const std::string& name, std::size_t inputs, std::size_t outputs, std::mt19937& random)
@@ -93,7 +93,7 @@ class Layer {
     }
   }
 
-  // Adds one image's gradient; `out` holds the loss's derivative by the outputs.
+  // Adds one image's gradient. `out` holds the derivative of the loss with respect to the outputs.
   void add_gradient(std::span<const float> in, std::span<const float> out) {
     for (std::size_t o = 0; o < outputs_; ++o) {
       float* row = &gradient_[o * (inputs_ + 1)];
@@ -104,7 +104,7 @@ class Layer {
     }
   }
 
-  // The loss's derivative by the inputs.
+  // The derivative of the loss with respect to the inputs.
   void backward(std::span<const float> out, std::span<float> in) const {
     std::fill(in.begin(), in.end(), 0.0F);
     for (std::size_t o = 0; o < outputs_; ++o) {
@@ -115,8 +115,8 @@ class Layer {
     }
   }
 
-  // (2) Starts to sum the gradient over the ranks. Returns at once; layers in flight together
-  // travel together.
+  // (2) Starts to sum the gradient over the ranks and returns at once. Gradients that are in flight
+  // at the same time are reduced together.
   [[nodiscard]] horo::Op reduce() const { return reduce_.submit(gradient_); }
 
   // One step of gradient descent with momentum; the gradient is zero again afterwards.
@@ -142,7 +142,7 @@ class Network {
   explicit Network(std::mt19937& random)
       : first_("first", kPixels, kHidden, random), second_("second", kHidden, kClasses, random) {}
 
-  // (3) Everybody starts from rank 0's weights.
+  // (3) All ranks start from rank 0's weights.
   void broadcast(const horo::Job& job) {
     job.broadcast("first.weights", first_.weights());
     job.broadcast("second.weights", second_.weights());
@@ -169,7 +169,7 @@ class Network {
     for (float& score : scores_) {
       score /= total;  // now probabilities
     }
-    scores_[image.label] -= 1.0F;  // now the loss's derivative
+    scores_[image.label] -= 1.0F;  // now the derivative of the loss
     second_.add_gradient(hidden_, scores_);
     std::array<float, kHidden> derivative{};
     second_.backward(scores_, derivative);
@@ -195,8 +195,8 @@ class Network {
   std::array<float, kClasses> scores_{};
 };
 
-// Every rank shuffles alike and takes the images of each batch whose number is its own, modulo the
-// job's size.
+// All ranks shuffle in the same way. Each rank takes the images of a batch whose number, modulo the
+// job's size, is its own.
 void train(const horo::Job& job, Network& network, const std::vector<Image>& images,
            std::mt19937& random) {
   const auto rank = static_cast<std::size_t>(job.rank());

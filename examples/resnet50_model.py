@@ -15,7 +15,7 @@ def convolution(inputs, outputs, kernel, stride=1):
 
 
 class Block(nn.Module):
-    """Three convolutions around a narrow middle, added to what came in."""
+    """Three convolutions with few channels in the middle, added to the input."""
 
     def __init__(self, inputs, width, stride):
         super().__init__()

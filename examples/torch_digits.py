@@ -3,9 +3,9 @@
 
     PYTHONPATH=build/release/python build/release/bin/horo run -np 2 python3 examples/torch_digits.py
 
-Every rank takes its share of each batch; Horo averages the gradients over all ranks while backward
-goes on. The result does not depend on the number of ranks, up to rounding. Four lines make the
-training of one process a distributed one, marked (1) to (4).
+Every rank takes its share of each batch. Horo averages the gradients over all ranks while backward
+is still running. The result does not depend on the number of ranks, up to rounding. Four lines,
+marked (1) to (4), turn the training of one process into a distributed one.
 """
 
 import gzip
@@ -23,7 +23,7 @@ BATCH = 64  # over all ranks together
 EPOCHS = 12
 LEARNING_RATE = 0.05
 MOMENTUM = 0.9
-TEST_EVERY = 5  # every fifth image is held back for the test
+TEST_EVERY = 5  # every fifth image is kept for the test
 
 
 class Network(torch.nn.Module):
@@ -41,7 +41,7 @@ class Network(torch.nn.Module):
 
 
 def read_digits(path):
-    """((images, labels) to train on, (images, labels) to test with); pixels from 0 to 1."""
+    """((images, labels) for training, (images, labels) for the test). Pixels are from 0 to 1."""
     with gzip.open(path, "rt") as file:
         rows = torch.tensor([[int(value) for value in line.split(",")] for line in file])
     images = rows[:, :64].reshape(-1, 1, 8, 8).float() / 16
@@ -51,7 +51,7 @@ def read_digits(path):
 
 
 def train(network, optimizer, images, labels):
-    shuffle = torch.Generator().manual_seed(1998)  # all ranks shuffle alike
+    shuffle = torch.Generator().manual_seed(1998)  # all ranks shuffle in the same way
     for _ in range(EPOCHS):
         order = torch.randperm(len(images), generator=shuffle)
         for start in range(0, len(order) - BATCH + 1, BATCH):
@@ -62,7 +62,7 @@ def train(network, optimizer, images, labels):
 
 
 def accuracy(network, images, labels):
-    """Share of right answers; each rank tests its part."""
+    """The share of right answers. Each rank tests its part of the images."""
     mine = slice(horo.rank(), None, horo.size())
     with torch.no_grad():
         right = (network(images[mine]).argmax(1) == labels[mine]).sum()
@@ -78,10 +78,10 @@ def main():
     network = Network()
     optimizer = torch.optim.SGD(network.parameters(), lr=LEARNING_RATE, momentum=MOMENTUM)
     optimizer = horo.DistributedOptimizer(optimizer, network.named_parameters())  # (2)
-    horo.broadcast_parameters(network.state_dict(), root_rank=0)  # (3): equal starts
+    horo.broadcast_parameters(network.state_dict(), root_rank=0)  # (3): all start equal
 
     begin = time.perf_counter()
-    train(network, optimizer, images, labels)  # (4): each rank its part of every batch
+    train(network, optimizer, images, labels)  # (4): each rank trains on its part of every batch
     seconds = time.perf_counter() - begin
 
     right = accuracy(network, *test)

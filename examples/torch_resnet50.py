@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures how fast ResNet-50 trains on made-up images, data-parallel, with PyTorch:
+"""Measures how fast ResNet-50 trains on random images, data-parallel, with PyTorch:
 
     PYTHONPATH=build/release/python build/release/bin/horo run -np 2 python3 examples/torch_resnet50.py
 
@@ -24,7 +24,7 @@ def options():
     parser.add_argument("--steps", type=int, default=5, help="in each round (%(default)s)")
     parser.add_argument("--rounds", type=int, default=3, help="%(default)s")
     parser.add_argument("--warm-up", type=int, default=2, help="steps before (%(default)s)")
-    parser.add_argument("--fp16", action="store_true", help="gradients travel in 16 bits")
+    parser.add_argument("--fp16", action="store_true", help="reduce gradients in 16 bits")
     parser.add_argument("--shared", action="store_true", help="gradients in shared memory")
     parser.add_argument("--local", action="store_true", help="without communication")
     return parser.parse_args()

@@ -3,10 +3,10 @@
 
     PYTHONPATH=build/release/python build/release/bin/horo run -np 2 python3 examples/torch_text.py
 
-Learns from data/sonnets.txt, or from any text file given, and writes a few lines of its own. Shows
-what a longer training needs besides examples/torch_digits.py: gradients that add up over several
-backwards, clipping, a learning rate that warms up, and a checkpoint that all ranks go on from. The
-result does not depend on the number of ranks, up to rounding.
+It learns from data/sonnets.txt, or from a text file that you give, and writes a few lines of its
+own. It shows what a longer training needs besides examples/torch_digits.py: gradients that add up
+over several backwards, clipping, a learning rate that warms up, and a checkpoint from which all
+ranks continue. The result does not depend on the number of ranks, up to rounding.
 """
 
 import argparse
@@ -20,16 +20,16 @@ from torch import nn
 import horo.torch as horo
 
 TEXT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "data", "sonnets.txt")
-CONTEXT = 64  # letters that it sees
+CONTEXT = 64  # letters that the model sees at once
 BATCH = 32  # pieces of text in a step, over all ranks together
-PASSES = 2  # backwards in a step
+PASSES = 2  # backwards per step
 WIDTH, HEADS, LAYERS = 64, 4, 2
 LEARNING_RATE = 3e-3
 WARM_UP = 20  # steps
 
 
 class Layer(nn.Module):
-    """Attention to earlier letters, then a look at each letter by itself."""
+    """Attention to the earlier letters, then a small network for each letter alone."""
 
     def __init__(self):
         super().__init__()
@@ -65,7 +65,7 @@ class Transformer(nn.Module):
 
 
 def pieces(text, generator):
-    """A step's pieces of the text and what follows each letter: all ranks draw alike."""
+    """A step's pieces of the text, and the letter after each letter. All ranks draw the same."""
     starts = torch.randint(len(text) - CONTEXT - 1, (BATCH,), generator=generator)
     both = torch.stack([text[start : start + CONTEXT + 1] for start in starts])
     return both[:, :-1], both[:, 1:]
@@ -79,14 +79,14 @@ def train(model, optimizer, schedule, text, steps, generator):
         seen, follows = pieces(text, generator)
         optimizer.zero_grad()
         total = torch.zeros(1)
-        for number in range(PASSES):  # gradients add up, and travel after the last
+        for number in range(PASSES):  # gradients add up and are reduced after the last pass
             first = (number * horo.size() + horo.rank()) * share
             mine = slice(first, first + share)
             guess = model(seen[mine]).flatten(0, 1)
             loss = F.cross_entropy(guess, follows[mine].flatten()) / PASSES
             loss.backward()
             total += loss.detach()
-        optimizer.synchronize()  # they are the averages now: to clip them all alike
+        optimizer.synchronize()  # gradients are averages now, so that all ranks clip alike
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         with optimizer.skip_synchronize():
             optimizer.step()
@@ -98,7 +98,7 @@ def train(model, optimizer, schedule, text, steps, generator):
 
 
 def write(model, alphabet, start, length):
-    """`start`, gone on with."""
+    """`start`, continued by `length` letters."""
     text = torch.tensor([[alphabet.index(letter) for letter in start]])
     generator = torch.Generator().manual_seed(3)
     with torch.no_grad():
@@ -112,8 +112,22 @@ def options():
     parser = argparse.ArgumentParser(description="A small transformer that learns from a text.")
     parser.add_argument("text", nargs="?", default=TEXT, help="a text file (sonnets.txt)")
     parser.add_argument("--steps", type=int, default=300, help="%(default)s")
-    parser.add_argument("--checkpoint", help="file to go on from, and to save to at the end")
+    parser.add_argument("--checkpoint", help="file to continue from, and to save to at the end")
     return parser.parse_args()
+
+
+def prepare(model, checkpoint):
+    """The optimizer. Model and optimizer continue from the checkpoint, if there is one."""
+    optimizer = torch.optim.AdamW(model.parameters(), lr=LEARNING_RATE)
+    if checkpoint and horo.rank() == 0 and os.path.exists(checkpoint):
+        saved = torch.load(checkpoint)  # rank 0 reads; the broadcasts below give it to all
+        model.load_state_dict(saved["model"])
+        optimizer.load_state_dict(saved["optimizer"])
+    horo.broadcast_parameters(model.state_dict(), root_rank=0)
+    horo.broadcast_optimizer_state(optimizer, root_rank=0)
+    return horo.DistributedOptimizer(
+        optimizer, model.named_parameters(), backward_passes_per_step=PASSES
+    )
 
 
 def main():
@@ -122,23 +136,14 @@ def main():
     torch.set_num_threads(1)  # one core per rank
     torch.manual_seed(1609)
     if BATCH % (PASSES * horo.size()):
-        raise SystemExit(f"{horo.size()} ranks do not share {BATCH // PASSES} pieces evenly")
+        raise SystemExit(f"{horo.size()} ranks cannot divide {BATCH // PASSES} pieces evenly")
     with open(args.text, encoding="utf-8") as file:
         content = file.read()
     alphabet = sorted(set(content))
     text = torch.tensor([alphabet.index(letter) for letter in content])
 
     model = Transformer(len(alphabet))
-    optimizer = torch.optim.AdamW(model.parameters(), lr=LEARNING_RATE)
-    if args.checkpoint and horo.rank() == 0 and os.path.exists(args.checkpoint):
-        saved = torch.load(args.checkpoint)  # rank 0 reads, all go on from it
-        model.load_state_dict(saved["model"])
-        optimizer.load_state_dict(saved["optimizer"])
-    horo.broadcast_parameters(model.state_dict(), root_rank=0)
-    horo.broadcast_optimizer_state(optimizer, root_rank=0)
-    optimizer = horo.DistributedOptimizer(
-        optimizer, model.named_parameters(), backward_passes_per_step=PASSES
-    )
+    optimizer = prepare(model, args.checkpoint)
     schedule = torch.optim.lr_scheduler.LambdaLR(
         optimizer, lambda step: min(1.0, (step + 1) / WARM_UP)
     )

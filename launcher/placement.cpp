@@ -20,8 +20,8 @@ void number_across_hosts(Placement& placement) {
   for (auto& rank : placement.ranks) rank.cross_size = hosts_with[rank.local_rank.index()];
 }
 
-/// What each host may take at most: its slots, or what `ranks_per_host` says. Hosts beyond those
-/// that are needed then take none.
+/// The most ranks of each host: its slots, or `ranks_per_host`. In the second case, hosts that are
+/// not needed are left out.
 Result<std::vector<int>> limits(const discovery::HostSet& hosts, const PlacementPolicy& policy) {
   std::vector<int> most;
   if (policy.ranks_per_host == 0) {
@@ -58,8 +58,9 @@ std::vector<int> packed(const std::vector<int>& most, int np) {
   return counts;
 }
 
-/// One after the other gets one more while it can: the level to which all hosts fill, and how many
-/// hosts then get one more. By the level, not rank by rank: slots may be many.
+/// Spreads ranks evenly: finds the level to which all hosts fill, then gives one more to the first
+/// hosts that have room. The level is searched because going rank by rank would be slow for many
+/// slots.
 std::vector<int> levelled(const std::vector<int>& most, int np) {
   const auto at_level = [&](int level) {
     long long sum = 0;
@@ -98,7 +99,7 @@ std::vector<PlacedHost> in_blocks(const discovery::HostSet& hosts, const std::ve
   return placed;
 }
 
-/// Rank 0 to the first host, rank 1 to the second, and around again.
+/// Rank 0 goes to the first host, rank 1 to the second, and so on in rounds.
 std::vector<PlacedHost> in_turn(const discovery::HostSet& hosts, const std::vector<int>& counts) {
   auto placed = in_blocks(hosts, counts);
   std::vector<std::size_t> sizes;

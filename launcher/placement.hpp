@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hosts and a policy become a rank table. Pure: same input, same table.
+// Which rank runs on which host. Pure: the same hosts and policy give the same table.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +18,8 @@ inline constexpr int kMaxRanks = 1'000'000;
 struct PlacementPolicy {
   int np = 1;  ///< Exactly this many ranks.
   MapBy map_by = MapBy::pack;
-  int ranks_per_host =
-      0;  ///< At most so many on each, which must have as many slots; 0: its slots.
+  /// The most ranks on one host, which must have as many slots; 0: as many as it has slots.
+  int ranks_per_host = 0;
 };
 
 struct PlacedRank {
@@ -35,8 +35,8 @@ struct PlacedRank {
 
 struct PlacedHost {
   std::string name;
-  std::vector<Rank> ranks;  ///< By local rank, ascending; a host without ranks is left out.
-  std::string user{};       ///< To log in as; empty: as configured.
+  std::vector<Rank> ranks;  ///< By local rank, ascending. Hosts without ranks are left out.
+  std::string user{};       ///< The user to log in as; empty: as configured.
 
   int count() const { return static_cast<int>(ranks.size()); }
 
@@ -56,11 +56,11 @@ struct Placement {
 /// few slots or hosts (naming wanted and available).
 Result<Placement> place(const discovery::HostSet& hosts, const PlacementPolicy& policy);
 
-/// All that follows from which ranks each host has. Every rank from 0 up stands on one of `hosts`,
-/// each host's in ascending order.
+/// Numbers local and cross ranks from the ranks of each host. `hosts` have every rank from 0 up
+/// once, each host's in ascending order.
 Placement number_ranks(std::vector<PlacedHost> hosts);
 
-/// "0-3,8": ranks for people, at any size.
+/// "0-3,8", for people; short for any number of ranks.
 std::string describe_ranks(const std::vector<Rank>& ranks);
 
 }  // namespace horo::launcher

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the launcher meets a host: a Starter begins one agent there, the agent owns that host's
-// ranks, and everything it sees comes back as AgentEvents. Only agents own rank processes.
+// How the launcher works with a host: a Starter starts one agent there, the agent owns that host's
+// rank processes, and reports what happens to them as AgentEvents.
 #pragma once
 
 #include <array>
@@ -29,33 +29,38 @@ struct AgentSpec {
   std::string host;                  ///< As the user wrote it.
   std::vector<std::string> command;  ///< argv of every rank; never passed through a shell.
   std::string directory;             ///< Working directory of the ranks.
-  /// Of the ranks of all hosts, once in memory however many those are; null: nothing.
+  /// The variables of the ranks of all hosts, shared by all specs; null: none.
   std::shared_ptr<const Environment> common;
-  Environment environment;            ///< Of this host's ranks, over it, beneath what `ranks` add.
+  Environment environment;            ///< Overrides `common`; what `ranks` add overrides both.
   std::vector<WorkerIdentity> ranks;  ///< This host's, in local rank order; board fields unset.
-  /// Names that each rank has as its host's agent has them: HOME, and what else is a host's own.
+  /// Names of variables whose values each rank takes from its host's agent, such as HOME.
   std::vector<std::string> own_variables;
   StdinPolicy stdin_policy = StdinPolicy::none;
-  BindTo bind_to = BindTo::none;  ///< As the agent finds its host.
+  BindTo bind_to = BindTo::none;  ///< The agent applies it to the host as it finds it.
   GpuMode gpus = GpuMode::off;
-  Duration failure_grace{};  ///< For attached ranks to see `peer_lost` and end by themselves.
+  Duration failure_grace{};  ///< Time for attached ranks to see `peer_lost` and end themselves.
   Duration grace{};          ///< Between SIGTERM and SIGKILL.
-  Epoch epoch{1};
+  /// Time for attached ranks to release their peers' memory after a loss, before they are killed.
+  Duration release_timeout = std::chrono::seconds(1);
+  Epoch epoch{1};  ///< The generation's. Numbers the assignments of an agent.
+  /// How long the agent waits for a further assignment when the ranks of this one are gone; 0: it
+  /// ends then.
+  Duration stay{};
   std::array<std::uint8_t, 32> secret{};
-  /// Where the timelines of a job that failed are saved on each host; empty: the agent's choice.
+  /// Folder for the timelines of a job that failed, on each host; empty: the agent chooses one.
   std::string timeline_directory;
-  /// Bytes of a rank's output that may be on their way to the launcher and its readers; 0: any.
+  /// Bytes of a rank's output that may be between the rank and the launcher's readers; 0: no limit.
   std::uint32_t output_window = 0;
-  bool held = false;     ///< Nothing is started before Agent::begin, which has the whole of this.
-  Duration heartbeat{};  ///< A host that is silent for so long is lost; 0: of an agent here.
+  bool held = false;     ///< No rank is started before Agent::begin, which gets the whole spec.
+  Duration heartbeat{};  ///< A host that is silent for this long is lost; 0: no heartbeat.
 };
 
-/// Where a host is in the network, as its agent found out when it was reached.
+/// A host's place in the network, as its agent found it.
 struct HostFacts {
-  std::string address;           ///< At which the other hosts find it; empty: this machine.
-  std::string interface;         ///< That has `address`; empty: not known.
-  std::string launcher_address;  ///< At which it finds the launcher; empty: this machine.
-  std::vector<int> ports;        ///< Free there: one per rank and one more.
+  std::string address;           ///< The other hosts reach it there; empty: this machine.
+  std::string interface;         ///< The interface that has `address`; empty: not known.
+  std::string launcher_address;  ///< It reaches the launcher there; empty: this machine.
+  std::vector<int> ports;        ///< Free ports: one per rank and one more.
 };
 
 /// How one rank ended.
@@ -64,37 +69,38 @@ struct RankExit {
   int wait_status = 0;  ///< As from waitpid.
   bool core_dumped = false;
   bool oom_killed = false;
-  bool attached = false;    ///< It had joined a board.
-  bool undetached = false;  ///< It ended without leaving it: its peers lose it, whatever its code.
-  Rank heard{-1};           ///< The rank by whose end its operations had ended before; -1: none.
+  bool attached = false;    ///< It had attached to the board.
+  bool undetached = false;  ///< It ended without detaching: its peers lose it, whatever its code.
+  Rank heard{-1};           ///< The rank whose loss had ended its operations before; -1: none.
   Duration lived{};
 };
 
-/// What ends the processes of a host whose guard and agent are killed in the same instant. Without
-/// a control group: their own parent, as far as they are its children or carry the job's id.
-struct Cover {
-  std::string group;   ///< Path of the control group that they all are in; empty: none.
-  std::string reason;  ///< Why there is none.
+/// The control group that holds all processes of a host's agent: killing it ends them even when
+/// guard and agent are killed at the same time. Without one, only the processes that the parent of
+/// the guard finds by parentage or by the job's id are ended then.
+struct ControlGroupInfo {
+  std::string path;    ///< The group's folder; empty: there is no group.
+  std::string reason;  ///< Why there is no group.
 };
 
-/// What became of the last moments of a host's ranks.
+/// The timelines that were saved on one host of a job that failed.
 struct SavedTimeline {
-  int ranks = 0;          ///< That had recorded something and have a file.
+  int ranks = 0;          ///< Ranks that have a file, because they had recorded something.
   std::string directory;  ///< On that host.
-  std::string problem;    ///< Why they could not be saved; empty: they could.
+  std::string problem;    ///< Why they could not be saved; empty: they were.
 };
 
-/// What an agent reports. Posted to the loop, never called from inside an Agent's own functions.
+/// The reports of one agent. They are posted to the loop, never called from inside a function of
+/// Agent. An agent has one assignment after the other (Agent::assign); "once" means once in each.
 /// Thread: the loop's.
 class AgentEvents {
  public:
   virtual ~AgentEvents() = default;
 
-  /// Once, of an agent that was started with a held spec: it waits for Agent::begin.
-  virtual void on_ready(const HostFacts& /*facts*/) {}
-
-  /// Once, before any rank is started.
-  virtual void on_cover(const Cover& cover) = 0;
+  /// Once, if the agent was started with a held spec: it waits for Agent::begin.
+  virtual void on_ready(const HostFacts& facts) = 0;
+  /// Once, before any rank is started: the agent has taken the assignment.
+  virtual void on_control_group(const ControlGroupInfo& control_group) = 0;
   /// Ranks that have not been started when the job begins to end get no event at all.
   virtual void on_started(Rank rank, int pid) = 0;
   /// The command could not be executed for this rank: not_found (no such program),
@@ -104,22 +110,22 @@ class AgentEvents {
   virtual void on_output(Rank rank, Stream stream, std::string_view bytes) = 0;
   /// After the rank's last output.
   virtual void on_exit(const RankExit& exit) = 0;
-  /// The rank took all of the last feed_stdin; now the next one may follow.
+  /// The rank took all of the last feed_stdin: the next one may follow.
   virtual void on_stdin_room() = 0;
-
-  /// The agent was told to end by a signal of the batch system, and waits a moment for orders.
-  virtual void on_end_asked(int /*number*/) {}
-
+  /// A signal of the batch system told the agent to end. It waits a moment for orders.
+  virtual void on_end_asked(int number) = 0;
   /// At most once, when the ranks of a job that failed have ended.
-  virtual void on_timeline(const SavedTimeline& /*saved*/) {}
-
-  /// To a question, of the agent `part`.
-  virtual void on_answer(std::size_t /*part*/, const Answer& /*answer*/) {}
-
-  /// All ranks and their descendants are gone; `survivors` counts what could not be killed (0).
-  /// The last event.
+  virtual void on_timeline(const SavedTimeline& saved) = 0;
+  /// The answer of the host's agent number `part` to a question, see Agent::ask.
+  virtual void on_answer(std::size_t part, const Answer& answer) = 0;
+  /// All ranks and their descendants are gone, and the agent, whose spec asked it to stay, waits
+  /// for Agent::assign or Agent::release. `survivors` counts those that could not be killed (0). No
+  /// rank's event follows before the next assignment.
+  virtual void on_waiting(int survivors) = 0;
+  /// All ranks and their descendants are gone, and so is the agent. `survivors` counts those that
+  /// could not be killed (0). The last event.
   virtual void on_finished(int survivors) = 0;
-  /// The agent ended before on_finished, or spoke nonsense. The last event; the ranks are gone.
+  /// The agent ended before on_finished, or sent nonsense. Its ranks are gone. The last event.
   virtual void on_lost(const Error& error) = 0;
 };
 
@@ -128,38 +134,38 @@ class Agent {
  public:
   virtual ~Agent() = default;
 
-  /// After on_ready: starts the ranks.
-  virtual void begin(const AgentSpec& /*spec*/) {}
-
-  /// What it is at until it is ready, as "connecting to 10.0.0.3:22"; empty: nothing that takes
-  /// time.
-  virtual std::string step() const { return {}; }
-
+  /// After on_ready: starts the ranks. Does nothing for an agent whose spec was not held.
+  virtual void begin(const AgentSpec& spec) = 0;
+  /// After on_waiting: gives the agent a further assignment, as Starter::start does. The epoch is
+  /// greater than the last one. False: this agent takes none, because it has ended, or because
+  /// another system decides how long it lives.
+  virtual bool assign(const AgentSpec& spec) = 0;
+  /// No further assignment follows: on_finished follows as soon as there are no ranks.
+  virtual void release() = 0;
+  /// The step that takes time until the agent is ready: "connecting to 10.0.0.3:22". Empty: none.
+  virtual std::string step() const = 0;
   /// Passes a signal on to every rank's process group.
   virtual void signal(int number) = 0;
-  /// Ends all ranks: poisons the board with `cause`, those that use libhoro get `failure_grace`,
-  /// the others SIGTERM at once; then SIGTERM, and SIGKILL after `grace`. Idempotent.
+  /// Ends all ranks: poisons the board with `cause`; ranks that use libhoro get `failure_grace`,
+  /// the others SIGTERM at once; then all get SIGTERM, and SIGKILL after `grace`. Idempotent.
   virtual void stop(const Poison& cause, std::string_view host) = 0;
   /// SIGKILL to everything, now.
   virtual void kill() = 0;
-
-  /// All ranks of the job have ended: it need not stay to hear a batch system's signals.
-  virtual void dismiss() {}
-
+  /// All ranks of the job have ended: the agent need not stay to report a batch system's signals.
+  virtual void dismiss() = 0;
   /// Standard input of rank 0, under StdinPolicy::rank0 on its host: one call, then one per
-  /// on_stdin_room. Bytes that the rank does not want any more are dropped.
+  /// on_stdin_room. Bytes that the rank does not read any more are dropped.
   virtual void feed_stdin(std::string_view bytes) = 0;
   virtual void close_stdin() = 0;
-  /// Back-pressure: so much more of this rank's output has reached its readers. The agent stops
-  /// reading a rank of which `output_window` bytes are on their way.
+  /// Back-pressure: `bytes` more of this rank's output have reached their readers. The agent stops
+  /// reading a rank when `output_window` bytes have not.
   virtual void output_taken(Rank rank, std::size_t bytes) = 0;
-
-  /// On_answer follows, if the agent lives. `part`: of several agents on the host, each of which
-  /// has one rank, which; else 0. False: there is nobody yet, or any more, to be asked.
-  virtual bool ask(std::size_t /*part*/, const Question& /*question*/) { return false; }
+  /// Asks the agent; on_answer follows if it lives. `part`: the number of the agent, where each
+  /// rank of the host has an agent of its own; else 0. False: no agent can answer now.
+  virtual bool ask(std::size_t part, const Question& question) = 0;
 };
 
-/// One way to begin on a host (local, ssh, srun, ...).
+/// One way to start agents (local, ssh, srun, ...).
 class Starter {
  public:
   virtual ~Starter() = default;

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# What demo, check and packages share: steps with times and logs, privilege, the Python to use.
-# Sourced, never run. Needs bash and coreutils only: the machine may have nothing else yet.
+# Shared by demo, check and packages: steps with times and logs, root privilege, the choice of Python. Sourced, never run.
+# Needs only bash and coreutils, because the machine may have nothing else yet.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 logs=$root/build/logs
 # shellcheck disable=SC2034 # read by the scripts that source this
 started_us=${EPOCHREALTIME//[.,]/}
 
-# Prints the seconds since microsecond mark $1, one decimal.
+# Prints the seconds since the time $1 in microseconds, with one decimal.
 seconds_since() {
   local tenths=$(((${EPOCHREALTIME//[.,]/} - $1) / 100000))
   echo "$((tenths / 10)).$((tenths % 10))"
@@ -19,8 +19,8 @@ die() {
   exit 1
 }
 
-# step NAME WORDS COMMAND...: runs the command with its output in build/logs/NAME.log and prints one line
-# with its time; on failure the log's tail too. Returns the command's status.
+# step NAME WORDS COMMAND...: runs COMMAND with its output in build/logs/NAME.log and prints one line with its time; on
+# failure also the end of the log. Returns the command's status.
 step() {
   local words=$2 log=$logs/$1.log mark=${EPOCHREALTIME//[.,]/} rc=0
   shift 2
@@ -44,11 +44,11 @@ as_root() {
   elif command -v sudo >/dev/null; then
     sudo "$@"
   else
-    die "must install packages, but this is neither root nor is sudo there: run as root 'scripts/packages --install'"
+    die "must install packages, but the user is not root and sudo is not installed: run as root 'scripts/packages --install'"
   fi
 }
 
-# Prints the first Python that has the modules given: HORO_PYTHON, python3 of PATH, Debian's, build/venv.
+# Prints the first Python that has the given modules: HORO_PYTHON, python3 of PATH, Debian's, build/venv.
 find_python() {
   local python
   for python in "${HORO_PYTHON:-}" "$(command -v python3 || true)" /usr/bin/python3 "$root/build/venv/bin/python3"; do
@@ -60,7 +60,7 @@ find_python() {
   return 1
 }
 
-# Whether Python $1 has all modules that follow. Looks for them only: importing torch takes seconds.
+# Whether Python $1 has all modules that follow. It only searches for them, because importing torch takes seconds.
 python_has() {
   [ -x "$1" ] && "$1" - "${@:2}" <<'PY' 2>/dev/null
 import importlib.util, sys

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// horo-agent: the supervisor of ranks on one host. The launcher speaks to it over standard input
-// and output, or, where an mpirun has started it to own one rank, over a connection that it makes
-// itself. Not meant to be called by hand.
+// horo-agent supervises the ranks of one host. The launcher speaks to it over its standard input
+// and output. With --dial-in, for a system that starts an agent per rank (mpirun, jsrun, ...), the
+// agent connects to the launcher itself. Users do not call it.
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -14,16 +14,16 @@
 #include "base/version.hpp"
 #include "launcher/agent/guard.hpp"
 #include "launcher/agent/host_agent.hpp"
-#include "launcher/agent/rank_descriptors.hpp"
-#include "launcher/mpi/mpi_rank.hpp"
 #include "launcher/process/spawn.hpp"
-#include "launcher/starters/tree/branches.hpp"
+#include "launcher/ranks/rank_descriptors.hpp"
+#include "launcher/starters/dial_in/dial_in.hpp"
+#include "launcher/starters/tree/reached_agents.hpp"
 
 namespace {
 
 using horo::launcher::HostAgent;
 
-/// The launcher reads our standard output.
+/// Reports an error to the launcher, which reads our standard output.
 int report(const horo::Error& error) {
   HostAgent::refuse(STDOUT_FILENO, error);
   return horo::exit_code::kFailure;
@@ -43,17 +43,17 @@ int serve(HostAgent::Options options) {
   if (!descriptor_limit) return report(descriptor_limit.error());
   options.inheritance.descriptor_limit = *descriptor_limit;
   options.guard_pid = getpid();
-  const auto code =
-      horo::launcher::run_guarded(options.in, [&](const horo::launcher::Cover& cover) {
+  const auto code = horo::launcher::run_guarded(
+      options.in, [&](const horo::launcher::ControlGroupInfo& control_group) {
         horo::launcher::hold_rank_descriptors();
-        options.cover = cover;
+        options.control_group = control_group;
         return supervise(std::move(options));
       });
   return code ? *code : report(code.error());
 }
 
-int serve_mpi_rank() {
-  auto joined = horo::launcher::join_from_mpirun();
+int serve_dialled_in() {
+  auto joined = horo::launcher::dial_in();
   if (!joined) {
     std::fprintf(stderr, "horo-agent: %s\n", joined.error().message.c_str());
     return horo::exit_code::kFailure;
@@ -68,11 +68,11 @@ int main(int argc, char** argv) {
     std::printf("horo-agent %s\n", std::string(horo::version()).c_str());
     return horo::exit_code::kOk;
   }
-  if (argc == 2 && std::strcmp(argv[1], "--mpi-rank") == 0) return serve_mpi_rank();
+  if (argc == 2 && std::strcmp(argv[1], "--dial-in") == 0) return serve_dialled_in();
   if (argc != 1 || isatty(STDIN_FILENO) == 1) {
     std::fputs("horo-agent is started by horo run; it takes its orders from standard input\n",
                stderr);
     return horo::exit_code::kUsage;
   }
-  return serve({.branches = horo::launcher::branches_by_ssh()});
+  return serve({.children = horo::launcher::child_agents_by_ssh()});
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// horo check-build: what this build can do here, and why not.
+// horo check-build prints what this build can do here, and the reason for what it cannot do.
 #include <span>
 
 #include <fmt/format.h>
@@ -46,7 +46,7 @@ std::string as_json(const std::vector<Finding>& findings) {
   return writer.text() + "\n";
 }
 
-std::string answer(const cli::Command& command, const cli::Arguments& arguments) {
+std::string answer(const cli::CommandRow& command, const cli::Arguments& arguments) {
   if (arguments.find("help") != nullptr) return cli::help_text(command);
   if (arguments.find("version") != nullptr) return fmt::format("{}\n", version());
   return arguments.find("json") != nullptr ? as_json(probe_build()) : as_text(probe_build());

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdio>
+#include <cstdlib>
 #include <dlfcn.h>
 #include <string>
 #include <string_view>
@@ -15,16 +16,18 @@
 
 #include "apps/common/tools.hpp"
 #include "apps/common/wheel.hpp"
-#include "discovery/topology/topology.hpp"
+#include "discovery/topology/machine_topology.hpp"
+#include "runtime/backends/hierarchical/backend_table.hpp"
+#include "runtime/backends/hierarchical/observe.hpp"
 #include "runtime/backends/module.hpp"
-#include "runtime/bootstrap/local_socket.hpp"
-#include "runtime/bootstrap/spread.hpp"
+#include "runtime/bootstrap/identity/process_manager.hpp"
+#include "runtime/bootstrap/local/local_socket.hpp"
 
 namespace horo::apps {
 
 namespace {
 
-/// What a command wrote, on both streams, and how it ended.
+/// The output of a command on both streams, and its end.
 struct Told {
   int status = -1;
   std::string text;
@@ -46,7 +49,8 @@ std::string_view last_line(std::string_view text) {
   return text.substr(text.rfind('\n') + 1);
 }
 
-/// Imports `module` in a process of its own: a broken extension may end it in any way.
+/// Imports `module` in a separate process, because a broken extension may end its process in any
+/// way.
 Finding probe_module(const char* title, const char* module) {
   Finding finding{.section = "Frameworks", .name = title, .available = false, .detail = {}};
   const auto told = ask_shell(fmt::format(
@@ -55,7 +59,7 @@ Finding probe_module(const char* title, const char* module) {
   finding.available = told.status == 0;
   finding.detail = last_line(told.text);
   if (finding.detail.empty() && !finding.available)
-    finding.detail = "its import ends without a word";
+    finding.detail = "its import fails without a message";
   return finding;
 }
 
@@ -94,7 +98,8 @@ Finding probe_ssh() {
     return finding;
   }
   finding.available = program;
-  finding.detail = program ? "the program ssh" : "neither libssh.so.4 nor a program ssh is here";
+  finding.detail =
+      program ? "the program ssh" : "neither libssh.so.4 nor a program ssh is installed";
   return finding;
 }
 
@@ -111,18 +116,46 @@ Finding probe_shared_memory() {
   const int fd = memfd_create("horo-check", MFD_CLOEXEC);
   finding.available = fd >= 0;
   finding.detail =
-      fd >= 0 ? "shared memory between the ranks of a host" : "memfd_create is refused here";
+      fd >= 0 ? "shared memory between the ranks of a host" : "the system refuses memfd_create";
   if (fd >= 0) close(fd);
   return finding;
 }
 
-/// Loads the module as a rank would.
+/// Loads the module as a rank does.
 Finding probe_backend(const char* name, const char* what, const std::string& library) {
   Finding finding{.section = "Backends", .name = name, .available = false, .detail = {}};
   const auto folder = library.substr(0, library.rfind('/')) + "/horo";
   const auto module = runtime::load_usable_module(name, folder);
   finding.available = module.has_value();
   finding.detail = module ? what : module.error().message;
+  return finding;
+}
+
+/// The backend of ranks that all run on this host, and why it is not another one.
+Finding choice_on_one_host() {
+  return {.section = "Chosen backends",
+          .name = "one host",
+          .available = true,
+          .detail = runtime::BackendTable::of_one_host().describe()};
+}
+
+/// The same for ranks that this process would start on several hosts, with two ranks on each.
+Finding choice_on_several_hosts(const std::string& library) {
+  const auto folder = library.substr(0, library.rfind('/')) + "/horo";
+  const auto mpi =
+      runtime::mpi_of(runtime::observe_mpi([](const char* name) { return std::getenv(name); }));
+  auto choice = runtime::choose_backend(
+      {.hosts = 2, .mpi = mpi, .candidates = runtime::observe_candidates(mpi, folder)});
+  Finding finding{
+      .section = "Chosen backends", .name = "hosts", .available = choice.has_value(), .detail = {}};
+  if (!choice) {
+    finding.detail = choice.error().message;
+    return finding;
+  }
+  const runtime::Hierarchy hierarchy{
+      .hosts = 2, .ranks = 4, .local_ranks = 2, .owners = 2, .most_local = 2};
+  finding.detail =
+      runtime::BackendTable::of_hosts(std::move(choice).value(), hierarchy, {}).describe();
   return finding;
 }
 
@@ -177,6 +210,8 @@ std::vector<Finding> probe_build() {
           probe_backend("mpich", "MPICH between any ranks", library.detail),
           probe_backend("cuda", "memory of NVIDIA's devices", library.detail),
           probe_backend("nccl", "NCCL between NVIDIA's devices", library.detail),
+          choice_on_one_host(),
+          choice_on_several_hosts(library.detail),
           probe_module("PyTorch", "torch"),
           probe_module("NumPy", "numpy"),
           probe_module("TensorFlow", "tensorflow"),

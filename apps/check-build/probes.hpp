@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What this build can do on this machine, found by trying.
+// Tests what this build can do on this machine.
 #pragma once
 
 #include <string>
@@ -11,10 +11,10 @@ struct Finding {
   std::string section;  ///< "Frameworks".
   std::string name;
   bool available = false;
-  std::string detail;  ///< Version or place; else why not.
+  std::string detail;  ///< Version or place if it is available, otherwise the reason.
 };
 
-/// Every row of the table. Blocks: while Python imports each framework, at most a minute each.
+/// Every row of the table. Blocks: while Python imports each framework, up to a minute for each.
 std::vector<Finding> probe_build();
 
 }  // namespace horo::apps

@@ -11,15 +11,15 @@
 
 #include <yaml-cpp/yaml.h>
 
-#include "base/knobs/table.hpp"
+#include "base/knobs/knob_table.hpp"
 
 namespace horo::apps {
 
 namespace {
 
-constexpr std::size_t kMostBytes = 1U << 20U;  // Far more than every knob with a page of comment.
+constexpr std::size_t kMostBytes = 1U << 20U;  // Far more than a file that sets every knob.
 constexpr int kMostDepth = 8;                  // Keys have up to five words.
-constexpr std::size_t kMostKeys = 10'000;      // Aliases make more of a file than it has bytes.
+constexpr std::size_t kMostKeys = 10'000;      // YAML aliases can make a small file large.
 
 std::string place_of(std::string_view path, const YAML::Mark& mark) {
   return fmt::format("{}:{}:{}", path, mark.line + 1, mark.column + 1);
@@ -47,7 +47,7 @@ class Flattener {
       if (value.IsMap() && depth < kMostDepth) {
         HORO_TRY_STATUS(add(value, name + ".", depth + 1));
       } else if (value.IsScalar()) {
-        // A wrong key is shown where it stands, a wrong value where that stands.
+        // An error about a key shows the key's place, one about a value the value's.
         const bool known = match_config(name).index >= 0;
         given_.push_back({name, value.Scalar(), known ? place_of(path_, value.Mark()) : place});
       } else {

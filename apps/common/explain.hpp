@@ -7,7 +7,7 @@
 
 namespace horo::apps {
 
-/// One line per knob: key, value, origin; what was set stands out by its origin.
+/// One line per knob: key, value, origin. The origin shows which knobs were set.
 std::string explain_text(const Settings& settings);
 
 /// {"knobs": [{"key", "value", "origin", "from"}, ...]}.

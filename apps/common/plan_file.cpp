@@ -12,6 +12,7 @@
 
 #include <yaml-cpp/yaml.h>
 
+#include "apps/common/run_options.hpp"
 #include "base/json.hpp"
 #include "base/knobs/nearest.hpp"
 #include "discovery/host_list.hpp"
@@ -22,8 +23,7 @@ namespace horo::apps {
 namespace {
 
 constexpr int kFormat = 1;
-constexpr int kMostRanks = 1'000'000;
-constexpr std::size_t kMostWords = 100'000;  // Aliases make more of a file than it has bytes.
+constexpr std::size_t kMostWords = 100'000;  // YAML aliases can make a small file large.
 constexpr const char* kFormatKey = "horo_plan";
 
 std::string ranges_of(const std::vector<int>& ranks) {
@@ -46,7 +46,7 @@ std::optional<int> parse_number(std::string_view text) {
   return value;
 }
 
-/// "0-3,8"; nothing when it is no such list, or not ascending.
+/// Reads "0-3,8". Nothing: the text is not such a list, or not ascending.
 std::optional<std::vector<int>> parse_ranges(std::string_view text) {
   std::vector<int> ranks;
   for (const auto& entry : discovery::split_list(text)) {
@@ -64,7 +64,7 @@ class Reader {
  public:
   explicit Reader(std::string_view path) : path_(path) {}
 
-  Result<PlanFile> read(const YAML::Node& root) {
+  Result<SavedPlan> read(const YAML::Node& root) {
     if (!root.IsDefined() || !root.IsMap()) return wrong(root, "it must be an object");
     const std::map<std::string, std::function<Status(const YAML::Node&)>> keys{
         {kFormatKey, [&](const auto& node) { return read_format(node); }},
@@ -138,13 +138,13 @@ class Reader {
     for (const auto& entry : node) {
       HORO_TRY(auto host, read_host(entry));
       if (const auto [place, is_new] = host_lines_.emplace(host.name, entry.Mark().line); !is_new)
-        return wrong(entry, fmt::format("host '{}' is there twice", host.name));
+        return wrong(entry, fmt::format("host '{}' is listed twice", host.name));
       plan_.hosts.push_back(std::move(host));
     }
     return {};
   }
 
-  Result<PlannedHost> read_host(const YAML::Node& node) {
+  Result<SavedHost> read_host(const YAML::Node& node) {
     constexpr std::string_view kShape = R"(a host must be {"name": ..., "ranks": "0-3,8"})";
     if (!node.IsMap() || node.size() != 2) return wrong(node, kShape);
     const auto name = node["name"];
@@ -157,7 +157,7 @@ class Reader {
     const auto host = at == std::string::npos ? written : written.substr(at + 1);
     if (!discovery::is_host_name(host) ||
         (at != std::string::npos && !discovery::is_user_name(user)))
-      return wrong(name, fmt::format("'{}' is no name of a host", written));
+      return wrong(name, fmt::format("'{}' is not the name of a host", written));
     auto numbers = parse_ranges(ranks.Scalar());
     if (!numbers) {
       return wrong(ranks,
@@ -166,12 +166,12 @@ class Reader {
     }
     count_ += numbers->size();
     if (count_ > kMostRanks) return wrong(ranks, fmt::format("more than {} ranks", kMostRanks));
-    return PlannedHost{.name = host, .ranks = std::move(*numbers), .user = user};
+    return SavedHost{.name = host, .ranks = std::move(*numbers), .user = user};
   }
 
-  /// Each number below the count stands somewhere once.
+  /// Every rank below the count must appear once.
   Status check_ranks() const {
-    std::vector<const PlannedHost*> owner(count_, nullptr);
+    std::vector<const SavedHost*> owner(count_, nullptr);
     for (const auto& host : plan_.hosts) {
       for (const int rank : host.ranks) {
         const auto index = static_cast<std::size_t>(rank);
@@ -191,14 +191,14 @@ class Reader {
   }
 
   std::string_view path_;
-  PlanFile plan_;
+  SavedPlan plan_;
   std::map<std::string, int> host_lines_;
   std::size_t count_ = 0;
 };
 
 }  // namespace
 
-std::string plan_file_text(const PlanFile& plan) {
+std::string plan_file_text(const SavedPlan& plan) {
   JsonWriter json;
   json.begin_object().key(kFormatKey).value(kFormat).key("command").begin_array();
   for (const auto& word : plan.command) json.value(word);
@@ -214,7 +214,7 @@ std::string plan_file_text(const PlanFile& plan) {
   return json.text() + "\n";
 }
 
-Result<PlanFile> parse_plan_file(const std::string& text, std::string_view path) {
+Result<SavedPlan> parse_plan_file(const std::string& text, std::string_view path) {
   try {
     return Reader(path).read(YAML::Load(text));
   } catch (const YAML::Exception& error) {
@@ -223,13 +223,13 @@ Result<PlanFile> parse_plan_file(const std::string& text, std::string_view path)
   }
 }
 
-Result<PlanFile> read_plan_file(const std::string& path) {
+Result<SavedPlan> read_plan_file(const std::string& path) {
   auto text = discovery::read_text_file(path);
   if (!text) return Failure(std::move(text).error().context(fmt::format("plan file '{}'", path)));
   return parse_plan_file(*text, path);
 }
 
-Status write_plan_file(const std::string& path, const PlanFile& plan) {
+Status write_plan_file(const std::string& path, const SavedPlan& plan) {
   std::FILE* file = std::fopen(path.c_str(), "we");
   const auto what = fmt::format("plan file '{}'", path);
   if (file == nullptr) return fail_errno(errno, what);

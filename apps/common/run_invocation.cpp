@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* kConfigVariable = "HORO_CONFIG_FILE";
 
-/// horovodrun's key for who starts the ranks: no knob, but --mpi or not.
+/// horovodrun's key `controller` is not a knob: it means --mpi or not.
 Status take_controller(std::vector<Given>& config, RunOptions& options) {
   for (auto given = config.begin(); given != config.end(); ++given) {
     if (given->name != "controller") continue;
@@ -53,7 +53,7 @@ Result<RunInvocation> parse_run(std::span<const char* const> arguments,
   for (const auto& option : parsed.options) {
     if (option.flag->knob == nullptr) continue;
     auto value = option.value;
-    // The only one of which the last does not replace those before.
+    // The only flag that adds to earlier ones instead of replacing them.
     if (option.flag->knob->text->key == knobs::kNetworkInterfaces.text.key) {
       interfaces += (interfaces.empty() ? "" : ",") + value;
       value = interfaces;

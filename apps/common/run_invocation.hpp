@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `horo run` was asked to do: argv, environment and config file as one value. A tool's main:
+// The request to `horo run`: argv, environment and config file as one value. In a tool's main:
 //
 //     const auto invocation = apps::parse_run({argv + 1, argv + argc}, getenv);
 //     if (!invocation) return apps::usage_error("horo run", invocation.error());
@@ -24,38 +24,40 @@ namespace horo::apps {
 
 enum class RunAction : std::uint8_t { run, help, version, explain_config, check_build };
 
-/// What is no knob: it says what to run, not how.
+/// Options that are not knobs: they say what to run, not how.
 struct RunOptions {
   std::optional<int> np;  ///< Unset: all slots of the hosts.
-  std::string hosts;      ///< -H as written; empty: not given. Of these three at most one is.
-  std::string hostfile;   ///< Path; empty: not given.
-  std::string script;     ///< That prints hosts: path; empty: not given.
-  std::string plan;       ///< Path of the plan to run, in place of hosts and np; empty: none.
-  std::string plan_out;   ///< Path to write the plan to; empty: none.
-  bool dry_run = false;   ///< Print the plan only.
-  bool json = false;      ///< Plan or explanation as JSON, on standard output.
-  bool mpi = false;       ///< mpirun starts the ranks.
-  bool jsrun = false;     ///< jsrun starts the ranks.
-  bool gloo = false;      ///< It does not, whatever the config file says.
-  bool horovod = false;   ///< As horovodrun: the config file beats the environment.
-  std::vector<std::string>
-      command;  ///< argv of the ranks, verbatim; empty for RunAction::run only with a plan.
+  // At most one of these three is not empty.
+  std::string hosts;     ///< -H, as written.
+  std::string hostfile;  ///< Path.
+  std::string script;    ///< Path of a program that prints hosts.
+  std::string plan;      ///< Path of a saved plan that replaces hosts and np; empty: none.
+  std::string plan_out;  ///< Path to write the plan to; empty: none.
+  bool dry_run = false;  ///< Only print the plan.
+  bool json = false;     ///< Plan or explanation as JSON, on standard output.
+  bool mpi = false;      ///< mpirun starts the ranks.
+  bool jsrun = false;    ///< jsrun starts the ranks.
+  bool gloo = false;     ///< mpirun does not, whatever the config file says.
+  bool horovod = false;  ///< Act as horovodrun: the config file beats the environment.
+  /// argv of the ranks, verbatim. Empty for RunAction::run only with a plan.
+  std::vector<std::string> command;
 };
 
 struct RunInvocation {
   RunAction action = RunAction::run;
   RunOptions options;
-  /// The knobs: settings.get(knobs::kGrace); settings.exported() is what the ranks get.
+  /// The knobs, as in settings.get(knobs::kGrace). The ranks get settings.exported().
   Settings settings;
 };
 
-/// `arguments` without the program's name; `lookup` as getenv. Blocks: for the config file.
-/// Fails: invalid_argument, not_found, io; all of them are usage errors (exit 2).
+/// `arguments` do not include the program's name; `lookup` works like getenv.
+/// Blocks: for the config file. Fails: invalid_argument, not_found, io; all are usage errors (exit
+/// 2).
 Result<RunInvocation> parse_run(std::span<const char* const> arguments,
                                 const std::function<const char*(const char*)>& lookup);
 
-/// Does what needs no ranks (help, version, explain-config, check-build): its exit code; nothing
-/// for RunAction::run.
+/// Handles requests that need no ranks (help, version, explain-config, check-build) and returns
+/// their exit code; nothing for RunAction::run.
 std::optional<int> answer(const RunInvocation& invocation);
 
 }  // namespace horo::apps

@@ -11,9 +11,7 @@ namespace horo::apps {
 
 namespace {
 
-constexpr int kMostRanks = 1000000;
-
-/// CLI11's form of a check: what is wrong, or nothing.
+/// A check in CLI11's form: returns what is wrong, or an empty text.
 std::string check_ranks(const std::string& text) {
   int value = 0;
   const char* end = text.data() + text.size();
@@ -29,7 +27,7 @@ struct Switches {
   bool check_build = false;
 };
 
-/// The options that are no knobs in the form that CLI11 reads, last one first.
+/// The options that are not knobs, in the form that CLI11 reads: last one first.
 Result<std::vector<std::string>> canonical(const cli::Arguments& arguments) {
   std::vector<std::string> words;
   for (const auto& option : arguments.options) {

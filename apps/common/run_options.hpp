@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From arguments to the options that are no knobs.
+// Reads the options that are not knobs.
 #pragma once
 
 #include "apps/common/run_invocation.hpp"
@@ -7,14 +7,17 @@
 
 namespace horo::apps {
 
-/// Everything but the knobs: typed values, and which options exclude each other.
+/// The most ranks that a job may have.
+inline constexpr int kMostRanks = 1'000'000;
+
+/// Everything except the knobs.
 struct RunHead {
   RunAction action = RunAction::run;
   RunOptions options;
   std::string config_file;
 };
 
-/// Pure. Fails: invalid_argument.
+/// Pure. Fails: invalid_argument, also for options that exclude each other.
 Result<RunHead> read_run_head(const cli::Arguments& arguments);
 
 }  // namespace horo::apps

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Words for a shell to take as they are.
+// Words quoted for a shell.
 #pragma once
 
 #include <string>

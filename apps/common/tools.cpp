@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/common/tools.hpp"
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <climits>
@@ -12,22 +11,6 @@
 namespace horo::apps {
 
 namespace {
-
-/// A command that is another's program, which is told by its first word.
-struct Alias {
-  std::string_view command;
-  std::string_view tool;
-  const char* word;
-};
-
-constexpr std::array<Alias, 1> kAliases{{{"top", "timeline-view", "--as=top"}}};
-
-const Alias* alias_of(std::string_view command) {
-  const auto* const found = std::find_if(kAliases.begin(), kAliases.end(), [&](const Alias& alias) {
-    return alias.command == command;
-  });
-  return found == kAliases.end() ? nullptr : found;
-}
 
 bool executable(const std::string& path) {
   return access(path.c_str(), X_OK) == 0;
@@ -44,8 +27,7 @@ std::string own_directory() {
 }
 
 Result<std::string> find_tool(std::string_view command) {
-  const auto* const alias = alias_of(command);
-  const auto name = fmt::format("horo-{}", alias != nullptr ? alias->tool : command);
+  const auto name = fmt::format("horo-{}", command);
   const auto here = own_directory();
   if (auto beside = fmt::format("{}/{}", here, name); !here.empty() && executable(beside))
     return beside;
@@ -66,9 +48,7 @@ Error become_tool(std::string_view command, std::span<const char* const> argumen
   auto path = find_tool(command);
   if (!path) return std::move(path).error();
   std::vector<char*> argv{path->data()};
-  std::vector<const char*> words(arguments.begin(), arguments.end());
-  if (const auto* const alias = alias_of(command)) words.insert(words.begin(), alias->word);
-  for (const char* argument : words)
+  for (const char* argument : arguments)
     argv.push_back(const_cast<char*>(argument));  // NOLINT(cppcoreguidelines-pro-type-const-cast):
                                                   // execv's signature; it does not write
   argv.push_back(nullptr);

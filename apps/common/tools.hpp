@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The programs of horo as one tool: `horo run` is the program horo-run beside horo.
+// Horo's programs act as one tool: `horo run` starts the program horo-run in the folder of horo.
 #pragma once
 
 #include <span>
@@ -10,17 +10,18 @@
 
 namespace horo::apps {
 
-/// Directory of this program; empty where /proc is not mounted.
+/// Directory of this program; empty if /proc is not mounted.
 std::string own_directory();
 
 /// Path of horo-<command>: in the directory of this program, else on PATH. Blocks: for the file
 /// system. Fails: not_found.
 Result<std::string> find_tool(std::string_view command);
 
-/// Becomes horo-<command> with these arguments; returns only with the reason why it could not.
+/// Replaces this process by horo-<command> with these arguments. Returns only if that fails, with
+/// the reason.
 Error become_tool(std::string_view command, std::span<const char* const> arguments);
 
-/// Writes all of `text` to standard output; false if it could not (a closed pipe, a full disk).
+/// Writes all of `text` to standard output. False: it could not (a closed pipe, a full disk).
 bool write_out(std::string_view text);
 
 }  // namespace horo::apps

@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "base/knobs/knob_table.hpp"
 #include "base/knobs/nearest.hpp"
-#include "base/knobs/table.hpp"
 #include "base/worker_env.hpp"
 
 namespace horo::apps {
@@ -16,9 +16,10 @@ namespace {
 
 constexpr std::string_view kStart = "HORO_";
 
-/// The knob's variable that was probably meant; empty: the name is right, or another program's.
+/// The knob's variable that was probably meant; empty: the name is right, or it is another
+/// program's.
 std::string meant_by(std::string_view variable) {
-  // One wrong letter in four: HORO_TAIL is no HORO_TAG.
+  // At most one letter in four may be wrong: HORO_TAIL does not mean HORO_TAG.
   int least = static_cast<int>(variable.size() - kStart.size()) / 4 + 1;
   std::string best;
   for (const auto& row : knob_rows()) {

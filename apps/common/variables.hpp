@@ -6,8 +6,8 @@
 
 namespace horo::apps {
 
-/// A warning for each variable of `environment` (as environ) whose name is nearly that of a knob: a
-/// mistyped variable would otherwise be silently without effect. Pure.
+/// A warning for each variable of `environment` (an array like environ) whose name is almost that
+/// of a knob. Without it, a mistyped variable would silently have no effect. Pure.
 std::vector<std::string> mistyped_variables(const char* const* environment);
 
 }  // namespace horo::apps

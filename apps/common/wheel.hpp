@@ -6,8 +6,8 @@
 
 namespace horo::apps {
 
-/// Folders that hold the Python package where a wheel brought this program: site-packages of each
-/// Python 3 of its environment. Blocks: for the file system.
+/// For a program that was installed by a Python wheel: the site-packages folders of its
+/// environment, one per Python 3. Blocks: for the file system.
 std::vector<std::string> wheel_packages();
 
 }  // namespace horo::apps

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// horo discover: who can run ranks, who says so, and what this machine has.
+// horo discover prints the hosts of a job, their source, and the hardware of this machine.
 #include <cstdlib>
 #include <span>
 
@@ -54,7 +54,7 @@ Result<discovery::HostRequest> read_request(const cli::Arguments& arguments) {
       .default_slots = per_host != 0 ? per_host : settings.get(knobs::kSlotsPerHost),
       .ranks_per_host = per_host,
       .here_slots = per_host != 0 ? per_host : discovery::usable_cores(),
-      .patience = settings.get(knobs::kDiscoveryTimeout),
+      .timeout = settings.get(knobs::kDiscoveryTimeout),
       .environment = lookup};
 }
 

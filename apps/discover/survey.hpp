@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// All that horo discover finds out, as a value.
+// Everything that horo discover finds, as a value.
 #pragma once
 
 #include <cstdint>
@@ -7,17 +7,17 @@
 #include <string>
 #include <vector>
 
-#include "discovery/find_hosts.hpp"
-#include "discovery/network.hpp"
-#include "discovery/topology/topology.hpp"
+#include "discovery/network_interfaces.hpp"
+#include "discovery/search/find_hosts.hpp"
+#include "discovery/topology/machine_topology.hpp"
 
 namespace horo::apps {
 
 struct SurveyedHost {
   discovery::Host host;
-  bool here = false;                      ///< It is this machine.
-  std::optional<discovery::Route> route;  ///< From here, if there is one.
-  std::string problem;                    ///< Why there is none; empty: there is, or it is here.
+  bool here = false;                      ///< Whether it is this machine.
+  std::optional<discovery::Route> route;  ///< The route from this machine, if there is one.
+  std::string problem;  ///< Why there is no route; empty if there is one or none is needed.
 };
 
 struct SharedMemory {
@@ -26,16 +26,16 @@ struct SharedMemory {
 };
 
 struct Survey {
-  std::string source;  ///< Who named the hosts.
-  std::string why;     ///< Why that one.
+  std::string source;  ///< The source of the hosts.
+  std::string why;     ///< The reason for that source.
   std::vector<SurveyedHost> hosts;
   std::string machine;  ///< This machine's name.
   std::optional<discovery::Topology> topology;
-  std::string topology_problem;  ///< Why there is none.
+  std::string topology_problem;  ///< Why the topology could not be read.
   std::vector<discovery::Interface> interfaces;
-  std::optional<SharedMemory> shared_memory;  ///< Of /dev/shm; nothing: it is not there.
+  std::optional<SharedMemory> shared_memory;  ///< Size of /dev/shm; nothing if it does not exist.
 
-  /// No host lacks a route, and this machine could be read.
+  /// Whether every host has a route and this machine could be read.
   bool whole() const;
 };
 

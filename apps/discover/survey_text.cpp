@@ -4,8 +4,8 @@
 
 namespace horo::apps {
 
-using discovery::Device;
 using discovery::DeviceKind;
+using discovery::MachineDevice;
 using discovery::Topology;
 
 namespace {
@@ -34,7 +34,7 @@ std::vector<int> cpus_of(const Topology& topology, std::size_t node) {
   return cpus;
 }
 
-std::string place_of(const Topology& topology, const Device& device) {
+std::string place_of(const Topology& topology, const MachineDevice& device) {
   auto text = device.address;
   if (device.node) {
     const auto number = topology.nodes[static_cast<std::size_t>(*device.node)].number;
@@ -77,18 +77,18 @@ std::string interface_text(const Survey& survey, const discovery::Interface& int
   return text;
 }
 
-/// Network devices that have no addresses: InfiniBand adapters.
-std::vector<Device> adapters(const Survey& survey) {
+/// Network devices without addresses: InfiniBand adapters.
+std::vector<MachineDevice> adapters(const Survey& survey) {
   if (!survey.topology) return {};
   auto devices = survey.topology->of(DeviceKind::network);
-  std::erase_if(devices, [&](const Device& device) {
+  std::erase_if(devices, [&](const MachineDevice& device) {
     return std::any_of(survey.interfaces.begin(), survey.interfaces.end(),
                        [&](const auto& interface) { return interface.name == device.name; });
   });
   return devices;
 }
 
-void write_device(JsonWriter& json, const Topology& topology, const Device& device) {
+void write_device(JsonWriter& json, const Topology& topology, const MachineDevice& device) {
   json.begin_object().key("name").value(device.name).key("pci").value(device.address);
   json.key("node");
   if (device.node) {

@@ -21,7 +21,7 @@ std::string without_api(std::string_view code) {
   return text;
 }
 
-/// The functions of a piece of C; empty: it declares none.
+/// The functions that a piece of C declares; empty if there are none.
 std::string functions_of(std::string_view code) {
   std::string names;
   for (auto line : lines_of(code)) {
@@ -33,8 +33,8 @@ std::string functions_of(std::string_view code) {
   return names;
 }
 
-/// What a piece of C without functions declares: its last type, or its first macro.
-std::string name_of(std::string_view code) {
+/// The name that a piece of C without functions declares: its last type, or its first macro.
+std::string type_or_macro_name(std::string_view code) {
   auto text = trimmed(code);
   if (text.starts_with("#define ")) {
     text.remove_prefix(8);
@@ -47,7 +47,7 @@ std::string name_of(std::string_view code) {
   return fmt::format("`{}`", text.substr(text.find_last_of(" *}") + 1));
 }
 
-class Page {
+class CPage {
  public:
   Status add(std::string_view header) {
     const auto lines = lines_of(header);
@@ -66,7 +66,8 @@ class Page {
   std::string text() && { return std::move(text_); }
 
  private:
-  /// One comment and what follows it up to the next empty line or comment; `at` moves behind it.
+  /// Adds one comment and the code behind it, up to the next empty line or comment; moves `at`
+  /// behind it.
   Status add_entity(const std::vector<std::string_view>& lines, std::size_t& at) {
     std::string words;
     if (lines[at].starts_with("/*")) {
@@ -86,8 +87,9 @@ class Page {
       if (!functions.empty() && !says(words, label))
         return fail(Errc::invalid_argument, "the comment of {} lacks '{}:'", functions, label);
     }
-    text_ += fmt::format("\n### {}\n\n```c\n{}```\n", functions.empty() ? name_of(code) : functions,
-                         without_api(code));
+    text_ +=
+        fmt::format("\n### {}\n\n```c\n{}```\n",
+                    functions.empty() ? type_or_macro_name(code) : functions, without_api(code));
     if (!words.empty()) text_ += fmt::format("\n{}", markdown(words));
     return {};
   }
@@ -109,7 +111,7 @@ Result<std::string> c_page(const Header& header) {
   const auto lines = lines_of(header.text);
   std::size_t at = 0;
   while (at < lines.size() && lines[at].find("SPDX") != std::string_view::npos) ++at;
-  Page page;
+  CPage page;
   HORO_TRY_STATUS(page.add(header.text));
   return fmt::format("\n# {}\n\n{}", header.name,
                      at < lines.size() ? markdown(read_comment(lines, at).text) : "") +

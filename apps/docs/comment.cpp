@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::array<std::string_view, 5> kLabels{"Units", "Memory", "Thread", "Blocks", "Fails"};
 
-/// Where a sentence with this label begins; npos: nowhere.
+/// Position at which a sentence with this label begins; npos if there is none.
 std::size_t find_label(std::string_view text, std::string_view label, std::size_t from = 0) {
   const auto mark = fmt::format("{}:", label);
   const auto is_space = [text](std::size_t at) { return text[at] == ' ' || text[at] == '\n'; };
@@ -34,7 +34,7 @@ bool is_code(std::string_view line) {
   return line.starts_with("  ") && !trimmed(line).empty();
 }
 
-/// Paragraphs and blocks of indented lines, an empty line between them.
+/// Puts an empty line between paragraphs and blocks of indented lines.
 std::string with_code(std::string_view text) {
   std::string result;
   bool open = false;

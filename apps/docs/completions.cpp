@@ -14,7 +14,7 @@ namespace horo::apps {
 
 namespace {
 
-/// What a flag takes.
+/// The kind of value that a flag takes.
 enum class Takes { nothing, word, path, anything };
 
 Takes takes(const cli::Flag& flag) {
@@ -35,19 +35,19 @@ bool offered(const cli::Flag& flag) {
   return !flag.hidden && flag.refusal.empty();
 }
 
-/// "--x", and "--no-x" where there is one.
+/// "--x", and "--no-x" if that exists.
 std::vector<std::string> spellings(const cli::Flag& flag) {
   std::vector<std::string> all{"--" + flag.name};
   if (flag.negatable) all.push_back("--no-" + flag.name);
   return all;
 }
 
-/// What stands behind the options.
-bool takes_command(const cli::Command& command) {
+/// Whether the ranks' command follows the options.
+bool takes_command(const cli::CommandRow& command) {
   return command.tail.starts_with("COMMAND");
 }
 
-bool takes_files(const cli::Command& command) {
+bool takes_files(const cli::CommandRow& command) {
   return command.tail.starts_with("FILE");
 }
 
@@ -69,8 +69,8 @@ std::string command_names() {
   return names;
 }
 
-/// Flags of one kind as a pattern of `case`: "--a|--b".
-std::string pattern(const cli::Command& command, Takes kind) {
+/// The flags of one kind as a pattern for `case`: "--a|--b".
+std::string pattern(const cli::CommandRow& command, Takes kind) {
   std::string text;
   for (const auto& flag : command.flags) {
     if (!offered(flag) || takes(flag) != kind) continue;
@@ -80,7 +80,7 @@ std::string pattern(const cli::Command& command, Takes kind) {
   return text;
 }
 
-void add_bash_values(std::string& text, const cli::Command& command) {
+void add_bash_values(std::string& text, const cli::CommandRow& command) {
   for (const auto& flag : command.flags) {
     if (!offered(flag) || takes(flag) != Takes::word) continue;
     text += fmt::format("        --{}) COMPREPLY=($(compgen -W '{}' -- \"$word\")); return ;;\n",
@@ -90,6 +90,90 @@ void add_bash_values(std::string& text, const cli::Command& command) {
     text += fmt::format("        {}) compopt -o default; return ;;\n", paths);
   if (const auto others = pattern(command, Takes::anything); !others.empty())
     text += fmt::format("        {}) return ;;\n", others);
+}
+
+/// Skips the options, of which `valued` take the next word too, and completes the ranks' command
+/// behind them.
+std::string bash_command_offset(std::string_view valued) {
+  return fmt::format(
+      "      for ((i = 2, value = 0; i < COMP_CWORD; i++)); do\n"
+      "        case ${{COMP_WORDS[i]}} in\n"
+      "          {}|-np) value=1 ;;\n"
+      "          =) value=1 ;;\n"
+      "          -*) value=0 ;;\n"
+      "          *)\n"
+      "            if ((!value)); then\n"
+      "              declare -F _command_offset >/dev/null && _command_offset \"$i\"\n"
+      "              return\n"
+      "            fi\n"
+      "            value=0\n"
+      "            ;;\n"
+      "        esac\n"
+      "      done\n",
+      valued);
+}
+
+std::string bash_case(const cli::CommandRow& command) {
+  std::string valued;
+  std::string flags;
+  for (const auto& flag : command.flags) {
+    if (!offered(flag)) continue;
+    for (const auto& spelling : spellings(flag))
+      flags += fmt::format("{}{}", flags.empty() ? "" : " ", spelling);
+    if (takes(flag) == Takes::nothing) continue;
+    valued += fmt::format("{}--{}", valued.empty() ? "" : "|", flag.name);
+    if (flag.letter != '\0') valued += fmt::format("|-{}", flag.letter);
+  }
+  auto text = fmt::format("    {})\n", command.name);
+  if (takes_command(command)) text += bash_command_offset(valued);
+  text += "      case $before in\n";
+  add_bash_values(text, command);
+  text += "      esac\n";
+  text += "      case $word in\n";
+  text += fmt::format("        -*) COMPREPLY=($(compgen -W '{}' -- \"$word\")) ;;\n", flags);
+  if (takes_command(command)) text += "        *) COMPREPLY=($(compgen -c -- \"$word\")) ;;\n";
+  if (takes_files(command)) text += "        *) compopt -o default ;;\n";
+  return text + "      esac\n      ;;\n";
+}
+
+std::string zsh_escaped(std::string_view help) {
+  std::string result;
+  for (const char c : help) {
+    if (c == '[' || c == ']' || c == ':' || c == '\\') result += '\\';
+    result += c;
+  }
+  return result;
+}
+
+std::string zsh_value(const cli::Flag& flag) {
+  switch (takes(flag)) {
+    case Takes::nothing:
+      return {};
+    case Takes::word:
+      return fmt::format(":word:({})", words_of(flag));
+    case Takes::path:
+      return ":path:_files";
+    case Takes::anything:
+      return fmt::format(":{}: ", flag.value);
+  }
+  return {};
+}
+
+std::string zsh_case(const cli::CommandRow& command) {
+  auto text = fmt::format("    {})\n      _arguments -S \\\n", command.name);
+  for (const auto& flag : command.flags) {
+    if (!offered(flag)) continue;
+    const auto value = zsh_value(flag);
+    for (const auto& spelling : spellings(flag)) {
+      const auto argument = fmt::format("{}{}[{}]{}", spelling, value.empty() ? "" : "=",
+                                        zsh_escaped(summary_of(flag)), value);
+      text += fmt::format("        {} \\\n", shell_quoted(argument));
+    }
+  }
+  if (takes_command(command)) text += "        '(-)*::: := _normal -p horo'";
+  if (takes_files(command)) text += "        '*:file:_files'";
+  if (!takes_command(command) && !takes_files(command)) text += "       ";
+  return text + " && return\n      ;;\n";
 }
 
 }  // namespace
@@ -108,97 +192,24 @@ std::string bash_completions() {
       command_names());
   text += "  case $command in\n";
   for (const auto& command : cli::commands()) {
-    if (command.name.empty()) continue;
-    std::string valued;
-    std::string flags;
-    for (const auto& flag : command.flags) {
-      if (!offered(flag)) continue;
-      for (const auto& spelling : spellings(flag))
-        flags += fmt::format("{}{}", flags.empty() ? "" : " ", spelling);
-      if (takes(flag) == Takes::nothing) continue;
-      valued += fmt::format("{}--{}", valued.empty() ? "" : "|", flag.name);
-      if (flag.letter != '\0') valued += fmt::format("|-{}", flag.letter);
-    }
-    text += fmt::format("    {})\n", command.name);
-    if (takes_command(command)) {
-      // Behind the first word that is no option stands the command of the ranks.
-      text += fmt::format(
-          "      for ((i = 2, value = 0; i < COMP_CWORD; i++)); do\n"
-          "        case ${{COMP_WORDS[i]}} in\n"
-          "          {}|-np) value=1 ;;\n"
-          "          =) value=1 ;;\n"
-          "          -*) value=0 ;;\n"
-          "          *)\n"
-          "            if ((!value)); then\n"
-          "              declare -F _command_offset >/dev/null && _command_offset \"$i\"\n"
-          "              return\n"
-          "            fi\n"
-          "            value=0\n"
-          "            ;;\n"
-          "        esac\n"
-          "      done\n",
-          valued);
-    }
-    text += "      case $before in\n";
-    add_bash_values(text, command);
-    text += "      esac\n";
-    text += "      case $word in\n";
-    text += fmt::format("        -*) COMPREPLY=($(compgen -W '{}' -- \"$word\")) ;;\n", flags);
-    if (takes_command(command)) text += "        *) COMPREPLY=($(compgen -c -- \"$word\")) ;;\n";
-    if (takes_files(command)) text += "        *) compopt -o default ;;\n";
-    text += "      esac\n      ;;\n";
+    if (!command.name.empty()) text += bash_case(command);
   }
   return text + "  esac\n}\n\ncomplete -F _horo horo\n";
 }
 
 std::string zsh_completions() {
   auto text = head("zsh", "_horo", "#compdef horo\n");
-  const auto escaped = [](std::string_view help) {
-    std::string result;
-    for (const char c : help) {
-      if (c == '[' || c == ']' || c == ':' || c == '\\') result += '\\';
-      result += c;
-    }
-    return result;
-  };
   text += "\n_horo() {\n  local -a commands\n  commands=(\n";
   for (const auto& command : cli::commands()) {
     if (!command.name.empty())
-      text += fmt::format("    {}\n", shell_quoted(command.name + ":" + escaped(command.summary)));
+      text +=
+          fmt::format("    {}\n", shell_quoted(command.name + ":" + zsh_escaped(command.summary)));
   }
   text +=
       "  )\n  if ((CURRENT == 2)); then\n    _describe command commands\n    return\n  fi\n"
       "  local command=$words[2]\n  shift words\n  ((CURRENT--))\n  case $command in\n";
   for (const auto& command : cli::commands()) {
-    if (command.name.empty()) continue;
-    text += fmt::format("    {})\n      _arguments -S \\\n", command.name);
-    for (const auto& flag : command.flags) {
-      if (!offered(flag)) continue;
-      std::string value;
-      switch (takes(flag)) {
-        case Takes::nothing:
-          break;
-        case Takes::word:
-          value = fmt::format(":word:({})", words_of(flag));
-          break;
-        case Takes::path:
-          value = ":path:_files";
-          break;
-        case Takes::anything:
-          value = fmt::format(":{}: ", flag.value);
-          break;
-      }
-      for (const auto& spelling : spellings(flag)) {
-        text +=
-            fmt::format("        {} \\\n",
-                        shell_quoted(fmt::format("{}{}[{}]{}", spelling, value.empty() ? "" : "=",
-                                                 escaped(summary_of(flag)), value)));
-      }
-    }
-    if (takes_command(command)) text += "        '(-)*::: := _normal -p horo'";
-    if (takes_files(command)) text += "        '*:file:_files'";
-    if (!takes_command(command) && !takes_files(command)) text += "       ";
-    text += " && return\n      ;;\n";
+    if (!command.name.empty()) text += zsh_case(command);
   }
   return text + "  esac\n}\n\n_horo \"$@\"\n";
 }

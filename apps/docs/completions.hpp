@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What shells offer behind `horo`: from the command tree, so that nothing is forgotten.
+// Completions for shells, generated from the command tree so that they are complete.
 #pragma once
 
 #include <string>
 
 namespace horo::apps {
 
-/// The files completions/horo.bash, completions/_horo and completions/horo.fish.
+/// Contents of the files completions/horo.bash, completions/_horo and completions/horo.fish.
 std::string bash_completions();
 std::string zsh_completions();
 std::string fish_completions();

@@ -16,7 +16,7 @@ std::size_t indent_of(std::string_view line) {
   return std::min(line.find_first_not_of(' '), line.size());
 }
 
-/// Where a function's signature ends: at its body, its initialisers or its semicolon.
+/// Position at which a function's signature ends: at its body, its initialisers or its semicolon.
 std::size_t end_of_signature(std::string_view code) {
   int depth = 0;
   bool closed = false;
@@ -30,18 +30,18 @@ std::size_t end_of_signature(std::string_view code) {
   return code.size();
 }
 
-/// One declaration at the scope of a file or a class.
+/// One declaration in a file or a class.
 struct Declaration {
-  std::string code;       ///< All of it, bodies too, moved to the left margin.
-  std::string signature;  ///< Up to its body.
+  std::string code;       ///< The whole declaration with its body, moved to the left margin.
+  std::string signature;  ///< The text before the body.
   std::size_t next = 0;   ///< The line behind it.
 };
 
 Declaration read_declaration(const Lines& lines, std::size_t at) {
   Declaration found{.code = {}, .signature = {}, .next = at};
   const auto indent = indent_of(lines[at]);
-  // Its first lines, up to one that opens or ends it; then, laid out as clang-format does, all up
-  // to a closing brace that stands as far left as it began.
+  // The declaration's lines up to one that opens a body or ends it. A body, as clang-format lays it
+  // out, ends at the closing brace with the indentation of the first line.
   bool body = false;
   for (bool open = true; open && found.next < lines.size(); ++found.next) {
     const auto line = lines[found.next];
@@ -68,7 +68,8 @@ bool is_function(const Declaration& declaration) {
          text.find("concept ") == std::string_view::npos;
 }
 
-/// What every class has: default members, copies, moves and the destructor.
+/// Whether it is one of the members that every class has: default members, copies, moves and the
+/// destructor.
 bool is_special(const Declaration& declaration, std::string_view owner) {
   const std::string_view text = declaration.signature;
   return text.starts_with('~') || text.starts_with("friend ") || text.ends_with("= default") ||
@@ -76,15 +77,15 @@ bool is_special(const Declaration& declaration, std::string_view owner) {
          text.find(fmt::format("({}&& ", owner)) != std::string_view::npos;
 }
 
-/// A name that is declared elsewhere.
+/// Whether it only repeats a name that is declared in another place.
 bool is_mention(const Declaration& declaration) {
   return declaration.code.starts_with("friend ") ||
          (is_class(declaration.signature) && declaration.code.ends_with(";\n") &&
           declaration.code.find('{') == std::string::npos);
 }
 
-/// The name in front of the parameters, or of the type.
-std::string name_of(std::string_view signature) {
+/// The name before the parameters, or of the type.
+std::string declared_name(std::string_view signature) {
   if (const auto concept_at = signature.find("concept "); concept_at != std::string_view::npos) {
     signature = signature.substr(concept_at + 8);
     return std::string(signature.substr(0, signature.find(' ')));
@@ -98,14 +99,14 @@ std::string fenced(std::string_view code) {
   return fmt::format("```cpp\n{}\n```\n", trimmed(code));
 }
 
-class Page {
+class CppPage {
  public:
   Status add(const Header& header) {
     lines_ = lines_of(header.text);
     std::size_t at = 0;
     while (at < lines_.size() && !lines_[at].starts_with("///")) ++at;
     if (at == lines_.size())
-      return fail(Errc::invalid_argument, "{} says not what it is", header.name);
+      return fail(Errc::invalid_argument, "{} does not say what it is for", header.name);
     const auto words = read_comment(lines_, at);
     text_ += fmt::format("\n## {}\n\n{}", header.name, markdown(words.text));
     HORO_TRY_STATUS(add_scope({.at = words.next, .end = lines_.size()}));
@@ -118,7 +119,7 @@ class Page {
   struct Scope {
     std::size_t at;
     std::size_t end;
-    std::string owner = {};  ///< The class; empty: the file.
+    std::string owner = {};  ///< The class; empty for the file.
     bool is_public = true;
   };
 
@@ -156,8 +157,8 @@ class Page {
              const Scope& scope) {
     if (is_function(found) ? is_special(found, scope.owner) : is_mention(found)) return {};
     const auto name = scope.owner.empty()
-                          ? name_of(found.signature)
-                          : fmt::format("{}::{}", scope.owner, name_of(found.signature));
+                          ? declared_name(found.signature)
+                          : fmt::format("{}::{}", scope.owner, declared_name(found.signature));
     if (words.empty()) return fail(Errc::invalid_argument, "{} has no comment", name);
     if (is_class(found.signature)) return add_class(found, begin, words, name);
     if (!is_function(found)) {
@@ -188,7 +189,7 @@ class Page {
 }  // namespace
 
 Result<std::string> cpp_page(const std::vector<Header>& headers) {
-  Page page;
+  CppPage page;
   for (const auto& header : headers) HORO_TRY_STATUS(page.add(header));
   return std::move(page).text();
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// horo-docs PAGE: the generated pages of the manual, on standard output. Those of the headers are
-// read from the source tree that it was built in, and so is that of the Python package, by a
-// script.
+// horo-docs PAGE writes a generated page of the manual to standard output. It reads the headers,
+// and through a script the Python package, from the source tree in which it was built.
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -21,19 +20,19 @@
 #include "apps/docs/header_page.hpp"
 #include "base/cli/help.hpp"
 #include "base/exit_code.hpp"
-#include "base/knobs/table.hpp"
+#include "base/knobs/knob_table.hpp"
 #include "base/knobs/value.hpp"
 
 namespace horo::apps {
 
 namespace {
 
-/// In the order of the page: what a program uses first comes first.
+/// In the order of the page: most used first.
 constexpr std::array<std::string_view, 8> kCppHeaders{
     "horo/horo.hpp",          "horo/job.hpp",         "horo/tensor.hpp",  "horo/op.hpp",
     "horo/shared_buffer.hpp", "horo/process_set.hpp", "horo/element.hpp", "horo/error.hpp"};
 
-/// First comment of every page, so that nobody edits it by hand.
+/// The first comment of every page, which says that it must not be edited by hand.
 std::string head(std::string_view page) {
   return fmt::format(
       "<!-- SPDX-License-Identifier: Apache-2.0 -->\n"
@@ -41,7 +40,7 @@ std::string head(std::string_view page) {
       page);
 }
 
-/// `text` inside a table's cell.
+/// `text` for a cell of a table.
 std::string cell(std::string_view text) {
   std::string result;
   for (const char c : text) {
@@ -81,7 +80,7 @@ std::string meaning(const KnobRow& row) {
   std::string text(row.text->help);
   if (row.tunable) text += " (tunable)";
   if (row.text->reader == KnobReader::launcher) text += "; for the launcher only";
-  if (row.text->passed_on) text += "; **this version only passes it on to the ranks**";
+  if (row.text->passed_on) text += "; **this version only passes the value on to the ranks**";
   return text;
 }
 
@@ -92,13 +91,15 @@ std::string knobs_page() {
       "Each knob has one key, and its names follow from it: `fusion.threshold` is the flag "
       "`--fusion-threshold`,\nthe variable `HORO_FUSION_THRESHOLD` and in a config file\n\n"
       "```yaml\nfusion:\n  threshold: 64MiB\n```\n\n"
-      "A flag beats the environment (`HORO_*` beats `HOROVOD_*`), the environment beats the config "
+      "A flag has priority over the environment (`HORO_*` over `HOROVOD_*`), the environment over "
+      "the config "
       "file, the file\n"
-      "beats the default; with `--horovod` the file beats the environment. `horo run "
+      "over the default; with `--horovod` the file has priority over the environment. `horo run "
       "--explain-config` prints every\n"
-      "value and where it came from. A wrong value or an unknown key ends with exit code 2 and one "
+      "value and the origin of the value. A wrong value or an unknown key ends with exit code 2 "
+      "and one "
       "line that names\n"
-      "key, value, place and what is allowed.\n\n"
+      "key, value, origin and the allowed values.\n\n"
       "Sizes: `64MiB`, `64M` (both are 2^26 bytes) or bytes. Times: `1ms`, `2s`, `5min`, `1h`, or "
       "a bare number in\n"
       "the unit given. Switches: `true`/`false`, `1`/`0`, `yes`/`no`, `on`/`off`; as a flag `--x` "
@@ -122,13 +123,13 @@ std::string knobs_page() {
   return text;
 }
 
-/// A summary as a sentence of its own.
+/// A summary as a sentence.
 std::string sentence(std::string text) {
   text.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(text.front())));
   return text + ".";
 }
 
-void append_flags(std::string& text, const cli::Command& command) {
+void append_flags(std::string& text, const cli::CommandRow& command) {
   std::vector<std::string> groups;
   for (const auto& flag : command.flags) {
     if (!flag.hidden && std::find(groups.begin(), groups.end(), flag.group) == groups.end()) {
@@ -149,7 +150,7 @@ std::string cli_page() {
   std::string text = head("cli");
   text +=
       "\n# Command line\n\n"
-      "Options end at the first word that is none; everything from there on belongs to the "
+      "Options must come before the command; the first word that is not an option starts the "
       "command, and one `--`\n"
       "before it is dropped. A long option may be shortened as long as it stays unambiguous; its "
       "value follows as\n"
@@ -198,7 +199,8 @@ Result<std::string> cpp_reference() {
     headers.push_back({.name = kCppHeaders[headers.size()], .text = text});
   HORO_TRY(const auto page, cpp_page(headers));
   return head("horo-hpp") +
-         "\n# C++ reference\n\n`#include <horo/horo.hpp>` brings all of it; the other headers are "
+         "\n# C++ reference\n\n`#include <horo/horo.hpp>` includes all parts; the other headers "
+         "are "
          "its parts. Names are in namespace `horo`.\n" +
          page;
 }
@@ -216,7 +218,8 @@ Result<std::string> page_text(std::string_view page) {
               page);
 }
 
-/// Becomes the script that reads Python; returns only with the reason why it could not.
+/// Replaces this process by the script that reads Python. Returns only if that fails, with the
+/// reason.
 Error become_python_page() {
   execlp("python3", "python3", HORO_PYTHON_PAGE, HORO_PYTHON_PACKAGE, nullptr);
   return fail_errno(errno, "starting python3").take();

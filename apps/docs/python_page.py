@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Python package's page of the manual, on standard output: what each module has for users, from
-signatures and docstrings. Reads the sources only, so that neither libhoro nor a framework is needed.
+"""Writes the Python package's page of the manual to standard output: the public names of each module,
+with their signatures and docstrings. It only reads the sources, so it needs neither libhoro nor a
+framework.
 
 usage: python_page.py FOLDER        (bindings/python)
 """
@@ -13,6 +14,7 @@ import textwrap
 
 MODULES = ("horo.torch", "horo.numpy", "horo", "horo.data")
 WIDTH = 100
+OPS = {name.upper(): name for name in ("Average", "Sum", "Adasum", "Min", "Max", "Product")}
 
 
 def _assigned(target):
@@ -34,12 +36,14 @@ class Module:
                 self.own[node.name] = node
             elif isinstance(node, ast.Assign):
                 self.own.update((one, node.value) for one in _assigned(node.targets[0]))
+            elif isinstance(node, ast.AnnAssign):
+                self.own.update((one, node) for one in _assigned(node.target))
             elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("horo"):
                 for one in node.names:
                     self.origin[one.asname or one.name] = (node.module, one.name)
 
     def names(self):
-        """What it exports, in the order in which it imports or defines it."""
+        """The names that it exports, in the order in which it imports or defines them."""
         listed = ast.literal_eval(self.own["__all__"])
         order = [*self.origin, *self.own]
         return sorted(listed, key=order.index)
@@ -55,17 +59,30 @@ class Package:
         return self._modules[name]
 
     def find(self, module, name):
-        """The node that defines the name, wherever that is, and the name there."""
+        """The node that defines the name, in whichever file, and the name there."""
         while name not in self.module(module).own:
             module, name = self.module(module).origin[name]
         node = self.module(module).own[name]
-        if isinstance(node, ast.Name):  # another name for the same
+        if isinstance(node, ast.Name):  # another name for the same object
             return self.find(module, node.id)
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            return module, name, self._method(module, node.value.id, node.attr)
         return module, name, node
+
+    def _method(self, module, variable, name):
+        """The method of an object `variable: Class[A, B] = Class(...)`, with its type variables
+        replaced by A and B."""
+        made = self.module(module).own[variable]
+        _, _, owner = self.find(module, made.value.func.id)
+        variables = [ast.unparse(one) for one in owner.bases[0].slice.elts]
+        types = dict(zip(variables, map(ast.unparse, made.annotation.slice.elts)))
+        method = next(one for one in owner.body if getattr(one, "name", "") == name)
+        text = re.sub(r"\b(%s)\b" % "|".join(types), lambda found: types[found.group()], ast.unparse(method))
+        return ast.parse(text).body[0]
 
 
 def signature(name, arguments, returns, drop_first=False):
-    """As it is called, in as many lines as that takes."""
+    """The call of a function, wrapped to the width of a page."""
     parts = _parameters(arguments)[drop_first:]
     end = ")" + (f" -> {ast.unparse(returns)}" if returns is not None else "")
     line = f"{name}({', '.join(parts)}{end}"
@@ -90,7 +107,7 @@ def _parameter(one, default):
     text = one.arg if one.annotation is None else f"{one.arg}: {ast.unparse(one.annotation)}"
     if default is None:
         return text
-    value = re.sub(r"^_core\.(\w+)$", lambda found: found.group(1).capitalize(), ast.unparse(default))
+    value = OPS.get(ast.unparse(default), ast.unparse(default))
     return f"{text} = {value}" if one.annotation is not None else f"{text}={value}"
 
 
@@ -117,25 +134,19 @@ def prose(text):
 
 def function(name, node, title):
     text = f"\n{title} {name}\n\n```python\n"
-    text += signature(name.split(".")[-1], node.args, node.returns, "." in name and not _static(node))
+    first = node.args.args[0].arg if node.args.args else ""
+    text += signature(name.split(".")[-1], node.args, node.returns, first == "self")
     return text + "\n```\n\n" + prose(ast.get_docstring(node))
-
-
-def _static(node):
-    return any(isinstance(one, ast.Name) and one.id == "staticmethod" for one in node.decorator_list)
 
 
 def _property(node):
     return any(isinstance(one, ast.Name) and one.id == "property" for one in node.decorator_list)
 
 
-def made(package, module, name, node):
-    """A function that another one makes: its words are the last argument."""
+def made(name, node):
+    """A query without arguments that another function makes: its documentation is the last argument."""
     text = next(one.value for one in reversed(node.args) if isinstance(one, ast.Constant))
     arguments, returns = ast.parse("def f() -> int: ...").body[0].args, ast.Name("int")
-    if isinstance(node.args[0], ast.Name):
-        start = package.module(module).own[node.args[0].id]
-        arguments, returns = start.args, ast.Name("Any")
     words = "\n".join(line.strip() for line in text.splitlines())
     return f"\n### {name}\n\n```python\n{signature(name, arguments, returns)}\n```\n\n{words}\n"
 
@@ -167,8 +178,8 @@ def page(package):
         "<!-- SPDX-License-Identifier: Apache-2.0 -->\n"
         "<!-- Generated: horo-docs python > docs/reference/python.md -->\n\n"
         "# Python reference\n\n"
-        "What the package's modules have for users; [guide/python.md](../guide/python.md) says how to\n"
-        "use it. `horo.torch` and `horo.numpy` share the functions of the job and of process sets.\n"
+        "The public names of the package's modules. [guide/python.md](../guide/python.md) explains how\n"
+        "to use them. `horo.torch` and `horo.numpy` share the functions of the job and of process sets.\n"
     )
     shown = {}  # node -> the name under which it is described
     for name in MODULES:
@@ -176,7 +187,7 @@ def page(package):
         text += f"\n## {name}\n\n{prose(ast.get_docstring(module.tree, clean=False))}"
         constants, entries, again = [], "", []
         for exported in module.names():
-            origin, there, node = package.find(name, exported)
+            _, there, node = package.find(name, exported)
             if id(node) in shown:
                 first = shown[id(node)]
                 again.append(exported if first == exported else f"{exported}` is `{first}")
@@ -185,7 +196,7 @@ def page(package):
             elif isinstance(node, ast.ClassDef):
                 entries += klass(exported, node)
             elif isinstance(node, ast.Call) and there == exported and len(node.args) > 1:
-                entries += made(package, origin, exported, node)
+                entries += made(exported, node)
             else:
                 constants.append(exported)
                 continue

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// horo: becomes horo-<command>, or says what there is.
+// horo runs horo-<command>, or lists the commands.
 #include <span>
 #include <string_view>
 #include <vector>
@@ -19,7 +19,7 @@ namespace horo::apps {
 namespace {
 
 int print_help() {
-  std::vector<const cli::Command*> installed;
+  std::vector<const cli::CommandRow*> installed;
   for (const auto& command : cli::commands()) {
     if (!command.name.empty() && find_tool(command.name)) installed.push_back(&command);
   }
@@ -40,7 +40,7 @@ int refuse(std::string_view command, const Error& error) {
 }
 
 int run(std::span<const char* const> arguments) {
-  // The way to a command costs nothing but the exec.
+  // A command is executed without reading anything first, so that it starts quickly.
   if (!arguments.empty() && arguments.front()[0] != '-') {
     const std::string_view command(arguments.front());
     if (command == "help" && arguments.size() > 1) {

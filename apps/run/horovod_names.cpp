@@ -15,7 +15,7 @@ namespace horo::apps {
 std::string horovod_python_path(std::string_view inherited) {
   namespace fs = std::filesystem;
   const fs::path here(own_directory());
-  // The build tree's, the prefix's, and those of a wheel.
+  // In the build tree, in an installation, and in a Python wheel.
   std::vector<fs::path> places{here / "../python", here / HORO_PYTHON_FROM_BIN};
   for (const auto& packages : wheel_packages()) places.emplace_back(packages);
   for (const auto& place : places) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// horo-run: starts a command as the ranks of a job and stays until the last of them is gone.
+// horo-run: starts a command as the ranks of a job, and stays until the last of them is gone.
 #include <csignal>
 #include <cstdlib>
 #include <fcntl.h>
@@ -10,15 +10,16 @@
 #include "apps/common/tools.hpp"
 #include "apps/common/usage_error.hpp"
 #include "apps/common/variables.hpp"
-#include "apps/run/attempts.hpp"
-#include "apps/run/command.hpp"
 #include "apps/run/horovod_names.hpp"
-#include "apps/run/plan.hpp"
+#include "apps/run/make_request.hpp"
+#include "apps/run/plan_text.hpp"
+#include "apps/run/run_messages.hpp"
 #include "base/exit_code.hpp"
 #include "base/knobs/knobs.hpp"
+#include "base/knobs/launcher_knobs.hpp"
 #include "base/log.hpp"
-#include "discovery/this_machine.hpp"
 #include "launcher/process/spawn.hpp"
+#include "launcher/run/job_runner.hpp"
 
 namespace horo::apps {
 
@@ -26,8 +27,8 @@ namespace {
 
 constexpr std::string_view kTool = "horo run";
 
-/// A standard stream that was closed would be the number of the next descriptor we open, and what
-/// the ranks print would go there.
+/// If a standard stream is closed, the next descriptor that this process opens gets its number, and
+/// the ranks' output would go there.
 void open_standard_streams() {
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     // open() gives the lowest free number, which is this one.
@@ -35,14 +36,15 @@ void open_standard_streams() {
   }
 }
 
-/// As it was found: an event loop changes it.
-bool ignores_broken_pipes() {
+/// Whether the caller ignored SIGPIPE. Valid only before an event loop changes that.
+launcher::ClosedOutput closed_output_policy() {
   struct sigaction action {};
 
-  return sigaction(SIGPIPE, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+  const bool ignored = sigaction(SIGPIPE, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+  return ignored ? launcher::ClosedOutput::ignore : launcher::ClosedOutput::stop_job;
 }
 
-/// A well-formed request that cannot be met here.
+/// Reports a request that is well-formed but cannot be met on this machine.
 int refuse(const Error& error) {
   const auto text = fmt::format("{}: {}\n", kTool, error.message);
   [[maybe_unused]] const auto written = write(STDERR_FILENO, text.data(), text.size());
@@ -51,37 +53,85 @@ int refuse(const Error& error) {
   return exit_code::kFailure;
 }
 
-/// What the user gave is a usage error; an allocation that cannot be read is not.
+/// A plan that cannot be made is a usage error, unless an allocation could not be read.
 int refuse_plan(const Error& error) {
-  const bool theirs = error.code == Errc::unavailable || error.code == Errc::timed_out;
-  return theirs ? refuse(error) : usage_error(kTool, error);
+  const bool environment = error.code == Errc::unavailable || error.code == Errc::timed_out;
+  return environment ? refuse(error) : usage_error(kTool, error);
 }
 
-/// What --plan names; its command where none was given.
-Result<std::optional<PlanFile>> read_plan(RunInvocation& invocation) {
-  if (invocation.options.plan.empty()) return std::optional<PlanFile>{};
+/// The file that --plan names. Its command counts where none was given.
+Result<std::optional<SavedPlan>> read_plan(RunInvocation& invocation) {
+  if (invocation.options.plan.empty()) return std::optional<SavedPlan>{};
   HORO_TRY(auto file, read_plan_file(invocation.options.plan));
   if (invocation.options.command.empty()) invocation.options.command = file.command;
   return std::optional(std::move(file));
 }
 
-/// A path as seen from `folder`; empty: from here.
-std::string in_folder(const std::string& word, const std::string& folder) {
-  const bool moves = !folder.empty() && word.find('/') != std::string::npos && word[0] != '/';
-  return moves ? fmt::format("{}/{}", folder, word) : word;
+void set_up_log(const Settings& settings) {
+  log::set_level(settings.get(knobs::kLogLevel));
+  log::set_timestamps(settings.get(knobs::kLogTimestamp));
+  for (const auto& line : settings.ignored()) log::debug("run", "{}", line);
+  for (const auto& warning : mistyped_variables(environ)) log::warn("run", "{}", warning);
+}
+
+/// The files that the user named for the job to write to. They are opened before the job starts, so
+/// that a wrong path costs no training time.
+struct RunFiles {
+  std::optional<launcher::LogFiles> logs;  ///< --output-filename.
+  ReportFile report;                       ///< --json-report.
+};
+
+Result<RunFiles> open_files(const Settings& settings, int size) {
+  RunFiles files;
+  if (const auto directory = settings.get(knobs::kOutputFilename); !directory.empty()) {
+    HORO_TRY(auto logs, launcher::LogFiles::create(directory, size));
+    files.logs.emplace(std::move(logs));
+  }
+  HORO_TRY(files.report, ReportFile::open(settings.get(knobs::kJsonReport)));
+  return files;
+}
+
+int run_job(launcher::JobRequest request, launcher::JobPlan plan,
+            launcher::JobRunnerOptions options) {
+  // Ranks get the old limit back. Log files and ranks' connections need more descriptors than a
+  // shell's usual limit.
+  if (auto raised = launcher::raise_descriptor_limit(); !raised) {
+    log::warn("run", "{}", raised.error().message);
+  }
+  auto files = open_files(request.settings, plan.size());
+  if (!files) return usage_error(kTool, files.error());
+  options.logs = std::move(files->logs);
+  auto loop = Loop::make();
+  if (!loop) return refuse({Errc::io, loop.error().message});
+  const auto settings = request.settings;
+  RunMessages messages(**loop, settings, std::move(files->report));
+  launcher::JobRunner runner(**loop, std::move(request),
+                             [&](const launcher::RunEvent& event) { messages.show(event); });
+  messages.follow(runner);
+  const auto outcome = runner.run(std::move(plan), std::move(options));
+  return outcome ? outcome->exit_code : refuse({Errc::io, outcome.error().message});
+}
+
+/// Handles --plan-out and --dry-run. Returns an exit code if nothing is to be run.
+std::optional<int> answer_plan(const RunOptions& options, const launcher::JobPlan& plan) {
+  if (!options.plan_out.empty()) {
+    const auto written = write_plan_file(options.plan_out, saved_plan_of(plan));
+    if (!written) return usage_error(kTool, written.error());
+  }
+  if (!options.dry_run) return std::nullopt;
+  return write_out(options.json ? plan_json(plan) : plan_text(plan)) ? exit_code::kOk
+                                                                     : exit_code::kFailure;
 }
 
 int run(std::span<const char* const> arguments) {
   open_standard_streams();
-  const bool pipes_ignored = ignores_broken_pipes();
-  const auto begin = SteadyClock::instance().now();
+  launcher::JobRunnerOptions options{.signals = launcher::SignalPolicy::handle,
+                                     .closed_output = closed_output_policy(),
+                                     .begin = SteadyClock::instance().now()};
   auto invocation = parse_run(arguments, [](const char* name) { return std::getenv(name); });
   if (!invocation) return usage_error(kTool, invocation.error());
   if (const auto code = answer(*invocation)) return *code;
-  log::set_level(invocation->settings.get(knobs::kLogLevel));
-  log::set_timestamps(invocation->settings.get(knobs::kLogTimestamp));
-  for (const auto& line : invocation->settings.ignored()) log::debug("run", "{}", line);
-  for (const auto& warning : mistyped_variables(environ)) log::warn("run", "{}", warning);
+  set_up_log(invocation->settings);
 
   auto file = read_plan(*invocation);
   if (!file) return usage_error(kTool, file.error());
@@ -89,41 +139,19 @@ int run(std::span<const char* const> arguments) {
   auto directory = std::filesystem::current_path(no_directory).string();
   if (no_directory)
     return refuse({Errc::io, fmt::format("the working directory: {}", no_directory.message())});
-  if (*file) directory = (*file)->directory;
-  const auto& word = invocation->options.command.front();
-  const auto program = find_program(in_folder(word, *file ? directory : ""), std::getenv("PATH"));
-  const PlanContext context{.environment = environ,
-                            .directory = directory,
-                            .program = program ? *program : word,
-                            .cores = discovery::usable_cores(),
-                            .file = std::move(file).value()};
-  auto policy = launcher::RestartPolicy::parse(invocation->settings.get(knobs::kMaxRestarts),
-                                               invocation->settings.get(knobs::kRestartOn));
+  const auto policy = launcher::RestartPolicy::parse(invocation->settings.get(knobs::kMaxRestarts),
+                                                     invocation->settings.get(knobs::kRestartOn));
   if (!policy) return usage_error(kTool, policy.error());
-  auto plan = make_plan(*invocation, context);
+  auto request = make_request(*invocation, environ, std::move(directory), std::move(file).value());
+  auto facts = launcher::probe_job(request);
+  if (!facts) return refuse_plan(facts.error());
+  auto plan = launcher::plan_job(request, std::move(*facts));
   if (!plan) return refuse_plan(plan.error());
-  // What only other hosts run need not be here.
-  if (!program && plan->ways.stay_here()) return refuse(program.error());
-  if (const auto& path = invocation->options.plan_out; !path.empty()) {
-    if (const auto written = write_plan_file(path, file_of(*plan)); !written)
-      return usage_error(kTool, written.error());
-  }
-  if (invocation->options.dry_run) {
-    return write_out(invocation->options.json ? plan_json(*plan) : plan_text(*plan))
-               ? exit_code::kOk
-               : exit_code::kFailure;
-  }
-  // Ranks get the old limit back; log files and ranks' connections need more than a shell's usual
-  // one.
-  if (auto raised = launcher::raise_descriptor_limit(); !raised) {
-    log::warn("run", "{}", raised.error().message);
-  }
-  auto files = open_files(*invocation, static_cast<int>(plan->placement.ranks.size()));
-  if (!files) return usage_error(kTool, files.error());
-  History history{
-      .policy = std::move(policy).value(), .begin = begin, .pipes_ignored = pipes_ignored};
-  const auto code = run_attempts(*invocation, context, std::move(plan).value(), *files, history);
-  return code ? *code : refuse({Errc::io, code.error().message});
+  // A command that only other hosts run need not exist here.
+  if (plan->program_missing && plan->starts.uses_this_machine())
+    return refuse(*plan->program_missing);
+  if (const auto code = answer_plan(invocation->options, *plan)) return *code;
+  return run_job(std::move(request), std::move(*plan), std::move(options));
 }
 
 }  // namespace

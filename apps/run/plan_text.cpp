@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "apps/run/plan_text.hpp"
+
 #include "apps/common/shell.hpp"
-#include "apps/run/plan.hpp"
 #include "base/json.hpp"
 #include "base/knobs/launcher_knobs.hpp"
 
 namespace horo::apps {
 
+using launcher::JobPlan;
+
 namespace {
 
 constexpr std::string_view kErfPlace = "ERF, a file that is written when the job starts";
 
-// Known only once the job runs: the board's descriptor and nonce, and the agent's number.
+/// These variables are known only once the job runs.
 bool is_set_at_start(std::string_view name) {
   return name == "HORO_BOARD_FD" || name == "HORO_BOARD_NONCE" || name == "HORO_AGENT_PID" ||
          name == "HORO_RENDEZVOUS";
@@ -42,17 +45,17 @@ void write_environment(JsonWriter& json, const Environment& environment) {
   json.end_object();
 }
 
-/// How agents begin.
-std::string starter_of(const Plan& plan) {
-  return plan.mpi ? plan.mpi->name : names_of(plan.ways);
+/// How agents are started.
+std::string starter_of(const JobPlan& plan) {
+  return plan.mpi ? plan.mpi->name : names_of(plan.starts);
 }
 
 std::string_view word_for(BindTo bind_to) {
   return knobs::kBindTo.text.choices.at(static_cast<std::size_t>(bind_to));
 }
 
-/// Null: its agent will see.
-void write_part(JsonWriter& json, const Plan& plan, const WorkerIdentity& identity) {
+/// Writes null for a rank on another host, whose agent decides.
+void write_part(JsonWriter& json, const JobPlan& plan, const WorkerIdentity& identity) {
   const auto& parts = plan.parts[static_cast<std::size_t>(identity.host_index)];
   if (!parts) {
     json.key("hardware_threads").null().key("gpus").null();
@@ -63,9 +66,9 @@ void write_part(JsonWriter& json, const Plan& plan, const WorkerIdentity& identi
   json.key("gpus").value(part.gpus);
 }
 
-/// Whose agent starts a host's; empty: the launcher.
-std::string parent_of(const Plan& plan, std::size_t host) {
-  const auto& parents = plan.ways.tree.parents;
+/// The host whose agent starts the agent of host number `host`; empty: the launcher does.
+std::string parent_of(const JobPlan& plan, std::size_t host) {
+  const auto& parents = plan.starts.tree.parents;
   const auto parent = host < parents.size() ? parents[host] : std::nullopt;
   return parent ? plan.placement.hosts[*parent].name : std::string();
 }
@@ -74,9 +77,56 @@ double seconds(Duration duration) {
   return std::chrono::duration<double>(duration).count();
 }
 
+void write_mpi(JsonWriter& json, const launcher::MpiPlan& mpi) {
+  json.key(mpi.program).begin_array();
+  for (const auto& word : mpi.command.words) json.value(word);
+  json.end_array();
+  if (!mpi.erf.empty()) json.key("erf").value(mpi.erf);
+}
+
+void write_hosts(JsonWriter& json, const JobPlan& plan) {
+  json.key("hosts").begin_array();
+  for (std::size_t i = 0; i < plan.placement.hosts.size(); ++i) {
+    const auto& host = plan.placement.hosts[i];
+    json.begin_object().key("name").value(host.name);
+    json.key("ranks").begin_array();
+    for (const auto rank : host.ranks) json.value(rank.value());
+    json.end_array().key("from");
+    if (const auto parent = parent_of(plan, i); parent.empty()) {
+      json.null();
+    } else {
+      json.value(parent);
+    }
+    json.end_object();
+  }
+  json.end_array();
+}
+
+/// Only names: the values may be access tokens, and people pass plans around.
+void write_inherited(JsonWriter& json, const JobPlan& plan) {
+  const auto& environment = *plan.agents.front().common;
+  json.key("inherited").begin_array();
+  const auto inherited = environment.size() - plan.common.size();
+  for (std::size_t i = 0; i < inherited; ++i) json.value(environment[i].first);
+  json.end_array();
+}
+
+void write_rank(JsonWriter& json, const JobPlan& plan, const WorkerIdentity& identity) {
+  json.begin_object().key("rank").value(identity.rank.value());
+  json.key("host").value(identity.hostname);
+  json.key("local_rank").value(identity.local_rank.value());
+  json.key("local_size").value(identity.local_size);
+  json.key("cross_rank").value(identity.cross_rank);
+  json.key("cross_size").value(identity.cross_size);
+  write_part(json, plan, identity);
+  json.key("environment");
+  write_environment(json, planned_environment(identity));
+  json.end_object();
+}
+
 }  // namespace
 
-std::string describe_parts(const Plan& plan, std::size_t host) {
+std::string describe_parts(const JobPlan& plan, std::size_t host) {
   const auto& parts = plan.parts[host];
   if (!parts) return fmt::format("binding {}, as its agent finds it", word_for(plan.bind_to));
   auto text = fmt::format("binding {}", word_for(parts->bound));
@@ -86,14 +136,14 @@ std::string describe_parts(const Plan& plan, std::size_t host) {
   return text;
 }
 
-std::string describe_way(const Plan& plan, std::size_t host) {
-  const auto& way = plan.ways.hosts[host];
-  if (way.way == Way::local) return {};
+std::string describe_start(const JobPlan& plan, std::size_t host) {
+  const auto& start = plan.starts.hosts[host];
+  if (start.method == launcher::StartMethod::local) return {};
   const auto parent = parent_of(plan, host);
-  return fmt::format("; {}{}{}", describe(way), parent.empty() ? "" : ", from host ", parent);
+  return fmt::format("; {}{}{}", describe(start), parent.empty() ? "" : ", from host ", parent);
 }
 
-std::string plan_text(const Plan& plan) {
+std::string plan_text(const JobPlan& plan) {
   const auto& agent = plan.agents.front();
   auto text =
       fmt::format("command    {}\nprogram    {}\ndirectory  {}\nstarter    {}\nhosts      {}\n",
@@ -103,13 +153,13 @@ std::string plan_text(const Plan& plan) {
     text += fmt::format("{:<11}{}\n", plan.mpi->program, command_line(plan.mpi->command.words));
     for (const auto& note : plan.mpi->command.notes) text += fmt::format("           {}\n", note);
   }
-  if (const auto tree = describe_tree(plan.ways); !tree.empty())
+  if (const auto tree = describe_tree(plan.starts); !tree.empty())
     text += fmt::format("tree       {}\n", tree);
   for (std::size_t i = 0; i < plan.placement.hosts.size(); ++i) {
     const auto& host = plan.placement.hosts[i];
     text += fmt::format("host       {}: {} ranks, {}; {}{}\n", host.name, host.count(),
                         launcher::describe_ranks(host.ranks), describe_parts(plan, i),
-                        describe_way(plan, i));
+                        describe_start(plan, i));
   }
   text += fmt::format("\n{:>6}  {:<20} {:>12} {:>12}\n", "rank", "host", "local", "cross");
   for (const auto& rank : plan.placement.ranks) {
@@ -130,7 +180,7 @@ std::string plan_text(const Plan& plan) {
   return text;
 }
 
-std::string plan_json(const Plan& plan) {
+std::string plan_json(const JobPlan& plan) {
   JsonWriter json;
   const auto& agent = plan.agents.front();
   json.begin_object().key("command").begin_array();
@@ -138,60 +188,19 @@ std::string plan_json(const Plan& plan) {
   json.end_array().key("program").value(plan.program).key("directory").value(agent.directory);
   json.key("starter").value(starter_of(plan));
   json.key("hosts_from").value(plan.hosts_from);
-  if (plan.mpi) {
-    json.key(plan.mpi->program).begin_array();
-    for (const auto& word : plan.mpi->command.words) json.value(word);
-    json.end_array();
-    if (!plan.mpi->erf.empty()) json.key("erf").value(plan.mpi->erf);
-  }
+  if (plan.mpi) write_mpi(json, *plan.mpi);
   json.key("grace_seconds")
       .value(seconds(agent.grace))
       .key("failure_grace_seconds")
       .value(seconds(agent.failure_grace));
   json.key("bind_to").value(word_for(agent.bind_to));
-  json.key("hosts").begin_array();
-  for (const auto& host : plan.placement.hosts) {
-    json.begin_object().key("name").value(host.name);
-    json.key("ranks").begin_array();
-    for (const auto rank : host.ranks) json.value(rank.value());
-    json.end_array().key("from");
-    const auto parent =
-        parent_of(plan, static_cast<std::size_t>(&host - plan.placement.hosts.data()));
-    if (parent.empty()) {
-      json.null();
-    } else {
-      json.value(parent);
-    }
-    json.end_object();
-  }
-  json.end_array().key("environment");
+  write_hosts(json, plan);
+  json.key("environment");
   write_environment(json, plan.common);
-  // Names only: an environment holds tokens, and plans are passed around.
-  json.key("inherited").begin_array();
-  const auto inherited = agent.common->size() - plan.common.size();
-  for (std::size_t i = 0; i < inherited; ++i) json.value((*agent.common)[i].first);
-  json.end_array();
+  write_inherited(json, plan);
   json.key("ranks").begin_array();
   for (const auto& host : plan.agents) {
-    for (const auto& identity : host.ranks) {
-      json.begin_object()
-          .key("rank")
-          .value(identity.rank.value())
-          .key("host")
-          .value(identity.hostname);
-      json.key("local_rank")
-          .value(identity.local_rank.value())
-          .key("local_size")
-          .value(identity.local_size);
-      json.key("cross_rank")
-          .value(identity.cross_rank)
-          .key("cross_size")
-          .value(identity.cross_size);
-      write_part(json, plan, identity);
-      json.key("environment");
-      write_environment(json, planned_environment(identity));
-      json.end_object();
-    }
+    for (const auto& identity : host.ranks) write_rank(json, plan, identity);
   }
   json.end_array().end_object();
   return json.text() + "\n";

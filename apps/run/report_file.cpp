@@ -36,7 +36,7 @@ ReportFile::~ReportFile() {
 void ReportFile::write(const std::function<std::string()>& text) const {
   if (fd_ < 0) return;
   const auto content = text();
-  // Of an earlier attempt; a pipe or terminal has no place to go back to.
+  // Removes the report of an earlier generation. A pipe or terminal cannot seek.
   if (lseek(fd_, 0, SEEK_SET) == 0) {
     [[maybe_unused]] const int emptied = ftruncate(fd_, 0);
   }

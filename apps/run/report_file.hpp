@@ -8,19 +8,20 @@
 
 namespace horo::apps {
 
-/// The file of --json-report, or none. Thread: owner.
+/// The file of --json-report. Thread: owner.
 class ReportFile {
  public:
-  ReportFile() = default;  ///< None: write() does nothing.
+  ReportFile() = default;  ///< No file: write() does nothing.
 
-  /// Opens `path`, emptied; an empty path is none. Fails: permission_denied, not_found, io.
+  /// Opens and empties `path`; an empty path means no file.
+  /// Fails: permission_denied, not_found, io.
   static Result<ReportFile> open(const std::string& path);
 
   ReportFile(ReportFile&& other) noexcept;
   ReportFile& operator=(ReportFile&& other) noexcept;
   ~ReportFile();
 
-  /// Writes what `text` makes in place of what is there; a failure is logged. Blocks: for the disk.
+  /// Replaces the content with the result of `text`. A failure is logged. Blocks: for the disk.
   void write(const std::function<std::string()>& text) const;
 
  private:

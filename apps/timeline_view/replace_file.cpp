@@ -17,7 +17,7 @@ namespace {
 constexpr mode_t kAsUmaskSays = 0666;
 constexpr mode_t kPermissions = 07777;
 
-/// Fails with errno.
+/// On failure returns false and sets errno.
 bool write_all(int fd, std::string_view text) {
   while (!text.empty()) {
     const auto n = write(fd, text.data(), text.size());
@@ -36,12 +36,13 @@ Status write_in_place(const std::string& path, std::string_view text) {
   return fail_errno(errno, path);
 }
 
-/// Where nothing can lie beside it: its directory is not ours, or its name is as long as may be.
+/// Whether errno says that a second file is impossible: no permission in the folder, or the name
+/// would be too long.
 bool is_for_itself(int why) {
   return why == EACCES || why == EPERM || why == EROFS || why == ENAMETOOLONG;
 }
 
-/// `mode` 0: as the umask says. Some file systems find only at the end that there is no room.
+/// `mode` 0: as the umask says. Some file systems report a full disk only at close().
 bool write_fresh(const std::string& path, mode_t mode, std::string_view text) {
   const UniqueFd file(open(path.c_str(), O_WRONLY | O_CLOEXEC | O_CREAT | O_EXCL, kAsUmaskSays));
   if (!file) return false;

@@ -8,10 +8,10 @@
 
 namespace horo::apps {
 
-/// Makes `text` the content of the file at `path`, or leaves what was there: it is written beside
-/// and takes its place when all of it is on the disk. What is no plain file is written to, and what
-/// nothing can lie beside (its directory's permissions, a very long name).
-/// Fails: as the system says, naming the path.
+/// Makes `text` the content of the file at `path`, or leaves the old file: a second file is written
+/// in the same folder and renamed when it is complete. Writes directly where `path` is not a
+/// regular file, or where a second file is impossible (the folder's permissions, a very long name).
+/// Fails: with the system's error, naming the path.
 Status replace_file(const std::string& path, std::string_view text);
 
 }  // namespace horo::apps

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/timeline_view/snapshot.hpp"
 
-#include "apps/timeline_view/memories.hpp"
-#include "apps/timeline_view/whole_job.hpp"
+#include "apps/common/running_job/find_job.hpp"
+#include "apps/common/running_job/whole_job.hpp"
 #include "base/log.hpp"
-#include "timeline/save.hpp"
+#include "timeline/record/save_timelines.hpp"
 
 namespace horo::apps {
 
@@ -37,7 +37,7 @@ Result<std::string> save_running(const std::string& job) {
     auto whole = WholeJob::attach(*found.launcher);
     if (whole) return save_all_hosts(**whole, found.id);
     if (found.memories.empty()) return Failure(std::move(whole).error());
-    log::warn("timeline-view", "the ranks of this host alone: {}", whole.error().message);
+    log::warn("timeline-view", "only the ranks of this host are saved: {}", whole.error().message);
   }
   return save_here(found);
 }

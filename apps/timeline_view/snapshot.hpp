@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The last moments of a job that runs: of all hosts through its launcher, or of this host from the
-// memory that its processes hold open.
+// Saves the last records of a running job: of all hosts through its launcher, or of this host from
+// the memory that its processes have open.
 #pragma once
 
 #include <string>
@@ -9,9 +9,8 @@
 
 namespace horo::apps {
 
-/// Saves the timelines of job `job` (its id, or the beginning of it) to a folder, and says which.
-/// Ranks that are missing are a warning. Fails: as find_job, WholeJob::attach and
-/// timeline::save_regions.
+/// Saves the timelines of the job whose id begins with `job`, and returns the folder. Missing ranks
+/// are a warning. Fails: as find_job, WholeJob::attach and timeline::save_regions.
 Result<std::string> save_running(const std::string& job);
 
 }  // namespace horo::apps

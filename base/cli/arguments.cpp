@@ -12,7 +12,7 @@ namespace horo::cli {
 
 namespace {
 
-/// A flag by one of its names.
+/// A flag and one of its names.
 struct Name {
   const Flag* flag = nullptr;
   std::string text;
@@ -20,7 +20,7 @@ struct Name {
 
 /// Calls `visit(flag, name)` for every long spelling of every flag.
 template <typename Visit>
-void each_name(const Command& command, Visit visit) {
+void each_name(const CommandRow& command, Visit visit) {
   for (const auto& flag : command.flags) {
     visit(flag, flag.name);
     for (const auto& other : flag.also) visit(flag, other);
@@ -30,7 +30,7 @@ void each_name(const Command& command, Visit visit) {
   }
 }
 
-std::optional<Name> find_exact(const Command& command, std::string_view word) {
+std::optional<Name> find_exact(const CommandRow& command, std::string_view word) {
   std::optional<Name> found;
   each_name(command, [&](const Flag& flag, const std::string& name) {
     if (name == word) found = Name{&flag, name};
@@ -38,13 +38,13 @@ std::optional<Name> find_exact(const Command& command, std::string_view word) {
   return found;
 }
 
-const Flag* find_letter(const Command& command, char letter) {
+const Flag* find_letter(const CommandRow& command, char letter) {
   const auto found = std::find_if(command.flags.begin(), command.flags.end(),
                                   [letter](const Flag& flag) { return flag.letter == letter; });
   return found == command.flags.end() ? nullptr : &*found;
 }
 
-Failure unknown(const Command& command, std::string_view written, std::string_view word) {
+Failure unknown(const CommandRow& command, std::string_view written, std::string_view word) {
   std::vector<std::string> names;
   each_name(command, [&](const Flag& flag, const std::string& name) {
     if (!flag.hidden) names.push_back(fmt::format("--{}", name));
@@ -53,8 +53,8 @@ Failure unknown(const Command& command, std::string_view written, std::string_vi
               did_you_mean(fmt::format("--{}", word), {names.begin(), names.end()}));
 }
 
-/// A long option by its name or an unambiguous beginning of it.
-Result<Name> find_long(const Command& command, std::string_view word) {
+/// Finds a long option by its name or by an unambiguous beginning of it.
+Result<Name> find_long(const CommandRow& command, std::string_view word) {
   if (auto exact = find_exact(command, word)) return std::move(*exact);
   std::vector<Name> matches;
   each_name(command, [&](const Flag& flag, const std::string& name) {
@@ -74,7 +74,7 @@ Result<Name> find_long(const Command& command, std::string_view word) {
 }
 
 /// -n, -np, -hostfile.
-Result<Name> find_short(const Command& command, std::string_view word) {
+Result<Name> find_short(const CommandRow& command, std::string_view word) {
   if (word.size() == 1) {
     if (const Flag* flag = find_letter(command, word.front())) return Name{flag, flag->name};
   } else if (auto exact = find_exact(command, word)) {
@@ -96,7 +96,8 @@ bool is_option(std::string_view word) {
   return word.size() > 1 && word.front() == '-';
 }
 
-/// A word that can follow an option as its value: "-1" is a number, "--verbose" is not a value.
+/// Whether a word can be the value of the option before it: "-1" is a number, "--verbose" is not a
+/// value.
 bool is_value(std::string_view word) {
   return !is_option(word) || std::isdigit(static_cast<unsigned char>(word[1])) != 0 ||
          word[1] == '.';
@@ -111,7 +112,7 @@ const Option* Arguments::find(std::string_view flag) const {
   return found == options.rend() ? nullptr : &*found;
 }
 
-Result<Arguments> parse_arguments(const Command& command, std::span<const char* const> words) {
+Result<Arguments> parse_arguments(const CommandRow& command, std::span<const char* const> words) {
   Arguments arguments;
   std::size_t i = 0;
   for (; i < words.size() && is_option(words[i]); ++i) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// argv as its owner meant it: options end at the first word that is none (or at a `--`, which is
-// dropped), and everything from there on is passed on verbatim. Long options may be shortened as
-// long as they stay unambiguous; -np, -hostfile and other single-dash words are known; values
-// follow as the next word or after '='.
+// Parses argv. Options end at the first word that is not an option, or at `--`, which is dropped;
+// everything after that is passed on unchanged. A long option may be shortened while it stays
+// unambiguous. Words like -np and -hostfile are accepted with a single dash. A value is the next
+// word or follows '='.
 #pragma once
 
 #include <span>
@@ -17,20 +17,20 @@ namespace horo::cli {
 
 struct Option {
   const Flag* flag = nullptr;
-  std::string name;   ///< The spelling that was meant, in full and without dashes: "no-autotune".
-  std::string value;  ///< Of a switch: "true", or what followed its '='.
+  std::string name;   ///< The full name of the option, without dashes: "no-autotune".
+  std::string value;  ///< "true" for a switch without '='.
 };
 
 struct Arguments {
-  std::vector<Option> options;    ///< In their order.
-  std::vector<std::string> rest;  ///< The first positional and all that follows.
+  std::vector<Option> options;    ///< In the order given.
+  std::vector<std::string> rest;  ///< The first positional argument and everything after it.
 
-  /// The last option of this flag; null: not given.
+  /// The last option with this flag; null if it was not given.
   const Option* find(std::string_view flag) const;
 };
 
 /// Pure. Fails: invalid_argument, for unknown, ambiguous and refused options, missing values, and
-/// positionals where `command` takes none.
-Result<Arguments> parse_arguments(const Command& command, std::span<const char* const> words);
+/// positional arguments of a `command` that takes none.
+Result<Arguments> parse_arguments(const CommandRow& command, std::span<const char* const> words);
 
 }  // namespace horo::cli

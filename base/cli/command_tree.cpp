@@ -12,6 +12,7 @@ namespace {
 
 constexpr const char* kGeneral = "General";
 constexpr const char* kHosts = "Ranks and hosts";
+constexpr const char* kShown = "View";
 
 std::string metavar(const KnobRow& row) {
   switch (row.kind) {
@@ -42,7 +43,7 @@ std::vector<Flag> knob_flags() {
               .help = std::string(row.text->help),
               .negatable = row.kind == KnobKind::boolean,
               .knob = &row};
-    // As horovodrun has them.
+    // The letters that horovodrun has.
     if (flag.name == "ssh-port") flag.letter = 'p';
     if (flag.name == "ssh-identity-file") flag.letter = 'i';
     for (const auto& spelling : row.text->flags) {
@@ -63,10 +64,10 @@ Flag json_flag(const char* help) {
   return {.name = "json", .group = kGeneral, .help = help};
 }
 
-/// Options of horovodrun whose feature is missing: a reason serves better than "unknown option".
+/// Options of horovodrun for features that are missing here. The reason helps more than "unknown
+/// option".
 std::vector<Flag> refused_flags() {
-  const std::string fixed =
-      "there are no elastic jobs in this version; give the number of ranks with -np";
+  const std::string fixed = "this version has no elastic jobs; give the number of ranks with -np";
   const std::vector<std::pair<std::vector<std::string>, std::string>> rows{
       {{"min-np", "min-num-proc"}, fixed},   {{"max-np", "max-num-proc"}, fixed},
       {{"elastic-timeout"}, fixed},          {{"reset-limit"}, fixed},
@@ -83,24 +84,20 @@ std::vector<Flag> refused_flags() {
   return flags;
 }
 
-/// Where ranks may run.
+/// Flags that choose the hosts.
 std::vector<Flag> host_flags() {
   return {
       {.name = "hosts",
        .letter = 'H',
        .value = "LIST",
        .group = kHosts,
-       .help = "where: host:slots,node[01-16]:slots; without it the job of Slurm, LSF, PBS or MPI "
-               "operator "
-               "that this is, or this machine"},
-      {.name = "hostfile",
-       .value = "FILE",
-       .group = kHosts,
-       .help = "where: a file with one host per line"},
+       .help = "hosts, as host:slots,node[01-16]:slots; by default those of the job of Slurm, LSF, "
+               "PBS or MPI operator that horo runs in, otherwise this machine"},
+      {.name = "hostfile", .value = "FILE", .group = kHosts, .help = "file with one host per line"},
       {.name = "host-discovery-script",
        .value = "FILE",
        .group = kHosts,
-       .help = "where: what this program prints, one host per line; asked once, at the start"}};
+       .help = "program that prints one host per line; it runs once, at the start"}};
 }
 
 /// The flags of the knobs with these keys.
@@ -112,10 +109,11 @@ std::vector<Flag> flags_of(std::initializer_list<std::string_view> keys) {
   return flags;
 }
 
-Command discover_command() {
-  Command discover{.name = "discover",
-                   .summary = "print the hosts of a job, who names them, and what this machine has",
-                   .flags = general_flags()};
+CommandRow discover_command() {
+  CommandRow discover{
+      .name = "discover",
+      .summary = "print the hosts of a job and their source, and the hardware of this machine",
+      .flags = general_flags()};
   discover.flags.push_back(json_flag("print it as JSON"));
   for (auto& flag : host_flags()) discover.flags.push_back(std::move(flag));
   for (auto& flag : flags_of({"slots.per.host", "ranks.per.host", "discovery.timeout"}))
@@ -124,85 +122,145 @@ Command discover_command() {
 }
 
 std::vector<Flag> watch_flags() {
-  return {{.name = "interval",
-           .value = "SECONDS",
-           .group = "What is shown",
-           .help = "between two views of a job that runs; 1 without it"},
-          {.name = "once",
-           .group = "What is shown",
-           .help = "one view of the ranks of a job that runs"},
-          {.name = "hosts",
-           .value = "HOST,...",
-           .group = "What is shown",
-           .help = "look on these hosts too, through ssh: of a job that no horo run has started"}};
+  return {
+      {.name = "interval",
+       .value = "SECONDS",
+       .group = kShown,
+       .help = "time between two views of a running job; 1 by default"},
+      {.name = "once", .group = kShown, .help = "show the ranks of a running job once and exit"},
+      {.name = "hosts",
+       .value = "HOST,...",
+       .group = kShown,
+       .help = "look on these hosts too, through ssh; for a job that was not started by horo run"}};
 }
 
-Command timeline_command() {
-  constexpr const char* kWhat = "What is shown";
-  Command view{.name = "timeline-view",
-               .summary = "say what a timeline shows: who is late, what is exposed, how fast",
-               .tail = "FILE...",
-               .flags = general_flags()};
-  view.flags.push_back(json_flag("print the figures as JSON"));
-  const std::vector<Flag> own{
-      {.name = "csv", .group = kGeneral, .help = "print the table of ranks as CSV"},
-      {.name = "html",
-       .value = "FILE",
-       .group = kGeneral,
-       .help = "write a report for a browser: one page, which needs no network"},
-      {.name = "export",
-       .value = "FORMAT",
-       .group = kGeneral,
-       .help = "print horo's own timelines, or what --rank, --from and --to choose, as one trace: "
-               "chrome or perfetto, which read the same"},
-      {.name = "serve",
-       .group = kGeneral,
-       .help = "show the report to browsers on this machine, at an address that is printed"},
+/// The form in which a timeline is shown.
+std::vector<Flag> timeline_form_flags() {
+  return {{.name = "csv", .group = kGeneral, .help = "print the table of ranks as CSV"},
+          {.name = "html",
+           .value = "FILE",
+           .group = kGeneral,
+           .help = "write a report for a browser; one page that needs no network"},
+          {.name = "export",
+           .value = "FORMAT",
+           .group = kGeneral,
+           .help = "print horo's own timelines as one trace, chrome or perfetto; both formats are "
+                   "equal; --rank, --from and --to select a part"},
+          {.name = "serve",
+           .group = kGeneral,
+           .help = "serve the report to browsers on this machine, at an address that is printed"}};
+}
+
+/// The part of a timeline, or of a running job, that is shown.
+std::vector<Flag> timeline_part_flags() {
+  return {
       {.name = "compare",
-       .group = kWhat,
-       .help = "put two files or folders beside each other, the second as a share of the first"},
+       .group = kShown,
+       .help = "compare two files or folders; the figures of the second are also given as a share "
+               "of the first"},
       {.name = "snapshot",
        .value = "JOB",
-       .group = kWhat,
-       .help = "save the last moments of a job that runs, and show them; JOB is the beginning of "
-               "its id"},
+       .group = kShown,
+       .help =
+           "save the last moments of a running job, and show them; JOB is the beginning of its id"},
       {.name = "live",
        .value = "JOB",
-       .group = kWhat,
-       .help = "what each rank of a job that runs is doing, again and again: horo top"},
+       .group = kShown,
+       .help = "show repeatedly what each rank of a running job is doing, like horo top"},
       {.name = "follow",
-       .group = kWhat,
-       .help = "figures of a job that runs, or of a trace that is being written, as they come"},
-      {.name = "rank", .value = "N", .group = kWhat, .help = "this rank alone"},
+       .group = kShown,
+       .help =
+           "print the figures of a running job, or of a trace that is being written, at intervals"},
+      {.name = "rank", .value = "N", .group = kShown, .help = "show only this rank"},
       {.name = "from",
        .value = "SECONDS",
-       .group = kWhat,
-       .help = "from so long after the first event on"},
-      {.name = "to", .value = "SECONDS", .group = kWhat, .help = "up to then"},
+       .group = kShown,
+       .help = "leave out what is earlier than this, counted from the first event"},
+      {.name = "to",
+       .value = "SECONDS",
+       .group = kShown,
+       .help = "leave out what is later than this, counted from the first event"},
       {.name = "top",
        .value = "N",
-       .group = kWhat,
-       .help = "how many of the slowest operations are listed; 10 without it"}};
-  view.flags.insert(view.flags.end(), own.begin(), own.end());
+       .group = kShown,
+       .help = "number of slowest operations that are listed; 10 by default"}};
+}
+
+CommandRow timeline_command() {
+  CommandRow view{.name = "timeline-view",
+                  .summary = "analyse a timeline: late ranks, exposed communication, bandwidth",
+                  .tail = "FILE...",
+                  .flags = general_flags()};
+  view.flags.push_back(json_flag("print the figures as JSON"));
+  for (auto& flag : timeline_form_flags()) view.flags.push_back(std::move(flag));
+  for (auto& flag : timeline_part_flags()) view.flags.push_back(std::move(flag));
   for (auto& flag : watch_flags()) view.flags.push_back(std::move(flag));
   return view;
 }
 
-Command top_command() {
-  Command top{.name = "top",
-              .summary = "show what each rank of a running job is doing",
-              .tail = "[JOB]",
-              .flags = general_flags()};
+CommandRow top_command() {
+  CommandRow top{.name = "top",
+                 .summary = "show what each rank of a running job is doing",
+                 .tail = "[JOB]",
+                 .flags = general_flags()};
   top.flags.push_back(json_flag("print each view as a line of JSON"));
   for (auto& flag : watch_flags()) top.flags.push_back(std::move(flag));
   return top;
 }
 
-Command run_command() {
-  Command run{.name = "run",
-              .summary = "start a command as the ranks of one job",
-              .tail = "COMMAND [ARG...]",
-              .flags = general_flags()};
+/// Flags of `horo run` about its configuration and its plan.
+std::vector<Flag> run_flags() {
+  return {{.name = "config-file",
+           .value = "FILE",
+           .group = kGeneral,
+           .help = "config file in YAML; HORO_CONFIG_FILE names one too"},
+          {.name = "horovod",
+           .group = kGeneral,
+           .help = "behave like horovodrun: the config file has priority over the environment, and "
+                   "Python's `import horovod` gives Horo"},
+          {.name = "plan",
+           .value = "FILE",
+           .group = kHosts,
+           .help = "run the plan in this file; without COMMAND, the command in the file"},
+          {.name = "plan-out",
+           .value = "FILE",
+           .group = kHosts,
+           .help = "write the plan to this file, with or without --dry-run"},
+          {.name = "dry-run", .group = kGeneral, .help = "print the plan and start nothing"},
+          json_flag("print the plan, the knobs or the build table as JSON"),
+          {.name = "explain-config",
+           .group = kGeneral,
+           .help = "print every knob, its value and the origin of the value"},
+          {.name = "check-build",
+           .also = {"cb"},
+           .group = kGeneral,
+           .help = "print what this build can do here, and exit"}};
+}
+
+/// Other programs that may start the ranks, and flags of horovodrun that have no effect here.
+std::vector<Flag> mpi_flags() {
+  return {{.name = "mpi",
+           .group = kHosts,
+           .help = "let mpirun start the ranks, for programs that call MPI and for clusters that "
+                   "support only mpirun"},
+          {.name = "jsrun",
+           .group = kHosts,
+           .help = "let jsrun start the ranks, in an LSF job whose hosts were allocated by CSM"},
+          {.name = "gloo",
+           .group = kHosts,
+           .help = "accepted from horovodrun; it only excludes --mpi and --jsrun",
+           .hidden = true},
+          {.name = "disable-cache",
+           .group = kHosts,
+           .help = "accepted from horovodrun; no effect",
+           .hidden = true}};
+}
+
+CommandRow run_command() {
+  CommandRow run{.name = "run",
+                 .summary = "start a command as the ranks of one job",
+                 .tail = "COMMAND [ARG...]",
+                 .flags = general_flags()};
   const auto add = [&run](std::vector<Flag> flags) {
     run.flags.insert(run.flags.end(), std::make_move_iterator(flags.begin()),
                      std::make_move_iterator(flags.end()));
@@ -212,57 +270,20 @@ Command run_command() {
         .letter = 'n',
         .value = "N",
         .group = kHosts,
-        .help = "start N ranks; without it, as many as the hosts have slots"}});
+        .help = "start N ranks; by default as many as the hosts have slots"}});
   add(host_flags());
-  add({{.name = "config-file",
-        .value = "FILE",
-        .group = kGeneral,
-        .help = "knobs in YAML; also from HORO_CONFIG_FILE"},
-       {.name = "horovod",
-        .group = kGeneral,
-        .help = "as horovodrun: the config file beats the environment, and Python's `import "
-                "horovod` gives Horo"},
-       {.name = "plan",
-        .value = "FILE",
-        .group = kHosts,
-        .help = "run the plan of this file; without a COMMAND the file's"},
-       {.name = "plan-out",
-        .value = "FILE",
-        .group = kHosts,
-        .help = "write the plan to this file, with --dry-run or for the record"},
-       {.name = "dry-run", .group = kGeneral, .help = "print the plan and start nothing"},
-       json_flag("print the plan, the knobs or the build table as JSON"),
-       {.name = "explain-config",
-        .group = kGeneral,
-        .help = "print every knob, its value and where it came from"},
-       {.name = "check-build",
-        .also = {"cb"},
-        .group = kGeneral,
-        .help = "print what this build can do here, and exit"},
-       {.name = "mpi",
-        .group = kHosts,
-        .help = "let mpirun start the ranks, for programs that call MPI and clusters that know "
-                "nothing else"},
-       {.name = "jsrun",
-        .group = kHosts,
-        .help = "let jsrun start the ranks, in a job of LSF whose hosts CSM allocates"},
-       {.name = "gloo",
-        .group = kHosts,
-        .help = "accepted from horovodrun; no effect, but against --mpi and --jsrun",
-        .hidden = true},
-       {.name = "disable-cache",
-        .group = kHosts,
-        .help = "accepted from horovodrun; no effect",
-        .hidden = true}});
+  add(run_flags());
+  add(mpi_flags());
   add(knob_flags());
   add(refused_flags());
   return run;
 }
 
-std::vector<Command> build() {
-  Command check{.name = "check-build",
-                .summary = "print what this build can do here, and why not",
-                .flags = general_flags()};
+std::vector<CommandRow> build() {
+  CommandRow check{
+      .name = "check-build",
+      .summary = "print what this build can do here, and the reason for what it cannot do",
+      .flags = general_flags()};
   check.flags.push_back(json_flag("print the table as JSON"));
   return {{.name = "",
            .summary = "launcher and collectives runtime for distributed training",
@@ -277,15 +298,15 @@ std::vector<Command> build() {
 
 }  // namespace
 
-const std::vector<Command>& commands() {
-  static const std::vector<Command> all = build();
+const std::vector<CommandRow>& commands() {
+  static const std::vector<CommandRow> all = build();
   return all;
 }
 
-const Command* find_command(std::string_view name) {
+const CommandRow* find_command(std::string_view name) {
   const auto& all = commands();
   const auto found =
-      std::find_if(all.begin(), all.end(), [name](const Command& c) { return c.name == name; });
+      std::find_if(all.begin(), all.end(), [name](const CommandRow& c) { return c.name == name; });
   return found == all.end() ? nullptr : &*found;
 }
 

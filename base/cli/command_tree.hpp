@@ -1,42 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
-// Commands and their flags as a value: read by the tools, their help, the manual and completions.
-// The flags of knobs follow from the knob table; only what is no knob is written here.
+// The commands and their flags as a value, which the tools, their help, the manual and the
+// completions read. The flags of knobs come from the knob table; only the other flags are written
+// here.
 #pragma once
 
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "base/knobs/table.hpp"
+#include "base/knobs/knob_table.hpp"
 
 namespace horo::cli {
 
 struct Flag {
-  std::string name{};               ///< Long, without dashes.
+  std::string name{};               ///< The long name, without dashes.
   std::vector<std::string> also{};  ///< Other long spellings.
   char letter = '\0';
-  std::string value{};  ///< What it takes, as in help: "N", "FILE"; empty: a switch.
+  std::string value{};  ///< The value's name in the help: "N", "FILE"; empty for a switch.
   std::string group{};
   std::string help{};
-  bool negatable = false;         ///< Also --no-name, and --name=false.
-  bool hidden = false;            ///< Valid, but not in help.
-  const KnobRow* knob = nullptr;  ///< The row it sets; null: an option of the command itself.
-  /// Known from horovodrun, but not to be had here: what to say instead.
+  bool negatable = false;  ///< --no-name and --name=false are accepted too.
+  bool hidden = false;     ///< Valid, but not shown in the help.
+  /// The knob that it sets; null for an option of the command itself.
+  const KnobRow* knob = nullptr;
+  /// The message for an option of horovodrun that is known but not supported.
   std::string refusal{};
 };
 
-struct Command {
+struct CommandRow {
   std::string name;     ///< "run"; empty: horo itself.
   std::string summary;  ///< One line.
-  std::string tail;     ///< What follows the options: "COMMAND [ARG...]"; empty: nothing may.
+  /// The arguments behind the options: "COMMAND [ARG...]"; empty if there are none.
+  std::string tail;
   std::vector<Flag> flags;
 };
 
-/// All commands, in the order of the manual, horo itself first. Built at the first call.
+/// All commands in the order of the manual, beginning with horo itself. Built at the first call.
 /// Thread: any.
-const std::vector<Command>& commands();
+const std::vector<CommandRow>& commands();
 
-/// The command of this name; null: none.
-const Command* find_command(std::string_view name);
+/// The command of this name, or null.
+const CommandRow* find_command(std::string_view name);
 
 }  // namespace horo::cli

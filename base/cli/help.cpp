@@ -49,7 +49,7 @@ void append_entry(std::string& out, std::string_view left, std::string_view righ
   append_wrapped(out, right, kHelpColumn, width);
 }
 
-std::vector<std::string> groups_of(const Command& command) {
+std::vector<std::string> groups_of(const CommandRow& command) {
   std::vector<std::string> groups;
   for (const auto& flag : command.flags) {
     if (!flag.hidden && std::find(groups.begin(), groups.end(), flag.group) == groups.end()) {
@@ -61,7 +61,7 @@ std::vector<std::string> groups_of(const Command& command) {
 
 }  // namespace
 
-std::string usage_line(const Command& command) {
+std::string usage_line(const CommandRow& command) {
   std::string line = "usage: horo";
   if (!command.name.empty()) line += " " + command.name;
   line += " [OPTION...]";
@@ -87,15 +87,15 @@ std::string flag_help(const Flag& flag) {
   if (const auto fallback = format_fallback(row); !fallback.empty()) {
     text += fmt::format(" [default: {}]", fallback);
   }
-  if (row.text->passed_on) text += " [this version only passes it on to the ranks]";
+  if (row.text->passed_on) text += " [this version only passes the value on to the ranks]";
   return text;
 }
 
-std::string help_text(const Command& command, const std::vector<const Command*>& listed,
+std::string help_text(const CommandRow& command, const std::vector<const CommandRow*>& listed,
                       std::size_t width) {
   std::string out = usage_line(command) + "\n\n" + command.summary + "\n";
   if (!listed.empty()) out += "\nCommands:\n";
-  for (const Command* other : listed) append_entry(out, other->name, other->summary, width);
+  for (const CommandRow* other : listed) append_entry(out, other->name, other->summary, width);
   for (const auto& group : groups_of(command)) {
     out += fmt::format("\n{}:\n", group);
     for (const auto& flag : command.flags) {
@@ -105,11 +105,11 @@ std::string help_text(const Command& command, const std::vector<const Command*>&
   }
   if (command.name == "run") {
     out +=
-        "\nOptions end at the command; everything after it belongs to the command. Each option "
-        "that has a\n"
+        "\nOptions must come before the command; everything after it belongs to the command. Each "
+        "option with a\n"
         "default is also a variable, --fusion-threshold as HORO_FUSION_THRESHOLD, and a key of the "
         "config\n"
-        "file. A flag beats the environment, the environment beats the file.\n";
+        "file. A flag has priority over the environment, and the environment over the file.\n";
   }
   return out;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A command's help as text. Pure; what a person sees and what the manual is made of.
+// Writes the help of a command as text. Pure. The manual uses the same text.
 #pragma once
 
 #include <string>
@@ -10,17 +10,17 @@
 namespace horo::cli {
 
 /// "usage: horo run [OPTION...] COMMAND [ARG...]".
-std::string usage_line(const Command& command);
+std::string usage_line(const CommandRow& command);
 
-/// Usage, summary, the commands of `listed` with a line each, and every flag by group, wrapped to
+/// Usage, summary, one line for each command in `listed`, and every flag by group, wrapped to
 /// `width` columns. Ends with a newline.
-std::string help_text(const Command& command, const std::vector<const Command*>& listed = {},
+std::string help_text(const CommandRow& command, const std::vector<const CommandRow*>& listed = {},
                       std::size_t width = 100);
 
-/// "-n, --num-proc N, --np N": how a flag may be written.
+/// The spellings of a flag: "-n, --num-proc N, --np N".
 std::string flag_spellings(const Flag& flag);
 
-/// The flag's help with default and allowed values of its knob.
+/// The help of a flag, with the default and the allowed values of its knob.
 std::string flag_help(const Flag& flag);
 
 }  // namespace horo::cli

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the rows choose from: the values of choices, and the groups that knobs are listed by.
+// The values of knobs that are choices, and the groups of knobs in help and manual.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The type of one knob's row. Flag, environment variable, config key, help and manual follow from
-// the key: `fusion.threshold` is --fusion-threshold, HORO_FUSION_THRESHOLD and `fusion:
+// The type of a knob's row. The flag, the variable, the config key, the help and the manual follow
+// from the key: `fusion.threshold` is --fusion-threshold, HORO_FUSION_THRESHOLD and `fusion:
 // {threshold:}`.
 #pragma once
 
@@ -16,28 +16,30 @@
 
 namespace horo {
 
-/// Who acts on a knob. Those of the ranks travel to them in their environment when they were set.
+/// The program that reads a knob. Knobs of the ranks are passed to them in their environment if
+/// they were set.
 enum class KnobReader : std::uint8_t { ranks, launcher };
 
-/// Another name for a knob, as Horovod spells it, and what its value means there.
+/// Another name for a knob, as Horovod spells it, and how to convert its value.
 struct Spelling {
   std::string_view name{};
-  double scale = 1;       ///< Factor on a bare number: --fusion-threshold-mb counts 1048576 bytes.
-  bool inverted = false;  ///< True there is false here: HOROVOD_LOG_HIDE_TIME.
-  bool only_raises = false;  ///< Values under the default are taken as the default.
+  double scale = 1;       ///< Factor of a bare number: --fusion-threshold-mb counts 1048576 bytes.
+  bool inverted = false;  ///< True means false here: HOROVOD_LOG_HIDE_TIME.
+  bool only_raises = false;  ///< Values below the default count as the default.
 };
 
-/// What a person reads and types.
+/// The texts of a knob.
 struct KnobText {
   std::string_view key{};
   std::string_view group{};
   std::string_view help{};
-  std::string_view unit{};  ///< Of a bare number: bytes, ns, us, ms, s; else what is counted.
-  std::string_view none{};  ///< Of an optional value: the word for "no value".
+  std::string_view unit{};  ///< The unit of a bare number: bytes, ns, us, ms, s; otherwise the
+                            ///< thing that is counted.
+  std::string_view none{};  ///< The word for "no value" of an optional knob.
   bool zero_is_none = false;
-  std::array<std::string_view, 6> choices{};  ///< Of an enumeration: its words, in its order.
+  std::array<std::string_view, 6> choices{};  ///< The words of an enumeration, in its order.
   KnobReader reader = KnobReader::ranks;
-  bool passed_on = false;  ///< No part of this version acts on it; the ranks get it all the same.
+  bool passed_on = false;  ///< No part of this version reads it; the ranks get it anyway.
   std::array<Spelling, 4> flags{};
   Spelling variable{};
   Spelling config{};
@@ -45,18 +47,18 @@ struct KnobText {
 
 using OptionalDuration = std::optional<Duration>;
 
-/// One row. T: bool, int, double, Bytes, Duration, OptionalDuration, std::string_view or an
-/// enumeration that counts from 0. Numbers lie in [least, most].
+/// One row. T is bool, int, double, Bytes, Duration, OptionalDuration, std::string_view or an
+/// enumeration that counts from 0. Numbers are in [least, most].
 template <typename T>
 struct Knob {
   KnobText text;
   T fallback{};
   T least{};
   T most{};
-  bool tunable = false;  ///< The autotuner may move it unless it was set.
+  bool tunable = false;  ///< The autotuner may change it unless the user has set it.
 };
 
-/// What Settings::get returns for a Knob<T>.
+/// The type that Settings::get returns for a Knob<T>.
 template <typename T>
 using KnobType = std::conditional_t<std::is_same_v<T, std::string_view>, std::string, T>;
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rows: every knob of horo, once. Here those that ranks read; what only the launcher reads is
-// in launcher_knobs.hpp and mpi_knobs.hpp. Each row also stands in the list of table.cpp.
+// The rows of the knobs that ranks read. Those that only the launcher reads are in
+// launcher_knobs.hpp and mpi_knobs.hpp, those of the timeline in timeline_knobs.hpp. Each row must
+// also be in the list of knob_table.cpp.
 #pragma once
 
 #include <chrono>
@@ -36,14 +37,15 @@ inline constexpr Knob<Bytes> kFusionThreshold{
     .tunable = true};
 
 inline constexpr Knob<Duration> kCycleTime{
-    .text = {.key = "cycle.time",
-             .group = kAgreement,
-             .help = "how long an idle executor lingers for more tensors before it starts; 0 "
-                     "starts at once",
-             .unit = "ms",
-             .flags = {Spelling{.name = "cycle-time-ms"}},
-             .variable = {.name = "HOROVOD_CYCLE_TIME"},
-             .config = {.name = "params.cycle_time_ms"}},
+    .text =
+        {.key = "cycle.time",
+         .group = kAgreement,
+         .help =
+             "how long an idle runtime waits for more tensors before it starts; 0 starts at once",
+         .unit = "ms",
+         .flags = {Spelling{.name = "cycle-time-ms"}},
+         .variable = {.name = "HOROVOD_CYCLE_TIME"},
+         .config = {.name = "params.cycle_time_ms"}},
     .fallback = 0ms,
     .least = 0ms,
     .most = 1000ms,
@@ -52,8 +54,8 @@ inline constexpr Knob<Duration> kCycleTime{
 inline constexpr Knob<int> kCacheCapacity{
     .text = {.key = "cache.capacity",
              .group = kAgreement,
-             .help = "names of tensors that a process set keeps; one more takes the place of one "
-                     "that is not in use. A smaller number by Horovod's names is ignored",
+             .help = "names of tensors that a process set remembers; a new name replaces one that "
+                     "is not in use; a smaller number under a name of Horovod's is ignored",
              .unit = "tensors",
              .variable = {.name = "HOROVOD_CACHE_CAPACITY", .only_raises = true},
              .config = {.name = "params.cache_capacity", .only_raises = true}},
@@ -64,9 +66,9 @@ inline constexpr Knob<int> kCacheCapacity{
 inline constexpr Knob<Duration> kWakeDelay{
     .text = {.key = "wake.delay",
              .group = kAgreement,
-             .help = "how long a submitted tensor may wait for company before it wakes the "
-                     "runtime's thread; where one host's ranks need all its cores, 200 ms unless "
-                     "this is given",
+             .help =
+                 "how long a submitted tensor may wait for others before it wakes the runtime's "
+                 "thread; the default is 200 ms where the ranks of a host need all its cores",
              .unit = "us"},
     .fallback = 50us,
     .least = 0us,
@@ -76,7 +78,7 @@ inline constexpr Knob<OptionalDuration> kSpinTime{
     .text = {.key = "spin.time",
              .group = kAgreement,
              .help = "how long a waiting thread spins before it sleeps; auto spins longer while "
-                     "every rank has a core",
+                     "every rank has a core of its own",
              .unit = "us",
              .none = "auto"},
     .fallback = std::nullopt,
@@ -86,15 +88,14 @@ inline constexpr Knob<OptionalDuration> kSpinTime{
 inline constexpr Knob<bool> kDeterministic{
     .text = {.key = "deterministic",
              .group = kAgreement,
-             .help =
-                 "the same bits from run to run between hosts too; on one host they always are, "
-                 "whatever is fused"}};
+             .help = "same bits from run to run also between hosts; on one host the bits are "
+                     "always the same, whatever is fused"}};
 
 inline constexpr Knob<bool> kHierarchicalAllreduce{
     .text = {.key = "hierarchical.allreduce",
              .group = kAgreement,
-             .help = "reduce within each host first, then between hosts, each rank a part; false: "
-                     "one ring over all ranks",
+             .help = "reduce within each host first, then each part of the result between "
+                     "hosts; false: one ring over all ranks",
              .variable = {.name = "HOROVOD_HIERARCHICAL_ALLREDUCE"},
              .config = {.name = "params.hierarchical_allreduce"}},
     .fallback = true};
@@ -118,7 +119,7 @@ inline constexpr Knob<bool> kTorusAllreduce{
 inline constexpr Knob<int> kTreeRadix{
     .text = {.key = "tree.radix",
              .group = kAgreement,
-             .help = "hosts that report to one in the tree over which hosts agree",
+             .help = "hosts that report to the same host in the tree of agreement between hosts",
              .unit = "hosts"},
     .fallback = 16,
     .least = 1,
@@ -129,8 +130,9 @@ inline constexpr Knob<int> kTreeRadix{
 inline constexpr Knob<Bytes> kShmChunk{
     .text = {.key = "shm.chunk",
              .group = kMemory,
-             .help = "piece in which ordinary memory moves between the ranks of a host; larger "
-                     "than a core's own cache, so that a peer finds it in the shared one",
+             .help = "size of the pieces in which ordinary memory moves between the ranks of a "
+                     "host; should exceed a core's private cache, so that a peer finds the piece "
+                     "in the shared cache",
              .unit = "bytes"},
     .fallback = 512_KiB,
     .least = 4_KiB,
@@ -148,7 +150,7 @@ inline constexpr Knob<int> kShmRing{.text = {.key = "shm.ring",
 inline constexpr Knob<Bytes> kArenaSize{
     .text = {.key = "arena.size",
              .group = kMemory,
-             .help = "room of one rank for horo_alloc; address space until it is used",
+             .help = "memory of one rank for horo_alloc; only address space until it is used",
              .unit = "bytes"},
     .fallback = 16_GiB,
     .least = 1_MiB,
@@ -169,9 +171,22 @@ inline constexpr Knob<Duration> kStartTimeout{
 inline constexpr Knob<Duration> kHeartbeatTimeout{
     .text = {.key = "heartbeat.timeout",
              .group = kTimes,
-             .help = "a host of which nothing is heard for so long is lost",
+             .help = "a host that sends nothing for this long counts as lost",
              .unit = "s"},
     .fallback = 5s,
+    .least = 100ms,
+    .most = 1h};
+
+/// How much longer the ranks of a host wait before they kill one themselves: its agent comes first.
+inline constexpr Duration kAfterAgent = 200ms;
+
+inline constexpr Knob<Duration> kReleaseTimeout{
+    .text = {.key = "release.timeout",
+             .group = kTimes,
+             .help = "how long a rank may use its peers' memory after another rank was lost; then "
+                     "it is killed",
+             .unit = "s"},
+    .fallback = 1s,
     .least = 100ms,
     .most = 1h};
 
@@ -180,7 +195,7 @@ inline constexpr Knob<Duration> kHeartbeatTimeout{
 inline constexpr Knob<log::Level> kLogLevel{
     .text = {.key = "log.level",
              .group = kLogs,
-             .help = "least severe line to write",
+             .help = "lowest level of log lines to write",
              .choices = {"trace", "debug", "info", "warning", "error", "fatal"},
              .variable = {.name = "HOROVOD_LOG_LEVEL"},
              .config = {.name = "logging.level"}},
@@ -220,7 +235,7 @@ inline constexpr Knob<std::string_view> kAutotuneLogFile{
 inline constexpr Knob<int> kAutotuneWarmupSamples{
     .text = {.key = "autotune.warmup.samples",
              .group = kAutotuning,
-             .help = "samples to throw away at first",
+             .help = "samples to discard at the beginning",
              .unit = "samples",
              .passed_on = true,
              .variable = {.name = "HOROVOD_AUTOTUNE_WARMUP_SAMPLES"}},
@@ -242,7 +257,7 @@ inline constexpr Knob<int> kAutotuneStepsPerSample{
 inline constexpr Knob<int> kAutotuneMaxSamples{
     .text = {.key = "autotune.bayes.opt.max.samples",
              .group = kAutotuning,
-             .help = "samples after which the best point stays",
+             .help = "samples after which the search ends with the best point",
              .unit = "samples",
              .passed_on = true,
              .variable = {.name = "HOROVOD_AUTOTUNE_BAYES_OPT_MAX_SAMPLES"}},
@@ -253,7 +268,7 @@ inline constexpr Knob<int> kAutotuneMaxSamples{
 inline constexpr Knob<double> kAutotuneNoise{
     .text = {.key = "autotune.gaussian.process.noise",
              .group = kAutotuning,
-             .help = "share of noise expected in the scores",
+             .help = "expected share of noise in the scores",
              .passed_on = true,
              .variable = {.name = "HOROVOD_AUTOTUNE_GAUSSIAN_PROCESS_NOISE"}},
     .fallback = 0.8,
@@ -265,7 +280,7 @@ inline constexpr Knob<double> kAutotuneNoise{
 inline constexpr Knob<bool> kStallCheck{
     .text = {.key = "stall.check",
              .group = kStalls,
-             .help = "find tensors that do not complete, and say which rank is why",
+             .help = "find tensors that do not complete, and name the rank that causes it",
              .variable = {.name = "HOROVOD_STALL_CHECK_DISABLE", .inverted = true},
              .config = {.name = "stall_check.enabled"}},
     .fallback = true,
@@ -275,8 +290,8 @@ inline constexpr Knob<bool> kStallCheck{
 inline constexpr Knob<Duration> kStallWarningTime{
     .text = {.key = "stall.warning.time",
              .group = kStalls,
-             .help = "how long a tensor may wait for a rank before the warning; again after twice "
-                     "that time, and so on",
+             .help = "how long a tensor may wait for a rank before the warning; the warning is "
+                     "repeated after twice that time, and so on",
              .unit = "s",
              .flags = {Spelling{.name = "stall-check-warning-time-seconds"}},
              .variable = {.name = "HOROVOD_STALL_CHECK_TIME_SECONDS"},
@@ -304,8 +319,8 @@ inline constexpr Knob<OptionalDuration> kStallShutdownTime{
 inline constexpr Knob<CpuOperations> kCpuOperations{
     .text = {.key = "cpu.operations",
              .group = kLibraries,
-             .help = "what moves tensors in host memory; auto: shm on one host, between hosts mpi "
-                     "under mpirun and gloo elsewhere",
+             .help = "library that moves tensors in host memory; auto: shm on one host; between "
+                     "hosts mpi under mpirun, otherwise gloo",
              .choices = {"auto", "shm", "gloo", "mpi"},
              .variable = {.name = "HOROVOD_CPU_OPERATIONS"}},
     .fallback = CpuOperations::automatic,
@@ -313,10 +328,12 @@ inline constexpr Knob<CpuOperations> kCpuOperations{
     .most = CpuOperations::mpi};
 
 inline constexpr Knob<std::string_view> kGlooInterface{
-    .text = {.key = "gloo.iface",
-             .group = kLibraries,
-             .help = "network interface for Gloo; empty: one by which the hosts reach each other",
-             .variable = {.name = "HOROVOD_GLOO_IFACE"}},
+    .text =
+        {.key = "gloo.iface",
+         .group = kLibraries,
+         .help =
+             "network interface for Gloo; empty: an interface by which the hosts reach each other",
+         .variable = {.name = "HOROVOD_GLOO_IFACE"}},
     .fallback = ""};
 
 inline constexpr Knob<Duration> kGlooTimeout{

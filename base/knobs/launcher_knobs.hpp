@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rows that only the launcher reads: places, other hosts, ends and output. Those of --mpi are
-// in mpi_knobs.hpp, those of the ranks in knobs.hpp.
+// The rows of the knobs that only the launcher reads: placement, other hosts, timeouts and output.
+// Those of --mpi are in mpi_knobs.hpp, those of the ranks in knobs.hpp.
 #pragma once
 
 #include <chrono>
@@ -19,7 +19,7 @@ using namespace std::chrono_literals;  // NOLINT(google-build-using-namespace): 
 inline constexpr Knob<int> kSlotsPerHost{
     .text = {.key = "slots.per.host",
              .group = kPlaces,
-             .help = "slots of a host that is given without them",
+             .help = "slots of a host for which no number is given",
              .unit = "ranks",
              .reader = KnobReader::launcher},
     .fallback = 1,
@@ -29,7 +29,7 @@ inline constexpr Knob<int> kSlotsPerHost{
 inline constexpr Knob<int> kRanksPerHost{
     .text = {.key = "ranks.per.host",
              .group = kPlaces,
-             .help = "ranks on each host, the last of which may get fewer; 0: as its slots allow",
+             .help = "ranks on each host, the last host may get fewer; 0: as many as its slots",
              .unit = "ranks",
              .reader = KnobReader::launcher},
     .fallback = 0,
@@ -39,9 +39,8 @@ inline constexpr Knob<int> kRanksPerHost{
 inline constexpr Knob<MapBy> kMapBy{
     .text = {.key = "map.by",
              .group = kPlaces,
-             .help =
-                 "pack fills a host before the next; spread gives all hosts alike, the ranks of "
-                 "one in a row; host deals rank after rank to host after host",
+             .help = "pack fills one host before the next; spread gives all hosts equally "
+                     "many consecutive ranks; host gives the ranks to the hosts in turn",
              .choices = {"pack", "spread", "host"},
              .reader = KnobReader::launcher},
     .fallback = MapBy::pack,
@@ -51,9 +50,9 @@ inline constexpr Knob<MapBy> kMapBy{
 inline constexpr Knob<BindTo> kBindTo{
     .text = {.key = "bind.to",
              .group = kPlaces,
-             .help = "what of its host a rank may run on: an equal part of the cores, its memory "
-                     "node, the node of its GPU; auto is gpu or numa for several ranks on a host "
-                     "with several nodes, else none",
+             .help = "the part of its host on which a rank may run: an equal share of the cores, "
+                     "its memory node, or the memory node of its GPU; auto is gpu or numa for "
+                     "several ranks on a host with several memory nodes, otherwise none",
              .choices = {"auto", "core", "numa", "gpu", "none"},
              .reader = KnobReader::launcher},
     .fallback = BindTo::automatic,
@@ -63,8 +62,8 @@ inline constexpr Knob<BindTo> kBindTo{
 inline constexpr Knob<GpuMode> kGpus{
     .text = {.key = "gpus",
              .group = kPlaces,
-             .help = "auto shows each rank the GPU of its local rank, by CUDA_VISIBLE_DEVICES; off "
-                     "leaves that variable alone",
+             .help = "auto shows each rank the GPU with its local rank's number, by "
+                     "CUDA_VISIBLE_DEVICES; off does not change that variable",
              .choices = {"off", "auto"},
              .reader = KnobReader::launcher},
     .fallback = GpuMode::off,
@@ -86,8 +85,8 @@ inline constexpr Knob<Duration> kDiscoveryTimeout{
 inline constexpr Knob<StarterChoice> kStarter{
     .text = {.key = "starter",
              .group = kOtherHosts,
-             .help = "how agents are started on other hosts; auto is srun inside a Slurm job and "
-                     "blaunch or jsrun inside one of LSF, for its hosts, and ssh otherwise",
+             .help = "program that starts agents on other hosts; auto: srun inside a Slurm job, "
+                     "blaunch or jsrun inside an LSF job, for the hosts of that job; otherwise ssh",
              .choices = {"auto", "ssh", "slurm", "lsf"},
              .reader = KnobReader::launcher},
     .fallback = StarterChoice::automatic,
@@ -97,7 +96,7 @@ inline constexpr Knob<StarterChoice> kStarter{
 inline constexpr Knob<std::string_view> kRshAgent{
     .text = {.key = "rsh.agent",
              .group = kOtherHosts,
-             .help = "start agents by this program, called with a host and a command line, like "
+             .help = "start agents with this program, called with a host and a command line, like "
                      "kubexec.sh of the Kubernetes MPI operator",
              .unit = "path",
              .reader = KnobReader::launcher},
@@ -106,7 +105,7 @@ inline constexpr Knob<std::string_view> kRshAgent{
 inline constexpr Knob<int> kSshPort{
     .text = {.key = "ssh.port",
              .group = kOtherHosts,
-             .help = "port of the hosts' ssh servers; 0: as ssh's configuration says",
+             .help = "port of the hosts' ssh servers; 0: the port in ssh's configuration",
              .unit = "port",
              .reader = KnobReader::launcher},
     .fallback = 0,
@@ -116,7 +115,8 @@ inline constexpr Knob<int> kSshPort{
 inline constexpr Knob<std::string_view> kSshIdentityFile{
     .text = {.key = "ssh.identity.file",
              .group = kOtherHosts,
-             .help = "private key to log in with; without it the agent's and the configured ones",
+             .help = "private key to log in with; by default the keys of ssh-agent and of ssh's "
+                     "configuration",
              .unit = "path",
              .reader = KnobReader::launcher},
     .fallback = ""};
@@ -124,7 +124,8 @@ inline constexpr Knob<std::string_view> kSshIdentityFile{
 inline constexpr Knob<std::string_view> kSshProgram{
     .text = {.key = "ssh.program",
              .group = kOtherHosts,
-             .help = "start agents by this program, called as ssh is, instead of horo's own client",
+             .help =
+                 "start agents with this program, called like ssh, instead of horo's own client",
              .unit = "path",
              .reader = KnobReader::launcher},
     .fallback = ""};
@@ -132,8 +133,8 @@ inline constexpr Knob<std::string_view> kSshProgram{
 inline constexpr Knob<int> kFanout{
     .text = {.key = "fanout",
              .group = kOtherHosts,
-             .help =
-                 "hosts that one machine starts agents on by ssh; those start the agents of more",
+             .help = "hosts on which one machine starts agents by ssh; these agents start those of "
+                     "further hosts",
              .unit = "hosts",
              .reader = KnobReader::launcher},
     .fallback = 32,
@@ -143,23 +144,25 @@ inline constexpr Knob<int> kFanout{
 inline constexpr Knob<std::string_view> kNetworkInterfaces{
     .text = {.key = "network.interfaces",
              .group = kOtherHosts,
-             .help = "interfaces for NCCL, the first for Gloo too, as NAME,NAME ...; given several "
-                     "times they are all; without it routes decide",
+             .help = "network interfaces for NCCL, as NAME,NAME ...; Gloo uses the first; may be "
+                     "given several times; by default routes decide",
              .reader = KnobReader::launcher,
              .flags = {Spelling{.name = "network-interface"}}},
     .fallback = ""};
 
 inline constexpr Knob<std::string_view> kEnvAllow{
-    .text = {.key = "env.allow",
-             .group = kOtherHosts,
-             .help = "variables of the launcher's environment that ranks get, as NAME,NAME* ...",
-             .reader = KnobReader::launcher},
+    .text =
+        {.key = "env.allow",
+         .group = kOtherHosts,
+         .help =
+             "variables of the launcher's environment that are passed to ranks, as NAME,NAME* ...",
+         .reader = KnobReader::launcher},
     .fallback = "*"};
 
 inline constexpr Knob<std::string_view> kEnvDeny{
     .text = {.key = "env.deny",
              .group = kOtherHosts,
-             .help = "variables that ranks do not get, though they are allowed",
+             .help = "variables that are not passed to ranks, even if they are allowed",
              .reader = KnobReader::launcher},
     .fallback = ""};
 
@@ -181,7 +184,7 @@ inline constexpr Knob<Duration> kFailureGrace{
         {.key = "failure.grace",
          .group = kTimes,
          .help =
-             "after a rank failed: how long the others may take to report it and end by themselves",
+             "time that the other ranks have after a failure to report it and to end by themselves",
          .unit = "s",
          .reader = KnobReader::launcher},
     .fallback = 2s,
@@ -190,7 +193,7 @@ inline constexpr Knob<Duration> kFailureGrace{
 
 inline constexpr Knob<Duration> kGrace{.text = {.key = "grace",
                                                 .group = kTimes,
-                                                .help = "between SIGTERM and SIGKILL",
+                                                .help = "time between SIGTERM and SIGKILL",
                                                 .unit = "s",
                                                 .reader = KnobReader::launcher},
                                        .fallback = 5s,
@@ -200,8 +203,8 @@ inline constexpr Knob<Duration> kGrace{.text = {.key = "grace",
 inline constexpr Knob<NoticeSignal> kSignal{
     .text = {.key = "signal",
              .group = kTimes,
-             .help = "the signal by which the batch system says that the job's time ends: ranks "
-                     "get it, and the exit code asks for the job to be queued again",
+             .help = "signal by which the batch system announces the end of the job's time: it is "
+                     "passed to the ranks, and the exit code asks for the job to be queued again",
              .choices = {"off", "usr1", "usr2", "term"},
              .reader = KnobReader::launcher},
     .fallback = NoticeSignal::off,
@@ -211,16 +214,16 @@ inline constexpr Knob<NoticeSignal> kSignal{
 inline constexpr Knob<std::string_view> kMaxRestarts{
     .text = {.key = "max.restarts",
              .group = kTimes,
-             .help = "how often the job starts anew after a failure that is not the program's: a "
-                     "number, or as 3/1h so many within a time",
+             .help = "how often the job is restarted after a failure outside the program: a "
+                     "number, or a number within a time, as 3/1h",
              .reader = KnobReader::launcher},
     .fallback = "0"};
 
 inline constexpr Knob<std::string_view> kRestartOn{
     .text = {.key = "restart.on",
              .group = kTimes,
-             .help = "exit codes and signals of a rank after which the job may start anew too, as "
-                     "75,100-110,SIGSEGV; any: all of them",
+             .help = "exit codes and signals of a rank after which the job may be restarted too, "
+                     "as 75,100-110,SIGSEGV; any: all of them",
              .reader = KnobReader::launcher},
     .fallback = ""};
 
@@ -239,8 +242,8 @@ inline constexpr Knob<TagMode> kTag{
 inline constexpr Knob<std::string_view> kPrefix{
     .text = {.key = "prefix",
              .group = kOutput,
-             .help =
-                 "template of the prefix: {rank} {local_rank} {size} {host} {stream} {job} {time}",
+             .help = "template of the prefix, with: {rank} {local_rank} {size} {host} {stream} "
+                     "{job} {time}",
              .reader = KnobReader::launcher},
     .fallback = "[{rank}] "};
 
@@ -254,7 +257,8 @@ inline constexpr Knob<bool> kPrefixTimestamp{
 inline constexpr Knob<std::string_view> kOutputRanks{
     .text = {.key = "output.ranks",
              .group = kOutput,
-             .help = "ranks whose lines the screen shows, as 0,3-5; files and reports have all",
+             .help = "ranks whose lines are shown on the screen, as 0,3-5; files and reports "
+                     "contain all ranks",
              .reader = KnobReader::launcher,
              .flags = {Spelling{.name = "ranks"}}},
     .fallback = ""};
@@ -262,8 +266,8 @@ inline constexpr Knob<std::string_view> kOutputRanks{
 inline constexpr Knob<FoldMode> kFold{
     .text = {.key = "fold",
              .group = kOutput,
-             .help = "make one line of the same line of several ranks; auto does so on a terminal "
-                     "that shows more than 8 ranks",
+             .help = "print equal lines of several ranks once; auto does so on a terminal that "
+                     "shows more than 8 ranks",
              .choices = {"auto", "on", "off"},
              .reader = KnobReader::launcher},
     .fallback = FoldMode::automatic,
@@ -282,7 +286,8 @@ inline constexpr Knob<std::string_view> kOutputFilename{
 inline constexpr Knob<StdinMode> kStdin{
     .text = {.key = "stdin",
              .group = kOutput,
-             .help = "who reads standard input; auto is none, so that a loop keeps its list",
+             .help = "rank that reads standard input; auto is none, so that a job in a shell loop "
+                     "does not consume the loop's input",
              .choices = {"auto", "none", "rank0"},
              .reader = KnobReader::launcher},
     .fallback = StdinMode::automatic,
@@ -292,14 +297,14 @@ inline constexpr Knob<StdinMode> kStdin{
 inline constexpr Knob<std::string_view> kJsonReport{
     .text = {.key = "json.report",
              .group = kOutput,
-             .help = "file for the end report as JSON",
+             .help = "file for the final report as JSON",
              .unit = "path",
              .reader = KnobReader::launcher},
     .fallback = ""};
 
 inline constexpr Knob<bool> kVerbose{.text = {.key = "verbose",
                                               .group = kOutput,
-                                              .help = "say what the launcher does",
+                                              .help = "print what the launcher does",
                                               .reader = KnobReader::launcher}};
 
 }  // namespace horo::knobs

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rows of `horo run --mpi`; the others are in knobs.hpp.
+// The rows of the knobs for `horo run --mpi`; the others are in knobs.hpp.
 #pragma once
 
 #include <string_view>
@@ -12,29 +12,31 @@ namespace horo::knobs {
 inline constexpr Knob<std::string_view> kMpirun{
     .text = {.key = "mpirun",
              .group = kMpi,
-             .help = "the program that starts the ranks under --mpi: that of Open MPI, Spectrum "
-                     "MPI, MPICH or Intel MPI",
+             .help = "program that starts the ranks under --mpi: mpirun of Open MPI, Spectrum MPI, "
+                     "MPICH or Intel MPI",
              .unit = "path",
              .reader = KnobReader::launcher},
     .fallback = "mpirun"};
 
 inline constexpr Knob<std::string_view> kMpiArgs{
-    .text = {.key = "mpi.args",
-             .group = kMpi,
-             .help = "further words for mpirun, cut as a shell would; the last before the command",
-             .reader = KnobReader::launcher},
+    .text =
+        {.key = "mpi.args",
+         .group = kMpi,
+         .help =
+             "further arguments of mpirun, split like a shell does; placed last before the command",
+         .reader = KnobReader::launcher},
     .fallback = ""};
 
 inline constexpr Knob<std::string_view> kBindingArgs{
     .text = {.key = "binding.args",
              .group = kMpi,
-             .help = "words for mpirun in place of those about binding and mapping",
+             .help = "arguments of mpirun that replace those about binding and mapping",
              .reader = KnobReader::launcher},
     .fallback = ""};
 
 inline constexpr Knob<bool> kTcp{.text = {.key = "tcp",
                                           .group = kMpi,
-                                          .help = "keep MPI and NCCL to TCP between hosts",
+                                          .help = "make MPI and NCCL use only TCP between hosts",
                                           .reader = KnobReader::launcher}};
 
 }  // namespace horo::knobs

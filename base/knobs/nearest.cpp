@@ -30,7 +30,7 @@ int edit_distance(std::string_view a, std::string_view b) {
 
 std::string_view nearest(std::string_view word, const std::vector<std::string_view>& known) {
   std::string_view best;
-  // A third of the letters may be wrong; more is another word.
+  // Up to a third of the letters may differ.
   int least = std::max(1, static_cast<int>(word.size()) / 3) + 1;
   for (const auto candidate : known) {
     if (const int distance = edit_distance(word, candidate); distance < least) {

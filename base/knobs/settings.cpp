@@ -74,7 +74,7 @@ Status Settings::apply_environment(const std::function<const char*(const char*)>
     const int index = static_cast<int>(i);
     const auto ours = variable_name(rows[i].text->key);
     const Spelling& theirs = rows[i].text->variable;
-    // An empty variable is how a shell takes one away.
+    // An empty variable counts as unset, because that is how a shell removes one.
     if (const char* text = lookup(ours.c_str()); text != nullptr && *text != '\0') {
       HORO_TRY_STATUS(assign({index, {}}, text, {OriginKind::environment, ours}));
     } else if (!theirs.name.empty()) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The knobs' values and where each came from: default < config file < environment (HOROVOD_*, then
-// HORO_*) < flag. Needs no more than an environment lookup, so that a rank resolves its own.
+// The values of the knobs and their origins: default < config file < environment (HOROVOD_*, then
+// HORO_*) < flag. It needs only a lookup of variables, so that a rank can resolve its own settings.
 #pragma once
 
 #include <cstdint>
@@ -11,19 +11,19 @@
 #include <vector>
 
 #include "base/knobs/knob.hpp"
-#include "base/knobs/table.hpp"
+#include "base/knobs/knob_table.hpp"
 #include "base/result.hpp"
 #include "base/worker_env.hpp"
 
 namespace horo {
 
-/// What one value overrules: the later enumerator wins.
+/// The kinds of origin. A later enumerator has priority over an earlier one.
 enum class OriginKind : std::uint8_t { fallback, config, environment, flag };
 
 /// "default", "config", "environment" or "flag".
 std::string_view name(OriginKind kind);
 
-/// Where a value came from.
+/// The origin of a value.
 struct Origin {
   OriginKind kind = OriginKind::fallback;
   std::string name;  ///< "--fusion-threshold", "HORO_FUSION_THRESHOLD" or "job.yaml:3:12".
@@ -32,18 +32,19 @@ struct Origin {
   std::string text() const;
 };
 
-/// One assignment as it was given.
+/// One assignment as the user gave it.
 struct Given {
   std::string name;  ///< Flag without dashes, or dotted path in the file.
   std::string value;
-  std::string place;  ///< Of a config file: "job.yaml:3:12".
+  std::string place;  ///< Its position in a config file: "job.yaml:3:12".
 };
 
-/// Everything that may set a knob.
+/// All places that may set a knob.
 struct Sources {
-  std::function<const char*(const char*)> environment;  ///< As getenv; empty: none.
+  /// Works like getenv; empty if there is none.
+  std::function<const char*(const char*)> environment;
   std::vector<Given> config;
-  std::vector<Given> flags;               ///< The last of a name wins.
+  std::vector<Given> flags;               ///< The last flag of a name has priority.
   bool config_beats_environment = false;  ///< As in horovodrun.
 };
 
@@ -56,7 +57,7 @@ class Settings {
   /// Fails: invalid_argument, one line that names key, value, origin and what is allowed.
   static Result<Settings> resolve(const Sources& sources);
 
-  /// What a rank does: its environment over the defaults.
+  /// Resolves the settings of a rank: its environment over the defaults.
   static Result<Settings> from_environment(std::function<const char*(const char*)> lookup);
 
   /// `knob` must be a row of knobs.hpp.
@@ -79,7 +80,7 @@ class Settings {
 
   const Origin& origin(std::string_view key) const { return at(key).origin; }
 
-  /// True when something other than the default decided; such a knob is fixed for the autotuner.
+  /// True if the value is not the default. The autotuner does not change such a knob.
   bool is_set(std::string_view key) const { return origin(key).kind != OriginKind::fallback; }
 
   struct Explained {
@@ -91,10 +92,10 @@ class Settings {
   /// Every knob, in the order of the table.
   std::vector<Explained> explain() const;
 
-  /// What was given and has no effect, a line each: values of HOROVOD_* that mean "unset" there.
+  /// One line for each given value that has no effect: values of HOROVOD_* that mean "unset" there.
   const std::vector<std::string>& ignored() const { return ignored_; }
 
-  /// The ranks' knobs that were set, as HORO_X and HOROVOD_X.
+  /// The knobs of the ranks that were set, as HORO_X and HOROVOD_X.
   Environment exported() const;
 
  private:
@@ -109,7 +110,7 @@ class Settings {
   Status apply_environment(const std::function<const char*(const char*)>& lookup);
   Status apply_flags(const std::vector<Given>& flags);
 
-  std::vector<Entry> entries_;  // By position in knob_rows().
+  std::vector<Entry> entries_;  // In the order of knob_rows().
   std::vector<std::string> ignored_;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rows of the timeline; the others are in knobs.hpp.
+// The rows of the timeline's knobs; the others are in knobs.hpp.
 #pragma once
 
 #include <chrono>
@@ -13,8 +13,8 @@ namespace horo::knobs {
 inline constexpr Knob<bool> kTimelineRecorder{
     .text = {.key = "timeline.recorder",
              .group = kTimelines,
-             .help = "keep the last moments of every rank in memory, and save them when the job "
-                     "fails"},
+             .help =
+                 "keep the last moments of every rank in memory, and save them when the job fails"},
     .fallback = true,
     .least = false,
     .most = true};
@@ -22,8 +22,8 @@ inline constexpr Knob<bool> kTimelineRecorder{
 inline constexpr Knob<Bytes> kTimelineMemory{
     .text = {.key = "timeline.memory",
              .group = kTimelines,
-             .help =
-                 "what a rank keeps of its last moments, 8 to 32 bytes a record; taken as it is used",
+             .help = "memory for the last moments of a rank, 8 to 32 bytes per record; allocated "
+                     "as it is used",
              .unit = "bytes"},
     .fallback = Bytes{std::uint64_t{4} << 20U},
     .least = Bytes{std::uint64_t{64} << 10U},
@@ -32,8 +32,8 @@ inline constexpr Knob<Bytes> kTimelineMemory{
 inline constexpr Knob<Duration> kTimelineSeconds{
     .text = {.key = "timeline.seconds",
              .group = kTimelines,
-             .help = "how far back from a rank's last record its last moments are saved; 0: as far "
-                     "as the memory reaches",
+             .help = "duration of the last moments that are saved, counted back from a rank's last "
+                     "record; 0: as far as the memory reaches",
              .unit = "s"},
     .fallback = std::chrono::seconds(0),
     .least = std::chrono::seconds(0),
@@ -42,9 +42,8 @@ inline constexpr Knob<Duration> kTimelineSeconds{
 inline constexpr Knob<std::string_view> kTimelineDirectory{
     .text = {.key = "timeline.directory",
              .group = kTimelines,
-             .help =
-                 "directory for the last moments of a job that failed, on each host; without it "
-                 "that of --output-filename, else one in /tmp",
+             .help = "directory for the last moments of a failed job, on each host; by "
+                     "default that of --output-filename, otherwise one in /tmp",
              .unit = "path",
              .reader = KnobReader::launcher},
     .fallback = ""};
@@ -53,7 +52,7 @@ inline constexpr Knob<std::string_view> kTimelineFilename{
     .text = {.key = "timeline.filename",
              .group = kTimelines,
              .help = "file for a trace of all operations in Chrome's JSON format, written by rank "
-                     "0; DYNAMIC: none until the program asks",
+                     "0; DYNAMIC: no trace until the program asks for it",
              .unit = "path",
              .variable = {.name = "HOROVOD_TIMELINE"}},
     .fallback = ""};
@@ -67,14 +66,15 @@ inline constexpr Knob<bool> kTimelineMarkCycles{
 inline constexpr Knob<bool> kTimelineAllRanks{
     .text = {.key = "timeline.all.ranks",
              .group = kTimelines,
-             .help = "show all ranks of rank 0's host in the trace, each as a thread of its own"}};
+             .help = "show all ranks of rank 0's host in the trace, each as a separate thread"}};
 
 inline constexpr Knob<bool> kTimelineNvtx{
-    .text = {.key = "timeline.nvtx",
-             .group = kTimelines,
-             .help = "show operations to NVIDIA's profilers as NVTX ranges, where libnvToolsExt is "
-                     "installed",
-             .variable = {.name = "HOROVOD_DISABLE_NVTX_RANGES", .inverted = true}},
+    .text =
+        {.key = "timeline.nvtx",
+         .group = kTimelines,
+         .help =
+             "show operations to NVIDIA's profilers as NVTX ranges, if libnvToolsExt is installed",
+         .variable = {.name = "HOROVOD_DISABLE_NVTX_RANGES", .inverted = true}},
     .fallback = true,
     .least = false,
     .most = true};
@@ -82,7 +82,7 @@ inline constexpr Knob<bool> kTimelineNvtx{
 inline constexpr Knob<Bytes> kTimelineLimit{
     .text = {.key = "timeline.limit",
              .group = kTimelines,
-             .help = "size at which the trace is renamed to FILE.1 and begun anew",
+             .help = "size at which the trace is renamed to FILE.1 and a new one begins",
              .unit = "bytes"},
     .fallback = Bytes{std::uint64_t{1} << 30U},
     .least = Bytes{std::uint64_t{64} << 10U},

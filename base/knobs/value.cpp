@@ -16,7 +16,7 @@ struct Suffix {
   double factor;
 };
 
-// Written largest first, so that formatting takes the first that divides.
+// Largest first: formatting uses the first unit that divides the value.
 constexpr std::array<Suffix, 5> kSizes{{{"TiB", 1099511627776.0},
                                         {"GiB", 1073741824.0},
                                         {"MiB", 1048576.0},
@@ -62,7 +62,7 @@ std::string_view trim(std::string_view text) {
   return text;
 }
 
-/// A number and what follows it.
+/// A number and the unit behind it.
 struct Measured {
   double number = 0;
   std::string_view suffix;
@@ -86,7 +86,7 @@ std::optional<bool> parse_boolean(std::string_view text) {
   return std::nullopt;
 }
 
-/// Bytes or nanoseconds; nothing when the text or its unit makes no sense.
+/// Bytes or nanoseconds; nothing if the text or its unit is invalid.
 std::optional<std::int64_t> parse_measure(const KnobRow& row, const Spelling& spelling,
                                           std::string_view text) {
   const auto measured = measure(text);
@@ -102,7 +102,7 @@ std::optional<std::int64_t> parse_measure(const KnobRow& row, const Spelling& sp
     factor = factor_of(kTimes, measured->suffix);
   }
   const double value = std::round(measured->number * factor);
-  // Beyond 2^53 a double skips whole numbers; no bound of the table lies there.
+  // Above 2^53 a double cannot represent every whole number. No bound of the table is that large.
   if (factor == 0 || std::abs(value) > 9007199254740992.0) return std::nullopt;
   return static_cast<std::int64_t>(value);
 }

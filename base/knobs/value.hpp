@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// A knob's value as text and back.
+// Converts a knob's value to text and back.
 #pragma once
 
 #include <string>
 #include <string_view>
 
-#include "base/knobs/table.hpp"
+#include "base/knobs/knob_table.hpp"
 #include "base/result.hpp"
 
 namespace horo {
 
-/// Reads `text` as a value of `row` given by `spelling` and checks its range. Fails:
-/// invalid_argument; the message says only what is allowed, the caller names knob, value and
+/// Reads `text`, given by `spelling`, as a value of `row` and checks its range. Fails:
+/// invalid_argument; the message says only what is allowed, and the caller names knob, value and
 /// origin.
 Result<KnobValue> parse_knob(const KnobRow& row, const Spelling& spelling, std::string_view text);
 
-/// Whether `text` is a 0 that lies below the row's range: Horovod's word for "the default".
+/// Whether `text` is a 0 below the row's range, with which Horovod asks for the default.
 bool is_zero_below_range(const KnobRow& row, const Spelling& spelling, std::string_view text);
 
-/// Text that parse_knob reads back to the same value: "64MiB", "50us", "true".
+/// Text that parse_knob converts back to the same value: "64MiB", "50us", "true".
 std::string format_knob(const KnobRow& row, const KnobValue& value);
 
-/// The value as a program reads it that expects `spelling`: a bare number in the row's unit
-/// divided by the scale, 1 or 0, upper-case words.
+/// The value for a program that expects `spelling`: a bare number in the row's unit divided by the
+/// scale, 1 or 0, or an upper-case word.
 std::string format_for(const KnobRow& row, const Spelling& spelling, const KnobValue& value);
 
 /// "a size from 0 to 1GiB", "one of: trace, debug, ...".

@@ -18,7 +18,7 @@ struct Address {
   friend bool operator==(const Address&, const Address&) = default;
 };
 
-/// Fails: invalid_argument, naming the text and the form that is wanted.
+/// Fails: invalid_argument, naming the text and the required form.
 Result<Address> parse_address(std::string_view text);
 
 /// The inverse of parse_address.

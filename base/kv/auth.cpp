@@ -15,7 +15,8 @@ namespace {
 
 using Mac = std::array<std::uint8_t, crypto_auth_hmacsha256_BYTES>;
 
-/// An HMAC over labelled parts; the label keeps one use of a key from standing in for another.
+/// An HMAC over a label and parts. The label prevents that the result of one use of a key is valid
+/// for another use.
 class Hmac {
  public:
   Hmac(BytesView key, std::string_view label) {

@@ -6,52 +6,52 @@
 
 #include <array>
 #include <cstdint>
-#include <span>
 #include <string_view>
 
+#include "base/codec/bytes.hpp"
 #include "base/result.hpp"
 
 namespace horo::kv {
 
-using Secret = std::array<std::uint8_t, 32>;  ///< The job's; AgentSpec and the board carry it.
-using Nonce = std::array<std::uint8_t, 32>;   ///< Random, used in one handshake only.
+using horo::BytesView;
+
+using Secret = std::array<std::uint8_t, 32>;  ///< One per job, in AgentSpec and in each board.
+using Nonce = std::array<std::uint8_t, 32>;   ///< Random bytes, used in one handshake only.
 using Proof = std::array<std::uint8_t, 32>;
 using Tag = std::array<std::uint8_t, 16>;
-
-using BytesView = std::span<const std::uint8_t>;
 
 /// From the kernel's random source. Fails: unavailable (no random source).
 Result<Secret> make_secret();
 Result<Nonce> make_nonce();
 
-/// A key for another service of the same job, so that a proof for one is worth nothing to the
-/// other.
+/// A secret for another service of the same job, so that a proof for one service is worthless for
+/// the other.
 Secret derived_secret(const Secret& secret, std::string_view service, std::uint64_t epoch);
 
-/// What both ends of one handshake have seen.
+/// The values that both ends of a handshake exchange before their proofs.
 struct Handshake {
   std::uint32_t client_version = 0;
   Nonce client_nonce{};
   Nonce server_nonce{};
 };
 
-/// What a server says of itself once the client has proven to know the secret.
+/// The server's properties, sent to a client that has proven to know the secret.
 struct ServerTerms {
   std::uint32_t version = 0;
-  std::uint32_t max_payload = 0;  ///< Bytes in a frame; more is answered by closing.
+  std::uint32_t max_payload = 0;  ///< Bytes in a frame; the server closes on a longer one.
 };
 
 Proof client_proof(const Secret& secret, const Handshake& handshake);
 Proof server_proof(const Secret& secret, const Handshake& handshake, const ServerTerms& terms);
 
-/// In constant time.
+/// Compares in constant time.
 bool same(const Proof& a, const Proof& b);
 
-/// Who sent a frame; part of its seal, so that a frame sent back is no answer.
+/// Part of each frame's seal, so that a frame that is sent back does not pass for an answer.
 enum class Direction : std::uint8_t { to_server = 1, to_client = 2 };
 
 /// Seals the frames of one direction of one connection: a frame that was changed, repeated, left
-/// out or taken from another connection does not open. Forgets its key when destroyed. Thread:
+/// out or taken from another connection does not open. Erases its key when destroyed. Thread:
 /// owner.
 class Seal {
  public:
@@ -65,7 +65,7 @@ class Seal {
   /// The tag of the next frame, whose payload is `head` and then `body`.
   Tag next(BytesView head, BytesView body = {});
 
-  /// True if `tag` is that of the next frame.
+  /// True if `tag` is the tag of the next frame. Counts the frame.
   bool opens(BytesView payload, BytesView tag);
 
  private:

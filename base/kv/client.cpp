@@ -6,14 +6,14 @@
 #include <utility>
 #include <vector>
 
+#include "base/kv/kv_messages.hpp"
 #include "base/kv/socket.hpp"
-#include "base/kv/wire.hpp"
 
 namespace horo::kv {
 
 namespace {
 
-// A server answers a question about what it has at once.
+/// For the question which keys are missing, which a server answers at once.
 constexpr Duration kDiagnosisTime = std::chrono::seconds(1);
 
 Status receive_all(Socket& socket, std::span<std::uint8_t> buffer, Deadline deadline) {
@@ -25,7 +25,8 @@ Status receive_all(Socket& socket, std::span<std::uint8_t> buffer, Deadline dead
   return {};
 }
 
-/// A server closes on a peer that it does not believe; what that means depends on how far we came.
+/// A server closes the connection without a reason. Replaces that error with what it means at this
+/// step of the handshake.
 Status explain_close(Status status, std::string_view meaning) {
   if (status || status.error().code != Errc::peer_lost) return status;
   return fail(Errc::permission_denied, "{}", meaning);
@@ -56,7 +57,7 @@ Result<Agreed> shake_hands(Socket& socket, const Secret& secret, Deadline deadli
   agreed.terms = welcome.terms;
   if (!same(welcome.proof, server_proof(secret, handshake, agreed.terms))) {
     return fail(Errc::permission_denied,
-                "does not know this job's secret; something else listens at this address");
+                "does not know this job's secret; another program listens at this address");
   }
   if (agreed.terms.version != kVersion) {
     return fail(
@@ -97,7 +98,8 @@ class Client::Connection {
     }
     std::string frame;
     append_frame(frame, payload, outgoing_);
-    // A frame that was sent in part cannot be taken back: what follows would be read as its rest.
+    // After a partial frame the connection is useless: the server would read the next one as its
+    // rest.
     if (auto sent = socket_.send(as_bytes(frame), deadline); !sent) {
       return give_up(std::move(sent).error());
     }
@@ -107,11 +109,11 @@ class Client::Connection {
         if (response.error().code == Errc::timed_out) return Failure(std::move(response).error());
         return give_up(std::move(response).error());
       }
-      if (response->id != request.id) continue;  // Late: that call has ended in timed_out.
+      if (response->id != request.id) continue;  // The late answer to a call that timed out.
       if (response->status != Errc::ok)
         return fail(response->status, "{}: {}", name_, response->value);
       if (response->op != request.op) {
-        return give_up({Errc::protocol, "the answer is to another question"});
+        return give_up({Errc::protocol, "the answer is to another request"});
       }
       return response;
     }
@@ -124,10 +126,10 @@ class Client::Connection {
   int release() { return socket_.release(); }
 
  private:
-  /// Takes the next whole frame, keeping what came of it when the deadline passes.
+  /// Takes the next whole frame. When the deadline passes, the part that has arrived is kept.
   Result<Response> next_response(Deadline deadline) {
     HORO_TRY_STATUS(fill(kLengthBytes, deadline));
-    // The server's answers may be a little larger than what it takes: a value and its frame.
+    // An answer may be larger than the largest request that the server takes.
     HORO_TRY(const std::size_t length,
              decode_length(BytesView(input_).first(kLengthBytes), kMaxPayload));
     const std::size_t whole = kLengthBytes + length + kTagBytes;
@@ -142,7 +144,7 @@ class Client::Connection {
     return response;
   }
 
-  /// Grows with what arrives, not with what a length claims.
+  /// Allocates for the bytes that arrive, not for those that a length claims.
   Status fill(std::size_t wanted, Deadline deadline) {
     constexpr std::size_t kStep = std::size_t{64} << 10U;
     while (input_.size() < wanted) {
@@ -207,7 +209,7 @@ Result<std::string> Client::get(std::string_view key, Deadline deadline) {
   if (answer) return std::move(answer->value);
   auto error = std::move(answer).error();
   if (error.code != Errc::timed_out) return Failure(std::move(error));
-  return fail(Errc::timed_out, "{}: timed out waiting for key '{}'; whoever sets it has not come",
+  return fail(Errc::timed_out, "{}: timed out waiting for key '{}'; no process has set it",
               connection_->name(), key);
 }
 
@@ -229,15 +231,13 @@ Status Client::wait(std::span<const std::string> keys, Deadline deadline) {
     const auto soon = Deadline::in(SteadyClock::instance(), kDiagnosisTime);
     auto missing = connection_->ask({.op = Op::missing, .keys = names}, soon);
     if (missing && missing->number > 0) {
-      return fail(Errc::timed_out,
-                  "{}: timed out waiting for key '{}'; {} of {} keys are not there",
+      return fail(Errc::timed_out, "{}: timed out waiting for key '{}'; {} of {} keys are missing",
                   connection_->name(), missing->value, missing->number, keys.size());
     }
   }
-  return fail(Errc::timed_out, "{}: timed out waiting for key '{}'{}", connection_->name(),
-              keys.front(),
-              keys.size() == 1 ? "; whoever sets it has not come"
-                               : fmt::format(" and {} more", keys.size() - 1));
+  return fail(
+      Errc::timed_out, "{}: timed out waiting for key '{}'{}", connection_->name(), keys.front(),
+      keys.size() == 1 ? "; no process has set it" : fmt::format(" and {} more", keys.size() - 1));
 }
 
 Result<std::int64_t> Client::add(std::string_view key, std::int64_t delta, Deadline deadline) {

@@ -41,7 +41,7 @@ std::string number_of(const sockaddr_storage& storage, socklen_t size) {
                   nullptr, 0, NI_NUMERICHOST) != 0)
     return "";
   const std::string_view number(text.data());
-  constexpr std::string_view kMapped = "::ffff:";  // IPv4 through a socket of both kinds.
+  constexpr std::string_view kMapped = "::ffff:";  // An IPv4 address on an IPv6 socket.
   const bool four = number.starts_with(kMapped) && number.find('.') != std::string_view::npos;
   return std::string(four ? number.substr(kMapped.size()) : number);
 }
@@ -71,11 +71,11 @@ Result<Socket> Socket::connect(const Address& address, Deadline deadline) {
       last = fail_errno(errno, "making a socket");
       continue;
     }
-    const int on = 1;  // Requests are small and wait for their answers.
+    const int on = 1;  // Requests are small, and the client waits for each answer.
     setsockopt(socket.fd_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     int error = 0;
     if (::connect(socket.fd_, entry->ai_addr, entry->ai_addrlen) != 0) {
-      // An interrupted connect goes on by itself, as one that is in progress does.
+      // A connect that a signal interrupted continues, like one in progress.
       if (errno != EINPROGRESS && errno != EINTR) {
         last = connect_failed(errno);
         continue;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A TCP connection with deadlines: what the client needs of sockets, and no more.
+// A TCP connection with deadlines, for the client of the key-value server.
 #pragma once
 
 #include <cstddef>
@@ -14,11 +14,12 @@
 
 namespace horo::kv {
 
-/// Owns a connected, close-on-exec descriptor. Interrupted calls go on. Thread: owner.
+/// Owns a connected, close-on-exec descriptor. Calls that a signal interrupts are repeated. Thread:
+/// owner.
 class Socket {
  public:
-  /// Tries each address that the name has. Blocks: until `deadline`; resolving a name may take as
-  /// long as the system's resolver allows. Fails: timed_out, not_found (no such host), unavailable
+  /// Tries each address of the name. Blocks: until `deadline`, but the system's resolver may take
+  /// longer. Fails: timed_out, not_found (no such host), unavailable
   /// (refused, unreachable), io.
   static Result<Socket> connect(const Address& address, Deadline deadline);
 
@@ -38,18 +39,19 @@ class Socket {
 
   void close();
 
-  /// The numbers of both ends; empty when the connection is gone.
+  /// The IP addresses of both ends; empty when the connection is gone.
   std::string own_host() const;
   std::string peer_host() const;
 
-  /// The descriptor, which is the caller's from now on; non-blocking.
+  /// Gives the descriptor, non-blocking, to the caller.
   int release() { return std::exchange(fd_, -1); }
 
-  /// All of `bytes`. After a failure the peer may have any part of them. Fails: timed_out,
+  /// Sends all of `bytes`. After a failure the peer may have any part of them. Fails: timed_out,
   /// peer_lost, io.
   Status send(std::span<const std::uint8_t> bytes, Deadline deadline);
 
-  /// At least one byte, or 0 at the end of the stream. Fails: timed_out, peer_lost, io.
+  /// Receives at least one byte, or returns 0 at the end of the stream. Fails: timed_out,
+  /// peer_lost, io.
   Result<std::size_t> receive(std::span<std::uint8_t> buffer, Deadline deadline);
 
  private:

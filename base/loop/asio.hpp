@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loop's Asio executor, lent to launcher/process, launcher/starters/ssh and
-// runtime/control/tcp. Nobody else includes this: Asio's headers take seconds to compile.
+// Gives the loop's Asio executor to launcher/process, launcher/starters/ssh and
+// runtime/control/tcp. No other code may include this header, because Asio's headers take seconds
+// to compile.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -9,7 +10,7 @@
 
 namespace horo {
 
-/// Thread: the loop's. Never run or stop it directly.
+/// Thread: the loop's. Callers must never run or stop it directly.
 boost::asio::io_context& asio_context(Loop& loop);
 
 }  // namespace horo

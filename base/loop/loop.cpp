@@ -125,7 +125,7 @@ class Descriptor::State : public std::enable_shared_from_this<State> {
 
   void set(asio::posix::descriptor_base::wait_type type, Task task) {
     auto& side = side_of(type);
-    // The replaced task may be the one that is running: it stays alive until it returns.
+    // If the replaced task is running now, it stays alive until it returns.
     side.task = task ? std::make_shared<Task>(std::move(task)) : nullptr;
     if (side.task && !side.waiting) wait(type);
   }
@@ -151,7 +151,7 @@ class Descriptor::State : public std::enable_shared_from_this<State> {
     descriptor_.async_wait(type, [self = shared_from_this(), type](const error_code& error) {
       auto& side = self->side_of(type);
       side.waiting = false;
-      // epoll takes no plain files; they are ready always.
+      // epoll does not accept plain files; they are always ready.
       if (error && error != asio::error::operation_not_supported) return;
       if (const auto task = side.task) (*task)();
       if (side.task && !side.waiting) self->wait(type);
@@ -197,11 +197,11 @@ Loop::~Loop() = default;
 
 Result<std::unique_ptr<Loop>> Loop::make(BrokenPipes pipes) {
   if (pipes == BrokenPipes::ignored)
-    std::signal(SIGPIPE, SIG_IGN);  // NOLINT(bugprone-signal-handler): no handler of ours
+    std::signal(SIGPIPE, SIG_IGN);  // NOLINT(bugprone-signal-handler): it installs no handler
   try {
     auto impl = std::make_unique<Impl>();
-    // Asio opens its epoll, timer and event descriptors with the first user: now, where it can
-    // fail.
+    // Asio opens its epoll, timer and event descriptors with the first user. Doing that here lets
+    // make() report the failure.
     asio::steady_timer first_user(impl->context);
     return std::unique_ptr<Loop>(new Loop(std::move(impl)));
   } catch (const boost::system::system_error& error) {

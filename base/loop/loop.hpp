@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The event loop of launcher, agent and tools: tasks, timers, signals and descriptors, one thread.
+// The event loop of launcher, agent and tools. One thread runs its tasks, timers, signals and
+// descriptors.
 #pragma once
 
 #include <functional>
@@ -12,8 +13,8 @@ namespace horo {
 
 using Task = std::function<void()>;
 
-/// Something the loop will call; it no longer does once this is destroyed or reset, even from
-/// inside the task itself. Thread: the loop's.
+/// A callback registered with the loop. After this object is destroyed or reset, even inside the
+/// callback, the loop does not call it. Thread: the loop's.
 class Subscription {
  public:
   class State;  ///< Opaque.
@@ -32,9 +33,9 @@ class Subscription {
   std::shared_ptr<State> state_;
 };
 
-/// A descriptor the loop waits for. Does not own it: destroy this before closing the descriptor.
-/// At most one per descriptor. Plain files and /dev/null count as always ready.
-/// Thread: the loop's.
+/// A descriptor that the loop watches. It does not own the descriptor and must be destroyed before
+/// the descriptor is closed. At most one object per descriptor. Plain files and /dev/null are
+/// always ready. Thread: the loop's.
 class Descriptor {
  public:
   class State;  ///< Opaque.
@@ -45,10 +46,10 @@ class Descriptor {
   Descriptor& operator=(Descriptor&& other) noexcept;
   ~Descriptor();
 
-  /// Calls `task` again and again while there is something to read, the other side has hung up or
-  /// the descriptor is in error; an empty task stops that.
+  /// Calls `task` repeatedly while there is data to read, the other side has hung up, or the
+  /// descriptor has an error. An empty task ends this.
   void on_readable(Task task);
-  /// The same for room to write.
+  /// The same for space to write.
   void on_writable(Task task);
   void reset();
 
@@ -58,14 +59,15 @@ class Descriptor {
   std::shared_ptr<State> state_;
 };
 
-/// Tasks run one after the other in the order of post, never inside the call that adds them.
-/// Thread: the one that calls run(), unless a function says otherwise.
+/// Runs tasks one after the other in the order of post, never inside the call that adds them.
+/// Thread: the thread that calls run(), unless a function says otherwise.
 class Loop {
  public:
   class Impl;  ///< Opaque; base/loop/asio.hpp lends what is inside.
 
-  /// `ignored`: for programs of ours, where a peer that is gone is an error of the write and not
-  /// the end. A library leaves its process as it is and writes with MSG_NOSIGNAL.
+  /// `ignored` is for our programs: a write to a closed connection fails with an error instead of
+  /// ending the program. A library must not change its process, and writes with MSG_NOSIGNAL
+  /// instead.
   enum class BrokenPipes { ignored, untouched };
 
   /// Fails: unavailable (no descriptors left), io.
@@ -80,8 +82,8 @@ class Loop {
   /// Calls `task` once, `delay` from now.
   [[nodiscard]] Subscription after(Duration delay, Task task);
 
-  /// Calls `task` for every arrival of signal `number`; several arrivals may be told as one.
-  /// Fails: invalid_argument (no such signal, or one that cannot be caught), unavailable.
+  /// Calls `task` when signal `number` arrives; several arrivals may lead to one call. Fails:
+  /// invalid_argument (no such signal, or one that cannot be caught), unavailable.
   Result<Subscription> on_signal(int number, Task task);
 
   /// Fails: invalid_argument (not an open descriptor), unavailable.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the command lines of the scripts have in common."""
+"""Options that the command lines of the scripts share."""
 
 import argparse
 import os
@@ -9,7 +9,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 
 
 class Parser(argparse.ArgumentParser):
-    """Refuses with exit code 2 and one line, as the tools do."""
+    """Refuses wrong usage with exit code 2 and one line, like the tools."""
 
     def __init__(self, description):
         super().__init__(description=description, formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -23,11 +23,11 @@ class Parser(argparse.ArgumentParser):
         sys.exit(2)
 
     def add_json(self):
-        self.add_argument("--json", metavar="FILE", help="write the rows there")
+        self.add_argument("--json", metavar="FILE", help="write the rows to FILE")
 
     def add_calm(self, default=0):
         self.add_argument("--calm", type=float, default=default, metavar="SECONDS",
-                          help="wait so long before each run for an idle machine (%(default)s)")
+                          help="wait up to this time before each run for an idle machine (%(default)s)")
 
     def add_who(self, known, default=None):
         self.add_argument("--who", type=names(known), default=list(default or known),
@@ -55,7 +55,7 @@ def numbers(least, multiple=1):
         for word in text.split(","):
             if not word.isascii() or not word.isdigit() or int(word) < least or int(word) % multiple:
                 of = " that are multiples of %d" % multiple if multiple > 1 else ""
-                raise argparse.ArgumentTypeError("'%s' is no whole number from %d up%s" % (word, least, of))
+                raise argparse.ArgumentTypeError("'%s' is not a whole number from %d up%s" % (word, least, of))
             chosen.append(int(word))
         return chosen
 
@@ -80,5 +80,5 @@ def seconds(text):
     except ValueError:
         value = 0
     if not 0 < value < 1e6:
-        raise argparse.ArgumentTypeError("'%s' is no number of seconds above 0" % text)
+        raise argparse.ArgumentTypeError("'%s' is not a number of seconds above 0" % text)
     return value

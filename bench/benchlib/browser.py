@@ -13,16 +13,16 @@ import time
 
 
 class Failed(Exception):
-    """What the browser answered instead, or that it is gone."""
+    """The browser answered with an error, or has ended."""
 
 
 def find():
-    """None: not installed."""
+    """The browser's path, or None if none is installed."""
     return shutil.which("chromium") or shutil.which("chromium-browser")
 
 
 class Browser:
-    """One page. It is drawn by software, so that figures of machines without a display compare."""
+    """One page, drawn by software, so that figures of machines without a display can be compared."""
 
     def __init__(self, width=1400, height=900, timeout=60):
         self.profile = tempfile.TemporaryDirectory(prefix="horo-bench-browser-", ignore_cleanup_errors=True)
@@ -32,7 +32,7 @@ class Browser:
         self.events = []
         command_read, self.to = os.pipe()
         self.of, answer_write = os.pipe()
-        # Descriptors 3 and 4, by the pipe's protocol.
+        # The protocol of the pipe uses descriptors 3 and 4.
         script = 'exec 3<&%d 4>&%d; exec "$@"' % (command_read, answer_write)
         self.process = subprocess.Popen(
             ["bash", "-c", script, "bash", find(), "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
@@ -58,7 +58,7 @@ class Browser:
         self.profile.cleanup()
 
     def send(self, method, **parameters):
-        """Waits for no answer. The number that it will bear."""
+        """Sends a command without waiting; returns the number of its answer."""
         self.number += 1
         message = {"id": self.number, "method": method, "params": parameters}
         if self.session:
@@ -90,7 +90,7 @@ class Browser:
         return json.loads(text)
 
     def value(self, expression):
-        """What the page's JavaScript makes of it; a promise's outcome."""
+        """The value of a JavaScript expression in the page; for a promise, its result."""
         answer = self.call("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)
         if "exceptionDetails" in answer:
             details = answer["exceptionDetails"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who is measured by bench/allreduce, how each is started, and why one cannot be."""
+"""The contenders of bench/allreduce: how each is started, or why it cannot be."""
 
 import functools
 import os
@@ -15,7 +15,7 @@ TORCH_PROGRAM = os.path.join(ROOT, "bench", "torch_allreduce.py")
 
 
 class Missing(Exception):
-    """A contender that cannot be had here, and why."""
+    """A contender is missing on this machine; the message gives the reason."""
 
 
 class Setting(typing.NamedTuple):
@@ -36,7 +36,7 @@ class Contender(typing.NamedTuple):
     who: str
     launcher: typing.Callable  # Setting -> command in front of the program; raises Missing
     program: typing.Callable  # Setting -> command of one rank; raises Missing
-    fuses: bool = False  # sums ResNet-50's gradients as one tensor of the same bytes
+    fuses: bool = False  # sums ResNet-50's gradients as one tensor with the same bytes
 
     def command(self, setting, task):
         return self.launcher(setting) + self.program(setting) + task.arguments()
@@ -63,7 +63,7 @@ def imports(python, module):
 
 
 def torch_python():
-    """The Python whose torch all contenders use: HORO_BENCH_PYTHON, Debian's, or the one that runs this."""
+    """The Python whose torch all contenders use: HORO_BENCH_PYTHON, Debian's, or the one that runs this script."""
     candidates = [os.environ.get("HORO_BENCH_PYTHON"), "/usr/bin/python3", sys.executable]
     for python in filter(None, candidates):
         if os.access(python, os.X_OK) and imports(python, "torch"):
@@ -94,7 +94,7 @@ def open_mpi(setting):
 
 
 def open_mpi_tuned(setting):
-    """The segmented ring of coll_tuned in pieces of 128 KiB, its best by hand for large sums."""
+    """The segmented ring of coll_tuned in pieces of 128 KiB, its best setting for large sums."""
     options = {"coll_tuned_use_dynamic_rules": 1, "coll_tuned_allreduce_algorithm": 5,
                "coll_tuned_allreduce_algorithm_segmentsize": 128 << 10}
     command = open_mpi(setting)
@@ -141,7 +141,7 @@ def gloo(setting):
     return [built(setting, "bench_gloo"), "--ranks", str(setting.ranks)]
 
 
-# `limit` comes first and is made by bench/allreduce itself: its program knows no case files.
+# `limit` comes first. bench/allreduce runs it itself, because its program cannot read case files.
 LIMIT = "limit"
 CONTENDERS = (
     Contender("horo-c", horo_run, bench_program("bench_horo")),
@@ -158,7 +158,7 @@ CONTENDERS = (
 
 
 def environment(setting):
-    """What every contender gets: one compute thread per rank, loopback, and leave to run as root."""
+    """The environment of every contender: one compute thread per rank, loopback, and permission to run as root."""
     path = [os.path.join(setting.build, "python")]
     if os.environ.get("PYTHONPATH"):
         path.append(os.environ["PYTHONPATH"])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From the rounds of one contender and case to a row, and from numbers to text."""
+"""Makes a row of the rounds of one contender and case, and formats numbers."""
 
 import json
 import statistics
@@ -8,12 +8,12 @@ LIMIT = "limit"
 
 
 def busbw_gbs(ranks, size, median_us):
-    """Bus bandwidth: what each rank must send and receive in any sum, over the time."""
+    """Bus bandwidth: the bytes that each rank must send and receive in any sum, divided by the time."""
     return 2 * (ranks - 1) / ranks * size / median_us / 1e3
 
 
 def aggregate(who, ranks, rounds):
-    """A row from a list of one case's rounds, each as a program wrote it, plus others_share."""
+    """Makes a row of the rounds of one case. Each round is a program's row plus others_share."""
     medians = [r["median_us"] for r in rounds]
     median = statistics.median(medians)
     row = {
@@ -36,12 +36,12 @@ def aggregate(who, ranks, rounds):
 
 
 def add_limit_ratios(rows):
-    """Each row's time over the limit's of the same round, case and bytes: median, least and most."""
+    """Each row's time divided by the limit's in the same round, case and size: median, least and most."""
     add_ratios(rows, LIMIT, "limit_ratio")
 
 
 def add_ratios(rows, reference, key):
-    """The same over the time of `reference`."""
+    """The same, divided by the time of `reference`."""
     times = {(row["case"], row["bytes"]): row["rounds_us"] for row in rows if row["who"] == reference}
     for row in rows:
         theirs = times.get((row["case"], row["bytes"]))
@@ -94,14 +94,14 @@ def optional_text(value):
 
 
 def columns(table):
-    """Lines of text with the first column left and the others right aligned."""
+    """Lines of text; the first column is aligned left, the others right."""
     widths = [max(len(line[i]) for line in table) for i in range(len(table[0]))]
     return ["  ".join(cell.ljust(width) if i == 0 else cell.rjust(width)
                       for i, (cell, width) in enumerate(zip(line, widths))) for line in table]
 
 
 def case_table(rows):
-    """The rows of one case, side by side."""
+    """The rows of one case as a table."""
     table = [["who", "median", "min", "p95", "x limit (spread)", "bus GB/s", "entries", "switches"]]
     for row in rows:
         table.append([row["who"], time_text(row["median_us"]), time_text(row["min_us"]), time_text(row["p95_us"]),
@@ -111,7 +111,7 @@ def case_table(rows):
 
 
 def comparison_table(rows, key, title):
-    """As case_table, with the times over those of one contender."""
+    """As case_table, with the times divided by those of one contender."""
     table = [["who", "median", "min", "p95", title]]
     for row in rows:
         table.append([row["who"], time_text(row["median_us"]), time_text(row["min_us"]), time_text(row["p95_us"]),

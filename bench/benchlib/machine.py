@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the figures were taken on, and how much others used of it meanwhile."""
+"""Describes the machine, and measures how much of it other programs used meanwhile."""
 
 import os
 import platform
@@ -25,7 +25,7 @@ def own_seconds():
 
 
 class Neighbours:
-    """Share of the machine that was used by processes that are not ours since this was made."""
+    """Share of the machine that other processes have used since this object was made."""
 
     def __init__(self):
         self._begin = (time.monotonic(), busy_seconds(), own_seconds())

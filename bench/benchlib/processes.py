@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs programs that start processes of their own, and leaves none of them behind."""
+"""Runs programs that start further processes, and leaves none of them behind."""
 
 import os
 import secrets
@@ -14,13 +14,13 @@ TAG = "HORO_BENCH_RUN"
 
 
 class Ended(typing.NamedTuple):
-    code: typing.Optional[int]  # None: still there at the time limit
+    code: typing.Optional[int]  # None: it still ran at the timeout
     seconds: float
     output: str  # its last lines, standard output and error together
 
 
 def run(command, timeout, env=None):
-    """Runs `command` to its end, or kills it after `timeout` seconds, with all its descendants."""
+    """Runs `command` until it ends, or kills it with all its descendants after `timeout` seconds."""
     tag = secrets.token_hex(8)
     with tempfile.TemporaryFile() as output:
         begin = time.monotonic()
@@ -37,7 +37,7 @@ def run(command, timeout, env=None):
 
 
 def wait_for_end(process, timeout):
-    """Whether it ended in time. Popen.wait(timeout) looks only every so often, up to 50 ms late."""
+    """Whether the process ended in time. Popen.wait(timeout) polls, and may notice an end 50 ms late."""
     descriptor = os.pidfd_open(process.pid)
     try:
         poller = select.poll()
@@ -52,7 +52,7 @@ def tagged(env, tag):
 
 
 def read_proc(pid, name):
-    """A file of /proc/<pid>, empty if the process is gone."""
+    """A file of /proc/<pid>, empty if the process has ended."""
     try:
         with open("/proc/%d/%s" % (pid, name), "rb") as file:
             return file.read()
@@ -65,19 +65,19 @@ def pids():
 
 
 def alive(pid):
-    """False for a zombie too."""
+    """False for a zombie, too."""
     stat = read_proc(pid, "stat")
     return bool(stat) and stat.rpartition(b")")[2].split()[0] not in (b"Z", b"X")
 
 
 def with_tag(tag):
-    """Processes that inherited this run's tag, whatever their parent or session is by now."""
+    """Processes that inherited the tag of this run, whatever their parent and session are now."""
     mark = ("%s=%s" % (TAG, tag)).encode()
     return [pid for pid in pids() if mark in read_proc(pid, "environ").split(b"\0") and alive(pid)]
 
 
 def end_all(tag):
-    """Kills what is left of a run; says how many processes that were."""
+    """Kills the remaining processes of a run and returns their number."""
     killed = 0
     while True:
         left = with_tag(tag)
@@ -93,7 +93,7 @@ def end_all(tag):
 
 
 def status_field(pid, field):
-    """A number of /proc/<pid>/status, 0 if the process is gone."""
+    """A number from /proc/<pid>/status, 0 if the process has ended."""
     for line in read_proc(pid, "status").splitlines():
         if line.startswith(field.encode() + b":"):
             return int(line.split()[1])

@@ -14,15 +14,15 @@ def _progress(text):
 
 
 class Rounds:
-    """Every other round in reverse order, so that a drift of the machine meets all. Remembers who is not there and
-    why (`missing`), and what went wrong (`failed`)."""
+    """Runs every other round in reverse order, so that a drift of the machine affects all contenders. Records the missing contenders
+    with the reason (`missing`), and the failures (`failed`)."""
 
     def __init__(self, args, environment, command, directory):
         """`command(who, out)` is the command line that appends its rows to `out`; raises contenders.Missing."""
         self.missing, self.failed = {}, {}
         self._args, self._environment, self._command = args, environment, command
         self._out = os.path.join(directory, "rows")
-        self._rows = {}  # (who, case, bytes) -> rows of its rounds
+        self._rows = {}  # (contender, case, bytes) -> rows of its rounds
 
     def of(self, who, case, size):
         return self._rows.get((who, case, size))
@@ -65,13 +65,13 @@ class Rounds:
 
 
 def about(args):
-    """The line that says where this was measured."""
+    """The line that describes the machine and the run."""
     facts = machine.describe()
     return "%s, %d cores, %g GiB, Linux %s; %d ranks, %d rounds" % (
         facts["cpu"], facts["cores"], facts["memory_gib"], facts["kernel"], args.np, args.rounds)
 
 
 def disturbed(rows):
-    """A line about contenders that others disturbed, or nothing."""
+    """A line about contenders that other programs disturbed, or an empty text."""
     names = sorted({row["who"] for row in rows if row["others_share"] > 0.06})
     return "\nothers used more than 6 %% of the machine in a round of: %s" % ", ".join(names) if names else ""

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Starts N copies of a command with the variables that torch.distributed reads, and nothing else:
-spawner.py N command ...  Ends with the largest exit code. torchrun would look at its workers only every 5 s."""
+"""Starts N copies of a command with the variables that torch.distributed reads:
+spawner.py N command ...  Ends with the largest exit code. torchrun itself checks its workers only every 5 s."""
 
 import os
 import socket

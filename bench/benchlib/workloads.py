@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cases that are measured: named lists of float32 tensors that one step sums."""
+"""The measured cases: named lists of float32 tensors that one step sums."""
 
 import typing
 
@@ -16,7 +16,7 @@ class Workload(typing.NamedTuple):
         return 4 * sum(self.counts)
 
     def fused(self):
-        """The same bytes as one tensor."""
+        """The same number of bytes as one tensor."""
         return Workload(self.name, (sum(self.counts),))
 
 
@@ -35,7 +35,7 @@ def resnet50():
             convolution(inputs, width, 1)
             convolution(width, width, 3)
             convolution(width, 4 * width, 1)
-            if block == 0:  # the shortcut changes its width here
+            if block == 0:  # the shortcut changes its width in the first block
                 convolution(inputs, 4 * width, 1)
             inputs = 4 * width
     forward.extend([1000 * inputs, 1000])
@@ -43,7 +43,7 @@ def resnet50():
 
 
 def workloads(cases, sizes):
-    """The workloads of the cases named, in the order of CASES."""
+    """The workloads of the given cases, in the order of CASES."""
     made = []
     if "sizes" in cases:
         made.extend(Workload("sizes", (max(1, size // 4),)) for size in sizes)
@@ -55,7 +55,7 @@ def workloads(cases, sizes):
 
 
 def write(path, made):
-    """In the form that the measured programs read: a line per case, its name and its element counts."""
+    """Writes the file that the measured programs read: a line per case with its name and its element counts."""
     with open(path, "w", encoding="ascii") as file:
         for workload in made:
             print(workload.name, *workload.counts, file=file)

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Steps of `pip install .`: what CMake has built goes into the wheel. Not installed itself.
+"""Steps of `pip install .` that put the files of a CMake build into the wheel. Not installed itself.
 
-The wheel holds libhoro, the loadable backends, and the tools, in `bin` of the environment that it
-is installed into. It needs the system's C and C++ libraries only: the others that the backend gloo uses are
-inside, with their licences, for machines that lack them; the MPI backends use the MPI of the ranks. NOTICES
-has the terms of what is compiled in.
+The wheel holds libhoro, its backends and the tools, which go to `bin` of the environment. It needs only the
+system's C and C++ libraries. Other libraries that the backend gloo uses are inside, with their licences. The
+MPI backends use the MPI of the ranks. The file NOTICES has the terms of the code that is compiled in.
 """
 
 import atexit
@@ -25,9 +24,9 @@ except ImportError:  # setuptools before 70.1
 
 _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 _BUILT = os.path.join(_ROOT, "build", "release", "lib", "libhoro.so")
-# What every Linux has, as auditwheel has it.
+# Libraries that every Linux has, as in the list of auditwheel.
 SYSTEM = r"(linux-vdso|libc|libm|libdl|libpthread|librt|libz|libstdc\+\+|libgcc_s)\.so\.\d+|ld-linux.*"
-# What is compiled into the library and the tools, and the Debian package that has its terms.
+# Code that is compiled into the library and the tools, and the Debian package that has its terms.
 COMPILED_IN = {
     "CLI11": "libcli11-dev",
     "fmt": "libfmt-dev",
@@ -55,8 +54,8 @@ def built_library():
 
 
 def _installed(build):
-    """`cmake --install` of a build tree into a folder of its own, which ends with this process: that
-    strips, and leaves no paths of the build tree behind. None: the tree is not built completely."""
+    """Installs a build tree with `cmake --install` into a temporary folder, so that the files are stripped and
+    hold no paths of the build tree. Returns None when the tree is not completely built."""
     if not os.path.exists(os.path.join(build, "CMakeCache.txt")) or not shutil.which("cmake"):
         return None
     prefix = tempfile.mkdtemp(prefix="horo-wheel-")
@@ -70,7 +69,7 @@ def _installed(build):
 
 
 def _text(*command):
-    """What a program prints; nothing where it is not there or fails."""
+    """The output of a program; "" when it does not exist or fails."""
     try:
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     except OSError:
@@ -79,7 +78,7 @@ def _text(*command):
 
 
 def _copyright(library):
-    """The terms of a library of the system's, as Debian has them; None: they are not to be found."""
+    """The terms of a library of the system, from Debian's files; None when they are not found."""
     package = _text("dpkg", "-S", "*/" + os.path.basename(os.path.realpath(library))).partition(":")[0]
     return _terms(package or "none")
 
@@ -97,8 +96,8 @@ def _terms(package):
 
 
 def _carried(module):
-    """[(name, library of the system's, its terms)] that a module needs, and theirs; none where one has
-    no terms to go with it."""
+    """[(name, path, terms)] of the system's libraries that a module needs. Empty when the terms of one are
+    not found."""
     needed = re.findall(r"^\s*(\S+) => (/\S+)", _text("ldd", module), re.MULTILINE)
     found = [(name, path, _copyright(path)) for name, path in needed if not re.fullmatch(SYSTEM, name)]
     without = [name for name, _, terms in found if terms is None]
@@ -108,7 +107,7 @@ def _carried(module):
 
 
 def _notices(backends):
-    """The terms of what is compiled in, one after another."""
+    """The terms of the code that is compiled in."""
     found = {name: _terms(package) for name, package in COMPILED_IN.items()}
     without = [name for name, terms in found.items() if terms is None]
     if without:
@@ -121,7 +120,7 @@ def _notices(backends):
 
 
 class Parts:
-    """Files to ship: `library`, `backends`, `tools`, and what is `carried`."""
+    """Files to ship: `library`, `backends`, `tools`, and the `carried` libraries of the system."""
 
     def __init__(self):
         self.library, self.backends, self.tools = built_library(), [], []
@@ -131,7 +130,7 @@ class Parts:
             return
         prefix = _installed(os.path.dirname(os.path.dirname(os.path.abspath(self.library))))
         if prefix:
-            # libhoro.so is a link; where it leads to is the library.
+            # libhoro.so is a link to the library.
             self.library = glob.glob(os.path.join(prefix, "lib*", "**", "libhoro.so"), recursive=True)[0]
             found = glob.glob(os.path.join(prefix, "bin", "horo*"))
             names = [path for path in found if re.match(r"horo(vodrun|-.*)?$", os.path.basename(path))]
@@ -143,7 +142,7 @@ class Parts:
                 self.carried = _carried(path)
 
     def carry(self, folder):
-        """Puts what is carried into a folder, each library with its terms beside it."""
+        """Copies the carried libraries into a folder, each with a file of its terms."""
         for name, path, terms in self.carried:
             os.makedirs(folder, exist_ok=True)
             shutil.copy(path, os.path.join(folder, name))
@@ -151,7 +150,7 @@ class Parts:
                 file.write(terms)
 
     def glibc(self):
-        """The C library's version that all of it needs at least, as (2, number); None: none does."""
+        """The oldest version of the C library that all files can use, as (2, number), or None."""
         numbers = []
         for path in [self.library, *self.backends, *self.tools, *(one[1] for one in self.carried)]:
             with open(path, "rb") as file:
@@ -160,7 +159,7 @@ class Parts:
 
 
 def _beside(paths):
-    """Copies below the working folder, since setuptools takes no others."""
+    """Copies below the working folder, because setuptools accepts no other paths."""
     shutil.rmtree(_STAGE, ignore_errors=True)
     os.makedirs(_STAGE)
     return [shutil.copy(path, _STAGE) for path in paths]
@@ -175,7 +174,7 @@ class BuildPy(build_py):
     def run(self):
         super().run()
         package = os.path.join(self.build_lib, "horo")
-        for left in ("libhoro.so", "horo", "NOTICES"):  # of an earlier build
+        for left in ("libhoro.so", "horo", "NOTICES"):  # from an earlier build
             self._remove(os.path.join(package, left))
         if parts().library is None:
             return
@@ -196,7 +195,7 @@ class BuildPy(build_py):
 
 
 class BdistWheel(bdist_wheel):
-    """One wheel for every Python 3 of the machine's kind, or of any when it holds no library."""
+    """One wheel for every Python 3 on machines of this kind; on all machines when it holds no library."""
 
     def finalize_options(self):
         if parts().tools:

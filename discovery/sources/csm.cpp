@@ -12,7 +12,7 @@ namespace horo::discovery {
 
 namespace {
 
-/// 0 where there is no such number.
+/// Returns 0 if there is no such number.
 int number_of(std::string_view text, std::string_view key) {
   const auto values = csm_values(text, key);
   int value = 0;
@@ -54,7 +54,7 @@ Result<CsmNodes> ask_csm(const std::string& folder, const std::string& allocatio
   const auto gpus = csm_values(attributes, "discovered_gpus");
   if (gpus.empty()) return fail(Errc::unavailable, "node '{}' has no discovered_gpus", node);
   HORO_TRY(found.gpus, parse_slots(gpus.front(), "discovered_gpus"));
-  // So many of each socket are kept for the system.
+  // CSM keeps this many cores of each socket for the system.
   const int isolated =
       number_of(answer, "isolated_cores") * number_of(attributes, "discovered_sockets");
   found.cores = std::max(number_of(attributes, "discovered_cores") - isolated, 0);

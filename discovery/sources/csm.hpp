@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// IBM's Cluster System Management, which allocates the hosts of an LSF job on some machines.
+// IBM's Cluster System Management, which allocates the hosts of LSF jobs on some machines.
 #pragma once
 
 #include <string>
@@ -13,21 +13,22 @@ namespace horo::discovery {
 
 inline constexpr const char* kCsmFolder = "/opt/ibm/csm/bin";
 
-/// The compute nodes of an allocation. The first speaks for all about what they have.
+/// The compute nodes of an allocation. The numbers come from the first node and hold for all.
 struct CsmNodes {
-  std::vector<std::string> nodes;  ///< By name.
-  int cores = 0;                   ///< That the job may use, on each; 0: CSM does not say.
-  int gpus = 0;                    ///< On each, at least 1.
+  std::vector<std::string> nodes;  ///< Sorted by name.
+  int cores = 0;  ///< Cores that the job may use on each node; 0 if CSM does not say.
+  int gpus = 0;   ///< GPUs of each node, at least 1.
 };
 
-/// Asks csm_allocation_query and csm_node_attributes_query, which are in `folder`.
-/// Blocks: for both, until `deadline`. Fails: as output_of; unavailable (an answer without nodes or
-/// GPUs), invalid_argument.
+/// Runs csm_allocation_query and csm_node_attributes_query in `folder`. Blocks: for both, until
+/// `deadline`. Fails: as output_of; unavailable (an answer without nodes or GPUs),
+/// invalid_argument.
 Result<CsmNodes> ask_csm(const std::string& folder, const std::string& allocation,
                          Deadline deadline);
 
-/// The words of `key` in what CSM's queries print, YAML of keys with a value or a list of them:
-/// `key: a`, `key: [a, b]`, `key:` with lines `- a`. Empty: no such key. Pure.
+/// The values of `key` in the output of CSM's queries. The output is YAML with a value or a list
+/// for each key: `key: a`, `key: [a, b]`, `key:` with lines `- a`. Empty if the key is missing.
+/// Pure.
 std::vector<std::string> csm_values(std::string_view text, std::string_view key);
 
 }  // namespace horo::discovery

@@ -11,18 +11,7 @@ namespace horo::discovery {
 
 namespace {
 
-std::vector<std::string_view> words(std::string_view line) {
-  constexpr std::string_view kBlanks = " \t\r";
-  std::vector<std::string_view> found;
-  for (auto first = line.find_first_not_of(kBlanks); first != std::string_view::npos;) {
-    const auto end = line.find_first_of(kBlanks, first);
-    found.push_back(line.substr(first, end - first));
-    first = line.find_first_not_of(kBlanks, end);
-  }
-  return found;
-}
-
-/// What follows a host on its line: `slots=4`, and Open MPI's `max_slots=8`, which bounds it.
+/// The words behind a host on its line: `slots=4`, and Open MPI's `max_slots=8`, an upper limit.
 struct Numbers {
   std::optional<int> slots;
   std::optional<int> most;
@@ -82,13 +71,13 @@ Result<HostSet> parse_hostfile(std::string_view text, int default_slots) {
     const auto end = text.find('\n');
     const auto line = text.substr(0, end);
     text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
-    const auto parts = words(line.substr(0, line.find('#')));
+    const auto parts = words(line.substr(0, line.find('#')), " \t\r");
     if (parts.empty()) continue;
     if (auto added = add_line(hosts, parts, default_slots); !added)
       return Failure(std::move(added).error().context(fmt::format("line {}", number)));
   }
   if (hosts.empty())
-    return fail(Errc::invalid_argument, "no host in it; write one name:slots per line");
+    return fail(Errc::invalid_argument, "it names no host; write one name:slots per line");
   return hosts;
 }
 

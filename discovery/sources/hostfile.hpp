@@ -7,8 +7,8 @@
 
 namespace horo::discovery {
 
-/// A file with one host per line: `name`, `name:4` (MPICH) or `name slots=4` (Open MPI), names with
-/// ranges too; `#` begins a comment, empty lines do not count.
+/// A file with one host per line: `name`, `name:4` (MPICH) or `name slots=4` (Open MPI); names may
+/// have ranges. `#` begins a comment; empty lines are ignored.
 class HostfileSource final : public HostSource {
  public:
   explicit HostfileSource(std::string path, int default_slots = 1);
@@ -24,7 +24,7 @@ class HostfileSource final : public HostSource {
   int default_slots_;
 };
 
-/// The same from memory, without the file's name in errors. Fails: invalid_argument.
+/// The same from a text; errors do not name a file. Fails: invalid_argument.
 Result<HostSet> parse_hostfile(std::string_view text, int default_slots = 1);
 
 }  // namespace horo::discovery

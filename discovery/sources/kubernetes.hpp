@@ -9,14 +9,14 @@ namespace horo::discovery {
 
 inline constexpr const char* kMpiJobHostfile = "/etc/mpi/hostfile";
 
-/// The workers of the Kubernetes MPIJob whose launcher pod this is, from the host file that the MPI
-/// operator mounts there.
+/// The workers of the Kubernetes MPIJob that this launcher pod belongs to, from the host file that
+/// the MPI operator mounts.
 class KubernetesSource final : public HostSource {
  public:
   explicit KubernetesSource(std::string hostfile = kMpiJobHostfile);
 
-  /// Whether this is such a pod: the operator has named the file to some MPI, or the file is there
-  /// and Kubernetes too.
+  /// Whether this is such a pod: a variable of the operator names the file, or the file exists in a
+  /// Kubernetes pod.
   static bool is_here(const Lookup& environment, const std::string& hostfile = kMpiJobHostfile);
 
   std::string_view name() const override { return "Kubernetes MPIJob"; }

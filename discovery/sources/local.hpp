@@ -5,7 +5,7 @@
 
 namespace horo::discovery {
 
-/// This machine, with as many slots as asked for: what runs when no hosts are given.
+/// This machine with the requested slots, for a job without hosts.
 class LocalSource final : public HostSource {
  public:
   explicit LocalSource(int slots) : slots_(slots) {}

@@ -14,7 +14,7 @@ namespace horo::discovery {
 
 namespace {
 
-/// One way to write the allocation.
+/// One form of the allocation.
 struct Variable {
   const char* name;
   bool is_path;
@@ -33,8 +33,8 @@ Result<HostSet> read(const Variable& variable, const char* value) {
   return variable.parse(text);
 }
 
-/// Where CSM makes allocations the job's script runs on a node of its own, listed first, with one
-/// slot.
+/// On machines with CSM, the job's script runs on a separate launch node, which LSF lists first
+/// with one slot.
 HostSet without_launch_node(const HostSet& hosts) {
   const auto& all = hosts.hosts();
   if (all.size() < 2 || all.front().slots != 1) return hosts;

@@ -8,25 +8,25 @@
 
 namespace horo::discovery {
 
-/// The allocation of the LSF job that this process runs in. Where Cluster System Management has
-/// made it (CSM_ALLOCATION_ID) that is asked, slots are the nodes' GPUs, and the node that only
-/// launches is no host. Else the first of LSB_DJOB_HOSTFILE, LSB_DJOB_RANKFILE, LSB_MCPU_HOSTS and
-/// LSB_HOSTS that can be read.
+/// The allocation of the LSF job that this process runs in. If Cluster System Management made the
+/// allocation (CSM_ALLOCATION_ID), CSM is asked; then slots are the nodes' GPUs, and the launch
+/// node is left out. Otherwise the first readable one of LSB_DJOB_HOSTFILE, LSB_DJOB_RANKFILE,
+/// LSB_MCPU_HOSTS and LSB_HOSTS is used.
 class LsfSource final : public HostSource {
  public:
-  /// `csm_folder` has csm_allocation_query and csm_node_attributes_query.
+  /// `csm_folder` contains csm_allocation_query and csm_node_attributes_query.
   explicit LsfSource(Lookup environment, std::string csm_folder = kCsmFolder);
 
   static bool is_here(const Lookup& environment);
 
   std::string_view name() const override { return name_; }
 
-  /// False where the variables name the job's hosts and `host`, with its domain or without, is none
+  /// False if the variables name the job's hosts and `host`, with or without its domain, is not one
   /// of them. Blocks: for files.
   bool may_have(const std::string& host) const;
 
-  /// Blocks: for files, and for CSM until `deadline`.
-  /// Fails: unavailable, with everything that was tried.
+  /// Blocks: for files, and for CSM until `deadline`. Fails: unavailable, naming everything that
+  /// was tried.
   Result<Listing> list(Deadline deadline) override;
 
  private:
@@ -38,10 +38,10 @@ class LsfSource final : public HostSource {
   std::string name_;
 };
 
-/// "hostA 2 hostB 4", as LSB_MCPU_HOSTS has it. Fails: invalid_argument.
+/// "hostA 2 hostB 4", the form of LSB_MCPU_HOSTS. Fails: invalid_argument.
 Result<HostSet> parse_host_pairs(std::string_view text);
 
-/// A host per word, as LSB_HOSTS has it. Fails: invalid_argument.
+/// One word per slot, the form of LSB_HOSTS. Fails: invalid_argument.
 Result<HostSet> parse_host_words(std::string_view text);
 
 }  // namespace horo::discovery

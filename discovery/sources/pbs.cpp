@@ -6,12 +6,6 @@
 
 namespace horo::discovery {
 
-namespace {
-
-constexpr std::string_view kWayOut = "give the hosts with -H or --hostfile";
-
-}  // namespace
-
 PbsSource::PbsSource(Lookup environment) : environment_(std::move(environment)) {
   const char* id = environment_("PBS_JOBID");
   name_ = fmt::format("PBS job {}", id == nullptr ? "?" : id);
@@ -24,14 +18,14 @@ bool PbsSource::is_here(const Lookup& environment) {
 Result<Listing> PbsSource::list(Deadline) {
   const char* path = environment_("PBS_NODEFILE");
   if (path == nullptr)
-    return fail(Errc::unavailable, "{}: PBS_NODEFILE is not set; {}", name_, kWayOut);
+    return fail(Errc::unavailable, "{}: PBS_NODEFILE is not set; {}", name_, kNameTheHosts);
   const auto text = read_text_file(path);
   auto hosts = text ? parse_hostfile(*text) : Result<HostSet>(Failure(text.error()));
   if (!hosts) {
     return fail(Errc::unavailable, "{}: PBS_NODEFILE '{}': {}; {}", name_, path,
-                hosts.error().message, kWayOut);
+                hosts.error().message, kNameTheHosts);
   }
-  return Listing{.hosts = std::move(*hosts), .from = "a slot for each line of PBS_NODEFILE"};
+  return Listing{.hosts = std::move(*hosts), .from = "one slot for each line of PBS_NODEFILE"};
 }
 
 }  // namespace horo::discovery

@@ -7,7 +7,7 @@
 
 namespace horo::discovery {
 
-/// The allocation of the PBS or Torque job that this process runs in: PBS_NODEFILE has a line per
+/// The allocation of the PBS or Torque job that this process runs in. PBS_NODEFILE has one line per
 /// slot.
 class PbsSource final : public HostSource {
  public:

@@ -7,14 +7,14 @@
 
 namespace horo::discovery {
 
-/// An executable that prints hosts as a host file has them: `name:4` or `name`, one per line.
+/// An executable that prints hosts in the form of a host file: `name:4` or `name`, one per line.
 class ScriptSource final : public HostSource {
  public:
   explicit ScriptSource(std::string path, int default_slots = 1);
 
   std::string_view name() const override { return name_; }
 
-  /// Blocks: until the script has ended; at `deadline` it is killed. Fails: not_found,
+  /// Blocks: until the script has ended; it is killed at `deadline`. Fails: not_found,
   /// permission_denied, timed_out, unavailable (it failed), invalid_argument with the line's
   /// number.
   Result<Listing> list(Deadline deadline) override;

@@ -11,8 +11,6 @@ namespace horo::discovery {
 
 namespace {
 
-constexpr std::string_view kWayOut = "give the hosts with -H or --hostfile";
-
 std::optional<int> whole_number(std::string_view text, int most) {
   int value = 0;
   const auto* end = text.data() + text.size();
@@ -21,7 +19,7 @@ std::optional<int> whole_number(std::string_view text, int most) {
   return value;
 }
 
-/// "4", "a100:4" or "a100:4,v100:2": GPUs of a node by kind.
+/// "4", "a100:4" or "a100:4,v100:2": the GPUs of a node by kind.
 std::optional<int> count_gpus(std::string_view text) {
   int sum = 0;
   for (const auto& kind : split_list(text)) {
@@ -42,7 +40,8 @@ class Component {
     return fmt::format("{}{}", variable, suffix_);
   }
 
-  /// Its value; of a component of a heterogeneous job nothing that speaks of the whole one.
+  /// The value of the variable for this component. In a heterogeneous job, variables of the whole
+  /// job are ignored.
   const char* find(std::string_view variable) const {
     const char* value = environment_(name(variable).c_str());
     return value == nullptr || *value == '\0' ? nullptr : value;
@@ -66,14 +65,14 @@ Result<std::vector<std::string>> Component::nodes() const {
   const char* list = find(variable);
   if (list == nullptr) {
     return fail(Errc::unavailable, "neither {} nor {} is set; {}", name("SLURM_JOB_NODELIST"),
-                name("SLURM_NODELIST"), kWayOut);
+                name("SLURM_NODELIST"), kNameTheHosts);
   }
   std::vector<std::string> all;
   for (const auto& entry : split_list(list)) {
     auto names = expand_names(entry.text);
     if (!names || all.size() + names->size() > kMaxHosts) {
       return fail(Errc::unavailable, "{}='{}': column {}: {}; {}", name(variable), list,
-                  entry.column, names ? "too many hosts" : names.error().message, kWayOut);
+                  entry.column, names ? "too many hosts" : names.error().message, kNameTheHosts);
     }
     all.insert(all.end(), names->begin(), names->end());
   }
@@ -81,18 +80,19 @@ Result<std::vector<std::string>> Component::nodes() const {
   return all;
 }
 
-/// Variables of two jobs, or changed by hand: which one to believe is not ours to guess.
+/// The variables may come from two jobs, or were changed by hand. Horo does not guess which one is
+/// right.
 Status Component::check_count(std::string_view variable, std::size_t nodes) const {
   const char* text = find(variable);
   if (text == nullptr) return {};
   const auto number = whole_number(text, kMaxSlots);
   if (number && static_cast<std::size_t>(*number) == nodes) return {};
   return fail(Errc::unavailable, "{}='{}' contradicts the {} nodes of {}; {}", name(variable), text,
-              nodes, name("SLURM_JOB_NODELIST"), kWayOut);
+              nodes, name("SLURM_JOB_NODELIST"), kNameTheHosts);
 }
 
-/// Empty where the variable is not set, or counts other nodes than the job's: inside a step
-/// SLURM_TASKS_PER_NODE is the step's.
+/// Empty if the variable is not set, or counts other nodes than the job's: inside a step,
+/// SLURM_TASKS_PER_NODE describes the step.
 Result<std::vector<int>> Component::counts(std::string_view variable, std::size_t nodes) const {
   const char* text = find(variable);
   if (text == nullptr) return std::vector<int>{};
@@ -101,16 +101,16 @@ Result<std::vector<int>> Component::counts(std::string_view variable, std::size_
     return fail(Errc::unavailable, "{}='{}': {}", name(variable), text, numbers.error().message);
   if (numbers->size() == nodes) return numbers;
   if (variable == "SLURM_JOB_CPUS_PER_NODE") {
-    return fail(Errc::unavailable, "{}='{}' speaks of {} nodes, {} of {}; {}", name(variable), text,
-                numbers->size(), name("SLURM_JOB_NODELIST"), nodes, kWayOut);
+    return fail(Errc::unavailable, "{}='{}' describes {} nodes, but {} has {}; {}", name(variable),
+                text, numbers->size(), name("SLURM_JOB_NODELIST"), nodes, kNameTheHosts);
   }
   return std::vector<int>{};
 }
 
-/// On each node; 0: Slurm does not say.
+/// GPUs on each node; 0 if Slurm does not say.
 Result<int> Component::gpus(std::size_t nodes) const {
   const char* variable = "SLURM_GPUS_PER_NODE";
-  // What is on this node holds for all of them where they were not counted for the whole job.
+  // If GPUs were not counted for the whole job, the number on this node holds for all nodes.
   if (find(variable) == nullptr && (find("SLURM_GPUS") == nullptr || nodes == 1))
     variable = "SLURM_GPUS_ON_NODE";
   const char* text = find(variable);
@@ -131,9 +131,9 @@ Status Component::add_to(Listing& listing, int ranks_per_host) const {
   const bool asked = find("SLURM_NTASKS") != nullptr || find("SLURM_NTASKS_PER_NODE") != nullptr;
   const bool by_gpu = gpu_count > 0 && (!asked || tasks.empty());
   if (!by_gpu && tasks.empty() && cpus.empty()) {
-    return fail(Errc::unavailable, "neither {} nor {} says how many of its {} nodes take; {}",
+    return fail(Errc::unavailable, "neither {} nor {} gives the slots of its {} nodes; {}",
                 name("SLURM_TASKS_PER_NODE"), name("SLURM_JOB_CPUS_PER_NODE"), names.size(),
-                kWayOut);
+                kNameTheHosts);
   }
   for (std::size_t i = 0; i < names.size(); ++i) {
     const int room = std::max(cpus.empty() ? 0 : cpus[i], gpu_count);
@@ -147,7 +147,7 @@ Status Component::add_to(Listing& listing, int ranks_per_host) const {
                                     : "SLURM_JOB_CPUS_PER_NODE";
   if (listing.from.empty()) {
     listing.from = fmt::format("nodes from SLURM_JOB_NODELIST, slots from {}", by);
-    // They may differ: the tasks of a step are not the job's.
+    // The numbers may differ, because the tasks of a step are not those of the job.
     long long sum = 0;
     for (const int number : tasks) sum += number;
     const char* asked_for = find("SLURM_NTASKS");
@@ -158,9 +158,9 @@ Status Component::add_to(Listing& listing, int ranks_per_host) const {
   return {};
 }
 
-/// The ends of the names of a job's variables, one per component.
+/// The suffixes of the job's variables, one per component.
 Result<std::vector<std::string>> suffixes(const Lookup& environment) {
-  // PACK is what releases before 20.02 called HET.
+  // Slurm before 20.02 used PACK instead of HET.
   for (const std::string_view kind : {"HET", "PACK"}) {
     const auto variable = fmt::format("SLURM_{}_SIZE", kind);
     const char* text = environment(variable.c_str());
@@ -177,13 +177,14 @@ Result<std::vector<std::string>> suffixes(const Lookup& environment) {
   return std::vector<std::string>{""};
 }
 
-/// Fails: unavailable, where the two names of the job's number differ.
+/// Fails: unavailable, if the two variables with the job's number differ.
 Status check_id(const Lookup& environment) {
   const char* now = environment("SLURM_JOB_ID");
   const char* old = environment("SLURM_JOBID");
   if (now == nullptr || old == nullptr || std::string_view(now) == old) return {};
-  return fail(Errc::unavailable, "SLURM_JOB_ID is '{}' and SLURM_JOBID '{}': of two jobs; {}", now,
-              old, kWayOut);
+  return fail(Errc::unavailable,
+              "SLURM_JOB_ID is '{}' and SLURM_JOBID is '{}', but both must name one job; {}", now,
+              old, kNameTheHosts);
 }
 
 const char* job_id(const Lookup& environment) {
@@ -246,7 +247,7 @@ Result<Listing> SlurmSource::list(Deadline) {
     if (!added) return Failure(std::move(added).error().context(name_));
   }
   if (listing.hosts.empty())
-    return fail(Errc::unavailable, "{}: its nodes take no tasks; {}", name_, kWayOut);
+    return fail(Errc::unavailable, "{}: its nodes take no tasks; {}", name_, kNameTheHosts);
   if (components->size() > 1) listing.from += fmt::format(", of {} components", components->size());
   return listing;
 }

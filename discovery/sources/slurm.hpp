@@ -8,12 +8,12 @@
 
 namespace horo::discovery {
 
-/// The allocation of the Slurm job that this process runs in, from its environment; of a
-/// heterogeneous job all components, in their order. A host's slots are its tasks; GPUs where the
-/// job asked for those and for no tasks.
+/// The allocation of the Slurm job that this process runs in, from its environment. A heterogeneous
+/// job gives all its components in order. A host's slots are its tasks, or its GPUs if the job
+/// asked for GPUs and not for tasks.
 class SlurmSource final : public HostSource {
  public:
-  /// Hosts get up to `ranks_per_host` slots, as far as their CPUs or GPUs reach; 0: as said above.
+  /// A host gets at least `ranks_per_host` slots, as far as its CPUs or GPUs reach; 0 adds none.
   SlurmSource(Lookup environment, int ranks_per_host);
 
   /// Whether this process runs in a Slurm job.
@@ -21,7 +21,7 @@ class SlurmSource final : public HostSource {
 
   std::string_view name() const override { return name_; }
 
-  /// Blocks: no. Fails: unavailable, naming the variables that are missing or make no sense.
+  /// Blocks: no. Fails: unavailable, naming the variables that are missing or invalid.
   Result<Listing> list(Deadline deadline) override;
 
  private:
@@ -30,8 +30,8 @@ class SlurmSource final : public HostSource {
   std::string name_;
 };
 
-/// The nodes of the job that this process runs in, by component of a heterogeneous job; a job of
-/// another kind is its only component. Fails: as SlurmSource::list.
+/// The nodes of the job that this process runs in, for each component of a heterogeneous job.
+/// Another job has one component. Fails: as SlurmSource::list.
 Result<std::vector<std::vector<std::string>>> slurm_nodes(const Lookup& environment);
 
 /// Slurm's short form of a number per node, "2(x3),1". Fails: invalid_argument; more than kMaxHosts

@@ -7,7 +7,7 @@
 
 namespace horo::discovery {
 
-/// The list on the command line: `-H a:2,node[01-16]:4`. Blanks around entries do not count.
+/// The list on the command line: `-H a:2,node[01-16]:4`. Blanks around entries are ignored.
 class StaticSource final : public HostSource {
  public:
   explicit StaticSource(std::string text, int default_slots = 1)

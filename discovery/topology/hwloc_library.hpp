@@ -7,8 +7,8 @@
 
 namespace horo::discovery {
 
-/// The functions of hwloc's library, loaded at the first use: what never looks at the machine does
-/// not pay for it at every start, and hosts need it only to bind.
+/// The functions of hwloc's library, loaded at the first use. Linking it would slow every start,
+/// and it is needed only for binding.
 struct HwlocLibrary {
   decltype(&hwloc_topology_init) init = nullptr;
   decltype(&hwloc_topology_destroy) destroy = nullptr;

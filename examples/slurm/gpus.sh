@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# sbatch gpus.sh python3 train.py: a rank per GPU, each of which sees its own.
+# sbatch gpus.sh python3 train.py: starts one rank per GPU; each rank sees its own GPU.
 #SBATCH --nodes=2
 #SBATCH --gpus-per-node=4
 #SBATCH --cpus-per-gpu=8

@@ -13,9 +13,9 @@
 #include <unistd.h>
 
 #include "base/exit_code.hpp"
-#include "launcher/agent/enclosure.hpp"
+#include "base/unique_fd.hpp"
+#include "launcher/agent/agent_cgroup.hpp"
 #include "launcher/process/descendants.hpp"
-#include "launcher/process/unique_fd.hpp"
 
 namespace horo::launcher {
 
@@ -23,33 +23,31 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr Duration kAgentsEnd = 2s;  ///< For an agent to end once the launcher is gone.
-constexpr Duration kPatience = 10s;  ///< For the kernel to end processes that have got SIGKILL.
+constexpr Duration kAgentEndTime = 2s;  ///< For an agent to end once the launcher is gone.
 
-/// A batch system's signals go to every process of a job. Ranks get theirs back: spawn_process sets
-/// the defaults.
+/// A batch system sends its signals to every process of a job. Ranks do not inherit the ignoring:
+/// spawn_process sets the defaults.
 void ignore(std::initializer_list<int> numbers) {
   for (const int number : numbers) std::signal(number, SIG_IGN);
 }
 
-using AgentMain = std::function<int(const Cover&)>;
+using AgentMain = std::function<int(const ControlGroupInfo&)>;
 
-[[noreturn]] void be_agent(const AgentMain& agent, const Cover& cover, pid_t guard,
-                           const sigset_t& mask) {
-  // A group of its own: whoever kills the guard's group leaves this half to clean up.
+[[noreturn]] void be_agent(const AgentMain& agent, const ControlGroupInfo& control_group,
+                           pid_t guard, const sigset_t& mask) {
+  // A process group of its own: a signal that kills the guard's group leaves the agent to clean up.
   setpgid(0, 0);
   prctl(PR_SET_NAME, "horo-agent");
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (getppid() != guard)
-    _exit(1);  // It ended before the line above; nothing has been started yet.
+    _exit(1);  // The guard ended before the line above; nothing has been started yet.
   if (!become_subreaper()) _exit(1);
-  ignore({SIGINT, SIGHUP});  // The guard has got them too, and passes them on.
+  ignore({SIGINT, SIGHUP});  // The guard gets them too, and passes them on as SIGTERM.
   sigprocmask(SIG_SETMASK, &mask, nullptr);
-  _exit(agent(cover));
+  _exit(agent(control_group));
 }
 
-/// Reaps the agent, and orphans that were handed up to us. The agent's wait status once it has
-/// ended.
+/// Reaps the agent and adopted orphans. Returns the agent's wait status once it has ended.
 std::optional<int> reap(pid_t agent) {
   for (;;) {
     int status = 0;
@@ -59,26 +57,26 @@ std::optional<int> reap(pid_t agent) {
   }
 }
 
-/// What the guard waits for: signals, and the end of the launcher's stream.
-class Watch {
+/// Waits for what the guard acts on: signals, and the end of the launcher's stream.
+class GuardEvents {
  public:
-  Watch(int stream, const sigset_t& awaited)
+  GuardEvents(int stream, const sigset_t& awaited)
       : signals_(signalfd(-1, &awaited, SFD_CLOEXEC)),
         polled_{{{.fd = signals_.value(), .events = POLLIN, .revents = 0},
                  {.fd = stream, .events = POLLRDHUP, .revents = 0}}} {}
 
-  /// The next signal; 0, once: the agent should have ended long ago.
+  /// Returns the next signal; 0, once, when the time for the agent to end has passed.
   int next_signal() {
     for (;;) {
-      const int ready = poll(polled_.data(), polled_.size(), patience());
+      const int ready = poll(polled_.data(), polled_.size(), milliseconds_left());
       if (ready == 0) {
-        agents_end_.reset();
+        agent_deadline_.reset();
         return 0;
       }
       if (polled_[1].revents != 0) {
         polled_[1].fd = -1;  // poll skips it from here on.
         polled_[1].revents = 0;
-        agents_end_ = Deadline::in(SteadyClock::instance(), kAgentsEnd);
+        agent_deadline_ = Deadline::in(SteadyClock::instance(), kAgentEndTime);
       }
       signalfd_siginfo info{};
       if (ready > 0 && polled_[0].revents != 0 &&
@@ -88,16 +86,16 @@ class Watch {
   }
 
  private:
-  /// In milliseconds, as poll has it.
-  int patience() const {
-    if (!agents_end_) return -1;
-    const auto left = agents_end_->left(SteadyClock::instance().now());
+  /// As poll takes it; -1: no limit.
+  int milliseconds_left() const {
+    if (!agent_deadline_) return -1;
+    const auto left = agent_deadline_->left(SteadyClock::instance().now());
     return static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(left).count());
   }
 
   const UniqueFd signals_;
   std::array<pollfd, 2> polled_;
-  std::optional<Deadline> agents_end_;
+  std::optional<Deadline> agent_deadline_;
 };
 
 }  // namespace
@@ -111,21 +109,21 @@ Result<int> run_guarded(int stream, const AgentMain& agent) {
   sigset_t before;
   sigprocmask(SIG_BLOCK, &awaited, &before);
   const pid_t guard = getpid();
-  Enclosure enclosure;
-  const auto started = enclosure.fork_into();
+  AgentCgroup cgroup;
+  const auto started = cgroup.fork_into();
   if (!started) return Failure(Error(started.error()).context("starting the agent"));
   const pid_t child = *started;
-  if (child == 0) be_agent(agent, enclosure.cover(), guard, before);
+  if (child == 0) be_agent(agent, cgroup.info(), guard, before);
   prctl(PR_SET_NAME, "horo-guard");
-  Watch watch(stream, awaited);
+  GuardEvents events(stream, awaited);
   for (;;) {
-    const int number = watch.next_signal();
+    const int number = events.next_signal();
     if (number == 0) kill(child, SIGKILL);
     if (number == SIGCHLD) {
       const auto status = reap(child);
       if (!status) continue;
-      enclosure.end(Deadline::in(SteadyClock::instance(), kPatience));
-      kill_descendants(Deadline::in(SteadyClock::instance(), kPatience));
+      cgroup.end(Deadline::in(SteadyClock::instance(), kKillTime));
+      kill_descendants(Deadline::in(SteadyClock::instance(), kKillTime));
       return WIFEXITED(*status) ? WEXITSTATUS(*status) : exit_code::kSignalBase + WTERMSIG(*status);
     }
     if (number > 0) kill(child, SIGTERM);

@@ -8,15 +8,18 @@
 
 namespace horo::launcher {
 
-/// Splits this process in two that watch each other: the parent, the guard, only waits; the child
-/// runs `agent` and exits with what it returns. Both are child subreapers. If the child ends in any
-/// way the guard kills all that is left of its family. If the guard ends the child gets SIGTERM and
-/// does the same. Where a control group can be made the child lives in it, and so does all that it
-/// starts; see enclosure.hpp. Signals that only ranks use are ignored by both. The guard passes
-/// SIGTERM, SIGINT and SIGHUP on to the child as SIGTERM, and kills it when it does not end after
-/// the other side of `stream`, the launcher's, has: it may be stopped. Returns, in the guard only,
-/// the exit code: the child's, 128 and the signal if one ended it. Call it before there are threads
-/// or a loop. Fails: unavailable (process limit), io.
-Result<int> run_guarded(int stream, const std::function<int(const Cover&)>& agent);
+/// Splits this process into two that watch each other. The parent, the guard, only waits. The child
+/// runs `agent` and exits with what `agent` returns. Both are child subreapers.
+/// - If the child ends in any way, the guard kills all descendants that are left.
+/// - If the guard ends, the child gets SIGTERM and kills its descendants.
+/// - Where a control group can be made, the child and all that it starts are in it:
+/// agent_cgroup.hpp.
+/// - Both ignore the signals that only ranks use. The guard passes SIGTERM, SIGINT and SIGHUP on to
+///   the child as SIGTERM.
+/// - When the launcher's side of `stream` has ended and the child does not end, the guard kills the
+///   child, which may be stopped by a signal.
+/// Returns, in the guard only, the exit code: the child's, or 128 plus the signal that ended it.
+/// Call it before there are threads or a loop. Fails: unavailable (process limit), io.
+Result<int> run_guarded(int stream, const std::function<int(const ControlGroupInfo&)>& agent);
 
 }  // namespace horo::launcher

@@ -7,303 +7,413 @@
 #include <unistd.h>
 #include <utility>
 
-#include "launcher/agent/channel.hpp"
-#include "launcher/agent/free_ports.hpp"
-#include "launcher/agent/pulse.hpp"
-#include "launcher/agent/rank_set.hpp"
-#include "launcher/agent/route.hpp"
+#include "launcher/agent/assignments.hpp"
+#include "launcher/process/control_group.hpp"
 #include "launcher/process/descendants.hpp"
+#include "launcher/protocol/descriptor_stream.hpp"
+#include "launcher/protocol/free_ports.hpp"
+#include "launcher/protocol/heartbeat_timer.hpp"
+#include "launcher/protocol/own_address.hpp"
+#include "launcher/protocol/protocol.hpp"
+#include "launcher/ranks/rank_descriptors.hpp"
+#include "launcher/ranks/rank_set.hpp"
 
 namespace horo::launcher {
 
 using namespace std::chrono_literals;
-using protocol::Channel;
+using protocol::DescriptorStream;
 using protocol::Message;
 
 namespace {
 
-constexpr Duration kPatience = 5s;       ///< For the kernel to end processes that have got SIGKILL.
-constexpr Duration kLastWords = 1s;      ///< For the launcher to take the reason of an early end.
-constexpr Duration kBranchesEnd = 3s;    ///< For the agents behind this one to end, when it must.
-constexpr Duration kFirstWord = 15s;     ///< For the launcher to greet: its host may be cut off.
-constexpr Duration kLauncherFirst = 1s;  ///< For its order to come after a signal to end.
-/// A launcher may wait for a disk longer than a host may be silent: nobody else takes its place.
+constexpr Duration kLeftoverKillTime = 5s;  ///< For the kernel to end processes after SIGKILL.
+constexpr Duration kReasonTime = 1s;        ///< For the launcher to read why an agent ends early.
+constexpr Duration kChildrenEndTime = 3s;   ///< For relayed agents to end when this one must.
+constexpr Duration kHelloTime = 15s;        ///< For the launcher's hello: its host may be cut off.
+constexpr Duration kOrderTime = 1s;         ///< For the launcher's order after a signal to end.
+/// Multiples of the heartbeat timeout. A launcher may wait for a disk longer than a host may be
+/// silent, because nothing takes the place of a launcher.
 constexpr int kLauncherSilence = 3;
 constexpr int kAgentSilence = 1;
-constexpr const char* kSlurmStep = "SLURM_STEP_ID";  ///< Set where srun has started us.
+constexpr const char* kSlurmStep = "SLURM_STEP_ID";  ///< Set where srun has started the agent.
+
+bool in_slurm_step() {
+  return std::getenv(kSlurmStep) != nullptr;
+}
 
 }  // namespace
 
+/// Its life: greeting -> serving -> done -> leaving. It is done when its own ranks have ended as
+/// reported; it may stay then. With a further assignment to come it waits instead, and serves
+/// again: serving -> waiting -> serving. It may go to leaving from any state.
 class HostAgent::Impl {
  public:
   Impl(Loop& loop, Options options)
       : loop_(loop), options_(std::move(options)), stays_(options_.stays) {
-    if (!options_.branches) return;
-    branches_ = options_.branches(loop_, {.send = [this](const Message& message) { tell(message); },
+    if (!options_.children) return;
+    children_ = options_.children(loop_, {.send = [this](const Message& message) { send(message); },
                                           .on_empty = [this] { leave_when_done(); }});
-    options_.inheritance.others = [this] { return branches_->processes(); };
+    options_.inheritance.others = [this] { return children_->processes(); };
   }
 
   Status begin() {
     HORO_TRY(terminated_, loop_.on_signal(SIGTERM, [this] { told_to_end(); }));
-    HORO_TRY(channel_,
-             Channel::open(loop_, options_.in, options_.out,
-                           {.on_message = [this](const Message& message) { receive(message); },
-                            .on_end = [this](const Status& status) { input_ended(status); },
-                            .on_room = [this] { balance(); }}));
-    first_word_ = loop_.after(kFirstWord, [this] {
-      abandon({Errc::peer_lost, "the launcher has not said a word"});
+    HORO_TRY(stream_, DescriptorStream::open(
+                          loop_, options_.in, options_.out,
+                          {.on_message = [this](const Message& message) { receive(message); },
+                           .on_end = [this](const Status& status) { input_ended(status); },
+                           .on_room = [this] { read_as_output_drains(); }}));
+    hello_timer_ = loop_.after(kHelloTime, [this] {
+      abandon({Errc::peer_lost, "the launcher has sent no hello"});
     });
-    HORO_TRY_STATUS(channel_->send(protocol::Hello::ours()));
-    return channel_->send(protocol::Covered{options_.cover});
+    HORO_TRY_STATUS(stream_->send(protocol::Hello::ours()));
+    return stream_->send(protocol::ControlGroupMade{options_.control_group});
   }
 
   int exit_code() const { return exit_code_; }
 
+  // -- Orders, see protocol::dispatch ----------------------------------------------------------
+
+  void on(const protocol::Hello&) { refuse_order("the launcher sent a second hello"); }
+
+  void on(const protocol::Heartbeat&) {}
+
+  void on(const protocol::Reach& order) { order_children(order); }
+
+  void on(const protocol::Carry& order) { order_children(order); }
+
+  void on(const protocol::Leave& order) { order_children(order); }
+
+  void on(const protocol::Prepare& order) {
+    if (phase_ == Phase::serving || phase_ == Phase::waiting) prepare(order);
+  }
+
+  void on(const protocol::Start& order) {
+    if (phase_ == Phase::serving || phase_ == Phase::waiting) start_ranks(order);
+  }
+
+  void on(const protocol::Signal& order) {
+    excuse_silence(order);
+    if (auto* ranks = ordered_ranks()) ranks->signal(order.number);
+  }
+
+  void on(const protocol::Stop& order) {
+    release();
+    if (auto* ranks = ordered_ranks()) ranks->stop(order.cause, order.host);
+  }
+
+  void on(const protocol::Kill&) {
+    release();
+    if (auto* ranks = ordered_ranks()) ranks->kill();
+  }
+
+  void on(const protocol::Dismiss&) { release(); }
+
+  void on(const protocol::Release&) {
+    assignments_.release();
+    wait_timer_.reset();
+    if (phase_ == Phase::waiting) phase_ = Phase::done;
+    release();
+  }
+
+  void on(const protocol::FeedStdin& order) {
+    if (auto* ranks = ordered_ranks()) ranks->feed_stdin(order.bytes);
+  }
+
+  void on(const protocol::CloseStdin&) {
+    if (auto* ranks = ordered_ranks()) ranks->close_stdin();
+  }
+
+  void on(const protocol::OutputTaken& order) {
+    if (auto* ranks = ordered_ranks()) ranks->output_taken(order.rank, order.bytes);
+  }
+
+  void on(const Look& question) {
+    if (auto* ranks = ordered_ranks()) ranks->ask(question);
+  }
+
+  void on(const Fetch& question) {
+    if (auto* ranks = ordered_ranks()) ranks->ask(question);
+  }
+
+  void on_misdirected(const AgentMessageRow& row) {
+    refuse_order(fmt::format("the launcher sent '{}', which only an agent sends", row.name));
+  }
+
  private:
+  enum class Phase : std::uint8_t { greeting, serving, waiting, done, leaving };
+
   void receive(const Message& message) {
-    if (over_) return;
-    if (!greeted_) {
-      const auto* hello = std::get_if<protocol::Hello>(&message);
-      if (hello == nullptr)
-        return abandon({Errc::protocol, "horo-agent: the launcher did not begin with a hello"});
-      if (auto same = protocol::check_hello(*hello, "the launcher"); !same)
-        return abandon(std::move(same).error());
-      greeted_ = true;
-      first_word_.reset();
-      return;
-    }
-    if (pulse_) pulse_->heard();
-    if (std::holds_alternative<protocol::Heartbeat>(message) || branched(message)) return;
-    if (std::holds_alternative<protocol::Dismiss>(message)) return dismiss();
-    if (ends_ranks(message)) dismiss();
-    if (const auto* signal = std::get_if<protocol::Signal>(&message)) excuse(*signal);
-    if (done_) return;
-    if (const auto* prepare = std::get_if<protocol::Prepare>(&message)) return make_ready(*prepare);
-    if (const auto* start = std::get_if<protocol::Start>(&message)) return begin_ranks(*start);
-    if (ranks_ == nullptr)
-      return abandon({Errc::protocol, "horo-agent: an order came before the ranks' description"});
-    if (!obey(message))
-      abandon({Errc::protocol, "horo-agent: the launcher sent what only an agent says"});
+    if (phase_ == Phase::leaving) return;
+    if (phase_ == Phase::greeting) return take_hello(message);
+    if (heartbeat_timer_) heartbeat_timer_->heard();
+    protocol::dispatch<Receiver::agent>(message, *this);
   }
 
-  /// Whether it was for other hosts' agents.
-  bool branched(const Message& message) {
-    if (branches_ == nullptr) return false;
-    return std::visit(
-        [this](const auto& order) {
-          if constexpr (requires { branches_->take(order); }) {
-            branches_->take(order);
-            return true;
-          } else {
-            return false;
-          }
-        },
-        message);
+  void take_hello(const Message& message) {
+    const auto* hello = std::get_if<protocol::Hello>(&message);
+    if (hello == nullptr)
+      return abandon({Errc::protocol, "horo-agent: the launcher did not begin with a hello"});
+    if (auto same = protocol::check_hello(*hello, "the launcher"); !same)
+      return abandon(std::move(same).error());
+    phase_ = Phase::serving;
+    hello_timer_.reset();
   }
 
-  void make_ready(const protocol::Prepare& prepare) {
-    if (pulse_ || ranks_ != nullptr)
-      return abandon({Errc::protocol, "horo-agent: the launcher prepared its ranks twice"});
-    by_launcher_ = !prepare.relayed;
-    // Slurm signals a step's processes one by one, ranks before us, maybe: they may have ended well
-    // by then, and the other hosts' ranks still have to be told.
+  /// The ranks, if an order for them counts: null when they have ended, or were never described.
+  RankSet* ordered_ranks() {
+    if (phase_ != Phase::serving) return nullptr;
+    if (ranks_ == nullptr) refuse_order("an order came before the ranks' description");
+    return ranks_.get();
+  }
+
+  void refuse_order(std::string_view problem) {
+    if (phase_ == Phase::serving) abandon({Errc::protocol, fmt::format("horo-agent: {}", problem)});
+  }
+
+  template <typename Order>
+  void order_children(const Order& order) {
+    if (children_ == nullptr) return refuse_order("this agent does not relay for other hosts");
+    children_->take(order);
+  }
+
+  void prepare(const protocol::Prepare& order) {
+    if (auto accepted = assignments_.prepare(order.epoch); !accepted)
+      return abandon(Error(accepted.error()).context("horo-agent"));
+    if (!enter_assignment()) return;
+    relayed_ = order.relayed;
+    // Slurm signals the processes of a step one by one, perhaps the ranks before the agent. Those
+    // ranks may have ended well by then, and the other hosts' ranks still have to be told.
     stays_ = stays_ || in_slurm_step();
-    pulse_.emplace(
-        loop_, prepare.heartbeat, by_launcher_ ? kLauncherSilence : kAgentSilence,
-        [this] { static_cast<void>(channel_->send(protocol::Heartbeat{})); },
+    if (!heartbeat_timer_) start_heartbeat(order);
+    auto facts = find_facts(order);
+    if (!facts) return abandon(std::move(facts).error());
+    send(*facts);
+  }
+
+  void start_heartbeat(const protocol::Prepare& order) {
+    heartbeat_timer_.emplace(
+        loop_, order.heartbeat, relayed_ ? kAgentSilence : kLauncherSilence,
+        [this] { static_cast<void>(stream_->send(protocol::Heartbeat{})); },
         [this] {
           abandon({Errc::peer_lost,
-                   fmt::format("nothing was heard of {} for too long",
-                               by_launcher_ ? "the launcher" : "the agent in between")});
+                   fmt::format("{} sent no heartbeat for too long",
+                               relayed_ ? "the agent above this one" : "the launcher")});
         });
-    auto facts = find_facts(prepare);
-    if (!facts) return abandon(std::move(facts).error());
-    tell(*facts);
   }
 
-  static Result<protocol::Prepared> find_facts(const protocol::Prepare& prepare) {
+  static Result<protocol::Prepared> find_facts(const protocol::Prepare& order) {
     protocol::Prepared facts;
-    HORO_TRY(facts.ports, free_ports(prepare.ports));
-    HORO_TRY(facts.address, own_address_towards(prepare.launcher_address));
+    HORO_TRY(facts.ports, free_ports(order.ports));
+    HORO_TRY(facts.address, own_address_towards(order.launcher_address));
     facts.interface = interface_of(facts.address);
     return facts;
   }
 
-  void begin_ranks(const protocol::Start& start) {
-    if (ranks_ != nullptr)
-      return abandon({Errc::protocol, "horo-agent: the launcher described its ranks twice"});
-    host_ = start.spec.host;
-    auto ranks = RankSet::start(loop_, start.spec, options_.inheritance,
-                                [this](const Message& report) { tell(report); });
+  void start_ranks(const protocol::Start& order) {
+    const bool prepared = assignments_.stage() == Assignments::Stage::prepared;
+    if (auto accepted = assignments_.begin(order.spec.epoch, order.spec.stay); !accepted)
+      return abandon(Error(accepted.error()).context("horo-agent"));
+    if (!prepared && !enter_assignment()) return;
+    host_ = order.spec.host;
+    auto ranks = RankSet::start(loop_, order.spec, options_.inheritance,
+                                [this](const Message& report) { send(report); });
     if (!ranks) return abandon(std::move(ranks).error());
     ranks_ = std::move(*ranks);
   }
 
-  static bool in_slurm_step() { return std::getenv(kSlurmStep) != nullptr; }
+  // -- Between two assignments -----------------------------------------------------------------
 
-  static bool ends_ranks(const Message& message) {
-    return std::holds_alternative<protocol::Stop>(message) ||
-           std::holds_alternative<protocol::Kill>(message);
-  }
-
-  void dismiss() {
+  /// Begins an assignment with nothing of the one before. False: something of it is still there,
+  /// and this agent ends.
+  bool enter_assignment() {
+    const bool again = std::exchange(phase_, Phase::serving) == Phase::waiting;
+    wait_timer_.reset();
+    // A launcher that gives orders is not stopped, even if its SIGCONT was not passed on.
+    if (heartbeat_timer_) heartbeat_timer_->excuse(false);
+    forget_ranks();
+    exit_code_ = 1;
     stays_ = options_.stays;
-    if (done_) leave_when_done();
-  }
-
-  /// A launcher that is stopped says nothing, and has said so.
-  void excuse(const protocol::Signal& signal) {
-    if (!pulse_ || !by_launcher_) return;
-    if (signal.number == SIGSTOP) pulse_->excuse(true);
-    if (signal.number == SIGCONT) pulse_->excuse(false);
-  }
-
-  bool obey(const Message& message) {
-    if (const auto* signal = std::get_if<protocol::Signal>(&message)) {
-      ranks_->signal(signal->number);
-    } else if (const auto* stop = std::get_if<protocol::Stop>(&message)) {
-      ranks_->stop(stop->cause, stop->host);
-    } else if (std::holds_alternative<protocol::Kill>(message)) {
-      ranks_->kill();
-    } else if (const auto* feed = std::get_if<protocol::FeedStdin>(&message)) {
-      ranks_->feed_stdin(feed->bytes);
-    } else if (std::holds_alternative<protocol::CloseStdin>(message)) {
-      ranks_->close_stdin();
-    } else if (const auto* taken = std::get_if<protocol::OutputTaken>(&message)) {
-      ranks_->output_taken(taken->rank, taken->bytes);
-    } else if (const auto* look = std::get_if<Look>(&message)) {
-      ranks_->ask(*look);
-    } else if (const auto* fetch = std::get_if<Fetch>(&message)) {
-      ranks_->ask(*fetch);
-    } else {
+    if (const int left = again ? kill_all() : 0; left != 0) {
+      abandon({Errc::unavailable,
+               fmt::format("{} processes of the ranks before cannot be killed on host '{}'", left,
+                           host_)});
       return false;
     }
-    return true;
+    if (again) clear_control_group(options_.control_group.path);
+    send(protocol::Assigned{assignments_.epoch()});
+    return phase_ == Phase::serving;
   }
 
-  void tell(const Message& report) {
-    if (auto sent = channel_->send(report); !sent) return abandon(std::move(sent).error());
+  /// Their board, timeline, output windows and standard input go with them.
+  void forget_ranks() {
+    forget_timer_.reset();
+    if (ranks_ == nullptr) return;
+    ranks_.reset();
+    clear_rank_descriptors();
+  }
+
+  void await_assignment() {
+    phase_ = Phase::waiting;
+    // In a later turn of the loop: the ranks' object has called this.
+    forget_timer_ = loop_.after(Duration::zero(), [this] { forget_ranks(); });
+    wait_timer_ = loop_.after(assignments_.stay(), [this] {
+      abandon({Errc::timed_out,
+               fmt::format("the launcher gave no further ranks within {:g} s",
+                           std::chrono::duration<double>(assignments_.stay()).count())});
+    });
+  }
+
+  // -- The end ---------------------------------------------------------------------------------
+
+  /// No order will follow that this agent would have to stay for.
+  void release() {
+    stays_ = options_.stays;
+    if (phase_ == Phase::done) leave_when_done();
+  }
+
+  /// A launcher that is stopped sends no heartbeats, and has announced that with SIGSTOP.
+  void excuse_silence(const protocol::Signal& order) {
+    if (!heartbeat_timer_ || relayed_) return;
+    if (order.number == SIGSTOP) heartbeat_timer_->excuse(true);
+    if (order.number == SIGCONT) heartbeat_timer_->excuse(false);
+  }
+
+  void send(const Message& report) {
+    if (auto sent = stream_->send(report); !sent) return abandon(std::move(sent).error());
     if (std::holds_alternative<protocol::Output>(report) ||
         std::holds_alternative<protocol::Carry>(report))
-      balance();
-    if (std::holds_alternative<protocol::Finished>(report)) {
-      done_ = true;
-      exit_code_ = 0;
-      leave_when_done();
+      read_as_output_drains();
+    if (std::holds_alternative<protocol::Finished>(report)) finished();
+  }
+
+  void finished() {
+    exit_code_ = 0;
+    assignments_.finish();
+    if (phase_ != Phase::leaving) {
+      phase_ = Phase::done;
+      if (assignments_.stage() == Assignments::Stage::waiting) await_assignment();
     }
+    leave_when_done();
   }
 
-  /// Everything is read only as fast as the stream takes it.
-  void balance() {
-    if (over_) return;
-    const bool room = channel_->has_room();
-    if (branches_ != nullptr) branches_->want_input(room);
-    if (ranks_ != nullptr && !done_) ranks_->want_output(room);
+  /// Ranks and child agents are read only as fast as the launcher takes their bytes.
+  void read_as_output_drains() {
+    if (phase_ == Phase::leaving) return;
+    const bool room = stream_->has_room();
+    if (children_ != nullptr) children_->want_input(room);
+    if (ranks_ != nullptr && phase_ == Phase::serving) ranks_->want_output(room);
   }
 
-  bool passes_on() const { return branches_ != nullptr && !branches_->empty(); }
+  bool relays() const { return children_ != nullptr && !children_->empty(); }
 
-  /// Others may still go through this one when its own ranks have ended.
+  /// Other hosts may still be reached through this agent when its own ranks have ended.
   void leave_when_done() {
-    if (passes_on()) return;
-    if (over_) {
-      part();
-    } else if (done_ && !stays_) {
-      over_ = true;
-      channel_->on_drained([this] { leave(0); });
+    if (relays()) return;
+    if (phase_ == Phase::leaving) {
+      children_ended();
+    } else if (phase_ == Phase::done && !stays_) {
+      phase_ = Phase::leaving;
+      stream_->on_drained([this] { stop_loop(0); });
     }
   }
 
   void told_to_end() {
-    if (over_) return;
+    if (phase_ == Phase::leaving) return;
     if (getppid() != options_.guard_pid) {
-      if (done_) return;
+      if (phase_ == Phase::done) return;
       return abandon({Errc::unavailable,
                       fmt::format("the guard of the agent on host '{}' was killed; its ranks were "
                                   "killed too",
                                   host_)});
     }
-    if (launcher_first_) return;
-    // Slurm may signal its steps alone, as before it preempts a job.
-    if (in_slurm_step()) tell(protocol::EndAsked{SIGTERM});
-    if (done_) return;
-    // A batch system signals all processes of a job, the launcher too, whose order leaves the ranks
-    // their grace.
-    const auto give_up = [this] {
+    if (order_timer_) return;
+    // Slurm may signal its steps alone, such as before it preempts a job.
+    if (in_slurm_step()) send(protocol::EndAsked{SIGTERM});
+    if (phase_ == Phase::done) return;
+    // A batch system signals all processes of a job, the launcher too. The launcher's order leaves
+    // the ranks their grace, so it is given time to arrive.
+    order_timer_ = loop_.after(kOrderTime, [this] {
+      order_timer_.reset();
       if (ranks_ != nullptr && ranks_->ending()) return;
       abandon({Errc::cancelled,
                fmt::format("the agent on host '{}' was told to end by a signal", host_)});
-    };
-    launcher_first_ = loop_.after(kLauncherFirst, give_up);
+    });
   }
 
   void input_ended(const Status& status) {
     if (!status) return abandon(status.error());
-    // The launcher is gone: so are its ranks, at once, and nobody listens.
-    const int code = done_ ? exit_code_ : 1;
-    if (std::exchange(over_, true) && done_) return leave(code);
-    part_from_branches([this, code] { leave(code); });
+    // The launcher is gone: its ranks end at once, and no report is read any more.
+    const int code = exit_code_;
+    const bool was_leaving = std::exchange(phase_, Phase::leaving) == Phase::leaving;
+    if (was_leaving && code == 0) return stop_loop(code);
+    end_everything([this, code] { stop_loop(code); });
   }
 
-  /// Ends everything and says why, if somebody still listens.
+  /// Ends everything and says why, if the launcher still reads.
   void abandon(Error reason) {
-    if (std::exchange(over_, true)) return;
-    // First: who is behind this one is lost because of it.
-    static_cast<void>(channel_->send(protocol::Failed{std::move(reason)}));
-    part_from_branches([this] {
-      channel_->on_drained([this] { leave(1); });
-      patience_ = loop_.after(kLastWords, [this] { leave(1); });
+    if (std::exchange(phase_, Phase::leaving) == Phase::leaving) return;
+    // Before the ends of relayed agents, so that this agent is blamed for them.
+    static_cast<void>(stream_->send(protocol::Failed{std::move(reason)}));
+    end_everything([this] {
+      stream_->on_drained([this] { stop_loop(1); });
+      end_timer_ = loop_.after(kReasonTime, [this] { stop_loop(1); });
     });
   }
 
-  /// Ends everything here, and what goes through this agent; then `next`.
-  void part_from_branches(Task next) {
-    if (passes_on()) branches_->hang_up();
-    kill_descendants(Deadline::in(SteadyClock::instance(), kPatience),
-                     passes_on() ? branches_->processes() : std::vector<int>());
-    if (!passes_on()) return next();
-    parting_ = std::move(next);
-    patience_ = loop_.after(kBranchesEnd, [this] { part(); });
+  /// Kills everything on this host and ends the relayed agents; then runs `next`.
+  void end_everything(Task next) {
+    if (relays()) children_->hang_up();
+    kill_all();
+    if (!relays()) return next();
+    after_children_ = std::move(next);
+    end_timer_ = loop_.after(kChildrenEndTime, [this] { children_ended(); });
   }
 
-  void part() {
-    patience_.reset();
-    if (const auto next = std::exchange(parting_, nullptr)) next();
+  /// Ends everything but what the connections to other agents need. Returns how many live on.
+  int kill_all() {
+    return kill_descendants(Deadline::in(SteadyClock::instance(), kLeftoverKillTime),
+                            relays() ? children_->processes() : std::vector<int>());
   }
 
-  void leave(int code) {
+  void children_ended() {
+    end_timer_.reset();
+    if (const auto next = std::exchange(after_children_, nullptr)) next();
+  }
+
+  void stop_loop(int code) {
     exit_code_ = code;
-    // A guard that was stopped would keep the launcher waiting.
+    // A guard that was stopped by a signal would keep the launcher waiting.
     if (getppid() == options_.guard_pid) kill(options_.guard_pid, SIGCONT);
     loop_.stop();
   }
 
   Loop& loop_;
   Options options_;
-  std::unique_ptr<Channel> channel_;
-  std::unique_ptr<Branches> branches_;
+  std::unique_ptr<DescriptorStream> stream_;  ///< To the launcher.
+  std::unique_ptr<ChildAgents> children_;     ///< Null: this agent never relays.
   std::unique_ptr<RankSet> ranks_;
+  Assignments assignments_;
   std::string host_;
-  bool greeted_ = false;
-  bool done_ = false;        ///< Its own ranks are gone, as told.
-  bool stays_;               ///< Even when done, until the launcher lets it go.
-  bool over_ = false;        ///< It is about to leave.
-  bool by_launcher_ = true;  ///< Not another agent: who is next to it.
-  int exit_code_ = 1;
-  std::optional<Pulse> pulse_;  ///< With a launcher on another host.
+  Phase phase_ = Phase::greeting;
+  bool stays_;            ///< Stays when done, until an order releases it.
+  bool relayed_ = false;  ///< The peer is another agent, not the launcher.
+  int exit_code_ = 1;     ///< 0 while no ranks are left and their ends are reported.
+  std::optional<HeartbeatTimer> heartbeat_timer_;  ///< Where the launcher is on another host.
   Subscription terminated_;
-  Subscription first_word_;
-  Subscription launcher_first_;
-  Subscription patience_;
-  Task parting_;  ///< What follows when nobody goes through this one any more.
+  Subscription hello_timer_;
+  Subscription order_timer_;
+  Subscription wait_timer_;    ///< For a further assignment.
+  Subscription forget_timer_;  ///< The ranks are gone, and their object goes in the next turn.
+  Subscription end_timer_;
+  Task after_children_;  ///< Runs when no agent is reached through this one any more.
 };
 
 void HostAgent::refuse(int out, const Error& reason) {
-  std::string words;
-  static_cast<void>(protocol::encode(protocol::Hello::ours(), words));
-  static_cast<void>(protocol::encode(protocol::Failed{reason}, words));
-  [[maybe_unused]] const auto put = write(out, words.data(), words.size());
+  std::string bytes;
+  static_cast<void>(protocol::encode(protocol::Hello::ours(), bytes));
+  static_cast<void>(protocol::encode(protocol::Failed{reason}, bytes));
+  [[maybe_unused]] const auto put = write(out, bytes.data(), bytes.size());
 }
 
 Result<std::unique_ptr<HostAgent>> HostAgent::make(Loop& loop, const Options& options) {

@@ -4,32 +4,33 @@
 #include <memory>
 
 #include "base/loop/loop.hpp"
-#include "launcher/agent/branches.hpp"
-#include "launcher/agent/rank_set.hpp"
+#include "launcher/protocol/child_agents.hpp"
+#include "launcher/ranks/rank_set.hpp"
 #include "launcher/starter.hpp"
 
 namespace horo::launcher {
 
-/// One host's supervisor: takes orders from the launcher over a pair of descriptors and owns the
-/// ranks of its host. By itself, without asking: on the first failing rank it poisons the board and
-/// ends the others; at the end of its input or of its guard it kills them all at once, and so on a
-/// SIGTERM that no order of the launcher's follows. It ends when its own ranks and the agents that
-/// go through it have.
-/// This process must be a child subreaper. Thread: the loop's.
+/// The supervisor of one host's ranks. It takes orders from the launcher over a pair of
+/// descriptors. It acts without an order in three cases: it poisons the board and ends the ranks
+/// when the first of them fails; it kills them at once when its input or its guard ends; and it
+/// does the same after a SIGTERM, when no order of the launcher follows. It ends when its own ranks
+/// and the agents that it relays for have ended, unless the launcher wants it to stay: then it
+/// waits for further ranks, which find nothing of the earlier ones. This process must be a child
+/// subreaper. Thread: the loop's.
 class HostAgent {
  public:
-  /// Tells the launcher at the other end of `out`, in one blocking write, why there will be no
-  /// agent.
+  /// Tells the launcher at the other end of `out`, in one blocking write, why no agent starts.
   static void refuse(int out, const Error& reason);
 
   struct Options {
     int in = 0;
     int out = 1;
     int guard_pid = 0;
-    Cover cover;  ///< Of this process; told to the launcher.
+    ControlGroupInfo
+        control_group;  ///< The control group of this process, reported to the launcher.
     Inheritance inheritance;
-    MakeBranches branches;  ///< For agents of other hosts that go through this one; empty: never.
-    bool stays = false;     ///< Until the launcher hangs up, even when nothing is left to do.
+    MakeChildAgents children;  ///< For agents of other hosts; empty: this agent never relays.
+    bool stays = false;  ///< Stays until the launcher hangs up, even when nothing is left to do.
   };
 
   /// Fails: unavailable, io.

@@ -11,13 +11,14 @@ using discovery::Topology;
 
 namespace {
 
-/// Part `index` of `parts` of something that has `size`: neighbours, and sizes that differ by one
-/// at most. With more parts than things neighbours share one.
+/// A range of neighbouring things, [first, end).
 struct Span {
   std::size_t first;
   std::size_t end;
 };
 
+/// Part `index` of `parts` of `size` things. Sizes differ by one at most; with more parts than
+/// things, neighbouring parts share one.
 Span part_of(std::size_t size, std::size_t index, std::size_t parts) {
   const auto first = index * size / parts;
   return {.first = first, .end = std::max(first + 1, (index + 1) * size / parts)};
@@ -31,7 +32,7 @@ std::vector<int> cpus_of_node(const Topology& topology, int node) {
   return cpus;
 }
 
-/// Nodes with a core that may be used.
+/// Memory nodes that have a usable core.
 std::vector<int> nodes_with_cores(const Topology& topology) {
   std::vector<int> nodes;
   for (const auto& core : topology.cores) {
@@ -74,7 +75,7 @@ Result<std::vector<int>> near_gpu(const Topology& topology, std::size_t rank, st
   }
   const auto& gpu = gpus[gpu_of(static_cast<int>(rank), static_cast<int>(ranks), gpus.size())];
   auto cpus = gpu.node ? cpus_of_node(topology, *gpu.node) : std::vector<int>{};
-  // Near to no node in particular, or to one without cores: all are as good.
+  // The GPU is near no node, or near one without cores: any core is as good.
   if (cpus.empty()) cpus = share_of_nodes(topology, 0, 1);
   return cpus;
 }
@@ -89,7 +90,7 @@ std::vector<std::string> split(const std::string& list) {
   return parts;
 }
 
-/// What this job's ranks may see, without the nodes.
+/// The GPUs that this job's ranks may use; their nodes are not filled in.
 std::vector<VisibleGpu> list_gpus(const PartsRequest& request) {
   std::vector<VisibleGpu> gpus;
   if (request.visible_gpus) {
@@ -101,7 +102,7 @@ std::vector<VisibleGpu> list_gpus(const PartsRequest& request) {
   return gpus;
 }
 
-/// A number is a place in PCI order; names of other kinds stay without a node.
+/// Fills in the nodes. An id that is a number is an index in PCI order; other ids get no node.
 void find_nodes(std::vector<VisibleGpu>& gpus, const Topology& topology) {
   const auto addresses = discovery::nvidia_gpus();
   for (auto& gpu : gpus) {

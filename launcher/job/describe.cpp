@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "launcher/job/describe.hpp"
+
 #include <csignal>
 #include <cstring>
 #include <sys/wait.h>
-
-#include "launcher/job/report.hpp"
 
 namespace horo::launcher {
 

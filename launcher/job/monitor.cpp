@@ -9,28 +9,30 @@
 #include <utility>
 #include <vector>
 
-#include "base/abstract_address.hpp"
+#include "base/loop/abstract_address.hpp"
 #include "base/unique_fd.hpp"
-#include "launcher/agent/channel.hpp"
+#include "launcher/protocol/descriptor_stream.hpp"
 
 namespace horo::launcher {
 
 namespace {
 
-using protocol::Channel;
+using protocol::DescriptorStream;
 using protocol::Message;
 
 constexpr std::size_t kMostViewers = 16;
-constexpr int kMostPieces = 4;  ///< Of an agent that are on their way to a viewer.
-constexpr Duration kPause = std::chrono::seconds(1);     ///< When no descriptors are left.
-constexpr Duration kPatience = std::chrono::seconds(5);  ///< For an answer; then it is asked anew.
+constexpr int kMostPieces = 4;  ///< Pieces of one agent in transit to one viewer.
+constexpr Duration kPause =
+    std::chrono::seconds(1);  ///< Before accepting again, when no descriptors are left.
+constexpr Duration kAnswerTimeout =
+    std::chrono::seconds(5);  ///< For an answer; then the agent is asked again.
 
 Result<UniqueFd> listen_at(const std::string& name) {
   HORO_TRY(const auto address, AbstractAddress::of(name));
   UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd || bind(fd.value(), address.get(), address.size) != 0 ||
       listen(fd.value(), static_cast<int>(kMostViewers)) != 0) {
-    return fail_errno(errno, "a socket for those who look at the job");
+    return fail_errno(errno, "opening the socket for horo top");
   }
   return fd;
 }
@@ -46,14 +48,14 @@ bool may_look(int connection) {
 
 class Monitor::Impl {
  public:
-  Impl(Loop& loop, Job& job) : loop_(loop), job_(job) {}
+  Impl(Loop& loop, JobDriver& job) : loop_(loop), job_(job) {}
 
   Status begin(const std::string& job_id, bool agent_per_rank) {
     list_agents(job_id, agent_per_rank);
     HORO_TRY(socket_,
              listen_at(fmt::format("{}{}/{}/{}", kMonitorPrefix, geteuid(), getpid(), job_id)));
-    HORO_TRY(door_, loop_.watch(socket_.value()));
-    door_.on_readable([this] { let_in(); });
+    HORO_TRY(listener_, loop_.watch(socket_.value()));
+    listener_.on_readable([this] { accept_viewer(); });
     job_.on_answer([this](std::size_t host, std::size_t part, const Answer& answer) {
       const auto first = first_of_host_[host];
       std::visit([&](const auto& words) { pass_back(first + part, words); }, answer);
@@ -65,25 +67,25 @@ class Monitor::Impl {
   struct Place {
     std::size_t host = 0;
     std::size_t part = 0;
-    std::set<std::uint32_t> lookers;  ///< Viewers that wait for its answer to one question.
+    std::set<std::uint32_t> waiting;  ///< Viewers that wait for the answer to a Look.
     TimePoint asked{};
   };
 
   struct Viewer {
     UniqueFd socket;
     bool greeted = false;
-    std::map<std::size_t, int> pieces;  ///< That are on their way, by place.
-    std::unique_ptr<Channel> channel;
+    std::map<std::size_t, int> pieces;  ///< Requested pieces that have not arrived, by place.
+    std::unique_ptr<DescriptorStream> channel;
   };
 
   void list_agents(const std::string& job_id, bool agent_per_rank) {
     roster_.job = job_id;
-    const auto& hosts = job_.state().placement.hosts;
+    const auto& hosts = job_.state().generation.placement.hosts;
     for (std::size_t h = 0; h < hosts.size(); ++h) {
       first_of_host_.push_back(places_.size());
       for (std::size_t r = 0; r < hosts[h].ranks.size(); ++r) {
         if (r == 0 || agent_per_rank) {
-          places_.push_back({.host = h, .part = r, .lookers = {}, .asked = {}});
+          places_.push_back({.host = h, .part = r, .waiting = {}, .asked = {}});
           roster_.agents.push_back({.host = hosts[h].name, .ranks = {}});
         }
         roster_.agents.back().ranks.push_back(hosts[h].ranks[r].value());
@@ -91,21 +93,21 @@ class Monitor::Impl {
     }
   }
 
-  void let_in() {
+  void accept_viewer() {
     UniqueFd connection(accept4(socket_.value(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!connection && (errno == EMFILE || errno == ENFILE)) {
-      door_.on_readable({});
-      pause_ = loop_.after(kPause, [this] { door_.on_readable([this] { let_in(); }); });
+      listener_.on_readable({});
+      pause_ = loop_.after(kPause, [this] { listener_.on_readable([this] { accept_viewer(); }); });
     }
     if (!connection || !may_look(connection.value()) || viewers_.size() >= kMostViewers) return;
     const auto id = ++last_id_;
-    auto channel =
-        Channel::open(loop_, connection.value(), connection.value(),
-                      {.on_message = [this, id](const Message& message) { receive(id, message); },
-                       .on_end = [this, id](const Status&) { viewers_.erase(id); },
-                       .on_room = [this, id] { viewers_.at(id).channel->want_input(true); },
-                       .noisy_start = false,
-                       .on_frame = {}});
+    auto channel = DescriptorStream::open(
+        loop_, connection.value(), connection.value(),
+        {.on_message = [this, id](const Message& message) { receive(id, message); },
+         .on_end = [this, id](const Status&) { viewers_.erase(id); },
+         .on_room = [this, id] { viewers_.at(id).channel->want_input(true); },
+         .skip_until_hello = false,
+         .on_frame = {}});
     if (!channel) return;
     auto& viewer = viewers_[id];
     viewer.socket = std::move(connection);
@@ -139,17 +141,17 @@ class Monitor::Impl {
     viewers_.erase(id);
   }
 
-  /// One question is on its way to an agent, however many want to know.
+  /// An agent has at most one Look to answer, however many viewers wait for it.
   void look(std::uint32_t id, std::uint32_t at) {
     auto& place = places_[at];
     const auto now = SteadyClock::instance().now();
-    const bool waits = !place.lookers.empty() && now - place.asked < kPatience &&
-                       !job_.state().host_done[place.host];
-    place.lookers.insert(id);
-    if (waits) return;
+    const bool asked = !place.waiting.empty() && now - place.asked < kAnswerTimeout &&
+                       !job_.state().generation.host_done[place.host];
+    place.waiting.insert(id);
+    if (asked) return;
     place.asked = now;
     if (job_.ask(place.host, place.part, Look{})) return;
-    for (const auto looker : std::exchange(place.lookers, {})) turn_down(looker, at);
+    for (const auto viewer_id : std::exchange(place.waiting, {})) refuse(viewer_id, at);
   }
 
   void fetch(std::uint32_t id, std::uint32_t at, Fetch question) {
@@ -157,14 +159,14 @@ class Monitor::Impl {
     auto& pieces = viewers_.at(id).pieces[at];
     if (pieces >= kMostPieces) return;
     question.asker = id;
-    if (!job_.ask(place.host, place.part, question)) return turn_down(id, at);
+    if (!job_.ask(place.host, place.part, question)) return refuse(id, at);
     ++pieces;
   }
 
-  void turn_down(std::uint32_t id, std::uint32_t at) {
+  void refuse(std::uint32_t id, std::uint32_t at) {
     const auto found = viewers_.find(id);
     if (found == viewers_.end()) return;
-    const bool over = job_.state().host_done[places_[at].host];
+    const bool over = job_.state().generation.host_done[places_[at].host];
     send(found->second,
          protocol::Gone{.host = at,
                         .error = {Errc::unavailable,
@@ -172,7 +174,7 @@ class Monitor::Impl {
   }
 
   void pass_back(std::size_t at, const Viewed& answer) {
-    for (const auto looker : std::exchange(places_[at].lookers, {})) give(looker, at, answer);
+    for (const auto viewer_id : std::exchange(places_[at].waiting, {})) give(viewer_id, at, answer);
   }
 
   void pass_back(std::size_t at, const Piece& answer) {
@@ -192,19 +194,19 @@ class Monitor::Impl {
   }
 
   Loop& loop_;
-  Job& job_;
+  JobDriver& job_;
   protocol::Roster roster_;
-  std::vector<Place> places_;  ///< As in the roster.
+  std::vector<Place> places_;  ///< In the order of the roster.
   std::vector<std::size_t> first_of_host_;
   UniqueFd socket_;
-  Descriptor door_;
+  Descriptor listener_;
   Subscription pause_;
   std::uint32_t last_id_ = 0;
   std::map<std::uint32_t, Viewer> viewers_;
 };
 
-Result<std::unique_ptr<Monitor>> Monitor::open(Loop& loop, Job& job, const std::string& job_id,
-                                               bool agent_per_rank) {
+Result<std::unique_ptr<Monitor>> Monitor::open(Loop& loop, JobDriver& job,
+                                               const std::string& job_id, bool agent_per_rank) {
   auto impl = std::make_unique<Impl>(loop, job);
   HORO_TRY_STATUS(impl->begin(job_id, agent_per_rank));
   return std::unique_ptr<Monitor>(new Monitor(std::move(impl)));

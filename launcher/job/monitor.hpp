@@ -5,18 +5,20 @@
 #include <string>
 
 #include "base/loop/loop.hpp"
-#include "launcher/job/job.hpp"
+#include "launcher/job/job_driver.hpp"
 
 namespace horo::launcher {
 
-/// Lets this user, and root, look at the job while it runs (docs/design/timeline.md): passes their
-/// questions on to the agents, over the connections that are there, and the answers back. Nobody
-/// who is slow, silent or talks nonsense holds up the job. Thread: the loop's.
+/// Lets this user and root look at the job while it runs, over a Unix socket
+/// (docs/design/timeline.md). Passes a viewer's questions to the agents over their existing
+/// connections, and the answers back. A viewer that is slow, silent or sends nonsense does not hold
+/// up the job. Thread: the loop's.
 class Monitor {
  public:
-  /// `job` outlives it and was not started. Fails: unavailable, io.
-  static Result<std::unique_ptr<Monitor>> open(Loop& loop, Job& job, const std::string& job_id,
-                                               bool agent_per_rank);
+  /// `agent_per_rank`: whether every rank has an agent of its own. `driver` outlives the monitor.
+  /// Fails: unavailable, io.
+  static Result<std::unique_ptr<Monitor>> open(Loop& loop, JobDriver& job,
+                                               const std::string& job_id, bool agent_per_rank);
   ~Monitor();
   Monitor(const Monitor&) = delete;
   Monitor& operator=(const Monitor&) = delete;
@@ -28,7 +30,7 @@ class Monitor {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Of the launchers' abstract sockets: "horo-job/<uid>/<pid>/<job>".
+/// Beginning of the abstract socket's name: "horo-job/<uid>/<pid>/<job>".
 inline constexpr std::string_view kMonitorPrefix = "horo-job/";
 
 }  // namespace horo::launcher

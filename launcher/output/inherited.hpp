@@ -9,8 +9,8 @@ namespace horo::launcher {
 
 enum class Readiness : std::uint8_t { readable, writable };
 
-/// Waits for a descriptor that other processes share (a terminal, our parent's pipe) without
-/// touching its flags: O_NONBLOCK would be theirs too. Thread: the loop's.
+/// Waits for a descriptor that other processes share (a terminal, our parent's pipe). Does not
+/// change its flags, because O_NONBLOCK would hold for those processes too. Thread: the loop's.
 class InheritedWatch {
  public:
   InheritedWatch() = default;
@@ -18,7 +18,7 @@ class InheritedWatch {
   InheritedWatch& operator=(InheritedWatch&& other) noexcept;
   ~InheritedWatch();
 
-  /// Calls `task` again and again while `fd` is ready. Does not own `fd`.
+  /// Calls `task` repeatedly while `fd` is ready. Does not own `fd`.
   /// Fails: unsupported (a plain file, which is always ready), unavailable, io.
   static Result<InheritedWatch> make(Loop& loop, int fd, Readiness readiness, Task task);
 
@@ -27,7 +27,7 @@ class InheritedWatch {
   explicit operator bool() const { return epoll_ >= 0; }
 
  private:
-  int epoll_ = -1;  // Of its own: readable while `fd` is ready, and free to be non-blocking.
+  int epoll_ = -1;  // Readable while `fd` is ready. Not shared, so it may be non-blocking.
   Descriptor watch_;
 };
 

@@ -13,7 +13,7 @@ bool continues_character(char c) {
   return (static_cast<unsigned char>(c) & 0xc0U) == 0x80U;
 }
 
-/// End of the first line in `text`, npos if it has none.
+/// Position of the first line end in `text`; npos: it has none.
 std::size_t find_end(std::string_view text) {
   const auto newline = text.find('\n');
   return std::min(newline, text.substr(0, newline).find('\r'));
@@ -34,7 +34,7 @@ bool LineAssembler::next(std::string_view& bytes, LinePiece& piece) {
   const std::size_t room = kLongest - std::min(kLongest, pending_.size());
   const auto end = find_end(bytes.substr(0, room + 1));
   if (end == std::string_view::npos) {
-    // A cut falls behind the last byte of a character, even when that byte is still to come.
+    // A cut must not split a character, even if its last bytes have not arrived yet.
     const std::size_t most = kLongest + kLongestCharacter - 1 - pending_.size();
     std::size_t cut = room;
     while (cut < std::min(most, bytes.size()) && continues_character(bytes[cut])) ++cut;

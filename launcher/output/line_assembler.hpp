@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes of one stream become lines. A line ends with \n, \r or \r\n (progress bars redraw with \r).
+// Splits one stream of bytes into lines. A line ends with \n, \r or \r\n; progress bars redraw
+// their line with \r.
 #pragma once
 
 #include <string>
@@ -7,20 +8,21 @@
 
 namespace horo::launcher {
 
-/// A line or, when it grows too long, a part of one.
+/// A line, or a part of a line that is too long.
 struct LinePiece {
   std::string_view body;   ///< Without its end.
-  std::string_view end;    ///< "\n", "\r", "\r\n", or empty: the line goes on.
-  bool continues = false;  ///< It goes on with the line of the piece before.
+  std::string_view end;    ///< "\n", "\r", "\r\n"; empty: the line continues.
+  bool continues = false;  ///< It continues the line of the piece before.
 };
 
-/// Keeps what has no end yet, about kLongest bytes at most: a longer line is passed on in pieces,
-/// cut between UTF-8 characters. Bytes that arrive split come out whole. Thread: owner.
+/// Keeps an incomplete line until its end arrives. A line longer than about kLongest bytes is
+/// passed on in pieces, cut between UTF-8 characters. Thread: owner.
 class LineAssembler {
  public:
   static constexpr std::size_t kLongest = 64 * 1024;
 
-  /// Calls `take(const LinePiece&)` for what `bytes` completes; the views live for that call.
+  /// Calls `take(const LinePiece&)` for every line that `bytes` completes. The views are valid
+  /// during that call.
   template <typename Take>
   void feed(std::string_view bytes, Take&& take) {
     while (!bytes.empty()) {
@@ -31,10 +33,10 @@ class LineAssembler {
     }
   }
 
-  /// Whether there is a line without an end.
+  /// Whether an incomplete line is kept.
   bool pending() const { return !pending_.empty(); }
 
-  /// The stream has ended: passes the unterminated rest, if any, as a piece without an end.
+  /// At the end of the stream: passes on an incomplete line, if any, as a piece without an end.
   template <typename Take>
   void finish(Take&& take) {
     if (pending_.empty()) return;

@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <utility>
 
 namespace horo::launcher {
 
@@ -25,7 +26,8 @@ int open_file(const std::string& path, int flags) {
   return open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC | flags, 0666);
 }
 
-/// Files that may stay open: half of what the process may hold, the rest is for agents and ranks.
+/// How many files may stay open: half of what the process may hold. The rest is for agents and
+/// ranks.
 std::size_t budget() {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
@@ -58,6 +60,13 @@ Result<LogFiles> LogFiles::create(const std::string& directory, int size) {
     }
   }
   return logs;
+}
+
+LogFiles& LogFiles::operator=(LogFiles&& other) noexcept {
+  files_.swap(other.files_);
+  std::swap(failed_, other.failed_);
+  on_error_.swap(other.on_error_);
+  return *this;
 }
 
 LogFiles::~LogFiles() {

@@ -12,21 +12,22 @@
 
 namespace horo::launcher {
 
-/// Digits of the rank in `rank.<r>`, so that the folders of `size` ranks sort.
+/// Digits of the number in `rank.<r>`, so that the folders of `size` ranks sort by name.
 int rank_digits(int size);
 
-/// One directory with a folder per rank: `rank.<r>/stdout` and `rank.<r>/stderr`. Thread: owner.
+/// Files for every rank's output: `rank.<r>/stdout` and `rank.<r>/stderr` in one directory.
+/// Thread: owner.
 class LogFiles {
  public:
-  /// Makes `directory` with its parents and all files, empty.
+  /// Creates `directory`, its parents, and all files. Existing files are emptied.
   /// Fails: permission_denied, io and others, naming the path.
   static Result<LogFiles> create(const std::string& directory, int size);
 
   LogFiles(LogFiles&& other) noexcept = default;
-  LogFiles& operator=(LogFiles&& other) = delete;
+  LogFiles& operator=(LogFiles&& other) noexcept;
   ~LogFiles();
 
-  /// Called for the first write that fails; later ones are tried and may fail in silence.
+  /// Called for the first write that fails. Later writes are still tried, and fail silently.
   void on_error(std::function<void(const Error&)> task) { on_error_ = std::move(task); }
 
   /// Blocks: for the disk.
@@ -35,7 +36,7 @@ class LogFiles {
  private:
   struct File {
     std::string path;
-    int fd = -1;  // -1: opened for each write, when the process may not hold so many.
+    int fd = -1;  // -1: opened for each write, because the process may not hold so many.
   };
 
   LogFiles() = default;

@@ -14,7 +14,7 @@ namespace horo::launcher {
 
 namespace {
 
-// A pipe that polls writable has a free page; a terminal takes at least this much.
+// A pipe that polls writable has a free page. A terminal takes at least the smaller amount.
 constexpr std::size_t kCareful = 4096;
 constexpr std::size_t kCarefulTerminal = 256;
 
@@ -27,11 +27,11 @@ Screen::Screen(Loop& loop, int fd) : loop_(loop), fd_(fd) {
 
   if (fstat(fd, &status) != 0) return;
   if (S_ISSOCK(status.st_mode)) {
-    way_ = Way::socket;
+    method_ = WriteMethod::socket;
   } else if (S_ISFIFO(status.st_mode) || (S_ISCHR(status.st_mode) && isatty(fd) == 1)) {
     own_ = open(fmt::format("/proc/self/fd/{}", fd).c_str(),
                 O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    way_ = own_ >= 0 ? Way::own : Way::careful;
+    method_ = own_ >= 0 ? WriteMethod::own : WriteMethod::careful;
   }
 }
 
@@ -42,14 +42,14 @@ Screen::~Screen() {
 }
 
 ssize_t Screen::write_some(const char* data, std::size_t size) {
-  switch (way_) {
-    case Way::plain:
+  switch (method_) {
+    case WriteMethod::plain:
       return write(fd_, data, size);
-    case Way::own:
+    case WriteMethod::own:
       return write(own_, data, size);
-    case Way::socket:
+    case WriteMethod::socket:
       return send(fd_, data, size, MSG_DONTWAIT | MSG_NOSIGNAL);
-    case Way::careful:
+    case WriteMethod::careful:
       break;
   }
   pollfd ready{.fd = fd_, .events = POLLOUT, .revents = 0};
@@ -71,7 +71,8 @@ void Screen::pump() {
       written_ += static_cast<std::size_t>(n);
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
       wait_for_room();
-      // Moving the rest to the front costs its length: only when that much has been written.
+      // Moving the rest to the front costs its length, so it happens only after as much was
+      // written.
       if (written_ > backlog()) {
         buffer_.erase(0, written_);
         forgotten_ += std::exchange(written_, 0);
@@ -93,11 +94,11 @@ void Screen::wait_for_room() {
     pump();
     if (on_change_) on_change_();
   };
-  auto watch =
-      InheritedWatch::make(loop_, way_ == Way::own ? own_ : fd_, Readiness::writable, again);
+  auto watch = InheritedWatch::make(loop_, method_ == WriteMethod::own ? own_ : fd_,
+                                    Readiness::writable, again);
   if (watch) {
     watch_ = std::move(watch).value();
-  } else {  // No descriptor left for it: look again soon.
+  } else {  // No descriptor is left to wait with: try again soon.
     retry_ = loop_.after(kRetry, again);
   }
 }

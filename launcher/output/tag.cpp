@@ -48,7 +48,8 @@ Result<TagFormat> TagFormat::parse(std::string_view text) {
     const auto close = text.find('}', i);
     if (c == '}' || close == std::string_view::npos) {
       return fail(Errc::invalid_argument,
-                  "prefix '{}' has a lone '{}'; write it twice for the character", text, c);
+                  "prefix '{}' has a single '{}'; write it twice for the character itself", text,
+                  c);
     }
     HORO_TRY(const auto field, field_named(text.substr(i + 1, close - i - 1), text));
     end_literal();
@@ -113,7 +114,7 @@ Result<std::vector<bool>> parse_ranks(std::string_view text, int size) {
   std::vector<bool> flags(static_cast<std::size_t>(size));
   const auto wrong = [&](std::string_view part) {
     return fail(Errc::invalid_argument,
-                "'{}' in the list of ranks '{}' is no rank of 0-{}; write 0,3-5", part, text,
+                "'{}' in the list of ranks '{}' is not a rank in 0-{}; write 0,3-5", part, text,
                 size - 1);
   };
   for (std::size_t at = 0; at <= text.size();) {
@@ -136,8 +137,7 @@ Result<std::vector<bool>> parse_ranks(std::string_view text, int size) {
 }
 
 std::string colour_of(Rank rank) {
-  // The bright and plain colours that read well on black and on white; no red, which means an
-  // error.
+  // Colours that are readable on black and on white. Red is left out, because it means an error.
   constexpr std::array kColours{36, 33, 35, 32, 34, 96, 95, 92, 94, 93};
   return fmt::format("\x1b[{}m", kColours[rank.index() % kColours.size()]);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stands in front of each line: a template such as "[{rank}] ".
+// The tag in front of each line, from a template such as "[{rank}] ".
 #pragma once
 
 #include <string>
@@ -15,8 +15,8 @@ namespace horo::launcher {
 /// Values of the fields {rank} {local_rank} {size} {host} {stream} {job} {time}.
 struct TagFields {
   Rank rank{0};
-  std::string_view
-      ranks{};  ///< In place of `rank`, of a line that several ranks wrote; empty: not so.
+  /// Replaces `rank` for a line that several ranks wrote; empty: one rank wrote it.
+  std::string_view ranks{};
   LocalRank local_rank{0};
   int size = 1;
   std::string_view host;
@@ -24,21 +24,22 @@ struct TagFields {
   Stream stream = Stream::out;
 };
 
-/// A template, read once. Immutable. Thread: any.
+/// A parsed template. Immutable. Thread: any.
 class TagFormat {
  public:
-  /// Puts nothing in front.
+  /// Lines get no tag.
   TagFormat() = default;
 
-  /// `{{` and `}}` are braces. Fails: invalid_argument, for an unknown field or a lone brace.
+  /// `{{` and `}}` stand for braces. Fails: invalid_argument, for an unknown field or a single
+  /// brace.
   static Result<TagFormat> parse(std::string_view text);
 
   bool empty() const { return parts_.empty(); }
 
-  /// True when the result says which rank it was.
+  /// True when the tag contains the rank.
   bool names_rank() const;
 
-  /// True when the result depends on the time of the line.
+  /// True when the tag contains the time.
   bool timed() const { return timed_; }
 
   std::string render(const TagFields& fields, std::string_view time) const;
@@ -57,14 +58,14 @@ class TagFormat {
   bool timed_ = false;
 };
 
-/// "0-3,7"; `ranks` in order.
+/// "0-3,7"; `ranks` in ascending order.
 std::string list_ranks(const std::vector<Rank>& ranks);
 
-/// What list_ranks makes, as one flag per rank. Fails: invalid_argument, for what is no such list
-/// and for ranks that are not among `size`.
+/// Reads a list such as "0-3,7" as one flag per rank. Fails: invalid_argument, for text that is not
+/// such a list, and for ranks that are not below `size`.
 Result<std::vector<bool>> parse_ranks(std::string_view text, int size);
 
-/// Terminal sequence that switches to the colour of `rank`; kColourOff switches back.
+/// The terminal sequence that switches to the colour of `rank`; kColourOff switches back.
 std::string colour_of(Rank rank);
 inline constexpr std::string_view kColourOff = "\x1b[0m";
 

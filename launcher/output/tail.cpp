@@ -7,7 +7,7 @@ namespace horo::launcher {
 
 void Tail::add(const LinePiece& piece) {
   Line* last = next_ == 0 ? nullptr : &ring_[(next_ - 1) % kLines];
-  if (piece.continues && piece.body.empty()) {  // The end of a line that is here already.
+  if (piece.continues && piece.body.empty()) {  // The end of a line that is stored already.
     if (last != nullptr) last->redrawn = false;
     return;
   }

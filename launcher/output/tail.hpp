@@ -9,12 +9,12 @@
 
 namespace horo::launcher {
 
-/// The last lines of one rank, of both its streams, for the report. Bounded: long lines are cut,
-/// and a line that a progress bar redraws counts once. Thread: owner.
+/// The last lines of one rank, from both its streams, for the report. Long lines are cut, and a
+/// line that a progress bar redraws counts once. Thread: owner.
 class Tail {
  public:
   static constexpr std::size_t kLines = 10;
-  static constexpr std::size_t kLongest = 1000;  ///< Bytes kept of a line.
+  static constexpr std::size_t kLongest = 1000;  ///< Bytes that are kept of a line.
 
   void add(const LinePiece& piece);
 
@@ -25,7 +25,7 @@ class Tail {
   struct Line {
     std::string text;
     bool cut = false;
-    bool redrawn = false;  // It ended with \r: the next line takes its place.
+    bool redrawn = false;  // It ended with \r, so the next line replaces it.
   };
 
   std::array<Line, kLines> ring_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What to execute, and how it ended.
+// A command to execute, and its exit status.
 #pragma once
 
 #include <csignal>
@@ -14,7 +14,7 @@ namespace horo::launcher {
 
 enum class Input : std::uint8_t { none, pipe };  ///< none: /dev/null.
 
-/// A descriptor of ours that a child gets as its number `to`.
+/// A descriptor of this process that a child gets as number `to`.
 struct Inherited {
   int from = -1;
   int to = -1;
@@ -23,15 +23,14 @@ struct Inherited {
 struct Command {
   std::vector<std::string>
       arguments;            ///< The first is looked up in PATH of `environment` if it has no slash.
-  Environment environment;  ///< All of it; a later entry of a name replaces an earlier one.
-  std::string directory;    ///< Empty: ours.
+  Environment environment;  ///< The whole environment; later entries replace earlier ones.
+  std::string directory;    ///< Empty: this process's.
   Input input = Input::none;
-  /// Beyond these the child sees 0, 1 and 2 only; one that names 1 or 2 replaces that output's
-  /// pipe.
+  /// The child has these, 0, 1 and 2 only. An entry for 1 or 2 replaces the pipe of that output.
   std::vector<Inherited> descriptors;
   int parent_death_signal = SIGKILL;       ///< 0: none.
-  std::optional<rlimit> descriptor_limit;  ///< RLIMIT_NOFILE of the child; ours otherwise.
-  std::vector<int> cpus;                   ///< Hardware threads it may run on; empty: ours.
+  std::optional<rlimit> descriptor_limit;  ///< RLIMIT_NOFILE; nullopt: this process's.
+  std::vector<int> cpus;                   ///< Hardware threads; empty: this process's.
 };
 
 /// A wait status, as from waitpid.
@@ -42,7 +41,7 @@ class ExitStatus {
   int wait_status() const { return status_; }
 
   bool signalled() const;
-  int code() const;    ///< Of exit; meaningless when signalled.
+  int code() const;    ///< The exit code; meaningless when signalled.
   int signal() const;  ///< 0 when it was not signalled.
   bool core_dumped() const;
 

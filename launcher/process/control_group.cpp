@@ -27,7 +27,7 @@ namespace {
 
 constexpr std::string_view kPrefix = "horo-";
 
-/// A path may have come in a message.
+/// The path may come from another process's message, so it is not trusted.
 bool is_ours(const std::string& path) {
   return path.starts_with("/sys/fs/cgroup/") && path.find("/..") == std::string::npos &&
          path.substr(path.rfind('/') + 1).starts_with(kPrefix);
@@ -39,14 +39,14 @@ bool is_unified(const std::string& folder) {
   return statfs(folder.c_str(), &status) == 0 && status.f_type == CGROUP2_SUPER_MAGIC;
 }
 
-/// The folder of this process's own group, or of the part of the hierarchy that a container sees.
+/// The folder of this process's own group; in a container, of the part that the container sees.
 std::optional<std::string> own_folder() {
   std::string group;
   std::ifstream groups("/proc/self/cgroup");
   for (std::string line; std::getline(groups, line);) {
     if (line.starts_with("0::/")) group = line.substr(3);
   }
-  // With dots: it lies outside of what this process may see.
+  // A path with ".." is outside the part of the hierarchy that this process sees.
   if (group.empty() || group.find("/..") != std::string::npos) return std::nullopt;
   for (const std::string_view mount : {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"}) {
     for (const std::string_view below : {std::string_view(group), std::string_view("/")}) {
@@ -58,7 +58,7 @@ std::optional<std::string> own_folder() {
   return std::nullopt;
 }
 
-/// Subfolders of `path`; those of a group are groups.
+/// The subfolders of `path`. The subfolders of a group are groups.
 std::vector<std::string> groups_below(const std::string& path) {
   std::vector<std::string> found;
   const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir(path.c_str()), closedir);
@@ -70,18 +70,19 @@ std::vector<std::string> groups_below(const std::string& path) {
   return found;
 }
 
-/// Child groups first. False, with errno: EBUSY while a process is in one of them.
+/// Removes the group, its child groups first. False, with errno: EBUSY while it has a process.
 bool remove_tree(const std::string& path) {
   if (rmdir(path.c_str()) == 0 || errno == ENOENT) return true;
   for (const auto& group : groups_below(path)) remove_tree(group);
   return rmdir(path.c_str()) == 0 || errno == ENOENT;
 }
 
-/// One by one: cgroup.kill spares a process whose first thread has ended while others run.
+/// Kills one process after another, because cgroup.kill spares a process whose first thread has
+/// ended while other threads run.
 void kill_listed(const std::string& path) {
   std::ifstream list(path + "/cgroup.procs");
   for (pid_t pid = 0; list >> pid;) {
-    if (pid > 0) kill(pid, SIGKILL);  // 0: of another PID namespace.
+    if (pid > 0) kill(pid, SIGKILL);  // 0: a process of another PID namespace.
   }
   for (const auto& group : groups_below(path)) kill_listed(group);
 }
@@ -93,12 +94,12 @@ void kill_members(const std::string& path) {
   kill_listed(path);
 }
 
-/// Until the group's last process is gone, or `most` has passed.
+/// Waits until the group's last process is gone, or `most` has passed.
 void wait_until_empty(const std::string& path, Duration most) {
   const UniqueFd file(open((path + "/cgroup.events").c_str(), O_RDONLY | O_CLOEXEC));
   std::array<char, 256> text{};
   if (!file || read(file.value(), text.data(), text.size() - 1) <= 0) return;
-  // "populated 0" while it cannot be removed is a matter of moments.
+  // "populated 0" while the group cannot be removed yet lasts only for moments.
   const bool populated = std::string_view(text.data()).find("populated 1") != std::string::npos;
   const auto milliseconds = std::chrono::ceil<std::chrono::milliseconds>(most).count();
   pollfd changed{.fd = populated ? file.value() : -1, .events = POLLPRI, .revents = 0};
@@ -133,14 +134,14 @@ Result<pid_t> ControlGroup::fork_into() const {
   arguments.flags = CLONE_INTO_CGROUP;
   arguments.exit_signal = SIGCHLD;
   arguments.cgroup = static_cast<std::uint64_t>(folder_.value());
-  // Moving a process into a group afterwards costs it a wait of many milliseconds.
+  // Moving a running process into a group would delay it by many milliseconds.
   const auto pid = syscall(SYS_clone3, &arguments, sizeof arguments);
   if (pid < 0) return fail_errno(errno, fmt::format("starting a process in '{}'", path_));
   return static_cast<pid_t>(pid);
 }
 
 void remove_stale_control_groups(const std::string& path) {
-  constexpr time_t kYoung = 60;  // It may belong to a job that starts.
+  constexpr time_t kYoung = 60;  // A younger group may belong to a job that starts.
   for (const auto& group : groups_below(path.substr(0, path.rfind('/')))) {
     struct stat status {};
 
@@ -148,6 +149,11 @@ void remove_stale_control_groups(const std::string& path) {
         status.st_mtime < time(nullptr) - kYoung)
       rmdir(group.c_str());
   }
+}
+
+void clear_control_group(const std::string& path) {
+  if (!is_ours(path)) return;
+  for (const auto& group : groups_below(path)) remove_tree(group);
 }
 
 bool end_control_group(const std::string& path, Deadline deadline) {

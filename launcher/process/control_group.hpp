@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A control group (cgroup v2) that a whole family of processes is born into: no setsid, no double
-// fork and no change of environment leads out of it, and one write ends all of it.
+// A control group (cgroup v2) in which a process tree starts. No descendant leaves it by setsid, a
+// double fork or a change of its environment.
 #pragma once
 
 #include <string>
@@ -8,15 +8,16 @@
 
 #include "base/deadline.hpp"
 #include "base/result.hpp"
-#include "launcher/process/unique_fd.hpp"
+#include "base/unique_fd.hpp"
 
 namespace horo::launcher {
 
-/// One that was made here. Destroying it leaves the group as it is: end_control_group ends it.
+/// A group that this process has made. Destroying the object leaves the group: end_control_group
+/// ends it.
 class ControlGroup {
  public:
-  /// An empty one below this process's own. Fails: unsupported (no such hierarchy, or a kernel
-  /// older than 5.14), permission_denied, io; the message names the folder.
+  /// Makes an empty group below this process's own. Fails: unsupported (no such hierarchy, or a
+  /// kernel older than 5.14), permission_denied, io; the message names the folder.
   static Result<ControlGroup> make();
 
   const std::string& path() const { return path_; }
@@ -33,13 +34,16 @@ class ControlGroup {
   UniqueFd folder_;
 };
 
-/// SIGKILL to all processes of the group at `path` and of groups below it, then removes it. True
-/// when it is gone, or was before; false when `path` is none of ours, or something is left after
-/// `deadline`. Blocks: until then.
+/// Kills all processes of the group at `path` and of the groups below it, then removes the groups.
+/// Returns true when the group does not exist any more; false when `path` is no group of horo, or
+/// something is left after `deadline`. Blocks: until then.
 bool end_control_group(const std::string& path, Deadline deadline);
 
-/// Removes groups of ours beside the one at `path` that are empty and older than a minute: whoever
-/// was to remove them was killed with the rest.
+/// Removes the empty groups below the one at `path`. Does nothing if `path` is no group of horo.
+void clear_control_group(const std::string& path);
+
+/// Removes groups of horo beside the one at `path` that are empty and older than a minute. Their
+/// sweeper was killed before it could remove them.
 void remove_stale_control_groups(const std::string& path);
 
 }  // namespace horo::launcher

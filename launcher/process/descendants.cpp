@@ -19,7 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "launcher/process/unique_fd.hpp"
+#include "base/unique_fd.hpp"
 
 namespace horo::launcher {
 
@@ -31,11 +31,11 @@ struct ProcessStat {
   char state = '?';
   int threads = 1;
 
-  /// A process whose first thread has ended looks like a zombie while its others run.
+  /// A process whose first thread has ended looks like a zombie while its other threads run.
   bool alive() const { return (state != 'Z' && state != 'X') || threads > 1; }
 };
 
-/// Field `number`, from 1 on, of `text`, a space between two; empty: not so many.
+/// Field `number` of `text`, counted from 1; spaces separate the fields. Empty: there is none.
 std::string_view field(std::string_view text, int number) {
   for (; number > 1 && !text.empty(); --number)
     text.remove_prefix(std::min(text.size(), text.find(' ')) + (text.find(' ') < text.size()));
@@ -68,7 +68,7 @@ std::optional<ProcessStat> read_stat(int proc, const char* pid_text) {
   return stat;
 }
 
-/// Reaps whatever has ended; false once there is no child at all, so no descendant either.
+/// Reaps all children that have ended. False when there is no child, and so no descendant, left.
 bool reap_children() {
   for (;;) {
     const pid_t pid = waitpid(-1, nullptr, WNOHANG | __WALL);
@@ -77,15 +77,15 @@ bool reap_children() {
   }
 }
 
-constexpr Duration kRound = std::chrono::milliseconds(100);  ///< Then another look: who has forked?
+constexpr Duration kRound = std::chrono::milliseconds(100);  ///< Then it looks for new forks.
 
-/// Waits until all of `pids` have ended, or `most` has passed; a moment where there are none.
+/// Waits until all of `pids` have ended, or `most` has passed. Without pids, waits for a moment.
 void wait_for_all(const std::vector<pid_t>& pids, Duration most) {
   std::vector<UniqueFd> handles;
   std::vector<pollfd> polled;
   for (const pid_t pid : pids) {
     UniqueFd handle(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
-    if (!handle) continue;  // Gone.
+    if (!handle) continue;  // It has ended.
     polled.push_back({.fd = handle.value(), .events = POLLIN, .revents = 0});
     handles.push_back(std::move(handle));
   }
@@ -98,7 +98,7 @@ void wait_for_all(const std::vector<pid_t>& pids, Duration most) {
     if (left == 0 || poll(polled.data(), polled.size(), static_cast<int>(left)) <= 0) return;
     for (auto& entry : polled) {
       if (entry.fd < 0 || entry.revents == 0) continue;
-      entry.fd = -1;  // poll skips it from here on.
+      entry.fd = -1;  // From now on poll skips this entry.
       ++ended;
     }
   }
@@ -119,10 +119,10 @@ Status become_subreaper() {
   return {};
 }
 
-Result<Family> Family::look() {
+Result<ProcessTree> ProcessTree::look() {
   const std::unique_ptr<DIR, int (*)(DIR*)> proc(opendir("/proc"), closedir);
   if (!proc) return fail_errno(errno, "reading /proc");
-  Family family;
+  ProcessTree family;
   while (const dirent* entry = readdir(proc.get())) {
     if (entry->d_name[0] < '0' || entry->d_name[0] > '9') continue;
     const auto stat = read_stat(dirfd(proc.get()), entry->d_name);
@@ -131,7 +131,7 @@ Result<Family> Family::look() {
   return family;
 }
 
-std::vector<pid_t> Family::ended_children(pid_t parent) const {
+std::vector<pid_t> ProcessTree::ended_children(pid_t parent) const {
   std::vector<pid_t> ended;
   const auto children = children_.find(parent);
   if (children == children_.end()) return ended;
@@ -141,9 +141,9 @@ std::vector<pid_t> Family::ended_children(pid_t parent) const {
   return ended;
 }
 
-std::vector<pid_t> Family::below(pid_t ancestor, const std::vector<pid_t>& spared) const {
+std::vector<pid_t> ProcessTree::below(pid_t ancestor, const std::vector<pid_t>& spared) const {
   std::vector<pid_t> line{
-      ancestor};  // Also the queue of those whose children are still to be added.
+      ancestor};  // Also the queue: the children of each entry are added behind it.
   std::vector<pid_t> living;
   for (std::size_t next = 0; next < line.size(); ++next) {
     const auto children = children_.find(line[next]);
@@ -158,24 +158,24 @@ std::vector<pid_t> Family::below(pid_t ancestor, const std::vector<pid_t>& spare
 }
 
 void signal_descendants(pid_t ancestor, int number, const std::vector<pid_t>& spared) {
-  const auto family = Family::look();
+  const auto family = ProcessTree::look();
   if (!family) return;
   for (const pid_t pid : family->below(ancestor, spared)) kill(pid, number);
 }
 
 namespace {
 
-/// For want of a descriptor, say: the next look may work.
-Result<Family> look_until(Deadline deadline) {
+/// Looks again after an error, such as a lack of descriptors, which may pass.
+Result<ProcessTree> look_until(Deadline deadline) {
   for (;;) {
-    auto family = Family::look();
+    auto family = ProcessTree::look();
     if (family || deadline.expired(SteadyClock::instance().now())) return family;
     poll(nullptr, 0, 1);
   }
 }
 
-/// Whether there may be any child but the spared, after what has ended has been reaped.
-bool reap_others(const Family& family, const std::vector<pid_t>& spared) {
+/// Reaps children that have ended. True if there may be others left than the spared ones.
+bool reap_others(const ProcessTree& family, const std::vector<pid_t>& spared) {
   for (const pid_t pid : family.ended_children(getpid())) {
     if (std::find(spared.begin(), spared.end(), pid) == spared.end())
       waitpid(pid, nullptr, WNOHANG);
@@ -210,7 +210,8 @@ int kill_descendants_with(std::string_view variable, Deadline deadline) {
     const auto now = SteadyClock::instance().now();
     if (deadline.expired(now)) return static_cast<int>(marked.size());
     wait_for_all(marked, std::min(kRound, deadline.left(now)));
-    for (const pid_t pid : marked) waitpid(pid, nullptr, WNOHANG);  // Only our own children are.
+    for (const pid_t pid : marked)
+      waitpid(pid, nullptr, WNOHANG);  // Fails for descendants that are not children.
   }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything that grew out of this process, wherever it went: setsid, double forks and new process
-// groups leave the group but not the family, if this process is a child subreaper.
+// The descendants of this process. With setsid, a double fork or a new process group a process
+// leaves its group, but it stays a descendant if this process is a child subreaper.
 #pragma once
 
 #include <string_view>
@@ -16,15 +16,15 @@ namespace horo::launcher {
 /// Makes orphaned descendants children of this process instead of init's. Fails: io.
 Status become_subreaper();
 
-/// Who descends from whom, at one moment: a process that forks meanwhile may be missed, so look
-/// again. Thread: immutable.
-class Family {
+/// The parents and children of all processes at one moment. A process that forks meanwhile may be
+/// missed, so look again. Thread: immutable.
+class ProcessTree {
  public:
   /// Fails: io (no /proc).
-  static Result<Family> look();
+  static Result<ProcessTree> look();
 
-  /// Living descendants of `ancestor` (a zombie counts as gone), parents before their children; but
-  /// not `spared` ones, nor theirs.
+  /// The living descendants of `ancestor`, parents before their children, without `spared` ones
+  /// and their descendants. A zombie counts as ended.
   std::vector<pid_t> below(pid_t ancestor, const std::vector<pid_t>& spared = {}) const;
   /// Children of `parent` that have ended and are not reaped.
   std::vector<pid_t> ended_children(pid_t parent) const;
@@ -38,17 +38,18 @@ class Family {
   std::unordered_map<pid_t, std::vector<Child>> children_;
 };
 
-/// Sends `number` to all living descendants of `ancestor`, but for `spared` and theirs.
+/// Sends `number` to all living descendants of `ancestor`, but not to `spared` ones and their
+/// descendants.
 void signal_descendants(pid_t ancestor, int number, const std::vector<pid_t>& spared = {});
 
-/// SIGKILL to all descendants of this process, a subreaper, and reaps them, until none is left or
-/// `deadline`. Returns how many live on. Reaps every child: nobody else may wait for one.
-/// `spared` children and theirs live on and are not reaped. Blocks: until the last has ended, or
-/// `deadline`.
+/// Kills all descendants of this process, a subreaper, and reaps them, until none is left or
+/// `deadline`. Returns how many live on. It reaps every child, so no other code may wait for one.
+/// `spared` children and their descendants are neither killed nor reaped. Blocks: until the last
+/// has ended, or `deadline`.
 int kill_descendants(Deadline deadline, const std::vector<pid_t>& spared = {});
 
-/// The same for those descendants only that have `variable` ("NAME=value") in their environment.
-/// Reaps none but these. Blocks: until the last has ended, or `deadline`.
+/// As kill_descendants, but only for descendants that have `variable` ("NAME=value") in their
+/// environment. Only these are reaped. Blocks: until the last has ended, or `deadline`.
 int kill_descendants_with(std::string_view variable, Deadline deadline);
 
 }  // namespace horo::launcher

@@ -11,14 +11,14 @@ namespace horo::launcher {
 
 namespace {
 
-constexpr std::streamsize kMostOfFirstLine = 256;  ///< What the kernel reads of it.
+constexpr std::streamsize kMostOfFirstLine = 256;  ///< The kernel reads no more of it.
 
 std::string seen_from(const std::string& directory, const std::string& path) {
   if (directory.empty() || path.front() == '/') return path;
   return directory + "/" + path.substr(path.starts_with("./") ? 2 : 0);
 }
 
-/// The program that a script's first line names; empty: it is no script, or cannot be read.
+/// The program that the first line of a script names; empty: no script, or not readable.
 std::string interpreter_of(const std::string& path) {
   std::string line(kMostOfFirstLine, '\0');
   std::ifstream file(path, std::ios::binary);
@@ -31,7 +31,7 @@ std::string interpreter_of(const std::string& path) {
   return line.substr(begin, line.find_first_of(" \t", begin) - begin);
 }
 
-/// The first candidate that is a file and may be executed; empty: none.
+/// The first candidate that is an executable file; empty: there is none.
 std::string find_executable(const Command& command, const std::vector<std::string>& candidates) {
   for (const auto& candidate : candidates) {
     auto path = seen_from(command.directory, candidate);
@@ -45,7 +45,7 @@ std::string find_executable(const Command& command, const std::vector<std::strin
   return {};
 }
 
-/// Of a program that is there: what it needs is not.
+/// The error for a program that exists, while something that it needs does not.
 Failure unusable(int error, const std::string& path) {
   auto interpreter = interpreter_of(path);
   if (interpreter.empty()) {
@@ -86,7 +86,7 @@ Failure execute_failure(int error, const Command& command,
     case ENOEXEC:
       return fail(
           Errc::permission_denied,
-          "program '{}' cannot be executed: it has no #! line and is no binary of this machine",
+          "program '{}' cannot be executed: it has no #! line and is not a binary of this machine",
           program);
     case E2BIG:
       return fail(Errc::resource_exhausted,

@@ -9,9 +9,10 @@
 
 namespace horo::launcher {
 
-/// Why `command` could not be executed, in words: `error` is execve's over all `candidates`, the
-/// paths that its first word may mean, as seen from its directory. not_found if none of them is
-/// there, permission_denied if one is but cannot be executed. Blocks: looks at the files.
+/// The error message for a `command` that could not be executed. `error` is execve's errno for all
+/// `candidates`: the paths that the first word may mean, as seen from the command's directory.
+/// not_found if none of them exists, permission_denied if one exists but cannot be executed.
+/// Blocks: looks at the files.
 Failure execute_failure(int error, const Command& command,
                         const std::vector<std::string>& candidates);
 

@@ -14,8 +14,8 @@
 #include <boost/process/v2/process.hpp>
 
 #include "base/loop/asio.hpp"
+#include "base/unique_fd.hpp"
 #include "launcher/process/spawn.hpp"
-#include "launcher/process/unique_fd.hpp"
 
 namespace horo::launcher {
 
@@ -42,7 +42,7 @@ namespace {
 
 constexpr std::size_t kChunk = 65536;
 
-/// All groups read through this one: the loop has one thread and handlers do not keep the view.
+/// Shared by all groups: the loop has one thread, and handlers do not keep the view.
 std::array<char, kChunk>& chunk() {
   static thread_local std::array<char, kChunk> buffer;
   return buffer;
@@ -64,12 +64,12 @@ Result<PipeEnds> make_pipe() {
   return PipeEnds{UniqueFd(ends[0]), UniqueFd(ends[1])};
 }
 
-/// Only our end: the child's programs expect blocking ones.
+/// For this process's end only: programs expect blocking descriptors.
 void set_non_blocking(int fd) {
   fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
 }
 
-/// Hands a running child to Boost.Process: from here on it waits, by pidfd, and reaps.
+/// Gives a running child to Boost.Process, which waits for it by pidfd and reaps it.
 Result<Process> adopt(Loop& loop, pid_t pid) {
   UniqueFd handle(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
   if (!handle) {
@@ -89,7 +89,7 @@ Result<Process> adopt(Loop& loop, pid_t pid) {
   }
 }
 
-/// One output of a child: our end of its pipe.
+/// One output of a child: this process's end of the pipe.
 struct Source {
   Stream stream;
   UniqueFd fd;
@@ -119,7 +119,7 @@ class ProcessGroup::Impl : public std::enable_shared_from_this<Impl> {
     return {};
   }
 
-  /// The handler owns this object: Boost's wait operation refers into `process_`.
+  /// The handler owns this object, because Boost's wait operation refers to `process_`.
   void wait() {
     process_.async_wait(
         [self = shared_from_this()](const boost::system::error_code& error, int /*code*/) {
@@ -189,7 +189,7 @@ class ProcessGroup::Impl : public std::enable_shared_from_this<Impl> {
     });
   }
 
-  /// One read of at most `most` bytes, so that every ready child gets its turn.
+  /// Reads once, at most `most` bytes, so that every ready child gets its turn.
   bool read_some(std::size_t index, std::size_t most) {
     auto& source = sources_.at(index);
     if (!source) return false;
@@ -199,13 +199,13 @@ class ProcessGroup::Impl : public std::enable_shared_from_this<Impl> {
       source.reset();
       return false;
     }
-    // The handler may destroy the group, and with it itself.
+    // The handler may destroy the group, and so itself.
     if (const auto handler = on_output_)
       (*handler)(source->stream, {chunk().data(), static_cast<std::size_t>(got)});
     return true;
   }
 
-  /// What a pipe holds at this moment, and no more: a descendant may go on writing for ever.
+  /// Reads what the pipe holds at this moment, and no more: a descendant may never stop writing.
   void drain(std::size_t index) {
     if (!sources_.at(index)) return;
     int held = 0;
@@ -218,7 +218,7 @@ class ProcessGroup::Impl : public std::enable_shared_from_this<Impl> {
   void exited() {
     running_ = false;
     const ExitStatus status(process_.native_exit_code());
-    // Else its destructor would look for a pid that another child may carry by then.
+    // Otherwise its destructor would look for a pid that may belong to another child by then.
     static_cast<void>(process_.detach());
     kill_timer_.reset();
     for (std::size_t index = 0; index < sources_.size(); ++index) drain(index);

@@ -11,12 +11,13 @@
 
 namespace horo::launcher {
 
-/// One child and the process group it leads, as a unit. A descendant that leaves the group, or
-/// outlives the leader, is not followed: descendants.hpp finds those.
+/// One child and the process group that it leads. A descendant that leaves the group, or outlives
+/// the leader, is not watched: descendants.hpp finds such processes.
 /// Thread: the loop's. Handlers run from the loop, so destroying the group inside one is safe.
 class ProcessGroup {
  public:
-  /// Starts `command` as leader of a new group, which also ends if this thread does.
+  /// Starts `command` as leader of a new group. The leader gets `command.parent_death_signal` when
+  /// the calling thread ends.
   /// Fails: as spawn_process.
   static Result<std::unique_ptr<ProcessGroup>> spawn(Loop& loop, const Command& command);
   ~ProcessGroup();  ///< SIGKILL to the group, at once.
@@ -26,26 +27,27 @@ class ProcessGroup {
   int pid() const;
   bool running() const;
 
-  /// Bytes as they come; the view ends with the call.
+  /// Gets bytes as they come. The view is valid during the call only.
   void on_output(std::function<void(Stream, std::string_view)> handler);
-  /// Once, after the last output. Output of descendants that live on is not waited for.
+  /// Called once, after the last output. Does not wait for output of descendants that live on.
   void on_exit(std::function<void(ExitStatus)> handler);
 
-  /// Bytes that are read at once; without it as many as a pipe holds.
+  /// The most bytes of one read; by default as many as a pipe holds.
   void read_at_most(std::size_t bytes);
-  /// While paused only the exit brings output: what the pipes hold then.
+  /// While paused, nothing is read before the exit, which reads what the pipes hold then.
   void pause_output();
   void resume_output();
 
-  /// Under Input::pipe. `taken` is called when all has been written or nobody reads any more; one
-  /// call at a time.
+  /// For Input::pipe. `taken` is called when all bytes have been written, or no process reads any
+  /// more. Wait for it before the next call.
   void write_input(std::string_view bytes, Task taken);
-  /// End of input after what was written.
+  /// Ends the input after what was written.
   void close_input();
 
-  /// To every member, while the leader runs.
+  /// Sends a signal to every member, while the leader runs.
   void signal(int number);
-  /// SIGTERM to every member now (and SIGCONT, for those that are stopped), SIGKILL after `grace`.
+  /// Sends SIGTERM to every member now, and SIGCONT for members that are stopped; SIGKILL after
+  /// `grace`.
   /// Idempotent. Blocks: no.
   void stop(Duration grace);
 

@@ -19,20 +19,20 @@ namespace {
 
 enum class Stage { none, descriptors, limit, affinity, directory, execute };
 
-/// All that the child needs, prepared beforehand: between vfork and exec it shares our memory and
-/// may neither allocate nor lock.
+/// All that the child needs, prepared before vfork: until exec the child shares the parent's memory
+/// and may neither allocate nor lock.
 struct ChildPlan {
   const std::vector<const char*>& candidates;
   char* const* arguments;
   char* const* environment;
   const char* directory;
   const std::vector<Inherited>& descriptors;
-  std::vector<int>& copies;  ///< Room for one per descriptor.
-  int above;                 ///< No target lies at or above this number.
+  std::vector<int>& copies;  ///< Has room for one copy per descriptor.
+  int above;                 ///< Greater than every target number.
   int death_signal;
   pid_t parent;
   const rlimit* descriptor_limit;
-  const std::vector<cpu_set_t>& cpus;  ///< Empty: as the parent's.
+  const std::vector<cpu_set_t>& cpus;  ///< Empty: the parent's.
 };
 
 struct ChildFailure {
@@ -58,7 +58,8 @@ bool enter(const char* directory) {
 }
 
 bool place_descriptors(const ChildPlan& plan) {
-  // Sources may carry the number of another's target: first away from all targets, then in place.
+  // A source may have the number of another target. So all sources are first copied above all
+  // targets, and then to their targets.
   for (std::size_t i = 0; i < plan.descriptors.size(); ++i) {
     plan.copies[i] = fcntl(plan.descriptors[i].from, F_DUPFD_CLOEXEC, plan.above);
     if (plan.copies[i] < 0) return false;
@@ -70,7 +71,7 @@ bool place_descriptors(const ChildPlan& plan) {
   return true;
 }
 
-/// Like execvp, but a file without a known format is not handed to a shell.
+/// Like execvp, but a file of an unknown format is not given to a shell.
 int execute(const ChildPlan& plan) {
   int error = ENOENT;
   for (const char* path : plan.candidates) {
@@ -89,7 +90,7 @@ int execute(const ChildPlan& plan) {
   reset_signals();
   if (plan.death_signal != 0) {
     prctl(PR_SET_PDEATHSIG, plan.death_signal);
-    if (getppid() != plan.parent) _exit(1);  // The parent was gone before the line above.
+    if (getppid() != plan.parent) _exit(1);  // The parent ended before the line above.
   }
   failure.stage = Stage::descriptors;
   if (place_descriptors(plan)) {
@@ -112,7 +113,7 @@ int execute(const ChildPlan& plan) {
   _exit(127);
 }
 
-/// Its own frame, so that no variable of the caller can be changed by the child.
+/// A function of its own, so that the child cannot change variables in the caller's frame.
 [[gnu::noinline]] pid_t start_child(const ChildPlan& plan, ChildFailure& failure) {
   const pid_t pid = vfork();
   if (pid == 0) run_child(plan, failure);
@@ -156,8 +157,8 @@ Failure child_failure(const ChildFailure& failure, const Command& command,
   return execute_failure(failure.error, command, candidates);
 }
 
-/// Blocks every signal while it lives: a handler of ours must not run in a child that shares our
-/// memory.
+/// Blocks every signal while it lives: a handler of this process must not run in a child that
+/// shares its memory.
 class AllSignalsBlocked {
  public:
   AllSignalsBlocked() {
@@ -179,7 +180,7 @@ std::vector<cpu_set_t> mask_of(const std::vector<int>& cpus) {
   std::vector<cpu_set_t> mask;
   for (const int cpu : cpus) {
     const auto number = static_cast<std::size_t>(cpu);
-    // A set's bits follow each other in an array of them.
+    // A large CPU set is an array of cpu_set_t, whose bits follow each other.
     while (mask.size() * CPU_SETSIZE <= number) CPU_ZERO(&mask.emplace_back());
     CPU_SET_S(number, mask.size() * sizeof(cpu_set_t), mask.data());
   }
@@ -194,28 +195,49 @@ std::vector<char*> pointers(std::vector<std::string>& strings) {
   return list;
 }
 
+/// "NAME=value" once per name; the last value of a name counts.
+std::vector<std::string> merged_variables(const Environment& environment) {
+  std::map<std::string_view, std::string_view> merged;
+  for (const auto& [name, value] : environment) merged[name] = value;
+  std::vector<std::string> variables;
+  variables.reserve(merged.size());
+  for (const auto& [name, value] : merged) variables.push_back(fmt::format("{}={}", name, value));
+  return variables;
+}
+
+std::string path_of(const Environment& environment) {
+  const auto is_path = [](const auto& variable) { return variable.first == "PATH"; };
+  const auto last = std::find_if(environment.rbegin(), environment.rend(), is_path);
+  return last == environment.rend() ? "/usr/local/bin:/usr/bin:/bin" : last->second;
+}
+
+int above_targets(const std::vector<Inherited>& descriptors) {
+  int above = 3;
+  for (const auto& descriptor : descriptors) above = std::max(above, descriptor.to + 1);
+  return above;
+}
+
+Failure start_failed(int error, const std::string& program) {
+  if (error != EAGAIN) return fail_errno(error, fmt::format("starting '{}'", program));
+  return fail(
+      Errc::unavailable,
+      "starting '{}': no more processes; raise ulimit -u or the pids limit of the container",
+      program);
+}
+
 }  // namespace
 
 Result<pid_t> spawn_process(const Command& command, const std::vector<Inherited>& descriptors) {
   HORO_CHECK(!command.arguments.empty());
-  std::map<std::string_view, std::string_view> merged;
-  for (const auto& [name, value] : command.environment) merged[name] = value;
-  std::vector<std::string> variables;
-  variables.reserve(merged.size());
-  for (const auto& [name, value] : merged) variables.push_back(fmt::format("{}={}", name, value));
+  auto variables = merged_variables(command.environment);
   auto arguments = command.arguments;
-  const auto path = merged.find("PATH");
-  const auto candidates =
-      candidates_of(arguments.front(), path == merged.end() ? "/usr/local/bin:/usr/bin:/bin"
-                                                            : std::string(path->second));
+  const auto candidates = candidates_of(arguments.front(), path_of(command.environment));
   std::vector<const char*> candidate_pointers;
   for (const auto& candidate : candidates) candidate_pointers.push_back(candidate.c_str());
   const auto argument_pointers = pointers(arguments);
   const auto variable_pointers = pointers(variables);
   std::vector<int> copies(descriptors.size(), -1);
   const auto mask = mask_of(command.cpus);
-  int above = 3;
-  for (const auto& descriptor : descriptors) above = std::max(above, descriptor.to + 1);
   const ChildPlan plan{
       .candidates = candidate_pointers,
       .arguments = argument_pointers.data(),
@@ -223,7 +245,7 @@ Result<pid_t> spawn_process(const Command& command, const std::vector<Inherited>
       .directory = command.directory.empty() ? nullptr : command.directory.c_str(),
       .descriptors = descriptors,
       .copies = copies,
-      .above = above,
+      .above = above_targets(descriptors),
       .death_signal = command.parent_death_signal,
       .parent = getpid(),
       .descriptor_limit = command.descriptor_limit ? &*command.descriptor_limit : nullptr,
@@ -236,20 +258,10 @@ Result<pid_t> spawn_process(const Command& command, const std::vector<Inherited>
     pid = start_child(plan, failure);
     error = errno;
   }
-  if (pid < 0) {
-    if (error == EAGAIN) {
-      return fail(
-          Errc::unavailable,
-          "starting '{}': no more processes; raise ulimit -u or the pids limit of the container",
-          command.arguments.front());
-    }
-    return fail_errno(error, fmt::format("starting '{}'", command.arguments.front()));
-  }
-  if (failure.error != 0) {
-    waitpid(pid, nullptr, 0);
-    return child_failure(failure, command, candidates);
-  }
-  return pid;
+  if (pid < 0) return start_failed(error, command.arguments.front());
+  if (failure.error == 0) return pid;
+  waitpid(pid, nullptr, 0);
+  return child_failure(failure, command, candidates);
 }
 
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a launcher that is not ours knows about a rank, and how its ranks tell each other a few
-// bytes before they have connections of their own.
+// A rank's place as another launcher (mpirun) knows it, and an exchange of a few bytes between the
+// ranks before they have connections of their own.
 #pragma once
 
 #include <string>
@@ -20,9 +20,9 @@ class Exchange {
   virtual int size() const = 0;
   virtual int local_rank() const = 0;  ///< Among the ranks that share this one's memory.
   virtual int local_size() const = 0;
-  /// What rank 0 gave; the argument of the others is ignored.
+  /// Returns the argument of rank 0; the argument of the other ranks is ignored.
   virtual Result<std::string> broadcast(std::string_view from_rank_0) = 0;
-  /// What every rank gave, by rank.
+  /// Returns the arguments of all ranks, by rank.
   virtual Result<std::vector<std::string>> gather(std::string_view mine) = 0;
 };
 

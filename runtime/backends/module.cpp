@@ -18,8 +18,8 @@ namespace {
 
 struct Origin {
   std::string_view module;
-  std::string_view option;    ///< Of the build.
-  std::string_view packages;  ///< That have the libraries which it needs.
+  std::string_view option;    ///< CMake option that builds it.
+  std::string_view packages;  ///< Packages with the libraries that it needs.
 };
 
 constexpr std::array kOrigins = {
@@ -58,8 +58,9 @@ Failure not_loadable(std::string_view name) {
               origin == nullptr ? "" : origin->packages);
 }
 
-/// Loads what a wheel carries for modules and this machine does not have; one library may need
-/// another. The machine's own go first: one that is in the process under a name stands for all.
+/// Loads libraries that a wheel carries for modules. The machine's own library of a name is
+/// preferred, because the loader uses one library per name. One library may need another, so all
+/// are tried until none more loads.
 void load_carried(const std::string& folder) {
   std::error_code none;
   std::vector<std::filesystem::path> left;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Backends that are loaded when they are wanted, so that libhoro needs none of their libraries. A
+// Backends that are loaded on demand, so that libhoro needs none of their libraries. A
 // module is horo-backend-NAME.so in the folder horo/ beside libhoro.so; it exports one symbol, a
 // ModuleEntry, and hides everything else, as libhoro does: two Gloos or two MPIs in one process
-// never meet. What of their libraries a machine lacks may lie in horo/carried.
+// never share symbols. Libraries that a machine lacks may lie in horo/carried.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +11,16 @@
 #include <string_view>
 
 #include "base/result.hpp"
-#include "runtime/backends/backend.hpp"
 #include "runtime/backends/communicator.hpp"
 #include "runtime/backends/exchange.hpp"
+#include "runtime/bucket/backend.hpp"
 #include "runtime/device/device.hpp"
 
 namespace horo::runtime {
 
-/// What a module offers; what it does not is null. Module and libhoro are built together and share
-/// C++ types: `magic`, `version` and `layout` are compared before anything else is used.
+/// The functions of a module; null for each that it does not have. Module and libhoro are built
+/// together and share C++ types: `magic`, `version` and `layout` are compared before anything else
+/// is used.
 struct ModuleEntry {
   std::uint32_t magic;
   std::uint32_t version;  ///< version_code()
@@ -28,10 +29,12 @@ struct ModuleEntry {
   /// Whether it can work in this process, without making anything. Fails: unavailable (no device,
   /// a library that is missing; says which).
   Status (*probe)();
-  /// Connects the members. Blocks: until all have come. Fails: as the backend; never throws.
+  /// Connects the members. Blocks: until all have connected. Fails: as the backend; never throws.
   Result<std::unique_ptr<Backend>> (*make)(const Communicator& communicator);
   Result<std::unique_ptr<Exchange>> (*exchange)();
   Result<std::unique_ptr<Device>> (*open_device)(int index);
+  /// make() may be called only while nothing else of this process uses the library.
+  bool serial;
 };
 
 inline constexpr std::uint32_t kModuleMagic = 0x4f524f48;  // "HORO"

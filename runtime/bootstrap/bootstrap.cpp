@@ -9,14 +9,15 @@
 #include <unistd.h>
 
 #include "base/board_header.hpp"
-#include "runtime/bootstrap/agent_bridge.hpp"
-#include "runtime/bootstrap/hosts.hpp"
-#include "runtime/bootstrap/inherited_board.hpp"
-#include "runtime/bootstrap/interfaces.hpp"
-#include "runtime/bootstrap/local_group.hpp"
-#include "runtime/bootstrap/local_socket.hpp"
-#include "runtime/bootstrap/peer_watch.hpp"
-#include "runtime/bootstrap/store_finder.hpp"
+#include "base/own_addresses.hpp"
+#include "runtime/bootstrap/local/agent_bridge.hpp"
+#include "runtime/bootstrap/local/inherited_board.hpp"
+#include "runtime/bootstrap/local/local_group.hpp"
+#include "runtime/bootstrap/local/local_socket.hpp"
+#include "runtime/bootstrap/local/pidfd_watcher.hpp"
+#include "runtime/bootstrap/store/host_table.hpp"
+#include "runtime/bootstrap/store/machine_key.hpp"
+#include "runtime/bootstrap/store/store_finder.hpp"
 
 namespace horo::runtime::bootstrap {
 
@@ -28,16 +29,16 @@ std::string this_host() {
 }
 
 struct BoardFacts {
-  RankState state = RankState::dead;  ///< Of the rank that asks.
-  int pid = 0;                        ///< That it had when it attached.
+  RankState state = RankState::dead;  ///< State of the rank that asks.
+  int pid = 0;                        ///< Process id that it had when it attached.
   std::uint64_t nonce = 0;
   kv::Secret secret{};
 };
 
 Result<BoardFacts> look_at(int board, LocalRank me) {
-  HORO_TRY(BoardHeader* const header, map_board_header(board));
+  HORO_TRY(const auto header, map_board_header(board));
   BoardFacts facts{.nonce = header->nonce, .secret = header->secret};
-  if (me.index() < header->local_size) {
+  if (me.value() >= 0 && me.value() < header.local_size()) {
     facts.state = header->slot(me).state.load(std::memory_order_seq_cst);
     facts.pid = static_cast<int>(header->slot(me).pid.load(std::memory_order_relaxed));
   }
@@ -49,11 +50,12 @@ Result<BoardFacts> look_at(int board, LocalRank me) {
 
 class Bootstrap::Impl {
  public:
-  Result<Meeting> meet(const Lookup& environment, const Deadline& deadline) {
+  Result<Meeting> meet(const Lookup& environment, const MeetLimits& limits) {
+    const auto& deadline = limits.deadline;
     HORO_TRY(Identity identity, read_identity(environment));
     if (identity.worker.hostname.empty()) identity.worker.hostname = this_host();
     const char* host_key = environment("HORO_HOST_KEY");
-    if (identity.starter == Starter::horo_run) {
+    if (identity.launcher == LauncherKind::horo_run) {
       if (host_key != nullptr) {
         return fail(Errc::unsupported,
                     "HORO_HOST_KEY='{}' under horo run, which has placed the ranks; unset it",
@@ -67,14 +69,15 @@ class Bootstrap::Impl {
     }
     if (identity.worker.size > 1)
       HORO_TRY_STATUS(find_place(identity, host_key, environment, deadline));
-    HORO_TRY(Gift gift, share_board(identity, {}, deadline));
-    HORO_TRY(auto meeting, meeting_of(identity, gift));
-    if (!gift.peers.empty()) {
-      HORO_TRY(meeting.vigil, watch_peers(meeting.board.value(), std::move(gift.peers),
-                                          meeting.identity.hostname));
+    HORO_TRY(BoardHandover handover, share_board(identity, {}, deadline));
+    HORO_TRY(auto meeting, meeting_of(identity, handover));
+    if (!handover.peers.empty()) {
+      HORO_TRY(meeting.watcher, watch_peers(meeting.board.value(), std::move(handover.peers),
+                                            {.host = meeting.identity.hostname,
+                                             .release_timeout = limits.release_timeout}));
     }
     if (agents) {
-      HORO_TRY(meeting.vigil, watched_too(agents, meeting));
+      HORO_TRY(meeting.watcher, watched_too(agents, meeting));
     }
     return meeting;
   }
@@ -82,7 +85,7 @@ class Bootstrap::Impl {
   void retire() { finder_.retire(); }
 
  private:
-  /// An agent's board that is for this rank only. Fails: as open_inherited_board; unavailable.
+  /// The agent's board, which is for this rank only. Fails: as open_inherited_board; unavailable.
   static Result<UniqueFd> free_slot_of_agent(const WorkerIdentity& worker) {
     HORO_TRY(UniqueFd agents, open_inherited_board(worker));
     HORO_TRY(const auto known, look_at(agents.value(), LocalRank{0}));
@@ -97,18 +100,19 @@ class Bootstrap::Impl {
                 worker.rank, known.pid);
   }
 
-  /// The peers' watch, and this rank's agent's.
-  static Result<std::unique_ptr<Vigil>> watched_too(const UniqueFd& agents, Meeting& meeting) {
-    class Both final : public Vigil {
+  /// Watches for both the peers and this rank's agent.
+  static Result<std::unique_ptr<PeerWatcher>> watched_too(const UniqueFd& agents,
+                                                          Meeting& meeting) {
+    class Both final : public PeerWatcher {
      public:
-      Both(std::unique_ptr<Vigil> peers, std::unique_ptr<Vigil> agent)
+      Both(std::unique_ptr<PeerWatcher> peers, std::unique_ptr<PeerWatcher> agent)
           : peers_(std::move(peers)), agent_(std::move(agent)) {}
 
-      void tell(Rank lost) override { agent_->tell(lost); }
+      void note_loss(Rank lost) override { agent_->note_loss(lost); }
 
      private:
-      std::unique_ptr<Vigil> peers_;
-      std::unique_ptr<Vigil> agent_;
+      std::unique_ptr<PeerWatcher> peers_;
+      std::unique_ptr<PeerWatcher> agent_;
     };
 
     HORO_TRY(auto bridge, bridge_to_agent({.agents_board = agents.value(),
@@ -116,11 +120,11 @@ class Bootstrap::Impl {
                                            .there = LocalRank{0},
                                            .here = meeting.identity.local_rank,
                                            .same_ranks = false}));
-    return std::unique_ptr<Vigil>(
-        std::make_unique<Both>(std::move(meeting.vigil), std::move(bridge)));
+    return std::unique_ptr<PeerWatcher>(
+        std::make_unique<Both>(std::move(meeting.watcher), std::move(bridge)));
   }
 
-  /// The agent's board serves one epoch; those after it are handed over among the ranks.
+  /// The agent's board serves one epoch; the ranks hand over the boards of later epochs themselves.
   Result<Meeting> meet_under_agent(Identity& identity, const Deadline& deadline) {
     const auto& worker = identity.worker;
     HORO_TRY(UniqueFd agents, open_inherited_board(worker));
@@ -130,31 +134,31 @@ class Bootstrap::Impl {
     const bool alone = worker.local_size == worker.size;
     if (!alone) store_ = finder_.adopt({worker.rendezvous, known.secret});
     if (fresh && alone) {
-      Gift gift;
-      gift.board = std::move(agents);
-      return meeting_of(identity, gift);
+      BoardHandover handover;
+      handover.board = std::move(agents);
+      return meeting_of(identity, handover);
     }
     identity.meeting_place += fmt::format("board={};", worker.board_nonce);
     if (fresh) {
-      HORO_TRY(Gift gift, share_board(identity, std::move(agents), deadline));
-      return meeting_of(identity, gift);
+      HORO_TRY(BoardHandover handover, share_board(identity, std::move(agents), deadline));
+      return meeting_of(identity, handover);
     }
-    HORO_TRY(Gift gift, share_board(identity, {}, deadline));
-    HORO_TRY(auto meeting, meeting_of(identity, gift));
-    HORO_TRY(meeting.vigil, bridge_to_agent({.agents_board = agents.value(),
-                                             .board = meeting.board.value(),
-                                             .there = worker.local_rank,
-                                             .here = worker.local_rank}));
+    HORO_TRY(BoardHandover handover, share_board(identity, {}, deadline));
+    HORO_TRY(auto meeting, meeting_of(identity, handover));
+    HORO_TRY(meeting.watcher, bridge_to_agent({.agents_board = agents.value(),
+                                               .board = meeting.board.value(),
+                                               .there = worker.local_rank,
+                                               .here = worker.local_rank}));
     return meeting;
   }
 
-  /// Completes what the environment left open: who else is on this host, and where they meet.
+  /// Finds out which ranks share this host, and the name under which they find each other.
   Status find_place(Identity& identity, const char* host_key, const Lookup& environment,
                     const Deadline& deadline) {
     auto& worker = identity.worker;
     const bool can_ask = StoreFinder::possible(identity, environment);
     if (!identity.local_known && host_key == nullptr && !can_ask) {
-      // Nothing tells of other hosts, nor how to find them: then there is this one.
+      // No variable tells of other hosts or of a store: assume that all ranks are on this host.
       worker.local_rank = LocalRank{worker.rank.value()};
       worker.local_size = worker.size;
     } else if (!identity.local_known || host_key != nullptr) {
@@ -171,20 +175,20 @@ class Bootstrap::Impl {
     return fail(Errc::invalid_argument,
                 "rank {} of {} was started by {}, but nothing tells its job from others of this "
                 "user; set HORO_JOB_ID, the same on all ranks, or MASTER_ADDR and MASTER_PORT",
-                worker.rank, worker.size, name(identity.starter));
+                worker.rank, worker.size, name(identity.launcher));
   }
 
-  /// Asked once: processes do not move.
+  /// Asks only once, because processes do not move to another host.
   Status ask_for_place(Identity& identity, const std::string& key, const Deadline& deadline) {
     auto& worker = identity.worker;
     if (!place_) {
       HORO_TRY(kv::Client client, connect_in_time(*store_, deadline));
       if (worker.rank == Rank{0}) {
-        HORO_TRY(place_, organise_places(places_, client, worker.size, key, deadline));
+        HORO_TRY(place_, collect_places(places_, client, worker.size, key, deadline));
       } else {
-        const auto card = encode(PlaceCard{.rank = worker.rank.value(), .host_key = key});
-        HORO_TRY(const auto bytes, attend(client, kPlaces, card, deadline));
-        HORO_TRY(place_, decode_place(bytes));
+        const auto request = encode(PlaceRequest{.rank = worker.rank.value(), .host_key = key});
+        HORO_TRY(const auto bytes, send_request(client, kPlaces, request, deadline));
+        HORO_TRY(place_, decode_local_position(bytes));
       }
     }
     worker.local_rank = LocalRank{place_->local_rank};
@@ -192,8 +196,9 @@ class Bootstrap::Impl {
     return {};
   }
 
-  /// `ready`: a board that is there already and only to be handed over.
-  Result<Gift> share_board(const Identity& identity, UniqueFd ready, const Deadline& deadline) {
+  /// `ready`: a board that exists already and only has to be handed over.
+  Result<BoardHandover> share_board(const Identity& identity, UniqueFd ready,
+                                    const Deadline& deadline) {
     const auto& worker = identity.worker;
     const LocalPlace place{.meeting_place = identity.meeting_place,
                            .rank = worker.rank,
@@ -205,73 +210,74 @@ class Bootstrap::Impl {
     if (worker.local_rank != LocalRank{0}) return join_local(place, deadline);
     HORO_TRY(LocalLeader leader, LocalLeader::open(place, deadline));
     HORO_TRY_STATUS(leader.gather(deadline));
-    auto gift = make_gift(identity, std::move(ready), leader.ranks(), deadline);
-    if (!gift) {
-      leader.refuse(gift.error());
-      return gift;
+    auto handover = make_gift(identity, std::move(ready), leader.ranks(), deadline);
+    if (!handover) {
+      leader.refuse(handover.error());
+      return handover;
     }
-    HORO_TRY_STATUS(leader.give(*gift));
-    return gift;
+    HORO_TRY_STATUS(leader.give(*handover));
+    return handover;
   }
 
-  /// The first local rank's part, with all local ranks there: the other hosts, then the board.
-  Result<Gift> make_gift(const Identity& identity, UniqueFd ready, std::vector<Rank> ranks,
-                         const Deadline& deadline) {
-    Gift gift;
-    gift.epoch = Epoch{epochs_ + 1};
-    gift.ranks = std::move(ranks);
+  /// The first local rank's part, once all local ranks have connected: meets the other hosts, then
+  /// makes the board.
+  Result<BoardHandover> make_gift(const Identity& identity, UniqueFd ready, std::vector<Rank> ranks,
+                                  const Deadline& deadline) {
+    BoardHandover handover;
+    handover.epoch = Epoch{epochs_ + 1};
+    handover.ranks = std::move(ranks);
     kv::Secret secret{};
     if (store_ != nullptr) {
-      HORO_TRY(const auto table, meet_hosts(identity, gift.ranks, deadline));
-      gift.epoch = Epoch{table.epoch};
-      gift.hosts = encode(table);
+      HORO_TRY(const auto table, meet_hosts(identity, handover.ranks, deadline));
+      handover.epoch = Epoch{table.epoch};
+      handover.hosts = encode(table);
       secret = store_->secret;
     }
     if (ready) {
       HORO_TRY(const auto known, look_at(ready.value(), identity.worker.local_rank));
-      gift.nonce = known.nonce;
-      gift.board = std::move(ready);
+      handover.nonce = known.nonce;
+      handover.board = std::move(ready);
     } else {
-      if (getrandom(&gift.nonce, sizeof gift.nonce, 0) != sizeof gift.nonce)
+      if (getrandom(&handover.nonce, sizeof handover.nonce, 0) != sizeof handover.nonce)
         return fail_errno(errno, "drawing the board's nonce");
-      HORO_TRY(const int fd, make_board({.local_size = static_cast<int>(gift.ranks.size()),
-                                         .nonce = gift.nonce,
-                                         .epoch = gift.epoch,
+      HORO_TRY(const int fd, make_board({.local_size = static_cast<int>(handover.ranks.size()),
+                                         .nonce = handover.nonce,
+                                         .epoch = handover.epoch,
                                          .secret = secret}));
-      gift.board = UniqueFd(fd);
+      handover.board = UniqueFd(fd);
     }
-    epochs_ = gift.epoch.value();
-    return gift;
+    epochs_ = handover.epoch.value();
+    return handover;
   }
 
   Result<HostTable> meet_hosts(const Identity& identity, const std::vector<Rank>& ranks,
                                const Deadline& deadline) {
     HORO_TRY(kv::Client client, connect_in_time(*store_, deadline));
-    HostCard own{.host = {.name = identity.worker.hostname,
-                          .address = client.own_host(),
-                          .addresses = own_addresses(),
-                          .ranks = ranks},
-                 .server_host = client.server_host()};
+    HostReport own{.host = {.name = identity.worker.hostname,
+                            .address = client.own_host(),
+                            .addresses = own_addresses(),
+                            .ranks = ranks},
+                   .server_host = client.server_host()};
     const int size = identity.worker.size;
     if (std::find(ranks.begin(), ranks.end(), Rank{0}) != ranks.end())
-      return organise_hosts(hosts_, client, size, std::move(own), epochs_ + 1, deadline);
-    HORO_TRY(const auto bytes, attend(client, kHosts, encode(own), deadline));
+      return collect_hosts(hosts_, client, size, std::move(own), epochs_ + 1, deadline);
+    HORO_TRY(const auto bytes, send_request(client, kHosts, encode(own), deadline));
     return decode_table(bytes, size);
   }
 
-  Result<Meeting> meeting_of(const Identity& identity, Gift& gift) const {
+  Result<Meeting> meeting_of(const Identity& identity, BoardHandover& handover) const {
     Meeting meeting;
     meeting.identity = identity.worker;
-    meeting.board = std::move(gift.board);
-    meeting.epoch = gift.epoch;
+    meeting.board = std::move(handover.board);
+    meeting.epoch = handover.epoch;
     meeting.store = store_;
-    if (gift.hosts.empty()) {
+    if (handover.hosts.empty()) {
       meeting.hosts.push_back({.name = identity.worker.hostname,
                                .address = {},
                                .addresses = {},
-                               .ranks = std::move(gift.ranks)});
+                               .ranks = std::move(handover.ranks)});
     } else {
-      HORO_TRY(auto table, decode_table(gift.hosts, identity.worker.size));
+      HORO_TRY(auto table, decode_table(handover.hosts, identity.worker.size));
       meeting.hosts = std::move(table.hosts);
     }
     if (meeting.hosts.size() > 1) HORO_TRY_STATUS(find_self(meeting));
@@ -301,19 +307,19 @@ class Bootstrap::Impl {
   static constexpr const char* kHosts = "horo/hosts";
 
   StoreFinder finder_;
-  std::shared_ptr<Store> store_;         ///< Null while this host is all.
-  std::optional<LocalPlaceWord> place_;  ///< Once asked for.
-  Organiser places_{kPlaces};
-  Organiser hosts_{kHosts};
-  std::uint64_t epochs_ = 0;  ///< The last one that this process has opened for its host.
+  std::shared_ptr<JobStore> store_;     ///< Null while no other host is known.
+  std::optional<LocalPosition> place_;  ///< Rank 0's answer, once asked for.
+  RequestCollector places_{kPlaces};
+  RequestCollector hosts_{kHosts};
+  std::uint64_t epochs_ = 0;  ///< The last epoch that this process has opened for its host.
 };
 
 Bootstrap::Bootstrap() : impl_(std::make_unique<Impl>()) {}
 
 Bootstrap::~Bootstrap() = default;
 
-Result<Meeting> Bootstrap::meet(const Lookup& environment, const Deadline& deadline) {
-  return impl_->meet(environment, deadline);
+Result<Meeting> Bootstrap::meet(const Lookup& environment, const MeetLimits& limits) {
+  return impl_->meet(environment, limits);
 }
 
 void Bootstrap::retire() {

@@ -1,18 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the ranks of a job meet, whoever started them: `horo run`, mpirun, srun, torchrun, or a shell
-// with a few variables. docs/design/standalone.md has the steps and the bytes.
+// How the ranks of a job find each other, whatever started them: `horo run`, mpirun, srun,
+// torchrun, or a shell with a few variables. docs/design/standalone.md has the steps and the bytes.
 #pragma once
 
 #include <memory>
 
 #include "base/deadline.hpp"
 #include "base/result.hpp"
-#include "runtime/bootstrap/identity.hpp"
-#include "runtime/bootstrap/meeting.hpp"
+#include "runtime/bootstrap/identity/identity.hpp"
+#include "runtime/bootstrap/meeting/meeting.hpp"
 
 namespace horo::runtime::bootstrap {
 
-/// One for the life of the process; it remembers between epochs what can be had only once.
+struct MeetLimits {
+  Deadline deadline;                                   ///< For all ranks to come.
+  Duration release_timeout = std::chrono::seconds(1);  ///< As the knob.
+};
+
+/// One object for the life of the process; it keeps between epochs what can be found only once.
 /// Thread: one at a time.
 class Bootstrap {
  public:
@@ -22,13 +27,13 @@ class Bootstrap {
   Bootstrap& operator=(const Bootstrap&) = delete;
 
   /// Meets the other ranks for a new epoch, each time with a fresh board. Blocks.
-  /// Fails: invalid_argument (the environment contradicts itself), timed_out (naming who has not
-  /// come), peer_lost, mismatch, version_mismatch, permission_denied, unsupported (more hosts than
-  /// one and nothing by which they could find each other), unavailable, io.
-  Result<Meeting> meet(const Lookup& environment, const Deadline& deadline);
+  /// Fails: invalid_argument (the environment contradicts itself), timed_out (names the ranks
+  /// that are missing), peer_lost, mismatch, version_mismatch, permission_denied, unsupported (more
+  /// hosts than one and nothing by which they could find each other), unavailable, io.
+  Result<Meeting> meet(const Lookup& environment, const MeetLimits& limits);
 
-  /// Before the process ends: stops the store's thread, if it is here. Other ranks keep what they
-  /// have.
+  /// Before the process ends: stops the store's thread, if it runs here. Does not affect epochs
+  /// that other ranks are in.
   void retire();
 
  private:

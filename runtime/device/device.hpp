@@ -8,7 +8,7 @@
 
 #include "base/result.hpp"
 #include "runtime/device/stream.hpp"
-#include "runtime/dtype.hpp"
+#include "runtime/tensor/dtype.hpp"
 
 namespace horo::runtime {
 
@@ -18,7 +18,7 @@ struct DeviceSpan {
   std::uint64_t elements = 0;
 };
 
-/// How elements change on their way: `to` and `from` are equal or both floating point.
+/// How elements are converted by a copy: `to` and `from` are equal or both floating point.
 struct Conversion {
   DType from = DType::f32;
   DType to = DType::f32;
@@ -43,12 +43,12 @@ class Device {
   virtual void destroy_event(EventHandle event) = 0;
 
   virtual Status record(EventHandle event, StreamHandle stream) = 0;
-  /// What is put on `stream` from now on runs after `event`.
+  /// Work put on `stream` from now on runs after `event`.
   virtual Status wait(StreamHandle stream, EventHandle event) = 0;
-  /// Whether all before the last record() has run.
+  /// Whether all work before the last record() has run.
   virtual Result<bool> done(EventHandle event) = 0;
 
-  /// Between any two memories of host and device.
+  /// Copies between any two memories of host and device.
   virtual Status copy(void* to, const void* from, std::uint64_t bytes, StreamHandle stream) = 0;
 
   /// One kernel: the parts, end to end, into `buffer`; and back.

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The scripts of bench/ with tiny sizes: who is there is measured, who is not is named, and the rows are complete.
-# No figure is judged here.
+# Runs the scripts of bench/ with tiny sizes: they measure the contenders that are installed, name those that are missing,
+# and write complete rows. This test does not judge any figure.
 # shellcheck source=tests/cli/lib.sh
 . "${0%/*}/lib.sh"
 
@@ -10,11 +10,11 @@ HORO_BUILD=$(dirname "$HORO_BIN")
 export HORO_BUILD
 has() { [ -x "$HORO_BIN/$1" ]; }
 
-# rows FILE CODE: the Python CODE holds for the list `rows` in the file.
+# rows FILE CODE: the Python expression CODE is true for the list `rows` in FILE.
 rows() {
   python3 -c 'import json, sys
 rows = json.load(open(sys.argv[1]))
-exec(sys.argv[2])' "$@" || fail "the rows in $1 are not as wanted: $(cat "$1")"
+exec(sys.argv[2])' "$@" || fail "the rows in $1 do not meet the condition: $(cat "$1")"
 }
 
 who=limit
@@ -27,7 +27,7 @@ if has horo && has horo-run && has bench_horo; then
   ours=1
 fi
 
-# measured WHO CASES: the rows of one run of these contenders.
+# measured CONTENDERS CASES: runs these contenders and checks the rows.
 measured() {
   try "$bench/allreduce" --np 2 --who "$1" --cases "$2" --sizes 4,8192 --rounds 2 --seconds 0.01 \
     --json "$scratch/sums.json"
@@ -45,11 +45,11 @@ assert all(r['limit_ratio'] == 1 for r in rows if r['who'] == 'limit')
 }
 
 measured "$who" sizes
-# Peers may take seconds for a thousand small sums where cores are few.
+# On a machine with few cores, a peer may need seconds for a thousand small sums.
 if [ $ours -eq 1 ]; then measured limit,horo-c,horo-c-alloc tiny; else measured limit tiny; fi
 expect_in "table" "$out" "tiny: 1000 KiB in 1000 tensors"
 
-# A training: Horo's contenders only, the smallest there is. HORO_BENCH_PYTHON is the Python with torch.
+# The smallest training, with Horo's contenders only. HORO_BENCH_PYTHON is a Python that has torch.
 if [ $ours -eq 1 ] && python3 -c 'import torch' 2>/dev/null; then
   HORO_BENCH_PYTHON=$(command -v python3) try "$bench/training" --who limit,horo --cases import,hook,optimizer --rounds 1 \
     --seconds 0.05 --json "$scratch/training.json"
@@ -87,9 +87,9 @@ for r in rows:
   expect_in "results" "$out" "## Other collectives over 2 ranks"
   expect_in "results" "$out" "| reducescatter, ${collectives%%,*} |"
 fi
-refused "size 12 cannot be dealt out to 2 ranks" "$bench/collectives" --sizes 12
+refused "size 12 cannot be divided among 2 ranks" "$bench/collectives" --sizes 12
 
-# Who is not there is told apart from who is wrong: the first is listed, the second fails the bench.
+# A contender that is not installed is listed as missing; a contender with a wrong result fails the bench.
 mkdir -p "$scratch/bare/bin"
 try "$bench/allreduce" --build "$scratch/bare" --who limit,gloo,horo-c --rounds 1
 expect "exit code without programs" "$code" 0
@@ -102,8 +102,8 @@ expect "exit code with a wrong sum" "$code" 1
 expect_in "table with a wrong sum" "$out" "FAILED: limit: exit code 1: case sizes: a sum is wrong"
 
 refused "unknown 'mpi'; known: limit,horo-c" "$bench/allreduce" --who mpi
-refused "'6' is no whole number from 4 up that are multiples of 4" "$bench/allreduce" --sizes 6
-refused "'0' is no whole number from 1 up" "$bench/launch" --np 0
+refused "'6' is not a whole number from 4 up that are multiples of 4" "$bench/allreduce" --sizes 6
+refused "'0' is not a whole number from 1 up" "$bench/launch" --np 0
 
 launchers=shell
 [ $ours -eq 1 ] && launchers+=,horo
@@ -133,7 +133,7 @@ assert r['ticks'] >= 0 and r['processes'] >= 4 and r['threads'] >= r['processes'
 "
 fi
 
-# The page is made of whatever parts there are.
+# The page of results is written from whichever parts exist.
 echo '{"cpu": "c", "cores": 2, "memory_gib": 1, "system": "s", "kernel": "k", "commit": "x", "date": "d"}' \
   >"$scratch/machine.json"
 mv "$scratch/sums.json" "$scratch/allreduce-2.json"

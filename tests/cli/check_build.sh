@@ -1,11 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# horo check-build: a table that is true, whatever Python does.
+# horo check-build prints a correct table even when Python is broken.
 # shellcheck source=tests/cli/lib.sh
 . "${0%/*}/lib.sh"
 
-# A stand-in for Python, so that what is found is known: torch is there, numpy breaks in its import, the rest
-# is missing.
+# A stand-in for Python fixes the result: torch is installed, importing numpy fails, and all other modules are missing.
 mkdir "$scratch/bin"
 cat >"$scratch/bin/python3" <<'PYTHON'
 #!/bin/bash
@@ -26,7 +25,7 @@ expect_in "table" "$out" "[ ] NumPy "
 expect_in "table" "$out" "[ ] JAX          ModuleNotFoundError: No module named"
 expect_in "table" "$out" "[X] binding      --bind-to, with hwloc"
 expect_in "table" "$out" "[X] one host     ranks of mpirun, srun, torchrun or a shell"
-# A backend is as good as its module: there, or with the reason why not.
+# A backend is listed as available if its module loads, otherwise with the reason.
 lib=$HORO_BIN/../lib/horo
 for backend in gloo openmpi mpich; do
   if [ -e "$lib/horo-backend-$backend.so" ]; then
@@ -38,7 +37,7 @@ done
 if [ -e "$lib/horo-backend-nccl.so" ] && ! ldconfig -p | grep -q libcuda.so.1; then
   expect_in "table" "$out" "[ ] nccl         no CUDA driver: libcuda.so.1 is missing"
 fi
-case $out in *Traceback*) fail "a traceback in the table" ;; esac
+case $out in *Traceback*) fail "the table contains a Python traceback" ;; esac
 
 try horo check-build --json
 expect "exit code" "$code" 0
@@ -47,6 +46,6 @@ import json, sys
 table = json.load(sys.stdin)
 found = {row["name"]: row["available"] for row in table["findings"]}
 assert found["PyTorch"] and not found["NumPy"] and not found["JAX"], found
-' || fail "the JSON is not as the table"
+' || fail "the JSON differs from the table"
 
 refused "unexpected argument 'x'" horo check-build x

@@ -1,12 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What is wrong in a config file is named with line and column.
+# An error in a config file is reported with its line and column.
 # shellcheck source=tests/cli/lib.sh
 . "${0%/*}/lib.sh"
 
 file=$scratch/job.yaml
 
-# refused_file MESSAGE TEXT: a run with this file is refused with this message.
+# refused_file MESSAGE TEXT: a run with a config file of TEXT is refused with MESSAGE.
 refused_file() {
   printf '%b' "$2" >"$file"
   refused "$1" horo run -np 1 --config-file "$file" true

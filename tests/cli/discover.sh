@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# horo discover: who can run ranks, who says so, and what this machine has.
+# horo discover prints the hosts that can run ranks, the source that named them, and the hardware of this machine.
 # shellcheck source=tests/cli/lib.sh
 . "${0%/*}/lib.sh"
 
@@ -11,11 +11,11 @@ expect_in "survey" "$out" "hosts from this machine: no hosts are given"
 expect_in "survey" "$out" "cores      "
 expect_in "survey" "$out" "127.0.0.1/8"
 
-# A process sees what it may use: one hardware thread is one core.
+# A process sees only the hardware that it may use: one hardware thread counts as one core.
 cpu=$(taskset -cp $$ | sed 's/.*: \([0-9]*\).*/\1/')
 try taskset -c "$cpu" horo discover --json
 expect "exit code" "$code" 0
-python3 - "$scratch/out" "$cpu" <<'PY' || fail "the survey is not what one core should give"
+python3 - "$scratch/out" "$cpu" <<'PY' || fail "the survey does not show exactly one core"
 import json, sys
 survey = json.load(open(sys.argv[1]))
 machine = survey["machine"]
@@ -25,7 +25,7 @@ assert any("127.0.0.1/8" in i["addresses"] and i["loopback"] for i in machine["i
 assert machine["shared_memory"]["total_bytes"] > 0
 PY
 
-# The way to a host is the kernel's route, whatever the interface is called.
+# The route to a host comes from the kernel, not from the names of interfaces.
 try horo discover -H localhost:2,127.9.9.9:1 --json
 expect "exit code" "$code" 0
 expect_in "hosts" "$out" '"slots": 3'
@@ -37,12 +37,12 @@ chmod +x "$scratch/script"
 try horo discover --host-discovery-script "$scratch/script" --slots-per-host 5 --json
 expect_in "hosts" "$out" '"slots": 5'
 
-# A host without a way there is named, and the exit code says so.
+# A host without a route is named, and the exit code shows the failure.
 try horo discover -H nowhere.invalid:2
 expect "exit code" "$code" 1
-expect_in "survey" "$out" "no address of 'nowhere.invalid'"
+expect_in "survey" "$out" "'nowhere.invalid' has no address"
 
-# An allocation that cannot be read is no usage error and never this machine.
+# An allocation that cannot be read is not a usage error, and horo does not fall back to this machine.
 SLURM_JOB_ID=7 try horo discover
 expect "exit code" "$code" 1
 expect "standard output" "$out" ""
@@ -58,7 +58,7 @@ printf '#!/bin/sh\nsleep 100\n' >"$scratch/script"
 try horo run -np 2 --host-discovery-script "$scratch/script" --discovery-timeout 300ms true
 expect_in "error of horo run" "$err" "discovery script '$scratch/script': it did not end in time"
 
-# The job's hosts are those of the plan, and a flag overrules them.
+# Discovery lists the hosts that a run would use, and a flag has priority over the allocation.
 export SLURM_JOB_ID=7 SLURM_JOB_NODELIST='n[1-2]' SLURM_TASKS_PER_NODE='2(x2)' SLURM_NTASKS=4
 try horo run --dry-run true
 expect "exit code" "$code" 0

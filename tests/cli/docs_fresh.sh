@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The generated pages of the manual are what the tables say now.
+# The generated pages of the manual match the tables that they are generated from.
 # shellcheck source=tests/cli/lib.sh
 . "${0%/*}/lib.sh"
 
@@ -20,7 +20,7 @@ done <<<"bash horo.bash
 zsh _horo
 fish horo.fish"
 
-# What bash offers, without a terminal.
+# offers WORD...: the completions that bash offers for this command line, without a terminal.
 offers() {
   bash -c '. "$1"; COMP_WORDS=("${@:2}"); COMP_CWORD=$(($# - 2)); _horo; echo "${COMPREPLY[*]}"' _ \
     "$HORO_SOURCE/completions/horo.bash" "$@"

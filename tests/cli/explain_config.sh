@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# horo run --explain-config: every knob, its value and what decided it.
+# horo run --explain-config prints every knob, its value and the origin of the value.
 # shellcheck source=tests/cli/lib.sh
 . "${0%/*}/lib.sh"
 
-# line_of KEY: value and origin in its line.
+# line_of KEY: the value and the origin in the line of KEY.
 line_of() { printf '%s\n' "$out" | sed -n "s/^$1  *//p" | tr -s ' '; }
 
 try horo run --explain-config
@@ -34,7 +34,7 @@ expect "a file" "$(line_of stall.check)" "false config $scratch/job.yaml:6:12"
 HOROVOD_CYCLE_TIME=4 HORO_CONFIG_FILE="$scratch/job.yaml" try horo run --explain-config --horovod
 expect "a file as in horovodrun" "$(line_of cycle.time)" "2ms config $scratch/job.yaml:4:18"
 
-# Horovod's "no value".
+# Horovod writes 0 for "no value".
 HOROVOD_START_TIMEOUT=0 try timeout 30 horo run --log-level debug -np 1 true
 expect "exit code" "$code" 0
 expect_in "log" "$err" "HOROVOD_START_TIMEOUT=0 counts as unset"
@@ -48,4 +48,4 @@ knobs = {knob["key"]: knob for knob in json.load(sys.stdin)["knobs"]}
 ring = {"key": "shm.ring", "value": "16", "origin": "environment", "from": "HORO_SHM_RING"}
 assert knobs["shm.ring"] == ring, knobs["shm.ring"]
 assert knobs["cycle.time"]["origin"] == "default" and knobs["cycle.time"]["from"] is None
-' || fail "the JSON is not as the table"
+' || fail "the JSON differs from the table"

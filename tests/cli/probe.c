@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A rank for the scripts beside it: sums ordinary and shared memory, then does what its argument
- * says. */
+ * A rank for the scripts in this folder. It sums ordinary and shared memory, then does what its
+ * argument says. */
 #include <dirent.h>
 #include <signal.h>
 #include <stdio.h>
@@ -36,7 +36,8 @@ static void sum(const char* name, float* values, int64_t count) {
   }
 }
 
-/* Signals are the program's: no other thread of this process takes any, SIGPIPE least of all. */
+/* Signals belong to the program: no other thread of this process may take one, SIGPIPE in
+ * particular. */
 static int threads_leave_signals_alone(void) {
   int others = 0, right = 1;
   char path[300], line[200];
@@ -80,12 +81,13 @@ int main(int argc, char** argv) {
       _exit(horo_poll(1) == HORO_FORKED && horo_init() == HORO_FORKED && horo_rank() == -1 ? 0 : 1);
     int status = -1;
     if (waitpid(child, &status, 0) != child || status != 0) return 4;
-    sum("own", own, count); /* the parent goes on */
+    sum("own", own, count); /* the parent must still work */
   }
   if (strcmp(what, "leave") == 0 && horo_rank() == 2) _exit(0);
   if (strcmp(what, "leave") == 0) sum("own", own, count);
   if (strcmp(what, "all leave") == 0) {
-    sleep(1); /* until every rank has its sum: one that has not is let down by who left */
+    sleep(1); /* Wait until every rank has its sum: a rank still in the sum would fail when this one
+                 leaves. */
     _exit(0);
   }
   if (strcmp(what, "threads") == 0 && horo_rank() == 0)

@@ -1,42 +1,42 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Where ranks run and which GPU they see: real ranks print what the kernel says of them.
+# Ranks run on the cores, and see the GPUs, that they were bound to. Real ranks print what the kernel says about them.
 # shellcheck source=tests/cli/lib.sh
 . "${0%/*}/lib.sh"
 unset CUDA_VISIBLE_DEVICES CUDA_DEVICE_ORDER
 
-# allowed: what this shell's children may run on, one number a line.
+# allowed: the hardware threads on which this shell's children may run, one per line.
 allowed() {
   taskset -cp $$ | sed 's/.*: //' | tr ',' '\n' | while IFS=- read -r first last; do seq "$first" "${last:-$first}"; done
 }
 mapfile -t cpus < <(allowed)
 say_cpus='sed -n "s/^Cpus_allowed_list:\t//p" /proc/self/status'
 
-# Unbound ranks may run wherever their launcher may.
+# Unbound ranks may run on every hardware thread that the launcher may use.
 own=$(sed -n 's/^Cpus_allowed_list:\t//p' /proc/self/status)
 try horo run -np 2 --tag off --bind-to none sh -c "$say_cpus"
 expect "hardware threads of unbound ranks" "$out" "$own
 $own"
 
-# A rank per core: the ranks' threads are disjoint and together what this process may use.
+# With one rank per core, the ranks' threads are disjoint and together cover what this process may use.
 if [ "${#cpus[@]}" -ge 2 ]; then
   try taskset -c "${cpus[0]},${cpus[1]}" horo run -np 2 --tag off --bind-to core sh -c "$say_cpus"
   if [ "$code" = 0 ]; then
     expect "hardware threads of two ranks on two cores" "$(sort -n <<<"$out")" "${cpus[0]}
 ${cpus[1]}"
   else
-    # Two hardware threads of one core are one core.
+    # Two hardware threads of one core count as one core.
     expect_in "error" "$err" "2 ranks want a core each, 1 cores may be used"
   fi
 fi
 
-# The job's own affinity holds.
+# The affinity of the job itself limits the ranks.
 try taskset -c "${cpus[0]}" horo run -np 2 --tag off --bind-to numa sh -c "$say_cpus"
 expect "exit code" "$code" 0
 expect "hardware threads under taskset" "$out" "${cpus[0]}
 ${cpus[0]}"
 
-# The plan says so beforehand.
+# The plan shows the binding before the run.
 try taskset -c "${cpus[0]}" horo run -np 1 --bind-to core --dry-run true
 expect_in "plan" "$out" "host       localhost: 1 ranks, 0; binding core"
 expect_in "plan" "$out" "0 of 1       0 of 1  hardware threads ${cpus[0]}"
@@ -48,7 +48,7 @@ refused "host 'localhost': 2 ranks want a core each, 1 cores may be used; --bind
   taskset -c "${cpus[0]}" horo run -np 2 --bind-to core true
 refused "bind.to: 'socket' (flag --bind-to) must be one of: auto, core, numa, gpu, none" horo run -np 1 --bind-to socket true
 
-# Each local rank its GPU, of those that are visible; left alone when not asked.
+# Each local rank gets one of the visible GPUs. Without --gpus the variable stays unchanged.
 say_gpus='echo "${CUDA_VISIBLE_DEVICES-unset}"'
 CUDA_VISIBLE_DEVICES=4,5 try horo run -np 2 --tag off --gpus auto sh -c "$say_gpus"
 expect "GPUs of the ranks" "$(sort <<<"$out")" "4

@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A command that cannot be started: one line, the exit code of a shell, no rank.
+# A command that cannot be started gives one line and a shell's exit code, and no rank starts.
 # shellcheck source=tests/cli/lib.sh
 . "${0%/*}/lib.sh"
 
-# refused_command CODE MESSAGE COMMAND...
+# refused_command CODE MESSAGE COMMAND...: COMMAND fails with CODE and one line that contains MESSAGE.
 refused_command() {
   local expected=$1 message=$2
   shift 2
@@ -31,7 +31,7 @@ refused_command 126 "write python3 ./train.py, or try chmod +x" horo run -np 1 .
 chmod +x train.py
 refused_command 127 "for the one in this directory write ./train.py" horo run -np 1 train.py
 
-# What only the start shows: an interpreter that is not there. Told once, for many ranks.
+# A missing interpreter shows only at the start. The error is printed once, however many ranks there are.
 printf '#!/no/such/interpreter\n' >"$scratch/job_script"
 chmod +x "$scratch/job_script"
 try timeout 30 horo run -np 4 ./job_script
@@ -41,7 +41,7 @@ expect_in "complaint" "$err" "'$scratch/job_script' was found, but its interpret
 chmod -x "$scratch/job_script"
 refused_command 126 "command './job_script' is not executable" horo run -np 2 ./job_script
 
-# A command with a path is taken from the launcher's directory, and it runs there.
+# A command that contains a slash is resolved from the launcher's directory and runs there.
 printf '#!/bin/sh\npwd\n' >"$scratch/job_script"
 chmod +x "$scratch/job_script"
 try timeout 30 horo run -np 1 ./job_script

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A full disk costs the files, not the job, and is told once.
+# When the disk is full, the output files are lost but the job continues. The error is printed once.
 # shellcheck disable=SC2016 # The ranks expand it, not this script.
 # shellcheck source=tests/cli/lib.sh
 . "${0%/*}/lib.sh"
@@ -22,4 +22,4 @@ expect "exit code" "$code" 0
 expect "lines on the screen" "$(wc -l <<<"$out")" 10000
 expect "number of warnings" "$(grep -c 'No space left' <<<"$err")" 1
 expect_in "warning" "$err" "$scratch/small/logs/rank."
-expect_in "warning" "$err" "the job goes on"
+expect_in "warning" "$err" "the job continues"

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# --dry-run prints the plan and starts nothing.
+# --dry-run prints the plan and starts no rank.
 # shellcheck source=tests/cli/lib.sh
 . "${0%/*}/lib.sh"
 
@@ -14,7 +14,7 @@ expect_in "plan" "$out" "HORO_SIZE=3"
 export HORO_GRACE=7s HORO_RANK=9 OLDPWD=/old
 try timeout 30 horo run -np 3 --fusion-threshold 1MiB --dry-run --json true
 expect "exit code" "$code" 0
-python3 - "$scratch/out" <<'PY' || fail "the plan as JSON is not what it should be"
+python3 - "$scratch/out" <<'PY' || fail "the plan as JSON is wrong"
 import json, sys
 plan = json.load(open(sys.argv[1]))
 assert plan["command"] == ["true"] and plan["hosts"] == [{"name": "localhost", "ranks": [0, 1, 2], "from": None}], plan
@@ -32,7 +32,7 @@ assert "PATH" in plan["inherited"] and "HORO_RANK" not in plan["inherited"] and 
 assert plan["grace_seconds"] == 7
 PY
 
-# Each rank its share of the cores; a value of the user's is left alone.
+# Each rank gets its share of the cores. A value that the user has set stays unchanged.
 unset OMP_NUM_THREADS
 share() {
   try timeout 30 taskset -c "$(taskset -cp $$ | sed 's/.*: \([0-9]*\).*/\1/')" horo run -np "$1" "${@:2}" sh -c 'echo "${OMP_NUM_THREADS-none}"'
@@ -49,10 +49,10 @@ OMP_NUM_THREADS=5 share 2 --tag off
 expect "threads of the user" "$out" "5
 5"
 
-# Over several hosts the plan is whole, whether they can be reached or not.
+# The plan over several hosts is complete, whether or not the hosts can be reached.
 try timeout 30 horo run -np 6 -H 'node[01-03]:4' --map-by spread --dry-run --json python3 train.py
 expect "exit code" "$code" 0
-python3 - "$scratch/out" <<'PY' || fail "the plan over three hosts is not what it should be"
+python3 - "$scratch/out" <<'PY' || fail "the plan over three hosts is wrong"
 import json, sys
 plan = json.load(open(sys.argv[1]))
 assert plan["hosts"] == [{"name": f"node0{i + 1}", "ranks": [2 * i, 2 * i + 1], "from": None} for i in range(3)], plan["hosts"]

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What the ranks find in their environment.
+# The environment of the ranks.
 # shellcheck disable=SC2016 # The ranks expand it, not this script.
 # shellcheck source=tests/cli/lib.sh
 . "${0%/*}/lib.sh"
@@ -24,7 +24,7 @@ expect "what is not for ranks" "$(grep -c -e '^OLDPWD=/elsewhere' -e '^BASH_FUNC
 expect "number of addresses of rank 0" "$(grep '^MASTER_PORT=' <<<"$out" | sort -u | wc -l)" 1
 case $(tr '\0' '\n' </proc/self/environ) in *HORO_SECRET*) fail "a secret is in the environment" ;; esac
 
-# A launcher inside a rank starts a job of its own.
+# A launcher that runs inside a rank starts a separate job.
 try timeout 30 horo run -np 1 horo run -np 2 --tag off sh -c 'echo "$RANK of $WORLD_SIZE"'
 expect "inner job" "$(sort <<<"$out")" "0 of 2
 1 of 2"

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The exit code is that of the first rank that fails; 128 and the signal for a signal.
+# The exit code is that of the first rank that fails, or 128 plus the signal number if a signal ended that rank.
 # shellcheck disable=SC2016 # The ranks expand it, not this script.
 # shellcheck source=tests/cli/lib.sh
 . "${0%/*}/lib.sh"
@@ -18,7 +18,7 @@ for signal in SEGV KILL ABRT; do
   expect_in "report" "$err" "(SIG$signal)"
 done
 
-# What the others return when they are stopped changes nothing.
+# The exit codes of ranks that the launcher stopped do not count.
 export scratch
 try timeout 30 horo run -np 3 bash -c '
   trap "exit 9" TERM
@@ -28,12 +28,12 @@ try timeout 30 horo run -np 3 bash -c '
 expect "exit code" "$code" 5
 expect_in "report" "$err" "ranks 0 and 2 ended afterwards: exit code 9"
 
-# A rank that ends well leaves the others alone.
+# A rank that ends successfully does not stop the others.
 try timeout 30 horo run -np 2 sh -c '[ "$RANK" = 0 ] || sleep 0.3; echo end'
 expect "exit code" "$code" 0
 expect "number of ends" "$(grep -c end <<<"$out")" 2
 
-# Ranks that ignore SIGTERM go by SIGKILL after the grace.
+# Ranks that ignore SIGTERM get SIGKILL after the grace time.
 try timeout 30 horo run -np 2 --grace 0.2 bash -c '
   if [ "$RANK" = 1 ]; then until [ -e "$scratch/deaf" ]; do sleep 0.02; done; exit 3; fi
   trap "" TERM

@@ -1,15 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Faults by seed: SIGKILL and SIGSTOP at random moments, to a rank, the agent, its guard, both, or the launcher.
-# Nothing hangs, nothing survives, and the report names who it was.
-#   run_faults.sh [FIRST [COUNT]]     seeds FIRST, FIRST + 1, ...; by hand 500 of them, in the tests few
+# Random faults from a seed: SIGKILL or SIGSTOP at a random moment to a rank, the agent, its guard, both, or the launcher.
+# Nothing hangs, no process survives, and the report names the process that failed.
+#   run_faults.sh [FIRST [COUNT]]     runs the seeds FIRST, FIRST + 1, ...; a few in the tests, 500 by hand
 # shellcheck disable=SC2016 # The ranks expand it, not this script.
 # shellcheck source=tests/cli/lib.sh
 . "${0%/*}/lib.sh"
 
 first=${1:-1}
 count=${2:-6}
-most=6000 # Looks of 5 ms: how long a job may take.
+most=6000 # Longest duration of a job, in polls of 5 ms.
 reducing=$HORO_BIN/../tests/stall_rank
 faults=(rank_kill rank_kill rank_kill rank_stop agent_kill agent_stop guard_kill guard_stop pair_kill launcher_kill launcher_stop
   stopped_rank_term)
@@ -17,10 +17,10 @@ faults=(rank_kill rank_kill rank_kill rank_stop agent_kill agent_stop guard_kill
 marked() { grep -lsZ "FAULTS_MARK=$mark" /proc/[0-9]*/environ | tr '\0' ' '; }
 children() { cat "/proc/$1/task/$1/children" 2>/dev/null; }
 is_over() { ! kill -0 "$job" 2>/dev/null; }
-# The names of its halves are cut to what the kernel keeps.
+# The kernel truncates the names of the agent and its guard.
 named() { [ "$(cat "/proc/$1/comm" 2>/dev/null)" = "$2" ]; }
 
-# find WHAT: $target is its process, as soon as it is there; false when the job is over before.
+# find WHAT: sets $target to the process as soon as it exists; fails if the job ends first.
 find_target() {
   local i guard agent all pid
   for ((i = 0; i < most; i++)); do
@@ -39,7 +39,7 @@ find_target() {
         if ((${#all[@]} > 0)); then
           target=${all[RANDOM % ${#all[@]}]}
           rank=$(tr '\0' '\n' <"/proc/$target/environ" 2>/dev/null | sed -n 's/^HORO_RANK=//p')
-          # Before exec it is not yet what it will be.
+          # Before exec the process still has the wrong name.
           [ -n "$rank" ] || target=''
         fi
         ;;
@@ -50,7 +50,7 @@ find_target() {
   return 1
 }
 
-# finish: $code of the job; false when it does not end.
+# finish: sets $code to the job's exit code; fails if the job does not end.
 finish() {
   local i
   for ((i = 0; i < most; i++)); do
@@ -85,7 +85,7 @@ for ((seed = first; seed < first + count; seed++)); do
   hit=no
   if find_target "${what/stopped_/}" 2>/dev/null; then
     hit=yes
-    # shellcheck disable=SC2086 # Of a pair it is two.
+    # shellcheck disable=SC2086 # "both" is two process ids.
     case $fault in
       *_kill) kill -KILL $target 2>/dev/null || hit=no ;;
       stopped_rank_term)
@@ -100,7 +100,7 @@ for ((seed = first; seed < first + count; seed++)); do
     esac
   fi
   report="seed $seed: $fault of $target${rank:+ (rank $rank)} among $ranks after $delay s"
-  # The shell has something to say of processes that are killed.
+  # The shell reports processes that are killed.
   if ! finish 2>/dev/null; then
     hung=$((hung + 1))
     echo "$report: HANGS"
@@ -117,7 +117,7 @@ for ((seed = first; seed < first + count; seed++)); do
     survived=$((survived + 1))
     echo "$report: SURVIVORS $(marked)"
   fi
-  # Ranks that lost a peer have their say before the launcher's report.
+  # Ranks that lost a peer write before the launcher's report.
   err=$(sed -n 's/^horo: //p' "$scratch/err" | head -n 1)
   case $fault in
     rank_kill) expected="137 rank $rank on *failed*killed by signal 9" ;;
@@ -128,7 +128,7 @@ for ((seed = first; seed < first + count; seed++)); do
     stopped_rank_term) expected="143 *stopped by signal 15*" ;;
     *_stop) expected="0 " ;;
   esac
-  # Whoever had ended by itself before the signal came is nobody's fault.
+  # A process may have ended by itself before the signal came. That is not a failure.
   if [ "$code" = 0 ] && [ "${expected%% *}" != 0 ]; then
     late=$((late + 1))
   elif [ $hit = no ] && [ "$code" = 0 ]; then

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Ranks that write as fast as they can: every line arrives whole, in bounded memory, also at the end and at a kill.
+# Ranks write as fast as they can. Every line arrives whole and memory stays bounded, also at the end of the job and after a
+# kill.
 # shellcheck disable=SC2016 # The ranks expand it, not this script.
 # shellcheck source=tests/cli/lib.sh
 . "${0%/*}/lib.sh"
@@ -8,20 +9,20 @@
 resident() { awk '/^VmRSS/ {print $2}' "/proc/$1/status"; }
 launcher_of() { pgrep -P "$1" -x horo-run; }
 
-# Binary bytes and lines longer than any buffer come through as they are.
+# Binary data, and lines longer than any buffer, arrive unchanged.
 head -c 300000 /dev/urandom >"$scratch/noise"
 tr -d '\n\r' <"$scratch/noise" >"$scratch/long"
 echo >>"$scratch/long"
 try timeout 60 horo run -np 1 cat "$scratch/noise"
-cmp -s "$scratch/out" "$scratch/noise" || fail "noise was changed"
+cmp -s "$scratch/out" "$scratch/noise" || fail "the binary data was changed"
 timeout 60 horo run -np 3 --prefix '{rank}:' cat "$scratch/long" >"$scratch/out"
 for rank in 0 1 2; do
-  # Where another's line comes between two pieces the next one begins with the prefix again.
+  # If another rank's line comes between two parts of a long line, the second part begins with the prefix again.
   expect "bytes of rank $rank's long line" "$(LC_ALL=C grep -a "^$rank:" "$scratch/out" | LC_ALL=C sed "s/^$rank://" | tr -d '\n' | cksum)" \
     "$(tr -d '\n' <"$scratch/long" | cksum)"
 done
 
-# Eight ranks, a reader that pauses: memory stays small, no line is lost or torn.
+# Eight ranks and a reader that pauses: memory stays small, and no line is lost or torn.
 mkfifo "$scratch/pipe"
 timeout 100 horo run -np 8 bash -c 'yes "$RANK xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx end" | head -n 100000; echo "last $RANK"' \
   >"$scratch/pipe" 2>"$scratch/err" &
@@ -43,7 +44,7 @@ timeout 100 horo run -np 8 bash -c 'yes "$RANK" | head -n 200000; echo "last $RA
 expect "lines" "$(wc -l <"$scratch/out")" 1600008
 expect "last lines" "$(grep -c last "$scratch/out")" 8
 
-# A rank that floods a reader who pauses keeps another's word waiting for no more than its own window.
+# A rank that floods a paused reader delays the output of another rank by no more than its own window.
 export scratch
 timeout 60 horo run -np 2 bash -c '
   [ $RANK = 1 ] || exec yes
@@ -54,7 +55,7 @@ timeout 60 horo run -np 2 bash -c '
 job=$!
 exec 3<"$scratch/pipe"
 read -r _ <&3
-sleep 0.5 # All that can be under way is.
+sleep 0.5 # Wait until all that can be in flight is in flight.
 touch "$scratch/go"
 until [ -e "$scratch/said" ]; do sleep 0.02; done
 expect "words among the next 2 MB" "$(head -c 2000000 <&3 | grep -c word)" 1
@@ -63,7 +64,7 @@ cat <&3 >/dev/null
 exec 3<&-
 wait "$job"
 
-# Whatever is killed while ranks flood a reader that pauses, nothing stays.
+# Whatever is killed while ranks flood a paused reader, no process remains.
 flooding() { pgrep -f "^yes flood of $$ and $1\$"; }
 for victim in rank agent launcher; do
   horo run -np 4 yes "flood of $$ and $victim" >"$scratch/pipe" 2>"$scratch/err" </dev/null &
@@ -90,7 +91,7 @@ for victim in rank agent launcher; do
   expect "what is left after kill -9 of the $victim" "$(flooding $victim)" ""
 done
 
-# At a kill what had been written is there; at Ctrl-C too.
+# Output written before a kill or Ctrl-C is not lost.
 for signal in INT TERM; do
   timeout 60 horo run -np 2 bash -c 'trap "echo bye $RANK; exit 0" TERM; echo ready; while :; do sleep 0.02; done' >"$scratch/out" 2>"$scratch/err" &
   job=$!
@@ -101,18 +102,18 @@ for signal in INT TERM; do
   expect "ranks that are ready for SIG$signal" "$(grep -c ready "$scratch/out")" 2
   kill -$signal "$(launcher_of "$job")"
   wait "$job"
-  code=$? out=$(<"$scratch/out") err=$(<"$scratch/err") # what a failure shows
+  code=$? out=$(<"$scratch/out") err=$(<"$scratch/err") # shown if a check fails
   expect "last words after SIG$signal" "$(grep -c bye "$scratch/out")" 2
 done
 timeout 60 horo run -np 2 bash -c 'echo "before $RANK"; [ $RANK = 0 ] || sleep 100; printf "half a line"; kill -KILL $$' >"$scratch/out" 2>"$scratch/err"
 expect "exit code" "$?" 137
 expect_in "last words of a killed rank" "$(<"$scratch/out")" "[0] half a line"
 
-# A reader that goes ends the job, as SIGPIPE does any program; where that is ignored the job goes on.
+# If the reader closes the pipe, SIGPIPE ends the job like any other program. If SIGPIPE is ignored, the job continues.
 timeout 60 horo run -np 2 yes 2>"$scratch/err" | head -n 1 >"$scratch/out"
 code=${PIPESTATUS[0]} err=$(<"$scratch/err") out=$(<"$scratch/out")
 expect "exit code" "$code" 141
-expect_in "report" "$err" "the reader of the output is gone (SIGPIPE)"
+expect_in "report" "$err" "the reader of the output has closed the pipe (SIGPIPE)"
 timeout 60 env --ignore-signal=PIPE horo run -np 1 bash -c 'for ((i = 0; i < 20000; i++)); do echo "line $i"; done; exit 6' \
   2>"$scratch/err" | head -n 1 >"$scratch/out"
 code=${PIPESTATUS[0]} err=$(<"$scratch/err")

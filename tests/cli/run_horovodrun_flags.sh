@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Every option of horovodrun is known: horovodrun_flags.txt has them, and what each comes to.
+# Every option of horovodrun is accepted. horovodrun_flags.txt lists them with their effect.
 # shellcheck source=tests/cli/lib.sh
 . "${0%/*}/lib.sh"
 unset GLOO_SOCKET_IFNAME NCCL_SOCKET_IFNAME
@@ -34,7 +34,7 @@ while IFS='|' read -r words wanted; do
 done <"${0%/*}/horovodrun_flags.txt"
 [ "$rows" -ge 90 ] || fail "only $rows rows were read"
 
-# What no environment shows.
+# Options whose effect is not visible in the environment.
 try horo run --disable-cache -np 1 -v
 expect "the version" "$out" "$(horo --version)"
 try horo run -np 1 --output-filename "$scratch/logs" -prefix-timestamp --prefix '{rank}: ' echo word

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Small machines and wrong installations: collectives work, or the refusal says what to do.
+# Small machines and broken installations: collectives work, or the error says what to do.
 # shellcheck source=tests/cli/lib.sh
 . "${0%/*}/lib.sh"
 
@@ -19,34 +19,34 @@ try timeout 60 horo run -np 1 --tag off "$probe" "too much"
 expect_in "output" "$out" "resource_exhausted: 1125899906842624 bytes of shared memory exceed this rank's arena"
 expect_in "output" "$out" "HORO_ARENA_SIZE"
 
-# Another version of the library than of the launcher.
+# The library has another version than the launcher.
 try timeout 60 horo run -np 1 --tag off env HORO_LAUNCHER_VERSION=9999 "$probe"
 expect "exit code" "$code" 27
 expect_in "error" "$err" "version_mismatch: the launcher has version code 9999, this libhoro is"
 
-# A wrapper that closes descriptors, as Python's subprocess does.
+# A wrapper closes descriptors, as Python's subprocess does.
 try timeout 60 horo run -np 2 --tag off python3 -c 'import subprocess, sys; sys.exit(subprocess.call(sys.argv[1:]))' "$probe"
 expect "exit code behind a wrapper" "$code" 0
 expect "output behind a wrapper" "$out" "$all_fine"
 
-# Few descriptors.
+# The limit of open descriptors is low.
 try timeout 60 bash -c 'ulimit -n 64; exec horo run -np 2 --tag off "$1"' - "$probe"
 expect "exit code with 64 descriptors" "$code" 0
 expect "output with 64 descriptors" "$out" "$all_fine"
 
-# /dev/shm full or tiny: nothing of ours lies there.
+# /dev/shm is full or tiny. Horo keeps nothing there.
 if unshare -m true 2>/dev/null; then
   try timeout 60 unshare -m bash -c 'mount -t tmpfs -o size=64k tmpfs /dev/shm && head -c 64k /dev/zero >/dev/shm/full; exec horo run -np 2 --tag off "$1"' - "$probe"
   expect "exit code with a full /dev/shm" "$code" 0
   expect "output with a full /dev/shm" "$out" "$all_fine"
 fi
 
-# An agent keeps the numbers of the ranks' descriptors free from its first moment, whatever it opens to reach other hosts.
+# The agent keeps the ranks' descriptor numbers free from its start on, whatever it opens to reach other hosts.
 if command -v python3 >/dev/null; then
   python3 - "$HORO_BIN/horo-agent" <<'PY' || fail "an agent may give the ranks' descriptors to a connection"
 import os, subprocess, sys
 agent = subprocess.Popen([sys.argv[1]], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-agent.stdout.read(4)  # It has begun, as the child of its guard.
+agent.stdout.read(4)  # The agent has started as the child of its guard.
 children = open("/proc/%d/task/%d/children" % (agent.pid, agent.pid)).read().split()
 opened = [{fd: os.readlink("/proc/%s/fd/%s" % (pid, fd)) for fd in os.listdir("/proc/%s/fd" % pid)} for pid in children]
 loops = [fds for fds in opened if "anon_inode:[eventpoll]" in fds.values()]

@@ -1,14 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# horo run --mpi without an MPI: stand-ins for the mpirun of each, which know from the manuals how it names itself and
-# hands out ranks, show which command line each gets and that ranks start under it. tests/standalone/mpirun.sh has the
-# real ones.
+# horo run --mpi on a machine without MPI. Stand-ins play the mpirun of each implementation: they report its version and hand
+# out ranks as its manual says. The tests check the command line that each gets, and that ranks start under it.
+# tests/standalone/mpirun.sh uses real implementations.
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 for variable in "${!OMPI_@}" "${!PMI@}"; do unset "$variable"; done
 
-# stand_in NAME VERSION RANK SIZE LOCAL-RANK LOCAL-SIZE: an mpirun that says it is VERSION, keeps the words that it was
-# called with, and starts what follows its options as often as -np says, all on this machine, with those variables.
+# stand_in NAME VERSION RANK SIZE LOCAL-RANK LOCAL-SIZE: writes an mpirun that reports VERSION, records its arguments, and
+# starts the command behind its options -np times on this machine, with these variables set.
 stand_in() {
   mkdir -p "$scratch/$1"
   cat >"$scratch/$1/mpirun" <<STAND_IN
@@ -36,14 +36,14 @@ stand_in openmpi "mpirun (Open MPI) 5.0.3" OMPI_COMM_WORLD_RANK OMPI_COMM_WORLD_
 stand_in mpich "HYDRA build details:" PMI_RANK PMI_SIZE MPI_LOCALRANKID MPI_LOCALNRANKS
 stand_in unknown "Frobnicator 3" A B C D
 
-# plan NAME WORD...: $out is mpirun's line in the plan, without -x and root's flag.
+# plan NAME WORD...: sets $out to mpirun's line in the plan, without -x and without the flag for root.
 plan() {
   try horo run --mpi --mpirun "$scratch/$1/mpirun" "${@:2}" --dry-run true
   expect "exit code of the plan for $1" "$code" 0
   out=$(sed -n 's/^mpirun  *//p' <<<"$out" | sed 's/ -x [A-Za-z0-9_]*//g; s/ --allow-run-as-root//')
   out=${out/#$scratch\/$1\/}
 }
-agent="$HORO_BIN/horo-agent --mpi-rank"
+agent="$HORO_BIN/horo-agent --dial-in"
 plan openmpi -np 3 -H node1:2,node2:2
 expect "Open MPI's command" "$out" "mpirun -np 3 -H node1:2,node2:1 -bind-to none -map-by slot $agent"
 plan spectrum -np 3 -H node1:2,node2:2 --tcp
@@ -67,12 +67,12 @@ refused "Frobnicator 3" horo run --mpi --mpirun "$scratch/unknown/mpirun" -np 1 
 refused "name its mpirun with --mpirun" horo run --mpi --mpirun "$scratch/nowhere/mpirun" -np 1 true
 refused "2 on 'a' and 1 on 'b'" horo run --mpi --mpirun "$scratch/intel/mpirun" -np 3 -H a:2,b:2 true
 refused "the quote ' in" horo run --mpi --mpirun "$scratch/mpich/mpirun" --mpi-args "it's" -np 1 true
-refused "--tcp is not known to MPICH" horo run --mpi --mpirun "$scratch/mpich/mpirun" --tcp -np 1 true
-refused "rank 2 cannot be on host 'a' under --mpi" \
+refused "MPICH has no option for --tcp" horo run --mpi --mpirun "$scratch/mpich/mpirun" --tcp -np 1 true
+refused "rank 2 cannot be on host 'a' with --mpi" \
   horo run --mpi --mpirun "$scratch/mpich/mpirun" --map-by host -np 3 -H a:2,b:2 true
 refused "--gloo excludes --mpi" horo run --mpi --gloo -np 1 true
 
-# Ranks under every stand-in: who they are, what they read, how they end.
+# Under every stand-in, ranks have the right identity, read their standard input, and end with their exit code.
 for mpi in spectrum intel openmpi mpich; do
   run=(timeout 60 horo run --mpi --mpirun "$scratch/$mpi/mpirun" -np 2)
   # shellcheck disable=SC2016 # expanded by each rank's shell
@@ -92,18 +92,18 @@ run=(timeout 60 horo run --mpi --mpirun "$scratch/mpich/mpirun" -np 2)
 try bash -c 'echo to rank 0 | "$@"' - "${run[@]}" --stdin rank0 bash -c '[ "$HORO_RANK" != 0 ] || cat'
 expect "what rank 0 read" "$out" "[0] to rank 0"
 
-# What mpirun does wrong is told in its own words, and what it places otherwise is refused.
+# An error of mpirun is passed on in its own words. A placement that differs from the plan is refused.
 try "${run[@]}" --mpi-args=--fail true
 expect "exit code of an mpirun that fails" "$code" 1
 expect_in "standard error" "$err" "mpirun: no slots for you"
 expect_in "standard error" "$err" "mpirun (MPICH) ended with exit code 7 before it had started all ranks"
 try env MISPLACE=0 "${run[@]}" true
 expect "exit code of other placement" "$code" 1
-expect_in "standard error" "$err" "mpirun (MPICH) has made rank 1 number 0 of 2"
+expect_in "standard error" "$err" "mpirun (MPICH) started rank 1 as number 0 of 2"
 
-# Nobody gets in without the secret, and nobody is kept waiting.
-try env HORO_LAUNCHER=127.0.0.1:1 HORO_LAUNCHER_SECRET=abc PMI_RANK=0 PMI_SIZE=1 "$HORO_BIN/horo-agent" --mpi-rank
+# A wrong secret is refused at once.
+try env HORO_LAUNCHER=127.0.0.1:1 HORO_LAUNCHER_SECRET=abc PMI_RANK=0 PMI_SIZE=1 "$HORO_BIN/horo-agent" --dial-in
 expect "exit code of a wrong secret" "$code" 1
 expect_in "standard error" "$err" "HORO_LAUNCHER_SECRET is not 64 hexadecimal digits"
-try "$HORO_BIN/horo-agent" --mpi-rank
-expect_in "standard error" "$err" "no mpirun has started this process"
+try "$HORO_BIN/horo-agent" --dial-in
+expect_in "standard error" "$err" "this agent does not know its rank"

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# --output-filename: a folder per rank, beside the screen.
+# --output-filename writes a folder per rank, in addition to the screen.
 # shellcheck disable=SC2016 # The ranks expand it, not this script.
 # shellcheck source=tests/cli/lib.sh
 . "${0%/*}/lib.sh"
@@ -13,15 +13,15 @@ expect "file of standard output" "$(cat "$scratch/a/b/rank.03/stdout")" "out 3"
 expect "file of standard error" "$(cat "$scratch/a/b/rank.10/stderr")" "err 10"
 expect_in "screen" "$out" "[3] out 3"
 
-# Earlier content goes; the files of Horovod carry the tag.
+# Earlier content is removed. Horovod's files contain the tag.
 try timeout 30 horo run --horovod -np 1 --output-filename "$scratch/a/b" echo again
 expect "file" "$(cat "$scratch/a/b/rank.0/stdout")" "[0]<stdout>:again"
 
-# The report says where to look.
+# The report names the folder of the files.
 try timeout 30 horo run -np 2 --output-filename "$scratch/logs" sh -c 'exit $RANK'
 expect_in "report" "$err" "output: $scratch/logs/rank.1, of all ranks: $scratch/logs"
 
-# Where nothing can be written no rank starts.
+# If the files cannot be written, no rank starts.
 touch "$scratch/file"
 refused "'$scratch/file/logs'" horo run -np 2 --output-filename "$scratch/file/logs" touch "$scratch/started"
 [ ! -e "$scratch/started" ] || fail "a rank was started"
@@ -31,7 +31,7 @@ if [ "$(id -u)" -ne 0 ]; then
   refused "'$scratch/locked/logs'" horo run -np 2 --output-filename "$scratch/locked/logs" true
 fi
 
-# More files than the process may hold open at first.
+# More files are needed than the process may open at first.
 try timeout 60 bash -c "ulimit -Sn 64; exec horo run -np 40 --output-filename '$scratch/many' sh -c 'echo \$RANK'"
 expect "exit code" "$code" 0
 expect "file of the last rank" "$(cat "$scratch/many/rank.39/stdout")" 39

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A plan as a file: written, compared, changed by hand, run again.
+# A plan file is written, compared, edited and run again.
 # shellcheck source=tests/cli/lib.sh
 . "${0%/*}/lib.sh"
 plan=$scratch/plan.json
@@ -31,7 +31,7 @@ expect "plan" "$(cat "$plan")" '{
   ]
 }'
 
-# Read back it is the same plan, from any folder, and so is the file that is written of it.
+# Reading a plan gives the same plan, from any folder, and writing it gives the same file.
 cd / || exit
 try horo run --plan "$plan" --plan-out "$scratch/again.json" --dry-run
 expect "exit code" "$code" 0
@@ -46,7 +46,8 @@ horo run -np 4 -H 'n[1-2]:2' --map-by host --bind-to numa --plan-out "$scratch/s
 cmp "$plan" "$scratch/second.json" || fail "plans of the same job differ"
 cd / || exit
 
-# Changed by hand and run: ranks where the file says, its command or another, a flag over its binding.
+# An edited plan runs: the ranks run on the hosts in the file, with its command or another one, and a flag has priority over
+# its binding.
 python3 - "$plan" <<'PY'
 import json, sys
 plan = json.load(open(sys.argv[1]))
@@ -65,7 +66,7 @@ other 2"
 
 refused "excludes" horo run --plan "$plan" -np 2 true
 refused "excludes" horo run --plan "$plan" -H a true
-refused "'map-by' has no effect on a plan that is made already" horo run --plan "$plan" --map-by host true
+refused "--map-by has no effect on a saved plan" horo run --plan "$plan" --map-by host true
 refused "plan file '$scratch/none': opening it" horo run --plan "$scratch/none" true
 sed -i 's/"0-2"/"0-1,3"/' "$plan"
 refused "$plan: rank 3 on host 'localhost' is past the last of 3 ranks" horo run --plan "$plan"
@@ -73,6 +74,6 @@ sed -i 's/"0-1,3"/"0"/; s/numa/socket/' "$plan"
 refused "$plan: bind.to: 'socket'" horo run --plan "$plan"
 sed -i 's/socket/none/; s/"localhost"/"elsewhere.invalid"/' "$plan"
 try timeout 60 horo run --plan "$plan" --start-timeout 20
-[ "$code" != 0 ] || fail "a plan over a host that is nowhere was run"
+[ "$code" != 0 ] || fail "a plan with a host that does not exist was run"
 expect_in "error" "$err" "elsewhere.invalid"
 refused "plan file '/nonexistent/plan'" horo run -np 1 --plan-out /nonexistent/plan true

@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# --max-restarts: what is not the program's fault is tried again, what is its fault is not.
+# --max-restarts restarts a job after failures outside the program, and not after failures of the program.
 # shellcheck disable=SC2016 # The ranks expand it, not this script.
 # shellcheck source=tests/cli/lib.sh
 . "${0%/*}/lib.sh"
 
-# Killed twice, as by the system, once the other has spoken; the third attempt ends well.
+# A rank is killed twice by a signal, each time after the other rank has written; the third attempt succeeds.
 export scratch
 try timeout 60 horo run -np 2 --max-restarts 3 --json-report "$scratch/report" --output-filename "$scratch/logs" bash -c '
   echo "$RANK $HORO_RESTART_COUNT $TORCHELASTIC_RESTART_COUNT $HORO_JOB_ID $MASTER_PORT"
@@ -19,25 +19,80 @@ for attempt in 0 1 2; do
 done
 expect "names of attempts" "$(awk '{print $5}' <<<"$out" | sort -u | wc -l)" 3
 expect_in "report" "$err" "horo: rank 1 on localhost failed first: killed by signal 9 (SIGKILL)"
-expect_in "report" "$err" "horo: starting anew, restart 2 of 3"
+expect_in "report" "$err" "horo: restarting the job, restart 2 of 3"
 expect "lines in a file" "$(wc -l <"$scratch/logs/rank.0/stdout")" 3
 expect_in "JSON report" "$(<"$scratch/report")" '"restarts": 2'
 expect_in "JSON report" "$(<"$scratch/report")" '"exit_code": 0'
 expect "earlier attempts in the JSON report" "$(grep -c '"failure": "rank 1 on localhost failed first: killed' "$scratch/report")" 2
 
-# No more than allowed; the last attempt's code is the job's, and the report has all of them.
+# The number of restarts is limited. The job's exit code is that of the last attempt, and the report lists all attempts.
 try timeout 60 horo run -np 2 --max-restarts 1 bash -c '[ $RANK = 1 ] && kill -KILL $$; sleep 5'
 expect "exit code" "$code" 137
 expect "attempts" "$(grep -c 'failed first' <<<"$err")" 3
 expect_in "report" "$err" "  attempt 0 before: rank 1 on localhost failed first"
 expect_in "report" "$err" "horo: not restarted: --max-restarts is used up"
 
-# An agent that is killed.
+# The agent is killed.
 try timeout 60 horo run -np 2 --max-restarts 1 bash -c '[ $RANK = 1 ] && [ $HORO_RESTART_COUNT = 0 ] && kill -KILL $PPID; sleep 0.2'
 expect "exit code after an agent's death" "$code" 0
-expect_in "report" "$err" "horo: starting anew, restart 1 of 1"
+expect_in "report" "$err" "horo: restarting the job, restart 1 of 1"
 
-# The program's own failures are its own, unless they are listed.
+# The agent stays: both attempts have the same one. It is the ranks' parent.
+try timeout 60 horo run -np 2 --tag off --verbose --max-restarts 2 --restart-on 9 bash -c 'echo "agent $PPID"; [ $HORO_RESTART_COUNT = 2 ] || exit 9'
+expect "exit code with agents that stay" "$code" 0
+expect "agents of three attempts" "$(grep '^agent ' <<<"$out" | sort -u | wc -l)" 1
+expect_in "verbose output" "$err" "all ranks have started; 1 of 1 agents are those of the attempt before"
+agent=$(sed -n 's/^agent //p;T;q' <<<"$out")
+[ ! -e "/proc/$agent" ] || fail "agent $agent has outlived the job"
+
+# A process that a rank has left behind ends before the next attempt begins.
+try timeout 60 horo run -np 1 --tag off --max-restarts 1 --restart-on 9 bash -c '
+  if [ $HORO_RESTART_COUNT = 0 ]; then
+    setsid bash -c "trap \"\" TERM; sleep 1000" >/dev/null 2>&1 </dev/null &
+    echo $! >"$scratch/left"
+    exit 9
+  fi
+  [ ! -e "/proc/$(<"$scratch/left")" ] || echo "it is still there"'
+expect "exit code after a process was left" "$code" 0
+expect "the process of the attempt before" "$out" ""
+
+# The agent is killed between two attempts: another one takes its place.
+export scratch
+
+# second_pause: waits until the job is between its second and its third attempt. Sets $agent to the agent's process.
+second_pause() {
+  agent=
+  until [ "$(grep -c 'restarting the job, restart' "$scratch/err" 2>/dev/null)" = 2 ] && [ -n "$agent" ]; do
+    sleep 0.02
+    agent=$(sed -n '2s/^agent //p' "$scratch/out" 2>/dev/null)
+  done
+}
+
+horo run -np 1 --tag off --max-restarts 3 --restart-on 9 bash -c 'echo "agent $PPID"; [ $HORO_RESTART_COUNT = 2 ] || exit 9' \
+  >"$scratch/out" 2>"$scratch/err" </dev/null &
+job=$!
+second_pause # The second restart waits for a second.
+kill -KILL "$agent"
+wait "$job"
+expect "exit code after an agent was killed between attempts: $(<"$scratch/err")" $? 0
+expect "agents" "$(sort -u "$scratch/out" | wc -l)" 2
+expect "restarts" "$(grep -c 'restarting the job, restart' "$scratch/err")" 2
+
+# The launcher is killed between two attempts: its agent ends.
+rm "$scratch/out" "$scratch/err"
+horo run -np 1 --tag off --max-restarts 3 --restart-on 9 bash -c 'echo "agent $PPID"; exit 9' >"$scratch/out" 2>"$scratch/err" </dev/null &
+job=$!
+second_pause
+[ -e "/proc/$agent" ] || fail "agent $agent does not wait for the next attempt"
+kill -KILL "$job"
+wait "$job"
+for ((i = 0; i < 500; i++)); do
+  [ -e "/proc/$agent" ] || break
+  sleep 0.02
+done
+[ ! -e "/proc/$agent" ] || fail "agent $agent has outlived its launcher"
+
+# Failures of the program are not restarted unless their exit codes are listed.
 try timeout 60 horo run -np 2 --max-restarts 5 bash -c 'exit 3'
 expect "exit code" "$code" 3
 expect_in "report" "$err" "horo: not restarted: this is a failure of the program (see --restart-on)"
@@ -48,13 +103,13 @@ expect "exit code" "$code" 139
 try timeout 60 horo run -np 2 --max-restarts 5 /nowhere/program
 expect "exit code" "$code" 127
 
-# --timeout is that of all attempts together, and a signal ends the job while it waits.
+# --timeout covers all attempts together. A signal ends the job while it waits for the next attempt.
 try timeout 60 horo run -np 1 --max-restarts 50 --timeout 2 bash -c 'sleep 0.5; kill -KILL $$'
-case $code in 124 | 137) ;; *) fail "exit code $code of a job whose time was up" ;; esac
+case $code in 124 | 137) ;; *) fail "exit code $code of a job that reached its timeout" ;; esac
 for signal in TERM USR1; do
   horo run -np 1 --max-restarts 50 --signal usr1 bash -c 'kill -KILL $$' >"$scratch/out" 2>"$scratch/err.$signal" </dev/null &
   job=$!
-  until [ "$(grep -c 'starting anew' "$scratch/err.$signal" 2>/dev/null)" -ge 3 ] 2>/dev/null; do sleep 0.02; done
+  until [ "$(grep -c 'restarting the job, restart' "$scratch/err.$signal" 2>/dev/null)" -ge 3 ] 2>/dev/null; do sleep 0.02; done
   kill -$signal "$job"
   wait "$job"
   code=$?

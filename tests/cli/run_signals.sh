@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Signals to the launcher: stop with grace, stop at once, pass on.
+# Signals to the launcher: it stops the ranks with a grace time, stops them at once, or passes the signal on.
 # shellcheck source=tests/cli/lib.sh
 . "${0%/*}/lib.sh"
 
-# await WORD: until both ranks have said it.
+# await WORD: waits until both ranks have written WORD.
 await() {
   for ((i = 0; i < 300; i++)); do
     [ "$(grep -c "$1" "$scratch/out")" -ge 2 ] && return
@@ -13,17 +13,17 @@ await() {
   fail "the ranks never said '$1': $(cat "$scratch/out" "$scratch/err")"
 }
 
-# begin COMMAND...: starts it in the background and waits until both ranks have said that they are ready.
+# begin COMMAND...: starts COMMAND in the background and waits until both ranks are ready.
 begin() {
   : >"$scratch/out"
   setsid timeout 60 "$@" >"$scratch/out" 2>"$scratch/err" </dev/null &
   waiter=$!
   await ready
   launcher=$(pgrep -P "$waiter" -x horo-run)
-  [ -n "$launcher" ] || fail "the launcher is not there"
+  [ -n "$launcher" ] || fail "the launcher does not run"
 }
 
-# end: $code, $out and $err of what was begun.
+# end: waits for the command that `begin` started, and sets $code, $out and $err.
 end() {
   wait "$waiter"
   code=$?
@@ -40,7 +40,7 @@ for signal in INT TERM HUP; do
   expect_in "report" "$err" "horo: stopped by signal $(kill -l "$signal") (SIG$signal)"
 done
 
-# A batch system signals every process of the job: agents do not take the warning for themselves.
+# A batch system signals every process of the job. The agents do not react to the warning themselves.
 begin horo run -np 2 bash -c 'trap "echo warned" USR1; trap "exit 0" USR2; echo ready; while :; do sleep 0.05; done'
 for signal in USR1 USR2; do
   pkill -"$signal" -x 'horo-.*' -s "$(ps -o sid= -p "$launcher" | tr -d ' ')"
@@ -49,14 +49,14 @@ done
 end
 expect "exit code after signals to all" "$code" 0
 
-# A batch system's SIGTERM to every process of the job leaves the ranks their grace all the same.
+# After a batch system's SIGTERM to every process of the job, the ranks still get their grace time.
 begin horo run -np 2 bash -c 'trap "sleep 0.3; echo saved; exit 0" TERM; echo ready; while :; do sleep 0.05; done'
 pkill -TERM -s "$(ps -o sid= -p "$launcher" | tr -d ' ')"
 end
 expect "exit code after SIGTERM to all" "$code" 143
 expect "ranks that had time to end" "$(grep -c saved <<<"$out")" 2
 
-# The grace ends; the second signal does not wait for it.
+# Ranks are killed after the grace time, or at the second signal.
 begin horo run -np 2 --grace 0.3 bash -c 'trap "" TERM; echo ready; while :; do sleep 1; done'
 kill -TERM "$launcher"
 end
@@ -66,12 +66,12 @@ expect_in "report" "$err" "killed by signal 9 (SIGKILL)"
 begin horo run -np 2 --grace 50 bash -c 'trap "echo asked" TERM; echo ready; while :; do sleep 0.1; done'
 kill -INT "$launcher"
 await asked
-sleep 0.4 # Sooner it would be the same signal, passed on by a wrapper.
+sleep 0.4 # An earlier signal would count as the same one, passed on by a wrapper.
 kill -INT "$launcher"
 end
 expect "exit code" "$code" 130
 
-# A shell's signal to the process group of a wrapper that passes it on arrives twice, and is one.
+# If a shell signals the process group of a wrapper that passes the signal on, the signal arrives twice and counts once.
 set -m
 : >"$scratch/out"
 timeout --foreground 60 horo run -np 2 bash -c 'trap "echo stopped; exit 0" TERM; echo ready; sleep 30 & wait' \
@@ -84,7 +84,7 @@ end
 expect "exit code of a wrapped job" "$code" 143
 expect "ranks of a wrapped job that had time to end" "$(grep -c stopped <<<"$out")" 2
 
-# SIGUSR1 and SIGUSR2 reach every rank, and the job goes on.
+# SIGUSR1 and SIGUSR2 reach every rank, and the job continues.
 begin horo run -np 2 bash -c 'trap "echo one" USR1; trap "echo two; exit 0" USR2; echo ready; while :; do sleep 0.1; done'
 kill -USR1 "$launcher"
 await one
@@ -94,13 +94,13 @@ expect "exit code" "$code" 0
 expect "ranks with SIGUSR1" "$(grep -c one <<<"$out")" 2
 expect "ranks with SIGUSR2" "$(grep -c two <<<"$out")" 2
 
-# An ignored SIGHUP, as nohup leaves it, stays ignored.
+# If SIGHUP is ignored at the start, as under nohup, it stays ignored.
 begin env --ignore-signal=HUP horo run -np 2 bash -c 'echo ready; sleep 2; echo end'
 kill -HUP "$launcher"
 end
 expect "exit code with SIGHUP ignored" "$code" 0
 
-# The signal by which a batch system says that the time ends: ranks that end because of it are no failure.
+# A batch system's signal announces the end of the job's time: ranks that end because of it are not failures.
 begin horo run -np 2 --signal usr2 --json-report "$scratch/report" \
   bash -c 'trap "echo saved; exit $((HORO_RANK * 75))" USR2; echo ready; while :; do sleep 0.05; done'
 kill -USR2 "$launcher"

@@ -1,20 +1,20 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Ctrl-Z and fg: the whole job stands still and goes on, and nobody takes it for late or lost.
+# Ctrl-Z stops the whole job and fg continues it. No rank is reported as late or lost.
 # shellcheck disable=SC2016 # The ranks expand it, not this script.
 # shellcheck source=tests/cli/lib.sh
 . "${0%/*}/lib.sh"
 
-# until_so COMMAND...: repeats it until it succeeds.
+# until_so COMMAND...: repeats COMMAND until it succeeds.
 until_so() {
   for ((i = 0; i < 300; i++)); do
     "$@" && return
     sleep 0.05
   done
-  fail "never so: $* ($(cat "$scratch/out" "$scratch/err"))"
+  fail "this never succeeded: $* ($(cat "$scratch/out" "$scratch/err"))"
 }
 
-# state_is STATE PID...: of all these processes.
+# state_is STATE PID...: all these processes are in STATE.
 state_is() {
   local pid
   for pid in "${@:2}"; do [ "$(sed 's/.*) \(.\).*/\1/' "/proc/$pid/stat")" = "$1" ] || return 1; done
@@ -22,10 +22,10 @@ state_is() {
 
 ranks_said() { [ "$(grep -c "^$1" "$scratch/out")" -ge 2 ]; }
 
-# begin COMMAND...: in the background; until both ranks have said their process number.
+# begin COMMAND...: starts COMMAND in the background and waits until both ranks have printed their process ids.
 begin() {
   : >"$scratch/out"
-  set -m # A process group of its own, as in a terminal.
+  set -m # Its own process group, as in a terminal.
   timeout --foreground 60 "$@" >"$scratch/out" 2>"$scratch/err" </dev/null &
   set +m
   launcher=$!
@@ -45,7 +45,7 @@ wait "$launcher"
 expect "exit code" "$?" 0
 expect "ranks that went on" "$(grep -c on "$scratch/out")" 2
 
-# Who waits for another to start does not count the time in which all stood still.
+# The time in which the whole job was stopped does not count when a rank waits for another to start.
 rm "$scratch/go"
 export HORO_START_TIMEOUT=3
 probe=$HORO_BIN/../tests/horo_probe
@@ -60,7 +60,7 @@ kill -CONT -- "-$launcher"
 wait "$launcher"
 expect "exit code of ranks that met late" "$?" 0
 
-# A stopped job ends when it is told to, as by `kill %1`.
+# A stopped job ends on request, for example by `kill %1`.
 begin horo run -np 2 --tag off bash -c 'trap "echo ended; exit 0" TERM; echo "pid $$"; while :; do sleep 0.02; done'
 kill -TSTP -- "-$launcher"
 until_so state_is T "${ranks[@]}"

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A plain torch.distributed script runs unchanged, whatever this machine is called.
+# A plain torch.distributed script runs unchanged, whatever the name of this machine.
 # shellcheck source=tests/cli/lib.sh
 . "${0%/*}/lib.sh"
 

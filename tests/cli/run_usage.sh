@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What horo run refuses: exit code 2 and one line that names what is wrong and what is allowed.
+# horo run refuses wrong usage with exit code 2 and one line that names the fault and the allowed values.
 # shellcheck source=tests/cli/lib.sh
 . "${0%/*}/lib.sh"
 
@@ -15,7 +15,7 @@ try horo run -v
 expect "version" "$out" "$(horo --version)"
 
 refused "no command to run is given (see 'horo run --help')" horo run -np 2
-refused "how many ranks to start is not given; add -np N" horo run true
+refused "the number of ranks is not given; add -np N" horo run true
 for np in 0 -1 two 1000000000; do
   refused "--num-proc: '$np' must be a whole number from 1 to" horo run -np "$np" true
 done
@@ -36,11 +36,11 @@ expect "exit code" "$code" 0
 expect "standard error" "$err" \
   "horo: run: warning: the variable HORO_FUSION_TRESHOLD has no effect; did you mean HORO_FUSION_THRESHOLD?"
 
-# The table of horo check-build by horovodrun's name. Importing frameworks is that command's test.
+# --check-build, horovodrun's flag, prints the table of horo check-build. The import of frameworks is tested there.
 mkdir "$scratch/bin"
 printf '#!/bin/sh\nexit 1\n' >"$scratch/bin/python3"
 chmod +x "$scratch/bin/python3"
 PATH="$scratch/bin:$PATH" try horo run -cb
 expect "exit code" "$code" 0
-expect_in "table" "$out" "[ ] PyTorch      its import ends without a word"
+expect_in "table" "$out" "[ ] PyTorch      its import fails without a message"
 expect_in "table" "$out" "] shm "

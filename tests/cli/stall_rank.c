@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A rank that keeps others waiting, or is kept. Each argument is one thing to do, in order:
+ * A rank that keeps others waiting, or is kept waiting. Each argument is one action, in order:
  *   only=R WORD       the other ranks skip the next word
- *   reduce=NAME       an allreduce of one number, waited for
- *   large=NAME        the same of 64 MiB
- *   begin=NAME        as reduce, not waited for until the next `finish`
- *   finish            waits for all that was begun
- *   poll              the same without a wait
- *   set=A,B           a process set of two ranks; later operations are its own, of its members
- *   stop              SIGSTOP to itself
- *   until=FILE        sleeps until the file is there
- *   touch=FILE        makes the file
- *   spin=FILE         is busy until the file is there
- *   lose=NAME         as reduce; says how it ends, and when
- *   steps=N           N allreduces of one number, with a millisecond in between
+ *   reduce=NAME       allreduces one number and waits for it
+ *   large=NAME        the same with 64 MiB
+ *   begin=NAME        as reduce, but `finish` waits for it
+ *   finish            waits for everything that was begun
+ *   poll              the same by polling
+ *   set=A,B           makes a process set of two ranks; its members use it for later operations
+ *   stop              sends SIGSTOP to itself
+ *   until=FILE        sleeps until FILE exists
+ *   touch=FILE        creates FILE
+ *   spin=FILE         computes until FILE exists
+ *   lose=NAME         as reduce; prints how and when it ends
+ *   steps=N           runs N allreduces of one number, with a millisecond between them
  *   exit=N, kill      ends at once */
 #include <signal.h>
 #include <stdio.h>

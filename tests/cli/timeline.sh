@@ -1,12 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A job's last moments are saved when it fails, a trace is written on request.
+# The last moments of a job are saved when it fails, and a trace is written on request.
 # shellcheck source=tests/cli/lib.sh
 . "${0%/*}/lib.sh"
 
 rank=$HORO_BIN/../tests/stall_rank
 
-# A rank that is killed without a word, once its peers have their sums, leaves what it recorded, and so do they.
+# A rank is killed after its peers have their sums. Its record and the records of its peers are saved.
 try timeout 60 horo run -np 3 --timeline-directory "$scratch/last" --json-report "$scratch/report.json" \
   "$rank" reduce=first reduce=second only=0 touch="$scratch/zero" only=2 touch="$scratch/two" \
   only=1 until="$scratch/zero" only=1 until="$scratch/two" only=1 kill lose=third
@@ -29,13 +29,13 @@ assert figures["verdicts"][0]["kind"] == "lost" and "rank 1" in figures["verdict
 assert json.load(open(sys.argv[2]))["timeline"] == sys.argv[3]
 PY
 
-# The beginning of a file is as good as all of it, with a warning.
+# The beginning of a file can be read, with a warning.
 head -c -30 "$scratch/last/rank.0.timeline" >"$scratch/cut.timeline"
 try horo timeline-view "$scratch/cut.timeline"
 expect "exit code with a file that was cut" "$code" 0
 expect_in "warning" "$err" "cut.timeline: cut at byte "
 
-# Merged for Chrome's viewer.
+# --export chrome merges the files for Chrome's viewer.
 try horo timeline-view --export chrome "$scratch/last"
 expect "exit code of the export" "$code" 0
 python3 - "$scratch/out" <<'PY' || fail "the export is wrong"
@@ -46,7 +46,7 @@ rows = [e for e in events if e["ph"] == "M" and e["name"] == "process_name" and 
 assert {row["args"]["name"] for row in rows} >= {"first", "second"}
 PY
 
-# A part of it, and by the other name.
+# --export perfetto, with a part of the trace.
 try horo timeline-view --export perfetto --rank 1 --to 0.000001 "$scratch/last"
 expect "exit code of a part" "$code" 0
 python3 - "$scratch/out" <<'PY' || fail "the export of a part is wrong"
@@ -55,14 +55,14 @@ events = json.load(open(sys.argv[1]))
 assert {e["tid"] for e in events if "tid" in e} <= {1} and len(events) < 20, events
 PY
 
-# A rank that is not there, one that is there twice, and no room for what is written.
+# A rank that does not exist, a file that is given twice, and a full disk.
 try horo timeline-view --export chrome --rank 77 "$scratch/last"
-expect_in "warning" "$err" "--rank 77: there is no such rank, but 3 others"
+expect_in "warning" "$err" "--rank 77: there is no such rank among the 3 ranks"
 try horo timeline-view --json "$scratch/last"
 cp "$scratch/out" "$scratch/once.json"
 try horo timeline-view --json "$scratch/last" "$scratch/last/rank.0.timeline"
-expect_in "warning" "$err" "rank 0 is there twice: "
-python3 - "$scratch/once.json" "$scratch/out" <<'PY' || fail "a file that is given twice counts twice"
+expect_in "warning" "$err" "rank 0 has two files: "
+python3 - "$scratch/once.json" "$scratch/out" <<'PY' || fail "a file that was given twice was counted twice"
 import json, sys
 once, twice = (json.load(open(path)) for path in sys.argv[1:])
 assert once["operations"] == twice["operations"] > 0 and once["ranks"] == twice["ranks"]
@@ -71,21 +71,21 @@ horo timeline-view --export chrome "$scratch/last" >/dev/full 2>"$scratch/err"
 expect "exit code of a full disk" $? 1
 expect_in "error of a full disk" "$(cat "$scratch/err")" "standard output: No space left on device"
 
-# Nothing is saved of a job that ends well, or that records nothing.
+# Nothing is saved of a job that succeeds, or of a job without a recorder.
 try timeout 60 horo run -np 2 --timeline-directory "$scratch/good" "$rank" reduce=a
 expect "exit code" "$code" 0
-[ ! -e "$scratch/good" ] || fail "a good job has left $scratch/good"
+[ ! -e "$scratch/good" ] || fail "a job that succeeded has left $scratch/good"
 try timeout 60 horo run -np 2 --timeline-directory "$scratch/off" --no-timeline-recorder "$rank" reduce=a only=1 exit=3 lose=b
 expect "exit code" "$code" 3
-case $err in *timeline*) fail "a recorder that is off has recorded" ;; esac
-[ ! -e "$scratch/off" ] || fail "a recorder that is off has left $scratch/off"
+case $err in *timeline*) fail "the recorder was turned off but has recorded" ;; esac
+[ ! -e "$scratch/off" ] || fail "the recorder was turned off but has left $scratch/off"
 
-# The folder of the ranks' output is the timeline's too.
+# --output-filename also sets the folder of the timeline.
 try timeout 60 horo run -np 2 --output-filename "$scratch/logs" "$rank" reduce=a only=0 exit=3 lose=b
 expect "exit code" "$code" 3
 [ -s "$scratch/logs/rank.1.timeline" ] || fail "no timeline in $scratch/logs"
 
-# A trace while the job runs: JSON, begun and ended in pairs, with Horovod's names.
+# The trace of a running job is JSON with paired begin and end events and Horovod's names.
 try timeout 60 horo run -np 2 --timeline-filename "$scratch/trace.json" --timeline-mark-cycles \
   "$rank" reduce=one large=two begin=three finish
 expect "exit code" "$code" 0
@@ -111,26 +111,26 @@ assert not any(stacks.values()), stacks
 copies = ["ALLREDUCE/MEMCPY_%s_FUSION_BUFFER" % way for way in ("IN", "OUT")]
 for name, activities in seen.items():
     assert [a for a in activities if a not in copies] == ["NEGOTIATE_ALLREDUCE", "ALLREDUCE", "ALLREDUCE/SHM_ALLREDUCE"], seen
-assert set(copies) <= set(seen["two"]), seen  # It lies in no arena.
+assert set(copies) <= set(seen["two"]), seen  # The tensor is not in an arena, so it is copied.
 assert sum(e.get("name") == "CYCLE_START" for e in events) >= 1
 assert "start_time_since_epoch_in_micros" in events[0]["args"]
 PY
 try horo timeline-view "$scratch/trace.json" --json
 expect "operations of the trace" "$(python3 -c 'import json, sys; print(json.load(sys.stdin)["operations"])' <<<"$out")" 3
 
-# Horovod's variable asks for the same, of all ranks of the host.
+# Horovod's variable asks for the same; --timeline-all-ranks includes all ranks of the host.
 HOROVOD_TIMELINE=$scratch/all.json try timeout 60 horo run -np 2 --timeline-all-ranks "$rank" reduce=one
 expect "exit code" "$code" 0
 python3 -c 'import json, sys
 assert {e["tid"] for e in json.load(open(sys.argv[1])) if e["ph"] == "B"} == {0, 1}' "$scratch/all.json" ||
   fail "not all ranks are in the trace"
 
-# A file that cannot be had is a warning, and the job goes on.
+# If the file cannot be written, a warning is printed and the job continues.
 try timeout 60 horo run -np 2 --timeline-filename "$scratch/none/trace.json" "$rank" reduce=one
 expect "exit code" "$code" 0
 expect_in "warning" "$err" "no trace is written: $scratch/none/trace.json: "
 
-# Operations are ranges for NVIDIA's profilers, of whose library a stand-in is found here.
+# Operations are ranges for NVIDIA's profilers. A stand-in replaces their library.
 nvtx() {
   rm -f "$scratch/nvtx"
   LD_LIBRARY_PATH=$HORO_BIN/../tests/nvtx NVTX_STANDIN_FILE=$scratch/nvtx try timeout 60 "$@" "$rank" reduce=one begin=two begin=three finish
@@ -153,9 +153,9 @@ for shown in texts.values():
     assert shown[0] == "ALLREDUCE one", shown
     assert shown[1:] in (["ALLREDUCE two", "ALLREDUCE three"], ["ALLREDUCE two and 1 more"]), shown
 PY
-# Where no profiler listens each rank asks once.
+# If no profiler listens, each rank asks once and then stops.
 NVTX_STANDIN_DEAF=1 nvtx horo run -np 2
-expect "ranges that nobody takes" "$(cut -d" " -f2- "$scratch/nvtx")" "deaf 0 ALLREDUCE one
+expect "ranges without a profiler" "$(cut -d" " -f2- "$scratch/nvtx")" "deaf 0 ALLREDUCE one
 deaf 0 ALLREDUCE one"
 nvtx horo run -np 2 --no-timeline-nvtx
 [ ! -e "$scratch/nvtx" ] || fail "--no-timeline-nvtx begins ranges"

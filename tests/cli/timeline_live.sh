@@ -1,12 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Looking at a job while it runs: horo top, horo timeline-view --live, --follow and --snapshot.
+# Commands that look at a running job: horo top, and horo timeline-view with --live, --follow and --snapshot.
 # shellcheck source=tests/cli/lib.sh
 . "${0%/*}/lib.sh"
 
 rank=$HORO_BIN/../tests/stall_rank
 
-# begin RANKS WORD...: a job in the background whose ranks do this; its id is in $id.
+# begin RANKS WORD...: starts a job in the background whose ranks do these actions; sets $id to its id.
 begin() {
   rm -f "$scratch/id" "$scratch/stop"
   # shellcheck disable=SC2016 # for the rank's shell
@@ -18,13 +18,13 @@ begin() {
 }
 options=()
 
-# running: a moment passes while the job runs.
+# running: fails unless the job still runs after a short time.
 running() {
   kill -0 $job 2>/dev/null || fail "the job has ended: $(cat "$scratch/job")"
   sleep 0.05
 }
 
-# until_seen CONDITION: looks at the job until this is so, in Python, of `view`, `rows` and `states`.
+# until_seen CONDITION: views the job until this Python condition on `view`, `rows` and `states` is true.
 until_seen() {
   while
     try horo top --once --json "$id"
@@ -39,7 +39,7 @@ PY
   do running; done
 }
 
-# A rank that does not come is named by those that wait, and by itself.
+# A rank that is late is named in the rows of the waiting ranks and in its own row.
 begin 3 reduce=one only=1 "until=$scratch/stop" reduce=gradient
 until_seen 'states == ["waits", "computes", "waits"]'
 expect "standard error" "$err" ""
@@ -59,8 +59,8 @@ expect_in "head" "$out" "job $id, "
 expect_in "row of a rank that waits" "$out" "waits for 1"
 expect_in "tensor" "$out" "gradient"
 
-# By the beginning of its id; as a table on a terminal, until a key.
-python3 - "${id%?}" <<'PY' || fail "horo top on a terminal"
+# The job is found by the beginning of its id. On a terminal the table is shown until a key is pressed.
+python3 - "${id%?}" <<'PY' || fail "horo top failed on a terminal"
 import os, pty, select, sys
 pid, terminal = pty.fork()
 if pid == 0:
@@ -82,12 +82,12 @@ assert os.waitstatus_to_exitcode(status) == 0, seen
 assert b"\x1b[?1049h" in seen and seen.rindex(b"\x1b[?1049l") > seen.rindex(b"\x1b[H"), seen
 PY
 
-# What is saved is this job's.
+# The snapshot has the operations of this job.
 try horo timeline-view --snapshot "$id" --json
 expect "exit code of the snapshot" "$code" 0
 expect "operations of the snapshot" "$(python3 -c 'import json, sys; print(json.load(sys.stdin)["operations"])' <<<"$out")" 1
 rm -rf "/tmp/horo-timeline-$(id -u)/$id"
-# Once the others have waited for long, who is missing comes first of all.
+# After a long wait, the verdict about the missing rank comes first.
 while
   try horo timeline-view --snapshot "$id"
   expect "exit code of a later snapshot" "$code" 0
@@ -96,7 +96,7 @@ do running; done
 expect_in "first line" "$(sed '/^$/d' <<<"$out" | head -n 3)" "had not submitted 'gradient'"
 rm -rf "/tmp/horo-timeline-$(id -u)/$id"
 
-# Views go on until the job ends, and say that it has.
+# Views continue until the job ends, and report its end.
 horo top "$id" --interval 0.1 >"$scratch/lines" 2>&1 </dev/null &
 top=$!
 horo timeline-view --follow "$id" --json --interval 0.1 >"$scratch/followed" 2>&1 </dev/null &
@@ -114,7 +114,7 @@ views = [json.loads(line) for line in open(sys.argv[1])]
 assert sum(view["operations"] for view in views) == 2, views
 PY
 
-# A rank that was stopped is told from one that computes.
+# A stopped rank is shown differently from a rank that computes.
 begin 2 reduce=one only=1 stop "until=$scratch/stop"
 until_seen '"stopped" in states'
 expect_in "states" "$(horo top --once "$id" 2>&1)" "stopped"
@@ -123,7 +123,7 @@ python3 -c 'import json, os, signal, sys
 touch "$scratch/stop"
 wait $job || fail "the job failed: $(cat "$scratch/job")"
 
-# A trace that is being written is followed to its end, which is overwritten again and again.
+# A trace is followed to its end while it is written, although its last bytes are overwritten again and again.
 options=(--timeline-filename "$scratch/trace.json")
 begin 2 steps=20 "touch=$scratch/half" "until=$scratch/stop" steps=20
 until [ -s "$scratch/trace.json" ]; do running; done
@@ -140,15 +140,15 @@ views = [json.loads(line) for line in open(sys.argv[1])]
 assert sum(view["operations"] for view in views) == 40, views
 PY
 
-# What cannot be looked at is told.
+# The error says why a job cannot be viewed.
 try horo top nosuchjob
 expect "exit code of a job that is not there" "$code" 1
-expect_in "error" "$err" "no process of job 'nosuchjob' that records runs on this host"
+expect_in "error" "$err" "no process of job 'nosuchjob' with a timeline runs on this host"
 try horo timeline-view --follow nosuchjob
 expect "exit code of a job that is not there" "$code" 1
 printf 'HOROTL\r\n\x01\0\0\0\0\0\0\0' >"$scratch/saved.timeline"
 try horo timeline-view --follow "$scratch/saved.timeline"
-expect_in "error" "$err" "was saved whole and will not grow"
+expect_in "error" "$err" "is complete and will not grow"
 try horo help top
 expect_in "help" "$out" "usage: horo top [OPTION...] [JOB]"
 refused "one job is shown, 2 are given" horo top a b
@@ -156,6 +156,6 @@ refused "(see 'horo top --help')" horo top --interval 0
 refused "--live takes a job and no files" horo timeline-view --live x "$scratch/trace.json"
 refused "--interval is for --live and --follow" horo timeline-view --interval 2 "$scratch/trace.json"
 refused "--hosts is for --live" horo timeline-view --hosts h1 "$scratch/trace.json"
-refused "option '--hosts': '-x' is no host" horo top --hosts=-x
+refused "option '--hosts': '-x' is not the name of a host" horo top --hosts=-x
 refused "--once is for --live" horo timeline-view --once "$scratch/trace.json"
-refused "go with --json and --interval alone" horo timeline-view --follow --csv "$scratch/trace.json"
+refused "go only with --json and --interval" horo timeline-view --follow --csv "$scratch/trace.json"

@@ -1,12 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The page of horo timeline-view --html in a browser: it fills its tables, draws, and reports no error.
+# The page of horo timeline-view --html works in a browser: it fills its tables, draws, and reports no error.
 # shellcheck source=tests/cli/lib.sh
 . "${0%/*}/lib.sh"
 
 browser=$(command -v chromium || command -v chromium-browser) || { echo "no chromium (Debian: chromium)"; exit 77; }
 
-# page ADDRESS: what the page is after its script ran; what it says on the console is in $scratch/console.
+# page ADDRESS: prints the page after its script has run; the browser's console is in $scratch/console.
 page() {
   timeout 100 "$browser" --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --user-data-dir="$scratch/profile" \
     --virtual-time-budget=3000 ${window:+"$window"} --enable-logging=stderr --dump-dom "$1" >"$scratch/dom" 2>"$scratch/console" </dev/null
@@ -17,7 +17,7 @@ page() {
 
 try horo timeline-view --html "$scratch/report.html" "$HORO_SOURCE/tests/data/horovod-straggler.json.gz"
 expect "exit code" "$code" 0
-# A check at the page's end, where all that the page has can be reached.
+# A check at the end of the page, which can reach all variables of its script.
 sed 's|</body>|<script>\
 const pixels = pen.getImageData(0, 0, canvas.width, canvas.height).data, colors = new Set();\
 for (let i = 0; i < pixels.length; i += 4) colors.add(pixels[i] << 16 \| pixels[i + 1] << 8 \| pixels[i + 2]);\
@@ -41,8 +41,8 @@ expect_in "summary" "$(grep -o '<span id="summary">[^<]*' "$scratch/dom")" "oper
 [ "$(grep -o '<circle\|<rect' "$scratch/dom" | wc -l)" -gt 10 ] || fail "the plots are empty"
 [ "$(grep -o '<tr' "$scratch/dom" | wc -l)" -gt 15 ] || fail "the tables are not filled"
 
-# A page of 4,000 ranks: its canvas is no higher than the window, operations stay, and every lane can be scrolled to; rank 3999's is told
-# from the others, which wait in the first half.
+# A page of 4,000 ranks: its canvas is no higher than the window, operations stay visible, and every lane can be reached by
+# scrolling. The lane of rank 3999 differs from the other lanes, which wait in the first half.
 python3 - "$scratch/report.html" >"$scratch/many.html" <<'PY' || fail "the page of many ranks cannot be made"
 import json, sys
 page = open(sys.argv[1], encoding="utf-8").read()
@@ -88,7 +88,7 @@ window=--window-size=1400,900 page "file://$scratch/many.html"
 expect "what the page of many ranks can do" "$(grep -o '<title>{[^<]*' "$scratch/dom")" \
   "<title>{$(printf '"%s":true,' bounded first end stay home keys wheel zoomed few every latest | sed 's/,$//')}"
 
-# The same from --serve, under its policy of what a page may do.
+# The same page from --serve, under its content security policy.
 horo timeline-view --serve "$HORO_SOURCE/tests/data/horovod-straggler.json.gz" >"$scratch/address" 2>"$scratch/errors" </dev/null &
 server=$!
 until [ -s "$scratch/address" ]; do

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# horo timeline-view --serve: the page, to browsers of this machine that know its address.
+# horo timeline-view --serve gives the page to browsers of this machine that know its address.
 # shellcheck source=tests/cli/lib.sh
 . "${0%/*}/lib.sh"
 
@@ -8,7 +8,7 @@ trace=$HORO_SOURCE/tests/data/horovod-straggler.json.gz
 horo timeline-view --serve "$trace" >"$scratch/address" 2>"$scratch/errors" </dev/null &
 server=$!
 until [ -s "$scratch/address" ]; do
-  kill -0 $server 2>/dev/null || fail "it has ended: $(cat "$scratch/errors")"
+  kill -0 $server 2>/dev/null || fail "the server has ended: $(cat "$scratch/errors")"
   sleep 0.05
 done
 try horo timeline-view --html "$scratch/page.html" "$trace"
@@ -33,14 +33,14 @@ assert answer.getheader("Referrer-Policy") == "no-referrer" and answer.getheader
 assert ask(host="localhost:" + port)[0].status == 200
 answer, body = ask(method="HEAD")
 assert answer.status == 200 and body == b"" and int(answer.getheader("Content-Length")) == len(page)
-# Another site whose name leads here, or a guess, gets nothing.
+# A site whose name resolves to this machine, or a request with a guessed key, gets nothing.
 for host in "evil.example", "evil.example:" + port, "127.0.0.1", "127.0.0.1:1", "127.0.0.1.evil.example:" + port, "":
     assert ask(host=host)[0].status == 421, host
 assert ask(host=None)[0].status == 400
 for path in "/", "/favicon.ico", "/%s" % token, "/%s/x" % token, "/" + "0" * 32 + "/", "//" + token + "/":
     assert ask(path)[0].status == 404, path
 assert ask(method="POST", body=b"x")[0].status == 405
-# What is no request, or one without an end.
+# Data that is not a request, or a request without an end, is refused.
 def raw(text):
     with socket.create_connection(("127.0.0.1", int(port)), timeout=30) as connection:
         connection.sendall(text)
@@ -50,12 +50,12 @@ def raw(text):
         return b"".join(parts)
 assert raw(b"hello\r\n\r\n").startswith(b"HTTP/1.1 400 ")
 assert raw(b"GET / HTTP/1.1\r\nX: " + b"y" * 20000 + b"\r\n").startswith(b"HTTP/1.1 431 ")
-# Many at once, of which some say nothing.
+# Many connections at once, some of which send nothing.
 idle = [socket.create_connection(("127.0.0.1", int(port))) for _ in range(20)]
 assert ask()[0].status == 200
 for connection in idle:
     connection.close()
-# This machine's other addresses are not served.
+# The server does not listen on other addresses of this machine.
 try:
     socket.create_connection(("127.0.0.2", int(port)), timeout=5).close()
     raise SystemExit("another address answers")

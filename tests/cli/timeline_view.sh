@@ -1,18 +1,18 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# horo timeline-view: traces that Horovod and PyTorch wrote, and what is none.
+# horo timeline-view reads traces of Horovod and PyTorch, and refuses files that are not traces.
 # shellcheck source=tests/cli/lib.sh
 . "${0%/*}/lib.sh"
 
 data=$HORO_SOURCE/tests/data
 view=(horo timeline-view)
 
-# Compressed or not, from a file, a FIFO or standard input: the same.
+# The result is the same for a compressed and a plain trace, and from a file, a FIFO or standard input.
 try "${view[@]}" "$data/horovod-straggler.json.gz"
 expect "exit code" "$code" 0
 expect "warnings" "$err" ""
 whole=$out
-expect_in "verdict" "$(sed -n 2p <<<"$out")" "* operations wait 20.9 ms for their last rank, 40 % of the time; only 6 of 49 say which"
+expect_in "verdict" "$(sed -n 2p <<<"$out")" "* operations wait 20.9 ms for their last rank, 40 % of the time; only 6 of 49 operations show which"
 gunzip -c "$data/horovod-straggler.json.gz" >"$scratch/trace.json"
 try "${view[@]}" "$scratch/trace.json"
 expect "text of the plain file" "$out" "$whole"
@@ -27,12 +27,12 @@ try "${view[@]}" "$data/horovod-resnet50.json.gz" --json
 python3 - "$scratch/out" <<'PY' || fail "ResNet-50's figures are wrong"
 import json, sys
 f = json.load(open(sys.argv[1]))
-assert f["tensors"] == 1611, f["tensors"]  # 161 gradients, 10 steps; one number before.
-assert f["bytes"] == 10 * 102228128 + 4, f["bytes"]  # 25.6 million floats a step.
+assert f["tensors"] == 1611, f["tensors"]  # 161 gradients in 10 steps, and one number before them.
+assert f["bytes"] == 10 * 102228128 + 4, f["bytes"]  # 25.6 million floats in each step.
 assert f["verdicts"][0]["kind"] == "slow_link" and f["verdicts"][1]["kind"] == "slow_packing", f["verdicts"]
 PY
 
-# An array that is never closed, as a killed Horovod leaves it, and a cut in the middle of an event.
+# An array that is never closed, as a killed Horovod leaves it, and a trace that ends inside an event.
 head -c -1 "$scratch/trace.json" >"$scratch/open.json"
 try "${view[@]}" "$scratch/open.json"
 expect "exit code of an open array" "$code" 0
@@ -49,7 +49,7 @@ try "${view[@]}" "$scratch/damaged.json"
 expect "exit code of a damaged file" "$code" 0
 expect_in "warning" "$err" "damaged at byte 50"
 
-# PyTorch's profiler: communication beside computing and alone.
+# PyTorch's profiler: communication that overlaps computation, and communication alone.
 cat >"$scratch/profile.json" <<'JSON'
 {"schemaVersion": 1, "distributedInfo": {"backend": "nccl", "rank": 3, "world_size": 8},
  "deviceProperties": [{"id": 0, "name": "x"}],
@@ -71,8 +71,8 @@ assert rank["communicated_ns"] == 100000 and rank["computed_ns"] == 100000, rank
 assert abs(rank["exposed_ns"] - 50500) < 2, rank
 PY
 
-# A trace of all ranks, as horo writes it, has a row per tensor and rank: what they show of an operation is one, and fused
-# tensors begin at one moment.
+# horo's trace of all ranks has a row per tensor and rank. The rows of one operation count as one operation, and fused
+# tensors begin at the same moment.
 cat >"$scratch/ranks.json" <<'JSON'
 [{"name": "process_name", "ph": "M", "pid": 1, "args": {"name": "a"}}, {"name": "process_name", "ph": "M", "pid": 2, "args": {"name": "b"}},
  {"ph": "B", "name": "NEGOTIATE_ALLREDUCE", "ts": 100, "pid": 1, "tid": 0}, {"ph": "X", "name": "0", "dur": 0, "ts": 100, "pid": 1, "tid": 0},
@@ -101,7 +101,7 @@ slow = f["slowest"][0]
 assert slow["last_rank"] == 1 and slow["negotiated_ns"] == 249000 and slow["moved_ns"] == 40000, slow
 PY
 
-# Parts of it, other forms.
+# A part of the trace, and other output formats.
 try "${view[@]}" "$scratch/trace.json" --from 1 --to 2 --json --top 3
 python3 - "$scratch/out" <<'PY' || fail "--from, --to or --top do not hold"
 import json, sys
@@ -117,13 +117,13 @@ expect "exit code" "$code" 0
 expect_in "comparison" "$out" "negotiation, mean"
 expect "what neither trace knows" "$(grep ^waiting <<<"$out" | tr -s ' ')" "waiting - - -"
 
-# A page that needs nothing from anywhere.
+# The HTML page is self-contained.
 try "${view[@]}" --html "$scratch/report.html" "$scratch/trace.json"
 expect "exit code of --html" "$code" 0
 python3 - "$scratch/report.html" <<'PY' || fail "the page is wrong"
 import json, re, sys
 page = open(sys.argv[1], encoding="utf-8").read()
-assert not re.search(r"(src|href)\s*=|https?://|@import|url\(", page), "the page wants something"
+assert not re.search(r"(src|href)\s*=|https?://|@import|url\(", page), "the page loads something"
 parts = {name: json.loads(re.search(r'<script id="%s" type="application/json">(.*?)</script>' % name, page, re.S).group(1))
          for name in ("figures", "lanes")}
 assert parts["figures"]["operations"] == len(parts["lanes"]["operations"]) > 0
@@ -133,7 +133,7 @@ cat >"$scratch/hostile.json" <<'JSON'
 [{"name": "process_name", "ph": "M", "pid": 1, "args": {"name": "</script><script>{{FIGURES}}"}},
  {"ph": "B", "name": "ALLREDUCE", "ts": 100, "pid": 1}, {"ph": "E", "ts": 200, "pid": 1}]
 JSON
-# A report that does not fit leaves the one that was there; a link stays one, and permissions too.
+# If the report does not fit on the disk, the earlier report stays. A link stays a link, and permissions stay unchanged.
 ln -s report.html "$scratch/link.html"
 chmod 640 "$scratch/report.html"
 cp "$scratch/report.html" "$scratch/before.html"
@@ -144,11 +144,11 @@ expect "exit code of a bad trace" "$code" 1
 try bash -c 'ulimit -f 8; trap "" XFSZ; exec "$@"' _ "${view[@]}" --html "$scratch/link.html" "$scratch/trace.json"
 expect "exit code without room" "$code" 1
 expect_in "error without room" "$err" "$scratch/link.html: File too large"
-cmp -s "$scratch/before.html" "$scratch/report.html" || fail "the old report is not what it was"
+cmp -s "$scratch/before.html" "$scratch/report.html" || fail "the earlier report was changed"
 try "${view[@]}" --html "$scratch/link.html" "$scratch/trace.json"
 expect "exit code over an old report" "$code" 0
 expect "permissions" "$(stat -c %a "$scratch/report.html")" 640
-[ -L "$scratch/link.html" ] || fail "the link is none any more"
+[ -L "$scratch/link.html" ] || fail "the link was replaced by a file"
 expect "what is left beside" "$(find "$scratch" -name '*.part')" ""
 try "${view[@]}" --html /dev/stdout "$scratch/trace.json"
 expect "page on standard output" "$(grep -c '<title>' <<<"$out")" 1
@@ -157,10 +157,10 @@ try "${view[@]}" --html "$scratch/hostile.html" "$scratch/hostile.json"
 expect "scripts on a page with a hostile name" "$(grep -c '<script' "$scratch/hostile.html")" "$(grep -c '<script' "$scratch/report.html")"
 refused "--from 5 is after --to 3" "${view[@]}" --from 5 --to 3 "$scratch/trace.json"
 try "${view[@]}" --rank 777 "$scratch/trace.json"
-expect_in "warning" "$err" "--rank 777: there is no such rank, but "
+expect_in "warning" "$err" "--rank 777: there is no such rank among the "
 refused "exclude each other" "${view[@]}" --html x --json "$scratch/trace.json"
 
-# What is no timeline is refused with its name and the reason.
+# A file that is not a timeline is refused with its name and the reason.
 unusable() {
   try "${view[@]}" "$1"
   expect "exit code of $1" "$code" 1
@@ -186,31 +186,31 @@ if [ "$(id -u)" = 0 ]; then stranger=(setpriv --reuid 65534 --regid 65534 --clea
 chmod 755 "$scratch" && chmod 000 "$scratch/words"
 if "${stranger[@]}" "$HORO_BIN/horo" --version >/dev/null 2>&1; then
   try "${stranger[@]}" "$HORO_BIN/horo" timeline-view "$scratch/words"
-  expect "exit code of a file of somebody else" "$code" 1
+  expect "exit code of a file of another user" "$code" 1
   expect_in "error" "$err" "$scratch/words: Permission denied"
   mkdir -m 755 "$scratch/mine"
   [ -z "${stranger[*]}" ] || { try "${stranger[@]}" "$HORO_BIN/horo" timeline-view --html "$scratch/mine/report.html" "$scratch/trace.json"
-    expect "exit code of a report in a folder of somebody else" "$code" 1
+    expect "exit code of a report in a folder of another user" "$code" 1
     expect_in "error" "$err" "$scratch/mine/report.html: Permission denied"; }
 else
-  echo "nobody cannot run $HORO_BIN/horo: without the cases of no permission"
+  echo "not checked: missing permissions (the user nobody cannot run $HORO_BIN/horo)"
 fi
 try "${view[@]}" "$scratch/half"
 expect_in "half an object" "$err" "$scratch/half"
 
-# A page takes no input's place, under whatever name.
+# The page never replaces one of its inputs, whatever its name.
 cp "$scratch/trace.json" "$scratch/kept.json"
 ln "$scratch/kept.json" "$scratch/other-name.json"
 try "${view[@]}" --html "$scratch/other-name.json" "$scratch/kept.json"
 expect "exit code of a page over its input" "$code" 1
-expect_in "error" "$err" "--html would overwrite '$scratch/kept.json', which is read"
-cmp -s "$scratch/trace.json" "$scratch/kept.json" || fail "the input is not what it was"
+expect_in "error" "$err" "--html would overwrite its input '$scratch/kept.json'"
+cmp -s "$scratch/trace.json" "$scratch/kept.json" || fail "the input was changed"
 
-# A part of the page: one rank's.
+# The page of one rank.
 try "${view[@]}" --html "$scratch/part.html" --rank 0 "$scratch/trace.json"
 expect "exit code of --html with --rank" "$code" 0
 
-# Clocks that jump back are told.
+# A clock that jumps back is reported.
 cat >"$scratch/jump.json" <<'JSON'
 [{"ph": "B", "name": "NEGOTIATE_ALLREDUCE", "ts": 9000000, "pid": 1}, {"ph": "E", "ts": 9000100, "pid": 1},
  {"ph": "B", "name": "ALLREDUCE", "ts": 100, "pid": 1}, {"ph": "E", "ts": 200, "pid": 1}]
@@ -219,7 +219,7 @@ try "${view[@]}" "$scratch/jump.json"
 expect "exit code of a clock that jumps" "$code" 0
 expect_in "warning" "$err" "the clock jumped back once"
 
-# Times are told and selected from the earliest event, wherever it stands, in however many files.
+# Times are relative to the earliest event, wherever it is in whichever file.
 cat >"$scratch/order.json" <<'JSON'
 {"traceEvents": [{"ph": "X", "cat": "kernel", "name": "nccl_late", "pid": 0, "ts": 2000000, "dur": 100},
  {"ph": "X", "cat": "kernel", "name": "nccl_early", "pid": 0, "ts": -1000000, "dur": 100}]}
@@ -240,7 +240,7 @@ expect "operations of two files" "$(at)" "('nccl_early', 0) ('nccl_last', 10) ('
 "${view[@]}" --json --to 3.5 - <"$scratch/order.json" >"$scratch/out" 2>"$scratch/err"
 expect "selected operations of what can be read but once" "$(at)" "('nccl_late', 0)"
 
-# As Windows' editors write files.
+# Files written by editors on Windows begin with a byte-order mark.
 { printf '\xef\xbb\xbf'; cat "$scratch/trace.json"; } >"$scratch/marked.json"
 try "${view[@]}" "$scratch/marked.json"
 expect "warnings of a byte-order mark" "$err" ""
@@ -251,7 +251,7 @@ cat "$scratch/order.json" "$scratch/later.json" >"$scratch/both.json"
 try "${view[@]}" "$scratch/both.json"
 expect_in "warning" "$err" "both.json: it ends at byte "
 
-# What cannot be written is said.
+# Errors of writing are reported.
 for form in --json --csv; do
   "${view[@]}" $form "$scratch/trace.json" >/dev/full 2>"$scratch/err"
   expect "exit code of a full disk" $? 1
@@ -260,13 +260,13 @@ done
 
 try timeout -s KILL 60 "${view[@]}" --follow "$scratch/fifo"
 expect "exit code of a FIFO that is followed" "$code" 1
-expect_in "error" "$err" "'$scratch/fifo' is no plain file; leave --follow out to read it"
+expect_in "error" "$err" "'$scratch/fifo' is not a regular file; read it without --follow"
 
 try timeout -s KILL 60 "${view[@]}" --follow --interval 0.05 "$scratch/jump.json"
 expect_in "warning of a trace that is followed" "$err" "the clock jumped back once"
 
-# A trace that another job begins anew under the same name is followed from its beginning.
-timeout -s KILL 60 python3 - "$scratch/anew.json" "${view[@]}" --follow --json --interval 0.05 <<'PY' || fail "a trace that was begun anew is not followed"
+# If another job writes a new trace under the same name, --follow starts again at its beginning.
+timeout -s KILL 60 python3 - "$scratch/anew.json" "${view[@]}" --follow --json --interval 0.05 <<'PY' || fail "a trace that was started again is not followed"
 import json, subprocess, sys
 path, command = sys.argv[1], sys.argv[2:]
 event = '{"ph": "X", "cat": "kernel", "name": "nccl", "pid": 0, "ts": %d, "dur": 100}'
@@ -291,4 +291,4 @@ refused "exclude each other" "${view[@]}" "$scratch/trace.json" --json --csv
 refused "unknown option '--nonsense'" "${view[@]}" "$scratch/trace.json" --nonsense
 try "${view[@]}" --snapshot nosuchjob
 expect "exit code of a snapshot of nothing" "$code" 1
-expect_in "error" "$err" "no process of job 'nosuchjob' that records runs on this host"
+expect_in "error" "$err" "no process of job 'nosuchjob' with a timeline runs on this host"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Installs BUILD into a prefix, moves the prefix (an installation must not remember where it was made), configures and
-# builds SOURCE against it, then runs its programs alone, on two and on three ranks.
+# Installs BUILD into a prefix and moves the prefix, because an installation must not depend on its path. Then configures
+# and builds SOURCE against it, and runs its programs on one, two and three ranks.
 
 function(run)
   execute_process(COMMAND ${ARGN} RESULT_VARIABLE rc OUTPUT_VARIABLE out ERROR_VARIABLE out)
@@ -34,7 +34,7 @@ foreach(program IN ITEMS c_consumer cpp_consumer)
   expect("sum over 3 rank(s): 6")
 endforeach()
 
-# A version that is not there must be refused, or the version file says nothing.
+# A version that does not exist must be refused; otherwise the version file has no effect.
 execute_process(COMMAND ${CMAKE_COMMAND} -G ${GENERATOR} -S "${SOURCE}" -B "${WORK}/refused" -DHORO_WANTED=99.0
   "-DCMAKE_PREFIX_PATH=${WORK}/prefix" -DCMAKE_C_COMPILER=${CC} -DCMAKE_CXX_COMPILER=${CXX}
   RESULT_VARIABLE rc OUTPUT_QUIET ERROR_QUIET)

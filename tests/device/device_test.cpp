@@ -12,7 +12,7 @@ using namespace horo::runtime;
 
 namespace {
 
-/// Null, after checking what the module says, where there is no device.
+/// Returns null if there is no device, after checking the module's reason.
 const ModuleEntry* module_or_reason(const char* name) {
   const auto entry = load_usable_module(name, HORO_TEST_MODULES);
   if (entry) return *entry;
@@ -49,7 +49,7 @@ void put(Device& device, void* to, const std::vector<float>& values) {
 
 }  // namespace
 
-TEST_CASE("the modules load without a GPU and say what is missing") {
+TEST_CASE("the modules load without a GPU and name what is missing") {
   CHECK(load_module("cuda", HORO_TEST_MODULES));
   CHECK(load_module("nccl", HORO_TEST_MODULES));
   module_or_reason("cuda");
@@ -71,7 +71,7 @@ TEST_CASE("one kernel packs many tensors, scaled and cast, and unpacks them") {
   const auto* module = module_or_reason("cuda");
   if (module == nullptr) return;
   const auto device = std::move(*module->open_device(0));
-  constexpr std::size_t kTensors = 300;  // More than one launch takes.
+  constexpr std::size_t kTensors = 300;  // More than one launch can take.
   std::vector<DeviceSpan> parts;
   std::vector<float> expected;
   std::uint64_t total = 0;

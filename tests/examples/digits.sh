@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# digits.sh HORO DIGITS: the C++ example reaches 94 % on 1, 2 and 4 ranks, within 1.5 % of each other, and says so once.
+# digits.sh HORO DIGITS: the C++ example reaches 94 % on 1, 2 and 4 ranks, within 1.5 % of each other, and prints its result
+# once.
 set -euo pipefail
 horo=$1 digits=$2
 least=101 most=0
@@ -8,7 +9,7 @@ for ranks in 1 2 4; do
   output=$("$horo" run -np "$ranks" --tag off "$digits")
   echo "$output"
   if ! [[ $output =~ ^$ranks\ rank\(s\):\ test\ accuracy\ ([0-9]+)\.([0-9]{2})\ %,\ [0-9]+\ images/s$ ]]; then
-    echo "not the one line expected"
+    echo "the output is not the one expected line"
     exit 1
   fi
   hundredths=$((10#${BASH_REMATCH[1]}${BASH_REMATCH[2]}))

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "launcher/agent/protocol.hpp"
+#include "launcher/protocol/protocol.hpp"
 
 namespace horo::fuzz {
 
@@ -13,24 +13,25 @@ namespace {
 using namespace launcher;  // NOLINT(google-build-using-namespace): the namespace under test
 using namespace launcher::protocol;  // NOLINT(google-build-using-namespace): as above
 
-/// What decodes is what would have been encoded.
+/// A decoded message must encode to the same bytes.
 std::string run_message(std::string_view bytes) {
   const auto message = decode(bytes);
-  if (!message) return message.error().code == Errc::protocol ? "" : "another error than protocol";
+  if (!message) return message.error().code == Errc::protocol ? "" : "the error is not protocol";
+  if (describe(*message).empty()) return "a message has no description";
   std::string frame;
-  if (!encode(*message, frame)) return "a message decoded that cannot be encoded";
+  if (!encode(*message, frame)) return "a decoded message cannot be encoded";
   return std::string_view(frame).substr(4) == bytes ? ""
-                                                    : "a message decoded that is not encoded so";
+                                                    : "a decoded message encodes to other bytes";
 }
 
-/// A stream cut into reads of the size of its first byte: never more messages than frames, and
-/// after an error no message any more.
+/// The first byte is the size of the reads into which the stream is cut. There must never be more
+/// messages than frames, and no message after an error.
 std::string run_stream(std::string_view bytes) {
   if (bytes.empty()) return "";
   const auto cut = static_cast<std::size_t>(static_cast<unsigned char>(bytes.front())) + 1;
   bytes.remove_prefix(1);
   const auto frames_at_most = bytes.size() / kHeaderBytes;
-  FrameReader reader;
+  FrameSplitter reader;
   bool failed = false;
   std::size_t messages = 0;
   for (; !bytes.empty(); bytes.remove_prefix(std::min(cut, bytes.size()))) {
@@ -38,15 +39,15 @@ std::string run_stream(std::string_view bytes) {
     while (true) {
       const auto message = reader.next();
       if (message && *message) ++messages;
-      if (failed && message) return "a reader went on after an error";
+      if (failed && message) return "the reader returned a message after an error";
       if (!message) failed = true;
       if (!message || !*message) break;
     }
   }
-  return messages > frames_at_most ? "messages out of nothing" : "";
+  return messages > frames_at_most ? "more messages than frames" : "";
 }
 
-std::vector<std::string> frames() {
+AgentSpec agent_spec() {
   AgentSpec spec;
   spec.host = "node1";
   spec.command = {"python3", "train.py"};
@@ -62,18 +63,28 @@ std::vector<std::string> frames() {
     identity.worker_addresses = {"node1:1", "node1:2"};
     spec.ranks.push_back(identity);
   }
+  return spec;
+}
+
+RankExit rank_exit() {
   RankExit exit;
   exit.rank = Rank{1};
   exit.wait_status = 9;
   exit.attached = true;
   exit.undetached = true;
-  const std::vector<Message> messages{
+  return exit;
+}
+
+std::vector<Message> messages() {
+  return {
       Hello::ours(),
-      Start{.spec = spec},
+      Start{.spec = agent_spec()},
       Signal{.number = 10},
       Stop{.cause = {.rank = Rank{1}, .cause = LossCause::exited, .detail = 3}, .host = "node1"},
       Kill{},
       Dismiss{},
+      Release{},
+      Assigned{.epoch = Epoch{2}},
       Reach{.host = 7, .name = "n", .program = {"ssh", "n"}, .target = "n", .port = 22},
       Carry{.host = 7, .frame = "\x05"},
       Leave{.host = 7, .at_once = true},
@@ -86,7 +97,7 @@ std::vector<std::string> frames() {
       Started{.rank = Rank{1}, .pid = 4711},
       SpawnFailed{.rank = Rank{1}, .error = {Errc::not_found, "no such program"}},
       Output{.rank = Rank{0}, .stream = Stream::err, .bytes = "a line\n"},
-      Exited{.exit = exit},
+      Exited{.exit = rank_exit()},
       Finished{.survivors = 0},
       Failed{.error = {Errc::unavailable, "no descriptors"}},
       Recorded{.saved = {.ranks = 2, .directory = "/tmp/t", .problem = ""}},
@@ -95,10 +106,13 @@ std::vector<std::string> frames() {
       Viewed{.problem = "", .rows = {{.rank = 1, .pid = 7, .tensor = "t", .missing = {0}}}},
       Piece{.asker = 1, .offset = 0, .size = 6, .problem = "", .bytes = "pieces"},
       Roster{.job = "j", .agents = {{.host = "n", .ranks = {0, 1}}}},
-      Covered{.cover = {.group = "", .reason = "no hierarchy"}},
+      ControlGroupMade{.control_group = {.path = "", .reason = "no hierarchy"}},
   };
+}
+
+std::vector<std::string> frames() {
   std::vector<std::string> out;
-  for (const auto& message : messages) {
+  for (const auto& message : messages()) {
     out.emplace_back();
     if (!encode(message, out.back())) std::abort();
   }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "target.hpp"
 
-#include "runtime/bootstrap/hosts.hpp"
-#include "runtime/bootstrap/store_finder.hpp"
-#include "runtime/bootstrap/wire.hpp"
+#include "runtime/bootstrap/local/local_messages.hpp"
+#include "runtime/bootstrap/store/host_table.hpp"
+#include "runtime/bootstrap/store/store_finder.hpp"
 
 namespace horo::fuzz {
 
@@ -13,7 +13,7 @@ using namespace runtime::bootstrap;
 
 constexpr int kSize = 4;
 
-Host host(int first) {
+JobHost host(int first) {
   return {.name = "node",
           .address = "10.0.0.1",
           .addresses = {"10.0.0.1", "::2"},
@@ -22,16 +22,16 @@ Host host(int first) {
 
 std::string failure_of(const Error& error) {
   if (error.code != Errc::protocol && error.code != Errc::version_mismatch)
-    return "another error than protocol or version_mismatch";
+    return "the error is neither protocol nor version_mismatch";
   return error.message.empty() ? "an error without a message" : "";
 }
 
 std::string run_message(std::string_view bytes) {
   const auto message = decode(bytes);
   if (!message) return failure_of(message.error());
-  if (std::holds_alternative<Refusal>(*message))
-    return std::get<Refusal>(*message).code == Errc::ok ? "a refusal that is a success" : "";
-  return encode(*message) == bytes ? "" : "a message that reads as another";
+  if (std::holds_alternative<LocalRefusal>(*message))
+    return std::get<LocalRefusal>(*message).code == Errc::ok ? "a refusal that is a success" : "";
+  return encode(*message) == bytes ? "" : "a decoded message encodes to other bytes";
 }
 
 std::string run_table(std::string_view bytes) {
@@ -39,23 +39,23 @@ std::string run_table(std::string_view bytes) {
   if (!table) return failure_of(table.error());
   std::size_t ranks = 0;
   for (const auto& entry : table->hosts) ranks += entry.ranks.size();
-  return ranks == kSize ? "" : "a table with too many or too few ranks";
+  return ranks == kSize ? "" : "the table has too many or too few ranks";
 }
 
 std::string run_card(std::string_view bytes) {
-  const auto card = decode_card(bytes);
+  const auto card = decode_host_report(bytes);
   if (!card) return failure_of(card.error());
   return card->host.ranks.empty() ? "a host without ranks" : "";
 }
 
 std::string run_place(std::string_view bytes) {
-  const auto place = decode_place(bytes);
+  const auto place = decode_local_position(bytes);
   if (!place) return failure_of(place.error());
-  return place->local_rank < place->local_size ? "" : "a place outside its host";
+  return place->local_rank < place->local_size ? "" : "the local rank is outside its host";
 }
 
 std::string run_word(std::string_view text) {
-  const auto word = decode_store_word(text);
+  const auto word = decode_store_contact(text);
   return word ? "" : failure_of(word.error());
 }
 
@@ -66,10 +66,10 @@ std::vector<Target> bootstrap_targets() {
   return {
       {.name = "meeting-message",
        .run = run_message,
-       .seeds = {encode(
-                     Hello{.version = 1, .rank = 1, .size = 4, .local_rank = 1, .local_size = 2}),
-                 encode(Welcome{.nonce = 1, .epoch = 2, .ranks = {0, 1, 2}}),
-                 encode(Refusal{.code = Errc::timed_out, .message = "late"})},
+       .seeds = {encode(LocalHello{
+                     .version = 1, .rank = 1, .size = 4, .local_rank = 1, .local_size = 2}),
+                 encode(LocalWelcome{.nonce = 1, .epoch = 2, .ranks = {0, 1, 2}}),
+                 encode(LocalRefusal{.code = Errc::timed_out, .message = "late"})},
        .words = words,
        .rounds = 30000},
       {.name = "host-table",
@@ -79,17 +79,17 @@ std::vector<Target> bootstrap_targets() {
        .rounds = 30000},
       {.name = "host-card",
        .run = run_card,
-       .seeds = {encode(HostCard{.host = host(0), .server_host = "10.0.0.9"})},
+       .seeds = {encode(HostReport{.host = host(0), .server_host = "10.0.0.9"})},
        .words = words,
        .rounds = 30000},
       {.name = "local-place",
        .run = run_place,
-       .seeds = {encode(LocalPlaceWord{.local_rank = 1, .local_size = 2})},
+       .seeds = {encode(LocalPosition{.local_rank = 1, .local_size = 2})},
        .words = words,
        .rounds = 10000},
       {.name = "store-word",
        .run = run_word,
-       .seeds = {encode(StoreWord{.secret = {1}, .machine = "m", .addresses = {"1.1.1.1:1"}})},
+       .seeds = {encode(StoreContact{.secret = {1}, .machine = "m", .addresses = {"1.1.1.1:1"}})},
        .words = {",", "horo1", "ff"},
        .rounds = 30000},
   };

@@ -12,26 +12,26 @@ std::string run_config(std::string_view bytes) {
   const auto given = apps::parse_config(std::string(bytes), "job.yaml");
   if (given) {
     for (const auto& entry : *given) {
-      if (!entry.place.starts_with("job.yaml:")) return "an assignment without its place";
+      if (!entry.place.starts_with("job.yaml:")) return "an assignment does not name its place";
     }
     return "";
   }
-  if (given.error().code != Errc::invalid_argument) return "another error than invalid_argument";
-  return given.error().message.starts_with("job.yaml:") ? "" : "an error without its place";
+  if (given.error().code != Errc::invalid_argument) return "the error is not invalid_argument";
+  return given.error().message.starts_with("job.yaml:") ? "" : "the error does not name its place";
 }
 
 std::string run_plan(std::string_view bytes) {
   const auto plan = apps::parse_plan_file(std::string(bytes), "p.json");
   if (!plan) {
-    if (plan.error().code != Errc::invalid_argument) return "another error than invalid_argument";
-    return plan.error().message.starts_with("p.json:") ? "" : "an error without its place";
+    if (plan.error().code != Errc::invalid_argument) return "the error is not invalid_argument";
+    return plan.error().message.starts_with("p.json:") ? "" : "the error does not name its place";
   }
   std::size_t ranks = 0;
   for (const auto& host : plan->hosts) ranks += host.ranks.size();
   std::vector<bool> placed(ranks, false);
   for (const auto& host : plan->hosts) {
     for (const int rank : host.ranks) {
-      if (placed.at(static_cast<std::size_t>(rank))) return "a rank on two hosts";
+      if (placed.at(static_cast<std::size_t>(rank))) return "a rank is on two hosts";
       placed[static_cast<std::size_t>(rank)] = true;
     }
   }

@@ -9,7 +9,7 @@ namespace horo::fuzz {
 
 namespace {
 
-/// Lines of NAME=value as a rank's environment.
+/// Reads lines of NAME=value as a rank's environment.
 std::string run_environment(std::string_view bytes) {
   std::map<std::string, std::string, std::less<>> variables;
   while (!bytes.empty()) {
@@ -26,9 +26,9 @@ std::string run_environment(std::string_view bytes) {
   if (!identity) return identity.error().code == Errc::invalid_argument ? "" : "another error";
   if (!identity->has_value()) return "";
   const auto& w = **identity;
-  if (w.rank.value() < 0 || w.rank.value() >= w.size) return "a rank outside its job";
+  if (w.rank.value() < 0 || w.rank.value() >= w.size) return "the rank is outside its job";
   if (w.local_rank.value() < 0 || w.local_rank.value() >= w.local_size)
-    return "a local rank outside its host";
+    return "the local rank is outside its host";
   if (w.board_fd < -1) return "a descriptor below none";
   if (w.master_port > 65535) return "a port over 65535";
   return "";
@@ -47,7 +47,7 @@ std::string lines() {
   identity.worker_addresses = {"node1:1", "node1:2", "node2:1", "node2:2"};
   std::string text;
   for (const auto& [name, value] : worker_environment(identity)) {
-    // What it reads; the rest is for others.
+    // Only these variables are read back; the others are for other frameworks.
     if (name.starts_with("HORO_")) text += fmt::format("{}={}\n", name, value);
   }
   return text;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mutated input for every parser. HORO_FUZZ_SEED repeats a run, HORO_FUZZ_FACTOR makes it longer.
+// Feeds mutated input to every parser. HORO_FUZZ_SEED repeats a run, HORO_FUZZ_FACTOR makes it
+// longer.
 #include "mutate.hpp"
 
 #include <cstdlib>
@@ -34,7 +35,7 @@ void fuzz(const horo::fuzz::Target& target) {
   std::mt19937_64 random(seed);
   for (std::uint64_t i = 0; i < rounds; ++i) {
     const auto bytes = horo::fuzz::mutated(target, random);
-    // Kept for a crash: Catch2 prints it when a signal ends the test.
+    // Catch2 prints this if a signal ends the test.
     INFO("round " << i << ", bytes " << hex(bytes));
     const auto broken = target.run(bytes);
     if (!broken.empty()) FAIL(broken);
@@ -44,34 +45,34 @@ void fuzz(const horo::fuzz::Target& target) {
 
 }  // namespace
 
-TEST_CASE("key-value messages survive mutation") {
+TEST_CASE("the key-value parsers keep their promises for mutated input") {
   for (const auto& target : horo::fuzz::kv_targets()) fuzz(target);
 }
 
-TEST_CASE("agent messages survive mutation") {
+TEST_CASE("the agent protocol keeps its promises for mutated input") {
   for (const auto& target : horo::fuzz::agent_targets()) fuzz(target);
 }
 
-TEST_CASE("host lists survive mutation") {
+TEST_CASE("the parsers of host lists keep their promises for mutated input") {
   for (const auto& target : horo::fuzz::hosts_targets()) fuzz(target);
 }
 
-TEST_CASE("timelines and traces survive mutation") {
+TEST_CASE("the timeline and trace readers keep their promises for mutated input") {
   for (const auto& target : horo::fuzz::timeline_targets()) fuzz(target);
 }
 
-TEST_CASE("a rank's environment survives mutation") {
+TEST_CASE("the reader of a rank's environment keeps its promises for mutated input") {
   for (const auto& target : horo::fuzz::environment_targets()) fuzz(target);
 }
 
-TEST_CASE("config files survive mutation") {
+TEST_CASE("the reader of config files keeps its promises for mutated input") {
   for (const auto& target : horo::fuzz::config_targets()) fuzz(target);
 }
 
-TEST_CASE("frames between hosts survive mutation") {
+TEST_CASE("the readers of frames between hosts keep their promises for mutated input") {
   for (const auto& target : horo::fuzz::tree_targets()) fuzz(target);
 }
 
-TEST_CASE("what ranks tell each other before they share a board survives mutation") {
+TEST_CASE("the bootstrap parsers keep their promises for mutated input") {
   for (const auto& target : horo::fuzz::bootstrap_targets()) fuzz(target);
 }

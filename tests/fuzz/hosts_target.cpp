@@ -16,16 +16,16 @@ using discovery::HostSet;
 
 std::string check(const Result<HostSet>& hosts) {
   if (!hosts) {
-    if (hosts.error().code != Errc::invalid_argument) return "another error than invalid_argument";
+    if (hosts.error().code != Errc::invalid_argument) return "the error is not invalid_argument";
     return hosts.error().message.empty() ? "an error without a message" : "";
   }
-  if (hosts->empty()) return "a list without hosts was taken";
-  if (hosts->size() > discovery::kMaxHosts) return "more hosts than a job may have";
+  if (hosts->empty()) return "a list without hosts was accepted";
+  if (hosts->size() > discovery::kMaxHosts) return "the list has more hosts than a job may have";
   for (const auto& host : hosts->hosts()) {
     if (host.name.empty()) return "a host without a name";
     if (host.slots < 1) return "a host without slots";
-    // It becomes an argument of programs that take options.
-    if (host.name.front() == '-') return "a host that reads like an option";
+    // The name becomes an argument of programs that take options.
+    if (host.name.front() == '-') return "the name of a host reads like an option";
   }
   return "";
 }
@@ -41,7 +41,7 @@ std::string run_list(std::string_view bytes) {
   return check(listing->hosts);
 }
 
-/// A Slurm job whose variables are the lines of `bytes`.
+/// Reads a Slurm job whose variables are the lines of `bytes`.
 std::string run_slurm(std::string_view bytes) {
   std::map<std::string, std::string> variables;
   while (!bytes.empty()) {
@@ -58,8 +58,8 @@ std::string run_slurm(std::string_view bytes) {
       4);
   const auto listing = source.list(Deadline::never());
   if (listing) return check(listing->hosts);
-  if (listing.error().code != Errc::unavailable) return "another error than unavailable";
-  return listing.error().message.starts_with("Slurm job ") ? "" : "an error without the job";
+  if (listing.error().code != Errc::unavailable) return "the error is not unavailable";
+  return listing.error().message.starts_with("Slurm job ") ? "" : "the error does not name the job";
 }
 
 std::string run_pairs(std::string_view bytes) {
@@ -80,6 +80,14 @@ std::string run_csm(std::string_view bytes) {
 const std::vector<std::string> kWords{":", ",", "[",       "]",         "slots=", "\n",
                                       "#", " ", "1000000", "a:1000000", "-"};
 
+const std::vector<std::string> kSlurmJobs{
+    "SLURM_JOB_ID=4\nSLURM_JOB_NODELIST=tux[1-2,5],gpu07\nSLURM_TASKS_PER_NODE=2(x3),1\n",
+    "SLURM_JOB_NODELIST=a[1-2]\nSLURM_GPUS_PER_NODE=a100:3,v100:1\n"
+    "SLURM_JOB_CPUS_PER_NODE=64(x2)\n",
+    "SLURM_HET_SIZE=2\nSLURM_JOB_NODELIST_HET_GROUP_0=h1\n"
+    "SLURM_JOB_NODELIST_HET_GROUP_1=h[2-3]\nSLURM_TASKS_PER_NODE_HET_GROUP_0=2\n"
+    "SLURM_TASKS_PER_NODE_HET_GROUP_1=2,1\n"};
+
 }  // namespace
 
 std::vector<Target> hosts_targets() {
@@ -97,13 +105,7 @@ std::vector<Target> hosts_targets() {
        .rounds = 30000},
       {.name = "slurm",
        .run = run_slurm,
-       .seeds =
-           {"SLURM_JOB_ID=4\nSLURM_JOB_NODELIST=tux[1-2,5],gpu07\nSLURM_TASKS_PER_NODE=2(x3),1\n",
-            "SLURM_JOB_NODELIST=a[1-2]\nSLURM_GPUS_PER_NODE=a100:3,v100:1\n"
-            "SLURM_JOB_CPUS_PER_NODE=64(x2)\n",
-            "SLURM_HET_SIZE=2\nSLURM_JOB_NODELIST_HET_GROUP_0=h1\n"
-            "SLURM_JOB_NODELIST_HET_GROUP_1=h[2-3]\nSLURM_TASKS_PER_NODE_HET_GROUP_0=2\n"
-            "SLURM_TASKS_PER_NODE_HET_GROUP_1=2,1\n"},
+       .seeds = kSlurmJobs,
        .words = {"(x", ")", "[", "]", "-", ",", "=", "\n", "(x100000)", "[1-100000]", "999999999"},
        .rounds = 10000},
       {.name = "lsf-pairs",

@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "base/kv/address.hpp"
-#include "base/kv/server/session.hpp"
-#include "base/kv/wire.hpp"
+#include "base/kv/kv_messages.hpp"
+#include "base/kv/server/server_session.hpp"
 
 namespace horo::fuzz {
 
@@ -18,19 +18,18 @@ const kv::ServerTerms kTerms{.version = kv::kVersion, .max_payload = 65536};
 const kv::Handshake kHandshake{
     .client_version = kv::kVersion, .client_nonce = {7}, .server_nonce = {4}};
 
-/// What decodes is what would have been encoded: there is one form of each request.
+/// A decoded request must encode to the same bytes, because each request has only one form.
 std::string run_request(std::string_view bytes) {
   const auto request = kv::decode_request(kv::as_bytes(bytes));
-  if (!request) return request.error().code == Errc::protocol ? "" : "another error than protocol";
+  if (!request) return request.error().code == Errc::protocol ? "" : "the error is not protocol";
   const auto again = kv::encode(*request);
-  return again && *again == bytes ? "" : "a request decoded that is not encoded so";
+  return again && *again == bytes ? "" : "a decoded request encodes to other bytes";
 }
 
 std::string run_response(std::string_view bytes) {
   const auto response = kv::decode_response(kv::as_bytes(bytes));
-  if (!response)
-    return response.error().code == Errc::protocol ? "" : "another error than protocol";
-  return kv::encode(*response) == bytes ? "" : "a response decoded that is not encoded so";
+  if (!response) return response.error().code == Errc::protocol ? "" : "the error is not protocol";
+  return kv::encode(*response) == bytes ? "" : "a decoded response encodes to other bytes";
 }
 
 void drain(ServerSession& session) {
@@ -41,7 +40,7 @@ void drain(ServerSession& session) {
   }
 }
 
-/// Steps through what was fed. False when the session has ended.
+/// Handles the data that the session was fed. Returns false when the session has ended.
 bool step(ServerSession& session) {
   while (true) {
     drain(session);
@@ -55,23 +54,24 @@ bool step(ServerSession& session) {
   }
 }
 
-/// A stranger's stream: whatever it sends, it is not believed and little of it is kept.
-std::string run_stranger(std::string_view bytes) {
+/// A client without the secret: whatever it sends, it is not trusted, and little of it is kept.
+std::string run_unauthenticated(std::string_view bytes) {
   ServerSession session(kSecret, kTerms, kHandshake.server_nonce);
   while (!bytes.empty()) {
-    if (session.room() > kv::kHelloBytes) return "a stranger may send more than a hello";
+    if (session.room() > kv::kHelloBytes)
+      return "an unauthenticated client may send more than a hello";
     const auto part = bytes.substr(0, session.room());
-    if (part.empty()) return "no room and no output";
+    if (part.empty()) return "the session neither reads nor writes";
     session.feed(kv::as_bytes(part));
     bytes.remove_prefix(part.size());
     if (!step(session)) return "";
-    if (session.authenticated()) return "a stranger was believed";
+    if (session.authenticated()) return "an unauthenticated client was trusted";
   }
   return "";
 }
 
-/// A client's stream after its handshake; the first two bytes say how it is cut into reads, and
-/// whether the seals are good: then the payloads are what is tested.
+/// A client's stream after its handshake. The first two bytes decide how it is cut into reads, and
+/// whether its seals are valid; with valid seals the payloads are tested.
 std::string run_client(std::string_view bytes) {
   if (bytes.size() < 2) return "";
   const auto cut = static_cast<std::size_t>(static_cast<unsigned char>(bytes[0])) + 1;
@@ -82,7 +82,7 @@ std::string run_client(std::string_view bytes) {
   session.feed(kv::as_bytes(encode(kv::Hello{.client_nonce = kHandshake.client_nonce})));
   step(session);
   session.feed(kv::client_proof(kSecret, kHandshake));
-  if (!step(session) || !session.authenticated()) return "a good handshake was refused";
+  if (!step(session) || !session.authenticated()) return "a valid handshake was refused";
 
   std::string stream(bytes);
   if (sealed) {
@@ -104,7 +104,7 @@ std::string run_address(std::string_view bytes) {
   const auto address = kv::parse_address(bytes);
   if (!address) return address.error().code == Errc::invalid_argument ? "" : "another error";
   const auto again = kv::parse_address(kv::to_string(*address));
-  return again && *again == *address ? "" : "an address does not survive being written";
+  return again && *again == *address ? "" : "an address changes when it is written and read";
 }
 
 std::vector<std::string> requests() {
@@ -150,8 +150,8 @@ std::vector<Target> kv_targets() {
                  encode(kv::Response{.op = kv::Op::add, .id = 2, .number = -1})},
        .words = {},
        .rounds = 50000},
-      {.name = "kv-stranger",
-       .run = run_stranger,
+      {.name = "kv-unauthenticated",
+       .run = run_unauthenticated,
        .seeds = {encode(kv::Hello{.client_nonce = kHandshake.client_nonce}) +
                      std::string(proof.begin(), proof.end()),
                  "GET / HTTP/1.1\r\n\r\n"},

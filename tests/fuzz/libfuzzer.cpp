@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// All targets under libFuzzer; scripts/fuzz runs them.
+// Runs all targets under libFuzzer; used by scripts/fuzz.
 //
 //   horo-fuzz --target=NAME [libFuzzer's options] [corpus]   without a name the first byte chooses
-//   horo-fuzz --export=DIRECTORY                             good input as DIRECTORY/NAME/, words
-//   as
-//                                                            DIRECTORY/NAME.dict
+//   horo-fuzz --export=DIRECTORY                             writes valid input to DIRECTORY/NAME/
+//   and
+//                                                            words to DIRECTORY/NAME.dict
 #include "target.hpp"
 
 #include <cstddef>
@@ -34,9 +34,9 @@ void choose(std::string_view name) {
     if (name == target.name) chosen = &target;
   }
   if (chosen != nullptr) return;
-  fmt::print(stderr, "no target '{}'; there are:\n", name);
+  fmt::print(stderr, "no target '{}'; the targets are:\n", name);
   for (const auto& target : targets()) fmt::print(stderr, "  {}\n", target.name);
-  std::exit(2);  // libFuzzer would go on.
+  std::exit(2);  // Returning would let libFuzzer continue.
 }
 
 [[noreturn]] void export_to(const fs::path& directory) {

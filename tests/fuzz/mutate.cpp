@@ -10,12 +10,12 @@ namespace horo::fuzz {
 
 namespace {
 
-// The standard's distributions differ between libraries; this does not.
+// The distributions of the standard library differ between implementations; this function does not.
 std::size_t below(std::size_t limit, std::mt19937_64& random) {
   return limit == 0 ? 0 : random() % limit;
 }
 
-/// Numbers that lengths and counts go wrong at.
+/// Numbers at which lengths and counts often go wrong.
 constexpr std::array<std::uint64_t, 12> kNumbers{
     0, 1, 2, 0x7f, 0x80, 0xff, 0x7fff, 0xffff, 0x10000, 0x7fffffff, 0x80000000, 0xffffffffffffffff};
 

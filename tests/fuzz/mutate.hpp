@@ -8,8 +8,8 @@
 
 namespace horo::fuzz {
 
-/// One of the target's seeds with one to eight random changes: bits, bytes, lengths, words, pieces
-/// of other seeds. The same generator state gives the same bytes on every machine.
+/// Makes one to eight random changes to one of the target's seeds: bits, bytes, lengths, words, or
+/// pieces of other seeds. The same generator state gives the same bytes on every machine.
 std::string mutated(const Target& target, std::mt19937_64& random);
 
 }  // namespace horo::fuzz

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is fuzzed: functions that take any bytes and say whether the code under test kept its
+// A fuzz target is a function that takes any bytes and reports whether the code under test kept its
 // promises.
 #pragma once
 
@@ -11,12 +11,12 @@ namespace horo::fuzz {
 
 struct Target {
   const char* name;
-  /// Empty if all promises were kept, else what was broken. Deterministic; ends the process only if
-  /// the code under test does.
+  /// Returns an empty text if all promises were kept, otherwise the broken one. Deterministic. Ends
+  /// the process only if the code under test does.
   std::string (*run)(std::string_view bytes);
-  std::vector<std::string> seeds;  ///< Good input.
-  std::vector<std::string> words;  ///< That mutations put in.
-  int rounds;                      ///< In the test suite; all together take seconds.
+  std::vector<std::string> seeds;  ///< Valid input.
+  std::vector<std::string> words;  ///< Words that mutations insert.
+  int rounds;  ///< Number of rounds in the test suite; all targets together take seconds.
 };
 
 std::vector<Target> agent_targets();

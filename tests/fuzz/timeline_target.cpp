@@ -7,29 +7,29 @@
 #include <fstream>
 #include <unistd.h>
 
-#include "apps/timeline_view/html.hpp"
-#include "apps/timeline_view/output.hpp"
-#include "apps/timeline_view/reading.hpp"
-#include "timeline/file.hpp"
+#include "timeline/input/reading.hpp"
+#include "timeline/record/timeline_file.hpp"
+#include "timeline/view/figures_text.hpp"
+#include "timeline/view/html_page.hpp"
 
 namespace horo::fuzz {
 
 namespace {
 
-/// Whatever the bytes are: figures or an error, and figures are finite and in order.
+/// Any bytes give figures or an error, and the figures are finite and consistent.
 std::string run_view(std::string_view bytes) {
   const auto path =
       (std::filesystem::temp_directory_path() / fmt::format("horo-fuzz-{}", getpid())).string();
   std::ofstream(path, std::ios::binary) << bytes;
-  apps::Analysis analysis({}, 3);
-  apps::Lanes lanes(analysis);
-  const auto read = apps::read_all({path}, lanes);
+  timeline::Analysis analysis({}, 3);
+  timeline::PageData page_data(analysis);
+  const auto read = timeline::read_all({path}, page_data);
   std::filesystem::remove(path);
-  if (!read) return read.error().message.empty() ? "an error without words" : "";
+  if (!read) return read.error().message.empty() ? "the error has no message" : "";
   const auto figures = analysis.finish();
-  if (figures.slowest.size() > 3) return "more operations than were asked for";
-  if (figures.last_ns < figures.first_ns) return "an end before the beginning";
-  if (as_text(figures).empty() || as_html(figures, lanes).empty()) return "nothing to read";
+  if (figures.slowest.size() > 3) return "more operations than requested";
+  if (figures.last_ns < figures.first_ns) return "the end is before the beginning";
+  if (as_text(figures).empty() || as_html(figures, page_data).empty()) return "nothing to read";
   return "";
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "target.hpp"
 
-#include "runtime/coordinator/tree/channel.hpp"
-#include "runtime/coordinator/tree/leader.hpp"
-#include "runtime/coordinator/tree/wire.hpp"
+#include "runtime/tree/connections/sealed_channel.hpp"
+#include "runtime/tree/frames/frames.hpp"
+#include "runtime/tree/leader/leader.hpp"
 
 namespace horo::fuzz {
 
@@ -12,17 +12,16 @@ namespace {
 using namespace runtime;        // NOLINT(google-build-using-namespace): what is fuzzed
 using namespace runtime::tree;  // NOLINT(google-build-using-namespace): what is fuzzed
 
-/// What decodes is what would have been encoded: there is one form of each frame.
+/// A decoded frame must encode to the same bytes, because each frame has only one form.
 std::string run_frame(std::string_view bytes) {
   const auto envelope = decode(as_bytes(bytes));
-  if (!envelope)
-    return envelope.error().code == Errc::protocol ? "" : "another error than protocol";
+  if (!envelope) return envelope.error().code == Errc::protocol ? "" : "the error is not protocol";
   return encode(envelope->epoch, envelope->frame) == bytes
              ? ""
-             : "a frame decoded that is not encoded so";
+             : "a decoded frame encodes to other bytes";
 }
 
-/// Counts what a leader does to its host; takes every entry.
+/// Counts the leader's calls; accepts every entry.
 class Host final : public HostLog, public HostState, public Outbox {
  public:
   void take_completed(std::vector<Completed>& /*out*/) override {}
@@ -44,6 +43,8 @@ class Host final : public HostLog, public HostState, public Outbox {
 
   void lose(const Loss& loss) override { lost_ = loss; }
 
+  StallExaminer* examiner() override { return nullptr; }
+
   RankRanges take_leaving() override { return {}; }
 
   void send(std::size_t /*link*/, std::string /*payload*/) override { ++sent_; }
@@ -64,8 +65,9 @@ const std::vector<HostRanks>& hosts() {
   return all;
 }
 
-/// A leader in the middle of the tree: the first byte of each piece of up to 63 says how long it
-/// is and from which side it comes. It may lose the job, and nothing else.
+/// A leader in the middle of the tree. The input is cut into pieces; the first byte of a piece
+/// gives its length, up to 63, and its sender. The leader may lose the job, but must do nothing
+/// else.
 std::string run_leader(std::string_view bytes) {
   Host host;
   Leader leader({.host = 1, .radix = 1}, hosts(), host, host);
@@ -83,23 +85,24 @@ std::string run_leader(std::string_view bytes) {
     bytes.remove_prefix(piece.size());
     leader.on_frame((head & 64U) != 0 ? 1 : Leader::kParent, as_bytes(piece), now);
   }
-  return host.sent() > 10000 ? "a few frames made thousands" : "";
+  return host.sent() > 10000 ? "a few frames led to thousands of frames" : "";
 }
 
-/// A stranger's stream, to either side of a connection: never believed, and read no further than
-/// the handshake needs.
-std::string run_stranger(std::string_view bytes) {
-  const auto side =
-      !bytes.empty() && (bytes[0] & 1) != 0 ? Channel::Side::connects : Channel::Side::accepts;
-  Channel channel(side, channel_key({1, 2, 3}, Epoch{1}), kv::Nonce{4});
+/// The stream of an unauthenticated peer, on either side of a connection. It is never trusted, and
+/// is read no further than the handshake needs.
+std::string run_unauthenticated(std::string_view bytes) {
+  const auto side = !bytes.empty() && (bytes[0] & 1) != 0 ? SealedChannel::Side::connects
+                                                          : SealedChannel::Side::accepts;
+  SealedChannel channel(side, channel_key({1, 2, 3}, Epoch{1}), kv::Nonce{4});
   while (!bytes.empty()) {
-    if (channel.room() > 44) return "a stranger may send more than a hello";
+    if (channel.room() > 44) return "an unauthenticated peer may send more than a hello";
     const auto part = bytes.substr(0, channel.room());
-    if (part.empty()) return "no room and no end";
+    if (part.empty()) return "the channel neither reads nor ends";
     channel.feed(as_bytes(part));
     bytes.remove_prefix(part.size());
     const auto payload = channel.next();
-    if (channel.open() || (payload && payload->has_value())) return "a stranger was believed";
+    if (channel.open() || (payload && payload->has_value()))
+      return "an unauthenticated peer was trusted";
     if (!payload) return "";
   }
   return "";
@@ -108,7 +111,7 @@ std::string run_stranger(std::string_view bytes) {
 std::vector<Frame> frames() {
   const Signature signature{.ndim = 1, .extents_hash = 7, .extents = {1}};
   return {
-      Hello{.host = 1, .fingerprint = 2},
+      LeaderHello{.host = 1, .fingerprint = 2},
       Heartbeat{},
       Declare{.set = {},
               .tensors = {{.name = "x", .variants = {{signature, RankRanges::of(2, 2)}}}}},
@@ -123,11 +126,11 @@ std::vector<Frame> frames() {
       LogEntry{.set = {}, .sequence = 1, .kind = LogKind::work, .ids = {0}, .rows = {1, 1, 2, 1}},
       LogEntry{.set = {}, .kind = LogKind::mismatch, .ids = {0}, .text = "no"},
       Loss{.rank = Rank{2}, .cause = LossCause::exited, .detail = 1, .host = "c"},
-      Question{.set = {}, .number = 1, .least_ms = 9, .patience_ms = 8, .names = {"x"}},
-      Answer{.set = {},
-             .number = 1,
-             .lacking = {{.missing = RankRanges::of(2, 1)}},
-             .verdicts = {{.rank = Rank{2}, .host = "c", .text = "no"}}},
+      StallQuestion{.set = {}, .number = 1, .least_ms = 9, .timeout_ms = 8, .names = {"x"}},
+      StallAnswer{.set = {},
+                  .number = 1,
+                  .lacking = {{.missing = RankRanges::of(2, 1)}},
+                  .verdicts = {{.rank = Rank{2}, .host = "c", .text = "no"}}},
       Bye{}};
 }
 
@@ -157,8 +160,8 @@ std::vector<std::string> streams() {
 std::vector<Target> tree_targets() {
   return {
       {.name = "tree-frame", .run = run_frame, .seeds = payloads(), .words = {}, .rounds = 100000},
-      {.name = "tree-stranger",
-       .run = run_stranger,
+      {.name = "tree-unauthenticated",
+       .run = run_unauthenticated,
        .seeds = {std::string("horo-tr\0\1\0\0\0", 12) + std::string(64, 'x'),
                  std::string(1, '\1') + std::string(100, 'y')},
        .words = {"horo-tr"},

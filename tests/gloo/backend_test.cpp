@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The module gloo between real processes, over TCP on loopback: as libhoro loads it.
+// Tests the module gloo between real processes over TCP on loopback. It is loaded in the way
+// libhoro loads it.
 #include <algorithm>
 #include <condition_variable>
 #include <csignal>
@@ -14,15 +15,15 @@
 #include <catch2/catch.hpp>
 
 #include "runtime/backends/module.hpp"
-#include "tests/support/meeting.hpp"
 #include "tests/support/random_buckets.hpp"
+#include "tests/support/rank_processes.hpp"
 
 using namespace horo;
 using namespace horo::test;
 
 namespace {
 
-/// Blocks without spinning: what the session does with a futex.
+/// Lets a rank block without spinning, as the session does with a futex.
 struct Bell {
   std::mutex mutex;
   std::condition_variable changed;
@@ -53,7 +54,7 @@ Result<std::unique_ptr<Loaded>> load(Communicator communicator) {
   return loaded;
 }
 
-/// Until all buckets are done. Fails: as health(); timed_out when the backend says nothing at all.
+/// Waits until all buckets are done. Fails: as health(); timed_out if the backend never calls back.
 Status finish(Loaded& loaded) {
   auto& backend = *loaded.backend;
   for (std::uint64_t seen = 0;;) {
@@ -92,24 +93,24 @@ Bucket sum_of(std::vector<float>& values) {
   return bucket;
 }
 
-/// One small bucket, so that all are known to be connected.
+/// Sums one small bucket. Afterwards all ranks are connected.
 Status sum_one(Loaded& loaded) {
   std::vector<float> one(1, 1);
   HORO_TRY_STATUS(loaded.backend->start(sum_of(one)));
   return finish(loaded);
 }
 
-/// After the error the buffer is the caller's again: nobody writes into it.
+/// After an error the buffer belongs to the caller: nothing may write to it.
 Status lose_a_peer(Loaded& loaded, std::string_view names) {
   std::vector<float> values(std::size_t{16} << 20U, 1);
   Status status;
   for (int i = 0; i < 1000 && status; ++i) {
     if (status = loaded.backend->start(sum_of(values)); status) status = finish(loaded);
   }
-  if (status) return fail(Errc::mismatch, "nothing was lost");
+  if (status) return fail(Errc::mismatch, "no rank was reported lost");
   if (status.error().code != Errc::peer_lost) return status;
   if (status.error().message.find(names) == std::string::npos)
-    return fail(Errc::mismatch, "not named: {}", status.error().message);
+    return fail(Errc::mismatch, "the error does not name the rank: {}", status.error().message);
   loaded.backend->abort();
   std::fill(values.begin(), values.end(), -7.0F);
   usleep(100'000);
@@ -121,7 +122,44 @@ Status lose_a_peer(Loaded& loaded, std::string_view names) {
 
 }  // namespace
 
-TEST_CASE("two, three and four processes run every kind, type and operation") {
+namespace {
+
+/// Every connection of this process closes when the process starts a program.
+Status check_inheritance() {
+  int connections = 0;
+  for (int fd = 3; fd < 256; ++fd) {
+    sockaddr_in peer{};
+    socklen_t length = sizeof peer;
+    if (getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &length) != 0 ||
+        peer.sin_family != AF_INET)
+      continue;
+    ++connections;
+    if ((fcntl(fd, F_GETFD) & FD_CLOEXEC) == 0)
+      return fail(Errc::mismatch, "descriptor {} is inherited", fd);
+  }
+  return connections >= 2 ? Status{} : fail(Errc::mismatch, "{} connections", connections);
+}
+
+}  // namespace
+
+TEST_CASE("programs that a rank starts inherit none of its connections") {
+  constexpr int kSize = 3;
+  MeetingServer server;
+  std::vector<pid_t> ranks;
+  for (int rank = 0; rank < kSize; ++rank) {
+    ranks.push_back(fork_rank([&]() -> Status {
+      RankClient client(server);
+      HORO_TRY(const auto loaded, load(communicator_of(client, rank, kSize)));
+      HORO_TRY_STATUS(sum_one(*loaded));
+      return check_inheritance();
+    }));
+  }
+  server.serve();
+  for (const auto rank : ranks) CHECK(exit_code(rank) == 0);
+}
+
+TEST_CASE(
+    "two, three and four processes run every kind of collective with every type and operation") {
   const auto seed = std::random_device{}();
   CAPTURE(seed);
   for (const int size : {1, 2, 3, 4}) {
@@ -129,34 +167,35 @@ TEST_CASE("two, three and four processes run every kind, type and operation") {
     Maker maker{random, static_cast<std::size_t>(size)};
     std::vector<Case> cases;
     for (int i = 0; i < 60; ++i) cases.push_back(maker.make());
-    for (const auto dtype : {DType::f32, DType::i8}) {  // Several segments, and a ring.
+    for (const auto dtype :
+         {DType::f32, DType::i8}) {  // A bucket of several segments that uses a ring.
       Case c{.like = {.dtype = dtype}};
       c.tensors.push_back(maker.same_everywhere(c.like, 3'000'001));
       for (const auto& expected : c.tensors[0].expected)
         c.tensors[0].out.emplace_back(expected.size());
       cases.push_back(std::move(c));
     }
-    Meeting meeting;
+    MeetingServer server;
     std::vector<pid_t> ranks;
     for (int rank = 0; rank < size; ++rank) {
       ranks.push_back(fork_rank([&]() -> Status {
-        Place place(meeting);
-        return run_cases(communicator_of(place, rank, size, 2), cases);
+        RankClient rank_client(server);
+        return run_cases(communicator_of(rank_client, rank, size, 2), cases);
       }));
     }
-    meeting.serve();
+    server.serve();
     for (const pid_t pid : ranks) CHECK(exit_code(pid) == 0);
   }
 }
 
-TEST_CASE("more elements than an int counts") {
+TEST_CASE("a bucket may have more elements than an int can count") {
   constexpr std::uint64_t kCount = (std::uint64_t{1} << 31U) + 5;
-  Meeting meeting;
+  MeetingServer server;
   std::vector<pid_t> ranks;
   for (int rank = 0; rank < 2; ++rank) {
     ranks.push_back(fork_rank([&]() -> Status {
-      Place place(meeting);
-      HORO_TRY(const auto loaded, load(communicator_of(place, rank, 2)));
+      RankClient rank_client(server);
+      HORO_TRY(const auto loaded, load(communicator_of(rank_client, rank, 2)));
       std::vector<std::uint8_t> values(kCount, static_cast<std::uint8_t>(rank + 1));
       Bucket bucket{.like = {.dtype = DType::u8, .elements = kCount}};
       bucket.parts.push_back({.in = values.data(), .out = values.data(), .elements = kCount});
@@ -169,27 +208,28 @@ TEST_CASE("more elements than an int counts") {
       return {};
     }));
   }
-  meeting.serve();
+  server.serve();
   for (const pid_t pid : ranks) CHECK(exit_code(pid) == 0);
 }
 
-TEST_CASE("kill -9 of a rank is an error on the others, which may use their buffers then") {
+TEST_CASE("after kill -9 of a rank the others get an error and may use their buffers") {
   constexpr int kSize = 3;
-  Meeting meeting;
+  MeetingServer server;
   int ready[2];
   REQUIRE(pipe2(ready, O_CLOEXEC) == 0);
   std::vector<pid_t> ranks;
   for (int rank = 0; rank < kSize; ++rank) {
     ranks.push_back(fork_rank([&]() -> Status {
-      Place place(meeting);
-      HORO_TRY(const auto loaded, load(communicator_of(place, rank, kSize)));
+      RankClient rank_client(server);
+      HORO_TRY(const auto loaded, load(communicator_of(rank_client, rank, kSize)));
       HORO_TRY_STATUS(sum_one(*loaded));
       if (write(ready[1], "x", 1) != 1) return fail(Errc::io, "pipe");
-      // The neighbour of the victim sees it; who is told by a survivor names that one.
+      // The victim's neighbour sees the loss itself; a rank that learns it from another survivor
+      // names that one.
       return lose_a_peer(*loaded, "over Gloo");
     }));
   }
-  meeting.serve();
+  server.serve();
   for (int rank = 0; rank < kSize; ++rank) {
     char byte = 0;
     REQUIRE(read(ready[0], &byte, 1) == 1);
@@ -200,41 +240,41 @@ TEST_CASE("kill -9 of a rank is an error on the others, which may use their buff
   CHECK(exit_code(ranks[2]) == 0);
 }
 
-TEST_CASE("a stopped rank is given up after the time limit, by name") {
-  Meeting meeting;
+TEST_CASE("a stopped rank is reported by name after the timeout") {
+  MeetingServer server;
   const pid_t stopped = fork_rank([&]() -> Status {
-    Place place(meeting);
-    HORO_TRY(const auto loaded, load(communicator_of(place, 1, 2)));
+    RankClient rank_client(server);
+    HORO_TRY(const auto loaded, load(communicator_of(rank_client, 1, 2)));
     HORO_TRY_STATUS(sum_one(*loaded));
     raise(SIGSTOP);
     return {};
   });
   const pid_t other = fork_rank([&]() -> Status {
-    Place place(meeting);
-    auto communicator = communicator_of(place, 0, 2);
+    RankClient rank_client(server);
+    auto communicator = communicator_of(rank_client, 0, 2);
     communicator.timeout = std::chrono::milliseconds(500);
     HORO_TRY(const auto loaded, load(communicator));
     HORO_TRY_STATUS(sum_one(*loaded));
     return lose_a_peer(*loaded, "rank 1 does not answer");
   });
-  meeting.serve();
+  server.serve();
   CHECK(exit_code(other) == 0);
   kill(stopped, SIGKILL);
   CHECK(exit_code(stopped) == 128 + SIGKILL);
 }
 
 TEST_CASE("abort returns while a peer is stopped in the middle of a bucket") {
-  Meeting meeting;
+  MeetingServer server;
   const pid_t stopped = fork_rank([&]() -> Status {
-    Place place(meeting);
-    HORO_TRY(const auto loaded, load(communicator_of(place, 1, 2)));
+    RankClient rank_client(server);
+    HORO_TRY(const auto loaded, load(communicator_of(rank_client, 1, 2)));
     HORO_TRY_STATUS(sum_one(*loaded));
     raise(SIGSTOP);
     return {};
   });
   const pid_t other = fork_rank([&]() -> Status {
-    Place place(meeting);
-    HORO_TRY(const auto loaded, load(communicator_of(place, 0, 2)));
+    RankClient rank_client(server);
+    HORO_TRY(const auto loaded, load(communicator_of(rank_client, 0, 2)));
     HORO_TRY_STATUS(sum_one(*loaded));
     std::vector<float> values(std::size_t{16} << 20U, 1);
     HORO_TRY_STATUS(loaded->backend->start(sum_of(values)));
@@ -242,7 +282,7 @@ TEST_CASE("abort returns while a peer is stopped in the middle of a bucket") {
     loaded->backend->abort();
     return {};
   });
-  meeting.serve();
+  server.serve();
   CHECK(exit_code(other) == 0);
   kill(stopped, SIGKILL);
   CHECK(exit_code(stopped) == 128 + SIGKILL);
@@ -250,7 +290,7 @@ TEST_CASE("abort returns while a peer is stopped in the middle of a bucket") {
 
 namespace {
 
-/// TCP ports of this host that somebody listens on, from the kernel's table.
+/// TCP ports of this host with a listener, from the kernel's table.
 std::vector<int> listening_ports() {
   std::vector<int> ports;
   std::ifstream table("/proc/self/net/tcp");
@@ -285,8 +325,8 @@ void send_garbage(int port) {
 
 }  // namespace
 
-TEST_CASE("strangers that connect and talk nonsense do not hurt ranks that are connected") {
-  Meeting meeting;
+TEST_CASE("connections that send invalid bytes do not disturb connected ranks") {
+  MeetingServer server;
   int ready[2];
   int go[2];
   REQUIRE(pipe2(ready, O_CLOEXEC) == 0);
@@ -295,15 +335,15 @@ TEST_CASE("strangers that connect and talk nonsense do not hurt ranks that are c
   std::vector<pid_t> ranks;
   for (int rank = 0; rank < 2; ++rank) {
     ranks.push_back(fork_rank([&]() -> Status {
-      Place place(meeting);
-      HORO_TRY(const auto loaded, load(communicator_of(place, rank, 2)));
+      RankClient rank_client(server);
+      HORO_TRY(const auto loaded, load(communicator_of(rank_client, rank, 2)));
       HORO_TRY_STATUS(sum_one(*loaded));
       char byte = 0;
       if (write(ready[1], "x", 1) != 1 || read(go[0], &byte, 1) != 1) return fail(Errc::io, "pipe");
       return sum_one(*loaded);
     }));
   }
-  meeting.serve();
+  server.serve();
   char byte = 0;
   for (int rank = 0; rank < 2; ++rank) REQUIRE(read(ready[0], &byte, 1) == 1);
   for (const int port : listening_ports()) {
@@ -313,23 +353,25 @@ TEST_CASE("strangers that connect and talk nonsense do not hurt ranks that are c
   for (const pid_t pid : ranks) CHECK(exit_code(pid) == 0);
 }
 
-TEST_CASE("a stranger that takes a peer's seat while the mesh is made is an error, and no crash") {
+TEST_CASE(
+    "a foreign connection in place of a peer's, while the mesh is made, is an error and not a "
+    "crash") {
   for (int attempt = 0; attempt < 5; ++attempt) {
-    Meeting meeting;
+    MeetingServer server;
     std::vector<pid_t> ranks;
     for (int rank = 0; rank < 3; ++rank) {
       ranks.push_back(fork_rank([&]() -> Status {
-        Place place(meeting);
-        auto communicator = communicator_of(place, rank, 3);
+        RankClient rank_client(server);
+        auto communicator = communicator_of(rank_client, rank, 3);
         communicator.start_timeout = communicator.timeout = std::chrono::seconds(2);
-        // The last one is late, so that the others' seats for it are open.
+        // The last rank comes late, so the others still wait for its connection.
         if (rank == 2) usleep(300'000);
         const auto loaded = load(communicator);
         if (loaded) static_cast<void>(sum_one(**loaded));
         return {};
       }));
     }
-    meeting.serve();
+    server.serve();
     for (int i = 0; i < 10; ++i) {
       usleep(30'000);
       for (const int port : listening_ports()) send_garbage(port);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// For beside_torch.py: the module gloo behind one C function. The ranks meet in a folder.
+// Gives beside_torch.py the module gloo behind one C function. The ranks meet through files in a
+// folder.
 #include <cstdio>
 #include <fstream>
 #include <sstream>
@@ -13,7 +14,7 @@ using namespace horo::runtime;
 
 namespace {
 
-class Folder final : public MeetingPlace {
+class Folder final : public RendezvousStore {
  public:
   explicit Folder(std::string path) : path_(std::move(path)) {}
 
@@ -33,7 +34,7 @@ class Folder final : public MeetingPlace {
       }
       usleep(2000);
     }
-    return fail(Errc::timed_out, "nobody set '{}'", key);
+    return fail(Errc::timed_out, "the key '{}' was never set", key);
   }
 
  private:
@@ -66,7 +67,7 @@ Status sum(int rank, int size, const char* folder, float* values, std::uint64_t 
 
 }  // namespace
 
-/// 0, or 1 after a line on standard error.
+/// Returns 0, or 1 after printing the error on standard error.
 extern "C" __attribute__((visibility("default"))) int horo_test_gloo_sum(int rank, int size,
                                                                          const char* folder,
                                                                          float* values,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The module gloo in processes in which torch uses its own Gloo: each before, between and after the other.
+"""Uses the module gloo in processes in which torch uses its own Gloo, each before, between and after the other.
 
 usage: beside_torch.py LIBRARY
 """

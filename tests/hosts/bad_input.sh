@@ -1,12 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Hosts, servers and disks that are not as they should be, and jobs beside and within each other.
+# Hosts, servers and disks that fail in unusual ways, several jobs on the same hosts, and a job inside another job.
 # shellcheck source=tests/hosts/lib.sh
 . "$(dirname "$0")/lib.sh"
 on_hosts 2
 ssh_home=/run/home/.ssh
 
-# A key that the host does not know.
+# The host does not know the key.
 ssh-keygen -q -t ed25519 -N '' -f "$scratch/stranger"
 mv "$ssh_home/id_ed25519" "$scratch/id"
 try timeout 60 horo run -H h1:1 -i "$scratch/stranger" true
@@ -14,7 +14,7 @@ expect "exit code with an unknown key" "$code" 125
 expect_in "the error" "$err" "it refuses user 'root' with $scratch/stranger; to let a key in: ssh-copy-id"
 mv "$scratch/id" "$ssh_home/id_ed25519"
 
-# An agent of another version.
+# The agent has another version.
 mkdir "$scratch/bin"
 cat >"$scratch/bin/horo-agent" <<'PY'
 #!/usr/bin/python3
@@ -29,13 +29,13 @@ chmod +x "$scratch/bin/horo-agent"
 for fanout in 1 32; do
   HORO_AGENT_PATH=$scratch/bin/horo-agent try timeout 60 horo run -H h1:1,h2:1 --fanout "$fanout" true
   expect "exit code with another version" "$code" 125
-  # Whichever of the two answers first, where both are reached from here.
+  # Both hosts are reached from here, so either may answer first.
   expect_in "the error" "${err/host h2 cannot/host h1 cannot}" "host h1 cannot be used: "
   expect_in "the error" "$err" "horo-agent is horo 9.9.9 with protocol 3, this is horo "
   nothing_left h1 h2
 done
 
-# Servers that take connections and say nothing; names that are looked up and never found, or late.
+# A server accepts connections and never answers; a name is never resolved, or resolved late.
 cat >"$scratch/servers.py" <<'PY'
 import socket, struct, sys, threading, time
 silent = socket.create_server(("10.83.0.254", 2225))
@@ -82,7 +82,8 @@ rm "$ssh_home/config"
 kill "$servers"
 nothing_left h1 h2
 
-# A host whose clock is an hour late, for its agent and ranks: they find each other, and who failed first is the same.
+# The wall clock of one host is an hour late for its agent and ranks. The hosts find each other, and the report names the
+# right first failure.
 late="export LD_PRELOAD=$HORO_BIN/../tests/hosts_clock_shift.so CLOCK_SHIFT=h2=-3600000"
 printf '#!/bin/bash\n%s\nexec %s\n' "$late" "$HORO_BIN/horo-agent" >"$scratch/bin/horo-agent"
 export HORO_AGENT_PATH=$scratch/bin/horo-agent
@@ -95,14 +96,14 @@ expect_in "the report" "$err" "timeline of 4 ranks"
 unset HORO_AGENT_PATH
 nothing_left h1 h2
 
-# Interfaces of which no host has one.
+# No host has the given interfaces.
 try timeout 60 horo run -H h1:1,h2:1 --network-interfaces none0,none1 "$HORO_BIN/../tests/stall_rank" reduce=a
 expect "exit code without an interface" "$code" 11
 expect_in "the error" "$err" "invalid_argument: interface 'none0'"
 expect_in "the error" "$err" "name an interface or address of this host"
 nothing_left h1 h2
 
-# A disk that is full: the ranks' output still comes here, and the user hears of it.
+# When a disk is full, the ranks' output still reaches the launcher, and the user is told.
 mkdir "$scratch/disk"
 mount -t tmpfs -o size=64k tmpfs "$scratch/disk"
 try timeout 60 horo run -H h1:1,h2:1 --tag off --output-filename "$scratch/disk/logs" seq 100000
@@ -111,7 +112,7 @@ expect_in "what is said of the full disk" "$err" "No space left on device"
 umount "$scratch/disk"
 nothing_left h1 h2
 
-# Two jobs at once on the same hosts, of which one is killed.
+# Two jobs run on the same hosts at once, and one of them is killed.
 horo run -H h1:2,h2:2 --tag off sh -c 'echo here; sleep 1000' >"$scratch/first" 2>&1 &
 first=$!
 horo run -H h1:2,h2:2 --fanout 1 --tag off sh -c 'echo here; sleep 3; echo "$RANK"' >"$scratch/second" 2>&1 &
@@ -123,14 +124,14 @@ expect "exit code of the other job" "$?" 0
 expect "what the other job's ranks say" "$(grep -v here "$scratch/second" | sort | xargs)" "0 1 2 3"
 nothing_left h1 h2
 
-# A launcher within a rank: its ranks are its own.
+# A launcher inside a rank starts a separate job.
 try timeout 60 horo run -H h1:2 --tag off "$HORO_BIN/horo" run -np 2 --tag off sh -c 'echo "$RANK of $WORLD_SIZE on $(hostname)"'
 expect "jobs within a job, here" "$(sort <<<"$out")" "0 of 2 on h1
 0 of 2 on h1
 1 of 2 on h1
 1 of 2 on h1"
 try timeout 60 horo run -H h1:1 --tag off "$HORO_BIN/horo" run -H h2:2 --tag off sh -c 'echo "$RANK of $WORLD_SIZE on $(hostname)"'
-expect "a job within a job, elsewhere" "$(sort <<<"$out")" "0 of 2 on h2
+expect "a job within a job, on another host" "$(sort <<<"$out")" "0 of 2 on h2
 1 of 2 on h2"
 nothing_left h1 h2
 exit 0

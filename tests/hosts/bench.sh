@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# bench/hosts with tiny sizes: its rows are complete. No figure is judged here.
+# bench/hosts runs with tiny sizes and writes complete rows. This test does not judge any figure.
 # shellcheck source=tests/hosts/lib.sh
 . "$(dirname "$0")/lib.sh"
 [ -x "$HORO_BIN/bench_horo" ] || skip "built without HORO_BENCH"
 command -v iperf3 >/dev/null || skip "no iperf3 here; scripts/packages --install bench brings it"
-[ "$(id -u)" = 0 ] || skip "makes network namespaces, which needs root"
+[ "$(id -u)" = 0 ] || skip "needs root to make network namespaces"
 
 HORO_BUILD=$(dirname "$HORO_BIN") try timeout 100 "$HORO_SOURCE/bench/hosts" --parts sums --sizes 4,65536 --rounds 1 \
   --seconds 0.1 --who link,horo-c,horo-c-flat --json "$scratch/rows.json"

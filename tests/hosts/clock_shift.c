@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Moves the wall clock of the processes that preload it, as CLOCK_SHIFT says: "h2=2500" is 2.5 s
- * ahead on host h2. One kernel has one such clock; time namespaces have the other ones only. */
+ * Shifts the wall clock of the processes that preload this library, as CLOCK_SHIFT says: "h2=2500"
+ * is 2.5 s ahead on host h2. All hosts share one kernel, and time namespaces do not cover the wall
+ * clock. */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One job over four hosts per seed, and one random fault in it; runs on the machine that hosts.sh makes.
+"""Runs one job over four hosts for each seed, with one random fault; needs the machine that hosts.sh makes.
 
 usage: faults.py HORO [--seeds N] [--first SEED] [--verbose]
 
 A seed decides kind, moment and place of the fault, and how the agents are started. Afterwards the job has to have
-ended in time, no process of it may be left on any host, and its report has to name the culprit. Exit code 1: not so."""
+ended in time, none of its processes may be left on any host, and its report must name the process or host that failed. Exit
+code 1 means that one of these did not hold."""
 
 import argparse
 import collections
@@ -21,9 +22,9 @@ FOLDER = "/run/horo-hosts"
 RANKS_PER_HOST = 2
 HEARTBEAT_S = 1.0
 START_TIMEOUT_S = 12.0
-HANG_S = 40.0  # The longest right end: a start that times out, and a cut host's own end.
+HANG_S = 40.0  # The longest duration of a correct end: a start that times out, and then the end of a cut host.
 SURVIVE_S = 10.0
-FIRST_WORD_S = 15.0  # After which an agent ends to whom nobody has spoken.
+FIRST_WORD_S = 15.0  # An agent ends after this time if the launcher has not sent anything.
 MARKER = "horo-fault-rank"
 KINDS = ("rank killed", "agent killed", "guard killed", "pair killed", "session killed", "launcher killed",
          "agent stopped", "host cut", "exit code", "rank signal", "launcher signal")
@@ -60,8 +61,8 @@ class Process:
         return self.name.startswith("sshd") and "root" in self.line
 
     def is_own(self):
-        """Of the host itself, and not of a job."""
-        # A connection that broke before the login is the server's own until LoginGraceTime.
+        """Whether the process belongs to the host itself and not to a job."""
+        # A connection that broke before the login stays with the server until LoginGraceTime.
         server = self.name.startswith("sshd") and ("listener" in self.line or "root" not in self.line)
         return server or "be_host" in self.line or self.line == "sleep 0.2" or self.state in "ZX"
 
@@ -70,7 +71,7 @@ class Process:
 
 
 class Machine:
-    """All hosts' processes, which a PID namespace around theirs sees."""
+    """The processes of all hosts, seen from the PID namespace around theirs."""
 
     def __init__(self):
         self._networks = {}
@@ -124,8 +125,8 @@ class Case:
         return self.kind in ("exit code", "rank signal")
 
     def script(self):
-        """What the ranks do; of the kinds that are theirs, the fault too."""
-        lives = {"ending": 0.3, "running": 1000}.get(self.moment, 3)  # A fault while starting may be made good.
+        """The command of the ranks; it contains the fault if the ranks cause it."""
+        lives = {"ending": 0.3, "running": 1000}.get(self.moment, 3)  # A fault during the start may be repaired.
         if not self.by_rank():
             return f"echo {MARKER}; sleep {lives}; :"
         end = f"exit {self.code}" if self.kind == "exit code" else f"kill -{int(self.number)} $$; sleep 9"
@@ -133,29 +134,29 @@ class Case:
         return f'echo {MARKER}; [ "$RANK" != {self.rank} ] || {{ sleep {pause:.3f}; {end}; }}; sleep {lives}; :'
 
     def is_right(self, code, report):
-        """Whether the job's own view of it is the fault; or that it was over before."""
+        """Whether the job reported this fault, or had ended before it."""
         first = report.split("\n")[0] if report else ""
         if self.kind == "launcher killed":
             return code in (-signal.SIGKILL, 0)
         if self.kind == "launcher signal":
             return code == 0 or code == 143 and "stopped by signal 15" in first or \
-                code == -signal.SIGTERM and not report  # Before it had begun.
+                code == -signal.SIGTERM and not report  # The job had not begun.
         if self.kind == "exit code":
             return code == self.code and f"rank {self.rank} on {self.host} failed first: exit code {self.code}" in first
         if self.kind == "rank signal":
             return code == 128 + self.number and f"rank {self.rank} on {self.host} failed first: killed" in first
         if code == 0:
-            return True  # It came when nothing was left to do.
+            return True  # The fault came after everything had ended.
         if self.kind == "rank killed":
             return code == 137 and re.search(rf"rank \d+ on {self.host} failed first: killed by signal 9", first)
         if code == 124:
-            # It cannot be told from a host that is slow to start.
+            # A cut host cannot be told from a host that is slow to start.
             return self.kind in ("host cut", "agent stopped") and f"host {self.host}:" in first
         return code == 125 and re.search(rf"host {self.host} (was lost|cannot be used)", first)
 
 
 class Fault:
-    """Carries a case's fault out, at the earliest moment at which there is what it wants."""
+    """Causes the fault of a case, as soon as its target exists."""
 
     def __init__(self, case, machine, job):
         self._case, self._machine, self._job = case, machine, job
@@ -181,7 +182,7 @@ class Fault:
             victims = [p for p in processes if p.is_session()][-1:]
         else:
             guards = [p for p in processes if p.name == "horo-guard"]
-            # Before it has split in two it is neither.
+            # Before the process has split in two, it is neither guard nor agent.
             agents = [p for p in processes if p.name == "horo-agent" and p.parent in {g.pid for g in guards}]
             victims = {"guard killed": guards, "pair killed": guards + agents}.get(kind, agents)
             if kind == "pair killed" and len(victims) < 2:
@@ -249,15 +250,15 @@ class Sweep:
             self.wrong.append(f"{case}: exit code {code} after {took:.2f} s\n{report}")
 
     def _end_of_cut(self, case):
-        """The cut host frees itself, as far as its own ssh server lets it; then the cable is plugged in again."""
+        """The cut host ends its processes, except for those that its ssh server keeps; then its network is restored."""
         self._await_none(case, FIRST_WORD_S + SURVIVE_S, lambda p: not p.is_session())
         hosts_sh("heal", case.host)
 
     def _look_for_survivors(self, case):
         self._await_none(case, SURVIVE_S + (60 if case.kind == "host cut" else 0), lambda p: True)
 
-    def _await_none(self, case, patience, counts):
-        end = time.monotonic() + patience
+    def _await_none(self, case, limit, counts):
+        end = time.monotonic() + limit
         while True:
             left = [p for p in self._machine.processes() if counts(p)]
             if not left:

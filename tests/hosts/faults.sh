@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Random faults over four hosts by seed: no job hangs, nothing survives anywhere, and the report names who is to blame.
+# Random faults over four hosts by seed: no job hangs, no process survives, and the report names the process or host that
+# failed.
 #   faults.sh [--seeds N] [--first SEED]
 # shellcheck source=tests/hosts/lib.sh
 . "$(dirname "$0")/lib.sh"

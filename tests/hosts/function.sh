@@ -1,13 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# horo.run() over several hosts: a function of a program that is on this machine alone, its results and its exceptions.
+# horo.run() over several hosts calls a function of a program that exists on this machine only, and returns its results and
+# exceptions.
 # shellcheck source=tests/hosts/lib.sh
 . "$(dirname "$0")/lib.sh"
 "$HOSTS_PYTHON" -c 'import numpy, cloudpickle' 2>/dev/null || skip "$HOSTS_PYTHON has no numpy, or no cloudpickle"
 on_hosts 2
 
 mkdir "$scratch/mine"
-mount -t tmpfs tmpfs "$scratch/mine" || fail "no folder that other hosts do not have"
+mount -t tmpfs tmpfs "$scratch/mine" || fail "cannot make a folder that other hosts do not see"
 trap 'umount -l "$scratch/mine"; rm -rf "$scratch"' EXIT
 cat >"$scratch/mine/program.py" <<'PY'
 import os, signal, socket
@@ -32,7 +33,7 @@ def go(**options):
     return horo.run(work, num_proc=4, start_timeout=30, **{"args": (1,), **options})
 
 
-# No host knows this one's name: ranks find it where the launcher is for them.
+# No host can resolve the name of this machine: ranks reach it by the launcher's address.
 socket.getfqdn = socket.gethostname = lambda: "nowhere.invalid"
 wanted = [("h1", 1, 4.0), ("h1", 8, 4.0), ("h2", 15, 4.0), ("h2", 22, 4.0)]
 found = go(hosts="h1:2,h2:2")
@@ -44,7 +45,7 @@ assert [host for host, _, _ in found] == ["h2", "h2", "h1", "h1"], found
 found = go(hosts="h1:3,head:1")
 assert [host for host, _, _ in found] == ["h1", "h1", "h1", "head"], found
 
-# Results larger than a message of the launcher's may be.
+# The results are larger than a message of the launcher may be.
 sizes = [len(one) for one in horo.run(lambda: bytes(80 << 20), hosts="h1:1,h2:1", num_proc=2)]
 assert sizes == [80 << 20] * 2, sizes
 
@@ -60,7 +61,7 @@ try:
 except horo.HoroError as error:
     print(error)
 
-# The keys of the login, by option.
+# The private key is given by an option.
 home = "/run/home/.ssh/id_ed25519"
 os.rename(home, "/run/home/other")
 try:

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The hosts that the other tests use: they are what they claim, and nothing outlives them.
+# The test hosts work as described in hosts.sh, and no process outlives them.
 # shellcheck source=tests/hosts/lib.sh
 . "$(dirname "$0")/lib.sh"
 on_hosts 2
@@ -19,11 +19,11 @@ eventually "the process shows" '[[ $(processes h1) = *"sleep 77"* ]]'
 kill "$client"
 eventually "sshd ends" '[[ $(processes h1) != *sshd* ]]'
 
-# Two round trips of 2 x 100 ms to connect, more to log in.
+# Connecting takes two round trips of 2 x 100 ms; logging in takes more.
 hosts shape h1 delay 100ms rate 50mbit
 begin=${EPOCHREALTIME//[.,]/}
 expect "a host far away" "$(ssh h1 hostname)" h1
-[ $((${EPOCHREALTIME//[.,]/} - begin)) -ge 400000 ] || fail "a delay of 100 ms each way is none"
+[ $((${EPOCHREALTIME//[.,]/} - begin)) -ge 400000 ] || fail "a delay of 100 ms each way has no effect"
 hosts shape h1
 
 hosts cut h1
@@ -33,7 +33,7 @@ expect "a healed host" "$(ssh h1 hostname)" h1
 hosts crash h2
 ssh h2 true 2>/dev/null && fail "a crashed host answers"
 
-# A world inside this one, ended by SIGKILL to its first process only.
+# A test machine inside this one ends when SIGKILL ends its first process.
 bash "$HORO_SOURCE/tests/hosts/hosts.sh" run 1 bash -c 'touch "$0/ready"; sleep 987654' "$scratch" &
 world=$!
 eventually "the inner world is there" '[ -f "$scratch/ready" ]'

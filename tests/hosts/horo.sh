@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# libhoro over several hosts, started from here: a reduction, and what the others hear of a rank that dies.
+# libhoro over several hosts, started from this machine: a reduction, and the error of the other ranks when one dies.
 # shellcheck source=tests/hosts/lib.sh
 . "$(dirname "$0")/lib.sh"
 export PYTHONPATH=$HORO_BIN/../python
@@ -29,7 +29,7 @@ expect "ranks" "$(sort <<<"$out")" "0 4 0 0 h1
 2 4 0 1 h2
 3 4 1 1 h2"
 nothing_left h1 h2
-# The launcher's host among them, with rank 0 elsewhere.
+# The launcher's host is one of the hosts, but rank 0 runs on another.
 try timeout 100 horo run -H h1:1,head:2 --tag off "$HOSTS_PYTHON" "$scratch/train.py"
 expect "ranks with this machine" "$(sort <<<"$out")" "0 3 0 0 h1
 1 3 0 1 head

@@ -1,25 +1,25 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Several hosts on one Linux machine, for tests. Each has processes, a network, a host name, /dev/shm and an sshd on
-# port 22 of its own; files are shared, as in a cluster with a shared home. Needs root and the packages iproute2 and
-# openssh-server. Nothing of it outlives the command, even if this script is killed: all processes are in one PID
-# namespace, the network namespaces have no names, and the files are in a tmpfs of theirs.
+# Several hosts on one Linux machine, for tests. Each host has its own processes, network, host name, /dev/shm, and an sshd
+# on port 22. Files are shared, as in a cluster with a shared home. Needs root and the packages iproute2 and openssh-server.
+# Nothing outlives the command, even if this script is killed: all processes are in one PID namespace, the network namespaces
+# have no names, and the files are in a tmpfs of their own.
 #
-#   hosts.sh run N COMMAND...    runs the command on a machine `head` (10.83.0.254) beside hosts h1 (10.83.0.1) ... hN,
-#                                and ends as it ends; 77: such hosts cannot be had here. root's home there is empty but
-#                                for a key that logs in everywhere and known_hosts.
-# There, and in what the command starts on head:
+#   hosts.sh run N COMMAND...    runs the command on a machine `head` (10.83.0.254) with hosts h1 (10.83.0.1) ... hN
+#                                beside it, and ends with its exit code, or 77 if this machine cannot have such hosts.
+#                                root's home there is empty except for known_hosts and a key that is accepted everywhere.
+# Commands for use on head:
 #   hosts.sh on HOST COMMAND...  runs the command on that host, without ssh
-#   hosts.sh cut HOST            pulls its cable: silence, no end of any connection
+#   hosts.sh cut HOST            disconnects the host's network: silence, and no connection is closed
 #   hosts.sh heal HOST
-#   hosts.sh off HOST            pulls the cable, then kills all its processes
-#   hosts.sh crash HOST          kills all its processes; its kernel ends their connections
-#   hosts.sh shape HOST [rate 100mbit] [delay 20ms]    each way; without words: as it was
-#   hosts.sh processes HOST      what runs there besides its sshd, a line each
+#   hosts.sh off HOST            disconnects the network, then kills all processes of the host
+#   hosts.sh crash HOST          kills all processes of the host; its kernel closes their connections
+#   hosts.sh shape HOST [rate 100mbit] [delay 20ms]    limits each direction; without arguments, removes the limits
+#   hosts.sh processes HOST      lists the processes of the host except its sshd, one per line
 set -uo pipefail
 PATH=/usr/sbin:/usr/bin:/sbin:/bin:$PATH
 self=$(readlink -f "${BASH_SOURCE[0]}")
-folder=/run/horo-hosts # in a tmpfs of head's
+folder=/run/horo-hosts # in a tmpfs of head
 net=10.83.0
 
 die() {
@@ -39,14 +39,14 @@ number_of() {
 
 check_tools() {
   local tool
-  [ "$(id -u)" = 0 ] || skip "makes network namespaces, which needs root"
+  [ "$(id -u)" = 0 ] || skip "needs root to make network namespaces"
   for tool in ip:iproute2 sshd:openssh-server ssh-keygen:openssh-client unshare:util-linux; do
     command -v "${tool%:*}" >/dev/null || skip "no ${tool%:*} here; scripts/packages --install test brings it (${tool#*:})"
   done
   unshare --net --pid --mount --fork true 2>/dev/null || skip "cannot make namespaces here"
 }
 
-# The login of every host: root, whose home is empty; the real one may be slow to log in to, and is not ours to write.
+# The login of every host is root with an empty home. The real home may be slow to log in to, and tests must not write to it.
 make_login() {
   local i
   mkdir -p "$folder" /run/sshd /run/home/.ssh
@@ -64,7 +64,7 @@ make_login() {
   mount --bind "$folder/hosts" /etc/hosts
 }
 
-# Process 1 of a host.
+# Runs as process 1 of a host.
 be_host() {
   local i
   hostname "h$1"
@@ -102,7 +102,7 @@ start_host() {
   setpriv --pdeathsig KILL unshare --net --mount --uts --ipc --pid --fork --kill-child=KILL --mount-proc \
     bash "$self" be_host "$1" </dev/null >>"$folder/h$1.log" 2>&1 &
   for ((i = 0; i < 500; i++)); do
-    read -r init <"/proc/$!/task/$!/children" # its end is no end of a line
+    read -r init <"/proc/$!/task/$!/children" # the file's only line has no end of line
     [ -n "$init" ] && break
     sleep 0.01
   done
@@ -122,7 +122,7 @@ await_sshd() {
   die "h$1 has no sshd: $(tail -n 5 "$folder/h$1.log")"
 }
 
-# Process 1 of the whole.
+# Runs as process 1 of the test machine.
 be_head() {
   local i hosts=$1
   shift
@@ -147,7 +147,7 @@ on_host() {
     bash -c 'cd "$0" 2>/dev/null || cd /; exec "$@"' "$PWD" "$@"
 }
 
-# What delays: a forwarder between the host's port and the bridge. Not every kernel has netem.
+# A forwarder between the host's port and the bridge delays the frames, because not every kernel has netem.
 undelay() {
   [ -f "$folder/h$1.late" ] || return 0
   kill -KILL "$(<"$folder/h$1.late")"
@@ -210,7 +210,7 @@ case $action in
   crash) number_of "$1" >/dev/null && kill -KILL "$(<"$folder/$1.pid")" ;;
   shape) shape "$@" ;;
   processes)
-    # Not: process 1, its sshd, and those that look.
+    # Leaves out process 1, its sshd, and the processes of this command.
     bash "$self" on "$1" bash -c '
       for folder in /proc/[0-9]*; do
         pid=${folder#/proc/}

@@ -1,21 +1,21 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A job of LSF whose hosts CSM has allocated: jsrun starts the agents, and with --jsrun the ranks. LSF's, CSM's and JSM's
-# programs are stand-ins, written from their documentation (tests/standins).
+# A job of LSF whose hosts were allocated by CSM: jsrun starts the agents, and with --jsrun the ranks. The programs of LSF,
+# CSM and JSM are stand-ins, written from their documentation (tests/standins).
 # shellcheck source=tests/hosts/lib.sh
 . "$(dirname "$0")/lib.sh"
 on_hosts 2
 export HOSTS_ON=$HORO_SOURCE/tests/hosts/hosts.sh PATH=$HORO_SOURCE/tests/standins:$PATH
 for variable in "${!LSB_@}" "${!CSM_@}" "${!JSM_@}" "${!OMPI_@}" "${!PMI@}"; do unset "$variable"; done
 mv /run/home/.ssh/id_ed25519 "$scratch/away"
-# CSM's own folder, in this test's namespace only.
-mount -t tmpfs tmpfs /opt || fail "no /opt of its own"
+# CSM's own folder, in the namespace of this test only.
+mount -t tmpfs tmpfs /opt || fail "cannot mount /opt"
 mkdir -p /opt/ibm/csm/bin
 cp "$HORO_SOURCE"/tests/standins/csm_* /opt/ibm/csm/bin/
 export LSB_JOBID=77 CSM_ALLOCATION_ID=9 LSB_MCPU_HOSTS="head 1 h1 8 h2 8" JSRUN_WORDS=$scratch/words TMPDIR=$scratch
 scratch_files() { find "$scratch" -mindepth 1 -name 'horo-*' | wc -l; }
 
-# The launch node is no host; the nodes' GPUs are their slots.
+# The launch node is not a host. The slots of a node are its GPUs.
 try timeout 60 horo run --dry-run true
 expect "exit code of the plan ($err)" "$code" 0
 expect_in "the plan" "$out" "starter    jsrun"
@@ -33,12 +33,12 @@ try timeout 60 horo run --tag off sh -c '[ "$RANK" = 3 ] && exit 5; sleep 1000'
 expect "exit code" "$code" 5
 nothing_left h1 h2
 
-# --jsrun: the ranks are jsrun's.
+# With --jsrun, jsrun starts the ranks.
 try timeout 60 horo run --jsrun -np 3 --dry-run true
 expect "exit code of the plan ($err)" "$code" 0
 expect_in "the plan" "$out" "starter    jsrun"
 expect "jsrun's words" "$(sed -n 's/^jsrun  *//p' <<<"$out")" \
-  "$HORO_SOURCE/tests/standins/jsrun --erf_input ERF $HORO_BIN/horo-agent --mpi-rank"
+  "$HORO_SOURCE/tests/standins/jsrun --erf_input ERF $HORO_BIN/horo-agent --dial-in"
 # (6 cores - 2 kept) x threads, for the two ranks of h1.
 threads=$((4 * $(LC_ALL=C lscpu | sed -n 's/^Thread(s) per core: *//p')))
 each=$((threads / 2))
@@ -52,7 +52,7 @@ rank: 2: { hostname: h2; cpu: {0-$((each - 1))} ; gpu: * ; mem: * }"
 try timeout 60 horo run --jsrun --tcp --mpi-args='-gpu -x "A B"' -np 1 --dry-run true
 expect_in "jsrun's words" "$out" "--smpiargs '-tcp -gpu -x \"A B\"' $HORO_BIN/horo-agent"
 try timeout 60 horo run --jsrun --binding-args='--nrs 2 -b none' -np 1 --dry-run true
-expect_in "jsrun's words" "$out" "jsrun --nrs 2 -b none $HORO_BIN/horo-agent --mpi-rank"
+expect_in "jsrun's words" "$out" "jsrun --nrs 2 -b none $HORO_BIN/horo-agent --dial-in"
 
 GREETING='it is "me"' try timeout 60 horo run --jsrun --tag off \
   sh -c 'echo "$RANK $LOCAL_RANK $(hostname) $HORO_CONTROLLER ${HORO_LAUNCHER-none} $GREETING"'
@@ -64,7 +64,7 @@ expect "ranks" "$(sort <<<"$out")" '0 0 h1 mpi none it is "me"
 expect "files that stay" "$(scratch_files)" 0
 nothing_left h1 h2
 
-# The first failure is the agents' to tell: jsrun learns of it when all have ended.
+# The agents report the first failure; jsrun reports it only after all ranks have ended.
 try timeout 60 horo run --jsrun sh -c '[ "$RANK" = 2 ] && exit 7; sleep 1000'
 expect "exit code" "$code" 7
 expect_in "the report" "$err" "rank 2 on h2 failed first: exit code 7"
@@ -94,7 +94,7 @@ for script in csm jsrun; do
  2 h2"
 done
 
-# What cannot be.
+# Requests that cannot be met.
 try timeout 60 horo run --jsrun -H h1:$((threads + 1)) true
 expect "exit code" "$code" 2
 expect_in "the error" "$err" "$((threads + 1)) ranks on host 'h1', which has $threads hardware threads for the job"

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Agents by a program that is called as rsh is: that of the Kubernetes MPI operator, whose kubectl is a stand-in
-# (tests/standins), and one of one's own.
+# Agents are started by a program with the interface of rsh: that of the Kubernetes MPI operator, whose kubectl is a stand-in
+# (tests/standins), and another program.
 # shellcheck source=tests/hosts/lib.sh
 . "$(dirname "$0")/lib.sh"
 on_hosts 2
@@ -50,7 +50,7 @@ expect_in "the report" "$err" 'host pi-worker-1 cannot be used: '
 expect_in "the report" "$err" 'pods "pi-worker-1" not found'
 nothing_left h1
 
-# The path of the agent as one word, whatever is in it; for the operator's program and for one that is no kubectl.
+# The path of the agent is passed as one word, whatever characters it contains, by the operator's program and by another one.
 odd="$scratch/it's \"here\" \$HOME"
 mkdir "$odd"
 cp "$HORO_BIN/horo-agent" "$odd/horo-agent"
@@ -70,7 +70,7 @@ expect_in "the plan" "$out" "; by $scratch/my agent (--rsh-agent)"
 unset HORO_AGENT_PATH
 nothing_left h1 h2
 
-# A program that passes no input on is told by its words.
+# A program that does not pass standard input on is reported with its own error.
 printf '#!/bin/sh\necho no way to "$1" >&2\nexit 9\n' >"$scratch/broken"
 chmod +x "$scratch/broken"
 try timeout 60 horo run -H h1:1 --rsh-agent "$scratch/broken" true

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Forwards the frames of two network interfaces to each other, late, as a long cable does.
+"""Forwards frames between two network interfaces with a delay, like a long cable.
 
 usage: late.py INTERFACE INTERFACE DELAY     DELAY as 20ms, 500us, 1s
 """
@@ -43,18 +43,18 @@ def take(port, other, due, waiting):
     for _ in range(64):
         try:
             waiting.append((due, other, port.recv(1 << 17)))
-        except OSError:  # nothing more, or the cable is pulled
+        except OSError:  # nothing more to read, or the interface is down
             return
 
 
 def main():
     one, two = open_port(sys.argv[1]), open_port(sys.argv[2])
     delay = seconds(sys.argv[3])
-    waiting = collections.deque()  # in the order of their times: all wait equally long
+    waiting = collections.deque()  # in the order of their times, because all are delayed equally
     print("ready", flush=True)
     while True:
-        patience = max(0.0, waiting[0][0] - time.monotonic()) if waiting else None
-        for port in select.select([one, two], [], [], patience)[0]:
+        limit = max(0.0, waiting[0][0] - time.monotonic()) if waiting else None
+        for port in select.select([one, two], [], [], limit)[0]:
             take(port, two if port is one else one, time.monotonic() + delay, waiting)
         while waiting and waiting[0][0] <= time.monotonic():
             _, port, frame = waiting.popleft()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# For the scripts beside it, on top of tests/cli/lib.sh: `on_hosts N` continues the script on a machine beside N hosts.
+# Shared by the scripts in this folder, in addition to tests/cli/lib.sh: `on_hosts N` continues the script on a machine with
+# N hosts beside it.
 # shellcheck source=tests/cli/lib.sh
 . "$HORO_SOURCE/tests/cli/lib.sh"
 
@@ -16,21 +17,21 @@ processes() { hosts processes "$1"; }
 on_hosts() {
   [ -z "${HOSTS_INSIDE:-}" ] || return 0
   rm -rf "$scratch"
-  # In place of this process, so that whoever kills it ends all.
+  # Replaces this process, so that killing it ends everything.
   HOSTS_INSIDE=$1 exec bash "$HORO_SOURCE/tests/hosts/hosts.sh" run "$1" bash "$0"
 }
 
-# eventually WHAT CONDITION: waits for it, for half a minute at most.
+# eventually WHAT CONDITION: waits up to half a minute until CONDITION is true.
 eventually() {
   local i
   for ((i = 0; i < 1500; i++)); do
     ! eval "$2" || return 0
     sleep 0.02
   done
-  fail "never came: $1"
+  fail "this never happened: $1"
 }
 
-# nothing_left HOST...: no process of any job is there any more.
+# nothing_left HOST...: waits until no process of a job is left on these hosts.
 nothing_left() {
   local host
   for host in "$@"; do

@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What happens in mid run: a rank fails, a host vanishes, the launcher or a connection is killed. Nothing stays.
+# Losses during a run: a rank fails, a host vanishes, the launcher or a connection is killed. No process stays.
 # shellcheck source=tests/hosts/lib.sh
 . "$(dirname "$0")/lib.sh"
 on_hosts 3
 
-# start ARGUMENT...: a job in the background whose ranks say so when they run; $job is its number.
+# start ARGUMENT...: starts a job in the background and waits until its ranks run; $job is its process id.
 start() {
   : >"$scratch/out"
   horo run -H h1:2,h2:2,h3:2 --tag off "$@" sh -c 'echo "rank $RANK"; sleep 1000 & wait' \
@@ -22,7 +22,7 @@ ends() {
   err=$(<"$scratch/err")
 }
 
-# A rank fails: it is named, with its host, and its code is ours.
+# A rank fails: the report names the rank and its host, and horo run ends with the rank's exit code.
 try timeout 60 horo run -H h1:2,h2:2 --tag off sh -c '[ "$RANK" = 3 ] || sleep 1000; echo last words; exit 9'
 expect "exit code of a failed rank" "$code" 9
 expect_in "the report" "$err" "rank 3 on h2 failed first: exit code 9"
@@ -37,8 +37,8 @@ expect "exit code of a killed rank" "$code" 137
 expect_in "the report" "$err" "on h2 failed first: killed by signal 9 (SIGKILL)"
 nothing_left h1 h2 h3
 
-# A rank is killed, and its agent is slow to say so: other hosts have heard of it among the ranks, end, and their agents are
-# heard first. The one that was killed is the first all the same.
+# A rank is killed, and its agent is slow to report it. Other hosts learn of it from their ranks, end, and their agents
+# report first. The killed rank is still named as the first failure.
 stall_rank=$HORO_BIN/../tests/stall_rank
 horo run -H h1:2,h2:1 --tag off "$stall_rank" reduce=one only=2 "until=$scratch/stop" lose=last \
   >"$scratch/out" 2>"$scratch/err" </dev/null &
@@ -56,7 +56,7 @@ expect_in "the report" "$err" "rank 2 on h2 failed first: killed by signal 9 (SI
 expect_in "the report" "$err" "ranks 0 and 1 ended afterwards: exit code 7"
 nothing_left h1 h2
 
-# Signals, twice, and the job's limit.
+# Signals, two signals, and the job's timeout.
 start
 kill -TERM "$job"
 ends
@@ -68,7 +68,7 @@ expect "exit code after --timeout" "$code" 124
 expect_in "the report" "$err" "--timeout 3.00 s passed"
 nothing_left h1 h2 h3
 
-# The launcher is killed: whatever ended for it ended everywhere.
+# The launcher is killed: all processes of the job end on all hosts.
 start
 kill -KILL "$job"
 ends
@@ -78,7 +78,7 @@ kill -KILL "$job"
 ends
 nothing_left h1 h2 h3
 
-# A connection is killed at its other end: that host is lost, all others end.
+# The remote end of a connection is killed: that host is lost, and all others end.
 start
 session=$(on h3 pgrep -f 'sshd: root@notty')
 on h3 kill -KILL "$session"
@@ -87,7 +87,7 @@ expect "exit code of a lost connection" "$code" 125
 expect_in "the report" "$err" "host h3 was lost after "
 expect_in "the report" "$err" "ranks 4 and 5 lost with the host"
 nothing_left h1 h2 h3
-# And at this end.
+# The local end of a connection is killed.
 start --ssh-program ssh
 kill -KILL "$(pgrep -f 'ssh -T.* h2 ')"
 ends
@@ -96,7 +96,7 @@ expect_in "the report" "$err" "host h2 was lost after "
 expect_in "the report" "$err" "was killed by signal 9"
 nothing_left h1 h2 h3
 
-# An agent is killed, and both halves of one at once.
+# An agent is killed, then both halves of an agent at once.
 start
 on h1 pkill -KILL -x horo-agent
 ends
@@ -109,26 +109,26 @@ ends
 expect "exit code of a killed pair" "$code" 125
 nothing_left h1 h2 h3
 
-# A host vanishes without a word: seen from both sides, the launcher's and the host's own.
+# A host vanishes silently. The launcher notices it, and the host ends its own processes.
 start --heartbeat-timeout 1
 hosts cut h2
 ends
 expect "exit code of a cut host" "$code" 125
 expect_in "the report" "$err" "host h2 was lost after "
-expect_in "the report" "$err" "nothing was heard of it for 1 s (--heartbeat-timeout)"
+expect_in "the report" "$err" "it sent no heartbeat for 1 s (--heartbeat-timeout)"
 nothing_left h1 h3
-# Its ssh server does not know that the connection is dead; the agent does.
+# The ssh server of the cut host does not know that the connection is dead; the agent does.
 eventually "the cut host ends its ranks" '[ -z "$(processes h2 | grep -v sshd)" ]'
 hosts heal h2
 nothing_left h2
 
-# A launcher that is held up is not gone: neither by a terminal's Ctrl-Z nor for a moment.
+# A launcher that is suspended, or held up for a moment, does not lose its job.
 start --heartbeat-timeout 1
 kill -STOP "$job"
 sleep 1.5
 kill -CONT "$job"
 sleep 0.5
-kill -0 "$job" || fail "a launcher that stood still for a moment lost its job: $(cat "$scratch/err")"
+kill -0 "$job" || fail "a launcher that was held up for a moment lost its job: $(cat "$scratch/err")"
 kill -TSTP "$job"
 sleep 4
 kill -CONT "$job"

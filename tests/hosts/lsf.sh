@@ -1,13 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Inside a job of LSF: blaunch starts the agents, jsrun where CSM has allocated the hosts; and --jsrun. LSF's and CSM's
-# programs are stand-ins, written from their documentation (tests/standins).
+# Inside a job of LSF, blaunch starts the agents, and jsrun does where CSM has allocated the hosts; also --jsrun. The
+# programs of LSF and CSM are stand-ins, written from their documentation (tests/standins).
 # shellcheck source=tests/hosts/lib.sh
 . "$(dirname "$0")/lib.sh"
 on_hosts 2
 export HOSTS_ON=$HORO_SOURCE/tests/hosts/hosts.sh PATH=$HORO_SOURCE/tests/standins:$PATH
 for variable in "${!LSB_@}" "${!CSM_@}" "${!JSM_@}" "${!OMPI_@}" "${!PMI@}"; do unset "$variable"; done
-# No ssh here.
+# No ssh login is possible.
 mv /run/home/.ssh/id_ed25519 "$scratch/away"
 
 try timeout 60 horo run -H h1:1 --starter lsf true
@@ -27,7 +27,7 @@ expect "ranks" "$(sort <<<"$out")" "0 head 10.83.0.254
 4 h2 10.83.0.254"
 nothing_left h1 h2
 
-# Standard input, exit codes, and the ends of horo run, of an agent's blaunch, and of a whole host.
+# Standard input and exit codes; horo run, the blaunch of an agent, or a whole host ends.
 printf 'to rank 0\n' >"$scratch/input"
 timeout 60 horo run -H h1:1,h2:1 --stdin rank0 --tag off sh -c '[ "$RANK" != 0 ] || cat' <"$scratch/input" >"$scratch/out"
 expect "what rank 0 read" "$(<"$scratch/out")" "to rank 0"
@@ -47,20 +47,20 @@ expect "exit code without h2" "$code" 125
 expect_in "the report" "$err" "host h2 cannot be used: blaunch to host 'h2' ended with exit code"
 nothing_left h1
 
-# Hosts that are none of the job's.
+# The hosts are not hosts of the job.
 try timeout 60 horo run -H h1:1,other:1 --dry-run true
 expect_in "the plan" "$(grep "^host  *other: " <<<"$out")" "; by ssh as root to other, port 22"
 try timeout 60 horo run -H h1:1,other:1 --starter lsf --dry-run true
 expect "exit code" "$code" 2
-expect_in "the error" "$err" "host 'other' is none of LSF job 77"
-# An agent that is not there.
+expect_in "the error" "$err" "host 'other' does not belong to LSF job 77"
+# The agent does not exist.
 HORO_AGENT_PATH=$scratch/nowhere try timeout 60 horo run -H h1:1 true
 expect "exit code without an agent" "$code" 125
 expect_in "the report" "$err" "$scratch/nowhere"
 PATH=${PATH#*:} try timeout 60 horo run -H h1:1 --dry-run true
 expect_in "the plan without blaunch" "$out" "port 22 (LSF job 77: command 'blaunch' is not found in PATH)"
 
-# examples/lsf/batch.sh, as LSF runs it: SIGUSR2 to all processes of the job at the end of its time.
+# examples/lsf/batch.sh, run as LSF does: LSF sends SIGUSR2 to all processes of the job at the end of its time.
 cat >"$scratch/train" <<'TRAIN'
 #!/bin/bash
 trap 'echo "rank $RANK saved"; exit 0' USR2

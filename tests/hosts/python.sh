@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What the Python faces must do on one host (tests/python/jobs), on two.
+# The jobs in tests/python/jobs, which check the Python packages on one host, run on two hosts.
 # shellcheck source=tests/hosts/lib.sh
 . "$(dirname "$0")/lib.sh"
 "$HOSTS_PYTHON" -c 'import torch, numpy' 2>/dev/null || skip "$HOSTS_PYTHON has no torch, or no numpy"

@@ -1,12 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Hosts that cannot be had: each is named, with what was tried and what helps, and the others are let go.
+# Hosts that cannot be used: the error names each host, the attempt and the remedy, and the other hosts are released.
 # shellcheck source=tests/hosts/lib.sh
 . "$(dirname "$0")/lib.sh"
 on_hosts 3
 ssh_home=/run/home/.ssh
 
-# refused_host PART... -- ARGUMENT...: exit code 125, every part in the error, nothing left.
+# refused_host PART... -- ARGUMENT...: horo run fails with exit code 125, the error contains every PART, and no process is
+# left.
 refused_host() {
   local parts=() part
   while [ "$1" != -- ]; do
@@ -27,10 +28,10 @@ print=$(ssh-keygen -lf /run/horo-hosts/h2.key.pub | cut -d' ' -f2)
 refused_host "host h2 cannot be used: " "host key is unknown: ssh-ed25519 $print" \
   "ssh-keyscan -p 22 h2 >> $ssh_home/known_hosts" -- -H h1:1,h2:1
 echo "h2 $(cut -d' ' -f1,2 /run/horo-hosts/h1.key.pub)" >>"$ssh_home/known_hosts"
-refused_host "host h2 cannot be used: " "its host key is another than $ssh_home/known_hosts has" "ssh-keygen -R 'h2'" \
+refused_host "host h2 cannot be used: " "its host key differs from the one in $ssh_home/known_hosts" "ssh-keygen -R 'h2'" \
   -- -H h1:1,h2:1
 refused_host "host h2 cannot be used: " "Host key verification failed" -- -H h1:1,h2:1 --ssh-program ssh
-# The advice is good.
+# The remedy in the error works.
 grep -v '^h2 ' "$ssh_home/known_hosts" >"$scratch/without" && cp "$scratch/without" "$ssh_home/known_hosts"
 ssh-keyscan -p 22 h2 >>"$ssh_home/known_hosts" 2>/dev/null
 try timeout 60 horo run -H h2:1 --tag off hostname
@@ -39,19 +40,19 @@ cp "$scratch/known" "$ssh_home/known_hosts"
 
 printf 'Host h2\n  User nobody-of-that-name\n' >"$ssh_home/config"
 refused_host "host h2 cannot be used: " "refuses user 'nobody-of-that-name'" "ssh-copy-id" -- -H h1:1,h2:1
-# A key with a passphrase is not asked for.
+# A key with a passphrase does not lead to a prompt.
 ssh-keygen -q -t ed25519 -N secret -f "$scratch/locked"
 cat "$scratch/locked.pub" >>"$ssh_home/authorized_keys"
 printf 'Host h2\n  User root\n  IdentityFile %s\n' "$scratch/locked" >"$ssh_home/config"
 mv "$ssh_home/id_ed25519" "$scratch/id"
-refused_host "host h2 cannot be used: " "a key wants a passphrase" "ssh-add" -- -H h2:1
+refused_host "host h2 cannot be used: " "a key needs a passphrase" "ssh-add" -- -H h2:1
 mv "$scratch/id" "$ssh_home/id_ed25519"
 rm "$ssh_home/config"
 
 refused_host "host h2 cannot be used: " "h2" "Connection refused" -- -H h2:1 -p 2223
 refused_host "host no.such.host.invalid cannot be used: " "no.such.host.invalid" "has no address" -- -H no.such.host.invalid:1
 
-# Nobody answers: who is at what when the time is up.
+# A host does not answer: the error says which step each host had reached at the timeout.
 hosts cut h2
 try timeout 60 horo run -H h1:1,h2:1,h3:1 --start-timeout 2 sleep 1000
 expect "exit code without an answer" "$code" 124
@@ -60,7 +61,7 @@ expect_in "the error without an answer" "$err" \
 hosts heal h2
 nothing_left h1 h2 h3
 
-# Nobody has to wait for that.
+# The start can be interrupted before the timeout.
 hosts cut h3
 horo run -H h1:1,h3:1 sleep 1000 2>"$scratch/err" &
 job=$!
@@ -71,28 +72,28 @@ expect "exit code of an interrupted start" "$?" 143
 hosts heal h3
 nothing_left h1 h3
 
-# No agent at the other end.
+# The remote host has no agent.
 mkdir "$scratch/bin"
 cp "$HORO_BIN/horo-agent" "$scratch/bin/agent-of-here"
 export HORO_AGENT_PATH=$scratch/nowhere/horo-agent
 refused_host "host h1 cannot be used: " "there is no $scratch/nowhere/horo-agent there, and no horo-agent in PATH=" -- -H h1:1
 refused_host "host h1 cannot be used: " "there is no $scratch/nowhere/horo-agent there, and no horo-agent in PATH=" \
   -- -H h1:1 --ssh-program ssh
-# One in PATH is taken.
+# An agent in PATH is used.
 mkdir -p /run/local && cp "$HORO_BIN/horo-agent" /run/local/
 echo "PATH=/run/local:$PATH" >"$ssh_home/environment"
 echo 'export PATH=/run/local:$PATH' >/run/home/.bashrc
 try timeout 60 horo run -H h1:1 --tag off hostname
 expect "with an agent in PATH" "$out$err" h1
 rm /run/home/.bashrc
-# Something else of that name.
+# Another program has the agent's name.
 printf '#!/bin/sh\necho what is this\nexit 3\n' >"$scratch/bin/horo-agent"
 chmod +x "$scratch/bin/horo-agent"
 export HORO_AGENT_PATH=$scratch/bin/horo-agent
 refused_host "host h1 cannot be used: " "ended with exit code 3" -- -H h1:1
 unset HORO_AGENT_PATH
 
-# A program that only the other host has, and a directory that only this one has.
+# A program exists only on the remote host, and a directory exists only on this one.
 on h1 sh -c 'mkdir /dev/shm/bin; cp /bin/echo /dev/shm/bin/only-there'
 try timeout 60 horo run -H h1:1 --tag off /dev/shm/bin/only-there good
 expect "a program of the other host" "$out$err" good

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# `horo run` over ssh: who the ranks are, what they get, and that nothing stays anywhere.
+# `horo run` over ssh: the ranks' identities, environment and input are right, and no process stays on any host.
 # shellcheck source=tests/hosts/lib.sh
 . "$(dirname "$0")/lib.sh"
 on_hosts 3
@@ -17,7 +17,7 @@ expect "ranks" "$(sort <<<"$out")" "0 0 h1 /var/tmp
 expect "standard error" "$err" ""
 nothing_left h1 h2 h3
 
-# This machine among the hosts: one address for it, which the others reach.
+# This machine is one of the hosts. All ranks get the same address of it, one that the others can reach.
 try timeout 60 horo run -H head:1,h1:1,h2:1 --tag off \
   sh -c 'echo "$(hostname) $MASTER_ADDR ${HORO_RENDEZVOUS%:*} $GLOO_SOCKET_IFNAME"'
 expect "addresses" "$(sort <<<"$out")" "h1 10.83.0.254 10.83.0.254 eth0
@@ -28,7 +28,7 @@ expect "how many addresses of rank 0" "$(cut -d' ' -f1,2 <<<"$out" | sort -u | w
 expect_in "address of rank 0" "$out" "10.83.0.2 "
 expect_in "addresses of all" "$out" '["10.83.0.2:'
 
-# The environment as it is, whatever is in it; what is a host's own is that host's.
+# The environment is passed unchanged, whatever it contains, except for variables that belong to a host.
 export ODD=$'two\nlines ( $HOME `x` "\\ ü' EMPTY='' 'PYTHONPATH=/a b:/c' DISPLAY=:7 MINE=1 MINE_TOO=2
 try timeout 60 horo run -H h1:1 --tag off --env-deny 'MINE*' env -0
 tr '\0' '\1' <"$scratch/out" >"$scratch/environment"
@@ -42,7 +42,7 @@ try timeout 60 horo run -H h1:1 --tag off --env-allow 'PATH,MINE*' env
 expect "what was allowed" "$(grep -c -e '^MINE' <<<"$out") $(grep -c '^PYTHONPATH=' <<<"$out")" "2 0"
 unset ODD EMPTY PYTHONPATH DISPLAY MINE MINE_TOO
 
-# Standard input to rank 0, prefixes and files, as on one host.
+# Standard input of rank 0, prefixes and files work as on one host.
 printf 'one\ntwo\n' >"$scratch/input"
 timeout 60 horo run -H h1:1,h2:1 --stdin rank0 --tag off sh -c 'sed "s/^/$RANK /"' <"$scratch/input" >"$scratch/out" 2>&1
 expect "standard input" "$(sort "$scratch/out")" "0 one
@@ -56,7 +56,7 @@ expect "prefixes" "$(sort <<<"$out")" "0@h1: h1
 expect "files" "$(cat "$scratch"/logs/rank.*/stdout)" "h1
 h2"
 
-# How a host is reached, and why so.
+# The route to each host, and the reason for it.
 cat >/run/home/.ssh/config <<CONF
 Host far
   HostName h3
@@ -75,7 +75,7 @@ try timeout 60 horo run -H far:1,other:1 --tag off hostname
 expect "exit code through a jump host" "$code" 0
 expect "hosts through a jump host" "$(sort <<<"$out")" "h2
 h3"
-# A user before the host goes over the configuration's, and is no part of the host's name.
+# A user given with the host has priority over the configuration's user, and is not part of the host name.
 printf 'Host *\n  User nobody-of-that-name\n' >/run/home/.ssh/config
 printf 'root@h1 slots=1\nroot@h2:1\n' >"$scratch/hostfile"
 try timeout 60 horo run -hostfile "$scratch/hostfile" --dry-run true
@@ -96,7 +96,7 @@ try timeout 60 horo run -H h1:1,h2:1 --ssh-program ssh --tag off sh -c 'echo "$(
 expect "by the program" "$(sort <<<"$out")" "h1 10.83.0.254
 h2 10.83.0.254"
 
-# Keys: a file that is named, another port.
+# A private key in a named file, and another port.
 cp /run/home/.ssh/id_ed25519 "$scratch/key"
 mv /run/home/.ssh/id_ed25519 "$scratch/away"
 on h1 setsid "$(command -v sshd)" -f /run/horo-hosts/h1.conf -o ListenAddress=10.83.0.1:2222 </dev/null >/dev/null 2>&1
@@ -104,7 +104,7 @@ echo "[h1]:2222 $(cut -d' ' -f1,2 /run/horo-hosts/h1.key.pub)" >>/run/home/.ssh/
 eventually "a second server" '(exec 3<>/dev/tcp/h1/2222) 2>/dev/null'
 try timeout 60 horo run -H h1:1 -p 2222 -i "$scratch/key" --tag off hostname
 expect "by another port and key" "$out$err" h1
-# The agent's keys.
+# The keys of ssh-agent.
 eval "$(ssh-agent)" >/dev/null
 ssh-add -q "$scratch/key"
 try timeout 60 horo run -H h2:1 --tag off hostname
@@ -113,7 +113,7 @@ kill "$SSH_AGENT_PID"
 unset SSH_AUTH_SOCK SSH_AGENT_PID
 mv "$scratch/away" /run/home/.ssh/id_ed25519
 
-# A login shell that greets, and one that is no shell of Bourne's kind.
+# A login shell that prints a greeting, and one that is not compatible with the Bourne shell.
 echo 'echo "welcome to $(hostname)"; echo more' >/run/home/.bashrc
 try timeout 60 horo run -H h1:1 --tag off hostname
 expect "behind a greeting" "$out" h1

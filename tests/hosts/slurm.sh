@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Inside a job of a real Slurm whose nodes are hosts of their own: srun starts the agents, and nothing stays.
+# Inside a job of a real Slurm whose nodes are separate hosts: srun starts the agents, and no process stays.
 # shellcheck source=tests/hosts/lib.sh
 . "$(dirname "$0")/lib.sh"
 PATH=$PATH:/usr/sbin:/sbin
@@ -13,9 +13,9 @@ slurm=$HORO_SOURCE/tests/standalone/slurm_here.sh
 export SLURM_CONF=$scratch/slurm/slurm.conf
 trap 'bash "$slurm" down "$scratch/slurm"; rm -rf "$scratch"' EXIT
 SLURM_HERE_ON=$HORO_SOURCE/tests/hosts/hosts.sh bash "$slurm" up "$scratch/slurm" 2 || fail "Slurm did not start"
-# No ssh here.
+# No ssh login is possible.
 mv /run/home/.ssh/id_ed25519 "$scratch/away"
-# ours HOST: what runs there but Slurm's own.
+# ours HOST: the processes of the host except Slurm's own.
 ours() { processes "$1" | grep -v -e slurmd -e slurmstepd; }
 clean() { for host in h1 h2; do eventually "the end of all on $host: $(ours "$host")" '[ -z "$(ours "$host")" ]'; done; }
 
@@ -31,19 +31,19 @@ expect "ranks" "$(sort <<<"$out")" "0 h1 10.83.0.1 10.83.0.254
 3 h2 10.83.0.1 10.83.0.254"
 clean
 
-# A heterogeneous job: srun is told the component of each host.
+# In a heterogeneous job, srun is given the component of each host.
 try timeout 100 salloc -Q -N 1 -n 1 : -N 1 -n 2 horo run --tag off sh -c 'echo "$RANK $(hostname)"'
 expect "exit code of a heterogeneous job ($err)" "$code" 0
 expect "its ranks" "$(cut -d' ' -f1 <<<"$out" | sort | tr '\n' ' ')" "0 1 2 "
 expect "its hosts" "$(cut -d' ' -f2 <<<"$out" | sort -u | tr '\n' ' ')" "h1 h2 "
 clean
-# Without srun its nodes are reached by ssh, which says why.
+# Without srun the nodes are reached by ssh, whose error is shown.
 mkdir "$scratch/nosrun"
 ln -s /usr/bin/* "$scratch/nosrun/" && rm -f "$scratch/nosrun/srun"
 try timeout 100 salloc -Q -N 2 --ntasks-per-node=1 env PATH="$HORO_BIN:$scratch/nosrun" horo run --dry-run true
 expect_in "the plan without srun" "$out" ": command 'srun' is not found in PATH)"
 
-# A batch script, on a node that is one of the hosts itself.
+# A batch script, which runs on one of the hosts.
 cat >"$scratch/batch" <<BATCH
 #!/bin/bash
 exec "$HORO_BIN/horo" run --tag off --verbose hostname
@@ -54,7 +54,7 @@ expect "what the batch job's ranks say" "$(grep -x 'h[12]' "$scratch/batch.out" 
 h2"
 expect_in "what it says" "$(<"$scratch/batch.out")" "starter local, srun"
 
-# All ranks are seen where horo run was started, without a login anywhere.
+# horo top shows all ranks on the machine where horo run was started, without a login to any host.
 rm -f "$scratch/stop"
 salloc -Q -N 2 --ntasks-per-node=2 horo run "$HORO_BIN/../tests/stall_rank" reduce=one only=3 "until=$scratch/stop" reduce=gradient \
   >"$scratch/out" 2>"$scratch/err" &
@@ -65,7 +65,7 @@ touch "$scratch/stop"
 wait "$job" || fail "the job failed: $(cat "$scratch/err")"
 clean
 
-# A rank fails; the launcher is killed; a host's step is killed.
+# A rank fails; the launcher is killed; the step of one host is killed.
 try timeout 100 salloc -Q -N 2 --ntasks-per-node=1 horo run --tag off sh -c '[ "$RANK" = 1 ] && exit 5; sleep 1000'
 expect "exit code" "$code" 5
 expect_in "the report" "$err" "rank 1 on h2 failed first: exit code 5"

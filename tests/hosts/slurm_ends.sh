@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# How jobs of a real Slurm end: notice before the time limit, scancel, preemption; and the scripts of examples/slurm. The
-# nodes are hosts of their own.
+# Jobs of a real Slurm end: notice before the time limit, scancel, preemption; and the scripts of examples/slurm. The nodes
+# are separate hosts.
 # shellcheck source=tests/hosts/lib.sh
 . "$(dirname "$0")/lib.sh"
 PATH=$PATH:/usr/sbin:/sbin
@@ -25,7 +25,7 @@ ours() { processes "$1" | grep -v -e slurmd -e slurmstepd; }
 clean() { for host in h1 h2; do eventually "the end of all on $host: $(ours "$host")" '[ -z "$(ours "$host")" ]'; done; }
 state_of() { scontrol show job "$1" 2>/dev/null | grep -o "$2=[^ ]*" | cut -d= -f2; }
 
-# comes_to KEY [not] VALUE: waits until that is so of $job, for half a minute at most; says all of the job if it is not.
+# comes_to KEY [not] VALUE: waits up to half a minute until KEY of $job has this value; prints the job if it does not.
 comes_to() {
   local i
   for ((i = 0; i < 600; i++)); do
@@ -40,7 +40,7 @@ $(cat "$scratch"/out.* 2>&1)
 $(tail -n 60 "$scratch/slurm/slurmctld.log"; for h in 1 2; do tail -n 40 "$scratch/slurm/slurmd.h$h.log"; done)"
 }
 
-# A training that saves when it is asked to, and knows that it has gone on before.
+# A training that saves on request, and continues from its saved state.
 cat >"$scratch/train" <<'TRAIN'
 #!/bin/bash
 trap 'echo "rank $RANK saved"; exit 0' USR1
@@ -50,15 +50,16 @@ echo "rank $RANK of $WORLD_SIZE runs, time ${SLURM_RESTART_COUNT:-0}"
 while :; do sleep 0.05; done
 TRAIN
 chmod +x "$scratch/train"
-# lines PATTERN JOB: how many lines of its output match; equal ones, of a rank that was signalled twice, are one.
+# lines PATTERN JOB: the number of matching lines in its output. Equal lines count once, because a rank may be signalled
+# twice.
 lines() { grep -s "$1" "$scratch/out.$2" | sort -u | wc -l; }
 ranks_say() { lines "rank [0-3] $1" "$2"; }
 submit() { sbatch --parsable -o "$scratch/out.$1" "${@:2}"; }
 
-# The time limit: Slurm signals the script, up to a minute early; it is queued again and ends well.
+# The time limit: Slurm signals the script up to a minute early; the job is queued again and succeeds.
 job=$(submit limit --time=1 --signal=B:USR1@55 "$examples/batch.sh" "$scratch/train") || fail "sbatch"
 eventually "four ranks" '[ "$(ranks_say "of 4 runs, time 0" limit)" = 4 ]'
-# Slurm looks at limits every half minute.
+# Slurm checks time limits every half minute.
 for ((i = 0; i < 1200 && $(ranks_say saved limit) < 4; i++)); do sleep 0.1; done
 for ((i = 0; i < 600 && $(ranks_say "of 4 runs, time 1" limit) < 4; i++)); do sleep 0.1; done
 eventually "another run: $(cat "$scratch/out.limit")" '[ "$(ranks_say "of 4 runs, time 1" limit)" = 4 ]'
@@ -67,7 +68,7 @@ expect_in "the report" "$(<"$scratch/out.limit")" "exit code 75 asks for the job
 comes_to JobState COMPLETED
 clean
 
-# The code of a script that is horo run: nobody queues it again here.
+# The exit code of a script that runs only horo run. Nothing queues that job again.
 printf '#!/bin/bash\nexec horo run --signal usr1 "$@"\n' >"$scratch/plain"
 job=$(submit plain -N 2 --ntasks-per-node=2 "$scratch/plain" "$scratch/train")
 eventually "four ranks" '[ "$(ranks_say "of 4 runs" plain)" = 4 ]'
@@ -76,7 +77,7 @@ comes_to ExitCode 75:0
 expect "ranks that saved" "$(ranks_say saved plain)" 4
 clean
 
-# scancel: SIGTERM, and SIGKILL soon after. Ranks have their grace, and nothing stays.
+# scancel sends SIGTERM, and SIGKILL soon after. The ranks get their grace time, and no process stays.
 job=$(submit cancelled -N 2 --ntasks-per-node=2 "$scratch/plain" "$scratch/train")
 eventually "four ranks" '[ "$(ranks_say "of 4 runs" cancelled)" = 4 ]'
 scancel "$job"
@@ -84,7 +85,7 @@ comes_to JobState CANCELLED
 clean
 expect "ranks that ended by themselves" "$(ranks_say ended cancelled)" 4
 
-# Preemption: the notice is the same; Slurm queues the job again by itself.
+# Preemption gives the same notice; Slurm queues the job again by itself.
 job=$(submit preempted -p idle --requeue --open-mode=append --signal=B:USR1@10 --exclusive -N 2 --ntasks-per-node=2 \
   "$scratch/plain" "$scratch/train")
 eventually "four ranks" '[ "$(ranks_say "of 4 runs, time 0" preempted)" = 4 ]'
@@ -95,7 +96,7 @@ expect_in "the report" "$(<"$scratch/out.preempted")" "exit code 75 asks for the
 scancel "$job" "$urgent" 2>/dev/null
 clean
 
-# SIGTERM to the steps only, and so neither to the script nor to the ranks of its own node: all have their grace.
+# SIGTERM to the steps reaches neither the script nor the ranks on its node; all ranks get their grace time.
 for notice in off term; do
   if [ "$notice" = off ]; then expected="0:15 143:0"; else expected=75:0; fi
   printf '#!/bin/bash\nexec horo run --signal %s "$@"\n' "$notice" >"$scratch/told"
@@ -109,7 +110,7 @@ for notice in off term; do
   clean
 done
 
-# The agent of a host whose ranks have ended well hears it too: Slurm may come to it only then.
+# The agent of a host gets the signal too when its ranks have already ended: Slurm may signal it only then.
 printf '#!/bin/bash\nexec horo run sh -c '"'"'[ $RANK -lt 2 ] || { echo rank $RANK ends; exit 0; }; exec "$0"'"'"' "$@"\n' >"$scratch/half"
 job=$(submit half -N 2 --ntasks-per-node=2 "$scratch/half" "$scratch/train")
 eventually "ranks of both hosts" '[ "$(ranks_say ends half):$(ranks_say "of 4 runs" half)" = 2:2 ]'
@@ -119,7 +120,7 @@ expect_in "the report" "$(<"$scratch/out.half")" "stopped by signal 15 (SIGTERM)
 expect "ranks that ended by themselves" "$(ranks_say ended half)" 2
 clean
 
-# The same when a job is preempted that has not said which signal it wants.
+# The same for a job that is preempted and has not named a signal.
 printf '#!/bin/bash\nexec horo run --signal term "$@"\n' >"$scratch/told"
 job=$(submit silent -p idle --requeue --open-mode=append --exclusive -N 2 --ntasks-per-node=2 "$scratch/told" "$scratch/train")
 eventually "four ranks" '[ "$(ranks_say "of 4 runs, time 0" silent)" = 4 ]'
@@ -142,7 +143,7 @@ expect "its hosts" "$(sort <<<"$out" | uniq -c | tr -s ' ')" " 2 h1
  2 h2"
 clean
 
-# Variables of a job that is over.
+# The variables of a job that has ended.
 SLURM_JOB_ID=$job SLURM_JOB_NODELIST="h[1-2]" SLURM_TASKS_PER_NODE='1(x2)' try timeout 60 horo run true
 expect "exit code in a job that is over" "$code" 125
 expect_in "the report" "$err" "srun to host 'h"

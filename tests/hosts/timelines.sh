@@ -1,13 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Disks that are slow or hang when a job that failed leaves its timelines: no host is lost for that, and nobody waits long.
+# A failed job writes its timelines to a slow or hanging disk: no host is reported lost, and the job does not wait long.
 # shellcheck source=tests/hosts/lib.sh
 . "$(dirname "$0")/lib.sh"
 on_hosts 2
 rank=$HORO_BIN/../tests/stall_rank
 failing=("$rank" reduce=first only=1 exit=3 lose=b)
 
-# A file that takes what is written when somebody reads it: three times as late as a host may be silent.
+# A file on a FIFO: writing takes three times as long as a host may be silent.
 mkdir "$scratch/slow"
 mkfifo "$scratch/slow/rank.3.timeline"
 (sleep 3 && cat "$scratch/slow/rank.3.timeline" >"$scratch/read") &
@@ -18,7 +18,7 @@ wait
 [ -s "$scratch/read" ] || fail "nothing was written to the slow file"
 nothing_left h1 h2
 
-# One that hangs: the report says so, and comes.
+# A disk that hangs: the report says so and is not delayed.
 mkdir "$scratch/stuck"
 mkfifo "$scratch/stuck/rank.3.timeline"
 try timeout 60 horo run -H h1:2,h2:2 --heartbeat-timeout 1 --timeline-directory "$scratch/stuck" "${failing[@]}"
@@ -27,7 +27,7 @@ expect_in "the report" "$err" "timeline of 2 ranks: $scratch/stuck"
 expect_in "the report" "$err" "timeline: could not be saved: writing to $scratch/stuck takes longer than 10 s"
 nothing_left h1 h2
 
-# A signal ends the waiting, and a launcher that is killed leaves nothing either.
+# A signal ends the waiting, and a killed launcher leaves no process either.
 for number in INT KILL; do
   rm -f "$scratch/stuck/rank.2.timeline"
   horo run -H h1:2,h2:2 --timeline-directory "$scratch/stuck" "${failing[@]}" >"$scratch/out" 2>"$scratch/err" &
@@ -38,6 +38,6 @@ for number in INT KILL; do
   code=$?
   nothing_left h1 h2
   [ "$number" = KILL ] || expect "exit code after SIGINT" "$code" 3
-  [ "$number" = KILL ] || expect_in "the report" "$(<"$scratch/err")" "was given up"
+  [ "$number" = KILL ] || expect_in "the report" "$(<"$scratch/err")" "was cancelled, because"
 done
 exit 0

@@ -1,13 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Looking at a job of several hosts from where it was started: all ranks' states, a rank that others wait for, a host
-# that is silent, a snapshot of all, over ssh and through agents in between.
+# Views of a job on several hosts from where it was started: the states of all ranks, a rank that keeps others waiting, a
+# silent host, and a snapshot of all ranks, over ssh and through agents in between.
 # shellcheck source=tests/hosts/lib.sh
 . "$(dirname "$0")/lib.sh"
 on_hosts 3
 rank=$HORO_BIN/../tests/stall_rank
 
-# begin ARGUMENT...: a job in the background, whose id is in $id.
+# begin ARGUMENT...: starts a job in the background and sets $id to its id.
 begin() {
   rm -f "$scratch/id" "$scratch/stop"
   # shellcheck disable=SC2016 # for the rank's shell
@@ -18,7 +18,7 @@ begin() {
   id=$(<"$scratch/id")
 }
 
-# seen CONDITION: whether this is so, in Python, of the `view` in $out, its `rows` and `states`.
+# seen CONDITION: whether this Python condition on `view`, `rows` and `states` holds for the view in $out.
 seen() {
   python3 -c 'import json, sys
 view = json.loads(sys.argv[1] or "{\"ranks\": [], \"headlines\": []}")
@@ -28,7 +28,7 @@ headlines = " ".join(view["headlines"])
 sys.exit(not eval(sys.argv[2]))' "$out" "$1"
 }
 
-# until_seen CONDITION: looks until it is so.
+# until_seen CONDITION: views the job until CONDITION holds.
 until_seen() {
   local i
   for ((i = 0; i < 100; i++)); do
@@ -48,13 +48,13 @@ for options in "-H h1:2,h2:2,h3:2" "-H h1:2,h2:2,h3:2 --fanout 1" "-H h1:2,h2:2,
   expect "standard error" "$err" ""
   seen 'view["job"] == "'"$id"'" and view["size"] == 6 and sorted(rows) == [0, 1, 2, 3, 4, 5]' || fail "the job: $out"
   seen '[rows[r]["host"] for r in (2, 3, 4, 5)] == ["h2", "h2", "h3", "h3"]' || fail "hosts: $out"
-  seen 'all(rows[r]["tensor"] == "gradient" and rows[r]["missing"] == [5] for r in range(5))' || fail "who is waited for: $out"
+  seen 'all(rows[r]["tensor"] == "gradient" and rows[r]["missing"] == [5] for r in range(5))' || fail "the straggler: $out"
   seen '"rank 5 on h3, process " in headlines and "keeps 5 of the others waiting" in headlines' || fail "headline: $out"
   try horo top --once
   expect_in "the table" "$out" "6 ranks"
   expect "its rows" "$(grep -c 'waits for 5 ' <<<"$out")" 5
 
-  # On a host of the job: its own ranks, and where all can be seen.
+  # On a host of the job, a view shows the host's own ranks and says where all can be seen.
   if [ "${options[1]}" = h1:2,h2:2,h3:2 ]; then
     expect_in "top on h2" "$(on h2 horo top --once)" "2 of 6 ranks; the others are on other hosts: horo top shows all where horo run was started, at 10.83.0.254"
   fi
@@ -69,7 +69,7 @@ assert figures["operations"] == 1 and len(figures["ranks"]) == 6, figures
 assert not [w for w in figures.get("warnings", []) if "damaged" in w or "missing" in w], figures' "$out" || fail "the snapshot: $out"
   rm -rf "$folder"
 
-  # A view that is left open sees the end.
+  # A view that stays open sees the end of the job.
   horo top "$id" --interval 0.1 >"$scratch/lines" 2>&1 </dev/null &
   top=$!
   eventually "a line" '[ -s "$scratch/lines" ]'
@@ -80,13 +80,13 @@ assert not [w for w in figures.get("warnings", []) if "damaged" in w or "missing
   nothing_left h1 h2 h3
 done
 
-# A host that is cut off is silent: its ranks stay as they were, with their age, and the others are shown at once.
+# A host that is cut off is silent: its ranks stay in the view with their age, and the other ranks are up to date.
 options=(-H "h1:2,h2:2,h3:2" --heartbeat-timeout 60)
 begin "${late[@]}"
 until_seen 'len(rows) == 6 and states == ["waits"] * 5 + ["computes"]'
 horo top "$id" --json --interval 0.2 >"$scratch/lines" 2>&1 </dev/null &
 top=$!
-eventually "a line" '[ "$(wc -l <"$scratch/lines")" -ge 3 ]'
+eventually "a view with all ranks" 'out=$(tail -n 1 "$scratch/lines") && seen "len(rows) == 6" 2>/dev/null'
 hosts cut h2
 out=
 until seen 'any(row["host"] == "h2" and row["age_ns"] > 1e9 for row in rows.values())'; do
@@ -104,15 +104,15 @@ until_seen 'len(rows) == 6 and "h2" not in headlines'
 kill "$top"
 wait "$top"
 
-# A launcher that stands still: told within seconds, and nobody hangs.
+# The launcher is stopped: the view says so within seconds and does not hang.
 kill -STOP "$(pgrep -x horo-run)"
 try timeout 20 horo top --once "$id"
 expect "exit code with a stopped launcher" "$code" 1
 expect_in "error" "$err" "does not answer; is it stopped?"
 kill -CONT "$(pgrep -x horo-run)"
 
-# Who talks nonsense, takes nothing or hangs up does not disturb it; another user is refused.
-python3 - "$id" <<'PY' || fail "nonsense on the socket"
+# Clients that send garbage, read nothing or hang up do not disturb the job. Another user is refused.
+python3 - "$id" <<'PY' || fail "a client that misbehaves disturbed the job"
 import os, re, socket, sys
 name = re.search("@(horo-job/[^ \n]*%s)" % sys.argv[1], open("/proc/net/unix").read()).group(1)
 for words in (b"", b"GET / HTTP/1.0\r\n\r\n", b"\xff" * 100000, b"\x05\0\0\0\x01HORA"):
@@ -133,10 +133,10 @@ if os.fork() == 0:
     os._exit(0 if s.recv(1) == b"" else 1)
 assert os.wait()[1] == 0
 PY
-expect_in "another user" "$(setpriv --reuid 65534 --regid 65534 --clear-groups "$HORO_BIN/horo" top "$id" 2>&1)" "job $id is user root's"
+expect_in "another user" "$(setpriv --reuid 65534 --regid 65534 --clear-groups "$HORO_BIN/horo" top "$id" 2>&1)" "job $id belongs to user root"
 until_seen 'len(rows) == 6'
 
-# A second job: both can be named. A rank that is killed ends its job, and is not hidden.
+# With a second job, both are named. A killed rank ends its job, and the loss is shown.
 first=$job first_id=$id
 mv "$scratch/stop" "$scratch/gone" 2>/dev/null
 options=(-H "h1:1,h3:1")

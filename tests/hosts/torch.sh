@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A script of torch.distributed that knows nothing of Horo, over three hosts with two ranks each; and one whose rank dies.
+# A torch.distributed script without any knowledge of Horo runs over three hosts with two ranks each, and once more with a
+# rank that dies.
 # shellcheck source=tests/hosts/lib.sh
 . "$(dirname "$0")/lib.sh"
 "$HOSTS_PYTHON" -c 'import torch.distributed' 2>/dev/null || skip "$HOSTS_PYTHON has no torch"
@@ -22,15 +23,15 @@ names = [None] * size
 dist.all_gather_object(names, os.uname().nodename)
 if rank == 0:
     print(size, *names)
-dist.destroy_process_group() # without it, threads of torch's may still run while a rank ends, which then aborts
+dist.destroy_process_group() # without this call, torch's threads may still run while a rank exits, which then aborts
 PY
 try timeout 100 horo run -H h1:2,h2:2,h3:2 --tag off "$HOSTS_PYTHON" "$scratch/train.py"
 expect "exit code" "$code" 0
-expect "who was there" "$out" "6 h1 h1 h2 h2 h3 h3"
+expect "ranks and their hosts" "$out" "6 h1 h1 h2 h2 h3 h3"
 nothing_left h1 h2 h3
-# The launcher's host among them, rank 0 elsewhere.
+# The launcher's host is one of the hosts, but rank 0 runs on another.
 try timeout 100 horo run -H h2:1,head:1,h1:2 --tag off "$HOSTS_PYTHON" "$scratch/train.py"
-expect "who was there" "$out" "4 h2 head h1 h1"
+expect "ranks and their hosts" "$out" "4 h2 head h1 h1"
 
 try timeout 100 horo run -H h1:2,h2:2,h3:2 --tag off "$HOSTS_PYTHON" "$scratch/train.py" --die
 expect "exit code" "$code" 139

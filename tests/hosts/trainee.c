@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A training with a fault that is known, and which says what it saw of it itself:
- *   trainee FOLDER STEPS late RANK MS   before each step this rank sleeps for so much longer
- *   trainee FOLDER STEPS exposed        each step waits for a large sum, and does nothing else
- *   trainee FOLDER STEPS hidden         the same sums, waited for when they are done
- * FOLDER/times.R of rank R: for each step the nanoseconds of CLOCK_MONOTONIC at which it had
- * computed, and for how long it waited for the large sum and, before it, for the other ranks. Then
- * it makes FOLDER/done.R and stays until FOLDER/stop is there. */
+ * A training with a known fault, which records what it observed itself:
+ *   trainee FOLDER STEPS late RANK MS   RANK sleeps MS longer than the others before each step
+ *   trainee FOLDER STEPS exposed        each step waits for a large sum without computing
+ *   trainee FOLDER STEPS hidden         the same sums, waited for only when they are done
+ * Each rank R writes FOLDER/times.R. A line per step has the CLOCK_MONOTONIC time in nanoseconds at
+ * which the step had computed, the time that the rank waited for the large sum, and the time that
+ * it waited for the other ranks before the sum. Then it creates FOLDER/done.R and runs until
+ * FOLDER/stop exists. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,10 +61,10 @@ static void small_sums(void) {
   need(horo_wait_all(ops, kTensors, -1));
 }
 
-/* For how long nothing but the sum was waited for. */
+/* Returns the time for which the rank waited for the sum alone. */
 static long long large_sum(int hidden, long long* meeting) {
   const long long before = now();
-  need(horo_wait(submit("ready", small_values[0], 1, NULL), -1)); /* all begin together */
+  need(horo_wait(submit("ready", small_values[0], 1, NULL), -1)); /* all ranks begin together */
   *meeting = now() - before;
   const horo_op op = submit("embedding", large_values, kLarge, NULL);
   while (hidden && horo_poll(op) == HORO_IN_PROGRESS) rest(1);

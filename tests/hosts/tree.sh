@@ -1,13 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Agents that are started by other agents: a chain and a tree of four hosts, and whatever dies in them.
+# Agents are started by other agents: a chain and a tree of four hosts, with failures at every place.
 # shellcheck source=tests/hosts/lib.sh
 . "$(dirname "$0")/lib.sh"
 on_hosts 4
 all=(h1 h2 h3 h4)
 list=h1:2,h2:2,h3:2,h4:2
 
-# start ARGUMENT...: a job in the background whose ranks say so when they run; $job is its number.
+# start ARGUMENT...: starts a job in the background and waits until its ranks run; $job is its process id.
 start() {
   : >"$scratch/out"
   horo run -H "$list" --tag off "$@" sh -c 'echo "rank $RANK"; sleep 1000 & wait' \
@@ -16,7 +16,7 @@ start() {
   eventually "eight ranks: $(cat "$scratch/err")" '[ "$(grep -c "^rank" "$scratch/out")" = 8 ]'
 }
 
-# ends CODE HEADLINE: waits for the job; nothing is left within two seconds, wherever.
+# ends CODE HEADLINE: waits for the job; within two seconds no process is left on any host.
 ends() {
   wait "$job"
   code=$?
@@ -26,7 +26,7 @@ ends() {
   nothing_left "${all[@]}"
 }
 
-# clients HOST: connections to ssh servers from there.
+# clients HOST: the number of connections from HOST to ssh servers.
 clients() { on "$1" ss -Htn state established '( dport = :22 )' | wc -l; }
 
 try horo run -H "$list" --fanout 2 --dry-run true
@@ -49,18 +49,18 @@ for fanout in 1 2; do
   expect "standard error" "$err" ""
   nothing_left "${all[@]}"
 
-  # Each host has the connections that it should, by the library and by the program.
+  # Each host has the expected number of connections, with the ssh library and with the ssh program.
   for way in "" "--ssh-program ssh"; do
     # shellcheck disable=SC2086 # words
     start --fanout "$fanout" $way
     if [ "$fanout" = 1 ]; then expected="1 1 1 0"; else expected="1 1 0 0"; fi
     expect "connections ($way)" "$(for host in "${all[@]}"; do clients "$host"; done | xargs)" "$expected"
     expect "connections from here" "$(ss -Htn state established '( dport = :22 )' | wc -l)" "$fanout"
-    kill -USR1 "$job" # Passed on to every rank, which it ends.
+    kill -USR1 "$job" # The launcher passes it on to every rank, and it ends them.
     ends 138 "failed first: killed by signal 10 (SIGUSR1)"
   done
 
-  # Much output from the far end, in order, and standard input; exit codes.
+  # Much output from the last host arrives in order, and so does standard input; exit codes are passed on.
   timeout 100 horo run -H "$list" --fanout "$fanout" --tag off sh -c '[ "$RANK" != 7 ] || seq 300000' >"$scratch/out"
   cmp "$scratch/out" <(seq 300000) || fail "output was changed on its way"
   timeout 60 horo run -H h4:1,h3:1,h2:1,h1:1 --fanout "$fanout" --stdin rank0 --tag off sh -c '[ "$RANK" != 0 ] || cat' \
@@ -71,7 +71,7 @@ for fanout in 1 2; do
   expect_in "the report" "$err" "rank 6 on h4 failed first: exit code 9"
   nothing_left "${all[@]}"
 
-  # A host in between has ended its own ranks long before those behind it.
+  # The ranks of a host in between end long before those of the hosts behind it.
   try timeout 60 horo run -H "$list" --fanout "$fanout" --tag off sh -c '[ "$RANK" -lt 6 ] || { sleep 1; echo "$RANK"; }'
   expect "exit code" "$code" 0
   expect "who was last" "$(sort <<<"$out" | xargs)" "6 7"
@@ -96,26 +96,26 @@ for fanout in 1 2; do
   start --fanout "$fanout"
   on h2 bash -c 'kill -KILL "$(pgrep -f "sshd: root@notty" | head -n 1)"'
   ends 125 "host h2 was lost after "
-  # An agent that stands still is lost, and does not stay.
+  # An agent that is stopped is reported as lost, and does not stay.
   start --fanout "$fanout" --heartbeat-timeout 1
   on h2 pkill -STOP -x horo-agent
   ends 125 "host h2 was lost after "
 
-  # A host in between is cut off: it is named, and the others are free at once.
+  # A host in between is cut off: the report names it, and the other hosts end at once.
   start --fanout "$fanout" --heartbeat-timeout 1
   hosts cut h1
   begin=${EPOCHREALTIME//[.,]/}
   wait "$job"
   expect "exit code of a cut host" "$?" 125
   expect_in "the report" "$(<"$scratch/err")" "host h1 was lost after "
-  # Their ssh servers do not know that the connection is dead; the agents do.
+  # The ssh servers of the hosts behind it do not know that the connection is dead; the agents do.
   for host in h4 h3 h2; do eventually "the end on $host" '[ -z "$(processes $host | grep -v sshd)" ]'; done
-  echo "cut host with --fanout $fanout: $(((${EPOCHREALTIME//[.,]/} - begin) / 1000)) ms until the others are free"
+  echo "cut host with --fanout $fanout: $(((${EPOCHREALTIME//[.,]/} - begin) / 1000)) ms until the other hosts had ended"
   eventually "the end on the cut host" '[ -z "$(processes h1 | grep -v sshd)" ]'
   hosts heal h1
   nothing_left "${all[@]}"
 
-  # A launcher that is stopped keeps its job.
+  # A suspended launcher keeps its job.
   start --fanout "$fanout" --heartbeat-timeout 1
   kill -TSTP "$job"
   sleep 4
@@ -126,7 +126,7 @@ for fanout in 1 2; do
   ends 143 "stopped by signal 15"
 done
 
-# Hosts that have no key to log in with hand back: the launcher starts those behind them.
+# A host without a key cannot log in to others; the launcher starts those hosts itself.
 on h1 mount --bind /dev/null /run/home/.ssh/id_ed25519
 start --fanout 1
 expect "connections from a host without key" "$(clients h1)" 0
@@ -136,7 +136,7 @@ kill -TERM "$job"
 ends 143 "stopped by signal 15"
 on h1 umount /run/home/.ssh/id_ed25519
 
-# Nobody is at the far end: who is at what when the time is up, whoever was to reach it.
+# The last host does not answer: the error names the step that each host had reached at the timeout.
 hosts cut h4
 try timeout 60 horo run -H "$list" --fanout 1 --start-timeout 6 sleep 1000
 expect "exit code without an answer" "$code" 124

@@ -1,13 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Timelines of real ranks on two hosts whose clocks differ: a rank that comes late is named with its delay, exposed
-# communication is measured, two runs are compared. What is true the ranks themselves say, by the one monotonic clock
-# that these hosts share, so that a busy machine moves both sides alike.
+# Timelines of real ranks on two hosts whose clocks differ: a late rank is named with its delay, exposed communication is
+# measured, and two runs are compared. The ranks themselves measure the true values with the monotonic clock that these hosts
+# share, so a busy machine affects both sides equally.
 # shellcheck source=tests/hosts/lib.sh
 . "$(dirname "$0")/lib.sh"
 on_hosts 2
 
-shift_ms=2500 # of h2's clock
+shift_ms=2500 # shift of h2's clock
 export CLOCK_SHIFT=h2=$shift_ms
 agent=$scratch/agent
 printf '#!/bin/sh\nCLOCK_SHIFT=%s LD_PRELOAD=%s exec %s "$@"\n' "$CLOCK_SHIFT" "$CLOCK_SHIFT_LIBRARY" "$HORO_BIN/horo-agent" >"$agent"
@@ -15,7 +15,8 @@ chmod +x "$agent"
 before=$(date +%s%3N)
 [ $(($(on h2 env LD_PRELOAD="$CLOCK_SHIFT_LIBRARY" date +%s%3N) - before)) -ge $shift_ms ] || fail "the clock of h2 is not ahead"
 
-# record NAME HOSTS RANKS WORD...: the timelines of a job of these ranks in $scratch/NAME, and what they saw themselves.
+# record NAME HOSTS RANKS WORD...: runs a job and puts the timelines of its ranks, and their own measurements, in
+# $scratch/NAME.
 record() {
   local folder=$scratch/$1 hosts=$2 ranks=$3 job id host
   shift 3
@@ -44,7 +45,8 @@ record() {
   expect_in "warning of $folder" "$err" "the clock of host h1 is behind that of h2 by "
 }
 
-# check NAME: what follows in Python holds, of `figures`, and `times`, by rank and step: (computed, waited, met).
+# check NAME: checks the Python code on standard input, which uses `figures` and `times[rank][step]` = (computed, waited,
+# met).
 check() {
   local name=$1
   {
@@ -64,7 +66,7 @@ PY
   python3 "$scratch/check.py" "$scratch/$name" || fail "$name: the figures are wrong: $(cat "$scratch/$name/figures.json")"
 }
 
-# A rank that comes late, on the host whose clock is ahead; the last of two ranks, and of four.
+# A late rank on the host whose clock is ahead, among two ranks and among four.
 straggler() {
   record "$1" "$2" "$3" 25 late "$4" 60
   CULPRIT=$4 HOST=$5 SHIFT=$shift_ms check "$1" <<'PY'
@@ -86,14 +88,14 @@ straggler two h1:1,h2:1 2 1 h2
 straggler four h1:2,h2:2 4 2 h2
 straggler here h1:2,h2:2 4 1 h1
 
-# Communication that is waited for, and the same hidden behind something else.
+# Communication that a rank waits for, and the same communication overlapped with other work.
 for kind in exposed hidden; do record $kind h1:1,h2:1 2 10 $kind; done
 check exposed <<'PY'
 assert "exposed" in [verdict["kind"] for verdict in figures["verdicts"]], figures["verdicts"]
 for rank in times:
     waited, met = (sum(step[column] for step in times[rank]) for column in (1, 2))
     near("rank %d waiting" % rank, ranks[rank]["waited_ns"], waited + met, 0.1)
-    # In the meetings ranks wait for each other, and for bytes: how much for which they cannot tell.
+    # In a meeting, ranks wait for each other and for data; the timeline cannot separate the two.
     near("rank %d exposed" % rank, min(max(ranks[rank]["exposed_ns"] - met, waited), ranks[rank]["exposed_ns"]), waited, 0.1)
 PY
 check hidden <<'PY'
@@ -109,16 +111,17 @@ row = re.search(r"^exposed +([0-9.]+) % +([0-9.]+) % ", sys.argv[1], re.M)
 assert float(row[2]) < 0.5 * float(row[1]), row[0]
 PY
 
-# While a job runs, all of its ranks from one of its hosts: who waits for whom, and why one host is not seen.
+# While a job runs, all its ranks are seen from one of its hosts: the view says which rank waits for which, and why a host is
+# not seen.
 mkdir "$scratch/live"
 # shellcheck disable=SC2016 # for the rank's shell
 timeout 200 horo run -H h1:1,h2:1 --tag off sh -c 'echo "$HORO_JOB_ID" >"$1/id.$HORO_RANK"; shift; exec "$@"' sh "$scratch/live" \
   "$TRAINEE" "$scratch/live" 1 late 1 100000 >"$scratch/live/out" 2>&1 </dev/null &
 job=$!
-# shellcheck disable=SC2317 # eventually calls it
+# shellcheck disable=SC2317 # `eventually` calls it.
 seen() {
   kill -0 "$job" 2>/dev/null || fail "the job has ended: $(cat "$scratch/live/out")"
-  # A rank that has not begun to record is none yet.
+  # A rank that has not begun to record is not shown yet.
   on h1 "$HORO_BIN/horo" top --once --json --hosts h2 "$(cat "$scratch/live/id.0" 2>/dev/null)" >"$scratch/view" 2>"$scratch/err" || return 1
   python3 - "$scratch/view" <<'PY'
 import json, sys

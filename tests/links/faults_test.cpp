@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hosts as processes of their own, which end or freeze: all others hear of it.
-#include "support.hpp"
-
+// Hosts run as separate processes that end or freeze; all other hosts must notice it.
 #include <algorithm>
 #include <array>
 #include <csignal>
@@ -12,6 +10,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "tests/links/linked_hosts.hpp"
+
 using namespace horo;                  // NOLINT(google-build-using-namespace): a test of it
 using namespace horo::links;           // NOLINT(google-build-using-namespace): a test of it
 using namespace horo::runtime::tree;   // NOLINT(google-build-using-namespace): a test of it
@@ -21,7 +21,7 @@ namespace {
 
 constexpr int kHosts = 5;
 
-/// One host: agrees on one tensor, says so, and then what was lost.
+/// Runs one host: it agrees on one tensor, reports that, and then reports the loss.
 void be_host(Cluster& cluster, int host, int out) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   const auto say = [out](const std::string& line) {
@@ -101,6 +101,6 @@ TEST_CASE("a leader that is killed is named on all other hosts") {
   for (int culprit = 0; culprit < kHosts; ++culprit) check_fault(SIGKILL, culprit, 30s);
 }
 
-TEST_CASE("a leader that is stopped is named when its heartbeat stays away") {
+TEST_CASE("a leader that is stopped is named when its heartbeat is missing") {
   for (const int culprit : {0, 1, 4}) check_fault(SIGSTOP, culprit, 800ms);
 }

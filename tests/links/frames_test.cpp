@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The same scenario on four simulated hosts and on four real ones, whose connections pass through
-// the test: the payloads are equal, byte for byte, on every connection and in both directions.
-#include "support.hpp"
-
+// Runs the same scenario on four simulated and on four real hosts, whose connections pass through
+// the test. The payloads must be equal, byte for byte, on every connection and in both directions.
 #include <array>
 #include <atomic>
 #include <map>
@@ -15,6 +13,7 @@
 #include <catch2/catch.hpp>
 
 #include "base/kv/socket.hpp"
+#include "tests/links/linked_hosts.hpp"
 
 using namespace horo;                  // NOLINT(google-build-using-namespace): a test of it
 using namespace horo::links;           // NOLINT(google-build-using-namespace): a test of it
@@ -25,11 +24,11 @@ namespace {
 
 using Streams = std::map<std::pair<int, int>, std::vector<std::string>>;  // By (from, to).
 
-/// Carries one connection to a leader and keeps what passes.
+/// Forwards one connection to a leader and keeps its data.
 class Tap {
  public:
   explicit Tap(std::uint16_t to) : to_(to) {
-    auto listener = Listener::open("127.0.0.1");
+    auto listener = LeaderListener::open("127.0.0.1");
     HORO_CHECK(listener.has_value());
     listener_ = std::move(*listener);
     thread_ = std::thread([this] { run(); });
@@ -42,7 +41,8 @@ class Tap {
 
   std::uint16_t port() const { return listener_.port; }
 
-  /// The payloads that went up or down, without hello and heartbeats. After both ends have closed.
+  /// The payloads in one direction, without hello and heartbeats. Call it after both ends have
+  /// closed.
   std::vector<std::string> payloads(bool up) {
     if (thread_.joinable()) thread_.join();
     thread_ = std::thread([] {});
@@ -86,22 +86,24 @@ class Tap {
   }
 
   const std::uint16_t to_;
-  Listener listener_;
+  LeaderListener listener_;
   std::string up_;
   std::string down_;
   std::thread thread_;
 };
 
-/// What the scenario needs of either kind of job.
+/// The interface of the scenario to both kinds of job.
 struct Job {
   std::function<void(int rank, const std::string& name, const runtime::Signature& signature)>
       submit;
   std::function<void(int rank)> join;
   std::function<void(int rank)> leave;
-  std::function<void(std::size_t entries)> settle;  ///< Until all hosts have so many in all.
+  /// Waits until all hosts together have this many entries.
+  std::function<void(std::size_t entries)> settle;
 };
 
-/// Four hosts with two ranks each. Every step has one outcome, whatever the order inside it.
+/// Four hosts with two ranks each. Every step has one possible result, whatever the order inside
+/// the step.
 void play(const Job& job) {
   std::size_t entries = 0;
   const auto all = [&](const std::string& name, const runtime::Signature& signature, int from = 0) {
@@ -110,10 +112,10 @@ void play(const Job& job) {
   };
   for (const auto* name : {"a", "b", "a long name that is declared once", "a", "b"})
     all(name, vector_of(7));
-  all("a", vector_of(8));  // All change.
+  all("a", vector_of(8));  // All ranks change its signature.
   for (int r = 0; r < 8; ++r)
     job.submit(r, "a", vector_of(8, r == 5 ? runtime::DType::f64 : runtime::DType::f32));
-  job.settle(++entries);  // They disagree.
+  job.settle(++entries);  // The ranks disagree about it.
   auto gather = vector_of(3);
   gather.kind = runtime::Kind::allgather;
   for (int r = 0; r < 8; ++r) {
@@ -122,7 +124,7 @@ void play(const Job& job) {
     job.submit(r, "rows", gather);
   }
   job.settle(++entries);
-  for (int r = 0; r < 7; ++r) {  // One after the other joins, and the others go on.
+  for (int r = 0; r < 7; ++r) {  // The ranks join one after the other, and the rest goes on.
     job.join(r);
     all("while joining", vector_of(2), r + 1);
   }
@@ -197,7 +199,8 @@ Streams real() {
   return streams;
 }
 
-/// Up to the first rank that leaves: how the connections end depends on who is first.
+/// The payloads up to the first rank that leaves. After that they depend on which rank leaves
+/// first.
 Streams until_left(Streams streams) {
   for (auto& [ends, payloads] : streams) {
     const auto ends_here = [](const std::string& payload) {
@@ -216,7 +219,7 @@ Streams until_left(Streams streams) {
 
 }  // namespace
 
-TEST_CASE("simulated and real hosts say the same, byte for byte") {
+TEST_CASE("simulated and real hosts send the same bytes") {
   const auto in_simulation = until_left(simulated());
   const auto on_wires = until_left(real());
   REQUIRE(in_simulation.size() == 6);

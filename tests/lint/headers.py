@@ -1,50 +1,37 @@
 # SPDX-License-Identifier: Apache-2.0
 """Each header compiles alone.
 
-usage: headers.py ROOT [CXX]
+usage: headers.py ROOT [FOLDER...]
 
-A header that its own source file includes first is compiled alone by the build already; the others are compiled here.
+FOLDER: where headers of MPI lie. Without MPI, the headers that need it are not checked, and the output says so.
 """
 
-import concurrent.futures
-import os
 import re
-import subprocess
 import sys
+import tempfile
 
+import precompiled
 import tree
 
-_INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]')
+# A header may contain unused static functions.
+_WARNINGS = ["-Wall", "-Wextra", "-Werror", "-Wno-unused-function", "-Wno-missing-field-initializers"]
+_NOT_INSTALLED = re.compile(r"fatal error: '(mpi\.h|gloo/[^']*)' file not found")
 
 
-def _proven_by_build(root, path):
-    source = os.path.splitext(path)[0] + ".cpp"
-    if not os.path.isfile(os.path.join(root, source)):
-        return False
-    for line in tree.lines(root, source):
-        match = _INCLUDE.match(line)
-        if match:
-            return match.group(1) == path
-    return False
-
-
-def _compile(root, path, compiler):
-    language = "c" if path.endswith(".h") else "c++"
-    standard = "-std=c11" if language == "c" else "-std=c++20"
-    # Unused static functions are a header's right.
-    command = [compiler, "-x", language, standard, "-fsyntax-only", "-Wall", "-Wextra", "-Werror",
-               "-Wno-unused-function", "-Wno-missing-field-initializers", "-I", root, "-I", os.path.join(root, "runtime/include"), "-"]
-    done = subprocess.run(command, input=f'#include "{path}"\n', capture_output=True, text=True)
-    return None if done.returncode == 0 else f"{path}: does not compile alone\n{done.stderr.rstrip()}"
-
-
-def check(root, compiler="c++"):
-    headers = [path for path in tree.files(root) if path.endswith((".hpp", ".h")) and path.split("/")[0] != "bench"]
-    alone = [path for path in headers if not _proven_by_build(root, path)]
-    print(f"{len(headers)} headers, {len(alone)} of them compiled here")
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        return [fault for fault in pool.map(lambda path: _compile(root, path, compiler), alone) if fault]
+def check(root, folders=()):
+    flags = [*_WARNINGS, *(flag for folder in folders for flag in ("-isystem", folder))]
+    paths = [path for path in tree.files(root) if path.split("/")[0] != "bench"]
+    with tempfile.TemporaryDirectory() as folder:
+        errors = precompiled.check_files(root, folder, [path for path in paths if path.endswith(".hpp")], flags)
+        in_c = precompiled.Compiler(root, folder, ["-x", "c", "-std=c11", *_WARNINGS])
+        errors |= {path: in_c.check(path) for path in paths if path.endswith(".h")}
+    for path, text in errors.items():
+        missing = _NOT_INSTALLED.search(text)
+        if missing:
+            print(f"{path}: not checked, because there is no <{missing.group(1)}> here")
+            errors[path] = ""
+    return [f"{path}: does not compile alone\n{text}" for path, text in sorted(errors.items()) if text]
 
 
 if __name__ == "__main__":
-    tree.main(lambda root: check(root, *sys.argv[2:3]))
+    tree.main(lambda root: check(root, sys.argv[2:]))

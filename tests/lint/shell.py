@@ -14,7 +14,7 @@ def check(root):
                if path.endswith(".sh") or (tree.lines(root, path)[:1] or [""])[0] in ("#!/bin/bash", "#!/bin/sh")]
     if not scripts:
         return []
-    # SC2016 doubts every text in single quotes that another shell is to expand, which is what such quotes are for.
+    # SC2016 warns about every "$" in single quotes. Here such texts are meant for another shell.
     done = subprocess.run(["shellcheck", "--external-sources", "--exclude=SC2016", "--format=gcc", *scripts],
                           cwd=root, capture_output=True, text=True)
     return done.stdout.splitlines() + done.stderr.splitlines()

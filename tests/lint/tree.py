@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tree's own files, and how a lint check reports: what every check shares."""
+"""Shared by the lint checks: the files of the tree, and the report of faults."""
 
 import os
 import subprocess
@@ -9,7 +9,7 @@ _SKIPPED = {"build", ".git", ".venv", "dist", "__pycache__"}
 
 
 def files(root):
-    """Paths relative to `root` of everything that is or would be committed, sorted."""
+    """Paths, relative to `root`, of all files that are or would be committed, sorted."""
     if os.path.exists(os.path.join(root, ".git")):
         listed = subprocess.run(
             ["git", "-C", root, "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
@@ -20,12 +20,12 @@ def files(root):
         for folder, folders, names in os.walk(root):
             folders[:] = [name for name in folders if name not in _SKIPPED]
             found.update(os.path.relpath(os.path.join(folder, name), root) for name in names)
-    # A deleted file stays listed until the deletion is committed.
+    # A deleted file stays in the list until the deletion is committed.
     return sorted(path for path in found if os.path.isfile(os.path.join(root, path)))
 
 
 def lines(root, path):
-    """The file's lines without their ends; none for a file that is not text."""
+    """The file's lines without their ends; empty for a file that is not text."""
     with open(os.path.join(root, path), "rb") as file:
         content = file.read()
     if b"\0" in content:

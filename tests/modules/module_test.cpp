@@ -27,7 +27,7 @@ bool says(const Error& error, std::string_view what) {
 
 }  // namespace
 
-TEST_CASE("a module that is not there is named with its file and how to get it") {
+TEST_CASE("the error for a missing module names its file and how to install it") {
   const auto error = refusal("gloo", "/nowhere");
   CHECK(error.code == Errc::not_found);
   CHECK(says(error, "no /nowhere/horo-backend-gloo.so"));
@@ -35,28 +35,28 @@ TEST_CASE("a module that is not there is named with its file and how to get it")
   CHECK(says(refusal("gluu"), "no backend 'gluu'"));
 }
 
-TEST_CASE("a module of another version or layout is refused before it is used") {
+TEST_CASE("a module of another version or layout is refused before any call") {
   const auto version = refusal("version");
   CHECK(version.code == Errc::version_mismatch);
   CHECK(says(version, fmt::format("version code {}", version_code() + 1)));
   CHECK(refusal("layout").code == Errc::version_mismatch);
 }
 
-TEST_CASE("a library that is no module, or another one, is refused") {
+TEST_CASE("a library that is not a module, or is another module, is refused") {
   CHECK(refusal("magic").code == Errc::protocol);
   const auto error = refusal("name");
   CHECK(error.code == Errc::protocol);
   CHECK(says(error, "'other'"));
 }
 
-TEST_CASE("a library that a module needs and that is missing is named") {
+TEST_CASE("the error names a missing library that a module needs") {
   const auto error = refusal("dependency");
   CHECK(error.code == Errc::unavailable);
   CHECK(says(error, "libhoro_vanishing.so"));
 }
 
-// In a process of its own: what is loaded stays.
-TEST_CASE("a library that a module needs and the machine lacks may be carried beside it") {
+// Runs in a separate process, because a loaded library stays loaded.
+TEST_CASE("a library that the machine lacks may lie beside the module that needs it") {
   namespace fs = std::filesystem;
   const fs::path folder =
       fs::temp_directory_path() / fmt::format("horo-module-test-{}", ::getpid());
@@ -73,14 +73,14 @@ TEST_CASE("a library that a module needs and the machine lacks may be carried be
   fs::remove_all(folder);
 }
 
-TEST_CASE("a module whose device is missing loads, and its own words say why it is of no use") {
+TEST_CASE("a module whose device is missing loads and says why it cannot be used") {
   CHECK(load_module("device", HORO_TEST_WRONG_MODULES));
   const auto error = refusal("device");
   CHECK(error.code == Errc::unavailable);
   CHECK(says(error, "no such device"));
 }
 
-TEST_CASE("modules are looked for beside the code that loads them") {
+TEST_CASE("modules are searched for in the folder of the code that loads them") {
   CHECK(module_folder().ends_with("/horo"));
   CHECK(module_folder().front() == '/');
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the build tree's programs and libraries look for others: an empty or relative part of such a path would mean
+"""Checks the search paths of the build tree's programs and libraries: an empty or relative part would mean
 the working directory, where anybody may have put something.
 
 usage: search_paths.py BUILD

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dynamic symbols of libhoro and its modules: what one exports must not take the place of what another needs.
+"""Checks the dynamic symbols of libhoro and its modules: no export may replace a symbol that another library needs.
 
 usage: symbols.py LIB_FOLDER
 """
@@ -11,7 +11,7 @@ import sys
 
 
 def exported(path):
-    """Names that a library offers to others; the name of a version script's node is no symbol of use."""
+    """The symbols that a library exports, without the names of its version script's nodes."""
     text = subprocess.run(["nm", "-D", "--defined-only", path], check=True, capture_output=True, text=True).stdout
     fields = (line.split() for line in text.splitlines())
     return {name.split("@")[0] for _, kind, name in fields if kind != "A"}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A module that is wrong in one way.
+// A module that is wrong in one way, chosen by a macro.
 #include "runtime/backends/module.hpp"
 
 using namespace horo::runtime;
@@ -7,7 +7,7 @@ using namespace horo::runtime;
 namespace {
 
 [[maybe_unused]] horo::Status no_device() {
-  return horo::fail(horo::Errc::unavailable, "there is no such device here");
+  return horo::fail(horo::Errc::unavailable, "this machine has no such device");
 }
 
 ModuleEntry entry() {

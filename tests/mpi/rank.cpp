@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One rank under mpirun. It knows MPI only through the module, as libhoro does; with
+// One rank under mpirun. It uses MPI only through the module, like libhoro. With
 // HORO_RANK_BRINGS_MPI it is a program that has initialised MPI itself, for one thread.
 //
 // usage: rank MODULE SCENARIO
@@ -44,7 +44,7 @@ Status run_cases(Backend& backend, int rank, int size, std::uint64_t seed) {
   Maker maker{random, static_cast<std::size_t>(size)};
   std::vector<Case> cases;
   for (int i = 0; i < 60; ++i) cases.push_back(maker.make());
-  for (const auto dtype : {DType::f32, DType::i8, DType::bf16}) {  // Several segments.
+  for (const auto dtype : {DType::f32, DType::i8, DType::bf16}) {  // Makes several segments.
     Case c{.like = {.op = ReduceOp::average, .dtype = dtype, .prescale = 2}};
     c.tensors.push_back(maker.same_everywhere(c.like, 3'000'001));
     for (const auto& expected : c.tensors[0].expected)
@@ -70,7 +70,7 @@ Status all_kinds(const ModuleEntry& module, Exchange& exchange) {
   return run_cases(*backend, exchange.rank(), exchange.size(), std::stoull(seed));
 }
 
-/// Two sets that do not know each other, at the same time.
+/// Runs two independent sets at the same time.
 Status two_sets(const ModuleEntry& module, Exchange& exchange) {
   auto half = world_of(exchange);
   const int parity = exchange.rank() % 2;
@@ -82,8 +82,8 @@ Status two_sets(const ModuleEntry& module, Exchange& exchange) {
   return run_cases(*backend, half.position, half.size(), 7);
 }
 
-/// One rank alone makes more sets, one after the other, than MPICH has communicators; with others
-/// that takes too long.
+/// One rank alone makes more sets, one after the other, than MPICH has communicators. With several
+/// ranks this would take too long.
 Status many_sets(const ModuleEntry& module, Exchange& exchange) {
   const int sets = exchange.size() == 1 ? 3000 : 100;
   for (int i = 0; i < sets; ++i) {
@@ -114,7 +114,7 @@ Status exchanges(const ModuleEntry&, Exchange& exchange) {
   return {};
 }
 
-/// A peer that makes no progress is given up by name, and nobody writes into the buffer afterwards.
+/// A peer that makes no progress is reported by name, and afterwards nothing writes to the buffer.
 Status silent_peer(const ModuleEntry& module, Exchange& exchange) {
   auto world = world_of(exchange);
   world.timeout = std::chrono::milliseconds(300);
@@ -127,7 +127,8 @@ Status silent_peer(const ModuleEntry& module, Exchange& exchange) {
     const auto status = finish(*backend);
     if (status || status.error().code != Errc::peer_lost ||
         status.error().message.find("rank 1") == std::string::npos)
-      return fail(Errc::mismatch, "{}", status ? "nothing was lost" : status.error().message);
+      return fail(Errc::mismatch, "{}",
+                  status ? "no rank was reported lost" : status.error().message);
     backend->abort();
     std::fill(values.begin(), values.end(), std::int8_t{-7});
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
@@ -151,7 +152,7 @@ Status run_rank(const char* name, std::string_view scenario) {
   HORO_TRY(const auto* module, load_usable_module(name, HORO_TEST_MODULES));
   HORO_TRY(const auto exchange, module->exchange());
   auto status = run_scenario(*module, *exchange, scenario);
-  // Everybody waits for the slowest, who may still need what the others have sent.
+  // Every rank waits for the slowest one, which may still need data from the others.
   if (scenario == "silent_peer") {
     if (exchange->rank() == 0 && status) std::puts("rank 0 gave up rank 1");
     std::fflush(stdout);

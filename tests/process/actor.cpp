@@ -30,7 +30,7 @@ int number(const char* name) {
 }
 
 horo::BoardHeader& board() {
-  static horo::BoardHeader* header = [] {
+  static const horo::BoardView header = [] {
     auto mapped = horo::map_board_header(number("HORO_BOARD_FD"));
     HORO_CHECK(mapped.has_value());
     HORO_CHECK((*mapped)->nonce == std::strtoull(std::getenv("HORO_BOARD_NONCE"), nullptr, 10));
@@ -52,7 +52,8 @@ void say(std::string_view text) {
   HORO_CHECK(put == static_cast<ssize_t>(text.size()));
 }
 
-/// A grandchild in its own session whose parent is gone: no group and no parent leads to it.
+/// Makes a grandchild in its own session whose parent has ended, so that neither a process group
+/// nor a parent leads to it.
 void escape() {
   if (fork() == 0) {
     setsid();
@@ -65,7 +66,7 @@ void escape() {
   wait(nullptr);
 }
 
-/// As escape, and nothing in its environment tells of the job either. Says its number.
+/// As escape, and its environment does not name the job either. Prints its pid.
 void vanish() {
   if (fork() == 0) {
     setsid();
@@ -82,7 +83,8 @@ void vanish() {
   wait(nullptr);
 }
 
-/// A child in its own session whose first thread has ended: to /proc a zombie. Says its number.
+/// Makes a child in its own session whose first thread has ended: /proc shows a zombie. Prints its
+/// pid.
 void headless() {
   if (fork() != 0) return;
   setsid();
@@ -95,7 +97,7 @@ void headless() {
   pthread_exit(nullptr);
 }
 
-/// Grandchildren that end at once, handed up to whoever is the subreaper.
+/// Makes grandchildren that end at once and are adopted by the subreaper.
 void make_orphans() {
   for (int i = 0; i < 50; ++i) {
     if (fork() == 0) _exit(fork() == 0 ? 0 : 1);
@@ -103,8 +105,8 @@ void make_orphans() {
   }
 }
 
-/// A process that is never where it was: every generation forks the next and ends. Five seconds
-/// long.
+/// Makes a process whose pid changes all the time: every generation forks the next and ends. Lasts
+/// five seconds.
 void move_on() {
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(5);
   if (fork() != 0) return;
@@ -165,15 +167,16 @@ void simple(std::string_view action) {
   if (action == "detach") slot().state.store(RankState::detached);
   if (action == "await-poison") {
     while (horo::poison_of(board()).cause == horo::LossCause::none) {
-      const auto seen = slot().bell.load();
-      if (horo::poison_of(board()).cause == horo::LossCause::none) {
-        horo::futex::wait(slot().bell, seen, horo::Duration::max());
-      }
+      horo::BellSleeper sleeper(slot().bell, horo::Sleeper::caller);
+      if (horo::poison_of(board()).cause == horo::LossCause::none)
+        sleeper.sleep(horo::Duration::max());
     }
     say(std::string(board().poison_host.data()) + ": rank " +
         std::to_string(horo::poison_of(board()).rank.value()) + " " +
         horo::describe(horo::poison_of(board())));
   }
+  if (action == "overwrite-size") board().local_size = 0xffffffffU;
+  if (action == "shrink-board" && ftruncate(number("HORO_BOARD_FD"), 0) == 0) say("shrunk");
   if (action == "ack") slot().poison_ack.store(1);
   if (action == "limit") {
     rlimit limit{};
@@ -195,7 +198,7 @@ int main(int argc, char** argv) {
     const auto action = argument.substr(0, equals);
     const std::string value(argument.substr(equals + 1));
     if (action == "only" && number("HORO_RANK") != std::atoi(value.c_str()))
-      ++i;  // Others skip the next one.
+      ++i;  // Other ranks skip the next argument.
     if (action == "say") say(value);
     if (action == "err") std::fputs(value.c_str(), stderr);
     if (action == "env")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How jobs end when their ranks do, well or badly.
-#include "job.hpp"
+// How jobs end when their ranks succeed or fail.
+#include "agent_job.hpp"
 
 #include <csignal>
 #include <fcntl.h>
@@ -15,7 +15,7 @@ using namespace horo::test;
 
 namespace {
 
-/// A whole job; all its processes are gone afterwards.
+/// Runs a whole job, after which none of its processes is left.
 struct Ran {
   std::unique_ptr<Loop> loop = make_loop();
   Job job{*loop};
@@ -24,9 +24,9 @@ struct Ran {
     REQUIRE(job.start(std::move(spec)));
     REQUIRE(job.run());
     CHECK(living_with(job.marker()).empty());
-    REQUIRE(job.cover);
-    CHECK(job.cover->group.empty() != job.cover->reason.empty());
-    if (!job.cover->group.empty()) CHECK(access(job.cover->group.c_str(), F_OK) != 0);
+    REQUIRE(job.control_group);
+    CHECK(job.control_group->path.empty() != job.control_group->reason.empty());
+    if (!job.control_group->path.empty()) CHECK(access(job.control_group->path.c_str(), F_OK) != 0);
   }
 
   explicit Ran(int ranks, std::vector<std::string> actions)
@@ -50,7 +50,7 @@ int signal_of(const launcher::RankExit& exit) {
 
 }  // namespace
 
-TEST_CASE("every rank's output arrives before its exit, and all end well") {
+TEST_CASE("every rank's output arrives before its exit, and the job succeeds") {
   Ran run(4, {"say=hello", "err=there"});
   CHECK(run.job.survivors == 0);
   REQUIRE(run.job.exits.size() == 4);
@@ -63,7 +63,7 @@ TEST_CASE("every rank's output arrives before its exit, and all end well") {
   }
 }
 
-TEST_CASE("exit codes and signals are told exactly") {
+TEST_CASE("exit codes and signals are reported exactly") {
   for (const int code : {1, 3, 255}) {
     Ran run(1, {fmt::format("exit={}", code)});
     CHECK(code_of(run.exit(0)) == code);
@@ -80,7 +80,7 @@ TEST_CASE("the first failure ends ranks that never attached, by SIGTERM") {
   CHECK(run.job.survivors == 0);
   CHECK(run.job.exit_order.front() == Rank{2});
   CHECK(code_of(run.exit(2)) == 7);
-  // Those that were not started yet when it failed have no exit to tell.
+  // A rank that was not started before the failure has no exit.
   for (const auto& [rank, exit] : run.job.exits) {
     if (rank != Rank{2}) CHECK(signal_of(exit) == SIGTERM);
   }
@@ -97,7 +97,7 @@ TEST_CASE("a rank that ignores SIGTERM gets SIGKILL after the grace period") {
   CHECK((how == SIGKILL || how == SIGTERM));  // SIGTERM: it came before it was ignored.
 }
 
-TEST_CASE("a stopped rank that obeys SIGTERM does not outlive the job") {
+TEST_CASE("a stopped rank that would end at SIGTERM does not outlive the job") {
   auto loop = make_loop();
   Job job(*loop);
   REQUIRE(job.start(Ran::acting(1, {"say=up", "stop", "wait"})));
@@ -132,7 +132,8 @@ TEST_CASE("a descendant that forks and ends without pause does not escape") {
   }
 }
 
-TEST_CASE("a descendant whose first thread has ended is no zombie, and ends with the job") {
+TEST_CASE(
+    "a descendant whose first thread has ended is not taken for a zombie, and ends with the job") {
   auto loop = make_loop();
   Job job(*loop);
   REQUIRE(job.start(Ran::acting(1, {"headless", "wait"})));
@@ -145,7 +146,7 @@ TEST_CASE("a descendant whose first thread has ended is no zombie, and ends with
   CHECK(::kill(headless, 0) != 0);
 }
 
-TEST_CASE("an agent hears and answers while it waits for what cannot be killed") {
+TEST_CASE("an agent answers while it waits for processes that cannot be killed") {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   return;  // Their runtime has to be the first library that is loaded.
 #endif
@@ -179,7 +180,7 @@ TEST_CASE("orphans that have ended are reaped while the job runs") {
   CHECK(eventually([&] { return children_of(agent).size() == 2; }));
 }
 
-TEST_CASE("closing its output does not end a rank, nor its supervision") {
+TEST_CASE("a rank that closes its output runs on and is still supervised") {
   auto loop = make_loop();
   Job job(*loop);
   REQUIRE(job.start(Ran::acting(2, {"say=x", "close-out", "only=1", "exit=5", "wait"})));
@@ -207,7 +208,7 @@ std::unique_ptr<Job> ran_attached(Loop& loop, int code) {
 
 }  // namespace
 
-TEST_CASE("attached ranks see the poison and end by themselves") {
+TEST_CASE("attached ranks see the poison and exit by themselves") {
   auto loop = make_loop();
   const auto job = ran_attached(*loop, 4);
   CHECK(code_of(job->exits.at(Rank{0})) == 4);
@@ -226,7 +227,7 @@ TEST_CASE("an exit with code 0 while attached is a failure") {
   CHECK_FALSE(job->exits.at(Rank{1}).undetached);
 }
 
-TEST_CASE("an attached rank that does not let go within its second is killed") {
+TEST_CASE("an attached rank that does not acknowledge the poison within a second is killed") {
   auto loop = make_loop();
   Job job(*loop);
   auto spec = Ran::acting(2, {"attach", "say=up", "only=0", "stop", "wait"});
@@ -237,6 +238,41 @@ TEST_CASE("an attached rank that does not let go within its second is killed") {
   CHECK(signal_of(job.exits.at(Rank{1})) == SIGUSR1);
   CHECK(signal_of(job.exits.at(Rank{0})) == SIGKILL);
   CHECK(job.exits.at(Rank{0}).lived < 10s);
+  CHECK(living_with(job.marker()).empty());
+}
+
+TEST_CASE("an attached rank has the release timeout to acknowledge the poison") {
+  auto loop = make_loop();
+  Job job(*loop);
+  // Rank 0 acknowledges only when standard input ends, which is long after one second.
+  auto spec = Ran::acting(
+      2, {"attach", "say=up", "only=0", "echo", "only=0", "ack", "only=0", "exit=6", "wait"});
+  spec.stdin_policy = launcher::StdinPolicy::rank0;
+  spec.release_timeout = 60s;
+  REQUIRE(job.start(std::move(spec)));
+  REQUIRE(job.run_until([&] { return job.out.size() == 2; }));
+  ::kill(job.pids.at(Rank{1}), SIGKILL);
+  REQUIRE(job.run_until([&] { return job.exits.contains(Rank{1}); }));
+  const auto later = loop->after(1500ms, [&] { job.agent().close_stdin(); });
+  REQUIRE(job.run());
+  CHECK(code_of(job.exits.at(Rank{0})) == 6);
+}
+
+TEST_CASE("a rank that spoils the head of the board and fails is named, and the job ends") {
+  auto loop = make_loop();
+  Job job(*loop);
+  auto spec = Ran::acting(2, {"attach", "say=up", "only=0", "echo", "only=0", "overwrite-size",
+                              "only=0", "shrink-board", "only=0", "exit=5", "ack", "wait"});
+  spec.stdin_policy = launcher::StdinPolicy::rank0;
+  spec.failure_grace = 100ms;
+  REQUIRE(job.start(std::move(spec)));
+  REQUIRE(job.run_until([&] { return job.out.size() == 2; }));
+  job.agent().close_stdin();
+  REQUIRE(job.run());
+  CHECK(code_of(job.exits.at(Rank{0})) == 5);
+  CHECK(job.out[Rank{0}] == "up");
+  CHECK(signal_of(job.exits.at(Rank{1})) == SIGTERM);
+  CHECK(job.exit_order == std::vector{Rank{0}, Rank{1}});
   CHECK(living_with(job.marker()).empty());
 }
 
@@ -253,7 +289,7 @@ TEST_CASE("attached ranks that do not end get SIGTERM after the failure grace") 
   CHECK(signal_of(job.exits.at(Rank{1})) == SIGTERM);
 }
 
-TEST_CASE("a rank that has detached when another fails ends as it likes") {
+TEST_CASE("a rank that has detached when another fails exits with its own code") {
   auto loop = make_loop();
   Job job(*loop);
   auto spec =
@@ -268,7 +304,7 @@ TEST_CASE("a rank that has detached when another fails ends as it likes") {
   CHECK(code_of(job.exits.at(Rank{0})) == 7);
 }
 
-TEST_CASE("a detached rank may exit with code 0 while others work on") {
+TEST_CASE("a detached rank that exits with code 0 does not end the others") {
   auto loop = make_loop();
   Job job(*loop);
   REQUIRE(job.start(Ran::acting(2, {"attach", "say=up", "leave", "detach"})));
@@ -305,7 +341,7 @@ TEST_CASE("the launcher's signals and kill reach every rank") {
   CHECK(living_with(job.marker()).empty());
 }
 
-TEST_CASE("stopped ranks stand still, and those that were not started wait") {
+TEST_CASE("SIGSTOP stops the ranks and holds the start of further ranks") {
   auto loop = make_loop();
   Job job(*loop);
   constexpr int kRanks = 100;
@@ -329,7 +365,7 @@ TEST_CASE("stopped ranks stand still, and those that were not started wait") {
   for (const auto& [rank, exit] : job.exits) CHECK(exit.wait_status == 0);
 }
 
-TEST_CASE("a stopped rank that is attached sees the end of another") {
+TEST_CASE("a stopped rank that is attached sees the failure of another") {
   auto loop = make_loop();
   Job job(*loop);
   REQUIRE(job.start(Ran::acting(2, {"attach", "say=up", "await-poison", "ack", "detach"})));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The first, the second, the third, ... system call of an agent's start fails: each time the job
 // works or ends with one stated error, and nothing is left.
-#include "job.hpp"
+#include "agent_job.hpp"
 
 #include <fcntl.h>
 #include <fstream>
@@ -31,7 +31,7 @@ class Fault {
   Fault(const Fault&) = delete;
   Fault& operator=(const Fault&) = delete;
 
-  /// What failed; empty: there were not as many calls.
+  /// The call that failed; empty: there were fewer calls.
   std::string name() const {
     std::string text;
     std::ifstream file(log_);
@@ -91,7 +91,7 @@ TEST_CASE("whichever call of an agent's start fails, the error is stated and not
 #endif
   auto loop = make_loop();
   {
-    Job job(*loop);  // What the first job makes for all that follow.
+    Job job(*loop);  // The first job creates things that later jobs use.
     run(job);
   }
   const int descriptors = open_descriptors();
@@ -113,7 +113,8 @@ TEST_CASE("whichever call of an agent's start fails, the error is stated and not
       check_refusal(job);
     }
     job.drop_agent();
-    if (job.cover) CHECK(eventually([&] { return access(job.cover->group.c_str(), F_OK) != 0; }));
+    if (job.control_group)
+      CHECK(eventually([&] { return access(job.control_group->path.c_str(), F_OK) != 0; }));
     CHECK(eventually([] { return !has_living_child(); }));
     CHECK(open_descriptors() == descriptors);
   }

@@ -2,7 +2,7 @@
 // A launcher without policy: launch_driver RANKS COMMAND..., prints "ready" when all ranks have
 // said something, what they said, and the name of their control group. For tests that kill the
 // launcher, and for measuring the agent alone.
-#include "job.hpp"
+#include "agent_job.hpp"
 
 #include <cstdio>
 #include <cstdlib>
@@ -23,7 +23,7 @@ int main(int argc, char** argv) {
   job.run_until([&] { return job.out.size() == static_cast<std::size_t>(ranks); });
   std::printf("ready\n");
   for (const auto& [rank, text] : job.out) std::printf("%s\n", text.c_str());
-  std::printf("group %s\n%s\n", job.cover->group.c_str(), job.marker().c_str());
+  std::printf("group %s\n%s\n", job.control_group->path.c_str(), job.marker().c_str());
   std::fflush(stdout);
   if (!job.over()) job.run();
   for (const auto& [rank, exit] : job.exits) {

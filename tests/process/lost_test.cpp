@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // kill -9 of the launcher and of either half of the agent: nothing survives.
-#include "job.hpp"
+#include "agent_job.hpp"
 
 #include <array>
 #include <csignal>
@@ -49,7 +49,7 @@ struct Running {
     CHECK_THAT(job.lost->message, Catch::Contains("'testhost'"));
     // A process closes its socket a little before it is gone.
     CHECK(eventually([&] { return !alive(agent) && !alive(guard); }));
-    CHECK(eventually([&] { return !exists(job.cover->group); }));
+    CHECK(eventually([&] { return !exists(job.control_group->path); }));
   }
 };
 
@@ -95,29 +95,29 @@ struct DrivenJob {
 
 }  // namespace
 
-TEST_CASE("a job of stubborn ranks has all its processes") {
+TEST_CASE("the job of the tests below has all the processes that it should have") {
   const Running running;
   CHECK(living_with(running.job.marker()).size() == 6);
 }
 
-TEST_CASE("kill -9 of the agent: the guard ends all that is left") {
+TEST_CASE("when the agent is killed, the guard kills what is left") {
   Running running;
   kill(running.agent, SIGKILL);
   running.expect_lost("was lost");
 }
 
-TEST_CASE("kill -9 of both halves at once: the launcher ends what is left") {
+TEST_CASE("when agent and guard are killed at once, the launcher kills what is left") {
   Running running;
-  kill(running.guard, SIGSTOP);  // So that neither acts on the other's end.
+  kill(running.guard, SIGSTOP);  // So that neither half acts on the end of the other.
   kill(running.agent, SIGKILL);
   kill(running.guard, SIGKILL);
   running.expect_lost("was lost");
 }
 
-TEST_CASE("kill -9 of both halves at once: nothing leaves the control group") {
+TEST_CASE("when agent and guard are killed at once, no process has left the control group") {
   Running running({actor(), "vanish", "wait"});
-  if (running.job.cover->group.empty()) {
-    WARN("no control group can be made here: not tested: " + running.job.cover->reason);
+  if (running.job.control_group->path.empty()) {
+    WARN("no control group can be made here: not tested: " + running.job.control_group->reason);
     return;
   }
   kill(running.guard, SIGSTOP);
@@ -127,11 +127,11 @@ TEST_CASE("kill -9 of both halves at once: nothing leaves the control group") {
   for (const auto& [rank, text] : running.job.out) CHECK_FALSE(alive(std::stoi(text)));
 }
 
-TEST_CASE("kill -9 of both halves and the launcher at once: the control group ends all the same") {
+TEST_CASE("when agent, guard and launcher are killed at once, the control group is killed") {
   const DrivenJob job(2, {actor(), "vanish", "wait"});
   const int vanished = std::stoi(job.said.front());
   REQUIRE(alive(vanished));
-  // What starts the one that vanishes may still be there.
+  // The process that starts the vanishing one may still live.
   REQUIRE(eventually([&] { return living_with(job.marker).size() == 2; }));
   const auto ranks = living_with(job.marker);
   const int agent = parent_of(ranks.front());
@@ -152,9 +152,9 @@ TEST_CASE("kill -9 of both halves and the launcher at once: the control group en
 
 TEST_CASE("a job removes the empty groups of jobs that were killed with their sweepers") {
   const Running running({actor(), "say=up", "wait"});
-  const auto& group = running.job.cover->group;
+  const auto& group = running.job.control_group->path;
   if (group.empty()) {
-    WARN("no control group can be made here: not tested: " + running.job.cover->reason);
+    WARN("no control group can be made here: not tested: " + running.job.control_group->reason);
     return;
   }
   const auto stale =
@@ -174,24 +174,24 @@ TEST_CASE("a job removes the empty groups of jobs that were killed with their sw
 
 TEST_CASE("a process whose first thread has ended does not outlive the control group") {
   Running running({actor(), "headless", "wait"});
-  if (running.job.cover->group.empty()) {
-    WARN("no control group can be made here: not tested: " + running.job.cover->reason);
+  if (running.job.control_group->path.empty()) {
+    WARN("no control group can be made here: not tested: " + running.job.control_group->reason);
     return;
   }
   kill(running.guard, SIGSTOP);
   kill(running.agent, SIGKILL);
   kill(running.guard, SIGKILL);
   running.expect_lost("was lost");
-  // It was handed up to us; a process that still runs cannot be reaped.
+  // This process has adopted it. A process that still runs cannot be reaped.
   for (const auto& [rank, text] : running.job.out)
     CHECK(eventually([&] { return waitpid(std::stoi(text), nullptr, WNOHANG) != 0; }));
 }
 
-TEST_CASE("a control group below the job's own goes with it, and so does who is in it") {
+TEST_CASE("a control group that a rank makes below the job's own ends with its processes") {
   Running running({actor(), "vanish", "wait"});
-  const auto& group = running.job.cover->group;
+  const auto& group = running.job.control_group->path;
   if (group.empty()) {
-    WARN("no control group can be made here: not tested: " + running.job.cover->reason);
+    WARN("no control group can be made here: not tested: " + running.job.control_group->reason);
     return;
   }
   REQUIRE(mkdir((group + "/inner").c_str(), 0755) == 0);
@@ -204,7 +204,7 @@ TEST_CASE("a control group below the job's own goes with it, and so does who is 
   CHECK_FALSE(alive(std::stoi(vanished)));
 }
 
-TEST_CASE("kill -9 of the guard: the agent ends its ranks and says so") {
+TEST_CASE("when the guard is killed, the agent ends its ranks and reports why") {
   Running running;
   kill(running.guard, SIGKILL);
   running.expect_lost("guard");
@@ -223,7 +223,7 @@ TEST_CASE("signals that are meant for ranks do not end guard and agent") {
   CHECK(running.job.survivors == 0);
 }
 
-TEST_CASE("an agent that does not answer is killed with all below it, after its patience") {
+TEST_CASE("an agent that does not end its ranks in time is killed with its descendants") {
   auto loop = make_loop();
   Job job(*loop, 50ms);
   auto spec = spec_for(2, stubborn());
@@ -243,16 +243,16 @@ TEST_CASE("an agent that does not answer is killed with all below it, after its 
   CHECK_THAT(job.lost->message, Catch::Contains("did not end its ranks"));
   CHECK(living_with(job.marker()).empty());
   CHECK_FALSE(alive(agent));
-  CHECK_FALSE(exists(job.cover->group));
+  CHECK_FALSE(exists(job.control_group->path));
 }
 
-TEST_CASE("SIGTERM to the guard ends all and says so") {
+TEST_CASE("SIGTERM to the guard ends everything, with a reason") {
   Running running;
   kill(running.guard, SIGTERM);
   running.expect_lost("told to end by a signal");
 }
 
-TEST_CASE("the agent's end under a stopped guard is seen when the guard goes on") {
+TEST_CASE("a stopped guard reports the end of its agent when it continues") {
   Running running;
   kill(running.guard, SIGSTOP);
   kill(running.agent, SIGKILL);
@@ -260,7 +260,7 @@ TEST_CASE("the agent's end under a stopped guard is seen when the guard goes on"
   running.expect_lost("was lost");
 }
 
-TEST_CASE("kill -9 of the launcher ends agent, guard, ranks and their descendants") {
+TEST_CASE("when the launcher is killed, agent, guard, ranks and their descendants end") {
   const DrivenJob job(3, stubborn());
   const auto ranks = living_with(job.marker);
   REQUIRE(ranks.size() == 9);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rank that the kernel kills for memory is told as such. Needs a memory control group of its own.
-#include "job.hpp"
+// A rank that the kernel kills for memory is reported as such. Needs a memory control group.
+#include "agent_job.hpp"
 
 #include <csignal>
 #include <fstream>
@@ -14,7 +14,7 @@ using namespace horo::test;
 
 namespace {
 
-/// A group below ours with a limit; removed when its last process has ended.
+/// A group with a limit below this process's group; removed when its last process has ended.
 class MemoryGroup {
  public:
   MemoryGroup() {
@@ -63,7 +63,7 @@ class MemoryGroup {
 
 }  // namespace
 
-TEST_CASE("a rank that was killed for memory is told apart from one that was killed by hand") {
+TEST_CASE("a rank that was killed for memory is distinguished from one that was killed by a user") {
   const MemoryGroup group;
   if (!group.ready()) {
     WARN("no memory control group can be made here: not tested");

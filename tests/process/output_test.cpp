@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks' output and standard input: much of it, paused, and not wanted.
-#include "job.hpp"
+// Output and standard input of ranks: large amounts, paused, and without a reader.
+#include "agent_job.hpp"
 
 #include <csignal>
 #include <fstream>
@@ -20,7 +20,7 @@ launcher::AgentSpec acting(int ranks, std::vector<std::string> actions) {
   return spec;
 }
 
-/// Kilobytes of memory that `pid` holds.
+/// The resident memory of `pid` in kilobytes.
 long resident(int pid) {
   std::ifstream status(fmt::format("/proc/{}/status", pid));
   for (std::string word; status >> word;) {
@@ -35,7 +35,7 @@ long resident(int pid) {
 
 }  // namespace
 
-TEST_CASE("a flood of output arrives whole and does not pile up") {
+TEST_CASE("a large output arrives completely without filling the memory") {
   constexpr std::size_t kBytes = 100'000'000;
   auto loop = make_loop();
   Job job(*loop);
@@ -58,7 +58,7 @@ TEST_CASE("a flood of output arrives whole and does not pile up") {
   CHECK(most < 16 * 1024);
 }
 
-TEST_CASE("a flooding rank delays neither another's words nor the end after another's failure") {
+TEST_CASE("a rank with much output delays neither another's output nor the end after a failure") {
   auto loop = make_loop();
   Job job(*loop);
   job.keep_output = false;
@@ -69,14 +69,14 @@ TEST_CASE("a flooding rank delays neither another's words nor the end after anot
   CHECK(WTERMSIG(job.exits.at(Rank{0}).wait_status) == SIGTERM);
 }
 
-TEST_CASE("output that nobody takes stops the ranks' writing, not their supervision") {
+TEST_CASE("output that is not read blocks the ranks' writes, not their supervision") {
   auto loop = make_loop();
   Job job(*loop);
   job.keep_output = false;
   job.take_output = false;
   REQUIRE(job.start(acting(2, {"only=0", "flood=100000000", "wait"})));
   REQUIRE(job.run_until([&] { return job.bytes[Rank{0}] > 0 && job.pids.size() == 2; }));
-  // A window comes, and then nothing more.
+  // One window arrives, and then nothing more.
   std::size_t seen = 0;
   do {
     seen = job.bytes[Rank{0}];
@@ -90,13 +90,13 @@ TEST_CASE("output that nobody takes stops the ranks' writing, not their supervis
   CHECK(living_with(job.marker()).empty());
 }
 
-TEST_CASE("output goes on as it is taken, each rank's by itself") {
+TEST_CASE("back-pressure holds each rank by itself") {
   auto loop = make_loop();
   Job job(*loop);
   job.keep_output = false;
   job.take_output = false;
   REQUIRE(job.start(acting(3, {"flood=1000000"})));
-  // Nobody takes what ranks 1 and 2 write; rank 0 comes to its end all the same.
+  // The output of ranks 1 and 2 is not read, and rank 0 ends all the same.
   std::size_t taken = 0;
   REQUIRE(job.run_until([&] {
     const auto more = job.bytes[Rank{0}] - taken;
@@ -130,7 +130,7 @@ TEST_CASE("standard input goes to rank 0, with flow control, and ends") {
   CHECK(job.exits.at(Rank{0}).wait_status == 0);
 }
 
-TEST_CASE("standard input that nobody reads is dropped and holds nothing up") {
+TEST_CASE("standard input that no rank reads is dropped and blocks nothing") {
   auto loop = make_loop();
   Job job(*loop);
   auto spec = acting(2, {"only=0", "exit=0", "echo"});

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Preloaded into an agent: while the file HORO_SPARE is there nobody can be killed by SIGKILL, as
- * if all waited for a disk that hangs. */
+ * Preloaded into an agent: while the file HORO_SPARE exists, no process can be killed by SIGKILL,
+ * as if all waited for a disk that hangs. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <signal.h>

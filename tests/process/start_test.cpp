@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What ranks are given at their start, and starts that fail.
-#include "job.hpp"
+// The environment and descriptors of ranks, and starts that fail.
+#include "agent_job.hpp"
 
 #include <algorithm>
 #include <fcntl.h>
@@ -12,10 +12,10 @@
 #include <catch2/catch.hpp>
 
 #include "discovery/this_machine.hpp"
-#include "discovery/topology/topology.hpp"
-#include "launcher/agent/rank_board.hpp"
-#include "launcher/agent/rank_timeline.hpp"
+#include "discovery/topology/machine_topology.hpp"
 #include "launcher/binding/binding.hpp"
+#include "launcher/ranks/rank_board.hpp"
+#include "launcher/ranks/rank_timeline.hpp"
 
 using namespace horo;
 using namespace horo::test;
@@ -68,13 +68,13 @@ TEST_CASE("a rank sees its identity, its environment and unbuffered Python") {
   auto spec = acting(2, {"env=HORO_RANK", "env=HORO_SIZE", "say= ", "env=COLOUR",
                          "say= ", "env=PYTHONUNBUFFERED", "say= ", "env=HOME"});
   spec.environment.emplace_back("COLOUR", "red");
-  spec.environment.emplace_back("HORO_RANK", "77");  // Ours wins.
+  spec.environment.emplace_back("HORO_RANK", "77");  // Horo's value overrides it.
   const auto job = ran(*loop, std::move(spec));
   CHECK(job->out[Rank{0}] == "02 red 1 (unset)");
   CHECK(job->out[Rank{1}] == "12 red 1 (unset)");
 }
 
-TEST_CASE("an agent gives each rank its part of the cores, and as many threads") {
+TEST_CASE("an agent gives each rank its part of the cores and sets its number of threads") {
   const auto cpus = discovery::usable_cpus();
   const auto machine = discovery::read_topology(discovery::Detail::cores).value();
   const int ranks = std::min<int>(2, static_cast<int>(machine.cores.size()));
@@ -94,7 +94,7 @@ TEST_CASE("an agent gives each rank its part of the cores, and as many threads")
   }
 }
 
-TEST_CASE("a host that cannot be shared as asked ends the job before any rank starts") {
+TEST_CASE("a binding that the host does not allow ends the job before any rank starts") {
   const auto machine = discovery::read_topology(discovery::Detail::cores).value();
   auto loop = make_loop();
   auto spec = acting(static_cast<int>(machine.cores.size()) + 1, {"say=started"});
@@ -126,7 +126,7 @@ TEST_CASE("a rank gets the descriptor limit that the launcher was started with")
   for (int rank = 0; rank < 40; ++rank) CHECK(job->out[Rank{rank}] == "64");
 }
 
-TEST_CASE("a command that does not exist, or is no program, is told for what it is") {
+TEST_CASE("a command that does not exist or cannot be executed is reported with the reason") {
   auto loop = make_loop();
   const TemporaryFile text("just text\n", 0644);
   const TemporaryFile no_format("just text\n", 0755);
@@ -160,9 +160,9 @@ TEST_CASE("a command that does not exist, or is no program, is told for what it 
   };
   for (const auto& one : cases) {
     auto spec = spec_for(3, {one.command});
-    spec.directory = "/tmp";  // Not where the agent is.
+    spec.directory = "/tmp";  // Another directory than the agent's.
     const auto job = ran(*loop, std::move(spec));
-    REQUIRE(job->spawn_failures.size() == 1);  // The other ranks would only say the same.
+    REQUIRE(job->spawn_failures.size() == 1);  // One is enough: the others would be the same.
     const auto& error = job->spawn_failures.at(Rank{0});
     CHECK(error.code == one.code);
     CHECK_THAT(error.message, Catch::Contains(one.words));
@@ -171,7 +171,7 @@ TEST_CASE("a command that does not exist, or is no program, is told for what it 
   }
 }
 
-TEST_CASE("a working directory that does not exist is told by name") {
+TEST_CASE("a working directory that does not exist is reported by name") {
   auto loop = make_loop();
   auto spec = acting(2, {"exit=0"});
   spec.directory = "/no/such/folder";
@@ -180,7 +180,7 @@ TEST_CASE("a working directory that does not exist is told by name") {
   CHECK_THAT(job->spawn_failures.at(Rank{0}).message, Catch::Contains("'/no/such/folder'"));
 }
 
-TEST_CASE("a missing agent is told by its path") {
+TEST_CASE("a missing agent is reported with its path") {
   auto loop = make_loop();
   setenv("HORO_AGENT_PATH", "/no/such/horo-agent", 1);
   const auto starter = launcher::make_local_starter(*loop);
@@ -199,7 +199,7 @@ TEST_CASE(
     Job job(*loop);
     Status started;
     {
-      // Only the agent lives under the limit: it inherits it, and cannot raise it.
+      // Only the agent has the limit: it inherits it and cannot raise it.
       const pid_t child = fork();
       REQUIRE(child >= 0);
       if (child == 0) {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each jobs/<name>.py holds checks; a test file asks for them on so many ranks."""
+"""Each jobs/<name>.py holds checks. A test file names such a job and the numbers of ranks."""
 
 import os
 import sys
@@ -15,7 +15,7 @@ import job  # noqa: E402
 
 @pytest.fixture(scope="session")
 def checked(tmp_path_factory):
-    """checked(name, ranks): the job of that name on so many ranks, run once."""
+    """checked(name, ranks): the results of a job on `ranks` ranks, which runs once."""
     done = {}
 
     def ask(name, ranks):
@@ -29,8 +29,8 @@ def checked(tmp_path_factory):
 
 
 def pytest_generate_tests(metafunc):
-    """A test with `check` and `ranks` runs for every check of its JOB on its RANKS, or on as many
-    as HORO_TEST_RANKS says."""
+    """A test with the arguments `check` and `ranks` runs for every check of its JOB, on its RANKS or
+    on HORO_TEST_RANKS ranks."""
     if {"check", "ranks"} <= set(metafunc.fixturenames):
         path = os.path.join(HERE, "jobs", metafunc.module.JOB + ".py")
         only = os.environ.get("HORO_TEST_RANKS")

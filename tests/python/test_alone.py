@@ -45,7 +45,7 @@ def test_one_rank_without_a_launcher():
 
 @pytest.mark.parametrize("hosts", ("aab", "abbccc", "aabb"))
 def test_hosts_of_different_sizes(hosts):
-    """Where some hosts have more ranks than others all ranks are told so."""
+    """When some hosts have more ranks than others, all ranks know it."""
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         port = found.getsockname()[1]
@@ -108,7 +108,7 @@ def test_import_loads_no_framework():
     done = run_alone(
         """
         import sys
-        import horo, horo._core
+        import horo, horo._job
         assert not {"torch", "numpy"} & set(sys.modules)
         """
     )
@@ -128,7 +128,7 @@ def test_installed_package_finds_the_library_of_its_prefix(tmp_path):
 
 
 @pytest.mark.parametrize("version", (None, "1.12.1+cpu"))
-def test_torch_that_is_not_there_or_too_old(tmp_path, version):
+def test_missing_or_old_torch_is_refused(tmp_path, version):
     path = str(tmp_path) + os.pathsep + os.environ["PYTHONPATH"]
     hide = "import sys; sys.modules['torch'] = None\n" if version is None else ""
     if version:
@@ -139,35 +139,35 @@ def test_torch_that_is_not_there_or_too_old(tmp_path, version):
     assert (version or "pip install torch") in last, last
 
 
-def test_torch_that_is_broken_says_so_itself(tmp_path):
+def test_broken_torch_raises_its_own_error(tmp_path):
     (tmp_path / "torch.py").write_text("import what_torch_needs")
     path = str(tmp_path) + os.pathsep + os.environ["PYTHONPATH"]
     done = run_alone("import horo.torch", PYTHONPATH=path)
     assert done.code == 1 and "No module named 'what_torch_needs'" in done.output, done.output
 
 
-def test_missing_library_names_every_place(tmp_path):
+def test_missing_library_names_every_path(tmp_path):
     copy_package(tmp_path / "python")
-    done = run_alone("import horo._core", PYTHONPATH=str(tmp_path / "python"))
+    done = run_alone("import horo._job", PYTHONPATH=str(tmp_path / "python"))
     assert done.code == 1
     assert "libhoro.so not found" in done.output and "HORO_LIBRARY" in done.output
     assert str(tmp_path / "lib" / "libhoro.so") in done.output
-    done = run_alone("import horo._core", HORO_LIBRARY="/nowhere/libhoro.so")
+    done = run_alone("import horo._job", HORO_LIBRARY="/nowhere/libhoro.so")
     assert done.code == 1 and "tried /nowhere/libhoro.so" in done.output
 
 
-def test_library_of_another_abi():
+def test_library_of_another_abi_is_refused():
     path = os.environ["HORO_TEST_OTHER_ABI"]
-    done = run_alone("import horo._core", HORO_LIBRARY=path)
+    done = run_alone("import horo._job", HORO_LIBRARY=path)
     assert done.code == 1
     last = done.output.strip().splitlines()[-1]
     for word in (path, "ABI 1", "ABI 4242", "9.9.9", os.path.join("python", "horo")):
         assert word in last, last
 
 
-def test_something_else_as_library():
-    done = run_alone("import horo._core", HORO_LIBRARY="libc.so.6")
-    assert done.code == 1 and "no libhoro" in done.output
+def test_another_library_is_refused():
+    done = run_alone("import horo._job", HORO_LIBRARY="libc.so.6")
+    assert done.code == 1 and "is not libhoro" in done.output
 
 
 def test_forked_child_is_refused():
@@ -221,7 +221,7 @@ def test_pip_installs_without_compiling(tmp_path):
         pytest.skip("this Python has no wheel")
     assert installed.returncode == 0, installed.stdout
     code = (
-        "from horo import _core, _native, _sets; _sets.init(); print(_native.path, _core.size())"
+        "from horo import _job, _life, _native; _life.init(); print(_native.path, _job.size())"
     )
     done = run_alone(code, PYTHONPATH=target)
     assert done.output.split() == [os.path.join(target, "horo", "libhoro.so"), "1"], done.output

@@ -11,7 +11,7 @@ import horo.torch as horo
 
 
 def described(function):
-    """A function's parameters as the table writes them."""
+    """A function's parameters, written as in the table."""
     named = {id(getattr(horo, op)): op for op in api.OPS}
     rows = []
     for parameter in inspect.signature(function).parameters.values():
@@ -91,7 +91,7 @@ def test_optimizer_of_one_rank():
 
 
 @pytest.mark.parametrize("comm", ([0, 1], [1], 7))
-def test_comm_of_something_else(comm):
+def test_comm_of_another_job_is_refused(comm):
     with pytest.raises(ValueError, match="comm"):
         horo.init(comm=comm)
     assert not horo.is_initialized()

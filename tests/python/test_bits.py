@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs repeat to the bit, whatever the order of submission, the timing and the fusion threshold."""
+"""Results are the same bit by bit in every run, whatever the order of submission, the timing and the
+fusion threshold."""
 
 import os
 import re
@@ -15,7 +16,7 @@ def bits(ranks, **environment):
     return re.search(r"bits ([0-9a-f]{64})", done.output).group(1)
 
 
-def test_runs_repeat_to_the_bit():
+def test_results_are_equal_bit_by_bit():
     for ranks in (2, 4):
         first = bits(ranks)
         assert bits(ranks) == first

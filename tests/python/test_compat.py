@@ -35,14 +35,14 @@ def launched(command, **environment):
     ),
 )
 def test_training_under_horo_run(options):
-    # Without PYTHONPATH: what --horovod gives is enough.
+    # Without PYTHONPATH: --horovod must be enough.
     code, output = launched(
         [job.HORO, "run", "--horovod", "-np", "2", sys.executable, TRAIN, *options], PYTHONPATH=""
     )
     assert code == 0 and output.count("OK size 2 SGD") == 1, output
 
 
-def test_training_goes_on_from_its_checkpoint(tmp_path):
+def test_training_continues_from_its_checkpoint(tmp_path):
     command = [job.HORO, "run", "--horovod", "-np", "2", sys.executable, TRAIN]
     for epochs, begin in (("1", 0), ("4", 1)):
         options = ["--checkpoint", str(tmp_path / "checkpoint"), "--epochs", epochs]
@@ -61,7 +61,7 @@ def test_training_by_the_module():
     assert done.code == 0 and "OK size 1 SGD" in done.output, done.output
 
 
-def test_module_gives_arguments_and_children(tmp_path):
+def test_module_passes_arguments_and_children(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
         "import subprocess, sys\n"
@@ -83,7 +83,7 @@ def test_module_gives_arguments_and_children(tmp_path):
 
 
 def test_module_under_a_safe_path(tmp_path):
-    """Python puts no folder in front then, so the first is the user's."""
+    """Python then puts no folder first in sys.path, so the first one is the user's."""
     (tmp_path / "mine.py").write_text("")
     script = tmp_path / "elsewhere" / "script.py"
     script.parent.mkdir()
@@ -94,7 +94,7 @@ def test_module_under_a_safe_path(tmp_path):
     assert code == 0 and output.strip() == "fine", output
 
 
-def test_what_is_not_there_says_so():
+def test_missing_modules_say_so():
     done = job.run_alone(
         """
         from horo import compat
@@ -116,7 +116,7 @@ def test_what_is_not_there_says_so():
 
 
 def test_every_public_name_resolves():
-    """Under Horovod's modules, and to what horo.torch has under that name."""
+    """Every name exists in Horovod's modules and is the object that horo.torch has under it."""
     tables = {"FUNCTIONS": list(api.FUNCTIONS), "NAMES": api.NAMES + api.OPS, "MODULES": api.MODULES}
     done = job.run_alone(
         f"""
@@ -149,7 +149,7 @@ def test_every_public_name_resolves():
         util.check_extension("horovod.torch", "HOROVOD_WITH_PYTORCH", "torch")
         assert util.split_list([1, 2, 3, 4, 5], 2) == [[1, 2, 3], [4, 5]]
         assert [n for n in range(9) if util.num_rank_is_power_2(n)] == [1, 2, 4, 8]
-        # What programs require is of Horovod's interface.
+        # Programs ask for a version of Horovod's interface.
         import horovod
         assert tuple(map(int, horovod.__version__.split("."))) >= (0, 28, 0), horovod.__version__
         assert horovod.torch.__version__ == horovod.__version__ != horo.__version__
@@ -168,7 +168,7 @@ def test_every_public_name_resolves():
     assert done.code == 0, done.output
 
 
-def test_a_script_that_is_not_there():
+def test_missing_script_is_an_error():
     code, output = launched([sys.executable, "-m", "horo.compat", "nowhere.py"])
     assert code == 2 and "nowhere.py" in output and "Traceback" not in output, output
     code, output = launched([sys.executable, "-m", "horo.compat", "-m", "nomodule"])

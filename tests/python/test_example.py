@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The examples run, and learn the same whatever the number of ranks."""
+"""The examples run and learn the same on any number of ranks."""
 
 import os
 import re
@@ -7,11 +7,11 @@ import re
 from job import run
 
 EXAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "examples")
-ONLY = os.environ.get("HORO_TEST_RANKS")  # the older torch: once is enough
+ONLY = os.environ.get("HORO_TEST_RANKS")  # the older torch runs them once
 
 
 def said(ranks, words, *arguments):
-    """What the last line of an example says where `words` has groups."""
+    """The numbers in the last line of an example, found by the groups of `words`."""
     done = run(ranks, [os.path.join(EXAMPLES, arguments[0]), *arguments[1:]])
     found = re.search(rf"{ranks} rank\(s\): {words}", done.output)
     assert done.code == 0 and found, done.output
@@ -26,7 +26,7 @@ def test_digits_on_1_2_and_4_ranks():
     assert max(found) - min(found) <= 1.5, found
 
 
-def test_text_goes_on_from_a_checkpoint(tmp_path):
+def test_text_continues_from_a_checkpoint(tmp_path):
     words = r"loss ([\d.]+) to ([\d.]+), \d+ letters/s"
     file = str(tmp_path / "checkpoint")
     first, learned = said(2, words, "torch_text.py", "--steps", "60", "--checkpoint", file)

@@ -18,6 +18,7 @@ LOST = """
             horo.allreduce(numpy.ones(100000), name="x")
         raise SystemExit("nothing was noticed")
     except horo.PeerLostError as error:
+        assert (error.status, error.ranks) == ("peer_lost", (1,)), vars(error)
         print("rank", horo.rank(), "saw:", error, flush=True)
     try:
         horo.allreduce(numpy.ones(1), name="after")
@@ -59,6 +60,7 @@ LEFT = """
             horo.allreduce(numpy.ones(10), name="y")
             raise SystemExit("a collective without its peer")
         except horo.ShutDownError as error:
+            assert (error.status, error.ranks) == ("shut_down", (1,)), vars(error)
             print("saw:", error)
 """
 
@@ -68,7 +70,7 @@ def test_peer_that_shuts_down():
     assert done.code == 0 and "saw:" in done.output, done.output
 
 
-def test_peer_that_raises_leaves_in_good_order():
+def test_peer_that_raises_an_exception_leaves_in_good_order():
     done = run_code(2, LEFT.format(end="raise KeyError('what rank 1 says')"))
     assert done.code == 1, done.output
     assert "what rank 1 says" in done.output and "saw:" in done.output, done.output
@@ -102,7 +104,7 @@ def test_interrupt_during_a_wait():
     assert "rank 0 done" in done.output and "rank 1 done" in done.output, done.output
 
 
-def test_interrupted_optimizer_can_go_on():
+def test_interrupted_optimizer_can_continue():
     done = run_code(
         2,
         """
@@ -138,9 +140,9 @@ INTERRUPTED_AT_THE_END = """
     import numpy, torch
     import horo.numpy as on_numpy
     import horo.torch as horo
-    from horo import _core
+    from horo import _handles
     horo.init()
-    _core.SLICE_MS = 100000  # the operation completes in the slice in which the signal has come
+    _handles.SLICE_MS = 100000  # the operation completes in the slice in which the signal arrives
     me = horo.rank()
 
     def strided(value):
@@ -201,13 +203,13 @@ INTERRUPTED_AT_THE_END = """
 """
 
 
-def test_interrupt_in_the_moment_of_completion(tmp_path):
-    """The result of a wait that a signal's handler cut short is there for the next."""
+def test_interrupt_at_the_moment_of_completion(tmp_path):
+    """The next wait returns the result of a wait that a signal handler interrupted."""
     done = run_code(2, INTERRUPTED_AT_THE_END.format(directory=str(tmp_path)))
     assert done.code == 0 and done.output.count("done") == 2, done.output
 
 
-def test_forked_loaders_do_not_disturb():
+def test_forked_loaders_do_not_disturb_the_job():
     done = run_code(
         2,
         """
@@ -233,7 +235,7 @@ def test_report_names_the_rank_whose_exception_came_first():
         import atexit, time
         import numpy
         import horo.numpy as horo
-        atexit.register(lambda: time.sleep(0.3 * horo.leaver))  # after horo's own
+        atexit.register(lambda: time.sleep(0.3 * horo.leaver))  # runs after Horo's own
         horo.init()
         horo.leaver = horo.rank()
         horo.barrier()

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Far more names than the runtime keeps: those that are not in use give way, and come back."""
+"""With more names than the runtime keeps, unused names are evicted and declared again later."""
 
 import textwrap
 
-from horo import _core, _names
+from horo import _handles, _names
 from job import run
 
 FRESH = """
@@ -22,7 +22,7 @@ FRESH = """
         check(f"fresh.{step}", "float32", step % 7 + 1)
         check("kept", "float64", 3)
         if step % 50 == 0:
-            # Declared long ago, forgotten since; and an old name as something else.
+            # A name that was evicted long ago, and an old name with another signature.
             check("rare", "int32", 2000)
             check("fresh.0", "int64" if step % 100 == 0 else "float32", 5)
         if step % 20 == 0:
@@ -36,7 +36,7 @@ FRESH = """
 """
 
 
-def test_fresh_names():
+def test_evicted_names_can_be_used_again():
     for ranks in (1, 3):
         done = run(ranks, ["-c", textwrap.dedent(FRESH)], HORO_CACHE_CAPACITY="16")
         assert done.code == 0, done.output
@@ -44,20 +44,20 @@ def test_fresh_names():
             assert f"rank {rank} is through" in done.output, done.output
 
 
-def test_names_that_are_all_in_flight(monkeypatch):
-    """They are not looked through for every further one, and give way once they have ended."""
+def test_names_in_flight_are_kept(monkeypatch):
+    """A further name does not search them all. They are dropped once they have ended."""
     looks, forget = [], _names.Names._forget_old
-    monkeypatch.setattr(_core, "PENDING", {})
+    monkeypatch.setattr(_handles, "PENDING", {})
     monkeypatch.setattr(
         _names.Names, "_forget_old", lambda self, kind: (looks.append(kind), forget(self, kind))
     )
     names = _names.Names(0)
     for handle in range(1, 4 * _names.NAMED):
         names.record(0, f"in flight.{handle}").handle = handle
-        _core.PENDING[handle] = ()
+        _handles.PENDING[handle] = ()
     assert len(looks) < 10, len(looks)
     assert len(names.records[0]) == 4 * _names.NAMED - 1
-    _core.PENDING.clear()
+    _handles.PENDING.clear()
     for number in range(4 * _names.NAMED):
         names.record(0, f"after.{number}")
     assert len(names.records[0]) <= _names.NAMED

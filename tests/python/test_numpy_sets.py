@@ -59,7 +59,7 @@ def test_one_rank_with_its_world():
     assert done.code == 0, done.output
 
 
-def test_unnamed_calls_fill_no_table():
+def test_unnamed_calls_do_not_fill_the_table():
     code = """
         import numpy
         import horo.numpy as horo
@@ -92,6 +92,6 @@ INTERRUPTED = """
 """
 
 
-def test_interrupted_join_goes_on(tmp_path):
+def test_interrupted_join_continues(tmp_path):
     done = run_code(2, INTERRUPTED.format(path=str(tmp_path / "interrupted")))
     assert done.code == 0, done.output

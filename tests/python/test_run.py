@@ -13,7 +13,7 @@ import pytest
 import horo
 import horo.data
 import job
-from horo import _run, _talk
+from horo._runner import run as _run, talk as _talk
 from horo.data import AsyncDataLoaderMixin, BaseDataLoader
 
 
@@ -64,7 +64,7 @@ def gives_what_cannot_travel():
 
 
 def test_ranks_find_modules_where_the_caller_does(tmp_path):
-    """What lies beside the package does not come before the standard library."""
+    """Modules beside the package do not hide those of the standard library."""
     site = tmp_path / "site"
     site.mkdir()
     (site / "colorsys.py").write_text("")
@@ -106,34 +106,34 @@ def test_failure_has_the_traceback(capfd):
 
 
 def test_the_rank_that_failed_first_is_named():
-    """The other fails too, because of it."""
+    """The other rank fails, too, because of the first."""
     with pytest.raises(horo.RankError, match="KeyError") as caught:
         horo.run(waits_for_one_that_fails, num_proc=3)
     assert caught.value.rank == 1
 
 
-def test_exception_that_cannot_travel():
+def test_exception_that_cannot_be_pickled():
     with pytest.raises(horo.RankError, match="cannot travel") as caught:
         horo.run(raises_what_cannot_travel)
     assert caught.value.__cause__ is None
 
 
-def test_death_is_an_error():
+def test_killed_rank_is_an_error():
     with pytest.raises(horo.HoroError, match="exit code 137; there is no result of rank 0"):
         horo.run(dies)
 
 
-def test_end_without_a_result_says_so():
+def test_rank_that_exits_without_a_result_is_an_error():
     with pytest.raises(horo.HoroError, match="no result of rank 0: its process ended, .* code 0"):
         horo.run(leaves)
 
 
-def test_result_that_cannot_travel():
+def test_result_that_cannot_be_pickled():
     with pytest.raises(horo.HoroError, match="pickle"):
         horo.run(gives_what_cannot_travel)
 
 
-def test_function_that_cannot_travel():
+def test_function_that_cannot_be_pickled():
     with pytest.raises(TypeError, match="pickle"):
         horo.run(len, args=(threading.Lock(),))
 
@@ -170,7 +170,7 @@ def test_function_of_the_main_program_with_cloudpickle():
     assert done.code == 0 and "[15, 15]" in done.output, done.output
 
 
-def test_ranks_are_served_where_no_thread_can_be_started(monkeypatch):
+def test_ranks_are_served_when_no_thread_can_be_started(monkeypatch):
     def refuse(thread):
         raise RuntimeError("can't start new thread")
 
@@ -178,7 +178,7 @@ def test_ranks_are_served_where_no_thread_can_be_started(monkeypatch):
     try:
         monkeypatch.setattr(threading.Thread, "start", refuse)
         port = int(server.place.split(",")[0])
-        socket.create_connection(("127.0.0.1", port)).close()  # a stranger
+        socket.create_connection(("127.0.0.1", port)).close()  # not a rank
         for rank in range(2):
             with _talk.connect(["127.0.0.1"], port, server.key) as talk:
                 talk.send(pickle.dumps(None))
@@ -192,7 +192,7 @@ def test_ranks_are_served_where_no_thread_can_be_started(monkeypatch):
         server.close()
 
 
-def test_strangers_are_let_in_only_for_other_hosts(monkeypatch):
+def test_the_server_listens_to_other_hosts_only_when_needed(monkeypatch):
     assert not _run._over_hosts(["-np", "2"])
     assert not _run._over_hosts(["-np", "2", "-H", "localhost:2"])
     assert _run._over_hosts(["-np", "2", "-H", "here:1,there:1"])
@@ -245,7 +245,7 @@ class AsyncNumbers(AsyncDataLoaderMixin, Numbers):
 
 
 @pytest.mark.parametrize("room", (0, 1, 64))
-def test_loader_gives_every_epoch(room):
+def test_loader_yields_every_epoch(room):
     loader = AsyncNumbers(room, count=100)
     assert len(loader) == 100
     for _ in range(3):
@@ -253,19 +253,19 @@ def test_loader_gives_every_epoch(room):
     assert threading.active_count() == 1
 
 
-def test_loader_reads_ahead_so_far_and_no_further():
+def test_loader_reads_ahead_up_to_its_limit():
     loader = AsyncNumbers(4, count=1000)
     batches = iter(loader)
     assert next(batches) == (0, True)
     deadline = threading.Event()
-    while loader.read < 6 and not deadline.wait(0.01):  # the one given, 4 that wait, 1 in hand
+    while loader.read < 6 and not deadline.wait(0.01):  # 1 was yielded, 4 are in the queue, 1 is in the thread
         pass
     assert loader.read == 6
     batches.close()
     assert threading.active_count() == 1
 
 
-def test_loader_raises_what_its_thread_raised():
+def test_loader_raises_the_exception_of_its_thread():
     found = []
     with pytest.raises(OSError, match="disk"):
         for number, _ in AsyncNumbers(2, count=10, fail_at=3):
@@ -284,7 +284,7 @@ def test_loader_closes():
 
 
 class Stuck(AsyncDataLoaderMixin, BaseDataLoader):
-    """Its source gives one batch and then hangs, until it is let go."""
+    """Its source yields one batch and then hangs until it is released."""
 
     def __init__(self):
         super().__init__(4)
@@ -295,8 +295,8 @@ class Stuck(AsyncDataLoaderMixin, BaseDataLoader):
         self.let_go.wait()
 
 
-def test_loader_is_left_while_its_source_hangs(monkeypatch):
-    """By an exception in the loop's body, which is seen; and closed beside a loop that waits."""
+def test_loop_can_end_while_its_source_hangs(monkeypatch):
+    """An exception in the loop's body is raised, and close_async_loader() ends a loop that waits."""
     monkeypatch.setattr(horo.data, "PATIENCE_S", 0.1)
     loader = Stuck()
     with pytest.raises(KeyError, match="body"), pytest.warns(UserWarning, match="not returned"):
@@ -323,7 +323,7 @@ def test_loader_is_left_while_its_source_hangs(monkeypatch):
     loader.let_go.set()
 
 
-def test_loader_that_was_closed_does_not_go_on():
+def test_closed_loader_does_not_continue():
     loader = AsyncNumbers(2, count=50)
     batches = iter(loader)
     next(batches)

@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What carries functions to ranks, and their results back: only to who knows the key, unchanged."""
+"""Messages between horo.run() and ranks reach only ends that know the key, and reach them unchanged."""
 
 import socket
 import threading
 
 import pytest
 
-from horo import _talk
+from horo._runner import talk as _talk
 
 KEY = b"k" * 32
 
 
 def pair(keys=(KEY, KEY), between=None):
-    """Both ends of a conversation; `between` stands between them, if given. An end that refused the
-    other is its OSError."""
+    """Both ends of a connection; `between`, if given, relays their bytes. An end that has refused the
+    other one is its OSError."""
     ends = [None, None]
     if between is None:
         sockets = socket.socketpair()
@@ -37,7 +37,7 @@ def pair(keys=(KEY, KEY), between=None):
 
 
 def relay(change):
-    """Passes pieces on, those of the first to the second through `change(number, piece)`."""
+    """Relays pieces. Those from the first to the second end go through `change(number, piece)`."""
 
     def pass_on(source, target, through):
         number = 0
@@ -71,12 +71,12 @@ def test_messages_of_any_length():
 
 
 @pytest.mark.parametrize("keys", ((KEY, b"x" * 32), (b"x" * 32, KEY)))
-def test_a_stranger_is_refused_by_both(keys):
+def test_another_key_is_refused_by_both_ends(keys):
     assert all(isinstance(end, OSError) for end in pair(keys))
 
 
 def test_a_proof_cannot_be_sent_back():
-    """Who knows no key repeats what it is told."""
+    """An end without the key repeats the bytes that it receives."""
     connection, mine = socket.socketpair()
 
     def mirror():
@@ -120,16 +120,16 @@ def test_a_repeated_message_is_refused():
         run.receive()
 
 
-def test_an_end_in_the_middle_is_an_error():
+def test_a_connection_that_ends_in_a_message_is_an_error():
     rank, run = pair()
-    rank._socket.sendall(b"\xff" * 8)  # a length that nobody sends
+    rank._socket.sendall(b"\xff" * 8)  # an impossible length
     rank._socket.close()
     with pytest.raises(OSError, match="closed"):
         run.receive()
 
 
 def test_the_first_host_that_knows_the_key():
-    """Something else may listen at that port there."""
+    """On the other hosts, another program may listen at this port."""
     listener = _talk.listen(everywhere=False)
     port = listener.getsockname()[1]
     strangers = []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A trace that the program itself begins and ends, while the job runs."""
+"""A trace that the program itself starts and stops while the job runs."""
 
 import json
 import os
@@ -18,11 +18,11 @@ TRACED = """
     horo.start_timeline({path!r}, mark_cycles=True)
     for i in range(3):
         horo.allreduce(numpy.ones(1000, dtype="float32"), name="inside")
-    horo.start_timeline({path!r})  # Goes on.
+    horo.start_timeline({path!r})  # the trace continues
     horo.broadcast(numpy.ones((2, 3)), root_rank=0, name="second")
     horo.stop_timeline()
     horo.allreduce(numpy.ones(10), name="after")
-    horo.stop_timeline()  # Nothing is written; nothing happens.
+    horo.stop_timeline()  # no trace: does nothing
     try:
         horo.start_timeline({path!r} + "/no/such")
         assert horo.rank() != 0
@@ -49,7 +49,7 @@ SETS = """
 """
 
 
-def test_process_sets_of_one_number_are_not_taken_for_each_other(tmp_path):
+def test_process_sets_that_reuse_a_number_are_kept_apart(tmp_path):
     done = run(3, ["-c", textwrap.dedent(SETS)], HORO_TIMELINE_DIRECTORY=str(tmp_path))
     assert done.code == 3, done.output
     seen = subprocess.run([VIEW, str(tmp_path), "--json"], stdout=subprocess.PIPE, timeout=60, check=True)
@@ -60,7 +60,7 @@ def test_process_sets_of_one_number_are_not_taken_for_each_other(tmp_path):
     assert figures["operations"] >= 60 + world, figures
 
 
-def test_a_trace_holds_what_ran_between_start_and_stop(tmp_path):
+def test_a_trace_holds_the_operations_between_start_and_stop(tmp_path):
     path = str(tmp_path / "trace.json")
     done = run_code(2, TRACED.format(path=path))
     assert done.code == 0, done.output

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trainings that end too early on one rank: no hang, and the words say why."""
+"""Trainings that end too early on one rank: the job does not hang, and the message says why."""
 
 import os
 import signal
@@ -55,7 +55,7 @@ def test_exception_in_backward_ends_the_job():
 
 
 def test_rank_that_skips_a_batch():
-    """One rank steps once more than the other, which has left."""
+    """One rank makes one step more than the other, which has left."""
     done = run_code(
         2,
         program(
@@ -72,7 +72,7 @@ def test_rank_that_skips_a_batch():
     assert "ShutDownError" in done.output and "rank 1" in done.output, done.output
 
 
-def test_rank_that_skips_a_batch_and_goes_on_is_named():
+def test_rank_that_skips_a_batch_and_continues_is_named():
     done = run(
         2,
         ["-c", program(
@@ -92,7 +92,7 @@ def test_rank_that_skips_a_batch_and_goes_on_is_named():
 
 
 def test_interpreter_ends_with_operations_in_flight():
-    """Handles nobody waits for, gradients nobody steps by, and a thread that waits."""
+    """There are handles that are never waited for, gradients without a step, and a waiting thread."""
     done = run_code(
         2,
         program(
@@ -118,26 +118,26 @@ def test_interpreter_ends_with_operations_in_flight():
 
 
 def test_optimizer_dropped_with_gradients_in_flight():
-    """An exception leaves the step, and the caller lets go of model and optimizer: what the runtime
-    still writes to stays, until it has written."""
+    """An exception ends the step, and the caller drops model and optimizer. The memory that the
+    runtime still writes to stays allocated until it has written."""
     done = run_code(
         2,
         """
         import gc, torch
         import horo.torch as horo
-        from horo import _core
+        from horo import _handles
         horo.init()
         def attempt():
             network = torch.nn.Sequential(torch.nn.Linear(2000, 2000), torch.nn.Linear(2000, 30))
             optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
             optimizer = horo.DistributedOptimizer(optimizer, network.named_parameters())
             network(torch.ones(1, 2000)).sum().backward()
-            optimizer.step()  # in the first one ranks need each other's step()
+            optimizer.step()  # in the first step, ranks wait for each other
             optimizer.zero_grad()
             if horo.rank() == 0:
                 network(torch.ones(1, 2000)).sum().backward()
                 raise RuntimeError("out of memory, say")
-            horo.barrier()  # rank 0 has dropped all
+            horo.barrier()  # rank 0 has dropped everything
             network(torch.ones(1, 2000)).sum().backward()
             optimizer.step()
         try:
@@ -148,14 +148,14 @@ def test_optimizer_dropped_with_gradients_in_flight():
         if horo.rank() == 0:
             shapes = ((2000, 2000), (30, 2000), (2000,), (30,))
             fresh = [torch.zeros(shape) for shape in shapes for _ in range(3)]
-            assert len(_core._abandoned) == 4
+            assert len(_handles._abandoned) == 4
             horo.barrier()
         horo.barrier()  # rank 1 has stepped
         if horo.rank() == 0:
             assert all((tensor == 0).all() for tensor in fresh)
         model = torch.nn.Linear(3, 2)
         again = horo.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1))
-        assert not _core._abandoned
+        assert not _handles._abandoned
         horo.barrier()
         print("done", flush=True)
         """,
@@ -164,7 +164,7 @@ def test_optimizer_dropped_with_gradients_in_flight():
 
 
 def test_interrupt_in_a_hook():
-    """What the hook had not submitted is reduced by step() all the same, on all ranks."""
+    """step() reduces the gradients that the hook had not submitted, on all ranks."""
     done = run_code(
         2,
         """
@@ -198,7 +198,7 @@ def test_interrupt_in_a_hook():
 
 @pytest.mark.parametrize("again", ("optimizer.step()", "pass"))
 def test_interrupt_in_the_optimizers_own_step(again):
-    """The gradients are reduced already: step() called again reduces nothing, and what comes next is
+    """The gradients are reduced already: a second step() reduces nothing, and later gradients are
     reduced as on the rank that was not interrupted."""
     done = run_code(
         2,
@@ -235,67 +235,67 @@ def test_interrupt_in_the_optimizers_own_step(again):
     assert "synchronizes again" not in done.output, done.output
 
 
+INTERRUPTED_LINES = """
+    import itertools, sys, torch
+    import horo.torch as horo
+    horo.init()
+    steps = 0
+    class Counting(torch.optim.SGD):
+        def step(self, closure=None):
+            global steps
+            steps += 1
+            return super().step(closure)
+    def interrupt_at(number):
+        lines = itertools.count()
+        def trace(frame, event, _):
+            if "/horo/" not in frame.f_code.co_filename:
+                return None
+            if event == "line" and next(lines) == number:
+                sys.settrace(None)
+                raise KeyboardInterrupt
+            return trace
+        sys.settrace(trace)
+    model = torch.nn.Linear(3, 2)
+    horo.broadcast_parameters(model.state_dict(), 0)
+    optimizer = Counting(model.parameters(), lr=0.001)
+    optimizer = horo.DistributedOptimizer(optimizer, model.named_parameters(), OPTIONS)
+    for turn in itertools.count():
+        number, gradients = divmod(turn, 2)  # each line without gradients on rank 0, then with
+        before, interrupted, computed = steps, False, gradients
+        touched = gradients and touched
+        torch.set_grad_enabled(True)  # an interruption may have left it off
+        loss = model(torch.ones(1, 3)).sum().mul(horo.rank() + 1 + number)
+        if horo.rank() == 0:
+            interrupt_at(number)
+        try:
+            if gradients or horo.rank():
+                loss.backward()
+            optimizer.step()
+        except KeyboardInterrupt:
+            interrupted = True
+            computed = model.bias.grad is not None
+        sys.settrace(None)
+        touched = touched or interrupted
+        if interrupted and steps == before:
+            optimizer.step()
+        found = horo.allgather(model.bias.grad.reshape(1, -1))
+        assert found[0].equal(found[1]), (number, found)
+        computed = horo.broadcast_object(computed, 0)
+        wanted = number + 1.5 if gradients and computed else number / 2 + 1
+        assert found[0].tolist() == [wanted] * 2, (number, found)
+        optimizer.zero_grad()
+        if not horo.broadcast_object(touched or not gradients, 0):
+            break
+    assert number > 20
+    print("done", flush=True)
+"""
+
+
 @pytest.mark.parametrize("options", ("", "num_groups=1, compression=horo.Compression.fp16"))
 def test_interrupt_at_every_line_of_a_step(options):
-    """One rank's backward and step() end at their first line, at their second, ... and step() is called
-    again: its gradients are those of the other, until all passes untouched."""
-    done = run_code(
-        2,
-        f"""
-        import itertools, sys, torch
-        import horo.torch as horo
-        horo.init()
-        steps = 0
-        class Counting(torch.optim.SGD):
-            def step(self, closure=None):
-                global steps
-                steps += 1
-                return super().step(closure)
-        def interrupt_at(number):
-            lines = itertools.count()
-            def trace(frame, event, _):
-                if "/horo/" not in frame.f_code.co_filename:
-                    return None
-                if event == "line" and next(lines) == number:
-                    sys.settrace(None)
-                    raise KeyboardInterrupt
-                return trace
-            sys.settrace(trace)
-        model = torch.nn.Linear(3, 2)
-        horo.broadcast_parameters(model.state_dict(), 0)
-        optimizer = Counting(model.parameters(), lr=0.001)
-        optimizer = horo.DistributedOptimizer(optimizer, model.named_parameters(), {options})
-        for turn in itertools.count():
-            number, gradients = divmod(turn, 2)  # each line without gradients on rank 0, and with
-            before, interrupted, computed = steps, False, gradients
-            touched = gradients and touched
-            torch.set_grad_enabled(True)  # an interruption may have left it
-            loss = model(torch.ones(1, 3)).sum().mul(horo.rank() + 1 + number)
-            if horo.rank() == 0:
-                interrupt_at(number)
-            try:
-                if gradients or horo.rank():
-                    loss.backward()
-                optimizer.step()
-            except KeyboardInterrupt:
-                interrupted = True
-                computed = model.bias.grad is not None
-            sys.settrace(None)
-            touched = touched or interrupted
-            if interrupted and steps == before:
-                optimizer.step()
-            found = horo.allgather(model.bias.grad.reshape(1, -1))
-            assert found[0].equal(found[1]), (number, found)
-            computed = horo.broadcast_object(computed, 0)
-            wanted = number + 1.5 if gradients and computed else number / 2 + 1
-            assert found[0].tolist() == [wanted] * 2, (number, found)
-            optimizer.zero_grad()
-            if not horo.broadcast_object(touched or not gradients, 0):
-                break
-        assert number > 20
-        print("done", flush=True)
-        """,
-    )
+    """One rank is interrupted at the first line of backward and step(), then at the second, and so on,
+    and calls step() again. Its gradients always equal those of the other rank."""
+    done = run_code(2, INTERRUPTED_LINES.replace("OPTIONS", options))
     assert done.code == 0 and done.output.count("done") == 2, done.output
 
 
@@ -339,7 +339,7 @@ if __name__ == "__main__":
 
 
 def test_interrupt_in_a_notebook(tmp_path):
-    """As a kernel does: SIGINT to the process alone. The ranks are gone, and the next cell runs."""
+    """A kernel sends SIGINT to the process alone. The ranks end, and the next cell runs."""
     (tmp_path / "test_cell.py").write_text(NOTEBOOK)
     process = subprocess.Popen(
         [sys.executable, str(tmp_path / "test_cell.py")],

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Editors and mypy know what the package takes and gives."""
+"""Editors and mypy know the parameters and results of the package's functions."""
 
 import importlib
 import inspect
@@ -14,7 +14,7 @@ import pytest
 ROOT = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 PACKAGE = os.path.join(ROOT, "bindings", "python", "horo")
 MODULES = ("horo", "horo.data", "horo.numpy", "horo.torch")
-# Compiling torch's stubs would take most of a minute; what is ours is checked all the same.
+# Following torch's stubs would take most of a minute. Horo's own code is checked without them.
 QUICK = "[mypy-torch.*,numpy.*,cloudpickle.*]\nfollow_imports = skip\nignore_missing_imports = True\n"
 
 USER = """
@@ -51,7 +51,7 @@ WRONG = (
 
 
 def functions(module):
-    """(name, function) of what a module has for users, methods too."""
+    """(name, function) of a module's public functions and methods."""
     for name in module.__all__:
         one = getattr(module, name)
         if inspect.isclass(one) and one.__module__.startswith("horo") and not issubclass(one, Exception):
@@ -60,12 +60,12 @@ def functions(module):
                 if inspect.isfunction(value) and not method.startswith("_horo"):
                     if not method.startswith("_") or method == "__init__":
                         yield f"{name}.{method}", value
-        elif inspect.isfunction(one):
+        elif inspect.isfunction(one) or inspect.ismethod(one):
             yield name, one
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_all_that_users_call_is_annotated(name):
+def test_all_public_functions_are_annotated(name):
     module, seen = importlib.import_module(name), 0
     for called, function in functions(module):
         signature = inspect.signature(function)
@@ -86,7 +86,7 @@ def test_marked_as_typed():
 
 
 def mypy(tmp_path, *arguments):
-    """What mypy prints; skips where there is none."""
+    """The output of mypy. Skips the test when mypy is not installed."""
     for command in ([sys.executable, "-m", "mypy"], [shutil.which("mypy") or "mypy"]):
         try:
             found = subprocess.run([*command, "--version"], capture_output=True, check=False)
@@ -118,7 +118,7 @@ def test_mypy_finds_nothing(tmp_path):
     assert "Success" in found, found
 
 
-def test_mypy_knows_what_users_may_do(tmp_path):
+def test_mypy_accepts_right_and_refuses_wrong_programs(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(USER + "\n".join(code for code, _ in WRONG) + "\n")
     found = mypy(tmp_path, "--strict", str(script)).splitlines()

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When a sum begins for which nobody waits yet."""
+"""When a reduction starts that no rank waits for yet."""
 
 import textwrap
 
 from job import run
 
-# Both ranks on one core; in each turn a tensor that fills a bucket, and `look` before anybody waits.
+# Both ranks run on one core. Each turn submits a tensor that fills a bucket and calls `look` before any wait.
 SUBMITTED = """
     import os, time, numpy
     os.sched_setaffinity(0, {{min(os.sched_getaffinity(0))}})
@@ -44,11 +44,11 @@ def submit(look, wanted, tmp_path, **environment):
     assert done.code == 0, done.output
 
 
-def test_a_full_bucket_rests_until_somebody_waits_where_ranks_need_every_core(tmp_path):
-    # Now and then a thread is still awake from the turn before, and takes what it finds.
+def test_a_full_bucket_starts_at_the_first_wait_when_ranks_need_every_core(tmp_path):
+    # Sometimes a thread is still awake from the previous turn and starts the reduction.
     submit("time.sleep(0.1)", "begun.count(0) >= 2", tmp_path)
 
 
-def test_a_full_bucket_begins_by_itself_where_a_wake_delay_is_given(tmp_path):
+def test_a_full_bucket_starts_by_itself_when_a_wake_delay_is_set(tmp_path):
     look = 'wait_for(lambda: horo.counters()["entries"] > before)'
     submit(look, "begun == [1] * 10", tmp_path, HORO_WAKE_DELAY="50us")

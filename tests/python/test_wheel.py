@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The wheel is all that a machine needs: built from the build tree, looked into, installed into a
-fresh environment in an empty folder, and used from there."""
+"""The wheel holds all that a machine needs. The tests build it from the build tree, look into it,
+install it into a fresh environment and use it there."""
 
 import glob
 import os
@@ -16,7 +16,7 @@ import pytest
 import job
 
 SOURCES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
-# What every Linux of the wheel's tag has, as auditwheel has it.
+# Libraries that every Linux of the wheel's tag has, as in the list of auditwheel.
 SYSTEM = r"(libc|libm|libdl|libpthread|librt|libz|libstdc\+\+|libgcc_s)\.so\.\d+|ld-linux-[-\w]+\.so\.\d+"
 CARRIED = "horo/horo/carried"
 LIMIT_S = 240
@@ -64,7 +64,7 @@ def wheel(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def environment(wheel, tmp_path_factory):
-    """The folder of a virtual environment with the wheel, which sees numpy and no build tree."""
+    """The folder of a virtual environment with the wheel and numpy, without the build tree."""
     folder = tmp_path_factory.mktemp("fresh") / "environment"
     made = execute(
         sys.executable, "-m", "venv", "--system-site-packages", "--without-pip", str(folder)
@@ -81,7 +81,7 @@ def environment(wheel, tmp_path_factory):
 
 
 def clean():
-    """An environment that knows nothing of the build tree."""
+    """Environment variables without the build tree."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("HORO")}
     kept.pop("PYTHONPATH", None)
     return dict(kept, OMP_NUM_THREADS="1")
@@ -99,7 +99,7 @@ def test_one_tag_for_every_python(wheel):
 
 
 def test_it_needs_the_c_library_only(wheel, tmp_path):
-    """And what it carries, but for the MPI backends, which use the MPI that the ranks run under."""
+    """And the libraries inside, except for the MPI backends, which use the ranks' MPI."""
     if not shutil.which("readelf"):
         pytest.skip("no readelf")
     zipfile.ZipFile(wheel).extractall(tmp_path)
@@ -116,14 +116,14 @@ def test_it_needs_the_c_library_only(wheel, tmp_path):
             strange = [name for name in needed if not re.fullmatch(SYSTEM, name)]
             strange = [name for name in strange if not (tmp_path / CARRIED / name).exists()]
             assert not strange, (path, strange)
-            # Empty parts of a search path would mean the working directory.
+            # An empty part of a search path would mean the working directory.
             for places in re.findall(r"\((?:RUNPATH|RPATH)\).*\[(.*)\]", words):
                 assert all(place.startswith("$ORIGIN") for place in places.split(":")), (path, places)
             looked_at += 1
     assert looked_at >= 8
 
 
-def test_what_is_others_comes_with_its_terms(wheel):
+def test_carried_libraries_come_with_their_terms(wheel):
     with zipfile.ZipFile(wheel) as whole:
         inside = [name for name in whole.namelist() if name.startswith(CARRIED)]
         libraries = [name for name in inside if not name.endswith(".copyright")]
@@ -132,11 +132,11 @@ def test_what_is_others_comes_with_its_terms(wheel):
             assert "opyright" in text and "edistribut" in text and len(text) > 1000, name
         if f"{CARRIED}/libnl-3.so.200" in libraries:
             text = whole.read(f"{CARRIED}/libnl-3.so.200.copyright").decode()
-            assert "GNU LESSER GENERAL PUBLIC LICENSE" in text  # itself, not where it would be
+            assert "GNU LESSER GENERAL PUBLIC LICENSE" in text  # the text itself, not a reference to it
     assert not has_gloo() or f"{CARRIED}/libgloo.so.0" in libraries, inside
 
 
-def test_what_is_compiled_in_comes_with_its_terms(wheel):
+def test_code_that_is_compiled_in_comes_with_its_terms(wheel):
     if not os.path.exists("/usr/share/doc/libfmt-dev/copyright"):
         pytest.skip("no Debian, whose packages have the terms")
     with zipfile.ZipFile(wheel) as whole:
@@ -146,7 +146,7 @@ def test_what_is_compiled_in_comes_with_its_terms(wheel):
 
 
 def has_gloo():
-    """Whether this build has the backend, and the machine the licence of its library."""
+    """Whether this build has the backend and this machine has the licence of its library."""
     beside = os.path.join(os.path.dirname(os.environ["HORO_TEST_LIBRARY"]), "horo")
     return os.path.exists(os.path.join(beside, "horo-backend-gloo.so")) and any(
         os.path.exists(f"/usr/share/doc/{package}/copyright") for package in ("libgloo0", "libgloo-dev")
@@ -156,7 +156,7 @@ def has_gloo():
 def test_auditwheel_agrees(wheel, tmp_path):
     if execute(sys.executable, "-c", "import auditwheel").returncode:
         pytest.skip("no auditwheel: pip install auditwheel")
-    # Without the MPI backends: it would want an MPI inside.
+    # Without the MPI backends: auditwheel would require an MPI inside.
     path, theirs = tmp_path / os.path.basename(wheel), b"horo-backend-(openmpi|mpich)"
     with zipfile.ZipFile(wheel) as whole, zipfile.ZipFile(path, "w") as part:
         for name in whole.namelist():
@@ -224,8 +224,8 @@ print("over gloo")
 """
 
 
-def test_where_the_system_has_no_gloo(environment, tmp_path):
-    """Two ranks that believe to be on two hosts, without the library that was linked against."""
+def test_gloo_works_when_the_system_has_none(environment, tmp_path):
+    """Two ranks that believe to be on two hosts run without the system's Gloo."""
     if not has_gloo():
         pytest.skip("no Gloo in this wheel")
     names = ("libgloo", "libhiredis", "libibverbs", "libnl-3", "libnl-route-3")
@@ -263,8 +263,8 @@ def test_where_the_system_has_no_gloo(environment, tmp_path):
     assert all("over gloo" in output for output in outputs), outputs
 
 
-def test_the_package_goes_on_without_the_tools(wheel, tmp_path):
-    """As with pip install --target: importable, one rank, no launcher."""
+def test_the_package_works_without_the_tools(wheel, tmp_path):
+    """As after pip install --target: it can be imported and run as one rank."""
     zipfile.ZipFile(wheel).extractall(tmp_path)
     done = job.run_alone(
         "import horo.numpy as h; h.init(); print(h.size(), h.__file__)", PYTHONPATH=str(tmp_path)

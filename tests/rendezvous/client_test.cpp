@@ -30,7 +30,7 @@ bool contains(const std::string& text, std::string_view part) {
 
 }  // namespace
 
-TEST_CASE("what one client sets another gets") {
+TEST_CASE("a client gets the value that another client has set") {
   const RunningServer server;
   auto a = server.client();
   auto b = server.client();
@@ -42,7 +42,7 @@ TEST_CASE("what one client sets another gets") {
   CHECK_FALSE(b.find("key", soon())->has_value());
 }
 
-TEST_CASE("a large value goes both ways") {
+TEST_CASE("a large value can be set and read") {
   const RunningServer server;
   auto client = server.client();
   std::string value(std::size_t{4} << 20U, '\0');
@@ -51,7 +51,7 @@ TEST_CASE("a large value goes both ways") {
   CHECK((*client.get("key", soon()) == value));
 }
 
-TEST_CASE("counting and swapping are seen by all in one order") {
+TEST_CASE("all clients see additions and swaps in one order") {
   const RunningServer server;
   auto a = server.client();
   auto b = server.client();
@@ -69,7 +69,7 @@ TEST_CASE("counting and swapping are seen by all in one order") {
   CHECK_FALSE(a.compare_and_set("nobody", "x", "y", soon())->value.has_value());
 }
 
-TEST_CASE("get and wait end when the last key comes") {
+TEST_CASE("get and wait end when the last key has been set") {
   RunningServer server;
   auto setter = server.client();
   std::thread waiter([&] {
@@ -84,7 +84,7 @@ TEST_CASE("get and wait end when the last key comes") {
   CHECK(server.counts().waiting == 0);
 }
 
-TEST_CASE("wait wants its keys at the same time") {
+TEST_CASE("wait ends only when all its keys exist at the same time") {
   RunningServer server;
   auto setter = server.client();
   auto waiter = server.client();
@@ -98,7 +98,7 @@ TEST_CASE("wait wants its keys at the same time") {
   thread.join();
 }
 
-TEST_CASE("waiting in vain names the key and leaves the connection usable") {
+TEST_CASE("a timeout names the key and leaves the connection usable") {
   const RunningServer server;
   auto client = server.client();
   const auto get = client.get("rank/3", in_moments());
@@ -114,11 +114,11 @@ TEST_CASE("waiting in vain names the key and leaves the connection usable") {
   const auto wait =
       client.wait(std::vector<std::string>{"rank/3", "rank/4", "rank/5"}, in_moments());
   REQUIRE_FALSE(wait);
-  CHECK(contains(wait.error().message, "'rank/4'; 2 of 3 keys are not there"));
+  CHECK(contains(wait.error().message, "'rank/4'; 2 of 3 keys are missing"));
   CHECK(client.wait({}, in_moments()));
 }
 
-TEST_CASE("each limit comes back as an error that names it, and nothing breaks") {
+TEST_CASE("a request beyond a limit fails with the limit, and the connection stays usable") {
   RunningServer server({.limits = {.value = Bytes{1000}, .total = Bytes{4000}, .keys = 10}});
   auto client = server.client();
   const auto large = client.set("key", std::string(1001, 'x'), soon());
@@ -147,7 +147,7 @@ TEST_CASE("IPv6 works like IPv4") {
   CHECK(*client.get("key", soon()) == "value");
 }
 
-TEST_CASE("nobody at the address is an error that names it") {
+TEST_CASE("an address at which nothing listens is an error that names it") {
   std::string address;
   {
     const RunningServer server;
@@ -159,7 +159,7 @@ TEST_CASE("nobody at the address is an error that names it") {
   CHECK(Client::connect("nowhere", {}, soon()).error().code == Errc::invalid_argument);
 }
 
-TEST_CASE("when the server goes, waiting ends and later calls say the same") {
+TEST_CASE("when the server ends, waiting fails and later calls fail in the same way") {
   auto server = std::make_unique<RunningServer>();
   auto client = server->client();
   std::thread thread([&] {
@@ -172,7 +172,7 @@ TEST_CASE("when the server goes, waiting ends and later calls say the same") {
   thread.join();
 }
 
-TEST_CASE("signals do not end a wait") {
+TEST_CASE("a signal does not end a wait") {
   RunningServer server;
   auto setter = server.client();
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Peers of the server that do not keep to the protocol, by accident or by intent.
+// Clients that violate the protocol, by accident or on purpose.
 #include "support.hpp"
 
 #include <random>
@@ -15,7 +15,7 @@ namespace kv = horo::kv;
 
 namespace {
 
-/// The server still does its work and has let go of everybody else.
+/// The server still serves clients and has closed all other connections.
 void check_unharmed(RunningServer& server) {
   {
     auto client = server.client();
@@ -27,7 +27,7 @@ void check_unharmed(RunningServer& server) {
 
 }  // namespace
 
-TEST_CASE("garbage is closed without one byte in return") {
+TEST_CASE("a connection that sends garbage is closed without one byte of answer") {
   RunningServer server;
   std::mt19937 random(1);
   for (const std::size_t n : {44U, 100U, 4096U, 1U << 20U}) {
@@ -46,7 +46,7 @@ TEST_CASE("garbage is closed without one byte in return") {
   check_unharmed(server);
 }
 
-TEST_CASE("a wrong secret learns nothing but 32 random bytes") {
+TEST_CASE("a client with a wrong secret gets only 32 random bytes") {
   RunningServer server;
   RawPeer peer(server.address());
   CHECK_FALSE(peer.shake_hands(kv::Secret{1}));
@@ -71,11 +71,11 @@ TEST_CASE("a recorded handshake cannot be used again") {
   }
   const RawPeer replay(server.address());
   replay.send(recorded + request);
-  CHECK(replay.receive_rest().size() <= kv::kChallengeBytes);  // And no welcome behind it.
+  CHECK(replay.receive_rest().size() <= kv::kChallengeBytes);  // No welcome follows the challenge.
   check_unharmed(server);
 }
 
-TEST_CASE("half-open connections go by themselves") {
+TEST_CASE("connections without a handshake are closed after a time") {
   RunningServer server({.handshake_timeout = std::chrono::milliseconds(50)});
   const RawPeer silent(server.address());
   const RawPeer stuck(server.address());
@@ -88,7 +88,7 @@ TEST_CASE("half-open connections go by themselves") {
   check_unharmed(server);
 }
 
-TEST_CASE("a flood of half-open connections does not shut others out") {
+TEST_CASE("a flood of connections without a handshake does not exclude clients") {
   RunningServer server({.unauthenticated = 4,
                         .handshake_timeout = std::chrono::hours(1),
                         .crowded_timeout = std::chrono::milliseconds(5)});
@@ -100,7 +100,7 @@ TEST_CASE("a flood of half-open connections does not shut others out") {
   CHECK(server.counts().refused >= 42);
 }
 
-TEST_CASE("an authenticated client that sends an impossible frame is closed, the others stay") {
+TEST_CASE("an authenticated client that sends an invalid frame is closed, and others are not") {
   RunningServer server;
   auto other = server.client();
   const auto check_closed = [&](const std::function<std::string(RawPeer&)>& bytes) {
@@ -141,7 +141,7 @@ TEST_CASE("a frame cannot be repeated in its own connection") {
   CHECK(*client.add("n", 0, soon()) == 1);
 }
 
-TEST_CASE("a client may vanish after any byte of handshake and frames") {
+TEST_CASE("the server survives a client that ends after any byte of handshake and frames") {
   RunningServer server;
   const std::vector<kv::Request> requests{
       {.op = Op::set, .id = 1, .keys = {"a"}, .value = "value"},
@@ -184,10 +184,10 @@ TEST_CASE("a new request replaces a wait that its client has given up") {
   CHECK(peer.response()->id == 2);
   CHECK(server.counts().waiting == 0);
   REQUIRE(peer.send(peer.frame({.op = Op::set, .id = 3, .keys = {"key"}, .value = "v"})));
-  CHECK(peer.response()->id == 3);  // And no answer to 1 before it.
+  CHECK(peer.response()->id == 3);  // No answer to request 1 comes before.
 }
 
-TEST_CASE("who asks without listening is not read from any more, and closed in the end") {
+TEST_CASE("a client that reads no answers is not read from any more, and is closed in the end") {
   RunningServer server({.write_timeout = std::chrono::milliseconds(50)});
   auto other = server.client();
   REQUIRE(other.set("large", std::string(std::size_t{4} << 20U, 'x'), soon()));
@@ -203,7 +203,7 @@ TEST_CASE("who asks without listening is not read from any more, and closed in t
   CHECK(other.set("key", "value", soon()));
 }
 
-TEST_CASE("a client that asks much at once and listens gets every answer in order") {
+TEST_CASE("a client that sends many requests at once gets every answer in order") {
   RunningServer server;
   RawPeer peer(server.address());
   REQUIRE(peer.shake_hands(server.secret));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Servers that are not what the client takes them for.
+// A client that connects to something else than its job's server.
 #include "support.hpp"
 
 #include <arpa/inet.h>
@@ -20,7 +20,7 @@ namespace {
 
 const kv::Secret kSecret{1, 2, 3};
 
-/// Listens once, lets `behave` have the first connection, and closes it.
+/// Accepts one connection, gives it to `behave`, and closes it.
 class Impostor {
  public:
   explicit Impostor(const std::function<void(int)>& behave)
@@ -65,7 +65,7 @@ void send_bytes(int fd, std::string_view bytes) {
   send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
 }
 
-/// Takes hello and proof, with a challenge of zeros between, and returns what both have seen.
+/// Reads hello and proof with a challenge of zeros between them, and returns the handshake.
 kv::Handshake take_handshake(int fd) {
   std::string hello(kv::kHelloBytes, '\0');
   recv(fd, hello.data(), hello.size(), MSG_WAITALL);
@@ -86,7 +86,7 @@ const kv::ServerTerms kTerms{.version = kv::kVersion, .max_payload = 1U << 20U};
 
 }  // namespace
 
-TEST_CASE("a server that does not know the secret is not talked to") {
+TEST_CASE("a server that does not know the secret is refused") {
   const Impostor impostor([](int fd) {
     const auto handshake = take_handshake(fd);
     send_bytes(fd, welcome(kv::Secret{9}, handshake, kTerms));
@@ -114,7 +114,7 @@ TEST_CASE("another kind of server is refused") {
   CHECK(client.error().code == Errc::permission_denied);
 }
 
-TEST_CASE("a server that says nothing runs into the deadline") {
+TEST_CASE("a silent server is an error at the deadline") {
   const Impostor impostor([](int fd) {
     char byte = 0;
     while (recv(fd, &byte, 1, 0) > 0) {
@@ -154,7 +154,7 @@ TEST_CASE("an answer that ends after any byte is an error that names the server"
   }
 }
 
-TEST_CASE("answers that make no sense end the connection") {
+TEST_CASE("an invalid answer ends the connection") {
   const auto answer_with = [](const std::function<std::string(const kv::Handshake&)>& bytes) {
     return [bytes](int fd) {
       const auto handshake = take_handshake(fd);

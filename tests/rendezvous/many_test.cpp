@@ -27,7 +27,7 @@ void allow_descriptors() {
 
 }  // namespace
 
-TEST_CASE("a thousand clients meet") {
+TEST_CASE("a thousand clients find each other") {
   allow_descriptors();
   RunningServer server;
   std::vector<RawPeer> peers;
@@ -37,7 +37,7 @@ TEST_CASE("a thousand clients meet") {
   }
   CHECK(server.counts().clients == kClients);
 
-  // Each waits for the key of the next, and all at the end for one more.
+  // Each client waits for the key of the next one, and in the end all wait for one more key.
   int good = 0;
   for (int i = 0; i < kClients; ++i) {
     const auto next = std::to_string((i + 1) % kClients);
@@ -66,7 +66,7 @@ TEST_CASE("a thousand clients meet") {
   CHECK(server.reaches([](const auto& counts) { return counts.clients == 1; }));
 }
 
-TEST_CASE("a storm of handshakes beyond the bound is served in turn") {
+TEST_CASE("more handshakes than allowed at a time are served one after another") {
   allow_descriptors();
   RunningServer server({.unauthenticated = 8});
   std::vector<RawPeer> peers;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rank under `horo run` that meets the others as libhoro will: address from its environment,
-// secret from the board it inherited. Exits 0 when every rank has seen what every other has set.
+// A rank under `horo run` that finds the others as libhoro does: with the address from its
+// environment and the secret from the inherited board. Exits with 0 when every rank has read the
+// keys of all others.
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -22,7 +23,7 @@ horo::Deadline soon() {
 Status meet() {
   HORO_TRY(const auto identity, horo::read_worker_identity(&std::getenv));
   if (!identity) return horo::fail(horo::Errc::not_found, "this is no rank; start it by horo run");
-  HORO_TRY(auto* board, horo::map_board_header(identity->board_fd));
+  HORO_TRY(const auto board, horo::map_board_header(identity->board_fd));
   const auto secret = board->secret;
   horo::unmap_board_header(board);
   HORO_TRY(auto client, horo::kv::Client::connect(identity->rendezvous, secret, soon()));
@@ -37,7 +38,7 @@ Status meet() {
       return horo::fail(horo::Errc::mismatch, "rank {} has set '{}'", rank, value);
     }
   }
-  // Nobody leaves before the last has looked.
+  // No rank exits before the last one has read the keys.
   HORO_TRY(const auto seen, client.add("seen", 1, soon()));
   if (seen == identity->size) HORO_TRY_STATUS(client.set("all", "", soon()));
   HORO_TRY_STATUS(client.wait(std::vector<std::string>{"all"}, soon()));

@@ -23,7 +23,7 @@ RunningServer::RunningServer(kv::ServerOptions options)
 }
 
 RunningServer::~RunningServer() {
-  // From inside: a stop before the thread has come to run() would be lost.
+  // Posted, because a stop before the thread has called run() would be lost.
   loop_->post([this] { loop_->stop(); });
   thread_.join();
 }
@@ -92,7 +92,7 @@ std::string RawPeer::receive(std::size_t n) const {
   std::array<char, 65536> buffer{};
   while (out.size() < n) {
     const auto got = recv(fd_, buffer.data(), std::min(buffer.size(), n - out.size()), 0);
-    // A time-out here is a server that neither answers nor closes.
+    // A timeout means that the server neither answers nor closes.
     if (got < 0 && errno == EAGAIN) FAIL("nothing came, not even the end of the stream");
     if (got <= 0) break;
     out.append(buffer.data(), static_cast<std::size_t>(got));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A running server, and peers that speak the protocol byte by byte.
+// A running server, and clients that send the protocol byte by byte.
 #pragma once
 
 #include <functional>
@@ -11,12 +11,12 @@
 
 #include "base/deadline.hpp"
 #include "base/kv/client.hpp"
+#include "base/kv/kv_messages.hpp"
 #include "base/kv/server/server.hpp"
-#include "base/kv/wire.hpp"
 
 namespace horo::test {
 
-/// A safety net for what must happen at once; never a measurement.
+/// A time limit for steps that should take no time; not a measurement.
 inline Deadline soon() {
   return Deadline::in(SteadyClock::instance(), std::chrono::seconds(30));
 }
@@ -40,7 +40,7 @@ class RunningServer {
   kv::Client client() const;
   kv::ServerCounts counts();
 
-  /// Returns when `wanted` holds for the counts; gives up after soon().
+  /// Returns when `wanted` is true for the counts, or after soon().
   bool reaches(const std::function<bool(const kv::ServerCounts&)>& wanted);
 
  private:
@@ -50,7 +50,7 @@ class RunningServer {
   std::thread thread_;
 };
 
-/// A blocking socket without manners.
+/// A blocking socket that sends any bytes.
 class RawPeer {
  public:
   explicit RawPeer(const std::string& address);
@@ -64,19 +64,19 @@ class RawPeer {
 
   void close();
 
-  /// False when the other side has closed.
+  /// Returns false when the other side has closed.
   bool send(std::string_view bytes) const;
 
-  /// Exactly `n` bytes, or fewer when the other side closes before.
+  /// Receives `n` bytes, or fewer when the other side closes before.
   std::string receive(std::size_t n) const;
 
-  /// Everything up to the end of the stream.
+  /// Receives everything up to the end of the stream.
   std::string receive_rest() const { return receive(std::string::npos); }
 
-  /// The whole handshake; the bytes that were sent are in `sent`. False when refused.
+  /// Does the whole handshake; `sent` gets the bytes that were sent. False when refused.
   bool shake_hands(const kv::Secret& secret);
 
-  /// The sealed frame of a request, after shake_hands.
+  /// Returns the sealed frame of a request, after shake_hands.
   std::string frame(const kv::Request& request);
   std::optional<kv::Response> response();
 

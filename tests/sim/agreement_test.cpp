@@ -21,7 +21,7 @@ using horo::sim::vector_of;
 
 namespace {
 
-constexpr std::uint64_t kPatience = 2'000'000;  // Steps; a job that needs more hangs.
+constexpr std::uint64_t kMostSteps = 2'000'000;  // Steps; a job that needs more hangs.
 
 /// Values whose sum depends on the order of addition.
 void fill_floats(Buffer& buffer, std::mt19937_64& random) {
@@ -66,7 +66,8 @@ void add_shuffled(SimJob& job, const std::vector<Plan>& plans, bool shared) {
     for (const auto i : order) {
       auto& buffer =
           job.add(r, plans[i].name, plans[i].signature, shared && job.random()() % 4 != 0);
-      if (plans[i].signature.bytes() == 0) continue;  // memcpy wants addresses all the same.
+      if (plans[i].signature.bytes() == 0)
+        continue;  // memcpy needs valid addresses even for no bytes.
       std::memcpy(buffer.data(), plans[i].inputs[static_cast<std::size_t>(r)].data(),
                   plans[i].signature.bytes());
     }
@@ -102,17 +103,17 @@ TEST_CASE("ranks submit in any order and get the same bits whatever was fused") 
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     CAPTURE(seed);
     auto params = tight_params();
-    params.fusion_threshold = seed % 5 == 0 ? 0 : std::uint64_t{1} << (10 + seed % 12);
+    params.tuning.fusion_threshold = seed % 5 == 0 ? 0 : std::uint64_t{1} << (10 + seed % 12);
     params.ring_slots = 2 + static_cast<std::uint32_t>(seed % 5);
     SimJob job(1 + static_cast<int>(seed % 5), seed, params);
     const auto plans = draw_plans(job, 12);
     add_shuffled(job, plans, seed % 2 == 0);
-    REQUIRE(job.run(kPatience));
+    REQUIRE(job.run(kMostSteps));
     check_sums(job, plans);
   }
 }
 
-TEST_CASE("names are used again and again with changing sizes") {
+TEST_CASE("a name may be declared again and again with other sizes") {
   SimJob job(3, 7, tight_params());
   for (int round = 0; round < 30; ++round) {
     CAPTURE(round);
@@ -120,7 +121,7 @@ TEST_CASE("names are used again and again with changing sizes") {
     std::vector<std::size_t> before;
     for (int r = 0; r < job.ranks(); ++r) before.push_back(job.buffers(r).size());
     add_shuffled(job, plans, true);
-    REQUIRE(job.run(kPatience));
+    REQUIRE(job.run(kMostSteps));
     for (int r = 0; r < job.ranks(); ++r) {
       auto& all = job.buffers(r);
       for (auto i = before[static_cast<std::size_t>(r)]; i < all.size(); ++i) {
@@ -142,7 +143,7 @@ TEST_CASE("a mismatch ends that tensor on all ranks, names both values, and the 
     job.add(r, "even", vector_of(Kind::allreduce, DType::f32, 100), false);
     job.add(r, "type", vector_of(Kind::allreduce, r == 2 ? DType::f64 : DType::f32, 4), false);
   }
-  REQUIRE(job.run(kPatience));
+  REQUIRE(job.run(kMostSteps));
   for (int r = 0; r < 3; ++r) {
     CHECK(job.buffers(r)[0]->operation->status() == Errc::mismatch);
     CHECK(job.buffers(r)[0]->operation->message() ==
@@ -166,7 +167,7 @@ TEST_CASE("broadcast gives every rank the root's bytes") {
         for (std::int64_t i = 0; i < count; ++i)
           reinterpret_cast<std::int32_t*>(buffer.data())[i] = r * 100000 + static_cast<int>(i);
       }
-      REQUIRE(job.run(kPatience));
+      REQUIRE(job.run(kMostSteps));
       for (int r = 0; r < 4; ++r) {
         auto& buffer = *job.buffers(r)[0];
         REQUIRE(buffer.operation->status() == Errc::ok);
@@ -190,7 +191,7 @@ TEST_CASE("allgather concatenates uneven parts in rank order") {
             reinterpret_cast<std::int64_t*>(buffer.data())[i] = r * 1000000 + i;
         }
       }
-      REQUIRE(job.run(kPatience));
+      REQUIRE(job.run(kMostSteps));
       for (int r = 0; r < 3; ++r) {
         for (auto& buffer : job.buffers(r)) {
           const auto& operation = *buffer->operation;
@@ -213,14 +214,14 @@ TEST_CASE("small tensors travel with their marks and large shared ones are not c
     job.add(r, "small", vector_of(Kind::allreduce, DType::f32, 8), false);
     job.add(r, "large", vector_of(Kind::allreduce, DType::f32, 10000), true);
   }
-  REQUIRE(job.run(kPatience));
+  REQUIRE(job.run(kMostSteps));
   for (int r = 0; r < 2; ++r) {
     CHECK(job.engine(r).counters().direct_bytes.load() == 40000);
     CHECK(job.engine(r).backend().started() == 1);
   }
 }
 
-TEST_CASE("where memory is lent, ordinary tensors up to a size do not pass through the rings") {
+TEST_CASE("with lent memory, ordinary tensors up to a size bypass the rings") {
   constexpr auto kMost =
       static_cast<std::int64_t>(horo::runtime::LentMemory::kMostOfOne / sizeof(float));
   SimJob job(3, 19, tight_params());
@@ -232,7 +233,7 @@ TEST_CASE("where memory is lent, ordinary tensors up to a size do not pass throu
       std::fill_n(reinterpret_cast<float*>(buffers.back()->data()), count,
                   static_cast<float>(r + 1));
     }
-    REQUIRE(job.run(kPatience));
+    REQUIRE(job.run(kMostSteps));
     for (auto* buffer : buffers) {
       const auto* values = reinterpret_cast<const float*>(buffer->data());
       CHECK(std::all_of(values, values + count, [](float v) { return v == 6; }));
@@ -242,13 +243,13 @@ TEST_CASE("where memory is lent, ordinary tensors up to a size do not pass throu
     sum("small", kMost / 3);
     sum("most", kMost);
   }
-  CHECK(job.board(0).area(0).copied_in.load() == 0);
-  CHECK(job.engine(0).counters().direct_bytes.load() == 0);  // They are copied, after all.
+  CHECK(job.board(0).region().area(0).copied_in.load() == 0);
+  CHECK(job.engine(0).counters().direct_bytes.load() == 0);  // Tensors in lent memory are copied.
   sum("large", kMost + 1);
-  CHECK(job.board(0).area(0).copied_in.load() != 0);
+  CHECK(job.board(0).region().area(0).copied_in.load() != 0);
 }
 
-TEST_CASE("who has more in flight than is lent goes through the rings until all of it is done") {
+TEST_CASE("a rank with more in flight than it may borrow uses the rings until all of it is done") {
   constexpr int kRanks = 4;
   constexpr auto kShare = horo::runtime::LentMemory::kMost / kRanks;
   constexpr auto kCount = static_cast<std::int64_t>(kShare / 2 / sizeof(float));
@@ -263,12 +264,12 @@ TEST_CASE("who has more in flight than is lent goes through the rings until all 
                     static_cast<float>(r + 1));
       }
     }
-    REQUIRE(job.run(kPatience));
+    REQUIRE(job.run(kMostSteps));
     for (auto* buffer : buffers) {
       const auto* values = reinterpret_cast<const float*>(buffer->data());
       CHECK(std::all_of(values, values + kCount, [](float v) { return v == 10; }));
     }
-    return job.board(0).area(0).copied_in.load();
+    return job.board(0).region().area(0).copied_in.load();
   };
   CHECK(sum({"a", "b"}) == 0);
   const auto staged = sum({"a", "b", "c", "d"});
@@ -276,7 +277,7 @@ TEST_CASE("who has more in flight than is lent goes through the rings until all 
   CHECK(sum({"c", "d"}) == staged);
 }
 
-TEST_CASE("a sum in the arenas does not wait for a rank that has submitted it and stands still") {
+TEST_CASE("a sum in the arenas completes without a rank that has submitted it and then stopped") {
   SimJob job(3, 17, tight_params());
   const auto signature = vector_of(Kind::allreduce, DType::f32, 40000);
   const auto add = [&](int rank, bool shared) {
@@ -296,25 +297,26 @@ TEST_CASE("a sum in the arenas does not wait for a rank that has submitted it an
     job.sets(i % 2).progress();
   CHECK(is_sum(*first[0]));
   CHECK(is_sum(*first[1]));
-  CHECK(job.board(2).area(2).cursor.load() == 0);
-  // What these two submit next lies elsewhere; the late one must not take that for the first.
+  CHECK(job.board(2).region().area(2).cursor.load() == 0);
+  // The next tensors of these two lie at other places. The late rank must not confuse them.
   std::vector<Buffer*> second{add(0, false), add(1, false)};
   job.submit_all();
   for (int i = 0; i < 100; ++i) job.sets(2).progress();
   CHECK(is_sum(*first[2]));
   second.push_back(add(2, false));
-  REQUIRE(job.run(kPatience));
+  REQUIRE(job.run(kMostSteps));
   for (auto* const buffer : second) CHECK(is_sum(*buffer));
 }
 
-TEST_CASE("more names than fit are an error that names the knob") {
+TEST_CASE("one name too many is refused with the knob to raise") {
   auto params = tight_params();
   params.capacity = 16;
   SimJob job(1, 1, params);
   const auto signature = vector_of(Kind::allreduce, DType::f32, 1);
-  // Declared on the board alone they stay pinned.
-  for (int i = 0; i < 16; ++i) REQUIRE(job.board(0).declare("n" + std::to_string(i), signature));
-  const auto over = job.board(0).declare("one too many", signature);
+  // Names that are declared on the board alone stay pinned.
+  for (int i = 0; i < 16; ++i)
+    REQUIRE(job.board(0).directory().declare("n" + std::to_string(i), signature));
+  const auto over = job.board(0).directory().declare("one too many", signature);
   REQUIRE_FALSE(over);
   CHECK(over.error().code == Errc::resource_exhausted);
   CHECK(over.error().message.find("HORO_CACHE_CAPACITY") != std::string::npos);

@@ -19,7 +19,7 @@ using horo::sim::vector_of;
 
 namespace {
 
-constexpr std::uint64_t kPatience = 2'000'000;
+constexpr std::uint64_t kMostSteps = 2'000'000;
 
 /// Every rank submits every operation, in an order of its own.
 void submit_shuffled(SimJob& job, const std::vector<DrawnOp>& ops) {
@@ -45,11 +45,11 @@ void check_results(SimJob& job, const std::vector<DrawnOp>& ops, std::size_t fir
 
 }  // namespace
 
-TEST_CASE("collectives of all kinds in any order give what a trivial reference gives") {
+TEST_CASE("collectives of all kinds, in any order, equal a trivial reference") {
   for (std::uint64_t seed = 1; seed <= 120; ++seed) {
     CAPTURE(seed);
     auto params = tight_params();
-    params.fusion_threshold = seed % 5 == 0 ? 0 : std::uint64_t{1} << (10 + seed % 12);
+    params.tuning.fusion_threshold = seed % 5 == 0 ? 0 : std::uint64_t{1} << (10 + seed % 12);
     params.ring_slots = 2 + static_cast<std::uint32_t>(seed % 4);
     SimJob job(1 + static_cast<int>(seed % 5), seed, params);
     // On no rank, on some, on all.
@@ -60,7 +60,7 @@ TEST_CASE("collectives of all kinds in any order give what a trivial reference g
     for (int i = 0; i < 10; ++i)
       ops.push_back(horo::sim::draw_op(job.ranks(), job.random(), "t" + std::to_string(i)));
     submit_shuffled(job, ops);
-    REQUIRE(job.run(kPatience));
+    REQUIRE(job.run(kMostSteps));
     check_results(job, ops);
   }
 }
@@ -77,7 +77,7 @@ TEST_CASE("a name may change its kind, shape and splits from one submission to t
         ops.push_back(horo::sim::draw_op(job.ranks(), job.random(), name));
       const auto before = job.buffers(0).size();
       submit_shuffled(job, ops);
-      REQUIRE(job.run(kPatience));
+      REQUIRE(job.run(kMostSteps));
       check_results(job, ops, before);
     }
   }
@@ -85,7 +85,7 @@ TEST_CASE("a name may change its kind, shape and splits from one submission to t
 
 TEST_CASE("splits change with every submission, without a new declaration") {
   constexpr int kRanks = 3;
-  for (const std::int64_t rows : {6, 3000}) {  // Beside the marks, and through the rings.
+  for (const std::int64_t rows : {6, 3000}) {  // In the marks, and through the rings.
     SimJob job(kRanks, 17, tight_params());
     const auto signature = vector_of(Kind::alltoall, DType::i32, rows);
     for (std::int64_t round = 0; round < 6; ++round) {
@@ -95,12 +95,12 @@ TEST_CASE("splits change with every submission, without a new declaration") {
             job.allocate(r, signature.bytes(), round % 2 == 0 && r != 1));
         for (std::int64_t i = 0; i < rows; ++i)
           in[i] = r * 1'000'000 + static_cast<std::int32_t>(round * 10'000 + i);
-        // All to one rank, which changes; the rest of the rows stays behind.
+        // All go to one rank, a different one each time; the other rows are not sent.
         std::vector<std::int64_t> splits(kRanks);
         splits[static_cast<std::size_t>((r + round) % kRanks)] = rows - round;
         job.add(r, "x", signature, {.in = in}, splits);
       }
-      REQUIRE(job.run(kPatience));
+      REQUIRE(job.run(kMostSteps));
       for (int r = 0; r < kRanks; ++r) {
         const auto& operation = *job.buffers(r).back()->operation;
         const auto sender = static_cast<int>((r + kRanks * 6 - round) % kRanks);
@@ -116,7 +116,7 @@ TEST_CASE("splits change with every submission, without a new declaration") {
   }
 }
 
-TEST_CASE("reducescatter has the bits of its slice of the allreduce, however it moves") {
+TEST_CASE("reducescatter has the bits of its slice of the allreduce on every path") {
   for (const std::int64_t count : {5, 900, 30'001}) {
     for (const DType dtype : {DType::f32, DType::f16, DType::bf16, DType::f64}) {
       for (const bool shared : {false, true}) {
@@ -133,7 +133,7 @@ TEST_CASE("reducescatter has the bits of its slice of the allreduce, however it 
           job.add(r, "all", all, {.in = in, .out = job.allocate(r, input.size(), shared)});
           job.add(r, "mine", scattered, {.in = in});
         }
-        REQUIRE(job.run(kPatience));
+        REQUIRE(job.run(kMostSteps));
         for (int r = 0; r < 4; ++r) {
           const auto& mine = *job.buffers(r)[1]->operation;
           REQUIRE(mine.status() == Errc::ok);
@@ -148,13 +148,13 @@ TEST_CASE("reducescatter has the bits of its slice of the allreduce, however it 
   }
 }
 
-TEST_CASE("every kind with data fuses: fewer entries than tensors, and all of their bytes") {
+TEST_CASE("every kind with data fuses into fewer entries than tensors, with all of their bytes") {
   for (const Kind kind :
        {Kind::allreduce, Kind::allgather, Kind::broadcast, Kind::reducescatter, Kind::alltoall}) {
     CAPTURE(horo::runtime::name(kind));
     constexpr int kTensors = 8;
     auto params = tight_params();
-    params.fusion_threshold = 1 << 20;
+    params.tuning.fusion_threshold = 1 << 20;
     SimJob job(2, 3, params);
     // Rank 0 submits all before rank 1 begins; rank 1 cuts nothing before its last mark.
     for (int r = 0; r < 2; ++r) {
@@ -168,7 +168,7 @@ TEST_CASE("every kind with data fuses: fewer entries than tensors, and all of th
       }
     }
     job.submit_all();
-    REQUIRE(job.run(kPatience));
+    REQUIRE(job.run(kMostSteps));
     for (int r = 0; r < 2; ++r) {
       const auto& counters = job.engine(r).counters();
       CHECK(counters.tensors.load() == kTensors);
@@ -178,7 +178,7 @@ TEST_CASE("every kind with data fuses: fewer entries than tensors, and all of th
   }
 }
 
-TEST_CASE("tensors that do not go together do not fuse") {
+TEST_CASE("tensors of different kinds, types or operations do not fuse") {
   SimJob job(2, 3, tight_params());
   for (int r = 0; r < 2; ++r) {
     auto s = vector_of(Kind::reducescatter, DType::f32, 3000);
@@ -194,7 +194,7 @@ TEST_CASE("tensors that do not go together do not fuse") {
     add("whole");
   }
   job.submit_all();
-  REQUIRE(job.run(kPatience));
+  REQUIRE(job.run(kMostSteps));
   CHECK(job.engine(0).counters().entries.load() == 4);
 }
 
@@ -203,7 +203,7 @@ TEST_CASE("adasum has the same bits on all ranks, whatever is fused and wherever
     for (std::uint64_t seed = 1; seed <= 8; ++seed) {
       CAPTURE(horo::runtime::name(dtype), seed);
       auto params = tight_params();
-      params.fusion_threshold = seed % 3 == 0 ? 0 : std::uint64_t{1} << (12 + seed);
+      params.tuning.fusion_threshold = seed % 3 == 0 ? 0 : std::uint64_t{1} << (12 + seed);
       const int ranks = 1 + static_cast<int>(seed % 5);
       SimJob job(ranks, seed, params);
       std::vector<DrawnOp> ops;
@@ -221,13 +221,13 @@ TEST_CASE("adasum has the same bits on all ranks, whatever is fused and wherever
         ops.push_back(op);
       }
       submit_shuffled(job, ops);
-      REQUIRE(job.run(kPatience));
+      REQUIRE(job.run(kMostSteps));
       check_results(job, ops);
     }
   }
 }
 
-TEST_CASE("splits that a rank scribbles over the board end the job, not the process") {
+TEST_CASE("invalid splits on the board end the job, not the process") {
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     CAPTURE(seed);
     SimJob job(2, seed, tight_params());
@@ -236,7 +236,7 @@ TEST_CASE("splits that a rank scribbles over the board end the job, not the proc
       job.step();
     for (std::uint64_t i = 0; i < seed % 7; ++i) job.step();
     for (const std::uint64_t generation : {0, 1}) {
-      auto* rows = job.board(0).splits(horo::TensorId{0}, 1, generation);
+      auto* rows = job.board(0).directory().memory().splits(horo::TensorId{0}, 1, generation);
       for (int to = 0; to < 2; ++to) rows[to] = job.random()() >> (job.random()() % 64);
     }
     job.run(20'000);

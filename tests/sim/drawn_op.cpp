@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "runtime/backends/shm/adasum.hpp"
+#include "runtime/bucket/adasum.hpp"
 
 namespace horo::sim {
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One collective drawn at random, and what each rank must get, written without the runtime's code.
+// One collective drawn at random, and the results that each rank must get, computed without the
+// runtime's code.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,7 @@
 
 namespace horo::sim {
 
-/// What all ranks do under one name.
+/// The operation that all ranks submit under one name.
 struct DrawnOp {
   std::string name;
   std::vector<runtime::Signature> signatures;     ///< By rank.
@@ -35,11 +36,11 @@ DrawnOp draw_op(int ranks, std::mt19937_64& random, const std::string& name);
 /// same bits in any order.
 void make_exact(DrawnOp& op, std::mt19937_64& random);
 
-/// Adds `rank`'s part of it to the job, in places drawn at random: arena or not, in place or not,
-/// with room for the result, with too little, with none.
+/// Adds `rank`'s part to the job, with buffers drawn at random: arena or not, in place or not, with
+/// enough room for the result, with too little, or with none.
 void add_drawn(SimJob& job, int rank, const DrawnOp& op);
 
-/// Compares what the completed operation gave with what was expected; empty when equal.
+/// Compares the completed operation's result with the expected one; empty when equal.
 std::string difference(const DrawnOp& op, int rank, Buffer& buffer);
 
 }  // namespace horo::sim

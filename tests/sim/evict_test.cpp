@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// More names than fit: those that are not in use give way, alike for all ranks.
+// More names than slots: names that are not in use lose their slots, the same on all ranks.
 #include <algorithm>
 #include <atomic>
 #include <malloc.h>
@@ -32,7 +32,7 @@ using horo::sim::wait_for;
 
 namespace {
 
-constexpr std::uint64_t kPatience = 2'000'000;
+constexpr std::uint64_t kMostSteps = 2'000'000;
 
 BoardParams few_names() {
   auto params = tight_params();
@@ -44,7 +44,7 @@ Signature floats(std::int64_t count) {
   return vector_of(Kind::allreduce, DType::f32, count);
 }
 
-/// What rank `rank` brings of the i-th tensor; sums of it are exact.
+/// The value that rank `rank` contributes to the i-th tensor; sums are exact.
 float value_of(int rank, std::uint64_t i) {
   return static_cast<float>((static_cast<std::uint64_t>(rank) + 1) * (i % 1000 + 1));
 }
@@ -63,7 +63,7 @@ struct Drawn {
   std::uint64_t number = 0;
 };
 
-/// One round's tensors: names of a large pool, each once, some of them in a group.
+/// The tensors of one round: names from a large pool, each once, some of them in a group.
 std::vector<Drawn> draw(std::mt19937_64& random) {
   std::vector<Drawn> drawn;
   const std::int64_t counts[] = {1, 5, 200, 1500, 5000};
@@ -88,7 +88,7 @@ std::vector<Drawn> draw(std::mt19937_64& random) {
 
 }  // namespace
 
-TEST_CASE("far more names than fit, with groups and joins, sum as the reference says") {
+TEST_CASE("with far more names than slots, groups and joins, sums equal the reference") {
   constexpr int kRanks = 3;
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     CAPTURE(seed);
@@ -114,7 +114,7 @@ TEST_CASE("far more names than fit, with groups and joins, sum as the reference 
         join.elements = 0;
         job.add(r, "horo.join", join, false);
       }
-      REQUIRE(job.run(kPatience));
+      REQUIRE(job.run(kMostSteps));
       for (const auto& [buffer, number] : buffers) {
         REQUIRE(buffer->operation != nullptr);
         CAPTURE(round, buffer->name, buffer->operation->message());
@@ -124,38 +124,64 @@ TEST_CASE("far more names than fit, with groups and joins, sum as the reference 
         CHECK(std::all_of(at, at + buffer->signature.elements, [&](float v) { return v == sum; }));
       }
     }
-    CHECK(job.board(0).body().tensor_count == 16);
+    CHECK(job.board(0).region().body().tensor_count == 16);
   }
 }
 
-TEST_CASE("fresh names for ever take no more memory than the first ones") {
+TEST_CASE("new names take no more memory than the first ones did") {
   SimJob job(2, 1, few_names());
   std::uint64_t early = 0;
   for (int i = 0; i < 3000; ++i) {
     for (int r = 0; r < 2; ++r)
       job.add(r, "allreduce.noname." + std::to_string(i), floats(3), false);
-    REQUIRE(job.run(kPatience));
+    REQUIRE(job.run(kMostSteps));
     for (int r = 0; r < 2; ++r) {
       REQUIRE(job.buffers(r).back()->operation->status() == Errc::ok);
       job.buffers(r).back()->own = {};
     }
-    if (i == 100) early = job.board(0).body().heap_used;
+    if (i == 100) early = job.board(0).region().body().heap_used;
   }
-  CHECK(job.board(0).body().heap_used == early);
+  CHECK(job.board(0).region().body().heap_used == early);
 }
 
-TEST_CASE("a name that is used again and again outlives those that are used once") {
+TEST_CASE("names fit however much memory small tensors take") {
+  constexpr std::uint32_t kNames = 64;
+  SimJob job(2, 1, tight_params());
+  auto& claims = job.engine(0).claims();
+  // A tensor that grows leaves its places behind: these take all memory for payloads.
+  for (std::uint32_t i = 0; i + 4 < kNames; ++i) {
+    for (std::int64_t count = 1; count <= 1024; count *= 2)
+      REQUIRE(claims.declare("small" + std::to_string(i), floats(count)));
+  }
+  for (int i = 0; i < 4; ++i) CHECK(claims.declare("late" + std::to_string(i), floats(1)));
+}
+
+TEST_CASE("one payload takes less memory on a host with many ranks") {
+  using horo::runtime::BoardLayout;
+  auto params = tight_params();
+  std::uint64_t before = 4096;
+  for (const std::uint32_t ranks : {2U, 16U, 64U, 192U, 256U}) {
+    params.local_size = ranks;
+    const auto bytes = BoardLayout::of(params).inline_bytes;
+    CHECK(bytes <= before);
+    CHECK(2 * ranks * bytes <= 128U << 10U);
+    CHECK(bytes >= 256);
+    before = bytes;
+  }
+}
+
+TEST_CASE("a name that is used often keeps its slot longer than names that are used once") {
   SimJob job(1, 1, few_names());
-  const auto handle = *job.engine(0).declare("often", floats(1));
+  const auto handle = *job.engine(0).claims().declare("often", floats(1));
   for (int i = 0; i < 200; ++i) {
     job.add(0, "often", floats(1), false);
     for (int k = 0; k < 4; ++k) job.add(0, "once" + std::to_string(4 * i + k), floats(1), false);
-    REQUIRE(job.run(kPatience));
+    REQUIRE(job.run(kMostSteps));
   }
-  CHECK(job.board(0).is_current(handle));
+  CHECK(job.board(0).directory().is_current(handle));
 }
 
-TEST_CASE("where all names are in use one more is refused, and a retired handle says so") {
+TEST_CASE("when all names are in use one more is refused, and an outdated handle is not_found") {
   const int fd = run_sessions(
       1,
       [](Session& session, int) {
@@ -176,7 +202,7 @@ TEST_CASE("where all names are in use one more is refused, and a retired handle 
   close(fd);
 }
 
-TEST_CASE("threads of several ranks use fresh names at once") {
+TEST_CASE("threads of several ranks declare new names at the same time") {
   constexpr int kRanks = 2;
   constexpr int kThreads = 3;
   constexpr int kRounds = 150;
@@ -198,7 +224,7 @@ TEST_CASE("threads of several ranks use fresh names at once") {
                 return session.submit(kWorld, id, {.in = values.data(), .out = values.data()});
               };
               auto operation = submit();
-              // A thread that was held up in between finds that others took its slot.
+              // A thread that was delayed in between may find that others took its slot.
               while (!operation && operation.error().code == Errc::not_found) operation = submit();
               if (!operation || !wait_for(session, **operation) ||
                   (*operation)->status() != Errc::ok || values[1] != sum_of(kRanks, i)) {
@@ -216,7 +242,7 @@ TEST_CASE("threads of several ranks use fresh names at once") {
   close(fd);
 }
 
-TEST_CASE("memory of 10,000 declared tensors") {
+TEST_CASE("10,000 declared tensors take no more memory than the design document says") {
   constexpr int kTensors = 10'000;
   const auto ranks = GENERATE(2, 8);
   auto params = tight_params();
@@ -238,7 +264,7 @@ TEST_CASE("memory of 10,000 declared tensors") {
     Signature s;
     const std::int64_t shape[] = {64 << i / 2 % 5, 64 << i % 4, 1 + i % 2 * 2, 1 + i % 2 * 2};
     REQUIRE(set_shape(s, shape));
-    for (int r = 0; r < ranks; ++r) REQUIRE(job.engine(r).declare(name, s));
+    for (int r = 0; r < ranks; ++r) REQUIRE(job.engine(r).claims().declare(name, s));
   }
   const auto n = static_cast<std::uint64_t>(ranks);
   const auto board_share = (shared() - board_before) / n;
@@ -250,7 +276,7 @@ TEST_CASE("memory of 10,000 declared tensors") {
   CHECK(board_share + own <= 3U << 19U);
 }
 
-TEST_CASE("signatures that nobody has any more make room for others") {
+TEST_CASE("signatures that no tensor has any more are replaced by others") {
   SimJob job(2, 1, few_names());
   for (int i = 0; i < 1000; ++i) {
     std::vector<Buffer*> buffers;
@@ -258,12 +284,12 @@ TEST_CASE("signatures that nobody has any more make room for others") {
       buffers.push_back(&job.add(r, "kept", floats(2 + i), false));
       buffers.push_back(&job.add(r, "fresh." + std::to_string(i), floats(2000 + i), false));
     }
-    REQUIRE(job.run(kPatience));
+    REQUIRE(job.run(kMostSteps));
     for (auto* buffer : buffers) {
       REQUIRE(buffer->operation->status() == Errc::ok);
       buffer->own = {};
     }
   }
   // Two or three for each of the 16 names, and as many again.
-  CHECK(job.board(0).body().signature_count <= 100);
+  CHECK(job.board(0).region().body().signature_count <= 100);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rank dies, leaves, or scribbles over the board, at every step of a job.
+// A rank dies, leaves, or overwrites the board, at every step of a job.
+#include <algorithm>
 #include <cstring>
 
 #include <catch2/catch.hpp>
@@ -18,11 +19,11 @@ using horo::sim::vector_of;
 
 namespace {
 
-constexpr std::uint64_t kPatience = 1'000'000;
+constexpr std::uint64_t kMostSteps = 1'000'000;
 constexpr int kRanks = 3;
 
-/// One tensor of each way to move: with the marks, through the rings, in place; and the other
-/// kinds.
+/// One tensor for each path of the data (in the marks, through the rings, in place), and one of
+/// each other kind.
 void add_mixed(SimJob& job) {
   for (int r = 0; r < kRanks; ++r) {
     job.add(r, "small", vector_of(Kind::allreduce, DType::f32, 16), false);
@@ -44,13 +45,15 @@ void add_mixed(SimJob& job) {
 std::uint64_t steps_of_a_whole_job(std::uint64_t seed) {
   SimJob job(kRanks, seed, tight_params());
   add_mixed(job);
-  REQUIRE(job.run(kPatience));
+  REQUIRE(job.run(kMostSteps));
   return job.steps();
 }
 
 }  // namespace
 
-TEST_CASE("a rank may die at any step: the others end, and nobody touches their buffers again") {
+TEST_CASE(
+    "when a rank dies at any step, the others' operations end and no rank touches their buffers "
+    "again") {
   for (std::uint64_t seed = 1; seed <= 3; ++seed) {
     const auto whole = steps_of_a_whole_job(seed);
     for (std::uint64_t at = 0; at < whole; at += 1 + seed % 2) {
@@ -61,7 +64,7 @@ TEST_CASE("a rank may die at any step: the others end, and nobody touches their 
       const int victim = static_cast<int>(at % kRanks);
       for (std::uint64_t i = 0; i < at; ++i) job.step();
       job.kill(victim);
-      // The moment an operation ends its buffer is the user's: fill it, and look again at the end.
+      // Once an operation has ended its buffer is the user's: fill it, and compare at the end.
       std::vector<horo::sim::Buffer*> filled;
       const auto fill_finished = [&] {
         for (int r = 0; r < kRanks; ++r) {
@@ -70,7 +73,7 @@ TEST_CASE("a rank may die at any step: the others end, and nobody touches their 
             if (buffer->operation == nullptr || !buffer->operation->done()) continue;
             if (buffer->operation->status() == Errc::ok) continue;
             if (std::find(filled.begin(), filled.end(), buffer.get()) != filled.end()) continue;
-            if (buffer->given) continue;  // Its result ends with the operation.
+            if (buffer->given) continue;  // Its result is freed with the operation.
             std::memset(buffer->data(), 0x5a, buffer->signature.bytes());
             filled.push_back(buffer.get());
           }
@@ -103,7 +106,7 @@ TEST_CASE("a rank may die at any step: the others end, and nobody touches their 
   }
 }
 
-TEST_CASE("a rank that leaves ends what can no longer complete, and only that") {
+TEST_CASE("when a rank leaves, operations that can no longer complete end, and no others") {
   for (std::uint64_t seed = 1; seed <= 30; ++seed) {
     CAPTURE(seed);
     SimJob job(kRanks, seed, tight_params());
@@ -113,21 +116,21 @@ TEST_CASE("a rank that leaves ends what can no longer complete, and only that") 
       job.add(r, "without 2", vector_of(Kind::allreduce, DType::f32, 3000), false);
     while (job.buffers(2)[0]->operation == nullptr) job.step();
     for (std::uint64_t i = 0; i < seed * 3; ++i) job.step();
-    // What Session::shutdown does, one step at a time.
+    // The steps of Session::shutdown, one at a time.
     auto& leaving = job.engine(2);
     bool out = false;
-    for (std::uint64_t i = 0; i < kPatience && !out; ++i) {
+    for (std::uint64_t i = 0; i < kMostSteps && !out; ++i) {
       out = leaving.withdraw();
       if (!out) job.step();
     }
     REQUIRE(out);
     while (leaving.active()) job.step();
-    job.host(2).my_slot().state.store(RankState::detached);
+    job.host(2).slot(job.host(2).me()).state.store(RankState::detached);
     job.host(2).body().gone.fetch_add(1);
-    REQUIRE(job.run(kPatience));
+    REQUIRE(job.run(kMostSteps));
     const auto left = job.buffers(2)[0]->operation->status();
     for (int r = 0; r < 2; ++r) {
-      // Not even submitted: refused, for the same reason.
+      // The tensor was not submitted: its submission was refused for the same reason.
       const auto status_of = [&](const horo::sim::Buffer& b) {
         return b.operation != nullptr ? b.operation->status() : job.engine(r).health().error().code;
       };
@@ -150,9 +153,9 @@ TEST_CASE("garbage on the board never crashes a rank") {
       }
     }
     for (std::uint64_t i = 0; i < seed % 60; ++i) job.step();
-    // A wild write into the log or its words.
-    const auto& layout = job.board(0).layout();
-    auto* target = job.board(0).base() + (seed % 2 == 0 ? layout.log : layout.words);
+    // A random write into the log or its words.
+    const auto& layout = job.board(0).region().layout();
+    auto* target = job.board(0).region().base() + (seed % 2 == 0 ? layout.log : layout.words);
     for (int i = 0; i < 64; ++i)
       target[job.random()() % 2048] = static_cast<std::byte>(job.random()());
     job.run(20'000);
@@ -160,13 +163,61 @@ TEST_CASE("garbage on the board never crashes a rank") {
   }
 }
 
-TEST_CASE("a buffer that is not in its rank's arena is refused") {
+TEST_CASE("what a rank has read of a log entry stays as it is when another overwrites the board") {
   SimJob job(2, 1, tight_params());
   auto& board = job.board(0);
+  for (int r = 0; r < 2; ++r) {
+    const auto handle =
+        *job.engine(r).claims().declare("x", vector_of(Kind::allreduce, DType::f32, 5000));
+    job.board(r).marks().mark(handle.id, {});
+  }
+  REQUIRE(board.cutter()->cut(0));
+  horo::runtime::EntryWords words;
+  const auto entry = *board.log().read(0, words);
+  REQUIRE(entry);
+  REQUIRE(entry->ids.size() == 1);
+  const auto id = entry->ids.front();
+  std::fill_n(board.region().tables().words, board.region().layout().word_count, ~std::uint64_t{0});
+  CHECK(entry->ids.front() == id);
+  CHECK(board.log().read(0, words).error().code == Errc::protocol);
+}
+
+TEST_CASE("an id is no tensor because the board claims to have many") {
+  SimJob job(2, 1, tight_params());
+  auto& board = job.board(0);
+  for (int r = 0; r < 2; ++r) {
+    const auto handle =
+        *job.engine(r).claims().declare("x", vector_of(Kind::allreduce, DType::f32, 5000));
+    job.board(r).marks().mark(handle.id, {});
+  }
+  REQUIRE(board.cutter()->cut(0));
+  board.region().body().tensor_count = ~std::uint32_t{0};
+  for (const std::uint64_t id : {std::uint64_t{64}, std::uint64_t{1} << 31U}) {
+    board.region().tables().words[0] = id;
+    horo::runtime::EntryWords words;
+    CHECK(board.log().read(0, words).error().code == Errc::protocol);
+  }
+}
+
+TEST_CASE("the number of pending tensors is bounded by the capacity, and so are their ids") {
+  SimJob job(2, 1, tight_params());
+  auto& region = job.board(0).region();
+  for (int r = 0; r < 2; ++r) job.add(r, "x", vector_of(Kind::allreduce, DType::f32, 5000), false);
+  for (std::uint32_t i = 0; i < region.params().capacity; ++i)
+    region.tables().pending[i].id = 0xfffffff0U + i;
+  region.body().pending_count = 0xffffffffU;
+  job.run(20'000);
+  CHECK(region.body().pending_count.load() <= region.params().capacity);
+}
+
+TEST_CASE("a buffer that is not in its rank's arena is refused") {
+  SimJob job(2, 1, tight_params());
+  const horo::LocalRank peer{1};
+  auto& host = job.host(0);
   const auto arena = job.host(1).my_arena();
-  CHECK(board.peer_memory(1, arena, 64) != nullptr);
-  CHECK(board.peer_memory(1, arena + board.params().arena_bytes - 63, 64) == nullptr);
-  CHECK(board.peer_memory(1, 0, 64) == nullptr);
-  CHECK(board.peer_memory(1, ~std::uint64_t{0}, 64) == nullptr);
-  CHECK(board.peer_memory(1, arena, ~std::uint64_t{0}) == nullptr);
+  CHECK(host.peer_memory(peer, arena, 64) != nullptr);
+  CHECK(host.peer_memory(peer, arena + host.params().arena_bytes - 63, 64) == nullptr);
+  CHECK(host.peer_memory(peer, 0, 64) == nullptr);
+  CHECK(host.peer_memory(peer, ~std::uint64_t{0}, 64) == nullptr);
+  CHECK(host.peer_memory(peer, arena, ~std::uint64_t{0}) == nullptr);
 }

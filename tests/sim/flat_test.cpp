@@ -9,7 +9,7 @@
 #include <catch2/catch.hpp>
 
 #include "runtime/backends/flat/flat_backend.hpp"
-#include "tests/support/memory_wire.hpp"
+#include "tests/support/memory_transport.hpp"
 #include "tests/support/random_buckets.hpp"
 
 using namespace horo;
@@ -27,14 +27,14 @@ std::vector<std::unique_ptr<FlatBackend>> make_backends(std::size_t n, bool shar
   for (std::size_t r = 0; r < n; ++r) {
     const auto me = static_cast<int>(r);
     backends.push_back(std::make_unique<FlatBackend>(
-        std::make_unique<MemoryWire>(ether, me, r == 0 ? first_rank_fails_at : -1),
+        std::make_unique<MemoryTransport>(ether, me, r == 0 ? first_rank_fails_at : -1),
         Mesh{.position = me, .size = static_cast<int>(n), .shares_hosts = shares_hosts},
         FlatOptions{.name = "memory", .segment = segment}));
   }
   return backends;
 }
 
-/// Until all is done or broken. The time limit is the test's own.
+/// Runs until all buckets are done or broken; the test's time limit ends a hang.
 void settle(const std::vector<std::unique_ptr<FlatBackend>>& backends) {
   for (const auto& backend : backends) {
     while (backend->completed() < backend->started() && backend->health())
@@ -44,7 +44,7 @@ void settle(const std::vector<std::unique_ptr<FlatBackend>>& backends) {
 
 }  // namespace
 
-TEST_CASE("random buckets of every kind, type and operation come out as the reference says") {
+TEST_CASE("random buckets of every kind, type and operation equal the reference") {
   const auto seed = std::random_device{}();
   CAPTURE(seed);
   std::mt19937_64 random(seed);
@@ -75,7 +75,7 @@ TEST_CASE("random buckets of every kind, type and operation come out as the refe
   }
 }
 
-TEST_CASE("buckets that are large enough for rings and halves come out the same") {
+TEST_CASE("buckets that are large enough for rings and halves equal the reference") {
   std::mt19937_64 random(1);
   for (const std::size_t n : {3U, 4U, 7U, 12U}) {
     for (const std::uint64_t count : {10'000U, 100'003U, 400'001U}) {
@@ -130,7 +130,7 @@ TEST_CASE(
     settle(backends);
     untouched = backends[0]->health().has_value();
     for (std::size_t r = 0; r < kRanks; ++r) {
-      // Who had all it needs may be done before it could see the failure.
+      // A rank that had all its data may be done before it could see the failure.
       if (!backends[r]->health()) CHECK(backends[r]->health().error().code == Errc::peer_lost);
       backends[r]->abort();
       std::fill(values[r].begin(), values[r].end(), -7);

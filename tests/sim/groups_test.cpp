@@ -26,7 +26,7 @@ using horo::sim::wait_for;
 
 namespace {
 
-constexpr std::uint64_t kPatience = 2'000'000;
+constexpr std::uint64_t kMostSteps = 2'000'000;
 
 Buffer& add_member(SimJob& job, int rank, const std::string& name, const std::string& group,
                    std::uint32_t size, std::int64_t count = 300) {
@@ -44,25 +44,25 @@ bool done(const Buffer& buffer) {
 
 }  // namespace
 
-TEST_CASE("no member of a group runs before all are there") {
+TEST_CASE("no tensor of a group runs before all are submitted") {
   SimJob job(2, 2, tight_params());
   for (const char* name : {"a", "b", "c"}) add_member(job, 0, name, "g", 3);
   for (const char* name : {"c", "a"}) add_member(job, 1, name, "g", 3);
   job.run(20'000);
   for (auto& buffer : job.buffers(0)) CHECK(!done(*buffer));
   add_member(job, 1, "b", "g", 3);
-  REQUIRE(job.run(kPatience));
+  REQUIRE(job.run(kMostSteps));
   for (int r = 0; r < 2; ++r) {
     for (auto& buffer : job.buffers(r)) {
       REQUIRE(buffer->operation->status() == Errc::ok);
       CHECK(*reinterpret_cast<const float*>(buffer->data()) == 3.0F);
     }
   }
-  // All in one entry: they became ready in one go.
+  // One entry has all of them, because they became ready together.
   CHECK(job.engine(0).counters().entries == 1);
 }
 
-TEST_CASE("groups and single tensors in any order, again and again") {
+TEST_CASE("groups and single tensors complete in any order of submission") {
   for (std::uint64_t seed = 1; seed <= 30; ++seed) {
     CAPTURE(seed);
     SimJob job(3, seed, tight_params());
@@ -78,7 +78,7 @@ TEST_CASE("groups and single tensors in any order, again and again") {
                      1 + static_cast<std::int64_t>(name.size()) * 700);
         }
       }
-      REQUIRE(job.run(kPatience));
+      REQUIRE(job.run(kMostSteps));
     }
     for (int r = 0; r < 3; ++r) {
       for (auto& buffer : job.buffers(r)) {
@@ -89,29 +89,29 @@ TEST_CASE("groups and single tensors in any order, again and again") {
   }
 }
 
-TEST_CASE("ranks that disagree about a group are told so") {
+TEST_CASE("ranks that disagree about a group get a mismatch") {
   SimJob job(2, 6, tight_params());
   add_member(job, 0, "a", "g", 2);
   add_member(job, 0, "b", "g", 2);
   add_member(job, 1, "a", "", 0);
   add_member(job, 1, "b", "", 0);
-  REQUIRE(job.run(kPatience));
+  REQUIRE(job.run(kMostSteps));
   CHECK(job.buffers(0)[0]->operation->status() == Errc::mismatch);
   CHECK(job.buffers(0)[0]->operation->message() ==
         "tensor 'a': ranks disagree about the group: 'g' of 2 on rank 0, none on rank 1");
   CHECK(job.buffers(1)[1]->operation->status() == Errc::mismatch);
-  // Where more differs they are told of the group: its other members may never be there.
+  // The mismatch names the group even if more differs: the group's other tensors may never come.
   add_member(job, 0, "e", "g", 2, 10);
   add_member(job, 1, "e", "g", 3, 20);
-  REQUIRE(job.run(kPatience));
+  REQUIRE(job.run(kMostSteps));
   CHECK(job.buffers(0)[2]->operation->message() ==
         "tensor 'e': ranks disagree about the group: 'g' of 2 on rank 0, 'g' of 3 on rank 1");
-  // The job goes on, with groups too.
+  // The job continues, and so do groups.
   for (int r = 0; r < 2; ++r) {
     add_member(job, r, "c", "g", 2);
     add_member(job, r, "d", "g", 2);
   }
-  REQUIRE(job.run(kPatience));
+  REQUIRE(job.run(kMostSteps));
   CHECK(job.buffers(1)[4]->operation->status() == Errc::ok);
 }
 
@@ -134,7 +134,7 @@ TEST_CASE("a group is submitted whole or not at all") {
     auto broken = group;
     broken[2].given.out = nullptr;
     if (session.submit_all(broken, operations)) ++wrong;
-    // Nothing is in flight: the same can be submitted, and runs.
+    // Nothing is in flight: the same group can be submitted, and runs.
     std::vector<std::vector<float>> buffers(3, std::vector<float>(9, 1.0F));
     for (std::size_t i = 0; i < 3; ++i)
       group[i].given = {.in = buffers[i].data(), .out = buffers[i].data()};
@@ -149,7 +149,7 @@ TEST_CASE("a group is submitted whole or not at all") {
   close(fd);
 }
 
-TEST_CASE("leaving with half a group ends both halves") {
+TEST_CASE("a rank that leaves with half a group submitted ends the whole group") {
   std::atomic<int> wrong{0};
   std::atomic<bool> submitted{false};
   const int fd = run_sessions(2, [&](Session& session, int rank) {
@@ -164,7 +164,7 @@ TEST_CASE("leaving with half a group ends both halves") {
       submitted = true;
       if (!wait_for(session, x) || !wait_for(session, y) || y.status() != Errc::shut_down) ++wrong;
     } else {
-      while (!submitted) std::this_thread::yield();  // Later it would be refused.
+      while (!submitted) std::this_thread::yield();  // A later submission would be refused.
       session.shutdown();
       if (!x.done()) ++wrong;
     }

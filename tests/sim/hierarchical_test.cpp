@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Several hosts with boards of their own in one process, connected by a wire in memory.
-#include "runtime/backends/hierarchical.hpp"
+#include "runtime/backends/hierarchical/hierarchical.hpp"
 
 #include <random>
 #include <thread>
@@ -9,10 +9,11 @@
 #include <catch2/catch.hpp>
 
 #include "runtime/backends/flat/flat_backend.hpp"
+#include "runtime/backends/hierarchical/path_backend.hpp"
 #include "runtime/backends/shm/shm_backend.hpp"
-#include "runtime/coordinator/board.hpp"
-#include "runtime/coordinator/host_memory.hpp"
-#include "tests/support/memory_wire.hpp"
+#include "runtime/host/host_memory.hpp"
+#include "runtime/host/set_region.hpp"
+#include "tests/support/memory_transport.hpp"
 #include "tests/support/random_buckets.hpp"
 
 using namespace horo;
@@ -22,10 +23,10 @@ namespace {
 
 struct SimRank {
   std::unique_ptr<HostMemory> host;
-  std::unique_ptr<Board> scatter_board;
-  std::unique_ptr<Board> gather_board;
+  std::unique_ptr<SetRegion> scatter_rings;
+  std::unique_ptr<SetRegion> gather_rings;
   FlatBackend* across = nullptr;
-  std::unique_ptr<HierarchicalBackend> backend;
+  std::unique_ptr<Backend> backend;
 };
 
 std::shared_ptr<Ether> ether_of(std::size_t size) {
@@ -36,14 +37,46 @@ std::shared_ptr<Ether> ether_of(std::size_t size) {
 
 std::unique_ptr<FlatBackend> flat(const std::shared_ptr<Ether>& ether, const Communicator& c) {
   return std::make_unique<FlatBackend>(
-      std::make_unique<MemoryWire>(ether, c.position),
+      std::make_unique<MemoryTransport>(ether, c.position),
       Mesh{.position = c.position, .size = c.size(), .shares_hosts = true},
       FlatOptions{.name = "memory", .segment = 64 << 10U});
 }
 
+struct Limits {
+  std::uint64_t stretch = kStretchBytes;
+  std::uint64_t least = std::uint64_t{64} << 10U;  ///< Buckets that are smaller are moved whole.
+};
+
+/// The rank at `world.position`, which is local rank `local` on the board `fd`.
+SimRank make_rank(int fd, int local, const Communicator& world, const std::shared_ptr<Ether>& all,
+                  const std::shared_ptr<Ether>& slices, const Limits& limits) {
+  const auto hierarchy = hierarchy_of(world).value();
+  Members everybody;
+  for (int l = 0; l < hierarchy.local_ranks; ++l) everybody.emplace_back(l);
+  SimRank rank;
+  rank.host = *HostMemory::attach(fd, LocalRank{local}, Rank{world.position}, {});
+  rank.host->slot(rank.host->me()).state.store(RankState::attached);
+  rank.host->waker().say_awake();
+  rank.scatter_rings = *SetRegion::attach(*rank.host, 0, everybody);
+  rank.gather_rings = *SetRegion::attach(*rank.host, 1, everybody);
+  HierarchicalParts parts{.scatter = std::make_unique<ShmBackend>(*rank.scatter_rings),
+                          .across = nullptr,
+                          .gather = std::make_unique<ShmBackend>(*rank.gather_rings)};
+  if (const auto across = across_hosts(world, hierarchy)) {
+    auto backend = flat(slices, *across);
+    rank.across = backend.get();
+    parts.across = std::move(backend);
+  }
+  rank.backend = std::make_unique<PathBackend>(
+      BackendTable::of_hosts({.name = "memory"}, hierarchy, {.least = limits.least}),
+      flat(all, world),
+      std::make_unique<HierarchicalBackend>(std::move(parts), hierarchy, limits.stretch));
+  return rank;
+}
+
 class SimHosts {
  public:
-  SimHosts(const std::vector<int>& sizes, const HierarchicalOptions& options) {
+  SimHosts(const std::vector<int>& sizes, const Limits& limits = {}) {
     Communicator world{.name = "sim"};
     for (std::size_t h = 0; h < sizes.size(); ++h) {
       for (int l = 0; l < sizes[h]; ++l) {
@@ -56,32 +89,13 @@ class SimHosts {
     for (std::size_t l = 0; l < world.members.size(); ++l) slices.push_back(ether_of(sizes.size()));
     for (const int size : sizes) {
       const int fd = *make_board({.local_size = size, .nonce = 1});
-      Members everybody;
-      for (int l = 0; l < size; ++l) everybody.emplace_back(l);
-      for (int l = 0; l < size; ++l, ++world.position) {
-        const auto hierarchy = hierarchy_of(world).value();
-        SimRank rank;
-        rank.host = *HostMemory::attach(fd, LocalRank{l}, Rank{world.position}, {});
-        rank.host->my_slot().state.store(RankState::attached);
-        rank.host->my_rank().drive.store(drive::kAwake);
-        rank.scatter_board = *Board::attach(*rank.host, 0, everybody);
-        rank.gather_board = *Board::attach(*rank.host, 1, everybody);
-        HierarchicalParts parts{.scatter = std::make_unique<ShmBackend>(*rank.scatter_board),
-                                .gather = std::make_unique<ShmBackend>(*rank.gather_board),
-                                .flat = flat(all, world)};
-        if (const auto across = across_hosts(world, hierarchy)) {
-          auto backend = flat(slices[static_cast<std::size_t>(l)], *across);
-          rank.across = backend.get();
-          parts.across = std::move(backend);
-        }
-        rank.backend = std::make_unique<HierarchicalBackend>(std::move(parts), hierarchy, options);
-        ranks.push_back(std::move(rank));
-      }
+      for (int l = 0; l < size; ++l, ++world.position)
+        ranks.push_back(make_rank(fd, l, world, all, slices[static_cast<std::size_t>(l)], limits));
       close(fd);
     }
   }
 
-  /// One thread drives all ranks: none of them may wait for another inside of progress().
+  /// One thread drives all ranks: no rank may wait for another inside progress().
   void settle(std::uint64_t buckets) {
     for (;;) {
       bool all = true;
@@ -100,7 +114,7 @@ class SimHosts {
 
 }  // namespace
 
-TEST_CASE("random buckets over even and uneven hosts come out as the reference says") {
+TEST_CASE("random buckets over even and uneven hosts equal the reference") {
   const auto seed = std::random_device{}();
   CAPTURE(seed);
   std::mt19937_64 random(seed);
@@ -127,7 +141,7 @@ TEST_CASE("float16 results that fit do not overflow inside a host") {
   std::mt19937_64 random(1);
   const std::vector<std::vector<int>> shapes = {{2, 2}, {4, 3}, {2, 2, 2, 2}};
   for (const auto& shape : shapes) {
-    SimHosts hosts(shape, {});
+    SimHosts hosts(shape);
     auto cases = Maker{random, hosts.ranks.size()}.beyond_halves(1 << 16U);
     for (std::size_t r = 0; r < hosts.ranks.size(); ++r) {
       for (auto& c : cases) REQUIRE(hosts.ranks[r].backend->start(bucket_of(c, r)));
@@ -143,7 +157,7 @@ TEST_CASE("float16 results that fit do not overflow inside a host") {
 
 TEST_CASE("two hosts exchange each byte once in each direction") {
   constexpr std::uint64_t kCount = 1 << 20U;
-  SimHosts hosts({2, 2}, {});
+  SimHosts hosts({2, 2});
   std::vector<std::vector<float>> values(4, std::vector<float>(kCount, 1));
   for (std::size_t r = 0; r < 4; ++r) {
     Bucket bucket{.like = {.elements = kCount}};
@@ -157,7 +171,7 @@ TEST_CASE("two hosts exchange each byte once in each direction") {
   for (const auto& value : values) REQUIRE(value == std::vector<float>(kCount, 4));
 }
 
-TEST_CASE("as many ranks own slices as the smallest host has") {
+TEST_CASE("on each host as many ranks own slices as the smallest host has") {
   Communicator world{.members = {0, 1, 2, 3, 4, 5}, .hosts = {0, 0, 0, 1, 1, 2}, .name = "x"};
   world.position = 1;
   auto hierarchy = hierarchy_of(world).value();
@@ -171,14 +185,14 @@ TEST_CASE("as many ranks own slices as the smallest host has") {
   CHECK(across.members == std::vector<int>{0, 3, 5});
   CHECK(across.position == 1);
   world.hosts = {0, 1, 0, 1, 0, 1};
-  hierarchy = hierarchy_of(world).value();  // Ranks dealt out to the hosts in turn.
+  hierarchy = hierarchy_of(world).value();  // Ranks are placed on the hosts in turn.
   CHECK(hierarchy.hosts == 2);
   CHECK(hierarchy.owners == 3);
   CHECK(hierarchy.local_rank == 1);
   CHECK(across_hosts(world, hierarchy)->members == std::vector<int>{2, 3});
 }
 
-TEST_CASE("abort leaves nothing on its way") {
+TEST_CASE("abort leaves no message in flight") {
   SimHosts hosts({2, 2}, {.stretch = 1024});
   std::vector<float> values(100000, 1);
   Bucket bucket{.like = {.elements = values.size()}};
@@ -188,4 +202,20 @@ TEST_CASE("abort leaves nothing on its way") {
   hosts.ranks[0].backend->abort();
   CHECK_FALSE(hosts.ranks[0].backend->progress());
   CHECK(hosts.ranks[0].backend->completed() == 0);
+}
+
+TEST_CASE("buckets that complete inside start are reported by the next progress") {
+  SimHosts hosts({2, 2}, {.least = 0});
+  for (const auto kind : {Kind::allreduce, Kind::allgather}) {
+    for (auto& rank : hosts.ranks) {
+      Bucket bucket;
+      bucket.like.kind = kind;
+      bucket.parts.push_back({.id = TensorId{1}, .elements = 0, .row_elements = 1});
+      if (kind == Kind::allgather) bucket.rows.assign(4, 0);
+      REQUIRE(rank.backend->start(std::move(bucket)));
+      REQUIRE(rank.backend->completed() == rank.backend->started());
+      CHECK(rank.backend->progress());
+      CHECK_FALSE(rank.backend->progress());
+    }
+  }
 }

@@ -21,7 +21,7 @@ using horo::sim::vector_of;
 
 namespace {
 
-constexpr std::uint64_t kPatience = 2'000'000;
+constexpr std::uint64_t kMostSteps = 2'000'000;
 
 Signature join_signature() {
   Signature s;
@@ -60,7 +60,7 @@ Signature with(ReduceOp op, DType dtype, std::int64_t count, double prescale = 1
 
 }  // namespace
 
-TEST_CASE("ranks that have joined change no result, whatever the order") {
+TEST_CASE("joined ranks change no result, in any order of submissions") {
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     CAPTURE(seed);
     SimJob job(3, seed, tight_params());
@@ -72,14 +72,14 @@ TEST_CASE("ranks that have joined change no result, whatever the order") {
     }
     for (int r = 0; r < 3; ++r) {
       for (int t = 0; t < counts[r]; ++t) {
-        // Small, staged and in the arena; tensor t is in flight only where it is there.
+        // Small, staged and in the arena. Tensor t is in flight only on ranks that have it.
         const std::int64_t sizes[] = {3, 900, 9000};
         add_values(job, r, "t" + std::to_string(t), with(ReduceOp::sum, DType::f32, sizes[t % 3]),
                    static_cast<float>(r + 1), t % 2 == 0);
       }
       add_join(job, r);
     }
-    REQUIRE(job.run(kPatience));
+    REQUIRE(job.run(kMostSteps));
     const int last = last_joined(*job.buffers(0).back());
     for (int r = 0; r < 3; ++r) {
       CHECK(last_joined(*job.buffers(r).back()) == last);
@@ -104,7 +104,7 @@ TEST_CASE("every reduction has its neutral element") {
   for (const std::int64_t count : {1, 3000}) {
     const auto run = [&](ReduceOp op, DType dtype, auto value, auto expected) {
       auto& buffer = add_values(job, 0, name(), with(op, dtype, count), value);
-      for (std::uint64_t i = 0; i < kPatience; ++i) {
+      for (std::uint64_t i = 0; i < kMostSteps; ++i) {
         if (buffer.operation != nullptr && buffer.operation->done()) break;
         job.step();
       }
@@ -114,7 +114,8 @@ TEST_CASE("every reduction has its neutral element") {
       CHECK(reinterpret_cast<const T*>(buffer.data())[count - 1] == static_cast<T>(expected));
     };
     run(ReduceOp::sum, DType::i64, std::int64_t{-7}, -7);
-    run(ReduceOp::average, DType::f32, 6.0F, 3.0F);  // By all ranks, as if the other had zeros.
+    run(ReduceOp::average, DType::f32, 6.0F,
+        3.0F);  // Divided by all ranks, as if the joined one had zeros.
     run(ReduceOp::product, DType::f64, -2.5, -2.5);
     run(ReduceOp::product, DType::i8, std::int8_t{-3}, -3);
     run(ReduceOp::min, DType::f32, 1e30F, 1e30F);
@@ -128,7 +129,9 @@ TEST_CASE("every reduction has its neutral element") {
   }
 }
 
-TEST_CASE("what a joined rank cannot take part in ends with a mismatch, and the job goes on") {
+TEST_CASE(
+    "an operation that a joined rank cannot take part in ends with a mismatch, and the job "
+    "continues") {
   SimJob job(2, 5, tight_params());
   auto& join = add_join(job, 1);
   while (join.operation == nullptr) job.step();
@@ -136,7 +139,7 @@ TEST_CASE("what a joined rank cannot take part in ends with a mismatch, and the 
   add_values(job, 0, "scaled", with(ReduceOp::min, DType::f32, 8, 2.0), 1.0F);
   add_values(job, 0, "sum", with(ReduceOp::sum, DType::f32, 8, 2.0), 1.0F);
   add_join(job, 0);
-  REQUIRE(job.run(kPatience));
+  REQUIRE(job.run(kMostSteps));
   CHECK(job.buffers(0)[0]->operation->status() == Errc::mismatch);
   CHECK(job.buffers(0)[0]->operation->message() ==
         "tensor 'gathered': allgather is not possible while a rank has joined (rank 1)");
@@ -146,22 +149,22 @@ TEST_CASE("what a joined rank cannot take part in ends with a mismatch, and the 
   CHECK(last_joined(*job.buffers(0)[3]) == 0);
 }
 
-TEST_CASE("after a join all is as before, and it can be done again") {
+TEST_CASE("after a join all ranks work as before and may join again") {
   SimJob job(3, 8, tight_params());
   for (int round = 0; round < 5; ++round) {
     std::vector<Buffer*> sums;
     for (int r = 0; r < 3; ++r) {
-      // A small tensor that only some know: payload slots stay in step all the same.
+      // A small tensor that only some ranks know: the parity of payload slots must still agree.
       if (r <= round % 3) {
         add_values(job, r, "some" + std::to_string(round % 2), with(ReduceOp::sum, DType::f32, 4),
                    1.0F);
       }
       add_join(job, r);
     }
-    REQUIRE(job.run(kPatience));
+    REQUIRE(job.run(kMostSteps));
     for (int r = 0; r < 3; ++r)
       sums.push_back(&add_values(job, r, "all", with(ReduceOp::sum, DType::f32, 4), 1.0F));
-    REQUIRE(job.run(kPatience));
+    REQUIRE(job.run(kMostSteps));
     for (auto* sum : sums) {
       REQUIRE(sum->operation->status() == Errc::ok);
       CHECK(*reinterpret_cast<const float*>(sum->data()) == 3.0F);
@@ -169,26 +172,26 @@ TEST_CASE("after a join all is as before, and it can be done again") {
   }
 }
 
-TEST_CASE("what others agreed on while a rank had joined is compared when it comes back") {
+TEST_CASE("a rank that comes back after a join has its signatures compared again") {
   SimJob job(2, 6, tight_params());
   const auto sum = [&job](int rank, std::int64_t count) -> Buffer& {
     return add_values(job, rank, "x", with(ReduceOp::sum, DType::f32, count), 1.0F);
   };
   sum(0, 4);
   sum(1, 4);
-  REQUIRE(job.run(kPatience));
+  REQUIRE(job.run(kMostSteps));
   add_join(job, 0);
   sum(1, 900);
   add_join(job, 1);
-  REQUIRE(job.run(kPatience));
+  REQUIRE(job.run(kMostSteps));
   auto& old = sum(0, 4);
   auto& fresh = sum(1, 900);
-  REQUIRE(job.run(kPatience));
+  REQUIRE(job.run(kMostSteps));
   CHECK(old.operation->status() == Errc::mismatch);
   CHECK(fresh.operation->status() == Errc::mismatch);
 }
 
-TEST_CASE("a rank joins one set and goes on in another") {
+TEST_CASE("a rank that has joined one set continues in another") {
   SimJob job(3, 4, tight_params());
   const auto pair = job.add_set({0, 1});
   auto& join = add_join(job, 0, pair);
@@ -197,7 +200,7 @@ TEST_CASE("a rank joins one set and goes on in another") {
   auto& alone = job.add(1, "alone", with(ReduceOp::sum, DType::f32, 900), false, pair);
   std::memset(alone.data(), 0, alone.signature.bytes());
   add_join(job, 1, pair);
-  REQUIRE(job.run(kPatience));
+  REQUIRE(job.run(kMostSteps));
   CHECK(last_joined(join) == 1);
   CHECK(alone.operation->status() == Errc::ok);
   for (int r = 0; r < 3; ++r) {
@@ -212,11 +215,11 @@ TEST_CASE("a submission after a join is refused") {
   auto& join = add_join(job, 0);
   while (join.operation == nullptr) job.step();
   auto& engine = job.engine(0);
-  const auto id = *engine.declare("late", with(ReduceOp::sum, DType::f32, 4));
+  const auto id = *engine.claims().declare("late", with(ReduceOp::sum, DType::f32, 4));
   horo::runtime::OperationTable operations;
   std::vector<float> values(4);
   const auto claimed =
-      engine.claim(id, {.in = values.data(), .out = values.data()}, **operations.take());
+      engine.claims().claim(id, {.in = values.data(), .out = values.data()}, **operations.take());
   REQUIRE(!claimed);
   CHECK(claimed.error().code == Errc::invalid_argument);
   CHECK(claimed.error().message ==

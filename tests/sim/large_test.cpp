@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::uint64_t kBlock = 2 << 20;
 constexpr std::uint64_t kElements = (std::uint64_t{1} << 31U) + 4 * kBlock;
-constexpr std::uint64_t kPatience = 2'000'000;
+constexpr std::uint64_t kMostSteps = 2'000'000;
 
 /// Addresses for `bytes`, a multiple of a block, that all share one block of memory.
 class Repeated {
@@ -54,7 +54,7 @@ BoardParams large_params() {
   BoardParams params;
   params.capacity = 64;
   params.arena_bytes = 64 << 20;
-  params.fusion_threshold = 1 << 20;
+  params.tuning.fusion_threshold = 1 << 20;
   return params;
 }
 
@@ -82,7 +82,7 @@ TEST_CASE("more than 2^31 elements are reduced, scattered and exchanged to the l
         r == 0 ? std::vector<std::int64_t>{static_cast<std::int64_t>(kBlock), most}
                : std::vector<std::int64_t>{most, static_cast<std::int64_t>(kBlock)});
   }
-  REQUIRE(job.run(kPatience));
+  REQUIRE(job.run(kMostSteps));
   for (int r = 0; r < 2; ++r) {
     const auto& buffers = job.buffers(r);
     for (const auto& buffer : buffers) REQUIRE(buffer->operation->status() == Errc::ok);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whole jobs over simulated hosts whose agents are started by other agents: the launcher's code and
-// the code that passes frames on are the real ones.
+// the code that relays frames are the real ones.
 #include <array>
 #include <csignal>
 #include <fcntl.h>
@@ -8,8 +8,8 @@
 
 #include <catch2/catch.hpp>
 
-#include "launcher/job/job.hpp"
-#include "launcher/output/output.hpp"
+#include "launcher/job/job_driver.hpp"
+#include "launcher/output/job_output.hpp"
 #include "launcher/process/spawn.hpp"
 #include "launcher/starters/tree/tree_starter.hpp"
 #include "tests/support/fake_hosts.hpp"
@@ -22,20 +22,18 @@ namespace {
 
 class Starting final : public Starter {
  public:
-  Starting(TreeStarter& tree, Loop& loop) : tree_(tree), loop_(loop) {}
+  explicit Starting(TreeStarter& tree) : tree_(tree) {}
 
   std::string_view name() const override { return "simulated"; }
 
   Status probe() const override { return {}; }
 
   Result<std::unique_ptr<Agent>> start(const AgentSpec& spec, AgentEvents& events) override {
-    return tree_.start(next_++, spec, events);
+    return tree_.start(std::stoul(spec.host.substr(1)), spec, events);
   }
 
  private:
   TreeStarter& tree_;
-  Loop& loop_;
-  std::size_t next_ = 0;
 };
 
 /// A job of one rank per host.
@@ -44,12 +42,15 @@ struct World {
   FakeHosts hosts{*loop};
   std::unique_ptr<TreeStarter> tree;
   std::unique_ptr<Starting> starter;
-  std::optional<Output> output;
-  std::optional<Job> job;
+  std::optional<JobOutput> output;
+  std::optional<JobDriver> job;
   int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
   std::size_t from_here = 0;
+  std::function<GenerationSpec()> make_spec;
+  /// Plans the next generation.
+  Task on_plan = [this] { job->begin(make_spec()); };
 
-  World(int count, std::size_t fanout) {
+  World(int count, std::size_t fanout, const char* restarts = "0") {
     static_cast<void>(raise_descriptor_limit());
     discovery::HostSet set;
     std::vector<std::string> names;
@@ -66,9 +67,21 @@ struct World {
                    return hosts.reach(static_cast<std::uint32_t>(host));
                  },
                  .from_there = [](std::size_t) { return protocol::Reach{}; }});
-    starter = std::make_unique<Starting>(*tree, *loop);
+    starter = std::make_unique<Starting>(*tree);
     output.emplace(*loop, OutputOptions{.out_fd = null, .err_fd = null},
                    std::vector<RankLabel>(names.size()), std::nullopt);
+    make_spec = [this, count, names, placement] { return spec_of(count, names, placement); };
+    job.emplace(
+        *loop,
+        JobSpec{.start_timeout = 100s, .policy = RestartPolicy::parse(restarts, "any").value()},
+        make_spec(),
+        JobHandlers{.on_ended = [this] { job->restart(); },
+                    .on_plan = [this] { on_plan(); },
+                    .on_finished = [this] { loop->stop(); }});
+  }
+
+  GenerationSpec spec_of(int count, const std::vector<std::string>& names,
+                         const Placement& placement) {
     std::vector<AgentSpec> agents;
     for (const auto& rank : placement.ranks) {
       WorkerIdentity identity{.rank = rank.rank, .size = count, .local_size = 1};
@@ -78,9 +91,13 @@ struct World {
                         .held = true,
                         .heartbeat = 60s});
     }
-    job.emplace(*loop, *starter, *output,
-                JobSpec{.placement = placement, .agents = std::move(agents), .start_timeout = 100s},
-                [this] { loop->stop(); });
+    std::vector<std::optional<std::size_t>> same_as(names.size());
+    for (std::size_t host = 0; host < names.size(); ++host) same_as[host] = host;
+    return {.placement = placement,
+            .agents = std::move(agents),
+            .starter = std::shared_ptr<Starter>(std::shared_ptr<void>(), &*starter),
+            .output = &*output,
+            .same_as = std::move(same_as)};
   }
 
   ~World() {
@@ -97,11 +114,12 @@ struct World {
     return job->state();
   }
 
-  /// As run, and `host` dies when all ranks run.
+  /// As run(), but `host` is killed when all ranks run.
   const JobState& run_and_kill(std::uint32_t host) {
-    for (std::uint32_t i = 0; i < job->state().placement.hosts.size(); ++i) hosts.patient.insert(i);
+    for (std::uint32_t i = 0; i < job->state().generation.placement.hosts.size(); ++i)
+      hosts.long_running.insert(i);
     job->on_rank_started([this, host] {
-      if (job->state().waiting == 0) loop->post([this, host] { hosts.kill(host); });
+      if (job->state().generation.waiting == 0) loop->post([this, host] { hosts.kill(host); });
     });
     return run();
   }
@@ -113,45 +131,81 @@ TEST_CASE("a job of 1,000 hosts starts through their agents and ends") {
   const auto fanout = static_cast<std::size_t>(GENERATE(1000, 32, 10));
   World world(1000, fanout);
   const auto& state = world.run();
-  CHECK_FALSE(state.first_failure);
-  CHECK(all_succeeded(state));
+  CHECK_FALSE(state.generation.first_failure);
+  CHECK(state.generation.all_succeeded());
   CHECK(world.from_here == fanout);
-  CHECK(world.hosts.most_branches <= fanout);
+  CHECK(world.hosts.most_children <= fanout);
   CHECK(world.hosts.ended == 1000);
 }
 
-TEST_CASE("a long chain carries a job too") {
+TEST_CASE("a job starts through a chain of 60 agents") {
   World world(60, 1);
-  CHECK(all_succeeded(world.run()));
-  CHECK(world.hosts.most_branches == 1);
+  CHECK(world.run().generation.all_succeeded());
+  CHECK(world.hosts.most_children == 1);
 }
 
-TEST_CASE("who cannot be reached from another host is started from here") {
+TEST_CASE("a host that no other host can reach is started by the launcher") {
   World world(100, 5);
   for (std::uint32_t host = 40; host < 100; ++host) world.hosts.unreachable.insert(host);
-  CHECK(all_succeeded(world.run()));
+  CHECK(world.run().generation.all_succeeded());
   CHECK(world.from_here == 65);
 }
 
-TEST_CASE("the first failing rank is named from any depth") {
+TEST_CASE("the first failing rank is named through a tree of any depth") {
   World world(100, 3);
   for (std::uint32_t host = 0; host < 100; ++host) {
-    if (host != 97) world.hosts.patient.insert(host);
+    if (host != 97) world.hosts.long_running.insert(host);
   }
   world.hosts.exit_codes[97] = 7;
   const auto& state = world.run();
-  REQUIRE(state.first_failure);
-  CHECK(state.first_failure->rank == Rank{97});
+  REQUIRE(state.generation.first_failure);
+  CHECK(state.generation.first_failure->rank == Rank{97});
   CHECK(exit_code_of(state) == 7);
   CHECK(world.hosts.alive() == 0);
 }
 
-TEST_CASE("of a lost agent and those behind it, it is the one to blame") {
+TEST_CASE("the loss of an agent blames that agent, not the agents behind it") {
   const auto host = static_cast<std::uint32_t>(GENERATE(0, 2, 3, 11, 39));
   World world(40, 3);
   const auto& state = world.run_and_kill(host);
-  REQUIRE(state.first_failure);
-  CHECK(state.first_failure->kind == FailureKind::host_lost);
-  CHECK(state.first_failure->host == host);
+  REQUIRE(state.generation.first_failure);
+  CHECK(state.generation.first_failure->kind == FailureKind::host_lost);
+  CHECK(state.generation.first_failure->host == host);
+  CHECK(world.hosts.alive() == 0);
+}
+
+TEST_CASE("a restart keeps all agents of a tree and their connections") {
+  World world(100, 3, "2");
+  world.hosts.exit_codes[97] = 7;
+  world.on_plan = [&] {
+    world.hosts.exit_codes.clear();
+    world.job->begin(world.make_spec());
+  };
+  const auto& state = world.run();
+  CHECK(exit_code_of(state) == 0);
+  CHECK(state.generation.epoch == Epoch{2});
+  CHECK(world.job->kept_agents() == 100);
+  CHECK(world.hosts.begun == 100);
+  CHECK(world.hosts.alive() == 0);
+}
+
+TEST_CASE("an agent of a tree that dies between two generations is replaced with all behind it") {
+  const auto host = static_cast<std::uint32_t>(GENERATE(0, 5, 99));
+  const bool noticed = GENERATE(false, true);
+  World world(100, 3, "2");
+  world.hosts.exit_codes[97] = 7;
+  Subscription later;
+  world.on_plan = [&] {
+    world.hosts.exit_codes.clear();
+    world.hosts.kill(host);
+    const auto begin = [&] { world.job->begin(world.make_spec()); };
+    if (!noticed) return begin();
+    later = world.loop->after(50ms, begin);
+  };
+  const auto& state = world.run();
+  CHECK(exit_code_of(state) == 0);
+  CHECK(state.generation.epoch == Epoch{2});
+  CHECK(world.job->kept_agents() < 100);
+  CHECK(world.job->kept_agents() + world.hosts.begun == 200);
   CHECK(world.hosts.alive() == 0);
 }

@@ -9,14 +9,14 @@
 
 #include <catch2/catch.hpp>
 
-#include "runtime/session.hpp"
+#include "runtime/session/session.hpp"
 #include "tests/sim/sim_job.hpp"
 
 namespace horo::sim {
 
 inline constexpr auto kLongEnough = std::chrono::seconds(60);  // A hang, not a slow machine.
 
-/// What rank `rank` of `ranks` on the board `fd` knows of them.
+/// The meeting's result for rank `rank` of `ranks` on the board `fd`.
 inline runtime::bootstrap::Meeting meeting_on(int rank, int ranks, int fd) {
   runtime::bootstrap::Meeting meeting;
   meeting.identity = {

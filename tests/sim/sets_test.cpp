@@ -27,7 +27,7 @@ using horo::sim::wait_for;
 
 namespace {
 
-constexpr std::uint64_t kPatience = 2'000'000;
+constexpr std::uint64_t kMostSteps = 2'000'000;
 
 void fill(Buffer& buffer, float value) {
   auto* at = reinterpret_cast<float*>(buffer.data());
@@ -58,14 +58,14 @@ TEST_CASE("overlapping sets in random order never wait for each other in a circl
       std::shuffle(mine.begin(), mine.end(), job.random());
       for (const auto& [s, t] : mine) {
         const std::int64_t sizes[] = {1, 300, 5000};
-        // The same name in every set: they have nothing to do with each other.
+        // The same name in every set: the tensors are independent.
         auto& buffer =
             job.add(r, "t" + std::to_string(t),
                     vector_of(Kind::allreduce, DType::f32, sizes[t % 3]), t % 2 == 0, ids[s]);
         fill(buffer, static_cast<float>(r + 1));
       }
     }
-    REQUIRE(job.run(kPatience));
+    REQUIRE(job.run(kMostSteps));
     for (int r = 0; r < 4; ++r) {
       for (auto& buffer : job.buffers(r)) {
         float sum = 0;
@@ -78,7 +78,7 @@ TEST_CASE("overlapping sets in random order never wait for each other in a circl
   }
 }
 
-TEST_CASE("a set whose member stands still holds up no other set") {
+TEST_CASE("a set with a stopped member delays no other set") {
   auto params = tight_params();
   params.capacity = 512;
   SimJob job(3, 5, params);
@@ -92,7 +92,7 @@ TEST_CASE("a set whose member stands still holds up no other set") {
   // Both have submitted and an entry is in flight; then rank 1 moves no more.
   while (job.buffers(1)[0]->operation == nullptr || !job.sets(0).active()) job.step();
   job.pause(1);
-  job.run(kPatience);
+  job.run(kMostSteps);
   CHECK(!job.buffers(0)[0]->operation->done());
   for (std::size_t i = 1; i < job.buffers(0).size(); ++i) {
     REQUIRE(job.buffers(0)[i]->operation != nullptr);
@@ -108,7 +108,7 @@ TEST_CASE("a loss ends the operations of all sets") {
   job.add(0, "b", signature, false);
   while (job.buffers(0)[1]->operation == nullptr) job.step();
   job.kill(2);  // Not even a member of the set.
-  REQUIRE(job.run(kPatience));
+  REQUIRE(job.run(kMostSteps));
   CHECK(job.buffers(0)[0]->operation->status() == Errc::peer_lost);
   CHECK(job.buffers(0)[1]->operation->status() == Errc::peer_lost);
 }
@@ -146,7 +146,8 @@ TEST_CASE("sets are added and removed while the job runs, and leave nothing behi
   CHECK(wrong == 0);
 }
 
-TEST_CASE("sets come and go beside a thread that waits for what a peer submits after them") {
+TEST_CASE(
+    "sets are added and removed while a thread waits for a tensor that a peer submits later") {
   std::atomic<int> wrong{0};
   const int fd = run_sessions(2, [&](Session& session, int rank) {
     const auto tensor = *session.declare(kWorld, "g", vector_of(Kind::allreduce, DType::f32, 9));
@@ -177,7 +178,7 @@ TEST_CASE("sets come and go beside a thread that waits for what a peer submits a
   close(fd);
 }
 
-TEST_CASE("what ranks ask differently is refused on all of them, and the job goes on") {
+TEST_CASE("a set that ranks ask for differently is refused on all of them, and the job continues") {
   std::atomic<int> wrong{0};
   const auto expect = [&](const auto& result, Errc code, const char* words) {
     if (result || result.error().code != code ||
@@ -192,7 +193,7 @@ TEST_CASE("what ranks ask differently is refused on all of them, and the job goe
     expect(session.add_set({Rank{1}, Rank{1}}), Errc::invalid_argument, "named twice");
     expect(session.add_set({Rank{2}, Rank{1}, Rank{0}}), Errc::duplicate, "process set 0");
     expect(session.remove_set(SetId{7}), Errc::not_found, "no process set 7");
-    expect(session.remove_set(kWorld), Errc::invalid_argument, "the world");
+    expect(session.remove_set(kWorld), Errc::invalid_argument, "holds all ranks");
     if (!session.add_set({Rank{1}})) ++wrong;
     expect(session.add_set({Rank{1}}), Errc::duplicate, "process set 1");
   });
@@ -200,7 +201,7 @@ TEST_CASE("what ranks ask differently is refused on all of them, and the job goe
   close(fd);
 }
 
-TEST_CASE("removing a set ends what not all members have submitted") {
+TEST_CASE("removing a set ends operations that not all members have submitted") {
   std::atomic<int> ended{0};
   const int fd = run_sessions(3, [&](Session& session, int rank) {
     const auto set = *session.add_set({Rank{0}, Rank{1}});

@@ -16,12 +16,12 @@ SimJob::SimJob(int ranks, std::uint64_t seed, const BoardParams& params) : rando
   for (int r = 0; r < ranks; ++r) {
     auto rank = std::make_unique<SimRank>();
     rank->host = *runtime::HostMemory::attach(fd_, LocalRank{r}, Rank{r}, params);
-    rank->host->my_slot().state.store(RankState::attached);
-    // Everybody drives himself here: no wake-up calls.
-    rank->host->my_rank().drive.store(runtime::drive::kAwake);
+    rank->host->slot(rank->host->me()).state.store(RankState::attached);
+    // Every rank is driven by this thread: no wake-ups are needed.
+    rank->host->waker().say_awake();
     rank->arena = std::make_unique<runtime::Arena>(rank->host);
-    rank->sets = std::make_unique<runtime::ProcessSets>(*rank->host, rank->operations,
-                                                        SteadyClock::instance());
+    rank->sets = std::make_unique<runtime::ProcessSets>(
+        *rank->host, rank->operations, SteadyClock::instance(), std::chrono::milliseconds(1200));
     ranks_.push_back(std::move(rank));
   }
   std::vector<int> everybody;
@@ -79,16 +79,17 @@ std::byte* SimJob::allocate(int rank, std::uint64_t bytes, bool shared) {
 }
 
 bool SimJob::submit_next(SimRank& rank) {
-  if (rank.submitted == rank.buffers.size() || rank.sets->lost()) return false;
+  if (rank.submitted == rank.buffers.size() || rank.sets->loss().lost()) return false;
   auto& buffer = *rank.buffers[rank.submitted++];
   auto& engine = *rank.sets->find(buffer.set)->engine;
-  const auto id = engine.declare(buffer.name, buffer.signature, {buffer.group, buffer.group_size});
+  const auto id =
+      engine.claims().declare(buffer.name, buffer.signature, {buffer.group, buffer.group_size});
   if (!id) return false;
   buffer.operation = *rank.operations.take();
   const auto given =
       buffer.given.value_or(runtime::Submission{.in = buffer.data(), .out = buffer.data()});
-  if (const auto claimed = engine.claim(*id, given, *buffer.operation)) {
-    engine.offer(*claimed, given, *buffer.operation);
+  if (const auto claimed = engine.claims().claim(*id, given, *buffer.operation)) {
+    engine.claims().submit(*claimed, given, *buffer.operation);
   } else {
     buffer.operation = nullptr;
   }
@@ -113,7 +114,7 @@ void SimJob::step() {
 bool SimJob::all_done() const {
   return std::all_of(ranks_.begin(), ranks_.end(), [](const auto& rank) {
     if (!rank->alive) return true;
-    if (rank->submitted != rank->buffers.size() && !rank->sets->lost()) return false;
+    if (rank->submitted != rank->buffers.size() && !rank->sets->loss().lost()) return false;
     return std::all_of(rank->buffers.begin(), rank->buffers.end(), [](const auto& buffer) {
       return buffer->operation == nullptr || buffer->operation->done();
     });
@@ -131,9 +132,10 @@ bool SimJob::run(std::uint64_t most) {
 void SimJob::kill(int rank) {
   auto& r = *ranks_[static_cast<std::size_t>(rank)];
   r.alive = false;
-  auto& header = r.host->header();
+  auto& header = *r.host->board();
   header.slot(LocalRank{rank}).state.store(RankState::dead);
-  poison_board(header, {.rank = Rank{rank}, .cause = LossCause::signalled, .detail = 9}, "sim");
+  poison_board(r.host->board(), {.rank = Rank{rank}, .cause = LossCause::signalled, .detail = 9},
+               "sim");
 }
 
 Signature vector_of(runtime::Kind kind, runtime::DType dtype, std::int64_t count) {
@@ -151,7 +153,7 @@ BoardParams tight_params() {
   params.ring_slots = 2;
   params.chunk_bytes = 4096;
   params.arena_bytes = 64 << 20;
-  params.fusion_threshold = 64 << 10;
+  params.tuning.fusion_threshold = 64 << 10;
   return params;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// N ranks in one process on one board, moved one step at a time in an order drawn from a seed. The
-// same board, log and backend code as in real jobs; only the scheduler is ours.
+// N ranks in one process on one board, moved one step at a time in an order drawn from a seed.
+// Board, log and backend are those of real jobs; only the scheduler is simulated.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/arena.hpp"
-#include "runtime/coordinator/process_sets.hpp"
+#include "runtime/host/arena.hpp"
+#include "runtime/sets/process_sets.hpp"
 
 namespace horo::sim {
 
@@ -25,8 +25,8 @@ struct Buffer {
   std::uint32_t group_size = 0;
   std::vector<std::byte> own;                ///< Ordinary memory ...
   std::byte* shared = nullptr;               ///< ... or in the arena.
-  std::optional<runtime::Submission> given;  ///< Else in place, all of it.
-  std::vector<std::int64_t> splits;          ///< What `given.splits` points to.
+  std::optional<runtime::Submission> given;  ///< Empty: the whole tensor, in place.
+  std::vector<std::int64_t> splits;          ///< Storage of `given.splits`.
   runtime::Operation* operation = nullptr;
 
   std::byte* data() { return shared != nullptr ? shared : own.data(); }
@@ -39,7 +39,7 @@ class SimJob {
   SimJob(const SimJob&) = delete;
   SimJob& operator=(const SimJob&) = delete;
 
-  /// Of the memory that the ranks share.
+  /// The descriptor of the ranks' shared memory.
   int descriptor() const { return fd_; }
 
   int ranks() const { return static_cast<int>(ranks_.size()); }
@@ -50,7 +50,7 @@ class SimJob {
 
   runtime::ProcessSets& sets(int rank) { return *ranks_[static_cast<std::size_t>(rank)]->sets; }
 
-  /// Of the world.
+  /// The world's board.
   runtime::Board& board(int rank) { return *sets(rank).find(runtime::kWorld)->board; }
 
   runtime::Engine& engine(int rank) { return *sets(rank).find(runtime::kWorld)->engine; }
@@ -62,20 +62,20 @@ class SimJob {
   Buffer& add(int rank, const std::string& name, const runtime::Signature& signature, bool shared,
               SetId set = runtime::kWorld);
 
-  /// The same with places of its own; `splits` of an alltoall.
+  /// The same with the given buffers; `splits` is for an alltoall.
   Buffer& add(int rank, const std::string& name, const runtime::Signature& signature,
               const runtime::Submission& given, std::vector<std::int64_t> splits = {});
 
   /// Memory that lives as long as the job.
   std::byte* allocate(int rank, std::uint64_t bytes, bool shared);
 
-  /// From now on the rank's ordinary tensors borrow arena memory, as where cores are scarce.
+  /// From now on the rank's ordinary tensors borrow arena memory, as on hosts with few cores.
   void lend(int rank) {
     auto& r = *ranks_[static_cast<std::size_t>(rank)];
     r.operations.lent().lend_from(*r.arena, ranks());
   }
 
-  /// Submits all that was added, rank by rank, before anybody moves on.
+  /// Submits all that was added, rank by rank, before any rank makes progress.
   void submit_all();
 
   /// Submits the next tensor of one rank; false when there is none.
@@ -87,10 +87,10 @@ class SimJob {
   /// Steps until every operation of every live rank is done; false after `most` steps (a hang).
   bool run(std::uint64_t most);
 
-  /// Ends a rank as the kernel would: it moves no more, and its host's supervisor says so.
+  /// Ends a rank as the kernel would: it does not move any more, and the agent poisons the board.
   void kill(int rank);
 
-  /// The rank moves no more, and nobody knows why.
+  /// Stops a rank without a report.
   void pause(int rank) { ranks_[static_cast<std::size_t>(rank)]->paused = true; }
 
   bool alive(int rank) const { return ranks_[static_cast<std::size_t>(rank)]->alive; }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks that keep others waiting, and who says so: time stands still unless a case moves it.
+// Reports of ranks that keep others waiting. Time stands still unless a test case moves it.
 #include <catch2/catch.hpp>
 
-#include "runtime/coordinator/stall_watch.hpp"
+#include "runtime/stalls/stall_watch.hpp"
 #include "tests/sim/sim_job.hpp"
 
 using namespace std::chrono_literals;
@@ -14,9 +14,9 @@ using horo::sim::vector_of;
 
 namespace {
 
-constexpr std::uint64_t kPatience = 1'000'000;
+constexpr std::uint64_t kMostSteps = 1'000'000;
 
-/// A job whose ranks look after stalls when a case says so.
+/// A job whose ranks look for stalls when the test case says so.
 struct Watched {
   SimJob job;
   ManualClock clock;
@@ -28,9 +28,9 @@ struct Watched {
         processes(static_cast<std::size_t>(ranks), ProcessState::sleeping) {
     clock.advance(1000s);
     for (int r = 0; r < ranks; ++r) {
-      job.host(r).my_slot().pid.store(static_cast<std::uint32_t>(r + 1));
+      job.host(r).slot(job.host(r).me()).pid.store(static_cast<std::uint32_t>(r + 1));
       watches.push_back(
-          std::make_unique<StallWatch>(job.host(r), job.sets(r), times,
+          std::make_unique<StallWatch>(job.host(r), job.sets(r).table(), times,
                                        [this](std::uint32_t pid) { return processes[pid - 1]; }));
     }
   }
@@ -45,7 +45,7 @@ struct Watched {
     job.add(rank, name, vector_of(Kind::allreduce, DType::f32, count), false);
   }
 
-  /// What a session does as it submits.
+  /// Arms the stall watch as a session does when it submits.
   void submit(int rank) {
     job.host(rank).my_rank().last_call.store(now_ns());
     while (job.submit_next_of(rank)) {
@@ -57,7 +57,7 @@ struct Watched {
     job.host(rank).my_rank().waits_for.store(tensor + 1);
   }
 
-  /// Lets `d` pass; at each time that is due the ranks look, in order. What they say.
+  /// Lets `d` pass. Whenever a look is due the ranks look, in order. Returns their lines.
   std::vector<std::string> pass(Duration d) {
     std::vector<std::string> lines;
     const auto until = clock.now() + d;
@@ -96,7 +96,7 @@ TEST_CASE("a tensor that one rank does not submit is reported once, then at grow
   CHECK(w.pass(1000s).size() == 2);
 }
 
-TEST_CASE("nobody looks when nothing is pending") {
+TEST_CASE("no rank looks when nothing is pending") {
   Watched w(2);
   CHECK(w.watch(0).until_due(w.clock.now()) == Duration::max());
   for (int r = 0; r < 2; ++r) {
@@ -104,10 +104,10 @@ TEST_CASE("nobody looks when nothing is pending") {
     w.submit(r);
   }
   CHECK(w.watch(1).until_due(w.clock.now()) == 60s);
-  REQUIRE(w.job.run(kPatience));
+  REQUIRE(w.job.run(kMostSteps));
   CHECK(w.pass(61s).empty());
   CHECK(w.watch(0).until_due(w.clock.now()) == Duration::max());
-  // And again when there is something.
+  // Looks resume when something is pending.
   w.add(0, "a");
   w.submit(0);
   CHECK(w.pass(61s).size() == 1);
@@ -149,7 +149,7 @@ TEST_CASE("a tensor of another set that a rank waits for is named with its set")
   w.wait_in(1, std::uint64_t{set.value()} << 32U);
   const auto lines = w.pass(61s);
   REQUIRE(lines.size() == 2);
-  // Rank 0 is no member and cannot know the name.
+  // Rank 0 is no member, so it cannot know the name.
   CHECK_THAT(lines[0], Catch::Contains("tensor 'x' has waited 60 s for rank 1 (waits for tensor") &&
                            Catch::Contains("of process set 1"));
   CHECK(lines[1] ==
@@ -157,7 +157,7 @@ TEST_CASE("a tensor of another set that a rank waits for is named with its set")
         "not called since horo_init; never declared it)");
 }
 
-TEST_CASE("complete tensors of an incomplete group wait for who lacks in the group") {
+TEST_CASE("complete tensors of an incomplete group name the ranks that the group waits for") {
   Watched w(2);
   for (int r = 0; r < 2; ++r) {
     for (const auto* name : {"a", "b"}) {
@@ -172,14 +172,15 @@ TEST_CASE("complete tensors of an incomplete group wait for who lacks in the gro
   w.submit(0);
   w.submit(1);
   w.job.run(200);
-  CHECK(w.pass(61s) ==
-        Lines{"tensors 'a', 'b' have waited 60 s for the other tensors of group 'g', which lack "
-              "rank 1 (asleep outside libhoro, which it last called 60 s ago)",
-              "tensor 'c' has waited 60 s for rank 1 (asleep outside libhoro, which it last called "
-              "60 s ago; never declared it)"});
+  CHECK(
+      w.pass(61s) ==
+      Lines{"tensors 'a', 'b' have waited 60 s for the other tensors of group 'g', which wait for "
+            "rank 1 (asleep outside libhoro, which it last called 60 s ago)",
+            "tensor 'c' has waited 60 s for rank 1 (asleep outside libhoro, which it last called "
+            "60 s ago; never declared it)"});
 }
 
-TEST_CASE("a rank that stops inside an entry is named, at whatever step it does") {
+TEST_CASE("a rank that stops inside an entry is named, at every step") {
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     CAPTURE(seed);
     Watched w(3, {}, seed);
@@ -190,7 +191,7 @@ TEST_CASE("a rank that stops inside an entry is named, at whatever step it does"
     for (std::uint64_t i = 0; i < seed; ++i) w.job.step();
     w.job.pause(1);
     w.processes[1] = ProcessState::stopped;
-    if (w.job.run(20'000)) continue;  // It had done its share.
+    if (w.job.run(20'000)) continue;  // The rank had done its share before it stopped.
     for (int r = 0; r < 3; ++r) w.wait_in(r, 0);
     const auto lines = w.pass(130s);
     REQUIRE_FALSE(lines.empty());
@@ -203,20 +204,19 @@ TEST_CASE("a rank that stops inside an entry is named, at whatever step it does"
 
 TEST_CASE("a rank that stops while it cuts the log is named") {
   Watched w(2);
-  w.job.board(0).body().combiner.store(2);
+  w.job.board(0).region().body().combiner.store(2);
   for (int r = 0; r < 2; ++r) {
     w.add(r, "a");
     w.submit(r);
   }
   w.job.run(200);
-  CHECK(w.pass(61s).empty());  // As far as anybody knows it is at it.
+  CHECK(w.pass(61s).empty());  // To the others the cutter seems to be working.
   w.processes[1] = ProcessState::stopped;
   CHECK(w.pass(61s) ==
         Lines{"tensor 'a' has waited 120 s for rank 1 (stopped, by SIGSTOP or Ctrl-Z)"});
 }
 
-TEST_CASE(
-    "a rank that has joined is no stall while the others go on, and is one when they do not") {
+TEST_CASE("a join is no stall while the other ranks continue, and is one when they do not") {
   Watched w(2);
   w.job.add(0, "join", vector_of(Kind::join, DType::u8, 0), false);
   w.submit(0);
@@ -232,7 +232,7 @@ TEST_CASE(
                                 Catch::Contains(" for rank 1 (asleep outside libhoro"));
 }
 
-TEST_CASE("after the shutdown time all operations of all ranks end and say why") {
+TEST_CASE("after the shutdown time all operations of all ranks end with the reason") {
   Watched w(3, {.warning = 60s, .shutdown = 90s});
   for (int r = 0; r < 2; ++r) {
     w.add(r, "a");
@@ -242,7 +242,7 @@ TEST_CASE("after the shutdown time all operations of all ranks end and say why")
   w.submit(2);
   CHECK(w.pass(89s).size() == 2);
   w.pass(2s);
-  REQUIRE(w.job.run(kPatience));
+  REQUIRE(w.job.run(kMostSteps));
   for (int r = 0; r < 3; ++r) {
     auto& operation = *w.job.buffers(r).front()->operation;
     CHECK(operation.status() == Errc::peer_lost);
@@ -254,17 +254,17 @@ TEST_CASE("after the shutdown time all operations of all ranks end and say why")
   }
 }
 
-TEST_CASE("a job that was stopped as a whole does not accuse anybody when it goes on") {
+TEST_CASE("a job that was stopped as a whole reports no stall when it continues") {
   Watched w(2, {.warning = 60s, .shutdown = 90s});
   w.add(0, "a");
   w.submit(0);
-  w.clock.advance(600s);  // Nobody looked.
+  w.clock.advance(600s);  // No rank looked.
   CHECK(w.watch(0).look(w.clock.now()).lines.empty());
   CHECK(w.pass(59s).empty());
   CHECK(w.pass(2s).size() == 1);
 }
 
-TEST_CASE("no check, no look") {
+TEST_CASE("with stall checks off no rank looks") {
   Watched w(2, {.warning = 0s});
   w.add(0, "a");
   w.submit(0);

@@ -76,7 +76,9 @@ TEST_CASE("several threads of a rank submit and wait at once") {
   CHECK(wrong == 0);
 }
 
-TEST_CASE("who waits takes over from the rank's own thread, for one operation or many") {
+TEST_CASE(
+    "a waiting thread takes the progress token from the rank's own thread, for one operation or "
+    "many") {
   std::atomic<int> wrong{0};
   run_ranks(2, [&](Session& session, int rank) {
     std::vector<std::vector<float>> values(30);
@@ -94,7 +96,7 @@ TEST_CASE("who waits takes over from the rank's own thread, for one operation or
         operations.push_back(
             *session.submit(kWorld, ids[i], {.in = values[i].data(), .out = values[i].data()}));
       }
-      // Now its thread is at work; the sleepers of the odd rounds find it so.
+      // The rank's own thread works now; threads that begin to wait in odd rounds find it working.
       if (round % 2 == 1) std::this_thread::yield();
       const auto deadline =
           horo::Deadline::in(horo::SteadyClock::instance(), horo::sim::kLongEnough);
@@ -112,7 +114,7 @@ TEST_CASE("who waits takes over from the rank's own thread, for one operation or
   CHECK(wrong == 0);
 }
 
-TEST_CASE("callbacks run without anybody waiting") {
+TEST_CASE("callbacks run while no thread waits") {
   std::atomic<int> calls{0};
   run_ranks(2, [&](Session& session, int) {
     const auto id = *session.declare(kWorld, "c", vector_of(Kind::allreduce, DType::f32, 5000));
@@ -127,7 +129,7 @@ TEST_CASE("callbacks run without anybody waiting") {
   CHECK(calls == 2);
 }
 
-TEST_CASE("a rank that has joined and leaves before the others lets nobody wait for ever") {
+TEST_CASE("no rank waits for ever when a joined rank leaves before the others") {
   std::atomic<int> hangs{0};
   std::atomic<int> other_ends{0};
   for (int round = 0; round < 20; ++round) {
@@ -167,7 +169,7 @@ TEST_CASE("a rank that has joined and leaves before the others lets nobody wait 
   CHECK(other_ends == 0);
 }
 
-TEST_CASE("leaving ends the wait of another thread") {
+TEST_CASE("a shutdown ends the wait of another thread") {
   std::atomic<int> ended{0};
   std::atomic<bool> left{false};
   run_ranks(2, [&](Session& session, int rank) {
@@ -190,11 +192,11 @@ TEST_CASE("leaving ends the wait of another thread") {
   CHECK(ended == 1);
 }
 
-TEST_CASE("who waits for the others to start hears why they never will") {
+TEST_CASE("a rank that waits for others to start is told why they never will") {
   const auto told = [](const horo::Poison& poison) {
     const int fd = *horo::make_board({.local_size = 2, .nonce = 1});
-    auto* header = *horo::map_board_header(fd);
-    horo::poison_board(*header, poison, "here");
+    const auto header = *horo::map_board_header(fd);
+    horo::poison_board(header, poison, "here");
     const auto session =
         Session::join(meeting_on(0, 2, fd), SessionOptions{.board = tight_params()});
     horo::unmap_board_header(header);
@@ -211,7 +213,7 @@ TEST_CASE("a loss wakes a rank that waits for ever") {
   std::atomic<int> lost{0};
   std::atomic<bool> submitted{false};
   const int fd = *horo::make_board({.local_size = 2, .nonce = 1});
-  auto* header = *horo::map_board_header(fd);
+  const auto header = *horo::map_board_header(fd);
   std::thread waiter([&] {
     auto session = *Session::join(meeting_on(0, 2, fd), SessionOptions{.board = tight_params()});
     const auto id =
@@ -227,11 +229,65 @@ TEST_CASE("a loss wakes a rank that waits for ever") {
   {
     auto session = *Session::join(meeting_on(1, 2, fd), SessionOptions{.board = tight_params()});
     while (!submitted) std::this_thread::yield();
-    horo::poison_board(*header, {.rank = Rank{1}, .cause = horo::LossCause::exited, .detail = 3},
+    horo::poison_board(header, {.rank = Rank{1}, .cause = horo::LossCause::exited, .detail = 3},
                        "here");
     waiter.join();
   }
   CHECK(lost == 2);
+  horo::unmap_board_header(header);
+  close(fd);
+}
+
+TEST_CASE("a rank that runs a callback when another is lost needs no time to acknowledge that") {
+  const int fd = *horo::make_board({.local_size = 2, .nonce = 1});
+  const auto header = *horo::map_board_header(fd);
+
+  struct InCallback {
+    std::atomic<bool> entered{false};
+    std::atomic<bool> may_return{false};
+  } state;
+
+  std::atomic<bool> submitted{false};
+  std::atomic<bool> waiting{false};
+  Errc later = Errc::ok;
+  std::thread caller([&] {
+    auto session = *Session::join(meeting_on(0, 2, fd), SessionOptions{.board = tight_params()});
+    std::vector<float> values(5000);
+    const auto submit = [&](const char* name) {
+      const auto id = *session->declare(kWorld, name, vector_of(Kind::allreduce, DType::f32, 5000));
+      return *session->submit(kWorld, id, {.in = values.data(), .out = values.data()});
+    };
+    auto* const first = submit("first");
+    REQUIRE(session->on_complete(
+        *first,
+        [](void* user, horo_op, horo_status) {
+          auto& in = *static_cast<InCallback*>(user);
+          in.entered = true;
+          while (!in.may_return) std::this_thread::yield();
+        },
+        &state));
+    submitted = true;
+    while (!state.entered) std::this_thread::yield();
+    auto* const second = submit("never");
+    waiting = true;
+    if (wait_for(*session, *second)) later = second->status();
+  });
+  {
+    auto session = *Session::join(meeting_on(1, 2, fd), SessionOptions{.board = tight_params()});
+    while (!submitted) std::this_thread::yield();
+    std::vector<float> values(5000);
+    const auto id =
+        *session->declare(kWorld, "first", vector_of(Kind::allreduce, DType::f32, 5000));
+    auto& operation = **session->submit(kWorld, id, {.in = values.data(), .out = values.data()});
+    CHECK(wait_for(*session, operation));
+    while (!state.entered || !waiting) std::this_thread::yield();
+    CHECK(header->slot(horo::LocalRank{0}).poison_ack == 1);
+    horo::poison_board(header, {.rank = Rank{1}, .cause = horo::LossCause::exited, .detail = 3},
+                       "here");
+    state.may_return = true;
+    caller.join();
+  }
+  CHECK(later == Errc::peer_lost);
   horo::unmap_board_header(header);
   close(fd);
 }

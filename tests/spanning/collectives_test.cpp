@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collectives of all kinds between hosts, drawn at random, against a trivial reference.
-// HORO_SIM_SEED repeats a run.
+// Random collectives of all kinds between hosts, compared with a trivial reference. HORO_SIM_SEED
+// repeats a run.
 #include <cstdlib>
 #include <cstring>
 #include <numeric>
@@ -47,8 +47,8 @@ std::string submit(Session& session, int rank, Side& side) {
   return {};
 }
 
-/// Every rank submits all operations in an order of its own, waits for them, and does so thrice.
-/// What went wrong on any rank.
+/// Every rank submits all operations in an order of its own and waits for them, three times.
+/// Returns what went wrong on any rank; empty: nothing.
 std::string run_all(TestHosts& hosts, const std::vector<sim::DrawnOp>& ops, std::uint64_t seed) {
   std::vector<std::string> wrong(static_cast<std::size_t>(hosts.size()));
   hosts.run([&](Session& session, int rank) {
@@ -77,7 +77,8 @@ std::string run_all(TestHosts& hosts, const std::vector<sim::DrawnOp>& ops, std:
 
 }  // namespace
 
-TEST_CASE("collectives between hosts, in any order, give what a trivial reference gives") {
+TEST_CASE(
+    "collectives between hosts, submitted in any order, give the results of a trivial reference") {
   const auto base = base_seed();
   const Layout layouts[] = {{{0}, {1}}, {{0, 1}, {2, 3}}, {{0, 2}, {1, 3}}, {{0, 1, 2}, {3}, {4}}};
   std::uint64_t seed = base;
@@ -86,7 +87,7 @@ TEST_CASE("collectives between hosts, in any order, give what a trivial referenc
     for (int round = 0; round < 3; ++round, ++seed) {
       CAPTURE(base, seed, round, layout.size());
       std::mt19937_64 random(seed);
-      hosts.options.board.fusion_threshold = std::uint64_t{1} << (8 + random() % 14);
+      hosts.options.board.tuning.fusion_threshold = std::uint64_t{1} << (8 + random() % 14);
       std::vector<sim::DrawnOp> ops;
       while (ops.size() < 20)
         ops.push_back(sim::draw_op(hosts.size(), random, "t" + std::to_string(ops.size())));
@@ -96,7 +97,7 @@ TEST_CASE("collectives between hosts, in any order, give what a trivial referenc
   }
 }
 
-TEST_CASE("an Adasum between hosts has the bits of one process") {
+TEST_CASE("an Adasum between hosts gives the same bits as one process") {
   const auto seed = base_seed();
   const Layout layouts[] = {{{0}, {1}}, {{0, 1}, {2}}, {{0, 3}, {1, 2, 4}}};
   for (const auto& layout : layouts) {
@@ -123,10 +124,10 @@ TEST_CASE("an Adasum between hosts has the bits of one process") {
   }
 }
 
-TEST_CASE("one ring over all ranks adds the same") {
+TEST_CASE("all-reduces without hierarchy give the same sums") {
   const auto seed = base_seed();
   TestHosts hosts({{0, 1}, {2, 3}, {4}});
-  hosts.options.hosts.hierarchical = false;
+  hosts.options.hosts.connect.hierarchical = false;
   CAPTURE(seed);
   std::mt19937_64 random(seed);
   std::vector<sim::DrawnOp> ops;
@@ -137,10 +138,10 @@ TEST_CASE("one ring over all ranks adds the same") {
   CHECK(run_all(hosts, ops, seed) == "");
 }
 
-TEST_CASE("what is asked to repeat adds in rank order between hosts too") {
+TEST_CASE("deterministic sums add in rank order between hosts too") {
   const auto seed = base_seed();
   TestHosts hosts({{0, 1}, {2, 3, 4}});
-  hosts.options.hosts.deterministic = true;
+  hosts.options.hosts.connect.deterministic = true;
   CAPTURE(seed);
   std::mt19937_64 random(seed);
   std::vector<sim::DrawnOp> ops;
@@ -149,7 +150,7 @@ TEST_CASE("what is asked to repeat adds in rank order between hosts too") {
     if (op.kind() == Kind::allreduce) ops.push_back(std::move(op));
   }
   for (const std::uint64_t threshold : {0, 1 << 20}) {
-    hosts.options.board.fusion_threshold = threshold;
+    hosts.options.board.tuning.fusion_threshold = threshold;
     CHECK(run_all(hosts, ops, seed) == "");
   }
 }

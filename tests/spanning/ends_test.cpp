@@ -17,7 +17,7 @@ using horo::sim::vector_of;
 
 namespace {
 
-/// Waits for a sum that cannot complete, and gives its end.
+/// Waits for a sum that cannot complete, and returns how it ended.
 std::pair<Errc, std::string> wait_in_vain(Session& session, const std::string& name) {
   const auto id = session.declare(kWorld, name, vector_of(Kind::allreduce, DType::f32, 3000));
   if (!id) return {id.error().code, id.error().message};
@@ -33,8 +33,8 @@ std::uint64_t number_from_environment(const char* name, std::uint64_t otherwise)
   return text != nullptr ? std::strtoull(text, nullptr, 10) : otherwise;
 }
 
-/// Sums until somebody is lost; then the tensors are the user's again, and nobody else's. "" or
-/// what went wrong.
+/// Sums until a rank is lost, and checks that nothing writes to the tensors afterwards. Returns ""
+/// or what went wrong.
 std::string sum_until_lost(Session& session, std::int64_t count) {
   constexpr float kMine = 12345;
   std::vector<std::vector<float>> values(3, std::vector<float>(static_cast<std::size_t>(count), 1));
@@ -76,7 +76,7 @@ std::size_t entries_of(const char* folder) {
 
 }  // namespace
 
-TEST_CASE("epoch after epoch on the same hosts, nothing grows") {
+TEST_CASE("many epochs on the same hosts leave no descriptor and no thread behind") {
   TestHosts hosts({{0, 1}, {2}});
   std::size_t descriptors = 0;
   std::size_t threads = 0;
@@ -94,7 +94,7 @@ TEST_CASE("epoch after epoch on the same hosts, nothing grows") {
   CHECK(entries_of("/proc/self/task") <= threads);
 }
 
-TEST_CASE("whoever shuts down first, the others hear that nothing can complete") {
+TEST_CASE("after any rank shuts down, the others' operations end with shut_down") {
   for (const int first : {0, 1, 2, 3}) {
     TestHosts hosts({{0, 1}, {2, 3}});
     std::atomic<int> heard{0};
@@ -109,7 +109,7 @@ TEST_CASE("whoever shuts down first, the others hear that nothing can complete")
   }
 }
 
-TEST_CASE("what is agreed when a rank shuts down is done first") {
+TEST_CASE("operations that are agreed when a rank shuts down complete first") {
   TestHosts hosts({{0, 1}, {2, 3}});
   std::atomic<int> wrong{0};
   hosts.run([&](Session& session, int) {
@@ -134,7 +134,7 @@ TEST_CASE("what is agreed when a rank shuts down is done first") {
   CHECK(wrong == 0);
 }
 
-TEST_CASE("a loss on one host ends what is in flight on all, naming rank, host and cause") {
+TEST_CASE("a loss on one host ends the operations of all hosts, naming rank, host and cause") {
   for (const int victim : {0, 1, 2, 4}) {
     TestHosts hosts({{0, 1}, {2, 3}, {4}});
     const int host = victim / 2;
@@ -158,7 +158,7 @@ TEST_CASE("a loss on one host ends what is in flight on all, naming rank, host a
   }
 }
 
-TEST_CASE("after a loss at any moment nobody touches the tensors any more") {
+TEST_CASE("after a loss at any moment no thread touches the tensors any more") {
   // A minute or two by hand: HORO_SPANNING_LOSSES=1000.
   const auto count = number_from_environment("HORO_SPANNING_LOSSES", 12);
   const auto first = number_from_environment("HORO_SIM_SEED", std::random_device{}());
@@ -166,7 +166,7 @@ TEST_CASE("after a loss at any moment nobody touches the tensors any more") {
     CAPTURE(seed);
     std::mt19937_64 random(seed);
     TestHosts hosts(random() % 2 == 0 ? Layout{{0, 1}, {2, 3}} : Layout{{0, 1}, {2}, {3}});
-    hosts.options.hosts.hierarchical = random() % 4 != 0;
+    hosts.options.hosts.connect.hierarchical = random() % 4 != 0;
     const auto elements = static_cast<std::int64_t>(1 + random() % (1U << (6 + random() % 14)));
     const auto after = std::chrono::microseconds(random() % 60'000);
     const auto victim = static_cast<int>(random() % 4);
@@ -190,13 +190,13 @@ TEST_CASE("after a loss at any moment nobody touches the tensors any more") {
   }
 }
 
-TEST_CASE("where a rank cannot go on, the others are told in place of waiting") {
+TEST_CASE("when a rank ends without an agent, the others get an error instead of waiting") {
   TestHosts hosts({{0}, {1}, {2}});
   std::atomic<int> told{0};
   std::atomic<bool> gone{false};
   hosts.run_raw([&](std::unique_ptr<Session> session, int rank) {
     if (!sum(*session, kWorld, "before", 100, 3).empty()) return;
-    if (rank == 1) {  // Ends without a word, and without an agent: its leader's links close.
+    if (rank == 1) {  // It ends without an agent that could say so: its leader's connections close.
       session.reset();
       gone = true;
       return;

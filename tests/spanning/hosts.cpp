@@ -12,14 +12,14 @@ TestHosts::TestHosts(Layout layout) : layout_(std::move(layout)) {
   for (const auto& ranks : layout_) size_ += static_cast<int>(ranks.size());
   options.board = sim::tight_params();
   options.hosts.tree_radix = 2;
-  options.hosts.modules = HORO_TEST_MODULES;
+  options.hosts.connect.modules = HORO_TEST_MODULES;
 }
 
 runtime::bootstrap::Meeting TestHosts::meeting(int rank) const {
   runtime::bootstrap::Meeting meeting;
   meeting.epoch = epoch_;
   for (std::size_t h = 0; h < layout_.size(); ++h) {
-    runtime::bootstrap::Host host{.name = fmt::format("node{}", h), .address = "127.0.0.1"};
+    runtime::bootstrap::JobHost host{.name = fmt::format("node{}", h), .address = "127.0.0.1"};
     for (const int r : layout_[h]) host.ranks.emplace_back(r);
     const auto at = std::find(layout_[h].begin(), layout_[h].end(), rank);
     if (at != layout_[h].end()) {
@@ -32,7 +32,7 @@ runtime::bootstrap::Meeting TestHosts::meeting(int rank) const {
     }
     meeting.hosts.push_back(std::move(host));
   }
-  meeting.store = std::make_shared<runtime::bootstrap::Store>();
+  meeting.store = std::make_shared<runtime::bootstrap::JobStore>();
   meeting.store->address = server_.address();
   meeting.store->secret = server_.secret;
   return meeting;
@@ -69,8 +69,8 @@ void TestHosts::run(const std::function<void(Session&, int)>& body) {
 }
 
 void TestHosts::poison(int host, const Poison& poison) {
-  auto* header = *map_board_header(boards_[static_cast<std::size_t>(host)].value());
-  poison_board(*header, poison, fmt::format("node{}", host));
+  const auto header = *map_board_header(boards_[static_cast<std::size_t>(host)].value());
+  poison_board(header, poison, fmt::format("node{}", host));
   unmap_board_header(header);
 }
 

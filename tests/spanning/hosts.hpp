@@ -12,16 +12,18 @@
 #include <catch2/catch.hpp>
 
 #include "base/unique_fd.hpp"
-#include "runtime/session.hpp"
+#include "runtime/session/session.hpp"
 #include "tests/rendezvous/support.hpp"
 #include "tests/sim/sim_job.hpp"
+#include "tests/simulator/delays.hpp"
 
 namespace horo::spanning {
 
 /// Ranks by host: {{0, 2}, {1}} puts ranks 0 and 2 on one host, rank 1 on another.
 using Layout = std::vector<std::vector<int>>;
 
-/// One job's hosts, for one epoch after another.
+/// The hosts of one job. Each run is an epoch. Threads wait at random race points: HORO_SIM_DELAYS
+/// repeats them.
 class TestHosts {
  public:
   explicit TestHosts(Layout layout);
@@ -31,10 +33,10 @@ class TestHosts {
   /// Runs `body(session, rank)` on a thread per rank and shuts the sessions down.
   void run(const std::function<void(runtime::Session&, int)>& body);
 
-  /// The same without the shutdown: `body` has the session.
+  /// The same without the shutdown: `body` owns the session.
   void run_raw(const std::function<void(std::unique_ptr<runtime::Session>, int)>& body);
 
-  /// What a host's agent would do when a rank of it ends.
+  /// Does what a host's agent would do when one of its ranks ends.
   void poison(int host, const Poison& poison);
 
   runtime::SessionOptions options;
@@ -42,6 +44,7 @@ class TestHosts {
  private:
   runtime::bootstrap::Meeting meeting(int rank) const;
 
+  const test::RandomDelays delays_{test::delays_from_environment()};
   const Layout layout_;
   int size_ = 0;
   Epoch epoch_{0};
@@ -49,10 +52,10 @@ class TestHosts {
   std::vector<UniqueFd> boards_;
 };
 
-/// True when it is done; false: a hang.
+/// True when the operation is done; false: it hangs.
 bool wait_for(runtime::Session& session, runtime::Operation& operation);
 
-/// Sums `count` ones; "" or what went wrong.
+/// Sums `count` ones. Returns "" or what went wrong.
 std::string sum(runtime::Session& session, SetId set, const std::string& name, std::int64_t count,
                 int ranks);
 

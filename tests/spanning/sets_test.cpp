@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Process sets that span hosts or do not, with and without the first rank of a host; ranks that
-// join, group, disagree, leave.
+// Process sets on one host and on several, with and without the first rank of a host: joins,
+// groups, disagreements and removals.
 #include <algorithm>
 #include <random>
 
@@ -23,7 +23,7 @@ bool holds(const std::vector<int>& ranks, int rank) {
   return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
 }
 
-/// What went wrong on any rank.
+/// The failures of all ranks.
 class Report {
  public:
   void add(int rank, const std::string& text) {
@@ -57,7 +57,9 @@ InFlight submit_ones(Session& session, SetId set, const std::string& name, Group
 
 }  // namespace
 
-TEST_CASE("process sets come and go, over hosts and inside them, with and without their leaders") {
+TEST_CASE(
+    "process sets are added and removed on one host and several, with and without leaders as "
+    "members") {
   TestHosts hosts({{0, 1}, {2, 3}, {4}});
   const std::vector<std::vector<int>> sets = {{0, 2, 4}, {1, 3}, {0, 1}, {1, 2, 3}, {3, 4}};
   Report report;
@@ -95,7 +97,7 @@ TEST_CASE("process sets come and go, over hosts and inside them, with and withou
   CHECK(report.text() == "");
 }
 
-TEST_CASE("a set goes on while the ranks outside of it wait") {
+TEST_CASE("a set makes progress while the ranks outside it wait") {
   TestHosts hosts({{0, 1}, {2, 3}});
   Report report;
   hosts.run([&](Session& session, int rank) {
@@ -108,12 +110,13 @@ TEST_CASE("a set goes on while the ranks outside of it wait") {
   CHECK(report.text() == "");
 }
 
-TEST_CASE("ranks that have joined take part with neutral elements, and all learn who was last") {
+TEST_CASE(
+    "joined ranks take part with neutral elements, and all ranks learn which one joined last") {
   TestHosts hosts({{0, 1}, {2}, {3}});
   Report report;
   hosts.run([&](Session& session, int rank) {
     for (int round = 0; round < 3; ++round) {
-      // Rank r has r batches; those who have more sum with those who have them too.
+      // Rank r has r batches: ranks with more batches sum with ranks that have as many.
       for (int batch = 0; batch < rank; ++batch)
         report.add(rank, sum(session, kWorld, fmt::format("batch{}", batch), 300, 3 - batch));
       const auto id = session.declare(kWorld, "join", vector_of(Kind::join, DType::u8, 0));
@@ -127,7 +130,7 @@ TEST_CASE("ranks that have joined take part with neutral elements, and all learn
   CHECK(report.text() == "");
 }
 
-TEST_CASE("a tensor changes while a whole host has joined") {
+TEST_CASE("a tensor changes its signature while all ranks of a host have joined") {
   TestHosts hosts({{0}, {1}});
   Report report;
   hosts.run([&](Session& session, int rank) {
@@ -146,7 +149,7 @@ TEST_CASE("a tensor changes while a whole host has joined") {
   CHECK(report.text() == "");
 }
 
-TEST_CASE("joins among thousands of names, again and again") {
+TEST_CASE("repeated joins with thousands of names do not exhaust the directory") {
   TestHosts hosts({{0, 1}, {2}});
   hosts.options.board.capacity = 2048;
   Report report;
@@ -168,7 +171,7 @@ TEST_CASE("joins among thousands of names, again and again") {
   CHECK(report.text() == "");
 }
 
-TEST_CASE("tensors of a group run together or, where ranks disagree, not at all") {
+TEST_CASE("tensors of a group run together, or not at all if ranks disagree about it") {
   TestHosts hosts({{0, 1}, {2, 3}});
   Report report;
   hosts.run([&](Session& session, int rank) {
@@ -191,7 +194,7 @@ TEST_CASE("tensors of a group run together or, where ranks disagree, not at all"
   CHECK(report.text() == "");
 }
 
-TEST_CASE("what ranks of different hosts mean differently ends with both sides named") {
+TEST_CASE("an operation about which hosts disagree ends with an error that names both sides") {
   TestHosts hosts({{0, 1}, {2}});
   std::vector<std::string> messages(3);
   Report report;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks that keep other hosts waiting: everybody hears who, where and why.
+// Ranks that keep other hosts waiting: all ranks get an error that names the rank, its host and
+// why.
 #include <chrono>
 #include <mutex>
 #include <set>
@@ -16,7 +17,7 @@ using horo::sim::vector_of;
 
 namespace {
 
-/// What everybody hears who waits for "x" of `set` while `lazy` ranks submit nothing.
+/// The errors of ranks that wait for "x" of `set` while the `lazy` ranks submit nothing.
 std::set<std::string> heard_without(const Layout& layout, const std::set<int>& lazy) {
   TestHosts hosts(layout);
   hosts.options.stalls = {.warning = 200ms, .shutdown = 600ms};
@@ -60,7 +61,7 @@ TEST_CASE("a rank that keeps other hosts waiting is named on all of them") {
   }
 }
 
-TEST_CASE("all ranks that others wait for are in one verdict") {
+TEST_CASE("all ranks that others wait for are named in one report") {
   const auto heard = heard_without({{0, 1}, {2, 3}, {4}}, {1, 2, 3});
   REQUIRE(heard.size() == 1);
   CHECK(says(*heard.begin(), "for rank 1 on node0 ("));
@@ -68,7 +69,7 @@ TEST_CASE("all ranks that others wait for are in one verdict") {
   CHECK(says(*heard.begin(), ", rank 3 on node1 ("));
 }
 
-TEST_CASE("ranks of different hosts that wait for each other's tensors are told so") {
+TEST_CASE("ranks of different hosts that wait for each other's tensors get both names") {
   TestHosts hosts({{0}, {1}});
   hosts.options.stalls = {.warning = 200ms, .shutdown = 600ms};
   std::mutex mutex;
@@ -83,14 +84,14 @@ TEST_CASE("ranks of different hosts that wait for each other's tensors are told 
   CHECK((x || y));
 }
 
-TEST_CASE("what waits for its turn, or moves slowly, is no stall") {
+TEST_CASE("an operation that waits for its turn, or moves slowly, is no stall") {
   constexpr std::int64_t kElements = 4 << 20;
   TestHosts hosts({{0, 1}, {2}});
   hosts.options.stalls = {.warning = 500ms, .shutdown = 1s};
-  hosts.options.board.fusion_threshold = 0;
+  hosts.options.board.tuning.fusion_threshold = 0;
   std::atomic<int> wrong{0};
   hosts.run([&](Session& session, int) {
-    // Zeros: whichever sums are under way in the one buffer, they stay that.
+    // Zeros stay zeros, whichever sums run in the one buffer.
     std::vector<float> zeros(kElements);
     std::vector<Operation*> operations;
     if (!sum(session, kWorld, "before", 100, 3).empty()) ++wrong;
@@ -113,7 +114,7 @@ TEST_CASE("what waits for its turn, or moves slowly, is no stall") {
   CHECK(wrong == 0);
 }
 
-TEST_CASE("slow ranks that come in the end do no harm") {
+TEST_CASE("ranks that submit late, but before the shutdown time, end no operation") {
   TestHosts hosts({{0, 1}, {2}, {3}});
   hosts.options.stalls = {.warning = 50ms, .shutdown = 5s};
   std::atomic<int> wrong{0};

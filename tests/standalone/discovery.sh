@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Hosts of a real Slurm's jobs: salloc, a batch script, a step, a heterogeneous job.
+# horo discover inside jobs of a real Slurm: salloc, a batch script, a step and a heterogeneous job.
 # shellcheck source=tests/standalone/lib.sh
 . "$(dirname "$0")/lib.sh"
-[ "$(id -u)" = 0 ] || skip "starts a Slurm of its own, which needs root"
+[ "$(id -u)" = 0 ] || skip "needs root to start Slurm"
 PATH=$PATH:/usr/sbin:/sbin
 needs slurmctld slurm-wlm
 needs munged munge
@@ -17,7 +17,8 @@ import json, sys
 print(*(f"{h['name']}:{h['slots']}" for h in json.load(sys.stdin)["hosts"]))
 PY
 
-# hosts WHAT WANTED COMMAND...: what horo discover finds inside of COMMAND. Virtual nodes have no addresses: exit code 1.
+# hosts WHAT WANTED COMMAND...: the hosts that horo discover finds inside COMMAND. Virtual nodes have no addresses, so it
+# ends with 1.
 hosts() {
   local what=$1 wanted=$2
   shift 2
@@ -33,7 +34,7 @@ hosts "salloc of whole nodes" "h1:4 h2:4 h3:4" salloc -Q -N 3 --exclusive
 hosts "a heterogeneous job" "h1:2 h2:2 h3:2" salloc -Q -N 1 -n 2 : -N 2 --ntasks-per-node=2
 hosts "a step of a job" "h1:2 h2:2" salloc -Q -N 2 --ntasks-per-node=2 srun -N 1 -n 1
 
-# The plan has exactly np of them, and ranks per host may be more than the tasks that were asked for.
+# The plan has exactly np ranks, and --ranks-per-host may exceed the number of tasks of the job.
 try timeout 60 salloc -Q -N 2 --ntasks-per-node=1 -c 4 horo run --ranks-per-host 2 --dry-run true
 expect "exit code" "$code" 0
 expect_in "plan" "$out" "host       h2: 2 ranks, 2-3"

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# init - shutdown - init in one process, many times: a fresh board each time, nothing leaks.
+# One process calls init and shutdown many times: each time it gets a fresh board, and nothing leaks.
 # shellcheck source=tests/standalone/lib.sh
 . "$(dirname "$0")/lib.sh"
 
@@ -15,18 +15,18 @@ expect "exit code of one process alone" "$code" 0
 if [ -x "$HORO_BIN/horo-run" ]; then
   try horo-run -np 3 "$rank" sum rounds=200
   expect "exit code under horo run" "$code" 0
-  # The agent still watches in a later epoch: its words, its grace, and its report.
+  # In a later epoch the agent still watches the ranks: their output, the failure grace and the report work.
   try horo-run -np 3 "$rank" rounds=2 only=1 kill lose
   expect "exit code of a loss in a later epoch" "$code" 137
   for r in 0 2; do
     expect_in "rank $r's words" "$out" "rank $r: peer_lost: rank 1 on localhost was lost: killed by signal 9 (SIGKILL)"
   done
   expect_in "the report" "$err" "rank 1"
-  # A program after another in one rank's shell.
+  # Two programs run one after the other in the shell of one rank.
   # shellcheck disable=SC2016 # expanded by the ranks' shell
   try horo-run -np 2 bash -c '"$0" sum && "$0" sum' "$rank"
   expect "exit code of two programs in turn" "$code" 0
-  # A rank's child with the rank's variables is no second rank.
+  # A child process of a rank that inherits the rank's variables does not become a second rank.
   # shellcheck disable=SC2016 # expanded by the rank's shell
   try horo-run -np 1 bash -c '"$0" sum stop & until grep -q "^State:.T" /proc/$!/status; do sleep 0.01; done
     "$0" sum; code=$?; kill -9 $!; exit $code' "$rank"

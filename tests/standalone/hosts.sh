@@ -1,12 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Ranks on several hosts find each other: hosts that HORO_HOST_KEY makes of one machine, under each starter that tells
+# Ranks on several hosts find each other. HORO_HOST_KEY makes several hosts of one machine, under each starter that tells the
 # ranks where rank 0 is.
 # shellcheck source=tests/standalone/lib.sh
 . "$(dirname "$0")/lib.sh"
 meeting=$STANDALONE_MEETING
 
-# One rank alone on its host, three on another, in an order that no launcher would choose.
+# One rank alone on its host and three on another, in an order that no launcher would choose.
 wanted="rank 0/4 local 0/3 cross 0/2 epoch 3 hosts [0,1,3] [2]
 rank 1/4 local 1/3 cross 0/1 epoch 3 hosts [0,1,3] [2]
 rank 2/4 local 0/1 cross 1/2 epoch 3 hosts [0,1,3] [2]
@@ -14,7 +14,7 @@ rank 3/4 local 2/3 cross 0/1 epoch 3 hosts [0,1,3] [2]"
 # shellcheck disable=SC2016 # expanded by each rank's shell
 split='[ "$HERE" = 2 ] && export HORO_HOST_KEY=b || export HORO_HOST_KEY=a; exec "$0" rounds=3'
 
-# by_secret SHELL-LINE: four ranks by hand.
+# by_secret SHELL-LINE: starts four ranks by hand.
 by_secret() {
   local r pids=()
   : >"$scratch/out"
@@ -36,7 +36,7 @@ by_secret "$split"
 expect "exit code by hand" "$code" 0
 expect "hosts by hand" "$out" "$wanted"
 
-# The secret in a file, which only its owner may read.
+# The secret is in a file that only its owner may read.
 echo "$HORO_SECRET" >"$scratch/secret"
 unset HORO_SECRET
 export HORO_SECRET_FILE=$scratch/secret
@@ -48,35 +48,36 @@ by_secret "$split"
 expect "exit code with a secret file" "$code" 0
 expect "hosts with a secret file" "$out" "$wanted"
 
-# Who has not come is named, to all.
+# Every rank is told which rank has not come.
 export MEETING_SECONDS=2
 # shellcheck disable=SC2016 # expanded by each rank's shell
 by_secret '[ "$HERE" != 3 ] || exit 0; '"$split"
 expect "how many were told" "$(grep -c "timed_out: rank 3 did not come to rank 0's store" <<<"$err")" 3
 unset MEETING_SECONDS
 
-# Sums over the hosts; a rank that is killed ends what the others, on its host and on the other, wait for.
+# Sums over the hosts. When a rank is killed, the operations of the other ranks on both hosts end.
 # shellcheck disable=SC2016 # expanded by each rank's shell
 split_rank='[ "$HERE" = 2 ] && export HORO_HOST_KEY=b || export HORO_HOST_KEY=a; exec "$STANDALONE_RANK" '
 by_secret "${split_rank}sum sum rounds=2 sum"
 expect "exit code of sums" "$code" 0
 for victim in 0 2 3; do
   by_secret "${split_rank}sum only=$victim kill lose"
-  # Whoever is alone on its host, or leads it, has nobody who could tell the other hosts how it ended.
+  # If the lost rank was alone on its host, or its leader, no process can tell the other hosts how it ended.
   expect "how many learn that rank $victim was killed" \
     "$(grep -cE "peer_lost: rank $victim on .* was lost: (killed by signal 9 \(SIGKILL\)|ended without leaving the job)" \
       "$scratch/out")" 3
 done
 
-# A program that only asks who it is: no rank leaves while others connect, nor does rank 0 with the store.
+# A program that calls only init and shutdown: no rank leaves while others still connect, and rank 0 does not leave with the
+# store.
 # shellcheck disable=SC2016 # expanded by each rank's shell
 for _ in 1 2 3; do
-  by_secret "${split_rank}who"
+  by_secret "${split_rank}identity"
   expect "exit code of ranks that leave at once" "$code" 0
 done
 unset HORO_SECRET_FILE HORO_RENDEZVOUS
 
-# Nothing tells of the other host.
+# The variables do not say where the other host is.
 RANK=0 WORLD_SIZE=4 LOCAL_RANK=0 LOCAL_WORLD_SIZE=2 MASTER_ADDR=a MASTER_PORT=1 try "$meeting"
 expect "exit code without a store" "$code" 24
 expect_in "the error" "$err" "HORO_RENDEZVOUS"
@@ -90,10 +91,10 @@ if command -v mpirun.openmpi >/dev/null; then
   try mpirun.openmpi --allow-run-as-root --oversubscribe -n 4 bash -c 'HERE=$OMPI_COMM_WORLD_RANK; '"$split" "$meeting"
   expect "exit code under Open MPI" "$code" 0
   expect "hosts under Open MPI" "$(sort <<<"$out")" "$wanted"
-  for operations in auto gloo; do # auto: Open MPI moves the bytes too
+  for operations in auto gloo; do # auto: Open MPI moves the data too
     # shellcheck disable=SC2016 # expanded by each rank's shell
     HORO_CPU_OPERATIONS=$operations try mpirun.openmpi --allow-run-as-root --oversubscribe -n 4 \
-      bash -c 'HERE=$OMPI_COMM_WORLD_RANK; '"$split_rank sum sum who"
+      bash -c 'HERE=$OMPI_COMM_WORLD_RANK; '"$split_rank sum sum identity"
     expect "exit code of sums under Open MPI with $operations" "$code" 0
     expect "ranks that summed under Open MPI with $operations" "$(grep -c "^rank . of 4" <<<"$out")" 4
   done
@@ -105,7 +106,7 @@ if command -v mpiexec.hydra >/dev/null; then
   expect "exit code under MPICH" "$code" 0
   expect "hosts under MPICH" "$(sort <<<"$out")" "$wanted"
   # shellcheck disable=SC2016 # expanded by each rank's shell
-  try mpiexec.hydra -n 4 bash -c 'HERE=$PMI_RANK; '"$split_rank sum sum who"
+  try mpiexec.hydra -n 4 bash -c 'HERE=$PMI_RANK; '"$split_rank sum sum identity"
   expect "exit code of sums under MPICH" "$code" 0
   expect "ranks that summed under MPICH" "$(grep -c "^rank . of 4" <<<"$out")" 4
   tested+=" mpich"

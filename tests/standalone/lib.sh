@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# For the scripts beside it, on top of tests/cli/lib.sh: starting ranks without `horo run`.
-# STANDALONE_RANK: what rank.c makes.
+# Shared by the scripts in this folder, in addition to tests/cli/lib.sh: starts ranks without `horo run`. STANDALONE_RANK is
+# the program made from rank.c.
 # shellcheck source=tests/cli/lib.sh
 . "$HORO_SOURCE/tests/cli/lib.sh"
 rank=$STANDALONE_RANK
 export HORO_START_TIMEOUT=${HORO_START_TIMEOUT:-20}
-# A launcher that started this test is not that of its ranks.
+# The variables of a launcher that started this test do not apply to its ranks.
 for variable in "${!OMPI_@}" "${!PMI@}" "${!SLURM_@}" "${!TORCHELASTIC_@}" RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE; do
   unset "$variable"
 done
@@ -16,11 +16,11 @@ skip() {
   exit 77
 }
 
-# needs PROGRAM PACKAGE: skips the script when the program is not there.
+# needs PROGRAM PACKAGE: skips the script if PROGRAM is not installed.
 needs() { command -v "$1" >/dev/null || skip "no $1 here; scripts/packages --install test brings it ($2)"; }
 
-# by_hand RANKS WORD...: ranks as a shell would start them, each in the background. $codes has their exit codes; what
-# they wrote is in $out and $err.
+# by_hand RANKS WORD...: starts ranks as a shell would, each in the background. $codes has their exit codes; $out and $err
+# have their output.
 by_hand() {
   local ranks=$1 r pids=()
   shift

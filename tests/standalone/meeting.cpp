@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rank that only meets: prints what it knows then, and tries the store. Word: rounds=N.
+// A rank that only calls bootstrap: it prints the result and tries the store. Argument: rounds=N.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -35,7 +35,7 @@ void print(const runtime::bootstrap::Meeting& meeting) {
   std::fflush(stdout);
 }
 
-/// Every rank leaves a key and waits for all.
+/// Every rank stores a key and waits for all keys.
 Status use(const runtime::bootstrap::Meeting& meeting) {
   if (meeting.store == nullptr) return {};
   HORO_TRY(auto client, meeting.store->connect(soon()));
@@ -47,12 +47,12 @@ Status use(const runtime::bootstrap::Meeting& meeting) {
 }
 
 Status check_board(const runtime::bootstrap::Meeting& meeting) {
-  HORO_TRY(auto* header, map_board_header(meeting.board.value()));
+  HORO_TRY(const auto header, map_board_header(meeting.board.value()));
   const bool good = header->local_size == static_cast<std::uint32_t>(meeting.identity.local_size) &&
                     header->epoch == meeting.epoch.value();
   header->slot(meeting.identity.local_rank).state.store(RankState::detached);
   unmap_board_header(header);
-  return good ? Status{} : fail(Errc::mismatch, "the board is another one");
+  return good ? Status{} : fail(Errc::mismatch, "the board is not the expected one");
 }
 
 Status run(runtime::bootstrap::Bootstrap& bootstrap, int argc, char** argv) {
@@ -61,13 +61,13 @@ Status run(runtime::bootstrap::Bootstrap& bootstrap, int argc, char** argv) {
     if (std::strncmp(argv[i], "rounds=", 7) == 0) rounds = std::atoi(argv[i] + 7);
   }
   for (int i = 0; i < rounds; ++i) {
-    HORO_TRY(
-        const auto meeting,
-        bootstrap.meet([](const char* name) -> const char* { return std::getenv(name); }, soon()));
+    HORO_TRY(const auto meeting,
+             bootstrap.meet([](const char* name) -> const char* { return std::getenv(name); },
+                            {.deadline = soon()}));
     if (i == rounds - 1) print(meeting);
     HORO_TRY_STATUS(use(meeting));
     HORO_TRY_STATUS(check_board(meeting));
-    // Rank 0 serves: it leaves last.
+    // Rank 0 runs the store, so it leaves last.
     if (meeting.store == nullptr) continue;
     HORO_TRY(auto client, meeting.store->connect(soon()));
     const auto done = fmt::format("test/{}/done", meeting.epoch);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A rank that calls MPI itself: sums its number plus one, and with the word kill rank 1 dies before
- * that. */
+ * A rank that calls MPI itself and sums rank + 1. With the argument kill, rank 1 dies before the
+ * sum. */
 #include <mpi.h>
 #include <signal.h>
 #include <stdio.h>

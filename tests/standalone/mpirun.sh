@@ -1,14 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# horo run --mpi: mpirun starts the ranks, and the job ends and reports as any other. With 2 and 4 ranks, Open MPI and
-# MPICH, ranks in C, in C with MPI, and in Python with torch.
+# horo run --mpi: mpirun starts the ranks, and the job ends and reports like any other. Tested with 2 and 4 ranks, Open MPI
+# and MPICH, and ranks in C, in C with MPI, and in Python with torch.
 # shellcheck source=tests/standalone/lib.sh
 . "$(dirname "$0")/lib.sh"
 
-# job RANKS WORD...: ranks of the present mpirun.
+# job RANKS WORD...: runs ranks under the MPI that is being tested.
 job() { try timeout 100 horo run --mpi --mpirun "$mpirun" -np "$1" --json-report "$scratch/report" "${@:2}"; }
 
-# none_left WORD: nobody has it in his command line, but who is being reaped.
+# none_left WORD: no process has WORD in its command line, except those that are being reaped.
 none_left() {
   local pid state
   for pid in $(pgrep -f -- "$1"); do
@@ -17,7 +17,7 @@ none_left() {
   done
 }
 
-# first_failure RANK TEXT
+# first_failure RANK TEXT: the report names this rank first and contains TEXT.
 first_failure() {
   python3 - "$scratch/report" "$1" "$2" <<'PY' || fail "the report of rank $1's end"
 import json, sys
@@ -41,7 +41,7 @@ if len(sys.argv) > 1:
     horo.allreduce(torch.zeros(3), name="never")
 PY
 
-# begin SHELL-WORDS: a job of two ranks that sleep under the name $mark; returns when both are up. $pid: horo run.
+# begin SHELL-WORDS: starts a job of two ranks that sleep under the name $mark; returns when both run. $pid is horo run.
 begin() {
   rm -f "$scratch"/up.*
   horo run --mpi --mpirun "$mpirun" -np 2 bash -c "$1 touch '$scratch/up.'\$HORO_RANK; exec -a $mark sleep 1000" \
@@ -57,7 +57,7 @@ check() {
   local n places
   for n in 2 4; do
     places=$(for ((r = 0; r < n; r++)); do echo "[$r] rank $r of $n, local $r of $n, cross 0 of 1"; done)
-    job $n "$rank" who sum rounds=3
+    job $n "$rank" identity sum rounds=3
     expect "exit code of $n ranks" "$code" 0
     expect "places of $n ranks" "$(sort <<<"$out")" "$places"
     expect "what mpirun said" "$err" ""
@@ -73,7 +73,7 @@ check() {
     first_failure 1 "exit code 3"
   done
 
-  # A program that calls MPI, and dies in the middle.
+  # A program that calls MPI dies in the middle.
   if "$mpicc" -o "$scratch/mpi_rank" "$(dirname "$0")/mpi_rank.c" 2>"$scratch/err"; then
     job 2 "$scratch/mpi_rank" sum
     expect "exit code of an MPI program ($err)" "$code" 0
@@ -81,10 +81,10 @@ check() {
     job 2 "$scratch/mpi_rank" kill
     expect "exit code of an MPI program that is killed" "$code" 137
     first_failure 1 "signal 9"
-    case $err in *"mpirun: "*) fail "mpirun's words about our own end are shown" ;; esac
+    case $err in *"mpirun: "*) fail "mpirun's message about the end that Horo caused is shown" ;; esac
   fi
 
-  # Ctrl-C, with ranks that hide from their group.
+  # Ctrl-C, with ranks that left their process group.
   mark=hidden$$$RANDOM
   begin "setsid bash -c 'exec -a $mark sleep 1000' &"
   kill -INT "$pid"
@@ -94,13 +94,13 @@ check() {
 
   # mpirun itself is killed.
   begin ""
-  kill -9 "$(pgrep -P "$(pgrep -x horo-agent -P "$(pgrep -x horo-guard -P $pid)")" -f mpi-rank)"
+  kill -9 "$(pgrep -P "$(pgrep -x horo-agent -P "$(pgrep -x horo-guard -P $pid)")" -f -- --dial-in)"
   wait "$pid"
   expect "exit code after mpirun was killed" "$?" 125
   expect_in "the report" "$(cat "$scratch/err")" "was killed by signal 9 (SIGKILL) while its ranks ran"
   none_left "$mark"
 
-  # The command is not there: no rank is to blame mpirun for.
+  # The command does not exist. The error does not blame mpirun.
   printf '#!/nowhere/interpreter\n' >"$scratch/broken"
   chmod +x "$scratch/broken"
   job 2 "$scratch/broken"

@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Ranks in several network namespaces, joined by a bridge: hosts to each other, found out without a word about it, at
-# the addresses by which they reach rank 0.
+# Ranks in several network namespaces joined by a bridge. They count as different hosts without any setting, and find each
+# other by the addresses at which they reach rank 0.
 # shellcheck source=tests/standalone/lib.sh
 . "$(dirname "$0")/lib.sh"
-[ "$(id -u)" = 0 ] || skip "makes network namespaces, which needs root"
+[ "$(id -u)" = 0 ] || skip "needs root to make network namespaces"
 needs ip iproute2
 here=h$$
 net=10.$((RANDOM % 200 + 20)).$((RANDOM % 250))
@@ -20,7 +20,7 @@ for ((i = 1; i <= 3; i++)); do
   inside "$i" ip addr add "$net.$i/24" dev eth0
   inside "$i" ip link set lo up
   inside "$i" ip link set eth0 up
-  # A number that every host has, as container bridges do, and that leads nowhere.
+  # An address that every host has and that leads nowhere, like those of container bridges.
   inside "$i" ip link add docker0 type bridge
   inside "$i" ip addr add 172.31.0.1/24 dev docker0
   inside "$i" ip link set docker0 up
@@ -46,17 +46,17 @@ rank 2/5 local 0/2 cross 2/3 $hosts
 rank 3/5 local 1/2 cross 0/2 $hosts
 rank 4/5 local 1/2 cross 1/2 $hosts"
 
-# A rank with another secret is refused, and does not disturb.
+# A rank with another secret is refused and does not disturb the others.
 HORO_SECRET=${HORO_SECRET//[0-9]/a} RANK=1 WORLD_SIZE=2 inside 1 timeout 60 "$STANDALONE_MEETING" 2>"$scratch/stranger" &
 stranger=$!
 RANK=0 WORLD_SIZE=2 inside 2 timeout 60 "$STANDALONE_MEETING" >"$scratch/zero" 2>&1 &
 pids=($!)
 RANK=1 WORLD_SIZE=2 inside 3 timeout 60 "$STANDALONE_MEETING" >"$scratch/one" 2>&1 &
 pids+=($!)
-for pid in "${pids[@]}"; do wait "$pid" || fail "a rank ended badly beside a stranger: $(cat "$scratch/zero" "$scratch/one")"; done
+for pid in "${pids[@]}"; do wait "$pid" || fail "a rank failed while another one was refused: $(cat "$scratch/zero" "$scratch/one")"; done
 wait "$stranger" && fail "a wrong secret was accepted"
-expect "what rank 0 knows beside a stranger" "$(cat "$scratch/zero")" "rank 0/2 local 0/1 cross 0/2 epoch 1 hosts $net.2[0] $net.3[1]"
+expect "what rank 0 knows while another rank is refused" "$(cat "$scratch/zero")" "rank 0/2 local 0/1 cross 0/2 epoch 1 hosts $net.2[0] $net.3[1]"
 
-# Rank 0 is not where HORO_RENDEZVOUS says.
+# HORO_RENDEZVOUS does not lead to rank 0.
 RANK=0 WORLD_SIZE=2 try inside 1 "$STANDALONE_MEETING"
-expect_in "the error" "$err" "HORO_RENDEZVOUS='$net.2:4711', which rank 0 is to serve on its host"
+expect_in "the error" "$err" "HORO_RENDEZVOUS='$net.2:4711', at which rank 0 has to listen"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A rank for the scripts beside it: joins, sums, and does what its words say, in order.
+ * A rank for the scripts in this folder: joins, sums, and runs its arguments in order.
  *
  *   sum            an allreduce whose result is checked
- *   who            prints rank, size and place on the host
- *   rounds=N       shuts down and joins again N times, with a sum each; nothing may grow
+ *   identity       prints rank, size and place on the host
+ *   rounds=N       shuts down and joins again N times, with a sum each time; nothing may grow
  *   only=R WORD    the other ranks skip the next word
  *   kill, exit=N   ends at once, without leaving
- *   stop           SIGSTOP to itself
+ *   stop           sends SIGSTOP to itself
  *   nap=N          sleeps for N seconds
  *   loader         forks a child that keeps all descriptors for 20 s
  *   lose           waits for an allreduce that cannot complete; prints how it ends
@@ -45,7 +45,8 @@ static void lost(horo_status status) {
 static void sum(void) {
   float value = (float)horo_rank() + 1;
   const horo_status status = reduce("sum", &value);
-  if (status == HORO_PEER_LOST) lost(status); /* a peer that had its result may have ended by now */
+  if (status == HORO_PEER_LOST)
+    lost(status); /* A peer that has its result may have ended already. */
   need(status, "sum");
   const int ranks = horo_size();
   const float wanted = (float)(ranks * (ranks + 1) / 2);
@@ -77,7 +78,7 @@ static void rounds(int count) {
     need(horo_shutdown(), "shutdown");
     need(horo_init(), "init again");
     sum();
-    if (i == 4) { /* the C library has warmed up */
+    if (i == 4) { /* The C library has allocated its buffers by now. */
       descriptors = entries("/proc/self/fd");
       threads = entries("/proc/self/task");
       mapped = mappings();
@@ -100,7 +101,7 @@ static void lose(void) {
 
 static void act(const char* word) {
   if (strcmp(word, "sum") == 0) sum();
-  if (strcmp(word, "who") == 0) {
+  if (strcmp(word, "identity") == 0) {
     printf("rank %d of %d, local %d of %d, cross %d of %d\n", horo_rank(), horo_size(),
            horo_local_rank(), horo_local_size(), horo_cross_rank(), horo_cross_size());
     fflush(stdout);

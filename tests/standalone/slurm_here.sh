@@ -1,13 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A real Slurm on this machine for tests, as root, with its packages slurm-wlm and munge, without systemd, cgroups or a
-# database; its virtual nodes h1 ... hN are slurmds beside each other.
+# Runs a real Slurm on this machine for tests, as root, with its packages slurm-wlm and munge, without systemd, cgroups or a
+# database. Its virtual nodes h1 ... hN are several slurmd processes.
 #
-#   slurm_here.sh up FOLDER N     starts it, with all its files in FOLDER; SLURM_CONF=FOLDER/slurm.conf then works
-#   slurm_here.sh down FOLDER     ends what `up` started
+#   slurm_here.sh up FOLDER N     starts Slurm with all its files in FOLDER; SLURM_CONF=FOLDER/slurm.conf then works
+#   slurm_here.sh down FOLDER     stops everything that `up` started
 #
-# SLURM_HERE_EXTRA: further lines of slurm.conf. SLURM_HERE_EXPIRE: seconds after which a job that is queued again may
-# start, in place of two minutes. With SLURM_HERE_ON=tests/hosts/hosts.sh, on the machine that it makes, the nodes are its hosts instead.
+# SLURM_HERE_EXTRA: further lines of slurm.conf. SLURM_HERE_EXPIRE: seconds after which a requeued job may start, instead of
+# two minutes. SLURM_HERE_ON=tests/hosts/hosts.sh: the nodes are the hosts of the machine that this script makes.
 set -uo pipefail
 PATH=/usr/sbin:/sbin:$PATH
 on=${SLURM_HERE_ON:-}
@@ -19,7 +19,7 @@ die() {
   exit 1
 }
 
-# A process id is ours while its start time is what it was.
+# A process id is still ours if its start time is unchanged.
 started_at() {
   local line
   read -r line 2>/dev/null <"/proc/$1/stat" || return 1
@@ -28,7 +28,7 @@ started_at() {
   echo "${20}"
 }
 
-# start NAME COMMAND...: in a session of its own, noted in $folder/NAME.started.
+# start NAME COMMAND...: starts COMMAND in a session of its own, and records it in $folder/NAME.started.
 start() {
   local name=$1
   shift

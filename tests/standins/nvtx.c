@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Stands in for NVIDIA's libnvToolsExt.so.1: the two functions of nvToolsExt.h that libhoro calls,
- * of that header's types. What is begun and ended becomes lines of the file NVTX_STANDIN_FILE; with
- * NVTX_STANDIN_DEAF set it answers as the library does when no profiler is there. */
+ * Stand-in for NVIDIA's libnvToolsExt.so.1, with the two functions of nvToolsExt.h that libhoro
+ * calls. Each begin and end of a range becomes a line in the file NVTX_STANDIN_FILE. With
+ * NVTX_STANDIN_DEAF it answers like the library without a profiler. */
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stdint.h>

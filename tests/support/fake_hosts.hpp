@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hosts without processes: agents that say what real ones say, pass frames on with the real code,
+// Hosts without processes. Their agents answer like real ones, forward frames with the real code,
 // and are reached over socket pairs.
 #pragma once
 
@@ -15,8 +15,8 @@
 #include <utility>
 
 #include "base/unique_fd.hpp"
-#include "launcher/agent/channel.hpp"
-#include "launcher/starters/tree/branches.hpp"
+#include "launcher/protocol/descriptor_stream.hpp"
+#include "launcher/starters/tree/reached_agents.hpp"
 
 namespace horo::launcher {
 
@@ -27,25 +27,27 @@ class FakeHosts {
 
   /// Hosts that no other agent can reach.
   std::set<std::uint32_t> unreachable;
-  /// Codes that the ranks of a host end with; 0 otherwise.
+  /// Exit codes of the ranks of a host; 0 for the other hosts.
   std::unordered_map<std::uint32_t, int> exit_codes;
-  /// Hosts whose ranks run until they are told to stop.
-  std::set<std::uint32_t> patient;
-  std::size_t most_branches = 0;  ///< Of any agent so far.
-  std::size_t ended = 0;          ///< Agents that are gone.
+  /// Hosts whose ranks run until they are stopped.
+  std::set<std::uint32_t> long_running;
+  std::size_t most_children = 0;  ///< The largest number of children of any agent so far.
+  std::size_t ended = 0;          ///< Number of agents that have ended.
+  std::size_t begun = 0;          ///< Number of agents that have been started.
 
-  /// The launcher's way to a host, or another agent's.
+  /// A connection to a host, from the launcher or from another agent.
   std::unique_ptr<Carrier> reach(std::uint32_t host) {
     return std::make_unique<FakeCarrier>(*this, host);
   }
 
-  /// An agent at the other end of `stream`; `on_end` runs when it is gone.
+  /// Starts an agent at the other end of `stream`; `on_end` runs when it has ended.
   void begin(std::uint32_t host, UniqueFd stream, Task on_end) {
+    ++begun;
     agents_[host] = std::make_unique<FakeAgent>(*this, host, std::move(stream));
     ends_[host] = std::move(on_end);
   }
 
-  /// Both halves of it are killed: its streams end.
+  /// Kills both halves of the agent, so its streams end.
   void kill(std::uint32_t host) {
     if (agents_.erase(host) == 0) return;
     ++ended;
@@ -61,18 +63,19 @@ class FakeHosts {
    public:
     FakeAgent(FakeHosts& hosts, std::uint32_t host, UniqueFd stream)
         : hosts_(hosts), host_(host), stream_(std::move(stream)) {
-      channel_ = protocol::Channel::open(hosts.loop_, stream_.value(), stream_.value(),
-                                         {.on_message = [this](const auto& m) { hear(m); },
-                                          .on_end = [this](const Status&) { leave(); },
-                                          .on_room = [this] { branches_->want_input(true); },
-                                          .on_frame = {}})
-                     .value();
-      branches_ = make_branches(
+      channel_ =
+          protocol::DescriptorStream::open(hosts.loop_, stream_.value(), stream_.value(),
+                                           {.on_message = [this](const auto& m) { hear(m); },
+                                            .on_end = [this](const Status&) { leave(); },
+                                            .on_room = [this] { branches_->want_input(true); },
+                                            .on_frame = {}})
+              .value();
+      branches_ = make_child_agents(
           hosts.loop_,
           {.send = [this](const auto& m) { send(m); }, .on_empty = [this] { leave_when_done(); }},
           [&hosts](const protocol::Reach& reach) { return hosts.reach_from_there(reach.host); });
       send(protocol::Hello::ours());
-      send(protocol::Covered{});
+      send(protocol::ControlGroupMade{});
     }
 
    private:
@@ -83,19 +86,26 @@ class FakeHosts {
 
     void hear(const protocol::Message& message) {
       if (const auto* reach = std::get_if<protocol::Reach>(&message)) {
-        hosts_.most_branches = std::max(hosts_.most_branches, ++reached_);
+        hosts_.most_children = std::max(hosts_.most_children, ++reached_);
         branches_->take(*reach);
       } else if (const auto* carry = std::get_if<protocol::Carry>(&message)) {
         branches_->take(*carry);
       } else if (const auto* going = std::get_if<protocol::Leave>(&message)) {
         branches_->take(*going);
       } else if (const auto* prepare = std::get_if<protocol::Prepare>(&message)) {
+        ranks_.clear();
+        done_ = false;
+        send(protocol::Assigned{prepare->epoch});
         send(protocol::Prepared{
             .ports = std::vector<int>(static_cast<std::size_t>(prepare->ports), 4711),
             .address = "127.0.0.1",
             .interface = "lo"});
       } else if (const auto* start = std::get_if<protocol::Start>(&message)) {
+        stays_ = start->spec.stay > Duration::zero();
         start_ranks(start->spec);
+      } else if (std::holds_alternative<protocol::Release>(message)) {
+        stays_ = false;
+        leave_when_done();
       } else if (std::holds_alternative<protocol::Stop>(message) ||
                  std::holds_alternative<protocol::Kill>(message)) {
         end_ranks(15);
@@ -108,7 +118,7 @@ class FakeHosts {
         send(protocol::Started{identity.rank, 1});
         send(protocol::Output{identity.rank, Stream::out, "here\n"});
       }
-      if (hosts_.patient.count(host_) > 0) return;
+      if (hosts_.long_running.count(host_) > 0) return;
       const auto code = hosts_.exit_codes.find(host_);
       end_ranks(code == hosts_.exit_codes.end() ? 0 : code->second << 8);
     }
@@ -122,7 +132,7 @@ class FakeHosts {
     }
 
     void leave_when_done() {
-      if (done_ && branches_->empty()) channel_->on_drained([this] { leave(); });
+      if (done_ && !stays_ && branches_->empty()) channel_->on_drained([this] { leave(); });
     }
 
     void leave() {
@@ -132,11 +142,12 @@ class FakeHosts {
     FakeHosts& hosts_;
     const std::uint32_t host_;
     const UniqueFd stream_;
-    std::unique_ptr<protocol::Channel> channel_;
-    std::unique_ptr<Branches> branches_;
+    std::unique_ptr<protocol::DescriptorStream> channel_;
+    std::unique_ptr<ChildAgents> branches_;
     std::vector<Rank> ranks_;
     std::size_t reached_ = 0;
     bool done_ = false;
+    bool stays_ = false;  ///< When done, until it is released.
   };
 
   class FakeCarrier final : public Carrier {
@@ -155,7 +166,10 @@ class FakeHosts {
           handler({Errc::peer_lost, "its agent is gone"});
       });
       hosts_.loop_.post([this, alive = std::weak_ptr(alive_)] {
-        if (!alive.expired()) handlers_.on_open(ours_.value());
+        if (alive.expired()) return;
+        handlers_.on_open({.descriptor = ours_.value(),
+                           .place = AgentPlace::other_host,
+                           .launcher_address = "127.0.0.1"});
       });
       return {};
     }
@@ -164,9 +178,7 @@ class FakeHosts {
 
     void give_up() override { hosts_.kill(host_); }
 
-    bool remote() const override { return true; }
-
-    std::string launcher_address() const override { return "127.0.0.1"; }
+    CarrierStatus status() const override { return {}; }
 
    private:
     FakeHosts& hosts_;

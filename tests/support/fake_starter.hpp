@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A Starter without processes: a test decides what the agents report and reads what they were told.
+// A Starter without processes. A test decides what the agents report, and reads the calls that they
+// got.
 #pragma once
 
 #include <algorithm>
@@ -15,22 +16,23 @@ namespace horo::launcher {
 
 class FakeStarter final : public Starter {
  public:
-  /// One agent's side, as the test sees it; lives as long as the starter.
+  /// The state of one agent for the test; lives as long as the starter.
   struct Host {
     AgentSpec spec;
     AgentEvents* events = nullptr;
     std::vector<std::string> calls;  ///< "stop 1", "kill", "signal 10", "taken 64 of 3", ...
     std::string input;
-    std::string step;     ///< What it is at until it is ready.
-    bool answers = true;  ///< There are ranks to ask for.
-    bool alive = true;    ///< The Agent has not been destroyed.
+    std::string step;        ///< The step that the agent reports until it is ready.
+    bool answers = true;     ///< Whether it answers questions about its ranks.
+    bool alive = true;       ///< Whether the Agent still exists.
+    bool assignable = true;  ///< Whether it takes a further assignment.
 
     int count(const std::string& call) const {
       return static_cast<int>(std::count(calls.begin(), calls.end(), call));
     }
   };
 
-  /// The i-th start from now fails with this; none: all succeed.
+  /// The i-th start from now fails with this error; without a value all succeed.
   std::optional<std::pair<int, Error>> failure;
 
   std::string_view name() const override { return "fake"; }
@@ -59,6 +61,15 @@ class FakeStarter final : public Starter {
       host_.calls.emplace_back("begin");
     }
 
+    bool assign(const AgentSpec& spec) override {
+      if (!host_.assignable) return false;
+      host_.spec = spec;
+      host_.calls.emplace_back("assign");
+      return true;
+    }
+
+    void release() override { host_.calls.emplace_back("release"); }
+
     std::string step() const override { return host_.step; }
 
     void signal(int number) override { host_.calls.push_back(fmt::format("signal {}", number)); }
@@ -68,6 +79,8 @@ class FakeStarter final : public Starter {
     }
 
     void kill() override { host_.calls.emplace_back("kill"); }
+
+    void dismiss() override {}
 
     void feed_stdin(std::string_view bytes) override { host_.input += bytes; }
 

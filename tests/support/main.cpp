@@ -2,7 +2,8 @@
 #define CATCH_CONFIG_MAIN
 #include <catch2/catch.hpp>
 
-// Tests ask for more memory than there is; that must fail as it does without a sanitizer.
+// Some tests ask for more memory than there is. That must fail in the same way as without a
+// sanitizer.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #if defined(__SANITIZE_ADDRESS__)
 #define HORO_SANITIZER_OPTIONS __asan_default_options

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random buckets for all ranks of a set, with what must come out.
+// Random buckets for all ranks of a set, with the expected results.
 #pragma once
 
 #include <cstddef>
@@ -9,12 +9,12 @@
 #include <random>
 #include <vector>
 
-#include "runtime/backends/backend.hpp"
-#include "runtime/backends/shm/kernels/kernels.hpp"
+#include "runtime/bucket/backend.hpp"
+#include "runtime/kernels/kernels.hpp"
 
 namespace horo::test {
 
-using namespace horo::runtime;  // NOLINT(google-build-using-namespace): a test's own names
+using namespace horo::runtime;  // NOLINT(google-build-using-namespace): the namespace under test
 
 using Buffer = std::vector<std::byte>;
 
@@ -26,12 +26,12 @@ inline constexpr ReduceOp kOps[] = {ReduceOp::average, ReduceOp::sum, ReduceOp::
 inline constexpr std::uint16_t kHalves[] = {0x3c00, 0x4000, 0x4200};  // 1, 2, 3
 inline constexpr std::uint16_t kBfloats[] = {0x3f80, 0x4000, 0x4040};
 
-/// One random tensor: all ranks' inputs, what must come out, what came out.
+/// One random tensor: the inputs of all ranks, the expected result and the actual result.
 struct Tensor {
   std::vector<Buffer> in, expected, out;
   std::vector<std::uint64_t> rows;
   std::uint64_t row_elements = 1;
-  std::vector<std::uint64_t> elements;  ///< Of each rank's input.
+  std::vector<std::uint64_t> elements;  ///< Number of elements in each rank's input.
 };
 
 struct Case {
@@ -45,7 +45,8 @@ struct Maker {
 
   std::uint64_t below(std::uint64_t bound) { return random() % bound; }
 
-  /// Small whole numbers: their sums are exact in every type, so any order gives the same bits.
+  /// Small whole numbers. Their sums are exact in every type, so any order of adding gives the same
+  /// bits.
   Buffer numbers(DType dtype, std::uint64_t count) {
     Buffer bytes(count * size_of(dtype));
     for (std::uint64_t i = 0; i < count; ++i) {
@@ -115,7 +116,8 @@ struct Maker {
     return t;
   }
 
-  /// Rank r has the r-th of the float16 bits everywhere, and so on in turn.
+  /// Every element of rank r is the r-th of the given float16 values, repeating from the first
+  /// after the last.
   Case of_halves(Signature like, const std::vector<std::uint16_t>& bits, std::uint64_t count) {
     like.dtype = DType::f16;
     Tensor t;
@@ -130,7 +132,7 @@ struct Maker {
     return {.like = like, .tensors = {std::move(t)}};
   }
 
-  /// Float16 all-reduces whose results fit, but not what comes up on the way to them.
+  /// Float16 allreduces whose results can be represented although intermediate sums cannot.
   std::vector<Case> beyond_halves(std::uint64_t count) {
     constexpr std::uint16_t k40000 = 0x78e2;
     constexpr std::uint16_t kTiny = 0x0400;  // 2^-14

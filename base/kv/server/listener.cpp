@@ -46,7 +46,7 @@ Result<Listener> Listener::open(const Address& address) {
   addrinfo* found = nullptr;
   if (getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &hints, &found) !=
       0) {
-    return fail(Errc::invalid_argument, "'{}' is no IP address to listen on", address.host);
+    return fail(Errc::invalid_argument, "'{}' is not an IP address to listen on", address.host);
   }
   const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> entry(found, &freeaddrinfo);
   const int fd = socket(entry->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_TCP);
@@ -73,7 +73,7 @@ Result<int> Listener::accept() {
       const int on = 1;
       setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
       setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on,
-                 sizeof on);  // A lost host's clients go some day.
+                 sizeof on);  // Ends the connections of a host that is lost.
       return fd;
     }
     switch (errno) {
@@ -86,7 +86,7 @@ Result<int> Listener::accept() {
       case EHOSTDOWN:
       case EHOSTUNREACH:
       case ENETUNREACH:
-        continue;  // The connection's trouble, not the listener's.
+        continue;  // An error of this connection, not of the listener.
       case EMFILE:
       case ENFILE:
       case ENOBUFS:

@@ -12,8 +12,8 @@ namespace horo::kv {
 class Listener {
  public:
   /// `address.host` is a number, not a name; port 0: the system chooses one.
-  /// Fails: invalid_argument (no IP address), unavailable (port taken, not ours),
-  /// permission_denied, io.
+  /// Fails: invalid_argument (no IP address), unavailable (port taken, not an address of this
+  /// machine), permission_denied, io.
   static Result<Listener> open(const Address& address);
 
   ~Listener();
@@ -27,10 +27,10 @@ class Listener {
 
   int descriptor() const { return fd_; }
 
-  const Address& address() const { return address_; }  ///< With the port it has.
+  const Address& address() const { return address_; }  ///< With the actual port.
 
-  /// The next connection (the caller owns it), or -1 when nobody waits. A peer that has gone again
-  /// is passed over. Fails: unavailable (no descriptors left), io.
+  /// Returns the next connection, which the caller owns, or -1 when there is none. Skips peers that
+  /// have closed again. Fails: unavailable (no descriptors left), io.
   Result<int> accept();  // NOLINT(readability-make-member-function-const): it takes from the queue
 
  private:

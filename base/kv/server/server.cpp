@@ -8,16 +8,16 @@
 #include <unordered_map>
 #include <utility>
 
-#include "base/kv/server/connection.hpp"
+#include "base/kv/kv_messages.hpp"
 #include "base/kv/server/listener.hpp"
-#include "base/kv/wire.hpp"
+#include "base/kv/server/server_connection.hpp"
 #include "base/log.hpp"
 
 namespace horo::kv {
 
 namespace {
 
-constexpr int kAcceptsPerTurn = 64;  // Then the clients that are there have their turn.
+constexpr int kAcceptsPerTurn = 64;  // Then the connected clients are served.
 constexpr Duration kDescriptorRetry = std::chrono::milliseconds(100);
 constexpr std::size_t kRequestOverhead = kMaxKeyBytes + 64;
 constexpr std::size_t kLeastPayload = std::size_t{1} << 20U;  // Room for requests with many keys.
@@ -34,7 +34,7 @@ Result<std::uint32_t> max_payload(const StoreLimits& limits) {
       std::max<std::uint64_t>(kLeastPayload, 2 * limits.value.value() + kRequestOverhead));
 }
 
-/// Strangers may not take more than an eighth of the descriptors that the launcher needs elsewhere.
+/// Peers without proof may use at most an eighth of the descriptors: the launcher needs them too.
 std::size_t bounded_by_descriptors(std::size_t wanted) {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return wanted;
@@ -64,7 +64,7 @@ class Server::Impl : public std::enable_shared_from_this<Impl> {
 
   std::vector<Address> addresses() const {
     std::vector<Address> out;
-    for (const auto& door : listeners_) out.push_back(door.listener.address());
+    for (const auto& entry : listeners_) out.push_back(entry.listener.address());
     return out;
   }
 
@@ -78,21 +78,22 @@ class Server::Impl : public std::enable_shared_from_this<Impl> {
   }
 
  private:
-  struct Door {
+  struct WatchedListener {
     Listener listener;
-    Descriptor watched;  // After the listener: it goes first.
+    Descriptor watched;  // Declared after the listener, to be destroyed before it.
   };
 
-  // -- Newcomers ---------------------------------------------------------------------------------
+  // -- New connections
+  // ---------------------------------------------------------------------------------
 
-  void accept_from(Door& door) {
+  void accept_from(WatchedListener& entry) {
     for (int i = 0; i < kAcceptsPerTurn; ++i) {
       if (unauthenticated_.size() >= options_.unauthenticated) {
         pause_accepting();
         expire();
         return;
       }
-      auto fd = door.listener.accept();
+      auto fd = entry.listener.accept();
       if (!fd) {
         if (!std::exchange(is_short_, true)) {
           log::warn("rendezvous", "{}; trying again until it works", fd.error().message);
@@ -111,7 +112,7 @@ class Server::Impl : public std::enable_shared_from_this<Impl> {
     const ConnectionId id = ++last_id_;
     auto nonce = make_nonce();
     if (!nonce) {
-      // Without a fresh nonce an old handshake could be replayed.
+      // Without a fresh nonce, a recorded handshake could be replayed.
       ::close(fd);
       log::error("rendezvous", "{}", nonce.error().message);
       return;
@@ -127,7 +128,7 @@ class Server::Impl : public std::enable_shared_from_this<Impl> {
     if (!expiry_) expire();
   }
 
-  /// Closes who is too slow with the handshake, and comes back for the next.
+  /// Closes connections whose handshake takes too long, and sets a timer for the next one.
   void expire() {
     const auto now = SteadyClock::instance().now();
     while (!unauthenticated_.empty()) {
@@ -144,7 +145,7 @@ class Server::Impl : public std::enable_shared_from_this<Impl> {
   }
 
   void pause_accepting() {
-    for (auto& door : listeners_) door.watched.on_readable(nullptr);
+    for (auto& entry : listeners_) entry.watched.on_readable(nullptr);
     accepting_ = false;
   }
 
@@ -152,8 +153,8 @@ class Server::Impl : public std::enable_shared_from_this<Impl> {
     accept_retry_.reset();
     if (accepting_ || unauthenticated_.size() >= options_.unauthenticated) return;
     accepting_ = true;
-    for (auto& door : listeners_) {
-      door.watched.on_readable([this, &door] { accept_from(door); });
+    for (auto& entry : listeners_) {
+      entry.watched.on_readable([this, &entry] { accept_from(entry); });
     }
   }
 
@@ -173,7 +174,8 @@ class Server::Impl : public std::enable_shared_from_this<Impl> {
     connection.is_reading = true;
   }
 
-  /// Nothing more is read from a client until it has taken its answer: one is all it can hold up.
+  /// Nothing is read from a client until it has taken its answer, so that it occupies one answer at
+  /// most.
   void watch_writing(ServerConnection& connection) {
     connection.watched.on_readable(nullptr);
     connection.watched.on_writable([this, id = connection.id] { step(id); });
@@ -197,7 +199,7 @@ class Server::Impl : public std::enable_shared_from_this<Impl> {
     }
   }
 
-  /// Goes on with a connection until it needs its peer.
+  /// Serves a connection until it has to wait for its peer.
   void step(ConnectionId id) {
     const auto found = connections_.find(id);
     if (found == connections_.end()) return;
@@ -218,7 +220,7 @@ class Server::Impl : public std::enable_shared_from_this<Impl> {
       if (!request) return refuse(id);
       if (connection.session.authenticated()) leave_unauthenticated(connection);
       if (*request) {
-        stop_waiting(connection);  // A new request replaces a wait that its client has given up.
+        stop_waiting(connection);  // The client has given up the request that waits.
         handle(connection, std::move(**request));
       } else if (!connection.session.has_output()) {
         if (!connection.is_reading) watch_reading(connection);
@@ -244,9 +246,22 @@ class Server::Impl : public std::enable_shared_from_this<Impl> {
   // -- Requests ----------------------------------------------------------------------------------
 
   void handle(ServerConnection& connection, Request request) {
+    if (request.op == Op::get || request.op == Op::wait) {
+      connection.wait = PendingWait{.request = std::move(request)};
+      answer_wait(connection);
+      return;
+    }
     Response response{.op = request.op, .id = request.id};
-    Store::Value value;
-    auto& key = request.keys.front();
+    const auto value = execute(request, response);
+    connection.session.answer(response, value);
+    const bool wrote = request.op == Op::set || request.op == Op::add || response.swapped;
+    if (wrote && response.status == Errc::ok) wake(request.keys.front());
+  }
+
+  /// Fills `response` and returns the value that follows it, if there is one.
+  KeyValueStore::Value execute(Request& request, Response& response) {
+    const auto& key = request.keys.front();
+    KeyValueStore::Value value;
     switch (request.op) {
       case Op::set:
         fill(response, store_.set(key, std::move(request.value)));
@@ -255,11 +270,6 @@ class Server::Impl : public std::enable_shared_from_this<Impl> {
         value = store_.find(key);
         response.present = value != nullptr;
         break;
-      case Op::get:
-      case Op::wait:
-        connection.wait = PendingWait{.request = std::move(request)};
-        answer_wait(connection);
-        return;
       case Op::missing:
         fill_missing(response, request);
         break;
@@ -280,10 +290,11 @@ class Server::Impl : public std::enable_shared_from_this<Impl> {
       case Op::erase:
         response.number = static_cast<std::int64_t>(store_.erase(request.keys));
         break;
+      case Op::get:
+      case Op::wait:
+        break;
     }
-    connection.session.answer(response, std::move(value));
-    const bool wrote = request.op == Op::set || request.op == Op::add || response.swapped;
-    if (wrote && response.status == Errc::ok) wake(key);
+    return value;
   }
 
   static void fill(Response& response, Status status) {
@@ -301,14 +312,14 @@ class Server::Impl : public std::enable_shared_from_this<Impl> {
 
   // -- Waiting -----------------------------------------------------------------------------------
 
-  /// Answers if all keys are there, else waits for the first that is not. True: answered.
+  /// Answers if all keys exist; otherwise waits for the first one that does not. True: answered.
   bool answer_wait(ServerConnection& connection) {
     auto& wait = *connection.wait;
     const auto& keys = wait.request.keys;
     const auto is_missing = [this](const std::string& key) { return store_.find(key) == nullptr; };
     const auto from = keys.begin() + static_cast<std::ptrdiff_t>(wait.position);
     auto missing = std::find_if(from, keys.end(), is_missing);
-    // One that was there may have been erased since.
+    // A key that has existed may have been erased since.
     if (missing == keys.end()) missing = std::find_if(keys.begin(), keys.end(), is_missing);
     if (missing != keys.end()) {
       wait.position = static_cast<std::size_t>(missing - keys.begin());
@@ -316,7 +327,7 @@ class Server::Impl : public std::enable_shared_from_this<Impl> {
       return false;
     }
     const Response response{.op = wait.request.op, .id = wait.request.id, .present = true};
-    Store::Value value = wait.request.op == Op::get ? store_.find(keys.front()) : nullptr;
+    KeyValueStore::Value value = wait.request.op == Op::get ? store_.find(keys.front()) : nullptr;
     connection.wait.reset();
     connection.session.answer(response, std::move(value));
     return true;
@@ -329,7 +340,7 @@ class Server::Impl : public std::enable_shared_from_this<Impl> {
     waiters_.erase(found);
     for (const auto id : ids) {
       if (!answer_wait(*connections_.at(id))) continue;
-      // The answer stands; sending it here could start the next request inside this one.
+      // Sent in a later turn: sending it here could begin the next request inside this one.
       loop_.post([weak = weak_from_this(), id] {
         if (const auto self = weak.lock()) self->step(id);
       });
@@ -351,10 +362,10 @@ class Server::Impl : public std::enable_shared_from_this<Impl> {
   const ServerOptions options_;
   const ServerTerms terms_;
 
-  Store store_;
-  std::vector<Door> listeners_;
+  KeyValueStore store_;
+  std::vector<WatchedListener> listeners_;
   bool accepting_ = false;
-  bool is_short_ = false;  // Of descriptors; said once.
+  bool is_short_ = false;  // There are no descriptors left, and the log has said so.
   Subscription accept_retry_;
   Subscription expiry_;
   ConnectionId last_id_ = 0;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The key-value server of one job: where ranks leave their addresses and wait for each other's. It
+// The key-value server of one job: where ranks store their addresses and wait for each other's. It
 // is in the launcher, or in rank 0 when there is none. A launcher needs two lines:
 //
 //   HORO_TRY(auto rendezvous, Server::start(loop, spec.secret, {}));
 //   identity.rendezvous = rendezvous->address();   // HORO_RENDEZVOUS of every rank
 //
-// with the same secret in each AgentSpec, from make_secret(); and the object must live as long
-// as the ranks. A peer without the secret gets 32 random bytes and is closed; it cannot keep a
-// descriptor, a timer or memory for longer than the handshake may take.
+// with the same secret in each AgentSpec, from make_secret(). The object must live as long as the
+// ranks. A peer without the secret gets 32 random bytes, and then its connection is closed; it
+// cannot keep a descriptor, a timer or memory for longer than the handshake may take.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@
 #include "base/clock.hpp"
 #include "base/kv/address.hpp"
 #include "base/kv/auth.hpp"
-#include "base/kv/server/store.hpp"
+#include "base/kv/server/key_value_store.hpp"
 #include "base/loop/loop.hpp"
 #include "base/result.hpp"
 
@@ -29,20 +29,20 @@ struct ServerOptions {
   std::vector<Address> listen = {{"127.0.0.1", 0}};
   StoreLimits limits;
 
-  /// Connections that have not proven to know the secret. When there are as many, the oldest goes
-  /// as soon as it is `crowded_timeout` old, so that a flood delays newcomers but does not shut
-  /// them out.
+  /// The most connections that have not proven to know the secret. When there are as many, the
+  /// oldest is closed as soon as it is `crowded_timeout` old, so that a flood delays new clients
+  /// but does not exclude them.
   std::size_t unauthenticated = 512;
   Duration handshake_timeout = std::chrono::seconds(5);
   Duration crowded_timeout = std::chrono::seconds(1);
 
-  /// A client that takes nothing of its answer for so long is closed.
+  /// A client that reads nothing of its answer for this long is closed.
   Duration write_timeout = std::chrono::seconds(30);
 };
 
 struct ServerCounts {
   std::size_t clients = 0;          ///< Authenticated connections now.
-  std::size_t unauthenticated = 0;  ///< Others now.
+  std::size_t unauthenticated = 0;  ///< Other connections now.
   std::size_t waiting = 0;          ///< Clients that wait for a key now.
   std::size_t refused = 0;  ///< Connections closed for what they sent or did not send; only grows.
 };

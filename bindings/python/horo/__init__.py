@@ -4,10 +4,10 @@
     import horo.torch as horo        # or horo.numpy
 
 A process is one rank of the job that `horo run` started, or a job of its own. horo.run(function,
-num_proc=4) starts such a job from Python.
+num_proc=4) starts a job from Python.
 """
 
-from horo._run import run
+from horo._runner.run import run
 from horo.errors import (
     DuplicateNameError,
     ForkedError,

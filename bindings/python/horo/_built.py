@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What this build of Horo can move tensors with, and what this job uses, by Horovod's names."""
+"""The backends of this build of Horo, and those that this job uses, under Horovod's names."""
 
 from __future__ import annotations
 
 import ctypes
 import os
 
-from horo import _core, _native
+from horo import _job, _native
 
 
 def _has_backend(name):
@@ -15,7 +15,7 @@ def _has_backend(name):
 
 
 def mpi_built() -> bool:
-    """Whether an MPI can move tensors between hosts."""
+    """Whether MPI can move tensors between hosts."""
     return _has_backend("openmpi") or _has_backend("mpich")
 
 
@@ -25,8 +25,8 @@ def gloo_built() -> bool:
 
 
 def nccl_built() -> int:
-    """The version of NCCL as a number, such as 22703, where this build and this machine have it;
-    else 0."""
+    """The version of NCCL as a number, such as 22703, if this build and this machine have it; else
+    0."""
     if not _has_backend("nccl"):
         return 0
     version = ctypes.c_int(0)
@@ -43,17 +43,17 @@ def cuda_built() -> bool:
 
 
 def rocm_built() -> bool:
-    """False: Horo knows no ROCm."""
+    """False: Horo does not support ROCm."""
     return False
 
 
 def ddl_built() -> bool:
-    """False: Horo knows no DDL."""
+    """False: Horo does not support DDL."""
     return False
 
 
 def ccl_built() -> bool:
-    """False: Horo knows no oneCCL."""
+    """False: Horo does not support oneCCL."""
     return False
 
 
@@ -63,8 +63,8 @@ def _first(*names):
 
 
 def mpi_enabled() -> bool:
-    """Whether an MPI has started the ranks (`horo run --mpi`, mpirun), or moves tensors by choice
-    (HORO_CPU_OPERATIONS=mpi). Where this is False, gloo_enabled() is True."""
+    """Whether MPI has started the ranks (`horo run --mpi`, mpirun), or moves tensors because
+    HORO_CPU_OPERATIONS=mpi. When this is False, gloo_enabled() is True."""
     if _first("HORO_CPU_OPERATIONS", "HOROVOD_CPU_OPERATIONS") == "mpi":
         return True
     if _first("HORO_CONTROLLER", "HOROVOD_CONTROLLER"):
@@ -73,18 +73,19 @@ def mpi_enabled() -> bool:
 
 
 def gloo_enabled() -> bool:
-    """Whether the ranks met without an MPI. On one host shared memory moves the tensors, whatever
-    this says."""
+    """Whether the ranks met without MPI. On one host shared memory moves the tensors in both
+    cases."""
     return not mpi_enabled()
 
 
 def mpi_threads_supported() -> bool:
-    """Whether threads may call MPI beside Horo. Fails: ValueError (MPI is not enabled)."""
-    _core.size()  # or the right error
+    """Whether threads may call MPI at the same time as Horo. Fails: ValueError (MPI is not
+    enabled)."""
+    _job.size()  # raises the right error when there is no job
     if not mpi_enabled():
-        raise ValueError("MPI is not enabled; horo run --mpi or mpirun would")
+        raise ValueError("MPI is not enabled; start the job with horo run --mpi or with mpirun")
     query = getattr(ctypes.CDLL(None), "MPI_Query_thread", None)
     level = ctypes.c_int(0)
     if query is None or query(ctypes.byref(level)):
         return False
-    return level.value == 3  # MPI_THREAD_MULTIPLE, alike in Open MPI and MPICH
+    return level.value == 3  # MPI_THREAD_MULTIPLE in Open MPI and MPICH

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What this process has declared in one process set: its records by name, and the unnamed ones.
+"""The names that this process has declared in one process set.
 
-No table grows with the steps: unnamed calls take their names from a fixed number in turn. All ranks
-of the set count their unnamed calls alike, so they take the same.
+No table grows with the steps: unnamed calls use a fixed number of names in turn. All ranks of the
+set count their unnamed calls in the same way, so they use the same names.
 """
 
 import ctypes
 import itertools
 
-from horo import _core, _native
+from horo import _handles, _job, _native
+from horo._arguments import SUM
 from horo._native import fast
 
 KIND_NAMES = (
@@ -21,9 +22,9 @@ KIND_NAMES = (
     "join",
 )
 
-UNNAMED = 1024  # unnamed calls of one kind in flight at once
-NAMED = 16384  # names of the user's that are remembered, of one kind
-UNNAMED_GROUPED = 256  # members of unnamed groups of one kind and size; at least two groups
+UNNAMED = 1024  # unnamed calls of one kind that may be in flight at once
+NAMED = 16384  # user's names of one kind that are remembered
+UNNAMED_GROUPED = 256  # members of all unnamed groups of one kind and size; at least two groups
 
 
 class Record:
@@ -42,24 +43,24 @@ class Record:
     )
 
     def __init__(self, name, number):
-        if "\0" in name:  # C would read what is before it
-            raise ValueError(f"name {name!r} has a null character")
+        if "\0" in name:  # C would cut the name there
+            raise ValueError(f"name {name!r} contains a null character")
         self.name = name.encode()
         self.set = number
         self.tensor = 0
-        self.slot = ctypes.c_uint64()  # receives horo_op; its own, since threads may submit
+        self.slot = ctypes.c_uint64()  # receives the horo_op; one per name, since threads may submit
         self.address = ctypes.addressof(self.slot)
         self.description = None
         self.signature = None
         self.handle = 0
-        self.rows = None  # of the last result, where only the peers' parts tell
+        self.rows = None  # rows of the last result, when its size depends on the other ranks
 
 
 def declare(
-    record, kind, dtype, shape, op=_core.SUM, root=0, prescale=1.0, postscale=1.0, group=()
+    record, kind, dtype, shape, op=SUM, root=0, prescale=1.0, postscale=1.0, group=()
 ):
-    """Tells the runtime the signature of a name. `dtype` is a name such as "float32"; `group` the
-    name and the number of members of the group that it belongs to."""
+    """Tells the runtime the signature of a name. `dtype` is a name such as "float32". `group` is the
+    name of the group that the tensor belongs to and the number of its members."""
     code = _native.DTYPES.get(dtype)
     if code is None:
         known = ", ".join(_native.DTYPES)
@@ -84,11 +85,11 @@ def declare(
         description.group, description.group_size = group
     record.signature = None
     record.description = description
-    _core.declare_again(record)
+    _handles.declare_again(record)
 
 
 class _Turns:
-    """Records of unnamed calls, used in turn; `make(index)` gives a tuple of them."""
+    """Records for unnamed calls, used in turn. `make(index)` returns a tuple of records."""
 
     def __init__(self, count, make):
         self._entries = [None] * count
@@ -96,7 +97,7 @@ class _Turns:
         self.restart()
 
     def restart(self):
-        self._calls = itertools.count()  # its next() is one step, whatever threads do
+        self._calls = itertools.count()  # next() is atomic, so threads may call take()
 
     def take(self):
         index = next(self._calls) % len(self._entries)
@@ -105,14 +106,14 @@ class _Turns:
             entry = self._entries[index] = self._make(index)
         else:
             for record in entry:
-                if record.handle in _core.PENDING:
-                    _core.settle(record.handle)
+                if record.handle in _handles.PENDING:
+                    _handles.settle(record.handle)
         return entry
 
 
 class Names:
-    """The records of one process set. `records[kind]` finds those that have a name of the user's;
-    `unnamed[kind]()` gives the next of the others."""
+    """The records of one process set. `records[kind]` holds those that the user has named.
+    `unnamed[kind]()` returns the next unnamed one."""
 
     __slots__ = (
         "set",
@@ -133,18 +134,18 @@ class Names:
         self.clear()
 
     def clear(self):
-        """Forgets all that was declared."""
+        """Forgets all declared names."""
         self.records: tuple[dict[str, Record], ...] = tuple({} for _ in KIND_NAMES)
         self._turns = [self._turns_of(f"{kind}.noname.") for kind in KIND_NAMES]
         self.unnamed = [lambda take=turns.take: take()[0] for turns in self._turns]
-        self._groups = {}  # (kind, number of members) -> turns
+        self._groups = {}  # (kind, number of members) -> _Turns
         self.join = Record("join", self.set)
-        self.optimizers = itertools.count()  # made over this set
-        self.unnamed_optimizers = itertools.count()  # those without named_parameters
-        self._most = [NAMED] * len(KIND_NAMES)  # names of a kind, until some are dropped
+        self.optimizers = itertools.count()  # numbers the optimizers of this set
+        self.unnamed_optimizers = itertools.count()  # numbers those without named_parameters
+        self._most = [NAMED] * len(KIND_NAMES)  # a further name of a kind drops old ones
 
     def restart(self):
-        """Counts unnamed calls from the beginning: ranks that had joined have not counted."""
+        """Counts unnamed calls from zero again, because ranks that had joined have not counted."""
         for turns in (*self._turns, *self._groups.values()):
             turns.restart()
 
@@ -152,7 +153,7 @@ class Names:
         return _Turns(UNNAMED, lambda index: (Record(f"{prefix}{index}", self.set),))
 
     def record(self, kind, name):
-        """The record of a user's name, or the next of the unnamed ones."""
+        """The record of a user's name, or the next unnamed one for None."""
         if name is None:
             return self.unnamed[kind]()
         record = self.records[kind].get(name)
@@ -163,18 +164,18 @@ class Names:
         return record
 
     def _forget_old(self, kind):
-        """Drops the older half of those that are not in flight; they are declared again if need be.
-        Where most are in flight more are remembered, or every further name would look again."""
+        """Drops those of the older half that are not in flight; a later use declares them again.
+        When most are in flight, the limit is raised, or each further name would search them."""
         records, kept = self.records[kind], 0
         for name in list(records)[: len(records) // 2]:
-            if records[name].handle in _core.PENDING:
+            if records[name].handle in _handles.PENDING:
                 kept += 1
             else:
                 records.pop(name, None)
         self._most[kind] = max(NAMED, 3 * kept)
 
     def group(self, kind, name, count):
-        """The members' records of a grouped call, and (group's name, number of members)."""
+        """The members' records of a grouped call, and (name of the group, number of members)."""
         if not count:
             raise ValueError(f"a grouped {KIND_NAMES[kind]} needs at least one member")
         if name is None:
@@ -196,15 +197,15 @@ class Names:
         return turns.take()
 
     def size(self):
-        """Number of the set's ranks. Fails: NotInitializedError."""
+        """Number of ranks in the set. Fails: NotInitializedError."""
         return self._number(fast.horo_process_set_size)
 
     def rank(self):
-        """This process's position among the set's ranks. Fails: NotInitializedError."""
+        """Position of this process in the set. Fails: NotInitializedError."""
         return self._number(fast.horo_process_set_rank)
 
     def _number(self, query):
         number = query(self.set)
         if number < 0:
-            raise _core.absent()
+            raise _job.absent()
         return number

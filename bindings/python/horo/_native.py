@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds libhoro, checks its ABI and describes its functions to ctypes.
 
-Two views of one library: `fast` keeps the interpreter lock, for calls that never block; `slow`
-drops it, for calls that wait.
+There are two views of the library. `fast` keeps the interpreter lock, for calls that never block.
+`slow` releases it, for calls that wait.
 """
 
 import ctypes
@@ -22,7 +22,7 @@ from ctypes import (
 from horo.errors import LibraryError
 
 ABI_VERSION = 1
-PACKAGE = os.path.dirname(os.path.abspath(__file__))  # a link of the build tree stays a link
+PACKAGE = os.path.dirname(os.path.abspath(__file__))  # symbolic links of the build tree stay
 LIBRARY = "libhoro.so"
 
 # horo_status
@@ -55,6 +55,20 @@ BARRIER = 3
 REDUCESCATTER = 4
 ALLTOALL = 5
 JOIN = 6
+
+# horo_subject, by number
+SUBJECTS = (
+    "",
+    "operation",
+    "dtype",
+    "shape",
+    "root_rank",
+    "reduce_op",
+    "prescale",
+    "postscale",
+    "group",
+    "joined",
+)
 
 # horo_dtype, by the name that numpy, ml_dtypes and torch share
 DTYPES = {
@@ -123,8 +137,22 @@ class Counters(ctypes.Structure):
     ]
 
 
+class ErrorDetail(ctypes.Structure):
+    """horo_error_detail"""
+
+    _fields_ = [
+        ("size", c_size_t),
+        ("status", c_int),
+        ("subject", c_int),
+        ("tensor", c_char_p),
+        ("host", c_char_p),
+        ("ranks", POINTER(c_int)),
+        ("rank_count", c_size_t),
+    ]
+
+
 def candidates():
-    """Paths where libhoro may be, best first; the last is the loader's own search."""
+    """Paths where libhoro may be, best first. The last one is the loader's own search."""
     named = os.environ.get("HORO_LIBRARY")
     if named:
         return [named]
@@ -139,7 +167,7 @@ def candidates():
 
 
 def find():
-    """Path of the first candidate that exists; the last is left to the loader."""
+    """Path of the first candidate that exists, or the last one, which the loader searches."""
     for path in candidates():
         if os.sep not in path or os.path.exists(path):
             return path
@@ -164,7 +192,7 @@ def _check_version(library, path):
         name_function = library.horo_version
         name_function.restype = c_char_p
     except AttributeError:
-        raise LibraryError(f"{path} is no libhoro: it has no horo_abi_version") from None
+        raise LibraryError(f"{path} is not libhoro: it has no horo_abi_version") from None
     found = version_function()
     if found != ABI_VERSION:
         release = (name_function() or b"?").decode()
@@ -185,16 +213,17 @@ _FAST = {
     "horo_is_homogeneous": (c_int, []),
     "horo_version": (c_char_p, []),
     "horo_last_error": (c_char_p, []),
+    "horo_last_error_detail": (c_int, [POINTER(ErrorDetail)]),
     "horo_status_name": (c_char_p, [c_int]),
     "horo_declare": (c_int, [POINTER(TensorDesc), c_void_p]),
-    # Addresses travel as plain integers: no object is made per call.
+    # Addresses are passed as plain integers, so that a call makes no object.
     "horo_submit": (c_int, [c_uint64, c_void_p, c_void_p, c_void_p]),
     "horo_submit_with": (c_int, [POINTER(Submission), c_void_p]),
     "horo_submit_all": (c_int, [POINTER(Submission), c_size_t, c_void_p]),
     "horo_poll": (c_int, [c_uint64]),
     "horo_result": (c_int, [c_uint64, c_void_p, c_void_p, c_void_p]),
     "horo_release": (c_int, [c_uint64]),
-    "horo_wait_all": (c_int, [c_void_p, c_size_t, c_int64]),  # of what is complete: releases it
+    "horo_wait_all": (c_int, [c_void_p, c_size_t, c_int64]),  # here only for completed operations
     "horo_alloc": (c_int, [c_size_t, c_void_p]),
     "horo_free": (c_int, [c_void_p]),
     "horo_get_counters": (c_int, [POINTER(Counters)]),

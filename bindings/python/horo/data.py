@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
-PATIENCE_S = 10  # for a source that does not return, when a loop is left
+PATIENCE_S = 10  # how long a loop that ends waits for a source that does not return
 
 
 class BaseDataLoader:
-    """Iterates over batches; a subclass says which."""
+    """Iterates over the batches of a subclass."""
 
     def __len__(self) -> int:
         """Number of batches in an epoch."""
@@ -39,7 +39,7 @@ class BaseDataLoader:
         raise NotImplementedError(f"{type(self).__name__} needs _iterate")
 
     def _process_batch(self, batch: Any) -> Any:
-        """What the loop gets for a batch, made where the loop runs: to move it to a device, say."""
+        """Converts a batch in the thread of the loop, for example by moving it to a device."""
         return batch
 
     def __iter__(self) -> Iterator[Any]:
@@ -48,7 +48,7 @@ class BaseDataLoader:
 
 
 class _Ahead:
-    """One epoch's thread and the queue that it fills."""
+    """The thread that reads one epoch, and the queue that it fills."""
 
     def __init__(self, iterate, room, say):
         self._iterate = iterate
@@ -93,7 +93,7 @@ class _Ahead:
     def stop(self):
         self._stopped.set()
         with contextlib.suppress(queue.Full):
-            self._queue.put_nowait((None, None))  # a loop that waits sees it
+            self._queue.put_nowait((None, None))  # wakes a loop that waits
         self._thread.join(PATIENCE_S)
         if self._thread.is_alive():
             warnings.warn(
@@ -103,11 +103,11 @@ class _Ahead:
 
 
 class AsyncDataLoaderMixin:
-    """In front of a loader's class: a thread reads up to `async_loader_queue_size` batches ahead; 0
-    reads where the loop runs. What the thread raises is raised in the loop. A loop that is left
-    ends its thread when the iterator goes, or by close_async_loader()."""
+    """Comes before a loader's class and reads ahead in a thread, up to `async_loader_queue_size`
+    batches. With 0 the loop reads itself. An exception in the thread is raised in the loop. A loop
+    that is left early ends its thread when the iterator is deleted, or by close_async_loader()."""
 
-    if TYPE_CHECKING:  # of the class behind it
+    if TYPE_CHECKING:  # methods of the loader's class
         _iterate: Callable[[], Iterator[Any]]
         _process_batch: Callable[[Any], Any]
 
@@ -145,7 +145,7 @@ class AsyncDataLoaderMixin:
             self._horo_ahead = [other for other in self._horo_ahead if other is not ahead]
 
     def close_async_loader(self) -> None:
-        """Ends the threads of all loops over this loader; the loops must not go on."""
+        """Ends the threads of all loops over this loader. The loops must not continue."""
         for ahead in self._horo_ahead:
             ahead.stop()
 

@@ -1,15 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Horo raises. All are HoroError, a RuntimeError; a wrong argument is a ValueError as well.
+"""Horo's exceptions. All are HoroError, a RuntimeError. A wrong argument is a ValueError as well.
 
-After PeerLostError and ShutDownError nothing more completes in this job. After MismatchError and
-DuplicateNameError the job goes on.
+After PeerLostError and ShutDownError no operation completes in this job any more. After
+MismatchError and DuplicateNameError the job continues.
 """
 
 
 class HoroError(RuntimeError):
-    """A failure that the runtime reports; `status` is its name in horo.h, such as "peer_lost"."""
+    """A failure that the runtime reports. Its attributes say in fields what the message says in
+    words:
+
+    - `status`: its name in horo.h, such as "peer_lost".
+    - `subject`: for a MismatchError about a tensor, the property about which the ranks disagree:
+      "operation", "dtype", "shape", "root_rank", "reduce_op", "prescale", "postscale", "group", or
+      "joined" when a rank has joined.
+    - `tensor`: the name of the tensor, for a MismatchError and a DuplicateNameError.
+    - `ranks`: the lost rank of a PeerLostError, the rank that has left of a ShutDownError.
+    - `host`: the host of the lost rank, where it is known.
+
+    Fields that do not apply are empty.
+    """
 
     status = "error"
+    subject: str = ""
+    tensor: str = ""
+    host: str = ""
+    ranks: tuple[int, ...] = ()
 
 
 class NotInitializedError(HoroError, ValueError):
@@ -19,7 +35,8 @@ class NotInitializedError(HoroError, ValueError):
 
 
 class MismatchError(HoroError):
-    """The ranks disagree about a tensor's kind, dtype, shape, operation, scale or root."""
+    """The ranks disagree about a tensor's operation, dtype, shape, scale, root or group; `subject`
+    says about which."""
 
     status = "mismatch"
 
@@ -31,7 +48,7 @@ class DuplicateNameError(HoroError, ValueError):
 
 
 class PeerLostError(HoroError):
-    """A rank ended; every operation that needs it ends with this."""
+    """A rank has ended. Every operation that needs it ends with this error."""
 
     status = "peer_lost"
 
@@ -49,7 +66,7 @@ class StartError(HoroError):
 
 
 class TimeOutError(HoroError, TimeoutError):
-    """A limit in time has passed; the message says which."""
+    """A time limit has passed; the message names it."""
 
     status = "timed_out"
 
@@ -61,24 +78,23 @@ class ForkedError(HoroError):
 
 
 class ResourceError(HoroError):
-    """Memory, arena or table space is used up; the message names the knob."""
+    """Memory, arena or table space is used up; the message names the knob that sets its size."""
 
     status = "resource_exhausted"
 
 
 class UnsupportedError(HoroError, ValueError):
-    """The runtime does not do this with such a tensor, or on such a machine."""
+    """The runtime does not support this for such a tensor, or on such a machine."""
 
     status = "unsupported"
 
 
 class RankError(HoroError):
-    """A function of horo.run() raised. `rank`, `host` and `traceback` say where; __cause__ is the
-    exception itself, if it could be pickled."""
+    """A function of horo.run() raised an exception. `rank`, `host` and `traceback` say where.
+    __cause__ is the exception itself, if it could be pickled."""
 
     status = "rank_failed"
     rank: int
-    host: str
     traceback: str
 
 

@@ -4,8 +4,10 @@
 #include <optional>
 #include <utility>
 
-#include "launcher/agent/free_ports.hpp"
-#include "launcher/agent/pulse.hpp"
+#include "launcher/protocol/descriptor_stream.hpp"
+#include "launcher/protocol/free_ports.hpp"
+#include "launcher/protocol/heartbeat_timer.hpp"
+#include "launcher/protocol/protocol.hpp"
 
 namespace horo::launcher {
 
@@ -13,83 +15,153 @@ namespace {
 
 using protocol::Message;
 
-/// For an agent without ranks to end: its host may be gone.
-constexpr Duration kIdleEnd = std::chrono::seconds(5);
+/// Time for an agent without ranks to end: its host may be gone.
+constexpr Duration kIdleEndTime = std::chrono::seconds(5);
 
-/// Orders for the ranks that came before their description could be sent.
-struct Early {
-  std::string input;
+/// Standard input that came before the ranks could be described to the agent.
+struct EarlyInput {
+  std::string bytes;
   bool fed = false;
   bool closed = false;
 };
 
-/// Its handlers own it: an event may destroy the agent.
+/// Messages that do not belong to an assignment. They count even when the agent has no ranks.
+template <typename M>
+constexpr bool is_of_agent() {
+  return std::is_same_v<M, protocol::Reached> || std::is_same_v<M, protocol::Carry> ||
+         std::is_same_v<M, protocol::Gone> || std::is_same_v<M, protocol::Step> ||
+         std::is_same_v<M, protocol::EndAsked> || std::is_same_v<M, protocol::ControlGroupMade> ||
+         std::is_same_v<M, protocol::Assigned> || std::is_same_v<M, protocol::Failed>;
+}
+
+enum class Orders : std::uint8_t { preparing, ready, begun, stopping, killing, cancelled };
+
+/// The agent's part in one generation of the job, and how far it is.
+struct Assignment {
+  explicit Assignment(const AgentSpec& given)
+      : epoch(given.epoch),
+        ports(static_cast<int>(given.ranks.size()) + 1),
+        grace(given.failure_grace + given.grace),
+        stays(given.stay > Duration::zero()),
+        job_id(given.ranks.empty() ? std::string() : given.ranks.front().job_id) {
+    if (!given.held) spec = given;
+  }
+
+  bool has_begun() const {
+    return orders == Orders::begun || orders == Orders::stopping || orders == Orders::killing;
+  }
+
+  Epoch epoch;
+  int ports;
+  Duration grace;
+  bool stays;  ///< The agent waits for another assignment after this one.
+  std::string job_id;
+  std::optional<AgentSpec> spec;  ///< To be sent as soon as the stream is there.
+  Orders orders = Orders::preparing;
+  EarlyInput early_input;
+  bool taken = false;           ///< The agent's messages belong to this assignment.
+  std::optional<int> finished;  ///< The survivors, once its ranks have finished.
+};
+
+/// The conversation with one agent, as three state machines.
+///
+///   Talk:   opening -> greeting -> talking -> closed     the stream; any state may go to closed
+///   Orders: preparing -> ready -> begun -> stopping -> killing
+///           preparing or ready -> cancelled              the agent is to have no ranks
+///           preparing -> begun                           a spec that is not held
+///           any -> preparing                             a further assignment
+///   Idle:   no -> waiting -> released                    between two assignments, see assign()
+///
+/// The last event follows when the carrier is gone and the stream is closed or was never opened.
+/// The carrier's and stream's handlers own the link, because an event may destroy the agent.
 class Link : public std::enable_shared_from_this<Link> {
  public:
-  Link(Loop& loop, const AgentSpec& spec, std::unique_ptr<Carrier> carrier, Duration patience,
-       AgentEvents& events, std::shared_ptr<Relay> relay)
+  Link(Loop& loop, const AgentSpec& spec, std::unique_ptr<Carrier> carrier, Duration end_timeout,
+       AgentEvents& events, std::shared_ptr<AgentRelay> relay)
       : loop_(loop),
         host_(spec.host),
-        ports_(static_cast<int>(spec.ranks.size()) + 1),
-        grace_(spec.failure_grace + spec.grace),
         heartbeat_(spec.heartbeat),
-        patience_(patience),
+        end_timeout_(end_timeout),
         events_(&events),
         relay_(std::move(relay)),
-        carrier_(std::move(carrier)) {}
+        carrier_(std::move(carrier)),
+        task_(spec) {}
 
-  Status open(const AgentSpec& spec) {
-    if (!spec.held) spec_ = spec;
+  Status open() {
     const auto self = weak_from_this();
     return carrier_->open({.on_open =
-                               [self](int descriptor) {
-                                 if (const auto link = self.lock()) link->opened(descriptor);
+                               [self](OpenedStream stream) {
+                                 if (const auto link = self.lock()) link->opened(std::move(stream));
                                },
                            .on_gone =
                                [self](Error why) {
-                                 if (const auto link = self.lock()) link->gone(std::move(why));
+                                 if (const auto link = self.lock())
+                                   link->carrier_gone(std::move(why));
                                }});
   }
 
+  // -- Orders of the launcher ------------------------------------------------------------------
+
   void begin(const AgentSpec& spec) {
-    if (begun_ || over()) return;
+    if ((task_.orders != Orders::preparing && task_.orders != Orders::ready) || over()) return;
     send(protocol::Start{spec});
-    begun_ = true;
-    if (early_.fed) feed_stdin(early_.input);
-    if (early_.closed) send(protocol::CloseStdin{});
+    task_.orders = Orders::begun;
+    if (task_.early_input.fed) feed_stdin(task_.early_input.bytes);
+    if (task_.early_input.closed) send(protocol::CloseStdin{});
+  }
+
+  bool assign(const AgentSpec& spec) {
+    const bool connected = talk_ == Talk::talking && !gone_ && !failed_ && !over();
+    if (idle_ != Idle::waiting || !connected) return false;
+    idle_ = Idle::no;
+    end_timer_.reset();
+    task_ = Assignment(spec);
+    give_assignment();
+    return true;
+  }
+
+  void release() {
+    if (!has_begun()) return cancel();
+    send(protocol::Release{});
+    if (idle_ == Idle::waiting && !relays()) expect_end(kIdleEndTime);
+    if (idle_ == Idle::waiting) idle_ = Idle::released;
   }
 
   std::string step() const {
-    if (!opened_) return carrier_->step();
-    if (!greeted_) return "waiting for the first word of horo-agent";
-    return ready_ || begun_ ? std::string() : "waiting for horo-agent to look around";
+    if (talk_ == Talk::opening) return carrier_->status().step;
+    if (talk_ == Talk::greeting) return "waiting for the hello of horo-agent";
+    return task_.orders == Orders::preparing ? "waiting for horo-agent to find addresses and ports"
+                                             : "";
   }
 
   void signal(int number) {
-    if (begun_) send(protocol::Signal{number});
+    if (has_begun()) send(protocol::Signal{number});
   }
 
   void stop(const Poison& cause, std::string_view host) {
-    if (!begun_) return cancel();
+    if (idle_ != Idle::no) return;
+    if (!has_begun()) return cancel();
     send(protocol::Stop{cause, std::string(host)});
-    if (!told_to_end_) expect_end(grace_ + patience_);
+    if (task_.orders != Orders::begun) return;
+    task_.orders = Orders::stopping;
+    expect_end(task_.grace + end_timeout_);
   }
 
   void kill() {
-    if (!begun_) return cancel();
+    if (idle_ != Idle::no) return;
+    if (!has_begun()) return cancel();
     send(protocol::Kill{});
-    if (!told_to_kill_) expect_end(patience_);
-    told_to_kill_ = true;
+    if (std::exchange(task_.orders, Orders::killing) != Orders::killing) expect_end(end_timeout_);
   }
 
   void dismiss() {
-    if (begun_) send(protocol::Dismiss{});
+    if (has_begun()) send(protocol::Dismiss{});
   }
 
   void feed_stdin(std::string_view bytes) {
-    if (!begun_) {
-      early_.fed = true;
-      early_.input.append(bytes);
+    if (!has_begun()) {
+      task_.early_input.fed = true;
+      task_.early_input.bytes.append(bytes);
       return;
     }
     do {
@@ -100,123 +172,189 @@ class Link : public std::enable_shared_from_this<Link> {
   }
 
   void close_stdin() {
-    early_.closed = true;
-    if (begun_) send(protocol::CloseStdin{});
+    task_.early_input.closed = true;
+    if (has_begun()) send(protocol::CloseStdin{});
   }
 
   void output_taken(Rank rank, std::size_t bytes) {
-    if (begun_) send(protocol::OutputTaken{rank, static_cast<std::uint32_t>(bytes)});
+    if (has_begun()) send(protocol::OutputTaken{rank, static_cast<std::uint32_t>(bytes)});
   }
 
   bool ask(const Question& question) {
-    if (!begun_ || channel_ == nullptr || finished_ || failed_) return false;
-    std::visit([this](const auto& words) { send(words); }, question);
+    if (!has_begun() || stream_ == nullptr || task_.finished || failed_) return false;
+    std::visit([this](const auto& asked) { send(asked); }, question);
     return true;
   }
 
-  /// Nobody wants its news any more.
-  void close() {
+  /// The owner is gone: no event follows.
+  void abandon() {
     events_ = nullptr;
-    silence_.reset();
-    pulse_.reset();
-    channel_.reset();
+    end_timer_.reset();
+    close_stream();
     carrier_->hang_up();
     if (relay_) relay_->abandon();
   }
 
  private:
+  enum class Talk : std::uint8_t { opening, greeting, talking, closed };
+  enum class Idle : std::uint8_t { no, waiting, released };
+
+  /// One function per message of the agent, see protocol::dispatch.
+  struct Incoming {
+    Link& link;
+
+    void on(const protocol::Hello&) { link.distrust({Errc::protocol, "it sent a second hello"}); }
+
+    void on(const protocol::Heartbeat&) {}
+
+    void on(const protocol::Output& m) { link.events_->on_output(m.rank, m.stream, m.bytes); }
+
+    void on(const protocol::Prepared& m) {
+      link.report_ready({.address = m.address,
+                         .interface = m.interface,
+                         .launcher_address = link.opened_.launcher_address,
+                         .ports = m.ports});
+    }
+
+    void on(const protocol::ControlGroupMade& m) {
+      link.control_group_ = m.control_group;
+      link.events_->on_control_group(m.control_group);
+    }
+
+    void on(const protocol::Assigned& m) { link.taken(m.epoch); }
+
+    void on(const protocol::Started& m) { link.events_->on_started(m.rank, m.pid); }
+
+    void on(const protocol::Exited& m) { link.events_->on_exit(m.exit); }
+
+    void on(const protocol::SpawnFailed& m) { link.events_->on_spawn_failed(m.rank, m.error); }
+
+    void on(const protocol::StdinRoom&) { link.events_->on_stdin_room(); }
+
+    void on(const protocol::EndAsked& m) { link.events_->on_end_asked(m.number); }
+
+    void on(const protocol::Recorded& m) { link.events_->on_timeline(m.saved); }
+
+    void on(const Viewed& m) { link.events_->on_answer(0, m); }
+
+    void on(const Piece& m) { link.events_->on_answer(0, m); }
+
+    void on(const protocol::Finished& m) { link.finished(m.survivors); }
+
+    void on(const protocol::Failed& m) { link.failed_ = m.error; }
+
+    void on(const protocol::Reached& m) { link.hand_to_relay(m); }
+
+    void on(const protocol::Carry& m) { link.hand_to_relay(m); }
+
+    void on(const protocol::Gone& m) { link.hand_to_relay(m); }
+
+    void on(const protocol::Step& m) { link.hand_to_relay(m); }
+
+    void on_misdirected(const AgentMessageRow& row) {
+      link.distrust(
+          {Errc::protocol, fmt::format("it sent '{}', which only a launcher sends", row.name)});
+    }
+  };
+
   bool over() const { return events_ == nullptr; }
 
-  void opened(int descriptor) {
-    opened_ = true;
-    const auto self = weak_from_this();
-    auto channel = carrier_->converse(loop_, descriptor,
-                                      {.on_message =
-                                           [self](const Message& message) {
-                                             if (const auto link = self.lock())
-                                               link->receive(message);
-                                           },
-                                       .on_end =
-                                           [self](const Status& status) {
-                                             if (const auto link = self.lock())
-                                               link->channel_ended(status);
-                                           },
-                                       .on_room = {},
-                                       .noisy_start = carrier_->remote(),
-                                       .on_frame = {}});
-    if (!channel) return distrust(std::move(channel).error());
-    channel_ = std::move(*channel);
+  bool has_begun() const { return task_.has_begun(); }
+
+  bool is_remote() const { return opened_.place != AgentPlace::this_machine; }
+
+  /// Whether other hosts are reached, or are to be reached, through this agent.
+  bool relays() const { return relay_ && relay_->users() > 0; }
+
+  // -- The stream ------------------------------------------------------------------------------
+
+  void opened(OpenedStream stream) {
+    if (talk_ != Talk::opening) return;  // It was cancelled meanwhile.
+    talk_ = Talk::greeting;
+    opened_ = std::move(stream);
+    auto messages = open_messages();
+    if (!messages) return distrust(std::move(messages).error());
+    stream_ = std::move(*messages);
     send(protocol::Hello::ours());
-    if (spec_) {
-      begin(*std::exchange(spec_, std::nullopt));
-    } else if (carrier_->remote()) {
-      send(
-          protocol::Prepare{ports_, carrier_->launcher_address(), heartbeat_, !carrier_->direct()});
+    give_assignment();
+  }
+
+  void give_assignment() {
+    if (task_.spec) {
+      begin(*std::exchange(task_.spec, std::nullopt));
+    } else if (is_remote()) {
+      send(protocol::Prepare{task_.ports, opened_.launcher_address, heartbeat_,
+                             opened_.place == AgentPlace::behind_agent, task_.epoch});
     } else {
-      loop_.post([self] {
-        if (const auto link = self.lock()) link->ready_here();
+      loop_.post([self = weak_from_this()] {
+        if (const auto link = self.lock()) link->find_local_ports();
       });
     }
   }
 
-  /// An agent on this machine finds out nothing that we cannot.
-  void ready_here() {
-    auto ports = free_ports(ports_);
-    if (!ports) return distrust(std::move(ports).error());
-    ready({.address = {}, .interface = {}, .launcher_address = {}, .ports = std::move(*ports)});
+  Result<std::unique_ptr<protocol::MessageStream>> open_messages() {
+    const auto self = weak_from_this();
+    protocol::MessageStream::Handlers handlers{.on_message =
+                                                   [self](const Message& message) {
+                                                     if (const auto link = self.lock())
+                                                       link->receive(message);
+                                                   },
+                                               .on_end =
+                                                   [self](const Status& status) {
+                                                     if (const auto link = self.lock())
+                                                       link->stream_ended(status);
+                                                   },
+                                               .on_room = {},
+                                               .skip_until_hello = is_remote(),
+                                               .on_frame = {}};
+    if (opened_.open_messages) return opened_.open_messages(std::move(handlers));
+    const int fd = opened_.descriptor;
+    HORO_TRY(auto stream, protocol::DescriptorStream::open(loop_, fd, fd, std::move(handlers)));
+    return std::unique_ptr<protocol::MessageStream>(std::move(stream));
   }
 
-  void ready(const HostFacts& facts) {
-    if (ready_ || over()) return;
-    ready_ = true;
+  /// An agent on this machine would find the same ports as this process.
+  void find_local_ports() {
+    auto ports = free_ports(task_.ports);
+    if (!ports) return distrust(std::move(ports).error());
+    report_ready(
+        {.address = {}, .interface = {}, .launcher_address = {}, .ports = std::move(*ports)});
+  }
+
+  void report_ready(const HostFacts& facts) {
+    if (task_.orders != Orders::preparing || over()) return;
+    task_.orders = Orders::ready;
     events_->on_ready(facts);
   }
 
   void send(const Message& message) {
-    if (channel_ == nullptr) return;
-    if (auto sent = channel_->send(message); !sent) distrust(std::move(sent).error());
-  }
-
-  /// It has no ranks yet, and is to have none.
-  void cancel() {
-    cancelled_ = true;
-    pulse_.reset();
-    channel_.reset();
-    channel_over_ = true;
-    carrier_->hang_up();
-    expect_end(kIdleEnd);
-    loop_.post([self = weak_from_this()] {
-      if (const auto link = self.lock()) link->settle();
-    });
-  }
-
-  void expect_end(Duration within) {
-    told_to_end_ = true;
-    silence_ = loop_.after(within, [self = weak_from_this()] {
-      // Its last word may be on its way all the same.
-      if (const auto link = self.lock()) link->carrier_->give_up();
-    });
+    if (stream_ == nullptr) return;
+    if (auto sent = stream_->send(message); !sent) distrust(std::move(sent).error());
   }
 
   void receive(const Message& message) {
-    if (!greeted_) {
-      const auto* hello = std::get_if<protocol::Hello>(&message);
-      if (hello == nullptr) return distrust({Errc::protocol, "it did not begin with a hello"});
-      if (auto same = protocol::check_hello(*hello, "horo-agent"); !same)
-        return distrust(std::move(same).error());
-      greet();
-      return;
-    }
-    if (pulse_) pulse_->heard();
-    if (failed_ || relayed(message)) return;
-    if (!finished_ || std::holds_alternative<protocol::EndAsked>(message)) take(message);
+    if (talk_ == Talk::greeting) return take_hello(message);
+    if (heartbeat_timer_) heartbeat_timer_->heard();
+    // The link drops messages that belong to an earlier assignment.
+    const bool counts = (task_.taken && !task_.finished) ||
+                        std::visit([]<typename M>(const M&) { return is_of_agent<M>(); }, message);
+    if (failed_ || !counts) return;
+    Incoming incoming{*this};
+    protocol::dispatch<Receiver::launcher>(message, incoming);
   }
 
-  void greet() {
-    greeted_ = true;
-    carrier_->greeted();
-    if (carrier_->remote() && carrier_->direct() && heartbeat_ > Duration::zero()) watch_over();
-    if (!relay_) return;
+  void take_hello(const Message& message) {
+    const auto* hello = std::get_if<protocol::Hello>(&message);
+    if (hello == nullptr) return distrust({Errc::protocol, "it did not begin with a hello"});
+    if (auto same = protocol::check_hello(*hello, "horo-agent"); !same)
+      return distrust(std::move(same).error());
+    talk_ = Talk::talking;
+    opened_.login_slot.reset();
+    if (opened_.place == AgentPlace::other_host && heartbeat_ > Duration::zero()) start_heartbeat();
+    if (relay_) open_relay();
+  }
+
+  void open_relay() {
     const auto self = weak_from_this();
     relay_->on_idle([self] {
       if (const auto link = self.lock()) link->relay_idle();
@@ -226,32 +364,39 @@ class Link : public std::enable_shared_from_this<Link> {
     });
   }
 
-  /// Whether it was news of hosts that are reached through this one.
-  bool relayed(const Message& message) {
-    if (!relay_) return false;
-    const auto relay = relay_;
-    return std::visit(
-        [&](const auto& news) {
-          if constexpr (requires { relay->take(news); }) {
-            relay->take(news);
-            return true;
-          } else {
-            return false;
-          }
-        },
-        message);
+  void taken(Epoch epoch) {
+    if (epoch != task_.epoch || std::exchange(task_.taken, true)) return;
+    // The first assignment's control group came right after the hello.
+    if (std::exchange(assigned_before_, true)) events_->on_control_group(control_group_);
   }
 
-  bool passes_on() const { return relay_ && relay_->users() > 0; }
+  void finished(int survivors) {
+    task_.finished = survivors;
+    const bool waits = task_.stays;
+    if (waits || relays()) end_timer_.reset();
+    if (!waits) return;
+    idle_ = Idle::waiting;
+    events_->on_waiting(survivors);
+  }
 
-  /// An agent that passes on ends with the last whom it passes on to.
+  template <typename M>
+  void hand_to_relay(const M& message) {
+    if (!relay_) return distrust({Errc::protocol, "it speaks for an agent that it does not relay"});
+    const auto relay = relay_;  // A handler may destroy the link.
+    relay->take(message);
+  }
+
+  /// An agent that relays can end only when no other agent is reached through it.
   void relay_idle() {
-    if (finished_ && told_to_end_ && !over()) expect_end(patience_);
+    if (!task_.finished || over()) return;
+    const bool told_to_end =
+        idle_ == Idle::no ? task_.orders > Orders::begun : idle_ == Idle::released;
+    if (told_to_end) expect_end(end_timeout_);
   }
 
-  void watch_over() {
+  void start_heartbeat() {
     const auto self = weak_from_this();
-    pulse_.emplace(
+    heartbeat_timer_.emplace(
         loop_, heartbeat_, 1,
         [self] {
           if (const auto link = self.lock()) link->send(protocol::Heartbeat{});
@@ -261,136 +406,123 @@ class Link : public std::enable_shared_from_this<Link> {
         });
   }
 
-  void take(const Message& message) {
-    if (const auto* output = std::get_if<protocol::Output>(&message)) {
-      events_->on_output(output->rank, output->stream, output->bytes);
-    } else if (const auto* prepared = std::get_if<protocol::Prepared>(&message)) {
-      ready({.address = prepared->address,
-             .interface = prepared->interface,
-             .launcher_address = carrier_->launcher_address(),
-             .ports = prepared->ports});
-    } else if (const auto* covered = std::get_if<protocol::Covered>(&message)) {
-      control_group_ = covered->cover.group;
-      events_->on_cover(covered->cover);
-    } else if (const auto* started = std::get_if<protocol::Started>(&message)) {
-      events_->on_started(started->rank, started->pid);
-    } else if (const auto* exited = std::get_if<protocol::Exited>(&message)) {
-      events_->on_exit(exited->exit);
-    } else if (const auto* failed_spawn = std::get_if<protocol::SpawnFailed>(&message)) {
-      events_->on_spawn_failed(failed_spawn->rank, failed_spawn->error);
-    } else if (std::holds_alternative<protocol::StdinRoom>(message)) {
-      events_->on_stdin_room();
-    } else if (const auto* asked = std::get_if<protocol::EndAsked>(&message)) {
-      events_->on_end_asked(asked->number);
-    } else if (const auto* recorded = std::get_if<protocol::Recorded>(&message)) {
-      events_->on_timeline(recorded->saved);
-    } else if (const auto* viewed = std::get_if<Viewed>(&message)) {
-      events_->on_answer(0, *viewed);
-    } else if (const auto* piece = std::get_if<Piece>(&message)) {
-      events_->on_answer(0, *piece);
-    } else if (const auto* finished = std::get_if<protocol::Finished>(&message)) {
-      finished_ = finished->survivors;
-      if (passes_on()) silence_.reset();
-    } else if (const auto* failed = std::get_if<protocol::Failed>(&message)) {
-      failed_ = failed->error;
-    } else if (!std::holds_alternative<protocol::Heartbeat>(message)) {
-      distrust({Errc::protocol, "it sent what only a launcher says"});
-    }
+  // -- The end ---------------------------------------------------------------------------------
+
+  void close_stream() {
+    talk_ = Talk::closed;
+    heartbeat_timer_.reset();
+    stream_.reset();
+    opened_.login_slot.reset();
   }
 
-  /// From here on nothing it says counts; it ends its ranks at the end of its input.
+  /// The agent has no ranks yet, and is to have none.
+  void cancel() {
+    if (task_.orders == Orders::cancelled || over()) return;
+    task_.orders = Orders::cancelled;
+    close_stream();
+    carrier_->hang_up();
+    expect_end(kIdleEndTime);
+    loop_.post([self = weak_from_this()] {
+      if (const auto link = self.lock()) link->report_end_if_over();
+    });
+  }
+
+  void expect_end(Duration within) {
+    if (over()) return;
+    end_timer_ = loop_.after(within, [self = weak_from_this()] {
+      // The agent's last message may still be on its way, so the stream stays open.
+      if (const auto link = self.lock()) link->carrier_->give_up();
+    });
+  }
+
+  /// From here on none of its messages counts. It ends its ranks at the end of its input.
   void distrust(Error reason) {
     failed_ = std::move(reason);
-    pulse_.reset();
-    channel_.reset();
-    channel_over_ = true;
+    close_stream();
     carrier_->hang_up();
-    settle();
+    report_end_if_over();
   }
 
   void vanished() {
-    failed_ = Error{Errc::peer_lost,
-                    fmt::format("nothing was heard of it for {:g} s (--heartbeat-timeout)",
-                                std::chrono::duration<double>(heartbeat_).count())};
-    pulse_.reset();
-    channel_.reset();
-    channel_over_ = true;
+    failed_ =
+        Error{Errc::peer_lost, fmt::format("it sent no heartbeat for {:g} s (--heartbeat-timeout)",
+                                           std::chrono::duration<double>(heartbeat_).count())};
+    close_stream();
     carrier_->give_up();
-    settle();
+    report_end_if_over();
   }
 
-  void gone(Error why) {
+  void carrier_gone(Error why) {
     gone_ = std::move(why);
-    settle();
+    opened_.login_slot.reset();
+    report_end_if_over();
   }
 
-  /// Both halves of the pair hold the stream: its end means that both are gone, and the ranks too.
-  void channel_ended(const Status& status) {
-    channel_over_ = true;
+  /// Guard and agent both hold the stream: its end means that both are gone, and the ranks too.
+  void stream_ended(const Status& status) {
     if (!status) return distrust(status.error());
-    settle();
+    talk_ = Talk::closed;
+    report_end_if_over();
   }
 
-  void settle() {
-    if (!gone_ || (opened_ && !channel_over_) || over()) return;
+  void report_end_if_over() {
+    if (!gone_ || (talk_ != Talk::opening && talk_ != Talk::closed) || over()) return;
     auto& events = *std::exchange(events_, nullptr);
-    silence_.reset();
-    pulse_.reset();
+    end_timer_.reset();
+    heartbeat_timer_.reset();
     const auto self = shared_from_this();
-    tell_end(events);
-    // After this one's: it is to blame for theirs.
+    report_end(events);
+    // After this agent's end, so that it is blamed for the end of the hosts behind it.
     if (relay_) relay_->close();
   }
 
-  void tell_end(AgentEvents& events) {
-    if (finished_ && !passes_on()) return events.on_finished(*finished_);
-    if (cancelled_) return events.on_finished(0);
-    carrier_->bury(control_group_);
+  void report_end(AgentEvents& events) {
+    // An agent that waits for an assignment is not to end by itself.
+    if (task_.finished && idle_ != Idle::waiting && !relays())
+      return events.on_finished(*task_.finished);
+    if (task_.orders == Orders::cancelled) return events.on_finished(0);
+    if (opened_.end_leftovers) opened_.end_leftovers(control_group_.path, task_.job_id);
     auto why = *gone_;
     if (failed_) why = std::move(*failed_).context(fmt::format("agent on host '{}'", host_));
-    if (passes_on())
+    if (relays())
       why.message += fmt::format("; {} other hosts were reached through it", relay_->users());
     events.on_lost(why);
   }
 
   Loop& loop_;
   const std::string host_;
-  const int ports_;
-  const Duration grace_;
   const Duration heartbeat_;
-  const Duration patience_;
-  AgentEvents* events_;
-  const std::shared_ptr<Relay> relay_;  ///< To hosts behind it; null: there are none.
-  std::unique_ptr<Carrier> carrier_;
-  std::optional<AgentSpec> spec_;  ///< To be sent as soon as the stream is there.
-  std::string control_group_;      ///< Of the agent and all that it started; empty: none.
-  std::unique_ptr<protocol::Conduit> channel_;
-  std::optional<Pulse> pulse_;  ///< Of a host that may vanish.
-  Subscription silence_;
-  Early early_;
-  bool opened_ = false;
-  bool greeted_ = false;
-  bool ready_ = false;
-  bool begun_ = false;
-  bool cancelled_ = false;
-  bool told_to_end_ = false;
-  bool told_to_kill_ = false;
-  bool channel_over_ = false;
-  std::optional<int> finished_;
-  std::optional<Error> failed_;
-  std::optional<Error> gone_;
+  const Duration end_timeout_;
+  AgentEvents* events_;                      ///< Null after the last event.
+  const std::shared_ptr<AgentRelay> relay_;  ///< To hosts behind this agent; null: there are none.
+  const std::unique_ptr<Carrier> carrier_;
+  Talk talk_ = Talk::opening;
+  Assignment task_;  ///< The current one, or the last.
+  Idle idle_ = Idle::no;
+  bool assigned_before_ = false;
+  OpenedStream opened_;
+  std::unique_ptr<protocol::MessageStream> stream_;
+  std::optional<HeartbeatTimer> heartbeat_timer_;  ///< For a host that may vanish.
+  Subscription end_timer_;          ///< Until an agent that was told to end is given up.
+  ControlGroupInfo control_group_;  ///< Its control group holds the agent and all that it started.
+  std::optional<Error> failed_;     ///< The agent's own reason, or what is wrong with it.
+  std::optional<Error> gone_;       ///< The carrier's reason.
 };
 
 class LinkedAgent final : public Agent {
  public:
   explicit LinkedAgent(std::shared_ptr<Link> link) : link_(std::move(link)) {}
 
-  ~LinkedAgent() override { link_->close(); }
+  ~LinkedAgent() override { link_->abandon(); }
 
   LinkedAgent(const LinkedAgent&) = delete;
   LinkedAgent& operator=(const LinkedAgent&) = delete;
 
   void begin(const AgentSpec& spec) override { link_->begin(spec); }
+
+  bool assign(const AgentSpec& spec) override { return link_->assign(spec); }
+
+  void release() override { link_->release(); }
 
   std::string step() const override { return link_->step(); }
 
@@ -411,17 +543,17 @@ class LinkedAgent final : public Agent {
   bool ask(std::size_t /*part*/, const Question& question) override { return link_->ask(question); }
 
  private:
-  std::shared_ptr<Link> link_;
+  const std::shared_ptr<Link> link_;
 };
 
 }  // namespace
 
 Result<std::unique_ptr<Agent>> open_agent(Loop& loop, const AgentSpec& spec,
-                                          std::unique_ptr<Carrier> carrier, Duration patience,
-                                          AgentEvents& events, std::shared_ptr<Relay> relay) {
+                                          std::unique_ptr<Carrier> carrier, Duration end_timeout,
+                                          AgentEvents& events, std::shared_ptr<AgentRelay> relay) {
   auto link =
-      std::make_shared<Link>(loop, spec, std::move(carrier), patience, events, std::move(relay));
-  HORO_TRY_STATUS(link->open(spec).context("starting horo-agent"));
+      std::make_shared<Link>(loop, spec, std::move(carrier), end_timeout, events, std::move(relay));
+  HORO_TRY_STATUS(link->open().context("starting horo-agent"));
   return std::unique_ptr<Agent>(std::make_unique<LinkedAgent>(std::move(link)));
 }
 

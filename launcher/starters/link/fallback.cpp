@@ -18,55 +18,36 @@ class FallbackCarrier final : public Carrier {
   }
 
   void hang_up() override {
-    given_up_ = true;
+    state_ = State::given_up;
     current_->hang_up();
   }
 
   void give_up() override {
-    given_up_ = true;
+    state_ = State::given_up;
     current_->give_up();
   }
 
-  void bury(const std::string& control_group) override { current_->bury(control_group); }
-
-  std::string step() const override { return current_->step(); }
-
-  bool remote() const override { return current_->remote(); }
-
-  bool direct() const override { return current_->direct(); }
-
-  Result<std::unique_ptr<protocol::Conduit>> converse(
-      Loop& loop, int descriptor, protocol::Conduit::Handlers handlers) override {
-    return current_->converse(loop, descriptor, std::move(handlers));
-  }
-
-  void greeted() override { current_->greeted(); }
-
-  bool connected() const override { return current_->connected(); }
-
-  int process() const override { return current_->process(); }
-
-  std::string peer_address() const override { return current_->peer_address(); }
-
-  std::string launcher_address() const override { return current_->launcher_address(); }
+  CarrierStatus status() const override { return current_->status(); }
 
  private:
+  enum class State : std::uint8_t { trying, opened, given_up };
+
   Status try_next() {
     HORO_TRY(current_, ways_[next_++]());
     return current_->open({.on_open =
-                               [this](int descriptor) {
-                                 opened_ = true;
-                                 handlers_.on_open(descriptor);
+                               [this](OpenedStream stream) {
+                                 state_ = State::opened;
+                                 handlers_.on_open(std::move(stream));
                                },
                            .on_gone = [this](Error why) { gone(std::move(why)); }});
   }
 
   void gone(Error why) {
-    if (opened_ || given_up_ || next_ == ways_.size()) return tell(std::move(why));
-    // Not from within the carrier that has failed: it goes with this.
+    if (state_ != State::trying || next_ == ways_.size()) return tell(std::move(why));
+    // In a later turn of the loop: the next attempt destroys the carrier that calls this.
     loop_.post([this, alive = std::weak_ptr(alive_)] {
       if (alive.expired()) return;
-      if (given_up_) return tell({Errc::cancelled, "given up"});
+      if (state_ == State::given_up) return tell({Errc::cancelled, "given up"});
       if (auto tried = try_next(); !tried) gone(std::move(tried).error());
     });
   }
@@ -80,8 +61,7 @@ class FallbackCarrier final : public Carrier {
   Handlers handlers_;
   std::size_t next_ = 0;
   std::unique_ptr<Carrier> current_;
-  bool opened_ = false;
-  bool given_up_ = false;
+  State state_ = State::trying;
   std::shared_ptr<int> alive_ = std::make_shared<int>();
 };
 

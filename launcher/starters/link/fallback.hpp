@@ -11,8 +11,9 @@ namespace horo::launcher {
 
 using CarrierFactory = std::function<Result<std::unique_ptr<Carrier>>()>;
 
-/// Tries one way after the other until the agent's stream is there: a host that another cannot
-/// reach may be in our own reach. Why the last one failed is why all did. `ways` has one at least.
+/// Tries one way after the other until the agent's stream is there: a host that another host cannot
+/// reach may be reachable from this one. When all fail, the error is that of the last one. `ways`
+/// has at least one.
 std::unique_ptr<Carrier> make_fallback_carrier(Loop& loop, std::vector<CarrierFactory> ways);
 
 }  // namespace horo::launcher

@@ -32,18 +32,18 @@ std::vector<std::string> remote_command(const std::string& path) {
 }
 
 std::string remote_command_line(const std::string& path) {
-  // Without a second shell where that need not be: it is a tenth of what a login costs.
+  // The first part saves a second shell, which would cost a tenth of a login.
   auto line = fmt::format("test -x {0} && exec {0}; exec", quoted(path));
   for (const auto& word : remote_command(path)) line += " " + quoted(word);
   return line;
 }
 
-void LastWords::add(std::string_view bytes) {
+void StderrTail::add(std::string_view bytes) {
   kept_.append(bytes);
   if (kept_.size() > kMostWords) kept_.erase(0, kept_.size() - kMostWords);
 }
 
-std::string LastWords::text() const {
+std::string StderrTail::text() const {
   std::string text;
   bool gap = true;
   for (const char c : kept_) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What all ways of starting horo-agent on another host share.
+// Shared by all carriers that start horo-agent on another host.
 #pragma once
 
 #include <string>
@@ -8,15 +8,15 @@
 
 namespace horo::launcher {
 
-/// The words that start horo-agent there, each as it is: the program at `path`, else the one in
-/// PATH, else exit code 127 and a line that says what was looked for.
+/// The arguments of a command that starts horo-agent there: the program at `path`, or else the one
+/// in PATH. If there is neither, it exits with code 127 and an error that names both.
 std::vector<std::string> remote_command(const std::string& path);
 
-/// The same for the login shell of an ssh server, whichever shell it is.
+/// The same command as one line for the login shell of an ssh server, whichever shell it is.
 std::string remote_command_line(const std::string& path);
 
-/// The last that a process wrote to its standard error, for an error's words. Thread: owner.
-class LastWords {
+/// The last lines that a process wrote to its standard error, for an error message. Thread: owner.
+class StderrTail {
  public:
   void add(std::string_view bytes);
   /// ": line; line", or empty.

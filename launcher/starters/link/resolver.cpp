@@ -6,12 +6,12 @@
 #include <csignal>
 #include <cstring>
 #include <deque>
-#include <mutex>
 #include <netdb.h>
 #include <pthread.h>
 #include <thread>
 #include <utility>
 
+#include "base/mutex.hpp"
 #include "base/signals_blocked.hpp"
 
 namespace horo::launcher {
@@ -50,14 +50,14 @@ class Resolver::State : public std::enable_shared_from_this<State> {
   explicit State(Loop& loop) : loop_(&loop) {}
 
   void add(std::string name, std::uint16_t port, Answer answer) {
-    const std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     questions_.push_back({std::move(name), port, std::move(answer)});
     if (idle_ == 0 && threads_ < kMostThreads) start_thread();
     changed_.notify_one();
   }
 
   void abandon() {
-    const std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     loop_ = nullptr;
     questions_.clear();
     changed_.notify_all();
@@ -70,16 +70,16 @@ class Resolver::State : public std::enable_shared_from_this<State> {
     Answer answer;
   };
 
-  void start_thread() {
+  void start_thread() HORO_REQUIRES(mutex_) {
     ++threads_;
     start_quiet_thread([self = shared_from_this()] { self->work(); }).detach();
   }
 
   void work() {
-    std::unique_lock lock(mutex_);
+    MutexLock lock(mutex_);
     for (;;) {
       ++idle_;
-      changed_.wait(lock, [this] { return loop_ == nullptr || !questions_.empty(); });
+      while (loop_ != nullptr && questions_.empty()) lock.wait(changed_);
       --idle_;
       if (loop_ == nullptr) return;
       auto question = std::move(questions_.front());
@@ -90,17 +90,23 @@ class Resolver::State : public std::enable_shared_from_this<State> {
       if (loop_ == nullptr) return;
       loop_->post([self = shared_from_this(), answer = std::move(question.answer),
                    found = std::move(found)] {
-        if (self->loop_ != nullptr) answer(found);
+        if (!self->is_abandoned()) answer(found);
       });
     }
   }
 
-  std::mutex mutex_;
+  bool is_abandoned() {
+    const MutexLock lock(mutex_);
+    return loop_ == nullptr;
+  }
+
+  Mutex mutex_;
   std::condition_variable changed_;
-  Loop* loop_;  ///< Null once nobody wants answers; changes on the loop's thread only.
-  std::deque<Question> questions_;
-  int threads_ = 0;
-  int idle_ = 0;
+  /// Null once answers are dropped. Changes on the loop's thread only.
+  Loop* loop_ HORO_GUARDED_BY(mutex_);
+  std::deque<Question> questions_ HORO_GUARDED_BY(mutex_);
+  int threads_ HORO_GUARDED_BY(mutex_) = 0;
+  int idle_ HORO_GUARDED_BY(mutex_) = 0;
 };
 
 Resolver::Resolver(Loop& loop) : state_(std::make_shared<State>(loop)) {}

@@ -22,18 +22,18 @@ struct Endpoint {
   const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
 };
 
-/// Looks names up without holding the loop up: the system's resolver blocks, so it has threads of
-/// its own, which nobody waits for. Thread: the loop's.
+/// Looks up host names without blocking the loop. The system's resolver blocks, so it runs on
+/// threads, which are not joined. Thread: the loop's.
 class Resolver {
  public:
   using Answer = std::function<void(Result<std::vector<Endpoint>>)>;
 
   explicit Resolver(Loop& loop);
-  ~Resolver();  ///< Answers that are still due do not come.
+  ~Resolver();  ///< Drops the answers that have not come yet.
   Resolver(const Resolver&) = delete;
   Resolver& operator=(const Resolver&) = delete;
 
-  /// `answer` runs from the loop; at least one endpoint, or not_found.
+  /// Calls `answer` from the loop, with at least one endpoint or not_found.
   void resolve(std::string name, std::uint16_t port, Answer answer);
 
  private:

@@ -12,11 +12,11 @@
 #include <utility>
 
 #include "base/exit_code.hpp"
+#include "base/unique_fd.hpp"
 #include "launcher/process/control_group.hpp"
 #include "launcher/process/descendants.hpp"
 #include "launcher/process/process_group.hpp"
 #include "launcher/process/spawn.hpp"
-#include "launcher/process/unique_fd.hpp"
 
 namespace horo::launcher {
 
@@ -24,7 +24,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr Duration kPatience = 5s;  ///< For the kernel to end processes that have got SIGKILL.
+constexpr Duration kKillTime = 5s;  ///< For the kernel to end processes after SIGKILL.
 
 }  // namespace
 
@@ -40,17 +40,11 @@ Result<std::string> agent_path() {
 
 namespace {
 
-/// What every descendant of the job's ranks has in its environment; empty when the job has no id.
-std::string job_variable(const AgentSpec& spec) {
-  const auto& id = spec.ranks.front().job_id;
-  return id.empty() ? std::string() : "HORO_JOB_ID=" + id;
-}
-
-/// A socket pair to a child. Both halves of the agent hold the child's end.
+/// A socket pair to a child. Guard and agent both hold the child's end.
 class LocalCarrier final : public Carrier {
  public:
   LocalCarrier(Loop& loop, std::string path, const AgentSpec& spec)
-      : loop_(loop), path_(std::move(path)), host_(spec.host), job_variable_(job_variable(spec)) {}
+      : loop_(loop), path_(std::move(path)), host_(spec.host) {}
 
   Status open(Handlers handlers) override {
     std::array<int, 2> ends{};
@@ -71,30 +65,31 @@ class LocalCarrier final : public Carrier {
       gone({Errc::unavailable,
             fmt::format("the agent on host '{}' was lost: {}", host_, describe_end())});
     });
-    handlers.on_open(socket_.value());
+    handlers.on_open({.descriptor = socket_.value(), .end_leftovers = end_leftovers});
     return {};
   }
 
   void hang_up() override { socket_.reset(); }
 
-  /// An agent that is stopped, or hangs.
   void give_up() override {
     gave_up_ = true;
     signal_descendants(guard_->pid(), SIGKILL);
     guard_->signal(SIGKILL);
   }
 
-  /// Whatever both halves of a pair that were killed at once have left behind is ours now.
-  void bury(const std::string& control_group) override {
-    if (!control_group.empty()) {
-      end_control_group(control_group, Deadline::in(SteadyClock::instance(), kPatience));
-    }
-    if (!job_variable_.empty()) {
-      kill_descendants_with(job_variable_, Deadline::in(SteadyClock::instance(), kPatience));
+  CarrierStatus status() const override { return {.process = guard_ ? guard_->pid() : 0}; }
+
+ private:
+  /// When guard and agent are killed at once, their processes become this process's children.
+  static void end_leftovers(const std::string& control_group, const std::string& job_id) {
+    if (!control_group.empty())
+      end_control_group(control_group, Deadline::in(SteadyClock::instance(), kKillTime));
+    if (!job_id.empty()) {
+      kill_descendants_with("HORO_JOB_ID=" + job_id,
+                            Deadline::in(SteadyClock::instance(), kKillTime));
     }
   }
 
- private:
   std::string describe_end() const {
     if (gave_up_) return "it did not end its ranks when told to, and was killed";
     if (guard_status_->signalled())
@@ -108,7 +103,6 @@ class LocalCarrier final : public Carrier {
   Loop& loop_;
   const std::string path_;
   const std::string host_;
-  const std::string job_variable_;
   UniqueFd socket_;
   std::unique_ptr<ProcessGroup> guard_;
   std::optional<ExitStatus> guard_status_;
@@ -117,7 +111,7 @@ class LocalCarrier final : public Carrier {
 
 class LocalStarter final : public Starter {
  public:
-  LocalStarter(Loop& loop, Duration patience) : loop_(loop), patience_(patience) {}
+  LocalStarter(Loop& loop, Duration end_timeout) : loop_(loop), end_timeout_(end_timeout) {}
 
   std::string_view name() const override { return "local"; }
 
@@ -135,19 +129,19 @@ class LocalStarter final : public Starter {
     HORO_TRY_STATUS(probe());
     HORO_TRY_STATUS(become_subreaper());
     HORO_TRY(const auto path, agent_path());
-    return open_agent(loop_, spec, std::make_unique<LocalCarrier>(loop_, path, spec), patience_,
+    return open_agent(loop_, spec, std::make_unique<LocalCarrier>(loop_, path, spec), end_timeout_,
                       events);
   }
 
  private:
   Loop& loop_;
-  const Duration patience_;
+  const Duration end_timeout_;
 };
 
 }  // namespace
 
-std::unique_ptr<Starter> make_local_starter(Loop& loop, Duration patience) {
-  return std::make_unique<LocalStarter>(loop, patience);
+std::unique_ptr<Starter> make_local_starter(Loop& loop, Duration end_timeout) {
+  return std::make_unique<LocalStarter>(loop, end_timeout);
 }
 
 }  // namespace horo::launcher

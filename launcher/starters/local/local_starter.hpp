@@ -9,13 +9,13 @@
 
 namespace horo::launcher {
 
-/// The program that is an agent: HORO_AGENT_PATH, or horo-agent beside this process's own binary.
+/// The path of the agent program: HORO_AGENT_PATH, or horo-agent beside this process's own binary.
 /// Fails: io.
 Result<std::string> agent_path();
 
-/// Begins on this machine: horo-agent as a child, spoken to over a socket pair. An agent that has
-/// been told to end its ranks and does not answer for `patience` is killed with all below it, and
-/// lost.
-std::unique_ptr<Starter> make_local_starter(Loop& loop, Duration patience = kAgentPatience);
+/// Starts agents on this machine: horo-agent as a child, connected by a socket pair. An agent that
+/// was told to end its ranks and does not finish within `end_timeout` beyond their graces is killed
+/// with all its descendants, and counts as lost.
+std::unique_ptr<Starter> make_local_starter(Loop& loop, Duration end_timeout = kAgentEndTimeout);
 
 }  // namespace horo::launcher

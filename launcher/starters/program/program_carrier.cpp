@@ -8,18 +8,15 @@
 #include <unistd.h>
 #include <utility>
 
-#include "launcher/agent/route.hpp"
+#include "base/unique_fd.hpp"
 #include "launcher/process/process_group.hpp"
 #include "launcher/process/spawn.hpp"
-#include "launcher/process/unique_fd.hpp"
+#include "launcher/protocol/own_address.hpp"
 #include "launcher/starters/link/remote_agent.hpp"
 
 namespace horo::launcher {
 
 namespace {
-
-/// In no network (RFC 5737): which of our addresses leads to whatever has no route of its own.
-constexpr const char* kElsewhere = "192.0.2.1";
 
 class ProgramCarrier final : public Carrier {
  public:
@@ -40,37 +37,32 @@ class ProgramCarrier final : public Carrier {
   }
 
   void give_up() override {
-    // Not closed: whoever reads there has to see an end, and nothing else may get the number.
+    // Not closed: the program has to read an end, and the descriptor's number must stay taken.
     if (socket_) ::shutdown(socket_.value(), SHUT_RDWR);
     if (child_ == nullptr) return gone_soon();
     child_->signal(SIGKILL);
   }
 
-  std::string step() const override {
-    if (child_ == nullptr) return fmt::format("looking up '{}'", way_.target);
-    return fmt::format("waiting for {} to connect", way_.arguments.front());
+  CarrierStatus status() const override {
+    if (child_ == nullptr) return {.step = fmt::format("looking up '{}'", way_.target)};
+    return {.step = fmt::format("waiting for {} to connect", way_.arguments.front()),
+            .process = child_->pid()};
   }
-
-  bool remote() const override { return true; }
-
-  int process() const override { return child_ == nullptr ? 0 : child_->pid(); }
-
-  std::string peer_address() const override { return peer_address_; }
-
-  std::string launcher_address() const override { return launcher_address_; }
 
  private:
   void found(const Result<std::vector<Endpoint>>& endpoints) {
     if (over_) return;
-    // The program may know a way to a name that we do not.
-    if (endpoints) peer_address_ = endpoints->front().address;
-    auto own = own_address_towards(endpoints ? peer_address_ : std::string(kElsewhere));
-    launcher_address_ = own ? std::move(*own) : any_own_address();
-    if (auto begun = spawn(); !begun) {
+    // The program may have a route to a name that the system's resolver does not know.
+    const auto peer = endpoints ? endpoints->front().address : std::string();
+    auto own = own_address_towards(endpoints ? peer : std::string(kNoHostAddress));
+    if (auto spawned = spawn(); !spawned) {
       socket_.reset();
-      return gone(std::move(begun).error());
+      return gone(std::move(spawned).error());
     }
-    handlers_.on_open(socket_.value());
+    handlers_.on_open({.descriptor = socket_.value(),
+                       .place = AgentPlace::other_host,
+                       .peer_address = peer,
+                       .launcher_address = own ? std::move(*own) : any_own_address()});
   }
 
   Status spawn() {
@@ -85,7 +77,7 @@ class ProgramCarrier final : public Carrier {
                                                                  {theirs.value(), STDOUT_FILENO}},
                                                  .parent_death_signal = SIGTERM,
                                                  .descriptor_limit = first_descriptor_limit()}));
-    child_->on_output([this](Stream, std::string_view bytes) { words_.add(bytes); });
+    child_->on_output([this](Stream, std::string_view bytes) { stderr_.add(bytes); });
     child_->on_exit([this](ExitStatus status) { gone(describe(status)); });
     return {};
   }
@@ -95,7 +87,7 @@ class ProgramCarrier final : public Carrier {
     const auto how = status.signalled() ? fmt::format("was killed by signal {}", status.signal())
                                         : fmt::format("ended with exit code {}", status.code());
     return {Errc::unavailable,
-            fmt::format("{} to host '{}' {}{}", program, way_.host, how, words_.text())};
+            fmt::format("{} to host '{}' {}{}", program, way_.host, how, stderr_.text())};
   }
 
   void gone_soon() {
@@ -114,11 +106,9 @@ class ProgramCarrier final : public Carrier {
   Resolver& resolver_;
   const ProgramWay way_;
   Handlers handlers_;
-  std::string launcher_address_;
-  std::string peer_address_;
   UniqueFd socket_;
   std::unique_ptr<ProcessGroup> child_;
-  LastWords words_;
+  StderrTail stderr_;
   bool over_ = false;
   std::shared_ptr<int> alive_ = std::make_shared<int>();
 };

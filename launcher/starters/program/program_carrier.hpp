@@ -11,12 +11,12 @@
 
 namespace horo::launcher {
 
-/// A program of this machine that passes bytes on to an agent elsewhere: ssh, srun.
+/// A program of this machine that relays bytes to an agent on another host: ssh, srun.
 struct ProgramWay {
   std::string host;                    ///< For messages.
   std::vector<std::string> arguments;  ///< The whole command line.
   std::string target;                  ///< Name whose address tells by which of ours it reaches us.
-  std::shared_ptr<const void> kept{};  ///< What it needs as long as it runs: a file.
+  std::shared_ptr<const void> kept{};  ///< Held while the program runs, such as a file it needs.
   std::string name{};                  ///< For messages; empty: the command line's first word.
 };
 

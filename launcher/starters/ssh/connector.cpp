@@ -11,18 +11,18 @@ namespace horo::launcher {
 
 namespace {
 
-/// For one of several addresses; the last may take what the job's start may take.
-constexpr Duration kPatience = std::chrono::seconds(3);
+/// Time for each address but the last, which may take as long as the start of the job.
+constexpr Duration kTryTimeout = std::chrono::seconds(3);
 
 }  // namespace
 
 Connector::Connector(Loop& loop, std::vector<Endpoint> endpoints, Answer answer)
     : loop_(loop), endpoints_(std::move(endpoints)), answer_(std::move(answer)) {
-  patience_ = loop_.after(Duration::zero(), [this] { try_next(); });
+  timer_ = loop_.after(Duration::zero(), [this] { try_next(); });
 }
 
 void Connector::try_next() {
-  patience_.reset();
+  timer_.reset();
   const auto& endpoint = endpoints_[current_];
   socket_ = UniqueFd(
       socket(endpoint.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_TCP));
@@ -36,7 +36,7 @@ void Connector::try_next() {
   watch_ = std::move(*watch);
   watch_.on_writable([this] { look(); });
   if (current_ + 1 < endpoints_.size())
-    patience_ = loop_.after(kPatience, [this] { fail_current(ETIMEDOUT); });
+    timer_ = loop_.after(kTryTimeout, [this] { fail_current(ETIMEDOUT); });
 }
 
 void Connector::look() {
@@ -45,20 +45,20 @@ void Connector::look() {
   getsockopt(socket_.value(), SOL_SOCKET, SO_ERROR, &error, &size);
   if (error != 0) return fail_current(error);
   watch_.reset();
-  patience_.reset();
+  timer_.reset();
   std::exchange(answer_, nullptr)(std::move(socket_));
 }
 
 void Connector::fail_current(int error) {
   watch_.reset();
-  patience_.reset();
+  timer_.reset();
   socket_.reset();
   failures_ += fmt::format("{}{}: {}", failures_.empty() ? "" : "; ", address(),
                            std::generic_category().message(error));
   if (current_ + 1 == endpoints_.size())
     return std::exchange(answer_, nullptr)(fail(Errc::unavailable, "{}", failures_));
   ++current_;
-  patience_ = loop_.after(Duration::zero(), [this] { try_next(); });
+  timer_ = loop_.after(Duration::zero(), [this] { try_next(); });
 }
 
 }  // namespace horo::launcher

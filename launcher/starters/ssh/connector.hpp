@@ -16,11 +16,11 @@ class Connector {
  public:
   using Answer = std::function<void(Result<UniqueFd>)>;
 
-  /// `answer` is called once, from the loop; not any more when the connector is destroyed.
-  /// `endpoints` has one at least.
+  /// Calls `answer` once from the loop, but not after the connector is destroyed. `endpoints` has
+  /// at least one.
   Connector(Loop& loop, std::vector<Endpoint> endpoints, Answer answer);
 
-  /// "10.0.0.3", the one that is being tried.
+  /// The address that is being tried: "10.0.0.3".
   const std::string& address() const { return endpoints_[current_].address; }
 
  private:
@@ -35,7 +35,7 @@ class Connector {
   std::string failures_;
   UniqueFd socket_;
   Descriptor watch_;
-  Subscription patience_;
+  Subscription timer_;
 };
 
 }  // namespace horo::launcher

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// libssh, loaded when a job needs it: a job on this machine does not pay for it and its
-// cryptography, and an installation without it uses the program ssh.
+// libssh is loaded when a job needs it: loading it and its cryptography takes time that a job on
+// this machine alone should not spend. An installation without it uses the program ssh.
 #pragma once
 
 #include <libssh/callbacks.h>
@@ -45,14 +45,14 @@ namespace horo::launcher {
   X(ssh_channel_is_closed)          \
   X(ssh_channel_get_exit_status)
 
-/// Its functions under their own names.
+/// The library's functions under their own names.
 struct Libssh {
 #define HORO_LIBSSH_MEMBER(name) decltype(&::name) name = nullptr;
   HORO_LIBSSH_FUNCTIONS(HORO_LIBSSH_MEMBER)
 #undef HORO_LIBSSH_MEMBER
 };
 
-/// Loads it at the first call. Fails: not_found (with the loader's words). Thread: any.
+/// Loads the library at the first call. Fails: not_found (with the loader's message). Thread: any.
 Result<const Libssh*> load_libssh();
 
 }  // namespace horo::launcher

@@ -37,11 +37,11 @@ std::string own_address_of(int descriptor) {
   return text.data();
 }
 
-/// Bytes for a descriptor that may be full. Thread: owner.
+/// Bytes that wait until a descriptor takes them. Thread: owner.
 struct Backlog {
   std::string bytes;
 
-  /// Writes what can be written; false when nobody reads any more.
+  /// Writes what can be written; false when no process reads any more.
   bool flush(int descriptor) {
     while (!bytes.empty()) {
       const auto put = ::write(descriptor, bytes.data(), bytes.size());
@@ -53,7 +53,8 @@ struct Backlog {
   }
 };
 
-/// The launcher has one end of a socket pair, and this pumps between the other and the channel.
+/// The launcher has one end of a socket pair. This carrier moves the bytes between the other end
+/// and the ssh channel.
 class SshCarrier final : public Carrier {
  public:
   SshCarrier(Loop& loop, Resolver& resolver, const Libssh& library, SshRoute route,
@@ -73,31 +74,26 @@ class SshCarrier final : public Carrier {
     return {};
   }
 
-  /// What is on its way still comes, and the agent ends its ranks.
+  /// The agent ends its ranks. What it has sent is still delivered.
   void hang_up() override {
     theirs_.reset();
     if (!running_) end({Errc::cancelled, "given up"});
   }
 
   void give_up() override {
-    // Not closed: whoever reads there has to see an end, and nothing else may get the number.
+    // Not closed: its reader has to see an end, and the descriptor's number must stay taken.
     if (theirs_) ::shutdown(theirs_.value(), SHUT_RDWR);
     end({Errc::cancelled, "given up"});
   }
 
-  std::string step() const override {
-    if (session_) return session_->step();
-    if (connector_) return fmt::format("connecting to {}:{}", connector_->address(), route_.port);
-    return fmt::format("looking up '{}'", route_.name);
+  CarrierStatus status() const override {
+    if (session_) return {.step = session_->step()};
+    if (connector_) {
+      return {.step = fmt::format("connecting to {}:{}", connector_->address(), route_.port),
+              .connected = false};
+    }
+    return {.step = fmt::format("looking up '{}'", route_.name), .connected = false};
   }
-
-  bool remote() const override { return true; }
-
-  bool connected() const override { return session_ != nullptr; }
-
-  std::string peer_address() const override { return connector_ ? connector_->address() : ""; }
-
-  std::string launcher_address() const override { return launcher_address_; }
 
  private:
   Error trouble(Error error) const {
@@ -120,7 +116,6 @@ class SshCarrier final : public Carrier {
     }
     address_ = fmt::format("{}:{}", connector_->address(), route_.port);
     socket_ = socket->value();
-    launcher_address_ = own_address_of(socket_);
     auto watch = loop_.watch(socket_);
     if (!watch) return end(trouble(std::move(watch).error()));
     watch_ = std::move(*watch);
@@ -139,7 +134,10 @@ class SshCarrier final : public Carrier {
     if (*progress == SshSession::Progress::waiting) return wait_for_room();
     if (auto joined = join(); !joined) return end(trouble(std::move(joined).error()));
     running_ = true;
-    handlers_.on_open(theirs_.value());
+    handlers_.on_open({.descriptor = theirs_.value(),
+                       .place = AgentPlace::other_host,
+                       .peer_address = connector_->address(),
+                       .launcher_address = own_address_of(socket_)});
     pump();
   }
 
@@ -168,12 +166,12 @@ class SshCarrier final : public Carrier {
       HORO_TRY(const auto words,
                session_->read(SshSession::Source::errors, chunk().data(), kChunk));
       if (words.empty()) break;
-      words_.add(words);
+      stderr_.add(words);
     }
     for (;;) {
       if (!backlog_.flush(ours_.value())) backlog_.bytes.clear();
       if (!backlog_.bytes.empty()) return {};
-      // To the last: once the agent has ended, nothing may wake us any more.
+      // Reads until nothing is left: after the agent's end no event may come any more.
       HORO_TRY(const auto bytes,
                session_->read(SshSession::Source::output, chunk().data(), kChunk));
       if (bytes.empty()) return {};
@@ -217,17 +215,17 @@ class SshCarrier final : public Carrier {
     const auto code = session_->exit_code();
     const auto how = code ? fmt::format("ended with exit code {}", *code)
                           : std::string("was killed, or its connection was");
-    return trouble({Errc::unavailable, fmt::format("horo-agent {}{}", how, words_.text())});
+    return trouble({Errc::unavailable, fmt::format("horo-agent {}{}", how, stderr_.text())});
   }
 
-  /// The launcher's end reads what is there, and then the end.
+  /// The launcher reads what is left in the socket, and then its end.
   void close_down(Error why) {
     ours_watch_.reset();
     ours_.reset();
     end(std::move(why));
   }
 
-  /// Not from within the launcher's own calls.
+  /// Reports the end in a later turn of the loop, not inside a call of the launcher.
   void end(Error why) {
     if (std::exchange(over_, true)) return;
     watch_.reset();
@@ -248,16 +246,15 @@ class SshCarrier final : public Carrier {
   const std::string command_line_;
   Handlers handlers_;
   std::string address_;
-  std::string launcher_address_;
   std::optional<Connector> connector_;
-  int socket_ = -1;  ///< The session's.
+  int socket_ = -1;  ///< Owned by the session.
   std::unique_ptr<SshSession> session_;
-  Descriptor watch_;  ///< Of the socket: goes before the session closes it.
+  Descriptor watch_;  ///< Watches the socket; destroyed before the session closes it.
   UniqueFd theirs_;
   UniqueFd ours_;
   Descriptor ours_watch_;
   Backlog backlog_;
-  LastWords words_;
+  StderrTail stderr_;
   bool running_ = false;
   bool input_ended_ = false;
   bool over_ = false;

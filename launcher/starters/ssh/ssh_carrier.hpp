@@ -11,9 +11,9 @@
 
 namespace horo::launcher {
 
-/// One ssh connection by the library, with one command on it. All of them share the loop's thread.
-/// Nothing is ever asked of the user: what would need an answer is refused, with what to do.
-/// `resolver` outlives the carrier. Fails: not_found (no libssh).
+/// Carries an agent over one ssh connection of the library. All connections share the loop's
+/// thread. The user is never asked: a connection that would need an answer is refused with an error
+/// that says what to do. `resolver` outlives the carrier. Fails: not_found (no libssh).
 Result<std::unique_ptr<Carrier>> make_ssh_carrier(Loop& loop, Resolver& resolver, SshRoute route,
                                                   std::string command_line);
 

@@ -16,8 +16,8 @@
 #include <unistd.h>
 #include <utility>
 
+#include "base/unique_fd.hpp"
 #include "launcher/process/spawn.hpp"
-#include "launcher/process/unique_fd.hpp"
 #include "launcher/starters/ssh/libssh.hpp"
 
 namespace horo::launcher {
@@ -42,7 +42,7 @@ std::string expand_home(std::string_view path) {
 
 namespace {
 
-/// The parts of "user@host"; the first may be missing.
+/// The user in "user@host"; empty: there is none.
 std::string user_of(const std::string& host) {
   const auto at = host.find('@');
   return at == std::string::npos ? std::string() : host.substr(0, at);
@@ -62,7 +62,7 @@ std::vector<std::string> words_of(std::string_view text) {
   return words;
 }
 
-/// What only the program can do, of one line of the configuration; empty: nothing.
+/// Why one line of the configuration needs the program; empty: the library can do it.
 std::string beyond_library(std::string_view key, std::string_view value,
                            const std::function<bool(const std::string&)>& exists) {
   if ((key == "proxyjump" || key == "proxycommand") && value != "none")
@@ -82,10 +82,10 @@ std::string beyond_library(std::string_view key, std::string_view value,
   return {};
 }
 
-/// What matters in the files of a configuration, beside what `ssh -G` says of one host.
+/// Facts about the files of a configuration that `ssh -G` does not tell.
 struct Config {
-  bool runs_commands = false;    ///< Match exec: for what they do, at each connection.
-  bool differs_by_host = false;  ///< What holds for one host may not for another.
+  bool runs_commands = false;    ///< Match exec: the program runs them at each connection.
+  bool differs_by_host = false;  ///< Hosts may have different settings.
 };
 
 std::vector<std::string> matching_files(const std::string& pattern) {
@@ -142,7 +142,7 @@ bool has_program(const char* name) {
   return false;
 }
 
-/// One `ssh -G`, whose output is read when its turn comes.
+/// A running `ssh -G`, whose output is read later.
 struct Question {
   pid_t pid = -1;
   UniqueFd out;
@@ -234,7 +234,7 @@ Result<std::vector<SshRoute>> ask_all(const std::vector<std::string>& hosts,
       HORO_TRY(auto question, ask(hosts[i], wishes));
       questions.push_back(std::move(question));
     }
-    // All are heard, also when one is refused: they are children.
+    // All are read even when one fails, because each is a child to be reaped.
     std::vector<Result<std::string>> answers;
     for (std::size_t i = first; i < last; ++i)
       answers.push_back(hear(std::move(questions[i - first]), hosts[i], deadline));
@@ -256,6 +256,39 @@ std::string shorten_home(std::string_view path) {
              : std::string(path);
 }
 
+namespace {
+
+Status set_port(SshRoute& route, std::string_view value) {
+  const auto* stop = value.data() + value.size();
+  const auto [rest, error] = std::from_chars(value.data(), stop, route.port);
+  if (error == std::errc{} && rest == stop) return {};
+  return fail(Errc::invalid_argument, "ssh's configuration gives host '{}' the port '{}'",
+              route.host, value);
+}
+
+/// Applies one line of the output of `ssh -G`. Fails: invalid_argument.
+Status apply_setting(SshRoute& route, std::string_view key, std::string_view value) {
+  const bool given = value != "none";
+  if (key == "hostname") route.name = value;
+  // A user in "user@host" overrides the configuration.
+  if (key == "user" && user_of(route.host).empty()) route.user = value;
+  if ((key == "proxyjump" || key == "proxycommand") && given) route.jump_host = value;
+  if (key == "hostkeyalias" && given) route.known_as = value;
+  if (key == "identityfile") route.identities.push_back(expand_home(value));
+  if (key == "userknownhostsfile") {
+    for (const auto& file : words_of(value)) route.known_hosts.push_back(expand_home(file));
+  }
+  if (key == "globalknownhostsfile") route.global_known_hosts = words_of(value).front();
+  if (key == "stricthostkeychecking") {
+    const bool accepts =
+        value == "accept-new" || value == "no" || value == "off" || value == "false";
+    route.unknown_keys = accepts ? UnknownKeys::accept : UnknownKeys::refuse;
+  }
+  return key == "port" ? set_port(route, value) : Status();
+}
+
+}  // namespace
+
 Result<SshRoute> parse_ssh_config(const std::string& host, std::string_view text,
                                   const std::function<bool(const std::string&)>& exists) {
   SshRoute route{.host = host, .name = name_of(host), .user = user_of(host)};
@@ -267,30 +300,7 @@ Result<SshRoute> parse_ssh_config(const std::string& host, std::string_view text
     if (blank == std::string_view::npos) continue;
     const auto key = line.substr(0, blank);
     const auto value = line.substr(blank + 1);
-    if (key == "hostname") route.name = value;
-    // Its own, also where the section of a configuration has another.
-    if (key == "user" && user_of(host).empty()) route.user = value;
-    if ((key == "proxyjump" || key == "proxycommand") && value != "none") route.door = value;
-    if (key == "hostkeyalias" && value != "none") route.known_as = value;
-    if (key == "identityfile") route.identities.push_back(expand_home(value));
-    if (key == "userknownhostsfile") {
-      for (const auto& file : words_of(value)) route.known_hosts.push_back(expand_home(file));
-    }
-    if (key == "globalknownhostsfile") route.global_known_hosts = words_of(value).front();
-    if (key == "stricthostkeychecking") {
-      route.unknown_keys =
-          value == "accept-new" || value == "no" || value == "off" || value == "false"
-              ? UnknownKeys::accept
-              : UnknownKeys::refuse;
-    }
-    if (key == "port") {
-      const auto* stop = value.data() + value.size();
-      const auto [rest, error] = std::from_chars(value.data(), stop, route.port);
-      if (error != std::errc{} || rest != stop) {
-        return fail(Errc::invalid_argument, "ssh's configuration gives host '{}' the port '{}'",
-                    host, value);
-      }
-    }
+    HORO_TRY_STATUS(apply_setting(route, key, value));
     if (auto reason = beyond_library(key, value, exists); route.reason.empty() && !reason.empty()) {
       route.program = kProgram;
       route.reason = std::move(reason);
@@ -337,7 +347,8 @@ Result<std::vector<SshRoute>> find_ssh_routes(const std::vector<std::string>& ho
 
 std::vector<std::string> ssh_arguments(const SshRoute& route, const SshWishes& wishes,
                                        const std::string& remote_command) {
-  // Nobody is there to answer a question; a port forwarded already would end the connection.
+  // BatchMode: no user can answer a question. ClearAllForwardings: a forwarded port that is in use
+  // would end the connection.
   std::vector<std::string> arguments{route.program,   "-T", "-o",
                                      "BatchMode=yes", "-o", "ClearAllForwardings=yes"};
   if (wishes.port != 0) arguments.insert(arguments.end(), {"-p", std::to_string(wishes.port)});

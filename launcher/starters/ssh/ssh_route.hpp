@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a host is reached by ssh: what the user's configuration says of it, and whether the library
-// can do that or the program has to.
+// How a host is reached by ssh: as the user's configuration says, by the library where it can do
+// that, otherwise by the program ssh.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace horo::launcher {
 
-/// What the user says beside the configuration.
+/// Settings of the user that override the configuration.
 struct SshWishes {
   int port = 0;               ///< 0: the configuration's.
   std::string identity_file;  ///< Empty: the configuration's.
@@ -25,32 +25,33 @@ enum class UnknownKeys : std::uint8_t { refuse, accept };
 
 struct SshRoute {
   std::string host;      ///< As the user wrote it: "h1", "eva@h1".
-  std::string name;      ///< To look up.
-  std::string known_as;  ///< In the files of known hosts.
+  std::string name;      ///< The name to look up.
+  std::string known_as;  ///< The name in the files of known hosts.
   std::uint16_t port = 22;
   std::string user;
   std::vector<std::string> identities;   ///< Private key files, existing or not.
   std::vector<std::string> known_hosts;  ///< Files, the user's own first.
   std::string global_known_hosts;
-  std::string door;  ///< Whose ssh server is logged in to first: a jump host; empty: its own.
+  std::string jump_host;  ///< The ssh server to log in to first; empty: none.
   UnknownKeys unknown_keys = UnknownKeys::refuse;
-  std::string program;  ///< Not empty: by this program, and `reason` is why.
+  std::string program;  ///< The program to use; `reason` says why. Empty: the library.
   std::string reason;
+
+  friend bool operator==(const SshRoute&, const SshRoute&) = default;
 };
 
-/// "~/.ssh/id_rsa" in the home of whose process this is, and back; anything else as it is.
+/// Replaces "~/" by the home of this process's user, and back. Other paths stay as they are.
 std::string expand_home(std::string_view path);
 std::string shorten_home(std::string_view path);
 
-/// What `ssh -G HOST` writes, as a route; `host` may be "user@host". Pure but for `exists`, which
-/// says whether a file does. Fails: invalid_argument.
+/// Reads the output of `ssh -G HOST`; `host` may be "user@host". `exists` says whether a file
+/// exists; apart from it the function is pure. Fails: invalid_argument.
 Result<SshRoute> parse_ssh_config(const std::string& host, std::string_view text,
                                   const std::function<bool(const std::string&)>& exists);
 
-/// The routes to `hosts`, in their order, one at least. Blocks: for one `ssh -G`, or one per host
-/// where the configuration has sections for hosts, until `deadline`. Fails: not_found (a program
-/// that was asked for), timed_out, invalid_argument (what ssh says of a configuration that it
-/// refuses).
+/// Finds the routes to `hosts`, at least one, in their order. Blocks: for one `ssh -G`, or one per
+/// host where the configuration has sections for hosts, until `deadline`. Fails: not_found (neither
+/// the library nor the program), timed_out, invalid_argument (a configuration that ssh refuses).
 Result<std::vector<SshRoute>> find_ssh_routes(const std::vector<std::string>& hosts,
                                               const SshWishes& wishes, Deadline deadline);
 

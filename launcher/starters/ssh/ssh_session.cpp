@@ -49,7 +49,7 @@ Status SshSession::set_options() {
   const auto set = [&](ssh_options_e option, const void* value) {
     good = good && lib_.ssh_options_set(session_, option, value) == SSH_OK;
   };
-  const bool configured = false;  // The route has what the configuration says.
+  const bool configured = false;  // The route already has the configuration's settings.
   const unsigned port = route_.port;
   const int descriptor = socket_.value();
   set(SSH_OPTIONS_PROCESS_CONFIG, &configured);
@@ -60,12 +60,12 @@ Status SshSession::set_options() {
   if (!route_.known_hosts.empty()) set(SSH_OPTIONS_KNOWNHOSTS, route_.known_hosts.front().c_str());
   if (!route_.global_known_hosts.empty())
     set(SSH_OPTIONS_GLOBAL_KNOWNHOSTS, route_.global_known_hosts.c_str());
-  // Each goes in front of the others.
+  // The library puts each in front of the others.
   for (auto file = route_.identities.rbegin(); file != route_.identities.rend(); ++file) {
     if (exists(*file)) set(SSH_OPTIONS_ADD_IDENTITY, file->c_str());
   }
   if (good) return {};
-  return fail(Errc::invalid_argument, "libssh refuses an option: {}", words());
+  return fail(Errc::invalid_argument, "libssh refuses an option: {}", library_error());
 }
 
 Result<SshSession::Progress> SshSession::advance() {
@@ -76,13 +76,13 @@ Result<SshSession::Progress> SshSession::advance() {
   return Progress::running;
 }
 
-/// True when there is a next step to take at once.
+/// Returns true when the next step can be taken at once.
 Result<bool> SshSession::take_step() {
   switch (step_) {
     case Step::key_exchange: {
       const int code = lib_.ssh_connect(session_);
-      static_cast<void>(socket_.release());  // It closes it, whatever has become of it.
-      return settle(code, Step::host_key, "the key exchange");
+      static_cast<void>(socket_.release());  // The library closes it in every case.
+      return finish_step(code, Step::host_key, "the key exchange");
     }
     case Step::host_key:
       HORO_TRY_STATUS(check_host_key());
@@ -94,19 +94,20 @@ Result<bool> SshSession::take_step() {
       return log_in(lib_.ssh_userauth_publickey_auto(session_, nullptr, nullptr));
     case Step::channel:
       if (channel_ == nullptr) channel_ = lib_.ssh_channel_new(session_);
-      return settle(lib_.ssh_channel_open_session(channel_), Step::command, "opening a channel");
+      return finish_step(lib_.ssh_channel_open_session(channel_), Step::command,
+                         "opening a channel");
     case Step::command:
-      return settle(lib_.ssh_channel_request_exec(channel_, command_line_.c_str()), Step::running,
-                    "starting a command");
+      return finish_step(lib_.ssh_channel_request_exec(channel_, command_line_.c_str()),
+                         Step::running, "starting a command");
     case Step::running:
       break;
   }
   return false;
 }
 
-Result<bool> SshSession::settle(int code, Step next, std::string_view doing) {
+Result<bool> SshSession::finish_step(int code, Step next, std::string_view doing) {
   if (code == SSH_AGAIN) return false;
-  if (code != SSH_OK) return fail(Errc::unavailable, "{} failed: {}", doing, words());
+  if (code != SSH_OK) return fail(Errc::unavailable, "{} failed: {}", doing, library_error());
   step_ = next;
   return true;
 }
@@ -119,7 +120,7 @@ Result<bool> SshSession::log_in(int answer) {
       step_ = Step::channel;
       return true;
     case SSH_AUTH_ERROR:
-      return fail(Errc::unavailable, "logging in failed: {}", words());
+      return fail(Errc::unavailable, "logging in failed: {}", library_error());
     default:
       if (step_ == Step::login) return Failure(login_refused());
       if ((lib_.ssh_userauth_list(session_, nullptr) & SSH_AUTH_METHOD_PUBLICKEY) == 0)
@@ -132,7 +133,7 @@ Result<bool> SshSession::log_in(int answer) {
 Error SshSession::login_refused() {
   if ((lib_.ssh_userauth_list(session_, nullptr) & SSH_AUTH_METHOD_PUBLICKEY) == 0) {
     return {Errc::permission_denied,
-            fmt::format("it lets nobody in by a key; other ways are tried with --ssh-program ssh")};
+            fmt::format("it does not allow login by key; --ssh-program ssh tries other ways")};
   }
   std::string keys;
   for (const auto& file : route_.identities) {
@@ -143,7 +144,7 @@ Error SshSession::login_refused() {
                                  agent && !keys.empty() ? ", " : "", keys);
   if (locked_key_) {
     return {Errc::permission_denied,
-            fmt::format("it refuses user '{}', and a key wants a passphrase; load it into an "
+            fmt::format("it refuses user '{}', and a key needs a passphrase; load it into an "
                         "agent first: ssh-add (there are: {})",
                         route_.user, tried)};
   }
@@ -160,8 +161,8 @@ Status SshSession::check_host_key() {
     case SSH_KNOWN_HOSTS_CHANGED:
       return fail(
           Errc::permission_denied,
-          "its host key is another than {} has: {}; somebody may be in between. If the "
-          "host was set up anew: ssh-keygen -R '{}', then connect once by ssh",
+          "its host key differs from the one in {}: {}; an attacker may be in between. If the "
+          "host was reinstalled: ssh-keygen -R '{}', then connect once by ssh",
           route_.known_hosts.empty() ? "the file of known hosts" : route_.known_hosts.front(),
           fingerprint(),
           route_.port == 22 ? route_.known_as
@@ -175,7 +176,7 @@ Status SshSession::check_host_key() {
       return {};
     default:
       return fail(Errc::unavailable, "looking its key up among the known hosts failed: {}",
-                  words());
+                  library_error());
   }
 }
 
@@ -204,7 +205,7 @@ std::string SshSession::fingerprint() {
   return text;
 }
 
-std::string SshSession::words() const {
+std::string SshSession::library_error() const {
   const std::string text = lib_.ssh_get_error(session_);
   return text.empty() ? "the connection ended" : text;
 }
@@ -232,7 +233,7 @@ bool SshSession::has_unsent() const {
 Result<std::string_view> SshSession::read(Source source, char* buffer, std::size_t most) {
   const int got = lib_.ssh_channel_read_nonblocking(
       channel_, buffer, static_cast<std::uint32_t>(most), source == Source::errors ? 1 : 0);
-  if (got == SSH_ERROR) return fail(Errc::unavailable, "the connection broke: {}", words());
+  if (got == SSH_ERROR) return fail(Errc::unavailable, "the connection broke: {}", library_error());
   return std::string_view(buffer, static_cast<std::size_t>(std::max(got, 0)));
 }
 
@@ -252,8 +253,8 @@ void SshSession::end_input() {
   lib_.ssh_channel_send_eof(channel_);
 }
 
-/// After the end of output the library's reads look at nothing that arrives any more; asking for
-/// the exit code does, until that is there. Nothing that matters comes after both.
+/// After the end of output, the library's reads process nothing that arrives any more; asking for
+/// the exit code does, until it has arrived. Nothing that matters comes after both.
 bool SshSession::ended() const {
   if (lib_.ssh_channel_is_closed(channel_) != 0) return true;
   const bool output_ended = lib_.ssh_channel_is_eof(channel_) != 0;

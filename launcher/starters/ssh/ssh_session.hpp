@@ -13,8 +13,8 @@
 
 namespace horo::launcher {
 
-/// A connection of libssh's and one command on it, as steps that never block but for cryptography.
-/// Thread: owner.
+/// A connection of libssh with one command on it. It advances in steps that block for cryptography
+/// only. Thread: owner.
 class SshSession {
  public:
   enum class Progress { waiting, running };
@@ -24,28 +24,28 @@ class SshSession {
   SshSession(const SshSession&) = delete;
   SshSession& operator=(const SshSession&) = delete;
 
-  /// Takes a connected socket over.
+  /// Takes ownership of a connected socket.
   Status begin(UniqueFd socket, const std::string& command_line);
 
-  /// Goes on with what has arrived. Fails: permission_denied (host key, login), unavailable.
+  /// Advances with what has arrived. Fails: permission_denied (host key, login), unavailable.
   Result<Progress> advance();
 
-  /// "key exchange with 10.0.0.3:22".
+  /// The current step: "key exchange with 10.0.0.3:22".
   std::string step() const;
 
-  /// Whether the socket is to be waited on for writing too.
+  /// Whether to wait for the socket to become writable too.
   bool has_unsent() const;
 
-  // Once running.
+  // Only once running:
 
   enum class Source : bool { output, errors };
 
-  /// Up to `most` bytes that the command wrote, none when there are none now.
+  /// Returns up to `most` bytes that the command wrote, none when there are none now.
   /// Fails: unavailable, when the connection has ended.
   Result<std::string_view> read(Source source, char* buffer, std::size_t most);
-  /// How many bytes write() takes now.
+  /// The number of bytes that write() takes now.
   std::size_t room() const;
-  /// False: nobody takes them any more; what was written before may still be on its way here.
+  /// False: the command reads no more. What it wrote before may still arrive.
   Result<bool> write(std::string_view bytes);
   void end_input();
   /// The command has ended, and all that it wrote has been read.
@@ -61,20 +61,20 @@ class SshSession {
   Status refuse_unknown(bool other_type);
   std::string fingerprint();
   Result<bool> log_in(int answer);
-  Result<bool> settle(int code, Step next, std::string_view doing);
+  Result<bool> finish_step(int code, Step next, std::string_view doing);
   Error login_refused();
-  std::string words() const;
+  std::string library_error() const;
 
   const Libssh& lib_;
   const SshRoute route_;
-  const std::string address_;  ///< With the port.
+  const std::string address_;  ///< "address:port"
   std::string command_line_;
-  UniqueFd socket_;  ///< Until the library has taken it.
+  UniqueFd socket_;  ///< Until the library owns it.
   ssh_session session_ = nullptr;
   ssh_channel channel_ = nullptr;
   ssh_callbacks_struct callbacks_{};
   Step step_ = Step::key_exchange;
-  bool locked_key_ = false;  ///< A key wanted a passphrase, which nobody was asked for.
+  bool locked_key_ = false;  ///< A key needs a passphrase, for which the user is not asked.
 };
 
 }  // namespace horo::launcher

@@ -4,14 +4,14 @@
 #include <cstdint>
 #include <string>
 
-#include "launcher/agent/protocol.hpp"
+#include "launcher/protocol/protocol.hpp"
 #include "launcher/starters/ssh/ssh_route.hpp"
 
 namespace horo::launcher {
 
-/// What another host's agent needs to start the one on `route`'s host with `command_line`. Files in
-/// our home are that host's own files of those names; its number and times are the caller's to
-/// fill.
+/// The order to another host's agent to start the agent on `route`'s host with `command_line`. A
+/// file in this user's home means the file of that name in the home on the other host. The caller
+/// fills in the host's number and the times.
 protocol::Reach reach_by_ssh(const SshRoute& route, const SshWishes& wishes,
                              const std::string& command_line);
 

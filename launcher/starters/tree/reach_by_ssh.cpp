@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/starters/program/program_carrier.hpp"
 #include "launcher/starters/ssh/ssh_carrier.hpp"
-#include "launcher/starters/tree/branches.hpp"
 #include "launcher/starters/tree/reach.hpp"
+#include "launcher/starters/tree/reached_agents.hpp"
 
 namespace horo::launcher {
 
@@ -39,8 +39,8 @@ protocol::Reach reach_by_ssh(const SshRoute& route, const SshWishes& wishes,
   return reach;
 }
 
-MakeBranches branches_by_ssh() {
-  return [](Loop& loop, Branches::Trunk trunk) {
+MakeChildAgents child_agents_by_ssh() {
+  return [](Loop& loop, ChildAgents::ParentLink parent) {
     const auto resolver = std::make_shared<Resolver>(loop);
     const auto make = [&loop, resolver](const protocol::Reach& reach) {
       if (reach.program.empty())
@@ -49,7 +49,7 @@ MakeBranches branches_by_ssh() {
           loop, *resolver,
           {.host = reach.name, .arguments = reach.program, .target = reach.target}));
     };
-    return make_branches(loop, std::move(trunk), make);
+    return make_child_agents(loop, std::move(parent), make);
   };
 }
 

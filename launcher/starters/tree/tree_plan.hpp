@@ -7,17 +7,17 @@
 
 namespace horo::launcher {
 
-/// Who starts whose agent, by host: another host's agent, or none: the launcher.
+/// For each host, the host whose agent starts its agent; nullopt: the launcher starts it.
 struct TreePlan {
   std::vector<std::optional<std::size_t>> parents;
-  int levels = 0;  ///< Agents between the launcher and the farthest host, that one included.
+  int levels = 0;  ///< Number of agents on the longest way from the launcher to a host.
 
   friend bool operator==(const TreePlan&, const TreePlan&) = default;
 };
 
-/// The hosts that are in the tree, by their numbers in `takes_part`, level by level: each node has
-/// `fanout` children at most, and the last level is spread evenly, so that no host has much more to
-/// do than another. All others are the launcher's own affair. Pure.
+/// Plans a tree of the hosts that are true in `takes_part`, level by level. Each node has at most
+/// `fanout` children, and the last level is spread evenly, so that all hosts have about the same
+/// load. The launcher starts the agents of all other hosts itself. Pure.
 TreePlan plan_tree(const std::vector<bool>& takes_part, std::size_t fanout);
 
 }  // namespace horo::launcher

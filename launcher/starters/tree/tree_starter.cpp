@@ -12,7 +12,7 @@ TreeStarter::TreeStarter(Loop& loop, TreePlan plan, const std::vector<std::strin
     : loop_(loop), plan_(std::move(plan)), ways_(std::move(ways)), relays_(plan_.parents.size()) {
   for (const auto& parent : plan_.parents) {
     if (parent && relays_[*parent] == nullptr)
-      relays_[*parent] = std::make_shared<Relay>(names[*parent]);
+      relays_[*parent] = std::make_shared<AgentRelay>(names[*parent]);
   }
 }
 
@@ -26,7 +26,7 @@ Result<std::unique_ptr<Agent>> TreeStarter::start(std::size_t host, const AgentS
     auto reach = ways_.from_there(host);
     reach.host = static_cast<std::uint32_t>(host);
     reach.heartbeat = spec.heartbeat;
-    reach.patience = ways_.patience;
+    reach.connect_timeout = ways_.connect_timeout;
     std::vector<CarrierFactory> tries;
     for (auto above = parent; above; above = plan_.parents[*above]) {
       tries.emplace_back([this, relay = relays_[*above], reach] {
@@ -36,7 +36,7 @@ Result<std::unique_ptr<Agent>> TreeStarter::start(std::size_t host, const AgentS
     tries.emplace_back([this, host] { return ways_.from_here(host); });
     carrier = make_fallback_carrier(loop_, std::move(tries));
   }
-  return open_agent(loop_, spec, std::move(carrier), kAgentPatience, events, relays_[host]);
+  return open_agent(loop_, spec, std::move(carrier), kAgentEndTimeout, events, relays_[host]);
 }
 
 }  // namespace horo::launcher

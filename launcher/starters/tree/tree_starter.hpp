@@ -8,25 +8,26 @@
 
 #include "base/loop/loop.hpp"
 #include "launcher/starter.hpp"
+#include "launcher/starters/link/agent_relay.hpp"
 #include "launcher/starters/link/fallback.hpp"
-#include "launcher/starters/link/relay.hpp"
 #include "launcher/starters/tree/tree_plan.hpp"
 
 namespace horo::launcher {
 
-/// How the hosts of a tree are reached, by their number.
+/// How the hosts of a tree are reached, by their numbers.
 struct TreeWays {
   std::function<Result<std::unique_ptr<Carrier>>(std::size_t host)> from_here;
-  /// What another host's agent needs to know, but for times.
+  /// The order to another host's agent, without the times.
   std::function<protocol::Reach(std::size_t host)> from_there;
-  Duration patience{};  ///< For another host to connect to one; 0: as long as it takes.
+  Duration connect_timeout{};  ///< Time for another host to connect; 0: no limit.
 };
 
-/// Starts agents through agents, as the plan has it. A host that another cannot reach is left to
-/// who is above that one, and at last to us. Outlives its agents. Thread: the loop's.
+/// Starts agents through other agents, as planned. A host that its parent cannot reach is tried
+/// from the host above the parent, and so on, and in the end from the launcher. Outlives its
+/// agents. Thread: the loop's.
 class TreeStarter {
  public:
-  /// `names`: of the hosts, by number, for messages.
+  /// `names`: the hosts' names by number, for messages.
   TreeStarter(Loop& loop, TreePlan plan, const std::vector<std::string>& names, TreeWays ways);
 
   /// Fails: as ways.from_here.
@@ -37,7 +38,7 @@ class TreeStarter {
   Loop& loop_;
   const TreePlan plan_;
   const TreeWays ways_;
-  std::vector<std::shared_ptr<Relay>> relays_;  ///< Through that host; null: nobody.
+  std::vector<std::shared_ptr<AgentRelay>> relays_;  ///< Through that host; null: no host is.
 };
 
 }  // namespace horo::launcher

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the makers of schedules share: laying out staging memory.
+// Helpers of the functions that make schedules: the layout of staging memory.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,10 @@
 
 namespace horo::runtime {
 
-/// Hands out areas behind an input, on cache lines of their own.
+/// One more message costs as much time as this many bytes.
+inline constexpr std::uint64_t kSmallMessage = 64U << 10U;
+
+/// Allocates areas behind the input, each on cache lines of its own.
 class Areas {
  public:
   explicit Areas(std::uint64_t input) : end_(input) {}
@@ -28,16 +31,15 @@ class Areas {
   std::uint64_t end_;
 };
 
-/// Whether all inputs must meet in one reduction.
+/// Whether all inputs of an element must go into one reduction.
 inline bool needs_rank_order(const Mesh& mesh, Partial partial) {
   constexpr int kFew = 16;
   return mesh.rank_order || partial == Partial::wrong ||
          (partial == Partial::rounded && mesh.size <= kFew);
 }
 
-/// Takes out messages without bytes, which nobody sends, and reductions of nothing; numbers the
-/// messages.
-inline void settle(Schedule& plan) {
+/// Removes messages without bytes and reductions without elements; numbers the messages.
+inline void finish(Schedule& plan) {
   std::map<int, std::uint32_t> sent;
   std::map<int, std::uint32_t> received;
   for (auto& round : plan.rounds) {

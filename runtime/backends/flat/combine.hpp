@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "runtime/backends/flat/schedule.hpp"
-#include "runtime/backends/shm/kernels/kernels.hpp"
-#include "runtime/signature.hpp"
+#include "runtime/kernels/kernels.hpp"
+#include "runtime/tensor/signature.hpp"
 
 namespace horo::runtime {
 

@@ -11,12 +11,13 @@ namespace horo::runtime {
 
 namespace {
 
-constexpr unsigned kNumberBits = 20;  // Of a message's tag; the rest counts segments.
+constexpr unsigned kNumberBits = 20;  // Low bits of a tag number messages, the others segments.
 
 }  // namespace
 
-FlatBackend::FlatBackend(std::unique_ptr<Wire> wire, const Mesh& mesh, FlatOptions options)
-    : wire_(std::move(wire)), mesh_(mesh), options_(std::move(options)) {
+FlatBackend::FlatBackend(std::unique_ptr<Transport> transport, const Mesh& mesh,
+                         FlatOptions options)
+    : transport_(std::move(transport)), mesh_(mesh), options_(std::move(options)) {
   for (int l = 0; l < options_.workers; ++l) workers_.push_back(std::make_unique<Worker>());
   for (std::size_t l = 0; l < workers_.size(); ++l) {
     workers_[l]->thread = start_quiet_thread([this, l] { run(*workers_[l], l); });
@@ -31,11 +32,12 @@ Status FlatBackend::start(Bucket bucket) {
   auto job = std::make_shared<Job>();
   HORO_TRY_STATUS(cut_bucket(std::move(bucket), mesh_, options_.segment, options_.name, *job));
   ++started_;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   job->first = segments_;
   segments_ += job->segments;
   jobs_.push_back(std::move(job));
-  while (!jobs_.empty() && jobs_.front()->left == 0) {  // Nothing to move.
+  while (!jobs_.empty() &&
+         jobs_.front()->left == 0) {  // A bucket without elements is complete at once.
     jobs_.pop_front();
     completed_.fetch_add(1, std::memory_order_release);
   }
@@ -49,13 +51,13 @@ bool FlatBackend::progress() {
 }
 
 Status FlatBackend::health() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return health_;
 }
 
 void FlatBackend::abort() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
     work_.notify_all();
   }
@@ -64,22 +66,21 @@ void FlatBackend::abort() {
   if (!running) return;
   bool idle = false;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     idle = jobs_.empty();
   }
-  // With nothing in flight the peers may still be fetching what this rank sent: no need to cut
-  // that.
-  if (!idle) wire_->interrupt();
+  // With nothing in flight the connections stay: peers may still be receiving what this rank sent.
+  if (!idle) transport_->interrupt();
   for (auto& worker : workers_) worker->thread.join();
-  if (!idle) wire_->hang_up();
+  if (!idle) transport_->hang_up();
   for (auto& worker : workers_) worker->messages.clear();
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   jobs_.clear();
 }
 
 std::shared_ptr<FlatBackend::Job> FlatBackend::job_of(std::uint64_t segment) {
-  std::unique_lock lock(mutex_);
-  work_.wait(lock, [&] { return stopping_ || segments_ > segment; });
+  MutexLock lock(mutex_);
+  while (!stopping_ && segments_ <= segment) lock.wait(work_);
   if (stopping_) return nullptr;
   for (auto& job : jobs_) {
     if (segment < job->first + job->segments) return job;
@@ -102,7 +103,7 @@ void FlatBackend::run(Worker& worker, std::uint64_t segment) {
 void FlatBackend::finish_segment(Job& job) {
   bool news = false;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     --job.left;
     while (!jobs_.empty() && jobs_.front()->left == 0) {
       jobs_.pop_front();
@@ -115,15 +116,15 @@ void FlatBackend::finish_segment(Job& job) {
 
 void FlatBackend::break_down(Error error) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const bool first = !stopping_ && health_.has_value();
     stopping_ = true;
     work_.notify_all();
     if (!first) return;
     health_ = Failure(std::move(error));
   }
-  wire_->interrupt();
-  wire_->hang_up();
+  transport_->interrupt();
+  transport_->hang_up();
   if (options_.notify) options_.notify();
 }
 
@@ -147,14 +148,14 @@ Status FlatBackend::move(Worker& worker, const Schedule& plan, const Signature& 
                          std::uint64_t segment) {
   auto* memory = worker.memory.data();
   const auto message = [&](const Transfer& transfer) {
-    return Message{.peer = transfer.peer,
-                   .tag = segment << kNumberBits | transfer.number,
-                   .at = memory + transfer.offset,
-                   .bytes = transfer.bytes};
+    return TransportMessage{.peer = transfer.peer,
+                            .tag = segment << kNumberBits | transfer.number,
+                            .at = memory + transfer.offset,
+                            .bytes = transfer.bytes};
   };
   for (const auto& round : plan.rounds) {
     for (const auto& transfer : round.receives) {
-      HORO_TRY(auto pending, wire_->receive(message(transfer)));
+      HORO_TRY(auto pending, transport_->receive(message(transfer)));
       worker.messages.push_back(std::move(pending));
     }
   }
@@ -162,7 +163,7 @@ Status FlatBackend::move(Worker& worker, const Schedule& plan, const Signature& 
   std::size_t next = 0;
   for (const auto& round : plan.rounds) {
     for (const auto& transfer : round.sends) {
-      HORO_TRY(auto pending, wire_->send(message(transfer)));
+      HORO_TRY(auto pending, transport_->send(message(transfer)));
       worker.messages.push_back(std::move(pending));
     }
     for (std::size_t i = 0; i < round.receives.size(); ++i)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collectives between any ranks over a wire that blocks.
+// Collectives between any ranks over a transport whose waits block.
 //
 // Buckets are cut into segments; a segment is a collective of its own, in staging memory of its
-// own: packed, moved and reduced round by round as its schedule says, unpacked. Lane l, a thread,
+// own: packed, moved and reduced round by round as its schedule says, unpacked. Worker l, a thread,
 // runs every k-th segment, counted through all buckets, from beginning to end; so while one packs
-// or reduces the others keep the wire busy, also across the end of a bucket. All ranks count alike:
-// lane l of one rank talks to lane l of the others only, and what one lane waits for never depends
-// on another's turn.
+// or reduces the others keep the network busy, also across the end of a bucket. All ranks count
+// alike: worker l of one rank exchanges messages with worker l of the others only, and never waits
+// for another worker.
 #pragma once
 
 #include <atomic>
@@ -14,16 +14,16 @@
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "runtime/backends/backend.hpp"
+#include "base/mutex.hpp"
 #include "runtime/backends/flat/schedule.hpp"
 #include "runtime/backends/flat/segment.hpp"
 #include "runtime/backends/flat/staging.hpp"
-#include "runtime/backends/flat/wire.hpp"
+#include "runtime/backends/flat/transport.hpp"
+#include "runtime/bucket/backend.hpp"
 
 namespace horo::runtime {
 
@@ -38,7 +38,7 @@ struct FlatOptions {
 /// bucket counts as completed.
 class FlatBackend final : public Backend {
  public:
-  FlatBackend(std::unique_ptr<Wire> wire, const Mesh& mesh, FlatOptions options);
+  FlatBackend(std::unique_ptr<Transport> transport, const Mesh& mesh, FlatOptions options);
   ~FlatBackend() override;
   FlatBackend(const FlatBackend&) = delete;
   FlatBackend& operator=(const FlatBackend&) = delete;
@@ -57,21 +57,23 @@ class FlatBackend final : public Backend {
 
   Status health() const override;
 
-  /// Blocks: while a worker copies or reduces a segment. The peers see the connections closed.
+  /// Blocks: while a worker copies or reduces a segment. Closes the connections, which peers
+  /// notice.
   void abort() override;
 
-  /// Bytes given to the wire. Thread: any.
+  /// Bytes given to the transport. Thread: any.
   std::uint64_t sent() const { return sent_.load(std::memory_order_relaxed); }
 
  private:
-  struct Job : CutBucket {    // HORO_GUARDED_BY(mutex_): left.
-    std::uint64_t first = 0;  ///< Segments before it, since the beginning.
+  /// Its member `left` is guarded by mutex_.
+  struct Job : CutBucket {
+    std::uint64_t first = 0;  ///< Number of its first segment, counted since the backend was made.
   };
 
   struct Worker {
     Staging memory;
-    /// Of the segment. Those of a segment that fails stay until the connections are closed.
-    std::vector<std::unique_ptr<Pending>> messages;
+    /// Messages of the current segment. If it fails, they stay until the connections are closed.
+    std::vector<std::unique_ptr<PendingMessage>> messages;
     std::thread thread;
   };
 
@@ -82,7 +84,7 @@ class FlatBackend final : public Backend {
   void finish_segment(Job& job);
   void break_down(Error error);
 
-  const std::unique_ptr<Wire> wire_;
+  const std::unique_ptr<Transport> transport_;
   const Mesh mesh_;
   const FlatOptions options_;
   std::atomic<std::uint64_t> completed_{0};
@@ -91,12 +93,12 @@ class FlatBackend final : public Backend {
   std::uint64_t started_ = 0;
   std::uint64_t seen_ = 0;
 
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   std::condition_variable work_;
-  std::deque<std::shared_ptr<Job>> jobs_;  // HORO_GUARDED_BY(mutex_)
-  std::uint64_t segments_ = 0;             // HORO_GUARDED_BY(mutex_): of all buckets so far.
-  bool stopping_ = false;                  // HORO_GUARDED_BY(mutex_)
-  Status health_;                          // HORO_GUARDED_BY(mutex_)
+  std::deque<std::shared_ptr<Job>> jobs_ HORO_GUARDED_BY(mutex_);
+  std::uint64_t segments_ HORO_GUARDED_BY(mutex_) = 0;  ///< Segments of all buckets so far.
+  bool stopping_ HORO_GUARDED_BY(mutex_) = false;
+  Status health_ HORO_GUARDED_BY(mutex_);
   std::vector<std::unique_ptr<Worker>> workers_;
 };
 

@@ -10,8 +10,6 @@ namespace horo::runtime {
 
 namespace {
 
-constexpr std::uint64_t kSmall = 64U << 10U;
-
 std::vector<std::uint64_t> offsets_of(std::span<const std::uint64_t> sizes, std::uint64_t unit) {
   std::vector<std::uint64_t> offsets;
   std::uint64_t sum = 0;
@@ -31,9 +29,9 @@ std::size_t index(int position) {
   return static_cast<std::size_t>(position);
 }
 
-/// Few bytes, or nobody to share a wire with: straight to everybody.
+/// Send directly to every rank: few bytes, or no other rank shares this rank's network link.
 bool straight(const Mesh& mesh, std::uint64_t bytes) {
-  return mesh.size == 2 || !mesh.shares_hosts || bytes <= kSmall;
+  return mesh.size == 2 || !mesh.shares_hosts || bytes <= kSmallMessage;
 }
 
 Schedule ring_allgather(const Mesh& mesh, std::span<const std::uint64_t> bytes,
@@ -98,7 +96,7 @@ Schedule make_allgather(const Mesh& mesh, std::span<const std::uint64_t> bytes) 
     plan = ring_allgather(mesh, bytes, at);
   }
   plan.memory = at.back();
-  settle(plan);
+  finish(plan);
   return plan;
 }
 
@@ -110,7 +108,8 @@ Schedule make_broadcast(const Mesh& mesh, int root, std::uint64_t bytes) {
   const auto rank_of = [&](int counted) { return (counted + root) % mesh.size; };
   Round get;
   Round give;
-  if (bytes > kSmall) {  // A chain: every wire carries each byte once, segment behind segment.
+  if (bytes >
+      kSmallMessage) {  // A chain: every wire carries each byte once, segment behind segment.
     if (me > 0) get.receives.push_back({rank_of(me - 1), 0, bytes});
     if (me + 1 < mesh.size) give.sends.push_back({rank_of(me + 1), 0, bytes});
   } else {  // A binomial tree: the fewest messages in a row.
@@ -122,7 +121,7 @@ Schedule make_broadcast(const Mesh& mesh, int root, std::uint64_t bytes) {
     }
   }
   plan.rounds = {std::move(get), std::move(give)};
-  settle(plan);
+  finish(plan);
   return plan;
 }
 
@@ -150,7 +149,7 @@ Schedule make_reducescatter(const Mesh& mesh, std::span<const std::uint64_t> ele
     plan.memory = areas.end();
   }
   plan.result = at[me];
-  settle(plan);
+  finish(plan);
   return plan;
 }
 
@@ -170,7 +169,7 @@ Schedule make_alltoall(const Mesh& mesh, std::span<const std::uint64_t> to,
   }
   plan.rounds.push_back(std::move(round));
   plan.memory = areas.end();
-  settle(plan);
+  finish(plan);
   return plan;
 }
 
@@ -184,7 +183,7 @@ Schedule make_barrier(const Mesh& mesh) {
     plan.rounds.push_back(std::move(round));
   }
   plan.memory = areas.end();
-  settle(plan);
+  finish(plan);
   return plan;
 }
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A collective between ranks as data: which bytes of a piece of staging memory go to whom, come
-// from whom and are reduced, round by round. Pure, the same for every transport; it can be counted
-// and run without one.
+// A collective between ranks as data: which bytes of a piece of staging memory are sent to which
+// rank, received from which rank, and reduced, round by round. Pure and the same for every
+// transport, so that a test can count and run a schedule without one.
 //
-// All messages of a round may go at the same time, and the receiving of all rounds may begin at
-// once: no area is received into before its old content has reached whom it was for. A round ends
-// when its messages have come and its reductions are done; the next one may send what they made.
+// All messages of a round may be sent at the same time, and the receives of all rounds may be
+// posted at once: no area is received into while its old content is still to be sent. A round ends
+// when its messages have arrived and its reductions are done; the next round may send their
+// results.
 #pragma once
 
 #include <cstdint>
@@ -19,10 +20,10 @@ struct Transfer {
   int peer = 0;
   std::uint64_t offset = 0;  ///< In the staging memory, in bytes.
   std::uint64_t bytes = 0;
-  std::uint32_t number = 0;  ///< Among the messages from this sender to this receiver.
+  std::uint32_t number = 0;  ///< Counts the messages from this sender to this receiver.
 };
 
-/// What a reduction computes of the bucket's operation.
+/// Which part of the bucket's operation a reduction computes.
 enum class Stage : std::uint8_t {
   whole,    ///< Everything: scaling of the inputs, operation, division, scaling of the result.
   partial,  ///< Only the operation: between scaled inputs.
@@ -52,38 +53,40 @@ struct Schedule {
 };
 
 enum class Algorithm : std::uint8_t {
-  exchange,          ///< Everybody sends everything to everybody. One round; rank order.
+  exchange,          ///< Every rank sends everything to every other. One round; rank order.
   direct,            ///< Reduce-scatter and all-gather, each in one round. Rank order.
-  ring,              ///< Each rank talks to its neighbours only: least traffic between hosts.
+  ring,              ///< Each rank exchanges with its neighbours only: least traffic between hosts.
   doubling,          ///< Whole vectors with partners at distance 1, 2, 4, ...
   halving_doubling,  ///< Halves of what is left with partners at distance 1, 2, 4, ... and back.
 };
 
 std::string_view name(Algorithm algorithm);
 
-/// Which ranks there are, as far as the way between them is concerned.
+/// The ranks of a collective, and what they share.
 struct Mesh {
   int position = 0;
   int size = 1;
-  bool shares_hosts = false;  ///< Several ranks of a host, neighbours: they share its wire.
-  bool rank_order = false;    ///< All inputs meet in one reduction, whatever that costs.
+  bool shares_hosts =
+      false;  ///< Several ranks of a host are neighbours in the mesh and share its network link.
+  bool rank_order =
+      false;  ///< All inputs of an element go into one reduction, whatever that costs.
 };
 
-/// What a sum on its way may be kept in.
+/// Whether a sum that is not complete yet may be kept in the tensor's type.
 enum class Partial : std::uint8_t {
-  exact,    ///< The tensor's type: nothing is lost that a sum in rank order would keep.
-  rounded,  ///< It loses digits at each step: between few ranks better not at all.
-  wrong,    ///< It may overflow where the result does not (averages of integers and float16).
+  exact,    ///< Yes: a sum in rank order would lose as much.
+  rounded,  ///< It loses digits at each step; avoided between few ranks.
+  wrong,    ///< No: it may overflow where the result does not (averages of integers and float16).
 };
 
-/// For an all-reduce of so many bytes.
+/// The algorithm for an all-reduce of `bytes`.
 Algorithm choose_allreduce(const Mesh& mesh, std::uint64_t bytes, Partial partial);
 
-/// `element`: bytes of one.
+/// `element`: bytes of one element.
 Schedule make_allreduce(const Mesh& mesh, Algorithm algorithm, std::uint64_t elements,
                         std::uint64_t element);
 
-/// `bytes` by position; they lie one behind the other, own part included.
+/// `bytes` by position; the parts lie one behind the other, the own part included.
 Schedule make_allgather(const Mesh& mesh, std::span<const std::uint64_t> bytes);
 
 Schedule make_broadcast(const Mesh& mesh, int root, std::uint64_t bytes);

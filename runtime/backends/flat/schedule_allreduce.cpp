@@ -3,13 +3,12 @@
 #include <bit>
 
 #include "runtime/backends/flat/areas.hpp"
-#include "runtime/signature.hpp"
+#include "runtime/tensor/signature.hpp"
 
 namespace horo::runtime {
 
 namespace {
 
-constexpr std::uint64_t kSmall = 64U << 10U;  // One message more costs as much as so many bytes.
 constexpr int kFew = 8;
 
 struct Shape {
@@ -100,7 +99,7 @@ Schedule ring(const Shape& s) {
 /// Ranks from `core` on, which is a power of two, give their input to one below and get the result.
 struct Fold {
   int core;
-  int extra;  ///< Of this rank, below `core`: who gives it; -1: nobody.
+  int extra;  ///< Rank that gives its input to this one, which is below `core`; -1: none.
   bool outside;
 
   explicit Fold(const Mesh& mesh)
@@ -109,7 +108,7 @@ struct Fold {
         outside(mesh.position >= core) {}
 };
 
-/// What a rank outside the core does.
+/// The schedule of a rank outside the core.
 Schedule outside(const Shape& s, const Fold& fold) {
   Schedule plan;
   plan.scale_inputs = true;
@@ -239,13 +238,14 @@ std::string_view name(Algorithm algorithm) {
 
 Algorithm choose_allreduce(const Mesh& mesh, std::uint64_t bytes, Partial partial) {
   const auto ranks = static_cast<std::uint64_t>(mesh.size);
-  if (mesh.size <= kFew && bytes * ranks <= kSmall) return Algorithm::exchange;
+  if (mesh.size <= kFew && bytes * ranks <= kSmallMessage) return Algorithm::exchange;
   if (needs_rank_order(mesh, partial)) return Algorithm::direct;
-  if (bytes <= kSmall && mesh.size > kFew) return Algorithm::doubling;
+  if (bytes <= kSmallMessage && mesh.size > kFew) return Algorithm::doubling;
   // Rank order costs nothing then: as many bytes as a ring, in two rounds.
-  if (mesh.size <= 2 || (mesh.size <= kFew && bytes <= ranks * kSmall)) return Algorithm::direct;
+  if (mesh.size <= 2 || (mesh.size <= kFew && bytes <= ranks * kSmallMessage))
+    return Algorithm::direct;
   if (!mesh.shares_hosts && mesh.size <= 2 * kFew) return Algorithm::direct;
-  return bytes < ranks * kSmall / 2 ? Algorithm::halving_doubling : Algorithm::ring;
+  return bytes < ranks * kSmallMessage / 2 ? Algorithm::halving_doubling : Algorithm::ring;
 }
 
 Schedule make_allreduce(const Mesh& mesh, Algorithm algorithm, std::uint64_t elements,
@@ -270,7 +270,7 @@ Schedule make_allreduce(const Mesh& mesh, Algorithm algorithm, std::uint64_t ele
       plan = halving_doubling(shape);
       break;
   }
-  settle(plan);
+  finish(plan);
   return plan;
 }
 

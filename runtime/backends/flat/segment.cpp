@@ -5,14 +5,15 @@
 #include <cstring>
 #include <utility>
 
-#include "runtime/backends/shm/kernels/kernels.hpp"
+#include "runtime/kernels/kernels.hpp"
 
 namespace horo::runtime {
 
 namespace {
 
-constexpr std::uint64_t kLeastSegment = 1U << 20U;  // A message costs as much as some of its bytes;
-constexpr std::uint64_t kLeastMessage = 128U << 10U;  // more than a segment is not in the cache.
+// Smaller messages are dominated by their fixed cost; larger segments do not fit the cache.
+constexpr std::uint64_t kLeastSegment = 1U << 20U;
+constexpr std::uint64_t kLeastMessage = 128U << 10U;
 constexpr std::uint64_t kMostSegment = 16U << 20U;
 
 /// The same stretch of `count` lanes from `lane` on, one behind the other.
@@ -151,7 +152,7 @@ Segment make_segment(const Bucket& bucket, const Lanes& lanes, const Mesh& mesh,
 void pack(const Bucket& bucket, const Lanes& lanes, const Stretch& stretch, std::byte* memory) {
   const auto element = size_of(bucket.like.dtype);
   auto* to = memory + stretch.offset;
-  lanes.for_pieces(stretch.lane, stretch.first, stretch.count, [&](const Piece& piece) {
+  lanes.for_pieces(stretch.lane, stretch.first, stretch.count, [&](const LanePiece& piece) {
     const auto* from = static_cast<const std::byte*>(bucket.parts[piece.part].in);
     std::memcpy(to + piece.in_chunk * element, from + piece.in * element, piece.count * element);
   });
@@ -161,7 +162,7 @@ void unpack(const Bucket& bucket, const Lanes& lanes, const Stretch& stretch,
             const std::byte* memory) {
   const auto element = size_of(bucket.like.dtype);
   const auto* from = memory + stretch.offset;
-  lanes.for_pieces(stretch.lane, stretch.first, stretch.count, [&](const Piece& piece) {
+  lanes.for_pieces(stretch.lane, stretch.first, stretch.count, [&](const LanePiece& piece) {
     auto* to = static_cast<std::byte*>(bucket.parts[piece.part].out);
     std::memcpy(to + piece.out * element, from + piece.in_chunk * element, piece.count * element);
   });

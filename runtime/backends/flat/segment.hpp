@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One stretch of a bucket as a collective of its own: what is packed where, what is moved, what is
-// unpacked from where. Pure.
+// One stretch of a bucket as a collective of its own: where tensors are packed to, which messages
+// move, and where results are unpacked from. Pure.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "runtime/backends/flat/schedule.hpp"
-#include "runtime/backends/shm/lanes.hpp"
+#include "runtime/bucket/lanes.hpp"
 
 namespace horo::runtime {
 
@@ -26,7 +26,7 @@ struct Segment {
   std::vector<Stretch> unpacked;  ///< To the tensors.
 };
 
-/// Bytes of a segment between so many ranks.
+/// Bytes of a segment between `size` ranks.
 std::uint64_t segment_bytes(int size);
 
 /// Elements of every lane that go into one segment of about `bytes`.

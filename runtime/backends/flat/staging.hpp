@@ -10,7 +10,7 @@
 
 namespace horo::runtime {
 
-/// A piece of memory that grows to what is asked for; its content does not survive growing.
+/// A piece of memory that grows on demand. Its content is lost when it grows.
 class Staging {
  public:
   /// Fails: out_of_memory.
@@ -21,7 +21,7 @@ class Staging {
     memory_.reset(static_cast<std::byte*>(std::aligned_alloc(kPage, rounded)));
     bytes_ = memory_ ? rounded : 0;
     if (memory_) return {};
-    return fail(Errc::out_of_memory, "{} bytes of staging memory cannot be had", rounded);
+    return fail(Errc::out_of_memory, "{} bytes of staging memory cannot be allocated", rounded);
   }
 
   std::byte* data() const { return memory_.get(); }

@@ -4,8 +4,8 @@
 
 #include "runtime/backends/flat/flat_backend.hpp"
 #include "runtime/backends/flat/segment.hpp"
-#include "runtime/backends/gloo/mesh.hpp"
-#include "runtime/backends/gloo/wire.hpp"
+#include "runtime/backends/gloo/gloo_mesh.hpp"
+#include "runtime/backends/gloo/gloo_transport.hpp"
 
 namespace horo::runtime {
 
@@ -18,14 +18,14 @@ Status probe() {
 Result<std::unique_ptr<Backend>> make(const Communicator& communicator) {
   HORO_TRY_STATUS(check(communicator));
   HORO_TRY(auto context, connect_mesh(communicator));
-  auto wire =
-      std::make_unique<GlooWire>(std::move(context), communicator.members, communicator.timeout);
+  auto transport = std::make_unique<GlooTransport>(std::move(context), communicator.members,
+                                                   communicator.timeout);
   const Mesh mesh{.position = communicator.position,
                   .size = communicator.size(),
                   .shares_hosts = shares_hosts(communicator),
                   .rank_order = communicator.rank_order};
   return std::unique_ptr<Backend>(
-      std::make_unique<FlatBackend>(std::move(wire), mesh,
+      std::make_unique<FlatBackend>(std::move(transport), mesh,
                                     FlatOptions{.name = "gloo",
                                                 .segment = segment_bytes(communicator.size()),
                                                 .notify = communicator.notify}));
@@ -36,4 +36,4 @@ Result<std::unique_ptr<Backend>> make(const Communicator& communicator) {
 }  // namespace horo::runtime
 
 HORO_BACKEND_MODULE(.name = "gloo", .probe = &horo::runtime::probe, .make = &horo::runtime::make,
-                    .exchange = nullptr, .open_device = nullptr);
+                    .exchange = nullptr, .open_device = nullptr, .serial = false);

@@ -2,9 +2,9 @@
 // The modules `openmpi` and `mpich`.
 #include "runtime/backends/module.hpp"
 
-#include "runtime/backends/mpi/exchange.hpp"
-#include "runtime/backends/mpi/library.hpp"
 #include "runtime/backends/mpi/mpi_backend.hpp"
+#include "runtime/backends/mpi/mpi_exchange.hpp"
+#include "runtime/backends/mpi/mpi_library.hpp"
 
 namespace horo::runtime {
 
@@ -45,4 +45,4 @@ Result<std::unique_ptr<Backend>> make(const Communicator& communicator) {
 
 HORO_BACKEND_MODULE(.name = HORO_MPI_NAME, .probe = &horo::runtime::probe,
                     .make = &horo::runtime::make, .exchange = &horo::runtime::make_mpi_exchange,
-                    .open_device = nullptr);
+                    .open_device = nullptr, .serial = true);

@@ -2,16 +2,17 @@
 #include "runtime/backends/mpi/mpi_backend.hpp"
 
 #include <optional>
+#include <utility>
 
 #include "runtime/backends/flat/combine.hpp"
-#include "runtime/backends/mpi/library.hpp"
+#include "runtime/backends/mpi/mpi_library.hpp"
 
 namespace horo::runtime {
 
 namespace {
 
-constexpr unsigned kNumberBits = 20;  // Of a message in its segment.
-constexpr unsigned kSegmentBits = 6;  // More than are on their way.
+constexpr unsigned kNumberBits = 20;  // Low bits of a tag: number of a message in its segment.
+constexpr unsigned kSegmentBits = 6;  // Number of a segment; far fewer are in flight.
 constexpr Duration kLooksAwayFor = std::chrono::seconds(1);
 
 struct Native {
@@ -195,18 +196,20 @@ bool MpiBackend::begin_flights() {
   return any;
 }
 
-bool MpiBackend::retire() {
-  bool any = false;
+void MpiBackend::retire() {
   while (!jobs_.empty() && jobs_.front()->left == 0) {
     jobs_.pop_front();
     ++completed_;
-    any = true;
   }
-  return any;
 }
 
 bool MpiBackend::progress() {
-  if (jobs_.empty() || !health_ || !may_call_mpi()) return false;
+  const bool moved = !jobs_.empty() && health_ && may_call_mpi() && move_flights();
+  // start() may have retired buckets: that is progress too, and only this call reports it.
+  return std::exchange(reported_, completed_) != completed_ || moved;
+}
+
+bool MpiBackend::move_flights() {
   bool moved = begin_flights();
   for (std::size_t i = 0; i < flights_.size() && health_;) {
     const auto ended = advance(*flights_[i]);
@@ -221,14 +224,14 @@ bool MpiBackend::progress() {
       ++i;
     }
   }
-  moved = retire() || moved;
+  retire();
   if (health_) health_ = watch_the_clock(moved);
   return moved;
 }
 
 Status MpiBackend::watch_the_clock(bool moved) {
   const auto now = SteadyClock::instance().now();
-  // Time in which nobody looked is not the peers'.
+  // Time during which progress() was not called does not count against the peers.
   if (moved || now - looked_ > kLooksAwayFor) moved_ = now;
   looked_ = now;
   if (options_.timeout == Duration::zero() || flights_.empty() || now - moved_ < options_.timeout)
@@ -251,7 +254,7 @@ void MpiBackend::abort() {
   if (flights_.empty()) return;
   if (health_) health_ = fail(Errc::cancelled, "the backend was stopped");
   abandon_mpi();
-  // MPI may write there until the process ends.
+  // Never freed, because MPI may write there until the process ends.
   for (auto& flight : flights_) static_cast<void>(flight.release());
   flights_.clear();
 }

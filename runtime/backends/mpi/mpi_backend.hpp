@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Collectives over MPI by non-blocking calls and tests of them, without a thread of its own.
 //
-// Buckets are cut into segments as over any wire. A segment whose operation MPI has, with our
-// rules, is one MPI_Iallreduce; the others run their schedule by MPI_Isend and MPI_Irecv. MPI sees
-// staging memory only: what it still has to do at an abort it does there, and that memory is left
-// to it for ever, because MPI's collectives cannot be cancelled.
+// Buckets are cut into segments as over any transport. A segment whose operation MPI has, with our
+// rules, is one MPI_Iallreduce; the others run their schedule by MPI_Isend and MPI_Irecv. MPI gets
+// staging memory only. After an abort that memory is never freed, because MPI's collectives cannot
+// be cancelled and may still write to it.
 #pragma once
 
 #include <deque>
@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "base/clock.hpp"
-#include "runtime/backends/backend.hpp"
 #include "runtime/backends/flat/segment.hpp"
 #include "runtime/backends/flat/staging.hpp"
+#include "runtime/bucket/backend.hpp"
 
 namespace horo::runtime {
 
@@ -24,8 +24,9 @@ struct MpiOptions {
   std::string_view name;
   std::vector<int> members;  ///< Rank in the job by position, for messages.
   std::uint64_t segment = std::uint64_t{4} << 20U;
-  std::size_t depth = 4;  ///< Segments on their way.
-  Duration timeout{};     ///< Without any progress while it is looked for; zero: none.
+  std::size_t depth = 4;  ///< Segments in flight.
+  Duration
+      timeout{};  ///< Longest time without progress while progress() is called; zero: no limit.
 };
 
 /// Thread: the holder of the progress token, which makes progress only where MPI may be called.
@@ -78,7 +79,8 @@ class MpiBackend final : public Backend {
   Status begin_round(Flight& flight);
   Result<bool> advance(Flight& flight);
   void finish(Flight& flight);
-  bool retire();
+  void retire();
+  bool move_flights();
   Status watch_the_clock(bool moved);
   int tag_of(const Flight& flight, const Transfer& transfer) const;
 
@@ -91,6 +93,7 @@ class MpiBackend final : public Backend {
   std::uint64_t number_ = 0;
   std::uint64_t started_ = 0;
   std::uint64_t completed_ = 0;
+  std::uint64_t reported_ = 0;  ///< Those that progress() has reported.
   CopyMeter copies_;
   TimePoint looked_{};
   TimePoint moved_{};

@@ -28,7 +28,7 @@ Result<nccl::UniqueId> agree_on_id(const Communicator& c, const nccl::Library& l
   }
   HORO_TRY(const auto text, c.meeting->get(key, deadline));
   if (text.size() != id.bytes.size())
-    return fail(Errc::protocol, "'{}' has {} bytes and is no NCCL id", key, text.size());
+    return fail(Errc::protocol, "'{}' has {} bytes and is not an NCCL id", key, text.size());
   std::memcpy(id.bytes.data(), text.data(), text.size());
   return id;
 }
@@ -106,7 +106,7 @@ Status NcclBackend::start(Bucket bucket) {
   if (status) status = device_->record(flight.event, stream_);
   ++started_;
   flights_.push_back(flight);
-  // What is on the stream may run: from here on it is the backend that is broken.
+  // Some work may be on the stream already, so a failure breaks the backend, not only this bucket.
   if (!status && health_) health_ = status;
   return {};
 }

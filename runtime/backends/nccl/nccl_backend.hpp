@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "base/clock.hpp"
-#include "runtime/backends/backend.hpp"
 #include "runtime/backends/communicator.hpp"
-#include "runtime/backends/nccl/library.hpp"
+#include "runtime/backends/nccl/nccl_library.hpp"
+#include "runtime/bucket/backend.hpp"
 #include "runtime/device/device.hpp"
 
 namespace horo::runtime {
@@ -20,7 +20,7 @@ namespace horo::runtime {
 /// Thread: the holder of the progress token.
 class NcclBackend final : public Backend {
  public:
-  /// Blocks: until all members have come. Fails: as the device, NCCL and the meeting place.
+  /// Blocks: until all members have connected. Fails: as the device, NCCL and the rendezvous store.
   static Result<std::unique_ptr<Backend>> make(const Communicator& communicator,
                                                std::unique_ptr<Device> device);
   ~NcclBackend() override;
@@ -37,7 +37,7 @@ class NcclBackend final : public Backend {
 
   std::uint64_t started() const override { return started_; }
 
-  /// The device copies, while nobody looks.
+  /// Zero, because the device copies while no host thread waits.
   CopyTimes copied() const override { return {}; }
 
   Status health() const override { return health_; }

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "runtime/backends/shm/shm_backend.hpp"
+#include "runtime/backends/shm/shm_mover.hpp"
 
 namespace horo::runtime {
 
@@ -84,10 +84,10 @@ void AdasumRun::finish(const Stage& stage) {
   }
 }
 
-bool ShmBackend::adasum_step(Active& a, std::uint64_t step) {
+bool ShmMover::adasum_step(ShmBucket& a, std::uint64_t step) {
   auto& run = *a.adasum;
   const auto stage = run.stage_of(step);
-  auto* const result = ring_out(me_, a.first_step + step);
+  auto* const result = rings_.result(me_, a.first_step + step);
   if (stage.exchange) {
     const auto products = run.products(stage);
     std::memcpy(result, products.data(), products.size_bytes());
@@ -97,49 +97,50 @@ bool ShmBackend::adasum_step(Active& a, std::uint64_t step) {
   const auto n = static_cast<std::size_t>(ranks_);
   const bool adds_up = run.last_pass(stage);
   const auto chunk =
-      chunk_of_lane(a, static_cast<std::size_t>(me_), direct(a) ? a.piece : stage.step);
-  a.lanes.for_pieces(chunk.lane, chunk.first, chunk.count, [&](const Piece& piece) {
+      a.chunk_of_lane(static_cast<std::size_t>(me_), a.direct() ? a.piece : stage.step);
+  a.lanes.for_pieces(chunk.lane, chunk.first, chunk.count, [&](const LanePiece& piece) {
     const auto& part = a.bucket.parts[piece.part];
     for (std::size_t r = 0; r < n; ++r) {
       const int rank = static_cast<int>(r);
-      if (direct(a)) {
+      if (a.direct()) {
         sources_[r] = a.peer_in[piece.part * n + r] + piece.in * element;
         targets_[r] = a.peer_out[piece.part * n + r] + piece.in * element;
       } else {
         sources_[r] = rank == me_
                           ? static_cast<const std::byte*>(part.in) + piece.in * element
-                          : ring_in(rank, a.first_step + step, me_) + piece.in_chunk * element;
+                          : rings_.input(rank, a.first_step + step, me_) + piece.in_chunk * element;
       }
     }
     if (!adds_up) return run.add(stage, piece.part, sources_.data(), piece.count);
     const auto to_ring = ring_writer_.preferred();
-    const bool around = !direct(a) && to_ring != kernels::copy_kernel();
+    const bool around = !a.direct() && to_ring != kernels::copy_kernel();
     auto* const slot = result + piece.in_chunk * element;
-    if (!direct(a)) {
+    if (!a.direct()) {
       targets_[0] = static_cast<std::byte*>(part.out) + piece.in * element;
       targets_[1] = slot;
     }
     kernels::weighted_sum_kernel(a.what.dtype)(
-        targets_.data(), direct(a) ? ranks_ : (around ? 1 : 2),
+        targets_.data(), a.direct() ? ranks_ : (around ? 1 : 2),
         {.src = sources_.data(), .weights = run.weights(piece.part), .n = ranks_}, piece.count);
     if (around) to_ring(slot, targets_[0], piece.count * element);
   });
-  if (direct(a) && ++a.piece < a.pieces) return false;
+  if (a.direct() && ++a.piece < a.pieces) return false;
   a.piece = 0;
   return true;
 }
 
-void ShmBackend::adasum_out(Active& a, std::uint64_t step) {
+void ShmMover::adasum_out(ShmBucket& a, std::uint64_t step) {
   auto& run = *a.adasum;
   const auto stage = run.stage_of(step);
   if (stage.exchange) {
     const auto own = run.products(stage);
     for (int r = 0; r < ranks_; ++r) {
-      const auto* theirs = reinterpret_cast<const AdasumDots*>(ring_out(r, a.first_step + step));
+      const auto* theirs =
+          reinterpret_cast<const AdasumDots*>(rings_.result(r, a.first_step + step));
       run.take(stage, {theirs, own.size()});
     }
     run.finish(stage);
-  } else if (run.last_pass(stage) && !direct(a)) {
+  } else if (run.last_pass(stage) && !a.direct()) {
     copy_out(a, step);
   }
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// How far this rank is in an Adasum of one bucket.
+// The state of one rank in an Adasum of one bucket.
 //
 // Its steps share the counters and rings of staged buckets. Each level of the tree is a pass over
 // the data, in which every rank computes the products of its slices, and an exchange of the
-// products through the result rings; a last pass adds up. All ranks add the products in rank order,
+// products through the result rings. A last pass adds up. All ranks add the products in rank order,
 // so all have the same weights.
 #pragma once
 
@@ -11,23 +11,23 @@
 #include <span>
 #include <vector>
 
-#include "runtime/backends/backend.hpp"
-#include "runtime/backends/shm/adasum.hpp"
+#include "runtime/bucket/adasum.hpp"
+#include "runtime/bucket/backend.hpp"
 
 namespace horo::runtime {
 
+/// Owns the products and weights of one Adasum. Thread: the holder of the progress token.
 class AdasumRun {
  public:
-  /// A pass takes `data_steps` steps; a step of an exchange moves at most `room` bytes of each
-  /// rank.
+  /// A pass takes `data_steps` steps. A step of an exchange moves at most `room` bytes per rank.
   AdasumRun(const Signature& like, std::size_t parts, int ranks, std::uint64_t data_steps,
             std::uint64_t room);
 
-  /// What a step of the bucket does.
+  /// The work of one step of the bucket.
   struct Stage {
-    std::size_t pass = 0;     ///< The level, or how many there are: the last pass.
-    std::uint64_t step = 0;   ///< In the pass or exchange.
-    std::uint64_t begin = 0;  ///< First step of the pass: it needs what came before.
+    std::size_t pass = 0;     ///< The level; the number of levels stands for the last pass.
+    std::uint64_t step = 0;   ///< Counted from the start of the pass or exchange.
+    std::uint64_t begin = 0;  ///< First step of the pass, which needs all products before it.
     bool exchange = false;
   };
 
@@ -37,19 +37,19 @@ class AdasumRun {
 
   std::uint64_t steps() const { return steps_; }
 
-  /// The products of `count` elements of `part`, of all ranks' inputs.
+  /// Adds the products of `count` elements of `part` from all ranks' inputs.
   void add(const Stage& stage, std::size_t part, const void* const* inputs, std::uint64_t count);
 
-  /// This rank's products that travel in a step of an exchange; of all when complete.
+  /// This rank's products that move in a step of an exchange.
   std::span<const AdasumDots> products(const Stage& stage);
 
-  /// Takes one rank's; ranks in order.
+  /// Adds one rank's products; called for the ranks in order.
   void take(const Stage& stage, std::span<const AdasumDots> products);
 
-  /// After the last rank's of a step: brings the weights up to date when all are there.
+  /// Called after the last rank's products of a step: updates the weights when all are there.
   void finish(const Stage& stage);
 
-  /// Weights of the ranks' inputs for `part`, with the factors.
+  /// Weights of the ranks' inputs for `part`, times prescale and postscale.
   const double* weights(std::size_t part) const { return weights_.data() + part * ranks_; }
 
  private:
@@ -67,9 +67,9 @@ class AdasumRun {
   std::vector<std::uint64_t> exchange_steps_;  ///< By level.
   std::uint64_t steps_ = 0;
 
-  std::vector<kernels::DotsState> states_;  ///< Part by part, pair by pair, of the current level.
+  std::vector<kernels::DotsState> states_;  ///< For the current level: part by part, pair by pair.
   std::vector<AdasumDots> own_;             ///< The same, added up.
-  std::vector<AdasumDots> sums_;            ///< Of all ranks.
+  std::vector<AdasumDots> sums_;            ///< The sum over all ranks.
   std::vector<double> weights_;             ///< Part by part, rank by rank.
 };
 

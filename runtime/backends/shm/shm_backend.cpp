@@ -1,186 +1,200 @@
 // SPDX-License-Identifier: Apache-2.0
-// Buckets in flight; how they move is in shm_staged.cpp and shm_direct.cpp.
 #include "runtime/backends/shm/shm_backend.hpp"
 
 #include <algorithm>
+#include <utility>
+
+#include "base/race_point.hpp"
 
 namespace horo::runtime {
 
-namespace {
-
-constexpr std::uint64_t kLine = 64;
-constexpr std::uint64_t kBeyondCaches = 16 << 20;  // Results of all ranks of the host.
-constexpr std::uint64_t kDirectCopy = 1 << 20;     // Bytes moved in place between two looks around.
-
-std::uint64_t ceil_div(std::uint64_t a, std::uint64_t b) {
-  return (a + b - 1) / b;
-}
-
-/// Chunk of at most `most` bytes that gives every rank something to do, in elements.
-std::uint64_t chunk_elements(std::uint64_t elements, int ranks, std::uint64_t most,
-                             std::size_t element) {
-  const auto share = ceil_div(elements, static_cast<std::uint64_t>(ranks)) * element;
-  const auto rounded = ceil_div(std::max<std::uint64_t>(share, 1), kLine) * kLine;
-  return std::max<std::uint64_t>(1, std::min(most, rounded) / element);
-}
-
-}  // namespace
-
-ShmBackend::ShmBackend(Board& board)
-    : board_(board),
-      me_(board.me()),
-      ranks_(board.local_size()),
-      sources_(static_cast<std::size_t>(ranks_)),
-      targets_(static_cast<std::size_t>(ranks_)) {}
-
-void ShmBackend::measure(Active& a) const {
-  const auto kind = a.bucket.like.kind;
-  const auto element = size_of(a.bucket.like.dtype);
-  const auto most = direct(a) ? kDirectChunk : board_.layout().staged_chunk;
-  const auto n = static_cast<std::uint64_t>(ranks_);
-  a.lanes = Lanes(a.bucket, ranks_, me_);
-  if (kind == Kind::allreduce && a.what.op == ReduceOp::adasum) {
-    const auto staged = board_.layout().staged_chunk;
-    a.chunk = (direct(a) ? kDirectCopy : staged) / element / kAdasumUnit * kAdasumUnit;
-    a.pieces = ceil_div(a.lanes.longest(), a.chunk);
-    // In place nobody waits for a ring: a pass is one step.
-    a.adasum = std::make_unique<AdasumRun>(a.bucket.like, a.bucket.parts.size(), ranks_,
-                                           direct(a) ? 1 : a.pieces, staged);
-    a.steps = a.adasum->steps();
-    return;
-  }
-  if (kind == Kind::allreduce) {
-    a.chunk = chunk_elements(a.lanes.total(0), ranks_, most, element);
-    a.steps = ceil_div(ceil_div(a.lanes.total(0), a.chunk), n);
-    return;
-  }
-  // Results larger than the caches go around them.
-  const auto lanes = kind == Kind::broadcast ? 1 : n;
-  if (a.lanes.longest() * lanes * element * n >= kBeyondCaches)
-    a.to_result = kernels::stream_copy_kernel();
-  // What is only copied need not stay in a core's own cache.
-  const auto piece = direct(a) && !reduces(kind) ? kDirectCopy : most;
-  a.chunk = std::max<std::uint64_t>(1, piece / element);
-  a.steps = ceil_div(a.lanes.longest(), a.chunk);
-}
-
-Status ShmBackend::find_peers(Active& a) {
-  const auto kind = a.bucket.like.kind;
-  const auto element = size_of(a.bucket.like.dtype);
-  for (std::size_t p = 0; p < a.bucket.parts.size(); ++p) {
-    const auto& part = a.bucket.parts[p];
-    for (int r = 0; r < ranks_; ++r) {
-      const auto& theirs = board_.rank_tensor(part.id, r);
-      const auto bytes = elements_from(a.bucket, p, r, ranks_) * element;
-      const bool reads = bytes != 0 && (kind != Kind::broadcast || r == a.bucket.like.root);
-      const bool writes = bytes != 0 && kind == Kind::allreduce;
-      const auto memory = [&](const std::atomic<std::uint64_t>& offset) {
-        return board_.peer_memory(r, offset.load(std::memory_order_relaxed), bytes);
-      };
-      a.peer_in.push_back(reads ? memory(theirs.in_offset) : nullptr);
-      a.peer_out.push_back(writes ? memory(theirs.out_offset) : nullptr);
-      if ((reads && a.peer_in.back() == nullptr) || (writes && a.peer_out.back() == nullptr)) {
-        return fail(Errc::protocol,
-                    "rank {} gave a buffer of tensor '{}' that does not lie in its arena",
-                    board_.global_rank(r), board_.tensor_name(part.id));
-      }
-    }
-  }
-  return {};
-}
+ShmBackend::ShmBackend(const SetRegion& region)
+    : rings_(region), me_(region.me()), ranks_(region.local_size()) {}
 
 Status ShmBackend::start(Bucket bucket) {
-  Active a{.bucket = std::move(bucket)};
-  const auto& like = a.bucket.like;
-  a.what = {.dtype = like.dtype,
-            .op = like.op,
-            .prescale = like.prescale,
-            .postscale = like.postscale,
-            .ranks = ranks_};
-  a.to_result = kernels::copy_kernel();
-  measure(a);
-  if (in_steps(a)) {
+  auto a = make_shm_bucket(std::move(bucket), rings_);
+  if (a.in_steps()) {
     a.first_step = next_step_;
     next_step_ += a.steps;
   } else {
     a.first_step = next_direct_++;
   }
-  if (direct(a)) {
-    auto found = find_peers(a);
-    // Without this rank's help its peers may be done by now, and their buffers gone or elsewhere.
-    if (!found && !(shared_out(a) && finished(a))) return found;
+  if (a.direct()) {
+    auto found = find_peers(a, rings_);
+    // Without this rank's help its peers may be done by now, and their buffers freed or moved.
+    if (!found && !(a.is_shared() && finished(a))) return found;
   }
   active_.push_back(std::move(a));
   ++started_;
+  race_point();
   retire();
   return {};
 }
 
-bool ShmBackend::others_reached(int member, Count count, std::uint64_t least) const {
-  for (int r = 0; r < ranks_; ++r) {
-    if (r != member && board_.area(r).count(count).load(std::memory_order_seq_cst) < least)
-      return false;
-  }
-  return true;
-}
-
 bool ShmBackend::peers_reached(Count count, std::uint64_t least) {
-  // Met or not: what is told depends on this rank's own steps alone, so it is still right when the
-  // last look before a sleep finds the others further on, but not far enough.
+  // Noted even when reached: the noted value depends on this rank's own steps alone, so it is still
+  // right when the last look before a sleep finds the others further on, but not far enough.
   auto& awaited = awaited_[static_cast<std::size_t>(count)];
   awaited = std::min(awaited, least);
-  return others_reached(me_, count, least);
+  return rings_.others_reached(me_, count, least);
 }
 
-void ShmBackend::tell_awaited() {
-  auto& told = board_.area(me_).awaited;
-  for (std::size_t i = 0; i < kCounts; ++i) told[i].store(awaited_[i], std::memory_order_relaxed);
+void ShmBackend::publish_awaited() {
+  for (std::size_t i = 0; i < kCounts; ++i) rings_.await(static_cast<Count>(i), awaited_[i]);
 }
 
 void ShmBackend::announce(Count count, std::uint64_t value) {
-  board_.area(me_).count(count).store(value, std::memory_order_seq_cst);
-  if (!board_.any_inside()) return;
-  for (int r = 0; r < ranks_; ++r) {
-    if (r == me_ || !board_.sleeps_inside(r)) continue;
-    const auto least =
-        board_.area(r).awaited[static_cast<std::size_t>(count)].load(std::memory_order_relaxed);
-    // Not before it can go on: the last of those that it waits for sees all others' counters.
-    if (least > value || !others_reached(r, count, least)) continue;
-    ring(board_.rank_slot(r));
-    ++wakes_;
-  }
+  wakes_ += static_cast<std::uint64_t>(rings_.announce(count, value));
 }
 
-bool ShmBackend::finished(const Active& a) {
-  if (shared_out(a)) {
-    const auto& done = board_.body().reduced_in_place[a.first_step % kSharedPlaces];
-    return done.count(round_of(a)) == a.steps * static_cast<std::uint64_t>(ranks_);
+bool ShmBackend::finished(const ShmBucket& a) {
+  if (a.is_shared()) {
+    const auto& done = rings_.reduced_in_place(a.first_step % kSharedPlaces);
+    return done.count(a.round()) == a.steps * static_cast<std::uint64_t>(ranks_);
   }
-  if (!in_steps(a)) return a.out == 1 && peers_reached(Count::direct_done, a.first_step + 1);
+  if (!a.in_steps()) return a.out == 1 && peers_reached(Count::direct_done, a.first_step + 1);
   return a.out == a.steps;
 }
 
-bool ShmBackend::retire() {
-  bool any = false;
+void ShmBackend::retire() {
   while (!active_.empty() && finished(active_.front())) {
     active_.pop_front();
     ++completed_;
-    any = true;
   }
-  return any;
+}
+
+bool ShmBackend::has_completed() {
+  return std::exchange(reported_, completed_) != completed_;
 }
 
 bool ShmBackend::progress() {
-  if (active_.empty()) return false;
+  if (active_.empty()) return has_completed();
   awaited_.fill(kNotAwaited);
-  // Results first: what was copied in last is still in cache, and the rings drain.
+  // Results first: the data copied in last is still in cache, and the rings drain.
   bool moved = step_out();
   moved = step_reduce() || moved;
   moved = step_in() || moved;
   moved = step_direct() || moved;
-  moved = retire() || moved;
-  if (!moved) tell_awaited();
+  retire();
+  moved = has_completed() || moved;
+  if (!moved) publish_awaited();
   return moved;
+}
+
+bool ShmBackend::step_in() {
+  for (auto& a : active_) {
+    if (!a.in_steps() || a.in == a.steps) continue;
+    const auto step = a.first_step + a.in;
+    const auto slots = rings_.slots();
+    if (step >= slots && !peers_reached(Count::reduced, step - slots + 1)) return false;
+    if (!a.publishes() && !a.direct()) mover_.copy_in(a, a.in);
+    ++a.in;
+    announce(Count::copied_in, step + 1);
+    return true;
+  }
+  return false;
+}
+
+bool ShmBackend::step_reduce() {
+  for (auto& a : active_) {
+    if (!a.in_steps() || a.reduced == a.steps) continue;
+    const auto step = a.first_step + a.reduced;
+    const auto slots = rings_.slots();
+    if (a.reduced == a.in) return false;  // Copy in first: a rank's counters keep their order.
+    const bool room = step < slots || peers_reached(Count::copied_out, step - slots + 1);
+    const bool filled = a.publishes() || peers_reached(Count::copied_in, step + 1);
+    if (!room || !filled) return false;
+    // A pass of an Adasum needs the weights that the pass before it produced.
+    if (a.adasum && a.out < a.adasum->stage_of(a.reduced).begin) return false;
+    switch (a.bucket.like.kind) {
+      case Kind::allreduce:
+      case Kind::reducescatter:
+        if (!a.adasum) {
+          mover_.reduce(a, a.reduced);
+        } else if (!mover_.adasum_step(a, a.reduced)) {
+          return true;
+        }
+        break;
+      case Kind::alltoall:
+        mover_.collect(a, a.reduced);
+        break;
+      case Kind::allgather:
+      case Kind::broadcast:
+      case Kind::barrier:
+      case Kind::join:
+        mover_.publish(a, a.reduced);
+        break;
+    }
+    ++a.reduced;
+    announce(Count::reduced, step + 1);
+    return true;
+  }
+  return false;
+}
+
+bool ShmBackend::step_out() {
+  for (auto& a : active_) {
+    if (!a.in_steps() || a.out == a.steps) continue;
+    const auto step = a.first_step + a.out;
+    if (a.out == a.reduced) return false;
+    if (!a.collects()) {
+      if (!peers_reached(Count::reduced, step + 1)) return false;
+      a.adasum ? mover_.adasum_out(a, a.out) : mover_.copy_out(a, a.out);
+    }
+    ++a.out;
+    announce(Count::copied_out, step + 1);
+    return true;
+  }
+  return false;
+}
+
+bool ShmBackend::step_direct() {
+  for (auto& a : active_) {
+    if (a.in_steps()) continue;
+    if (a.out == 1) continue;  // This rank has done its part.
+    if (a.is_shared()) {
+      if (const auto chunk = take_chunk(a)) {
+        mover_.reduce_direct(a, *chunk);
+        ++a.in;
+      } else {
+        a.out = 1;
+        report_reduced(a);
+      }
+      return true;
+    }
+    if (a.in < a.steps) {
+      if (reduces(a.bucket.like.kind)) {
+        mover_.reduce_direct(a, a.part_for(a.in, me_));
+      } else {
+        mover_.copy_direct(a, a.in);
+      }
+      ++a.in;
+    }
+    if (a.in == a.steps) {
+      a.out = 1;
+      announce(Count::direct_done, a.first_step + 1);
+    }
+    return true;
+  }
+  return false;
+}
+
+std::optional<ShmChunk> ShmBackend::take_chunk(ShmBucket& a) {
+  const auto place = a.first_step % kSharedPlaces;
+  const auto most = static_cast<std::uint32_t>(a.steps);
+  for (; a.helped < ranks_; ++a.helped) {
+    const int owner = (me_ + a.helped) % ranks_;
+    const auto next = rings_.taken(owner, place).take(a.round(), most);
+    if (next != most) return a.chunk_of_lane(0, static_cast<std::uint64_t>(owner) * a.steps + next);
+  }
+  return std::nullopt;
+}
+
+void ShmBackend::report_reduced(ShmBucket& a) {
+  auto& done = rings_.reduced_in_place(a.first_step % kSharedPlaces);
+  const auto sum = done.add(a.round(), static_cast<std::uint32_t>(a.in));
+  if (a.in != 0 && sum == a.steps * static_cast<std::uint64_t>(ranks_))
+    wakes_ += static_cast<std::uint64_t>(rings_.wake_inside());
 }
 
 void ShmBackend::abort() {

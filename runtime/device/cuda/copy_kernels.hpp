@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "runtime/device/stream.hpp"
-#include "runtime/dtype.hpp"
+#include "runtime/tensor/dtype.hpp"
 
 namespace horo::runtime {
 

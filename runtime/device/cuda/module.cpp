@@ -5,4 +5,5 @@
 #include "runtime/device/cuda/cuda_device.hpp"
 
 HORO_BACKEND_MODULE(.name = "cuda", .probe = &horo::runtime::probe_cuda, .make = nullptr,
-                    .exchange = nullptr, .open_device = &horo::runtime::open_cuda_device);
+                    .exchange = nullptr, .open_device = &horo::runtime::open_cuda_device,
+                    .serial = false);

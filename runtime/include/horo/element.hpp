@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What tensors consist of: the types of C++ that have a wire type.
+/// The C++ types of tensor elements.
 #pragma once
 
 #if __cplusplus < 202002L
@@ -16,17 +16,18 @@
 namespace horo {
 inline namespace v1 {
 
-/// Bits of a half (IEEE 754 binary16): C++20 has no such type; convert with your own library's.
+/// The bits of a half-precision number (IEEE 754 binary16). C++20 has no such type; convert with
+/// another library.
 struct Float16 {
   std::uint16_t bits;
 };
 
-/// Bits of a bfloat16: the upper half of a float.
+/// The bits of a bfloat16: the upper half of a float.
 struct BFloat16 {
   std::uint16_t bits;
 };
 
-/// The wire type of T as a horo_dtype, or -1 where there is none.
+/// The horo_dtype of T, or -1 when there is none.
 template <class T>
 consteval int dtype_of() noexcept {
   if constexpr (std::same_as<T, float>) {
@@ -51,8 +52,8 @@ consteval int dtype_of() noexcept {
   }
 }
 
-/// What a tensor may consist of: float, double, Float16, BFloat16, bool, signed integers, and
-/// unsigned ones of one or two bytes.
+/// The types that a tensor may have: float, double, Float16, BFloat16, bool, signed integers, and
+/// unsigned integers of one or two bytes.
 template <class T>
 concept Element = dtype_of<T>() >= 0;
 

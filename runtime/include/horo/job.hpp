@@ -24,21 +24,21 @@
 namespace horo {
 inline namespace v1 {
 
-/// What allgather and alltoall brought: the parts of all ranks, in rank order.
+/// The result of allgather and alltoall: the parts of all ranks, in rank order.
 template <Element T>
 struct Gathered {
   std::vector<T> data;
-  std::vector<std::int64_t> rows;  ///< How many rows came from each rank.
+  std::vector<std::int64_t> rows;  ///< The number of rows from each rank.
 };
 
 /// Membership of this process in its job: joins when constructed, leaves when destroyed. Without
-/// `horo run` it is a job of one rank. Where the process has joined already (another library did),
-/// it neither joins nor leaves. Its functions wait for their result: `name` is the same on all
-/// ranks and in flight once; `set` is who takes part. Thread: any, but for the first and the last
-/// Job of a process, beside which no other call may run.
+/// `horo run` it is a job of one rank. If another library of the process has joined already, it
+/// neither joins nor leaves. Its functions wait for their result. `name` is the same on all ranks
+/// and in flight once; `set` holds the ranks that take part. Thread: any; no other call may run
+/// while the first Job of a process is constructed or the last one is destroyed.
 class Job {
  public:
-  /// Joins. Blocks: until all ranks have come, at most HORO_START_TIMEOUT. Fails: as horo_init, so
+  /// Joins. Blocks: until all ranks have joined, at most HORO_START_TIMEOUT. Fails: as horo_init:
   /// TIMED_OUT (names the missing ranks), PEER_LOST, VERSION_MISMATCH (also: a program built for
   /// another ABI), MISMATCH, UNSUPPORTED, UNAVAILABLE, OUT_OF_MEMORY, PERMISSION_DENIED,
   /// INVALID_ARGUMENT.
@@ -66,17 +66,18 @@ class Job {
   /// Position in the whole job.
   int rank() const noexcept { return horo_rank(); }
 
-  /// Ranks of the job.
+  /// Number of ranks in the job.
   int size() const noexcept { return horo_size(); }
 
   /// Position on this host.
   int local_rank() const noexcept { return horo_local_rank(); }
 
-  /// Ranks on this host.
+  /// Number of ranks on this host.
   int local_size() const noexcept { return horo_local_size(); }
 
-  /// Combines `data`, equally long on all ranks, in place. In a loop, declare a Tensor once
-  /// instead: it looks up no name. Blocks: until the result is there. Fails: as Tensor::allreduce,
+  /// Combines `data`, which has the same length on all ranks, in place. In a loop, declare a Tensor
+  /// once instead: it looks up no name. Blocks: until the result is there. Fails: as
+  /// Tensor::allreduce,
   /// Tensor::submit and Op::wait.
   template <Element T>
   void allreduce(const std::string& name, std::span<T> data, const Reduction& how = {},
@@ -84,7 +85,7 @@ class Job {
     Tensor<T>::allreduce(name, data.size(), how, {.set = set}).submit(data).wait();
   }
 
-  /// In place: after it, all ranks have what `root`, a rank of the job, had. Blocks: until it is
+  /// Copies the data of `root`, a rank of the job, to all ranks, in place. Blocks: until it is
   /// there. Fails: as allreduce.
   template <Element T>
   void broadcast(const std::string& name, std::span<T> data, int root = 0,
@@ -92,17 +93,18 @@ class Job {
     Tensor<T>::broadcast(name, data.size(), root, {.set = set}).submit(data).wait();
   }
 
-  /// All ranks' rows in rank order; a row is `row_elements` elements, and each rank may bring any
-  /// number of rows. Memory: the result is a copy. Blocks: until it is there. Fails: as allreduce,
-  /// and INVALID_ARGUMENT (no whole number of rows).
+  /// The rows of all ranks in rank order. A row has `row_elements` elements, and each rank may give
+  /// any number of rows. Memory: the result is a copy. Blocks: until it is there. Fails: as
+  /// allreduce, and INVALID_ARGUMENT (`data` is not a whole number of rows).
   template <Element T>
   Gathered<T> allgather(const std::string& name, std::span<const T> data,
                         std::size_t row_elements = 1, ProcessSet set = {}) const {
     return exchange<T>(HORO_ALLGATHER, name, data, row_elements, {}, set);
   }
 
-  /// This rank's rows of what allreduce gives: dealt out in rank order, those that are over one
-  /// each to the first ranks. Blocks: until they are there. Fails: as allgather.
+  /// Reduces like allreduce and returns this rank's rows. Rows are divided in rank order; when they
+  /// do not divide evenly, the first ranks get one row more. Blocks: until they are there. Fails:
+  /// as allgather.
   template <Element T>
   std::vector<T> reducescatter(const std::string& name, std::span<const T> data,
                                std::size_t row_elements = 1, const Reduction& how = {},
@@ -115,9 +117,9 @@ class Job {
     return mine;
   }
 
-  /// Sends `splits[r]` rows to rank r, equally many to all when there are no splits, and gives the
-  /// rows that came from all ranks, in rank order. Memory: the result is a copy. Blocks: until it
-  /// is there. Fails: as allgather, and INVALID_ARGUMENT (splits that are negative, not one for
+  /// Sends `splits[r]` rows to rank r, or the same number of rows to every rank when there are no
+  /// splits. Returns the received rows in rank order. Memory: the result is a copy. Blocks: until
+  /// it is there. Fails: as allgather, and INVALID_ARGUMENT (a negative split, not one split for
   /// each rank, or more rows than there are).
   template <Element T>
   Gathered<T> alltoall(const std::string& name, std::span<const T> data,
@@ -126,24 +128,24 @@ class Job {
     return exchange<T>(HORO_ALLTOALL, name, data, row_elements, splits, set);
   }
 
-  /// Meets the other ranks; several threads may do so at the same time. Blocks: until all ranks of
-  /// the set are here. Fails: PEER_LOST, SHUT_DOWN, NOT_INITIALIZED, INVALID_ARGUMENT (no such
-  /// set), FORKED.
+  /// Waits for the other ranks of the set. Several threads may call it at the same time. Blocks:
+  /// until all ranks of the set have called it. Fails: PEER_LOST, SHUT_DOWN, NOT_INITIALIZED,
+  /// INVALID_ARGUMENT (no such set), FORKED.
   void barrier(ProcessSet set = {}) const {
     const auto name = set.next_barrier();
     horo_op op = 0;
     horo_status status = HORO_DUPLICATE;
-    // So many threads are here that it is a name's turn again before it is free.
+    // With very many threads, the next name may still be in flight.
     while ((status = start(HORO_BARRIER, name.c_str(), set, &op)) == HORO_DUPLICATE)
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     check(status);
     check(horo_wait(op, -1));
   }
 
-  /// This rank has no more data: until all ranks of the set have joined, it takes part in their
-  /// allreduces without changing a sum, and in their barriers. Gives the rank that joined last, the
-  /// same on all ranks. Blocks: until all ranks of the set have joined. Fails: as barrier, and
-  /// DUPLICATE (another thread joins).
+  /// Tells the set that this rank has no more data. Until all ranks of the set have joined, this
+  /// rank takes part in their allreduces without changing a sum, and in their barriers. Returns the
+  /// rank that joined last, which is the same on all ranks. Blocks: until all ranks of the set have
+  /// joined. Fails: as barrier, and DUPLICATE (another thread joins).
   int join(ProcessSet set = {}) const {
     horo_op op = 0;
     check(start(HORO_JOIN, "horo.join", set, &op));
@@ -155,7 +157,8 @@ class Job {
     return *static_cast<const std::int32_t*>(last);
   }
 
-  /// What the runtime has done for this rank so far. Blocks: no. Fails: NOT_INITIALIZED, FORKED.
+  /// Counts what the runtime has done for this rank so far. Blocks: no. Fails: NOT_INITIALIZED,
+  /// FORKED.
   horo_counters counters() const {
     horo_counters counters{};
     counters.size = sizeof(counters);
@@ -170,7 +173,7 @@ class Job {
     ~Release() { horo_release(op); }
   };
 
-  /// Declares and submits what has no data.
+  /// Declares and submits an operation without data.
   static horo_status start(horo_kind kind, const char* name, ProcessSet set, horo_op* op) {
     horo_tensor_desc desc = HORO_TENSOR_DESC_INIT;
     desc.name = name;
@@ -184,7 +187,7 @@ class Job {
   static void check_rows(const std::string& name, std::size_t elements, std::size_t row_elements) {
     if (row_elements == 0 || elements % row_elements != 0) {
       throw Error(HORO_INVALID_ARGUMENT, "'" + name + "': " + std::to_string(elements) +
-                                             " elements are no whole number of rows of " +
+                                             " elements are not a whole number of rows of " +
                                              std::to_string(row_elements));
     }
   }

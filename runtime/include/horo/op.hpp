@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Operations under way.
+/// Operations in flight.
 #pragma once
 
 #if __cplusplus < 202002L
@@ -17,15 +17,15 @@
 namespace horo {
 inline namespace v1 {
 
-/// One submitted operation; moves, is not copied. Memory: the operation's buffers belong to the
-/// runtime until it has completed, so the destructor waits, and they must outlive the Op. Thread:
-/// one at a time; a thread other than the submitting one may wait.
+/// One submitted operation; can be moved, not copied. Memory: the runtime uses the buffers until
+/// the operation has completed, so the destructor waits, and they must outlive the Op. Thread: one
+/// at a time; another thread than the submitting one may wait.
 class Op {
  public:
-  /// None: it is done.
+  /// No operation: it is done.
   Op() = default;
 
-  /// Takes over what a function of horo.h submitted; 0: none.
+  /// Takes over an operation that a function of horo.h has submitted; 0: none.
   explicit Op(horo_op op) noexcept : op_(op) {}
 
   Op(Op&& other) noexcept : op_(std::exchange(other.op_, 0)) {}
@@ -43,17 +43,17 @@ class Op {
 
   ~Op() { finish(); }
 
-  /// Waits for the end and throws what the operation failed with; later calls do nothing. Blocks:
-  /// until the operation has completed; never for ever on a dead peer. Fails: MISMATCH (ranks
-  /// disagree about the tensor; the job goes on), PEER_LOST, SHUT_DOWN, FORKED.
+  /// Waits for the end and throws the operation's error; later calls do nothing. Blocks: until the
+  /// operation has completed; not for a dead peer. Fails: MISMATCH (ranks
+  /// disagree about the tensor; the job continues), PEER_LOST, SHUT_DOWN, FORKED.
   void wait() {
     if (op_ != 0) {
       check(horo_wait(std::exchange(op_, 0), -1));
     }
   }
 
-  /// As wait; false when the time was not enough. Units: milliseconds; less than 0 counts as 0.
-  /// Blocks: for at most `timeout`. Fails: as wait.
+  /// Like wait; false when the operation has not completed in time. Units: milliseconds; less than
+  /// 0 counts as 0. Blocks: for at most `timeout`. Fails: as wait.
   bool wait_for(std::chrono::milliseconds timeout) {
     if (op_ == 0) {
       return true;
@@ -70,7 +70,7 @@ class Op {
   /// Whether wait() would return at once. Blocks: no.
   bool done() const noexcept { return op_ == 0 || horo_poll(op_) != HORO_IN_PROGRESS; }
 
-  /// Gives up ownership: the caller must wait for it by horo_wait. 0 when there is none.
+  /// Gives up ownership: the caller must wait for the operation by horo_wait. 0 when there is none.
   horo_op release() noexcept { return std::exchange(op_, 0); }
 
  private:
@@ -83,9 +83,9 @@ class Op {
   horo_op op_ = 0;
 };
 
-/// Waits for all, then throws the first error in their order; faster than one after the other. All
-/// of them are done afterwards, also when it throws. Blocks: until all have completed. Fails: as
-/// Op::wait.
+/// Waits for all of them, then throws the first error in their order; faster than waiting one by
+/// one. All of them are done afterwards, also when it throws. Blocks: until all have completed.
+/// Fails: as Op::wait.
 inline void wait_all(std::span<Op> ops) {
   std::vector<horo_op> handles;
   handles.reserve(ops.size());
@@ -97,13 +97,13 @@ inline void wait_all(std::span<Op> ops) {
   check(horo_wait_all(handles.data(), handles.size(), -1));
 }
 
-/// What submit_all offers of one tensor; see Tensor::part.
+/// One submission for submit_all; see Tensor::part.
 struct Part {
   horo_submission submission;
 };
 
-/// Offers all of them, or none when one fails: as the tensors of a group are. The Ops are in the
-/// parts' order. Memory: as Tensor::submit, for each. Blocks: no. Fails: as Tensor::submit.
+/// Submits all of them; when one fails, none is submitted. The Ops are in the order of the parts.
+/// Memory: as Tensor::submit, for each. Blocks: no. Fails: as Tensor::submit.
 [[nodiscard]] inline std::vector<Op> submit_all(std::span<const Part> parts) {
   std::vector<horo_submission> submissions;
   submissions.reserve(parts.size());

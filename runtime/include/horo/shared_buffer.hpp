@@ -16,10 +16,10 @@
 namespace horo {
 inline namespace v1 {
 
-/// `size()` elements in the memory that this host's ranks share, zero at first: a tensor that lies
-/// there on all ranks is reduced in place, without a copy. Moves, is not copied. Memory: it must
-/// not be in flight when destroyed, and ends with the Job, which must outlive it; forked children
-/// lack it. Thread: as a std::vector.
+/// `size()` elements, initially zero, in the memory that this host's ranks share. A tensor that
+/// lies there on all ranks is reduced in place, without a copy. It can be moved, not copied.
+/// Memory: it must not be in flight when it is destroyed, and the Job must outlive it. A forked
+/// child does not inherit it. Thread: as a std::vector.
 template <Element T>
 class SharedBuffer {
  public:
@@ -44,7 +44,7 @@ class SharedBuffer {
   /// With end(): a contiguous range, so it converts to std::span<T>.
   T* begin() const noexcept { return data(); }
 
-  /// Behind the last element.
+  /// One past the last element.
   T* end() const noexcept { return data() + size_; }
 
   /// Element `index`, which is not checked.

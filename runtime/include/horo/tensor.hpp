@@ -20,7 +20,7 @@
 namespace horo {
 inline namespace v1 {
 
-/// How elements of several ranks become one; see horo_reduce_op.
+/// How the elements of several ranks are combined; see horo_reduce_op.
 enum class ReduceOp : int {
   average = HORO_AVERAGE,
   sum = HORO_SUM,
@@ -30,17 +30,17 @@ enum class ReduceOp : int {
   product = HORO_PRODUCT,
 };
 
-/// How allreduce and reducescatter combine: each rank's input times `prescale`, the result times
-/// `postscale`.
+/// How allreduce and reducescatter combine. Each rank's input is multiplied by `prescale`, the
+/// result by `postscale`.
 struct Reduction {
   ReduceOp op = ReduceOp::average;
   double prescale = 1.0;
   double postscale = 1.0;
 };
 
-/// A declared name with its type, count and operation; a value that costs nothing to copy. Declare
-/// once, submit every step: ranks may submit their tensors in different orders. Valid until the Job
-/// ends. Thread: any; one name is in flight once.
+/// A declared name with its type, count and operation; cheap to copy. Declare it once and submit it
+/// in every step. Ranks may submit their tensors in different orders. Valid until the Job ends.
+/// Thread: any; a name is in flight once.
 template <Element T>
 class Tensor {
  public:
@@ -59,9 +59,9 @@ class Tensor {
     return Tensor(name, count, desc, where);
   }
 
-  /// `rows` rows of `row_elements`, combined over all ranks; each rank gets its own rows: dealt out
-  /// in rank order, those that are over one each to the first ranks. Blocks: no. Fails: as
-  /// allreduce.
+  /// `rows` rows of `row_elements`, combined over all ranks. Each rank gets its own rows, divided
+  /// in rank order; when they do not divide evenly, the first ranks get one row more. Blocks: no.
+  /// Fails: as allreduce.
   static Tensor reducescatter(const std::string& name, std::size_t rows,
                               std::size_t row_elements = 1, const Reduction& how = {},
                               const Where& where = {}) {
@@ -89,11 +89,11 @@ class Tensor {
     return Tensor(name, count, desc, where);
   }
 
-  /// Offers this rank's part; `in` has size() elements, `out` out_size(). Memory: the caller's;
-  /// `in` and `out` may be the same and stay untouched until the Op has completed. Blocks: no.
-  /// Fails: INVALID_ARGUMENT (another count than declared), DUPLICATE (in flight), NOT_FOUND (its
-  /// name gave way to others, see horo_declare: make it again), PEER_LOST, SHUT_DOWN, FORKED; the
-  /// Op, when ranks disagree: MISMATCH.
+  /// Submits this rank's part; `in` has size() elements, `out` out_size(). Memory: the caller's;
+  /// `in` and `out` may be the same. The caller must not touch them until the Op has completed.
+  /// Blocks: no. Fails: INVALID_ARGUMENT (another count than declared), DUPLICATE (in flight),
+  /// NOT_FOUND (its name was evicted, see horo_declare: declare it again), PEER_LOST, SHUT_DOWN,
+  /// FORKED. When ranks disagree, the Op fails with MISMATCH.
   [[nodiscard]] Op submit(std::span<const T> in, std::span<T> out) const {
     check_sizes(in, out);
     horo_op op = 0;
@@ -101,12 +101,12 @@ class Tensor {
     return Op(op);
   }
 
-  /// In place, of size() elements; a reducescatter's rows end up where they lie in `data`. Memory:
-  /// as above. Blocks: no. Fails: as above.
+  /// Like the other submit, in place, with size() elements. The rows of a reducescatter are written
+  /// to their own place in `data`. Memory: as above. Blocks: no. Fails: as above.
   [[nodiscard]] Op submit(std::span<T> data) const { return submit(data, own(data)); }
 
-  /// As submit, later: by submit_all, together with others. Memory: as submit, from submit_all on.
-  /// Fails: INVALID_ARGUMENT (another count than declared).
+  /// A submission for submit_all, which submits it together with others. Memory: as submit, from
+  /// submit_all on. Fails: INVALID_ARGUMENT (another count than declared).
   Part part(std::span<const T> in, std::span<T> out) const {
     check_sizes(in, out);
     horo_submission submission = HORO_SUBMISSION_INIT;
@@ -116,13 +116,13 @@ class Tensor {
     return {submission};
   }
 
-  /// As part, in place. Fails: as part.
+  /// Like part, in place. Fails: as part.
   Part part(std::span<T> data) const { return part(data, own(data)); }
 
-  /// Elements that this rank puts in.
+  /// The number of elements that this rank gives.
   std::size_t size() const noexcept { return count_; }
 
-  /// Elements that this rank receives.
+  /// The number of elements that this rank receives.
   std::size_t out_size() const noexcept { return out_count_; }
 
   /// For calls of horo.h.
@@ -137,14 +137,15 @@ class Tensor {
                     std::to_string(in.size()) + " and " + std::to_string(out.size()));
   }
 
-  /// Nothing needs a place too: without one the operation would own its result until it is
-  /// released.
+  /// An empty result needs an address too: without one, the operation would own its result until it
+  /// is released.
   static T* place(std::span<T> out) noexcept {
     static T nowhere{};
     return out.empty() ? &nowhere : out.data();
   }
 
-  /// Where this rank's rows lie in `data`; all of it when its size is wrong, to be refused so.
+  /// This rank's rows in `data`. All of `data` when its size is wrong, so that the check refuses
+  /// it.
   std::span<T> own(std::span<T> data) const {
     return data.size() == count_ ? data.subspan(out_first_, out_count_) : data;
   }
@@ -167,7 +168,7 @@ class Tensor {
   horo_tensor tensor_ = 0;
   std::size_t count_;
   std::size_t out_count_;
-  std::size_t out_first_ = 0;  // Of `out` in `in`, in place.
+  std::size_t out_first_ = 0;  // First element of `out` within `in`, in place.
 };
 
 }  // namespace v1

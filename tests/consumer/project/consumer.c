@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sums rank + 1 over the ranks; exercises the installed horo.h from C. */
+/* Sums rank + 1 over the ranks, to test the installed horo.h from C. */
 #include <stdio.h>
 
 #include <horo/horo.h>

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <exception>
 #include <iostream>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -19,11 +20,11 @@ bool fails(horo_status status, auto&& function) {
   return false;
 }
 
-/// A set of the first ranks, by all functions; the last rank is left out where there are two.
+/// A set without the last rank works with all functions.
 bool sets_work(const horo::Job& job) {
   std::vector<int> ranks;
   for (int r = 0; r < std::max(1, job.size() - 1); ++r) ranks.push_back(r);
-  // The only rank is the world already.
+  // A single rank is the same set as the world.
   if (job.size() == 1) return fails(HORO_DUPLICATE, [&] { horo::ProcessSet::add(ranks); });
   const auto first = horo::ProcessSet::add(ranks);
   const auto n = ranks.size();
@@ -48,7 +49,7 @@ bool sets_work(const horo::Job& job) {
   return good && first.size() == -1 && fails(HORO_NOT_FOUND, [&] { first.ranks(); });
 }
 
-/// Rank r brings r + 1 values, one after the other.
+/// Rank r has r + 1 values, one after the other, and joins then.
 bool join_works(const horo::Job& job) {
   bool good = true;
   for (int round = 0; round <= job.rank(); ++round) {
@@ -77,7 +78,30 @@ bool groups_work(const horo::Job& job) {
   return good && a == std::vector<float>{1, 2} && b == std::vector<float>{3};
 }
 
-/// One row for many ranks: who gets none still leaves nothing behind.
+/// An error's facts as fields, and the same facts from horo.h; copies of it share them.
+bool errors_have_details(const horo::Job& job) {
+  const auto tensor = horo::Tensor<float>::allreduce("detailed", 1);
+  std::vector<float> value{1};
+  const std::vector<horo::Part> twice{tensor.part(value), tensor.part(value)};
+  bool good = false;
+  try {
+    static_cast<void>(horo::submit_all(twice));
+  } catch (const horo::Error& error) {
+    const horo::Error copy = error;
+    horo_error_detail detail{};
+    detail.size = sizeof(detail);
+    good = copy.status() == HORO_DUPLICATE && copy.detail().tensor == "detailed" &&
+           copy.detail().subject == HORO_SUBJECT_NONE && copy.detail().ranks.empty() &&
+           horo_last_error_detail(&detail) == HORO_OK && detail.status == HORO_DUPLICATE &&
+           std::string(detail.tensor) == "detailed" && detail.rank_count == 0;
+    detail.size = sizeof(detail.size);
+    good = good && horo_last_error_detail(&detail) == HORO_INVALID_ARGUMENT;
+  }
+  job.barrier();
+  return good;
+}
+
+/// One row for many ranks: a rank that gets none still leaves nothing behind.
 bool ends_without_rows(const horo::Job& job) {
   const std::vector<float> row{1};
   const auto tensor = horo::Tensor<float>::reducescatter("row", row.size());
@@ -121,9 +145,9 @@ int main() {
                       sent.data == std::vector<float>(2 * n, 2 * me) && sent.rows == splits &&
                       job.allgather<float>("all", value).data == std::vector<float>(n, value[0]) &&
                       sets_work(job) && join_works(job) && groups_work(job) &&
-                      ends_without_rows(job) && barriers_work(job);
+                      ends_without_rows(job) && barriers_work(job) && errors_have_details(job);
     if (!good) {
-      std::cerr << "a collective went wrong\n";
+      std::cerr << "a collective gave a wrong result\n";
       return 1;
     }
     std::cout << "sum over " << job.size() << " rank(s): " << value[0] << '\n';

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A training as its author wrote it for Horovod; knows nothing of Horo. Goes on from its checkpoint.
-Prints OK once."""
+"""A training written for Horovod, without any change for Horo. It continues from its checkpoint and
+prints OK once."""
 
 import argparse
 import os
@@ -69,7 +69,7 @@ def metric_average(value, name):
 
 
 class Metric:
-    """An average over the ranks of many values, under one name."""
+    """The average of a metric over ranks and batches, under one name."""
 
     def __init__(self, name):
         self.name, self.sum, self.count = name, torch.tensor(0.0), 0

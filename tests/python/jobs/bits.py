@@ -16,7 +16,7 @@ tensors = [
     generator.standard_normal(3 ** (index % 9 + 1)).astype("float32") for index in range(60)
 ]
 order = list(range(len(tensors)))
-shuffle = random.Random()  # seeded by the system: other in every run
+shuffle = random.Random()  # seeded by the system, so different in every run
 shuffle.shuffle(order)
 handles = {}
 for index in order:

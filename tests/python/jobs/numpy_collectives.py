@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""horo.numpy: every function on arrays and on what looks like one."""
+"""horo.numpy: every function on arrays and on objects that look like arrays."""
 
 import gc
 
@@ -215,7 +215,7 @@ def check_strides_and_complex_numbers():
 
 
 def check_byte_orders():
-    """What files hold need not be in this machine's order."""
+    """Arrays from files may have another byte order than this machine."""
     n, r = horo.size(), horo.rank()
     for dtype in ("<f4", ">f4", ">i4", ">u2", ">c8"):
         mine = numpy.array([[200 + r, 2], [1000, 3]], dtype)

@@ -19,7 +19,7 @@ def goes_on():
 
 
 def rings():
-    """Sets that overlap: each rank is in two of them; of two ranks, one set each."""
+    """Overlapping sets: each rank is in two of them. With two ranks, each is alone in one set."""
     n = horo.size()
     if n == 2:
         return [[0], [1]]
@@ -27,7 +27,7 @@ def rings():
 
 
 class Sets:
-    """Process sets for the length of a block."""
+    """Process sets that exist for one block."""
 
     def __init__(self, *ranks):
         self.ranks = ranks
@@ -103,7 +103,7 @@ def check_every_collective_by_the_sets_ranks():
 
 
 def check_sets_do_not_wait_for_each_other():
-    """Each rank submits to its sets, and waits for them, in an order of its own."""
+    """Each rank submits to its sets and waits for them in its own order."""
     with Sets(*rings()) as sets:
         mine = [process_set for process_set in sets if process_set.included()]
         for round in range(20):
@@ -142,7 +142,7 @@ def check_adding_and_removing_while_others_run():
     assert not wrong, wrong
 
 
-def check_removal_ends_what_is_not_complete():
+def check_removal_ends_incomplete_operations():
     if horo.size() == 2:
         return
     process_set = horo.add_process_set([0, 1])
@@ -170,7 +170,7 @@ def check_refused_sets():
         fails(ValueError, lambda: horo.add_process_set(process_set), "already")
         other = [0, n - 1] if n > 2 else [1]
         mine = other if horo.rank() else [1] if n > 2 else [0, 1]
-        fails(horo.MismatchError, lambda: horo.add_process_set(mine), "in one order")
+        fails(horo.MismatchError, lambda: horo.add_process_set(mine), "in the same order")
     fails(ValueError, lambda: horo.remove_process_set(1), "ProcessSet")
     fails(ValueError, lambda: horo.is_process_set_included(9), "9")
     goes_on()
@@ -200,7 +200,7 @@ def check_refused_operations():
 
 
 def check_join_with_uneven_data():
-    """Rank r has r + 1 batches; named, unnamed and grouped, all in flight together."""
+    """Rank r has r + 1 batches of named, unnamed and grouped tensors, all in flight at once."""
     n = horo.size()
     for _ in range(2):
         for batch in range(horo.rank() + 1):
@@ -214,7 +214,7 @@ def check_join_with_uneven_data():
                 assert (found == left).all()
             horo.barrier()
         assert horo.join() == n - 1
-        # Unnamed calls are counted alike again.
+        # Unnamed calls have the same numbers again.
         goes_on()
         horo.barrier()
         assert [len(part) for part in horo.grouped_allgather([numpy.ones(1)] * 2)] == [n, n]
@@ -226,7 +226,7 @@ def check_other_reductions_and_kinds_after_a_join():
             value = numpy.array([float(horo.rank())])
             assert horo.allreduce(value, op=op, name="extreme")[0] == wanted
         fails(horo.MismatchError, lambda: horo.allgather(numpy.ones(1), name="rows"))
-        # The others join when rank 0 surely has.
+        # The other ranks join after rank 0 has joined for certain.
         assert total(1, name="left") == horo.size() - 1
     assert 0 <= horo.join() < horo.size()
     goes_on()
@@ -244,7 +244,7 @@ def check_join_in_one_set_only():
 
 
 def check_nothing_is_submitted_after_a_join():
-    """Rank 1 joins when rank 0, which joined first, has been refused; the world tells it."""
+    """Rank 0 joins first and is refused. Rank 1 joins when a message in the world tells it so."""
     if horo.size() == 2:
         return  # there is no other set of two
     with Sets([0, 1]) as (pair,):
@@ -253,7 +253,7 @@ def check_nothing_is_submitted_after_a_join():
         if horo.rank() == 0:
             thread = threading.Thread(target=lambda: last.append(horo.join(pair)))
             thread.start()
-            while True:  # until that thread has joined
+            while True:  # until the other thread has joined
                 try:
                     assert total(1, **maybe) == 2
                 except ValueError as error:

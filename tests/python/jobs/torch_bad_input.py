@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One rank's script does what the others' do not: an error that says so on all of them, or none is
-needed; and the job goes on."""
+"""One rank's script differs from the others': all ranks get an error that says so, or none is needed,
+and the job continues."""
 
 import itertools
 import os
@@ -27,7 +27,7 @@ def sgd(parameters):
 
 
 def wrapped(network, make=sgd, **options):
-    """Under names of its own: what only some ranks have submitted stays in flight."""
+    """Uses new names each time, because tensors that only some ranks have submitted stay in flight."""
     number = next(numbers)
     named = [(f"{number}: {name}", one) for name, one in network.named_parameters()]
     return horo.DistributedOptimizer(make(network.parameters()), named, **options)
@@ -57,10 +57,10 @@ def step_fails(network, *words, **options):
     optimizer = wrapped(network, **options)
     network(torch.ones(2, network[0].in_features)).sum().backward()
     fails(horo.MismatchError, optimizer.step, *words)
-    fails(horo.MismatchError, optimizer.step, *words)  # as long as it is asked
+    fails(horo.MismatchError, optimizer.step, *words)  # again, at each call
 
 
-def check_a_layer_more_on_one_rank():
+def check_an_additional_layer_on_one_rank():
     network = model(3, 4, 2, 2) if at_last() else model(3, 4, 2)
     missing = f"2.weight' is missing on {others()}; float32 [2, 2] on rank {horo.size() - 1}"
     step_fails(network, "the ranks' models differ", missing, "1 more")
@@ -120,7 +120,7 @@ class Breaks(torch.autograd.Function):
 
 
 def check_exception_in_one_ranks_backward():
-    """Whoever catches it may step: what it did not get to counts as zeros."""
+    """A rank that catches it may step: gradients that it has not computed count as zeros."""
     network = model(3, 4, 2)
     optimizer = wrapped(network)
     for step in range(3):
@@ -159,7 +159,7 @@ def check_sparse_on_one_rank():
 
 
 def check_sparse_gradients_that_not_all_ranks_have():
-    """By the first step it is settled how they travel."""
+    """The first step settles how they are reduced."""
     most = (horo.size() - 1) / horo.size()
     for others_have in (True, False):
         torch.manual_seed(7)
@@ -169,7 +169,7 @@ def check_sparse_gradients_that_not_all_ranks_have():
         for step in range(4):
             optimizer.zero_grad()
             if at_last() and step == 3:
-                table.weight.grad = torch.ones(4, 3)  # a dense one
+                table.weight.grad = torch.ones(4, 3)  # dense
             elif step == 1 or not at_last() and (step or others_have):
                 table(torch.tensor([1])).sum().backward()
             optimizer.step()
@@ -180,7 +180,7 @@ def check_sparse_gradients_that_not_all_ranks_have():
 
 
 def check_sparse_as_dense_that_not_all_ranks_have():
-    """Optimizers do not step by sparse gradients as by dense ones; some want no others."""
+    """Optimizers treat sparse and dense gradients differently; some accept only one kind."""
     for make, first in itertools.product((torch.optim.SparseAdam, torch.optim.Adagrad), (0, 1)):
         torch.manual_seed(7)
         table = torch.nn.Embedding(4, 3, sparse=True)
@@ -198,7 +198,7 @@ def check_sparse_as_dense_that_not_all_ranks_have():
 
 
 def check_a_step_that_raises_and_a_skipped_batch():
-    """Gradients that were dropped since are not those of the step that raised."""
+    """Gradients that were dropped meanwhile are not those of the failed step."""
 
     class Refuses(torch.optim.SGD):
         def step(self, closure=None):
@@ -223,7 +223,7 @@ def check_a_step_that_raises_and_a_skipped_batch():
 
 
 def check_a_step_that_raises_on_one_rank():
-    """Called again there it reduces nothing, whatever the gradients are: zeros, or dropped by then."""
+    """A second step() there reduces nothing, whether the gradients are zeros or were dropped."""
 
     class Refuses(torch.optim.SGD):
         def step(self, closure=None):
@@ -249,7 +249,7 @@ def check_a_step_that_raises_on_one_rank():
 
 
 def check_frozen_in_a_step_that_fails_and_not_in_the_next():
-    """Gradients that are zero stay then."""
+    """Gradients of zeros stay in this case."""
 
     class Halves(horo.Compression.none):
         @staticmethod
@@ -270,7 +270,7 @@ def check_frozen_in_a_step_that_fails_and_not_in_the_next():
 
 
 def check_backward_while_gradients_are_reduced():
-    """An error before anything of the reduction under way is touched; step() completes it."""
+    """It fails before it touches the reduction in flight, and step() completes that reduction."""
     for options in ({}, {"compression": horo.Compression.fp16}, {"groups": 1}):
         network = model(3, 2)
         optimizer = wrapped(network, **options)
@@ -290,7 +290,7 @@ def check_backward_while_gradients_are_reduced():
 
 
 def check_sparse_gradients_that_no_rank_has_at_first():
-    """How they travel is settled by the first step in which a rank has one."""
+    """The first step in which a rank has one settles how they are reduced."""
     for dense in (False, True):
         torch.manual_seed(7)
         table = torch.nn.Embedding(4, 3, sparse=True)
@@ -308,7 +308,7 @@ def check_sparse_gradients_that_no_rank_has_at_first():
 
 
 def check_signal_in_synchronize():
-    """Its handler runs while this waits, and the wait goes on."""
+    """The signal handler runs during the wait, and the wait continues."""
     if not at_last():
         horo.allreduce(torch.ones(1), name="told")
         horo.allreduce(torch.ones(2), name="late", op=horo.Sum)
@@ -323,7 +323,7 @@ def check_signal_in_synchronize():
         time.sleep(0.1)
         os.kill(os.getppid(), signal.SIGUSR1)
         os._exit(0)
-    # The others submit `late` after `told` only, which the handler submits.
+    # The other ranks submit `late` only after `told`, which the handler submits.
     assert torch.equal(horo.synchronize(handle), torch.full((2,), float(horo.size())))
     horo.synchronize(told[0])
     os.waitpid(child, 0)
@@ -339,7 +339,7 @@ def check_forked_child():
             fails(horo.ForkedError, lambda: horo.broadcast_object(1), "fork")
             fails(horo.ForkedError, lambda: wrapped(model(3, 2)), "fork")
             fails(horo.ForkedError, horo.rank, "fork")
-            horo.shutdown()  # the parent's job goes on
+            horo.shutdown()  # the parent's job continues
             code = 7
         finally:
             os._exit(code)
@@ -355,7 +355,7 @@ def check_two_frameworks_at_once():
     theirs = other.allreduce_async(numpy.ones(4), name="numpy's", op=horo.Sum)
     assert (other.synchronize(theirs) == horo.size()).all()
     assert (horo.synchronize(ours) == horo.size()).all()
-    # In flight until the others have come here, too.
+    # In flight until the other ranks have come here, too.
     twice = f"both {horo.rank()}"
     named = [horo.allreduce_async(torch.ones(4), name=twice, op=horo.Sum)]
     fails(ValueError, lambda: other.allreduce(numpy.ones(4, "float32"), name=twice), twice)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""horo.torch's collectives, right results: every function, dtype, operation and kind of shape."""
+"""horo.torch's collectives give right results for every function, dtype, operation and kind of shape."""
 
 import collections
 import os
@@ -16,11 +16,11 @@ def check_position():
     assert horo.is_initialized()
     assert horo.size() == int(os.environ.get("HORO_SIZE", "1"))
     assert horo.rank() == int(os.environ.get("HORO_RANK", "0"))
-    # Hosts of one size, filled one after the other.
+    # All hosts have the same number of ranks and are filled one after the other.
     assert horo.rank() == horo.cross_rank() * horo.local_size() + horo.local_rank()
     assert horo.size() == horo.cross_size() * horo.local_size()
     assert horo.is_homogeneous()
-    horo.init()  # a second one does nothing
+    horo.init()  # a second call does nothing
 
 
 def check_allreduce_every_dtype_op_shape():
@@ -250,7 +250,7 @@ def check_gradients_flow():
 
 
 def check_gradients_have_gradients():
-    """Of the sum of the gradient of the sum of cubes of what the operations make of `x`."""
+    """The gradient of a gradient: of the sum of cubes of the operations' results for `x`."""
     n, me = horo.size(), horo.rank()
     at_root = 1.0 if me == n - 1 else 0.0
 
@@ -306,7 +306,7 @@ def check_broadcast_optimizer_state():
         model = torch.nn.Linear(3, 2)
         keywords = {"momentum": 0.9} if kind is torch.optim.SGD else {}
         optimizer = kind(model.parameters(), lr=0.1 * (horo.rank() + 1), **keywords)
-        if horo.rank() == 0:  # the others have no state at all
+        if horo.rank() == 0:  # the other ranks have no state
             model(torch.ones(1, 3)).sum().backward()
             optimizer.step()
         horo.broadcast_optimizer_state(optimizer, root_rank=0)
@@ -320,7 +320,7 @@ def check_broadcast_optimizer_state():
 
 
 def check_broadcast_reaches_schedulers():
-    """One made before the distributed optimizer was changes its learning rate on all ranks."""
+    """A scheduler made before the distributed optimizer changes the learning rate on all ranks."""
     for op in (horo.Average, horo.Adasum):
         model = torch.nn.Linear(3, 2)
         plain = torch.optim.SGD(model.parameters(), lr=0.5 + horo.rank(), momentum=0.9)
@@ -340,7 +340,7 @@ Range = collections.namedtuple("Range", "least most")
 
 
 class Exact(torch.optim.SGD):
-    """Keeps state that is not of its parameters' dtype, and options that are not plain."""
+    """An optimizer with state of other dtypes than its parameters, and with nested options."""
 
     def __init__(self, parameters, lr):
         super().__init__(parameters, lr)
@@ -387,7 +387,7 @@ def check_shared_memory():
     assert horo.shared_empty((0, 3)).shape == (0, 3) and horo.shared_empty(4).shape == (4,)
 
 
-def check_shared_memory_is_given_back():
+def check_shared_memory_is_freed():
     for _ in range(300):  # 300 x 8 MiB would not fit
         horo.shared_empty((2, 1024, 1024))
 

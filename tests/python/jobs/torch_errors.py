@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""horo.torch when it is used wrongly: an error where it belongs, and the job goes on."""
+"""horo.torch raises an error when it is used wrongly, and the job continues."""
 
 import torch
 
@@ -8,7 +8,7 @@ import horo.torch as horo
 
 
 def fails(kind, function, *words):
-    """The exception of `kind` that `function` raises; its message holds the words."""
+    """The exception of `kind` that `function` raises. Its message must hold the words."""
     try:
         function()
     except kind as error:
@@ -53,7 +53,7 @@ def check_arguments():
     fails(ValueError, lambda: horo.allreduce(whole, op=horo.Adasum), "adasum", "floating")
     fails(ValueError, lambda: horo.broadcast(one, horo.size()), horo.size())
     fails(ValueError, lambda: horo.broadcast(one, -1), "-1")
-    fails(ValueError, lambda: horo.broadcast(one, 2**32), 2**32)  # none is cut
+    fails(ValueError, lambda: horo.broadcast(one, 2**32), 2**32)  # it must not be truncated
     fails(ValueError, lambda: horo.broadcast(one, 0.5), "root_rank is 0.5")
     fails(ValueError, lambda: horo.broadcast_object(one, 2**32), 2**32)
     fails(ValueError, lambda: horo.add_process_set([0, 2**32]), 2**32)
@@ -122,7 +122,7 @@ def check_splits():
     goes_on()
 
 
-def check_reducescatter_of_what_it_cannot():
+def check_reducescatter_of_unsupported_tensors():
     fails(ValueError, lambda: horo.reducescatter(torch.tensor(1.0)), "dimension")
     fails(ValueError, lambda: horo.reducescatter(torch.ones(3), op=horo.Adasum), "adasum")
     fails(ValueError, lambda: horo.reducescatter(torch.ones(3, dtype=torch.bool)), "bool")
@@ -145,6 +145,8 @@ def check_mismatched_shapes():
     tensor = torch.ones(4 if horo.rank() else 5)
     error = fails(horo.MismatchError, lambda: horo.allreduce(tensor, name="shape"), "shape", 4, 5)
     assert isinstance(error, horo.HorovodInternalError) and error.status == "mismatch"
+    assert (error.subject, error.tensor) == ("shape", "allreduce.shape")
+    assert error.ranks == () and error.host == ""
     goes_on()
     again = horo.allreduce(torch.ones(6), op=horo.Sum, name="shape")
     assert torch.equal(again, torch.full((6,), float(horo.size())))
@@ -152,20 +154,21 @@ def check_mismatched_shapes():
 
 def check_mismatched_dtypes():
     tensor = torch.ones(4, dtype=torch.float64 if horo.rank() else torch.float32)
-    fails(
-        horo.MismatchError, lambda: horo.allreduce_(tensor, name="dtype"), "float32", "float64"
-    )
+    start = lambda: horo.allreduce_(tensor, name="dtype")
+    assert fails(horo.MismatchError, start, "float32", "float64").subject == "dtype"
     goes_on()
 
 
 def check_mismatched_ops():
     op = horo.Max if horo.rank() == horo.size() - 1 else horo.Sum
-    fails(horo.MismatchError, lambda: horo.allreduce(torch.ones(4), name="op", op=op))
+    error = fails(horo.MismatchError, lambda: horo.allreduce(torch.ones(4), name="op", op=op))
+    assert error.subject == "reduce_op"
     goes_on()
 
 
 def check_mismatched_roots():
-    fails(horo.MismatchError, lambda: horo.broadcast(torch.ones(4), horo.rank(), name="root"))
+    start = lambda: horo.broadcast(torch.ones(4), horo.rank(), name="root")
+    assert fails(horo.MismatchError, start).subject == "root_rank"
     goes_on()
 
 
@@ -178,6 +181,16 @@ def check_mismatched_columns_of_allgather():
 def check_mismatch_in_a_group():
     tensors = [torch.ones(2), torch.ones(3 if horo.rank() else 4), torch.ones(5)]
     fails(horo.MismatchError, lambda: horo.grouped_allreduce(tensors, name="group"))
+    goes_on()
+
+
+def check_groups_with_other_members():
+    """Members that only some ranks have stay in flight, and the call does not wait for them."""
+    count = 2 if horo.rank() == 0 else 3
+    tensors = [torch.ones(2) for _ in range(count)]
+    error = fails(horo.MismatchError, lambda: horo.grouped_allreduce(tensors, name="sizes"))
+    assert (error.subject, error.tensor) == ("group", "allreduce.sizes.0"), vars(error)
+    assert "about the group" in str(error)
     goes_on()
 
 
@@ -200,6 +213,7 @@ def check_duplicate_name():
         "twice",
     )
     assert isinstance(error, ValueError)
+    assert error.status == "duplicate" and error.tensor == "allreduce.twice"
     assert torch.equal(horo.synchronize(first), torch.full((4,), float(horo.size())))
     goes_on()
 

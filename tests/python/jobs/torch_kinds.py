@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""horo.torch's collectives on what is not plain numbers in a row: strides, complex and conjugated
-numbers. All take it, and give it back in place where they are asked to."""
+"""horo.torch's collectives on tensors with strides, complex numbers and conjugated numbers. All
+functions accept them, and those in place write the result back."""
 
 import torch
 from expect import fails
@@ -10,7 +10,7 @@ from values import OPS, equal, part, reduced, rows_of
 
 
 def strided(shape, seed=0, dtype=torch.float32, rank=None):
-    """The same numbers as part() gives, in four orders that are not contiguous."""
+    """The numbers of part() in four layouts that are not contiguous."""
     whole = part(horo.rank() if rank is None else rank, dtype, shape, seed)
     rows, columns = shape
     every_other = torch.zeros(rows, 2 * columns, dtype=dtype)
@@ -43,7 +43,7 @@ def check_a_row_that_is_repeated():
     equal(horo.allreduce(mine, op=horo.Sum), torch.tensor([[1.0, 2.0]]).repeat(5, 1) * horo.size())
 
 
-def check_what_lies_around_stays():
+def check_memory_around_a_view_stays():
     whole = torch.full((6, 6), float(horo.rank()))
     horo.allreduce_(whole[1:3, 2:5], op=horo.Max)
     wanted = torch.full((6, 6), float(horo.rank()))
@@ -109,7 +109,7 @@ def check_complex():
 
 
 def check_complex_views():
-    """Conjugates, and the numbers of one, are lazy: what is read counts."""
+    """Conjugation is lazy in torch; the values that a program reads must be reduced."""
     mine = turned((3, 4))
     wanted = sum(turned((3, 4), rank=rank) for rank in range(horo.size()))
     equal(horo.allreduce(mine.conj(), op=horo.Sum), wanted.conj().resolve_conj())
@@ -126,7 +126,7 @@ def check_complex_gradients():
     equal(x.grad, torch.full((3,), 2.0 * horo.size(), dtype=torch.complex64))
 
 
-def check_what_complex_numbers_have_not():
+def check_unsupported_operations_of_complex_numbers():
     mine = turned((3,))
     for op in (horo.Min, horo.Max, horo.Product, horo.Adasum):
         for function in (horo.allreduce, horo.allreduce_):
@@ -152,7 +152,7 @@ def check_complex_parameters():
 
 
 def check_another_default_device():
-    """As programs for GPUs have one. The device "meta" stands for it: what lands there is lost."""
+    """Programs for GPUs set one. The device "meta" stands for it; it keeps no values."""
     if not hasattr(torch, "set_default_device"):
         return  # torch before 2.0
     layer, table = torch.nn.Linear(3, 2), torch.nn.Embedding(4, 3, sparse=True)

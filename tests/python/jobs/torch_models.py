@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DistributedOptimizer beside what else is done to models: torch.compile, automatic mixed precision,
-gradients that add up by hand; and the same training by DistributedDataParallel."""
+"""DistributedOptimizer together with torch.compile, automatic mixed precision and gradients that add up
+by hand, and compared with DistributedDataParallel."""
 
 import copy
 import os
@@ -42,7 +42,7 @@ def train(model, optimizer, steps=STEPS, **zero):
 
 
 def alone(make=None):
-    """What one process makes of everybody's batches."""
+    """The result of one process with the batches of all ranks."""
     model = network()
     optimizer = make and make(model.parameters())
     optimizer = optimizer or torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
@@ -82,7 +82,7 @@ def side_by_side(make):
 
 
 def check_distributed_data_parallel_side_by_side():
-    """Both give what one process would, to the rounding of another order of sums."""
+    """Both give the result of one process, up to the rounding of another order of sums."""
     assert "MASTER_ADDR" in os.environ and torch.distributed.is_available()
     torch.distributed.init_process_group("gloo")
     try:
@@ -98,7 +98,7 @@ def check_compiled():
     for mode in ("auto", True):
         model = network()
         optimizer = wrapped(model, gradients_in_shared_memory=mode)
-        # Inductor's own code needs a compiler; what it is compiled from does not.
+        # Inductor needs a compiler; this backend does not.
         train(torch.compile(model, backend="aot_eager"), optimizer)
         close(model, alone())
 
@@ -149,7 +149,7 @@ def check_gradient_scaler():
         x, y = batch(step, horo.rank())
         optimizer.zero_grad()
         scale.scale(F.cross_entropy(model(x), y)).backward()
-        optimizer.synchronize()  # before the scaler looks at the gradients
+        optimizer.synchronize()  # before the scaler reads the gradients
         scale.unscale_(optimizer)
         with optimizer.skip_synchronize():
             scale.step(optimizer)
@@ -158,7 +158,7 @@ def check_gradient_scaler():
 
 
 def check_gradient_scaler_skips_a_step_everywhere():
-    """What overflows on one rank is infinite on all after the sum: nobody steps."""
+    """A gradient that overflows on one rank is infinite on all after the sum, so no rank steps."""
     scale = scaler()
     if scale is None:
         return
@@ -178,7 +178,7 @@ def check_gradient_scaler_skips_a_step_everywhere():
 
 
 def check_gradients_that_add_up_by_hand():
-    """Several backwards per step, with what is already there: only the last is reduced."""
+    """Several backwards per step add up, and only the last one is reduced."""
     model = network()
     optimizer = wrapped(model, backward_passes_per_step=4)
     for step in range(STEPS):
@@ -192,7 +192,7 @@ def check_gradients_that_add_up_by_hand():
 
 
 def check_a_copied_model_trains_alone():
-    """A deep copy, for an average of the weights say, has none of the hooks."""
+    """A deep copy, for example for an average of the weights, has none of the hooks."""
     model = network()
     optimizer = wrapped(model)
     train(model, optimizer)

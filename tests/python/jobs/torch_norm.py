@@ -12,7 +12,7 @@ CHANNELS = 5
 
 
 def batches(shape, dtype=torch.float64):
-    """Each rank's batch, of another length, the last rank's empty; alike on all ranks."""
+    """The batches of all ranks, with different lengths; the last one is empty."""
     generator = torch.Generator().manual_seed(3)
     last = horo.size() - 1
     return [
@@ -26,7 +26,7 @@ def batches(shape, dtype=torch.float64):
 
 
 def layers(dtype=torch.float64, **options):
-    """Horo's layer, and torch's own over the whole batch; the same weights."""
+    """Horo's layer, and torch's own with the same weights for the whole batch."""
     torch.manual_seed(5)
     ours = horo.SyncBatchNorm(CHANNELS, **options).to(dtype)
     if ours.affine:
@@ -36,7 +36,7 @@ def layers(dtype=torch.float64, **options):
 
 
 def whole_batch(layer, tensor):
-    """What torch makes of all batches together."""
+    """torch's result for all batches together."""
     return torch.nn.functional.batch_norm(
         tensor,
         layer.running_mean,
@@ -77,7 +77,7 @@ def check_norm_is_that_of_the_whole_batch():
 def check_norm_in_evaluation_is_the_plain_one():
     ours, plain = layers()
     ours.eval()
-    if horo.rank() == 0:  # no collective: one rank may do it alone
+    if horo.rank() == 0:  # no collective, so one rank may do it alone
         mine = torch.randn(3, CHANNELS, 2, dtype=torch.float64)
         wanted = torch.nn.functional.batch_norm(
             mine, plain.running_mean, plain.running_var, plain.weight, plain.bias
@@ -103,7 +103,7 @@ def check_norm_of_float32():
 
 
 def check_norm_keeps_dtype_and_memory_format():
-    """16-bit numbers between layers, parameters in float32: computed in 32 bits."""
+    """16-bit inputs with float32 parameters are computed in 32 bits."""
     if horo.size() == 1:
         return  # torch's own layer
     for dtype in (torch.bfloat16, torch.float16):
@@ -146,7 +146,7 @@ def check_norm_learns_the_same_everywhere():
 
 
 def combined(parts):
-    """Adasum of the ranks' vectors as it is defined: pairs of neighbours, then pairs of these."""
+    """Adasum of the ranks' vectors by its definition: pairs of neighbours, then pairs of these."""
     parts = [part.double() for part in parts]
     while len(parts) > 1:
         pairs = list(zip(parts[::2], parts[1::2]))
@@ -163,7 +163,7 @@ def _pair(a, b):
 
 
 def stepped(rank, kind, steps, others=None):
-    """The model of a rank that has trained alone for so many steps, or with combined steps."""
+    """The model of a rank that has trained alone, or with combined steps."""
     torch.manual_seed(2)
     weight = torch.nn.Parameter(torch.randn(3, 4, dtype=torch.float64))
     optimizer = kind([weight])

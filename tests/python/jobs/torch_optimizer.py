@@ -15,7 +15,7 @@ PER_RANK = 4
 
 
 class Branches(torch.nn.Module):
-    """Two layers and one that not every rank uses."""
+    """Two layers, and one that not every rank uses."""
 
     def __init__(self):
         super().__init__()
@@ -45,7 +45,7 @@ def sgd(network):
 
 
 def alone(steps=STEPS, rare_rank=None, clip=None, make=sgd):
-    """Parameters after training in this process alone on everybody's batches."""
+    """Parameters after training in this process alone on the batches of all ranks."""
     network = model()
     optimizer = make(network)
     for step in range(steps):
@@ -63,7 +63,7 @@ def alone(steps=STEPS, rare_rank=None, clip=None, make=sgd):
 
 
 def same(network, wanted, tolerance=1e-5):
-    """Close to the wanted, and bit by bit alike on all ranks."""
+    """Parameters must be close to the wanted ones, and equal bit by bit on all ranks."""
     for (name, one), other in zip(network.named_parameters(), wanted.parameters()):
         assert torch.allclose(one, other, atol=tolerance, rtol=tolerance), name
     mine = torch.cat([parameter.detach().reshape(-1) for parameter in network.parameters()])
@@ -191,7 +191,7 @@ def check_predivide_and_sum():
     same(network, alone(), 1e-4)
 
 
-def check_groups_with_all_that_goes_without():
+def check_groups_with_all_other_options():
     network = model()
     train(network, wrapped(network, groups=2, gradient_predivide_factor=4.0), rare_rank=0)
     same(network, alone(rare_rank=0))
@@ -288,7 +288,7 @@ def check_closure():
 def check_schedulers_and_state():
     network = model()
     original = sgd(network)
-    torch.optim.lr_scheduler.StepLR(original, 1)  # puts its own step on the original
+    torch.optim.lr_scheduler.StepLR(original, 1)  # stores a wrapped step in the original
     optimizer = horo.DistributedOptimizer(original, network.named_parameters())
     scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1, gamma=1.0)
     for step in range(STEPS):
@@ -315,7 +315,7 @@ def check_frozen_parameters():
 
 
 def check_parameters_that_are_frozen_later():
-    """They stay as they are, whatever momentum and weight decay would make of a zero."""
+    """They keep their values; with gradients of zeros, momentum and weight decay would change them."""
 
     def sgd_that_decays(network):
         return torch.optim.SGD(network.parameters(), lr=0.2, momentum=0.9, weight_decay=0.1)
@@ -344,7 +344,7 @@ def check_parameters_that_are_frozen_later():
 
 
 def check_parameters_that_come_later():
-    """Unfrozen ones, and groups that are added, are reduced like the others."""
+    """Parameters that are unfrozen or added later are reduced like the others."""
     for share in ("auto", True):
         network = model()
         parts = [network.first, network.second, network.rare]
@@ -395,7 +395,7 @@ def check_hooks_of_steps_run_once():
 
 
 def check_closure_that_computes_nothing():
-    """What was computed before it is reduced, and once."""
+    """Gradients from before the step are reduced, and only once."""
     network = torch.nn.Linear(2, 1, bias=False)
     optimizer = torch.optim.SGD(network.parameters(), lr=1.0)
     optimizer = horo.DistributedOptimizer(optimizer, network.named_parameters(), op=horo.Sum)

@@ -49,7 +49,7 @@ def check_reducescatter_default_scales_and_compression():
 
 
 def sent(source, target):
-    """Rows that `source` sends to `target`: some pairs none."""
+    """The number of rows that `source` sends to `target`; 0 for some pairs."""
     return (source * 2 + target) % 3
 
 
@@ -58,7 +58,7 @@ def check_alltoall_with_splits():
     splits = [sent(me, target) for target in range(n)]
     for width in (3, 5000):
         for dtype in MOVABLE:
-            # Two rows more than the splits ask for stay behind.
+            # Two rows are not part of the splits and are not sent.
             mine = part(me, dtype, (sum(splits) + 2, width))
             wanted = []
             for source in range(n):

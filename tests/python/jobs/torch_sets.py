@@ -11,7 +11,7 @@ PER_RANK = 4
 
 
 class Halves:
-    """Two sets for the length of a block: the last rank, and all others. Gives one's own."""
+    """Two sets for one block: the last rank, and all others. Yields the set of this rank."""
 
     def __enter__(self):
         last = horo.size() - 1
@@ -36,7 +36,7 @@ def batch(step, rank):
 
 
 def alone(steps, ranks_of, divisor):
-    """Training in this process on the batches of `ranks_of(step)`, as the job does it."""
+    """Trains in this process on the batches of `ranks_of(step)`, like the job."""
     network = model()
     optimizer = torch.optim.SGD(network.parameters(), lr=0.2, momentum=0.9)
     for step in range(steps):
@@ -108,7 +108,7 @@ def gradient(function, tensor):
     x = tensor.clone().requires_grad_()
     result = function(x)
     results = result if isinstance(result, list) else [result]
-    # Each rank's loss weighs its result with its own number.
+    # Each rank's loss multiplies its result by the rank's number.
     sum((part * (1.0 + horo.rank())).sum() for part in results).backward()
     return x.grad
 
@@ -169,7 +169,7 @@ def check_optimizers_of_two_sets():
 
 
 def check_optimizers_without_names():
-    """A rank that is in one set more has made one optimizer more: not of the others' names."""
+    """A rank in one more set has made one more optimizer; the names of the others do not change."""
 
     def unnamed(network, **options):
         optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
@@ -212,7 +212,7 @@ def check_overlapping_optimizers():
 
 
 def check_join_with_uneven_batches():
-    """Rank r has r + 1 batches; what it lacks counts as zeros."""
+    """Rank r has r + 1 batches; its missing gradients count as zeros."""
     n = horo.size()
     for options in ({}, {"groups": 2}, {"gradients_in_shared_memory": True}):
         network = model()
@@ -223,7 +223,7 @@ def check_join_with_uneven_batches():
         horo.broadcast_parameters(network.state_dict(), root_rank=last)
         horo.broadcast_optimizer_state(optimizer, root_rank=last)
         close(network, alone(n, lambda step: range(step, n), n))
-        # And on, together.
+        # All continue together.
         assert horo.allreduce(torch.ones(1), op=horo.Sum).item() == n
 
 
@@ -247,13 +247,13 @@ def check_join_of_a_set_with_its_optimizer():
         assert horo.join(process_set=own) == own.ranks[-1]
         horo.broadcast_parameters(network.state_dict(), own.ranks[-1], process_set=own)
         n = own.size()
-        # The step s of rank r is on its own batch, as of a job of the set's ranks.
+        # Each rank steps on its own batch, like a job of the set's ranks.
         close(network, alone(n, lambda step: own.ranks[step:], n))
     assert horo.join(-1) in range(horo.size())
 
 
 def check_groups_that_differ():
-    if horo.cross_size() == 1:  # Between hosts each groups for itself, and nobody compares.
+    if horo.cross_size() == 1:  # Between hosts, groups are local to a host and are not compared.
         parts = [torch.ones(2)] * (2 if horo.rank() else 3)
         fails(horo.MismatchError, lambda: horo.grouped_allreduce(parts, name="differ"), "the group")
     found = horo.grouped_allreduce([torch.ones(2)] * 3, name="equal", op=horo.Sum)

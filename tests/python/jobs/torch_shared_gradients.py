@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gradients in the arena: nothing is copied where they stay, and nobody else's memory is touched."""
+"""Gradients in the arena: those that stay are not copied, and no other memory is touched."""
 
 import os
 
@@ -30,7 +30,7 @@ def wrapped(model, **options):
 
 
 def wanted(passes=1):
-    """Average over the ranks of what backward gives on rank r: r + 1 + 2."""
+    """The average over the ranks of the gradients r + 1 + 2."""
     return torch.full(SHAPE, passes * ((horo.size() + 1) / 2 + 2))
 
 
@@ -39,7 +39,7 @@ def backward(model, **options):
 
 
 def direct_bytes(function):
-    """Bytes that were reduced where they lay."""
+    """Bytes that were reduced in place."""
     before = horo.counters()["direct_bytes"]
     function()
     return horo.counters()["direct_bytes"] - before
@@ -56,7 +56,7 @@ def steps(model, optimizer, count=STEPS, **zero):
 
 
 def shares_cores():
-    """Then the runtime copies ordinary memory into the arena of its own accord."""
+    """In this case the runtime itself copies ordinary memory into the arena."""
     return len(os.sched_getaffinity(0)) < horo.local_size()
 
 
@@ -64,8 +64,8 @@ def one_host():
     return horo.size() == horo.local_size()
 
 
-def check_torch_says_who_uses_a_memory():
-    """In all versions that are tested; else much of what follows checks nothing."""
+def check_torch_counts_the_users_of_a_memory():
+    """In all tested versions; otherwise many checks below would check nothing."""
     assert COUNTS
 
 
@@ -75,7 +75,7 @@ def check_gradients_that_stay_move_once():
     steps(model, optimizer, 2, set_to_none=False)
     place = model.weight.grad.data_ptr()
     moved = direct_bytes(lambda: steps(model, optimizer, set_to_none=False))
-    assert model.weight.grad.data_ptr() == place  # nobody copies what torch adds to
+    assert model.weight.grad.data_ptr() == place  # torch adds there, and nothing is copied
     if one_host():
         assert moved >= STEPS * NUMBER * 4, moved
 
@@ -117,10 +117,10 @@ def check_an_old_gradient_keeps_its_values():
             assert model.weight.grad.mean() == 102
 
 
-def check_views_of_others_are_left_where_they_are():
+def check_views_of_other_tensors_are_not_moved():
     model = Tied()
     optimizer = wrapped(model)
-    flat = torch.zeros(2 * NUMBER)  # as a wrapper that keeps all gradients in one piece
+    flat = torch.zeros(2 * NUMBER)  # like a wrapper that keeps all gradients in one buffer
     model.weight.grad = flat[:NUMBER].view(SHAPE)
     for _ in range(STEPS):
         flat.zero_()
@@ -131,7 +131,7 @@ def check_views_of_others_are_left_where_they_are():
 
 
 def check_an_alias_sees_the_gradient():
-    """A tensor over the same memory goes on being one."""
+    """A tensor over the same memory still sees the gradient."""
     model = Tied()
     optimizer = wrapped(model)
     model.weight.grad = torch.zeros(SHAPE)
@@ -151,7 +151,7 @@ def check_the_tensor_stays_the_same():
     assert model.weight.grad is kept and torch.equal(kept, wanted())
 
 
-def check_who_took_a_gradient_first_has_what_was_reduced():
+def check_an_earlier_reference_sees_the_reduced_gradient():
     """A gradient that moves stays the same tensor."""
     for mode in (True, "auto", False):
         model = Tied()
@@ -168,7 +168,7 @@ def check_who_took_a_gradient_first_has_what_was_reduced():
             del first
 
 
-def check_always_leaves_what_others_view():
+def check_always_does_not_move_tensors_with_views():
     model = Tied()
     optimizer = wrapped(model, gradients_in_shared_memory=True)
     flat = torch.zeros(2 * NUMBER)
@@ -201,7 +201,7 @@ def check_dropped_while_reduced():
             optimizer = wrapped(model, gradients_in_shared_memory=mode, compression=compression)
             for _ in range(STEPS):
                 backward(model)
-                model.zero_grad(set_to_none=True)  # the model's own: nothing holds it back
+                model.zero_grad(set_to_none=True)  # the model's own zero_grad() is not refused
                 optimizer.synchronize()
                 assert torch.equal(model.weight.grad, wanted())
                 optimizer.zero_grad(set_to_none=True)
@@ -220,8 +220,8 @@ def check_replaced_while_reduced():
 
 
 def check_other_memory_while_reduced():
-    """As module.to() and unscaling by hand do: the tensor stays, what is reduced is not its memory
-    any more, and lives until it has been reduced."""
+    """module.to() and unscaling by hand give the tensor other memory. The old memory stays allocated
+    until it has been reduced."""
     for mode in (True, "auto", False):
         for groups in (None, 1):
             model = Tied()
@@ -254,7 +254,7 @@ def check_other_memory_while_reduced():
 
 
 def check_graph_of_gradients():
-    """create_graph: gradients have a history, which goes on to be usable."""
+    """With create_graph, gradients have a history, which stays usable."""
     for mode in (True, "auto"):
         weight = torch.nn.Parameter(torch.full(SHAPE, 2.0))
         optimizer = torch.optim.SGD([weight], lr=1.0)
@@ -270,7 +270,7 @@ def check_graph_of_gradients():
             assert second.eq(12).all()
 
 
-def check_the_arena_gets_all_back():
+def check_the_arena_is_freed():
     """Many optimizers, one after another, each with gradients of a tenth of the arena."""
     for _ in range(12):
         weight = torch.nn.Parameter(torch.ones(25 << 18))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The public names of horovod.torch, their parameters and defaults, as a user of it knows them.
+"""The public names of horovod.torch with their parameters and defaults, as its users know them.
 
 Each row is a name and its parameters: "tensor" is one without a default, "name=None" one with. G
-stands for the global process set. Horo may have further parameters behind these.
+stands for the global process set. Horo may have further parameters after these.
 """
 
 _REDUCE = "average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0"
@@ -74,12 +74,12 @@ FUNCTIONS = {
     ),
 }
 
-# What else horo.torch has, that is no function with a signature to compare.
+# Other names of horo.torch, without a signature to compare.
 NAMES = ("Compression", "global_process_set", "HorovodInternalError")
 
 COMPRESSIONS = ("none", "fp16")
 
-# Modules of Horovod's that programs import from, and names of theirs; those of horovod.torch are all of the above.
+# Modules of Horovod that programs import, and their names; horovod.torch has all names above.
 MODULES = {
     "horovod": "run, __version__",
     "horovod.common.basics": "HorovodBasics",

@@ -4,7 +4,7 @@
 usage: checks.py FILE REPORT_DIRECTORY
 
 One job for many checks, since importing torch takes seconds. REPORT_DIRECTORY/<rank>.json lists the
-checks that passed. The first failure ends the rank, and so the job: its peers would wait in vain.
+checks that passed. The first failure ends the rank and so the job, because its peers would wait for ever.
 """
 
 import importlib.util

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the checks of several jobs expect alike."""
+"""Expectations that the checks of several jobs share."""
 
 
 def fails(kind, function, *words):

@@ -25,7 +25,7 @@ def run(ranks, arguments, limit=LIMIT_S, **environment):
     command = [HORO, "run", "-np", str(ranks), sys.executable, *arguments]
     process = subprocess.Popen(
         command,
-        # Threads of several ranks would spin for each other's cores.
+        # Threads of several ranks would compete for the cores.
         env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -42,7 +42,7 @@ def run(ranks, arguments, limit=LIMIT_S, **environment):
 
 
 def run_code(ranks, code):
-    """As run, for a program given as text."""
+    """Like run, for a program given as text."""
     return run(ranks, ["-c", textwrap.dedent(code)])
 
 
@@ -61,10 +61,10 @@ def run_alone(code, **environment):
 
 
 class Checks:
-    """The checks of one file after a job on so many ranks has run them."""
+    """The results of one file's checks after a job has run them."""
 
     def __init__(self, path, ranks, directory):
-        # A small arena, so that what is not given back is noticed.
+        # A small arena, so that a test notices memory that is not freed.
         program = [os.path.join(HERE, "checks.py"), path, str(directory)]
         self._job = run(ranks, program, HORO_ARENA_SIZE="256MiB")
         self._passed = []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the ranks of a torch job put into collectives, and what must come out."""
+"""Inputs that the ranks of a torch job give to collectives, and the expected results."""
 
 import torch
 
@@ -22,14 +22,14 @@ OPS = (horo.Sum, horo.Average, horo.Min, horo.Max, horo.Product)
 
 
 def part(rank, dtype, shape, seed=0):
-    """What a rank puts in: small whole numbers, exact in every dtype, other on every rank."""
+    """A rank's input: small whole numbers, exact in every dtype and different on every rank."""
     count = torch.Size(shape).numel()
     values = (torch.arange(count) * 7 + rank * 3 + seed) % 3 + 1
     return values.reshape(shape).to(dtype)
 
 
 def reduced(op, dtype, shape, seed=0):
-    """What the reduction of all ranks' parts must give."""
+    """The expected reduction of all ranks' inputs."""
     whole = torch.float64 if dtype.is_floating_point else torch.int64
     parts = torch.stack([part(rank, dtype, shape, seed).to(whole) for rank in range(horo.size())])
     if op == horo.Sum:
@@ -53,6 +53,6 @@ def equal(found, wanted):
 
 
 def rows_of(rank, count):
-    """First row and number of rows of a rank when `count` rows are dealt out."""
+    """First row and number of rows of a rank when `count` rows are divided."""
     shares = [count // horo.size() + (r < count % horo.size()) for r in range(horo.size())]
     return sum(shares[:rank]), shares[rank]

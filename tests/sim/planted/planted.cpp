@@ -5,8 +5,8 @@
 #include <cmath>
 #include <random>
 
-#include "apps/timeline_view/clocks.hpp"
-#include "apps/timeline_view/entries.hpp"
+#include "timeline/input/clock_estimator.hpp"
+#include "timeline/input/entry_matcher.hpp"
 
 namespace horo::testing {
 
@@ -19,24 +19,25 @@ constexpr double kMs = 1e6;
 constexpr double kUs = 1e3;
 constexpr double kMiB = 1 << 20;
 constexpr double kFused = 64 * kMiB;
-constexpr double kNearlyNow = 5 * kUs;  ///< Between what one rank does and another sees.
+constexpr double kNearlyNow = 5 * kUs;  ///< Delay until one rank sees what another rank did.
 
-/// How a training goes, in nanoseconds, bytes, and bytes per nanosecond.
+/// The parameters of a training, in nanoseconds, bytes, and bytes per nanosecond.
 struct Model {
   int ranks = 2;
   int hosts = 1;
   int steps = 20;
-  double compute = 0;  ///< Of a step, on a rank that is not late.
+  double compute = 0;  ///< Computing time of a step, on a rank that is not late.
   double noise = 0.02;
-  std::vector<double> tensors;  ///< Bytes, in the order in which gradients come.
-  double latency = 20 * kUs;    ///< Of an operation.
+  std::vector<double> tensors;  ///< Bytes, in the order in which gradients become ready.
+  double latency = 20 * kUs;    ///< Fixed cost of an operation.
   double link = 10;
   double packing = 20;
-  bool waits_at_once = false;  ///< For each tensor; else once, at the end of the step.
+  bool waits_at_once = false;  ///< Wait after each tensor; otherwise once, at the end of the step.
   int late = -1;
-  double late_by = 0;  ///< Share of a step.
+  double late_by = 0;  ///< The late rank's delay, as a share of a step.
 };
 
+/// Random parameters. The same seed gives the same values.
 class Dice {
  public:
   explicit Dice(std::uint64_t seed) : engine_(seed) {}
@@ -45,7 +46,7 @@ class Dice {
     return std::uniform_real_distribution(least, most)(engine_);
   }
 
-  /// As likely from 1 to 2 as from 10 to 20.
+  /// Uniform on a logarithmic scale: 1 to 2 is as likely as 10 to 20.
   double scaled(double least, double most) {
     return std::exp(between(std::log(least), std::log(most)));
   }
@@ -70,7 +71,7 @@ double crossing(const Model& m) {
   return 2.0 * (m.ranks - 1) / m.ranks;
 }
 
-/// What all of a step's operations take that move in `buckets` pieces.
+/// The time of all operations of a step, if the tensors move in `buckets` buckets.
 double moving(const Model& m, double buckets) {
   return buckets * m.latency + sum(m.tensors) * crossing(m) / m.link;
 }
@@ -96,7 +97,7 @@ void make_small(Model& m, Dice& dice) {
   m.latency = dice.scaled(20 * kUs, 200 * kUs);
   const double count = static_cast<double>(m.tensors.size());
   m.compute = moving(m, count) * dice.between(0.5, 3);
-  // Who meets that often cannot be far apart.
+  // Ranks that synchronise so often cannot be far apart.
   m.noise = std::min(m.noise, 0.2 * m.latency * count / m.compute);
 }
 
@@ -129,7 +130,7 @@ Model model_of(Fault fault, Dice& dice) {
   return m;
 }
 
-/// Runs a model and writes down what its ranks would.
+/// Simulates a training and writes the records of its ranks.
 class Training {
  public:
   Training(const Model& model, Dice& dice) : m_(model), dice_(dice) {
@@ -164,7 +165,7 @@ class Training {
   }
 
  private:
-  using Times = std::vector<double>;  ///< By rank.
+  using Times = std::vector<double>;  ///< One time per rank.
 
   static std::uint64_t ticks(double ns) { return static_cast<std::uint64_t>(ns); }
 
@@ -183,7 +184,7 @@ class Training {
     return agreed;
   }
 
-  /// Moves some tensors from `from` on; returns when that is done.
+  /// Moves some tensors, starting at `from`; returns the time at which they have moved.
   double move(double from, const std::vector<std::uint32_t>& tensors) {
     double bytes = 0;
     for (const auto tensor : tensors) bytes += m_.tensors[tensor];
@@ -224,7 +225,7 @@ class Training {
       wait(move(submit(t) + kNearlyNow, {t}), t);
   }
 
-  /// All is submitted as it comes, and fused while the one before moves.
+  /// Tensors are submitted when they are ready, and fused while the operation before them moves.
   void step_at_once() {
     std::vector<double> agreed;
     for (std::uint32_t t = 0; t < m_.tensors.size(); ++t) agreed.push_back(submit(t));
@@ -284,12 +285,12 @@ PlantedJob plant(Fault fault, std::uint64_t seed) {
   return Training(model, dice).run();
 }
 
-void read_planted(PlantedJob job, apps::Sink& sink) {
-  apps::ClockLearner learner(job.ranks.size(), job.ranks.front()->identity().host_text());
+void read_planted(PlantedJob job, timeline::OperationSink& sink) {
+  timeline::ClockEstimator estimator(job.ranks.size(), job.ranks.front()->identity().host_text());
   for (const auto& rank : job.ranks) {
-    for (const auto& record : rank->records) learner.take(*rank, record);
+    for (const auto& record : rank->records) estimator.take(*rank, record);
   }
-  const auto shifts = learner.shifts();
+  const auto shifts = estimator.shifts();
   for (const auto& rank : job.ranks) {
     const auto shift = shifts.find(rank->identity().host_text());
     if (shift != shifts.end()) rank->shift_clock(shift->second.ns);
@@ -309,7 +310,7 @@ void read_planted(PlantedJob job, apps::Sink& sink) {
   }
   std::stable_sort(all.begin(), all.end(),
                    [](const Next& a, const Next& b) { return a.ns < b.ns; });
-  apps::EntryMatcher matcher(sink, job.ranks.size(), apps::EntryMatcher::Clocks::aligned);
+  timeline::EntryMatcher matcher(sink, job.ranks.size(), timeline::EntryMatcher::Clocks::aligned);
   for (const auto& next : all) matcher.take(*next.rank, *next.record);
   matcher.finish();
 }

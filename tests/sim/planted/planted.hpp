@@ -8,9 +8,9 @@
 #include <string_view>
 #include <vector>
 
-#include "apps/timeline_view/model.hpp"
-#include "apps/timeline_view/rank_source.hpp"
-#include "timeline/record.hpp"
+#include "timeline/analysis/model.hpp"
+#include "timeline/record/rank_source.hpp"
+#include "timeline/record/record.hpp"
 
 namespace horo::testing {
 
@@ -23,14 +23,14 @@ enum class Fault : std::uint8_t {
   exposed
 };
 
-std::string_view name(Fault fault);  ///< As the verdict's kind is called.
+std::string_view name(Fault fault);  ///< The kind of the verdict that names the fault.
 
-/// One rank's records, in the order of time. A tick is a nanosecond.
-class PlantedRank final : public apps::RankSource {
+/// One rank's records, sorted by time. A tick is a nanosecond.
+class PlantedRank final : public timeline::RankSource {
  public:
   PlantedRank(int rank, int size, int host, std::int64_t clock_ahead);
 
-  const timeline::Identity& identity() const override { return identity_; }
+  const timeline::RankIdentity& identity() const override { return identity_; }
 
   std::int64_t wall_ns(std::uint64_t ticks) const override {
     return static_cast<std::int64_t>(ticks) + clock_ahead_;
@@ -43,20 +43,20 @@ class PlantedRank final : public apps::RankSource {
   std::vector<timeline::Record> records;
 
  private:
-  timeline::Identity identity_;
+  timeline::RankIdentity identity_;
   std::int64_t clock_ahead_;
 };
 
 struct PlantedJob {
   std::vector<std::unique_ptr<PlantedRank>> ranks;
   int culprit = -1;     ///< The straggler.
-  double delay_ns = 0;  ///< By which it is late at every step.
+  double delay_ns = 0;  ///< The straggler's delay in every step.
 };
 
-/// The same for the same seed.
+/// Makes a training with this fault. The same seed gives the same training.
 PlantedJob plant(Fault fault, std::uint64_t seed);
 
-/// Gives all that the ranks recorded to `sink`, as a reader of their files does.
-void read_planted(PlantedJob job, apps::Sink& sink);
+/// Passes all records of the ranks to `sink`, as the reader of their files does.
+void read_planted(PlantedJob job, timeline::OperationSink& sink);
 
 }  // namespace horo::testing

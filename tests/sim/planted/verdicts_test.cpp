@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether the first verdict names what makes a training slow, over many that differ in all else.
-// HORO_PLANTED_SEEDS: how many of each fault; each line of a wrong one names its seed.
+// Tests whether the first verdict names the fault that makes a training slow, over many trainings
+// that differ in everything else. HORO_PLANTED_SEEDS is the number of trainings for each fault; a
+// line for each wrong verdict names its seed.
 #include "planted.hpp"
 
 #include <cstdlib>
@@ -8,7 +9,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "apps/timeline_view/verdict.hpp"
+#include "timeline/analysis/verdict.hpp"
 
 using namespace horo;
 using horo::testing::Fault;
@@ -21,13 +22,13 @@ int seeds() {
   return given > 0 ? given : 10;
 }
 
-apps::Figures figures_of(testing::PlantedJob job) {
-  apps::Analysis analysis({}, 0);
+timeline::Figures figures_of(testing::PlantedJob job) {
+  timeline::Analysis analysis({}, 0);
   read_planted(std::move(job), analysis);
   return analysis.finish();
 }
 
-std::string all_of(const std::vector<apps::Verdict>& verdicts) {
+std::string all_of(const std::vector<timeline::Verdict>& verdicts) {
   std::string text;
   for (const auto& verdict : verdicts)
     text += fmt::format("\n  {:.3f} {}: {}", verdict.weight, verdict.kind, verdict.text);
@@ -58,7 +59,7 @@ TEST_CASE("the first verdict names the fault that was planted") {
   CHECK(right * 100 >= all * 95);
 }
 
-TEST_CASE("a straggler that was planted is the one that is named") {
+TEST_CASE("the rank that is named as straggler is the planted one") {
   for (int seed = 1; seed <= seeds(); ++seed) {
     auto job = plant(Fault::straggler, static_cast<std::uint64_t>(seed));
     const int culprit = job.culprit;
@@ -71,11 +72,11 @@ TEST_CASE("a straggler that was planted is the one that is named") {
   }
 }
 
-TEST_CASE("a training without a fault is blamed for none that would have been planted") {
+TEST_CASE("a training without a fault gets no verdict about a fault that can be planted") {
   for (int seed = 1; seed <= seeds(); ++seed) {
     const auto verdicts = judge(figures_of(plant(Fault::none, static_cast<std::uint64_t>(seed))));
     CAPTURE(seed, all_of(verdicts));
-    // The last buckets of a step have nothing left to hide behind, and somebody is always last.
+    // The last buckets of a step cannot be overlapped, and some rank is always last.
     if (verdicts.front().kind == "exposed" || verdicts.front().kind == "turns") continue;
     CHECK(verdicts.front().weight < 0.1);
   }

@@ -132,7 +132,7 @@ void run_rounds(std::uint64_t seed) {
 
 }  // namespace
 
-TEST_CASE("all hosts get the same log, nothing lost, nothing twice") {
+TEST_CASE("all hosts get the same log, with every tensor exactly once") {
   const auto seed = base_seed();
   WARN("HORO_SIM_SEED=" << seed);
   for (std::uint64_t i = 0; i < 300; ++i) run_rounds(seed + i);
@@ -172,7 +172,7 @@ TEST_CASE("sets that share ranks see their entries in one order") {
   }
 }
 
-TEST_CASE("ranks join in any order and all hear who was last") {
+TEST_CASE("ranks join in any order and all hosts learn which rank was last") {
   const auto seed = base_seed();
   WARN("HORO_SIM_SEED=" << seed);
   for (std::uint64_t i = 0; i < 100; ++i) {
@@ -222,7 +222,7 @@ TEST_CASE("ranks join in any order and all hear who was last") {
   }
 }
 
-TEST_CASE("when a rank leaves, all hear it at the same place of the log") {
+TEST_CASE("all hosts see that a rank leaves at the same place of the log") {
   const auto seed = base_seed();
   std::size_t most = 0;
   WARN("HORO_SIM_SEED=" << seed);
@@ -248,7 +248,7 @@ TEST_CASE("when a rank leaves, all hear it at the same place of the log") {
       }
       return true;
     }));
-    // What comes later than the leave is not in the log; nothing is in it without the leaver.
+    // The log has no entry after the leave, and none without the rank that left.
     std::size_t tensors = 0;
     for (const auto& record : world.log(0).records()) tensors += record.names.size();
     CHECK(tensors <= 5);

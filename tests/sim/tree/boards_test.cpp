@@ -11,9 +11,9 @@
 #include <catch2/catch.hpp>
 
 #include "base/unique_fd.hpp"
-#include "runtime/coordinator/engine.hpp"
-#include "runtime/coordinator/tree/board_log.hpp"
-#include "runtime/coordinator/tree/leader.hpp"
+#include "runtime/engine/engine.hpp"
+#include "runtime/tree/agreement/board_log.hpp"
+#include "runtime/tree/leader/leader.hpp"
 
 using namespace horo;           // NOLINT(google-build-using-namespace): a test of it
 using namespace horo::runtime;  // NOLINT(google-build-using-namespace): a test of it
@@ -97,8 +97,8 @@ class Job {
     for (auto& host : all) {
       for (const auto& child : host->leader->place().children) {
         auto& below = *all[static_cast<std::size_t>(child.first)];
-        REQUIRE(host->leader->greet(tree::as_bytes(below.leader->hello()), now));
-        REQUIRE(below.leader->greet(tree::as_bytes(host->leader->hello()), now));
+        REQUIRE(host->leader->greet(as_bytes(below.leader->hello()), now));
+        REQUIRE(below.leader->greet(as_bytes(host->leader->hello()), now));
       }
       host->leader->add_set(SetId{}, tree::RankRanges::of(0, size()), host->log.get(), now);
     }
@@ -124,7 +124,7 @@ class Job {
       if (host.inbox[link].empty()) return;
       const auto payload = std::move(host.inbox[link].front());
       host.inbox[link].pop_front();
-      host.leader->on_frame(link, tree::as_bytes(payload), now);
+      host.leader->on_frame(link, as_bytes(payload), now);
       REQUIRE(host.leader->fault() == "");
       return;
     }
@@ -175,13 +175,15 @@ class Job {
       auto rank = std::make_unique<TestRank>();
       rank->memory =
           *HostMemory::attach(host->fd.value(), LocalRank{r}, Rank{h * ranks + r}, params);
-      rank->memory->my_slot().state.store(RankState::attached);
-      rank->memory->my_rank().drive.store(drive::kAwake);
+      rank->memory->slot(rank->memory->me()).state.store(RankState::attached);
+      rank->memory->waker().say_awake();
       Members members;
       for (int m = 0; m < ranks; ++m) members.emplace_back(m);
-      rank->board = *Board::attach(*rank->memory, 0, std::move(members), BoardUse::agreement);
+      rank->board = *Board::attach(*rank->memory, 0, std::move(members), BoardSpan::several_hosts);
+      SpanningSet set{.ranks = everybody(), .look = {}, .path_reason = {}};
+      if (r == 0) set.look = [this, leads = host.get()] { leads->leader->on_news(now); };
       rank->engine = std::make_unique<Engine>(*rank->board, rank->operations,
-                                              std::make_unique<IdleBackend>(), everybody());
+                                              std::make_unique<IdleBackend>(), std::move(set));
       host->ranks.push_back(std::move(rank));
     }
     auto& first = *host->ranks[0];
@@ -189,13 +191,12 @@ class Job {
     host->log = std::make_unique<tree::BoardLog>(*first.board);
     tree::CutRules rules{.fusion_threshold = random() % 2 == 0 ? 0U : 1U << 20U,
                          .depth = 1 + random() % 2,
-                         .most_words = first.board->most_words(),
-                         .most_tensors = first.board->most_tensors(),
+                         .most_words = first.board->leader_port()->most_words(),
+                         .most_tensors = first.board->leader_port()->most_tensors(),
                          .most_names = capacity_};
     host->leader = std::make_unique<tree::Leader>(
         tree::LeaderParams{.host = h, .radix = radix, .rules = rules}, names, *host->state, *host);
     host->inbox.resize(host->leader->place().children.size() + 1);
-    first.engine->lead([this, leader = host->leader.get()] { leader->on_news(now); });
     all.push_back(std::move(host));
   }
 
@@ -222,16 +223,16 @@ void plan(TestRank& rank, const std::string& name, const Signature& signature,
           const std::string& group = {}, std::uint32_t group_size = 0) {
   rank.agenda.push_back([name, signature, group, group_size](TestRank& r) {
     static std::vector<std::byte> buffer(1 << 16);
-    const auto id = r.engine->declare(name, signature, {group, group_size});
+    const auto id = r.engine->claims().declare(name, signature, {group, group_size});
     if (!id) {
       CHECK(id.error().code == Errc::shut_down);
       return;
     }
     auto* const operation = *r.operations.take();
     const Submission given{.in = buffer.data(), .out = buffer.data()};
-    const auto claimed = r.engine->claim(*id, given, *operation);
+    const auto claimed = r.engine->claims().claim(*id, given, *operation);
     REQUIRE(claimed);
-    r.engine->offer(*claimed, given, *operation);
+    r.engine->claims().submit(*claimed, given, *operation);
     r.submitted.push_back(operation);
   });
 }
@@ -244,7 +245,7 @@ Signature join_signature() {
 
 }  // namespace
 
-TEST_CASE("boards of several hosts come to one log") {
+TEST_CASE("boards of several hosts agree on one log") {
   const auto seed = base_seed();
   WARN("HORO_SIM_SEED=" << seed);
   for (std::uint64_t i = 0; i < 60; ++i) {
@@ -307,7 +308,7 @@ TEST_CASE("ranks of several hosts join, and go on together") {
   }
 }
 
-TEST_CASE("far more names than fit on several hosts: those that are idle give way") {
+TEST_CASE("idle names are evicted when far more names are used than fit") {
   const auto seed = base_seed();
   WARN("HORO_SIM_SEED=" << seed);
   for (std::uint64_t i = 0; i < 30; ++i) {
@@ -327,7 +328,8 @@ TEST_CASE("far more names than fit on several hosts: those that are idle give wa
       const auto odd = job.size() > 1 && random() % 4 == 0 && several > 0 && grouped == 0
                            ? static_cast<int>(random() % static_cast<unsigned>(job.size()))
                            : -1;
-      // Who joins takes part in what the others still submit: they do so in one order.
+      // A joined rank takes part in tensors that the others still submit, so their order is the
+      // same.
       const bool joins = odd < 0 && random() % 3 == 0;
       std::vector<std::vector<int>> orders;
       for (int r = 0; r < job.size(); ++r) {
@@ -361,12 +363,12 @@ TEST_CASE("far more names than fit on several hosts: those that are idle give wa
     }
     for (auto& host : job.all) {
       CHECK_FALSE(host->state->loss());
-      CHECK(host->ranks[0]->board->body().tensor_count == 16);
+      CHECK(host->ranks[0]->board->region().body().tensor_count == 16);
     }
   }
 }
 
-TEST_CASE("what a rank on another host leaves behind ends with shut_down") {
+TEST_CASE("operations that a rank on another host left end with shut_down") {
   const auto seed = base_seed();
   WARN("HORO_SIM_SEED=" << seed);
   for (std::uint64_t i = 0; i < 60; ++i) {

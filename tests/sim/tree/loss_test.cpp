@@ -57,7 +57,7 @@ TEST_CASE("a host whose processes end is known everywhere within a tenth of a se
   }
 }
 
-TEST_CASE("who watches the processes names the rank before the connection is blamed") {
+TEST_CASE("the agent names the lost rank before its connection is blamed") {
   World world({.hosts = even_hosts(13, 2), .radix = 3});
   const Loss loss{.rank = Rank{9}, .cause = LossCause::signalled, .detail = 9, .host = "node4"};
   world.kill(4);
@@ -68,7 +68,7 @@ TEST_CASE("who watches the processes names the rank before the connection is bla
   }
 }
 
-TEST_CASE("a frozen host and a cut cable are noticed by their silence") {
+TEST_CASE("a frozen host and a cut cable are noticed by missing heartbeats") {
   for (int culprit = 0; culprit < 13; ++culprit) {
     for (const bool cut : {false, true}) {
       World world({.hosts = even_hosts(13, 2), .radix = 3, .heartbeat_timeout = 2s});
@@ -89,7 +89,7 @@ TEST_CASE("a lost rank on one host poisons all") {
   for (int h = 0; h < world.hosts(); ++h) CHECK(world.loss(h) == loss);
 }
 
-TEST_CASE("of several losses all hosts name the same one, while one can still tell them") {
+TEST_CASE("all hosts name the same one of several losses while they are connected") {
   const auto seed = base_seed();
   WARN("HORO_SIM_SEED=" << seed);
   for (std::uint64_t i = 0; i < 200; ++i) {
@@ -118,7 +118,7 @@ TEST_CASE("of several losses all hosts name the same one, while one can still te
   }
 }
 
-TEST_CASE("nothing is lost in the middle of a training that goes on without faults") {
+TEST_CASE("no rank is reported lost in a run without faults") {
   const auto seed = base_seed();
   WARN("HORO_SIM_SEED=" << seed);
   for (std::uint64_t i = 0; i < 100; ++i) {
@@ -156,7 +156,7 @@ TEST_CASE("nothing is lost in the middle of a training that goes on without faul
   }
 }
 
-TEST_CASE("frames of an older epoch are dropped, nonsense and wrong directions name the sender") {
+TEST_CASE("frames of an older epoch are dropped; malformed and misdirected ones name the sender") {
   const auto inject = [](const std::string& payload) {
     auto world = std::make_unique<World>(
         WorldParams{.hosts = even_hosts(4, 2), .radix = 3, .epoch = Epoch{5}});
@@ -174,12 +174,12 @@ TEST_CASE("frames of an older epoch are dropped, nonsense and wrong directions n
                    .set = {}, .kind = LogKind::join, .ranks = runtime::tree::RankRanges::of(0, 1)}),
         encode(Epoch{5},
                runtime::tree::Leave{.set = {}, .ranks = runtime::tree::RankRanges::of(0, 1)}),
-        encode(Epoch{5}, runtime::tree::Hello{.host = 2})}) {
+        encode(Epoch{5}, runtime::tree::LeaderHello{.host = 2})}) {
     check_blame(*inject(payload), 2, LossCause::corrupted);
   }
 }
 
-TEST_CASE("a leader that says goodbye is not lost, and what needs it ends") {
+TEST_CASE("a leader that says goodbye is not lost, and operations that need it end") {
   World world({.hosts = even_hosts(9, 1), .radix = 2});
   world.add_set(SetId{1}, runtime::tree::RankRanges::of(6, 3));
   world.leader(5).leave();

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/sim/world.hpp"
+#include "tests/simulator/world.hpp"
 
 namespace horo::sim {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/agent/protocol.hpp"
+#include "launcher/protocol/protocol.hpp"
 
 #include <limits>
 #include <random>
@@ -85,8 +85,8 @@ std::vector<Message> one_of_each() {
           StdinRoom{},
           Finished{0},
           Failed{{Errc::unavailable, "no descriptors"}},
-          Covered{{.group = "/sys/fs/cgroup/horo-1", .reason = ""}},
-          Prepare{3, "10.0.0.254", std::chrono::seconds(5), true},
+          ControlGroupMade{{.path = "/sys/fs/cgroup/horo-1", .reason = ""}},
+          Prepare{3, "10.0.0.254", std::chrono::seconds(5), true, Epoch{2}},
           Heartbeat{},
           Prepared{{10001, 10002, 10003}, "10.0.0.1", "eth0"},
           Reach{.host = 7,
@@ -102,7 +102,7 @@ std::vector<Message> one_of_each() {
                 .accept_unknown = true,
                 .command_line = "exec horo-agent",
                 .heartbeat = std::chrono::seconds(5),
-                .patience = std::chrono::seconds(10)},
+                .connect_timeout = std::chrono::seconds(10)},
           Carry{7, "\x05"},
           Leave{7, true},
           Reached{7, "10.0.0.7"},
@@ -115,7 +115,9 @@ std::vector<Message> one_of_each() {
           Viewed{.problem = "", .rows = {sample_row(), {.rank = 1}}},
           Piece{.asker = 3, .offset = 65536, .size = 70000, .problem = "", .bytes = "a part"},
           Roster{.job = "41f0", .agents = {{"node1", {0, 1}}, {"node2", {2}}}},
-          Dismiss{}};
+          Dismiss{},
+          Release{},
+          Assigned{Epoch{2}}};
 }
 
 std::string frame_of(const Message& message) {
@@ -130,7 +132,7 @@ std::string payload_of(const Message& message) {
 
 }  // namespace
 
-TEST_CASE("every message survives its bytes") {
+TEST_CASE("every message is the same after encoding and decoding") {
   const auto messages = one_of_each();
   REQUIRE(messages.size() == std::variant_size_v<Message>);
   for (std::size_t i = 0; i < messages.size(); ++i) {
@@ -140,11 +142,11 @@ TEST_CASE("every message survives its bytes") {
     INFO("message " << i);
     REQUIRE(decoded);
     CHECK(decoded->index() == i);
-    CHECK(payload_of(*decoded) == payload);  // Encoding is injective: equal bytes, equal message.
+    CHECK(payload_of(*decoded) == payload);  // Equal bytes mean equal messages.
   }
 }
 
-TEST_CASE("a frame is known by its type before it is decoded, and can be passed on as it is") {
+TEST_CASE("a frame's type is known before it is decoded, and a frame can be relayed unchanged") {
   CHECK(is<Heartbeat>(payload_of(Heartbeat{})));
   CHECK(is<Hello>(payload_of(Hello::ours())));
   CHECK_FALSE(is<Prepare>(payload_of(Heartbeat{})));
@@ -156,7 +158,7 @@ TEST_CASE("a frame is known by its type before it is decoded, and can be passed 
   CHECK_FALSE(decode(payload_of(Reach{.port = 65536})));
 }
 
-TEST_CASE("a start keeps what the ranks need") {
+TEST_CASE("a decoded start has everything that the ranks need") {
   const auto payload = payload_of(Start{sample_spec()});
   const auto decoded = decode(payload);
   REQUIRE(decoded);
@@ -183,18 +185,18 @@ TEST_CASE("the bytes are those of docs/design/agent-protocol.md") {
   CHECK(frame_of(Kill{}) == std::string("\x01\0\0\0\x05", 5));
 }
 
-TEST_CASE("what a login shell writes before the hello is dropped") {
+TEST_CASE("the output of a login shell before the hello is dropped") {
   const auto hello = frame_of(Hello::ours());
   const auto greeting = std::string("welcome\n") + '\0' + "\1\1HOR and \xff\n";
   for (std::size_t piece = 1; piece < 40; ++piece) {
     INFO("pieces of " << piece);
     const auto stream = greeting + hello + "more";
-    Noise noise;
+    HelloFinder finder;
     std::size_t at = 0;
-    while (at < stream.size() && !noise.pass(std::string_view(stream).substr(at, piece)))
+    while (at < stream.size() && !finder.pass(std::string_view(stream).substr(at, piece)))
       at += piece;
     at = std::min(at + piece, stream.size());
-    CHECK(std::string(noise.rest()) + stream.substr(at) == hello + "more");
+    CHECK(std::string(finder.rest()) + stream.substr(at) == hello + "more");
   }
 }
 
@@ -203,7 +205,7 @@ TEST_CASE("a reader cuts frames out of pieces of any size") {
   for (const auto& message : one_of_each()) REQUIRE(encode(message, stream));
   for (const std::size_t piece :
        {std::size_t{1}, std::size_t{3}, std::size_t{100}, stream.size()}) {
-    FrameReader reader;
+    FrameSplitter reader;
     std::size_t seen = 0;
     for (std::size_t at = 0; at < stream.size(); at += piece) {
       reader.feed(std::string_view(stream).substr(at, piece));
@@ -217,6 +219,22 @@ TEST_CASE("a reader cuts frames out of pieces of any size") {
     }
     CHECK(seen == std::variant_size_v<Message>);
   }
+}
+
+TEST_CASE("a message is described with its fields, and without secrets and values of variables") {
+  CHECK(describe(Signal{10}) == "signal number=10");
+  const auto text = describe(Start{sample_spec()});
+  CHECK_THAT(text, Catch::Contains("start host='node1' command=['python3', 'train.py'"));
+  CHECK_THAT(text, Catch::Contains("environment=(hidden)") && Catch::Contains("secret=(hidden)"));
+  CHECK_THAT(text, !Catch::Contains("/usr/bin"));
+  for (const auto& message : one_of_each()) CHECK_FALSE(describe(message).empty());
+}
+
+TEST_CASE("a refused message names the message and the field") {
+  CHECK(decode(payload_of(Signal{65})).error().message ==
+        "a message is invalid: signal: has a number that is not a signal");
+  CHECK(decode(payload_of(Started{}).substr(0, 7)).error().message ==
+        "a message is invalid: started: pid: ends too early");
 }
 
 TEST_CASE("a frame that is cut short, or goes on too long, is refused") {
@@ -234,7 +252,7 @@ TEST_CASE("a frame that is cut short, or goes on too long, is refused") {
 
 TEST_CASE("sizes, types, choices and counts out of their range are refused") {
   const auto refused = [](std::string_view bytes) {
-    FrameReader reader;
+    FrameSplitter reader;
     reader.feed(bytes);
     const auto message = reader.next();
     return !message && message.error().code == Errc::protocol;
@@ -244,7 +262,7 @@ TEST_CASE("sizes, types, choices and counts out of their range are refused") {
   CHECK_FALSE(decode("\x33"));
   CHECK_FALSE(decode(""));
   auto exited = payload_of(Exited{});
-  exited[9] = 2;  // A flag.
+  exited[9] = 2;  // The position of a flag.
   CHECK_FALSE(decode(exited));
   CHECK_FALSE(decode(payload_of(Exited{{.attached = false, .undetached = true}})));
   CHECK_FALSE(decode(payload_of(Exited{{.rank = Rank{1}, .heard = Rank{1}}})));
@@ -278,7 +296,7 @@ TEST_CASE("a list cannot claim more entries than its bytes could hold") {
   CHECK_THAT(decoded.error().message, Catch::Contains("4294967295 entries"));
 }
 
-TEST_CASE("a rank's row keeps what it says, and is small") {
+TEST_CASE("a decoded row of a rank has all its fields, and its bytes are few") {
   const auto payload = payload_of(Viewed{.problem = {}, .rows = {sample_row()}});
   const auto decoded = decode(payload);
   REQUIRE(decoded);
@@ -300,7 +318,7 @@ TEST_CASE("a rank's row keeps what it says, and is small") {
   CHECK(payload_of(Viewed{.problem = {}, .rows = std::vector(100, longest)}).size() < 100 * 200);
 }
 
-TEST_CASE("rows, pieces and figures that make no sense are refused") {
+TEST_CASE("invalid rows, pieces and figures are refused") {
   const auto refused = [](const timeline::LiveRow& row) {
     return !decode(payload_of(Viewed{.problem = {}, .rows = {row}}));
   };
@@ -329,7 +347,7 @@ TEST_CASE("rows, pieces and figures that make no sense are refused") {
   CHECK_FALSE(decode(payload_of(Piece{.problem = {}, .bytes = much})));
 }
 
-TEST_CASE("random damage never does worse than a refusal") {
+TEST_CASE("a randomly damaged message is refused or is another valid message") {
   const auto seed = std::random_device{}();
   INFO("seed " << seed);
   std::mt19937 random(seed);
@@ -375,7 +393,7 @@ TEST_CASE("hellos of other builds are refused, naming both versions") {
                                           Catch::Contains(std::string(version())) &&
                                           Catch::Contains("host 'n'"));
   other = Hello::ours();
-  other.protocol = 4;  // Of two builds of one version.
+  other.protocol = 4;  // As of two builds of one version.
   CHECK_THAT(check_hello(other, "horo-agent").error().message,
              Catch::Contains("with protocol 4") &&
                  Catch::Contains(fmt::format("with protocol {}", protocol::kVersion)));

@@ -7,7 +7,7 @@ using namespace horo;  // NOLINT(google-build-using-namespace): a test of this n
 
 namespace {
 
-/// "name=value@line:column ..." or "!" and the error.
+/// The assignments as "name=value@line:column ...", or "!" and the error.
 std::string told(const std::string& text) {
   const auto config = apps::parse_config(text, "c");
   if (!config) return "!" + config.error().message;
@@ -29,14 +29,14 @@ TEST_CASE("an unknown key has its own place, for the message") {
   CHECK(told("fusion:\n  treshold: 1MiB\n") == "fusion.treshold=1MiB@2:3 ");
 }
 
-TEST_CASE("nothing and null set nothing") {
+TEST_CASE("an empty config file, section or value sets no knob") {
   CHECK(told("").empty());
   CHECK(told("# only a comment\n").empty());
   CHECK(told("fusion:\n").empty());
   CHECK(told("fusion: {threshold: null}").empty());
 }
 
-TEST_CASE("what is no map of maps and values is refused with its place") {
+TEST_CASE("text that is not a map of maps and values is refused with its place") {
   CHECK(told("- a\n- b\n") == "!c:1:1: must hold sections with keys and values");
   CHECK(told("text") == "!c:1:1: must hold sections with keys and values");
   CHECK(told("shm:\n  ring: [1, 2]\n") == "!c:2:9: key 'shm.ring' must have a single value");
@@ -47,7 +47,7 @@ TEST_CASE("what is no map of maps and values is refused with its place") {
   CHECK(told(std::string(100000, '[')).starts_with("!c:"));
 }
 
-TEST_CASE("aliases of aliases do not multiply without end") {
+TEST_CASE("the expansion of nested aliases is bounded") {
   std::string text = "a0: &a0 {x: 1}\n";
   for (int level = 1; level < 8; ++level) {
     text += fmt::format("a{}: &a{} {{", level, level);
@@ -57,7 +57,7 @@ TEST_CASE("aliases of aliases do not multiply without end") {
   CHECK(told(text).find("more than 10000 keys") != std::string::npos);
 }
 
-TEST_CASE("a file that cannot be read says why") {
+TEST_CASE("the error for a file that cannot be read gives the reason") {
   const auto missing = apps::read_config_file("no/such/file.yaml");
   REQUIRE_FALSE(missing);
   CHECK(missing.error().code == Errc::not_found);

@@ -17,7 +17,7 @@ TEST_CASE("the explanation shows value and origin of each knob") {
   CHECK(line.ends_with("  flag --grace"));
 }
 
-TEST_CASE("as JSON a default comes from nowhere") {
+TEST_CASE("in JSON, a default has no origin place") {
   const auto json = apps::explain_json(Settings());
   CHECK(json.find(R"("key": "fusion.threshold",)") != std::string::npos);
   CHECK(json.find(R"("value": "64MiB",)") != std::string::npos);

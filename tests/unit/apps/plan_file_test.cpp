@@ -8,7 +8,7 @@ using namespace horo::apps;  // NOLINT(google-build-using-namespace): as above
 
 namespace {
 
-PlanFile sample() {
+SavedPlan sample() {
   return {.command = {"python3", "train.py", "a \"b\"\n", ""},
           .directory = "/srv/train",
           .bind_to = "core",
@@ -23,7 +23,7 @@ std::string with_hosts(const std::string& hosts) {
 
 }  // namespace
 
-TEST_CASE("a plan survives its file") {
+TEST_CASE("a plan that is written to a file and read again is the same") {
   const auto text = plan_file_text(sample());
   CHECK_THAT(text, Catch::Contains("\"ranks\": \"0-2,5\""));
   CHECK_THAT(text, Catch::Contains("\"name\": \"eva@node2\""));
@@ -46,13 +46,13 @@ TEST_CASE("a plan file with a fault is refused with its place") {
       {"{\"horo_plan\": 1, \"command\": [\"\"]}", "the command begins with an empty word"},
       {with_hosts("[]"), "a list of hosts is wanted"},
       {with_hosts(R"([{"name": "a"}])"), "a host must be {\"name\": ..., \"ranks\":"},
-      {with_hosts(R"([{"name": "-a", "ranks": "0"}])"), "'-a' is no name of a host"},
+      {with_hosts(R"([{"name": "-a", "ranks": "0"}])"), "'-a' is not the name of a host"},
       {with_hosts(R"([{"name": "a", "ranks": "0,x"}])"), "'0,x' must be ascending ranks"},
       {with_hosts(R"([{"name": "a", "ranks": "1,0"}])"), "'1,0' must be ascending ranks"},
       {with_hosts(R"([{"name": "a", "ranks": ""}])"), "'' must be ascending ranks"},
       {with_hosts(R"([{"name": "a", "ranks": "0-1000000"}])"), "below 1000000"},
       {with_hosts(R"([{"name": "a", "ranks": "0"}, {"name": "a", "ranks": "1"}])"),
-       "is there twice"},
+       "is listed twice"},
       {with_hosts(R"([{"name": "a", "ranks": "0,2"}])"),
        "rank 2 on host 'a' is past the last of 2"},
       {with_hosts(R"([{"name": "a", "ranks": "0-1"}, {"name": "b", "ranks": "1"}])"),
@@ -65,7 +65,7 @@ TEST_CASE("a plan file with a fault is refused with its place") {
   CHECK_THAT(plan.error().message, Catch::StartsWith("p.json:") && Catch::Contains(part));
 }
 
-TEST_CASE("a plan file that is not there is named") {
+TEST_CASE("the error for a missing plan file names it") {
   const auto plan = read_plan_file("/nonexistent/plan");
   REQUIRE(!plan);
   CHECK(plan.error().code == Errc::not_found);

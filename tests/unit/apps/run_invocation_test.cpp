@@ -53,7 +53,7 @@ class TemporaryFile {
 
 }  // namespace
 
-TEST_CASE("a plain run: ranks, hosts and the command") {
+TEST_CASE("ranks, hosts and the command are read from the flags") {
   const auto invocation =
       parse({"-np", "2", "-H", "localhost:2", "--", "python", "t.py", "--np", "7"});
   REQUIRE(invocation);
@@ -64,7 +64,7 @@ TEST_CASE("a plain run: ranks, hosts and the command") {
   CHECK_FALSE(invocation->options.dry_run);
 }
 
-TEST_CASE("without -np the given hosts decide") {
+TEST_CASE("without -np, the given hosts decide the number of ranks") {
   const auto invocation = parse({"--hostfile", "hosts", "x"});
   REQUIRE(invocation);
   CHECK_FALSE(invocation->options.np);
@@ -89,7 +89,7 @@ TEST_CASE("knobs reach the settings from flags, variables and file") {
   CHECK(horovod->settings.get(knobs::kCycleTime) == 3ms);
 }
 
-TEST_CASE("a wrong file is named with its place") {
+TEST_CASE("an error in a config file names its place") {
   const TemporaryFile file("fusion:\n  treshold: 1\n");
   CHECK(refusal({"-np", "1", "--config-file", file.path(), "x"}) ==
         fmt::format("{}:2:3: unknown key 'fusion.treshold'; did you mean 'fusion.threshold'?",
@@ -101,7 +101,7 @@ TEST_CASE("a wrong file is named with its place") {
         "config file 'no/such': No such file or directory");
 }
 
-TEST_CASE("the config file may let mpirun start the ranks, and --gloo says no to it") {
+TEST_CASE("the config file may choose mpirun, and --gloo overrides it") {
   const TemporaryFile file("controller: MPI\n");
   CHECK(parse({"-np", "1", "--config-file", file.path(), "x"})->options.mpi);
   CHECK_FALSE(parse({"-np", "1", "--gloo", "--config-file", file.path(), "x"})->options.mpi);
@@ -124,7 +124,7 @@ TEST_CASE("hosts and hostfile exclude each other") {
   CHECK(refusal({"-np", "1", "-H", "a:1", "-hostfile", "f", "x"}) == "--hosts excludes --hostfile");
 }
 
-TEST_CASE("help and version ask for nothing else, and ignore a wrong environment") {
+TEST_CASE("help and version need nothing else, and ignore a wrong environment") {
   const Variables wrong{{"HORO_SHM_RING", "x"}};
   for (const auto& [word, action] :
        {std::pair{"--help", RunAction::help}, {"-v", RunAction::version}}) {
@@ -141,7 +141,7 @@ TEST_CASE("explain-config and check-build need no command") {
   CHECK(parse({"-cb"})->action == RunAction::check_build);
 }
 
-TEST_CASE("the last of an option given twice counts") {
+TEST_CASE("of an option that is given twice, the last one counts") {
   CHECK(parse({"-np", "2", "-n", "3", "x"})->options.np == 3);
   CHECK(parse({"-H", "a:1", "-H", "b:1", "x"})->options.hosts == "b:1");
 }

@@ -5,7 +5,7 @@
 
 using horo::apps::shell_quoted;
 
-TEST_CASE("a word in quotes is one word for a shell, whatever is in it") {
+TEST_CASE("a quoted word is one word for a shell, whatever it contains") {
   CHECK(shell_quoted("") == "''");
   CHECK(shell_quoted("a b $HOME \"c\"\n*") == "'a b $HOME \"c\"\n*'");
   CHECK(shell_quoted("it's") == "'it'\\''s'");

@@ -5,7 +5,7 @@
 
 using horo::apps::mistyped_variables;
 
-TEST_CASE("a variable that is nearly a knob's is warned about") {
+TEST_CASE("a variable whose name is almost a knob's gives a warning") {
   const std::vector<const char*> environment{"HOME=/", "HORO_FUSION_TRESHOLD=1MiB", nullptr};
   CHECK(
       mistyped_variables(environment.data()) ==
@@ -13,7 +13,7 @@ TEST_CASE("a variable that is nearly a knob's is warned about") {
           "the variable HORO_FUSION_TRESHOLD has no effect; did you mean HORO_FUSION_THRESHOLD?"});
 }
 
-TEST_CASE("right names, ranks' variables and those of other programs are left alone") {
+TEST_CASE("correct names, ranks' variables and other programs' variables give no warning") {
   const std::vector<const char*> environment{"HORO_FUSION_THRESHOLD=1MiB",
                                              "HORO_TAG=off",
                                              "HORO_RANK=0",

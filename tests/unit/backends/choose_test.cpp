@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/backends/choose.hpp"
-
 #include <catch2/catch.hpp>
+
+#include "runtime/backends/hierarchical/backend_table.hpp"
 
 using namespace horo;
 using namespace horo::runtime;
+using horo::timeline::PathReason;
 
 namespace {
 
@@ -24,14 +25,14 @@ std::string reason_of(const BackendChoice& choice, const std::string& name) {
 
 }  // namespace
 
-TEST_CASE("one host needs nothing but its memory") {
+TEST_CASE("ranks on one host use shared memory, and every other backend has a reason") {
   const auto choice = choose_backend(request(CpuOperations::automatic, 1, "openmpi")).value();
   CHECK(choice.name == "shm");
   CHECK(reason_of(choice, "openmpi") == "shm comes first");
   CHECK(reason_of(choice, "gloo") == "shm comes first");
 }
 
-TEST_CASE("between hosts MPI is used by those who run under it, Gloo by the others") {
+TEST_CASE("between hosts, ranks under MPI use MPI and other ranks use Gloo") {
   const auto under = choose_backend(request(CpuOperations::automatic, 2, "openmpi")).value();
   CHECK(under.name == "openmpi");
   CHECK(reason_of(under, "shm") == "the ranks are on several hosts");
@@ -43,7 +44,7 @@ TEST_CASE("between hosts MPI is used by those who run under it, Gloo by the othe
   CHECK(reason_of(broken, "mpich") == "libmpich.so.12 is missing");
 }
 
-TEST_CASE("what is asked for is used or refused, and never replaced") {
+TEST_CASE("a backend that the user asks for is used or refused, and never replaced") {
   CHECK(choose_backend(request(CpuOperations::gloo, 1, "openmpi"))->name == "gloo");
   CHECK(choose_backend(request(CpuOperations::mpi, 1, "openmpi"))->name == "openmpi");
   const auto shm = choose_backend(request(CpuOperations::shm, 2, ""));
@@ -55,7 +56,7 @@ TEST_CASE("what is asked for is used or refused, and never replaced") {
             .message.find("start the job with mpirun") != std::string::npos);
 }
 
-TEST_CASE("when nothing can be used every reason is told") {
+TEST_CASE("when no backend can be used, the error has every reason") {
   auto nothing = request(CpuOperations::automatic, 2, "");
   nothing.candidates = {{"gloo", "there is no horo-backend-gloo.so"}};
   const auto choice = choose_backend(nothing);
@@ -65,7 +66,8 @@ TEST_CASE("when nothing can be used every reason is told") {
     CHECK(choice.error().message.find(reason) != std::string::npos);
 }
 
-TEST_CASE("the MPI in the process counts more than who started it, and two are none") {
+TEST_CASE(
+    "a loaded MPI counts more than the program that started the process, and two count as none") {
   CHECK(mpi_of({}).empty());
   CHECK(mpi_of({.openmpi_launched = true}) == "openmpi");
   CHECK(mpi_of({.mpich_launched = true}) == "mpich");
@@ -76,12 +78,50 @@ TEST_CASE("the MPI in the process counts more than who started it, and two are n
 TEST_CASE("large all-reduces go by hosts where hosts have several ranks") {
   const Hierarchy two_by_two{.hosts = 2, .ranks = 4, .local_ranks = 2, .owners = 2};
   const Signature sum{.kind = Kind::allreduce, .dtype = DType::f32};
-  CHECK(choose_way(two_by_two, sum, 1 << 20U, 65536).way == Way::hierarchical);
-  CHECK(choose_way(two_by_two, sum, 1024, 65536).reason == "too small for two more steps");
-  auto uneven = two_by_two;
-  uneven.owners = 1;
-  CHECK(choose_way(uneven, sum, 1 << 20U, 65536).reason == "a host has one rank only");
+  const auto table = BackendTable::of_hosts({.name = "gloo"}, two_by_two, {});
+  CHECK(table.uses_hosts());
+  CHECK(table.choose(MemoryKind::host, sum, 1 << 20U).path == BucketPath::by_hosts);
+  CHECK(table.choose(MemoryKind::host, sum, 65536).path == BucketPath::by_hosts);
+  const auto small = table.choose(MemoryKind::host, sum, 65535);
+  CHECK(small.path == BucketPath::whole);
+  CHECK(small.reason == PathReason::too_small);
   const Signature average{.kind = Kind::allreduce, .op = ReduceOp::average, .dtype = DType::i8};
-  CHECK(choose_way(two_by_two, average, 1 << 20U, 65536).reason == "needs all inputs at once");
-  CHECK(choose_way(two_by_two, {.kind = Kind::broadcast}, 1 << 20U, 65536).way == Way::flat);
+  const auto whole = table.choose(MemoryKind::host, average, 1 << 20U);
+  CHECK(whole.path == BucketPath::whole);
+  CHECK(whole.reason == PathReason::needs_all_inputs);
+  const auto other = table.choose(MemoryKind::host, {.kind = Kind::broadcast}, 1 << 20U);
+  CHECK(other.path == BucketPath::whole);
+  CHECK(other.reason == PathReason::no_allreduce);
+}
+
+TEST_CASE("a set whose smallest host has one rank moves all buckets whole, and says why") {
+  const Hierarchy uneven{.hosts = 2, .ranks = 3, .local_ranks = 2, .owners = 1, .most_local = 2};
+  const Signature sum{.kind = Kind::allreduce, .dtype = DType::f32};
+  const auto table = BackendTable::of_hosts({.name = "gloo"}, uneven, {});
+  CHECK_FALSE(table.uses_hosts());
+  CHECK(table.choose(MemoryKind::host, sum, 1 << 20U).path == BucketPath::whole);
+  CHECK(table.choose(MemoryKind::host, sum, 1 << 20U).reason == PathReason::one_rank_on_a_host);
+  CHECK(table.describe().find("hierarchical (a host has one rank only)") != std::string::npos);
+}
+
+TEST_CASE("all-reduces by hosts that the user has switched off keep that as their reason") {
+  const Hierarchy two_by_two{.hosts = 2, .ranks = 4, .local_ranks = 2, .owners = 2};
+  const Signature sum{.kind = Kind::allreduce, .dtype = DType::f32};
+  const auto table =
+      BackendTable::of_hosts({.name = "gloo"}, two_by_two, {.why_not = PathReason::switched_off});
+  CHECK(table.choose(MemoryKind::host, sum, 1 << 20U).path == BucketPath::whole);
+  CHECK(table.choose(MemoryKind::host, sum, 1 << 20U).reason == PathReason::switched_off);
+}
+
+TEST_CASE("a set refuses buckets in device memory with a reason") {
+  const auto table = BackendTable::of_one_host();
+  CHECK(table.backend() == "shm");
+  for (const auto kind : {Kind::allreduce, Kind::allgather, Kind::broadcast, Kind::barrier,
+                          Kind::reducescatter, Kind::alltoall}) {
+    CHECK(table.choose(MemoryKind::host, {.kind = kind}, 8).path == BucketPath::whole);
+    const auto refused = table.choose(MemoryKind::device, {.kind = kind}, 8);
+    CHECK(refused.path == BucketPath::refused);
+    CHECK(refused.reason == PathReason::device_memory);
+  }
+  CHECK(table.describe().find("device memory (no backend") != std::string::npos);
 }

@@ -24,7 +24,7 @@ TEST_CASE("HORO_TRY passes the value on") {
   CHECK(*doubled(4) == 8);
 }
 
-TEST_CASE("HORO_TRY returns the error of what it tried") {
+TEST_CASE("HORO_TRY returns the error of its expression") {
   const auto result = doubled(0);
   REQUIRE_FALSE(result);
   CHECK(result.error().code == Errc::invalid_argument);

@@ -13,7 +13,7 @@ using namespace horo;
 
 namespace {
 
-/// A pipe without a reader: who writes to it is sent SIGPIPE.
+/// A pipe without a reader: writing to it raises SIGPIPE.
 UniqueFd broken_pipe() {
   int ends[2] = {-1, -1};
   REQUIRE(pipe(ends) == 0);
@@ -32,7 +32,7 @@ bool is_blocked(int signal) {
 
 }  // namespace
 
-TEST_CASE("a write to a broken connection is an error and no end, then and later") {
+TEST_CASE("a write to a closed connection fails and does not end the process, then or later") {
   REQUIRE(std::signal(SIGPIPE, SIG_DFL) != SIG_ERR);
   const auto pipe = broken_pipe();
   {
@@ -43,7 +43,9 @@ TEST_CASE("a write to a broken connection is an error and no end, then and later
   CHECK_FALSE(is_blocked(SIGPIPE));
 }
 
-TEST_CASE("code of the program's in a quiet thread takes the signals that its starter took") {
+TEST_CASE(
+    "the program's code in a thread that blocks signals gets the signals that its starter "
+    "accepted") {
   bool within = true, after = false;
   start_quiet_thread([&] {
     {
@@ -56,7 +58,9 @@ TEST_CASE("code of the program's in a quiet thread takes the signals that its st
   CHECK(after);
 }
 
-TEST_CASE("a quiet thread, and one that it starts, takes only what it did itself") {
+TEST_CASE(
+    "a thread that blocks signals, and a thread that it starts, gets only the signals of its own "
+    "faults") {
   const auto pipe = broken_pipe();
   int error = 0;
   bool term = false, fault = true, inherited = false;

@@ -37,7 +37,7 @@ const WorkerIdentity kThird{.rank = Rank{3},
 
 }  // namespace
 
-TEST_CASE("every framework finds its own names") {
+TEST_CASE("every framework finds its own variables") {
   const auto env = as_map(kThird);
   CHECK(env.at("HORO_RANK") == "3");
   CHECK(env.at("HOROVOD_CROSS_RANK") == "1");
@@ -52,7 +52,7 @@ TEST_CASE("every framework finds its own names") {
       R"({"cluster": {"worker": ["node1:1", "node1:2", "node2:1", "node2:2"]}, "task": {"type": "worker", "index": 3}})");
 }
 
-TEST_CASE("an identity survives the environment") {
+TEST_CASE("an identity read from the environment is the one that was written") {
   const auto env = as_map(kThird);
   const auto read = horo::read_worker_identity(lookup_in(env));
   REQUIRE(read);
@@ -63,7 +63,7 @@ TEST_CASE("an identity survives the environment") {
   CHECK((*read)->board_fd == -1);
 }
 
-TEST_CASE("no HORO_RANK means a process on its own") {
+TEST_CASE("without HORO_RANK a process has no identity") {
   const std::map<std::string, std::string> env;
   CHECK_FALSE(horo::read_worker_identity(lookup_in(env))->has_value());
 }
@@ -76,7 +76,7 @@ TEST_CASE("a bad number is refused with name and value") {
   CHECK(read.error().message.find("HORO_SIZE='four'") != std::string::npos);
 }
 
-TEST_CASE("a port or nonce that is none is refused with name and value") {
+TEST_CASE("an invalid port or nonce is refused with name and value") {
   auto env = as_map(kThird);
   env["HORO_MASTER_PORT"] = "65536";
   CHECK(horo::read_worker_identity(lookup_in(env))
@@ -92,7 +92,7 @@ TEST_CASE("a port or nonce that is none is refused with name and value") {
   }
 }
 
-TEST_CASE("all variables that are written count as describing a rank") {
+TEST_CASE("every variable that is written describes a rank") {
   for (const auto& [name, value] : horo::worker_environment(kThird))
     CHECK(horo::describes_rank(name));
   CHECK_FALSE(horo::describes_rank("PATH"));

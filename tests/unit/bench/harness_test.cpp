@@ -11,8 +11,8 @@
 namespace horo::bench {
 namespace {
 
-/// One rank that sums with nobody: a step leaves everything as it is, unless it is told to spoil
-/// something.
+/// A contender of one rank. Its steps do not change the tensors, unless it is told to make an
+/// error.
 class Alone final : public Contender {
  public:
   int rank() const override { return 0; }
@@ -30,7 +30,7 @@ class Alone final : public Contender {
   Status step() override {
     ++steps;
     if (spoil) tensors_.back().back() += 1.0F;
-    if (steps == fails_at) return fail(Errc::peer_lost, "rank 1 is gone");
+    if (steps == fails_at) return fail(Errc::peer_lost, "rank 1 has ended");
     return {};
   }
 
@@ -79,7 +79,7 @@ Options options(const Folder& folder) {
           .seconds = 1e-6};
 }
 
-TEST_CASE("a case becomes a row with what a step cost") {
+TEST_CASE("a measured case becomes a row with the time of a step") {
   const Folder folder;
   Alone contender;
   REQUIRE(run_cases(contender, options(folder)));
@@ -89,7 +89,7 @@ TEST_CASE("a case becomes a row with what a step cost") {
   CHECK(rows.find(R"("entries_per_step": 3.00)") != std::string::npos);
 }
 
-TEST_CASE("a wrong sum ends the measurement and says where") {
+TEST_CASE("a wrong sum ends the measurement, and the error says where it is") {
   const Folder folder;
   Alone contender;
   contender.spoil = true;
@@ -100,7 +100,7 @@ TEST_CASE("a wrong sum ends the measurement and says where") {
   CHECK(folder.read("out").empty());
 }
 
-TEST_CASE("a contender's failure ends the measurement, whichever step it is") {
+TEST_CASE("a failure of the contender in any step ends the measurement") {
   const Folder folder;
   Alone untouched;
   REQUIRE(run_cases(untouched, options(folder)));
@@ -109,25 +109,25 @@ TEST_CASE("a contender's failure ends the measurement, whichever step it is") {
     contender.fails_at = step;
     const Status result = run_cases(contender, options(folder));
     REQUIRE_FALSE(result);
-    CHECK(result.error().message == "rank 1 is gone");
+    CHECK(result.error().message == "rank 1 has ended");
   }
 }
 
-TEST_CASE("a case file that makes no sense is refused by line") {
+TEST_CASE("an invalid case file is refused with the line") {
   const Folder folder;
   for (const std::string bad :
        {"sizes\n", "sizes 0\n", "sizes x\n", "sizes -1\n", "sizes 4 5x\n", "\n"}) {
     const auto read = read_workloads(folder.write("cases", fmt::format("good 1\n{}", bad)));
     INFO(bad);
     REQUIRE_FALSE(read);
-    CHECK(
-        read.error().message ==
-        fmt::format("'{}' line 2: want a name and element counts from 1 up", folder.file("cases")));
+    CHECK(read.error().message ==
+          fmt::format("'{}' line 2: the line must have a name and element counts from 1 up",
+                      folder.file("cases")));
   }
   CHECK(read_workloads(folder.file("none")).error().code == Errc::not_found);
 }
 
-TEST_CASE("options that make no sense are refused by name") {
+TEST_CASE("invalid options are refused by name") {
   for (const auto& [key, value] : {std::pair{"--seconds", "0"},
                                    {"--seconds", "x"},
                                    {"--ranks", "0"},
@@ -139,7 +139,7 @@ TEST_CASE("options that make no sense are refused by name") {
     for (auto& word : words) argv.push_back(word.data());
     const auto parsed = parse_options(3, argv.data());
     REQUIRE_FALSE(parsed);
-    CHECK(parsed.error().message == fmt::format("{} '{}' makes no sense", key, value));
+    CHECK(parsed.error().message == fmt::format("{} '{}' is not valid", key, value));
   }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/bootstrap/identity.hpp"
+#include "runtime/bootstrap/identity/identity.hpp"
 
 #include <map>
 #include <string>
@@ -10,9 +10,9 @@ using horo::Errc;
 using horo::LocalRank;
 using horo::Rank;
 using horo::runtime::bootstrap::Identity;
+using horo::runtime::bootstrap::LauncherKind;
 using horo::runtime::bootstrap::read_identity;
 using horo::runtime::bootstrap::slurm_tasks_on;
-using horo::runtime::bootstrap::Starter;
 
 namespace {
 
@@ -38,11 +38,11 @@ void check_refused(const Variables& variables, const std::vector<std::string>& w
   for (const auto& word : words) CHECK_THAT(identity.error().message, Catch::Contains(word));
 }
 
-void check_place(const Variables& variables, Starter starter, int rank, int size, int local_rank,
-                 int local_size) {
+void check_place(const Variables& variables, LauncherKind launcher, int rank, int size,
+                 int local_rank, int local_size) {
   const auto identity = read(variables);
   REQUIRE(identity.has_value());
-  CHECK(identity->starter == starter);
+  CHECK(identity->launcher == launcher);
   CHECK(identity->worker.rank == Rank{rank});
   CHECK(identity->worker.size == size);
   REQUIRE(identity->local_known);
@@ -75,38 +75,38 @@ const Variables kStep = kBatchShell + Variables{{"SLURM_STEP_ID", "0"},
 
 }  // namespace
 
-TEST_CASE("a process that nobody started as a rank is alone") {
+TEST_CASE("a process without a launcher is the only rank") {
   const auto identity = read({{"SLURM_JOB_ID", "7"}, {"MASTER_ADDR", "here"}, {"RANK", ""}});
   REQUIRE(identity.has_value());
-  CHECK(identity->starter == Starter::nobody);
+  CHECK(identity->launcher == LauncherKind::nobody);
   CHECK(identity->worker.size == 1);
 }
 
-TEST_CASE("each starter's own variables give a rank its place") {
-  check_place(kTorchrun, Starter::torchrun, 3, 4, 1, 2);
-  check_place(kTorch, Starter::torchrun, 3, 4, 1, 2);
-  check_place(kOpenMpi, Starter::open_mpi, 2, 4, 0, 2);
-  check_place(kHydra, Starter::pmi, 1, 2, 1, 2);
-  check_place(kStep, Starter::slurm, 3, 5, 1, 2);
+TEST_CASE("each launcher's own variables give a rank its place") {
+  check_place(kTorchrun, LauncherKind::torchrun, 3, 4, 1, 2);
+  check_place(kTorch, LauncherKind::torchrun, 3, 4, 1, 2);
+  check_place(kOpenMpi, LauncherKind::open_mpi, 2, 4, 0, 2);
+  check_place(kHydra, LauncherKind::pmi, 1, 2, 1, 2);
+  check_place(kStep, LauncherKind::slurm, 3, 5, 1, 2);
   CHECK(read(kHydra)->pmi_fd == 6);
 }
 
 TEST_CASE("Slurm's PMI names a rank, Slurm its place on the host") {
   check_place(kStep + Variables{{"PMI_RANK", "3"}, {"PMI_SIZE", "5"}, {"PMI_FD", "9"}},
-              Starter::pmi, 3, 5, 1, 2);
+              LauncherKind::pmi, 3, 5, 1, 2);
 }
 
-TEST_CASE("an agent's word is complete") {
+TEST_CASE("the variables of an agent are complete") {
   const Variables agent{{"HORO_RANK", "1"},
                         {"HORO_SIZE", "2"},
                         {"HORO_LOCAL_RANK", "1"},
                         {"HORO_LOCAL_SIZE", "2"},
                         {"HORO_BOARD_FD", "56"}};
-  check_place(agent, Starter::horo_run, 1, 2, 1, 2);
-  check_place(agent + kOpenMpi + kStep, Starter::horo_run, 1, 2, 1, 2);
+  check_place(agent, LauncherKind::horo_run, 1, 2, 1, 2);
+  check_place(agent + kOpenMpi + kStep, LauncherKind::horo_run, 1, 2, 1, 2);
 }
 
-TEST_CASE("under horo run --mpi the MPI says who a rank is, and the agent's board is known") {
+TEST_CASE("under horo run --mpi the rank comes from the MPI and the board from the agent") {
   const Variables agent{{"HORO_CONTROLLER", "mpi"},
                         {"HORO_RANK", "2"},
                         {"HORO_SIZE", "4"},
@@ -116,7 +116,7 @@ TEST_CASE("under horo run --mpi the MPI says who a rank is, and the agent's boar
                         {"RANK", "2"},
                         {"WORLD_SIZE", "4"},
                         {"MASTER_PORT", "1"}};
-  check_place(agent + kOpenMpi, Starter::open_mpi, 2, 4, 0, 2);
+  check_place(agent + kOpenMpi, LauncherKind::open_mpi, 2, 4, 0, 2);
   const auto identity = read(agent + kOpenMpi);
   CHECK(identity->watched);
   CHECK(identity->worker.board_fd == 56);
@@ -127,9 +127,9 @@ TEST_CASE("under horo run --mpi the MPI says who a rank is, and the agent's boar
         std::string::npos);
 }
 
-TEST_CASE("the shell of a batch script is no rank") {
-  CHECK(read(kBatchShell)->starter == Starter::nobody);
-  // What salloc and srun --pty give is a step of one task inside an allocation of four.
+TEST_CASE("the shell of a batch script is not a rank") {
+  CHECK(read(kBatchShell)->launcher == LauncherKind::nobody);
+  // salloc and srun --pty start a step of one task inside an allocation of four.
   const auto shell = read(kBatchShell + Variables{{"SLURM_STEP_ID", "4294967290"},
                                                   {"SLURM_STEP_NUM_TASKS", "1"},
                                                   {"SLURM_STEP_TASKS_PER_NODE", "1"}});
@@ -144,24 +144,24 @@ TEST_CASE("the innermost launcher counts") {
                                     {"SLURM_STEP_TASKS_PER_NODE", "1(x2)"},
                                     {"SLURM_NODEID", "1"},
                                     {"SLURM_LOCALID", "0"}},
-              Starter::torchrun, 3, 4, 1, 2);
-  check_place(kOpenMpi + kStep, Starter::open_mpi, 2, 4, 0, 2);
+              LauncherKind::torchrun, 3, 4, 1, 2);
+  check_place(kOpenMpi + kStep, LauncherKind::open_mpi, 2, 4, 0, 2);
 }
 
 TEST_CASE("WORLD_SIZE of a batch script does not make ranks, and does not confuse them") {
-  check_place(kStep + Variables{{"WORLD_SIZE", "5"}}, Starter::slurm, 3, 5, 1, 2);
+  check_place(kStep + Variables{{"WORLD_SIZE", "5"}}, LauncherKind::slurm, 3, 5, 1, 2);
   check_refused({{"WORLD_SIZE", "4"}}, {"WORLD_SIZE=4", "RANK"});
-  CHECK(read({{"WORLD_SIZE", "1"}})->starter == Starter::nobody);
+  CHECK(read({{"WORLD_SIZE", "1"}})->launcher == LauncherKind::nobody);
 }
 
-TEST_CASE("half of a pair is refused by name") {
+TEST_CASE("a variable without its counterpart is refused by name") {
   check_refused({{"RANK", "0"}}, {"RANK=0", "WORLD_SIZE is not"});
   check_refused({{"HORO_SIZE", "3"}}, {"HORO_SIZE=3", "HORO_RANK is not"});
   check_refused({{"PMI_SIZE", "3"}}, {"PMI_SIZE=3", "PMI_RANK"});
   check_refused({{"OMPI_COMM_WORLD_RANK", "3"}}, {"OMPI_COMM_WORLD_RANK=3"});
 }
 
-TEST_CASE("numbers that make no sense are refused by name and value") {
+TEST_CASE("invalid numbers are refused by name and value") {
   check_refused({{"RANK", "four"}, {"WORLD_SIZE", "4"}}, {"RANK='four'"});
   check_refused({{"RANK", "4"}, {"WORLD_SIZE", "4"}}, {"RANK=4 WORLD_SIZE=4"});
   check_refused({{"RANK", "-1"}, {"WORLD_SIZE", "4"}}, {"RANK='-1'"});
@@ -177,10 +177,10 @@ TEST_CASE("variables left over from something else contradict the launcher's") {
   // Scripts that translate the launcher's variables say the same twice.
   check_place(Variables{{"RANK", "2"}, {"WORLD_SIZE", "4"}, {"LOCAL_RANK", "0"}} + kOpenMpi +
                   Variables{{"LOCAL_WORLD_SIZE", "2"}},
-              Starter::torchrun, 2, 4, 0, 2);
+              LauncherKind::torchrun, 2, 4, 0, 2);
 }
 
-TEST_CASE("jobs at the same time meet at different places") {
+TEST_CASE("jobs that run at the same time have different meeting places") {
   const auto place = [](const Variables& variables) { return read(variables)->meeting_place; };
   CHECK(place(kTorch) != place(kTorch + Variables{{"MASTER_PORT", "29501"}}));
   CHECK(place(kTorchrun) != place(kTorchrun + Variables{{"TORCHELASTIC_RESTART_COUNT", "1"}}));

@@ -24,7 +24,7 @@ std::string told(const std::vector<const char*>& words) {
 
 }  // namespace
 
-TEST_CASE("options end at the first positional and the rest is verbatim") {
+TEST_CASE("options end at the first positional argument and the rest is unchanged") {
   CHECK(told({"-np", "2", "python", "t.py", "--np", "7", "--verbose"}) ==
         "np=2 | python t.py --np 7 --verbose");
   CHECK(told({"python", "-np", "2"}) == "| python -np 2");
@@ -77,13 +77,13 @@ TEST_CASE("an unknown option is named with the nearest known one") {
   CHECK(told({"-q"}) == "!unknown option '-q'");
 }
 
-TEST_CASE("an option of horovodrun that is missing says why") {
+TEST_CASE("an unsupported option of horovodrun is refused with the reason") {
   CHECK(told({"--min-np", "2", "x"}) ==
-        "!option '--min-np': there are no elastic jobs in this version; give the number of ranks "
+        "!option '--min-np': this version has no elastic jobs; give the number of ranks "
         "with -np");
 }
 
-TEST_CASE("the last of several options counts") {
+TEST_CASE("the last of several equal options has priority") {
   const auto arguments = parse({"-np", "2", "--num-proc", "3", "x"});
   REQUIRE(arguments);
   REQUIRE(arguments->find("num-proc") != nullptr);
@@ -91,7 +91,7 @@ TEST_CASE("the last of several options counts") {
   CHECK(arguments->find("hosts") == nullptr);
 }
 
-TEST_CASE("a command without positionals refuses them") {
+TEST_CASE("a command without positional arguments refuses them") {
   const std::vector<const char*> words{"--json", "x"};
   const auto arguments = cli::parse_arguments(*cli::find_command("check-build"), words);
   REQUIRE_FALSE(arguments);

@@ -9,7 +9,7 @@ using namespace horo;  // NOLINT(google-build-using-namespace): a test of this n
 
 namespace {
 
-/// Whether `word` stands in `text` as a whole.
+/// Whether `text` contains `word` as a whole word.
 bool shows(const std::string& text, const std::string& word) {
   for (auto at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) {
     const char next = text[at + word.size()];
@@ -42,7 +42,7 @@ TEST_CASE("help stays within its width") {
   }
 }
 
-TEST_CASE("help of a knob says default, range and whether it acts") {
+TEST_CASE("the help of a knob gives its default, its range and whether this version reads it") {
   const auto& run = *cli::find_command("run");
   const auto help_of = [&run](std::string_view name) {
     for (const auto& flag : run.flags) {
@@ -54,7 +54,7 @@ TEST_CASE("help of a knob says default, range and whether it acts") {
         "largest fused buffer; 0 sends every tensor alone; a size (64MiB, 64M or bytes) from 0 to "
         "1GiB "
         "[default: 64MiB]");
-  CHECK(help_of("autotune").ends_with("[this version only passes it on to the ranks]"));
+  CHECK(help_of("autotune").ends_with("[this version only passes the value on to the ranks]"));
 }
 
 TEST_CASE("no two flags of a command share a spelling") {
@@ -71,7 +71,7 @@ TEST_CASE("no two flags of a command share a spelling") {
   }
 }
 
-TEST_CASE("horo's own help lists the commands it is given") {
+TEST_CASE("the help of horo lists the given commands") {
   const auto text = cli::help_text(*cli::find_command(""), {cli::find_command("run")});
   CHECK(text.find("  run ") != std::string::npos);
   CHECK(text.find("  check-build ") == std::string::npos);

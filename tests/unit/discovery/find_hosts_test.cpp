@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "discovery/find_hosts.hpp"
+#include "discovery/search/find_hosts.hpp"
 
 #include <fstream>
 #include <map>
@@ -22,7 +22,7 @@ Result<FoundHosts> find(HostRequest request, const Variables& variables = {}) {
     const auto found = variables.find(name);
     return found == variables.end() ? nullptr : found->second.c_str();
   };
-  if (request.patience == Duration{}) request.patience = 30s;
+  if (request.timeout == Duration{}) request.timeout = 30s;
   return find_hosts(request);
 }
 
@@ -52,7 +52,7 @@ const Variables kSlurm{
 
 }  // namespace
 
-TEST_CASE("what was given beats the scheduler, the scheduler beats this machine") {
+TEST_CASE("given hosts have priority over the scheduler, and the scheduler over this machine") {
   CHECK(find({.list = "a:2", .here_slots = 1}, kSlurm).value().source == "-H");
   const auto job = find({.here_slots = 1}, kSlurm);
   REQUIRE(job);
@@ -78,7 +78,7 @@ TEST_CASE("an allocation that cannot be read is never replaced by this machine")
   }
 }
 
-TEST_CASE("a discovery script prints hosts as a host file has them") {
+TEST_CASE("a discovery script prints hosts in the form of a host file") {
   const Script script("#!/bin/sh\necho a:2\necho '# none'\necho b\n");
   const auto found = find({.script = script.path(), .default_slots = 4});
   REQUIRE(found);
@@ -86,14 +86,14 @@ TEST_CASE("a discovery script prints hosts as a host file has them") {
   CHECK(found->source == fmt::format("discovery script '{}'", script.path()));
 }
 
-TEST_CASE("a discovery script that fails is named, with how and its last words") {
+TEST_CASE("the error for a failed discovery script has its end and the last line of its errors") {
   const auto [text, part] = GENERATE(table<std::string, std::string>({
       {"#!/bin/sh\necho a:2\necho first >&2\necho 'no cluster' >&2\nexit 3\n",
        "it ended with exit code 3: no cluster"},
       {"#!/bin/sh\nkill -9 $$\n", "it was killed by signal 9"},
       {"#!/bin/sh\necho a:2\necho b:x\n", "line 2: slots in 'b:x'"},
-      {"#!/bin/sh\n", "no host in it"},
-      {"echo a:2\n", "a script begins with #!"},
+      {"#!/bin/sh\n", "it names no host"},
+      {"echo a:2\n", "a script must begin with #!"},
       {"#!/nonexistent\n", "starting it"},
   }));
   const Script script(text);
@@ -102,21 +102,23 @@ TEST_CASE("a discovery script that fails is named, with how and its last words")
   REQUIRE(!found);
   CHECK_THAT(found.error().message, Catch::Contains(script.path()) && Catch::Contains(part));
   const Script plain("#!/bin/sh\n", 0600);
-  // Root may read but not execute it.
+  // Root may read the file but not execute it.
   CHECK(find({.script = plain.path()}).error().code == Errc::permission_denied);
 }
 
-TEST_CASE("a discovery script that does not end is killed with what it started") {
+TEST_CASE(
+    "a discovery script that does not end is killed together with the processes that it started") {
   const auto mark = fmt::format("/tmp/horo-script-mark-{}", getpid());
   const Script script(fmt::format("#!/bin/sh\nsleep 1000 &\necho $! > {}\nsleep 1000\n", mark));
-  const auto found = find({.script = script.path(), .patience = 1s});
+  const auto found = find({.script = script.path(), .timeout = 1s});
   REQUIRE(!found);
   CHECK(found.error().code == Errc::timed_out);
   pid_t left = 0;
   std::ifstream(mark) >> left;
   unlink(mark.c_str());
   REQUIRE(left > 0);
-  // The kernel ends it a little later, and process 1 may be slow to reap it: gone, or a zombie.
+  // The kernel ends the process a little later, and process 1 may reap it late: it is gone or a
+  // zombie.
   const auto over = [left] {
     std::string line;
     std::getline(std::ifstream(fmt::format("/proc/{}/stat", left)), line);

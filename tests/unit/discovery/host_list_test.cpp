@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "discovery/host_list.hpp"
 
+#include <tuple>
+
 #include <catch2/catch.hpp>
 
 using namespace horo;
@@ -19,7 +21,7 @@ using Names = std::vector<std::string>;
 
 }  // namespace
 
-TEST_CASE("a host entry is a name and its slots, one when none are written") {
+TEST_CASE("a host entry is a name and its slots, by default one") {
   CHECK(one("node7:4") == Host{"node7", 4});
   CHECK(one("node7") == Host{"node7", 1});
   CHECK(one("rack-1.node_2:16") == Host{"rack-1.node_2", 16});
@@ -31,7 +33,7 @@ TEST_CASE("an IPv6 address stands in brackets") {
   CHECK(one("[fe80::1%eth0]") == Host{"fe80::1%eth0", 1});
 }
 
-TEST_CASE("a user stands before the host, and is not its name") {
+TEST_CASE("a user before the host is not part of its name") {
   const Host node{.name = "node7", .slots = 4, .user = "eva"};
   CHECK(one("eva@node7:4") == node);
   CHECK(one("eva@[::1]").user == "eva");
@@ -42,46 +44,53 @@ TEST_CASE("a user stands before the host, and is not its name") {
         std::vector{Host{.name = "a", .slots = 3, .user = "eva"}});
 }
 
+namespace {
+
+/// A wrong host entry, and a part of its error.
+const std::vector<std::tuple<std::string, std::string>> kWrongEntries{
+    {"", "empty"},
+    {"a:", "slots in 'a:' must be a whole number from 1"},
+    {"a:0", "slots in 'a:0'"},
+    {"a:-1", "slots in 'a:-1'"},
+    {"a:x", "slots in 'a:x'"},
+    {"a:2x", "slots in 'a:2x'"},
+    {"a: 2", "slots in 'a: 2'"},
+    {"a:99999999999", "from 1 to 1000000"},
+    {":2", "must be a name"},
+    {"-oProxyCommand=x", "must be a name"},
+    {"-a:2", "must be a name"},
+    {"a b:2", "must be a name"},
+    {"a$:2", "must be a name"},
+    {"::1", "brackets"},
+    {"@a:2", "'@a:2' must be user@host:slots"},
+    {"eva@", "'eva@' must be user@host:slots"},
+    {"-l@a", "'-l@a' must be user@host:slots"},
+    {"e va@a", "'e va@a' must be user@host:slots"},
+    {"eva@b@a", "must be a name"},
+    {"a:2:3", "brackets"},
+    {"[::1:2", "no closing bracket"},
+    {"[]:2", "not an IPv6 address"},
+    {"[host]:2", "not an IPv6 address"},
+    {"[1-3]:2", "not an IPv6 address"},
+    {"n[1-3", "no closing bracket"},
+    {"n[]", "'' in the brackets of 'n[]' must be a number or a range"},
+    {"n[3-1]", "'3-1' in the brackets"},
+    {"n[1-]", "'1-' in the brackets"},
+    {"n[1,,2]", "'' in the brackets"},
+    {"n[-1]", "'-1' in the brackets"},
+    {"n[a-c]", "'a-c' in the brackets"},
+    {"n[1-1000000000]", "of at most 9 digits"},
+    {"n[1-999999999]", "more than 100000 hosts"},
+    {"n[1-1000]-[1-1000]", "more than 100000 hosts"},
+    {"n[1-999999999][1-999999999][1-999999999]", "more than 100000 hosts"},
+    {"-n[1-2]", "must be a name"},
+    {"[::1]2", "must be :slots"},
+};
+
+}  // namespace
+
 TEST_CASE("a wrong host entry is refused with its text and the remedy") {
-  const auto [entry, part] = GENERATE(table<std::string, std::string>({
-      {"", "empty"},
-      {"a:", "slots in 'a:' must be a whole number from 1"},
-      {"a:0", "slots in 'a:0'"},
-      {"a:-1", "slots in 'a:-1'"},
-      {"a:x", "slots in 'a:x'"},
-      {"a:2x", "slots in 'a:2x'"},
-      {"a: 2", "slots in 'a: 2'"},
-      {"a:99999999999", "from 1 to 1000000"},
-      {":2", "must be a name"},
-      {"-oProxyCommand=x", "must be a name"},
-      {"-a:2", "must be a name"},
-      {"a b:2", "must be a name"},
-      {"a$:2", "must be a name"},
-      {"::1", "brackets"},
-      {"@a:2", "'@a:2' must be user@host:slots"},
-      {"eva@", "'eva@' must be user@host:slots"},
-      {"-l@a", "'-l@a' must be user@host:slots"},
-      {"e va@a", "'e va@a' must be user@host:slots"},
-      {"eva@b@a", "must be a name"},
-      {"a:2:3", "brackets"},
-      {"[::1:2", "no closing bracket"},
-      {"[]:2", "not an IPv6 address"},
-      {"[host]:2", "not an IPv6 address"},
-      {"[1-3]:2", "not an IPv6 address"},
-      {"n[1-3", "no closing bracket"},
-      {"n[]", "'' in the brackets of 'n[]' must be a number or a range"},
-      {"n[3-1]", "'3-1' in the brackets"},
-      {"n[1-]", "'1-' in the brackets"},
-      {"n[1,,2]", "'' in the brackets"},
-      {"n[-1]", "'-1' in the brackets"},
-      {"n[a-c]", "'a-c' in the brackets"},
-      {"n[1-1000000000]", "of at most 9 digits"},
-      {"n[1-999999999]", "more than 100000 hosts"},
-      {"n[1-1000]-[1-1000]", "more than 100000 hosts"},
-      {"n[1-999999999][1-999999999][1-999999999]", "more than 100000 hosts"},
-      {"-n[1-2]", "must be a name"},
-      {"[::1]2", "must be :slots"},
-  }));
+  const auto [entry, part] = GENERATE(from_range(kWrongEntries));
   INFO(entry);
   HostSet hosts;
   const auto host = add_entry(hosts, entry, 1);
@@ -90,7 +99,9 @@ TEST_CASE("a wrong host entry is refused with its text and the remedy") {
   CHECK_THAT(host.error().message, Catch::Contains(part));
 }
 
-TEST_CASE("brackets in a name are ranges, padded as they are written, the last counting first") {
+TEST_CASE(
+    "brackets in a name are ranges, with the padding that is written, and the last counts up "
+    "first") {
   CHECK(expand_names("node7").value() == Names{"node7"});
   CHECK(expand_names("n[1-3]").value() == Names{"n1", "n2", "n3"});
   CHECK(expand_names("n[08-10,7]-ib").value() == Names{"n08-ib", "n09-ib", "n10-ib", "n7-ib"});
@@ -107,7 +118,8 @@ TEST_CASE("a list is cut at commas outside of brackets") {
   CHECK(entries[2].column == 14);
 }
 
-TEST_CASE("ranges in a host list keep order and slots, names without slots get the default") {
+TEST_CASE(
+    "ranges in a host list keep their order and slots, and names without slots get the default") {
   const auto hosts = parse_list("node[01-03]:4,b,node02:1", 8);
   REQUIRE(hosts);
   CHECK(hosts->hosts() == std::vector<Host>{{"node01", 4}, {"node02", 5}, {"node03", 4}, {"b", 8}});
@@ -119,14 +131,15 @@ TEST_CASE("an error in a host list names the column") {
   CHECK_THAT(hosts.error().message, Catch::Contains("column 6: slots in 'n[1-2]:x' must be"));
 }
 
-TEST_CASE("entries together make no more hosts than a job may have") {
+TEST_CASE("all entries together may not have more hosts than a job may have") {
   const auto hosts = parse_list("a[1-60000],b[1-60000]", 1);
   REQUIRE(!hosts);
-  CHECK_THAT(hosts.error().message, Catch::Contains("'b[1-60000]' would make more than 100000"));
+  CHECK_THAT(hosts.error().message,
+             Catch::Contains("with 'b[1-60000]' there would be more than 100000"));
 }
 
 TEST_CASE("a host with two users is refused") {
   CHECK(parse_list("eva@a,bob@a", 1).error().message ==
-        "column 7: host 'a' is there as user 'eva' and as 'bob'");
+        "column 7: host 'a' is listed with user 'eva' and with user 'bob'");
   CHECK(!parse_list("a,bob@a", 1));
 }

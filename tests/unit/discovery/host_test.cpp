@@ -6,14 +6,14 @@
 using namespace horo;
 using namespace horo::discovery;
 
-TEST_CASE("a host named twice is one host with the slots of both, at its first place") {
+TEST_CASE("a host that is listed twice is one host with both slots, at its first position") {
   HostSet hosts({{"a", 2}, {"b", 1}, {"a", 3}});
   CHECK(hosts.hosts() == std::vector<Host>{{"a", 5}, {"b", 1}});
   CHECK(hosts.slots() == 6);
   CHECK(describe(hosts) == "a:5, b:1");
 }
 
-TEST_CASE("slots of a host named thousands of times stay a number") {
+TEST_CASE("the slots of a host that is listed thousands of times do not overflow") {
   HostSet hosts;
   for (int i = 0; i < 5000; ++i) hosts.add({"a", horo::discovery::kMaxSlots});
   CHECK(hosts.slots() == horo::discovery::kMaxSlots);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Environments as the schedulers' manuals and real jobs have them.
+// Uses environments from the schedulers' manuals and from real jobs.
 #include <fstream>
 #include <map>
 #include <sys/stat.h>
@@ -33,7 +33,7 @@ Result<Listing> slurm(Variables variables, int ranks_per_host = 0) {
   return SlurmSource(lookup(std::move(variables)), ranks_per_host).list(Deadline::never());
 }
 
-/// A folder for the files of one case.
+/// A folder for the files of one test case.
 class Folder {
  public:
   Folder() { REQUIRE(mkdtemp(path_.data()) != nullptr); }
@@ -63,7 +63,7 @@ class Folder {
 }  // namespace
 
 TEST_CASE("Slurm's nodes get their tasks as slots") {
-  // As salloc -N 2 -n 4 and sbatch --ntasks-per-node leave them.
+  // The variables that salloc -N 2 -n 4 and sbatch --ntasks-per-node set.
   const auto listing = slurm({{"SLURM_JOB_NODELIST", "h[1-2]"},
                               {"SLURM_JOB_CPUS_PER_NODE", "3,1"},
                               {"SLURM_NTASKS", "4"},
@@ -77,7 +77,8 @@ TEST_CASE("Slurm's nodes get their tasks as slots") {
             .hosts.hosts() == Hosts{{"tux1", 2}, {"tux2", 2}, {"tux5", 2}, {"gpu07", 1}});
 }
 
-TEST_CASE("in a step of Slurm the job's CPUs decide, as its tasks are the step's") {
+TEST_CASE(
+    "in a Slurm step slots come from the job's CPUs, because the tasks are those of the step") {
   const auto listing = slurm({{"SLURM_JOB_NODELIST", "h[1-2]"},
                               {"SLURM_JOB_CPUS_PER_NODE", "3,1"},
                               {"SLURM_NTASKS", "1"},
@@ -102,7 +103,7 @@ TEST_CASE("Slurm's GPUs are slots unless tasks were asked for") {
         Hosts{{"a1", 1, 8}, {"a2", 1, 8}});
 }
 
-TEST_CASE("ranks per host widen Slurm's tasks as far as its CPUs or GPUs reach") {
+TEST_CASE("ranks per host raise the slots above Slurm's tasks as far as its CPUs or GPUs reach") {
   const Variables job{{"SLURM_JOB_NODELIST", "a[1-2]"},
                       {"SLURM_TASKS_PER_NODE", "1(x2)"},
                       {"SLURM_NTASKS", "2"},
@@ -130,7 +131,7 @@ TEST_CASE("a heterogeneous Slurm job has the hosts of all its components") {
             .hosts.hosts() == Hosts{{"n1", 6}});
 }
 
-TEST_CASE("a Slurm job that cannot be read says what it lacks") {
+TEST_CASE("the error for an unreadable Slurm job names what is missing or wrong") {
   const auto [variables, part] = GENERATE(table<Variables, std::string>({
       {Variables{}, "neither SLURM_JOB_NODELIST nor SLURM_NODELIST is set; give the hosts with -H"},
       {{{"SLURM_JOB_NODELIST", "h[1-"}}, "SLURM_JOB_NODELIST='h[1-': column 1: host 'h[1-' has no"},
@@ -144,9 +145,9 @@ TEST_CASE("a Slurm job that cannot be read says what it lacks") {
       {{{"SLURM_JOB_NODELIST", "h[1-2]"}, {"SLURM_JOB_NUM_NODES", "3"}},
        "SLURM_JOB_NUM_NODES='3' contradicts the 2 nodes of SLURM_JOB_NODELIST; give the hosts"},
       {{{"SLURM_JOB_NODELIST", "h[1-2]"}, {"SLURM_JOB_CPUS_PER_NODE", "4(x3)"}},
-       "SLURM_JOB_CPUS_PER_NODE='4(x3)' speaks of 3 nodes, SLURM_JOB_NODELIST of 2"},
+       "SLURM_JOB_CPUS_PER_NODE='4(x3)' describes 3 nodes, but SLURM_JOB_NODELIST has 2"},
       {{{"SLURM_JOB_NODELIST", "h1"}, {"SLURM_TASKS_PER_NODE", "1"}, {"SLURM_JOBID", "43"}},
-       "SLURM_JOB_ID is '42' and SLURM_JOBID '43': of two jobs"},
+       "SLURM_JOB_ID is '42' and SLURM_JOBID is '43', but both must name one job"},
       {{{"SLURM_HET_SIZE", "x"}}, "SLURM_HET_SIZE='x' must be"},
       {{{"SLURM_HET_SIZE", "1"}}, "neither SLURM_JOB_NODELIST_HET_GROUP_0 nor"},
   }));
@@ -157,7 +158,7 @@ TEST_CASE("a Slurm job that cannot be read says what it lacks") {
   CHECK_THAT(listing.error().message, Catch::StartsWith("Slurm job 42: ") && Catch::Contains(part));
 }
 
-TEST_CASE("LSF's hosts are read from the first of its variables that can be") {
+TEST_CASE("LSF's hosts are read from the first readable variable") {
   Folder folder;
   const auto file = folder.add("hosts", "hostA\nhostA\nhostB\n");
   const auto list = [](Variables variables) {
@@ -185,7 +186,7 @@ TEST_CASE("LSF's hosts are read from the first of its variables that can be") {
           Catch::Contains("give them with -H"));
 }
 
-TEST_CASE("under CSM the nodes are asked for, their GPUs are slots, and the launch node is none") {
+TEST_CASE("under CSM the slots of a node are its GPUs, and the launch node is left out") {
   Folder folder;
   folder.add("csm_allocation_query",
              "#!/bin/sh\n[ \"$1 $2\" = '-a 5' ] || exit 2\n"
@@ -210,7 +211,7 @@ TEST_CASE("under CSM the nodes are asked for, their GPUs are slots, and the laun
   CHECK(plain.value().hosts.size() == 2);
 }
 
-TEST_CASE("CSM's cores are those that no socket keeps for the system") {
+TEST_CASE("CSM's cores leave out those that each socket keeps for the system") {
   Folder folder;
   folder.add("csm_allocation_query",
              "#!/bin/sh\nprintf 'isolated_cores: 1\\ncompute_nodes:\\n - a\\n'\n");
@@ -224,7 +225,7 @@ TEST_CASE("CSM's cores are those that no socket keeps for the system") {
   CHECK(found->gpus == 6);
 }
 
-TEST_CASE("a host may be LSF's with its domain or without, where the variables name any") {
+TEST_CASE("a host of an LSF job is recognised with and without its domain") {
   const auto has = [](Variables variables, const char* host) {
     return LsfSource(lookup(std::move(variables))).may_have(host);
   };
@@ -235,14 +236,14 @@ TEST_CASE("a host may be LSF's with its domain or without, where the variables n
   CHECK(has({{"LSB_JOBID", "7"}}, "c"));
 }
 
-TEST_CASE("values of CSM are found as a word, a list in brackets or lines") {
+TEST_CASE("values in CSM's output may be a word, a list in brackets or lines") {
   using Words = std::vector<std::string>;
   CHECK(csm_values("a: 1\nb: [x, 'y']\nc:\n - p\n - q\nd: 2\n", "b") == Words{"x", "y"});
   CHECK(csm_values("a: 1\nc:\n - p\n - q\nd: 2\n", "c") == Words{"p", "q"});
   CHECK(csm_values("cc: 1\n", "c").empty());
 }
 
-TEST_CASE("PBS has a line per slot in its node file") {
+TEST_CASE("PBS's node file has a line per slot") {
   Folder folder;
   const auto file = folder.add("nodes", "node1\nnode1\nnode2.cluster\nnode1\n");
   const auto list = [](Variables variables) {
@@ -259,7 +260,7 @@ TEST_CASE("PBS has a line per slot in its node file") {
   CHECK(list({{"PBS_NODEFILE", "/nonexistent"}}).error().code == Errc::unavailable);
 }
 
-TEST_CASE("an MPIJob's launcher has its workers in the operator's host file") {
+TEST_CASE("the workers of an MPIJob are read from the operator's host file") {
   Folder folder;
   const auto file =
       folder.add("hostfile", "job-worker-0.job.ns.svc slots=2\njob-worker-1.job.ns.svc:2\n");

@@ -21,7 +21,7 @@ Result<HostSet> list(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("the host list of the command line keeps the order and drops blanks around entries") {
+TEST_CASE("the host list of the command line keeps the order and ignores blanks around entries") {
   CHECK(list(" b:2 , a:1,c").value().hosts() == std::vector<Host>{{"b", 2}, {"a", 1}, {"c", 1}});
   CHECK(list("a:2,a:2").value().hosts() == std::vector<Host>{{"a", 4}});
 }
@@ -42,7 +42,7 @@ TEST_CASE("a host file has one host per line, with comments and both spellings o
 }
 
 TEST_CASE("host files of Open MPI, MPICH and Windows are read") {
-  // The samples of mpirun's and of Hydra's manual.
+  // The samples in the manuals of mpirun and Hydra.
   CHECK(parse_hostfile("aa slots=2\nbb slots=2 max_slots=20\ncc max-slots=3\n").value().hosts() ==
         std::vector<Host>{{"aa", 2}, {"bb", 2}, {"cc", 3}});
   CHECK(parse_hostfile("donner:2\nfoo:4\nshakti:1\n").value().slots() == 7);
@@ -62,8 +62,8 @@ TEST_CASE("an error in a host file names the line") {
       {"a slots=4 slots=4", "line 1: 'slots=4' after host 'a'"},
       {"a slots=4 max_slots=3", "line 1: host 'a' has 4 slots, more than its max_slots=3"},
       {"a[1-999999999] slots=4", "line 1: host 'a[1-999999999]' stands for more than 100000 hosts"},
-      {"# nothing\n", "no host in it"},
-      {"", "no host in it"},
+      {"# nothing\n", "it names no host"},
+      {"", "it names no host"},
   }));
   INFO(text);
   const auto hosts = parse_hostfile(text);
@@ -71,7 +71,7 @@ TEST_CASE("an error in a host file names the line") {
   CHECK_THAT(hosts.error().message, Catch::Contains(part));
 }
 
-TEST_CASE("a host file that cannot be read is named, with the reason") {
+TEST_CASE("the error for an unreadable host file has its name and the reason") {
   const auto hosts = HostfileSource("/nonexistent/hosts").list(Deadline::never());
   REQUIRE(!hosts);
   CHECK(hosts.error().code == Errc::not_found);
@@ -92,7 +92,7 @@ TEST_CASE("a host file is read from the disk") {
   CHECK(hosts->hosts.slots() == 5);
 }
 
-TEST_CASE("without hosts the job runs here, with the slots it wants") {
+TEST_CASE("without hosts the job runs on this machine, with the requested slots") {
   CHECK(LocalSource(3).list(Deadline::never()).value().hosts.hosts() ==
         std::vector<Host>{{"localhost", 3}});
 }

@@ -22,10 +22,7 @@ std::string cpp_error(const std::string& declarations) {
   return page ? "" : page.error().message;
 }
 
-}  // namespace
-
-TEST_CASE("a page of C has sections, declarations and labels as a list") {
-  const auto page = c_page({.name = "x.h", .text = R"(/* SPDX-License-Identifier: Apache-2.0 */
+constexpr const char* kHeaderOfC = R"(/* SPDX-License-Identifier: Apache-2.0 */
 /* x.h: a header.
  *
  *   x_go();
@@ -44,9 +41,9 @@ HORO_API horo_status x_come(const char* name);
 
 #ifdef __cplusplus
 }
-)"});
-  REQUIRE(page);
-  CHECK(*page == R"(
+)";
+
+constexpr const char* kPageOfC = R"(
 # x.h
 
 x.h: a header.
@@ -77,19 +74,9 @@ Goes.
 - **Thread:** any.
 - **Blocks:** until it is there.
 - **Fails:** IO, NOT_FOUND.
-)");
-}
+)";
 
-TEST_CASE("a function of C without its labels is named") {
-  const std::string function = "HORO_API int x_go(void);\n";
-  CHECK_THAT(c_error(function), Contains("`x_go`") && Contains("Thread:"));
-  CHECK_THAT(c_error("/* Goes. Thread: any. Fails: never. */\n" + function), Contains("Blocks:"));
-  CHECK_THAT(c_error("/* Goes. Thread: any. Blocks: no. */\n" + function), Contains("Fails:"));
-  CHECK(c_error("/* Goes. Thread: any. Blocks: no. Fails: never. */\n" + function).empty());
-}
-
-TEST_CASE("a page of C++ has public functions without their bodies") {
-  const auto page = cpp_page({{.name = "x.hpp", .text = R"(/// Ways.
+constexpr const char* kHeaderOfCpp = R"(/// Ways.
 #pragma once
 
 namespace horo {
@@ -128,9 +115,9 @@ struct Pair {
 };
 
 }  // namespace horo
-)"}});
-  REQUIRE(page);
-  CHECK(*page == R"(
+)";
+
+constexpr const char* kPageOfCpp = R"(
 ## x.hpp
 
 Ways.
@@ -174,10 +161,31 @@ struct Pair {
 ```
 
 Two numbers.
-)");
+)";
+
+}  // namespace
+
+TEST_CASE("a page of C has sections, declarations and labels as a list") {
+  const auto page = c_page({.name = "x.h", .text = kHeaderOfC});
+  REQUIRE(page);
+  CHECK(*page == kPageOfC);
 }
 
-TEST_CASE("a public function of C++ without comment or errors is named") {
+TEST_CASE("the error names a C function whose comment lacks a label") {
+  const std::string function = "HORO_API int x_go(void);\n";
+  CHECK_THAT(c_error(function), Contains("`x_go`") && Contains("Thread:"));
+  CHECK_THAT(c_error("/* Goes. Thread: any. Fails: never. */\n" + function), Contains("Blocks:"));
+  CHECK_THAT(c_error("/* Goes. Thread: any. Blocks: no. */\n" + function), Contains("Fails:"));
+  CHECK(c_error("/* Goes. Thread: any. Blocks: no. Fails: never. */\n" + function).empty());
+}
+
+TEST_CASE("a page of C++ has the public functions without their bodies") {
+  const auto page = cpp_page({{.name = "x.hpp", .text = kHeaderOfCpp}});
+  REQUIRE(page);
+  CHECK(*page == kPageOfCpp);
+}
+
+TEST_CASE("the error names a public C++ function without a comment or without Fails:") {
   CHECK_THAT(cpp_error("inline void go();"), Contains("go has no comment"));
   CHECK_THAT(cpp_error("/// Goes.\ninline void go();"), Contains("go lacks 'Fails:'"));
   CHECK(cpp_error("/// Goes. Fails: IO.\ninline void go();").empty());

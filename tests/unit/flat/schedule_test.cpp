@@ -17,7 +17,7 @@ using namespace horo::runtime;
 namespace {
 
 using Memory = std::vector<std::byte>;
-using Number = std::uint64_t;  // Sums of which tell who took part.
+using Number = std::uint64_t;  // The sum of the inputs tells which ranks took part.
 
 constexpr auto kElement = sizeof(Number);
 
@@ -145,7 +145,7 @@ TEST_CASE("a ring sends twice its share, and no algorithm that is chosen for muc
   }
 }
 
-TEST_CASE("few bytes go in few rounds") {
+TEST_CASE("small buckets take few rounds") {
   CHECK(choose_allreduce(mesh_of(0, 4, true), 1024, Partial::exact) == Algorithm::exchange);
   CHECK(choose_allreduce(mesh_of(0, 100, true), 1024, Partial::exact) == Algorithm::doubling);
   CHECK(choose_allreduce(mesh_of(0, 1000, true), 4U << 20U, Partial::exact) ==
@@ -154,14 +154,14 @@ TEST_CASE("few bytes go in few rounds") {
   CHECK(choose_allreduce(mesh_of(0, 4, false), 64U << 20U, Partial::exact) == Algorithm::direct);
 }
 
-TEST_CASE("what may not be kept in between meets in one place") {
+TEST_CASE("sums whose parts may not be stored are reduced in one step") {
   // The sum of three int8 of 100 does not fit an int8; their average does.
   CHECK(choose_allreduce(mesh_of(0, 100, true), 64U << 20U, Partial::wrong) == Algorithm::direct);
   CHECK(choose_allreduce(mesh_of(0, 4, true), 64U << 20U, Partial::rounded) == Algorithm::direct);
   CHECK(choose_allreduce(mesh_of(0, 100, true), 64U << 20U, Partial::rounded) == Algorithm::ring);
 }
 
-TEST_CASE("all-gather brings uneven parts to everybody, straight and around the ring") {
+TEST_CASE("all-gather brings uneven parts to every rank, directly and around the ring") {
   for (const bool shares : {false, true}) {
     for (int n = 1; n <= 6; ++n) {
       std::vector<std::uint64_t> bytes;
@@ -190,7 +190,7 @@ TEST_CASE("all-gather brings uneven parts to everybody, straight and around the 
   }
 }
 
-TEST_CASE("a broadcast reaches everybody from any root, as a tree and as a chain") {
+TEST_CASE("a broadcast reaches every rank from any root, as a tree and as a chain") {
   for (const std::uint64_t bytes : {std::uint64_t{8}, std::uint64_t{1} << 20U}) {
     for (int n = 1; n <= 9; ++n) {
       for (int root = 0; root < n; ++root) {
@@ -269,7 +269,7 @@ TEST_CASE("all-to-all transposes uneven parts") {
   }
 }
 
-TEST_CASE("nobody leaves a barrier before the last has come") {
+TEST_CASE("no rank leaves a barrier before the last has entered") {
   for (int n = 1; n <= 9; ++n) {
     std::vector<Schedule> plans;
     std::vector<Memory> memories;

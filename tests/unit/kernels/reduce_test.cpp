@@ -129,7 +129,7 @@ TEST_CASE("every kernel gives the reference's bits, on every instruction set") {
   });
 }
 
-TEST_CASE("a result goes to many places at once, inputs among them") {
+TEST_CASE("a result is written to many destinations at once, inputs among them") {
   std::mt19937_64 random(2);
   for_each_case(random, [&](const Case& c) {
     for (const Isa isa : isas()) {
@@ -152,7 +152,7 @@ TEST_CASE("a result goes to many places at once, inputs among them") {
   });
 }
 
-TEST_CASE("the bits do not depend on how a buffer is cut") {
+TEST_CASE("the bits do not depend on how a buffer is divided") {
   std::mt19937_64 random(3);
   for_each_case(random, [&](const Case& c) {
     const Placed placed(c, random);
@@ -208,7 +208,7 @@ TEST_CASE("a large aligned buffer gives the same bits as an unaligned one") {
   }
 }
 
-TEST_CASE("no elements touch nothing") {
+TEST_CASE("a reduction of no elements touches no memory") {
   for (const Isa isa : isas()) {
     for (const DType dtype : kReduced) {
       for (const ReduceOp op : kOps) {

@@ -8,7 +8,7 @@
 #include <random>
 #include <vector>
 
-#include "runtime/backends/shm/kernels/kernels.hpp"
+#include "runtime/kernels/kernels.hpp"
 
 namespace horo::tests {
 
@@ -19,7 +19,7 @@ float from_half(std::uint16_t half);
 std::uint16_t bfloat_of(float value);
 float from_bfloat(std::uint16_t bfloat);
 
-/// `count` elements of each input combined; the result's bytes.
+/// Combines `count` elements of each input and returns the result's bytes.
 Bytes reference(const kernels::Reduction& what, const std::vector<Bytes>& inputs,
                 std::size_t count);
 

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kWindow = std::size_t{2} << 20;
 constexpr std::size_t kFolded = std::size_t{1} << 32;
-constexpr std::size_t kRest = 4096;           ///< What follows has memory of its own.
+constexpr std::size_t kRest = 4096;  ///< The bytes behind kFolded, which have memory of their own.
 constexpr std::size_t kCount = kFolded + 37;  ///< Elements: all but some of the rest.
 
 class Space {

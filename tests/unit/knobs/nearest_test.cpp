@@ -15,7 +15,7 @@ TEST_CASE("edit distance counts insertions, deletions, replacements and swaps") 
   CHECK(edit_distance("kitten", "sitting") == 3);
 }
 
-TEST_CASE("a similar word is suggested, a strange one is not") {
+TEST_CASE("a similar word is suggested and a different one is not") {
   CHECK(did_you_mean("fusion.treshold", {"cycle.time", "fusion.threshold"}) ==
         "; did you mean 'fusion.threshold'?");
   CHECK(did_you_mean("zebra", {"cycle.time", "fusion.threshold"}).empty());

@@ -46,7 +46,7 @@ TEST_CASE("without sources every knob has its default") {
   CHECK(settings.exported().empty());
 }
 
-TEST_CASE("file, Horovod's variable, our variable and flag overrule each other in this order") {
+TEST_CASE("priority rises from file to Horovod's variable, our variable and flag") {
   Sources sources{.config = {{"fusion.threshold", "1MiB", "c.yaml:2:3"}}};
   auto settings = Settings::resolve(sources);
   REQUIRE(settings);
@@ -73,7 +73,7 @@ TEST_CASE("file, Horovod's variable, our variable and flag overrule each other i
   CHECK(settings->origin("fusion.threshold").text() == "flag --fusion-threshold-mb");
 }
 
-TEST_CASE("as horovodrun the file beats the environment, but not the flag") {
+TEST_CASE("with --horovod the file has priority over the environment, but not over the flag") {
   Sources sources{.environment = lookup_in({{"HORO_CYCLE_TIME", "2"}}),
                   .config = {{"params.cycle_time_ms", "3", "c.yaml:1:1"}},
                   .config_beats_environment = true};
@@ -86,7 +86,7 @@ TEST_CASE("as horovodrun the file beats the environment, but not the flag") {
   CHECK(settings->get(knobs::kCycleTime) == 4ms);
 }
 
-TEST_CASE("a wrong value is one line with key, value, origin and what is allowed") {
+TEST_CASE("the error for a wrong value is one line with key, value, origin and allowed values") {
   CHECK(
       refusal({.environment = lookup_in({{"HORO_FUSION_THRESHOLD", "2GiB"}})}) ==
       "fusion.threshold: '2GiB' (environment HORO_FUSION_THRESHOLD) must be a size (64MiB, 64M or "
@@ -109,7 +109,7 @@ TEST_CASE("an empty variable counts as unset") {
   CHECK_FALSE(settings->is_set("shm.ring"));
 }
 
-TEST_CASE("Horovod's 0 below a knob's range counts as unset; elsewhere it is a wrong value") {
+TEST_CASE("a 0 below the range counts as unset in Horovod's variables and is an error elsewhere") {
   const auto settings = Settings::from_environment(lookup_in({{"HOROVOD_START_TIMEOUT", " 0"},
                                                               {"HOROVOD_CYCLE_TIME", "0"},
                                                               {"HOROVOD_CACHE_CAPACITY", "0"}}));
@@ -127,7 +127,7 @@ TEST_CASE("Horovod's 0 below a knob's range counts as unset; elsewhere it is a w
         "1ms to 24h");
 }
 
-TEST_CASE("ranks get the set knobs that are theirs, under both names, and read them back") {
+TEST_CASE("ranks get their knobs that were set, under both names, and read the same values") {
   const auto settings = Settings::resolve({.flags = {{"cycle-time", "2ms", ""},
                                                      {"no-stall-check", "true", ""},
                                                      {"grace", "1s", ""},

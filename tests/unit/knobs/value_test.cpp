@@ -13,7 +13,7 @@ const KnobRow& row(std::string_view key) {
   return knob_rows()[static_cast<std::size_t>(index)];
 }
 
-/// How `text` reads back, or "!" and why it is refused.
+/// Converts `text` to a value and back, or returns "!" and the reason for the refusal.
 std::string reread(std::string_view key, std::string_view text, const Spelling& spelling = {}) {
   const auto value = parse_knob(row(key), spelling, text);
   return value ? format_knob(row(key), *value) : "!" + value.error().message;
@@ -32,7 +32,7 @@ TEST_CASE("sizes are read with and without units") {
   CHECK(reread("fusion.threshold", "64KiB", {.scale = 1048576}) == "64KiB");
 }
 
-TEST_CASE("sizes that make no sense or are out of range are refused") {
+TEST_CASE("invalid sizes and sizes out of range are refused") {
   const std::string reason = "!a size (64MiB, 64M or bytes) from 0 to 1GiB";
   for (const auto* text : {"", "big", "-1", "1025MiB", "1e300", "nan", "inf", "64MiB/s", "64 ms"}) {
     CAPTURE(text);
@@ -50,7 +50,7 @@ TEST_CASE("times are read with units, or in the unit of their row") {
   CHECK(reread("cycle.time", "2s") == "!a time (1ms, 2s or a number of ms) from 0 to 1s");
 }
 
-TEST_CASE("an optional time has a word for none") {
+TEST_CASE("an optional time accepts a word that means no limit") {
   CHECK(reread("spin.time", "auto") == "auto");
   CHECK(reread("spin.time", "0") == "0");
   CHECK(reread("stall.shutdown.time", "0") == "never");
@@ -67,7 +67,7 @@ TEST_CASE("switches and words are read in any case") {
   CHECK(reread("log.level", "loud") == "!one of: trace, debug, info, warning, error, fatal");
 }
 
-TEST_CASE("whole numbers take no fraction, sign games or garbage") {
+TEST_CASE("whole numbers with a fraction, several signs or garbage are refused") {
   CHECK(reread("shm.ring", "16") == "16");
   for (const auto* text : {"1", "65", "8.5", "0x10", "8 chunks", "99999999999999999999"}) {
     CAPTURE(text);
@@ -76,7 +76,7 @@ TEST_CASE("whole numbers take no fraction, sign games or garbage") {
   CHECK(reread("autotune.gaussian.process.noise", "1.5") == "!a number from 0 to 1");
 }
 
-TEST_CASE("a smaller cache than the default is not taken from Horovod's names") {
+TEST_CASE("a cache smaller than the default is ignored under Horovod's names") {
   const Spelling horovod = row("cache.capacity").text->variable;
   CHECK(reread("cache.capacity", "0", horovod) == "8192");
   CHECK(reread("cache.capacity", "1024", horovod) == "8192");

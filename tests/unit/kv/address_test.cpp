@@ -9,7 +9,7 @@ using horo::Errc;
 using horo::kv::Address;
 using horo::kv::parse_address;
 
-TEST_CASE("names, IPv4 and bracketed IPv6 addresses survive") {
+TEST_CASE("names, IPv4 and bracketed IPv6 addresses are parsed and written unchanged") {
   for (const std::string text : {"node1:4711", "10.0.0.1:1", "[::1]:65535", "[fe80::1%eth0]:80"}) {
     const auto address = parse_address(text);
     REQUIRE(address);
@@ -19,7 +19,7 @@ TEST_CASE("names, IPv4 and bracketed IPv6 addresses survive") {
   CHECK(parse_address("[node1]:80")->host == "node1");
 }
 
-TEST_CASE("an address that is none is refused with its text") {
+TEST_CASE("an invalid address is refused with its text") {
   const std::string null_inside("a\0b:1", 5);
   for (const std::string& text :
        {std::string(""), std::string("node1"), std::string(":80"), std::string("node1:"),

@@ -6,7 +6,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "base/kv/wire.hpp"
+#include "base/kv/kv_messages.hpp"
 
 using namespace horo::kv;  // NOLINT(google-build-using-namespace): a test of this namespace
 
@@ -28,7 +28,7 @@ TEST_CASE("secrets and nonces differ from each other") {
   CHECK(*make_nonce() != *make_nonce());
 }
 
-TEST_CASE("a proof depends on the secret and on everything that was said") {
+TEST_CASE("a proof depends on the secret and on the whole handshake") {
   const auto proof = client_proof(filled(9), kHandshake);
   CHECK(same(proof, client_proof(filled(9), kHandshake)));
   CHECK_FALSE(same(proof, client_proof(filled(8), kHandshake)));
@@ -43,7 +43,7 @@ TEST_CASE("a proof depends on the secret and on everything that was said") {
   CHECK_FALSE(same(proof, client_proof(filled(9), other)));
 }
 
-TEST_CASE("the server's proof is no client's proof and covers its terms") {
+TEST_CASE("the server's proof differs from the client's and covers its terms") {
   const ServerTerms terms{.version = 1, .max_payload = 4096};
   const auto proof = server_proof(filled(9), kHandshake, terms);
   CHECK_FALSE(same(proof, client_proof(filled(9), kHandshake)));

@@ -30,7 +30,7 @@ std::vector<Cpus> cpus_of(const Topology& topology, BindTo bind_to, int ranks,
 
 }  // namespace
 
-TEST_CASE("bound to cores each rank gets an equal part of them, with all their threads") {
+TEST_CASE("with --bind-to core, each rank gets an equal part of the cores with all their threads") {
   const auto topology = machine("numa:2 core:2 pu:2");
   CHECK(cpus_of(topology, BindTo::core, 4) == std::vector<Cpus>{{0, 1}, {2, 3}, {4, 5}, {6, 7}});
   CHECK(cpus_of(topology, BindTo::core, 2) == std::vector<Cpus>{{0, 1, 2, 3}, {4, 5, 6, 7}});
@@ -41,17 +41,18 @@ TEST_CASE("bound to cores each rank gets an equal part of them, with all their t
              Catch::Contains("5 ranks want a core each, 4 cores may be used"));
 }
 
-TEST_CASE("bound to memory nodes ranks are dealt over them, and share where there are fewer") {
+TEST_CASE(
+    "with --bind-to numa, ranks are spread over memory nodes and share them if there are fewer") {
   const auto topology = machine("numa:2 core:2 pu:1");
   CHECK(cpus_of(topology, BindTo::numa, 4) == std::vector<Cpus>{{0, 1}, {0, 1}, {2, 3}, {2, 3}});
   CHECK(cpus_of(topology, BindTo::numa, 1) == std::vector<Cpus>{{0, 1, 2, 3}});
-  // A node of which nothing may be used is none.
+  // A memory node without a usable core does not count.
   auto half = topology;
   half.cores.erase(half.cores.begin(), half.cores.begin() + 2);
   CHECK(cpus_of(half, BindTo::numa, 2) == std::vector<Cpus>{{2, 3}, {2, 3}});
 }
 
-TEST_CASE("bound to GPUs a rank runs near its own") {
+TEST_CASE("with --bind-to gpu, a rank runs near its GPU") {
   const auto topology = machine("numa:2 core:2 pu:1");
   const std::vector<VisibleGpu> gpus{{"0", 1}, {"1", 0}, {"GPU-a", std::nullopt}};
   CHECK(cpus_of(topology, BindTo::gpu, 3, gpus) == std::vector<Cpus>{{2, 3}, {0, 1}, {0, 1, 2, 3}});
@@ -59,7 +60,7 @@ TEST_CASE("bound to GPUs a rank runs near its own") {
              Catch::Contains("no NVIDIA GPU"));
 }
 
-TEST_CASE("a local rank has its own GPU while there are enough") {
+TEST_CASE("a local rank has a GPU of its own if there are enough") {
   CHECK(gpu_of(3, 4, 8) == 3);
   CHECK(gpu_of(3, 4, 4) == 3);
   CHECK(gpu_of(0, 4, 2) == 0);
@@ -67,7 +68,7 @@ TEST_CASE("a local rank has its own GPU while there are enough") {
   CHECK(gpu_of(3, 4, 2) == 1);
 }
 
-TEST_CASE("on any machine every core is given, to ranks alike, and to one only") {
+TEST_CASE("on any machine, every core belongs to exactly one rank, and parts are equal") {
   const auto seed = std::random_device{}();
   INFO("seed " << seed);
   std::mt19937 random(seed);
@@ -92,14 +93,14 @@ TEST_CASE("on any machine every core is given, to ranks alike, and to one only")
   }
 }
 
-TEST_CASE("nothing is bound where nothing is to gain") {
+TEST_CASE("automatic binding binds nothing on a host with one memory node or one rank") {
   const auto alone = share_this_machine({.bind_to = BindTo::automatic, .ranks = 1}).value();
   CHECK(alone.bound == BindTo::none);
   CHECK(!alone.any());
   CHECK(alone.why == "it has one rank");
 }
 
-TEST_CASE("GPUs that are visible already are dealt in their order, by whatever names") {
+TEST_CASE("GPUs in CUDA_VISIBLE_DEVICES are given to ranks in that order, under any names") {
   const auto parts = share_this_machine({.bind_to = BindTo::none,
                                          .gpus = GpuMode::automatic,
                                          .ranks = 2,

@@ -6,7 +6,7 @@
 #include <catch2/catch.hpp>
 #include <fmt/format.h>
 
-#include "launcher/output/mixer.hpp"
+#include "launcher/output/line_mixer.hpp"
 
 using namespace horo::launcher;
 
@@ -37,7 +37,7 @@ TEST_CASE("a line ends with newline, carriage return or both") {
   CHECK(pieces({"\n\n"}) == Lines{"|n", "|n"});
 }
 
-TEST_CASE("a line that arrives in parts comes out whole") {
+TEST_CASE("a line that arrives in parts is passed on as one") {
   CHECK(pieces({"he", "ll", "o\nwor", "ld\n"}) == Lines{"hello|n", "world|n"});
   CHECK(pieces({"na\xc3", "\xafve\n"}) == Lines{"na\xc3\xafve|n"});
 }

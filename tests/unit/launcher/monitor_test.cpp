@@ -12,8 +12,8 @@
 #include <catch2/catch.hpp>
 
 #include "base/unique_fd.hpp"
-#include "launcher/agent/protocol.hpp"
-#include "launcher/output/output.hpp"
+#include "launcher/output/job_output.hpp"
+#include "launcher/protocol/protocol.hpp"
 #include "tests/support/fake_starter.hpp"
 
 using namespace horo;
@@ -28,8 +28,8 @@ struct World {
   std::unique_ptr<Loop> loop = Loop::make().value();
   UniqueFd screen{open("/dev/null", O_WRONLY | O_CLOEXEC)};
   FakeStarter starter;
-  std::optional<Output> output;
-  std::optional<Job> job;
+  std::optional<JobOutput> output;
+  std::optional<JobDriver> job;
   std::unique_ptr<Monitor> monitor;
 
   World() {
@@ -39,12 +39,13 @@ struct World {
                    std::vector<RankLabel>(placement.ranks.size()), std::nullopt);
     std::vector<AgentSpec> agents;
     for (const auto& host : placement.hosts) agents.push_back({.host = host.name});
-    job.emplace(*loop, starter, *output,
-                JobSpec{.placement = placement,
-                        .agents = std::move(agents),
-                        .complete = {},
-                        .start_timeout = 10s},
-                [] {});
+    job.emplace(
+        *loop, JobSpec{.start_timeout = 10s},
+        GenerationSpec{.placement = placement,
+                       .agents = std::move(agents),
+                       .starter = std::shared_ptr<Starter>(std::shared_ptr<void>(), &starter),
+                       .output = &*output},
+        JobHandlers{.on_ended = {}, .on_finished = [] {}});
     monitor = Monitor::open(*loop, *job, "unit", false).value();
     job->start();
   }
@@ -53,7 +54,7 @@ struct World {
 
   const std::vector<std::string>& calls(std::size_t host) { return starter.host(host).calls; }
 
-  /// Lets the loop do what there is to do.
+  /// Runs the loop until nothing is left to do.
   void turn() {
     for (int i = 0; i < 8; ++i) {
       const auto soon = loop->after(1ms, [this] { loop->stop(); });
@@ -62,7 +63,7 @@ struct World {
   }
 };
 
-/// Who looks.
+/// One viewer of the job.
 class Viewer {
  public:
   explicit Viewer(World& world) : world_(world) {
@@ -92,7 +93,7 @@ class Viewer {
     say(protocol::Carry{.host = at, .frame = std::string_view(frame).substr(4)});
   }
 
-  /// The next frame's message, as the launcher sent it; none: there is nothing.
+  /// The next message that the launcher sent; nothing: there is none.
   std::optional<Message> hear() {
     world_.turn();
     for (;;) {
@@ -133,7 +134,7 @@ class Viewer {
  private:
   World& world_;
   UniqueFd socket_{socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)};
-  protocol::FrameReader reader_;
+  protocol::FrameSplitter reader_;
   std::string bytes_;
   bool hung_up_ = false;
 };
@@ -142,7 +143,7 @@ using Calls = std::vector<std::string>;
 
 }  // namespace
 
-TEST_CASE("who looks is told where the ranks are, and hears what agents answer") {
+TEST_CASE("a viewer gets the roster, and the answers of agents") {
   World world;
   Viewer viewer(world);
   viewer.greet();
@@ -160,7 +161,7 @@ TEST_CASE("who looks is told where the ranks are, and hears what agents answer")
   CHECK(view.rows.front().tensor == "t");
 }
 
-TEST_CASE("an agent has one question at a time, however many want to know") {
+TEST_CASE("an agent has one Look to answer at a time, however many viewers ask") {
   World world;
   Viewer first(world);
   Viewer second(world);
@@ -177,7 +178,7 @@ TEST_CASE("an agent has one question at a time, however many want to know") {
   CHECK(world.calls(0) == Calls{"look 0", "look 0"});
 }
 
-TEST_CASE("pieces go to who asked for them, and few are on their way") {
+TEST_CASE("pieces go to the viewer that asked, and few are in transit") {
   World world;
   Viewer first(world);
   Viewer second(world);
@@ -194,7 +195,7 @@ TEST_CASE("pieces go to who asked for them, and few are on their way") {
   CHECK(world.calls(0).size() == 5);  // The first one's four, the second one's one.
 }
 
-TEST_CASE("of hosts whose ranks do not run, or not any more, that is said") {
+TEST_CASE("a viewer is told when a host's ranks do not run yet, or have ended") {
   World world;
   Viewer viewer(world);
   viewer.greet();
@@ -212,7 +213,7 @@ TEST_CASE("of hosts whose ranks do not run, or not any more, that is said") {
   CHECK(std::get<protocol::Gone>(*gone).host == 1);
 }
 
-TEST_CASE("who talks nonsense is hung up on, and gives agents no orders") {
+TEST_CASE("a viewer that sends invalid messages is disconnected and cannot give orders to agents") {
   World world;
   std::string kill;
   REQUIRE(protocol::encode(protocol::Kill{}, kill));
@@ -239,7 +240,7 @@ TEST_CASE("who talks nonsense is hung up on, and gives agents no orders") {
   CHECK(world.calls(1).empty());
 }
 
-TEST_CASE("who takes nothing keeps no one waiting, and is not listened to meanwhile") {
+TEST_CASE("a viewer that reads nothing delays no other viewer, and its own messages wait") {
   World world;
   Viewer slow(world);
   Viewer quick(world);
@@ -264,7 +265,7 @@ TEST_CASE("who takes nothing keeps no one waiting, and is not listened to meanwh
   CHECK(heard >= asked);
 }
 
-TEST_CASE("nothing of the socket stays") {
+TEST_CASE("the monitor's socket is gone with the monitor") {
   const auto name = fmt::format("{}{}/{}/unit", kMonitorPrefix, geteuid(), getpid());
   const auto listed = [&name] {
     std::array<char, 4096> block{};

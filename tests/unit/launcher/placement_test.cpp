@@ -77,7 +77,7 @@ TEST_CASE("np is at least one and at most what a host can hold") {
   CHECK_THAT(over.error().message, Catch::Contains("host 'a'; at most 1024"));
 }
 
-TEST_CASE("spread gives all hosts alike and keeps a host's ranks in a row") {
+TEST_CASE("spread fills all hosts evenly and keeps a host's ranks consecutive") {
   const auto placement =
       place(HostSet({{"a", 8}, {"b", 1}, {"c", 8}}), {.np = 6, .map_by = MapBy::spread});
   REQUIRE(placement);
@@ -86,7 +86,7 @@ TEST_CASE("spread gives all hosts alike and keeps a host's ranks in a row") {
   CHECK(describe_ranks(placement->hosts[2].ranks) == "4-5");
 }
 
-TEST_CASE("by host deals rank after rank to host after host, past those that are full") {
+TEST_CASE("option --map-by host places one rank per host in rounds, and skips full hosts") {
   const auto placement =
       place(HostSet({{"a", 3}, {"b", 1}, {"c", 8}}), {.np = 6, .map_by = MapBy::host});
   REQUIRE(placement);
@@ -97,7 +97,7 @@ TEST_CASE("by host deals rank after rank to host after host, past those that are
   CHECK(placement->ranks[4] == PlacedRank{Rank{4}, 2, LocalRank{1}, 2, 1, 2});
 }
 
-TEST_CASE("ranks per host are taken from as many hosts as they need") {
+TEST_CASE("option --ranks-per-host uses as many hosts as needed") {
   const HostSet hosts({{"a", 8}, {"b", 8}, {"c", 2}});
   const auto placement = place(hosts, {.np = 6, .ranks_per_host = 4});
   REQUIRE(placement);
@@ -153,7 +153,7 @@ TEST_CASE("every placement is a bijection of ranks onto places, within the slots
     }
     for (const auto& rank : placement->ranks)
       CHECK(rank.cross_size == static_cast<int>(cross[rank.local_rank.index()]));
-    // Who could take more has at most one less than who has most.
+    // A host with free slots has at most one rank less than the fullest host.
     if (map_by != MapBy::pack && placement->hosts.size() == list.size()) CHECK(most <= fewest + 1);
   }
 }

@@ -26,16 +26,16 @@ TEST_CASE("a template knows whether it needs the time") {
   CHECK(!TagFormat::parse("{rank}").value().timed());
 }
 
-TEST_CASE("a wrong prefix template is refused with the known fields or the brace") {
+TEST_CASE("a wrong prefix template is refused, naming the known fields or the brace") {
   const auto unknown = TagFormat::parse("[{ranke}]");
   REQUIRE(!unknown);
   CHECK_THAT(unknown.error().message,
              Catch::Contains("{ranke}") && Catch::Contains("{local_rank}"));
   for (const auto* text : {"{rank", "rank}", "}{", "{"}) {
     INFO(text);
-    const auto lone = TagFormat::parse(text);
-    REQUIRE(!lone);
-    CHECK_THAT(lone.error().message, Catch::Contains("lone"));
+    const auto refused = TagFormat::parse(text);
+    REQUIRE(!refused);
+    CHECK_THAT(refused.error().message, Catch::Contains("has a single"));
   }
 }
 
@@ -51,6 +51,6 @@ TEST_CASE("lists of ranks are written and read") {
     INFO(text);
     const auto wrong = parse_ranks(text, 6);
     REQUIRE(!wrong);
-    CHECK_THAT(wrong.error().message, Catch::Contains("no rank of 0-5"));
+    CHECK_THAT(wrong.error().message, Catch::Contains("is not a rank in 0-5"));
   }
 }

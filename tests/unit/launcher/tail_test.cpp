@@ -18,7 +18,7 @@ TEST_CASE("the tail keeps the last ten lines, oldest first") {
   CHECK(lines.back() == "line 24");
 }
 
-TEST_CASE("a progress bar counts as one line, the newest") {
+TEST_CASE("a progress bar counts as one line, with its newest text") {
   Tail tail;
   tail.add({.body = "epoch 1", .end = "\n"});
   for (int i = 0; i < 100; ++i) tail.add({.body = fmt::format("{}%", i), .end = "\r"});
@@ -28,7 +28,7 @@ TEST_CASE("a progress bar counts as one line, the newest") {
   CHECK(tail.lines() == Lines{"epoch 1", "99%", "epoch 2"});
 }
 
-TEST_CASE("a long line is cut and its pieces are one line") {
+TEST_CASE("a long line is cut, and its pieces count as one line") {
   Tail tail;
   tail.add({.body = std::string(900, 'a'), .end = {}});
   tail.add({.body = std::string(900, 'b'), .end = "\n", .continues = true});

@@ -64,7 +64,7 @@ TEST_CASE("another thread may post and stop") {
   CHECK(seen == 1000);
 }
 
-TEST_CASE("a timer fires once, in order of its delay, and not when it was cancelled") {
+TEST_CASE("timers fire once, in order of their delays, and not after they were cancelled") {
   auto loop = make_loop();
   std::vector<int> order;
   auto late = loop->after(2ms, [&] {
@@ -89,7 +89,7 @@ TEST_CASE("a timer may destroy itself inside its task") {
   CHECK_FALSE(timer);
 }
 
-TEST_CASE("a signal is told each time it arrives, until its subscription ends") {
+TEST_CASE("a signal handler runs at each signal until its subscription ends") {
   auto loop = make_loop();
   int seen = 0;
   auto usr1 = loop->on_signal(SIGUSR1, [&] {
@@ -106,7 +106,7 @@ TEST_CASE("a signal is told each time it arrives, until its subscription ends") 
   CHECK(loop->on_signal(SIGKILL, [] {}).error().code == horo::Errc::invalid_argument);
 }
 
-TEST_CASE("a descriptor is told as long as there is something to read") {
+TEST_CASE("a descriptor's handler runs as long as there is something to read") {
   auto loop = make_loop();
   Pipe pipe;
   REQUIRE(write(pipe.ends[1], "abc", 3) == 3);
@@ -170,7 +170,7 @@ TEST_CASE("watching a closed descriptor is an error") {
   CHECK(loop->watch(-1).error().code == horo::Errc::invalid_argument);
 }
 
-// The undefined behaviour sanitizer itself needs descriptors to look at an exception.
+// The undefined behaviour sanitizer needs descriptors itself to report an exception.
 #ifndef __SANITIZE_ADDRESS__
 TEST_CASE("starting without descriptors is an error") {
   rlimit old{};

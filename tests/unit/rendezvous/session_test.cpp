@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/kv/server/session.hpp"
-
 #include <catch2/catch.hpp>
+
+#include "base/kv/server/server_session.hpp"
 
 using horo::kv::ServerSession;
 namespace kv = horo::kv;
@@ -52,7 +52,7 @@ ServerSession opened() {
 
 }  // namespace
 
-TEST_CASE("nobody is believed, nor read from beyond the next message, before the proof") {
+TEST_CASE("before the proof a peer is not authenticated, and only its next message is read") {
   ServerSession session(kSecret, kTerms, kServerNonce);
   CHECK(session.room() == kv::kHelloBytes);
   feed(session, kHello);
@@ -68,7 +68,7 @@ TEST_CASE("nobody is believed, nor read from beyond the next message, before the
   CHECK(kv::same(welcome->proof, kv::server_proof(kSecret, kHandshake, kTerms)));
 }
 
-TEST_CASE("a wrong proof is answered by nothing") {
+TEST_CASE("a wrong proof gets no answer") {
   ServerSession session(kSecret, kTerms, kServerNonce);
   feed(session, kHello);
   REQUIRE(session.next());
@@ -79,7 +79,8 @@ TEST_CASE("a wrong proof is answered by nothing") {
   CHECK_FALSE(session.authenticated());
 }
 
-TEST_CASE("who knows the secret but speaks another version is told so, then it ends") {
+TEST_CASE(
+    "a client of another version that knows the secret gets the welcome, then the session ends") {
   ServerSession session(kSecret, kTerms, kServerNonce);
   auto handshake = kHandshake;
   handshake.client_version = kv::kVersion + 1;
@@ -93,7 +94,7 @@ TEST_CASE("who knows the secret but speaks another version is told so, then it e
   CHECK(kv::decode_welcome(kv::as_bytes(drain(session)))->terms.version == kv::kVersion);
 }
 
-TEST_CASE("requests come out whole however the bytes come in, and answers go out sealed") {
+TEST_CASE("requests are whole however their bytes arrive, and answers are sealed") {
   auto session = opened();
   kv::Seal outgoing(kSecret, kHandshake, kv::Direction::to_server);
   kv::Seal incoming(kSecret, kHandshake, kv::Direction::to_client);

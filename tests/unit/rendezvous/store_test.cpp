@@ -1,35 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/kv/server/store.hpp"
-
 #include <limits>
 #include <vector>
 
 #include <catch2/catch.hpp>
 
+#include "base/kv/server/key_value_store.hpp"
+
 using horo::Bytes;
 using horo::Errc;
-using horo::kv::Store;
+using horo::kv::KeyValueStore;
 
 TEST_CASE("a value is replaced and counted once") {
-  Store store({});
+  KeyValueStore store({});
   REQUIRE(store.set("key", "long value"));
   REQUIRE(store.set("key", "short"));
   CHECK(*store.find("key") == "short");
   CHECK(store.keys() == 1);
-  CHECK(store.bytes() == Bytes{3 + 5 + Store::kEntryCost});
+  CHECK(store.bytes() == Bytes{3 + 5 + KeyValueStore::kEntryCost});
   CHECK(store.find("other") == nullptr);
 }
 
 TEST_CASE("a value that is being sent survives its replacement") {
-  Store store({});
+  KeyValueStore store({});
   REQUIRE(store.set("key", "old"));
   const auto held = store.find("key");
   REQUIRE(store.set("key", "new"));
   CHECK(*held == "old");
 }
 
-TEST_CASE("each limit is named and leaves the store as it was") {
-  Store store({.value = Bytes{10}, .total = Bytes{2 * (1 + 10 + Store::kEntryCost)}, .keys = 3});
+TEST_CASE("a request beyond a limit is refused with the limit and changes nothing") {
+  KeyValueStore store(
+      {.value = Bytes{10}, .total = Bytes{2 * (1 + 10 + KeyValueStore::kEntryCost)}, .keys = 3});
   REQUIRE(store.set("a", "0123456789"));
   CHECK(store.set("b", "0123456789x").error().message.find("takes at most 10") !=
         std::string::npos);
@@ -41,7 +42,7 @@ TEST_CASE("each limit is named and leaves the store as it was") {
   CHECK(store.find("c") == nullptr);
   REQUIRE(store.set("b", "9876543210"));  // Replacing needs no room.
 
-  Store few({.keys = 1});
+  KeyValueStore few({.keys = 1});
   REQUIRE(few.set("a", "1"));
   CHECK(few.set("b", "1").error().message.find("holds 1 keys") != std::string::npos);
   CHECK(few.add("b", 1).error().code == Errc::resource_exhausted);
@@ -49,16 +50,16 @@ TEST_CASE("each limit is named and leaves the store as it was") {
   CHECK(few.set("a", "2"));
 }
 
-TEST_CASE("erasing gives the room back") {
-  Store store({.keys = 1});
+TEST_CASE("erasing frees room") {
+  KeyValueStore store({.keys = 1});
   REQUIRE(store.set("a", "1"));
   CHECK(store.erase(std::vector<std::string>{"a", "b", "a"}) == 1);
   CHECK(store.bytes() == Bytes{0});
   CHECK(store.set("b", "1"));
 }
 
-TEST_CASE("add counts from zero and keeps text that others can read") {
-  Store store({});
+TEST_CASE("add counts from zero and stores decimal text") {
+  KeyValueStore store({});
   CHECK(*store.add("n", 5) == 5);
   CHECK(*store.add("n", -7) == -2);
   CHECK(*store.find("n") == "-2");
@@ -68,8 +69,8 @@ TEST_CASE("add counts from zero and keeps text that others can read") {
   CHECK(store.add("n", 1).error().code == Errc::invalid_argument);
 }
 
-TEST_CASE("compare-and-set tells no value from an empty one") {
-  Store store({});
+TEST_CASE("compare-and-set distinguishes no value from an empty value") {
+  KeyValueStore store({});
   CHECK_FALSE(*store.compare_and_set("k", "", "1"));
   CHECK(*store.compare_and_set("k", std::nullopt, ""));
   CHECK_FALSE(*store.compare_and_set("k", std::nullopt, "2"));

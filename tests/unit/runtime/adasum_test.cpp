@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/backends/shm/adasum.hpp"
+#include "runtime/bucket/adasum.hpp"
 
 #include <cmath>
 #include <cstring>
@@ -33,7 +33,7 @@ Vector pair_of(const Vector& a, const Vector& b) {
   return out;
 }
 
-/// Straight from the definition: every level's vectors are made.
+/// Follows the definition: the vectors of every level are stored.
 Vector by_definition(std::vector<Vector> groups) {
   while (groups.size() > 1) {
     std::vector<Vector> next;
@@ -70,7 +70,7 @@ Vector run(DType dtype, const std::vector<Vector>& inputs, double scale = 1) {
 
 }  // namespace
 
-TEST_CASE("adasum of any number of ranks is what the tree of pairs gives") {
+TEST_CASE("adasum of any number of ranks equals the tree of pairs") {
   std::mt19937_64 random(1);
   for (const int ranks : {1, 2, 3, 4, 5, 7, 8}) {
     for (const std::size_t count : {1, 15, 64, 1000, 5003}) {
@@ -115,7 +115,9 @@ TEST_CASE("gradients that almost cancel leave no noise behind") {
     REQUIRE(got[i] == Approx(expected[i]).epsilon(1e-6).margin(1e-9));
 }
 
-TEST_CASE("adasum's kernels give the same bits on every instruction set, however they are cut") {
+TEST_CASE(
+    "adasum's kernels give the same bits on every instruction set and for every division into "
+    "chunks") {
   std::mt19937_64 random(2);
   for (const DType dtype : {DType::f16, DType::bf16, DType::f32, DType::f64}) {
     const std::size_t count = 1000;
@@ -159,7 +161,7 @@ TEST_CASE("adasum's kernels give the same bits on every instruction set, however
   }
 }
 
-TEST_CASE("slices cover a tensor in units, and the tree every rank once a level") {
+TEST_CASE("slices cover a tensor in units, and each level of the tree covers every rank once") {
   for (const std::uint64_t elements : {0ULL, 1ULL, 64ULL, 1000ULL, (1ULL << 33U) + 1}) {
     std::uint64_t next = 0;
     for (int r = 0; r < 5; ++r) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/core_spread.hpp"
+#include "runtime/session/core_spread.hpp"
 
 #include <initializer_list>
 #include <vector>
@@ -32,7 +32,7 @@ TEST_CASE("a rank leaves a core that has two ranks more than another") {
   CHECK(better(3, {3, 3, 2, 4}, {2, 3, 4, 6}) == 6);
 }
 
-TEST_CASE("a rank stays where moving would not spread the ranks better") {
+TEST_CASE("a rank stays on its core if a move would not spread the ranks better") {
   CHECK_FALSE(better(0, {0, 1}, {0, 1}));
   CHECK_FALSE(better(0, {0, 0, 1}, {0, 1}));
   CHECK_FALSE(better(0, {0, 0, 1, 1}, {0, 1}));
@@ -40,7 +40,8 @@ TEST_CASE("a rank stays where moving would not spread the ranks better") {
   CHECK_FALSE(better(2, {}, {0, 1}));
 }
 
-TEST_CASE("ranks outnumber cores where more of them than those may run there and nowhere else") {
+TEST_CASE(
+    "ranks outnumber cores when more ranks are limited to some cores than there are such cores") {
   const auto outnumber = [](std::initializer_list<std::initializer_list<int>> ranks) {
     std::vector<cpu_set_t> sets;
     for (const auto& cores : ranks) sets.push_back(set_of(cores));
@@ -54,17 +55,17 @@ TEST_CASE("ranks outnumber cores where more of them than those may run there and
   CHECK(outnumber({{0, 1}, {0, 1}, {0, 1}, {2, 3, 4, 5}}));
   CHECK(outnumber({{0}, {0, 1}, {0, 1}}));
   CHECK(outnumber({{0, 1}, {1, 2}, {0, 2}, {0, 1}}));
-  CHECK_FALSE(outnumber({{0}, {}, {0}}));  // One could not say.
+  CHECK_FALSE(outnumber({{0}, {}, {0}}));  // The cores of one rank are unknown.
 }
 
-TEST_CASE("threads outnumber cores where each rank has several") {
+TEST_CASE("ranks with several threads each may outnumber cores that are enough for the ranks") {
   const std::vector<cpu_set_t> two{set_of({0, 1, 2}), set_of({0, 1, 2, 3})};
   CHECK_FALSE(horo::runtime::outnumber_cores(two, 2));
   CHECK(horo::runtime::outnumber_cores(two, 3));
   CHECK(horo::runtime::outnumber_cores({two.data(), 1}, 4));
 }
 
-TEST_CASE("a thread that moves is free to go elsewhere afterwards") {
+TEST_CASE("a thread that has moved may run on all allowed cores afterwards") {
   cpu_set_t before;
   REQUIRE(sched_getaffinity(0, sizeof before, &before) == 0);
   for (int core = 0; core < CPU_SETSIZE; ++core) {
@@ -74,5 +75,5 @@ TEST_CASE("a thread that moves is free to go elsewhere afterwards") {
     REQUIRE(sched_getaffinity(0, sizeof after, &after) == 0);
     CHECK(CPU_EQUAL(&before, &after));
   }
-  CHECK_FALSE(horo::runtime::move_to_core(CPU_SETSIZE - 1, before));  // There is none.
+  CHECK_FALSE(horo::runtime::move_to_core(CPU_SETSIZE - 1, before));  // There is no such core.
 }

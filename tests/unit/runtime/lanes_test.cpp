@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/backends/shm/lanes.hpp"
+#include "runtime/bucket/lanes.hpp"
 
 #include <catch2/catch.hpp>
 
 using horo::runtime::Bucket;
 using horo::runtime::Kind;
+using horo::runtime::LanePiece;
 using horo::runtime::Lanes;
 using horo::runtime::Part;
-using horo::runtime::Piece;
 
 namespace {
 
@@ -19,14 +19,14 @@ Bucket bucket_of(Kind kind, std::vector<Part> parts, std::vector<std::uint64_t> 
   return bucket;
 }
 
-std::vector<Piece> pieces(const Lanes& lanes, std::size_t lane, std::uint64_t first,
-                          std::uint64_t count) {
-  std::vector<Piece> found;
-  lanes.for_pieces(lane, first, count, [&](const Piece& piece) { found.push_back(piece); });
+std::vector<LanePiece> pieces(const Lanes& lanes, std::size_t lane, std::uint64_t first,
+                              std::uint64_t count) {
+  std::vector<LanePiece> found;
+  lanes.for_pieces(lane, first, count, [&](const LanePiece& piece) { found.push_back(piece); });
   return found;
 }
 
-void check_piece(const Piece& piece, std::size_t part, std::uint64_t in, std::uint64_t out,
+void check_piece(const LanePiece& piece, std::size_t part, std::uint64_t in, std::uint64_t out,
                  std::uint64_t in_chunk, std::uint64_t count) {
   CHECK(piece.part == part);
   CHECK(piece.in == in);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/operation.hpp"
+#include "runtime/engine/operations/operation.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -21,7 +21,9 @@ TEST_CASE("a callback runs once, at the end or at once after it") {
   auto& operation = **operations.take();
   CHECK(*operation.on_complete(count, &before));
   CHECK(before == 0);
-  CHECK(operation.finish(Errc::ok, ""));
+  const auto due = operation.finish({});
+  REQUIRE(due);
+  due->run();
   CHECK(before == 1);
   CHECK_FALSE(*operation.on_complete(count, &after));
   CHECK(after == 1);
@@ -37,7 +39,7 @@ TEST_CASE("a second callback is refused, and the first one still runs") {
   const auto refused = operation.on_complete(count, &second);
   REQUIRE(!refused);
   CHECK(refused.error().code == Errc::duplicate);
-  operation.finish(Errc::ok, "");
+  operation.finish({})->run();
   CHECK(first == 1);
   CHECK(second == 0);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/result_memory.hpp"
+#include "runtime/host/result_memory.hpp"
 
 #include <cstring>
 
@@ -7,7 +7,7 @@
 
 using horo::runtime::ResultCache;
 
-TEST_CASE("the memory of a large result is used again, that of a small one is not kept") {
+TEST_CASE("the memory of a large result is kept and used again, that of a small one is not") {
   ResultCache cache;
   auto large = cache.take(5 << 20);
   REQUIRE(large != nullptr);
@@ -22,9 +22,9 @@ TEST_CASE("the memory of a large result is used again, that of a small one is no
   CHECK(reinterpret_cast<std::uintptr_t>(cache.take(100).get()) % 64 == 0);
 }
 
-TEST_CASE("a block much larger than what is asked for stays for its like") {
+TEST_CASE("a block much larger than the request is kept for larger requests") {
   ResultCache cache;
-  const void* const place = cache.take(64 << 20).get();  // Given back at once.
+  const void* const place = cache.take(64 << 20).get();  // Freed at once.
   CHECK(cache.take(3 << 20).get() != place);
   CHECK(cache.take(60 << 20).get() == place);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/backends/shm/ring_writer.hpp"
+#include "runtime/bucket/ring_writer.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -7,7 +7,7 @@ using horo::runtime::RingPath;
 
 namespace {
 
-/// Of `pieces` pieces, how many went around the caches.
+/// How many of `pieces` pieces bypassed the caches.
 int pieces_around(RingPath& path, int pieces, double through, double around) {
   int count = 0;
   for (int i = 0; i < pieces; ++i) {
@@ -20,7 +20,7 @@ int pieces_around(RingPath& path, int pieces, double through, double around) {
 
 }  // namespace
 
-TEST_CASE("rings are written around the caches where that is faster by far") {
+TEST_CASE("ring writes bypass the caches where that is faster by far") {
   constexpr int kRun = 10 * static_cast<int>(RingPath::kEvery);
   RingPath path;
   CHECK(pieces_around(path, kRun, 1.0, 0.9) == 14);  // Tried now and then.
@@ -30,7 +30,7 @@ TEST_CASE("rings are written around the caches where that is faster by far") {
   CHECK_FALSE(path.around());
 }
 
-TEST_CASE("one interrupted piece changes no choice") {
+TEST_CASE("one interrupted piece does not change how a ring is written") {
   RingPath path;
   pieces_around(path, 10, 1.0, 0.9);
   path.measured(false, 100.0);

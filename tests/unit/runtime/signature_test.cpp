@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/signature.hpp"
+#include "runtime/tensor/signature.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -7,7 +7,12 @@ using horo::Errc;
 using horo::runtime::check_supported;
 using horo::runtime::difference;
 using horo::runtime::DType;
+using horo::runtime::is_dtype;
+using horo::runtime::is_possible;
+using horo::runtime::is_reduce_op;
 using horo::runtime::Kind;
+using horo::runtime::kMostElements;
+using horo::runtime::name;
 using horo::runtime::ReduceOp;
 using horo::runtime::share_of;
 using horo::runtime::Signature;
@@ -55,7 +60,7 @@ TEST_CASE("a row counts its elements although there is none, in any number of di
         Errc::invalid_argument);
 }
 
-TEST_CASE("what there is not is refused with a way out") {
+TEST_CASE("a reduction that does not exist is refused with a remedy") {
   CHECK(refusal(of(Kind::reducescatter, DType::f32, {})) ==
         "reducescatter of a scalar; give it one dimension");
   CHECK(refusal(of(Kind::alltoall, DType::f32, {})) ==
@@ -71,7 +76,9 @@ TEST_CASE("what there is not is refused with a way out") {
 }
 
 TEST_CASE("ranks may differ in what their kind leaves free, and in nothing else") {
-  const auto differs = [](const Signature& a, const Signature& b) { return difference(a, b).what; };
+  const auto differs = [](const Signature& a, const Signature& b) {
+    return horo::runtime::name(difference(a, b).subject);
+  };
   for (const Kind kind : {Kind::allgather, Kind::alltoall}) {
     CHECK(differs(of(kind, DType::f32, {3, 2}), of(kind, DType::f32, {9, 2})).empty());
     CHECK(differs(of(kind, DType::f32, {3, 2}), of(kind, DType::f32, {3, 4})) == "shape");
@@ -84,4 +91,22 @@ TEST_CASE("ranks may differ in what their kind leaves free, and in nothing else"
   scaled.postscale = 2;
   CHECK(differs(scattered, scaled) == "postscale factor");
   CHECK(differs(scattered, of(Kind::allreduce, DType::f32, {4})) == "operation");
+}
+
+TEST_CASE("signatures whose values index no table are told from possible ones") {
+  Signature s;
+  CHECK(is_possible(s));
+  for (int value = 0; value < 256; ++value) {
+    auto kind = s;
+    kind.kind = static_cast<Kind>(value);
+    CHECK(is_possible(kind) == (name(kind.kind) != "unknown"));
+    auto dtype = s;
+    dtype.dtype = static_cast<DType>(value);
+    CHECK(is_possible(dtype) == is_dtype(value));
+    auto op = s;
+    op.op = static_cast<ReduceOp>(value);
+    CHECK(is_possible(op) == is_reduce_op(value));
+  }
+  s.elements = kMostElements + 1;
+  CHECK_FALSE(is_possible(s));
 }

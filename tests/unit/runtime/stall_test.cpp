@@ -3,7 +3,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "runtime/coordinator/stall_watch.hpp"
+#include "runtime/stalls/stall_questions.hpp"
 
 using namespace std::chrono_literals;
 using namespace horo;
@@ -26,7 +26,7 @@ Stalled tensor(const std::string& name, std::vector<std::size_t> missing,
 
 }  // namespace
 
-TEST_CASE("a report at the warning time, at twice, at four times") {
+TEST_CASE("a stall is reported at the warning time, at twice and at four times that") {
   CHECK(stall_level(-5s, 60s) == 0);
   CHECK(stall_level(59s, 60s) == 0);
   CHECK(stall_level(60s, 60s) == 1);
@@ -41,7 +41,7 @@ TEST_CASE("a report at the warning time, at twice, at four times") {
   CHECK(stall_threshold(100, 2400h) == Duration::max());
 }
 
-TEST_CASE("the verdict says what a rank does instead") {
+TEST_CASE("a verdict says what a rank does instead of submitting") {
   const SetId world;
   CHECK(verdict(member(1), world) == "busy outside libhoro, which it last called 64 s ago");
   CHECK(verdict(member(1, ProcessState::sleeping), world) ==
@@ -73,7 +73,7 @@ TEST_CASE("the verdict says what a rank does instead") {
   CHECK(verdict(one, world) == "has not called horo_init");
 }
 
-TEST_CASE("one line for tensors that wait for the same ranks") {
+TEST_CASE("tensors that wait for the same ranks share a line") {
   StallFacts facts{.set = {}, .members = {member(0), member(1), member(2)}, .tensors = {}};
   for (int i = 0; i < 8; ++i) {
     facts.tensors.push_back(tensor("t" + std::to_string(i), {1}));
@@ -98,12 +98,12 @@ TEST_CASE("one line for tensors that wait for the same ranks") {
             "Ctrl-Z)"});
 }
 
-TEST_CASE("groups and entries that do not move") {
+TEST_CASE("a report tells tensors of incomplete groups from entries that do not move") {
   StallFacts facts{.set = {}, .members = {member(0), member(1)}, .tensors = {tensor("a", {1})}};
   facts.members[1].process = ProcessState::stopped;
   facts.tensors[0].group = "g";
   CHECK(stall_lines(facts).front() ==
-        "tensor 'a' has waited 61 s for the other tensors of group 'g', which lack rank 1 "
+        "tensor 'a' has waited 61 s for the other tensors of group 'g', which wait for rank 1 "
         "(stopped, by SIGSTOP or Ctrl-Z)");
   facts.tensors[0].missing.clear();
   CHECK(stall_lines(facts).front() ==
@@ -112,11 +112,11 @@ TEST_CASE("groups and entries that do not move") {
   facts.tensors = {tensor("a", {1})};
   facts.tensors[0].under_way = true;
   CHECK(stall_lines(facts).front() ==
-        "tensor 'a' has not moved for 61 s: what lacks is the share of rank 1 (stopped, by SIGSTOP "
+        "tensor 'a' has not moved for 61 s and needs the share of rank 1 (stopped, by SIGSTOP "
         "or Ctrl-Z)");
 }
 
-TEST_CASE("many ranks and many groups stay readable") {
+TEST_CASE("a report about many ranks and groups names some and counts the rest") {
   StallFacts facts;
   for (int r = 0; r < 20; ++r) facts.members.push_back(member(r, ProcessState::gone));
   std::vector<std::size_t> all;
@@ -130,18 +130,19 @@ TEST_CASE("many ranks and many groups stay readable") {
   CHECK_THAT(lines.back(), Catch::EndsWith("; and 16 more tensors wait for other ranks"));
 }
 
-TEST_CASE("what hosts answer becomes one line; what has gone on meanwhile is left out") {
-  const tree::Question question{.set = SetId{7},
-                                .least_ms = 45'000,
-                                .more = 9,
-                                .names = {"a", "b", "c", "gone on", "its turn"}};
-  tree::Answer answer{.lacking = std::vector<tree::Lacking>(5)};
+TEST_CASE(
+    "answers of several hosts become one line without the tensors that have moved meanwhile") {
+  const tree::StallQuestion question{.set = SetId{7},
+                                     .least_ms = 45'000,
+                                     .more = 9,
+                                     .names = {"a", "b", "c", "gone on", "its turn"}};
+  tree::StallAnswer answer{.lacking = std::vector<tree::TensorStall>(5)};
   for (std::size_t i = 0; i < 3; ++i) {
     answer.lacking[i] = {.waited_ms = 60'000, .missing = tree::RankRanges::of(4, 10)};
     answer.lacking[i].undeclared.add(Rank{5});
   }
   answer.lacking[3].waited_ms = 100;
-  answer.lacking[4].waited_ms = 60'000;  // All have it.
+  answer.lacking[4].waited_ms = 60'000;  // All ranks have submitted it.
   answer.verdicts = {{.rank = Rank{4}, .host = "node2", .text = "stopped"},
                      {.rank = Rank{5}, .host = "node3", .text = "busy"}};
   const auto lines = stall_lines(facts_of(SetId{}, question, answer));
@@ -151,7 +152,7 @@ TEST_CASE("what hosts answer becomes one line; what has gone on meanwhile is lef
                      "wait"});
 }
 
-TEST_CASE("the state of a process from /proc") {
+TEST_CASE("the state of a process is read from /proc") {
   CHECK(parse_process_state("12 (a) b) R) S 1 2") == ProcessState::sleeping);
   CHECK(parse_process_state("12 (a) T 1 2") == ProcessState::stopped);
   CHECK(parse_process_state("12 (a) t 1 2") == ProcessState::traced);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/submission.hpp"
+#include "runtime/tensor/submission.hpp"
 
 #include <array>
 #include <limits>
@@ -49,7 +49,7 @@ TEST_CASE("splits must be one for each rank, not negative, and together not more
   CHECK_FALSE(with_splits({most, most, 2}).empty());  // Their sum would wrap around to 0.
 }
 
-TEST_CASE("a missing buffer is refused, unless there is nothing to put there") {
+TEST_CASE("a missing buffer is refused unless it would hold no data") {
   float x = 0;
   CHECK(refusal(of(Kind::allreduce, {1}), {.in = &x}, 0, 2) ==
         "allreduce of float32 [1] without an output buffer");
@@ -63,7 +63,7 @@ TEST_CASE("a missing buffer is refused, unless there is nothing to put there") {
         "allgather of float32 [1] with splits; only alltoall has them");
 }
 
-TEST_CASE("in place, a reducescatter writes where its rows are, and nowhere else in its input") {
+TEST_CASE("in place, a reducescatter writes only where its own rows are in the input") {
   std::array<float, 20> memory{};
   const auto s = of(Kind::reducescatter, {5, 2});  // Rank 1 of 2 has rows 3 and 4.
   const auto at = [&](std::size_t out) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/time_slice.hpp"
+#include "runtime/session/time_slice.hpp"
 
 #include <array>
 #include <cstdint>
@@ -15,7 +15,7 @@ using namespace horo::runtime;  // NOLINT(google-build-using-namespace): a test 
 
 namespace {
 
-/// sched_runtime of struct sched_attr, whose header does not go with <sched.h>.
+/// `sched_runtime` of `struct sched_attr`. Its header conflicts with <sched.h>.
 std::uint64_t turn() {
   std::array<std::uint64_t, 7> attributes{};
   REQUIRE(syscall(SYS_sched_getattr, 0, attributes.data(), sizeof attributes, 0) == 0);
@@ -24,7 +24,7 @@ std::uint64_t turn() {
 
 }  // namespace
 
-TEST_CASE("what a thread starts after its wait has turns as before") {
+TEST_CASE("a thread that is started after a wait has the turns from before the wait") {
   const auto before = turn();
   const int policy = sched_getscheduler(0);
   take_short_turns();

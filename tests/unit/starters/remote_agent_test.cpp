@@ -23,19 +23,19 @@ std::string told_by(const std::string& line) {
 
 }  // namespace
 
-TEST_CASE("the agent's path reaches the other end as it is") {
+TEST_CASE("the agent's path reaches the other host unchanged") {
   CHECK(told_by("(" + remote_command_line("/bin/pwd") + ")").starts_with("/"));
   const auto lacking = told_by("(" + remote_command_line("/no where/it's $HOME `x`") + ")");
   CHECK(lacking.starts_with(
       "there is no /no where/it's $HOME `x` there, and no horo-agent in PATH="));
 }
 
-TEST_CASE("last words are the last, in one line") {
-  LastWords words;
-  CHECK(words.text().empty());
-  words.add("\none\r\n\ntwo");
-  CHECK(words.text() == ": one; two");
-  words.add(std::string(5000, 'x') + "\nend\n");
-  CHECK(words.text().size() < 3000);
-  CHECK(words.text().ends_with("x; end"));
+TEST_CASE("a tail of standard error keeps the last lines, joined to one") {
+  StderrTail tail;
+  CHECK(tail.text().empty());
+  tail.add("\none\r\n\ntwo");
+  CHECK(tail.text() == ": one; two");
+  tail.add(std::string(5000, 'x') + "\nend\n");
+  CHECK(tail.text().size() < 3000);
+  CHECK(tail.text().ends_with("x; end"));
 }

@@ -32,7 +32,7 @@ std::string reason_of(const std::string& line) {
 
 }  // namespace
 
-TEST_CASE("a route is what ssh says of its configuration") {
+TEST_CASE("a route has the settings that ssh -G prints") {
   const auto route = parse_ssh_config("n3", kPlain, nowhere);
   REQUIRE(route);
   CHECK(route->host == "n3");
@@ -47,7 +47,7 @@ TEST_CASE("a route is what ssh says of its configuration") {
   CHECK(route->program.empty());
 }
 
-TEST_CASE("a user before the host is who logs in, whatever a configuration says") {
+TEST_CASE("a user in user@host overrides the configuration") {
   const auto route = parse_ssh_config("eva@n3", kPlain, nowhere);
   REQUIRE(route);
   CHECK(route->user == "eva");
@@ -56,7 +56,7 @@ TEST_CASE("a user before the host is who logs in, whatever a configuration says"
   CHECK(parse_ssh_config("eva@n3", "port 22\n", nowhere)->name == "n3");
 }
 
-TEST_CASE("what only the program ssh can do goes to it, with a reason") {
+TEST_CASE("a configuration that needs the program ssh is given to it, with a reason") {
   CHECK(reason_of("compression no").empty());
   CHECK(reason_of("proxyjump gate") == "its configuration has proxyjump gate");
   CHECK(reason_of("proxycommand nc %h %p") == "its configuration has proxycommand nc %h %p");
@@ -70,7 +70,7 @@ TEST_CASE("what only the program ssh can do goes to it, with a reason") {
   CHECK(certified->reason == "there is a certificate, /u/ann/.ssh/id_rsa-cert.pub");
 }
 
-TEST_CASE("unknown host keys are taken only by who says so") {
+TEST_CASE("unknown host keys are accepted only if the configuration says so") {
   for (const auto* word : {"no", "accept-new", "off", "false"}) {
     const auto route =
         parse_ssh_config("n", std::string("stricthostkeychecking ") + word + "\n", nowhere);
@@ -79,19 +79,19 @@ TEST_CASE("unknown host keys are taken only by who says so") {
   }
 }
 
-TEST_CASE("the name of a host key is the alias, where there is one") {
+TEST_CASE("a host key is looked up by its alias if there is one") {
   const auto route = parse_ssh_config("n", "hostname a\nhostkeyalias b\n", nowhere);
   REQUIRE(route);
   CHECK(route->name == "a");
   CHECK(route->known_as == "b");
 }
 
-TEST_CASE("a port that is none is refused") {
+TEST_CASE("a port that is not a port number is refused") {
   CHECK_FALSE(parse_ssh_config("n", "port 99999\n", nowhere));
   CHECK_FALSE(parse_ssh_config("n", "port x\n", nowhere));
 }
 
-TEST_CASE("the program is never given a host that reads as an option") {
+TEST_CASE("a host is never read as an option of the program") {
   const auto arguments =
       ssh_arguments({.host = "n", .program = "ssh"}, {.port = 7, .identity_file = "/k"}, "exec it");
   const std::vector<std::string> wanted{

@@ -15,7 +15,7 @@ TreePlan plan_of(std::size_t hosts, std::size_t fanout) {
   return plan_tree(std::vector<bool>(hosts, true), fanout);
 }
 
-/// Agents between the launcher and `host`, that one included.
+/// The number of agents from the launcher to `host`, including its own.
 int depth_of(const TreePlan& plan, std::size_t host) {
   int depth = 1;
   for (auto above = plan.parents[host]; above; above = plan.parents[*above]) ++depth;
@@ -24,7 +24,7 @@ int depth_of(const TreePlan& plan, std::size_t host) {
 
 }  // namespace
 
-TEST_CASE("few hosts are all the launcher's own") {
+TEST_CASE("the launcher starts all agents itself when there are no more than the fanout") {
   CHECK(plan_of(3, 3) == TreePlan{Parents(3), 1});
   CHECK(plan_of(0, 3).parents.empty());
 }
@@ -33,16 +33,16 @@ TEST_CASE("a fanout of one is a chain") {
   CHECK(plan_of(4, 1) == TreePlan{Parents{std::nullopt, 0, 1, 2}, 4});
 }
 
-TEST_CASE("a last level that is not full is spread over the one above") {
+TEST_CASE("a last level that is not full is spread evenly over the level above") {
   CHECK(plan_of(8, 3).parents == Parents{{}, {}, {}, 0, 1, 2, 0, 1});
 }
 
-TEST_CASE("who takes no part has no parent and no children") {
+TEST_CASE("a host that is not in the tree has no parent and no children") {
   const auto plan = plan_tree({true, false, true, false, true}, 1);
   CHECK(plan.parents == Parents{{}, {}, 0, {}, 2});
 }
 
-TEST_CASE("no host has more children than it may, and none is deeper than need be") {
+TEST_CASE("no host has more children than the fanout, and the tree is as flat as possible") {
   for (const std::size_t fanout : {1, 2, 3, 7, 32}) {
     for (const std::size_t hosts : {1, 2, 31, 32, 33, 64, 1000}) {
       INFO(hosts << " hosts, fanout " << fanout);
@@ -59,7 +59,7 @@ TEST_CASE("no host has more children than it may, and none is deeper than need b
       CHECK(roots == std::min(hosts, fanout));
       CHECK(*std::max_element(children.begin(), children.end()) <= fanout);
       CHECK(deepest == plan.levels);
-      // A tree of one level less has not room for all.
+      // A tree with one level less is too small.
       std::size_t room = 0;
       std::size_t level = 1;
       for (int i = 1; i < plan.levels; ++i) room += level *= fanout;

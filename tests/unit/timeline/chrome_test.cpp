@@ -11,10 +11,10 @@
 
 #include <catch2/catch.hpp>
 
-#include "timeline/chrome_reader.hpp"
-#include "timeline/chrome_writer.hpp"
-#include "timeline/name_hash.hpp"
-#include "timeline/trace_file.hpp"
+#include "timeline/chrome/chrome_reader.hpp"
+#include "timeline/chrome/chrome_writer.hpp"
+#include "timeline/chrome/trace_file.hpp"
+#include "timeline/record/name_hash.hpp"
 
 using namespace horo;
 using namespace horo::timeline;
@@ -31,7 +31,7 @@ ByteSource source_of(std::string text, std::size_t piece) {
   };
 }
 
-/// What is left of an event that its reader has gone on from.
+/// A copy of an event, which outlives the reader's texts.
 struct Kept {
   explicit Kept(const ChromeEvent& event)
       : phase(event.phase),
@@ -120,7 +120,7 @@ Record begin(std::uint64_t entry, std::uint32_t tensors, std::uint8_t operation 
 
 }  // namespace
 
-TEST_CASE("a tensor negotiates, waits behind another entry, and moves") {
+TEST_CASE("a tensor is shown in negotiation, in the queue and moving") {
   ChromeWriter writer({.mark_cycles = true}, [](int, std::uint16_t, std::uint32_t id) {
     return std::optional(slot_of(id, id == 1 ? "a\"b" : "c"));
   });
@@ -141,7 +141,21 @@ TEST_CASE("a tensor negotiates, waits behind another entry, and moves") {
   CHECK(all.events.back().ts_us == 8);
 }
 
-TEST_CASE("the operations of a fused entry begin one right behind the other") {
+TEST_CASE("the end of the data movement has the bucket's path between the hosts, and the reason") {
+  ChromeWriter writer(
+      {}, [](int, std::uint16_t, std::uint32_t id) { return std::optional(slot_of(id, "a")); });
+  const auto begins =
+      encode({.mover = Mover::gloo, .reason = PathReason::too_small, .tensors = 1}, 0);
+  for (const auto& record : {submit(1), begins, member(1), end(0)}) writer.take(0, record, 1000);
+  const auto all = read(fmt::format("[{}]", writer.events()));
+  REQUIRE(all.events.size() >= 3);
+  const auto& moved = all.events[all.events.size() - 2];
+  CHECK(moved.argument("path") == "whole");
+  CHECK(moved.argument("reason") == "too small for two more steps");
+  CHECK(all.events.back().argument("path").empty());
+}
+
+TEST_CASE("the operations of a fused entry begin directly after one another") {
   ChromeWriter writer(
       {}, [](int, std::uint16_t, std::uint32_t id) { return std::optional(slot_of(id, "a")); });
   const Record two{.kind = RecordKind::members, .detail = 2, .id = 1, .x = 2};
@@ -163,7 +177,7 @@ TEST_CASE("a barrier has a negotiation and nothing else") {
         std::vector<std::string>{"B NEGOTIATE_BARRIER 1", "X 0 1", "E 1"});
 }
 
-TEST_CASE("what the ranks submitted differently ends in an error") {
+TEST_CASE("a mismatch between ranks ends in an error") {
   ChromeWriter writer(
       {}, [](int, std::uint16_t, std::uint32_t id) { return std::optional(slot_of(id, "a")); });
   writer.take(0, submit(1), 1000);
@@ -172,7 +186,7 @@ TEST_CASE("what the ranks submitted differently ends in an error") {
         std::vector<std::string>{"B NEGOTIATE_ALLREDUCE 1", "X 0 1", "E 1", "B ERROR 1", "E 1"});
 }
 
-TEST_CASE("copies stand before and behind what moves, and within the operation") {
+TEST_CASE("copies are shown before and after the data movement, inside the operation") {
   ChromeWriter writer(
       {}, [](int, std::uint16_t, std::uint32_t id) { return std::optional(slot_of(id, "a")); });
   std::int64_t ns = 0;
@@ -189,7 +203,7 @@ TEST_CASE("copies stand before and behind what moves, and within the operation")
                                           "B MEMCPY_OUT_FUSION_BUFFER 18", "E  20", "E  20"});
 }
 
-TEST_CASE("what began before the trace did is left out, in pairs") {
+TEST_CASE("operations that began before the trace are left out completely") {
   ChromeWriter writer({},
                       [](int, std::uint16_t, std::uint32_t) { return std::optional<NameSlot>(); });
   for (const auto& record : {member(1), end(3), begin(4, 1), member(7), end(4)})
@@ -198,7 +212,7 @@ TEST_CASE("what began before the trace did is left out, in pairs") {
         std::vector<std::string>{"B ALLREDUCE 1", "B SHM_ALLREDUCE 1", "E 1", "E 1"});
 }
 
-TEST_CASE("operations whose end was lost end with the next, and hold up nobody") {
+TEST_CASE("operations whose end was lost end with the next one") {
   ChromeWriter writer(
       {}, [](int, std::uint16_t, std::uint32_t id) { return std::optional(slot_of(id, "a")); });
   for (const auto& record : {begin(0, 1), member(1), begin(1, 1), member(2), end(1)})
@@ -212,7 +226,7 @@ TEST_CASE("operations whose end was lost end with the next, and hold up nobody")
         std::vector<std::string>{"B ALLREDUCE 1", "B SHM_ALLREDUCE 1", "E 1", "E 1"});
 }
 
-TEST_CASE("numbers that begin anew end what another session left open") {
+TEST_CASE("entry numbers that start again end the open entries of the previous session") {
   ChromeWriter writer(
       {}, [](int, std::uint16_t, std::uint32_t id) { return std::optional(slot_of(id, "a")); });
   for (const auto& record : {begin(7, 1), member(1)}) writer.take(0, record, 1000);
@@ -223,7 +237,7 @@ TEST_CASE("numbers that begin anew end what another session left open") {
                                                               "E 2", "E 2"});
 }
 
-TEST_CASE("a new file names the tensors again, in the rows that they had") {
+TEST_CASE("a new file names the tensors again, in the same rows") {
   ChromeWriter writer({}, [](int, std::uint16_t, std::uint32_t id) {
     return std::optional(slot_of(id, id == 1 ? "a" : "b"));
   });
@@ -239,7 +253,7 @@ TEST_CASE("a new file names the tensors again, in the rows that they had") {
   CHECK(in_short(writer.events()) == std::vector<std::string>{"X 0 2", "X 0 2"});
 }
 
-TEST_CASE("a number that another name has got is another row") {
+TEST_CASE("a tensor number that gets another name gets another row") {
   std::string name = "a";
   ChromeWriter writer({}, [&name](int, std::uint16_t, std::uint32_t id) {
     return std::optional(slot_of(id, name));
@@ -252,7 +266,7 @@ TEST_CASE("a number that another name has got is another row") {
   CHECK(in_short(writer.events()) == std::vector<std::string>{"B NEGOTIATE_ALLREDUCE 2", "X 0 2"});
 }
 
-TEST_CASE("a name that is declared with another shape keeps its row, and gets the shape") {
+TEST_CASE("a name that is declared with another shape keeps its row and gets the new shape") {
   auto slot = slot_of(1, "x");
   slot.since = 10;
   slot.bytes = 16;
@@ -271,7 +285,7 @@ TEST_CASE("a name that is declared with another shape keeps its row, and gets th
     for (const auto& record : {begin(entry, 1), member(1), end(entry)})
       writer.take(0, record, 1000);
   };
-  // The table is ahead of the records: it says nothing of what was declared before.
+  // The name table is newer than the records, so it does not describe earlier declarations.
   writer.take(0, declares(1, 8), 1000);
   writer.take(0, {.ticks = 5, .kind = RecordKind::submit, .id = 1}, 1000);
   CHECK(read(fmt::format("[{}]", writer.events())).events.front().argument("name") == "x");
@@ -290,7 +304,7 @@ TEST_CASE("a name that is declared with another shape keeps its row, and gets th
         std::vector<std::string>{"B ALLREDUCE 1", "B SHM_ALLREDUCE 1", "E 1", "E 1"});
 }
 
-TEST_CASE("what a number was before another name got it is not called by that name") {
+TEST_CASE("records from before a number was reused do not get the new name") {
   auto slot = slot_of(1, "new");
   slot.since = 10;
   ChromeWriter writer({},
@@ -309,7 +323,7 @@ TEST_CASE("what a number was before another name got it is not called by that na
   CHECK(names == std::vector<std::string>{"tensor 1 (later new)", "new"});
 }
 
-TEST_CASE("time in a row never runs backwards") {
+TEST_CASE("the times of a trace's row never decrease") {
   ChromeWriter writer({},
                       [](int, std::uint16_t, std::uint32_t) { return std::optional<NameSlot>(); });
   writer.take(0, submit(1), 5'000'000);
@@ -318,7 +332,8 @@ TEST_CASE("time in a row never runs backwards") {
     CHECK((event.phase == 'M' || event.ts_us == 5000));
 }
 
-TEST_CASE("a trace file is an array after every write, and as before after one that failed") {
+TEST_CASE(
+    "a trace file is a complete array after every write, and unchanged after a failed write") {
   const auto path =
       (std::filesystem::temp_directory_path() / fmt::format("horo-trace-{}", getpid())).string();
   const auto content = [&path] {
@@ -333,7 +348,7 @@ TEST_CASE("a trace file is an array after every write, and as before after one t
   const auto before = content();
   CHECK(read(before).events.size() == 2);
   CHECK(read(before).outcome->missing.empty());
-  // No room for more: as a full disk answers, but for the number.
+  // The file size limit fails like a full disk, with another error number.
   rlimit limit{};
   REQUIRE(getrlimit(RLIMIT_FSIZE, &limit) == 0);
   const auto old = std::signal(SIGXFSZ, SIG_IGN);
@@ -348,23 +363,25 @@ TEST_CASE("a trace file is an array after every write, and as before after one t
   CHECK(read(content()).events.size() == 3);
   const auto second = TraceFile::create(path, "{}");
   REQUIRE_FALSE(second);
-  CHECK(second.error().message == path + " is being written by another job; give this one its own");
+  CHECK(second.error().message ==
+        path + " is being written by another job; choose another file for this job");
   CHECK(read(content()).events.size() == 3);
   std::filesystem::remove(path);
 }
 
-TEST_CASE("a trace goes to no FIFO, whether somebody reads there or not") {
+TEST_CASE("a trace is not written to a FIFO, with or without a reader") {
   const auto path =
       (std::filesystem::temp_directory_path() / fmt::format("horo-fifo-{}", getpid())).string();
   REQUIRE(mkfifo(path.c_str(), 0600) == 0);
-  const auto refusal = path + " is no plain file; a trace is written to one";
+  const auto refusal =
+      path + " is not a regular file; a trace can be written only to a regular file";
   CHECK(TraceFile::create(path, "{}").error().message == refusal);
   const UniqueFd reader(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   CHECK(TraceFile::create(path, "{}").error().message == refusal);
   std::filesystem::remove(path);
 }
 
-TEST_CASE("a trace can be read wherever it was cut") {
+TEST_CASE("a trace can be read wherever it is cut") {
   const std::string whole =
       R"([{"name": "process_name", "ph": "M", "pid": 1, "args": {"name": "x"}},)"
       "\n"
@@ -387,7 +404,7 @@ TEST_CASE("a trace can be read wherever it was cut") {
   CHECK(got.events[1].ts_us == 1.5);
 }
 
-TEST_CASE("events lie in the array of an object too, other arrays are none") {
+TEST_CASE("events are also found in the array of an object, but not in other arrays") {
   const auto got = read(
       R"({"a": [{"ph": "B"}], "distributedInfo": {"rank": 5}, "traceEvents": [{"ph": "X", "args": )"
       R"({"deep": [{"ph": "E"}], "n": 3}}], "b": {"traceEvents": [{"ph": "B"}]}})");
@@ -397,7 +414,7 @@ TEST_CASE("events lie in the array of an object too, other arrays are none") {
   CHECK(got.events[0].argument("n") == "3");
 }
 
-TEST_CASE("a byte-order mark before a trace is passed over, whatever pieces it comes in") {
+TEST_CASE("a byte-order mark is skipped, in pieces of any size") {
   for (const std::size_t piece : {1, 2, 1000}) {
     const auto got = read("\xef\xbb\xbf[{\"ph\": \"B\", \"ts\": 5}]\n", piece);
     REQUIRE(got.outcome);
@@ -405,11 +422,12 @@ TEST_CASE("a byte-order mark before a trace is passed over, whatever pieces it c
     CHECK(got.outcome->missing.empty());
     const auto half = read("\xef\xbb[{\"ph\": \"B\", \"ts\": 5}]", piece);
     REQUIRE_FALSE(half.outcome);
-    CHECK(half.outcome.error().message == "no trace in JSON: byte 2: half a byte-order mark");
+    CHECK(half.outcome.error().message ==
+          "not a trace in JSON: byte 2: an incomplete byte-order mark");
   }
 }
 
-TEST_CASE("what follows the end of a trace is told") {
+TEST_CASE("bytes behind the end of a trace give a warning") {
   const std::string trace = R"([{"ph": "B", "ts": 5}])";
   for (const auto& more : {trace, std::string("x"), std::string(3, '\0')}) {
     const auto got = read(trace + "\n" + more);
@@ -419,7 +437,7 @@ TEST_CASE("what follows the end of a trace is told") {
   }
 }
 
-TEST_CASE("events know the rank of the profile that they are in") {
+TEST_CASE("events carry the rank of their profile") {
   const auto got = read(R"({"distributedInfo": {"rank": 3}, "traceEvents": [{"ph": "B", "ts": 5},
     {"ph": "B", "ts": 5, "args": {"a": [1]}}]})");
   REQUIRE(got.events.size() == 2);
@@ -427,13 +445,13 @@ TEST_CASE("events know the rank of the profile that they are in") {
   CHECK(got.events[1].rank == 3);
 }
 
-TEST_CASE("JSON of any depth ends in an error, not in the stack") {
+TEST_CASE("deeply nested JSON gives an error, not a stack overflow") {
   const auto got = read(std::string(100'000, '['));
   CHECK((!got.outcome || !got.outcome->missing.empty()));
   CHECK_FALSE(read("[1, 2, x]").outcome);
 }
 
-TEST_CASE("an event is the same in the buffer whole and in pieces, also one that is damaged") {
+TEST_CASE("an event is read the same in one piece and in many, even a damaged one") {
   const std::string longest(JsonReader::kMostText, 'x');
   std::string many;
   for (int i = 0; i < 40; ++i) many += fmt::format(R"("a{}": "{}", )", i, i);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "timeline/file.hpp"
-
 #include <catch2/catch.hpp>
+
+#include "timeline/record/timeline_file.hpp"
 
 using namespace horo;
 using namespace horo::timeline;
@@ -53,7 +53,7 @@ Taken take(std::string_view file, std::size_t piece) {
 
 }  // namespace
 
-TEST_CASE("a file gives back what went in, in the order of time, whatever the pieces") {
+TEST_CASE("a file returns its records sorted by time, in pieces of any size") {
   const auto file = encode_file(sample(300));
   for (const std::size_t piece : {std::size_t{1}, std::size_t{7}, std::size_t{4096}, file.size()}) {
     const auto taken = take(file, piece);
@@ -67,7 +67,7 @@ TEST_CASE("a file gives back what went in, in the order of time, whatever the pi
   }
 }
 
-TEST_CASE("a file can be read wherever it was cut") {
+TEST_CASE("a file can be read wherever it is cut") {
   const auto file = encode_file(sample(300));
   std::size_t before = 0;
   for (std::size_t cut = 0; cut < file.size(); ++cut) {
@@ -88,24 +88,24 @@ TEST_CASE("a damaged byte anywhere never shows a record that was not written") {
     file[at] = static_cast<char>(file[at] ^ 0x20);
     INFO("damaged at " << at);
     const auto taken = take(file, 512);
-    // The reserved word of the header is nobody's.
+    // The reserved word of the header is not checked.
     const bool reserved = at >= 12 && at < 16;
     CHECK((reserved || !taken.status || !taken.missing.empty()));
     for (const auto& record : taken.records) REQUIRE(record.ticks == 140 - record.id);
   }
 }
 
-TEST_CASE("another version and another format are refused by name") {
+TEST_CASE("another version and another format are refused, and the error names them") {
   auto file = encode_file(sample(1));
   file[8] = 9;
   CHECK(take(file, 64).status.error().code == Errc::version_mismatch);
   CHECK(take("{\"traceEvents\": []}", 64).status.error().code == Errc::protocol);
 }
 
-TEST_CASE("blocks of a later kind are skipped") {
+TEST_CASE("blocks of an unknown type are skipped") {
   auto content = sample(2);
   const auto file = encode_file(content);
-  // A block of type 77 in front of the last one, which has 16 + 8 bytes.
+  // Inserts a block of type 77 before the last one, which has 16 + 8 bytes.
   const auto end = file.size() - 24;
   const std::uint32_t type = 77;
   const std::uint32_t bytes = 3;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "timeline/json_reader.hpp"
+#include "timeline/chrome/json_reader.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -11,12 +11,12 @@ using namespace horo::timeline;
 
 namespace {
 
-/// What it holds, in one line: names before '=', texts between '|'.
+/// The JSON's content in one line: names before '=', texts between '|'.
 bool flatten(JsonReader& json, std::string& to) {
   const char c = json.peek();
   if (c == '{') {
     return json.object([&](std::string_view name) {
-      // Not before the value's first byte was looked at: names outlive that.
+      // Look at the value's first byte before using the name, which must outlive that.
       json.peek();
       to += std::string(name) + "=";
       return flatten(json, to);
@@ -54,7 +54,7 @@ Flat flat(std::string_view text, std::size_t piece) {
 
 }  // namespace
 
-TEST_CASE("JSON is read whatever pieces it comes in") {
+TEST_CASE("JSON is read in pieces of any size") {
   const std::string text =
       R"( {"a" : [1, -2.5e3, true, null, "x", "", NaN, -Infinity,], "longer name" :)"
       "\n\t"
@@ -69,7 +69,7 @@ TEST_CASE("JSON is read whatever pieces it comes in") {
   }
 }
 
-TEST_CASE("texts are cut where nobody would read on, and read to their end") {
+TEST_CASE("long texts are cut, and the rest of them is skipped") {
   const std::string most(JsonReader::kMostText, 'x');
   for (const std::size_t piece : {std::size_t{7}, std::size_t{1} << 20U}) {
     CHECK(flat("[\"" + most + "yz\", 1]", piece).text == most + "|1|");
@@ -78,7 +78,7 @@ TEST_CASE("texts are cut where nobody would read on, and read to their end") {
   }
 }
 
-TEST_CASE("what is no JSON ends where that is seen, whatever pieces it comes in") {
+TEST_CASE("reading stops where the JSON is wrong, in pieces of any size") {
   struct Case {
     std::string_view text;
     std::string_view problem;
@@ -86,11 +86,11 @@ TEST_CASE("what is no JSON ends where that is seen, whatever pieces it comes in"
   };
 
   for (const auto& [text, problem, offset] :
-       {Case{"[1 2]", "neither a comma nor an end", 3}, Case{"[1,,2]", "no value", 3},
-        Case{"[tru]", "no value", 4}, Case{"{\"a\" 1}", "a sign is missing", 5},
+       {Case{"[1 2]", "expected a comma or an end", 3}, Case{"[1,,2]", "no value", 3},
+        Case{"[tru]", "no value", 4}, Case{"{\"a\" 1}", "a character is missing", 5},
         Case{"{1: 2}", "a member has no name", 1},
         Case{"[\"a\nb\"]", "a control character in a string", 3},
-        Case{R"(["\x"])", "an escape that nobody knows", 4},
+        Case{R"(["\x"])", "an unknown escape", 4},
         Case{R"(["\u12g4"])", "\\u needs four hexadecimal digits", 7}, Case{"[x]", "no value", 2},
         Case{"[\"a", "a string has no end", 3}}) {
     for (std::size_t piece = 1; piece <= text.size(); ++piece) {
@@ -104,7 +104,7 @@ TEST_CASE("what is no JSON ends where that is seen, whatever pieces it comes in"
   CHECK(flat(std::string(1000, '['), 100).problem == "too deep");
 }
 
-TEST_CASE("a failure of the source is told") {
+TEST_CASE("an error of the source is reported") {
   const ByteSource source = [](char*, std::size_t) -> Result<std::size_t> {
     return fail(Errc::io, "no disk");
   };

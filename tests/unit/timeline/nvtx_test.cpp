@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "timeline/nvtx.hpp"
+#include "timeline/record/nvtx.hpp"
 
 #include <cstdlib>
 #include <filesystem>
@@ -11,7 +11,7 @@
 
 using horo::timeline::Nvtx;
 
-TEST_CASE("ranges reach NVTX's library, each with its text and its end") {
+TEST_CASE("each range reaches the NVTX library with its text and its end") {
   const auto path = std::filesystem::temp_directory_path() / fmt::format("horo-nvtx-{}", getpid());
   REQUIRE(setenv("NVTX_STANDIN_FILE", path.c_str(), 1) == 0);
   const auto nvtx = Nvtx::load(HORO_TEST_NVTX);
@@ -30,7 +30,7 @@ TEST_CASE("ranges reach NVTX's library, each with its text and its end") {
   std::filesystem::remove(path);
 }
 
-TEST_CASE("a library that is not NVTX's is refused with what it lacks") {
+TEST_CASE("a library without the NVTX functions is refused, and the error names what is missing") {
   const auto none = Nvtx::load("libhoro-no-such.so.1");
   REQUIRE_FALSE(none);
   CHECK(none.error().message.find("libhoro-no-such.so.1") != std::string::npos);

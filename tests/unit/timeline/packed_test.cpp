@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "timeline/packed.hpp"
+#include "timeline/record/packed.hpp"
 
 #include <array>
 
@@ -7,7 +7,7 @@
 
 using namespace horo::timeline;
 
-TEST_CASE("words behind a base that was missed say nothing until the next one") {
+TEST_CASE("submissions after a lost base record are skipped until the next base record") {
   SubmitReader reader;
   std::vector<Record> got;
   const std::array words{SubmitWord::of(1, 2, 32), SubmitWord::of(1, 3, 48),
@@ -20,7 +20,7 @@ TEST_CASE("words behind a base that was missed say nothing until the next one") 
   CHECK(got.size() == 1);
 }
 
-TEST_CASE("what a word cannot hold does not fit") {
+TEST_CASE("submissions that exceed a word are recognised") {
   CHECK(SubmitWord::fits(SubmitWord::kMostId - 1, SubmitWord::kMostTicks - 1));
   CHECK_FALSE(SubmitWord::fits(SubmitWord::kMostId, 0));
   CHECK_FALSE(SubmitWord::fits(0, SubmitWord::kMostTicks));
@@ -29,7 +29,7 @@ TEST_CASE("what a word cannot hold does not fit") {
   CHECK((most & SubmitWord::kBase) == 0);
 }
 
-TEST_CASE("a row of any bytes is no more than it may be") {
+TEST_CASE("a member row of arbitrary bytes unpacks to a bounded number of members") {
   std::vector<Record> got;
   unpack({.kind = kMemberRow, .detail = 255, .id = 0xfffffffe, .x = ~std::uint64_t{0}}, got);
   CHECK(got.size() == kMostInRow / kMembersPerRecord);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "timeline/recorder.hpp"
+#include "timeline/record/recorder.hpp"
 
 #include <algorithm>
 #include <filesystem>
@@ -10,17 +10,17 @@
 
 #include <catch2/catch.hpp>
 
-#include "timeline/name_hash.hpp"
-#include "timeline/save.hpp"
+#include "timeline/record/name_hash.hpp"
+#include "timeline/record/save_timelines.hpp"
 
 using namespace horo;
 using namespace horo::timeline;
 
 namespace {
 
-/// The smallest rings: 64 records. One recorder per process, so all cases share it.
+/// Has the smallest rings, of 64 records. A process has one recorder, so all cases share it.
 Recorder& recorder() {
-  Identity me{.rank = 2, .size = 4, .local_rank = 0, .pid = getpid()};
+  RankIdentity me{.rank = 2, .size = 4, .local_rank = 0, .pid = getpid()};
   me.set_job("unit");
   REQUIRE(Recorder::open({.ring_memory = Bytes{1}, .name_slots = 16, .identity = me}));
   return *Recorder::current();
@@ -60,7 +60,7 @@ TEST_CASE("records come back in the order in which a thread wrote them") {
   CHECK(got[0].ticks <= got[4].ticks);
 }
 
-TEST_CASE("a full ring keeps the newest records, and a reader hears how many it missed") {
+TEST_CASE("a full ring keeps the newest records, and the reader learns how many it missed") {
   auto& r = recorder();
   auto reader = reader_of(r);
   for (std::uint32_t i = 0; i < 200; ++i) r.submit(0, TensorId{i}, r.now());
@@ -77,7 +77,7 @@ TEST_CASE("a full ring keeps the newest records, and a reader hears how many it 
   CHECK(got.back().x == 199);
 }
 
-TEST_CASE("submissions keep set, tensor and time, whatever lies between them") {
+TEST_CASE("submissions keep set, tensor and time with any time between them") {
   auto& r = recorder();
   auto reader = reader_of(r);
 
@@ -147,7 +147,7 @@ TEST_CASE("submissions that are drained while a thread makes them are never torn
   writer.join();
 }
 
-TEST_CASE("members in a row come back in the order of the entry") {
+TEST_CASE("members with consecutive numbers come back in the order of the entry") {
   auto& r = recorder();
   auto reader = reader_of(r);
   std::vector<std::uint32_t> ids;
@@ -171,7 +171,7 @@ TEST_CASE("members in a row come back in the order of the entry") {
   CHECK(back == ids);
 }
 
-TEST_CASE("threads beyond the rings drop their records and count them") {
+TEST_CASE("threads without a ring drop their records and count them") {
   auto& r = recorder();
   auto reader = reader_of(r);
   const auto before = reader.dropped();
@@ -201,7 +201,7 @@ TEST_CASE("threads beyond the rings drop their records and count them") {
   CHECK(got.size() == 1);
 }
 
-TEST_CASE("what is drained while a thread writes is never torn") {
+TEST_CASE("records that are drained while a thread writes are never torn") {
   auto& r = recorder();
   auto reader = reader_of(r);
   std::atomic<bool> stop{false};
@@ -230,7 +230,7 @@ TEST_CASE("what is drained while a thread writes is never torn") {
   CHECK(seen > 0);
 }
 
-TEST_CASE("the name table keeps the last tensor of a number, long names by both ends") {
+TEST_CASE("the name table keeps the last tensor of a number, and both ends of long names") {
   auto& r = recorder();
   auto reader = reader_of(r);
   const std::array<std::int64_t, 2> shape{2, 3};
@@ -259,8 +259,8 @@ TEST_CASE("records outlive a process that is killed") {
   const int fd = memory->value();
   const pid_t child = fork();
   if (child == 0) {
-    // The parent's recorder is none here: its memory is not in this process.
-    Identity me{.rank = 1, .size = 2, .local_rank = 1, .pid = getpid()};
+    // The parent's recorder does not exist here, because its memory is not in this process.
+    RankIdentity me{.rank = 1, .size = 2, .local_rank = 1, .pid = getpid()};
     me.set_job("killed");
     alignas(RegionHeader) static std::array<std::byte, 4096> bytes{};
     auto& header = *reinterpret_cast<RegionHeader*>(bytes.data());
@@ -291,11 +291,11 @@ TEST_CASE("records outlive a process that is killed") {
   std::filesystem::remove_all(directory);
 }
 
-TEST_CASE("as far back from the last record as wanted is saved, however long ago that was") {
+TEST_CASE("the requested time before the last record is saved, however long ago that was") {
   auto& r = recorder();
   REQUIRE(Recorder::open({.keep = std::chrono::seconds(2), .identity = {.rank = 2}}));
   const auto hour_ago = r.now() - ticks_in(std::chrono::hours(1));
-  // Of a rank that hung for an hour.
+  // The rank has hung for an hour.
   const auto memory = make_regions(1);
   REQUIRE(memory);
   std::vector<std::byte> region(region_bytes(64, 16));
@@ -320,7 +320,7 @@ TEST_CASE("as far back from the last record as wanted is saved, however long ago
   CHECK(content->records[1].id == 4);
 }
 
-TEST_CASE("of operations whose submissions are overwritten nothing is saved") {
+TEST_CASE("operations whose submissions were overwritten are not saved") {
   auto& r = recorder();
   REQUIRE(Recorder::open({.identity = {.rank = 2}}));
   const auto operation = [&](std::uint32_t entry) {
@@ -343,7 +343,7 @@ TEST_CASE("of operations whose submissions are overwritten nothing is saved") {
   CHECK(least(RecordKind::end) >= least(RecordKind::submit));
 }
 
-TEST_CASE("a region of senseless sizes is refused, an empty one is nobody's") {
+TEST_CASE("a region with damaged sizes is refused, and an empty region has no rank") {
   auto memory = make_regions(1);
   REQUIRE(memory);
   CHECK(RegionReader::open(memory->value(), 0).error().code == Errc::not_found);

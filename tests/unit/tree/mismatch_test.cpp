@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/coordinator/tree/mismatch.hpp"
+#include "runtime/tree/agreement/mismatch.hpp"
 
 #include <array>
 
@@ -23,15 +23,16 @@ TEST_CASE("a mismatch names both values and the ranks on each side") {
   const Variants variants{{tensor(DType::f32, 2), RankRanges::of(0, 9000)},
                           {tensor(DType::f64, 2), RankRanges::of(9000, 1000)}};
   CHECK_FALSE(compatible(variants));
-  CHECK(mismatch_text("w", variants) ==
+  CHECK(describe_mismatch("w", variants).text ==
         "tensor 'w': ranks disagree about the dtype: float32 on ranks 0-8999, float64 on ranks "
         "9000-9999");
+  CHECK(describe_mismatch("w", variants).subject == horo::ErrorSubject::dtype);
 }
 
-TEST_CASE("everybody is compared with the lowest rank") {
+TEST_CASE("every rank is compared with the lowest rank") {
   const Variants variants{{tensor(DType::f32, 2), RankRanges::of(1, 3)},
                           {tensor(DType::f32, 4), RankRanges::of(0, 1)}};
-  CHECK(mismatch_text("w", variants) ==
+  CHECK(describe_mismatch("w", variants).text ==
         "tensor 'w': ranks disagree about the shape: [2, 3] on ranks 1-3, [4, 3] on rank 0");
 }
 

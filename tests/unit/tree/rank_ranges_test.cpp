@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/coordinator/tree/rank_ranges.hpp"
+#include "runtime/tree/frames/rank_ranges.hpp"
 
 #include <random>
 #include <set>
 
 #include <catch2/catch.hpp>
 
+using horo::ByteReader;
+using horo::ByteWriter;
 using horo::Rank;
 using namespace horo::runtime::tree;  // NOLINT(google-build-using-namespace): a test of it
 
@@ -32,7 +34,7 @@ TEST_CASE("neighbouring ranks become one range") {
   CHECK(ranks.text() == "1-5");
 }
 
-TEST_CASE("texts name single ranks, pairs and ranges") {
+TEST_CASE("a text about ranks names single ranks, pairs and ranges") {
   CHECK(from({0, 2, 3, 7, 8, 9}).text() == "0, 2, 3, 7-9");
   RankRanges many;
   for (int i = 0; i < 1000; ++i) many.add(Rank{2 * i});
@@ -40,7 +42,7 @@ TEST_CASE("texts name single ranks, pairs and ranges") {
   CHECK(many.text().ends_with(", ..."));
 }
 
-TEST_CASE("rank ranges do what sets do") {
+TEST_CASE("a list of rank ranges behaves like a set of ranks") {
   const auto seed = std::random_device{}();
   INFO("seed " << seed);
   std::mt19937_64 random(seed);
@@ -69,10 +71,10 @@ TEST_CASE("rank ranges do what sets do") {
       REQUIRE(sum.contains(Rank{rank}));
       REQUIRE(sum.index_of(Rank{rank}) == index++);
     }
-    Writer writer;
+    ByteWriter writer;
     put(writer, sum);
     const auto bytes = writer.take();
-    Reader reader({reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()});
+    ByteReader reader({reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()});
     REQUIRE(take_ranks(reader) == sum);
     REQUIRE(reader.finished());
   }

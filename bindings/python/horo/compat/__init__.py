@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs written for Horovod, unchanged:
+"""Runs programs that were written for Horovod, unchanged:
 
     horo run --horovod -np 4 python3 train.py
     python3 -m horo.compat train.py            # under any launcher, or as one rank
 
-In them `import horovod.torch as hvd` gives horo.torch, even where Horovod is installed.
+In these programs `import horovod.torch as hvd` imports horo.torch, even if Horovod is installed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ NAMES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "names")
 
 
 def install():
-    """Makes `import horovod` resolve to Horo, in this process and in those that it starts."""
+    """Makes `import horovod` import Horo, in this process and in the processes that it starts."""
     if NAMES not in sys.path:
         sys.path.insert(0, NAMES)
     paths = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]

@@ -8,7 +8,7 @@ import sys
 
 from horo import compat
 
-# As by -P: Python then puts no folder of the program's in front, and neither is one put here.
+# With -P, Python does not put the program's folder first in sys.path; neither does this program.
 SAFE_PATH = getattr(sys.flags, "safe_path", sys.flags.isolated)
 
 
@@ -26,7 +26,7 @@ def main(words):
             sys.exit(f"python3 -m horo.compat: no module named {words[0]!r}")
         runpy.run_module(words[0], run_name="__main__", alter_sys=True)
         return
-    if not os.path.exists(words[0]):  # as Python itself ends then
+    if not os.path.exists(words[0]):  # Python exits with 2, too
         print(f"python3 -m horo.compat: no file {words[0]!r} in {os.getcwd()}", file=sys.stderr)
         sys.exit(2)
     if not SAFE_PATH:
@@ -37,12 +37,12 @@ def main(words):
 def _found(module):
     try:
         return importlib.util.find_spec(module) is not None
-    except ModuleNotFoundError:  # of its package
+    except ModuleNotFoundError:  # its package does not exist
         return False
 
 
 if __name__ == "__main__":
-    # What -m put there is the folder that we were started in; a script has its own.
+    # -m has put the current folder first in sys.path; a script expects its own folder there.
     if not SAFE_PATH:
         sys.path.pop(0)
     main(sys.argv[1:])

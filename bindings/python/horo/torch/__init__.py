@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Horo for PyTorch: any torch from 1.13 on, without a build of its own.
+"""Horo for PyTorch, from torch 1.13 on. It needs no build for a torch version.
 
     import horo.torch as horo
 
@@ -10,30 +10,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from horo.torch import _torch  # first: says so where there is no torch
-from horo._core import (
+from horo.torch import _torch  # first: explains when torch is missing
+from horo._arguments import (
     ADASUM as Adasum,
     AVERAGE as Average,
     MAX as Max,
     MIN as Min,
     PRODUCT as Product,
     SUM as Sum,
-    counters,
-    cross_rank,
-    cross_size,
-    is_homogeneous,
-    is_initialized,
-    local_rank,
-    local_size,
-    poll,
-    rank,
-    size,
-    start_timeline,
-    stop_timeline,
-    synchronize,
 )
+from horo._barrier import barrier, join as _join
 from horo._built import (
     ccl_built,
     cuda_built,
@@ -46,19 +32,30 @@ from horo._built import (
     nccl_built,
     rocm_built,
 )
+from horo._handles import poll, synchronize
+from horo._job import (
+    counters,
+    cross_rank,
+    cross_size,
+    is_homogeneous,
+    is_initialized,
+    local_rank,
+    local_size,
+    rank,
+    size,
+    start_timeline,
+    stop_timeline,
+)
+from horo._life import init, shutdown
 from horo._native import version as _version
+from horo._objects import allgather_object, broadcast_object
 from horo._sets import (
     ProcessSet,
     add_process_set,
-    barrier,
     get_process_set_ids_and_ranks,
     global_process_set,
-    init,
     is_process_set_included,
-    join as _join,
-    of as _of,
     remove_process_set,
-    shutdown,
 )
 from horo.errors import (
     DuplicateNameError,
@@ -96,39 +93,23 @@ from horo.torch._collectives import (
     reducescatter_async,
 )
 from horo.torch._compression import Compression
-from horo.torch._gradients import finish_sparse as _finish_sparse, start_sparse as _start_sparse
 from horo.torch._memory import alloc_like, shared_empty, shared_zeros
-from horo.torch._objects import allgather_object, broadcast_object
 from horo.torch._optimizer import DistributedOptimizer
+from horo.torch._sparse import sparse_allreduce_async
 from horo.torch._state import broadcast_optimizer_state, broadcast_parameters
 from horo.torch._sync_batch_norm import SyncBatchNorm
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from torch import Tensor
-
 __version__ = _version
 
-# The name under which Horovod's users catch failures of the runtime.
+# The name by which programs for Horovod catch failures of the runtime.
 HorovodInternalError = HoroError
 
 
-def sparse_allreduce_async(
-    tensor: Tensor, name: str, op: int, process_set: ProcessSet = global_process_set
-) -> Callable[[], Tensor]:
-    """Starts reducing a sparse tensor; call what it returns for the result."""
-    names = _of(process_set)
-    if op not in (Average, Sum):
-        raise ValueError("sparse tensors reduce by Average or Sum only")
-    handle, shape = _start_sparse(tensor, names, name), tensor.shape
-    return lambda: _finish_sparse(handle, shape, names, op)
-
-
 def join(device: int = -1, process_set: ProcessSet = global_process_set) -> int:
-    """Says that this rank has no more data and blocks until all ranks of the set have said so;
-    until then it takes part in their allreduces without changing a sum. Returns the rank that
-    joined last, alike on all ranks. When interrupted, call it again. `device` is not needed."""
+    """Tells the set that this rank has no more data, and blocks until all its ranks have joined.
+    Until then this rank takes part in their allreduces without changing a sum. Returns the rank
+    that joined last, which is the same on all ranks. When interrupted, call it again. `device` is
+    not needed."""
     del device
     return _join(process_set)
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DistributedOptimizer with op=Adasum: every rank steps alone, and what the steps changed is
-combined."""
+"""DistributedOptimizer with op=Adasum: every rank steps by its own gradients, and the changes that
+the steps make are combined."""
 
 from __future__ import annotations
 
@@ -10,14 +10,17 @@ from typing import Any
 
 import torch
 
-from horo import _core
-from horo.torch._agreement import names_of
-from horo.torch._collectives import start_allreduce
+from horo._arguments import ADASUM
+from horo._handles import synchronize
+from horo._optimizer.agreement import names_of
+from horo._optimizer.reducer import compare, whole_passes
 from horo.torch._copies import Copied, class_of
+from horo.torch._face import TORCH
+from horo.torch._gradients import describe
 
 
 class _Update:
-    """What one step changes of one parameter, on its way."""
+    """The change that one step makes to one parameter."""
 
     def __init__(self, parameter, name):
         self.parameter = parameter
@@ -32,42 +35,44 @@ class _Update:
         change = self.parameter.detach() - self.start
         part, self.context = compression.compress(change)
         part = part.contiguous()
-        self.handle = start_allreduce(part, part, names, self.name, _core.ADASUM, 1.0, 1.0)
+        self.handle = TORCH.start_allreduce(part, part, names, self.name, ADASUM, 1.0, 1.0)
 
     def finish(self, compression):
-        change = compression.decompress(_core.synchronize(self.handle), self.context)
+        change = compression.decompress(synchronize(self.handle), self.context)
         with torch.no_grad():
             self.parameter.copy_(self.start.add_(change))
         self.start = None
 
 
 class _AdasumDistributed(Copied):
-    """Goes in front of an optimizer's class; shares the original's groups and state."""
+    """Comes before an optimizer's class; shares the original's groups and state."""
 
-    def _horo_setup(self, named, plan, agreement):
-        """`named`: (parameter, name) pairs. `agreement`: of the ranks on the parameters; None where nothing is combined."""
+    def _horo_setup(self, plan, named, passes, groups, process_set):
+        """`named`: (parameter, name) pairs. `passes` and `groups` have no effect."""
+        del passes, groups
         self._horo_plan = plan
-        self._horo_agreement = agreement
         self._horo_updates = []
-        self._horo_reduces_nothing = agreement is None
-        self._horo_watch(named)
+        self._horo_agreement: Any = None  # None where nothing is combined
+        if plan.names.member and plan.names.size() > 1:
+            trained = [(name, one) for one, name in named if one.requires_grad]
+            self._horo_agreement = compare(plan.names, process_set, describe(trained))
+            self._horo_watch(named)
 
     def _horo_watch(self, named):
-        if not self._horo_reduces_nothing:
-            self._horo_updates += [_Update(parameter, name) for parameter, name in named]
+        self._horo_updates += [_Update(parameter, name) for parameter, name in named]
 
     def add_param_group(self, *args, **kwargs):
-        """As the optimizer's own, on all ranks; the group's steps are combined too."""
+        """Like the optimizer's own, on all ranks. The group's steps are combined too."""
         super().add_param_group(*args, **kwargs)
-        self._horo_watch(names_of(self.param_groups[-1:], None, self._horo_plan.names))
+        if self._horo_agreement is not None:
+            self._horo_watch(names_of(self.param_groups[-1:], None, self._horo_plan.names))
 
     def set_backward_passes_per_step(self, passes):
-        """Gradients add up until step(), however many backwards there are."""
-        if passes <= 0:
-            raise ValueError(f"backward_passes_per_step is {passes}; it must be 1 or more")
+        """Has no effect: gradients add up until step(), however many backwards there are."""
+        whole_passes(passes)
 
     def synchronize(self):
-        """Nothing: gradients stay each rank's own; step() combines what it changes."""
+        """Does nothing: gradients stay each rank's own, and step() combines its changes."""
 
     @contextlib.contextmanager
     def skip_synchronize(self):

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The synchronous collectives, through which gradients flow.
+"""The synchronous collectives, which are differentiable.
 
-allreduce:  the same operation on the gradient; Min, Max and Product have no gradient here.
-allgather:  the average of the ranks' gradients, of which each rank takes its own rows.
-broadcast:  the average of the ranks' gradients on the root, zero elsewhere.
-reducescatter: the ranks' gradients gathered; of a sum, times the number of ranks.
-alltoall:   each row's gradient goes back to where the row came from.
+Their gradients are:
 
-Each backward() is made of these operations again, so that gradients have gradients.
+allreduce:     the same operation on the gradient; Min, Max and Product have no gradient.
+allgather:     the average of the ranks' gradients; each rank takes its own rows.
+broadcast:     the average of the ranks' gradients on the root, zero on the other ranks.
+reducescatter: the ranks' gradients, gathered; for a sum, multiplied by the number of ranks.
+alltoall:      each row's gradient goes back to the rank that sent the row.
+
+Each backward() uses these operations again, so that gradients have gradients.
 """
 
 from __future__ import annotations
@@ -16,21 +18,13 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from horo import _core
-from horo._core import resolve_op, synchronize
+from horo import _job
+from horo._arguments import ADASUM, AVERAGE, OP_NAMES, SUM, resolve_op
+from horo._handles import synchronize
 from horo._sets import WORLD, global_process_set, of
-from horo.torch._collectives import (
-    start_allgather,
-    start_allgathers,
-    start_allreduce,
-    start_allreduces,
-    start_alltoall,
-    start_broadcast,
-    start_reducescatter,
-    start_reducescatters,
-)
+from horo.torch._collectives import new_like
 from horo.torch._compression import Compression
-from horo.torch._parts import need_tensor
+from horo.torch._face import TORCH, need_tensor
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -48,16 +42,21 @@ def _back_name(name):
 
 
 def _linear(op, what="allreduce"):
-    if op in (_core.AVERAGE, _core.SUM) or (op == _core.ADASUM and what == "allreduce"):
+    if op in (AVERAGE, SUM) or (op == ADASUM and what == "allreduce"):
         return
     raise NotImplementedError(
-        f"{what} with op={_core.OP_NAMES[op]} has no gradient; use Average, Sum or detach()"
+        f"{what} with op={OP_NAMES[op]} has no gradient; use Average, Sum or detach()"
     )
 
 
 def _reduce(tensor, names, name, op, prescale, postscale):
-    target = torch.empty_like(tensor, requires_grad=False)
-    return synchronize(start_allreduce(tensor, target, names, name, op, prescale, postscale))
+    target = new_like(tensor)
+    return synchronize(TORCH.start_allreduce(tensor, target, names, name, op, prescale, postscale))
+
+
+def _reduce_all(tensors, names, name, op, factors):
+    targets = [new_like(tensor) for tensor in tensors]
+    return synchronize(TORCH.start_allreduces(tensors, targets, names, name, op, factors))
 
 
 def _tracks(tensor):
@@ -84,7 +83,7 @@ class _GroupedAllreduce(torch.autograd.Function):
     @staticmethod
     def forward(ctx, names, name, op, factors, *tensors):
         ctx.arguments = (names, _back_name(name), op, factors)
-        return tuple(synchronize(start_allreduces(tensors, names, name, op, factors)))
+        return tuple(_reduce_all(tensors, names, name, op, factors))
 
     @staticmethod
     def backward(ctx, *gradients):
@@ -93,7 +92,7 @@ class _GroupedAllreduce(torch.autograd.Function):
 
 
 def _average(gradient, names, name):
-    return _Allreduce.apply(gradient.contiguous(), names, name, _core.AVERAGE, 1.0, 1.0)
+    return _Allreduce.apply(gradient.contiguous(), names, name, AVERAGE, 1.0, 1.0)
 
 
 def _own_rows(total, names, rows):
@@ -105,7 +104,7 @@ def _own_rows(total, names, rows):
 class _Allgather(torch.autograd.Function):
     @staticmethod
     def forward(ctx, tensor, names, name):
-        result, rows = synchronize(start_allgather(tensor, names, name, want_rows=True))
+        result, rows = synchronize(TORCH.start_allgather(tensor, names, name, want_rows=True))
         ctx.names, ctx.name, ctx.rows = names, _back_name(name), rows
         return result
 
@@ -118,20 +117,20 @@ class _Allgather(torch.autograd.Function):
 class _GroupedAllgather(torch.autograd.Function):
     @staticmethod
     def forward(ctx, names, name, *tensors):
-        pairs = synchronize(start_allgathers(tensors, names, name, want_rows=True))
+        pairs = synchronize(TORCH.start_allgathers(tensors, names, name, want_rows=True))
         ctx.names, ctx.name, ctx.rows = names, _back_name(name), [rows for _, rows in pairs]
         return tuple(result for result, _ in pairs)
 
     @staticmethod
     def backward(ctx, *gradients):
-        average = (ctx.names, ctx.name, _core.AVERAGE, (1.0, 1.0))
+        average = (ctx.names, ctx.name, AVERAGE, (1.0, 1.0))
         totals = _GroupedAllreduce.apply(*average, *_contiguous(gradients))
         own = (_own_rows(total, ctx.names, rows) for total, rows in zip(totals, ctx.rows))
         return (None, None, *own)
 
 
 def _scatter_scale(names, op, factors):
-    return (names.size() if op == _core.SUM else 1) * factors[0] * factors[1]
+    return (names.size() if op == SUM else 1) * factors[0] * factors[1]
 
 
 class _Reducescatter(torch.autograd.Function):
@@ -139,7 +138,7 @@ class _Reducescatter(torch.autograd.Function):
     def forward(ctx, tensor, names, name, op, factors):
         ctx.names, ctx.name = names, _back_name(name)
         ctx.scale = _scatter_scale(names, op, factors)
-        return synchronize(start_reducescatter(tensor, names, name, op, *factors))
+        return synchronize(TORCH.start_reducescatter(tensor, names, name, op, *factors))
 
     @staticmethod
     def backward(ctx, gradient):
@@ -152,7 +151,7 @@ class _GroupedReducescatter(torch.autograd.Function):
     def forward(ctx, names, name, op, factors, *tensors):
         ctx.names, ctx.name = names, _back_name(name)
         ctx.scale = _scatter_scale(names, op, factors)
-        return tuple(synchronize(start_reducescatters(tensors, names, name, op, factors)))
+        return tuple(synchronize(TORCH.start_reducescatters(tensors, names, name, op, factors)))
 
     @staticmethod
     def backward(ctx, *gradients):
@@ -163,7 +162,7 @@ class _GroupedReducescatter(torch.autograd.Function):
 class _Alltoall(torch.autograd.Function):
     @staticmethod
     def forward(ctx, tensor, splits, names, name):
-        result, received = synchronize(start_alltoall(tensor, splits, names, name))
+        result, received = synchronize(TORCH.start_alltoall(tensor, splits, names, name))
         ctx.names, ctx.name = names, _back_name(name)
         ctx.received, ctx.rows = received.tolist(), tensor.shape[0]
         ctx.mark_non_differentiable(received)
@@ -172,7 +171,7 @@ class _Alltoall(torch.autograd.Function):
     @staticmethod
     def backward(ctx, gradient, _received):
         back, _ = _Alltoall.apply(gradient.contiguous(), ctx.received, ctx.names, ctx.name)
-        if back.shape[0] < ctx.rows:  # rows that the splits left behind
+        if back.shape[0] < ctx.rows:  # the splits did not send all rows
             rest = back.new_zeros((ctx.rows - back.shape[0],) + tuple(back.shape[1:]))
             back = torch.cat([back, rest])
         return back, None, None, None
@@ -182,13 +181,13 @@ class _Broadcast(torch.autograd.Function):
     @staticmethod
     def forward(ctx, tensor, root_rank, names, name):
         ctx.root, ctx.names, ctx.name = root_rank, names, _back_name(name)
-        target = torch.empty_like(tensor, requires_grad=False)
-        return synchronize(start_broadcast(tensor, target, root_rank, names, name))
+        target = new_like(tensor)
+        return synchronize(TORCH.start_broadcast(tensor, target, root_rank, names, name))
 
     @staticmethod
     def backward(ctx, gradient):
         total = _average(gradient, ctx.names, ctx.name)
-        if _core.rank() != ctx.root:  # Of the average all the same: in its backward all take part.
+        if _job.rank() != ctx.root:  # keeps the average's graph: all ranks take part in its backward
             total = total.masked_fill(torch.ones((), dtype=torch.bool, device=total.device), 0)
         return total, None, None, None
 
@@ -225,7 +224,7 @@ def grouped_allreduce(
     postscale_factor: float = 1.0,
     process_set: ProcessSet = global_process_set,
 ) -> list[Tensor]:
-    """Reduces a list of tensors together into a list of new ones. Differentiable."""
+    """Reduces a list of tensors together and returns a list of new tensors. Differentiable."""
     names, op = of(process_set), resolve_op(average, op)
     pairs = [compression.compress(tensor) for tensor in tensors]
     parts = [part for part, _ in pairs]
@@ -234,7 +233,7 @@ def grouped_allreduce(
         _linear(op)
         results = _GroupedAllreduce.apply(names, name, op, factors, *parts)
     else:
-        results = synchronize(start_allreduces(parts, names, name, op, factors))
+        results = _reduce_all(parts, names, name, op, factors)
     return [
         compression.decompress(result, context) for result, (_, context) in zip(results, pairs)
     ]
@@ -243,34 +242,34 @@ def grouped_allreduce(
 def allgather(
     tensor: Tensor, name: str | None = None, process_set: ProcessSet = global_process_set
 ) -> Tensor:
-    """All ranks' tensors, concatenated along dimension 0 in rank order. Differentiable."""
+    """The tensors of all ranks, concatenated along dimension 0 in rank order. Differentiable."""
     names = of(process_set)
     if _tracks(tensor):
         return _Allgather.apply(tensor, names, name)
-    return synchronize(start_allgather(tensor, names, name))
+    return synchronize(TORCH.start_allgather(tensor, names, name))
 
 
 def grouped_allgather(
     tensors: Iterable[Tensor], name: str | None = None, process_set: ProcessSet = global_process_set
 ) -> list[Tensor]:
-    """Several allgathers together: a list. Differentiable."""
+    """Does several allgathers together and returns a list. Differentiable."""
     names, tensors = of(process_set), list(tensors)
     if any(_tracks(tensor) for tensor in tensors):
         return list(_GroupedAllgather.apply(names, name, *tensors))
-    return synchronize(start_allgathers(tensors, names, name))
+    return synchronize(TORCH.start_allgathers(tensors, names, name))
 
 
 def reducescatter(
     tensor: Tensor,
     name: str | None = None,
     compression: type[Compressor] = Compression.none,
-    op: int | None = _core.AVERAGE,
+    op: int | None = AVERAGE,
     process_set: ProcessSet = global_process_set,
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
 ) -> Tensor:
-    """This rank's rows of what allreduce gives: dimension 0 is dealt out in rank order, rows that
-    are over one each to the first ranks. Differentiable."""
+    """Reduces like allreduce and returns this rank's rows. Dimension 0 is divided in rank order;
+    when it does not divide evenly, the first ranks get one row more. Differentiable."""
     names, op = of(process_set), resolve_op(None, op)
     factors = (prescale_factor, postscale_factor)
     part, context = compression.compress(tensor)
@@ -278,7 +277,7 @@ def reducescatter(
         _linear(op, "reducescatter")
         result = _Reducescatter.apply(part, names, name, op, factors)
     else:
-        result = synchronize(start_reducescatter(part, names, name, op, *factors))
+        result = synchronize(TORCH.start_reducescatter(part, names, name, op, *factors))
     return compression.decompress(result, context)
 
 
@@ -286,12 +285,12 @@ def grouped_reducescatter(
     tensors: Iterable[Tensor],
     name: str | None = None,
     compression: type[Compressor] = Compression.none,
-    op: int | None = _core.AVERAGE,
+    op: int | None = AVERAGE,
     process_set: ProcessSet = global_process_set,
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
 ) -> list[Tensor]:
-    """Several reducescatters together: a list. Differentiable."""
+    """Does several reducescatters together and returns a list. Differentiable."""
     names, op = of(process_set), resolve_op(None, op)
     pairs = [compression.compress(tensor) for tensor in tensors]
     parts = [part for part, _ in pairs]
@@ -300,7 +299,7 @@ def grouped_reducescatter(
         _linear(op, "reducescatter")
         results = _GroupedReducescatter.apply(names, name, op, factors, *parts)
     else:
-        results = synchronize(start_reducescatters(parts, names, name, op, factors))
+        results = synchronize(TORCH.start_reducescatters(parts, names, name, op, factors))
     return [
         compression.decompress(result, context) for result, (_, context) in zip(results, pairs)
     ]
@@ -312,14 +311,14 @@ def alltoall(
     name: str | None = None,
     process_set: ProcessSet = global_process_set,
 ) -> Any:
-    """Sends `splits[r]` rows to rank r, equally many to all when there are no splits, and gives
-    the rows received, in rank order; with splits (rows, how many came from each rank).
-    Differentiable."""
+    """Sends `splits[r]` rows to rank r, or the same number of rows to every rank when there are no
+    splits. Returns the received rows in rank order; with splits, the pair (rows, number of rows
+    received from each rank). Differentiable."""
     names = of(process_set)
     if _tracks(tensor):
         result, received = _Alltoall.apply(tensor, splits, names, name)
     else:
-        result, received = synchronize(start_alltoall(tensor, splits, names, name))
+        result, received = synchronize(TORCH.start_alltoall(tensor, splits, names, name))
     return result if splits is None else (result, received)
 
 
@@ -329,9 +328,9 @@ def broadcast(
     name: str | None = None,
     process_set: ProcessSet = global_process_set,
 ) -> Tensor:
-    """The root's tensor, as a new tensor on every rank. Differentiable."""
+    """Returns the root's tensor on every rank, as a new one. Differentiable."""
     names = of(process_set)
     if _tracks(tensor):
         return _Broadcast.apply(tensor, root_rank, names, name)
-    target = torch.empty_like(tensor, requires_grad=False)
-    return synchronize(start_broadcast(tensor, target, root_rank, names, name))
+    target = new_like(tensor)
+    return synchronize(TORCH.start_broadcast(tensor, target, root_rank, names, name))

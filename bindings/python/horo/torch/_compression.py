@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compression of gradients while they travel: a cast there and back.
+"""Compression of gradients while they travel: a cast before the reduction and one after it.
 
-An own one is a class with static compress(tensor) -> (tensor, context) and
+A user's own compressor is a class with the static methods compress(tensor) -> (tensor, context) and
 decompress(tensor, context) -> tensor.
 """
 
@@ -14,11 +14,11 @@ from torch import Tensor
 
 
 class Compressor(Protocol):
-    """What `compression=` takes: such a class, not an object of one."""
+    """The type of `compression=`: a class like this one, not an object of it."""
 
     @staticmethod
     def compress(tensor: Tensor) -> tuple[Tensor, Any]:
-        """What travels, and what decompress() must know."""
+        """Returns the tensor that travels, and the context that decompress() needs."""
         ...
 
     @staticmethod
@@ -38,7 +38,7 @@ class _None(Compressor):
 
 
 def _cast(tensor: Tensor, dtype: torch.dtype) -> tuple[Tensor, Any]:
-    """Floating-point tensors as `dtype`; others as they are."""
+    """Casts a floating-point tensor to `dtype`; other tensors stay as they are."""
     if tensor.dtype.is_floating_point and tensor.dtype != dtype:
         return tensor.to(dtype), tensor.dtype
     return tensor, None

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What copy and pickle make of a distributed optimizer: its class, groups and state, to look at and
-to take state_dict() from. What reduces gradients belongs to the model of the original."""
+"""Copies of a distributed optimizer, made by copy or pickle. They have its class, groups and state,
+so that state_dict() works. They reduce nothing: the hooks belong to the original's model."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-# The class comes in front of an optimizer's, which mypy shall know.
+# At run time the other base is an optimizer's class; mypy sees torch's base class.
 _Base: Any = torch.optim.Optimizer if TYPE_CHECKING else object
 
 
 @contextlib.contextmanager
 def dicts_kept(optimizer):
-    """What is loaded inside goes into the dicts that are there: schedulers hold the groups' dicts,
-    and so does the optimizer that a distributed one was made of."""
+    """State that is loaded inside goes into the existing dicts. Schedulers hold the dicts of the
+    groups, and so does the optimizer that a distributed one was made of."""
     groups, state = optimizer.param_groups, optimizer.state
     yield
     for old, new in zip(groups, optimizer.param_groups):
@@ -30,14 +30,14 @@ def dicts_kept(optimizer):
 
 
 class Copied(_Base):
-    """Goes in front of an optimizer's class; a class made so has `_horo_made_by`: the function that
-    makes it, and the optimizer's class."""
+    """Comes before an optimizer's class. A class made by class_of() has `_horo_made_by`: the function
+    that makes it, and the optimizer's class."""
 
     def __reduce_ex__(self, protocol):
         return _blank, type(self)._horo_made_by, self.__getstate__()
 
     def load_state_dict(self, *args, **kwargs):
-        """As the optimizer's own; the original has what was loaded, too."""
+        """Like the optimizer's own. The original has the loaded state, too."""
         with dicts_kept(self):
             return super().load_state_dict(*args, **kwargs)
 
@@ -55,6 +55,6 @@ def _blank(class_over, base):
 
 
 def class_of(kind, class_over, base):
-    """The class of a distributed optimizer: `kind` in front of `base`; class_over(base) gives it."""
+    """The class of a distributed optimizer: `kind` before `base`. class_over(base) returns it."""
     body = {"__module__": base.__module__, "_horo_made_by": (class_over, base)}
     return type(base.__name__, (kind, base), body)

@@ -1,21 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tensors in memory that the ranks of a host share: reduced in place, without a copy.
+"""Tensors in the arena, the memory that the ranks of a host share. They are reduced in place,
+without a copy.
 
-The memory goes back to the arena when the last tensor that uses it dies. It is not inherited
-across fork: a tensor that data-loader processes read must not live there.
+The memory returns to the arena when the last tensor that uses it dies. A forked child does not
+inherit it, so a tensor that data-loader processes read must not live there.
 """
 
 from __future__ import annotations
 
 import ctypes
 import functools
-import weakref
 from typing import TYPE_CHECKING
 
 import torch
 
-from horo import _core
-from horo._native import fast
+from horo._arena import allocate
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,27 +22,28 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
+
 def storage_of(tensor):
-    """The untyped storage; torch before 2.0 has it inside another."""
+    """The untyped storage. Before torch 2.0 it lies inside a typed one."""
     if hasattr(tensor, "untyped_storage"):
         return tensor.untyped_storage()
     return tensor.storage()._storage
 
 
-# For every tensor that is submitted: by the type's own function where there is one.
+# Called for every submitted tensor: the type's own function, if there is one, is the fastest way.
 memory_of: Any = getattr(torch.Tensor, "untyped_storage", storage_of)
 
 
 def view_of(memory, address, dtype, shape):
-    """A tensor over a part of a storage."""
+    """A tensor over the part of a storage that begins at `address`."""
     empty = torch.empty(0, dtype=dtype, device="cpu")
     offset = (address - memory.data_ptr()) // empty.element_size()
     return empty.set_(memory, offset, shape)
 
 
 def _count_behind(address):
-    """What torch counts for the C++ object there: c10's reference count follows the table of virtual
-    functions. Only for versions before 2.1, which stay as they are."""
+    """torch's reference count of the C++ object at `address`: c10 stores it behind the pointer to
+    the virtual functions. Needed only before torch 2.1, whose layout no longer changes."""
     return ctypes.c_size_t.from_address(address + ctypes.sizeof(ctypes.c_void_p)).value
 
 
@@ -51,7 +51,7 @@ _users: Any = getattr(torch._C, "_storage_Use_Count", _count_behind)
 
 
 def _counts():
-    """Whether `_users` sees tensors over a memory come and go."""
+    """Whether `_users` counts the tensors that use a storage correctly."""
     tensor = torch.empty(4, device="cpu")
     storage = storage_of(tensor)
     found, others = [_users(storage._cdata)], []
@@ -76,16 +76,12 @@ def shared_empty(shape: int | Sequence[int], dtype: torch.dtype | None = None) -
     length = count * torch.empty((), dtype=dtype, device="cpu").element_size()
     if not length:
         return torch.empty(size, dtype=dtype, device="cpu")
-    memory = ctypes.c_void_p()
-    _core.check(fast.horo_alloc(length, ctypes.addressof(memory)))
-    block = (ctypes.c_char * length).from_address(memory.value)
-    weakref.finalize(block, fast.horo_free, memory.value).atexit = False
-    return torch.frombuffer(block, dtype=dtype).reshape(size)
+    return torch.frombuffer(allocate(length), dtype=dtype).reshape(size)
 
 
 class Place:
-    """A tensor's place in the arena. `held()` is whether a tensor that was given it, or a view of
-    one, is alive, so that nobody's values are overwritten."""
+    """One tensor's place in the arena. held() tells whether a tensor that lies here, or a view of
+    one, is still alive, so that its values are not overwritten."""
 
     __slots__ = ("address", "dtype", "_tensor", "_storage", "_count", "_alone", "_given")
 
@@ -94,32 +90,32 @@ class Place:
         self._tensor = alloc_like(like)
         self.address = self._tensor.data_ptr()
         self.dtype = self._tensor.dtype
-        self._storage = storage_of(self._tensor)  # what _count names lives as long as this
+        self._storage = storage_of(self._tensor)  # keeps the object alive that _count names
         self._count = self._storage._cdata
         self._alone = _users(self._count) if COUNTS else 0
         self._given = False
 
     def take(self, tensor):
-        """Moves a tensor here: it stays the same, with its values, in other memory."""
+        """Moves a tensor here. It stays the same Python object and keeps its values."""
         self._given = True
         self._tensor.copy_(tensor)
         tensor.data = self._tensor
 
     def copy_of(self, tensor):
-        """A tensor here with the values of another."""
+        """A new tensor here with the values of another."""
         self._given = True
         copied = self._tensor.detach()
         copied.copy_(tensor)
         return copied
 
     def held(self):
-        """True too where torch cannot tell."""
+        """Also True when torch cannot tell."""
         return self._given and (not COUNTS or _users(self._count) > self._alone)
 
 
 def alone_in_memory(tensor):
-    """Whether the dense tensor's memory is its own: no view of others, not shared with processes,
-    and no other tensor over it. False where torch cannot tell."""
+    """Whether only this dense tensor uses its memory: it is not a view, it is not shared with other
+    processes, and no other tensor uses the memory. False when torch cannot tell."""
     if not COUNTS or not tensor.is_contiguous() or tensor._base is not None:
         return False
     if tensor.requires_grad or tensor.is_shared():
@@ -132,7 +128,7 @@ def alone_in_memory(tensor):
 
 @functools.lru_cache(maxsize=None)
 def _users_of_one():
-    """What torch counts for a storage that one tensor uses, and the look at it."""
+    """torch's count for a storage that one tensor uses, with the count that the look itself adds."""
     tensor = torch.empty(1, device="cpu")
     storage = storage_of(tensor)
     return _users(storage._cdata)

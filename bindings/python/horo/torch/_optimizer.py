@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DistributedOptimizer: reduces each gradient over all ranks while backward goes on."""
+"""DistributedOptimizer: reduces each gradient over all ranks while backward goes on.
+
+The class here only connects torch to horo._optimizer.reducer: it hooks the parameters and lets
+step(), synchronize() and zero_grad() go through the Reducer.
+"""
 
 from __future__ import annotations
 
-import collections
 import contextlib
-import ctypes
 import functools
 import warnings
 import weakref
@@ -13,14 +15,17 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from horo import _core, errors
+from horo import _handles
+from horo._arguments import ADASUM, AVERAGE, resolve_op
+from horo._objects import broadcast_object
+from horo._optimizer.agreement import names_of
+from horo._optimizer.gradient_life import Group
+from horo._optimizer.reducer import Reducer, compare, whole_passes
 from horo._sets import existing, global_process_set
 from horo.torch._adasum import class_over as adasum_class_over
-from horo.torch._agreement import Agreement, Layouts, describe, names_of
 from horo.torch._compression import Compression
 from horo.torch._copies import Copied, class_of
-from horo.torch._gradients import Gradient, Group, Plan
-from horo.torch._objects import broadcast_object
+from horo.torch._gradients import Gradient, Plan, describe
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -34,307 +39,105 @@ if TYPE_CHECKING:
     from horo.torch._compression import Compressor
 
 
-class _Options:
-    """Arguments of DistributedOptimizer after the optimizer itself."""
-
-    def __init__(self, named_parameters, passes, groups, process_set, plan):
-        self.named_parameters = named_parameters
-        self.passes = passes
-        self.groups = groups
-        self.process_set = process_set
-        self.plan = plan
-
-
 class _Distributed(Copied):
-    """Goes in front of an optimizer's class; shares the original's groups and state."""
+    """Comes before an optimizer's class; shares the original's groups and state."""
 
-    def _horo_setup(self, options):
-        self._horo_passes = options.passes
-        self._horo_in_step = True
-        self._horo_synchronized = False
-        self._horo_stepping = False  # step() has begun; an exception may have ended it
-        self._horo_left = 0  # what an exception left of the reduced gradients
+    def _horo_setup(self, plan, named, passes, groups, process_set):
+        """`named`: (parameter, name) pairs of the optimizer's parameters."""
+        self._horo_plan = plan
+        self._horo_reducer = reducer = Reducer(passes)
         self._horo_hooks: list[Any] = []
-        self._horo_gradients = []
-        self._horo_frozen = []  # parameters that want no gradient, with their names
-        self._horo_agreement = None
-        self._horo_layouts: Any = None
-        plan = self._horo_plan = options.plan
-        names = names_of(self.param_groups, options.named_parameters, plan.names)
-        if self._horo_reduces_nothing():
+        self._horo_frozen: list[Any] = []  # (parameter, name) pairs that require no gradient
+        if _reduces_nothing(plan.names):
             return
-        for parameter, name in names:
-            if parameter.requires_grad:
-                self._horo_gradients.append(Gradient(parameter, name, plan))
-            else:
-                self._horo_frozen.append((parameter, name))
-        agreement = self._horo_agreement = _compare(plan.names, options.process_set, names)
-        self._horo_layouts = Layouts(agreement, self._horo_gradients)
-        _make_groups(self._horo_gradients, options.groups, options.process_set)
-        self._horo_watch(self._horo_gradients)
-        _core.sweep()
-        # An optimizer that nobody has any more must not go on reducing its model's gradients.
-        weakref.finalize(self, _detach, self._horo_hooks, self._horo_gradients).atexit = False
+        trained = [pair for pair in named if pair[0].requires_grad]
+        self._horo_frozen = [pair for pair in named if not pair[0].requires_grad]
+        described = describe([(name, parameter) for parameter, name in trained])
+        agreement = compare(plan.names, process_set, described)
+        gradients = [Gradient(parameter, name, plan) for parameter, name in trained]
+        _make_groups(gradients, groups, process_set)
+        self._horo_add(gradients)
+        reducer.agree(agreement)
+        _handles.sweep()
+        # An optimizer that nobody holds any more must not go on reducing its model's gradients.
+        gone = weakref.finalize(self, _detach, self._horo_hooks, reducer.gradients)
+        gone.atexit = False
 
-    def _horo_watch(self, gradients):
+    def _horo_add(self, gradients):
+        self._horo_reducer.add(gradients)
         for gradient in gradients:
-            gradient.delay = self._horo_passes
             if self._horo_plan.share is True:
                 gradient.reserve()
-            self._horo_hooks.append(_attach(gradient.parameter, _hook(gradient)))
-
-    def _horo_reduces_nothing(self):
-        names = self._horo_plan.names
-        return not names.member or names.size() == 1
+            self._horo_hooks.append(_attach(gradient.parameter, gradient.computed))
 
     def add_param_group(self, *args, **kwargs):
-        """As the optimizer's own, on all ranks; the group's gradients are reduced too."""
+        """Like the optimizer's own, on all ranks. The group's gradients are reduced too."""
         super().add_param_group(*args, **kwargs)
-        if not self._horo_reduces_nothing():
+        if not _reduces_nothing(self._horo_plan.names):
             self._horo_frozen += names_of(self.param_groups[-1:], None, self._horo_plan.names)
             self._horo_thaw()
 
     def _horo_thaw(self):
-        """Reduces what wants a gradient by now, as on all ranks."""
+        """Reduces the parameters that require a gradient by now, as on all ranks."""
         thawed = [pair for pair in self._horo_frozen if pair[0].requires_grad]
         if thawed:
             self._horo_frozen = [pair for pair in self._horo_frozen if not pair[0].requires_grad]
-            added = [Gradient(parameter, name, self._horo_plan) for parameter, name in thawed]
-            self._horo_gradients += added
-            self._horo_watch(added)
-            self._horo_layouts.open += added
+            self._horo_add(
+                [Gradient(parameter, name, self._horo_plan) for parameter, name in thawed]
+            )
 
     def set_backward_passes_per_step(self, passes):
-        """Gradients are reduced on every `passes`-th backward; until then they add up."""
-        passes = self._horo_passes = _whole_passes(passes)
-        for gradient in self._horo_gradients:
-            gradient.delay = passes
-
-    def _horo_pending(self):
-        return any(gradient.delay <= 0 or gradient.handle for gradient in self._horo_gradients)
-
-    def _horo_computed(self):
-        passes = self._horo_passes
-        return any(gradient.delay < passes or gradient.handle for gradient in self._horo_gradients)
-
-    def _horo_remains(self):
-        """What is left of the last step's gradients: 2, or 1 if all are zero, or 0 if all are dropped."""
-        grads = [gradient.parameter.grad for gradient in self._horo_gradients]
-        present = [grad for grad in grads if grad is not None]
-        return 2 if any(bool(grad.to_dense().any()) for grad in present) else int(bool(present))
+        """Gradients are reduced in every `passes`-th backward; until then they add up."""
+        self._horo_reducer.restart(whole_passes(passes))
 
     def synchronize(self):
-        """Waits until every gradient is reduced; gradients that are missing here count as zeros."""
-        gradients = self._horo_gradients
+        """Waits until every gradient is reduced. A gradient that is missing here counts as zeros."""
         if self._horo_frozen:
             self._horo_thaw()
-        if self._horo_agreement is not None:
-            self._horo_agree(self._horo_agreement)
-            self._horo_agreement = None
-        if self._horo_layouts is not None and self._horo_layouts.open:
-            self._horo_agree(self._horo_layouts)
-        for gradient in gradients:
-            if gradient.delay > 0:
-                _start(gradient)
-        first_error = _wait_for(gradients)
-        self._horo_reduced(first_error is None)
-        if first_error is not None:
-            raise first_error
-
-    def _horo_reduced(self, well):
-        """All gradients have been: none is begun for the next step. In one call that runs no Python,
-        so that a signal's handler that raises comes before or after it."""
-        gradients = self._horo_gradients
-        owners = [self, *gradients]
-        names = ["_horo_synchronized", *["delay"] * len(gradients)]
-        values = [well, *[self._horo_passes] * len(gradients)]
-        collections.deque(map(setattr, owners, names, values), 0)
-
-    def _horo_agree(self, what):
-        try:
-            what.require()
-        except errors.MismatchError:
-            _leave(self._horo_gradients, what.alone)
-            self._horo_restart()
-            raise
-
-    def _horo_restart(self):
-        self.set_backward_passes_per_step(self._horo_passes)
-        self._horo_synchronized = self._horo_stepping = False
+        self._horo_reducer.synchronize()
 
     @contextlib.contextmanager
     def skip_synchronize(self):
-        """Inside, step() does not synchronize: call synchronize() before, to clip gradients say."""
-        self._horo_in_step = False
-        try:
+        """Inside, step() does not synchronize: call synchronize() before it, for example to clip
+        gradients."""
+        with self._horo_reducer.skip():
             yield
-        finally:
-            self._horo_in_step = True
 
     def step(self, closure=None):
         """Synchronizes, unless inside skip_synchronize(), then steps."""
-        if not self._horo_in_step:
-            self._horo_synchronized = False
-            return super().step(closure)
+        own_step = super().step
         if closure is None:
-            reduced = False
-            try:
-                self._horo_synchronize_once()
-                reduced = True
-                loss = super().step()
-                self._horo_synchronized = self._horo_stepping = False
-            except BaseException:
-                if reduced:  # whatever the base's own has called, such as zero_grad()
-                    self._horo_synchronized = self._horo_stepping = True
-                    self._horo_left = self._horo_remains()
-                raise
-            return loss
-        pending = self._horo_pending()
-        if pending:
-            self.synchronize()
-        self._horo_synchronized = False
-        return super().step(self._horo_closure(closure, pending))
+            return self._horo_reducer.step(self.synchronize, own_step)
+        with_gradients = torch.enable_grad()(closure)
+        return self._horo_reducer.step_with(self.synchronize, with_gradients, own_step)
 
     # The base's own step runs the hooks that a user registers.
     step.hooked = True  # type: ignore[attr-defined]
 
-    def _horo_synchronize_once(self):
-        """Once for a step() that an exception ends in the base's own and that is called again: the
-        other ranks have stepped, and reduce nothing more. Unless gradients were dropped, or made
-        zero, since: then it is another batch's."""
-        if self._horo_synchronized:
-            if self._horo_stepping and not self._horo_computed():
-                if self._horo_remains() >= self._horo_left:
-                    return
-            if not self._horo_stepping:
-                warnings.warn(
-                    "step() synchronizes again after synchronize(); use skip_synchronize() around "
-                    "it",
-                    stacklevel=3,
-                )
-        self._horo_synchronized, self._horo_stepping, self._horo_left = False, True, 0
-        self.synchronize()
-
-    def _horo_closure(self, closure, done):
-        """The gradients that a closure computes are reduced before the optimizer reads them; `done`:
-        those from before it are, so that one that computes none reduces none."""
-
-        def reduced():
-            with torch.enable_grad():
-                loss = closure()
-            if not done or self._horo_computed():
-                self.synchronize()
-            self._horo_synchronized = False
-            return loss
-
-        return reduced
-
     def zero_grad(self, *args, **kwargs):
-        """As the optimizer's own; AssertionError while reductions are under way."""
-        if any(gradient.handle for gradient in self._horo_gradients):
+        """Like the optimizer's own. AssertionError while reductions are in flight."""
+        if self._horo_reducer.in_flight():
             raise AssertionError(
                 "zero_grad() while gradients are being reduced; call step() or synchronize() first"
             )
-        self._horo_synchronized = self._horo_stepping = False
+        self._horo_reducer.clear()
         return super().zero_grad(*args, **kwargs)
 
     def load_state_dict(self, *args, **kwargs):
-        """As the optimizer's own; what is under way completes first."""
-        _wait_for(self._horo_gradients)
-        self._horo_restart()
+        """Like the optimizer's own, once the reductions in flight have ended."""
+        self._horo_reducer.wait()
+        self._horo_reducer.restart()
+        self._horo_reducer.clear()
         return super().load_state_dict(*args, **kwargs)
 
 
-def _compare(names, process_set, named):
-    """Compares what the ranks' optimizers reduce, from (parameter, name) pairs."""
-    trained = [(name, parameter) for parameter, name in named if parameter.requires_grad]
-    what = f"optimizer.{next(names.optimizers)}.parameters"
-    return Agreement(names, process_set.ranks, what, describe(trained))
-
-
-def _hook(gradient):
-    start = gradient.start if gradient.group is None else gradient.group.add
-    slot = gradient.record.slot
-
-    def hook(*_ignored):
-        delay = gradient.delay - 1
-        if delay > 0:
-            gradient.delay = delay
-            return
-        if delay < 0:
-            raise AssertionError(
-                f"the gradient of {gradient.name} was computed more often before step() than "
-                "backward_passes_per_step says; raise it, or call step() or synchronize() between"
-            )
-        if gradient.handle:  # the runtime has its memory
-            gradient.delay = 0
-            raise errors.DuplicateNameError(
-                f"the gradient of {gradient.name} is being reduced already; call step() or "
-                "synchronize() before the next backward"
-            )
-        slot.value = 0
-        try:
-            gradient.delay = 0
-            start()
-        except BaseException:
-            if not gradient.recover():
-                gradient.delay = 1  # not under way: synchronize() submits it again
-            raise
-
-    return hook
-
-
-def _start(gradient):
-    """Submits what no hook has; on failure synchronize() may submit it again."""
-    if gradient.handle:  # set_backward_passes_per_step() has begun its count anew
-        gradient.delay = 0
-        return
-    gradient.record.slot.value = 0
-    try:
-        gradient.delay = 0
-        if gradient.group is None:
-            gradient.start()
-        else:
-            gradient.group.add()
-    except BaseException:
-        if not gradient.recover():
-            gradient.delay = max(gradient.delay, 1)
-        raise
-
-
-def _wait_for(gradients):
-    """Completes what is under way and puts the results back. Returns the first error, or None."""
-    dense = [gradient for gradient in gradients if gradient.handle and not gradient.sparse]
-    operations = (ctypes.c_uint64 * len(dense))(*[gradient.handle for gradient in dense])
-    status = _core.wait_all(operations)
-    first_error = _core.failure(status) if status else None
-    for gradient in dense:
-        gradient.finish(status)
-    _core.take_all(operations)
-    for gradient in gradients:
-        if gradient.handle:  # sparse
-            try:
-                gradient.finish_sparse()
-            except errors.HoroError as error:
-                first_error = first_error or error
-    return first_error
-
-
-def _leave(gradients, alone):
-    """Completes what is under way but for the names that not all ranks submit: these stay with the
-    runtime, and their memory too."""
-    for gradient in gradients:
-        together = gradient.group.members if gradient.group else [gradient]
-        if gradient.handle and any(member.name in alone for member in together):
-            if not gradient.sparse:
-                _core.abandon(gradient.handle, gradient.memory)
-            gradient.sparse = None if gradient.sparse is None else 0
-            gradient.part, gradient.memory, gradient.handle, gradient.frozen = None, None, 0, False
-    _wait_for(gradients)
+def _reduces_nothing(names):
+    return not names.member or names.size() == 1
 
 
 def _attach(parameter, hook):
-    """Runs `hook` when the parameter's gradient has been accumulated; gives what must live on."""
+    """Runs `hook` when torch has accumulated the parameter's gradient. Returns the objects that
+    must stay alive for that; the first one removes the hook."""
     register = getattr(parameter, "register_post_accumulate_grad_hook", None)
     if register is not None:
         return (register(hook),)
@@ -347,26 +150,35 @@ def _detach(hooks, gradients):
         hook[0].remove()
     for gradient in gradients:
         if gradient.handle and not gradient.sparse:
-            _core.abandon(gradient.handle, gradient.memory)
+            _handles.abandon(gradient.handle, gradient.memory)
+
+
+# -- Groups --------------------------------------------------------------------------------------
 
 
 def _make_groups(gradients, groups, process_set):
-    """From a count of chunks, or from lists of parameters."""
+    """Groups the gradients by a number of groups, or by lists of parameters. Fails: ValueError."""
     if groups is None or groups == 0:
         return
-    if isinstance(groups, int):
-        root = process_set.ranks[0]
-        names = [gradient.name for gradient in gradients]
-        order = broadcast_object(names, root, process_set=process_set)
-        by_name = {gradient.name: gradient for gradient in gradients}
-        if set(order) != set(by_name):
-            raise ValueError("the ranks' optimizers have different parameters; groups need equal")
-        count, start = min(groups, len(order)), 0
-        for index in range(count):
-            length = len(order) // count + (index < len(order) % count)
-            Group([by_name[name] for name in order[start : start + length]])
-            start += length
-        return
+    grouped = _chunks if isinstance(groups, int) else _listed
+    for members in grouped(gradients, groups, process_set):
+        Group(members, _handles.submit_all)
+
+
+def _chunks(gradients, count, process_set):
+    """`count` groups of neighbours, in the order of the set's first rank."""
+    by_name = {gradient.name: gradient for gradient in gradients}
+    order = broadcast_object(list(by_name), process_set.ranks[0], process_set=process_set)
+    if set(order) != set(by_name):
+        raise ValueError("the ranks' optimizers have different parameters; groups need equal ones")
+    count, start = min(count, len(order)), 0
+    for index in range(count):
+        length = len(order) // count + (index < len(order) % count)
+        yield [by_name[name] for name in order[start : start + length]]
+        start += length
+
+
+def _listed(gradients, groups, _process_set):
     by_id = {id(gradient.parameter): gradient for gradient in gradients}
     seen = set()
     for members in groups:
@@ -380,25 +192,44 @@ def _make_groups(gradients, groups, process_set):
             if id(parameter) in by_id:
                 chunk.append(by_id[id(parameter)])
         if chunk:
-            Group(chunk)
+            yield chunk
 
 
-def _whole_passes(given):
-    passes = _core.whole_number(given, "backward_passes_per_step")
-    if passes <= 0:
-        raise ValueError(f"backward_passes_per_step is {passes}; it must be 1 or more")
-    return passes
+# -- The user's function -------------------------------------------------------------------------
 
 
-def _check(op, gradient_predivide_factor, groups):
-    op = _core.resolve_op(None, op)
-    if gradient_predivide_factor != 1.0 and op != _core.AVERAGE:
+def _check_optimizer(optimizer):
+    if not hasattr(optimizer, "param_groups"):
+        raise ValueError(
+            f"optimizer is of type {type(optimizer).__name__}, not one of torch.optim; "
+            "give DistributedOptimizer(optimizer, model.named_parameters())"
+        )
+    if isinstance(optimizer, Copied):
+        raise ValueError("optimizer is a DistributedOptimizer already; give the one it was made of")
+
+
+def _check_options(op, gradient_predivide_factor, groups, compression, share):
+    """The operation. Fails: ValueError (one of them is wrong)."""
+    op = resolve_op(None, op)
+    if gradient_predivide_factor != 1.0 and op != AVERAGE:
         raise ValueError("gradient_predivide_factor needs op=Average")
     if not (groups is None or isinstance(groups, (int, list))) or isinstance(groups, bool):
         raise ValueError("groups must be a number of groups or a list of lists of parameters")
     if isinstance(groups, int) and groups < 0:
         raise ValueError(f"groups is {groups}; it must be 0 or more")
+    if not hasattr(compression, "compress"):
+        raise ValueError(f"compression is {compression!r}, not a class such as Compression.fp16")
+    if share not in (True, False, "auto"):
+        raise ValueError("gradients_in_shared_memory must be True, False or 'auto'")
     return op
+
+
+def _of_class(optimizer, kind):
+    """An object of class `kind` with the optimizer's groups and state."""
+    made = object.__new__(kind)
+    # A scheduler may have stored a wrapped step in the original, which would hide the new step.
+    made.__dict__.update({k: v for k, v in optimizer.__dict__.items() if k != "step"})
+    return made
 
 
 def DistributedOptimizer(
@@ -406,7 +237,7 @@ def DistributedOptimizer(
     named_parameters: Iterable[tuple[str, Parameter]] | None = None,
     compression: type[Compressor] = Compression.none,
     backward_passes_per_step: int = 1,
-    op: int = _core.AVERAGE,
+    op: int = AVERAGE,
     gradient_predivide_factor: float = 1.0,
     num_groups: int = 0,
     groups: int | list[list[Tensor]] | None = None,
@@ -414,58 +245,32 @@ def DistributedOptimizer(
     process_set: ProcessSet = global_process_set,
     gradients_in_shared_memory: bool | Literal["auto"] = "auto",
 ) -> Any:
-    """`optimizer` with its gradients reduced over all ranks of the process set, as an object of its
-    own class. On a rank that is not in the set nothing is reduced.
+    """Returns an optimizer of `optimizer`'s own class whose gradients are reduced over all ranks of
+    the process set. On a rank that is not in the set nothing is reduced.
 
-    Reduction starts in backward, gradient by gradient, and ends in step(). In the arena that the
-    ranks of the host share gradients are reduced in place: gradients_in_shared_memory="auto" moves
-    there, once, those that stay from step to step and are alone in their memory, while there is
-    room; True all, copying what torch makes anew; False none.
+    Each gradient's reduction starts in backward and ends in step(). Gradients in the arena, the
+    memory that the ranks of the host share, are reduced in place. gradients_in_shared_memory="auto"
+    moves gradients there that stay from step to step and are alone in their memory, while there is
+    room; True moves all, and copies what torch allocates outside; False moves none.
 
-    With op=Adasum each rank steps by its own gradients, and what the steps changed is combined;
-    groups and sparse_as_dense mean nothing then.
+    With op=Adasum each rank steps by its own gradients, and the changes of the steps are combined;
+    groups and sparse_as_dense have no effect then.
     """
-    if not hasattr(optimizer, "param_groups"):
-        raise ValueError(
-            f"optimizer is of type {type(optimizer).__name__}, not one of torch.optim; "
-            "give DistributedOptimizer(optimizer, model.named_parameters())"
-        )
-    if isinstance(optimizer, Copied):
-        raise ValueError("optimizer is a DistributedOptimizer already; give it the one it is made of")
+    _check_optimizer(optimizer)
     process_set = global_process_set if process_set is None else process_set
     names = existing(process_set)
-    op = _check(op, gradient_predivide_factor, groups)
+    share = gradients_in_shared_memory
+    op = _check_options(op, gradient_predivide_factor, groups, compression, share)
     if num_groups:
         warnings.warn("num_groups is deprecated; use groups", DeprecationWarning, stacklevel=2)
         groups = groups if groups is not None else num_groups
-    backward_passes_per_step = _whole_passes(backward_passes_per_step)
-    if not hasattr(compression, "compress"):
-        raise ValueError(f"compression is {compression!r}, not a class such as Compression.fp16")
-    if gradients_in_shared_memory not in (True, False, "auto"):
-        raise ValueError("gradients_in_shared_memory must be True, False or 'auto'")
-    factor = gradient_predivide_factor
-    share = gradients_in_shared_memory
-    share = share if share == "auto" else bool(share)
+    passes = whole_passes(backward_passes_per_step)
+    factor, share = gradient_predivide_factor, share if share == "auto" else bool(share)
     plan = Plan(names, op, 1.0 / factor, factor, compression, sparse_as_dense, share)
-    base: Any = type(optimizer)
-    kind = adasum_class_over(base) if op == _core.ADASUM else _class_over(base)
-    made = object.__new__(kind)
-    # A scheduler may have put a wrapped step into the original: it must not hide ours.
-    made.__dict__.update({k: v for k, v in optimizer.__dict__.items() if k != "step"})
-    if op == _core.ADASUM:
-        named = names_of(made.param_groups, named_parameters, names)
-        alone = not names.member or names.size() == 1
-        made._horo_setup(named, plan, None if alone else _compare(names, process_set, named))
-        return made
-    made._horo_setup(
-        _Options(
-            named_parameters,
-            backward_passes_per_step,
-            groups,
-            process_set,
-            plan,
-        )
-    )
+    class_over: Any = adasum_class_over if op == ADASUM else _class_over
+    made = _of_class(optimizer, class_over(type(optimizer)))
+    named = names_of(made.param_groups, named_parameters, names)
+    made._horo_setup(plan, named, passes, groups, process_set)
     return made
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Equal starts: parameters and optimizer state from one rank to all."""
+"""Copies parameters and optimizer state from one rank to all, so that all start equal."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from horo import _core, errors
-from horo._pickled import Refused
+from horo import _job, errors
+from horo._handles import synchronize
+from horo._objects import Refused, broadcast_object
+from horo._optimizer.agreement import Agreement
 from horo._sets import global_process_set, of
-from horo.torch._agreement import Agreement, describe
-from horo.torch._collectives import _DTYPES, start_broadcast
 from horo.torch._copies import dicts_kept
-from horo.torch._objects import broadcast_object
+from horo.torch._face import DTYPES, TORCH
+from horo.torch._gradients import describe
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -32,28 +33,31 @@ _Slot = collections.namedtuple("_Slot", "index shape dtype")
 
 
 def _movable(tensor):
-    """A contiguous tensor of a dtype that travels; shares memory with `tensor` if it can."""
+    """A contiguous tensor of a dtype that the runtime knows. It shares memory with `tensor` where
+    possible."""
     tensor = tensor.detach()
     if tensor.layout is not torch.strided:
         raise ValueError(f"layout {tensor.layout} cannot be broadcast; use to_dense()")
     if tensor.is_complex():
         tensor = torch.view_as_real(tensor)
     tensor = tensor.contiguous()
-    if tensor.dtype not in _DTYPES:
+    if tensor.dtype not in DTYPES:
         tensor = tensor.reshape(-1).view(torch.uint8)
     return tensor
 
 
 def _broadcast_all(named, root_rank, names):
     """Broadcasts (name, tensor) pairs in place, all at once."""
-    movable = [(name, tensor, _movable(tensor)) for name, tensor in named]  # or none is started
+    # A tensor that cannot travel raises here, before any broadcast has started.
+    movable = [(name, tensor, _movable(tensor)) for name, tensor in named]
     started = []
     for name, tensor, moving in movable:
-        started.append((tensor, moving, start_broadcast(moving, moving, root_rank, names, name)))
+        handle = TORCH.start_broadcast(moving, moving, root_rank, names, name)
+        started.append((tensor, moving, handle))
     first_error = None
     for tensor, moving, handle in started:
         try:
-            _core.synchronize(handle)
+            synchronize(handle)
         except errors.HoroError as error:
             first_error = first_error or error
             continue
@@ -67,13 +71,8 @@ def _broadcast_all(named, root_rank, names):
         raise first_error
 
 
-def broadcast_parameters(
-    params: Parameters, root_rank: int, process_set: ProcessSet = global_process_set
-) -> None:
-    """Copies the root's parameters to all ranks of the set: a state_dict, or tensors, or (name,
-    tensor)s. `root_rank` is a rank of the job. Fails: MismatchError, on all ranks, where one has
-    other parameters; the message names the first."""
-    names = of(process_set)
+def _pairs(params):
+    """`params` as (name, tensor) pairs, without those that are None. Fails: ValueError."""
     if isinstance(params, dict):
         pairs: list[Any] = list(params.items())
     elif isinstance(params, (list, tuple)) or hasattr(params, "__iter__"):
@@ -89,14 +88,23 @@ def broadcast_parameters(
     for pair in pairs:
         if len(pair) != 2 or not isinstance(pair[1], (torch.Tensor, type(None))):
             raise ValueError(f"parameter {pair[0]!r} is not a tensor")
-    pairs = [pair for pair in pairs if pair[1] is not None]
+    return [pair for pair in pairs if pair[1] is not None]
+
+
+def broadcast_parameters(
+    params: Parameters, root_rank: int, process_set: ProcessSet = global_process_set
+) -> None:
+    """Copies the root's parameters to all ranks of the set. `params` is a state_dict, or yields
+    tensors or (name, tensor) pairs. `root_rank` is a rank of the job. Fails: MismatchError on all
+    ranks when the ranks' parameters differ; the message names the first that does."""
+    names, pairs = of(process_set), _pairs(params)
     ranks = (process_set or global_process_set).ranks
     Agreement(names, ranks, "broadcast_parameters", describe(pairs)).require()
     _broadcast_all(sorted(pairs) if isinstance(params, dict) else pairs, root_rank, names)
 
 
 def _strip(value, tensors):
-    """`value` with a _Slot for every tensor, which goes to `tensors`."""
+    """`value` with a _Slot in place of every tensor; the tensors are appended to `tensors`."""
     if isinstance(value, torch.Tensor):
         tensors.append(value)
         return _Slot(len(tensors) - 1, tuple(value.shape), value.dtype)
@@ -118,7 +126,8 @@ def _fill(value, tensors):
 
 
 def _as_sent(loaded, sent):
-    """`loaded` with the dtypes of `sent`, of which torch makes those of the parameters."""
+    """`loaded` with the dtypes of `sent`. torch's load_state_dict() casts state to the dtypes of the
+    parameters."""
     if isinstance(sent, torch.Tensor) and isinstance(loaded, torch.Tensor):
         return loaded if loaded.dtype is sent.dtype else sent.to(loaded.device)
     if isinstance(sent, dict) and isinstance(loaded, dict):
@@ -135,7 +144,7 @@ def _parameters(param_groups):
 
 def _load(optimizer, sent):
     if not isinstance(optimizer, torch.optim.Optimizer):
-        optimizer.load_state_dict(sent)  # A wrapper of one, which knows where what belongs.
+        optimizer.load_state_dict(sent)  # a wrapper knows how to load its own state
         return
     with dicts_kept(optimizer):
         optimizer.load_state_dict(sent)
@@ -161,7 +170,8 @@ def broadcast_optimizer_state(
     model: Module | None = None,
     process_set: ProcessSet = global_process_set,
 ) -> None:
-    """Makes all ranks' optimizers equal to the root's: state and options. `model` is not needed."""
+    """Makes the state and the options of all ranks' optimizers equal to the root's. `model` is not
+    needed."""
     del model
     if not hasattr(optimizer, "param_groups"):
         kind = type(optimizer).__name__
@@ -170,13 +180,13 @@ def broadcast_optimizer_state(
         raise ValueError("the state of torch.optim.LBFGS cannot be broadcast; start it empty")
     tensors: list[Any] = []
     names, skeleton, problem = of(process_set), None, None
-    at_root = _core.rank() == root_rank
+    at_root = _job.rank() == root_rank
     if at_root:
         try:
             skeleton = _strip(optimizer.state_dict(), tensors)
             for tensor in tensors:
                 _movable(tensor)
-        except Exception as error:  # the others wait for what comes next
+        except Exception as error:  # the other ranks wait for the broadcast, so it still happens
             problem, skeleton = error, Refused(str(error))
     skeleton = broadcast_object(skeleton, root_rank, "optimizer_state", process_set)
     if isinstance(skeleton, Refused):

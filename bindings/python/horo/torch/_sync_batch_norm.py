@@ -10,16 +10,18 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from horo import _core
+from horo import _job
+from horo._arguments import SUM
+from horo._handles import synchronize
 from horo._sets import WORLD
-from horo.torch._collectives import start_allgather, start_allreduce
+from horo.torch._face import TORCH
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
 def _channels(values, like):
-    """A value per channel, to be combined with `like`: [batch, channel, ...]."""
+    """One value per channel, in a shape that broadcasts with `like`: [batch, channel, ...]."""
     return values.view((1, -1) + (1,) * (like.dim() - 2))
 
 
@@ -32,11 +34,11 @@ class _Moments:
         count = tensor.numel() // max(channels, 1)
         part = tensor.new_zeros((1, 2 * channels + 1), dtype=torch.float64)
         part[0, -1] = count
-        if count:  # a rank may have no data
+        if count:  # a rank may have an empty batch
             variance, mean = torch.var_mean(tensor.double(), others, unbiased=False)
             part[0, :channels], part[0, channels:-1] = mean, variance
         name = f"sync_batch_norm.forward.{channels}"
-        parts = _core.synchronize(start_allgather(part, WORLD, name))
+        parts = synchronize(TORCH.start_allgather(part, WORLD, name))
         means, variances, counts = parts[:, :channels], parts[:, channels:-1], parts[:, -1:]
         self.count = counts.sum().item()
         self.mean = (means * counts).sum(0) / self.count
@@ -45,7 +47,7 @@ class _Moments:
 
 
 class _Normalise(torch.autograd.Function):
-    """In float32 at least; what comes out is of the input's dtype and memory format."""
+    """Computes in float32 or wider. The output has the input's dtype and memory format."""
 
     @staticmethod
     def forward(ctx, tensor, weight, bias, moments, eps):
@@ -69,7 +71,7 @@ class _Normalise(torch.autograd.Function):
         own = torch.cat([gradient.sum(others), (gradient * apart).sum(others)])
         channels, total = mean.numel(), torch.empty_like(own)
         name = f"sync_batch_norm.backward.{channels}"
-        _core.synchronize(start_allreduce(own, total, WORLD, name, _core.SUM, 1.0, 1.0))
+        synchronize(TORCH.start_allreduce(own, total, WORLD, name, SUM, 1.0, 1.0))
         spread = inverse**2 * total[channels:] / ctx.count
         result = gradient - _channels(total[:channels] / ctx.count, tensor)
         result = result - apart * _channels(spread, tensor)
@@ -78,7 +80,7 @@ class _Normalise(torch.autograd.Function):
         needs = ctx.needs_input_grad
         return (
             result.to(tensor.dtype) if needs[0] else None,
-            # The optimizer reduces these two as it does any gradient.
+            # Each rank's own: the optimizer reduces these two like any gradient.
             (own[channels:] * inverse).to(weight.dtype) if needs[1] else None,
             own[:channels].to(weight.dtype) if needs[2] else None,
             None,
@@ -87,9 +89,10 @@ class _Normalise(torch.autograd.Function):
 
 
 class SyncBatchNorm(_BatchNorm):
-    """As torch.nn.BatchNorm1d to 3d, with the moments of all ranks' batches together. On one rank,
-    or in evaluation, the plain one. All ranks run their layers in one order; a rank may have an
-    empty batch. Dimension 1 is the channels; no second derivatives; on any device, through memory of the host."""
+    """Like torch.nn.BatchNorm1d to 3d, with mean and variance over all ranks' batches together. On
+    one rank, and in evaluation, it is the plain layer. All ranks run their layers in the same
+    order; a rank may have an empty batch. Dimension 1 holds the channels. There are no second
+    derivatives. Tensors may be on any device; the moments travel through the host's memory."""
 
     def _check_input_dim(self, input: Tensor) -> None:
         if input.dim() < 2:
@@ -97,7 +100,7 @@ class SyncBatchNorm(_BatchNorm):
 
     def forward(self, input: Tensor) -> Tensor:
         self._check_input_dim(input)
-        if not self.training or _core.size() == 1:
+        if not self.training or _job.size() == 1:
             return self._plain(input)
         moments = _Moments(input.detach().cpu())
         for name in ("mean", "variance"):
@@ -122,7 +125,7 @@ class SyncBatchNorm(_BatchNorm):
         )
 
     def _share(self):
-        """How much the newest batch counts; without momentum all batches count alike."""
+        """The weight of the newest batch. Without momentum all batches have the same weight."""
         if self.momentum is not None:
             return self.momentum
         return 1.0 / max(float(self.num_batches_tracked), 1.0) if self.track_running_stats else 0.0

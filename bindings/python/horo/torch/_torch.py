@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Refuses where there is no torch, or one that is too old."""
+"""Refuses to import without torch, or with one that is too old."""
 
 OLDEST = (1, 13)
 
@@ -7,7 +7,7 @@ try:
     import torch
 except ModuleNotFoundError as error:
     if error.name != "torch":
-        raise  # it is there, and lacks something itself
+        raise  # torch is installed, but one of its own imports failed
     raise ImportError(
         "horo.torch needs PyTorch, 1.13 or newer: "
         "apt-get install python3-torch, or pip install torch"

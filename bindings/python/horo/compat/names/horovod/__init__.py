@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Horo under Horovod's name, for programs written for it: see horo.compat."""
+"""Horo under Horovod's name, for programs that were written for Horovod: see horo.compat."""
 
 import importlib.abc as _abc
 import os as _os
@@ -7,18 +7,18 @@ import sys as _sys
 
 try:
     import horo as _horo
-except ImportError:  # only this folder was put on the path
+except ImportError:  # only this folder is in sys.path
     _sys.path.append(_os.path.abspath(_os.path.join(__file__, *[_os.pardir] * 5)))
     import horo as _horo
 
 from horo import run
 
-# What programs compare with is the version of the interface; horo.__version__ is Horo's own.
+# Programs compare this with versions of Horovod's interface. horo.__version__ is Horo's own.
 __version__ = "0.28.1"
 
 
 class _Missing(_abc.MetaPathFinder):
-    """Says of a module of Horovod's that Horo has none."""
+    """Explains that Horo does not have a module of Horovod."""
 
     def find_spec(self, name, _path=None, _target=None):
         if not name.startswith("horovod."):

@@ -5,8 +5,8 @@ from horo.errors import HoroError as HorovodInternalError
 
 
 class HostsUpdatedInterrupt(RuntimeError):
-    """Nobody raises it: there are no elastic jobs."""
+    """Never raised: Horo has no elastic jobs."""
 
 
 class HorovodVersionMismatchError(ImportError):
-    """Nobody raises it: nothing is built for one version of a framework."""
+    """Never raised: Horo is not built for one version of a framework."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What programs ask of Horovod under this name: what was built, for this process; small helpers."""
+"""Helpers that Horovod has under this name."""
 
 import itertools
 
@@ -7,7 +7,7 @@ from horo import _built
 
 
 def extension_available(ext_base_name, verbose=False):
-    """Whether the framework of that name can be used."""
+    """Whether the framework of this name can be used."""
     del verbose
     return ext_base_name == "torch"
 
@@ -20,7 +20,7 @@ def check_extension(ext_name, ext_env_var=None, pkg_path=None, *args):
 
 
 def split_list(l, n):
-    """`n` lists of what is in `l`, in its order, whose lengths differ by 1 at most."""
+    """Divides the list `l`, in order, into `n` lists whose lengths differ by at most 1."""
     length, over = divmod(len(l), n)
     rest = iter(l)
     return [list(itertools.islice(rest, length + (i < over))) for i in range(n)]
@@ -47,7 +47,7 @@ ccl_built = _query(_built.ccl_built)
 
 
 def gpu_available(ext_base_name, verbose=False):
-    """Whether the framework of that name sees a GPU."""
+    """Whether the framework of this name sees a GPU."""
     if not extension_available(ext_base_name, verbose):
         return False
     import torch

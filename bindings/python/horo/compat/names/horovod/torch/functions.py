@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Horovod has under this name, of horo.torch."""
+"""The names of horo.torch that Horovod has in this module."""
 
 from horo.torch import (
     allgather_object,

@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Memory in the arena, which the ranks of a host share."""
+
+from __future__ import annotations
+
+import ctypes
+import weakref
+
+from horo._failures import check
+from horo._native import fast
+
+
+def allocate(length):
+    """A ctypes array of `length` bytes in the arena, with undefined contents. It is freed when the
+    last object that uses it dies. Fails: ResourceError (HORO_ARENA_SIZE)."""
+    memory = ctypes.c_void_p()
+    check(fast.horo_alloc(length, ctypes.addressof(memory)))
+    block = (ctypes.c_char * length).from_address(memory.value)
+    weakref.finalize(block, fast.horo_free, memory.value).atexit = False
+    return block

@@ -1,0 +1,286 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operations from their submission to their result, for all frameworks.
+
+A handle is the number of one operation (horo_op), or a negative number for a group of operations.
+An operation owns its buffers until it completes. PENDING keeps them alive until a caller has
+waited for it.
+"""
+
+from __future__ import annotations
+
+import collections
+import ctypes
+from typing import Any, NamedTuple, Optional
+
+from horo import _native, errors
+from horo._failures import check, failure
+from horo._native import IN_PROGRESS, NOT_FOUND, fast, slow
+
+# A wait returns to the interpreter after this many milliseconds, so that signals are handled.
+SLICE_MS = 100
+
+# handle -> (output, objects to keep alive, finish or None). finish(handle, item) waits for the
+# operation and returns its result; without it, the result is `output`.
+PENDING: dict[int, tuple] = {}
+_abandoned: collections.deque[int] = collections.deque()
+_groups = iter(range(-1, -(2**62), -1))
+
+_submit = fast.horo_submit
+_await = slow.horo_await
+_release = fast.horo_release
+
+
+# -- Submission --------------------------------------------------------------------------------
+
+
+def declare_again(record):
+    """Declares a record's name, which is new or which the runtime has evicted."""
+    number = ctypes.c_uint64()
+    check(fast.horo_declare(record.description, ctypes.addressof(number)))
+    record.tensor = number.value
+
+
+def submit(record, source, target):
+    """Submits one tensor by the addresses of its buffers and returns the handle. The caller then
+    puts the objects that own the buffers into PENDING."""
+    status = _submit(record.tensor, source, target, record.address)
+    if status == NOT_FOUND:
+        declare_again(record)
+        status = _submit(record.tensor, source, target, record.address)
+    if status:
+        raise failure(status)
+    handle = record.handle = record.slot.value
+    return handle
+
+
+class Part(NamedTuple):
+    """One submission. `source` and `target` are addresses."""
+
+    record: Any  # of its name
+    source: int
+    target: Optional[int] = None
+    room: int = 0  # bytes at `target`, for results whose size depends on the other ranks
+    splits: Optional[list] = None
+
+
+_SUBMISSION_SIZE = ctypes.sizeof(_native.Submission)
+
+
+def _fill(submission, part):
+    submission.size = _SUBMISSION_SIZE
+    submission.tensor = part.record.tensor
+    submission.source = part.source
+    submission.target = part.target
+    submission.target_bytes = part.room
+    if part.splits is not None:
+        count = submission.split_count = len(part.splits)
+        submission.splits = (ctypes.c_int64 * count)(*part.splits)
+
+
+def submit_part(part):
+    """Submits one part and returns its handle, like submit()."""
+    record = part.record
+    if not part.room and part.splits is None:
+        return submit(record, part.source, part.target)
+    submission = _native.Submission()
+    _fill(submission, part)
+    status = fast.horo_submit_with(submission, record.address)
+    if status == NOT_FOUND:
+        declare_again(record)
+        _fill(submission, part)
+        status = fast.horo_submit_with(submission, record.address)
+    check(status)
+    handle = record.handle = record.slot.value
+    return handle
+
+
+def submit_all(parts, ops=None):
+    """Submits all parts and returns their handles. When one fails, none is submitted. `ops`, an
+    array of zeros, receives the handles too; a caller that is interrupted finds them there."""
+    count = len(parts)
+    submissions = (_native.Submission * count)()
+    if ops is None:
+        ops = (ctypes.c_uint64 * count)()
+    for submission, part in zip(submissions, parts):
+        _fill(submission, part)
+    status = fast.horo_submit_all(submissions, count, ctypes.addressof(ops))
+    if status == NOT_FOUND:
+        for submission, part in zip(submissions, parts):
+            declare_again(part.record)
+            _fill(submission, part)
+        status = fast.horo_submit_all(submissions, count, ctypes.addressof(ops))
+    check(status)
+    handles = ops[:]
+    for part, handle in zip(parts, handles):
+        part.record.handle = handle
+    return handles
+
+
+# -- Waiting -----------------------------------------------------------------------------------
+
+# A signal handler may raise between the end of a wait and the use of its result. A wait therefore
+# releases nothing: until take(), an operation can be waited for again.
+
+
+def wait(handle):
+    """Waits until the operation completes and returns its status. take() releases it afterwards."""
+    status = _await(handle, SLICE_MS)
+    while status == IN_PROGRESS:
+        status = _await(handle, SLICE_MS)
+    return status
+
+
+def wait_all(operations):
+    """Waits for an array of handles in one call. Returns the first error status, or OK."""
+    count, address = len(operations), ctypes.addressof(operations)
+    status = IN_PROGRESS if count else 0
+    while status == IN_PROGRESS:
+        status = slow.horo_await_all(address, count, SLICE_MS)
+    return status
+
+
+def take(handle):
+    """Releases a completed operation whose result has been stored."""
+    PENDING.pop(handle, None)
+    _release(handle)
+
+
+def take_all(operations):
+    """Releases an array of completed operations that are not in PENDING and that own no result."""
+    fast.horo_wait_all(ctypes.addressof(operations), len(operations), 0)
+
+
+def synchronize(handle: int) -> Any:
+    """Waits for an operation and returns its result; None when the handle was waited for before."""
+    item = PENDING.get(handle)
+    if item is None:
+        return None
+    finish = item[2]
+    if finish is not None:
+        return finish(handle, item)
+    status = _await(handle, SLICE_MS)
+    while status == IN_PROGRESS:
+        status = _await(handle, SLICE_MS)
+    if status:
+        error = failure(status)
+        take(handle)
+        raise error
+    PENDING.pop(handle, None)
+    _release(handle)
+    return item[0]
+
+
+def poll(handle: int) -> bool:
+    """True when synchronize() would return at once."""
+    item = PENDING.get(handle)
+    if item is None:
+        raise ValueError(f"handle {handle} is not in flight; it was synchronised, or never given")
+    if handle < 0:
+        return all(poll(member) for member in item[1] if member in PENDING)
+    return fast.horo_poll(handle) != IN_PROGRESS
+
+
+def result_of(handle, ranks, status=None):
+    """Waits for an operation that owns its result. Returns (address, bytes, rows received from each
+    of `ranks` ranks). The caller then calls take(); a failed operation is released here."""
+    if status is None:
+        status = wait(handle)
+    if status:
+        error = failure(status)
+        take(handle)
+        raise error
+    data, count = ctypes.c_void_p(), ctypes.c_size_t()
+    rows = (ctypes.c_int64 * ranks)()
+    address = ctypes.addressof
+    check(fast.horo_result(handle, address(data), address(count), address(rows)))
+    return data.value, count.value, rows[:]
+
+
+# -- Operations that are completed early, or that nobody waits for -------------------------------
+
+
+def settle(handle):
+    """Waits for an operation and keeps its result for a later synchronize()."""
+    output, kept, finish = PENDING[handle]
+    status = wait(handle)
+    if finish is not None:
+        PENDING[handle] = (output, kept, lambda *_: _late(handle, finish, output, kept, status))
+        return
+    error = failure(status) if status else None
+    PENDING[handle] = (output, kept, lambda *_: _give(handle, output, error))
+    _release(handle)
+
+
+def _late(handle, finish, output, kept, status):
+    return finish(handle, (output, kept, finish), status)
+
+
+def _give(handle, output, error):
+    PENDING.pop(handle, None)
+    if error is not None:
+        raise error
+    return output
+
+
+def abandon(handle, buffers):
+    """Marks an operation that nobody will wait for. Its buffers stay alive until it has completed
+    and sweep() is called. A finalizer may call this."""
+    PENDING[handle] = (None, buffers, None)
+    _abandoned.append(handle)
+
+
+def sweep():
+    """Frees the buffers of abandoned operations that have completed."""
+    for _ in range(len(_abandoned)):
+        handle = _abandoned.popleft()
+        if fast.horo_poll(handle) == IN_PROGRESS:
+            _abandoned.append(handle)
+        else:
+            take(handle)
+
+
+def forget():
+    """Forgets all operations after the runtime has shut down."""
+    PENDING.clear()
+    _abandoned.clear()
+
+
+# -- Groups --------------------------------------------------------------------------------------
+
+
+def group(handles):
+    """One handle for several operations. Its result is the list of their results."""
+    handle = next(_groups)
+    PENDING[handle] = ([], handles, _finish_group)
+    return handle
+
+
+def _finish_group(handle, item):
+    results, handles, _ = item  # an interruption keeps the results that are already there
+    first_error = None
+    for index, member in enumerate(handles):
+        if index == len(results):
+            results.append(_result_in_group(member, first_error))
+        if isinstance(results[index], errors.HoroError):
+            first_error = first_error or results[index]
+    PENDING.pop(handle, None)
+    if first_error is not None:
+        raise first_error
+    return results
+
+
+def _result_in_group(member, first_error):
+    """The result of one member, or the error that synchronize() raises for it."""
+    if first_error is not None and _may_never_complete(member, first_error):
+        return None
+    try:
+        return synchronize(member)
+    except errors.HoroError as error:
+        return error
+
+
+def _may_never_complete(handle, error):
+    """True for a member that the peers may never submit, because their group has other members. It
+    stays in PENDING: the runtime still owns its buffers."""
+    disagree = isinstance(error, errors.MismatchError) and error.subject == "group"
+    return disagree and handle in PENDING and not poll(handle)

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The job as this process sees it: its position, the runtime's counters and the timeline."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from typing import TYPE_CHECKING
+
+from horo import _native, errors
+from horo._failures import check
+from horo._native import fast, slow
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+joined_by: int | None = None  # id of the process that has called init()
+
+
+def absent():
+    """The exception for a call that needs the job, in a process that has not joined one."""
+    if joined_by not in (None, os.getpid()):
+        return errors.ForkedError(
+            "this process was forked from the one that called horo.init(); start it afresh (spawn) "
+            "to use horo"
+        )
+    return errors.NotInitializedError("horo is not initialised; call horo.init() first")
+
+
+def is_initialized() -> bool:
+    """True between init() and shutdown()."""
+    return bool(fast.horo_is_initialized())
+
+
+def _position(name: str, text: str) -> Callable[[], int]:
+    function = getattr(fast, "horo_" + name)
+
+    def query() -> int:
+        value = function()
+        if value < 0:
+            raise absent()
+        return value
+
+    query.__name__ = query.__qualname__ = name
+    query.__doc__ = text
+    return query
+
+
+rank = _position("rank", "Position of this process in the whole job.")
+size = _position("size", "Number of processes in the job.")
+local_rank = _position("local_rank", "Position among the processes of this host.")
+local_size = _position("local_size", "Number of processes on this host.")
+cross_rank = _position("cross_rank", "Position among the hosts that have this local rank.")
+cross_size = _position("cross_size", "Number of hosts that have this local rank.")
+
+
+def is_homogeneous() -> bool:
+    """True when every host runs the same number of ranks. The answer is the same on all ranks."""
+    answer = fast.horo_is_homogeneous()
+    if answer < 0:
+        raise absent()
+    return bool(answer)
+
+
+def counters() -> dict[str, int]:
+    """Counts what the runtime has done since init(), as a dict: tensors, entries, bytes,
+    fused_bytes, ..."""
+    values = _native.Counters(size=ctypes.sizeof(_native.Counters))
+    check(fast.horo_get_counters(values))
+    return {name: getattr(values, name) for name, _ in values._fields_[1:]}
+
+
+def start_timeline(file_path: str | os.PathLike[str], mark_cycles: bool = False) -> None:
+    """Starts a trace of all operations in `file_path`. Rank 0 writes it; on other ranks the call
+    does nothing."""
+    path = os.fsencode(file_path)
+    if b"\0" in path:
+        raise ValueError(f"file_path {file_path!r} contains a null character")
+    check(slow.horo_start_timeline(path, int(bool(mark_cycles))))
+
+
+def stop_timeline() -> None:
+    """Ends the trace. When the call returns, the file holds all recorded operations."""
+    check(slow.horo_stop_timeline())

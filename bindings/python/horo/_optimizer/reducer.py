@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All gradients of one optimizer: when they are reduced, and how far the optimizer's step is.
+
+It knows no framework. A framework's optimizer makes the gradients, calls computed() on each from
+its hooks, and lets its step() and synchronize() go through here.
+"""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import ctypes
+import warnings
+from typing import Any
+
+from horo import _handles, errors
+from horo._arguments import whole_number
+from horo._failures import failure
+from horo._optimizer.agreement import Agreement, Layouts
+from horo._optimizer.gradient_life import NEXT, Event, Phase
+
+AGAIN = "step() synchronizes again after synchronize(); use skip_synchronize() around it"
+
+
+def whole_passes(given):
+    """backward_passes_per_step as an int. Fails: ValueError."""
+    passes = whole_number(given, "backward_passes_per_step")
+    if passes <= 0:
+        raise ValueError(f"backward_passes_per_step is {passes}; it must be 1 or more")
+    return passes
+
+
+def compare(names, process_set, described):
+    """Starts to compare what the ranks' optimizers reduce, by (name, description) pairs."""
+    what = f"optimizer.{next(names.optimizers)}.parameters"
+    return Agreement(names, process_set.ranks, what, described)
+
+
+class Reducer:
+    """The gradients of one optimizer. Without any, as on a single rank, it reduces nothing."""
+
+    def __init__(self, passes):
+        self.gradients: list[Any] = []
+        self.phase = Phase.COLLECTING
+        self._passes = passes
+        self._agreement: Any = None
+        self._layouts: Any = None
+        self._skipping = False
+        self._remained = 0  # what was left of the gradients when an exception ended the own step
+
+    def agree(self, agreement):
+        """The first synchronize() waits for this agreement, and asks for the layouts."""
+        self._agreement = agreement
+        self._layouts = Layouts(agreement, self.gradients)
+
+    def add(self, gradients):
+        """Further gradients, the same on all ranks."""
+        self.gradients += gradients
+        for gradient in gradients:
+            gradient.waits = self._passes
+        if self._layouts is not None:
+            self._layouts.open += gradients
+
+    def restart(self, passes=None):
+        """Counts backwards from the beginning; `passes` of them per step, if given."""
+        if passes is not None:
+            self._passes = passes
+        for gradient in self.gradients:
+            gradient.waits = self._passes
+
+    def clear(self):
+        """The gradients' values are no longer those of a step."""
+        self.phase = NEXT[Event.END][self.phase]
+
+    def in_flight(self):
+        return any(gradient.handle for gradient in self.gradients)
+
+    # -- Reducing --------------------------------------------------------------------------------
+
+    def synchronize(self):
+        """Waits until every gradient is reduced. A gradient that is missing here counts as zeros.
+        Fails: MismatchError, PeerLostError, ShutDownError."""
+        if self._agreement is not None:
+            self._require(self._agreement)
+            self._agreement = None
+        if self._layouts is not None and self._layouts.open:
+            self._require(self._layouts)
+        for gradient in self.gradients:
+            if gradient.waits > 0:
+                gradient.due()
+        first_error = self.wait()
+        self._reduced(Event.REDUCTION if first_error is None else Event.FAILURE)
+        if first_error is not None:
+            raise first_error
+
+    def _reduced(self, event):
+        """Ends the reduction of all gradients. All is stored by one call that runs no Python code,
+        so that an exception of a signal handler comes before or after it."""
+        gradients = self.gradients
+        owners = [self, *gradients]
+        names = ["phase", *["waits"] * len(gradients)]
+        values = [NEXT[event][self.phase], *[self._passes] * len(gradients)]
+        collections.deque(map(setattr, owners, names, values), 0)
+
+    def _require(self, agreement):
+        try:
+            agreement.require()
+        except errors.MismatchError:
+            self._leave(agreement.alone)
+            self.restart()
+            self.clear()
+            raise
+
+    def wait(self):
+        """Waits for all reductions in flight and stores their results. Returns the first error, or
+        None."""
+        dense = [gradient for gradient in self.gradients if gradient.handle and not gradient.sparse]
+        operations = (ctypes.c_uint64 * len(dense))(*[gradient.handle for gradient in dense])
+        status = _handles.wait_all(operations)
+        first_error = failure(status) if status else None
+        for gradient in dense:
+            gradient.finish(status)
+        _handles.take_all(operations)
+        for gradient in self.gradients:
+            if gradient.handle:  # sparse
+                try:
+                    gradient.finish_sparse()
+                except errors.HoroError as error:
+                    first_error = first_error or error
+        return first_error
+
+    def _leave(self, alone):
+        """Waits for all reductions in flight, except for the names `alone`, which not all ranks
+        submit. The runtime keeps those, and their memory."""
+        for gradient in self.gradients:
+            together = gradient.group.members if gradient.group else [gradient]
+            if gradient.handle and any(member.name in alone for member in together):
+                gradient.abandon()
+        self.wait()
+
+    # -- Stepping --------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def skip(self):
+        """Inside, a step does not reduce."""
+        self._skipping = True
+        try:
+            yield
+        finally:
+            self._skipping = False
+
+    def step(self, synchronize, own_step):
+        """step() without a closure. `synchronize` is the optimizer's method, `own_step` the step of
+        the optimizer that reads the gradients."""
+        if self._skipping:
+            self.phase = NEXT[Event.OWN_STEP][self.phase]
+            return own_step()
+        reduced = False
+        try:
+            self._synchronize_once(synchronize)
+            reduced = True
+            result = own_step()
+            self.phase = NEXT[Event.END][self.phase]
+        except BaseException:
+            if reduced:  # whatever the own step has called, such as zero_grad()
+                self.phase = NEXT[Event.INTERRUPTION][self.phase]
+                self._remained = self._remains()
+            raise
+        return result
+
+    def _synchronize_once(self, synchronize):
+        """Reduces, unless this is a step whose own step an exception has ended, called again: the
+        other ranks have stepped and reduce nothing more. If the gradients were dropped or zeroed
+        meanwhile, it is the step of another batch."""
+        if self.phase is Phase.APPLYING:
+            if not self._computed() and self._remains() >= self._remained:
+                return
+        elif self.phase is Phase.REDUCED:
+            warnings.warn(AGAIN, stacklevel=4)
+        self.phase, self._remained = NEXT[Event.STEP][self.phase], 0
+        synchronize()
+
+    def step_with(self, synchronize, closure, own_step):
+        """step() with a closure that computes gradients. They are reduced before the own step reads
+        them. Gradients from before the step are reduced first; a closure that computes none then
+        reduces none."""
+        if self._skipping:
+            self.phase = NEXT[Event.OWN_STEP][self.phase]
+            return own_step(closure)
+        done = any(gradient.waits <= 0 or gradient.handle for gradient in self.gradients)
+        if done:
+            synchronize()
+        self.phase = NEXT[Event.OWN_STEP][self.phase]
+
+        def reduced():
+            loss = closure()
+            if not done or self._computed():
+                synchronize()
+            self.phase = NEXT[Event.OWN_STEP][self.phase]
+            return loss
+
+        return own_step(reduced)
+
+    def _computed(self):
+        """Whether a backward has run since the last reduction."""
+        passes = self._passes
+        return any(gradient.waits < passes or gradient.handle for gradient in self.gradients)
+
+    def _remains(self):
+        """2 when a gradient of the last step is left that is not zero; 1 when all that are left are
+        zero; 0 when all were dropped."""
+        present = [gradient for gradient in self.gradients if gradient.present()]
+        return 2 if any(gradient.nonzero() for gradient in present) else int(bool(present))

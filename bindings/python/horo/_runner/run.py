@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: Apache-2.0
+"""horo.run(): runs a Python function as the ranks of a job.
+
+The ranks (rank.py) fetch the function from this process and send their results back. A key, made
+for each call, protects the connections (talk.py). `horo run` passes the key on in the ranks'
+environment, inside its own protected connections. The ranks find this process at the address of the
+launcher.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import secrets
+import shutil
+import socket
+import subprocess
+import sys
+import sysconfig
+import threading
+import warnings
+from typing import TYPE_CHECKING
+
+from horo._runner.talk import Talk, listen
+from horo.errors import HoroError, RankError, UnsupportedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from typing import Any
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+PACKAGE = os.path.dirname(HERE)
+SERVER, KEY = "HORO_FUNCTION_SERVER", "HORO_FUNCTION_KEY"
+
+
+def dumps(value):
+    """The pickled value; by cloudpickle, which also takes functions of the main program, if it is
+    installed."""
+    try:
+        import cloudpickle
+    except ImportError:
+        return pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
+    return cloudpickle.dumps(value)
+
+
+def _dumps_call(func, args, kwargs):
+    """The pickled call for a rank. Fails: ValueError (the ranks could not find the function)."""
+    if getattr(func, "__module__", None) == "__main__":
+        try:
+            import cloudpickle  # noqa: F401
+        except ImportError:
+            name = getattr(func, "__qualname__", repr(func))
+            raise ValueError(
+                f"{name} is a function of the main program, which the ranks do not load: install "
+                "cloudpickle, or put the function into a module"
+            ) from None
+    return dumps((func, tuple(args), dict(kwargs or {})))
+
+
+def _program():
+    """Path of the program `horo` of this package's build, prefix or wheel; else of the one in PATH.
+    Fails: HoroError."""
+    folder = os.path.dirname(PACKAGE)
+    places = [
+        os.path.abspath(os.path.join(folder, *up, "bin", "horo"))
+        for up in ([".."], ["..", "..", ".."])
+    ]
+    places.append(os.path.join(sysconfig.get_path("scripts"), "horo"))  # of a wheel
+    for place in places:
+        if os.access(place, os.X_OK):
+            return place
+    found = shutil.which("horo")
+    if found is None:
+        raise HoroError(f"horo.run() needs the program horo; tried {', '.join(places)} and PATH")
+    return found
+
+
+class _Server:
+    """Sends the function to the ranks and receives their answers."""
+
+    def __init__(self, payload, everywhere):
+        self.key = secrets.token_bytes(32)
+        self.answers = {}  # rank -> its answer, in the order of arrival
+        self._payload = payload
+        self._closed = threading.Event()
+        self._listener = listen(everywhere)
+        names = [socket.getfqdn(), socket.gethostname()] if everywhere else []
+        port = self._listener.getsockname()[1]
+        self.place = ",".join([str(port), *dict.fromkeys(names), "127.0.0.1"])
+        self._thread = threading.Thread(target=self._accept, name="horo-run", daemon=True)
+        self._thread.start()
+
+    def _accept(self):
+        with self._listener:
+            while True:
+                try:
+                    connection, _ = self._listener.accept()
+                except OSError:  # the client left, there are too many clients, or close()
+                    if self._closed.wait(0.1):
+                        return
+                    continue
+                # One thread per connection, so that a silent client blocks no other.
+                thread = threading.Thread(target=self._serve, args=(connection,), daemon=True)
+                try:
+                    thread.start()
+                except RuntimeError:  # too many threads: the ranks are served one by one
+                    self._serve(connection)
+
+    def _serve(self, connection):
+        try:
+            with Talk(connection, self.key, asks=False) as talk:
+                rank = pickle.loads(talk.receive())
+                if rank is None:
+                    talk.send(self._payload)
+                    return
+                self.answers[rank] = pickle.loads(talk.receive())
+                talk.send(b"")  # confirms the arrival
+        except (OSError, MemoryError):
+            pass  # not a rank, or a rank that ended: the report of `horo run` says why
+
+    def close(self):
+        self._closed.set()
+        self._listener.shutdown(socket.SHUT_RDWR)  # ends accept()
+        self._thread.join()
+
+
+def _renamed(new, old, value, other):
+    if other is None:
+        return value
+    warnings.warn(f"{old}= is deprecated; use {new}=", DeprecationWarning, stacklevel=3)
+    return other
+
+
+def _words(options, flags):
+    """The command line for options with a value and for flags without one."""
+    words = []
+    for option, value in options.items():
+        if value is not None:
+            words += [option, str(value)]
+    return words + [flag for flag, wanted in flags.items() if wanted]
+
+
+def run(
+    func: Callable[..., Any],
+    args: Iterable[Any] = (),
+    kwargs: Mapping[str, Any] | None = None,
+    num_proc: int = 1,
+    min_num_proc: int | None = None,
+    max_num_proc: int | None = None,
+    slots: int | None = None,
+    reset_limit: int | None = None,
+    cooldown_range: tuple[int, int] | None = None,
+    hosts: str | None = None,
+    hostfile: str | None = None,
+    start_timeout: int | None = None,
+    ssh_port: int | None = None,
+    ssh_identity_file: str | None = None,
+    disable_cache: bool | None = None,
+    output_filename: str | None = None,
+    verbose: int | bool | None = None,
+    use_gloo: bool | None = None,
+    use_mpi: bool | None = None,
+    mpi_args: str | None = None,
+    network_interface: str | None = None,
+    executable: str | None = None,
+    network_interfaces: Sequence[str] | None = None,
+    host_discovery_script: str | None = None,
+    np: int | None = None,
+    min_np: int | None = None,
+    max_np: int | None = None,
+) -> list[Any]:
+    """Runs func(*args, **kwargs) as `num_proc` ranks by `horo run`, and returns their results in
+    rank order. The options are those of `horo run`; disable_cache has no effect.
+
+    The function is pickled. Without cloudpickle it must belong to a module that the ranks' hosts
+    have too. Fails: RankError, with the traceback of the first rank whose function raised;
+    HoroError (the job failed in another way); ValueError (hosts= and hostfile=, or use_gloo= and
+    use_mpi= together); UnsupportedError (options of an elastic job)."""
+    del disable_cache
+    num_proc = _renamed("num_proc", "np", num_proc, np)
+    min_num_proc = _renamed("min_num_proc", "min_np", min_num_proc, min_np)
+    max_num_proc = _renamed("max_num_proc", "max_np", max_num_proc, max_np)
+    one = None if network_interface is None else network_interface.split(",")
+    network_interfaces = _renamed("network_interfaces", "network_interface", network_interfaces, one)
+    _refuse((min_num_proc, max_num_proc, slots, reset_limit, cooldown_range), use_gloo, use_mpi)
+    if hosts is not None and hostfile is not None:
+        raise ValueError("give hosts or hostfile, not both")
+    options = {
+        "-np": num_proc,
+        "-H": hosts,
+        "--hostfile": hostfile,
+        "--host-discovery-script": host_discovery_script,
+        "--start-timeout": start_timeout,
+        "--ssh-port": ssh_port,
+        "--ssh-identity-file": ssh_identity_file,
+        "--output-filename": output_filename,
+        "--mpi-args": mpi_args,
+        "--network-interfaces": network_interfaces and ",".join(network_interfaces),
+    }
+    words = _words(options, {"--verbose": verbose, "--mpi": use_mpi, "--gloo": use_gloo})
+    given = (hosts or hostfile or host_discovery_script) is not None
+    return _run_job(words, _dumps_call(func, args, kwargs), given, executable, num_proc)
+
+
+def _refuse(elastic, use_gloo, use_mpi):
+    """Fails: UnsupportedError, ValueError."""
+    if any(value is not None for value in elastic):
+        raise UnsupportedError("elastic jobs are not part of this version: give num_proc= alone")
+    if use_gloo and use_mpi:
+        raise ValueError("give use_gloo or use_mpi, not both")
+
+
+def _run_job(words, call, hosts_given, executable, ranks):
+    """Runs `horo run` with these options; returns the ranks' results."""
+    payload = pickle.dumps((sys.path, call), pickle.HIGHEST_PROTOCOL)
+    server = _Server(payload, hosts_given or _over_hosts(words))
+    try:
+        code = _start(words, executable or sys.executable, server)
+    finally:
+        server.close()
+    return _collected(server.answers, code, ranks)
+
+
+def _over_hosts(words):
+    """Whether a batch system or the configuration gives the job other hosts than this one."""
+    command = [_program(), "run", *words, "--dry-run", "--json", "true"]
+    plan = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    return plan.returncode == 0 and json.loads(plan.stdout)["starter"] != "local"
+
+
+def _start(words, executable, server):
+    """Runs the job to its end and returns its exit code."""
+    environment = {**os.environ, SERVER: server.place, KEY: server.key.hex()}
+    command = [_program(), "run", *words, executable, os.path.join(HERE, "rank.py")]
+    with subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL) as process:
+        try:
+            return process.wait()
+        except BaseException:
+            process.terminate()  # ends the whole job
+            raise
+
+
+def _collected(answers, code, ranks):
+    """The results. The first answer with a failure is the cause; the others fail because of it."""
+    for rank, (_, failure) in answers.items():
+        if failure is not None:
+            raise _rank_error(rank, *failure)
+    missing = [rank for rank in range(ranks) if rank not in answers]
+    if missing and not code:
+        raise HoroError(
+            f"there is no result of rank {missing[0]}: its process ended, with exit code 0, before "
+            "the function returned"
+        )
+    if code:
+        without = f"; there is no result of rank {missing[0]}" if missing else ""
+        raise HoroError(f"horo run ended with exit code {code}{without}; its report says why")
+    return [pickle.loads(answers[rank][0]) for rank in range(ranks)]
+
+
+def _rank_error(rank, host, words, pickled):
+    error = RankError(f"the function failed on rank {rank}, on host {host}:\n{words}")
+    error.rank, error.host, error.traceback = rank, host, words
+    try:
+        error.__cause__ = pickle.loads(pickled)
+    except Exception:
+        pass  # its class is unknown here, or it could not be pickled
+    return error

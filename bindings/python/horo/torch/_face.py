@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The collectives' view of torch tensors.
+
+A dense, contiguous, real tensor in the host's memory is a part itself. A complex tensor becomes a
+part with two real numbers in one more dimension. All other tensors are copied to the host, and
+their results back.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from horo._arguments import AVERAGE, OP_NAMES, SUM
+from horo._face import Face
+from horo._operations import Operations
+from horo.torch._memory import memory_of
+
+_NAMES = "uint8 int8 uint16 int16 int32 int64 float16 float32 float64 bool bfloat16".split()
+DTYPES = {getattr(torch, name): name for name in _NAMES if hasattr(torch, name)}
+
+
+def dtype_name(dtype):
+    """The name of a torch dtype in horo.h. Other dtypes keep torch's name, which declare()
+    refuses."""
+    return DTYPES.get(dtype) or str(dtype)
+
+
+def need_tensor(given):
+    """Fails: ValueError (it is not a tensor)."""
+    if not isinstance(given, torch.Tensor):
+        raise ValueError(f"{type(given).__name__} is not a torch.Tensor; try torch.as_tensor()")
+
+
+def _real(tensor):
+    """The numbers of a contiguous tensor in the host's memory, without lazy signs."""
+    if tensor.is_complex() or tensor.is_neg():
+        tensor = tensor.detach().resolve_conj().resolve_neg()
+    return torch.view_as_real(tensor) if tensor.is_complex() else tensor
+
+
+class _TorchFace(Face):
+    def check(self, tensor, op=SUM):
+        need_tensor(tensor)
+        if tensor.layout is not torch.strided:
+            raise ValueError(f"layout {tensor.layout} is not strided; use to_dense()")
+        if op not in (SUM, AVERAGE) and tensor.is_complex():
+            raise ValueError(
+                f"op={OP_NAMES[op]} of {tensor.dtype}: complex tensors reduce by Sum or Average; "
+                "for others give torch.view_as_real(tensor)"
+            )
+        if tensor.is_meta:
+            raise ValueError("a tensor of device meta has no numbers")
+
+    def check_group(self, tensors):
+        for tensor in tensors:
+            need_tensor(tensor)
+        if len({tensor.device for tensor in tensors}) > 1:
+            raise ValueError("the tensors of a group must be on one device")
+
+    def address(self, tensor):
+        try:
+            if tensor.is_cpu and tensor.is_contiguous() and not tensor.is_complex():
+                return tensor.data_ptr()
+        except (AttributeError, RuntimeError):  # not a tensor, or one without memory
+            pass
+        return None
+
+    def view(self, tensor):
+        if tensor.device.type != "cpu" or not tensor.is_contiguous():
+            return None
+        if tensor.is_conj() or tensor.is_neg():
+            return None
+        return torch.view_as_real(tensor.detach()) if tensor.is_complex() else tensor
+
+    def copy_in(self, tensor):
+        return _real(tensor.detach().cpu().contiguous())
+
+    def copy_out(self, part, tensor):
+        with torch.no_grad():
+            tensor.copy_(self.wrap(part, tensor))
+
+    def wrap(self, part, like):
+        if like.is_complex():
+            part = torch.view_as_complex(part)
+        return part if like.device.type == "cpu" else part.to(like.device)
+
+    def empty(self, shape, like):
+        return torch.empty(shape, dtype=like.dtype, device="cpu")
+
+    def empty_like(self, tensor):
+        return torch.empty_like(tensor, requires_grad=False)
+
+    def splits(self, given):
+        if not isinstance(given, torch.Tensor):
+            return given
+        return given.tolist() if given.dim() == 1 else [None]
+
+    def counts(self, numbers, asked):
+        device = asked.device if isinstance(asked, torch.Tensor) else torch.device("cpu")
+        return torch.tensor(numbers, dtype=torch.int32, device=device)
+
+    def dtype(self, part):
+        return dtype_name(part.dtype)
+
+    def nbytes(self, part):
+        return part.numel() * part.element_size()
+
+    pointer = staticmethod(torch.Tensor.data_ptr)
+    memory = staticmethod(memory_of)
+
+
+FACE = _TorchFace()
+TORCH = Operations(FACE)

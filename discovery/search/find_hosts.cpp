@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "discovery/search/find_hosts.hpp"
+
+#include "discovery/sources/hostfile.hpp"
+#include "discovery/sources/kubernetes.hpp"
+#include "discovery/sources/local.hpp"
+#include "discovery/sources/lsf.hpp"
+#include "discovery/sources/pbs.hpp"
+#include "discovery/sources/script.hpp"
+#include "discovery/sources/slurm.hpp"
+#include "discovery/sources/static.hpp"
+
+namespace horo::discovery {
+
+namespace {
+
+struct Chosen {
+  std::unique_ptr<HostSource> source;
+  std::string why;
+};
+
+Chosen choose(const HostRequest& request) {
+  const auto& environment = request.environment;
+  const int slots = request.default_slots;
+  if (!request.list.empty())
+    return {std::make_unique<StaticSource>(request.list, slots), "it was given"};
+  if (!request.hostfile.empty())
+    return {std::make_unique<HostfileSource>(request.hostfile, slots), "it was given"};
+  if (!request.script.empty())
+    return {std::make_unique<ScriptSource>(request.script, slots), "it was given"};
+  if (SlurmSource::is_here(environment)) {
+    return {std::make_unique<SlurmSource>(environment, request.ranks_per_host),
+            "SLURM_JOB_ID is set"};
+  }
+  if (LsfSource::is_here(environment))
+    return {std::make_unique<LsfSource>(environment), "LSB_JOBID is set"};
+  if (PbsSource::is_here(environment))
+    return {std::make_unique<PbsSource>(environment), "PBS_JOBID is set"};
+  if (KubernetesSource::is_here(environment)) {
+    return {std::make_unique<KubernetesSource>(), "the MPI operator has mounted its host file"};
+  }
+  return {
+      nullptr,
+      "no hosts are given, and horo does not run in a job of Slurm, LSF, PBS or the MPI operator"};
+}
+
+}  // namespace
+
+Result<FoundHosts> find_hosts(const HostRequest& request) {
+  auto chosen = choose(request);
+  if (chosen.source == nullptr) {
+    if (!request.here_slots)
+      return fail(Errc::invalid_argument, "the number of ranks is not given; add -np N");
+    chosen.source = std::make_unique<LocalSource>(*request.here_slots);
+  }
+  HORO_TRY(auto listing,
+           chosen.source->list(Deadline::in(SteadyClock::instance(), request.timeout)));
+  FoundHosts found{.hosts = std::move(listing.hosts),
+                   .source = std::string(chosen.source->name()),
+                   .why = std::move(chosen.why)};
+  if (!listing.from.empty()) found.why += fmt::format("; {}", listing.from);
+  return found;
+}
+
+}  // namespace horo::discovery

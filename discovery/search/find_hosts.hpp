@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Chooses the source of the hosts and says why.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/clock.hpp"
+#include "discovery/source.hpp"
+
+namespace horo::discovery {
+
+/// The user's request; at most one of `list`, `hostfile` and `script` is set.
+struct HostRequest {
+  std::string list;      ///< -H; empty if not given.
+  std::string hostfile;  ///< Path; empty if not given.
+  std::string script;    ///< Path; empty if not given.
+  int default_slots = 1;
+  /// Slots per host of a scheduler's job, as far as its CPUs and GPUs reach.
+  int ranks_per_host = 0;
+  std::optional<int> here_slots;  ///< Slots of this machine, used if there is no other source.
+  Duration timeout{};             ///< Time for the script and for a scheduler's programs.
+  Lookup environment;
+};
+
+struct FoundHosts {
+  HostSet hosts;
+  std::string source;  ///< "Slurm job 42".
+  std::string why;     ///< Reason for the source, and origin of the slots.
+};
+
+/// Uses the first of: -H, --hostfile, --host-discovery-script, Slurm, LSF, PBS, a Kubernetes
+/// MPIJob, and this machine with `here_slots`. A source that exists but cannot be read is an error;
+/// no other source replaces it. Blocks: for files; `timeout` for programs. Fails: invalid_argument
+/// (a wrong value, or no source and no `here_slots`), unavailable (an allocation), and as the
+/// source.
+Result<FoundHosts> find_hosts(const HostRequest& request);
+
+}  // namespace horo::discovery

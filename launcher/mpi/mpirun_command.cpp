@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/mpi/mpirun_command.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace horo::launcher {
+
+namespace {
+
+// With so many hosts, Open MPI advises against daemons that start further daemons.
+constexpr std::size_t kManyHosts = 64;
+
+class Composer {
+ public:
+  explicit Composer(const MpiRequest& request) : request_(request) {}
+
+  Result<MpiCommand> compose() {
+    add({request_.program});
+    switch (request_.kind) {
+      case MpiKind::open_mpi:
+      case MpiKind::spectrum:
+        open_mpi();
+        break;
+      case MpiKind::mpich:
+      case MpiKind::intel:
+        HORO_TRY_STATUS(hydra());
+        break;
+    }
+    add(request_.extra);
+    add(request_.agent);
+    return std::move(command_);
+  }
+
+ private:
+  void add(const std::vector<std::string>& words) {
+    command_.words.insert(command_.words.end(), words.begin(), words.end());
+  }
+
+  std::string ranks() const {
+    int count = 0;
+    for (const auto& host : request_.hosts) count += host.count();
+    return std::to_string(count);
+  }
+
+  std::string hosts(bool with_slots) const {
+    std::string list;
+    for (const auto& host : request_.hosts) {
+      list += fmt::format("{}{}", list.empty() ? "" : ",", host.name);
+      if (with_slots) list += fmt::format(":{}", host.count());
+    }
+    return list;
+  }
+
+  void open_mpi() {
+    const bool spectrum = request_.kind == MpiKind::spectrum;
+    if (request_.root) {
+      add({"--allow-run-as-root"});
+      command_.notes.emplace_back("--allow-run-as-root, because this is root");
+    }
+    add({"-np", ranks(), "-H", hosts(true)});
+    if (!request_.binding.empty()) {
+      add(request_.binding);
+    } else if (spectrum) {
+      add({"-bind-to", "socket", "-map-by", "socket", "-rank-by", "core"});
+    } else {
+      add({"-bind-to", "none", "-map-by", "slot"});
+    }
+    if (request_.tcp && spectrum) add({"-tcp"});
+    if (request_.tcp && !spectrum) add({"-mca", "pml", "ob1", "-mca", "btl", "^openib,uct,usnic"});
+    if (!spectrum) yield_when_idle();
+    if (request_.hosts.size() >= kManyHosts) {
+      add({"-mca", "plm_rsh_no_tree_spawn", "true", "-mca", "plm_rsh_num_concurrent",
+           std::to_string(request_.hosts.size())});
+    }
+    for (const auto& variable : request_.exported) add({"-x", variable});
+  }
+
+  /// With more ranks than cores, a rank that waits must not keep a core from the rank it waits for.
+  void yield_when_idle() {
+    int most = 0;
+    for (const auto& host : request_.hosts) most = std::max(most, host.count());
+    if (request_.cores == 0 || most <= request_.cores) return;
+    add({"-mca", "mpi_yield_when_idle", "1"});
+    command_.notes.push_back(
+        fmt::format("-mca mpi_yield_when_idle 1, because {} ranks share a host and this machine "
+                    "has {} cores",
+                    most, request_.cores));
+  }
+
+  Status hydra() {
+    if (request_.tcp) {
+      return fail(Errc::unsupported,
+                  "{} has no option for --tcp; give its own options with --mpi-args",
+                  name(request_.kind));
+    }
+    add({"-np", ranks()});
+    if (request_.kind == MpiKind::intel) {
+      const int count = request_.hosts.front().count();
+      for (const auto& host : request_.hosts) {
+        if (host.count() == count) continue;
+        return fail(Errc::unsupported,
+                    "Intel MPI's mpirun needs the same number of ranks on every host, not {} on "
+                    "'{}' and {} "
+                    "on '{}'; change -H or -np",
+                    count, request_.hosts.front().name, host.count(), host.name);
+      }
+      add({"-ppn", std::to_string(count), "-hosts", hosts(false), "-genvall"});
+    } else {
+      add({"-hosts", hosts(true)});
+    }
+    add(request_.binding);
+    return {};
+  }
+
+  const MpiRequest& request_;
+  MpiCommand command_;
+};
+
+bool is_name(std::string_view text) {
+  const auto good = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+  };
+  return !text.empty() && (text.front() < '0' || text.front() > '9') &&
+         std::all_of(text.begin(), text.end(), good);
+}
+
+constexpr std::string_view kBlanks = " \t\n\r";
+
+}  // namespace
+
+Result<MpiCommand> compose_mpirun(const MpiRequest& request) {
+  return Composer(request).compose();
+}
+
+Result<std::vector<std::string>> split_words(std::string_view text) {
+  std::vector<std::string> words;
+  bool inside = false;  // Inside a word. A word may be empty: ''.
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (kBlanks.find(c) != std::string_view::npos) {
+      inside = false;
+      continue;
+    }
+    if (!inside) words.emplace_back();
+    inside = true;
+    if (c == '\\' && i + 1 < text.size()) {
+      words.back() += text[++i];
+    } else if (c == '\'' || c == '"') {
+      const auto end = text.find(c, i + 1);
+      if (end == std::string_view::npos) {
+        return fail(Errc::invalid_argument, "the quote {} in '{}' does not end", c, text);
+      }
+      words.back() += text.substr(i + 1, end - i - 1);
+      i = end;
+    } else {
+      words.back() += c;
+    }
+  }
+  return words;
+}
+
+std::vector<std::string> names_to_export(const Environment& environment) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : environment) {
+    if (is_name(name)) names.push_back(name);
+  }
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  return names;
+}
+
+bool is_of_one_mpi_rank(std::string_view variable) {
+  constexpr std::array<std::string_view, 10> kBeginnings{"OMPI_COMM_WORLD_",
+                                                         "OMPI_MCA_orte_",
+                                                         "OMPI_MCA_ess",
+                                                         "OMPI_MCA_pmix",
+                                                         "PMIX_",
+                                                         "PMI_",
+                                                         "HYDI_",
+                                                         "MPI_LOCAL",
+                                                         "JSM_NAMESPACE_",
+                                                         "PRTE_"};
+  return std::any_of(kBeginnings.begin(), kBeginnings.end(),
+                     [variable](std::string_view start) { return variable.starts_with(start); });
+}
+
+}  // namespace horo::launcher

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/plan/rank_environment.hpp"
+
+#include <algorithm>
+#include <ifaddrs.h>
+#include <iterator>
+#include <memory>
+#include <net/if.h>
+#include <string_view>
+#include <unordered_set>
+
+#include "base/knobs/knobs.hpp"
+#include "base/knobs/launcher_knobs.hpp"
+#include "base/knobs/mpi_knobs.hpp"
+
+namespace horo::launcher {
+
+namespace {
+
+bool is_forwarded(std::string_view name) {
+  return !name.empty() && name != "OLDPWD" && !name.starts_with("BASH_FUNC_") &&
+         !describes_rank(name);
+}
+
+/// `list` is "NAME,PREFIX*"; blanks around an entry do not count.
+bool is_listed(std::string_view name, std::string_view list) {
+  while (!list.empty()) {
+    const auto end = std::min(list.find(','), list.size());
+    auto entry = list.substr(0, end);
+    list.remove_prefix(std::min(end + 1, list.size()));
+    while (entry.starts_with(' ')) entry.remove_prefix(1);
+    while (entry.ends_with(' ')) entry.remove_suffix(1);
+    if (entry.empty()) continue;
+    if (entry.back() == '*' ? name.starts_with(entry.substr(0, entry.size() - 1)) : name == entry)
+      return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+const char* find_variable(const char* const* entries, std::string_view name) {
+  for (; *entries != nullptr; ++entries) {
+    const std::string_view entry(*entries);
+    if (entry.starts_with(name) && entry.size() > name.size() && entry[name.size()] == '=')
+      return *entries + name.size() + 1;
+  }
+  return nullptr;
+}
+
+std::string_view variable_or_empty(const char* const* entries, std::string_view name) {
+  const char* value = find_variable(entries, name);
+  return value == nullptr ? std::string_view{} : value;
+}
+
+Environment inherited_environment(const char* const* entries, const Environment& common,
+                                  const EnvironmentFilter& filter) {
+  std::unordered_set<std::string_view> seen;
+  for (const auto& [name, value] : common) seen.insert(name);
+  Environment environment;
+  for (; *entries != nullptr; ++entries) {
+    const std::string_view entry(*entries);
+    const auto equals = entry.find('=');
+    if (equals == std::string_view::npos) continue;
+    const auto name = entry.substr(0, equals);
+    const bool passes = is_listed(name, filter.allow) && !is_listed(name, filter.deny);
+    if (is_forwarded(name) && passes && seen.insert(name).second)
+      environment.emplace_back(name, entry.substr(equals + 1));
+  }
+  return environment;
+}
+
+Result<Environment> network_variables(const Settings& settings) {
+  Environment variables;
+  if (settings.get(knobs::kTcp)) variables.emplace_back("NCCL_IB_DISABLE", "1");
+  const auto given = settings.get(knobs::kNetworkInterfaces);
+  if (given.empty()) return variables;
+  std::vector<std::string> names;
+  for (std::string_view rest = given;;) {
+    const auto comma = rest.find(',');
+    const std::string name(rest.substr(0, comma));
+    if (name.empty()) {
+      return fail(Errc::invalid_argument,
+                  "--network-interfaces: an interface in '{}' is empty; write NAME,NAME", given);
+    }
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    if (comma == std::string_view::npos) break;
+    rest.remove_prefix(comma + 1);
+  }
+  variables.emplace_back("NCCL_SOCKET_IFNAME", fmt::format("{}", fmt::join(names, ",")));
+  variables.emplace_back("GLOO_SOCKET_IFNAME", names.front());
+  if (!settings.is_set(knobs::kGlooInterface.text.key)) {
+    variables.emplace_back("HORO_GLOO_IFACE", names.front());
+    variables.emplace_back("HOROVOD_GLOO_IFACE", names.front());
+  }
+  return variables;
+}
+
+std::vector<std::string> host_variables() {
+  return {"HOME",     "USER",          "LOGNAME",
+          "SHELL",    "MAIL",          "TMPDIR",
+          "HOSTNAME", "SSH_CLIENT",    "SSH_CONNECTION",
+          "SSH_TTY",  "SSH_AUTH_SOCK", "XDG_RUNTIME_DIR",
+          "DISPLAY",  "XAUTHORITY",    "DBUS_SESSION_BUS_ADDRESS"};
+}
+
+Environment for_another_host(const Environment& environment) {
+  const auto local = host_variables();
+  Environment others;
+  std::copy_if(environment.begin(), environment.end(), std::back_inserter(others),
+               [&local](const auto& variable) {
+                 return std::find(local.begin(), local.end(), variable.first) == local.end();
+               });
+  return others;
+}
+
+std::string loopback_interface() {
+  ifaddrs* list = nullptr;
+  if (getifaddrs(&list) != 0) return {};
+  const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> owner(list, &freeifaddrs);
+  for (const auto* entry = list; entry != nullptr; entry = entry->ifa_next) {
+    if ((entry->ifa_flags & IFF_LOOPBACK) != 0 && (entry->ifa_flags & IFF_UP) != 0)
+      return entry->ifa_name;
+  }
+  return {};
+}
+
+}  // namespace horo::launcher

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// The wire forms of values that the messages of agents carry and that other folders define.
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/result.hpp"
+#include "base/worker_env.hpp"
+#include "launcher/message_forms.hpp"
+#include "launcher/starter.hpp"
+
+template <>
+struct horo::FieldsOf<horo::Error> {
+  static void visit(auto& field, auto& error) {
+    field("code", error.code, wire::Choice{Errc::invalid_argument, Errc::cancelled});
+    field("message", error.message, launcher::kText);
+  }
+};
+
+template <>
+struct horo::FieldsOf<horo::Environment::value_type> {
+  static void visit(auto& field, auto& variable) {
+    field("name", variable.first, launcher::kText);
+    field("value", variable.second, wire::Hidden{launcher::kText});
+  }
+};
+
+template <>
+struct horo::FieldsOf<horo::WorkerIdentity> {
+  /// Without `worker_addresses`, which is the same for every rank: see SharedAddresses. The board's
+  /// and the timeline's fields are the agent's to fill.
+  static void visit(auto& field, auto& w) {
+    field("rank", w.rank, wire::Fixed{});
+    field("size", w.size, wire::Fixed{});
+    field("local_rank", w.local_rank, wire::Fixed{});
+    field("local_size", w.local_size, wire::Fixed{});
+    field("cross_rank", w.cross_rank, wire::Fixed{});
+    field("cross_size", w.cross_size, wire::Fixed{});
+    field("host_index", w.host_index, wire::Fixed{});
+    field("hostname", w.hostname, launcher::kText);
+    field("job_id", w.job_id, launcher::kText);
+    field("rendezvous", w.rendezvous, launcher::kText);
+    field("master_address", w.master_address, launcher::kText);
+    field("master_port", w.master_port, wire::Fixed{});
+    field("launcher_version", w.launcher_version, wire::Fixed{});
+  }
+};
+
+namespace horo::launcher::protocol {
+
+/// The environment that all hosts share and then this host's own, as one list. The reader puts all
+/// of it into the host's own.
+struct WholeEnvironment {
+  static void write(ByteWriter& out, const AgentSpec& spec) {
+    const auto shared = spec.common ? spec.common->size() : 0;
+    wire::LengthForm<std::uint32_t>::write(out, shared + spec.environment.size());
+    const auto put = [&out](const auto& variable) { wire::Fields{}.write(out, variable); };
+    if (spec.common) std::ranges::for_each(*spec.common, put);
+    std::ranges::for_each(spec.environment, put);
+  }
+
+  static void read(ByteReader& in, AgentSpec& spec) {
+    list(wire::Fields{}).read(in, spec.environment);
+  }
+};
+
+/// The addresses of all workers: a long list that is the same for every rank, so it is sent once.
+struct SharedAddresses {
+  static void write(ByteWriter& out, const std::vector<WorkerIdentity>& ranks) {
+    list(kText).write(
+        out, ranks.empty() ? std::vector<std::string>() : ranks.front().worker_addresses.list());
+  }
+
+  static void read(ByteReader& in, std::vector<WorkerIdentity>& ranks) {
+    std::vector<std::string> addresses;
+    list(kText).read(in, addresses);
+    const WorkerAddresses shared(std::move(addresses));
+    for (auto& rank : ranks) rank.worker_addresses = shared;
+  }
+};
+
+constexpr bool is_signal(int number) {
+  constexpr int kMostSignal = 64;
+  return number >= 1 && number <= kMostSignal;
+}
+
+constexpr bool is_port(int number) {
+  constexpr int kMostPort = 65535;
+  return number >= 1 && number <= kMostPort;
+}
+
+}  // namespace horo::launcher::protocol

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// What JobRunner tells its caller while a job runs. References and views are valid during the call.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "launcher/job/job_report.hpp"
+#include "launcher/job/restart_policy.hpp"
+#include "launcher/plan/job_plan.hpp"
+
+namespace horo::launcher {
+
+/// A generation is about to start its agents.
+struct GenerationStarting {
+  const JobPlan& plan;
+  std::string_view starter;     ///< "local, ssh".
+  std::string_view rendezvous;  ///< Address of the key-value server; empty: not known yet.
+};
+
+/// The agents of all hosts have connected; their ranks start next.
+struct HostsReady {
+  std::size_t hosts = 0;
+  std::string_view rendezvous;
+  std::string_view rank_zero;  ///< host:port where rank 0 may listen for torch and JAX.
+};
+
+/// A host's agent has reported the control group of its processes, or why there is none.
+struct HostControlGroup {
+  const JobPlan& plan;
+  std::size_t host = 0;
+  const ControlGroupInfo& control_group;
+};
+
+/// mpirun or jsrun has printed a line of its own.
+struct StarterSaid {
+  std::string_view program;
+  std::string_view line;
+};
+
+/// Every rank of the generation runs.
+struct RanksStarted {
+  std::size_t hosts = 0;
+  std::size_t kept_agents = 0;  ///< Hosts whose agents were the last generation's.
+};
+
+/// A rank has written something. The same bytes also go to the screen and to log files.
+struct RankWrote {
+  Rank rank{0};
+  Stream stream = Stream::out;
+  std::string_view bytes;
+};
+
+/// A batch system announced by this signal that the job's time ends. The ranks get it too.
+struct NoticeTaken {
+  int signal = 0;
+};
+
+/// All ranks of a generation are gone. With `decision.restart` another generation follows.
+struct GenerationEnded {
+  const ReportInput& report;
+  const RestartDecision& decision;
+  std::size_t restarts = 0;  ///< Including the one that follows.
+};
+
+/// The next generation may use lost hosts again, because the others have too few slots.
+struct AllHostsAgain {};
+
+/// A restart was decided, but no further generation has started.
+struct NotRestarted {
+  const Error& error;
+};
+
+using RunEvent =
+    std::variant<GenerationStarting, HostsReady, HostControlGroup, StarterSaid, RanksStarted,
+                 RankWrote, NoticeTaken, GenerationEnded, AllHostsAgain, NotRestarted>;
+
+/// Called on the loop's thread.
+using RunHandler = std::function<void(const RunEvent&)>;
+
+}  // namespace horo::launcher

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/backends/hierarchical/hierarchy.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+namespace horo::runtime {
+
+namespace {
+
+/// The positions of each host's ranks; hosts are in the order of their first ranks.
+std::vector<std::vector<int>> by_host(const Communicator& world) {
+  std::vector<std::vector<int>> hosts;
+  std::map<int, std::size_t> index;
+  for (int r = 0; r < world.size(); ++r) {
+    const auto [at, fresh] = index.emplace(world.host_of(r), hosts.size());
+    if (fresh) hosts.emplace_back();
+    hosts[at->second].push_back(r);
+  }
+  return hosts;
+}
+
+/// How many of `count` elements `local_rank` owns.
+std::uint64_t share(std::uint64_t count, const Hierarchy& hierarchy, int local_rank) {
+  return local_rank < hierarchy.owners ? share_of(count, hierarchy.owners, local_rank).count : 0;
+}
+
+/// The part of the result's factor that the step inside a host applies, so that the average of a
+/// host fits into float16 where its sum does not. It is a power of two, which changes subnormals
+/// only.
+double early_factor(const Signature& like, const Hierarchy& hierarchy) {
+  if (like.dtype != DType::f16) return 1;
+  const bool average = like.op == ReduceOp::average;
+  const double factor = std::abs(like.postscale) / (average ? hierarchy.most_local : 1);
+  return std::isnormal(factor) ? std::exp2(std::floor(std::log2(factor))) : 1;
+}
+
+}  // namespace
+
+Result<Hierarchy> hierarchy_of(const Communicator& world) {
+  HORO_TRY_STATUS(check(world));
+  const auto hosts = by_host(world);
+  Hierarchy hierarchy{
+      .hosts = static_cast<int>(hosts.size()), .ranks = world.size(), .owners = world.size()};
+  for (const auto& ranks : hosts) {
+    hierarchy.owners = std::min(hierarchy.owners, static_cast<int>(ranks.size()));
+    hierarchy.most_local = std::max(hierarchy.most_local, static_cast<int>(ranks.size()));
+    const auto me = std::find(ranks.begin(), ranks.end(), world.position);
+    if (me == ranks.end()) continue;
+    hierarchy.local_ranks = static_cast<int>(ranks.size());
+    hierarchy.local_rank = static_cast<int>(me - ranks.begin());
+  }
+  return hierarchy;
+}
+
+std::optional<Communicator> across_hosts(const Communicator& world, const Hierarchy& hierarchy) {
+  if (!hierarchy.owns()) return std::nullopt;
+  auto result = world;
+  result.members.clear();
+  result.hosts.clear();
+  result.name += fmt::format("/across/{}", hierarchy.local_rank);
+  for (const auto& ranks : by_host(world)) {
+    const int position = ranks[static_cast<std::size_t>(hierarchy.local_rank)];
+    if (position == world.position) result.position = result.size();
+    result.hosts.push_back(result.size());
+    result.members.push_back(world.members[static_cast<std::size_t>(position)]);
+  }
+  return result;
+}
+
+std::vector<std::vector<Cut>> cut_bucket(const Bucket& bucket, std::uint64_t bytes) {
+  const auto most = std::max<std::uint64_t>(1, bytes / size_of(bucket.like.dtype));
+  std::vector<std::vector<Cut>> stretches;
+  std::uint64_t room = 0;
+  for (std::size_t p = 0; p < bucket.parts.size(); ++p) {
+    for (std::uint64_t first = 0; first < bucket.parts[p].elements;) {
+      if (room == 0) {
+        stretches.emplace_back();
+        room = most;
+      }
+      const auto count = std::min(room, bucket.parts[p].elements - first);
+      stretches.back().push_back({.part = p, .first = first, .count = count});
+      first += count;
+      room -= count;
+    }
+  }
+  return stretches;
+}
+
+std::uint64_t slice_elements(const std::vector<Cut>& cuts, const Hierarchy& hierarchy) {
+  std::uint64_t sum = 0;
+  for (const auto& cut : cuts) sum += share(cut.count, hierarchy, hierarchy.local_rank);
+  return sum;
+}
+
+Leg make_leg(const Bucket& bucket, const std::vector<Cut>& cuts, const Hierarchy& hierarchy,
+             std::byte* slice) {
+  const auto element = size_of(bucket.like.dtype);
+  Leg leg;
+  leg.scatter.like = leg.across.like = leg.gather.like = bucket.like;
+  leg.scatter.like.kind = Kind::reducescatter;
+  leg.gather.like.kind = Kind::allgather;
+  const auto early = early_factor(bucket.like, hierarchy);
+  leg.scatter.like.postscale = early;
+  leg.across.like.prescale = 1;
+  if (bucket.like.op == ReduceOp::average) {
+    leg.scatter.like.op = leg.across.like.op = ReduceOp::sum;
+    leg.across.like.postscale /= hierarchy.ranks;
+  }
+  leg.across.like.postscale /= early;
+  auto* to = slice;
+  for (const auto& cut : cuts) {
+    const auto& part = bucket.parts[cut.part];
+    const auto mine = share(cut.count, hierarchy, hierarchy.local_rank);
+    leg.scatter.parts.push_back({.id = part.id,
+                                 .in = static_cast<const std::byte*>(part.in) + cut.first * element,
+                                 .out = to,
+                                 .elements = cut.count,
+                                 .row_elements = 1});
+    leg.gather.parts.push_back({.id = part.id,
+                                .in = to,
+                                .out = static_cast<std::byte*>(part.out) + cut.first * element,
+                                .elements = mine,
+                                .row_elements = 1});
+    for (int r = 0; r < hierarchy.local_ranks; ++r)
+      leg.scatter.rows.push_back(share(cut.count, hierarchy, r));
+    to += mine * element;
+  }
+  leg.gather.rows = leg.scatter.rows;
+  const auto elements = slice_elements(cuts, hierarchy);
+  if (elements != 0) leg.across.parts.push_back({.in = slice, .out = slice, .elements = elements});
+  leg.across.like.elements = elements;
+  return leg;
+}
+
+bool can_run_in_parts(const Signature& like) {
+  if (like.op == ReduceOp::adasum) return false;
+  switch (like.dtype) {
+    case DType::f16:
+      return like.op != ReduceOp::product;
+    case DType::bf16:
+    case DType::f32:
+    case DType::f64:
+      return true;
+    case DType::u8:
+    case DType::i8:
+    case DType::u16:
+    case DType::i16:
+    case DType::i32:
+    case DType::i64:
+    case DType::boolean:
+      break;
+  }
+  return like.op != ReduceOp::average;
+}
+
+}  // namespace horo::runtime

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/backends/hierarchical/observe.hpp"
+
+#include <dlfcn.h>
+
+#include "runtime/backends/module.hpp"
+
+namespace horo::runtime {
+
+namespace {
+
+bool is_loaded(const char* library) {
+  void* handle = dlopen(library, RTLD_LAZY | RTLD_NOLOAD);
+  if (handle != nullptr) dlclose(handle);
+  return handle != nullptr;
+}
+
+}  // namespace
+
+MpiEvidence observe_mpi(const std::function<const char*(const char*)>& environment) {
+  return {.openmpi_loaded = is_loaded("libmpi.so.40"),
+          .mpich_loaded = is_loaded("libmpich.so.12"),
+          .openmpi_launched = environment("OMPI_COMM_WORLD_SIZE") != nullptr,
+          .mpich_launched =
+              environment("PMI_SIZE") != nullptr && environment("MPI_LOCALNRANKS") != nullptr};
+}
+
+std::vector<BackendCandidate> observe_candidates(const std::string& mpi,
+                                                 const std::string& folder) {
+  std::vector<BackendCandidate> candidates;
+  for (const auto& name : {std::string("gloo"), mpi}) {
+    if (name.empty()) continue;
+    const auto module = load_usable_module(name, folder);
+    candidates.push_back({name, module ? "" : module.error().message});
+  }
+  return candidates;
+}
+
+}  // namespace horo::runtime

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Finds out which backends this process could use.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/backends/hierarchical/choose.hpp"
+
+namespace horo::runtime {
+
+/// Checks the libraries of this process and its environment.
+MpiEvidence observe_mpi(const std::function<const char*(const char*)>& environment);
+
+/// Loads the modules for host memory: gloo, and the one for `mpi` unless that is empty.
+std::vector<BackendCandidate> observe_candidates(const std::string& mpi, const std::string& folder);
+
+}  // namespace horo::runtime

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/backends/nccl/nccl_library.hpp"
+
+#include <dlfcn.h>
+
+namespace horo::runtime::nccl {
+
+namespace {
+
+constexpr const char* kFile = "libnccl.so.2";
+constexpr Result kRemoteError = 6;
+
+/// The framework's own, if it has loaded one: two in one process share no connections.
+void* open_library() {
+  void* handle = dlopen(kFile, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+  return handle != nullptr ? handle : dlopen(kFile, RTLD_NOW | RTLD_LOCAL);
+}
+
+horo::Result<Library> find_functions() {
+  void* handle = open_library();
+  if (handle == nullptr) {
+    const char* why = dlerror();
+    return fail(Errc::unavailable,
+                "NCCL cannot be loaded: {}; it comes with a framework for CUDA, with PyPI's "
+                "nvidia-nccl-cu13, or as NVIDIA's libnccl2",
+                why == nullptr ? kFile : why);
+  }
+  Library library{};
+  std::string missing;
+  const auto find = [&](auto& function, const char* symbol) {
+    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(handle, symbol));
+    if (function == nullptr) missing += missing.empty() ? symbol : fmt::format(", {}", symbol);
+  };
+  find(library.get_version, "ncclGetVersion");
+  find(library.get_unique_id, "ncclGetUniqueId");
+  find(library.comm_init_rank, "ncclCommInitRank");
+  find(library.comm_abort, "ncclCommAbort");
+  find(library.comm_destroy, "ncclCommDestroy");
+  find(library.comm_get_async_error, "ncclCommGetAsyncError");
+  find(library.get_error_string, "ncclGetErrorString");
+  find(library.group_start, "ncclGroupStart");
+  find(library.group_end, "ncclGroupEnd");
+  find(library.all_reduce, "ncclAllReduce");
+  find(library.reduce, "ncclReduce");
+  find(library.broadcast, "ncclBroadcast");
+  find(library.send, "ncclSend");
+  find(library.receive, "ncclRecv");
+  if (!missing.empty())
+    return fail(Errc::unavailable, "{} has no {}; install NCCL 2.8 or later", kFile, missing);
+  return library;
+}
+
+}  // namespace
+
+int type_of(DType dtype) {
+  switch (dtype) {
+    case DType::i8:
+      return 0;
+    case DType::u8:
+    case DType::boolean:
+      return 1;
+    case DType::i32:
+      return 2;
+    case DType::i64:
+      return 4;
+    case DType::f16:
+      return 6;
+    case DType::f32:
+      return 7;
+    case DType::f64:
+      return 8;
+    case DType::bf16:
+      return 9;
+    case DType::u16:
+    case DType::i16:
+      break;
+  }
+  return -1;
+}
+
+int op_of(ReduceOp op) {
+  switch (op) {
+    case ReduceOp::sum:
+      return 0;
+    case ReduceOp::product:
+      return 1;
+    case ReduceOp::max:
+      return 2;
+    case ReduceOp::min:
+      return 3;
+    case ReduceOp::average:
+      return 4;
+    case ReduceOp::adasum:
+      break;
+  }
+  return -1;
+}
+
+Status Library::status(Result result, const char* call) const {
+  if (result == kSuccess || result == kInProgress) return {};
+  return fail(result == kRemoteError ? Errc::peer_lost : Errc::io, "{}: {}", call,
+              get_error_string(result));
+}
+
+horo::Result<const Library*> load() {
+  static const auto library = find_functions();
+  if (!library) return Failure(library.error());
+  return &*library;
+}
+
+}  // namespace horo::runtime::nccl

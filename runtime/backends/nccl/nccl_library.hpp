@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// NCCL's functions, found at run time, and as much of its interface as is used here, as NVIDIA
+// documents it. These numbers and signatures have been the same in all versions 2.
+#pragma once
+
+#include <array>
+#include <cstddef>
+
+#include "base/result.hpp"
+#include "runtime/device/device.hpp"
+#include "runtime/tensor/dtype.hpp"
+
+namespace horo::runtime::nccl {
+
+using Comm = struct ncclComm*;
+using Result = int;  ///< 0: success; 7: in progress.
+
+struct UniqueId {
+  std::array<char, 128> bytes{};
+};
+
+inline constexpr Result kSuccess = 0;
+inline constexpr Result kInProgress = 7;
+
+/// ncclDataType_t; -1 where NCCL has none of that kind.
+int type_of(DType dtype);
+
+/// ncclRedOp_t; -1 where NCCL has none.
+int op_of(ReduceOp op);
+
+struct Library {
+  Result (*get_version)(int* version);
+  Result (*get_unique_id)(UniqueId* id);
+  Result (*comm_init_rank)(Comm* comm, int ranks, UniqueId id, int rank);
+  Result (*comm_abort)(Comm comm);
+  Result (*comm_destroy)(Comm comm);
+  Result (*comm_get_async_error)(Comm comm, Result* error);
+  const char* (*get_error_string)(Result result);
+  Result (*group_start)();
+  Result (*group_end)();
+  Result (*all_reduce)(const void* in, void* out, std::size_t count, int type, int op, Comm comm,
+                       StreamHandle stream);
+  Result (*reduce)(const void* in, void* out, std::size_t count, int type, int op, int root,
+                   Comm comm, StreamHandle stream);
+  Result (*broadcast)(const void* in, void* out, std::size_t count, int type, int root, Comm comm,
+                      StreamHandle stream);
+  Result (*send)(const void* in, std::size_t count, int type, int peer, Comm comm,
+                 StreamHandle stream);
+  Result (*receive)(void* out, std::size_t count, int type, int peer, Comm comm,
+                    StreamHandle stream);
+
+  /// Fails: peer_lost (a remote error), io.
+  Status status(Result result, const char* call) const;
+};
+
+/// Loaded once per process. Fails: unavailable (no libnccl.so.2, or without a function; which).
+horo::Result<const Library*> load();
+
+}  // namespace horo::runtime::nccl

@@ -1,9 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-#define HORO_KERNEL_WIDTH 32
-#include "runtime/backends/shm/kernels/body.hpp"
-
-namespace horo::kernels {
-
-constinit const KernelTable kAvx2Kernels = make_table();
-
-}  // namespace horo::kernels

@@ -1,9 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-#define HORO_KERNEL_WIDTH 16
-#include "runtime/backends/shm/kernels/body.hpp"
-
-namespace horo::kernels {
-
-constinit const KernelTable kBaselineKernels = make_table();
-
-}  // namespace horo::kernels

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Requests from many ranks to one, the collector, through the job's store: so the collector needs
+// no address. Each request has a number of its own, so that an attempt that was given up disturbs
+// no later one. The collector replies when it has the requests of all ranks.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/deadline.hpp"
+#include "base/result.hpp"
+#include "runtime/bootstrap/meeting/meeting.hpp"
+
+namespace horo::runtime::bootstrap {
+
+/// A connection to a store that may not be there yet. Blocks. Fails: as kv::Client::connect.
+Result<kv::Client> connect_in_time(const JobStore& store, const Deadline& deadline);
+
+/// Sends a request with `text` and waits for the reply. Blocks. Fails: timed_out; with the error of
+/// a collector that refuses.
+Result<std::string> send_request(kv::Client& client, std::string_view topic, std::string_view text,
+                                 const Deadline& deadline);
+
+/// Thread: owner.
+class RequestCollector {
+ public:
+  explicit RequestCollector(std::string topic) : topic_(std::move(topic)) {}
+
+  struct Request {
+    std::int64_t number = 0;
+    std::string text;
+  };
+
+  /// The next request. Blocks. Fails: timed_out.
+  Result<Request> next(kv::Client& client, const Deadline& deadline);
+
+  Status reply(kv::Client& client, const Request& request, std::string_view text,
+               const Deadline& deadline);
+
+  /// Replies with `error` to all `requests`. Blocks: at most a second, until they have been read.
+  void refuse(kv::Client& client, const std::vector<Request>& requests, const Error& error);
+
+ private:
+  const std::string topic_;
+  std::int64_t taken_ = 0;
+};
+
+}  // namespace horo::runtime::bootstrap

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// The interface of backends, which move the data of one bucket at a time. A backend knows no names
+// and no knobs.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/result.hpp"
+#include "base/strong.hpp"
+#include "runtime/bucket/copy_meter.hpp"
+#include "runtime/host/board_layout.hpp"
+#include "runtime/tensor/signature.hpp"
+
+namespace horo::runtime {
+
+/// This rank's part of one tensor.
+struct Part {
+  TensorId id;
+  const void* in = nullptr;
+  void* out = nullptr;
+  std::uint64_t elements = 0;      ///< In the input; allreduce, broadcast: in the tensor.
+  std::uint64_t row_elements = 0;  ///< In one row, where `Bucket::rows` counts rows.
+  void* ready = nullptr;           ///< Device event after which `in` is valid; null: it is valid.
+};
+
+/// Tensors that run as one operation: same kind, dtype, op, scaling, root and path.
+struct Bucket {
+  Signature like;  ///< The first tensor's; its shape does not matter.
+  DataPath path = DataPath::staged;
+  std::vector<Part> parts;
+  /// Row counts, part by part. allgather: rows that each rank contributes. reducescatter: rows that
+  /// each rank gets. alltoall: rows that each rank sends to each rank, sender by sender. Else
+  /// empty.
+  std::vector<std::uint64_t> rows;
+  int device = -1;  ///< Accelerator in whose memory all buffers lie; -1: the host's memory.
+};
+
+struct BackendCaps {
+  std::string_view name;
+  bool in_place = false;  ///< Reduces shared memory without a copy.
+  bool overlaps = false;  ///< Several buckets in flight move at the same time.
+  bool polls = false;     ///< Has no completion events: poll it while buckets are in flight.
+};
+
+/// Buckets complete in the order in which they were started, which is the same on all ranks.
+/// Thread: the holder of the progress token.
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual BackendCaps caps() const = 0;
+  /// Starts a bucket. Its buffers stay valid until the bucket counts as completed. Blocks: no.
+  /// Fails: protocol (a peer's buffer lies outside its arena), unsupported.
+  virtual Status start(Bucket bucket) = 0;
+  /// Moves the data that can move without waiting, a bounded piece. True when anything moved, or a
+  /// bucket has completed since the last call, be it inside start(): a caller that goes to sleep
+  /// after `false` overlooks nothing.
+  virtual bool progress() = 0;
+  /// Buckets completed since the beginning.
+  virtual std::uint64_t completed() const = 0;
+  virtual std::uint64_t started() const = 0;
+  /// Time spent on copies between the tensors and other memory, such as staging rings.
+  virtual CopyTimes copied() const = 0;
+  /// Why no bucket will complete any more; ok while all is well. Buckets in flight stay in flight
+  /// until abort(). Fails: peer_lost, io, out_of_memory, protocol.
+  virtual Status health() const = 0;
+  /// Drops all buckets. Returns, after a bounded time, when no thread of this process touches any
+  /// buffer.
+  virtual void abort() = 0;
+};
+
+}  // namespace horo::runtime

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Converts the knobs in this process's environment to the options of a session.
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+#include <sys/sysinfo.h>
+
+#include "base/knobs/knobs.hpp"
+#include "base/knobs/settings.hpp"
+#include "base/knobs/timeline_knobs.hpp"
+#include "base/log.hpp"
+#include "runtime/capi/capi_support.hpp"
+
+namespace horo::runtime::capi {
+
+namespace {
+
+/// The check takes microseconds; at shorter intervals it would cost noticeable time.
+constexpr Duration kLeastWarning = std::chrono::milliseconds(10);
+
+}  // namespace
+
+Result<SessionOptions> read_options() {
+  HORO_TRY(const auto settings, Settings::from_environment([](const char* name) -> const char* {
+             return std::getenv(name);
+           }));
+  log::set_level(settings.get(knobs::kLogLevel));
+  SessionOptions options;
+  auto& board = options.board;
+  board.capacity = std::bit_ceil(static_cast<std::uint32_t>(settings.get(knobs::kCacheCapacity)));
+  board.ring_slots = static_cast<std::uint32_t>(settings.get(knobs::kShmRing));
+  board.chunk_bytes = settings.get(knobs::kShmChunk).value() / 64 * 64;
+  board.cores = static_cast<std::uint32_t>(std::max(1, get_nprocs()));
+  board.arena_bytes = settings.get(knobs::kArenaSize).value() / 4096 * 4096;
+  board.tuning.fusion_threshold = settings.get(knobs::kFusionThreshold).value();
+  board.tuning.cycle_ns = static_cast<std::uint64_t>(settings.get(knobs::kCycleTime).count());
+  board.tuning.wake_delay_ns = static_cast<std::uint64_t>(settings.get(knobs::kWakeDelay).count());
+  options.wake_delay_set = settings.is_set(knobs::kWakeDelay.text.key);
+  options.start_timeout = settings.get(knobs::kStartTimeout);
+  options.release_timeout = settings.get(knobs::kReleaseTimeout);
+  options.stalls.warning = settings.get(knobs::kStallCheck)
+                               ? std::max(settings.get(knobs::kStallWarningTime), kLeastWarning)
+                               : Duration::zero();
+  options.stalls.shutdown = settings.get(knobs::kStallShutdownTime);
+  options.hosts = {.tree_radix = settings.get(knobs::kTreeRadix),
+                   .heartbeat_timeout = settings.get(knobs::kHeartbeatTimeout),
+                   .connect = {.start_timeout = options.start_timeout,
+                               .operations = settings.get(knobs::kCpuOperations),
+                               .gloo_interface = std::string(settings.get(knobs::kGlooInterface)),
+                               .gloo_timeout = settings.get(knobs::kGlooTimeout),
+                               .mpi_threads = !settings.get(knobs::kMpiThreadsDisable),
+                               .deterministic = settings.get(knobs::kDeterministic),
+                               .hierarchical = settings.get(knobs::kHierarchicalAllreduce),
+                               .modules = {}}};
+  options.recording = {.recorder = settings.get(knobs::kTimelineRecorder),
+                       .memory = settings.get(knobs::kTimelineMemory),
+                       .keep = settings.get(knobs::kTimelineSeconds),
+                       .names = board.capacity,
+                       .trace = settings.get(knobs::kTimelineFilename),
+                       .mark_cycles = settings.get(knobs::kTimelineMarkCycles),
+                       .all_ranks = settings.get(knobs::kTimelineAllRanks),
+                       .nvtx = settings.get(knobs::kTimelineNvtx),
+                       .trace_limit = settings.get(knobs::kTimelineLimit)};
+  if (const auto spin = settings.get(knobs::kSpinTime)) options.spin = *spin;
+  return options;
+}
+
+}  // namespace horo::runtime::capi

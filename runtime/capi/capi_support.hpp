@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shared by the functions of the C ABI: the process's session, and the conversion of errors to
+// statuses.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <string>
+
+#include "base/mutex.hpp"
+#include "base/result.hpp"
+#include "horo/horo.h"
+#include "runtime/bootstrap/bootstrap.hpp"
+#include "runtime/host/arenas.hpp"
+#include "runtime/session/session.hpp"
+
+namespace horo::runtime::capi {
+
+/// The process's one session. It outlives horo_shutdown until the next horo_init, so that objects
+/// that other threads still use stay valid.
+struct Process {
+  Mutex life;  ///< horo_init and horo_shutdown.
+  bootstrap::Bootstrap bootstrap HORO_GUARDED_BY(life);
+  std::unique_ptr<Session> owner HORO_GUARDED_BY(life);
+  Arenas arenas;
+  std::atomic<Session*> session{nullptr};
+  std::atomic<bool> joined{false};
+  std::atomic<bool> forked{false};
+  std::atomic<std::uint64_t> unnamed{0};
+};
+
+Process& process();
+
+/// The options that the knobs in the environment set. Fails: invalid_argument, naming the knob.
+Result<SessionOptions> read_options();
+
+/// The calling thread's last failure, for horo_last_error and horo_last_error_detail.
+extern thread_local Error last_error;
+
+/// Keeps the error as the thread's last failure and returns its status.
+horo_status report(const Error& error);
+horo_status report(Failure failure);
+horo_status report(const Status& status);
+
+/// Runs `body`, whether or not there is a session. A failed allocation becomes an error.
+template <typename Body>
+horo_status guarded(Body body) {
+  if (process().forked.load(std::memory_order_relaxed)) {
+    return report(fail(Errc::forked,
+                       "this process was forked from the one that called horo_init; start it "
+                       "afresh (spawn) to use horo"));
+  }
+  try {
+    return body();
+  } catch (const std::bad_alloc&) {
+    return report(fail(Errc::out_of_memory, "no memory for the call"));
+  }
+}
+
+/// Runs `body` with the session. Fails: not_initialized.
+template <typename Body>
+horo_status with_session(Body body) {
+  return guarded([&body] {
+    Session* const session = process().session.load(std::memory_order_acquire);
+    if (session == nullptr)
+      return report(fail(Errc::not_initialized, "horo_init has not been called"));
+    return body(*session);
+  });
+}
+
+}  // namespace horo::runtime::capi

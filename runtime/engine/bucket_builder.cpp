@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/engine/bucket_builder.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <utility>
+
+#include "runtime/bucket/lanes.hpp"
+#include "runtime/tensor/neutral.hpp"
+
+namespace horo::runtime {
+
+namespace {
+
+TensorId id_at(const Entry& entry, std::size_t at) {
+  return TensorId{static_cast<std::uint32_t>(entry.ids[at])};
+}
+
+}  // namespace
+
+BucketBuilder::BucketBuilder(const Board& board, OperationTable& operations, Claims& claims,
+                             const Agreement& agreement, Transfers& transfers)
+    : board_(board),
+      operations_(operations),
+      claims_(claims),
+      agreement_(agreement),
+      transfers_(transfers) {}
+
+Failure BucketBuilder::broken(std::string_view what) const {
+  return fail(Errc::protocol, "log entry {} of the board {}", number_, what);
+}
+
+Result<Part> BucketBuilder::part_of(const Entry& entry, std::size_t at, Signature& signature,
+                                    EntryBucket& made) const {
+  const auto id = id_at(entry, at);
+  if (!claims_.has_submitted(id)) return neutral_part(entry, at, signature, made);
+  const auto& mine = claims_.tensor(id);
+  signature = claims_.signature(id);
+  return Part{.id = id, .in = mine.in, .out = mine.out, .elements = signature.elements};
+}
+
+Result<Part> BucketBuilder::neutral_part(const Entry& entry, std::size_t at, Signature& signature,
+                                         EntryBucket& made) const {
+  const auto id = id_at(entry, at);
+  if (entry.signatures.empty()) return broken("has no signatures");
+  std::memcpy(static_cast<void*>(&signature), entry.signatures.data() + at * kSignatureWords,
+              sizeof signature);
+  if (!is_possible(signature) || !possible_with_joined(signature))
+    return broken("has a senseless signature");
+  if (moves_nothing(signature.kind)) return Part{.id = id};
+  made.neutral.push_back(operations_.results().take(signature.bytes()));
+  void* const memory = made.neutral.back().get();
+  if (memory == nullptr) {
+    return fail(Errc::out_of_memory,
+                "{} bytes for tensor '{}', which this rank takes part in "
+                "although it has joined, cannot be allocated",
+                signature.bytes(), board_.region().tensor_name(id));
+  }
+  fill_neutral(signature.dtype, signature.op, memory, signature.elements);
+  return Part{.id = id, .in = memory, .out = memory, .elements = signature.elements};
+}
+
+Result<EntryBucket> BucketBuilder::make(const Entry& entry, std::uint64_t number) {
+  number_ = number;
+  EntryBucket made;
+  auto& bucket = made.bucket;
+  bucket.path = entry.path;
+  bucket.parts = std::exchange(spare_parts_, {});
+  bucket.parts.clear();
+  bucket.parts.reserve(entry.ids.size());
+  for (std::size_t at = 0; at < entry.ids.size(); ++at) {
+    Signature s;
+    HORO_TRY(auto part, part_of(entry, at, s, made));
+    if (at == 0) bucket.like = s;
+    const auto& first = bucket.like;
+    if (first.kind != s.kind || first.dtype != s.dtype || first.op != s.op)
+      return broken("fuses tensors that cannot be fused");
+    if (first_extent_is_free(s.kind) || s.kind == Kind::reducescatter) {
+      part.row_elements = s.row_elements;
+      HORO_TRY(auto rows, count_rows(entry, at, s, bucket));
+      HORO_TRY_STATUS(provide_output(part.id, std::move(rows), part));
+    }
+    bucket.parts.push_back(part);
+  }
+  if (bucket.like.kind == Kind::broadcast)
+    bucket.like.root = agreement_.position_of(Rank{bucket.like.root});
+  return made;
+}
+
+Status BucketBuilder::append_rows(const Entry& entry, std::size_t at, const Signature& s,
+                                  Bucket& bucket) {
+  const int ranks = agreement_.size();
+  const auto n = static_cast<std::size_t>(ranks);
+  if (s.kind == Kind::allgather) {
+    if (entry.rows.size() != entry.ids.size() * n) return broken("has no row counts");
+    const auto brought = entry.rows.subspan(at * n, n);
+    bucket.rows.insert(bucket.rows.end(), brought.begin(), brought.end());
+  } else if (s.kind == Kind::reducescatter) {
+    for (int r = 0; r < ranks; ++r) bucket.rows.push_back(share_of(s.rows(), ranks, r).count);
+  } else {
+    HORO_TRY_STATUS(transfers_.add_splits(entry, at, bucket.rows));
+  }
+  return {};
+}
+
+/// Checks row counts of one tensor, which other processes have written: no sum may overflow.
+Status BucketBuilder::check_rows(const Signature& s, std::span<const std::uint64_t> rows) const {
+  const auto n = static_cast<std::size_t>(agreement_.size());
+  const auto most = kMostElements / std::max<std::uint64_t>(s.row_elements, 1);
+  for (const auto count : rows) {
+    if (count > most / n) return broken(fmt::format("claims {} rows", count));
+  }
+  if (s.kind != Kind::alltoall) return {};
+  // Even this rank's own splits lie where other ranks can write.
+  const auto own = rows.subspan(static_cast<std::size_t>(agreement_.position()) * n, n);
+  const auto sent = std::accumulate(own.begin(), own.end(), std::uint64_t{0});
+  if (sent <= s.rows()) return {};
+  return fail(Errc::protocol, "the board claims that this rank sends {} rows of {}", sent,
+              s.rows());
+}
+
+Result<std::vector<std::int64_t>> BucketBuilder::count_rows(const Entry& entry, std::size_t at,
+                                                            const Signature& s, Bucket& bucket) {
+  const auto first = bucket.rows.size();
+  HORO_TRY_STATUS(append_rows(entry, at, s, bucket));
+  const auto rows = std::span<const std::uint64_t>(bucket.rows).subspan(first);
+  HORO_TRY_STATUS(check_rows(s, rows));
+  const auto n = static_cast<std::size_t>(agreement_.size());
+  const auto me = static_cast<std::size_t>(agreement_.position());
+  std::vector<std::int64_t> received;
+  for (std::size_t r = 0; r < n; ++r) {
+    const auto cell = s.kind == Kind::alltoall ? r * n + me : r;
+    received.push_back(static_cast<std::int64_t>(rows[cell]));
+  }
+  return received;
+}
+
+/// The submitter's memory can take the result.
+bool BucketBuilder::fits_output(const LocalTensor& mine, const Signature& s,
+                                const Operation& operation) const {
+  if (mine.out == nullptr || operation.result_bytes > operation.room) return false;
+  // An input in place lies where this rank's own rows go. Any other overlap would spoil data that
+  // peers still read.
+  const auto before = std::accumulate(
+      operation.rows.begin(), operation.rows.begin() + agreement_.position(), std::int64_t{0});
+  const auto* const own = static_cast<const std::byte*>(mine.out) +
+                          static_cast<std::uint64_t>(before) * s.row_elements * size_of(s.dtype);
+  return mine.in == own || !overlap(mine.in, s.bytes(), mine.out, operation.room);
+}
+
+Status BucketBuilder::provide_output(TensorId id, std::vector<std::int64_t> rows, Part& part) {
+  const auto& mine = claims_.tensor(id);
+  const auto& s = claims_.signature(id);
+  if (s.kind == Kind::reducescatter && mine.out != nullptr) return {};
+  auto& operation = operations_.at(mine.operation.load(std::memory_order_relaxed) - 1);
+  const auto received = s.kind == Kind::reducescatter
+                            ? rows[static_cast<std::size_t>(agreement_.position())]
+                            : std::accumulate(rows.begin(), rows.end(), std::int64_t{0});
+  operation.result_bytes = static_cast<std::uint64_t>(received) * s.row_elements * size_of(s.dtype);
+  operation.rows = std::move(rows);
+  if (fits_output(mine, s, operation)) {
+    operation.result = mine.out;
+  } else {
+    operation.memory = operations_.results().take(operation.result_bytes);
+    operation.result = operation.memory.get();
+    if (operation.result == nullptr) {
+      return fail(Errc::out_of_memory, "{} bytes for the result of {} '{}' cannot be allocated",
+                  operation.result_bytes, name(s.kind), board_.region().tensor_name(id));
+    }
+  }
+  part.out = operation.result;
+  return {};
+}
+
+}  // namespace horo::runtime

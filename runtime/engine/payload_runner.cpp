@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/engine/payload_runner.hpp"
+
+#include <cstring>
+#include <numeric>
+#include <span>
+
+#include "runtime/bucket/adasum.hpp"
+#include "runtime/bucket/lanes.hpp"
+#include "runtime/kernels/kernels.hpp"
+
+namespace horo::runtime {
+
+namespace {
+
+/// Reduces all ranks' inputs, which this process can read, to one result.
+void combine_parts(const Signature& like, std::span<const void* const> inputs,
+                   std::uint64_t elements, void* out) {
+  if (like.op == ReduceOp::adasum)
+    return adasum(like.dtype, like.prescale * like.postscale, inputs, elements, out);
+  const auto n = static_cast<int>(inputs.size());
+  const kernels::Reduction what{.dtype = like.dtype,
+                                .op = like.op,
+                                .prescale = like.prescale,
+                                .postscale = like.postscale,
+                                .ranks = n};
+  kernels::reduce_kernel(like.dtype, like.op)(what, out, inputs.data(), n, elements);
+}
+
+}  // namespace
+
+void PayloadRunner::run_alone(const Bucket& bucket) {
+  const auto& like = bucket.like;
+  for (std::size_t p = 0; p < bucket.parts.size(); ++p) {
+    const auto& part = bucket.parts[p];
+    if (moves_nothing(like.kind) || part.elements == 0) continue;
+    if (reduces(like.kind)) {
+      combine_parts(like, {&part.in, 1}, part.elements, part.out);
+    } else if (part.in != part.out) {
+      // An alltoall's splits may leave out rows at the end.
+      const auto elements =
+          like.kind == Kind::alltoall ? bucket.rows[p] * part.row_elements : part.elements;
+      std::memcpy(part.out, part.in, elements * size_of(like.dtype));
+    }
+  }
+}
+
+Status PayloadRunner::run_in_marks(const Bucket& bucket) {
+  if (moves_nothing(bucket.like.kind)) return {};
+  for (std::size_t at = 0; at < bucket.parts.size(); ++at) {
+    HORO_TRY_STATUS(find_payloads(bucket, at));
+    if (reduces(bucket.like.kind)) {
+      reduce_payloads(bucket, at);
+    } else {
+      copy_payloads(bucket, at);
+    }
+  }
+  return {};
+}
+
+Status PayloadRunner::find_payloads(const Bucket& bucket, std::size_t at) {
+  const auto& part = bucket.parts[at];
+  const auto& region = board_.region();
+  const auto parity = claims_.tensor(part.id).parity;
+  for (int m = 0; m < region.local_size(); ++m) {
+    const auto bytes =
+        elements_from(bucket, at, m, region.local_size()) * size_of(bucket.like.dtype);
+    auto& source = sources_[static_cast<std::size_t>(m)];
+    source = board_.directory().memory().payload(part.id, m, parity, bytes);
+    if (source == nullptr && bytes != 0) {
+      return fail(Errc::protocol, "tensor '{}' has no payload slot on the board",
+                  region.tensor_name(part.id));
+    }
+  }
+  return {};
+}
+
+void PayloadRunner::reduce_payloads(const Bucket& bucket, std::size_t at) {
+  const auto& like = bucket.like;
+  const auto& part = bucket.parts[at];
+  auto elements = part.elements;
+  if (like.kind == Kind::reducescatter) {
+    const auto& region = board_.region();
+    const auto mine = share_of(claims_.signature(part.id).rows(), region.local_size(), region.me());
+    elements = mine.count * part.row_elements;
+    const auto skipped = mine.first * part.row_elements * size_of(like.dtype);
+    for (auto& source : sources_) source = static_cast<const std::byte*>(source) + skipped;
+  }
+  if (elements != 0) combine_parts(like, sources_, elements, part.out);
+}
+
+void PayloadRunner::copy_payloads(const Bucket& bucket, std::size_t at) const {
+  const auto& part = bucket.parts[at];
+  const auto kind = bucket.like.kind;
+  const auto n = sources_.size();
+  const auto me = static_cast<std::size_t>(board_.region().me());
+  const auto row = part.row_elements * size_of(bucket.like.dtype);
+  auto* to = static_cast<std::byte*>(part.out);
+  const auto copy = [&to](const void* from, std::uint64_t skipped, std::uint64_t bytes) {
+    if (bytes == 0) return;
+    std::memcpy(to, static_cast<const std::byte*>(from) + skipped, bytes);
+    to += bytes;
+  };
+  if (kind == Kind::broadcast) {
+    copy(sources_[static_cast<std::size_t>(bucket.like.root)], 0,
+         part.elements * size_of(bucket.like.dtype));
+    return;
+  }
+  for (std::size_t r = 0; r < n; ++r) {
+    if (kind == Kind::allgather) {
+      copy(sources_[r], 0, bucket.rows[at * n + r] * row);
+      continue;
+    }
+    const auto* const sent = bucket.rows.data() + (at * n + r) * n;
+    const auto skipped = std::accumulate(sent, sent + me, std::uint64_t{0}) * row;
+    copy(sources_[r], skipped, sent[me] * row);
+  }
+}
+
+}  // namespace horo::runtime

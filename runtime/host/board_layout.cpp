@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/host/board_layout.hpp"
+
+#include <algorithm>
+#include <bit>
+
+namespace horo::runtime {
+
+namespace {
+
+constexpr std::uint64_t kRingBudget = 4 << 20;  // Bytes of rings in one direction per core.
+
+constexpr std::uint64_t kNameBytes = 256;  // Room for one name; most are shorter, some longer.
+constexpr std::uint64_t kPayloadBudget = 128 << 10;  // All members' payloads of one tensor.
+constexpr std::uint64_t kMostOfShare = std::uint64_t{1} << 30U;
+
+/// The largest payload beside a mark. Each member has two places, by the parity of generations.
+std::uint64_t largest_payload(std::uint64_t members) {
+  return std::min(kMostInlineBytes, std::bit_floor(kPayloadBudget / (2 * members)));
+}
+
+}  // namespace
+
+BoardLayout BoardLayout::of(const BoardParams& p, bool rings) {
+  BoardLayout l;
+  const std::uint64_t n = p.local_size;
+  const auto budget = p.cores == 0 || p.cores >= n ? kRingBudget : kRingBudget * p.cores / n;
+  l.staged_chunk =
+      std::min(p.chunk_bytes, std::max(kPage, budget / (p.ring_slots * n) / kPage * kPage));
+  l.ring_bytes = paged(p.ring_slots * (n + 1) * l.staged_chunk);
+  // Room for more than the entries in flight, each with an id and a row count per rank and tensor.
+  l.word_count = std::bit_ceil(std::uint64_t{4} * p.depth * p.capacity) * (n > 16 ? 4 : 2);
+  std::uint64_t at = 0;
+  const auto take = [&at](std::uint64_t bytes) {
+    const auto here = at;
+    at += paged(bytes);
+    return here;
+  };
+  l.body = take(sizeof(BoardBody));
+  l.ranks = take(n * sizeof(RankArea));
+  l.log = take(kLogSlots * sizeof(LogSlot));
+  l.buckets = take(std::uint64_t{2} * p.capacity * sizeof(std::uint32_t));
+  l.ready = take(p.capacity * sizeof(std::uint32_t));
+  l.pending = take(p.capacity * sizeof(PendingSlot));
+  l.words = take(l.word_count * sizeof(std::uint64_t));
+  l.rings = take(rings && n > 1 ? n * l.ring_bytes : 0);
+  l.heap = at;  // From here on memory is taken as it is needed.
+  l.inline_bytes = largest_payload(n);
+  const auto share = [&](HeapUse use, std::uint64_t each, std::uint64_t most) {
+    const auto bytes = paged(std::min(p.capacity * each, most));
+    l.heap_shares[static_cast<std::size_t>(use)] = bytes;
+    l.heap_bytes += bytes;
+  };
+  share(HeapUse::names, kNameBytes, ~std::uint64_t{0});
+  share(HeapUse::records, sizeof(TensorAside) + kHeapUnit, ~std::uint64_t{0});
+  share(HeapUse::payloads, 2 * n * l.inline_bytes, kMostOfShare);
+  share(HeapUse::splits, 2 * n * n * sizeof(std::uint64_t) + kHeapUnit, kMostOfShare);
+  at += l.heap_bytes;
+  l.tensors = take(p.capacity * sizeof(TensorSlot));
+  l.more_members =
+      take(n > 64 ? p.capacity * (kMaskWords - 1) * sizeof(std::uint64_t) : std::uint64_t{0});
+  l.rank_tensors = take(p.capacity * n * sizeof(RankTensor));
+  // Each rank's of each tensor, each tensor's, and the one that is being declared.
+  l.most_signatures = p.capacity * (n + 1) + 1;
+  l.signatures = take(l.most_signatures * sizeof(Signature));
+  l.total = at;
+  return l;
+}
+
+Status validate(const BoardParams& p) {
+  const bool good =
+      p.local_size >= 1 && p.local_size <= static_cast<std::uint32_t>(kMostLocalRanks) &&
+      p.capacity >= kLeastCapacity && p.capacity <= (1U << 20U) &&
+      std::has_single_bit(p.capacity) && p.ring_slots >= 2 && p.ring_slots <= 64 && p.depth >= 1 &&
+      p.depth <= 16 && p.chunk_bytes >= kPage && p.chunk_bytes <= (4U << 20U) &&
+      p.chunk_bytes % 64 == 0 && p.arena_bytes % kPage == 0 && p.arena_bytes <= (1ULL << 42U);
+  if (good) return {};
+  return fail(Errc::invalid_argument,
+              "board parameters out of range: {} local ranks (most {}), capacity {}, ring {}, "
+              "chunk {}, arena {}",
+              p.local_size, kMostLocalRanks, p.capacity, p.ring_slots, p.chunk_bytes,
+              p.arena_bytes);
+}
+
+}  // namespace horo::runtime

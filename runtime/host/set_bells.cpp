@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/host/set_bells.hpp"
+
+namespace horo::runtime {
+
+int SetBells::wake(std::uint32_t what, Self self) const {
+  auto& waker = region_.host().waker();
+  if (what == interest::kChunks && !waker.any_sleeps_inside()) return 0;
+  int woken = 0;
+  for (int m = 0; m < region_.local_size(); ++m) {
+    const auto rank = region_.local_rank(m);
+    // Only the rank's own thread is spared: a caller that drives and sleeps must hear of it.
+    const bool spares = self == Self::spared && m == region_.me();
+    woken += (spares ? waker.wake_driver(rank, what) : waker.wake(rank, what)) ? 1 : 0;
+  }
+  return woken;
+}
+
+int SetBells::wake_laggards() const {
+  auto& waker = region_.host().waker();
+  const auto tail = region_.body().tail.load(std::memory_order_seq_cst);
+  int woken = 0;
+  for (int m = 0; m < region_.local_size(); ++m) {
+    const auto rank = region_.local_rank(m);
+    if (m == region_.me() || !waker.is_undriven(rank) ||
+        region_.area(m).cursor.load(std::memory_order_seq_cst) == tail)
+      continue;
+    waker.ring(rank);
+    ++woken;
+  }
+  return woken;
+}
+
+void SetBells::wake_leader() const {
+  constexpr LocalRank kLeader{0};
+  auto& host = region_.host();
+  if (host.me() != kLeader) host.waker().wake(kLeader, interest::kEntries);
+}
+
+bool SetBells::sleeps_inside(int member) const {
+  return region_.host().waker().sleeps_inside(region_.local_rank(member));
+}
+
+}  // namespace horo::runtime

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/session/progress_driver.hpp"
+
+#include <algorithm>
+#include <pthread.h>
+#include <sched.h>
+
+#include "base/signals_blocked.hpp"
+#include "runtime/engine/operations/recording.hpp"
+#include "runtime/session/time_slice.hpp"
+
+namespace horo::runtime {
+
+namespace {
+
+constexpr int kLooksPerClock = 32;  // Looks between two readings of the clock while spinning.
+constexpr Duration kQuietSpin = std::chrono::microseconds(10);  // Before others get the core.
+
+// A turn of another thread that takes a whole time slice: for a while it is better to sleep than
+// to yield.
+constexpr Duration kSlowTurn = std::chrono::microseconds(500);
+constexpr Duration kAfterSlowTurn = std::chrono::milliseconds(50);
+
+constexpr Duration kStepOfDrain = std::chrono::milliseconds(100);
+constexpr Duration kLookDuringLoss = std::chrono::milliseconds(20);
+constexpr Duration kPollBackend = std::chrono::microseconds(50);
+
+// Callers that wait look for stalls first; the runtime's own thread is this much later.
+constexpr Duration kCallersLook = std::chrono::milliseconds(100);
+
+const Clock& steady() {
+  return SteadyClock::instance();
+}
+
+}  // namespace
+
+void ProgressDriver::start(const SpinPolicy& spin) {
+  spin_ = spin;
+  background_ = start_quiet_thread([this] { run(); });
+}
+
+void ProgressDriver::end_thread() {
+  host_.waker().ring_own_threads();
+  background_.join();
+}
+
+void ProgressDriver::return_token() {
+  // A peer that published while the driver was awake did not ring, and a caller that waits here
+  // found the token taken.
+  if (token_.give_back() && (sets_.has_news() || token_.has_sleeping_applicant()))
+    host_.waker().ring_own();
+}
+
+Duration ProgressDriver::longest_sleep(bool inside, const Deadline& deadline) const {
+  auto limit = deadline.left(steady().now());
+  limit = std::min({limit, sets_.cycle_time(), stalls_.until_due(steady().now())});
+  // While the ranks handle a loss, a peer may end without ringing.
+  if (sets_.loss().is_poisoned() || sets_.loss().broken()) limit = std::min(limit, kLookDuringLoss);
+  // Backends without completion events are polled until they finish.
+  if (inside && sets_.polls()) limit = std::min(limit, kPollBackend);
+  return limit;
+}
+
+void ProgressDriver::sleep(Sleeper who, const Deadline& deadline) {
+  const bool inside = sets_.active();
+  const bool slept = host_.waker().sleep_as_driver(who, inside, [&]() -> Duration {
+    const auto limit = longest_sleep(inside, deadline);
+    count_wakes(sets_.wake_laggards());
+    const bool wanted = token_.is_wanted(std::memory_order_seq_cst);
+    if (sets_.progress() || wanted || limit <= Duration::zero()) return Duration::zero();
+    count_sleep();
+    return limit;
+  });
+  if (slept && who == Sleeper::caller) calls_.note_call();
+}
+
+void ProgressDriver::progress_or_sleep() {
+  if (!sets_.progress()) sleep(Sleeper::caller, Deadline::in(steady(), kStepOfDrain));
+}
+
+Duration ProgressDriver::spin_time(Sleeper who, TimePoint now) const {
+  if (who == Sleeper::runtime_thread) return spin_.of_runtime_thread();
+  return spin_.of_caller(sets_.bytes_in_flight(), !slow_turns_.expired(now));
+}
+
+bool ProgressDriver::yield_core() {
+  const auto before = steady().now();
+  if (!slow_turns_.expired(before)) return false;
+  sched_yield();
+  if (steady().now() - before > kSlowTurn) slow_turns_ = Deadline::in(steady(), kAfterSlowTurn);
+  return true;
+}
+
+bool ProgressDriver::goes_on(const Operation* operation) const {
+  if (token_.is_wanted()) return false;
+  if (operation != nullptr) return !operation->done();
+  return !stopping_.load(std::memory_order_relaxed) && !token_.has_applicant();
+}
+
+bool ProgressDriver::has_work() const {
+  return sets_.active() || sets_.has_news() || sets_.cycle_time() != Duration::max();
+}
+
+void ProgressDriver::drive(const Operation* operation, const Deadline& deadline) {
+  const bool caller = operation != nullptr;
+  const auto who = caller ? Sleeper::caller : Sleeper::runtime_thread;
+  TimePoint idle_since{};
+  int looks = 0;
+  while (goes_on(operation)) {
+    if (sets_.progress()) {
+      looks = 0;
+      continue;
+    }
+    if (!caller && sets_.loss().lost()) return stalls_.write_pending();
+    if (caller && spin_.yields() && spread_.shares_core() && yield_core()) {
+      looks += kLooksPerClock;
+    } else {
+      __builtin_ia32_pause();
+      ++looks;
+    }
+    if (looks % kLooksPerClock != 0) continue;
+    const auto now = steady().now();
+    if (looks == kLooksPerClock) idle_since = now;
+    if (deadline.expired(now)) return;
+    if (caller) {
+      spread_.look(now);
+      if (host_.local_size() > 1) take_short_turns();
+    }
+    if (now - idle_since < spin_time(who, now)) {
+      // Where somebody has put two ranks on one core after all, the other one gets it.
+      if (now - idle_since >= kQuietSpin && spread_.shares_core()) sched_yield();
+      continue;
+    }
+    stalls_.report_due(now);
+    if (!caller && !has_work()) return;
+    sleep(who, deadline);
+    looks = 0;
+  }
+}
+
+void ProgressDriver::poke() {
+  if (!token_.try_take()) return;
+  for (int i = 0; i < 4 && sets_.progress(); ++i) {
+  }
+  return_token();
+}
+
+Status ProgressDriver::on_complete(Operation& operation, Operation::Callback callback, void* user) {
+  auto& waker = host_.waker();
+  waker.add_waiter();
+  callbacks_.store(true, std::memory_order_seq_cst);
+  const auto later = operation.on_complete(callback, user);
+  if (!later || !*later) {
+    waker.remove_waiter();
+    if (!later) return Failure(later.error());
+  } else if (sets_.has_ready() || sets_.has_news()) {
+    waker.ring_own();
+  }
+  return {};
+}
+
+bool ProgressDriver::claim(Operation& operation, const Deadline& deadline) {
+  if (token_.try_take()) return true;
+  token_.apply(operation);
+  const auto until = steady().now() + spin_.of_token();
+  bool taken = false;
+  for (int looks = 1; !operation.done(); ++looks) {
+    __builtin_ia32_pause();
+    taken = token_.try_take();
+    if (taken || (looks % kLooksPerClock == 0 && steady().now() >= until)) break;
+  }
+  if (!taken && !operation.done()) {
+    const bool slept = token_.sleep_as_applicant(operation, [&] {
+      count_sleep();
+      if (host_.local_size() > 1) take_short_turns();
+      return deadline.left(steady().now());
+    });
+    if (slept) calls_.note_call();
+  }
+  const bool handed = token_.end_application(operation);
+  return taken || (handed && token_.try_take());
+}
+
+bool ProgressDriver::wait(std::span<Operation* const> operations, const Deadline& deadline) {
+  std::size_t next = 0;
+  const auto all_done = [&] {
+    while (next < operations.size() && operations[next]->done()) ++next;
+    return next == operations.size();
+  };
+  const auto recorded = all_done() ? timeline::Waiting() : waiting_for(*operations[next]);
+  CallNotes::Wait note(calls_);
+  while (!all_done()) {
+    note.note(*operations[next]);
+    if (claim(*operations[next], deadline)) {
+      do {
+        note.note(*operations[next]);
+        drive(operations[next], deadline);
+      } while (!all_done() && !deadline.expired(steady().now()) && !token_.is_wanted());
+      return_token();
+    }
+    if (!all_done() && deadline.expired(steady().now())) break;
+  }
+  give_turns_back();
+  return all_done();
+}
+
+void ProgressDriver::sleep_without_token() {
+  host_.waker().sleep(Sleeper::runtime_thread, [&]() -> Duration {
+    const bool free = token_.is_free();
+    const auto needed = [this] {
+      // One of the callers that found the token taken here gets it; nobody else cuts what the
+      // others have made ready. This thread's own ring, as it returned the token, is over by now.
+      return sets_.has_news() || (token_.has_sleeping_applicant() && sets_.can_cut());
+    };
+    if (stopping_.load(std::memory_order_seq_cst)) return Duration::zero();
+    // While another thread has the token there is nothing to do here: returning it rings.
+    if (!token_.is_handed_over() && free && needed()) return Duration::zero();
+    const auto limit = stalls_.until_due(steady().now());
+    return limit == Duration::max() ? limit : limit + kCallersLook;
+  });
+}
+
+void ProgressDriver::run() {
+  pthread_setname_np(pthread_self(), "horo-progress");
+  if (host_.local_size() > 1) take_short_turns();
+  while (!stopping_.load(std::memory_order_seq_cst)) {
+    if (token_.try_take()) {
+      drive(nullptr, Deadline::never());
+      return_token();
+      token_.hand_over();
+    }
+    sleep_without_token();
+  }
+}
+
+}  // namespace horo::runtime

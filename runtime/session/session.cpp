@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/session/session.hpp"
+
+#include <algorithm>
+
+#include "base/knobs/knobs.hpp"
+#include "base/log.hpp"
+#include "runtime/session/core_spread.hpp"
+#include "runtime/session/start_barrier.hpp"
+
+namespace horo::runtime {
+
+namespace {
+
+/// Ranks of one host share its memory, whatever backend was asked for.
+void warn_of_unused_choice(CpuOperations wanted, const HostMemory& host) {
+  if (host.me() != LocalRank{0} || host.local_size() == 1) return;
+  if (wanted != CpuOperations::gloo && wanted != CpuOperations::mpi) return;
+  log::warn("runtime",
+            "HORO_CPU_OPERATIONS={}: all ranks are on this host, so shm moves their tensors",
+            wanted == CpuOperations::gloo ? "gloo" : "mpi");
+}
+
+}  // namespace
+
+Session::Session(bootstrap::Meeting meeting, const SessionOptions& options,
+                 std::shared_ptr<HostMemory> host)
+    : meeting_(std::move(meeting)),
+      host_(std::move(host)),
+      arena_(std::make_shared<Arena>(host_)),
+      sets_(*host_, operations_, SteadyClock::instance(),
+            options.release_timeout + knobs::kAfterAgent),
+      stalls_(*host_, sets_.table(), options.stalls),
+      calls_(host_->my_rank()),
+      driver_(*host_, sets_, stalls_, calls_),
+      submitter_(*host_, sets_, operations_, stalls_, calls_, driver_),
+      set_changes_(*host_, sets_, operations_, submitter_, driver_, meeting_.identity.size) {
+  publish_cores(*host_);
+}
+
+Result<std::unique_ptr<Session>> Session::join(bootstrap::Meeting meeting,
+                                               const SessionOptions& options) {
+  const auto& me = meeting.identity;
+  HORO_TRY(auto host,
+           HostMemory::attach(meeting.board.value(), me.local_rank, me.rank, options.board));
+  meeting.board.reset();
+  if (host->local_size() != me.local_size) {
+    return fail(Errc::protocol, "the board is for {} ranks, HORO_LOCAL_SIZE says {}",
+                host->local_size(), me.local_size);
+  }
+  std::unique_ptr<Session> session(new Session(std::move(meeting), options, std::move(host)));
+  HORO_TRY_STATUS(session->meet(options));
+  session->start(options);
+  return session;
+}
+
+Status Session::meet(const SessionOptions& options) {
+  std::vector<Rank> everybody;
+  for (int r = 0; r < meeting_.identity.size; ++r) everybody.emplace_back(r);
+  const auto all_here = [&] {
+    return await_local_ranks(*host_, meeting_, sets_.loss(), options.start_timeout);
+  };
+  if (meeting_.hosts.size() <= 1) {
+    warn_of_unused_choice(options.hosts.connect.operations, *host_);
+    HORO_TRY_STATUS(sets_.add(std::move(everybody)));
+    return all_here();
+  }
+  HORO_TRY_STATUS(all_here());
+  HORO_TRY(hosts_, JobHosts::meet(meeting_, *host_, options.hosts));
+  sets_.connect(*hosts_);
+  stalls_.connect(hosts_->tree(), hosts_->map().own().name);
+  HORO_TRY_STATUS(sets_.add(std::move(everybody)));
+  return {};
+}
+
+void Session::start(const SessionOptions& options) {
+  host_->peer_release().resume();
+  sets_.loss().on_loss([this](Rank lost) { note_loss(lost); });
+  const bool shares_cores = outnumber_cores(*host_);
+  if (shares_cores) operations_.lent().lend_from(*arena_, host_->local_size());
+  const bool late = hosts_ == nullptr && !options.wake_delay_set && outnumber_cores(*host_, 2);
+  submitter_.start(late ? WakePolicy::late : WakePolicy::by_tuning,
+                   hosts_ == nullptr ? nullptr : &hosts_->tree());
+  driver_.start(SpinPolicy::choose(options.spin, shares_cores));
+}
+
+void Session::note_loss(Rank lost) {
+  host_->slot(host_->me())
+      .heard.store(static_cast<std::uint32_t>(lost.value()) + 1, std::memory_order_seq_cst);
+  if (meeting_.watcher) meeting_.watcher->note_loss(lost);
+}
+
+void Session::shutdown() {
+  if (!submitter_.close()) return;
+  auto& slot = host_->slot(host_->me());
+  if (driver_.started()) {
+    slot.state.store(RankState::leaving, std::memory_order_seq_cst);
+    // Other ranks need this one for what all have agreed on; the rest is taken back.
+    driver_.stop([this] { return (sets_.withdraw() && !sets_.active()) || sets_.loss().lost(); });
+  }
+  host_->peer_release().end();
+  slot.state.store(RankState::detached, std::memory_order_seq_cst);
+  host_->body().gone.fetch_add(1, std::memory_order_seq_cst);
+  host_->waker().ring_all();
+  if (hosts_ != nullptr) hosts_->tree().leave();
+  meeting_.watcher.reset();
+}
+
+bool Session::homogeneous() const {
+  const auto& hosts = meeting_.hosts;
+  return std::all_of(hosts.begin(), hosts.end(), [&](const bootstrap::JobHost& host) {
+    return host.ranks.size() == hosts.front().ranks.size();
+  });
+}
+
+SessionCounters Session::counters() const {
+  const auto c = sets_.totals();
+  return {.tensors = c.tensors,
+          .entries = c.entries,
+          .bytes = c.bytes,
+          .fused_bytes = c.fused_bytes,
+          .direct_bytes = c.direct_bytes,
+          .sleeps = driver_.sleeps(),
+          .wakes = driver_.wakes()};
+}
+
+}  // namespace horo::runtime

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/session/start_barrier.hpp"
+
+#include <unistd.h>
+
+namespace horo::runtime {
+
+namespace {
+
+constexpr Duration kLatestWakeUp = std::chrono::seconds(1);  ///< No wake-up is as late as this.
+constexpr std::size_t kMostText = 200;
+
+std::string absent_ranks(HostMemory& host, const bootstrap::Meeting& meeting) {
+  std::string text;
+  for (int r = 0; r < host.local_size(); ++r) {
+    if (host.slot(LocalRank{r}).state.load(std::memory_order_seq_cst) != RankState::absent)
+      continue;
+    // In a job on one host local ranks are ranks.
+    const auto& hosts = meeting.hosts;
+    const auto rank = hosts.size() <= 1
+                          ? Rank{r}
+                          : hosts[static_cast<std::size_t>(meeting.identity.host_index)]
+                                .ranks[static_cast<std::size_t>(r)];
+    if (text.size() < kMostText) text += fmt::format("{}{}", text.empty() ? "" : ", ", rank);
+  }
+  return text;
+}
+
+/// This rank says that it is there.
+Status arrive(HostMemory& host, Rank rank) {
+  auto& slot = host.slot(host.me());
+  auto absent = RankState::absent;
+  slot.pid.store(static_cast<std::uint32_t>(getpid()), std::memory_order_relaxed);
+  host.peer_release().suspend();  // Until the session has started: to connect may take long.
+  if (!slot.state.compare_exchange_strong(absent, RankState::attached, std::memory_order_seq_cst)) {
+    return fail(Errc::unavailable,
+                "rank {} of this job has called horo_init before; each rank joins the job once",
+                rank);
+  }
+  host.waker().ring_all();
+  return {};
+}
+
+}  // namespace
+
+Status await_local_ranks(HostMemory& host, const bootstrap::Meeting& meeting, const RankLoss& loss,
+                         Duration timeout) {
+  const auto me = meeting.identity.rank;
+  HORO_TRY_STATUS(arrive(host, me));
+  const auto& clock = SteadyClock::instance();
+  auto deadline = Deadline::in(clock, timeout);
+  for (;;) {
+    std::string absent;
+    const bool slept = host.waker().sleep(Sleeper::caller, [&]() -> Duration {
+      absent = absent_ranks(host, meeting);
+      if (absent.empty() || loss.is_poisoned()) return Duration::zero();
+      // This late only if this process was stopped meanwhile, and the others with it.
+      if (deadline.expired(clock.now() - kLatestWakeUp)) deadline = Deadline::in(clock, timeout);
+      return deadline.left(clock.now());
+    });
+    if (slept) continue;
+    if (absent.empty()) return {};
+    if (loss.is_poisoned()) {
+      host.peer_release().end();
+      return Failure(loss.error().context("before all ranks had started"));
+    }
+    return fail(Errc::timed_out,
+                "rank {} waited for rank {}, which did not call horo_init; raise "
+                "HORO_START_TIMEOUT if it is only slow",
+                me, absent);
+  }
+}
+
+}  // namespace horo::runtime

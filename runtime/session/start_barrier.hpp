@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ranks of one host wait for each other before they use their board.
+#pragma once
+
+#include "base/result.hpp"
+#include "runtime/bootstrap/meeting/meeting.hpp"
+#include "runtime/host/host_memory.hpp"
+#include "runtime/sets/rank_loss.hpp"
+
+namespace horo::runtime {
+
+/// Says that this rank has attached, and waits for the host's other ranks. Blocks: until all have,
+/// for `timeout` at most; time in which the whole job was stopped does not count. Fails:
+/// unavailable (a rank with this number has attached before), peer_lost, timed_out (naming the
+/// ranks that are missing).
+Status await_local_ranks(HostMemory& host, const bootstrap::Meeting& meeting, const RankLoss& loss,
+                         Duration timeout);
+
+}  // namespace horo::runtime

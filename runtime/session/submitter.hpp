@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Declares and submits tensors, and wakes the threads that a submission needs.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/result.hpp"
+#include "runtime/engine/operations/operation.hpp"
+#include "runtime/host/host_memory.hpp"
+#include "runtime/session/call_notes.hpp"
+#include "runtime/session/progress_driver.hpp"
+#include "runtime/sets/process_sets.hpp"
+#include "runtime/stalls/stall_monitor.hpp"
+#include "timeline/record/ticks.hpp"
+
+namespace horo::runtime {
+
+struct SetSubmission {
+  SetId set;
+  TensorHandle tensor;
+  Submission given;
+};
+
+/// When a submission that makes a tensor ready wakes threads that sleep.
+enum class WakePolicy : std::uint8_t {
+  by_tuning,  ///< At once for a full bucket, else after the wake delay of the set's tuning.
+  /// Late, full bucket or not: the runtime's threads have no core beside those on which the ranks
+  /// compute.
+  late,
+};
+
+/// Owns the rule by which a submission wakes threads. A submission makes no system call unless it
+/// has to wake one. Thread: any.
+class Submitter {
+ public:
+  /// All outlive this.
+  Submitter(HostMemory& host, ProcessSets& sets, OperationTable& operations, StallMonitor& stalls,
+            CallNotes& calls, ProgressDriver& driver);
+
+  /// Before the first submission; `tree` is null where the job has one host.
+  void start(WakePolicy policy, TreeLink* tree) {
+    policy_ = policy;
+    tree_ = tree;
+  }
+
+  /// Refuses submissions from now on. False when it did already.
+  bool close() { return !closed_.exchange(true); }
+
+  /// Fails: invalid_argument (also: this rank is no member), not_found (set), duplicate,
+  /// resource_exhausted, peer_lost.
+  Result<TensorHandle> declare(SetId set, std::string_view name, const Signature& signature,
+                               const GroupName& group);
+
+  /// Fails: duplicate, invalid_argument, not_found, peer_lost, shut_down, resource_exhausted.
+  Result<Operation*> submit(const SetSubmission& submission);
+
+  /// All of them or, when one fails, none. Fails: as submit.
+  Status submit_all(std::span<const SetSubmission> submissions,
+                    std::vector<Operation*>& operations);
+
+ private:
+  /// Threads that a mark must wake now.
+  enum class Urgency { none, peers, everybody };
+
+  /// The set, if it exists and this rank is a member. Fails: not_found, invalid_argument.
+  Result<ProcessSet*> own_set(SetId id) const;
+  /// Does what can fail: afterwards the operation is claimed, and launch() or a release follows.
+  Result<Operation*> prepare(const SetSubmission& submission, ProcessSet*& own);
+  Status claim(ProcessSet& own, const SetSubmission& submission, Operation& operation) const;
+  void launch(const Submission& given, Operation& operation, ProcessSet& own, std::uint64_t ticks);
+  /// For a tensor that is complete on this host, in a set with members on others.
+  void tell_other_hosts(ProcessSet& own, Urgency urgency);
+  /// `ticks`: now, of timeline/ticks.hpp.
+  Urgency urgency_of(Board& board, std::uint64_t bytes, std::uint64_t ticks) const;
+  /// How long a ready tensor of the set may wait for more; ticks.
+  std::uint64_t wake_delay(const Board& board) const;
+
+  HostMemory& host_;
+  ProcessSets& sets_;
+  OperationTable& operations_;
+  StallMonitor& stalls_;
+  CallNotes& calls_;
+  ProgressDriver& driver_;
+  const bool by_processor_ = timeline::counts_by_processor();
+  const double ticks_per_ns_;
+  WakePolicy policy_ = WakePolicy::by_tuning;
+  TreeLink* tree_ = nullptr;
+  std::atomic<bool> closed_{false};
+};
+
+}  // namespace horo::runtime

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/sets/job_hosts.hpp"
+
+namespace horo::runtime {
+
+JobHosts::JobHosts(const bootstrap::Meeting& meeting, HostMemory& memory,
+                   const ConnectOptions& options)
+    : map_(meeting),
+      tree_(memory),
+      connector_(meeting, memory, map_, options, [this] { return tree_.has_loss(); }) {}
+
+Result<std::unique_ptr<JobHosts>> JobHosts::meet(const bootstrap::Meeting& meeting,
+                                                 HostMemory& memory,
+                                                 const JobHostsOptions& options) {
+  const auto& connect = options.connect;
+  std::unique_ptr<JobHosts> hosts(new JobHosts(meeting, memory, connect));
+  if (memory.me() != LocalRank{0}) return hosts;
+  // Hosts that have set these differently would choose different backends.
+  const auto settings = fmt::format("{} {} {}", static_cast<int>(connect.operations),
+                                    connect.hierarchical, connect.deterministic);
+  HORO_TRY_STATUS(hosts->tree_.start(meeting,
+                                     {.radix = options.tree_radix,
+                                      .heartbeat_timeout = options.heartbeat_timeout,
+                                      .rules = {},
+                                      .settings = settings},
+                                     Deadline::in(SteadyClock::instance(), connect.start_timeout)));
+  return hosts;
+}
+
+}  // namespace horo::runtime

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/sets/rank_loss.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "base/log.hpp"
+#include "runtime/engine/operations/recording.hpp"
+#include "runtime/sets/silent_ranks.hpp"
+
+namespace horo::runtime {
+
+namespace {
+
+/// For the agents and the leaders, which know which rank was lost and why.
+constexpr Duration kWordOfLoss = std::chrono::milliseconds(500);
+
+template <std::size_t n>
+std::string text_of(const std::array<char, n>& raw) {
+  return {raw.begin(), std::find(raw.begin(), raw.end(), '\0')};
+}
+
+/// The rank's process has ended, and not because the job is being stopped.
+bool has_ended(const Poison& poison) {
+  switch (poison.cause) {
+    case LossCause::exited:
+    case LossCause::signalled:
+    case LossCause::unresponsive:
+    case LossCause::vanished:
+      return poison.rank.value() >= 0;
+    case LossCause::none:
+    case LossCause::host_lost:
+    case LossCause::aborted:
+    case LossCause::corrupted:
+    case LossCause::stalled:
+    case LossCause::cut_off:
+      return false;
+  }
+  return false;
+}
+
+}  // namespace
+
+void RankLoss::acknowledge() {
+  acknowledged_ = true;
+  const auto poison = poison_of(*host_.board());
+  record_lost(poison.rank);
+  if (tell_ && has_ended(poison)) tell_(poison.rank);
+  end_silent_at_ = clock_.now() + release_timeout_;
+  host_.peer_release().end();
+  host_.waker().ring_all();
+}
+
+bool RankLoss::all_acknowledged() {
+  for (int r = 0; r < host_.local_size(); ++r) {
+    const auto& slot = host_.slot(LocalRank{r});
+    const auto state = slot.state.load(std::memory_order_seq_cst);
+    const bool uses_board = state == RankState::attached || state == RankState::leaving;
+    if (!uses_board || slot.poison_ack.load(std::memory_order_seq_cst) != 0) continue;
+    if (clock_.now() >= end_silent_at_) {
+      end_silent_at_ = clock_.now() + release_timeout_;
+      end_silent_ranks(host_);
+    }
+    return false;
+  }
+  return true;
+}
+
+Error RankLoss::error() const {
+  const auto poison = poison_of(*host_.board());
+  const std::string host(text_of(host_.board()->poison_host));
+  ErrorDetail detail{.host = host};
+  if (poison.rank.value() >= 0) detail.ranks.push_back(poison.rank.value());
+  const auto lost = [&detail](std::string_view text) {
+    return fail(Errc::peer_lost, "{}", text).with(std::move(detail)).take();
+  };
+  // Other hosts learn the loss only; the reasons are on the host that has found them.
+  if (poison.cause == LossCause::stalled && host_.body().stall_text.front() != '\0')
+    return lost(text_of(host_.body().stall_text));
+  if (poison.rank.value() < 0)
+    return lost(fmt::format("the job is being stopped: {}", describe(poison)));
+  return lost(fmt::format("rank {}{}{} was lost: {}", poison.rank, host.empty() ? "" : " on ", host,
+                          describe(poison)));
+}
+
+void RankLoss::note_breakdown(SetId set, const Error& why, const std::string& own_host) {
+  if (cut_off_.is_never()) cut_off_ = Deadline::in(clock_, kWordOfLoss);
+  if (!cut_off_.expired(clock_.now())) return;
+  log::error("runtime", "process set {}: {}", set, why.message);
+  poison_board(host_.board(), {.rank = host_.global_rank(host_.me()), .cause = LossCause::cut_off},
+               own_host);
+}
+
+}  // namespace horo::runtime

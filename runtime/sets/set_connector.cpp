@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/sets/set_connector.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "base/log.hpp"
+#include "base/race_point.hpp"
+#include "runtime/backends/hierarchical/observe.hpp"
+#include "runtime/backends/hierarchical/path_backend.hpp"
+#include "runtime/backends/module.hpp"
+#include "runtime/backends/shm/shm_backend.hpp"
+
+namespace horo::runtime {
+
+namespace {
+
+/// The job's store, for ranks that give up when one of them is lost.
+class WatchedStore final : public RendezvousStore {
+ public:
+  WatchedStore(kv::Client& client, const std::function<bool()>& lost)
+      : client_(client), lost_(lost) {}
+
+  Status set(std::string_view key, std::string_view value, Deadline deadline) override {
+    return client_.set(key, value, deadline);
+  }
+
+  Result<std::string> get(std::string_view key, Deadline deadline) override {
+    constexpr Duration kLook = std::chrono::milliseconds(100);
+    const auto& clock = SteadyClock::instance();
+    for (;;) {
+      if (lost_()) return fail(Errc::peer_lost, "a rank was lost while ranks connected");
+      const auto left = deadline.left(clock.now());
+      auto value = client_.get(key, Deadline::in(clock, std::min(left, kLook)));
+      if (value || value.error().code != Errc::timed_out || left <= kLook) return value;
+    }
+  }
+
+ private:
+  kv::Client& client_;
+  const std::function<bool()>& lost_;
+};
+
+/// Returns once all ranks have connected. A rank that left earlier, as a program does that only
+/// asks for its rank, would end what the others still use: Gloo's connections, or the store, where
+/// rank 0 serves it.
+Status await_all(kv::Client& client, RendezvousStore& store, const Communicator& all) {
+  const auto deadline = Deadline::in(SteadyClock::instance(), all.start_timeout);
+  const auto all_there = fmt::format("{}/connected", all.name);
+  HORO_TRY(const auto there, client.add(all_there + "/count", 1, deadline));
+  if (there == all.size()) return store.set(all_there, "", deadline);
+  const auto word = store.get(all_there, deadline);
+  // The store goes with rank 0, which has read the word before. Other failures show in the next
+  // operation.
+  if (word || word.error().code != Errc::timed_out) return {};
+  return fail(
+      Errc::timed_out,
+      "not all {} ranks connected in time; {} of them had connected when this rank had; raise "
+      "HORO_START_TIMEOUT if the others are only slow",
+      all.size(), there);
+}
+
+}  // namespace
+
+SetConnector::SetConnector(const bootstrap::Meeting& meeting, HostMemory& memory,
+                           const HostMap& hosts, ConnectOptions options, std::function<bool()> lost)
+    : memory_(memory),
+      hosts_(hosts),
+      options_(std::move(options)),
+      lost_(std::move(lost)),
+      me_(meeting.identity.rank),
+      epoch_(meeting.epoch),
+      store_(meeting.store) {
+  if (options_.modules.empty()) options_.modules = module_folder();
+}
+
+Result<std::unique_ptr<Backend>> SetConnector::make(std::string_view module,
+                                                    const Communicator& communicator) const {
+  HORO_TRY(const ModuleEntry* const entry, load_usable_module(module, options_.modules));
+  return entry->make(communicator);
+}
+
+Result<BackendChoice> SetConnector::choose() const {
+  const auto mpi = mpi_of(observe_mpi([](const char* name) { return std::getenv(name); }));
+  return choose_backend({.wanted = options_.operations,
+                         .hosts = static_cast<int>(hosts_.hosts()),
+                         .mpi = mpi,
+                         .candidates = observe_candidates(mpi, options_.modules)});
+}
+
+bool SetConnector::needs_token() const {
+  const auto choice = choose();
+  if (!choice) return false;  // connect() fails for the same reason.
+  const auto module = load_usable_module(choice->name, options_.modules);
+  return module && (*module)->serial;
+}
+
+timeline::PathReason SetConnector::why_not_by_hosts() const {
+  if (!options_.hierarchical) return timeline::PathReason::switched_off;
+  // A sum by hosts is not in the order of the ranks.
+  if (options_.deterministic) return timeline::PathReason::rank_order;
+  return timeline::PathReason::none;
+}
+
+Communicator SetConnector::communicator_of(std::uint64_t number, std::span<const Rank> ranks,
+                                           RendezvousStore& store) const {
+  Communicator all{.name = fmt::format("horo/sets/{}/{}", epoch_, number),
+                   .meeting = &store,
+                   .interface = options_.gloo_interface,
+                   .address = options_.gloo_interface.empty() ? hosts_.own().address : "",
+                   .start_timeout = options_.start_timeout,
+                   .timeout = options_.gloo_timeout,
+                   .rank_order = options_.deterministic,
+                   .mpi_threads = options_.mpi_threads,
+                   .notify = [waker = &memory_.waker()] {
+                     race_point();
+                     waker->wake_own();
+                   }};
+  for (const auto rank : ranks) {
+    if (rank == me_) all.position = all.size();
+    all.members.push_back(rank.value());
+    all.hosts.push_back(hosts_.host_of(rank));
+  }
+  return all;
+}
+
+Status SetConnector::add_steps_inside(SpanningBackend& made, HierarchicalParts& parts,
+                                      const Members& here, std::size_t region) const {
+  for (auto* const step : {&parts.scatter, &parts.gather}) {
+    HORO_TRY(auto rings,
+             SetRegion::attach(memory_, region + made.rings.size(), here, RegionUse::rings));
+    *step = std::make_unique<ShmBackend>(*rings);
+    made.rings.push_back(std::move(rings));
+  }
+  return {};
+}
+
+Result<SpanningBackend> SetConnector::connect(std::uint64_t number, std::span<const Rank> ranks,
+                                              const Members& here, std::size_t region) {
+  HORO_TRY(auto choice, choose());
+  HORO_TRY(auto client,
+           store_->connect(Deadline::in(SteadyClock::instance(), options_.start_timeout)));
+  WatchedStore store(client, lost_);
+  const auto all = communicator_of(number, ranks, store);
+  HORO_TRY(const auto hierarchy, hierarchy_of(all));
+  SpanningBackend made{.table = BackendTable::of_hosts(std::move(choice), hierarchy,
+                                                       {.why_not = why_not_by_hosts()})};
+  const auto& name = made.table.backend();
+  HORO_TRY(made.backend, make(name, all));
+  log::info("runtime", "{} ranks on {} hosts: {}", all.size(), hierarchy.hosts,
+            made.table.describe());
+  if (!made.table.uses_hosts()) {
+    HORO_TRY_STATUS(await_all(client, store, all));
+    return made;
+  }
+  HierarchicalParts parts;
+  if (const auto across = across_hosts(all, hierarchy)) {
+    HORO_TRY(parts.across, make(name, *across));
+  }
+  HORO_TRY_STATUS(await_all(client, store, all));
+  HORO_TRY_STATUS(add_steps_inside(made, parts, here, region));
+  made.backend = std::make_unique<PathBackend>(
+      made.table, std::move(made.backend),
+      std::make_unique<HierarchicalBackend>(std::move(parts), hierarchy));
+  return made;
+}
+
+}  // namespace horo::runtime

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Connects the members of a process set that run on several hosts.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/knobs/choices.hpp"
+#include "base/result.hpp"
+#include "runtime/backends/communicator.hpp"
+#include "runtime/backends/hierarchical/backend_table.hpp"
+#include "runtime/backends/hierarchical/hierarchical.hpp"
+#include "runtime/backends/hierarchical/hierarchy.hpp"
+#include "runtime/bootstrap/meeting/meeting.hpp"
+#include "runtime/bucket/backend.hpp"
+#include "runtime/host/host_memory.hpp"
+#include "runtime/host/set_region.hpp"
+#include "runtime/sets/host_map.hpp"
+
+namespace horo::runtime {
+
+/// The user's settings for backends between hosts.
+struct ConnectOptions {
+  Duration start_timeout = std::chrono::seconds(30);
+  CpuOperations operations = CpuOperations::automatic;
+  std::string gloo_interface;
+  Duration gloo_timeout = std::chrono::seconds(30);
+  bool mpi_threads = true;
+  bool deterministic = false;  ///< The same bits on every run, whatever is fused.
+  bool hierarchical = true;    ///< All-reduce by hosts, where several ranks are on one host.
+  std::string modules;         ///< The folder of the backends; empty: the one beside libhoro.
+};
+
+/// The backend that moves the data of a set with members on several hosts.
+struct SpanningBackend {
+  BackendTable table;                             ///< The path of each bucket, and the reasons.
+  std::vector<std::unique_ptr<SetRegion>> rings;  ///< For its steps inside this host.
+  std::unique_ptr<Backend> backend;               ///< Ends before `rings`.
+};
+
+/// Thread: one at a time.
+class SetConnector {
+ public:
+  /// `memory` and `hosts` outlive this. `lost` says whether a rank was lost. Thread: any.
+  SetConnector(const bootstrap::Meeting& meeting, HostMemory& memory, const HostMap& hosts,
+               ConnectOptions options, std::function<bool()> lost);
+
+  /// Connects this rank with the set's other members. `number` is another one for every set that
+  /// ever was. `here`: the members on this host. `region` and the one after it are free on this
+  /// host. Blocks: until all members call it. Fails: as the backend; unsupported or unavailable
+  /// (HORO_CPU_OPERATIONS asks for what cannot be used, or nothing can be used; with reasons).
+  Result<SpanningBackend> connect(std::uint64_t number, std::span<const Rank> ranks,
+                                  const Members& here, std::size_t region);
+
+  /// connect() uses a library that only one thread at a time may use.
+  bool needs_token() const;
+
+ private:
+  Result<BackendChoice> choose() const;
+  timeline::PathReason why_not_by_hosts() const;
+  Communicator communicator_of(std::uint64_t number, std::span<const Rank> ranks,
+                               RendezvousStore& store) const;
+  Result<std::unique_ptr<Backend>> make(std::string_view module,
+                                        const Communicator& communicator) const;
+  /// Rings for the two steps inside this host, and their backends. Fails: as SetRegion::attach.
+  Status add_steps_inside(SpanningBackend& made, HierarchicalParts& parts, const Members& here,
+                          std::size_t region) const;
+
+  HostMemory& memory_;
+  const HostMap& hosts_;
+  ConnectOptions options_;
+  const std::function<bool()> lost_;
+  const Rank me_;
+  const Epoch epoch_;
+  const std::shared_ptr<bootstrap::JobStore> store_;
+};
+
+}  // namespace horo::runtime

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// The values that may change while a job runs.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace horo::runtime {
+
+/// When tensors are put into log entries, and how many share one.
+struct Tuning {
+  std::uint64_t fusion_threshold = 64 << 20;  ///< Most bytes of an entry that fuses tensors.
+  std::uint64_t cycle_ns = 0;  ///< A ready tensor waits so long for others to fuse with; 0: not.
+  /// Without a waiting caller, ready tensors are put into an entry after this time.
+  std::uint64_t wake_delay_ns = 50'000;
+
+  friend bool operator==(const Tuning&, const Tuning&) = default;
+};
+
+/// Owns the tuning that this rank uses in one process set. Read by any thread; only the holder of
+/// the progress token replaces it, when the rank reaches a log entry of kind `tuning`, so that all
+/// ranks change it between the same two entries.
+class AppliedTuning {
+ public:
+  explicit AppliedTuning(const Tuning& tuning) { apply(tuning); }
+
+  std::uint64_t fusion_threshold() const { return load(fusion_threshold_); }
+
+  std::uint64_t cycle_ns() const { return load(cycle_ns_); }
+
+  std::uint64_t wake_delay_ns() const { return load(wake_delay_ns_); }
+
+  Tuning value() const {
+    return {.fusion_threshold = fusion_threshold(),
+            .cycle_ns = cycle_ns(),
+            .wake_delay_ns = wake_delay_ns()};
+  }
+
+  void apply(const Tuning& tuning) {
+    fusion_threshold_.store(tuning.fusion_threshold, std::memory_order_relaxed);
+    cycle_ns_.store(tuning.cycle_ns, std::memory_order_relaxed);
+    wake_delay_ns_.store(tuning.wake_delay_ns, std::memory_order_relaxed);
+  }
+
+ private:
+  static std::uint64_t load(const std::atomic<std::uint64_t>& word) {
+    return word.load(std::memory_order_relaxed);
+  }
+
+  std::atomic<std::uint64_t> fusion_threshold_{0};
+  std::atomic<std::uint64_t> cycle_ns_{0};
+  std::atomic<std::uint64_t> wake_delay_ns_{0};
+};
+
+}  // namespace horo::runtime

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "runtime/tree/frames/frames.hpp"
+
+namespace horo::runtime::tree {
+
+/// Tensors and ranks that have become complete in a subtree. Goes up or, at the root, into its log.
+struct SubtreeUpdate {
+  Ids ready;
+  std::vector<Declaration> declared;
+  RankRanges joined;
+  RankRanges leaving;
+
+  bool empty() const {
+    return ready.empty() && declared.empty() && joined.empty() && leaving.empty();
+  }
+};
+
+}  // namespace horo::runtime::tree

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// One connection between two leaders without its socket: bytes in, payloads out, payloads in, bytes
+// out. Both ends prove that they know the job's secret; after that every frame is sealed. Until
+// then all data come from an unknown peer, and little is buffered.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/kv/auth.hpp"
+#include "base/result.hpp"
+#include "base/strong.hpp"
+#include "runtime/tree/frames/frames.hpp"
+
+namespace horo::runtime::tree {
+
+/// The key of one epoch's connections.
+kv::Secret channel_key(const kv::Secret& secret, Epoch epoch);
+
+/// Thread: owner.
+class SealedChannel {
+ public:
+  enum class Side { connects, accepts };
+
+  /// `nonce` is fresh; `version` is another than ours only in tests.
+  SealedChannel(Side side, const kv::Secret& key, const kv::Nonce& nonce,
+                std::uint32_t version = kVersion);
+
+  /// How many bytes feed() takes now. During the handshake never more than its next message needs.
+  std::size_t room() const;
+
+  void feed(BytesView bytes);
+
+  /// The next payload, or nothing until more is fed. After a failure the connection must be closed.
+  /// Fails: protocol (malformed, or a frame that was changed or repeated), permission_denied
+  /// (another secret, or no leader), version_mismatch.
+  Result<std::optional<std::string>> next();
+
+  /// The handshake is done: frames sent from now on are sealed.
+  bool open() const { return state_ == State::open; }
+
+  /// After open().
+  void send(std::string_view payload);
+
+  /// Bytes to be put on the wire.
+  std::string_view output() const { return std::string_view(output_).substr(sent_); }
+
+  /// `n` bytes of output() are sent.
+  void sent(std::size_t n);
+
+ private:
+  enum class State { hello, challenge, proof, welcome, open };
+
+  Status shake_hands();
+  Status take_hello();
+  Status take_challenge();
+  Status take_proof();
+  Status take_welcome();
+  void open_seals();
+  BytesView unread() const;
+
+  const Side side_;
+  const std::uint32_t version_;
+  kv::Secret key_;
+  State state_;
+  kv::Handshake handshake_;
+  std::optional<kv::Seal> incoming_;
+  std::optional<kv::Seal> outgoing_;
+  std::string input_;
+  std::size_t consumed_ = 0;
+  std::string output_;
+  std::size_t sent_ = 0;
+};
+
+}  // namespace horo::runtime::tree

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/tree/connections/start_leader.hpp"
+
+namespace horo::runtime::tree {
+
+namespace {
+
+std::string key_of(Epoch epoch, int host) {
+  return fmt::format("horo/tree/{}/{}", epoch, host);
+}
+
+Result<kv::Address> parent_address(kv::Client& store, Epoch epoch, int parent,
+                                   const bootstrap::JobHost& host, const Deadline& deadline) {
+  auto text = store.get(key_of(epoch, parent), deadline)
+                  .context(fmt::format("waiting for the leader of host '{}'", host.name));
+  if (!text) return Failure(std::move(text).error());
+  return kv::parse_address(*text);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<LeaderService>> start_leader_service(
+    const bootstrap::Meeting& meeting, const TreeOptions& options, HostState& state,
+    const Deadline& deadline, const std::function<bool()>& cancelled) {
+  LeaderServiceParams params{.leader = {.host = meeting.identity.host_index,
+                                        .radix = options.radix,
+                                        .epoch = meeting.epoch,
+                                        .heartbeat_timeout = options.heartbeat_timeout,
+                                        .rules = options.rules,
+                                        .settings = options.settings},
+                             .hosts = {},
+                             .parent = {}};
+  for (const auto& host : meeting.hosts)
+    params.hosts.push_back({.name = host.name, .ranks = host.ranks});
+  HORO_TRY_STATUS(validate(params.hosts, options.radix));
+  const auto count = static_cast<int>(meeting.hosts.size());
+  const auto me = params.leader.host;
+  if (meeting.store == nullptr || me < 0 || me >= count) {
+    return fail(Errc::invalid_argument, "host {} of {}, with{} a store to find the others", me,
+                count, meeting.store == nullptr ? "out" : "");
+  }
+  params.secret = meeting.store->secret;
+  const auto& own = meeting.hosts[static_cast<std::size_t>(me)];
+  HORO_TRY(auto listener, LeaderListener::open(own.address));
+  HORO_TRY(auto store, meeting.store->connect(deadline));
+  const kv::Address address{.host = own.address, .port = listener.port};
+  HORO_TRY_STATUS(store.set(key_of(meeting.epoch, me), kv::to_string(address), deadline));
+  const auto parent = place_of(me, count, options.radix).parent;
+  if (parent >= 0) {
+    HORO_TRY(params.parent,
+             parent_address(store, meeting.epoch, parent,
+                            meeting.hosts[static_cast<std::size_t>(parent)], deadline));
+  }
+  return LeaderService::start(std::move(params), std::move(listener), state, deadline, cancelled);
+}
+
+}  // namespace horo::runtime::tree

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pointers that callers of the C ABI get wrong are errors, not crashes.
+#include <array>
+#include <cstdint>
+#include <cstdlib>
+#include <dlfcn.h>
+#include <string>
+
+#include <catch2/catch.hpp>
+
+#include "horo/horo.h"
+
+namespace {
+
+horo_tensor declare_sum(const char* name, std::int64_t count) {
+  horo_tensor_desc desc = HORO_TENSOR_DESC_INIT;
+  desc.name = name;
+  desc.dtype = HORO_FLOAT32;
+  desc.ndim = 1;
+  desc.shape = &count;
+  horo_tensor tensor = 0;
+  REQUIRE(horo_declare(&desc, &tensor) == HORO_OK);
+  return tensor;
+}
+
+bool said(const std::string& part) {
+  const std::string text = horo_last_error();
+  UNSCOPED_INFO(text);
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("null pointers to operations, tensors and inputs are refused") {
+  REQUIRE(horo_init() == HORO_OK);
+  CHECK(horo_wait_all(nullptr, 2, -1) == HORO_INVALID_ARGUMENT);
+  CHECK(said("the pointer to 2 operations is null"));
+  CHECK(horo_await_all(nullptr, 2, -1) == HORO_INVALID_ARGUMENT);
+  CHECK(said("the pointer to 2 operations is null"));
+  CHECK(horo_wait_all(nullptr, 0, -1) == HORO_OK);
+  CHECK(horo_await_all(nullptr, 0, -1) == HORO_OK);
+
+  std::array<float, 4> values{1, 2, 3, 4};
+  const auto tensor = declare_sum("x", 4);
+  const void* in = values.data();
+  void* out = values.data();
+  horo_op op = 0;
+  std::size_t submitted = 7;
+  CHECK(horo_submit_many(nullptr, &in, &out, 1, &op, &submitted) == HORO_INVALID_ARGUMENT);
+  CHECK(submitted == 0);
+  CHECK(horo_submit_many(&tensor, nullptr, &out, 1, &op, nullptr) == HORO_INVALID_ARGUMENT);
+  CHECK(horo_submit_many(&tensor, &in, &out, 1, nullptr, nullptr) == HORO_INVALID_ARGUMENT);
+  CHECK(said("horo_submit_many"));
+  CHECK(horo_submit_many(nullptr, nullptr, nullptr, 0, nullptr, nullptr) == HORO_OK);
+  REQUIRE(horo_submit_many(&tensor, &in, &out, 1, &op, &submitted) == HORO_OK);
+  CHECK(horo_wait(op, -1) == HORO_OK);
+  CHECK(horo_shutdown() == HORO_OK);
+}
+
+TEST_CASE("memory of a GPU is refused before anything reads it") {
+  REQUIRE(dlopen(HORO_TEST_FAKE_CUDA, RTLD_NOW | RTLD_LOCAL) != nullptr);
+  REQUIRE(horo_init() == HORO_OK);
+  std::array<float, 4> values{1, 2, 3, 4};
+  auto* const device = reinterpret_cast<void*>(std::uintptr_t{1} << 46U);  // NOLINT: never read
+  const auto tensor = declare_sum("on device", 4);
+  horo_op op = 0;
+  CHECK(horo_submit(tensor, device, values.data(), &op) == HORO_UNSUPPORTED);
+  CHECK(said("the input buffer at 0x400000000000 is memory of a GPU"));
+  CHECK(horo_submit(tensor, values.data(), device, &op) == HORO_UNSUPPORTED);
+  CHECK(said("the output buffer"));
+  horo_submission submission = HORO_SUBMISSION_INIT;
+  submission.tensor = tensor;
+  submission.in = device;
+  submission.out = device;
+  CHECK(horo_submit_with(&submission, &op) == HORO_UNSUPPORTED);
+  CHECK(horo_submit_all(&submission, 1, &op) == HORO_UNSUPPORTED);
+  REQUIRE(horo_submit(tensor, values.data(), values.data(), &op) == HORO_OK);
+  CHECK(horo_wait(op, -1) == HORO_OK);
+  CHECK(values[3] == 4);
+  CHECK(horo_shutdown() == HORO_OK);
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/simulator/delays.hpp"
+
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <random>
+#include <string_view>
+#include <thread>
+
+#include "base/race_point.hpp"
+#include "base/result.hpp"
+
+namespace horo::test {
+
+namespace {
+
+DelayPlan plan;                            // Constant while the hook is set.
+std::atomic<std::uint64_t> generation{0};  // Threads that outlive a plan draw a new sequence.
+std::atomic<std::uint64_t> threads{0};
+std::atomic<std::uint64_t> waits{0};
+
+void wait_sometimes() {
+  thread_local std::uint64_t mine = 0;
+  thread_local std::minstd_rand random;
+  if (const auto now = generation.load(std::memory_order_acquire); mine != now) {
+    mine = now;
+    random.seed(static_cast<std::uint_fast32_t>(plan.seed + 7919 * threads.fetch_add(1)));
+    random.discard(4);
+  }
+  if (random() % plan.one_in != 0) return;
+  waits.fetch_add(1, std::memory_order_relaxed);
+  std::this_thread::sleep_for(std::chrono::microseconds(random() % plan.longest_us));
+}
+
+}  // namespace
+
+RandomDelays::RandomDelays(const DelayPlan& wanted) {
+  HORO_CHECK(race_point_hook.load() == nullptr);
+  if (wanted.one_in == 0) return;
+  plan = wanted;
+  threads.store(0);
+  generation.fetch_add(1, std::memory_order_release);
+  race_point_hook.store(&wait_sometimes, std::memory_order_seq_cst);
+}
+
+RandomDelays::~RandomDelays() {
+  race_point_hook.store(nullptr, std::memory_order_seq_cst);
+}
+
+std::uint64_t RandomDelays::count() {
+  return waits.load(std::memory_order_relaxed);
+}
+
+DelayPlan delays_from_environment() {
+  static const auto drawn = [] {
+    const char* const text = std::getenv("HORO_SIM_DELAYS");
+    if (text != nullptr && std::string_view(text) == "off") return DelayPlan{.one_in = 0};
+    const auto seed = text != nullptr ? std::strtoull(text, nullptr, 10) : std::random_device{}();
+    std::printf("random delays: HORO_SIM_DELAYS=%llu\n", static_cast<unsigned long long>(seed));
+    return DelayPlan{.seed = seed};
+  }();
+  return drawn;
+}
+
+}  // namespace horo::test

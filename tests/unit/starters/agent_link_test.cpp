@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/starters/link/agent_link.hpp"
+
+#include <array>
+#include <optional>
+#include <sys/socket.h>
+
+#include <catch2/catch.hpp>
+
+#include "base/unique_fd.hpp"
+#include "launcher/protocol/descriptor_stream.hpp"
+
+using namespace horo;
+using namespace horo::launcher;
+using namespace std::chrono_literals;
+using protocol::Message;
+
+namespace {
+
+using Words = std::vector<std::string>;
+
+/// A carrier to a test that plays the agent.
+class TestCarrier final : public Carrier {
+ public:
+  TestCarrier(Loop& loop, UniqueFd ours, AgentPlace place, std::function<void(Error)>& gone)
+      : loop_(loop), ours_(std::move(ours)), place_(place), gone_(gone) {}
+
+  Status open(Handlers handlers) override {
+    gone_ = std::move(handlers.on_gone);
+    loop_.post([this, on_open = std::move(handlers.on_open)] {
+      on_open({.descriptor = ours_.value(), .place = place_, .launcher_address = "127.0.0.1"});
+    });
+    return {};
+  }
+
+  void hang_up() override { shutdown(ours_.value(), SHUT_WR); }
+
+  void give_up() override {
+    if (const auto handler = std::exchange(gone_, nullptr)) handler({Errc::cancelled, "given up"});
+  }
+
+  CarrierStatus status() const override { return {}; }
+
+ private:
+  Loop& loop_;
+  const UniqueFd ours_;
+  const AgentPlace place_;
+  std::function<void(Error)>& gone_;
+};
+
+/// One link with a scripted agent, and what both sides heard.
+class World final : public AgentEvents {
+ public:
+  explicit World(AgentPlace place = AgentPlace::behind_agent) {
+    std::array<int, 2> ends{};
+    REQUIRE(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) == 0);
+    theirs_ = UniqueFd(ends[1]);
+    stream_ = protocol::DescriptorStream::open(
+                  *loop, ends[1], ends[1],
+                  {.on_message =
+                       [this](const Message& message) {
+                         if (!std::holds_alternative<protocol::Heartbeat>(message))
+                           orders.push_back(protocol::describe(message));
+                       },
+                   .on_end = [this](const Status&) { orders.emplace_back("end"); },
+                   .on_room = {},
+                   .skip_until_hello = false,
+                   .on_frame = {}})
+                  .value();
+    agent = open_agent(*loop, spec(1),
+                       std::make_unique<TestCarrier>(*loop, UniqueFd(ends[0]), place, gone_), 10s,
+                       *this)
+                .value();
+    say(protocol::Hello::ours());
+    say(protocol::ControlGroupMade{.control_group = {.path = "group", .reason = {}}});
+  }
+
+  static AgentSpec spec(std::uint64_t epoch, Duration stay = 10s) {
+    AgentSpec made{.host = "h", .command = {"train"}, .ranks = {{.rank = Rank{0}}}};
+    made.epoch = Epoch{epoch};
+    made.stay = stay;
+    made.held = true;
+    return made;
+  }
+
+  void say(const Message& message) {
+    REQUIRE(stream_->send(message));
+    settle();
+  }
+
+  /// Runs the loop until all that was sent has been heard.
+  void settle() {
+    for (int turn = 0; turn < 20; ++turn) {
+      const auto stop = loop->after(Duration::zero(), [this] { loop->stop(); });
+      loop->run();
+    }
+  }
+
+  /// The agent takes an assignment and its only rank runs.
+  void take(std::uint64_t epoch) {
+    say(protocol::Assigned{Epoch{epoch}});
+    say(protocol::Prepared{{1, 2}, "10.0.0.1", "eth0"});
+    agent->begin(spec(epoch));
+    say(protocol::Started{Rank{0}, 7});
+  }
+
+  void finish() {
+    say(protocol::Exited{{.rank = Rank{0}}});
+    say(protocol::Finished{0});
+  }
+
+  /// The agent's processes end.
+  void die() {
+    stream_.reset();
+    theirs_.reset();
+    if (const auto handler = std::exchange(gone_, nullptr)) handler({Errc::unavailable, "killed"});
+    settle();
+  }
+
+  void on_ready(const HostFacts&) override { events.emplace_back("ready"); }
+
+  void on_control_group(const ControlGroupInfo& info) override {
+    events.push_back("group " + info.path);
+  }
+
+  void on_started(Rank, int) override { events.emplace_back("started"); }
+
+  void on_spawn_failed(Rank, const Error&) override { events.emplace_back("spawn failed"); }
+
+  void on_output(Rank, Stream, std::string_view bytes) override {
+    events.push_back("output " + std::string(bytes));
+  }
+
+  void on_exit(const RankExit&) override { events.emplace_back("exit"); }
+
+  void on_stdin_room() override { events.emplace_back("room"); }
+
+  void on_end_asked(int) override { events.emplace_back("end asked"); }
+
+  void on_timeline(const SavedTimeline&) override { events.emplace_back("timeline"); }
+
+  void on_answer(std::size_t, const Answer&) override { events.emplace_back("answer"); }
+
+  void on_waiting(int survivors) override {
+    events.push_back(survivors == 0 ? "waiting" : fmt::format("waiting with {} left", survivors));
+  }
+
+  void on_finished(int survivors) override {
+    events.push_back(fmt::format("finished {}", survivors));
+  }
+
+  void on_lost(const Error& error) override { events.push_back("lost " + error.message); }
+
+  Words heard() { return std::exchange(events, {}); }
+
+  std::unique_ptr<Loop> loop = Loop::make().value();
+  std::unique_ptr<Agent> agent;
+  Words orders;  ///< The agent got these.
+  Words events;
+
+ private:
+  UniqueFd theirs_;
+  std::unique_ptr<protocol::DescriptorStream> stream_;
+  std::function<void(Error)> gone_;
+};
+
+}  // namespace
+
+TEST_CASE("an agent whose ranks have ended waits, and takes a further assignment") {
+  World world;
+  world.take(1);
+  world.finish();
+  CHECK(world.heard() == Words{"group group", "ready", "started", "exit", "waiting"});
+  REQUIRE(world.agent->assign(World::spec(2)));
+  world.settle();
+  CHECK_THAT(world.orders.back(), Catch::StartsWith("prepare") && Catch::Contains("epoch=2"));
+  world.take(2);
+  CHECK(world.heard() == Words{"group group", "ready", "started"});
+  world.finish();
+  CHECK(world.heard() == Words{"exit", "waiting"});
+}
+
+TEST_CASE("messages of an earlier assignment are dropped") {
+  World world;
+  world.take(1);
+  world.finish();
+  world.heard();
+  REQUIRE(world.agent->assign(World::spec(2)));
+  world.say(protocol::Started{Rank{0}, 7});
+  world.say(protocol::Output{Rank{0}, Stream::out, "late"});
+  world.say(protocol::Exited{{.rank = Rank{0}, .wait_status = 9}});
+  world.say(protocol::StdinRoom{});
+  world.say(protocol::Prepared{{1, 2}, "10.0.0.1", "eth0"});
+  world.say(Viewed{});
+  world.say(protocol::Assigned{Epoch{1}});
+  world.say(protocol::Finished{0});
+  CHECK(world.heard().empty());
+  world.take(2);
+  CHECK(world.heard() == Words{"group group", "ready", "started"});
+}
+
+TEST_CASE("an agent that waits gets no orders for ranks that are gone") {
+  World world;
+  world.take(1);
+  world.finish();
+  const auto before = world.orders;
+  world.agent->stop({.rank = Rank{0}, .cause = LossCause::exited, .detail = 1}, "h");
+  world.agent->kill();
+  CHECK_FALSE(world.agent->ask(0, Look{}));
+  world.settle();
+  CHECK(world.orders == before);
+}
+
+TEST_CASE("an agent that was released ends as one that has finished") {
+  World world;
+  world.take(1);
+  world.finish();
+  world.heard();
+  world.agent->release();
+  world.settle();
+  CHECK(world.orders.back() == "release");
+  CHECK_FALSE(world.agent->assign(World::spec(2)));
+  world.die();
+  CHECK(world.heard() == Words{"finished 0"});
+}
+
+TEST_CASE("an agent that dies while it waits is lost, and takes no assignment") {
+  World world;
+  world.take(1);
+  world.finish();
+  world.heard();
+  world.die();
+  CHECK(world.heard() == Words{"lost killed"});
+  CHECK_FALSE(world.agent->assign(World::spec(2)));
+}
+
+TEST_CASE("an agent that waits and gives a reason for its end is lost for that reason") {
+  World world;
+  world.take(1);
+  world.finish();
+  world.heard();
+  world.say(protocol::Failed{{Errc::timed_out, "no further ranks"}});
+  world.die();
+  CHECK(world.heard() == Words{"lost agent on host 'h': no further ranks"});
+}
+
+TEST_CASE("an agent that dies before it has taken its assignment is lost without a control group") {
+  World world;
+  world.take(1);
+  world.finish();
+  world.heard();
+  REQUIRE(world.agent->assign(World::spec(2)));
+  world.die();
+  CHECK(world.heard() == Words{"lost killed"});
+}
+
+TEST_CASE("an agent with survivors waits, and tells how many there are") {
+  World world;
+  world.take(1);
+  world.say(protocol::Exited{{.rank = Rank{0}}});
+  world.heard();
+  world.say(protocol::Finished{2});
+  CHECK(world.heard() == Words{"waiting with 2 left"});
+  world.agent->release();
+  world.settle();
+  CHECK_THAT(world.orders.back(), Catch::StartsWith("release"));
+}

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "timeline/analysis/verdict.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <span>
+#include <string_view>
+
+#include <fmt/format.h>
+
+namespace horo::timeline {
+
+namespace {
+
+constexpr double kLeastShare = 0.05;  ///< Findings that affect a smaller share are left out.
+constexpr double kSlowLink = 1.0;     ///< GB/s of bus bandwidth; 10 Gb/s Ethernet gives more.
+constexpr double kSlowCopy = 4.0;     ///< GB/s; one core copies faster between memories.
+constexpr std::uint64_t kLarge = 1 << 20;
+constexpr double kOften = 0.5;
+constexpr double kRounded = 999.5;  ///< A larger value would be written as 1e+03.
+
+std::string in_units(double value, double step, std::span<const std::string_view> units) {
+  std::size_t unit = 0;
+  for (; value >= kRounded && unit + 1 < units.size(); ++unit) value /= step;
+  return fmt::format("{:.3g} {}", value, units[unit]);
+}
+
+std::string rank_name(const Figures& figures, int rank) {
+  const auto found = figures.ranks.find(rank);
+  if (found == figures.ranks.end() || found->second.host.empty())
+    return fmt::format("rank {}", rank);
+  return fmt::format("rank {} on {}", rank, found->second.host);
+}
+
+std::string others(std::size_t more) {
+  return more == 0 ? "" : fmt::format(" and {} more {}", more, more == 1 ? "name" : "names");
+}
+
+double percent(double share) {
+  return share * 100;
+}
+
+/// How much longer this rank keeps others waiting than the average of the other ranks does. Where
+/// ranks take turns in being late, none of them is a straggler.
+double excess_ns(const Figures& f, int rank) {
+  double all = 0;
+  for (const auto& [other, figures] : f.ranks) all += figures.caused_wait_ns;
+  const double own = f.ranks.at(rank).caused_wait_ns;
+  return f.ranks.size() < 2 ? own : own - (all - own) / static_cast<double>(f.ranks.size() - 1);
+}
+
+/// Finds the rank that arrives last, weighed by how long the others waited for it.
+void judge_stragglers(const Figures& f, std::vector<Verdict>& to) {
+  const auto worst =
+      std::max_element(f.ranks.begin(), f.ranks.end(), [](const auto& a, const auto& b) {
+        return a.second.caused_wait_ns < b.second.caused_wait_ns;
+      });
+  const double negotiated = f.span_ns() > 0 ? f.held_up_ns / f.span_ns() : 0;
+  const bool named = worst != f.ranks.end() && worst->second.last > 0 && f.with_arrivals > 0;
+  const bool mostly_named = f.with_arrivals * 2 >= f.operations;
+  if (named && mostly_named) {
+    const auto& rank = worst->second;
+    const double share = f.span_ns() > 0 ? rank.caused_wait_ns / f.span_ns() : 0;
+    const double weight = f.span_ns() > 0 ? excess_ns(f, worst->first) / f.span_ns() : 0;
+    if (weight < kLeastShare) return;
+    to.push_back(
+        {"straggler", weight,
+         fmt::format(
+             "{} is a straggler: last in {} of {} operations, on average {} after "
+             "the rank before it; {:.0f} % of the time other ranks wait for it; check its input "
+             "pipeline and its host",
+             rank_name(f, worst->first), rank.last, f.with_arrivals,
+             time_text(rank.last_by_ns / static_cast<double>(rank.last)), percent(share))});
+    return;
+  }
+  if (negotiated < kLeastShare || f.operations == 0) return;
+  auto text = fmt::format("operations wait {} for their last rank, {:.0f} % of the time",
+                          time_text(f.negotiation.mean()), percent(std::min(negotiated, 1.0)));
+  text +=
+      f.with_arrivals == 0
+          ? "; this trace does not show which rank that is, a trace with --timeline-all-ranks does"
+          : fmt::format("; only {} of {} operations show which rank that is, too few for a verdict",
+                        f.with_arrivals, f.operations);
+  to.push_back({"late_ranks", std::min(negotiated, 1.0), std::move(text)});
+}
+
+/// Reports uneven arrival without a single late rank; used where nothing else stands out.
+void judge_turns(const Figures& f, std::vector<Verdict>& to) {
+  constexpr double kMuch = 0.2;
+  const double share = f.span_ns() > 0 ? std::min(f.held_up_ns / f.span_ns(), 1.0) : 0;
+  if (share < kMuch || f.with_arrivals == 0) return;
+  to.push_back(
+      {"turns", share,
+       fmt::format("ranks take turns in being last: operations wait {} for their last rank, "
+                   "{:.0f} % of the time; the work is uneven, or ranks share cores",
+                   time_text(f.negotiation.mean()), percent(share))});
+}
+
+/// Weighed by the share that the verdicts on operations before it leave unexplained.
+void judge_exposure(const Figures& f, std::vector<Verdict>& to) {
+  if ((!f.knows_waits && !f.knows_compute) || f.span_ns() <= 0) return;
+  double exposed = 0;
+  int ranks = 0;
+  for (const auto& [rank, figures] : f.ranks) {
+    if (figures.communicated_ns == 0 && figures.waited_ns == 0) continue;
+    exposed += figures.exposed_ns / f.span_ns();
+    ++ranks;
+  }
+  if (ranks == 0) return;
+  exposed /= ranks;
+  if (exposed < kLeastShare) return;
+  double explained = 0;
+  for (const auto& verdict : to) {
+    if (verdict.kind == "slow_link" || verdict.kind == "slow_packing" ||
+        verdict.kind == "small_buckets")
+      explained += verdict.weight;
+  }
+  to.push_back(
+      {"exposed", std::max(0.0, exposed - explained),
+       fmt::format("communication is exposed: {:.0f} % of the time a rank waits for it without "
+                   "computing; submit tensors as soon as they are ready, or compute more per step",
+                   percent(std::min(exposed, 1.0)))});
+}
+
+void judge_bandwidth(const Figures& f, std::vector<Verdict>& to) {
+  double bus = 0;
+  double ns = 0;
+  for (const auto& [least, size] : f.sizes) {
+    if (least < kLarge) continue;
+    bus += size.bus_bytes;
+    ns += size.ns;
+  }
+  if (ns == 0 || bus / ns >= kSlowLink || ns / f.span_ns() < kLeastShare || bus == 0) return;
+  const auto mover = std::max_element(f.movers.begin(), f.movers.end(),
+                                      [](auto& a, auto& b) { return a.second < b.second; });
+  const bool within = mover != f.movers.end() && mover->first == "SHM";
+  // The weight leaves out the time that a link of kSlowLink would need.
+  to.push_back(
+      {"slow_link", ns / f.span_ns() * (1 - bus / ns / kSlowLink),
+       fmt::format("a slow link: operations of 1 MiB and more move at {} of bus "
+                   "bandwidth{}, {:.0f} % of the time; {}",
+                   rate_text(bus, ns),
+                   mover == f.movers.end() ? "" : fmt::format(" through {}", mover->first),
+                   percent(std::min(ns / f.span_ns(), 1.0)),
+                   within ? "check that each rank has a core of its own"
+                          : "horo discover shows the networks, --network-interfaces selects one")});
+}
+
+void judge_fusion(const Figures& f, std::vector<Verdict>& to) {
+  const double whole = f.moving_ns + f.packing_ns;
+  if (whole <= 0 || f.span_ns() <= 0) return;
+  const double packing = f.packing_ns / f.span_ns();
+  // Each byte is copied in and out.
+  const double rate = f.packing_ns > 0 ? 2 * f.packed_bytes / f.packing_ns : kSlowCopy;
+  const double weight = packing * (1 - rate / kSlowCopy);
+  if (f.packing_ns / whole > 0.2 && weight >= kLeastShare) {
+    to.push_back(
+        {"slow_packing", weight,
+         fmt::format(
+             "slow packing: copies to and from fusion buffers take {:.0f} % of the "
+             "operations, {:.0f} % of the time, at {}; tensors in shared memory (horo_alloc) "
+             "need no copies",
+             percent(f.packing_ns / whole), percent(packing),
+             rate_text(2 * f.packed_bytes, f.packing_ns))});
+  }
+  const double small = std::min(f.small_ns / f.span_ns(), 1.0);  // They may overlap.
+  const double often = static_cast<double>(f.small) / static_cast<double>(f.operations);
+  if (often > kOften && small >= kLeastShare) {
+    to.push_back(
+        {"small_buckets", small,
+         fmt::format("small buckets: {:.0f} % of the operations move less than {} and take "
+                     "{:.0f} % of the time; submit all tensors before waiting for the first one",
+                     percent(often), bytes_text(static_cast<double>(kSmall)), percent(small))});
+  }
+}
+
+/// Finds the tensor that the job was blocked on at the end.
+void judge_end(const Figures& f, std::vector<Verdict>& to) {
+  constexpr double kLong = 5e9;  // Shorter waits occur in every job.
+  const auto* longest = static_cast<const UnfinishedOperation*>(nullptr);
+  for (const auto& what : f.unfinished) {
+    const auto was_lost = [&f](int rank) { return f.culprits.contains(rank); };
+    if (std::any_of(what.missing.begin(), what.missing.end(), was_lost)) continue;
+    if (longest == nullptr || what.when.from < longest->when.from) longest = &what;
+  }
+  if (longest == nullptr) return;
+  const auto waited = static_cast<double>(longest->when.to - longest->when.from);
+  if (waited < kLong) return;
+  const auto more = longest->missing.size() - 1;
+  to.push_back(
+      {"hang", 1,
+       fmt::format("at the end {}{} had not submitted '{}', for which {} {} waited {}; check what "
+                   "the rank did at that time, or whether it skips this tensor",
+                   rank_name(f, longest->missing.front()),
+                   more == 0 ? "" : fmt::format(" and {} more", more), longest->name,
+                   longest->waiting.size(), longest->waiting.size() == 1 ? "rank had" : "ranks had",
+                   time_text(waited))});
+}
+
+}  // namespace
+
+std::string time_text(double ns) {
+  if (ns < kRounded) return fmt::format("{:.0f} ns", ns);
+  if (ns < kRounded * 1e3) return fmt::format("{:.3g} us", ns / 1e3);
+  if (ns < kRounded * 1e6) return fmt::format("{:.3g} ms", ns / 1e6);
+  const double seconds = ns / 1e9;
+  return seconds < kRounded * 10 ? fmt::format("{:.4g} s", seconds)
+                                 : fmt::format("{:.0f} s", seconds);
+}
+
+std::string bytes_text(double bytes) {
+  constexpr std::array<std::string_view, 6> kUnits{"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+  if (bytes < 1024) return fmt::format("{:.0f} B", bytes);
+  return in_units(bytes, 1024, kUnits);
+}
+
+std::string rate_text(double bytes, double ns) {
+  constexpr std::array<std::string_view, 5> kUnits{"B/s", "kB/s", "MB/s", "GB/s", "TB/s"};
+  return ns > 0 ? in_units(bytes / ns * 1e9, 1000, kUnits) : "-";
+}
+
+std::vector<Verdict> judge(const Figures& figures) {
+  std::vector<Verdict> verdicts;
+  for (const auto& [rank, said] : figures.culprits) {
+    verdicts.push_back({"lost", 1,
+                        rank < 0 ? fmt::format("{} ranks saw the job end early", said)
+                                 : fmt::format("{} was lost, as {} other ranks reported",
+                                               rank_name(figures, rank), said)});
+  }
+  judge_end(figures, verdicts);
+  if (figures.stalls != 0) {
+    verdicts.push_back(
+        {"stall", 1, fmt::format("stalls: the stall check warned {} times", figures.stalls)});
+  }
+  if (!figures.mismatches.empty()) {
+    const auto& name = figures.mismatches.begin()->first;
+    verdicts.push_back({"mismatch", 1,
+                        fmt::format("mismatches: the ranks submitted different things as '{}'{}",
+                                    name, others(figures.mismatches.size() - 1))});
+  }
+  judge_stragglers(figures, verdicts);
+  judge_bandwidth(figures, verdicts);
+  judge_fusion(figures, verdicts);
+  judge_exposure(figures, verdicts);
+  std::stable_sort(verdicts.begin(), verdicts.end(),
+                   [](const Verdict& a, const Verdict& b) { return a.weight > b.weight; });
+  std::uint64_t dropped = 0;
+  for (const auto& [rank, f] : figures.ranks) dropped += f.dropped;
+  if (dropped != 0) {
+    verdicts.push_back(
+        {"drops", 0,
+         fmt::format("{} records were dropped: more than 8 threads of a rank submit or wait",
+                     dropped)});
+  }
+  if (verdicts.empty()) judge_turns(figures, verdicts);
+  if (verdicts.empty()) {
+    verdicts.push_back(
+        {"none", 0, figures.operations == 0 ? "nothing was recorded" : "nothing stands out"});
+  }
+  return verdicts;
+}
+
+}  // namespace horo::timeline

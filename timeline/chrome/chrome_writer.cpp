@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "timeline/chrome/chrome_writer.hpp"
+
+#include <algorithm>
+#include <array>
+#include <functional>
+
+#include <fmt/format.h>
+
+#include "base/json.hpp"
+#include "timeline/record/name_hash.hpp"
+
+namespace horo::timeline {
+
+namespace {
+
+constexpr std::uint8_t kBarrier = 3;
+constexpr std::uint8_t kJoin = 6;
+/// Most entries of one rank that are open at a time. If there are more, their end records were
+/// overwritten.
+constexpr std::size_t kMostOpen = 1024;
+
+std::string begins(std::string_view name) {
+  return fmt::format(R"("ph": "B", "name": "{}")", name);
+}
+
+constexpr std::string_view kEnds = R"("ph": "E")";
+constexpr std::string_view kBeginsQueue = R"("ph": "B", "name": "QUEUE")";
+constexpr std::string_view kBeginsCopyIn = R"("ph": "B", "name": "MEMCPY_IN_FUSION_BUFFER")";
+constexpr std::string_view kBeginsCopyOut = R"("ph": "B", "name": "MEMCPY_OUT_FUSION_BUFFER")";
+
+/// The end of the data movement, with the bucket's path between the hosts.
+std::string ends_moving(PathReason reason) {
+  if (reason == PathReason::none) return std::string(kEnds);
+  return fmt::format(R"({}, "args": {{"path": "{}", "reason": "{}"}})", kEnds, path_name(reason),
+                     text(reason));
+}
+
+std::uint64_t key_of(std::uint16_t set, std::uint32_t id) {
+  return std::uint64_t{set} << 32U | id;
+}
+
+}  // namespace
+
+ChromeWriter::ChromeWriter(const ChromeOptions& options, LookUp look_up)
+    : options_(options), look_up_(std::move(look_up)) {
+  job_.announced = true;
+}
+
+std::string ChromeWriter::head() {
+  for (auto& [key, tensor] : tensors_) tensor.announced = false;
+  return fmt::format(
+      R"({{"name": "process_name", "ph": "M", "pid": 0, "args": {{"start_time_since_epoch_in_micros": {}}}}},
+{{"name": "process_sort_index", "ph": "M", "pid": 0, "args": {{"sort_index": 0}}}})",
+      options_.start_wall_ns / 1000);
+}
+
+ChromeWriter::RankState& ChromeWriter::state_of(int rank) {
+  if (recent_ != nullptr && recent_->rank == rank) return *recent_;
+  const auto [found, made] = ranks_.try_emplace(rank);
+  auto& state = found->second;
+  if (made) {
+    state.rank = rank;
+    state.index = ranks_.size() - 1;
+    state.submits = fmt::format(R"("ph": "X", "name": "{}", "dur": 0)", rank);
+    state.end_of_event = options_.show_ranks ? fmt::format(R"(, "tid": {}}})", rank) : "}";
+  }
+  recent_ = &state;
+  return state;
+}
+
+void ChromeWriter::put_at(const RankState& state, Tensor& tensor, std::string_view event,
+                          std::int64_t us) {
+  if (!tensor.announced) announce(tensor);
+  if (tensor.lanes.size() <= state.index) tensor.lanes.resize(state.index + 1);
+  // Clocks on different cores differ slightly; events of a row must not go back in time.
+  auto& last = tensor.lanes[state.index].last_us;
+  last = std::max(last, us);
+  if (!text_.empty()) text_ += ",\n";
+  text_ += '{';
+  text_ += event;
+  text_ += R"(, "ts": )";
+  const fmt::format_int time(last);
+  text_.append(time.data(), time.size());
+  text_ += tensor.row_text;
+  text_ += state.end_of_event;
+}
+
+ChromeWriter::Tensor& ChromeWriter::tensor(const RankState& state, std::uint16_t set,
+                                           std::uint32_t id, std::uint64_t ticks) {
+  const auto [found, made] = tensors_.try_emplace(key_of(set, id));
+  if (made) name(found->second, set, id, ticks, look_up_(state.rank, set, id));
+  return found->second;
+}
+
+const ChromeWriter::Declared* ChromeWriter::declared(std::uint16_t set, std::uint32_t id) const {
+  const auto found = declared_.find(key_of(set, id));
+  return found == declared_.end() ? nullptr : &found->second;
+}
+
+void ChromeWriter::name(Tensor& tensor, std::uint16_t set, std::uint32_t id, std::uint64_t ticks,
+                        const std::optional<NameSlot>& slot) const {
+  const auto* const was = declared(set, id);
+  // A name is declared again for each new shape, so only another hash proves another name.
+  const bool anothers = slot && slot->since > ticks && ticks != 0 && was != nullptr &&
+                        was->name_hash != 0 && was->name_hash != hash_of_name(slot->name());
+  tensor.name = slot && !anothers ? slot->name() : "";
+  tensor.title = anothers ? fmt::format("tensor {} (later {})", id, slot->name())
+                 : slot   ? tensor.name
+                          : fmt::format("tensor {}", id);
+  if (set != 0) tensor.title += fmt::format(" (process set {})", set);
+  describe(tensor, anothers ? std::nullopt : slot, was);
+}
+
+/// Leaves out the sizes of the name table where a later declaration with other sizes wrote them.
+void ChromeWriter::describe(Tensor& tensor, const std::optional<NameSlot>& slot,
+                            const Declared* was) {
+  const auto operation = slot ? slot->operation : std::uint8_t{0};
+  tensor.only_negotiates = slot && (operation == kBarrier || operation == kJoin);
+  tensor.negotiates = begins(fmt::format("NEGOTIATE_{}", operation_name(operation)));
+  tensor.result = kEnds;
+  if (slot && (was == nullptr || was->bytes == slot->bytes)) {
+    tensor.result += fmt::format(R"(, "args": {{"dtype": "{}", "shape": {}}})",
+                                 dtype_name(slot->dtype), json_quote(slot->shape()));
+  }
+}
+
+void ChromeWriter::announce(Tensor& tensor) {
+  tensor.announced = true;
+  if (tensor.row == 0) {
+    tensor.row = ++rows_;
+    tensor.row_text = fmt::format(R"(, "pid": {})", tensor.row);
+  }
+  if (!text_.empty()) text_ += ",\n";
+  text_ += fmt::format(
+      R"({{"name": "process_name", "ph": "M", "pid": {0}, "args": {{"name": {1}}}}},
+{{"name": "process_sort_index", "ph": "M", "pid": {0}, "args": {{"sort_index": {0}}}}})",
+      tensor.row, json_quote(tensor.title));
+}
+
+void ChromeWriter::begin_negotiation(const RankState& state, const Record& record) {
+  auto& what = tensor(state, record.set, record.id, record.ticks);
+  if (!negotiates(state, what)) put(state, what, what.negotiates);
+  put(state, what, state.submits);
+  what.lanes[state.index].negotiates = true;
+}
+
+/// Ends the tensor's negotiation, if one has begun.
+void ChromeWriter::end_negotiation(const RankState& state, Tensor& what) {
+  if (!negotiates(state, what)) return;
+  put(state, what, kEnds);
+  what.lanes[state.index].negotiates = false;
+}
+
+void ChromeWriter::end_in_error(const RankState& state, const Record& record) {
+  auto& what = tensor(state, record.set, record.id, 0);
+  end_negotiation(state, what);
+  put(state, what, R"("ph": "B", "name": "ERROR")");
+  put(state, what, kEnds);
+}
+
+void ChromeWriter::begin(RankState& state, const Record& record) {
+  const auto what = decode_begin(record);
+  if (options_.mark_cycles) put(state, job_, R"("ph": "i", "name": "CYCLE_START", "s": "g")");
+  // Entry numbers that start again belong to another session.
+  const bool too_many = state.entries.size() >= kMostOpen;
+  finish_all(state, [&what, too_many](const Entry& entry) {
+    return too_many || (entry.set == what.set && entry.number >= what.entry);
+  });
+  state.entries.push_back({.number = what.entry,
+                           .set = what.set,
+                           .mover = what.mover,
+                           .reason = what.reason,
+                           .operation = operation_name(what.operation),
+                           .ids = {},
+                           .lacking = what.tensors});
+}
+
+void ChromeWriter::add_members(RankState& state, const Record& record) {
+  if (state.entries.empty() || state.entries.back().lacking == 0) return;
+  auto& entry = state.entries.back();
+  std::array<std::uint32_t, kMembersPerRecord> ids{};
+  const auto count = std::min<std::size_t>(decode_members(record, ids), entry.lacking);
+  entry.ids.insert(entry.ids.end(), ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(count));
+  entry.lacking -= static_cast<std::uint32_t>(count);
+  if (entry.lacking == 0) open_entry(state, entry);
+}
+
+/// Ends all negotiations before the first operation begins, because readers take operations that
+/// begin directly after one another for one fused operation.
+void ChromeWriter::open_entry(RankState& state, Entry& entry) {
+  for (const auto id : entry.ids) end_negotiation(state, tensor(state, entry.set, id, 0));
+  put_all(state, entry, begins(entry.operation));
+  if (&entry == &state.entries.front()) {
+    run(entry);
+  } else {
+    put_all(state, entry, kBeginsQueue);
+  }
+}
+
+void ChromeWriter::put_all(const RankState& state, const Entry& entry, std::string_view event) {
+  for (const auto id : entry.ids) {
+    auto& what = tensor(state, entry.set, id, 0);
+    if (!what.only_negotiates) put(state, what, event);
+  }
+}
+
+void ChromeWriter::run(Entry& entry) const {
+  entry.running = true;
+  entry.ran_us = now_us_;
+}
+
+void ChromeWriter::add_copies(RankState& state, const Record& record, double ns_per_tick) {
+  const auto copies = decode_copies(record);
+  const auto us = [ns_per_tick](std::uint64_t ticks) {
+    return static_cast<std::int64_t>(static_cast<double>(ticks) * ns_per_tick / 1000);
+  };
+  for (auto& entry : state.entries) {
+    if (entry.number != copies.entry || entry.set != copies.set) continue;
+    entry.in_us = us(copies.in);
+    entry.out_us = us(copies.out);
+  }
+}
+
+/// Copies and data movement alternate, chunk by chunk; each is shown as one piece.
+void ChromeWriter::end_running(const RankState& state, const Entry& entry) {
+  const auto took = std::max<std::int64_t>(0, now_us_ - entry.ran_us);
+  const auto in = std::min(entry.in_us, took);
+  const auto out = std::min(entry.out_us, took - in);
+  // Payloads that travel with the marks go through shared memory too.
+  const auto moves = begins(
+      fmt::format("{}_{}", timeline::name(entry.mover == Mover::none ? Mover::shm : entry.mover),
+                  entry.operation));
+  const auto moved = ends_moving(entry.reason);
+  for (const auto id : entry.ids) {
+    auto& what = tensor(state, entry.set, id, 0);
+    if (what.only_negotiates) continue;
+    const auto activity = [&](std::string_view begins, std::string_view ends, std::int64_t from,
+                              std::int64_t to) {
+      put_at(state, what, begins, from);
+      put_at(state, what, ends, to);
+    };
+    if (in > 0) activity(kBeginsCopyIn, kEnds, entry.ran_us, entry.ran_us + in);
+    activity(moves, moved, entry.ran_us + in, now_us_ - out);
+    if (out > 0) activity(kBeginsCopyOut, kEnds, now_us_ - out, now_us_);
+    put(state, what, what.result);
+  }
+}
+
+/// Ends QUEUE in the rows of all members.
+void ChromeWriter::end_queue(const RankState& state, const Entry& entry, bool and_operation) {
+  for (const auto id : entry.ids) {
+    auto& what = tensor(state, entry.set, id, 0);
+    if (what.only_negotiates) continue;
+    put(state, what, kEnds);
+    if (and_operation) put(state, what, what.result);
+  }
+}
+
+void ChromeWriter::finish(const RankState& state, const Entry& entry) {
+  if (entry.lacking != 0) return;  // Its rows were never written.
+  if (entry.running) {
+    end_running(state, entry);
+  } else {
+    end_queue(state, entry, true);
+  }
+}
+
+/// Finishes the entries for which `which` is true.
+template <typename Which>
+void ChromeWriter::finish_all(RankState& state, Which which) {
+  const auto kept =
+      std::stable_partition(state.entries.begin(), state.entries.end(), std::not_fn(which));
+  std::for_each(kept, state.entries.end(), [&](const Entry& entry) { finish(state, entry); });
+  state.entries.erase(kept, state.entries.end());
+}
+
+void ChromeWriter::end(RankState& state, const Record& record) {
+  // Entries end in order, so the end records of all older entries were lost.
+  finish_all(state, [&record](const Entry& entry) {
+    return entry.set == record.set && entry.number <= record.x;
+  });
+  if (state.entries.empty() || state.entries.front().running || state.entries.front().lacking != 0)
+    return;
+  end_queue(state, state.entries.front(), false);
+  run(state.entries.front());
+}
+
+void ChromeWriter::declare(const RankState& state, const Record& record) {
+  const auto key = key_of(record.set, record.id);
+  declared_[key] = {.name_hash = record.y, .bytes = record.x};
+  const auto known = tensors_.find(key);
+  if (known == tensors_.end()) return;
+  const auto slot = look_up_(state.rank, record.set, record.id);
+  if (!slot) return;
+  if (slot->name() == known->second.name) {
+    describe(known->second, slot, declared(record.set, record.id));
+  } else if (record.y != hash_of_name(known->second.name)) {
+    tensors_.erase(known);
+  }
+}
+
+void ChromeWriter::take(int rank, const Record& record, std::int64_t wall_ns, double ns_per_tick) {
+  now_us_ = std::max<std::int64_t>(0, (wall_ns - options_.start_wall_ns) / 1000);
+  auto& state = state_of(rank);
+  switch (record.kind) {
+    case RecordKind::submit:
+      return begin_negotiation(state, record);
+    case RecordKind::begin:
+      return begin(state, record);
+    case RecordKind::members:
+      return add_members(state, record);
+    case RecordKind::end:
+      return end(state, record);
+    case RecordKind::mismatch:
+      return end_in_error(state, record);
+    case RecordKind::declare:
+      return declare(state, record);
+    case RecordKind::copies:
+      return add_copies(state, record, ns_per_tick);
+    case RecordKind::none:
+    case RecordKind::member:
+    case RecordKind::wait:
+    case RecordKind::stall:
+    case RecordKind::lost:
+      return;
+  }
+}
+
+}  // namespace horo::timeline

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// Converts records to the events of Chrome's trace viewer: a row per tensor, with Horovod's names
+// for phases and activities. Makes text only; trace.hpp writes files.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "timeline/record/record.hpp"
+
+namespace horo::timeline {
+
+struct ChromeOptions {
+  std::int64_t start_wall_ns = 0;  ///< Time 0 of the trace.
+  bool mark_cycles = false;
+  bool show_ranks = false;  ///< Show each rank as a thread of the tensor's row.
+};
+
+/// Takes the records of each rank in order of time. Thread: owner.
+class ChromeWriter {
+ public:
+  using LookUp =
+      std::function<std::optional<NameSlot>(int rank, std::uint16_t set, std::uint32_t id)>;
+
+  ChromeWriter(const ChromeOptions& options, LookUp look_up);
+
+  /// Takes one record. `wall_ns`: its time; `ns_per_tick`: the length of a tick in its durations.
+  void take(int rank, const Record& record, std::int64_t wall_ns, double ns_per_tick = 1);
+
+  /// The first events of a file, which name time 0. The names of tensors are repeated after it.
+  std::string head();
+
+  /// The events since the last clear(), separated by ",\n".
+  std::string_view events() const { return text_; }
+
+  void clear() { text_.clear(); }
+
+ private:
+  /// The state of one rank in one row.
+  struct Lane {
+    std::int64_t last_us = 0;
+    bool negotiates = false;  ///< The tensor is submitted and in no entry yet.
+  };
+
+  struct Tensor {
+    int row = 0;
+    std::string name;
+    std::string title;  ///< The name that the viewer shows.
+    bool only_negotiates = false;
+    bool announced = false;  ///< This file has the row's name.
+    // Parts of events, ready to be written.
+    std::string negotiates;  ///< The event that begins a negotiation.
+    std::string result;      ///< The event that ends an operation, with its arguments.
+    std::string row_text;
+    std::vector<Lane> lanes;  ///< By RankState::index.
+  };
+
+  /// The contents of a declare record.
+  struct Declared {
+    std::uint64_t name_hash = 0;
+    std::uint64_t bytes = 0;
+  };
+
+  struct Entry {
+    std::uint64_t number = 0;
+    std::uint16_t set = 0;
+    Mover mover = Mover::none;
+    PathReason reason = PathReason::none;
+    std::string_view operation;
+    std::vector<std::uint32_t> ids;
+    std::uint32_t lacking = 0;  ///< Number of members whose records have not come yet.
+    bool running = false;
+    std::int64_t ran_us = 0;  ///< When it began to run.
+    std::int64_t in_us = 0;   ///< Duration of the copies into and out of the fusion buffer.
+    std::int64_t out_us = 0;
+  };
+
+  struct RankState {
+    int rank = 0;
+    std::size_t index = 0;      ///< Ranks are numbered in the order of their first records.
+    std::string submits;        ///< The event that shows a submission.
+    std::string end_of_event;   ///< Names the thread, where ranks are shown.
+    std::deque<Entry> entries;  ///< Entries that have begun and not ended.
+  };
+
+  RankState& state_of(int rank);
+  Tensor& tensor(const RankState& state, std::uint16_t set, std::uint32_t id, std::uint64_t ticks);
+  void name(Tensor& tensor, std::uint16_t set, std::uint32_t id, std::uint64_t ticks,
+            const std::optional<NameSlot>& slot) const;
+  static void describe(Tensor& tensor, const std::optional<NameSlot>& slot, const Declared* was);
+  const Declared* declared(std::uint16_t set, std::uint32_t id) const;
+  void announce(Tensor& tensor);
+
+  void put(const RankState& state, Tensor& tensor, std::string_view event) {
+    put_at(state, tensor, event, now_us_);
+  }
+
+  void put_at(const RankState& state, Tensor& tensor, std::string_view event, std::int64_t us);
+
+  static bool negotiates(const RankState& state, const Tensor& tensor) {
+    return tensor.lanes.size() > state.index && tensor.lanes[state.index].negotiates;
+  }
+
+  void begin_negotiation(const RankState& state, const Record& record);
+  void end_negotiation(const RankState& state, Tensor& what);
+  void end_in_error(const RankState& state, const Record& record);
+  void begin(RankState& state, const Record& record);
+  void add_members(RankState& state, const Record& record);
+  void open_entry(RankState& state, Entry& entry);
+  void put_all(const RankState& state, const Entry& entry, std::string_view event);
+  void run(Entry& entry) const;
+  static void add_copies(RankState& state, const Record& record, double ns_per_tick);
+  void end(RankState& state, const Record& record);
+  void finish(const RankState& state, const Entry& entry);
+  template <typename Which>
+  void finish_all(RankState& state, Which which);
+  void end_running(const RankState& state, const Entry& entry);
+  void end_queue(const RankState& state, const Entry& entry, bool and_operation);
+  void declare(const RankState& state, const Record& record);
+
+  const ChromeOptions options_;
+  const LookUp look_up_;
+  std::string text_;
+  int rows_ = 0;
+  std::int64_t now_us_ = 0;
+  Tensor job_;  ///< Row 0, for events that belong to no tensor.
+  std::unordered_map<std::uint64_t, Tensor> tensors_;
+  std::unordered_map<std::uint64_t, Declared> declared_;  ///< The last one of each tensor number.
+  std::map<int, RankState> ranks_;
+  RankState* recent_ = nullptr;  ///< The rank of the last record.
+};
+
+}  // namespace horo::timeline

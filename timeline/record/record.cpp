@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "timeline/record/record.hpp"
+
+#include <algorithm>
+
+namespace horo::timeline {
+
+namespace {
+
+constexpr std::uint32_t kTensorBits = 24;
+constexpr std::uint32_t kTensorMask = (1U << kTensorBits) - 1;
+constexpr std::uint32_t kMoverMask = 15;
+constexpr std::uint32_t kReasonBit = kTensorBits + 4;
+
+// Two durations share one 64-bit word; each holds more than twenty seconds.
+constexpr std::uint64_t kCopyUnit = 16;
+constexpr std::uint64_t kMostHalf = 0xffffffff;
+
+constexpr std::array<std::string_view, 6> kMovers{"NONE", "SHM", "GLOO", "MPI", "NCCL", "OTHER"};
+constexpr std::array<std::string_view, 7> kOperations{
+    "ALLREDUCE", "ALLGATHER", "BROADCAST", "BARRIER", "REDUCESCATTER", "ALLTOALL", "JOIN"};
+constexpr std::array<std::string_view, 11> kDTypes{"uint8",   "int8",  "uint16",  "int16",
+                                                   "int32",   "int64", "float16", "float32",
+                                                   "float64", "bool",  "bfloat16"};
+
+struct PathRow {
+  std::string_view path;
+  std::string_view why;
+};
+
+constexpr std::array<PathRow, 11> kPaths{
+    {{"", ""},
+     {"by hosts", "each byte crosses once"},
+     {"whole", "too small for two more steps"},
+     {"whole", "needs all inputs at once"},
+     {"whole", "only all-reduce goes by hosts"},
+     {"whole", "a host has one rank only"},
+     {"whole", "one host"},
+     {"whole", "hierarchical.allreduce is off"},
+     {"whole", "deterministic sums go in the order of the ranks"},
+     {"refused", "no backend of this version moves device memory for a set"},
+     {"unknown", "recorded by another version"}}};
+
+const PathRow& row_of(PathReason reason) {
+  return kPaths[std::min(static_cast<std::size_t>(reason), kPaths.size() - 1)];
+}
+
+}  // namespace
+
+std::string_view path_name(PathReason reason) {
+  return row_of(reason).path;
+}
+
+std::string_view text(PathReason reason) {
+  return row_of(reason).why;
+}
+
+Mover mover_of(std::string_view backend) {
+  if (backend == "shm") return Mover::shm;
+  if (backend == "gloo") return Mover::gloo;
+  if (backend == "mpi" || backend == "openmpi" || backend == "mpich") return Mover::mpi;
+  if (backend == "nccl") return Mover::nccl;
+  return Mover::other;
+}
+
+std::string_view name(Mover mover) {
+  const auto at = static_cast<std::size_t>(mover);
+  return at < kMovers.size() ? kMovers[at] : kMovers.back();
+}
+
+std::string_view operation_name(std::uint8_t kind) {
+  return kind < kOperations.size() ? kOperations[kind] : "UNKNOWN";
+}
+
+std::string_view dtype_name(std::uint8_t dtype) {
+  return dtype < kDTypes.size() ? kDTypes[dtype] : "unknown";
+}
+
+Record encode(const Begin& begin, std::uint64_t ticks) {
+  return {.ticks = ticks,
+          .kind = RecordKind::begin,
+          .detail = static_cast<std::uint8_t>((begin.operation & 15U) |
+                                              static_cast<unsigned>(begin.placement & 15U) << 4U),
+          .set = begin.set,
+          .id = std::min(begin.tensors, kTensorMask) |
+                static_cast<std::uint32_t>(begin.mover) << kTensorBits |
+                static_cast<std::uint32_t>(begin.reason) << kReasonBit,
+          .x = begin.entry,
+          .y = begin.bytes};
+}
+
+Begin decode_begin(const Record& record) {
+  return {.set = record.set,
+          .operation = static_cast<std::uint8_t>(record.detail & 15U),
+          .placement = static_cast<std::uint8_t>(record.detail >> 4U),
+          .mover = static_cast<Mover>(
+              std::min<std::uint32_t>(record.id >> kTensorBits & kMoverMask, kMovers.size() - 1)),
+          .reason = static_cast<PathReason>(
+              std::min<std::uint32_t>(record.id >> kReasonBit, kPaths.size() - 1)),
+          .tensors = record.id & kTensorMask,
+          .entry = record.x,
+          .bytes = record.y};
+}
+
+Record encode_members(const std::array<std::uint32_t, kMembersPerRecord>& tensors,
+                      std::size_t count, std::uint16_t set, std::uint64_t ticks) {
+  return {.ticks = ticks,
+          .kind = RecordKind::members,
+          .detail = static_cast<std::uint8_t>(count),
+          .set = set,
+          .id = tensors[0],
+          .x = tensors[1] | std::uint64_t{tensors[2]} << 32U,
+          .y = tensors[3] | std::uint64_t{tensors[4]} << 32U};
+}
+
+std::size_t decode_members(const Record& record,
+                           std::array<std::uint32_t, kMembersPerRecord>& tensors) {
+  tensors = {record.id, static_cast<std::uint32_t>(record.x),
+             static_cast<std::uint32_t>(record.x >> 32U), static_cast<std::uint32_t>(record.y),
+             static_cast<std::uint32_t>(record.y >> 32U)};
+  return std::min<std::size_t>(record.detail, kMembersPerRecord);
+}
+
+Record encode(const Copies& copies, std::uint64_t ticks) {
+  const auto half = [](std::uint64_t t) { return std::min(t / kCopyUnit, kMostHalf); };
+  return {.ticks = ticks,
+          .kind = RecordKind::copies,
+          .set = copies.set,
+          .x = copies.entry,
+          .y = half(copies.in) | half(copies.out) << 32U};
+}
+
+Copies decode_copies(const Record& record) {
+  return {.set = record.set,
+          .entry = record.x,
+          .in = (record.y & kMostHalf) * kCopyUnit,
+          .out = (record.y >> 32U) * kCopyUnit};
+}
+
+std::string_view NameSlot::name() const {
+  return {text.data(), std::min<std::size_t>(name_bytes, kMostName)};
+}
+
+std::string_view NameSlot::shape() const {
+  return {text.data() + kMostName, std::min<std::size_t>(shape_bytes, kTextBytes - kMostName)};
+}
+
+TickClock::TickClock(const Anchor& first, const Anchor& last) : from_(first) {
+  const auto ticks = static_cast<double>(last.ticks) - static_cast<double>(first.ticks);
+  const auto ns = static_cast<double>(last.monotonic_ns) - static_cast<double>(first.monotonic_ns);
+  if (ticks > 0 && ns > 0) ns_per_tick_ = ns / ticks;
+}
+
+std::int64_t TickClock::wall_ns(std::uint64_t ticks) const {
+  // Ticks and anchors come from files. The result is bounded, so that differences do not overflow.
+  constexpr double kMost = 4e17;
+  constexpr std::int64_t kMostWall = 4'000'000'000'000'000'000;  // A time in the year 2096.
+  const auto passed = static_cast<std::int64_t>(ticks - static_cast<std::uint64_t>(from_.ticks));
+  const auto ns = std::clamp(static_cast<double>(passed) * ns_per_tick_, -kMost, kMost);
+  return std::clamp(from_.wall_ns, -kMostWall, kMostWall) + static_cast<std::int64_t>(ns);
+}
+
+}  // namespace horo::timeline

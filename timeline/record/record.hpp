@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// The format of one record (docs/design/timeline.md). Records are plain bytes: they lie in shared
+// memory and in files.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+namespace horo::timeline {
+
+enum class RecordKind : std::uint8_t {
+  none = 0,
+  submit = 1,
+  begin = 2,
+  members = 3,
+  end = 4,
+  wait = 5,
+  stall = 6,
+  declare = 7,
+  lost = 8,
+  copies = 9,
+  mismatch = 10,
+  member = 11,
+};
+
+/// The number that records use for a process set. The runtime reuses the numbers of removed sets;
+/// `made`, the count of sets made before this one, tells such sets apart.
+constexpr std::uint16_t recorded_set(std::uint32_t number, std::uint32_t made) {
+  return static_cast<std::uint16_t>((number & 0xffU) | (made & 0xffU) << 8U);
+}
+
+/// The set's number as programs see it; the world is 0.
+constexpr std::uint16_t set_number(std::uint16_t recorded) {
+  return recorded & 0xffU;
+}
+
+struct Record {
+  std::uint64_t ticks = 0;
+  RecordKind kind = RecordKind::none;
+  std::uint8_t detail = 0;
+  std::uint16_t set = 0;  ///< A value of recorded_set(), as in all types of this file.
+  std::uint32_t id = 0;
+  std::uint64_t x = 0;
+  std::uint64_t y = 0;
+
+  friend bool operator==(const Record&, const Record&) = default;
+};
+
+static_assert(sizeof(Record) == 32);
+
+inline constexpr std::size_t kMembersPerRecord = 5;
+
+/// The backend that moves a bucket. `none`: the set has one rank, or the payloads were small enough
+/// to travel with the marks.
+enum class Mover : std::uint8_t { none = 0, shm = 1, gloo = 2, mpi = 3, nccl = 4, other = 5 };
+
+Mover mover_of(std::string_view backend);
+std::string_view name(Mover mover);  ///< "SHM": the prefix of an activity's name.
+
+/// Why a set with members on several hosts moves a bucket along the path that it takes.
+enum class PathReason : std::uint8_t {
+  none = 0,  ///< The set has one path only, or the payloads travelled with the marks.
+  by_hosts = 1,
+  too_small = 2,
+  needs_all_inputs = 3,
+  no_allreduce = 4,
+  one_rank_on_a_host = 5,
+  one_host = 6,
+  switched_off = 7,
+  rank_order = 8,
+  device_memory = 9,
+  unknown = 10,
+};
+
+/// "by hosts", "whole" or "refused"; empty: there is no reason.
+std::string_view path_name(PathReason reason);
+/// "too small for two more steps"
+std::string_view text(PathReason reason);
+
+/// The name of the runtime's operation number: "ALLREDUCE". Out of range: "UNKNOWN".
+std::string_view operation_name(std::uint8_t kind);
+/// The name of the runtime's element type number: "float32".
+std::string_view dtype_name(std::uint8_t dtype);
+
+/// The fields of a begin record.
+struct Begin {
+  std::uint16_t set = 0;
+  std::uint8_t operation = 0;
+  std::uint8_t placement = 0;
+  Mover mover = Mover::none;
+  PathReason reason = PathReason::none;
+  std::uint32_t tensors = 0;
+  std::uint64_t entry = 0;
+  std::uint64_t bytes = 0;
+};
+
+Record encode(const Begin& begin, std::uint64_t ticks);
+Begin decode_begin(const Record& record);
+
+Record encode_members(const std::array<std::uint32_t, kMembersPerRecord>& tensors,
+                      std::size_t count, std::uint16_t set, std::uint64_t ticks);
+/// Writes the tensors of a members record to `tensors`, and returns how many there are.
+std::size_t decode_members(const Record& record,
+                           std::array<std::uint32_t, kMembersPerRecord>& tensors);
+
+/// How long a rank copied into and out of fusion buffers for one entry, in ticks.
+struct Copies {
+  std::uint16_t set = 0;
+  std::uint64_t entry = 0;
+  std::uint64_t in = 0;
+  std::uint64_t out = 0;
+};
+
+Record encode(const Copies& copies, std::uint64_t ticks);
+Copies decode_copies(const Record& record);
+
+/// One row of the name table: a tensor as it was declared.
+struct NameSlot {
+  static constexpr std::size_t kTextBytes = 224;
+  static constexpr std::size_t kMostName = 168;
+
+  std::uint32_t sequence = 0;  ///< Odd while the row is being written; 0: never written.
+  std::uint32_t id = 0;
+  std::uint16_t set = 0;
+  std::uint8_t operation = 0;
+  std::uint8_t dtype = 0;
+  std::uint8_t name_bytes = 0;
+  std::uint8_t shape_bytes = 0;
+  std::uint16_t unused = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t since = 0;  ///< Ticks at the declaration.
+  std::array<char, kTextBytes> text{};
+
+  /// Both stay inside `text`, even where the size fields are damaged.
+  std::string_view name() const;
+  std::string_view shape() const;  ///< "[2, 3]"
+};
+
+static_assert(sizeof(NameSlot) == 256);
+
+/// The same moment on three clocks.
+struct Anchor {
+  std::int64_t ticks = 0;
+  std::int64_t monotonic_ns = 0;
+  std::int64_t wall_ns = 0;
+};
+
+/// Converts ticks to nanoseconds since 1970, along a line through two anchors.
+class TickClock {
+ public:
+  TickClock() = default;
+  TickClock(const Anchor& first, const Anchor& last);
+
+  std::int64_t wall_ns(std::uint64_t ticks) const;
+
+  double ns_per_tick() const { return ns_per_tick_; }
+
+ private:
+  Anchor from_{};
+  double ns_per_tick_ = 1;
+};
+
+}  // namespace horo::timeline

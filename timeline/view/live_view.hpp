@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// A running job at one moment, as a value and as text.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "timeline/analysis/analysis.hpp"
+#include "timeline/live/live_row.hpp"
+
+namespace horo::timeline {
+
+struct LiveView {
+  std::string job;
+  std::int64_t now_ns = 0;  ///< Since 1970.
+  int size = 0;             ///< Number of ranks in the job; some may have no row.
+  std::vector<LiveRow> rows;
+  std::vector<std::string> problems;  ///< Why ranks of other hosts have no row.
+  std::string others;                 ///< Tells the user where ranks without a row can be seen.
+  Figures figures;  ///< Operations since the previous view; in the first view, all in memory.
+};
+
+/// Returns the lines above the table: first the ranks that others wait for now, then the verdicts.
+std::vector<std::string> headlines(const LiveView& view);
+
+/// A table of at most `width` columns and `height` lines; 0: no limit.
+std::string live_table(const LiveView& view, int width, int height);
+/// One line for each rank, with the time of day.
+std::string live_lines(const LiveView& view);
+/// One line with the figures since the previous view, and the headlines.
+std::string follow_text(const LiveView& view);
+/// The view as one line of JSON.
+std::string live_json(const LiveView& view);
+
+}  // namespace horo::timeline
