@@ -3,16 +3,17 @@
 
 usage: classes.py ROOT [--list]
 
-Of each class or struct in a header of the product:
+Of each class or struct of the product:
 
 - At most 25 public declarations: member functions, types and constants. Overloads of one name count once. Constructors,
   destructor and assignments together count once. Friends and public data members do not count.
 - At most 500 lines in its header and its .cpp files. A file in which the class has more lines than any other class counts
   whole; of another file, only the class's own lines count. The class's lines are its body and its members' definitions,
-  those of its nested classes included.
+  those of its nested classes included. Of a class that only its .cpp file sees, such as one in an anonymous namespace, the
+  class's own lines count, or the whole file if the class has more than half of its lines.
 
 No two classes, structs or enumerations of the product that are outside other classes have the same name, whatever their
-namespaces. Those in an anonymous namespace do not count, nor do specialisations of templates and the public headers.
+namespaces. This rule does not count classes in an anonymous namespace, specialisations of templates and the public headers.
 
 With --list, the largest classes are printed.
 """
@@ -229,6 +230,16 @@ def sizes(files):
     return homes, total
 
 
+def local_sizes(files, homes):
+    """(path, class, its lines) of every class that no header has; `files` as from product(), `homes` as from sizes()."""
+    for path, parser, count in files:
+        for found in parser.classes if path.endswith(".cpp") else ():
+            local = found.name in parser.hidden or found.name not in homes
+            if local and "::" not in found.name and found.kind != "enum":
+                own = parser.lines[found.name]
+                yield path, found, count if own > count / 2 else own
+
+
 def shared_names(files, shared):
     if len(shared) > MOST_SHARED:
         yield f"{len(shared)} class names may be shared, at most {MOST_SHARED}"
@@ -245,20 +256,26 @@ def shared_names(files, shared):
 def check(root, shared=None):
     files = list(product(root))
     faults = []
-    classes = [(path, found) for path, parser, _ in files if path.endswith(".hpp") for found in parser.classes]
+    classes = [(path, found) for path, parser, _ in files for found in parser.classes]
     homes, total = sizes(files)
-    print(f"{len(classes)} classes in headers")
+    local = list(local_sizes(files, homes))
+    print(f"{len(classes)} classes, {len(local)} of them in .cpp files only")
     if "--list" in sys.argv:
         for path, found in sorted(classes, key=lambda item: -len(item[1].public))[:20]:
             print(f"{path}:{found.first}: {found.name}: {len(found.public)} public declarations: {', '.join(sorted(found.public))}")
         for name, lines in total.most_common(30):
             print(f"{homes[name]}: {name}: {lines} lines")
+        for path, found, lines in sorted(local, key=lambda item: -item[2])[:20]:
+            print(f"{path}:{found.first}: {found.name}: {lines} lines")
     for path, found in classes:
         if len(found.public) > MOST_PUBLIC:
             faults.append(f"{path}:{found.first}: {found.name} has {len(found.public)} public declarations, at most {MOST_PUBLIC}")
     for name, lines in sorted(total.items()):
         if lines > MOST_LINES:
             faults.append(f"{homes[name]}: {name} has {lines} lines in its header and .cpp files, at most {MOST_LINES}")
+    for path, found, lines in local:
+        if lines > MOST_LINES:
+            faults.append(f"{path}:{found.first}: {found.name} has {lines} lines, at most {MOST_LINES}")
     return faults + list(shared_names(files, SHARED if shared is None else shared))
 
 

@@ -258,6 +258,17 @@ class Classes(LintTest):
         self.plant("base/long.cpp", member * 10 + "void help() {}\n")
         self.expect(lambda root: classes.check(root, {}), "long.hpp: Long has 501 lines")
 
+    def test_classes_that_no_header_has_are_counted_too(self):
+        hidden = "namespace {\nclass Hidden {\n public:\n" + "".join(f"  void f{number}();\n" for number in range(26)) + "};\n}\n"
+        self.plant("base/many.cpp", hidden)
+        self.expect(lambda root: classes.check(root, {}), "many.cpp:2: Hidden has 26 public declarations")
+        self.plant("base/many.cpp", "")
+        long = "class Link {\n" + "  int work_;\n" * 494 + "};\n"
+        self.plant("base/long.cpp", "namespace {\n" + long + "}\nvoid use() {}\nvoid help() {}\n")
+        self.expect(lambda root: classes.check(root, {}))
+        self.plant("base/long.cpp", "namespace {\n" + long + "}\nvoid use() {}\nvoid help() {}\nvoid more() {}\n")
+        self.expect(lambda root: classes.check(root, {}), "long.cpp:2: Link has 501 lines")
+
     def test_class_names(self):
         self.plant("base/log.hpp", "struct Log {};\nclass Part;\n")
         self.plant("runtime/part.hpp", "struct Part {\n  struct Log {};\n};\ntemplate <> struct Part<int> {};\n")

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/starters/link/agent_task.hpp"
+
+#include <utility>
+
+namespace horo::launcher {
+
+AgentTask::AgentTask(const AgentSpec& given)
+    : epoch_(given.epoch),
+      ports_(static_cast<int>(given.ranks.size()) + 1),
+      grace_(given.failure_grace + given.grace),
+      stays_(given.stay > Duration::zero()),
+      job_id_(given.ranks.empty() ? std::string() : given.ranks.front().job_id) {
+  if (!given.held) spec_ = given;
+}
+
+bool AgentTask::has_begun() const {
+  return stage_ == Stage::begun || stage_ == Stage::stopping || stage_ == Stage::killing;
+}
+
+bool AgentTask::become_ready() {
+  if (stage_ != Stage::preparing) return false;
+  stage_ = Stage::ready;
+  return true;
+}
+
+bool AgentTask::begin() {
+  if (stage_ != Stage::preparing && stage_ != Stage::ready) return false;
+  stage_ = Stage::begun;
+  return true;
+}
+
+bool AgentTask::stop() {
+  if (stage_ != Stage::begun) return false;
+  stage_ = Stage::stopping;
+  return true;
+}
+
+bool AgentTask::kill() {
+  return has_begun() && std::exchange(stage_, Stage::killing) != Stage::killing;
+}
+
+bool AgentTask::cancel() {
+  return std::exchange(stage_, Stage::cancelled) != Stage::cancelled;
+}
+
+bool AgentTask::take(Epoch epoch) {
+  return epoch == epoch_ && !std::exchange(taken_, true);
+}
+
+}  // namespace horo::launcher
