@@ -14,8 +14,10 @@ void HostLink::start(std::size_t host, const AgentSpec& spec, AgentEvents& news)
   host_ = host;
   spec_ = &spec;
   news_ = &news;
+  unconfirmed_.reset();
   if (stage_ == Stage::waiting && agent_->assign(spec)) {
     stage_ = Stage::assigned;
+    unconfirmed_.emplace();
     return;
   }
   start_new();
@@ -28,9 +30,31 @@ void HostLink::start_new() {
   auto agent = starter_->start(*spec_, *this);
   if (agent) {
     agent_ = std::move(agent).value();
+    repeat_input();
   } else {
     on_lost(std::move(agent).error());
   }
+}
+
+void HostLink::feed_stdin(std::string_view bytes) {
+  if (unconfirmed_) {
+    unconfirmed_->fed = true;
+    unconfirmed_->bytes.append(bytes);
+  }
+  if (agent_ != nullptr) agent_->feed_stdin(bytes);
+}
+
+void HostLink::close_stdin() {
+  if (unconfirmed_) unconfirmed_->closed = true;
+  if (agent_ != nullptr) agent_->close_stdin();
+}
+
+/// For a new agent: the one before it was lost with this input.
+void HostLink::repeat_input() {
+  const auto input = std::exchange(unconfirmed_, std::nullopt);
+  if (!input) return;
+  if (input->fed) agent_->feed_stdin(input->bytes);
+  if (input->closed) agent_->close_stdin();
 }
 
 void HostLink::release() {
@@ -43,6 +67,7 @@ void HostLink::on_control_group(const ControlGroupInfo& control_group) {
   if (stage_ == Stage::assigned) {
     stage_ = Stage::working;
     reused_ = true;
+    unconfirmed_.reset();
   }
   news_->on_control_group(control_group);
 }

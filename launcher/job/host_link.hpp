@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -39,6 +40,11 @@ class HostLink final : public AgentEvents {
   void release();
 
   Agent* agent() { return agent_.get(); }
+
+  /// As Agent::feed_stdin and close_stdin. An agent that replaces one that was lost with the input
+  /// gets the same input.
+  void feed_stdin(std::string_view bytes);
+  void close_stdin();
 
   /// As Agent::step. Empty also if there is no agent.
   std::string step() const { return agent_ == nullptr ? std::string() : agent_->step(); }
@@ -86,7 +92,15 @@ class HostLink final : public AgentEvents {
  private:
   enum class Stage : std::uint8_t { working, waiting, assigned, leaving, gone };
 
+  /// Standard input since an agent got its further assignment.
+  struct Input {
+    std::string bytes;
+    bool fed = false;
+    bool closed = false;
+  };
+
   void start_new();
+  void repeat_input();
   bool has_left();
 
   Loop& loop_;
@@ -98,7 +112,8 @@ class HostLink final : public AgentEvents {
   std::unique_ptr<Agent> agent_;
   Stage stage_ = Stage::working;
   bool reused_ = false;
-  Subscription replacement_;  ///< Starts another agent in the next turn of the loop.
+  std::optional<Input> unconfirmed_;  ///< Until the agent has taken its further assignment.
+  Subscription replacement_;          ///< Starts another agent in the next turn of the loop.
 };
 
 }  // namespace horo::launcher

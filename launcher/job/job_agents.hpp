@@ -46,6 +46,11 @@ class JobAgents {
     return host < hosts_.size() ? hosts_[host]->agent() : nullptr;
   }
 
+  /// Null: there is no such host in the current generation.
+  HostLink* link(std::size_t host) const {
+    return host < hosts_.size() ? hosts_[host].get() : nullptr;
+  }
+
   /// Those of the current generation, and those that wait.
   void for_each(const std::function<void(Agent&)>& task);
 

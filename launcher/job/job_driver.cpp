@@ -255,11 +255,11 @@ void JobDriver::stop_clocks() {
 }
 
 void JobDriver::feed_stdin(std::string_view bytes) {
-  if (auto* agent = agents_.of_host(0)) agent->feed_stdin(bytes);
+  if (auto* link = agents_.link(0)) link->feed_stdin(bytes);
 }
 
 void JobDriver::close_stdin() {
-  if (auto* agent = agents_.of_host(0)) agent->close_stdin();
+  if (auto* link = agents_.link(0)) link->close_stdin();
 }
 
 bool JobDriver::ask(std::size_t host, std::size_t part, const Question& question) {

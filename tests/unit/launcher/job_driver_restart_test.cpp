@@ -153,6 +153,34 @@ TEST_CASE("an agent that dies between two generations is replaced") {
   CHECK(world.job->kept_agents() == 1);
 }
 
+TEST_CASE("standard input given during the handover reaches the agent that replaces a dead one") {
+  World world;
+  world.fail_generation();
+  world.restart();
+  world.job->begin(world.spec({0, 1}));
+  world.job->feed_stdin("first ");
+  world.events(0).on_lost({Errc::unavailable, "killed"});
+  world.job->feed_stdin("second");
+  world.job->close_stdin();
+  world.turn();
+  REQUIRE(world.starter.started() == 3);
+  CHECK(world.starter.host(2).input == "first second");
+  CHECK(world.calls(2) == Calls{"close stdin"});
+  world.run_ranks(2, Rank{0});
+  CHECK(world.starter.host(2).input == "first second");
+}
+
+TEST_CASE("an agent that takes its assignment gets standard input once") {
+  World world;
+  world.fail_generation();
+  world.restart();
+  world.job->begin(world.spec({0, 1}));
+  world.job->feed_stdin("first ");
+  world.run_ranks(0, Rank{0});
+  world.job->feed_stdin("second");
+  CHECK(world.starter.host(0).input == "first second");
+}
+
 TEST_CASE("an agent that dies after it has taken the assignment fails the generation") {
   World world;
   world.fail_generation();
