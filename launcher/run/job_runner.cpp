@@ -8,8 +8,8 @@
 #include "base/knobs/knobs.hpp"
 #include "base/knobs/launcher_knobs.hpp"
 #include "launcher/job/job_driver.hpp"
-#include "launcher/plan/job_facts.hpp"
 #include "launcher/run/generation_run.hpp"
+#include "launcher/run/planning.hpp"
 #include "launcher/run/signal_listener.hpp"
 
 namespace horo::launcher {
@@ -35,11 +35,6 @@ int number_of(NoticeSignal notice) {
 
 bool ends_programs(int number) {
   return number != SIGUSR1 && number != SIGUSR2 && number != SIGPIPE;
-}
-
-Result<JobPlan> probe_and_plan(const JobRequest& request) {
-  HORO_TRY(auto facts, probe_job(request));
-  return plan_job(request, std::move(facts));
 }
 
 }  // namespace
@@ -68,8 +63,8 @@ class JobRunner::Impl {
     }
     driver_->start();
     generation_->attach(*driver_);
-    // Planning blocks and runs loops of its own, so it does not happen inside this loop.
-    for (loop_.run(); std::exchange(plan_due_, false); loop_.run()) plan_next();
+    loop_.run();
+    planning_.reset();
     return JobOutcome{.exit_code = exit_code_of(driver_->state()),
                       .state = driver_->state(),
                       .earlier = earlier_};
@@ -118,11 +113,7 @@ class JobRunner::Impl {
                             .policy = policy},
                     generation_->take_spec(),
                     JobHandlers{.on_ended = [this] { generation_ended(); },
-                                .on_plan =
-                                    [this] {
-                                      plan_due_ = true;
-                                      loop_.stop();
-                                    },
+                                .on_plan = [this] { plan_next(); },
                                 .on_all_hosts_again = [this] { emit(AllHostsAgain{}); },
                                 .on_finished = [this] { finished(); }});
     driver_->on_rank_started([this] {
@@ -219,17 +210,20 @@ class JobRunner::Impl {
     const auto& restart = driver_->state().restart;
     request_.restart_count = static_cast<int>(restart.times.size());
     request_.avoided_hosts = restart.avoided;
-    auto plan = probe_and_plan(request_);
-    if (!plan) return driver_->plan_failed(plan.error());
-    next_plan_ = std::move(*plan);
-    // Signals that came while planning blocked are heard first.
-    begin_timer_ = loop_.after(Duration::zero(), [this] { begin_next(); });
+    planning_.emplace(loop_, request_, [this](Result<JobPlan>& plan) { planned(plan); });
   }
 
-  void begin_next() {
+  void planned(Result<JobPlan>& plan) {
+    planning_.reset();
+    // A signal may have ended the job meanwhile.
     if (driver_->state().phase != Phase::restarting) return;
+    if (!plan) return driver_->plan_failed(plan.error());
+    begin_next(std::move(*plan));
+  }
+
+  void begin_next(JobPlan plan) {
     generation_begin_ = SteadyClock::instance().now();
-    auto run = make_generation_run(std::move(*std::exchange(next_plan_, std::nullopt)));
+    auto run = make_generation_run(std::move(plan));
     if (!run) return driver_->restart_failed(run.error());
     generation_ = std::move(*run);
     announce();
@@ -250,9 +244,7 @@ class JobRunner::Impl {
   std::optional<JobDriver> driver_;
   std::unique_ptr<SignalListener> signals_;
   Subscription suspension_;
-  std::optional<JobPlan> next_plan_;
-  Subscription begin_timer_;
-  bool plan_due_ = false;
+  std::optional<Planning> planning_;  ///< While the next generation is being planned.
 };
 
 JobRunner::JobRunner(Loop& loop, JobRequest request, RunHandler handler)

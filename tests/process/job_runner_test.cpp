@@ -3,10 +3,16 @@
 // machine.
 #include "launcher/run/job_runner.hpp"
 
+#include <algorithm>
+#include <array>
 #include <csignal>
 #include <cstdlib>
 #include <fcntl.h>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <map>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
@@ -24,13 +30,16 @@ struct Run {
   std::unique_ptr<Loop> loop = Loop::make(Loop::BrokenPipes::untouched).value();
   UniqueFd null{open("/dev/null", O_WRONLY | O_CLOEXEC)};
 
-  Run(std::vector<std::string> command, int np, std::vector<Given> flags = {}) {
+  /// `script` names the hosts; empty: the ranks run on this machine.
+  Run(std::vector<std::string> command, int np, std::vector<Given> flags = {},
+      std::string script = {}) {
     setenv("HORO_AGENT_PATH", HORO_TEST_AGENT, 1);
     flags.push_back({.name = "stdin", .value = "none"});
     JobRequest request{.command = std::move(command), .directory = "/", .environment = environ};
     request.np = np;
     request.out_fd = request.err_fd = null.value();
-    request.hosts = fmt::format("localhost:{}", np);
+    request.script = std::move(script);
+    if (request.script.empty()) request.hosts = fmt::format("localhost:{}", np);
     request.settings = Settings::resolve({.flags = std::move(flags)}).value();
     runner.emplace(*loop, std::move(request), [this](const RunEvent& event) { take(event); });
   }
@@ -102,6 +111,85 @@ TEST_CASE("a restart is another generation of the same job, with the same number
   REQUIRE(job.job_ids.size() == 2);
   CHECK(job.job_ids[0] != job.job_ids[1]);
   CHECK(job.text[Rank{1}] == "again\n");
+}
+
+namespace {
+
+/// A script that names this machine as the only host. From its second call on it says so first, and
+/// waits for an answer.
+class SlowScript {
+ public:
+  SlowScript() {
+    REQUIRE(mkdtemp(folder_.data()) != nullptr);
+    for (const char* name : {"asked", "answer"})
+      REQUIRE(mkfifo((folder_ + "/" + name).c_str(), 0600) == 0);
+    asked = UniqueFd(open((folder_ + "/asked").c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
+    answer = UniqueFd(open((folder_ + "/answer").c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
+    REQUIRE((asked && answer));
+    std::ofstream(path()) << "#!/bin/sh\ncd " << folder_
+                          << "\necho call >>calls\n"
+                             "if [ $(wc -l <calls) != 1 ]; then echo asked >asked; "
+                             "read word <answer; fi\necho localhost:1\n";
+    REQUIRE(chmod(path().c_str(), 0700) == 0);
+  }
+
+  ~SlowScript() { std::filesystem::remove_all(folder_); }
+
+  SlowScript(const SlowScript&) = delete;
+  SlowScript& operator=(const SlowScript&) = delete;
+
+  std::string path() const { return folder_ + "/hosts"; }
+
+  int calls() const {
+    std::ifstream file(folder_ + "/calls");
+    return static_cast<int>(std::count(std::istreambuf_iterator<char>(file), {}, '\n'));
+  }
+
+  UniqueFd asked;
+  UniqueFd answer;
+
+ private:
+  std::string folder_ = "/tmp/horo-test-XXXXXX";
+};
+
+}  // namespace
+
+TEST_CASE("the loop runs while the next generation is planned, so that heartbeats go on") {
+  SlowScript script;
+  Run job(shell("test $HORO_RESTART_COUNT = 1 || exit 75; echo again"), 1,
+          {{.name = "max-restarts", .value = "1"},
+           {.name = "restart-on", .value = "75"},
+           {.name = "discovery-timeout", .value = "15"}},
+          script.path());
+  auto asked = job.loop->watch(script.asked.value());
+  REQUIRE(asked);
+  int heard = 0;
+  asked->on_readable([&] {
+    std::array<char, 64> text{};
+    while (read(script.asked.value(), text.data(), text.size()) > 0) ++heard;
+    REQUIRE(write(script.answer.value(), "go\n", 3) == 3);
+  });
+  SECTION("and the job goes on") {
+    const auto outcome = job.run();
+    REQUIRE(outcome);
+    CHECK(outcome->exit_code == 0);
+    CHECK(job.text[Rank{0}] == "again\n");
+    CHECK(script.calls() == 2);
+  }
+  SECTION("and a signal ends the job") {
+    asked->on_readable([&] {
+      std::array<char, 64> text{};
+      while (read(script.asked.value(), text.data(), text.size()) > 0) ++heard;
+      job.runner->signal(SIGTERM);
+      // After the end of the job, so that the plan comes too late.
+      job.loop->post([&] { REQUIRE(write(script.answer.value(), "go\n", 3) == 3); });
+    });
+    const auto outcome = job.run();
+    REQUIRE(outcome);
+    CHECK(outcome->exit_code == exit_code::kSignalBase + SIGTERM);
+    CHECK(job.text.empty());
+    CHECK(script.calls() == 2);
+  }
 }
 
 TEST_CASE("a program stops its job with a signal of its own") {
