@@ -46,7 +46,7 @@ class AgentStream : public std::enable_shared_from_this<AgentStream> {
 
   bool is_closed() const { return stage_ == Stage::closed; }
 
-  /// What the carrier has found out on the way to the agent.
+  /// The facts that the carrier has found on the way to the agent.
   const OpenedStream& opened() const { return opened_; }
 
   bool is_remote() const { return opened_.place != AgentPlace::this_machine; }
