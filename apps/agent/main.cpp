@@ -42,10 +42,11 @@ int serve(HostAgent::Options options) {
   const auto descriptor_limit = horo::launcher::raise_descriptor_limit();
   if (!descriptor_limit) return report(descriptor_limit.error());
   options.inheritance.descriptor_limit = *descriptor_limit;
+  const auto held = horo::launcher::hold_rank_descriptors(options.inheritance.descriptors);
+  if (!held) return report(held.error());
   options.guard_pid = getpid();
   const auto code = horo::launcher::run_guarded(
       options.in, [&](const horo::launcher::ControlGroupInfo& control_group) {
-        horo::launcher::hold_rank_descriptors();
         options.control_group = control_group;
         return supervise(std::move(options));
       });
