@@ -6,7 +6,6 @@
 #include <sys/types.h>
 
 #include "base/clock.hpp"
-#include "base/unique_fd.hpp"
 #include "launcher/process/control_group.hpp"
 #include "launcher/starter.hpp"
 
@@ -15,10 +14,8 @@ namespace horo::launcher {
 /// The longest that the kernel may take to end processes after SIGKILL.
 inline constexpr Duration kKillTime = std::chrono::seconds(10);
 
-/// A control group for the agent and all that it starts. A process beside it, the sweeper, kills
-/// the group when neither guard nor agent is left, even when both were killed at the same time and
-/// the launcher with them. Where no group can be made, info() says why. The guard makes it while
-/// it has one thread.
+/// A control group for the agent and all that it starts. Where no group can be made, info() says
+/// why. The guard makes it while it has one thread.
 class AgentCgroup {
  public:
   AgentCgroup();
@@ -34,13 +31,8 @@ class AgentCgroup {
   void end(Deadline deadline);
 
  private:
-  Status build();
-  void dismiss_sweeper();
-
   ControlGroupInfo info_;
   std::optional<ControlGroup> group_;
-  UniqueFd alive_;  ///< The writing end of the sweeper's pipe, which guard and agent hold.
-  pid_t sweeper_ = -1;
 };
 
 }  // namespace horo::launcher

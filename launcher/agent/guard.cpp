@@ -11,11 +11,14 @@
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <utility>
 
 #include "base/exit_code.hpp"
 #include "base/unique_fd.hpp"
 #include "launcher/agent/agent_cgroup.hpp"
+#include "launcher/agent/sweeper.hpp"
 #include "launcher/process/descendants.hpp"
+#include "launcher/process/process_title.hpp"
 
 namespace horo::launcher {
 
@@ -24,6 +27,9 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr Duration kAgentEndTime = 2s;  ///< For an agent to end once the launcher is gone.
+/// Without "horo", so that "pkill horo" leaves the guard to clean up.
+constexpr const char* kGuardTitle = "job-guard";
+constexpr const char* kAgentName = "horo-agent";
 
 /// A batch system sends its signals to every process of a job. Ranks do not inherit the ignoring:
 /// spawn_process sets the defaults.
@@ -37,7 +43,6 @@ using AgentMain = std::function<int(const ControlGroupInfo&)>;
                            pid_t guard, const sigset_t& mask) {
   // A process group of its own: a signal that kills the guard's group leaves the agent to clean up.
   setpgid(0, 0);
-  prctl(PR_SET_NAME, "horo-agent");
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (getppid() != guard)
     _exit(1);  // The guard ended before the line above; nothing has been started yet.
@@ -60,8 +65,9 @@ std::optional<int> reap(pid_t agent) {
 /// Waits for what the guard acts on: signals, and the end of the launcher's stream.
 class GuardEvents {
  public:
-  GuardEvents(int stream, const sigset_t& awaited)
-      : signals_(signalfd(-1, &awaited, SFD_CLOEXEC)),
+  /// `signals`: a signalfd.
+  GuardEvents(int stream, UniqueFd signals)
+      : signals_(std::move(signals)),
         polled_{{{.fd = signals_.value(), .events = POLLIN, .revents = 0},
                  {.fd = stream, .events = POLLRDHUP, .revents = 0}}} {}
 
@@ -108,14 +114,25 @@ Result<int> run_guarded(int stream, const AgentMain& agent) {
   for (const int number : {SIGCHLD, SIGTERM, SIGINT, SIGHUP}) sigaddset(&awaited, number);
   sigset_t before;
   sigprocmask(SIG_BLOCK, &awaited, &before);
+  UniqueFd signals(signalfd(-1, &awaited, SFD_CLOEXEC));
+  if (!signals) return fail_errno(errno, "watching the signals of the agent's guard");
   const pid_t guard = getpid();
+  const ProcessTitle title;
+  title.show(kGuardTitle);
   AgentCgroup cgroup;
-  const auto started = cgroup.fork_into();
-  if (!started) return Failure(Error(started.error()).context("starting the agent"));
+  auto sweeper = Sweeper::start(stream, cgroup.info().path, title);
+  const auto started = sweeper ? cgroup.fork_into() : Result<pid_t>(Failure(sweeper.error()));
+  if (!started) {
+    cgroup.end(Deadline::in(SteadyClock::instance(), kKillTime));
+    if (sweeper) sweeper->dismiss();
+    return Failure(Error(started.error()).context("starting the agent"));
+  }
   const pid_t child = *started;
-  if (child == 0) be_agent(agent, cgroup.info(), guard, before);
-  prctl(PR_SET_NAME, "horo-guard");
-  GuardEvents events(stream, awaited);
+  if (child == 0) {
+    title.restore(kAgentName);
+    be_agent(agent, cgroup.info(), guard, before);
+  }
+  GuardEvents events(stream, std::move(signals));
   for (;;) {
     const int number = events.next_signal();
     if (number == 0) kill(child, SIGKILL);
@@ -123,6 +140,7 @@ Result<int> run_guarded(int stream, const AgentMain& agent) {
       const auto status = reap(child);
       if (!status) continue;
       cgroup.end(Deadline::in(SteadyClock::instance(), kKillTime));
+      sweeper->dismiss();
       kill_descendants(Deadline::in(SteadyClock::instance(), kKillTime));
       return WIFEXITED(*status) ? WEXITSTATUS(*status) : exit_code::kSignalBase + WTERMSIG(*status);
     }

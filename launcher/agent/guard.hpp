@@ -12,8 +12,10 @@ namespace horo::launcher {
 /// runs `agent` and exits with what `agent` returns. Both are child subreapers.
 /// - If the child ends in any way, the guard kills all descendants that are left.
 /// - If the guard ends, the child gets SIGTERM and kills its descendants.
-/// - Where a control group can be made, the child and all that it starts are in it:
-/// agent_cgroup.hpp.
+/// - Where a control group can be made, the child and all that it starts are in it.
+/// - A third process, the sweeper, ends what these two cannot: sweeper.hpp.
+/// - Guard and sweeper show names and command lines without "horo", so that "pkill -9 horo" or
+///   "pkill -9 -f horo" leaves them to clean up.
 /// - Both ignore the signals that only ranks use. The guard passes SIGTERM, SIGINT and SIGHUP on to
 ///   the child as SIGTERM.
 /// - When the launcher's side of `stream` has ended and the child does not end, the guard kills the

@@ -26,7 +26,7 @@ find_target() {
   for ((i = 0; i < most; i++)); do
     is_over && return 1
     guard='' agent=''
-    for pid in $(children "$job"); do named "$pid" horo-guard && guard=$pid; done
+    for pid in $(children "$job"); do named "$pid" job-guard && guard=$pid; done
     for pid in ${guard:+$(children "$guard")}; do named "$pid" horo-agent && agent=$pid; done
     case $1 in
       launcher) target=$job ;;

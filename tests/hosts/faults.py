@@ -181,7 +181,7 @@ class Fault:
         elif kind == "session killed":
             victims = [p for p in processes if p.is_session()][-1:]
         else:
-            guards = [p for p in processes if p.name == "horo-guard"]
+            guards = [p for p in processes if p.name == "job-guard"]
             # Before the process has split in two, it is neither guard nor agent.
             agents = [p for p in processes if p.name == "horo-agent" and p.parent in {g.pid for g in guards}]
             victims = {"guard killed": guards, "pair killed": guards + agents}.get(kind, agents)

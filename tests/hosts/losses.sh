@@ -104,7 +104,7 @@ expect "exit code of a killed agent" "$code" 125
 expect_in "the report" "$err" "host h1 was lost after "
 nothing_left h1 h2 h3
 start
-on h1 bash -c 'kill -KILL $(pgrep -x horo-agent) $(pgrep -x horo-guard)'
+on h1 bash -c 'kill -KILL $(pgrep -x horo-agent) $(pgrep -x job-guard)'
 ends
 expect "exit code of a killed pair" "$code" 125
 nothing_left h1 h2 h3

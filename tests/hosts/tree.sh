@@ -88,10 +88,10 @@ for fanout in 1 2; do
   ends 125 "host h1 was lost after "
   expect_in "the report" "$err" "other hosts were reached through it"
   start --fanout "$fanout"
-  on h2 bash -c 'kill -KILL $(pgrep -x horo-agent) $(pgrep -x horo-guard)'
+  on h2 bash -c 'kill -KILL $(pgrep -x horo-agent) $(pgrep -x job-guard)'
   ends 125 "host h2 was lost after "
   start --fanout "$fanout" --ssh-program ssh
-  on h2 bash -c 'kill -KILL $(pgrep -x horo-agent) $(pgrep -x horo-guard)'
+  on h2 bash -c 'kill -KILL $(pgrep -x horo-agent) $(pgrep -x job-guard)'
   ends 125 "host h2 was lost after "
   start --fanout "$fanout"
   on h2 bash -c 'kill -KILL "$(pgrep -f "sshd: root@notty" | head -n 1)"'

@@ -46,7 +46,7 @@ struct Waiting {
   explicit Waiting(std::vector<std::string> actions, Duration stay = 100s) {
     REQUIRE(job.start(assignment(1, std::move(actions), stay)));
     REQUIRE(job.run_until([&] { return job.pids.size() == 2; }));
-    guard = child_named(getpid(), "horo-guard");
+    guard = child_named(getpid(), "job-guard");
     agent = child_named(guard, "horo-agent");
     REQUIRE(job.run_until([&] { return job.waits == 1; }));
     REQUIRE(job.waits == 1);

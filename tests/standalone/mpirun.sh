@@ -94,7 +94,7 @@ check() {
 
   # mpirun itself is killed.
   begin ""
-  kill -9 "$(pgrep -P "$(pgrep -x horo-agent -P "$(pgrep -x horo-guard -P $pid)")" -f -- --dial-in)"
+  kill -9 "$(pgrep -P "$(pgrep -x horo-agent -P "$(pgrep -x job-guard -P $pid)")" -f -- --dial-in)"
   wait "$pid"
   expect "exit code after mpirun was killed" "$?" 125
   expect_in "the report" "$(cat "$scratch/err")" "was killed by signal 9 (SIGKILL) while its ranks ran"

@@ -18,6 +18,10 @@ using protocol::Message;
 /// Time for an agent without ranks to end: its host may be gone.
 constexpr Duration kIdleEndTime = std::chrono::seconds(5);
 
+/// Time for the stream to end after the carrier: processes of the host that were left without guard
+/// and agent may hold it for a while.
+constexpr Duration kStreamEndTime = std::chrono::seconds(15);
+
 /// Messages that do not belong to a task. They count even when the agent has no ranks.
 template <typename M>
 constexpr bool is_of_agent() {
@@ -159,6 +163,7 @@ class Link : public std::enable_shared_from_this<Link> {
   void abandon() {
     events_ = nullptr;
     end_->expect_nothing();
+    stream_timer_.reset();
     stream_->close();
     carrier_->hang_up();
     if (relay_) relay_->abandon();
@@ -358,6 +363,12 @@ class Link : public std::enable_shared_from_this<Link> {
     end_->carrier_gone(std::move(why));
     stream_->give_login_back();
     report_end_if_over();
+    if (over()) return;
+    // A process that was stopped by a signal would hold it for ever.
+    stream_timer_ = loop_.after(kStreamEndTime, held([](Link& link) {
+                                  link.stream_->close();
+                                  link.report_end_if_over();
+                                }));
   }
 
   void report_end_if_over() {
@@ -365,6 +376,7 @@ class Link : public std::enable_shared_from_this<Link> {
     if (!end_->is_carrier_gone() || !no_stream || over()) return;
     auto& events = *std::exchange(events_, nullptr);
     end_->expect_nothing();
+    stream_timer_.reset();
     stream_->stop_watching();
     const auto self = shared_from_this();
     report_end(events);
@@ -394,6 +406,7 @@ class Link : public std::enable_shared_from_this<Link> {
   std::shared_ptr<AgentStream> stream_;
   AgentTask task_;  ///< The current one, or the last.
   std::optional<AgentEnd> end_;
+  Subscription stream_timer_;  ///< Since the carrier is gone and the stream is not.
   Idle idle_ = Idle::no;
   bool assigned_before_ = false;
   ControlGroupInfo control_group_;  ///< Its control group holds the agent and all that it started.

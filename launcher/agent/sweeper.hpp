@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <sys/types.h>
+
+#include "base/result.hpp"
+#include "base/unique_fd.hpp"
+#include "launcher/process/process_title.hpp"
+
+namespace horo::launcher {
+
+/// A process beside guard and agent that ends the job's processes on this host when these two
+/// cannot:
+/// - Neither guard nor agent is left, even if both were killed at the same time and the launcher
+///   with them: it kills their control group, if there is one.
+/// - The launcher's side of the stream has ended, and guard or agent is still there after some
+///   seconds, such as stopped by a signal: it kills all that descends from the guard, and the
+///   guard.
+class Sweeper {
+ public:
+  /// The guard calls it while it has one thread, before it starts the agent. `group`: the folder of
+  /// the control group; empty: there is none. `title` shows the sweeper under a name of its own.
+  /// Fails: unavailable (process limit, descriptors), io.
+  static Result<Sweeper> start(int stream, const std::string& group, const ProcessTitle& title);
+
+  /// Called by the guard, when nothing is left to be swept. Blocks: until the sweeper has ended.
+  void dismiss();
+
+ private:
+  Sweeper(pid_t pid, UniqueFd alive) : pid_(pid), alive_(std::move(alive)) {}
+
+  pid_t pid_;
+  UniqueFd alive_;  ///< The writing end of a pipe, which guard and agent hold.
+};
+
+}  // namespace horo::launcher
