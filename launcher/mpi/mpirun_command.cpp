@@ -11,6 +11,12 @@ namespace {
 // With so many hosts, Open MPI advises against daemons that start further daemons.
 constexpr std::size_t kManyHosts = 64;
 
+std::string joined(const std::vector<std::string>& words, std::string_view separator) {
+  std::string text;
+  for (const auto& word : words) text += fmt::format("{}{}", text.empty() ? "" : separator, word);
+  return text;
+}
+
 class Composer {
  public:
   explicit Composer(const MpiRequest& request) : request_(request) {}
@@ -69,6 +75,11 @@ class Composer {
     if (request_.tcp && spectrum) add({"-tcp"});
     if (request_.tcp && !spectrum) add({"-mca", "pml", "ob1", "-mca", "btl", "^openib,uct,usnic"});
     if (!spectrum) yield_when_idle();
+    if (!request_.ssh.empty()) add({"-mca", "plm_rsh_args", joined(request_.ssh, " ")});
+    if (!request_.interfaces.empty()) {
+      const auto list = joined(request_.interfaces, ",");
+      add({"-mca", "btl_tcp_if_include", list, "-mca", "oob_tcp_if_include", list});
+    }
     if (request_.hosts.size() >= kManyHosts) {
       add({"-mca", "plm_rsh_no_tree_spawn", "true", "-mca", "plm_rsh_num_concurrent",
            std::to_string(request_.hosts.size())});
@@ -94,6 +105,11 @@ class Composer {
                   "{} has no option for --tcp; give its own options with --mpi-args",
                   name(request_.kind));
     }
+    if (request_.interfaces.size() > 1) {
+      return fail(Errc::unsupported,
+                  "{} takes one network interface, not {}; give one with --network-interfaces",
+                  name(request_.kind), joined(request_.interfaces, " and "));
+    }
     add({"-np", ranks()});
     if (request_.kind == MpiKind::intel) {
       const int count = request_.hosts.front().count();
@@ -109,6 +125,9 @@ class Composer {
     } else {
       add({"-hosts", hosts(true)});
     }
+    if (!request_.ssh.empty())
+      add({"-bootstrap", "ssh", "-bootstrap-exec-args", joined(request_.ssh, " ")});
+    if (!request_.interfaces.empty()) add({"-iface", request_.interfaces.front()});
     add(request_.binding);
     return {};
   }
@@ -125,39 +144,10 @@ bool is_name(std::string_view text) {
          std::all_of(text.begin(), text.end(), good);
 }
 
-constexpr std::string_view kBlanks = " \t\n\r";
-
 }  // namespace
 
 Result<MpiCommand> compose_mpirun(const MpiRequest& request) {
   return Composer(request).compose();
-}
-
-Result<std::vector<std::string>> split_words(std::string_view text) {
-  std::vector<std::string> words;
-  bool inside = false;  // Inside a word. A word may be empty: ''.
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (kBlanks.find(c) != std::string_view::npos) {
-      inside = false;
-      continue;
-    }
-    if (!inside) words.emplace_back();
-    inside = true;
-    if (c == '\\' && i + 1 < text.size()) {
-      words.back() += text[++i];
-    } else if (c == '\'' || c == '"') {
-      const auto end = text.find(c, i + 1);
-      if (end == std::string_view::npos) {
-        return fail(Errc::invalid_argument, "the quote {} in '{}' does not end", c, text);
-      }
-      words.back() += text.substr(i + 1, end - i - 1);
-      i = end;
-    } else {
-      words.back() += c;
-    }
-  }
-  return words;
 }
 
 std::vector<std::string> names_to_export(const Environment& environment) {

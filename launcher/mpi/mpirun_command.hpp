@@ -15,15 +15,17 @@ namespace horo::launcher {
 
 struct MpiRequest {
   MpiKind kind = MpiKind::open_mpi;
-  std::string program;                ///< Path of mpirun.
-  std::vector<std::string> agent;     ///< The command that mpirun starts once per rank.
-  std::vector<PlacedHost> hosts;      ///< In the order of their ranks.
-  std::vector<std::string> binding;   ///< Replaces the usual binding options; empty: use those.
-  std::vector<std::string> extra;     ///< The user's own options, put in front of the agent.
-  std::vector<std::string> exported;  ///< Names of variables to pass to the ranks.
-  bool tcp = false;                   ///< Use TCP between hosts, even if there are faster networks.
-  bool root = false;                  ///< Running as root: Open MPI needs an option for that.
-  int cores = 0;                      ///< Usable on this machine; 0: not known.
+  std::string program;                  ///< Path of mpirun.
+  std::vector<std::string> agent;       ///< The command that mpirun starts once per rank.
+  std::vector<PlacedHost> hosts;        ///< In the order of their ranks.
+  std::vector<std::string> binding;     ///< Replaces the usual binding options; empty: use those.
+  std::vector<std::string> extra;       ///< The user's own options, put in front of the agent.
+  std::vector<std::string> exported;    ///< Names of variables to pass to the ranks.
+  std::vector<std::string> ssh;         ///< Arguments of its ssh: "-p", "22"; empty: none.
+  std::vector<std::string> interfaces;  ///< Those that MPI may use; empty: all.
+  bool tcp = false;   ///< Use TCP between hosts, even if there are faster networks.
+  bool root = false;  ///< Running as root: Open MPI needs an option for that.
+  int cores = 0;      ///< Usable on this machine; 0: not known.
 };
 
 struct MpiCommand {
@@ -34,10 +36,6 @@ struct MpiCommand {
 
 /// Fails: unsupported, for wishes that this MPI has no options for.
 Result<MpiCommand> compose_mpirun(const MpiRequest& request);
-
-/// Splits text into words as a shell does, with quotes and backslashes, but expands nothing.
-/// Fails: invalid_argument (a quote that does not end).
-Result<std::vector<std::string>> split_words(std::string_view text);
 
 /// Names of the variables in `environment` that mpirun has to pass on: sorted, each once, without
 /// names that no shell could have set.

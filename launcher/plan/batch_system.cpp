@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/cli/split_words.hpp"
 #include "base/knobs/launcher_knobs.hpp"
 #include "discovery/sources/lsf.hpp"
 #include "discovery/sources/slurm.hpp"

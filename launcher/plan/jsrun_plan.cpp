@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/cli/split_words.hpp"
 #include "base/knobs/launcher_knobs.hpp"
 #include "base/knobs/mpi_knobs.hpp"
 #include "launcher/mpi/jsrun_command.hpp"

@@ -5,12 +5,33 @@
 #include <unistd.h>
 #include <utility>
 
+#include "base/cli/split_words.hpp"
+#include "base/knobs/launcher_knobs.hpp"
 #include "base/knobs/mpi_knobs.hpp"
 #include "launcher/plan/find_program.hpp"
+#include "launcher/plan/rank_environment.hpp"
 #include "launcher/starters/dial_in/dial_launcher.hpp"
 #include "launcher/starters/local/local_starter.hpp"
 
 namespace horo::launcher {
+
+namespace {
+
+/// The words that mpirun gives its ssh. mpirun cuts them at blanks and knows no quotes.
+Result<std::vector<std::string>> ssh_arguments(const Settings& settings) {
+  std::vector<std::string> words;
+  if (const int port = settings.get(knobs::kSshPort); port != 0)
+    words.insert(words.end(), {"-p", std::to_string(port)});
+  const auto key = settings.get(knobs::kSshIdentityFile);
+  if (key.find_first_of(" \t") != std::string::npos) {
+    return fail(Errc::invalid_argument,
+                "--ssh-identity-file '{}': with --mpi, the path must have no blanks", key);
+  }
+  if (!key.empty()) words.insert(words.end(), {"-i", key});
+  return words;
+}
+
+}  // namespace
 
 Status check_rank_order(const Placement& placement, std::string_view flag) {
   int next = 0;
@@ -64,6 +85,8 @@ Result<MpiPlan> plan_mpirun(const JobRequest& request, const MpiFacts& facts,
                      .cores = cores};
   HORO_TRY(command.binding, split_words(settings.get(knobs::kBindingArgs)));
   HORO_TRY(command.extra, split_words(settings.get(knobs::kMpiArgs)));
+  HORO_TRY(command.ssh, ssh_arguments(settings));
+  HORO_TRY(command.interfaces, network_interfaces(settings));
   auto exported = plan.environment;
   for (const auto* name : {kLauncherVariable, kLauncherSecretVariable})
     exported.emplace_back(name, "");

@@ -70,12 +70,10 @@ Environment inherited_environment(const char* const* entries, const Environment&
   return environment;
 }
 
-Result<Environment> network_variables(const Settings& settings) {
-  Environment variables;
-  if (settings.get(knobs::kTcp)) variables.emplace_back("NCCL_IB_DISABLE", "1");
-  const auto given = settings.get(knobs::kNetworkInterfaces);
-  if (given.empty()) return variables;
+Result<std::vector<std::string>> network_interfaces(const Settings& settings) {
   std::vector<std::string> names;
+  const auto given = settings.get(knobs::kNetworkInterfaces);
+  if (given.empty()) return names;
   for (std::string_view rest = given;;) {
     const auto comma = rest.find(',');
     const std::string name(rest.substr(0, comma));
@@ -87,6 +85,14 @@ Result<Environment> network_variables(const Settings& settings) {
     if (comma == std::string_view::npos) break;
     rest.remove_prefix(comma + 1);
   }
+  return names;
+}
+
+Result<Environment> network_variables(const Settings& settings) {
+  Environment variables;
+  if (settings.get(knobs::kTcp)) variables.emplace_back("NCCL_IB_DISABLE", "1");
+  HORO_TRY(const auto names, network_interfaces(settings));
+  if (names.empty()) return variables;
   variables.emplace_back("NCCL_SOCKET_IFNAME", fmt::format("{}", fmt::join(names, ",")));
   variables.emplace_back("GLOO_SOCKET_IFNAME", names.front());
   if (!settings.is_set(knobs::kGlooInterface.text.key)) {

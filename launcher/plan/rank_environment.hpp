@@ -35,6 +35,10 @@ Environment inherited_environment(const char* const* entries, const Environment&
 /// --network-interfaces. Fails: invalid_argument.
 Result<Environment> network_variables(const Settings& settings);
 
+/// The names in --network-interfaces, each once, in their order. Fails: invalid_argument (one is
+/// empty).
+Result<std::vector<std::string>> network_interfaces(const Settings& settings);
+
 /// Names of variables whose value differs from host to host (HOME, TMPDIR, ...). Ranks on another
 /// host take them from their own agent.
 std::vector<std::string> host_variables();

@@ -53,6 +53,16 @@ plan mpich -np 3 -H node1:2,node2:2 --mpi-args=-print-all-exitcodes
 expect "MPICH's command" "$out" "mpirun -np 3 -hosts node1:2,node2:1 -print-all-exitcodes $agent"
 plan intel -np 4 -H node1:2,node2:2 '--binding-args=-bind-to core'
 expect "Intel MPI's command" "$out" "mpirun -np 4 -ppn 2 -hosts node1,node2 -genvall -bind-to core $agent"
+# The options of ssh and the network interfaces reach each MPI under its own names.
+plan openmpi -np 2 -H node1:1,node2:1 -p 2222 -i /k --network-interfaces eth0,ib0
+expect "Open MPI's command with ssh and interfaces" "$out" "mpirun -np 2 -H node1:1,node2:1 -bind-to none -map-by slot \
+-mca plm_rsh_args '-p 2222 -i /k' -mca btl_tcp_if_include eth0,ib0 -mca oob_tcp_if_include eth0,ib0 $agent"
+plan mpich -np 2 -H node1:1,node2:1 -p 2222 --network-interfaces eth0
+expect "MPICH's command with ssh and interfaces" "$out" \
+  "mpirun -np 2 -hosts node1:1,node2:1 -bootstrap ssh -bootstrap-exec-args '-p 2222' -iface eth0 $agent"
+refused "MPICH takes one network interface, not eth0 and ib0" \
+  horo run --mpi --mpirun "$scratch/mpich/mpirun" -np 1 --network-interfaces eth0,ib0 true
+refused "the path must have no blanks" horo run --mpi --mpirun "$scratch/mpich/mpirun" -i "/a b" -np 1 true
 try env GREETING=1 'odd name=2' horo run --mpi --mpirun "$scratch/openmpi/mpirun" -np 1 --dry-run --json true
 python3 - "$scratch/out" <<'PY' || fail "the plan as JSON"
 import json, sys

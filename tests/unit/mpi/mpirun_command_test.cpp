@@ -94,11 +94,27 @@ TEST_CASE("option --tcp is refused for an MPI that has no option for it") {
   CHECK(line(wanted).find("--mpi-args") != std::string::npos);
 }
 
-TEST_CASE("words are split as a shell does") {
-  CHECK(split_words("  -a  'b c' \"d e\"f g\\ h '' ").value() ==
-        Words{"-a", "b c", "d ef", "g h", ""});
-  CHECK(split_words("").value().empty());
-  CHECK(split_words("a 'b").error().message.find("'a 'b' does not end") != std::string::npos);
+TEST_CASE("ssh's arguments and network interfaces reach each MPI under its own options") {
+  auto wanted = request(MpiKind::open_mpi);
+  wanted.ssh = {"-p", "2222", "-i", "/k"};
+  wanted.interfaces = {"eth0", "ib0"};
+  wanted.exported = {};
+  const auto open_mpi = compose_mpirun(wanted).value().words;
+  CHECK(Words(open_mpi.begin() + 9, open_mpi.end() - 2) ==
+        Words{"-mca", "plm_rsh_args", "-p 2222 -i /k", "-mca", "btl_tcp_if_include", "eth0,ib0",
+              "-mca", "oob_tcp_if_include", "eth0,ib0"});
+  wanted.kind = MpiKind::mpich;
+  CHECK(line(wanted) ==
+        "MPICH takes one network interface, not eth0 and ib0; give one with --network-interfaces");
+  wanted.interfaces = {"eth0"};
+  wanted.hosts.back().ranks.push_back(Rank{3});
+  CHECK(line(wanted) ==
+        "mpirun -np 4 -hosts node1:2,node2:2 -bootstrap ssh -bootstrap-exec-args -p 2222 -i /k "
+        "-iface eth0 /opt/horo-agent --dial-in");
+  wanted.kind = MpiKind::intel;
+  CHECK(line(wanted) ==
+        "mpirun -np 4 -ppn 2 -hosts node1,node2 -genvall -bootstrap ssh -bootstrap-exec-args "
+        "-p 2222 -i /k -iface eth0 /opt/horo-agent --dial-in");
 }
 
 TEST_CASE("exported names are sorted, unique and valid") {
