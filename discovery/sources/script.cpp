@@ -1,10 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "discovery/sources/script.hpp"
 
+#include <unistd.h>
+#include <utility>
+
+#include "base/cli/split_words.hpp"
 #include "discovery/program.hpp"
 #include "discovery/sources/hostfile.hpp"
 
 namespace horo::discovery {
+
+namespace {
+
+/// A file with blanks in its name needs no quotes.
+Result<std::vector<std::string>> command_of(const std::string& text) {
+  if (access(text.c_str(), F_OK) == 0) return std::vector<std::string>{text};
+  HORO_TRY(auto words, split_words(text));
+  if (words.empty()) return std::vector<std::string>{text};
+  return words;
+}
+
+}  // namespace
 
 ScriptSource::ScriptSource(std::string path, int default_slots)
     : path_(std::move(path)),
@@ -12,7 +28,8 @@ ScriptSource::ScriptSource(std::string path, int default_slots)
       default_slots_(default_slots) {}
 
 Result<Listing> ScriptSource::list(Deadline deadline) {
-  auto text = output_of({path_}, deadline);
+  HORO_TRY(const auto command, command_of(path_).context(name_));
+  auto text = output_of(command, deadline);
   if (!text) return Failure(std::move(text).error().context(name_));
   auto hosts = parse_hostfile(*text, default_slots_);
   if (!hosts)

@@ -7,7 +7,8 @@
 
 namespace horo::discovery {
 
-/// An executable that prints hosts in the form of a host file: `name:4` or `name`, one per line.
+/// A program, with or without arguments as for a shell, that prints hosts in the form of a host
+/// file: `name:4` or `name`, one per line.
 class ScriptSource final : public HostSource {
  public:
   explicit ScriptSource(std::string path, int default_slots = 1);

@@ -86,6 +86,13 @@ TEST_CASE("a discovery script prints hosts in the form of a host file") {
   CHECK(found->source == fmt::format("discovery script '{}'", script.path()));
 }
 
+TEST_CASE("a discovery script may have arguments, which are split as a shell does") {
+  const Script script("#!/bin/sh\necho \"$1:$#\"\n");
+  const auto found = find({.script = fmt::format("{} 'node7' \"a b\"", script.path())});
+  REQUIRE(found);
+  CHECK(describe(found->hosts) == "node7:2");
+}
+
 TEST_CASE("the error for a failed discovery script has its end and the last line of its errors") {
   const auto [text, part] = GENERATE(table<std::string, std::string>({
       {"#!/bin/sh\necho a:2\necho first >&2\necho 'no cluster' >&2\nexit 3\n",
