@@ -90,7 +90,8 @@ constexpr std::array kDerived{"JAX_COORDINATOR_ADDRESS",
                               "HOROVOD_GLOO_RENDEZVOUS_PORT",
                               "HOROVOD_CONTROLLER",
                               "HOROVOD_ELASTIC",
-                              "HORO_CONTROLLER"};
+                              "HORO_CONTROLLER",
+                              "HORO_WARNED"};
 
 std::string tf_config(const WorkerIdentity& w) {
   return fmt::format(

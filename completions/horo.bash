@@ -48,7 +48,7 @@ _horo() {
       case $before in
       esac
       case $word in
-        -*) COMPREPLY=($(compgen -W '--help --version --json' -- "$word")) ;;
+        -*) COMPREPLY=($(compgen -W '--help --version --json --horovod' -- "$word")) ;;
       esac
       ;;
     discover)
@@ -81,4 +81,13 @@ _horo() {
   esac
 }
 
+# horovodrun is horo run.
+_horovodrun() {
+  local COMP_LINE="horo run${COMP_LINE#"${COMP_WORDS[0]}"}"
+  local COMP_POINT=${#COMP_LINE} COMP_CWORD=$((COMP_CWORD + 1))
+  local COMP_WORDS=(horo run "${COMP_WORDS[@]:1}")
+  _horo
+}
+
 complete -F _horo horo
+complete -F _horovodrun horovodrun

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "apps/check-build/horovod_table.hpp"
 #include "apps/check-build/probes.hpp"
 #include "apps/common/tools.hpp"
 #include "apps/common/usage_error.hpp"
@@ -49,7 +50,9 @@ std::string as_json(const std::vector<Finding>& findings) {
 std::string answer(const cli::CommandRow& command, const cli::Arguments& arguments) {
   if (arguments.find("help") != nullptr) return cli::help_text(command);
   if (arguments.find("version") != nullptr) return fmt::format("{}\n", version());
-  return arguments.find("json") != nullptr ? as_json(probe_build()) : as_text(probe_build());
+  const auto findings = probe_build();
+  if (arguments.find("json") != nullptr) return as_json(findings);
+  return arguments.find("horovod") != nullptr ? horovod_table(findings) : as_text(findings);
 }
 
 }  // namespace

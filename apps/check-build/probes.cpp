@@ -17,6 +17,8 @@
 #include "apps/common/tools.hpp"
 #include "apps/common/wheel.hpp"
 #include "discovery/topology/machine_topology.hpp"
+#include "launcher/mpi/mpi_kind.hpp"
+#include "launcher/plan/find_program.hpp"
 #include "runtime/backends/hierarchical/backend_table.hpp"
 #include "runtime/backends/hierarchical/observe.hpp"
 #include "runtime/backends/module.hpp"
@@ -49,18 +51,33 @@ std::string_view last_line(std::string_view text) {
   return text.substr(text.rfind('\n') + 1);
 }
 
-/// Imports `module` in a separate process, because a broken extension may end its process in any
-/// way.
-Finding probe_module(const char* title, const char* module) {
-  Finding finding{.section = "Frameworks", .name = title, .available = false, .detail = {}};
-  const auto told = ask_shell(fmt::format(
+/// Imports a framework and returns its version or its error. The import runs in a separate process, because a broken extension may
+/// end its process in any way.
+Told import_module(const char* module) {
+  return ask_shell(fmt::format(
       R"(timeout 60 python3 -c 'import {0}; print(getattr({0}, "__version__", ""))' 2>&1)",
       module));
+}
+
+/// A framework whose tensors Horo moves by its module `face`.
+Finding probe_framework(const char* title, const char* module, const char* face) {
+  Finding finding{.section = "Frameworks", .name = title, .available = false, .detail = {}};
+  const auto told = import_module(module);
   finding.available = told.status == 0;
   finding.detail = last_line(told.text);
-  if (finding.detail.empty() && !finding.available)
-    finding.detail = "its import fails without a message";
+  if (finding.available) finding.detail = fmt::format("{}: by {}", finding.detail, face);
+  if (finding.detail.empty()) finding.detail = "its import fails without a message";
   return finding;
+}
+
+/// A framework that starts under `horo run` but has no module in Horo.
+Finding plain_framework(const char* title, const char* start) {
+  return {.section = "Frameworks",
+          .name = title,
+          .available = false,
+          .detail = fmt::format("Horo has no module for it; its own distributed training starts "
+                                "under horo run, which sets {}",
+                                start)};
 }
 
 Finding probe_library() {
@@ -103,12 +120,28 @@ Finding probe_ssh() {
   return finding;
 }
 
-Finding probe_slurm() {
-  const auto told = ask_shell("command -v srun");
+/// A launcher that is there if a program is.
+Finding probe_program(const char* name, const char* program, const char* what) {
+  const auto found = launcher::find_program(program, std::getenv("PATH"));
   return {.section = "Launchers",
-          .name = "slurm",
-          .available = told.status == 0,
-          .detail = told.status == 0 ? std::string(last_line(told.text)) : "no srun here"};
+          .name = name,
+          .available = found.has_value(),
+          .detail = found ? fmt::format("{}, by {}", what, *found)
+                          : fmt::format("there is no program {} in PATH", program)};
+}
+
+Finding probe_mpirun() {
+  Finding finding{.section = "Launchers", .name = "mpirun", .available = false, .detail = {}};
+  const auto program = launcher::find_program("mpirun", std::getenv("PATH"));
+  if (!program) {
+    finding.detail = "--mpi: there is no program mpirun in PATH";
+    return finding;
+  }
+  const auto kind = launcher::ask_for_mpi(*program);
+  finding.available = kind.has_value();
+  finding.detail = kind ? fmt::format("--mpi, by {} of {}", *program, launcher::name(*kind))
+                        : fmt::format("--mpi: {}", kind.error().message);
+  return finding;
 }
 
 Finding probe_shared_memory() {
@@ -184,8 +217,12 @@ Finding probe_binding() {
           .detail = usable ? "--bind-to, with hwloc" : usable.error().message};
 }
 
-Finding absent(const char* section, const char* name) {
-  return {.section = section, .name = name, .available = false, .detail = "not in this version"};
+/// A library that may be here, but that no collective of this version calls.
+Finding unused_library(const char* name) {
+  return {.section = "Backends",
+          .name = name,
+          .available = false,
+          .detail = "no collective uses it: tensors of GPUs are moved through the host's memory"};
 }
 
 }  // namespace
@@ -196,8 +233,10 @@ std::vector<Finding> probe_build() {
           probe_launcher(),
           probe_binding(),
           probe_ssh(),
-          probe_slurm(),
-          absent("Launchers", "mpirun"),
+          probe_program("slurm", "srun", "hosts of a job of Slurm"),
+          probe_program("lsf", "blaunch", "hosts of a job of LSF"),
+          probe_program("jsrun", "jsrun", "--jsrun, and hosts of a job of LSF"),
+          probe_mpirun(),
           probe_standalone(),
           probe_pmix(),
           {.section = "Without horo run",
@@ -208,14 +247,14 @@ std::vector<Finding> probe_build() {
           probe_backend("gloo", "TCP between any ranks", library.detail),
           probe_backend("openmpi", "Open MPI between any ranks", library.detail),
           probe_backend("mpich", "MPICH between any ranks", library.detail),
-          probe_backend("cuda", "memory of NVIDIA's devices", library.detail),
-          probe_backend("nccl", "NCCL between NVIDIA's devices", library.detail),
+          unused_library("cuda"),
+          unused_library("nccl"),
           choice_on_one_host(),
           choice_on_several_hosts(library.detail),
-          probe_module("PyTorch", "torch"),
-          probe_module("NumPy", "numpy"),
-          probe_module("TensorFlow", "tensorflow"),
-          probe_module("JAX", "jax")};
+          probe_framework("PyTorch", "torch", "horo.torch"),
+          probe_framework("NumPy", "numpy", "horo.numpy"),
+          plain_framework("TensorFlow", "TF_CONFIG"),
+          plain_framework("JAX", "JAX_COORDINATOR_ADDRESS")};
 }
 
 }  // namespace horo::apps

@@ -22,6 +22,7 @@ int code_of(bool written) {
 int check_build(const RunOptions& options) {
   std::vector<const char*> arguments;
   if (options.json) arguments.push_back("--json");
+  if (options.horovod) arguments.push_back("--horovod");
   log::error("run", "{}", become_tool("check-build", arguments).message);
   return exit_code::kFailure;
 }

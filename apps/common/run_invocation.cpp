@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/common/run_invocation.hpp"
 
-#include <cctype>
 #include <utility>
 
 #include "apps/common/config_file.hpp"
 #include "apps/common/run_options.hpp"
 #include "base/cli/arguments.hpp"
+#include "base/knobs/controller.hpp"
 
 namespace horo::apps {
 
@@ -18,14 +18,9 @@ constexpr const char* kConfigVariable = "HORO_CONFIG_FILE";
 Status take_controller(std::vector<Given>& config, RunOptions& options) {
   for (auto given = config.begin(); given != config.end(); ++given) {
     if (given->name != "controller") continue;
-    std::string word;
-    for (const char c : given->value)
-      word += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    if (word != "gloo" && word != "mpi") {
-      return fail(Errc::invalid_argument, "controller: '{}' (config {}) must be gloo or mpi",
-                  given->value, given->place);
-    }
-    if (!options.gloo && !options.jsrun) options.mpi = options.mpi || word == "mpi";
+    HORO_TRY_STATUS(check_controller(given->value, fmt::format("config {}", given->place)));
+    if (!options.gloo && !options.jsrun)
+      options.mpi = options.mpi || is_mpi_controller(given->value);
     config.erase(given);
     return {};
   }
@@ -42,7 +37,7 @@ Result<RunInvocation> parse_run(std::span<const char* const> arguments,
       .action = head.action, .options = std::move(head.options), .settings = {}};
   if (head.action == RunAction::help || head.action == RunAction::version) return invocation;
 
-  Sources sources{.environment = lookup, .config_beats_environment = invocation.options.horovod};
+  Sources sources{.environment = lookup, .like_horovodrun = invocation.options.horovod};
   std::string file = std::move(head.config_file);
   if (const char* text = lookup(kConfigVariable); file.empty() && text != nullptr) file = text;
   if (!file.empty()) {
@@ -60,6 +55,7 @@ Result<RunInvocation> parse_run(std::span<const char* const> arguments,
     }
     sources.flags.push_back({option.name, std::move(value), {}});
   }
+  HORO_TRY_STATUS(check_controllers(lookup));
   HORO_TRY(invocation.settings, Settings::resolve(sources));
   return invocation;
 }

@@ -20,7 +20,8 @@ enum class Takes { nothing, word, path, anything };
 Takes takes(const cli::Flag& flag) {
   if (flag.value.empty()) return Takes::nothing;
   if (flag.knob != nullptr && !flag.knob->text->choices.front().empty()) return Takes::word;
-  return flag.value == "FILE" || flag.value == "PATH" ? Takes::path : Takes::anything;
+  const bool is_path = flag.value == "FILE" || flag.value == "PATH" || flag.value == "COMMAND";
+  return is_path ? Takes::path : Takes::anything;
 }
 
 std::string words_of(const cli::Flag& flag) {
@@ -194,12 +195,26 @@ std::string bash_completions() {
   for (const auto& command : cli::commands()) {
     if (!command.name.empty()) text += bash_case(command);
   }
-  return text + "  esac\n}\n\ncomplete -F _horo horo\n";
+  return text +
+         "  esac\n}\n\n"
+         "# horovodrun is horo run.\n"
+         "_horovodrun() {\n"
+         "  local COMP_LINE=\"horo run${COMP_LINE#\"${COMP_WORDS[0]}\"}\"\n"
+         "  local COMP_POINT=${#COMP_LINE} COMP_CWORD=$((COMP_CWORD + 1))\n"
+         "  local COMP_WORDS=(horo run \"${COMP_WORDS[@]:1}\")\n"
+         "  _horo\n"
+         "}\n\ncomplete -F _horo horo\ncomplete -F _horovodrun horovodrun\n";
 }
 
 std::string zsh_completions() {
-  auto text = head("zsh", "_horo", "#compdef horo\n");
-  text += "\n_horo() {\n  local -a commands\n  commands=(\n";
+  auto text = head("zsh", "_horo", "#compdef horo horovodrun\n");
+  text +=
+      "\n_horo() {\n"
+      "  if [[ $service == horovodrun ]]; then\n"
+      "    words=(horo run ${words[2,-1]})\n"
+      "    ((CURRENT++))\n"
+      "  fi\n"
+      "  local -a commands\n  commands=(\n";
   for (const auto& command : cli::commands()) {
     if (!command.name.empty())
       text +=
@@ -246,7 +261,7 @@ std::string fish_completions() {
           fmt::format("complete -c horo -n '__fish_seen_subcommand_from {}' -F\n", command.name);
     }
   }
-  return text;
+  return text + "complete -c horovodrun --wraps 'horo run'\n";
 }
 
 }  // namespace horo::apps

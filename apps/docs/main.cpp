@@ -80,7 +80,7 @@ std::string meaning(const KnobRow& row) {
   std::string text(row.text->help);
   if (row.tunable) text += " (tunable)";
   if (row.text->reader == KnobReader::launcher) text += "; for the launcher only";
-  if (row.text->passed_on) text += "; **this version only passes the value on to the ranks**";
+  if (!row.text->inert.empty()) text += fmt::format("; **no effect: {}**", row.text->inert);
   return text;
 }
 
@@ -104,10 +104,12 @@ std::string knobs_page() {
       "a bare number in\n"
       "the unit given. Switches: `true`/`false`, `1`/`0`, `yes`/`no`, `on`/`off`; as a flag `--x` "
       "and `--no-x`.\n"
-      "The last column has the names of Horovod that mean the same. A `HOROVOD_*` variable of 0 "
-      "that "
-      "lies below the range\n"
-      "counts as unset.\n";
+      "The last column has the names of Horovod that mean the same. A value above "
+      "the range counts as\n"
+      "the largest one under a name of Horovod's, with a warning. A knob that has no effect in "
+      "this "
+      "version is a warning\n"
+      "when it is set.\n";
   std::string_view group;
   for (const auto& row : knob_rows()) {
     const KnobText& knob = *row.text;

@@ -181,13 +181,15 @@ def page(package):
         "The public names of the package's modules. [guide/python.md](../guide/python.md) explains how\n"
         "to use them. `horo.torch` and `horo.numpy` share the functions of the job and of process sets.\n"
     )
-    shown = {}  # node -> the name under which it is described
+    shown = {}  # id of a node -> the name under which it is described
+    kept = []  # nodes that are made on the way, whose ids must not be used again
     for name in MODULES:
         module = package.module(name)
         text += f"\n## {name}\n\n{prose(ast.get_docstring(module.tree, clean=False))}"
         constants, entries, again = [], "", []
         for exported in module.names():
             _, there, node = package.find(name, exported)
+            kept.append(node)
             if id(node) in shown:
                 first = shown[id(node)]
                 again.append(exported if first == exported else f"{exported}` is `{first}")

@@ -9,14 +9,15 @@
 
 #include "apps/common/tools.hpp"
 #include "apps/common/usage_error.hpp"
-#include "apps/common/variables.hpp"
 #include "apps/run/horovod_names.hpp"
 #include "apps/run/make_request.hpp"
 #include "apps/run/plan_text.hpp"
 #include "apps/run/run_messages.hpp"
+#include "apps/run/run_warnings.hpp"
 #include "base/exit_code.hpp"
 #include "base/knobs/knobs.hpp"
 #include "base/knobs/launcher_knobs.hpp"
+#include "base/knobs/variable_warnings.hpp"
 #include "base/log.hpp"
 #include "launcher/process/spawn.hpp"
 #include "launcher/run/job_runner.hpp"
@@ -70,8 +71,18 @@ Result<std::optional<SavedPlan>> read_plan(RunInvocation& invocation) {
 void set_up_log(const Settings& settings) {
   log::set_level(settings.get(knobs::kLogLevel));
   log::set_timestamps(settings.get(knobs::kLogTimestamp));
-  for (const auto& line : settings.ignored()) log::debug("run", "{}", line);
-  for (const auto& warning : mistyped_variables(environ)) log::warn("run", "{}", warning);
+}
+
+void show(const std::vector<KnobWarning>& warnings) {
+  for (const auto& warning : warnings) log::warn("run", "{}", warning.text);
+}
+
+/// Warns of settings without effect. The ranks are told of it, so that none repeats the warning.
+void warn_of_settings(const RunInvocation& invocation, launcher::JobRequest& request) {
+  const auto warnings = run_warnings(invocation, environ);
+  show(warnings);
+  if (!warnings.empty())
+    request.extra_variables.emplace_back(kWarnedVariable, subjects_of(warnings));
 }
 
 /// The files that the user named for the job to write to. They are opened before the job starts, so
@@ -143,6 +154,7 @@ int run(std::span<const char* const> arguments) {
                                                      invocation->settings.get(knobs::kRestartOn));
   if (!policy) return usage_error(kTool, policy.error());
   auto request = make_request(*invocation, environ, std::move(directory), std::move(file).value());
+  warn_of_settings(*invocation, request);
   auto facts = launcher::probe_job(request);
   if (!facts) return refuse_plan(facts.error());
   auto plan = launcher::plan_job(request, std::move(*facts));
@@ -150,6 +162,7 @@ int run(std::span<const char* const> arguments) {
   // A command that only other hosts run need not exist here.
   if (plan->program_missing && plan->starts.uses_this_machine())
     return refuse(*plan->program_missing);
+  show(plan_warnings(*invocation, *plan));
   if (const auto code = answer_plan(invocation->options, *plan)) return *code;
   return run_job(std::move(request), std::move(*plan), std::move(options));
 }

@@ -95,9 +95,11 @@ std::vector<Flag> host_flags() {
                "PBS or MPI operator that horo runs in, otherwise this machine"},
       {.name = "hostfile", .value = "FILE", .group = kHosts, .help = "file with one host per line"},
       {.name = "host-discovery-script",
-       .value = "FILE",
+       .value = "COMMAND",
        .group = kHosts,
-       .help = "program that prints one host per line; it runs once, at the start"}};
+       .help =
+           "program that prints one host per line, with arguments if it needs any; it runs when "
+           "the job starts or restarts"}};
 }
 
 /// The flags of the knobs with these keys.
@@ -285,6 +287,9 @@ std::vector<CommandRow> build() {
       .summary = "print what this build can do here, and the reason for what it cannot do",
       .flags = general_flags()};
   check.flags.push_back(json_flag("print the table as JSON"));
+  check.flags.push_back({.name = "horovod",
+                         .group = kGeneral,
+                         .help = "print the table in the form of horovodrun --check-build"});
   return {{.name = "",
            .summary = "launcher and collectives runtime for distributed training",
            .tail = "COMMAND [ARG...]",

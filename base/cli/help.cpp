@@ -87,7 +87,7 @@ std::string flag_help(const Flag& flag) {
   if (const auto fallback = format_fallback(row); !fallback.empty()) {
     text += fmt::format(" [default: {}]", fallback);
   }
-  if (row.text->passed_on) text += " [this version only passes the value on to the ranks]";
+  if (!row.text->inert.empty()) text += fmt::format(" [no effect: {}]", row.text->inert);
   return text;
 }
 

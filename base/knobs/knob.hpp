@@ -20,7 +20,17 @@ namespace horo {
 /// they were set.
 enum class KnobReader : std::uint8_t { ranks, launcher };
 
-/// Another name for a knob, as Horovod spells it, and how to convert its value.
+/// The ways of starting ranks for which a knob of the launcher does something.
+enum class KnobScope : std::uint8_t {
+  every_start,
+  agents,
+  agents_or_mpirun,
+  mpirun,
+  mpirun_or_jsrun
+};
+
+/// Another name for a knob, as Horovod spells it, and how to convert its value. A value above the
+/// knob's range counts as the largest one, because Horovod's ranges are wider.
 struct Spelling {
   std::string_view name{};
   double scale = 1;       ///< Factor of a bare number: --fusion-threshold-mb counts 1048576 bytes.
@@ -37,9 +47,16 @@ struct KnobText {
                             ///< thing that is counted.
   std::string_view none{};  ///< The word for "no value" of an optional knob.
   bool zero_is_none = false;
+  bool zero_is_default = false;               ///< Horovod takes 0 for "not set" or "off".
   std::array<std::string_view, 6> choices{};  ///< The words of an enumeration, in its order.
   KnobReader reader = KnobReader::ranks;
-  bool passed_on = false;  ///< No part of this version reads it; the ranks get it anyway.
+  KnobScope scope = KnobScope::every_start;
+  /// Why no part of this version reads the knob; empty: some part does. The ranks get the value
+  /// anyway. The user is told, unless a switch is set to its default.
+  std::string_view inert{};
+  /// For texts: whether a value has the form that `form` describes. Null: every text has.
+  bool (*has_form)(std::string_view) = nullptr;
+  std::string_view form{};
   std::array<Spelling, 4> flags{};
   Spelling variable{};
   Spelling config{};

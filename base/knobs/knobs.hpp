@@ -12,6 +12,7 @@
 
 #include "base/knobs/choices.hpp"
 #include "base/knobs/knob.hpp"
+#include "base/knobs/number_list.hpp"
 #include "base/log.hpp"
 
 namespace horo::knobs {
@@ -55,8 +56,10 @@ inline constexpr Knob<int> kCacheCapacity{
     .text = {.key = "cache.capacity",
              .group = kAgreement,
              .help = "names of tensors that a process set remembers; a new name replaces one that "
-                     "is not in use; a smaller number under a name of Horovod's is ignored",
+                     "is not in use; 0, and a smaller number under a name of Horovod's, count as "
+                     "the default",
              .unit = "tensors",
+             .zero_is_default = true,
              .variable = {.name = "HOROVOD_CACHE_CAPACITY", .only_raises = true},
              .config = {.name = "params.cache_capacity", .only_raises = true}},
     .fallback = 8192,
@@ -104,17 +107,21 @@ inline constexpr Knob<bool> kHierarchicalAllgather{
     .text = {.key = "hierarchical.allgather",
              .group = kAgreement,
              .help = "gather within each host first, then between hosts",
-             .passed_on = true,
+             .inert =
+                 "between hosts all ranks gather in one ring, in which each byte leaves a host "
+                 "once",
              .variable = {.name = "HOROVOD_HIERARCHICAL_ALLGATHER"},
              .config = {.name = "params.hierarchical_allgather"}}};
 
 inline constexpr Knob<bool> kTorusAllreduce{
     .text = {.key = "torus.allreduce",
              .group = kAgreement,
-             .help = "all local ranks reduce their slice between hosts in parallel",
-             .passed_on = true,
+             .help = "all local ranks reduce their slice between hosts in parallel; part of "
+                     "hierarchical.allreduce, and on whenever that is",
+             .inert = "hierarchical.allreduce decides, and includes it",
              .variable = {.name = "HOROVOD_TORUS_ALLREDUCE"},
-             .config = {.name = "params.torus_allreduce"}}};
+             .config = {.name = "params.torus_allreduce"}},
+    .fallback = true};
 
 inline constexpr Knob<int> kTreeRadix{
     .text = {.key = "tree.radix",
@@ -161,8 +168,9 @@ inline constexpr Knob<Bytes> kArenaSize{
 inline constexpr Knob<Duration> kStartTimeout{
     .text = {.key = "start.timeout",
              .group = kTimes,
-             .help = "how long all ranks may take to start and to find each other",
+             .help = "how long all ranks may take to start and to find each other; 0: the default",
              .unit = "s",
+             .zero_is_default = true,
              .variable = {.name = "HOROVOD_START_TIMEOUT"}},
     .fallback = 30s,
     .least = 1ms,
@@ -215,11 +223,13 @@ inline constexpr Knob<bool> kLogTimestamp{
 
 // --- Autotuning ---
 
+inline constexpr std::string_view kNoTuning = "this version does not tune knobs while training";
+
 inline constexpr Knob<bool> kAutotune{
     .text = {.key = "autotune",
              .group = kAutotuning,
              .help = "search for the best tunable knobs while training",
-             .passed_on = true,
+             .inert = kNoTuning,
              .variable = {.name = "HOROVOD_AUTOTUNE"},
              .config = {.name = "autotune.enabled"}}};
 
@@ -228,7 +238,7 @@ inline constexpr Knob<std::string_view> kAutotuneLogFile{
              .group = kAutotuning,
              .help = "file for the tried points and their scores",
              .unit = "path",
-             .passed_on = true,
+             .inert = kNoTuning,
              .variable = {.name = "HOROVOD_AUTOTUNE_LOG"}},
     .fallback = ""};
 
@@ -237,7 +247,7 @@ inline constexpr Knob<int> kAutotuneWarmupSamples{
              .group = kAutotuning,
              .help = "samples to discard at the beginning",
              .unit = "samples",
-             .passed_on = true,
+             .inert = kNoTuning,
              .variable = {.name = "HOROVOD_AUTOTUNE_WARMUP_SAMPLES"}},
     .fallback = 3,
     .least = 0,
@@ -248,10 +258,10 @@ inline constexpr Knob<int> kAutotuneStepsPerSample{
              .group = kAutotuning,
              .help = "steps that make one sample",
              .unit = "steps",
-             .passed_on = true,
+             .inert = kNoTuning,
              .variable = {.name = "HOROVOD_AUTOTUNE_STEPS_PER_SAMPLE"}},
     .fallback = 10,
-    .least = 1,
+    .least = 0,
     .most = kIntMax};
 
 inline constexpr Knob<int> kAutotuneMaxSamples{
@@ -259,7 +269,7 @@ inline constexpr Knob<int> kAutotuneMaxSamples{
              .group = kAutotuning,
              .help = "samples after which the search ends with the best point",
              .unit = "samples",
-             .passed_on = true,
+             .inert = kNoTuning,
              .variable = {.name = "HOROVOD_AUTOTUNE_BAYES_OPT_MAX_SAMPLES"}},
     .fallback = 20,
     .least = 0,
@@ -269,7 +279,7 @@ inline constexpr Knob<double> kAutotuneNoise{
     .text = {.key = "autotune.gaussian.process.noise",
              .group = kAutotuning,
              .help = "expected share of noise in the scores",
-             .passed_on = true,
+             .inert = kNoTuning,
              .variable = {.name = "HOROVOD_AUTOTUNE_GAUSSIAN_PROCESS_NOISE"}},
     .fallback = 0.8,
     .least = 0,
@@ -360,7 +370,7 @@ inline constexpr Knob<int> kNumNcclStreams{
              .group = kLibraries,
              .help = "streams for NCCL's operations",
              .unit = "streams",
-             .passed_on = true,
+             .inert = "NCCL moves no tensors in this version",
              .variable = {.name = "HOROVOD_NUM_NCCL_STREAMS"},
              .config = {.name = "library_options.num_nccl_streams"}},
     .fallback = 1,
@@ -370,9 +380,11 @@ inline constexpr Knob<int> kNumNcclStreams{
 inline constexpr Knob<std::string_view> kThreadAffinity{
     .text = {.key = "thread.affinity",
              .group = kLibraries,
-             .help = "core of each local rank's runtime thread, separated by commas",
+             .help = "core on which each local rank's runtime thread runs: at least as many "
+                     "numbers as the host has ranks, separated by commas",
              .unit = "cores",
-             .passed_on = true,
+             .has_form = &is_number_list,
+             .form = "core numbers separated by commas",
              .variable = {.name = "HOROVOD_THREAD_AFFINITY"},
              .config = {.name = "library_options.thread_affinity"}},
     .fallback = ""};

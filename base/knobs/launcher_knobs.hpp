@@ -88,7 +88,8 @@ inline constexpr Knob<StarterChoice> kStarter{
              .help = "program that starts agents on other hosts; auto: srun inside a Slurm job, "
                      "blaunch or jsrun inside an LSF job, for the hosts of that job; otherwise ssh",
              .choices = {"auto", "ssh", "slurm", "lsf"},
-             .reader = KnobReader::launcher},
+             .reader = KnobReader::launcher,
+             .scope = KnobScope::agents},
     .fallback = StarterChoice::automatic,
     .least = StarterChoice::automatic,
     .most = StarterChoice::lsf};
@@ -99,7 +100,8 @@ inline constexpr Knob<std::string_view> kRshAgent{
              .help = "start agents with this program, called with a host and a command line, like "
                      "kubexec.sh of the Kubernetes MPI operator",
              .unit = "path",
-             .reader = KnobReader::launcher},
+             .reader = KnobReader::launcher,
+             .scope = KnobScope::agents},
     .fallback = ""};
 
 inline constexpr Knob<int> kSshPort{
@@ -107,7 +109,8 @@ inline constexpr Knob<int> kSshPort{
              .group = kOtherHosts,
              .help = "port of the hosts' ssh servers; 0: the port in ssh's configuration",
              .unit = "port",
-             .reader = KnobReader::launcher},
+             .reader = KnobReader::launcher,
+             .scope = KnobScope::agents_or_mpirun},
     .fallback = 0,
     .least = 0,
     .most = 65535};
@@ -118,7 +121,8 @@ inline constexpr Knob<std::string_view> kSshIdentityFile{
              .help = "private key to log in with; by default the keys of ssh-agent and of ssh's "
                      "configuration",
              .unit = "path",
-             .reader = KnobReader::launcher},
+             .reader = KnobReader::launcher,
+             .scope = KnobScope::agents_or_mpirun},
     .fallback = ""};
 
 inline constexpr Knob<std::string_view> kSshProgram{
@@ -127,7 +131,8 @@ inline constexpr Knob<std::string_view> kSshProgram{
              .help =
                  "start agents with this program, called like ssh, instead of horo's own client",
              .unit = "path",
-             .reader = KnobReader::launcher},
+             .reader = KnobReader::launcher,
+             .scope = KnobScope::agents},
     .fallback = ""};
 
 inline constexpr Knob<int> kFanout{
@@ -136,7 +141,8 @@ inline constexpr Knob<int> kFanout{
              .help = "hosts on which one machine starts agents by ssh; these agents start those of "
                      "further hosts",
              .unit = "hosts",
-             .reader = KnobReader::launcher},
+             .reader = KnobReader::launcher,
+             .scope = KnobScope::agents},
     .fallback = 32,
     .least = 1,
     .most = 1024};

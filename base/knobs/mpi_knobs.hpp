@@ -15,7 +15,8 @@ inline constexpr Knob<std::string_view> kMpirun{
              .help = "program that starts the ranks under --mpi: mpirun of Open MPI, Spectrum MPI, "
                      "MPICH or Intel MPI",
              .unit = "path",
-             .reader = KnobReader::launcher},
+             .reader = KnobReader::launcher,
+             .scope = KnobScope::mpirun},
     .fallback = "mpirun"};
 
 inline constexpr Knob<std::string_view> kMpiArgs{
@@ -24,14 +25,16 @@ inline constexpr Knob<std::string_view> kMpiArgs{
          .group = kMpi,
          .help =
              "further arguments of mpirun, split like a shell does; placed last before the command",
-         .reader = KnobReader::launcher},
+         .reader = KnobReader::launcher,
+         .scope = KnobScope::mpirun_or_jsrun},
     .fallback = ""};
 
 inline constexpr Knob<std::string_view> kBindingArgs{
     .text = {.key = "binding.args",
              .group = kMpi,
              .help = "arguments of mpirun that replace those about binding and mapping",
-             .reader = KnobReader::launcher},
+             .reader = KnobReader::launcher,
+             .scope = KnobScope::mpirun_or_jsrun},
     .fallback = ""};
 
 inline constexpr Knob<bool> kTcp{.text = {.key = "tcp",

@@ -41,28 +41,42 @@ const Settings::Entry& Settings::at(std::string_view key) const {
 Status Settings::assign(const KnobMatch& match, std::string_view text, Origin origin) {
   const auto index = static_cast<std::size_t>(match.index);
   const KnobRow& row = knob_rows()[index];
-  auto value = parse_knob(row, match.spelling, text);
+  // Horovod has no upper limits.
+  const bool lowered = !match.spelling.name.empty() && is_above_range(row, match.spelling, text);
+  auto value =
+      lowered ? Result<KnobValue>(to_value(row.most)) : parse_knob(row, match.spelling, text);
   if (!value) {
     return fail(Errc::invalid_argument, "{}: '{}' ({}) must be {}", row.text->key, text,
                 origin.text(), value.error().message);
+  }
+  std::erase_if(warnings_, [&](const auto& warning) { return warning.subject == row.text->key; });
+  if (lowered) {
+    warnings_.push_back(
+        {std::string(row.text->key),
+         fmt::format("{}: '{}' ({}) is above the largest value, {}, which is used", row.text->key,
+                     text, origin.text(), format_knob(row, *value))});
   }
   entries_[index] = {std::move(value).value(), std::move(origin)};
   return {};
 }
 
-Status Settings::apply_config(const std::vector<Given>& config) {
-  for (const auto& given : config) {
+Status Settings::apply_config(const Sources& sources) {
+  for (const auto& given : sources.config) {
     const auto match = match_config(given.name);
-    if (match.index < 0) {
-      std::vector<std::string_view> keys;
-      for (const auto& row : knob_rows()) {
-        keys.push_back(row.text->key);
-        if (!row.text->config.name.empty()) keys.push_back(row.text->config.name);
-      }
-      return fail(Errc::invalid_argument, "{}: unknown key '{}'{}", given.place, given.name,
-                  did_you_mean(given.name, keys));
+    if (match.index >= 0) {
+      HORO_TRY_STATUS(assign(match, given.value, {OriginKind::config, given.place}));
+      continue;
     }
-    HORO_TRY_STATUS(assign(match, given.value, {OriginKind::config, given.place}));
+    std::vector<std::string_view> keys;
+    for (const auto& row : knob_rows()) {
+      keys.push_back(row.text->key);
+      if (!row.text->config.name.empty()) keys.push_back(row.text->config.name);
+    }
+    const auto hint = did_you_mean(given.name, keys);
+    if (!sources.like_horovodrun)
+      return fail(Errc::invalid_argument, "{}: unknown key '{}'{}", given.place, given.name, hint);
+    warnings_.push_back({given.name, fmt::format("{}: the key '{}' is unknown and has no effect{}",
+                                                 given.place, given.name, hint)});
   }
   return {};
 }
@@ -81,11 +95,6 @@ Status Settings::apply_environment(const std::function<const char*(const char*)>
       const std::string variable(theirs.name);
       text = lookup(variable.c_str());
       if (text == nullptr || *text == '\0') continue;
-      if (is_zero_below_range(rows[i], theirs, text)) {
-        ignored_.push_back(fmt::format("{}={} counts as unset: {} must be {}", variable, text,
-                                       rows[i].text->key, allowed(rows[i])));
-        continue;
-      }
       HORO_TRY_STATUS(assign({index, theirs}, text, {OriginKind::environment, variable}));
     }
   }
@@ -103,11 +112,11 @@ Status Settings::apply_flags(const std::vector<Given>& flags) {
 
 Result<Settings> Settings::resolve(const Sources& sources) {
   Settings settings;
-  if (sources.config_beats_environment) {
+  if (sources.like_horovodrun) {
     HORO_TRY_STATUS(settings.apply_environment(sources.environment));
-    HORO_TRY_STATUS(settings.apply_config(sources.config));
+    HORO_TRY_STATUS(settings.apply_config(sources));
   } else {
-    HORO_TRY_STATUS(settings.apply_config(sources.config));
+    HORO_TRY_STATUS(settings.apply_config(sources));
     HORO_TRY_STATUS(settings.apply_environment(sources.environment));
   }
   HORO_TRY_STATUS(settings.apply_flags(sources.flags));
@@ -116,6 +125,21 @@ Result<Settings> Settings::resolve(const Sources& sources) {
 
 Result<Settings> Settings::from_environment(std::function<const char*(const char*)> lookup) {
   return resolve({.environment = std::move(lookup)});
+}
+
+std::vector<KnobWarning> Settings::warnings() const {
+  auto warnings = warnings_;
+  const auto rows = knob_rows();
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const KnobText& text = *rows[i].text;
+    const auto& [value, origin] = entries_[i];
+    if (text.inert.empty() || origin.kind == OriginKind::fallback) continue;
+    // A switch that is set to what happens anyway asks for nothing.
+    if (rows[i].kind == KnobKind::boolean && value == to_value(rows[i].fallback)) continue;
+    warnings.push_back({std::string(text.key), fmt::format("{} ({}) has no effect: {}", text.key,
+                                                           origin.text(), text.inert)});
+  }
+  return warnings;
 }
 
 std::vector<Settings::Explained> Settings::explain() const {

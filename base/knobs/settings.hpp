@@ -44,8 +44,17 @@ struct Sources {
   /// Works like getenv; empty if there is none.
   std::function<const char*(const char*)> environment;
   std::vector<Given> config;
-  std::vector<Given> flags;               ///< The last flag of a name has priority.
-  bool config_beats_environment = false;  ///< As in horovodrun.
+  std::vector<Given> flags;  ///< The last flag of a name has priority.
+  /// As in horovodrun: the file has priority over the environment, and may have unknown keys.
+  bool like_horovodrun = false;
+};
+
+/// Something that the user has set and that has another effect than its name promises, or none.
+struct KnobWarning {
+  std::string subject;  ///< Key of the knob, or the name of another variable or key of a file.
+  std::string text;     ///< One line that names what the user wrote.
+
+  friend bool operator==(const KnobWarning&, const KnobWarning&) = default;
 };
 
 /// Resolved values; immutable. Thread: any.
@@ -92,8 +101,9 @@ class Settings {
   /// Every knob, in the order of the table.
   std::vector<Explained> explain() const;
 
-  /// One line for each given value that has no effect: values of HOROVOD_* that mean "unset" there.
-  const std::vector<std::string>& ignored() const { return ignored_; }
+  /// Values that were lowered to the largest one, unknown keys of the file under `like_horovodrun`,
+  /// and knobs that were set although no part of this version reads them.
+  std::vector<KnobWarning> warnings() const;
 
   /// The knobs of the ranks that were set, as HORO_X and HOROVOD_X.
   Environment exported() const;
@@ -106,12 +116,12 @@ class Settings {
 
   const Entry& at(std::string_view key) const;
   Status assign(const KnobMatch& match, std::string_view text, Origin origin);
-  Status apply_config(const std::vector<Given>& config);
+  Status apply_config(const Sources& sources);
   Status apply_environment(const std::function<const char*(const char*)>& lookup);
   Status apply_flags(const std::vector<Given>& flags);
 
-  std::vector<Entry> entries_;  // In the order of knob_rows().
-  std::vector<std::string> ignored_;
+  std::vector<Entry> entries_;         // In the order of knob_rows().
+  std::vector<KnobWarning> warnings_;  // About single sources; a later source may override them.
 };
 
 }  // namespace horo

@@ -148,6 +148,7 @@ std::optional<KnobValue> parse(const KnobRow& row, const Spelling& spelling,
       if (const auto value = parse_choice(*row.text, text)) return KnobValue{*value};
       return std::nullopt;
     case KnobKind::text:
+      if (row.text->has_form != nullptr && !row.text->has_form(text)) return std::nullopt;
       return KnobValue{std::string(text)};
   }
   return std::nullopt;
@@ -202,7 +203,10 @@ Result<KnobValue> parse_knob(const KnobRow& row, const Spelling& spelling, std::
   if (!row.text->none.empty() && same_word(text, row.text->none)) return KnobValue{};
   auto value = parse(row, spelling, text);
   if (!value) return fail(Errc::invalid_argument, "{}", allowed(row));
-  if (row.text->zero_is_none && *value == KnobValue{std::int64_t{0}}) return KnobValue{};
+  if (*value == KnobValue{std::int64_t{0}}) {
+    if (row.text->zero_is_none) return KnobValue{};
+    if (row.text->zero_is_default) return to_value(row.fallback);
+  }
   auto result = lifted(row, spelling, std::move(*value));
   if (has_range(row) && (result < to_value(row.least) || to_value(row.most) < result)) {
     return fail(Errc::invalid_argument, "{}", allowed(row));
@@ -210,12 +214,10 @@ Result<KnobValue> parse_knob(const KnobRow& row, const Spelling& spelling, std::
   return result;
 }
 
-bool is_zero_below_range(const KnobRow& row, const Spelling& spelling, std::string_view text) {
-  if (!has_range(row) || row.text->zero_is_none) return false;
+bool is_above_range(const KnobRow& row, const Spelling& spelling, std::string_view text) {
+  if (!has_range(row)) return false;
   const auto value = parse(row, spelling, trim(text));
-  if (!value) return false;
-  const bool zero = *value == KnobValue{std::int64_t{0}} || *value == KnobValue{0.0};
-  return zero && lifted(row, spelling, *value) < to_value(row.least);
+  return value && to_value(row.most) < *value;
 }
 
 std::string format_knob(const KnobRow& row, const KnobValue& value) {
@@ -264,7 +266,7 @@ std::string format_for(const KnobRow& row, const Spelling& spelling, const KnobV
 }
 
 std::string allowed(const KnobRow& row) {
-  std::string text(noun(row.kind));
+  std::string text(row.text->form.empty() ? noun(row.kind) : row.text->form);
   if (row.kind == KnobKind::choice) {
     for (std::size_t i = 0; i < row.text->choices.size() && !row.text->choices[i].empty(); ++i) {
       text += fmt::format("{}{}", i == 0 ? ": " : ", ", row.text->choices[i]);

@@ -15,8 +15,8 @@ namespace horo {
 /// origin.
 Result<KnobValue> parse_knob(const KnobRow& row, const Spelling& spelling, std::string_view text);
 
-/// Whether `text` is a 0 below the row's range, with which Horovod asks for the default.
-bool is_zero_below_range(const KnobRow& row, const Spelling& spelling, std::string_view text);
+/// Whether `text` is a well-formed value above the row's largest one.
+bool is_above_range(const KnobRow& row, const Spelling& spelling, std::string_view text);
 
 /// Text that parse_knob converts back to the same value: "64MiB", "50us", "true".
 std::string format_knob(const KnobRow& row, const KnobValue& value);

@@ -125,8 +125,25 @@ std::string timeline_directory(const JobRequest& request) {
   return fmt::format("{}/{}", request.directory, path);
 }
 
+/// Each rank of a host has a core of its own in the list.
+Status check_thread_cores(const Settings& settings, const Placement& placement) {
+  const auto list = settings.get(knobs::kThreadAffinity);
+  if (list.empty()) return {};
+  for (const auto& host : placement.hosts) {
+    if (count_numbers(list) >= static_cast<std::size_t>(host.count())) continue;
+    return fail(
+        Errc::invalid_argument,
+        "thread.affinity: '{}' ({}) has {} cores, but host '{}' has {} ranks; give one core "
+        "for each",
+        list, settings.origin("thread.affinity").text(), count_numbers(list), host.name,
+        host.count());
+  }
+  return {};
+}
+
 Result<Environment> common_variables(const JobRequest& request, const JobFacts& facts,
                                      int threads) {
+  HORO_TRY_STATUS(check_thread_cores(request.settings, facts.placement));
   auto common = request.settings.exported();
   HORO_TRY(const auto network, network_variables(request.settings));
   common.insert(common.end(), network.begin(), network.end());

@@ -27,6 +27,7 @@ namespace {
 using horo::Deadline;
 using horo::Errc;
 using horo::MutexLock;
+using horo::Rank;
 using horo::Result;
 using horo::SetId;
 using horo::Status;
@@ -60,21 +61,23 @@ void leave_process() {
   p.bootstrap.retire();
 }
 
-Status start_session(Process& p) HORO_REQUIRES(p.life) {
+/// `lookup` finds the variables of the launcher.
+Status start_session(Process& p, const horo::runtime::bootstrap::Lookup& lookup)
+    HORO_REQUIRES(p.life) {
   static const bool once = [] {
     pthread_atfork(nullptr, nullptr,
                    [] { process().forked.store(true, std::memory_order_relaxed); });
     return std::atexit(leave_process) == 0;
   }();
   static_cast<void>(once);
-  HORO_TRY(const auto options, horo::runtime::capi::read_options());
+  HORO_TRY(auto options, horo::runtime::capi::read_options());
   p.owner.reset();
   p.session.store(nullptr, std::memory_order_release);
-  HORO_TRY(
-      auto meeting,
-      p.bootstrap.meet([](const char* name) -> const char* { return std::getenv(name); },
-                       {.deadline = Deadline::in(SteadyClock::instance(), options.start_timeout),
-                        .release_timeout = options.release_timeout}));
+  HORO_TRY(auto meeting, p.bootstrap.meet(lookup, {.deadline = Deadline::in(SteadyClock::instance(),
+                                                                            options.start_timeout),
+                                                   .release_timeout = options.release_timeout}));
+  if (meeting.identity.rank == Rank{0}) horo::runtime::capi::warn_of_settings();
+  HORO_TRY_STATUS(horo::runtime::capi::read_place(options, meeting.identity));
   horo::runtime::start_recording(options.recording, meeting.identity);
   HORO_TRY(p.owner, Session::join(std::move(meeting), options));
   p.unnamed.store(0, std::memory_order_relaxed);
@@ -82,6 +85,14 @@ Status start_session(Process& p) HORO_REQUIRES(p.life) {
   p.session.store(p.owner.get(), std::memory_order_release);
   p.joined.store(true, std::memory_order_release);
   return {};
+}
+
+horo_status init(const horo::runtime::bootstrap::Lookup& lookup) {
+  auto& p = process();
+  return guarded([&p, &lookup] {
+    const MutexLock lock(p.life);
+    return p.joined.load(std::memory_order_relaxed) ? HORO_OK : report(start_session(p, lookup));
+  });
 }
 
 template <typename Read>
@@ -230,19 +241,11 @@ Result<SetSubmission> known_submission(const horo_submission* given) {
 extern "C" {
 
 HORO_API horo_status horo_init(void) {
-  auto& p = process();
-  if (p.forked.load(std::memory_order_relaxed)) {
-    return report(horo::fail(Errc::forked,
-                             "this process was forked from the one that called horo_init; start it "
-                             "afresh (spawn) to use horo"));
-  }
-  const MutexLock lock(p.life);
-  if (p.joined.load(std::memory_order_relaxed)) return HORO_OK;
-  try {
-    return report(start_session(p));
-  } catch (const std::bad_alloc&) {
-    return report(horo::fail(Errc::out_of_memory, "no memory to initialise"));
-  }
+  return init([](const char* name) -> const char* { return std::getenv(name); });
+}
+
+HORO_API horo_status horo_init_alone(void) {
+  return init([](const char*) -> const char* { return nullptr; });
 }
 
 HORO_API horo_status horo_shutdown(void) {

@@ -1,15 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // Converts the knobs in this process's environment to the options of a session.
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cstdlib>
 #include <sys/sysinfo.h>
+#include <unistd.h>
+#include <utility>
 
+#include "base/knobs/controller.hpp"
 #include "base/knobs/knobs.hpp"
 #include "base/knobs/settings.hpp"
 #include "base/knobs/timeline_knobs.hpp"
+#include "base/knobs/variable_warnings.hpp"
 #include "base/log.hpp"
 #include "runtime/capi/capi_support.hpp"
+#include "runtime/session/thread_core.hpp"
 
 namespace horo::runtime::capi {
 
@@ -18,12 +24,37 @@ namespace {
 /// The check takes microseconds; at shorter intervals it would cost noticeable time.
 constexpr Duration kLeastWarning = std::chrono::milliseconds(10);
 
+const char* environment_variable(const char* name) {
+  return std::getenv(name);
+}
+
+Result<Settings> read_settings() {
+  return Settings::from_environment(&environment_variable);
+}
+
 }  // namespace
 
+Status read_place(SessionOptions& options, const WorkerIdentity& identity) {
+  HORO_TRY(const auto settings, read_settings());
+  HORO_TRY(options.core,
+           core_of(settings.get(knobs::kThreadAffinity), identity.local_rank, identity.local_size));
+  return {};
+}
+
+void warn_of_settings() {
+  static std::atomic<bool> warned{false};
+  const auto settings = read_settings();
+  if (!settings || warned.exchange(true)) return;
+  auto warnings = settings->warnings();
+  for (auto& warning : variable_warnings(environ)) warnings.push_back(std::move(warning));
+  const char* told = std::getenv(kWarnedVariable);
+  for (const auto& warning : without_warned(std::move(warnings), told == nullptr ? "" : told))
+    log::warn("runtime", "{}", warning.text);
+}
+
 Result<SessionOptions> read_options() {
-  HORO_TRY(const auto settings, Settings::from_environment([](const char* name) -> const char* {
-             return std::getenv(name);
-           }));
+  HORO_TRY_STATUS(check_controllers(&environment_variable));
+  HORO_TRY(const auto settings, read_settings());
   log::set_level(settings.get(knobs::kLogLevel));
   SessionOptions options;
   auto& board = options.board;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The C ABI's process sets.
+#include <algorithm>
+#include <string_view>
 #include <vector>
 
 #include "runtime/capi/capi_support.hpp"
@@ -25,6 +27,14 @@ int number_of(horo_set set, Read read) {
   if (const auto* found = session.sets().find(SetId{set}); found != nullptr)
     number = read(session, *found);
   return number;
+}
+
+/// The name as a text that lives as long as the program.
+const char* backend_name(std::string_view name) {
+  for (const auto* known : {"shm", "gloo", "openmpi", "mpich"}) {
+    if (name == known) return known;
+  }
+  return "other";
 }
 
 }  // namespace
@@ -85,6 +95,26 @@ HORO_API size_t horo_process_sets(horo_set* sets, size_t room) {
     return HORO_OK;
   });
   return count;
+}
+
+HORO_API const char* horo_process_set_backend(horo_set set) {
+  const char* name = nullptr;
+  number_of(set, [&name](const Session& session, const horo::runtime::ProcessSet& found) {
+    if (found.rank_of(session.identity().rank) >= 0) name = backend_name(found.backends.backend());
+    return 0;
+  });
+  return name;
+}
+
+HORO_API horo_status horo_job_key(const char* purpose, unsigned char* key) {
+  return with_session([&](Session& session) {
+    if (purpose == nullptr || key == nullptr)
+      return report(horo::fail(Errc::invalid_argument, "horo_job_key: a pointer is null"));
+    const auto derived = session.derive_key(purpose);
+    if (!derived) return report(derived.error());
+    std::copy(derived->begin(), derived->end(), key);
+    return HORO_OK;
+  });
 }
 
 }  // extern "C"

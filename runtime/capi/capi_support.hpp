@@ -36,6 +36,13 @@ Process& process();
 /// The options that the knobs in the environment set. Fails: invalid_argument, naming the knob.
 Result<SessionOptions> read_options();
 
+/// The part of the options that depends on this rank's place on its host. Fails: as core_of.
+Status read_place(SessionOptions& options, const WorkerIdentity& identity);
+
+/// Logs which settings in the environment have no effect, unless the launcher has done so. Once per
+/// process; for rank 0 only.
+void warn_of_settings();
+
 /// The calling thread's last failure, for horo_last_error and horo_last_error_detail.
 extern thread_local Error last_error;
 

@@ -5,8 +5,10 @@
 #include <pthread.h>
 #include <sched.h>
 
+#include "base/log.hpp"
 #include "base/signals_blocked.hpp"
 #include "runtime/engine/operations/recording.hpp"
+#include "runtime/session/thread_core.hpp"
 #include "runtime/session/time_slice.hpp"
 
 namespace horo::runtime {
@@ -34,9 +36,11 @@ const Clock& steady() {
 
 }  // namespace
 
-void ProgressDriver::start(const SpinPolicy& spin) {
+void ProgressDriver::start(const SpinPolicy& spin, std::optional<int> core) {
   spin_ = spin;
   background_ = start_quiet_thread([this] { run(); });
+  if (core && !move_to_core(background_.native_handle(), *core))
+    log::warn("runtime", "core {} is not available any more", *core);
 }
 
 void ProgressDriver::end_thread() {

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <thread>
 
@@ -32,8 +33,8 @@ class ProgressDriver {
   ProgressDriver(const ProgressDriver&) = delete;
   ProgressDriver& operator=(const ProgressDriver&) = delete;
 
-  /// Starts the runtime's own thread.
-  void start(const SpinPolicy& spin);
+  /// Starts the runtime's own thread, on `core` if there is one, which must be one of core_of().
+  void start(const SpinPolicy& spin, std::optional<int> core);
 
   bool started() const { return background_.joinable(); }
 

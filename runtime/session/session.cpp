@@ -81,7 +81,7 @@ void Session::start(const SessionOptions& options) {
   const bool late = hosts_ == nullptr && !options.wake_delay_set && outnumber_cores(*host_, 2);
   submitter_.start(late ? WakePolicy::late : WakePolicy::by_tuning,
                    hosts_ == nullptr ? nullptr : &hosts_->tree());
-  driver_.start(SpinPolicy::choose(options.spin, shares_cores));
+  driver_.start(SpinPolicy::choose(options.spin, shares_cores), options.core);
 }
 
 void Session::note_loss(Rank lost) {
@@ -111,6 +111,13 @@ bool Session::homogeneous() const {
   return std::all_of(hosts.begin(), hosts.end(), [&](const bootstrap::JobHost& host) {
     return host.ranks.size() == hosts.front().ranks.size();
   });
+}
+
+Result<kv::Secret> Session::derive_key(std::string_view purpose) const {
+  if (meeting_.store == nullptr)
+    return fail(Errc::not_found, "the job's ranks are on one host, so the job has no secret");
+  return kv::derived_secret(meeting_.store->secret, fmt::format("horo-key {}", purpose),
+                            meeting_.epoch.value());
 }
 
 SessionCounters Session::counters() const {

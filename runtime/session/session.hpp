@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/deadline.hpp"
+#include "base/kv/auth.hpp"
 #include "base/result.hpp"
 #include "runtime/bootstrap/meeting/meeting.hpp"
 #include "runtime/engine/operations/operation.hpp"
@@ -32,6 +33,8 @@ struct SessionOptions {
   Duration start_timeout = std::chrono::seconds(30);
   Duration release_timeout = std::chrono::seconds(1);  ///< As the knob.
   std::optional<Duration> spin;                        ///< Nothing: chosen by the number of cores.
+  /// Core on which the runtime's own thread runs. Nothing: every core of the process.
+  std::optional<int> core{};
   bool wake_delay_set = false;  ///< By the user; else it is longer where no core is spare.
   StallTimes stalls;
   JobHostsOptions hosts;  ///< For a job on several hosts.
@@ -64,6 +67,9 @@ class Session {
 
   /// Every host runs as many ranks as every other.
   bool homogeneous() const;
+
+  /// A key that only the job's ranks know. Fails: not_found (one host: there is no secret).
+  Result<kv::Secret> derive_key(std::string_view purpose) const;
 
   /// Leaves the job; pending operations that not all ranks have submitted end with shut_down.
   /// Blocks: until what is agreed has been done. Idempotent. Thread: one at a time.

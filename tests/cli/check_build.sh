@@ -20,9 +20,11 @@ PATH="$scratch/bin:$PATH"
 try horo check-build
 expect "exit code" "$code" 0
 expect "standard error" "$err" ""
-expect_in "table" "$out" "[X] PyTorch      9.9.9"
+expect_in "table" "$out" "[X] PyTorch      9.9.9: by horo.torch"
 expect_in "table" "$out" "[ ] NumPy "
-expect_in "table" "$out" "[ ] JAX          ModuleNotFoundError: No module named"
+# Horo has no module for these, whether they are installed or not.
+expect_in "table" "$out" "[ ] TensorFlow   Horo has no module for it"
+expect_in "table" "$out" "[ ] JAX          Horo has no module for it"
 expect_in "table" "$out" "[X] binding      --bind-to, with hwloc"
 expect_in "table" "$out" "[X] one host     ranks of mpirun, srun, torchrun or a shell"
 # A backend is listed as available if its module loads, otherwise with the reason.
@@ -34,10 +36,39 @@ for backend in gloo openmpi mpich; do
     expect_in "table" "$out" "backend '$backend' is not in this build: there is no $lib/horo-backend-$backend.so"
   fi
 done
-if [ -e "$lib/horo-backend-nccl.so" ] && ! ldconfig -p | grep -q libcuda.so.1; then
-  expect_in "table" "$out" "[ ] nccl         no CUDA driver: libcuda.so.1 is missing"
-fi
+# No collective uses these libraries, whatever is installed.
+expect_in "table" "$out" "[ ] cuda         no collective uses it"
+expect_in "table" "$out" "[ ] nccl         no collective uses it"
 case $out in *Traceback*) fail "the table contains a Python traceback" ;; esac
+
+# Launchers are there if their programs are. mpirun must be one that --mpi supports.
+PATH="$scratch/bin:/usr/bin:/bin"
+program() { printf '#!/bin/sh\necho "%s"\n' "$2" >"$scratch/bin/$1"; chmod +x "$scratch/bin/$1"; }
+row() { PATH="$scratch/bin:$HORO_BIN" horo check-build | grep -F "] $1 "; }
+for name in timeout grep env bash; do ln -sf "$(command -v $name)" "$scratch/bin/$name"; done
+expect "mpirun's row" "$(row mpirun)" "    [ ] mpirun       --mpi: there is no program mpirun in PATH"
+expect "LSF's row" "$(row lsf)" "    [ ] lsf          there is no program blaunch in PATH"
+program mpirun "mpirun (Open MPI) 5.0.3"
+program blaunch ""
+program jsrun ""
+expect "mpirun's row" "$(row mpirun)" "    [X] mpirun       --mpi, by $scratch/bin/mpirun of Open MPI"
+expect "LSF's row" "$(row lsf)" "    [X] lsf          hosts of a job of LSF, by $scratch/bin/blaunch"
+expect "jsrun's row" "$(row jsrun)" "    [X] jsrun        --jsrun, and hosts of a job of LSF, by $scratch/bin/jsrun"
+
+# horovodrun's table, for scripts that look for its words.
+table=$(PATH="$scratch/bin:$HORO_BIN" horovodrun -cb)
+for line in "Available Frameworks:" "    [ ] TensorFlow" "    [X] PyTorch" "    [ ] MXNet" "Available Controllers:" \
+  "    [X] MPI" "    [X] Gloo" "Available Tensor Operations:" "    [ ] NCCL" "    [ ] DDL" "    [ ] CCL"; do
+  grep -qxF "$line" <<<"$table" || fail "horovodrun's table lacks '$line': $table"
+done
+case $table in "Horovod v0.28.1"*) ;; *) fail "horovodrun's table begins with '${table%%$'\n'*}'" ;; esac
+program mpirun "Frobnicator 3"
+expect_in "mpirun's row" "$(row mpirun)" "[ ] mpirun       --mpi: '$scratch/bin/mpirun --version' says 'Frobnicator 3'"
+table=$(PATH="$scratch/bin:$HORO_BIN" horo run --horovod --check-build)
+expect "controllers" "$(grep -A2 Controllers <<<"$table")" "Available Controllers:
+    [ ] MPI
+    [X] Gloo"
+PATH="$HORO_BIN:$scratch/bin:/usr/local/bin:/usr/bin:/bin"
 
 try horo check-build --json
 expect "exit code" "$code" 0

@@ -25,6 +25,13 @@ offers() {
   bash -c '. "$1"; COMP_WORDS=("${@:2}"); COMP_CWORD=$(($# - 2)); _horo; echo "${COMPREPLY[*]}"' _ \
     "$HORO_SOURCE/completions/horo.bash" "$@"
 }
+# offers_horovodrun WORD...: the same for the options of horovodrun.
+offers_horovodrun() {
+  bash -c '. "$1"; COMP_WORDS=("${@:2}"); COMP_CWORD=$(($# - 2)); COMP_LINE="${*:2}"; _horovodrun
+    echo "${COMPREPLY[*]}"' _ "$HORO_SOURCE/completions/horo.bash" "$@"
+}
+expect "options of horovodrun" "$(offers_horovodrun horovodrun --output-f)" --output-filename
+expect "words of horovodrun" "$(offers_horovodrun horovodrun -np 2 --tag o)" off
 expect "commands" "$(offers horo disc)" discover
 expect "options" "$(offers horo run --output-f)" --output-filename
 expect "words" "$(offers horo run --tag o)" off

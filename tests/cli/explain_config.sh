@@ -35,10 +35,13 @@ HOROVOD_CYCLE_TIME=4 HORO_CONFIG_FILE="$scratch/job.yaml" try horo run --explain
 expect "a file as in horovodrun" "$(line_of cycle.time)" "2ms config $scratch/job.yaml:4:18"
 
 # Horovod writes 0 for "no value".
-HOROVOD_START_TIMEOUT=0 try timeout 30 horo run --log-level debug -np 1 true
-expect "exit code" "$code" 0
-expect_in "log" "$err" "HOROVOD_START_TIMEOUT=0 counts as unset"
-refused "start.timeout: '0' (flag --start-timeout) must be a time" horo run --start-timeout 0 -np 1 true
+for zero in HOROVOD_START_TIMEOUT=0 HORO_START_TIMEOUT=0; do
+  try env "$zero" horo run --explain-config
+  grep -q "^start.timeout *30s " <<<"$out" || fail "$zero does not mean the default"
+done
+try horo run --start-timeout 0 --cache-capacity 0 --explain-config
+grep -q "^start.timeout *30s " <<<"$out" || fail "--start-timeout 0 does not mean the default"
+grep -q "^cache.capacity *8192 " <<<"$out" || fail "--cache-capacity 0 does not mean the default"
 
 HORO_SHM_RING=16 try horo run --explain-config --json
 expect "exit code" "$code" 0

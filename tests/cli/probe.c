@@ -66,6 +66,23 @@ static int threads_leave_signals_alone(void) {
   return right && others > 0;
 }
 
+/* Prints the cores of each other thread of this process. */
+static void print_cores_of_threads(void) {
+  char path[300], line[200];
+  DIR* tasks = opendir("/proc/self/task");
+  struct dirent* entry;
+  while (tasks != NULL && (entry = readdir(tasks)) != NULL) {
+    if (entry->d_name[0] == '.' || atoi(entry->d_name) == (int)getpid()) continue;
+    snprintf(path, sizeof path, "/proc/self/task/%s/status", entry->d_name);
+    FILE* status = fopen(path, "r");
+    while (status != NULL && fgets(line, sizeof line, status) != NULL) {
+      if (strncmp(line, "Cpus_allowed_list:", 18) == 0) printf("cores %s", line + 19);
+    }
+    if (status != NULL) fclose(status);
+  }
+  if (tasks != NULL) closedir(tasks);
+}
+
 int main(int argc, char** argv) {
   const int64_t count = 300000;
   const char* what = argc > 1 ? argv[1] : "";
@@ -92,6 +109,7 @@ int main(int argc, char** argv) {
   }
   if (strcmp(what, "threads") == 0 && horo_rank() == 0)
     return threads_leave_signals_alone() ? 0 : 5;
+  if (strcmp(what, "cores") == 0) print_cores_of_threads();
   if (strcmp(what, "too much") == 0) {
     void* huge = NULL;
     const horo_status status = horo_alloc((size_t)1 << 50, &huge);

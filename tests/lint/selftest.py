@@ -14,6 +14,7 @@ import files
 import folders
 import functions
 import headers
+import knobs
 import layers
 import locks
 import shell
@@ -102,6 +103,19 @@ class Layers(LintTest):
         self.plant("runtime/engine/store.cpp", "#include <gloo/context.h>\n")
         self.expect(layers.check, "yaml-cpp/yaml.h> belongs to apps/common", "boost/asio/read.hpp> belongs to base/loop",
                     "boost/process/v2.hpp> belongs to launcher/process", "gloo/context.h> belongs to runtime/backends/gloo")
+
+
+class Knobs(LintTest):
+    def test_each_rule(self):
+        row = "inline constexpr Knob<bool> {}{{\n    .text = {{.key = \"x\"{}}}}};\n"
+        self.plant("base/knobs/knobs.hpp", row.format("kRead", "") + row.format("kDead", ', .inert = "no"'))
+        self.plant("base/knobs/knob_table.cpp", "row(knobs::kRead),\nrow(knobs::kDead),\n")
+        self.plant("runtime/options.cpp", "settings.get(knobs::kRead);\nis_set(knobs::kDead.text.key);\n")
+        self.expect(knobs.check)
+        self.plant("base/knobs/more_knobs.hpp", row.format("kIgnored", "") + row.format("kUsed", ', .inert = "no"'))
+        self.plant("launcher/plan.cpp", "settings.get(knobs::kUsed);\nname(knobs::kIgnored.text.key);\n")
+        self.plant("base/knobs/knob_table.cpp", "row(knobs::kRead),\nrow(knobs::kDead),\nrow(knobs::kIgnored),\n")
+        self.expect(knobs.check, "no code reads kIgnored", "kUsed is not in", "kUsed is declared inert")
 
 
 class Files(LintTest):

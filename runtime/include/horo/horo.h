@@ -121,6 +121,11 @@ typedef enum horo_dtype {
  * that other users can read), INVALID_ARGUMENT (names the knob or the variable). */
 HORO_API horo_status horo_init(void);
 
+/* Like horo_init, but starts a job of this process alone, whatever has started the process.
+ * Thread: any, with no other call at the same time. Blocks: no.
+ * Fails: OUT_OF_MEMORY, INVALID_ARGUMENT (names the knob). */
+HORO_API horo_status horo_init_alone(void);
+
 /* Leaves the job after the operations that all ranks have submitted are done. This rank's other
  * operations end with SHUT_DOWN. Peers may continue until they need this rank. Does nothing when
  * the process is not initialised. Memory: tensors and operations stay until the next horo_init,
@@ -229,6 +234,17 @@ HORO_API horo_status horo_process_set_ranks(horo_set set, int* ranks);
 /* Number of sets, and their numbers, ascending, into `sets` if it is not NULL; at most `room`.
  * Memory: the caller's `sets`. Thread: any. Blocks: no. Fails: with 0 when not initialised. */
 HORO_API size_t horo_process_sets(horo_set* sets, size_t room);
+
+/* The backend that moves the set's tensors: "shm" inside one host, between hosts "gloo", "openmpi"
+ * or "mpich". Memory: static. Thread: any. Blocks: no. Fails: with NULL: not a member, no such set,
+ * or not initialised. */
+HORO_API const char* horo_process_set_backend(horo_set set);
+
+/* A key that only this job's ranks know, the same on all of them, to sign what they send each other
+ * through untrusted networks. Each `purpose` gives another key. Memory: the caller's `key`, 32
+ * bytes. Thread: any. Blocks: no. Fails: NOT_FOUND (the job has one host and therefore no secret),
+ * INVALID_ARGUMENT (null pointer). */
+HORO_API horo_status horo_job_key(const char* purpose, unsigned char* key);
 
 /* -- Tensors and operations -------------------------------------------------------------------- */
 

@@ -54,7 +54,8 @@ TEST_CASE("the help of a knob gives its default, its range and whether this vers
         "largest fused buffer; 0 sends every tensor alone; a size (64MiB, 64M or bytes) from 0 to "
         "1GiB "
         "[default: 64MiB]");
-  CHECK(help_of("autotune").ends_with("[this version only passes the value on to the ranks]"));
+  CHECK(help_of("autotune")
+            .ends_with("[no effect: this version does not tune knobs while training]"));
 }
 
 TEST_CASE("no two flags of a command share a spelling") {

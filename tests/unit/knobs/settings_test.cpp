@@ -7,6 +7,7 @@
 
 #include "base/knobs/knobs.hpp"
 #include "base/knobs/launcher_knobs.hpp"
+#include "base/knobs/value.hpp"
 
 using namespace horo;  // NOLINT(google-build-using-namespace): a test of this namespace
 using namespace std::chrono_literals;  // NOLINT(google-build-using-namespace): only literals
@@ -76,7 +77,7 @@ TEST_CASE("priority rises from file to Horovod's variable, our variable and flag
 TEST_CASE("with --horovod the file has priority over the environment, but not over the flag") {
   Sources sources{.environment = lookup_in({{"HORO_CYCLE_TIME", "2"}}),
                   .config = {{"params.cycle_time_ms", "3", "c.yaml:1:1"}},
-                  .config_beats_environment = true};
+                  .like_horovodrun = true};
   auto settings = Settings::resolve(sources);
   REQUIRE(settings);
   CHECK(settings->get(knobs::kCycleTime) == 3ms);
@@ -109,22 +110,101 @@ TEST_CASE("an empty variable counts as unset") {
   CHECK_FALSE(settings->is_set("shm.ring"));
 }
 
-TEST_CASE("a 0 below the range counts as unset in Horovod's variables and is an error elsewhere") {
-  const auto settings = Settings::from_environment(lookup_in({{"HOROVOD_START_TIMEOUT", " 0"},
-                                                              {"HOROVOD_CYCLE_TIME", "0"},
-                                                              {"HOROVOD_CACHE_CAPACITY", "0"}}));
-  REQUIRE(settings);
-  CHECK_FALSE(settings->is_set("start.timeout"));
-  CHECK(settings->get(knobs::kStartTimeout) == 30s);
-  CHECK(settings->is_set("cycle.time"));
-  CHECK(settings->is_set("cache.capacity"));
-  REQUIRE(settings->ignored().size() == 1);
-  CHECK_THAT(settings->ignored().front(), Catch::Contains("HOROVOD_START_TIMEOUT"));
+TEST_CASE("0 means the default where Horovod takes it for unset or off") {
+  for (const auto* start : {"HORO_START_TIMEOUT", "HOROVOD_START_TIMEOUT"}) {
+    const auto settings = Settings::from_environment(
+        lookup_in({{start, " 0"}, {"HOROVOD_CYCLE_TIME", "0"}, {"HOROVOD_CACHE_CAPACITY", "0"}}));
+    REQUIRE(settings);
+    CHECK(settings->get(knobs::kStartTimeout) == 30s);
+    CHECK(settings->get(knobs::kCacheCapacity) == 8192);
+    CHECK(settings->warnings().empty());
+  }
+  const auto flags =
+      Settings::resolve({.flags = {{"start-timeout", "0", ""}, {"cache-capacity", "0", ""}}});
+  REQUIRE(flags);
+  CHECK(flags->get(knobs::kStartTimeout) == 30s);
+  CHECK(flags->get(knobs::kCacheCapacity) == 8192);
   refusal({.environment = lookup_in({{"HOROVOD_START_TIMEOUT", "-1"}})});
-  refusal({.environment = lookup_in({{"HORO_START_TIMEOUT", "0"}})});
-  CHECK(refusal({.flags = {{"start-timeout", "0", ""}}}) ==
-        "start.timeout: '0' (flag --start-timeout) must be a time (1ms, 2s or a number of s) from "
-        "1ms to 24h");
+}
+
+TEST_CASE("a value above the range is lowered with a warning under a name of Horovod's only") {
+  const auto settings =
+      Settings::resolve({.environment = lookup_in({{"HOROVOD_CYCLE_TIME", "2500"}}),
+                         .config = {{"params.fusion_threshold_mb", "4096", "c.yaml:1:1"}},
+                         .flags = {{"fusion-threshold-mb", "2048", ""}}});
+  REQUIRE(settings);
+  CHECK(settings->get(knobs::kFusionThreshold) == Bytes{1U << 30U});
+  CHECK(settings->get(knobs::kCycleTime) == 1s);
+  CHECK(settings->warnings() ==
+        std::vector<KnobWarning>{
+            {"cycle.time",
+             "cycle.time: '2500' (environment HOROVOD_CYCLE_TIME) is above the largest value, 1s, "
+             "which is used"},
+            {"fusion.threshold",
+             "fusion.threshold: '2048' (flag --fusion-threshold-mb) is above the largest value, "
+             "1GiB, which is used"}});
+  refusal({.environment = lookup_in({{"HORO_CYCLE_TIME", "2500"}})});
+}
+
+TEST_CASE("a knob that nothing reads is a warning, whatever way it was set") {
+  constexpr auto kReason = " has no effect: this version does not tune knobs while training";
+  const auto told = [](const Sources& sources) {
+    const auto settings = Settings::resolve(sources);
+    REQUIRE(settings);
+    REQUIRE(settings->warnings().size() == 1);
+    CHECK(settings->warnings().front().subject == "autotune");
+    return settings->warnings().front().text;
+  };
+  CHECK(told({.flags = {{"autotune", "true", ""}}}) ==
+        std::string("autotune (flag --autotune)") + kReason);
+  CHECK(told({.environment = lookup_in({{"HORO_AUTOTUNE", "on"}})}) ==
+        std::string("autotune (environment HORO_AUTOTUNE)") + kReason);
+  CHECK(told({.environment = lookup_in({{"HOROVOD_AUTOTUNE", "1"}})}) ==
+        std::string("autotune (environment HOROVOD_AUTOTUNE)") + kReason);
+  CHECK(told({.config = {{"autotune.enabled", "true", "c.yaml:2:3"}}}) ==
+        std::string("autotune (config c.yaml:2:3)") + kReason);
+}
+
+TEST_CASE("every knob without a reader warns, unless a switch asks for what happens anyway") {
+  for (const auto& row : knob_rows()) {
+    CAPTURE(row.text->key);
+    const bool is_switch = row.kind == KnobKind::boolean;
+    const auto fallback = format_fallback(row);
+    const auto other = fallback == "true" ? "false" : "true";
+    const auto settings = Settings::resolve(
+        {.flags = {{flag_name(row.text->key), is_switch ? other : fallback, ""}}});
+    REQUIRE(settings);
+    CHECK(settings->warnings().size() == (row.text->inert.empty() ? 0 : 1));
+    const auto same = Settings::resolve({.flags = {{flag_name(row.text->key), fallback, ""}}});
+    REQUIRE(same);
+    if (is_switch) CHECK(same->warnings().empty());
+  }
+}
+
+TEST_CASE("like horovodrun, an unknown key of the file is a warning") {
+  const auto settings = Settings::resolve(
+      {.config = {{"fusion.treshold", "1", "c.yaml:7:3"}}, .like_horovodrun = true});
+  REQUIRE(settings);
+  CHECK(settings->warnings() ==
+        std::vector<KnobWarning>{{"fusion.treshold",
+                                  "c.yaml:7:3: the key 'fusion.treshold' is unknown and has no "
+                                  "effect; did you mean 'fusion.threshold'?"}});
+}
+
+TEST_CASE("the cores of threads are a list of numbers") {
+  CHECK(Settings::resolve({.flags = {{"thread-affinity", "0,12,3", ""}}}));
+  for (const auto* wrong : {"x", "1,", ",1", "1;2", "-1", "1, 2", "12345"}) {
+    CHECK(
+        refusal({.flags = {{"thread-affinity", wrong, ""}}}) ==
+        fmt::format("thread.affinity: '{}' (flag --thread-affinity) must be core numbers separated "
+                    "by commas",
+                    wrong));
+  }
+  CHECK(count_numbers("") == 0);
+  CHECK(count_numbers("4,15,6") == 3);
+  CHECK(number_at("4,15,6", 0) == 4);
+  CHECK(number_at("4,15,6", 1) == 15);
+  CHECK(number_at("4,15,6", 2) == 6);
 }
 
 TEST_CASE("ranks get their knobs that were set, under both names, and read the same values") {

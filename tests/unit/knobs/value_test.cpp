@@ -46,7 +46,8 @@ TEST_CASE("times are read with units, or in the unit of their row") {
   CHECK(reread("wake.delay", "50") == "50us");
   CHECK(reread("start.timeout", "2min") == "2min");
   CHECK(reread("start.timeout", "90") == "90s");
-  CHECK(reread("start.timeout", "0") == "!a time (1ms, 2s or a number of s) from 1ms to 24h");
+  CHECK(reread("start.timeout", "0") == "30s");
+  CHECK(reread("start.timeout", "25h") == "!a time (1ms, 2s or a number of s) from 1ms to 24h");
   CHECK(reread("cycle.time", "2s") == "!a time (1ms, 2s or a number of ms) from 0 to 1s");
 }
 

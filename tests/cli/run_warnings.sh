@@ -1,0 +1,82 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# A setting that horo does not act on is a warning that names it, once per job, whatever way it was set.
+# shellcheck source=tests/cli/lib.sh
+. "${0%/*}/lib.sh"
+probe="$HORO_BIN/../tests/horo_probe"
+
+# warns TEXT COMMAND...: COMMAND succeeds and writes exactly one line on standard error, which contains TEXT.
+warns() {
+  local text=$1
+  shift
+  try "$@"
+  expect "exit code of $*" "$code" 0
+  expect "number of lines on standard error of $*" "$(wc -l <"$scratch/err")" 1
+  expect_in "warning of $*" "$err" "$text"
+}
+
+# silent COMMAND...: COMMAND succeeds and writes nothing on standard error.
+silent() {
+  try "$@"
+  expect "exit code of $*" "$code" 0
+  expect "standard error of $*" "$err" ""
+}
+
+# A knob that nothing reads, from a flag, a variable under either name, and a file; and the program's ranks do not repeat it.
+none="has no effect: this version does not tune knobs while training"
+printf 'autotune:\n  enabled: true\n' >"$scratch/tune.yaml"
+warns "autotune (flag --autotune) $none" horo run -np 2 --autotune "$probe"
+warns "autotune (environment HORO_AUTOTUNE) $none" env HORO_AUTOTUNE=1 horo run -np 2 "$probe"
+warns "autotune (environment HOROVOD_AUTOTUNE) $none" env HOROVOD_AUTOTUNE=1 horo run -np 2 "$probe"
+warns "autotune (config $scratch/tune.yaml:2:12) $none" horo run -np 2 --config-file "$scratch/tune.yaml" "$probe"
+silent horo run -np 2 --no-autotune "$probe"
+for flag in --autotune-log-file=a --autotune-warmup-samples=1 --autotune-steps-per-sample=0 \
+  --autotune-bayes-opt-max-samples=1 --autotune-gaussian-process-noise=0.5; do
+  warns "$none" horo run -np 1 "$flag" --dry-run true
+done
+warns "num.nccl.streams (flag --num-nccl-streams) has no effect" horo run -np 1 --num-nccl-streams 2 --dry-run true
+warns "hierarchical.allgather (flag --hierarchical-allgather) has no effect" horo run -np 1 --hierarchical-allgather --dry-run true
+silent horo run -np 1 --torus-allreduce --dry-run true
+warns "torus.allreduce (flag --no-torus-allreduce) has no effect" horo run -np 1 --no-torus-allreduce --dry-run true
+
+# A rank warns of what its program sets in its own process, and of everything without horo run.
+# shellcheck disable=SC2016
+warns "autotune (environment HOROVOD_AUTOTUNE) $none" horo run -np 2 sh -c 'HOROVOD_AUTOTUNE=1 exec "$0"' "$probe"
+warns "autotune (environment HOROVOD_AUTOTUNE) $none" env HOROVOD_AUTOTUNE=1 "$probe"
+warns "the variable HOROVOD_ELASTIC has no effect: this version has no elastic jobs" env HOROVOD_ELASTIC=1 "$probe"
+
+# Variables of Horovod.
+warns "the variable HOROVOD_FUSION_TRESHOLD is unknown and has no effect; did you mean 'HOROVOD_FUSION_THRESHOLD'?" \
+  env HOROVOD_FUSION_TRESHOLD=1 horo run -np 2 "$probe"
+warns "the variable HOROVOD_CONTROLLER=mpi has no effect: --mpi lets mpirun start the ranks" \
+  env HOROVOD_CONTROLLER=mpi horo run -np 2 "$probe"
+silent env HOROVOD_CONTROLLER=Gloo HOROVOD_DYNAMIC_PROCESS_SETS=1 HOROVOD_GPU_OPERATIONS=NCCL horo run -np 2 "$probe"
+HOROVOD_CONTROLLER=x refused "controller: 'x' (environment HOROVOD_CONTROLLER) must be gloo or mpi" horo run -np 1 true
+
+# Options for another way of starting ranks, a script that is asked once, and interfaces that this machine does not have.
+warns "mpi.args (flag --mpi-args) has no effect: it is only for --mpi and --jsrun" horo run -np 1 --mpi-args=-x --dry-run true
+warns "binding.args (flag --binding-args) has no effect" horo run -np 1 --binding-args=-x --dry-run true
+warns "mpirun (environment HORO_MPIRUN) has no effect: it is only for --mpi" env HORO_MPIRUN=m horo run -np 1 --dry-run true
+printf '#!/bin/sh\necho "localhost:$1"\n' >"$scratch/discover"
+chmod +x "$scratch/discover"
+warns "hosts that it names later do not join" horo run --host-discovery-script "$scratch/discover 2" --dry-run true
+expect_in "the plan" "$out" "1 of 2"
+warns "this machine has no network interface 'nic9' (flag --network-interfaces)" \
+  horo run -np 1 --network-interfaces nic9 "$probe"
+
+# Like horovodrun: unknown keys and values above the range are warnings.
+printf 'params:\n  fusion_treshold_mb: 3\n' >"$scratch/unknown.yaml"
+warns "unknown.yaml:2:3: the key 'params.fusion_treshold_mb' is unknown and has no effect" \
+  horo run --horovod -np 1 --config-file "$scratch/unknown.yaml" --dry-run true
+refused "unknown key 'params.fusion_treshold_mb'" horo run -np 1 --config-file "$scratch/unknown.yaml" true
+warns "is above the largest value, 1GiB, which is used" horo run -np 2 --fusion-threshold-mb 4096 "$probe"
+silent horo run -np 2 --cache-capacity 0 --start-timeout 0 "$probe"
+
+# The core of each rank's own thread.
+silent horo run -np 2 --thread-affinity 0,0 "$probe"
+refused "thread.affinity: 'x' (flag --thread-affinity) must be core numbers" horo run -np 1 --thread-affinity x true
+refused "has 1 cores, but host 'localhost' has 2 ranks" horo run -np 2 --thread-affinity 0 true
+try horo run -np 1 --thread-affinity 9999 "$probe"
+expect_in "standard error" "$err" "local rank 0 cannot run on core 9999 of '9999'"
+try env HOROVOD_THREAD_AFFINITY=0 "$probe" cores
+grep -qx 'cores 0' <<<"$out" || fail "the runtime's thread is not on core 0"
