@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import api
+import job
 import horo.torch as horo
 
 
@@ -66,8 +67,57 @@ def test_built():
     for name in ("mpi", "gloo", "ddl", "ccl", "cuda", "rocm"):
         assert getattr(horo, f"{name}_built")() in (True, False)
     assert not horo.ddl_built() and not horo.ccl_built() and not horo.rocm_built()
-    assert isinstance(horo.nccl_built(), int) and not isinstance(horo.nccl_built(), bool)
-    assert horo.mpi_enabled() is not horo.gloo_enabled()
+    # Programs scale their learning rate by these: they say what collectives use, not what there is.
+    assert horo.nccl_built() == 0 and not isinstance(horo.nccl_built(), bool)
+    assert horo.cuda_built() is False
+    assert horo.mpi_enabled() is False and horo.gloo_enabled() is True
+
+
+def test_mpi_is_enabled_only_where_it_moves_tensors():
+    """Neither a variable of a launcher nor a knob that has no effect on one host makes it so."""
+    done = job.run(
+        2,
+        ["-c", "import horo.torch as h; h.init(); assert not h.mpi_enabled() and h.gloo_enabled()"],
+        PMI_RANK="0",
+        HORO_CPU_OPERATIONS="mpi",
+    )
+    assert done.code == 0, done.output
+    done = job.run_alone(
+        """
+        import horo.torch as horo
+        from horo import _job
+        horo.init()
+        assert not horo.mpi_enabled()
+        for name, enabled in (("gloo", False), ("openmpi", True), ("mpich", True)):
+            _job.backend = lambda number: name
+            assert horo.mpi_enabled() is enabled and horo.gloo_enabled() is not enabled
+        """
+    )
+    assert done.code == 0, done.output
+
+
+def test_a_list_of_only_this_rank_is_a_job_alone():
+    done = job.run_code(
+        2,
+        """
+        import os
+        import horo.torch as horo
+        import torch
+        own = int(os.environ["HORO_RANK"])
+        horo.init(comm=[own])
+        assert (horo.rank(), horo.size(), horo.local_size()) == (0, 1, 1)
+        assert horo.allreduce(torch.ones(2), op=horo.Sum).tolist() == [1, 1]
+        horo.shutdown()
+        try:
+            horo.init(comm=[7])
+            raise SystemExit("a rank that does not exist")
+        except ValueError as error:
+            assert "comm is ranks [7]" in str(error), error
+        horo.init(comm=[0, 1])
+        assert horo.size() == 2
+        """,
+    )
+    assert done.code == 0, done.output
 
 
 @pytest.mark.parametrize("name", ("rank", "size", "mpi_threads_supported", "is_homogeneous"))

@@ -148,6 +148,29 @@ def test_every_public_name_resolves():
         assert util.gloo_built(verbose=True) is horo.torch.gloo_built()
         util.check_extension("horovod.torch", "HOROVOD_WITH_PYTORCH", "torch")
         assert util.split_list([1, 2, 3, 4, 5], 2) == [[1, 2, 3], [4, 5]]
+        import os, warnings
+        os.environ["KEPT"] = "1"
+        with util.env(KEPT="2", MADE="3", IGNORED=None):
+            assert (os.environ["KEPT"], os.environ["MADE"]) == ("2", "3")
+            assert "IGNORED" not in os.environ
+        assert os.environ["KEPT"] == "1" and "MADE" not in os.environ
+        resolve = util.get_average_backwards_compatibility_fun(horo.torch)
+        assert resolve(None, None) == horo.torch.Average
+        assert resolve(horo.torch.Min, None) == horo.torch.Min
+        with warnings.catch_warnings(record=True):
+            warnings.simplefilter("always")
+            assert resolve(None, False) == horo.torch.Sum
+            assert resolve(None, True) == horo.torch.Average
+        try:
+            resolve(horo.torch.Sum, True)
+            raise SystemExit("both were taken")
+        except ValueError:
+            pass
+        assert util.is_iterable([]) and not util.is_iterable(1)
+        assert util.get_extension_full_path("/a/b.py", "c", "d") == "/a/c/d" + util.get_ext_suffix()
+        assert util.is_version_greater_equal_than("2.10.0+cpu", "2.9")
+        assert not util.is_version_greater_equal_than("1.13.0a0", "2.0")
+        assert not util.nccl_built() and not util.cuda_built()
         assert [n for n in range(9) if util.num_rank_is_power_2(n)] == [1, 2, 4, 8]
         # Programs ask for a version of Horovod's interface.
         import horovod

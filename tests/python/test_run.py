@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """horo.run(): functions of this file as the ranks of a job, and loaders that read ahead."""
 
+import inspect
 import os
 import pickle
 import signal
@@ -88,6 +89,46 @@ def test_ranks_find_modules_where_the_caller_does(tmp_path):
 def test_results_in_rank_order():
     results = horo.run(place, args=(10,), kwargs={"times": 2}, num_proc=3)
     assert results == [(10 + 2 * rank, 3, [3.0] * 3) for rank in range(3)]
+
+
+@pytest.mark.parametrize(
+    "name, value, words",
+    (
+        ("func", 7, "a function"),
+        ("args", 7, "a tuple of arguments"),
+        ("kwargs", [1], "a dict of arguments"),
+        ("num_proc", "2; x", "a whole number of 1 or more"),
+        ("num_proc", 0, "a whole number of 1 or more"),
+        ("num_proc", None, "a whole number of 1 or more"),
+        ("np", "2; x", "a whole number of 1 or more"),
+        ("np", 1.5, "a whole number of 1 or more"),
+        ("hosts", 2, "a text"),
+        ("hostfile", ["a"], "a text"),
+        ("start_timeout", "soon", "a number of seconds"),
+        ("ssh_port", 70000, "a port, 0 to 65535"),
+        ("ssh_identity_file", 1, "a text"),
+        ("disable_cache", "no", "True or False"),
+        ("output_filename", 1, "a text"),
+        ("verbose", "loud", "True or False"),
+        ("use_gloo", "yes", "True or False"),
+        ("use_mpi", "yes", "True or False"),
+        ("mpi_args", ["-x"], "a text"),
+        ("network_interface", 1, "names separated by commas"),
+        ("network_interfaces", "eth0", "a list of names"),
+        ("executable", 1, "a text"),
+        ("host_discovery_script", 1, "a text"),
+    ),
+)
+def test_wrong_arguments_are_named(name, value, words):
+    arguments = {"func": len, "args": ("abc",), name: value}
+    with pytest.raises(ValueError) as caught:
+        horo.run(**arguments)
+    assert str(caught.value) == f"{name} is {value!r}; give {words}"
+
+
+def test_positions_are_those_of_horovod():
+    names = list(inspect.signature(horo.run).parameters)
+    assert names[19:25] == "mpi_args network_interface executable np min_np max_np".split()
 
 
 def test_old_name_of_num_proc():
@@ -216,7 +257,7 @@ def test_options(tmp_path):
     with pytest.raises(horo.UnsupportedError, match="elastic"):
         horo.run(len, min_num_proc=1)
     with pytest.raises(horo.HoroError, match="exit code 2"):
-        horo.run(len, num_proc=0)
+        horo.run(len, hosts="node:0x")
 
 
 # -- horo.data -----------------------------------------------------------------------------------

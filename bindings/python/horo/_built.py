@@ -25,21 +25,14 @@ def gloo_built() -> bool:
 
 
 def nccl_built() -> int:
-    """The version of NCCL as a number, such as 22703, if this build and this machine have it; else
-    0."""
-    if not _has_backend("nccl"):
-        return 0
-    version = ctypes.c_int(0)
-    try:
-        ctypes.CDLL("libnccl.so.2").ncclGetVersion(ctypes.byref(version))
-    except (OSError, AttributeError):
-        return 0
-    return version.value
+    """0: no collective of this version uses NCCL, whatever is installed. Tensors of GPUs are moved
+    through the host's memory."""
+    return 0
 
 
 def cuda_built() -> bool:
-    """Whether this build has the module for CUDA devices."""
-    return _has_backend("cuda")
+    """False: no collective of this version works in a GPU's memory."""
+    return False
 
 
 def rocm_built() -> bool:
@@ -57,34 +50,26 @@ def ccl_built() -> bool:
     return False
 
 
-def _first(*names):
-    values = (os.environ.get(name, "") for name in names)
-    return next((value.lower() for value in values if value), "")
-
-
 def mpi_enabled() -> bool:
-    """Whether MPI has started the ranks (`horo run --mpi`, mpirun), or moves tensors because
-    HORO_CPU_OPERATIONS=mpi. When this is False, gloo_enabled() is True."""
-    if _first("HORO_CPU_OPERATIONS", "HOROVOD_CPU_OPERATIONS") == "mpi":
-        return True
-    if _first("HORO_CONTROLLER", "HOROVOD_CONTROLLER"):
-        return _first("HORO_CONTROLLER", "HOROVOD_CONTROLLER") == "mpi"
-    return bool(_first("OMPI_COMM_WORLD_RANK", "PMI_RANK", "MPI_LOCALRANKID"))
+    """Whether MPI moves tensors between the hosts of this job. False before init()."""
+    return _job.is_initialized() and _job.backend(0) in ("openmpi", "mpich")
 
 
 def gloo_enabled() -> bool:
-    """Whether the ranks met without MPI. On one host shared memory moves the tensors in both
-    cases."""
+    """Whether the job works without MPI: Gloo, or on one host shared memory, moves its tensors."""
     return not mpi_enabled()
 
 
 def mpi_threads_supported() -> bool:
-    """Whether threads may call MPI at the same time as Horo. Fails: ValueError (MPI is not
-    enabled)."""
+    """Whether threads may call MPI at the same time as Horo. Fails: ValueError (this process does
+    not use MPI)."""
     _job.size()  # raises the right error when there is no job
-    if not mpi_enabled():
-        raise ValueError("MPI is not enabled; start the job with horo run --mpi or with mpirun")
     query = getattr(ctypes.CDLL(None), "MPI_Query_thread", None)
+    if query is None and not mpi_enabled():
+        raise ValueError(
+            "this process does not use MPI; the program must load it, as mpi4py does, or MPI must "
+            "move tensors between the job's hosts"
+        )
     level = ctypes.c_int(0)
     if query is None or query(ctypes.byref(level)):
         return False

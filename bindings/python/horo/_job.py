@@ -62,6 +62,23 @@ def is_homogeneous() -> bool:
     return bool(answer)
 
 
+def backend(number: int) -> str | None:
+    """The backend that moves the tensors of the process set: "shm" on one host, else "gloo",
+    "openmpi" or "mpich". None: this process is not a member."""
+    name = fast.horo_process_set_backend(number)
+    return None if name is None else name.decode()
+
+
+def key(purpose: str) -> bytes | None:
+    """A key that only this job's ranks know; None: the job has one host and no secret."""
+    made = ctypes.create_string_buffer(32)
+    status = fast.horo_job_key(purpose.encode(), made)
+    if status == _native.NOT_FOUND:
+        return None
+    check(status)
+    return made.raw
+
+
 def counters() -> dict[str, int]:
     """Counts what the runtime has done since init(), as a dict: tensors, entries, bytes,
     fused_bytes, ..."""

@@ -31,22 +31,36 @@ def init(
 ) -> list[ProcessSet]:
     """Joins the job that `horo run` describes, or a job of one rank, and adds `process_sets`. They
     are a list of ProcessSet or of lists of ranks, the same on all ranks; the call returns them as a
-    list of ProcessSet. A second call does nothing. `comm`, a list of all ranks or a communicator of
-    mpi4py, is only compared with the job: use a process set for a part of the job."""
+    list of ProcessSet. A second call does nothing. `comm` is a list of all ranks, or a communicator
+    of mpi4py with all of them. A list of only this rank starts a job of this process alone. Use a
+    process set for any other part of the job."""
     sets = given_sets(process_sets)
     if _job.is_initialized():
         return sets
-    check(slow.horo_init())
+    alone = _is_own_rank(comm)
+    check(slow.horo_init_alone() if alone else slow.horo_init())
     _job.joined_by = os.getpid()
     atexit.unregister(_leave)
     atexit.register(_leave)
     global_process_set.ranks = list(range(_job.size()))
     try:
-        _compare(comm)
+        _compare(None if alone else comm)
     except Exception:
         shutdown()
         raise
     return [add_process_set(process_set) for process_set in sets]
+
+
+# The variables by which launchers tell a process its rank, as libhoro looks for them.
+_RANK_VARIABLES = ("HORO_RANK", "RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID")
+
+
+def _is_own_rank(comm):
+    """Whether `comm` is a list of this rank and no other."""
+    if not isinstance(comm, (list, tuple)) or len(comm) != 1:
+        return False
+    own = next((os.environ[name] for name in _RANK_VARIABLES if name in os.environ), "0")
+    return str(comm[0]) == own
 
 
 def _compare(comm):

@@ -231,9 +231,12 @@ _FAST = {
     "horo_process_set_size": (c_int, [c_uint32]),
     "horo_process_set_ranks": (c_int, [c_uint32, c_void_p]),
     "horo_process_sets": (c_size_t, [c_void_p, c_size_t]),
+    "horo_process_set_backend": (c_char_p, [c_uint32]),
+    "horo_job_key": (c_int, [c_char_p, c_void_p]),
 }
 _SLOW = {
     "horo_init": (c_int, []),
+    "horo_init_alone": (c_int, []),
     "horo_shutdown": (c_int, []),
     "horo_add_process_set": (c_int, [c_void_p, c_size_t, POINTER(c_uint32)]),
     "horo_remove_process_set": (c_int, [c_uint32]),

@@ -319,6 +319,28 @@ def check_broadcast_optimizer_state():
                     assert torch.equal(torch.as_tensor(found), torch.as_tensor(value)), key
 
 
+def check_broadcast_optimizer_state_leaves_gradients():
+    """As Horovod does: zeros where there were none, if the optimizer has no state yet."""
+    model = torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.Embedding(4, 2, sparse=True))
+    linear, table = model
+    table.weight.requires_grad_(horo.rank() >= 0)
+    linear.bias.requires_grad_(False)
+    linear.weight.grad = torch.ones(2, 3)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    horo.broadcast_optimizer_state(optimizer, root_rank=0, model=model)
+    assert torch.equal(linear.weight.grad, torch.ones(2, 3))
+    assert linear.bias.grad is None
+    assert table.weight.grad.is_sparse and not table.weight.grad.to_dense().any()
+    other = torch.nn.Linear(3, 2)
+    horo.broadcast_optimizer_state(torch.optim.SGD(other.parameters(), lr=0.1), root_rank=0)
+    assert torch.equal(other.weight.grad, torch.zeros(2, 3)) and not other.bias.grad.any()
+    stateful = torch.optim.SGD(other.parameters(), lr=0.1, momentum=0.9)
+    stateful.step()
+    other.weight.grad = None
+    horo.broadcast_optimizer_state(stateful, root_rank=0)
+    assert other.weight.grad is None
+
+
 def check_broadcast_reaches_schedulers():
     """A scheduler made before the distributed optimizer changes the learning rate on all ranks."""
     for op in (horo.Average, horo.Adasum):

@@ -257,7 +257,25 @@ def check_synchronize_twice_warns():
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         optimizer.step()
-    assert any("skip_synchronize" in str(warning.message) for warning in seen)
+        network(batch(0, horo.rank())[0]).sum().backward()
+        optimizer.synchronize()
+        optimizer.step()
+    told = [warning for warning in seen if "skip_synchronize" in str(warning.message)]
+    assert len(told) == 1, told
+
+
+def check_parameter_names():
+    """Programs for Horovod look up a parameter's name in `_parameter_names`."""
+    network = model()
+    optimizer = wrapped(network)
+    names = {name: parameter for name, parameter in network.named_parameters()}
+    assert {name: one for one, name in optimizer._parameter_names.items()} == names
+    later = torch.nn.Parameter(torch.zeros(2))
+    optimizer.add_param_group({"params": [later]})
+    assert "noname" in optimizer._parameter_names[later]
+    base = torch.optim.SGD(network.parameters(), lr=0.1)
+    adasum = horo.DistributedOptimizer(base, network.named_parameters(), op=horo.Adasum)
+    assert {name: one for one, name in adasum._parameter_names.items()} == names
 
 
 def check_zero_grad_while_reducing():

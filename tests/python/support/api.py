@@ -92,7 +92,9 @@ MODULES = {
     ),
     "horovod.common.util": (
         "extension_available, gpu_available, mpi_built, gloo_built, nccl_built, ddl_built, ccl_built, "
-        "check_extension, split_list, num_rank_is_power_2"
+        "check_extension, split_list, num_rank_is_power_2, rocm_built, cuda_built, EXTENSIONS, "
+        "get_ext_suffix, get_extension_full_path, check_installed_version, env, is_iterable, "
+        "get_average_backwards_compatibility_fun, is_version_greater_equal_than"
     ),
     "horovod.data": "BaseDataLoader, AsyncDataLoaderMixin",
     "horovod.data.data_loader_base": "BaseDataLoader, AsyncDataLoaderMixin",

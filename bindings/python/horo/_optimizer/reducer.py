@@ -46,6 +46,7 @@ class Reducer:
         self._agreement: Any = None
         self._layouts: Any = None
         self._skipping = False
+        self._warned = False  # of a second reduction
         self._remained = 0  # what was left of the gradients when an exception ended the own step
 
     def agree(self, agreement):
@@ -175,7 +176,8 @@ class Reducer:
         if self.phase is Phase.APPLYING:
             if not self._computed() and self._remains() >= self._remained:
                 return
-        elif self.phase is Phase.REDUCED:
+        elif self.phase is Phase.REDUCED and not self._warned:
+            self._warned = True
             warnings.warn(AGAIN, stacklevel=4)
         self.phase, self._remained = NEXT[Event.STEP][self.phase], 0
         synchronize()

@@ -22,6 +22,7 @@ import threading
 import warnings
 from typing import TYPE_CHECKING
 
+from horo._runner.arguments import check_arguments
 from horo._runner.talk import Talk, listen
 from horo.errors import HoroError, RankError, UnsupportedError
 
@@ -162,26 +163,28 @@ def run(
     use_gloo: bool | None = None,
     use_mpi: bool | None = None,
     mpi_args: str | None = None,
-    network_interface: str | None = None,
+    network_interface: str | Sequence[str] | None = None,
     executable: str | None = None,
-    network_interfaces: Sequence[str] | None = None,
-    host_discovery_script: str | None = None,
     np: int | None = None,
     min_np: int | None = None,
     max_np: int | None = None,
+    network_interfaces: Sequence[str] | None = None,
+    host_discovery_script: str | None = None,
 ) -> list[Any]:
     """Runs func(*args, **kwargs) as `num_proc` ranks by `horo run`, and returns their results in
     rank order. The options are those of `horo run`; disable_cache has no effect.
 
     The function is pickled. Without cloudpickle it must belong to a module that the ranks' hosts
     have too. Fails: RankError, with the traceback of the first rank whose function raised;
-    HoroError (the job failed in another way); ValueError (hosts= and hostfile=, or use_gloo= and
-    use_mpi= together); UnsupportedError (options of an elastic job)."""
+    HoroError (the job failed in another way); ValueError (an argument is not of its kind, or hosts=
+    and hostfile=, or use_gloo= and use_mpi= together); UnsupportedError (options of an elastic
+    job)."""
+    check_arguments(locals())
     del disable_cache
     num_proc = _renamed("num_proc", "np", num_proc, np)
     min_num_proc = _renamed("min_num_proc", "min_np", min_num_proc, min_np)
     max_num_proc = _renamed("max_num_proc", "max_np", max_num_proc, max_np)
-    one = None if network_interface is None else network_interface.split(",")
+    one = network_interface.split(",") if isinstance(network_interface, str) else network_interface
     network_interfaces = _renamed("network_interfaces", "network_interface", network_interfaces, one)
     _refuse((min_num_proc, max_num_proc, slots, reset_limit, cooldown_range), use_gloo, use_mpi)
     if hosts is not None and hostfile is not None:
@@ -196,7 +199,7 @@ def run(
         "--ssh-identity-file": ssh_identity_file,
         "--output-filename": output_filename,
         "--mpi-args": mpi_args,
-        "--network-interfaces": network_interfaces and ",".join(network_interfaces),
+        "--network-interfaces": network_interfaces and ",".join(map(str, network_interfaces)),
     }
     words = _words(options, {"--verbose": verbose, "--mpi": use_mpi, "--gloo": use_gloo})
     given = (hosts or hostfile or host_discovery_script) is not None

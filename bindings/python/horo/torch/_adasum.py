@@ -51,6 +51,7 @@ class _AdasumDistributed(Copied):
         """`named`: (parameter, name) pairs. `passes` and `groups` have no effect."""
         del passes, groups
         self._horo_plan = plan
+        self._horo_names = dict(named)
         self._horo_updates = []
         self._horo_agreement: Any = None  # None where nothing is combined
         if plan.names.member and plan.names.size() > 1:
@@ -64,8 +65,15 @@ class _AdasumDistributed(Copied):
     def add_param_group(self, *args, **kwargs):
         """Like the optimizer's own, on all ranks. The group's steps are combined too."""
         super().add_param_group(*args, **kwargs)
+        named = names_of(self.param_groups[-1:], None, self._horo_plan.names)
+        self._horo_names.update(named)
         if self._horo_agreement is not None:
-            self._horo_watch(names_of(self.param_groups[-1:], None, self._horo_plan.names))
+            self._horo_watch(named)
+
+    @property
+    def _parameter_names(self):
+        """The name of each parameter, as programs written for Horovod read it."""
+        return self._horo_names
 
     def set_backward_passes_per_step(self, passes):
         """Has no effect: gradients add up until step(), however many backwards there are."""

@@ -45,6 +45,7 @@ class _Distributed(Copied):
     def _horo_setup(self, plan, named, passes, groups, process_set):
         """`named`: (parameter, name) pairs of the optimizer's parameters."""
         self._horo_plan = plan
+        self._horo_names = dict(named)
         self._horo_reducer = reducer = Reducer(passes)
         self._horo_hooks: list[Any] = []
         self._horo_frozen: list[Any] = []  # (parameter, name) pairs that require no gradient
@@ -73,8 +74,10 @@ class _Distributed(Copied):
     def add_param_group(self, *args, **kwargs):
         """Like the optimizer's own, on all ranks. The group's gradients are reduced too."""
         super().add_param_group(*args, **kwargs)
+        named = names_of(self.param_groups[-1:], None, self._horo_plan.names)
+        self._horo_names.update(named)
         if not _reduces_nothing(self._horo_plan.names):
-            self._horo_frozen += names_of(self.param_groups[-1:], None, self._horo_plan.names)
+            self._horo_frozen += named
             self._horo_thaw()
 
     def _horo_thaw(self):
@@ -85,6 +88,11 @@ class _Distributed(Copied):
             self._horo_add(
                 [Gradient(parameter, name, self._horo_plan) for parameter, name in thawed]
             )
+
+    @property
+    def _parameter_names(self):
+        """The name of each parameter, as programs written for Horovod read it."""
+        return self._horo_names
 
     def set_backward_passes_per_step(self, passes):
         """Gradients are reduced in every `passes`-th backward; until then they add up."""

@@ -170,9 +170,9 @@ def broadcast_optimizer_state(
     model: Module | None = None,
     process_set: ProcessSet = global_process_set,
 ) -> None:
-    """Makes the state and the options of all ranks' optimizers equal to the root's. `model` is not
-    needed."""
-    del model
+    """Makes the state and the options of all ranks' optimizers equal to the root's. As in Horovod,
+    parameters without a gradient get one of zeros if their optimizer has no state yet; `model` tells
+    which of them have sparse gradients."""
     if not hasattr(optimizer, "param_groups"):
         kind = type(optimizer).__name__
         raise ValueError(f"optimizer is of type {kind}, not one of torch.optim")
@@ -196,5 +196,22 @@ def broadcast_optimizer_state(
         tensors = [torch.empty(slot.shape, dtype=slot.dtype, device="cpu") for slot in slots]
     named = [(f"optimizer_state.{index}", tensor) for index, tensor in enumerate(tensors)]
     _broadcast_all(named, root_rank, names)
+    if not getattr(optimizer, "state", True):
+        _fill_gradients(optimizer, model)
     if not at_root:
         _load(optimizer, _fill(skeleton, tensors))
+
+
+def _fill_gradients(optimizer, model):
+    """Gives each parameter that trains and has no gradient one of zeros."""
+    tables = (torch.nn.Embedding, torch.nn.EmbeddingBag)
+    modules = () if model is None else model.modules()
+    sparse = {id(one.weight) for one in modules if isinstance(one, tables) and one.sparse}
+    for parameter in _parameters(optimizer.param_groups):
+        if not parameter.requires_grad or parameter.grad is not None:
+            continue
+        if id(parameter) in sparse or isinstance(optimizer, torch.optim.SparseAdam):
+            layout = torch.sparse_coo
+        else:
+            layout = torch.strided
+        parameter.grad = torch.zeros_like(parameter, layout=layout, requires_grad=False)

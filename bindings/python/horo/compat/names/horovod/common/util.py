@@ -1,7 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Helpers that Horovod has under this name."""
 
+import contextlib
 import itertools
+import os
+import re
+import sysconfig
+import warnings
 
 from horo import _built
 
@@ -53,3 +58,76 @@ def gpu_available(ext_base_name, verbose=False):
     import torch
 
     return torch.cuda.is_available()
+
+
+rocm_built = _query(_built.rocm_built)
+cuda_built = _query(_built.cuda_built)
+
+EXTENSIONS = ["tensorflow", "torch", "mxnet"]
+
+
+def get_ext_suffix():
+    """The end of the file names of this Python's extension modules."""
+    return sysconfig.get_config_var("EXT_SUFFIX") or ".so"
+
+
+def get_extension_full_path(pkg_path, *args):
+    """The path of the extension module with the last name, in the folders with the other names."""
+    *folders, name = args
+    return os.path.join(os.path.dirname(pkg_path), *folders, name + get_ext_suffix())
+
+
+def check_installed_version(name, version, exception=None):
+    """Does nothing: Horo is not built for one version of a framework."""
+    del name, version, exception
+
+
+@contextlib.contextmanager
+def env(**kwargs):
+    """Sets variables of the environment inside, except for those that are None."""
+    given = {name: value for name, value in kwargs.items() if value is not None}
+    before = {name: os.environ.get(name) for name in given}
+    os.environ.update(given)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def get_average_backwards_compatibility_fun(reduce_ops):
+    """A function of `op` and the old `average` that returns the operation. `reduce_ops` has Average
+    and Sum. That function fails: ValueError (both are given)."""
+
+    def resolve(op, average):
+        if average is None:
+            return reduce_ops.Average if op is None else op
+        if op is not None:
+            raise ValueError("give either op or average, not both; average is deprecated")
+        warnings.warn("average= is deprecated; use op=", DeprecationWarning, stacklevel=2)
+        return reduce_ops.Average if average else reduce_ops.Sum
+
+    return resolve
+
+
+def is_iterable(x):
+    """Whether a loop can run over `x`."""
+    try:
+        iter(x)
+    except TypeError:
+        return False
+    return True
+
+
+def is_version_greater_equal_than(ver, target):
+    """Whether version `ver`, such as "2.1.0+cpu", is `target` or a later one."""
+    return _numbers(ver) >= _numbers(target)
+
+
+def _numbers(version):
+    if not isinstance(version, str) or not version[:1].isdigit():
+        raise ValueError(f"the version {version!r} does not begin with a number")
+    return [int(part) for part in re.match(r"\d+(\.\d+)*", version).group().split(".")]

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pickled objects that have passed between hosts are unpickled only with the job's signature."""
+
+import os
+import secrets
+import socket
+import subprocess
+import sys
+
+import pytest
+
+from job import run_alone
+
+# A job of one rank that takes its set for one on several hosts, whose messages `change` can spoil.
+HOSTS = '''
+import os
+import horo.numpy as horo
+from horo import _byte_rows, _job, _objects
+
+class Evil:
+    def __reduce__(self):
+        return os._exit, (66,)  # ends the process when it is unpickled
+
+horo.init()
+_job.backend = lambda number: "gloo"
+_job.key = lambda purpose: purpose.encode().ljust(32, b"k")
+change = bytes
+
+class Spoiling:
+    """Sends all rows as `change` makes them."""
+
+    start_broadcast = _byte_rows.BYTES.start_broadcast
+
+    @staticmethod
+    def start_allgather(given, *rest, **named):
+        rows = _byte_rows.ByteRows(bytearray(change(given.data)))
+        return _byte_rows.BYTES.start_allgather(rows, *rest, **named)
+
+_objects.BYTES = Spoiling
+'''
+
+
+def test_objects_pass_with_their_signature():
+    done = run_alone(
+        HOSTS
+        + """
+value = {"a": [1, 2.5], "b": "text" * 1000}
+assert horo.broadcast_object(value) == value
+assert horo.broadcast_object(value, name="given") == value
+assert horo.allgather_object(value) == [value]
+assert horo.allgather_object(None, name="given") == [None]
+"""
+    )
+    assert done.code == 0, done.output
+
+
+@pytest.mark.parametrize(
+    "change",
+    (
+        "bytes(data[:12]) + bytes([data[12] ^ 1]) + bytes(data[13:])",  # one bit
+        "bytes(data[:-1]) + bytes([data[-1] ^ 1])",  # one bit of the signature
+        "_objects.pickle.dumps(Evil()) + bytes(32)",  # another object, without the key
+        "b'short'",
+        "b''",
+    ),
+)
+def test_a_changed_object_is_not_unpickled(change):
+    done = run_alone(
+        HOSTS
+        + f"""
+change = lambda data: {change}
+try:
+    horo.allgather_object("value")
+    raise SystemExit("it was unpickled")
+except horo.HoroError as error:
+    assert "the object of rank 0 was changed" in str(error), error
+    assert "it is not unpickled" in str(error), error
+"""
+    )
+    assert done.code == 0, done.output
+
+
+def test_a_receiver_refuses_a_changed_broadcast():
+    """The receiver's part alone, with the messages that a root would have sent."""
+    done = run_alone(
+        HOSTS
+        + """
+import pickle
+from horo._objects import _LENGTH, _Seal
+
+class Names:
+    set = 0
+
+def sent(body, seal):
+    head = bytearray(_LENGTH.pack(len(body)))
+    head += seal.sign(b"body", 7, body)
+    return head + seal.sign(b"head", 7, head), bytearray(body)
+
+def receive(messages):
+    queue = list(messages)
+    def start(given, target, *rest):
+        target.data[:] = queue.pop(0)
+        return target
+    _objects.BYTES = type("Fake", (), {"start_broadcast": staticmethod(start)})
+    _objects._handles = type("Fake", (), {"synchronize": staticmethod(lambda one: one)})
+    return horo.broadcast_object(None, root_rank=7)
+
+def refused(messages):
+    try:
+        receive(messages)
+    except horo.HoroError as error:
+        return "the object of rank 7 was changed" in str(error)
+
+seal = _Seal(Names, None)
+head, body = sent(pickle.dumps([1, 2]), seal)
+assert receive((head, body)) == [1, 2]
+assert refused((head, bytearray(pickle.dumps([1, 3]))))
+longer = bytearray(head)
+longer[0] += 1
+assert refused((longer, body + b"x"))
+_job.key = lambda purpose: b"x" * 32
+evil = sent(pickle.dumps(Evil()), _Seal(Names, None))
+_job.key = lambda purpose: purpose.encode().ljust(32, b"k")
+assert refused(evil)
+assert refused(sent(pickle.dumps([1, 2]), _Seal(Names, "another name")))
+"""
+    )
+    assert done.code == 0, done.output
+
+
+def _start(rank, port, secret):
+    code = """
+import horo.numpy as horo
+from horo import _job
+horo.init()
+assert _job.backend(0) == "gloo" and len(_job.key("objects")) == 32, _job.backend(0)
+value = {"from": horo.rank(), "text": "x" * 10000}
+assert horo.broadcast_object(value, root_rank=1)["from"] == 1
+assert [one["from"] for one in horo.allgather_object(value)] == [0, 1]
+alone = horo.add_process_set([0]), horo.add_process_set([1])
+assert horo.allgather_object(value, process_set=alone[horo.rank()]) == [value]
+keys = horo.allgather_object(_job.key("one"))
+assert keys[0] == keys[1] != _job.key("two")
+horo.shutdown()
+"""
+    variables = {
+        "HORO_RANK": str(rank),
+        "HORO_SIZE": "2",
+        "HORO_LOCAL_RANK": "0",
+        "HORO_LOCAL_SIZE": "1",
+        "HORO_HOST_KEY": f"host {rank}",
+        "HORO_RENDEZVOUS": f"127.0.0.1:{port}",
+        "HORO_SECRET": secret,
+    }
+    return subprocess.Popen(
+        [sys.executable, "-c", code],
+        env={**os.environ, **variables},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def test_ranks_of_two_hosts_exchange_signed_objects():
+    """Two processes that take each other for ranks on other hosts."""
+    module = os.path.join(os.path.dirname(os.environ["HORO_TEST_LIBRARY"]), "horo")
+    if not os.path.exists(os.path.join(module, "horo-backend-gloo.so")):
+        pytest.skip("this build has no Gloo")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    secret = secrets.token_hex(32)
+    ranks = [_start(rank, port, secret) for rank in range(2)]
+    for rank in ranks:
+        output, _ = rank.communicate(timeout=120)
+        assert rank.returncode == 0, output
