@@ -12,7 +12,7 @@ try "${view[@]}" "$data/horovod-straggler.json.gz"
 expect "exit code" "$code" 0
 expect "warnings" "$err" ""
 whole=$out
-expect_in "verdict" "$(sed -n 2p <<<"$out")" "* operations wait 20.9 ms for their last rank, 40 % of the time; only 6 of 49 operations show which"
+expect_in "verdict" "$(sed -n 2p <<<"$out")" "* operations wait 20.9 ms for their last rank, 40 % of the time; only 6 of 49 operations show which rank that is: rank 0 was last in 1 of 6 operations"
 gunzip -c "$data/horovod-straggler.json.gz" >"$scratch/trace.json"
 try "${view[@]}" "$scratch/trace.json"
 expect "text of the plain file" "$out" "$whole"

@@ -71,6 +71,7 @@ void Analysis::count_arrivals(const ObservedOperation& operation) {
   ++late.last;
   late.last_by_ns += static_cast<double>(last->ns - before);
   lateness_cost_.late(last->rank, clip({before, last->ns}));
+  occasions_.add(operation.name, {first->ns, last->ns}, last->rank, last->ns - before);
 }
 
 void Analysis::count_skew(const ObservedOperation& operation, std::int64_t first,
@@ -252,6 +253,9 @@ Figures Analysis::finish() {
   for (const auto& [rank, sums] : lateness_cost_.sums()) {
     figures_.ranks[rank].caused_wait_ns = figures_.knows_waits ? sums.waited_ns : sums.late_ns;
   }
+  const auto occasions = occasions_.counts();
+  figures_.occasions = occasions.all;
+  for (const auto& [rank, last] : occasions.last) figures_.ranks[rank].occasions_last = last;
   for (auto& [rank, overlap] : waits_) {
     const auto sums = overlap.sums();
     auto& figures = figures_.ranks[rank];

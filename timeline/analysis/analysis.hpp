@@ -13,6 +13,7 @@
 #include "timeline/analysis/intervals.hpp"
 #include "timeline/analysis/lateness.hpp"
 #include "timeline/analysis/model.hpp"
+#include "timeline/analysis/occasions.hpp"
 
 namespace horo::timeline {
 
@@ -20,6 +21,7 @@ struct RankFigures {
   std::string host;
   std::uint64_t arrivals = 0;  ///< Number of operations with a known time of arrival of this rank.
   std::uint64_t last = 0;      ///< Number of those operations at which this rank arrived last.
+  std::uint64_t occasions_last = 0;  ///< See Figures::occasions.
   double last_by_ns = 0;      ///< Sum of its delays behind the next to last rank, when it was last.
   double caused_wait_ns = 0;  ///< Time in which another rank waited for this rank alone.
   double late_ns = 0;         ///< Sum of its delays behind the first rank.
@@ -79,6 +81,8 @@ struct Figures {
   double small_ns = 0;
   std::uint64_t fused = 0;  ///< Number of operations with several tensors.
   std::uint64_t with_arrivals = 0;
+  /// How often some rank was last: operations that wait at the same time count once.
+  std::uint64_t occasions = 0;
   Histogram negotiation;  ///< From the first submission to the agreement.
   Histogram queue;        ///< From the agreement to the first byte.
   Histogram moving;       ///< From the first byte to the last.
@@ -162,6 +166,7 @@ class Analysis final : public OperationSink {
   std::unordered_map<std::string, SkewFigures> skews_;
   std::uint64_t step_stride_ = 1;
   LatenessCost lateness_cost_;
+  Occasions occasions_;
   Overlap negotiating_;             ///< Negotiation against data movement.
   std::map<int, Overlap> waits_;    ///< By rank: communication against waits for it.
   std::map<int, Overlap> compute_;  ///< By rank: communication against computation.

@@ -6,8 +6,11 @@
 #include <cmath>
 #include <span>
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
+
+#include "timeline/analysis/chance.hpp"
 
 namespace horo::timeline {
 
@@ -18,6 +21,7 @@ constexpr double kSlowLink = 1.0;     ///< GB/s of bus bandwidth; 10 Gb/s Ethern
 constexpr double kSlowCopy = 4.0;     ///< GB/s; one core copies faster between memories.
 constexpr std::uint64_t kLarge = 1 << 20;
 constexpr double kOften = 0.5;
+constexpr double kChance = 0.01;    ///< No rank is named for what is likelier than this by chance.
 constexpr double kRounded = 999.5;  ///< A larger value would be written as 1e+03.
 
 std::string in_units(double value, double step, std::span<const std::string_view> units) {
@@ -50,39 +54,98 @@ double excess_ns(const Figures& f, int rank) {
   return f.ranks.size() < 2 ? own : own - (all - own) / static_cast<double>(f.ranks.size() - 1);
 }
 
+/// The probability that a rank which is no later than others is last as often as this one.
+double chance_of(const Figures& f, const RankFigures& rank) {
+  const auto ranks = std::count_if(f.ranks.begin(), f.ranks.end(),
+                                   [](const auto& entry) { return entry.second.arrivals > 0; });
+  return chance_of_last(rank.occasions_last, f.occasions, static_cast<std::uint64_t>(ranks));
+}
+
+std::string chance_text(double p) {
+  constexpr double kLeast = 1e-9;
+  return p < kLeast ? "p < 1e-9" : fmt::format("p = {:.1g}", p);
+}
+
+/// "last in 3 of 4 operations, on average 20 ms after the rank before it"
+std::string lateness_text(const Figures& f, const RankFigures& rank) {
+  return fmt::format("last in {} of {} operations, on average {} after the rank before it",
+                     rank.last, f.with_arrivals,
+                     time_text(rank.last_by_ns / static_cast<double>(rank.last)));
+}
+
+std::string waits_text(const Figures& f, double share) {
+  return fmt::format("operations wait {} for their last rank, {:.0f} % of the time",
+                     time_text(f.negotiation.mean()), percent(std::min(share, 1.0)));
+}
+
 /// Finds the rank that arrives last, weighed by how long the others waited for it.
 void judge_stragglers(const Figures& f, std::vector<Verdict>& to) {
-  const auto worst =
-      std::max_element(f.ranks.begin(), f.ranks.end(), [](const auto& a, const auto& b) {
+  const auto& [number, rank] =
+      *std::max_element(f.ranks.begin(), f.ranks.end(), [](const auto& a, const auto& b) {
         return a.second.caused_wait_ns < b.second.caused_wait_ns;
       });
-  const double negotiated = f.span_ns() > 0 ? f.held_up_ns / f.span_ns() : 0;
-  const bool named = worst != f.ranks.end() && worst->second.last > 0 && f.with_arrivals > 0;
-  const bool mostly_named = f.with_arrivals * 2 >= f.operations;
-  if (named && mostly_named) {
-    const auto& rank = worst->second;
-    const double share = f.span_ns() > 0 ? rank.caused_wait_ns / f.span_ns() : 0;
-    const double weight = f.span_ns() > 0 ? excess_ns(f, worst->first) / f.span_ns() : 0;
-    if (weight < kLeastShare) return;
-    to.push_back(
-        {"straggler", weight,
-         fmt::format(
-             "{} is a straggler: last in {} of {} operations, on average {} after "
-             "the rank before it; {:.0f} % of the time other ranks wait for it; check its input "
-             "pipeline and its host",
-             rank_name(f, worst->first), rank.last, f.with_arrivals,
-             time_text(rank.last_by_ns / static_cast<double>(rank.last)), percent(share))});
+  const double weight = f.span_ns() > 0 ? excess_ns(f, number) / f.span_ns() : 0;
+  if (weight < kLeastShare) return;
+  if (const double p = chance_of(f, rank); p >= kChance) {
+    to.push_back({"late_ranks", weight,
+                  fmt::format("{}; {} was {}, which may be chance ({}); a recording of more steps "
+                              "tells",
+                              waits_text(f, f.held_up_ns / f.span_ns()), rank_name(f, number),
+                              lateness_text(f, rank), chance_text(p))});
     return;
   }
-  if (negotiated < kLeastShare || f.operations == 0) return;
-  auto text = fmt::format("operations wait {} for their last rank, {:.0f} % of the time",
-                          time_text(f.negotiation.mean()), percent(std::min(negotiated, 1.0)));
-  text +=
-      f.with_arrivals == 0
-          ? "; this trace does not show which rank that is, a trace with --timeline-all-ranks does"
-          : fmt::format("; only {} of {} operations show which rank that is, too few for a verdict",
-                        f.with_arrivals, f.operations);
-  to.push_back({"late_ranks", std::min(negotiated, 1.0), std::move(text)});
+  to.push_back({"straggler", weight,
+                fmt::format("{} is a straggler: {}; {:.0f} % of the time other ranks wait for it; "
+                            "check its input pipeline and its host",
+                            rank_name(f, number), lateness_text(f, rank),
+                            percent(rank.caused_wait_ns / f.span_ns()))});
+}
+
+/// Judges waits for the last rank where most operations do not show which rank that is.
+void judge_unnamed_waits(const Figures& f, std::vector<Verdict>& to) {
+  const double share = f.span_ns() > 0 ? f.held_up_ns / f.span_ns() : 0;
+  if (share < kLeastShare || f.operations == 0) return;
+  const double weight = std::min(share, 1.0);
+  auto text = waits_text(f, share);
+  if (f.with_arrivals == 0) {
+    text += "; this trace does not show which rank that is, a trace with --timeline-all-ranks does";
+    to.push_back({"late_ranks", weight, std::move(text)});
+    return;
+  }
+  text += fmt::format("; only {} of {} operations show which rank that is", f.with_arrivals,
+                      f.operations);
+  const auto worst =
+      std::max_element(f.ranks.begin(), f.ranks.end(), [](const auto& a, const auto& b) {
+        return std::pair(a.second.occasions_last, a.second.last_by_ns) <
+               std::pair(b.second.occasions_last, b.second.last_by_ns);
+      });
+  if (worst == f.ranks.end() || worst->second.last == 0) {
+    to.push_back({"late_ranks", weight, std::move(text)});
+    return;
+  }
+  const auto& [number, rank] = *worst;
+  const double p = chance_of(f, rank);
+  if (p < kChance) {
+    to.push_back(
+        {"straggler", weight,
+         fmt::format("{} is probably a straggler: {}, too often for chance ({}); {}; check "
+                     "its input pipeline and its host",
+                     rank_name(f, number), lateness_text(f, rank), chance_text(p), text)});
+  } else {
+    to.push_back({"late_ranks", weight,
+                  fmt::format("{}: {} was {}, which may be chance ({})", text, rank_name(f, number),
+                              lateness_text(f, rank), chance_text(p))});
+  }
+}
+
+void judge_lateness(const Figures& f, std::vector<Verdict>& to) {
+  const bool named = std::any_of(f.ranks.begin(), f.ranks.end(),
+                                 [](const auto& entry) { return entry.second.last > 0; });
+  if (named && f.with_arrivals * 2 >= f.operations) {
+    judge_stragglers(f, to);
+  } else {
+    judge_unnamed_waits(f, to);
+  }
 }
 
 /// Reports uneven arrival without a single late rank; used where nothing else stands out.
@@ -239,7 +302,7 @@ std::vector<Verdict> judge(const Figures& figures) {
                         fmt::format("mismatches: the ranks submitted different things as '{}'{}",
                                     name, others(figures.mismatches.size() - 1))});
   }
-  judge_stragglers(figures, verdicts);
+  judge_lateness(figures, verdicts);
   judge_bandwidth(figures, verdicts);
   judge_fusion(figures, verdicts);
   judge_exposure(figures, verdicts);

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "timeline/analysis/analysis.hpp"
+#include "timeline/analysis/verdict.hpp"
 
 using namespace horo::timeline;
 using horo::timeline::ChromeEvent;
@@ -68,6 +69,39 @@ TEST_CASE("the path of a bucket between hosts is read from the end of its data m
   REQUIRE(figures.paths.size() == 1);
   CHECK(figures.paths.begin()->first ==
         std::pair<std::string, std::string>("by hosts", "each byte crosses once"));
+}
+
+TEST_CASE("a straggler of Horovod is named by the few operations that have ticks") {
+  // Cached tensors have none. Ranks whose requests came in one cycle are a microsecond apart.
+  const bool together = GENERATE(false, true);
+  Analysis analysis({}, 5);
+  ChromeOperations trace(analysis);
+  for (int i = 0; i < 60; ++i) {
+    const double at = i * 100'000.0;
+    const bool cached = i % 6 != 0;
+    const auto* const pid = cached ? "1" : "2";
+    trace.take({.phase = 'B', .name = "NEGOTIATE_ALLREDUCE", .pid = pid, .ts_us = at});
+    const auto tick = [&](std::string_view rank, double us) {
+      if (!cached) trace.take({.phase = 'X', .name = rank, .pid = pid, .ts_us = at + us});
+    };
+    tick("0", 0);
+    tick("1", together ? 29'999 : 50);
+    tick("2", 30'000);
+    trace.take({.phase = 'E', .pid = pid, .ts_us = at + 30'000});
+    trace.take({.phase = 'B', .name = "ALLREDUCE", .pid = pid, .ts_us = at + 30'001});
+    trace.take({.phase = 'E', .pid = pid, .ts_us = at + 30'100});
+  }
+  trace.finish();
+  const auto verdict = judge(analysis.finish()).front();
+  INFO(verdict.text);
+  if (together) {
+    CHECK(verdict.kind == "late_ranks");
+    CHECK(verdict.text.find("may be chance (p = 1)") != std::string::npos);
+  } else {
+    CHECK(verdict.kind == "straggler");
+    CHECK(verdict.text.find("rank 2 is probably a straggler: last in 10 of 10 operations") == 0);
+    CHECK(verdict.text.find("only 10 of 60 operations show which") != std::string::npos);
+  }
 }
 
 TEST_CASE("a trace may begin at any time, at zero and at negative times") {
