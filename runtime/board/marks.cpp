@@ -13,6 +13,7 @@ bool Marks::mark(TensorId id, const Contribution& contribution) {
   mine.out_offset.store(contribution.out_offset, std::memory_order_relaxed);
   mine.marked_at.store(region_.host().my_rank().last_call.load(std::memory_order_relaxed),
                        std::memory_order_relaxed);
+  mine.marked_ticks.store(short_ticks(contribution.ticks), std::memory_order_relaxed);
   const auto me = static_cast<std::size_t>(member);
   mask(id, me / 64).fetch_or(std::uint64_t{1} << (me % 64), std::memory_order_release);
   const auto add = arrivals::kMark + (contribution.direct ? arrivals::kDirect : 0) +
@@ -40,6 +41,17 @@ bool Marks::unmark(TensorId id) {
   const auto me = static_cast<std::size_t>(region_.me());
   mask(id, me / 64).fetch_and(~(std::uint64_t{1} << (me % 64)), std::memory_order_relaxed);
   return true;
+}
+
+Marks::LastMark Marks::last_marked(TensorId id, std::uint64_t now) const {
+  LastMark last{.member = -1};
+  for (int m = 0; m < region_.local_size(); ++m) {
+    if (!has_marked(id, m)) continue;
+    const auto ago =
+        ticks_between(region_.rank_tensor(id, m).marked_ticks.load(std::memory_order_relaxed), now);
+    if (last.member < 0 || ago < last.ticks_ago) last = {.member = m, .ticks_ago = ago};
+  }
+  return last;
 }
 
 int Marks::first_marked(TensorId id) const {

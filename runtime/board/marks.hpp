@@ -15,9 +15,10 @@ namespace horo::runtime {
 struct Contribution {
   std::uint64_t in_offset = 0;  ///< From the start of the host's memory; 0: not in an arena.
   std::uint64_t out_offset = 0;
-  bool direct = false;   ///< The buffers that peers read and write lie in the arena.
-  bool in_line = false;  ///< The payload lies in the slot's own memory.
-  bool changed = false;  ///< The signature is new, or not the agreed one.
+  bool direct = false;      ///< The buffers that peers read and write lie in the arena.
+  bool in_line = false;     ///< The payload lies in the slot's own memory.
+  bool changed = false;     ///< The signature is new, or not the agreed one.
+  std::uint64_t ticks = 0;  ///< When it was submitted, by timeline/record/ticks.hpp.
 };
 
 /// Owns the marks of all tensors and the masks of joined ranks. The mark that completes a tensor
@@ -50,6 +51,15 @@ class Marks {
     const auto m = static_cast<std::size_t>(member);
     return (region_.body().joined[m / 64].load(std::memory_order_relaxed) >> (m % 64) & 1U) != 0;
   }
+
+  /// The member that submitted the tensor last, and how many ticks before `now`. For complete
+  /// tensors that are in no entry.
+  struct LastMark {
+    int member = 0;
+    std::uint64_t ticks_ago = 0;
+  };
+
+  LastMark last_marked(TensorId id, std::uint64_t now) const;
 
   /// The lowest member that has marked the tensor; the last member when none has.
   int first_marked(TensorId id) const;

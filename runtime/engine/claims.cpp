@@ -141,7 +141,8 @@ void Claims::release(TensorId id, const Operation& operation) {
   if (give_back(id, operation)) board_.directory().unpin(id);
 }
 
-bool Claims::submit(TensorId id, const Submission& given, Operation& operation) {
+bool Claims::submit(TensorId id, const Submission& given, Operation& operation,
+                    std::uint64_t ticks) {
   auto& mine = tensor(id);
   const auto& s = signature(id);
   mine.in = given.in;
@@ -156,6 +157,7 @@ bool Claims::submit(TensorId id, const Submission& given, Operation& operation) 
   } else {
     auto contribution = agreement_.contribute(id, mine, s, given, operation);
     contribution.changed = !mine.agreed;
+    contribution.ticks = ticks;
     mine.submitted.store(true, std::memory_order_release);
     completed = board_.marks().mark(id, contribution);
   }

@@ -39,8 +39,8 @@ class Claims {
   void release(TensorId id, const Operation& operation);
 
   /// Marks a claimed tensor with this rank's data. The operation completes when it has run. True
-  /// when this mark completed the tensor.
-  bool submit(TensorId id, const Submission& given, Operation& operation);
+  /// when this mark completed the tensor. `ticks`: the time, of timeline/record/ticks.hpp.
+  bool submit(TensorId id, const Submission& given, Operation& operation, std::uint64_t ticks);
 
   /// For a tensor that is claimed.
   LocalTensor& tensor(TensorId id) { return tensors_.at(id); }

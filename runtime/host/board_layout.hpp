@@ -164,7 +164,19 @@ struct RankTensor {
   std::atomic<std::uint32_t> group;      ///< Id + 1 of its group's own slot; 0: in none.
   std::atomic<std::uint32_t> signature;  ///< Number of what this rank has declared; 0: nothing.
   std::atomic<std::uint32_t> pins;  ///< Uses by this rank; while not 0 the name keeps its slot.
+  std::atomic<std::uint32_t> marked_ticks;  ///< Time of the last mark, see short_ticks().
 };
+
+/// A time in ticks of timeline/record/ticks.hpp, in few bits: differences of up to half an hour are
+/// exact to half a microsecond.
+constexpr std::uint32_t short_ticks(std::uint64_t ticks) {
+  return static_cast<std::uint32_t>(ticks >> 10U);
+}
+
+/// The ticks from `earlier` to `now`.
+constexpr std::uint64_t ticks_between(std::uint32_t earlier, std::uint64_t now) {
+  return std::uint64_t{short_ticks(now) - earlier} << 10U;
+}
 
 /// A count that starts at zero for each bucket that uses its place, although no rank resets it:
 /// round << 32 | count, where an older round counts as zero.

@@ -99,7 +99,7 @@ void Submitter::launch(const Submission& given, Operation& operation, ProcessSet
   record_submitted(operation.recorded_set, id, ticks);
   // Once it is submitted, the operation may be done at once, and the tensor another one's.
   const auto bytes = claims.signature(id).bytes();
-  const bool completed = claims.submit(id, given, operation);
+  const bool completed = claims.submit(id, given, operation, ticks);
   const bool spans = board.leader_port() != nullptr;
   // Maybe no thread ever waits for it: then the thread that checks for stalls has to learn when.
   if (stalls_.arm(board, now)) host_.waker().ring(spans ? LocalRank{0} : host_.me());

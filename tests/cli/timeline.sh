@@ -115,6 +115,36 @@ assert set(copies) <= set(seen["two"]), seen  # The tensor is not in an arena, s
 assert sum(e.get("name") == "CYCLE_START" for e in events) >= 1
 assert "start_time_since_epoch_in_micros" in events[0]["args"]
 PY
+# The trace of rank 0 names the rank that is late, as Horovod's traces do: each negotiation has a tick for each rank. Rank 1
+# submits only after the others have, ten times.
+late=()
+for step in 0 1 2 3 4 5 6 7 8 9; do
+  for other in 0 2; do late+=(only=1 "until=$scratch/step.$step.$other"); done
+  late+=("begin=grad.$((step % 2))" only=0 "touch=$scratch/step.$step.0" only=2 "touch=$scratch/step.$step.2" finish)
+done
+try timeout 60 horo run -np 3 --timeline-filename "$scratch/late.json" "$rank" reduce=first "${late[@]}"
+expect "exit code" "$code" 0
+expect "standard error" "$err" ""
+python3 - "$scratch/late.json" <<'PY' || fail "the ticks are wrong: $(cat "$scratch/late.json")"
+import collections, json, sys
+events = json.load(open(sys.argv[1]))
+names = {e["pid"]: e["args"]["name"] for e in events if e["ph"] == "M" and e["name"] == "process_name" and e["pid"]}
+ticks, negotiations, last = collections.defaultdict(list), [], {}
+for e in events:
+    if e["ph"] in "BEX":
+        assert e["ts"] >= last.get(e["pid"], 0), e
+        last[e["pid"]] = e["ts"]
+    if e["ph"] == "X":
+        ticks[e["pid"]].append(e["name"])
+    if e["ph"] == "E" and ticks.get(e["pid"]):
+        negotiations.append((names[e["pid"]], ticks.pop(e["pid"])))
+assert len(negotiations) == 11, negotiations
+assert all(sorted(ranks) == ["0", "1", "2"] for name, ranks in negotiations), negotiations
+assert all(ranks[-1] == "1" for name, ranks in negotiations if name != "first"), negotiations
+PY
+try horo timeline-view "$scratch/late.json"
+expect_in "verdict" "$out" "* rank 1 is a straggler: last in 1"
+
 try horo timeline-view "$scratch/trace.json" --json
 expect "operations of the trace" "$(python3 -c 'import json, sys; print(json.load(sys.stdin)["operations"])' <<<"$out")" 3
 

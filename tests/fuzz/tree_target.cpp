@@ -26,6 +26,10 @@ class Host final : public HostLog, public HostState, public Outbox {
  public:
   void take_completed(std::vector<Completed>& /*out*/) override {}
 
+  LastSubmission last_submission(TensorId /*id*/) override { return {}; }
+
+  void show_arrivals(TensorId /*id*/, std::span<const LastSubmission> /*others*/) override {}
+
   Declaration describe(TensorId /*id*/) override { return {}; }
 
   Result<std::optional<TensorId>> define(std::string_view /*name*/,
@@ -42,6 +46,8 @@ class Host final : public HostLog, public HostState, public Outbox {
   std::optional<Loss> loss() override { return lost_; }
 
   void lose(const Loss& loss) override { lost_ = loss; }
+
+  bool wants_arrivals() override { return true; }
 
   StallExaminer* examiner() override { return nullptr; }
 

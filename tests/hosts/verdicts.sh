@@ -88,6 +88,51 @@ straggler two h1:1,h2:1 2 1 h2
 straggler four h1:2,h2:2 4 2 h2
 straggler here h1:2,h2:2 4 1 h1
 
+# trace NAME HOSTS RANKS WORD...: runs a job, and puts the trace that rank 0 alone writes in $scratch/NAME.json.
+trace() {
+  local folder=$scratch/$1 hosts=$2 ranks=$3 job
+  shift 3
+  mkdir "$folder"
+  timeout 200 horo run -H "$hosts" --tag off --timeline-filename "$folder.json" "$TRAINEE" "$folder" "$@" >"$folder/out" 2>&1 </dev/null &
+  job=$!
+  while [ "$(find "$folder" -name 'done.*' | wc -l)" != "$ranks" ]; do
+    kill -0 $job 2>/dev/null || fail "the job has ended: $(cat "$folder/out")"
+    sleep 0.1
+  done
+  touch "$folder/stop"
+  wait $job || fail "the job failed: $(cat "$folder/out")"
+  try horo timeline-view "$folder.json" --json
+  expect "exit code of the viewer" "$code" 0
+  cp "$scratch/out" "$folder/figures.json"
+}
+
+# The trace of rank 0 names a late rank of the other host, although its own host sees only that host's leader.
+trace far h1:2,h2:2 4 25 late 3 60
+python3 - "$scratch/far" <<'PY' || fail "the trace does not name rank 3: $(cat "$scratch/far/figures.json")"
+import json, sys
+verdict = json.load(open(sys.argv[1] + "/figures.json"))["verdicts"][0]
+print(verdict["text"])
+assert verdict["kind"] == "straggler" and verdict["text"].startswith("rank 3 is a straggler: last in 2"), verdict
+ticks = [event["name"] for event in json.load(open(sys.argv[1] + ".json")) if event["ph"] == "X"]
+assert {"0", "1", "3"} <= set(ticks), ticks
+PY
+
+# A bucket says why it went by hosts or whole, in the trace and in the figures that are made of it.
+trace paths h1:2,h2:2 4 3 exposed
+python3 - "$scratch/paths" <<'PY' || fail "the paths are wrong: $(cat "$scratch/paths/figures.json")"
+import json, sys
+events = json.load(open(sys.argv[1] + ".json"))
+names = {event["pid"]: event["args"]["name"] for event in events if event["ph"] == "M" and event["name"] == "process_name" and event["pid"]}
+seen = {}
+for event in events:
+    if "path" in event.get("args", {}):
+        seen.setdefault(names[event["pid"]], set()).add((event["args"]["path"], event["args"]["reason"]))
+print(seen)
+assert seen == {"ready": {("whole", "too small for two more steps")}, "embedding": {("by hosts", "each byte crosses once")}}, seen
+paths = {(row["path"], row["reason"]): row["operations"] for row in json.load(open(sys.argv[1] + "/figures.json"))["paths"]}
+assert paths == {("whole", "too small for two more steps"): 3, ("by hosts", "each byte crosses once"): 3}, paths
+PY
+
 # Communication that a rank waits for, and the same communication overlapped with other work.
 for kind in exposed hidden; do record $kind h1:1,h2:1 2 10 $kind; done
 check exposed <<'PY'

@@ -34,6 +34,16 @@ void TestHost::take_completed(std::vector<Completed>& out) {
   log_.take_completed(out);
 }
 
+LastSubmission TestHost::last_submission(TensorId id) {
+  const std::lock_guard lock(mutex_);
+  return log_.last_submission(id);
+}
+
+void TestHost::show_arrivals(TensorId id, std::span<const LastSubmission> others) {
+  const std::lock_guard lock(mutex_);
+  log_.show_arrivals(id, others);
+}
+
 Declaration TestHost::describe(TensorId id) {
   const std::lock_guard lock(mutex_);
   return log_.describe(id);

@@ -35,6 +35,8 @@ class TestHost final : public runtime::tree::HostLog, public runtime::tree::Host
   const std::optional<runtime::tree::Loss>& lost() const { return lost_; }
 
   void take_completed(std::vector<runtime::tree::Completed>& out) override;
+  runtime::tree::LastSubmission last_submission(TensorId id) override;
+  void show_arrivals(TensorId id, std::span<const runtime::tree::LastSubmission> others) override;
   runtime::tree::Declaration describe(TensorId id) override;
   Result<std::optional<TensorId>> define(std::string_view name,
                                          const runtime::Signature& signature) override;
@@ -44,6 +46,8 @@ class TestHost final : public runtime::tree::HostLog, public runtime::tree::Host
 
   std::optional<runtime::tree::Loss> loss() override;
   void lose(const runtime::tree::Loss& loss) override;
+
+  bool wants_arrivals() override { return false; }
 
   runtime::tree::StallExaminer* examiner() override { return nullptr; }
 

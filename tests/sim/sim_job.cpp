@@ -89,7 +89,7 @@ bool SimJob::submit_next(SimRank& rank) {
   const auto given =
       buffer.given.value_or(runtime::Submission{.in = buffer.data(), .out = buffer.data()});
   if (const auto claimed = engine.claims().claim(*id, given, *buffer.operation)) {
-    engine.claims().submit(*claimed, given, *buffer.operation);
+    engine.claims().submit(*claimed, given, *buffer.operation, 0);
   } else {
     buffer.operation = nullptr;
   }

@@ -52,6 +52,8 @@ class SimHost final : public tree::HostState, public tree::Outbox {
     if (!lost_) lost_ = loss;
   }
 
+  bool wants_arrivals() override { return world_.wants_arrivals_; }
+
   tree::StallExaminer* examiner() override { return nullptr; }
 
   void send(std::size_t link, std::string payload) override;

@@ -38,6 +38,7 @@ bool SimLog::submit(Rank rank, const std::string& name, const Signature& signatu
   const auto bit = std::uint64_t{1} << member;
   if ((tensor.marks & bit) != 0 || ((joined_ & bit) != 0)) return false;
   tensor.marks |= bit;
+  tensor.last = rank;
   auto& mine = submission(index, member);
   mine.signature = signatures_.number_of(signature);
   tensor.changed = tensor.changed || mine.signature != mine.agreed;
@@ -66,6 +67,14 @@ void SimLog::take_completed(std::vector<tree::Completed>& out) {
 
 tree::RankRanges SimLog::take_joined() {
   return std::exchange(joining_, {});
+}
+
+tree::LastSubmission SimLog::last_submission(TensorId id) {
+  return {.rank = tensors_[id.index()].last};
+}
+
+void SimLog::show_arrivals(TensorId id, std::span<const tree::LastSubmission> others) {
+  arrivals_[tensors_[id.index()].name] = {others.begin(), others.end()};
 }
 
 tree::Declaration SimLog::describe(TensorId id) {

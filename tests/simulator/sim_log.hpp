@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -70,10 +71,17 @@ class SimLog final : public tree::HostLog {
   /// Something is marked by all members and not yet taken by the leader.
   bool has_news() const { return !completed_.empty() || !joining_.empty(); }
 
+  /// By tensor: the ranks of other hosts that were last at its last entry.
+  const std::map<std::string, std::vector<tree::LastSubmission>>& arrivals() const {
+    return arrivals_;
+  }
+
   /// Bytes that the tables hold.
   std::size_t bytes() const;
 
   void take_completed(std::vector<tree::Completed>& out) override;
+  tree::LastSubmission last_submission(TensorId id) override;
+  void show_arrivals(TensorId id, std::span<const tree::LastSubmission> others) override;
   tree::Declaration describe(TensorId id) override;
   Result<std::optional<TensorId>> define(std::string_view name,
                                          const Signature& signature) override;
@@ -93,6 +101,7 @@ class SimLog final : public tree::HostLog {
     std::uint64_t marks = 0;
     bool taken = false;    ///< Complete, and with the leader.
     bool changed = false;  ///< Somebody's signature is not the agreed one.
+    Rank last;             ///< The member that marked it last.
   };
 
   struct Submission {
@@ -125,6 +134,7 @@ class SimLog final : public tree::HostLog {
   std::vector<std::vector<TensorId>> in_flight_;  ///< Ids of entries that have not been run.
   std::vector<tree::LogKind> kinds_;
   std::vector<Record> records_;
+  std::map<std::string, std::vector<tree::LastSubmission>> arrivals_;
   std::uint64_t published_ = 0;
   std::uint64_t done_ = 0;
 };

@@ -65,6 +65,9 @@ class World {
   void join(Rank rank, SetId set = {});
   void leave(Rank rank, SetId set = {});
 
+  /// Host 0 shows which ranks submit last.
+  void want_arrivals(bool wanted) { wants_arrivals_ = wanted; }
+
   // Faults, now.
 
   void kill(int host);                                 ///< Its processes end: connections close.
@@ -106,6 +109,7 @@ class World {
   friend class SimHost;
 
   const WorldParams params_;
+  bool wants_arrivals_ = false;
   Network network_;
   SignatureTable signatures_;
   std::vector<int> host_of_;

@@ -19,26 +19,7 @@ constexpr std::uint8_t kJoin = 6;
 /// Most entries of one rank that are open at a time. If there are more, their end records were
 /// overwritten.
 constexpr std::size_t kMostOpen = 1024;
-
-std::string begins(std::string_view name) {
-  return fmt::format(R"("ph": "B", "name": "{}")", name);
-}
-
-constexpr std::string_view kEnds = R"("ph": "E")";
-constexpr std::string_view kBeginsQueue = R"("ph": "B", "name": "QUEUE")";
-constexpr std::string_view kBeginsCopyIn = R"("ph": "B", "name": "MEMCPY_IN_FUSION_BUFFER")";
-constexpr std::string_view kBeginsCopyOut = R"("ph": "B", "name": "MEMCPY_OUT_FUSION_BUFFER")";
-
-/// The end of the data movement, with the bucket's path between the hosts.
-std::string ends_moving(PathReason reason) {
-  if (reason == PathReason::none) return std::string(kEnds);
-  return fmt::format(R"({}, "args": {{"path": "{}", "reason": "{}"}})", kEnds, path_name(reason),
-                     text(reason));
-}
-
-std::uint64_t key_of(std::uint16_t set, std::uint32_t id) {
-  return std::uint64_t{set} << 32U | id;
-}
+constexpr int kMostRanks = 1 << 24;
 
 }  // namespace
 
@@ -72,9 +53,8 @@ ChromeWriter::RankState& ChromeWriter::state_of(int rank) {
 void ChromeWriter::put_at(const RankState& state, Tensor& tensor, std::string_view event,
                           std::int64_t us) {
   if (!tensor.announced) announce(tensor);
-  if (tensor.lanes.size() <= state.index) tensor.lanes.resize(state.index + 1);
   // Clocks on different cores differ slightly; events of a row must not go back in time.
-  auto& last = tensor.lanes[state.index].last_us;
+  auto& last = lane(state, tensor).last_us;
   last = std::max(last, us);
   if (!text_.empty()) text_ += ",\n";
   text_ += '{';
@@ -138,18 +118,51 @@ void ChromeWriter::announce(Tensor& tensor) {
       tensor.row, json_quote(tensor.title));
 }
 
-void ChromeWriter::begin_negotiation(const RankState& state, const Record& record) {
+void ChromeWriter::submit(RankState& state, const Record& record) {
+  if (set_number(record.set) != 0) state.sets.insert(record.set);
   auto& what = tensor(state, record.set, record.id, record.ticks);
-  if (!negotiates(state, what)) put(state, what, what.negotiates);
-  put(state, what, state.submits);
-  what.lanes[state.index].negotiates = true;
+  const auto& [last_us, negotiates, runs, arrived, early] = lane(state, what);
+  if (!early.empty() && std::find(arrived.begin(), arrived.end(), state.rank) != arrived.end()) {
+    // The records of the operation before were lost.
+    end_negotiation(state, what);
+    show_early(state, what);
+  }
+  tick(state, what, {.rank = state.rank, .us = now_us_});
+}
+
+/// A rank submits a tensor again only after it has ended the operation before. The row's owner may
+/// not have ended that one yet: then the submission waits here until its row shows the end.
+void ChromeWriter::arrive(const RankState& owner, Tensor& what, int rank) {
+  if (rank < 0 || rank > kMostRanks) return;  // Another process may have written it.
+  auto& at = lane(owner, what);
+  const bool again = std::find(at.arrived.begin(), at.arrived.end(), rank) != at.arrived.end();
+  if (!again && !at.runs) return tick(owner, what, {.rank = rank, .us = now_us_});
+  const auto known = std::find_if(at.early.begin(), at.early.end(),
+                                  [rank](const Submission& one) { return one.rank == rank; });
+  if (known == at.early.end()) at.early.push_back({.rank = rank, .us = now_us_});
+}
+
+void ChromeWriter::tick(const RankState& owner, Tensor& what, const Submission& by) {
+  if (!lane(owner, what).negotiates) put_at(owner, what, what.negotiates, by.us);
+  put_at(owner, what, state_of(by.rank).submits, by.us);
+  auto& at = lane(owner, what);
+  at.negotiates = true;
+  at.arrived.push_back(by.rank);
 }
 
 /// Ends the tensor's negotiation, if one has begun.
 void ChromeWriter::end_negotiation(const RankState& state, Tensor& what) {
-  if (!negotiates(state, what)) return;
+  auto& at = lane(state, what);
+  at.arrived.clear();
+  if (!std::exchange(at.negotiates, false)) return;
   put(state, what, kEnds);
-  what.lanes[state.index].negotiates = false;
+}
+
+/// Shows the submissions that came before the end of the operation before theirs.
+void ChromeWriter::show_early(const RankState& owner, Tensor& what) {
+  auto& at = lane(owner, what);
+  at.runs = false;
+  for (const auto& one : std::exchange(at.early, {})) tick(owner, what, one);
 }
 
 void ChromeWriter::end_in_error(const RankState& state, const Record& record) {
@@ -157,6 +170,7 @@ void ChromeWriter::end_in_error(const RankState& state, const Record& record) {
   end_negotiation(state, what);
   put(state, what, R"("ph": "B", "name": "ERROR")");
   put(state, what, kEnds);
+  show_early(state, what);
 }
 
 void ChromeWriter::begin(RankState& state, const Record& record) {
@@ -191,6 +205,14 @@ void ChromeWriter::add_members(RankState& state, const Record& record) {
 void ChromeWriter::open_entry(RankState& state, Entry& entry) {
   for (const auto id : entry.ids) end_negotiation(state, tensor(state, entry.set, id, 0));
   put_all(state, entry, begins(entry.operation));
+  for (const auto id : entry.ids) {
+    auto& what = tensor(state, entry.set, id, 0);
+    if (what.only_negotiates) {
+      show_early(state, what);
+    } else {
+      lane(state, what).runs = true;
+    }
+  }
   if (&entry == &state.entries.front()) {
     run(entry);
   } else {
@@ -264,6 +286,7 @@ void ChromeWriter::finish(const RankState& state, const Entry& entry) {
   } else {
     end_queue(state, entry, true);
   }
+  for (const auto id : entry.ids) show_early(state, tensor(state, entry.set, id, 0));
 }
 
 /// Finishes the entries for which `which` is true.
@@ -305,7 +328,7 @@ void ChromeWriter::take(int rank, const Record& record, std::int64_t wall_ns, do
   auto& state = state_of(rank);
   switch (record.kind) {
     case RecordKind::submit:
-      return begin_negotiation(state, record);
+      return submit(state, record);
     case RecordKind::begin:
       return begin(state, record);
     case RecordKind::members:
@@ -318,13 +341,33 @@ void ChromeWriter::take(int rank, const Record& record, std::int64_t wall_ns, do
       return declare(state, record);
     case RecordKind::copies:
       return add_copies(state, record, ns_per_tick);
-    case RecordKind::none:
+    case RecordKind::arrival:
+      return arrive(state, tensor(state, record.set, record.id, record.ticks),
+                    static_cast<int>(record.x));
     case RecordKind::member:
+      state.sets.insert(record.set);
+      return;
+    case RecordKind::none:
     case RecordKind::wait:
     case RecordKind::stall:
     case RecordKind::lost:
       return;
   }
+}
+
+void ChromeWriter::take_from_peer(int owner, int rank, const Record& record, std::int64_t wall_ns) {
+  now_us_ = std::max<std::int64_t>(0, (wall_ns - options_.start_wall_ns) / 1000);
+  const auto& owners = state_of(owner);
+  const auto& peer = state_of(rank);
+  if (record.kind == RecordKind::declare) return declare(peer, record);
+  if (record.kind == RecordKind::arrival) {
+    return arrive(owners, tensor(peer, record.set, record.id, record.ticks),
+                  static_cast<int>(record.x));
+  }
+  if (record.kind != RecordKind::submit) return;
+  // The owner has no rows for sets that it is no member of.
+  if (set_number(record.set) != 0 && !owners.sets.contains(record.set)) return;
+  arrive(owners, tensor(peer, record.set, record.id, record.ticks), rank);
 }
 
 }  // namespace horo::timeline

@@ -8,11 +8,13 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
+#include "timeline/chrome/chrome_rows.hpp"
 #include "timeline/record/record.hpp"
 
 namespace horo::timeline {
@@ -24,6 +26,9 @@ struct ChromeOptions {
 };
 
 /// Takes the records of each rank in order of time. Thread: owner.
+///
+/// A row shows the operations of the rank that owns it. Its negotiation begins when the first rank
+/// submits the tensor, whichever that is, and has a tick for each rank that is known to submit.
 class ChromeWriter {
  public:
   using LookUp =
@@ -34,6 +39,10 @@ class ChromeWriter {
   /// Takes one record. `wall_ns`: its time; `ns_per_tick`: the length of a tick in its durations.
   void take(int rank, const Record& record, std::int64_t wall_ns, double ns_per_tick = 1);
 
+  /// Takes a record of another rank of `owner`'s host, which has no rows of its own: shows when it
+  /// submits, in the owner's rows.
+  void take_from_peer(int owner, int rank, const Record& record, std::int64_t wall_ns);
+
   /// The first events of a file, which name time 0. The names of tensors are repeated after it.
   std::string head();
 
@@ -43,24 +52,10 @@ class ChromeWriter {
   void clear() { text_.clear(); }
 
  private:
-  /// The state of one rank in one row.
-  struct Lane {
-    std::int64_t last_us = 0;
-    bool negotiates = false;  ///< The tensor is submitted and in no entry yet.
-  };
-
-  struct Tensor {
-    int row = 0;
-    std::string name;
-    std::string title;  ///< The name that the viewer shows.
-    bool only_negotiates = false;
-    bool announced = false;  ///< This file has the row's name.
-    // Parts of events, ready to be written.
-    std::string negotiates;  ///< The event that begins a negotiation.
-    std::string result;      ///< The event that ends an operation, with its arguments.
-    std::string row_text;
-    std::vector<Lane> lanes;  ///< By RankState::index.
-  };
+  using Submission = ShownSubmission;
+  using Lane = ChromeLane;
+  using Tensor = ChromeRow;
+  using Entry = ShownEntry;
 
   /// The contents of a declare record.
   struct Declared {
@@ -68,26 +63,13 @@ class ChromeWriter {
     std::uint64_t bytes = 0;
   };
 
-  struct Entry {
-    std::uint64_t number = 0;
-    std::uint16_t set = 0;
-    Mover mover = Mover::none;
-    PathReason reason = PathReason::none;
-    std::string_view operation;
-    std::vector<std::uint32_t> ids;
-    std::uint32_t lacking = 0;  ///< Number of members whose records have not come yet.
-    bool running = false;
-    std::int64_t ran_us = 0;  ///< When it began to run.
-    std::int64_t in_us = 0;   ///< Duration of the copies into and out of the fusion buffer.
-    std::int64_t out_us = 0;
-  };
-
   struct RankState {
     int rank = 0;
-    std::size_t index = 0;      ///< Ranks are numbered in the order of their first records.
-    std::string submits;        ///< The event that shows a submission.
-    std::string end_of_event;   ///< Names the thread, where ranks are shown.
-    std::deque<Entry> entries;  ///< Entries that have begun and not ended.
+    std::size_t index = 0;         ///< Ranks are numbered in the order of their first records.
+    std::string submits;           ///< The event that shows a submission.
+    std::string end_of_event;      ///< Names the thread, where ranks are shown.
+    std::deque<Entry> entries;     ///< Entries that have begun and not ended.
+    std::set<std::uint16_t> sets;  ///< The sets that it is known to be a member of, but the world.
   };
 
   RankState& state_of(int rank);
@@ -104,11 +86,16 @@ class ChromeWriter {
 
   void put_at(const RankState& state, Tensor& tensor, std::string_view event, std::int64_t us);
 
-  static bool negotiates(const RankState& state, const Tensor& tensor) {
-    return tensor.lanes.size() > state.index && tensor.lanes[state.index].negotiates;
+  static Lane& lane(const RankState& state, Tensor& tensor) {
+    if (tensor.lanes.size() <= state.index) tensor.lanes.resize(state.index + 1);
+    return tensor.lanes[state.index];
   }
 
-  void begin_negotiation(const RankState& state, const Record& record);
+  void submit(RankState& state, const Record& record);
+  /// A rank other than the row's owner has submitted.
+  void arrive(const RankState& owner, Tensor& what, int rank);
+  void tick(const RankState& owner, Tensor& what, const Submission& by);
+  void show_early(const RankState& owner, Tensor& what);
   void end_negotiation(const RankState& state, Tensor& what);
   void end_in_error(const RankState& state, const Record& record);
   void begin(RankState& state, const Record& record);

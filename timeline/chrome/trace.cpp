@@ -31,9 +31,23 @@ constexpr auto kQuietPause = 250ms;
 
 /// A rank that the trace shows.
 struct Source {
+  int rank() const { return reader.about().identity.rank; }
+
   RegionReader reader;
   std::vector<Record> held;  ///< Records so new that earlier ones may still arrive.
 };
+
+/// A record, and the index of the source that it comes from.
+struct Drained {
+  Record record;
+  std::size_t source = 0;
+};
+
+/// Whether a trace in which a rank has no rows of its own uses this record of it.
+bool tells_arrivals(const Record& record) {
+  return record.kind == RecordKind::submit || record.kind == RecordKind::declare ||
+         record.kind == RecordKind::arrival;
+}
 
 }  // namespace
 
@@ -58,7 +72,9 @@ class Trace::Impl {
       stopping_ = true;
     }
     bell_.notify_one();
-    if (thread_.joinable()) thread_.join();
+    if (!thread_.joinable()) return;
+    thread_.join();
+    Recorder::want_arrivals(false);
   }
 
   Status begin() {
@@ -66,6 +82,8 @@ class Trace::Impl {
     file_.emplace(std::move(file));
     began_ = recorder_.now();
     HORO_TRY_STATUS(add_source(recorder_.index()));
+    regions_ = count_regions(recorder_.memory());
+    Recorder::want_arrivals(true);
     thread_ = start_quiet_thread([this] { run(); });
     return {};
   }
@@ -86,20 +104,21 @@ class Trace::Impl {
 
   std::optional<NameSlot> look_up(int rank, std::uint16_t set, std::uint32_t id) const {
     for (const auto& source : sources_) {
-      if (source.reader.about().identity.rank == rank) return source.reader.name_of(set, id);
+      if (source.rank() == rank) return source.reader.name_of(set, id);
     }
     return std::nullopt;
   }
 
   /// Adds the ranks of this host that have begun to record since the last call.
   void look_for_ranks() {
-    for (int index = 0; index < kMostRegions; ++index) {
+    for (auto& source : sources_) source.reader.read_identity();
+    for (int index = 0; sources_.size() < static_cast<std::size_t>(regions_) && index < regions_;
+         ++index) {
       const bool known = std::any_of(sources_.begin(), sources_.end(), [&](const Source& source) {
         return source.reader.index() == index;
       });
-      if (known) continue;
-      // A rank that records nothing is skipped. A read error means the end of the memory.
-      if (const auto added = add_source(index); !added && added.error().code == Errc::io) return;
+      // A rank that records nothing is skipped.
+      if (!known) (void)add_source(index);
     }
   }
 
@@ -132,29 +151,45 @@ class Trace::Impl {
   /// published by now. Returns whether there were any.
   bool drain(std::uint64_t until) {
     if (!file_) return false;
-    if (options_.all_ranks) look_for_ranks();
-    const auto now = take_anchor();
-    bool any = false;
-    for (auto& source : sources_) {
-      std::vector<Record> records = std::exchange(source.held, {});
-      const auto missed = source.reader.drain(records);
-      if (!missed) continue;
-      lost_ += *missed;
-      std::stable_sort(records.begin(), records.end(),
-                       [](const Record& a, const Record& b) { return a.ticks < b.ticks; });
-      const TickClock clock(source.reader.about().anchor, now);
-      const int rank = source.reader.about().identity.rank;
-      for (const auto& record : records) {
-        if (record.ticks > until) {
-          source.held.push_back(record);
-        } else {
-          writer_.take(rank, record, clock.wall_ns(record.ticks), clock.ns_per_tick());
-          any = true;
-        }
+    look_for_ranks();
+    drained_.clear();
+    for (std::size_t i = 0; i < sources_.size(); ++i) drain(i, until);
+    // The ranks of a host have one clock. Where each rank has rows of its own, only the order of
+    // its own records matters.
+    std::stable_sort(drained_.begin(), drained_.end(), [](const Drained& a, const Drained& b) {
+      return a.record.ticks < b.record.ticks;
+    });
+    const TickClock clock(sources_.front().reader.about().anchor, take_anchor());
+    const int owner = sources_.front().rank();
+    for (const auto& [record, from] : drained_) {
+      const int rank = sources_[from].rank();
+      const auto ns = clock.wall_ns(record.ticks);
+      if (from == 0 || options_.all_ranks) {
+        writer_.take(rank, record, ns, clock.ns_per_tick());
+      } else {
+        writer_.take_from_peer(owner, rank, record, ns);
       }
     }
     write();
-    return any;
+    return !drained_.empty();
+  }
+
+  /// Adds a source's new records up to `until` to `drained_`.
+  void drain(std::size_t from, std::uint64_t until) {
+    auto& source = sources_[from];
+    std::vector<Record> records = std::exchange(source.held, {});
+    const auto missed = source.reader.drain(records);
+    if (!missed) return;
+    const bool shown = from == 0 || options_.all_ranks;
+    if (shown) lost_ += *missed;
+    for (const auto& record : records) {
+      if (!shown && !tells_arrivals(record)) continue;
+      if (record.ticks > until) {
+        source.held.push_back(record);
+      } else {
+        drained_.push_back({.record = record, .source = from});
+      }
+    }
   }
 
   void write() {
@@ -182,7 +217,9 @@ class Trace::Impl {
   Recorder& recorder_;
   ChromeWriter writer_;
   std::optional<TraceFile> file_;  ///< Empty after a failure.
-  std::vector<Source> sources_;
+  std::vector<Source> sources_;    ///< The first one is this rank.
+  std::vector<Drained> drained_;
+  int regions_ = 0;
   std::uint64_t lost_ = 0;
   std::uint64_t began_ = 0;  ///< The ticks at which the trace began.
   Mutex mutex_;

@@ -14,7 +14,9 @@ namespace horo::timeline {
 struct TraceOptions {
   std::string path;
   bool mark_cycles = false;
-  bool all_ranks = false;  ///< Show all ranks that record into this rank's memory.
+  /// Show all ranks that record into this rank's memory with rows of their own. Otherwise only the
+  /// times at which they submit are shown, in this rank's rows.
+  bool all_ranks = false;
   /// A file of this size is renamed to <path>.1, and a new one begins.
   Bytes limit{std::uint64_t{1} << 30U};
 };

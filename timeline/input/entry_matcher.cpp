@@ -61,6 +61,7 @@ void EntryMatcher::take(const RankSource& file, const Record& record) {
       return;
     case RecordKind::none:
     case RecordKind::declare:
+    case RecordKind::arrival:  // The other host's own records say more.
       return;
   }
 }

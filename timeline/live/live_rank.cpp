@@ -62,6 +62,7 @@ void LiveRank::take(const Record& record, std::int64_t ns, std::int64_t since) {
     case RecordKind::declare:
     case RecordKind::lost:
     case RecordKind::copies:
+    case RecordKind::arrival:
       return;
   }
 }

@@ -22,6 +22,7 @@ enum class RecordKind : std::uint8_t {
   copies = 9,
   mismatch = 10,
   member = 11,
+  arrival = 12,
 };
 
 /// The number that records use for a process set. The runtime reuses the numbers of removed sets;

@@ -55,6 +55,7 @@ void put_shape(NameSlot& slot, std::span<const std::int64_t> shape) {
 }  // namespace
 
 std::atomic<Recorder*> Recorder::current_{nullptr};
+std::atomic<bool> Recorder::wants_arrivals_{false};
 constinit std::array<Recorder::Ring, kRings> Recorder::rings_{};
 
 Recorder::Lease::~Lease() {

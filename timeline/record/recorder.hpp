@@ -50,6 +50,14 @@ class Recorder {
   /// Null while nothing is recorded. The recorder is never destroyed. Thread: any.
   static Recorder* current() { return current_.load(std::memory_order_acquire); }
 
+  /// Whether a trace of this process shows when ranks of other hosts submit. Finding that out costs
+  /// the leaders of all hosts some work, so they do it only while this is true. Thread: any.
+  static bool wants_arrivals() { return wants_arrivals_.load(std::memory_order_relaxed); }
+
+  static void want_arrivals(bool wanted) {
+    wants_arrivals_.store(wanted, std::memory_order_relaxed);
+  }
+
   /// The memory that holds this rank's region, and the region's index there. Constant.
   int memory() const { return memory_.value(); }
 
@@ -129,6 +137,15 @@ class Recorder {
   /// Records that this rank is a member of a new set.
   void member(std::uint16_t set) { put({.ticks = now(), .kind = RecordKind::member, .set = set}); }
 
+  /// Records that a rank of another host had submitted a tensor at `ticks`.
+  void arrival(std::uint16_t set, TensorId id, Rank rank, std::uint64_t ticks) {
+    put({.ticks = ticks,
+         .kind = RecordKind::arrival,
+         .set = set,
+         .id = id.value(),
+         .x = static_cast<std::uint64_t>(rank.value())});
+  }
+
   void lost(Rank rank) {
     put({.ticks = now(), .kind = RecordKind::lost, .id = static_cast<std::uint32_t>(rank.value())});
   }
@@ -194,6 +211,7 @@ class Recorder {
   NameSlot& name_slot(std::uint16_t set, std::uint32_t id) const HORO_REQUIRES(names_);
 
   static std::atomic<Recorder*> current_;
+  static std::atomic<bool> wants_arrivals_;
   static std::array<Ring, kRings> rings_;  ///< No more threads than this record at a time.
 
   const UniqueFd memory_;

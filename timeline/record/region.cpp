@@ -84,14 +84,20 @@ Result<UniqueFd> make_regions(int ranks) {
   return fd;
 }
 
-bool is_memory(int fd, int index) {
+int count_regions(int fd) {
   constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW;
   const int seals = fcntl(fd, F_GET_SEALS);
 
   struct stat status {};
 
-  return seals >= 0 && (seals & kSeals) == kSeals && fstat(fd, &status) == 0 &&
-         status.st_size >= static_cast<off_t>(kRegionStride) * (index + 1);
+  if (seals < 0 || (seals & kSeals) != kSeals || fstat(fd, &status) != 0) return 0;
+  return static_cast<int>(
+      std::min<off_t>(status.st_size / static_cast<off_t>(kRegionStride), kMostRegions));
+}
+
+bool is_memory(int fd, int index) {
+  const int count = count_regions(fd);
+  return count > 0 && index < count;
 }
 
 Result<RegionReader> RegionReader::open(int fd, int index) {
@@ -128,6 +134,12 @@ Result<RegionReader> RegionReader::open(int fd, int index) {
     return fail(Errc::protocol, "the timeline's memory of local rank {} is damaged", index);
   }
   return reader;
+}
+
+void RegionReader::read_identity() {
+  RankIdentity identity;
+  if (read_at(&identity, sizeof identity, offsetof(RegionHeader, identity)))
+    about_.identity = identity;
 }
 
 bool RegionReader::read_at(void* to, std::size_t bytes, std::uint64_t offset) const {
@@ -200,8 +212,20 @@ Result<std::uint64_t> RegionReader::drain_ring(std::size_t ring, std::vector<Rec
 }
 
 Result<std::uint64_t> RegionReader::drain(std::vector<Record>& to) {
+  // One read tells which rings have news: mostly few of the rings of many ranks have any.
+  alignas(RingHead) std::array<std::byte, sizeof(RegionHeader::rings)> heads{};
+  if (!read_at(heads.data(), heads.size(), offsetof(RegionHeader, rings)))
+    return fail(Errc::io, "the timeline's memory cannot be read");
+  const auto value = [&heads](std::size_t ring, std::size_t field) {
+    std::uint64_t number = 0;
+    std::memcpy(&number, heads.data() + ring * sizeof(RingHead) + field, sizeof number);
+    return number;
+  };
   std::uint64_t lost = 0;
   for (std::size_t ring = 0; ring < kRings; ++ring) {
+    if (value(ring, offsetof(RingHead, head)) == read_.at(ring) &&
+        value(ring, offsetof(RingHead, submitted)) == words_read_.at(ring))
+      continue;
     HORO_TRY(const auto overwritten, drain_ring(ring, to));
     lost += overwritten;
   }

@@ -78,6 +78,8 @@ std::uint32_t name_slot_of(std::uint16_t set, std::uint32_t id, std::uint32_t sl
 /// Fails: out_of_memory, unavailable (limits), io.
 Result<UniqueFd> make_regions(int ranks);
 
+/// How many regions the memory has room for; 0: it is no memory from make_regions().
+int count_regions(int fd);
 /// Whether `fd` is memory from make_regions() that has a region `index`.
 bool is_memory(int fd, int index);
 
@@ -100,6 +102,9 @@ class RegionReader {
   const RegionAbout& about() const { return about_; }
 
   int index() const { return static_cast<int>(base_ / kRegionStride); }
+
+  /// Reads again which rank writes: a process that begins anew may become another rank.
+  void read_identity();
 
   /// Appends the records that were written since the last call: for each ring its submissions, then
   /// its other records, each in their order. Members stay behind their begin record. Returns how

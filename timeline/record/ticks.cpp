@@ -42,6 +42,11 @@ double measure_ticks_per_ns() {
          static_cast<double>(last.monotonic_ns - first.monotonic_ns);
 }
 
+double ticks_per_ns() {
+  static const double measured = measure_ticks_per_ns();
+  return measured;
+}
+
 }  // namespace
 
 bool counts_by_processor() {
@@ -51,8 +56,11 @@ bool counts_by_processor() {
 
 std::uint64_t ticks_in(Duration d) {
   if (d <= Duration::zero()) return 0;
-  static const double ticks_per_ns = measure_ticks_per_ns();
-  return static_cast<std::uint64_t>(static_cast<double>(d.count()) * ticks_per_ns);
+  return static_cast<std::uint64_t>(static_cast<double>(d.count()) * ticks_per_ns());
+}
+
+Duration duration_of(std::uint64_t ticks) {
+  return Duration(static_cast<std::int64_t>(static_cast<double>(ticks) / ticks_per_ns()));
 }
 
 Anchor take_anchor() {

@@ -28,6 +28,9 @@ inline std::uint64_t ticks_now(bool by_processor) {
 /// for 50 us. Thread: any.
 std::uint64_t ticks_in(Duration d);
 
+/// The inverse.
+Duration duration_of(std::uint64_t ticks);
+
 /// Reads all three clocks, within a microsecond unless this process is interrupted.
 Anchor take_anchor();
 

@@ -49,9 +49,8 @@ std::vector<JobMemory> all_memories() {
       if (!fd || fstat(fd.value(), &status) != 0) continue;
       if (!seen.emplace(status.st_dev, status.st_ino).second) continue;
       // Any program can use that name. Only sealed memory, which cannot shrink, is safe to read.
-      if (!timeline::is_memory(fd.value(), 0)) continue;
-      const auto regions = static_cast<int>(std::min<off_t>(
-          status.st_size / static_cast<off_t>(timeline::kRegionStride), timeline::kMostRegions));
+      const int regions = timeline::count_regions(fd.value());
+      if (regions == 0) continue;
       auto job = job_of(fd.value(), regions);
       if (!job.empty()) {
         found.push_back({.fd = std::move(fd),

@@ -4,6 +4,8 @@
 #include <algorithm>
 
 #include "base/race_point.hpp"
+#include "timeline/record/recorder.hpp"
+#include "timeline/record/ticks.hpp"
 
 namespace horo::runtime::tree {
 
@@ -43,6 +45,23 @@ void BoardLog::take_completed(std::vector<Completed>& out) {
     }
     out.push_back(
         {.id = id, .changed = board_.marks().is_changed(id) || board_.marks().is_partial(id)});
+  }
+}
+
+LastSubmission BoardLog::last_submission(TensorId id) {
+  const auto now = timeline::ticks_now(timeline::counts_by_processor());
+  const auto last = board_.marks().last_marked(id, now);
+  return {.rank = board_.region().global_rank(std::max(last.member, 0)),
+          .ago = timeline::duration_of(last.ticks_ago)};
+}
+
+void BoardLog::show_arrivals(TensorId id, std::span<const LastSubmission> others) {
+  auto* const recorder = timeline::Recorder::current();
+  if (recorder == nullptr) return;
+  const auto now = recorder->now();
+  for (const auto& [rank, ago] : others) {
+    recorder->arrival(board_.recorded_set(), id, rank,
+                      now - std::min(now, timeline::ticks_in(ago)));
   }
 }
 
@@ -93,6 +112,10 @@ Result<bool> BoardLog::publish(const HostEntry& entry) {
 
 std::uint64_t BoardLog::done() const {
   return port_.take_done();
+}
+
+bool BoardState::wants_arrivals() {
+  return timeline::Recorder::wants_arrivals();
 }
 
 std::optional<Loss> BoardState::loss() {

@@ -3,6 +3,7 @@
 // BoardState per host.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,8 @@ class BoardLog final : public HostLog {
   explicit BoardLog(Board& board) : board_(board), port_(*board.leader_port()) {}
 
   void take_completed(std::vector<Completed>& out) override;
+  LastSubmission last_submission(TensorId id) override;
+  void show_arrivals(TensorId id, std::span<const LastSubmission> others) override;
   Declaration describe(TensorId id) override;
   Result<std::optional<TensorId>> define(std::string_view name,
                                          const Signature& signature) override;
@@ -43,6 +46,8 @@ class BoardState final : public HostState {
 
   std::optional<Loss> loss() override;
   void lose(const Loss& loss) override;
+
+  bool wants_arrivals() override;
 
   StallExaminer* examiner() override { return examiner_; }
 

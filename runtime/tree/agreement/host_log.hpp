@@ -31,6 +31,12 @@ struct HostEntry {
   const RankRanges* ranks = nullptr;
 };
 
+/// The rank that submitted a tensor last, in a part of the job.
+struct LastSubmission {
+  Rank rank;
+  Duration ago{};
+};
+
 /// This host's share of one process set's log. Thread: the leader's.
 class HostLog {
  public:
@@ -41,6 +47,14 @@ class HostLog {
 
   /// Appends the tensors that were completed since the last call to `out`.
   virtual void take_completed(std::vector<Completed>& out) = 0;
+
+  /// The member on this host that submitted a completed tensor last.
+  virtual LastSubmission last_submission(TensorId id) = 0;
+
+  /// At the root, while HostState::wants_arrivals(): a tensor that is about to be in an entry was
+  /// submitted last by these ranks of other hosts. There is one for each of the root's children
+  /// that has members.
+  virtual void show_arrivals(TensorId id, std::span<const LastSubmission> others) = 0;
 
   /// The signatures that the members on this host declare for a completed tensor.
   virtual Declaration describe(TensorId id) = 0;
@@ -93,6 +107,9 @@ class HostState {
 
   /// Poisons the boards of this host and wakes its ranks; only the first call has an effect.
   virtual void lose(const Loss& loss) = 0;
+
+  /// At the root: a trace shows which ranks submit last (HostLog::show_arrivals).
+  virtual bool wants_arrivals() = 0;
 
   /// Null: this host cannot say why tensors do not complete.
   virtual StallExaminer* examiner() = 0;

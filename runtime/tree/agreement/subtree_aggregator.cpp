@@ -169,7 +169,7 @@ void SubtreeAggregator::send_all_complete() {
   for (auto& [name, tensor] : new_names_) send_if_complete(name, tensor);
 }
 
-Status SubtreeAggregator::look(std::uint64_t depth) {
+Status SubtreeAggregator::look(std::uint64_t depth, TimePoint now) {
   if (host_ == nullptr) return {};
   // First, because a rank marks its last tensors before it leaves or joins: those go up before it.
   const auto leaving = host_->take_leaving();
@@ -178,13 +178,21 @@ Status SubtreeAggregator::look(std::uint64_t depth) {
   const auto joiners = host_->take_joined();
   completed_.clear();
   host_->take_completed(completed_);
-  for (const auto& completed : completed_) HORO_TRY_STATUS(look_at(completed));
+  for (const auto& completed : completed_) {
+    HORO_TRY_STATUS(look_at(completed, now));
+  }
   return joiners.empty() ? Status() : joined(kOwn, joiners);
 }
 
-Status SubtreeAggregator::look_at(const Completed& completed) {
+Status SubtreeAggregator::look_at(const Completed& completed, TimePoint now) {
   const auto own = completed.id.index();
   if (own >= agreed_.size()) agreed_.resize(own + 1, kNoNumber);
+  if (arrivals_.notes_own()) {
+    const auto* const name = name_of(agreed_[own]);
+    const auto last = host_->last_submission(completed.id);
+    arrivals_.take(kOwn, name != nullptr ? *name : host_->describe(completed.id).name,
+                   {.rank = last.rank, .at = now - last.ago});
+  }
   if (!completed.changed && agreed_[own] != kNoNumber) return mark(kOwn, agreed_[own]);
   return declare_own(completed.id);
 }
@@ -208,11 +216,19 @@ Status SubtreeAggregator::declare_own(TensorId id) {
   return declare_one(kOwn, std::move(tensor));
 }
 
+const std::string* SubtreeAggregator::name_of(std::uint32_t number) const {
+  const auto place = place_of_number(number);
+  return place < tensors_.size() && tensors_[place].number == number ? tensors_[place].name
+                                                                     : nullptr;
+}
+
 // -- Up -----------------------------------------------------------------------------------------
 
 void SubtreeAggregator::send_up(Agreed& tensor) {
   const auto by = tensor.marks;
   tensor.marks |= kSentUp;
+  const auto own = (by & bit(kOwn)) != 0 ? std::optional(tensor.own) : std::nullopt;
+  arrivals_.complete(*tensor.name, {.number = tensor.number, .own = own}, update_.arrivals);
   auto declared = declared_.extract(tensor.number);
   if (declared.empty() && by == all_) {
     update_.ready.push_back(tensor.number);
@@ -239,6 +255,8 @@ void SubtreeAggregator::send_up(Agreed& tensor) {
 
 void SubtreeAggregator::send_if_complete(const std::string& name, NewName& tensor) {
   if (!complete(tensor.marks) || tensor.redeclaring != 0) return;
+  const auto own = (tensor.marks & bit(kOwn)) != 0 ? std::optional(tensor.own) : std::nullopt;
+  arrivals_.complete(name, {.name = name, .own = own}, update_.arrivals);
   tensor.marks |= kSentUp;
   update_.declared.push_back({.name = name,
                               .number = kNoNumber,

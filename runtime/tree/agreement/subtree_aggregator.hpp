@@ -11,8 +11,10 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "runtime/tree/agreement/arrivals.hpp"
 #include "runtime/tree/agreement/entry_queue.hpp"
 #include "runtime/tree/agreement/host_log.hpp"
+#include "runtime/tree/agreement/known_names.hpp"
 #include "runtime/tree/agreement/redeclarations.hpp"
 #include "runtime/tree/agreement/subtree_update.hpp"
 #include "runtime/tree/frames/frames.hpp"
@@ -34,9 +36,15 @@ class SubtreeAggregator {
   Status joined(std::size_t source, const RankRanges& ranks);
   Status leave(std::size_t source, const RankRanges& ranks);
 
+  /// Children tell of arrivals here, before they tell that the tensors are complete.
+  ArrivalNotes& arrivals() { return arrivals_; }
+
+  /// The name that has an agreed number; null: none has.
+  const std::string* name_of(std::uint32_t number) const;
+
   /// Takes what this host has completed, unless `depth` entries are still to be run here: tensors
   /// that become ready meanwhile travel together.
-  Status look(std::uint64_t depth);
+  Status look(std::uint64_t depth, TimePoint now);
 
   /// Returns what has become complete in the whole subtree since the last call.
   SubtreeUpdate take_update();
@@ -55,41 +63,16 @@ class SubtreeAggregator {
   HostLog* host() const { return host_; }
 
  private:
-  struct Source {
-    RankRanges members;
-    RankRanges joined;
-  };
-
-  /// Declarations of a tensor that has a number.
-  struct Declared {
-    std::uint64_t by = 0;  ///< Bits of the sources that declared it.
-    Variants variants;
-  };
-
-  /// A name without a number.
-  struct NewName {
-    std::uint64_t marks = 0;        ///< Bits of the sources that have it, and kSentUp.
-    std::uint64_t redeclaring = 0;  ///< Bits of the sources that will declare it again.
-    bool again = false;             ///< It was sent up by a number that has been evicted.
-    bool whole = false;             ///< All members here declare it; none has joined instead.
-    Variants variants;
-    TensorId own;
-  };
-
-  /// A name that has a number.
-  struct Agreed {
-    std::uint32_t number = kNoNumber;
-    TensorId own;                       ///< On this host, as of the last submission here.
-    std::uint64_t marks = 0;            ///< As in NewName.
-    bool whole = false;                 ///< As in NewName.
-    const std::string* name = nullptr;  ///< Key of `numbers_`.
-  };
+  using Source = SubtreeSource;
+  using Declared = DeclaredAgain;
+  using NewName = UnnumberedName;
+  using Agreed = NumberedName;
 
   bool complete(std::uint64_t marks) const;
   Result<Agreed*> find(std::size_t source, std::uint32_t number);
   Status mark(std::size_t source, std::uint32_t number);
   void mark(std::size_t source, Agreed& tensor);
-  Status look_at(const Completed& completed);
+  Status look_at(const Completed& completed, TimePoint now);
   Status declare_own(TensorId id);
   Status apply_held_back();
   Status declare_one(std::size_t source, Declaration&& tensor);
@@ -119,6 +102,7 @@ class SubtreeAggregator {
   /// agreed to last; kNoNumber: there is none.
   std::vector<std::uint32_t> agreed_;
   Redeclarations redeclarations_;
+  ArrivalNotes arrivals_;
 
   SubtreeUpdate update_;
   std::vector<Completed> completed_;

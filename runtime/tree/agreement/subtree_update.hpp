@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "runtime/tree/agreement/arrivals.hpp"
 #include "runtime/tree/frames/frames.hpp"
 
 namespace horo::runtime::tree {
@@ -13,6 +14,7 @@ struct SubtreeUpdate {
   std::vector<Declaration> declared;
   RankRanges joined;
   RankRanges leaving;
+  std::vector<ArrivalsOf> arrivals;  ///< For tensors in `ready` and `declared`.
 
   bool empty() const {
     return ready.empty() && declared.empty() && joined.empty() && leaving.empty();

@@ -356,9 +356,52 @@ struct StallAnswer {
   friend bool operator==(const StallAnswer&, const StallAnswer&) = default;
 };
 
+/// The rank of the sender's subtree that submitted a tensor last.
+struct LastArrival {
+  std::string name;  ///< Empty if there is a number.
+  std::uint32_t number = kNoNumber;
+  Rank rank;
+  std::uint64_t us_ago = 0;  ///< When it did, in microseconds before this frame was sent.
+
+  static void fields(auto& field, auto& m) {
+    field("name", m.name, FrameText{.most = kMostNameBytes});
+    if (m.name.empty()) field("number", m.number, wire::Varint{.most = kNoNumber - 1});
+    field("rank", m.rank, wire::Varint{.most = kMostRanks - 1});
+    field("us_ago", m.us_ago, wire::Varint{});
+  }
+
+  friend bool operator==(const LastArrival&, const LastArrival&) = default;
+};
+
+/// Comes before the frames that say that these tensors are complete, while the root wants it.
+struct Arrived {
+  static constexpr FrameRow kRow = from_child(13, "arrived");
+
+  SetId set;
+  std::vector<LastArrival> tensors;
+
+  static void fields(auto& field, auto& m) {
+    field("set", m.set, wire::Varint{});
+    field("tensors", m.tensors, list(wire::Fields{}, {.least_bytes = 4, .least = 1}));
+  }
+
+  friend bool operator==(const Arrived&, const Arrived&) = default;
+};
+
+/// Whether a trace at the root shows which ranks submit last, so that the hosts below have to tell.
+struct ShowArrivals {
+  static constexpr FrameRow kRow = from_parent(14, "show arrivals");
+
+  bool wanted = false;
+
+  static void fields(auto& field, auto& m) { field("wanted", m.wanted, wire::Bool{}); }
+
+  friend bool operator==(const ShowArrivals&, const ShowArrivals&) = default;
+};
+
 /// All frames. A type number may occur once; their order here means nothing.
 using Frame = std::variant<LeaderHello, Heartbeat, Declare, Ready, Joined, Leave, Done, LogEntry,
-                           Loss, Bye, StallQuestion, StallAnswer>;
+                           Loss, Bye, StallQuestion, StallAnswer, Arrived, ShowArrivals>;
 
 struct Envelope {
   Epoch epoch;

@@ -114,6 +114,19 @@ Status Leader::handle(std::size_t link, StallAnswer& answer, BytesView /*payload
   return {};
 }
 
+Status Leader::handle(std::size_t /*link*/, ShowArrivals& show, BytesView /*payload*/) {
+  show_arrivals(show.wanted);
+  return {};
+}
+
+void Leader::show_arrivals(bool wanted) {
+  if (wanted == shows_arrivals_) return;
+  shows_arrivals_ = wanted;
+  for (std::size_t i = 1; i < links_.count(); ++i)
+    links_.send(i, ShowArrivals{.wanted = wanted}, now_);
+  sets_.show_arrivals(wanted);
+}
+
 // -- Other events -------------------------------------------------------------------------------
 
 void Leader::on_closed(std::size_t link, TimePoint now) {
@@ -131,6 +144,7 @@ void Leader::on_news(TimePoint now) {
     report(*loss);
     if (!active()) return;
   }
+  if (context_.is_root()) show_arrivals(state_.wants_arrivals());
   sets_.on_news(now);
   report_faults();
 }

@@ -100,6 +100,7 @@ class Leader {
   Status handle(std::size_t link, Loss& loss, BytesView payload);
   Status handle(std::size_t link, StallQuestion& question, BytesView payload);
   Status handle(std::size_t link, StallAnswer& answer, BytesView payload);
+  Status handle(std::size_t link, ShowArrivals& show, BytesView payload);
 
   template <typename F>
   Status handle(std::size_t link, F& frame, BytesView payload) {
@@ -108,6 +109,8 @@ class Leader {
     return status;
   }
 
+  /// Tells the hosts below whether a trace shows which ranks submit last.
+  void show_arrivals(bool wanted);
   void conclude();
   void blame(const LeaderLinks::LostLink& lost);
   void report_faults();
@@ -123,6 +126,7 @@ class Leader {
   std::optional<Loss> reported_;  ///< The first loss that this host heard of.
   std::optional<Loss> decided_;   ///< Set when the phase becomes over.
   std::string fault_;
+  bool shows_arrivals_ = false;
   TimePoint now_{};
 };
 

@@ -10,6 +10,7 @@ namespace {
 constexpr auto kParent = LeaderLinks::kParent;
 constexpr std::size_t kMostEarlyBytes = std::size_t{64} << 20U;
 constexpr std::size_t kDeclareBytes = 64 << 10;  // Approximate size of one frame.
+constexpr std::size_t kArrivalBytes = 16;        // The most that one tensor takes without its name.
 
 /// Index of the first host that has a member; its speed paces the set.
 std::ptrdiff_t first_host(const std::vector<HostRanks>& hosts, const RankRanges& members) {
@@ -37,6 +38,7 @@ std::vector<LeaderSets::EarlyFrame> LeaderSets::add(SetId id, const RankRanges& 
          .paces = first_host(context_.hosts, members) == context_.place.host};
   if (context_.is_root())
     set.root_log = std::make_unique<RootLog>(id, members, context_.params.rules);
+  note_arrivals(set);
   removed_.erase(id);
   early_bytes_ = 0;
   return std::exchange(early_, {});
@@ -102,6 +104,18 @@ Status LeaderSets::apply(Set& set, std::size_t /*link*/, Done& done, BytesView p
   return {};
 }
 
+Status LeaderSets::apply(Set& set, std::size_t link, Arrived& arrived, BytesView /*payload*/) {
+  auto& aggregator = *set.aggregator;
+  for (const auto& tensor : arrived.tensors) {
+    if (!aggregator.members(link).contains(tensor.rank))
+      return fail(Errc::protocol, "rank {} of another host has submitted a tensor", tensor.rank);
+  }
+  aggregator.arrivals().take(link, arrived.tensors, now_, [&aggregator](std::uint32_t number) {
+    return aggregator.name_of(number);
+  });
+  return {};
+}
+
 Status LeaderSets::apply(Set& set, std::size_t /*link*/, LogEntry& entry, BytesView payload) {
   note(send_down(set, entry, payload));
   return {};
@@ -113,7 +127,7 @@ void LeaderSets::on_news(TimePoint now) {
   now_ = now;
   for (auto& [id, set] : sets_) {
     auto status = set.aggregator->publish();
-    if (status) status = set.aggregator->look(context_.params.rules.depth);
+    if (status) status = set.aggregator->look(context_.params.rules.depth, now_);
     note(status);
     if (fault_) return;
     pass_on(id, set);
@@ -175,6 +189,7 @@ Status LeaderSets::make_entries(Set& set, SubtreeUpdate&& update) {
   if (set.paces) set.root_log->done(set.aggregator->host()->done());
   std::vector<LogEntry> entries;
   do {
+    show_arrivals_here(set, update.arrivals);
     if (!update.empty()) HORO_TRY_STATUS(set.root_log->add(std::move(update), now_));
     entries.clear();
     set.root_log->cut(now_, entries);
@@ -188,6 +203,7 @@ Status LeaderSets::make_entries(Set& set, SubtreeUpdate&& update) {
 }
 
 void LeaderSets::send_up(SetId id, Set& set, SubtreeUpdate&& update) {
+  send_arrivals(id, std::move(update.arrivals));
   if (!update.ready.empty())
     links_.send(kParent, Ready{.set = id, .ids = std::move(update.ready)}, now_);
   send_declarations(id, std::move(update.declared));
@@ -214,6 +230,54 @@ void LeaderSets::send_declarations(SetId id, std::vector<Declaration>&& tensors)
     bytes = 0;
   }
   if (!declare.tensors.empty()) links_.send(kParent, declare, now_);
+}
+
+// -- Arrivals -----------------------------------------------------------------------------------
+
+void LeaderSets::show_arrivals(bool wanted) {
+  shows_arrivals_ = wanted;
+  for (auto& [id, set] : sets_) note_arrivals(set);
+}
+
+void LeaderSets::note_arrivals(Set& set) const {
+  using Of = ArrivalNotes::Of;
+  set.aggregator->arrivals().note(!shows_arrivals_     ? Of::none
+                                  : context_.is_root() ? Of::children
+                                                       : Of::all);
+}
+
+void LeaderSets::send_arrivals(SetId id, std::vector<ArrivalsOf>&& tensors) {
+  Arrived arrived{.set = id, .tensors = {}};
+  std::size_t bytes = 0;
+  for (auto& [name, number, own, arrivals] : tensors) {
+    const auto last =
+        std::max_element(arrivals.begin(), arrivals.end(),
+                         [](const KnownArrival& a, const KnownArrival& b) { return a.at < b.at; });
+    const auto ago = std::chrono::duration_cast<std::chrono::microseconds>(now_ - last->at);
+    bytes += name.size() + kArrivalBytes;
+    arrived.tensors.push_back(
+        {.name = std::move(name),
+         .number = number,
+         .rank = last->rank,
+         .us_ago = static_cast<std::uint64_t>(std::max<std::int64_t>(0, ago.count()))});
+    if (bytes < kDeclareBytes) continue;
+    links_.send(kParent, std::exchange(arrived, {.set = id, .tensors = {}}), now_);
+    bytes = 0;
+  }
+  if (!arrived.tensors.empty()) links_.send(kParent, arrived, now_);
+}
+
+void LeaderSets::show_arrivals_here(Set& set, const std::vector<ArrivalsOf>& tensors) {
+  auto* const host = set.aggregator->host();
+  if (host == nullptr) return;
+  std::vector<LastSubmission> others;
+  for (const auto& tensor : tensors) {
+    if (!tensor.own) continue;
+    others.clear();
+    for (const auto& [rank, at] : tensor.arrivals)
+      others.push_back({.rank = rank, .ago = std::max(Duration::zero(), now_ - at)});
+    host->show_arrivals(*tensor.own, others);
+  }
 }
 
 Status LeaderSets::send_down(Set& set, const LogEntry& entry, BytesView payload) {

@@ -62,6 +62,9 @@ class LeaderSets {
   /// A fault of this host since the last call.
   std::optional<Error> take_fault() { return std::exchange(fault_, std::nullopt); }
 
+  /// Whether a trace at the root shows which ranks submit last.
+  void show_arrivals(bool wanted);
+
   /// The set's members on this host (SubtreeAggregator::kOwn) or in a child's subtree; null: there
   /// is no such set here.
   const RankRanges* members(SetId id, std::size_t source) const;
@@ -87,11 +90,15 @@ class LeaderSets {
   Status apply(Set& set, std::size_t link, Joined& joined, BytesView payload);
   Status apply(Set& set, std::size_t link, Leave& leave, BytesView payload);
   Status apply(Set& set, std::size_t link, Done& done, BytesView payload);
+  Status apply(Set& set, std::size_t link, Arrived& arrived, BytesView payload);
   Status apply(Set& set, std::size_t link, LogEntry& entry, BytesView payload);
   void pass_on(SetId id, Set& set);
   Status make_entries(Set& set, SubtreeUpdate&& update);
   void send_up(SetId id, Set& set, SubtreeUpdate&& update);
   void send_declarations(SetId id, std::vector<Declaration>&& tensors);
+  void send_arrivals(SetId id, std::vector<ArrivalsOf>&& tensors);
+  void show_arrivals_here(Set& set, const std::vector<ArrivalsOf>& tensors);
+  void note_arrivals(Set& set) const;
   Status send_down(Set& set, const LogEntry& entry, BytesView payload);
   void note(const Status& status);
 
@@ -102,6 +109,7 @@ class LeaderSets {
   std::vector<EarlyFrame> early_;
   std::size_t early_bytes_ = 0;
   std::optional<Error> fault_;
+  bool shows_arrivals_ = false;
   TimePoint now_{};
 };
 

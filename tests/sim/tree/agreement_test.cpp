@@ -138,6 +138,72 @@ TEST_CASE("all hosts get the same log, with every tensor exactly once") {
   for (std::uint64_t i = 0; i < 300; ++i) run_rounds(seed + i);
 }
 
+TEST_CASE("the root learns which rank of each child's hosts submitted last, and when") {
+  const auto seed = base_seed();
+  WARN("HORO_SIM_SEED=" << seed);
+  for (std::uint64_t i = 0; i < 50; ++i) {
+    INFO("HORO_SIM_SEED=" << seed + i);
+    // With two children a host, hosts 1 and 4 are the root's; hosts 2 and 3 are below host 1.
+    World world({.hosts = even_hosts(7, 2), .radix = 2, .seed = seed + i});
+    const bool wanted = i % 5 != 0;
+    world.want_arrivals(wanted);
+    std::uint64_t told = 0;
+    world.on_crossing([&told](const Crossing& crossing) {
+      const auto envelope = runtime::tree::decode(as_bytes(crossing.payload));
+      if (envelope && std::holds_alternative<runtime::tree::Arrived>(envelope->frame)) ++told;
+    });
+    auto& random = world.network().random();
+    for (int step = 0; step < 4; ++step) {
+      std::vector<int> last;  // By child of the root.
+      std::vector<Duration> late;
+      for (const int first : {2, 8}) {
+        last.push_back(first + static_cast<int>(random() % 6));
+        late.emplace_back(10ms + Duration(static_cast<Duration::rep>(random() % 10'000'000)));
+      }
+      const auto start = world.network().now();
+      for (int r = 0; r < world.size(); ++r) {
+        const auto at = r == last[0]   ? late[0]
+                        : r == last[1] ? late[1]
+                                       : Duration(static_cast<Duration::rep>(random() % 5'000'000));
+        world.network().after(at, [&world, r] {
+          REQUIRE(world.submit(Rank{r}, "x", vector_of(Kind::allreduce, 8)));
+        });
+      }
+      const auto entries = static_cast<std::uint64_t>(step) + 1;
+      TimePoint agreed{};
+      REQUIRE(world.run(1s, [&] {
+        if (agreed == TimePoint{} && world.log(0).published() == entries)
+          agreed = world.network().now();
+        for (int h = 0; h < world.hosts(); ++h) {
+          if (world.log(h).done() < entries) return false;
+        }
+        return true;
+      }));
+      const auto& all = world.log(0).arrivals();
+      if (!wanted) {
+        REQUIRE(all.empty());
+        REQUIRE(told == 0);
+        continue;
+      }
+      // The first frames may come from hosts that have not heard yet that arrivals are shown.
+      if (step == 0) continue;
+      REQUIRE(all.contains("x"));
+      const auto& shown = all.at("x");
+      REQUIRE(shown.size() == 2);
+      for (std::size_t child = 0; child < 2; ++child) {
+        const auto found = std::find_if(shown.begin(), shown.end(), [&](const auto& one) {
+          return one.rank == Rank{last[child]};
+        });
+        REQUIRE(found != shown.end());
+        // Up to the time that two frames take.
+        const auto measured = agreed - found->ago - start;
+        REQUIRE(measured >= late[child] - 1us);
+        REQUIRE(measured - late[child] < 1ms);
+      }
+    }
+  }
+}
+
 TEST_CASE("sets that share ranks see their entries in one order") {
   const auto seed = base_seed();
   WARN("HORO_SIM_SEED=" << seed);

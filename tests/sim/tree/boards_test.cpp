@@ -14,6 +14,7 @@
 #include "runtime/engine/engine.hpp"
 #include "runtime/tree/agreement/board_log.hpp"
 #include "runtime/tree/leader/leader.hpp"
+#include "timeline/record/ticks.hpp"
 
 using namespace horo;           // NOLINT(google-build-using-namespace): a test of it
 using namespace horo::runtime;  // NOLINT(google-build-using-namespace): a test of it
@@ -232,7 +233,8 @@ void plan(TestRank& rank, const std::string& name, const Signature& signature,
     const Submission given{.in = buffer.data(), .out = buffer.data()};
     const auto claimed = r.engine->claims().claim(*id, given, *operation);
     REQUIRE(claimed);
-    r.engine->claims().submit(*claimed, given, *operation);
+    r.engine->claims().submit(*claimed, given, *operation,
+                              timeline::ticks_now(timeline::counts_by_processor()));
     r.submitted.push_back(operation);
   });
 }

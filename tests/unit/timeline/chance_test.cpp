@@ -20,8 +20,8 @@ constexpr std::int64_t kMs = 1'000'000;
 struct Drawn {
   int ranks = 2;
   int steps = 10;
-  int tensors = 1;     ///< Of a step; they wait at the same time.
-  int unnamed = 0;     ///< Further operations of a step, which do not show who was last.
+  int tensors = 1;     ///< In a step; they wait at the same time.
+  int unnamed = 0;     ///< Further operations in a step, which do not show the last rank.
   int late_rank = -1;  ///< It comes 20 ms after a time when the others come; -1: none does.
 };
 

@@ -237,6 +237,79 @@ TEST_CASE("entry numbers that start again end the open entries of the previous s
                                                               "E 2", "E 2"});
 }
 
+TEST_CASE("a negotiation begins with the first rank and has a tick for each rank of the host") {
+  ChromeWriter writer(
+      {}, [](int, std::uint16_t, std::uint32_t id) { return std::optional(slot_of(id, "a")); });
+  writer.take_from_peer(0, 2, submit(1), 1000);
+  writer.take(0, submit(1), 2000);
+  writer.take_from_peer(0, 1, submit(1), 30'000);
+  for (const auto& record : {begin(0, 1), member(1), end(0)}) writer.take(0, record, 40'000);
+  CHECK(in_short(writer.events()) ==
+        std::vector<std::string>{"B NEGOTIATE_ALLREDUCE 1", "X 2 1", "X 0 1", "X 1 1", "E 1",
+                                 "B ALLREDUCE 1", "B SHM_ALLREDUCE 1", "E 1", "E 1"});
+  std::vector<double> ticks;
+  for (const auto& event : read(fmt::format("[{}]", writer.events())).events) {
+    if (event.phase == 'X') ticks.push_back(event.ts_us);
+  }
+  CHECK(ticks == std::vector<double>{1, 2, 30});
+}
+
+TEST_CASE("a rank of another host has a tick when its leader told of it") {
+  ChromeWriter writer(
+      {}, [](int, std::uint16_t, std::uint32_t id) { return std::optional(slot_of(id, "a")); });
+  writer.take(0, submit(1), 1000);
+  writer.take(0, {.kind = RecordKind::arrival, .id = 1, .x = 7}, 5000);
+  writer.take(0, {.kind = RecordKind::arrival, .id = 1, .x = ~0ULL}, 5000);  // No such rank.
+  for (const auto& record : {begin(0, 1), member(1), end(0)}) writer.take(0, record, 6000);
+  CHECK(in_short(writer.events()) == std::vector<std::string>{"B NEGOTIATE_ALLREDUCE 1", "X 0 1",
+                                                              "X 7 1", "E 1", "B ALLREDUCE 1",
+                                                              "B SHM_ALLREDUCE 1", "E 1", "E 1"});
+}
+
+TEST_CASE("a submission for the next operation waits until this rank has ended the one before") {
+  ChromeWriter writer(
+      {}, [](int, std::uint16_t, std::uint32_t id) { return std::optional(slot_of(id, "a")); });
+  writer.take(0, submit(1), 1000);
+  writer.take_from_peer(0, 1, submit(1), 2000);
+  SECTION("which this rank has not begun yet") {
+    writer.take_from_peer(0, 1, submit(1), 3000);
+    for (const auto& record : {begin(0, 1), member(1), end(0)}) writer.take(0, record, 4000);
+  }
+  SECTION("which this rank has begun") {
+    for (const auto& record : {begin(0, 1), member(1)}) writer.take(0, record, 2500);
+    writer.take_from_peer(0, 1, submit(1), 3000);
+    writer.take(0, end(0), 4000);
+  }
+  writer.take(0, submit(1), 5000);
+  CHECK(in_short(writer.events()) ==
+        std::vector<std::string>{"B NEGOTIATE_ALLREDUCE 1", "X 0 1", "X 1 1", "E 1",
+                                 "B ALLREDUCE 1", "B SHM_ALLREDUCE 1", "E 1", "E 1",
+                                 "B NEGOTIATE_ALLREDUCE 1", "X 1 1", "X 0 1"});
+}
+
+TEST_CASE("after lost records a rank's ticks are of the operation that it submits to") {
+  ChromeWriter writer(
+      {}, [](int, std::uint16_t, std::uint32_t id) { return std::optional(slot_of(id, "a")); });
+  for (int i = 0; i < 2; ++i) {  // The begin of the first operation was overwritten.
+    writer.take_from_peer(0, 1, submit(1), 1000);
+    writer.take(0, submit(1), 2000);
+  }
+  CHECK(in_short(writer.events()) ==
+        std::vector<std::string>{"B NEGOTIATE_ALLREDUCE 1", "X 1 1", "X 0 1", "E 1",
+                                 "B NEGOTIATE_ALLREDUCE 1", "X 1 1", "X 0 1"});
+}
+
+TEST_CASE("a rank sees the submissions of the sets that it is a member of") {
+  ChromeWriter writer(
+      {}, [](int, std::uint16_t, std::uint32_t id) { return std::optional(slot_of(id, "a")); });
+  const Record other{.kind = RecordKind::submit, .set = 2, .id = 1};
+  writer.take_from_peer(0, 1, other, 1000);
+  CHECK(writer.events().empty());
+  writer.take(0, {.kind = RecordKind::member, .set = 2}, 1000);
+  writer.take_from_peer(0, 1, other, 2000);
+  CHECK(in_short(writer.events()) == std::vector<std::string>{"B NEGOTIATE_ALLREDUCE 1", "X 1 1"});
+}
+
 TEST_CASE("a new file names the tensors again, in the same rows") {
   ChromeWriter writer({}, [](int, std::uint16_t, std::uint32_t id) {
     return std::optional(slot_of(id, id == 1 ? "a" : "b"));

@@ -77,6 +77,10 @@ std::vector<Frame> frames() {
                       {.missing = RankRanges::of(2, 3), .undeclared = RankRanges::of(4, 1)}},
           .verdicts = {{.rank = Rank{2}, .host = "node1", .text = "stopped"},
                        {.rank = Rank{4}, .host = "", .text = ""}}},
+      Arrived{.set = SetId{2},
+              .tensors = {{.name = "weight", .rank = Rank{7}, .us_ago = 12},
+                          {.number = 3, .rank = Rank{0}, .us_ago = 5'000'000}}},
+      ShowArrivals{.wanted = true},
   };
 }
 

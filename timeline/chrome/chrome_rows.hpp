@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// The state of the rows that a Chrome trace shows, and the parts of their events that are constant.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "timeline/record/record.hpp"
+
+namespace horo::timeline {
+
+/// When a rank submitted a tensor.
+struct ShownSubmission {
+  int rank = 0;
+  std::int64_t us = 0;
+};
+
+/// The state of one rank in one row.
+struct ChromeLane {
+  std::int64_t last_us = 0;
+  bool negotiates = false;   ///< The tensor is submitted and in no entry yet.
+  bool runs = false;         ///< The tensor's operation is shown.
+  std::vector<int> arrived;  ///< The ranks whose ticks the negotiation has.
+  /// Submissions for the next operation, by ranks that have ended the one shown earlier.
+  std::vector<ShownSubmission> early;
+};
+
+/// The row of one tensor.
+struct ChromeRow {
+  int row = 0;
+  std::string name;
+  std::string title;  ///< The name that the viewer shows.
+  bool only_negotiates = false;
+  bool announced = false;  ///< This file has the row's name.
+  // Parts of events, ready to be written.
+  std::string negotiates;  ///< The event that begins a negotiation.
+  std::string result;      ///< The event that ends an operation, with its arguments.
+  std::string row_text;
+  std::vector<ChromeLane> lanes;  ///< By the index of the rank.
+};
+
+/// A log entry that one rank has begun and not ended.
+struct ShownEntry {
+  std::uint64_t number = 0;
+  std::uint16_t set = 0;
+  Mover mover = Mover::none;
+  PathReason reason = PathReason::none;
+  std::string_view operation;
+  std::vector<std::uint32_t> ids;
+  std::uint32_t lacking = 0;  ///< Number of members whose records have not come yet.
+  bool running = false;
+  std::int64_t ran_us = 0;  ///< When it began to run.
+  std::int64_t in_us = 0;   ///< Duration of the copies into and out of the fusion buffer.
+  std::int64_t out_us = 0;
+};
+
+/// Identifies a row among all sets.
+inline std::uint64_t key_of(std::uint16_t set, std::uint32_t id) {
+  return std::uint64_t{set} << 32U | id;
+}
+
+// -- Events, without their times and rows --------------------------------------------------------
+
+inline std::string begins(std::string_view name) {
+  return fmt::format(R"("ph": "B", "name": "{}")", name);
+}
+
+inline constexpr std::string_view kEnds = R"("ph": "E")";
+inline constexpr std::string_view kBeginsQueue = R"("ph": "B", "name": "QUEUE")";
+inline constexpr std::string_view kBeginsCopyIn = R"("ph": "B", "name": "MEMCPY_IN_FUSION_BUFFER")";
+inline constexpr std::string_view kBeginsCopyOut =
+    R"("ph": "B", "name": "MEMCPY_OUT_FUSION_BUFFER")";
+
+/// The end of the data movement, with the bucket's path between the hosts.
+inline std::string ends_moving(PathReason reason) {
+  if (reason == PathReason::none) return std::string(kEnds);
+  return fmt::format(R"({}, "args": {{"path": "{}", "reason": "{}"}})", kEnds, path_name(reason),
+                     text(reason));
+}
+
+}  // namespace horo::timeline
