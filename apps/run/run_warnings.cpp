@@ -7,7 +7,9 @@
 #include <fmt/ranges.h>
 
 #include "base/knobs/controller.hpp"
+#include "base/knobs/knobs.hpp"
 #include "base/knobs/launcher_knobs.hpp"
+#include "base/knobs/timeline_knobs.hpp"
 #include "base/knobs/variable_warnings.hpp"
 #include "discovery/network_interfaces.hpp"
 #include "discovery/text_file.hpp"
@@ -46,6 +48,39 @@ void add_scopes(const RunInvocation& invocation, std::vector<KnobWarning>& warni
   }
 }
 
+/// Knobs that need another one, or an option, which is missing.
+void add_missing_partners(const RunInvocation& invocation, std::vector<KnobWarning>& warnings) {
+  const auto& settings = invocation.settings;
+  const auto& options = invocation.options;
+  const auto needs = [&](const KnobText& text, bool met, std::string_view what) {
+    if (met || !settings.is_set(text.key)) return;
+    warnings.push_back(
+        {std::string(text.key), fmt::format("{} ({}) has no effect {}", text.key,
+                                            settings.origin(text.key).text(), what)});
+  };
+  const auto trace = settings.get(knobs::kTimelineFilename);
+  needs(knobs::kTimelineMarkCycles.text,
+        !settings.get(knobs::kTimelineMarkCycles) || (!trace.empty() && trace != "DYNAMIC"),
+        "without a file for the trace; give --timeline-filename FILE");
+  needs(knobs::kRestartOn.text, settings.get(knobs::kMaxRestarts) != "0",
+        "without restarts; give --max-restarts N");
+  needs(knobs::kPrefix.text, settings.get(knobs::kTag) != TagMode::off, "with --tag off");
+  const bool lists_hosts =
+      !options.hosts.empty() || !options.hostfile.empty() || !options.script.empty();
+  needs(
+      knobs::kSlotsPerHost.text, lists_hosts,
+      "without hosts; it is for hosts of -H, --hostfile or a discovery script that have no number "
+      "of slots");
+  // As a flag, these are errors.
+  for (const auto* text : {&knobs::kMapBy.text, &knobs::kRanksPerHost.text})
+    needs(*text, options.plan.empty(), "on a saved plan");
+  if (options.json && !options.dry_run) {
+    warnings.push_back({"json",
+                        "--json has no effect without --dry-run; for a report of the job as JSON, "
+                        "give --json-report FILE"});
+  }
+}
+
 /// Horovod starts its ranks as HOROVOD_CONTROLLER says.
 void add_controller(const RunOptions& options, const char* const* environment,
                     std::vector<KnobWarning>& warnings) {
@@ -70,6 +105,7 @@ std::vector<KnobWarning> run_warnings(const RunInvocation& invocation,
   auto warnings = invocation.settings.warnings();
   for (auto& warning : variable_warnings(environment)) warnings.push_back(std::move(warning));
   add_scopes(invocation, warnings);
+  add_missing_partners(invocation, warnings);
   add_controller(invocation.options, environment, warnings);
   return warnings;
 }
@@ -83,18 +119,19 @@ std::vector<KnobWarning> plan_warnings(const RunInvocation& invocation,
                         "the discovery script is asked when the job starts or restarts; hosts "
                         "that it names later do not join the running job"});
   }
-  const auto names = settings.get(knobs::kNetworkInterfaces);
-  if (names.empty() || !plan.this_machine) return warnings;
   const auto interfaces = discovery::list_interfaces();
-  if (!interfaces) return warnings;
+  if (!plan.this_machine || !interfaces) return warnings;
   std::vector<std::string_view> known;
   for (const auto& one : *interfaces) known.emplace_back(one.name);
-  for (const auto name : discovery::words(names, ",")) {
-    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-    warnings.push_back(
-        {std::string(knobs::kNetworkInterfaces.text.key),
-         fmt::format("this machine has no network interface '{}' ({}); it has {}", name,
-                     settings.origin("network.interfaces").text(), fmt::join(known, ", "))});
+  for (const auto* knob : {&knobs::kNetworkInterfaces, &knobs::kGlooInterface}) {
+    const auto names = settings.get(*knob);
+    for (const auto name : discovery::words(names, ",")) {
+      if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+      warnings.push_back(
+          {std::string(knob->text.key),
+           fmt::format("this machine has no network interface '{}' ({}); it has {}", name,
+                       settings.origin(knob->text.key).text(), fmt::join(known, ", "))});
+    }
   }
   return warnings;
 }

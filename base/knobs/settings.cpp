@@ -81,7 +81,8 @@ Status Settings::apply_config(const Sources& sources) {
   return {};
 }
 
-Status Settings::apply_environment(const std::function<const char*(const char*)>& lookup) {
+Status Settings::apply_environment(const Sources& sources) {
+  const auto& lookup = sources.environment;
   if (!lookup) return {};
   const auto rows = knob_rows();
   for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -101,10 +102,16 @@ Status Settings::apply_environment(const std::function<const char*(const char*)>
   return {};
 }
 
-Status Settings::apply_flags(const std::vector<Given>& flags) {
-  for (const auto& given : flags) {
-    const auto match = match_flag(given.name);
+Status Settings::apply_flags(const Sources& sources) {
+  for (const auto& given : sources.flags) {
+    auto match = match_flag(given.name);
     if (match.index < 0) return fail(Errc::invalid_argument, "unknown option --{}", given.name);
+    // Some options of horovodrun have the name that follows from the key.
+    if (sources.like_horovodrun && match.spelling.name.empty()) {
+      const auto& text = *knob_rows()[static_cast<std::size_t>(match.index)].text;
+      match.spelling.name = text.key;
+      match.spelling.only_raises = text.variable.only_raises;
+    }
     HORO_TRY_STATUS(assign(match, given.value, {OriginKind::flag, "--" + given.name}));
   }
   return {};
@@ -113,13 +120,13 @@ Status Settings::apply_flags(const std::vector<Given>& flags) {
 Result<Settings> Settings::resolve(const Sources& sources) {
   Settings settings;
   if (sources.like_horovodrun) {
-    HORO_TRY_STATUS(settings.apply_environment(sources.environment));
+    HORO_TRY_STATUS(settings.apply_environment(sources));
     HORO_TRY_STATUS(settings.apply_config(sources));
   } else {
     HORO_TRY_STATUS(settings.apply_config(sources));
-    HORO_TRY_STATUS(settings.apply_environment(sources.environment));
+    HORO_TRY_STATUS(settings.apply_environment(sources));
   }
-  HORO_TRY_STATUS(settings.apply_flags(sources.flags));
+  HORO_TRY_STATUS(settings.apply_flags(sources));
   return settings;
 }
 

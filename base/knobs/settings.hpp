@@ -117,8 +117,8 @@ class Settings {
   const Entry& at(std::string_view key) const;
   Status assign(const KnobMatch& match, std::string_view text, Origin origin);
   Status apply_config(const Sources& sources);
-  Status apply_environment(const std::function<const char*(const char*)>& lookup);
-  Status apply_flags(const std::vector<Given>& flags);
+  Status apply_environment(const Sources& sources);
+  Status apply_flags(const Sources& sources);
 
   std::vector<Entry> entries_;         // In the order of knob_rows().
   std::vector<KnobWarning> warnings_;  // About single sources; a later source may override them.

@@ -86,6 +86,14 @@ std::optional<bool> parse_boolean(std::string_view text) {
   return std::nullopt;
 }
 
+std::optional<std::int64_t> parse_integer(std::string_view text) {
+  std::int64_t value = 0;
+  const char* end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc{} || rest != end) return std::nullopt;
+  return value;
+}
+
 /// Bytes or nanoseconds; nothing if the text or its unit is invalid.
 std::optional<std::int64_t> parse_measure(const KnobRow& row, const Spelling& spelling,
                                           std::string_view text) {
@@ -123,18 +131,17 @@ KnobValue lifted(const KnobRow& row, const Spelling& spelling, KnobValue value) 
 std::optional<KnobValue> parse(const KnobRow& row, const Spelling& spelling,
                                std::string_view text) {
   switch (row.kind) {
-    case KnobKind::boolean:
-      if (const auto value = parse_boolean(text)) {
-        return KnobValue{std::int64_t{*value != spelling.inverted ? 1 : 0}};
-      }
-      return std::nullopt;
-    case KnobKind::integer: {
-      std::int64_t value = 0;
-      const char* end = text.data() + text.size();
-      const auto [rest, error] = std::from_chars(text.data(), end, value);
-      if (error != std::errc{} || rest != end) return std::nullopt;
-      return KnobValue{value};
+    case KnobKind::boolean: {
+      auto value = parse_boolean(text);
+      // Horovod takes every number above 0 for true.
+      if (const auto number = parse_integer(text); !value && number && !spelling.name.empty())
+        value = *number > 0;
+      if (!value) return std::nullopt;
+      return KnobValue{std::int64_t{*value != spelling.inverted ? 1 : 0}};
     }
+    case KnobKind::integer:
+      if (const auto value = parse_integer(text)) return KnobValue{*value};
+      return std::nullopt;
     case KnobKind::real: {
       const auto measured = measure(text);
       if (!measured || !measured->suffix.empty()) return std::nullopt;

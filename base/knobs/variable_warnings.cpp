@@ -36,7 +36,7 @@ constexpr std::array kTheirVariables{
                   .is_switch = true},
     TheirVariable{
         .name = "HOROVOD_ENABLE_ASYNC_COMPLETION", .inert = kThroughHost, .is_switch = true},
-    TheirVariable{.name = "HOROVOD_BATCH_D2D_MEMCOPIES", .inert = kThroughHost, .is_switch = true},
+    TheirVariable{.name = "HOROVOD_BATCH_D2D_MEMCOPIES", .inert = kThroughHost},
     TheirVariable{.name = "HOROVOD_ADASUM_MPI_CHUNK_SIZE",
                   .inert = "Adasum cuts its messages into pieces by itself"},
     TheirVariable{.name = "HOROVOD_DISABLE_GROUP_FUSION",

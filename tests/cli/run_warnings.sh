@@ -64,6 +64,25 @@ expect_in "the plan" "$out" "1 of 2"
 warns "this machine has no network interface 'nic9' (flag --network-interfaces)" \
   horo run -np 1 --network-interfaces nic9 "$probe"
 
+warns "this machine has no network interface 'nic9' (environment HOROVOD_GLOO_IFACE)" \
+  env HOROVOD_GLOO_IFACE=nic9 horo run -np 1 "$probe"
+
+# Knobs that need another one.
+warns "timeline.mark.cycles (flag --timeline-mark-cycles) has no effect without a file" \
+  horo run -np 1 --timeline-mark-cycles --dry-run true
+silent horo run -np 1 --timeline-mark-cycles --timeline-filename "$scratch/trace" --dry-run true
+silent horo run -np 1 --no-timeline-mark-cycles --dry-run true
+warns "restart.on (flag --restart-on) has no effect without restarts" horo run -np 1 --restart-on 75 --dry-run true
+silent horo run -np 1 --restart-on 75 --max-restarts 1 --dry-run true
+warns "prefix (flag --prefix) has no effect with --tag off" horo run -np 1 --prefix x --tag off --dry-run true
+warns "slots.per.host (flag --slots-per-host) has no effect without hosts" horo run -np 1 --slots-per-host 2 --dry-run true
+silent horo run -H localhost --slots-per-host 2 --dry-run true
+warns "--json has no effect without --dry-run" horo run -np 1 --json true
+silent horo run -np 1 --dry-run --json true
+try horo run -np 1 --plan-out "$scratch/plan" true
+warns "map.by (environment HORO_MAP_BY) has no effect on a saved plan" \
+  env HORO_MAP_BY=spread horo run --plan "$scratch/plan" --dry-run
+
 # Like horovodrun: unknown keys and values above the range are warnings.
 printf 'params:\n  fusion_treshold_mb: 3\n' >"$scratch/unknown.yaml"
 warns "unknown.yaml:2:3: the key 'params.fusion_treshold_mb' is unknown and has no effect" \

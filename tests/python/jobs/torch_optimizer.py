@@ -264,6 +264,17 @@ def check_synchronize_twice_warns():
     assert len(told) == 1, told
 
 
+def check_options_without_effect_warn_once_per_job():
+    network = model()
+    base = torch.optim.SGD(network.parameters(), lr=0.1)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        horo.DistributedOptimizer(base, network.named_parameters(), op=horo.Adasum, groups=2)
+    told = [str(warning.message) for warning in seen]
+    assert len(told) == (horo.rank() == 0), told
+    assert not told or "no effect with op=Adasum" in told[0]
+
+
 def check_parameter_names():
     """Programs for Horovod look up a parameter's name in `_parameter_names`."""
     network = model()

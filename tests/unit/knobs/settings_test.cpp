@@ -146,6 +146,29 @@ TEST_CASE("a value above the range is lowered with a warning under a name of Hor
   refusal({.environment = lookup_in({{"HORO_CYCLE_TIME", "2500"}})});
 }
 
+TEST_CASE("like horovodrun, flags named as in Horovod take Horovod's values") {
+  const auto capacity = [](const char* text, bool like_horovodrun) {
+    const auto settings = Settings::resolve(
+        {.flags = {{"cache-capacity", text, ""}}, .like_horovodrun = like_horovodrun});
+    return settings ? settings->get(knobs::kCacheCapacity) : -1;
+  };
+  CHECK(capacity("1", true) == 8192);
+  CHECK(capacity("99999999", true) == 1048576);
+  CHECK(capacity("1", false) == -1);
+  CHECK(capacity("99999999", false) == -1);
+}
+
+TEST_CASE("a switch takes any number under a name of Horovod's") {
+  const auto hierarchical = [](const char* variable, const char* text) {
+    const auto settings = Settings::from_environment(lookup_in({{variable, text}}));
+    return settings ? static_cast<int>(settings->get(knobs::kHierarchicalAllreduce)) : -1;
+  };
+  CHECK(hierarchical("HOROVOD_HIERARCHICAL_ALLREDUCE", "2") == 1);
+  CHECK(hierarchical("HOROVOD_HIERARCHICAL_ALLREDUCE", "-1") == 0);
+  CHECK(hierarchical("HOROVOD_HIERARCHICAL_ALLREDUCE", "x") == -1);
+  CHECK(hierarchical("HORO_HIERARCHICAL_ALLREDUCE", "2") == -1);
+}
+
 TEST_CASE("a knob that nothing reads is a warning, whatever way it was set") {
   constexpr auto kReason = " has no effect: this version does not tune knobs while training";
   const auto told = [](const Sources& sources) {

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from horo import _handles
+from horo import _handles, _job
 from horo._arguments import ADASUM, AVERAGE, resolve_op
 from horo._objects import broadcast_object
 from horo._optimizer.agreement import names_of
@@ -272,6 +272,8 @@ def DistributedOptimizer(
     if num_groups:
         warnings.warn("num_groups is deprecated; use groups", DeprecationWarning, stacklevel=2)
         groups = groups if groups is not None else num_groups
+    if op == ADASUM and (groups or sparse_as_dense) and _job.rank() == 0:
+        warnings.warn("groups and sparse_as_dense have no effect with op=Adasum", stacklevel=2)
     passes = whole_passes(backward_passes_per_step)
     factor, share = gradient_predivide_factor, share if share == "auto" else bool(share)
     plan = Plan(names, op, 1.0 / factor, factor, compression, sparse_as_dense, share)
