@@ -19,6 +19,8 @@ complete -c horo -n '__fish_seen_subcommand_from run' -l check-build -d 'print w
 complete -c horo -n '__fish_seen_subcommand_from run' -l mpi -d 'let mpirun start the ranks, for programs that call MPI and for clusters that support only mpirun'
 complete -c horo -n '__fish_seen_subcommand_from run' -l jsrun -d 'let jsrun start the ranks, in an LSF job whose hosts were allocated by CSM'
 complete -c horo -n '__fish_seen_subcommand_from run' -l fusion-threshold -x -d 'largest fused buffer'
+complete -c horo -n '__fish_seen_subcommand_from run' -l group-fusion -d 'members of a group may share a buffer with other tensors'
+complete -c horo -n '__fish_seen_subcommand_from run' -l no-group-fusion -d 'not: members of a group may share a buffer with other tensors'
 complete -c horo -n '__fish_seen_subcommand_from run' -l cycle-time -x -d 'how long an idle runtime waits for more tensors before it starts'
 complete -c horo -n '__fish_seen_subcommand_from run' -l cache-capacity -x -d 'names of tensors that a process set remembers'
 complete -c horo -n '__fish_seen_subcommand_from run' -l wake-delay -x -d 'how long a submitted tensor may wait for others before it wakes the runtime'\''s thread'

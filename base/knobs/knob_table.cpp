@@ -54,6 +54,7 @@ constexpr KnobRow row(const Knob<T>& knob) {
 
 constexpr std::array kRows{
     row(knobs::kFusionThreshold),
+    row(knobs::kGroupFusion),
     row(knobs::kCycleTime),
     row(knobs::kCacheCapacity),
     row(knobs::kWakeDelay),

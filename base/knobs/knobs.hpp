@@ -37,6 +37,14 @@ inline constexpr Knob<Bytes> kFusionThreshold{
     .most = 1_GiB,
     .tunable = true};
 
+inline constexpr Knob<bool> kGroupFusion{
+    .text = {.key = "group.fusion",
+             .group = kAgreement,
+             .help = "members of a group may share a buffer with other tensors; false: only with "
+                     "each other",
+             .variable = {.name = "HOROVOD_DISABLE_GROUP_FUSION", .inverted = true}},
+    .fallback = true};
+
 inline constexpr Knob<Duration> kCycleTime{
     .text =
         {.key = "cycle.time",

@@ -39,10 +39,6 @@ constexpr std::array kTheirVariables{
     TheirVariable{.name = "HOROVOD_BATCH_D2D_MEMCOPIES", .inert = kThroughHost},
     TheirVariable{.name = "HOROVOD_ADASUM_MPI_CHUNK_SIZE",
                   .inert = "Adasum cuts its messages into pieces by itself"},
-    TheirVariable{.name = "HOROVOD_DISABLE_GROUP_FUSION",
-                  .inert = "members of a group may be fused with other tensors; "
-                           "HORO_FUSION_THRESHOLD=0 fuses none",
-                  .is_switch = true},
     TheirVariable{.name = "HOROVOD_CCL_*", .inert = "Horo does not use oneCCL"},
     TheirVariable{.name = "HOROVOD_SPARK_*", .inert = "Horo has no module for Spark"},
     // Sets can always be added and removed.

@@ -32,6 +32,19 @@ Result<Settings> read_settings() {
   return Settings::from_environment(&environment_variable);
 }
 
+BoardParams read_board(const Settings& settings) {
+  BoardParams board;
+  board.capacity = std::bit_ceil(static_cast<std::uint32_t>(settings.get(knobs::kCacheCapacity)));
+  board.ring_slots = static_cast<std::uint32_t>(settings.get(knobs::kShmRing));
+  board.chunk_bytes = settings.get(knobs::kShmChunk).value() / 64 * 64;
+  board.cores = static_cast<std::uint32_t>(std::max(1, get_nprocs()));
+  board.arena_bytes = settings.get(knobs::kArenaSize).value() / 4096 * 4096;
+  board.tuning.fusion_threshold = settings.get(knobs::kFusionThreshold).value();
+  board.tuning.cycle_ns = static_cast<std::uint64_t>(settings.get(knobs::kCycleTime).count());
+  board.tuning.wake_delay_ns = static_cast<std::uint64_t>(settings.get(knobs::kWakeDelay).count());
+  return board;
+}
+
 }  // namespace
 
 Status read_place(SessionOptions& options, const WorkerIdentity& identity) {
@@ -57,15 +70,8 @@ Result<SessionOptions> read_options() {
   HORO_TRY(const auto settings, read_settings());
   log::set_level(settings.get(knobs::kLogLevel));
   SessionOptions options;
-  auto& board = options.board;
-  board.capacity = std::bit_ceil(static_cast<std::uint32_t>(settings.get(knobs::kCacheCapacity)));
-  board.ring_slots = static_cast<std::uint32_t>(settings.get(knobs::kShmRing));
-  board.chunk_bytes = settings.get(knobs::kShmChunk).value() / 64 * 64;
-  board.cores = static_cast<std::uint32_t>(std::max(1, get_nprocs()));
-  board.arena_bytes = settings.get(knobs::kArenaSize).value() / 4096 * 4096;
-  board.tuning.fusion_threshold = settings.get(knobs::kFusionThreshold).value();
-  board.tuning.cycle_ns = static_cast<std::uint64_t>(settings.get(knobs::kCycleTime).count());
-  board.tuning.wake_delay_ns = static_cast<std::uint64_t>(settings.get(knobs::kWakeDelay).count());
+  options.board = read_board(settings);
+  options.groups = settings.get(knobs::kGroupFusion) ? GroupFusion::with_all : GroupFusion::inside;
   options.wake_delay_set = settings.is_set(knobs::kWakeDelay.text.key);
   options.start_timeout = settings.get(knobs::kStartTimeout);
   options.release_timeout = settings.get(knobs::kReleaseTimeout);
@@ -86,7 +92,7 @@ Result<SessionOptions> read_options() {
   options.recording = {.recorder = settings.get(knobs::kTimelineRecorder),
                        .memory = settings.get(knobs::kTimelineMemory),
                        .keep = settings.get(knobs::kTimelineSeconds),
-                       .names = board.capacity,
+                       .names = options.board.capacity,
                        .trace = settings.get(knobs::kTimelineFilename),
                        .mark_cycles = settings.get(knobs::kTimelineMarkCycles),
                        .all_ranks = settings.get(knobs::kTimelineAllRanks),

@@ -80,7 +80,7 @@ void Session::start(const SessionOptions& options) {
   if (shares_cores) operations_.lent().lend_from(*arena_, host_->local_size());
   const bool late = hosts_ == nullptr && !options.wake_delay_set && outnumber_cores(*host_, 2);
   submitter_.start(late ? WakePolicy::late : WakePolicy::by_tuning,
-                   hosts_ == nullptr ? nullptr : &hosts_->tree());
+                   hosts_ == nullptr ? nullptr : &hosts_->tree(), options.groups);
   driver_.start(SpinPolicy::choose(options.spin, shares_cores), options.core);
 }
 

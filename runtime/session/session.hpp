@@ -35,6 +35,7 @@ struct SessionOptions {
   std::optional<Duration> spin;                        ///< Nothing: chosen by the number of cores.
   /// Core on which the runtime's own thread runs. Nothing: every core of the process.
   std::optional<int> core{};
+  GroupFusion groups = GroupFusion::with_all;
   bool wake_delay_set = false;  ///< By the user; else it is longer where no core is spare.
   StallTimes stalls;
   JobHostsOptions hosts;  ///< For a job on several hosts.

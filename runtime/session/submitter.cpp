@@ -42,7 +42,11 @@ Result<TensorHandle> Submitter::declare(SetId set, std::string_view name,
     return fail(Errc::invalid_argument, "root rank {} is not in process set {}", signature.root,
                 set);
   }
-  return own->engine->claims().declare(name, signature, group);
+  if (fuses_groups_ || !group.exists())
+    return own->engine->claims().declare(name, signature, group);
+  auto alone = signature;
+  set_fusion_class(alone, group.name);
+  return own->engine->claims().declare(name, alone, group);
 }
 
 std::uint64_t Submitter::wake_delay(const Board& board) const {

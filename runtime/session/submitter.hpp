@@ -33,6 +33,9 @@ enum class WakePolicy : std::uint8_t {
   late,
 };
 
+/// The tensors with which members of a group may share a log entry.
+enum class GroupFusion : std::uint8_t { with_all, inside };
+
 /// Owns the rule by which a submission wakes threads. A submission makes no system call unless it
 /// has to wake one. Thread: any.
 class Submitter {
@@ -41,10 +44,12 @@ class Submitter {
   Submitter(HostMemory& host, ProcessSets& sets, OperationTable& operations, StallMonitor& stalls,
             CallNotes& calls, ProgressDriver& driver);
 
-  /// Before the first submission; `tree` is null where the job has one host.
-  void start(WakePolicy policy, TreeLink* tree) {
+  /// Before the first declaration; `tree` is null where the job has one host. `groups`: whether
+  /// members of a group may fuse with other tensors.
+  void start(WakePolicy policy, TreeLink* tree, GroupFusion groups) {
     policy_ = policy;
     tree_ = tree;
+    fuses_groups_ = groups == GroupFusion::with_all;
   }
 
   /// Refuses submissions from now on. False when it did already.
@@ -89,6 +94,7 @@ class Submitter {
   const double ticks_per_ns_;
   WakePolicy policy_ = WakePolicy::by_tuning;
   TreeLink* tree_ = nullptr;
+  bool fuses_groups_ = true;  ///< With other tensors.
   std::atomic<bool> closed_{false};
 };
 

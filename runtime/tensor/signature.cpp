@@ -26,6 +26,14 @@ bool same_shape(const Signature& a, const Signature& b) {
 
 }  // namespace
 
+void set_fusion_class(Signature& signature, std::string_view name) {
+  if (signature.kind == Kind::broadcast) return;
+  // FNV-1a: the same in every process. Two names with one hash fuse, which does no harm.
+  std::uint32_t hash = 2166136261U;
+  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619U;
+  signature.root = static_cast<std::int32_t>(hash >> 1U | 1U);
+}
+
 std::string_view name(Kind kind) {
   switch (kind) {
     case Kind::allreduce:

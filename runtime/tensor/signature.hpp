@@ -50,7 +50,7 @@ struct Signature {
   ReduceOp op = ReduceOp::sum;
   DType dtype = DType::f32;
   std::uint8_t ndim = 0;
-  std::int32_t root = 0;
+  std::int32_t root = 0;  ///< For kinds without a root: the fusion class, see set_fusion_class().
   double prescale = 1;
   double postscale = 1;
   std::uint64_t elements = 1;
@@ -72,6 +72,11 @@ inline constexpr std::uint64_t kMostElements = std::uint64_t{1} << 56U;
 /// Checked for signatures that another process has written: kinds, types and operations index
 /// tables.
 bool is_possible(const Signature& signature);
+
+/// Lets a tensor fuse only with those that were given the same `name`, for example that of their
+/// group. A broadcast is left as it is. Ranks may differ in it: it is no part of what they agree
+/// on.
+void set_fusion_class(Signature& signature, std::string_view name);
 
 /// Fills `elements`, `row_elements`, `extents` and their hash from a shape. Fails: invalid_argument
 /// (negative extent, more elements than memory could hold, more than 255 dimensions).

@@ -61,3 +61,26 @@ def test_names_in_flight_are_kept(monkeypatch):
     for number in range(4 * _names.NAMED):
         names.record(0, f"after.{number}")
     assert len(names.records[0]) <= _names.NAMED
+
+
+def test_groups_fuse_only_inside_if_the_user_says_so():
+    """The cycle time lets both groups and the single tensor become ready before anything runs."""
+    code = """
+        import numpy
+        import horo.numpy as horo
+        horo.init()
+        tensors = [numpy.ones(3, numpy.float32) for _ in range(2)]
+        handles = [horo.grouped_allreduce_async(tensors, name=name) for name in ("g", "h")]
+        handles.append(horo.allreduce_async(tensors[0], name="single"))
+        for handle in handles:
+            horo.synchronize(handle)
+        assert horo.counters()["entries"] >= {least}, horo.counters()
+        """
+    for groups, least in (("1", 3), ("0", 1)):
+        done = run(
+            2,
+            ["-c", textwrap.dedent(code.format(least=least))],
+            HOROVOD_DISABLE_GROUP_FUSION=groups,
+            HORO_CYCLE_TIME="500ms",
+        )
+        assert done.code == 0, done.output

@@ -62,6 +62,24 @@ TEST_CASE("no tensor of a group runs before all are submitted") {
   CHECK(job.engine(0).counters().entries == 1);
 }
 
+TEST_CASE("tensors of a fusion class of their own share no entry with others") {
+  for (const bool alone : {false, true}) {
+    SimJob job(2, 1, tight_params());
+    for (int r = 0; r < 2; ++r) {
+      for (const char* name : {"a", "b", "c", "d", "e", "f"}) {
+        // a and b are one group, c and d another; e and f are in none.
+        const std::string group = *name < 'c' ? "g" : *name < 'e' ? "h" : "";
+        auto& buffer = add_member(job, r, name, group, group.empty() ? 0 : 2, 10);
+        if (alone && !group.empty()) set_fusion_class(buffer.signature, group);
+      }
+    }
+    job.submit_all();
+    REQUIRE(job.run(kMostSteps));
+    for (auto& buffer : job.buffers(0)) CHECK(buffer->operation->status() == Errc::ok);
+    CHECK(job.engine(0).counters().entries == (alone ? 3 : 1));
+  }
+}
+
 TEST_CASE("groups and single tensors complete in any order of submission") {
   for (std::uint64_t seed = 1; seed <= 30; ++seed) {
     CAPTURE(seed);
