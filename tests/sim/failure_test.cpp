@@ -2,6 +2,7 @@
 // A rank dies, leaves, or overwrites the board, at every step of a job.
 #include <algorithm>
 #include <cstring>
+#include <functional>
 
 #include <catch2/catch.hpp>
 
@@ -197,6 +198,58 @@ TEST_CASE("an id is no tensor because the board claims to have many") {
     horo::runtime::EntryWords words;
     CHECK(board.log().read(0, words).error().code == Errc::protocol);
   }
+}
+
+TEST_CASE("a log entry whose fields make no sense is refused, whichever field it is") {
+  SimJob job(2, 1, tight_params());
+  auto& board = job.board(0);
+  for (int r = 0; r < 2; ++r) {
+    const auto handle =
+        *job.engine(r).claims().declare("x", vector_of(Kind::allreduce, DType::f32, 5000));
+    job.board(r).marks().mark(handle.id, {});
+  }
+  REQUIRE(board.cutter()->cut(0));
+  auto& slot = board.region().tables().log[0];
+  const auto whole = slot;
+  const auto room = board.region().layout().word_count;
+  const std::vector<std::function<void(horo::runtime::LogSlot&)>> spoilers{
+      [](auto& s) { s.kind = static_cast<horo::runtime::EntryKind>(99); },
+      [](auto& s) { s.kind = static_cast<horo::runtime::EntryKind>(0); },
+      [](auto& s) { s.kind = horo::runtime::EntryKind::join; },
+      [](auto& s) { s.path = static_cast<horo::runtime::DataPath>(99); },
+      [](auto& s) { s.partial = true; },
+      [](auto& s) { s.count = 0; },
+      [](auto& s) { s.count = ~std::uint32_t{0}; },
+      [](auto& s) { s.words = ~std::uint32_t{0}; },
+      [](auto& s) { s.first_word = ~std::uint64_t{0}; },
+      [room](auto& s) { s.first_word = room; },
+      [](auto& s) { s.sequence = 7; }};
+  for (std::size_t i = 0; i < spoilers.size(); ++i) {
+    CAPTURE(i);
+    slot = whole;
+    spoilers[i](slot);
+    horo::runtime::EntryWords words;
+    const auto read = board.log().read(0, words);
+    REQUIRE_FALSE(read);
+    CHECK(read.error().code == Errc::protocol);
+  }
+  slot = whole;
+  horo::runtime::EntryWords words;
+  CHECK(board.log().read(0, words));
+}
+
+TEST_CASE("a rank goes by its own signature when another overwrites the one on the board") {
+  SimJob job(2, 1, tight_params());
+  const auto signature = vector_of(Kind::allreduce, DType::f32, 5000);
+  const auto handle = *job.engine(0).claims().declare("x", signature);
+  const auto& region = job.board(0).region();
+  const auto number = job.board(0).directory().signatures().number(handle.id, 0);
+  REQUIRE(number != 0);
+  auto& shared = region.tables().signatures[number - 1];
+  shared.kind = static_cast<Kind>(99);
+  shared.dtype = static_cast<DType>(99);
+  shared.elements = ~std::uint64_t{0};
+  CHECK(job.engine(0).claims().signature(handle.id) == signature);
 }
 
 TEST_CASE("the number of pending tensors is bounded by the capacity, and so are their ids") {
