@@ -37,11 +37,16 @@ class GlooTransport::PostedMessage final : public PendingMessage {
   }
 
   Status wait() override {
-    if (!transport_.begin_wait(*this)) return fail(Errc::cancelled, "the backend stops");
-    auto status = wait_for_gloo();
-    transport_.end_wait(*this);
+    const auto begun = transport_.begin_wait(*this);
+    if (begun == Begun::interrupted) return fail(Errc::cancelled, "the backend stops");
+    auto status =
+        begun == Begun::peer_is_closed ? wait_for_last_bytes() : wait_for_gloo(transport_.timeout_);
+    const bool closed = transport_.end_wait(*this);
+    if (!status && status.error().code == Errc::cancelled && closed) return wait_for_last_bytes();
     return status;
   }
+
+  int peer() const { return peer_; }
 
   void abort_wait() {
     if (way_ == Way::out) {
@@ -52,10 +57,16 @@ class GlooTransport::PostedMessage final : public PendingMessage {
   }
 
  private:
-  Status wait_for_gloo() {
+  /// The connection has ended: the message is complete by now, or will never be.
+  Status wait_for_last_bytes() {
+    auto status = wait_for_gloo(std::chrono::milliseconds(1));  // 0 would be no limit.
+    if (status || status.error().code != Errc::peer_lost) return status;
+    return transport_.lost(peer_, "its connection has ended in the middle of a message");
+  }
+
+  Status wait_for_gloo(std::chrono::milliseconds timeout) {
     try {
-      const bool done = way_ == Way::out ? buffer_->waitSend(transport_.timeout_)
-                                         : buffer_->waitRecv(transport_.timeout_);
+      const bool done = way_ == Way::out ? buffer_->waitSend(timeout) : buffer_->waitRecv(timeout);
       if (done) return {};
       return fail(Errc::cancelled, "the backend stops");
     } catch (const std::exception& error) {
@@ -71,7 +82,10 @@ class GlooTransport::PostedMessage final : public PendingMessage {
 
 GlooTransport::GlooTransport(std::shared_ptr<gloo::Context> context, std::vector<int> members,
                              Duration timeout)
-    : context_(std::move(context)), members_(std::move(members)), timeout_(gloo_timeout(timeout)) {}
+    : context_(std::move(context)),
+      members_(std::move(members)),
+      timeout_(gloo_timeout(timeout)),
+      closed_peers_(context_, posting_, [this](int peer) { peer_closed(peer); }) {}
 
 Failure GlooTransport::lost(int peer, const char* why) const {
   return fail(Errc::peer_lost, "rank {} does not answer over Gloo: {}",
@@ -96,16 +110,27 @@ Result<std::unique_ptr<PendingMessage>> GlooTransport::receive(const TransportMe
   }
 }
 
-bool GlooTransport::begin_wait(PostedMessage& message) {
+GlooTransport::Begun GlooTransport::begin_wait(PostedMessage& message) {
   const MutexLock lock(mutex_);
-  if (interrupted_) return false;
+  if (interrupted_) return Begun::interrupted;
+  if (closed_.contains(message.peer())) return Begun::peer_is_closed;
   waiting_.insert(&message);
-  return true;
+  return Begun::waits;
 }
 
-void GlooTransport::end_wait(PostedMessage& message) {
+/// Whether the message's peer has closed its connection, and the backend does not stop.
+bool GlooTransport::end_wait(PostedMessage& message) {
   const MutexLock lock(mutex_);
   waiting_.erase(&message);
+  return !interrupted_ && closed_.contains(message.peer());
+}
+
+void GlooTransport::peer_closed(int peer) {
+  const MutexLock lock(mutex_);
+  closed_.insert(peer);
+  for (auto* message : waiting_) {
+    if (message->peer() == peer) message->abort_wait();
+  }
 }
 
 void GlooTransport::interrupt() {

@@ -11,6 +11,7 @@
 #include "base/clock.hpp"
 #include "base/mutex.hpp"
 #include "runtime/backends/flat/transport.hpp"
+#include "runtime/backends/gloo/closed_peers.hpp"
 
 namespace horo::runtime {
 
@@ -27,9 +28,12 @@ class GlooTransport final : public Transport {
  private:
   class PostedMessage;
 
-  bool begin_wait(PostedMessage& message);
-  void end_wait(PostedMessage& message);
+  enum class Begun { waits, peer_is_closed, interrupted };
+
+  Begun begin_wait(PostedMessage& message);
+  bool end_wait(PostedMessage& message);
   Failure lost(int peer, const char* why) const;
+  void peer_closed(int peer);
 
   const std::shared_ptr<gloo::Context> context_;
   const std::vector<int> members_;
@@ -38,6 +42,8 @@ class GlooTransport final : public Transport {
   Mutex mutex_;
   bool interrupted_ HORO_GUARDED_BY(mutex_) = false;
   std::set<PostedMessage*> waiting_ HORO_GUARDED_BY(mutex_);
+  std::set<int> closed_ HORO_GUARDED_BY(mutex_);  ///< Peers whose connections have ended.
+  ClosedPeers closed_peers_;                      ///< Last, because its thread uses the others.
 };
 
 }  // namespace horo::runtime
