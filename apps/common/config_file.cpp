@@ -46,10 +46,11 @@ class Flattener {
       if (value.IsNull()) continue;
       if (value.IsMap() && depth < kMostDepth) {
         HORO_TRY_STATUS(add(value, name + ".", depth + 1));
-      } else if (value.IsScalar()) {
+      } else if (match_config(name).index < 0) {
         // An error about a key shows the key's place, one about a value the value's.
-        const bool known = match_config(name).index >= 0;
-        given_.push_back({name, value.Scalar(), known ? place_of(path_, value.Mark()) : place});
+        given_.push_back({name, value.IsScalar() ? value.Scalar() : "", place});
+      } else if (value.IsScalar()) {
+        given_.push_back({name, value.Scalar(), place_of(path_, value.Mark())});
       } else {
         return fail(Errc::invalid_argument, "{}: key '{}' must have a single value",
                     place_of(path_, value.Mark()), name);

@@ -87,6 +87,9 @@ warns "map.by (environment HORO_MAP_BY) has no effect on a saved plan" \
 printf 'params:\n  fusion_treshold_mb: 3\n' >"$scratch/unknown.yaml"
 warns "unknown.yaml:2:3: the key 'params.fusion_treshold_mb' is unknown and has no effect" \
   horo run --horovod -np 1 --config-file "$scratch/unknown.yaml" --dry-run true
+printf 'later: [1, 2]\n' >"$scratch/later.yaml"
+warns "later.yaml:1:1: the key 'later' is unknown and has no effect" \
+  horo run --horovod -np 1 --config-file "$scratch/later.yaml" --dry-run true
 refused "unknown key 'params.fusion_treshold_mb'" horo run -np 1 --config-file "$scratch/unknown.yaml" true
 warns "is above the largest value, 1GiB, which is used" horo run -np 2 --fusion-threshold-mb 4096 "$probe"
 silent horo run -np 2 --cache-capacity 0 --start-timeout 0 "$probe"

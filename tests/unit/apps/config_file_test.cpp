@@ -47,6 +47,11 @@ TEST_CASE("text that is not a map of maps and values is refused with its place")
   CHECK(told(std::string(100000, '[')).starts_with("!c:"));
 }
 
+TEST_CASE("the caller decides about an unknown key, whatever its value is") {
+  CHECK(told("later: [1, 2]\n") == "later=@1:1 ");
+  CHECK(told("later: 3\n") == "later=3@1:1 ");
+}
+
 TEST_CASE("the expansion of nested aliases is bounded") {
   std::string text = "a0: &a0 {x: 1}\n";
   for (int level = 1; level < 8; ++level) {
