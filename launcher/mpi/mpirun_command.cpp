@@ -125,11 +125,21 @@ class Composer {
     } else {
       add({"-hosts", hosts(true)});
     }
-    if (!request_.ssh.empty())
-      add({"-bootstrap", "ssh", "-bootstrap-exec-args", joined(request_.ssh, " ")});
+    if (!request_.ssh.empty()) give_ssh_to_hydra();
     if (!request_.interfaces.empty()) add({"-iface", request_.interfaces.front()});
     add(request_.binding);
     return {};
+  }
+
+  /// Intel MPI has an option for ssh's arguments, MPICH only a variable.
+  void give_ssh_to_hydra() {
+    const auto arguments = joined(request_.ssh, " ");
+    if (request_.kind == MpiKind::intel)
+      return add({"-bootstrap", "ssh", "-bootstrap-exec-args", arguments});
+    command_.variables.emplace_back("HYDRA_LAUNCHER_EXTRA_ARGS", arguments);
+    command_.notes.push_back(fmt::format(
+        "HYDRA_LAUNCHER_EXTRA_ARGS='{}', because MPICH has no option for it", arguments));
+    add({"-launcher", "ssh"});
   }
 
   const MpiRequest& request_;

@@ -30,6 +30,7 @@ struct MpiRequest {
 
 struct MpiCommand {
   std::vector<std::string> words;
+  Environment variables{};  ///< For mpirun itself.
   /// Explanations of options that may surprise a user, a line each.
   std::vector<std::string> notes;
 };

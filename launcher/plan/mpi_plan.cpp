@@ -92,6 +92,8 @@ Result<MpiPlan> plan_mpirun(const JobRequest& request, const MpiFacts& facts,
     exported.emplace_back(name, "");
   command.exported = names_to_export(exported);
   HORO_TRY(plan.command, compose_mpirun(command));
+  const auto& own = plan.command.variables;
+  plan.environment.insert(plan.environment.end(), own.begin(), own.end());
   return plan;
 }
 

@@ -59,7 +59,20 @@ expect "Open MPI's command with ssh and interfaces" "$out" "mpirun -np 2 -H node
 -mca plm_rsh_args '-p 2222 -i /k' -mca btl_tcp_if_include eth0,ib0 -mca oob_tcp_if_include eth0,ib0 $agent"
 plan mpich -np 2 -H node1:1,node2:1 -p 2222 --network-interfaces eth0
 expect "MPICH's command with ssh and interfaces" "$out" \
-  "mpirun -np 2 -hosts node1:1,node2:1 -bootstrap ssh -bootstrap-exec-args '-p 2222' -iface eth0 $agent"
+  "mpirun -np 2 -hosts node1:1,node2:1 -launcher ssh -iface eth0 $agent"
+plan intel -np 2 -H node1:1,node2:1 -p 2222 --network-interfaces eth0
+expect "Intel MPI's command with ssh and interfaces" "$out" "mpirun -np 2 -ppn 1 -hosts node1,node2 -genvall \
+-bootstrap ssh -bootstrap-exec-args '-p 2222' -iface eth0 $agent"
+# shellcheck disable=SC2016 # expanded by the rank's shell
+try horo run --mpi --mpirun "$scratch/mpich/mpirun" -np 1 -p 2222 -i /k sh -c 'echo "$HYDRA_LAUNCHER_EXTRA_ARGS"'
+expect "the variable of MPICH's mpirun" "$out" "-p 2222 -i /k"
+# A real MPICH, if there is one, calls ssh with these arguments.
+if real=$(command -v mpirun.mpich); then
+  printf '#!/bin/sh\necho "$*" >"%s/ssh"\nexit 1\n' "$scratch" >"$scratch/fake-ssh"
+  chmod +x "$scratch/fake-ssh"
+  HYDRA_LAUNCHER_EXEC="$scratch/fake-ssh" try timeout 60 horo run --mpi --mpirun "$real" -H elsewhere:1 -p 2222 -i /k true
+  expect_in "the arguments of MPICH's ssh" "$(cat "$scratch/ssh")" "-p 2222 -i /k"
+fi
 refused "MPICH takes one network interface, not eth0 and ib0" \
   horo run --mpi --mpirun "$scratch/mpich/mpirun" -np 1 --network-interfaces eth0,ib0 true
 refused "the path must have no blanks" horo run --mpi --mpirun "$scratch/mpich/mpirun" -i "/a b" -np 1 true

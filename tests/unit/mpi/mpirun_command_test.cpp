@@ -109,8 +109,9 @@ TEST_CASE("ssh's arguments and network interfaces reach each MPI under its own o
   wanted.interfaces = {"eth0"};
   wanted.hosts.back().ranks.push_back(Rank{3});
   CHECK(line(wanted) ==
-        "mpirun -np 4 -hosts node1:2,node2:2 -bootstrap ssh -bootstrap-exec-args -p 2222 -i /k "
-        "-iface eth0 /opt/horo-agent --dial-in");
+        "mpirun -np 4 -hosts node1:2,node2:2 -launcher ssh -iface eth0 /opt/horo-agent --dial-in");
+  CHECK(compose_mpirun(wanted).value().variables ==
+        Environment{{"HYDRA_LAUNCHER_EXTRA_ARGS", "-p 2222 -i /k"}});
   wanted.kind = MpiKind::intel;
   CHECK(line(wanted) ==
         "mpirun -np 4 -ppn 2 -hosts node1,node2 -genvall -bootstrap ssh -bootstrap-exec-args "
