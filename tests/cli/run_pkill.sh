@@ -1,3 +1,4 @@
+#!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Nothing of a job stays when its launcher and agent are killed by name, or stopped by a rank. Each case runs in a process
 # namespace of its own, with control groups and without: the patterns below hit no other process.
