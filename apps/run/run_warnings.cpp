@@ -98,6 +98,14 @@ void add_controller(const RunOptions& options, const char* const* environment,
   }
 }
 
+/// Ranks on this machine are to get GPUs, and there is none.
+bool lacks_gpus(const launcher::JobPlan& plan) {
+  if (plan.gpus != GpuMode::automatic || !plan.this_machine) return false;
+  const auto& parts = plan.parts[*plan.this_machine];
+  return parts && std::all_of(parts->ranks.begin(), parts->ranks.end(),
+                              [](const auto& part) { return part.gpus.empty(); });
+}
+
 }  // namespace
 
 std::vector<KnobWarning> run_warnings(const RunInvocation& invocation,
@@ -118,6 +126,12 @@ std::vector<KnobWarning> plan_warnings(const RunInvocation& invocation,
     warnings.push_back({"host-discovery-script",
                         "the discovery script is asked when the job starts or restarts; hosts "
                         "that it names later do not join the running job"});
+  }
+  if (lacks_gpus(plan)) {
+    warnings.push_back({std::string(knobs::kGpus.text.key),
+                        fmt::format("gpus ({}) has no effect on host '{}': it has no NVIDIA GPU",
+                                    settings.origin(knobs::kGpus.text.key).text(),
+                                    plan.placement.hosts[*plan.this_machine].name)});
   }
   const auto interfaces = discovery::list_interfaces();
   if (!plan.this_machine || !interfaces) return warnings;

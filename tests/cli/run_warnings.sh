@@ -67,6 +67,9 @@ warns "this machine has no network interface 'nic9' (flag --network-interfaces)"
 warns "this machine has no network interface 'nic9' (environment HOROVOD_GLOO_IFACE)" \
   env HOROVOD_GLOO_IFACE=nic9 horo run -np 1 "$probe"
 
+[ -d /proc/driver/nvidia/gpus ] || warns "gpus (flag --gpus) has no effect on host 'localhost': it has no NVIDIA GPU" \
+  horo run -np 1 --gpus auto --dry-run true
+
 # Knobs that need another one.
 warns "timeline.mark.cycles (flag --timeline-mark-cycles) has no effect without a file" \
   horo run -np 1 --timeline-mark-cycles --dry-run true
