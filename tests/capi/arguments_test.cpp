@@ -57,6 +57,21 @@ TEST_CASE("null pointers to operations, tensors and inputs are refused") {
   CHECK(horo_shutdown() == HORO_OK);
 }
 
+TEST_CASE("a set's backend and the job's key are refused where there is none") {
+  std::array<unsigned char, 32> key{};
+  CHECK(horo_process_set_backend(0) == nullptr);
+  REQUIRE(horo_init_alone() == HORO_OK);
+  CHECK(horo_size() == 1);
+  CHECK(horo_process_set_backend(0) == std::string("shm"));
+  CHECK(horo_process_set_backend(7) == nullptr);
+  CHECK(horo_process_set_backend(4'000'000'000U) == nullptr);
+  CHECK(horo_job_key(nullptr, key.data()) == HORO_INVALID_ARGUMENT);
+  CHECK(horo_job_key("purpose", nullptr) == HORO_INVALID_ARGUMENT);
+  CHECK(horo_job_key("purpose", key.data()) == HORO_NOT_FOUND);
+  CHECK(said("on one host"));
+  CHECK(horo_shutdown() == HORO_OK);
+}
+
 TEST_CASE("memory of a GPU is refused before anything reads it") {
   REQUIRE(dlopen(HORO_TEST_FAKE_CUDA, RTLD_NOW | RTLD_LOCAL) != nullptr);
   REQUIRE(horo_init() == HORO_OK);
