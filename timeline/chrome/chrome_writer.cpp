@@ -132,8 +132,12 @@ void ChromeWriter::submit(RankState& state, const Record& record) {
 
 /// A rank submits a tensor again only after it has ended the operation before. The row's owner may
 /// not have ended that one yet: then the submission waits here until its row shows the end.
-void ChromeWriter::arrive(const RankState& owner, Tensor& what, int rank) {
+void ChromeWriter::arrive(const RankState& owner, const RankState& by, const Record& record,
+                          int rank) {
   if (rank < 0 || rank > kMostRanks) return;  // Another process may have written it.
+  // The owner has no rows for sets that it is no member of.
+  if (set_number(record.set) != 0 && !owner.sets.contains(record.set)) return;
+  auto& what = tensor(by, record.set, record.id, record.ticks);
   auto& at = lane(owner, what);
   const bool again = std::find(at.arrived.begin(), at.arrived.end(), rank) != at.arrived.end();
   if (!again && !at.runs) return tick(owner, what, {.rank = rank, .us = now_us_});
@@ -342,8 +346,7 @@ void ChromeWriter::take(int rank, const Record& record, std::int64_t wall_ns, do
     case RecordKind::copies:
       return add_copies(state, record, ns_per_tick);
     case RecordKind::arrival:
-      return arrive(state, tensor(state, record.set, record.id, record.ticks),
-                    static_cast<int>(record.x));
+      return arrive(state, state, record, static_cast<int>(record.x));
     case RecordKind::member:
       state.sets.insert(record.set);
       return;
@@ -360,14 +363,9 @@ void ChromeWriter::take_from_peer(int owner, int rank, const Record& record, std
   const auto& owners = state_of(owner);
   const auto& peer = state_of(rank);
   if (record.kind == RecordKind::declare) return declare(peer, record);
-  if (record.kind == RecordKind::arrival) {
-    return arrive(owners, tensor(peer, record.set, record.id, record.ticks),
-                  static_cast<int>(record.x));
-  }
-  if (record.kind != RecordKind::submit) return;
-  // The owner has no rows for sets that it is no member of.
-  if (set_number(record.set) != 0 && !owners.sets.contains(record.set)) return;
-  arrive(owners, tensor(peer, record.set, record.id, record.ticks), rank);
+  if (record.kind == RecordKind::arrival)
+    return arrive(owners, peer, record, static_cast<int>(record.x));
+  if (record.kind == RecordKind::submit) arrive(owners, peer, record, rank);
 }
 
 }  // namespace horo::timeline

@@ -92,8 +92,8 @@ class ChromeWriter {
   }
 
   void submit(RankState& state, const Record& record);
-  /// A rank other than the row's owner has submitted.
-  void arrive(const RankState& owner, Tensor& what, int rank);
+  /// A rank other than the row's owner has submitted, as the records of `by` say.
+  void arrive(const RankState& owner, const RankState& by, const Record& record, int rank);
   void tick(const RankState& owner, Tensor& what, const Submission& by);
   void show_early(const RankState& owner, Tensor& what);
   void end_negotiation(const RankState& state, Tensor& what);

@@ -304,6 +304,8 @@ TEST_CASE("a rank sees the submissions of the sets that it is a member of") {
       {}, [](int, std::uint16_t, std::uint32_t id) { return std::optional(slot_of(id, "a")); });
   const Record other{.kind = RecordKind::submit, .set = 2, .id = 1};
   writer.take_from_peer(0, 1, other, 1000);
+  // The leader of rank 0's host records for all sets of the host.
+  writer.take(0, {.kind = RecordKind::arrival, .set = 2, .id = 1, .x = 7}, 1000);
   CHECK(writer.events().empty());
   writer.take(0, {.kind = RecordKind::member, .set = 2}, 1000);
   writer.take_from_peer(0, 1, other, 2000);
