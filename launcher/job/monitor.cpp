@@ -179,7 +179,8 @@ class Monitor::Impl {
 
   void pass_back(std::size_t at, const Piece& answer) {
     const auto found = viewers_.find(answer.asker);
-    if (found == viewers_.end()) return;
+    // An agent that was not asked gives no answer.
+    if (found == viewers_.end() || found->second.pieces[at] <= 0) return;
     --found->second.pieces[at];
     give(answer.asker, at, answer);
   }

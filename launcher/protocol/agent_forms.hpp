@@ -87,6 +87,15 @@ constexpr bool is_signal(int number) {
   return number >= 1 && number <= kMostSignal;
 }
 
+/// As from waitpid, of a process that has ended.
+constexpr bool is_end_status(int status) {
+  constexpr int kSignal = 0x7f;
+  constexpr int kCore = 0x80;
+  if (status < 0 || status > 0xffff) return false;
+  if ((status & kSignal) == 0) return (status & kCore) == 0;
+  return (status & kSignal) != kSignal && (status >> 8) == 0;
+}
+
 constexpr bool is_port(int number) {
   constexpr int kMostPort = 65535;
   return number >= 1 && number <= kMostPort;

@@ -111,6 +111,8 @@ struct Output {
   }
 };
 
+inline constexpr Duration kLongestLife = std::chrono::hours(24 * 365 * 50);
+
 /// Follows the rank's last output.
 struct Exited {
   RankExit exit;
@@ -132,6 +134,8 @@ struct Exited {
     const auto& exit = m.exit;
     if (exit.rank.value() < 0 || exit.heard.value() < -1 || exit.heard == exit.rank)
       return "has a rank that cannot be";
+    if (!is_end_status(exit.wait_status)) return "has a status that is not the end of a process";
+    if (exit.lived > kLongestLife) return "has lived too long";
     return exit.undetached && !exit.attached ? "did not detach and had never attached" : "";
   }
 };
@@ -143,6 +147,8 @@ struct StdinRoom {
   static void fields(auto& /*field*/, auto& /*m*/) {}
 };
 
+inline constexpr int kMostProcesses = 1 << 22;  ///< On a host, by the kernel's limit.
+
 /// No rank and no descendant is left. The last message of an assignment but for EndAsked. The agent
 /// waits for a further assignment if Start said so and there are no survivors.
 struct Finished {
@@ -151,6 +157,10 @@ struct Finished {
   static constexpr AgentMessageRow kRow = to_launcher(69, "finished");
 
   static void fields(auto& field, auto& m) { field("survivors", m.survivors, wire::Fixed{}); }
+
+  static std::string_view check(const Finished& m) {
+    return m.survivors >= 0 && m.survivors <= kMostProcesses ? "" : "has an impossible number";
+  }
 };
 
 /// The agent could not do its work, such as without descriptors. Its last message.
@@ -203,6 +213,10 @@ struct Recorded {
     field("ranks", m.saved.ranks, wire::Fixed{});
     field("directory", m.saved.directory, kText);
     field("problem", m.saved.problem, kText);
+  }
+
+  static std::string_view check(const Recorded& m) {
+    return m.saved.ranks >= 0 && m.saved.ranks <= kMaxLocalRanks ? "" : "has an impossible number";
   }
 };
 

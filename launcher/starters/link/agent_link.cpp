@@ -8,6 +8,7 @@
 #include "launcher/starters/link/agent_end.hpp"
 #include "launcher/starters/link/agent_stream.hpp"
 #include "launcher/starters/link/agent_task.hpp"
+#include "launcher/starters/link/report_check.hpp"
 
 namespace horo::launcher {
 
@@ -286,6 +287,8 @@ class Link : public std::enable_shared_from_this<Link> {
     const bool counts = task_.is_under_way() ||
                         std::visit([]<typename M>(const M&) { return is_of_agent<M>(); }, message);
     if (end_->is_blamed() || !counts) return;
+    if (auto sound = check_report(task_, message); !sound)
+      return distrust(std::move(sound).error());
     Incoming incoming{*this};
     protocol::dispatch<Receiver::launcher>(message, incoming);
   }

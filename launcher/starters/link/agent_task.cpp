@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/starters/link/agent_task.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace horo::launcher {
@@ -11,7 +12,13 @@ AgentTask::AgentTask(const AgentSpec& given)
       grace_(given.failure_grace + given.grace),
       stays_(given.stay > Duration::zero()),
       job_id_(given.ranks.empty() ? std::string() : given.ranks.front().job_id) {
+  for (const auto& identity : given.ranks) ranks_.push_back(identity.rank);
+  std::ranges::sort(ranks_);
   if (!given.held) spec_ = given;
+}
+
+bool AgentTask::has(Rank rank) const {
+  return std::ranges::binary_search(ranks_, rank);
 }
 
 bool AgentTask::has_begun() const {

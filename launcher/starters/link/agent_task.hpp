@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "launcher/starter.hpp"
 
@@ -32,6 +33,9 @@ class AgentTask {
   Epoch epoch() const { return epoch_; }
 
   const std::string& job_id() const { return job_id_; }
+
+  /// Whether the rank is one of the agent's.
+  bool has(Rank rank) const;
 
   /// How many ports the agent has to find.
   int ports() const { return ports_; }
@@ -84,6 +88,7 @@ class AgentTask {
 
  private:
   Epoch epoch_;
+  std::vector<Rank> ranks_;  ///< In ascending order.
   int ports_;
   Duration grace_;
   bool stays_;

@@ -278,7 +278,8 @@ Status apply_setting(SshRoute& route, std::string_view key, std::string_view val
   if (key == "userknownhostsfile") {
     for (const auto& file : words_of(value)) route.known_hosts.push_back(expand_home(file));
   }
-  if (key == "globalknownhostsfile") route.global_known_hosts = words_of(value).front();
+  if (const auto files = words_of(value); key == "globalknownhostsfile" && !files.empty())
+    route.global_known_hosts = files.front();
   if (key == "stricthostkeychecking") {
     const bool accepts =
         value == "accept-new" || value == "no" || value == "off" || value == "false";

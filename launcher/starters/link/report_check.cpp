@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/starters/link/report_check.hpp"
+
+#include <algorithm>
+#include <arpa/inet.h>
+#include <array>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <vector>
+
+namespace horo::launcher {
+
+namespace {
+
+Status check_rank(const AgentTask& task, Rank rank, std::string_view name) {
+  if (task.has(rank)) return {};
+  return fail(Errc::protocol, "it sent '{}' for rank {}, which is not its own", name, rank);
+}
+
+bool is_address(const std::string& text) {
+  std::array<char, sizeof(in6_addr)> bytes{};
+  // The zone of a link-local address is this host's matter: "fe80::1%eth0".
+  const auto number = text.substr(0, text.find('%'));
+  return inet_pton(AF_INET, number.c_str(), bytes.data()) == 1 ||
+         inet_pton(AF_INET6, number.c_str(), bytes.data()) == 1;
+}
+
+bool is_interface(const std::string& text) {
+  return text.size() < IFNAMSIZ &&
+         std::ranges::all_of(text, [](char c) { return c > ' ' && c < '\x7f' && c != '/'; });
+}
+
+Status check_facts(const AgentTask& task, const protocol::Prepared& m) {
+  if (m.ports.size() != static_cast<std::size_t>(task.ports())) {
+    return fail(Errc::protocol, "it answered 'prepare' with {} ports, but was asked for {}",
+                m.ports.size(), task.ports());
+  }
+  auto ports = m.ports;
+  std::ranges::sort(ports);
+  if (const auto twice = std::ranges::adjacent_find(ports); twice != ports.end())
+    return fail(Errc::protocol, "it answered 'prepare' with port {} twice", *twice);
+  if (!is_address(m.address))
+    return fail(Errc::protocol, "it answered 'prepare' with '{}', which is not an address",
+                m.address);
+  if (!is_interface(m.interface)) {
+    return fail(Errc::protocol, "it answered 'prepare' with '{}', which is not an interface",
+                m.interface);
+  }
+  return {};
+}
+
+struct Check {
+  const AgentTask& task;
+
+  Status operator()(const protocol::Started& m) const {
+    return check_rank(task, m.rank, m.kRow.name);
+  }
+
+  Status operator()(const protocol::SpawnFailed& m) const {
+    return check_rank(task, m.rank, m.kRow.name);
+  }
+
+  Status operator()(const protocol::Output& m) const {
+    return check_rank(task, m.rank, m.kRow.name);
+  }
+
+  Status operator()(const protocol::Exited& m) const {
+    return check_rank(task, m.exit.rank, m.kRow.name);
+  }
+
+  Status operator()(const protocol::Prepared& m) const { return check_facts(task, m); }
+
+  Status operator()(const Viewed& m) const {
+    for (const auto& row : m.rows) HORO_TRY_STATUS(check_rank(task, Rank{row.rank}, m.kRow.name));
+    return {};
+  }
+
+  template <typename M>
+  Status operator()(const M&) const {
+    return {};
+  }
+};
+
+}  // namespace
+
+Status check_report(const AgentTask& task, const protocol::Message& message) {
+  return std::visit(Check{task}, message);
+}
+
+}  // namespace horo::launcher
