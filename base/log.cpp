@@ -10,6 +10,8 @@
 #include <unistd.h>
 #include <utility>
 
+#include "base/printable.hpp"
+
 namespace horo::log {
 
 namespace {
@@ -73,7 +75,7 @@ void write(Level level, std::string_view component, std::string_view text) {
   line += "horo: ";
   if (!component.empty()) line += fmt::format("{}: ", component);
   if (level != Level::info) line += fmt::format("{}: ", name(level));
-  line += text;
+  line += printable_lines(text);
   line += '\n';
   // A single write keeps the lines of several threads and processes apart.
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, line.data(), line.size());

@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/printable.hpp"
 #include "base/unique_fd.hpp"
 #include "discovery/text_file.hpp"
 
@@ -131,8 +132,8 @@ std::string last_line(const std::string& words) {
   const auto end = words.find_last_not_of(" \t\r\n");
   if (end == std::string::npos) return {};
   const auto before = words.find_last_of('\n', end);
-  return words.substr(before == std::string::npos ? 0 : before + 1,
-                      end - (before == std::string::npos ? 0 : before + 1) + 1);
+  const auto begin = before == std::string::npos ? 0 : before + 1;
+  return printable(std::string_view(words).substr(begin, end - begin + 1));
 }
 
 }  // namespace

@@ -5,9 +5,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "base/codec/wire_message.hpp"
+#include "base/printable.hpp"
 
 namespace horo::launcher {
 
@@ -15,6 +17,17 @@ inline constexpr int kMostRanks = 0xffffff;  ///< A board keeps the number of a 
 
 /// A length of 32 bits and the bytes, without NUL bytes.
 inline constexpr wire::Text<std::uint32_t> kText{.nul_allowed = false};
+
+/// Words for people, on the wire as kText. Whoever reads them gets them printable: they may come
+/// from a host that wants to deceive.
+struct Words {
+  static void write(ByteWriter& out, std::string_view text) { kText.write(out, text); }
+
+  static void read(ByteReader& in, std::string& text) {
+    kText.read(in, text);
+    text = printable(text);
+  }
+};
 
 /// A count of 32 bits and the elements, which take four bytes each at least.
 template <typename Element>

@@ -19,6 +19,7 @@
 #include "base/knobs/launcher_knobs.hpp"
 #include "base/knobs/variable_warnings.hpp"
 #include "base/log.hpp"
+#include "base/printable.hpp"
 #include "launcher/process/spawn.hpp"
 #include "launcher/run/job_runner.hpp"
 
@@ -47,7 +48,7 @@ launcher::ClosedOutput closed_output_policy() {
 
 /// Reports a request that is well-formed but cannot be met on this machine.
 int refuse(const Error& error) {
-  const auto text = fmt::format("{}: {}\n", kTool, error.message);
+  const auto text = fmt::format("{}: {}\n", kTool, printable_lines(error.message));
   [[maybe_unused]] const auto written = write(STDERR_FILENO, text.data(), text.size());
   if (error.code == Errc::not_found) return exit_code::kCommandNotFound;
   if (error.code == Errc::permission_denied) return exit_code::kNotExecutable;

@@ -5,6 +5,8 @@
 #include <unistd.h>
 #include <utility>
 
+#include "base/printable.hpp"
+
 namespace horo::apps {
 
 namespace {
@@ -36,7 +38,7 @@ void ProgressLine::wait() {
 }
 
 void ProgressLine::show() {
-  auto text = text_();
+  auto text = printable(text_());
   const auto width = width_of(fd_);
   if (text.size() >= width) text.resize(width - 1);
   put(fd_, std::string(kErase) + text);

@@ -8,6 +8,7 @@
 #include "apps/run/plan_text.hpp"
 #include "base/knobs/knobs.hpp"
 #include "base/knobs/launcher_knobs.hpp"
+#include "base/printable.hpp"
 
 namespace horo::apps {
 
@@ -26,7 +27,7 @@ void RunMessages::show(const launcher::RunEvent& event) {
 
 void RunMessages::say(std::string_view text) {
   if (progress_) progress_->end();
-  runner_->say(text);
+  runner_->say(printable_lines(text));
 }
 
 void RunMessages::take(const launcher::GenerationStarting& event) {
@@ -81,7 +82,7 @@ void RunMessages::take(const launcher::HostControlGroup& event) {
 }
 
 void RunMessages::take(const launcher::StarterSaid& event) {
-  say(fmt::format("{}: {}\n", event.program, event.line));
+  say(fmt::format("{}: {}\n", event.program, printable(event.line)));
 }
 
 void RunMessages::take(const launcher::RanksStarted& event) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/output/tail.hpp"
 
-#include <algorithm>
+#include "base/printable.hpp"
 
 namespace horo::launcher {
 
@@ -29,27 +29,13 @@ std::vector<std::string> Tail::lines() const {
   std::vector<std::string> found;
   for (std::size_t i = next_ < kLines ? 0 : next_ - kLines; i < next_; ++i) {
     const auto& line = ring_[i % kLines];
-    auto text = plain(line.text);
+    auto text = printable(line.text);
     if (line.cut) text += "...";
     if (text.empty() && found.empty()) continue;
     found.push_back(std::move(text));
   }
   while (!found.empty() && found.back().empty()) found.pop_back();
   return found;
-}
-
-std::string plain(std::string_view text) {
-  std::string out;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const auto c = static_cast<unsigned char>(text[i]);
-    if (c == 0x1b && i + 1 < text.size() && text[i + 1] == '[') {
-      i += 2;
-      while (i < text.size() && (text[i] < '@' || text[i] > '~')) ++i;
-    } else if (c == '\t' || (c >= 0x20 && c != 0x7f)) {
-      out += text[i];
-    }
-  }
-  return out;
 }
 
 }  // namespace horo::launcher

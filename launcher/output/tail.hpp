@@ -32,7 +32,4 @@ class Tail {
   std::size_t next_ = 0;  // Lines begun so far.
 };
 
-/// `text` without terminal sequences (ESC [ ... letter) and other control characters.
-std::string plain(std::string_view text);
-
 }  // namespace horo::launcher

@@ -114,7 +114,7 @@ class Mutation {
 
 constexpr std::size_t kRanks = 2;
 
-/// What a well-behaved agent of two ranks sends, in order.
+/// The messages of a well-behaved agent of two ranks, in order.
 std::vector<Message> right_answers() {
   std::vector<Message> all{protocol::Hello::ours(),
                            protocol::ControlGroupMade{.control_group = {.path = "g", .reason = {}}},

@@ -16,6 +16,7 @@
 #include <unistd.h>
 #include <utility>
 
+#include "base/printable.hpp"
 #include "base/unique_fd.hpp"
 #include "launcher/process/spawn.hpp"
 #include "launcher/starters/ssh/libssh.hpp"
@@ -187,7 +188,7 @@ Result<std::string> hear(Question question, const std::string& host, const Deadl
   int status = 0;
   waitpid(question.pid, &status, 0);
   if (status == 0) return std::move(question.text);
-  const auto line = question.text.substr(0, question.text.find('\n'));
+  const auto line = printable(question.text.substr(0, question.text.find('\n')));
   return fail(Errc::invalid_argument, "ssh refuses its configuration for host '{}': {}", host,
               line);
 }
