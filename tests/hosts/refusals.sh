@@ -90,8 +90,22 @@ rm /run/home/.bashrc
 printf '#!/bin/sh\necho what is this\nexit 3\n' >"$scratch/bin/horo-agent"
 chmod +x "$scratch/bin/horo-agent"
 export HORO_AGENT_PATH=$scratch/bin/horo-agent
-refused_host "host h1 cannot be used: " "ended with exit code 3" -- -H h1:1
+refused_host "host h1 cannot be used: " "ended with exit code 3: what is this" -- -H h1:1
+refused_host "host h1 cannot be used: " "ended with exit code 3: what is this" -- -H h1:1 --ssh-program ssh
+# Text that would act on the terminal is not shown as it came.
+printf '#!/bin/sh\nprintf "\\033]0;owned\\007\\302\\23331mred\\n" >&2\nexit 3\n' >"$scratch/bin/horo-agent"
+refused_host "host h1 cannot be used: " "ended with exit code 3: 31mred" -- -H h1:1
+expect "terminal sequences in the error" "$(grep -c "$(printf '\033')" <<<"$err")" 0
 unset HORO_AGENT_PATH
+
+# A startup file of the login shell runs another program.
+echo 'exec sleep 100' >/run/home/.bashrc
+try timeout 60 horo run --start-timeout 3 -H h1:1 hostname
+expect "exit code behind another program" "$code" 124
+expect_in "error behind another program" "$err" "a startup file of the login shell there may run another program"
+rm /run/home/.bashrc
+on h1 pkill -x sleep
+nothing_left h1
 
 # A program exists only on the remote host, and a directory exists only on this one.
 on h1 sh -c 'mkdir /dev/shm/bin; cp /bin/echo /dev/shm/bin/only-there'

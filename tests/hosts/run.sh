@@ -104,6 +104,28 @@ echo "[h1]:2222 $(cut -d' ' -f1,2 /run/horo-hosts/h1.key.pub)" >>/run/home/.ssh/
 eventually "a second server" '(exec 3<>/dev/tcp/h1/2222) 2>/dev/null'
 try timeout 60 horo run -H h1:1 -p 2222 -i "$scratch/key" --tag off hostname
 expect "by another port and key" "$out$err" h1
+# As with ssh, a host at another port may be known without the port, and an alias stands for host and port.
+cp /run/home/.ssh/known_hosts "$scratch/with-port"
+key=$(cut -d' ' -f1,2 /run/horo-hosts/h1.key.pub)
+echo "h1 $key" >/run/home/.ssh/known_hosts
+try timeout 60 horo run -H h1:1 -p 2222 -i "$scratch/key" --tag off hostname
+expect "by another port, known without it" "$out$err" h1
+: >/run/home/.ssh/known_hosts
+echo "[h1]:2222 $key" >/run/home/.ssh/known_hosts2
+try timeout 60 horo run -H h1:1 -p 2222 -i "$scratch/key" --tag off hostname
+expect "by another port, known by the second file" "$out$err" h1
+rm /run/home/.ssh/known_hosts2
+echo "other-name $key" >/run/home/.ssh/known_hosts
+printf 'Host h1\n  HostKeyAlias other-name\n' >/run/home/.ssh/config
+try timeout 60 horo run -H h1:1 -p 2222 -i "$scratch/key" --tag off hostname
+expect "by another port, known by an alias" "$out$err" h1
+rm /run/home/.ssh/config
+echo "[h1]:2222 $(cut -d' ' -f1,2 /run/horo-hosts/h2.key.pub)" >/run/home/.ssh/known_hosts
+echo "h1 $key" >>/run/home/.ssh/known_hosts
+try timeout 60 horo run -H h1:1 -p 2222 -i "$scratch/key" --tag off hostname
+expect "exit code with another key at that port" "$code" 125
+expect_in "error with another key at that port" "$err" "its host key differs from the one in"
+cp "$scratch/with-port" /run/home/.ssh/known_hosts
 # The keys of ssh-agent.
 eval "$(ssh-agent)" >/dev/null
 ssh-add -q "$scratch/key"

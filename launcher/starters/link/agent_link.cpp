@@ -19,6 +19,9 @@ using protocol::Message;
 /// Time for an agent without ranks to end: its host may be gone.
 constexpr Duration kIdleEndTime = std::chrono::seconds(5);
 
+/// Time for what is there before an agent's hello: it may be another program, which no order ends.
+constexpr Duration kUngreetedEndTime = std::chrono::seconds(1);
+
 /// Time for the stream to end after the carrier: processes of the host that were left without guard
 /// and agent may hold it for a while.
 constexpr Duration kStreamEndTime = std::chrono::seconds(15);
@@ -102,7 +105,9 @@ class Link : public std::enable_shared_from_this<Link> {
 
   std::string step() const {
     if (stream_->is_opening()) return carrier_->status().step;
-    if (stream_->is_greeting()) return "waiting for the hello of horo-agent";
+    if (stream_->is_greeting())
+      return "waiting for the hello of horo-agent; a startup file of the login shell there may "
+             "run another program";
     return task_.stage() == AgentTask::Stage::preparing
                ? "waiting for horo-agent to find addresses and ports"
                : "";
@@ -339,9 +344,10 @@ class Link : public std::enable_shared_from_this<Link> {
   /// The agent has no ranks yet, and is to have none.
   void cancel() {
     if (over() || !task_.cancel()) return;
+    const bool greeted = stream_->is_talking();
     stream_->close();
     carrier_->hang_up();
-    expect_end(kIdleEndTime);
+    expect_end(greeted ? kIdleEndTime : kUngreetedEndTime);
     loop_.post(held([](Link& link) { link.report_end_if_over(); }));
   }
 

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "base/printable.hpp"
+
 namespace horo::launcher {
 
 namespace {
@@ -43,6 +45,12 @@ void StderrTail::add(std::string_view bytes) {
   if (kept_.size() > kMostWords) kept_.erase(0, kept_.size() - kMostWords);
 }
 
+void StrayOutput::add(std::string_view bytes) {
+  if (greeted_) return;
+  greeted_ = finder_.pass(bytes);
+  tail_.add(bytes);
+}
+
 std::string StderrTail::text() const {
   std::string text;
   bool gap = true;
@@ -55,7 +63,7 @@ std::string StderrTail::text() const {
     gap = false;
     text += c;
   }
-  return text;
+  return printable(text);
 }
 
 }  // namespace horo::launcher

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "launcher/protocol/protocol.hpp"
+
 namespace horo::launcher {
 
 /// The arguments of a command that starts horo-agent there: the program at `path`, or else the one
@@ -24,6 +26,23 @@ class StderrTail {
 
  private:
   std::string kept_;
+};
+
+/// What the other host's shell, or a program in place of the agent, wrote to standard output
+/// instead of the agent's hello: the only reason for its end that some give, such as nologin.
+/// Thread: owner.
+class StrayOutput {
+ public:
+  /// The bytes of the agent's stream. Nothing is kept once its hello has come.
+  void add(std::string_view bytes);
+
+  /// As StderrTail::text.
+  std::string text() const { return greeted_ ? std::string() : tail_.text(); }
+
+ private:
+  protocol::HelloFinder finder_;
+  bool greeted_ = false;
+  StderrTail tail_;
 };
 
 }  // namespace horo::launcher

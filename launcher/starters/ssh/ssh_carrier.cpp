@@ -175,6 +175,7 @@ class SshCarrier final : public Carrier {
       HORO_TRY(const auto bytes,
                session_->read(SshSession::Source::output, chunk().data(), kChunk));
       if (bytes.empty()) return {};
+      stray_.add(bytes);
       backlog_.bytes = bytes;
     }
   }
@@ -215,7 +216,8 @@ class SshCarrier final : public Carrier {
     const auto code = session_->exit_code();
     const auto how = code ? fmt::format("ended with exit code {}", *code)
                           : std::string("was killed, or its connection was");
-    return trouble({Errc::unavailable, fmt::format("horo-agent {}{}", how, stderr_.text())});
+    return trouble(
+        {Errc::unavailable, fmt::format("horo-agent {}{}{}", how, stderr_.text(), stray_.text())});
   }
 
   /// The launcher reads what is left in the socket, and then its end.
@@ -255,6 +257,7 @@ class SshCarrier final : public Carrier {
   Descriptor ours_watch_;
   Backlog backlog_;
   StderrTail stderr_;
+  StrayOutput stray_;
   bool running_ = false;
   bool input_ended_ = false;
   bool over_ = false;

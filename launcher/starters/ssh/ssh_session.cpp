@@ -5,6 +5,8 @@
 #include <unistd.h>
 #include <utility>
 
+#include "base/printable.hpp"
+
 namespace horo::launcher {
 
 namespace {
@@ -17,6 +19,8 @@ int refuse_passphrase(const char*, char*, size_t, int, int, void* locked) {
 bool exists(const std::string& path) {
   return access(path.c_str(), R_OK) == 0;
 }
+
+constexpr unsigned kUsualPort = 22;
 
 }  // namespace
 
@@ -154,8 +158,38 @@ Error SshSession::login_refused() {
                       route_.user, route_.name)};
 }
 
+bool SshSession::find_host_key(unsigned port, KnownKey& found) {
+  // An alias stands for host and port.
+  const unsigned looked_up = route_.known_as == route_.name ? port : kUsualPort;
+  lib_.ssh_options_set(session_, SSH_OPTIONS_PORT, &looked_up);
+  for (const auto& file : route_.known_hosts) {
+    lib_.ssh_options_set(session_, SSH_OPTIONS_KNOWNHOSTS, file.c_str());
+    const auto answer = lib_.ssh_session_is_known_server(session_);
+    if (answer == SSH_KNOWN_HOSTS_OK) return true;
+    if (answer == SSH_KNOWN_HOSTS_CHANGED || found != SSH_KNOWN_HOSTS_CHANGED) found = answer;
+  }
+  return false;
+}
+
+/// As ssh does: in all files of known hosts, and a host at another port than 22 may be known
+/// without its port.
+SshSession::KnownKey SshSession::look_up_host_key() {
+  if (route_.known_hosts.empty()) return lib_.ssh_session_is_known_server(session_);
+  KnownKey found = SSH_KNOWN_HOSTS_UNKNOWN;
+  KnownKey ignored = SSH_KNOWN_HOSTS_UNKNOWN;
+  bool known = find_host_key(route_.port, found);
+  if (!known && found != SSH_KNOWN_HOSTS_CHANGED && found != SSH_KNOWN_HOSTS_ERROR &&
+      route_.port != kUsualPort)
+    known = find_host_key(kUsualPort, ignored);
+  // A new key is added to the first file, with the port.
+  const unsigned port = route_.known_as == route_.name ? route_.port : kUsualPort;
+  lib_.ssh_options_set(session_, SSH_OPTIONS_PORT, &port);
+  lib_.ssh_options_set(session_, SSH_OPTIONS_KNOWNHOSTS, route_.known_hosts.front().c_str());
+  return known ? SSH_KNOWN_HOSTS_OK : found;
+}
+
 Status SshSession::check_host_key() {
-  switch (lib_.ssh_session_is_known_server(session_)) {
+  switch (look_up_host_key()) {
     case SSH_KNOWN_HOSTS_OK:
       return {};
     case SSH_KNOWN_HOSTS_CHANGED:
@@ -206,7 +240,8 @@ std::string SshSession::fingerprint() {
 }
 
 std::string SshSession::library_error() const {
-  const std::string text = lib_.ssh_get_error(session_);
+  // The server may have chosen the words, before its key was checked.
+  const auto text = printable(lib_.ssh_get_error(session_));
   return text.empty() ? "the connection ended" : text;
 }
 

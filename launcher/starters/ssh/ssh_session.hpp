@@ -57,6 +57,11 @@ class SshSession {
 
   Result<bool> take_step();
   Status set_options();
+  using KnownKey = enum ssh_known_hosts_e;
+
+  /// True if the host's key is known under that port in one of the files; else `found` says more.
+  bool find_host_key(unsigned port, KnownKey& found);
+  KnownKey look_up_host_key();
   Status check_host_key();
   Status refuse_unknown(bool other_type);
   std::string fingerprint();
