@@ -9,6 +9,28 @@
 resident() { awk '/^VmRSS/ {print $2}' "/proc/$1/status"; }
 launcher_of() { pgrep -P "$1" -x horo-run; }
 
+# The bytes that the process and all that it has started have written so far.
+written() {
+  local pid sum=0 bytes
+  for pid in "$1" $(pgrep -P "$1"); do
+    [ "$pid" = "$1" ] || bytes=$(written "$pid")
+    [ "$pid" != "$1" ] || bytes=$(sed -n 's/^wchar: //p' "/proc/$pid/io" 2>/dev/null)
+    sum=$((sum + ${bytes:-0}))
+  done
+  echo $sum
+}
+
+# until_full PID: waits until nothing of the job of PID can write any more, because every buffer up to the paused reader is full.
+until_full() {
+  local same=0 last='' now
+  while [ $same -lt 10 ]; do
+    now=$(written "$1")
+    if [ "$now" = "$last" ]; then same=$((same + 1)); else same=0; fi
+    last=$now
+    sleep 0.02
+  done
+}
+
 # Binary data, and lines longer than any buffer, arrive unchanged.
 head -c 300000 /dev/urandom >"$scratch/noise"
 tr -d '\n\r' <"$scratch/noise" >"$scratch/long"
@@ -29,7 +51,7 @@ timeout 100 horo run -np 8 bash -c 'yes "$RANK xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
 job=$!
 exec 3<"$scratch/pipe"
 read -r _ <&3
-sleep 0.5
+until_full "$job"
 launcher=$(launcher_of "$job")
 if ! grep -q libasan "/proc/$launcher/maps"; then
   [ "$(resident "$launcher")" -lt 65536 ] || fail "the launcher holds $(resident "$launcher") kB"
@@ -55,7 +77,7 @@ timeout 60 horo run -np 2 bash -c '
 job=$!
 exec 3<"$scratch/pipe"
 read -r _ <&3
-sleep 0.5 # Wait until all that can be in flight is in flight.
+until_full "$job"
 touch "$scratch/go"
 until [ -e "$scratch/said" ]; do sleep 0.02; done
 expect "words among the next 2 MB" "$(head -c 2000000 <&3 | grep -c word)" 1
