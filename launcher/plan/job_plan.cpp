@@ -212,6 +212,8 @@ std::vector<AgentSpec> make_agents(const JobRequest& request, const JobFacts& fa
     agent.host = host.name;
     agent.common = remote ? on_others : here;
     for (const auto rank : host.ranks) agent.ranks.push_back(identities[rank.index()]);
+    agent.environment = slurm_node_variables(
+        [&](const char* name) { return request.variable(name); }, host.name, facts.local[i]);
     if (!remote) continue;
     agent.own_variables = host_variables();
     agent.heartbeat = request.settings.get(knobs::kHeartbeatTimeout);

@@ -2,6 +2,7 @@
 #include "launcher/plan/rank_environment.hpp"
 
 #include <algorithm>
+#include <array>
 #include <ifaddrs.h>
 #include <iterator>
 #include <memory>
@@ -12,12 +13,19 @@
 #include "base/knobs/knobs.hpp"
 #include "base/knobs/launcher_knobs.hpp"
 #include "base/knobs/mpi_knobs.hpp"
+#include "discovery/sources/slurm.hpp"
 
 namespace horo::launcher {
 
 namespace {
 
+/// Variables of Slurm about one task or one node. Those of the launcher's own task would be wrong
+/// for the ranks.
+constexpr std::array kSlurmPlace{"SLURM_PROCID", "SLURM_LOCALID", "SLURM_TASK_PID",
+                                 "SLURM_GTIDS",  "SLURM_NODEID",  "SLURMD_NODENAME"};
+
 bool is_forwarded(std::string_view name) {
+  if (std::ranges::find(kSlurmPlace, name) != kSlurmPlace.end()) return false;
   return !name.empty() && name != "OLDPWD" && !name.starts_with("BASH_FUNC_") &&
          !describes_rank(name);
 }
@@ -108,6 +116,21 @@ std::vector<std::string> host_variables() {
           "HOSTNAME", "SSH_CLIENT",    "SSH_CONNECTION",
           "SSH_TTY",  "SSH_AUTH_SOCK", "XDG_RUNTIME_DIR",
           "DISPLAY",  "XAUTHORITY",    "DBUS_SESSION_BUS_ADDRESS"};
+}
+
+Environment slurm_node_variables(const discovery::Lookup& lookup, const std::string& host,
+                                 bool is_here) {
+  if (lookup("SLURM_JOB_ID") == nullptr) return {};
+  const char* own = lookup("SLURMD_NODENAME");
+  const auto name = is_here && own != nullptr ? std::string(own) : host;
+  const auto components = discovery::slurm_nodes(lookup);
+  if (!components) return {};  // The hosts were given, and the variables are not whole.
+  for (const auto& nodes : *components) {
+    const auto found = std::ranges::find(nodes, name);
+    if (found == nodes.end()) continue;
+    return {{"SLURMD_NODENAME", name}, {"SLURM_NODEID", std::to_string(found - nodes.begin())}};
+  }
+  return {};
 }
 
 Environment for_another_host(const Environment& environment) {

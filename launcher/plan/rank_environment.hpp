@@ -10,6 +10,7 @@
 #include "base/knobs/settings.hpp"
 #include "base/result.hpp"
 #include "base/worker_env.hpp"
+#include "discovery/source.hpp"
 
 namespace horo::launcher {
 
@@ -26,8 +27,9 @@ const char* find_variable(const char* const* entries, std::string_view name);
 std::string_view variable_or_empty(const char* const* entries, std::string_view name);
 
 /// The variables that every rank inherits from the launcher's own environment (`entries`, an array
-/// like environ). They are those that `filter` allows, without those that describe another rank,
-/// exported shell functions, OLDPWD, and the names that `common` sets.
+/// like environ). They are those that `filter` allows, without those that describe another rank
+/// or the launcher's own task and node of Slurm, exported shell functions, OLDPWD, and the names
+/// that `common` sets.
 Environment inherited_environment(const char* const* entries, const Environment& common,
                                   const EnvironmentFilter& filter = {});
 
@@ -42,6 +44,11 @@ Result<std::vector<std::string>> network_interfaces(const Settings& settings);
 /// Names of variables whose value differs from host to host (HOME, TMPDIR, ...). Ranks on another
 /// host take them from their own agent.
 std::vector<std::string> host_variables();
+
+/// Slurm's variables about the node `host` of the job that this process runs in: its name and its
+/// number. `is_here`: it is this machine, whatever the user calls it. Empty without a job of Slurm.
+Environment slurm_node_variables(const discovery::Lookup& lookup, const std::string& host,
+                                 bool is_here);
 
 /// `environment` without the variables that are true on this host only.
 Environment for_another_host(const Environment& environment);

@@ -38,6 +38,30 @@ TEST_CASE("a variable that all ranks get anyway is not inherited") {
         Environment{{"A", "b"}});
 }
 
+TEST_CASE("variables of the launcher's own task and node of Slurm are not inherited") {
+  const char* const entries[] = {
+      "SLURM_JOB_ID=5", "SLURM_PROCID=0", "SLURM_LOCALID=0",   "SLURM_TASK_PID=17",
+      "SLURM_GTIDS=0",  "SLURM_NODEID=0", "SLURMD_NODENAME=a", "SLURM_JOB_NODELIST=a[1-2]",
+      nullptr};
+  CHECK(inherited_environment(entries, {}) ==
+        Environment{{"SLURM_JOB_ID", "5"}, {"SLURM_JOB_NODELIST", "a[1-2]"}});
+}
+
+TEST_CASE("each host's ranks get that host's name and number of Slurm") {
+  const char* const entries[] = {"SLURM_JOB_ID=5", "SLURM_JOB_NODELIST=a[1-3]",
+                                 "SLURMD_NODENAME=a2", nullptr};
+  const auto lookup = [&](const char* name) { return find_variable(entries, name); };
+  CHECK(slurm_node_variables(lookup, "a1", false) ==
+        Environment{{"SLURMD_NODENAME", "a1"}, {"SLURM_NODEID", "0"}});
+  CHECK(slurm_node_variables(lookup, "a3", false) ==
+        Environment{{"SLURMD_NODENAME", "a3"}, {"SLURM_NODEID", "2"}});
+  CHECK(slurm_node_variables(lookup, "localhost", true) ==
+        Environment{{"SLURMD_NODENAME", "a2"}, {"SLURM_NODEID", "1"}});
+  CHECK(slurm_node_variables(lookup, "other", false).empty());
+  const auto nothing = [](const char*) -> const char* { return nullptr; };
+  CHECK(slurm_node_variables(nothing, "a1", false).empty());
+}
+
 TEST_CASE("free ports differ and are outside the kernel's range of temporary ports") {
   const auto ports = launcher::free_ports(65).value();
   REQUIRE(ports.size() == 65);
