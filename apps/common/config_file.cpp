@@ -90,7 +90,13 @@ Result<std::string> read_whole(const std::string& path) {
 
 Result<std::vector<Given>> parse_config(const std::string& text, std::string_view path) {
   try {
-    const auto root = YAML::Load(text);
+    const auto documents = YAML::LoadAll(text);
+    if (documents.size() > 1) {
+      return fail(Errc::invalid_argument,
+                  "{}: a second document begins after '---'; a config file has one",
+                  place_of(path, documents[1].Mark()));
+    }
+    const auto root = documents.empty() ? YAML::Node() : documents.front();
     if (root.IsNull() || !root.IsDefined()) return std::vector<Given>{};
     if (!root.IsMap()) {
       return fail(Errc::invalid_argument, "{}: must hold sections with keys and values",

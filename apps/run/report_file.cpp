@@ -15,8 +15,14 @@ Result<ReportFile> ReportFile::open(const std::string& path) {
   ReportFile file;
   if (path.empty()) return file;
   file.path_ = path;
-  file.fd_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  file.fd_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0666);
+  if (file.fd_ < 0 && errno == ENXIO) {
+    return fail(Errc::unavailable,
+                "the report file '{}' is a pipe that nothing reads; start its reader first", path);
+  }
   if (file.fd_ < 0) return fail_errno(errno, fmt::format("opening the report file '{}'", path));
+  // Only the opening must not wait. A reader may take its time.
+  fcntl(file.fd_, F_SETFL, fcntl(file.fd_, F_GETFL) & ~O_NONBLOCK);
   return file;
 }
 

@@ -23,7 +23,10 @@ Status make_directories(const std::string& path) {
 }
 
 int open_file(const std::string& path, int flags) {
-  return open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC | flags, 0666);
+  // Opening a pipe that nothing reads would block.
+  const int fd = open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC | O_NONBLOCK | flags, 0666);
+  if (fd >= 0) fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+  return fd;
 }
 
 /// How many files may stay open: half of what the process may hold. The rest is for agents and
@@ -50,6 +53,11 @@ Result<LogFiles> LogFiles::create(const std::string& directory, int size) {
     for (const auto* name : {"stdout", "stderr"}) {
       File file{.path = fmt::format("{}/{}", folder, name)};
       const int fd = open_file(file.path, O_CREAT | O_TRUNC);
+      if (fd < 0 && errno == ENXIO) {
+        return fail(Errc::unavailable,
+                    "the output file '{}' is a pipe that nothing reads; start its reader first",
+                    file.path);
+      }
       if (fd < 0) return fail_errno(errno, fmt::format("opening the output file '{}'", file.path));
       if (logs.files_.size() < most_open) {
         file.fd = fd;

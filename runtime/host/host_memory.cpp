@@ -6,6 +6,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -97,6 +98,14 @@ Status HostMemory::meet_layout(const BoardParams& params) {
 Status HostMemory::lay_out(const BoardParams& params) {
   HORO_TRY_STATUS(validate(params));
   const auto layout = HostLayout::of(params);
+  // Beyond this limit ftruncate() kills the process with SIGXFSZ.
+  rlimit limit{};
+  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < layout.total) {
+    return fail(Errc::resource_exhausted,
+                "files may have {} bytes here, the board of shared memory needs {}, most of which "
+                "stay empty; raise ulimit -f to {} or unlimited",
+                limit.rlim_cur, layout.total, (layout.total + 1023) / 1024);
+  }
   if (ftruncate(fd_, static_cast<off_t>(layout.total)) != 0)
     return fail_errno(errno, "sizing the board");
   HORO_TRY_STATUS(seal_board_size(fd_));

@@ -38,3 +38,9 @@ expect "file of the last rank" "$(cat "$scratch/many/rank.39/stdout")" 39
 try timeout 60 bash -c "ulimit -n 64; exec horo run -np 4 --output-filename '$scratch/few' sh -c 'echo \$RANK'"
 expect "exit code" "$code" 0
 expect "file of the last rank" "$(cat "$scratch/few/rank.3/stdout")" 3
+
+# A pipe in the place of an output file: one that nothing reads is an error at once.
+mkdir -p "$scratch/pipes/rank.0"
+mkfifo "$scratch/pipes/rank.0/stdout"
+refused "the output file '$scratch/pipes/rank.0/stdout' is a pipe that nothing reads; start its reader first" \
+  timeout 30 horo run -np 1 --output-filename "$scratch/pipes" true

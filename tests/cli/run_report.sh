@@ -89,3 +89,14 @@ if command -v python3 >/dev/null; then
   expect_in "report" "$err" "horo: rank 1 on localhost failed first: exit code 1"
   expect_in "report" "$err" "    | ModuleNotFoundError: No module named 'no_such_module'"
 fi
+
+# A pipe as the report file: one that nothing reads is an error at once, one with a reader gets the report.
+mkfifo "$scratch/pipe"
+refused "the report file '$scratch/pipe' is a pipe that nothing reads; start its reader first" \
+  timeout 30 horo run -np 1 --json-report "$scratch/pipe" true
+exec 4<>"$scratch/pipe"
+try timeout 30 horo run -np 1 --json-report "$scratch/pipe" true
+expect "exit code" "$code" 0
+read -r line <&4
+expect_in "report through a pipe" "$line" '"exit_code": 0'
+exec 4<&-

@@ -73,8 +73,9 @@ Result<UniqueFd> make_regions(int ranks) {
   // Beyond this limit ftruncate() kills the process with SIGXFSZ.
   rlimit limit{};
   if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < static_cast<rlim_t>(bytes)) {
-    return fail(Errc::unavailable, "files may have {} bytes here (ulimit -f), {} are needed",
-                limit.rlim_cur, bytes);
+    return fail(Errc::unavailable,
+                "files may have {} bytes here, {} are needed; raise ulimit -f to {}",
+                limit.rlim_cur, bytes, (bytes + 1023) / 1024);
   }
   UniqueFd fd(memfd_create("horo-timeline", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd) return fail_errno(errno, "making memory for the timeline");

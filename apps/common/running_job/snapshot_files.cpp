@@ -2,6 +2,11 @@
 #include "apps/common/running_job/snapshot_files.hpp"
 
 #include <algorithm>
+#include <cerrno>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "base/unique_fd.hpp"
 
 namespace horo::apps {
 
@@ -46,7 +51,12 @@ Status SnapshotFiles::open_file() {
   if (std::find(from_.ranks.begin(), from_.ranks.end(), rank) == from_.ranks.end() || left_ == 0)
     return fail(Errc::protocol, "host {} sent data that is not a file of its ranks", from_.host);
   path_ = fmt::format("{}/rank.{}.timeline", folder_, rank);
-  file_.open(path_, std::ios::binary | std::ios::trunc);
+  // Records tell what a program computes, so they are for their owner only.
+  const UniqueFd made(open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
+                           S_IRUSR | S_IWUSR));
+  if (!made || fchmod(made.value(), S_IRUSR | S_IWUSR) != 0)
+    return fail_errno(errno, fmt::format("'{}'", path_));
+  file_.open(path_, std::ios::binary);
   if (!file_) return fail(Errc::io, "'{}' cannot be written", path_);
   return {};
 }

@@ -19,6 +19,8 @@ std::optional<std::string> text_of(const Lookup& lookup, const char* variable) {
   return text;
 }
 
+constexpr int kMostRanks = 0xffffff;  ///< A board keeps the number of a rank in 24 bits.
+
 std::optional<int> parse(std::string_view text) {
   int value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -58,6 +60,10 @@ enum class Half { error, nothing };
 Result<std::optional<Place>> place_of(const Lookup& lookup, Pair names, Half half = Half::error) {
   HORO_TRY(const auto position, number_of(lookup, names.position, 0));
   HORO_TRY(const auto count, number_of(lookup, names.count, 1));
+  if (count && *count > kMostRanks) {
+    return fail(Errc::invalid_argument, "{}='{}' must be a whole number from 1 to {}", names.count,
+                *count, kMostRanks);
+  }
   if (!position || !count) {
     // A count of one alone has no meaning.
     if (half == Half::nothing || (!position && count.value_or(1) == 1))

@@ -42,12 +42,18 @@ std::optional<kv::Secret> unhex(std::string_view text) {
 }
 
 Result<std::string> read_secret_file(const char* path) {
-  const UniqueFd fd(open(path, O_RDONLY | O_CLOEXEC));
+  const UniqueFd fd(open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd) return fail_errno(errno, fmt::format("HORO_SECRET_FILE='{}'", path));
 
   struct stat status {};
 
   if (fstat(fd.value(), &status) != 0) return fail_errno(errno, path);
+  if (!S_ISREG(status.st_mode)) {
+    return fail(Errc::invalid_argument,
+                "HORO_SECRET_FILE='{}' is not a plain file; give the path of a file with 64 "
+                "hexadecimal digits",
+                path);
+  }
   if ((status.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
     return fail(Errc::permission_denied,
                 "HORO_SECRET_FILE='{}' can be read by others; 'chmod 600 {}'", path, path);

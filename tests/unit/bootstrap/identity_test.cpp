@@ -82,6 +82,12 @@ TEST_CASE("a process without a launcher is the only rank") {
   CHECK(identity->worker.size == 1);
 }
 
+TEST_CASE("a number of ranks that no job can have is refused before anything is made for them") {
+  check_refused({{"HORO_RANK", "0"}, {"HORO_SIZE", "2147483647"}},
+                {"HORO_SIZE='2147483647'", "from 1 to 16777215"});
+  check_refused({{"RANK", "0"}, {"WORLD_SIZE", "16777216"}}, {"WORLD_SIZE='16777216'"});
+}
+
 TEST_CASE("each launcher's own variables give a rank its place") {
   check_place(kTorchrun, LauncherKind::torchrun, 3, 4, 1, 2);
   check_place(kTorch, LauncherKind::torchrun, 3, 4, 1, 2);
