@@ -10,7 +10,7 @@
 #include <unistd.h>
 #include <utility>
 
-#include "base/printable.hpp"
+#include "base/text/printable.hpp"
 
 namespace horo::log {
 

@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/printable.hpp"
+#include "base/text/printable.hpp"
 #include "base/unique_fd.hpp"
 #include "discovery/text_file.hpp"
 

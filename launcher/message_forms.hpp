@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "base/codec/wire_message.hpp"
-#include "base/printable.hpp"
+#include "base/text/printable.hpp"
 
 namespace horo::launcher {
 

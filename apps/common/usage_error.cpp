@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "base/exit_code.hpp"
-#include "base/printable.hpp"
+#include "base/text/printable.hpp"
 
 namespace horo::apps {
 

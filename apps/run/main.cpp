@@ -19,7 +19,7 @@
 #include "base/knobs/launcher_knobs.hpp"
 #include "base/knobs/variable_warnings.hpp"
 #include "base/log.hpp"
-#include "base/printable.hpp"
+#include "base/text/printable.hpp"
 #include "launcher/process/spawn.hpp"
 #include "launcher/run/job_runner.hpp"
 

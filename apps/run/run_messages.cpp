@@ -8,7 +8,7 @@
 #include "apps/run/plan_text.hpp"
 #include "base/knobs/knobs.hpp"
 #include "base/knobs/launcher_knobs.hpp"
-#include "base/printable.hpp"
+#include "base/text/printable.hpp"
 
 namespace horo::apps {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/output/tail.hpp"
 
-#include "base/printable.hpp"
+#include "base/text/printable.hpp"
 
 namespace horo::launcher {
 

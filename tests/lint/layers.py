@@ -29,7 +29,8 @@ ALLOWED = {
 INSIDE = {
     "base": {
         "fmt": [],
-        "": [],
+        "text": [],
+        "": ["text"],
         "codec": [""],
         "knobs": [""],
         "cli": ["", "knobs"],

@@ -16,7 +16,7 @@
 #include <unistd.h>
 #include <utility>
 
-#include "base/printable.hpp"
+#include "base/text/printable.hpp"
 #include "base/unique_fd.hpp"
 #include "launcher/process/spawn.hpp"
 #include "launcher/starters/ssh/libssh.hpp"

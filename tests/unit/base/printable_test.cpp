@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/printable.hpp"
+#include "base/text/printable.hpp"
 
 #include <catch2/catch.hpp>
 
