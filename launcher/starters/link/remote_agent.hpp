@@ -28,8 +28,8 @@ class StderrTail {
   std::string kept_;
 };
 
-/// What the other host's shell, or a program in place of the agent, wrote to standard output
-/// instead of the agent's hello: the only reason for its end that some give, such as nologin.
+/// The text that the other host's shell, or a program in place of the agent, wrote to standard
+/// output instead of the agent's hello: some give no other reason for their end, such as nologin.
 /// Thread: owner.
 class StrayOutput {
  public:
