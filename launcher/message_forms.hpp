@@ -18,9 +18,9 @@ inline constexpr int kMostRanks = 0xffffff;  ///< A board keeps the number of a 
 /// A length of 32 bits and the bytes, without NUL bytes.
 inline constexpr wire::Text<std::uint32_t> kText{.nul_allowed = false};
 
-/// Words for people, on the wire as kText. Whoever reads them gets them printable: they may come
+/// Text for people, on the wire as kText. Whoever reads them gets them printable: they may come
 /// from a host that wants to deceive.
-struct Words {
+struct PrintableText {
   static void write(ByteWriter& out, std::string_view text) { kText.write(out, text); }
 
   static void read(ByteReader& in, std::string& text) {

@@ -50,7 +50,7 @@ struct Viewed {
   static constexpr AgentMessageRow kRow = to_launcher(78, "viewed");
 
   static void fields(auto& field, auto& m) {
-    field("problem", m.problem, Words{});
+    field("problem", m.problem, PrintableText{});
     field("rows", m.rows, list(wire::Fields{}));
   }
 
@@ -81,7 +81,7 @@ struct Piece {
     field("asker", m.asker, wire::Fixed{});
     field("offset", m.offset, wire::Fixed{});
     field("size", m.size, wire::Fixed{});
-    field("problem", m.problem, Words{});
+    field("problem", m.problem, PrintableText{});
     field("bytes", m.bytes, wire::Rest{.most = kPieceBytes});
   }
 };

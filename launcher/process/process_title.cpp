@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
+#include <string_view>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -15,26 +16,27 @@ namespace horo::launcher {
 
 namespace {
 
-/// The size of the command line as the kernel has it; 0: not known.
-std::size_t size_of_command_line() {
+/// The command line as the kernel has it; empty: not known.
+std::string own_command_line() {
   const UniqueFd file(open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC));
   std::array<char, 4096> part{};
-  std::size_t size = 0;
+  std::string text;
   while (file) {
     const auto got = read(file.value(), part.data(), part.size());
     if (got <= 0) break;
-    size += static_cast<std::size_t>(got);
+    text.append(part.data(), static_cast<std::size_t>(got));
   }
-  return size;
+  return text;
 }
 
 }  // namespace
 
-ProcessTitle::ProcessTitle() {
-  const auto size = size_of_command_line();
-  if (size == 0) return;
-  arguments_ = program_invocation_name;  // It is argv[0], where the kernel's part begins.
-  original_.assign(arguments_, size);
+ProcessTitle::ProcessTitle() : original_(own_command_line()) {
+  // The kernel's part begins at argv[0], unless the program was started through its loader.
+  const std::string_view first(program_invocation_name);
+  if (original_.size() > first.size() && original_.starts_with(first) &&
+      original_[first.size()] == '\0')
+    arguments_ = program_invocation_name;
 }
 
 void ProcessTitle::show(const char* title) const {

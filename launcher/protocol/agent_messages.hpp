@@ -35,7 +35,7 @@ struct Hello {
     field("magic", m.magic, wire::Fixed{});
     field("protocol", m.protocol, wire::Fixed{});
     field("version_code", m.version_code, wire::Fixed{});
-    field("version", m.version, Words{});
+    field("version", m.version, PrintableText{});
   }
 };
 
@@ -180,7 +180,7 @@ struct ControlGroupMade {
 
   static void fields(auto& field, auto& m) {
     field("path", m.control_group.path, kText);
-    field("reason", m.control_group.reason, Words{});
+    field("reason", m.control_group.reason, PrintableText{});
   }
 };
 
@@ -211,8 +211,8 @@ struct Recorded {
 
   static void fields(auto& field, auto& m) {
     field("ranks", m.saved.ranks, wire::Fixed{});
-    field("directory", m.saved.directory, Words{});
-    field("problem", m.saved.problem, Words{});
+    field("directory", m.saved.directory, PrintableText{});
+    field("problem", m.saved.problem, PrintableText{});
   }
 
   static std::string_view check(const Recorded& m) {
@@ -271,7 +271,7 @@ struct Step {
 
   static void fields(auto& field, auto& m) {
     field("host", m.host, wire::Fixed{});
-    field("text", m.text, Words{});
+    field("text", m.text, PrintableText{});
   }
 };
 

@@ -91,7 +91,6 @@ printf '#!/bin/sh\necho what is this\nexit 3\n' >"$scratch/bin/horo-agent"
 chmod +x "$scratch/bin/horo-agent"
 export HORO_AGENT_PATH=$scratch/bin/horo-agent
 refused_host "host h1 cannot be used: " "ended with exit code 3: what is this" -- -H h1:1
-refused_host "host h1 cannot be used: " "ended with exit code 3: what is this" -- -H h1:1 --ssh-program ssh
 # Text that would act on the terminal is not shown as it came.
 printf '#!/bin/sh\nprintf "\\033]0;owned\\007\\302\\23331mred\\n" >&2\nexit 3\n' >"$scratch/bin/horo-agent"
 refused_host "host h1 cannot be used: " "ended with exit code 3: 31mred" -- -H h1:1
