@@ -71,9 +71,10 @@ void add_missing_partners(const RunInvocation& invocation, std::vector<KnobWarni
       knobs::kSlotsPerHost.text, lists_hosts,
       "without hosts; it is for hosts of -H, --hostfile or a discovery script that have no number "
       "of slots");
-  // As a flag, these are errors.
-  for (const auto* text : {&knobs::kMapBy.text, &knobs::kRanksPerHost.text})
-    needs(*text, options.plan.empty(), "on a saved plan");
+  for (const auto* text : {&knobs::kMapBy.text, &knobs::kRanksPerHost.text}) {
+    const bool is_error = settings.origin(text->key).kind == OriginKind::flag;
+    needs(*text, options.plan.empty() || is_error, "on a saved plan");
+  }
   if (options.json && !options.dry_run) {
     warnings.push_back({"json",
                         "--json has no effect without --dry-run; for a report of the job as JSON, "
