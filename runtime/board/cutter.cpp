@@ -169,7 +169,8 @@ void Cutter::remove_taken() {
       pending[kept++] = pending[i];
     }
   }
-  region_.body().pending_count.store(kept, std::memory_order_seq_cst);
+  // A sleeper that reads the larger count looks once more for nothing.
+  region_.body().pending_count.store(kept, std::memory_order_release);
 }
 
 void Cutter::cut_one() {

@@ -209,8 +209,9 @@ void EntryRunner::count(const Bucket& bucket) {
     bytes += size;
     if (claims_.has_submitted(part.id) && claims_.tensor(part.id).lent != nullptr) copied += size;
   }
+  // Only the holder of the progress token writes them, so no locked instruction is needed.
   const auto add = [](std::atomic<std::uint64_t>& counter, std::uint64_t n) {
-    counter.fetch_add(n, std::memory_order_relaxed);
+    counter.store(counter.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
   };
   add(counters_.entries, 1);
   add(counters_.tensors, bucket.parts.size());

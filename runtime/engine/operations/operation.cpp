@@ -118,7 +118,9 @@ Result<Operation*> OperationTable::take() {
 
 void OperationTable::put(Operation& operation) {
   operation.reset();
-  operation.generation_.fetch_add(1, std::memory_order_relaxed);
+  // Only the one that puts an operation back writes its generation.
+  operation.generation_.store(operation.generation_.load(std::memory_order_relaxed) + 1,
+                              std::memory_order_relaxed);
   auto head = free_.load(std::memory_order_relaxed);
   std::uint64_t next = 0;
   do {
