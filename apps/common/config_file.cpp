@@ -5,10 +5,13 @@
 #include <cerrno>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <set>
+#include <sstream>
 #include <sys/stat.h>
 #include <utility>
 
+#include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
 #include "base/knobs/knob_table.hpp"
@@ -86,17 +89,57 @@ Result<std::string> read_whole(const std::string& path) {
   return text;
 }
 
+/// Notes where each document begins.
+class DocumentStart : public YAML::EventHandler {
+ public:
+  const YAML::Mark& mark() const { return mark_; }
+
+  void OnDocumentStart(const YAML::Mark& mark) override { mark_ = mark; }
+
+  void OnDocumentEnd() override {}
+
+  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
+
+  void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
+
+  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                const std::string&) override {}
+
+  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                       YAML::EmitterStyle::value) override {}
+
+  void OnSequenceEnd() override {}
+
+  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                  YAML::EmitterStyle::value) override {}
+
+  void OnMapEnd() override {}
+
+ private:
+  YAML::Mark mark_;
+};
+
+/// Where what follows the first document begins. YAML::LoadAll is no way to find it: it never ends
+/// for text that belongs to no document, such as "a: 1\n]".
+std::optional<YAML::Mark> second_document(const std::string& text) {
+  std::istringstream stream(text);
+  YAML::Parser parser(stream);
+  DocumentStart start;
+  if (!parser.HandleNextDocument(start) || !parser.HandleNextDocument(start)) return std::nullopt;
+  return start.mark();
+}
+
 }  // namespace
 
 Result<std::vector<Given>> parse_config(const std::string& text, std::string_view path) {
   try {
-    const auto documents = YAML::LoadAll(text);
-    if (documents.size() > 1) {
+    const auto root = YAML::Load(text);
+    if (const auto second = second_document(text)) {
       return fail(Errc::invalid_argument,
-                  "{}: a second document begins after '---'; a config file has one",
-                  place_of(path, documents[1].Mark()));
+                  "{}: text follows the end of the first document, as after '---'; a config file "
+                  "has one document",
+                  place_of(path, *second));
     }
-    const auto root = documents.empty() ? YAML::Node() : documents.front();
     if (root.IsNull() || !root.IsDefined()) return std::vector<Given>{};
     if (!root.IsMap()) {
       return fail(Errc::invalid_argument, "{}: must hold sections with keys and values",

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <functional>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <sys/socket.h>
@@ -96,10 +97,10 @@ class FakeHosts {
         ranks_.clear();
         done_ = false;
         send(protocol::Assigned{prepare->epoch});
+        std::vector<int> ports(static_cast<std::size_t>(prepare->ports));
+        std::iota(ports.begin(), ports.end(), 4711);
         send(protocol::Prepared{
-            .ports = std::vector<int>(static_cast<std::size_t>(prepare->ports), 4711),
-            .address = "127.0.0.1",
-            .interface = "lo"});
+            .ports = std::move(ports), .address = "127.0.0.1", .interface = "lo"});
       } else if (const auto* start = std::get_if<protocol::Start>(&message)) {
         stays_ = start->spec.stay > Duration::zero();
         start_ranks(start->spec);
