@@ -14,11 +14,31 @@ function(horo_product)
   add_dependencies(horo_product ${ARGN})
 endfunction()
 
+# horo_precompiled(<target> <headers>)   makes the target include the headers that horo_precompile(<headers> ...) compiles
+function(horo_precompiled target headers)
+  if(HORO_PCH)
+    target_precompile_headers(${target} REUSE_FROM horo_precompiled_${headers})
+  endif()
+endfunction()
+
+# horo_precompile(<headers> <folder> LINK ...)   object library horo_precompiled_<headers>, made of <folder>/precompiled.hpp
+function(horo_precompile headers folder)
+  cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
+  if(HORO_PCH)
+    add_library(horo_precompiled_${headers} OBJECT "${folder}/precompiled.cpp")
+    target_link_libraries(horo_precompiled_${headers} PRIVATE horo_flags ${ARG_LINK})
+    target_precompile_headers(horo_precompiled_${headers} PRIVATE "${folder}/precompiled.hpp")
+  endif()
+endfunction()
+
+horo_precompile(library "${CMAKE_CURRENT_LIST_DIR}")
+
 function(horo_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINK;PRIVATE_LINK" ${ARGN})
   add_library(horo_${name} STATIC ${ARG_SOURCES})
   add_library(horo::${name} ALIAS horo_${name})
   target_link_libraries(horo_${name} PUBLIC horo_flags horo_fmt ${ARG_LINK} PRIVATE ${ARG_PRIVATE_LINK})
+  horo_precompiled(horo_${name} library)
 endfunction()
 
 function(horo_tool name)
@@ -40,6 +60,7 @@ function(horo_module name)
   add_library(${target} MODULE ${ARG_SOURCES})
   target_link_libraries(${target} PRIVATE horo_flags ${ARG_LINK})
   target_compile_definitions(${target} PRIVATE HORO_VERSION_CODE=${HORO_VERSION_CODE})
+  horo_precompiled(${target} library)
   target_link_options(${target} PRIVATE "-Wl,--version-script=${map}" -Wl,--no-undefined -Wl,--as-needed)
   if(NOT HORO_SANITIZE AND NOT ARG_SHARED_RUNTIME)
     target_link_options(${target} PRIVATE -static-libstdc++ -static-libgcc)
@@ -58,6 +79,7 @@ function(horo_test name)
   endif()
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE horo_flags horo_test_main ${ARG_LINK})
+  horo_precompiled(${name} test)
   # Test files define helpers of the same names, and one file is compiled far more often than all of them.
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests" UNITY_BUILD OFF)
   catch_discover_tests(${name} TEST_PREFIX "${name}: " DISCOVERY_MODE PRE_TEST

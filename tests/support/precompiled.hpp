@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+// What most test files include, compiled once.
+#pragma once
+
+#include <catch2/catch.hpp>
+
+#include "cmake/precompiled.hpp"
