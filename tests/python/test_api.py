@@ -120,6 +120,47 @@ def test_a_list_of_only_this_rank_is_a_job_alone():
     assert done.code == 0, done.output
 
 
+@pytest.mark.parametrize("ranks", ([0], [0, 1]))
+def test_a_part_of_the_job_is_refused_before_any_rank_waits(ranks):
+    """The ranks refuse it by their launcher's variables. No other rank is there to be waited for."""
+    done = job.run_alone(
+        f"""
+        import horo.torch as horo
+        from horo import _life
+        class Waits:
+            def horo_init(self):
+                raise SystemExit("this rank would wait for the others")
+        _life.slow = Waits()
+        try:
+            horo.init(comm={ranks})
+            raise SystemExit("it was accepted")
+        except ValueError as error:
+            words = "comm is ranks {ranks}, but this job has 4 ranks and this is rank 1"
+            assert words in str(error), error
+        """,
+        HORO_RANK="",
+        RANK="1",
+        WORLD_SIZE="4",
+    )
+    assert done.code == 0, done.output
+
+
+def test_an_empty_variable_of_a_launcher_counts_as_unset():
+    done = job.run_alone(
+        """
+        import horo.torch as horo
+        horo.init(comm=[1])
+        assert (horo.rank(), horo.size()) == (0, 1)
+        """,
+        HORO_RANK="",
+        RANK="",
+        WORLD_SIZE="",
+        OMPI_COMM_WORLD_RANK="1",
+        OMPI_COMM_WORLD_SIZE="4",
+    )
+    assert done.code == 0, done.output
+
+
 @pytest.mark.parametrize("name", ("rank", "size", "mpi_threads_supported", "is_homogeneous"))
 def test_needs_init(name):
     with pytest.raises(ValueError, match="init"):

@@ -37,52 +37,81 @@ def init(
     sets = given_sets(process_sets)
     if _job.is_initialized():
         return sets
-    alone = _is_own_rank(comm)
+    ranks = None if comm is None or hasattr(comm, "Get_rank") else _as_ranks(comm)
+    rank, size = _told_place()
+    alone = ranks == [rank]
+    if not alone and size is not None:
+        _require_all(ranks, size, rank)  # before a rank waits for others that have refused
     check(slow.horo_init_alone() if alone else slow.horo_init())
     _job.joined_by = os.getpid()
     atexit.unregister(_leave)
     atexit.register(_leave)
     global_process_set.ranks = list(range(_job.size()))
     try:
-        _compare(None if alone else comm)
+        if not alone:
+            _require_all(ranks, _job.size(), _job.rank())
+            _compare(comm)
     except Exception:
         shutdown()
         raise
     return [add_process_set(process_set) for process_set in sets]
 
 
-# The variables by which launchers tell a process its rank, as libhoro looks for them.
-_RANK_VARIABLES = ("HORO_RANK", "RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID")
+# The variables by which launchers tell a process its rank and the number of ranks, as libhoro looks
+# for them.
+_PLACES = (
+    ("HORO_RANK", "HORO_SIZE"),
+    ("RANK", "WORLD_SIZE"),
+    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+    ("PMI_RANK", "PMI_SIZE"),
+    ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS"),
+)
 
 
-def _is_own_rank(comm):
-    """Whether `comm` is a list of this rank and no other."""
-    if not isinstance(comm, (list, tuple)) or len(comm) != 1:
-        return False
-    own = next((os.environ[name] for name in _RANK_VARIABLES if name in os.environ), "0")
-    return str(comm[0]) == own
+def _told_place():
+    """The rank, and the number of ranks, that a launcher has told this process. Without a launcher
+    the rank is 0. None: libhoro decides, since the variables do not say it. An empty variable counts
+    as unset, as in libhoro."""
+    for rank, size in _PLACES:
+        if os.environ.get(rank):
+            return _number(os.environ[rank]), _number(os.environ.get(size, ""))
+    return 0, None
+
+
+def _number(text):
+    return int(text) if text.isdecimal() else None
+
+
+def _as_ranks(comm):
+    """Fails: ValueError."""
+    try:
+        return [operator.index(rank) for rank in comm]
+    except TypeError:
+        raise ValueError(f"comm is {comm!r}; give ranks or a communicator of mpi4py") from None
+
+
+def _require_all(ranks, size, rank):
+    """Fails: ValueError (`ranks` are not those of a job of `size` ranks). None, and an empty list as
+    in Horovod, mean all ranks."""
+    if ranks and ranks != list(range(size)):
+        raise ValueError(f"comm is ranks {ranks}, but {_words(size, rank)}")
+
+
+def _words(size, rank):
+    return (
+        f"this job has {size} ranks and this is rank {rank}; "
+        "use process_sets= for a part of the job"
+    )
 
 
 def _compare(comm):
-    """Fails: ValueError (`comm` is not this job)."""
-    ours = f"this job has {_job.size()} ranks and this is rank {_job.rank()}"
-    if comm is None:
+    """Fails: ValueError (`comm` is a communicator, but not that of this job)."""
+    if not hasattr(comm, "Get_rank"):
         return
-    if hasattr(comm, "Get_rank"):
-        if (comm.Get_size(), comm.Get_rank()) != (_job.size(), _job.rank()):
-            raise ValueError(
-                f"comm has {comm.Get_size()} ranks and this is {comm.Get_rank()}, but {ours}; "
-                "use process_sets= for a part of the job"
-            )
-        return
-    try:
-        ranks = [operator.index(rank) for rank in comm]
-    except TypeError:
-        raise ValueError(f"comm is {comm!r}; give ranks or a communicator of mpi4py") from None
-    if ranks and ranks != global_process_set.ranks:  # an empty list means all ranks, as in Horovod
-        raise ValueError(
-            f"comm is ranks {ranks}, but {ours}; use process_sets= for a part of the job"
-        )
+    size, rank = comm.Get_size(), comm.Get_rank()
+    if (size, rank) != (_job.size(), _job.rank()):
+        ours = _words(_job.size(), _job.rank())
+        raise ValueError(f"comm has {size} ranks and this is {rank}, but {ours}")
 
 
 def shutdown() -> None:
