@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,7 +27,11 @@ def _is_count(value):
 
 
 def _is_time(value):
-    return (_is_number(value) or isinstance(value, float)) and value >= 0
+    return (_is_number(value) or isinstance(value, float)) and 0 <= value < math.inf
+
+
+def _is_list_of_arguments(value):
+    return isinstance(value, Iterable) and not isinstance(value, (str, bytes, bytearray))
 
 
 def _is_text(value):
@@ -56,13 +61,13 @@ _SWITCH = (_is_switch, "True or False")
 # Argument -> what it must be, as a test and in words. None is always allowed, where it is a default.
 _KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "func": (callable, "a function"),
-    "args": (lambda value: isinstance(value, Iterable), "a tuple of arguments"),
+    "args": (_is_list_of_arguments, "a tuple of arguments"),
     "kwargs": (lambda value: isinstance(value, Mapping), "a dict of arguments"),
     "num_proc": _COUNT,
     "np": _COUNT,
     "hosts": _TEXT,
     "hostfile": _TEXT,
-    "start_timeout": (_is_time, "a number of seconds"),
+    "start_timeout": (_is_time, "a finite number of seconds, 0 or more"),
     "ssh_port": (lambda value: _is_number(value) and 0 <= value < 65536, "a port, 0 to 65535"),
     "ssh_identity_file": _TEXT,
     "disable_cache": _SWITCH,
