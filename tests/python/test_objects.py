@@ -89,7 +89,8 @@ import pickle
 from horo._objects import _LENGTH, _Seal
 
 class Names:
-    set = 0
+    def __init__(self, number):
+        self.set = number
 
 def sent(body, seal):
     head = bytearray(_LENGTH.pack(len(body)))
@@ -111,7 +112,7 @@ def refused(messages):
     except horo.HoroError as error:
         return "the object of rank 7 was changed" in str(error)
 
-seal = _Seal(Names, None)
+seal = _Seal(Names(0), None)
 head, body = sent(pickle.dumps([1, 2]), seal)
 assert receive((head, body)) == [1, 2]
 assert refused((head, bytearray(pickle.dumps([1, 3]))))
@@ -119,10 +120,11 @@ longer = bytearray(head)
 longer[0] += 1
 assert refused((longer, body + b"x"))
 _job.key = lambda purpose: b"x" * 32
-evil = sent(pickle.dumps(Evil()), _Seal(Names, None))
+evil = sent(pickle.dumps(Evil()), _Seal(Names(0), None))
 _job.key = lambda purpose: purpose.encode().ljust(32, b"k")
 assert refused(evil)
-assert refused(sent(pickle.dumps([1, 2]), _Seal(Names, "another name")))
+assert refused(sent(pickle.dumps([1, 2]), _Seal(Names(0), "another name")))
+assert refused(sent(pickle.dumps([1, 2]), _Seal(Names(1), None)))  # an object of another set
 """
     )
     assert done.code == 0, done.output

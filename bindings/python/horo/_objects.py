@@ -31,11 +31,16 @@ _TAG = 32
 
 class _Seal:
     """Signs bytes with a key of the job, for a set on several hosts. On one host, where ranks share
-    memory that only their user can open, signatures are empty."""
+    memory that only their user can open, signatures are empty.
+
+    Nothing in a signature tells a call from an earlier one of the same set, name and rank. Ranks
+    cannot count calls alike: one may be interrupted, or submit a call that does not match those of
+    the others, and call again. So an attacker on the network can replay an older object."""
 
     def __init__(self, names, name):
         """`names`: those of the set. `name`: the user's name of the operation, or None."""
         self._key = _job.key("objects") if _job.backend(names.set) not in (None, "shm") else None
+        self._set = names.set
         self._name = (name or "").encode()
         self.size = 0 if self._key is None else _TAG
 
@@ -44,7 +49,8 @@ class _Seal:
         if self._key is None:
             return b""
         code = hmac.new(self._key, digestmod="sha256")
-        for part in (what, _NUMBER.pack(rank), _NUMBER.pack(len(self._name)), self._name, body):
+        numbers = (_NUMBER.pack(one) for one in (self._set, rank, len(self._name)))
+        for part in (what, *numbers, self._name, body):
             code.update(part)
         return code.digest()
 
