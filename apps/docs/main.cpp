@@ -109,7 +109,7 @@ std::string knobs_page() {
       "the largest one under a name of Horovod's, with a warning. A knob that has no effect in "
       "this "
       "version is a warning\n"
-      "when it is set.\n";
+      "when it is set, except a switch that is set to its default.\n";
   std::string_view group;
   for (const auto& row : knob_rows()) {
     const KnobText& knob = *row.text;
