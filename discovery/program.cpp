@@ -37,13 +37,20 @@ Result<Pipe> make_pipe() {
   return Pipe{.read = UniqueFd(ends[0]), .write = UniqueFd(ends[1])};
 }
 
-/// Waits until one of `streams` has data or ends. Fails: timed_out, io.
+pollfd until_cancelled(const WaitLimit& limit) {
+  return {limit.cancel, POLLIN, 0};
+}
+
+/// Waits until one of `streams` has data or ends. The last of them is until_cancelled(). Fails:
+/// timed_out, cancelled, io.
 Status wait_for(std::span<pollfd> streams, Deadline deadline) {
   for (;;) {
     const auto left = deadline.left(SteadyClock::instance().now());
     if (left <= Duration::zero()) return fail(Errc::timed_out, "it did not end in time");
     const auto ms = std::min(std::chrono::ceil<std::chrono::milliseconds>(left), kLongest);
     const int ready = poll(streams.data(), streams.size(), static_cast<int>(ms.count()));
+    if (ready > 0 && streams.back().revents != 0)
+      return fail(Errc::cancelled, "nobody waits for it any longer");
     if (ready > 0) return {};
     if (ready < 0 && errno != EINTR) return fail_errno(errno, "waiting for its output");
   }
@@ -63,11 +70,11 @@ class Child {
   }
 
   /// Waits for the child's end and returns its wait status.
-  Result<int> wait(Deadline deadline) {
+  Result<int> wait(WaitLimit limit) {
     const UniqueFd handle(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)));
     if (!handle) return fail_errno(errno, "watching it");
-    pollfd ended{handle.value(), POLLIN, 0};
-    HORO_TRY_STATUS(wait_for({&ended, 1}, deadline));
+    std::array events{pollfd{handle.value(), POLLIN, 0}, until_cancelled(limit)};
+    HORO_TRY_STATUS(wait_for(events, limit.deadline));
     int status = 0;
     if (waitpid(pid_, &status, 0) < 0) return fail_errno(errno, "waiting for it");
     reaped_ = true;
@@ -107,14 +114,14 @@ Result<pid_t> start(const std::vector<std::string>& command, const Pipe& out, co
 }
 
 /// Reads both streams to the end.
-Status gather(const Pipe& out, const Pipe& err, Deadline deadline, std::string& text,
+Status gather(const Pipe& out, const Pipe& err, WaitLimit limit, std::string& text,
               std::string& words) {
-  std::array<pollfd, 2> streams{pollfd{out.read.value(), POLLIN, 0},
-                                pollfd{err.read.value(), POLLIN, 0}};
+  std::array streams{pollfd{out.read.value(), POLLIN, 0}, pollfd{err.read.value(), POLLIN, 0},
+                     until_cancelled(limit)};
   std::array<char, 65536> block{};
   while (streams[0].fd >= 0 || streams[1].fd >= 0) {
-    HORO_TRY_STATUS(wait_for(streams, deadline));
-    for (std::size_t i = 0; i < streams.size(); ++i) {
+    HORO_TRY_STATUS(wait_for(streams, limit.deadline));
+    for (std::size_t i = 0; i < 2; ++i) {
       if (streams[i].fd < 0 || streams[i].revents == 0) continue;
       const auto n = read(streams[i].fd, block.data(), block.size());
       if (n < 0 && errno == EINTR) continue;
@@ -138,7 +145,7 @@ std::string last_line(const std::string& words) {
 
 }  // namespace
 
-Result<std::string> output_of(const std::vector<std::string>& command, Deadline deadline) {
+Result<std::string> output_of(const std::vector<std::string>& command, WaitLimit limit) {
   HORO_TRY(auto out, make_pipe());
   HORO_TRY(auto err, make_pipe());
   HORO_TRY(const pid_t pid, start(command, out, err));
@@ -147,8 +154,8 @@ Result<std::string> output_of(const std::vector<std::string>& command, Deadline 
   err.write.reset();
   std::string text;
   std::string words;
-  HORO_TRY_STATUS(gather(out, err, deadline, text, words));
-  HORO_TRY(const int status, child.wait(deadline));
+  HORO_TRY_STATUS(gather(out, err, limit, text, words));
+  HORO_TRY(const int status, child.wait(limit));
   if (status == 0) return text;
   const auto how = WIFSIGNALED(status)
                        ? fmt::format("was killed by signal {}", WTERMSIG(status))

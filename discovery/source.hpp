@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
-#include "base/deadline.hpp"
 #include "base/result.hpp"
+#include "base/wait_limit.hpp"
 #include "discovery/host.hpp"
 
 namespace horo::discovery {
@@ -31,9 +31,9 @@ class HostSource {
   virtual ~HostSource() = default;
   /// Its name in messages: "-H", "hostfile 'h'", "Slurm job 42".
   virtual std::string_view name() const = 0;
-  /// Blocks: until `deadline`. Fails: invalid_argument, not_found, unavailable, io, timed_out; the
-  /// message begins with name().
-  virtual Result<Listing> list(Deadline deadline) = 0;
+  /// Blocks: until `limit`. Fails: invalid_argument, not_found, unavailable, io, timed_out,
+  /// cancelled; the message begins with name().
+  virtual Result<Listing> list(WaitLimit limit) = 0;
 };
 
 }  // namespace horo::discovery

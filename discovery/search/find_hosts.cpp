@@ -54,7 +54,8 @@ Result<FoundHosts> find_hosts(const HostRequest& request) {
     chosen.source = std::make_unique<LocalSource>(*request.here_slots);
   }
   HORO_TRY(auto listing,
-           chosen.source->list(Deadline::in(SteadyClock::instance(), request.timeout)));
+           chosen.source->list(
+               {Deadline::in(SteadyClock::instance(), request.timeout), request.cancel}));
   FoundHosts found{.hosts = std::move(listing.hosts),
                    .source = std::string(chosen.source->name()),
                    .why = std::move(chosen.why)};

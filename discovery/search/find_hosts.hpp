@@ -21,6 +21,7 @@ struct HostRequest {
   int ranks_per_host = 0;
   std::optional<int> here_slots;  ///< Slots of this machine, used if there is no other source.
   Duration timeout{};             ///< Time for the script and for a scheduler's programs.
+  int cancel = -1;                ///< Such a program ends when this is readable (WaitLimit).
   Lookup environment;
 };
 

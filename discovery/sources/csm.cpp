@@ -42,15 +42,15 @@ std::vector<std::string> csm_values(std::string_view text, std::string_view key)
 }
 
 Result<CsmNodes> ask_csm(const std::string& folder, const std::string& allocation,
-                         Deadline deadline) {
+                         WaitLimit limit) {
   HORO_TRY(const auto answer,
-           output_of({folder + "/csm_allocation_query", "-a", allocation}, deadline));
+           output_of({folder + "/csm_allocation_query", "-a", allocation}, limit));
   CsmNodes found{.nodes = csm_values(answer, "compute_nodes")};
   if (found.nodes.empty()) return fail(Errc::unavailable, "its answer has no compute_nodes");
   std::sort(found.nodes.begin(), found.nodes.end());
   const auto& node = found.nodes.front();
   HORO_TRY(const auto attributes,
-           output_of({folder + "/csm_node_attributes_query", "-n", node}, deadline));
+           output_of({folder + "/csm_node_attributes_query", "-n", node}, limit));
   const auto gpus = csm_values(attributes, "discovered_gpus");
   if (gpus.empty()) return fail(Errc::unavailable, "node '{}' has no discovered_gpus", node);
   HORO_TRY(found.gpus, parse_slots(gpus.front(), "discovered_gpus"));

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "base/deadline.hpp"
 #include "base/result.hpp"
+#include "base/wait_limit.hpp"
 
 namespace horo::discovery {
 
@@ -21,10 +21,9 @@ struct CsmNodes {
 };
 
 /// Runs csm_allocation_query and csm_node_attributes_query in `folder`. Blocks: for both, until
-/// `deadline`. Fails: as output_of; unavailable (an answer without nodes or GPUs),
+/// `limit`. Fails: as output_of; unavailable (an answer without nodes or GPUs),
 /// invalid_argument.
-Result<CsmNodes> ask_csm(const std::string& folder, const std::string& allocation,
-                         Deadline deadline);
+Result<CsmNodes> ask_csm(const std::string& folder, const std::string& allocation, WaitLimit limit);
 
 /// The values of `key` in the output of CSM's queries. The output is YAML with a value or a list
 /// for each key: `key: a`, `key: [a, b]`, `key:` with lines `- a`. Empty if the key is missing.

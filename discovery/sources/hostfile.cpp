@@ -55,7 +55,7 @@ HostfileSource::HostfileSource(std::string path, int default_slots)
       name_(fmt::format("hostfile '{}'", path_)),
       default_slots_(default_slots) {}
 
-Result<Listing> HostfileSource::list(Deadline) {
+Result<Listing> HostfileSource::list(WaitLimit) {
   auto text = read_text_file(path_);
   if (!text) return Failure(std::move(text).error().context(name_));
   auto hosts = parse_hostfile(*text, default_slots_);

@@ -16,7 +16,7 @@ class HostfileSource final : public HostSource {
   std::string_view name() const override { return name_; }
 
   /// Blocks: for the file. Fails: not_found, io, invalid_argument with the line's number.
-  Result<Listing> list(Deadline deadline) override;
+  Result<Listing> list(WaitLimit limit) override;
 
  private:
   std::string path_;

@@ -24,7 +24,7 @@ bool KubernetesSource::is_here(const Lookup& environment, const std::string& hos
   return environment("KUBERNETES_SERVICE_HOST") != nullptr && access(hostfile.c_str(), F_OK) == 0;
 }
 
-Result<Listing> KubernetesSource::list(Deadline) {
+Result<Listing> KubernetesSource::list(WaitLimit) {
   const auto text = read_text_file(hostfile_);
   auto hosts = text ? parse_hostfile(*text) : Result<HostSet>(Failure(text.error()));
   if (!hosts) {

@@ -22,7 +22,7 @@ class KubernetesSource final : public HostSource {
   std::string_view name() const override { return "Kubernetes MPIJob"; }
 
   /// Blocks: for the file. Fails: unavailable, naming the file and the line.
-  Result<Listing> list(Deadline deadline) override;
+  Result<Listing> list(WaitLimit limit) override;
 
  private:
   std::string hostfile_;

@@ -3,7 +3,7 @@
 
 namespace horo::discovery {
 
-Result<Listing> LocalSource::list(Deadline) {
+Result<Listing> LocalSource::list(WaitLimit) {
   return Listing{.hosts = HostSet({Host{.name = "localhost", .slots = slots_}}), .from = {}};
 }
 

@@ -13,7 +13,7 @@ class LocalSource final : public HostSource {
   std::string_view name() const override { return "this machine"; }
 
   /// Blocks: no.
-  Result<Listing> list(Deadline deadline) override;
+  Result<Listing> list(WaitLimit limit) override;
 
  private:
   int slots_;

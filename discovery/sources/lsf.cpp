@@ -73,8 +73,8 @@ bool LsfSource::is_here(const Lookup& environment) {
   return environment("LSB_JOBID") != nullptr;
 }
 
-Result<Listing> LsfSource::from_csm(const char* allocation, Deadline deadline) const {
-  HORO_TRY(const auto found, ask_csm(csm_folder_, allocation, deadline));
+Result<Listing> LsfSource::from_csm(const char* allocation, WaitLimit limit) const {
+  HORO_TRY(const auto found, ask_csm(csm_folder_, allocation, limit));
   HostSet hosts;
   for (const auto& node : found.nodes) {
     HostSet named;
@@ -116,10 +116,10 @@ bool LsfSource::may_have(const std::string& host) const {
                      [&](const Host& one) { return stem(one.name) == stem(host); });
 }
 
-Result<Listing> LsfSource::list(Deadline deadline) {
+Result<Listing> LsfSource::list(WaitLimit limit) {
   const char* allocation = environment_("CSM_ALLOCATION_ID");
   if (allocation == nullptr) return from_variables({});
-  auto listing = from_csm(allocation, deadline);
+  auto listing = from_csm(allocation, limit);
   if (listing) return listing;
   return from_variables(fmt::format("CSM allocation {}: {}", allocation, listing.error().message));
 }

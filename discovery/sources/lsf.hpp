@@ -25,12 +25,12 @@ class LsfSource final : public HostSource {
   /// of them. Blocks: for files.
   bool may_have(const std::string& host) const;
 
-  /// Blocks: for files, and for CSM until `deadline`. Fails: unavailable, naming everything that
+  /// Blocks: for files, and for CSM until `limit`. Fails: unavailable, naming everything that
   /// was tried.
-  Result<Listing> list(Deadline deadline) override;
+  Result<Listing> list(WaitLimit limit) override;
 
  private:
-  Result<Listing> from_csm(const char* allocation, Deadline deadline) const;
+  Result<Listing> from_csm(const char* allocation, WaitLimit limit) const;
   Result<Listing> from_variables(std::string tried) const;
 
   Lookup environment_;

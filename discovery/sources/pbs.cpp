@@ -15,7 +15,7 @@ bool PbsSource::is_here(const Lookup& environment) {
   return environment("PBS_JOBID") != nullptr;
 }
 
-Result<Listing> PbsSource::list(Deadline) {
+Result<Listing> PbsSource::list(WaitLimit) {
   const char* path = environment_("PBS_NODEFILE");
   if (path == nullptr)
     return fail(Errc::unavailable, "{}: PBS_NODEFILE is not set; {}", name_, kNameTheHosts);

@@ -18,7 +18,7 @@ class PbsSource final : public HostSource {
   std::string_view name() const override { return name_; }
 
   /// Blocks: for the file. Fails: unavailable, naming variable, file and line.
-  Result<Listing> list(Deadline deadline) override;
+  Result<Listing> list(WaitLimit limit) override;
 
  private:
   Lookup environment_;

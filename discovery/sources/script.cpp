@@ -27,9 +27,9 @@ ScriptSource::ScriptSource(std::string path, int default_slots)
       name_(fmt::format("discovery script '{}'", path_)),
       default_slots_(default_slots) {}
 
-Result<Listing> ScriptSource::list(Deadline deadline) {
+Result<Listing> ScriptSource::list(WaitLimit limit) {
   HORO_TRY(const auto command, command_of(path_).context(name_));
-  auto text = output_of(command, deadline);
+  auto text = output_of(command, limit);
   if (!text) return Failure(std::move(text).error().context(name_));
   auto hosts = parse_hostfile(*text, default_slots_);
   if (!hosts)

@@ -15,10 +15,10 @@ class ScriptSource final : public HostSource {
 
   std::string_view name() const override { return name_; }
 
-  /// Blocks: until the script has ended; it is killed at `deadline`. Fails: not_found,
-  /// permission_denied, timed_out, unavailable (it failed), invalid_argument with the line's
-  /// number.
-  Result<Listing> list(Deadline deadline) override;
+  /// Blocks: until the script has ended; it is killed at `limit`. Fails: not_found,
+  /// permission_denied, timed_out, cancelled, unavailable (it failed), invalid_argument with the
+  /// line's number.
+  Result<Listing> list(WaitLimit limit) override;
 
  private:
   std::string path_;

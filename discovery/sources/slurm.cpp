@@ -236,7 +236,7 @@ Result<std::vector<std::vector<std::string>>> slurm_nodes(const Lookup& environm
   return components;
 }
 
-Result<Listing> SlurmSource::list(Deadline) {
+Result<Listing> SlurmSource::list(WaitLimit) {
   if (auto one = check_id(environment_); !one)
     return Failure(std::move(one).error().context(name_));
   auto components = suffixes(environment_);

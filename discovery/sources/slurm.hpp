@@ -22,7 +22,7 @@ class SlurmSource final : public HostSource {
   std::string_view name() const override { return name_; }
 
   /// Blocks: no. Fails: unavailable, naming the variables that are missing or invalid.
-  Result<Listing> list(Deadline deadline) override;
+  Result<Listing> list(WaitLimit limit) override;
 
  private:
   Lookup environment_;

@@ -5,7 +5,7 @@
 
 namespace horo::discovery {
 
-Result<Listing> StaticSource::list(Deadline) {
+Result<Listing> StaticSource::list(WaitLimit) {
   auto hosts = parse_list(text_, default_slots_);
   if (!hosts) return Failure(std::move(hosts).error().context(name()));
   return Listing{.hosts = std::move(*hosts), .from = {}};

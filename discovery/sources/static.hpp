@@ -16,7 +16,7 @@ class StaticSource final : public HostSource {
   std::string_view name() const override { return "-H"; }
 
   /// Blocks: no. Fails: invalid_argument, with the column.
-  Result<Listing> list(Deadline deadline) override;
+  Result<Listing> list(WaitLimit limit) override;
 
  private:
   std::string text_;

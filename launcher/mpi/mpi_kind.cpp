@@ -64,7 +64,7 @@ Result<MpiKind> recognise_mpi(std::string_view program, std::string_view version
               program, first.substr(0, 200));
 }
 
-Result<MpiKind> ask_for_mpi(const std::string& program) {
+Result<MpiKind> ask_for_mpi(const std::string& program, int cancel) {
   HORO_TRY(const auto loop, Loop::make());
   HORO_TRY(const auto group, ProcessGroup::spawn(*loop, {.arguments = {program, "--version"},
                                                          .environment = own_environment(),
@@ -81,7 +81,18 @@ Result<MpiKind> ask_for_mpi(const std::string& program) {
     loop->stop();
   });
   const auto limit = loop->after(kVersionTimeout, [&loop] { loop->stop(); });
+  bool cancelled = false;
+  Descriptor cancellation;
+  if (cancel >= 0) {
+    HORO_TRY(cancellation, loop->watch(cancel));
+    cancellation.on_readable([&] {
+      cancelled = true;
+      loop->stop();
+    });
+  }
   loop->run();
+  if (cancelled)
+    return fail(Errc::cancelled, "nobody waits for '{} --version' any longer", program);
   if (!ended) return fail(Errc::timed_out, "'{} --version' has not ended within 10 s", program);
   return recognise_mpi(program, text);
 }

@@ -18,8 +18,9 @@ std::string_view name(MpiKind kind);
 /// Fails: unsupported, naming the known MPIs and what to do.
 Result<MpiKind> recognise_mpi(std::string_view program, std::string_view version_text);
 
-/// Runs `program --version`. Blocks: for the answer, 10 s at most.
-/// Fails: as recognise_mpi; timed_out, and as ProcessGroup::spawn.
-Result<MpiKind> ask_for_mpi(const std::string& program);
+/// Runs `program --version`. Blocks: for the answer, until 10 s have passed or the
+/// descriptor `cancel` is readable (-1: there is none).
+/// Fails: as recognise_mpi; timed_out, cancelled, and as ProcessGroup::spawn.
+Result<MpiKind> ask_for_mpi(const std::string& program, int cancel);
 
 }  // namespace horo::launcher

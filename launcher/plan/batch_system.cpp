@@ -44,12 +44,15 @@ void ignore_notices(ProgramWay& start) {
 
 /// jsrun where CSM has allocated the hosts, else blaunch. Its `why` is appended to "a host of LSF
 /// job N".
-Result<BatchStart> choose_lsf_program(const Settings& settings, const BatchSystem::Lookup& lookup) {
+Result<BatchStart> choose_lsf_program(const Settings& settings, const BatchSystem::Lookup& lookup,
+                                      int cancel) {
   std::string trouble;
   const char* allocation = lookup("CSM_ALLOCATION_ID");
   const auto jsrun = find_program("jsrun", lookup("PATH"));
   if (allocation != nullptr && jsrun) {
-    const auto cpus = count_csm_cpus(*jsrun, allocation, settings.get(knobs::kDiscoveryTimeout));
+    const auto deadline =
+        Deadline::in(SteadyClock::instance(), settings.get(knobs::kDiscoveryTimeout));
+    const auto cpus = count_csm_cpus(*jsrun, allocation, {deadline, cancel});
     if (cpus) {
       return BatchStart{.program = RemoteProgram::jsrun,
                         .why = fmt::format(", whose hosts are of CSM allocation {}", allocation),
@@ -187,14 +190,14 @@ Status BatchSystem::find_slurm(const Lookup& lookup) {
   return {};
 }
 
-Status BatchSystem::find_lsf(const Settings& settings, const Lookup& lookup) {
+Status BatchSystem::find_lsf(const Settings& settings, const Lookup& lookup, int cancel) {
   const char* id = lookup("LSB_JOBID");
   if (id == nullptr) {
     if (!requested_) return {};
     return fail(Errc::invalid_argument, "--starter lsf outside a job of LSF; use bsub");
   }
   job_ = fmt::format("LSF job {}", id);
-  auto start = choose_lsf_program(settings, lookup);
+  auto start = choose_lsf_program(settings, lookup, cancel);
   if (!start) {
     if (requested_) return fail(Errc::invalid_argument, "--starter lsf: {}", start.error().message);
     why_not_ = fmt::format("{}: {}", job_, start.error().message);
@@ -219,7 +222,7 @@ Status BatchSystem::find_rsh(const std::string& program, std::string why, const 
   return {};
 }
 
-Result<BatchSystem> BatchSystem::find(const Settings& settings, const Lookup& lookup) {
+Result<BatchSystem> BatchSystem::find(const Settings& settings, const Lookup& lookup, int cancel) {
   BatchSystem system;
   const auto choice = settings.get(knobs::kStarter);
   system.requested_ = choice != StarterChoice::automatic;
@@ -239,7 +242,7 @@ Result<BatchSystem> BatchSystem::find(const Settings& settings, const Lookup& lo
     return system;
   }
   if (choice == StarterChoice::lsf || lookup("LSB_JOBID") != nullptr) {
-    HORO_TRY_STATUS(system.find_lsf(settings, lookup));
+    HORO_TRY_STATUS(system.find_lsf(settings, lookup, cancel));
     return system;
   }
   const char* agent = lookup(kAgentVariable);

@@ -36,10 +36,11 @@ class BatchSystem {
  public:
   using Lookup = std::function<const char*(const char*)>;
 
-  /// `lookup` works like getenv. Blocks: for files, CSM and jsrun.
+  /// `lookup` works like getenv. Blocks: for files, and for CSM and jsrun until the descriptor
+  /// `cancel` is readable.
   /// Fails: invalid_argument (the requested batch system is not there), not_found (a requested
   /// program is missing), unavailable (the allocation cannot be read).
-  static Result<BatchSystem> find(const Settings& settings, const Lookup& lookup);
+  static Result<BatchSystem> find(const Settings& settings, const Lookup& lookup, int cancel = -1);
 
   /// How to start the agent on `host`; nothing: by ssh.
   /// Fails: invalid_argument, when the user requested a batch system that does not have the host.
@@ -51,7 +52,7 @@ class BatchSystem {
 
  private:
   Status find_slurm(const Lookup& lookup);
-  Status find_lsf(const Settings& settings, const Lookup& lookup);
+  Status find_lsf(const Settings& settings, const Lookup& lookup, int cancel);
   Status find_rsh(const std::string& program, std::string why, const Lookup& lookup);
 
   bool requested_ = false;  ///< The user asked for it: a host that it does not have is an error.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/plan/csm_cpus.hpp"
 
-#include "base/deadline.hpp"
 #include "discovery/program.hpp"
 #include "discovery/sources/csm.hpp"
 #include "launcher/mpi/jsrun_command.hpp"
@@ -9,10 +8,9 @@
 namespace horo::launcher {
 
 Result<int> count_csm_cpus(const std::string& jsrun, const std::string& allocation,
-                           Duration timeout) {
-  const auto deadline = Deadline::in(SteadyClock::instance(), timeout);
+                           WaitLimit limit) {
   const auto subject = fmt::format("CSM allocation {}", allocation);
-  auto found = discovery::ask_csm(discovery::kCsmFolder, allocation, deadline);
+  auto found = discovery::ask_csm(discovery::kCsmFolder, allocation, limit);
   if (!found) return fail(Errc::unavailable, "{}: {}", subject, found.error().message);
   const auto& node = found->nodes.front();
   if (found->cores == 0) {
@@ -24,7 +22,7 @@ Result<int> count_csm_cpus(const std::string& jsrun, const std::string& allocati
   // Only a compute node knows in which of its SMT modes it runs.
   auto lscpu = discovery::output_of({jsrun, "--nrs", "1", "--tasks_per_rs", "1", "--cpu_per_rs",
                                      "1", "--gpu_per_rs", "0", "env", "LC_ALL=C", "lscpu"},
-                                    deadline);
+                                    limit);
   if (!lscpu) return fail(Errc::unavailable, "asking jsrun for lscpu: {}", lscpu.error().message);
   const int threads = threads_per_core(*lscpu);
   if (threads == 0)

@@ -3,16 +3,16 @@
 
 #include <string>
 
-#include "base/clock.hpp"
 #include "base/result.hpp"
+#include "base/wait_limit.hpp"
 
 namespace horo::launcher {
 
 /// Hardware threads that the job may use on each host of CSM's `allocation`. CSM knows the cores;
 /// lscpu, run by `jsrun` on a compute node, knows the threads of a core.
-/// Blocks: for both programs, `timeout` at most.
+/// Blocks: for both programs, until `limit`.
 /// Fails: unavailable, as ask_csm and where an answer lacks a number.
 Result<int> count_csm_cpus(const std::string& jsrun, const std::string& allocation,
-                           Duration timeout);
+                           WaitLimit limit);
 
 }  // namespace horo::launcher

@@ -30,6 +30,7 @@ Result<discovery::FoundHosts> find_hosts(const JobRequest& request) {
        .ranks_per_host = per_host,
        .here_slots = here,
        .timeout = settings.get(knobs::kDiscoveryTimeout),
+       .cancel = request.cancel,
        .environment = [&](const char* name) { return request.variable(name); }});
 }
 
@@ -164,9 +165,10 @@ void look_for_program(const JobRequest& request, JobFacts& facts) {
 Status ask_starters(const JobRequest& request, JobFacts& facts) {
   switch (request.starter) {
     case RankStarter::agents: {
-      HORO_TRY(facts.starts, probe_starts(facts.placement, request.settings, [&](const char* name) {
-                 return request.variable(name);
-               }));
+      HORO_TRY(facts.starts,
+               probe_starts(
+                   facts.placement, request.settings,
+                   [&](const char* name) { return request.variable(name); }, request.cancel));
       return {};
     }
     case RankStarter::mpirun: {

@@ -47,7 +47,8 @@ Result<Placement> place_ranks(const JobRequest& request, const discovery::HostSe
 /// Asks files, programs, devices and the kernel for everything that plan_job needs, and places the
 /// ranks, because which questions are asked depends on the placement.
 /// Blocks: for discovery scripts, batch systems, `ssh -G`, mpirun and jsrun.
-/// Fails: unavailable and timed_out, when an allocation cannot be read; else invalid_argument,
+/// Fails: cancelled, by the request's descriptor; unavailable and timed_out, when an allocation
+/// cannot be read; else invalid_argument,
 /// not_found, unsupported and others, for what the user has asked for.
 Result<JobFacts> probe_job(const JobRequest& request);
 

@@ -43,6 +43,9 @@ struct JobRequest {
   Environment extra_variables{};  ///< For all ranks, besides what they inherit.
   Settings settings{};            ///< The knobs.
 
+  /// probe_job ends its programs and fails when this descriptor is readable; -1: it never does.
+  int cancel = -1;
+
   // Set by JobRunner for restarts.
   int restart_count = 0;
   std::vector<std::string> avoided_hosts{};  ///< Hosts that were lost earlier.

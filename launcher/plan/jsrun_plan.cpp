@@ -45,8 +45,9 @@ Result<MpiFacts> probe_jsrun(const JobRequest& request, const Placement& placeme
         "--jsrun: CSM_ALLOCATION_ID is not set, so the hosts' cores are not known; place the "
         "ranks with jsrun's own options in --binding-args");
   }
-  HORO_TRY(facts.cpus, count_csm_cpus(facts.program, allocation,
-                                      request.settings.get(knobs::kDiscoveryTimeout)));
+  const auto deadline =
+      Deadline::in(SteadyClock::instance(), request.settings.get(knobs::kDiscoveryTimeout));
+  HORO_TRY(facts.cpus, count_csm_cpus(facts.program, allocation, {deadline, request.cancel}));
   return facts;
 }
 

@@ -63,7 +63,7 @@ Result<MpiFacts> probe_mpirun(const JobRequest& request, const Placement& placem
                 program.error().message);
   }
   MpiFacts facts{.program = std::move(*program), .agent = {}, .root = geteuid() == 0};
-  HORO_TRY(facts.kind, ask_for_mpi(facts.program));
+  HORO_TRY(facts.kind, ask_for_mpi(facts.program, request.cancel));
   HORO_TRY(facts.agent, agent_path());
   return facts;
 }

@@ -38,10 +38,10 @@ struct SshHosts {
 };
 
 /// Adds the ssh routes of `hosts`, and the tree by which their agents start each other.
-Status add_ssh(StartPlan& plan, const SshHosts& hosts, const std::string& why_not_batch,
-               int fanout) {
-  const auto deadline = Deadline::in(SteadyClock::instance(), kConfigurationTime);
-  HORO_TRY(auto routes, find_ssh_routes(hosts.names, plan.ssh, deadline));
+Status add_ssh(StartPlan& plan, const SshHosts& hosts, const std::string& why_not_batch, int fanout,
+               int cancel) {
+  const WaitLimit limit(Deadline::in(SteadyClock::instance(), kConfigurationTime), cancel);
+  HORO_TRY(auto routes, find_ssh_routes(hosts.names, plan.ssh, limit));
   std::vector<bool> in_tree(plan.hosts.size());
   for (std::size_t i = 0; i < hosts.names.size(); ++i) {
     auto& route = routes[i];
@@ -58,7 +58,7 @@ Status add_ssh(StartPlan& plan, const SshHosts& hosts, const std::string& why_no
 }  // namespace
 
 Result<StartPlan> probe_starts(const Placement& placement, const Settings& settings,
-                               const std::function<const char*(const char*)>& lookup) {
+                               const std::function<const char*(const char*)>& lookup, int cancel) {
   StartPlan plan{.hosts = std::vector<HostStart>(placement.hosts.size()),
                  .ssh = {.port = settings.get(knobs::kSshPort),
                          .identity_file = settings.get(knobs::kSshIdentityFile),
@@ -74,7 +74,7 @@ Result<StartPlan> probe_starts(const Placement& placement, const Settings& setti
       continue;
     }
     if (!batch) {
-      HORO_TRY(batch, BatchSystem::find(settings, lookup));
+      HORO_TRY(batch, BatchSystem::find(settings, lookup, cancel));
     }
     HORO_TRY(auto start, batch->start_for(host.name));
     if (start) {
@@ -88,7 +88,7 @@ Result<StartPlan> probe_starts(const Placement& placement, const Settings& setti
     }
   }
   if (by_ssh.names.empty()) return plan;
-  HORO_TRY_STATUS(add_ssh(plan, by_ssh, batch->why_not(), settings.get(knobs::kFanout)));
+  HORO_TRY_STATUS(add_ssh(plan, by_ssh, batch->why_not(), settings.get(knobs::kFanout), cancel));
   return plan;
 }
 

@@ -23,8 +23,8 @@ class Planning {
 
   /// Calls `answer` once from the loop; it may destroy this, and move the plan away.
   Planning(Loop& loop, JobRequest request, Answer answer);
-  /// No answer follows. Blocks: until the thread has ended, at most for the time limits of what it
-  /// waits for.
+  /// No answer follows. Programs that still run for the plan are killed. Blocks: until the thread
+  /// has ended.
   ~Planning();
   Planning(const Planning&) = delete;
   Planning& operator=(const Planning&) = delete;

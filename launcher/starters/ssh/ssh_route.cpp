@@ -168,16 +168,22 @@ Result<Question> ask(const std::string& host, const SshWishes& wishes) {
   return question;
 }
 
-Result<std::string> hear(Question question, const std::string& host, const Deadline& deadline) {
+Result<std::string> hear(Question question, const std::string& host, const WaitLimit& limit) {
   std::array<char, 4096> chunk{};
   for (;;) {
-    pollfd waiting{.fd = question.out.value(), .events = POLLIN, .revents = 0};
-    const auto left =
-        std::chrono::ceil<std::chrono::milliseconds>(deadline.left(SteadyClock::instance().now()))
-            .count();
-    if (poll(&waiting, 1, static_cast<int>(std::min<long long>(left, 60'000))) == 0) {
-      kill(question.pid, SIGKILL);
+    std::array waiting{pollfd{.fd = question.out.value(), .events = POLLIN, .revents = 0},
+                       pollfd{.fd = limit.cancel, .events = POLLIN, .revents = 0}};
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(
+                          limit.deadline.left(SteadyClock::instance().now()))
+                          .count();
+    const int ready =
+        poll(waiting.data(), waiting.size(), static_cast<int>(std::min<long long>(left, 60'000)));
+    if (ready < 0 && errno == EINTR) continue;
+    const bool cancelled = waiting[1].revents != 0;
+    if (ready == 0 || cancelled) {
+      kill(-question.pid, SIGKILL);
       waitpid(question.pid, nullptr, 0);
+      if (cancelled) return fail(Errc::cancelled, "nobody waits for 'ssh -G {}' any longer", host);
       return fail(Errc::timed_out, "'ssh -G {}' did not end in time", host);
     }
     const auto got = read(question.out.value(), chunk.data(), chunk.size());
@@ -209,10 +215,10 @@ SshRoute plain_route(const std::string& host) {
 }
 
 Result<std::vector<SshRoute>> ask_one_for_all(const std::vector<std::string>& hosts,
-                                              const SshWishes& wishes, const Deadline& deadline) {
+                                              const SshWishes& wishes, const WaitLimit& limit) {
   const auto first = name_of(hosts.front());
   HORO_TRY(auto question, ask(first, wishes));
-  HORO_TRY(const auto text, hear(std::move(question), first, deadline));
+  HORO_TRY(const auto text, hear(std::move(question), first, limit));
   const auto exists = [](const std::string& path) { return access(path.c_str(), R_OK) == 0; };
   HORO_TRY(const auto route, parse_ssh_config(first, text, exists));
   std::vector<SshRoute> routes(hosts.size(), route);
@@ -225,7 +231,7 @@ Result<std::vector<SshRoute>> ask_one_for_all(const std::vector<std::string>& ho
 }
 
 Result<std::vector<SshRoute>> ask_all(const std::vector<std::string>& hosts,
-                                      const SshWishes& wishes, const Deadline& deadline) {
+                                      const SshWishes& wishes, const WaitLimit& limit) {
   const auto exists = [](const std::string& path) { return access(path.c_str(), R_OK) == 0; };
   std::vector<SshRoute> routes;
   for (std::size_t first = 0; first < hosts.size(); first += kMostChildren) {
@@ -238,7 +244,7 @@ Result<std::vector<SshRoute>> ask_all(const std::vector<std::string>& hosts,
     // All are read even when one fails, because each is a child to be reaped.
     std::vector<Result<std::string>> answers;
     for (std::size_t i = first; i < last; ++i)
-      answers.push_back(hear(std::move(questions[i - first]), hosts[i], deadline));
+      answers.push_back(hear(std::move(questions[i - first]), hosts[i], limit));
     for (std::size_t i = first; i < last; ++i) {
       HORO_TRY(const auto text, std::move(answers[i - first]));
       HORO_TRY(auto route, parse_ssh_config(hosts[i], text, exists));
@@ -313,14 +319,14 @@ Result<SshRoute> parse_ssh_config(const std::string& host, std::string_view text
 }
 
 Result<std::vector<SshRoute>> find_ssh_routes(const std::vector<std::string>& hosts,
-                                              const SshWishes& wishes, Deadline deadline) {
+                                              const SshWishes& wishes, WaitLimit limit) {
   std::vector<SshRoute> routes;
   const bool program = has_program(kProgram);
   const auto config = read_configs();
   if (program && config.differs_by_host) {
-    HORO_TRY(routes, ask_all(hosts, wishes, deadline));
+    HORO_TRY(routes, ask_all(hosts, wishes, limit));
   } else if (program) {
-    HORO_TRY(routes, ask_one_for_all(hosts, wishes, deadline));
+    HORO_TRY(routes, ask_one_for_all(hosts, wishes, limit));
   } else {
     for (const auto& host : hosts) routes.push_back(plain_route(host));
   }

@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "base/deadline.hpp"
 #include "base/result.hpp"
+#include "base/wait_limit.hpp"
 
 namespace horo::launcher {
 
@@ -50,10 +50,11 @@ Result<SshRoute> parse_ssh_config(const std::string& host, std::string_view text
                                   const std::function<bool(const std::string&)>& exists);
 
 /// Finds the routes to `hosts`, at least one, in their order. Blocks: for one `ssh -G`, or one per
-/// host where the configuration has sections for hosts, until `deadline`. Fails: not_found (neither
-/// the library nor the program), timed_out, invalid_argument (a configuration that ssh refuses).
+/// host where the configuration has sections for hosts, until `limit`. Fails: not_found (neither
+/// the library nor the program), timed_out, cancelled, invalid_argument (a configuration that ssh
+/// refuses).
 Result<std::vector<SshRoute>> find_ssh_routes(const std::vector<std::string>& hosts,
-                                              const SshWishes& wishes, Deadline deadline);
+                                              const SshWishes& wishes, WaitLimit limit);
 
 /// The command line that starts `remote_command` on the route's host through its program.
 std::vector<std::string> ssh_arguments(const SshRoute& route, const SshWishes& wishes,

@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "discovery/search/find_hosts.hpp"
 
+#include <cerrno>
 #include <fstream>
 #include <map>
 #include <poll.h>
+#include <sys/eventfd.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
+
+#include "base/unique_fd.hpp"
 
 using namespace horo;
 using namespace horo::discovery;
@@ -111,6 +116,17 @@ TEST_CASE("the error for a failed discovery script has its end and the last line
   const Script plain("#!/bin/sh\n", 0600);
   // Root may read the file but not execute it.
   CHECK(find({.script = plain.path()}).error().code == Errc::permission_denied);
+}
+
+TEST_CASE("a discovery script ends when nobody waits for its hosts any longer") {
+  const UniqueFd cancel(eventfd(1, EFD_CLOEXEC));
+  const Script script("#!/bin/sh\nkill -STOP $$\n");
+  const auto found = find({.script = script.path(), .timeout = 1h, .cancel = cancel.value()});
+  REQUIRE(!found);
+  CHECK(found.error().code == Errc::cancelled);
+  // No child is left, not even a zombie.
+  CHECK(waitpid(-1, nullptr, WNOHANG) == -1);
+  CHECK(errno == ECHILD);
 }
 
 TEST_CASE(

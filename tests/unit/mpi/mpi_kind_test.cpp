@@ -1,7 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/mpi/mpi_kind.hpp"
 
+#include <cstdlib>
+#include <fstream>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
+
+#include "base/unique_fd.hpp"
 
 using namespace horo;
 using namespace horo::launcher;
@@ -27,4 +35,16 @@ TEST_CASE("an unknown mpirun is refused, quoting its text and naming the known M
   for (const auto* part : {"/opt/x/mpirun", "Frobnicator 3", "Open MPI", "MPICH", "--mpirun"})
     CHECK(error.message.find(part) != std::string::npos);
   CHECK(error.message.find("second line") == std::string::npos);
+}
+
+TEST_CASE("the question to mpirun ends when nobody waits for the answer any longer") {
+  std::string path = "/tmp/horo-test-XXXXXX";
+  REQUIRE(UniqueFd(mkstemp(path.data())));
+  std::ofstream(path) << "#!/bin/sh\nkill -STOP $$\n";
+  REQUIRE(chmod(path.c_str(), 0700) == 0);
+  const UniqueFd cancel(eventfd(1, EFD_CLOEXEC));
+  const auto kind = ask_for_mpi(path, cancel.value());
+  unlink(path.c_str());
+  REQUIRE(!kind);
+  CHECK(kind.error().code == Errc::cancelled);
 }

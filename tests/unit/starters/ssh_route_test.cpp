@@ -1,7 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/starters/ssh/ssh_route.hpp"
 
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
 #include <catch2/catch.hpp>
+
+#include "base/unique_fd.hpp"
 
 using namespace horo;
 using namespace horo::launcher;
@@ -84,6 +94,24 @@ TEST_CASE("a host key is looked up by its alias if there is one") {
   REQUIRE(route);
   CHECK(route->name == "a");
   CHECK(route->known_as == "b");
+}
+
+TEST_CASE("ssh -G ends when nobody waits for the routes any longer") {
+  std::string folder = "/tmp/horo-test-XXXXXX";
+  REQUIRE(mkdtemp(folder.data()) != nullptr);
+  std::ofstream(folder + "/ssh") << "#!/bin/sh\nkill -STOP $$\n";
+  REQUIRE(chmod((folder + "/ssh").c_str(), 0700) == 0);
+  const std::string path = getenv("PATH");
+  setenv("PATH", folder.c_str(), 1);
+  const UniqueFd cancel(eventfd(1, EFD_CLOEXEC));
+  const auto routes = find_ssh_routes({"a", "b"}, {}, {Deadline::never(), cancel.value()});
+  setenv("PATH", path.c_str(), 1);
+  std::filesystem::remove_all(folder);
+  REQUIRE(!routes);
+  CHECK(routes.error().code == Errc::cancelled);
+  // No child is left, not even a zombie.
+  CHECK(waitpid(-1, nullptr, WNOHANG) == -1);
+  CHECK(errno == ECHILD);
 }
 
 TEST_CASE("a port that is not a port number is refused") {
