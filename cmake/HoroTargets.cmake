@@ -21,17 +21,17 @@ function(horo_precompiled target headers)
   endif()
 endfunction()
 
-# horo_precompile(<headers> <folder> LINK ...)   object library horo_precompiled_<headers>, made of <folder>/precompiled.hpp
-function(horo_precompile headers folder)
+# horo_precompile(<headers> <path> LINK ...)   object library horo_precompiled_<headers>, made of <path>.hpp and <path>.cpp
+function(horo_precompile headers path)
   cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
   if(HORO_PCH)
-    add_library(horo_precompiled_${headers} OBJECT "${folder}/precompiled.cpp")
+    add_library(horo_precompiled_${headers} OBJECT "${path}.cpp")
     target_link_libraries(horo_precompiled_${headers} PRIVATE horo_flags ${ARG_LINK})
-    target_precompile_headers(horo_precompiled_${headers} PRIVATE "${folder}/precompiled.hpp")
+    target_precompile_headers(horo_precompiled_${headers} PRIVATE "${path}.hpp")
   endif()
 endfunction()
 
-horo_precompile(library "${CMAKE_CURRENT_LIST_DIR}")
+horo_precompile(library "${CMAKE_CURRENT_LIST_DIR}/standard_headers")
 
 function(horo_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINK;PRIVATE_LINK" ${ARGN})

@@ -91,7 +91,7 @@ Result<pid_t> start(const std::vector<std::string>& command, const Pipe& out, co
   for (const auto& word : command)
     arguments.push_back(
         const_cast<char*>(word.c_str()));  // NOLINT(cppcoreguidelines-pro-type-const-cast):
-                                           // posix_spawn's signature
+                                           // posix_spawnp's signature
   arguments.push_back(nullptr);
   posix_spawn_file_actions_t actions{};
   posix_spawnattr_t attributes{};
@@ -103,12 +103,17 @@ Result<pid_t> start(const std::vector<std::string>& command, const Pipe& out, co
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
   pid_t pid = -1;
   const int error =
-      posix_spawn(&pid, command.front().c_str(), &actions, &attributes, arguments.data(), environ);
+      posix_spawnp(&pid, command.front().c_str(), &actions, &attributes, arguments.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
   posix_spawnattr_destroy(&attributes);
   if (error == ENOEXEC)
     return fail(Errc::permission_denied,
                 "it is not a program; a script must begin with #! and its interpreter");
+  if (error == ENOENT && command.front().find('/') == std::string::npos) {
+    return fail(Errc::not_found,
+                "there is no program '{}': give its path, or put its folder into PATH",
+                command.front());
+  }
   if (error != 0) return fail_errno(error, "starting it");
   return pid;
 }

@@ -120,7 +120,7 @@ class DocumentStart : public YAML::EventHandler {
 };
 
 /// Where what follows the first document begins. YAML::LoadAll is no way to find it: it never ends
-/// for text that belongs to no document, such as "a: 1\n]".
+/// for text that belongs to no document, such as "{a: 1}, b".
 std::optional<YAML::Mark> second_document(const std::string& text) {
   std::istringstream stream(text);
   YAML::Parser parser(stream);

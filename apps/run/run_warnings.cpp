@@ -153,8 +153,10 @@ std::vector<KnobWarning> plan_warnings(const RunInvocation& invocation,
 
 std::string subjects_of(const std::vector<KnobWarning>& warnings) {
   std::string text;
-  for (const auto& warning : warnings)
+  for (const auto& warning : warnings) {
+    if (warning.subject.empty()) continue;
     text += fmt::format("{}{}", text.empty() ? "" : ",", warning.subject);
+  }
   return text;
 }
 

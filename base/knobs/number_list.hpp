@@ -8,10 +8,12 @@
 
 namespace horo {
 
-/// Whole numbers of at most four digits, separated by commas; or nothing at all.
+/// Whole numbers of at most four digits, separated by commas, with blanks before a number or none;
+/// or nothing at all.
 constexpr bool is_number_list(std::string_view text) {
   int digits = 0;
   for (const char c : text) {
+    if (c == ' ' && digits == 0) continue;
     const bool separates = c == ',';
     if (separates ? digits == 0 : c < '0' || c > '9' || digits == 4) return false;
     digits = separates ? 0 : digits + 1;
@@ -29,7 +31,9 @@ constexpr std::size_t count_numbers(std::string_view list) {
 constexpr int number_at(std::string_view list, std::size_t position) {
   for (; position != 0; --position) list.remove_prefix(list.find(',') + 1);
   int number = 0;
-  for (const char c : list.substr(0, list.find(','))) number = number * 10 + (c - '0');
+  for (const char c : list.substr(0, list.find(','))) {
+    if (c != ' ') number = number * 10 + (c - '0');
+  }
   return number;
 }
 

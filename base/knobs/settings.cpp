@@ -75,8 +75,9 @@ Status Settings::apply_config(const Sources& sources) {
     const auto hint = did_you_mean(given.name, keys);
     if (!sources.like_horovodrun)
       return fail(Errc::invalid_argument, "{}: unknown key '{}'{}", given.place, given.name, hint);
-    warnings_.push_back({given.name, fmt::format("{}: the key '{}' is unknown and has no effect{}",
-                                                 given.place, given.name, hint)});
+    warnings_.push_back({{},
+                         fmt::format("{}: the key '{}' is unknown and has no effect{}", given.place,
+                                     given.name, hint)});
   }
   return {};
 }

@@ -51,7 +51,7 @@ struct Sources {
 
 /// Something that the user has set and that has another effect than its name promises, or none.
 struct KnobWarning {
-  std::string subject;  ///< Key of the knob, or the name of another variable or key of a file.
+  std::string subject;  ///< Key of the knob, or name of another variable; empty: none of these.
   std::string text;     ///< One line that names what the user wrote.
 
   friend bool operator==(const KnobWarning&, const KnobWarning&) = default;

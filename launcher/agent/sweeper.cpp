@@ -68,6 +68,7 @@ class Sweeping {
   void kill_the_rest() {
     const auto deadline = Deadline::in(SteadyClock::instance(), kKillTime);
     do {
+      if (getppid() != guard_) break;  // Its number may belong to another process now.
       const auto family = ProcessTree::look();
       const std::vector<pid_t> living =
           family ? family->below(guard_, {getpid()}) : std::vector<pid_t>();

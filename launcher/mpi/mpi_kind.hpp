@@ -21,6 +21,6 @@ Result<MpiKind> recognise_mpi(std::string_view program, std::string_view version
 /// Runs `program --version`. Blocks: for the answer, until 10 s have passed or the
 /// descriptor `cancel` is readable (-1: there is none).
 /// Fails: as recognise_mpi; timed_out, cancelled, and as ProcessGroup::spawn.
-Result<MpiKind> ask_for_mpi(const std::string& program, int cancel);
+Result<MpiKind> ask_for_mpi(const std::string& program, int cancel = -1);
 
 }  // namespace horo::launcher

@@ -165,11 +165,13 @@ Result<Environment> common_variables(const JobRequest& request, const JobFacts& 
   return common;
 }
 
+EnvironmentFilter filter_of(const JobRequest& request) {
+  return {request.settings.get(knobs::kEnvAllow), request.settings.get(knobs::kEnvDeny)};
+}
+
 /// The variables that all ranks inherit, followed by `common`.
 Environment rank_environment(const JobRequest& request, const Environment& common) {
-  const EnvironmentFilter filter{request.settings.get(knobs::kEnvAllow),
-                                 request.settings.get(knobs::kEnvDeny)};
-  auto environment = inherited_environment(request.environment, common, filter);
+  auto environment = inherited_environment(request.environment, common, filter_of(request));
   environment.insert(environment.end(), common.begin(), common.end());
   return environment;
 }
@@ -204,6 +206,7 @@ std::vector<AgentSpec> make_agents(const JobRequest& request, const JobFacts& fa
   const auto here = std::make_shared<const Environment>(environment);
   const auto on_others = std::make_shared<const Environment>(for_another_host(environment));
   const auto common = agent_template(request, facts);
+  const auto filter = filter_of(request);
   std::vector<AgentSpec> agents;
   for (std::size_t i = 0; i < facts.placement.hosts.size(); ++i) {
     const auto& host = facts.placement.hosts[i];
@@ -214,6 +217,8 @@ std::vector<AgentSpec> make_agents(const JobRequest& request, const JobFacts& fa
     for (const auto rank : host.ranks) agent.ranks.push_back(identities[rank.index()]);
     agent.environment = slurm_node_variables(
         [&](const char* name) { return request.variable(name); }, host.name, facts.local[i]);
+    std::erase_if(agent.environment,
+                  [&filter](const auto& variable) { return !filter.passes(variable.first); });
     if (!remote) continue;
     agent.own_variables = host_variables();
     agent.heartbeat = request.settings.get(knobs::kHeartbeatTimeout);

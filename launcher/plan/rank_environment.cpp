@@ -47,6 +47,10 @@ bool is_listed(std::string_view name, std::string_view list) {
 
 }  // namespace
 
+bool EnvironmentFilter::passes(std::string_view name) const {
+  return is_listed(name, allow) && !is_listed(name, deny);
+}
+
 const char* find_variable(const char* const* entries, std::string_view name) {
   for (; *entries != nullptr; ++entries) {
     const std::string_view entry(*entries);
@@ -71,8 +75,7 @@ Environment inherited_environment(const char* const* entries, const Environment&
     const auto equals = entry.find('=');
     if (equals == std::string_view::npos) continue;
     const auto name = entry.substr(0, equals);
-    const bool passes = is_listed(name, filter.allow) && !is_listed(name, filter.deny);
-    if (is_forwarded(name) && passes && seen.insert(name).second)
+    if (is_forwarded(name) && filter.passes(name) && seen.insert(name).second)
       environment.emplace_back(name, entry.substr(equals + 1));
   }
   return environment;

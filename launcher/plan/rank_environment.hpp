@@ -18,6 +18,8 @@ namespace horo::launcher {
 struct EnvironmentFilter {
   std::string allow = "*";
   std::string deny;
+
+  bool passes(std::string_view name) const;
 };
 
 /// Value of `name` in `entries` (an array like environ); null: it is not set.

@@ -28,7 +28,7 @@ refused_file "$file:3:3: key 'shm.ring' is given twice" 'shm:\n  ring: 4\n  ring
 refused_file "$file:1:8: key 'grace' must have a single value" 'grace: [1, 2]\n'
 refused_file "$file:1:1: must hold sections with keys and values" '- a\n- b\n'
 refused_file "$file:2:1: text follows the end of the first document, as after '---'; a config file has one document" 'grace: 1s\n---\nverbose: true\n'
-refused_file "$file:2:1: text follows the end of the first document" 'grace: 1s\n]'
+refused_file "$file:1:12: text follows the end of the first document" '{grace: 1s}, verbose'
 refused_file "$file:3:2: " 'a:\n  b: 1\n c: 2\n'
 refused_file "controller: 'x' (config $file:1:1) must be gloo or mpi" 'controller: x\n'
 

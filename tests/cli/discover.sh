@@ -36,6 +36,11 @@ printf '#!/bin/sh\necho localhost\n' >"$scratch/script"
 chmod +x "$scratch/script"
 try horo discover --host-discovery-script "$scratch/script" --slots-per-host 5 --json
 expect_in "hosts" "$out" '"slots": 5'
+# A script's first word is searched for in PATH, as a shell does.
+try horo discover --host-discovery-script "cat $scratch/hosts" --json
+expect_in "hosts" "$out" '"slots": 3'
+try horo run -np 1 --host-discovery-script "no-such-program 1" true
+expect_in "error" "$err" "there is no program 'no-such-program': give its path, or put its folder into PATH"
 
 # A host without a route is named, and the exit code shows the failure.
 try horo discover -H nowhere.invalid:2

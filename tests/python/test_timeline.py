@@ -21,6 +21,7 @@ TRACED = """
     horo.start_timeline({path!r})  # the trace continues
     horo.broadcast(numpy.ones((2, 3)), root_rank=0, name="second")
     horo.stop_timeline()
+    horo.barrier()  # otherwise rank 1 might submit the next one before rank 0 stops its trace
     horo.allreduce(numpy.ones(10), name="after")
     horo.stop_timeline()  # no trace: does nothing
     try:

@@ -134,7 +134,7 @@ void ChromeWriter::submit(RankState& state, const Record& record) {
 /// not have ended that one yet: then the submission waits here until its row shows the end.
 void ChromeWriter::arrive(const RankState& owner, const RankState& by, const Record& record,
                           int rank) {
-  if (rank < 0 || rank > kMostRanks) return;  // Another process may have written it.
+  if (rank < 0 || rank >= kMostRanks) return;  // Another process may have written it.
   // The owner has no rows for sets that it is no member of.
   if (set_number(record.set) != 0 && !owner.sets.contains(record.set)) return;
   auto& what = tensor(by, record.set, record.id, record.ticks);

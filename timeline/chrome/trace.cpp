@@ -2,6 +2,7 @@
 #include "timeline/chrome/trace.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
@@ -67,6 +68,7 @@ class Trace::Impl {
   Impl& operator=(const Impl&) = delete;
 
   ~Impl() {
+    ended_ = recorder_.now();
     {
       const MutexLock lock(mutex_);
       stopping_ = true;
@@ -183,7 +185,8 @@ class Trace::Impl {
     const bool shown = from == 0 || options_.all_ranks;
     if (shown) lost_ += *missed;
     for (const auto& record : records) {
-      if (!shown && !tells_arrivals(record)) continue;
+      // Other ranks may have gone on while this one ends the trace.
+      if (!shown && (!tells_arrivals(record) || record.ticks > ended_)) continue;
       if (record.ticks > until) {
         source.held.push_back(record);
       } else {
@@ -221,7 +224,8 @@ class Trace::Impl {
   std::vector<Drained> drained_;
   int regions_ = 0;
   std::uint64_t lost_ = 0;
-  std::uint64_t began_ = 0;  ///< The ticks at which the trace began.
+  std::uint64_t began_ = 0;                              ///< The ticks at which the trace began.
+  std::atomic<std::uint64_t> ended_{~std::uint64_t{0}};  ///< The ticks at which it was ended.
   Mutex mutex_;
   std::condition_variable bell_;
   bool stopping_ HORO_GUARDED_BY(mutex_) = false;

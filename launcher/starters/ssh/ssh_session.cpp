@@ -158,6 +158,25 @@ Error SshSession::login_refused() {
                       route_.user, route_.name)};
 }
 
+namespace {
+
+/// Of the answers of several files of known hosts, the gravest counts: a further file that is
+/// missing takes nothing back.
+int gravity(ssh_known_hosts_e answer) {
+  switch (answer) {
+    case SSH_KNOWN_HOSTS_CHANGED:
+      return 3;
+    case SSH_KNOWN_HOSTS_OTHER:
+      return 2;
+    case SSH_KNOWN_HOSTS_ERROR:
+      return 1;
+    default:
+      return 0;
+  }
+}
+
+}  // namespace
+
 bool SshSession::find_host_key(unsigned port, KnownKey& found) {
   // An alias stands for host and port.
   const unsigned looked_up = route_.known_as == route_.name ? port : kUsualPort;
@@ -166,7 +185,7 @@ bool SshSession::find_host_key(unsigned port, KnownKey& found) {
     lib_.ssh_options_set(session_, SSH_OPTIONS_KNOWNHOSTS, file.c_str());
     const auto answer = lib_.ssh_session_is_known_server(session_);
     if (answer == SSH_KNOWN_HOSTS_OK) return true;
-    if (answer == SSH_KNOWN_HOSTS_CHANGED || found != SSH_KNOWN_HOSTS_CHANGED) found = answer;
+    if (gravity(answer) > gravity(found)) found = answer;
   }
   return false;
 }

@@ -43,7 +43,12 @@ void ClosedPeers::run() {
 }
 
 bool ClosedPeers::post() {
-  auto message = std::shared_ptr<Message>(context_->createUnboundBuffer(&byte_, 1));
+  std::shared_ptr<Message> message;
+  try {
+    message = context_->createUnboundBuffer(&byte_, 1);
+  } catch (const std::exception&) {
+    return false;  // Without memory the watch ends; time-outs still end what waits.
+  }
   bool any = false;
   for (std::size_t peer = 0; peer < open_.size(); ++peer) {
     if (!open_[peer]) continue;

@@ -236,8 +236,8 @@ HORO_API horo_status horo_process_set_ranks(horo_set set, int* ranks);
 HORO_API size_t horo_process_sets(horo_set* sets, size_t room);
 
 /* The backend that moves the set's tensors: "shm" inside one host, between hosts "gloo", "openmpi"
- * or "mpich". Memory: static. Thread: any. Blocks: no. Fails: with NULL: not a member, no such set,
- * or not initialised. */
+ * or "mpich"; "other" for a backend that this version has no name for. Memory: static. Thread: any.
+ * Blocks: no. Fails: with NULL: not a member, no such set, or not initialised. */
 HORO_API const char* horo_process_set_backend(horo_set set);
 
 /* A key that only this job's ranks know, the same on all of them, to sign what they send each other

@@ -31,7 +31,9 @@ TEST_CASE("printable text does not turn the writing direction") {
   CHECK(printable("a\xe2\x80\xae"
                   "b\xe2\x81\xa6"
                   "c\xe2\x80\xa8"
-                  "d") == "abcd");
+                  "d\xe2\x80\x8f"
+                  "e\xd8\x9c"
+                  "f") == "abcdef");
 }
 
 TEST_CASE("printable text is UTF-8, whatever the bytes were") {

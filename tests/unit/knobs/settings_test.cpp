@@ -209,14 +209,15 @@ TEST_CASE("like horovodrun, an unknown key of the file is a warning") {
       {.config = {{"fusion.treshold", "1", "c.yaml:7:3"}}, .like_horovodrun = true});
   REQUIRE(settings);
   CHECK(settings->warnings() ==
-        std::vector<KnobWarning>{{"fusion.treshold",
+        std::vector<KnobWarning>{{"",
                                   "c.yaml:7:3: the key 'fusion.treshold' is unknown and has no "
                                   "effect; did you mean 'fusion.threshold'?"}});
 }
 
 TEST_CASE("the cores of threads are a list of numbers") {
   CHECK(Settings::resolve({.flags = {{"thread-affinity", "0,12,3", ""}}}));
-  for (const auto* wrong : {"x", "1,", ",1", "1;2", "-1", "1, 2", "12345"}) {
+  CHECK(Settings::resolve({.flags = {{"thread-affinity", "0, 12", ""}}}));
+  for (const auto* wrong : {"x", "1,", ",1", "1;2", "-1", "1 2", "1 ,2", "1, ", "12345"}) {
     CHECK(
         refusal({.flags = {{"thread-affinity", wrong, ""}}}) ==
         fmt::format("thread.affinity: '{}' (flag --thread-affinity) must be core numbers separated "
@@ -228,6 +229,7 @@ TEST_CASE("the cores of threads are a list of numbers") {
   CHECK(number_at("4,15,6", 0) == 4);
   CHECK(number_at("4,15,6", 1) == 15);
   CHECK(number_at("4,15,6", 2) == 6);
+  CHECK(number_at("4, 15", 1) == 15);
 }
 
 TEST_CASE("ranks get their knobs that were set, under both names, and read the same values") {

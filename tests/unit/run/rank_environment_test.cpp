@@ -47,6 +47,14 @@ TEST_CASE("variables of the launcher's own task and node of Slurm are not inheri
         Environment{{"SLURM_JOB_ID", "5"}, {"SLURM_JOB_NODELIST", "a[1-2]"}});
 }
 
+TEST_CASE("a filter passes the names that it allows and does not deny") {
+  const EnvironmentFilter filter{.allow = "SLURM*,HOME", .deny = "SLURM_NODE*"};
+  CHECK(filter.passes("SLURM_JOB_ID"));
+  CHECK(filter.passes("HOME"));
+  CHECK_FALSE(filter.passes("SLURM_NODEID"));
+  CHECK_FALSE(filter.passes("USER"));
+}
+
 TEST_CASE("each host's ranks get that host's name and number of Slurm") {
   const char* const entries[] = {"SLURM_JOB_ID=5", "SLURM_JOB_NODELIST=a[1-3]",
                                  "SLURMD_NODENAME=a2", nullptr};

@@ -89,7 +89,7 @@ TEST_CASE("tensors that wait for their ranks at the same time are one occasion")
 
 TEST_CASE("ranks that are late by chance are named once in a hundred times at most") {
   for (const int ranks : {2, 3, 8}) {
-    for (const int steps : {1, 2, 3, 5, 8, 12, 20}) {
+    for (const int steps : {1, 3, 8, 20}) {
       for (const bool few : {false, true}) {
         constexpr int kSeeds = 2000;
         int named = 0;

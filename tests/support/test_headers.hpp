@@ -4,4 +4,4 @@
 
 #include <catch2/catch.hpp>
 
-#include "cmake/precompiled.hpp"
+#include "cmake/standard_headers.hpp"

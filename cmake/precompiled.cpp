@@ -1,3 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-// An object library needs a source file; this one has precompiled.hpp compiled for all targets that
-// reuse it.
