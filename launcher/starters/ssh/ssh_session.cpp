@@ -160,8 +160,8 @@ Error SshSession::login_refused() {
 
 namespace {
 
-/// Of the answers of several files of known hosts, the gravest counts: a further file that is
-/// missing takes nothing back.
+/// The gravest answer of several files of known hosts counts: a further file that is missing takes
+/// nothing back.
 int gravity(ssh_known_hosts_e answer) {
   switch (answer) {
     case SSH_KNOWN_HOSTS_CHANGED:
