@@ -51,8 +51,8 @@ std::string_view last_line(std::string_view text) {
   return text.substr(text.rfind('\n') + 1);
 }
 
-/// Imports a framework and returns its version or its error. The import runs in a separate process, because a broken extension may
-/// end its process in any way.
+/// Imports a framework and returns its version or its error. The import runs in a separate process,
+/// because a broken extension may end its process in any way.
 Told import_module(const char* module) {
   return ask_shell(fmt::format(
       R"(timeout 60 python3 -c 'import {0}; print(getattr({0}, "__version__", ""))' 2>&1)",
