@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What JobRunner tells its caller while a job runs. References and views are valid during the call.
+// Events that JobRunner reports to its caller while a job runs. References and views are valid
+// during the call.
 #pragma once
 
 #include <functional>

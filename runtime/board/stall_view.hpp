@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a set's tables say about tensors and entries that do not complete.
+// Reads from a set's tables which tensors and log entries do not complete.
 #pragma once
 
 #include <cstdint>

@@ -61,7 +61,7 @@ class AgentTask {
   bool kill();
   bool cancel();
 
-  // The agent reports by these.
+  // The functions below take what the agent reports.
 
   /// The agent has taken the task with that number: its messages belong to it from now on. False:
   /// it is another task's number, or was told before.
@@ -77,7 +77,7 @@ class AgentTask {
   /// Valid once it has finished.
   int survivors() const { return *survivors_; }
 
-  // These are sent as soon as the stream is there.
+  // The functions below return what is sent as soon as the stream is there.
 
   /// The spec, once, if the ranks are to be started as soon as the stream is there.
   std::optional<AgentSpec> take_spec() { return std::exchange(spec_, std::nullopt); }

@@ -58,7 +58,8 @@ class LocalLeader {
   /// All local ranks, by local rank. After gather().
   std::vector<Rank> ranks() const;
 
-  /// To all, after gather(); `handover.peers` is filled in. Fails: peer_lost, io.
+  /// Sends the handover to all local ranks, after gather(), and fills in `handover.peers`. Fails:
+  /// peer_lost, io.
   Status give(BoardHandover& handover);
 
   /// Sends the error to all ranks that have connected.
