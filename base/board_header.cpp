@@ -14,8 +14,6 @@ namespace horo {
 
 namespace {
 
-constexpr std::size_t kPage = 4096;
-
 std::uint64_t pack(const Poison& p) {
   const auto rank =
       static_cast<std::uint64_t>(static_cast<std::uint32_t>(p.rank.value() + 1) & 0xffffffU);
@@ -63,7 +61,7 @@ std::string describe(const Poison& poison) {
 
 std::size_t BoardHeader::bytes(int local_size) {
   const auto raw = sizeof(BoardHeader) + sizeof(RankSlot) * static_cast<std::size_t>(local_size);
-  return (raw + kPage - 1) / kPage * kPage;
+  return (raw + kMapUnit - 1) / kMapUnit * kMapUnit;
 }
 
 Result<int> make_board(const BoardSpec& spec) {

@@ -28,6 +28,14 @@ inline constexpr std::uint64_t kBoardMagic = 0x31304f524f48ULL;  // "HORO01", li
 inline constexpr std::uint32_t kBoardVersion = 1;
 inline constexpr int kMaxLocalRanks = 1024;
 
+/// Parts of a board that are mapped by themselves begin at multiples of this. It is a multiple of
+/// the page size of any kernel: those of aarch64 have pages of 4, 16 or 64 KiB.
+#if defined(__aarch64__)
+inline constexpr std::size_t kMapUnit = 65536;
+#else
+inline constexpr std::size_t kMapUnit = 4096;
+#endif
+
 /// Life cycle of a local rank on a board. The rank itself writes the states up to `detached`; only
 /// the process that watches it (the agent or a peer) writes `dead`.
 enum class RankState : std::uint32_t {
@@ -100,7 +108,7 @@ struct BoardHeader {
 
   const RankSlot& slot(LocalRank r) const { return first_slot.data()[r.index()]; }
 
-  /// Bytes of the header for `local_size` ranks, a multiple of the page size.
+  /// Bytes of the header for `local_size` ranks, a multiple of kMapUnit.
   static std::size_t bytes(int local_size);
 };
 

@@ -48,7 +48,7 @@ if(HORO_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   endif()
 endif()
 find_program(HORO_MOLD mold)
-if(HORO_MOLD)
+if(HORO_MOLD AND NOT CMAKE_CROSSCOMPILING)  # A cross compiler looks for linkers of its own only.
   add_link_options(-fuse-ld=mold)
 endif()
 
@@ -62,8 +62,8 @@ target_compile_options(horo_flags INTERFACE
   # GCC 12 wrongly reports an overlap in "text" + std::to_string(n).
   $<$<COMPILE_LANGUAGE:CXX>:-Wconversion -Wno-restrict>)
 if(HORO_PCH)
-  # With precompiled headers it also reports an overflow there, in the standard library's code.
-  target_compile_options(horo_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-array-bounds -Wno-stringop-overflow>)
+  # With precompiled headers it also reports overflows there, in the standard library's code.
+  target_compile_options(horo_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread>)
 endif()
 if(HORO_UNITY)
   # A class of one file may have members of types that are private to that file: there is no second file to disagree.

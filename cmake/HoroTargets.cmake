@@ -41,6 +41,22 @@ function(horo_library name)
   horo_precompiled(horo_${name} library)
 endfunction()
 
+if(CMAKE_BUILD_TYPE STREQUAL "Release" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND NOT HORO_SANITIZE)
+  set(HORO_INLINE_AT_LINK ON)
+  add_link_options($<IF:$<BOOL:$<TARGET_PROPERTY:HORO_INLINES_AT_LINK>>,-flto=auto$<SEMICOLON>-Wno-psabi,-fno-lto>)
+endif()
+
+# horo_inline_at_link(<library> <target>...)   linking the library inlines calls between the sources of these targets. Their
+# objects contain ordinary code too, which every other program links, so the tests link as fast as before.
+function(horo_inline_at_link library)
+  if(HORO_INLINE_AT_LINK)
+    foreach(target IN LISTS library ARGN)
+      target_compile_options(${target} PRIVATE -flto -ffat-lto-objects)
+    endforeach()
+    set_target_properties(${library} PROPERTIES HORO_INLINES_AT_LINK ON)
+  endif()
+endfunction()
+
 function(horo_tool name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})

@@ -35,7 +35,7 @@ _horo() {
         --fold) COMPREPLY=($(compgen -W 'auto on off' -- "$word")); return ;;
         --stdin) COMPREPLY=($(compgen -W 'auto none rank0' -- "$word")); return ;;
         --log-level) COMPREPLY=($(compgen -W 'trace debug info warning error fatal' -- "$word")); return ;;
-        --cpu-operations) COMPREPLY=($(compgen -W 'auto shm gloo mpi' -- "$word")); return ;;
+        --cpu-operations) COMPREPLY=($(compgen -W 'auto shm tcp gloo mpi' -- "$word")); return ;;
         --hostfile|--host-discovery-script|--config-file|--plan|--plan-out|--rsh-agent|--ssh-identity-file|-i|--ssh-program|--output-filename|--json-report|--autotune-log-file|--timeline-directory|--timeline-filename|--mpirun) compopt -o default; return ;;
         --num-proc|-n|--hosts|-H|--fusion-threshold|--cycle-time|--cache-capacity|--wake-delay|--spin-time|--tree-radix|--shm-chunk|--shm-ring|--arena-size|--slots-per-host|--ranks-per-host|--discovery-timeout|--ssh-port|-p|--fanout|--network-interfaces|--env-allow|--env-deny|--start-timeout|--timeout|--failure-grace|--grace|--max-restarts|--restart-on|--heartbeat-timeout|--release-timeout|--prefix|--output-ranks|--autotune-warmup-samples|--autotune-steps-per-sample|--autotune-bayes-opt-max-samples|--autotune-gaussian-process-noise|--timeline-memory|--timeline-seconds|--timeline-limit|--stall-warning-time|--stall-shutdown-time|--gloo-iface|--gloo-timeout|--num-nccl-streams|--thread-affinity|--mpi-args|--binding-args) return ;;
       esac

@@ -217,11 +217,11 @@ bool is_user_name(std::string_view name) {
          std::all_of(name.begin(), name.end(), is_name_character);
 }
 
-Result<int> parse_slots(std::string_view text, std::string_view entry) {
+Result<int> parse_slots(std::string_view text, std::string_view entry, int least) {
   const auto slots = parse_number(text);
-  if (!slots || *slots < 1 || *slots > kMaxSlots) {
-    return fail(Errc::invalid_argument, "slots in '{}' must be a whole number from 1 to {}", entry,
-                kMaxSlots);
+  if (!slots || *slots < least || *slots > kMaxSlots) {
+    return fail(Errc::invalid_argument, "slots in '{}' must be a whole number from {} to {}", entry,
+                least, kMaxSlots);
   }
   return static_cast<int>(*slots);
 }
@@ -240,7 +240,7 @@ Status add_entry(HostSet& hosts, std::string_view entry, int default_slots) {
   HORO_TRY(const auto parts, place.front() == '[' ? cut_address(place) : cut_names(place));
   int slots = default_slots;
   if (!parts.rest.empty()) {
-    HORO_TRY(slots, parse_slots(parts.rest.substr(1), entry));
+    HORO_TRY(slots, parse_slots(parts.rest.substr(1), entry, 0));
   }
   if (hosts.size() + parts.names.size() > kMaxHosts) {
     return fail(Errc::invalid_argument, "with '{}' there would be more than {} hosts", entry,

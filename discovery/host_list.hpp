@@ -27,7 +27,8 @@ std::vector<ListEntry> split_list(std::string_view list);
 Result<std::vector<std::string>> expand_names(std::string_view text);
 
 /// Adds one entry to `hosts`: `name[:slots]`, with ranges, or `[IPv6 address][:slots]`, each
-/// optionally after `user@`. Without slots, `default_slots` are used. Fails: invalid_argument,
+/// optionally after `user@`. Without slots, `default_slots` are used; a host with 0 slots takes no
+/// rank. Fails: invalid_argument,
 /// naming the entry; also if the host exists with another user.
 Status add_entry(HostSet& hosts, std::string_view entry, int default_slots);
 
@@ -40,7 +41,7 @@ bool is_host_name(std::string_view name);
 /// Whether `name` can be the name of a user.
 bool is_user_name(std::string_view name);
 
-/// Reads the number of slots of `entry`. Fails: invalid_argument.
-Result<int> parse_slots(std::string_view text, std::string_view entry);
+/// Reads the number of slots of `entry`, `least` or more. Fails: invalid_argument.
+Result<int> parse_slots(std::string_view text, std::string_view entry, int least);
 
 }  // namespace horo::discovery

@@ -32,9 +32,12 @@ const std::array kSections{
     TheirSection{"Available Frameworks",
                  {{"TensorFlow", {"TensorFlow"}}, {"PyTorch", {"PyTorch"}}, {"MXNet"}}},
     TheirSection{"Available Controllers", {{"MPI", {"mpirun"}}, {"Gloo", {"local"}}}},
-    TheirSection{
-        "Available Tensor Operations",
-        {{"NCCL", {"nccl"}}, {"DDL"}, {"CCL"}, {"MPI", {"openmpi", "mpich"}}, {"Gloo", {"gloo"}}}},
+    TheirSection{"Available Tensor Operations",
+                 {{"NCCL", {"nccl"}},
+                  {"DDL"},
+                  {"CCL"},
+                  {"MPI", {"openmpi", "mpich"}},
+                  {"Gloo", {"gloo", "tcp"}}}},
 };
 
 bool is_available(const TheirRow& row, const std::vector<Finding>& findings) {

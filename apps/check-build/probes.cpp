@@ -84,7 +84,7 @@ Finding probe_library() {
   Finding finding{.section = "Runtime", .name = "libhoro", .available = false, .detail = {}};
   const auto here = own_directory();
   std::vector<std::string> places;
-  for (const auto* folder : {"lib", "lib/x86_64-linux-gnu", "lib64"})
+  for (const auto* folder : {"lib", "lib/x86_64-linux-gnu", "lib/aarch64-linux-gnu", "lib64"})
     places.push_back(fmt::format("{}/../{}/libhoro.so", here, folder));
   for (const auto& packages : wheel_packages())
     places.push_back(fmt::format("{}/horo/libhoro.so", packages));
@@ -178,7 +178,9 @@ Finding choice_on_several_hosts(const std::string& library) {
   const auto mpi =
       runtime::mpi_of(runtime::observe_mpi([](const char* name) { return std::getenv(name); }));
   auto choice = runtime::choose_backend(
-      {.hosts = 2, .mpi = mpi, .candidates = runtime::observe_candidates(mpi, folder)});
+      {.hosts = 2,
+       .mpi = mpi,
+       .candidates = runtime::observe_candidates(CpuOperations::automatic, mpi, folder)});
   Finding finding{
       .section = "Chosen backends", .name = "hosts", .available = choice.has_value(), .detail = {}};
   if (!choice) {
@@ -244,7 +246,8 @@ std::vector<Finding> probe_build() {
            .available = true,
            .detail = "hosts of MPICH's mpiexec and srun --mpi=pmi2"},
           probe_shared_memory(),
-          probe_backend("gloo", "TCP between any ranks", library.detail),
+          probe_backend("tcp", "TCP between any ranks", library.detail),
+          probe_backend("gloo", "Gloo's TCP between any ranks", library.detail),
           probe_backend("openmpi", "Open MPI between any ranks", library.detail),
           probe_backend("mpich", "MPICH between any ranks", library.detail),
           unused_library("cuda"),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // horo discover prints the hosts of a job, their source, and the hardware of this machine.
 #include <cstdlib>
+#include <optional>
 #include <span>
 
 #include "apps/common/tools.hpp"
@@ -14,6 +15,7 @@
 #include "base/log.hpp"
 #include "base/version.hpp"
 #include "discovery/this_machine.hpp"
+#include "launcher/run/interruptible.hpp"
 
 namespace horo::apps {
 
@@ -59,9 +61,15 @@ Result<discovery::HostRequest> read_request(const cli::Arguments& arguments) {
 }
 
 int discover(const cli::Arguments& arguments) {
-  const auto request = read_request(arguments);
+  auto request = read_request(arguments);
   if (!request) return usage_error(kTool, request.error());
-  const auto found = survey(*request);
+  std::optional<Result<Survey>> answer;
+  const auto signal = launcher::run_interruptibly([&](int cancel) {
+    request->cancel = cancel;
+    answer.emplace(survey(*request));
+  });
+  if (signal) return exit_code::kSignalBase + *signal;
+  const auto& found = *answer;
   if (!found) {
     const auto code = found.error().code;
     if (code != Errc::unavailable && code != Errc::timed_out)

@@ -2,6 +2,7 @@
 // horo-run: starts a command as the ranks of a job, and stays until the last of them is gone.
 #include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <fcntl.h>
 #include <filesystem>
 #include <unistd.h>
@@ -21,7 +22,10 @@
 #include "base/log.hpp"
 #include "base/text/printable.hpp"
 #include "launcher/process/spawn.hpp"
+#include "launcher/run/interruptible.hpp"
 #include "launcher/run/job_runner.hpp"
+#include "launcher/run/planning.hpp"
+#include "launcher/run/signal_listener.hpp"
 
 namespace horo::apps {
 
@@ -59,6 +63,15 @@ int refuse(const Error& error) {
 int refuse_plan(const Error& error) {
   const bool environment = error.code == Errc::unavailable || error.code == Errc::timed_out;
   return environment ? refuse(error) : usage_error(kTool, error);
+}
+
+/// Reports a signal that came while the job was planned.
+int stop_before_start(int signal, const Settings& settings) {
+  log::error("run", "stopped by signal {} (SIG{}) before the job started", signal,
+             sigabbrev_np(signal));
+  return signal == launcher::number_of(settings.get(knobs::kSignal))
+             ? exit_code::kQueueAgain
+             : exit_code::kSignalBase + signal;
 }
 
 /// The file that --plan names. Its command counts where none was given.
@@ -142,8 +155,9 @@ int run(std::span<const char* const> arguments) {
                                      .begin = SteadyClock::instance().now()};
   auto invocation = parse_run(arguments, [](const char* name) { return std::getenv(name); });
   if (!invocation) return usage_error(kTool, invocation.error());
-  if (const auto code = answer(*invocation)) return *code;
   set_up_log(invocation->settings);
+  if (invocation->action == RunAction::explain_config) show(run_warnings(*invocation, environ));
+  if (const auto code = answer(*invocation)) return *code;
 
   auto file = read_plan(*invocation);
   if (!file) return usage_error(kTool, file.error());
@@ -156,9 +170,13 @@ int run(std::span<const char* const> arguments) {
   if (!policy) return usage_error(kTool, policy.error());
   auto request = make_request(*invocation, environ, std::move(directory), std::move(file).value());
   warn_of_settings(*invocation, request);
-  auto facts = launcher::probe_job(request);
-  if (!facts) return refuse_plan(facts.error());
-  auto plan = launcher::plan_job(request, std::move(*facts));
+  std::optional<Result<launcher::JobPlan>> answer_to_request;
+  const auto signal = launcher::run_interruptibly([&](int cancel) {
+    request.cancel = cancel;
+    answer_to_request.emplace(launcher::probe_and_plan(request));
+  });
+  if (signal) return stop_before_start(*signal, request.settings);
+  auto& plan = *answer_to_request;
   if (!plan) return refuse_plan(plan.error());
   // A command that only other hosts run need not exist here.
   if (plan->program_missing && plan->starts.uses_this_machine())

@@ -2,7 +2,10 @@
 #include "apps/run/run_warnings.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <string>
+#include <system_error>
+#include <unistd.h>
 
 #include <fmt/ranges.h>
 
@@ -14,6 +17,7 @@
 #include "discovery/network_interfaces.hpp"
 #include "discovery/text_file.hpp"
 #include "launcher/plan/rank_environment.hpp"
+#include "launcher/starters/ssh/ssh_route.hpp"
 
 namespace horo::apps {
 
@@ -75,7 +79,7 @@ void add_missing_partners(const RunInvocation& invocation, std::vector<KnobWarni
     const bool is_error = settings.origin(text->key).kind == OriginKind::flag;
     needs(*text, options.plan.empty() || is_error, "on a saved plan");
   }
-  if (options.json && !options.dry_run) {
+  if (options.json && !options.dry_run && invocation.action == RunAction::run) {
     warnings.push_back({"json",
                         "--json has no effect without --dry-run; for a report of the job as JSON, "
                         "give --json-report FILE"});
@@ -133,6 +137,14 @@ std::vector<KnobWarning> plan_warnings(const RunInvocation& invocation,
                         fmt::format("gpus ({}) has no effect on host '{}': it has no NVIDIA GPU",
                                     settings.origin(knobs::kGpus.text.key).text(),
                                     plan.placement.hosts[*plan.this_machine].name)});
+  }
+  const auto identity = settings.get(knobs::kSshIdentityFile);
+  if (!identity.empty() && access(launcher::expand_home(identity).c_str(), R_OK) != 0) {
+    warnings.push_back({std::string(knobs::kSshIdentityFile.text.key),
+                        fmt::format("{} ({}) has no effect: '{}' cannot be read: {}",
+                                    knobs::kSshIdentityFile.text.key,
+                                    settings.origin(knobs::kSshIdentityFile.text.key).text(),
+                                    identity, std::generic_category().message(errno))});
   }
   const auto interfaces = discovery::list_interfaces();
   if (!plan.this_machine || !interfaces) return warnings;

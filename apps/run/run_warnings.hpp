@@ -14,8 +14,9 @@ namespace horo::apps {
 std::vector<KnobWarning> run_warnings(const RunInvocation& invocation,
                                       const char* const* environment);
 
-/// About the plan: a script whose later hosts do not count, and network interfaces that this
-/// machine, if it is one of the hosts, does not have. Blocks: for the kernel's list.
+/// About the plan: a script whose later hosts do not count, a key for ssh that cannot be read, and
+/// network interfaces that this machine, if it is one of the hosts, does not have. Blocks: for the
+/// kernel's list.
 std::vector<KnobWarning> plan_warnings(const RunInvocation& invocation,
                                        const launcher::JobPlan& plan);
 

@@ -15,7 +15,7 @@ enum class BindTo : std::uint8_t { automatic, core, numa, gpu, none };
 enum class GpuMode : std::uint8_t { off, automatic };
 enum class StarterChoice : std::uint8_t { automatic, ssh, slurm, lsf };
 enum class NoticeSignal : std::uint8_t { off, usr1, usr2, term };
-enum class CpuOperations : std::uint8_t { automatic, shm, gloo, mpi };
+enum class CpuOperations : std::uint8_t { automatic, shm, tcp, gloo, mpi };
 
 }  // namespace horo
 

@@ -116,8 +116,8 @@ inline constexpr Knob<bool> kHierarchicalAllgather{
              .group = kAgreement,
              .help = "gather within each host first, then between hosts",
              .inert =
-                 "between hosts all ranks gather in one ring, in which each byte leaves a host "
-                 "once",
+                 "tensors above 64 KiB go around a ring of all ranks, so that each byte leaves a "
+                 "host once unless --map-by host mixes the ranks",
              .variable = {.name = "HOROVOD_HIERARCHICAL_ALLGATHER"},
              .config = {.name = "params.hierarchical_allgather"}}};
 
@@ -338,8 +338,8 @@ inline constexpr Knob<CpuOperations> kCpuOperations{
     .text = {.key = "cpu.operations",
              .group = kLibraries,
              .help = "library that moves tensors in host memory; auto: shm on one host; between "
-                     "hosts mpi under mpirun, otherwise gloo",
-             .choices = {"auto", "shm", "gloo", "mpi"},
+                     "hosts mpi under mpirun, otherwise tcp",
+             .choices = {"auto", "shm", "tcp", "gloo", "mpi"},
              .variable = {.name = "HOROVOD_CPU_OPERATIONS"}},
     .fallback = CpuOperations::automatic,
     .least = CpuOperations::automatic,
@@ -350,14 +350,14 @@ inline constexpr Knob<std::string_view> kGlooInterface{
         {.key = "gloo.iface",
          .group = kLibraries,
          .help =
-             "network interface for Gloo; empty: an interface by which the hosts reach each other",
+             "network interface for tcp and gloo; empty: one by which the hosts reach each other",
          .variable = {.name = "HOROVOD_GLOO_IFACE"}},
     .fallback = ""};
 
 inline constexpr Knob<Duration> kGlooTimeout{
     .text = {.key = "gloo.timeout",
              .group = kLibraries,
-             .help = "how long Gloo waits for a peer",
+             .help = "how long tcp and gloo wait for a peer that is silent",
              .unit = "s",
              .flags = {Spelling{.name = "gloo-timeout-seconds"}},
              .variable = {.name = "HOROVOD_GLOO_TIMEOUT_SECONDS"},

@@ -148,12 +148,14 @@ inline constexpr Knob<int> kFanout{
     .most = 1024};
 
 inline constexpr Knob<std::string_view> kNetworkInterfaces{
-    .text = {.key = "network.interfaces",
-             .group = kOtherHosts,
-             .help = "network interfaces for NCCL, as NAME,NAME ...; Gloo uses the first; may be "
-                     "given several times; by default routes decide",
-             .reader = KnobReader::launcher,
-             .flags = {Spelling{.name = "network-interface"}}},
+    .text =
+        {.key = "network.interfaces",
+         .group = kOtherHosts,
+         .help =
+             "network interfaces for NCCL, as NAME,NAME ...; tcp and gloo use the first; may be "
+             "given several times; by default routes decide",
+         .reader = KnobReader::launcher,
+         .flags = {Spelling{.name = "network-interface"}}},
     .fallback = ""};
 
 inline constexpr Knob<std::string_view> kEnvAllow{

@@ -53,7 +53,7 @@ Result<CsmNodes> ask_csm(const std::string& folder, const std::string& allocatio
            output_of({folder + "/csm_node_attributes_query", "-n", node}, limit));
   const auto gpus = csm_values(attributes, "discovered_gpus");
   if (gpus.empty()) return fail(Errc::unavailable, "node '{}' has no discovered_gpus", node);
-  HORO_TRY(found.gpus, parse_slots(gpus.front(), "discovered_gpus"));
+  HORO_TRY(found.gpus, parse_slots(gpus.front(), "discovered_gpus", 1));
   // CSM keeps this many cores of each socket for the system.
   const int isolated =
       number_of(answer, "isolated_cores") * number_of(attributes, "discovered_sockets");

@@ -30,7 +30,7 @@ Result<Numbers> parse_numbers(const std::vector<std::string_view>& parts) {
                   parts[0]);
     }
     HORO_TRY(number,
-             parse_slots(parts[i].substr(equals + 1), fmt::format("{} {}", parts[0], parts[i])));
+             parse_slots(parts[i].substr(equals + 1), fmt::format("{} {}", parts[0], parts[i]), 0));
   }
   return numbers;
 }

@@ -50,7 +50,7 @@ Result<HostSet> parse_host_pairs(std::string_view text) {
   HostSet hosts;
   for (std::size_t i = 0; i < parts.size(); i += 2) {
     HORO_TRY(const int slots,
-             parse_slots(parts[i + 1], fmt::format("{} {}", parts[i], parts[i + 1])));
+             parse_slots(parts[i + 1], fmt::format("{} {}", parts[i], parts[i + 1]), 1));
     HORO_TRY_STATUS(add_entry(hosts, parts[i], slots));
   }
   return hosts;

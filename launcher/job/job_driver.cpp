@@ -109,7 +109,7 @@ void JobDriver::start() {
 
 void JobDriver::start_agents() {
   begun_ = SteadyClock::instance().now();
-  suspended_before_ = {};
+  suspended_earlier_ += std::exchange(suspended_before_, {});
   run_clocks();
   generation_.output->on_taken([this](Rank rank, std::size_t bytes) {
     auto* agent = agents_.of_host(generation_.placement.ranks[rank.index()].host);
@@ -173,11 +173,7 @@ void JobDriver::restart() {
 }
 
 void JobDriver::pause(Duration duration) {
-  pause_timer_ = loop_.after(duration, [this] {
-    std::optional<TimePoint> limit;
-    if (spec_.time_limit) limit = job_begun_ + *spec_.time_limit;
-    apply(PauseOver{SteadyClock::instance().now(), limit});
-  });
+  pause_timer_ = loop_.after(duration, [this] { apply(PauseOver{SteadyClock::instance().now()}); });
 }
 
 void JobDriver::begin(GenerationSpec next) {
@@ -236,7 +232,7 @@ void JobDriver::resume() {
 }
 
 void JobDriver::run_clocks() {
-  if (state_.phase == Phase::finished || state_.phase == Phase::restarting) return;
+  if (state_.phase == Phase::finished || suspended_) return;
   const auto now = SteadyClock::instance().now();
   if (state_.phase == Phase::starting) {
     start_timer_ = loop_.after(spec_.start_timeout - (now - begun_ - suspended_before_), [this] {
@@ -244,8 +240,8 @@ void JobDriver::run_clocks() {
     });
   }
   if (spec_.time_limit) {
-    limit_timer_ = loop_.after(*spec_.time_limit - (now - job_begun_ - suspended_before_),
-                               [this] { apply(TimeLimitPassed{}); });
+    const auto ran = now - job_begun_ - suspended_earlier_ - suspended_before_;
+    limit_timer_ = loop_.after(*spec_.time_limit - ran, [this] { apply(TimeLimitPassed{}); });
   }
 }
 
@@ -291,6 +287,7 @@ void JobDriver::carry_out(const Orders& orders) {
   if (orders.all_started || orders.stop) start_timer_.reset();
   if (orders.end_generation) {
     stop_clocks();
+    run_clocks();  // The time limit also holds between two generations.
     pause_before_restart_ = orders.pause.value_or(Duration::zero());
     ended_due_ = true;
   } else if (orders.pause) {
@@ -301,6 +298,7 @@ void JobDriver::carry_out(const Orders& orders) {
   if (orders.plan) post(handlers_.on_plan);
   if (orders.finish) {
     pause_timer_.reset();
+    stop_clocks();
     finished_due_ = true;
     agents_.release();
   }

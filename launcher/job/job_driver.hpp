@@ -169,9 +169,10 @@ class JobDriver {
   TimePoint begun_{};  ///< The current generation.
   Duration pause_before_restart_{};
   std::optional<TimePoint> suspended_;
-  Duration suspended_before_{};  ///< In this generation, without a suspension that still lasts.
-  bool ended_due_ = false;       ///< on_ended is to follow when no agent is left.
-  bool finished_due_ = false;    ///< The same for on_finished.
+  Duration suspended_before_{};   ///< In this generation, without a suspension that still lasts.
+  Duration suspended_earlier_{};  ///< In the generations before, and in the pauses between them.
+  bool ended_due_ = false;        ///< on_ended is to follow when no agent is left.
+  bool finished_due_ = false;     ///< The same for on_finished.
   Subscription start_timer_;
   Subscription limit_timer_;
   Subscription pause_timer_;

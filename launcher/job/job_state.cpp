@@ -313,18 +313,10 @@ void on(JobState& state, const StartTimedOut& event) {
   fail_job(state, {.kind = FailureKind::start_timeout, .error = {Errc::timed_out, event.where}});
 }
 
-void on(JobState& state, const TimeLimitPassed&) {
-  if (state.generation.all_succeeded()) return;
-  fail_job(state, {.kind = FailureKind::time_limit});
-}
-
 void on(JobState& state, const PauseOver& event) {
   if (state.phase != Phase::restarting) return;
   auto& give_up_at = state.restart.give_up_at;
-  if (!give_up_at) {
-    give_up_at = event.now + kHostsTimeout;
-    if (event.time_limit) give_up_at = std::min(*give_up_at, *event.time_limit);
-  }
+  if (!give_up_at) give_up_at = event.now + kHostsTimeout;
   state.orders.plan = true;
 }
 
@@ -332,6 +324,17 @@ void give_up(JobState& state, const Error& error) {
   state.restart.given_up = error;
   state.phase = Phase::finished;
   state.orders.finish = true;
+}
+
+void on(JobState& state, const TimeLimitPassed&) {
+  if (state.phase == Phase::restarting) {
+    state.restart.out_of_time = true;
+    return give_up(state,
+                   {Errc::timed_out,
+                    "not restarted: --timeout passed while the job waited for its next attempt"});
+  }
+  if (state.generation.all_succeeded()) return;
+  fail_job(state, {.kind = FailureKind::time_limit});
 }
 
 void on(JobState& state, const PlanFailed& event) {
@@ -368,6 +371,7 @@ bool is_for_restarting(const JobEvent& event) {
   return std::holds_alternative<SignalReceived>(event) ||
          std::holds_alternative<AgentSignalled>(event) ||
          std::holds_alternative<Suspended>(event) || std::holds_alternative<Resumed>(event) ||
+         std::holds_alternative<TimeLimitPassed>(event) ||
          std::holds_alternative<PauseOver>(event) || std::holds_alternative<PlanFailed>(event) ||
          std::holds_alternative<RestartFailed>(event) ||
          std::holds_alternative<GenerationPlanned>(event);
@@ -424,6 +428,7 @@ int exit_code_of(const JobState& state) {
     return *signal == state.notice_signal ? exit_code::kQueueAgain
                                           : exit_code::kSignalBase + *signal;
   }
+  if (state.restart.out_of_time) return exit_code::kStartTimeout;
   if (wants_another_run(state)) return exit_code::kQueueAgain;
   if (state.generation.first_failure) return exit_code_of_failure(*state.generation.first_failure);
   if (state.stop_signal != 0) return exit_code::kSignalBase + state.stop_signal;

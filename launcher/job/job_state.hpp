@@ -83,6 +83,7 @@ struct StartTimedOut {
   std::vector<std::size_t> late{};  ///< The hosts that are not ready.
 };
 
+/// Also between two generations.
 struct TimeLimitPassed {};
 
 // Events between two generations.
@@ -90,7 +91,6 @@ struct TimeLimitPassed {};
 /// The pause before a restart, or before another look for hosts, has passed.
 struct PauseOver {
   TimePoint now{};
-  std::optional<TimePoint> time_limit{};  ///< When the job's own limit passes.
 };
 
 /// The next generation could not be planned: there are too few hosts.
@@ -140,6 +140,7 @@ struct RestartState {
   std::optional<TimePoint> give_up_at;  ///< Set by the first attempt to plan.
   std::optional<int> cancelled_by;      ///< The signal that ended the job between two generations.
   std::optional<Error> given_up;        ///< Why no further generation started.
+  bool out_of_time = false;             ///< The job's time limit passed between two generations.
 };
 
 struct JobState {

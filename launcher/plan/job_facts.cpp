@@ -191,8 +191,17 @@ bool JobFacts::all_local() const {
   return std::all_of(local.begin(), local.end(), [](bool here) { return here; });
 }
 
-Result<Placement> place_ranks(const JobRequest& request, const discovery::HostSet& hosts,
+Result<Placement> place_ranks(const JobRequest& request, const discovery::HostSet& listed,
                               const std::string& hosts_from) {
+  discovery::HostSet hosts;
+  for (const auto& host : listed.hosts()) {
+    if (host.slots > 0) hosts.add(host);
+  }
+  if (hosts.empty() && !listed.empty()) {
+    return fail(Errc::invalid_argument,
+                "{}: no host has a slot ({}); give at least one of them a number of slots",
+                hosts_from, describe(listed));
+  }
   const auto& settings = request.settings;
   PlacementPolicy policy{.np = 0,
                          .map_by = settings.get(knobs::kMapBy),

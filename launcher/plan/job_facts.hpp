@@ -39,7 +39,8 @@ struct JobFacts {
   bool all_local() const;
 };
 
-/// Where the ranks of a request go on `hosts` (or in its saved plan). Pure.
+/// Where the ranks of a request go on `hosts` (or in its saved plan). Hosts with 0 slots get none.
+/// Pure.
 /// Fails: invalid_argument, as place.
 Result<Placement> place_ranks(const JobRequest& request, const discovery::HostSet& hosts,
                               const std::string& hosts_from);

@@ -130,7 +130,10 @@ class DescriptorStream::Impl : public std::enable_shared_from_this<Impl> {
     if (got <= 0) return end({});
     std::string_view bytes(chunk().data(), static_cast<std::size_t>(got));
     if (handlers_.skip_until_hello) {
-      if (!hello_finder_.pass(bytes)) return;
+      if (!hello_finder_.pass(bytes)) {
+        if (handlers_.on_stray) handlers_.on_stray(bytes);
+        return;
+      }
       handlers_.skip_until_hello = false;
       bytes = hello_finder_.rest();
     }

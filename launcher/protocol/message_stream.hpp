@@ -19,6 +19,8 @@ class MessageStream {
     std::function<void()> on_room;
     /// Drops what comes before the other side's hello, such as a login shell's greeting.
     bool skip_until_hello = false;
+    /// Gets what is dropped. What comes in one piece with the hello is left out.
+    std::function<void(std::string_view)> on_stray{};
     /// Gets type and payload of each frame, not decoded; then on_message is not called.
     std::function<void(std::string_view)> on_frame;
   };

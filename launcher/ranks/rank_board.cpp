@@ -53,7 +53,9 @@ bool RankBoard::joined_by(LocalRank rank) const {
 }
 
 bool RankBoard::lacks_ack(LocalRank rank) const {
-  return in_use_by(rank) && board_->slot(rank).poison_ack.load(std::memory_order_acquire) == 0;
+  // Whoever poisons looks here afterwards, and a rank that takes its acknowledgement back looks at
+  // the poison afterwards (PeerRelease): one total order, so that one of them sees the other.
+  return in_use_by(rank) && board_->slot(rank).poison_ack.load(std::memory_order_seq_cst) == 0;
 }
 
 RankBoard::Membership RankBoard::mark_ended(LocalRank rank) {

@@ -19,20 +19,6 @@ namespace {
 /// For an order to leave this process before the process stops.
 constexpr Duration kToLeave = std::chrono::milliseconds(200);
 
-int number_of(NoticeSignal notice) {
-  switch (notice) {
-    case NoticeSignal::usr1:
-      return SIGUSR1;
-    case NoticeSignal::usr2:
-      return SIGUSR2;
-    case NoticeSignal::term:
-      return SIGTERM;
-    case NoticeSignal::off:
-      break;
-  }
-  return 0;
-}
-
 bool ends_programs(int number) {
   return number != SIGUSR1 && number != SIGUSR2 && number != SIGPIPE;
 }
@@ -58,6 +44,7 @@ class JobRunner::Impl {
     announce();
     make_driver(policy);
     if (options.signals == SignalPolicy::handle) {
+      survive_broken_pipes();
       HORO_TRY(signals_, SignalListener::make(loop_, {.on_signal = [this](int n) { receive(n); },
                                                       .on_suspend = [this] { suspend(); }}));
     }
@@ -201,8 +188,8 @@ class JobRunner::Impl {
   void finished() {
     const auto& restart = driver_->state().restart;
     if (restart.given_up) emit(NotRestarted{*restart.given_up});
-    // A signal between two generations does not wait for the reader of the output.
-    if (generation_ == nullptr || restart.cancelled_by) return loop_.stop();
+    // A signal or the time limit between two generations does not wait for the output's reader.
+    if (generation_ == nullptr || restart.cancelled_by || restart.out_of_time) return loop_.stop();
     generation_->output().when_drained([this] { loop_.stop(); });
   }
 

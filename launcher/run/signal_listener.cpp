@@ -9,15 +9,6 @@ namespace {
 
 constexpr Duration kEcho = std::chrono::milliseconds(300);
 
-/// With a handler, a write to a screen that is gone fails with EPIPE. An ignored SIGPIPE would do
-/// the same, but the ranks would inherit it.
-void survive_broken_pipes() {
-  struct sigaction action {};
-
-  action.sa_handler = [](int) {};
-  sigaction(SIGPIPE, &action, nullptr);
-}
-
 bool is_ignored(int number) {
   struct sigaction action {};
 
@@ -29,6 +20,29 @@ bool is_for_ranks(int number) {
 }
 
 }  // namespace
+
+/// With a handler, a write to a screen that is gone fails with EPIPE. An ignored SIGPIPE would do
+/// the same, but the ranks would inherit it.
+void survive_broken_pipes() {
+  struct sigaction action {};
+
+  action.sa_handler = [](int) {};
+  sigaction(SIGPIPE, &action, nullptr);
+}
+
+int number_of(NoticeSignal notice) {
+  switch (notice) {
+    case NoticeSignal::usr1:
+      return SIGUSR1;
+    case NoticeSignal::usr2:
+      return SIGUSR2;
+    case NoticeSignal::term:
+      return SIGTERM;
+    case NoticeSignal::off:
+      break;
+  }
+  return 0;
+}
 
 void stop_this_process() {
   struct sigaction standard {};
@@ -42,7 +56,6 @@ void stop_this_process() {
 }
 
 Result<std::unique_ptr<SignalListener>> SignalListener::make(Loop& loop, Handlers handlers) {
-  survive_broken_pipes();
   std::unique_ptr<SignalListener> listener(new SignalListener(std::move(handlers)));
   auto* const raw = listener.get();
   for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2}) {

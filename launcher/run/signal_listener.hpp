@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/knobs/launcher_knobs.hpp"
 #include "base/loop/loop.hpp"
 
 namespace horo::launcher {
@@ -19,8 +20,7 @@ class SignalListener {
     Task on_suspend;                     ///< SIGTSTP, from a terminal's Ctrl-Z.
   };
 
-  /// Also makes writes to a closed pipe fail instead of ending this process. A signal that was
-  /// ignored when the program started (nohup) stays ignored.
+  /// A signal that was ignored when the program started (nohup) stays ignored.
   /// Fails: unavailable.
   static Result<std::unique_ptr<SignalListener>> make(Loop& loop, Handlers handlers);
 
@@ -35,6 +35,12 @@ class SignalListener {
   int last_number_ = 0;
   TimePoint last_time_{};
 };
+
+/// Makes writes to a closed pipe fail instead of ending this process.
+void survive_broken_pipes();
+
+/// The number of the signal that --signal chooses; 0: none.
+int number_of(NoticeSignal notice);
 
 /// Stops this process as Ctrl-Z stops a program that does not handle it. Returns when it continues.
 /// The kernel ignores the request where no shell could continue the process.

@@ -3,13 +3,25 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/kv/auth.hpp"
 #include "runtime/backends/rendezvous_store.hpp"
 
 namespace horo::runtime {
+
+/// Something that the backends of one session share, such as a port at which they listen.
+class SharedByBackends {
+ public:
+  virtual ~SharedByBackends() = default;
+};
+
+/// Each process set takes two slots: for its members, and for those that exchange data between
+/// hosts.
+inline constexpr int kMostSlots = 512;
 
 /// One process set and this rank's place in it. A position is an index into the set; `members` and
 /// `hosts` have one row per position.
@@ -19,14 +31,22 @@ struct Communicator {
   std::vector<int> hosts;    ///< Index of its host; empty: a host for each. In a flat ring
                              ///< ranks of one host should be neighbours.
   std::string name;          ///< Different for every set and epoch, the same on all members.
+  int slot = 0;              ///< The same on all members. Two communicators that share two ranks
+                             ///< and exist at a time have different ones, from 0 to kMostSlots - 1.
+                             ///< All ranks of the job have 0.
+  bool starting = true;  ///< The job starts: nothing of this process uses a backend's library yet.
   RendezvousStore* meeting = nullptr;  ///< Used only while the backend is made.
-  std::string interface;               ///< Network interface to use; empty: chosen by routability.
-  std::string address;                 ///< Own address to listen on; empty: that of the interface.
-  Duration start_timeout{};            ///< Time limit for all members to connect.
-  Duration timeout{};       ///< Time limit for a peer that is silent in the middle of a bucket.
-  bool rank_order = false;  ///< Reductions add in rank order: the same bits on every run.
-  bool mpi_threads = true;  ///< False: initialise MPI without support for threads.
-  int device = -1;          ///< Accelerator; -1: none.
+  kv::Secret secret{};                 ///< The job's.
+  /// A place for what the session's backends share; null: this backend has its own. The session's
+  /// first communicator has all members that any later one has.
+  std::shared_ptr<SharedByBackends>* shared = nullptr;
+  std::string interface;     ///< Network interface to use; empty: chosen by routability.
+  std::string address;       ///< Own address to listen on; empty: that of the interface.
+  Duration start_timeout{};  ///< Time limit for all members to connect.
+  Duration timeout{};        ///< Time limit for a peer that is silent in the middle of a bucket.
+  bool rank_order = false;   ///< Reductions add in rank order: the same bits on every run.
+  bool mpi_threads = true;   ///< False: initialise MPI without support for threads.
+  int device = -1;           ///< Accelerator; -1: none.
   std::function<void()> notify;  ///< Called when progress() has something to see. Thread: any.
 
   int size() const { return static_cast<int>(members.size()); }

@@ -18,11 +18,12 @@ namespace {
 
 struct Origin {
   std::string_view module;
-  std::string_view option;    ///< CMake option that builds it.
-  std::string_view packages;  ///< Packages with the libraries that it needs.
+  std::string_view option;    ///< CMake option that builds it; empty: it is always built.
+  std::string_view packages;  ///< Packages with the libraries that it needs; empty: none.
 };
 
 constexpr std::array kOrigins = {
+    Origin{"tcp", "", ""},
     Origin{"gloo", "HORO_GLOO", "Debian's libgloo0"},
     Origin{"openmpi", "HORO_MPI", "Debian's libopenmpi3"},
     Origin{"mpich", "HORO_MPI", "Debian's libmpich12"},
@@ -41,7 +42,11 @@ Failure missing(std::string_view name, const std::string& path) {
   const auto* origin = origin_of(name);
   if (origin == nullptr) {
     return fail(Errc::not_found, "there is no backend '{}'; this version knows {}", name,
-                "gloo, openmpi, mpich, cuda and nccl");
+                "tcp, gloo, openmpi, mpich, cuda and nccl");
+  }
+  if (origin->option.empty()) {
+    return fail(Errc::not_found, "backend '{}' is incomplete: there is no {}; install Horo again",
+                name, path);
   }
   return fail(Errc::not_found,
               "backend '{}' is not in this build: there is no {}; build with {}=ON to see what it "
@@ -54,7 +59,7 @@ Failure not_loadable(std::string_view name) {
   const auto* origin = origin_of(name);
   return fail(Errc::unavailable, "backend '{}' cannot be loaded: {}{}{}", name,
               why == nullptr ? "no reason given" : why,
-              origin == nullptr ? "" : "; what it needs comes with ",
+              origin == nullptr || origin->packages.empty() ? "" : "; what it needs comes with ",
               origin == nullptr ? "" : origin->packages);
 }
 

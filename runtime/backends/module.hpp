@@ -29,12 +29,11 @@ struct ModuleEntry {
   /// Whether it can work in this process, without making anything. Fails: unavailable (no device,
   /// a library that is missing; says which).
   Status (*probe)();
-  /// Connects the members. Blocks: until all have connected. Fails: as the backend; never throws.
+  /// Connects the members. Other backends of the module may be at work in another thread, unless
+  /// the job starts. Blocks: until all have connected. Fails: as the backend; never throws.
   Result<std::unique_ptr<Backend>> (*make)(const Communicator& communicator);
   Result<std::unique_ptr<Exchange>> (*exchange)();
   Result<std::unique_ptr<Device>> (*open_device)(int index);
-  /// make() may be called only while nothing else of this process uses the library.
-  bool serial;
 };
 
 inline constexpr std::uint32_t kModuleMagic = 0x4f524f48;  // "HORO"

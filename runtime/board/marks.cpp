@@ -165,10 +165,11 @@ bool Marks::join(TensorId id) {
 void Marks::begin_generation(TensorId id, std::uint64_t entry) {
   auto& slot = region_.tensor(id);
   const auto words = (region_.params().local_size + 63) / 64;
-  for (std::size_t w = 0; w < words; ++w) mask(id, w).store(0, std::memory_order_relaxed);
-  // Only the combiner, which appends the entry, writes it.
+  // Only the combiner, which appends the entry, writes the generation. It moves on before the marks
+  // are cleared, with release stores: StallView, which finds a mark cleared, finds it moved on.
   slot.generation.store(slot.generation.load(std::memory_order_relaxed) + 1,
                         std::memory_order_relaxed);
+  for (std::size_t w = 0; w < words; ++w) mask(id, w).store(0, std::memory_order_release);
   slot.last_entry.store(entry, std::memory_order_relaxed);
   slot.held.store(0, std::memory_order_release);
   slot.arrivals.store(0, std::memory_order_relaxed);

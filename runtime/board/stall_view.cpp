@@ -64,7 +64,9 @@ std::optional<Unfinished> StallView::inspect(TensorId id) const {
   const auto generation = marks_.generation(id);
   Unfinished found{.id = id};
   if (!read_marks(found) || !find_wait(found)) return std::nullopt;
-  // The tensor is in an entry meanwhile: what was read may be of two generations.
+  // The tensor is in an entry meanwhile: what was read may be of two generations. The fence keeps
+  // the reads above from being done behind the one below.
+  std::atomic_thread_fence(std::memory_order_acquire);
   if (marks_.generation(id) != generation) return std::nullopt;
   return found;
 }

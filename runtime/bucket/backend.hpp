@@ -26,15 +26,28 @@ struct Part {
   void* ready = nullptr;           ///< Device event after which `in` is valid; null: it is valid.
 };
 
+/// Rows of an alltoall between this rank and one rank of the set, which may be itself.
+struct PeerRows {
+  std::uint64_t sent = 0;
+  std::uint64_t received = 0;
+  std::uint64_t before = 0;  ///< Rows that it sends to the ranks before this one. Used only where
+                             ///< the ranks share memory.
+};
+
 /// Tensors that run as one operation: same kind, dtype, op, scaling, root and path.
 struct Bucket {
   Signature like;  ///< The first tensor's; its shape does not matter.
   DataPath path = DataPath::staged;
   std::vector<Part> parts;
   /// Row counts, part by part. allgather: rows that each rank contributes. reducescatter: rows that
-  /// each rank gets. alltoall: rows that each rank sends to each rank, sender by sender. Else
-  /// empty.
+  /// each rank gets. Else empty.
   std::vector<std::uint64_t> rows;
+  /// alltoall: part by part, rank by rank. Else empty. No rank knows what others exchange, because
+  /// that grows with the square of the ranks.
+  std::vector<PeerRows> peers;
+  /// alltoall: elements, of all parts, that one rank sends to one rank at most: the same number on
+  /// all ranks, which cut the bucket alike.
+  std::uint64_t longest = 0;
   int device = -1;  ///< Accelerator in whose memory all buffers lie; -1: the host's memory.
 };
 

@@ -11,9 +11,8 @@ std::uint64_t elements_from(const Bucket& bucket, std::size_t part, int rank, in
   const auto& p = bucket.parts[part];
   if (bucket.like.kind == Kind::allgather) return bucket.rows[part * n + r] * p.row_elements;
   if (bucket.like.kind != Kind::alltoall) return p.elements;
-  std::uint64_t rows = 0;
-  for (std::size_t to = 0; to < n; ++to) rows += bucket.rows[(part * n + r) * n + to];
-  return rows * p.row_elements;
+  const auto& rows = bucket.peers[part * n + r];
+  return rows.received == 0 ? 0 : (rows.before + rows.received) * p.row_elements;
 }
 
 void Lanes::begin_lane() {
@@ -26,7 +25,7 @@ void Lanes::add(const Stretch& stretch, std::uint64_t room) {
   longest_ = std::max(longest_, before_.back());
 }
 
-Lanes::Lanes(const Bucket& bucket, int ranks, int me) : parts_(bucket.parts.size()) {
+Lanes::Lanes(const Bucket& bucket, int ranks) : parts_(bucket.parts.size()) {
   const auto n = static_cast<std::size_t>(ranks);
   const auto rows = [&](std::size_t part, std::size_t rank) {
     return bucket.rows[part * n + rank] * bucket.parts[part].row_elements;
@@ -65,7 +64,7 @@ Lanes::Lanes(const Bucket& bucket, int ranks, int me) : parts_(bucket.parts.size
       }
       break;
     case Kind::alltoall:
-      add_alltoall(bucket, n, static_cast<std::size_t>(me));
+      add_alltoall(bucket, n);
       break;
   }
 }
@@ -81,37 +80,28 @@ void Lanes::add_slices(const Bucket& bucket, int ranks) {
   }
 }
 
-void Lanes::add_alltoall(const Bucket& bucket, std::size_t ranks, std::size_t me) {
-  const auto sent = [&](std::size_t part, std::size_t from, std::size_t to) {
-    return bucket.rows[(part * ranks + from) * ranks + to] * bucket.parts[part].row_elements;
-  };
-  // Elements of the part that `from` sends to the ranks before `to`.
-  const auto sent_before = [&](std::size_t part, std::size_t from, std::size_t to) {
-    std::uint64_t sum = 0;
-    for (std::size_t r = 0; r < to; ++r) sum += sent(part, from, r);
-    return sum;
-  };
+void Lanes::add_alltoall(const Bucket& bucket, std::size_t ranks) {
+  std::vector<std::uint64_t> passed(parts_);  // Elements of each part for the ranks before.
   for (std::size_t to = 0; to < ranks; ++to) {
     begin_lane();
-    for (std::size_t p = 0; p < parts_; ++p)
-      add({.in = sent_before(p, me, to), .count = sent(p, me, to)}, sent(p, me, to));
+    for (std::size_t p = 0; p < parts_; ++p) {
+      const auto count = bucket.peers[p * ranks + to].sent * bucket.parts[p].row_elements;
+      add({.in = passed[p], .count = count}, count);
+      passed[p] += count;
+    }
   }
-  std::vector<std::uint64_t> received(parts_);
+  passed.assign(parts_, 0);
   for (std::size_t from = 0; from < ranks; ++from) {
     begin_lane();
     for (std::size_t p = 0; p < parts_; ++p) {
-      const auto count = sent(p, from, me);
-      add({.in = sent_before(p, from, me), .out = received[p], .count = count}, count);
-      received[p] += count;
+      const auto& rows = bucket.peers[p * ranks + from];
+      const auto count = rows.received * bucket.parts[p].row_elements;
+      add({.in = rows.before * bucket.parts[p].row_elements, .out = passed[p], .count = count},
+          count);
+      passed[p] += count;
     }
   }
-  for (std::size_t from = 0; from < ranks; ++from) {
-    for (std::size_t to = 0; to < ranks; ++to) {
-      std::uint64_t all = 0;
-      for (std::size_t p = 0; p < parts_; ++p) all += sent(p, from, to);
-      longest_ = std::max(longest_, all);
-    }
-  }
+  longest_ = std::max(longest_, bucket.longest);
 }
 
 }  // namespace horo::runtime

@@ -20,7 +20,8 @@
 
 namespace horo::runtime {
 
-/// Elements of part `part` that `rank` contributes and that some rank reads.
+/// Elements of `rank`'s input of part `part`, up to the last one that this rank or, but for an
+/// alltoall, any rank reads.
 std::uint64_t elements_from(const Bucket& bucket, std::size_t part, int rank, int ranks);
 
 /// A run of elements of one tensor inside a chunk of a lane; all counts are elements.
@@ -35,8 +36,8 @@ struct LanePiece {
 class Lanes {
  public:
   Lanes() = default;
-  /// For rank `me` of `ranks`. `bucket.rows` has been checked for its kind.
-  Lanes(const Bucket& bucket, int ranks, int me);
+  /// The bucket's row counts have been checked for its kind.
+  Lanes(const Bucket& bucket, int ranks);
 
   /// Elements of a lane.
   std::uint64_t total(std::size_t lane) const { return before_[lane * (parts_ + 1) + parts_]; }
@@ -77,7 +78,7 @@ class Lanes {
   /// `room`: elements up to the next stretch, which begins at a whole unit.
   void add(const Stretch& stretch, std::uint64_t room);
   void add_slices(const Bucket& bucket, int ranks);
-  void add_alltoall(const Bucket& bucket, std::size_t ranks, std::size_t me);
+  void add_alltoall(const Bucket& bucket, std::size_t ranks);
 
   std::size_t parts_ = 0;
   std::uint64_t longest_ = 0;

@@ -31,7 +31,7 @@ int number_of(horo_set set, Read read) {
 
 /// The name as a text that lives as long as the program.
 const char* backend_name(std::string_view name) {
-  for (const auto* known : {"shm", "gloo", "openmpi", "mpich"}) {
+  for (const auto* known : {"shm", "tcp", "gloo", "openmpi", "mpich"}) {
     if (name == known) return known;
   }
   return "other";
@@ -110,6 +110,9 @@ HORO_API horo_status horo_job_key(const char* purpose, unsigned char* key) {
   return with_session([&](Session& session) {
     if (purpose == nullptr || key == nullptr)
       return report(horo::fail(Errc::invalid_argument, "horo_job_key: a pointer is null"));
+    // The session stays until the next one begins, so that operations can still be read.
+    if (!process().joined.load(std::memory_order_acquire))
+      return report(horo::fail(Errc::not_initialized, "horo_job_key: horo_shutdown was called"));
     const auto derived = session.derive_key(purpose);
     if (!derived) return report(derived.error());
     std::copy(derived->begin(), derived->end(), key);

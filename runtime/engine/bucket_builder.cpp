@@ -83,57 +83,69 @@ Result<EntryBucket> BucketBuilder::make(const Entry& entry, std::uint64_t number
     }
     bucket.parts.push_back(part);
   }
+  if (bucket.like.kind == Kind::alltoall) {
+    HORO_TRY(bucket.longest, transfers_.longest_of(entry));
+  }
   if (bucket.like.kind == Kind::broadcast)
     bucket.like.root = agreement_.position_of(Rank{bucket.like.root});
   return made;
 }
 
 Status BucketBuilder::append_rows(const Entry& entry, std::size_t at, const Signature& s,
-                                  Bucket& bucket) {
+                                  Bucket& bucket) const {
   const int ranks = agreement_.size();
   const auto n = static_cast<std::size_t>(ranks);
   if (s.kind == Kind::allgather) {
     if (entry.rows.size() != entry.ids.size() * n) return broken("has no row counts");
     const auto brought = entry.rows.subspan(at * n, n);
     bucket.rows.insert(bucket.rows.end(), brought.begin(), brought.end());
-  } else if (s.kind == Kind::reducescatter) {
-    for (int r = 0; r < ranks; ++r) bucket.rows.push_back(share_of(s.rows(), ranks, r).count);
   } else {
-    HORO_TRY_STATUS(transfers_.add_splits(entry, at, bucket.rows));
+    for (int r = 0; r < ranks; ++r) bucket.rows.push_back(share_of(s.rows(), ranks, r).count);
   }
   return {};
 }
 
-/// Checks row counts of one tensor, which other processes have written: no sum may overflow.
-Status BucketBuilder::check_rows(const Signature& s, std::span<const std::uint64_t> rows) const {
-  const auto n = static_cast<std::size_t>(agreement_.size());
-  const auto most = kMostElements / std::max<std::uint64_t>(s.row_elements, 1);
-  for (const auto count : rows) {
-    if (count > most / n) return broken(fmt::format("claims {} rows", count));
-  }
-  if (s.kind != Kind::alltoall) return {};
-  // Even this rank's own splits lie where other ranks can write.
-  const auto own = rows.subspan(static_cast<std::size_t>(agreement_.position()) * n, n);
-  const auto sent = std::accumulate(own.begin(), own.end(), std::uint64_t{0});
-  if (sent <= s.rows()) return {};
-  return fail(Errc::protocol, "the board claims that this rank sends {} rows of {}", sent,
-              s.rows());
+/// The most rows that one rank may send to one, so that no sum of one tensor overflows.
+std::uint64_t BucketBuilder::most_rows(const Signature& s) const {
+  return kMostElements / std::max<std::uint64_t>(s.row_elements, 1) /
+         static_cast<std::uint64_t>(agreement_.size());
 }
 
+/// Other processes have written the counts.
 Result<std::vector<std::int64_t>> BucketBuilder::count_rows(const Entry& entry, std::size_t at,
                                                             const Signature& s, Bucket& bucket) {
+  if (s.kind == Kind::alltoall) return count_peers(entry, at, s, bucket);
   const auto first = bucket.rows.size();
   HORO_TRY_STATUS(append_rows(entry, at, s, bucket));
   const auto rows = std::span<const std::uint64_t>(bucket.rows).subspan(first);
-  HORO_TRY_STATUS(check_rows(s, rows));
-  const auto n = static_cast<std::size_t>(agreement_.size());
-  const auto me = static_cast<std::size_t>(agreement_.position());
   std::vector<std::int64_t> received;
-  for (std::size_t r = 0; r < n; ++r) {
-    const auto cell = s.kind == Kind::alltoall ? r * n + me : r;
-    received.push_back(static_cast<std::int64_t>(rows[cell]));
+  for (const auto count : rows) {
+    if (count > most_rows(s)) return broken(fmt::format("claims {} rows", count));
+    received.push_back(static_cast<std::int64_t>(count));
   }
   return received;
+}
+
+Result<std::vector<std::int64_t>> BucketBuilder::count_peers(const Entry& entry, std::size_t at,
+                                                             const Signature& s,
+                                                             Bucket& bucket) const {
+  const auto first = bucket.peers.size();
+  HORO_TRY_STATUS(transfers_.add_splits(entry, at, bucket.peers));
+  const auto most = most_rows(s);
+  const auto most_before = most * static_cast<std::uint64_t>(agreement_.size());
+  std::vector<std::int64_t> received;
+  std::uint64_t sent = 0;
+  for (const auto& rows : std::span<const PeerRows>(bucket.peers).subspan(first)) {
+    const auto count = std::max(rows.sent, rows.received);
+    if (count > most) return broken(fmt::format("claims {} rows", count));
+    if (rows.before > most_before) return broken(fmt::format("claims {} rows", rows.before));
+    sent += rows.sent;
+    received.push_back(static_cast<std::int64_t>(rows.received));
+  }
+  // Even this rank's own splits lie where other ranks can write.
+  if (sent <= s.rows()) return received;
+  return fail(Errc::protocol, "the board claims that this rank sends {} rows of {}", sent,
+              s.rows());
 }
 
 /// The submitter's memory can take the result.

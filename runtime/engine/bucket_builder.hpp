@@ -47,8 +47,10 @@ class BucketBuilder {
   /// each member.
   Result<std::vector<std::int64_t>> count_rows(const Entry& entry, std::size_t at,
                                                const Signature& s, Bucket& bucket);
-  Status append_rows(const Entry& entry, std::size_t at, const Signature& s, Bucket& bucket);
-  Status check_rows(const Signature& s, std::span<const std::uint64_t> rows) const;
+  Result<std::vector<std::int64_t>> count_peers(const Entry& entry, std::size_t at,
+                                                const Signature& s, Bucket& bucket) const;
+  Status append_rows(const Entry& entry, std::size_t at, const Signature& s, Bucket& bucket) const;
+  std::uint64_t most_rows(const Signature& s) const;
   Status provide_output(TensorId id, std::vector<std::int64_t> rows, Part& part);
   bool fits_output(const LocalTensor& mine, const Signature& s, const Operation& operation) const;
   Failure broken(std::string_view what) const;

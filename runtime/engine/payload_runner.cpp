@@ -2,7 +2,6 @@
 #include "runtime/engine/payload_runner.hpp"
 
 #include <cstring>
-#include <numeric>
 #include <span>
 
 #include "runtime/bucket/adasum.hpp"
@@ -39,7 +38,7 @@ void PayloadRunner::run_alone(const Bucket& bucket) {
     } else if (part.in != part.out) {
       // An alltoall's splits may leave out rows at the end.
       const auto elements =
-          like.kind == Kind::alltoall ? bucket.rows[p] * part.row_elements : part.elements;
+          like.kind == Kind::alltoall ? bucket.peers[p].sent * part.row_elements : part.elements;
       std::memcpy(part.out, part.in, elements * size_of(like.dtype));
     }
   }
@@ -93,7 +92,6 @@ void PayloadRunner::copy_payloads(const Bucket& bucket, std::size_t at) const {
   const auto& part = bucket.parts[at];
   const auto kind = bucket.like.kind;
   const auto n = sources_.size();
-  const auto me = static_cast<std::size_t>(board_.region().me());
   const auto row = part.row_elements * size_of(bucket.like.dtype);
   auto* to = static_cast<std::byte*>(part.out);
   const auto copy = [&to](const void* from, std::uint64_t skipped, std::uint64_t bytes) {
@@ -111,9 +109,8 @@ void PayloadRunner::copy_payloads(const Bucket& bucket, std::size_t at) const {
       copy(sources_[r], 0, bucket.rows[at * n + r] * row);
       continue;
     }
-    const auto* const sent = bucket.rows.data() + (at * n + r) * n;
-    const auto skipped = std::accumulate(sent, sent + me, std::uint64_t{0}) * row;
-    copy(sources_[r], skipped, sent[me] * row);
+    const auto& rows = bucket.peers[at * n + r];
+    copy(sources_[r], rows.before * row, rows.received * row);
   }
 }
 

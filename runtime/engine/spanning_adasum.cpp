@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/engine/spanning_adasum.hpp"
 
+#include <algorithm>
 #include <new>
 
 #include "base/race_point.hpp"
@@ -85,10 +86,13 @@ Status SpanningAdasum::send_slices(Backend& backend) {
                             .out = slice(p, 0),
                             .elements = part.elements,
                             .row_elements = 1});
-    for (int sender = 0; sender < size_; ++sender) {
-      for (int receiver = 0; receiver < size_; ++receiver)
-        bucket.rows.push_back(slice_of(p, receiver));
-    }
+    for (int r = 0; r < size_; ++r)
+      bucket.peers.push_back({.sent = slice_of(p, r), .received = slice_of(p, position_)});
+  }
+  for (int r = 0; r < size_; ++r) {
+    std::uint64_t sent = 0;
+    for (std::size_t p = 0; p < bucket_.parts.size(); ++p) sent += slice_of(p, r);
+    bucket.longest = std::max(bucket.longest, sent);
   }
   return start(backend, std::move(bucket));
 }

@@ -11,7 +11,7 @@ Result<bool> SpanningTransfers::may_begin() {
     if (!done) return false;
     adasum_.reset();
   }
-  return gathering_ == nullptr || backend_.completed() >= gathering_->ticket;
+  return exchange_ == nullptr || backend_.completed() >= exchange_->ticket;
 }
 
 bool SpanningTransfers::is_alltoall(const Entry& entry) const {
@@ -21,51 +21,44 @@ bool SpanningTransfers::is_alltoall(const Entry& entry) const {
 }
 
 Result<bool> SpanningTransfers::prepare(const Entry& entry) {
-  if (gathering_ != nullptr || !is_alltoall(entry)) return true;
-  HORO_TRY_STATUS(gather_splits(entry));
+  if (exchange_ != nullptr || !is_alltoall(entry)) return true;
+  HORO_TRY_STATUS(exchange_splits(entry));
   return false;
 }
 
-Status SpanningTransfers::gather_splits(const Entry& entry) {
+Status SpanningTransfers::exchange_splits(const Entry& entry) {
   const auto size = static_cast<std::size_t>(agreement_.size());
-  auto gathering = std::make_unique<Gathering>();
-  for (const auto raw : entry.ids) {
-    const TensorId id{static_cast<std::uint32_t>(raw)};
+  auto exchange = std::make_unique<SplitsExchange>(entry.ids.size(), size);
+  for (std::size_t at = 0; at < entry.ids.size(); ++at) {
+    const TensorId id{static_cast<std::uint32_t>(entry.ids[at])};
     const auto* const operation = claims_.operation_of(id);
     if (operation == nullptr || operation->splits.size() != size) {
       return fail(Errc::protocol, "an alltoall on the board, tensor {}, has no splits", id);
     }
-    gathering->mine.insert(gathering->mine.end(), operation->splits.begin(),
-                           operation->splits.end());
+    exchange->add(at, operation->splits, claims_.signature(id).row_elements);
   }
-  const auto count = gathering->mine.size();
-  gathering->all.resize(count * size);
-  Bucket bucket;
-  bucket.like.kind = Kind::allgather;
-  bucket.like.dtype = DType::i64;
-  bucket.parts.push_back({.in = gathering->mine.data(),
-                          .out = gathering->all.data(),
-                          .elements = count,
-                          .row_elements = count});
-  bucket.rows.assign(size, 1);
-  HORO_TRY_STATUS(backend_.start(std::move(bucket)));
-  gathering->ticket = backend_.started();
-  gathering_ = std::move(gathering);
+  HORO_TRY_STATUS(backend_.start(exchange->bucket(agreement_.position())));
+  exchange->ticket = backend_.started();
+  exchange_ = std::move(exchange);
   return {};
 }
 
-Status SpanningTransfers::add_splits(const Entry& entry, std::size_t at,
-                                     std::vector<std::uint64_t>& rows) {
-  const auto n = static_cast<std::size_t>(agreement_.size());
-  for (std::size_t sender = 0; sender < n; ++sender) {
-    const auto* const sent = gathering_->all.data() + (sender * entry.ids.size() + at) * n;
-    rows.insert(rows.end(), sent, sent + n);
-  }
+Status SpanningTransfers::add_splits(const Entry& /*entry*/, std::size_t at,
+                                     std::vector<PeerRows>& peers) {
+  exchange_->read(at, peers);
   return {};
+}
+
+Result<std::uint64_t> SpanningTransfers::longest_of(const Entry& entry) {
+  std::vector<std::uint64_t> row_elements;
+  for (const auto raw : entry.ids)
+    row_elements.push_back(
+        claims_.signature(TensorId{static_cast<std::uint32_t>(raw)}).row_elements);
+  return exchange_->longest(row_elements);
 }
 
 Result<Ticket> SpanningTransfers::start(Bucket bucket) {
-  gathering_.reset();
+  exchange_.reset();
   if (bucket.like.op == ReduceOp::adasum) {
     adasum_ = std::make_unique<SpanningAdasum>(std::move(bucket), agreement_.size(),
                                                agreement_.position());
@@ -76,7 +69,7 @@ Result<Ticket> SpanningTransfers::start(Bucket bucket) {
 }
 
 void SpanningTransfers::abort() {
-  gathering_.reset();
+  exchange_.reset();
   adasum_.reset();
 }
 

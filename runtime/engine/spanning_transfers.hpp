@@ -8,12 +8,13 @@
 #include "runtime/engine/agreement/agreement.hpp"
 #include "runtime/engine/operations/recording.hpp"
 #include "runtime/engine/spanning_adasum.hpp"
+#include "runtime/engine/splits_exchange.hpp"
 #include "runtime/engine/transfers.hpp"
 
 namespace horo::runtime {
 
-/// Members are on several hosts. An alltoall first gathers all members' splits, which only their
-/// senders know; an Adasum is a row of simpler buckets.
+/// Members are on several hosts. Before an alltoall the members exchange their splits, which only
+/// the senders know; an Adasum is a row of simpler buckets.
 class SpanningTransfers final : public Transfers {
  public:
   /// `why` may be empty.
@@ -22,7 +23,8 @@ class SpanningTransfers final : public Transfers {
 
   Result<bool> may_begin() override;
   Result<bool> prepare(const Entry& entry) override;
-  Status add_splits(const Entry& entry, std::size_t at, std::vector<std::uint64_t>& rows) override;
+  Status add_splits(const Entry& entry, std::size_t at, std::vector<PeerRows>& peers) override;
+  Result<std::uint64_t> longest_of(const Entry& entry) override;
   Result<Ticket> start(Bucket bucket) override;
 
   timeline::PathReason path_reason(const Bucket& bucket) const override {
@@ -31,27 +33,20 @@ class SpanningTransfers final : public Transfers {
 
   bool several_done() const override { return adasum_ == nullptr; }
 
-  bool preparing() const override { return gathering_ != nullptr; }
+  bool preparing() const override { return exchange_ != nullptr; }
 
   void abort() override;
 
  private:
-  /// The splits of the entry that begins next.
-  struct Gathering {
-    Ticket ticket = 0;
-    std::vector<std::uint64_t> mine;  ///< Tensor by tensor, receiver by receiver.
-    std::vector<std::uint64_t> all;   ///< The same, member by member.
-  };
-
   bool is_alltoall(const Entry& entry) const;
-  Status gather_splits(const Entry& entry);
+  Status exchange_splits(const Entry& entry);
 
   Claims& claims_;
   const Agreement& agreement_;
   Backend& backend_;
   const WhyPath why_;
-  std::unique_ptr<Gathering> gathering_;
-  std::unique_ptr<SpanningAdasum> adasum_;  ///< For the entry that began last.
+  std::unique_ptr<SplitsExchange> exchange_;  ///< For the entry that begins next.
+  std::unique_ptr<SpanningAdasum> adasum_;    ///< For the entry that began last.
 };
 
 }  // namespace horo::runtime

@@ -36,10 +36,12 @@ class Transfers {
   /// wait for. Fails: protocol; as Backend::start.
   virtual Result<bool> prepare(const Entry& entry) = 0;
 
-  /// Appends how many rows of an alltoall each member sends to each member, sender by sender.
-  /// `at` is the tensor's position in the entry. Fails: protocol.
-  virtual Status add_splits(const Entry& entry, std::size_t at,
-                            std::vector<std::uint64_t>& rows) = 0;
+  /// Appends the rows of an alltoall's tensor between this rank and each member. `at` is the
+  /// tensor's position in the entry. Fails: protocol.
+  virtual Status add_splits(const Entry& entry, std::size_t at, std::vector<PeerRows>& peers) = 0;
+
+  /// Bucket::longest of the alltoall whose splits were added last. Fails: protocol.
+  virtual Result<std::uint64_t> longest_of(const Entry& entry) = 0;
 
   /// Starts an entry's bucket. Fails: as Backend::start.
   virtual Result<Ticket> start(Bucket bucket) = 0;
@@ -71,7 +73,9 @@ class LocalTransfers final : public Transfers {
 
   Result<bool> prepare(const Entry& /*entry*/) override { return true; }
 
-  Status add_splits(const Entry& entry, std::size_t at, std::vector<std::uint64_t>& rows) override;
+  Status add_splits(const Entry& entry, std::size_t at, std::vector<PeerRows>& peers) override;
+
+  Result<std::uint64_t> longest_of(const Entry& entry) override;
 
   Result<Ticket> start(Bucket bucket) override {
     HORO_TRY_STATUS(backend_.start(std::move(bucket)));
@@ -85,6 +89,9 @@ class LocalTransfers final : public Transfers {
   void abort() override {}
 
  private:
+  /// The rows that a member sends to each member. Fails: protocol.
+  Result<const std::uint64_t*> splits_of(TensorId id, int member) const;
+
   const Claims& claims_;
   const Board& board_;
   Backend& backend_;

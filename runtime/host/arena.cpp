@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <sys/mman.h>
+#include <unistd.h>
 #include <utility>
 
 namespace horo::runtime {
@@ -45,9 +46,10 @@ Result<void*> Arena::allocate(std::uint64_t bytes) {
   if (left != 0) free_.emplace(offset + wanted, left);
   used_.emplace(offset, wanted);
   auto* memory = host_->at(first_ + offset);
-  if (wanted >= kPage) {
+  static const auto page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  if (wanted >= page) {
     // Map the pages now rather than one fault at a time inside the first collective.
-    const auto ahead = reinterpret_cast<std::uintptr_t>(memory) % kPage;
+    const auto ahead = reinterpret_cast<std::uintptr_t>(memory) % page;
     madvise(memory - ahead, wanted + ahead, MADV_POPULATE_WRITE);
   }
   return static_cast<void*>(memory);

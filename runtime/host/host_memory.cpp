@@ -28,6 +28,11 @@ Result<void*> map_at(int fd, std::uint64_t offset, std::uint64_t bytes, int prot
   return memory;
 }
 
+/// The least multiple of kMapUnit that is not below `bytes`.
+std::uint64_t mappable(std::uint64_t bytes) {
+  return (bytes + kMapUnit - 1) / kMapUnit * kMapUnit;
+}
+
 }  // namespace
 
 HostLayout HostLayout::of(const BoardParams& p) {
@@ -46,7 +51,8 @@ HostLayout HostLayout::of(const BoardParams& p) {
   auto set = p;
   for (set.local_size = 1; set.local_size <= std::min<std::uint32_t>(p.local_size, kMostLocalRanks);
        ++set.local_size)
-    l.region_bytes = std::max(l.region_bytes, BoardLayout::of(set).total);
+    l.region_bytes = std::max(l.region_bytes, mappable(BoardLayout::of(set).total));
+  at = mappable(at);
   l.regions = take(kMostRegions * l.region_bytes);
   l.total = at;
   return l;

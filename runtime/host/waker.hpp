@@ -12,6 +12,7 @@
 #include "base/bell.hpp"
 #include "base/board_header.hpp"
 #include "base/clock.hpp"
+#include "base/cpu/cpu.hpp"
 #include "base/race_point.hpp"
 #include "base/strong.hpp"
 #include "runtime/host/host_layout.hpp"
@@ -47,6 +48,9 @@ class Waker {
     if (who == Sleeper::caller) add_waiter();
     const bool slept = sleep(who, [&]() -> Duration {
       say(drive::kAsleep);
+      // `look` goes through all backends; those of modules may read their state with acquire loads,
+      // which an aarch64 may do before the store above.
+      fence_after_seq_cst_store();
       return look();
     });
     say(drive::kAwake);

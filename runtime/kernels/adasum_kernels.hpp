@@ -65,9 +65,23 @@ HORO_KERNEL_INLINE Doubles widened_half(HalfFloats v) {
 HORO_KERNEL_INLINE Doubles widened_half(HalfFloats v) {
   return __builtin_bit_cast(Doubles, _mm256_cvtps_pd(__builtin_bit_cast(__m128, v)));
 }
+#elif defined(__aarch64__)
+HORO_KERNEL_INLINE Doubles widened_half(HalfFloats v) {
+  return __builtin_bit_cast(Doubles, vcvt_f64_f32(__builtin_bit_cast(float32x2_t, v)));
+}
 #else
 HORO_KERNEL_INLINE Doubles widened_half(HalfFloats v) {
   return __builtin_convertvector(v, Doubles);
+}
+#endif
+
+#if defined(__aarch64__)
+HORO_KERNEL_INLINE HalfFloats narrowed(Doubles v) {
+  return __builtin_bit_cast(HalfFloats, vcvt_f32_f64(__builtin_bit_cast(float64x2_t, v)));
+}
+#else
+HORO_KERNEL_INLINE HalfFloats narrowed(Doubles v) {
+  return __builtin_convertvector(v, HalfFloats);
 }
 #endif
 
@@ -100,9 +114,8 @@ HORO_KERNEL_INLINE void store_narrowed(char* to, const Block& block) {
     for (std::size_t i = 0; i < kDoubles; ++i) T::store(to + i * kWidth, canonical(block.v[i]));
   } else {
     for (std::size_t i = 0; i < kDoubles; i += 2) {
-      const auto low = __builtin_convertvector(block.v[i], HalfFloats);
-      const auto high = __builtin_convertvector(block.v[i + 1], HalfFloats);
-      T::store(to + i / 2 * T::kBytes, canonical(joined(low, high)));
+      const auto floats = joined(narrowed(block.v[i]), narrowed(block.v[i + 1]));
+      T::store(to + i / 2 * T::kBytes, canonical(floats));
     }
   }
 }

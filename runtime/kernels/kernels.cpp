@@ -57,7 +57,11 @@ void copy_bytes(void* dst, const void* src, std::size_t bytes) {
 std::string_view name(Isa isa) {
   switch (isa) {
     case Isa::baseline:
+#if defined(__aarch64__)
+      return "neon";
+#else
       return "baseline";
+#endif
     case Isa::avx2:
       return "avx2";
     case Isa::avx512:

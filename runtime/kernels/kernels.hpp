@@ -61,7 +61,8 @@ using WeightedSumFn = void (*)(void* const* dst, int ndst, const Weighted& group
 /// Copies `bytes` between buffers that do not overlap.
 using CopyFn = void (*)(void* dst, const void* src, std::size_t bytes);
 
-/// Instruction sets with kernels of their own, from the least to the widest.
+/// Instruction sets with kernels of their own, from the least to the widest. On aarch64 the
+/// baseline is NEON, which every such processor has, and there is no other.
 enum class Isa : std::uint8_t { baseline = 0, avx2 = 1, avx512 = 2 };
 
 inline constexpr int kIsas = 3;

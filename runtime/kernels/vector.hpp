@@ -11,6 +11,8 @@
 
 #if defined(__AVX2__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 #ifndef HORO_KERNEL_WIDTH
@@ -82,6 +84,18 @@ HORO_KERNEL_INLINE Halves narrow_bits(Words w) {
   return __builtin_bit_cast(Halves, _mm512_cvtepi32_epi16(__builtin_bit_cast(__m512i, w)));
 }
 
+#elif defined(__aarch64__) && HORO_KERNEL_WIDTH == 16
+
+// Intrinsics, because g++ 12 converts these vectors one element at a time.
+HORO_KERNEL_INLINE Words widen_bits(Halves h) {
+  return __builtin_bit_cast(Words, vmovl_u16(__builtin_bit_cast(uint16x4_t, h)));
+}
+
+/// `w` holds 16 bits per lane.
+HORO_KERNEL_INLINE Halves narrow_bits(Words w) {
+  return __builtin_bit_cast(Halves, vmovn_u32(__builtin_bit_cast(uint32x4_t, w)));
+}
+
 #else
 
 HORO_KERNEL_INLINE Words widen_bits(Halves h) {
@@ -113,6 +127,18 @@ HORO_KERNEL_INLINE Floats widen_half(Halves h) {
 
 HORO_KERNEL_INLINE Halves narrow_half(Floats f) {
   return __builtin_bit_cast(Halves, _mm512_cvtps_ph(f, _MM_FROUND_TO_NEAREST_INT));
+}
+
+#elif defined(__aarch64__) && HORO_KERNEL_WIDTH == 16
+
+// Every aarch64 converts float16, and rounds to nearest, ties to even, unless the program has
+// changed that for itself.
+HORO_KERNEL_INLINE Floats widen_half(Halves h) {
+  return __builtin_bit_cast(Floats, vcvt_f32_f16(__builtin_bit_cast(float16x4_t, h)));
+}
+
+HORO_KERNEL_INLINE Halves narrow_half(Floats f) {
+  return __builtin_bit_cast(Halves, vcvt_f16_f32(__builtin_bit_cast(float32x4_t, f)));
 }
 
 #else

@@ -23,6 +23,45 @@ struct Product {
   }
 };
 
+#if defined(__aarch64__)
+
+/// One instruction: -0 is less than +0, and a NaN on either side stays one.
+struct Min {
+  template <typename V>
+  HORO_KERNEL_INLINE V apply(V a, V b) {
+    return a < b ? a : b;
+  }
+
+  HORO_KERNEL_INLINE Floats apply_floating(Floats a, Floats b) {
+    return __builtin_bit_cast(
+        Floats, vminq_f32(__builtin_bit_cast(float32x4_t, a), __builtin_bit_cast(float32x4_t, b)));
+  }
+
+  HORO_KERNEL_INLINE Vec<double> apply_floating(Vec<double> a, Vec<double> b) {
+    return __builtin_bit_cast(Vec<double>, vminq_f64(__builtin_bit_cast(float64x2_t, a),
+                                                     __builtin_bit_cast(float64x2_t, b)));
+  }
+};
+
+struct Max {
+  template <typename V>
+  HORO_KERNEL_INLINE V apply(V a, V b) {
+    return a > b ? a : b;
+  }
+
+  HORO_KERNEL_INLINE Floats apply_floating(Floats a, Floats b) {
+    return __builtin_bit_cast(
+        Floats, vmaxq_f32(__builtin_bit_cast(float32x4_t, a), __builtin_bit_cast(float32x4_t, b)));
+  }
+
+  HORO_KERNEL_INLINE Vec<double> apply_floating(Vec<double> a, Vec<double> b) {
+    return __builtin_bit_cast(Vec<double>, vmaxq_f64(__builtin_bit_cast(float64x2_t, a),
+                                                     __builtin_bit_cast(float64x2_t, b)));
+  }
+};
+
+#else
+
 template <typename V>
 struct BitsOf;
 
@@ -73,6 +112,8 @@ struct Max {
                                   __builtin_bit_cast(Bits, unordered));
   }
 };
+
+#endif
 
 template <typename T, typename Op>
 HORO_KERNEL_INLINE typename T::V combine(typename T::V a, typename T::V b) {

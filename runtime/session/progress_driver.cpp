@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <sched.h>
 
+#include "base/cpu/cpu.hpp"
 #include "base/log.hpp"
 #include "base/signals_blocked.hpp"
 #include "runtime/engine/operations/recording.hpp"
@@ -119,7 +120,7 @@ void ProgressDriver::drive(const Operation* operation, const Deadline& deadline)
     if (caller && spin_.yields() && spread_.shares_core() && yield_core()) {
       looks += kLooksPerClock;
     } else {
-      __builtin_ia32_pause();
+      cpu_pause();
       ++looks;
     }
     if (looks % kLooksPerClock != 0) continue;
@@ -169,7 +170,7 @@ bool ProgressDriver::claim(Operation& operation, const Deadline& deadline) {
   const auto until = steady().now() + spin_.of_token();
   bool taken = false;
   for (int looks = 1; !operation.done(); ++looks) {
-    __builtin_ia32_pause();
+    cpu_pause();
     taken = token_.try_take();
     if (taken || (looks % kLooksPerClock == 0 && steady().now() >= until)) break;
   }

@@ -59,9 +59,11 @@ class ProgressDriver {
   /// peers make progress by themselves. Fails: duplicate (it has one).
   Status on_complete(Operation& operation, Operation::Callback callback, void* user);
 
-  /// This rank's own thread has to make progress: callbacks are in use, or callers sleep.
+  /// This rank's own thread has to make progress: callbacks are in use, or callers sleep. Asked by
+  /// a submitter behind its mark. on_complete() does the opposite: it sets the word and then looks
+  /// at the marks. seq_cst on both sides, so that one of them sees the other.
   bool needs_own_thread() const {
-    return callbacks_.load(std::memory_order_relaxed) || token_.has_sleeping_applicant();
+    return callbacks_.load(std::memory_order_seq_cst) || token_.has_sleeping_applicant();
   }
 
   /// Holds the token for more than progress. Blocks: until the driver has given it back, between

@@ -15,10 +15,23 @@ namespace {
 /// Ranks of one host share its memory, whatever backend was asked for.
 void warn_of_unused_choice(CpuOperations wanted, const HostMemory& host) {
   if (host.me() != LocalRank{0} || host.local_size() == 1) return;
-  if (wanted != CpuOperations::gloo && wanted != CpuOperations::mpi) return;
+  const char* name = nullptr;
+  switch (wanted) {
+    case CpuOperations::tcp:
+      name = "tcp";
+      break;
+    case CpuOperations::gloo:
+      name = "gloo";
+      break;
+    case CpuOperations::mpi:
+      name = "mpi";
+      break;
+    case CpuOperations::automatic:
+    case CpuOperations::shm:
+      return;
+  }
   log::warn("runtime",
-            "HORO_CPU_OPERATIONS={}: all ranks are on this host, so shm moves their tensors",
-            wanted == CpuOperations::gloo ? "gloo" : "mpi");
+            "HORO_CPU_OPERATIONS={}: all ranks are on this host, so shm moves their tensors", name);
 }
 
 }  // namespace

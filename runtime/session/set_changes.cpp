@@ -75,15 +75,6 @@ Status SetChanges::check_new(const std::vector<Rank>& ranks) const {
   return {};
 }
 
-Status SetChanges::connect(ProcessSets::NewSet& made) {
-  // To connect may take long: the other sets go on meanwhile, and the loss of a rank ends their
-  // operations.
-  if (!sets_.needs_token(made)) return sets_.connect(made);
-  const ProgressDriver::Taken token(driver_);
-  const PeerRelease::Pause pause(host_.peer_release());
-  return sets_.connect(made);
-}
-
 Result<ProcessSets::NewSet> SetChanges::begin(std::vector<Rank> ranks) {
   const ProgressDriver::Taken token(driver_);
   return sets_.begin(std::move(ranks));
@@ -91,7 +82,9 @@ Result<ProcessSets::NewSet> SetChanges::begin(std::vector<Rank> ranks) {
 
 Result<SetId> SetChanges::make(std::vector<Rank> ranks) {
   HORO_TRY(auto made, begin(std::move(ranks)));
-  auto connected = connect(made);
+  // Connecting may take long: the other sets go on meanwhile, and the loss of a rank ends their
+  // operations.
+  auto connected = sets_.connect(made);
   const ProgressDriver::Taken token(driver_);
   return sets_.finish(std::move(made), std::move(connected));
 }

@@ -46,7 +46,6 @@ class SetChanges {
   /// Adds the set; takes the token for a part of that.
   Result<SetId> make(std::vector<Rank> ranks) HORO_REQUIRES(one_at_a_time_);
   Result<ProcessSets::NewSet> begin(std::vector<Rank> ranks) HORO_REQUIRES(one_at_a_time_);
-  Status connect(ProcessSets::NewSet& made) HORO_REQUIRES(one_at_a_time_);
 
   HostMemory& host_;
   ProcessSets& sets_;

@@ -31,15 +31,11 @@ Result<ProcessSets::NewSet> ProcessSets::begin(std::vector<Rank> ranks) {
   return made;
 }
 
-bool ProcessSets::needs_token(const NewSet& made) const {
-  return made.connects_ && hosts_->connector().needs_token();
-}
-
 Status ProcessSets::connect(NewSet& made) {
   if (!made.connects_) return {};
   auto& set = *made.set_;
-  HORO_TRY(auto connected, hosts_->connector().connect(made.number_, set.ranks, made.members_,
-                                                       kMostSets + 2 * set.id.index()));
+  HORO_TRY(auto connected,
+           hosts_->connector().connect(made.number_, set.ranks, made.members_, set.id.index()));
   set.backends = std::move(connected.table);
   set.rings = std::move(connected.rings);
   made.backend_ = std::move(connected.backend);

@@ -49,12 +49,9 @@ class ProcessSets {
   /// Fails: out_of_memory, peer_lost, resource_exhausted.
   Result<NewSet> begin(std::vector<Rank> ranks);
 
-  /// Connects the members on several hosts. Thread: any, so that the other sets go on, except where
-  /// needs_token(). Blocks: until all members have come. Fails: as SetConnector::connect.
+  /// Connects the members on several hosts. Thread: any, so that the other sets go on. Blocks:
+  /// until all members have come. Fails: as SetConnector::connect.
   Status connect(NewSet& made);
-
-  /// connect() uses a library that progress uses too.
-  bool needs_token(const NewSet& made) const;
 
   /// Adds the set. `connected`: how connect() ended. Fails: with that.
   Result<SetId> finish(NewSet made, Status connected);

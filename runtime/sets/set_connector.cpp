@@ -15,15 +15,19 @@ namespace horo::runtime {
 
 namespace {
 
-/// The job's store, for ranks that give up when one of them is lost.
+/// The job's store, for ranks that give up when one of them is lost. Remembers the keys that this
+/// rank has set, so that they can be erased.
 class WatchedStore final : public RendezvousStore {
  public:
   WatchedStore(kv::Client& client, const std::function<bool()>& lost)
       : client_(client), lost_(lost) {}
 
   Status set(std::string_view key, std::string_view value, Deadline deadline) override {
+    own_.emplace_back(key);
     return client_.set(key, value, deadline);
   }
+
+  const std::vector<std::string>& own() const { return own_; }
 
   Result<std::string> get(std::string_view key, Deadline deadline) override {
     constexpr Duration kLook = std::chrono::milliseconds(100);
@@ -39,17 +43,41 @@ class WatchedStore final : public RendezvousStore {
  private:
   kv::Client& client_;
   const std::function<bool()>& lost_;
+  std::vector<std::string> own_;
 };
 
+/// The set does not wait longer for a store that has gone.
+constexpr Duration kToErase = std::chrono::seconds(2);
+
+/// All ranks have connected: nobody reads the keys of the set's members any more. The last rank
+/// erases what they have in common, so that any number of sets and epochs fits into the store.
+/// Failures do not matter here: the store goes with rank 0, which may have left.
+void erase_keys(kv::Client& client, const WatchedStore& store, const Communicator& all,
+                const std::string& all_there) {
+  const auto deadline = Deadline::in(SteadyClock::instance(), kToErase);
+  auto keys = store.own();
+  std::erase(keys, all_there);
+  if (!keys.empty()) static_cast<void>(client.erase(keys, deadline));
+  const auto read = client.add(all_there + "/count", 1, deadline);
+  if (!read || *read != std::int64_t{2} * all.size()) return;
+  const std::vector<std::string> common = {all_there, all_there + "/count"};
+  static_cast<void>(client.erase(common, deadline));
+}
+
 /// Returns once all ranks have connected. A rank that left earlier, as a program does that only
-/// asks for its rank, would end what the others still use: Gloo's connections, or the store, where
+/// asks for its rank, would end what the others still use: their connections, or the store, where
 /// rank 0 serves it.
-Status await_all(kv::Client& client, RendezvousStore& store, const Communicator& all) {
+Status await_all(kv::Client& client, WatchedStore& store, const Communicator& all) {
   const auto deadline = Deadline::in(SteadyClock::instance(), all.start_timeout);
   const auto all_there = fmt::format("{}/connected", all.name);
   HORO_TRY(const auto there, client.add(all_there + "/count", 1, deadline));
-  if (there == all.size()) return store.set(all_there, "", deadline);
+  if (there == all.size()) {
+    HORO_TRY_STATUS(store.set(all_there, "", deadline));
+    erase_keys(client, store, all, all_there);
+    return {};
+  }
   const auto word = store.get(all_there, deadline);
+  if (word) erase_keys(client, store, all, all_there);
   // The store goes with rank 0, which has read the word before. Other failures show in the next
   // operation.
   if (word || word.error().code != Errc::timed_out) return {};
@@ -82,17 +110,11 @@ Result<std::unique_ptr<Backend>> SetConnector::make(std::string_view module,
 
 Result<BackendChoice> SetConnector::choose() const {
   const auto mpi = mpi_of(observe_mpi([](const char* name) { return std::getenv(name); }));
-  return choose_backend({.wanted = options_.operations,
-                         .hosts = static_cast<int>(hosts_.hosts()),
-                         .mpi = mpi,
-                         .candidates = observe_candidates(mpi, options_.modules)});
-}
-
-bool SetConnector::needs_token() const {
-  const auto choice = choose();
-  if (!choice) return false;  // connect() fails for the same reason.
-  const auto module = load_usable_module(choice->name, options_.modules);
-  return module && (*module)->serial;
+  return choose_backend(
+      {.wanted = options_.operations,
+       .hosts = static_cast<int>(hosts_.hosts()),
+       .mpi = mpi,
+       .candidates = observe_candidates(options_.operations, mpi, options_.modules)});
 }
 
 timeline::PathReason SetConnector::why_not_by_hosts() const {
@@ -102,10 +124,16 @@ timeline::PathReason SetConnector::why_not_by_hosts() const {
   return timeline::PathReason::none;
 }
 
+static_assert(std::size_t{kMostSlots} == 2 * kMostSets);
+
 Communicator SetConnector::communicator_of(std::uint64_t number, std::span<const Rank> ranks,
-                                           RendezvousStore& store) const {
+                                           std::size_t index, RendezvousStore& store) {
   Communicator all{.name = fmt::format("horo/sets/{}/{}", epoch_, number),
+                   .slot = static_cast<int>(2 * index),
+                   .starting = number == kJobsSet,
                    .meeting = &store,
+                   .secret = store_->secret,
+                   .shared = &shared_,
                    .interface = options_.gloo_interface,
                    .address = options_.gloo_interface.empty() ? hosts_.own().address : "",
                    .start_timeout = options_.start_timeout,
@@ -136,12 +164,12 @@ Status SetConnector::add_steps_inside(SpanningBackend& made, HierarchicalParts& 
 }
 
 Result<SpanningBackend> SetConnector::connect(std::uint64_t number, std::span<const Rank> ranks,
-                                              const Members& here, std::size_t region) {
+                                              const Members& here, std::size_t index) {
   HORO_TRY(auto choice, choose());
   HORO_TRY(auto client,
            store_->connect(Deadline::in(SteadyClock::instance(), options_.start_timeout)));
   WatchedStore store(client, lost_);
-  const auto all = communicator_of(number, ranks, store);
+  const auto all = communicator_of(number, ranks, index, store);
   HORO_TRY(const auto hierarchy, hierarchy_of(all));
   SpanningBackend made{.table = BackendTable::of_hosts(std::move(choice), hierarchy,
                                                        {.why_not = why_not_by_hosts()})};
@@ -158,7 +186,7 @@ Result<SpanningBackend> SetConnector::connect(std::uint64_t number, std::span<co
     HORO_TRY(parts.across, make(name, *across));
   }
   HORO_TRY_STATUS(await_all(client, store, all));
-  HORO_TRY_STATUS(add_steps_inside(made, parts, here, region));
+  HORO_TRY_STATUS(add_steps_inside(made, parts, here, kMostSets + 2 * index));
   made.backend = std::make_unique<PathBackend>(
       made.table, std::move(made.backend),
       std::make_unique<HierarchicalBackend>(std::move(parts), hierarchy));

@@ -45,28 +45,30 @@ struct SpanningBackend {
 /// Thread: one at a time.
 class SetConnector {
  public:
+  /// The job's own set is the first.
+  static constexpr std::uint64_t kJobsSet = 1;
+
   /// `memory` and `hosts` outlive this. `lost` says whether a rank was lost. Thread: any.
   SetConnector(const bootstrap::Meeting& meeting, HostMemory& memory, const HostMap& hosts,
                ConnectOptions options, std::function<bool()> lost);
 
   /// Connects this rank with the set's other members. `number` is another one for every set that
-  /// ever was. `here`: the members on this host. `region` and the one after it are free on this
-  /// host. Blocks: until all members call it. Fails: as the backend; unsupported or unavailable
-  /// (HORO_CPU_OPERATIONS asks for what cannot be used, or nothing can be used; with reasons).
+  /// ever was; the job's own set has kJobsSet. `index` is another one for every set that there is,
+  /// the same on all ranks. `here`: the members on this host. Blocks: until all members call it.
+  /// Fails: as the backend; unsupported or unavailable (HORO_CPU_OPERATIONS asks for what cannot be
+  /// used, or nothing can be used; with reasons).
   Result<SpanningBackend> connect(std::uint64_t number, std::span<const Rank> ranks,
-                                  const Members& here, std::size_t region);
-
-  /// connect() uses a library that only one thread at a time may use.
-  bool needs_token() const;
+                                  const Members& here, std::size_t index);
 
  private:
   Result<BackendChoice> choose() const;
   timeline::PathReason why_not_by_hosts() const;
-  Communicator communicator_of(std::uint64_t number, std::span<const Rank> ranks,
-                               RendezvousStore& store) const;
+  Communicator communicator_of(std::uint64_t number, std::span<const Rank> ranks, std::size_t index,
+                               RendezvousStore& store);
   Result<std::unique_ptr<Backend>> make(std::string_view module,
                                         const Communicator& communicator) const;
-  /// Rings for the two steps inside this host, and their backends. Fails: as SetRegion::attach.
+  /// Rings for the two steps inside this host, in the regions from `region` on, and their backends.
+  /// Fails: as SetRegion::attach.
   Status add_steps_inside(SpanningBackend& made, HierarchicalParts& parts, const Members& here,
                           std::size_t region) const;
 
@@ -77,6 +79,7 @@ class SetConnector {
   const Rank me_;
   const Epoch epoch_;
   const std::shared_ptr<bootstrap::JobStore> store_;
+  std::shared_ptr<SharedByBackends> shared_;
 };
 
 }  // namespace horo::runtime

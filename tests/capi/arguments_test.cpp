@@ -70,6 +70,8 @@ TEST_CASE("a set's backend and the job's key are refused where there is none") {
   CHECK(horo_job_key("purpose", key.data()) == HORO_NOT_FOUND);
   CHECK(said("on one host"));
   CHECK(horo_shutdown() == HORO_OK);
+  CHECK(horo_job_key("purpose", key.data()) == HORO_NOT_INITIALIZED);
+  CHECK(said("horo_shutdown was called"));
 }
 
 TEST_CASE("memory of a GPU is refused before anything reads it") {

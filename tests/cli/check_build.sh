@@ -29,7 +29,7 @@ expect_in "table" "$out" "[X] binding      --bind-to, with hwloc"
 expect_in "table" "$out" "[X] one host     ranks of mpirun, srun, torchrun or a shell"
 # A backend is listed as available if its module loads, otherwise with the reason.
 lib=$HORO_BIN/../lib/horo
-for backend in gloo openmpi mpich; do
+for backend in tcp gloo openmpi mpich; do
   if [ -e "$lib/horo-backend-$backend.so" ]; then
     expect_in "table" "$out" "[X] $backend"
   else

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Signals to the launcher: it stops the ranks with a grace time, stops them at once, or passes the signal on.
+# shellcheck disable=SC2016 # The ranks expand it, not this script.
 # shellcheck source=tests/cli/lib.sh
 . "${0%/*}/lib.sh"
 
@@ -93,6 +94,45 @@ end
 expect "exit code" "$code" 0
 expect "ranks with SIGUSR1" "$(grep -c one <<<"$out")" 2
 expect "ranks with SIGUSR2" "$(grep -c two <<<"$out")" 2
+
+# A signal while a discovery script runs ends the script and what it has started, and then the program that asked for hosts.
+printf '%s\n' '#!/bin/bash' "sleep 1000 & echo \"\$\$ \$!\" >'$scratch/script'; wait" >"$scratch/hosts"
+chmod +x "$scratch/hosts"
+
+# is_alive PID: whether it is a process that has not ended.
+is_alive() { grep -q '^State:[[:space:]]*[^Z]' "/proc/$1/status" 2>/dev/null; }
+
+# signal_search SIGNALS COMMAND...: signals COMMAND while its discovery script runs, and waits for it.
+signal_search() {
+  local signal=$1 script child
+  shift
+  rm -f "$scratch/script"
+  "$@" >"$scratch/out" 2>"$scratch/err" </dev/null &
+  waiter=$!
+  until [ -s "$scratch/script" ]; do sleep 0.02; done
+  for signal in $signal; do kill -"$signal" "$waiter" 2>/dev/null; done
+  end
+  read -r script child <"$scratch/script"
+  ! is_alive "$script" || fail "the script has outlived $1"
+  for ((i = 0; i < 100; i++)); do
+    is_alive "$child" || break
+    sleep 0.02 # It was killed and may not be gone yet.
+  done
+  ! is_alive "$child" || fail "a child of the script has outlived $1"
+}
+
+for signal in INT TERM HUP USR1; do
+  signal_search $signal horo-run --host-discovery-script "$scratch/hosts" --discovery-timeout 100 true
+  number=$(kill -l $signal)
+  expect "exit code after SIG$signal during the search for hosts" "$code" $((128 + number))
+  expect "report" "$err" "horo: run: error: stopped by signal $number (SIG$signal) before the job started"
+done
+signal_search USR2 horo-run --signal usr2 --host-discovery-script "$scratch/hosts" --discovery-timeout 100 true
+expect "exit code after the notice during the search for hosts" "$code" 75
+# A second signal does not end it before the script is killed. The exit code may be that of either signal.
+signal_search "INT TERM" horo-run --host-discovery-script "$scratch/hosts" --discovery-timeout 100 true
+signal_search INT horo-discover --host-discovery-script "$scratch/hosts"
+expect "exit code of horo discover" "$code" 130
 
 # If SIGHUP is ignored at the start, as under nohup, it stays ignored.
 begin env --ignore-signal=HUP horo run -np 2 bash -c 'echo ready; sleep 2; echo end'

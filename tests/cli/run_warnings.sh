@@ -57,6 +57,12 @@ HOROVOD_CONTROLLER=x refused "controller: 'x' (environment HOROVOD_CONTROLLER) m
 warns "mpi.args (flag --mpi-args) has no effect: it is only for --mpi and --jsrun" horo run -np 1 --mpi-args=-x --dry-run true
 warns "binding.args (flag --binding-args) has no effect" horo run -np 1 --binding-args=-x --dry-run true
 warns "mpirun (environment HORO_MPIRUN) has no effect: it is only for --mpi" env HORO_MPIRUN=m horo run -np 1 --dry-run true
+warns "ssh.identity.file (flag --ssh-identity-file) has no effect: '$scratch/no.key' cannot be read: No such file or directory" \
+  horo run -np 1 -i "$scratch/no.key" --dry-run true
+touch "$scratch/a.key"
+silent horo run -np 1 -i "$scratch/a.key" --dry-run true
+silent horo run -H none:0,localhost:1 --dry-run true
+refused "-H: no host has a slot (a:0, b:0); give at least one of them a number of slots" horo run -H a:0,b:0 --dry-run true
 printf '#!/bin/sh\necho "localhost:$1"\n' >"$scratch/discover"
 chmod +x "$scratch/discover"
 warns "hosts that it names later do not join" horo run --host-discovery-script "$scratch/discover 2" --dry-run true

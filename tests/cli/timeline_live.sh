@@ -86,7 +86,10 @@ PY
 try horo timeline-view --snapshot "$id" --json
 expect "exit code of the snapshot" "$code" 0
 expect "operations of the snapshot" "$(python3 -c 'import json, sys; print(json.load(sys.stdin)["operations"])' <<<"$out")" 1
-rm -rf "/tmp/horo-timeline-$(id -u)/$id"
+folder=/tmp/horo-timeline-$(id -u)/$id
+expect "files of the snapshot that others may read" "$(find "$folder" ! -type d ! -perm 600)$(find "$folder" -type d ! -perm 700)" ""
+[ -n "$(find "$folder" -name 'rank.*.timeline')" ] || fail "the snapshot has left no files"
+rm -rf "$folder"
 # After a long wait, the verdict about the missing rank comes first.
 while
   try horo timeline-view --snapshot "$id"

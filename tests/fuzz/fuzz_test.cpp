@@ -73,6 +73,10 @@ TEST_CASE("the readers of frames between hosts keep their promises for mutated i
   for (const auto& target : horo::fuzz::tree_targets()) fuzz(target);
 }
 
+TEST_CASE("what reads bytes at a rank's port keeps its promises for mutated input") {
+  for (const auto& target : horo::fuzz::tcp_targets()) fuzz(target);
+}
+
 TEST_CASE("the bootstrap parsers keep their promises for mutated input") {
   for (const auto& target : horo::fuzz::bootstrap_targets()) fuzz(target);
 }

@@ -23,7 +23,7 @@ std::string check(const Result<HostSet>& hosts) {
   if (hosts->size() > discovery::kMaxHosts) return "the list has more hosts than a job may have";
   for (const auto& host : hosts->hosts()) {
     if (host.name.empty()) return "a host without a name";
-    if (host.slots < 1) return "a host without slots";
+    if (host.slots < 0) return "a host with less than no slots";
     // The name becomes an argument of programs that take options.
     if (host.name.front() == '-') return "the name of a host reads like an option";
   }

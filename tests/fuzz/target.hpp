@@ -25,6 +25,7 @@ std::vector<Target> config_targets();
 std::vector<Target> environment_targets();
 std::vector<Target> hosts_targets();
 std::vector<Target> kv_targets();
+std::vector<Target> tcp_targets();
 std::vector<Target> timeline_targets();
 std::vector<Target> tree_targets();
 
@@ -32,7 +33,7 @@ inline std::vector<Target> all_targets() {
   std::vector<Target> all;
   for (const auto& part :
        {kv_targets(), agent_targets(), hosts_targets(), environment_targets(), config_targets(),
-        tree_targets(), bootstrap_targets(), timeline_targets()}) {
+        tree_targets(), tcp_targets(), bootstrap_targets(), timeline_targets()}) {
     all.insert(all.end(), part.begin(), part.end());
   }
   return all;

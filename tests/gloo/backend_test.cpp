@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the module gloo between real processes over TCP on loopback. It is loaded in the way
-// libhoro loads it.
+// Tests the module HORO_TEST_MODULE, gloo or tcp, between real processes over TCP on loopback. It is
+// loaded in the way libhoro loads it. HORO_TEST_WIRE is what its messages call the network.
 #include <algorithm>
 #include <array>
 #include <condition_variable>
@@ -54,7 +54,7 @@ struct Loaded {
 Result<std::unique_ptr<Loaded>> load(Communicator communicator) {
   auto loaded = std::make_unique<Loaded>();
   communicator.notify = [bell = &loaded->bell] { bell->ring(); };
-  HORO_TRY(const auto* entry, load_usable_module("gloo", HORO_TEST_MODULES));
+  HORO_TRY(const auto* entry, load_usable_module(HORO_TEST_MODULE, HORO_TEST_MODULES));
   HORO_TRY(loaded->backend, entry->make(communicator));
   return loaded;
 }
@@ -164,14 +164,14 @@ TEST_CASE("programs that a rank starts inherit none of its connections") {
 }
 
 TEST_CASE(
-    "two, three and four processes run every kind of collective with every type and operation") {
+    "one to seventeen processes run every kind of collective with every type and operation") {
   const auto seed = std::random_device{}();
   CAPTURE(seed);
-  for (const int size : {1, 2, 3, 4}) {
+  for (const int size : {1, 2, 3, 4, 17}) {
     std::mt19937_64 random(seed);
     Maker maker{random, static_cast<std::size_t>(size)};
     std::vector<Case> cases;
-    for (int i = 0; i < 60; ++i) cases.push_back(maker.make());
+    for (int i = 0; i < (size > 4 ? 20 : 60); ++i) cases.push_back(maker.make());
     for (const auto dtype :
          {DType::f32, DType::i8}) {  // A bucket of several segments that uses a ring.
       Case c{.like = {.dtype = dtype}};
@@ -231,7 +231,7 @@ TEST_CASE("after kill -9 of a rank the others get an error and may use their buf
       if (write(ready[1], "x", 1) != 1) return fail(Errc::io, "pipe");
       // The victim's neighbour sees the loss itself; a rank that learns it from another survivor
       // names that one.
-      return lose_a_peer(*loaded, "over Gloo");
+      return lose_a_peer(*loaded, "over " HORO_TEST_WIRE);
     }));
   }
   server.serve();
@@ -311,7 +311,7 @@ std::set<std::string> sockets_of(const std::vector<pid_t>& processes) {
 }
 
 /// TCP ports at which these processes listen. Ports of other programs are left alone: other tests
-/// that run at this time connect over Gloo, too.
+/// that run at this time connect over TCP, too.
 std::vector<int> listening_ports(const std::vector<pid_t>& processes) {
   const auto own = sockets_of(processes);
   std::vector<int> ports;

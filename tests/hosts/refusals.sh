@@ -38,6 +38,16 @@ try timeout 60 horo run -H h2:1 --tag off hostname
 expect "after the advice" "$out$err" h2
 cp "$scratch/known" "$ssh_home/known_hosts"
 
+# A server with several keys is asked for the one that the second file of known hosts has.
+ssh-keygen -q -t rsa -N '' -f "$scratch/rsa"
+sed -e 's/:22$/:2222/' -e "s|^HostKey.*|&\nHostKey $scratch/rsa|" /run/horo-hosts/h1.conf >"$scratch/two_keys.conf"
+on h1 "$(command -v sshd)" -f "$scratch/two_keys.conf"
+echo "[h1]:2222 $(cut -d' ' -f1,2 "$scratch/rsa.pub")" >"$scratch/second"
+printf 'Host h1\n  UserKnownHostsFile %s/first %s/second\n' "$scratch" "$scratch" >"$ssh_home/config"
+try timeout 60 horo run -H h1:1 -p 2222 --tag off hostname
+expect "with a key of the second file" "$out$err" h1
+rm "$ssh_home/config"
+
 printf 'Host h2\n  User nobody-of-that-name\n' >"$ssh_home/config"
 refused_host "host h2 cannot be used: " "refuses user 'nobody-of-that-name'" "ssh-copy-id" -- -H h1:1,h2:1
 # A key with a passphrase does not lead to a prompt.
@@ -91,20 +101,37 @@ printf '#!/bin/sh\necho what is this\nexit 3\n' >"$scratch/bin/horo-agent"
 chmod +x "$scratch/bin/horo-agent"
 export HORO_AGENT_PATH=$scratch/bin/horo-agent
 refused_host "host h1 cannot be used: " "ended with exit code 3: what is this" -- -H h1:1
+refused_host "host h1 cannot be used: " "ssh to host 'h1' ended with exit code 3: what is this" -- -H h1:1 --ssh-program ssh
 # Text that would act on the terminal is not shown as it came.
 printf '#!/bin/sh\nprintf "\\033]0;owned\\007\\302\\23331mred\\n" >&2\nexit 3\n' >"$scratch/bin/horo-agent"
 refused_host "host h1 cannot be used: " "ended with exit code 3: 31mred" -- -H h1:1
 expect "terminal sequences in the error" "$(grep -c "$(printf '\033')" <<<"$err")" 0
 unset HORO_AGENT_PATH
 
-# A startup file of the login shell runs another program.
-echo 'exec sleep 100' >/run/home/.bashrc
-try timeout 60 horo run --start-timeout 3 -H h1:1 hostname
+# A startup file of the login shell runs another program, which is killed at the end. The user is not root, because sshd passes
+# no signals on in sessions of root.
+echo 'ann:*:4242:4242::/run/ann:/bin/bash' >>/run/horo-hosts/passwd
+mkdir /run/ann
+echo 'exec sleep 100' >/run/ann/.bashrc
+chmod 711 /run/home $ssh_home
+chmod 644 $ssh_home/authorized_keys
+try timeout 60 horo run --start-timeout 3 -H ann@h1:1 hostname
 expect "exit code behind another program" "$code" 124
 expect_in "error behind another program" "$err" "a startup file of the login shell there may run another program"
-rm /run/home/.bashrc
-on h1 pkill -x sleep
 nothing_left h1
+horo run -H ann@h1:1 hostname 2>"$scratch/err" &
+job=$!
+eventually "the other program" '[ -n "$(processes h1)" ]'
+kill -INT "$job"
+wait "$job"
+expect "exit code of an interrupted start behind another program" "$?" 130
+nothing_left h1
+# Such a program, and what a forced command prints, ends up in the error with either way of ssh.
+echo 'echo no logins today; exit 5' >/run/home/.bashrc
+for way in --no-verbose --ssh-program=ssh; do
+  refused_host "host h1 cannot be used: " "ended with exit code 5: no logins today" -- -H h1:1 $way
+done
+rm /run/home/.bashrc
 
 # A program exists only on the remote host, and a directory exists only on this one.
 on h1 sh -c 'mkdir /dev/shm/bin; cp /bin/echo /dev/shm/bin/only-there'

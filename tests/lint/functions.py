@@ -15,9 +15,9 @@ import tree
 
 MOST_LINES = 60
 LONG = 40
-# Functions over these lengths today. Both numbers may only fall; the first is to reach 0, the second 25.
-MOST_OVER_60 = 3
-MOST_OVER_40 = 26
+# Functions over these lengths. The second number may only fall.
+MOST_OVER_60 = 0
+MOST_OVER_40 = 24
 # Longer with reason: generated code, and tables of machine instructions.
 EXEMPT = ("docs/reference/", "completions/")
 

@@ -28,6 +28,7 @@ ALLOWED = {
 # be decided. The public headers in runtime/include may be included everywhere.
 INSIDE = {
     "base": {
+        "cpu": [],
         "fmt": [],
         "text": [],
         "": ["text"],
@@ -91,6 +92,7 @@ INSIDE = {
         "backends/shm": ["bucket", "host", "kernels", "tensor"],
         "backends/flat": ["bucket", "kernels", "tensor"],
         "backends/hierarchical": ["backends", "backends/flat", "bucket", "tensor"],
+        "backends/tcp": ["backends", "backends/flat", "bucket", "tensor"],
         "backends/gloo": ["backends", "backends/flat", "bucket", "tensor"],
         "backends/mpi": ["backends", "backends/flat", "bucket", "tensor"],
         "device/cuda": ["device", "backends", "tensor"],

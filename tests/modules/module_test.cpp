@@ -32,6 +32,7 @@ TEST_CASE("the error for a missing module names its file and how to install it")
   CHECK(error.code == Errc::not_found);
   CHECK(says(error, "no /nowhere/horo-backend-gloo.so"));
   CHECK(says(error, "HORO_GLOO=ON"));
+  CHECK(says(refusal("tcp", "/nowhere"), "no /nowhere/horo-backend-tcp.so; install Horo again"));
   CHECK(says(refusal("gluu"), "no backend 'gluu'"));
 }
 

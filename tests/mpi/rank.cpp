@@ -39,7 +39,7 @@ Status finish(Backend& backend) {
   return {};
 }
 
-Status run_cases(Backend& backend, int rank, int size, std::uint64_t seed) {
+std::vector<Case> make_cases(int size, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   Maker maker{random, static_cast<std::size_t>(size)};
   std::vector<Case> cases;
@@ -51,9 +51,17 @@ Status run_cases(Backend& backend, int rank, int size, std::uint64_t seed) {
       c.tensors[0].out.emplace_back(expected.size());
     cases.push_back(std::move(c));
   }
+  return cases;
+}
+
+Status start_cases(Backend& backend, int rank, std::vector<Case>& cases) {
+  for (auto& c : cases)
+    HORO_TRY_STATUS(backend.start(bucket_of(c, static_cast<std::size_t>(rank))));
+  return {};
+}
+
+Status check_cases(int rank, const std::vector<Case>& cases, std::uint64_t seed) {
   const auto me = static_cast<std::size_t>(rank);
-  for (auto& c : cases) HORO_TRY_STATUS(backend.start(bucket_of(c, me)));
-  HORO_TRY_STATUS(finish(backend));
   for (const auto& c : cases) {
     for (const auto& t : c.tensors) {
       if (t.out[me] != t.expected[me])
@@ -64,22 +72,65 @@ Status run_cases(Backend& backend, int rank, int size, std::uint64_t seed) {
   return {};
 }
 
+Status run_cases(Backend& backend, int rank, int size, std::uint64_t seed) {
+  auto cases = make_cases(size, seed);
+  HORO_TRY_STATUS(start_cases(backend, rank, cases));
+  HORO_TRY_STATUS(finish(backend));
+  return check_cases(rank, cases, seed);
+}
+
 Status all_kinds(const ModuleEntry& module, Exchange& exchange) {
   HORO_TRY(const auto seed, exchange.broadcast(std::to_string(std::random_device{}())));
   HORO_TRY(const auto backend, module.make(world_of(exchange)));
   return run_cases(*backend, exchange.rank(), exchange.size(), std::stoull(seed));
 }
 
-/// Runs two independent sets at the same time.
-Status two_sets(const ModuleEntry& module, Exchange& exchange) {
+/// The ranks with even numbers, or those with odd ones.
+Communicator half_of(const Exchange& exchange) {
   auto half = world_of(exchange);
   const int parity = exchange.rank() % 2;
   std::erase_if(half.members, [&](int rank) { return rank % 2 != parity; });
   half.hosts.assign(half.members.size(), 0);
   half.position = exchange.rank() / 2;
   half.name = parity == 0 ? "even" : "odd";
+  return half;
+}
+
+/// Runs two independent sets at the same time.
+Status two_sets(const ModuleEntry& module, Exchange& exchange) {
+  const auto half = half_of(exchange);
   HORO_TRY(const auto backend, module.make(half));
   return run_cases(*backend, half.position, half.size(), 7);
+}
+
+/// A set that is added later connects without waiting for its members, which first finish what they
+/// do together. Its operations move at the same time as those of all ranks.
+Status later_set(const ModuleEntry& module, Exchange& exchange) {
+  const int rank = exchange.rank();
+  HORO_TRY(const auto world, module.make(world_of(exchange)));
+  auto half = half_of(exchange);
+  half.starting = false;
+  half.slot = 2;
+  std::unique_ptr<Backend> later;
+  if (rank < 2) {
+    HORO_TRY(later, module.make(half));
+  }
+  HORO_TRY_STATUS(run_cases(*world, rank, exchange.size(), 3));
+  if (rank >= 2) {
+    HORO_TRY(later, module.make(half));
+  }
+  auto of_all = make_cases(exchange.size(), 4);
+  auto of_half = make_cases(half.size(), 5);
+  HORO_TRY_STATUS(start_cases(*world, rank, of_all));
+  HORO_TRY_STATUS(start_cases(*later, half.position, of_half));
+  while (world->completed() < world->started() || later->completed() < later->started()) {
+    world->progress();
+    later->progress();
+    HORO_TRY_STATUS(world->health());
+    HORO_TRY_STATUS(later->health());
+  }
+  HORO_TRY_STATUS(check_cases(rank, of_all, 4));
+  return check_cases(half.position, of_half, 5);
 }
 
 /// One rank alone makes more sets, one after the other, than MPICH has communicators. With several
@@ -142,6 +193,7 @@ Status silent_peer(const ModuleEntry& module, Exchange& exchange) {
 Status run_scenario(const ModuleEntry& module, Exchange& exchange, std::string_view scenario) {
   if (scenario == "all_kinds") return all_kinds(module, exchange);
   if (scenario == "two_sets") return two_sets(module, exchange);
+  if (scenario == "later_set") return later_set(module, exchange);
   if (scenario == "many_sets") return many_sets(module, exchange);
   if (scenario == "exchanges") return exchanges(module, exchange);
   if (scenario == "silent_peer") return silent_peer(module, exchange);

@@ -36,7 +36,8 @@ int child_named(int parent, const std::string& name) {
   return 0;
 }
 
-/// A job whose first assignment has ended, and whose agent waits.
+/// A job whose first assignment has ended, and whose agent waits. Ranks that wait are killed once
+/// the agent and its guard are known.
 struct Waiting {
   std::unique_ptr<Loop> loop = make_loop();
   Job job{*loop};
@@ -44,10 +45,12 @@ struct Waiting {
   int guard = 0;
 
   explicit Waiting(std::vector<std::string> actions, Duration stay = 100s) {
+    const bool ranks_wait = actions.back() == "wait";
     REQUIRE(job.start(assignment(1, std::move(actions), stay)));
     REQUIRE(job.run_until([&] { return job.pids.size() == 2; }));
     guard = child_named(getpid(), "job-guard");
     agent = child_named(guard, "horo-agent");
+    if (ranks_wait) job.agent().kill();
     REQUIRE(job.run_until([&] { return job.waits == 1; }));
     REQUIRE(job.waits == 1);
   }
@@ -171,7 +174,7 @@ TEST_CASE("ten assignments leave the agent with as many descriptors as two") {
 }
 
 TEST_CASE("an agent that gets no further assignment ends at its deadline, with the reason") {
-  Waiting world({"say=up"}, 1ms);
+  Waiting world({"wait"}, 1ms);
   REQUIRE(world.job.run());
   REQUIRE(world.job.lost);
   CHECK_THAT(world.job.lost->message, Catch::Contains("gave no further ranks within 0.001 s"));

@@ -18,6 +18,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "base/cpu/cpu.hpp"
 #include "runtime/host/host_memory.hpp"
 
 using namespace std::chrono_literals;
@@ -83,7 +84,7 @@ class Player {
 
  private:
   void pause() {
-    for (auto n = random_() % 400; n > 0; --n) __builtin_ia32_pause();
+    for (auto n = random_() % 400; n > 0; --n) horo::cpu_pause();
   }
 
   void publish(std::uint32_t round) {

@@ -226,8 +226,8 @@ class World final : public Starter {
                                                 .on_frame = {}})
                   .value();
     return open_agent(*loop_, spec,
-                      std::make_unique<ScriptedCarrier>(*loop_, UniqueFd(ends[0]), gone_), 10s,
-                      events);
+                      std::make_unique<ScriptedCarrier>(*loop_, UniqueFd(ends[0]), gone_),
+                      EndLimits{.agent = 10s}, events);
   }
 
   void say(const Message& message) {

@@ -88,12 +88,34 @@ def test_mpi_is_enabled_only_where_it_moves_tensors():
         from horo import _job
         horo.init()
         assert not horo.mpi_enabled()
-        for name, enabled in (("gloo", False), ("openmpi", True), ("mpich", True)):
+        for name, enabled in (("tcp", False), ("gloo", False), ("openmpi", True), ("mpich", True)):
             _job.backend = lambda number: name
             assert horo.mpi_enabled() is enabled and horo.gloo_enabled() is not enabled
         """
     )
     assert done.code == 0, done.output
+
+
+def test_ranks_with_jobs_of_their_own_are_not_warned_of_each_others_trace(tmp_path, monkeypatch):
+    trace = tmp_path / "trace.json"
+    monkeypatch.setenv("HOROVOD_TIMELINE", str(trace))
+    done = job.run_code(
+        2,
+        f"""
+        import os, pathlib, time
+        import horo.torch as horo
+        own = int(os.environ["HORO_RANK"])
+        folder = pathlib.Path({str(tmp_path)!r})
+        horo.init(comm=[own])
+        (folder / str(own)).touch()
+        while not (folder / str(1 - own)).exists():
+            time.sleep(0.01)
+        horo.shutdown()
+        """,
+    )
+    assert done.code == 0, done.output
+    assert "warning" not in done.output
+    assert trace.exists()
 
 
 def test_a_list_of_only_this_rank_is_a_job_alone():

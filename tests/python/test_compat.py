@@ -143,6 +143,19 @@ def test_every_public_name_resolves():
         basics = HorovodBasics(__file__ if "__file__" in globals() else "", "mpi_lib_v2")
         basics.init()
         assert (basics.rank(), basics.size(), basics.is_homogeneous()) == (0, 1, True)
+        """
+    )
+    assert done.code == 0, done.output
+
+
+def test_helpers_of_horovods_util():
+    """The public helpers of horovod.common.util answer as Horovod's."""
+    done = job.run_alone(
+        """
+        from horo import compat
+        compat.install()
+        import horovod.torch
+        import horo.torch
         from horovod.common import util
         assert util.extension_available("torch") and not util.extension_available("tensorflow")
         assert util.gloo_built(verbose=True) is horo.torch.gloo_built()
@@ -172,8 +185,21 @@ def test_every_public_name_resolves():
         assert not util.is_version_greater_equal_than("1.13.0a0", "2.0")
         assert not util.nccl_built() and not util.cuda_built()
         assert [n for n in range(9) if util.num_rank_is_power_2(n)] == [1, 2, 4, 8]
-        # Programs ask for a version of Horovod's interface.
-        import horovod
+        """
+    )
+    assert done.code == 0, done.output
+
+
+def test_version_and_compressor():
+    """Programs ask for a version of Horovod's interface, and bring compressors of their own."""
+    done = job.run_alone(
+        """
+        from horo import compat
+        compat.install()
+        import horovod.torch
+        import horo.torch
+        horo.torch.init()
+        import torch
         assert tuple(map(int, horovod.__version__.split("."))) >= (0, 28, 0), horovod.__version__
         assert horovod.torch.__version__ == horovod.__version__ != horo.__version__
         from horovod.torch.compression import Compressor

@@ -249,7 +249,7 @@ def test_gloo_works_when_the_system_has_none(environment, tmp_path):
     ranks = [
         subprocess.Popen(
             ["unshare", "--mount", "sh", "-c", hide + f"exec {python} script.py"],
-            env=dict(common, RANK=str(rank), HORO_HOST_KEY=f"host{rank}"),
+            env=dict(common, RANK=str(rank), HORO_HOST_KEY=f"host{rank}", HORO_CPU_OPERATIONS="gloo"),
             cwd=tmp_path,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 #include <random>
 #include <string_view>
 #include <thread>
@@ -20,6 +21,7 @@ DelayPlan plan;                            // Constant while the hook is set.
 std::atomic<std::uint64_t> generation{0};  // Threads that outlive a plan draw a new sequence.
 std::atomic<std::uint64_t> threads{0};
 std::atomic<std::uint64_t> waits{0};
+std::optional<std::uint64_t> given_seed;  // Changed only while no thread waits.
 
 void wait_sometimes() {
   thread_local std::uint64_t mine = 0;
@@ -54,14 +56,19 @@ std::uint64_t RandomDelays::count() {
 }
 
 DelayPlan delays_from_environment() {
-  static const auto drawn = [] {
-    const char* const text = std::getenv("HORO_SIM_DELAYS");
-    if (text != nullptr && std::string_view(text) == "off") return DelayPlan{.one_in = 0};
+  const char* const text = std::getenv("HORO_SIM_DELAYS");
+  if (text != nullptr && std::string_view(text) == "off") return DelayPlan{.one_in = 0};
+  if (text == nullptr && given_seed) return DelayPlan{.seed = *given_seed};
+  static const auto drawn = [text] {
     const auto seed = text != nullptr ? std::strtoull(text, nullptr, 10) : std::random_device{}();
     std::printf("random delays: HORO_SIM_DELAYS=%llu\n", static_cast<unsigned long long>(seed));
     return DelayPlan{.seed = seed};
   }();
   return drawn;
+}
+
+void set_delay_seed(std::uint64_t seed) {
+  given_seed = seed;
 }
 
 }  // namespace horo::test

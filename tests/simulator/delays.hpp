@@ -29,4 +29,7 @@ class RandomDelays {
 /// value `off` gives no delays: `one_in` is 0.
 DelayPlan delays_from_environment();
 
+/// From now on the seed of delays_from_environment() is this, unless the variable is set.
+void set_delay_seed(std::uint64_t seed);
+
 }  // namespace horo::test

@@ -16,11 +16,6 @@ using namespace horo::spanning;  // NOLINT(google-build-using-namespace): a test
 
 namespace {
 
-std::uint64_t base_seed() {
-  const char* text = std::getenv("HORO_SIM_SEED");
-  return text != nullptr ? std::strtoull(text, nullptr, 10) : std::random_device{}();
-}
-
 /// One rank's side of one drawn operation.
 struct Side {
   const sim::DrawnOp* op = nullptr;
@@ -54,7 +49,7 @@ std::string run_all(TestHosts& hosts, const std::vector<sim::DrawnOp>& ops, std:
   hosts.run([&](Session& session, int rank) {
     std::mt19937_64 own(seed + static_cast<std::uint64_t>(rank));
     auto& text = wrong[static_cast<std::size_t>(rank)];
-    for (int pass = 0; pass < 3; ++pass) {
+    for (int pass = 0; pass < times(3, 2); ++pass) {
       std::vector<Side> sides(ops.size());
       for (std::size_t i = 0; i < ops.size(); ++i) sides[i].op = &ops[i];
       std::shuffle(sides.begin(), sides.end(), own);
@@ -79,17 +74,18 @@ std::string run_all(TestHosts& hosts, const std::vector<sim::DrawnOp>& ops, std:
 
 TEST_CASE(
     "collectives between hosts, submitted in any order, give the results of a trivial reference") {
-  const auto base = base_seed();
-  const Layout layouts[] = {{{0}, {1}}, {{0, 1}, {2, 3}}, {{0, 2}, {1, 3}}, {{0, 1, 2}, {3}, {4}}};
+  const auto base = run_seed();
+  const std::vector<Layout> layouts = {
+      {{0}, {1}}, {{0, 1}, {2, 3}}, {{0, 2}, {1, 3}}, {{0, 1, 2}, {3}, {4}}};
   std::uint64_t seed = base;
-  for (const auto& layout : layouts) {
+  for (const auto& layout : drawn_from(layouts)) {
     TestHosts hosts(layout);
-    for (int round = 0; round < 3; ++round, ++seed) {
+    for (int round = 0; round < times(3); ++round, ++seed) {
       CAPTURE(base, seed, round, layout.size());
       std::mt19937_64 random(seed);
       hosts.options.board.tuning.fusion_threshold = std::uint64_t{1} << (8 + random() % 14);
       std::vector<sim::DrawnOp> ops;
-      while (ops.size() < 20)
+      while (ops.size() < static_cast<std::size_t>(times(20, 8)))
         ops.push_back(sim::draw_op(hosts.size(), random, "t" + std::to_string(ops.size())));
       for (auto& op : ops) sim::make_exact(op, random);
       CHECK(run_all(hosts, ops, seed) == "");
@@ -98,14 +94,15 @@ TEST_CASE(
 }
 
 TEST_CASE("an Adasum between hosts gives the same bits as one process") {
-  const auto seed = base_seed();
-  const Layout layouts[] = {{{0}, {1}}, {{0, 1}, {2}}, {{0, 3}, {1, 2, 4}}};
-  for (const auto& layout : layouts) {
+  const auto seed = run_seed();
+  const std::vector<Layout> layouts = {{{0}, {1}}, {{0, 1}, {2}}, {{0, 3}, {1, 2, 4}}};
+  for (const auto& layout : drawn_from(layouts)) {
     TestHosts hosts(layout);
     CAPTURE(seed, layout.size());
     std::mt19937_64 random(seed);
     std::vector<sim::DrawnOp> ops;
-    for (const auto dtype : {DType::f32, DType::f64, DType::f16, DType::bf16}) {
+    const std::vector dtypes = {DType::f32, DType::f64, DType::f16, DType::bf16};
+    for (const auto dtype : drawn_from(dtypes)) {
       for (const std::int64_t count : {0, 5, 1000, 9001}) {
         auto& op = ops.emplace_back();
         op.name = fmt::format("{}{}", name(dtype), count);
@@ -125,13 +122,13 @@ TEST_CASE("an Adasum between hosts gives the same bits as one process") {
 }
 
 TEST_CASE("all-reduces without hierarchy give the same sums") {
-  const auto seed = base_seed();
+  const auto seed = run_seed();
   TestHosts hosts({{0, 1}, {2, 3}, {4}});
   hosts.options.hosts.connect.hierarchical = false;
   CAPTURE(seed);
   std::mt19937_64 random(seed);
   std::vector<sim::DrawnOp> ops;
-  while (ops.size() < 20) {
+  while (ops.size() < static_cast<std::size_t>(times(20, 6))) {
     ops.push_back(sim::draw_op(hosts.size(), random, "t" + std::to_string(ops.size())));
     sim::make_exact(ops.back(), random);
   }
@@ -139,17 +136,18 @@ TEST_CASE("all-reduces without hierarchy give the same sums") {
 }
 
 TEST_CASE("deterministic sums add in rank order between hosts too") {
-  const auto seed = base_seed();
+  const auto seed = run_seed();
   TestHosts hosts({{0, 1}, {2, 3, 4}});
   hosts.options.hosts.connect.deterministic = true;
   CAPTURE(seed);
   std::mt19937_64 random(seed);
   std::vector<sim::DrawnOp> ops;
-  while (ops.size() < 12) {
+  while (ops.size() < static_cast<std::size_t>(times(12, 4))) {
     auto op = sim::draw_op(hosts.size(), random, "t" + std::to_string(ops.size()));
     if (op.kind() == Kind::allreduce) ops.push_back(std::move(op));
   }
-  for (const std::uint64_t threshold : {0, 1 << 20}) {
+  const std::vector<std::uint64_t> thresholds = {0, 1U << 20U};
+  for (const auto threshold : drawn_from(thresholds)) {
     hosts.options.board.tuning.fusion_threshold = threshold;
     CHECK(run_all(hosts, ops, seed) == "");
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A module in the place of Gloo's that connects, by Gloo's, only while the test's gate is open.
+// A module in the place of tcp that connects, by tcp, only while the test's gate is open.
 #include <cstdint>
 #include <cstdlib>
 #include <thread>
@@ -21,7 +21,7 @@ Result<std::unique_ptr<runtime::Backend>> make(const runtime::Communicator& comm
   ++gate->waiting;
   while (gate->closed) std::this_thread::yield();
   --gate->waiting;
-  HORO_TRY(const auto* const real, runtime::load_module("gloo", HORO_TEST_MODULES));
+  HORO_TRY(const auto* const real, runtime::load_module("tcp", HORO_TEST_MODULES));
   return real->make(communicator);
 }
 
@@ -29,5 +29,5 @@ Result<std::unique_ptr<runtime::Backend>> make(const runtime::Communicator& comm
 
 }  // namespace horo::spanning
 
-HORO_BACKEND_MODULE(.name = "gloo", .probe = &horo::spanning::probe, .make = &horo::spanning::make,
-                    .exchange = nullptr, .open_device = nullptr, .serial = false);
+HORO_BACKEND_MODULE(.name = "tcp", .probe = &horo::spanning::probe, .make = &horo::spanning::make,
+                    .exchange = nullptr, .open_device = nullptr);

@@ -12,6 +12,10 @@ TestHosts::TestHosts(Layout layout) : layout_(std::move(layout)) {
   for (const auto& ranks : layout_) size_ += static_cast<int>(ranks.size());
   options.board = sim::tight_params();
   options.hosts.tree_radix = 2;
+  if (is_one_of_many()) {
+    options.start_timeout = options.hosts.connect.start_timeout = patience();
+    options.hosts.heartbeat_timeout = options.hosts.connect.gloo_timeout = patience();
+  }
   options.hosts.connect.modules = HORO_TEST_MODULES;
 }
 
@@ -41,6 +45,7 @@ runtime::bootstrap::Meeting TestHosts::meeting(int rank) const {
 void TestHosts::run_raw(const std::function<void(std::unique_ptr<Session>, int)>& body) {
   epoch_ = Epoch{epoch_.value() + 1};
   boards_.clear();
+  failed_ = false;
   for (const auto& ranks : layout_) {
     boards_.emplace_back(
         *make_board({.local_size = static_cast<int>(ranks.size()), .nonce = 1, .epoch = epoch_}));
@@ -54,6 +59,7 @@ void TestHosts::run_raw(const std::function<void(std::unique_ptr<Session>, int)>
         body(std::move(*session), r);
       } else {
         errors[static_cast<std::size_t>(r)] = session.error().message;
+        failed_ = true;
       }
     });
   }
@@ -75,7 +81,13 @@ void TestHosts::poison(int host, const Poison& poison) {
 }
 
 bool wait_for(Session& session, runtime::Operation& operation) {
-  return session.wait(operation, test::soon());
+  // In slices, so that time during which the process was stopped does not count: a test that gives
+  // up frees memory that its peers still use.
+  constexpr Duration kSlice = std::chrono::seconds(1);
+  for (auto left = patience(); left > Duration::zero(); left -= kSlice) {
+    if (session.wait(operation, Deadline::in(SteadyClock::instance(), kSlice))) return true;
+  }
+  return false;
 }
 
 std::string sum(Session& session, SetId set, const std::string& name, std::int64_t count,

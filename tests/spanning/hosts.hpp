@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whole sessions on several hosts, each rank on a thread of its own: one board per host, real
-// leaders and real Gloo over the loopback.
+// leaders and real connections over the loopback.
 #pragma once
 
 #include <atomic>
@@ -16,6 +16,7 @@
 #include "tests/rendezvous/support.hpp"
 #include "tests/sim/sim_job.hpp"
 #include "tests/simulator/delays.hpp"
+#include "tests/spanning/runs.hpp"
 
 namespace horo::spanning {
 
@@ -36,8 +37,14 @@ class TestHosts {
   /// The same without the shutdown: `body` owns the session.
   void run_raw(const std::function<void(std::unique_ptr<runtime::Session>, int)>& body);
 
+  /// A rank of the run could not join: do not wait for it. Thread: any.
+  bool failed() const { return failed_; }
+
   /// Does what a host's agent would do when one of its ranks ends.
   void poison(int host, const Poison& poison);
+
+  /// Keys in the job's store now.
+  std::size_t keys() { return server_.counts().keys; }
 
   runtime::SessionOptions options;
 
@@ -50,6 +57,7 @@ class TestHosts {
   Epoch epoch_{0};
   test::RunningServer server_;
   std::vector<UniqueFd> boards_;
+  std::atomic<bool> failed_{false};
 };
 
 /// True when the operation is done; false: it hangs.

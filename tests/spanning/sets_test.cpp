@@ -2,6 +2,7 @@
 // Process sets on one host and on several, with and without the first rank of a host: joins,
 // groups, disagreements and removals.
 #include <algorithm>
+#include <numeric>
 #include <random>
 
 #include <catch2/catch.hpp>
@@ -21,6 +22,15 @@ std::vector<Rank> ranks_of(const std::vector<int>& numbers) {
 
 bool holds(const std::vector<int>& ranks, int rank) {
   return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
+}
+
+/// The numbers below `count` in an order of the seed.
+std::vector<std::size_t> shuffled(std::size_t count, std::uint64_t seed) {
+  std::vector<std::size_t> order(count);
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::mt19937_64 random(seed);
+  std::shuffle(order.begin(), order.end(), random);
+  return order;
 }
 
 /// The failures of all ranks.
@@ -62,9 +72,11 @@ TEST_CASE(
     "members") {
   TestHosts hosts({{0, 1}, {2, 3}, {4}});
   const std::vector<std::vector<int>> sets = {{0, 2, 4}, {1, 3}, {0, 1}, {1, 2, 3}, {3, 4}};
+  const auto seed = run_seed();
+  CAPTURE(seed);
   Report report;
   hosts.run([&](Session& session, int rank) {
-    for (int round = 0; round < 4; ++round) {
+    for (int round = 0; round < times(4); ++round) {
       std::vector<SetId> ids;
       for (const auto& ranks : sets) {
         const auto id = session.add_set(ranks_of(ranks));
@@ -72,9 +84,8 @@ TEST_CASE(
         ids.push_back(*id);
       }
       // Each rank goes through its sets in an order of its own.
-      std::mt19937_64 random(static_cast<std::uint64_t>(rank + 10 * round));
-      std::vector<std::size_t> order{0, 1, 2, 3, 4};
-      std::shuffle(order.begin(), order.end(), random);
+      const auto order =
+          shuffled(sets.size(), seed + static_cast<std::uint64_t>(rank + 10 * round));
       std::vector<std::pair<std::size_t, InFlight>> flights;
       for (const auto s : order) {
         if (holds(sets[s], rank)) flights.emplace_back(s, submit_ones(session, ids[s], "x"));
@@ -103,7 +114,7 @@ TEST_CASE("a set makes progress while the ranks outside it wait") {
   hosts.run([&](Session& session, int rank) {
     const auto id = session.add_set(ranks_of({1, 3}));
     if (!id) return report.add(rank, id.error().message);
-    for (int i = 0; i < 50 && rank % 2 == 1; ++i)
+    for (int i = 0; i < times(50, 6) && rank % 2 == 1; ++i)
       report.add(rank, sum(session, *id, fmt::format("inner{}", i % 3), 700, 2));
     report.add(rank, sum(session, kWorld, "all", 700, 4));
   });
@@ -115,7 +126,7 @@ TEST_CASE(
   TestHosts hosts({{0, 1}, {2}, {3}});
   Report report;
   hosts.run([&](Session& session, int rank) {
-    for (int round = 0; round < 3; ++round) {
+    for (int round = 0; round < times(3); ++round) {
       // Rank r has r batches: ranks with more batches sum with ranks that have as many.
       for (int batch = 0; batch < rank; ++batch)
         report.add(rank, sum(session, kWorld, fmt::format("batch{}", batch), 300, 3 - batch));
@@ -154,12 +165,12 @@ TEST_CASE("repeated joins with thousands of names do not exhaust the directory")
   hosts.options.board.capacity = 2048;
   Report report;
   hosts.run([&](Session& session, int rank) {
-    for (int i = 0; i < 1500; ++i) {
+    for (int i = 0; i < times(1500, 500); ++i) {
       const auto id = session.declare(kWorld, fmt::format("name{}", i),
                                       vector_of(Kind::allreduce, DType::i32, 1));
       if (!id) return report.add(rank, id.error().message);
     }
-    for (int round = 0; round < 40; ++round) {
+    for (int round = 0; round < times(40, 4); ++round) {
       const auto id = session.declare(kWorld, "join", vector_of(Kind::join, DType::u8, 0));
       const auto operation = session.submit(kWorld, *id, {});
       if (!operation || !wait_for(session, **operation)) return report.add(rank, "no join");
@@ -175,7 +186,7 @@ TEST_CASE("tensors of a group run together, or not at all if ranks disagree abou
   TestHosts hosts({{0, 1}, {2, 3}});
   Report report;
   hosts.run([&](Session& session, int rank) {
-    for (int round = 0; round < 10; ++round) {
+    for (int round = 0; round < times(10, 2); ++round) {
       std::vector<InFlight> flights;
       for (int t = 0; t < 4; ++t) {
         // Ranks submit in opposite orders.

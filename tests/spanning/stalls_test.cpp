@@ -38,6 +38,12 @@ std::set<std::string> heard_without(const Layout& layout, const std::set<int>& l
   return heard;
 }
 
+/// The case waits for time limits, which takes long and is not for a machine that is busy: few of
+/// many runs have it.
+bool is_left_out() {
+  return is_one_of_many() && run_seed() % 32 != 0;
+}
+
 bool says(const std::string& text, const std::string& part) {
   UNSCOPED_INFO(text);
   return text.find(part) != std::string::npos;
@@ -46,9 +52,11 @@ bool says(const std::string& text, const std::string& part) {
 }  // namespace
 
 TEST_CASE("a rank that keeps other hosts waiting is named on all of them") {
+  if (is_left_out()) return;
   // Alone on its host, beside a rank that waits too, far down the tree, and on the root's host.
   const Layout layout{{0}, {1, 2}, {3}, {4}, {5}, {6}};
-  for (const auto& [lazy, host] : {std::pair(3, 2), {2, 1}, {6, 5}, {0, 0}}) {
+  for (const auto& [lazy, host] :
+       drawn_from(std::vector<std::pair<int, int>>{{3, 2}, {2, 1}, {6, 5}, {0, 0}})) {
     const auto heard = heard_without(layout, {lazy});
     CAPTURE(lazy);
     REQUIRE(heard.size() == 1);
@@ -62,6 +70,7 @@ TEST_CASE("a rank that keeps other hosts waiting is named on all of them") {
 }
 
 TEST_CASE("all ranks that others wait for are named in one report") {
+  if (is_left_out()) return;
   const auto heard = heard_without({{0, 1}, {2, 3}, {4}}, {1, 2, 3});
   REQUIRE(heard.size() == 1);
   CHECK(says(*heard.begin(), "for rank 1 on node0 ("));
@@ -70,6 +79,7 @@ TEST_CASE("all ranks that others wait for are named in one report") {
 }
 
 TEST_CASE("ranks of different hosts that wait for each other's tensors get both names") {
+  if (is_left_out()) return;
   TestHosts hosts({{0}, {1}});
   hosts.options.stalls = {.warning = 200ms, .shutdown = 600ms};
   std::mutex mutex;
@@ -85,19 +95,19 @@ TEST_CASE("ranks of different hosts that wait for each other's tensors get both 
 }
 
 TEST_CASE("an operation that waits for its turn, or moves slowly, is no stall") {
-  constexpr std::int64_t kElements = 4 << 20;
+  const std::int64_t elements = is_one_of_many() ? 4 << 10 : 4 << 20;
   TestHosts hosts({{0, 1}, {2}});
-  hosts.options.stalls = {.warning = 500ms, .shutdown = 1s};
+  hosts.options.stalls = {.warning = 500ms, .shutdown = is_one_of_many() ? patience() : 1s};
   hosts.options.board.tuning.fusion_threshold = 0;
   std::atomic<int> wrong{0};
   hosts.run([&](Session& session, int) {
     // Zeros stay zeros, whichever sums run in the one buffer.
-    std::vector<float> zeros(kElements);
+    std::vector<float> zeros(elements);
     std::vector<Operation*> operations;
     if (!sum(session, kWorld, "before", 100, 3).empty()) ++wrong;
-    for (int i = 0; i < 60; ++i) {
+    for (int i = 0; i < times(60, 10); ++i) {
       const auto id = session.declare(kWorld, fmt::format("t{}", i),
-                                      vector_of(Kind::allreduce, DType::f32, kElements));
+                                      vector_of(Kind::allreduce, DType::f32, elements));
       const auto operation =
           id ? session.submit(kWorld, *id, {.in = zeros.data(), .out = zeros.data()})
              : Failure(id.error());
@@ -116,10 +126,10 @@ TEST_CASE("an operation that waits for its turn, or moves slowly, is no stall") 
 
 TEST_CASE("ranks that submit late, but before the shutdown time, end no operation") {
   TestHosts hosts({{0, 1}, {2}, {3}});
-  hosts.options.stalls = {.warning = 50ms, .shutdown = 5s};
+  hosts.options.stalls = {.warning = 50ms, .shutdown = is_one_of_many() ? patience() : 5s};
   std::atomic<int> wrong{0};
   hosts.run([&](Session& session, int rank) {
-    for (int step = 0; step < 6; ++step) {
+    for (int step = 0; step < times(6); ++step) {
       if (rank == step % 4) std::this_thread::sleep_for(120ms);
       if (!sum(session, kWorld, "x", 500, 4).empty()) ++wrong;
     }

@@ -2,10 +2,12 @@
 // Random buckets for all ranks of a set, with the expected results.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <iterator>
+#include <numeric>
 #include <random>
 #include <vector>
 
@@ -220,6 +222,27 @@ struct Maker {
   }
 };
 
+/// Adds what `rank` exchanges with each rank; `rows`: sender by sender, receiver by receiver.
+inline void add_peers(Bucket& bucket, const std::vector<std::uint64_t>& rows, std::size_t rank,
+                      std::size_t ranks) {
+  for (std::size_t r = 0; r < ranks; ++r) {
+    const auto* const theirs = rows.data() + r * ranks;
+    bucket.peers.push_back({.sent = rows[rank * ranks + r],
+                            .received = theirs[rank],
+                            .before = std::accumulate(theirs, theirs + rank, std::uint64_t{0})});
+  }
+}
+
+inline std::uint64_t longest_of(const Case& c, std::size_t ranks) {
+  std::uint64_t longest = 0;
+  for (std::size_t pair = 0; pair < ranks * ranks; ++pair) {
+    std::uint64_t elements = 0;
+    for (const auto& t : c.tensors) elements += t.rows[pair] * t.row_elements;
+    longest = std::max(longest, elements);
+  }
+  return longest;
+}
+
 inline Bucket bucket_of(Case& c, std::size_t rank) {
   Bucket bucket{.like = c.like};
   for (auto& t : c.tensors) {
@@ -227,8 +250,13 @@ inline Bucket bucket_of(Case& c, std::size_t rank) {
                             .out = t.out[rank].data(),
                             .elements = t.elements[rank],
                             .row_elements = t.row_elements});
-    bucket.rows.insert(bucket.rows.end(), t.rows.begin(), t.rows.end());
+    if (c.like.kind == Kind::alltoall) {
+      add_peers(bucket, t.rows, rank, t.in.size());
+    } else {
+      bucket.rows.insert(bucket.rows.end(), t.rows.begin(), t.rows.end());
+    }
   }
+  if (c.like.kind == Kind::alltoall) bucket.longest = longest_of(c, c.tensors.front().in.size());
   return bucket;
 }
 

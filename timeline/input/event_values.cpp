@@ -25,7 +25,7 @@ int row_rank(std::string_view tid) {
 }
 
 std::string_view activity_mover(std::string_view activity) {
-  for (const std::string_view mover : {"SHM", "GLOO", "MPI", "NCCL", "CCL", "OTHER"}) {
+  for (const std::string_view mover : {"SHM", "TCP", "GLOO", "MPI", "NCCL", "CCL", "OTHER"}) {
     if (activity.starts_with(mover) && activity.substr(mover.size()).starts_with('_')) return mover;
   }
   return {};

@@ -16,7 +16,8 @@ constexpr std::uint32_t kReasonBit = kTensorBits + 4;
 constexpr std::uint64_t kCopyUnit = 16;
 constexpr std::uint64_t kMostHalf = 0xffffffff;
 
-constexpr std::array<std::string_view, 6> kMovers{"NONE", "SHM", "GLOO", "MPI", "NCCL", "OTHER"};
+constexpr std::array<std::string_view, 7> kMovers{"NONE", "SHM",   "GLOO", "MPI",
+                                                  "NCCL", "OTHER", "TCP"};
 constexpr std::array<std::string_view, 7> kOperations{
     "ALLREDUCE", "ALLGATHER", "BROADCAST", "BARRIER", "REDUCESCATTER", "ALLTOALL", "JOIN"};
 constexpr std::array<std::string_view, 11> kDTypes{"uint8",   "int8",  "uint16",  "int16",
@@ -57,6 +58,7 @@ std::string_view text(PathReason reason) {
 
 Mover mover_of(std::string_view backend) {
   if (backend == "shm") return Mover::shm;
+  if (backend == "tcp") return Mover::tcp;
   if (backend == "gloo") return Mover::gloo;
   if (backend == "mpi" || backend == "openmpi" || backend == "mpich") return Mover::mpi;
   if (backend == "nccl") return Mover::nccl;
@@ -65,7 +67,7 @@ Mover mover_of(std::string_view backend) {
 
 std::string_view name(Mover mover) {
   const auto at = static_cast<std::size_t>(mover);
-  return at < kMovers.size() ? kMovers[at] : kMovers.back();
+  return at < kMovers.size() ? kMovers[at] : name(Mover::other);
 }
 
 std::string_view operation_name(std::uint8_t kind) {
@@ -90,11 +92,11 @@ Record encode(const Begin& begin, std::uint64_t ticks) {
 }
 
 Begin decode_begin(const Record& record) {
+  const auto mover = record.id >> kTensorBits & kMoverMask;
   return {.set = record.set,
           .operation = static_cast<std::uint8_t>(record.detail & 15U),
           .placement = static_cast<std::uint8_t>(record.detail >> 4U),
-          .mover = static_cast<Mover>(
-              std::min<std::uint32_t>(record.id >> kTensorBits & kMoverMask, kMovers.size() - 1)),
+          .mover = mover < kMovers.size() ? static_cast<Mover>(mover) : Mover::other,
           .reason = static_cast<PathReason>(
               std::min<std::uint32_t>(record.id >> kReasonBit, kPaths.size() - 1)),
           .tensors = record.id & kTensorMask,

@@ -54,7 +54,15 @@ inline constexpr std::size_t kMembersPerRecord = 5;
 
 /// The backend that moves a bucket. `none`: the set has one rank, or the payloads were small enough
 /// to travel with the marks.
-enum class Mover : std::uint8_t { none = 0, shm = 1, gloo = 2, mpi = 3, nccl = 4, other = 5 };
+enum class Mover : std::uint8_t {
+  none = 0,
+  shm = 1,
+  gloo = 2,
+  mpi = 3,
+  nccl = 4,
+  other = 5,
+  tcp = 6
+};
 
 Mover mover_of(std::string_view backend);
 std::string_view name(Mover mover);  ///< "SHM": the prefix of an activity's name.

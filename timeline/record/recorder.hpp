@@ -71,6 +71,7 @@ class Recorder {
     if (ring == nullptr) [[unlikely]]
       return;
     const auto at = ring->next++;
+    Ring::keep_order();
     ring->record(at) = record;
     ring->shared->head.store(at + 1, std::memory_order_release);
   }
@@ -174,8 +175,14 @@ class Recorder {
 
     std::uint64_t& word(std::uint64_t at) const { return words[at & word_mask]; }
 
+    /// Keeps an item from overwriting an old one before the count of the item before it can be
+    /// seen: a reader takes it that one item at most is being written. Costs nothing on x86, where
+    /// stores keep their order.
+    static void keep_order() { std::atomic_thread_fence(std::memory_order_release); }
+
     void put_word(std::uint64_t what) {
       const auto at = next_word;
+      keep_order();
       word(at) = what;
       next_word = at + 1;
       shared->submitted.store(at + 1, std::memory_order_release);

@@ -105,14 +105,15 @@ Result<RegionReader> RegionReader::open(int fd, int index) {
   const auto base = static_cast<std::uint64_t>(index) * kRegionStride;
   RegionReader reader(fd, base, {});
   alignas(RegionHeader) std::array<std::byte, kHeaderWords> bytes{};
-  if (!reader.read_at(bytes.data(), bytes.size(), 0))
+  // The magic by itself and first: it is written last, and the bytes of one read have no order.
+  std::uint64_t magic = 0;
+  if (!reader.read_at(&magic, sizeof magic, offsetof(RegionHeader, magic)) ||
+      !reader.read_at(bytes.data(), bytes.size(), 0))
     return fail(Errc::io, "the timeline's memory of local rank {} cannot be read", index);
   const auto take = [&bytes](auto& to, std::size_t offset) {
     std::memcpy(&to, bytes.data() + offset, sizeof to);
   };
-  std::uint64_t magic = 0;
   std::uint32_t version = 0;
-  take(magic, offsetof(RegionHeader, magic));
   take(version, offsetof(RegionHeader, version));
   if (magic != kRegionMagic)
     return fail(Errc::not_found, "local rank {} has recorded nothing", index);
@@ -143,7 +144,10 @@ void RegionReader::read_identity() {
     about_.identity = identity;
 }
 
+/// Bytes are read in the order of the calls: processors other than x86 may reorder what the kernel
+/// copies.
 bool RegionReader::read_at(void* to, std::size_t bytes, std::uint64_t offset) const {
+  std::atomic_thread_fence(std::memory_order_acquire);
   auto* at = static_cast<std::byte*>(to);
   while (bytes != 0) {
     const auto got = pread(fd_, at, bytes, static_cast<off_t>(base_ + offset));
@@ -153,6 +157,7 @@ bool RegionReader::read_at(void* to, std::size_t bytes, std::uint64_t offset) co
     offset += static_cast<std::uint64_t>(got);
     bytes -= static_cast<std::size_t>(got);
   }
+  std::atomic_thread_fence(std::memory_order_acquire);
   return true;
 }
 
@@ -236,23 +241,40 @@ Result<std::uint64_t> RegionReader::drain(std::vector<Record>& to) {
 std::optional<NameSlot> RegionReader::name_of(std::uint16_t set, std::uint32_t id) const {
   NameSlot slot;
   const auto at = name_offset(name_slot_of(set, id, about_.name_slots));
-  // The row was being written; the next call finds it complete.
+  const auto read_sequence = [this, at](std::uint32_t& to) {
+    return read_at(&to, sizeof to, at + offsetof(NameSlot, sequence));
+  };
+  // If the row was being written each time, the next call finds it complete. The bytes of one read
+  // have no order, so the sequence is read by itself before and after the row.
   for (int i = 0; i < 3; ++i) {
-    if (!read_at(&slot, sizeof slot, at)) return std::nullopt;
-    std::uint32_t again = 0;
-    if (!read_at(&again, sizeof again, at + offsetof(NameSlot, sequence))) return std::nullopt;
-    if (again == slot.sequence && again % 2 == 0) break;
+    std::uint32_t before = 0;
+    std::uint32_t after = 0;
+    if (!read_sequence(before) || !read_at(&slot, sizeof slot, at) || !read_sequence(after))
+      return std::nullopt;
+    if (before != after || before % 2 != 0) continue;
+    if (before == 0 || slot.set != set || slot.id != id) return std::nullopt;
+    return slot;
   }
-  if (slot.sequence == 0 || slot.sequence % 2 != 0 || slot.set != set || slot.id != id)
-    return std::nullopt;
-  return slot;
+  return std::nullopt;
 }
 
 std::vector<NameSlot> RegionReader::names() const {
+  std::vector<NameSlot> before(about_.name_slots);
   std::vector<NameSlot> found(about_.name_slots);
-  if (!read_at(found.data(), found.size() * sizeof(NameSlot), name_offset(0))) return {};
-  std::erase_if(found,
-                [](const NameSlot& slot) { return slot.sequence == 0 || slot.sequence % 2 != 0; });
+  std::vector<NameSlot> after(about_.name_slots);
+  const auto bytes = found.size() * sizeof(NameSlot);
+  // As in name_of(): the sequences that count are those of the reads before and after.
+  for (auto* const table : {&before, &found, &after}) {
+    if (!read_at(table->data(), bytes, name_offset(0))) return {};
+  }
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const auto sequence = before[i].sequence;
+    if (sequence == 0 || sequence % 2 != 0 || sequence != after[i].sequence) continue;
+    if (kept != i) found[kept] = found[i];
+    ++kept;
+  }
+  found.resize(kept);
   return found;
 }
 

@@ -25,9 +25,11 @@ std::int64_t ns_of(clockid_t clock) {
 bool look_up() {
   const UniqueFd fd(open(kClockSource, O_RDONLY | O_CLOEXEC));
   if (!fd) return false;
-  std::array<char, 16> text{};
+  std::array<char, 32> text{};
   const auto size = read(fd.value(), text.data(), text.size());
-  return size > 0 && std::string_view(text.data(), static_cast<std::size_t>(size)) == "tsc\n";
+  if (size <= 0) return false;
+  const std::string_view line(text.data(), static_cast<std::size_t>(size));
+  return line.substr(0, line.find('\n')) == kTickClockSource;
 }
 
 /// Reading a clock takes about 20 ns.
@@ -35,8 +37,9 @@ constexpr std::int64_t kLongEnoughNs = 50'000;
 
 double measure_ticks_per_ns() {
   if (!counts_by_processor()) return 1;
+  if (const auto rate = cpu_tick_rate(); rate != 0) return static_cast<double>(rate) * 1e-9;
   const auto first = take_anchor();
-  while (ns_of(CLOCK_MONOTONIC) - first.monotonic_ns < kLongEnoughNs) __builtin_ia32_pause();
+  while (ns_of(CLOCK_MONOTONIC) - first.monotonic_ns < kLongEnoughNs) cpu_pause();
   const auto last = take_anchor();
   return static_cast<double>(last.ticks - first.ticks) /
          static_cast<double>(last.monotonic_ns - first.monotonic_ns);

@@ -74,7 +74,8 @@ class Server::Impl : public std::enable_shared_from_this<Impl> {
             .unauthenticated = unauthenticated_.size(),
             .waiting = static_cast<std::size_t>(
                 std::count_if(connections_.begin(), connections_.end(), waits)),
-            .refused = refused_};
+            .refused = refused_,
+            .keys = store_.keys()};
   }
 
  private:

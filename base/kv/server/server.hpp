@@ -45,6 +45,7 @@ struct ServerCounts {
   std::size_t unauthenticated = 0;  ///< Other connections now.
   std::size_t waiting = 0;          ///< Clients that wait for a key now.
   std::size_t refused = 0;  ///< Connections closed for what they sent or did not send; only grows.
+  std::size_t keys = 0;     ///< Keys in the store now.
 };
 
 /// Everything happens on the loop; destroying it closes all connections.

@@ -56,7 +56,8 @@ def mpi_enabled() -> bool:
 
 
 def gloo_enabled() -> bool:
-    """Whether the job works without MPI: Gloo, or on one host shared memory, moves its tensors."""
+    """Whether the job works without MPI: tcp or Gloo, or on one host shared memory, moves its
+    tensors."""
     return not mpi_enabled()
 
 

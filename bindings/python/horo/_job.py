@@ -63,8 +63,8 @@ def is_homogeneous() -> bool:
 
 
 def backend(number: int) -> str | None:
-    """The backend that moves the tensors of the process set: "shm" on one host, else "gloo",
-    "openmpi" or "mpich". None: this process is not a member."""
+    """The backend that moves the tensors of the process set: "shm" on one host, else "tcp",
+    "gloo", "openmpi" or "mpich". None: this process is not a member."""
     name = fast.horo_process_set_backend(number)
     return None if name is None else name.decode()
 

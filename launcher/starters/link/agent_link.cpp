@@ -22,10 +22,6 @@ constexpr Duration kIdleEndTime = std::chrono::seconds(5);
 /// Time for what is there before an agent's hello: it may be another program, which no order ends.
 constexpr Duration kUngreetedEndTime = std::chrono::seconds(1);
 
-/// Time for the stream to end after the carrier: processes of the host that were left without guard
-/// and agent may hold it for a while.
-constexpr Duration kStreamEndTime = std::chrono::seconds(15);
-
 /// Messages that do not belong to a task. They count even when the agent has no ranks.
 template <typename M>
 constexpr bool is_of_agent() {
@@ -45,11 +41,11 @@ constexpr bool is_of_agent() {
 /// the agent.
 class Link : public std::enable_shared_from_this<Link> {
  public:
-  Link(Loop& loop, const AgentSpec& spec, std::unique_ptr<Carrier> carrier, Duration end_timeout,
+  Link(Loop& loop, const AgentSpec& spec, std::unique_ptr<Carrier> carrier, EndLimits limits,
        AgentEvents& events, std::shared_ptr<AgentRelay> relay)
       : loop_(loop),
         heartbeat_(spec.heartbeat),
-        end_timeout_(end_timeout),
+        limits_(limits),
         events_(&events),
         relay_(std::move(relay)),
         carrier_(std::move(carrier)),
@@ -121,14 +117,14 @@ class Link : public std::enable_shared_from_this<Link> {
     if (idle_ != Idle::no) return;
     if (!task_.has_begun()) return cancel();
     stream_->send(protocol::Stop{cause, std::string(host)});
-    if (task_.stop()) expect_end(task_.grace() + end_timeout_);
+    if (task_.stop()) expect_end(task_.grace() + limits_.agent);
   }
 
   void kill() {
     if (idle_ != Idle::no) return;
     if (!task_.has_begun()) return cancel();
     stream_->send(protocol::Kill{});
-    if (task_.kill()) expect_end(end_timeout_);
+    if (task_.kill()) expect_end(limits_.agent);
   }
 
   void dismiss() {
@@ -332,7 +328,7 @@ class Link : public std::enable_shared_from_this<Link> {
     if (!task_.is_finished() || over()) return;
     const bool told_to_end =
         idle_ == Idle::no ? task_.stage() > AgentTask::Stage::begun : idle_ == Idle::released;
-    if (told_to_end) expect_end(end_timeout_);
+    if (told_to_end) expect_end(limits_.agent);
   }
 
   // -- The end ---------------------------------------------------------------------------------
@@ -374,7 +370,7 @@ class Link : public std::enable_shared_from_this<Link> {
     report_end_if_over();
     if (over()) return;
     // A process that was stopped by a signal would hold it for ever.
-    stream_timer_ = loop_.after(kStreamEndTime, held([](Link& link) {
+    stream_timer_ = loop_.after(limits_.stream, held([](Link& link) {
                                   link.stream_->close();
                                   link.report_end_if_over();
                                 }));
@@ -401,6 +397,7 @@ class Link : public std::enable_shared_from_this<Link> {
     const auto& end_leftovers = stream_->opened().end_leftovers;
     if (end_leftovers) end_leftovers(control_group_.path, task_.job_id());
     auto why = end_->reason();
+    if (!end_->is_blamed()) why.message += stream_->stray_output();
     if (relays())
       why.message += fmt::format("; {} other hosts were reached through it", relay_->users());
     events.on_lost(why);
@@ -408,7 +405,7 @@ class Link : public std::enable_shared_from_this<Link> {
 
   Loop& loop_;
   const Duration heartbeat_;
-  const Duration end_timeout_;
+  const EndLimits limits_;
   AgentEvents* events_;                      ///< Null after the last event.
   const std::shared_ptr<AgentRelay> relay_;  ///< To hosts behind this agent; null: there are none.
   const std::unique_ptr<Carrier> carrier_;
@@ -461,10 +458,10 @@ class LinkedAgent final : public Agent {
 }  // namespace
 
 Result<std::unique_ptr<Agent>> open_agent(Loop& loop, const AgentSpec& spec,
-                                          std::unique_ptr<Carrier> carrier, Duration end_timeout,
+                                          std::unique_ptr<Carrier> carrier, EndLimits limits,
                                           AgentEvents& events, std::shared_ptr<AgentRelay> relay) {
   auto link =
-      std::make_shared<Link>(loop, spec, std::move(carrier), end_timeout, events, std::move(relay));
+      std::make_shared<Link>(loop, spec, std::move(carrier), limits, events, std::move(relay));
   HORO_TRY_STATUS(link->open(spec.host).context("starting horo-agent"));
   return std::unique_ptr<Agent>(std::make_unique<LinkedAgent>(std::move(link)));
 }

@@ -38,6 +38,11 @@ Result<std::unique_ptr<protocol::MessageStream>> AgentStream::open_messages() {
                                                  },
                                              .on_room = {},
                                              .skip_until_hello = is_remote(),
+                                             .on_stray =
+                                                 [self](std::string_view bytes) {
+                                                   if (const auto stream = self.lock())
+                                                     stream->stray_.add(bytes);
+                                                 },
                                              .on_frame = {}};
   if (opened_.open_messages) return opened_.open_messages(std::move(handlers));
   const int fd = opened_.descriptor;
@@ -65,6 +70,7 @@ Status AgentStream::take_hello(const Message& message) {
   if (hello == nullptr) return fail(Errc::protocol, "it did not begin with a hello");
   HORO_TRY_STATUS(protocol::check_hello(*hello, "horo-agent"));
   stage_ = Stage::talking;
+  stray_ = {};
   give_login_back();
   if (opened_.place == AgentPlace::other_host && silence_ > Duration::zero()) watch_silence();
   return {};

@@ -10,6 +10,7 @@
 #include "launcher/protocol/heartbeat_timer.hpp"
 #include "launcher/protocol/message_stream.hpp"
 #include "launcher/starters/link/carrier.hpp"
+#include "launcher/starters/link/remote_agent.hpp"
 
 namespace horo::launcher {
 
@@ -54,6 +55,10 @@ class AgentStream : public std::enable_shared_from_this<AgentStream> {
   /// A host that is silent is not lost any more.
   void stop_watching() { heartbeat_.reset(); }
 
+  /// The stream may begin with the output of a shell or of another program: ": line; line". Some,
+  /// such as nologin, give no other reason for their end. Empty once the agent's hello has come.
+  std::string stray_output() const { return stray_.text(); }
+
   /// Lets the next login begin.
   void give_login_back() { opened_.login_slot.reset(); }
 
@@ -70,6 +75,7 @@ class AgentStream : public std::enable_shared_from_this<AgentStream> {
   const Duration silence_;
   const Handlers handlers_;
   Stage stage_ = Stage::opening;
+  OutputTail stray_;
   OpenedStream opened_;
   std::unique_ptr<protocol::MessageStream> messages_;
   std::optional<HeartbeatTimer> heartbeat_;  ///< For a host that may vanish.

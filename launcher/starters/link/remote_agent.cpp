@@ -40,18 +40,12 @@ std::string remote_command_line(const std::string& path) {
   return line;
 }
 
-void StderrTail::add(std::string_view bytes) {
+void OutputTail::add(std::string_view bytes) {
   kept_.append(bytes);
   if (kept_.size() > kMostWords) kept_.erase(0, kept_.size() - kMostWords);
 }
 
-void StrayOutput::add(std::string_view bytes) {
-  if (greeted_) return;
-  greeted_ = finder_.pass(bytes);
-  tail_.add(bytes);
-}
-
-std::string StderrTail::text() const {
+std::string OutputTail::text() const {
   std::string text;
   bool gap = true;
   for (const char c : kept_) {

@@ -17,8 +17,8 @@ std::vector<std::string> remote_command(const std::string& path);
 /// The same command as one line for the login shell of an ssh server, whichever shell it is.
 std::string remote_command_line(const std::string& path);
 
-/// The last lines that a process wrote to its standard error, for an error message. Thread: owner.
-class StderrTail {
+/// The last lines that a process wrote, for an error message. Thread: owner.
+class OutputTail {
  public:
   void add(std::string_view bytes);
   /// ": line; line", or empty.
@@ -28,21 +28,18 @@ class StderrTail {
   std::string kept_;
 };
 
-/// The text that the other host's shell, or a program in place of the agent, wrote to standard
-/// output instead of the agent's hello: some give no other reason for their end, such as nologin.
-/// Thread: owner.
-class StrayOutput {
+/// Tells the agent from another program that runs in its place, by what it writes. Thread: owner.
+class AgentRecognizer {
  public:
-  /// The bytes of the agent's stream. Nothing is kept once its hello has come.
-  void add(std::string_view bytes);
+  /// The next bytes of its standard output.
+  void add(std::string_view bytes) { is_agent_ = is_agent_ || finder_.pass(bytes); }
 
-  /// As StderrTail::text.
-  std::string text() const { return greeted_ ? std::string() : tail_.text(); }
+  /// Whether an agent's hello has come.
+  bool is_agent() const { return is_agent_; }
 
  private:
   protocol::HelloFinder finder_;
-  bool greeted_ = false;
-  StderrTail tail_;
+  bool is_agent_ = false;
 };
 
 }  // namespace horo::launcher

@@ -129,8 +129,8 @@ class LocalStarter final : public Starter {
     HORO_TRY_STATUS(probe());
     HORO_TRY_STATUS(become_subreaper());
     HORO_TRY(const auto path, agent_path());
-    return open_agent(loop_, spec, std::make_unique<LocalCarrier>(loop_, path, spec), end_timeout_,
-                      events);
+    return open_agent(loop_, spec, std::make_unique<LocalCarrier>(loop_, path, spec),
+                      {.agent = end_timeout_}, events);
   }
 
  private:

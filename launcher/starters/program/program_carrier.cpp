@@ -108,7 +108,7 @@ class ProgramCarrier final : public Carrier {
   Handlers handlers_;
   UniqueFd socket_;
   std::unique_ptr<ProcessGroup> child_;
-  StderrTail stderr_;
+  OutputTail stderr_;
   bool over_ = false;
   std::shared_ptr<int> alive_ = std::make_shared<int>();
 };

@@ -65,6 +65,11 @@ class SshCarrier final : public Carrier {
         route_(std::move(route)),
         command_line_(std::move(command_line)) {}
 
+  ~SshCarrier() override { kill_other_program(); }
+
+  SshCarrier(const SshCarrier&) = delete;
+  SshCarrier& operator=(const SshCarrier&) = delete;
+
   Status open(Handlers handlers) override {
     handlers_ = std::move(handlers);
     resolver_.resolve(route_.name, route_.port,
@@ -81,6 +86,7 @@ class SshCarrier final : public Carrier {
   }
 
   void give_up() override {
+    kill_other_program();
     // Not closed: its reader has to see an end, and the descriptor's number must stay taken.
     if (theirs_) ::shutdown(theirs_.value(), SHUT_RDWR);
     end({Errc::cancelled, "given up"});
@@ -96,6 +102,12 @@ class SshCarrier final : public Carrier {
   }
 
  private:
+  /// A program in place of the agent, such as one in a startup file of the login shell, may read
+  /// nothing and outlive the connection. An agent is not killed, because it ends its ranks first.
+  void kill_other_program() {
+    if (session_ && running_ && !recognizer_.is_agent()) session_->kill_command();
+  }
+
   Error trouble(Error error) const {
     return std::move(error).context(fmt::format(
         "ssh to host '{}'{}", route_.host, address_.empty() ? "" : fmt::format(" ({})", address_)));
@@ -175,7 +187,7 @@ class SshCarrier final : public Carrier {
       HORO_TRY(const auto bytes,
                session_->read(SshSession::Source::output, chunk().data(), kChunk));
       if (bytes.empty()) return {};
-      stray_.add(bytes);
+      recognizer_.add(bytes);
       backlog_.bytes = bytes;
     }
   }
@@ -216,8 +228,7 @@ class SshCarrier final : public Carrier {
     const auto code = session_->exit_code();
     const auto how = code ? fmt::format("ended with exit code {}", *code)
                           : std::string("was killed, or its connection was");
-    return trouble(
-        {Errc::unavailable, fmt::format("horo-agent {}{}{}", how, stderr_.text(), stray_.text())});
+    return trouble({Errc::unavailable, fmt::format("horo-agent {}{}", how, stderr_.text())});
   }
 
   /// The launcher reads what is left in the socket, and then its end.
@@ -256,8 +267,8 @@ class SshCarrier final : public Carrier {
   UniqueFd ours_;
   Descriptor ours_watch_;
   Backlog backlog_;
-  StderrTail stderr_;
-  StrayOutput stray_;
+  OutputTail stderr_;
+  AgentRecognizer recognizer_;
   bool running_ = false;
   bool input_ended_ = false;
   bool over_ = false;

@@ -12,6 +12,7 @@
 #include <glob.h>
 #include <poll.h>
 #include <pwd.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <utility>
@@ -143,58 +144,86 @@ bool has_program(const char* name) {
   return false;
 }
 
-/// A running `ssh -G`, whose output is read later.
-struct Question {
-  pid_t pid = -1;
-  UniqueFd out;
-  std::string text;
+/// A running `ssh -G`, whose output is read later. The destructor kills what still runs.
+class ConfigQuery {
+ public:
+  ConfigQuery(pid_t pid, UniqueFd out) : pid_(pid), out_(std::move(out)) {}
+
+  ConfigQuery(ConfigQuery&& other) noexcept
+      : pid_(std::exchange(other.pid_, -1)), out_(std::move(other.out_)) {}
+
+  ConfigQuery& operator=(ConfigQuery&&) = delete;
+
+  ~ConfigQuery() {
+    if (pid_ < 0) return;
+    kill(-pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+
+  /// Its output and its wait status. Fails: timed_out, cancelled, io.
+  Result<std::pair<std::string, int>> hear(const std::string& host, const WaitLimit& limit) {
+    std::string text;
+    std::array<char, 4096> chunk{};
+    for (;;) {
+      HORO_TRY_STATUS(wait_for(out_.value(), host, limit));
+      const auto got = read(out_.value(), chunk.data(), chunk.size());
+      if (got < 0 && errno == EINTR) continue;
+      if (got <= 0) break;
+      text.append(chunk.data(), static_cast<std::size_t>(got));
+    }
+    // It may have closed its output and run on.
+    const UniqueFd handle(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)));
+    if (!handle) return fail_errno(errno, "watching ssh");
+    HORO_TRY_STATUS(wait_for(handle.value(), host, limit));
+    int status = 0;
+    waitpid(std::exchange(pid_, -1), &status, 0);
+    return std::pair(std::move(text), status);
+  }
+
+ private:
+  static Status wait_for(int descriptor, const std::string& host, const WaitLimit& limit) {
+    for (;;) {
+      std::array waiting{pollfd{.fd = descriptor, .events = POLLIN, .revents = 0},
+                         pollfd{.fd = limit.cancel, .events = POLLIN, .revents = 0}};
+      const auto left = std::chrono::ceil<std::chrono::milliseconds>(
+                            limit.deadline.left(SteadyClock::instance().now()))
+                            .count();
+      const int ready =
+          poll(waiting.data(), waiting.size(), static_cast<int>(std::min<long long>(left, 60'000)));
+      if (ready < 0 && errno == EINTR) continue;
+      if (waiting[1].revents != 0)
+        return fail(Errc::cancelled, "nobody waits for 'ssh -G {}' any longer", host);
+      if (ready == 0) return fail(Errc::timed_out, "'ssh -G {}' did not end in time", host);
+      return {};
+    }
+  }
+
+  pid_t pid_;
+  UniqueFd out_;
 };
 
-Result<Question> ask(const std::string& host, const SshWishes& wishes) {
+Result<ConfigQuery> ask(const std::string& host, const SshWishes& wishes) {
   std::array<int, 2> ends{};
   if (pipe2(ends.data(), O_CLOEXEC) != 0) return fail_errno(errno, "creating a pipe to ssh");
-  Question question;
-  question.out = UniqueFd(ends[0]);
+  UniqueFd ours(ends[0]);
   const UniqueFd theirs(ends[1]);
   const UniqueFd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   std::vector<std::string> arguments{kProgram, "-G"};
   if (wishes.port != 0) arguments.insert(arguments.end(), {"-p", std::to_string(wishes.port)});
   arguments.insert(arguments.end(), {"--", host});
-  HORO_TRY(question.pid,
+  HORO_TRY(const auto pid,
            spawn_process({.arguments = std::move(arguments), .environment = own_environment()},
                          {{null.value(), STDIN_FILENO},
                           {theirs.value(), STDOUT_FILENO},
                           {theirs.value(), STDERR_FILENO}}));
-  return question;
+  return ConfigQuery(pid, std::move(ours));
 }
 
-Result<std::string> hear(Question question, const std::string& host, const WaitLimit& limit) {
-  std::array<char, 4096> chunk{};
-  for (;;) {
-    std::array waiting{pollfd{.fd = question.out.value(), .events = POLLIN, .revents = 0},
-                       pollfd{.fd = limit.cancel, .events = POLLIN, .revents = 0}};
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(
-                          limit.deadline.left(SteadyClock::instance().now()))
-                          .count();
-    const int ready =
-        poll(waiting.data(), waiting.size(), static_cast<int>(std::min<long long>(left, 60'000)));
-    if (ready < 0 && errno == EINTR) continue;
-    const bool cancelled = waiting[1].revents != 0;
-    if (ready == 0 || cancelled) {
-      kill(-question.pid, SIGKILL);
-      waitpid(question.pid, nullptr, 0);
-      if (cancelled) return fail(Errc::cancelled, "nobody waits for 'ssh -G {}' any longer", host);
-      return fail(Errc::timed_out, "'ssh -G {}' did not end in time", host);
-    }
-    const auto got = read(question.out.value(), chunk.data(), chunk.size());
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) break;
-    question.text.append(chunk.data(), static_cast<std::size_t>(got));
-  }
-  int status = 0;
-  waitpid(question.pid, &status, 0);
-  if (status == 0) return std::move(question.text);
-  const auto line = printable(question.text.substr(0, question.text.find('\n')));
+Result<std::string> hear(ConfigQuery question, const std::string& host, const WaitLimit& limit) {
+  HORO_TRY(auto answer, question.hear(host, limit));
+  auto& [text, status] = answer;
+  if (status == 0) return std::move(text);
+  const auto line = printable(text.substr(0, text.find('\n')));
   return fail(Errc::invalid_argument, "ssh refuses its configuration for host '{}': {}", host,
               line);
 }
@@ -230,30 +259,6 @@ Result<std::vector<SshRoute>> ask_one_for_all(const std::vector<std::string>& ho
   return routes;
 }
 
-Result<std::vector<SshRoute>> ask_all(const std::vector<std::string>& hosts,
-                                      const SshWishes& wishes, const WaitLimit& limit) {
-  const auto exists = [](const std::string& path) { return access(path.c_str(), R_OK) == 0; };
-  std::vector<SshRoute> routes;
-  for (std::size_t first = 0; first < hosts.size(); first += kMostChildren) {
-    const auto last = std::min(hosts.size(), first + kMostChildren);
-    std::vector<Question> questions;
-    for (std::size_t i = first; i < last; ++i) {
-      HORO_TRY(auto question, ask(hosts[i], wishes));
-      questions.push_back(std::move(question));
-    }
-    // All are read even when one fails, because each is a child to be reaped.
-    std::vector<Result<std::string>> answers;
-    for (std::size_t i = first; i < last; ++i)
-      answers.push_back(hear(std::move(questions[i - first]), hosts[i], limit));
-    for (std::size_t i = first; i < last; ++i) {
-      HORO_TRY(const auto text, std::move(answers[i - first]));
-      HORO_TRY(auto route, parse_ssh_config(hosts[i], text, exists));
-      routes.push_back(std::move(route));
-    }
-  }
-  return routes;
-}
-
 }  // namespace
 
 std::string shorten_home(std::string_view path) {
@@ -282,7 +287,7 @@ Status apply_setting(SshRoute& route, std::string_view key, std::string_view val
   if ((key == "proxyjump" || key == "proxycommand") && given) route.jump_host = value;
   if (key == "hostkeyalias" && given) route.known_as = value;
   if (key == "identityfile") route.identities.push_back(expand_home(value));
-  if (key == "userknownhostsfile") {
+  if (key == "userknownhostsfile" && given) {
     for (const auto& file : words_of(value)) route.known_hosts.push_back(expand_home(file));
   }
   if (const auto files = words_of(value); key == "globalknownhostsfile" && !files.empty())
@@ -300,6 +305,7 @@ Status apply_setting(SshRoute& route, std::string_view key, std::string_view val
 Result<SshRoute> parse_ssh_config(const std::string& host, std::string_view text,
                                   const std::function<bool(const std::string&)>& exists) {
   SshRoute route{.host = host, .name = name_of(host), .user = user_of(host)};
+  std::vector<std::string> more_files;
   while (!text.empty()) {
     const auto end = std::min(text.find('\n'), text.size());
     const auto line = text.substr(0, end);
@@ -309,13 +315,38 @@ Result<SshRoute> parse_ssh_config(const std::string& host, std::string_view text
     const auto key = line.substr(0, blank);
     const auto value = line.substr(blank + 1);
     HORO_TRY_STATUS(apply_setting(route, key, value));
+    if (auto files = words_of(value); key == "globalknownhostsfile" && files.size() > 1)
+      more_files.assign(files.begin() + 1, files.end());
     if (auto reason = beyond_library(key, value, exists); route.reason.empty() && !reason.empty()) {
       route.program = kProgram;
       route.reason = std::move(reason);
     }
   }
   if (route.known_as.empty()) route.known_as = route.name;
+  // The first file gets new keys, so it has to be one of the user's.
+  if (!route.known_hosts.empty())
+    route.known_hosts.insert(route.known_hosts.end(), more_files.begin(), more_files.end());
   return route;
+}
+
+Result<std::vector<SshRoute>> ask_for_each(const std::vector<std::string>& hosts,
+                                           const SshWishes& wishes, WaitLimit limit) {
+  const auto exists = [](const std::string& path) { return access(path.c_str(), R_OK) == 0; };
+  std::vector<SshRoute> routes;
+  for (std::size_t first = 0; first < hosts.size(); first += kMostChildren) {
+    const auto last = std::min(hosts.size(), first + kMostChildren);
+    std::vector<ConfigQuery> questions;
+    for (std::size_t i = first; i < last; ++i) {
+      HORO_TRY(auto question, ask(hosts[i], wishes));
+      questions.push_back(std::move(question));
+    }
+    for (std::size_t i = first; i < last; ++i) {
+      HORO_TRY(const auto text, hear(std::move(questions[i - first]), hosts[i], limit));
+      HORO_TRY(auto route, parse_ssh_config(hosts[i], text, exists));
+      routes.push_back(std::move(route));
+    }
+  }
+  return routes;
 }
 
 Result<std::vector<SshRoute>> find_ssh_routes(const std::vector<std::string>& hosts,
@@ -324,7 +355,7 @@ Result<std::vector<SshRoute>> find_ssh_routes(const std::vector<std::string>& ho
   const bool program = has_program(kProgram);
   const auto config = read_configs();
   if (program && config.differs_by_host) {
-    HORO_TRY(routes, ask_all(hosts, wishes, limit));
+    HORO_TRY(routes, ask_for_each(hosts, wishes, limit));
   } else if (program) {
     HORO_TRY(routes, ask_one_for_all(hosts, wishes, limit));
   } else {

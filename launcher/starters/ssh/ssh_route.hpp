@@ -56,6 +56,11 @@ Result<SshRoute> parse_ssh_config(const std::string& host, std::string_view text
 Result<std::vector<SshRoute>> find_ssh_routes(const std::vector<std::string>& hosts,
                                               const SshWishes& wishes, WaitLimit limit);
 
+/// As find_ssh_routes, by one `ssh -G` per host, several at once. No child of it is left, whatever
+/// it returns.
+Result<std::vector<SshRoute>> ask_for_each(const std::vector<std::string>& hosts,
+                                           const SshWishes& wishes, WaitLimit limit);
+
 /// The command line that starts `remote_command` on the route's host through its program.
 std::vector<std::string> ssh_arguments(const SshRoute& route, const SshWishes& wishes,
                                        const std::string& remote_command);

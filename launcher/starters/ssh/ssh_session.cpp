@@ -20,8 +20,6 @@ bool exists(const std::string& path) {
   return access(path.c_str(), R_OK) == 0;
 }
 
-constexpr unsigned kUsualPort = 22;
-
 }  // namespace
 
 SshSession::SshSession(const Libssh& library, const SshRoute& route, std::string address)
@@ -64,6 +62,12 @@ Status SshSession::set_options() {
   if (!route_.known_hosts.empty()) set(SSH_OPTIONS_KNOWNHOSTS, route_.known_hosts.front().c_str());
   if (!route_.global_known_hosts.empty())
     set(SSH_OPTIONS_GLOBAL_KNOWNHOSTS, route_.global_known_hosts.c_str());
+  auto files = route_.known_hosts;
+  files.push_back(route_.global_known_hosts);
+  const bool is_alias = route_.known_as != route_.name;
+  const auto types =
+      wanted_key_types(lib_, files, route_.known_as, is_alias ? kUsualSshPort : route_.port);
+  if (!types.empty()) set(SSH_OPTIONS_HOSTKEYS, types.c_str());
   // The library puts each in front of the others.
   for (auto file = route_.identities.rbegin(); file != route_.identities.rend(); ++file) {
     if (exists(*file)) set(SSH_OPTIONS_ADD_IDENTITY, file->c_str());
@@ -158,50 +162,31 @@ Error SshSession::login_refused() {
                       route_.user, route_.name)};
 }
 
-namespace {
-
-/// The gravest answer of several files of known hosts counts: a further file that is missing takes
-/// nothing back.
-int gravity(ssh_known_hosts_e answer) {
-  switch (answer) {
-    case SSH_KNOWN_HOSTS_CHANGED:
-      return 3;
-    case SSH_KNOWN_HOSTS_OTHER:
-      return 2;
-    case SSH_KNOWN_HOSTS_ERROR:
-      return 1;
-    default:
-      return 0;
-  }
-}
-
-}  // namespace
-
 bool SshSession::find_host_key(unsigned port, KnownKey& found) {
   // An alias stands for host and port.
-  const unsigned looked_up = route_.known_as == route_.name ? port : kUsualPort;
+  const unsigned looked_up = route_.known_as == route_.name ? port : kUsualSshPort;
   lib_.ssh_options_set(session_, SSH_OPTIONS_PORT, &looked_up);
   for (const auto& file : route_.known_hosts) {
     lib_.ssh_options_set(session_, SSH_OPTIONS_KNOWNHOSTS, file.c_str());
     const auto answer = lib_.ssh_session_is_known_server(session_);
     if (answer == SSH_KNOWN_HOSTS_OK) return true;
-    if (gravity(answer) > gravity(found)) found = answer;
+    found = graver(found, answer);
   }
   return false;
 }
 
 /// As ssh does: in all files of known hosts, and a host at another port than 22 may be known
 /// without its port.
-SshSession::KnownKey SshSession::look_up_host_key() {
+KnownKey SshSession::look_up_host_key() {
   if (route_.known_hosts.empty()) return lib_.ssh_session_is_known_server(session_);
   KnownKey found = SSH_KNOWN_HOSTS_UNKNOWN;
   KnownKey ignored = SSH_KNOWN_HOSTS_UNKNOWN;
   bool known = find_host_key(route_.port, found);
   if (!known && found != SSH_KNOWN_HOSTS_CHANGED && found != SSH_KNOWN_HOSTS_ERROR &&
-      route_.port != kUsualPort)
-    known = find_host_key(kUsualPort, ignored);
+      route_.port != kUsualSshPort)
+    known = find_host_key(kUsualSshPort, ignored);
   // A new key is added to the first file, with the port.
-  const unsigned port = route_.known_as == route_.name ? route_.port : kUsualPort;
+  const unsigned port = route_.known_as == route_.name ? route_.port : kUsualSshPort;
   lib_.ssh_options_set(session_, SSH_OPTIONS_PORT, &port);
   lib_.ssh_options_set(session_, SSH_OPTIONS_KNOWNHOSTS, route_.known_hosts.front().c_str());
   return known ? SSH_KNOWN_HOSTS_OK : found;
@@ -305,6 +290,10 @@ Result<bool> SshSession::write(std::string_view bytes) {
 
 void SshSession::end_input() {
   lib_.ssh_channel_send_eof(channel_);
+}
+
+void SshSession::kill_command() {
+  if (step_ == Step::running) lib_.ssh_channel_request_send_signal(channel_, "KILL");
 }
 
 /// After the end of output, the library's reads process nothing that arrives any more; asking for

@@ -8,6 +8,7 @@
 
 #include "base/result.hpp"
 #include "base/unique_fd.hpp"
+#include "launcher/starters/ssh/known_keys.hpp"
 #include "launcher/starters/ssh/libssh.hpp"
 #include "launcher/starters/ssh/ssh_route.hpp"
 
@@ -48,6 +49,9 @@ class SshSession {
   /// False: the command reads no more. What it wrote before may still arrive.
   Result<bool> write(std::string_view bytes);
   void end_input();
+  /// Asks the server to kill the command's process group. Servers do so for a command of ours, not
+  /// for one that they have forced on the user.
+  void kill_command();
   /// The command has ended, and all that it wrote has been read.
   bool ended() const;
   std::optional<int> exit_code() const;
@@ -57,7 +61,6 @@ class SshSession {
 
   Result<bool> take_step();
   Status set_options();
-  using KnownKey = enum ssh_known_hosts_e;
 
   /// True if the host's key is known under that port in one of the files; else `found` says more.
   bool find_host_key(unsigned port, KnownKey& found);

@@ -7,6 +7,7 @@
 
 #include "launcher/protocol/descriptor_stream.hpp"
 #include "launcher/protocol/heartbeat_timer.hpp"
+#include "launcher/starters/link/remote_agent.hpp"
 
 namespace horo::launcher {
 
@@ -116,6 +117,7 @@ class ReachedAgent {
                                           .on_end = [this](const Status& status) { ended(status); },
                                           .on_room = {},
                                           .skip_until_hello = true,
+                                          .on_stray = [this](auto bytes) { stray_.add(bytes); },
                                           .on_frame = [this](auto frame) { relay(frame); }});
     if (!stream) {
       why_ = std::move(stream).error();
@@ -129,6 +131,7 @@ class ReachedAgent {
   void relay(std::string_view frame) {
     if (state_ == State::greeting) {
       state_ = State::relaying;
+      stray_ = {};
       step_timer_.reset();
       connect_timer_.reset();
       handlers_.send(protocol::Reached{host_, peer_address_});
@@ -167,7 +170,10 @@ class ReachedAgent {
 
   void report_if_gone() {
     if (!carrier_gone_ || stream_ != nullptr) return;
-    if (const auto handler = std::exchange(handlers_.on_gone, nullptr)) handler(*why_);
+    const auto handler = std::exchange(handlers_.on_gone, nullptr);
+    if (handler == nullptr) return;
+    why_->message += stray_.text();
+    handler(*why_);
   }
 
   Loop& loop_;
@@ -180,6 +186,7 @@ class ReachedAgent {
   bool carrier_gone_ = false;
   std::unique_ptr<Carrier> carrier_;
   std::unique_ptr<DescriptorStream> stream_;
+  OutputTail stray_;  ///< Empty once the agent's hello has come.
   std::string peer_address_;
   std::optional<HeartbeatTimer> heartbeat_timer_;
   std::optional<Error> why_;

@@ -36,7 +36,8 @@ Result<std::unique_ptr<Agent>> TreeStarter::start(std::size_t host, const AgentS
     tries.emplace_back([this, host] { return ways_.from_here(host); });
     carrier = make_fallback_carrier(loop_, std::move(tries));
   }
-  return open_agent(loop_, spec, std::move(carrier), kAgentEndTimeout, events, relays_[host]);
+  return open_agent(loop_, spec, std::move(carrier), {.agent = kAgentEndTimeout}, events,
+                    relays_[host]);
 }
 
 }  // namespace horo::launcher

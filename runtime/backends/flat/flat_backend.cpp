@@ -39,7 +39,7 @@ Status FlatBackend::start(Bucket bucket) {
   while (!jobs_.empty() &&
          jobs_.front()->left == 0) {  // A bucket without elements is complete at once.
     jobs_.pop_front();
-    completed_.fetch_add(1, std::memory_order_release);
+    completed_.fetch_add(1, std::memory_order_seq_cst);
   }
   work_.notify_all();
   return {};
@@ -107,7 +107,7 @@ void FlatBackend::finish_segment(Job& job) {
     --job.left;
     while (!jobs_.empty() && jobs_.front()->left == 0) {
       jobs_.pop_front();
-      completed_.fetch_add(1, std::memory_order_release);
+      completed_.fetch_add(1, std::memory_order_seq_cst);
       news = true;
     }
   }
@@ -151,7 +151,8 @@ Status FlatBackend::move(Worker& worker, const Schedule& plan, const Signature& 
     return TransportMessage{.peer = transfer.peer,
                             .tag = segment << kNumberBits | transfer.number,
                             .at = memory + transfer.offset,
-                            .bytes = transfer.bytes};
+                            .bytes = transfer.bytes,
+                            .worker = static_cast<std::uint32_t>(segment % workers_.size())};
   };
   for (const auto& round : plan.rounds) {
     for (const auto& transfer : round.receives) {

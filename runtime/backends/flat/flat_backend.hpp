@@ -49,7 +49,9 @@ class FlatBackend final : public Backend {
   Status start(Bucket bucket) override;
   bool progress() override;
 
-  std::uint64_t completed() const override { return completed_.load(std::memory_order_acquire); }
+  /// A worker counts and then looks whether the driver sleeps; the driver says that it sleeps and
+  /// then looks here. seq_cst on both sides, so that one of them sees the other.
+  std::uint64_t completed() const override { return completed_.load(std::memory_order_seq_cst); }
 
   std::uint64_t started() const override { return started_; }
 

@@ -74,6 +74,8 @@ std::uint64_t segment_unit(const Bucket& bucket, int size, std::uint64_t bytes) 
   const bool one = kind == Kind::allreduce || kind == Kind::broadcast;
   const auto ranks = static_cast<std::uint64_t>(size);
   const auto lanes = one ? 1 : ranks;
+  // Each rank of a broadcast's chain waits until a whole segment has passed all ranks before it.
+  if (kind == Kind::broadcast) bytes = std::min(bytes, kLeastSegment);
   return std::max<std::uint64_t>(1, bytes / lanes / size_of(bucket.like.dtype));
 }
 
@@ -86,7 +88,7 @@ Status cut_bucket(Bucket bucket, const Mesh& mesh, std::uint64_t bytes, std::str
     return fail(Errc::unsupported, "backend '{}' has no {} of {}", backend, name(like.op),
                 name(like.dtype));
   }
-  cut.lanes = Lanes(bucket, mesh.size, mesh.position);
+  cut.lanes = Lanes(bucket, mesh.size);
   cut.unit = segment_unit(bucket, mesh.size, bytes);
   cut.segments = like.kind == Kind::barrier ? 1 : (cut.lanes.longest() + cut.unit - 1) / cut.unit;
   cut.left = cut.segments;

@@ -15,6 +15,8 @@ struct TransportMessage {
   std::uint64_t tag = 0;  ///< Used for one message only between two ranks in one direction.
   std::byte* at = nullptr;
   std::uint64_t bytes = 0;
+  std::uint32_t worker = 0;  ///< One thread posts a worker's messages and waits for them. Between
+                             ///< two ranks its receives are posted in the order of the sends.
 };
 
 /// A message on its way. Destroying the object cancels nothing. Thread: one at a time.

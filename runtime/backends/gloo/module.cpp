@@ -36,4 +36,4 @@ Result<std::unique_ptr<Backend>> make(const Communicator& communicator) {
 }  // namespace horo::runtime
 
 HORO_BACKEND_MODULE(.name = "gloo", .probe = &horo::runtime::probe, .make = &horo::runtime::make,
-                    .exchange = nullptr, .open_device = nullptr, .serial = false);
+                    .exchange = nullptr, .open_device = nullptr);

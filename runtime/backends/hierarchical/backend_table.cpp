@@ -29,10 +29,11 @@ BackendTable::BackendTable(BackendChoice choice) : choice_(std::move(choice)) {
 
 BackendTable BackendTable::of_one_host() {
   constexpr const char* kSharedMemory = "the ranks of one host share memory";
-  return BackendTable(
-      {.name = "shm",
-       .rejected = {
-           {"gloo", kSharedMemory}, {"mpi", kSharedMemory}, {"hierarchical", "one host"}}});
+  return BackendTable({.name = "shm",
+                       .rejected = {{"tcp", kSharedMemory},
+                                    {"gloo", kSharedMemory},
+                                    {"mpi", kSharedMemory},
+                                    {"hierarchical", "one host"}}});
 }
 
 BackendTable BackendTable::of_hosts(BackendChoice choice, const Hierarchy& hierarchy,

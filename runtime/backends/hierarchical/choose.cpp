@@ -6,6 +6,7 @@ namespace horo::runtime {
 namespace {
 
 constexpr const char* kShm = "shm";
+constexpr const char* kTcp = "tcp";
 constexpr const char* kGloo = "gloo";
 
 /// Why the module cannot be used; empty: it can.
@@ -23,15 +24,18 @@ std::string no_mpi() {
 /// The backends that may be chosen, the best first, each with the reason against it.
 std::vector<BackendCandidate> ranking(const BackendRequest& request) {
   const BackendCandidate shm{kShm, request.hosts == 1 ? "" : "the ranks are on several hosts"};
+  const BackendCandidate tcp{kTcp, why_not(request, kTcp)};
   const BackendCandidate gloo{kGloo, why_not(request, kGloo)};
   const BackendCandidate mpi = request.mpi.empty()
                                    ? BackendCandidate{"mpi", no_mpi()}
                                    : BackendCandidate{request.mpi, why_not(request, request.mpi)};
   switch (request.wanted) {
     case CpuOperations::automatic:
-      return {shm, mpi, gloo};
+      return {shm, mpi, tcp, gloo};
     case CpuOperations::shm:
       return {shm};
+    case CpuOperations::tcp:
+      return {tcp};
     case CpuOperations::gloo:
       return {gloo};
     case CpuOperations::mpi:

@@ -60,6 +60,7 @@ std::optional<Communicator> across_hosts(const Communicator& world, const Hierar
   result.members.clear();
   result.hosts.clear();
   result.name += fmt::format("/across/{}", hierarchy.local_rank);
+  ++result.slot;  // A rank is in one of the communicators across hosts only.
   for (const auto& ranks : by_host(world)) {
     const int position = ranks[static_cast<std::size_t>(hierarchy.local_rank)];
     if (position == world.position) result.position = result.size();

@@ -25,13 +25,21 @@ MpiEvidence observe_mpi(const std::function<const char*(const char*)>& environme
               environment("PMI_SIZE") != nullptr && environment("MPI_LOCALNRANKS") != nullptr};
 }
 
-std::vector<BackendCandidate> observe_candidates(const std::string& mpi,
+std::vector<BackendCandidate> observe_candidates(CpuOperations wanted, const std::string& mpi,
                                                  const std::string& folder) {
   std::vector<BackendCandidate> candidates;
-  for (const auto& name : {std::string("gloo"), mpi}) {
-    if (name.empty()) continue;
+  const auto observe = [&](const std::string& name) {
     const auto module = load_usable_module(name, folder);
     candidates.push_back({name, module ? "" : module.error().message});
+    return module.has_value();
+  };
+  if (!mpi.empty()) observe(mpi);
+  const bool tcp = wanted != CpuOperations::gloo && observe("tcp");
+  // Gloo and what it needs are loaded only if they may be used.
+  if (tcp) {
+    candidates.push_back({"gloo", ""});
+  } else {
+    observe("gloo");
   }
   return candidates;
 }

@@ -14,7 +14,9 @@ namespace horo::runtime {
 /// Checks the libraries of this process and its environment.
 MpiEvidence observe_mpi(const std::function<const char*(const char*)>& environment);
 
-/// Loads the modules for host memory: gloo, and the one for `mpi` unless that is empty.
-std::vector<BackendCandidate> observe_candidates(const std::string& mpi, const std::string& folder);
+/// Loads the modules for host memory: tcp, the one for `mpi` unless that is empty, and gloo if it
+/// is `wanted` or there is no tcp.
+std::vector<BackendCandidate> observe_candidates(CpuOperations wanted, const std::string& mpi,
+                                                 const std::string& folder);
 
 }  // namespace horo::runtime

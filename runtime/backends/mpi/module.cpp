@@ -10,33 +10,28 @@ namespace horo::runtime {
 
 namespace {
 
-constexpr int kLeastTagBound = 1 << 26;
-
 Status probe() {
   int finalised = 0;
   MPI_Finalized(&finalised);
   if (finalised != 0) return fail(Errc::unavailable, "this program has finalised MPI");
-  return {};
+  int initialised = 0;
+  MPI_Initialized(&initialised);
+  return initialised == 0 ? Status() : check_tags();
 }
 
 Result<std::unique_ptr<Backend>> make(const Communicator& communicator) {
   HORO_TRY_STATUS(check(communicator));
-  HORO_TRY_STATUS(start_mpi(communicator.mpi_threads));
-  HORO_TRY(const auto comm, make_comm(communicator));
-  const int* bound = nullptr;
-  int known = 0;
-  MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &bound, &known);
-  if (known == 0 || *bound < kLeastTagBound) {
-    return fail(Errc::unsupported, "this MPI has tags up to {} only, horo needs {}",
-                known == 0 ? 0 : *bound, kLeastTagBound);
-  }
+  HORO_TRY(auto comm, mpi_comm_of(communicator));
   const Mesh mesh{.position = communicator.position,
                   .size = communicator.size(),
                   .shares_hosts = shares_hosts(communicator),
                   .rank_order = communicator.rank_order};
-  MpiOptions options{
-      .name = HORO_MPI_NAME, .members = communicator.members, .timeout = communicator.timeout};
-  return std::unique_ptr<Backend>(std::make_unique<MpiBackend>(comm, mesh, std::move(options)));
+  MpiOptions options{.name = HORO_MPI_NAME,
+                     .members = communicator.members,
+                     .slot = communicator.slot,
+                     .timeout = communicator.timeout};
+  return std::unique_ptr<Backend>(
+      std::make_unique<MpiBackend>(std::move(comm), mesh, std::move(options)));
 }
 
 }  // namespace
@@ -45,4 +40,4 @@ Result<std::unique_ptr<Backend>> make(const Communicator& communicator) {
 
 HORO_BACKEND_MODULE(.name = HORO_MPI_NAME, .probe = &horo::runtime::probe,
                     .make = &horo::runtime::make, .exchange = &horo::runtime::make_mpi_exchange,
-                    .open_device = nullptr, .serial = true);
+                    .open_device = nullptr);

@@ -5,14 +5,12 @@
 #include <utility>
 
 #include "runtime/backends/flat/combine.hpp"
-#include "runtime/backends/mpi/mpi_library.hpp"
+#include "runtime/backends/mpi/mpi_tags.hpp"
 
 namespace horo::runtime {
 
 namespace {
 
-constexpr unsigned kNumberBits = 20;  // Low bits of a tag: number of a message in its segment.
-constexpr unsigned kSegmentBits = 6;  // Number of a segment; far fewer are in flight.
 constexpr Duration kLooksAwayFor = std::chrono::seconds(1);
 
 struct Native {
@@ -70,15 +68,15 @@ Result<bool> all_done(MPI_Request* requests, std::size_t count) {
 
 }  // namespace
 
-MpiBackend::MpiBackend(MPI_Comm comm, const Mesh& mesh, MpiOptions options)
-    : comm_(comm), mesh_(mesh), options_(std::move(options)) {
+MpiBackend::MpiBackend(MembersComm comm, const Mesh& mesh, MpiOptions options)
+    : comm_(std::move(comm)), mesh_(mesh), options_(std::move(options)) {
   for (std::size_t i = 0; i < options_.depth; ++i) idle_.push_back(std::make_unique<Flight>());
 }
 
 MpiBackend::~MpiBackend() {
   const bool whole = health_ && jobs_.empty() && flights_.empty() && !aborted_;
+  if (!whole) comm_.comm->keep();
   abort();
-  if (whole && may_call_mpi()) free_comm(comm_);
 }
 
 Status MpiBackend::start(Bucket bucket) {
@@ -90,16 +88,16 @@ Status MpiBackend::start(Bucket bucket) {
   return {};
 }
 
-int MpiBackend::tag_of(const Flight& flight, const Transfer& transfer) const {
-  const auto segment = flight.number % (std::uint64_t{1} << kSegmentBits);
-  return static_cast<int>(segment << kNumberBits | transfer.number);
+int MpiBackend::peer_of(const Transfer& transfer) const {
+  return comm_.shared ? options_.members[static_cast<std::size_t>(transfer.peer)] : transfer.peer;
 }
 
 Status MpiBackend::begin(Flight& flight) {
   auto& job = *flight.of;
   const auto& bucket = job.bucket;
   flight.plan = make_segment(bucket, job.lanes, mesh_, job.unit, job.begun);
-  const auto native = mesh_.rank_order ? std::nullopt : native_of(bucket.like);
+  // MPI's own operations need a communicator of these members.
+  const auto native = mesh_.rank_order || comm_.shared ? std::nullopt : native_of(bucket.like);
   flight.native = native.has_value();
   flight.round = flight.received = 0;
   flight.receives.clear();
@@ -116,7 +114,7 @@ Status MpiBackend::begin(Flight& flight) {
     flight.receives.push_back(MPI_REQUEST_NULL);
     return mpi_status(
         MPI_Iallreduce(MPI_IN_PLACE, memory, static_cast<int>(flight.plan.packed.front().count),
-                       native->type, native->op, comm_, flight.receives.data()),
+                       native->type, native->op, comm_.comm->get(), flight.receives.data()),
         "MPI_Iallreduce");
   }
   for (const auto& round : flight.plan.schedule.rounds) {
@@ -124,7 +122,8 @@ Status MpiBackend::begin(Flight& flight) {
       flight.receives.push_back(MPI_REQUEST_NULL);
       HORO_TRY_STATUS(mpi_status(
           MPI_Irecv(memory + transfer.offset, static_cast<int>(transfer.bytes), MPI_BYTE,
-                    transfer.peer, tag_of(flight, transfer), comm_, &flight.receives.back()),
+                    peer_of(transfer), tag_of(options_.slot, flight.number, transfer.number),
+                    comm_.comm->get(), &flight.receives.back()),
           "MPI_Irecv"));
     }
   }
@@ -136,10 +135,12 @@ Status MpiBackend::begin_round(Flight& flight) {
   if (flight.round == rounds.size()) return {};
   for (const auto& transfer : rounds[flight.round].sends) {
     flight.sends.push_back(MPI_REQUEST_NULL);
-    HORO_TRY_STATUS(mpi_status(
-        MPI_Isend(flight.memory.data() + transfer.offset, static_cast<int>(transfer.bytes),
-                  MPI_BYTE, transfer.peer, tag_of(flight, transfer), comm_, &flight.sends.back()),
-        "MPI_Isend"));
+    HORO_TRY_STATUS(
+        mpi_status(MPI_Isend(flight.memory.data() + transfer.offset,
+                             static_cast<int>(transfer.bytes), MPI_BYTE, peer_of(transfer),
+                             tag_of(options_.slot, flight.number, transfer.number),
+                             comm_.comm->get(), &flight.sends.back()),
+                   "MPI_Isend"));
   }
   return {};
 }
@@ -178,10 +179,15 @@ void MpiBackend::finish(Flight& flight) {
   --job.left;
 }
 
+bool MpiBackend::may_begin() const {
+  return !idle_.empty() &&
+         (flights_.empty() || number_ - flights_.front()->number < kMostSegmentsApart);
+}
+
 bool MpiBackend::begin_flights() {
   bool any = false;
   for (auto& job : jobs_) {
-    while (job->begun < job->segments && !idle_.empty() && health_) {
+    while (job->begun < job->segments && may_begin() && health_) {
       flights_.push_back(std::move(idle_.back()));
       idle_.pop_back();
       auto& flight = *flights_.back();

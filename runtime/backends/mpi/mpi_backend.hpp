@@ -16,13 +16,15 @@
 #include "base/clock.hpp"
 #include "runtime/backends/flat/segment.hpp"
 #include "runtime/backends/flat/staging.hpp"
+#include "runtime/backends/mpi/mpi_library.hpp"
 #include "runtime/bucket/backend.hpp"
 
 namespace horo::runtime {
 
 struct MpiOptions {
   std::string_view name;
-  std::vector<int> members;  ///< Rank in the job by position, for messages.
+  std::vector<int> members;  ///< Rank in the job by position.
+  int slot = 0;              ///< As in Communicator.
   std::uint64_t segment = std::uint64_t{4} << 20U;
   std::size_t depth = 4;  ///< Segments in flight.
   Duration
@@ -32,8 +34,7 @@ struct MpiOptions {
 /// Thread: the holder of the progress token, which makes progress only where MPI may be called.
 class MpiBackend final : public Backend {
  public:
-  /// Takes over `comm`: frees it in the end, if nothing failed and nothing is on its way.
-  MpiBackend(MPI_Comm comm, const Mesh& mesh, MpiOptions options);
+  MpiBackend(MembersComm comm, const Mesh& mesh, MpiOptions options);
   ~MpiBackend() override;
   MpiBackend(const MpiBackend&) = delete;
   MpiBackend& operator=(const MpiBackend&) = delete;
@@ -82,9 +83,11 @@ class MpiBackend final : public Backend {
   void retire();
   bool move_flights();
   Status watch_the_clock(bool moved);
-  int tag_of(const Flight& flight, const Transfer& transfer) const;
+  bool may_begin() const;
+  /// Rank of the transfer's peer in the communicator.
+  int peer_of(const Transfer& transfer) const;
 
-  const MPI_Comm comm_;
+  const MembersComm comm_;  ///< Kept from being freed where something failed or is on its way.
   const Mesh mesh_;
   const MpiOptions options_;
   std::deque<std::unique_ptr<Job>> jobs_;

@@ -9,6 +9,9 @@
 #include <string>
 #include <string_view>
 
+#include "base/mutex.hpp"
+#include "runtime/backends/mpi/mpi_tags.hpp"
+
 namespace horo::runtime {
 
 namespace {
@@ -25,6 +28,24 @@ void finalise() {
   MPI_Finalized(&finalised);
   if (finalised == 0 && !abandoned.load()) MPI_Finalize();
 }
+
+/// The communicator of all ranks of the job that runs. Thread: any.
+class JobComm {
+ public:
+  void set(const std::shared_ptr<MpiComm>& comm) {
+    const MutexLock lock(mutex_);
+    comm_ = comm;
+  }
+
+  std::shared_ptr<MpiComm> get() {
+    const MutexLock lock(mutex_);
+    return comm_.lock();
+  }
+
+ private:
+  Mutex mutex_;
+  std::weak_ptr<MpiComm> comm_ HORO_GUARDED_BY(mutex_);
+};
 
 bool loaded(const char* library) {
   void* handle = dlopen(library, RTLD_LAZY | RTLD_NOLOAD);
@@ -79,7 +100,18 @@ bool may_call_mpi() {
   return main != 0;
 }
 
-Result<MPI_Comm> make_comm(const Communicator& communicator) {
+Status check_tags() {
+  // Asked once, before any other thread may use MPI.
+  static const int most = [] {
+    const int* bound = nullptr;
+    int known = 0;
+    MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &bound, &known);
+    return known == 0 ? 0 : *bound;
+  }();
+  return check_tag_bound(most);
+}
+
+Result<std::shared_ptr<MpiComm>> MpiComm::make(const Communicator& communicator) {
   int size = 0;
   int rank = 0;
   HORO_TRY_STATUS(mpi_status(MPI_Comm_size(MPI_COMM_WORLD, &size), "MPI_Comm_size"));
@@ -111,13 +143,30 @@ Result<MPI_Comm> make_comm(const Communicator& communicator) {
   MPI_Group_free(&world);
   HORO_TRY_STATUS(made);
   MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
-  return comm;
+  return std::shared_ptr<MpiComm>(new MpiComm(comm));
 }
 
-void free_comm(MPI_Comm comm) {
+MpiComm::~MpiComm() {
   int finalised = 0;
   MPI_Finalized(&finalised);
-  if (finalised == 0 && !abandoned.load()) MPI_Comm_free(&comm);
+  if (finalised != 0 || abandoned.load() || kept_.load() || !may_call_mpi()) return;
+  auto comm = comm_;
+  MPI_Comm_free(&comm);
+}
+
+Result<MembersComm> mpi_comm_of(const Communicator& communicator) {
+  static JobComm job;
+  if (!communicator.starting) {
+    auto comm = job.get();
+    if (comm == nullptr)
+      return fail(Errc::unavailable, "the ranks of this job have not connected by {}", kName);
+    return MembersComm{.comm = std::move(comm), .shared = true};
+  }
+  HORO_TRY_STATUS(start_mpi(communicator.mpi_threads));
+  HORO_TRY_STATUS(check_tags());
+  HORO_TRY(auto comm, MpiComm::make(communicator));
+  if (communicator.slot == 0) job.set(comm);
+  return MembersComm{.comm = std::move(comm), .shared = false};
 }
 
 }  // namespace horo::runtime

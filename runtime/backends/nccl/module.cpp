@@ -26,4 +26,4 @@ Result<std::unique_ptr<Backend>> make(const Communicator& communicator) {
 }  // namespace horo::runtime
 
 HORO_BACKEND_MODULE(.name = "nccl", .probe = &horo::runtime::probe, .make = &horo::runtime::make,
-                    .exchange = nullptr, .open_device = nullptr, .serial = false);
+                    .exchange = nullptr, .open_device = nullptr);

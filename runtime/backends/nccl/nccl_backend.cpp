@@ -193,26 +193,24 @@ Status NcclBackend::move_alltoall(const Bucket& bucket, std::size_t part) {
   const int type = nccl::type_of(bucket.like.dtype);
   const auto n = static_cast<std::size_t>(ranks_);
   const auto element = size_of(bucket.like.dtype);
-  const auto me = static_cast<std::size_t>(position_);
-  const auto rows = [&](std::size_t from, std::size_t to) {
-    return bucket.rows[(part * n + from) * n + to] * p.row_elements;
-  };
   std::uint64_t sent = 0;
   std::uint64_t received = 0;
   for (std::size_t r = 0; r < n; ++r) {
     const int peer = static_cast<int>(r);
-    if (rows(me, r) != 0) {
+    const auto& rows = bucket.peers[part * n + r];
+    const auto to = rows.sent * p.row_elements;
+    const auto from = rows.received * p.row_elements;
+    if (to != 0) {
       HORO_TRY_STATUS(nccl_.status(
-          nccl_.send(at(p.in, sent * element), rows(me, r), type, peer, comm_, stream_),
-          "ncclSend"));
+          nccl_.send(at(p.in, sent * element), to, type, peer, comm_, stream_), "ncclSend"));
     }
-    if (rows(r, me) != 0) {
+    if (from != 0) {
       HORO_TRY_STATUS(nccl_.status(
-          nccl_.receive(at(p.out, received * element), rows(r, me), type, peer, comm_, stream_),
+          nccl_.receive(at(p.out, received * element), from, type, peer, comm_, stream_),
           "ncclRecv"));
     }
-    sent += rows(me, r);
-    received += rows(r, me);
+    sent += to;
+    received += from;
   }
   return {};
 }

@@ -29,7 +29,7 @@ void measure(ShmBucket& a, const Rings& rings) {
   const auto element = size_of(a.bucket.like.dtype);
   const auto most = a.direct() ? kDirectChunk : rings.chunk_bytes();
   const auto n = static_cast<std::uint64_t>(a.ranks);
-  a.lanes = Lanes(a.bucket, a.ranks, a.me);
+  a.lanes = Lanes(a.bucket, a.ranks);
   if (kind == Kind::allreduce && a.what.op == ReduceOp::adasum) {
     const auto staged = rings.chunk_bytes();
     a.chunk = (a.direct() ? kDirectCopy : staged) / element / kAdasumUnit * kAdasumUnit;

@@ -5,5 +5,4 @@
 #include "runtime/device/cuda/cuda_device.hpp"
 
 HORO_BACKEND_MODULE(.name = "cuda", .probe = &horo::runtime::probe_cuda, .make = nullptr,
-                    .exchange = nullptr, .open_device = &horo::runtime::open_cuda_device,
-                    .serial = false);
+                    .exchange = nullptr, .open_device = &horo::runtime::open_cuda_device);

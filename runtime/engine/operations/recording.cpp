@@ -5,6 +5,7 @@
 #include <array>
 #include <atomic>
 #include <climits>
+#include <cstdlib>
 #include <fcntl.h>
 #include <map>
 #include <memory>
@@ -108,6 +109,12 @@ UniqueFd find_memory(const WorkerIdentity& identity) {
                                                                             : UniqueFd();
 }
 
+/// Whether this rank of a larger job has begun a job of its own, as its peers may have done. They
+/// share the setting, and the first one writes the file.
+bool left_for_job_alone(const WorkerIdentity& identity) {
+  return identity.size == 1 && identity.job_id.empty() && std::getenv("HORO_JOB_ID") != nullptr;
+}
+
 std::string own_host() {
   std::array<char, HOST_NAME_MAX + 1> name{};
   return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
@@ -134,8 +141,10 @@ void start_recording(const RecordingOptions& options, const WorkerIdentity& iden
                                       .identity = me});
   if (!opened) log::debug("runtime", "no timeline: {}", opened.error().message);
   if (options.trace.empty() || options.trace == kDynamic) return;
-  if (auto started = start_trace(options.trace, options.mark_cycles); !started)
-    log::warn("timeline", "no trace is written: {}", started.error().message);
+  const auto started = start_trace(options.trace, options.mark_cycles);
+  if (started || (started.error().code == Errc::unavailable && left_for_job_alone(identity)))
+    return;
+  log::warn("timeline", "no trace is written: {}", started.error().message);
 }
 
 void stop_recording() {

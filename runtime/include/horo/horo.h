@@ -235,15 +235,15 @@ HORO_API horo_status horo_process_set_ranks(horo_set set, int* ranks);
  * Memory: the caller's `sets`. Thread: any. Blocks: no. Fails: with 0 when not initialised. */
 HORO_API size_t horo_process_sets(horo_set* sets, size_t room);
 
-/* The backend that moves the set's tensors: "shm" inside one host, between hosts "gloo", "openmpi"
- * or "mpich"; "other" for a backend that this version has no name for. Memory: static. Thread: any.
+/* The backend that moves the set's tensors: "shm" inside one host, between hosts "tcp", "gloo",
+ * "openmpi" or "mpich"; "other" for a backend that this version has no name for. Memory: static. Thread: any.
  * Blocks: no. Fails: with NULL: not a member, no such set, or not initialised. */
 HORO_API const char* horo_process_set_backend(horo_set set);
 
 /* A key that only this job's ranks know, the same on all of them, to sign what they send each other
  * through untrusted networks. Each `purpose` gives another key. Memory: the caller's `key`, 32
  * bytes. Thread: any. Blocks: no. Fails: NOT_FOUND (the job has one host and therefore no secret),
- * INVALID_ARGUMENT (null pointer). */
+ * INVALID_ARGUMENT (null pointer), NOT_INITIALIZED (also after horo_shutdown). */
 HORO_API horo_status horo_job_key(const char* purpose, unsigned char* key);
 
 /* -- Tensors and operations -------------------------------------------------------------------- */

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/tree/connections/start_leader.hpp"
 
+#include <array>
+
 namespace horo::runtime::tree {
 
 namespace {
@@ -51,7 +53,11 @@ Result<std::unique_ptr<LeaderService>> start_leader_service(
              parent_address(store, meeting.epoch, parent,
                             meeting.hosts[static_cast<std::size_t>(parent)], deadline));
   }
-  return LeaderService::start(std::move(params), std::move(listener), state, deadline, cancelled);
+  HORO_TRY(auto service, LeaderService::start(std::move(params), std::move(listener), state,
+                                              deadline, cancelled));
+  // All children have connected. Where the erasing fails the key stays, which does no harm.
+  static_cast<void>(store.erase(std::array{key_of(meeting.epoch, me)}, deadline));
+  return service;
 }
 
 }  // namespace horo::runtime::tree

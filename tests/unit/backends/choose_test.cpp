@@ -13,7 +13,8 @@ BackendRequest request(CpuOperations wanted, int hosts, const std::string& mpi) 
   return {.wanted = wanted,
           .hosts = hosts,
           .mpi = mpi,
-          .candidates = {{"gloo", ""}, {"openmpi", ""}, {"mpich", "libmpich.so.12 is missing"}}};
+          .candidates = {
+              {"tcp", ""}, {"gloo", ""}, {"openmpi", ""}, {"mpich", "libmpich.so.12 is missing"}}};
 }
 
 std::string reason_of(const BackendChoice& choice, const std::string& name) {
@@ -29,23 +30,26 @@ TEST_CASE("ranks on one host use shared memory, and every other backend has a re
   const auto choice = choose_backend(request(CpuOperations::automatic, 1, "openmpi")).value();
   CHECK(choice.name == "shm");
   CHECK(reason_of(choice, "openmpi") == "shm comes first");
+  CHECK(reason_of(choice, "tcp") == "shm comes first");
   CHECK(reason_of(choice, "gloo") == "shm comes first");
 }
 
-TEST_CASE("between hosts, ranks under MPI use MPI and other ranks use Gloo") {
+TEST_CASE("between hosts, ranks under MPI use MPI and other ranks use tcp") {
   const auto under = choose_backend(request(CpuOperations::automatic, 2, "openmpi")).value();
   CHECK(under.name == "openmpi");
   CHECK(reason_of(under, "shm") == "the ranks are on several hosts");
   const auto without = choose_backend(request(CpuOperations::automatic, 2, "")).value();
-  CHECK(without.name == "gloo");
+  CHECK(without.name == "tcp");
+  CHECK(reason_of(without, "gloo") == "tcp comes first");
   CHECK(reason_of(without, "mpi").find("belongs to no MPI") != std::string::npos);
   const auto broken = choose_backend(request(CpuOperations::automatic, 2, "mpich")).value();
-  CHECK(broken.name == "gloo");
+  CHECK(broken.name == "tcp");
   CHECK(reason_of(broken, "mpich") == "libmpich.so.12 is missing");
 }
 
 TEST_CASE("a backend that the user asks for is used or refused, and never replaced") {
   CHECK(choose_backend(request(CpuOperations::gloo, 1, "openmpi"))->name == "gloo");
+  CHECK(choose_backend(request(CpuOperations::tcp, 1, "openmpi"))->name == "tcp");
   CHECK(choose_backend(request(CpuOperations::mpi, 1, "openmpi"))->name == "openmpi");
   const auto shm = choose_backend(request(CpuOperations::shm, 2, ""));
   REQUIRE_FALSE(shm);
@@ -58,11 +62,13 @@ TEST_CASE("a backend that the user asks for is used or refused, and never replac
 
 TEST_CASE("when no backend can be used, the error has every reason") {
   auto nothing = request(CpuOperations::automatic, 2, "");
-  nothing.candidates = {{"gloo", "there is no horo-backend-gloo.so"}};
+  nothing.candidates = {{"tcp", "there is no horo-backend-tcp.so"},
+                        {"gloo", "there is no horo-backend-gloo.so"}};
   const auto choice = choose_backend(nothing);
   REQUIRE_FALSE(choice);
   CHECK(choice.error().code == Errc::unavailable);
-  for (const auto* reason : {"shm: the ranks", "mpi: this process", "gloo: there is no"})
+  for (const auto* reason :
+       {"shm: the ranks", "mpi: this process", "tcp: there is no", "gloo: there is no"})
     CHECK(choice.error().message.find(reason) != std::string::npos);
 }
 

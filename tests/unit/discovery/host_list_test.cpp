@@ -44,18 +44,22 @@ TEST_CASE("a user before the host is not part of its name") {
         std::vector{Host{.name = "a", .slots = 3, .user = "eva"}});
 }
 
+TEST_CASE("a host may have no slots") {
+  CHECK(parse_list("a:0,b:2,b:0", 1).value().hosts() ==
+        std::vector{Host{.name = "a", .slots = 0}, Host{.name = "b", .slots = 2}});
+}
+
 namespace {
 
 /// A wrong host entry, and a part of its error.
 const std::vector<std::tuple<std::string, std::string>> kWrongEntries{
     {"", "empty"},
-    {"a:", "slots in 'a:' must be a whole number from 1"},
-    {"a:0", "slots in 'a:0'"},
+    {"a:", "slots in 'a:' must be a whole number from 0"},
     {"a:-1", "slots in 'a:-1'"},
     {"a:x", "slots in 'a:x'"},
     {"a:2x", "slots in 'a:2x'"},
     {"a: 2", "slots in 'a: 2'"},
-    {"a:99999999999", "from 1 to 1000000"},
+    {"a:99999999999", "from 0 to 1000000"},
     {":2", "must be a name"},
     {"-oProxyCommand=x", "must be a name"},
     {"-a:2", "must be a name"},

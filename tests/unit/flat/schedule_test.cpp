@@ -32,6 +32,10 @@ void run(const std::vector<Schedule>& plans, std::vector<Memory>& memories) {
   std::map<std::tuple<std::size_t, std::size_t, std::uint32_t>, Memory> wire;
   std::vector<std::size_t> round(n, 0);
   std::vector<bool> sent(n, false);
+  // Messages between two ranks, by sender and receiver. Transports that keep their order need no
+  // other order: MPI's tags repeat after a while.
+  std::map<std::pair<std::size_t, std::size_t>, std::uint32_t> next_sent;
+  std::map<std::pair<std::size_t, std::size_t>, std::uint32_t> next_received;
   for (bool moved = true; moved;) {
     moved = false;
     for (std::size_t r = 0; r < n; ++r) {
@@ -42,6 +46,7 @@ void run(const std::vector<Schedule>& plans, std::vector<Memory>& memories) {
           const auto* from = memories[r].data() + s.offset;
           const auto key = std::make_tuple(r, static_cast<std::size_t>(s.peer), s.number);
           REQUIRE(wire.emplace(key, Memory(from, from + s.bytes)).second);
+          REQUIRE(s.number == next_sent[{r, static_cast<std::size_t>(s.peer)}]++);
         }
         sent[r] = moved = true;
       }
@@ -52,6 +57,7 @@ void run(const std::vector<Schedule>& plans, std::vector<Memory>& memories) {
       for (const auto& in : now.receives) {
         const auto found = wire.find({static_cast<std::size_t>(in.peer), r, in.number});
         REQUIRE(found->second.size() == in.bytes);
+        REQUIRE(in.number == next_received[{static_cast<std::size_t>(in.peer), r}]++);
         REQUIRE(in.offset + in.bytes <= memories[r].size());
         std::memcpy(memories[r].data() + in.offset, found->second.data(), in.bytes);
         wire.erase(found);

@@ -34,8 +34,8 @@ JobState ended_by(const JobEvent& event, const char* most = "3", int notice = 0,
 const JobEvent kLostHost = HostLost{1, {Errc::peer_lost, "silent"}, kNow};
 
 /// The same, after the pause: it is time to plan the next generation.
-JobState planning(std::optional<TimePoint> limit = {}) {
-  return next(ended_by(kLostHost), PauseOver{kNow, limit});
+JobState planning() {
+  return next(ended_by(kLostHost), PauseOver{kNow});
 }
 
 }  // namespace
@@ -88,10 +88,15 @@ TEST_CASE("too few hosts: first the avoided ones count again, after ten minutes 
   CHECK(exit_code_of(state) == exit_code::kHostLost);
 }
 
-TEST_CASE("the job's time limit ends the wait for hosts") {
-  const auto state =
-      next(planning(kNow + 2s), PlanFailed{{Errc::invalid_argument, "1 slot"}, kNow + 2s});
-  CHECK(state.orders == Orders{.finish = true});
+TEST_CASE("the job's time limit ends the pause and the search for hosts, with the limit's code") {
+  for (auto state : {ended_by(kLostHost), planning()}) {
+    state = next(std::move(state), TimeLimitPassed{});
+    CHECK(state.phase == Phase::finished);
+    CHECK(state.orders == Orders{.finish = true});
+    CHECK(state.restart.given_up->message ==
+          "not restarted: --timeout passed while the job waited for its next attempt");
+    CHECK(exit_code_of(state) == exit_code::kStartTimeout);
+  }
 }
 
 TEST_CASE("a generation that the launcher cannot start ends the job with the last failure's code") {

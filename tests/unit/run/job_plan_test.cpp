@@ -97,6 +97,23 @@ TEST_CASE("ranks are placed on another machine's hosts without asking this one")
              Catch::Contains("a test"));
 }
 
+TEST_CASE("a host without slots gets no rank, and a list of such hosts is refused") {
+  auto made = request();
+  const discovery::HostSet hosts({{"a", 0}, {"b", 2}, {"c", 0}, {"d", 1}});
+  made.np.reset();
+  const auto placement = place_ranks(made, hosts, "a test");
+  REQUIRE(placement);
+  REQUIRE(placement->hosts.size() == 2);
+  CHECK(placement->hosts[0].name == "b");
+  CHECK(placement->hosts[1].name == "d");
+  CHECK(placement->ranks.size() == 3);
+  for (const auto np : {std::optional<int>(), std::optional(1)}) {
+    made.np = np;
+    CHECK(place_ranks(made, discovery::HostSet({{"a", 0}, {"b", 0}}), "a test").error().message ==
+          "a test: no host has a slot (a:0, b:0); give at least one of them a number of slots");
+  }
+}
+
 TEST_CASE("two plans share neither job id nor secret") {
   const auto a = plan(request()).value();
   const auto b = plan(request()).value();

@@ -19,4 +19,17 @@ TEST_CASE("a region holds the board of every set of a host's ranks") {
   }
 }
 
+TEST_CASE("what is mapped by itself begins at whole pages of the largest size") {
+  for (std::uint32_t ranks = 1; ranks <= static_cast<std::uint32_t>(kMostLocalRanks); ranks += 5) {
+    CAPTURE(ranks);
+    const auto layout = HostLayout::of({.local_size = ranks});
+    CHECK(layout.body % kMapUnit == 0);
+    CHECK(layout.regions % kMapUnit == 0);
+    CHECK(layout.region_bytes % kMapUnit == 0);
+  }
+#if defined(__aarch64__)
+  CHECK(kMapUnit == 65536);
+#endif
+}
+
 }  // namespace horo::runtime

@@ -3,6 +3,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "tests/support/random_buckets.hpp"
+
 using horo::runtime::Bucket;
 using horo::runtime::Kind;
 using horo::runtime::LanePiece;
@@ -41,7 +43,7 @@ constexpr std::uint64_t kBig = (std::uint64_t{1} << 33U) + 5;
 
 TEST_CASE("an allreduce's lane is its tensors end to end, beyond 2^32 elements too") {
   const Lanes lanes(
-      bucket_of(Kind::allreduce, {Part{.elements = kBig}, Part{}, Part{.elements = 10}}, {}), 3, 1);
+      bucket_of(Kind::allreduce, {Part{.elements = kBig}, Part{}, Part{.elements = 10}}, {}), 3);
   CHECK(lanes.total(0) == kBig + 10);
   const auto found = pieces(lanes, 0, kBig - 2, 6);
   REQUIRE(found.size() == 2);
@@ -53,7 +55,7 @@ TEST_CASE("an allgather's lanes end where the rows of the ranks before begin in 
   const auto bucket =
       bucket_of(Kind::allgather, {Part{.row_elements = 2}, Part{.row_elements = kBig}},
                 {/* part 0 */ 3, 0, 1, /* part 1 */ 1, 2, 0});
-  const Lanes lanes(bucket, 3, 0);
+  const Lanes lanes(bucket, 3);
   CHECK(lanes.total(0) == 6 + kBig);
   CHECK(lanes.total(1) == 2 * kBig);
   CHECK(lanes.total(2) == 2);
@@ -67,7 +69,7 @@ TEST_CASE("a reducescatter's lanes begin where the rows of their rank lie in the
       Kind::reducescatter,
       {Part{.elements = 10, .row_elements = 2}, Part{.elements = 3 * kBig, .row_elements = kBig}},
       {3, 2, 2, 1});
-  const Lanes lanes(bucket, 2, 0);
+  const Lanes lanes(bucket, 2);
   CHECK(lanes.total(0) == 6 + 2 * kBig);
   CHECK(lanes.total(1) == 4 + kBig);
   const auto found = pieces(lanes, 1, 3, 4);
@@ -80,8 +82,12 @@ TEST_CASE("an alltoall's lanes join what one rank sends and another receives") {
   // Rank 0 sends 1, 2, 0 rows, rank 1 sends 0, 1, kBig, rank 2 sends 3, 4, 0.
   const std::vector<std::uint64_t> rows{1, 2, 0, 0, 1, kBig, 3, 4, 0};
   std::vector<Lanes> lanes;
-  for (int me = 0; me < 3; ++me)
-    lanes.emplace_back(bucket_of(Kind::alltoall, {Part{.row_elements = 5}}, rows), 3, me);
+  for (std::size_t me = 0; me < 3; ++me) {
+    auto bucket = bucket_of(Kind::alltoall, {Part{.row_elements = 5}}, {});
+    horo::test::add_peers(bucket, rows, me, 3);
+    bucket.longest = kBig * 5;
+    lanes.emplace_back(bucket, 3);
+  }
   for (int from = 0; from < 3; ++from) {
     for (int to = 0; to < 3; ++to) {
       const auto sent = lanes[static_cast<std::size_t>(from)].total(static_cast<std::size_t>(to));

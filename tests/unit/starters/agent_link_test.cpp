@@ -4,6 +4,7 @@
 #include <array>
 #include <optional>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <catch2/catch.hpp>
 
@@ -51,7 +52,9 @@ class TestCarrier final : public Carrier {
 /// One link with a scripted agent, and what both sides heard.
 class World final : public AgentEvents {
  public:
-  explicit World(AgentPlace place = AgentPlace::behind_agent) {
+  enum class Program { agent, other };
+
+  explicit World(AgentPlace place = AgentPlace::behind_agent, Program program = Program::agent) {
     std::array<int, 2> ends{};
     REQUIRE(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) == 0);
     theirs_ = UniqueFd(ends[1]);
@@ -68,9 +71,10 @@ class World final : public AgentEvents {
                    .on_frame = {}})
                   .value();
     agent = open_agent(*loop, spec(1),
-                       std::make_unique<TestCarrier>(*loop, UniqueFd(ends[0]), place, gone_), 10s,
-                       *this)
+                       std::make_unique<TestCarrier>(*loop, UniqueFd(ends[0]), place, gone_),
+                       EndLimits{.agent = 10s, .stream = Duration::zero()}, *this)
                 .value();
+    if (program == Program::other) return;
     say(protocol::Hello::ours());
     say(protocol::ControlGroupMade{.control_group = {.path = "group", .reason = {}}});
   }
@@ -85,6 +89,12 @@ class World final : public AgentEvents {
 
   void say(const Message& message) {
     REQUIRE(stream_->send(message));
+    settle();
+  }
+
+  /// A program that is no agent writes this.
+  void print(std::string_view text) {
+    REQUIRE(write(theirs_.value(), text.data(), text.size()) == static_cast<ssize_t>(text.size()));
     settle();
   }
 
@@ -113,6 +123,12 @@ class World final : public AgentEvents {
   void die() {
     stream_.reset();
     theirs_.reset();
+    if (const auto handler = std::exchange(gone_, nullptr)) handler({Errc::unavailable, "killed"});
+    settle();
+  }
+
+  /// The agent's processes end, and another process still holds their stream.
+  void die_but_for_the_stream() {
     if (const auto handler = std::exchange(gone_, nullptr)) handler({Errc::unavailable, "killed"});
     settle();
   }
@@ -211,6 +227,22 @@ TEST_CASE("an agent that waits gets no orders for ranks that are gone") {
   CHECK(world.orders == before);
 }
 
+TEST_CASE("a stream that stays open after the agent's end is closed at the limit") {
+  World world;
+  world.take(1);
+  world.finish();
+  world.heard();
+  SECTION("after the ranks' end") {
+    world.agent->release();
+    world.die_but_for_the_stream();
+    CHECK(world.heard() == Words{"finished 0"});
+  }
+  SECTION("while the agent waits") {
+    world.die_but_for_the_stream();
+    CHECK(world.heard() == Words{"lost killed"});
+  }
+}
+
 TEST_CASE("an agent that was released ends as one that has finished") {
   World world;
   world.take(1);
@@ -232,6 +264,21 @@ TEST_CASE("an agent that dies while it waits is lost, and takes no assignment") 
   world.die();
   CHECK(world.heard() == Words{"lost killed"});
   CHECK_FALSE(world.agent->assign(World::spec(2)));
+}
+
+TEST_CASE("a program in place of the agent ends: the error has its last lines, made safe to show") {
+  World world(AgentPlace::other_host, World::Program::other);
+  world.print("This account is\n\033]0;owned\007not available.\n");
+  world.die();
+  CHECK(world.heard() == Words{"lost killed: This account is; not available."});
+}
+
+TEST_CASE("what a login shell prints before the agent's hello is not in a later error") {
+  World world(AgentPlace::other_host, World::Program::other);
+  world.print("Welcome!\n");
+  world.say(protocol::Hello::ours());
+  world.die();
+  CHECK(world.heard() == Words{"lost killed"});
 }
 
 TEST_CASE("an agent that waits and gives a reason for its end is lost for that reason") {

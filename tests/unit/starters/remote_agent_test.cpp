@@ -31,7 +31,7 @@ TEST_CASE("the agent's path reaches the other host unchanged") {
 }
 
 TEST_CASE("a tail of standard error keeps the last lines, joined to one") {
-  StderrTail tail;
+  OutputTail tail;
   CHECK(tail.text().empty());
   tail.add("\none\r\n\ntwo");
   CHECK(tail.text() == ": one; two");

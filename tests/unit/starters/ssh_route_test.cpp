@@ -6,8 +6,10 @@
 #include <filesystem>
 #include <fstream>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <catch2/catch.hpp>
 
@@ -38,6 +40,36 @@ std::string reason_of(const std::string& line) {
   REQUIRE(route);
   CHECK(route->program.empty() == route->reason.empty());
   return route->reason;
+}
+
+/// A program `ssh` that runs these commands of the shell. It comes first in PATH while this lives.
+class SshStandIn {
+ public:
+  explicit SshStandIn(const std::string& commands) : path_(getenv("PATH")) {
+    REQUIRE(mkdtemp(folder_.data()) != nullptr);
+    const auto program = folder_ + "/ssh";
+    std::ofstream(program) << "#!/bin/sh\n" << commands << "\n";
+    REQUIRE(chmod(program.c_str(), 0700) == 0);
+    setenv("PATH", folder_.c_str(), 1);
+  }
+
+  ~SshStandIn() {
+    setenv("PATH", path_.c_str(), 1);
+    std::filesystem::remove_all(folder_);
+  }
+
+  SshStandIn(const SshStandIn&) = delete;
+  SshStandIn& operator=(const SshStandIn&) = delete;
+
+ private:
+  const std::string path_;
+  std::string folder_ = "/tmp/horo-test-XXXXXX";
+};
+
+/// Not even a zombie.
+void check_no_child_is_left() {
+  CHECK(waitpid(-1, nullptr, WNOHANG) == -1);
+  CHECK(errno == ECHILD);
 }
 
 }  // namespace
@@ -97,21 +129,55 @@ TEST_CASE("a host key is looked up by its alias if there is one") {
 }
 
 TEST_CASE("ssh -G ends when nobody waits for the routes any longer") {
-  std::string folder = "/tmp/horo-test-XXXXXX";
-  REQUIRE(mkdtemp(folder.data()) != nullptr);
-  std::ofstream(folder + "/ssh") << "#!/bin/sh\nkill -STOP $$\n";
-  REQUIRE(chmod((folder + "/ssh").c_str(), 0700) == 0);
-  const std::string path = getenv("PATH");
-  setenv("PATH", folder.c_str(), 1);
+  const SshStandIn ssh("kill -STOP $$");
   const UniqueFd cancel(eventfd(1, EFD_CLOEXEC));
-  const auto routes = find_ssh_routes({"a", "b"}, {}, {Deadline::never(), cancel.value()});
-  setenv("PATH", path.c_str(), 1);
-  std::filesystem::remove_all(folder);
+  const WaitLimit limit{Deadline::never(), cancel.value()};
+  for (const auto& routes :
+       {find_ssh_routes({"a", "b"}, {}, limit), ask_for_each({"a", "b"}, {}, limit)}) {
+    REQUIRE(!routes);
+    CHECK(routes.error().code == Errc::cancelled);
+    check_no_child_is_left();
+  }
+}
+
+TEST_CASE("an ssh -G that closes its output and runs on is ended at the limit") {
+  const SshStandIn ssh("exec >&- 2>&-; kill -STOP $$");
+  const auto limit = Deadline::in(SteadyClock::instance(), std::chrono::milliseconds(200));
+  const auto routes = ask_for_each({"a", "b"}, {}, limit);
   REQUIRE(!routes);
-  CHECK(routes.error().code == Errc::cancelled);
-  // No child is left, not even a zombie.
-  CHECK(waitpid(-1, nullptr, WNOHANG) == -1);
-  CHECK(errno == ECHILD);
+  CHECK(routes.error().code == Errc::timed_out);
+  check_no_child_is_left();
+}
+
+TEST_CASE("when an ssh -G cannot be started, those before it are ended") {
+  const SshStandIn ssh("kill -STOP $$");
+  const std::vector<std::string> hosts(8, "a");
+  rlimit before{};
+  getrlimit(RLIMIT_NOFILE, &before);
+  const UniqueFd next(dup(0));
+  int failed_starts = 0;
+  for (int more = 0; more < 24; ++more) {
+    const rlimit tight{static_cast<rlim_t>(next.value() + more), before.rlim_max};
+    setrlimit(RLIMIT_NOFILE, &tight);
+    const auto limit = Deadline::in(SteadyClock::instance(), std::chrono::milliseconds(1));
+    const auto routes = ask_for_each(hosts, {}, limit);
+    setrlimit(RLIMIT_NOFILE, &before);
+    REQUIRE(!routes);
+    if (routes.error().code != Errc::timed_out) ++failed_starts;
+    check_no_child_is_left();
+  }
+  CHECK(failed_starts > 4);
+}
+
+TEST_CASE("all files of known hosts count, the user's own first") {
+  const auto route = parse_ssh_config("n3", kPlain, nowhere);
+  REQUIRE(route);
+  CHECK(route->known_hosts == std::vector<std::string>{"/u/ann/.ssh/known_hosts",
+                                                       "/u/ann/.ssh/known_hosts2",
+                                                       "/etc/ssh/ssh_known_hosts2"});
+  const auto none = parse_ssh_config("n3", "userknownhostsfile none\n", nowhere);
+  REQUIRE(none);
+  CHECK(none->known_hosts.empty());
 }
 
 TEST_CASE("a port that is not a port number is refused") {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
@@ -253,6 +254,20 @@ TEST_CASE("the name table keeps the last tensor of a number, and both ends of lo
   CHECK(hashes == std::vector{hash_of_name("first"), hash_of_name(slot->name())});
 }
 
+TEST_CASE("where files may not be large enough for records, the error names ulimit -f") {
+  rlimit before{};
+  getrlimit(RLIMIT_FSIZE, &before);
+  const rlimit tight{.rlim_cur = 2 * kRegionStride - 1, .rlim_max = before.rlim_max};
+  setrlimit(RLIMIT_FSIZE, &tight);
+  const auto refused = make_regions(2);
+  const auto made = make_regions(1);
+  setrlimit(RLIMIT_FSIZE, &before);
+  REQUIRE(!refused);
+  CHECK(refused.error().message ==
+        "files may have 134217727 bytes here, 134217728 are needed; raise ulimit -f to 131072");
+  CHECK(made);
+}
+
 TEST_CASE("records outlive a process that is killed") {
   auto memory = make_regions(2);
   REQUIRE(memory);
@@ -286,7 +301,8 @@ TEST_CASE("records outlive a process that is killed") {
   const auto saved = save_regions(fd, 2, directory.string());
   REQUIRE(saved);
   CHECK(saved->ranks == 1);
-  CHECK(std::filesystem::exists(directory / "rank.1.timeline"));
+  CHECK(std::filesystem::status(directory / "rank.1.timeline").permissions() ==
+        std::filesystem::perms(0600));
   CHECK_FALSE(std::filesystem::exists(directory / "rank.0.timeline"));
   std::filesystem::remove_all(directory);
 }

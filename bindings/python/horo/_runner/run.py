@@ -126,10 +126,20 @@ class _Server:
         self._thread.join()
 
 
+# Arguments of run() whose second names are deprecated.
+_RENAMED = {
+    "num_proc": "np",
+    "min_num_proc": "min_np",
+    "max_num_proc": "max_np",
+    "network_interfaces": "network_interface",
+}
+
+
 def _renamed(new, old, value, other):
     if other is None:
         return value
-    warnings.warn(f"{old}= is deprecated; use {new}=", DeprecationWarning, stacklevel=3)
+    # The warning names the line that called run().
+    warnings.warn(f"{old}= is deprecated; use {new}=", DeprecationWarning, stacklevel=4)
     return other
 
 
@@ -179,31 +189,51 @@ def run(
     HoroError (the job failed in another way); ValueError (an argument is not of its kind, or hosts=
     and hostfile=, or use_gloo= and use_mpi= together); UnsupportedError (options of an elastic
     job)."""
-    check_arguments(locals())
-    del disable_cache
-    num_proc = _renamed("num_proc", "np", num_proc, np)
-    min_num_proc = _renamed("min_num_proc", "min_np", min_num_proc, min_np)
-    max_num_proc = _renamed("max_num_proc", "max_np", max_num_proc, max_np)
-    one = network_interface.split(",") if isinstance(network_interface, str) else network_interface
-    network_interfaces = _renamed("network_interfaces", "network_interface", network_interfaces, one)
-    _refuse((min_num_proc, max_num_proc, slots, reset_limit, cooldown_range), use_gloo, use_mpi)
-    if hosts is not None and hostfile is not None:
+    given = locals()
+    check_arguments(given)
+    return _run_job(
+        _words_of(_under_new_names(given)),
+        _dumps_call(func, args, kwargs),
+        (hosts or hostfile or host_discovery_script) is not None,
+        executable,
+        given["num_proc"],
+    )
+
+
+def _under_new_names(given):
+    """`given`, from names to values, with the values of deprecated names under the new ones. Fails:
+    ValueError, UnsupportedError (arguments that exclude each other)."""
+    interface = given["network_interface"]
+    if isinstance(interface, str):
+        given["network_interface"] = interface.split(",")
+    for new, old in _RENAMED.items():
+        given[new] = _renamed(new, old, given[new], given[old])
+    elastic = ("min_num_proc", "max_num_proc", "slots", "reset_limit", "cooldown_range")
+    _refuse([given[name] for name in elastic], given["use_gloo"], given["use_mpi"])
+    if given["hosts"] is not None and given["hostfile"] is not None:
         raise ValueError("give hosts or hostfile, not both")
+    return given
+
+
+def _words_of(given):
+    """The options of `horo run` for the arguments of run()."""
+    interfaces = given["network_interfaces"]
     options = {
-        "-np": num_proc,
-        "-H": hosts,
-        "--hostfile": hostfile,
-        "--host-discovery-script": host_discovery_script,
-        "--start-timeout": start_timeout,
-        "--ssh-port": ssh_port,
-        "--ssh-identity-file": ssh_identity_file,
-        "--output-filename": output_filename,
-        "--mpi-args": mpi_args,
-        "--network-interfaces": network_interfaces and ",".join(map(str, network_interfaces)),
+        "-np": given["num_proc"],
+        "-H": given["hosts"],
+        "--hostfile": given["hostfile"],
+        "--host-discovery-script": given["host_discovery_script"],
+        "--start-timeout": given["start_timeout"],
+        "--ssh-port": given["ssh_port"],
+        "--ssh-identity-file": given["ssh_identity_file"],
+        "--output-filename": given["output_filename"],
+        "--mpi-args": given["mpi_args"],
+        "--network-interfaces": interfaces and ",".join(map(str, interfaces)),
     }
-    words = _words(options, {"--verbose": verbose, "--mpi": use_mpi, "--gloo": use_gloo})
-    given = (hosts or hostfile or host_discovery_script) is not None
-    return _run_job(words, _dumps_call(func, args, kwargs), given, executable, num_proc)
+    return _words(
+        options,
+        {"--verbose": given["verbose"], "--mpi": given["use_mpi"], "--gloo": given["use_gloo"]},
+    )
 
 
 def _refuse(elastic, use_gloo, use_mpi):

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/backends/tcp/tcp_transport.hpp"
+
+namespace horo::runtime {
+
+class TcpTransport::PostedMessage final : public PendingMessage {
+ public:
+  PostedMessage(WorkerSockets& sockets, const TransportMessage& message)
+      : sockets_(sockets), transfer_(message) {}
+
+  Status wait() override { return sockets_.wait(transfer_); }
+
+  TcpTransfer& transfer() { return transfer_; }
+
+ private:
+  WorkerSockets& sockets_;
+  TcpTransfer transfer_;
+};
+
+Result<std::unique_ptr<TcpTransport>> TcpTransport::make(std::shared_ptr<TcpEndpoint> endpoint,
+                                                         const Communicator& communicator,
+                                                         std::uint32_t workers) {
+  std::unique_ptr<TcpTransport> made(new TcpTransport(std::move(endpoint), communicator));
+  for (std::uint32_t l = 0; l < workers; ++l) {
+    HORO_TRY(auto sockets, WorkerSockets::make(made->peers_, l));
+    made->workers_.push_back(std::move(sockets));
+  }
+  made->endpoint_->add(made->peers_.token, *made);
+  return made;
+}
+
+TcpTransport::TcpTransport(std::shared_ptr<TcpEndpoint> endpoint, const Communicator& communicator)
+    : endpoint_(std::move(endpoint)),
+      peers_{
+          .secret = endpoint_->secret(),
+          .token = set_token(endpoint_->secret(), communicator.name),
+          .position = communicator.position,
+          .members = communicator.members,
+          .addresses = {},
+          .ended = std::vector<std::atomic<bool>>(communicator.members.size()),
+          .timeout = communicator.timeout,
+          .watch = [this](int socket, int rank) { endpoint_->watch(socket, peers_.token, rank); }} {
+  for (int p = 0; p < communicator.size(); ++p) positions_[peers_.rank_of(p)] = p;
+}
+
+TcpTransport::~TcpTransport() {
+  endpoint_->remove(peers_.token);
+}
+
+void TcpTransport::take_addresses() {
+  peers_.addresses.clear();
+  for (const int rank : peers_.members) peers_.addresses.push_back(endpoint_->contacts().at(rank));
+}
+
+Result<std::unique_ptr<PendingMessage>> TcpTransport::send(const TransportMessage& message) {
+  auto posted = std::make_unique<PostedMessage>(sockets_of(message), message);
+  sockets_of(message).send(posted->transfer());
+  return std::unique_ptr<PendingMessage>(std::move(posted));
+}
+
+Result<std::unique_ptr<PendingMessage>> TcpTransport::receive(const TransportMessage& message) {
+  auto posted = std::make_unique<PostedMessage>(sockets_of(message), message);
+  sockets_of(message).receive(posted->transfer());
+  return std::unique_ptr<PendingMessage>(std::move(posted));
+}
+
+void TcpTransport::interrupt() {
+  for (const auto& sockets : workers_) sockets->interrupt();
+}
+
+void TcpTransport::hang_up() {
+  for (const auto& sockets : workers_) sockets->hang_up();
+}
+
+void TcpTransport::adopt(int rank, std::uint32_t worker, UniqueFd socket) {
+  const auto position = positions_.find(rank);
+  // The lower rank connects.
+  if (position == positions_.end() || rank >= endpoint_->me() || worker >= workers_.size()) return;
+  workers_[worker]->adopt(position->second, std::move(socket));
+}
+
+void TcpTransport::peer_closed(int rank) {
+  const auto position = positions_.find(rank);
+  if (position == positions_.end()) return;
+  peers_.ended[static_cast<std::size_t>(position->second)].store(true);
+  for (const auto& sockets : workers_) sockets->wake();
+}
+
+}  // namespace horo::runtime

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Messages between the ranks of a set over Horo's own TCP connections.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "runtime/backends/flat/transport.hpp"
+#include "runtime/backends/tcp/tcp_endpoint.hpp"
+#include "runtime/backends/tcp/worker_sockets.hpp"
+
+namespace horo::runtime {
+
+/// Connections are made when a message first needs them.
+class TcpTransport final : public Transport, public TcpSet {
+ public:
+  /// Peers may connect from now on; take_addresses() follows. Fails: io.
+  static Result<std::unique_ptr<TcpTransport>> make(std::shared_ptr<TcpEndpoint> endpoint,
+                                                    const Communicator& communicator,
+                                                    std::uint32_t workers);
+  ~TcpTransport() override;
+
+  /// Takes the members' addresses from the endpoint, which knows them all. Before any message.
+  void take_addresses();
+
+  Result<std::unique_ptr<PendingMessage>> send(const TransportMessage& message) override;
+  Result<std::unique_ptr<PendingMessage>> receive(const TransportMessage& message) override;
+  void interrupt() override;
+  void hang_up() override;
+
+  void adopt(int rank, std::uint32_t worker, UniqueFd socket) override;
+  void peer_closed(int rank) override;
+
+ private:
+  class PostedMessage;
+
+  TcpTransport(std::shared_ptr<TcpEndpoint> endpoint, const Communicator& communicator);
+
+  WorkerSockets& sockets_of(const TransportMessage& message) { return *workers_[message.worker]; }
+
+  const std::shared_ptr<TcpEndpoint> endpoint_;
+  TcpPeers peers_;
+  std::map<int, int> positions_;  ///< By rank in the job.
+  std::vector<std::unique_ptr<WorkerSockets>> workers_;
+};
+
+}  // namespace horo::runtime

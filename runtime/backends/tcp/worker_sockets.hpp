@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// The connections of one worker to its peers. Workers share no connection, so one that waits never
+// holds up another: the same worker of all ranks posts its messages in the same order, and a
+// message that has come too early belongs to a later segment of this worker.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "base/mutex.hpp"
+#include "base/result.hpp"
+#include "base/unique_fd.hpp"
+#include "runtime/backends/tcp/tcp_channel.hpp"
+
+namespace horo::runtime {
+
+/// The peers of a set, as all its workers know them. Thread: immutable, but for what is atomic.
+struct TcpPeers {
+  kv::Secret secret{};
+  SetToken token{};
+  int position = 0;
+  std::vector<int> members;              ///< Rank in the job by position.
+  std::vector<kv::Address> addresses;    ///< By position.
+  std::vector<std::atomic<bool>> ended;  ///< By position: one of the peer's connections has ended.
+  Duration timeout{};                    ///< For a silent peer. Zero: none.
+  std::function<void(int socket, int rank)> watch;  ///< Watch a connection that is made.
+
+  int rank_of(int peer) const { return members[static_cast<std::size_t>(peer)]; }
+
+  bool has_ended(int peer) const { return ended[static_cast<std::size_t>(peer)].load(); }
+};
+
+/// Thread: its worker, except where it says any.
+class WorkerSockets {
+ public:
+  /// Fails: io.
+  static Result<std::unique_ptr<WorkerSockets>> make(TcpPeers& peers, std::uint32_t number);
+  ~WorkerSockets();
+  WorkerSockets(const WorkerSockets&) = delete;
+  WorkerSockets& operator=(const WorkerSockets&) = delete;
+
+  void send(TcpTransfer& transfer);
+  void receive(TcpTransfer& transfer);
+
+  /// Blocks: until the transfer is done. Fails: peer_lost, cancelled (interrupted).
+  Status wait(const TcpTransfer& transfer);
+
+  // -- Thread: any ------------------------------------------------------------------------------
+
+  void adopt(int peer, UniqueFd socket);
+  void wake() const;
+  void interrupt();
+  /// Tells all peers that nothing comes any more. After interrupt().
+  void hang_up();
+
+ private:
+  WorkerSockets(TcpPeers& peers, std::uint32_t number, UniqueFd events, UniqueFd bell);
+
+  TcpChannel& channel(int peer) { return channels_[static_cast<std::size_t>(peer)]; }
+
+  void engage(int peer);
+  void connect(int peer);
+  void take_adopted();
+  void advance_all();
+  void advance(int peer);
+  void note_socket(int peer);
+  Duration retry(TimePoint now);
+  void sleep(Duration limit);
+  void forget_socket(int socket);
+  std::string describe_silence(TcpChannel::State state) const;
+  Failure lost(int peer) const;
+
+  TcpPeers& peers_;
+  const std::uint32_t number_;
+  const UniqueFd events_;             ///< An epoll instance.
+  const UniqueFd bell_;               ///< An eventfd; it is never read.
+  std::vector<TcpChannel> channels_;  ///< By position.
+  std::vector<int> busy_;             ///< Peers with messages that are not done.
+  std::map<int, TimePoint> retries_;  ///< By peer: when to connect again.
+  std::atomic<bool> interrupted_{false};
+  std::atomic<bool> has_adopted_{false};
+  Mutex mutex_;
+  std::vector<std::pair<int, UniqueFd>> adopted_ HORO_GUARDED_BY(mutex_);
+  std::set<int> open_ HORO_GUARDED_BY(mutex_);  ///< Sockets that hang_up() shuts down.
+  bool hung_up_ HORO_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace horo::runtime

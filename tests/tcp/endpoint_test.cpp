@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// Strangers at the port of a rank: none gets in, none keeps a rank out.
+#include <condition_variable>
+#include <mutex>
+#include <sys/socket.h>
+
+#include <catch2/catch.hpp>
+
+#include "base/codec/bytes.hpp"
+#include "base/kv/socket.hpp"
+#include "runtime/backends/tcp/tcp_endpoint.hpp"
+
+using namespace horo;
+using namespace horo::runtime;
+
+namespace {
+
+constexpr int kMe = 5;
+const kv::Secret kOurs{1, 2, 3};
+
+Deadline soon() {
+  return Deadline::in(SteadyClock::instance(), std::chrono::seconds(30));
+}
+
+/// Notes what the endpoint says.
+class NotingSet final : public TcpSet {
+ public:
+  void adopt(int rank, std::uint32_t worker, UniqueFd socket) override {
+    const std::lock_guard lock(mutex_);
+    adopted_.emplace_back(rank, worker);
+    sockets_.push_back(std::move(socket));
+    changed_.notify_all();
+  }
+
+  void peer_closed(int rank) override {
+    const std::lock_guard lock(mutex_);
+    closed_.push_back(rank);
+    changed_.notify_all();
+  }
+
+  bool wait_for_adopted(std::size_t count) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, std::chrono::seconds(30),
+                             [&] { return adopted_.size() >= count; });
+  }
+
+  bool wait_for_closed(int rank) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, std::chrono::seconds(30), [&] {
+      return std::find(closed_.begin(), closed_.end(), rank) != closed_.end();
+    });
+  }
+
+  std::size_t adopted() {
+    const std::lock_guard lock(mutex_);
+    return adopted_.size();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::pair<int, std::uint32_t>> adopted_;
+  std::vector<UniqueFd> sockets_;
+  std::vector<int> closed_;
+};
+
+struct Port {
+  std::shared_ptr<TcpEndpoint> endpoint{TcpEndpoint::open("127.0.0.1", kMe, kOurs).value()};
+  NotingSet set;
+  SetToken token{set_token(kOurs, "set")};
+
+  Port() { endpoint->add(token, set); }
+
+  ~Port() { endpoint->remove(token); }
+
+  Port(const Port&) = delete;
+  Port& operator=(const Port&) = delete;
+
+  kv::Socket connect() const { return kv::Socket::connect(endpoint->address(), soon()).value(); }
+};
+
+TcpEdge edge_to(const Port& port, int worker = 0) {
+  return {.set = port.token, .from = 2, .to = kMe, .worker = static_cast<std::uint32_t>(worker)};
+}
+
+/// Both sides of the handshake; what was sent is appended to `spoken`. Fails: the other side
+/// closed.
+Status shake(kv::Socket& socket, TcpHandshake handshake, std::string* spoken = nullptr) {
+  for (;;) {
+    const std::string output(handshake.output());
+    handshake.sent(output.size());
+    if (spoken != nullptr) *spoken += output;
+    HORO_TRY_STATUS(socket.send(as_bytes(output), soon()));
+    if (handshake.open()) return {};
+    std::array<std::uint8_t, 128> buffer{};
+    HORO_TRY(
+        const auto n,
+        socket.receive(std::span(buffer).first(std::min(buffer.size(), handshake.room())), soon()));
+    if (n == 0) return fail(Errc::peer_lost, "closed");
+    HORO_TRY_STATUS(handshake.feed(std::span(buffer).first(n)));
+  }
+}
+
+TcpHandshake ours(const TcpEdge& edge, const kv::Secret& secret = kOurs) {
+  return TcpHandshake::connecting(secret, edge, kv::make_nonce().value());
+}
+
+/// The other side closes, and says no more than its challenge before.
+bool is_refused(kv::Socket& socket) {
+  std::array<std::uint8_t, 256> buffer{};
+  std::size_t heard = 0;
+  for (;;) {
+    const auto n = socket.receive(buffer, soon());
+    if (!n) return n.error().code == Errc::peer_lost && heard <= 32;
+    if (*n == 0) return heard <= 32;
+    heard += *n;
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a rank of the job gets in, and its end is told to the set") {
+  Port port;
+  auto socket = port.connect();
+  REQUIRE(shake(socket, ours(edge_to(port))));
+  REQUIRE(port.set.wait_for_adopted(1));
+  socket.close();
+  CHECK(port.set.wait_for_closed(2));
+}
+
+TEST_CASE("a connection that comes before its set is kept for it") {
+  Port port;
+  port.endpoint->remove(port.token);
+  auto socket = port.connect();
+  REQUIRE(shake(socket, ours(edge_to(port))));
+  CHECK(port.set.adopted() == 0);
+  port.endpoint->add(port.token, port.set);
+  CHECK(port.set.wait_for_adopted(1));
+}
+
+TEST_CASE("garbage, another secret, another rank and repeated bytes are refused") {
+  Port port;
+  std::string spoken;
+  auto honest = port.connect();
+  REQUIRE(shake(honest, ours(edge_to(port)), &spoken));
+  REQUIRE(port.set.wait_for_adopted(1));
+
+  auto garbage = port.connect();
+  REQUIRE(garbage.send(as_bytes(std::string(100'000, '\xa5')), soon()));
+  CHECK(is_refused(garbage));
+
+  auto stranger = port.connect();
+  CHECK_FALSE(shake(stranger, ours(edge_to(port), kv::Secret{9})));
+
+  auto lost = port.connect();
+  auto elsewhere = edge_to(port);
+  elsewhere.to = kMe + 1;
+  CHECK_FALSE(shake(lost, ours(elsewhere)));
+
+  auto replay = port.connect();
+  REQUIRE(replay.send(as_bytes(spoken), soon()));
+  CHECK(is_refused(replay));
+  CHECK(port.set.adopted() == 1);
+}
+
+TEST_CASE("silent connections by the hundred are bounded and keep no rank out") {
+  Port port;
+  std::vector<kv::Socket> silent;
+  for (int i = 0; i < 700; ++i) silent.push_back(port.connect());
+  auto socket = port.connect();
+  REQUIRE(shake(socket, ours(edge_to(port))));
+  CHECK(port.set.wait_for_adopted(1));
+  CHECK(port.endpoint->strangers() <= TcpEndpoint::kMostStrangers);
+  CHECK(is_refused(silent.front()));
+}
