@@ -35,7 +35,10 @@ Status RootLog::add(SubtreeUpdate&& news, TimePoint now) {
       HORO_TRY_STATUS(add({.name = tensor.name, .variants = {{std::nullopt, members_}}}));
       continue;
     }
-    add_pending({.tensor = &tensor, .error = {}, .signature = *tensor.agreed.begin()->first});
+    add_pending({.tensor = &tensor,
+                 .error = {},
+                 .signature = *tensor.agreed.begin()->first,
+                 .whole = true});
   }
   if (!news.joined.empty()) {
     joined_.add(news.joined);
@@ -74,9 +77,14 @@ Status RootLog::add(const Declaration& declaration) {
     slot->name = declaration.name;
   }
   HORO_TRY(auto variants, resolve(*slot, declaration.variants));
-  Pending pending{.tensor = slot.get(), .error = {}, .signature = *variants.begin()->first};
+  auto absent = members_;
+  for (const auto& [signature, ranks] : variants) absent.remove(ranks);
+  Pending pending{.tensor = slot.get(),
+                  .error = {},
+                  .signature = *variants.begin()->first,
+                  .whole = absent.empty()};
   if (compatible(variants)) {
-    pending.error = refusal(*slot, variants);
+    pending.error = refusal(slot->name, pending.signature, absent);
     record_agreed(*slot, std::move(variants));
   } else {
     pending.error = to_bytes(describe_mismatch(slot->name, variants));
@@ -134,12 +142,10 @@ void RootLog::record_agreed(Tensor& tensor, Variants&& variants) {
   tensor.agreed = std::move(variants);
 }
 
-std::string RootLog::refusal(const Tensor& tensor, const Variants& variants) const {
-  const auto& signature = *variants.begin()->first;
-  auto absent = members_;
-  for (const auto& [theirs, ranks] : variants) absent.remove(ranks);
+std::string RootLog::refusal(const std::string& name, const Signature& signature,
+                             const RankRanges& absent) {
   if (absent.empty() || possible_with_joined(signature)) return {};
-  return to_bytes(joined_report(tensor.name, signature, absent.text(), absent.size()));
+  return to_bytes(joined_report(name, signature, absent.text(), absent.size()));
 }
 
 void RootLog::leave(const RankRanges& ranks) {
@@ -226,7 +232,7 @@ void RootLog::choose_tensors() {
                            .bytes = runs ? next.tensor->bytes : 0,
                            .fuse_key = runs ? next.tensor->key : 0});
     bytes += candidates_.back().bytes;
-    if (must_define(*next.tensor)) names += next.tensor->name.size();
+    if (must_define(next)) names += next.tensor->name.size();
     // The fusion plan stops at the threshold too; names are limited by the size of a frame.
     if (bytes > rules_.fusion_threshold || names > kMostNamesBytes) break;
   }
@@ -243,7 +249,7 @@ void RootLog::cut_one(LogEntry& entry, TimePoint now) {
   }
   for (const auto i : taken_) {
     auto& tensor = *pending_[i].tensor;
-    const bool define = must_define(tensor);
+    const bool define = must_define(pending_[i]);
     if (!tensor.numbered) number(tensor);
     by_use_.splice(by_use_.end(), by_use_, tensor.use);
     if (define) {

@@ -67,13 +67,15 @@ class RootLog {
     Tensor* tensor = nullptr;
     std::string error;  ///< A MismatchReport as bytes; empty when the tensor is to be run.
     Signature signature;
+    bool whole = false;  ///< All members declare it; none has joined instead.
   };
 
   Status add(const Declaration& declaration);
   void leave(const RankRanges& ranks);
   void record_agreed(Tensor& tensor, Variants&& variants);
   Result<Variants> resolve(const Tensor& tensor, const Variants& variants) const;
-  std::string refusal(const Tensor& tensor, const Variants& variants) const;
+  static std::string refusal(const std::string& name, const Signature& signature,
+                             const RankRanges& absent);
   void cut_one(LogEntry& entry, TimePoint now);
   /// Sets `taken_`: the pending tensors of the next entry.
   void choose_tensors();
@@ -84,8 +86,11 @@ class RootLog {
   void put_rows(const Tensor& tensor, std::vector<std::uint64_t>& rows) const;
   LogEntry entry_of(LogKind kind);
 
-  /// Hosts whose members have all joined do not know the tensor's current signature.
-  bool must_define(const Tensor& tensor) const { return !tensor.numbered || !joined_.empty(); }
+  /// Hosts whose members have all joined do not know the tensor's current signature. `joined_` may
+  /// not have them yet: ranks that join are reported after the tensors that became complete by it.
+  static bool must_define(const Pending& pending) {
+    return !pending.tensor->numbered || !pending.whole;
+  }
 
   bool may_cut(TimePoint now) const;
 

@@ -168,6 +168,21 @@ TEST_CASE("an operation that needs the joined ranks is refused") {
         "tensor 'g': allgather is not possible while a rank has joined (rank 3)");
 }
 
+TEST_CASE("a tensor is defined anew for ranks that have joined and are reported after it") {
+  Job job;
+  job.declare("x", vector_of(4));
+  job.cut();
+  job.root_log.done(1);
+  job.declare("x", {{vector_of(5), RankRanges::of(0, 3)}});
+  const auto entry = job.cut().at(0);
+  REQUIRE(entry.definitions.size() == 1);
+  CHECK(entry.definitions[0].id == 0);
+  CHECK(entry.definitions[0].signature == vector_of(5));
+  job.join(3);
+  job.declare("x", vector_of(5));
+  CHECK(job.cut().at(0).definitions.empty());  // All have it, whoever has joined since.
+}
+
 TEST_CASE("a rank that returns from a join is compared with the current signatures of the others") {
   Job job;
   job.declare("x", vector_of(4));
