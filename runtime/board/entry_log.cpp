@@ -2,19 +2,14 @@
 #include "runtime/board/entry_log.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 
-#include "base/clock.hpp"
 #include "runtime/board/entry_words.hpp"
 #include "runtime/host/read_once.hpp"
 
 namespace horo::runtime {
 
 namespace {
-
-/// No time of a tuning is longer: more makes no sense.
-constexpr std::uint64_t kLongestTime = Duration(std::chrono::hours(24)).count();
 
 Failure broken(std::uint64_t cursor, std::string_view what) {
   return fail(Errc::protocol, "log entry {} of the board is invalid: {}", cursor, what);
@@ -90,7 +85,7 @@ Status EntryLog::interpret(const LogSlot& slot, std::uint64_t cursor,
           Rank{static_cast<int>(words[0])};
       return {};
     case EntryKind::tuning:
-      if (count != kTuningWords || words[1] > kLongestTime || words[2] > kLongestTime)
+      if (count != kTuningWords || words[1] > kLongestTuningTime || words[2] > kLongestTuningTime)
         return broken(cursor, "tuning");
       entry.tuning = {
           .fusion_threshold = words[0], .cycle_ns = words[1], .wake_delay_ns = words[2]};

@@ -3,9 +3,16 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 
+#include "base/clock.hpp"
+
 namespace horo::runtime {
+
+/// No time of a tuning is longer: more makes no sense.
+inline constexpr std::uint64_t kLongestTuningTime =
+    Duration(std::chrono::hours(24)).count();  ///< Nanoseconds.
 
 /// When tensors are put into log entries, and how many share one.
 struct Tuning {

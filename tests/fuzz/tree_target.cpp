@@ -130,6 +130,7 @@ std::vector<Frame> frames() {
                .definitions = {{.id = 0, .name = "x", .signature = signature}},
                .ranks = RankRanges::of(1, 1)},
       LogEntry{.set = {}, .sequence = 1, .kind = LogKind::work, .ids = {0}, .rows = {1, 1, 2, 1}},
+      LogEntry{.set = {}, .sequence = 2, .kind = LogKind::tuning, .tuning = {.cycle_ns = 9}},
       LogEntry{.set = {}, .kind = LogKind::mismatch, .ids = {0}, .text = "no"},
       Loss{.rank = Rank{2}, .cause = LossCause::exited, .detail = 1, .host = "c"},
       StallQuestion{.set = {}, .number = 1, .least_ms = 9, .timeout_ms = 8, .names = {"x"}},

@@ -100,7 +100,8 @@ Result<bool> SimLog::publish(const tree::HostEntry& entry) {
                   .names = {},
                   .rows = {entry.rows.begin(), entry.rows.end()},
                   .text = std::string(entry.text),
-                  .ranks = *entry.ranks};
+                  .ranks = *entry.ranks,
+                  .tuning = entry.tuning};
     for (const auto id : entry.ids) record.names.push_back(tensors_[id.index()].name);
     records_.push_back(std::move(record));
   }

@@ -34,6 +34,7 @@ struct Record {
   std::vector<std::uint64_t> rows;
   std::string text;
   tree::RankRanges ranks;
+  runtime::Tuning tuning;
 
   friend bool operator==(const Record&, const Record&) = default;
 };

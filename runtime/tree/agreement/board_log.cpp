@@ -25,6 +25,8 @@ EntryKind kind_of(LogKind kind) {
       return EntryKind::mismatch;
     case LogKind::join:
       return EntryKind::join;
+    case LogKind::tuning:
+      return EntryKind::tuning;
     case LogKind::left:
       break;
   }
@@ -93,7 +95,8 @@ Result<bool> BoardLog::publish(const HostEntry& entry) {
                      .ids = entry.ids,
                      .rows = entry.rows,
                      .text = entry.text,
-                     .rank = Rank{-1}};
+                     .rank = Rank{-1},
+                     .tuning = entry.tuning};
   if (!entry.ranks->empty()) agreed.rank = Rank{entry.ranks->ranges().front().first};
   if (entry.kind == LogKind::join) agreed.ids = join_;
   if (entry.ids.size() + entry.rows.size() > port_.most_words()) {

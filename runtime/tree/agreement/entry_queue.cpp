@@ -26,7 +26,8 @@ Status EntryQueue::publish() {
                                               .ids = next.ids,
                                               .rows = next.rows,
                                               .text = next.text,
-                                              .ranks = &next.ranks}));
+                                              .ranks = &next.ranks,
+                                              .tuning = next.tuning}));
     if (!taken) return {};
     waiting_.pop_front();
   }

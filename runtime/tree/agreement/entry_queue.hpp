@@ -26,6 +26,7 @@ struct QueuedEntry {
   std::vector<std::uint64_t> rows;
   std::string text;
   RankRanges ranks;
+  Tuning tuning;
 };
 
 /// Thread: owner.

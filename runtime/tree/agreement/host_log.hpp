@@ -29,6 +29,7 @@ struct HostEntry {
   std::span<const std::uint64_t> rows;
   std::string_view text;
   const RankRanges* ranks = nullptr;
+  Tuning tuning;
 };
 
 /// The rank that submitted a tensor last, in a part of the job.

@@ -2,6 +2,7 @@
 #include "runtime/tree/agreement/root_log.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "runtime/tensor/fusion_key.hpp"
 #include "runtime/tree/agreement/mismatch.hpp"
@@ -166,19 +167,30 @@ LogEntry RootLog::entry_of(LogKind kind) {
           .ids = {},
           .rows = {},
           .text = {},
-          .ranks = {}};
+          .ranks = {},
+          .tuning = {}};
 }
 
 bool RootLog::may_cut(TimePoint now) const {
-  return !pending_.empty() && next_ - done_ < rules_.depth && now >= next_cut();
+  return !pending_.empty() && has_room() && now >= next_cut();
 }
 
 TimePoint RootLog::next_cut() const {
-  if (pending_.empty() || next_ - done_ >= rules_.depth) return TimePoint::max();
+  if (pending_.empty() || !has_room()) return TimePoint::max();
   return pending_since_ + rules_.cycle;
 }
 
+void RootLog::cut_tuning(std::vector<LogEntry>& out) {
+  if (!new_tuning_ || !has_room() || !left_.empty()) return;
+  auto entry = entry_of(LogKind::tuning);
+  entry.tuning = *std::exchange(new_tuning_, std::nullopt);
+  rules_.fusion_threshold = entry.tuning.fusion_threshold;
+  rules_.cycle = Duration(entry.tuning.cycle_ns);
+  out.push_back(std::move(entry));
+}
+
 void RootLog::cut(TimePoint now, std::vector<LogEntry>& out) {
+  cut_tuning(out);
   while (may_cut(now)) {
     out.push_back(entry_of(LogKind::work));
     cut_one(out.back(), now);

@@ -7,6 +7,7 @@
 #include <deque>
 #include <list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -36,6 +37,10 @@ class RootLog {
 
   /// Takes what has become complete in the whole tree. Fails: protocol.
   Status add(SubtreeUpdate&& news, TimePoint now);
+
+  /// All members change their tuning at the next entry that is cut. Replaces a change that has not
+  /// been cut.
+  void change_tuning(const Tuning& tuning) { new_tuning_ = tuning; }
 
   /// The host that paces the set has run `entries` entries.
   void done(std::uint64_t entries);
@@ -85,6 +90,7 @@ class RootLog {
   Tensor* find_idle();
   void put_rows(const Tensor& tensor, std::vector<std::uint64_t>& rows) const;
   LogEntry entry_of(LogKind kind);
+  void cut_tuning(std::vector<LogEntry>& out);
 
   /// Hosts whose members have all joined do not know the tensor's current signature. `joined_` may
   /// not have them yet: ranks that join are reported after the tensors that became complete by it.
@@ -92,16 +98,19 @@ class RootLog {
     return !pending.tensor->numbered || !pending.whole;
   }
 
+  bool has_room() const { return next_ - done_ < rules_.depth; }
+
   bool may_cut(TimePoint now) const;
 
   const SetId set_;
   const RankRanges members_;
-  const CutRules rules_;
+  CutRules rules_;
 
   std::unordered_map<std::string, std::unique_ptr<Tensor>> tensors_;
   std::vector<Tensor*> by_place_;  ///< By the place of their number.
   std::list<Tensor*> by_use_;      ///< Those that have a number; the one in the last entry is last.
   std::deque<Pending> pending_;
+  std::optional<Tuning> new_tuning_;
   TimePoint pending_since_{};
   RankRanges joined_;
   RankRanges joined_last_;

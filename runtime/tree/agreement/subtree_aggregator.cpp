@@ -338,6 +338,7 @@ Status SubtreeAggregator::accept(const LogEntry& entry) {
   queued.rows = entry.rows;
   queued.text = entry.text;
   queued.ranks = entry.ranks;
+  queued.tuning = entry.tuning;
   return queue_->push(std::move(queued));
 }
 

@@ -19,6 +19,7 @@
 #include "base/codec/wire_message.hpp"
 #include "base/result.hpp"
 #include "base/strong.hpp"
+#include "runtime/tensor/tuning.hpp"
 #include "runtime/tree/frames/frame_forms.hpp"
 #include "runtime/tree/frames/frame_values.hpp"
 
@@ -192,6 +193,7 @@ enum class LogKind : std::uint8_t {
   mismatch = 2,  ///< End `ids` with `text`, a MismatchReport as bytes.
   join = 3,      ///< All ranks have joined; `ranks` are the last.
   left = 4,      ///< `ranks` have shut down: they take part in no later entry.
+  tuning = 5,    ///< All members change their tuning here.
 };
 
 /// One entry of a process set's log.
@@ -206,11 +208,12 @@ struct LogEntry {
   std::vector<std::uint64_t> rows;  ///< Tensor by tensor, member by member.
   std::string text;
   RankRanges ranks;
+  Tuning tuning;
 
   static void fields(auto& field, auto& m) {
     field("set", m.set, wire::Varint{});
     field("sequence", m.sequence, wire::Varint{});
-    field("kind", m.kind, wire::Choice{LogKind::work, LogKind::left});
+    field("kind", m.kind, wire::Choice{LogKind::work, LogKind::tuning});
     field("definitions", m.definitions, list(wire::Fields{}, {.least_bytes = 7}));
     field("ids", m.ids, TensorNumbers{});
     switch (m.kind) {
@@ -224,15 +227,21 @@ struct LogEntry {
       case LogKind::left:
         field("ranks", m.ranks, Ranks{});
         break;
+      case LogKind::tuning:
+        field("fusion threshold", m.tuning.fusion_threshold, wire::Varint{});
+        field("cycle", m.tuning.cycle_ns, wire::Varint{.most = kLongestTuningTime});
+        field("wake delay", m.tuning.wake_delay_ns, wire::Varint{.most = kLongestTuningTime});
+        break;
     }
   }
 
   static std::string_view check(const LogEntry& m) {
     const bool about_tensors = m.kind == LogKind::work || m.kind == LogKind::mismatch;
+    const bool about_ranks = m.kind == LogKind::join || m.kind == LogKind::left;
     if (about_tensors == m.ids.empty()) return "has ids that do not fit its kind";
     if (about_tensors && m.rows.size() % m.ids.size() != 0)
       return "has not as many rows for each tensor";
-    if (!about_tensors && m.ranks.empty()) return "has no ranks";
+    if (about_ranks && m.ranks.empty()) return "has no ranks";
     return {};
   }
 

@@ -149,6 +149,13 @@ void Leader::on_news(TimePoint now) {
   report_faults();
 }
 
+void Leader::change_tuning(SetId set, const Tuning& tuning, TimePoint now) {
+  now_ = now;
+  if (!active()) return;
+  sets_.change_tuning(set, tuning, now);
+  report_faults();
+}
+
 void Leader::on_time(TimePoint now) {
   now_ = now;
   if (!active()) return;

@@ -69,6 +69,10 @@ class Leader {
   /// host hears the answer.
   void ask(StallQuestion&& question, TimePoint now);
 
+  /// At the root: all members of a set change their tuning between the same two entries, which are
+  /// the next that are made.
+  void change_tuning(SetId set, const Tuning& tuning, TimePoint now);
+
   /// When on_time() has something to do; TimePoint::max(): never.
   TimePoint next_time() const;
 

@@ -140,6 +140,14 @@ void LeaderSets::on_time(TimePoint now) {
   for (auto& [id, set] : sets_) pass_on(id, set);
 }
 
+void LeaderSets::change_tuning(SetId id, const Tuning& tuning, TimePoint now) {
+  now_ = now;
+  const auto found = sets_.find(id);
+  if (found == sets_.end()) return;
+  found->second.root_log->change_tuning(tuning);
+  pass_on(id, found->second);
+}
+
 void LeaderSets::on_child_left(std::size_t link, TimePoint now) {
   now_ = now;
   for (auto& [id, set] : sets_) {

@@ -53,6 +53,10 @@ class LeaderSets {
   /// At the root: makes entries that had to wait for the cycle time.
   void on_time(TimePoint now);
 
+  /// At the root: all members of a set change their tuning at the next entry that is made. Nothing
+  /// happens if the set has been removed.
+  void change_tuning(SetId id, const Tuning& tuning, TimePoint now);
+
   /// The child of this link has said goodbye: all ranks of its subtree leave.
   void on_child_left(std::size_t link, TimePoint now);
 

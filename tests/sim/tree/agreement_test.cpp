@@ -4,6 +4,7 @@
 #include "trainees.hpp"
 
 #include <cstdlib>
+#include <optional>
 #include <random>
 
 #include <catch2/catch.hpp>
@@ -188,6 +189,20 @@ void check_arrivals(World& world, const LateStep& step, TimePoint agreed) {
   }
 }
 
+/// Every rank submits ten tensors within a millisecond; `leaver` only five.
+void submit_ten(World& world, std::optional<Rank> leaver = std::nullopt) {
+  for (int t = 0; t < 10; ++t) {
+    for (int r = 0; r < world.size(); ++r) {
+      if (t >= 5 && Rank{r} == leaver) continue;
+      world.network().after(
+          Duration(static_cast<Duration::rep>(world.network().random()() % 1'000'000)),
+          [&world, r, t] {
+            world.submit(Rank{r}, fmt::format("t{}", t), vector_of(Kind::allreduce, 1));
+          });
+    }
+  }
+}
+
 }  // namespace
 
 TEST_CASE("all hosts get the same log, with every tensor exactly once") {
@@ -307,6 +322,43 @@ TEST_CASE("ranks join in any order and all hosts learn which rank was last") {
   }
 }
 
+TEST_CASE("all hosts change their tuning between the same two entries") {
+  const auto seed = base_seed();
+  WARN("HORO_SIM_SEED=" << seed);
+  for (std::uint64_t i = 0; i < 100; ++i) {
+    INFO("HORO_SIM_SEED=" << seed + i);
+    World world(draw_params(seed + i));
+    auto& random = world.network().random();
+    submit_ten(world);
+    const horo::runtime::Tuning alone{.fusion_threshold = 0, .cycle_ns = 1000};
+    world.network().after(
+        Duration(static_cast<Duration::rep>(random() % 1'000'000)),
+        [&world, &alone] { world.leader(0).change_tuning(SetId{}, alone, world.network().now()); });
+    const auto tensors = [&world](int h) {
+      std::size_t count = 0;
+      for (const auto& record : world.log(h).records()) count += record.names.size();
+      return count;
+    };
+    REQUIRE(world.run(10s, [&] {
+      for (int h = 0; h < world.hosts(); ++h) {
+        if (tensors(h) < 10 || world.log(h).records().size() < 2) return false;
+      }
+      return true;
+    }));
+    world.run(10ms, [] { return false; });
+    bool changed = false;
+    for (const auto& record : world.log(0).records()) {
+      if (changed) CHECK(record.names.size() == 1);
+      if (record.kind != LogKind::tuning) continue;
+      CHECK_FALSE(changed);
+      CHECK(record.tuning == alone);
+      changed = true;
+    }
+    CHECK(changed);
+    for (int h = 0; h < world.hosts(); ++h) CHECK(world.log(h).records() == world.log(0).records());
+  }
+}
+
 TEST_CASE("all hosts see that a rank leaves at the same place of the log") {
   const auto seed = base_seed();
   std::size_t most = 0;
@@ -316,15 +368,7 @@ TEST_CASE("all hosts see that a rank leaves at the same place of the log") {
     World world(draw_params(seed + i));
     auto& random = world.network().random();
     const auto leaver = Rank{static_cast<int>(random() % static_cast<std::uint64_t>(world.size()))};
-    for (int t = 0; t < 10; ++t) {
-      for (int r = 0; r < world.size(); ++r) {
-        if (t >= 5 && Rank{r} == leaver) continue;
-        world.network().after(
-            Duration(static_cast<Duration::rep>(random() % 1'000'000)), [&world, r, t] {
-              world.submit(Rank{r}, fmt::format("t{}", t), vector_of(Kind::allreduce, 1));
-            });
-      }
-    }
+    submit_ten(world, leaver);
     world.network().after(1ms, [&world, leaver] { world.leave(leaver); });
     REQUIRE(world.run(10s, [&] {
       for (int h = 0; h < world.hosts(); ++h) {

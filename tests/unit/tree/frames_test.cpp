@@ -59,6 +59,12 @@ std::vector<Frame> frames() {
           .set = SetId{}, .sequence = 11, .kind = LogKind::join, .ranks = RankRanges::of(5, 1)},
       LogEntry{
           .set = SetId{}, .sequence = 12, .kind = LogKind::left, .ranks = RankRanges::of(5, 2)},
+      LogEntry{.set = SetId{},
+               .sequence = 13,
+               .kind = LogKind::tuning,
+               .tuning = {.fusion_threshold = 1U << 20U,
+                          .cycle_ns = 300'000,
+                          .wake_delay_ns = kLongestTuningTime}},
       Loss{.rank = Rank{-1}, .cause = LossCause::aborted, .detail = 9, .host = "node1"},
       Loss{.rank = Rank{3}, .cause = LossCause::stalled, .host = "node1", .text = "it sleeps"},
       Bye{},

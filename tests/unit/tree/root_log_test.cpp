@@ -216,6 +216,28 @@ TEST_CASE("ranks leave after the tensors that they took part in") {
   CHECK(job.cut().empty());
 }
 
+TEST_CASE("a new tuning is an entry of its own, and the entries behind it follow it") {
+  Job job({.depth = 3});
+  job.declare("a", vector_of(4));
+  job.declare("b", vector_of(4));
+  job.root_log.change_tuning({.fusion_threshold = 1});
+  job.root_log.change_tuning({.fusion_threshold = 0, .cycle_ns = 7});  // In place of the first.
+  const auto change = job.cut();
+  REQUIRE(change.size() == 1);
+  CHECK(change[0].kind == LogKind::tuning);
+  CHECK(change[0].tuning == Tuning{.fusion_threshold = 0, .cycle_ns = 7});
+  for (int i = 0; i < 2; ++i) {
+    job.now += Duration(7);
+    const auto entries = job.cut();
+    REQUIRE(entries.size() == 1);
+    CHECK(entries[0].ids.size() == 1);
+  }
+  job.root_log.change_tuning({});
+  CHECK(job.cut().empty());  // As many entries as the depth allows are in flight.
+  job.root_log.done(1);
+  CHECK(job.cut().at(0).kind == LogKind::tuning);
+}
+
 TEST_CASE("with a cycle time an entry waits for more tensors") {
   Job job({.cycle = std::chrono::milliseconds(1)});
   job.declare("a", vector_of(4));
