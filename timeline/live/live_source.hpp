@@ -21,6 +21,8 @@ class LiveSource final : public RankSource {
 
   std::int64_t wall_ns(std::uint64_t ticks) const override { return clock_.wall_ns(ticks); }
 
+  std::int64_t taken_ns() const override { return 0; }
+
   const NameSlot* name_of(std::uint16_t set, std::uint32_t id) const override;
 
   int index() const { return reader_.index(); }

@@ -20,7 +20,7 @@ class RankSource {
   virtual std::int64_t wall_ns(std::uint64_t ticks) const = 0;
 
   /// The time at which the records were saved, as wall_ns; 0: the rank still records.
-  virtual std::int64_t taken_ns() const { return 0; }
+  virtual std::int64_t taken_ns() const = 0;
 
   /// Null where the name table lacks the tensor. Valid until the next call.
   virtual const NameSlot* name_of(std::uint16_t set, std::uint32_t id) const = 0;

@@ -38,6 +38,8 @@ class PlantedRank final : public timeline::RankSource {
 
   void shift_clock(std::int64_t ns) { clock_ahead_ += ns; }
 
+  std::int64_t taken_ns() const override { return 0; }
+
   const timeline::NameSlot* name_of(std::uint16_t, std::uint32_t) const override { return nullptr; }
 
   std::vector<timeline::Record> records;
