@@ -115,6 +115,7 @@ done
 
 # Output written before a kill or Ctrl-C is not lost.
 for signal in INT TERM; do
+  : >"$scratch/out" # Here, because the job's own redirection may come after the first look.
   timeout 60 horo run -np 2 bash -c 'trap "echo bye $RANK; exit 0" TERM; echo ready; while :; do sleep 0.02; done' >"$scratch/out" 2>"$scratch/err" &
   job=$!
   for ((i = 0; i < 500; i++)); do

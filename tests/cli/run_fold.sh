@@ -7,8 +7,9 @@
 
 export scratch
 mkfifo "$scratch/start"
-# Makes ranks write at the same time, however late a busy machine starts them.
-together='touch "$scratch/here.$RANK"; read -r _ <"$scratch/start"; '
+# Makes ranks write at the same time, however late a busy machine starts them. A rank holds the pipe open before it says that it is
+# here, so that its line waits in the pipe.
+together='exec 3<>"$scratch/start"; touch "$scratch/here.$RANK"; read -r _ <&3; exec 3<&-; '
 
 # folded COUNT WANTED COMMAND...: the output of COMMAND with COUNT ranks that write together, without a terminal's line ends.
 # One success in several tries is enough, because a busy machine may delay one rank for longer than a line waits.
@@ -17,7 +18,7 @@ folded() {
   shift 2
   for ((i = 0; i < 30; i++)); do
     rm -f "$scratch"/here.*
-    { until [ "$(find "$scratch" -name 'here.*' | wc -l)" = "$count" ]; do sleep 0.02; done && : >"$scratch/start"; } &
+    { until [ "$(find "$scratch" -name 'here.*' | wc -l)" = "$count" ]; do sleep 0.02; done && seq "$count" >"$scratch/start"; } &
     starter=$!
     try "$@"
     kill "$starter" 2>/dev/null
