@@ -5,11 +5,11 @@
 
 #include <array>
 #include <cstdint>
-#include <optional>
-#include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/kv/auth.hpp"
+#include "base/kv/mutual_proof.hpp"
 #include "base/result.hpp"
 
 namespace horo::runtime {
@@ -45,42 +45,27 @@ class TcpHandshake {
   static TcpHandshake accepting(const kv::Secret& secret, std::uint32_t me, const kv::Nonce& nonce);
 
   /// How many bytes feed() takes now: never more than the other side's next message has.
-  std::size_t room() const;
+  std::size_t room() const { return proof_.room(); }
 
   /// Fails: permission_denied (another secret, edge or service), version_mismatch.
-  Status feed(BytesView bytes);
+  Status feed(BytesView bytes) { return proof_.feed(bytes); }
 
   /// Bytes to be put on the wire.
-  std::string_view output() const { return std::string_view(output_).substr(sent_); }
+  std::string_view output() const { return proof_.output(); }
 
   /// `n` bytes of output() are sent.
-  void sent(std::size_t n) { sent_ += n; }
+  void sent(std::size_t n) { proof_.sent(n); }
 
   /// Both sides have proven what they must. Messages follow once output() is empty.
-  bool open() const { return state_ == State::open; }
+  bool open() const { return proof_.open(); }
 
   /// The connection's edge: known once open().
-  const TcpEdge& edge() const { return edge_; }
+  TcpEdge edge() const;
 
  private:
-  enum class State { hello, challenge, proof, welcome, open };
+  explicit TcpHandshake(kv::MutualProof proof) : proof_(std::move(proof)) {}
 
-  TcpHandshake(const kv::Secret& secret, State state) : secret_(secret), state_(state) {}
-
-  Status take_hello();
-  Status take_challenge();
-  Status take_proof();
-  Status take_welcome();
-
-  const kv::Secret secret_;
-  State state_;
-  std::optional<std::uint32_t> me_;
-  TcpEdge edge_;
-  kv::Handshake handshake_;
-  kv::Secret key_{};
-  std::string input_;
-  std::string output_;
-  std::size_t sent_ = 0;
+  kv::MutualProof proof_;
 };
 
 }  // namespace horo::runtime

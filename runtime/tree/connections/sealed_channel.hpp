@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "base/kv/auth.hpp"
+#include "base/kv/mutual_proof.hpp"
 #include "base/result.hpp"
 #include "base/strong.hpp"
 #include "runtime/tree/frames/frames.hpp"
@@ -39,7 +40,7 @@ class SealedChannel {
   Result<std::optional<std::string>> next();
 
   /// The handshake is done: frames sent from now on are sealed.
-  bool open() const { return state_ == State::open; }
+  bool open() const { return outgoing_.has_value(); }
 
   /// After open().
   void send(std::string_view payload);
@@ -51,21 +52,11 @@ class SealedChannel {
   void sent(std::size_t n);
 
  private:
-  enum class State { hello, challenge, proof, welcome, open };
-
   Status shake_hands();
-  Status take_hello();
-  Status take_challenge();
-  Status take_proof();
-  Status take_welcome();
-  void open_seals();
   BytesView unread() const;
 
   const Side side_;
-  const std::uint32_t version_;
-  kv::Secret key_;
-  State state_;
-  kv::Handshake handshake_;
+  kv::MutualProof proof_;
   std::optional<kv::Seal> incoming_;
   std::optional<kv::Seal> outgoing_;
   std::string input_;
