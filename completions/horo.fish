@@ -100,6 +100,8 @@ complete -c horo -n '__fish_seen_subcommand_from run' -l no-stall-check -d 'not:
 complete -c horo -n '__fish_seen_subcommand_from run' -l stall-warning-time -x -d 'how long a tensor may wait for a rank before the warning'
 complete -c horo -n '__fish_seen_subcommand_from run' -l stall-shutdown-time -x -d 'how long a tensor may wait for a rank before the job ends'
 complete -c horo -n '__fish_seen_subcommand_from run' -l cpu-operations -x -a 'auto shm tcp gloo mpi' -d 'library that moves tensors in host memory'
+complete -c horo -n '__fish_seen_subcommand_from run' -l encrypt -d 'encrypt the tensors and the agreement that cross hosts'
+complete -c horo -n '__fish_seen_subcommand_from run' -l no-encrypt -d 'not: encrypt the tensors and the agreement that cross hosts'
 complete -c horo -n '__fish_seen_subcommand_from run' -l gloo-iface -x -d 'network interface for tcp and gloo'
 complete -c horo -n '__fish_seen_subcommand_from run' -l gloo-timeout -x -d 'how long tcp and gloo wait for a peer that is silent'
 complete -c horo -n '__fish_seen_subcommand_from run' -l mpi-threads-disable -d 'initialise MPI without thread support'

@@ -121,6 +121,7 @@ constexpr std::array kRows{
     row(knobs::kStallWarningTime),
     row(knobs::kStallShutdownTime),
     row(knobs::kCpuOperations),
+    row(knobs::kEncrypt),
     row(knobs::kGlooInterface),
     row(knobs::kGlooTimeout),
     row(knobs::kMpiThreadsDisable),

@@ -345,6 +345,12 @@ inline constexpr Knob<CpuOperations> kCpuOperations{
     .least = CpuOperations::automatic,
     .most = CpuOperations::mpi};
 
+inline constexpr Knob<bool> kEncrypt{
+    .text = {.key = "encrypt",
+             .group = kLibraries,
+             .help = "encrypt the tensors and the agreement that cross hosts; needs tcp, and "
+                     "OpenSSL's libcrypto on every host"}};
+
 inline constexpr Knob<std::string_view> kGlooInterface{
     .text =
         {.key = "gloo.iface",

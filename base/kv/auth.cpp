@@ -90,6 +90,12 @@ Secret derived_secret(const Secret& secret, std::string_view service, std::uint6
   return hmac.number(epoch).finish();
 }
 
+Secret hkdf(const Secret& secret, BytesView salt, std::string_view info) {
+  const auto extracted = Hmac(salt, "").add(secret).finish();
+  constexpr std::uint8_t kFirstBlock = 1;
+  return Hmac(extracted, info).number(kFirstBlock).finish();
+}
+
 Proof client_proof(const Secret& secret, const Handshake& handshake) {
   Hmac hmac(secret, "horo-kv client");
   return add_handshake(hmac, handshake).finish();

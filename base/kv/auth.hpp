@@ -28,6 +28,12 @@ Result<Nonce> make_nonce();
 /// the other.
 Secret derived_secret(const Secret& secret, std::string_view service, std::uint64_t epoch);
 
+/// Whether what follows a handshake is encrypted (base/kv/cipher.hpp).
+enum class Encryption : std::uint8_t { off, on };
+
+/// A key of 32 bytes by HKDF with SHA-256 (RFC 5869).
+Secret hkdf(const Secret& secret, BytesView salt, std::string_view info);
+
 /// The values that both ends of a handshake exchange before their proofs.
 struct Handshake {
   std::uint32_t client_version = 0;

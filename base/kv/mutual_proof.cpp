@@ -10,6 +10,9 @@ namespace horo::kv {
 
 namespace {
 
+/// Set in the version of an end that encrypts.
+constexpr std::uint32_t kEncrypts = std::uint32_t{1} << 31U;
+
 Nonce nonce_of(BytesView bytes) {
   Nonce nonce{};
   std::copy_n(bytes.begin(), std::min(nonce.size(), bytes.size()), nonce.begin());
@@ -26,12 +29,12 @@ MutualProof MutualProof::connecting(const ProvenService& service, const Secret& 
                                     const Nonce& nonce, std::string_view greeting) {
   MutualProof made(service, State::challenge);
   made.key_ = key;
-  made.handshake_.client_version = service.version;
+  made.handshake_.client_version = made.version();
   made.handshake_.client_nonce = nonce;
   made.greeting_ = greeting;
   made.output_ = ByteWriter()
                      .raw(service.magic)
-                     .fixed(service.version)
+                     .fixed(made.version())
                      .raw(as_text(nonce))
                      .raw(greeting)
                      .take();
@@ -111,7 +114,7 @@ Status MutualProof::take_challenge() {
 
 Status MutualProof::take_proof() {
   if (!same(client_proof(key_, handshake_), nonce_of(as_bytes(input_)))) return stranger();
-  const ServerTerms terms{.version = service_.version, .max_payload = service_.max_payload};
+  const ServerTerms terms{.version = version(), .max_payload = service_.max_payload};
   output_.append(encode(Welcome{.terms = terms, .proof = server_proof(key_, handshake_, terms)}));
   HORO_TRY_STATUS(same_version(handshake_.client_version));
   state_ = State::open;
@@ -126,10 +129,20 @@ Status MutualProof::take_welcome() {
   return {};
 }
 
+std::uint32_t MutualProof::version() const {
+  return service_.version | (service_.encryption == Encryption::on ? kEncrypts : 0);
+}
+
 Status MutualProof::same_version(std::uint32_t theirs) const {
-  if (theirs == service_.version) return {};
-  return fail(Errc::version_mismatch, "the other side speaks version {} between {}, this {}",
-              theirs, service_.between, service_.version);
+  if (theirs == version()) return {};
+  if ((theirs & ~kEncrypts) != service_.version) {
+    return fail(Errc::version_mismatch, "the other side speaks version {} between {}, this {}",
+                theirs & ~kEncrypts, service_.between, service_.version);
+  }
+  const bool we = service_.encryption == Encryption::on;
+  return fail(Errc::mismatch,
+              "the other side {}; HORO_ENCRYPT (--encrypt) must be the same on all ranks",
+              we ? "does not encrypt, and this side does" : "encrypts, and this side does not");
 }
 
 }  // namespace horo::kv

@@ -20,7 +20,8 @@ struct ProvenService {
   std::string_view between;  ///< For errors: the kind of both ends, such as "hosts".
   std::uint32_t version = 1;
   std::uint32_t max_payload = 0;  ///< Told to the connecting end. Zero: there is no such limit.
-  std::size_t greeting = 0;       ///< Bytes that the connecting end adds to its hello.
+  Encryption encryption = Encryption::off;  ///< Both ends must have the same.
+  std::size_t greeting = 0;                 ///< Bytes that the connecting end adds to its hello.
 };
 
 /// Thread: owner.
@@ -42,7 +43,7 @@ class MutualProof {
 
   /// Takes at most room() bytes. After a failure output() may still have a message for the other
   /// end, such as our version. Fails: permission_denied (another secret or service),
-  /// version_mismatch, and as KeyOf.
+  /// version_mismatch, mismatch (one end encrypts), and as KeyOf.
   Status feed(BytesView bytes);
 
   /// Bytes to be put on the wire.
@@ -68,6 +69,7 @@ class MutualProof {
   MutualProof(const ProvenService& service, State state) : service_(service), state_(state) {}
 
   std::size_t wanted() const;
+  std::uint32_t version() const;
   Status take();
   Status take_hello();
   Status take_challenge();

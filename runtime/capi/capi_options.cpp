@@ -87,6 +87,8 @@ Result<SessionOptions> read_options() {
                                .gloo_timeout = settings.get(knobs::kGlooTimeout),
                                .mpi_threads = !settings.get(knobs::kMpiThreadsDisable),
                                .deterministic = settings.get(knobs::kDeterministic),
+                               .encryption = settings.get(knobs::kEncrypt) ? kv::Encryption::on
+                                                                           : kv::Encryption::off,
                                .hierarchical = settings.get(knobs::kHierarchicalAllreduce),
                                .modules = {}}};
   options.recording = {.recorder = settings.get(knobs::kTimelineRecorder),

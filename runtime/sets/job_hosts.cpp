@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/sets/job_hosts.hpp"
 
+#include "base/kv/cipher.hpp"
+
 namespace horo::runtime {
 
 JobHosts::JobHosts(const bootstrap::Meeting& meeting, HostMemory& memory,
@@ -13,6 +15,7 @@ Result<std::unique_ptr<JobHosts>> JobHosts::meet(const bootstrap::Meeting& meeti
                                                  HostMemory& memory,
                                                  const JobHostsOptions& options) {
   const auto& connect = options.connect;
+  if (connect.encryption == kv::Encryption::on) HORO_TRY_STATUS(kv::can_encrypt());
   std::unique_ptr<JobHosts> hosts(new JobHosts(meeting, memory, connect));
   if (memory.me() != LocalRank{0}) return hosts;
   // Hosts that have set these differently would choose different backends.
@@ -22,7 +25,8 @@ Result<std::unique_ptr<JobHosts>> JobHosts::meet(const bootstrap::Meeting& meeti
                                      {.radix = options.tree_radix,
                                       .heartbeat_timeout = options.heartbeat_timeout,
                                       .rules = {},
-                                      .settings = settings},
+                                      .settings = settings,
+                                      .encryption = connect.encryption},
                                      Deadline::in(SteadyClock::instance(), connect.start_timeout)));
   return hosts;
 }

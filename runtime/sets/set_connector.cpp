@@ -114,6 +114,7 @@ Result<BackendChoice> SetConnector::choose() const {
       {.wanted = options_.operations,
        .hosts = static_cast<int>(hosts_.hosts()),
        .mpi = mpi,
+       .encrypts = options_.encryption == kv::Encryption::on,
        .candidates = observe_candidates(options_.operations, mpi, options_.modules)});
 }
 
@@ -133,6 +134,7 @@ Communicator SetConnector::communicator_of(std::uint64_t number, std::span<const
                    .starting = number == kJobsSet,
                    .meeting = &store,
                    .secret = store_->secret,
+                   .encryption = options_.encryption,
                    .shared = &shared_,
                    .interface = options_.gloo_interface,
                    .address = options_.gloo_interface.empty() ? hosts_.own().address : "",

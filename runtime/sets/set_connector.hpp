@@ -31,8 +31,9 @@ struct ConnectOptions {
   Duration gloo_timeout = std::chrono::seconds(30);
   bool mpi_threads = true;
   bool deterministic = false;  ///< The same bits on every run, whatever is fused.
-  bool hierarchical = true;    ///< All-reduce by hosts, where several ranks are on one host.
-  std::string modules;         ///< The folder of the backends; empty: the one beside libhoro.
+  kv::Encryption encryption = kv::Encryption::off;  ///< It covers what crosses hosts.
+  bool hierarchical = true;  ///< All-reduce by hosts, where several ranks are on one host.
+  std::string modules;       ///< The folder of the backends; empty: the one beside libhoro.
 };
 
 /// The backend that moves the data of a set with members on several hosts.

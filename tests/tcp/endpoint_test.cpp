@@ -25,7 +25,7 @@ Deadline soon() {
 /// Notes what the endpoint says.
 class NotingSet final : public TcpSet {
  public:
-  void adopt(int rank, std::uint32_t worker, UniqueFd socket) override {
+  void adopt(int rank, std::uint32_t worker, ProvenSocket socket) override {
     const std::lock_guard lock(mutex_);
     adopted_.emplace_back(rank, worker);
     sockets_.push_back(std::move(socket));
@@ -60,7 +60,7 @@ class NotingSet final : public TcpSet {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<std::pair<int, std::uint32_t>> adopted_;
-  std::vector<UniqueFd> sockets_;
+  std::vector<ProvenSocket> sockets_;
   std::vector<int> closed_;
 };
 

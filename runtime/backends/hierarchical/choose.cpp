@@ -11,6 +11,8 @@ constexpr const char* kGloo = "gloo";
 
 /// Why the module cannot be used; empty: it can.
 std::string why_not(const BackendRequest& request, const std::string& name) {
+  if (request.encrypts && name != kTcp)
+    return fmt::format("{} cannot encrypt, and HORO_ENCRYPT (--encrypt) is on; only tcp can", name);
   for (const auto& candidate : request.candidates) {
     if (candidate.name == name) return candidate.why_not;
   }

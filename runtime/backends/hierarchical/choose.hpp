@@ -32,7 +32,8 @@ struct BackendCandidate {
 struct BackendRequest {
   CpuOperations wanted = CpuOperations::automatic;
   int hosts = 1;
-  std::string mpi;  ///< As mpi_of().
+  std::string mpi;        ///< As mpi_of().
+  bool encrypts = false;  ///< The user wants encryption between hosts.
   std::vector<BackendCandidate> candidates;
 };
 

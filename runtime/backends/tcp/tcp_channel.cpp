@@ -4,13 +4,13 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdlib>
 #include <memory>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <sys/uio.h>
 #include <system_error>
 
 namespace horo::runtime {
@@ -47,6 +47,20 @@ int begin_to_connect(const kv::Address& address) {
   return socket.release();
 }
 
+/// "HOST:PORT" of the other side.
+std::string peer_address(int socket) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  std::array<char, NI_MAXHOST> host{};
+  std::array<char, NI_MAXSERV> port{};
+  auto* const at = reinterpret_cast<sockaddr*>(&address);
+  if (getpeername(socket, at, &size) != 0 ||
+      getnameinfo(at, size, host.data(), host.size(), port.data(), port.size(),
+                  NI_NUMERICHOST | NI_NUMERICSERV) != 0)
+    return "an unknown address";
+  return kv::to_string({host.data(), static_cast<std::uint16_t>(std::atoi(port.data()))});
+}
+
 /// Whether the process or the machine lacks something that it may have at the next try.
 bool may_pass(int error) {
   return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
@@ -69,9 +83,10 @@ void TcpChannel::connect(const kv::Address& address, TcpHandshake handshake) {
   lose(fmt::format("connecting to {}: {}", kv::to_string(address), text_of(error)));
 }
 
-void TcpChannel::adopt(UniqueFd socket) {
+void TcpChannel::adopt(ProvenSocket socket) {
   if (state_ != State::none) return;  // The peer connects once; a second one is not its.
-  socket_ = std::move(socket);
+  socket_ = std::move(socket.socket);
+  wire_ = std::move(socket.wire);
   state_ = State::open;
   readable_ = writable_ = true;
   ++moves_;
@@ -113,6 +128,9 @@ void TcpChannel::shake_hands() {
     if (const auto status = handshake.feed({buffer.data(), static_cast<std::size_t>(n)}); !status)
       return lose(fmt::format("at {}: {}", kv::to_string(address_), status.error().message));
   }
+  auto wire = wire_after(handshake);
+  if (!wire) return lose(wire.error().message);
+  wire_ = std::move(*wire);
   handshake_.reset();
   state_ = State::open;
   readable_ = writable_ = true;
@@ -132,6 +150,13 @@ void TcpChannel::lose(std::string why) {
 
 void TcpChannel::lose_errno(int error) {
   lose(error == EPIPE || error == ECONNRESET ? kEnded : text_of(error));
+}
+
+void TcpChannel::lose_changed() {
+  lose(
+      fmt::format("what came from {} was changed, cut, repeated or left out on its way; the "
+                  "connection is encrypted, so this was an attack or a fault of the network",
+                  peer_address(socket_.value())));
 }
 
 // -- Messages -----------------------------------------------------------------------------------
@@ -157,26 +182,14 @@ void TcpChannel::advance() {
 void TcpChannel::write_all() {
   while (writable_ && !sends_.empty()) {
     auto& transfer = *sends_.front();
-    std::array<iovec, 2> pieces{};
-    std::size_t count = 0;
-    auto skip = transfer.moved;
-    if (skip < kTcpHeaderBytes) {
-      pieces[count++] = {transfer.header.data() + skip, kTcpHeaderBytes - skip};
-      skip = 0;
-    } else {
-      skip -= kTcpHeaderBytes;
-    }
-    pieces[count++] = {transfer.message.at + skip, transfer.message.bytes - skip};
-    const msghdr what{.msg_iov = pieces.data(), .msg_iovlen = count};
-    const auto n = sendmsg(socket_.value(), &what, MSG_NOSIGNAL);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0 && errno != EAGAIN) return lose_errno(errno);
-    if (n < 0) {
+    const auto move = wire_->write(socket_.value(), transfer);
+    if (move.error == EINTR) continue;
+    if (move.error != 0 && move.error != EAGAIN) return lose_errno(move.error);
+    if (move.error != 0) {
       writable_ = false;
       return;
     }
     ++moves_;
-    transfer.moved += static_cast<std::uint64_t>(n);
     if (transfer.done()) sends_.pop_front();
   }
 }
@@ -189,30 +202,18 @@ void TcpChannel::read_all() {
 
 /// False: nothing is left to read now.
 bool TcpChannel::read_some(TcpTransfer& transfer) {
-  std::array<iovec, 2> pieces{};
-  std::size_t count = 0;
   const auto before = transfer.moved;
-  auto skip = before;
-  if (skip < kTcpHeaderBytes) {
-    pieces[count++] = {came_.data() + skip, kTcpHeaderBytes - skip};
-    skip = 0;
-  } else {
-    skip -= kTcpHeaderBytes;
-  }
-  pieces[count++] = {transfer.message.at + skip, transfer.message.bytes - skip};
-  const auto n = readv(socket_.value(), pieces.data(), static_cast<int>(count));
-  if (n < 0 && errno == EINTR) return true;
-  if (n < 0 && errno == EAGAIN) return readable_ = false;
-  if (n <= 0) {
-    if (n < 0 && errno != ECONNRESET) {
-      lose_errno(errno);
-    } else {
-      lose(before == 0 ? kEnded : kEndedInside);
-    }
+  const bool begun = wire_->has_begun(transfer);
+  const auto move = wire_->read(socket_.value(), transfer);
+  if (move.error == EINTR) return true;
+  if (move.error == EAGAIN) return readable_ = false;
+  if (move.error == EBADMSG) return lose_changed(), false;
+  if (move.error != 0 && move.error != ECONNRESET) return lose_errno(move.error), false;
+  if (move.bytes <= 0) {
+    lose(begun ? kEndedInside : kEnded);
     return false;
   }
   ++moves_;
-  transfer.moved += static_cast<std::uint64_t>(n);
   if (before < kTcpHeaderBytes && transfer.moved >= kTcpHeaderBytes && !check_header(transfer))
     return false;
   if (transfer.done()) {
@@ -220,12 +221,12 @@ bool TcpChannel::read_some(TcpTransfer& transfer) {
     return true;
   }
   // A short read has emptied the socket; the next bytes cause another event.
-  if (!ending_) readable_ = false;
+  if (!ending_ && !move.all) readable_ = false;
   return readable_;
 }
 
 bool TcpChannel::check_header(TcpTransfer& transfer) {
-  if (came_ == transfer.header) return true;
+  if (wire_->header() == transfer.header) return true;
   transfer.moved = 0;  // So that what has come does not count as the message.
   lose(
       "it sends another message than the one that is due; see whether all ranks run the same "

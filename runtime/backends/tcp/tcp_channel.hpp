@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -15,6 +16,7 @@
 #include "base/unique_fd.hpp"
 #include "runtime/backends/tcp/tcp_handshake.hpp"
 #include "runtime/backends/tcp/tcp_message.hpp"
+#include "runtime/backends/tcp/tcp_wire.hpp"
 
 namespace horo::runtime {
 
@@ -41,7 +43,7 @@ class TcpChannel {
   void connect(const kv::Address& address, TcpHandshake handshake);
 
   /// Takes a connection that the peer has made.
-  void adopt(UniqueFd socket);
+  void adopt(ProvenSocket socket);
 
   /// A try to connect ended before the peer had proven anything, as it does when a flood of
   /// strangers crowds this one out. The owner connects again.
@@ -78,10 +80,12 @@ class TcpChannel {
   bool read_some(TcpTransfer& transfer);
   bool check_header(TcpTransfer& transfer);
   void lose_errno(int error);
+  void lose_changed();
 
   State state_ = State::none;
   std::string why_;
   UniqueFd socket_;
+  std::unique_ptr<TcpWire> wire_;  ///< Once open.
   std::optional<TcpHandshake> handshake_;
   kv::Address address_;
   int tries_ = 0;
@@ -90,7 +94,6 @@ class TcpChannel {
   bool writable_ = false;
   bool ending_ = false;  ///< The peer sends no more than what has arrived.
   std::uint64_t moves_ = 0;
-  TcpHeader came_{};  ///< The header of the message that is being received.
   std::deque<TcpTransfer*> sends_;
   std::deque<TcpTransfer*> receives_;
 };

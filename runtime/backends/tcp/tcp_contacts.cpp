@@ -68,7 +68,7 @@ Result<std::shared_ptr<TcpEndpoint>> endpoint_of(const Communicator& communicato
   }
   HORO_TRY(const auto address, own_address(communicator));
   const int me = communicator.members[static_cast<std::size_t>(communicator.position)];
-  auto endpoint = TcpEndpoint::open(address, me, communicator.secret);
+  auto endpoint = TcpEndpoint::open(address, me, communicator.secret, communicator.encryption);
   if (!endpoint) {
     return fail(endpoint.error().code,
                 "interface '{}' address '{}' cannot be used: {}; name an interface or address of "

@@ -38,7 +38,9 @@ bool poll_for(int events, int fd, std::uint32_t what, std::uint64_t id) {
 }  // namespace
 
 Result<std::shared_ptr<TcpEndpoint>> TcpEndpoint::open(const std::string& address, int me,
-                                                       const kv::Secret& secret) {
+                                                       const kv::Secret& secret,
+                                                       kv::Encryption encryption) {
+  if (encryption == kv::Encryption::on) HORO_TRY_STATUS(kv::can_encrypt());
   HORO_TRY(auto listener, kv::Listener::open({address, 0}));
   UniqueFd events(epoll_create1(EPOLL_CLOEXEC));
   if (!events) return fail_errno(errno, "epoll_create1");
@@ -47,17 +49,18 @@ Result<std::shared_ptr<TcpEndpoint>> TcpEndpoint::open(const std::string& addres
   if (!poll_for(events.value(), stop.value(), EPOLLIN, kStopId) ||
       !poll_for(events.value(), listener.descriptor(), EPOLLIN, kListenerId))
     return fail_errno(errno, "epoll_ctl");
-  return std::shared_ptr<TcpEndpoint>(
-      new TcpEndpoint(std::move(listener), std::move(events), std::move(stop), me, secret));
+  return std::shared_ptr<TcpEndpoint>(new TcpEndpoint(std::move(listener), std::move(events),
+                                                      std::move(stop), me, secret, encryption));
 }
 
 TcpEndpoint::TcpEndpoint(kv::Listener listener, UniqueFd events, UniqueFd stop, int me,
-                         const kv::Secret& secret)
+                         const kv::Secret& secret, kv::Encryption encryption)
     : listener_(std::move(listener)),
       events_(std::move(events)),
       stop_(std::move(stop)),
       me_(me),
-      secret_(secret) {
+      secret_(secret),
+      encryption_(encryption) {
   thread_ = start_quiet_thread([this] { run(); });
 }
 
@@ -171,10 +174,11 @@ void TcpEndpoint::take_in(int fd) {
   const auto id = next_id_++;
   // Edges only: if a forked child keeps the socket, closing it here ends no level.
   if (!poll_for(events_.value(), fd, EPOLLIN | EPOLLET, id)) return;
-  strangers_.emplace(id, Stranger{.socket = std::move(socket),
-                                  .handshake = TcpHandshake::accepting(
-                                      secret_, static_cast<std::uint32_t>(me_), *nonce),
-                                  .since = endpoint_now()});
+  strangers_.emplace(
+      id, Stranger{.socket = std::move(socket),
+                   .handshake = TcpHandshake::accepting(secret_, static_cast<std::uint32_t>(me_),
+                                                        *nonce, encryption_),
+                   .since = endpoint_now()});
 }
 
 /// The process has no descriptor left: the oldest stranger gives its own back.
@@ -203,16 +207,23 @@ void TcpEndpoint::hear(std::uint64_t id) {
   if (at == strangers_.end()) return;
   auto& stranger = at->second;
   if (const auto status = read_from(stranger); !status) {
-    log::debug("tcp", "a connection is refused: {}", status.error().message);
+    // Only a rank of this job gets as far as a mismatch, so its user must read about it.
+    if (status.error().code == Errc::mismatch) {
+      log::warn("tcp", "another rank is refused: {}", status.error().message);
+    } else {
+      log::debug("tcp", "a connection is refused: {}", status.error().message);
+    }
     strangers_.erase(at);
     return;
   }
   if (!stranger.handshake.open()) return;
   const auto edge = stranger.handshake.edge();
+  auto wire = wire_after(stranger.handshake);
   auto socket = std::move(stranger.socket);
   strangers_.erase(at);
+  if (!wire) return log::warn("tcp", "{}", wire.error().message);
   epoll_ctl(events_.value(), EPOLL_CTL_DEL, socket.value(), nullptr);
-  welcome(std::move(socket), edge);
+  welcome({.socket = std::move(socket), .wire = std::move(*wire)}, edge);
 }
 
 /// Fails when the connection is to be closed.
@@ -237,7 +248,7 @@ Status TcpEndpoint::read_from(Stranger& stranger) {
   return {};
 }
 
-void TcpEndpoint::welcome(UniqueFd socket, const TcpEdge& edge) {
+void TcpEndpoint::welcome(ProvenSocket socket, const TcpEdge& edge) {
   const auto set = sets_.find(edge.set);
   if (set == sets_.end()) {
     if (parked_.size() >= kMostParked) parked_.pop_front();
@@ -245,7 +256,7 @@ void TcpEndpoint::welcome(UniqueFd socket, const TcpEdge& edge) {
     return;
   }
   const auto rank = static_cast<int>(edge.from);
-  watch_locked(socket.value(), edge.set, rank);
+  watch_locked(socket.socket.value(), edge.set, rank);
   set->second->adopt(rank, edge.worker, std::move(socket));
 }
 

@@ -20,6 +20,7 @@
 #include "base/unique_fd.hpp"
 #include "runtime/backends/communicator.hpp"
 #include "runtime/backends/tcp/tcp_handshake.hpp"
+#include "runtime/backends/tcp/tcp_wire.hpp"
 
 namespace horo::runtime {
 
@@ -29,7 +30,7 @@ class TcpSet {
  public:
   virtual ~TcpSet() = default;
   /// Takes a connection from `rank` whose other side has proven what it must.
-  virtual void adopt(int rank, std::uint32_t worker, UniqueFd socket) = 0;
+  virtual void adopt(int rank, std::uint32_t worker, ProvenSocket socket) = 0;
   /// A connection that was watched has ended.
   virtual void peer_closed(int rank) = 0;
 };
@@ -42,14 +43,18 @@ class TcpEndpoint final : public SharedByBackends {
   static constexpr std::size_t kMostStrangers = 256;
 
   /// Listens at a free port of `address`, a number, as rank `me` of the job. Fails:
-  /// invalid_argument, unavailable, io.
+  /// invalid_argument, unavailable (also: it cannot encrypt), io.
   static Result<std::shared_ptr<TcpEndpoint>> open(const std::string& address, int me,
-                                                   const kv::Secret& secret);
+                                                   const kv::Secret& secret,
+                                                   kv::Encryption encryption = kv::Encryption::off);
   ~TcpEndpoint() override;
 
   int me() const { return me_; }
 
   const kv::Secret& secret() const { return secret_; }
+
+  /// It is the same for all connections.
+  kv::Encryption encryption() const { return encryption_; }
 
   const kv::Address& address() const { return listener_.address(); }
 
@@ -77,7 +82,7 @@ class TcpEndpoint final : public SharedByBackends {
   };
 
   struct Parked {
-    UniqueFd socket;
+    ProvenSocket socket;
     TcpEdge edge;
     TimePoint since;
   };
@@ -88,7 +93,7 @@ class TcpEndpoint final : public SharedByBackends {
   };
 
   TcpEndpoint(kv::Listener listener, UniqueFd events, UniqueFd stop, int me,
-              const kv::Secret& secret);
+              const kv::Secret& secret, kv::Encryption encryption);
   void run();
   void handle(std::uint64_t id) HORO_REQUIRES(mutex_);
   void accept_all() HORO_REQUIRES(mutex_);
@@ -97,7 +102,7 @@ class TcpEndpoint final : public SharedByBackends {
   void resume_accepting() HORO_REQUIRES(mutex_);
   void hear(std::uint64_t id) HORO_REQUIRES(mutex_);
   Status read_from(Stranger& stranger) HORO_REQUIRES(mutex_);
-  void welcome(UniqueFd socket, const TcpEdge& edge) HORO_REQUIRES(mutex_);
+  void welcome(ProvenSocket socket, const TcpEdge& edge) HORO_REQUIRES(mutex_);
   void watch_locked(int socket, const SetToken& token, int rank) HORO_REQUIRES(mutex_);
   void drop_old(TimePoint now) HORO_REQUIRES(mutex_);
   Duration longest_sleep(TimePoint now) const HORO_REQUIRES(mutex_);
@@ -107,6 +112,7 @@ class TcpEndpoint final : public SharedByBackends {
   const UniqueFd stop_;    ///< An eventfd.
   const int me_;
   const kv::Secret secret_;
+  const kv::Encryption encryption_;
   std::map<int, kv::Address> contacts_;
   mutable Mutex mutex_;
   std::uint64_t next_id_ HORO_GUARDED_BY(mutex_) = 2;

@@ -9,11 +9,14 @@ namespace horo::runtime {
 
 namespace {
 
-constexpr kv::ProvenService kService{.magic = std::string_view("horo-tx\0", 8),
-                                     .peer = "a rank of a job",
-                                     .between = "ranks",
-                                     .version = TcpHandshake::kVersion,
-                                     .greeting = 28};
+kv::ProvenService service(kv::Encryption encryption) {
+  return {.magic = std::string_view("horo-tx\0", 8),
+          .peer = "a rank of a job",
+          .between = "ranks",
+          .version = TcpHandshake::kVersion,
+          .encryption = encryption,
+          .greeting = 28};
+}
 
 SetToken token_of(BytesView bytes) {
   SetToken token{};
@@ -55,23 +58,30 @@ kv::Secret edge_key(const kv::Secret& secret, const TcpEdge& edge) {
 }
 
 TcpHandshake TcpHandshake::connecting(const kv::Secret& secret, const TcpEdge& edge,
-                                      const kv::Nonce& nonce) {
-  return TcpHandshake(
-      kv::MutualProof::connecting(kService, edge_key(secret, edge), nonce, greeting_of(edge)));
+                                      const kv::Nonce& nonce, kv::Encryption encryption) {
+  return {kv::MutualProof::connecting(service(encryption), edge_key(secret, edge), nonce,
+                                      greeting_of(edge)),
+          encryption, kv::Direction::to_server};
 }
 
 TcpHandshake TcpHandshake::accepting(const kv::Secret& secret, std::uint32_t me,
-                                     const kv::Nonce& nonce) {
+                                     const kv::Nonce& nonce, kv::Encryption encryption) {
   const auto key_of = [secret, me](BytesView greeting) -> Result<kv::Secret> {
     const auto edge = edge_of(greeting);
     if (edge.to != me) return fail(Errc::permission_denied, "the other side wants another rank");
     return edge_key(secret, edge);
   };
-  return TcpHandshake(kv::MutualProof::accepting(kService, key_of, nonce));
+  return {kv::MutualProof::accepting(service(encryption), key_of, nonce), encryption,
+          kv::Direction::to_client};
 }
 
 TcpEdge TcpHandshake::edge() const {
   return edge_of(as_bytes(proof_.greeting()));
+}
+
+Result<std::unique_ptr<kv::CipherPair>> TcpHandshake::ciphers() const {
+  if (encryption_ == kv::Encryption::off) return std::unique_ptr<kv::CipherPair>();
+  return kv::CipherPair::make(proof_.key(), proof_.handshake(), outgoing_);
 }
 
 }  // namespace horo::runtime

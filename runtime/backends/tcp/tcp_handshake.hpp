@@ -5,10 +5,12 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <string_view>
 #include <utility>
 
 #include "base/kv/auth.hpp"
+#include "base/kv/cipher.hpp"
 #include "base/kv/mutual_proof.hpp"
 #include "base/result.hpp"
 
@@ -40,14 +42,17 @@ class TcpHandshake {
 
   /// `nonce` is fresh.
   static TcpHandshake connecting(const kv::Secret& secret, const TcpEdge& edge,
-                                 const kv::Nonce& nonce);
+                                 const kv::Nonce& nonce,
+                                 kv::Encryption encryption = kv::Encryption::off);
   /// `me`: this rank. An edge to another one is refused.
-  static TcpHandshake accepting(const kv::Secret& secret, std::uint32_t me, const kv::Nonce& nonce);
+  static TcpHandshake accepting(const kv::Secret& secret, std::uint32_t me, const kv::Nonce& nonce,
+                                kv::Encryption encryption = kv::Encryption::off);
 
   /// How many bytes feed() takes now: never more than the other side's next message has.
   std::size_t room() const { return proof_.room(); }
 
-  /// Fails: permission_denied (another secret, edge or service), version_mismatch.
+  /// Fails: permission_denied (another secret, edge or service), version_mismatch,
+  /// mismatch (one side encrypts).
   Status feed(BytesView bytes) { return proof_.feed(bytes); }
 
   /// Bytes to be put on the wire.
@@ -62,10 +67,17 @@ class TcpHandshake {
   /// The connection's edge: known once open().
   TcpEdge edge() const;
 
+  /// The ciphers of the messages that follow; null without encryption. Once open(). Fails:
+  /// unavailable.
+  Result<std::unique_ptr<kv::CipherPair>> ciphers() const;
+
  private:
-  explicit TcpHandshake(kv::MutualProof proof) : proof_(std::move(proof)) {}
+  TcpHandshake(kv::MutualProof proof, kv::Encryption encryption, kv::Direction outgoing)
+      : proof_(std::move(proof)), encryption_(encryption), outgoing_(outgoing) {}
 
   kv::MutualProof proof_;
+  kv::Encryption encryption_;
+  kv::Direction outgoing_;
 };
 
 }  // namespace horo::runtime

@@ -33,6 +33,7 @@ TcpTransport::TcpTransport(std::shared_ptr<TcpEndpoint> endpoint, const Communic
     : endpoint_(std::move(endpoint)),
       peers_{
           .secret = endpoint_->secret(),
+          .encryption = endpoint_->encryption(),
           .token = set_token(endpoint_->secret(), communicator.name),
           .position = communicator.position,
           .members = communicator.members,
@@ -72,7 +73,7 @@ void TcpTransport::hang_up() {
   for (const auto& sockets : workers_) sockets->hang_up();
 }
 
-void TcpTransport::adopt(int rank, std::uint32_t worker, UniqueFd socket) {
+void TcpTransport::adopt(int rank, std::uint32_t worker, ProvenSocket socket) {
   const auto position = positions_.find(rank);
   // The lower rank connects.
   if (position == positions_.end() || rank >= endpoint_->me() || worker >= workers_.size()) return;

@@ -29,7 +29,7 @@ class TcpTransport final : public Transport, public TcpSet {
   void interrupt() override;
   void hang_up() override;
 
-  void adopt(int rank, std::uint32_t worker, UniqueFd socket) override;
+  void adopt(int rank, std::uint32_t worker, ProvenSocket socket) override;
   void peer_closed(int rank) override;
 
  private:

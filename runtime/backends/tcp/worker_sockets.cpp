@@ -69,7 +69,7 @@ void WorkerSockets::connect(int peer) {
                      .worker = number_};
   forget_socket(to.descriptor());
   to.connect(peers_.addresses[static_cast<std::size_t>(peer)],
-             TcpHandshake::connecting(peers_.secret, edge, *nonce));
+             TcpHandshake::connecting(peers_.secret, edge, *nonce, peers_.encryption));
   note_socket(peer);
 }
 
@@ -91,7 +91,7 @@ void WorkerSockets::forget_socket(int socket) {
   open_.erase(socket);
 }
 
-void WorkerSockets::adopt(int peer, UniqueFd socket) {
+void WorkerSockets::adopt(int peer, ProvenSocket socket) {
   {
     const MutexLock lock(mutex_);
     if (hung_up_) return;
@@ -103,7 +103,7 @@ void WorkerSockets::adopt(int peer, UniqueFd socket) {
 
 void WorkerSockets::take_adopted() {
   if (!has_adopted_.load(std::memory_order_relaxed)) return;
-  std::vector<std::pair<int, UniqueFd>> adopted;
+  std::vector<std::pair<int, ProvenSocket>> adopted;
   {
     const MutexLock lock(mutex_);
     has_adopted_.store(false);
@@ -220,8 +220,10 @@ std::string WorkerSockets::describe_silence(TcpChannel::State state) const {
 }
 
 Failure WorkerSockets::lost(int peer) const {
-  return fail(Errc::peer_lost, "rank {} does not answer over TCP: {}", peers_.rank_of(peer),
-              channels_[static_cast<std::size_t>(peer)].why());
+  const auto at = static_cast<std::size_t>(peer);
+  const bool known = at < peers_.addresses.size() && peers_.addresses[at].port != 0;
+  return fail(Errc::peer_lost, "rank {}{} does not answer over TCP: {}", peers_.rank_of(peer),
+              known ? " at " + kv::to_string(peers_.addresses[at]) : "", channels_[at].why());
 }
 
 // -- Ends ---------------------------------------------------------------------------------------

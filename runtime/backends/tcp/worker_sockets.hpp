@@ -24,6 +24,7 @@ namespace horo::runtime {
 /// The peers of a set, as all its workers know them. Thread: immutable, but for what is atomic.
 struct TcpPeers {
   kv::Secret secret{};
+  kv::Encryption encryption = kv::Encryption::off;
   SetToken token{};
   int position = 0;
   std::vector<int> members;              ///< Rank in the job by position.
@@ -54,7 +55,7 @@ class WorkerSockets {
 
   // -- Thread: any ------------------------------------------------------------------------------
 
-  void adopt(int peer, UniqueFd socket);
+  void adopt(int peer, ProvenSocket socket);
   void wake() const;
   void interrupt();
   /// Tells all peers that nothing comes any more. After interrupt().
@@ -87,7 +88,7 @@ class WorkerSockets {
   std::atomic<bool> interrupted_{false};
   std::atomic<bool> has_adopted_{false};
   Mutex mutex_;
-  std::vector<std::pair<int, UniqueFd>> adopted_ HORO_GUARDED_BY(mutex_);
+  std::vector<std::pair<int, ProvenSocket>> adopted_ HORO_GUARDED_BY(mutex_);
   std::set<int> open_ HORO_GUARDED_BY(mutex_);  ///< Sockets that hang_up() shuts down.
   bool hung_up_ HORO_GUARDED_BY(mutex_) = false;
 };

@@ -48,9 +48,11 @@ Status LeaderConnections::connect_parent(const Deadline& deadline) {
                             .context(fmt::format("connecting to the leader of host '{}' at {}",
                                                  parent.name, kv::to_string(params_.parent))));
   HORO_TRY(const auto nonce, kv::make_nonce());
-  connections_.push_back(std::make_unique<Connection>(
-      UniqueFd(socket.release()),
-      SealedChannel(SealedChannel::Side::connects, key_, nonce, params_.version), steady_now()));
+  connections_.push_back(
+      std::make_unique<Connection>(UniqueFd(socket.release()),
+                                   SealedChannel(SealedChannel::Side::connects, key_, nonce,
+                                                 params_.version, params_.encryption),
+                                   steady_now()));
   parent_ = connections_.back().get();
   write(*connections_.back());
   return {};
@@ -67,9 +69,11 @@ void LeaderConnections::accept_all() {
                                        [](const auto& c) { return !c->channel.open(); });
     const auto nonce = kv::make_nonce();
     if (!nonce || unknown >= static_cast<std::ptrdiff_t>(kMostInHandshake)) continue;
-    connections_.push_back(std::make_unique<Connection>(
-        std::move(socket),
-        SealedChannel(SealedChannel::Side::accepts, key_, *nonce, params_.version), steady_now()));
+    connections_.push_back(
+        std::make_unique<Connection>(std::move(socket),
+                                     SealedChannel(SealedChannel::Side::accepts, key_, *nonce,
+                                                   params_.version, params_.encryption),
+                                     steady_now()));
   }
 }
 

@@ -25,6 +25,7 @@ struct LeaderServiceParams {
   kv::Address parent;  ///< Where the parent listens; unused at the root.
   kv::Secret secret{};
   std::uint32_t version = kVersion;  ///< Another only in tests.
+  kv::Encryption encryption = kv::Encryption::off;
 };
 
 /// Thread: one at a time. No function blocks but connect_parent().

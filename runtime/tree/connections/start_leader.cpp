@@ -31,7 +31,8 @@ Result<std::unique_ptr<LeaderService>> start_leader_service(
                                         .rules = options.rules,
                                         .settings = options.settings},
                              .hosts = {},
-                             .parent = {}};
+                             .parent = {},
+                             .encryption = options.encryption};
   for (const auto& host : meeting.hosts)
     params.hosts.push_back({.name = host.name, .ranks = host.ranks});
   HORO_TRY_STATUS(validate(params.hosts, options.radix));

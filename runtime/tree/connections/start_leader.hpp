@@ -18,6 +18,7 @@ struct TreeOptions {
   Duration heartbeat_timeout = std::chrono::seconds(5);
   CutRules rules;          ///< The same on all hosts.
   std::string settings{};  ///< Knobs that select backends; the same on all hosts.
+  kv::Encryption encryption = kv::Encryption::off;  ///< The same on all hosts.
 };
 
 /// Called by the first rank of a host, once the ranks of its host have met. Blocks: until the

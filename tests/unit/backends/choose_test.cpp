@@ -131,3 +131,24 @@ TEST_CASE("a set refuses buckets in device memory with a reason") {
   }
   CHECK(table.describe().find("device memory (no backend") != std::string::npos);
 }
+
+TEST_CASE(
+    "with encryption tcp is used, and a backend that cannot encrypt is refused with the reason") {
+  auto under_mpi = request(CpuOperations::automatic, 2, "openmpi");
+  under_mpi.encrypts = true;
+  const auto choice = choose_backend(under_mpi).value();
+  CHECK(choice.name == "tcp");
+  CHECK(reason_of(choice, "openmpi") ==
+        "openmpi cannot encrypt, and HORO_ENCRYPT (--encrypt) is on; only tcp can");
+  for (const auto wanted : {CpuOperations::gloo, CpuOperations::mpi}) {
+    auto named = request(wanted, 2, "openmpi");
+    named.encrypts = true;
+    const auto refused = choose_backend(named);
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().code == Errc::unsupported);
+    CHECK(refused.error().message.find("cannot encrypt") != std::string::npos);
+  }
+  auto one_host = request(CpuOperations::automatic, 1, "");
+  one_host.encrypts = true;
+  CHECK(choose_backend(one_host)->name == "shm");
+}

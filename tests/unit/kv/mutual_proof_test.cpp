@@ -108,3 +108,18 @@ TEST_CASE("both ends hear of another version, once they have proven who they are
   REQUIRE_FALSE(at_client);
   CHECK(at_client.error().message == "the other side speaks version 1 between tests, this 2");
 }
+
+TEST_CASE("both ends hear that only one of them encrypts") {
+  auto encrypts = kService;
+  encrypts.encryption = Encryption::on;
+  auto one = client(encrypts);
+  auto other = server(kService);
+  const auto at_server = shake(one, other);
+  REQUIRE_FALSE(at_server);
+  CHECK(at_server.error().code == Errc::mismatch);
+  CHECK(at_server.error().message.find("encrypts, and this side does not") != std::string::npos);
+  const auto at_client = pass(other, one);
+  REQUIRE_FALSE(at_client);
+  CHECK(at_client.error().message.find("does not encrypt, and this side does") !=
+        std::string::npos);
+}

@@ -16,6 +16,10 @@ struct Pair {
       : below(SealedChannel::Side::connects, theirs, kv::Nonce{5}, version),
         above(SealedChannel::Side::accepts, kKey, kv::Nonce{6}) {}
 
+  explicit Pair(kv::Encryption both)
+      : below(SealedChannel::Side::connects, kKey, kv::Nonce{5}, kVersion, both),
+        above(SealedChannel::Side::accepts, kKey, kv::Nonce{6}, kVersion, both) {}
+
   /// Moves what is to be sent, as far as the other side takes it; the received payloads.
   static std::vector<std::string> move(SealedChannel& from, SealedChannel& to, Status& status) {
     std::vector<std::string> payloads;
@@ -50,7 +54,7 @@ struct Pair {
 }  // namespace
 
 TEST_CASE("after the handshake payloads cross both ways, in order") {
-  Pair pair;
+  Pair pair(GENERATE(kv::Encryption::off, kv::Encryption::on));
   pair.shake();
   REQUIRE(pair.below.open());
   REQUIRE(pair.above.open());
@@ -85,12 +89,13 @@ TEST_CASE("a peer of another version receives our version") {
 }
 
 TEST_CASE("a changed, repeated or reflected frame is refused") {
-  Pair pair;
+  const auto encryption = GENERATE(kv::Encryption::off, kv::Encryption::on);
+  Pair pair(encryption);
   pair.shake();
   pair.below.send("frame");
   const std::string frame(pair.below.output());
   for (std::size_t i = 0; i < frame.size(); ++i) {
-    Pair fresh;
+    Pair fresh(encryption);
     fresh.shake();
     auto changed = frame;
     changed[i] = static_cast<char>(changed[i] ^ 1);
@@ -104,6 +109,19 @@ TEST_CASE("a changed, repeated or reflected frame is refused") {
   CHECK_FALSE(pair.above.next());
   pair.below.feed(as_bytes(frame));
   CHECK_FALSE(pair.below.next());
+}
+
+TEST_CASE("an encrypted payload cannot be read on its way") {
+  const std::string payload = "the name of a tensor";
+  Pair plain(kv::Encryption::off);
+  Pair encrypted(kv::Encryption::on);
+  for (auto* pair : {&plain, &encrypted}) {
+    pair->shake();
+    pair->below.send(payload);
+  }
+  CHECK(plain.below.output().find(payload) != std::string::npos);
+  CHECK(encrypted.below.output().find("tensor") == std::string::npos);
+  CHECK(encrypted.below.output().size() == plain.below.output().size());
 }
 
 TEST_CASE("bytes of an unknown peer are read no further than the handshake needs") {
