@@ -2,6 +2,7 @@
 #include "runtime/sets/job_hosts.hpp"
 
 #include "base/kv/cipher.hpp"
+#include "base/kv/descriptor_limit.hpp"
 
 namespace horo::runtime {
 
@@ -16,6 +17,8 @@ Result<std::unique_ptr<JobHosts>> JobHosts::meet(const bootstrap::Meeting& meeti
                                                  const JobHostsOptions& options) {
   const auto& connect = options.connect;
   if (connect.encryption == kv::Encryption::on) HORO_TRY_STATUS(kv::can_encrypt());
+  // Connections to other hosts need more than a few; a backend raises the limit further if it must.
+  kv::raise_descriptor_limit(kv::kFewDescriptors);
   std::unique_ptr<JobHosts> hosts(new JobHosts(meeting, memory, connect));
   if (memory.me() != LocalRank{0}) return hosts;
   // Hosts that have set these differently would choose different backends.

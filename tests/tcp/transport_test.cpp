@@ -2,6 +2,8 @@
 // Messages between two ranks in one process, and from a peer that breaks the rules.
 #include <csignal>
 #include <cstring>
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
@@ -230,4 +232,45 @@ TEST_CASE("an interrupted wait ends, and the peer notices that the rank hangs up
   REQUIRE_FALSE(status);
   CHECK(status.error().code == Errc::cancelled);
   CHECK_THAT(peer_heard, Catch::EndsWith(" does not answer over TCP: its connection has ended"));
+}
+
+TEST_CASE("a rank that connects a second time is refused and leaves nothing behind") {
+  Two two;
+  const auto first = connect_as_rank_0(two.high);
+  auto second = connect_as_rank_0(two.high);
+  std::array<std::uint8_t, 1> byte{};
+  const auto n = second.receive(byte, soon());
+  CHECK((!n || *n == 0));
+  CHECK(two.high.endpoint->watched() == 1);
+}
+
+TEST_CASE("a firewall in one direction is reported by both ranks with the address that is closed") {
+  // A listener that is full answers no more connections, as one behind a firewall does not.
+  const auto wall = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  REQUIRE(bind(wall, reinterpret_cast<sockaddr*>(&address), size) == 0);
+  REQUIRE(listen(wall, 0) == 0);
+  REQUIRE(getsockname(wall, reinterpret_cast<sockaddr*>(&address), &size) == 0);
+  const UniqueFd owned(wall);
+  const kv::Address closed{"127.0.0.1", ntohs(address.sin_port)};
+  const auto filling = kv::Socket::connect(closed, soon());
+
+  Two two(std::chrono::milliseconds(300));
+  two.low.endpoint->contacts()[1] = closed;
+  two.low.transport->take_addresses();
+  auto room = filled(8, 0);
+  const auto at_low = two.low.transport->receive(message(1, 1, room)).value()->wait();
+  REQUIRE_FALSE(at_low);
+  CHECK_THAT(at_low.error().message,
+             Catch::Contains("it has not answered a connection from 127.0.0.1:") &&
+                 Catch::Contains(fmt::format("to {} for 300 ms", kv::to_string(closed))) &&
+                 Catch::Contains("a firewall may keep this host from that port"));
+  const auto at_high = two.high.transport->receive(message(0, 1, room)).value()->wait();
+  REQUIRE_FALSE(at_high);
+  CHECK_THAT(at_high.error().message,
+             Catch::Contains(fmt::format("it has not connected to this rank at {} for 300 ms",
+                                         kv::to_string(two.high.endpoint->address()))));
 }

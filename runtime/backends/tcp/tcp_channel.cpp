@@ -13,6 +13,8 @@
 #include <sys/socket.h>
 #include <system_error>
 
+#include "base/kv/descriptor_limit.hpp"
+
 namespace horo::runtime {
 
 namespace {
@@ -47,14 +49,14 @@ int begin_to_connect(const kv::Address& address) {
   return socket.release();
 }
 
-/// "HOST:PORT" of the other side.
-std::string peer_address(int socket) {
+/// "HOST:PORT" of one side, by getpeername() or getsockname().
+std::string address_by(int (*name_of)(int, sockaddr*, socklen_t*), int socket) {
   sockaddr_storage address{};
   socklen_t size = sizeof address;
   std::array<char, NI_MAXHOST> host{};
   std::array<char, NI_MAXSERV> port{};
   auto* const at = reinterpret_cast<sockaddr*>(&address);
-  if (getpeername(socket, at, &size) != 0 ||
+  if (name_of(socket, at, &size) != 0 ||
       getnameinfo(at, size, host.data(), host.size(), port.data(), port.size(),
                   NI_NUMERICHOST | NI_NUMERICSERV) != 0)
     return "an unknown address";
@@ -76,10 +78,14 @@ void TcpChannel::connect(const kv::Address& address, TcpHandshake handshake) {
   handshake_.emplace(std::move(handshake));
   connected_ = readable_ = writable_ = ending_ = false;
   socket_ = UniqueFd(begin_to_connect(address));
+  if (!socket_ && errno == EMFILE && kv::raise_descriptor_limit())
+    socket_ = UniqueFd(begin_to_connect(address));
   const int error = errno;
   state_ = State::connecting;
   if (socket_) return;
-  if (may_pass(error)) return fail_to_connect(text_of(error) + "; raise ulimit -n");
+  if (error == EMFILE)
+    return fail_to_connect(text_of(error) + "; " + kv::describe_descriptor_limit());
+  if (may_pass(error)) return fail_to_connect(text_of(error));
   lose(fmt::format("connecting to {}: {}", kv::to_string(address), text_of(error)));
 }
 
@@ -142,6 +148,11 @@ void TcpChannel::fail_to_connect(std::string why) {
   state_ = State::none;
 }
 
+std::string TcpChannel::describe_try() const {
+  return fmt::format("a connection from {} to {}", address_by(&getsockname, socket_.value()),
+                     kv::to_string(address_));
+}
+
 void TcpChannel::lose(std::string why) {
   if (state_ == State::lost) return;
   state_ = State::lost;
@@ -156,7 +167,7 @@ void TcpChannel::lose_changed() {
   lose(
       fmt::format("what came from {} was changed, cut, repeated or left out on its way; the "
                   "connection is encrypted, so this was an attack or a fault of the network",
-                  peer_address(socket_.value())));
+                  address_by(&getpeername, socket_.value())));
 }
 
 // -- Messages -----------------------------------------------------------------------------------

@@ -51,6 +51,12 @@ class TcpChannel {
 
   int tries() const { return tries_; }
 
+  /// While connecting: the other host has answered, though not yet the rank on it.
+  bool is_reached() const { return connected_; }
+
+  /// While connecting: "a connection from ADDRESS to ADDRESS".
+  std::string describe_try() const;
+
   // -- Messages ---------------------------------------------------------------------------------
 
   /// The transfer stays where it is until it is done or the channel is lost.

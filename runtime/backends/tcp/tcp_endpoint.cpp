@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 
 #include "base/codec/bytes.hpp"
+#include "base/kv/descriptor_limit.hpp"
 #include "base/log.hpp"
 #include "base/signals_blocked.hpp"
 
@@ -95,15 +96,21 @@ void TcpEndpoint::watch(int socket, const SetToken& token, int rank) {
   watch_locked(socket, token, rank);
 }
 
-void TcpEndpoint::watch_locked(int socket, const SetToken& token, int rank) {
+std::uint64_t TcpEndpoint::watch_locked(int socket, const SetToken& token, int rank) {
   const auto id = next_id_++;
   if (poll_for(events_.value(), socket, EPOLLRDHUP | EPOLLET, id))
     watched_[id] = {.set = token, .rank = rank};
+  return id;
 }
 
 std::size_t TcpEndpoint::strangers() const {
   const MutexLock lock(mutex_);
   return strangers_.size();
+}
+
+std::size_t TcpEndpoint::watched() const {
+  const MutexLock lock(mutex_);
+  return watched_.size();
 }
 
 // -- The thread ---------------------------------------------------------------------------------
@@ -183,12 +190,13 @@ void TcpEndpoint::take_in(int fd) {
 
 /// The process has no descriptor left: the oldest stranger gives its own back.
 void TcpEndpoint::pause_accepting() {
+  if (kv::raise_descriptor_limit()) return;
   if (!strangers_.empty()) strangers_.erase(strangers_.begin());
   if (!has_paused_) {
     log::warn("tcp",
-              "rank {} has no file descriptor left for a connection of another rank; it tries "
-              "again, but raise the limit (ulimit -n)",
-              me_);
+              "rank {} has no file descriptor left for a connection of another rank, and tries "
+              "again: {}",
+              me_, kv::describe_descriptor_limit());
   }
   has_paused_ = true;
   epoll_event nothing{.events = 0, .data = {.u64 = kListenerId}};
@@ -256,8 +264,9 @@ void TcpEndpoint::welcome(ProvenSocket socket, const TcpEdge& edge) {
     return;
   }
   const auto rank = static_cast<int>(edge.from);
-  watch_locked(socket.socket.value(), edge.set, rank);
-  set->second->adopt(rank, edge.worker, std::move(socket));
+  // Before the set has the socket: it may close it at once.
+  const auto id = watch_locked(socket.socket.value(), edge.set, rank);
+  if (!set->second->adopt(rank, edge.worker, std::move(socket))) watched_.erase(id);
 }
 
 }  // namespace horo::runtime

@@ -29,8 +29,9 @@ namespace horo::runtime {
 class TcpSet {
  public:
   virtual ~TcpSet() = default;
-  /// Takes a connection from `rank` whose other side has proven what it must.
-  virtual void adopt(int rank, std::uint32_t worker, ProvenSocket socket) = 0;
+  /// Takes a connection from `rank` whose other side has proven what it must. False: the set has no
+  /// use for it and has closed it.
+  virtual bool adopt(int rank, std::uint32_t worker, ProvenSocket socket) = 0;
   /// A connection that was watched has ended.
   virtual void peer_closed(int rank) = 0;
 };
@@ -74,6 +75,9 @@ class TcpEndpoint final : public SharedByBackends {
   /// Connections that have not proven anything, now. Thread: any.
   std::size_t strangers() const;
 
+  /// Connections whose end is told to a set. Thread: any.
+  std::size_t watched() const;
+
  private:
   struct Stranger {
     UniqueFd socket;
@@ -103,7 +107,7 @@ class TcpEndpoint final : public SharedByBackends {
   void hear(std::uint64_t id) HORO_REQUIRES(mutex_);
   Status read_from(Stranger& stranger) HORO_REQUIRES(mutex_);
   void welcome(ProvenSocket socket, const TcpEdge& edge) HORO_REQUIRES(mutex_);
-  void watch_locked(int socket, const SetToken& token, int rank) HORO_REQUIRES(mutex_);
+  std::uint64_t watch_locked(int socket, const SetToken& token, int rank) HORO_REQUIRES(mutex_);
   void drop_old(TimePoint now) HORO_REQUIRES(mutex_);
   Duration longest_sleep(TimePoint now) const HORO_REQUIRES(mutex_);
 

@@ -73,11 +73,13 @@ void TcpTransport::hang_up() {
   for (const auto& sockets : workers_) sockets->hang_up();
 }
 
-void TcpTransport::adopt(int rank, std::uint32_t worker, ProvenSocket socket) {
+bool TcpTransport::adopt(int rank, std::uint32_t worker, ProvenSocket socket) {
   const auto position = positions_.find(rank);
-  // The lower rank connects.
-  if (position == positions_.end() || rank >= endpoint_->me() || worker >= workers_.size()) return;
-  workers_[worker]->adopt(position->second, std::move(socket));
+  // The lower rank connects, and once.
+  if (position == positions_.end() || rank >= endpoint_->me() || worker >= workers_.size() ||
+      !adopted_.emplace(rank, worker).second)
+    return false;
+  return workers_[worker]->adopt(position->second, std::move(socket));
 }
 
 void TcpTransport::peer_closed(int rank) {

@@ -4,6 +4,8 @@
 
 #include <map>
 #include <memory>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "runtime/backends/flat/transport.hpp"
@@ -29,7 +31,7 @@ class TcpTransport final : public Transport, public TcpSet {
   void interrupt() override;
   void hang_up() override;
 
-  void adopt(int rank, std::uint32_t worker, ProvenSocket socket) override;
+  bool adopt(int rank, std::uint32_t worker, ProvenSocket socket) override;
   void peer_closed(int rank) override;
 
  private:
@@ -41,7 +43,8 @@ class TcpTransport final : public Transport, public TcpSet {
 
   const std::shared_ptr<TcpEndpoint> endpoint_;
   TcpPeers peers_;
-  std::map<int, int> positions_;  ///< By rank in the job.
+  std::map<int, int> positions_;                     ///< By rank in the job.
+  std::set<std::pair<int, std::uint32_t>> adopted_;  ///< The ranks and workers that have connected.
   std::vector<std::unique_ptr<WorkerSockets>> workers_;
 };
 

@@ -91,14 +91,15 @@ void WorkerSockets::forget_socket(int socket) {
   open_.erase(socket);
 }
 
-void WorkerSockets::adopt(int peer, ProvenSocket socket) {
+bool WorkerSockets::adopt(int peer, ProvenSocket socket) {
   {
     const MutexLock lock(mutex_);
-    if (hung_up_) return;
+    if (hung_up_) return false;
     adopted_.emplace_back(peer, std::move(socket));
     has_adopted_.store(true);
   }
   wake();
+  return true;
 }
 
 void WorkerSockets::take_adopted() {
@@ -198,7 +199,7 @@ Status WorkerSockets::wait(const TcpTransfer& transfer) {
     }
     const bool limited = peers_.timeout != Duration::zero();
     if (limited && now - *since >= peers_.timeout) {
-      channel(peer).lose(describe_silence(awaited.state()));
+      channel(peer).lose(describe_silence(peer));
       return lost(peer);
     }
     auto limit = limited ? std::min(kLook, *since + peers_.timeout - now) : Duration::max();
@@ -209,13 +210,22 @@ Status WorkerSockets::wait(const TcpTransfer& transfer) {
   return {};
 }
 
-std::string WorkerSockets::describe_silence(TcpChannel::State state) const {
+std::string WorkerSockets::describe_silence(int peer) {
   const auto ms = std::chrono::ceil<std::chrono::milliseconds>(peers_.timeout).count();
-  if (state == TcpChannel::State::connecting)
+  auto& silent = channel(peer);
+  if (silent.state() == TcpChannel::State::none) {
     return fmt::format(
-        "it has not answered the first bytes of a connection for {} ms; it may be "
-        "stopped, or have no file descriptors left (ulimit -n)",
-        ms);
+        "it has not connected to this rank at {} for {} ms; a firewall may keep its host from that "
+        "port, or the rank may be stopped",
+        kv::to_string(peers_.addresses[static_cast<std::size_t>(peers_.position)]), ms);
+  }
+  if (silent.state() == TcpChannel::State::connecting) {
+    return fmt::format(
+        "it has not answered {} for {} ms; {}", silent.describe_try(), ms,
+        silent.is_reached()
+            ? "it may be stopped, or have no file descriptors left (ulimit -n)"
+            : "a firewall may keep this host from that port, or the other host may be down");
+  }
   return fmt::format("it was silent for {} ms; raise HORO_GLOO_TIMEOUT if it is only slow", ms);
 }
 

@@ -55,7 +55,8 @@ class WorkerSockets {
 
   // -- Thread: any ------------------------------------------------------------------------------
 
-  void adopt(int peer, ProvenSocket socket);
+  /// False: it has hung up.
+  bool adopt(int peer, ProvenSocket socket);
   void wake() const;
   void interrupt();
   /// Tells all peers that nothing comes any more. After interrupt().
@@ -75,7 +76,7 @@ class WorkerSockets {
   Duration retry(TimePoint now);
   void sleep(Duration limit);
   void forget_socket(int socket);
-  std::string describe_silence(TcpChannel::State state) const;
+  std::string describe_silence(int peer);
   Failure lost(int peer) const;
 
   TcpPeers& peers_;
