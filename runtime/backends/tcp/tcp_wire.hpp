@@ -32,7 +32,7 @@ class TcpWire {
   virtual TcpMove read(int socket, TcpTransfer& transfer) = 0;
 
   /// A part of the message that is due has come.
-  virtual bool has_begun(const TcpTransfer& transfer) const { return transfer.moved != 0; }
+  virtual bool has_begun(const TcpTransfer& transfer) const = 0;
 
   /// The header that has come with the message, once `moved` counts it.
   const TcpHeader& header() const { return came_; }
