@@ -108,11 +108,13 @@ Result<std::unique_ptr<Backend>> SetConnector::make(std::string_view module,
   return entry->make(communicator);
 }
 
-Result<BackendChoice> SetConnector::choose() const {
+Result<BackendChoice> SetConnector::choose(int ranks) const {
   const auto mpi = mpi_of(observe_mpi([](const char* name) { return std::getenv(name); }));
   return choose_backend(
       {.wanted = options_.operations,
        .hosts = static_cast<int>(hosts_.hosts()),
+       .ranks = ranks,
+       .free_descriptors = free_descriptors(),
        .mpi = mpi,
        .encrypts = options_.encryption == kv::Encryption::on,
        .candidates = observe_candidates(options_.operations, mpi, options_.modules)});
@@ -167,7 +169,7 @@ Status SetConnector::add_steps_inside(SpanningBackend& made, HierarchicalParts& 
 
 Result<SpanningBackend> SetConnector::connect(std::uint64_t number, std::span<const Rank> ranks,
                                               const Members& here, std::size_t index) {
-  HORO_TRY(auto choice, choose());
+  HORO_TRY(auto choice, choose(static_cast<int>(ranks.size())));
   HORO_TRY(auto client,
            store_->connect(Deadline::in(SteadyClock::instance(), options_.start_timeout)));
   WatchedStore store(client, lost_);

@@ -62,7 +62,7 @@ class SetConnector {
                                   const Members& here, std::size_t index);
 
  private:
-  Result<BackendChoice> choose() const;
+  Result<BackendChoice> choose(int ranks) const;
   timeline::PathReason why_not_by_hosts() const;
   Communicator communicator_of(std::uint64_t number, std::span<const Rank> ranks, std::size_t index,
                                RendezvousStore& store);

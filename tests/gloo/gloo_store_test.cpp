@@ -14,6 +14,7 @@
 
 #include "runtime/backends/gloo/gloo_mesh.hpp"
 #include "runtime/backends/gloo/gloo_transport.hpp"
+#include "runtime/backends/hierarchical/gloo_reach.hpp"
 #include "tests/support/rank_processes.hpp"
 
 using namespace horo;
@@ -60,6 +61,53 @@ TEST_CASE("the store keeps Gloo's keys apart by prefix and its bytes as they are
     CHECK(error.error().code == Errc::timed_out);
     CHECK(error.error().message.find("'two/key'") != std::string::npos);
   }
+}
+
+namespace {
+
+/// Counts the bytes of the values that a rank reads.
+class CountingStore final : public horo::runtime::RendezvousStore {
+ public:
+  explicit CountingStore(horo::runtime::RendezvousStore& store) : store_(store) {}
+
+  Status set(std::string_view key, std::string_view value, Deadline deadline) override {
+    return store_.set(key, value, deadline);
+  }
+
+  Result<std::string> get(std::string_view key, Deadline deadline) override {
+    auto value = store_.get(key, deadline);
+    if (value) read += value->size();
+    return value;
+  }
+
+  std::size_t read = 0;
+
+ private:
+  horo::runtime::RendezvousStore& store_;
+};
+
+}  // namespace
+
+TEST_CASE("Gloo reads as many bytes from the store as its limit counts") {
+  constexpr int kRanks = 4;
+  MeetingServer server;
+  const auto counts = [&](int position) -> Status {
+    RankClient rank_client(server);
+    CountingStore counting(rank_client.keys);
+    auto communicator = communicator_of(rank_client, position, kRanks);
+    communicator.address = "127.0.0.1";
+    communicator.meeting = &counting;
+    HORO_TRY(const auto context, connect_mesh(communicator));
+    // Besides addresses Gloo reads the host names of lower ranks.
+    const auto more =
+        static_cast<double>(counting.read) * kRanks / horo::runtime::gloo_store_bytes(kRanks);
+    if (more >= 1 && more < 1.5) return {};
+    return fail(Errc::mismatch, "{} bytes were read by a rank", counting.read);
+  };
+  std::vector<pid_t> ranks;
+  for (int r = 0; r < kRanks; ++r) ranks.push_back(fork_rank([&, r] { return counts(r); }));
+  server.serve();
+  for (const pid_t rank : ranks) CHECK(exit_code(rank) == 0);
 }
 
 TEST_CASE("an interface or position that does not exist is refused by name") {

@@ -29,7 +29,13 @@ void GlooStore::set(const std::string& key, const std::vector<char>& data) {
 }
 
 std::vector<char> GlooStore::get(const std::string& key) {
-  const auto value = value_or_throw(place_.get(full(key), in(timeout_)));
+  const auto name = full(key);
+  std::string value;
+  if (auto fetched = fetched_.extract(name)) {
+    value = std::move(fetched.mapped());
+  } else {
+    value = value_or_throw(place_.get(name, in(timeout_)));
+  }
   return {value.begin(), value.end()};
 }
 
@@ -41,7 +47,10 @@ void GlooStore::wait(const std::vector<std::string>& keys,
                      const std::chrono::milliseconds& timeout) {
   // To Gloo no time is no limit.
   const auto deadline = timeout == gloo::kNoTimeout ? Deadline::never() : in(timeout);
-  for (const auto& key : keys) value_or_throw(place_.get(full(key), deadline));
+  for (const auto& key : keys) {
+    const auto name = full(key);
+    fetched_.insert_or_assign(name, value_or_throw(place_.get(name, deadline)));
+  }
 }
 
 std::string GlooStore::full(const std::string& key) const {

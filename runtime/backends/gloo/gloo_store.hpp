@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -27,9 +28,10 @@ class GlooStoreError final : public gloo::IoException {
   Error error_;
 };
 
-/// Keys are `prefix` + "/" + Gloo's. Everything but a wait with a time of its own ends after
-/// `timeout`. Thread: one at a time, as the place, which outlives the store. Fails: throws
-/// GlooStoreError.
+/// Keys are `prefix` + "/" + Gloo's. Gloo waits for each key before it gets it; a wait fetches the
+/// value, and the next get of that key takes it, so that it crosses the network once. Everything
+/// but a wait with a time of its own ends after `timeout`. Thread: one at a time, as the place,
+/// which outlives the store. Fails: throws GlooStoreError.
 class GlooStore final : public gloo::rendezvous::Store {
  public:
   GlooStore(RendezvousStore& place, std::string prefix, Duration timeout);
@@ -46,6 +48,7 @@ class GlooStore final : public gloo::rendezvous::Store {
   RendezvousStore& place_;
   const std::string prefix_;
   const Duration timeout_;
+  std::map<std::string, std::string> fetched_;  ///< By full key; awaited, and not got yet.
 };
 
 }  // namespace horo::runtime

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/backends/hierarchical/choose.hpp"
 
+#include "runtime/backends/hierarchical/gloo_reach.hpp"
+
 namespace horo::runtime {
 
 namespace {
@@ -19,6 +21,14 @@ std::string why_not(const BackendRequest& request, const std::string& name) {
   return fmt::format("backend '{}' is not in this build", name);
 }
 
+std::string why_not_gloo(const BackendRequest& request) {
+  auto reason = why_not(request, kGloo);
+  if (!reason.empty()) return reason;
+  return why_not_gloo(GlooSet{.ranks = request.ranks,
+                              .hosts = request.hosts,
+                              .free_descriptors = request.free_descriptors});
+}
+
 std::string no_mpi() {
   return "this process belongs to no MPI; start the job with mpirun, or import mpi4py first";
 }
@@ -27,7 +37,7 @@ std::string no_mpi() {
 std::vector<BackendCandidate> ranking(const BackendRequest& request) {
   const BackendCandidate shm{kShm, request.hosts == 1 ? "" : "the ranks are on several hosts"};
   const BackendCandidate tcp{kTcp, why_not(request, kTcp)};
-  const BackendCandidate gloo{kGloo, why_not(request, kGloo)};
+  const BackendCandidate gloo{kGloo, why_not_gloo(request)};
   const BackendCandidate mpi = request.mpi.empty()
                                    ? BackendCandidate{"mpi", no_mpi()}
                                    : BackendCandidate{request.mpi, why_not(request, request.mpi)};

@@ -3,6 +3,7 @@
 // what this process has.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -32,8 +33,10 @@ struct BackendCandidate {
 struct BackendRequest {
   CpuOperations wanted = CpuOperations::automatic;
   int hosts = 1;
-  std::string mpi;        ///< As mpi_of().
-  bool encrypts = false;  ///< The user wants encryption between hosts.
+  int ranks = 1;
+  std::uint64_t free_descriptors = ~std::uint64_t{0};  ///< That this process may still open.
+  std::string mpi;                                     ///< As mpi_of().
+  bool encrypts = false;                               ///< The user wants encryption between hosts.
   std::vector<BackendCandidate> candidates;
 };
 

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/backends/hierarchical/observe.hpp"
 
+#include <algorithm>
 #include <dlfcn.h>
+#include <filesystem>
+#include <iterator>
+#include <sys/resource.h>
+#include <system_error>
 
 #include "runtime/backends/module.hpp"
 
@@ -42,6 +47,17 @@ std::vector<BackendCandidate> observe_candidates(CpuOperations wanted, const std
     observe("gloo");
   }
   return candidates;
+}
+
+std::uint64_t free_descriptors() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+    return ~std::uint64_t{0};
+  std::error_code none;
+  const std::filesystem::directory_iterator open("/proc/self/fd", none);
+  if (none) return limit.rlim_cur;
+  const auto used = static_cast<std::uint64_t>(std::distance(begin(open), end(open)));
+  return limit.rlim_cur - std::min<std::uint64_t>(limit.rlim_cur, used);
 }
 
 }  // namespace horo::runtime

@@ -2,6 +2,7 @@
 // Finds out which backends this process could use.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -18,5 +19,8 @@ MpiEvidence observe_mpi(const std::function<const char*(const char*)>& environme
 /// is `wanted` or there is no tcp.
 std::vector<BackendCandidate> observe_candidates(CpuOperations wanted, const std::string& mpi,
                                                  const std::string& folder);
+
+/// How many file descriptors this process may still open.
+std::uint64_t free_descriptors();
 
 }  // namespace horo::runtime

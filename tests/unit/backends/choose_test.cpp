@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <array>
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
 
 #include "runtime/backends/hierarchical/backend_table.hpp"
+#include "runtime/backends/hierarchical/observe.hpp"
 
 using namespace horo;
 using namespace horo::runtime;
@@ -58,6 +62,42 @@ TEST_CASE("a backend that the user asks for is used or refused, and never replac
   CHECK(choose_backend(request(CpuOperations::mpi, 2, ""))
             .error()
             .message.find("start the job with mpirun") != std::string::npos);
+}
+
+TEST_CASE(
+    "Gloo by name is refused beyond the ranks that it can connect, with numbers and a way out") {
+  auto asked = request(CpuOperations::gloo, 128, "");
+  asked.ranks = 256;
+  CHECK(choose_backend(asked)->name == "gloo");
+  asked.ranks = 1024;
+  const auto many = choose_backend(asked);
+  REQUIRE_FALSE(many);
+  CHECK(many.error().code == Errc::unsupported);
+  CHECK(many.error().message ==
+        "HORO_CPU_OPERATIONS asks for a backend that cannot be used; gloo: 1024 ranks would read "
+        "145.7 GB of addresses from the job's store, of which Horo allows 2.5 GB; use tcp, which "
+        "connects ranks when they need it");
+  asked.ranks = 64;
+  asked.hosts = 8;
+  asked.free_descriptors = 60;
+  const auto few = choose_backend(asked);
+  REQUIRE_FALSE(few);
+  for (const auto* word : {"64 ranks need 78 connections", "only 60 more", "ulimit -n", "use tcp"})
+    CHECK(few.error().message.find(word) != std::string::npos);
+  asked.free_descriptors = 78;
+  CHECK(choose_backend(asked)->name == "gloo");
+  // Where nothing asks for Gloo, its limit changes no choice.
+  asked.wanted = CpuOperations::automatic;
+  asked.ranks = 1024;
+  CHECK(choose_backend(asked)->name == "tcp");
+}
+
+TEST_CASE("the descriptors that a process may still open are counted") {
+  const auto before = free_descriptors();
+  const std::array<int, 2> open{dup(0), dup(0)};
+  CHECK(free_descriptors() == before - open.size());
+  for (const int fd : open) close(fd);
+  CHECK(free_descriptors() == before);
 }
 
 TEST_CASE("when no backend can be used, the error has every reason") {
