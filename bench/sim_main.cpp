@@ -103,7 +103,7 @@ void run_job(const Job& job) {
       "\"first_us\": {:.1f}, \"cached_us\": {:.1f}, \"first_frames\": {}, \"first_bytes\": {}, "
       "\"cached_frames\": {}, \"cached_bytes\": {}, \"leader_bytes\": {}, \"rank_bytes\": {}}}\n",
       world.size(), job.hosts, job.tensors, job.radix,
-      runtime::tree::depth_of(job.hosts, job.radix), job.link_us, us(first.latency),
+      depth_of(job.hosts, job.radix), job.link_us, us(first.latency),
       us(second.latency), first.most_frames, first.most_bytes, second.most_frames,
       second.most_bytes, leaders / hosts,
       (leaders + boards) / static_cast<std::size_t>(world.size()));

@@ -35,7 +35,10 @@ struct Communicator {
                              ///< and exist at a time have different ones, from 0 to kMostSlots - 1.
                              ///< All ranks of the job have 0.
   bool starting = true;  ///< The job starts: nothing of this process uses a backend's library yet.
-  RendezvousStore* meeting = nullptr;               ///< Used only while the backend is made.
+  RendezvousStore* meeting = nullptr;  ///< Used only while the backend is made.
+  /// Whether a rank of the job was lost, so that there is no use in waiting; null: nobody knows.
+  /// Used only while the backend is made, by the thread that makes it.
+  std::function<bool()> lost;
   kv::Secret secret{};                              ///< The job's.
   kv::Encryption encryption = kv::Encryption::off;  ///< It covers all bytes between two ranks.
   /// A place for what the session's backends share; null: this backend has its own. The session's

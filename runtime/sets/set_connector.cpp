@@ -135,6 +135,7 @@ Communicator SetConnector::communicator_of(std::uint64_t number, std::span<const
                    .slot = static_cast<int>(2 * index),
                    .starting = number == kJobsSet,
                    .meeting = &store,
+                   .lost = lost_,
                    .secret = store_->secret,
                    .encryption = options_.encryption,
                    .shared = &shared_,

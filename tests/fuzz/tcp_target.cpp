@@ -57,8 +57,8 @@ std::vector<Target> tcp_targets() {
            .rounds = 20000},
           {.name = "tcp-contacts",
            .run = run_contacts,
-           .seeds = {"0 10.0.0.1:4711\n1 [fd00::1]:5\n", "7 h:65535\n", ""},
-           .words = {"\n", ":", "[", "-1 "},
+           .seeds = {"10.0.0.1:4711\n:4712\n[fd00::1]:5\n", "h:65535\n", ""},
+           .words = {"\n", ":", "[", "\n:1\n"},
            .rounds = 50000}};
 }
 

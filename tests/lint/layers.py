@@ -33,6 +33,7 @@ INSIDE = {
         "text": [],
         "": ["text"],
         "codec": [""],
+        "tree": [""],
         "knobs": [""],
         "cli": ["", "knobs"],
         "loop": [""],

@@ -30,9 +30,8 @@ int SimHost::neighbour(std::size_t link) const {
 std::size_t SimHost::link_of(int neighbour) const {
   const auto& place = leader_.place();
   if (neighbour == place.parent) return tree::Leader::kParent;
-  const auto child =
-      std::find_if(place.children.begin(), place.children.end(),
-                   [neighbour](const tree::Branch& c) { return c.first == neighbour; });
+  const auto child = std::find_if(place.children.begin(), place.children.end(),
+                                  [neighbour](const Branch& c) { return c.first == neighbour; });
   return static_cast<std::size_t>(child - place.children.begin()) + 1;
 }
 

@@ -2,6 +2,9 @@
 // The module `tcp`: collectives between hosts over Horo's own TCP connections.
 #include "runtime/backends/module.hpp"
 
+#include <algorithm>
+
+#include "base/deadline.hpp"
 #include "runtime/backends/flat/flat_backend.hpp"
 #include "runtime/backends/flat/segment.hpp"
 #include "runtime/backends/tcp/tcp_contacts.hpp"
@@ -15,23 +18,37 @@ Status probe() {
   return {};
 }
 
-/// A connection for each worker and peer, but in large sets fewer, because a process may have only
-/// 1,024 descriptors.
-int workers_of(int ranks) {
-  constexpr int kMany = 128;
-  return ranks <= kMany ? 3 : 1;
+/// Fills in the endpoint's contacts, unless it knows all members. The first set of a session has
+/// all its ranks, so only the first set exchanges addresses.
+Status meet(TcpEndpoint& endpoint, TcpTransport& transport, const Communicator& communicator) {
+  auto& contacts = endpoint.contacts();
+  const auto known = [&](int rank) { return contacts.contains(rank); };
+  const auto& members = communicator.members;
+  if (!std::all_of(members.begin(), members.end(), known)) {
+    const auto deadline = Deadline::in(SteadyClock::instance(), communicator.start_timeout);
+    ContactExchange exchange(members, communicator.name, communicator.position,
+                             *communicator.meeting);
+    HORO_TRY_STATUS(exchange.gather(endpoint.address(), deadline));
+    contacts.merge(exchange.contacts());
+    transport.take_addresses();
+    transport.begin_start(exchange.spread_limit(deadline), communicator.lost);
+    HORO_TRY_STATUS(exchange.spread(transport));
+    transport.end_start(communicator.timeout);
+    contacts.merge(exchange.contacts());
+  }
+  transport.take_addresses();
+  return {};
 }
 
 Result<std::unique_ptr<Backend>> make(const Communicator& communicator) {
   HORO_TRY_STATUS(check(communicator));
-  const int workers = workers_of(communicator.size());
+  const int workers = TcpTransport::workers_of(communicator.size());
   HORO_TRY(auto endpoint, endpoint_of(communicator));
   HORO_TRY(auto transport,
            TcpTransport::make(endpoint, communicator, static_cast<std::uint32_t>(workers)));
-  HORO_TRY_STATUS(exchange_contacts(*endpoint, communicator)
+  HORO_TRY_STATUS(meet(*endpoint, *transport, communicator)
                       .context(fmt::format("connecting rank {} of {} over TCP",
                                            communicator.position, communicator.size())));
-  transport->take_addresses();
   const Mesh mesh{.position = communicator.position,
                   .size = communicator.size(),
                   .shares_hosts = shares_hosts(communicator),

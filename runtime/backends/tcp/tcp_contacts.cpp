@@ -9,16 +9,53 @@
 #include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <numeric>
 
-#include "base/deadline.hpp"
 #include "runtime/backends/reachable_address.hpp"
 
 namespace horo::runtime {
 
 namespace {
 
-Deadline in(Duration time) {
-  return Deadline::in(SteadyClock::instance(), time);
+constexpr std::uint64_t kSizeTag = ~std::uint64_t{0};
+constexpr std::uint64_t kTableTag = kSizeTag - 1;
+constexpr const char* kOwn = "tcp";
+constexpr const char* kBelow = "tcp-below";
+
+std::vector<int> by_rank(const std::vector<int>& members) {
+  if (std::is_sorted(members.begin(), members.end())) return {};
+  std::vector<int> positions(members.size());
+  std::iota(positions.begin(), positions.end(), 0);
+  std::sort(positions.begin(), positions.end(), [&members](int a, int b) {
+    return members[static_cast<std::size_t>(a)] < members[static_cast<std::size_t>(b)];
+  });
+  return positions;
+}
+
+int node_of(const std::vector<int>& positions, int position) {
+  if (positions.empty()) return position;
+  return static_cast<int>(std::find(positions.begin(), positions.end(), position) -
+                          positions.begin());
+}
+
+/// Another port of the host of `other`.
+Result<kv::Address> beside(const kv::Address& other, std::string_view digits) {
+  std::uint16_t port = 0;
+  const auto* const end = digits.data() + digits.size();
+  const auto parsed = std::from_chars(digits.data(), end, port);
+  if (parsed.ec != std::errc{} || parsed.ptr != end || port == 0)
+    return fail(Errc::protocol, "'{}' is no port", digits);
+  return kv::Address{other.host, port};
+}
+
+constexpr Duration kEach = std::chrono::milliseconds(500);
+
+/// A later deadline with so many levels of the tree below: the rank that waits for a missing one
+/// itself gives up first, and names it.
+Deadline after(Deadline deadline, int levels) {
+  const auto& clock = SteadyClock::instance();
+  const auto left = deadline.left(clock.now());
+  return left == Duration::max() ? deadline : Deadline::in(clock, left + kEach * levels);
 }
 
 /// Other hosts cannot use a link-local address: its scope is a name of this host.
@@ -79,53 +116,140 @@ Result<std::shared_ptr<TcpEndpoint>> endpoint_of(const Communicator& communicato
   return endpoint;
 }
 
-Status exchange_contacts(TcpEndpoint& endpoint, const Communicator& c) {
-  auto& contacts = endpoint.contacts();
-  const bool all_known = std::all_of(c.members.begin(), c.members.end(),
-                                     [&](int rank) { return contacts.contains(rank); });
-  if (all_known) return {};
-  contacts[endpoint.me()] = endpoint.address();
-  const auto deadline = in(c.start_timeout);
-  if (c.position != 0) {
-    HORO_TRY_STATUS(c.meeting->set(fmt::format("{}/tcp/{}", c.name, endpoint.me()),
-                                   kv::to_string(endpoint.address()), deadline));
-  } else {
-    for (const int rank : c.members) {
-      if (rank == endpoint.me()) continue;
-      HORO_TRY(const auto text, c.meeting->get(fmt::format("{}/tcp/{}", c.name, rank), deadline));
-      HORO_TRY(contacts[rank], kv::parse_address(text));
-    }
-    return c.meeting->set(fmt::format("{}/tcp", c.name), encode_contacts(contacts), deadline);
+ContactExchange::ContactExchange(const std::vector<int>& members, std::string name, int position,
+                                 RendezvousStore& store)
+    : members_(members),
+      name_(std::move(name)),
+      store_(store),
+      positions_(by_rank(members)),
+      place_(place_of(node_of(positions_, position), static_cast<int>(members.size()), kRadix)),
+      first_(place_.node),
+      addresses_(static_cast<std::size_t>(place_.end - place_.node)) {}
+
+int ContactExchange::position_of(int node) const {
+  return positions_.empty() ? node : positions_[static_cast<std::size_t>(node)];
+}
+
+std::string ContactExchange::key(std::string_view what, int node) const {
+  return fmt::format("{}/{}/{}", name_, what, rank_of(node));
+}
+
+std::map<int, kv::Address> ContactExchange::contacts() const {
+  std::map<int, kv::Address> known;
+  for (std::size_t i = 0; i < addresses_.size(); ++i)
+    known[rank_of(first_ + static_cast<int>(i))] = addresses_[i];
+  return known;
+}
+
+Status ContactExchange::gather(const kv::Address& own, Deadline deadline) {
+  addresses_.front() = own;
+  if (place_.parent >= 0) {
+    HORO_TRY_STATUS(store_.set(key(kOwn, place_.node), encode_contacts({&own, 1}), deadline));
   }
-  HORO_TRY(const auto text, c.meeting->get(fmt::format("{}/tcp", c.name), deadline));
-  HORO_TRY(auto all, decode_contacts(text));
-  const auto missing = std::find_if(c.members.begin(), c.members.end(),
-                                    [&](int rank) { return !all.contains(rank); });
-  if (missing != c.members.end())
-    return fail(Errc::protocol, "rank {} is missing in the table of addresses", *missing);
-  contacts.merge(all);
+  for (const auto& child : place_.children) {
+    HORO_TRY(const auto text, store_.get(key(kOwn, child.first), deadline));
+    HORO_TRY_STATUS(put(child.first, child.first + 1, text));
+  }
+  for (const auto& child : place_.children) {
+    if (child.end == child.first + 1) continue;
+    const auto later = after(deadline, depth_of(child.end - child.first, kRadix));
+    HORO_TRY(const auto text, store_.get(key(kBelow, child.first), later));
+    HORO_TRY_STATUS(put(child.first + 1, child.end, text));
+  }
+  if (place_.parent < 0 || place_.children.empty()) return {};
+  return store_.set(key(kBelow, place_.node), encode_contacts(std::span(addresses_).subspan(1)),
+                    deadline);
+}
+
+/// Takes the addresses of the nodes [first, end).
+Status ContactExchange::put(int first, int end, std::string_view table) {
+  HORO_TRY(auto some, decode_contacts(table));
+  if (some.size() != static_cast<std::size_t>(end - first)) {
+    return fail(Errc::protocol, "a table of {} addresses, where {} ranks have one each",
+                some.size(), end - first);
+  }
+  std::move(some.begin(), some.end(), addresses_.begin() + (first - first_));
   return {};
 }
 
-std::string encode_contacts(const std::map<int, kv::Address>& contacts) {
+Result<std::string> ContactExchange::receive_table(Transport& transport) const {
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 30U;
+  const int parent = position_of(place_.parent);
+  std::array<std::uint8_t, 8> size{};
+  const auto take = [&](std::uint64_t tag, void* at, std::uint64_t bytes) -> Status {
+    HORO_TRY(const auto message,
+             transport.receive(
+                 {.peer = parent, .tag = tag, .at = static_cast<std::byte*>(at), .bytes = bytes}));
+    return message->wait();
+  };
+  HORO_TRY_STATUS(take(kSizeTag, size.data(), size.size()));
+  std::uint64_t bytes = 0;
+  for (std::size_t i = size.size(); i-- > 0;) bytes = bytes << 8U | size[i];
+  if (bytes > kMost) return fail(Errc::protocol, "a table of addresses with {} bytes", bytes);
+  std::string table(bytes, '\0');
+  HORO_TRY_STATUS(take(kTableTag, table.data(), bytes));
+  return table;
+}
+
+Duration ContactExchange::spread_limit(Deadline deadline) const {
+  const auto left = deadline.left(SteadyClock::instance().now());
+  if (left == Duration::max()) return Duration::zero();
+  return left + kEach * (1 + depth_of(static_cast<int>(members_.size()), kRadix));
+}
+
+Status ContactExchange::spread(Transport& transport) {
+  std::string table;
+  if (place_.parent < 0) {
+    table = encode_contacts(addresses_);
+  } else {
+    HORO_TRY(table, receive_table(transport));
+    first_ = 0;
+    addresses_.resize(members_.size());
+    HORO_TRY_STATUS(put(0, static_cast<int>(members_.size()), table));
+  }
+  std::array<std::uint8_t, 8> size{};
+  for (std::size_t i = 0; i < size.size(); ++i)
+    size[i] = static_cast<std::uint8_t>(table.size() >> (8 * i));
+  std::vector<std::unique_ptr<PendingMessage>> messages;
+  const auto give = [&](int child, std::uint64_t tag, void* at, std::uint64_t bytes) -> Status {
+    HORO_TRY(auto message,
+             transport.send(
+                 {.peer = child, .tag = tag, .at = static_cast<std::byte*>(at), .bytes = bytes}));
+    messages.push_back(std::move(message));
+    return {};
+  };
+  for (const auto& child : place_.children) {
+    const int position = position_of(child.first);
+    HORO_TRY_STATUS(give(position, kSizeTag, size.data(), size.size()));
+    HORO_TRY_STATUS(give(position, kTableTag, table.data(), table.size()));
+  }
+  for (const auto& message : messages) HORO_TRY_STATUS(message->wait());
+  return {};
+}
+
+std::string encode_contacts(std::span<const kv::Address> contacts) {
   std::string text;
-  for (const auto& [rank, address] : contacts)
-    text += fmt::format("{} {}\n", rank, kv::to_string(address));
+  std::string_view host;
+  for (const auto& address : contacts) {
+    text += address.host == host ? fmt::format(":{}\n", address.port)
+                                 : fmt::format("{}\n", kv::to_string(address));
+    host = address.host;
+  }
   return text;
 }
 
-Result<std::map<int, kv::Address>> decode_contacts(std::string_view text) {
-  std::map<int, kv::Address> contacts;
+Result<std::vector<kv::Address>> decode_contacts(std::string_view text) {
+  std::vector<kv::Address> contacts;
   while (!text.empty()) {
     const auto end = std::min(text.find('\n'), text.size());
     const auto line = text.substr(0, end);
     text.remove_prefix(std::min(end + 1, text.size()));
-    int rank = -1;
-    const auto parsed = std::from_chars(line.data(), line.data() + line.size(), rank);
-    const auto used = static_cast<std::size_t>(parsed.ptr - line.data());
-    if (parsed.ec != std::errc() || rank < 0 || used >= line.size() || line[used] != ' ')
+    auto address = !line.starts_with(':') || contacts.empty()
+                       ? kv::parse_address(line)
+                       : beside(contacts.back(), line.substr(1));
+    if (!address)
       return fail(Errc::protocol, "'{}' does not say where a rank listens", line.substr(0, 80));
-    HORO_TRY(contacts[rank], kv::parse_address(line.substr(used + 1)));
+    contacts.push_back(std::move(*address));
   }
   return contacts;
 }

@@ -37,9 +37,10 @@ TcpTransport::TcpTransport(std::shared_ptr<TcpEndpoint> endpoint, const Communic
           .token = set_token(endpoint_->secret(), communicator.name),
           .position = communicator.position,
           .members = communicator.members,
-          .addresses = {},
+          .addresses = std::vector<kv::Address>(communicator.members.size()),
           .ended = std::vector<std::atomic<bool>>(communicator.members.size()),
           .timeout = communicator.timeout,
+          .lost = {},
           .watch = [this](int socket, int rank) { endpoint_->watch(socket, peers_.token, rank); }} {
   for (int p = 0; p < communicator.size(); ++p) positions_[peers_.rank_of(p)] = p;
 }
@@ -49,8 +50,24 @@ TcpTransport::~TcpTransport() {
 }
 
 void TcpTransport::take_addresses() {
-  peers_.addresses.clear();
-  for (const int rank : peers_.members) peers_.addresses.push_back(endpoint_->contacts().at(rank));
+  const auto& contacts = endpoint_->contacts();
+  for (const auto& [rank, position] : positions_) {
+    const auto known = contacts.find(rank);
+    if (known != contacts.end())
+      peers_.addresses[static_cast<std::size_t>(position)] = known->second;
+  }
+}
+
+void TcpTransport::begin_start(Duration limit, std::function<bool()> lost) {
+  peers_.timeout = limit;
+  peers_.patience = "HORO_START_TIMEOUT";
+  peers_.lost = std::move(lost);
+}
+
+void TcpTransport::end_start(Duration timeout) {
+  peers_.timeout = timeout;
+  peers_.patience = "HORO_GLOO_TIMEOUT";
+  peers_.lost = nullptr;
 }
 
 Result<std::unique_ptr<PendingMessage>> TcpTransport::send(const TransportMessage& message) {

@@ -2,6 +2,7 @@
 // Messages between the ranks of a set over Horo's own TCP connections.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -17,14 +18,24 @@ namespace horo::runtime {
 /// Connections are made when a message first needs them.
 class TcpTransport final : public Transport, public TcpSet {
  public:
+  /// A connection for each worker and peer, but in large sets fewer, because a process may have
+  /// only 1,024 descriptors.
+  static constexpr int workers_of(int ranks) { return ranks <= 128 ? 3 : 1; }
+
   /// Peers may connect from now on; take_addresses() follows. Fails: io.
   static Result<std::unique_ptr<TcpTransport>> make(std::shared_ptr<TcpEndpoint> endpoint,
                                                     const Communicator& communicator,
                                                     std::uint32_t workers);
   ~TcpTransport() override;
 
-  /// Takes the members' addresses from the endpoint, which knows them all. Before any message.
+  /// Takes the members' addresses that the endpoint knows. Before any message to them.
   void take_addresses();
+
+  /// Until end_start() messages wait for `limit` at most, without one if it is zero, and only while
+  /// no rank is `lost`, which may be null. Thread: that of the messages.
+  void begin_start(Duration limit, std::function<bool()> lost);
+  /// From now on messages wait for a silent peer for `timeout`; zero: without limit.
+  void end_start(Duration timeout);
 
   Result<std::unique_ptr<PendingMessage>> send(const TransportMessage& message) override;
   Result<std::unique_ptr<PendingMessage>> receive(const TransportMessage& message) override;

@@ -22,6 +22,7 @@ constexpr int kMostTries = 20;
 // A worker that waits looks at the clock this often. If much more time has passed, the process was
 // stopped, and that time does not count against its peers.
 constexpr Duration kLook = 1s;
+constexpr Duration kLookForLoss = 100ms;
 
 bool register_in(const UniqueFd& events, int fd, std::uint32_t what, std::uint64_t id) {
   epoll_event event{.events = what | EPOLLET, .data = {.u64 = id}};
@@ -192,6 +193,8 @@ Status WorkerSockets::wait(const TcpTransfer& transfer) {
     advance_all();
     if (transfer.done()) break;
     if (awaited.state() == TcpChannel::State::lost) return lost(peer);
+    if (peers_.lost && peers_.lost())
+      return fail(Errc::peer_lost, "a rank was lost while ranks connected");
     const auto now = SteadyClock::instance().now();
     if (!since || moves != awaited.moves()) {
       since = now;
@@ -203,6 +206,7 @@ Status WorkerSockets::wait(const TcpTransfer& transfer) {
       return lost(peer);
     }
     auto limit = limited ? std::min(kLook, *since + peers_.timeout - now) : Duration::max();
+    if (peers_.lost) limit = std::min(limit, kLookForLoss);
     limit = std::min(limit, retry(now));
     if (limit > Duration::zero()) sleep(limit);
     if (SteadyClock::instance().now() - now > 2 * kLook && limited) since.reset();
@@ -226,7 +230,7 @@ std::string WorkerSockets::describe_silence(int peer) {
             ? "it may be stopped, or have no file descriptors left (ulimit -n)"
             : "a firewall may keep this host from that port, or the other host may be down");
   }
-  return fmt::format("it was silent for {} ms; raise HORO_GLOO_TIMEOUT if it is only slow", ms);
+  return fmt::format("it was silent for {} ms; raise {} if it is only slow", ms, peers_.patience);
 }
 
 Failure WorkerSockets::lost(int peer) const {

@@ -11,6 +11,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.hpp"
@@ -21,7 +22,8 @@
 
 namespace horo::runtime {
 
-/// The peers of a set, as all its workers know them. Thread: immutable, but for what is atomic.
+/// The peers of a set, as all its workers know them. Thread: immutable while there are several
+/// workers, but for what is atomic.
 struct TcpPeers {
   kv::Secret secret{};
   kv::Encryption encryption = kv::Encryption::off;
@@ -31,6 +33,8 @@ struct TcpPeers {
   std::vector<kv::Address> addresses;    ///< By position.
   std::vector<std::atomic<bool>> ended;  ///< By position: one of the peer's connections has ended.
   Duration timeout{};                    ///< For a silent peer. Zero: none.
+  std::string_view patience = "HORO_GLOO_TIMEOUT";  ///< The setting that `timeout` comes from.
+  std::function<bool()> lost;  ///< Whether a rank of the job was lost while they connect; or null.
   std::function<void(int socket, int rank)> watch;  ///< Watch a connection that is made.
 
   int rank_of(int peer) const { return members[static_cast<std::size_t>(peer)]; }

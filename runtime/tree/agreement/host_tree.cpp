@@ -1,50 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/tree/agreement/host_tree.hpp"
 
-#include <algorithm>
-
 namespace horo::runtime::tree {
-
-namespace {
-
-/// Splits what is left of [host, end) without `host` into at most `radix` runs of nearly one size.
-std::vector<Branch> split(int host, int end, int radix) {
-  std::vector<Branch> children;
-  const int rest = end - host - 1;
-  const int parts = std::min(rest, radix);
-  int at = host + 1;
-  for (int i = 0; i < parts; ++i) {
-    const int size = rest / parts + (i < rest % parts ? 1 : 0);
-    children.push_back({.first = at, .end = at + size});
-    at += size;
-  }
-  return children;
-}
-
-}  // namespace
-
-TreePlace place_of(int host, int hosts, int radix) {
-  TreePlace place{.host = 0, .end = hosts};
-  place.children = split(0, hosts, radix);
-  while (place.host != host) {
-    const auto child = std::find_if(place.children.begin(), place.children.end(),
-                                    [host](const Branch& c) { return host < c.end; });
-    HORO_CHECK(child != place.children.end() && host >= child->first);
-    place = {.host = child->first,
-             .end = child->end,
-             .parent = place.host,
-             .depth = place.depth + 1,
-             .children = split(child->first, child->end, radix)};
-  }
-  return place;
-}
-
-int depth_of(int hosts, int radix) {
-  // The first child's subtree is never smaller than its siblings'.
-  int depth = 0;
-  for (int size = hosts; size > 1; ++depth) size = (size - 1 + radix - 1) / radix;
-  return depth;
-}
 
 std::uint64_t fingerprint(const std::vector<HostRanks>& hosts, int radix,
                           std::string_view settings) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which leaders are connected: a tree over the hosts 0 ... n - 1 in which every subtree is a run of
-// neighbouring hosts, so that its ranks are few ranges. Pure.
+// The hosts whose leaders are connected as a tree, place_of() in base/tree/run_tree.hpp, and whether they
+// make one. Pure.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "base/tree/run_tree.hpp"
 #include "runtime/tree/frames/rank_ranges.hpp"
 
 namespace horo::runtime::tree {
@@ -21,28 +22,6 @@ struct HostRanks {
   std::string name;
   std::vector<Rank> ranks;  ///< Ascending; the first is the leader.
 };
-
-struct Branch {
-  int first = 0;  ///< The child's host.
-  int end = 0;    ///< One past the last host of its subtree.
-
-  friend bool operator==(const Branch&, const Branch&) = default;
-};
-
-/// A host's place: [host, end) is its subtree.
-struct TreePlace {
-  int host = 0;
-  int end = 0;
-  int parent = -1;  ///< -1: the root, host 0.
-  int depth = 0;    ///< Links between here and the root.
-  std::vector<Branch> children;
-};
-
-/// The place of `host` among `hosts`, with at most `radix` children each.
-TreePlace place_of(int host, int hosts, int radix);
-
-/// Links between the root and the host that is farthest away.
-int depth_of(int hosts, int radix);
 
 /// A hash of all names, ranks, the radix and the settings that have to be the same on all hosts.
 /// Leaders with different fingerprints refuse each other.

@@ -30,7 +30,7 @@ struct LeaderContext {
 
   bool is_root() const { return place.parent < 0; }
 
-  const HostRanks& own_host() const { return hosts[static_cast<std::size_t>(place.host)]; }
+  const HostRanks& own_host() const { return hosts[static_cast<std::size_t>(place.node)]; }
 
   const LeaderParams params;
   const std::vector<HostRanks>& hosts;

@@ -50,7 +50,7 @@ const HostRanks& LeaderLinks::host(std::size_t link) const {
 
 std::string LeaderLinks::hello() const {
   return encode(context_.params.epoch,
-                LeaderHello{.host = static_cast<std::uint32_t>(context_.place.host),
+                LeaderHello{.host = static_cast<std::uint32_t>(context_.place.node),
                             .fingerprint = fingerprint_});
 }
 

@@ -35,7 +35,7 @@ std::vector<LeaderSets::EarlyFrame> LeaderSets::add(SetId id, const RankRanges& 
   auto& set = sets_[id];
   set = {.aggregator = std::make_unique<SubtreeAggregator>(id, std::move(sources), log),
          .root_log = nullptr,
-         .paces = first_host(context_.hosts, members) == context_.place.host};
+         .paces = first_host(context_.hosts, members) == context_.place.node};
   if (context_.is_root())
     set.root_log = std::make_unique<RootLog>(id, members, context_.params.rules);
   note_arrivals(set);

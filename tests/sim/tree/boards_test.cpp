@@ -213,7 +213,7 @@ void TestHost::send(std::size_t link, std::string payload) {
   if (link == tree::Leader::kParent) {
     const auto& siblings = other.leader->place().children;
     const auto mine = std::find_if(siblings.begin(), siblings.end(),
-                                   [this](const tree::Branch& b) { return b.first == number; });
+                                   [this](const Branch& b) { return b.first == number; });
     back = static_cast<std::size_t>(mine - siblings.begin()) + 1;
   }
   other.inbox[back].push_back(std::move(payload));

@@ -3,6 +3,8 @@
 
 #include <catch2/catch.hpp>
 
+using horo::depth_of;
+using horo::place_of;
 using horo::Rank;
 using namespace horo::runtime::tree;  // NOLINT(google-build-using-namespace): a test of it
 
@@ -13,7 +15,7 @@ TEST_CASE("every host but the root has one parent, and every subtree is a run of
       int deepest = 0;
       for (int h = 0; h < hosts; ++h) {
         const auto place = place_of(h, hosts, radix);
-        REQUIRE(place.host == h);
+        REQUIRE(place.node == h);
         REQUIRE(static_cast<int>(place.children.size()) <= radix);
         int next = h + 1;
         for (const auto& child : place.children) {
