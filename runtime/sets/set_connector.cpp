@@ -10,6 +10,7 @@
 #include "runtime/backends/hierarchical/path_backend.hpp"
 #include "runtime/backends/module.hpp"
 #include "runtime/backends/shm/shm_backend.hpp"
+#include "runtime/sets/set_arrival.hpp"
 
 namespace horo::runtime {
 
@@ -17,7 +18,7 @@ namespace {
 
 /// The job's store, for ranks that give up when one of them is lost. Remembers the keys that this
 /// rank has set, so that they can be erased.
-class WatchedStore final : public RendezvousStore {
+class WatchedStore final : public RendezvousStore, public ArrivalStore {
  public:
   WatchedStore(kv::Client& client, const std::function<bool()>& lost)
       : client_(client), lost_(lost) {}
@@ -27,7 +28,19 @@ class WatchedStore final : public RendezvousStore {
     return client_.set(key, value, deadline);
   }
 
-  const std::vector<std::string>& own() const { return own_; }
+  Result<std::int64_t> add(std::string_view key, std::int64_t delta, Deadline deadline) override {
+    return client_.add(key, delta, deadline);
+  }
+
+  Result<std::int64_t> erase(std::span<const std::string> keys, Deadline deadline) override {
+    return client_.erase(keys, deadline);
+  }
+
+  /// `set`: with this name.
+  ConnectedRank connected(const Communicator& set) const {
+    return {
+        .name = set.name, .ranks = set.size(), .keys = own_, .start_timeout = set.start_timeout};
+  }
 
   Result<std::string> get(std::string_view key, Deadline deadline) override {
     constexpr Duration kLook = std::chrono::milliseconds(100);
@@ -45,48 +58,6 @@ class WatchedStore final : public RendezvousStore {
   const std::function<bool()>& lost_;
   std::vector<std::string> own_;
 };
-
-/// The set does not wait longer for a store that has gone.
-constexpr Duration kToErase = std::chrono::seconds(2);
-
-/// All ranks have connected: nobody reads the keys of the set's members any more. The last rank
-/// erases what they have in common, so that any number of sets and epochs fits into the store.
-/// Failures do not matter here: the store goes with rank 0, which may have left.
-void erase_keys(kv::Client& client, const WatchedStore& store, const Communicator& all,
-                const std::string& all_there) {
-  const auto deadline = Deadline::in(SteadyClock::instance(), kToErase);
-  auto keys = store.own();
-  std::erase(keys, all_there);
-  if (!keys.empty()) static_cast<void>(client.erase(keys, deadline));
-  const auto read = client.add(all_there + "/count", 1, deadline);
-  if (!read || *read != std::int64_t{2} * all.size()) return;
-  const std::vector<std::string> common = {all_there, all_there + "/count"};
-  static_cast<void>(client.erase(common, deadline));
-}
-
-/// Returns once all ranks have connected. A rank that left earlier, as a program does that only
-/// asks for its rank, would end what the others still use: their connections, or the store, where
-/// rank 0 serves it.
-Status await_all(kv::Client& client, WatchedStore& store, const Communicator& all) {
-  const auto deadline = Deadline::in(SteadyClock::instance(), all.start_timeout);
-  const auto all_there = fmt::format("{}/connected", all.name);
-  HORO_TRY(const auto there, client.add(all_there + "/count", 1, deadline));
-  if (there == all.size()) {
-    HORO_TRY_STATUS(store.set(all_there, "", deadline));
-    erase_keys(client, store, all, all_there);
-    return {};
-  }
-  const auto word = store.get(all_there, deadline);
-  if (word) erase_keys(client, store, all, all_there);
-  // The store goes with rank 0, which has read the word before. Other failures show in the next
-  // operation.
-  if (word || word.error().code != Errc::timed_out) return {};
-  return fail(
-      Errc::timed_out,
-      "not all {} ranks connected in time; {} of them had connected when this rank had; raise "
-      "HORO_START_TIMEOUT if the others are only slow",
-      all.size(), there);
-}
 
 }  // namespace
 
@@ -183,14 +154,14 @@ Result<SpanningBackend> SetConnector::connect(std::uint64_t number, std::span<co
   log::info("runtime", "{} ranks on {} hosts: {}", all.size(), hierarchy.hosts,
             made.table.describe());
   if (!made.table.uses_hosts()) {
-    HORO_TRY_STATUS(await_all(client, store, all));
+    HORO_TRY_STATUS(await_all(store, store.connected(all)));
     return made;
   }
   HierarchicalParts parts;
   if (const auto across = across_hosts(all, hierarchy)) {
     HORO_TRY(parts.across, make(name, *across));
   }
-  HORO_TRY_STATUS(await_all(client, store, all));
+  HORO_TRY_STATUS(await_all(store, store.connected(all)));
   HORO_TRY_STATUS(add_steps_inside(made, parts, here, kMostSets + 2 * index));
   made.backend = std::make_unique<PathBackend>(
       made.table, std::move(made.backend),

@@ -6,14 +6,9 @@
 
 #include "base/signals_blocked.hpp"
 #include "runtime/backends/flat/combine.hpp"
+#include "runtime/backends/flat/run_schedule.hpp"
 
 namespace horo::runtime {
-
-namespace {
-
-constexpr unsigned kNumberBits = 20;  // Low bits of a tag number messages, the others segments.
-
-}  // namespace
 
 FlatBackend::FlatBackend(std::unique_ptr<Transport> transport, const Mesh& mesh,
                          FlatOptions options)
@@ -147,33 +142,12 @@ Status FlatBackend::run_segment(Worker& worker, const Job& job, std::uint64_t se
 Status FlatBackend::move(Worker& worker, const Schedule& plan, const Signature& like,
                          std::uint64_t segment) {
   auto* memory = worker.memory.data();
-  const auto message = [&](const Transfer& transfer) {
-    return TransportMessage{.peer = transfer.peer,
-                            .tag = segment << kNumberBits | transfer.number,
-                            .at = memory + transfer.offset,
-                            .bytes = transfer.bytes,
-                            .worker = static_cast<std::uint32_t>(segment % workers_.size())};
-  };
-  for (const auto& round : plan.rounds) {
-    for (const auto& transfer : round.receives) {
-      HORO_TRY(auto pending, transport_->receive(message(transfer)));
-      worker.messages.push_back(std::move(pending));
-    }
-  }
-  const auto receives = worker.messages.size();
-  std::size_t next = 0;
-  for (const auto& round : plan.rounds) {
-    for (const auto& transfer : round.sends) {
-      HORO_TRY(auto pending, transport_->send(message(transfer)));
-      worker.messages.push_back(std::move(pending));
-    }
-    for (std::size_t i = 0; i < round.receives.size(); ++i)
-      HORO_TRY_STATUS(worker.messages[next++]->wait());
-    for (const auto& one : round.combines) runtime::run(one, like, mesh_.size, memory);
-  }
-  for (auto i = receives; i < worker.messages.size(); ++i)
-    HORO_TRY_STATUS(worker.messages[i]->wait());
-  worker.messages.clear();
+  const ScheduleRun one{
+      .segment = segment,
+      .worker = static_cast<std::uint32_t>(segment % workers_.size()),
+      .memory = memory,
+      .combine = [&](const Combine& sum) { runtime::run(sum, like, mesh_.size, memory); }};
+  HORO_TRY_STATUS(run_schedule(*transport_, plan, one, worker.messages));
   sent_.fetch_add(plan.sent(), std::memory_order_relaxed);
   return {};
 }
