@@ -13,7 +13,7 @@
 
 #include <fmt/format.h>
 
-#include "tests/simulator/world.hpp"
+#include "tests/simulator/agreement_step.hpp"
 
 namespace {
 
@@ -28,60 +28,8 @@ struct Job {
   int link_us = 50;
 };
 
-struct Step {
-  Duration latency{};
-  std::uint64_t most_frames = 0;  ///< Frames sent by the busiest leader.
-  std::uint64_t most_bytes = 0;
-};
-
 std::size_t heap() {
   return mallinfo2().uordblks;
-}
-
-std::vector<runtime::tree::LeaderCounters> counters(World& world) {
-  std::vector<runtime::tree::LeaderCounters> all;
-  for (int h = 0; h < world.hosts(); ++h) all.push_back(world.leader(h).counters());
-  return all;
-}
-
-/// All ranks submit all tensors at the same time.
-Step run_step(World& world, const Job& job) {
-  const auto before = counters(world);
-  const auto begin = world.network().now();
-  Step step;
-  std::uint64_t due =
-      static_cast<std::uint64_t>(job.hosts) * static_cast<std::uint64_t>(job.tensors);
-  world.on_publish([&](int host, SetId /*set*/, std::uint64_t /*entry*/) {
-    step.latency = world.network().now() - begin;
-    due -= world.log(host).records().back().names.size();
-    world.log(host).forget_records();
-  });
-  for (int t = 0; t < job.tensors; ++t) {
-    runtime::Signature signature;
-    const std::int64_t extent = 1000 + t;
-    if (!runtime::set_shape(signature, {&extent, 1})) std::abort();
-    const auto name = fmt::format("DistributedOptimizer.allreduce.layer{}.conv.weight", t);
-    for (int r = 0; r < world.size(); ++r) {
-      if (!world.submit(Rank{r}, name, signature)) std::abort();
-    }
-  }
-  const auto ran = [&] {
-    if (due != 0) return false;
-    for (int h = 0; h < world.hosts(); ++h) {
-      if (world.log(h).done() != world.log(h).published()) return false;
-    }
-    return true;
-  };
-  if (!world.run(std::chrono::seconds(60), ran)) std::abort();
-  const auto after = counters(world);
-  for (std::size_t h = 0; h < after.size(); ++h) {
-    step.most_frames = std::max(step.most_frames, after[h].frames_sent - before[h].frames_sent);
-    // Counts the length and the tag of each frame too, as on a real connection.
-    const auto frames = after[h].frames_sent - before[h].frames_sent;
-    step.most_bytes =
-        std::max(step.most_bytes, after[h].bytes_sent - before[h].bytes_sent + 20 * frames);
-  }
-  return step;
 }
 
 void run_job(const Job& job) {
@@ -89,8 +37,8 @@ void run_job(const Job& job) {
   params.links.latency = std::chrono::microseconds(job.link_us);
   const auto empty = heap();
   World world(params);
-  const auto first = run_step(world, job);
-  const auto second = run_step(world, job);
+  const auto first = run_agreement(world, job.tensors);
+  const auto second = run_agreement(world, job.tensors);
   std::size_t boards = 0;
   for (int h = 0; h < world.hosts(); ++h) boards += world.log(h).bytes();
   // The rest, besides boards and leaders, is the list of hosts, which all simulated leaders share.
@@ -102,10 +50,9 @@ void run_job(const Job& job) {
       "{}, "
       "\"first_us\": {:.1f}, \"cached_us\": {:.1f}, \"first_frames\": {}, \"first_bytes\": {}, "
       "\"cached_frames\": {}, \"cached_bytes\": {}, \"leader_bytes\": {}, \"rank_bytes\": {}}}\n",
-      world.size(), job.hosts, job.tensors, job.radix,
-      depth_of(job.hosts, job.radix), job.link_us, us(first.latency),
-      us(second.latency), first.most_frames, first.most_bytes, second.most_frames,
-      second.most_bytes, leaders / hosts,
+      world.size(), job.hosts, job.tensors, job.radix, depth_of(job.hosts, job.radix), job.link_us,
+      us(first.latency), us(second.latency), first.most_frames, first.most_bytes,
+      second.most_frames, second.most_bytes, leaders / hosts,
       (leaders + boards) / static_cast<std::size_t>(world.size()));
 }
 

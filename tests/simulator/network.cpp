@@ -9,16 +9,56 @@ void Network::at(TimePoint when, Event event) {
   events_.push({.when = std::max(when, now_), .number = made_++, .event = std::move(event)});
 }
 
+void Network::use(ClusterLinks links) {
+  cards_.assign(links.hosts.size(), Card{});
+  links_ = std::move(links);
+}
+
+/// The bytes pass both cards at the same time, each after those that came to it before. Frames from
+/// host to host keep their order.
+void Network::cross(int from, int to, double bytes, TimePoint departure, Event arrive) {
+  const auto taking = [bytes](const HostLink& link) {
+    return Duration(static_cast<Duration::rep>(bytes / link.bytes_per_second * 1e9));
+  };
+  const auto& a = links_->hosts[static_cast<std::size_t>(from)];
+  const auto& b = links_->hosts[static_cast<std::size_t>(to)];
+  auto& out = cards_[static_cast<std::size_t>(from)];
+  const auto latency = (a.latency + b.latency) / 2;
+  const auto first = std::max(out.out, departure) + latency;
+  out.out = first - latency + taking(a);
+  out.sent += static_cast<std::uint64_t>(bytes);
+  at(first,
+     [=, this, last = out.out + latency, taken = taking(b), arrive = std::move(arrive)]() mutable {
+       auto& in = cards_[static_cast<std::size_t>(to)];
+       in.in = std::max(in.in, now_) + taken;
+       auto arrival = std::max(in.in, last);
+       if (model_.jitter > Duration::zero()) {
+         auto& wire = wires_[{from, to}];
+         arrival = wire.arrived = std::max(wire.arrived, arrival + draw_jitter());
+       }
+       at(arrival, std::move(arrive));
+     });
+}
+
+Duration Network::draw_jitter() {
+  if (model_.jitter <= Duration::zero()) return {};
+  const auto most = static_cast<std::uint64_t>(model_.jitter.count());
+  return Duration(static_cast<Duration::rep>(random_() % (most + 1)));
+}
+
 void Network::carry(int from, int to, std::size_t bytes, TimePoint departure, Event arrive) {
+  if (links_) {
+    const auto all = static_cast<double>(bytes + model_.overhead_bytes);
+    if (from != to) return cross(from, to, all, departure, std::move(arrive));
+    const auto seconds = static_cast<double>(bytes) / links_->inside.bytes_per_second;
+    return at(
+        departure + links_->inside.latency + Duration(static_cast<Duration::rep>(seconds * 1e9)),
+        std::move(arrive));
+  }
   auto& wire = wires_[{from, to}];
   const auto seconds = static_cast<double>(bytes + model_.overhead_bytes) / model_.bytes_per_second;
   wire.free = std::max(wire.free, departure) + Duration(static_cast<Duration::rep>(seconds * 1e9));
-  auto arrival = wire.free + model_.latency;
-  if (model_.jitter > Duration::zero()) {
-    const auto most = static_cast<std::uint64_t>(model_.jitter.count());
-    arrival += Duration(static_cast<Duration::rep>(random_() % (most + 1)));
-  }
-  wire.arrived = std::max(wire.arrived, arrival);
+  wire.arrived = std::max(wire.arrived, wire.free + model_.latency + draw_jitter());
   at(wire.arrived, std::move(arrive));
 }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <queue>
 #include <random>
 #include <string>
@@ -26,6 +27,18 @@ struct LinkModel {
   Duration receive_cost = std::chrono::microseconds(4);
 };
 
+/// A host's link to the switch, which all its connections share, in both directions.
+struct HostLink {
+  Duration latency{};  ///< A message from host to host has half of each side's.
+  double bytes_per_second = 1.25e9;
+};
+
+/// Links of a described cluster. Without it each pair of hosts has a wire of its own.
+struct ClusterLinks {
+  std::vector<HostLink> hosts;
+  HostLink inside;  ///< Between two processes of one host.
+};
+
 /// Thread: owner.
 class Network {
  public:
@@ -33,7 +46,17 @@ class Network {
 
   Network(const LinkModel& model, std::uint64_t seed) : model_(model), random_(seed) {}
 
+  /// From now on.
+  void use(ClusterLinks links);
+
+  const std::optional<ClusterLinks>& links() const { return links_; }
+
   TimePoint now() const { return now_; }
+
+  /// Bytes that `host` has sent to other hosts, with the overhead of frames.
+  std::uint64_t sent(int host) const {
+    return cards_.empty() ? 0 : cards_[static_cast<std::size_t>(host)].sent;
+  }
 
   const LinkModel& model() const { return model_; }
 
@@ -71,7 +94,18 @@ class Network {
     TimePoint arrived{};  ///< When the last frame arrives.
   };
 
+  struct Card {
+    TimePoint out{};  ///< When all that was handed over has left.
+    TimePoint in{};   ///< When all that has begun to come in will be there.
+    std::uint64_t sent = 0;
+  };
+
+  void cross(int from, int to, double bytes, TimePoint departure, Event arrive);
+  Duration draw_jitter();
+
   const LinkModel model_;
+  std::optional<ClusterLinks> links_;
+  std::vector<Card> cards_;
   std::mt19937_64 random_;
   TimePoint now_{};
   std::uint64_t made_ = 0;

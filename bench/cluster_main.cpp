@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs a job on each described cluster (tests/simulator/cluster_run.hpp) and prints one row of JSON
+// per file.
+//
+//   bench_cluster FILE...
+#include <cstdio>
+
+#include <fmt/format.h>
+
+#include "tests/simulator/cluster_run.hpp"
+
+int main(int argc, char** argv) {
+  using namespace horo::runtime::sim;  // NOLINT(google-build-using-namespace): a program of its own
+  if (argc < 2) {
+    std::fputs("usage: bench_cluster FILE...\n", stderr);
+    return 2;
+  }
+  for (int i = 1; i < argc; ++i) {
+    const auto cluster = read_cluster(argv[i]);
+    if (!cluster) {
+      fmt::print(stderr, "bench_cluster: {}\n", cluster.error().message);
+      return 2;
+    }
+    fmt::print("{}\n", to_json(*cluster, run_cluster(*cluster)));
+    std::fflush(stdout);
+  }
+  return 0;
+}

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/simulator/cluster_file.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <fstream>
+#include <optional>
+#include <sstream>
+
+#include <yaml-cpp/yaml.h>
+
+namespace horo::runtime::sim {
+
+namespace {
+
+constexpr int kMostHosts = 100'000;
+constexpr int kMostRanks = 1'000'000;
+
+/// Reads one map of the file. The first fault stays; later values are not read.
+class Section {
+ public:
+  Section(const YAML::Node& map, std::string name, const std::string& file, Status& fault)
+      : map_(map), name_(std::move(name)), file_(file), fault_(fault) {
+    if (fault_ && !map_.IsMap()) blame(map_, name_, "must have keys with values");
+  }
+
+  /// A value with `least` <= value <= `most`, in the key's unit.
+  void number(const char* key, double least, double most, double& value) {
+    const auto node = find(key);
+    if (!node) return;
+    double read = 0;
+    if (!YAML::convert<double>::decode(*node, read) || !std::isfinite(read) || read < least ||
+        read > most) {
+      return blame(*node, path(key), fmt::format("must be a number from {} to {}", least, most));
+    }
+    value = read;
+  }
+
+  void whole(const char* key, int least, int most, int& value) {
+    const auto node = find(key);
+    if (!node) return;
+    int read = 0;
+    if (!YAML::convert<int>::decode(*node, read) || read < least || read > most) {
+      return blame(*node, path(key),
+                   fmt::format("must be a whole number from {} to {}", least, most));
+    }
+    value = read;
+  }
+
+  void time(const char* key, double unit, Duration& value) {
+    double read = static_cast<double>(value.count()) / unit;
+    number(key, 0, 1e9, read);
+    value = Duration(static_cast<Duration::rep>(read * unit));
+  }
+
+  void link(HostLink& link) {
+    time("latency_us", 1e3, link.latency);
+    double gbits = link.bytes_per_second * 8 / 1e9;
+    number("gbit_per_s", 1e-3, 1e5, gbits);
+    link.bytes_per_second = gbits * 1e9 / 8;
+  }
+
+  /// The value of one of `words`, by its index.
+  void word(const char* key, const std::vector<std::string_view>& words, std::size_t& value) {
+    const auto node = find(key);
+    if (!node) return;
+    const auto found =
+        std::find(words.begin(), words.end(), node->IsScalar() ? node->Scalar() : "");
+    if (found == words.end())
+      return blame(*node, path(key), fmt::format("must be one of {}", fmt::join(words, ", ")));
+    value = static_cast<std::size_t>(found - words.begin());
+  }
+
+  std::optional<Section> section(const char* key) {
+    const auto node = find(key);
+    if (!node) return std::nullopt;
+    return Section(*node, path(key), file_, fault_);
+  }
+
+  /// Calls `use(node, name)` for each item of a list.
+  template <typename Use>
+  void list(const char* key, Use use) {
+    const auto node = find(key);
+    if (!node) return;
+    if (!node->IsSequence()) return blame(*node, path(key), "must be a list");
+    std::size_t index = 0;
+    for (const auto& item : *node) {
+      if (fault_) use(item, fmt::format("{}[{}]", path(key), index++));
+    }
+  }
+
+  /// After all keys have been read: others are a fault.
+  void end() {
+    if (!fault_) return;
+    for (const auto& entry : map_) {
+      const auto key = entry.first.IsScalar() ? entry.first.Scalar() : "";
+      if (std::find(known_.begin(), known_.end(), key) != known_.end()) continue;
+      fault_ = fail(Errc::invalid_argument, "{}:{}: there is no key '{}'; {} has {}", file_,
+                    entry.first.Mark().line + 1, path(key), name_.empty() ? "a cluster" : name_,
+                    fmt::join(known_, ", "));
+      return;
+    }
+  }
+
+  /// The file does not say something that it must.
+  void need(const char* key) {
+    if (fault_ && !map_[key]) {
+      fault_ = fail(Errc::invalid_argument, "{}:{}: {} is missing; add it", file_,
+                    map_.Mark().line + 1, path(key));
+    }
+  }
+
+  void blame(const YAML::Node& node, const std::string& what, const std::string& rule) {
+    const auto value = node.IsScalar() ? fmt::format("is '{}'; it ", node.Scalar()) : std::string();
+    fault_ = fail(Errc::invalid_argument, "{}:{}: {} {}{}", file_, node.Mark().line + 1,
+                  what.empty() ? "the cluster" : what, value, rule);
+  }
+
+ private:
+  std::string path(const std::string& key) const {
+    return name_.empty() ? key : fmt::format("{}.{}", name_, key);
+  }
+
+  std::optional<YAML::Node> find(const char* key) {
+    known_.emplace_back(key);
+    if (!fault_) return std::nullopt;
+    const YAML::Node map(map_);
+    const YAML::Node node = map[key];
+    if (!node || node.IsNull()) return std::nullopt;
+    return node;
+  }
+
+  const YAML::Node map_;
+  const std::string name_;
+  const std::string& file_;
+  Status& fault_;
+  std::vector<std::string> known_;
+};
+
+void read_hosts(Section& top, const HostLink& usual, Cluster& cluster, const std::string& file,
+                Status& fault) {
+  top.need("hosts");
+  top.list("hosts", [&](const YAML::Node& node, const std::string& name) {
+    HostGroup group{.link = usual};
+    Section section(node, name, file, fault);
+    section.whole("count", 1, kMostHosts, group.count);
+    section.whole("ranks", 1, 1024, group.ranks);
+    section.link(group.link);
+    section.end();
+    cluster.groups.push_back(group);
+    if (fault && (cluster.hosts() > kMostHosts || cluster.ranks() > kMostRanks))
+      section.blame(node, name,
+                    fmt::format("makes {} hosts with {} ranks; at most {} and {} are simulated",
+                                cluster.hosts(), cluster.ranks(), kMostHosts, kMostRanks));
+  });
+}
+
+void read_failures(Section& top, Cluster& cluster, const std::string& file, Status& fault) {
+  top.list("failures", [&](const YAML::Node& node, const std::string& where) {
+    HostFailure failure;
+    std::size_t how = 0;
+    Section section(node, where, file, fault);
+    section.time("at_s", 1e9, failure.at);
+    section.need("host");
+    section.whole("host", 0, cluster.hosts() - 1, failure.host);
+    section.word("how",
+                 {name(HostFailure::How::dies), name(HostFailure::How::is_cut),
+                  name(HostFailure::How::stops)},
+                 how);
+    section.end();
+    failure.how = static_cast<HostFailure::How>(how);
+    cluster.failures.push_back(failure);
+  });
+}
+
+Status read_all(const YAML::Node& root, const std::string& file, Cluster& cluster) {
+  Status fault;
+  Section top(root, "", file, fault);
+  HostLink usual{.latency = std::chrono::microseconds(50)};
+  if (auto links = top.section("links")) {
+    links->link(usual);
+    links->time("jitter_us", 1e3, cluster.jitter);
+    links->end();
+  }
+  if (auto inside = top.section("inside")) {
+    inside->link(cluster.inside);
+    inside->end();
+  }
+  read_hosts(top, usual, cluster, file, fault);
+  top.whole("tree_radix", 1, 60, cluster.radix);
+  top.time("heartbeat_timeout_s", 1e9, cluster.heartbeat_timeout);
+  top.whole("tensors", 1, 10'000, cluster.tensors);
+  int seed = 1;
+  top.whole("seed", 0, 1'000'000'000, seed);
+  cluster.seed = static_cast<std::uint64_t>(seed);
+  if (root.IsMap() && root["sums"]) cluster.sums.clear();
+  top.list("sums", [&](const YAML::Node& node, const std::string& name) {
+    double bytes = 0;
+    if (!YAML::convert<double>::decode(node, bytes) || bytes < 4 || bytes > 4e9 ||
+        bytes != std::floor(bytes / 4) * 4)
+      return top.blame(node, name, "must be bytes of float32, a multiple of 4 up to 4e9");
+    cluster.sums.push_back(static_cast<std::uint64_t>(bytes));
+  });
+  read_failures(top, cluster, file, fault);
+  top.end();
+  return fault;
+}
+
+}  // namespace
+
+std::string_view name(HostFailure::How how) {
+  switch (how) {
+    case HostFailure::How::dies:
+      return "dies";
+    case HostFailure::How::is_cut:
+      return "is_cut";
+    case HostFailure::How::stops:
+      return "stops";
+  }
+  return "unknown";
+}
+
+int Cluster::hosts() const {
+  int sum = 0;
+  for (const auto& group : groups) sum += group.count;
+  return sum;
+}
+
+int Cluster::ranks() const {
+  int sum = 0;
+  for (const auto& group : groups) sum += group.count * group.ranks;
+  return sum;
+}
+
+Result<Cluster> parse_cluster(std::string_view text, const std::string& name) {
+  Cluster cluster;
+  try {
+    HORO_TRY_STATUS(read_all(YAML::Load(std::string(text)), name, cluster));
+  } catch (const YAML::Exception& error) {
+    return fail(Errc::invalid_argument, "{}:{}: {}; the file must be YAML", name,
+                error.mark.line + 1, error.msg);
+  }
+  return cluster;
+}
+
+Result<Cluster> read_cluster(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) return fail_errno(errno, fmt::format("cluster file '{}'", path));
+  std::ostringstream text;
+  text << file.rdbuf();
+  return parse_cluster(text.str(), path);
+}
+
+}  // namespace horo::runtime::sim

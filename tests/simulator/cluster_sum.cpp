@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+// The sums of a simulated job.
+#include <algorithm>
+
+#include "base/json.hpp"
+#include "runtime/backends/flat/segment.hpp"
+#include "runtime/backends/hierarchical/backend_table.hpp"
+#include "runtime/backends/tcp/tcp_transport.hpp"
+#include "tests/simulator/cluster_run.hpp"
+
+namespace horo::runtime::sim {
+
+namespace {
+
+constexpr std::uint64_t kPiece = std::uint64_t{4} << 20U;  // As the hierarchical backend's.
+constexpr double kReducedPerSecond = 8e9;                  // Bytes that a core adds.
+
+Duration taking(std::uint64_t bytes, double per_second) {
+  return Duration(static_cast<Duration::rep>(static_cast<double>(bytes) / per_second * 1e9));
+}
+
+Bucket bucket_of(std::uint64_t elements) {
+  Bucket bucket;
+  bucket.like = {.kind = Kind::allreduce, .dtype = DType::f32};
+  bucket.like.elements = elements;
+  bucket.parts.push_back({.elements = elements});
+  return bucket;
+}
+
+}  // namespace
+
+Hierarchy ClusterRun::hierarchy_of(int rank) const {
+  const auto& ranks =
+      hosts_[static_cast<std::size_t>(host_of_[static_cast<std::size_t>(rank)])].ranks;
+  return {.hosts = world_->hosts(),
+          .ranks = world_->size(),
+          .local_ranks = static_cast<int>(ranks.size()),
+          .local_rank = rank - ranks.front(),
+          .owners = owners_,
+          .most_local = most_local_};
+}
+
+std::uint64_t ClusterRun::messages() const {
+  std::uint64_t sum = all_->messages();
+  for (const auto& wire : across_) sum += wire->messages();
+  return sum;
+}
+
+std::uint64_t ClusterRun::connections() const {
+  std::uint64_t sum = all_->connections();
+  for (const auto& wire : across_) sum += wire->connections();
+  return sum;
+}
+
+std::uint64_t ClusterRun::most_connections() const {
+  std::uint64_t most = 0;
+  for (const int rank : members_) {
+    auto sum = all_->connections_of(rank);
+    const auto hierarchy = hierarchy_of(rank);
+    if (hierarchy.owns()) {
+      sum += across_[static_cast<std::size_t>(hierarchy.local_rank)]->connections_of(
+          host_of_[static_cast<std::size_t>(rank)]);
+    }
+    most = std::max(most, sum);
+  }
+  return most;
+}
+
+SumReport ClusterRun::sum(std::uint64_t bytes) {
+  SumReport report{.bytes = bytes};
+  report.first = run_sum(bytes, report);
+  std::vector<std::uint64_t> before;
+  for (int h = 0; h < world_->hosts(); ++h) before.push_back(network_.sent(h));
+  const auto messages_before = messages();
+  report.again = run_sum(bytes, report);
+  report.messages = messages() - messages_before;
+  for (int h = 0; h < world_->hosts(); ++h)
+    report.most_sent =
+        std::max(report.most_sent, network_.sent(h) - before[static_cast<std::size_t>(h)]);
+  return report;
+}
+
+Duration ClusterRun::run_sum(std::uint64_t bytes, SumReport& report) {
+  const auto bucket = bucket_of(bytes / 4);
+  const auto hierarchy = hierarchy_of(0);
+  const auto table = BackendTable::of_hosts({.name = "tcp", .rejected = {}}, hierarchy, {});
+  const bool by_hosts = table.choose(bucket).path == BucketPath::by_hosts;
+  const int size = by_hosts ? world_->hosts() : world_->size();
+  const auto moved = by_hosts ? slice_elements(cut_bucket(bucket, kPiece).front(), hierarchy) * 4
+                              : std::min(bytes, segment_bytes(size));
+  report.path = by_hosts ? "by hosts" : "whole";
+  report.algorithm = name(choose_allreduce(
+      {.size = size, .shares_hosts = !by_hosts && most_local_ > 1}, moved, Partial::exact));
+  for (const int rank : members_) {
+    for (int worker = 0; worker < TcpTransport::workers_of(size); ++worker) {
+      spawn([this, rank, worker, by_hosts, bucket] {
+        by_hosts ? sum_by_hosts(rank, worker, bucket) : sum_whole(rank, worker, bucket);
+      });
+    }
+  }
+  return finish();
+}
+
+/// One segment, as FlatBackend runs it.
+void ClusterRun::run_segment(Transport& transport, const Mesh& mesh, const Bucket& bucket,
+                             const ScheduleRun& run) {
+  CutBucket cut;
+  HORO_CHECK(runtime::cut_bucket(bucket, mesh, segment_bytes(mesh.size), "tcp", cut));
+  const auto segment = make_segment(cut.bucket, cut.lanes, mesh, cut.unit, run.segment);
+  std::vector<std::unique_ptr<PendingMessage>> messages;
+  HORO_CHECK(run_schedule(transport, segment.schedule, run, messages));
+}
+
+void ClusterRun::sum_whole(int rank, int worker, const Bucket& bucket) {
+  const Mesh mesh{.position = rank, .size = world_->size(), .shares_hosts = most_local_ > 1};
+  const auto transport = all_->transport(rank);
+  const auto combine = [this](const Combine& one) {
+    sleep(taking(one.elements * 4 * (one.sources.size() - 1), kReducedPerSecond));
+  };
+  const auto step = static_cast<std::uint64_t>(TcpTransport::workers_of(mesh.size));
+  const auto unit = segment_unit(bucket, mesh.size, segment_bytes(mesh.size));
+  const auto segments = (bucket.parts.front().elements + unit - 1) / unit;
+  for (auto s = static_cast<std::uint64_t>(worker); s < segments; s += step) {
+    run_segment(*transport, mesh, bucket,
+                {.segment = s,
+                 .worker = static_cast<std::uint32_t>(worker),
+                 .memory = nullptr,
+                 .combine = combine});
+  }
+}
+
+/// Pieces as those of the hierarchical backend. A piece passes the host's memory before and after
+/// the sum between hosts.
+void ClusterRun::sum_by_hosts(int rank, int worker, const Bucket& bucket) {
+  const auto hierarchy = hierarchy_of(rank);
+  if (!hierarchy.owns()) return;
+  const Mesh mesh{.position = host_of_[static_cast<std::size_t>(rank)], .size = hierarchy.hosts};
+  const auto transport =
+      across_[static_cast<std::size_t>(hierarchy.local_rank)]->transport(mesh.position);
+  const auto combine = [this](const Combine& one) {
+    sleep(taking(one.elements * 4 * (one.sources.size() - 1), kReducedPerSecond));
+  };
+  const auto pieces = cut_bucket(bucket, kPiece);
+  const auto step = static_cast<std::size_t>(TcpTransport::workers_of(mesh.size));
+  for (auto p = static_cast<std::size_t>(worker); p < pieces.size(); p += step) {
+    const auto elements = slice_elements(pieces[p], hierarchy);
+    const auto inside = taking(elements * 4 * static_cast<std::uint64_t>(hierarchy.local_ranks),
+                               cluster_.inside.bytes_per_second);
+    sleep(inside);
+    const auto slice = bucket_of(elements);
+    run_segment(*transport, mesh, slice,
+                {.segment = 0,
+                 .worker = static_cast<std::uint32_t>(worker),
+                 .memory = nullptr,
+                 .combine = combine});
+    sleep(inside);
+  }
+}
+
+// -- Rows ---------------------------------------------------------------------------------------
+
+namespace {
+
+double us(Duration time) {
+  return static_cast<double>(time.count()) / 1e3;
+}
+
+std::int64_t whole(std::uint64_t number) {
+  return static_cast<std::int64_t>(number);
+}
+
+void write(JsonWriter& json, const StartReport& start) {
+  json.key("hosts_known_us").value(us(start.hosts_known));
+  json.key("leaders_us").value(us(start.leaders));
+  json.key("addresses_us").value(us(start.addresses_known));
+  json.key("connected_us").value(us(start.connected));
+  json.key("store_requests").value(whole(start.store.requests));
+  json.key("store_bytes").value(whole(start.store.bytes_in + start.store.bytes_out));
+  json.key("store_busy_us").value(us(start.store.busy));
+  json.key("store_most_keys").value(whole(start.store.most_keys));
+  json.key("store_keys_left").value(whole(start.keys_left));
+}
+
+void write(JsonWriter& json, const SumReport& sum) {
+  json.begin_object().key("bytes").value(whole(sum.bytes)).key("path").value(sum.path);
+  json.key("algorithm").value(sum.algorithm).key("first_us").value(us(sum.first));
+  json.key("us").value(us(sum.again)).key("host_bytes").value(whole(sum.most_sent));
+  json.key("messages").value(whole(sum.messages)).end_object();
+}
+
+}  // namespace
+
+std::string to_json(const Cluster& cluster, const ClusterReport& report) {
+  JsonWriter json;
+  json.begin_object();
+  json.key("ranks").value(cluster.ranks()).key("hosts").value(cluster.hosts());
+  json.key("tensors").value(cluster.tensors);
+  write(json, report.start);
+  json.key("first_us").value(us(report.first.latency));
+  json.key("cached_us").value(us(report.cached.latency));
+  json.key("cached_bytes").value(whole(report.cached.most_bytes));
+  if (!report.sums.empty()) {
+    json.key("first_sum_us")
+        .value(us(report.start.connected + report.first.latency + report.sums.front().first));
+  }
+  json.key("sums").begin_array();
+  for (const auto& sum : report.sums) write(json, sum);
+  json.end_array();
+  json.key("connections").value(whole(report.connections));
+  json.key("most_connections").value(whole(report.most_connections));
+  json.key("losses").begin_array();
+  for (const auto& loss : report.losses) {
+    json.begin_object().key("host").value(loss.failure.host);
+    json.key("how").value(name(loss.failure.how));
+    json.key("known_us").value(us(loss.known)).end_object();
+  }
+  json.end_array().end_object();
+  return json.text();
+}
+
+}  // namespace horo::runtime::sim
