@@ -4,20 +4,17 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <csignal>
 #include <fcntl.h>
+#include <optional>
 #include <poll.h>
 #include <span>
-#include <spawn.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <utility>
 
 #include "base/text/printable.hpp"
 #include "base/unique_fd.hpp"
 #include "discovery/text_file.hpp"
-
-extern char** environ;  // NOLINT(readability-redundant-declaration): some libcs do not declare it
 
 namespace horo::discovery {
 
@@ -56,88 +53,13 @@ Status wait_for(std::span<pollfd> streams, Deadline deadline) {
   }
 }
 
-/// A child in its own process group. The destructor kills the rest of the group.
-class Child {
- public:
-  explicit Child(pid_t pid) : pid_(pid) {}
-
-  Child(const Child&) = delete;
-  Child& operator=(const Child&) = delete;
-
-  ~Child() {
-    kill(-pid_, SIGKILL);
-    if (!reaped_) waitpid(pid_, nullptr, 0);
-  }
-
-  /// Waits for the child's end and returns its wait status.
-  Result<int> wait(WaitLimit limit) {
-    const UniqueFd handle(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)));
-    if (!handle) return fail_errno(errno, "watching it");
-    std::array events{pollfd{handle.value(), POLLIN, 0}, until_cancelled(limit)};
-    HORO_TRY_STATUS(wait_for(events, limit.deadline));
-    int status = 0;
-    if (waitpid(pid_, &status, 0) < 0) return fail_errno(errno, "waiting for it");
-    reaped_ = true;
-    return status;
-  }
-
- private:
-  const pid_t pid_;
-  bool reaped_ = false;
-};
-
-Result<pid_t> start(const std::vector<std::string>& command, const Pipe& out, const Pipe& err) {
-  std::vector<char*> arguments;
-  for (const auto& word : command)
-    arguments.push_back(
-        const_cast<char*>(word.c_str()));  // NOLINT(cppcoreguidelines-pro-type-const-cast):
-                                           // posix_spawnp's signature
-  arguments.push_back(nullptr);
-  posix_spawn_file_actions_t actions{};
-  posix_spawnattr_t attributes{};
-  posix_spawn_file_actions_init(&actions);
-  posix_spawnattr_init(&attributes);
-  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_adddup2(&actions, out.write.value(), STDOUT_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, err.write.value(), STDERR_FILENO);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
-  pid_t pid = -1;
-  const int error =
-      posix_spawnp(&pid, command.front().c_str(), &actions, &attributes, arguments.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  posix_spawnattr_destroy(&attributes);
-  if (error == ENOEXEC)
-    return fail(Errc::permission_denied,
-                "it is not a program; a script must begin with #! and its interpreter");
-  if (error == ENOENT && command.front().find('/') == std::string::npos) {
-    return fail(Errc::not_found,
-                "there is no program '{}': give its path, or put its folder into PATH",
-                command.front());
-  }
-  if (error != 0) return fail_errno(error, "starting it");
-  return pid;
-}
-
-/// Reads both streams to the end.
-Status gather(const Pipe& out, const Pipe& err, WaitLimit limit, std::string& text,
-              std::string& words) {
-  std::array streams{pollfd{out.read.value(), POLLIN, 0}, pollfd{err.read.value(), POLLIN, 0},
-                     until_cancelled(limit)};
+/// Reads what a ready stream has, and forgets the stream when it ends.
+void take(pollfd& stream, std::string& text) {
   std::array<char, 65536> block{};
-  while (streams[0].fd >= 0 || streams[1].fd >= 0) {
-    HORO_TRY_STATUS(wait_for(streams, limit.deadline));
-    for (std::size_t i = 0; i < 2; ++i) {
-      if (streams[i].fd < 0 || streams[i].revents == 0) continue;
-      const auto n = read(streams[i].fd, block.data(), block.size());
-      if (n < 0 && errno == EINTR) continue;
-      if (n <= 0) streams[i].fd = -1;
-      if (n > 0) (i == 0 ? text : words).append(block.data(), static_cast<std::size_t>(n));
-    }
-    if (text.size() > kMostHostText)
-      return fail(Errc::resource_exhausted, "it printed more than {} bytes", kMostHostText);
-    if (words.size() > kLastWords) words.erase(0, words.size() - kLastWords);
-  }
-  return {};
+  const auto n = read(stream.fd, block.data(), block.size());
+  if (n < 0 && errno == EINTR) return;
+  if (n <= 0) stream.fd = -1;
+  if (n > 0) text.append(block.data(), static_cast<std::size_t>(n));
 }
 
 std::string last_line(const std::string& words) {
@@ -150,22 +72,43 @@ std::string last_line(const std::string& words) {
 
 }  // namespace
 
-Result<std::string> output_of(const std::vector<std::string>& command, WaitLimit limit) {
+Result<RunningProgram> RunningProgram::start(const std::vector<std::string>& command) {
   HORO_TRY(auto out, make_pipe());
   HORO_TRY(auto err, make_pipe());
-  HORO_TRY(const pid_t pid, start(command, out, err));
-  Child child(pid);
-  out.write.reset();
-  err.write.reset();
-  std::string text;
-  std::string words;
-  HORO_TRY_STATUS(gather(out, err, limit, text, words));
-  HORO_TRY(const int status, child.wait(limit));
-  if (status == 0) return text;
+  HORO_TRY(auto program, KeptProgram::start(command, out.write.value(), err.write.value()));
+  return RunningProgram(std::move(program), std::move(out.read), std::move(err.read));
+}
+
+Result<ProgramEnd> RunningProgram::hear(WaitLimit limit) {
+  ProgramEnd end;
+  std::optional<int> status;
+  std::array streams{pollfd{out_.value(), POLLIN, 0}, pollfd{err_.value(), POLLIN, 0},
+                     pollfd{program_.ended(), POLLIN, 0}, until_cancelled(limit)};
+  while (streams[0].fd >= 0 || streams[1].fd >= 0 || !status) {
+    HORO_TRY_STATUS(wait_for(streams, limit.deadline));
+    if (streams[0].revents != 0) take(streams[0], end.output);
+    if (streams[1].revents != 0) take(streams[1], end.errors);
+    if (streams[2].revents != 0) {
+      HORO_TRY(status, program_.wait_status());
+      streams[2].fd = -1;
+    }
+    if (end.output.size() > kMostHostText)
+      return fail(Errc::resource_exhausted, "it printed more than {} bytes", kMostHostText);
+    if (end.errors.size() > kLastWords) end.errors.erase(0, end.errors.size() - kLastWords);
+  }
+  end.wait_status = *status;
+  return end;
+}
+
+Result<std::string> output_of(const std::vector<std::string>& command, WaitLimit limit) {
+  HORO_TRY(auto program, RunningProgram::start(command));
+  HORO_TRY(auto end, program.hear(limit));
+  const int status = end.wait_status;
+  if (status == 0) return std::move(end.output);
   const auto how = WIFSIGNALED(status)
                        ? fmt::format("was killed by signal {}", WTERMSIG(status))
                        : fmt::format("ended with exit code {}", WEXITSTATUS(status));
-  const auto last = last_line(words);
+  const auto last = last_line(end.errors);
   return fail(Errc::unavailable, "it {}{}{}", how, last.empty() ? "" : ": ", last);
 }
 

@@ -14,11 +14,11 @@
 #include <utility>
 
 #include "base/exit_code.hpp"
+#include "base/process/process_title.hpp"
 #include "base/unique_fd.hpp"
 #include "launcher/agent/agent_cgroup.hpp"
 #include "launcher/agent/sweeper.hpp"
 #include "launcher/process/descendants.hpp"
-#include "launcher/process/process_title.hpp"
 
 namespace horo::launcher {
 

@@ -4,9 +4,9 @@
 #include <string>
 #include <sys/types.h>
 
+#include "base/process/process_title.hpp"
 #include "base/result.hpp"
 #include "base/unique_fd.hpp"
-#include "launcher/process/process_title.hpp"
 
 namespace horo::launcher {
 

@@ -2,18 +2,15 @@
 #include "launcher/mpi/mpi_kind.hpp"
 
 #include <array>
-#include <unistd.h>
 #include <utility>
 
-#include "base/loop/loop.hpp"
-#include "launcher/process/process_group.hpp"
+#include "discovery/program.hpp"
 
 namespace horo::launcher {
 
 namespace {
 
 constexpr Duration kVersionTimeout = std::chrono::seconds(10);
-constexpr std::size_t kMostText = 65536;
 
 /// Spectrum MPI and Intel MPI also print the name of the MPI that they derive from, so they come
 /// first.
@@ -25,17 +22,6 @@ constexpr std::array kSigns{
     std::pair{std::string_view("MPICH"), MpiKind::mpich},
     std::pair{std::string_view("HYDRA"), MpiKind::mpich},
 };
-
-Environment own_environment() {
-  Environment environment;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    const std::string_view text(*entry);
-    const auto equals = text.find('=');
-    if (equals != std::string_view::npos)
-      environment.emplace_back(text.substr(0, equals), text.substr(equals + 1));
-  }
-  return environment;
-}
 
 }  // namespace
 
@@ -65,36 +51,15 @@ Result<MpiKind> recognise_mpi(std::string_view program, std::string_view version
 }
 
 Result<MpiKind> ask_for_mpi(const std::string& program, int cancel) {
-  HORO_TRY(const auto loop, Loop::make());
-  HORO_TRY(const auto group, ProcessGroup::spawn(*loop, {.arguments = {program, "--version"},
-                                                         .environment = own_environment(),
-                                                         .directory = {},
-                                                         .descriptors = {},
-                                                         .descriptor_limit = {}}));
-  std::string text;
-  group->on_output([&text](Stream, std::string_view bytes) {
-    if (text.size() < kMostText) text += bytes;
-  });
-  bool ended = false;
-  group->on_exit([&](ExitStatus) {
-    ended = true;
-    loop->stop();
-  });
-  const auto limit = loop->after(kVersionTimeout, [&loop] { loop->stop(); });
-  bool cancelled = false;
-  Descriptor cancellation;
-  if (cancel >= 0) {
-    HORO_TRY(cancellation, loop->watch(cancel));
-    cancellation.on_readable([&] {
-      cancelled = true;
-      loop->stop();
-    });
-  }
-  loop->run();
-  if (cancelled)
+  HORO_TRY(auto running, discovery::RunningProgram::start({program, "--version"})
+                             .context(fmt::format("'{} --version'", program)));
+  const auto end = running.hear({Deadline::in(SteadyClock::instance(), kVersionTimeout), cancel});
+  if (end) return recognise_mpi(program, end->output + end->errors);
+  if (end.error().code == Errc::cancelled)
     return fail(Errc::cancelled, "nobody waits for '{} --version' any longer", program);
-  if (!ended) return fail(Errc::timed_out, "'{} --version' has not ended within 10 s", program);
-  return recognise_mpi(program, text);
+  if (end.error().code == Errc::timed_out)
+    return fail(Errc::timed_out, "'{} --version' has not ended within 10 s", program);
+  return fail(end.error().code, "'{} --version': {}", program, end.error().message);
 }
 
 }  // namespace horo::launcher

@@ -37,6 +37,7 @@ INSIDE = {
         "knobs": [""],
         "cli": ["", "knobs"],
         "loop": [""],
+        "process": [""],
         "kv": ["", "codec"],
         "kv/server": ["", "kv", "loop"],
     },

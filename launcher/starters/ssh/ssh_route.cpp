@@ -2,24 +2,16 @@
 #include "launcher/starters/ssh/ssh_route.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
 #include <charconv>
-#include <csignal>
 #include <cstdlib>
-#include <fcntl.h>
 #include <fstream>
 #include <glob.h>
-#include <poll.h>
 #include <pwd.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include <utility>
 
 #include "base/text/printable.hpp"
-#include "base/unique_fd.hpp"
-#include "launcher/process/spawn.hpp"
+#include "discovery/program.hpp"
 #include "launcher/starters/ssh/libssh.hpp"
 
 namespace horo::launcher {
@@ -144,86 +136,28 @@ bool has_program(const char* name) {
   return false;
 }
 
-/// A running `ssh -G`, whose output is read later. The destructor kills what still runs.
-class ConfigQuery {
- public:
-  ConfigQuery(pid_t pid, UniqueFd out) : pid_(pid), out_(std::move(out)) {}
-
-  ConfigQuery(ConfigQuery&& other) noexcept
-      : pid_(std::exchange(other.pid_, -1)), out_(std::move(other.out_)) {}
-
-  ConfigQuery& operator=(ConfigQuery&&) = delete;
-
-  ~ConfigQuery() {
-    if (pid_ < 0) return;
-    kill(-pid_, SIGKILL);
-    waitpid(pid_, nullptr, 0);
-  }
-
-  /// Its output and its wait status. Fails: timed_out, cancelled, io.
-  Result<std::pair<std::string, int>> hear(const std::string& host, const WaitLimit& limit) {
-    std::string text;
-    std::array<char, 4096> chunk{};
-    for (;;) {
-      HORO_TRY_STATUS(wait_for(out_.value(), host, limit));
-      const auto got = read(out_.value(), chunk.data(), chunk.size());
-      if (got < 0 && errno == EINTR) continue;
-      if (got <= 0) break;
-      text.append(chunk.data(), static_cast<std::size_t>(got));
-    }
-    // It may have closed its output and run on.
-    const UniqueFd handle(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)));
-    if (!handle) return fail_errno(errno, "watching ssh");
-    HORO_TRY_STATUS(wait_for(handle.value(), host, limit));
-    int status = 0;
-    waitpid(std::exchange(pid_, -1), &status, 0);
-    return std::pair(std::move(text), status);
-  }
-
- private:
-  static Status wait_for(int descriptor, const std::string& host, const WaitLimit& limit) {
-    for (;;) {
-      std::array waiting{pollfd{.fd = descriptor, .events = POLLIN, .revents = 0},
-                         pollfd{.fd = limit.cancel, .events = POLLIN, .revents = 0}};
-      const auto left = std::chrono::ceil<std::chrono::milliseconds>(
-                            limit.deadline.left(SteadyClock::instance().now()))
-                            .count();
-      const int ready =
-          poll(waiting.data(), waiting.size(), static_cast<int>(std::min<long long>(left, 60'000)));
-      if (ready < 0 && errno == EINTR) continue;
-      if (waiting[1].revents != 0)
-        return fail(Errc::cancelled, "nobody waits for 'ssh -G {}' any longer", host);
-      if (ready == 0) return fail(Errc::timed_out, "'ssh -G {}' did not end in time", host);
-      return {};
-    }
-  }
-
-  pid_t pid_;
-  UniqueFd out_;
-};
-
-Result<ConfigQuery> ask(const std::string& host, const SshWishes& wishes) {
-  std::array<int, 2> ends{};
-  if (pipe2(ends.data(), O_CLOEXEC) != 0) return fail_errno(errno, "creating a pipe to ssh");
-  UniqueFd ours(ends[0]);
-  const UniqueFd theirs(ends[1]);
-  const UniqueFd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+/// Its output is read later.
+Result<discovery::RunningProgram> ask(const std::string& host, const SshWishes& wishes) {
   std::vector<std::string> arguments{kProgram, "-G"};
   if (wishes.port != 0) arguments.insert(arguments.end(), {"-p", std::to_string(wishes.port)});
   arguments.insert(arguments.end(), {"--", host});
-  HORO_TRY(const auto pid,
-           spawn_process({.arguments = std::move(arguments), .environment = own_environment()},
-                         {{null.value(), STDIN_FILENO},
-                          {theirs.value(), STDOUT_FILENO},
-                          {theirs.value(), STDERR_FILENO}}));
-  return ConfigQuery(pid, std::move(ours));
+  return discovery::RunningProgram::start(arguments).context("ssh -G");
 }
 
-Result<std::string> hear(ConfigQuery question, const std::string& host, const WaitLimit& limit) {
-  HORO_TRY(auto answer, question.hear(host, limit));
-  auto& [text, status] = answer;
-  if (status == 0) return std::move(text);
-  const auto line = printable(text.substr(0, text.find('\n')));
+Error without_answer(const Error& error, const std::string& host) {
+  if (error.code == Errc::cancelled)
+    return {error.code, fmt::format("nobody waits for 'ssh -G {}' any longer", host)};
+  if (error.code == Errc::timed_out)
+    return {error.code, fmt::format("'ssh -G {}' did not end in time", host)};
+  return Error(error).context(fmt::format("'ssh -G {}'", host));
+}
+
+Result<std::string> hear(discovery::RunningProgram question, const std::string& host,
+                         const WaitLimit& limit) {
+  auto answer = question.hear(limit);
+  if (!answer) return Failure(without_answer(answer.error(), host));
+  if (answer->wait_status == 0) return std::move(answer->output);
+  const auto line = printable(answer->errors.substr(0, answer->errors.find('\n')));
   return fail(Errc::invalid_argument, "ssh refuses its configuration for host '{}': {}", host,
               line);
 }
@@ -335,7 +269,7 @@ Result<std::vector<SshRoute>> ask_for_each(const std::vector<std::string>& hosts
   std::vector<SshRoute> routes;
   for (std::size_t first = 0; first < hosts.size(); first += kMostChildren) {
     const auto last = std::min(hosts.size(), first + kMostChildren);
-    std::vector<ConfigQuery> questions;
+    std::vector<discovery::RunningProgram> questions;
     for (std::size_t i = first; i < last; ++i) {
       HORO_TRY(auto question, ask(hosts[i], wishes));
       questions.push_back(std::move(question));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/process/process_title.hpp"
+#include "base/process/process_title.hpp"
 
 #include <algorithm>
 #include <array>
@@ -12,7 +12,7 @@
 
 #include "base/unique_fd.hpp"
 
-namespace horo::launcher {
+namespace horo {
 
 namespace {
 
@@ -52,4 +52,4 @@ void ProcessTitle::restore(const char* name) const {
   if (arguments_ != nullptr) std::memcpy(arguments_, original_.data(), original_.size());
 }
 
-}  // namespace horo::launcher
+}  // namespace horo

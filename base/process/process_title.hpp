@@ -3,7 +3,7 @@
 
 #include <string>
 
-namespace horo::launcher {
+namespace horo {
 
 /// The name and the command line under which other programs see this process. Changes both after a
 /// fork, when a program serves in several roles. Thread: while the process has one.
@@ -24,4 +24,4 @@ class ProcessTitle {
   std::string original_;
 };
 
-}  // namespace horo::launcher
+}  // namespace horo

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/process/kept_program.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <optional>
+#include <poll.h>
+#include <string_view>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <utility>
+
+#include "base/process/process_title.hpp"
+
+extern char** environ;  // NOLINT(readability-redundant-declaration): some libcs do not declare it
+
+namespace horo {
+
+namespace {
+
+/// All that keeper and program need, prepared before the fork: a child of a program with several
+/// threads may neither allocate nor lock.
+struct Plan {
+  std::vector<char*> arguments;
+  std::vector<std::string> candidates;  ///< Paths of the program, in the order of PATH.
+  std::array<int, 3> streams{};
+  sigset_t mask{};  ///< The program's signal mask.
+  ProcessTitle title;
+};
+
+/// A handler of this process must not run in the program's process.
+void drop_handlers() {
+  struct sigaction standard {};
+
+  standard.sa_handler = SIG_DFL;
+  for (int number = 1; number < NSIG; ++number) {
+    struct sigaction now {};
+
+    if (sigaction(number, nullptr, &now) == 0 && now.sa_handler != SIG_IGN)
+      sigaction(number, &standard, nullptr);
+  }
+}
+
+/// A stream may have the number of another, so all are copied above them first.
+bool place(std::array<int, 3> streams) {
+  for (int& stream : streams) {
+    stream = fcntl(stream, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    if (stream < 0) return false;
+  }
+  for (int to = 0; to < 3; ++to) {
+    if (dup2(streams[static_cast<std::size_t>(to)], to) < 0) return false;
+  }
+  return true;
+}
+
+/// Like execvp, but a file of an unknown format is not given to a shell. Returns the error.
+int execute(const Plan& plan) {
+  int error = ENOENT;
+  for (const auto& path : plan.candidates) {
+    execve(path.c_str(), plan.arguments.data(), environ);
+    if (errno == EACCES) {
+      error = EACCES;
+    } else if (errno != ENOENT && errno != ENOTDIR) {
+      return errno;
+    }
+  }
+  return error;
+}
+
+[[noreturn]] void be_program(const Plan& plan, pid_t keeper, int& error) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != keeper) _exit(1);  // The keeper ended before the line above.
+  drop_handlers();
+  if (!place(plan.streams)) {
+    error = errno;
+    _exit(1);
+  }
+  sigprocmask(SIG_SETMASK, &plan.mask, nullptr);
+  error = execute(plan);
+  _exit(1);
+}
+
+/// A function of its own, so that the program's process cannot change variables in the caller's
+/// frame. The two share their memory until the program is executed.
+[[gnu::noinline]] pid_t start_program(const Plan& plan, pid_t keeper, int& error) {
+  const pid_t pid = vfork();
+  if (pid == 0) be_program(plan, keeper, error);
+  if (pid < 0) error = errno;
+  return pid;
+}
+
+/// The keeper. It makes only calls that are allowed after a fork of a program with several threads.
+class Keeper {
+ public:
+  [[noreturn]] static void run(const Plan& plan, int parent, int report) {
+    // All signals are blocked here, so that "kill 0" in a script does not end the keeper.
+    setpgid(0, 0);
+    plan.title.show("job-keep");
+    int error = prctl(PR_SET_CHILD_SUBREAPER, 1) == 0 ? 0 : errno;
+    pid_t program = -1;
+    if (error == 0) program = start_program(plan, getpid(), error);
+    tell(report, error);
+    if (error != 0) _exit(0);
+    if (keep_only(parent, report)) await_parent(program);
+    kill_descendants();
+    _exit(0);
+  }
+
+ private:
+  static void tell(int report, int number) {
+    while (write(report, &number, sizeof number) < 0 && errno == EINTR) {
+    }
+  }
+
+  /// Nothing but its own descriptors stays open: others wait for the end of what they refer to.
+  static bool keep_only(int parent, int report) {
+    return place({parent, report, report}) && close_range(STDERR_FILENO, ~0U, 0) == 0;
+  }
+
+  /// Returns when the parent has ended.
+  static void await_parent(pid_t program) {
+    sigset_t ends;
+    sigemptyset(&ends);
+    sigaddset(&ends, SIGCHLD);
+    const int signals = signalfd(-1, &ends, SFD_NONBLOCK);
+    std::array<pollfd, 2> events{{{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0},
+                                  {.fd = signals, .events = POLLIN, .revents = 0}}};
+    if (signals < 0) return;
+    for (;;) {
+      signalfd_siginfo ignored{};
+      [[maybe_unused]] const auto got = read(signals, &ignored, sizeof ignored);
+      reap(program);
+      if (poll(events.data(), events.size(), -1) > 0 && events[0].revents != 0) return;
+    }
+  }
+
+  /// Adopted orphans are reaped too.
+  static void reap(pid_t program) {
+    int status = 0;
+    for (pid_t pid = 0; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
+      if (pid == program) tell(STDOUT_FILENO, status);
+    }
+  }
+
+  /// The children of a killed process become the keeper's, and are killed then.
+  static void kill_descendants() {
+    do {
+      if (!kill_children()) kill(0, SIGKILL);
+    } while (waitpid(-1, nullptr, __WALL) >= 0 || errno == EINTR);
+  }
+
+  /// False if the kernel does not list the children.
+  static bool kill_children() {
+    const int list = open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC);
+    if (list < 0) return false;
+    std::array<char, 4096> text{};
+    pid_t pid = 0;
+    for (ssize_t size = 0; (size = read(list, text.data(), text.size())) > 0;) {
+      for (const char c : std::string_view(text.data(), static_cast<std::size_t>(size))) {
+        if (c >= '0' && c <= '9') {
+          pid = pid * 10 + (c - '0');
+        } else if (pid > 0) {
+          kill(std::exchange(pid, 0), SIGKILL);
+        }
+      }
+    }
+    close(list);
+    return true;
+  }
+};
+
+std::vector<std::string> candidates_of(const std::string& program) {
+  if (program.find('/') != std::string::npos) return {program};
+  const char* variable = std::getenv("PATH");
+  const std::string_view path = variable == nullptr ? "/usr/local/bin:/usr/bin:/bin" : variable;
+  std::vector<std::string> candidates;
+  for (std::size_t start = 0; start <= path.size();) {
+    const auto end = std::min(path.find(':', start), path.size());
+    const auto folder = path.substr(start, end - start);
+    candidates.push_back(fmt::format("{}/{}", folder.empty() ? "." : folder, program));
+    start = end + 1;
+  }
+  return candidates;
+}
+
+Failure not_started(int error, const std::string& program) {
+  if (error == ENOEXEC)
+    return fail(Errc::permission_denied,
+                "it is not a program; a script must begin with #! and its interpreter");
+  if (error == ENOENT && program.find('/') == std::string::npos) {
+    return fail(Errc::not_found,
+                "there is no program '{}': give its path, or put its folder into PATH", program);
+  }
+  if (error == EAGAIN) {
+    return fail(Errc::unavailable,
+                "starting it: no more processes; raise ulimit -u or the pids limit of the "
+                "container");
+  }
+  return fail_errno(error, "starting it");
+}
+
+/// The keeper's next message; nullopt: there is none, and the keeper is gone.
+std::optional<int> read_number(int report) {
+  int number = 0;
+  for (;;) {
+    const auto got = read(report, &number, sizeof number);
+    if (got == sizeof number) return number;
+    if (got < 0 && errno == EINTR) continue;
+    return std::nullopt;
+  }
+}
+
+constexpr const char* kKeeperLost = "the process that keeps it (job-keep) was killed";
+
+}  // namespace
+
+Result<KeptProgram> KeptProgram::start(const std::vector<std::string>& command, int out, int err) {
+  Plan plan;
+  for (const auto& word : command)
+    plan.arguments.push_back(const_cast<char*>(  // NOLINT(cppcoreguidelines-pro-type-const-cast)
+        word.c_str()));                          // execve's signature
+  plan.arguments.push_back(nullptr);
+  plan.candidates = candidates_of(command.front());
+  const UniqueFd null(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  if (!null) return fail_errno(errno, "opening /dev/null");
+  plan.streams = {null.value(), out, err};
+  const UniqueFd self(static_cast<int>(syscall(SYS_pidfd_open, getpid(), 0)));
+  std::array<int, 2> ends{};
+  if (!self || pipe2(ends.data(), O_CLOEXEC) != 0) return fail_errno(errno, "starting it");
+  UniqueFd ours(ends[0]);
+  UniqueFd theirs(ends[1]);
+  sigset_t all;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &plan.mask);
+  const pid_t keeper = fork();
+  if (keeper == 0) Keeper::run(plan, self.value(), theirs.value());
+  const int error = errno;
+  pthread_sigmask(SIG_SETMASK, &plan.mask, nullptr);
+  if (keeper < 0) return not_started(error, command.front());
+  setpgid(keeper, keeper);  // Fails if the keeper has done it and the program runs.
+  KeptProgram program(keeper, std::move(ours));
+  theirs.reset();
+  const auto start_error = read_number(program.report_.value());
+  if (!start_error) return fail(Errc::unavailable, "{}", kKeeperLost);
+  if (*start_error != 0) return not_started(*start_error, command.front());
+  return program;
+}
+
+KeptProgram::KeptProgram(KeptProgram&& other) noexcept
+    : keeper_(std::exchange(other.keeper_, -1)), report_(std::move(other.report_)) {}
+
+KeptProgram::~KeptProgram() {
+  if (keeper_ < 0) return;
+  kill(-keeper_, SIGKILL);
+  waitpid(keeper_, nullptr, 0);
+}
+
+Result<int> KeptProgram::wait_status() const {
+  const auto status = read_number(report_.value());
+  if (!status) return fail(Errc::unavailable, "{}", kKeeperLost);
+  return *status;
+}
+
+}  // namespace horo

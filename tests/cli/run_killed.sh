@@ -1,0 +1,96 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Programs that the launcher runs before the ranks start, and all that these have started, end with it when it is killed. When the
+# process between them is killed, they end too, and the launcher's error says what happened.
+# shellcheck disable=SC2016 # The programs expand it, not this script.
+# shellcheck source=tests/cli/lib.sh
+. "${0%/*}/lib.sh"
+
+# A program that never ends, with children that leave its process group or ignore signals. It lists them all in $scratch/family.
+mkdir "$scratch/bin"
+cat >"$scratch/bin/program" <<END
+#!/bin/bash
+sleep 98765 &
+family="\$\$ \$!"
+setsid sleep 98765 &
+family+=" \$!"
+(trap '' HUP TERM INT; exec sleep 98765) &
+echo "\$family \$!" >"$scratch/family.new"
+mv "$scratch/family.new" "$scratch/family"
+wait
+END
+chmod +x "$scratch/bin/program"
+for name in ssh mpirun; do ln -s program "$scratch/bin/$name"; done
+mkdir "$scratch/home"
+
+# start COMMAND...: runs COMMAND until the program that it has started is there. Sets $job, $family (its processes) and $keeper.
+start() {
+  rm -f "$scratch/family"
+  PATH="$scratch/bin:$PATH" "$@" >"$scratch/out" 2>"$scratch/err" </dev/null &
+  job=$!
+  until [ -e "$scratch/family" ]; do
+    [ -e "/proc/$job" ] || fail "$* ended early: $(<"$scratch/err")"
+    sleep 0.02
+  done
+  read -ra family <"$scratch/family"
+  keeper=$(sed -n 's/^PPid:\t//p' "/proc/${family[0]}/status")
+}
+
+# gone WHEN PID...: waits until the processes have ended; those that nobody reaps have.
+gone() {
+  local when=$1 pid state
+  shift
+  for pid in "$@"; do
+    for ((i = 0; i < 1000; i++)); do
+      state=$(sed -n 's/^State:\t\(.\).*/\1/p' "/proc/$pid/status" 2>/dev/null)
+      case $state in '' | Z | X) continue 2 ;; esac
+      sleep 0.02
+    done
+    kill -KILL "$@" 2>/dev/null
+    fail "process $pid ($(tr '\0' ' ' <"/proc/$pid/cmdline")) is left $when"
+  done
+}
+
+# survives_nothing WHAT COMMAND...: kills the launcher, and then another one's keeper, while COMMAND waits for the program WHAT.
+survives_nothing() {
+  local what=$1
+  shift
+  start "$@"
+  expect "name of the parent of $what" "$(<"/proc/$keeper/comm")" job-keep
+  expect "command line of the parent of $what" "$(tr -d '\0' <"/proc/$keeper/cmdline")" job-keep
+  kill -KILL "$job"
+  wait "$job" 2>/dev/null
+  gone "after a launcher that waited for $what was killed" "${family[@]}" "$keeper"
+
+  start "$@"
+  kill -KILL "$keeper"
+  # A process in a session of its own is out of reach of the launcher then.
+  gone "after the keeper of $what was killed" "${family[0]}" "${family[1]}" "${family[3]}" "$keeper"
+  kill -KILL "${family[2]}"
+  wait "$job" && fail "a launcher without an answer of $what ended with 0"
+  expect_in "error after the keeper of $what was killed" "$(<"$scratch/err")" "the process that keeps it (job-keep) was killed"
+}
+
+survives_nothing "a discovery script" horo run -np 2 --host-discovery-script "$scratch/bin/program" true
+survives_nothing "a discovery script of horo discover" horo discover --host-discovery-script "$scratch/bin/program"
+survives_nothing "ssh -G" horo run -np 2 -H host-a:1,host-b:1 true
+survives_nothing "mpirun --version" horo run -np 2 --mpi true
+
+# A signal that asks the launcher to end has the same result.
+start horo run -np 2 --host-discovery-script "$scratch/bin/program" true
+kill -TERM "$job"
+wait "$job"
+expect "exit code after SIGTERM during the search for hosts" $? 143
+gone "after SIGTERM during the search for hosts" "${family[0]}" "${family[1]}" "${family[3]}" "$keeper"
+kill -KILL "${family[2]}"
+
+# A program in the background does not delay the answer, and ends with its script.
+printf '#!/bin/sh\nsleep 98765 >/dev/null 2>&1 &\necho $! >%s\necho localhost:1\n' "$scratch/family" >"$scratch/bin/program"
+try timeout 60 horo run -np 1 --host-discovery-script "$scratch/bin/program" true
+expect "exit code with a script that leaves a program: $err" "$code" 0
+gone "after the search for hosts" "$(<"$scratch/family")"
+
+# A script that ends all processes of its group by signals ends itself only.
+printf '#!/bin/sh\ntrap "" TERM\nkill -TERM 0\necho localhost:1\n' >"$scratch/bin/program"
+try timeout 60 horo run -np 1 --host-discovery-script "$scratch/bin/program" true
+expect "exit code with a script that signals its group: $err" "$code" 0
