@@ -52,13 +52,15 @@ using AgentMain = std::function<int(const ControlGroupInfo&)>;
   _exit(agent(control_group));
 }
 
-/// Reaps the agent and adopted orphans. Returns the agent's wait status once it has ended.
-std::optional<int> reap(pid_t agent) {
+/// Reaps the agent, the sweeper and adopted orphans. Returns the agent's wait status once it has
+/// ended.
+std::optional<int> reap(pid_t agent, Sweeper& sweeper) {
   for (;;) {
     int status = 0;
     const pid_t pid = waitpid(-1, &status, WNOHANG);
     if (pid == agent) return status;
     if (pid <= 0) return std::nullopt;
+    if (WIFSIGNALED(status)) sweeper.replace(pid);
   }
 }
 
@@ -137,7 +139,7 @@ Result<int> run_guarded(int stream, const AgentMain& agent) {
     const int number = events.next_signal();
     if (number == 0) kill(child, SIGKILL);
     if (number == SIGCHLD) {
-      const auto status = reap(child);
+      const auto status = reap(child, *sweeper);
       if (!status) continue;
       cgroup.end(Deadline::in(SteadyClock::instance(), kKillTime));
       sweeper->dismiss();

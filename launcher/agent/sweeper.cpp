@@ -109,20 +109,27 @@ class Sweeping {
 Result<Sweeper> Sweeper::start(int stream, const std::string& group, const ProcessTitle& title) {
   std::array<int, 2> ends{};
   if (pipe2(ends.data(), O_CLOEXEC) != 0) return fail_errno(errno, "making the sweeper's pipe");
-  const UniqueFd theirs(ends[0]);
-  UniqueFd ours(ends[1]);
+  Sweeper sweeper(stream, group, title, UniqueFd(ends[0]), UniqueFd(ends[1]));
+  sweeper.run();
+  if (sweeper.pid_ < 0) return fail_errno(errno, "starting the sweeper");
+  return sweeper;
+}
+
+void Sweeper::run() {
   const pid_t guard = getpid();
-  const pid_t pid = fork();
-  if (pid < 0) return fail_errno(errno, "starting the sweeper");
-  if (pid == 0) {
-    title.show(kTitle);
-    Sweeping(stream, theirs.value(), guard, group).run();
-  }
-  return Sweeper(pid, std::move(ours));
+  pid_ = fork();
+  if (pid_ != 0) return;
+  title_->show(kTitle);
+  Sweeping(stream_, watched_.value(), guard, group_).run();
+}
+
+void Sweeper::replace(pid_t killed) {
+  if (killed == pid_) run();
 }
 
 void Sweeper::dismiss() {
   alive_.reset();
+  if (pid_ < 0) return;  // No process could be made to replace one that was killed.
   // If the sweeper was reaped before, its number may belong to another process.
   if (waitpid(pid_, nullptr, WNOHANG) != 0) return;
   kill(pid_, SIGKILL);

@@ -3,6 +3,7 @@
 
 #include <string>
 #include <sys/types.h>
+#include <utility>
 
 #include "base/process/process_title.hpp"
 #include "base/result.hpp"
@@ -20,18 +21,34 @@ namespace horo::launcher {
 class Sweeper {
  public:
   /// The guard calls it while it has one thread, before it starts the agent. `group`: the folder of
-  /// the control group; empty: there is none. `title` shows the sweeper under a name of its own.
-  /// Fails: unavailable (process limit, descriptors), io.
+  /// the control group; empty: there is none. `title` shows the sweeper under a name of its own; it
+  /// outlives this. Fails: unavailable (process limit, descriptors), io.
   static Result<Sweeper> start(int stream, const std::string& group, const ProcessTitle& title);
+
+  /// Called by the guard for a child that was killed: if it was the sweeper, another one takes its
+  /// place.
+  void replace(pid_t killed);
 
   /// Called by the guard, when nothing is left to be swept. Blocks: until the sweeper has ended.
   void dismiss();
 
  private:
-  Sweeper(pid_t pid, UniqueFd alive) : pid_(pid), alive_(std::move(alive)) {}
+  Sweeper(int stream, std::string group, const ProcessTitle& title, UniqueFd watched,
+          UniqueFd alive)
+      : stream_(stream),
+        group_(std::move(group)),
+        title_(&title),
+        watched_(std::move(watched)),
+        alive_(std::move(alive)) {}
 
-  pid_t pid_;
-  UniqueFd alive_;  ///< The writing end of a pipe, which guard and agent hold.
+  void run();
+
+  int stream_;
+  std::string group_;
+  const ProcessTitle* title_;
+  UniqueFd watched_;  ///< The reading end of a pipe, for the sweeper.
+  UniqueFd alive_;    ///< Its writing end, which guard and agent hold.
+  pid_t pid_ = -1;
 };
 
 }  // namespace horo::launcher

@@ -76,6 +76,40 @@ survives_nothing "a discovery script of horo discover" horo discover --host-disc
 survives_nothing "ssh -G" horo run -np 2 -H host-a:1,host-b:1 true
 survives_nothing "mpirun --version" horo run -np 2 --mpi true
 
+# child_named NAME PID: the number of PID's child of that name; empty: there is none.
+child_named() {
+  local child
+  cat /proc/"$2"/task/*/children 2>/dev/null | tr ' ' '\n' | while read -r child; do
+    [ "$(cat "/proc/$child/comm" 2>/dev/null)" != "$1" ] || echo "$child"
+  done
+}
+
+# The processes of a host: when one of them is killed, the error names it, and nothing is left. A sweeper is replaced.
+for victim in launcher guard sweeper agent; do
+  start horo run -np 1 "$scratch/bin/program"
+  guard=$(child_named job-guard "$job")
+  sweeper=$(child_named job-sweep "$guard")
+  agent=$(child_named horo-agent "$guard")
+  case $victim in
+    launcher) killed=$job ;;
+    *) killed=${!victim} ;;
+  esac
+  kill -KILL "$killed"
+  if [ $victim = sweeper ]; then
+    until new=$(child_named job-sweep "$guard") && [ -n "$new" ] && [ "$new" != "$sweeper" ]; do sleep 0.02; done
+    kill -KILL "$guard"
+    gone "after the second sweeper's guard was killed" "$new"
+  fi
+  wait "$job" 2>/dev/null
+  code=$?
+  gone "after the $victim was killed" "${family[@]}" "$guard" "$sweeper" "$agent"
+  case $victim in
+    launcher) expect "exit code" "$code" 137 ;;
+    agent) expect_in "error after the agent was killed" "$(<"$scratch/err")" "was lost: it was killed by signal 9" ;;
+    *) expect_in "error after the guard was killed" "$(<"$scratch/err")" "the guard of the agent on host 'localhost' was killed" ;;
+  esac
+done
+
 # A signal that asks the launcher to end has the same result.
 start horo run -np 2 --host-discovery-script "$scratch/bin/program" true
 kill -TERM "$job"
