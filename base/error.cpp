@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdio>
 #include <cstdlib>
+#include <sys/resource.h>
 #include <system_error>
 
 #include "base/result.hpp"
@@ -66,8 +67,15 @@ Failure fail_errno(int errno_value, std::string_view what) {
     case ENOMEM:
       code = Errc::out_of_memory;
       break;
+    case EMFILE: {
+      rlimit limit{};
+      getrlimit(RLIMIT_NOFILE, &limit);
+      return fail(
+          Errc::unavailable,
+          "{}: this process may have {} open descriptors, and none is left; raise ulimit -n", what,
+          limit.rlim_cur);
+    }
     case EAGAIN:
-    case EMFILE:
     case ENFILE:
       code = Errc::unavailable;
       break;

@@ -15,9 +15,9 @@ namespace {
 constexpr int kFirst = 10'000;
 constexpr int kLast = 32'767;  // The kernel's own range begins at 32768 by default.
 
-bool is_free(int port) {
+Result<bool> is_free(int port) {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) return false;
+  if (fd < 0) return fail_errno(errno, "looking for free TCP ports");
   const int yes = 1;  // A port in TIME_WAIT is usable: the frameworks set this option too.
   setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
   sockaddr_in address{};
@@ -38,7 +38,8 @@ Result<std::vector<int>> free_ports(int count) {
   std::vector<int> ports;
   for (int i = 0; i < kRange && static_cast<int>(ports.size()) < count; ++i) {
     const int port = kFirst + (static_cast<int>(random % kRange) + i) % kRange;
-    if (is_free(port)) ports.push_back(port);
+    HORO_TRY(const bool is_usable, is_free(port));
+    if (is_usable) ports.push_back(port);
   }
   if (static_cast<int>(ports.size()) < count) {
     return fail(Errc::unavailable, "{} free TCP ports wanted between {} and {}, {} found", count,

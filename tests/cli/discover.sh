@@ -79,3 +79,15 @@ refused "unknown option '--np'" horo discover --np 2
 refused "exclude each other" horo discover -H a --hostfile b
 refused "-H: column 3: an empty entry" horo discover -H a,,b
 refused "unexpected argument 'x'" horo discover x
+
+# Whatever the limit of descriptors, the survey is whole, or an error names the limit and what to do. horo run's errors do, too.
+for limit in 4 5 6 7 8 9 12 16; do
+  try prlimit --nofile=$limit horo discover
+  [ "$code" = 0 ] || expect_in "error of horo discover with $limit descriptors" "$err" "may have $limit open descriptors, and none is left; raise ulimit -n"
+  [ "$code" != 0 ] || expect_in "survey with $limit descriptors" "$out" "127.0.0.1/8"
+  try prlimit --nofile=$limit horo discover --host-discovery-script "$scratch/script"
+  expect "exit code with a script and $limit descriptors" "$code" 1
+  expect_in "error of a script with $limit descriptors" "$err" "may have $limit open descriptors, and none is left; raise ulimit -n"
+  try prlimit --nofile=$limit horo run -np 1 true
+  [ "$code" = 0 ] || expect_in "error of horo run with $limit descriptors" "$err" "raise ulimit -"
+done
