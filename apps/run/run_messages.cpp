@@ -119,7 +119,8 @@ void RunMessages::take(const launcher::AllHostsAgain&) {
 }
 
 void RunMessages::take(const launcher::NotRestarted& event) {
-  say(fmt::format("horo: {}\n", event.error.message));
+  report_.write([&] { return json_report(event.report); });
+  say(launcher::not_restarted_report(event.report.state));
 }
 
 }  // namespace horo::apps

@@ -78,6 +78,11 @@ std::string signal_text(int number) {
   return fmt::format("signal {} (SIG{})", number, name == nullptr ? "?" : name);
 }
 
+std::string notice_text(const JobState& state) {
+  return fmt::format("  notice: {}; exit code {} asks for the job to be queued again\n",
+                     signal_text(state.notice_signal), exit_code::kQueueAgain);
+}
+
 /// The first line of a job that no failure ended.
 std::string stop_headline(const ReportInput& input) {
   const auto& state = input.state;
@@ -286,10 +291,7 @@ std::string end_report(const ReportInput& input) {
     }
     text += timeline_text(input.timeline);
   }
-  if (again) {
-    text += fmt::format("  notice: {}; exit code {} asks for the job to be queued again\n",
-                        signal_text(state.notice_signal), exit_code::kQueueAgain);
-  }
+  if (again) text += notice_text(state);
   if (!text.empty()) {
     for (std::size_t i = 0; i < input.earlier.size(); ++i)
       text += fmt::format("  attempt {} before: {}\n", i, input.earlier[i].failure);
@@ -298,6 +300,16 @@ std::string end_report(const ReportInput& input) {
     text += fmt::format("{}{} processes of the job could not be killed and are still there\n",
                         kName, state.generation.survivors);
   }
+  return text;
+}
+
+std::string not_restarted_report(const JobState& state) {
+  const auto& restart = state.restart;
+  if (restart.given_up) return fmt::format("{}{}\n", kName, restart.given_up->message);
+  if (!restart.cancelled_by) return {};
+  auto text = fmt::format("{}not restarted: {} came while the job waited for its next attempt\n",
+                          kName, signal_text(*restart.cancelled_by));
+  if (wants_another_run(state)) text += notice_text(state);
   return text;
 }
 
@@ -313,10 +325,10 @@ std::string json_report(const ReportInput& input) {
   json.begin_object();
   json.key("job_id").value(input.job_id).key("program").value(input.program);
   json.key("exit_code").value(exit_code_of(state));
-  json.key("seconds").value(seconds(input.before + input.elapsed));
+  json.key("seconds").value(seconds(input.before + input.elapsed + input.after));
   json.key("survivors").value(state.generation.survivors).key("stop_signal");
-  if (state.stop_signal != 0) {
-    json.value(state.stop_signal);
+  if (const int signal = state.restart.cancelled_by.value_or(state.stop_signal); signal != 0) {
+    json.value(signal);
   } else {
     json.null();
   }

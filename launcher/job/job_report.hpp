@@ -26,6 +26,7 @@ struct ReportInput {
   /// Time since this generation began; for the first, since the launcher began.
   Duration elapsed{};
   Duration before{};               ///< From the launcher's begin until this generation's.
+  Duration after{};                ///< From this generation's end until the job's.
   std::vector<Attempt> earlier{};  ///< The generations before.
   Duration start_timeout{};
   Duration time_limit{};
@@ -38,6 +39,9 @@ struct ReportInput {
 /// Lines for standard error, each with its newline. The first line names the first failure. Empty
 /// when the job ended well and no process of it is left.
 std::string end_report(const ReportInput& input);
+
+/// Lines about a job that ended before its next generation started. Its restart state says why.
+std::string not_restarted_report(const JobState& state);
 
 /// For the reports of later generations.
 Attempt summarize(const ReportInput& input);

@@ -416,6 +416,7 @@ JobState next(JobState state, const JobEvent& event) {
 }
 
 bool wants_another_run(const JobState& state) {
+  if (const auto signal = state.restart.cancelled_by) return *signal == state.notice_signal;
   if (!state.noticed) return false;
   const auto& first = state.generation.first_failure;
   if (!first) return true;
@@ -424,12 +425,9 @@ bool wants_another_run(const JobState& state) {
 }
 
 int exit_code_of(const JobState& state) {
-  if (const auto signal = state.restart.cancelled_by) {
-    return *signal == state.notice_signal ? exit_code::kQueueAgain
-                                          : exit_code::kSignalBase + *signal;
-  }
-  if (state.restart.out_of_time) return exit_code::kStartTimeout;
   if (wants_another_run(state)) return exit_code::kQueueAgain;
+  if (const auto signal = state.restart.cancelled_by) return exit_code::kSignalBase + *signal;
+  if (state.restart.out_of_time) return exit_code::kStartTimeout;
   if (state.generation.first_failure) return exit_code_of_failure(*state.generation.first_failure);
   if (state.stop_signal != 0) return exit_code::kSignalBase + state.stop_signal;
   return exit_code::kOk;

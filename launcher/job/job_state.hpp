@@ -169,7 +169,8 @@ JobState initial_state(Generation first, int notice_signal = 0, RestartPolicy po
 /// nothing.
 JobState next(JobState state, const JobEvent& event);
 
-/// Whether a batch system should queue the job again: notice came, and nothing else failed.
+/// Whether a batch system should queue the job again: notice came, and nothing else failed in this
+/// generation or since its end.
 bool wants_another_run(const JobState& state);
 
 /// The exit code of a finished job: the first failing rank's, 128 + signal, or one of

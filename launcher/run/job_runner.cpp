@@ -174,6 +174,8 @@ class JobRunner::Impl {
     emit(GenerationEnded{
         .report = input, .decision = restart.decision, .restarts = restart.times.size()});
     if (driver_->state().phase != Phase::restarting) return;
+    last_.emplace(input);
+    generation_end_ = SteadyClock::instance().now();
     earlier_.push_back(summarize(input));
     generation_->output().when_drained([this] { release_generation(); });
   }
@@ -187,7 +189,10 @@ class JobRunner::Impl {
 
   void finished() {
     const auto& restart = driver_->state().restart;
-    if (restart.given_up) emit(NotRestarted{*restart.given_up});
+    if (last_) {
+      last_->after = SteadyClock::instance().now() - generation_end_;
+      emit(NotRestarted{*last_});
+    }
     // A signal or the time limit between two generations does not wait for the output's reader.
     if (generation_ == nullptr || restart.cancelled_by || restart.out_of_time) return loop_.stop();
     generation_->output().when_drained([this] { loop_.stop(); });
@@ -213,6 +218,7 @@ class JobRunner::Impl {
     auto run = make_generation_run(std::move(plan));
     if (!run) return driver_->restart_failed(run.error());
     generation_ = std::move(*run);
+    last_.reset();
     announce();
     driver_->begin(generation_->take_spec());
     generation_->attach(*driver_);
@@ -226,6 +232,8 @@ class JobRunner::Impl {
   ClosedOutput closed_output_ = ClosedOutput::ignore;
   Handover before_;  ///< Between two generations.
   std::vector<Attempt> earlier_;
+  TimePoint generation_end_{};
+  std::optional<ReportInput> last_;  ///< Between two generations. It refers to the driver's state.
   // The driver's agents use the generation's starter and output, so they are destroyed first.
   std::unique_ptr<GenerationRun> generation_;  ///< Null between two generations.
   std::optional<JobDriver> driver_;

@@ -70,9 +70,10 @@ struct GenerationEnded {
 /// The next generation may use lost hosts again, because the others have too few slots.
 struct AllHostsAgain {};
 
-/// A restart was decided, but no further generation has started.
+/// A restart was decided, but the job has ended before another generation started: by a signal, a
+/// limit or a failure. `report` replaces that of the last generation.
 struct NotRestarted {
-  const Error& error;
+  const ReportInput& report;
 };
 
 using RunEvent =

@@ -104,10 +104,12 @@ try timeout 60 horo run -np 2 --max-restarts 5 /nowhere/program
 expect "exit code" "$code" 127
 
 # --timeout covers all attempts together. A signal ends the job while it waits for the next attempt.
-try timeout 60 horo run -np 1 --max-restarts 50 --timeout 2 bash -c 'sleep 0.5; kill -KILL $$'
+try timeout 60 horo run -np 1 --max-restarts 50 --timeout 2 --json-report "$scratch/report" bash -c 'sleep 0.5; kill -KILL $$'
 case $code in 124 | 137) ;; *) fail "exit code $code of a job that reached its timeout" ;; esac
+expect_in "JSON report of a job that reached its timeout" "$(<"$scratch/report")" "\"exit_code\": $code"
 for signal in TERM USR1; do
-  horo run -np 1 --max-restarts 50 --signal usr1 bash -c 'kill -KILL $$' >"$scratch/out" 2>"$scratch/err.$signal" </dev/null &
+  horo run -np 1 --max-restarts 50 --signal usr1 --json-report "$scratch/report" bash -c 'kill -KILL $$' \
+    >"$scratch/out" 2>"$scratch/err.$signal" </dev/null &
   job=$!
   until [ "$(grep -c 'restarting the job, restart' "$scratch/err.$signal" 2>/dev/null)" -ge 3 ] 2>/dev/null; do sleep 0.02; done
   kill -$signal "$job"
@@ -115,6 +117,15 @@ for signal in TERM USR1; do
   code=$?
   if [ $signal = TERM ]; then wanted=143; else wanted=75; fi
   expect "exit code of a job that waited, after SIG$signal" "$code" "$wanted"
+  expect_in "standard error" "$(<"$scratch/err.$signal")" "(SIG$signal) came while the job waited for its next attempt"
+  python3 - "$scratch/report" "$signal" "$code" <<'PY' || fail "the report of a job that waited is wrong"
+import json, signal, sys
+report = json.load(open(sys.argv[1]))
+assert report["exit_code"] == int(sys.argv[3]), report
+assert report["stop_signal"] == signal.Signals["SIG" + sys.argv[2]], report
+assert report["queue_again"] == (sys.argv[2] == "USR1"), report
+assert report["first_failure"]["signal"] == 9 and report["restarts"] >= 2, report
+PY
 done
 
 refused "--max-restarts 'often' is not a number" horo run -np 1 --max-restarts often true
