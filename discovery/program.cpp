@@ -75,7 +75,9 @@ std::string last_line(const std::string& words) {
 Result<RunningProgram> RunningProgram::start(const std::vector<std::string>& command) {
   HORO_TRY(auto out, make_pipe());
   HORO_TRY(auto err, make_pipe());
-  HORO_TRY(auto program, KeptProgram::start(command, out.write.value(), err.write.value()));
+  HORO_TRY(
+      auto program,
+      KeptProgram::start({.words = command, .out = out.write.value(), .err = err.write.value()}));
   return RunningProgram(std::move(program), std::move(out.read), std::move(err.read));
 }
 

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
+#include <cstdint>
 #include <cstdlib>
 #include <fcntl.h>
 #include <linux/close_range.h>
@@ -32,19 +34,25 @@ struct Plan {
   std::vector<char*> arguments;
   std::vector<std::string> candidates;  ///< Paths of the program, in the order of PATH.
   std::array<int, 3> streams{};
-  sigset_t mask{};  ///< The program's signal mask.
+  sigset_t mask{};  ///< The program's signal mask; empty at first.
+  const rlimit* fresh_with = nullptr;
+  int grace_ms = 0;
   ProcessTitle title;
 };
 
+/// The program ignores the signals that this process ignores, or none.
+enum class Ignored : std::uint8_t { stay, reset };
+
 /// A handler of this process must not run in the program's process.
-void drop_handlers() {
+void drop_handlers(Ignored ignored) {
   struct sigaction standard {};
 
   standard.sa_handler = SIG_DFL;
   for (int number = 1; number < NSIG; ++number) {
     struct sigaction now {};
 
-    if (sigaction(number, nullptr, &now) == 0 && now.sa_handler != SIG_IGN)
+    if (sigaction(number, nullptr, &now) != 0) continue;
+    if (ignored == Ignored::reset || now.sa_handler != SIG_IGN)
       sigaction(number, &standard, nullptr);
   }
 }
@@ -59,6 +67,12 @@ bool place(std::array<int, 3> streams) {
     if (dup2(streams[static_cast<std::size_t>(to)], to) < 0) return false;
   }
   return true;
+}
+
+/// Leaves the program its streams and this limit of descriptors.
+bool limit(const rlimit& limits) {
+  close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
+  return setrlimit(RLIMIT_NOFILE, &limits) == 0;
 }
 
 /// Like execvp, but a file of an unknown format is not given to a shell. Returns the error.
@@ -78,8 +92,8 @@ int execute(const Plan& plan) {
 [[noreturn]] void be_program(const Plan& plan, pid_t keeper, int& error) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != keeper) _exit(1);  // The keeper ended before the line above.
-  drop_handlers();
-  if (!place(plan.streams)) {
+  drop_handlers(plan.fresh_with != nullptr ? Ignored::reset : Ignored::stay);
+  if (!place(plan.streams) || (plan.fresh_with != nullptr && !limit(*plan.fresh_with))) {
     error = errno;
     _exit(1);
   }
@@ -103,13 +117,18 @@ class Keeper {
   [[noreturn]] static void run(const Plan& plan, int parent, int report) {
     // All signals are blocked here, so that "kill 0" in a script does not end the keeper.
     setpgid(0, 0);
+    std::signal(SIGCHLD, SIG_DFL);  // If it is ignored, the kernel keeps no wait status.
     plan.title.show("job-keep");
     int error = prctl(PR_SET_CHILD_SUBREAPER, 1) == 0 ? 0 : errno;
     pid_t program = -1;
     if (error == 0) program = start_program(plan, getpid(), error);
     tell(report, error);
     if (error != 0) _exit(0);
-    if (keep_only(parent, report)) await_parent(program);
+    const int signals = keep_only(parent, report) ? watch_children() : -1;
+    if (signals >= 0) {
+      const bool running = await_parent(program, signals);
+      if (running && plan.grace_ms > 0) let_end(program, signals, plan.grace_ms);
+    }
     kill_descendants();
     _exit(0);
   }
@@ -125,28 +144,47 @@ class Keeper {
     return place({parent, report, report}) && close_range(STDERR_FILENO, ~0U, 0) == 0;
   }
 
-  /// Returns when the parent has ended.
-  static void await_parent(pid_t program) {
+  /// A signalfd; -1: there is none.
+  static int watch_children() {
     sigset_t ends;
     sigemptyset(&ends);
     sigaddset(&ends, SIGCHLD);
-    const int signals = signalfd(-1, &ends, SFD_NONBLOCK);
+    return signalfd(-1, &ends, SFD_NONBLOCK);
+  }
+
+  /// Returns when the parent has ended: whether the program still runs.
+  static bool await_parent(pid_t program, int signals) {
     std::array<pollfd, 2> events{{{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0},
                                   {.fd = signals, .events = POLLIN, .revents = 0}}};
-    if (signals < 0) return;
-    for (;;) {
-      signalfd_siginfo ignored{};
-      [[maybe_unused]] const auto got = read(signals, &ignored, sizeof ignored);
-      reap(program);
-      if (poll(events.data(), events.size(), -1) > 0 && events[0].revents != 0) return;
+    for (bool running = true;;) {
+      if (reap(program, signals)) running = false;
+      if (poll(events.data(), events.size(), -1) > 0 && events[0].revents != 0) return running;
     }
   }
 
-  /// Adopted orphans are reaped too.
-  static void reap(pid_t program) {
+  /// Adopted orphans are reaped too. True when the program was among the reaped.
+  static bool reap(pid_t program, int signals) {
+    signalfd_siginfo ignored{};
+    [[maybe_unused]] const auto got = read(signals, &ignored, sizeof ignored);
+    bool ended = false;
     int status = 0;
     for (pid_t pid = 0; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
-      if (pid == program) tell(STDOUT_FILENO, status);
+      if (pid != program) continue;
+      tell(STDOUT_FILENO, status);
+      ended = true;
+    }
+    return ended;
+  }
+
+  static void let_end(pid_t program, int signals, int milliseconds) {
+    kill(program, SIGTERM);
+    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(milliseconds);
+    pollfd event{.fd = signals, .events = POLLIN, .revents = 0};
+    while (!reap(program, signals)) {
+      const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+          end - std::chrono::steady_clock::now());
+      if (left.count() <= 0) return;
+      poll(&event, 1, static_cast<int>(left.count()));
     }
   }
 
@@ -199,6 +237,11 @@ Failure not_started(int error, const std::string& program) {
     return fail(Errc::not_found,
                 "there is no program '{}': give its path, or put its folder into PATH", program);
   }
+  if (error == ENOENT)
+    return fail(Errc::not_found, "it, or the interpreter that its first line names, is missing");
+  if (error == EACCES)
+    return fail(Errc::permission_denied,
+                "it, or the interpreter that its first line names, may not be executed");
   if (error == EAGAIN) {
     return fail(Errc::unavailable,
                 "starting it: no more processes; raise ulimit -u or the pids limit of the "
@@ -222,16 +265,18 @@ constexpr const char* kKeeperLost = "the process that keeps it (job-keep) was ki
 
 }  // namespace
 
-Result<KeptProgram> KeptProgram::start(const std::vector<std::string>& command, int out, int err) {
+Result<KeptProgram> KeptProgram::start(const KeptCommand& command) {
   Plan plan;
-  for (const auto& word : command)
+  for (const auto& word : command.words)
     plan.arguments.push_back(const_cast<char*>(  // NOLINT(cppcoreguidelines-pro-type-const-cast)
         word.c_str()));                          // execve's signature
   plan.arguments.push_back(nullptr);
-  plan.candidates = candidates_of(command.front());
+  plan.candidates = candidates_of(command.words.front());
+  plan.fresh_with = command.fresh_with ? &*command.fresh_with : nullptr;
+  plan.grace_ms = command.grace_ms;
   const UniqueFd null(open("/dev/null", O_RDONLY | O_CLOEXEC));
   if (!null) return fail_errno(errno, "opening /dev/null");
-  plan.streams = {null.value(), out, err};
+  plan.streams = {command.in < 0 ? null.value() : command.in, command.out, command.err};
   const UniqueFd self(static_cast<int>(syscall(SYS_pidfd_open, getpid(), 0)));
   std::array<int, 2> ends{};
   if (!self || pipe2(ends.data(), O_CLOEXEC) != 0) return fail_errno(errno, "starting it");
@@ -239,18 +284,20 @@ Result<KeptProgram> KeptProgram::start(const std::vector<std::string>& command, 
   UniqueFd theirs(ends[1]);
   sigset_t all;
   sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &plan.mask);
+  sigset_t before;
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  if (plan.fresh_with == nullptr) plan.mask = before;
   const pid_t keeper = fork();
   if (keeper == 0) Keeper::run(plan, self.value(), theirs.value());
   const int error = errno;
-  pthread_sigmask(SIG_SETMASK, &plan.mask, nullptr);
-  if (keeper < 0) return not_started(error, command.front());
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (keeper < 0) return not_started(error, command.words.front());
   setpgid(keeper, keeper);  // Fails if the keeper has done it and the program runs.
   KeptProgram program(keeper, std::move(ours));
   theirs.reset();
   const auto start_error = read_number(program.report_.value());
   if (!start_error) return fail(Errc::unavailable, "{}", kKeeperLost);
-  if (*start_error != 0) return not_started(*start_error, command.front());
+  if (*start_error != 0) return not_started(*start_error, command.words.front());
   return program;
 }
 
@@ -259,8 +306,12 @@ KeptProgram::KeptProgram(KeptProgram&& other) noexcept
 
 KeptProgram::~KeptProgram() {
   if (keeper_ < 0) return;
-  kill(-keeper_, SIGKILL);
+  kill_group();
   waitpid(keeper_, nullptr, 0);
+}
+
+void KeptProgram::kill_group() const {
+  kill(-keeper_, SIGKILL);
 }
 
 Result<int> KeptProgram::wait_status() const {

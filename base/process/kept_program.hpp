@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <string>
+#include <sys/resource.h>
 #include <sys/types.h>
 #include <vector>
 
@@ -10,22 +12,40 @@
 
 namespace horo {
 
+struct KeptCommand {
+  std::vector<std::string> words;  ///< The first is searched for in PATH if it has no slash.
+  int in = -1;                     ///< -1: no input.
+  int out = -1;
+  int err = -1;
+  /// Set: the program has this limit of descriptors, no others than these three, and no signal
+  /// ignored or blocked. Empty: it inherits what this process has.
+  std::optional<rlimit> fresh_with{};
+  /// How long the program has to end by SIGTERM when this process is gone, before it and all that
+  /// descends from it is killed.
+  int grace_ms = 0;
+};
+
 /// A running program that does not outlive this process, even if this process is killed by SIGKILL.
 /// Between them stands a process of its own, the keeper, which shows itself as `job-keep`. When
 /// this process ends, the keeper kills all that descends from the program. When the keeper is
 /// killed, the kernel kills the program, and the destructor kills the rest of its process group.
 class KeptProgram {
  public:
-  /// Starts `command` in a process group of its own, with `out` and `err` as its outputs and no
-  /// input. The first word is searched for in PATH if it has no slash. Thread: any, also in a
-  /// program with several threads. Fails: not_found, permission_denied (no access, or no program),
+  /// Starts `command` in a process group of its own. Thread: any, also in a program with several
+  /// threads. Fails: not_found, permission_denied (no access, or no program),
   /// unavailable (process or descriptor limit), io. Blocks: until the program has been executed.
-  static Result<KeptProgram> start(const std::vector<std::string>& command, int out, int err);
+  static Result<KeptProgram> start(const KeptCommand& command);
 
   KeptProgram(KeptProgram&& other) noexcept;
   KeptProgram& operator=(KeptProgram&&) = delete;
   /// Kills the process group, whether or not the program has ended.
   ~KeptProgram();
+
+  /// The keeper's number, which is that of the process group.
+  int keeper() const { return keeper_; }
+
+  /// Kills the process group. The keeper is among it, so wait_status() fails.
+  void kill_group() const;
 
   /// Becomes readable when the program has ended.
   int ended() const { return report_.value(); }

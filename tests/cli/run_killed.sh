@@ -75,6 +75,7 @@ survives_nothing "a discovery script" horo run -np 2 --host-discovery-script "$s
 survives_nothing "a discovery script of horo discover" horo discover --host-discovery-script "$scratch/bin/program"
 survives_nothing "ssh -G" horo run -np 2 -H host-a:1,host-b:1 true
 survives_nothing "mpirun --version" horo run -np 2 --mpi true
+survives_nothing "a program that connects to a host" horo run -np 1 -H host-a:1 --rsh-agent "$scratch/bin/program" true
 
 # child_named NAME PID: the number of PID's child of that name; empty: there is none.
 child_named() {

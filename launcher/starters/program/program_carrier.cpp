@@ -4,12 +4,14 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <fcntl.h>
+#include <optional>
 #include <sys/socket.h>
 #include <unistd.h>
 #include <utility>
 
+#include "base/process/kept_program.hpp"
 #include "base/unique_fd.hpp"
-#include "launcher/process/process_group.hpp"
 #include "launcher/process/spawn.hpp"
 #include "launcher/protocol/own_address.hpp"
 #include "launcher/starters/link/remote_agent.hpp"
@@ -17,6 +19,9 @@
 namespace horo::launcher {
 
 namespace {
+
+/// For ssh and srun to tell the other side of their end.
+constexpr int kGraceMs = 2000;
 
 class ProgramCarrier final : public Carrier {
  public:
@@ -33,20 +38,21 @@ class ProgramCarrier final : public Carrier {
 
   void hang_up() override {
     socket_.reset();
-    if (child_ == nullptr) gone_soon();
+    if (!child_) gone_soon();
   }
 
   void give_up() override {
     // Not closed: the program has to read an end, and the descriptor's number must stay taken.
     if (socket_) ::shutdown(socket_.value(), SHUT_RDWR);
-    if (child_ == nullptr) return gone_soon();
-    child_->signal(SIGKILL);
+    if (!child_) return gone_soon();
+    gave_up_ = true;
+    child_->kill_group();
   }
 
   CarrierStatus status() const override {
-    if (child_ == nullptr) return {.step = fmt::format("looking up '{}'", way_.target)};
+    if (!child_) return {.step = fmt::format("looking up '{}'", way_.target)};
     return {.step = fmt::format("waiting for {} to connect", way_.arguments.front()),
-            .process = child_->pid()};
+            .process = child_->keeper()};
   }
 
  private:
@@ -71,15 +77,47 @@ class ProgramCarrier final : public Carrier {
       return fail_errno(errno, "creating a socket for an agent");
     socket_ = UniqueFd(ends[0]);
     const UniqueFd theirs(ends[1]);
-    HORO_TRY(child_, ProcessGroup::spawn(loop_, {.arguments = way_.arguments,
-                                                 .environment = own_environment(),
-                                                 .descriptors = {{theirs.value(), STDIN_FILENO},
-                                                                 {theirs.value(), STDOUT_FILENO}},
-                                                 .parent_death_signal = SIGTERM,
-                                                 .descriptor_limit = first_descriptor_limit()}));
-    child_->on_output([this](Stream, std::string_view bytes) { stderr_.add(bytes); });
-    child_->on_exit([this](ExitStatus status) { gone(describe(status)); });
+    if (pipe2(ends.data(), O_CLOEXEC) != 0)
+      return fail_errno(errno, "creating a pipe for an agent's errors");
+    errors_ = UniqueFd(ends[0]);
+    const UniqueFd their_errors(ends[1]);
+    fcntl(errors_.value(), F_SETFL, O_NONBLOCK);
+    HORO_TRY(auto child, KeptProgram::start({.words = way_.arguments,
+                                             .in = theirs.value(),
+                                             .out = theirs.value(),
+                                             .err = their_errors.value(),
+                                             .fresh_with = first_descriptor_limit(),
+                                             .grace_ms = kGraceMs})
+                             .context(fmt::format("starting '{}'", way_.arguments.front())));
+    HORO_TRY(errors_watch_, loop_.watch(errors_.value()));
+    HORO_TRY(end_watch_, loop_.watch(child.ended()));
+    child_.emplace(std::move(child));
+    errors_watch_.on_readable([this] { read_errors(); });
+    end_watch_.on_readable([this] { ended(); });
     return {};
+  }
+
+  /// Reads what the pipe holds. The program's descendants may hold it open for ever.
+  void read_errors() {
+    std::array<char, 4096> bytes{};
+    ssize_t got = 0;
+    while ((got = read(errors_.value(), bytes.data(), bytes.size())) > 0)
+      stderr_.add({bytes.data(), static_cast<std::size_t>(got)});
+    if (got == 0) errors_watch_.on_readable({});
+  }
+
+  void ended() {
+    end_watch_.on_readable({});
+    const auto status = child_->wait_status();
+    read_errors();
+    if (status) return gone(describe(ExitStatus(*status)));
+    child_->kill_group();  // A process that the program has started may keep the connection open.
+    gone(gave_up_ ? describe(ExitStatus(SIGKILL)) : describe(status.error()));
+  }
+
+  Error describe(const Error& error) const {
+    return {error.code, fmt::format("{} to host '{}': {}{}", way_.arguments.front(), way_.host,
+                                    error.message, stderr_.text())};
   }
 
   Error describe(ExitStatus status) const {
@@ -107,8 +145,12 @@ class ProgramCarrier final : public Carrier {
   const ProgramWay way_;
   Handlers handlers_;
   UniqueFd socket_;
-  std::unique_ptr<ProcessGroup> child_;
+  std::optional<KeptProgram> child_;
+  UniqueFd errors_;
+  Descriptor errors_watch_;  ///< Watches `errors_`.
+  Descriptor end_watch_;     ///< Watches for the child's end.
   OutputTail stderr_;
+  bool gave_up_ = false;
   bool over_ = false;
   std::shared_ptr<int> alive_ = std::make_shared<int>();
 };

@@ -106,7 +106,7 @@ TEST_CASE("the error for a failed discovery script has its end and the last line
       {"#!/bin/sh\necho a:2\necho b:x\n", "line 2: slots in 'b:x'"},
       {"#!/bin/sh\n", "it names no host"},
       {"echo a:2\n", "a script must begin with #!"},
-      {"#!/nonexistent\n", "starting it"},
+      {"#!/nonexistent\n", "the interpreter that its first line names, is missing"},
   }));
   const Script script(text);
   INFO(text);
