@@ -10,6 +10,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "base/race_point.hpp"
 #include "tests/sim/sessions.hpp"
 #include "tests/sim/sim_job.hpp"
 
@@ -179,6 +180,29 @@ TEST_CASE("a name that is used often keeps its slot longer than names that are u
     REQUIRE(job.run(kMostSteps));
   }
   CHECK(job.board(0).directory().is_current(handle));
+}
+
+TEST_CASE("a name keeps its slot for an entry that comes while the slot is being taken away") {
+  SimJob job(1, 1, few_names());
+  auto& directory = job.board(0).directory();
+  std::vector<horo::runtime::TensorHandle> handles;
+  for (int i = 0; i < 16; ++i) {
+    handles.push_back(*directory.declare("n" + std::to_string(i), floats(1)));
+    directory.unpin(handles.back().id);
+  }
+  // Meanwhile ranks that pin and unpin the tensors run an entry with them, which a rank that has
+  // joined, and pins nothing, has not reached.
+  static const horo::runtime::SetRegion* region = nullptr;
+  region = &job.board(0).region();
+  horo::race_point_hook = [] {
+    for (std::uint32_t i = 0; i < 16; ++i)
+      region->tensor(horo::TensorId{i}).last_entry = region->body().tail + 1;
+  };
+  const auto late = directory.declare("late", floats(1));
+  horo::race_point_hook = nullptr;
+  REQUIRE_FALSE(late);
+  CHECK(late.error().code == Errc::resource_exhausted);
+  for (const auto& handle : handles) CHECK(directory.is_current(handle));
 }
 
 TEST_CASE("when all names are in use one more is refused, and an outdated handle is not_found") {

@@ -4,13 +4,21 @@
 #include <algorithm>
 #include <functional>
 
+#include "base/race_point.hpp"
+
 namespace horo::runtime {
 
-bool Eviction::is_in_use(TensorId id) const {
+bool Eviction::is_in_use(TensorId id, std::uint64_t least_cursor) const {
   for (int m = 0; m < region_.local_size(); ++m) {
     if (region_.rank_tensor(id, m).pins.load(std::memory_order_seq_cst) != 0) return true;
   }
-  return arrivals::marks(region_.tensor(id).arrivals.load(std::memory_order_seq_cst)) != 0;
+  const auto& slot = region_.tensor(id);
+  if (arrivals::marks(slot.arrivals.load(std::memory_order_seq_cst)) != 0) return true;
+  if (slot.held.load(std::memory_order_acquire) != 0) return true;
+  // Joined ranks take part without a pin: the slot stays until every cursor has passed its entry.
+  // This look comes last. A rank unpins, and the leader lets go, behind the write of the entry's
+  // number. An earlier look would miss an entry of a rank that has pinned and unpinned meanwhile.
+  return slot.last_entry.load(std::memory_order_acquire) > least_cursor;
 }
 
 bool Eviction::retire(TensorId id, std::uint64_t least_cursor) {
@@ -18,13 +26,11 @@ bool Eviction::retire(TensorId id, std::uint64_t least_cursor) {
   const auto* const aside = memory_.aside(id);
   const bool has_members = aside != nullptr && (aside->group_refs != 0 ||
                                                 aside->parked.load(std::memory_order_acquire) != 0);
-  // Joined ranks take part without a pin: the slot stays until every cursor has passed its entry.
-  if (has_members || slot.held.load(std::memory_order_acquire) != 0 ||
-      slot.last_entry.load(std::memory_order_acquire) > least_cursor || is_in_use(id))
-    return false;
+  if (has_members || is_in_use(id, least_cursor)) return false;
+  race_point();
   // Move the incarnation on, then look at the pins; Directory::pin() does the opposite.
   slot.incarnation.fetch_add(1, std::memory_order_seq_cst);
-  if (is_in_use(id)) {
+  if (is_in_use(id, least_cursor)) {
     slot.incarnation.fetch_sub(1, std::memory_order_seq_cst);
     return false;
   }

@@ -26,7 +26,8 @@ class Eviction {
   std::optional<TensorId> free_slot();
 
  private:
-  bool is_in_use(TensorId id) const;
+  /// A rank has it pinned or marked, or may still read it for an entry that it has not passed.
+  bool is_in_use(TensorId id, std::uint64_t least_cursor) const;
   bool retire(TensorId id, std::uint64_t least_cursor);
   std::optional<TensorId> retire_next(std::uint64_t least_cursor);
 
