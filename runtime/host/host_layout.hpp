@@ -61,8 +61,9 @@ struct HostBody {
 
   std::atomic<std::uint32_t> gone;  ///< Ranks that have detached.
 
-  /// The first rank to set it writes `stall_text` and then poisons the board, with cause stalled.
-  std::atomic<std::uint32_t> stall_claimed;
+  /// 0: none; 1: a rank writes `stall_text`; 2: it is complete. The rank then poisons the board,
+  /// with cause stalled, unless another one has done so meanwhile.
+  std::atomic<std::uint32_t> stall_written;
   std::array<char, 2048> stall_text;  ///< NUL terminated.
 
   std::array<RegionState, kMostRegions> regions;

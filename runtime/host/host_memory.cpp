@@ -184,9 +184,12 @@ void HostMemory::forget_failed_regions() {
 }
 
 bool HostMemory::say_stall(std::string_view text) {
-  if (body_->stall_claimed.exchange(1, std::memory_order_acq_rel) != 0) return false;
+  std::uint32_t none = 0;
+  if (!body_->stall_written.compare_exchange_strong(none, 1, std::memory_order_acq_rel))
+    return false;
   text = text.substr(0, body_->stall_text.size() - 1);
   std::memcpy(body_->stall_text.data(), text.data(), text.size());
+  body_->stall_written.store(2, std::memory_order_release);
   return true;
 }
 

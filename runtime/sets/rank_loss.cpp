@@ -20,6 +20,12 @@ std::string text_of(const std::array<char, n>& raw) {
   return {raw.begin(), std::find(raw.begin(), raw.end(), '\0')};
 }
 
+/// The text of HostMemory::say_stall(). Empty: there is none, or not all of it is there yet.
+std::string stall_of(const HostBody& body) {
+  return body.stall_written.load(std::memory_order_acquire) == 2 ? text_of(body.stall_text)
+                                                                 : std::string();
+}
+
 /// The rank's process has ended, and not because the job is being stopped.
 bool has_ended(const Poison& poison) {
   switch (poison.cause) {
@@ -74,9 +80,10 @@ Error RankLoss::error() const {
   const auto lost = [&detail](std::string_view text) {
     return fail(Errc::peer_lost, "{}", text).with(std::move(detail)).take();
   };
-  // Other hosts learn the loss only; the reasons are on the host that has found them.
-  if (poison.cause == LossCause::stalled && host_.body().stall_text.front() != '\0')
-    return lost(text_of(host_.body().stall_text));
+  // Other hosts learn the loss only; the reasons are on the host that has found them. The leader
+  // may poison the board while another rank still writes the reasons.
+  if (const auto why = stall_of(host_.body()); poison.cause == LossCause::stalled && !why.empty())
+    return lost(why);
   if (poison.rank.value() < 0)
     return lost(fmt::format("the job is being stopped: {}", describe(poison)));
   return lost(fmt::format("rank {}{}{} was lost: {}", poison.rank, host.empty() ? "" : " on ", host,

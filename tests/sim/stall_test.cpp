@@ -254,6 +254,20 @@ TEST_CASE("after the shutdown time all operations of all ranks end with the reas
   }
 }
 
+TEST_CASE("the reason of a stall is not shown while another rank still writes it") {
+  SimJob job(2, 1, tight_params());
+  auto& body = job.host(1).body();
+  body.stall_written = 1;
+  std::string_view("stalled for lon").copy(body.stall_text.data(), body.stall_text.size());
+  CHECK_FALSE(job.host(0).say_stall("stalled elsewhere"));
+  // As a leader does that another host has told of its stall.
+  poison_board(job.host(0).board(), {.rank = Rank{1}, .cause = LossCause::stalled}, "there");
+  CHECK(job.sets(0).loss().error().message ==
+        "rank 1 on there was lost: kept the others waiting for too long");
+  body.stall_written = 2;
+  CHECK(job.sets(0).loss().error().message == "stalled for lon");
+}
+
 TEST_CASE("a job that was stopped as a whole reports no stall when it continues") {
   Watched w(2, {.warning = 60s, .shutdown = 90s});
   w.add(0, "a");
