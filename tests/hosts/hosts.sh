@@ -14,7 +14,10 @@
 #   hosts.sh heal HOST
 #   hosts.sh off HOST            disconnects the network, then kills all processes of the host
 #   hosts.sh crash HOST          kills all processes of the host; its kernel closes their connections
-#   hosts.sh shape HOST [rate 100mbit] [delay 20ms]    limits each direction; without arguments, removes the limits
+#   hosts.sh shape HOST [rate 100mbit] [delay 20ms] [lose 100] [deny out|in[:ADDRESS]]    limits each direction, loses every 100th frame,
+#                                or leaves out what opens a TCP connection from (out) or to (in) the host, but for ssh, to this
+#                                address if there is one;
+#                                without arguments, removes all that
 #   hosts.sh processes HOST      lists the processes of the host except its sshd, one per line
 set -uo pipefail
 PATH=/usr/sbin:/usr/bin:/sbin:/bin:$PATH
@@ -163,7 +166,7 @@ delay() {
   ip link set "bridge$1" master br0 up
   ip link set "late$1" up
   : >"$folder/h$1.late.log"
-  setsid python3 "${self%/*}/late.py" "p$1" "late$1" "$2" >"$folder/h$1.late.log" 2>&1 </dev/null &
+  setsid python3 "${self%/*}/late.py" "p$1" "late$1" "${@:2}" >"$folder/h$1.late.log" 2>&1 </dev/null &
   echo $! >"$folder/h$1.late"
   for ((i = 0; i < 500; i++)); do
     grep -q ready "$folder/h$1.late.log" && return
@@ -173,7 +176,7 @@ delay() {
 }
 
 shape() {
-  local n side limit
+  local n side limit delay='' late=()
   n=$(number_of "$1") || exit 1
   shift
   undelay "$n"
@@ -187,11 +190,13 @@ shape() {
           # shellcheck disable=SC2086 # words
           $side "${limit[@]}" || die "tc refuses rate $2"
         done ;;
-      delay) delay "$n" "$2" ;;
-      *) die "shape knows rate and delay, not '$1'" ;;
+      delay) delay=$2 ;;
+      lose | deny) late+=("$1=$2") ;;
+      *) die "shape knows rate, delay, lose and deny, not '$1'" ;;
     esac
     shift 2
   done
+  [ -z "$delay${late[*]:-}" ] || delay "$n" "${delay:-0ms}" "${late[@]}"
 }
 
 action=${1:-}

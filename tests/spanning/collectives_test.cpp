@@ -152,3 +152,17 @@ TEST_CASE("deterministic sums add in rank order between hosts too") {
     CHECK(run_all(hosts, ops, seed) == "");
   }
 }
+
+TEST_CASE("collectives between hosts give the same results when they are encrypted") {
+  const auto seed = run_seed();
+  TestHosts hosts({{0, 1}, {2, 3}});
+  hosts.options.hosts.connect.encryption = kv::Encryption::on;
+  CAPTURE(seed);
+  std::mt19937_64 random(seed);
+  std::vector<sim::DrawnOp> ops;
+  while (ops.size() < static_cast<std::size_t>(times(12, 4))) {
+    ops.push_back(sim::draw_op(hosts.size(), random, "t" + std::to_string(ops.size())));
+    sim::make_exact(ops.back(), random);
+  }
+  CHECK(run_all(hosts, ops, seed) == "");
+}

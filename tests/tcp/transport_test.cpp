@@ -30,8 +30,9 @@ struct One {
   std::shared_ptr<TcpEndpoint> endpoint;
   std::unique_ptr<TcpTransport> transport;
 
-  explicit One(int position, Duration timeout = std::chrono::seconds(30))
-      : endpoint(TcpEndpoint::open("127.0.0.1", position, kSecret).value()) {
+  explicit One(int position, Duration timeout = std::chrono::seconds(30),
+               const std::string& address = "127.0.0.1")
+      : endpoint(TcpEndpoint::open(address, position, kSecret).value()) {
     const Communicator pair{
         .position = position, .members = {0, 1}, .name = "pair", .timeout = timeout};
     transport = TcpTransport::make(endpoint, pair, 1).value();
@@ -48,7 +49,9 @@ struct Two {
   One low;
   One high;
 
-  explicit Two(Duration timeout = std::chrono::seconds(30)) : low(0, timeout), high(1, timeout) {
+  explicit Two(Duration timeout = std::chrono::seconds(30),
+               const std::string& address = "127.0.0.1")
+      : low(0, timeout, address), high(1, timeout, address) {
     low.meet(high);
     high.meet(low);
   }
@@ -175,6 +178,23 @@ TEST_CASE("a message that comes before its receive is posted waits in the socket
   CHECK(second->wait());
   CHECK(first->wait());
   CHECK(room == one);
+}
+
+TEST_CASE("two ranks that have only IPv6 exchange a message") {
+  if (!TcpEndpoint::open("::1", 0, kSecret)) {
+    WARN("this machine has no IPv6");
+    return;
+  }
+  Two two(std::chrono::seconds(30), "::1");
+  CHECK(kv::to_string(two.high.endpoint->address()).starts_with("[::1]:"));
+  auto out = filled(8, 1);
+  auto in = filled(8, 0);
+  const auto sent = two.low.transport->send(message(1, 1, out)).value();
+  std::thread sender([&] { static_cast<void>(sent->wait()); });
+  const auto received = two.high.transport->receive(message(0, 1, in)).value()->wait();
+  sender.join();
+  CHECK(received);
+  CHECK(in == out);
 }
 
 TEST_CASE("a peer that ends in the middle of a message, or between messages, is reported") {
