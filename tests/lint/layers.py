@@ -127,6 +127,8 @@ HOMES = [
     ("zlib.h", ["timeline/input", "examples"], []),
     ("hwloc", ["discovery/topology"], []),
     ("libssh/", ["launcher/starters/ssh"], []),
+    ("Eigen/", ["autotune"], []),
+    ("LBFGS", ["autotune"], []),
     ("mpi.h", ["runtime/backends/mpi"], []),
     ("nccl.h", ["runtime/backends/nccl"], []),
     ("cuda", ["runtime/device/cuda"], []),
