@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "autotune_surfaces.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <numbers>
+
+#include <fmt/format.h>
+
+#include "autotune/replicates.hpp"
+
+namespace horo::bench {
+
+using namespace horo::autotune;
+
+namespace {
+
+constexpr double kMiB = 1048576;
+
+SearchSpace checked(std::vector<Dimension> dimensions) {
+  auto space = SearchSpace::make(std::move(dimensions));
+  if (!space) {
+    fmt::print(stderr, "bench_autotune: {}\n", space.error().message);
+    std::exit(1);
+  }
+  return std::move(space).value();
+}
+
+SearchSpace unit_cube(std::size_t dimensions) {
+  std::vector<Dimension> all;
+  for (std::size_t i = 0; i < dimensions; ++i)
+    all.push_back({.name = fmt::format("x{}", i),
+                   .range = RealRange{.least = 0, .most = 1},
+                   .fallback = 0.5});
+  return checked(std::move(all));
+}
+
+double at(const Setting& setting, std::size_t i) {
+  if (const auto* whole = std::get_if<std::int64_t>(&setting[i]))
+    return static_cast<double>(*whole);
+  return std::get<double>(setting[i]);
+}
+
+/// The true score with normal noise: of this deviation, or of this share of the score.
+void add_noise(Surface& surface, double deviation, double share) {
+  surface.measure = [truth = surface.truth, deviation, share](const Setting& setting,
+                                                              RandomDraws& draws) {
+    const double score = truth(setting);
+    return score + (deviation + share * score) * draws.normal();
+  };
+}
+
+Surface branin() {
+  Surface surface{.name = "Branin, noise 2", .space = unit_cube(2), .raw = {{}, {}}};
+  surface.truth = [](const Setting& setting) {
+    const double x = 15 * at(setting, 0) - 5;
+    const double y = 15 * at(setting, 1);
+    const double pi = std::numbers::pi;
+    const double square = y - 5.1 / (4 * pi * pi) * x * x + 5 / pi * x - 6;
+    return -(square * square + 10 * (1 - 1 / (8 * pi)) * std::cos(x) + 10);
+  };
+  surface.best = -0.397887;
+  add_noise(surface, 2, 0);
+  return surface;
+}
+
+Surface hartmann() {
+  Surface surface{
+      .name = "Hartmann-6, noise 0.05", .space = unit_cube(6), .raw = std::vector<RawRange>(6)};
+  surface.truth = [](const Setting& setting) {
+    constexpr double kHeights[4] = {1, 1.2, 3, 3.2};
+    constexpr double kSlopes[4][6] = {{10, 3, 17, 3.5, 1.7, 8},
+                                      {0.05, 10, 17, 0.1, 8, 14},
+                                      {3, 3.5, 1.7, 10, 17, 8},
+                                      {17, 8, 0.05, 10, 0.1, 14}};
+    constexpr double kCentres[4][6] = {{.1312, .1696, .5569, .0124, .8283, .5886},
+                                       {.2329, .4135, .8307, .3736, .1004, .9991},
+                                       {.2348, .1451, .3522, .2883, .3047, .6650},
+                                       {.4047, .8828, .8732, .5743, .1091, .0381}};
+    double sum = 0;
+    for (int i = 0; i < 4; ++i) {
+      double exponent = 0;
+      for (std::size_t j = 0; j < 6; ++j) {
+        const double difference = at(setting, j) - kCentres[i][j];
+        exponent += kSlopes[i][j] * difference * difference;
+      }
+      sum += kHeights[i] * std::exp(-exponent);
+    }
+    return sum;
+  };
+  surface.best = 3.32237;
+  add_noise(surface, 0.05, 0);
+  return surface;
+}
+
+SearchSpace fusion_space() {
+  return checked({{.name = "fusion.threshold",
+                   .range = IntegerRange{.least = 0, .most = 256 << 20, .step = 64 << 10},
+                   .fallback = std::int64_t{64} << 20U},
+                  {.name = "cycle.time",
+                   .range = IntegerRange{.least = 0, .most = 100000, .step = 100},
+                   .fallback = std::int64_t{0}}});
+}
+
+std::vector<RawRange> horovods_ranges() {
+  return {{.least = 0, .most = 64, .unit = kMiB}, {.least = 1, .most = 100, .unit = 1000}};
+}
+
+/// 64 tensors of 0.1 to 8 MiB appear during 60 ms. A bucket closes when it is full or its first
+/// tensor has waited for a cycle, costs 1.5 ms and 1 ms per MiB, and buckets run one by one: the
+/// threshold acts in steps, because tensors are not cut.
+double step_seconds(double threshold, double cycle_ms) {
+  double free_at = 0;
+  double bucket = 0;
+  double opened = 0;
+  const auto close = [&](double now) {
+    free_at = std::max(free_at, now) + 1.5 + bucket / kMiB;
+    bucket = 0;
+  };
+  for (int i = 0; i < 64; ++i) {
+    const double now = 60.0 * i / 63;
+    const double bytes = kMiB * (i % 8 == 0 ? 8 : 0.1 + 0.05 * (i % 5));
+    if (bucket > 0 && now - opened >= cycle_ms) close(opened + cycle_ms);
+    if (bucket > 0 && bucket + bytes > threshold) close(now);
+    if (bucket == 0) opened = now;
+    bucket += bytes;
+  }
+  close(std::min(60.0, opened + cycle_ms));
+  return (20 + std::max(60.0, free_at)) / 1e3;
+}
+
+Surface steps() {
+  Surface surface{.name = "steps of fusion, noise 3 %",
+                  .space = fusion_space(),
+                  .scale = ScoreScale::relative,
+                  .raw = horovods_ranges()};
+  surface.truth = [](const Setting& setting) {
+    return 1 / step_seconds(at(setting, 0), at(setting, 1) / 1000);
+  };
+  for (int i = 0; i <= 400; ++i) {
+    for (int j = 0; j <= 400; ++j) {
+      const auto setting = surface.space.decode({i / 400.0, j / 400.0});
+      surface.best = std::max(surface.best, surface.truth(setting));
+    }
+  }
+  surface.unit = surface.best;
+  add_noise(surface, 0, 0.03);
+  return surface;
+}
+
+Surface flat() {
+  Surface surface{.name = "flat, noise 3 %",
+                  .space = fusion_space(),
+                  .scale = ScoreScale::relative,
+                  .raw = horovods_ranges(),
+                  .best = 1};
+  surface.truth = [](const Setting&) { return 1.0; };
+  add_noise(surface, 0, 0.03);
+  return surface;
+}
+
+struct Cell {
+  CubePoint point;
+  std::vector<double> scores;
+};
+
+std::vector<Cell> read_cells(const std::string& path, const SearchSpace& space) {
+  std::ifstream file(path);
+  std::map<std::pair<double, double>, std::vector<double>> cells;
+  std::string line;
+  for (int number = 1; std::getline(file, line); ++number) {
+    if (line.empty() || line[0] == '#' || line[0] == 'f') continue;
+    double threshold = 0, cycle = 0, score = 0;
+    if (std::sscanf(line.c_str(), "%lf,%lf,%lf", &threshold, &cycle, &score) != 3) {
+      fmt::print(stderr, "bench_autotune: {}:{} has not three numbers\n", path, number);
+      std::exit(1);
+    }
+    cells[{threshold, cycle}].push_back(score);
+  }
+  std::vector<Cell> result;
+  for (auto& [place, scores] : cells) {
+    const Setting setting{static_cast<std::int64_t>(place.first),
+                          static_cast<std::int64_t>(place.second)};
+    if (const auto fits = space.check(setting); !fits) {
+      fmt::print(stderr, "bench_autotune: {}: {}\n", path, fits.error().message);
+      std::exit(1);
+    }
+    result.push_back({space.encode(setting), scores});
+  }
+  return result;
+}
+
+const Cell& nearest(const std::vector<Cell>& cells, const CubePoint& point) {
+  const auto distance = [&](const Cell& cell) {
+    return std::hypot(cell.point[0] - point[0], cell.point[1] - point[1]);
+  };
+  return *std::min_element(cells.begin(), cells.end(),
+                           [&](const Cell& a, const Cell& b) { return distance(a) < distance(b); });
+}
+
+}  // namespace
+
+std::vector<Surface> known_surfaces() {
+  return {branin(), hartmann(), steps(), flat()};
+}
+
+Surface recorded_surface(const std::string& path) {
+  Surface surface{.name = std::filesystem::path(path).stem(),
+                  .space = fusion_space(),
+                  .scale = ScoreScale::relative,
+                  .raw = horovods_ranges()};
+  auto cells = read_cells(path, surface.space);
+  if (cells.empty()) {
+    fmt::print(stderr, "bench_autotune: {} has no cells\n", path);
+    std::exit(1);
+  }
+  for (const auto& cell : cells) surface.best = std::max(surface.best, median_of(cell.scores));
+  surface.unit = surface.best;
+  surface.truth = [cells, space = surface.space](const Setting& setting) {
+    return median_of(nearest(cells, space.encode(setting)).scores);
+  };
+  surface.measure = [cells, space = surface.space](const Setting& setting, RandomDraws& draws) {
+    const auto& scores = nearest(cells, space.encode(setting)).scores;
+    return scores[draws.below(scores.size())];
+  };
+  return surface;
+}
+
+}  // namespace horo::bench

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Functions on which searches are compared: known ones, and recordings of real runs.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "autotune/draws.hpp"
+#include "autotune/measurement.hpp"
+#include "autotune/search_space.hpp"
+
+namespace horo::bench {
+
+/// Ends of a dimension in the unit that Horovod's tuner counts in.
+struct RawRange {
+  double least = 0;
+  double most = 1;
+  double unit = 1;  ///< Units of the space per raw unit: 1048576 for MB and a dimension in bytes.
+};
+
+struct Surface {
+  std::string name;
+  autotune::SearchSpace space;
+  autotune::ScoreScale scale = autotune::ScoreScale::linear;
+  std::vector<RawRange> raw;  ///< One per dimension; its tuner sees only this part of the space.
+  double best = 0;            ///< The greatest true score, or of a recording the grid's best.
+  double unit = 1;            ///< Regret is (best - true score) / unit.
+  std::function<double(const autotune::Setting&)> truth;
+  std::function<double(const autotune::Setting&, autotune::RandomDraws&)> measure;
+};
+
+/// Branin, Hartmann-6, steps as fusion causes them, and a function that is equal everywhere.
+std::vector<Surface> known_surfaces();
+
+/// Reads lines "fusion_threshold_bytes,cycle_us,score". Several lines of one cell are repeats: a
+/// measurement draws one of them, and the cell's true score is their median. A setting between
+/// cells has the score of the nearest one. Exits with a message if the file cannot be read.
+Surface recorded_surface(const std::string& path);
+
+}  // namespace horo::bench

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// One rank of a recording: how fast steps are for each fusion threshold and cycle time. The tensors
+// of a step appear evenly during a time in which the rank sleeps, as if an accelerator computed.
+// bench/record_surface starts the ranks. Rank 0 prints lines "threshold,cycle_us,bytes per second".
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <horo/horo.h>
+
+#include "autotune/draws.hpp"
+#include "base/result.hpp"
+
+namespace {
+
+using namespace horo;
+using Clock = std::chrono::steady_clock;
+
+struct Cell {
+  std::uint64_t threshold = 0;
+  std::uint64_t cycle_us = 0;
+};
+
+struct Options {
+  std::vector<std::uint64_t> counts;      ///< Elements of each tensor.
+  std::vector<std::uint64_t> thresholds;  ///< In bytes.
+  std::vector<std::uint64_t> cycles;      ///< In microseconds.
+  std::uint64_t over_us = 30000;          ///< The tensors of a step appear during this time.
+  std::uint64_t steps = 5;
+  std::uint64_t repeats = 3;
+};
+
+Status check(horo_status status, const char* call) {
+  if (status == HORO_OK) return {};
+  return fail(static_cast<Errc>(status), "{}: {}: {}", call, horo_status_name(status),
+              horo_last_error());
+}
+
+/// The tensors of the model, declared in the present session.
+struct Model {
+  std::vector<std::vector<float>> values;
+  std::vector<horo_tensor> handles;
+  std::vector<horo_op> operations;
+};
+
+Result<Model> declare(const Options& options) {
+  Model model;
+  for (const auto count : options.counts) {
+    model.values.emplace_back(count, 1.0F);
+    const std::string name = fmt::format("surface.{}", model.values.size());
+    const auto extent = static_cast<std::int64_t>(count);
+    horo_tensor_desc desc = HORO_TENSOR_DESC_INIT;
+    desc.name = name.c_str();
+    desc.ndim = 1;
+    desc.shape = &extent;
+    HORO_TRY_STATUS(check(horo_declare(&desc, &model.handles.emplace_back()), "horo_declare"));
+  }
+  model.operations.assign(model.handles.size(), 0);
+  return model;
+}
+
+Status step(Model& model, std::uint64_t over_us) {
+  const auto begin = Clock::now();
+  const auto count = model.handles.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    std::this_thread::sleep_until(begin + std::chrono::microseconds(over_us * i / count));
+    float* values = model.values[i].data();
+    HORO_TRY_STATUS(
+        check(horo_submit(model.handles[i], values, values, &model.operations[i]), "horo_submit"));
+  }
+  return check(horo_wait_all(model.operations.data(), count, -1), "horo_wait_all");
+}
+
+/// Seconds of a step, the mean over `steps`.
+Result<double> time_cell(const Options& options, const Cell& cell) {
+  setenv("HORO_FUSION_THRESHOLD", fmt::format("{}", cell.threshold).c_str(), 1);
+  setenv("HORO_CYCLE_TIME", fmt::format("{}us", cell.cycle_us).c_str(), 1);
+  HORO_TRY_STATUS(check(horo_init(), "horo_init"));
+  HORO_TRY(auto model, declare(options));
+  // The first step agrees on the names.
+  HORO_TRY_STATUS(step(model, options.over_us));
+  const auto begin = Clock::now();
+  for (std::uint64_t i = 0; i < options.steps; ++i) HORO_TRY_STATUS(step(model, options.over_us));
+  const std::chrono::duration<double> took = Clock::now() - begin;
+  const bool prints = horo_rank() == 0;
+  HORO_TRY_STATUS(check(horo_shutdown(), "horo_shutdown"));
+  const double seconds = took.count() / static_cast<double>(options.steps);
+  double bytes = 0;
+  for (const auto count : options.counts) bytes += 4 * static_cast<double>(count);
+  if (prints) fmt::print("{},{},{:.6g}\n", cell.threshold, cell.cycle_us, bytes / seconds);
+  std::fflush(stdout);
+  return seconds;
+}
+
+/// Each repeat visits all cells in another order, so that a drift of the machine hits all alike.
+Status record(const Options& options) {
+  std::vector<Cell> cells;
+  for (const auto threshold : options.thresholds) {
+    for (const auto cycle : options.cycles) cells.push_back({threshold, cycle});
+  }
+  autotune::RandomDraws draws(1);
+  for (std::uint64_t repeat = 0; repeat < options.repeats; ++repeat) {
+    for (std::size_t i = cells.size(); i > 1; --i) std::swap(cells[i - 1], cells[draws.below(i)]);
+    for (const auto& cell : cells) {
+      HORO_TRY(const double seconds, time_cell(options, cell));
+      static_cast<void>(seconds);
+    }
+  }
+  return {};
+}
+
+std::vector<std::uint64_t> numbers(const char* text) {
+  std::vector<std::uint64_t> result;
+  for (const char* at = text; *at != 0;) {
+    std::uint64_t number = 0;
+    const auto end = std::from_chars(at, at + std::strlen(at), number).ptr;
+    if (end == at) return {};
+    result.push_back(number);
+    at = *end == ',' ? end + 1 : end;
+  }
+  return result;
+}
+
+bool parse(int argc, char** argv, Options& options) {
+  std::vector<std::uint64_t> over{options.over_us}, steps{options.steps}, repeats{options.repeats};
+  const std::map<std::string, std::vector<std::uint64_t>*> lists = {
+      {"--counts", &options.counts}, {"--thresholds", &options.thresholds},
+      {"--cycles", &options.cycles}, {"--over-us", &over},
+      {"--steps", &steps},           {"--repeats", &repeats}};
+  for (int i = 1; i < argc; i += 2) {
+    const auto found = lists.find(argv[i]);
+    if (found == lists.end() || i + 1 == argc) return false;
+    *found->second = numbers(argv[i + 1]);
+    if (found->second->empty()) return false;
+  }
+  options.over_us = over[0];
+  options.steps = steps[0];
+  options.repeats = repeats[0];
+  return !options.counts.empty() && !options.thresholds.empty() && !options.cycles.empty();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  if (!parse(argc, argv, options)) {
+    std::fputs(
+        "usage: bench_surface --counts N,... --thresholds BYTES,... --cycles US,... "
+        "[--over-us N] [--steps N] [--repeats N]\n",
+        stderr);
+    return 2;
+  }
+  const auto done = record(options);
+  if (done) return 0;
+  fmt::print(stderr, "bench_surface: {}\n", done.error().message);
+  return 1;
+}
