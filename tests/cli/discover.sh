@@ -81,6 +81,11 @@ refused "-H: column 3: an empty entry" horo discover -H a,,b
 refused "unexpected argument 'x'" horo discover x
 
 # Whatever the limit of descriptors, the survey is whole, or an error names the limit and what to do. horo run's errors do, too.
+# What this script has inherited beyond its three streams would count.
+for fd in "/proc/$$/fd/"*; do
+  fd=${fd##*/}
+  [ "$fd" -le 2 ] || [ "$fd" = 255 ] || eval "exec $fd>&-"
+done
 for limit in 4 5 6 7 8 9 12 16; do
   try prlimit --nofile=$limit horo discover
   [ "$code" = 0 ] || expect_in "error of horo discover with $limit descriptors" "$err" "may have $limit open descriptors, and none is left; raise ulimit -n"

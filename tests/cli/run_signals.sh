@@ -113,11 +113,11 @@ signal_search() {
   for signal in $signal; do kill -"$signal" "$waiter" 2>/dev/null; done
   end
   read -r script child <"$scratch/script"
-  ! is_alive "$script" || fail "the script has outlived $1"
   for ((i = 0; i < 100; i++)); do
-    is_alive "$child" || break
-    sleep 0.02 # It was killed and may not be gone yet.
+    is_alive "$script" || is_alive "$child" || break
+    sleep 0.02 # They were killed and may not be gone yet.
   done
+  ! is_alive "$script" || fail "the script has outlived $1"
   ! is_alive "$child" || fail "a child of the script has outlived $1"
 }
 

@@ -109,7 +109,8 @@ for ((i = 0; i < starts; i++)); do
   try timeout 60 horo run -H h1:2,h2:2 --tag off "$rank" sum
   expect "exit code of start $i among strangers ($err)" "$code" 0
 done
-kill "${strangers[@]}"
+for host in 1 2; do on "h$host" pkill -f "$scratch/strangers.py"; done
+wait "${strangers[@]}"
 nothing_left h1 h2
 
 # Two jobs of one user on the same hosts at once.
