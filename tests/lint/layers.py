@@ -92,7 +92,7 @@ INSIDE = {
         "bootstrap": ["bootstrap/identity", "bootstrap/local", "bootstrap/meeting", "bootstrap/store"],
         "backends": ["bucket", "device"],
         "backends/shm": ["bucket", "host", "kernels", "tensor"],
-        "backends/flat": ["bucket", "kernels", "tensor"],
+        "backends/flat": ["backends", "bucket", "kernels", "tensor"],
         "backends/hierarchical": ["backends", "backends/flat", "bucket", "tensor"],
         "backends/tcp": ["backends", "backends/flat", "bucket", "tensor"],
         "backends/gloo": ["backends", "backends/flat", "bucket", "tensor"],

@@ -2,8 +2,7 @@
 // The module `gloo`: collectives between hosts over TCP.
 #include "runtime/backends/module.hpp"
 
-#include "runtime/backends/flat/flat_backend.hpp"
-#include "runtime/backends/flat/segment.hpp"
+#include "runtime/backends/flat/make_flat.hpp"
 #include "runtime/backends/gloo/gloo_mesh.hpp"
 #include "runtime/backends/gloo/gloo_transport.hpp"
 
@@ -20,15 +19,7 @@ Result<std::unique_ptr<Backend>> make(const Communicator& communicator) {
   HORO_TRY(auto context, connect_mesh(communicator));
   auto transport = std::make_unique<GlooTransport>(std::move(context), communicator.members,
                                                    communicator.timeout);
-  const Mesh mesh{.position = communicator.position,
-                  .size = communicator.size(),
-                  .shares_hosts = shares_hosts(communicator),
-                  .rank_order = communicator.rank_order};
-  return std::unique_ptr<Backend>(
-      std::make_unique<FlatBackend>(std::move(transport), mesh,
-                                    FlatOptions{.name = "gloo",
-                                                .segment = segment_bytes(communicator.size()),
-                                                .notify = communicator.notify}));
+  return make_flat("gloo", std::move(transport), communicator);
 }
 
 }  // namespace

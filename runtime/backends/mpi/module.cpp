@@ -2,6 +2,7 @@
 // The modules `openmpi` and `mpich`.
 #include "runtime/backends/module.hpp"
 
+#include "runtime/backends/flat/make_flat.hpp"
 #include "runtime/backends/mpi/mpi_backend.hpp"
 #include "runtime/backends/mpi/mpi_exchange.hpp"
 #include "runtime/backends/mpi/mpi_library.hpp"
@@ -22,16 +23,12 @@ Status probe() {
 Result<std::unique_ptr<Backend>> make(const Communicator& communicator) {
   HORO_TRY_STATUS(check(communicator));
   HORO_TRY(auto comm, mpi_comm_of(communicator));
-  const Mesh mesh{.position = communicator.position,
-                  .size = communicator.size(),
-                  .shares_hosts = shares_hosts(communicator),
-                  .rank_order = communicator.rank_order};
   MpiOptions options{.name = HORO_MPI_NAME,
                      .members = communicator.members,
                      .slot = communicator.slot,
                      .timeout = communicator.timeout};
   return std::unique_ptr<Backend>(
-      std::make_unique<MpiBackend>(std::move(comm), mesh, std::move(options)));
+      std::make_unique<MpiBackend>(std::move(comm), mesh_of(communicator), std::move(options)));
 }
 
 }  // namespace

@@ -5,8 +5,7 @@
 #include <algorithm>
 
 #include "base/deadline.hpp"
-#include "runtime/backends/flat/flat_backend.hpp"
-#include "runtime/backends/flat/segment.hpp"
+#include "runtime/backends/flat/make_flat.hpp"
 #include "runtime/backends/tcp/tcp_contacts.hpp"
 #include "runtime/backends/tcp/tcp_transport.hpp"
 
@@ -49,16 +48,7 @@ Result<std::unique_ptr<Backend>> make(const Communicator& communicator) {
   HORO_TRY_STATUS(meet(*endpoint, *transport, communicator)
                       .context(fmt::format("connecting rank {} of {} over TCP",
                                            communicator.position, communicator.size())));
-  const Mesh mesh{.position = communicator.position,
-                  .size = communicator.size(),
-                  .shares_hosts = shares_hosts(communicator),
-                  .rank_order = communicator.rank_order};
-  return std::unique_ptr<Backend>(
-      std::make_unique<FlatBackend>(std::move(transport), mesh,
-                                    FlatOptions{.name = "tcp",
-                                                .segment = segment_bytes(communicator.size()),
-                                                .workers = workers,
-                                                .notify = communicator.notify}));
+  return make_flat("tcp", std::move(transport), communicator, workers);
 }
 
 }  // namespace
