@@ -114,12 +114,13 @@ inline constexpr Knob<bool> kHierarchicalAllreduce{
 inline constexpr Knob<bool> kHierarchicalAllgather{
     .text = {.key = "hierarchical.allgather",
              .group = kAgreement,
-             .help = "gather within each host first, then between hosts",
+             .help = "large tensors enter and leave each host once; always so, unless --map-by "
+                     "host separates the ranks of a host",
              .inert =
-                 "tensors above 64 KiB go around a ring of all ranks, so that each byte leaves a "
-                 "host once unless --map-by host mixes the ranks",
+                 "between hosts they always go around a ring of all ranks, in which they do so",
              .variable = {.name = "HOROVOD_HIERARCHICAL_ALLGATHER"},
-             .config = {.name = "params.hierarchical_allgather"}}};
+             .config = {.name = "params.hierarchical_allgather"}},
+    .fallback = true};
 
 inline constexpr Knob<bool> kTorusAllreduce{
     .text = {.key = "torus.allreduce",

@@ -44,9 +44,9 @@ grep -q "^start.timeout *30s " <<<"$out" || fail "--start-timeout 0 does not mea
 grep -q "^cache.capacity *8192 " <<<"$out" || fail "--cache-capacity 0 does not mean the default"
 
 # Settings that have no effect are named on standard error, as in a job.
-HOROVOD_FUSION_TRESHOLD=1 try horo run --explain-config --hierarchical-allgather --mpi-args=-x --json
+HOROVOD_FUSION_TRESHOLD=1 try horo run --explain-config --no-hierarchical-allgather --mpi-args=-x --json
 expect "exit code" "$code" 0
-expect_in "warning" "$err" "hierarchical.allgather (flag --hierarchical-allgather) has no effect"
+expect_in "warning" "$err" "hierarchical.allgather (flag --no-hierarchical-allgather) has no effect"
 expect_in "warning" "$err" "mpi.args (flag --mpi-args) has no effect: it is only for --mpi and --jsrun"
 expect_in "warning" "$err" "did you mean 'HOROVOD_FUSION_THRESHOLD'?"
 expect "number of warnings" "$(wc -l <"$scratch/err")" 3

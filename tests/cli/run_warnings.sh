@@ -35,7 +35,10 @@ for flag in --autotune-log-file=a --autotune-warmup-samples=1 --autotune-steps-p
   warns "$none" horo run -np 1 "$flag" --dry-run true
 done
 warns "num.nccl.streams (flag --num-nccl-streams) has no effect" horo run -np 1 --num-nccl-streams 2 --dry-run true
-warns "hierarchical.allgather (flag --hierarchical-allgather) has no effect" horo run -np 1 --hierarchical-allgather --dry-run true
+silent horo run -np 1 --hierarchical-allgather --dry-run true
+warns "hierarchical.allgather (flag --no-hierarchical-allgather) has no effect" horo run -np 1 --no-hierarchical-allgather --dry-run true
+warns "hierarchical.allgather (environment HOROVOD_HIERARCHICAL_ALLGATHER) has no effect" \
+  env HOROVOD_HIERARCHICAL_ALLGATHER=0 horo run -np 2 "$probe"
 silent horo run -np 1 --torus-allreduce --dry-run true
 warns "torus.allreduce (flag --no-torus-allreduce) has no effect" horo run -np 1 --no-torus-allreduce --dry-run true
 
