@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Networks that lose, limit, deny or only have IPv6, encryption between hosts, and hosts with few file descriptors: a job works,
 # or its error says what is in its way.
+# shellcheck disable=SC2016 # The hosts expand it, not this script.
 # shellcheck source=tests/hosts/lib.sh
 . "$(dirname "$0")/lib.sh"
 on_hosts 2
