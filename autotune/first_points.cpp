@@ -72,7 +72,7 @@ std::vector<Setting> first_points(const SearchSpace& space, const std::vector<Se
       add_once(points, space.decode(point));
     }
   }
-  const auto even = numbers == 0 ? 0 : std::clamp(numbers + 2, kLeastEven, kMostEven);
+  const auto even = numbers == 0 ? 0 : std::clamp(2 * numbers + 1, kLeastEven, kMostEven);
   for (const auto& point : even_points(fallback, even)) add_once(points, space.decode(point));
   points.push_back(space.fallback());
   return points;
