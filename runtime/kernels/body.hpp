@@ -8,6 +8,7 @@
 #include "runtime/kernels/kernel_table.hpp"
 #include "runtime/kernels/stream_copy.hpp"
 #include "runtime/kernels/vector_kernels.hpp"
+#include "runtime/kernels/wire_kernels.hpp"
 
 namespace horo::kernels {
 namespace {
@@ -32,6 +33,12 @@ constexpr void put_floating(KernelTable& table, DType dtype) {
   put<reduce_vectors<T, Product>>(table, dtype, ReduceOp::product);
   table.dots[static_cast<int>(dtype)] = dots<T>;
   table.weighted_sum[static_cast<int>(dtype)] = weighted_sum<T>;
+}
+
+template <typename T>
+constexpr void put_wire(KernelTable& table, DType dtype) {
+  table.encode[static_cast<int>(dtype)] = encode<T>;
+  table.decode[static_cast<int>(dtype)] = decode<T>;
 }
 
 /// `U` is the unsigned type as wide as `E`: sum and product wrap in it, which signed ones may not.
@@ -59,6 +66,8 @@ constexpr KernelTable make_table() {
   put_floating<Plain<float>>(table, DType::f32);
   put_floating<Plain<double>>(table, DType::f64);
   put_floating<Bfloat>(table, DType::bf16);
+  put_wire<Half>(table, DType::f16);
+  put_wire<Bfloat>(table, DType::bf16);
   return table;
 }
 

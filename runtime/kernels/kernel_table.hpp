@@ -12,6 +12,8 @@ struct KernelTable {
   ReduceToManyFn many[runtime::kDTypes][runtime::kReduceOps];
   DotsFn dots[runtime::kDTypes];
   WeightedSumFn weighted_sum[runtime::kDTypes];
+  EncodeFn encode[runtime::kDTypes];
+  DecodeFn decode[runtime::kDTypes];
   CopyFn stream_copy;
 };
 

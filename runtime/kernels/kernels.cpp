@@ -138,6 +138,24 @@ WeightedSumFn weighted_sum_kernel(DType dtype) {
   return weighted_sum_kernel(dtype, best_isa());
 }
 
+EncodeFn encode_kernel(DType dtype, Isa isa) {
+  const KernelTable* const table = table_of(isa);
+  return table == nullptr ? nullptr : table->encode[static_cast<int>(dtype)];
+}
+
+EncodeFn encode_kernel(DType dtype) {
+  return encode_kernel(dtype, best_isa());
+}
+
+DecodeFn decode_kernel(DType dtype, Isa isa) {
+  const KernelTable* const table = table_of(isa);
+  return table == nullptr ? nullptr : table->decode[static_cast<int>(dtype)];
+}
+
+DecodeFn decode_kernel(DType dtype) {
+  return decode_kernel(dtype, best_isa());
+}
+
 CopyFn copy_kernel() {
   return copy_bytes;
 }

@@ -58,6 +58,23 @@ using DotsFn = void (*)(DotsState& state, const Weighted& a, const Weighted& b, 
 using WeightedSumFn = void (*)(void* const* dst, int ndst, const Weighted& group,
                                std::size_t count);
 
+/// How float32 elements become 16-bit ones: round((before * element + remainder) * scale), to the
+/// nearest, ties to even. What is too large becomes infinite, and every NaN the one quiet NaN.
+struct Encoding {
+  DType dtype = DType::bf16;  ///< f16 or bf16.
+  float before = 1;
+  float scale = 1;  ///< A power of two.
+};
+
+/// Encodes `count` elements. If `remainder` is not null, it is added and then holds what the
+/// rounding has left, before `scale`; nothing where the result is not finite. Here no buffers
+/// overlap. `how.dtype` must be the one of encode_kernel().
+using EncodeFn = void (*)(const Encoding& how, void* dst, const float* src, float* remainder,
+                          std::size_t count);
+
+/// Decodes `count` elements, which is exact. No buffers overlap.
+using DecodeFn = void (*)(float* dst, const void* src, std::size_t count);
+
 /// Copies `bytes` between buffers that do not overlap.
 using CopyFn = void (*)(void* dst, const void* src, std::size_t bytes);
 
@@ -90,6 +107,12 @@ DotsFn dots_kernel(DType dtype);
 DotsFn dots_kernel(DType dtype, Isa isa);
 WeightedSumFn weighted_sum_kernel(DType dtype);
 WeightedSumFn weighted_sum_kernel(DType dtype, Isa isa);
+
+/// Between float32 and f16 or bf16; null for other types, and where not supported.
+EncodeFn encode_kernel(DType dtype);
+EncodeFn encode_kernel(DType dtype, Isa isa);
+DecodeFn decode_kernel(DType dtype);
+DecodeFn decode_kernel(DType dtype, Isa isa);
 
 /// For destinations that somebody reads soon: what is copied is left in this core's cache.
 CopyFn copy_kernel();
