@@ -54,11 +54,12 @@ enum class ErrorSubject : std::uint8_t {
   reduce_op = 5,
   prescale = 6,
   postscale = 7,
-  group = 8,   ///< The tensor's group, so other members of it may never complete.
-  joined = 9,  ///< A rank has joined, and the operation is not possible without it.
+  group = 8,        ///< The tensor's group, so other members of it may never complete.
+  joined = 9,       ///< A rank has joined, and the operation is not possible without it.
+  wire_dtype = 10,  ///< Or whether the rounding error is fed back.
 };
 
-inline constexpr ErrorSubject kLastErrorSubject = ErrorSubject::joined;
+inline constexpr ErrorSubject kLastErrorSubject = ErrorSubject::wire_dtype;
 
 /// Fields that do not apply are empty.
 struct ErrorDetail {

@@ -63,6 +63,8 @@ constexpr std::array kRows{
     row(knobs::kHierarchicalAllreduce),
     row(knobs::kHierarchicalAllgather),
     row(knobs::kTorusAllreduce),
+    row(knobs::kWireDType),
+    row(knobs::kWireErrorFeedback),
     row(knobs::kTreeRadix),
     row(knobs::kShmChunk),
     row(knobs::kShmRing),

@@ -132,6 +132,23 @@ inline constexpr Knob<bool> kTorusAllreduce{
              .config = {.name = "params.torus_allreduce"}},
     .fallback = true};
 
+inline constexpr Knob<WireDTypeChoice> kWireDType{
+    .text = {.key = "wire.dtype",
+             .group = kAgreement,
+             .help =
+                 "type in which elements of float32 sums and averages travel between hosts, for "
+                 "tensors of 1024 elements and more that ask for nothing else",
+             .choices = {"none", "bfloat16", "float16"}},
+    .fallback = WireDTypeChoice::none,
+    .least = WireDTypeChoice::none,
+    .most = WireDTypeChoice::float16};
+
+inline constexpr Knob<bool> kWireErrorFeedback{
+    .text = {.key = "wire.error.feedback",
+             .group = kAgreement,
+             .help = "keep what the rounding to wire.dtype leaves of each element, and add it to "
+                     "the tensor's next sum; takes up to 8 bytes per element"}};
+
 inline constexpr Knob<int> kTreeRadix{
     .text = {.key = "tree.radix",
              .group = kAgreement,

@@ -24,6 +24,11 @@ struct Part {
   std::uint64_t elements = 0;      ///< In the input; allreduce, broadcast: in the tensor.
   std::uint64_t row_elements = 0;  ///< In one row, where `Bucket::rows` counts rows.
   void* ready = nullptr;           ///< Device event after which `in` is valid; null: it is valid.
+  /// The last rounding for the way between hosts has left this of each element of `in`; a backend
+  /// that rounds adds it and replaces it. Null: it is dropped.
+  float* remainder = nullptr;
+  /// The same of each element of the result, on the rank that adds it up for all. Null: dropped.
+  float* result_remainder = nullptr;
 };
 
 /// Rows of an alltoall between this rank and one rank of the set, which may be itself.
@@ -48,6 +53,9 @@ struct Bucket {
   /// alltoall: elements, of all parts, that one rank sends to one rank at most: the same number on
   /// all ranks, which cut the bucket alike.
   std::uint64_t longest = 0;
+  /// Power of two by which elements are multiplied when they are rounded to `like.wire`, so that
+  /// they fit; the scaling of the result contains its inverse.
+  double wire_scale = 1;
   int device = -1;  ///< Accelerator in whose memory all buffers lie; -1: the host's memory.
 };
 

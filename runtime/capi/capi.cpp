@@ -81,6 +81,7 @@ Status start_session(Process& p, const horo::runtime::bootstrap::Lookup& lookup)
   horo::runtime::start_recording(options.recording, meeting.identity);
   HORO_TRY(p.owner, Session::join(std::move(meeting), options));
   p.unnamed.store(0, std::memory_order_relaxed);
+  p.wire = options.wire;
   p.arenas.enter(p.owner->arena());
   p.session.store(p.owner.get(), std::memory_order_release);
   p.joined.store(true, std::memory_order_release);
@@ -176,6 +177,7 @@ Result<Signature> to_signature(const horo_tensor_desc& desc, int size) {
     case Kind::join:
       break;
   }
+  HORO_TRY_STATUS(horo::runtime::capi::set_wire(desc, process().wire, s));
   HORO_TRY_STATUS(check_supported(s));
   return s;
 }

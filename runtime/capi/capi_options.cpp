@@ -45,6 +45,18 @@ BoardParams read_board(const Settings& settings) {
   return board;
 }
 
+WireDType wire_of(WireDTypeChoice choice) {
+  switch (choice) {
+    case WireDTypeChoice::none:
+      return WireDType::none;
+    case WireDTypeChoice::bfloat16:
+      return WireDType::bf16;
+    case WireDTypeChoice::float16:
+      return WireDType::f16;
+  }
+  return WireDType::none;
+}
+
 }  // namespace
 
 Status read_place(SessionOptions& options, const WorkerIdentity& identity) {
@@ -100,6 +112,8 @@ Result<SessionOptions> read_options() {
                        .all_ranks = settings.get(knobs::kTimelineAllRanks),
                        .nvtx = settings.get(knobs::kTimelineNvtx),
                        .trace_limit = settings.get(knobs::kTimelineLimit)};
+  options.wire = {.dtype = wire_of(settings.get(knobs::kWireDType)),
+                  .feedback = settings.get(knobs::kWireErrorFeedback)};
   if (const auto spin = settings.get(knobs::kSpinTime)) options.spin = *spin;
   return options;
 }

@@ -29,6 +29,7 @@ struct Process {
   std::atomic<bool> joined{false};
   std::atomic<bool> forked{false};
   std::atomic<std::uint64_t> unnamed{0};
+  WireRule wire;  ///< Written by horo_init, before it publishes the session.
 };
 
 Process& process();
@@ -42,6 +43,10 @@ Status read_place(SessionOptions& options, const WorkerIdentity& identity);
 /// Logs which settings in the environment have no effect, unless the launcher has done so. Once per
 /// process; for rank 0 only.
 void warn_of_settings();
+
+/// The type in which a reduction's elements travel between hosts: what `desc` asks for, or else
+/// what the rule says. Fails: invalid_argument (a value that is not known).
+Status set_wire(const horo_tensor_desc& desc, const WireRule& rule, Signature& signature);
 
 /// The calling thread's last failure, for horo_last_error and horo_last_error_detail.
 extern thread_local Error last_error;

@@ -74,7 +74,7 @@ Result<EntryBucket> BucketBuilder::make(const Entry& entry, std::uint64_t number
     HORO_TRY(auto part, part_of(entry, at, s, made));
     if (at == 0) bucket.like = s;
     const auto& first = bucket.like;
-    if (first.kind != s.kind || first.dtype != s.dtype || first.op != s.op)
+    if (first.kind != s.kind || first.dtype != s.dtype || first.op != s.op || first.wire != s.wire)
       return broken("fuses tensors that cannot be fused");
     if (first_extent_is_free(s.kind) || s.kind == Kind::reducescatter) {
       part.row_elements = s.row_elements;

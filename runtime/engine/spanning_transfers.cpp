@@ -57,6 +57,22 @@ Result<std::uint64_t> SpanningTransfers::longest_of(const Entry& entry) {
   return exchange_->longest(row_elements);
 }
 
+Status SpanningTransfers::attach_remainders(Bucket& bucket) {
+  for (auto& part : bucket.parts) {
+    // A rank that has joined brings neutral values, which leave nothing.
+    if (!claims_.has_submitted(part.id)) continue;
+    const auto& s = claims_.signature(part.id);
+    if (s.feedback == 0 || s.elements == 0) {
+      remainders_.forget(part.id);
+      continue;
+    }
+    const auto incarnation = claims_.tensor(part.id).incarnation.load(std::memory_order_relaxed);
+    HORO_TRY(part.remainder, remainders_.of(part.id, incarnation, s));
+    part.result_remainder = part.remainder + s.elements;
+  }
+  return {};
+}
+
 Result<Ticket> SpanningTransfers::start(Bucket bucket) {
   exchange_.reset();
   if (bucket.like.op == ReduceOp::adasum) {
@@ -64,6 +80,7 @@ Result<Ticket> SpanningTransfers::start(Bucket bucket) {
                                                agreement_.position());
     return kSeveralBuckets;
   }
+  HORO_TRY_STATUS(attach_remainders(bucket));
   HORO_TRY_STATUS(backend_.start(std::move(bucket)));
   return backend_.started();
 }

@@ -7,6 +7,7 @@
 
 #include "runtime/engine/agreement/agreement.hpp"
 #include "runtime/engine/operations/recording.hpp"
+#include "runtime/engine/remainders.hpp"
 #include "runtime/engine/spanning_adasum.hpp"
 #include "runtime/engine/splits_exchange.hpp"
 #include "runtime/engine/transfers.hpp"
@@ -40,11 +41,13 @@ class SpanningTransfers final : public Transfers {
  private:
   bool is_alltoall(const Entry& entry) const;
   Status exchange_splits(const Entry& entry);
+  Status attach_remainders(Bucket& bucket);
 
   Claims& claims_;
   const Agreement& agreement_;
   Backend& backend_;
   const WhyPath why_;
+  Remainders remainders_;
   std::unique_ptr<SplitsExchange> exchange_;  ///< For the entry that begins next.
   std::unique_ptr<SpanningAdasum> adasum_;    ///< For the entry that began last.
 };

@@ -40,6 +40,7 @@ struct SessionOptions {
   StallTimes stalls;
   JobHostsOptions hosts;  ///< For a job on several hosts.
   RecordingOptions recording;
+  WireRule wire;  ///< For tensors that ask for nothing.
 };
 
 struct SessionCounters {

@@ -23,6 +23,7 @@ std::uint64_t fusion_key(const Signature& s) {
     h = mix(h, static_cast<std::uint64_t>(s.op));
     h = mix(h, std::bit_cast<std::uint64_t>(s.prescale));
     h = mix(h, std::bit_cast<std::uint64_t>(s.postscale));
+    if (s.wire != WireDType::none) h = mix(h, static_cast<std::uint64_t>(s.wire));
   }
   return h | 1U;
 }

@@ -37,6 +37,8 @@ std::string_view name(ErrorSubject subject) {
       return "group";
     case ErrorSubject::joined:
       return "joined ranks";
+    case ErrorSubject::wire_dtype:
+      return "wire dtype";
   }
   return "";
 }

@@ -56,8 +56,9 @@ std::string_view name(Kind kind) {
 
 bool is_possible(const Signature& s) {
   return s.kind <= Kind::join && is_dtype(static_cast<int>(s.dtype)) &&
-         is_reduce_op(static_cast<int>(s.op)) && s.elements <= kMostElements &&
-         s.row_elements <= kMostElements &&
+         is_reduce_op(static_cast<int>(s.op)) && static_cast<int>(s.wire) < kWireDTypes &&
+         s.feedback <= 1 && (s.wire == WireDType::none || can_round_on_wire(s)) &&
+         s.elements <= kMostElements && s.row_elements <= kMostElements &&
          std::all_of(s.extents.begin(), s.extents.end(), [](auto extent) { return extent >= 0; });
 }
 
@@ -107,6 +108,8 @@ Difference difference(const Signature& a, const Signature& b) {
   if (a.postscale != b.postscale)
     return {ErrorSubject::postscale, fmt::format("{}", a.postscale),
             fmt::format("{}", b.postscale)};
+  if (a.wire != b.wire || a.feedback != b.feedback)
+    return {ErrorSubject::wire_dtype, describe_wire(a), describe_wire(b)};
   return {};
 }
 
@@ -134,6 +137,13 @@ Status check_supported(const Signature& s) {
   if (s.ndim == 0 &&
       (s.kind == Kind::allgather || s.kind == Kind::alltoall || s.kind == Kind::reducescatter)) {
     return fail(Errc::invalid_argument, "{} of a scalar; give it one dimension", name(s.kind));
+  }
+  if (s.wire != WireDType::none && !can_round_on_wire(s)) {
+    return fail(Errc::unsupported,
+                "{}{} with wire_dtype {}; only the sum or average of float32 in an allreduce or a "
+                "reducescatter is rounded between hosts, for others leave wire_dtype at none",
+                describe(s), reduces(s.kind) ? fmt::format(" by {}", name(s.op)) : "",
+                describe_wire(s));
   }
   if (!reduces(s.kind)) return {};
   if (s.dtype == DType::boolean && s.op != ReduceOp::min && s.op != ReduceOp::max) {

@@ -12,6 +12,7 @@
 #include "base/result.hpp"
 #include "runtime/tensor/dtype.hpp"
 #include "runtime/tensor/mismatch_report.hpp"
+#include "runtime/tensor/wire_dtype.hpp"
 
 namespace horo::runtime {
 
@@ -57,6 +58,9 @@ struct Signature {
   std::uint64_t row_elements = 1;  ///< In one row: the product of all extents but the first.
   std::uint64_t extents_hash = 0;  ///< Hash of all extents but the first.
   std::array<std::int64_t, kDims> extents{};
+  WireDType wire = WireDType::none;
+  std::uint8_t feedback = 0;  ///< 1: what the rounding leaves is added to the next submission.
+  std::array<std::uint8_t, 6> unused{};  ///< Named, so that every byte is defined.
 
   std::uint64_t bytes() const { return elements * size_of(dtype); }
 

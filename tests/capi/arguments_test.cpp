@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pointers that callers of the C ABI get wrong are errors, not crashes.
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <dlfcn.h>
 #include <string>
 
@@ -54,6 +56,35 @@ TEST_CASE("null pointers to operations, tensors and inputs are refused") {
   CHECK(horo_submit_many(nullptr, nullptr, nullptr, 0, nullptr, nullptr) == HORO_OK);
   REQUIRE(horo_submit_many(&tensor, &in, &out, 1, &op, &submitted) == HORO_OK);
   CHECK(horo_wait(op, -1) == HORO_OK);
+  CHECK(horo_shutdown() == HORO_OK);
+}
+
+TEST_CASE(
+    "what cannot be rounded on the wire is refused, and callers without the field are served") {
+  REQUIRE(horo_init() == HORO_OK);
+  const std::int64_t count = 4;
+  horo_tensor_desc desc = HORO_TENSOR_DESC_INIT;
+  desc.name = "w";
+  desc.ndim = 1;
+  desc.shape = &count;
+  horo_tensor tensor = 0;
+  desc.wire_dtype = HORO_WIRE_BFLOAT16;
+  desc.wire_feedback = 1;
+  CHECK(horo_declare(&desc, &tensor) == HORO_OK);
+  desc.wire_feedback = 2;
+  CHECK(horo_declare(&desc, &tensor) == HORO_INVALID_ARGUMENT);
+  CHECK(said("wire_feedback 2"));
+  desc.wire_feedback = -1;
+  const int unknown = 7;
+  std::memcpy(&desc.wire_dtype, &unknown, sizeof unknown);
+  CHECK(horo_declare(&desc, &tensor) == HORO_INVALID_ARGUMENT);
+  CHECK(said("wire_dtype 7"));
+  desc.wire_dtype = HORO_WIRE_FLOAT16;
+  desc.dtype = HORO_FLOAT64;
+  CHECK(horo_declare(&desc, &tensor) == HORO_UNSUPPORTED);
+  CHECK(said("tensor 'w': allreduce of float64 [4] by sum with wire_dtype float16"));
+  desc.size = offsetof(horo_tensor_desc, wire_dtype);
+  CHECK(horo_declare(&desc, &tensor) == HORO_OK);
   CHECK(horo_shutdown() == HORO_OK);
 }
 

@@ -97,6 +97,74 @@ TEST_CASE("buckets that are large enough for rings and halves equal the referenc
   }
 }
 
+TEST_CASE("rounded sums end with the same bits on all ranks, within the documented error") {
+  std::mt19937_64 random(1);
+  std::uniform_real_distribution<float> drawn(-1, 1);
+  constexpr std::uint64_t kCount = 100'003;
+  for (const std::size_t n : {2U, 5U, 18U}) {  // Direct, direct, a ring.
+    for (const auto wire : {WireDType::bf16, WireDType::f16}) {
+      std::vector<std::vector<float>> in(n, std::vector<float>(kCount));
+      std::vector<std::vector<float>> out(n, std::vector<float>(kCount));
+      for (auto& values : in) {
+        for (auto& value : values) value = drawn(random);
+      }
+      auto backends = make_backends(n, true, 4U << 20U);
+      for (std::size_t r = 0; r < n; ++r) {
+        Bucket bucket{.like = {.elements = kCount, .wire = wire}};
+        bucket.parts.push_back({.in = in[r].data(), .out = out[r].data(), .elements = kCount});
+        REQUIRE(backends[r]->start(std::move(bucket)));
+      }
+      settle(backends);
+      CAPTURE(n, name(dtype_between_hosts(wire, DType::f32)), backends[0]->sent());
+      for (std::size_t r = 1; r < n; ++r) REQUIRE(out[r] == out[0]);
+      // Between more than 16 ranks every step of the ring rounds the sum so far.
+      const double unit = wire == WireDType::bf16 ? 1.0 / 256 : 1.0 / 2048;
+      const double roundings = n > 16 ? static_cast<double>(n) : 2;
+      for (std::uint64_t i = 0; i < kCount; ++i) {
+        double exact = 0, size = 0;
+        for (const auto& values : in) {
+          exact += values[i];
+          size += std::abs(static_cast<double>(values[i]));
+        }
+        REQUIRE(std::abs(out[0][i] - exact) <= 1.01 * roundings * unit * size);
+      }
+    }
+  }
+}
+
+TEST_CASE("error feedback makes sums over many steps exact where each one is rounded") {
+  constexpr std::uint64_t kCount = 40'000;  // One rank adds each element up for all.
+  constexpr int kSteps = 256;
+  const bool feeds_back = GENERATE(true, false);
+  auto backends = make_backends(3, false, 1U << 20U);
+  const float value = 1 + 1.0F / 1024;  // bfloat16 has no number between 1 and 1 + 1/128.
+  std::vector<float> in(kCount, value);
+  std::vector<std::vector<float>> remainders(3, std::vector<float>(2 * kCount, 0));
+  std::vector<std::vector<float>> out(3, std::vector<float>(kCount));
+  double sum = 0;
+  for (int step = 0; step < kSteps; ++step) {
+    for (std::size_t r = 0; r < 3; ++r) {
+      Bucket bucket{.like = {.prescale = 4, .elements = kCount, .wire = WireDType::bf16}};
+      bucket.parts.push_back(
+          {.in = in.data(),
+           .out = out[r].data(),
+           .elements = kCount,
+           .remainder = feeds_back ? remainders[r].data() : nullptr,
+           .result_remainder = feeds_back ? remainders[r].data() + kCount : nullptr});
+      REQUIRE(backends[r]->start(std::move(bucket)));
+    }
+    settle(backends);
+    REQUIRE(std::all_of(out[1].begin(), out[1].end(), [&](float x) { return x == out[0][0]; }));
+    sum += out[0][0];
+  }
+  const double error = std::abs(sum / kSteps - 12 * value);
+  if (feeds_back) {
+    CHECK(error < 0.2 / kSteps);
+  } else {
+    CHECK(error > 0.01);
+  }
+}
+
 TEST_CASE("float16 results that fit do not overflow on the way between many ranks") {
   constexpr std::size_t kRanks = 18;
   std::mt19937_64 random(1);

@@ -171,6 +171,73 @@ TEST_CASE("two hosts exchange each byte once in each direction") {
   for (const auto& value : values) REQUIRE(value == std::vector<float>(kCount, 4));
 }
 
+TEST_CASE(
+    "with 16-bit elements on the wire, hosts exchange half the bytes and round nothing inside") {
+  constexpr std::uint64_t kCount = 1 << 20U;
+  const auto wire = GENERATE(WireDType::bf16, WireDType::f16);
+  SimHosts hosts({2, 2});
+  // One rank's value alone would be rounded to 1 or -1; the host's sum is a power of two.
+  const float tiny = 1.0F / (1 << 14U);
+  std::vector<std::vector<float>> values;
+  for (std::size_t r = 0; r < 4; ++r) values.emplace_back(kCount, r % 2 == 0 ? 1 + tiny : -1);
+  for (std::size_t r = 0; r < 4; ++r) {
+    Bucket bucket{.like = {.elements = kCount, .wire = wire}};
+    bucket.parts.push_back({.in = values[r].data(), .out = values[r].data(), .elements = kCount});
+    REQUIRE(hosts.ranks[r].backend->start(std::move(bucket)));
+  }
+  hosts.settle(1);
+  const auto from_host_0 = hosts.ranks[0].across->sent() + hosts.ranks[1].across->sent();
+  CHECK(from_host_0 >= kCount * 2);
+  CHECK(from_host_0 <= kCount * 2 * 102 / 100);
+  for (const auto& value : values) REQUIRE(value == std::vector<float>(kCount, 2 * tiny));
+}
+
+TEST_CASE("averages that fit into float16 do not overflow on the wire") {
+  constexpr std::uint64_t kCount = 1 << 16U;
+  SimHosts hosts({4, 4});
+  std::vector<std::vector<float>> values(8, std::vector<float>(kCount, 40000));
+  for (std::size_t r = 0; r < 8; ++r) {
+    Bucket bucket{.like = {.op = ReduceOp::average, .elements = kCount, .wire = WireDType::f16}};
+    bucket.parts.push_back({.in = values[r].data(), .out = values[r].data(), .elements = kCount});
+    REQUIRE(hosts.ranks[r].backend->start(std::move(bucket)));
+  }
+  hosts.settle(1);
+  for (const auto& value : values) REQUIRE(value == std::vector<float>(kCount, 40000));
+}
+
+TEST_CASE("error feedback gives hosts the exact mean over many steps, however they are fused") {
+  constexpr std::uint64_t kCount = 1000;
+  constexpr int kSteps = 256;
+  SimHosts hosts({2, 2}, {.stretch = 1500, .least = 0});
+  const float value = 1 + 1.0F / 1024;  // bfloat16 has no number between 1 and 1 + 1/128.
+  std::vector<float> in(kCount, value);
+  std::vector<std::vector<float>> remainders(4, std::vector<float>(2 * kCount + 1, 0));
+  std::vector<std::vector<float>> out(4, std::vector<float>(kCount));
+  std::vector<float> other(4096, 3);
+  std::vector<double> sum(kCount, 0);
+  for (int step = 0; step < kSteps; ++step) {
+    const std::uint64_t before = static_cast<std::uint64_t>(step) % 3 * 700;
+    for (std::size_t r = 0; r < 4; ++r) {
+      Bucket bucket{.like = {.elements = kCount, .wire = WireDType::bf16}};
+      if (before != 0)
+        bucket.parts.push_back(
+            {.in = other.data(), .out = other.data() + 2048, .elements = before});
+      bucket.parts.push_back({.in = in.data(),
+                              .out = out[r].data(),
+                              .elements = kCount,
+                              .remainder = remainders[r].data(),
+                              .result_remainder = remainders[r].data() + kCount});
+      REQUIRE(hosts.ranks[r].backend->start(std::move(bucket)));
+    }
+    hosts.settle(static_cast<std::uint64_t>(step) + 1);
+    for (std::size_t r = 1; r < 4; ++r) REQUIRE(out[r] == out[0]);
+    for (std::size_t i = 0; i < kCount; ++i) sum[i] += out[0][i];
+  }
+  // The remainders of at most two ranks per host hold the part that has not been sent yet.
+  for (const double total : sum) REQUIRE(std::abs(total / kSteps - 4 * value) < 0.2 / kSteps);
+  for (const auto& remainder : remainders) REQUIRE(remainder.back() == 0);
+}
+
 TEST_CASE("on each host as many ranks own slices as the smallest host has") {
   Communicator world{.members = {0, 1, 2, 3, 4, 5}, .hosts = {0, 0, 0, 1, 1, 2}, .name = "x"};
   world.position = 1;

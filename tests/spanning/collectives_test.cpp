@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random collectives of all kinds between hosts, compared with a trivial reference. HORO_SIM_SEED
 // repeats a run.
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <numeric>
@@ -133,6 +134,96 @@ TEST_CASE("all-reduces without hierarchy give the same sums") {
     sim::make_exact(ops.back(), random);
   }
   CHECK(run_all(hosts, ops, seed) == "");
+}
+
+namespace {
+
+/// A sum of `values` in which elements travel rounded.
+std::string sum_rounded(Session& session, const std::string& name, const Signature& like,
+                        std::vector<float>& values) {
+  const auto id = session.declare(kWorld, name, like);
+  if (!id) return id.error().message;
+  const auto operation = session.submit(kWorld, *id, {.in = values.data(), .out = values.data()});
+  if (!operation) return operation.error().message;
+  if (!wait_for(session, **operation)) return "hangs";
+  const auto end = (*operation)->error();
+  session.operations().put(**operation);
+  return end.message;
+}
+
+Signature rounded_like(std::int64_t count, WireDType wire, bool feeds_back) {
+  auto like = sim::vector_of(Kind::allreduce, DType::f32, count);
+  like.wire = wire;
+  like.feedback = feeds_back ? 1 : 0;
+  return like;
+}
+
+}  // namespace
+
+TEST_CASE("sums that are rounded between hosts have the same bits everywhere, on every path") {
+  const std::vector<Layout> layouts = {{{0}, {1}}, {{0, 1}, {2, 3}}, {{0, 2}, {1}}};
+  for (const auto& layout : drawn_from(layouts)) {
+    for (const bool deterministic : {false, true}) {
+      for (const std::int64_t count : {1, 2000, 70001}) {  // Exchange, direct; by hosts.
+        TestHosts hosts(layout);
+        hosts.options.hosts.connect.deterministic = deterministic;
+        std::vector<std::vector<float>> out(static_cast<std::size_t>(hosts.size()));
+        CAPTURE(layout.size(), hosts.size(), deterministic, count);
+        hosts.run([&](Session& session, int rank) {
+          auto& mine = out[static_cast<std::size_t>(rank)];
+          for (std::int64_t i = 0; i < count; ++i)
+            mine.push_back(1.0F / static_cast<float>(i + rank + 3));
+          sum_rounded(session, "t", rounded_like(count, WireDType::bf16, false), mine);
+        });
+        for (const auto& one : out) REQUIRE(one == out[0]);
+        for (std::int64_t i = 0; i < count; ++i) {
+          double exact = 0;
+          for (int r = 0; r < hosts.size(); ++r)
+            exact += static_cast<double>(1.0F / static_cast<float>(i + r + 3));
+          REQUIRE(std::abs(out[0][static_cast<std::size_t>(i)] - exact) <= exact * 2.02 / 256);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("a session keeps what the rounding between hosts leaves until the tensor is redeclared") {
+  TestHosts hosts({{0, 1}, {2}});
+  constexpr std::int64_t kCount = 40'000;  // One rank adds each element up for all.
+  constexpr int kSteps = 64;
+  std::vector<double> means(6);
+  hosts.run([&](Session& session, int rank) {
+    for (std::size_t pass = 0; pass < 2; ++pass) {
+      const auto like = rounded_like(kCount, WireDType::bf16, pass == 0);
+      double sum = 0;
+      for (int step = 0; step < kSteps; ++step) {
+        std::vector<float> values(kCount, 1 + 1.0F / 1024);
+        sum_rounded(session, "t", like, values);
+        sum += values[1234];
+      }
+      means[static_cast<std::size_t>(rank) * 2 + pass] = sum / kSteps;
+    }
+  });
+  for (std::size_t rank = 0; rank < 3; ++rank) {
+    CHECK(std::abs(means[rank * 2] - 3 * (1 + 1.0 / 1024)) < 0.03 / kSteps);
+    CHECK(means[rank * 2 + 1] == 3);
+  }
+}
+
+TEST_CASE("ranks that differ in the type on the wire all learn both values") {
+  TestHosts hosts({{0, 1}, {2}});
+  std::vector<std::string> ends(3);
+  hosts.run([&](Session& session, int rank) {
+    std::vector<float> values(2000, 1);
+    const auto wire = rank == 2 ? WireDType::none : WireDType::bf16;
+    ends[static_cast<std::size_t>(rank)] =
+        sum_rounded(session, "t", rounded_like(2000, wire, false), values);
+  });
+  for (const auto& end : ends) {
+    CHECK(end.find("tensor 't': ranks disagree about the wire dtype") == 0);
+    CHECK(end.find("bfloat16 on ranks 0, 1") != std::string::npos);
+    CHECK(end.find("none on rank 2") != std::string::npos);
+  }
 }
 
 TEST_CASE("deterministic sums add in rank order between hosts too") {

@@ -88,7 +88,26 @@ struct Maker {
     return bytes;
   }
 
+  /// The result when elements travel between hosts in another type: the scaled inputs are
+  /// rounded to it, reduced in it, and widened.
+  Buffer reduce_rounded(const Signature& like, const std::vector<Buffer>& in,
+                        std::uint64_t count) const {
+    const auto moved = moved_between_hosts(like);
+    std::vector<Buffer> rounded;
+    for (const auto& one : in) {
+      auto& to = rounded.emplace_back(count * size_of(moved.dtype));
+      kernels::encode_kernel(moved.dtype)(
+          {.dtype = moved.dtype, .before = static_cast<float>(like.prescale)}, to.data(),
+          reinterpret_cast<const float*>(one.data()), nullptr, count);
+    }
+    const auto sum = reduce(moved, rounded, count);
+    Buffer result(count * sizeof(float));
+    kernels::decode_kernel(moved.dtype)(reinterpret_cast<float*>(result.data()), sum.data(), count);
+    return result;
+  }
+
   Buffer reduce(const Signature& like, const std::vector<Buffer>& in, std::uint64_t count) const {
+    if (like.wire != WireDType::none) return reduce_rounded(like, in, count);
     Buffer result(count * size_of(like.dtype));
     std::vector<const void*> sources;
     for (const auto& one : in) sources.push_back(one.data());
@@ -209,6 +228,7 @@ struct Maker {
     c.like.root = static_cast<int>(below(n));
     if (below(3) == 0) c.like.prescale = 2;
     if (below(3) == 0) c.like.postscale = 0.5;
+    if (can_round_on_wire(c.like)) c.like.wire = static_cast<WireDType>(below(kWireDTypes));
     if (c.like.kind == Kind::barrier) return c;
     for (auto count = 1 + below(4); count > 0; --count) {
       auto t = c.like.kind == Kind::allgather       ? gathered(c.like)

@@ -131,22 +131,23 @@ Status FlatBackend::run_segment(Worker& worker, const Job& job, std::uint64_t se
   for (const auto& stretch : plan.packed) {
     const auto measured = copies_.in();
     pack(bucket, job.lanes, stretch, memory);
-    if (plan.schedule.scale_inputs) prescale(bucket.like, memory + stretch.offset, stretch.count);
+    if (plan.schedule.scale_inputs) prescale(job.moved, memory + stretch.offset, stretch.count);
   }
-  HORO_TRY_STATUS(move(worker, plan.schedule, bucket.like, segment));
+  HORO_TRY_STATUS(move(worker, job, plan, segment));
   const auto measured = copies_.out();
   for (const auto& stretch : plan.unpacked) unpack(bucket, job.lanes, stretch, memory);
   return {};
 }
 
-Status FlatBackend::move(Worker& worker, const Schedule& plan, const Signature& like,
+Status FlatBackend::move(Worker& worker, const Job& job, const Segment& piece,
                          std::uint64_t segment) {
+  const auto& plan = piece.schedule;
   auto* memory = worker.memory.data();
   const ScheduleRun one{
       .segment = segment,
       .worker = static_cast<std::uint32_t>(segment % workers_.size()),
       .memory = memory,
-      .combine = [&](const Combine& sum) { runtime::run(sum, like, mesh_.size, memory); }};
+      .combine = [&](const Combine& sum) { reduce(job, piece, sum, mesh_, memory); }};
   HORO_TRY_STATUS(run_schedule(*transport_, plan, one, worker.messages));
   sent_.fetch_add(plan.sent(), std::memory_order_relaxed);
   return {};

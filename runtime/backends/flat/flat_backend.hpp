@@ -82,7 +82,7 @@ class FlatBackend final : public Backend {
   void run(Worker& worker, std::uint64_t segment);
   std::shared_ptr<Job> job_of(std::uint64_t segment);
   Status run_segment(Worker& worker, const Job& job, std::uint64_t segment);
-  Status move(Worker& worker, const Schedule& plan, const Signature& like, std::uint64_t segment);
+  Status move(Worker& worker, const Job& job, const Segment& piece, std::uint64_t segment);
   void finish_segment(Job& job);
   void break_down(Error error);
 

@@ -35,6 +35,7 @@ std::uint64_t segment_unit(const Bucket& bucket, int size, std::uint64_t bytes);
 /// A bucket on its way in segments.
 struct CutBucket {
   Bucket bucket;
+  Signature moved;  ///< The staging memory's elements have this one.
   Lanes lanes;
   std::uint64_t unit = 0;  ///< Elements of each lane in a segment.
   std::uint64_t segments = 0;
@@ -49,7 +50,14 @@ Status cut_bucket(Bucket bucket, const Mesh& mesh, std::uint64_t bytes, std::str
 Segment make_segment(const Bucket& bucket, const Lanes& lanes, const Mesh& mesh, std::uint64_t unit,
                      std::uint64_t index);
 
-/// Copies between the tensors of a bucket and staging memory.
+/// Runs one reduction of a segment's schedule. Where the bucket's elements are rounded for the wire
+/// and this rank alone computes these elements of an all-reduce, the result is rounded with the
+/// parts' remainders.
+void reduce(const CutBucket& cut, const Segment& segment, const Combine& combine, const Mesh& mesh,
+            std::byte* memory);
+
+/// Copies between the tensors of a bucket and staging memory. Where the bucket says so, packing
+/// rounds to the type of the wire, with the inputs' scaling and the parts' remainders.
 void pack(const Bucket& bucket, const Lanes& lanes, const Stretch& stretch, std::byte* memory);
 void unpack(const Bucket& bucket, const Lanes& lanes, const Stretch& stretch,
             const std::byte* memory);

@@ -26,14 +26,56 @@ std::uint64_t share(std::uint64_t count, const Hierarchy& hierarchy, int local_r
   return local_rank < hierarchy.owners ? share_of(count, hierarchy.owners, local_rank).count : 0;
 }
 
-/// The part of the result's factor that the step inside a host applies, so that the average of a
-/// host fits into float16 where its sum does not. It is a power of two, which changes subnormals
-/// only.
+/// The part of the result's factor that is applied to a host's sum before it becomes float16, so
+/// that the average of a host fits where its sum does not. It is a power of two, which changes
+/// subnormals only.
 double early_factor(const Signature& like, const Hierarchy& hierarchy) {
-  if (like.dtype != DType::f16) return 1;
+  if (dtype_between_hosts(like.wire, like.dtype) != DType::f16) return 1;
   const bool average = like.op == ReduceOp::average;
   const double factor = std::abs(like.postscale) / (average ? hierarchy.most_local : 1);
   return std::isnormal(factor) ? std::exp2(std::floor(std::log2(factor))) : 1;
+}
+
+/// A piece of the slice, in place.
+struct SlicePiece {
+  std::byte* at;
+  std::uint64_t elements;
+};
+
+/// Adds this rank's piece of a cut to the step between hosts. Pieces are one part, because they lie
+/// one behind the other, unless each has a remainder elsewhere.
+void add_across(const Part& part, const Cut& cut, const Hierarchy& hierarchy,
+                const SlicePiece& piece, Bucket& across) {
+  const auto first = cut.first + share_of(cut.count, hierarchy.owners, hierarchy.local_rank).first;
+  const auto piece_of = [&](float* of_all) { return of_all == nullptr ? nullptr : of_all + first; };
+  auto* const remainder = piece_of(part.remainder);
+  if (remainder == nullptr && !across.parts.empty() && across.parts.back().remainder == nullptr) {
+    across.parts.back().elements += piece.elements;
+    return;
+  }
+  across.parts.push_back({.in = piece.at,
+                          .out = piece.at,
+                          .elements = piece.elements,
+                          .remainder = remainder,
+                          .result_remainder = piece_of(part.result_remainder)});
+}
+
+/// Gives each step its part of the operation.
+void divide(const Signature& like, const Hierarchy& hierarchy, Leg& leg) {
+  leg.scatter.like = leg.across.like = leg.gather.like = like;
+  leg.scatter.like.kind = Kind::reducescatter;
+  leg.gather.like.kind = Kind::allgather;
+  leg.scatter.like.wire = leg.gather.like.wire = WireDType::none;
+  const auto early = early_factor(like, hierarchy);
+  const bool rounds_between = like.wire != WireDType::none;
+  leg.scatter.like.postscale = rounds_between ? 1 : early;
+  leg.across.wire_scale = rounds_between ? early : 1;
+  leg.across.like.prescale = 1;
+  if (like.op == ReduceOp::average) {
+    leg.scatter.like.op = leg.across.like.op = ReduceOp::sum;
+    leg.across.like.postscale /= hierarchy.ranks;
+  }
+  leg.across.like.postscale /= early;
 }
 
 }  // namespace
@@ -99,17 +141,7 @@ Leg make_leg(const Bucket& bucket, const std::vector<Cut>& cuts, const Hierarchy
              std::byte* slice) {
   const auto element = size_of(bucket.like.dtype);
   Leg leg;
-  leg.scatter.like = leg.across.like = leg.gather.like = bucket.like;
-  leg.scatter.like.kind = Kind::reducescatter;
-  leg.gather.like.kind = Kind::allgather;
-  const auto early = early_factor(bucket.like, hierarchy);
-  leg.scatter.like.postscale = early;
-  leg.across.like.prescale = 1;
-  if (bucket.like.op == ReduceOp::average) {
-    leg.scatter.like.op = leg.across.like.op = ReduceOp::sum;
-    leg.across.like.postscale /= hierarchy.ranks;
-  }
-  leg.across.like.postscale /= early;
+  divide(bucket.like, hierarchy, leg);
   auto* to = slice;
   for (const auto& cut : cuts) {
     const auto& part = bucket.parts[cut.part];
@@ -124,14 +156,13 @@ Leg make_leg(const Bucket& bucket, const std::vector<Cut>& cuts, const Hierarchy
                                 .out = static_cast<std::byte*>(part.out) + cut.first * element,
                                 .elements = mine,
                                 .row_elements = 1});
+    if (mine != 0) add_across(part, cut, hierarchy, {to, mine}, leg.across);
     for (int r = 0; r < hierarchy.local_ranks; ++r)
       leg.scatter.rows.push_back(share(cut.count, hierarchy, r));
     to += mine * element;
   }
   leg.gather.rows = leg.scatter.rows;
-  const auto elements = slice_elements(cuts, hierarchy);
-  if (elements != 0) leg.across.parts.push_back({.in = slice, .out = slice, .elements = elements});
-  leg.across.like.elements = elements;
+  leg.across.like.elements = slice_elements(cuts, hierarchy);
   return leg;
 }
 

@@ -97,7 +97,7 @@ Status MpiBackend::begin(Flight& flight) {
   const auto& bucket = job.bucket;
   flight.plan = make_segment(bucket, job.lanes, mesh_, job.unit, job.begun);
   // MPI's own operations need a communicator of these members.
-  const auto native = mesh_.rank_order || comm_.shared ? std::nullopt : native_of(bucket.like);
+  const auto native = mesh_.rank_order || comm_.shared ? std::nullopt : native_of(job.moved);
   flight.native = native.has_value();
   flight.round = flight.received = 0;
   flight.receives.clear();
@@ -108,7 +108,7 @@ Status MpiBackend::begin(Flight& flight) {
     const auto measured = copies_.in();
     pack(bucket, job.lanes, stretch, memory);
     if (flight.native || flight.plan.schedule.scale_inputs)
-      prescale(bucket.like, memory + stretch.offset, stretch.count);
+      prescale(job.moved, memory + stretch.offset, stretch.count);
   }
   if (flight.native) {
     flight.receives.push_back(MPI_REQUEST_NULL);
@@ -156,7 +156,7 @@ Result<bool> MpiBackend::advance(Flight& flight) {
     if (!here) return false;
     flight.received += round.receives.size();
     for (const auto& combine : round.combines)
-      run(combine, flight.of->bucket.like, mesh_.size, flight.memory.data());
+      reduce(*flight.of, flight.plan, combine, mesh_, flight.memory.data());
     ++flight.round;
     HORO_TRY_STATUS(begin_round(flight));
   }
@@ -165,7 +165,7 @@ Result<bool> MpiBackend::advance(Flight& flight) {
 
 void MpiBackend::finish(Flight& flight) {
   auto& job = *flight.of;
-  const auto& like = job.bucket.like;
+  const auto& like = job.moved;
   const auto measured = copies_.out();
   for (auto stretch : flight.plan.unpacked) {
     if (flight.native) {

@@ -108,6 +108,15 @@ typedef enum horo_dtype {
   HORO_BFLOAT16 = 10
 } horo_dtype;
 
+/* In which type the elements of a float32 sum or average travel between hosts. Inside a host
+ * nothing is rounded, and a set on one host ignores it. */
+typedef enum horo_wire_dtype {
+  HORO_WIRE_DEFAULT = 0, /* as HORO_WIRE_DTYPE says, for tensors of 1024 elements and more */
+  HORO_WIRE_NONE = 1,    /* float32 */
+  HORO_WIRE_BFLOAT16 = 2,
+  HORO_WIRE_FLOAT16 = 3 /* values beyond 65504 become infinite */
+} horo_wire_dtype;
+
 /* -- Life ------------------------------------------------------------------------------------- */
 
 /* Joins the job that the environment describes, as `horo run`, mpirun, srun or torchrun set it, or
@@ -170,8 +179,9 @@ typedef enum horo_subject {
   HORO_SUBJECT_REDUCE_OP = 5,
   HORO_SUBJECT_PRESCALE = 6,
   HORO_SUBJECT_POSTSCALE = 7,
-  HORO_SUBJECT_GROUP = 8, /* name or size of the group; its other members may never complete */
-  HORO_SUBJECT_JOINED = 9 /* a rank has joined, and the operation is not possible without it */
+  HORO_SUBJECT_GROUP = 8,      /* name or size of the group; its other members may never complete */
+  HORO_SUBJECT_JOINED = 9,     /* a rank has joined, and the operation is not possible without it */
+  HORO_SUBJECT_WIRE_DTYPE = 10 /* wire_dtype or wire_feedback */
 } horo_subject;
 
 /* The facts of an error as fields, for code that must decide. Fields that do not apply are
@@ -236,8 +246,8 @@ HORO_API horo_status horo_process_set_ranks(horo_set set, int* ranks);
 HORO_API size_t horo_process_sets(horo_set* sets, size_t room);
 
 /* The backend that moves the set's tensors: "shm" inside one host, between hosts "tcp", "gloo",
- * "openmpi" or "mpich"; "other" for a backend that this version has no name for. Memory: static. Thread: any.
- * Blocks: no. Fails: with NULL: not a member, no such set, or not initialised. */
+ * "openmpi" or "mpich"; "other" for a backend that this version has no name for. Memory: static.
+ * Thread: any. Blocks: no. Fails: with NULL: not a member, no such set, or not initialised. */
 HORO_API const char* horo_process_set_backend(horo_set set);
 
 /* A key that only this job's ranks know, the same on all of them, to sign what they send each other
@@ -268,13 +278,17 @@ typedef struct horo_tensor_desc {
    * group. */
   const char* group;
   uint32_t group_size;
+  horo_wire_dtype wire_dtype; /* allreduce, reducescatter: sum or average of float32 */
+  /* The rounding to wire_dtype leaves something, which the next submission of this name adds.
+   * 1: yes, -1: no, 0: as HORO_WIRE_ERROR_FEEDBACK says. */
+  int wire_feedback;
   /* New fields come here; a caller's `size` says which it knows. */
 } horo_tensor_desc;
 
 #define HORO_TENSOR_DESC_INIT                                                               \
   {                                                                                         \
     sizeof(horo_tensor_desc), 0, HORO_ALLREDUCE, HORO_SUM, HORO_FLOAT32, 0, 0, 0, 1.0, 1.0, \
-        HORO_WORLD, 0, 0                                                                    \
+        HORO_WORLD, 0, 0, HORO_WIRE_DEFAULT, 0                                              \
   }
 
 /* Declares a name, or changes the signature of a name that is not in flight. The ranks' descriptors

@@ -30,12 +30,25 @@ enum class ReduceOp : int {
   product = HORO_PRODUCT,
 };
 
+/// In which type the elements of a float sum or average travel between hosts; see horo_wire_dtype.
+enum class WireDType : int {
+  by_knob = HORO_WIRE_DEFAULT,
+  none = HORO_WIRE_NONE,
+  bfloat16 = HORO_WIRE_BFLOAT16,
+  float16 = HORO_WIRE_FLOAT16,
+};
+
+/// Whether the next submission of a name adds what the rounding to its WireDType has left.
+enum class WireFeedback : int { by_knob = 0, on = 1, off = -1 };
+
 /// How allreduce and reducescatter combine. Each rank's input is multiplied by `prescale`, the
 /// result by `postscale`.
 struct Reduction {
   ReduceOp op = ReduceOp::average;
   double prescale = 1.0;
   double postscale = 1.0;
+  WireDType wire_dtype = WireDType::by_knob;
+  WireFeedback wire_feedback = WireFeedback::by_knob;
 };
 
 /// A declared name with its type, count and operation; cheap to copy. Declare it once and submit it
@@ -53,9 +66,7 @@ class Tensor {
                           const Where& where = {}) {
     horo_tensor_desc desc = HORO_TENSOR_DESC_INIT;
     desc.kind = HORO_ALLREDUCE;
-    desc.op = static_cast<horo_reduce_op>(how.op);
-    desc.prescale = how.prescale;
-    desc.postscale = how.postscale;
+    put(how, desc);
     return Tensor(name, count, desc, where);
   }
 
@@ -67,9 +78,7 @@ class Tensor {
                               const Where& where = {}) {
     horo_tensor_desc desc = HORO_TENSOR_DESC_INIT;
     desc.kind = HORO_REDUCESCATTER;
-    desc.op = static_cast<horo_reduce_op>(how.op);
-    desc.prescale = how.prescale;
-    desc.postscale = how.postscale;
+    put(how, desc);
     Tensor tensor(name, rows, desc, where, row_elements);
     const auto ranks = static_cast<std::size_t>(where.set.size());
     const auto me = static_cast<std::size_t>(where.set.rank());
@@ -129,6 +138,14 @@ class Tensor {
   horo_tensor handle() const noexcept { return tensor_; }
 
  private:
+  static void put(const Reduction& how, horo_tensor_desc& desc) noexcept {
+    desc.op = static_cast<horo_reduce_op>(how.op);
+    desc.prescale = how.prescale;
+    desc.postscale = how.postscale;
+    desc.wire_dtype = static_cast<horo_wire_dtype>(how.wire_dtype);
+    desc.wire_feedback = static_cast<int>(how.wire_feedback);
+  }
+
   void check_sizes(std::span<const T> in, std::span<T> out) const {
     if (in.size() == count_ && out.size() == out_count_) return;
     throw Error(HORO_INVALID_ARGUMENT,

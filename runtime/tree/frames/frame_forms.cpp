@@ -10,7 +10,7 @@ namespace horo::runtime::tree {
 
 namespace {
 
-enum Flags : std::uint8_t { kScaled = 1, kRooted = 2, kDeep = 4, kKnownFlags = 7 };
+enum Flags : std::uint8_t { kScaled = 1, kRooted = 2, kDeep = 4, kRounded = 8, kKnownFlags = 15 };
 
 int shown_dims(const Signature& s) {
   return std::min<int>(s.ndim, Signature::kDims);
@@ -33,6 +33,17 @@ std::uint8_t take_head(ByteReader& in, Signature& s) {
   s.op = static_cast<ReduceOp>(op);
   s.dtype = static_cast<DType>(dtype);
   return flags;
+}
+
+void take_wire(ByteReader& in, Signature& s) {
+  const auto wire = in.fixed<std::uint8_t>();
+  s.feedback = in.fixed<std::uint8_t>();
+  if (wire == 0 || wire >= kWireDTypes || s.feedback > 1) {
+    in.refuse("has an unknown type between hosts");
+    return;
+  }
+  s.wire = static_cast<WireDType>(wire);
+  if (!can_round_on_wire(s)) in.refuse("rounds what is not a sum of float32");
 }
 
 void take_extents(ByteReader& in, Signature& s, bool deep) {
@@ -81,9 +92,11 @@ void WholeSignature::write(ByteWriter& out, const Signature& s) {
       .fixed(static_cast<std::uint8_t>(s.dtype))
       .fixed(s.ndim)
       .fixed(static_cast<std::uint8_t>((scaled ? kScaled : 0) | (s.root != 0 ? kRooted : 0) |
-                                       (deep ? kDeep : 0)));
+                                       (deep ? kDeep : 0) |
+                                       (s.wire != WireDType::none ? kRounded : 0)));
   if (scaled) out.real(s.prescale).real(s.postscale);
   if (s.root != 0) out.fixed(s.root);
+  if (s.wire != WireDType::none) out.fixed(static_cast<std::uint8_t>(s.wire)).fixed(s.feedback);
   for (int i = 0; i < shown_dims(s); ++i)
     out.varint(static_cast<std::uint64_t>(s.extents[static_cast<std::size_t>(i)]));
   if (deep) out.varint(s.elements).varint(s.row_elements);
@@ -103,6 +116,7 @@ void WholeSignature::read(ByteReader& in, Signature& s) {
     s.root = in.fixed<std::int32_t>();
     if (s.root == 0) in.refuse("has root 0 spelled out");
   }
+  if ((flags & kRounded) != 0) take_wire(in, s);
   take_extents(in, s, (flags & kDeep) != 0);
   s.extents_hash = in.fixed<std::uint64_t>();
 }

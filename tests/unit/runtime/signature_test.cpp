@@ -3,6 +3,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "runtime/tensor/fusion_key.hpp"
+
 using horo::Errc;
 using horo::runtime::check_supported;
 using horo::runtime::difference;
@@ -16,6 +18,8 @@ using horo::runtime::name;
 using horo::runtime::ReduceOp;
 using horo::runtime::share_of;
 using horo::runtime::Signature;
+using horo::runtime::WireDType;
+using horo::runtime::WireRule;
 
 namespace {
 
@@ -93,6 +97,50 @@ TEST_CASE("ranks may differ in what their kind leaves free, and in nothing else"
   CHECK(differs(scattered, of(Kind::allreduce, DType::f32, {4})) == "operation");
 }
 
+TEST_CASE(
+    "only sums and averages of float32 are rounded between hosts, and ranks agree on the type") {
+  auto rounded = of(Kind::allreduce, DType::f32, {4}, ReduceOp::average);
+  const auto plain = rounded;
+  rounded.wire = WireDType::bf16;
+  CHECK(refusal(rounded).empty());
+  auto fed_back = rounded;
+  fed_back.feedback = 1;
+  const auto found = difference(rounded, fed_back);
+  CHECK(horo::runtime::name(found.subject) == "wire dtype");
+  CHECK(found.a == "bfloat16");
+  CHECK(found.b == "bfloat16 with error feedback");
+  CHECK(difference(plain, rounded).a == "none");
+  CHECK(fusion_key(plain) != fusion_key(rounded));
+  auto half = rounded;
+  half.wire = WireDType::f16;
+  CHECK(fusion_key(half) != fusion_key(rounded));
+  auto least = of(Kind::reducescatter, DType::f32, {4}, ReduceOp::min);
+  least.wire = WireDType::f16;
+  CHECK(refusal(least) ==
+        "reducescatter of float32 [4] by min with wire_dtype float16; only the sum or average of "
+        "float32 in an allreduce or a reducescatter is rounded between hosts, for others leave "
+        "wire_dtype at none");
+  auto gathered = of(Kind::allgather, DType::f32, {4});
+  gathered.wire = WireDType::bf16;
+  CHECK(refusal(gathered).find("allgather of float32 [4] with wire_dtype bfloat16") == 0);
+  CHECK_FALSE(is_possible(gathered));
+}
+
+TEST_CASE("the rule for the wire leaves small tensors and other types alone") {
+  const WireRule rule{.dtype = WireDType::f16, .feedback = true};
+  const auto by_rule = [&](Signature s) {
+    apply(rule, s);
+    return s.wire;
+  };
+  CHECK(by_rule(of(Kind::allreduce, DType::f32, {1024})) == WireDType::f16);
+  CHECK(by_rule(of(Kind::reducescatter, DType::f32, {32, 32})) == WireDType::f16);
+  CHECK(by_rule(of(Kind::allreduce, DType::f32, {1023})) == WireDType::none);
+  CHECK(by_rule(of(Kind::allreduce, DType::f64, {1024})) == WireDType::none);
+  CHECK(by_rule(of(Kind::allreduce, DType::f32, {1024}, ReduceOp::max)) == WireDType::none);
+  CHECK(by_rule(of(Kind::allreduce, DType::f32, {1024}, ReduceOp::adasum)) == WireDType::none);
+  CHECK(by_rule(of(Kind::broadcast, DType::f32, {1024})) == WireDType::none);
+}
+
 TEST_CASE("signatures whose values index no table are told from possible ones") {
   Signature s;
   CHECK(is_possible(s));
@@ -106,6 +154,9 @@ TEST_CASE("signatures whose values index no table are told from possible ones") 
     auto op = s;
     op.op = static_cast<ReduceOp>(value);
     CHECK(is_possible(op) == is_reduce_op(value));
+    auto wire = s;
+    wire.wire = static_cast<WireDType>(value);
+    CHECK(is_possible(wire) == (value < horo::runtime::kWireDTypes));
   }
   s.elements = kMostElements + 1;
   CHECK_FALSE(is_possible(s));

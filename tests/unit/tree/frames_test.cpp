@@ -22,6 +22,15 @@ Signature scaled() {
   return s;
 }
 
+Signature rounded() {
+  Signature s{.op = ReduceOp::average, .dtype = DType::f32};
+  const std::array<std::int64_t, 1> shape{64};
+  REQUIRE(set_shape(s, shape));
+  s.wire = WireDType::f16;
+  s.feedback = 1;
+  return s;
+}
+
 Signature deep() {
   Signature s{.kind = Kind::broadcast, .dtype = DType::i8, .root = 3};
   const std::vector<std::int64_t> shape(12, 2);
@@ -29,10 +38,15 @@ Signature deep() {
   return s;
 }
 
+Variants all_variants() {
+  return {{std::nullopt, RankRanges::of(0, 4)},
+          {scaled(), RankRanges::of(4, 2)},
+          {rounded(), RankRanges::of(7, 1)},
+          {deep(), RankRanges::of(9, 1)}};
+}
+
 std::vector<Frame> frames() {
-  const Variants variants{{std::nullopt, RankRanges::of(0, 4)},
-                          {scaled(), RankRanges::of(4, 2)},
-                          {deep(), RankRanges::of(9, 1)}};
+  const auto variants = all_variants();
   return {
       LeaderHello{.host = 7, .fingerprint = 0x0123456789abcdef},
       Heartbeat{},
