@@ -25,6 +25,27 @@ def resolve_op(average, op):
     return op
 
 
+BY_KNOBS = (0, 0)  # what a tensor gets that asks for nothing
+WIRE_DTYPES = {"none": 1, "bfloat16": 2, "float16": 3}  # horo_wire_dtype
+
+
+def resolve_wire(wire_dtype, error_feedback):
+    """The pair (horo_wire_dtype, wire_feedback) that these ask for. `wire_dtype` is a name, or a
+    dtype of the framework. Fails: ValueError."""
+    if wire_dtype is None and error_feedback is None:
+        return BY_KNOBS
+    if error_feedback not in (None, True, False):
+        raise ValueError(f"error_feedback is {error_feedback!r}; it must be True, False or None")
+    feedback = 0 if error_feedback is None else 1 if error_feedback else -1
+    if wire_dtype is None:
+        return 0, feedback
+    # "torch.bfloat16", and the classes numpy.float16 and ml_dtypes.bfloat16
+    name = str(getattr(wire_dtype, "__name__", wire_dtype)).rpartition(".")[2]
+    if name not in WIRE_DTYPES:
+        raise ValueError(f"wire_dtype {wire_dtype!r} is not one of {', '.join(WIRE_DTYPES)}")
+    return WIRE_DTYPES[name], feedback
+
+
 def whole_number(given, what, bits=32):
     """`given` as an int that fits into a signed integer of `bits` bits. `what` names the argument
     in the error message. Fails: ValueError."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from horo import _sets
-from horo._arguments import resolve_op
+from horo._arguments import resolve_op, resolve_wire
 from horo._handles import synchronize
 from horo._operations import Operations
 
@@ -46,12 +46,17 @@ class Collectives(Generic[Given, Array]):
         prescale_factor: float = 1.0,
         postscale_factor: float = 1.0,
         process_set: ProcessSet | None = None,
+        wire_dtype: Any = None,
+        error_feedback: bool | None = None,
     ) -> int:
         """Starts reducing into a new array. `array` must not change until the operation ends."""
         names, source = _sets.of(process_set), self._face.array(array)
         target, factors = self._face.empty_like(source), (prescale_factor, postscale_factor)
         op = resolve_op(None, op)
-        return self._operations.start_allreduce(source, target, names, name, op, *factors)
+        wire = resolve_wire(wire_dtype, error_feedback)
+        return self._operations.start_allreduce(
+            source, target, names, name, op, *factors, wire
+        )
 
     def allreduce_async_(
         self,
@@ -61,11 +66,16 @@ class Collectives(Generic[Given, Array]):
         prescale_factor: float = 1.0,
         postscale_factor: float = 1.0,
         process_set: ProcessSet | None = None,
+        wire_dtype: Any = None,
+        error_feedback: bool | None = None,
     ) -> int:
         """Starts reducing in place. synchronize() returns an array over the same memory."""
         names, source = _sets.of(process_set), self._face.writable(array)
         op, factors = resolve_op(None, op), (prescale_factor, postscale_factor)
-        return self._operations.start_allreduce(source, source, names, name, op, *factors)
+        wire = resolve_wire(wire_dtype, error_feedback)
+        return self._operations.start_allreduce(
+            source, source, names, name, op, *factors, wire
+        )
 
     def allreduce(
         self,
@@ -75,11 +85,15 @@ class Collectives(Generic[Given, Array]):
         prescale_factor: float = 1.0,
         postscale_factor: float = 1.0,
         process_set: ProcessSet | None = None,
+        wire_dtype: Any = None,
+        error_feedback: bool | None = None,
     ) -> Array:
         """Reduces the arrays of all ranks and returns the result: their average, unless `op` says
         otherwise."""
-        factors = (prescale_factor, postscale_factor)
-        return synchronize(self.allreduce_async(array, name, op, *factors, process_set))
+        factors, wire = (prescale_factor, postscale_factor), (wire_dtype, error_feedback)
+        return synchronize(
+            self.allreduce_async(array, name, op, *factors, process_set, *wire)
+        )
 
     def allreduce_(
         self,
@@ -89,10 +103,14 @@ class Collectives(Generic[Given, Array]):
         prescale_factor: float = 1.0,
         postscale_factor: float = 1.0,
         process_set: ProcessSet | None = None,
+        wire_dtype: Any = None,
+        error_feedback: bool | None = None,
     ) -> Array:
         """Like allreduce, in place."""
-        factors = (prescale_factor, postscale_factor)
-        return synchronize(self.allreduce_async_(array, name, op, *factors, process_set))
+        factors, wire = (prescale_factor, postscale_factor), (wire_dtype, error_feedback)
+        return synchronize(
+            self.allreduce_async_(array, name, op, *factors, process_set, *wire)
+        )
 
     def grouped_allreduce_async(
         self,
@@ -102,13 +120,16 @@ class Collectives(Generic[Given, Array]):
         prescale_factor: float = 1.0,
         postscale_factor: float = 1.0,
         process_set: ProcessSet | None = None,
+        wire_dtype: Any = None,
+        error_feedback: bool | None = None,
     ) -> int:
         """Starts reducing several arrays, which become ready together. Returns one handle, whose
         result is a list."""
         names, sources = _sets.of(process_set), [self._face.array(array) for array in arrays]
         targets = [self._face.empty_like(source) for source in sources]
         op, factors = resolve_op(None, op), (prescale_factor, postscale_factor)
-        return self._operations.start_allreduces(sources, targets, names, name, op, factors)
+        wire = resolve_wire(wire_dtype, error_feedback)
+        return self._operations.start_allreduces(sources, targets, names, name, op, factors, wire)
 
     def grouped_allreduce_async_(
         self,
@@ -118,11 +139,14 @@ class Collectives(Generic[Given, Array]):
         prescale_factor: float = 1.0,
         postscale_factor: float = 1.0,
         process_set: ProcessSet | None = None,
+        wire_dtype: Any = None,
+        error_feedback: bool | None = None,
     ) -> int:
         """Like grouped_allreduce_async, in place."""
         names, sources = _sets.of(process_set), [self._face.writable(array) for array in arrays]
         op, factors = resolve_op(None, op), (prescale_factor, postscale_factor)
-        return self._operations.start_allreduces(sources, sources, names, name, op, factors)
+        wire = resolve_wire(wire_dtype, error_feedback)
+        return self._operations.start_allreduces(sources, sources, names, name, op, factors, wire)
 
     def grouped_allreduce(
         self,
@@ -132,10 +156,14 @@ class Collectives(Generic[Given, Array]):
         prescale_factor: float = 1.0,
         postscale_factor: float = 1.0,
         process_set: ProcessSet | None = None,
+        wire_dtype: Any = None,
+        error_feedback: bool | None = None,
     ) -> list[Array]:
         """Reduces several arrays together and returns a list."""
-        factors = (prescale_factor, postscale_factor)
-        return synchronize(self.grouped_allreduce_async(arrays, name, op, *factors, process_set))
+        factors, wire = (prescale_factor, postscale_factor), (wire_dtype, error_feedback)
+        return synchronize(
+            self.grouped_allreduce_async(arrays, name, op, *factors, process_set, *wire)
+        )
 
     def grouped_allreduce_(
         self,
@@ -145,10 +173,14 @@ class Collectives(Generic[Given, Array]):
         prescale_factor: float = 1.0,
         postscale_factor: float = 1.0,
         process_set: ProcessSet | None = None,
+        wire_dtype: Any = None,
+        error_feedback: bool | None = None,
     ) -> list[Array]:
         """Like grouped_allreduce, in place."""
-        factors = (prescale_factor, postscale_factor)
-        return synchronize(self.grouped_allreduce_async_(arrays, name, op, *factors, process_set))
+        factors, wire = (prescale_factor, postscale_factor), (wire_dtype, error_feedback)
+        return synchronize(
+            self.grouped_allreduce_async_(arrays, name, op, *factors, process_set, *wire)
+        )
 
     # -- Reducescatter ---------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ import ctypes
 import itertools
 
 from horo import _handles, _job, _native
-from horo._arguments import SUM
+from horo._arguments import BY_KNOBS, SUM
 from horo._native import fast
 
 KIND_NAMES = (
@@ -57,10 +57,11 @@ class Record:
 
 
 def declare(
-    record, kind, dtype, shape, op=SUM, root=0, prescale=1.0, postscale=1.0, group=()
+    record, kind, dtype, shape, op=SUM, root=0, prescale=1.0, postscale=1.0, group=(), wire=BY_KNOBS
 ):
     """Tells the runtime the signature of a name. `dtype` is a name such as "float32". `group` is the
-    name of the group that the tensor belongs to and the number of its members."""
+    name of the group that the tensor belongs to and the number of its members. `wire` is a pair of
+    resolve_wire()."""
     code = _native.DTYPES.get(dtype)
     if code is None:
         known = ", ".join(_native.DTYPES)
@@ -80,6 +81,8 @@ def declare(
         prescale=prescale,
         postscale=postscale,
         process_set=record.set,
+        wire_dtype=wire[0],
+        wire_feedback=wire[1],
     )
     if group:
         description.group, description.group_size = group

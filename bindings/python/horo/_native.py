@@ -68,6 +68,7 @@ SUBJECTS = (
     "postscale",
     "group",
     "joined",
+    "wire_dtype",
 )
 
 # horo_dtype, by the name that numpy, ml_dtypes and torch share
@@ -103,6 +104,8 @@ class TensorDesc(ctypes.Structure):
         ("process_set", c_uint32),
         ("group", c_char_p),
         ("group_size", c_uint32),
+        ("wire_dtype", c_int),
+        ("wire_feedback", c_int),
     ]
 
 

@@ -13,7 +13,7 @@ import itertools
 from typing import Any
 
 from horo import _handles
-from horo._arguments import SUM, whole_number, whole_numbers
+from horo._arguments import BY_KNOBS, SUM, whole_number, whole_numbers
 from horo._failures import failure
 from horo._face import rows_shape
 from horo._handles import PENDING, Part, submit
@@ -38,12 +38,12 @@ def declared(face, record, kind, part, group=(), root=0):
     return record
 
 
-def reduced(face, record, kind, part, op, prescale, postscale, group=()):
+def reduced(face, record, kind, part, op, prescale, postscale, wire=BY_KNOBS, group=()):
     """The record, declared with the signature of a part that is reduced."""
-    signature = (part.dtype, part.shape, op, prescale, postscale, *group)
+    signature = (part.dtype, part.shape, op, prescale, postscale, wire, *group)
     if record.signature != signature:
         dtype = face.dtype(part)
-        declare(record, kind, dtype, part.shape, op, 0, prescale, postscale, group)
+        declare(record, kind, dtype, part.shape, op, 0, prescale, postscale, group, wire)
         record.signature = signature
     return record
 
@@ -122,18 +122,20 @@ class Operations:
 
     # -- Allreduce and reducescatter -------------------------------------------------------------
 
-    def start_allreduce(self, source, target, names, name, op, prescale, postscale):
+    def start_allreduce(
+        self, source, target, names, name, op, prescale, postscale, wire=BY_KNOBS
+    ):
         """`target` is `source`, or new from empty_like(source). This is the hot path: for an array
         that is a part it costs one look-up of the name, one comparison of the signature and one
         call of the C library."""
         face = self.face
         address = face.address(source)
         if address is None:
-            return self._start_copied(source, target, names, name, op, prescale, postscale)
+            return self._start_copied(source, target, names, name, op, prescale, postscale, wire)
         record = names.records[ALLREDUCE].get(name) or names.record(ALLREDUCE, name)
-        signature = (source.dtype, source.shape, op, prescale, postscale)
+        signature = (source.dtype, source.shape, op, prescale, postscale, wire)
         if record.signature != signature:
-            reduced(face, record, ALLREDUCE, source, op, prescale, postscale)
+            reduced(face, record, ALLREDUCE, source, op, prescale, postscale, wire)
         memory = face.memory(source)
         if target is source:
             into, kept = address, memory
@@ -146,11 +148,11 @@ class Operations:
         PENDING[handle] = (target, kept, None)
         return handle
 
-    def _start_copied(self, source, target, names, name, op, prescale, postscale):
+    def _start_copied(self, source, target, names, name, op, prescale, postscale, wire):
         part = self.part(source, op)
         out, finish = self._landing(target, self._spare(part, source))
         record = names.record(ALLREDUCE, name)
-        reduced(self.face, record, ALLREDUCE, part, op, prescale, postscale)
+        reduced(self.face, record, ALLREDUCE, part, op, prescale, postscale, wire)
         pointer = self.face.pointer
         return self._pend(submit(record, pointer(part), pointer(out)), part, out, finish)
 
@@ -158,11 +160,11 @@ class Operations:
         """`part` when it is a copy of `source`, which nobody else uses; else None."""
         return part if self.face.view(source) is None else None
 
-    def _start_group(self, kind, parts, landings, names, name, op, factors):
+    def _start_group(self, kind, parts, landings, names, name, op, factors, wire=BY_KNOBS):
         records, group = names.group(kind, name, len(parts))
         pointer = self.face.pointer
         for record, part in zip(records, parts):
-            reduced(self.face, record, kind, part, op, factors[0], factors[1], group)
+            reduced(self.face, record, kind, part, op, factors[0], factors[1], wire, group)
         submissions = [
             Part(record, pointer(part), pointer(out))
             for record, part, (out, _) in zip(records, parts, landings)
@@ -172,7 +174,7 @@ class Operations:
             self._pend(handle, part, out, finish)
         return _handles.group(handles)
 
-    def start_allreduces(self, sources, targets, names, name, op, factors):
+    def start_allreduces(self, sources, targets, names, name, op, factors, wire=BY_KNOBS):
         """One handle for a group. `targets` may be `sources`; `factors`: (prescale, postscale)."""
         self.face.check_group(sources)
         parts = [self.part(source, op) for source in sources]
@@ -180,7 +182,7 @@ class Operations:
             self._landing(target, self._spare(part, source))
             for target, part, source in zip(targets, parts, sources)
         ]
-        return self._start_group(ALLREDUCE, parts, landings, names, name, op, factors)
+        return self._start_group(ALLREDUCE, parts, landings, names, name, op, factors, wire)
 
     def _scattered(self, part, like, names):
         """(a part for this rank's rows of a reducescatter, finish function or None)."""

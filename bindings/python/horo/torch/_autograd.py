@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from horo import _job
-from horo._arguments import ADASUM, AVERAGE, OP_NAMES, SUM, resolve_op
+from horo._arguments import ADASUM, AVERAGE, BY_KNOBS, OP_NAMES, SUM, resolve_op, resolve_wire
 from horo._handles import synchronize
 from horo._sets import WORLD, global_process_set, of
 from horo.torch._collectives import new_like
@@ -49,14 +49,14 @@ def _linear(op, what="allreduce"):
     )
 
 
-def _reduce(tensor, names, name, op, prescale, postscale):
+def _reduce(tensor, names, name, op, *scales_and_wire):
     target = new_like(tensor)
-    return synchronize(TORCH.start_allreduce(tensor, target, names, name, op, prescale, postscale))
+    return synchronize(TORCH.start_allreduce(tensor, target, names, name, op, *scales_and_wire))
 
 
-def _reduce_all(tensors, names, name, op, factors):
+def _reduce_all(tensors, names, name, op, factors, wire):
     targets = [new_like(tensor) for tensor in tensors]
-    return synchronize(TORCH.start_allreduces(tensors, targets, names, name, op, factors))
+    return synchronize(TORCH.start_allreduces(tensors, targets, names, name, op, factors, wire))
 
 
 def _tracks(tensor):
@@ -66,13 +66,13 @@ def _tracks(tensor):
 
 class _Allreduce(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, tensor, names, name, op, prescale, postscale):
-        ctx.arguments = (names, _back_name(name), op, prescale, postscale)
-        return _reduce(tensor, names, name, op, prescale, postscale)
+    def forward(ctx, tensor, names, name, op, prescale, postscale, wire):
+        ctx.arguments = (names, _back_name(name), op, prescale, postscale, wire)
+        return _reduce(tensor, names, name, op, prescale, postscale, wire)
 
     @staticmethod
     def backward(ctx, gradient):
-        return (_Allreduce.apply(gradient.contiguous(), *ctx.arguments),) + (None,) * 5
+        return (_Allreduce.apply(gradient.contiguous(), *ctx.arguments),) + (None,) * 6
 
 
 def _contiguous(gradients):
@@ -81,18 +81,18 @@ def _contiguous(gradients):
 
 class _GroupedAllreduce(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, names, name, op, factors, *tensors):
-        ctx.arguments = (names, _back_name(name), op, factors)
-        return tuple(_reduce_all(tensors, names, name, op, factors))
+    def forward(ctx, names, name, op, factors, wire, *tensors):
+        ctx.arguments = (names, _back_name(name), op, factors, wire)
+        return tuple(_reduce_all(tensors, names, name, op, factors, wire))
 
     @staticmethod
     def backward(ctx, *gradients):
         reduced = _GroupedAllreduce.apply(*ctx.arguments, *_contiguous(gradients))
-        return (None, None, None, None, *reduced)
+        return (None, None, None, None, None, *reduced)
 
 
 def _average(gradient, names, name):
-    return _Allreduce.apply(gradient.contiguous(), names, name, AVERAGE, 1.0, 1.0)
+    return _Allreduce.apply(gradient.contiguous(), names, name, AVERAGE, 1.0, 1.0, BY_KNOBS)
 
 
 def _own_rows(total, names, rows):
@@ -123,7 +123,7 @@ class _GroupedAllgather(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, *gradients):
-        average = (ctx.names, ctx.name, AVERAGE, (1.0, 1.0))
+        average = (ctx.names, ctx.name, AVERAGE, (1.0, 1.0), BY_KNOBS)
         totals = _GroupedAllreduce.apply(*average, *_contiguous(gradients))
         own = (_own_rows(total, ctx.names, rows) for total, rows in zip(totals, ctx.rows))
         return (None, None, *own)
@@ -201,16 +201,19 @@ def allreduce(
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
     process_set: ProcessSet = global_process_set,
+    wire_dtype: Any = None,
+    error_feedback: bool | None = None,
 ) -> Tensor:
     """Reduces `tensor` over all ranks into a new tensor. Differentiable."""
     names = WORLD if process_set is global_process_set else of(process_set)
     op = resolve_op(average, op)
+    how = (prescale_factor, postscale_factor, resolve_wire(wire_dtype, error_feedback))
     compressed, context = compression.compress(tensor)
     if _tracks(compressed):
         _linear(op)
-        result = _Allreduce.apply(compressed, names, name, op, prescale_factor, postscale_factor)
+        result = _Allreduce.apply(compressed, names, name, op, *how)
     else:
-        result = _reduce(compressed, names, name, op, prescale_factor, postscale_factor)
+        result = _reduce(compressed, names, name, op, *how)
     return compression.decompress(result, context)
 
 
@@ -223,17 +226,20 @@ def grouped_allreduce(
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
     process_set: ProcessSet = global_process_set,
+    wire_dtype: Any = None,
+    error_feedback: bool | None = None,
 ) -> list[Tensor]:
     """Reduces a list of tensors together and returns a list of new tensors. Differentiable."""
     names, op = of(process_set), resolve_op(average, op)
     pairs = [compression.compress(tensor) for tensor in tensors]
     parts = [part for part, _ in pairs]
     factors = (prescale_factor, postscale_factor)
+    wire = resolve_wire(wire_dtype, error_feedback)
     if any(_tracks(part) for part in parts):
         _linear(op)
-        results = _GroupedAllreduce.apply(names, name, op, factors, *parts)
+        results = _GroupedAllreduce.apply(names, name, op, factors, wire, *parts)
     else:
-        results = _reduce_all(parts, names, name, op, factors)
+        results = _reduce_all(parts, names, name, op, factors, wire)
     return [
         compression.decompress(result, context) for result, (_, context) in zip(results, pairs)
     ]

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from horo._arguments import AVERAGE, resolve_op
+from horo._arguments import AVERAGE, resolve_op, resolve_wire
 from horo._handles import synchronize
 from horo._sets import WORLD, global_process_set, of
 from horo.torch._face import TORCH
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from typing import Union
+    from typing import Any, Union
 
     from torch import Tensor
 
@@ -39,11 +39,15 @@ def allreduce_async_(
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
     process_set: ProcessSet = global_process_set,
+    wire_dtype: Any = None,
+    error_feedback: bool | None = None,
 ) -> int:
     """Starts reducing `tensor` over all ranks in place. Returns a handle for synchronize()."""
     names = WORLD if process_set is global_process_set else of(process_set)
     op = resolve_op(average, op)
-    return TORCH.start_allreduce(tensor, tensor, names, name, op, prescale_factor, postscale_factor)
+    wire = resolve_wire(wire_dtype, error_feedback)
+    factors = (prescale_factor, postscale_factor)
+    return TORCH.start_allreduce(tensor, tensor, names, name, op, *factors, wire)
 
 
 def allreduce_async(
@@ -54,13 +58,17 @@ def allreduce_async(
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
     process_set: ProcessSet = global_process_set,
+    wire_dtype: Any = None,
+    error_feedback: bool | None = None,
 ) -> int:
     """Like allreduce_async_, into a new tensor. `tensor` must not change until the operation
     ends."""
     names = WORLD if process_set is global_process_set else of(process_set)
     op = resolve_op(average, op)
     target = new_like(tensor)
-    return TORCH.start_allreduce(tensor, target, names, name, op, prescale_factor, postscale_factor)
+    wire = resolve_wire(wire_dtype, error_feedback)
+    factors = (prescale_factor, postscale_factor)
+    return TORCH.start_allreduce(tensor, target, names, name, op, *factors, wire)
 
 
 def allreduce_(
@@ -71,13 +79,15 @@ def allreduce_(
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
     process_set: ProcessSet = global_process_set,
+    wire_dtype: Any = None,
+    error_feedback: bool | None = None,
 ) -> Tensor:
     """Reduces `tensor` over all ranks in place and returns it."""
     names = WORLD if process_set is global_process_set else of(process_set)
     op = resolve_op(average, op)
-    return synchronize(
-        TORCH.start_allreduce(tensor, tensor, names, name, op, prescale_factor, postscale_factor)
-    )
+    wire = resolve_wire(wire_dtype, error_feedback)
+    factors = (prescale_factor, postscale_factor)
+    return synchronize(TORCH.start_allreduce(tensor, tensor, names, name, op, *factors, wire))
 
 
 def grouped_allreduce_async(
@@ -88,13 +98,16 @@ def grouped_allreduce_async(
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
     process_set: ProcessSet = global_process_set,
+    wire_dtype: Any = None,
+    error_feedback: bool | None = None,
 ) -> int:
     """Starts reducing a list of tensors, which become ready together. Returns one handle, whose
     result is a list."""
     names, op = of(process_set), resolve_op(average, op)
     tensors, factors = list(tensors), (prescale_factor, postscale_factor)
     targets = [new_like(tensor) for tensor in tensors]
-    return TORCH.start_allreduces(tensors, targets, names, name, op, factors)
+    wire = resolve_wire(wire_dtype, error_feedback)
+    return TORCH.start_allreduces(tensors, targets, names, name, op, factors, wire)
 
 
 def grouped_allreduce_async_(
@@ -105,12 +118,15 @@ def grouped_allreduce_async_(
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
     process_set: ProcessSet = global_process_set,
+    wire_dtype: Any = None,
+    error_feedback: bool | None = None,
 ) -> int:
     """Like grouped_allreduce_async, in place."""
     names = of(process_set)
     op, tensors = resolve_op(average, op), list(tensors)
     factors = (prescale_factor, postscale_factor)
-    return TORCH.start_allreduces(tensors, tensors, names, name, op, factors)
+    wire = resolve_wire(wire_dtype, error_feedback)
+    return TORCH.start_allreduces(tensors, tensors, names, name, op, factors, wire)
 
 
 def grouped_allreduce_(
@@ -121,12 +137,13 @@ def grouped_allreduce_(
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
     process_set: ProcessSet = global_process_set,
+    wire_dtype: Any = None,
+    error_feedback: bool | None = None,
 ) -> list[Tensor]:
     """Reduces a list of tensors together, in place, and returns the list."""
+    factors, wire = (prescale_factor, postscale_factor), (wire_dtype, error_feedback)
     return synchronize(
-        grouped_allreduce_async_(
-            tensors, average, name, op, prescale_factor, postscale_factor, process_set
-        )
+        grouped_allreduce_async_(tensors, average, name, op, *factors, process_set, *wire)
     )
 
 

@@ -20,7 +20,7 @@ from typing import Any
 import torch
 
 from horo import _handles, errors
-from horo._arguments import AVERAGE, SUM
+from horo._arguments import AVERAGE, BY_KNOBS, SUM
 from horo._failures import failure
 from horo._names import declare
 from horo._native import ALLREDUCE, NOT_FOUND, fast
@@ -60,6 +60,7 @@ class Plan:
     compression: Any
     sparse_as_dense: bool
     share: Any  # True, False or "auto"
+    wire: Any  # of resolve_wire()
 
 
 class Gradient(gradient_life.Gradient):
@@ -158,10 +159,12 @@ class Gradient(gradient_life.Gradient):
 
     def _declare(self, part, group=()):
         plan, record = self.plan, self.record
-        signature = (part.dtype, part.shape, plan.op, plan.prescale, plan.postscale, *group)
+        scales = (plan.prescale, plan.postscale)
+        wire = plan.wire if part.dtype is torch.float32 else BY_KNOBS  # others travel as they are
+        signature = (part.dtype, part.shape, plan.op, *scales, wire, *group)
         if record.signature != signature:
-            dtype, scales = dtype_name(part.dtype), (plan.prescale, plan.postscale)
-            declare(record, ALLREDUCE, dtype, part.shape, plan.op, 0, *scales, group)
+            dtype = dtype_name(part.dtype)
+            declare(record, ALLREDUCE, dtype, part.shape, plan.op, 0, *scales, group, wire)
             record.signature = signature
         self.signature = record.signature
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from horo import _handles, _job
-from horo._arguments import ADASUM, AVERAGE, resolve_op
+from horo._arguments import ADASUM, AVERAGE, resolve_op, resolve_wire
 from horo._objects import broadcast_object
 from horo._optimizer.agreement import names_of
 from horo._optimizer.gradient_life import Group
@@ -252,6 +252,8 @@ def DistributedOptimizer(
     sparse_as_dense: bool = False,
     process_set: ProcessSet = global_process_set,
     gradients_in_shared_memory: bool | Literal["auto"] = "auto",
+    wire_dtype: Any = None,
+    error_feedback: bool | None = None,
 ) -> Any:
     """Returns an optimizer of `optimizer`'s own class whose gradients are reduced over all ranks of
     the process set. On a rank that is not in the set nothing is reduced.
@@ -260,6 +262,10 @@ def DistributedOptimizer(
     memory that the ranks of the host share, are reduced in place. gradients_in_shared_memory="auto"
     moves gradients there that stay from step to step and are alone in their memory, while there is
     room; True moves all, and copies what torch allocates outside; False moves none.
+
+    wire_dtype="bfloat16" or "float16" rounds gradients of float32 on their way between hosts, and
+    error_feedback=True adds what the rounding has left to the next step's gradient; None leaves
+    both to the knobs wire.dtype and wire.error.feedback.
 
     With op=Adasum each rank steps by its own gradients, and the changes of the steps are combined;
     groups and sparse_as_dense have no effect then.
@@ -276,7 +282,8 @@ def DistributedOptimizer(
         warnings.warn("groups and sparse_as_dense have no effect with op=Adasum", stacklevel=2)
     passes = whole_passes(backward_passes_per_step)
     factor, share = gradient_predivide_factor, share if share == "auto" else bool(share)
-    plan = Plan(names, op, 1.0 / factor, factor, compression, sparse_as_dense, share)
+    wire = resolve_wire(wire_dtype, error_feedback)
+    plan = Plan(names, op, 1.0 / factor, factor, compression, sparse_as_dense, share, wire)
     class_over: Any = adasum_class_over if op == ADASUM else _class_over
     made = _of_class(optimizer, class_over(type(optimizer)))
     named = names_of(made.param_groups, named_parameters, names)
