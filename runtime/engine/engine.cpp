@@ -52,6 +52,8 @@ bool Engine::progress() {
   }
   if (board_.region().host().body().gone.load(std::memory_order_seq_cst) != 0) [[unlikely]]
     moved = observe_departures() || moved;
+  if (observer_ != nullptr && claims_.health()) [[unlikely]]
+    moved = observer_->advance(*agreement_) || moved;
   // Entries that have ended leave room in the log. No other rank may put the tensors that wait for
   // room into an entry: their submitters sleep, and this rank's caller may not be back for long.
   if (moved) agreement_->moved();
@@ -68,6 +70,11 @@ bool Engine::begin_entries() {
   }
   // Entries that ran at once are done at once; the others wait for the backend.
   return runner_.finish_entries() || *begun;
+}
+
+void Engine::observe(EntryObserver* observer) {
+  observer_ = observer;
+  runner_.observe(observer);
 }
 
 void Engine::abort() {

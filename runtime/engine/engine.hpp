@@ -14,6 +14,7 @@
 #include "runtime/engine/agreement/agreement.hpp"
 #include "runtime/engine/agreement/spanning_agreement.hpp"
 #include "runtime/engine/claims.hpp"
+#include "runtime/engine/entry_observer.hpp"
 #include "runtime/engine/entry_runner.hpp"
 #include "runtime/engine/operations/operation.hpp"
 #include "runtime/engine/transfers.hpp"
@@ -48,6 +49,9 @@ class Engine {
   /// Why nothing can be submitted any more; ok while all is well. Thread: any.
   Status health() const { return claims_.health(); }
 
+  /// Tells `observer` of all entries from now on; null: nobody. It outlives its use.
+  void observe(EntryObserver* observer);
+
   /// Drops what is in flight: afterwards this rank touches no peer's memory through this set.
   void abort();
 
@@ -80,6 +84,7 @@ class Engine {
   Claims claims_;
   const std::unique_ptr<Transfers> transfers_;
   EntryRunner runner_;
+  EntryObserver* observer_ = nullptr;
   Status breakdown_;
 };
 

@@ -64,6 +64,9 @@ Status EntryRunner::begin(const Entry& entry) {
 
 Status EntryRunner::begin_in_place(const Entry& entry, Started& started) {
   HORO_TRY_STATUS(list_tensors(entry, started));
+  if (observer_ != nullptr && (entry.kind == EntryKind::join || !entry.signatures.empty()))
+      [[unlikely]]
+    observer_->disturbed();
   switch (entry.kind) {
     case EntryKind::work:
       HORO_TRY_STATUS(begin_work(entry, started));
@@ -80,6 +83,7 @@ Status EntryRunner::begin_in_place(const Entry& entry, Started& started) {
       break;
     case EntryKind::tuning:
       board_.apply(entry.tuning);
+      if (observer_ != nullptr) observer_->changed(entry.tuning);
       break;
   }
   return {};
@@ -154,6 +158,8 @@ void EntryRunner::finish_first() {
   static const Error none;
   auto ids = std::move(started_.front().ids);
   const auto path = started_.front().path;
+  if (observer_ != nullptr) [[unlikely]]
+    observer_->finished(ids, started_.front().bytes);
   started_.pop_front();
   publish_activity();
   record_copied(board_.recorded_set(), cursor_, backend_.copied(), copied_);

@@ -13,6 +13,7 @@
 #include "runtime/engine/agreement/agreement.hpp"
 #include "runtime/engine/bucket_builder.hpp"
 #include "runtime/engine/claims.hpp"
+#include "runtime/engine/entry_observer.hpp"
 #include "runtime/engine/operations/recording.hpp"
 #include "runtime/engine/payload_runner.hpp"
 #include "runtime/engine/transfers.hpp"
@@ -53,6 +54,9 @@ class EntryRunner {
     return active_public_.load(std::memory_order_relaxed) != 0 ||
            board_.log().published() > begun_public_.load(std::memory_order_relaxed);
   }
+
+  /// As Engine::observe.
+  void observe(EntryObserver* observer) { observer_ = observer; }
 
   /// Drops all entries that are begun.
   void abort();
@@ -103,6 +107,7 @@ class EntryRunner {
   std::atomic<std::uint64_t> begun_public_{0};
   std::atomic<std::uint32_t> active_public_{0};
   EngineCounters counters_;
+  EntryObserver* observer_ = nullptr;
 };
 
 }  // namespace horo::runtime

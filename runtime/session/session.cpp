@@ -91,9 +91,8 @@ void Session::start(const SessionOptions& options) {
   sets_.loss().on_loss([this](Rank lost) { note_loss(lost); });
   const bool shares_cores = outnumber_cores(*host_);
   if (shares_cores) operations_.lent().lend_from(*arena_, host_->local_size());
-  const bool late = hosts_ == nullptr && !options.wake_delay_set && outnumber_cores(*host_, 2);
-  submitter_.start(late ? WakePolicy::late : WakePolicy::by_tuning,
-                   hosts_ == nullptr ? nullptr : &hosts_->tree(), options.groups);
+  if (hosts_ == nullptr && !options.wake_delay_set && outnumber_cores(*host_, 2)) sets_.wake_late();
+  submitter_.start(hosts_ == nullptr ? nullptr : &hosts_->tree(), options.groups);
   driver_.start(SpinPolicy::choose(options.spin, shares_cores), options.core);
 }
 

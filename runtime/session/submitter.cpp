@@ -7,14 +7,6 @@
 
 namespace horo::runtime {
 
-namespace {
-
-// Where every core computes, a runtime's thread that wakes takes one from its rank, and the caches
-// with it; nothing is done any sooner. This is long enough to leave most steps of a training alone.
-constexpr std::uint64_t kLateNs = 200'000'000;
-
-}  // namespace
-
 Submitter::Submitter(HostMemory& host, ProcessSets& sets, OperationTable& operations,
                      StallMonitor& stalls, CallNotes& calls, ProgressDriver& driver)
     : host_(host),
@@ -49,15 +41,11 @@ Result<TensorHandle> Submitter::declare(SetId set, std::string_view name,
   return own->engine->claims().declare(name, alone, group);
 }
 
-std::uint64_t Submitter::wake_delay(const Board& board) const {
-  const auto ns = policy_ == WakePolicy::late ? kLateNs : board.tuning().wake_delay_ns();
-  return static_cast<std::uint64_t>(static_cast<double>(ns) * ticks_per_ns_);
-}
-
 Submitter::Urgency Submitter::urgency_of(Board& board, std::uint64_t bytes,
                                          std::uint64_t ticks) const {
   const auto full = board.tuning().fusion_threshold();
-  if (policy_ == WakePolicy::by_tuning && (bytes >= full || board.ready().bytes() >= full))
+  const auto delay = board.tuning().wake_delay_ns();
+  if (delay < kLateWakeNs && (bytes >= full || board.ready().bytes() >= full))
     return Urgency::everybody;
   // On this rank, threads other than the caller may wait for the tensor.
   if (host_.waker().anyone_waits())
@@ -65,7 +53,8 @@ Submitter::Urgency Submitter::urgency_of(Board& board, std::uint64_t bytes,
   const auto since = board.ready().ready_since_or(ticks);
   // A time that another rank has written may be later than this one, which was read before.
   const auto waited = ticks > since ? ticks - since : 0;
-  return waited >= wake_delay(board) ? Urgency::everybody : Urgency::none;
+  const auto longest = static_cast<std::uint64_t>(static_cast<double>(delay) * ticks_per_ns_);
+  return waited >= longest ? Urgency::everybody : Urgency::none;
 }
 
 Status Submitter::claim(ProcessSet& own, const SetSubmission& s, Operation& operation) const {

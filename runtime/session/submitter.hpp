@@ -25,14 +25,6 @@ struct SetSubmission {
   Submission given;
 };
 
-/// When a submission that makes a tensor ready wakes threads that sleep.
-enum class WakePolicy : std::uint8_t {
-  by_tuning,  ///< At once for a full bucket, else after the wake delay of the set's tuning.
-  /// Late, full bucket or not: the runtime's threads have no core beside those on which the ranks
-  /// compute.
-  late,
-};
-
 /// The tensors with which members of a group may share a log entry.
 enum class GroupFusion : std::uint8_t { with_all, inside };
 
@@ -46,8 +38,7 @@ class Submitter {
 
   /// Before the first declaration; `tree` is null where the job has one host. `groups`: whether
   /// members of a group may fuse with other tensors.
-  void start(WakePolicy policy, TreeLink* tree, GroupFusion groups) {
-    policy_ = policy;
+  void start(TreeLink* tree, GroupFusion groups) {
     tree_ = tree;
     fuses_groups_ = groups == GroupFusion::with_all;
   }
@@ -81,9 +72,6 @@ class Submitter {
   void tell_other_hosts(ProcessSet& own, Urgency urgency);
   /// `ticks`: now, of timeline/ticks.hpp.
   Urgency urgency_of(Board& board, std::uint64_t bytes, std::uint64_t ticks) const;
-  /// How long a ready tensor of the set may wait for more; ticks.
-  std::uint64_t wake_delay(const Board& board) const;
-
   HostMemory& host_;
   ProcessSets& sets_;
   OperationTable& operations_;
@@ -92,7 +80,6 @@ class Submitter {
   ProgressDriver& driver_;
   const bool by_processor_ = timeline::counts_by_processor();
   const double ticks_per_ns_;
-  WakePolicy policy_ = WakePolicy::by_tuning;
   TreeLink* tree_ = nullptr;
   bool fuses_groups_ = true;  ///< With other tensors.
   std::atomic<bool> closed_{false};

@@ -10,6 +10,13 @@ namespace horo::runtime {
 
 namespace {
 
+void make_late(ProcessSet& set) {
+  if (set.board == nullptr) return;
+  auto tuning = set.board->tuning().value();
+  tuning.wake_delay_ns = kLateWakeNs;
+  set.board->apply(tuning);
+}
+
 /// This rank leads the set's members on its host without being one, and has news for other hosts.
 bool needs_leader(const ProcessSet& set) {
   return set.led() && set.board->leader_port()->needs_leader();
@@ -55,10 +62,16 @@ Result<SetId> ProcessSets::finish(NewSet made, Status connected) {
                            return table.choose(bucket).reason;
                          }};
     auto& tree = hosts_->tree();
-    if (tree.leads()) spanning.look = [&tree] { tree.look(); };
+    if (tree.leads()) {
+      spanning.look = [&tree] { tree.look(); };
+      spanning.change_tuning = [&tree, number = set.between_hosts](const Tuning& tuning) {
+        tree.change_tuning(number, tuning);
+      };
+    }
     set.engine = std::make_unique<Engine>(*set.board, operations_, std::move(made.backend_),
                                           std::move(spanning));
   }
+  if (wakes_late_) make_late(set);
   const auto id = set.id;
   table_.insert(std::move(made.set_));
   return id;
@@ -126,6 +139,11 @@ void ProcessSets::remove(SetId id) {
   if (set == nullptr) return;
   if (set->member()) removed_.add(set->engine->counters());
   discard(*set);
+}
+
+void ProcessSets::wake_late() {
+  wakes_late_ = true;
+  table_.for_all(make_late);
 }
 
 bool ProcessSets::progress() {

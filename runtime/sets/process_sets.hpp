@@ -62,6 +62,9 @@ class ProcessSets {
   /// Forgets a set that has no operation in flight any more and that no other thread uses.
   void remove(SetId id);
 
+  /// All sets, later ones too, begin with a wake delay of kLateWakeNs. Before the first submission.
+  void wake_late();
+
   /// Does what can be done now, a bounded piece of each set; true when anything moved.
   bool progress();
 
@@ -119,7 +122,8 @@ class ProcessSets {
   RankLoss loss_;
   SetTable table_;
   std::uint32_t added_ = 0;  ///< Sets, ever.
-  Totals removed_;           ///< Totals of the sets that have been removed.
+  bool wakes_late_ = false;
+  Totals removed_;  ///< Totals of the sets that have been removed.
 };
 
 class ProcessSets::NewSet {

@@ -55,6 +55,9 @@ class TreeLink {
   /// The same after `delay`, together with what becomes new until then. Thread: any.
   void look_soon(Duration delay);
 
+  /// On the root: all hosts of the set change its tuning. Does nothing elsewhere. Thread: any.
+  void change_tuning(SetId set, const Tuning& tuning) { service_->change_tuning(set, tuning); }
+
   /// Answers questions about stalls from now on. Before the first set; `examiner` outlives this.
   void examine_by(tree::StallExaminer& examiner) { state_.examine_by(examiner); }
 

@@ -6,8 +6,10 @@
 
 using namespace horo::sim;
 using horo::Errc;
+using horo::runtime::Agreement;
 using horo::runtime::DType;
 using horo::runtime::EntryKind;
+using horo::runtime::EntryObserver;
 using horo::runtime::Kind;
 using horo::runtime::Tuning;
 
@@ -89,7 +91,63 @@ class TunedJob {
   horo::runtime::EntryWords words_;
 };
 
+/// Asks for another tuning once some entries are done, and notes what it is told.
+class Asker final : public EntryObserver {
+ public:
+  Asker(std::uint64_t after, const Tuning& wanted) : after_(after), wanted_(wanted) {}
+
+  void finished(std::span<const horo::TensorId> ids, std::uint64_t /*bytes*/) override {
+    tensors += ids.size();
+    ++entries;
+  }
+
+  void changed(const Tuning& tuning) override {
+    CHECK(tuning == wanted_);
+    ++changes;
+  }
+
+  void disturbed() override { ++disturbances; }
+
+  bool advance(Agreement& agreement) override {
+    if (asked_ || entries < after_) return false;
+    asked_ = agreement.change_tuning(wanted_);
+    return asked_;
+  }
+
+  std::size_t tensors = 0;
+  std::uint64_t entries = 0;
+  int changes = 0;
+  int disturbances = 0;
+
+ private:
+  const std::uint64_t after_;
+  const Tuning wanted_;
+  bool asked_ = false;
+};
+
 }  // namespace
+
+TEST_CASE("an engine's observer sees every entry, and its wish reaches all ranks") {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    CAPTURE(seed);
+    const int ranks = 1 + static_cast<int>(seed % 4);
+    SimJob job(ranks, seed, tight_params());
+    for (int r = 0; r < ranks; ++r) {
+      for (int i = 0; i < kTensors; ++i)
+        job.add(r, "t" + std::to_string(i), vector_of(Kind::allreduce, DType::f32, 2000), false);
+    }
+    const Tuning wanted{.fusion_threshold = 0, .cycle_ns = 0, .wake_delay_ns = 7};
+    Asker asker(seed % 3, wanted);
+    job.engine(0).observe(&asker);
+    REQUIRE(job.run(400'000));
+    for (int i = 0; i < 1000; ++i) job.step();
+    CHECK(asker.tensors == kTensors);
+    CHECK(asker.changes == 1);
+    CHECK(asker.disturbances == 0);
+    for (int r = 0; r < ranks; ++r) CHECK(job.board(r).tuning().value() == wanted);
+    job.engine(0).observe(nullptr);
+  }
+}
 
 TEST_CASE("no entry after a change of the tuning is made with the old fusion threshold") {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {

@@ -11,6 +11,7 @@
 #include "runtime/engine/operations/local_tensors.hpp"
 #include "runtime/engine/operations/operation.hpp"
 #include "runtime/tensor/submission.hpp"
+#include "runtime/tensor/tuning.hpp"
 
 namespace horo::runtime {
 
@@ -55,6 +56,11 @@ class Agreement {
 
   /// This rank has moved on in any way.
   virtual void moved() = 0;
+
+  /// All members replace their tuning by `tuning` at one entry of the log. False: there is no room
+  /// for it now; try again later. With members on several hosts only the root of the tree can ask:
+  /// the first rank of the first host.
+  virtual bool change_tuning(const Tuning& tuning) = 0;
 
   // -- Ends -------------------------------------------------------------------------------------
 

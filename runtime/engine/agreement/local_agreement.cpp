@@ -23,6 +23,13 @@ bool LocalAgreement::advance() {
   return true;
 }
 
+bool LocalAgreement::change_tuning(const Tuning& tuning) {
+  const auto now = timeline::ticks_now(timeline::counts_by_processor());
+  if (!board_.cutter()->change_tuning(tuning, now)) return false;
+  board_.bells().wake(interest::kEntries);
+  return true;
+}
+
 void LocalAgreement::write_splits(TensorId id, const Signature& signature,
                                   const Submission& given) {
   const auto& marks = board_.marks();

@@ -48,6 +48,12 @@ bool SpanningAgreement::call_leader() {
   return true;
 }
 
+bool SpanningAgreement::change_tuning(const Tuning& tuning) {
+  if (!set_.change_tuning) return false;
+  set_.change_tuning(tuning);
+  return true;
+}
+
 void SpanningAgreement::entries_done() {
   // Entries may wait for room in the log, and the leader counts what its first member has run.
   if (board_.region().me() == 0 || board_.leader_port()->needs_leader()) call_leader();

@@ -14,7 +14,10 @@ namespace horo::runtime {
 struct SpanningSet {
   std::vector<Rank> ranks;     ///< All members, ascending.
   std::function<void()> look;  ///< On the leader: looks at the board. Thread: any. Else empty.
-  WhyPath path_reason;         ///< For the timeline; empty: not known.
+  /// On the root of the tree: has all hosts change the tuning. Thread: any. Elsewhere it does
+  /// nothing or is empty.
+  std::function<void(const Tuning&)> change_tuning;
+  WhyPath path_reason;  ///< For the timeline; empty: not known.
 };
 
 /// Members are on several hosts: their leaders agree on entries, and the leader of this host
@@ -43,6 +46,9 @@ class SpanningAgreement final : public Agreement {
   void entries_done() override;
 
   void moved() override {}
+
+  /// The root keeps the change until the log has room.
+  bool change_tuning(const Tuning& tuning) override;
 
   AfterFailure after_failure() const override { return AfterFailure::wait; }
 

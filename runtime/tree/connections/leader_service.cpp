@@ -149,6 +149,13 @@ void LeaderService::poke() {
   if (connections_.has_output() || leader_.next_time() < due) ring();
 }
 
+void LeaderService::change_tuning(SetId set, const Tuning& tuning) {
+  const MutexLock lock(mutex_);
+  leader_.change_tuning(set, tuning, now());
+  connections_.flush();
+  ring();
+}
+
 void LeaderService::ask(StallQuestion question) {
   const MutexLock lock(mutex_);
   leader_.ask(std::move(question), now());

@@ -48,6 +48,9 @@ class LeaderService {
   /// so that later news can travel with it. Cheap while a call is pending.
   void poke_soon(Duration delay);
 
+  /// As Leader::change_tuning().
+  void change_tuning(SetId set, const Tuning& tuning);
+
   /// As Leader::ask().
   void ask(StallQuestion question);
 

@@ -70,7 +70,7 @@ class Leader {
   void ask(StallQuestion&& question, TimePoint now);
 
   /// At the root: all members of a set change their tuning between the same two entries, which are
-  /// the next that are made.
+  /// the next that are made. Does nothing elsewhere.
   void change_tuning(SetId set, const Tuning& tuning, TimePoint now);
 
   /// When on_time() has something to do; TimePoint::max(): never.

@@ -143,7 +143,7 @@ void LeaderSets::on_time(TimePoint now) {
 void LeaderSets::change_tuning(SetId id, const Tuning& tuning, TimePoint now) {
   now_ = now;
   const auto found = sets_.find(id);
-  if (found == sets_.end()) return;
+  if (found == sets_.end() || found->second.root_log == nullptr) return;
   found->second.root_log->change_tuning(tuning);
   pass_on(id, found->second);
 }
