@@ -102,6 +102,7 @@ INSIDE = {
         "engine/operations": ["board", "bucket", "host", "tensor"],
         "engine/agreement": ["board", "engine/operations", "tensor"],
         "engine": ["backends/shm", "board", "bucket", "engine/agreement", "engine/operations", "host", "kernels", "tensor"],
+        "tuning": ["engine", "engine/agreement", "tensor"],
         "tree/frames": ["tensor"],
         "tree/agreement": ["board", "host", "tensor", "tree/frames"],
         "tree/leader": ["tree/agreement", "tree/frames"],
@@ -109,8 +110,8 @@ INSIDE = {
         "sets": ["backends", "backends/hierarchical", "backends/shm", "board", "bootstrap/meeting", "bucket", "engine",
                  "engine/operations", "host", "tree/agreement", "tree/connections"],
         "stalls": ["board", "engine/operations", "host", "sets", "tree/agreement"],
-        "session": ["board", "bootstrap/meeting", "engine/operations", "host", "sets", "stalls", "tensor"],
-        "capi": ["bootstrap", "device", "engine/operations", "host", "session", "tensor"],
+        "session": ["board", "bootstrap/meeting", "engine/operations", "host", "sets", "stalls", "tensor", "tuning"],
+        "capi": ["bootstrap", "device", "engine/operations", "host", "session", "tensor", "tuning"],
     },
 }
 
