@@ -11,8 +11,8 @@
 
 namespace horo::runtime {
 
-/// What an engine tells the part that measures it and may ask for another tuning. Thread: the
-/// holder of the progress token.
+/// Hears of an engine's entries, and may ask for another tuning. Thread: the holder of the progress
+/// token.
 class EntryObserver {
  public:
   virtual ~EntryObserver() = default;

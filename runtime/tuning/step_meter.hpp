@@ -33,7 +33,7 @@ inline constexpr double kPauseMedians = 3;
 /// A mean over steps.
 struct Sample {
   double score = 0;           ///< Bytes per tick.
-  double standard_error = 0;  ///< Of the score.
+  double standard_error = 0;  ///< The standard error of `score`.
   std::size_t steps = 0;
   std::size_t pauses = 0;  ///< Steps that were left out.
 };

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tunes a job while it runs: measures samples of a training, and asks for another tuning after
+// each, until the search has settled.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "base/mutex.hpp"
+#include "runtime/engine/entry_observer.hpp"
+#include "runtime/tuning/step_meter.hpp"
+#include "runtime/tuning/tuning_course.hpp"
+#include "runtime/tuning/tuning_log.hpp"
+
+namespace horo::runtime::tuning {
+
+/// The knobs of the tuner.
+struct TunerOptions {
+  bool on = false;
+  TunableValues tunable;
+  int steps_per_sample = 10;
+  CourseOptions course;
+  std::string log_file;  ///< Empty: none.
+  bool hierarchical = false;
+};
+
+/// Runs on one rank, the first of the first host. It measures the world; other process sets keep
+/// the tuning with which they began. The holder of the progress token feeds the meter and asks the
+/// engine for changes; the search runs in a thread of its own, which sleeps while a sample grows.
+///
+///     measuring --sample--> thinking --next tuning--> asking --the log changes it--> measuring
+///                              |                         ^
+///                              +--settled: once more-----+--> resting
+class Tuner final : public EntryObserver {
+ public:
+  /// Null, with a line in the log, where nothing can be tuned. `ranks`: of the job.
+  static std::unique_ptr<Tuner> start(const TunerOptions& options, const Tuning& start, int ranks);
+
+  /// As stop().
+  ~Tuner() override { stop(); }
+
+  Tuner(const Tuner&) = delete;
+  Tuner& operator=(const Tuner&) = delete;
+
+  /// Ends the search where it is and says so, and ends the thread. Blocks: while the search thinks
+  /// of its next setting, which takes milliseconds. Idempotent.
+  void stop();
+
+  void finished(std::span<const TensorId> ids, std::uint64_t bytes) override;
+  void changed(const Tuning& tuning) override;
+  void disturbed() override;
+  bool advance(Agreement& agreement) override;
+
+ private:
+  /// A tuning that the thread wants.
+  struct Wish {
+    Tuning tuning;
+    bool last = false;  ///< It stays; nothing is measured any more.
+  };
+
+  Tuner(TuningCourse course, TuningLog log, const TunerOptions& options, const Tuning& start);
+
+  // Thread: the search's own.
+  void run();
+  std::optional<Sample> await_sample();
+  void take(const Sample& sample);
+  void wish(const Wish& wish);
+
+  const bool by_processor_;
+  const double ticks_per_second_;
+
+  // Thread: the search's own.
+  TuningCourse course_;
+  TuningLog log_;
+
+  // Thread: the holder of the progress token.
+  StepMeter meter_;
+  Tuning current_;
+  bool measures_last_ = false;  ///< The last change is under way: rest after it.
+
+  Mutex mutex_;
+  std::condition_variable changed_;
+  std::optional<Sample> sample_ HORO_GUARDED_BY(mutex_);
+  std::optional<Wish> wish_ HORO_GUARDED_BY(mutex_);
+  bool stopping_ HORO_GUARDED_BY(mutex_) = false;
+  std::atomic<bool> wishes_{false};  ///< `wish_` has a value.
+  std::thread thread_;
+};
+
+}  // namespace horo::runtime::tuning

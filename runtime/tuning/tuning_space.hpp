@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tunings among which a job searches.
+#pragma once
+
+#include "autotune/search_space.hpp"
+#include "base/result.hpp"
+#include "runtime/tensor/tuning.hpp"
+
+namespace horo::runtime::tuning {
+
+/// The values of a tuning that may change: those that the user has not set.
+struct TunableValues {
+  bool fusion_threshold = true;
+  bool cycle_time = true;
+  bool wake_delay = true;
+};
+
+/// Converts between tunings and settings of a search. Thread: immutable.
+class TuningSpace {
+ public:
+  /// `start` is the tuning without a search. A value of it outside the searched range stays as it
+  /// is.
+  static Result<TuningSpace> make(const Tuning& start, const TunableValues& tunable);
+
+  const autotune::SearchSpace& space() const { return space_; }
+
+  Tuning tuning_of(const autotune::Setting& setting) const;
+
+  const Tuning& start() const { return start_; }
+
+ private:
+  TuningSpace(const Tuning& start, autotune::SearchSpace space)
+      : start_(start), space_(std::move(space)) {}
+
+  Tuning start_;
+  autotune::SearchSpace space_;
+};
+
+/// "fusion.threshold=64MiB cycle.time=0ms wake.delay=50us"
+std::string describe(const Tuning& tuning);
+
+}  // namespace horo::runtime::tuning
