@@ -79,11 +79,14 @@ inline constexpr Knob<Duration> kWakeDelay{
              .group = kAgreement,
              .help =
                  "how long a submitted tensor may wait for others before it wakes the runtime's "
-                 "thread; the default is 200 ms where the ranks of a host need all its cores",
+                 "thread, unless there is a full buffer of them; from 200 ms on a full buffer "
+                 "wakes it no earlier. The default is 200 ms where the ranks of a host need all "
+                 "its cores",
              .unit = "us"},
     .fallback = 50us,
     .least = 0us,
-    .most = 1s};
+    .most = 1s,
+    .tunable = true};
 
 inline constexpr Knob<OptionalDuration> kSpinTime{
     .text = {.key = "spin.time",
@@ -169,8 +172,7 @@ inline constexpr Knob<Bytes> kShmChunk{
              .unit = "bytes"},
     .fallback = 512_KiB,
     .least = 4_KiB,
-    .most = 4_MiB,
-    .tunable = true};
+    .most = 4_MiB};
 
 inline constexpr Knob<int> kShmRing{.text = {.key = "shm.ring",
                                              .group = kMemory,
@@ -249,22 +251,19 @@ inline constexpr Knob<bool> kLogTimestamp{
 
 // --- Autotuning ---
 
-inline constexpr std::string_view kNoTuning = "this version does not tune knobs while training";
-
 inline constexpr Knob<bool> kAutotune{
     .text = {.key = "autotune",
              .group = kAutotuning,
-             .help = "search for the best tunable knobs while training",
-             .inert = kNoTuning,
+             .help = "search for the best tunable knobs while training; those that are set stay as "
+                     "they are",
              .variable = {.name = "HOROVOD_AUTOTUNE"},
              .config = {.name = "autotune.enabled"}}};
 
 inline constexpr Knob<std::string_view> kAutotuneLogFile{
     .text = {.key = "autotune.log.file",
              .group = kAutotuning,
-             .help = "file for the tried points and their scores",
+             .help = "file for the tried points and their scores, as comma-separated values",
              .unit = "path",
-             .inert = kNoTuning,
              .variable = {.name = "HOROVOD_AUTOTUNE_LOG"}},
     .fallback = ""};
 
@@ -273,7 +272,6 @@ inline constexpr Knob<int> kAutotuneWarmupSamples{
              .group = kAutotuning,
              .help = "samples to discard at the beginning",
              .unit = "samples",
-             .inert = kNoTuning,
              .variable = {.name = "HOROVOD_AUTOTUNE_WARMUP_SAMPLES"}},
     .fallback = 3,
     .least = 0,
@@ -282,9 +280,9 @@ inline constexpr Knob<int> kAutotuneWarmupSamples{
 inline constexpr Knob<int> kAutotuneStepsPerSample{
     .text = {.key = "autotune.steps.per.sample",
              .group = kAutotuning,
-             .help = "steps that make one sample",
+             .help = "steps that make one sample at least; where steps differ much, a sample has "
+                     "up to eight times as many",
              .unit = "steps",
-             .inert = kNoTuning,
              .variable = {.name = "HOROVOD_AUTOTUNE_STEPS_PER_SAMPLE"}},
     .fallback = 10,
     .least = 0,
@@ -293,9 +291,9 @@ inline constexpr Knob<int> kAutotuneStepsPerSample{
 inline constexpr Knob<int> kAutotuneMaxSamples{
     .text = {.key = "autotune.bayes.opt.max.samples",
              .group = kAutotuning,
-             .help = "samples after which the search ends with the best point",
+             .help = "samples after which the search ends; then the best point and the default "
+                     "run in turns, for at most 22 more",
              .unit = "samples",
-             .inert = kNoTuning,
              .variable = {.name = "HOROVOD_AUTOTUNE_BAYES_OPT_MAX_SAMPLES"}},
     .fallback = 20,
     .least = 0,
@@ -305,7 +303,7 @@ inline constexpr Knob<double> kAutotuneNoise{
     .text = {.key = "autotune.gaussian.process.noise",
              .group = kAutotuning,
              .help = "expected share of noise in the scores",
-             .inert = kNoTuning,
+             .inert = "the autotuner measures the noise",
              .variable = {.name = "HOROVOD_AUTOTUNE_GAUSSIAN_PROCESS_NOISE"}},
     .fallback = 0.8,
     .least = 0,

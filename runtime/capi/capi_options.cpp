@@ -57,6 +57,19 @@ WireDType wire_of(WireDTypeChoice choice) {
   return WireDType::none;
 }
 
+tuning::TunerOptions read_tuner(const Settings& settings) {
+  const auto tunable = [&settings](const auto& knob) { return !settings.is_set(knob.text.key); };
+  return {.on = settings.get(knobs::kAutotune),
+          .tunable = {.fusion_threshold = tunable(knobs::kFusionThreshold),
+                      .cycle_time = tunable(knobs::kCycleTime),
+                      .wake_delay = tunable(knobs::kWakeDelay)},
+          .steps_per_sample = settings.get(knobs::kAutotuneStepsPerSample),
+          .course = {.warmup_samples = settings.get(knobs::kAutotuneWarmupSamples),
+                     .most_samples = settings.get(knobs::kAutotuneMaxSamples)},
+          .log_file = settings.get(knobs::kAutotuneLogFile),
+          .hierarchical = settings.get(knobs::kHierarchicalAllreduce)};
+}
+
 }  // namespace
 
 Status read_place(SessionOptions& options, const WorkerIdentity& identity) {
@@ -114,6 +127,7 @@ Result<SessionOptions> read_options() {
                        .trace_limit = settings.get(knobs::kTimelineLimit)};
   options.wire = {.dtype = wire_of(settings.get(knobs::kWireDType)),
                   .feedback = settings.get(knobs::kWireErrorFeedback)};
+  options.tuner = read_tuner(settings);
   if (const auto spin = settings.get(knobs::kSpinTime)) options.spin = *spin;
   return options;
 }

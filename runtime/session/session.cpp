@@ -93,7 +93,16 @@ void Session::start(const SessionOptions& options) {
   if (shares_cores) operations_.lent().lend_from(*arena_, host_->local_size());
   if (hosts_ == nullptr && !options.wake_delay_set && outnumber_cores(*host_, 2)) sets_.wake_late();
   submitter_.start(hosts_ == nullptr ? nullptr : &hosts_->tree(), options.groups);
+  start_tuner(options.tuner);
   driver_.start(SpinPolicy::choose(options.spin, shares_cores), options.core);
+}
+
+void Session::start_tuner(const tuning::TunerOptions& options) {
+  const auto& me = meeting_.identity;
+  if (!options.on || me.host_index != 0 || me.local_rank != LocalRank{0}) return;
+  const auto& world = *sets_.find(kWorld);
+  tuner_ = tuning::Tuner::start(options, world.board->tuning().value(), me.size);
+  if (tuner_ != nullptr) world.engine->observe(tuner_.get());
 }
 
 void Session::note_loss(Rank lost) {
@@ -104,6 +113,7 @@ void Session::note_loss(Rank lost) {
 
 void Session::shutdown() {
   if (!submitter_.close()) return;
+  if (tuner_ != nullptr) tuner_->stop();
   auto& slot = host_->slot(host_->me());
   if (driver_.started()) {
     slot.state.store(RankState::leaving, std::memory_order_seq_cst);

@@ -24,6 +24,7 @@
 #include "runtime/sets/job_hosts.hpp"
 #include "runtime/sets/process_sets.hpp"
 #include "runtime/stalls/stall_monitor.hpp"
+#include "runtime/tuning/tuner.hpp"
 
 namespace horo::runtime {
 
@@ -41,6 +42,7 @@ struct SessionOptions {
   JobHostsOptions hosts;  ///< For a job on several hosts.
   RecordingOptions recording;
   WireRule wire;  ///< For tensors that ask for nothing.
+  tuning::TunerOptions tuner;
 };
 
 struct SessionCounters {
@@ -138,12 +140,14 @@ class Session {
   Status meet(const SessionOptions& options);
   void start(const SessionOptions& options);
   void note_loss(Rank lost);
+  void start_tuner(const tuning::TunerOptions& options);
 
   bootstrap::Meeting meeting_;
   const std::shared_ptr<HostMemory> host_;
   std::unique_ptr<JobHosts> hosts_;  ///< Null: the job has one host.
   OperationTable operations_;
   const std::shared_ptr<Arena> arena_;
+  std::unique_ptr<tuning::Tuner> tuner_;  ///< Null on most ranks. The world's engine knows it.
   ProcessSets sets_;
   StallMonitor stalls_;
   CallNotes calls_;

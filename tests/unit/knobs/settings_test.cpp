@@ -170,22 +170,23 @@ TEST_CASE("a switch takes any number under a name of Horovod's") {
 }
 
 TEST_CASE("a knob that nothing reads is a warning, whatever way it was set") {
-  constexpr auto kReason = " has no effect: this version does not tune knobs while training";
+  const auto reason = " has no effect: " + std::string(knobs::kHierarchicalAllgather.text.inert);
   const auto told = [](const Sources& sources) {
     const auto settings = Settings::resolve(sources);
     REQUIRE(settings);
     REQUIRE(settings->warnings().size() == 1);
-    CHECK(settings->warnings().front().subject == "autotune");
+    CHECK(settings->warnings().front().subject == "hierarchical.allgather");
     return settings->warnings().front().text;
   };
-  CHECK(told({.flags = {{"autotune", "true", ""}}}) ==
-        std::string("autotune (flag --autotune)") + kReason);
-  CHECK(told({.environment = lookup_in({{"HORO_AUTOTUNE", "on"}})}) ==
-        std::string("autotune (environment HORO_AUTOTUNE)") + kReason);
-  CHECK(told({.environment = lookup_in({{"HOROVOD_AUTOTUNE", "1"}})}) ==
-        std::string("autotune (environment HOROVOD_AUTOTUNE)") + kReason);
-  CHECK(told({.config = {{"autotune.enabled", "true", "c.yaml:2:3"}}}) ==
-        std::string("autotune (config c.yaml:2:3)") + kReason);
+  CHECK(told({.flags = {{"hierarchical-allgather", "true", ""}}}) ==
+        std::string("hierarchical.allgather (flag --hierarchical-allgather)") + reason);
+  CHECK(told({.environment = lookup_in({{"HORO_HIERARCHICAL_ALLGATHER", "on"}})}) ==
+        std::string("hierarchical.allgather (environment HORO_HIERARCHICAL_ALLGATHER)") + reason);
+  CHECK(told({.environment = lookup_in({{"HOROVOD_HIERARCHICAL_ALLGATHER", "1"}})}) ==
+        std::string("hierarchical.allgather (environment HOROVOD_HIERARCHICAL_ALLGATHER)") +
+            reason);
+  CHECK(told({.config = {{"params.hierarchical_allgather", "true", "c.yaml:2:3"}}}) ==
+        std::string("hierarchical.allgather (config c.yaml:2:3)") + reason);
 }
 
 TEST_CASE("every knob without a reader warns, unless a switch asks for what happens anyway") {

@@ -1,0 +1,54 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# --autotune tries settings while a job runs, keeps the best or the default, and says which; the sums stay correct.
+# shellcheck source=tests/cli/lib.sh
+. "${0%/*}/lib.sh"
+rank="$HORO_BIN/../tests/autotune_rank"
+log="$scratch/tuning.csv"
+few=(--autotune-warmup-samples 1 --autotune-steps-per-sample 5 --autotune-bayes-opt-max-samples 5)
+
+# well_formed: the log has a header with Horovod's columns, and each line has as many values.
+well_formed() {
+  local first
+  first=$(head -1 "$log")
+  case $first in
+    hierarchical_allreduce,hierarchical_allgather,torus_allreduce,cache_enabled,cycle_time_ms,tensor_fusion_threshold,score,*) ;;
+    *) fail "the log begins with '$first'" ;;
+  esac
+  expect "numbers of columns in the log" "$(awk -F, '{ print NF }' "$log" | sort -u | wc -l)" 1
+  expect "scores that are no numbers" "$(awk -F, 'NR > 1 && $7 !~ /^[0-9.e+]+$/' "$log")" ""
+}
+
+# Two ranks train until the search has ended. Every sum is checked by the ranks.
+try timeout 100 horo run -np 2 --autotune --autotune-log-file "$log" --log-level info "${few[@]}" "$rank" 1000000 "$log"
+expect "exit code" "$code" 0
+expect_in "output" "$out" "settled"
+well_formed
+[ "$(wc -l <"$log")" -ge 7 ] || fail "the log has only $(wc -l <"$log") lines"
+grep -qE 'autotuning: (.* is .* % faster than the default|the default stays after)' <<<"$err" || fail "no line says how the search ended"
+tail -1 "$log" | grep -qE ',(challenger won|default stays|default is best),' || fail "the last line does not name the ending"
+
+# By Horovod's names.
+try timeout 100 env HOROVOD_AUTOTUNE=1 HOROVOD_AUTOTUNE_LOG="$log" horo run -np 2 "${few[@]}" "$rank" 1000000 "$log"
+expect "exit code" "$code" 0
+expect "standard error at the default level" "$err" ""
+well_formed
+
+# A training that ends in the warm-up keeps the default, and says so.
+try timeout 60 horo run -np 2 --autotune --autotune-log-file "$log" --log-level info "$rank" 10
+expect "exit code" "$code" 0
+expect_in "standard error" "$err" "autotuning: the training ended during the warm-up"
+well_formed
+expect "lines of the log" "$(wc -l <"$log")" 2
+tail -1 "$log" | grep -q ',ended early,' || fail "the last line does not say that the training ended early"
+
+# Nothing can change: one rank, or every value is set.
+try timeout 60 horo run -np 1 --autotune --log-level info "$rank" 10
+expect_in "standard error of one rank" "$err" "autotuning: there is nothing to tune: the job has one rank"
+try timeout 60 horo run -np 2 --autotune --log-level info --fusion-threshold 1MiB --cycle-time 0 --wake-delay 50us "$rank" 10
+expect_in "standard error with all set" "$err" "autotuning: there is nothing to tune: fusion.threshold, cycle.time and wake.delay are set"
+
+# A log that cannot be written is a warning; the job runs.
+try timeout 60 horo run -np 2 --autotune --autotune-log-file "$scratch/none/tuning.csv" "$rank" 10
+expect "exit code" "$code" 0
+expect_in "standard error" "$err" "there will be no log: writing '$scratch/none/tuning.csv'"

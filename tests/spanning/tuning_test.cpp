@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// Jobs that are tuned while they run, on one host and on several.
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+
+#include "tests/spanning/hosts.hpp"
+
+using namespace horo;            // NOLINT(google-build-using-namespace): a test of it
+using namespace horo::runtime;   // NOLINT(google-build-using-namespace): a test of it
+using namespace horo::spanning;  // NOLINT(google-build-using-namespace): a test of it
+using horo::sim::vector_of;
+
+namespace {
+
+/// A file that ends with this object.
+class LogFile {
+ public:
+  LogFile()
+      : path_(std::filesystem::temp_directory_path() / fmt::format("horo-tuning-{}", getpid())) {}
+
+  ~LogFile() { std::filesystem::remove(path_); }
+
+  LogFile(const LogFile&) = delete;
+  LogFile& operator=(const LogFile&) = delete;
+
+  std::string path() const { return path_.string(); }
+
+  std::vector<std::string> lines() const {
+    std::vector<std::string> lines;
+    std::ifstream file(path_);
+    for (std::string line; std::getline(file, line);) lines.push_back(line);
+    return lines;
+  }
+
+  /// The search has written its last line.
+  bool ended() const {
+    const auto all = lines();
+    if (all.empty()) return false;
+    const auto& last = all.back();
+    return std::any_of(std::begin(kEndings), std::end(kEndings), [&last](const char* ending) {
+      return last.find(ending) != std::string::npos;
+    });
+  }
+
+ private:
+  static constexpr const char* kEndings[] = {"default is best", "default stays", "challenger won"};
+
+  std::filesystem::path path_;
+};
+
+void tune(TestHosts& hosts, const LogFile& log) {
+  hosts.options.tuner = {.on = true,
+                         .tunable = {},
+                         .steps_per_sample = 4,
+                         .course = {.warmup_samples = 1, .most_samples = 5},
+                         .log_file = log.path()};
+}
+
+std::string steps(Session& session, int count, int ranks) {
+  for (int i = 0; i < count; ++i) {
+    for (const char* name : {"a", "b", "c"}) {
+      if (auto error = sum(session, kWorld, name, 300, ranks); !error.empty()) return error;
+    }
+  }
+  return {};
+}
+
+/// Sums 1 if the search has ended: all ranks learn it at the same step.
+bool all_know_end(Session& session, bool ended) {
+  const auto id = session.declare(kWorld, "ended", vector_of(Kind::allreduce, DType::i32, 1));
+  if (!id) return true;
+  std::int32_t value = ended ? 1 : 0;
+  const auto operation = session.submit(kWorld, *id, {.in = &value, .out = &value});
+  if (!operation || !wait_for(session, **operation)) return true;
+  session.operations().put(**operation);
+  return value != 0;
+}
+
+/// Trains until the search has ended. Every rank's tuning at the end.
+std::vector<Tuning> train(TestHosts& hosts, const LogFile& log) {
+  std::vector<Tuning> tunings(static_cast<std::size_t>(hosts.size()));
+  std::vector<std::string> errors(tunings.size());
+  hosts.run([&](Session& session, int rank) {
+    auto& error = errors[static_cast<std::size_t>(rank)];
+    for (int i = 0; i < 4000 && error.empty(); ++i) {
+      error = steps(session, 10, hosts.size());
+      if (all_know_end(session, rank == 0 && log.ended())) break;
+    }
+    // The search asked for the last tuning before it ended.
+    error += steps(session, 10, hosts.size());
+    tunings[static_cast<std::size_t>(rank)] = session.sets().find(kWorld)->board->tuning().value();
+  });
+  for (const auto& error : errors) CHECK(error == "");
+  return tunings;
+}
+
+}  // namespace
+
+TEST_CASE("a job is tuned until the search has ended, and all ranks keep the same tuning") {
+  for (const Layout& layout : {Layout{{0, 1}}, Layout{{0, 1}, {2}}}) {
+    CAPTURE(layout.size());
+    LogFile log;
+    TestHosts hosts(layout);
+    tune(hosts, log);
+    const auto tunings = train(hosts, log);
+    for (const auto& tuning : tunings) CHECK(tuning == tunings.front());
+    CHECK(log.ended());
+    CHECK(log.lines().size() >= 4);
+  }
+}
+
+TEST_CASE("a job that is tuned survives ranks that join, and process sets") {
+  for (const Layout& layout : {Layout{{0, 1}}, Layout{{0, 1}, {2}}}) {
+    CAPTURE(layout.size());
+    LogFile log;
+    TestHosts hosts(layout);
+    tune(hosts, log);
+    std::vector<std::string> errors(static_cast<std::size_t>(hosts.size()));
+    hosts.run([&](Session& session, int rank) {
+      auto& error = errors[static_cast<std::size_t>(rank)];
+      for (int round = 0; round < 3 && error.empty(); ++round) {
+        error = steps(session, 30, hosts.size());
+        // Rank 1 has no further data, while the others take more steps.
+        if (rank != 1) error += steps(session, 20, hosts.size() - 1);
+        const auto joined = session.declare(kWorld, "join", {.kind = Kind::join});
+        if (!joined) return;
+        const auto operation = session.submit(kWorld, *joined, {});
+        if (!operation || !wait_for(session, **operation)) {
+          error += "the join hangs";
+          return;
+        }
+        session.operations().put(**operation);
+        const auto alone = session.add_set({Rank{0}});
+        if (!alone) {
+          error += alone.error().message;
+          return;
+        }
+        if (rank == 0) error += sum(session, *alone, "alone", 200, 1);
+        if (const auto removed = session.remove_set(*alone); !removed)
+          error += removed.error().message;
+      }
+    });
+    for (const auto& error : errors) CHECK(error == "");
+  }
+}
+
+TEST_CASE("a job that ends before its search ends at once, again and again") {
+  LogFile log;
+  TestHosts hosts({{0, 1}, {2}});
+  tune(hosts, log);
+  for (const int count : {0, 3, 40}) {
+    std::vector<std::string> errors(static_cast<std::size_t>(hosts.size()));
+    hosts.run([&](Session& session, int rank) {
+      errors[static_cast<std::size_t>(rank)] = steps(session, count, hosts.size());
+    });
+    for (const auto& error : errors) CHECK(error == "");
+    REQUIRE(log.lines().size() >= 2);
+    CHECK(log.lines().front().find("hierarchical_allreduce,") == 0);
+  }
+}
