@@ -101,7 +101,9 @@ void Session::start_tuner(const tuning::TunerOptions& options) {
   const auto& me = meeting_.identity;
   if (!options.on || me.host_index != 0 || me.local_rank != LocalRank{0}) return;
   const auto& world = *sets_.find(kWorld);
-  tuner_ = tuning::Tuner::start(options, world.board->tuning().value(), me.size);
+  auto known = options;
+  known.hierarchical = options.hierarchical && hosts_ != nullptr;
+  tuner_ = tuning::Tuner::start(known, world.board->tuning().value(), me.size);
   if (tuner_ != nullptr) world.engine->observe(tuner_.get());
 }
 

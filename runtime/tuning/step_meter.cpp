@@ -127,6 +127,10 @@ Sample StepMeter::mean_of_steps(double longest) const {
 std::optional<Sample> StepMeter::judge() const {
   const auto least = std::max<std::int64_t>(2, rules_.least_steps);
   const auto count = static_cast<std::int64_t>(steps_.size());
+  if (count == kFewSteps) {
+    const auto sample = mean_of_steps(longest_step());
+    if (sample.steps > 1 && sample.score < poor_score_) return sample;
+  }
   // Looks at some of the steps only, because each look goes through all of them.
   if (count < least || count % std::max<std::int64_t>(1, least / 10) != 0) return std::nullopt;
   const bool last = count >= kMostTimes * least;

@@ -26,6 +26,8 @@ struct SampleRules {
 /// A sample has at most so many times the least number of steps.
 inline constexpr std::int64_t kMostTimes = 8;
 
+inline constexpr std::int64_t kFewSteps = 3;
+
 /// A step that takes more than so many medians is a pause: a checkpoint, an evaluation, a process
 /// that was stopped.
 inline constexpr double kPauseMedians = 3;
@@ -46,6 +48,10 @@ class StepMeter {
   /// Begins a sample. What comes before the next end of a step and the step after it do not count,
   /// because a part of their tensors may still move as before.
   void begin();
+
+  /// From now on a sample with a lower score is poor: it ends after kFewSteps steps, because nobody
+  /// needs to know precisely how slow it is. 0: none is.
+  void set_poor_score(double bytes_per_tick) { poor_score_ = bytes_per_tick; }
 
   /// An entry is done at `ticks`. Returns the sample that it completes; the meter then rests until
   /// begin().
@@ -74,11 +80,12 @@ class StepMeter {
   /// Longer steps are pauses.
   double longest_step() const;
   Sample mean_of_steps(double longest) const;
-  /// The sample, if it is good enough.
+  /// The sample, if it is complete.
   std::optional<Sample> judge() const;
 
   const SampleRules rules_;
   State state_ = State::rests;
+  double poor_score_ = 0;
   std::optional<TensorId> mark_;
   bool mark_returns_ = false;  ///< The mark has come twice, so it belongs to every step.
   std::uint32_t round_ = 1;

@@ -15,6 +15,9 @@ namespace {
 /// Steps may take microseconds; a sample of them would show little more than one time slice.
 constexpr Duration kLeastSample = std::chrono::milliseconds(20);
 
+/// A setting with a lower share of the default's score is poor.
+constexpr double kPoorShare = 0.5;
+
 TuningLog open_log(const TunerOptions& options) {
   if (options.log_file.empty()) return {};
   auto log = TuningLog::open(options.log_file, options.hierarchical);
@@ -95,6 +98,7 @@ bool Tuner::advance(Agreement& agreement) {
   const bool changes = wish_->tuning != current_;
   if (changes && !agreement.change_tuning(wish_->tuning)) return false;
   measures_last_ = wish_->last;
+  meter_.set_poor_score(wish_->poor_score);
   if (!changes && !measures_last_) meter_.begin();
   wish_.reset();
   wishes_.store(false, std::memory_order_relaxed);
@@ -138,7 +142,9 @@ void Tuner::run() {
       return;
     }
     take(*sample);
-    wish({.tuning = course_.next(), .last = course_.settled()});
+    wish({.tuning = course_.next(),
+          .last = course_.settled(),
+          .poor_score = kPoorShare * course_.default_score() / ticks_per_second_});
   }
   log_.end(course_.last_row(), course_.outcome());
   log::info("runtime", "autotuning: {}", course_.verdict());

@@ -60,7 +60,8 @@ class Tuner final : public EntryObserver {
   /// A tuning that the thread wants.
   struct Wish {
     Tuning tuning;
-    bool last = false;  ///< It stays; nothing is measured any more.
+    bool last = false;      ///< It stays; nothing is measured any more.
+    double poor_score = 0;  ///< As StepMeter::set_poor_score.
   };
 
   Tuner(TuningCourse course, TuningLog log, const TunerOptions& options, const Tuning& start);

@@ -49,19 +49,23 @@ std::size_t TuningCourse::samples() const {
   return outcome.samples + outcome.turns;
 }
 
-CourseRow TuningCourse::last_row() const {
-  const auto outcome = search_.outcome();
-  CourseRow row{
-      .tuning = space_.tuning_of(outcome.setting), .score = {}, .state = name(outcome.ending)};
+Score TuningCourse::mean_of(const autotune::Setting& setting) const {
   double sum = 0, squares = 0, count = 0;
-  for (const auto& m : search_.state().measurements) {
-    if (m.setting != outcome.setting) continue;
-    sum += m.score;
-    squares += m.standard_error * m.standard_error;
+  for (const auto& measured : search_.state().measurements) {
+    if (measured.setting != setting) continue;
+    sum += measured.score;
+    squares += measured.standard_error * measured.standard_error;
     ++count;
   }
-  if (count > 0) row.score = {.score = sum / count, .standard_error = std::sqrt(squares) / count};
-  return row;
+  if (count == 0) return {};
+  return {.score = sum / count, .standard_error = std::sqrt(squares) / count, .steps = 0};
+}
+
+CourseRow TuningCourse::last_row() const {
+  const auto outcome = search_.outcome();
+  return {.tuning = space_.tuning_of(outcome.setting),
+          .score = mean_of(outcome.setting),
+          .state = name(outcome.ending)};
 }
 
 std::string TuningCourse::verdict() const {
@@ -82,7 +86,7 @@ std::string TuningCourse::verdict() const {
       return stays("no other setting is expected to be faster");
     case SearchEnding::default_stays:
       return stays(fmt::format(
-          "in turns, the best other setting gained {:.1f} % +- {:.1f} %, which is within the noise",
+          "in turns, the best other setting differed by {:+.1f} % +- {:.1f} %, within the noise",
           100 * outcome.gain, 100 * outcome.gain_error));
     case SearchEnding::challenger_won:
       break;

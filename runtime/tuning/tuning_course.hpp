@@ -52,7 +52,10 @@ class TuningCourse {
   /// Samples of the search so far, those of the duel included.
   std::size_t samples() const;
 
-  /// The chosen tuning with its predicted score.
+  /// The mean score of the default; 0: not measured yet.
+  double default_score() const { return mean_of(space_.space().fallback()).score; }
+
+  /// The tuning to keep, with the mean of its scores.
   CourseRow last_row() const;
 
   autotune::Outcome outcome() const { return search_.outcome(); }
@@ -66,6 +69,8 @@ class TuningCourse {
  private:
   TuningCourse(TuningSpace space, autotune::Search search, int warmup_samples)
       : space_(std::move(space)), search_(std::move(search)), warmup_left_(warmup_samples) {}
+
+  Score mean_of(const autotune::Setting& setting) const;
 
   /// The search's proposal. The search thinks of it for milliseconds, so it is kept.
   const autotune::Proposal& proposal();

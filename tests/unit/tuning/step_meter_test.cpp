@@ -133,6 +133,18 @@ TEST_CASE("a sample takes at least the least time") {
   CHECK(training.sample->steps == 20);
 }
 
+TEST_CASE("a sample that is poor by far ends after few steps") {
+  for (const double poor : {0.5, 2.0}) {
+    CAPTURE(poor);
+    Training training({.least_steps = 10});
+    training.meter.set_poor_score(poor);
+    training.meter.begin();
+    while (!training.sample) training.step(1000);
+    CHECK(training.sample->score == Approx(1));
+    CHECK(training.sample->steps == (poor > 1 ? 3 : 10));
+  }
+}
+
 TEST_CASE("a tensor that comes once does not mark the steps") {
   Training training({.least_steps = 5});
   training.meter.begin();

@@ -79,9 +79,11 @@ TEST_CASE("samples of the warm-up do not count") {
   }
   CHECK_FALSE(course.warms_up());
   CHECK(course.samples() == 0);
+  CHECK(course.default_score() == 0);
   CHECK(course.next() == Tuning{});
   CHECK(course.add({.score = 1, .standard_error = 0, .steps = 10}));
   CHECK(course.samples() == 1);
+  CHECK(course.default_score() == 1);
 }
 
 TEST_CASE("a setting that is faster by far is found, chosen and described") {
