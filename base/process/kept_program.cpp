@@ -15,6 +15,7 @@
 #include <string_view>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -152,13 +153,17 @@ class Keeper {
     return signalfd(-1, &ends, SFD_NONBLOCK);
   }
 
-  /// Returns when the parent has ended: whether the program still runs.
+  /// Returns when the parent has ended, or needs the program no more: whether the program still
+  /// runs and may have some time to end.
   static bool await_parent(pid_t program, int signals) {
-    std::array<pollfd, 2> events{{{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0},
+    std::array<pollfd, 3> events{{{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0},
+                                  {.fd = STDOUT_FILENO, .events = POLLIN, .revents = 0},
                                   {.fd = signals, .events = POLLIN, .revents = 0}}};
     for (bool running = true;;) {
       if (reap(program, signals)) running = false;
-      if (poll(events.data(), events.size(), -1) > 0 && events[0].revents != 0) return running;
+      if (poll(events.data(), events.size(), -1) <= 0) continue;
+      if (events[0].revents != 0) return running;
+      if (events[1].revents != 0) return false;
     }
   }
 
@@ -261,6 +266,9 @@ std::optional<int> read_number(int report) {
   }
 }
 
+/// The time for the keeper to kill and reap what it keeps, unless it was stopped.
+constexpr int kReleaseMs = 2000;
+
 constexpr const char* kKeeperLost = "the process that keeps it (job-keep) was killed";
 
 }  // namespace
@@ -279,7 +287,8 @@ Result<KeptProgram> KeptProgram::start(const KeptCommand& command) {
   plan.streams = {command.in < 0 ? null.value() : command.in, command.out, command.err};
   const UniqueFd self(static_cast<int>(syscall(SYS_pidfd_open, getpid(), 0)));
   std::array<int, 2> ends{};
-  if (!self || pipe2(ends.data(), O_CLOEXEC) != 0) return fail_errno(errno, "starting it");
+  if (!self || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0)
+    return fail_errno(errno, "starting it");
   UniqueFd ours(ends[0]);
   UniqueFd theirs(ends[1]);
   sigset_t all;
@@ -306,6 +315,11 @@ KeptProgram::KeptProgram(KeptProgram&& other) noexcept
 
 KeptProgram::~KeptProgram() {
   if (keeper_ < 0) return;
+  const UniqueFd keeper(static_cast<int>(syscall(SYS_pidfd_open, keeper_, 0)));
+  if (keeper && send(report_.value(), "", 1, MSG_NOSIGNAL) == 1) {
+    pollfd end{.fd = keeper.value(), .events = POLLIN, .revents = 0};
+    poll(&end, 1, kReleaseMs);
+  }
   kill_group();
   waitpid(keeper_, nullptr, 0);
 }

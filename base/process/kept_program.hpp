@@ -27,8 +27,9 @@ struct KeptCommand {
 
 /// A running program that does not outlive this process, even if this process is killed by SIGKILL.
 /// Between them stands a process of its own, the keeper, which shows itself as `job-keep`. When
-/// this process ends, the keeper kills all that descends from the program. When the keeper is
-/// killed, the kernel kills the program, and the destructor kills the rest of its process group.
+/// this process ends, or at the destructor, the keeper kills all that descends from the program.
+/// When the keeper is killed, the kernel kills the program, and the destructor kills the rest of
+/// its process group.
 class KeptProgram {
  public:
   /// Starts `command` in a process group of its own. Thread: any, also in a program with several
@@ -38,7 +39,8 @@ class KeptProgram {
 
   KeptProgram(KeptProgram&& other) noexcept;
   KeptProgram& operator=(KeptProgram&&) = delete;
-  /// Kills the process group, whether or not the program has ended.
+  /// Kills all that descends from the program, whether or not it has ended itself. Blocks: until
+  /// they have ended; two seconds if the keeper was stopped.
   ~KeptProgram();
 
   /// The keeper's number, which is that of the process group.
@@ -57,8 +59,10 @@ class KeptProgram {
  private:
   KeptProgram(pid_t keeper, UniqueFd report) : keeper_(keeper), report_(std::move(report)) {}
 
-  pid_t keeper_;     ///< The leader of the process group.
-  UniqueFd report_;  ///< The keeper writes the start's error, 0 for none, and the wait status.
+  pid_t keeper_;  ///< The leader of the process group.
+  /// The keeper sends the start's error, 0 for none, and the wait status. A message to it releases
+  /// it.
+  UniqueFd report_;
 };
 
 }  // namespace horo

@@ -57,6 +57,18 @@ WireDType wire_of(WireDTypeChoice choice) {
   return WireDType::none;
 }
 
+RecordingOptions read_recording(const Settings& settings, std::uint32_t capacity) {
+  return {.recorder = settings.get(knobs::kTimelineRecorder),
+          .memory = settings.get(knobs::kTimelineMemory),
+          .keep = settings.get(knobs::kTimelineSeconds),
+          .names = capacity,
+          .trace = settings.get(knobs::kTimelineFilename),
+          .mark_cycles = settings.get(knobs::kTimelineMarkCycles),
+          .all_ranks = settings.get(knobs::kTimelineAllRanks),
+          .nvtx = settings.get(knobs::kTimelineNvtx),
+          .trace_limit = settings.get(knobs::kTimelineLimit)};
+}
+
 tuning::TunerOptions read_tuner(const Settings& settings) {
   const auto tunable = [&settings](const auto& knob) { return !settings.is_set(knob.text.key); };
   return {.on = settings.get(knobs::kAutotune),
@@ -116,15 +128,7 @@ Result<SessionOptions> read_options() {
                                                                            : kv::Encryption::off,
                                .hierarchical = settings.get(knobs::kHierarchicalAllreduce),
                                .modules = {}}};
-  options.recording = {.recorder = settings.get(knobs::kTimelineRecorder),
-                       .memory = settings.get(knobs::kTimelineMemory),
-                       .keep = settings.get(knobs::kTimelineSeconds),
-                       .names = options.board.capacity,
-                       .trace = settings.get(knobs::kTimelineFilename),
-                       .mark_cycles = settings.get(knobs::kTimelineMarkCycles),
-                       .all_ranks = settings.get(knobs::kTimelineAllRanks),
-                       .nvtx = settings.get(knobs::kTimelineNvtx),
-                       .trace_limit = settings.get(knobs::kTimelineLimit)};
+  options.recording = read_recording(settings, options.board.capacity);
   options.wire = {.dtype = wire_of(settings.get(knobs::kWireDType)),
                   .feedback = settings.get(knobs::kWireErrorFeedback)};
   options.tuner = read_tuner(settings);

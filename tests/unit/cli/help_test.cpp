@@ -54,8 +54,8 @@ TEST_CASE("the help of a knob gives its default, its range and whether this vers
         "largest fused buffer; 0 sends every tensor alone; a size (64MiB, 64M or bytes) from 0 to "
         "1GiB "
         "[default: 64MiB]");
-  CHECK(help_of("autotune")
-            .ends_with("[no effect: this version does not tune knobs while training]"));
+  CHECK(help_of("autotune-gaussian-process-noise")
+            .ends_with("[no effect: the autotuner measures the noise]"));
 }
 
 TEST_CASE("no two flags of a command share a spelling") {

@@ -178,14 +178,14 @@ TEST_CASE("a knob that nothing reads is a warning, whatever way it was set") {
     CHECK(settings->warnings().front().subject == "hierarchical.allgather");
     return settings->warnings().front().text;
   };
-  CHECK(told({.flags = {{"hierarchical-allgather", "true", ""}}}) ==
+  CHECK(told({.flags = {{"hierarchical-allgather", "false", ""}}}) ==
         std::string("hierarchical.allgather (flag --hierarchical-allgather)") + reason);
-  CHECK(told({.environment = lookup_in({{"HORO_HIERARCHICAL_ALLGATHER", "on"}})}) ==
+  CHECK(told({.environment = lookup_in({{"HORO_HIERARCHICAL_ALLGATHER", "off"}})}) ==
         std::string("hierarchical.allgather (environment HORO_HIERARCHICAL_ALLGATHER)") + reason);
-  CHECK(told({.environment = lookup_in({{"HOROVOD_HIERARCHICAL_ALLGATHER", "1"}})}) ==
+  CHECK(told({.environment = lookup_in({{"HOROVOD_HIERARCHICAL_ALLGATHER", "0"}})}) ==
         std::string("hierarchical.allgather (environment HOROVOD_HIERARCHICAL_ALLGATHER)") +
             reason);
-  CHECK(told({.config = {{"params.hierarchical_allgather", "true", "c.yaml:2:3"}}}) ==
+  CHECK(told({.config = {{"params.hierarchical_allgather", "false", "c.yaml:2:3"}}}) ==
         std::string("hierarchical.allgather (config c.yaml:2:3)") + reason);
 }
 
