@@ -24,27 +24,23 @@ silent() {
 
 # A knob that nothing reads, from a flag, a variable under either name, and a file; and the program's ranks do not repeat it.
 none="has no effect: "
-printf 'params:\n  hierarchical_allgather: true\n' >"$scratch/gather.yaml"
-warns "hierarchical.allgather (flag --hierarchical-allgather) $none" horo run -np 2 --hierarchical-allgather "$probe"
-warns "hierarchical.allgather (environment HORO_HIERARCHICAL_ALLGATHER) $none" env HORO_HIERARCHICAL_ALLGATHER=1 horo run -np 2 "$probe"
-warns "hierarchical.allgather (environment HOROVOD_HIERARCHICAL_ALLGATHER) $none" env HOROVOD_HIERARCHICAL_ALLGATHER=1 horo run -np 2 "$probe"
+printf 'params:\n  hierarchical_allgather: false\n' >"$scratch/gather.yaml"
+warns "hierarchical.allgather (flag --no-hierarchical-allgather) $none" horo run -np 2 --no-hierarchical-allgather "$probe"
+warns "hierarchical.allgather (environment HORO_HIERARCHICAL_ALLGATHER) $none" env HORO_HIERARCHICAL_ALLGATHER=0 horo run -np 2 "$probe"
+warns "hierarchical.allgather (environment HOROVOD_HIERARCHICAL_ALLGATHER) $none" env HOROVOD_HIERARCHICAL_ALLGATHER=0 horo run -np 2 "$probe"
 warns "hierarchical.allgather (config $scratch/gather.yaml:2:27) $none" horo run -np 2 --config-file "$scratch/gather.yaml" "$probe"
-silent horo run -np 2 --no-hierarchical-allgather "$probe"
+silent horo run -np 2 --hierarchical-allgather "$probe"
 warns "autotune.gaussian.process.noise (flag --autotune-gaussian-process-noise) has no effect: the autotuner measures the noise" \
   horo run -np 1 --autotune-gaussian-process-noise=0.5 --dry-run true
 warns "num.nccl.streams (flag --num-nccl-streams) has no effect" horo run -np 1 --num-nccl-streams 2 --dry-run true
-silent horo run -np 1 --hierarchical-allgather --dry-run true
-warns "hierarchical.allgather (flag --no-hierarchical-allgather) has no effect" horo run -np 1 --no-hierarchical-allgather --dry-run true
-warns "hierarchical.allgather (environment HOROVOD_HIERARCHICAL_ALLGATHER) has no effect" \
-  env HOROVOD_HIERARCHICAL_ALLGATHER=0 horo run -np 2 "$probe"
 silent horo run -np 1 --torus-allreduce --dry-run true
 warns "torus.allreduce (flag --no-torus-allreduce) has no effect" horo run -np 1 --no-torus-allreduce --dry-run true
 
 # A rank warns of what its program sets in its own process, and of everything without horo run.
 # shellcheck disable=SC2016
 warns "hierarchical.allgather (environment HOROVOD_HIERARCHICAL_ALLGATHER) $none" \
-  horo run -np 2 sh -c 'HOROVOD_HIERARCHICAL_ALLGATHER=1 exec "$0"' "$probe"
-warns "hierarchical.allgather (environment HOROVOD_HIERARCHICAL_ALLGATHER) $none" env HOROVOD_HIERARCHICAL_ALLGATHER=1 "$probe"
+  horo run -np 2 sh -c 'HOROVOD_HIERARCHICAL_ALLGATHER=0 exec "$0"' "$probe"
+warns "hierarchical.allgather (environment HOROVOD_HIERARCHICAL_ALLGATHER) $none" env HOROVOD_HIERARCHICAL_ALLGATHER=0 "$probe"
 warns "the variable HOROVOD_ELASTIC has no effect: this version has no elastic jobs" env HOROVOD_ELASTIC=1 "$probe"
 
 # Variables of Horovod.
