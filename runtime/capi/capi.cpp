@@ -110,6 +110,9 @@ int identity_number(int (*read)(const WorkerIdentity&)) {
 
 // Sizes of the structures in the first release of the ABI; callers know at least these fields.
 constexpr std::size_t kFirstTensorDesc = offsetof(horo_tensor_desc, postscale) + sizeof(double);
+// Where the structure ended before. A field in its padding would have any value.
+static_assert(offsetof(horo_tensor_desc, wire_dtype) ==
+              offsetof(horo_tensor_desc, group) + 2 * sizeof(const char*));
 constexpr std::size_t kFirstSubmission =
     offsetof(horo_submission, split_count) + sizeof(std::size_t);
 constexpr std::size_t kFirstCounters = offsetof(horo_counters, wakes) + sizeof(std::uint64_t);

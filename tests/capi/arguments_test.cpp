@@ -83,7 +83,9 @@ TEST_CASE(
   desc.dtype = HORO_FLOAT64;
   CHECK(horo_declare(&desc, &tensor) == HORO_UNSUPPORTED);
   CHECK(said("tensor 'w': allreduce of float64 [4] by sum with wire_dtype float16"));
+  // A caller that does not know these fields has not set the padding before them either.
   desc.size = offsetof(horo_tensor_desc, wire_dtype);
+  desc.unused = 0x5a5a5a5a;
   CHECK(horo_declare(&desc, &tensor) == HORO_OK);
   CHECK(horo_shutdown() == HORO_OK);
 }

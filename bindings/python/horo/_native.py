@@ -104,6 +104,7 @@ class TensorDesc(ctypes.Structure):
         ("process_set", c_uint32),
         ("group", c_char_p),
         ("group_size", c_uint32),
+        ("unused", c_uint32),
         ("wire_dtype", c_int),
         ("wire_feedback", c_int),
     ]

@@ -278,6 +278,7 @@ typedef struct horo_tensor_desc {
    * group. */
   const char* group;
   uint32_t group_size;
+  uint32_t unused;            /* never read: callers that know no later field have not set it */
   horo_wire_dtype wire_dtype; /* allreduce, reducescatter: sum or average of float32 */
   /* The rounding to wire_dtype leaves something, which the next submission of this name adds.
    * 1: yes, -1: no, 0: as HORO_WIRE_ERROR_FEEDBACK says. */
@@ -288,7 +289,7 @@ typedef struct horo_tensor_desc {
 #define HORO_TENSOR_DESC_INIT                                                               \
   {                                                                                         \
     sizeof(horo_tensor_desc), 0, HORO_ALLREDUCE, HORO_SUM, HORO_FLOAT32, 0, 0, 0, 1.0, 1.0, \
-        HORO_WORLD, 0, 0, HORO_WIRE_DEFAULT, 0                                              \
+        HORO_WORLD, 0, 0, 0, HORO_WIRE_DEFAULT, 0                                           \
   }
 
 /* Declares a name, or changes the signature of a name that is not in flight. The ranks' descriptors
