@@ -96,7 +96,9 @@ bool Engine::observe_breakdown(Status health) {
 }
 
 bool Engine::observe_departures() {
-  const auto departed = agreement_->find_departed(runner_.begun(), runner_.active());
+  const bool active = runner_.active();
+  const auto departed =
+      agreement_->find_departed(active ? runner_.begun_with_shares() : runner_.begun(), active);
   if (!departed) return false;
   fail_all(departure_of(*departed));
   return true;

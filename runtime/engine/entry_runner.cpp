@@ -32,6 +32,7 @@ Result<bool> EntryRunner::begin_entries() {
     if (prepared) {
       HORO_TRY_STATUS(begin(*entry));
       begun_public_.store(++begun_, std::memory_order_relaxed);
+      if (entry->kind != EntryKind::tuning) begun_with_shares_ = begun_;
     }
     publish_activity();
   }

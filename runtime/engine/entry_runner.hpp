@@ -49,6 +49,10 @@ class EntryRunner {
   /// Entries begun since the start.
   std::uint64_t begun() const { return begun_; }
 
+  /// The number behind the last of them in which all ranks have a share. A change of the tuning
+  /// needs nothing from a rank that leaves before it.
+  std::uint64_t begun_with_shares() const { return begun_with_shares_; }
+
   /// The log has entries to begin, or some are not done. Thread: any.
   bool has_news() const {
     return active_public_.load(std::memory_order_relaxed) != 0 ||
@@ -101,6 +105,7 @@ class EntryRunner {
   std::deque<Started> started_;
   std::vector<TensorId> spare_ids_;  ///< Memory of a finished entry's list, for the next entry.
   std::uint64_t begun_ = 0;          ///< The number of the next entry to read.
+  std::uint64_t begun_with_shares_ = 0;
   std::uint64_t cursor_ = 0;
   Rank left_{-1};     ///< The log says that this rank has left; earlier entries are not done yet.
   CopyTimes copied_;  ///< By the backend, up to the entry that ended last.

@@ -25,9 +25,9 @@ bool LocalAgreement::advance() {
 
 bool LocalAgreement::change_tuning(const Tuning& tuning) {
   const auto now = timeline::ticks_now(timeline::counts_by_processor());
-  if (!board_.cutter()->change_tuning(tuning, now)) return false;
-  board_.bells().wake(interest::kEntries);
-  return true;
+  const bool changed = board_.cutter()->change_tuning(tuning, now);
+  board_.bells().wake(interest::kEntries);  // Without room for the change it may have cut others.
+  return changed;
 }
 
 void LocalAgreement::write_splits(TensorId id, const Signature& signature,
