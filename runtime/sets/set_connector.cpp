@@ -79,8 +79,10 @@ Result<std::unique_ptr<Backend>> SetConnector::make(std::string_view module,
   return entry->make(communicator);
 }
 
-Result<BackendChoice> SetConnector::choose(int ranks) const {
-  const auto mpi = mpi_of(observe_mpi([](const char* name) { return std::getenv(name); }));
+Result<BackendChoice> SetConnector::choose(int ranks) {
+  // A program may load an MPI later, by which the ranks of the job have not connected.
+  if (!mpi_) mpi_ = mpi_of(observe_mpi([](const char* name) { return std::getenv(name); }));
+  const auto& mpi = *mpi_;
   return choose_backend(
       {.wanted = options_.operations,
        .hosts = static_cast<int>(hosts_.hosts()),

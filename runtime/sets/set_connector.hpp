@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -62,7 +63,7 @@ class SetConnector {
                                   const Members& here, std::size_t index);
 
  private:
-  Result<BackendChoice> choose(int ranks) const;
+  Result<BackendChoice> choose(int ranks);
   timeline::PathReason why_not_by_hosts() const;
   Communicator communicator_of(std::uint64_t number, std::span<const Rank> ranks, std::size_t index,
                                RendezvousStore& store);
@@ -81,6 +82,7 @@ class SetConnector {
   const Epoch epoch_;
   const std::shared_ptr<bootstrap::JobStore> store_;
   std::shared_ptr<SharedByBackends> shared_;
+  std::optional<std::string> mpi_;  ///< As mpi_of(), when the job's first set was connected.
 };
 
 }  // namespace horo::runtime

@@ -55,6 +55,7 @@ std::uint64_t free_descriptors() {
     return ~std::uint64_t{0};
   std::error_code none;
   const std::filesystem::directory_iterator open("/proc/self/fd", none);
+  if (none == std::errc::too_many_files_open) return 0;
   if (none) return limit.rlim_cur;
   const auto used = static_cast<std::uint64_t>(std::distance(begin(open), end(open)));
   return limit.rlim_cur - std::min<std::uint64_t>(limit.rlim_cur, used);
