@@ -20,7 +20,8 @@ using Mac = std::array<std::uint8_t, crypto_auth_hmacsha256_BYTES>;
 class Hmac {
  public:
   Hmac(BytesView key, std::string_view label) {
-    crypto_auth_hmacsha256_init(&state_, key.data(), key.size());
+    constexpr std::uint8_t kNone = 0;  // An empty key has no address, and libsodium wants one.
+    crypto_auth_hmacsha256_init(&state_, key.empty() ? &kNone : key.data(), key.size());
     add({reinterpret_cast<const std::uint8_t*>(label.data()), label.size()});
   }
 
@@ -32,7 +33,7 @@ class Hmac {
   Hmac& operator=(Hmac&&) = delete;
 
   Hmac& add(BytesView bytes) {
-    crypto_auth_hmacsha256_update(&state_, bytes.data(), bytes.size());
+    if (!bytes.empty()) crypto_auth_hmacsha256_update(&state_, bytes.data(), bytes.size());
     return *this;
   }
 

@@ -87,27 +87,18 @@ class Client::Connection {
   /// Sends one request and returns its answer; an answer that is an error becomes ours.
   Result<Response> ask(Request request, Deadline deadline) {
     if (broken_) return Failure(*broken_);
-    request.id = ++last_id_;
-    HORO_TRY(const std::string payload, encode(request));
-    if (payload.size() > max_payload_) {
-      return fail(
-          Errc::resource_exhausted,
-          "{}: key '{}' with a value of {} bytes makes a frame of {} bytes; the server allows {}; "
-          "split the value",
-          name_, request.keys.front(), request.value.size(), payload.size(), max_payload_);
-    }
-    std::string frame;
-    append_frame(frame, payload, outgoing_);
-    // After a partial frame the connection is useless: the server would read the next one as its
-    // rest.
-    if (auto sent = socket_.send(as_bytes(frame), deadline); !sent) {
-      return give_up(std::move(sent).error());
-    }
+    // The server still holds a get that had to wait too long here: it is not sent again, so that an
+    // answer that takes longer than one call waits is not lost.
+    const bool again = request.op == Op::get && awaited_ == request.keys.front();
+    awaited_.reset();
+    request.id = again ? last_id_ : ++last_id_;
+    if (!again) HORO_TRY_STATUS(send(request, deadline));
     while (true) {
       auto response = next_response(deadline);
       if (!response) {
-        if (response.error().code == Errc::timed_out) return Failure(std::move(response).error());
-        return give_up(std::move(response).error());
+        if (response.error().code != Errc::timed_out) return give_up(std::move(response).error());
+        if (request.op == Op::get) awaited_ = request.keys.front();
+        return Failure(std::move(response).error());
       }
       if (response->id != request.id) continue;  // The late answer to a call that timed out.
       if (response->status != Errc::ok)
@@ -126,6 +117,25 @@ class Client::Connection {
   int release() { return socket_.release(); }
 
  private:
+  Status send(const Request& request, Deadline deadline) {
+    HORO_TRY(const std::string payload, encode(request));
+    if (payload.size() > max_payload_) {
+      return fail(
+          Errc::resource_exhausted,
+          "{}: key '{}' with a value of {} bytes makes a frame of {} bytes; the server allows {}; "
+          "split the value",
+          name_, request.keys.front(), request.value.size(), payload.size(), max_payload_);
+    }
+    std::string frame;
+    append_frame(frame, payload, outgoing_);
+    // After a partial frame the connection is useless: the server would read the next one as its
+    // rest.
+    if (auto sent = socket_.send(as_bytes(frame), deadline); !sent) {
+      return give_up(std::move(sent).error());
+    }
+    return {};
+  }
+
   /// Takes the next whole frame. When the deadline passes, the part that has arrived is kept.
   Result<Response> next_response(Deadline deadline) {
     HORO_TRY_STATUS(fill(kLengthBytes, deadline));
@@ -172,6 +182,7 @@ class Client::Connection {
   Seal incoming_;
   std::vector<std::uint8_t> input_;
   std::uint32_t last_id_ = 0;
+  std::optional<std::string> awaited_;  ///< The key of the last request, a get without an answer.
   std::optional<Error> broken_;
 };
 
