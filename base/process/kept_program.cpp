@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <cstdlib>
 #include <fcntl.h>
-#include <linux/close_range.h>
 #include <optional>
 #include <poll.h>
 #include <string_view>
@@ -21,6 +20,7 @@
 #include <unistd.h>
 #include <utility>
 
+#include "base/process/leave_descriptors.hpp"
 #include "base/process/process_title.hpp"
 
 extern char** environ;  // NOLINT(readability-redundant-declaration): some libcs do not declare it
@@ -72,7 +72,7 @@ bool place(std::array<int, 3> streams) {
 
 /// Leaves the program its streams and this limit of descriptors.
 bool limit(const rlimit& limits) {
-  close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
+  close_descriptors_at_exec(STDERR_FILENO + 1);
   return setrlimit(RLIMIT_NOFILE, &limits) == 0;
 }
 
@@ -142,7 +142,9 @@ class Keeper {
 
   /// Nothing but its own descriptors stays open: others wait for the end of what they refer to.
   static bool keep_only(int parent, int report) {
-    return place({parent, report, report}) && close_range(STDERR_FILENO, ~0U, 0) == 0;
+    if (!place({parent, report, report})) return false;
+    close_descriptors(STDERR_FILENO);
+    return true;
   }
 
   /// A signalfd; -1: there is none.
@@ -163,7 +165,11 @@ class Keeper {
       if (reap(program, signals)) running = false;
       if (poll(events.data(), events.size(), -1) <= 0) continue;
       if (events[0].revents != 0) return running;
-      if (events[1].revents != 0) return false;
+      if (events[1].revents == 0) continue;
+      // A program that has ended by itself may have left a service in a session of its own, such as
+      // the shared connection of ssh. Only its process group, this process among it, goes with it.
+      if (!running) kill(0, SIGKILL);
+      return false;
     }
   }
 
@@ -266,8 +272,17 @@ std::optional<int> read_number(int report) {
   }
 }
 
-/// The time for the keeper to kill and reap what it keeps, unless it was stopped.
-constexpr int kReleaseMs = 2000;
+/// Waits for the end of the process, but not for one that was stopped.
+void await(int process) {
+  constexpr auto kMost = std::chrono::seconds(2);
+  using Clock = std::chrono::steady_clock;
+  const auto end = Clock::now() + kMost;
+  pollfd event{.fd = process, .events = POLLIN, .revents = 0};
+  for (auto left = end - Clock::now(); left > Clock::duration::zero(); left = end - Clock::now()) {
+    const auto ms = std::chrono::ceil<std::chrono::milliseconds>(left).count();
+    if (poll(&event, 1, static_cast<int>(ms)) >= 0 || errno != EINTR) return;
+  }
+}
 
 constexpr const char* kKeeperLost = "the process that keeps it (job-keep) was killed";
 
@@ -287,6 +302,8 @@ Result<KeptProgram> KeptProgram::start(const KeptCommand& command) {
   plan.streams = {command.in < 0 ? null.value() : command.in, command.out, command.err};
   const UniqueFd self(static_cast<int>(syscall(SYS_pidfd_open, getpid(), 0)));
   std::array<int, 2> ends{};
+  if (!self && errno == ENOSYS)
+    return fail(Errc::unsupported, "this kernel has no pidfd_open; Horo needs Linux 5.3 or later");
   if (!self || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0)
     return fail_errno(errno, "starting it");
   UniqueFd ours(ends[0]);
@@ -316,12 +333,14 @@ KeptProgram::KeptProgram(KeptProgram&& other) noexcept
 KeptProgram::~KeptProgram() {
   if (keeper_ < 0) return;
   const UniqueFd keeper(static_cast<int>(syscall(SYS_pidfd_open, keeper_, 0)));
-  if (keeper && send(report_.value(), "", 1, MSG_NOSIGNAL) == 1) {
-    pollfd end{.fd = keeper.value(), .events = POLLIN, .revents = 0};
-    poll(&end, 1, kReleaseMs);
-  }
+  if (keeper && release()) await(keeper.value());
   kill_group();
-  waitpid(keeper_, nullptr, 0);
+  while (waitpid(keeper_, nullptr, 0) < 0 && errno == EINTR) {
+  }
+}
+
+bool KeptProgram::release() const {
+  return send(report_.value(), "", 1, MSG_NOSIGNAL) == 1;
 }
 
 void KeptProgram::kill_group() const {

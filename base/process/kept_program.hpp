@@ -27,7 +27,8 @@ struct KeptCommand {
 
 /// A running program that does not outlive this process, even if this process is killed by SIGKILL.
 /// Between them stands a process of its own, the keeper, which shows itself as `job-keep`. When
-/// this process ends, or at the destructor, the keeper kills all that descends from the program.
+/// this process ends, or at the destructor, the keeper kills all that descends from the program; if
+/// the program has ended by itself, the destructor kills the rest of its process group only.
 /// When the keeper is killed, the kernel kills the program, and the destructor kills the rest of
 /// its process group.
 class KeptProgram {
@@ -45,6 +46,10 @@ class KeptProgram {
 
   /// The keeper's number, which is that of the process group.
   int keeper() const { return keeper_; }
+
+  /// Asks the keeper to kill all that descends from the program; ended() tells of the end without a
+  /// status. False: the keeper is gone.
+  bool release() const;
 
   /// Kills the process group. The keeper is among it, so wait_status() fails.
   void kill_group() const;

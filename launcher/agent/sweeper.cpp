@@ -5,12 +5,12 @@
 #include <cerrno>
 #include <csignal>
 #include <fcntl.h>
-#include <linux/close_range.h>
 #include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <vector>
 
+#include "base/process/leave_descriptors.hpp"
 #include "launcher/agent/agent_cgroup.hpp"
 #include "launcher/process/control_group.hpp"
 #include "launcher/process/descendants.hpp"
@@ -50,7 +50,7 @@ class Sweeping {
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, nullptr);
     if (dup2(stream_, STDIN_FILENO) < 0 || dup2(alive_, STDOUT_FILENO) < 0) _exit(1);
-    close_range(STDERR_FILENO, ~0U, 0);
+    close_descriptors(STDERR_FILENO);
     stream_ = STDIN_FILENO;
     alive_ = STDOUT_FILENO;
   }

@@ -4,13 +4,13 @@
 #include <algorithm>
 #include <cerrno>
 #include <fcntl.h>
-#include <linux/close_range.h>
 #include <map>
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/process/leave_descriptors.hpp"
 #include "launcher/process/execute_failure.hpp"
 
 namespace horo::launcher {
@@ -64,7 +64,7 @@ bool place_descriptors(const ChildPlan& plan) {
     plan.copies[i] = fcntl(plan.descriptors[i].from, F_DUPFD_CLOEXEC, plan.above);
     if (plan.copies[i] < 0) return false;
   }
-  close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
+  close_descriptors_at_exec(STDERR_FILENO + 1);
   for (std::size_t i = 0; i < plan.descriptors.size(); ++i) {
     if (dup2(plan.copies[i], plan.descriptors[i].to) < 0) return false;
   }

@@ -23,6 +23,9 @@ namespace {
 /// For ssh and srun to tell the other side of their end.
 constexpr int kGraceMs = 2000;
 
+/// A keeper that was stopped is killed after this time.
+constexpr auto kAnswerOfKeeper = std::chrono::seconds(2);
+
 class ProgramCarrier final : public Carrier {
  public:
   ProgramCarrier(Loop& loop, Resolver& resolver, ProgramWay way)
@@ -46,7 +49,8 @@ class ProgramCarrier final : public Carrier {
     if (socket_) ::shutdown(socket_.value(), SHUT_RDWR);
     if (!child_) return gone_soon();
     gave_up_ = true;
-    child_->kill_group();
+    if (!child_->release()) return child_->kill_group();
+    kill_timer_ = loop_.after(kAnswerOfKeeper, [this] { child_->kill_group(); });
   }
 
   CarrierStatus status() const override {
@@ -108,6 +112,7 @@ class ProgramCarrier final : public Carrier {
 
   void ended() {
     end_watch_.on_readable({});
+    kill_timer_ = {};
     const auto status = child_->wait_status();
     read_errors();
     if (status) return gone(describe(ExitStatus(*status)));
@@ -151,6 +156,7 @@ class ProgramCarrier final : public Carrier {
   Descriptor end_watch_;     ///< Watches for the child's end.
   OutputTail stderr_;
   bool gave_up_ = false;
+  Subscription kill_timer_;
   bool over_ = false;
   std::shared_ptr<int> alive_ = std::make_shared<int>();
 };
