@@ -241,18 +241,20 @@ std::vector<std::string> candidates_of(const std::string& program) {
 }
 
 Failure not_started(int error, const std::string& program) {
-  if (error == ENOEXEC)
+  if (error == ENOEXEC) {
     return fail(Errc::permission_denied,
                 "it is not a program; a script must begin with #! and its interpreter");
+  }
   if (error == ENOENT && program.find('/') == std::string::npos) {
     return fail(Errc::not_found,
                 "there is no program '{}': give its path, or put its folder into PATH", program);
   }
   if (error == ENOENT)
     return fail(Errc::not_found, "it, or the interpreter that its first line names, is missing");
-  if (error == EACCES)
+  if (error == EACCES) {
     return fail(Errc::permission_denied,
                 "it, or the interpreter that its first line names, may not be executed");
+  }
   if (error == EAGAIN) {
     return fail(Errc::unavailable,
                 "starting it: no more processes; raise ulimit -u or the pids limit of the "
@@ -290,9 +292,10 @@ constexpr const char* kKeeperLost = "the process that keeps it (job-keep) was ki
 
 Result<KeptProgram> KeptProgram::start(const KeptCommand& command) {
   Plan plan;
-  for (const auto& word : command.words)
-    plan.arguments.push_back(const_cast<char*>(  // NOLINT(cppcoreguidelines-pro-type-const-cast)
-        word.c_str()));                          // execve's signature
+  for (const auto& word : command.words) {
+    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): execve's signature
+    plan.arguments.push_back(const_cast<char*>(word.c_str()));
+  }
   plan.arguments.push_back(nullptr);
   plan.candidates = candidates_of(command.words.front());
   plan.fresh_with = command.fresh_with ? &*command.fresh_with : nullptr;

@@ -194,7 +194,7 @@ TEST_CASE("every knob without a reader warns, unless a switch asks for what happ
     CAPTURE(row.text->key);
     const bool is_switch = row.kind == KnobKind::boolean;
     const auto fallback = format_fallback(row);
-    const auto other = fallback == "true" ? "false" : "true";
+    const auto* const other = fallback == "true" ? "false" : "true";
     const auto settings = Settings::resolve(
         {.flags = {{flag_name(row.text->key), is_switch ? other : fallback, ""}}});
     REQUIRE(settings);
