@@ -14,9 +14,10 @@ namespace horo::runtime {
 inline constexpr std::uint64_t kLongestTuningTime =
     Duration(std::chrono::hours(24)).count();  ///< Nanoseconds.
 
-/// With this wake delay or a longer one, a submission wakes no thread for a full bucket either: where
-/// every core computes, a runtime's thread that wakes takes one from its rank, and the caches with
-/// it, and nothing is done any sooner. It is long enough to leave most steps of a training alone.
+/// With this wake delay or a longer one, a submission wakes no thread for a full bucket either:
+/// where every core computes, a runtime's thread that wakes takes one from its rank, and the caches
+/// with it, and nothing is done any sooner. It is long enough to leave most steps of a training
+/// alone.
 inline constexpr std::uint64_t kLateWakeNs = 200'000'000;
 
 /// When tensors are put into log entries, and how many share one.

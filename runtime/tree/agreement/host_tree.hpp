@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The hosts whose leaders are connected as a tree, place_of() in base/tree/run_tree.hpp, and whether they
-// make one. Pure.
+// The hosts whose leaders are connected as a tree, place_of() in base/tree/run_tree.hpp, and
+// whether they make one. Pure.
 #pragma once
 
 #include <cstdint>
