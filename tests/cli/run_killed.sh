@@ -116,8 +116,7 @@ start horo run -np 2 --host-discovery-script "$scratch/bin/program" true
 kill -TERM "$job"
 wait "$job"
 expect "exit code after SIGTERM during the search for hosts" $? 143
-gone "after SIGTERM during the search for hosts" "${family[0]}" "${family[1]}" "${family[3]}" "$keeper"
-kill -KILL "${family[2]}"
+gone "after SIGTERM during the search for hosts" "${family[@]}" "$keeper"
 
 # A program in the background does not delay the answer, and ends with its script.
 printf '#!/bin/sh\nsleep 98765 >/dev/null 2>&1 &\necho $! >%s\necho localhost:1\n' "$scratch/family" >"$scratch/bin/program"
@@ -129,3 +128,19 @@ gone "after the search for hosts" "$(<"$scratch/family")"
 printf '#!/bin/sh\ntrap "" TERM\nkill -TERM 0\necho localhost:1\n' >"$scratch/bin/program"
 try timeout 60 horo run -np 1 --host-discovery-script "$scratch/bin/program" true
 expect "exit code with a script that signals its group: $err" "$code" 0
+
+# A program that ends by itself may leave a service in a session of its own, such as the shared connection of ssh: it stays. What it
+# leaves in its own process group ends.
+cat >"$scratch/bin/serves" <<END
+#!/bin/bash
+setsid sleep 98766 >/dev/null 2>&1 &
+echo \$! >"$scratch/service"
+sleep 98766 >/dev/null 2>&1 &
+echo \$! >"$scratch/rest"
+echo localhost:1
+END
+chmod +x "$scratch/bin/serves"
+try timeout 60 horo run -np 1 --host-discovery-script "$scratch/bin/serves" true
+expect "exit code with a script that leaves a service" "$code" 0
+gone "in the process group of a script that has ended" "$(<"$scratch/rest")"
+kill -KILL "$(<"$scratch/service")" || fail "the service of a script that has ended is gone"
