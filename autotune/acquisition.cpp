@@ -38,10 +38,11 @@ CubePoint near(const SearchSpace& space, const CubePoint& centre, RandomDraws& d
     const double step = draws.normal() * width;
     const double anywhere = draws.uniform();
     if (!moves) continue;
-    if (space.categories(j) == 0)
+    if (space.categories(j) == 0) {
       point[j] = std::clamp(point[j] + step, 0.0, 1.0);
-    else if (anywhere < 0.3)
+    } else if (anywhere < 0.3) {
       point[j] = anywhere / 0.3;
+    }
   }
   return snapped(space, point);
 }
@@ -158,10 +159,11 @@ Rated refined(const SearchSpace& space, const ResponseModel& model, Rated best,
   for (int i = 0; i < kRefinements; ++i) {
     const auto around = rated(model, neighbours(space, best.point, step), ruled_out);
     const auto found = std::min_element(around.begin(), around.end(), is_better);
-    if (found != around.end() && is_better(*found, best))
+    if (found != around.end() && is_better(*found, best)) {
       best = *found;
-    else
+    } else {
       step /= 3;
+    }
   }
   return best;
 }

@@ -75,38 +75,46 @@ std::size_t index_in(const Categories& range, const std::string& name) {
 }
 
 Status check_range(const std::string& name, const IntegerRange& range) {
-  if (range.step <= 0)
+  if (range.step <= 0) {
     return fail(Errc::invalid_argument, "the step of '{}' is {}, it must be above 0", name,
                 range.step);
-  if (range.least > range.most)
+  }
+  if (range.least > range.most) {
     return fail(Errc::invalid_argument, "the range of '{}' is empty: {} to {}", name, range.least,
                 range.most);
-  if (range.least < -kMostInteger || range.most > kMostInteger)
+  }
+  if (range.least < -kMostInteger || range.most > kMostInteger) {
     return fail(Errc::invalid_argument, "the range of '{}', {} to {}, must lie within +-2^53", name,
                 range.least, range.most);
-  if ((range.most - range.least) % range.step != 0)
+  }
+  if ((range.most - range.least) % range.step != 0) {
     return fail(Errc::invalid_argument,
                 "the range of '{}', {} to {}, is not a whole number of steps of {}", name,
                 range.least, range.most, range.step);
-  if (range.scale == Scale::logarithmic && range.least < 0)
+  }
+  if (range.scale == Scale::logarithmic && range.least < 0) {
     return fail(Errc::invalid_argument,
                 "'{}' begins at {}: a logarithmic range of whole numbers begins at 0 or above",
                 name, range.least);
+  }
   return {};
 }
 
 Status check_range(const std::string& name, const RealRange& range) {
-  if (!std::isfinite(range.least) || !std::isfinite(range.most) || range.least > range.most)
+  if (!std::isfinite(range.least) || !std::isfinite(range.most) || range.least > range.most) {
     return fail(Errc::invalid_argument, "the range of '{}', {} to {}, must be finite and not empty",
                 name, range.least, range.most);
-  if (range.scale == Scale::logarithmic && range.least <= 0)
+  }
+  if (range.scale == Scale::logarithmic && range.least <= 0) {
     return fail(Errc::invalid_argument,
                 "'{}' begins at {}: a logarithmic range of real numbers begins above 0", name,
                 range.least);
+  }
   for (const double end : {range.least, range.most}) {
-    if (rounded(end) != end)
+    if (rounded(end) != end) {
       return fail(Errc::invalid_argument, "{} in the range of '{}' has more than {} digits", end,
                   name, kRealDigits);
+    }
   }
   return {};
 }
@@ -126,37 +134,44 @@ const T* value_as(const Value& value) {
 
 Status check_in(const Dimension& dimension, const IntegerRange& range, const Value& value) {
   const auto* number = value_as<std::int64_t>(value);
-  if (number == nullptr)
+  if (number == nullptr) {
     return fail(Errc::invalid_argument, "'{}' is a whole number, not {}", dimension.name,
                 to_text(value));
-  if (*number < range.least || *number > range.most)
+  }
+  if (*number < range.least || *number > range.most) {
     return fail(Errc::invalid_argument, "'{}' is {}, allowed is {} to {}", dimension.name, *number,
                 range.least, range.most);
-  if ((*number - range.least) % range.step != 0)
+  }
+  if ((*number - range.least) % range.step != 0) {
     return fail(Errc::invalid_argument, "'{}' is {}, allowed are steps of {} from {}",
                 dimension.name, *number, range.step, range.least);
+  }
   return {};
 }
 
 Status check_in(const Dimension& dimension, const RealRange& range, const Value& value) {
   const auto* number = value_as<double>(value);
-  if (number == nullptr)
+  if (number == nullptr) {
     return fail(Errc::invalid_argument, "'{}' is a real number, not {}", dimension.name,
                 to_text(value));
-  if (!(*number >= range.least && *number <= range.most))
+  }
+  if (*number < range.least || *number > range.most) {
     return fail(Errc::invalid_argument, "'{}' is {}, allowed is {} to {}", dimension.name, *number,
                 range.least, range.most);
-  if (rounded(*number) != *number)
+  }
+  if (rounded(*number) != *number) {
     return fail(Errc::invalid_argument, "'{}' is {}, allowed are {} digits", dimension.name,
                 *number, kRealDigits);
+  }
   return {};
 }
 
 Status check_in(const Dimension& dimension, const Categories& range, const Value& value) {
   const auto* name = value_as<std::string>(value);
-  if (name == nullptr || index_in(range, *name) == range.names.size())
+  if (name == nullptr || index_in(range, *name) == range.names.size()) {
     return fail(Errc::invalid_argument, "'{}' is {}, allowed is {}", dimension.name, to_text(value),
                 fmt::join(range.names, ", "));
+  }
   return {};
 }
 
@@ -164,13 +179,15 @@ Status check_condition(const Dimension& dimension, const std::vector<Dimension>&
   const auto& when = *dimension.when;
   const auto found = std::find_if(before.begin(), before.end(),
                                   [&](const Dimension& d) { return d.name == when.dimension; });
-  if (found == before.end())
+  if (found == before.end()) {
     return fail(Errc::invalid_argument,
                 "'{}' depends on '{}', which is not a dimension that stands before it",
                 dimension.name, when.dimension);
-  if (!std::holds_alternative<Categories>(found->range))
+  }
+  if (!std::holds_alternative<Categories>(found->range)) {
     return fail(Errc::invalid_argument, "'{}' depends on '{}', which has no categories",
                 dimension.name, when.dimension);
+  }
   return check_value(*found, when.category)
       .context(fmt::format("the condition of '{}'", dimension.name));
 }

@@ -21,10 +21,11 @@ DuelJudgement judge_differences(const std::vector<double>& differences) {
   double squares = 0;
   for (const double one : differences) squares += (one - judgement.gain) * (one - judgement.gain);
   judgement.gain_error = std::sqrt(squares / (count - 1) / count);
-  if (judgement.gain_error > 0)
+  if (judgement.gain_error > 0) {
     judgement.chance = student_tail(judgement.gain / judgement.gain_error, count - 1);
-  else
+  } else {
     judgement.chance = judgement.gain > 0 ? 0 : 1;
+  }
   return judgement;
 }
 
@@ -36,21 +37,24 @@ DuelJudgement judge_duel(const std::vector<double>& scores) {
   for (std::size_t turn = 0; turn + 1 < scores.size(); turn += 2) {
     const double first = scores[turn];
     const double second = scores[turn + 1];
-    if (std::isfinite(first) && std::isfinite(second))
+    if (std::isfinite(first) && std::isfinite(second)) {
       differences.push_back(is_challengers_turn(turn) ? first - second : second - first);
-    else
+    } else {
       ++failed;
+    }
   }
   auto judgement = judge_differences(differences);
-  const auto look = std::find_if(std::begin(kDuelLooks), std::end(kDuelLooks),
-                                 [&](const DuelLook& one) { return one.pairs == judgement.pairs; });
+  const auto* const look =
+      std::find_if(std::begin(kDuelLooks), std::end(kDuelLooks),
+                   [&](const DuelLook& one) { return one.pairs == judgement.pairs; });
   // In the middle of a pair the last decision, to go on, still holds.
   const bool is_look = look != std::end(kDuelLooks) && scores.size() % 2 == 0;
-  if (is_look && judgement.chance < look->chance)
+  if (is_look && judgement.chance < look->chance) {
     judgement.result = DuelResult::challenger_wins;
-  else if (judgement.pairs >= kMostPairs || failed >= kMostFailedPairs ||
-           (is_look && judgement.gain <= 0))
+  } else if (judgement.pairs >= kMostPairs || failed >= kMostFailedPairs ||
+             (is_look && judgement.gain <= 0)) {
     judgement.result = DuelResult::default_stays;
+  }
   return judgement;
 }
 

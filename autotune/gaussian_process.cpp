@@ -28,10 +28,11 @@ double squared_distance(const Eigen::MatrixXd& a, Eigen::Index i, const Eigen::M
   double sum = 0;
   for (Eigen::Index j = 0; j < a.cols(); ++j) {
     const double difference = a(i, j) - b(k, j);
-    if (!is_category[static_cast<std::size_t>(j)])
+    if (!is_category[static_cast<std::size_t>(j)]) {
       sum += difference * difference;
-    else if (std::abs(difference) > 1e-9)
+    } else if (std::abs(difference) > 1e-9) {
       sum += category_squares[j];
+    }
   }
   return sum;
 }

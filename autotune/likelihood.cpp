@@ -65,9 +65,10 @@ void add_normal(double value, double mean, double deviation, double& log_value, 
 
 void add_prior(const HyperParameters& parameters, const HyperPrior& prior, Likelihood& result) {
   const auto count = parameters.log_lengths.size();
-  for (Eigen::Index j = 0; j < count; ++j)
+  for (Eigen::Index j = 0; j < count; ++j) {
     add_normal(parameters.log_lengths[j], prior.length_mean, prior.length_deviation,
                result.log_value, result.gradient[j]);
+  }
   add_normal(parameters.log_signal, prior.signal_mean, prior.signal_deviation, result.log_value,
              result.gradient[count]);
   add_normal(parameters.log_noise, prior.noise_mean, prior.noise_deviation, result.log_value,

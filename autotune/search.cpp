@@ -85,9 +85,10 @@ Result<Search> Search::make(SearchSpace space, SearchOptions options) {
 Result<Search> Search::resume(SearchSpace space, SearchOptions options, SearchState state) {
   if (options.most_samples == 0)
     return fail(Errc::invalid_argument, "a search needs at least 1 sample, not 0");
-  if (!(options.least_gain >= 0))
+  if (!(options.least_gain >= 0)) {
     return fail(Errc::invalid_argument, "the least gain is {}, it must be 0 or above",
                 options.least_gain);
+  }
   for (const auto& hint : options.hints)
     HORO_TRY_STATUS(space.check(hint).context("a setting to try first"));
   for (const auto& measurement : state.measurements)

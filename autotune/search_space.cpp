@@ -17,9 +17,10 @@ std::string to_text(const Value& value) {
 }
 
 Result<SearchSpace> SearchSpace::make(std::vector<Dimension> dimensions) {
-  if (dimensions.size() > kHaltonDimensions)
+  if (dimensions.size() > kHaltonDimensions) {
     return fail(Errc::invalid_argument, "{} dimensions, at most {} can be searched at once",
                 dimensions.size(), kHaltonDimensions);
+  }
   std::vector<Dimension> before;
   for (const auto& dimension : dimensions) {
     HORO_TRY_STATUS(check_dimension(dimension, before));
@@ -81,15 +82,17 @@ CubePoint SearchSpace::encode(const Setting& setting) const {
 }
 
 Status SearchSpace::check(const Setting& setting) const {
-  if (setting.size() != dimensions_.size())
+  if (setting.size() != dimensions_.size()) {
     return fail(Errc::invalid_argument, "a setting of {} values for {} dimensions", setting.size(),
                 dimensions_.size());
+  }
   for (std::size_t i = 0; i < dimensions_.size(); ++i) {
     HORO_TRY_STATUS(check_value(dimensions_[i], setting[i]));
     const bool is_free = std::find(free_.begin(), free_.end(), i) != free_.end();
-    if ((!is_free || !counts(i, setting)) && setting[i] != fallback_[i])
+    if ((!is_free || !counts(i, setting)) && setting[i] != fallback_[i]) {
       return fail(Errc::invalid_argument, "'{}' is {}, and must be {} here", dimensions_[i].name,
                   to_text(setting[i]), to_text(fallback_[i]));
+    }
   }
   return {};
 }

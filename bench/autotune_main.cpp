@@ -5,6 +5,7 @@
 #include "autotune_surfaces.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <ctime>
 #include <string>
@@ -43,7 +44,8 @@ std::vector<double> regrets(const std::string& who, const Surface& surface, std:
 
 double quantile(std::vector<double> numbers, double share) {
   std::sort(numbers.begin(), numbers.end());
-  return numbers[static_cast<std::size_t>(share * static_cast<double>(numbers.size() - 1) + 0.5)];
+  return numbers[static_cast<std::size_t>(
+      std::lround(share * static_cast<double>(numbers.size() - 1)))];
 }
 
 void compare(const Surface& surface, const std::string& who, const Arguments& arguments) {
@@ -124,9 +126,10 @@ void time_proposals() {
     }
     // The remaining first points are measured, so that the model proposes.
     for (auto next = search->ask(); next.stage == autotune::SearchStage::first_points;
-         next = search->ask())
+         next = search->ask()) {
       std::ignore =
           search->tell(next.setting, hartmann.measure(next.setting, draws), 0).has_value();
+    }
     const double begin = cpu_ms();
     std::ignore = search->ask();
     times.push_back(cpu_ms() - begin);
@@ -141,14 +144,15 @@ int main(int argc, char** argv) {
   Arguments arguments;
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
-    if (word == "--seeds" && i + 1 < argc)
+    if (word == "--seeds" && i + 1 < argc) {
       arguments.seeds = std::strtoull(argv[++i], nullptr, 10);
-    else if (word == "--samples" && i + 1 < argc)
+    } else if (word == "--samples" && i + 1 < argc) {
       arguments.samples = std::strtoull(argv[++i], nullptr, 10);
-    else if (word == "--no-known")
+    } else if (word == "--no-known") {
       arguments.known = false;
-    else
+    } else {
       arguments.recordings.push_back(word);
+    }
   }
   if (arguments.seeds == 0 || arguments.samples == 0) {
     fmt::print(stderr, "usage: bench_autotune [--seeds N] [--samples N] [--no-known] [CSV...]\n");

@@ -97,7 +97,7 @@ class CoordinateDescent final : public BestMeasured {
 
   Setting ask() override {
     while (pending_.empty()) refill();
-    const auto setting = pending_.front();
+    auto setting = pending_.front();
     pending_.erase(pending_.begin());
     return setting;
   }
@@ -222,9 +222,10 @@ class HorovodsScheme final : public BestMeasured {
     const auto n = static_cast<Eigen::Index>(points_.size());
     Eigen::MatrixXd k(n, n);
     for (Eigen::Index i = 0; i < n; ++i) {
-      for (Eigen::Index j = 0; j < n; ++j)
+      for (Eigen::Index j = 0; j < n; ++j) {
         k(i, j) =
             kernel(points_[static_cast<std::size_t>(i)], points_[static_cast<std::size_t>(j)]);
+      }
     }
     k.diagonal().array() += kAlpha * kAlpha;
     return Eigen::LLT<Eigen::MatrixXd>(k);
@@ -293,7 +294,7 @@ class HorovodsScheme final : public BestMeasured {
   bool inside(const Eigen::VectorXd& x) const {
     for (std::size_t i = 0; i < surface_.raw.size(); ++i) {
       const double value = x[static_cast<Eigen::Index>(i)];
-      if (!(value >= surface_.raw[i].least && value <= surface_.raw[i].most)) return false;
+      if (value < surface_.raw[i].least || value > surface_.raw[i].most) return false;
     }
     return true;
   }

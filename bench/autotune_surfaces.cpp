@@ -33,10 +33,11 @@ SearchSpace checked(std::vector<Dimension> dimensions) {
 
 SearchSpace unit_cube(std::size_t dimensions) {
   std::vector<Dimension> all;
-  for (std::size_t i = 0; i < dimensions; ++i)
+  for (std::size_t i = 0; i < dimensions; ++i) {
     all.push_back({.name = fmt::format("x{}", i),
                    .range = RealRange{.least = 0, .most = 1},
                    .fallback = 0.5});
+  }
   return checked(std::move(all));
 }
 

@@ -122,7 +122,7 @@ std::vector<std::uint64_t> numbers(const char* text) {
   std::vector<std::uint64_t> result;
   for (const char* at = text; *at != 0;) {
     std::uint64_t number = 0;
-    const auto end = std::from_chars(at, at + std::strlen(at), number).ptr;
+    const auto* const end = std::from_chars(at, at + std::strlen(at), number).ptr;
     if (end == at) return {};
     result.push_back(number);
     at = *end == ',' ? end + 1 : end;

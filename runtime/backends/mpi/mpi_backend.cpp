@@ -23,7 +23,7 @@ struct Native {
 std::optional<Native> native_of(const Signature& like) {
   if (like.kind != Kind::allreduce) return std::nullopt;
   const bool real = like.dtype == DType::f32 || like.dtype == DType::f64;
-  MPI_Op op = MPI_SUM;
+  auto op = MPI_SUM;
   switch (like.op) {
     case ReduceOp::sum:
       break;
@@ -245,9 +245,10 @@ Status MpiBackend::watch_the_clock(bool moved) {
   std::string silent;
   const auto& flight = *flights_.front();
   if (!flight.native && flight.round < flight.plan.schedule.rounds.size()) {
-    for (const auto& transfer : flight.plan.schedule.rounds[flight.round].receives)
+    for (const auto& transfer : flight.plan.schedule.rounds[flight.round].receives) {
       silent += fmt::format("{}{}", silent.empty() ? "" : ", ",
                             options_.members[static_cast<std::size_t>(transfer.peer)]);
+    }
   }
   return fail(Errc::peer_lost, "rank {} is silent over MPI for {} s",
               silent.empty() ? "unknown to MPI" : silent,
