@@ -35,20 +35,21 @@ class KeptProgram {
  public:
   /// Starts `command` in a process group of its own. Thread: any, also in a program with several
   /// threads. Fails: not_found, permission_denied (no access, or no program),
-  /// unavailable (process or descriptor limit), io. Blocks: until the program has been executed.
+  /// unavailable (process or descriptor limit), unsupported (Linux before 5.3), io. Blocks: until
+  /// the program has been executed.
   static Result<KeptProgram> start(const KeptCommand& command);
 
   KeptProgram(KeptProgram&& other) noexcept;
   KeptProgram& operator=(KeptProgram&&) = delete;
-  /// Kills all that descends from the program, whether or not it has ended itself. Blocks: until
-  /// they have ended; two seconds if the keeper was stopped.
+  /// Kills all that descends from the program if it still runs, else the rest of its process group.
+  /// Blocks: until they have ended; two seconds if the keeper was stopped.
   ~KeptProgram();
 
   /// The keeper's number, which is that of the process group.
   int keeper() const { return keeper_; }
 
-  /// Asks the keeper to kill all that descends from the program; ended() tells of the end without a
-  /// status. False: the keeper is gone.
+  /// Asks the keeper to do what the destructor does. If the program still ran, wait_status() fails
+  /// then. False: the keeper is gone.
   bool release() const;
 
   /// Kills the process group. The keeper is among it, so wait_status() fails.
