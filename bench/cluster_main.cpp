@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a job on each described cluster (tests/simulator/cluster_run.hpp) and prints one row of JSON
+// Runs a job on each described cluster (runtime/simulator/cluster_run.hpp) and prints one row of JSON
 // per file.
 //
 //   bench_cluster FILE...
@@ -7,7 +7,8 @@
 
 #include <fmt/format.h>
 
-#include "tests/simulator/cluster_run.hpp"
+#include "apps/common/cluster_file.hpp"
+#include "runtime/simulator/cluster_run.hpp"
 
 int main(int argc, char** argv) {
   using namespace horo::runtime::sim;  // NOLINT(google-build-using-namespace): a program of its own
@@ -16,7 +17,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   for (int i = 1; i < argc; ++i) {
-    const auto cluster = read_cluster(argv[i]);
+    const auto cluster = horo::apps::read_cluster(argv[i]);
     if (!cluster) {
       fmt::print(stderr, "bench_cluster: {}\n", cluster.error().message);
       return 2;

@@ -13,7 +13,7 @@
 
 #include <fmt/format.h>
 
-#include "tests/simulator/agreement_step.hpp"
+#include "runtime/simulator/agreement_step.hpp"
 
 namespace {
 

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "runtime/tree/connections/leader_service.hpp"
-#include "tests/simulator/sim_log.hpp"
-#include "tests/simulator/world.hpp"
+#include "runtime/simulator/sim_log.hpp"
+#include "runtime/simulator/world.hpp"
 
 namespace horo::links {
 

@@ -15,7 +15,7 @@
 #include "runtime/session/session.hpp"
 #include "tests/rendezvous/support.hpp"
 #include "tests/sim/sim_job.hpp"
-#include "tests/simulator/delays.hpp"
+#include "runtime/simulator/delays.hpp"
 #include "tests/spanning/runs.hpp"
 
 namespace horo::spanning {

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "tests/simulator/delays.hpp"
+#include "runtime/simulator/delays.hpp"
 #include "tests/spanning/watchdog.hpp"
 #include "tests/support/run_tests.hpp"
 

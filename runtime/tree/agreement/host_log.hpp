@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The interfaces through which a leader sees its host: real boards in a job, simulated ones in
-// tests/simulator.
+// runtime/simulator.
 #pragma once
 
 #include <cstdint>

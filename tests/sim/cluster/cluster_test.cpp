@@ -5,8 +5,9 @@
 
 #include <catch2/catch.hpp>
 
+#include "apps/common/cluster_file.hpp"
 #include "runtime/backends/flat/combine.hpp"
-#include "tests/simulator/cluster_run.hpp"
+#include "runtime/simulator/cluster_run.hpp"
 
 using namespace horo;
 using namespace horo::runtime;
@@ -16,13 +17,13 @@ using namespace std::chrono_literals;
 namespace {
 
 Cluster cluster_of(const std::string& text) {
-  auto cluster = parse_cluster(text, "c.yaml");
+  auto cluster = apps::parse_cluster(text, "c.yaml");
   if (!cluster) FAIL(cluster.error().message);
   return *cluster;
 }
 
 std::string fault_of(const std::string& text) {
-  const auto cluster = parse_cluster(text, "c.yaml");
+  const auto cluster = apps::parse_cluster(text, "c.yaml");
   REQUIRE_FALSE(cluster);
   CHECK(cluster.error().code == Errc::invalid_argument);
   return cluster.error().message;
@@ -69,14 +70,14 @@ TEST_CASE("a fault of a cluster file has its line, its key, its value and what i
         std::string::npos);
   CHECK(fault_of("hosts: [\n").find("the file must be YAML") != std::string::npos);
   CHECK(fault_of("").find("c.yaml:") == 0);
-  CHECK(read_cluster("/nonexistent.yaml").error().message.find("/nonexistent.yaml") !=
+  CHECK(apps::read_cluster("/nonexistent.yaml").error().message.find("/nonexistent.yaml") !=
         std::string::npos);
 }
 
 TEST_CASE("the example clusters can be read") {
   int files = 0;
   for (const auto& file : std::filesystem::directory_iterator(HORO_TEST_CLUSTERS)) {
-    const auto cluster = read_cluster(file.path());
+    const auto cluster = apps::read_cluster(file.path());
     if (!cluster) FAIL_CHECK(cluster.error().message);
     ++files;
   }
@@ -154,7 +155,7 @@ TEST_CASE("a link carries no more than its rate, and messages of all ranks of a 
 }
 
 TEST_CASE("1,024 ranks on 128 hosts start with little through the store, and sum at once") {
-  const auto cluster = read_cluster(std::string(HORO_TEST_CLUSTERS) + "/1024-ranks.yaml").value();
+  const auto cluster = apps::read_cluster(std::string(HORO_TEST_CLUSTERS) + "/1024-ranks.yaml").value();
   ClusterRun run(cluster);
   const auto start = run.start();
   CHECK(start.store.bytes_in + start.store.bytes_out < 64'000'000);
@@ -173,7 +174,7 @@ TEST_CASE("1,024 ranks on 128 hosts start with little through the store, and sum
 }
 
 TEST_CASE("a described cluster runs the same each time, and its survivors learn of a loss") {
-  const auto cluster = read_cluster(std::string(HORO_TEST_CLUSTERS) + "/uneven.yaml").value();
+  const auto cluster = apps::read_cluster(std::string(HORO_TEST_CLUSTERS) + "/uneven.yaml").value();
   const auto first = run_cluster(cluster);
   const auto second = run_cluster(cluster);
   CHECK(to_json(cluster, first) == to_json(cluster, second));

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/simulator/world.hpp"
+#include "runtime/simulator/world.hpp"
 
 namespace horo::sim {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/simulator/sim_log.hpp"
+#include "runtime/simulator/sim_log.hpp"
 
 #include <algorithm>
 

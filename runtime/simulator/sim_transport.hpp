@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "runtime/backends/flat/transport.hpp"
-#include "tests/simulator/fiber.hpp"
-#include "tests/simulator/network.hpp"
+#include "runtime/simulator/fiber.hpp"
+#include "runtime/simulator/network.hpp"
 
 namespace horo::runtime::sim {
 

@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "runtime/simulator/network.hpp"
+#include "runtime/simulator/sim_log.hpp"
 #include "runtime/tree/leader/leader.hpp"
-#include "tests/simulator/network.hpp"
-#include "tests/simulator/sim_log.hpp"
 
 namespace horo::runtime::sim {
 
@@ -23,7 +23,8 @@ struct WorldParams {
   tree::CutRules rules;
   Duration heartbeat_timeout = std::chrono::seconds(5);
   LinkModel links;
-  Duration run_time{};  ///< How long every entry runs.
+  Duration run_time{};       ///< How long every entry runs, one after another.
+  bool caller_runs = false;  ///< Instead, entries run until finish_entry().
   std::size_t room = 64;
   std::uint64_t seed = 1;
 };
@@ -67,6 +68,9 @@ class World {
 
   /// Host 0 shows which ranks submit last.
   void want_arrivals(bool wanted) { wants_arrivals_ = wanted; }
+
+  /// The oldest entry that `host` has and has not run has been run. Only with caller_runs.
+  void finish_entry(int host, SetId set = {});
 
   // Faults, now.
 

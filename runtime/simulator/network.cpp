@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/simulator/network.hpp"
+#include "runtime/simulator/network.hpp"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/simulator/cluster_file.hpp"
+#include "apps/common/cluster_file.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -10,9 +10,11 @@
 
 #include <yaml-cpp/yaml.h>
 
-namespace horo::runtime::sim {
+namespace horo::apps {
 
 namespace {
+
+using namespace runtime::sim;  // NOLINT(google-build-using-namespace): what it reads into
 
 constexpr int kMostHosts = 100'000;
 constexpr int kMostRanks = 1'000'000;
@@ -174,6 +176,46 @@ void read_failures(Section& top, Cluster& cluster, const std::string& file, Stat
   });
 }
 
+/// Bytes of a tensor, or a map with bytes, a time, and how many there are of it.
+void read_tensors(Section& section, TrainingStep& step, const std::string& file, Status& fault) {
+  constexpr double kMostBytes = 4e9;
+  std::vector<std::size_t> timeless;
+  section.list("tensors", [&](const YAML::Node& node, const std::string& name) {
+    const bool alone = node.IsScalar();
+    YAML::Node map(node);
+    if (alone) map = YAML::Load(fmt::format("{{bytes: '{}'}}", node.Scalar()));
+    double bytes = 0;
+    int count = 1;
+    Duration at{};
+    Section one(map, name, file, fault);
+    one.need("bytes");
+    one.number("bytes", 4, kMostBytes, bytes);
+    one.whole("count", 1, 10'000, count);
+    one.time("at_ms", 1e6, at);
+    one.end();
+    for (int i = 0; i < count; ++i) {
+      if (!map["at_ms"]) timeless.push_back(step.tensors.size());
+      step.tensors.push_back({.bytes = static_cast<std::uint64_t>(bytes / 4) * 4, .at = at});
+    }
+  });
+  // Tensors without a time appear evenly during the step.
+  const auto all = static_cast<Duration::rep>(step.tensors.size());
+  for (const auto i : timeless)
+    step.tensors[i].at = step.compute * static_cast<Duration::rep>(i) / all;
+  std::stable_sort(step.tensors.begin(), step.tensors.end(),
+                   [](const StepTensor& a, const StepTensor& b) { return a.at < b.at; });
+}
+
+void read_training(Section& top, TrainingStep& step, const std::string& file, Status& fault) {
+  auto training = top.section("training");
+  if (!training) return;
+  training->need("compute_ms");
+  training->time("compute_ms", 1e6, step.compute);
+  training->need("tensors");
+  read_tensors(*training, step, file, fault);
+  training->end();
+}
+
 Status read_all(const YAML::Node& root, const std::string& file, Cluster& cluster) {
   Status fault;
   Section top(root, "", file, fault);
@@ -203,35 +245,12 @@ Status read_all(const YAML::Node& root, const std::string& file, Cluster& cluste
     cluster.sums.push_back(static_cast<std::uint64_t>(bytes));
   });
   read_failures(top, cluster, file, fault);
+  read_training(top, cluster.training, file, fault);
   top.end();
   return fault;
 }
 
 }  // namespace
-
-std::string_view name(HostFailure::How how) {
-  switch (how) {
-    case HostFailure::How::dies:
-      return "dies";
-    case HostFailure::How::is_cut:
-      return "is_cut";
-    case HostFailure::How::stops:
-      return "stops";
-  }
-  return "unknown";
-}
-
-int Cluster::hosts() const {
-  int sum = 0;
-  for (const auto& group : groups) sum += group.count;
-  return sum;
-}
-
-int Cluster::ranks() const {
-  int sum = 0;
-  for (const auto& group : groups) sum += group.count * group.ranks;
-  return sum;
-}
 
 Result<Cluster> parse_cluster(std::string_view text, const std::string& name) {
   Cluster cluster;
@@ -252,4 +271,4 @@ Result<Cluster> read_cluster(const std::string& path) {
   return parse_cluster(text.str(), path);
 }
 
-}  // namespace horo::runtime::sim
+}  // namespace horo::apps

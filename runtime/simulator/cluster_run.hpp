@@ -16,10 +16,10 @@
 #include "runtime/backends/flat/run_schedule.hpp"
 #include "runtime/backends/hierarchical/hierarchy.hpp"
 #include "runtime/bootstrap/store/host_table.hpp"
-#include "tests/simulator/agreement_step.hpp"
-#include "tests/simulator/cluster_file.hpp"
-#include "tests/simulator/sim_store.hpp"
-#include "tests/simulator/sim_transport.hpp"
+#include "runtime/simulator/agreement_step.hpp"
+#include "runtime/simulator/cluster.hpp"
+#include "runtime/simulator/sim_store.hpp"
+#include "runtime/simulator/sim_transport.hpp"
 
 namespace horo::runtime::sim {
 
@@ -119,6 +119,10 @@ class ClusterRun {
   std::vector<std::unique_ptr<Fiber>> fibers_;
   std::size_t running_ = 0;
 };
+
+/// A world with the cluster's hosts; it uses links_of() from use() on.
+WorldParams params_of(const Cluster& cluster);
+ClusterLinks links_of(const Cluster& cluster);
 
 ClusterReport run_cluster(const Cluster& cluster);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/simulator/world.hpp"
+#include "runtime/simulator/world.hpp"
 
-#include "tests/simulator/sim_host.hpp"
+#include "runtime/simulator/sim_host.hpp"
 
 namespace horo::runtime::sim {
 
@@ -68,6 +68,11 @@ void World::leave(Rank rank, SetId set) {
   auto& host = *hosts_[static_cast<std::size_t>(host_of(rank))];
   host.log(set)->leave(rank);
   host.news();
+}
+
+void World::finish_entry(int host, SetId set) {
+  HORO_CHECK(params_.caller_runs);
+  hosts_[static_cast<std::size_t>(host)]->run_next(set);
 }
 
 void World::kill(int number) {

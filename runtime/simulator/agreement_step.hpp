@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "tests/simulator/world.hpp"
+#include "runtime/simulator/world.hpp"
 
 namespace horo::runtime::sim {
 

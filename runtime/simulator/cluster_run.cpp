@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/simulator/cluster_run.hpp"
+#include "runtime/simulator/cluster_run.hpp"
 
 #include <algorithm>
 #include <array>
@@ -24,6 +24,19 @@ std::vector<tree::HostRanks> hosts_of(const Cluster& cluster) {
   return hosts;
 }
 
+std::string address_of(int host) {
+  return fmt::format("10.{}.{}.{}", host / 62500, host / 250 % 250, host % 250 + 1);
+}
+
+/// A free port that the system could choose.
+std::uint16_t port_of(int rank) {
+  return static_cast<std::uint16_t>(32768 + rank * 7 % 28000);
+}
+
+constexpr const char* kHosts = "horo/hosts";
+
+}  // namespace
+
 ClusterLinks links_of(const Cluster& cluster) {
   ClusterLinks links{.hosts = {}, .inside = cluster.inside};
   for (const auto& group : cluster.groups)
@@ -39,19 +52,6 @@ WorldParams params_of(const Cluster& cluster) {
   params.links.jitter = cluster.jitter;
   return params;
 }
-
-std::string address_of(int host) {
-  return fmt::format("10.{}.{}.{}", host / 62500, host / 250 % 250, host % 250 + 1);
-}
-
-/// A free port that the system could choose.
-std::uint16_t port_of(int rank) {
-  return static_cast<std::uint16_t>(32768 + rank * 7 % 28000);
-}
-
-constexpr const char* kHosts = "horo/hosts";
-
-}  // namespace
 
 ClusterRun::ClusterRun(const Cluster& cluster)
     : cluster_(cluster),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/simulator/delays.hpp"
+#include "runtime/simulator/delays.hpp"
 
 #include <atomic>
 #include <chrono>

@@ -6,7 +6,7 @@
 #include "runtime/backends/flat/segment.hpp"
 #include "runtime/backends/hierarchical/backend_table.hpp"
 #include "runtime/backends/tcp/tcp_transport.hpp"
-#include "tests/simulator/cluster_run.hpp"
+#include "runtime/simulator/cluster_run.hpp"
 
 namespace horo::runtime::sim {
 

@@ -14,8 +14,8 @@
 #include "base/kv/server/key_value_store.hpp"
 #include "runtime/backends/rendezvous_store.hpp"
 #include "runtime/sets/set_arrival.hpp"
-#include "tests/simulator/fiber.hpp"
-#include "tests/simulator/network.hpp"
+#include "runtime/simulator/fiber.hpp"
+#include "runtime/simulator/network.hpp"
 
 namespace horo::runtime::sim {
 

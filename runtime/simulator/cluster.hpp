@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// A cluster as a YAML file describes it: hosts and their ranks, links, and failures at times.
-// bench/README.md has the format.
+// A described cluster: hosts and their ranks, links, and failures at times.
+// apps/common/cluster_file reads it from a file.
 #pragma once
 
-#include <string>
+#include <cstdint>
 #include <string_view>
 #include <vector>
 
 #include "base/clock.hpp"
-#include "base/result.hpp"
-#include "tests/simulator/network.hpp"
+#include "runtime/simulator/network.hpp"
 
 namespace horo::runtime::sim {
 
@@ -30,6 +29,20 @@ struct HostFailure {
 
 std::string_view name(HostFailure::How how);
 
+/// A gradient of the training.
+struct StepTensor {
+  std::uint64_t bytes = 0;
+  Duration at{};  ///< When all ranks have it, from the beginning of the step.
+};
+
+/// What a rank does in a step of the training.
+struct TrainingStep {
+  Duration compute{};               ///< Without communication.
+  std::vector<StepTensor> tensors;  ///< By time. Empty: no training is described.
+
+  std::uint64_t bytes() const;
+};
+
 struct Cluster {
   std::vector<HostGroup> groups;
   HostLink inside{.latency = std::chrono::microseconds(1), .bytes_per_second = 10e9};
@@ -39,17 +52,11 @@ struct Cluster {
   int tensors = 161;
   std::vector<std::uint64_t> sums = {4, 1U << 20U};  ///< Bytes.
   std::vector<HostFailure> failures;
+  TrainingStep training;
   std::uint64_t seed = 1;
 
   int hosts() const;
   int ranks() const;
 };
-
-/// `name` is for messages. Fails: invalid_argument, with the line, the key, its value, and what is
-/// allowed.
-Result<Cluster> parse_cluster(std::string_view text, const std::string& name);
-
-/// Fails: as parse_cluster(), and as reading the file.
-Result<Cluster> read_cluster(const std::string& path);
 
 }  // namespace horo::runtime::sim

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/simulator/sim_host.hpp"
+#include "runtime/simulator/sim_host.hpp"
 
 #include <algorithm>
 
@@ -47,13 +47,16 @@ void SimHost::add_set(SetId set, const tree::RankRanges& members) {
     log = slot.get();
     log->on_publish([this, set](std::uint64_t entry) {
       if (world_.on_publish_) world_.on_publish_(number_, set, entry);
-      if (running_[set]++ == 0) {
-        world_.network_.after(world_.params().run_time, [this, set] { run_next(set); });
-      }
+      if (running_[set]++ == 0) run_later(set);
     });
   }
   leader_.add_set(set, members, log, world_.network_.now());
   news();
+}
+
+void SimHost::run_later(SetId set) {
+  if (world_.params().caller_runs) return;
+  world_.network_.after(world_.params().run_time, [this, set] { run_next(set); });
 }
 
 void SimHost::run_next(SetId set) {
@@ -61,8 +64,7 @@ void SimHost::run_next(SetId set) {
   auto& log = *logs_.at(set);
   const auto entry = log.done();
   log.finish_next();
-  if (--running_[set] > 0)
-    world_.network_.after(world_.params().run_time, [this, set] { run_next(set); });
+  if (--running_[set] > 0) run_later(set);
   if (world_.on_run_) world_.on_run_(number_, set, entry);
   news();
 }

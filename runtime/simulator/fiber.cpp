@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/simulator/fiber.hpp"
+#include "runtime/simulator/fiber.hpp"
 
 #include <sys/mman.h>
 #include <utility>

@@ -9,7 +9,7 @@
 #include <optional>
 #include <string>
 
-#include "tests/simulator/world.hpp"
+#include "runtime/simulator/world.hpp"
 
 namespace horo::runtime::sim {
 
@@ -26,6 +26,9 @@ class SimHost final : public tree::HostState, public tree::Outbox {
 
   /// The connection to a neighbour has ended.
   void hang_up(int from);
+
+  /// The oldest entry that has not been run has been run.
+  void run_next(SetId set);
 
   /// Something on this host is new.
   void news();
@@ -70,7 +73,7 @@ class SimHost final : public tree::HostState, public tree::Outbox {
 
   void pump();
   void handle(const Arrival& arrival);
-  void run_next(SetId set);
+  void run_later(SetId set);
   void set_timer();
 
   World& world_;

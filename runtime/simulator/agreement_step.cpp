@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/simulator/agreement_step.hpp"
+#include "runtime/simulator/agreement_step.hpp"
 
 #include <algorithm>
 #include <vector>

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Predicts the time of a training's step on a described cluster (runtime/simulator/predict.hpp) for
+// each fusion threshold and cycle time: lines "threshold,cycle_us,seconds,entries".
+//
+//   bench_predict FILE THRESHOLD,... CYCLE_US,...
+#include <charconv>
+#include <cstdio>
+#include <cstring>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "apps/common/cluster_file.hpp"
+#include "runtime/simulator/predict.hpp"
+
+namespace {
+
+std::vector<std::uint64_t> numbers(const char* text) {
+  std::vector<std::uint64_t> result;
+  for (const char* at = text; *at != 0;) {
+    std::uint64_t number = 0;
+    const auto* const end = std::from_chars(at, at + std::strlen(at), number).ptr;
+    if (end == at) return {};
+    result.push_back(number);
+    at = *end == ',' ? end + 1 : end;
+  }
+  return result;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 4) {
+    std::fputs("usage: bench_predict FILE THRESHOLD,... CYCLE_US,...\n", stderr);
+    return 2;
+  }
+  const auto cluster = horo::apps::read_cluster(argv[1]);
+  if (!cluster) {
+    fmt::print(stderr, "bench_predict: {}\n", cluster.error().message);
+    return 2;
+  }
+  if (cluster->hosts() < 2 || cluster->training.tensors.empty()) {
+    fmt::print(stderr, "bench_predict: {} needs two hosts and a training\n", argv[1]);
+    return 2;
+  }
+  horo::runtime::sim::StepPredictor predictor(*cluster);
+  for (const auto threshold : numbers(argv[2])) {
+    for (const auto cycle : numbers(argv[3])) {
+      const auto found = predictor.predict(
+          {.fusion_threshold = threshold, .cycle = std::chrono::microseconds(cycle)});
+      const std::chrono::duration<double> seconds = found.step;
+      fmt::print("{},{},{:.6g},{}\n", threshold, cycle, seconds.count(), found.entries);
+    }
+  }
+  return 0;
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// Predicted steps of trainings on described clusters, where the answer is known in advance.
+#include "runtime/simulator/predict.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "apps/common/cluster_file.hpp"
+
+using namespace horo;
+using namespace horo::runtime::sim;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// Two hosts at 1 Gbit/s; `tensors` of `bytes` each appear at once.
+Cluster cluster_of(std::size_t tensors, std::uint64_t bytes, Duration latency = 50us) {
+  Cluster cluster;
+  cluster.groups = {
+      {.count = 2, .ranks = 1, .link = {.latency = latency, .bytes_per_second = 125e6}}};
+  cluster.training.tensors.assign(tensors, {.bytes = bytes});
+  return cluster;
+}
+
+double ms(Duration time) {
+  return std::chrono::duration<double, std::milli>(time).count();
+}
+
+std::string fault_of(const std::string& training) {
+  const auto cluster = apps::parse_cluster("hosts: [{count: 2}]\ntraining:" + training, "c.yaml");
+  REQUIRE_FALSE(cluster);
+  return cluster.error().message;
+}
+
+}  // namespace
+
+TEST_CASE("large sums take the time of their bytes on the link") {
+  // Each of two hosts sends as many bytes as the tensor has.
+  StepPredictor predictor(cluster_of(4, 16 << 20));
+  const auto found = predictor.predict({.fusion_threshold = 0});
+  CHECK(found.entries == 4);
+  const double bytes_ms = 4 * (16 << 20) / 125e6 * 1e3;
+  CHECK(ms(found.step) > bytes_ms);
+  CHECK(ms(found.step) < 1.05 * bytes_ms);
+}
+
+TEST_CASE("fusion makes fewer sums, and pays where the latency is long") {
+  StepPredictor predictor(cluster_of(100, 4096, 5ms));
+  const auto single = predictor.predict({.fusion_threshold = 0});
+  const auto fused = predictor.predict({.fusion_threshold = 1 << 20});
+  CHECK(single.entries == 100);
+  CHECK(fused.entries <= 3);
+  CHECK(ms(single.step) > 100 * 5);  // Two entries are in flight, and each waits for two messages.
+  CHECK(ms(fused.step) < ms(single.step) / 5);
+}
+
+TEST_CASE("each entry waits for the cycle time where nothing is fused") {
+  StepPredictor predictor(cluster_of(20, 4096));
+  const auto found = predictor.predict({.fusion_threshold = 0, .cycle = 50ms});
+  CHECK(ms(found.step) > 19 * 50);
+  CHECK(ms(found.step) < 21 * 50 + 10);
+}
+
+TEST_CASE("a step takes at least as long as its computation") {
+  auto cluster = cluster_of(2, 4096);
+  cluster.training.compute = 300ms;
+  cluster.training.tensors[1].at = 100ms;
+  StepPredictor predictor(cluster);
+  CHECK(predictor.predict({}).step == 300ms);
+  CHECK(predictor.predict({}).step == 300ms);  // The same every time.
+  cluster.training.tensors[1].at = 400ms;
+  StepPredictor late(cluster);
+  CHECK(ms(late.predict({}).step) > 400);
+  CHECK(ms(late.predict({}).step) < 405);
+}
+
+TEST_CASE("between the simulated sizes of sums the time grows with the bytes") {
+  StepPredictor predictor(cluster_of(1, 4));
+  auto before = Duration{};
+  for (std::uint64_t bytes = 4; bytes < 100'000'000; bytes = bytes * 5 / 4 + 3) {
+    const auto time = predictor.sum_time(bytes);
+    CHECK(time >= before);
+    before = time;
+  }
+  CHECK(ms(before) > 500);
+}
+
+TEST_CASE("a training in a cluster file") {
+  const auto cluster = apps::parse_cluster(
+      "hosts: [{count: 2}]\n"
+      "training:\n"
+      "  compute_ms: 100\n"
+      "  tensors: [4000, {bytes: 800, count: 2}, 40, {bytes: 400, at_ms: 10}]\n",
+      "c.yaml");
+  if (!cluster) FAIL(cluster.error().message);
+  const auto& training = cluster->training;
+  CHECK(training.compute == 100ms);
+  CHECK(training.bytes() == 4000 + 2 * 800 + 40 + 400);
+  REQUIRE(training.tensors.size() == 5);
+  // Those without a time appear evenly; all are in the order of their times.
+  CHECK(training.tensors[0].at == 0ms);
+  CHECK(training.tensors[1].at == 10ms);
+  CHECK(training.tensors[1].bytes == 400);
+  CHECK(training.tensors[2].at == 20ms);
+  CHECK(training.tensors[4].at == 60ms);
+}
+
+TEST_CASE("what is wrong with a training in a cluster file") {
+  CHECK(fault_of(" {tensors: [4]}\n").find("training.compute_ms is missing") != std::string::npos);
+  CHECK(fault_of(" {compute_ms: 1}\n").find("training.tensors is missing") != std::string::npos);
+  CHECK(fault_of(" {compute_ms: -1, tensors: [4]}\n") ==
+        "c.yaml:2: training.compute_ms is '-1'; it must be a number from 0 to 1000000000");
+  CHECK(fault_of(" {compute_ms: 1, tensors: [x]}\n").find("training.tensors[0].bytes is 'x'") !=
+        std::string::npos);
+  CHECK(fault_of(" {compute_ms: 1, tensors: [{bytes: 1e12}]}\n")
+            .find("training.tensors[0].bytes is '1e12'; it must be a number from 4 to") !=
+        std::string::npos);
+  CHECK(fault_of(" {compute_ms: 1, tensors: [{at_ms: 3}]}\n")
+            .find("training.tensors[0].bytes is missing") != std::string::npos);
+  CHECK(fault_of(" {compute_ms: 1, tensors: [4], epochs: 3}\n")
+            .find("there is no key 'training.epochs'; training has compute_ms, tensors") !=
+        std::string::npos);
+}
