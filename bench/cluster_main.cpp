@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a job on each described cluster (runtime/simulator/cluster_run.hpp) and prints one row of JSON
-// per file.
+// Runs a job on each described cluster (runtime/simulator/cluster/cluster_run.hpp) and prints one
+// row of JSON per file.
 //
 //   bench_cluster FILE...
 #include <cstdio>
@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "apps/common/cluster_file.hpp"
-#include "runtime/simulator/cluster_run.hpp"
+#include "runtime/simulator/cluster/cluster_run.hpp"
 
 int main(int argc, char** argv) {
   using namespace horo::runtime::sim;  // NOLINT(google-build-using-namespace): a program of its own

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Predicts the time of a training's step on a described cluster (runtime/simulator/predict.hpp) for
-// each fusion threshold and cycle time: lines "threshold,cycle_us,seconds,entries".
+// Predicts the time of a training's step on a described cluster
+// (runtime/simulator/cluster/predict.hpp) for each fusion threshold and cycle time: lines
+// "threshold,cycle_us,seconds,entries".
 //
 //   bench_predict FILE THRESHOLD,... CYCLE_US,...
 #include <charconv>
@@ -11,7 +12,7 @@
 #include <fmt/format.h>
 
 #include "apps/common/cluster_file.hpp"
-#include "runtime/simulator/predict.hpp"
+#include "runtime/simulator/cluster/predict.hpp"
 
 namespace {
 

@@ -32,7 +32,7 @@ using namespace horo::runtime;  // NOLINT(google-build-using-namespace): a progr
 struct Job {
   std::string who;
   int position = 0;
-  std::string address;    ///< Of this process, a number.
+  std::string address;    ///< This process listens there; a number.
   std::string directory;  ///< Empty at the start.
   double seconds = 1;     ///< For each size.
   std::string out;

@@ -56,7 +56,7 @@ class Section {
     value = Duration(static_cast<Duration::rep>(read * unit));
   }
 
-  void link(HostLink& link) {
+  void link(Uplink& link) {
     time("latency_us", 1e3, link.latency);
     double gbits = link.bytes_per_second * 8 / 1e9;
     number("gbit_per_s", 1e-3, 1e5, gbits);
@@ -140,7 +140,7 @@ class Section {
   std::vector<std::string> known_;
 };
 
-void read_hosts(Section& top, const HostLink& usual, Cluster& cluster, const std::string& file,
+void read_hosts(Section& top, const Uplink& usual, Cluster& cluster, const std::string& file,
                 Status& fault) {
   top.need("hosts");
   top.list("hosts", [&](const YAML::Node& node, const std::string& name) {
@@ -219,7 +219,7 @@ void read_training(Section& top, TrainingStep& step, const std::string& file, St
 Status read_all(const YAML::Node& root, const std::string& file, Cluster& cluster) {
   Status fault;
   Section top(root, "", file, fault);
-  HostLink usual{.latency = std::chrono::microseconds(50)};
+  Uplink usual{.latency = std::chrono::microseconds(50)};
   if (auto links = top.section("links")) {
     links->link(usual);
     links->time("jitter_us", 1e3, cluster.jitter);

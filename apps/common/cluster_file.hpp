@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "base/result.hpp"
-#include "runtime/simulator/cluster.hpp"
+#include "runtime/simulator/cluster/cluster.hpp"
 
 namespace horo::apps {
 

@@ -17,7 +17,7 @@ void Network::use(ClusterLinks links) {
 /// The bytes pass both cards at the same time, each after those that came to it before. Frames from
 /// host to host keep their order.
 void Network::cross(int from, int to, double bytes, TimePoint departure, Event arrive) {
-  const auto taking = [bytes](const HostLink& link) {
+  const auto taking = [bytes](const Uplink& link) {
     return Duration(static_cast<Duration::rep>(bytes / link.bytes_per_second * 1e9));
   };
   const auto& a = links_->hosts[static_cast<std::size_t>(from)];

@@ -28,15 +28,15 @@ struct LinkModel {
 };
 
 /// A host's link to the switch, which all its connections share, in both directions.
-struct HostLink {
+struct Uplink {
   Duration latency{};  ///< A message from host to host has half of each side's.
   double bytes_per_second = 1.25e9;
 };
 
 /// Links of a described cluster. Without it each pair of hosts has a wire of its own.
 struct ClusterLinks {
-  std::vector<HostLink> hosts;
-  HostLink inside;  ///< Between two processes of one host.
+  std::vector<Uplink> hosts;
+  Uplink inside;  ///< Between two processes of one host.
 };
 
 /// Thread: owner.

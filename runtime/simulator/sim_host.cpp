@@ -49,6 +49,7 @@ void SimHost::add_set(SetId set, const tree::RankRanges& members) {
       if (world_.on_publish_) world_.on_publish_(number_, set, entry);
       if (running_[set]++ == 0) run_later(set);
     });
+    log->on_finish([this, set](std::uint64_t entry) { has_run(set, entry); });
   }
   leader_.add_set(set, members, log, world_.network_.now());
   news();
@@ -56,14 +57,12 @@ void SimHost::add_set(SetId set, const tree::RankRanges& members) {
 
 void SimHost::run_later(SetId set) {
   if (world_.params().caller_runs) return;
-  world_.network_.after(world_.params().run_time, [this, set] { run_next(set); });
+  world_.network_.after(world_.params().run_time, [this, set] {
+    if (works()) logs_.at(set)->finish_next();
+  });
 }
 
-void SimHost::run_next(SetId set) {
-  if (!works()) return;
-  auto& log = *logs_.at(set);
-  const auto entry = log.done();
-  log.finish_next();
+void SimHost::has_run(SetId set, std::uint64_t entry) {
   if (--running_[set] > 0) run_later(set);
   if (world_.on_run_) world_.on_run_(number_, set, entry);
   news();

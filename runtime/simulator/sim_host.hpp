@@ -27,9 +27,6 @@ class SimHost final : public tree::HostState, public tree::Outbox {
   /// The connection to a neighbour has ended.
   void hang_up(int from);
 
-  /// The oldest entry that has not been run has been run.
-  void run_next(SetId set);
-
   /// Something on this host is new.
   void news();
 
@@ -74,6 +71,7 @@ class SimHost final : public tree::HostState, public tree::Outbox {
   void pump();
   void handle(const Arrival& arrival);
   void run_later(SetId set);
+  void has_run(SetId set, std::uint64_t entry);
   void set_timer();
 
   World& world_;

@@ -5,13 +5,13 @@
 
 namespace horo::runtime::sim {
 
-std::uint32_t SignatureTable::number_of(const Signature& signature) {
+std::uint32_t SimSignatures::number_of(const Signature& signature) {
   const auto [at, fresh] = numbers_.try_emplace(signature, static_cast<std::uint32_t>(all_.size()));
   if (fresh) all_.push_back(signature);
   return at->second;
 }
 
-SimLog::SimLog(std::vector<Rank> members, SignatureTable& signatures, std::size_t room)
+SimLog::SimLog(std::vector<Rank> members, SimSignatures& signatures, std::size_t room)
     : members_(std::move(members)),
       all_(~std::uint64_t{0} >> (64 - members_.size())),
       signatures_(signatures),
@@ -96,12 +96,12 @@ Result<bool> SimLog::publish(const tree::HostEntry& entry) {
   in_flight_.emplace_back(entry.ids.begin(), entry.ids.end());
   kinds_.push_back(entry.kind);
   if (keep_) {
-    Record record{.kind = entry.kind,
-                  .names = {},
-                  .rows = {entry.rows.begin(), entry.rows.end()},
-                  .text = std::string(entry.text),
-                  .ranks = *entry.ranks,
-                  .tuning = entry.tuning};
+    SimRecord record{.kind = entry.kind,
+                     .names = {},
+                     .rows = {entry.rows.begin(), entry.rows.end()},
+                     .text = std::string(entry.text),
+                     .ranks = *entry.ranks,
+                     .tuning = entry.tuning};
     for (const auto id : entry.ids) record.names.push_back(tensors_[id.index()].name);
     records_.push_back(std::move(record));
   }
@@ -128,6 +128,7 @@ void SimLog::finish_next() {
     tensor.taken = false;
     tensor.changed = false;
   }
+  if (on_finish_) on_finish_(done_ - 1);
 }
 
 std::size_t SimLog::bytes() const {

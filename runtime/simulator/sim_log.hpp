@@ -16,7 +16,7 @@
 namespace horo::runtime::sim {
 
 /// Signatures, each once; simulated ranks hold numbers.
-class SignatureTable {
+class SimSignatures {
  public:
   std::uint32_t number_of(const Signature& signature);
 
@@ -28,7 +28,7 @@ class SignatureTable {
 };
 
 /// One entry as a host's log has it.
-struct Record {
+struct SimRecord {
   tree::LogKind kind = tree::LogKind::work;
   std::vector<std::string> names;
   std::vector<std::uint64_t> rows;
@@ -36,13 +36,13 @@ struct Record {
   tree::RankRanges ranks;
   runtime::Tuning tuning;
 
-  friend bool operator==(const Record&, const Record&) = default;
+  friend bool operator==(const SimRecord&, const SimRecord&) = default;
 };
 
 class SimLog final : public tree::HostLog {
  public:
   /// `members` of this host, ascending; `room`: entries that fit before some have been run.
-  SimLog(std::vector<Rank> members, SignatureTable& signatures, std::size_t room);
+  SimLog(std::vector<Rank> members, SimSignatures& signatures, std::size_t room);
 
   /// Marks a tensor for a member; false when it is in flight already.
   bool submit(Rank rank, const std::string& name, const Signature& signature);
@@ -53,11 +53,14 @@ class SimLog final : public tree::HostLog {
   /// Called with the number of each entry that is appended.
   void on_publish(std::function<void(std::uint64_t)> handler) { on_publish_ = std::move(handler); }
 
+  /// Called with the number of each entry that has been run.
+  void on_finish(std::function<void(std::uint64_t)> handler) { on_finish_ = std::move(handler); }
+
   /// The next entry has been run: its tensors can be submitted again.
   void finish_next();
 
   /// Everything that has been published, the oldest first; kept only when asked for.
-  const std::vector<Record>& records() const { return records_; }
+  const std::vector<SimRecord>& records() const { return records_; }
 
   void forget_records() { records_.clear(); }
 
@@ -120,9 +123,10 @@ class SimLog final : public tree::HostLog {
 
   const std::vector<Rank> members_;
   const std::uint64_t all_;
-  SignatureTable& signatures_;
+  SimSignatures& signatures_;
   const std::size_t room_;
   std::function<void(std::uint64_t)> on_publish_;
+  std::function<void(std::uint64_t)> on_finish_;
   bool keep_ = true;
 
   std::unordered_map<std::string, std::size_t> numbers_;
@@ -134,7 +138,7 @@ class SimLog final : public tree::HostLog {
   tree::RankRanges leaving_;
   std::vector<std::vector<TensorId>> in_flight_;  ///< Ids of entries that have not been run.
   std::vector<tree::LogKind> kinds_;
-  std::vector<Record> records_;
+  std::vector<SimRecord> records_;
   std::map<std::string, std::vector<tree::LastSubmission>> arrivals_;
   std::uint64_t published_ = 0;
   std::uint64_t done_ = 0;

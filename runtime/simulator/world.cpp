@@ -70,11 +70,6 @@ void World::leave(Rank rank, SetId set) {
   host.news();
 }
 
-void World::finish_entry(int host, SetId set) {
-  HORO_CHECK(params_.caller_runs);
-  hosts_[static_cast<std::size_t>(host)]->run_next(set);
-}
-
 void World::kill(int number) {
   auto& host = *hosts_[static_cast<std::size_t>(number)];
   host.set_health(SimHost::Health::dead);

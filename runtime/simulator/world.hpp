@@ -24,7 +24,7 @@ struct WorldParams {
   Duration heartbeat_timeout = std::chrono::seconds(5);
   LinkModel links;
   Duration run_time{};       ///< How long every entry runs, one after another.
-  bool caller_runs = false;  ///< Instead, entries run until finish_entry().
+  bool caller_runs = false;  ///< Instead, entries run until SimLog::finish_next().
   std::size_t room = 64;
   std::uint64_t seed = 1;
 };
@@ -69,9 +69,6 @@ class World {
   /// Host 0 shows which ranks submit last.
   void want_arrivals(bool wanted) { wants_arrivals_ = wanted; }
 
-  /// The oldest entry that `host` has and has not run has been run. Only with caller_runs.
-  void finish_entry(int host, SetId set = {});
-
   // Faults, now.
 
   void kill(int host);                                 ///< Its processes end: connections close.
@@ -115,7 +112,7 @@ class World {
   const WorldParams params_;
   bool wants_arrivals_ = false;
   Network network_;
-  SignatureTable signatures_;
+  SimSignatures signatures_;
   std::vector<int> host_of_;
   std::vector<std::unique_ptr<SimHost>> hosts_;
   std::function<void(int, SetId, std::uint64_t)> on_run_;

@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "runtime/tree/connections/leader_service.hpp"
 #include "runtime/simulator/sim_log.hpp"
 #include "runtime/simulator/world.hpp"
+#include "runtime/tree/connections/leader_service.hpp"
 
 namespace horo::links {
 
@@ -30,7 +30,7 @@ class TestHost final : public runtime::tree::HostLog, public runtime::tree::Host
   bool wait(const std::function<bool(TestHost&)>& done);
 
   /// Only inside `done`, which runs under the lock, or after the end of all activity.
-  const std::vector<runtime::sim::Record>& records() const { return log_.records(); }
+  const std::vector<runtime::sim::SimRecord>& records() const { return log_.records(); }
 
   const std::optional<runtime::tree::Loss>& lost() const { return lost_; }
 
@@ -56,7 +56,7 @@ class TestHost final : public runtime::tree::HostLog, public runtime::tree::Host
  private:
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  runtime::sim::SignatureTable signatures_;
+  runtime::sim::SimSignatures signatures_;
   runtime::sim::SimLog log_;
   std::optional<runtime::tree::Loss> lost_;
 };

@@ -112,8 +112,9 @@ INSIDE = {
         "stalls": ["board", "engine/operations", "host", "sets", "tree/agreement"],
         "session": ["board", "bootstrap/meeting", "engine/operations", "host", "sets", "stalls", "tensor", "tuning"],
         "capi": ["bootstrap", "device", "engine/operations", "host", "session", "tensor", "tuning"],
-        "simulator": ["backends", "backends/flat", "backends/hierarchical", "backends/tcp", "bootstrap/store", "bucket", "sets",
-                      "tensor", "tree/agreement", "tree/leader"],
+        "simulator": ["tensor", "tree/agreement", "tree/leader"],
+        "simulator/cluster": ["backends", "backends/flat", "backends/hierarchical", "backends/tcp", "bootstrap/store", "bucket",
+                              "sets", "simulator", "tensor", "tree/leader"],
     },
 }
 

@@ -13,9 +13,9 @@
 
 #include "base/unique_fd.hpp"
 #include "runtime/session/session.hpp"
+#include "runtime/simulator/delays.hpp"
 #include "tests/rendezvous/support.hpp"
 #include "tests/sim/sim_job.hpp"
-#include "runtime/simulator/delays.hpp"
 #include "tests/spanning/runs.hpp"
 
 namespace horo::spanning {

@@ -7,7 +7,7 @@
 
 #include "apps/common/cluster_file.hpp"
 #include "runtime/backends/flat/combine.hpp"
-#include "runtime/simulator/cluster_run.hpp"
+#include "runtime/simulator/cluster/cluster_run.hpp"
 
 using namespace horo;
 using namespace horo::runtime;
@@ -112,7 +112,7 @@ std::vector<float> sum_of(SimWire& wire, Algorithm algorithm, int rank) {
 
 TEST_CASE("the real loop over the simulated network moves and adds the right bytes") {
   Network network({}, 1);
-  network.use({.hosts = std::vector<HostLink>(3), .inside = {}});
+  network.use({.hosts = std::vector<Uplink>(3), .inside = {}});
   SimWire wire(network, {0, 0, 0, 1, 1, 1, 2, 2, 2});
   for (const auto algorithm :
        {Algorithm::direct, Algorithm::ring, Algorithm::doubling, Algorithm::halving_doubling}) {
@@ -155,7 +155,8 @@ TEST_CASE("a link carries no more than its rate, and messages of all ranks of a 
 }
 
 TEST_CASE("1,024 ranks on 128 hosts start with little through the store, and sum at once") {
-  const auto cluster = apps::read_cluster(std::string(HORO_TEST_CLUSTERS) + "/1024-ranks.yaml").value();
+  const auto cluster =
+      apps::read_cluster(std::string(HORO_TEST_CLUSTERS) + "/1024-ranks.yaml").value();
   ClusterRun run(cluster);
   const auto start = run.start();
   CHECK(start.store.bytes_in + start.store.bytes_out < 64'000'000);

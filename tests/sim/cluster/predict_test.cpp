@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Predicted steps of trainings on described clusters, where the answer is known in advance.
-#include "runtime/simulator/predict.hpp"
+#include "runtime/simulator/cluster/predict.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -6,7 +6,7 @@
 
 namespace horo::sim {
 
-using runtime::sim::Record;
+using runtime::sim::SimRecord;
 using runtime::sim::World;
 using runtime::tree::LogKind;
 
@@ -47,7 +47,7 @@ bool Trainees::all_have(SetId set, std::size_t tensors) const {
 }
 
 std::string check_logs(World& world, SetId set, const std::vector<Plan>& plans) {
-  const std::vector<Record>* first = nullptr;
+  const std::vector<SimRecord>* first = nullptr;
   for (int h = 0; h < world.hosts(); ++h) {
     if (!world.has_log(h, set)) continue;
     const auto& records = world.log(h, set).records();

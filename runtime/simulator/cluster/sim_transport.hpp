@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "runtime/backends/flat/transport.hpp"
-#include "runtime/simulator/fiber.hpp"
+#include "runtime/simulator/cluster/fiber.hpp"
 #include "runtime/simulator/network.hpp"
 
 namespace horo::runtime::sim {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/simulator/cluster.hpp"
+#include "runtime/simulator/cluster/cluster.hpp"
 
 namespace horo::runtime::sim {
 

@@ -2,11 +2,10 @@
 // The sums of a simulated job.
 #include <algorithm>
 
-#include "base/json.hpp"
 #include "runtime/backends/flat/segment.hpp"
 #include "runtime/backends/hierarchical/backend_table.hpp"
 #include "runtime/backends/tcp/tcp_transport.hpp"
-#include "runtime/simulator/cluster_run.hpp"
+#include "runtime/simulator/cluster/cluster_run.hpp"
 
 namespace horo::runtime::sim {
 
@@ -155,67 +154,6 @@ void ClusterRun::sum_by_hosts(int rank, int worker, const Bucket& bucket) {
                  .combine = combine});
     sleep(inside);
   }
-}
-
-// -- Rows ---------------------------------------------------------------------------------------
-
-namespace {
-
-double us(Duration time) {
-  return static_cast<double>(time.count()) / 1e3;
-}
-
-std::int64_t whole(std::uint64_t number) {
-  return static_cast<std::int64_t>(number);
-}
-
-void write(JsonWriter& json, const StartReport& start) {
-  json.key("hosts_known_us").value(us(start.hosts_known));
-  json.key("leaders_us").value(us(start.leaders));
-  json.key("addresses_us").value(us(start.addresses_known));
-  json.key("connected_us").value(us(start.connected));
-  json.key("store_requests").value(whole(start.store.requests));
-  json.key("store_bytes").value(whole(start.store.bytes_in + start.store.bytes_out));
-  json.key("store_busy_us").value(us(start.store.busy));
-  json.key("store_most_keys").value(whole(start.store.most_keys));
-  json.key("store_keys_left").value(whole(start.keys_left));
-}
-
-void write(JsonWriter& json, const SumReport& sum) {
-  json.begin_object().key("bytes").value(whole(sum.bytes)).key("path").value(sum.path);
-  json.key("algorithm").value(sum.algorithm).key("first_us").value(us(sum.first));
-  json.key("us").value(us(sum.again)).key("host_bytes").value(whole(sum.most_sent));
-  json.key("messages").value(whole(sum.messages)).end_object();
-}
-
-}  // namespace
-
-std::string to_json(const Cluster& cluster, const ClusterReport& report) {
-  JsonWriter json;
-  json.begin_object();
-  json.key("ranks").value(cluster.ranks()).key("hosts").value(cluster.hosts());
-  json.key("tensors").value(cluster.tensors);
-  write(json, report.start);
-  json.key("first_us").value(us(report.first.latency));
-  json.key("cached_us").value(us(report.cached.latency));
-  json.key("cached_bytes").value(whole(report.cached.most_bytes));
-  if (!report.sums.empty()) {
-    json.key("first_sum_us")
-        .value(us(report.start.connected + report.first.latency + report.sums.front().first));
-  }
-  json.key("sums").begin_array();
-  for (const auto& sum : report.sums) write(json, sum);
-  json.end_array();
-  json.key("connections").value(whole(report.connections));
-  json.key("most_connections").value(whole(report.most_connections));
-  json.key("losses").begin_array();
-  for (const auto& loss : report.losses) {
-    json.begin_object().key("host").value(loss.failure.host);
-    json.key("how").value(name(loss.failure.how));
-    json.key("known_us").value(us(loss.known)).end_object();
-  }
-  json.end_array().end_object();
-  return json.text();
 }
 
 }  // namespace horo::runtime::sim

@@ -16,7 +16,7 @@ namespace horo::runtime::sim {
 struct HostGroup {
   int count = 1;
   int ranks = 1;  ///< On each host.
-  HostLink link;
+  Uplink link;
 };
 
 struct HostFailure {
@@ -35,7 +35,7 @@ struct StepTensor {
   Duration at{};  ///< When all ranks have it, from the beginning of the step.
 };
 
-/// What a rank does in a step of the training.
+/// A step of a training, as each rank computes it.
 struct TrainingStep {
   Duration compute{};               ///< Without communication.
   std::vector<StepTensor> tensors;  ///< By time. Empty: no training is described.
@@ -45,7 +45,7 @@ struct TrainingStep {
 
 struct Cluster {
   std::vector<HostGroup> groups;
-  HostLink inside{.latency = std::chrono::microseconds(1), .bytes_per_second = 10e9};
+  Uplink inside{.latency = std::chrono::microseconds(1), .bytes_per_second = 10e9};
   Duration jitter{};
   int radix = 16;
   Duration heartbeat_timeout = std::chrono::seconds(5);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/simulator/sim_transport.hpp"
+#include "runtime/simulator/cluster/sim_transport.hpp"
 
 #include <algorithm>
 #include <cstring>

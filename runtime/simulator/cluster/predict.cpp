@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/simulator/predict.hpp"
+#include "runtime/simulator/cluster/predict.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -15,7 +15,7 @@ namespace {
 constexpr std::uint64_t kSmallest = 4;
 constexpr int kStepsBefore = 2;  // The first agrees on names.
 constexpr int kSteps = 2;
-constexpr auto kLimit = std::chrono::hours(10);  // Of virtual time.
+constexpr auto kLimit = std::chrono::hours(10);  // It is virtual time.
 
 /// The steps of one training with one setting.
 class StepRun {
@@ -24,7 +24,7 @@ class StepRun {
       : predictor_(predictor),
         training_(cluster.training),
         latency_(predictor.sum_time(kSmallest)),
-        world_(params_of(cluster, values)) {
+        world_(tuned(cluster, values)) {
     world_.network().use(links_of(cluster));
     started_.resize(static_cast<std::size_t>(world_.hosts()));
     world_.on_publish([this](int host, SetId, std::uint64_t entry) { entry_came(host, entry); });
@@ -50,8 +50,8 @@ class StepRun {
   std::uint64_t entries() const { return entries_; }
 
  private:
-  static WorldParams params_of(const Cluster& cluster, const TunedValues& values) {
-    auto params = sim::params_of(cluster);
+  static WorldParams tuned(const Cluster& cluster, const TunedValues& values) {
+    auto params = params_of(cluster);
     params.rules.fusion_threshold = values.fusion_threshold;
     params.rules.cycle = values.cycle;
     params.caller_runs = true;
@@ -92,17 +92,17 @@ class StepRun {
     left_ -= tensors_of_.front().size();
     tensors_of_.pop_front();
     ++finished_;
-    for (int h = 0; h < world_.hosts(); ++h) world_.finish_entry(h);
+    for (int h = 0; h < world_.hosts(); ++h) world_.log(h).finish_next();
   }
 
   StepPredictor& predictor_;
   const TrainingStep& training_;
-  const Duration latency_;  ///< Of the smallest sum.
+  const Duration latency_;  ///< The smallest sum takes it.
   World world_;
   std::vector<std::string> names_;
   std::unordered_map<std::string, std::uint64_t> bytes_of_;
   std::vector<std::uint64_t> started_;               ///< By host: entries that it has.
-  std::deque<std::vector<std::string>> tensors_of_;  ///< Of the entries that are not finished.
+  std::deque<std::vector<std::string>> tensors_of_;  ///< By entry, from the first unfinished one.
   std::uint64_t summed_ = 0;
   std::uint64_t finished_ = 0;
   TimePoint free_{};  ///< When the last sum ends.

@@ -14,7 +14,7 @@
 #include "base/kv/server/key_value_store.hpp"
 #include "runtime/backends/rendezvous_store.hpp"
 #include "runtime/sets/set_arrival.hpp"
-#include "runtime/simulator/fiber.hpp"
+#include "runtime/simulator/cluster/fiber.hpp"
 #include "runtime/simulator/network.hpp"
 
 namespace horo::runtime::sim {

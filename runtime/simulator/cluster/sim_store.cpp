@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/simulator/sim_store.hpp"
+#include "runtime/simulator/cluster/sim_store.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <map>
 
-#include "runtime/simulator/cluster_run.hpp"
+#include "runtime/simulator/cluster/cluster_run.hpp"
 
 namespace horo::runtime::sim {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/simulator/fiber.hpp"
+#include "runtime/simulator/cluster/fiber.hpp"
 
 #include <sys/mman.h>
 #include <utility>
