@@ -34,9 +34,10 @@ TRACED = """
 
 
 SETS = """
-    import os, numpy
+    import os, numpy, time
     import horo.numpy as horo
     horo.init()
+    directory = os.environ["HORO_TIMELINE_DIRECTORY"]
     for i, ranks in enumerate([[0, 1], [1, 2], [0, 1]]):
         some = horo.add_process_set(ranks)
         assert some.process_set_id == 1
@@ -44,7 +45,11 @@ SETS = """
             horo.allreduce(numpy.ones(1000), name="step", process_set=some)
         horo.remove_process_set(some)
     horo.allreduce(numpy.ones(1000), name="last")
+    open(os.path.join(directory, "done.%d" % horo.rank()), "w").close()
     if horo.rank() == 0:
+        # A rank that the end of this one stops earlier has not recorded the last sum.
+        while not all(os.path.exists(os.path.join(directory, "done.%d" % rank)) for rank in range(3)):
+            time.sleep(0.01)
         os._exit(3)
     horo.barrier()
 """
