@@ -1,8 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Strangers at the port of a rank: none gets in, none keeps a rank out.
+#include <algorithm>
+#include <cerrno>
 #include <condition_variable>
+#include <deque>
 #include <mutex>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <catch2/catch.hpp>
 
@@ -13,6 +20,40 @@
 
 using namespace horo;
 using namespace horo::runtime;
+
+namespace {
+
+/// Errors that the next calls of accept4() in this program return.
+class AcceptErrors {
+ public:
+  void set(std::deque<int> errors) {
+    const std::lock_guard lock(mutex_);
+    errors_ = std::move(errors);
+  }
+
+  /// 0: the call does what it should.
+  int take() {
+    const std::lock_guard lock(mutex_);
+    if (errors_.empty()) return 0;
+    const int error = errors_.front();
+    errors_.pop_front();
+    return error;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::deque<int> errors_;
+} accept_errors;
+
+}  // namespace
+
+/// Takes the place of the C library's.
+extern "C" int accept4(int fd, sockaddr* address, socklen_t* size, int flags) {
+  const int error = accept_errors.take();
+  if (error == 0) return static_cast<int>(syscall(SYS_accept4, fd, address, size, flags));
+  errno = error;
+  return -1;
+}
 
 namespace {
 
@@ -114,6 +155,58 @@ TcpHandshake ours(const TcpEdge& edge, const kv::Secret& secret = kOurs) {
   return TcpHandshake::connecting(secret, edge, kv::make_nonce().value());
 }
 
+/// Keeps what this process writes to its standard error while the object lives.
+class StandardError {
+ public:
+  StandardError() { dup2(file_.value(), STDERR_FILENO); }
+
+  ~StandardError() { dup2(before_.value(), STDERR_FILENO); }
+
+  StandardError(const StandardError&) = delete;
+  StandardError& operator=(const StandardError&) = delete;
+
+  std::string text() const {
+    std::string text(4096, '\0');
+    const auto n = pread(file_.value(), text.data(), text.size(), 0);
+    text.resize(static_cast<std::size_t>(std::max<ssize_t>(n, 0)));
+    return text;
+  }
+
+ private:
+  const UniqueFd before_{dup(STDERR_FILENO)};
+  const UniqueFd file_{memfd_create("stderr", MFD_CLOEXEC)};
+};
+
+/// This process's limit of descriptors is as high as it can be, while the object lives.
+class HighestLimit {
+ public:
+  HighestLimit() {
+    getrlimit(RLIMIT_NOFILE, &before_);
+    kv::raise_descriptor_limit();
+  }
+
+  ~HighestLimit() { setrlimit(RLIMIT_NOFILE, &before_); }
+
+  HighestLimit(const HighestLimit&) = delete;
+  HighestLimit& operator=(const HighestLimit&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+/// Returns the log of an endpoint for which accept4() returned these errors, and then a connection.
+std::string words_after(std::deque<int> errors) {
+  const HighestLimit limit;
+  const StandardError output;
+  accept_errors.set(std::move(errors));
+  Port port;
+  auto socket = port.connect();
+  REQUIRE(shake(socket, ours(edge_to(port))));
+  REQUIRE(port.set.wait_for_adopted(1));
+  CHECK(accept_errors.take() == 0);
+  return output.text();
+}
+
 /// The other side closes, and says no more than its challenge before.
 bool is_refused(kv::Socket& socket) {
   std::array<std::uint8_t, 256> buffer{};
@@ -206,4 +299,22 @@ TEST_CASE("a connection that its set refuses leaves nothing behind") {
     CHECK(is_refused(again));
   }
   CHECK(port.endpoint->watched() == 1);
+}
+
+TEST_CASE("a connection that ended before it was taken is no news") {
+  CHECK(words_after({ECONNABORTED, EPROTO, EHOSTUNREACH, ENOPROTOOPT, EINTR, ECONNABORTED}) == "");
+}
+
+TEST_CASE("the limit of this process is named where its descriptors are used up, and only there") {
+  const auto used_up = words_after({EMFILE, EMFILE});
+  CHECK(std::count(used_up.begin(), used_up.end(), '\n') == 1);
+  CHECK(used_up.find("Too many open files; this process may have") != std::string::npos);
+  const auto full = words_after({ENFILE});
+  CHECK(full.find("tries again: taking a connection: Too many open files in system\n") !=
+        std::string::npos);
+  const auto others = words_after({ENOMEM, EINVAL, EINVAL, ENOMEM});
+  CHECK(std::count(others.begin(), others.end(), '\n') == 3);
+  CHECK(others.find("Cannot allocate memory\n") != std::string::npos);
+  CHECK(others.find("Invalid argument\n") != std::string::npos);
+  CHECK(others.find("descriptors") == std::string::npos);
 }

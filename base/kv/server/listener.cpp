@@ -26,6 +26,25 @@ Result<std::uint16_t> bound_port(int fd) {
                   : reinterpret_cast<const sockaddr_in&>(storage).sin_port);
 }
 
+/// The error of a connection that ended before it was taken. The next one may be good.
+bool is_of_one_connection(int error) {
+  switch (error) {
+    case EINTR:
+    case ECONNABORTED:
+    case EPROTO:
+    case ENOPROTOOPT:
+    case ENETDOWN:
+    case ENETUNREACH:
+    case EHOSTDOWN:
+    case EHOSTUNREACH:
+    case ENONET:
+    case EOPNOTSUPP:
+      return true;
+    default:
+      return false;
+  }
+}
+
 Failure listen_failed(const Address& address, int error) {
   const auto what = fmt::format("listening on {}", to_string(address));
   if (error == EADDRINUSE || error == EADDRNOTAVAIL) {
@@ -76,26 +95,12 @@ Result<int> Listener::accept() {
                  sizeof on);  // Ends the connections of a host that is lost.
       return fd;
     }
-    switch (errno) {
-      case EAGAIN:
-        return -1;
-      case EINTR:
-      case ECONNABORTED:
-      case EPROTO:
-      case ENETDOWN:
-      case EHOSTDOWN:
-      case EHOSTUNREACH:
-      case ENETUNREACH:
-        continue;  // An error of this connection, not of the listener.
-      case EMFILE:
-      case ENFILE:
-      case ENOBUFS:
-      case ENOMEM:
-        return fail(Errc::unavailable, "taking a connection: {}",
-                    std::generic_category().message(errno));
-      default:
-        return fail_errno(errno, "taking a connection");
-    }
+    const int error = errno;
+    if (error == EAGAIN) return -1;
+    if (is_of_one_connection(error)) continue;
+    if (error != EMFILE) return fail_errno(error, "taking a connection");
+    return fail(Errc::resource_exhausted, "taking a connection: {}",
+                std::generic_category().message(error));
   }
 }
 

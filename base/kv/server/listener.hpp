@@ -29,8 +29,9 @@ class Listener {
 
   const Address& address() const { return address_; }  ///< With the actual port.
 
-  /// Returns the next connection, which the caller owns, or -1 when there is none. Skips peers that
-  /// have closed again. Fails: unavailable (no descriptors left), io.
+  /// Returns the next connection, which the caller owns, or -1 when there is none. Skips
+  /// connections that ended before they were taken. Fails: resource_exhausted (this process has no
+  /// descriptor left), unavailable (the machine has none left), out_of_memory, io.
   Result<int> accept();  // NOLINT(readability-make-member-function-const): it takes from the queue
 
  private:

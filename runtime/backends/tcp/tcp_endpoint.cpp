@@ -24,7 +24,7 @@ constexpr std::uint64_t kStopId = 0;
 constexpr std::uint64_t kListenerId = 1;
 constexpr Duration kHandshakeTime = 5s;
 constexpr Duration kParkedTime = 60s;
-constexpr Duration kPause = 100ms;  // Until another try to accept, when no descriptor is left.
+constexpr Duration kPause = 100ms;  // Until the next try to accept, after an error.
 constexpr std::size_t kMostParked = 4096;
 
 TimePoint endpoint_now() {
@@ -167,7 +167,7 @@ void TcpEndpoint::accept_all() {
   // A bound, so that a flood does not keep this thread from hearing those it has accepted.
   for (int i = 0; i < 64; ++i) {
     const auto socket = listener_.accept();
-    if (!socket) return pause_accepting();
+    if (!socket) return pause_accepting(socket.error());
     if (*socket < 0) return;
     take_in(*socket);
   }
@@ -188,17 +188,16 @@ void TcpEndpoint::take_in(int fd) {
                    .since = endpoint_now()});
 }
 
-/// The process has no descriptor left: the oldest stranger gives its own back.
-void TcpEndpoint::pause_accepting() {
-  if (kv::raise_descriptor_limit()) return;
+/// No connection can be taken now. The oldest stranger gives back what it holds.
+void TcpEndpoint::pause_accepting(const Error& why) {
+  const bool no_descriptor = why.code == Errc::resource_exhausted;
+  if (no_descriptor && kv::raise_descriptor_limit()) return;
   if (!strangers_.empty()) strangers_.erase(strangers_.begin());
-  if (!has_paused_) {
-    log::warn("tcp",
-              "rank {} has no file descriptor left for a connection of another rank, and tries "
-              "again: {}",
-              me_, kv::describe_descriptor_limit());
+  if (warned_ != why.message) {
+    log::warn("tcp", "rank {} cannot take a connection of another rank, and tries again: {}{}", me_,
+              why.message, no_descriptor ? "; " + kv::describe_descriptor_limit() : "");
   }
-  has_paused_ = true;
+  warned_ = why.message;
   epoll_event nothing{.events = 0, .data = {.u64 = kListenerId}};
   epoll_ctl(events_.value(), EPOLL_CTL_MOD, listener_.descriptor(), &nothing);
   paused_ = endpoint_now() + kPause;

@@ -102,7 +102,7 @@ class TcpEndpoint final : public SharedByBackends {
   void handle(std::uint64_t id) HORO_REQUIRES(mutex_);
   void accept_all() HORO_REQUIRES(mutex_);
   void take_in(int socket) HORO_REQUIRES(mutex_);
-  void pause_accepting() HORO_REQUIRES(mutex_);
+  void pause_accepting(const Error& why) HORO_REQUIRES(mutex_);
   void resume_accepting() HORO_REQUIRES(mutex_);
   void hear(std::uint64_t id) HORO_REQUIRES(mutex_);
   Status read_from(Stranger& stranger) HORO_REQUIRES(mutex_);
@@ -125,7 +125,7 @@ class TcpEndpoint final : public SharedByBackends {
   std::map<std::uint64_t, Watched> watched_ HORO_GUARDED_BY(mutex_);
   std::map<SetToken, TcpSet*> sets_ HORO_GUARDED_BY(mutex_);
   std::optional<TimePoint> paused_ HORO_GUARDED_BY(mutex_);  ///< Accepts again then.
-  bool has_paused_ HORO_GUARDED_BY(mutex_) = false;          ///< A warning was given.
+  std::string warned_ HORO_GUARDED_BY(mutex_);               ///< The error of the last warning.
   std::thread thread_;
 };
 
