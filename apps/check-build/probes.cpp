@@ -178,7 +178,7 @@ Finding choice_on_several_hosts(const std::string& library) {
   const auto mpi =
       runtime::mpi_of(runtime::observe_mpi([](const char* name) { return std::getenv(name); }));
   auto choice = runtime::choose_backend(
-      {.hosts = 2,
+      {.host_of = {0, 0, 1, 1},
        .mpi = mpi,
        .candidates = runtime::observe_candidates(CpuOperations::automatic, mpi, folder)});
   Finding finding{

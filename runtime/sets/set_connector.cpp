@@ -79,14 +79,15 @@ Result<std::unique_ptr<Backend>> SetConnector::make(std::string_view module,
   return entry->make(communicator);
 }
 
-Result<BackendChoice> SetConnector::choose(int ranks) {
+Result<BackendChoice> SetConnector::choose(std::span<const Rank> ranks) {
   // A program may load an MPI later, by which the ranks of the job have not connected.
   if (!mpi_) mpi_ = mpi_of(observe_mpi([](const char* name) { return std::getenv(name); }));
   const auto& mpi = *mpi_;
+  std::vector<int> host_of;
+  for (const auto rank : ranks) host_of.push_back(hosts_.host_of(rank));
   return choose_backend(
       {.wanted = options_.operations,
-       .hosts = static_cast<int>(hosts_.hosts()),
-       .ranks = ranks,
+       .host_of = std::move(host_of),
        .free_descriptors = free_descriptors(),
        .mpi = mpi,
        .encrypts = options_.encryption == kv::Encryption::on,
@@ -143,7 +144,7 @@ Status SetConnector::add_steps_inside(SpanningBackend& made, HierarchicalParts& 
 
 Result<SpanningBackend> SetConnector::connect(std::uint64_t number, std::span<const Rank> ranks,
                                               const Members& here, std::size_t index) {
-  HORO_TRY(auto choice, choose(static_cast<int>(ranks.size())));
+  HORO_TRY(auto choice, choose(ranks));
   HORO_TRY(auto client,
            store_->connect(Deadline::in(SteadyClock::instance(), options_.start_timeout)));
   WatchedStore store(client, lost_);

@@ -63,7 +63,7 @@ class SetConnector {
                                   const Members& here, std::size_t index);
 
  private:
-  Result<BackendChoice> choose(int ranks);
+  Result<BackendChoice> choose(std::span<const Rank> ranks);
   timeline::PathReason why_not_by_hosts() const;
   Communicator communicator_of(std::uint64_t number, std::span<const Rank> ranks, std::size_t index,
                                RendezvousStore& store);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/backends/hierarchical/choose.hpp"
 
+#include <algorithm>
+
 #include "runtime/backends/hierarchical/gloo_reach.hpp"
 
 namespace horo::runtime {
@@ -10,6 +12,12 @@ namespace {
 constexpr const char* kShm = "shm";
 constexpr const char* kTcp = "tcp";
 constexpr const char* kGloo = "gloo";
+
+int hosts_of(const BackendRequest& request) {
+  auto hosts = request.host_of;
+  std::sort(hosts.begin(), hosts.end());
+  return static_cast<int>(std::unique(hosts.begin(), hosts.end()) - hosts.begin());
+}
 
 /// Why the module cannot be used; empty: it can.
 std::string why_not(const BackendRequest& request, const std::string& name) {
@@ -24,8 +32,8 @@ std::string why_not(const BackendRequest& request, const std::string& name) {
 std::string why_not_gloo(const BackendRequest& request) {
   auto reason = why_not(request, kGloo);
   if (!reason.empty()) return reason;
-  return why_not_gloo(GlooSet{.ranks = request.ranks,
-                              .hosts = request.hosts,
+  return why_not_gloo(GlooSet{.ranks = static_cast<int>(request.host_of.size()),
+                              .hosts = hosts_of(request),
                               .free_descriptors = request.free_descriptors});
 }
 
@@ -35,7 +43,7 @@ std::string no_mpi() {
 
 /// The backends that may be chosen, the best first, each with the reason against it.
 std::vector<BackendCandidate> ranking(const BackendRequest& request) {
-  const BackendCandidate shm{kShm, request.hosts == 1 ? "" : "the ranks are on several hosts"};
+  const BackendCandidate shm{kShm, hosts_of(request) == 1 ? "" : "the ranks are on several hosts"};
   const BackendCandidate tcp{kTcp, why_not(request, kTcp)};
   const BackendCandidate gloo{kGloo, why_not_gloo(request)};
   const BackendCandidate mpi = request.mpi.empty()

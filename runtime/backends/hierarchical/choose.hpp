@@ -32,8 +32,9 @@ struct BackendCandidate {
 
 struct BackendRequest {
   CpuOperations wanted = CpuOperations::automatic;
-  int hosts = 1;
-  int ranks = 1;
+  /// The index of its host, for each of the ranks that are to be connected. A process set may have
+  /// few of the job's ranks, on few of its hosts.
+  std::vector<int> host_of = {0};
   std::uint64_t free_descriptors = ~std::uint64_t{0};  ///< That this process may still open.
   std::string mpi;                                     ///< As mpi_of().
   bool encrypts = false;                               ///< The user wants encryption between hosts.

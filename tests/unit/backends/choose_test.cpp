@@ -13,9 +13,16 @@ using horo::timeline::PathReason;
 
 namespace {
 
+/// `ranks` in equal parts on `hosts`.
+std::vector<int> spread(int ranks, int hosts) {
+  std::vector<int> host_of;
+  for (int r = 0; r < ranks; ++r) host_of.push_back(r * hosts / ranks);
+  return host_of;
+}
+
 BackendRequest request(CpuOperations wanted, int hosts, const std::string& mpi) {
   return {.wanted = wanted,
-          .hosts = hosts,
+          .host_of = spread(2 * hosts, hosts),
           .mpi = mpi,
           .candidates = {
               {"tcp", ""}, {"gloo", ""}, {"openmpi", ""}, {"mpich", "libmpich.so.12 is missing"}}};
@@ -67,9 +74,9 @@ TEST_CASE("a backend that the user asks for is used or refused, and never replac
 TEST_CASE(
     "Gloo by name is refused beyond the ranks that it can connect, with numbers and a way out") {
   auto asked = request(CpuOperations::gloo, 128, "");
-  asked.ranks = 256;
+  asked.host_of = spread(256, 128);
   CHECK(choose_backend(asked)->name == "gloo");
-  asked.ranks = 1024;
+  asked.host_of = spread(1024, 128);
   const auto many = choose_backend(asked);
   REQUIRE_FALSE(many);
   CHECK(many.error().code == Errc::unsupported);
@@ -77,8 +84,7 @@ TEST_CASE(
         "HORO_CPU_OPERATIONS asks for a backend that cannot be used; gloo: 1024 ranks would read "
         "145.7 GB of addresses from the job's store, of which Horo allows 2.5 GB; use tcp, which "
         "connects ranks when they need it");
-  asked.ranks = 64;
-  asked.hosts = 8;
+  asked.host_of = spread(64, 8);
   asked.free_descriptors = 60;
   const auto few = choose_backend(asked);
   REQUIRE_FALSE(few);
@@ -88,8 +94,19 @@ TEST_CASE(
   CHECK(choose_backend(asked)->name == "gloo");
   // Where nothing asks for Gloo, its limit changes no choice.
   asked.wanted = CpuOperations::automatic;
-  asked.ranks = 1024;
+  asked.host_of = spread(1024, 128);
   CHECK(choose_backend(asked)->name == "tcp");
+}
+
+TEST_CASE("Gloo is asked to reach the hosts of a process set, and no other hosts of the job") {
+  auto asked = request(CpuOperations::gloo, 128, "");
+  asked.host_of = {3, 3, 120, 77, 3};
+  asked.free_descriptors = 14;
+  CHECK(choose_backend(asked)->name == "gloo");
+  asked.free_descriptors = 13;
+  const auto few = choose_backend(asked);
+  REQUIRE_FALSE(few);
+  CHECK(few.error().message.find("5 ranks need 14 connections") != std::string::npos);
 }
 
 TEST_CASE("the descriptors that a process may still open are counted") {

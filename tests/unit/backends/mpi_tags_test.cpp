@@ -36,8 +36,9 @@ TEST_CASE("an MPI with too few tags gives way to TCP, with the reason") {
   const auto few = check_tag_bound(32'767);
   REQUIRE_FALSE(few);
   CHECK(few.error().code == Errc::unsupported);
-  BackendRequest request{
-      .hosts = 2, .mpi = "mpich", .candidates = {{"tcp", ""}, {"mpich", few.error().message}}};
+  BackendRequest request{.host_of = {0, 1},
+                         .mpi = "mpich",
+                         .candidates = {{"tcp", ""}, {"mpich", few.error().message}}};
   const auto choice = choose_backend(request).value();
   CHECK(choice.name == "tcp");
   bool told = false;
