@@ -53,6 +53,7 @@ Session::Session(bootstrap::Meeting meeting, const SessionOptions& options,
 
 Result<std::unique_ptr<Session>> Session::join(bootstrap::Meeting meeting,
                                                const SessionOptions& options) {
+  const StartClock start(SteadyClock::instance(), options.start_timeout);
   const auto& me = meeting.identity;
   HORO_TRY(auto host,
            HostMemory::attach(meeting.board.value(), me.local_rank, me.rank, options.board));
@@ -62,24 +63,22 @@ Result<std::unique_ptr<Session>> Session::join(bootstrap::Meeting meeting,
                 host->local_size(), me.local_size);
   }
   std::unique_ptr<Session> session(new Session(std::move(meeting), options, std::move(host)));
-  HORO_TRY_STATUS(session->meet(options));
+  HORO_TRY_STATUS(session->meet(options, start));
   session->start(options);
   return session;
 }
 
-Status Session::meet(const SessionOptions& options) {
+Status Session::meet(const SessionOptions& options, StartClock start) {
   std::vector<Rank> everybody;
   for (int r = 0; r < meeting_.identity.size; ++r) everybody.emplace_back(r);
-  const auto all_here = [&] {
-    return await_local_ranks(*host_, meeting_, sets_.loss(), options.start_timeout);
-  };
+  const auto all_here = [&] { return await_local_ranks(*host_, meeting_, sets_.loss(), start); };
   if (meeting_.hosts.size() <= 1) {
     warn_of_unused_choice(options.hosts.connect.operations, *host_);
     HORO_TRY_STATUS(sets_.add(std::move(everybody)));
     return all_here();
   }
   HORO_TRY_STATUS(all_here());
-  HORO_TRY(hosts_, JobHosts::meet(meeting_, *host_, options.hosts));
+  HORO_TRY(hosts_, JobHosts::meet(meeting_, *host_, options.hosts, start));
   sets_.connect(*hosts_);
   stalls_.connect(hosts_->tree(), hosts_->map().own().name);
   HORO_TRY_STATUS(sets_.add(std::move(everybody)));

@@ -23,6 +23,7 @@
 #include "runtime/session/submitter.hpp"
 #include "runtime/sets/job_hosts.hpp"
 #include "runtime/sets/process_sets.hpp"
+#include "runtime/sets/start_clock.hpp"
 #include "runtime/stalls/stall_monitor.hpp"
 #include "runtime/tuning/tuner.hpp"
 
@@ -137,7 +138,7 @@ class Session {
  private:
   Session(bootstrap::Meeting meeting, const SessionOptions& options,
           std::shared_ptr<HostMemory> host);
-  Status meet(const SessionOptions& options);
+  Status meet(const SessionOptions& options, StartClock start);
   void start(const SessionOptions& options);
   void note_loss(Rank lost);
   void start_tuner(const tuning::TunerOptions& options);

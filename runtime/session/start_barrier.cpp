@@ -44,19 +44,18 @@ Status arrive(HostMemory& host, Rank rank) {
 }  // namespace
 
 Status await_local_ranks(HostMemory& host, const bootstrap::Meeting& meeting, const RankLoss& loss,
-                         Duration timeout) {
+                         StartClock& start) {
   const auto me = meeting.identity.rank;
   HORO_TRY_STATUS(arrive(host, me));
   const auto& clock = SteadyClock::instance();
-  auto deadline = Deadline::in(clock, timeout);
   for (;;) {
     std::string absent;
     const bool slept = host.waker().sleep(Sleeper::caller, [&]() -> Duration {
       absent = absent_ranks(host, meeting);
       if (absent.empty() || loss.is_poisoned()) return Duration::zero();
       // This late only if this process was stopped meanwhile, and the others with it.
-      if (deadline.expired(clock.now() - kLatestWakeUp)) deadline = Deadline::in(clock, timeout);
-      return deadline.left(clock.now());
+      if (start.local_ranks().expired(clock.now() - kLatestWakeUp)) start.restart();
+      return start.local_ranks().left(clock.now());
     });
     if (slept) continue;
     if (absent.empty()) return {};

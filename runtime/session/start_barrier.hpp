@@ -6,14 +6,15 @@
 #include "runtime/bootstrap/meeting/meeting.hpp"
 #include "runtime/host/host_memory.hpp"
 #include "runtime/sets/rank_loss.hpp"
+#include "runtime/sets/start_clock.hpp"
 
 namespace horo::runtime {
 
 /// Says that this rank has attached, and waits for the host's other ranks. Blocks: until all have,
-/// for `timeout` at most; time in which the whole job was stopped does not count. Fails:
+/// as long as `start` says at most, which begins again after the whole job was stopped. Fails:
 /// unavailable (a rank with this number has attached before), peer_lost, timed_out (naming the
 /// ranks that are missing).
 Status await_local_ranks(HostMemory& host, const bootstrap::Meeting& meeting, const RankLoss& loss,
-                         Duration timeout);
+                         StartClock& start);
 
 }  // namespace horo::runtime

@@ -7,19 +7,20 @@
 namespace horo::runtime {
 
 JobHosts::JobHosts(const bootstrap::Meeting& meeting, HostMemory& memory,
-                   const ConnectOptions& options)
+                   const ConnectOptions& options, Deadline ranks_connect)
     : map_(meeting),
       tree_(memory),
-      connector_(meeting, memory, map_, options, [this] { return tree_.has_loss(); }) {}
+      connector_(meeting, memory, map_, options,
+                 {.lost = [this] { return tree_.has_loss(); }, .jobs_set = ranks_connect}) {}
 
 Result<std::unique_ptr<JobHosts>> JobHosts::meet(const bootstrap::Meeting& meeting,
-                                                 HostMemory& memory,
-                                                 const JobHostsOptions& options) {
+                                                 HostMemory& memory, const JobHostsOptions& options,
+                                                 const StartClock& start) {
   const auto& connect = options.connect;
   if (connect.encryption == kv::Encryption::on) HORO_TRY_STATUS(kv::can_encrypt());
   // Connections to other hosts need more than a few; a backend raises the limit further if it must.
   kv::raise_descriptor_limit(kv::kFewDescriptors);
-  std::unique_ptr<JobHosts> hosts(new JobHosts(meeting, memory, connect));
+  std::unique_ptr<JobHosts> hosts(new JobHosts(meeting, memory, connect, start.ranks()));
   if (memory.me() != LocalRank{0}) return hosts;
   // Hosts that have set these differently would choose different backends.
   const auto settings = fmt::format("{} {} {}", static_cast<int>(connect.operations),
@@ -30,7 +31,7 @@ Result<std::unique_ptr<JobHosts>> JobHosts::meet(const bootstrap::Meeting& meeti
                                       .rules = {},
                                       .settings = settings,
                                       .encryption = connect.encryption},
-                                     Deadline::in(SteadyClock::instance(), connect.start_timeout)));
+                                     start.leaders()));
   return hosts;
 }
 

@@ -9,6 +9,7 @@
 #include "runtime/host/host_memory.hpp"
 #include "runtime/sets/host_map.hpp"
 #include "runtime/sets/set_connector.hpp"
+#include "runtime/sets/start_clock.hpp"
 #include "runtime/sets/tree_link.hpp"
 
 namespace horo::runtime {
@@ -25,7 +26,8 @@ class JobHosts {
   /// For a rank of a job on several hosts, once all ranks of its host are there. `memory` outlives
   /// this. Blocks and fails as TreeLink::start.
   static Result<std::unique_ptr<JobHosts>> meet(const bootstrap::Meeting& meeting,
-                                                HostMemory& memory, const JobHostsOptions& options);
+                                                HostMemory& memory, const JobHostsOptions& options,
+                                                const StartClock& start);
 
   const HostMap& map() const { return map_; }
 
@@ -34,7 +36,8 @@ class JobHosts {
   SetConnector& connector() { return connector_; }
 
  private:
-  JobHosts(const bootstrap::Meeting& meeting, HostMemory& memory, const ConnectOptions& options);
+  JobHosts(const bootstrap::Meeting& meeting, HostMemory& memory, const ConnectOptions& options,
+           Deadline ranks_connect);
 
   const HostMap map_;
   TreeLink tree_;

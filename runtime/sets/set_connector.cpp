@@ -16,6 +16,12 @@ namespace horo::runtime {
 
 namespace {
 
+/// Never zero, which Gloo takes for no limit.
+Duration left(Deadline deadline) {
+  return std::max<Duration>(deadline.left(SteadyClock::instance().now()),
+                            std::chrono::milliseconds(1));
+}
+
 /// The job's store, for ranks that give up when one of them is lost. Remembers the keys that this
 /// rank has set, so that they can be erased.
 class WatchedStore final : public RendezvousStore, public ArrivalStore {
@@ -36,10 +42,14 @@ class WatchedStore final : public RendezvousStore, public ArrivalStore {
     return client_.erase(keys, deadline);
   }
 
-  /// `set`: with this name.
-  ConnectedRank connected(const Communicator& set) const {
-    return {
-        .name = set.name, .ranks = set.size(), .keys = own_, .start_timeout = set.start_timeout};
+  /// The members of `set` connect until the deadline. A member that has connected waits longer than
+  /// the others, whose errors name the ranks that are missing.
+  ConnectedRank connected(const Communicator& set, Deadline deadline) const {
+    constexpr Duration kToSay = std::chrono::seconds(5);
+    return {.name = set.name,
+            .ranks = set.size(),
+            .keys = own_,
+            .start_timeout = left(deadline) + kToSay};
   }
 
   Result<std::string> get(std::string_view key, Deadline deadline) override {
@@ -62,11 +72,11 @@ class WatchedStore final : public RendezvousStore, public ArrivalStore {
 }  // namespace
 
 SetConnector::SetConnector(const bootstrap::Meeting& meeting, HostMemory& memory,
-                           const HostMap& hosts, ConnectOptions options, std::function<bool()> lost)
+                           const HostMap& hosts, ConnectOptions options, ConnectLimits limits)
     : memory_(memory),
       hosts_(hosts),
       options_(std::move(options)),
-      lost_(std::move(lost)),
+      limits_(std::move(limits)),
       me_(meeting.identity.rank),
       epoch_(meeting.epoch),
       store_(meeting.store) {
@@ -94,6 +104,11 @@ Result<BackendChoice> SetConnector::choose(std::span<const Rank> ranks) {
        .candidates = observe_candidates(options_.operations, mpi, options_.modules)});
 }
 
+Deadline SetConnector::deadline_of(std::uint64_t number) const {
+  return number == kJobsSet ? limits_.jobs_set
+                            : Deadline::in(SteadyClock::instance(), options_.start_timeout);
+}
+
 timeline::PathReason SetConnector::why_not_by_hosts() const {
   if (!options_.hierarchical) return timeline::PathReason::switched_off;
   // A sum by hosts is not in the order of the ranks.
@@ -104,18 +119,19 @@ timeline::PathReason SetConnector::why_not_by_hosts() const {
 static_assert(std::size_t{kMostSlots} == 2 * kMostSets);
 
 Communicator SetConnector::communicator_of(std::uint64_t number, std::span<const Rank> ranks,
-                                           std::size_t index, RendezvousStore& store) {
+                                           std::size_t index, RendezvousStore& store,
+                                           Deadline deadline) {
   Communicator all{.name = fmt::format("horo/sets/{}/{}", epoch_, number),
                    .slot = static_cast<int>(2 * index),
                    .starting = number == kJobsSet,
                    .meeting = &store,
-                   .lost = lost_,
+                   .lost = limits_.lost,
                    .secret = store_->secret,
                    .encryption = options_.encryption,
                    .shared = &shared_,
                    .interface = options_.gloo_interface,
                    .address = options_.gloo_interface.empty() ? hosts_.own().address : "",
-                   .start_timeout = options_.start_timeout,
+                   .start_timeout = left(deadline),
                    .timeout = options_.gloo_timeout,
                    .rank_order = options_.deterministic,
                    .mpi_threads = options_.mpi_threads,
@@ -145,10 +161,10 @@ Status SetConnector::add_steps_inside(SpanningBackend& made, HierarchicalParts& 
 Result<SpanningBackend> SetConnector::connect(std::uint64_t number, std::span<const Rank> ranks,
                                               const Members& here, std::size_t index) {
   HORO_TRY(auto choice, choose(ranks));
-  HORO_TRY(auto client,
-           store_->connect(Deadline::in(SteadyClock::instance(), options_.start_timeout)));
-  WatchedStore store(client, lost_);
-  const auto all = communicator_of(number, ranks, index, store);
+  const auto deadline = deadline_of(number);
+  HORO_TRY(auto client, store_->connect(deadline));
+  WatchedStore store(client, limits_.lost);
+  const auto all = communicator_of(number, ranks, index, store, deadline);
   HORO_TRY(const auto hierarchy, hierarchy_of(all));
   SpanningBackend made{.table = BackendTable::of_hosts(std::move(choice), hierarchy,
                                                        {.why_not = why_not_by_hosts()})};
@@ -157,14 +173,15 @@ Result<SpanningBackend> SetConnector::connect(std::uint64_t number, std::span<co
   log::info("runtime", "{} ranks on {} hosts: {}", all.size(), hierarchy.hosts,
             made.table.describe());
   if (!made.table.uses_hosts()) {
-    HORO_TRY_STATUS(await_all(store, store.connected(all)));
+    HORO_TRY_STATUS(await_all(store, store.connected(all, deadline)));
     return made;
   }
   HierarchicalParts parts;
-  if (const auto across = across_hosts(all, hierarchy)) {
+  if (auto across = across_hosts(all, hierarchy)) {
+    across->start_timeout = left(deadline);
     HORO_TRY(parts.across, make(name, *across));
   }
-  HORO_TRY_STATUS(await_all(store, store.connected(all)));
+  HORO_TRY_STATUS(await_all(store, store.connected(all, deadline)));
   HORO_TRY_STATUS(add_steps_inside(made, parts, here, kMostSets + 2 * index));
   made.backend = std::make_unique<PathBackend>(
       made.table, std::move(made.backend),

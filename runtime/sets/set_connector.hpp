@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/deadline.hpp"
 #include "base/knobs/choices.hpp"
 #include "base/result.hpp"
 #include "runtime/backends/communicator.hpp"
@@ -26,7 +27,7 @@ namespace horo::runtime {
 
 /// The user's settings for backends between hosts.
 struct ConnectOptions {
-  Duration start_timeout = std::chrono::seconds(30);
+  Duration start_timeout = std::chrono::seconds(30);  ///< For each set but the job's own.
   CpuOperations operations = CpuOperations::automatic;
   std::string gloo_interface;
   Duration gloo_timeout = std::chrono::seconds(30);
@@ -44,15 +45,21 @@ struct SpanningBackend {
   std::unique_ptr<Backend> backend;               ///< Ends before `rings`.
 };
 
+/// When ranks that connect give up.
+struct ConnectLimits {
+  std::function<bool()> lost;  ///< A rank was lost. Thread: any.
+  Deadline jobs_set;           ///< For the job's own set.
+};
+
 /// Thread: one at a time.
 class SetConnector {
  public:
   /// The job's own set is the first.
   static constexpr std::uint64_t kJobsSet = 1;
 
-  /// `memory` and `hosts` outlive this. `lost` says whether a rank was lost. Thread: any.
+  /// `memory` and `hosts` outlive this.
   SetConnector(const bootstrap::Meeting& meeting, HostMemory& memory, const HostMap& hosts,
-               ConnectOptions options, std::function<bool()> lost);
+               ConnectOptions options, ConnectLimits limits);
 
   /// Connects this rank with the set's other members. `number` is another one for every set that
   /// ever was; the job's own set has kJobsSet. `index` is another one for every set that there is,
@@ -64,9 +71,10 @@ class SetConnector {
 
  private:
   Result<BackendChoice> choose(std::span<const Rank> ranks);
+  Deadline deadline_of(std::uint64_t number) const;
   timeline::PathReason why_not_by_hosts() const;
   Communicator communicator_of(std::uint64_t number, std::span<const Rank> ranks, std::size_t index,
-                               RendezvousStore& store);
+                               RendezvousStore& store, Deadline deadline);
   Result<std::unique_ptr<Backend>> make(std::string_view module,
                                         const Communicator& communicator) const;
   /// Rings for the two steps inside this host, in the regions from `region` on, and their backends.
@@ -77,7 +85,7 @@ class SetConnector {
   HostMemory& memory_;
   const HostMap& hosts_;
   ConnectOptions options_;
-  const std::function<bool()> lost_;
+  const ConnectLimits limits_;
   const Rank me_;
   const Epoch epoch_;
   const std::shared_ptr<bootstrap::JobStore> store_;

@@ -2,6 +2,7 @@
 #include "tests/spanning/hosts.hpp"
 
 #include <algorithm>
+#include <mutex>
 #include <unistd.h>
 
 namespace horo::spanning {
@@ -42,7 +43,7 @@ runtime::bootstrap::Meeting TestHosts::meeting(int rank) const {
   return meeting;
 }
 
-void TestHosts::run_raw(const std::function<void(std::unique_ptr<Session>, int)>& body) {
+void TestHosts::begin_epoch() {
   epoch_ = Epoch{epoch_.value() + 1};
   boards_.clear();
   failed_ = false;
@@ -50,6 +51,10 @@ void TestHosts::run_raw(const std::function<void(std::unique_ptr<Session>, int)>
     boards_.emplace_back(
         *make_board({.local_size = static_cast<int>(ranks.size()), .nonce = 1, .epoch = epoch_}));
   }
+}
+
+void TestHosts::run_raw(const std::function<void(std::unique_ptr<Session>, int)>& body) {
+  begin_epoch();
   std::vector<std::thread> threads;
   std::vector<std::string> errors(static_cast<std::size_t>(size_));
   for (int r = 0; r < size_; ++r) {
@@ -65,6 +70,31 @@ void TestHosts::run_raw(const std::function<void(std::unique_ptr<Session>, int)>
   }
   for (auto& thread : threads) thread.join();
   for (const auto& error : errors) CHECK(error == "");
+}
+
+std::string TestHosts::fail_to_start(const BadStart& start) {
+  options.start_timeout = options.hosts.connect.start_timeout = std::chrono::milliseconds(500);
+  begin_epoch();
+  const auto is_in = [](const std::vector<int>& ranks, int rank) {
+    return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
+  };
+  std::mutex mutex;
+  std::string first;
+  std::vector<std::thread> threads;
+  for (int r = 0; r < size_; ++r) {
+    if (is_in(start.absent, r)) continue;
+    threads.emplace_back([&, r] {
+      if (is_in(start.late, r)) std::this_thread::sleep_for(std::chrono::milliseconds(200));
+      const auto session = Session::join(meeting(r), options);
+      const std::lock_guard lock(mutex);
+      if (!first.empty()) return;
+      first = fmt::format("rank {}: {}", r, session ? "it has started" : session.error().message);
+      for (std::size_t h = 0; h < layout_.size(); ++h)
+        poison(static_cast<int>(h), {.rank = Rank{r}, .cause = LossCause::exited, .detail = 1});
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  return first;
 }
 
 void TestHosts::run(const std::function<void(Session&, int)>& body) {

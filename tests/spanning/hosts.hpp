@@ -6,6 +6,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -23,6 +24,12 @@ namespace horo::spanning {
 /// Ranks by host: {{0, 2}, {1}} puts ranks 0 and 2 on one host, rank 1 on another.
 using Layout = std::vector<std::vector<int>>;
 
+/// Ranks that fail to start a job, or are late.
+struct BadStart {
+  std::vector<int> absent;  ///< They never join.
+  std::vector<int> late;    ///< They join 200 ms after the others.
+};
+
 /// The hosts of one job. Each run is an epoch. Threads wait at random race points: HORO_SIM_DELAYS
 /// repeats them.
 class TestHosts {
@@ -37,6 +44,10 @@ class TestHosts {
   /// The same without the shutdown: `body` owns the session.
   void run_raw(const std::function<void(std::unique_ptr<runtime::Session>, int)>& body);
 
+  /// Starts a job that cannot start, with little time. Returns "rank N: message" of the first rank
+  /// that fails; then all hosts learn that it was lost, as their agents would tell them.
+  std::string fail_to_start(const BadStart& start);
+
   /// A rank of the run could not join: do not wait for it. Thread: any.
   bool failed() const { return failed_; }
 
@@ -50,6 +61,7 @@ class TestHosts {
 
  private:
   runtime::bootstrap::Meeting meeting(int rank) const;
+  void begin_epoch();
 
   const test::RandomDelays delays_{test::delays_from_environment()};
   const Layout layout_;

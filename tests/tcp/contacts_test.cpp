@@ -131,7 +131,7 @@ TEST_CASE("the rank whose child never comes names it, before those above give up
     });
   }
   for (auto& rank : ranks) rank.join();
-  CHECK(first == "key 's/tcp/3' was not set");
+  CHECK(first == "waiting for the address of rank 3: key 's/tcp/3' was not set");
 }
 
 TEST_CASE("a rank that waits for the table ends when another rank is lost") {

@@ -147,13 +147,18 @@ Status ContactExchange::gather(const kv::Address& own, Deadline deadline) {
     HORO_TRY_STATUS(store_.set(key(kOwn, place_.node), encode_contacts({&own, 1}), deadline));
   }
   for (const auto& child : place_.children) {
-    HORO_TRY(const auto text, store_.get(key(kOwn, child.first), deadline));
+    HORO_TRY(const auto text,
+             store_.get(key(kOwn, child.first), deadline)
+                 .context(fmt::format("waiting for the address of rank {}", rank_of(child.first))));
     HORO_TRY_STATUS(put(child.first, child.first + 1, text));
   }
   for (const auto& child : place_.children) {
     if (child.end == child.first + 1) continue;
     const auto later = after(deadline, depth_of(child.end - child.first, kRadix));
-    HORO_TRY(const auto text, store_.get(key(kBelow, child.first), later));
+    HORO_TRY(const auto text,
+             store_.get(key(kBelow, child.first), later)
+                 .context(fmt::format("waiting for the addresses that rank {} collects",
+                                      rank_of(child.first))));
     HORO_TRY_STATUS(put(child.first + 1, child.end, text));
   }
   if (place_.parent < 0 || place_.children.empty()) return {};
