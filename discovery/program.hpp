@@ -30,6 +30,9 @@ class RunningProgram {
   /// its outputs, at most until `limit`.
   Result<ProgramEnd> hear(WaitLimit limit);
 
+  /// Tells it to end now. The destructor waits for that.
+  void release() { program_.release(); }
+
  private:
   RunningProgram(KeptProgram program, UniqueFd out, UniqueFd err)
       : program_(std::move(program)), out_(std::move(out)), err_(std::move(err)) {}

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <list>
 #include <optional>
 #include <string>
 #include <sys/resource.h>
 #include <sys/types.h>
 #include <vector>
 
+#include "base/deadline.hpp"
 #include "base/result.hpp"
 #include "base/unique_fd.hpp"
 
@@ -20,17 +22,19 @@ struct KeptCommand {
   /// Set: the program has this limit of descriptors, no others than these three, and no signal
   /// ignored or blocked. Empty: it inherits what this process has.
   std::optional<rlimit> fresh_with{};
-  /// How long the program has to end by SIGTERM when this process is gone, before it and all that
-  /// descends from it is killed.
+  /// How long the program's process group has to end by SIGTERM before it is killed. 0: it is
+  /// killed at once.
   int grace_ms = 0;
 };
 
 /// A running program that does not outlive this process, even if this process is killed by SIGKILL.
 /// Between them stands a process of its own, the keeper, which shows itself as `job-keep`. When
-/// this process ends, or at the destructor, the keeper kills all that descends from the program; if
-/// the program has ended by itself, the destructor kills the rest of its process group only.
-/// When the keeper is killed, the kernel kills the program, and the destructor kills the rest of
-/// its process group.
+/// this process ends, or at release(), the keeper sends SIGTERM to the program's process group and,
+/// after the grace time, kills all that descends from the program. If the program has exited
+/// before, release() ends the rest of its process group only, because it may have left a service in
+/// a session of its own. Signals to the program's process group do not reach the keeper. When the
+/// keeper is killed, the kernel kills the program, and the destructor kills the rest of the
+/// process group; a descendant in another group or session is out of reach then.
 class KeptProgram {
  public:
   /// Starts `command` in a process group of its own. Thread: any, also in a program with several
@@ -41,34 +45,52 @@ class KeptProgram {
 
   KeptProgram(KeptProgram&& other) noexcept;
   KeptProgram& operator=(KeptProgram&&) = delete;
-  /// Kills all that descends from the program if it still runs, else the rest of its process group.
-  /// Blocks: until they have ended; two seconds if the keeper was stopped.
+  /// Releases the program. Blocks: until the keeper is done, at most until answer_deadline().
   ~KeptProgram();
 
-  /// The keeper's number, which is that of the process group.
+  /// The number of this process's child.
   int keeper() const { return keeper_; }
 
-  /// Asks the keeper to do what the destructor does. If the program still ran, wait_status() fails
-  /// then. False: the keeper is gone.
-  bool release() const;
+  /// Asks the keeper to end the program, once. If the program still runs, wait_status() fails when
+  /// all is done. False: the keeper is gone.
+  bool release();
 
-  /// Kills the process group. The keeper is among it, so wait_status() fails.
+  /// How long after release() a keeper that is not done has been stopped by a signal.
+  Duration answer_time() const;
+
+  /// Kills the keeper and the program's process group, so wait_status() fails.
   void kill_group() const;
 
-  /// Becomes readable when the program has ended.
+  /// Becomes readable when the program has ended, or the keeper is done.
   int ended() const { return report_.value(); }
 
   /// The program's wait status. Fails: unavailable (the keeper was killed). Blocks: until the
   /// program has ended.
   Result<int> wait_status() const;
 
- private:
-  KeptProgram(pid_t keeper, UniqueFd report) : keeper_(keeper), report_(std::move(report)) {}
+  /// Whether the destructor would not wait.
+  bool is_over() const;
 
-  pid_t keeper_;  ///< The leader of the process group.
-  /// The keeper sends the start's error, 0 for none, and the wait status. A message to it releases
-  /// it.
-  UniqueFd report_;
+ private:
+  KeptProgram(pid_t keeper, UniqueFd report, int grace_ms)
+      : keeper_(keeper), report_(std::move(report)), grace_ms_(grace_ms) {}
+
+  pid_t keeper_;
+  pid_t group_ = -1;  ///< The program's process group; -1: it was not started.
+  UniqueFd report_;   ///< See run_keeper().
+  int grace_ms_;
+  std::optional<Deadline> answer_deadline_{};  ///< Since release().
+  bool released_ = false;
+};
+
+/// Programs that are no longer needed. They are told to end when they come, so they end at the same
+/// time, and the destructor waits for all of them together.
+class EndingPrograms {
+ public:
+  void add(KeptProgram program);
+
+ private:
+  std::list<KeptProgram> programs_;
 };
 
 }  // namespace horo

@@ -58,14 +58,14 @@ class MixedStarter final : public Starter {
     const auto& start = plan_.hosts[host];
     if (start.method == StartMethod::batch) {
       HORO_TRY(auto program, program_start(start.batch, name, agent_));
-      return make_program_carrier(loop_, resolver_, std::move(program));
+      return make_program_carrier(loop_, resolver_, ending_, std::move(program));
     }
     const auto& route = start.route;
     std::unique_ptr<Carrier> carrier;
     if (start.method == StartMethod::ssh) {
       HORO_TRY(carrier, make_ssh_carrier(loop_, resolver_, route, command_line_));
     } else {
-      carrier = make_program_carrier(loop_, resolver_,
+      carrier = make_program_carrier(loop_, resolver_, ending_,
                                      {.host = name,
                                       .arguments = ssh_arguments(route, plan_.ssh, command_line_),
                                       .target = route.name});
@@ -78,6 +78,7 @@ class MixedStarter final : public Starter {
   Loop& loop_;
   const std::unique_ptr<Starter> local_;
   Resolver resolver_;
+  const std::shared_ptr<EndingPrograms> ending_ = std::make_shared<EndingPrograms>();
   LoginLimiter login_limiter_;
   const StartPlan plan_;
   const std::string name_;

@@ -111,6 +111,33 @@ for victim in launcher guard sweeper agent; do
   esac
 done
 
+# A wrapper of ssh ends by SIGTERM at once, its ssh has time to tell the other side: the wrapper's children get SIGTERM and the grace
+# time, too, whether the launcher is killed or gives the host up.
+cat >"$scratch/bin/wrapper" <<END
+#!/bin/bash
+(
+  trap 'while kill -0 \$\$ 2>/dev/null; do :; done; for i in {1..20}; do /bin/true; done; echo told >>"$scratch/told"; exit' TERM
+  echo \$BASHPID >>"$scratch/wrapped"
+  while :; do sleep 0.02; done
+) >/dev/null 2>&1 & # A write to the launcher that is gone would end it.
+wait
+END
+chmod +x "$scratch/bin/wrapper"
+for signal in KILL TERM; do
+  rm -f "$scratch/told" "$scratch/wrapped"
+  horo run -H host-a:1,host-b:1,host-c:1 --rsh-agent "$scratch/bin/wrapper" true >"$scratch/out" 2>"$scratch/err" </dev/null &
+  job=$!
+  until [ "$(grep -c . "$scratch/wrapped" 2>/dev/null)" = 3 ]; do
+    [ -e "/proc/$job" ] || fail "the job of three wrappers ended early: $(<"$scratch/err")"
+    sleep 0.02
+  done
+  kill -$signal "$job"
+  wait "$job" 2>/dev/null
+  # shellcheck disable=SC2046 # One word for each process.
+  gone "of wrappers after SIG$signal" $(<"$scratch/wrapped")
+  expect "wrapped programs that could pass SIG$signal on" "$(grep -c told "$scratch/told" 2>/dev/null)" 3
+done
+
 # A signal that asks the launcher to end has the same result.
 start horo run -np 2 --host-discovery-script "$scratch/bin/program" true
 kill -TERM "$job"
@@ -129,12 +156,26 @@ printf '#!/bin/sh\ntrap "" TERM\nkill -TERM 0\necho localhost:1\n' >"$scratch/bi
 try timeout 60 horo run -np 1 --host-discovery-script "$scratch/bin/program" true
 expect "exit code with a script that signals its group: $err" "$code" 0
 
+# A script that kills all processes of its group kills itself only. What it has left in another session ends with the search.
+cat >"$scratch/bin/program" <<END
+#!/bin/bash
+setsid sleep 98765 >/dev/null 2>&1 &
+until read -ra stat <"/proc/\$!/stat" && [ "\${stat[5]}" = \$! ]; do sleep 0.02; done # It has its session.
+echo \$! >"$scratch/family"
+kill -KILL 0
+END
+try timeout 60 horo run -np 1 --host-discovery-script "$scratch/bin/program" true
+expect "exit code with a script that kills its group" "$code" 1
+expect_in "error with a script that kills its group" "$err" "was killed by signal 9"
+gone "after a script killed its group" "$(<"$scratch/family")"
+
 # A program that ends by itself may leave a service in a session of its own, such as the shared connection of ssh: it stays. What it
 # leaves in its own process group ends.
 cat >"$scratch/bin/serves" <<END
 #!/bin/bash
 setsid sleep 98766 >/dev/null 2>&1 &
 echo \$! >"$scratch/service"
+until read -ra stat <"/proc/\$!/stat" && [ "\${stat[5]}" = \$! ]; do sleep 0.02; done # It has its session.
 sleep 98766 >/dev/null 2>&1 &
 echo \$! >"$scratch/rest"
 echo localhost:1

@@ -10,7 +10,6 @@
 #include <unistd.h>
 #include <utility>
 
-#include "base/process/kept_program.hpp"
 #include "base/unique_fd.hpp"
 #include "launcher/process/spawn.hpp"
 #include "launcher/protocol/own_address.hpp"
@@ -20,16 +19,22 @@ namespace horo::launcher {
 
 namespace {
 
-/// For ssh and srun to tell the other side of their end.
+/// For ssh and srun, and for wrappers that pass SIGTERM on to them, to tell the other side of their
+/// end.
 constexpr int kGraceMs = 2000;
-
-/// A keeper that was stopped is killed after this time.
-constexpr auto kAnswerOfKeeper = std::chrono::seconds(2);
 
 class ProgramCarrier final : public Carrier {
  public:
-  ProgramCarrier(Loop& loop, Resolver& resolver, ProgramWay way)
-      : loop_(loop), resolver_(resolver), way_(std::move(way)) {}
+  ProgramCarrier(Loop& loop, Resolver& resolver, std::shared_ptr<EndingPrograms> ending,
+                 ProgramWay way)
+      : loop_(loop), resolver_(resolver), ending_(std::move(ending)), way_(std::move(way)) {}
+
+  ~ProgramCarrier() override {
+    if (child_) ending_->add(std::move(*child_));
+  }
+
+  ProgramCarrier(const ProgramCarrier&) = delete;
+  ProgramCarrier& operator=(const ProgramCarrier&) = delete;
 
   Status open(Handlers handlers) override {
     handlers_ = std::move(handlers);
@@ -50,7 +55,7 @@ class ProgramCarrier final : public Carrier {
     if (!child_) return gone_soon();
     gave_up_ = true;
     if (!child_->release()) return child_->kill_group();
-    kill_timer_ = loop_.after(kAnswerOfKeeper, [this] { child_->kill_group(); });
+    kill_timer_ = loop_.after(child_->answer_time(), [this] { child_->kill_group(); });
   }
 
   CarrierStatus status() const override {
@@ -147,6 +152,7 @@ class ProgramCarrier final : public Carrier {
 
   Loop& loop_;
   Resolver& resolver_;
+  const std::shared_ptr<EndingPrograms> ending_;
   const ProgramWay way_;
   Handlers handlers_;
   UniqueFd socket_;
@@ -163,8 +169,10 @@ class ProgramCarrier final : public Carrier {
 
 }  // namespace
 
-std::unique_ptr<Carrier> make_program_carrier(Loop& loop, Resolver& resolver, ProgramWay way) {
-  return std::make_unique<ProgramCarrier>(loop, resolver, std::move(way));
+std::unique_ptr<Carrier> make_program_carrier(Loop& loop, Resolver& resolver,
+                                              std::shared_ptr<EndingPrograms> ending,
+                                              ProgramWay way) {
+  return std::make_unique<ProgramCarrier>(loop, resolver, std::move(ending), std::move(way));
 }
 
 }  // namespace horo::launcher

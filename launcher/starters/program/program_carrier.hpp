@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/loop/loop.hpp"
+#include "base/process/kept_program.hpp"
 #include "launcher/starters/link/carrier.hpp"
 #include "launcher/starters/link/resolver.hpp"
 
@@ -20,7 +21,10 @@ struct ProgramWay {
   std::string name{};                  ///< For messages; empty: the command line's first word.
 };
 
-/// `resolver` outlives the carrier.
-std::unique_ptr<Carrier> make_program_carrier(Loop& loop, Resolver& resolver, ProgramWay way);
+/// `resolver` outlives the carrier. `ending` gets the program if the carrier is destroyed before it
+/// has ended.
+std::unique_ptr<Carrier> make_program_carrier(Loop& loop, Resolver& resolver,
+                                              std::shared_ptr<EndingPrograms> ending,
+                                              ProgramWay way);
 
 }  // namespace horo::launcher

@@ -144,6 +144,21 @@ Result<discovery::RunningProgram> ask(const std::string& host, const SshWishes& 
   return discovery::RunningProgram::start(arguments).context("ssh -G");
 }
 
+/// Programs that run at the same time. Those that are left in the end are told to end at the same
+/// time, too.
+struct Questions {
+  std::vector<discovery::RunningProgram> running;
+
+  Questions() = default;
+
+  ~Questions() {
+    for (auto& question : running) question.release();
+  }
+
+  Questions(const Questions&) = delete;
+  Questions& operator=(const Questions&) = delete;
+};
+
 Error without_answer(const Error& error, const std::string& host) {
   if (error.code == Errc::cancelled)
     return {error.code, fmt::format("nobody waits for 'ssh -G {}' any longer", host)};
@@ -152,7 +167,7 @@ Error without_answer(const Error& error, const std::string& host) {
   return Error(error).context(fmt::format("'ssh -G {}'", host));
 }
 
-Result<std::string> hear(discovery::RunningProgram question, const std::string& host,
+Result<std::string> hear(discovery::RunningProgram& question, const std::string& host,
                          const WaitLimit& limit) {
   auto answer = question.hear(limit);
   if (!answer) return Failure(without_answer(answer.error(), host));
@@ -181,7 +196,7 @@ Result<std::vector<SshRoute>> ask_one_for_all(const std::vector<std::string>& ho
                                               const SshWishes& wishes, const WaitLimit& limit) {
   const auto first = name_of(hosts.front());
   HORO_TRY(auto question, ask(first, wishes));
-  HORO_TRY(const auto text, hear(std::move(question), first, limit));
+  HORO_TRY(const auto text, hear(question, first, limit));
   const auto exists = [](const std::string& path) { return access(path.c_str(), R_OK) == 0; };
   HORO_TRY(const auto route, parse_ssh_config(first, text, exists));
   std::vector<SshRoute> routes(hosts.size(), route);
@@ -269,13 +284,13 @@ Result<std::vector<SshRoute>> ask_for_each(const std::vector<std::string>& hosts
   std::vector<SshRoute> routes;
   for (std::size_t first = 0; first < hosts.size(); first += kMostChildren) {
     const auto last = std::min(hosts.size(), first + kMostChildren);
-    std::vector<discovery::RunningProgram> questions;
+    Questions questions;
     for (std::size_t i = first; i < last; ++i) {
       HORO_TRY(auto question, ask(hosts[i], wishes));
-      questions.push_back(std::move(question));
+      questions.running.push_back(std::move(question));
     }
     for (std::size_t i = first; i < last; ++i) {
-      HORO_TRY(const auto text, hear(std::move(questions[i - first]), hosts[i], limit));
+      HORO_TRY(const auto text, hear(questions.running[i - first], hosts[i], limit));
       HORO_TRY(auto route, parse_ssh_config(hosts[i], text, exists));
       routes.push_back(std::move(route));
     }

@@ -42,11 +42,12 @@ protocol::Reach reach_by_ssh(const SshRoute& route, const SshWishes& wishes,
 MakeChildAgents child_agents_by_ssh() {
   return [](Loop& loop, ChildAgents::ParentLink parent) {
     const auto resolver = std::make_shared<Resolver>(loop);
-    const auto make = [&loop, resolver](const protocol::Reach& reach) {
+    const auto ending = std::make_shared<EndingPrograms>();
+    const auto make = [&loop, resolver, ending](const protocol::Reach& reach) {
       if (reach.program.empty())
         return make_ssh_carrier(loop, *resolver, route_of(reach), reach.command_line);
       return Result<std::unique_ptr<Carrier>>(make_program_carrier(
-          loop, *resolver,
+          loop, *resolver, ending,
           {.host = reach.name, .arguments = reach.program, .target = reach.target}));
     };
     return make_child_agents(loop, std::move(parent), make);
