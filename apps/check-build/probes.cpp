@@ -16,6 +16,7 @@
 
 #include "apps/common/tools.hpp"
 #include "apps/common/wheel.hpp"
+#include "base/kv/cipher.hpp"
 #include "discovery/topology/machine_topology.hpp"
 #include "launcher/mpi/mpi_kind.hpp"
 #include "launcher/plan/find_program.hpp"
@@ -96,6 +97,15 @@ Finding probe_library() {
   }
   finding.detail = fmt::format("no libhoro.so in the lib folder beside '{}'", here);
   return finding;
+}
+
+/// A process that encrypts loads this library by itself.
+Finding probe_cipher_library() {
+  const auto found = kv::cipher_library();
+  return {.section = "Runtime",
+          .name = "libcrypto",
+          .available = found.has_value(),
+          .detail = found ? fmt::format("--encrypt, by {}", *found) : found.error().message};
 }
 
 Finding probe_launcher() {
@@ -232,6 +242,7 @@ Finding unused_library(const char* name) {
 std::vector<Finding> probe_build() {
   const auto library = probe_library();
   return {library,
+          probe_cipher_library(),
           probe_launcher(),
           probe_binding(),
           probe_ssh(),

@@ -17,6 +17,7 @@ namespace {
 // in OpenSSL 1.1 and 3.
 constexpr int kGetTag = 0x10;
 constexpr int kSetTag = 0x11;
+constexpr int kNameAndVersion = 0;
 
 struct Library {
   std::string why_not;  ///< Why it cannot be used; empty: it can.
@@ -29,6 +30,7 @@ struct Library {
                 int bytes) = nullptr;
   int (*finish)(void* context, unsigned char* out, int* written) = nullptr;
   int (*control)(void* context, int what, int bytes, void* at) = nullptr;
+  const char* (*version)(int what) = nullptr;
 
   template <typename F>
   void find(void* handle, F& function, const char* name) {
@@ -52,6 +54,7 @@ struct Library {
     found.find(handle, found.update, "EVP_CipherUpdate");
     found.find(handle, found.finish, "EVP_CipherFinal_ex");
     found.find(handle, found.control, "EVP_CIPHER_CTX_ctrl");
+    found.find(handle, found.version, "OpenSSL_version");
     return found;
   }
 };
@@ -73,6 +76,11 @@ Status can_encrypt() {
               "--encrypt (HORO_ENCRYPT) needs OpenSSL's libcrypto on every host, and this process "
               "cannot use it: {}; install Debian's libssl3, or run without --encrypt",
               library().why_not);
+}
+
+Result<std::string> cipher_library() {
+  HORO_TRY_STATUS(can_encrypt());
+  return std::string(library().version(kNameAndVersion));
 }
 
 struct RecordCipher::Context {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 
 #include "base/kv/auth.hpp"
 #include "base/result.hpp"
@@ -16,6 +17,9 @@ namespace horo::kv {
 /// Whether this process can encrypt. Thread: any. Fails: unavailable (names the library and its
 /// package).
 Status can_encrypt();
+
+/// The library's name and version in its own words. Thread: any. Fails: as can_encrypt().
+Result<std::string> cipher_library();
 
 /// The records of one direction of one connection. Each has a number of its own, which is never
 /// sent: a record that was changed, cut, repeated, left out, moved or taken from another connection

@@ -41,6 +41,15 @@ expect_in "table" "$out" "[ ] cuda         no collective uses it"
 expect_in "table" "$out" "[ ] nccl         no collective uses it"
 case $out in *Traceback*) fail "the table contains a Python traceback" ;; esac
 
+# libcrypto is loaded when it is needed. Its row has the library's own version, or the reason and the package.
+if [ -e /usr/lib/x86_64-linux-gnu/libcrypto.so.3 ]; then expect_in "table" "$out" "[X] libcrypto    --encrypt, by OpenSSL 3."; fi
+mkdir "$scratch/lib"
+for version in 3 1.1; do : >"$scratch/lib/libcrypto.so.$version"; done
+LD_LIBRARY_PATH=$scratch/lib try horo check-build
+expect "exit code with a broken libcrypto" "$code" 0
+expect_in "table with a broken libcrypto" "$out" "[ ] libcrypto    --encrypt (HORO_ENCRYPT) needs OpenSSL's libcrypto on every host"
+expect_in "table with a broken libcrypto" "$out" "libcrypto.so.3: file too short; install Debian's libssl3"
+
 # Launchers are there if their programs are. mpirun must be one that --mpi supports.
 PATH="$scratch/bin:/usr/bin:/bin"
 program() { printf '#!/bin/sh\necho "%s"\n' "$2" >"$scratch/bin/$1"; chmod +x "$scratch/bin/$1"; }
