@@ -111,6 +111,49 @@ for victim in launcher guard sweeper agent; do
   esac
 done
 
+# The same while the ranks are being ended, in their grace time: they have got SIGTERM and ignore it. "named" are all processes with
+# horo in their names, as pkill -9 horo kills them.
+cat >"$scratch/bin/stubborn" <<END
+#!/bin/bash
+trap '' TERM
+sleep 98765 &
+family="\$\$ \$!"
+setsid sleep 98765 &
+family+=" \$!"
+trap 'touch "$scratch/asked"' TERM
+echo "\$family" >"$scratch/family.new"
+mv "$scratch/family.new" "$scratch/family"
+while :; do sleep 0.02; done
+END
+chmod +x "$scratch/bin/stubborn"
+for victim in launcher guard sweeper agent named; do
+  rm -f "$scratch/asked"
+  start horo run -np 1 --grace 600 "$scratch/bin/stubborn"
+  guard=$(child_named job-guard "$job")
+  sweeper=$(child_named job-sweep "$guard")
+  agent=$(child_named horo-agent "$guard")
+  kill -TERM "$job"
+  until [ -e "$scratch/asked" ]; do sleep 0.02; done
+  case $victim in
+    launcher) kill -KILL "$job" ;;
+    named) kill -KILL "$job" "$agent" ;;
+    *) kill -KILL "${!victim}" ;;
+  esac
+  if [ $victim = sweeper ]; then
+    until new=$(child_named job-sweep "$guard") && [ -n "$new" ] && [ "$new" != "$sweeper" ]; do sleep 0.02; done
+    [ -e "/proc/${family[0]}" ] || fail "a killed sweeper ended the grace time"
+    kill -KILL "$guard"
+    gone "after the second sweeper's guard was killed in the grace time" "$new"
+  fi
+  wait "$job" 2>/dev/null
+  code=$?
+  gone "after the $victim was killed in the grace time" "${family[@]}" "$guard" "$sweeper" "$agent"
+  case $victim in
+    launcher | named) expect "exit code after the $victim was killed in the grace time" "$code" 137 ;;
+    *) expect "exit code after the $victim was killed in the grace time" "$code" 143 ;;
+  esac
+done
+
 # A wrapper of ssh ends by SIGTERM at once, its ssh has time to tell the other side: the wrapper's children get SIGTERM and the grace
 # time, too, whether the launcher is killed or gives the host up.
 cat >"$scratch/bin/wrapper" <<END
