@@ -6,7 +6,7 @@ _horo() {
   local i value
   COMPREPLY=()
   if ((COMP_CWORD == 1)); then
-    COMPREPLY=($(compgen -W 'run check-build discover timeline-view top --help --version' -- "$word"))
+    COMPREPLY=($(compgen -W 'run check-build discover timeline-view top tune --help --version' -- "$word"))
     return
   fi
   case $command in
@@ -77,6 +77,14 @@ _horo() {
       esac
       case $word in
         -*) COMPREPLY=($(compgen -W '--help --version --json --interval --once --hosts' -- "$word")) ;;
+      esac
+      ;;
+    tune)
+      case $before in
+        --log|--html) compopt -o default; return ;;
+      esac
+      case $word in
+        -*) COMPREPLY=($(compgen -W '--help --version --json --log --html' -- "$word")) ;;
       esac
       ;;
   esac

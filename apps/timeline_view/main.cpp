@@ -3,11 +3,11 @@
 #include <filesystem>
 #include <span>
 
+#include "apps/common/replace_file.hpp"
 #include "apps/common/running_job/watch.hpp"
 #include "apps/common/tools.hpp"
 #include "apps/common/usage_error.hpp"
 #include "apps/timeline_view/follow.hpp"
-#include "apps/timeline_view/replace_file.hpp"
 #include "apps/timeline_view/request.hpp"
 #include "apps/timeline_view/snapshot.hpp"
 #include "base/cli/help.hpp"

@@ -210,6 +210,30 @@ CommandRow top_command() {
   return top;
 }
 
+/// Flags of `horo tune` that read a log, or show what was measured.
+std::vector<Flag> tune_view_flags() {
+  return {{.name = "log",
+           .value = "FILE",
+           .group = kShown,
+           .help = "read the log of an autotuner, Horo's (--autotune-log-file) or Horovod's "
+                   "(HOROVOD_AUTOTUNE_LOG), instead of running a command"},
+          {.name = "html",
+           .value = "FILE",
+           .group = kShown,
+           .help = "write a report for a browser, with the curve of the best so far and the "
+                   "response surface; one page that needs no network"}};
+}
+
+CommandRow tune_command() {
+  CommandRow tune{.name = "tune",
+                  .summary = "find the fastest settings for a job, or read an autotuner's log",
+                  .tail = "",
+                  .flags = general_flags()};
+  tune.flags.push_back(json_flag("print the result as JSON"));
+  for (auto& flag : tune_view_flags()) tune.flags.push_back(std::move(flag));
+  return tune;
+}
+
 /// Flags of `horo run` about its configuration and its plan.
 std::vector<Flag> run_flags() {
   return {{.name = "config-file",
@@ -298,7 +322,8 @@ std::vector<CommandRow> build() {
           std::move(check),
           discover_command(),
           timeline_command(),
-          top_command()};
+          top_command(),
+          tune_command()};
 }
 
 }  // namespace

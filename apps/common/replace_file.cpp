@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/timeline_view/replace_file.hpp"
+#include "apps/common/replace_file.hpp"
 
 #include <cerrno>
 #include <cstdio>

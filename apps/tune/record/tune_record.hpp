@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Everything that a search has measured, as a value: from a log file, or from trials.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace horo::apps {
+
+enum class TuneSource : std::uint8_t { horo_log, horovod_log, trials };
+
+/// A value that the settings of a search consist of.
+struct TunedColumn {
+  std::string name;  ///< "fusion threshold".
+  std::string unit;  ///< "MiB"; empty: none.
+  bool is_number = true;
+  /// Distances between numbers are those of the logarithm of number + offset. 0: of the number.
+  double offset = 0;
+};
+
+/// One measurement.
+struct TriedSample {
+  std::size_t line = 0;             ///< In the log; of trials the number of the trial.
+  std::vector<std::string> values;  ///< One per column.
+  double score = 0;                 ///< Larger is better. Not above 0: nothing was measured.
+  double standard_error = 0;        ///< 0: unknown.
+  std::size_t steps = 0;            ///< 0: unknown.
+  std::string stage;                ///< "first points", "model", "duel"; empty: unknown.
+  std::string failure{};            ///< Why nothing was measured.
+};
+
+/// How a search ended, as its log says.
+struct RecordedEnding {
+  std::string state;                ///< "challenger won"; empty: the log does not say.
+  std::vector<std::string> values;  ///< The setting to keep.
+  std::optional<double> gain_percent{};
+  std::optional<double> gain_error_percent{};
+  std::optional<double> chance_percent{};
+};
+
+struct TuneRecord {
+  std::string source;  ///< The file, or the command.
+  TuneSource kind = TuneSource::horo_log;
+  std::string score_unit = "MB/s";
+  std::vector<TunedColumn> columns;
+  std::vector<TriedSample> samples;
+  std::optional<RecordedEnding> ending;
+  std::vector<std::string> warnings;
+};
+
+/// The words of the state column that end a search: "challenger won", "ended early" and others.
+bool is_ending_state(const std::string& state);
+
+inline constexpr const char* kChallengerWon = "challenger won";
+inline constexpr const char* kEndedEarly = "ended early";
+inline constexpr const char* kDuelStage = "duel";
+
+}  // namespace horo::apps

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/tune/record/tune_summary.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "apps/tune/record/read_tune_log.hpp"
+#include "apps/tune/record/summary_views.hpp"
+#include "tests/unit/tune/tune_logs.hpp"
+
+using namespace horo;
+using namespace horo::apps;
+
+namespace {
+
+TuneRecord record_of(const std::string& text) {
+  return parse_tune_log(text, "x").value();
+}
+
+bool has_verdict(const TuneSummary& summary, const std::string& part) {
+  return std::any_of(summary.verdicts.begin(), summary.verdicts.end(),
+                     [&](const auto& one) { return one.find(part) != std::string::npos; });
+}
+
+}  // namespace
+
+TEST_CASE("samples of one setting become a mean with its standard error") {
+  const auto summary = summarise(record_of(horo_log()));
+  REQUIRE(summary.settings.size() == 4);
+  const auto& fallback = summary.settings[*summary.reference];
+  CHECK(fallback.samples == 3);
+  CHECK(fallback.score == Approx(101));
+  CHECK(fallback.error == Approx(2 / std::sqrt(3.0)));
+  CHECK(fallback.first_line == 2);
+}
+
+TEST_CASE("the winner of the turns is kept, with the log's gain and confidence") {
+  const auto summary = summarise(record_of(horo_log()));
+  CHECK(summary.keep_best);
+  CHECK(summary.settings[*summary.best].values[0] == "8");
+  REQUIRE(summary.gain);
+  CHECK(summary.gain->in_turns);
+  CHECK(summary.gain->gain == 0.5);
+  CHECK(has_verdict(summary,
+                    "keep fusion threshold 8 MiB, cycle time 0.5 ms: it is faster than the default "
+                    "by 50.0 % +- 1.0 %, measured in turns, with a confidence of 99.8 %"));
+}
+
+TEST_CASE("a default that stayed in the turns is said to stay, with the difference") {
+  auto text = horo_log();
+  text.replace(text.find("challenger won,50,1,0.2"), 23, "default stays,0.8,1.5,30");
+  const auto summary = summarise(record_of(text));
+  CHECK_FALSE(summary.keep_best);
+  CHECK(has_verdict(summary, "the default stays: in turns, fusion threshold 8 MiB"));
+  CHECK(has_verdict(summary, "differed by 0.8 % +- 1.5 %, which is within the noise"));
+}
+
+TEST_CASE("the best so far is a mean, so it falls when a lucky setting is measured again") {
+  const auto summary = summarise(record_of(std::string(kHorovodHeader) +
+                                           "0,0,0,0,5,4,300\n0,0,0,0,9,4,500\n0,0,0,0,9,4,300\n"));
+  CHECK(summary.best_so_far == std::vector<double>{300, 500, 400});
+}
+
+TEST_CASE("one sample, no sample and no score are said to be so") {
+  const std::string head(kHorovodHeader);
+  CHECK(has_verdict(summarise(record_of(head + "0,0,0,0,5,4,300\n")), "nothing to compare"));
+  CHECK(has_verdict(summarise(record_of(head)), "the log has no sample"));
+  CHECK(has_verdict(summarise(record_of(head + "0,0,0,0,5,4,0\n0,0,0,0,9,4,0\n")),
+                    "none of the 2 samples has a score: no tensor was reduced"));
+  const auto warm_up =
+      record_of(std::string(kHoroHeader) + "0,0,0,1,0,64,0,bytes/us,0,0,50,ended early,,,\n");
+  CHECK(warm_up.samples.empty());
+  CHECK(has_verdict(summarise(warm_up), "the training ended during the warm-up"));
+}
+
+TEST_CASE("a training that ended before its search keeps the default, and the best is named") {
+  auto text = horo_log();
+  text.resize(text.find("0,0,0,1,0,64,101"));
+  const auto running = summarise(record_of(text));
+  CHECK(has_verdict(running, "the job still runs, or was killed"));
+  CHECK_FALSE(running.keep_best);
+  text += "0,0,0,1,0,64,101,bytes/us,2,10,50,ended early,,,\n";
+  const auto ended = summarise(record_of(text));
+  CHECK_FALSE(ended.keep_best);
+  CHECK(has_verdict(ended, "the training ended before the search did, after 5 samples"));
+  CHECK(has_verdict(ended, "fusion threshold 8 MiB, cycle time 0.5 ms is expected to be faster"));
+}
+
+TEST_CASE("a log of Horovod: the lucky score is not expected again, and the default is unknown") {
+  const auto record = read_tune_log(std::string(HORO_TEST_DATA) + "/horovod-autotune.csv").value();
+  const auto summary = summarise(record);
+  CHECK(record.samples.size() == 44);
+  CHECK(summary.noise > 0.05);
+  CHECK(has_verdict(summary, "the highest single score, 891.6 MB/s in line 44, is probably luck"));
+  CHECK(has_verdict(summary, "Horovod does not measure its own default"));
+  CHECK(summary.settings[*summary.best].predicted < 891);
+  REQUIRE(summary.surface);
+  CHECK(summary.surface->scores.size() == summary.surface->xs.size() * summary.surface->ys.size());
+  CHECK(summary.surface->xs.front() == Approx(1.75884));
+  CHECK(summary.surface->ys.back() == Approx(85.9753));
+}
+
+TEST_CASE("equal scores, a failed setting and a column of one value are no trouble") {
+  const auto summary = summarise(
+      record_of(std::string(kHorovodHeader) + "0,0,0,0,5,4,300\n0,0,0,0,9,4,300\n0,0,0,0,7,4,0\n"));
+  CHECK(summary.settings.back().failures == 1);
+  CHECK_FALSE(summary.keep_best);
+  CHECK_FALSE(summary.surface);
+}
+
+TEST_CASE("no text of a log can end the page's script") {
+  auto record = record_of(horo_log());
+  record.source = "</script><script>alert(1)";
+  const auto page = summary_page(record, summarise(record));
+  CHECK(page.find("</script><script>alert") == std::string::npos);
+  CHECK(page.find("{{SUMMARY}}") == std::string::npos);
+}
+
+TEST_CASE("the text names the kept setting and the columns that never changed") {
+  const auto record = record_of(horo_log());
+  const auto text = summary_text(record, summarise(record));
+  CHECK(text.find("     keep                        8") != std::string::npos);
+  CHECK(text.find("the same in all samples: wake delay 50 us") != std::string::npos);
+}
