@@ -174,6 +174,32 @@ Finding probe_backend(const char* name, const char* what, const std::string& lib
   return finding;
 }
 
+/// Whether an MPI that this process has loaded takes pointers to memory of CUDA devices. It says so
+/// without MPI_Init, which would need a job: Open MPI by its extension, MPICH by its configuration.
+bool is_cuda_aware(const char* library) {
+  void* const handle = dlopen(library, RTLD_LAZY | RTLD_NOLOAD);
+  if (handle == nullptr) return false;
+  bool aware = false;
+  if (auto* const configured = dlsym(handle, "MPII_Version_configure")) {
+    aware = std::string_view(static_cast<const char*>(configured)).find("--with-cuda") !=
+            std::string_view::npos;
+  } else if (auto* const query = dlsym(handle, "MPIX_Query_cuda_support")) {
+    aware = reinterpret_cast<int (*)()>(query)() == 1;
+  }
+  dlclose(handle);
+  return aware;
+}
+
+/// The backend `name` over the MPI of `soname`.
+Finding probe_mpi(const char* name, const char* title, const char* soname,
+                  const std::string& library) {
+  auto finding = probe_backend(name, fmt::format("{} between any ranks", title).c_str(), library);
+  if (!finding.available) return finding;
+  finding.detail += is_cuda_aware(soname) ? "; it is CUDA-aware, but Horo gives it host memory only"
+                                          : "; it is not CUDA-aware";
+  return finding;
+}
+
 /// The backend of ranks that all run on this host, and why it is not another one.
 Finding choice_on_one_host() {
   return {.section = "Chosen backends",
@@ -259,8 +285,8 @@ std::vector<Finding> probe_build() {
           probe_shared_memory(),
           probe_backend("tcp", "TCP between any ranks", library.detail),
           probe_backend("gloo", "Gloo's TCP between any ranks", library.detail),
-          probe_backend("openmpi", "Open MPI between any ranks", library.detail),
-          probe_backend("mpich", "MPICH between any ranks", library.detail),
+          probe_mpi("openmpi", "Open MPI", "libmpi.so.40", library.detail),
+          probe_mpi("mpich", "MPICH", "libmpich.so.12", library.detail),
           unused_library("cuda"),
           unused_library("nccl"),
           choice_on_one_host(),

@@ -36,6 +36,9 @@ for backend in tcp gloo openmpi mpich; do
     expect_in "table" "$out" "backend '$backend' is not in this build: there is no $lib/horo-backend-$backend.so"
   fi
 done
+# Debian builds neither MPI with CUDA.
+if [ -e "$lib/horo-backend-openmpi.so" ]; then expect_in "table" "$out" "Open MPI between any ranks; it is not CUDA-aware"; fi
+if [ -e "$lib/horo-backend-mpich.so" ]; then expect_in "table" "$out" "MPICH between any ranks; it is not CUDA-aware"; fi
 # No collective uses these libraries, whatever is installed.
 expect_in "table" "$out" "[ ] cuda         no collective uses it"
 expect_in "table" "$out" "[ ] nccl         no collective uses it"
