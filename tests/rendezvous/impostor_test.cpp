@@ -4,10 +4,12 @@
 
 #include <arpa/inet.h>
 #include <functional>
+#include <future>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <thread>
 #include <unistd.h>
+#include <utility>
 
 #include <catch2/catch.hpp>
 
@@ -122,6 +124,28 @@ TEST_CASE("a silent server is an error at the deadline") {
   });
   const auto client = kv::Client::connect(impostor.address(), kSecret, in_moments());
   CHECK(client.error().code == Errc::timed_out);
+}
+
+TEST_CASE("a value that comes between two calls of get() is the second one's") {
+  std::promise<void> asked;
+  const Impostor impostor([&asked](int fd) {
+    const auto handshake = take_handshake(fd);
+    auto stream = welcome(kSecret, handshake, kTerms);
+    send_bytes(fd, std::exchange(stream, {}));
+    asked.get_future().wait();
+    // The only answer: a second request for the key would wait for another one.
+    kv::Seal seal(kSecret, handshake, kv::Direction::to_client);
+    append_frame(stream, encode(kv::Response{.op = kv::Op::get, .id = 1, .value = "value"}), seal);
+    send_bytes(fd, stream);
+  });
+  auto client = kv::Client::connect(impostor.address(), kSecret, soon());
+  REQUIRE(client);
+  for (int i = 0; i < 3; ++i)
+    CHECK(client->get("key", in_moments()).error().code == Errc::timed_out);
+  asked.set_value();
+  const auto value = client->get("key", soon());
+  REQUIRE(value);
+  CHECK(*value == "value");
 }
 
 TEST_CASE("an answer that ends after any byte is an error that names the server") {

@@ -149,6 +149,31 @@ TEST_CASE("an engine's observer sees every entry, and its wish reaches all ranks
   }
 }
 
+TEST_CASE("a rank that leaves before a change of the tuning has no share in it that is lost") {
+  auto params = tight_params();
+  params.ring_slots = 8;
+  SimJob job(2, 1, params);
+  for (int r = 0; r < 2; ++r) job.add(r, "x", vector_of(Kind::allreduce, DType::f32, 9000), false);
+  job.submit_all();
+  const auto done = [&job](int rank) { return job.buffers(rank)[0]->operation->done(); };
+  // Both put all they have into the rings; then rank 1 takes all results, and rank 0 takes none.
+  while (job.sets(1).progress()) {
+  }
+  while (job.sets(0).progress()) {
+  }
+  while (!done(1)) job.sets(1).progress();
+  REQUIRE_FALSE(done(0));
+  REQUIRE(job.board(0).cutter()->change_tuning({.fusion_threshold = 0}, 0));
+  job.host(1).slot(job.host(1).me()).state.store(horo::RankState::detached);
+  job.host(1).body().gone.fetch_add(1);
+  job.sets(0).progress();
+  REQUIRE_FALSE(done(0));
+  CHECK(job.board(0).tuning().value().fusion_threshold == 0);
+  while (!done(0)) job.sets(0).progress();
+  CHECK(job.buffers(0)[0]->operation->status() == Errc::ok);
+  CHECK_FALSE(job.sets(0).loss().is_poisoned());
+}
+
 TEST_CASE("no entry after a change of the tuning is made with the old fusion threshold") {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     CAPTURE(seed);

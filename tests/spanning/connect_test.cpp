@@ -64,3 +64,23 @@ TEST_CASE("operations of the world complete while ranks connect for a new set") 
   });
   CHECK(wrong == std::array<std::string, 3>{});
 }
+
+TEST_CASE("a program that turns to MPI later adds process sets as the job has begun") {
+  GatedHosts gated;
+  std::array<std::string, 3> wrong;
+  std::atomic<int> ready{0};
+  gated.hosts.run([&](Session& session, int rank) {
+    auto& text = wrong[static_cast<std::size_t>(rank)];
+    text = complete_one(session, "before");
+    // As a library does that starts an MPI in this process.
+    if (++ready == 3) {
+      setenv("OMPI_COMM_WORLD_SIZE", "3", 1);
+      ++ready;
+    }
+    while (ready < 4) std::this_thread::yield();
+    const auto id = session.add_set({Rank{0}, Rank{1}});
+    if (!id) text += id.error().message;
+  });
+  unsetenv("OMPI_COMM_WORLD_SIZE");
+  CHECK(wrong == std::array<std::string, 3>{});
+}
