@@ -446,7 +446,8 @@ HORO_API horo_status horo_get_counters(horo_counters* counters) {
                             .fused_bytes = c.fused_bytes,
                             .direct_bytes = c.direct_bytes,
                             .sleeps = c.sleeps,
-                            .wakes = c.wakes};
+                            .wakes = c.wakes,
+                            .rounded_bytes = c.rounded_bytes};
     std::memcpy(counters, &all, size);
     return HORO_OK;
   });

@@ -225,6 +225,9 @@ void EntryRunner::count(const Bucket& bucket) {
   add(counters_.bytes, bytes);
   if (bucket.parts.size() > 1) add(counters_.fused_bytes, bytes);
   if (bucket.path == DataPath::direct) add(counters_.direct_bytes, bytes - copied);
+  // Nothing is rounded among ranks that share a host.
+  const bool crosses_hosts = board_.leader_port() != nullptr;
+  if (crosses_hosts && bucket.like.wire != WireDType::none) add(counters_.rounded_bytes, bytes);
 }
 
 }  // namespace horo::runtime

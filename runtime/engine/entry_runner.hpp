@@ -22,7 +22,8 @@
 namespace horo::runtime {
 
 struct EngineCounters {
-  std::atomic<std::uint64_t> tensors{0}, entries{0}, bytes{0}, fused_bytes{0}, direct_bytes{0};
+  std::atomic<std::uint64_t> tensors{0}, entries{0}, bytes{0}, fused_bytes{0}, direct_bytes{0},
+      rounded_bytes{0};
 };
 
 /// Owns which entries this rank has begun and not finished. Thread: the holder of the progress

@@ -151,7 +151,8 @@ SessionCounters Session::counters() const {
           .fused_bytes = c.fused_bytes,
           .direct_bytes = c.direct_bytes,
           .sleeps = driver_.sleeps(),
-          .wakes = driver_.wakes()};
+          .wakes = driver_.wakes(),
+          .rounded_bytes = c.rounded_bytes};
 }
 
 }  // namespace horo::runtime

@@ -48,7 +48,7 @@ struct SessionOptions {
 
 struct SessionCounters {
   std::uint64_t tensors = 0, entries = 0, bytes = 0, fused_bytes = 0, direct_bytes = 0, sleeps = 0,
-                wakes = 0;
+                wakes = 0, rounded_bytes = 0;
 };
 
 /// Joins and leaves the job, and hands every call on to the part that owns it. Thread: any.

@@ -263,6 +263,7 @@ void ProcessSets::Totals::add(const EngineCounters& counters) {
   bytes += counters.bytes.load(std::memory_order_relaxed);
   fused_bytes += counters.fused_bytes.load(std::memory_order_relaxed);
   direct_bytes += counters.direct_bytes.load(std::memory_order_relaxed);
+  rounded_bytes += counters.rounded_bytes.load(std::memory_order_relaxed);
 }
 
 ProcessSets::Totals ProcessSets::totals() const {

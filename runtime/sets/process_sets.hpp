@@ -99,7 +99,8 @@ class ProcessSets {
 
   /// Sums over all sets since the beginning.
   struct Totals {
-    std::uint64_t tensors = 0, entries = 0, bytes = 0, fused_bytes = 0, direct_bytes = 0;
+    std::uint64_t tensors = 0, entries = 0, bytes = 0, fused_bytes = 0, direct_bytes = 0,
+                  rounded_bytes = 0;
 
     void add(const EngineCounters& counters);
   };

@@ -187,6 +187,22 @@ TEST_CASE("sums that are rounded between hosts have the same bits everywhere, on
   }
 }
 
+TEST_CASE("bytes that are rounded between hosts are counted, and no others") {
+  for (const auto& layout : {Layout{{0}, {1}}, Layout{{0, 1}}}) {
+    TestHosts hosts(layout);
+    std::vector<std::uint64_t> counted(2);
+    hosts.run([&](Session& session, int rank) {
+      std::vector<float> values(3000, 1);
+      sum_rounded(session, "whole", rounded_like(3000, WireDType::none, false), values);
+      sum_rounded(session, "rounded", rounded_like(3000, WireDType::bf16, false), values);
+      sum_rounded(session, "small", rounded_like(5, WireDType::f16, true), values);
+      counted[static_cast<std::size_t>(rank)] = session.counters().rounded_bytes;
+    });
+    const std::uint64_t all = layout.size() == 1 ? 0 : (3000 + 5) * sizeof(float);
+    CHECK(counted == std::vector<std::uint64_t>(2, all));
+  }
+}
+
 TEST_CASE("a session keeps what the rounding between hosts leaves until the tensor is redeclared") {
   TestHosts hosts({{0, 1}, {2}});
   constexpr std::int64_t kCount = 40'000;  // One rank adds each element up for all.

@@ -137,6 +137,7 @@ class Counters(ctypes.Structure):
             "direct_bytes",
             "sleeps",
             "wakes",
+            "rounded_bytes",
         )
     ]
 

@@ -428,6 +428,8 @@ typedef struct horo_counters {
   uint64_t direct_bytes; /* bytes reduced in place in shared memory, without a copy */
   uint64_t sleeps;       /* times a thread slept waiting for a peer */
   uint64_t wakes;        /* system calls made to wake a peer or the runtime's thread */
+  /* bytes of this rank's inputs in tensors that were rounded between hosts (wire_dtype) */
+  uint64_t rounded_bytes;
 } horo_counters;
 
 /* Reads the counters; the caller sets `size`. Memory: the caller's. Thread: any. Blocks: no.
