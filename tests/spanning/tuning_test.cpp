@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Jobs that are tuned while they run, on one host and on several.
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -100,6 +101,18 @@ std::vector<Tuning> train(TestHosts& hosts, const LogFile& log) {
   return tunings;
 }
 
+/// Threads of this process that search for a tuning.
+int searches() {
+  int count = 0;
+  std::error_code none;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task", none)) {
+    std::ifstream file(task.path() / "comm");
+    std::string name;
+    if (std::getline(file, name) && name == "horo-tune") ++count;
+  }
+  return count;
+}
+
 }  // namespace
 
 TEST_CASE("a job is tuned until the search has ended, and all ranks keep the same tuning") {
@@ -162,5 +175,43 @@ TEST_CASE("a job that ends before its search ends at once, again and again") {
     for (const auto& error : errors) CHECK(error == "");
     REQUIRE(log.lines().size() >= 2);
     CHECK(log.lines().front().find("hierarchical_allreduce,") == 0);
+  }
+}
+
+TEST_CASE("when a rank is lost during the search, the others hear of it, and the search ends") {
+  constexpr int kVictim = 1;
+  for (const Layout& layout : {Layout{{0, 1}}, Layout{{0, 1}, {2}}}) {
+    CAPTURE(layout.size());
+    LogFile log;
+    TestHosts hosts(layout);
+    tune(hosts, log);
+    hosts.options.tuner.course.most_samples = 1000;
+    std::vector<std::string> errors(static_cast<std::size_t>(hosts.size()));
+    std::atomic<int> during{0};
+    std::atomic<int> ended{0};
+    hosts.run_raw([&](std::unique_ptr<Session> session, int rank) {
+      auto& error = errors[static_cast<std::size_t>(rank)];
+      for (int i = 0; i < 4000 && error.empty(); ++i) {
+        if (rank == kVictim && i == 60) {
+          during = searches();
+          hosts.poison(0, {.rank = Rank{kVictim}, .cause = LossCause::signalled, .detail = 9});
+          // A rank that is killed does not shut down.
+          while (ended != hosts.size() - 1 && !hosts.failed()) std::this_thread::yield();
+          return;
+        }
+        error = steps(*session, 1, hosts.size());
+      }
+      ++ended;
+    });
+    CHECK(during == 1);
+    CHECK(searches() == 0);
+    for (int r = 0; r < hosts.size(); ++r) {
+      const auto& error = errors[static_cast<std::size_t>(r)];
+      CAPTURE(r, error);
+      CHECK((r == kVictim) == error.empty());
+      CHECK((r == kVictim || error.find("rank 1 on node0 was lost") != std::string::npos));
+    }
+    REQUIRE(log.lines().size() >= 2);
+    CHECK(log.lines().back().find("ended early") != std::string::npos);
   }
 }
