@@ -9,7 +9,7 @@ trap 'rm -rf "$scratch"' EXIT
 PATH="$HORO_BIN:$PATH"
 # The caller's variables must not change the results.
 for variable in "${!HORO_@}" "${!HOROVOD_@}" "${!SLURM_@}" "${!LSB_@}" "${!PBS_@}"; do
-  case $variable in HORO_BIN | HORO_SOURCE) ;; *) unset "$variable" ;; esac
+  case $variable in HORO_BIN | HORO_SOURCE | HORO_TEST_STARTS) ;; *) unset "$variable" ;; esac
 done
 
 # try COMMAND...: runs COMMAND. $code is its exit code; $out and $err are its standard output and standard error.

@@ -103,7 +103,7 @@ while time.monotonic() < until:
 PY
 starts=${HORO_TEST_STARTS:-4}
 for host in 1 2; do
-  on "h$host" python3 "$scratch/strangers.py" "10.83.0.$host" 250 &
+  on "h$host" python3 "$scratch/strangers.py" "10.83.0.$host" $((250 + 10 * starts)) &
   strangers+=($!)
 done
 for ((i = 0; i < starts; i++)); do
