@@ -23,6 +23,7 @@ namespace {
 
 constexpr auto kHalf = ProbeListener::kSecretBytes / 2;
 constexpr auto kProbeTimeout = std::chrono::seconds(1);
+constexpr int kRefusedAcceptMs = 10;
 constexpr timeval kSilentClient{.tv_sec = 0, .tv_usec = 200'000};
 
 Result<std::string> make_secret() {
@@ -161,7 +162,11 @@ void ProbeListener::serve() const {
     if (poll(events.data(), events.size(), -1) < 0 && errno != EINTR) return;
     if (events[0].revents != 0) return;
     const int connection = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
-    if (connection < 0) continue;
+    if (connection < 0) {
+      // Without a descriptor, the connection stays in the queue: look again after a moment.
+      poll(events.data(), 1, kRefusedAcceptMs);
+      continue;
+    }
     answer(connection);
     close(connection);
   }

@@ -65,6 +65,17 @@ TEST_CASE("leaders find each other through the store, epoch after epoch") {
   }
 }
 
+TEST_CASE("a leader whose parent does not come stops waiting when a rank is lost") {
+  const test::RunningServer server;
+  TestHost state({Rank{3}});
+  int looks = 0;
+  const auto node = start_leader_service(meeting_of(3, Epoch{1}, server), {.radix = 1}, state,
+                                         Deadline::never(), [&] { return ++looks > 2; });
+  REQUIRE_FALSE(node);
+  CHECK(node.error().code == Errc::peer_lost);
+  CHECK(node.error().message.find("node2") != std::string::npos);
+}
+
 TEST_CASE("the error names a parent that never comes") {
   const test::RunningServer server;
   TestHost state({Rank{3}});

@@ -178,7 +178,12 @@ class LocalLeader::Impl {
   void accept_all() {
     for (;;) {
       UniqueFd socket(accept4(listener_.value(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-      if (!socket) return;
+      if (!socket) {
+        // Without a descriptor, the connection stays in the queue: look again after a moment.
+        if (errno != EAGAIN && errno != EINTR)
+          std::this_thread::sleep_for(std::chrono::milliseconds(10));
+        return;
+      }
       const auto unknown = connections_.size() - static_cast<std::size_t>(present());
       if (unknown >= kMostUnknown || !check_peer(socket.value())) continue;
       const auto greeting = encode(LocalGreeting{.version = version_code()});

@@ -7,7 +7,9 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
+#include <thread>
 
+#include "base/kv/descriptor_limit.hpp"
 #include "base/kv/socket.hpp"
 #include "base/log.hpp"
 
@@ -19,6 +21,7 @@ using namespace std::chrono_literals;  // NOLINT(google-build-using-namespace): 
 
 constexpr std::size_t kMostInHandshake = 64;
 constexpr Duration kHandshakeTime = 5s;
+constexpr Duration kRefusedAccept = 10ms;
 
 TimePoint steady_now() {
   return SteadyClock::instance().now();
@@ -62,7 +65,13 @@ void LeaderConnections::accept_all() {
   for (;;) {
     UniqueFd socket(
         accept4(listener_.socket.value(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!socket) return;
+    if (!socket) {
+      // The connection that cannot be taken stays first in the queue. This is a start, which may
+      // sleep for a moment instead of asking again at once.
+      if (errno != EAGAIN && errno != EINTR && !kv::raise_descriptor_limit())
+        std::this_thread::sleep_for(kRefusedAccept);
+      return;
+    }
     const int on = 1;  // Frames are small, and a host waits for each.
     setsockopt(socket.value(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     const auto unknown = std::count_if(connections_.begin(), connections_.end(),

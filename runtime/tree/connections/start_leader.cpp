@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/tree/connections/start_leader.hpp"
 
+#include <algorithm>
 #include <array>
 
 namespace horo::runtime::tree {
@@ -11,12 +12,24 @@ std::string key_of(Epoch epoch, int host) {
   return fmt::format("horo/tree/{}/{}", epoch, host);
 }
 
-Result<kv::Address> parent_address(kv::Client& store, Epoch epoch, int parent,
-                                   const bootstrap::JobHost& host, const Deadline& deadline) {
-  auto text = store.get(key_of(epoch, parent), deadline)
-                  .context(fmt::format("waiting for the leader of host '{}'", host.name));
-  if (!text) return Failure(std::move(text).error());
-  return kv::parse_address(*text);
+/// Waits in pieces, so that a start that is cancelled ends soon.
+Result<kv::Address> parent_address(kv::Client& store, const std::string& key,
+                                   const std::string& host, const Deadline& deadline,
+                                   const std::function<bool()>& cancelled) {
+  constexpr Duration kLook = std::chrono::milliseconds(100);
+  const auto& clock = SteadyClock::instance();
+  for (;;) {
+    if (cancelled())
+      return fail(Errc::peer_lost, "a rank was lost before the leader of host '{}' came", host);
+    const auto left = deadline.left(clock.now());
+    auto text = store.get(key, Deadline::in(clock, std::min(left, kLook)));
+    if (text) return kv::parse_address(*text);
+    if (text.error().code != Errc::timed_out || left <= kLook) {
+      auto failed =
+          std::move(text).context(fmt::format("waiting for the leader of host '{}'", host));
+      return Failure(std::move(failed).error());
+    }
+  }
 }
 
 }  // namespace
@@ -50,9 +63,9 @@ Result<std::unique_ptr<LeaderService>> start_leader_service(
   HORO_TRY_STATUS(store.set(key_of(meeting.epoch, me), kv::to_string(address), deadline));
   const auto parent = place_of(me, count, options.radix).parent;
   if (parent >= 0) {
-    HORO_TRY(params.parent,
-             parent_address(store, meeting.epoch, parent,
-                            meeting.hosts[static_cast<std::size_t>(parent)], deadline));
+    HORO_TRY(params.parent, parent_address(store, key_of(meeting.epoch, parent),
+                                           meeting.hosts[static_cast<std::size_t>(parent)].name,
+                                           deadline, cancelled));
   }
   HORO_TRY(auto service, LeaderService::start(std::move(params), std::move(listener), state,
                                               deadline, cancelled));
