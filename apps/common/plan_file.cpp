@@ -15,6 +15,7 @@
 #include "apps/common/run_options.hpp"
 #include "base/json.hpp"
 #include "base/knobs/nearest.hpp"
+#include "base/output_file.hpp"
 #include "discovery/host_list.hpp"
 #include "discovery/text_file.hpp"
 
@@ -230,9 +231,11 @@ Result<SavedPlan> read_plan_file(const std::string& path) {
 }
 
 Status write_plan_file(const std::string& path, const SavedPlan& plan) {
-  std::FILE* file = std::fopen(path.c_str(), "we");
+  HORO_TRY(auto opened, open_output_file("plan", path));
   const auto what = fmt::format("plan file '{}'", path);
+  std::FILE* file = fdopen(opened.value(), "w");
   if (file == nullptr) return fail_errno(errno, what);
+  opened.release();
   const auto text = plan_file_text(plan);
   const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
   const int error = errno;

@@ -2,12 +2,12 @@
 #include "apps/run/report_file.hpp"
 
 #include <cerrno>
-#include <fcntl.h>
 #include <string_view>
 #include <unistd.h>
 #include <utility>
 
 #include "base/log.hpp"
+#include "base/output_file.hpp"
 
 namespace horo::apps {
 
@@ -15,14 +15,8 @@ Result<ReportFile> ReportFile::open(const std::string& path) {
   ReportFile file;
   if (path.empty()) return file;
   file.path_ = path;
-  file.fd_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0666);
-  if (file.fd_ < 0 && errno == ENXIO) {
-    return fail(Errc::unavailable,
-                "the report file '{}' is a pipe that nothing reads; start its reader first", path);
-  }
-  if (file.fd_ < 0) return fail_errno(errno, fmt::format("opening the report file '{}'", path));
-  // Only the opening must not wait. A reader may take its time.
-  fcntl(file.fd_, F_SETFL, fcntl(file.fd_, F_GETFL) & ~O_NONBLOCK);
+  HORO_TRY(auto opened, open_output_file("report", path));
+  file.fd_ = opened.release();
   return file;
 }
 

@@ -93,7 +93,8 @@ Status HostMemory::meet_layout(const BoardParams& params) {
       futex::wait(state, 1, std::chrono::milliseconds(100));
     }
     if (state.load(std::memory_order_acquire) != 2)
-      return fail(Errc::out_of_memory, "another rank could not lay out the board");
+      return fail(Errc::out_of_memory,
+                  "another rank could not lay out the board; its message has the reason");
     return {};
   }();
   params_.local_size = static_cast<std::uint32_t>(header.local_size());

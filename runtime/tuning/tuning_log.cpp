@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "base/output_file.hpp"
+
 namespace horo::runtime::tuning {
 
 namespace {
@@ -40,8 +42,10 @@ std::string last_line(const CourseRow& row, bool hierarchical, const autotune::O
 
 Result<TuningLog> TuningLog::open(const std::string& path, bool hierarchical) {
   TuningLog log;
-  log.file_.reset(std::fopen(path.c_str(), "we"));
+  HORO_TRY(auto opened, open_output_file("autotuning log", path));
+  log.file_.reset(fdopen(opened.value(), "w"));
   if (log.file_ == nullptr) return fail_errno(errno, fmt::format("writing '{}'", path));
+  opened.release();
   log.hierarchical_ = hierarchical;
   log.write(header_line());
   return log;

@@ -51,4 +51,8 @@ expect_in "standard error with all set" "$err" "autotuning: there is nothing to 
 # A log that cannot be written is a warning; the job runs.
 try timeout 60 horo run -np 2 --autotune --autotune-log-file "$scratch/none/tuning.csv" "$rank" 10
 expect "exit code" "$code" 0
-expect_in "standard error" "$err" "there will be no log: writing '$scratch/none/tuning.csv'"
+expect_in "standard error" "$err" "there will be no log: opening the autotuning log file '$scratch/none/tuning.csv'"
+mkfifo "$scratch/pipe"
+try timeout 60 horo run -np 2 --autotune --autotune-log-file "$scratch/pipe" "$rank" 10
+expect "exit code with a pipe that nothing reads" "$code" 0
+expect_in "standard error" "$err" "the autotuning log file '$scratch/pipe' is a pipe that nothing reads"

@@ -77,3 +77,5 @@ try timeout 60 horo run --plan "$plan" --start-timeout 20
 [ "$code" != 0 ] || fail "a plan with a host that does not exist was run"
 expect_in "error" "$err" "elsewhere.invalid"
 refused "plan file '/nonexistent/plan'" horo run -np 1 --plan-out /nonexistent/plan true
+mkfifo "$scratch/pipe"
+refused "the plan file '$scratch/pipe' is a pipe that nothing reads; start its reader first" timeout 60 horo run -np 1 --plan-out "$scratch/pipe" true
