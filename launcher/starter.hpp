@@ -101,6 +101,8 @@ class AgentEvents {
   virtual void on_ready(const HostFacts& facts) = 0;
   /// Once, before any rank is started: the agent has taken the assignment.
   virtual void on_control_group(const ControlGroupInfo& control_group) = 0;
+  /// A sentence about the agent on which nobody has to act. Any number of times.
+  virtual void on_note(std::string_view text) = 0;
   /// Ranks that have not been started when the job begins to end get no event at all.
   virtual void on_started(Rank rank, int pid) = 0;
   /// The command could not be executed for this rank: not_found (no such program),

@@ -46,8 +46,9 @@ int serve(HostAgent::Options options) {
   if (!held) return report(held.error());
   options.guard_pid = getpid();
   const auto code = horo::launcher::run_guarded(
-      options.in, [&](const horo::launcher::ControlGroupInfo& control_group) {
-        options.control_group = control_group;
+      options.in, [&](const horo::launcher::AgentSurroundings& surroundings) {
+        options.control_group = surroundings.control_group;
+        options.replacements = surroundings.replacements;
         return supervise(std::move(options));
       });
   return code ? *code : report(code.error());

@@ -81,6 +81,11 @@ void RunMessages::take(const launcher::HostControlGroup& event) {
                       : fmt::format("; so does the control group {}", control_group.path)));
 }
 
+void RunMessages::take(const launcher::HostNoted& event) {
+  if (!settings_.get(knobs::kVerbose)) return;
+  say(fmt::format("horo: host {}: {}\n", event.plan.placement.hosts[event.host].name, event.text));
+}
+
 void RunMessages::take(const launcher::StarterSaid& event) {
   say(fmt::format("{}: {}\n", event.program, printable(event.line)));
 }

@@ -29,6 +29,7 @@ class RunMessages {
   void take(const launcher::GenerationStarting& event);
   void take(const launcher::HostsReady& event);
   void take(const launcher::HostControlGroup& event);
+  void take(const launcher::HostNoted& event);
   void take(const launcher::StarterSaid& event);
   void take(const launcher::RanksStarted& event);
   void take(const launcher::RankWrote& event);

@@ -7,6 +7,7 @@
 #include <initializer_list>
 #include <optional>
 #include <poll.h>
+#include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
@@ -37,9 +38,9 @@ void ignore(std::initializer_list<int> numbers) {
   for (const int number : numbers) std::signal(number, SIG_IGN);
 }
 
-using AgentMain = std::function<int(const ControlGroupInfo&)>;
+using AgentMain = std::function<int(const AgentSurroundings&)>;
 
-[[noreturn]] void be_agent(const AgentMain& agent, const ControlGroupInfo& control_group,
+[[noreturn]] void be_agent(const AgentMain& agent, const AgentSurroundings& surroundings,
                            pid_t guard, const sigset_t& mask) {
   // A process group of its own: a signal that kills the guard's group leaves the agent to clean up.
   setpgid(0, 0);
@@ -49,18 +50,18 @@ using AgentMain = std::function<int(const ControlGroupInfo&)>;
   if (!become_subreaper()) _exit(1);
   ignore({SIGINT, SIGHUP});  // The guard gets them too, and passes them on as SIGTERM.
   sigprocmask(SIG_SETMASK, &mask, nullptr);
-  _exit(agent(control_group));
+  _exit(agent(surroundings));
 }
 
 /// Reaps the agent, the sweeper and adopted orphans. Returns the agent's wait status once it has
 /// ended.
-std::optional<int> reap(pid_t agent, Sweeper& sweeper) {
+std::optional<int> reap(pid_t agent, Sweeper& sweeper, int replacements) {
   for (;;) {
     int status = 0;
     const pid_t pid = waitpid(-1, &status, WNOHANG);
     if (pid == agent) return status;
     if (pid <= 0) return std::nullopt;
-    if (WIFSIGNALED(status)) sweeper.replace(pid);
+    if (WIFSIGNALED(status) && sweeper.replace(pid)) eventfd_write(replacements, 1);
   }
 }
 
@@ -118,6 +119,8 @@ Result<int> run_guarded(int stream, const AgentMain& agent) {
   sigprocmask(SIG_BLOCK, &awaited, &before);
   UniqueFd signals(signalfd(-1, &awaited, SFD_CLOEXEC));
   if (!signals) return fail_errno(errno, "watching the signals of the agent's guard");
+  const UniqueFd replacements(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!replacements) return fail_errno(errno, "making a counter for the agent's guard");
   const pid_t guard = getpid();
   const ProcessTitle title;
   title.show(kGuardTitle);
@@ -132,14 +135,15 @@ Result<int> run_guarded(int stream, const AgentMain& agent) {
   const pid_t child = *started;
   if (child == 0) {
     title.restore(kAgentName);
-    be_agent(agent, cgroup.info(), guard, before);
+    be_agent(agent, {.control_group = cgroup.info(), .replacements = replacements.value()}, guard,
+             before);
   }
   GuardEvents events(stream, std::move(signals));
   for (;;) {
     const int number = events.next_signal();
     if (number == 0) kill(child, SIGKILL);
     if (number == SIGCHLD) {
-      const auto status = reap(child, *sweeper);
+      const auto status = reap(child, *sweeper, replacements.value());
       if (!status) continue;
       cgroup.end(Deadline::in(SteadyClock::instance(), kKillTime));
       sweeper->dismiss();

@@ -8,6 +8,12 @@
 
 namespace horo::launcher {
 
+/// The guard gives these to its child.
+struct AgentSurroundings {
+  const ControlGroupInfo& control_group;
+  int replacements;  ///< An eventfd that counts sweepers that were killed and replaced.
+};
+
 /// Splits this process into two that watch each other. The parent, the guard, only waits. The child
 /// runs `agent` and exits with what `agent` returns. Both are child subreapers.
 /// - If the child ends in any way, the guard kills all descendants that are left.
@@ -22,6 +28,6 @@ namespace horo::launcher {
 ///   child, which may be stopped by a signal.
 /// Returns, in the guard only, the exit code: the child's, or 128 plus the signal that ended it.
 /// Call it before there are threads or a loop. Fails: unavailable (process limit), io.
-Result<int> run_guarded(int stream, const std::function<int(const ControlGroupInfo&)>& agent);
+Result<int> run_guarded(int stream, const std::function<int(const AgentSurroundings&)>& agent);
 
 }  // namespace horo::launcher

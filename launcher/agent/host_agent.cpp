@@ -4,6 +4,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <optional>
+#include <sys/eventfd.h>
 #include <unistd.h>
 #include <utility>
 
@@ -57,6 +58,7 @@ class HostAgent::Impl {
   }
 
   Status begin() {
+    HORO_TRY_STATUS(watch_replacements());
     HORO_TRY(terminated_, loop_.on_signal(SIGTERM, [this] { told_to_end(); }));
     HORO_TRY(stream_, DescriptorStream::open(
                           loop_, options_.in, options_.out,
@@ -142,6 +144,17 @@ class HostAgent::Impl {
 
  private:
   enum class Phase : std::uint8_t { greeting, serving, waiting, done, leaving };
+
+  /// The guard replaces a sweeper that was killed. Nobody has to act, so --verbose alone says it.
+  Status watch_replacements() {
+    HORO_TRY(replacements_, loop_.watch(options_.replacements));
+    replacements_.on_readable([this] {
+      eventfd_t count = 0;
+      if (eventfd_read(options_.replacements, &count) != 0 || phase_ == Phase::leaving) return;
+      send(protocol::Noted{"the process job-sweep was killed; another one has taken its place"});
+    });
+    return {};
+  }
 
   void receive(const Message& message) {
     if (phase_ == Phase::leaving) return;
@@ -400,6 +413,7 @@ class HostAgent::Impl {
   bool relayed_ = false;  ///< The peer is another agent, not the launcher.
   int exit_code_ = 1;     ///< 0 while no ranks are left and their ends are reported.
   std::optional<HeartbeatTimer> heartbeat_timer_;  ///< Where the launcher is on another host.
+  Descriptor replacements_;                        ///< Watches options_.replacements.
   Subscription terminated_;
   Subscription hello_timer_;
   Subscription order_timer_;

@@ -27,7 +27,8 @@ class HostAgent {
     int out = 1;
     int guard_pid = 0;
     ControlGroupInfo
-        control_group;  ///< The control group of this process, reported to the launcher.
+        control_group;      ///< The control group of this process, reported to the launcher.
+    int replacements = -1;  ///< An eventfd that counts replaced sweepers.
     Inheritance inheritance;
     MakeChildAgents children;  ///< For agents of other hosts; empty: this agent never relays.
     bool stays = false;  ///< Stays until the launcher hangs up, even when nothing is left to do.

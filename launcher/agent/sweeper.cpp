@@ -123,8 +123,10 @@ void Sweeper::run() {
   Sweeping(stream_, watched_.value(), guard, group_).run();
 }
 
-void Sweeper::replace(pid_t killed) {
-  if (killed == pid_) run();
+bool Sweeper::replace(pid_t killed) {
+  if (killed != pid_) return false;
+  run();
+  return pid_ > 0;
 }
 
 void Sweeper::dismiss() {

@@ -26,8 +26,8 @@ class Sweeper {
   static Result<Sweeper> start(int stream, const std::string& group, const ProcessTitle& title);
 
   /// Called by the guard for a child that was killed: if it was the sweeper, another one takes its
-  /// place.
-  void replace(pid_t killed);
+  /// place. True if so.
+  bool replace(pid_t killed);
 
   /// Called by the guard, when nothing is left to be swept. Blocks: until the sweeper has ended.
   void dismiss();

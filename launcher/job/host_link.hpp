@@ -99,6 +99,8 @@ class HostLink final : public AgentEvents {
     bool closed = false;
   };
 
+  void on_note(std::string_view text) override { news_->on_note(text); }
+
   void start_new();
   void repeat_input();
   bool has_left();

@@ -26,6 +26,10 @@ class JobDriver::HostNews final : public AgentEvents {
     if (job_.on_control_group_) job_.on_control_group_(host_, control_group);
   }
 
+  void on_note(std::string_view text) override {
+    if (job_.on_note_) job_.on_note_(host_, text);
+  }
+
   void on_ready(const HostFacts& facts) override { job_.host_ready(host_, facts); }
 
   void on_started(Rank rank, int) override {
@@ -163,6 +167,7 @@ void JobDriver::restart() {
   generation_.output->on_taken({});
   on_stdin_room_ = {};
   on_control_group_ = {};
+  on_note_ = {};
   on_answer_ = {};
   agents_.end();
   facts_.clear();

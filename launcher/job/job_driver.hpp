@@ -71,7 +71,7 @@ class JobDriver {
 
   /// After on_ended in phase restarting: begins the pause before the next generation. The output is
   /// not used any more, and neither are the tasks of the generation: on_stdin_room,
-  /// on_control_group and on_answer. Agents that wait for an assignment stay.
+  /// on_control_group, on_note and on_answer. Agents that wait for an assignment stay.
   void restart();
   /// Answers on_plan: starts the next generation.
   void begin(GenerationSpec next);
@@ -95,6 +95,10 @@ class JobDriver {
 
   /// Once per host and generation: the host's number, and what ends its processes if its agent is
   /// killed.
+  void on_note(std::function<void(std::size_t, std::string_view)> task) {
+    on_note_ = std::move(task);
+  }
+
   void on_control_group(std::function<void(std::size_t, const ControlGroupInfo&)> task) {
     on_control_group_ = std::move(task);
   }
@@ -161,6 +165,7 @@ class JobDriver {
 
   Task on_stdin_room_;
   std::function<void(std::size_t, const ControlGroupInfo&)> on_control_group_;
+  std::function<void(std::size_t, std::string_view)> on_note_;
   std::function<void(std::size_t, std::size_t, const Answer&)> on_answer_;
   Task on_rank_started_;
   std::function<void(Rank, Stream, std::string_view)> on_output_;

@@ -62,6 +62,9 @@ class MpirunProcess final : public AgentEvents {
     if (launch_.here) agents_->report_control_group(control_group);
   }
 
+  /// Only about the agent that runs mpirun, not about one of ranks.
+  void on_note(std::string_view) override {}
+
   void on_started(Rank, int) override {}
 
   void on_spawn_failed(Rank, const Error& error) override {

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "launcher/protocol/agent_forms.hpp"
@@ -16,7 +17,7 @@
 namespace horo::launcher::protocol {
 
 inline constexpr std::uint32_t kMagic = 0x41524f48;  ///< "HORA", little endian.
-inline constexpr std::uint16_t kVersion = 8;         ///< Version of all messages but Hello.
+inline constexpr std::uint16_t kVersion = 9;         ///< Version of all messages but Hello.
 
 // -- From either side -------------------------------------------------------------------------
 
@@ -234,6 +235,15 @@ struct EndAsked {
   }
 };
 
+/// A sentence about this host's agent, which --verbose shows.
+struct Noted {
+  std::string text;
+
+  static constexpr AgentMessageRow kRow = to_launcher(82, "noted");
+
+  static void fields(auto& field, auto& m) { field("text", m.text, PrintableText{}); }
+};
+
 // -- From an agent that relays, of another host's agent ---------------------------------------
 
 /// That agent's hello has come; its frames follow.
@@ -274,5 +284,10 @@ struct Step {
     field("text", m.text, PrintableText{});
   }
 };
+
+/// Messages about the agent of another host.
+template <typename M>
+inline constexpr bool kIsOfRelay = std::is_same_v<M, Reached> || std::is_same_v<M, Carry> ||
+                                   std::is_same_v<M, Gone> || std::is_same_v<M, Step>;
 
 }  // namespace horo::launcher::protocol

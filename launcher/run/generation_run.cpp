@@ -127,6 +127,9 @@ void GenerationRun::attach(JobDriver& driver) {
   driver.on_control_group([this](std::size_t host, const ControlGroupInfo& control_group) {
     emit_(HostControlGroup{.plan = plan_, .host = host, .control_group = control_group});
   });
+  driver.on_note([this](std::size_t host, std::string_view text) {
+    emit_(HostNoted{.plan = plan_, .host = host, .text = text});
+  });
   if (settings_.get(knobs::kStdin) != StdinMode::rank0) return;
   stdin_.emplace(loop_, driver, STDIN_FILENO);
   stdin_->start();

@@ -37,8 +37,8 @@ struct Handover {
 /// destroyed. Thread: the loop's.
 class GenerationRun {
  public:
-  /// `emit` gets HostsReady, HostControlGroup and StarterSaid. `loop` and `settings` outlive this.
-  /// Fails: unavailable and io, for what the system refuses; as Starter::probe.
+  /// `emit` gets HostsReady, HostControlGroup, HostNoted and StarterSaid. `loop` and `settings`
+  /// outlive this. Fails: unavailable and io, for what the system refuses; as Starter::probe.
   static Result<std::unique_ptr<GenerationRun>> make(Loop& loop, JobPlan plan,
                                                      const Settings& settings, Handover before,
                                                      RunHandler emit);

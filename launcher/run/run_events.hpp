@@ -36,6 +36,13 @@ struct HostControlGroup {
   const ControlGroupInfo& control_group;
 };
 
+/// A host's agent has said something on which nobody has to act.
+struct HostNoted {
+  const JobPlan& plan;
+  std::size_t host = 0;
+  std::string_view text;
+};
+
 /// mpirun or jsrun has printed a line of its own.
 struct StarterSaid {
   std::string_view program;
@@ -76,9 +83,9 @@ struct NotRestarted {
   const ReportInput& report;
 };
 
-using RunEvent =
-    std::variant<GenerationStarting, HostsReady, HostControlGroup, StarterSaid, RanksStarted,
-                 RankWrote, NoticeTaken, GenerationEnded, AllHostsAgain, NotRestarted>;
+using RunEvent = std::variant<GenerationStarting, HostsReady, HostControlGroup, HostNoted,
+                              StarterSaid, RanksStarted, RankWrote, NoticeTaken, GenerationEnded,
+                              AllHostsAgain, NotRestarted>;
 
 /// Called on the loop's thread.
 using RunHandler = std::function<void(const RunEvent&)>;

@@ -85,9 +85,12 @@ child_named() {
   done
 }
 
-# The processes of a host: when one of them is killed, the error names it, and nothing is left. A sweeper is replaced.
+# The processes of a host: when one of them is killed, the error names it, and nothing is left. A sweeper is replaced; a user need
+# not know that, so only --verbose says it.
 for victim in launcher guard sweeper agent; do
-  start horo run -np 1 "$scratch/bin/program"
+  verbose=--no-verbose
+  [ $victim != sweeper ] || verbose=--verbose
+  start horo run -np 1 "$verbose" "$scratch/bin/program"
   guard=$(child_named job-guard "$job")
   sweeper=$(child_named job-sweep "$guard")
   agent=$(child_named horo-agent "$guard")
@@ -98,6 +101,9 @@ for victim in launcher guard sweeper agent; do
   kill -KILL "$killed"
   if [ $victim = sweeper ]; then
     until new=$(child_named job-sweep "$guard") && [ -n "$new" ] && [ "$new" != "$sweeper" ]; do sleep 0.02; done
+    until grep -qxF "horo: host localhost: the process job-sweep was killed; another one has taken its place" "$scratch/err"; do
+      sleep 0.02
+    done
     kill -KILL "$guard"
     gone "after the second sweeper's guard was killed" "$new"
   fi
@@ -142,6 +148,8 @@ for victim in launcher guard sweeper agent named; do
   if [ $victim = sweeper ]; then
     until new=$(child_named job-sweep "$guard") && [ -n "$new" ] && [ "$new" != "$sweeper" ]; do sleep 0.02; done
     [ -e "/proc/${family[0]}" ] || fail "a killed sweeper ended the grace time"
+    sleep 0.5 # Time for a line that must not come.
+    ! grep -q "job-sweep" "$scratch/err" || fail "the sweeper was replaced with words: $(<"$scratch/err")"
     kill -KILL "$guard"
     gone "after the second sweeper's guard was killed in the grace time" "$new"
   fi

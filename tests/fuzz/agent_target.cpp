@@ -111,6 +111,7 @@ std::vector<Message> messages() {
       Piece{.asker = 1, .offset = 0, .size = 6, .problem = "", .bytes = "pieces"},
       Roster{.job = "j", .agents = {{.host = "n", .ranks = {0, 1}}}},
       ControlGroupMade{.control_group = {.path = "", .reason = "no hierarchy"}},
+      Noted{.text = "something has been replaced"},
   };
 }
 

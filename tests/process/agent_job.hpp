@@ -50,6 +50,8 @@ class Job final : public launcher::AgentEvents {
 
   void on_control_group(const launcher::ControlGroupInfo& told) override { control_group = told; }
 
+  void on_note(std::string_view) override {}
+
   void on_end_asked(int) override {}
 
   void on_timeline(const launcher::SavedTimeline&) override {}

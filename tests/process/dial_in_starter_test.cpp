@@ -58,6 +58,8 @@ class DialInWorld final : public AgentEvents {
 
   void on_control_group(const ControlGroupInfo&) override {}
 
+  void on_note(std::string_view) override {}
+
   void on_started(Rank, int) override { ++started; }
 
   void on_spawn_failed(Rank, const Error& error) override { failure = error.message; }

@@ -81,6 +81,10 @@ struct DialInAgents::Incoming {
       events->on_control_group(m.control_group);
   }
 
+  void on(const protocol::Noted& m) const {
+    if (auto* events = agents.events_of(rank)) events->on_note(m.text);
+  }
+
   void on(const protocol::Started& m) const {
     side().started(SteadyClock::instance().now());
     if (auto* events = agents.events_of(rank)) events->on_started(rank, m.pid);
@@ -131,13 +135,9 @@ struct DialInAgents::Incoming {
 
   void on(const protocol::EndAsked&) const {}
 
-  void on(const protocol::Reached&) const {}
-
-  void on(const protocol::Carry&) const {}
-
-  void on(const protocol::Gone&) const {}
-
-  void on(const protocol::Step&) const {}
+  template <typename M>
+    requires protocol::kIsOfRelay<M>
+  void on(const M&) const {}
 
   void on_misdirected(const AgentMessageRow&) const {}
 

@@ -28,7 +28,8 @@ constexpr bool is_of_agent() {
   return std::is_same_v<M, protocol::Reached> || std::is_same_v<M, protocol::Carry> ||
          std::is_same_v<M, protocol::Gone> || std::is_same_v<M, protocol::Step> ||
          std::is_same_v<M, protocol::EndAsked> || std::is_same_v<M, protocol::ControlGroupMade> ||
-         std::is_same_v<M, protocol::Assigned> || std::is_same_v<M, protocol::Failed>;
+         std::is_same_v<M, protocol::Assigned> || std::is_same_v<M, protocol::Failed> ||
+         std::is_same_v<M, protocol::Noted>;
 }
 
 /// Connects one agent's stream, its task, its end and the agents behind it: turns the launcher's
@@ -195,6 +196,8 @@ class Link : public std::enable_shared_from_this<Link> {
       link.control_group_ = m.control_group;
       link.events_->on_control_group(m.control_group);
     }
+
+    void on(const protocol::Noted& m) { link.events_->on_note(m.text); }
 
     void on(const protocol::Assigned& m) { link.taken(m.epoch); }
 

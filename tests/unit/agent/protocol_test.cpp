@@ -117,7 +117,8 @@ std::vector<Message> one_of_each() {
           Roster{.job = "41f0", .agents = {{"node1", {0, 1}}, {"node2", {2}}}},
           Dismiss{},
           Release{},
-          Assigned{Epoch{2}}};
+          Assigned{Epoch{2}},
+          Noted{"something has been replaced"}};
 }
 
 std::string frame_of(const Message& message) {

@@ -135,6 +135,8 @@ class World final : public AgentEvents {
 
   void on_ready(const HostFacts&) override { events.emplace_back("ready"); }
 
+  void on_note(std::string_view text) override { events.push_back(fmt::format("note {}", text)); }
+
   void on_control_group(const ControlGroupInfo& info) override {
     events.push_back("group " + info.path);
   }
