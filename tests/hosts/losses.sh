@@ -109,6 +109,58 @@ ends
 expect "exit code of a killed pair" "$code" 125
 nothing_left h1 h2 h3
 
+# All processes with horo in their names or command lines are killed on a host, as people end jobs.
+for how in "" -f; do
+  start
+  # shellcheck disable=SC2086 # Empty or one word.
+  on h2 pkill -KILL $how horo
+  ends
+  expect "exit code after pkill -9 $how horo on a host" "$code" 125
+  expect_in "the report" "$err" "host h2 was lost after "
+  nothing_left h1 h2 h3
+done
+
+# The agent and all its helpers are killed at once: only processes that the ranks have forked could stay.
+horo run -H h1:1,h2:1 --tag off sh -c 'echo "rank $RANK"; exec sleep 1000' >"$scratch/out" 2>"$scratch/err" </dev/null &
+job=$!
+eventually "two ranks" '[ "$(grep -c "^rank" "$scratch/out")" = 2 ]'
+on h2 bash -c 'kill -KILL $(pgrep -x horo-agent) $(pgrep -x job-guard) $(pgrep -x job-sweep)'
+ends
+expect "exit code after an agent and its helpers were killed" "$code" 125
+expect_in "the report" "$err" "host h2 was lost after "
+nothing_left h1 h2
+
+# Processes of a host are killed while its ranks are being ended. The ranks ignore SIGTERM until there is a file.
+for victims in horo-agent job-guard job-sweep "horo-agent job-guard" "horo-agent job-guard job-sweep"; do
+  rm -f "$scratch/go"
+  horo run -H h1:1,h2:1 --tag off --grace 600 bash -c "trap 'echo asked' TERM; echo rank; until [ -e $scratch/go ]; do sleep 0.02; done" \
+    >"$scratch/out" 2>"$scratch/err" </dev/null &
+  job=$!
+  eventually "two ranks" '[ "$(grep -c "^rank" "$scratch/out")" = 2 ]'
+  kill -TERM "$job"
+  eventually "SIGTERM on all" '[ "$(grep -c asked "$scratch/out")" = 2 ]'
+  on h2 bash -c "for name in $victims; do pgrep -x \$name; done | xargs kill -KILL"
+  case $victims in
+    job-sweep) ;;
+    *) eventually "the end of a host whose $victims were killed" '[ -z "$(processes h2 | grep -v sshd)" ]' ;;
+  esac
+  touch "$scratch/go"
+  ends
+  expect "exit code after $victims were killed in the grace time" "$code" 143
+  nothing_left h1 h2
+done
+
+# The launcher is killed while ranks are being ended.
+horo run -H h1:1,h2:1 --tag off --grace 600 bash -c "trap 'echo asked' TERM; echo rank; while :; do sleep 0.02; done" \
+  >"$scratch/out" 2>"$scratch/err" </dev/null &
+job=$!
+eventually "two ranks" '[ "$(grep -c "^rank" "$scratch/out")" = 2 ]'
+kill -TERM "$job"
+eventually "SIGTERM on all" '[ "$(grep -c asked "$scratch/out")" = 2 ]'
+kill -KILL "$job"
+ends
+nothing_left h1 h2
+
 # A host vanishes silently. The launcher notices it, and the host ends its own processes.
 start --heartbeat-timeout 1
 hosts cut h2
