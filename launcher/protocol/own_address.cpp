@@ -8,7 +8,7 @@
 #include <netdb.h>
 #include <sys/socket.h>
 
-#include "base/own_addresses.hpp"
+#include "base/net/own_addresses.hpp"
 #include "base/unique_fd.hpp"
 
 namespace horo::launcher {

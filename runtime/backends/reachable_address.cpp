@@ -3,7 +3,7 @@
 
 #include <sstream>
 
-#include "base/own_addresses.hpp"
+#include "base/net/own_addresses.hpp"
 #include "runtime/backends/probe_listener.hpp"
 
 namespace horo::runtime {

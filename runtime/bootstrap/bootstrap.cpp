@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/board_header.hpp"
-#include "base/own_addresses.hpp"
+#include "base/net/own_addresses.hpp"
 #include "runtime/bootstrap/local/agent_bridge.hpp"
 #include "runtime/bootstrap/local/inherited_board.hpp"
 #include "runtime/bootstrap/local/local_group.hpp"

@@ -31,6 +31,7 @@ INSIDE = {
         "cpu": [],
         "fmt": [],
         "text": [],
+        "net": [],
         "": ["text"],
         "codec": [""],
         "tree": [""],

@@ -11,7 +11,7 @@
 #include "base/kv/server/listener.hpp"
 #include "base/kv/server/server_session.hpp"
 #include "base/log.hpp"
-#include "base/own_addresses.hpp"
+#include "base/net/own_addresses.hpp"
 #include "launcher/starters/dial_in/dial_launcher.hpp"
 
 namespace horo::launcher {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "base/own_addresses.hpp"
+#include "base/net/own_addresses.hpp"
 
 namespace horo::runtime::bootstrap {
 

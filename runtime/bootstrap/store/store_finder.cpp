@@ -12,7 +12,7 @@
 #include <thread>
 #include <unistd.h>
 
-#include "base/own_addresses.hpp"
+#include "base/net/own_addresses.hpp"
 #include "runtime/bootstrap/identity/process_manager.hpp"
 #include "runtime/bootstrap/store/machine_key.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/own_addresses.hpp"
+#include "base/net/own_addresses.hpp"
 
 #include <arpa/inet.h>
 #include <array>
