@@ -13,9 +13,19 @@ namespace {
 
 constexpr std::size_t kLeastEven = 3;
 constexpr std::size_t kMostEven = 8;
-constexpr std::size_t kShifts = 64;
-/// Even points keep this distance from the faces of the cube, where values are extreme.
-constexpr double kMargin = 0.08;
+constexpr std::size_t kDraws = 32;
+/// A point lies in the middle of its share, give or take half of this.
+constexpr double kJitter = 0.6;
+
+std::vector<std::size_t> permutation(std::size_t count, RandomDraws& draws) {
+  std::vector<std::size_t> order(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto place = draws.below(i + 1);
+    order[i] = order[place];
+    order[place] = i;
+  }
+  return order;
+}
 
 void add_once(std::vector<Setting>& points, Setting setting) {
   if (std::find(points.begin(), points.end(), setting) == points.end())
@@ -35,19 +45,21 @@ double least_distance(const std::vector<CubePoint>& points) {
   return least;
 }
 
-/// `count` points of Halton's sequence behind the default, all shifted alike. Of several shifts,
-/// the one is taken that keeps the points and the default farthest apart.
-std::vector<CubePoint> even_points(const CubePoint& fallback, std::size_t count) {
+/// `count` points, of which each has a share of each coordinate's line for itself (a Latin
+/// hypercube). Of several draws, the one is taken that keeps the points and the default farthest
+/// apart.
+std::vector<CubePoint> even_points(const CubePoint& fallback, std::size_t count,
+                                   RandomDraws& draws) {
   std::vector<CubePoint> best;
-  for (std::size_t shift = 0; shift < kShifts; ++shift) {
-    std::vector<CubePoint> points{fallback};
-    for (std::size_t i = 0; i < count; ++i) {
-      CubePoint point;
-      for (std::size_t j = 0; j < fallback.size(); ++j) {
-        const double sum = halton(i, j) + halton(shift, (j + 1) % kHaltonDimensions);
-        point.push_back(kMargin + (1 - 2 * kMargin) * (sum - std::floor(sum)));
+  for (std::size_t draw = 0; draw < kDraws; ++draw) {
+    std::vector<CubePoint> points(count + 1, fallback);
+    for (std::size_t j = 0; j < fallback.size(); ++j) {
+      const auto order = permutation(count, draws);
+      for (std::size_t i = 0; i < count; ++i) {
+        const double inside = 0.5 + kJitter * (draws.uniform() - 0.5);
+        const double share = (static_cast<double>(order[i]) + inside) / static_cast<double>(count);
+        points[i + 1][j] = share;
       }
-      points.push_back(std::move(point));
     }
     if (best.empty() || least_distance(points) > least_distance(best)) best = std::move(points);
   }
@@ -57,7 +69,8 @@ std::vector<CubePoint> even_points(const CubePoint& fallback, std::size_t count)
 
 }  // namespace
 
-std::vector<Setting> first_points(const SearchSpace& space, const std::vector<Setting>& hints) {
+std::vector<Setting> first_points(const SearchSpace& space, const std::vector<Setting>& hints,
+                                  std::uint64_t seed, std::optional<std::size_t> even) {
   std::vector<Setting> points{space.fallback()};
   for (const auto& hint : hints) add_once(points, hint);
   const auto dimensions = space.free().size();
@@ -72,8 +85,12 @@ std::vector<Setting> first_points(const SearchSpace& space, const std::vector<Se
       add_once(points, space.decode(point));
     }
   }
-  const auto even = numbers == 0 ? 0 : std::clamp(2 * numbers + 1, kLeastEven, kMostEven);
-  for (const auto& point : even_points(fallback, even)) add_once(points, space.decode(point));
+  const auto count = numbers == 0 ? 0
+                     : even       ? *even
+                                  : std::clamp(2 * numbers + 1, kLeastEven, kMostEven);
+  RandomDraws draws(seed);
+  for (const auto& point : even_points(fallback, count, draws))
+    add_once(points, space.decode(point));
   points.push_back(space.fallback());
   return points;
 }

@@ -99,7 +99,7 @@ Result<Search> Search::resume(SearchSpace space, SearchOptions options, SearchSt
 
 Search::Search(SearchSpace space, SearchOptions options, SearchState state)
     : space_(std::move(space)), options_(std::move(options)), state_(std::move(state)) {
-  first_points_ = first_points(space_, options_.hints);
+  first_points_ = first_points(space_, options_.hints, options_.seed, options_.even_points);
   if (space_.nothing_to_tune()) state_.ending = SearchEnding::nothing_to_tune;
 }
 

@@ -23,6 +23,9 @@ struct SearchOptions {
   /// linear scale of the deviation of the scores.
   double least_gain = 0.002;
   std::vector<Setting> hints;  ///< Tried first, after the default: winners of earlier jobs.
+  /// Settings that are spread over the space before the model chooses. Nothing: as many as the
+  /// number of dimensions asks for.
+  std::optional<std::size_t> even_points;
 };
 
 enum class SearchStage : std::uint8_t {

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compares searches; bench/autotune starts it and explains its options. Prints one JSON object per
 // line.
+#include "autotune_families.hpp"
 #include "autotune_rivals.hpp"
 #include "autotune_surfaces.hpp"
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
 #include <ctime>
 #include <string>
@@ -25,6 +27,8 @@ struct Arguments {
   std::uint64_t seeds = 50;
   std::size_t samples = 20;
   bool known = true;
+  bool development = false;
+  std::vector<std::string> who = kSearchers;
   std::vector<std::string> recordings;
 };
 
@@ -34,10 +38,14 @@ std::vector<double> regrets(const std::string& who, const Surface& surface, std:
   const auto searcher = make_searcher(who, surface, seed, samples);
   autotune::RandomDraws draws(seed * 7919 + 1);
   std::vector<double> result;
+  double regret = 0;
   for (std::size_t i = 0; i < samples; ++i) {
     const auto setting = searcher->ask();
     searcher->tell(setting, surface.measure(setting, draws));
-    result.push_back((surface.best - surface.truth(searcher->best())) / surface.unit);
+    // A search thinks of its best setting for milliseconds, so only some samples are looked at.
+    if ((i + 1) % 5 == 0 || i + 1 == samples || i == 0)
+      regret = (surface.best - surface.truth(searcher->best())) / surface.unit;
+    result.push_back(regret);
   }
   return result;
 }
@@ -48,10 +56,10 @@ double quantile(std::vector<double> numbers, double share) {
       std::lround(share * static_cast<double>(numbers.size() - 1)))];
 }
 
-void compare(const Surface& surface, const std::string& who, const Arguments& arguments) {
+void compare(const SurfaceGroup& group, const std::string& who, const Arguments& arguments) {
   std::vector<std::vector<double>> runs;
   for (std::uint64_t seed = 1; seed <= arguments.seeds; ++seed)
-    runs.push_back(regrets(who, surface, seed, arguments.samples));
+    runs.push_back(regrets(who, group.of(seed), seed, arguments.samples));
   std::string curve;
   for (std::size_t i = 0; i < arguments.samples; ++i) {
     std::vector<double> now;
@@ -65,15 +73,17 @@ void compare(const Surface& surface, const std::string& who, const Arguments& ar
                          static_cast<double>(near) / static_cast<double>(runs.size()));
   }
   fmt::print("{{\"surface\": \"{}\", \"who\": \"{}\", \"seeds\": {}, \"curve\": [{}]}}\n",
-             surface.name, who, arguments.seeds, curve);
+             group.name, who, arguments.seeds, curve);
 }
 
 /// Whole searches of Horo with the duel: how they end, and what they chose.
-void whole(const Surface& surface, const Arguments& arguments) {
-  std::vector<double> totals, gains;
+void whole(const SurfaceGroup& group, const Arguments& arguments) {
+  std::vector<double> totals, gains, possible, ends;
   std::size_t won = 0, worse = 0, near = 0;
-  const double fallback = surface.truth(surface.space.fallback());
   for (std::uint64_t seed = 1; seed <= arguments.seeds; ++seed) {
+    const auto& surface = group.of(seed);
+    const double fallback = surface.truth(surface.space.fallback());
+    possible.push_back((surface.best - fallback) / surface.unit);
     auto search = autotune::Search::make(
         surface.space, {.seed = seed, .scale = surface.scale, .most_samples = arguments.samples});
     autotune::RandomDraws draws(seed * 104729 + 3);
@@ -87,6 +97,7 @@ void whole(const Surface& surface, const Arguments& arguments) {
     const double chosen = surface.truth(outcome.setting);
     totals.push_back(static_cast<double>(outcome.samples + outcome.turns));
     gains.push_back((chosen - fallback) / surface.unit);
+    ends.push_back((surface.best - chosen) / surface.unit);
     if (outcome.ending == autotune::SearchEnding::challenger_won) ++won;
     if (chosen < fallback) ++worse;
     if ((surface.best - chosen) / surface.unit <= 0.03) ++near;
@@ -97,10 +108,45 @@ void whole(const Surface& surface, const Arguments& arguments) {
   fmt::print(
       "{{\"surface\": \"{}\", \"whole\": true, \"seeds\": {}, \"won\": {:.3g}, \"worse\": {:.3g}, "
       "\"near\": {:.3g}, \"gain\": [{:.5g}, {:.5g}, {:.5g}], \"possible\": {:.5g}, \"samples\": "
-      "[{}, {}, {}]}}\n",
-      surface.name, arguments.seeds, share(won), share(worse), share(near), quantile(gains, 0),
-      quantile(gains, 0.5), quantile(gains, 1), (surface.best - fallback) / surface.unit,
-      quantile(totals, 0), quantile(totals, 0.5), quantile(totals, 1));
+      "[{}, {}, {}], \"end\": [{:.5g}, {:.5g}]}}\n",
+      group.name, arguments.seeds, share(won), share(worse), share(near), quantile(gains, 0),
+      quantile(gains, 0.5), quantile(gains, 1), quantile(possible, 0.5), quantile(totals, 0),
+      quantile(totals, 0.5), quantile(totals, 1), quantile(ends, 0.5), quantile(ends, 0.95));
+}
+
+/// Horovod's whole course as its documents describe it: 21 samples for each combination of its two
+/// switches, each search from nothing; a sample is the median of five parts, each as long as a
+/// sample of Horo; the best score wins.
+void whole_rival(const SurfaceGroup& group, const Arguments& arguments) {
+  std::vector<double> ends;
+  std::size_t near = 0, worse = 0;
+  for (std::uint64_t seed = 1; seed <= arguments.seeds; ++seed) {
+    const auto& surface = group.of(seed);
+    autotune::RandomDraws draws(seed * 15485863 + 5);
+    std::pair<double, autotune::Setting> best{-1e300, surface.space.fallback()};
+    for (std::uint64_t search = 0; search < 4; ++search) {
+      const auto searcher = make_searcher("horovod's scheme", surface, 10 * seed + search, 21);
+      for (int i = 0; i < 21; ++i) {
+        const auto setting = searcher->ask();
+        std::vector<double> parts;
+        for (int part = 0; part < 5; ++part) parts.push_back(surface.measure(setting, draws));
+        const double score = quantile(parts, 0.5);
+        searcher->tell(setting, score);
+        if (score > best.first) best = {score, setting};
+      }
+    }
+    const double chosen = surface.truth(best.second);
+    ends.push_back((surface.best - chosen) / surface.unit);
+    if (ends.back() <= 0.03) ++near;
+    if (chosen < surface.truth(surface.space.fallback())) ++worse;
+  }
+  const auto share = [&](std::size_t count) {
+    return static_cast<double>(count) / static_cast<double>(arguments.seeds);
+  };
+  fmt::print(
+      "{{\"surface\": \"{}\", \"rival\": true, \"parts\": 420, \"near\": {:.3g}, \"worse\": "
+      "{:.3g}, \"end\": [{:.5g}, {:.5g}]}}\n",
+      group.name, share(near), share(worse), quantile(ends, 0.5), quantile(ends, 0.95));
 }
 
 double cpu_ms() {
@@ -138,6 +184,21 @@ void time_proposals() {
              quantile(times, 0.5), quantile(times, 1));
 }
 
+std::vector<SurfaceGroup> groups_of(const Arguments& arguments) {
+  std::vector<SurfaceGroup> groups;
+  if (arguments.known) {
+    for (const auto& surface : known_surfaces()) groups.push_back({surface.name, {surface}});
+  }
+  // Members 0 to 19 served to choose the search's constants; the others judge it.
+  for (auto& group : made_families(arguments.development ? 0 : 20, 20))
+    groups.push_back(std::move(group));
+  for (const auto& path : arguments.recordings) {
+    const auto surface = recorded_surface(path);
+    groups.push_back({surface.name, {surface}});
+  }
+  return groups;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -150,6 +211,10 @@ int main(int argc, char** argv) {
       arguments.samples = std::strtoull(argv[++i], nullptr, 10);
     } else if (word == "--no-known") {
       arguments.known = false;
+    } else if (word == "--development") {
+      arguments.development = true;
+    } else if (word == "--who" && i + 1 < argc) {
+      arguments.who = {argv[++i]};
     } else {
       arguments.recordings.push_back(word);
     }
@@ -158,13 +223,13 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "usage: bench_autotune [--seeds N] [--samples N] [--no-known] [CSV...]\n");
     return 2;
   }
-  std::vector<Surface> surfaces;
-  if (arguments.known) surfaces = known_surfaces();
-  for (const auto& path : arguments.recordings) surfaces.push_back(recorded_surface(path));
-  for (const auto& surface : surfaces) {
-    for (const auto& who : kSearchers) compare(surface, who, arguments);
-    whole(surface, arguments);
+  const auto groups = groups_of(arguments);
+  for (const auto& group : groups) {
+    for (const auto& who : arguments.who) compare(group, who, arguments);
+    whole(group, arguments);
+    if (arguments.who.size() > 1) whole_rival(group, arguments);
+    std::fflush(stdout);
   }
-  time_proposals();
+  if (arguments.who.size() > 1) time_proposals();
   return 0;
 }

@@ -198,11 +198,13 @@ class HorovodsScheme final : public BestMeasured {
     for (std::size_t i = 0; i < surface_.raw.size(); ++i) {
       const auto& range = surface_.raw[i];
       const double inside = std::clamp(raw[static_cast<Eigen::Index>(i)], range.least, range.most);
-      const auto& dimension = surface_.space.dimensions()[i];
+      const auto& dimension = space().dimensions()[i];
       point.push_back(unit_of(dimension, inside * range.unit));
     }
-    return surface_.space.decode(point);
+    return space().decode(point);
   }
+
+  const SearchSpace& space() const { return surface_.wide ? *surface_.wide : surface_.space; }
 
   static double unit_of(const Dimension& dimension, double value) {
     if (const auto* whole = std::get_if<IntegerRange>(&dimension.range)) {

@@ -99,18 +99,39 @@ Surface hartmann() {
   return surface;
 }
 
-SearchSpace fusion_space() {
+SearchSpace fusion_space(std::int64_t most_cycle_us, std::int64_t step_us) {
   return checked({{.name = "fusion.threshold",
                    .range = IntegerRange{.least = 0, .most = 256 << 20, .step = 64 << 10},
                    .fallback = std::int64_t{64} << 20U},
                   {.name = "cycle.time",
-                   .range = IntegerRange{.least = 0, .most = 100000, .step = 100},
+                   .range = IntegerRange{.least = 0, .most = most_cycle_us, .step = step_us},
                    .fallback = std::int64_t{0}}});
+}
+
+/// The ranges that a job searches (runtime/tuning/tuning_space.cpp), in bytes and microseconds.
+SearchSpace searched_space() {
+  return fusion_space(10'000, 50);
+}
+
+/// The ranges of recordings and of Horovod's tuner.
+SearchSpace wide_space() {
+  return fusion_space(100'000, 100);
 }
 
 std::vector<RawRange> horovods_ranges() {
   return {{.least = 0, .most = 64, .unit = kMiB}, {.least = 1, .most = 100, .unit = 1000}};
 }
+
+}  // namespace
+
+Surface surface_of_fusion() {
+  return {.space = searched_space(),
+          .scale = ScoreScale::relative,
+          .raw = horovods_ranges(),
+          .wide = wide_space()};
+}
+
+namespace {
 
 /// 64 tensors of 0.1 to 8 MiB appear during 60 ms. A bucket closes when it is full or its first
 /// tensor has waited for a cycle, costs 1.5 ms and 1 ms per MiB, and buckets run one by one: the
@@ -136,10 +157,8 @@ double step_seconds(double threshold, double cycle_ms) {
 }
 
 Surface steps() {
-  Surface surface{.name = "steps of fusion, noise 3 %",
-                  .space = fusion_space(),
-                  .scale = ScoreScale::relative,
-                  .raw = horovods_ranges()};
+  auto surface = surface_of_fusion();
+  surface.name = "steps of fusion, noise 3 %";
   surface.truth = [](const Setting& setting) {
     return 1 / step_seconds(at(setting, 0), at(setting, 1) / 1000);
   };
@@ -155,11 +174,9 @@ Surface steps() {
 }
 
 Surface flat() {
-  Surface surface{.name = "flat, noise 3 %",
-                  .space = fusion_space(),
-                  .scale = ScoreScale::relative,
-                  .raw = horovods_ranges(),
-                  .best = 1};
+  auto surface = surface_of_fusion();
+  surface.name = "flat, noise 3 %";
+  surface.best = 1;
   surface.truth = [](const Setting&) { return 1.0; };
   add_noise(surface, 0, 0.03);
   return surface;
@@ -211,21 +228,19 @@ std::vector<Surface> known_surfaces() {
 }
 
 Surface recorded_surface(const std::string& path) {
-  Surface surface{.name = std::filesystem::path(path).stem(),
-                  .space = fusion_space(),
-                  .scale = ScoreScale::relative,
-                  .raw = horovods_ranges()};
-  auto cells = read_cells(path, surface.space);
+  auto surface = surface_of_fusion();
+  surface.name = std::filesystem::path(path).stem();
+  const auto cells = read_cells(path, *surface.wide);
   if (cells.empty()) {
     fmt::print(stderr, "bench_autotune: {} has no cells\n", path);
     std::exit(1);
   }
   for (const auto& cell : cells) surface.best = std::max(surface.best, median_of(cell.scores));
   surface.unit = surface.best;
-  surface.truth = [cells, space = surface.space](const Setting& setting) {
+  surface.truth = [cells, space = *surface.wide](const Setting& setting) {
     return median_of(nearest(cells, space.encode(setting)).scores);
   };
-  surface.measure = [cells, space = surface.space](const Setting& setting, RandomDraws& draws) {
+  surface.measure = [cells, space = *surface.wide](const Setting& setting, RandomDraws& draws) {
     const auto& scores = nearest(cells, space.encode(setting)).scores;
     return scores[draws.below(scores.size())];
   };

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,12 +24,17 @@ struct Surface {
   std::string name;
   autotune::SearchSpace space;
   autotune::ScoreScale scale = autotune::ScoreScale::linear;
-  std::vector<RawRange> raw;  ///< One per dimension; its tuner sees only this part of the space.
-  double best = 0;            ///< The greatest true score, or of a recording the grid's best.
-  double unit = 1;            ///< Regret is (best - true score) / unit.
+  std::vector<RawRange> raw;  ///< One per dimension; Horovod's tuner sees only this part of `wide`.
+  /// Contains all that Horovod's tuner may try; empty: as `space`.
+  std::optional<autotune::SearchSpace> wide;
+  double best = 0;  ///< The greatest true score, or of a recording the grid's best.
+  double unit = 1;  ///< Regret is (best - true score) / unit.
   std::function<double(const autotune::Setting&)> truth;
   std::function<double(const autotune::Setting&, autotune::RandomDraws&)> measure;
 };
+
+/// The space of fusion thresholds and cycle times, without a score.
+Surface surface_of_fusion();
 
 /// Branin, Hartmann-6, steps as fusion causes them, and a function that is equal everywhere.
 std::vector<Surface> known_surfaces();

@@ -59,13 +59,28 @@ Score with_noise(const Score& truth, double share, std::uint64_t seed) {
 TEST_CASE("the first points contain the default twice, every category and different values") {
   const auto space = plane();
   const Setting hint{0.9, "fast"};
-  const auto points = first_points(space, {hint, space.fallback()});
+  const auto points = first_points(space, {hint, space.fallback()}, 1);
   CHECK(points.front() == space.fallback());
   CHECK(points.back() == space.fallback());
   CHECK(points[1] == hint);
   CHECK(points[2] == Setting{0.1, "fast"});
   CHECK(std::count(points.begin(), points.end(), space.fallback()) == 2);
   CHECK(points.size() == 7);
+}
+
+TEST_CASE("the seed moves the spread points, and each has a share of each line for itself") {
+  const auto one = first_points(plane(), {}, 1);
+  CHECK(first_points(plane(), {}, 1) == one);
+  CHECK(first_points(plane(), {}, 2) != one);
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    CAPTURE(seed);
+    std::vector<int> shares(6);
+    // Without the default, which comes first and last, and the other category.
+    const auto points = first_points(plane(), {}, seed, 6);
+    for (std::size_t i = 2; i + 1 < points.size(); ++i)
+      ++shares.at(static_cast<std::size_t>(6 * std::get<double>(points[i][0])));
+    CHECK(shares == std::vector<int>(6, 1));
+  }
 }
 
 TEST_CASE("a search finds the best and proves it in a duel") {
