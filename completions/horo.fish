@@ -84,6 +84,8 @@ complete -c horo -n '__fish_seen_subcommand_from run' -l autotune-log-file -r -F
 complete -c horo -n '__fish_seen_subcommand_from run' -l autotune-warmup-samples -x -d 'samples to discard at the beginning'
 complete -c horo -n '__fish_seen_subcommand_from run' -l autotune-steps-per-sample -x -d 'steps that make one sample at least'
 complete -c horo -n '__fish_seen_subcommand_from run' -l autotune-bayes-opt-max-samples -x -d 'samples after which the search ends'
+complete -c horo -n '__fish_seen_subcommand_from run' -l autotune-memory -r -F -d 'folder that keeps what searches have found, so that the next job with the same tensors and ranks starts from it'
+complete -c horo -n '__fish_seen_subcommand_from run' -l autotune-watch-time -x -d 'when the throughput has been lower for so long after a search, another, shorter search begins'
 complete -c horo -n '__fish_seen_subcommand_from run' -l autotune-gaussian-process-noise -x -d 'expected share of noise in the scores'
 complete -c horo -n '__fish_seen_subcommand_from run' -l timeline-recorder -d 'keep the last moments of every rank in memory, and save them when the job fails'
 complete -c horo -n '__fish_seen_subcommand_from run' -l no-timeline-recorder -d 'not: keep the last moments of every rank in memory, and save them when the job fails'

@@ -109,6 +109,8 @@ constexpr std::array kRows{
     row(knobs::kAutotuneWarmupSamples),
     row(knobs::kAutotuneStepsPerSample),
     row(knobs::kAutotuneMaxSamples),
+    row(knobs::kAutotuneMemory),
+    row(knobs::kAutotuneWatchTime),
     row(knobs::kAutotuneNoise),
     row(knobs::kTimelineRecorder),
     row(knobs::kTimelineMemory),

@@ -299,6 +299,25 @@ inline constexpr Knob<int> kAutotuneMaxSamples{
     .least = 0,
     .most = kIntMax};
 
+inline constexpr Knob<std::string_view> kAutotuneMemory{
+    .text = {.key = "autotune.memory",
+             .group = kAutotuning,
+             .help = "folder that keeps what searches have found, so that the next job with the "
+                     "same tensors and ranks starts from it; off: nothing is kept or used. The "
+                     "default is horo in $XDG_STATE_HOME, or in ~/.local/state",
+             .unit = "path"},
+    .fallback = ""};
+
+inline constexpr Knob<Duration> kAutotuneWatchTime{
+    .text = {.key = "autotune.watch.time",
+             .group = kAutotuning,
+             .help = "when the throughput has been lower for so long after a search, another, "
+                     "shorter search begins; 0: never",
+             .unit = "s"},
+    .fallback = 60s,
+    .least = 0s,
+    .most = 24h};
+
 inline constexpr Knob<double> kAutotuneNoise{
     .text = {.key = "autotune.gaussian.process.noise",
              .group = kAutotuning,

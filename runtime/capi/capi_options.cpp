@@ -69,17 +69,34 @@ RecordingOptions read_recording(const Settings& settings, std::uint32_t capacity
           .trace_limit = settings.get(knobs::kTimelineLimit)};
 }
 
+/// Empty: nothing is kept.
+std::string read_memory(const Settings& settings) {
+  const std::string folder(settings.get(knobs::kAutotuneMemory));
+  if (folder == "off" || !settings.get(knobs::kAutotune)) return {};
+  if (!folder.empty()) return folder;
+  auto found = tuning::state_folder(&environment_variable);
+  if (found) return std::move(*found);
+  log::warn("runtime", "autotuning: no result is kept: {}", found.error().message);
+  return {};
+}
+
 tuning::TunerOptions read_tuner(const Settings& settings) {
   const auto tunable = [&settings](const auto& knob) { return !settings.is_set(knob.text.key); };
-  return {.on = settings.get(knobs::kAutotune),
-          .tunable = {.fusion_threshold = tunable(knobs::kFusionThreshold),
-                      .cycle_time = tunable(knobs::kCycleTime),
-                      .wake_delay = tunable(knobs::kWakeDelay)},
-          .steps_per_sample = settings.get(knobs::kAutotuneStepsPerSample),
-          .course = {.warmup_samples = settings.get(knobs::kAutotuneWarmupSamples),
-                     .most_samples = settings.get(knobs::kAutotuneMaxSamples)},
-          .log_file = settings.get(knobs::kAutotuneLogFile),
-          .hierarchical = settings.get(knobs::kHierarchicalAllreduce)};
+  return {
+      .on = settings.get(knobs::kAutotune),
+      .tunable = {.fusion_threshold = tunable(knobs::kFusionThreshold),
+                  .cycle_time = tunable(knobs::kCycleTime),
+                  .wake_delay = tunable(knobs::kWakeDelay)},
+      .steps_per_sample = settings.get(knobs::kAutotuneStepsPerSample),
+      .course = {.warmup_samples = settings.get(knobs::kAutotuneWarmupSamples),
+                 .most_samples = settings.get(knobs::kAutotuneMaxSamples)},
+      .watch = {.least_seconds =
+                    std::chrono::duration<double>(settings.get(knobs::kAutotuneWatchTime)).count()},
+      .log_file = settings.get(knobs::kAutotuneLogFile),
+      .hierarchical = settings.get(knobs::kHierarchicalAllreduce),
+      .memory = read_memory(settings),
+      .topology = {},
+      .traits = {}};
 }
 
 }  // namespace

@@ -2,9 +2,13 @@
 #include "runtime/session/session.hpp"
 
 #include <algorithm>
+#include <sys/sysinfo.h>
+
+#include <fmt/format.h>
 
 #include "base/knobs/knobs.hpp"
 #include "base/log.hpp"
+#include "base/version.hpp"
 #include "runtime/session/core_spread.hpp"
 #include "runtime/session/start_barrier.hpp"
 
@@ -32,6 +36,16 @@ void warn_of_unused_choice(CpuOperations wanted, const HostMemory& host) {
   }
   log::warn("runtime",
             "HORO_CPU_OPERATIONS={}: all ranks are on this host, so shm moves their tensors", name);
+}
+
+tuning::TensorTraits traits_of(const Board& board, TensorId id) {
+  const auto& directory = board.directory();
+  const auto& signature = directory.signatures().agreed(id);
+  const auto numbers = fmt::format("/{}/{}/{}", static_cast<int>(signature.kind),
+                                   static_cast<int>(signature.dtype), signature.elements);
+  return {.hash = tuning::hash_more(
+              tuning::hash_more(tuning::kHashStart, directory.tensor_name(id)), numbers),
+          .bytes = signature.bytes()};
 }
 
 }  // namespace
@@ -102,6 +116,10 @@ void Session::start_tuner(const tuning::TunerOptions& options) {
   const auto& world = *sets_.find(kWorld);
   auto known = options;
   known.hierarchical = options.hierarchical && hosts_ != nullptr;
+  known.topology =
+      fmt::format("{} hosts, {} ranks, {} here on {} cores; {}; horo {}", meeting_.hosts.size(),
+                  me.size, me.local_size, get_nprocs(), world.backends.backend(), version());
+  known.traits = [&world](TensorId id) { return traits_of(*world.board, id); };
   tuner_ = tuning::Tuner::start(known, world.board->tuning().value(), me.size);
   if (tuner_ != nullptr) world.engine->observe(tuner_.get());
 }

@@ -121,7 +121,8 @@ Sample StepMeter::mean_of_steps(double longest) const {
           // The standard error of a ratio of two means.
           .standard_error = std::sqrt(squares / (kept * (kept - 1))) / (ticks / kept),
           .steps = static_cast<std::size_t>(kept),
-          .pauses = steps_.size() - static_cast<std::size_t>(kept)};
+          .pauses = steps_.size() - static_cast<std::size_t>(kept),
+          .bytes_per_step = bytes / kept};
 }
 
 std::optional<Sample> StepMeter::judge() const {

@@ -38,6 +38,7 @@ struct Sample {
   double standard_error = 0;  ///< The standard error of `score`.
   std::size_t steps = 0;
   std::size_t pauses = 0;  ///< Steps that were left out.
+  double bytes_per_step = 0;
 };
 
 /// Thread: owner.

@@ -4,6 +4,8 @@
 #include <pthread.h>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "base/log.hpp"
 #include "base/signals_blocked.hpp"
 #include "timeline/record/ticks.hpp"
@@ -17,6 +19,23 @@ constexpr Duration kLeastSample = std::chrono::milliseconds(20);
 
 /// A setting with a lower share of the default's score is poor.
 constexpr double kPoorShare = 0.5;
+
+/// Between two looks of the watch.
+constexpr Duration kBetweenLooks = std::chrono::seconds(1);
+
+double seconds_now() {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration<double>(now).count();
+}
+
+/// The values that may change, as a part of the key of a result.
+std::string names_of(const TunableValues& tunable) {
+  std::string names;
+  if (tunable.fusion_threshold) names += " fusion.threshold";
+  if (tunable.cycle_time) names += " cycle.time";
+  if (tunable.wake_delay) names += " wake.delay";
+  return names;
+}
 
 TuningLog open_log(const TunerOptions& options) {
   if (options.log_file.empty()) return {};
@@ -33,32 +52,37 @@ std::unique_ptr<Tuner> Tuner::start(const TunerOptions& options, const Tuning& s
     log::info("runtime", "autotuning: there is nothing to tune: the job has one rank");
     return nullptr;
   }
-  auto space = TuningSpace::make(start, options.tunable);
+  const auto space = TuningSpace::make(start, options.tunable);
   if (space && space->space().nothing_to_tune()) {
     log::info("runtime",
               "autotuning: there is nothing to tune: fusion.threshold, cycle.time and wake.delay "
               "are set");
     return nullptr;
   }
-  auto course = space ? TuningCourse::make(std::move(*space), options.course)
-                      : Result<TuningCourse>(Failure(space.error()));
-  if (!course) {
-    log::error("runtime", "autotuning is off: {}", course.error().message);
+  auto tuning = JobTuning::make(start, options.tunable, options.course, options.watch);
+  if (!tuning) {
+    log::error("runtime", "autotuning is off: {}", tuning.error().message);
     return nullptr;
   }
-  std::unique_ptr<Tuner> tuner(new Tuner(std::move(*course), open_log(options), options, start));
+  std::unique_ptr<Tuner> tuner(new Tuner(std::move(*tuning), open_log(options), options, start));
   tuner->thread_ = start_quiet_thread([raw = tuner.get()] { raw->run(); });
   return tuner;
 }
 
-Tuner::Tuner(TuningCourse course, TuningLog log, const TunerOptions& options, const Tuning& start)
+Tuner::Tuner(JobTuning tuning, TuningLog log, const TunerOptions& options, const Tuning& start)
     : by_processor_(timeline::counts_by_processor()),
       ticks_per_second_(static_cast<double>(timeline::ticks_in(std::chrono::seconds(1)))),
-      course_(std::move(course)),
+      tuning_(std::move(tuning)),
       log_(std::move(log)),
       meter_({.least_steps = options.steps_per_sample,
               .least_ticks = timeline::ticks_in(kLeastSample)}),
       current_(start) {
+  if (!options.memory.empty() && options.traits) {
+    store_.emplace(options.memory);
+    key_.topology = fmt::format("{}; from {}; tuned:{}", options.topology, describe(start),
+                                names_of(options.tunable));
+    traits_ = options.traits;
+  }
   meter_.begin();
 }
 
@@ -73,13 +97,22 @@ void Tuner::stop() {
 
 void Tuner::finished(std::span<const TensorId> ids, std::uint64_t bytes) {
   if (meter_.rests()) return;
+  if (traits_) census_.count(ids);
   const auto sample = meter_.add(ids, bytes, timeline::ticks_now(by_processor_));
   if (!sample) return;
+  if (traits_) name_tensors();
   {
     const MutexLock lock(mutex_);
     sample_ = sample;
   }
   changed_.notify_all();
+}
+
+void Tuner::name_tensors() {
+  auto signature = census_.signature(std::exchange(traits_, nullptr));
+  census_ = {};
+  const MutexLock lock(mutex_);
+  tensors_ = std::move(signature);
 }
 
 void Tuner::changed(const Tuning& tuning) {
@@ -118,36 +151,102 @@ std::optional<Sample> Tuner::await_sample() {
   return std::exchange(sample_, std::nullopt);
 }
 
+bool Tuner::rest(Duration time) {
+  const auto end = std::chrono::steady_clock::now() + time;
+  MutexLock lock(mutex_);
+  while (!stopping_ && std::chrono::steady_clock::now() < end) lock.wait_until(changed_, end);
+  return !stopping_;
+}
+
+void Tuner::look_into_memory() {
+  looked_ = true;
+  if (!store_) return;
+  {
+    const MutexLock lock(mutex_);
+    key_.tensors = tensors_;
+  }
+  const auto found = store_->find(key_);
+  if (!found) {
+    log::warn("runtime", "autotuning: earlier results cannot be used: {}", found.error().message);
+    store_.reset();
+    return;
+  }
+  if (!*found) return;
+  const auto& known = **found;
+  log::debug("runtime", "autotuning: an earlier job found {}", describe(known.tuning));
+  tuning_.start_warm({.tuning = known.tuning,
+                      .beats_default = known.beats_default,
+                      .gain = known.gain,
+                      .default_score = known.default_score});
+}
+
+void Tuner::keep_result() {
+  const auto& course = tuning_.course();
+  // A neighbour may be the reason for what a later search finds, and a check finds nothing new.
+  if (!store_ || key_.tensors.empty() || tuning_.searches() > 1 || course.confirmed()) return;
+  const auto result = course.result();
+  const auto outcome = course.outcome();
+  const auto kept =
+      store_->remember({.key = key_,
+                        .tuning = result.tuning,
+                        .beats_default = result.beats_default,
+                        .gain = result.gain,
+                        .gain_error = result.beats_default ? outcome.gain_error : 0,
+                        .default_score = result.default_score,
+                        .samples = outcome.samples + outcome.turns,
+                        .time = std::chrono::duration_cast<std::chrono::seconds>(
+                                    std::chrono::system_clock::now().time_since_epoch())
+                                    .count()});
+  if (!kept) log::warn("runtime", "autotuning: the result is not kept: {}", kept.error().message);
+}
+
 void Tuner::take(const Sample& sample) {
-  const auto row = course_.add({.score = sample.score * ticks_per_second_,
-                                .standard_error = sample.standard_error * ticks_per_second_,
-                                .steps = sample.steps});
-  if (row) {
+  const auto news = tuning_.add({.score = sample.score * ticks_per_second_,
+                                 .standard_error = sample.standard_error * ticks_per_second_,
+                                 .steps = sample.steps,
+                                 .bytes_per_step = sample.bytes_per_step},
+                                seconds_now());
+  if (!looked_) look_into_memory();
+  if (!news.restarted.empty())
+    log::info("runtime", "autotuning: a new search begins: {}", news.restarted);
+  if (const auto& row = news.row) {
     log_.add(*row);
     log::debug("runtime", "autotuning: {} moved {:.4g} +- {:.2g} MB/s in {} steps ({})",
                describe(row->tuning), row->score.score * 1e-6, row->score.standard_error * 1e-6,
                row->score.steps, row->state);
   }
+  if (news.settled) end_search();
+}
+
+void Tuner::end_search() {
+  const auto& course = tuning_.course();
+  log_.end(course.last_row(), course.outcome());
+  log::info("runtime", "autotuning: {}", course.verdict());
+  keep_result();
+}
+
+void Tuner::end_early() {
+  if (tuning_.settled()) return;
+  const auto& course = tuning_.course();
+  log_.end(course.early_row(), course.outcome());
+  log::info("runtime", "autotuning: {}", course.early_verdict());
 }
 
 void Tuner::run() {
   pthread_setname_np(pthread_self(), "horo-tune");
-  while (!course_.settled()) {
+  for (;;) {
     const auto sample = await_sample();
-    if (!sample) {
-      log::info("runtime", "autotuning: {}", course_.early_verdict());
-      auto row = course_.last_row();
-      row.state = "ended early";
-      log_.end(row, course_.outcome());
-      return;
-    }
+    if (!sample) return end_early();
+    const bool watched = tuning_.settled();
     take(*sample);
-    wish({.tuning = course_.next(),
-          .last = course_.settled(),
-          .poor_score = kPoorShare * course_.default_score() / ticks_per_second_});
+    const bool settled = tuning_.settled();
+    if (watched && settled && !rest(kBetweenLooks)) return;
+    const bool last = settled && !tuning_.watches();
+    wish({.tuning = tuning_.next(),
+          .last = last,
+          .poor_score = kPoorShare * tuning_.course().default_score() / ticks_per_second_});
+    if (last) return;
   }
-  log_.end(course_.last_row(), course_.outcome());
-  log::info("runtime", "autotuning: {}", course_.verdict());
 }
 
 }  // namespace horo::runtime::tuning

@@ -13,8 +13,10 @@
 
 #include "base/mutex.hpp"
 #include "runtime/engine/entry_observer.hpp"
+#include "runtime/tuning/job_tuning.hpp"
+#include "runtime/tuning/memory/tuning_store.hpp"
 #include "runtime/tuning/step_meter.hpp"
-#include "runtime/tuning/tuning_course.hpp"
+#include "runtime/tuning/tensor_census.hpp"
 #include "runtime/tuning/tuning_log.hpp"
 
 namespace horo::runtime::tuning {
@@ -25,8 +27,12 @@ struct TunerOptions {
   TunableValues tunable;
   int steps_per_sample = 10;
   CourseOptions course;
+  WatchRules watch;
   std::string log_file;  ///< Empty: none.
   bool hierarchical = false;
+  std::string memory;    ///< Folder of the results of earlier jobs; empty: none are kept.
+  std::string topology;  ///< Part of the key of a result: hosts, ranks, backends, versions.
+  TraitsOf traits;  ///< Describes the world's tensors. Called by the holder of the progress token.
 };
 
 /// Runs on one rank, the first of the first host. It measures the world; other process sets keep
@@ -34,8 +40,9 @@ struct TunerOptions {
 /// engine for changes; the search runs in a thread of its own, which sleeps while a sample grows.
 ///
 ///     measuring --sample--> thinking --next tuning--> asking --the log changes it--> measuring
-///                              |                         ^
-///                              +--settled: once more-----+--> resting
+///         ^                    |                         ^
+///         |                    +--settled: once more-----+--> resting (without a watch)
+///         +---a pause later, while the watch is on-------+
 class Tuner final : public EntryObserver {
  public:
   /// Null, with a line in the log, where nothing can be tuned. `ranks`: of the job.
@@ -64,29 +71,44 @@ class Tuner final : public EntryObserver {
     double poor_score = 0;  ///< As StepMeter::set_poor_score.
   };
 
-  Tuner(TuningCourse course, TuningLog log, const TunerOptions& options, const Tuning& start);
+  Tuner(JobTuning tuning, TuningLog log, const TunerOptions& options, const Tuning& start);
 
   // Thread: the search's own.
   void run();
   std::optional<Sample> await_sample();
+  /// False: the tuner stops.
+  bool rest(Duration time);
   void take(const Sample& sample);
+  void look_into_memory();
+  void keep_result();
+  void end_search();
+  void end_early();
   void wish(const Wish& wish);
+
+  // Thread: the holder of the progress token.
+  void name_tensors();
 
   const bool by_processor_;
   const double ticks_per_second_;
 
   // Thread: the search's own.
-  TuningCourse course_;
+  JobTuning tuning_;
   TuningLog log_;
+  std::optional<TuningStore> store_;
+  JobKey key_;
+  bool looked_ = false;  ///< For the result of an earlier job.
 
   // Thread: the holder of the progress token.
   StepMeter meter_;
+  TraitsOf traits_;  ///< Empty once the tensors are named.
+  TensorCensus census_;
   Tuning current_;
   bool measures_last_ = false;  ///< The last change is under way: rest after it.
 
   Mutex mutex_;
   std::condition_variable changed_;
   std::optional<Sample> sample_ HORO_GUARDED_BY(mutex_);
+  std::string tensors_ HORO_GUARDED_BY(mutex_);  ///< Their signature; empty: not known yet.
   std::optional<Wish> wish_ HORO_GUARDED_BY(mutex_);
   bool stopping_ HORO_GUARDED_BY(mutex_) = false;
   std::atomic<bool> wishes_{false};  ///< `wish_` has a value.

@@ -7,14 +7,48 @@
 
 #include <fmt/format.h>
 
+#include "autotune/probability.hpp"
+
 namespace horo::runtime::tuning {
 
-Result<TuningCourse> TuningCourse::make(TuningSpace space, const CourseOptions& options) {
+namespace {
+
+constexpr std::string_view kCheckState = "check";
+
+}  // namespace
+
+Result<autotune::Search> TuningCourse::search_of(const TuningSpace& space,
+                                                 const CourseOptions& options) {
   autotune::SearchOptions search;
   search.seed = options.seed;
   search.most_samples = static_cast<std::size_t>(std::max(1, options.most_samples));
-  HORO_TRY(auto made, autotune::Search::make(space.space(), std::move(search)));
-  return TuningCourse(std::move(space), std::move(made), std::max(0, options.warmup_samples));
+  search.even_points = options.even_points;
+  for (const auto& hint : options.hints) {
+    if (auto setting = space.setting_of(hint)) search.hints.push_back(std::move(*setting));
+  }
+  return autotune::Search::make(space.space(), std::move(search));
+}
+
+Result<TuningCourse> TuningCourse::make(TuningSpace space, const CourseOptions& options) {
+  HORO_TRY(auto search, search_of(space, options));
+  return TuningCourse(std::move(space), std::move(search), options);
+}
+
+void TuningCourse::start_warm(const KnownResult& known) {
+  const auto measured = search_.state().measurements;
+  if (check_ || measured.size() > 1 || !space_.setting_of(known.tuning)) return;
+  options_.hints.insert(options_.hints.begin(), known.tuning);
+  auto search = search_of(space_, options_);
+  if (!search) return;
+  search_ = std::move(*search);
+  proposal_.reset();
+  std::optional<Score> fallback;
+  for (const auto& one : measured) {
+    static_cast<void>(search_.tell(one.setting, one.score, one.standard_error));
+    fallback = mean_of(space_.space().fallback());
+  }
+  known_ = known;
+  check_.emplace(known, space_.start(), fallback);
 }
 
 const autotune::Proposal& TuningCourse::proposal() {
@@ -23,11 +57,25 @@ const autotune::Proposal& TuningCourse::proposal() {
 }
 
 Tuning TuningCourse::next() {
-  return warms_up() ? space_.start() : space_.tuning_of(proposal().setting);
+  if (warms_up()) return space_.start();
+  if (confirmed()) return known_->tuning;
+  if (check_ && found_ == WarmFinding::goes_on) return check_->next();
+  return space_.tuning_of(proposal().setting);
 }
 
 bool TuningCourse::settled() {
-  return !warms_up() && proposal().stage == autotune::SearchStage::settled;
+  if (warms_up()) return false;
+  if (check_ && found_ != WarmFinding::refuted) return confirmed();
+  return proposal().stage == autotune::SearchStage::settled;
+}
+
+CourseRow TuningCourse::add_to_check(const Score& score) {
+  const CourseRow row{.tuning = check_->next(), .score = score, .state = kCheckState};
+  found_ = check_->add(score);
+  // The search need not measure again the settings of the check.
+  if (const auto setting = space_.setting_of(row.tuning))
+    static_cast<void>(search_.tell(*setting, score.score, score.standard_error));
+  return row;
 }
 
 std::optional<CourseRow> TuningCourse::add(const Score& score) {
@@ -35,6 +83,7 @@ std::optional<CourseRow> TuningCourse::add(const Score& score) {
     --warmup_left_;
     return std::nullopt;
   }
+  if (check_ && found_ == WarmFinding::goes_on) return add_to_check(score);
   const auto asked = proposal();
   proposal_.reset();
   const CourseRow row{
@@ -47,6 +96,45 @@ std::optional<CourseRow> TuningCourse::add(const Score& score) {
 std::size_t TuningCourse::samples() const {
   const auto outcome = search_.outcome();
   return outcome.samples + outcome.turns;
+}
+
+autotune::Outcome TuningCourse::outcome() const {
+  auto outcome = search_.outcome();
+  if (!confirmed()) return outcome;
+  outcome.ending = known_->beats_default ? autotune::SearchEnding::challenger_won
+                                         : autotune::SearchEnding::default_is_best;
+  if (auto setting = space_.setting_of(known_->tuning)) outcome.setting = std::move(*setting);
+  if (!known_->beats_default) return outcome;
+  outcome.turns = std::exchange(outcome.samples, 0);
+  outcome.gain = check_->gain();
+  outcome.gain_error = check_->gain_error();
+  outcome.chance = autotune::normal_cumulative(-outcome.gain / outcome.gain_error);
+  return outcome;
+}
+
+KnownResult TuningCourse::result() const {
+  const auto found = outcome();
+  const bool won = found.ending == autotune::SearchEnding::challenger_won;
+  return {.tuning = space_.tuning_of(found.setting),
+          .beats_default = won,
+          .gain = won ? found.gain : 0,
+          .default_score = default_score()};
+}
+
+std::vector<Tuning> TuningCourse::runners_up(std::size_t count) const {
+  const auto kept = outcome().setting;
+  std::vector<autotune::Setting> settings;
+  for (const auto& one : search_.state().measurements) {
+    const bool listed = std::find(settings.begin(), settings.end(), one.setting) != settings.end();
+    if (!listed && one.setting != kept) settings.push_back(one.setting);
+  }
+  std::stable_sort(settings.begin(), settings.end(), [this](const auto& a, const auto& b) {
+    return mean_of(a).score > mean_of(b).score;
+  });
+  settings.resize(std::min(settings.size(), count));
+  std::vector<Tuning> tunings;
+  for (const auto& setting : settings) tunings.push_back(space_.tuning_of(setting));
+  return tunings;
 }
 
 Score TuningCourse::mean_of(const autotune::Setting& setting) const {
@@ -62,18 +150,26 @@ Score TuningCourse::mean_of(const autotune::Setting& setting) const {
 }
 
 CourseRow TuningCourse::last_row() const {
-  const auto outcome = search_.outcome();
+  const auto outcome = this->outcome();
   return {.tuning = space_.tuning_of(outcome.setting),
           .score = mean_of(outcome.setting),
           .state = name(outcome.ending)};
 }
 
+CourseRow TuningCourse::early_row() const {
+  auto row = last_row();
+  if (!confirmed() || warms_up()) row.state = warms_up() ? "ended in warm-up" : "ended early";
+  return row;
+}
+
 std::string TuningCourse::verdict() const {
   using autotune::SearchEnding;
-  const auto outcome = search_.outcome();
+  const auto outcome = this->outcome();
   const auto stays = [&](std::string_view why) {
-    return fmt::format("the default stays after {} samples: {}", samples(), why);
+    return fmt::format("{} stays after {} samples: {}", options_.base, samples(), why);
   };
+  if (confirmed() && !known_->beats_default)
+    return stays("an earlier job found nothing better, and this one runs as it did");
   switch (outcome.ending) {
     case SearchEnding::searching:
       return early_verdict();
@@ -92,19 +188,20 @@ std::string TuningCourse::verdict() const {
       break;
   }
   return fmt::format(
-      "{} is {:.1f} % +- {:.1f} % faster than the default, measured in {} turns after {} samples; "
-      "the chance of that without a real gain is {:.2g} %",
+      "{} is {:.1f} % +- {:.1f} % faster than {}, measured in {} turns after {} samples{}; the "
+      "chance of that without a real gain is {:.2g} %",
       describe(space_.tuning_of(outcome.setting)), 100 * outcome.gain, 100 * outcome.gain_error,
-      outcome.turns, outcome.samples, 100 * outcome.chance);
+      options_.base, outcome.turns, outcome.samples,
+      confirmed() ? ", and known from an earlier job" : "", 100 * outcome.chance);
 }
 
 std::string TuningCourse::early_verdict() const {
   if (warms_up())
     return fmt::format(
-        "the training ended during the warm-up, {} samples before its end; the default was kept",
-        warmup_left_);
-  return fmt::format("the training ended after {} samples, before the search did; keep the default",
-                     samples());
+        "the training ended during the warm-up, {} samples before its end; {} was kept",
+        warmup_left_, options_.base);
+  return fmt::format("the training ended after {} samples, before the search did; keep {}",
+                     samples(), options_.base);
 }
 
 }  // namespace horo::runtime::tuning

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// The course of a job's tuning: samples that warm up, the search, its end. No clock and no thread.
+// The course of one search in a job: samples that warm up, the search, its end. No clock and no
+// thread.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "autotune/search.hpp"
 #include "base/result.hpp"
 #include "runtime/tuning/tuning_space.hpp"
+#include "runtime/tuning/warm_check.hpp"
 
 namespace horo::runtime::tuning {
 
@@ -17,13 +20,10 @@ struct CourseOptions {
   int warmup_samples = 3;
   int most_samples = 20;  ///< The search's, without the duel.
   std::uint64_t seed = 0;
-};
-
-/// A measured tuning; scores are bytes per second.
-struct Score {
-  double score = 0;
-  double standard_error = 0;
-  std::size_t steps = 0;
+  std::string_view base = "the default";  ///< The name for people of what a winner must beat.
+  std::vector<Tuning> hints;              ///< Tried first.
+  /// Settings spread over the space before the model chooses. Nothing: as the search likes it.
+  std::optional<std::size_t> even_points;
 };
 
 /// A line of the log file.
@@ -39,6 +39,11 @@ class TuningCourse {
   /// Fails: invalid_argument.
   static Result<TuningCourse> make(TuningSpace space, const CourseOptions& options);
 
+  /// The result of an earlier job, to be checked before anything else is tried. If it does not
+  /// hold, the search begins, with the known tuning as a hint. A result outside the space is
+  /// ignored. Before the second sample of the search.
+  void start_warm(const KnownResult& known);
+
   /// The tuning to measure now; once settled, the tuning to keep. The same until add().
   Tuning next();
 
@@ -49,6 +54,9 @@ class TuningCourse {
 
   bool warms_up() const { return warmup_left_ > 0; }
 
+  /// The result of an earlier job holds in this one.
+  bool confirmed() const { return check_ && found_ == WarmFinding::confirmed; }
+
   /// Samples of the search so far, those of the duel included.
   std::size_t samples() const;
 
@@ -58,7 +66,16 @@ class TuningCourse {
   /// The tuning to keep, with the mean of its scores.
   CourseRow last_row() const;
 
-  autotune::Outcome outcome() const { return search_.outcome(); }
+  /// The same if the training ends now.
+  CourseRow early_row() const;
+
+  autotune::Outcome outcome() const;
+
+  /// For a later job. Only once settled.
+  KnownResult result() const;
+
+  /// The tunings with the best mean scores, at most `count`, without the one to keep.
+  std::vector<Tuning> runners_up(std::size_t count) const;
 
   /// One line for people: what was chosen, the gain and its confidence, or why the default stays.
   std::string verdict() const;
@@ -67,18 +84,28 @@ class TuningCourse {
   std::string early_verdict() const;
 
  private:
-  TuningCourse(TuningSpace space, autotune::Search search, int warmup_samples)
-      : space_(std::move(space)), search_(std::move(search)), warmup_left_(warmup_samples) {}
+  TuningCourse(TuningSpace space, autotune::Search search, const CourseOptions& options)
+      : options_(options),
+        space_(std::move(space)),
+        search_(std::move(search)),
+        warmup_left_(std::max(0, options.warmup_samples)) {}
+
+  static Result<autotune::Search> search_of(const TuningSpace& space, const CourseOptions& options);
 
   Score mean_of(const autotune::Setting& setting) const;
+  CourseRow add_to_check(const Score& score);
 
   /// The search's proposal. The search thinks of it for milliseconds, so it is kept.
   const autotune::Proposal& proposal();
 
+  CourseOptions options_;
   TuningSpace space_;
   autotune::Search search_;
   std::optional<autotune::Proposal> proposal_;
   int warmup_left_ = 0;
+  std::optional<KnownResult> known_;
+  std::optional<WarmCheck> check_;
+  WarmFinding found_ = WarmFinding::goes_on;
 };
 
 }  // namespace horo::runtime::tuning

@@ -78,6 +78,16 @@ Tuning TuningSpace::tuning_of(const autotune::Setting& setting) const {
   return tuning;
 }
 
+std::optional<autotune::Setting> TuningSpace::setting_of(const Tuning& tuning) const {
+  autotune::Setting setting;
+  for (const auto& dimension : space_.dimensions()) {
+    const auto& row = row_of(dimension.name);
+    setting.emplace_back(static_cast<std::int64_t>(tuning.*row.value / row.unit));
+  }
+  if (!space_.check(setting) || tuning_of(setting) != tuning) return std::nullopt;
+  return setting;
+}
+
 std::string describe(const Tuning& tuning) {
   return fmt::format("fusion.threshold={:.6g}MiB cycle.time={:.6g}ms wake.delay={}us",
                      static_cast<double>(tuning.fusion_threshold) / (1 << 20),

@@ -2,6 +2,8 @@
 // The tunings among which a job searches.
 #pragma once
 
+#include <optional>
+
 #include "autotune/search_space.hpp"
 #include "base/result.hpp"
 #include "runtime/tensor/tuning.hpp"
@@ -25,6 +27,9 @@ class TuningSpace {
   const autotune::SearchSpace& space() const { return space_; }
 
   Tuning tuning_of(const autotune::Setting& setting) const;
+
+  /// Nothing if a value is outside the searched range, or is not `start`'s where it may not change.
+  std::optional<autotune::Setting> setting_of(const Tuning& tuning) const;
 
   const Tuning& start() const { return start_; }
 

@@ -5,6 +5,8 @@
 . "${0%/*}/lib.sh"
 rank="$HORO_BIN/../tests/autotune_rank"
 log="$scratch/tuning.csv"
+export XDG_STATE_HOME="$scratch/state"
+store="$XDG_STATE_HOME/horo/tuning-results"
 few=(--autotune-warmup-samples 1 --autotune-steps-per-sample 5 --autotune-bayes-opt-max-samples 5)
 
 # well_formed: the log has a header with Horovod's columns, and each line has as many values.
@@ -28,6 +30,24 @@ well_formed
 grep -qE 'autotuning: (.* is .* % faster than the default|the default stays after)' <<<"$err" || fail "no line says how the search ended"
 tail -1 "$log" | grep -qE ',(challenger won|default stays|default is best),' || fail "the last line does not name the ending"
 
+# The result is kept, and the next job settles after a check of at most three samples, unless the machine's speed has changed.
+expect "results kept" "$(tail -1 "$store")" "end 1"
+try timeout 100 horo run -np 2 --autotune --autotune-log-file "$log" --log-level debug "${few[@]}" "$rank" 1000000 "$log"
+expect "exit code" "$code" 0
+expect_in "standard error of the second job" "$err" "autotuning: an earlier job found fusion.threshold="
+sed -n 2p "$log" | grep -q ',check,' || fail "the second job does not begin with a check: $(sed -n 2p "$log")"
+well_formed
+
+# A damaged store is put aside, and nothing is kept where that is switched off.
+echo damaged >"$store"
+try timeout 100 horo run -np 2 --autotune --autotune-log-file "$log" --autotune-memory off "${few[@]}" "$rank" 1000000 "$log"
+expect "standard error without memory" "$err" ""
+expect "the store without memory" "$(cat "$store")" damaged
+try timeout 100 horo run -np 2 --autotune --autotune-log-file "$log" "${few[@]}" "$rank" 1000000 "$log"
+expect "exit code" "$code" 0
+expect_in "standard error" "$err" "'$store' is damaged: "
+expect "results kept" "$(tail -1 "$store")" "end 1"
+
 # By Horovod's names.
 try timeout 100 env HOROVOD_AUTOTUNE=1 HOROVOD_AUTOTUNE_LOG="$log" horo run -np 2 "${few[@]}" "$rank" 1000000 "$log"
 expect "exit code" "$code" 0
@@ -40,7 +60,7 @@ expect "exit code" "$code" 0
 expect_in "standard error" "$err" "autotuning: the training ended during the warm-up"
 well_formed
 expect "lines of the log" "$(wc -l <"$log")" 2
-tail -1 "$log" | grep -q ',ended early,' || fail "the last line does not say that the training ended early"
+tail -1 "$log" | grep -q ',ended in warm-up,' || fail "the last line does not say that the training ended in the warm-up"
 
 # Nothing can change: one rank, or every value is set.
 try timeout 60 horo run -np 1 --autotune --log-level info "$rank" 10

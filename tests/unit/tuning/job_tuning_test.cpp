@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whole jobs over planted speeds: a search, a watch, further searches, and starts from a known
+// result.
+#include "runtime/tuning/job_tuning.hpp"
+
+#include <cmath>
+#include <functional>
+#include <random>
+
+#include <catch2/catch.hpp>
+
+using namespace horo::runtime::tuning;  // NOLINT(google-build-using-namespace): a test of it
+using horo::autotune::SearchEnding;
+using horo::runtime::Tuning;
+
+namespace {
+
+using Speed = std::function<double(const Tuning&)>;
+
+double threshold_mib(const Tuning& tuning) {
+  return static_cast<double>(tuning.fusion_threshold) / (1 << 20);
+}
+
+/// Best at a threshold of 2 MiB, where it is 1.5 times the default's.
+double hill(const Tuning& tuning) {
+  return 1e9 * (1 + 0.5 * std::exp(-std::pow(std::log2((threshold_mib(tuning) + 0.1) / 2), 2) / 8));
+}
+
+double flat(const Tuning&) {
+  return 1e9;
+}
+
+/// One sample per second.
+class Job {
+ public:
+  explicit Job(const WatchRules& watch = {}, const CourseOptions& options = {.warmup_samples = 2})
+      : tuning(*JobTuning::make(Tuning{}, {}, options, watch)) {}
+
+  TuningNews sample(const Speed& speed) {
+    std::normal_distribution<double> noise(1, 0.005);
+    const auto score = speed(tuning.next()) * noise(random_);
+    now_ += 1;
+    return tuning.add(
+        {.score = score, .standard_error = 0.005 * score, .steps = 10, .bytes_per_step = 1e6},
+        now_);
+  }
+
+  /// Samples until a search has settled.
+  int settle(const Speed& speed) {
+    int samples = 0;
+    while (!sample(speed).settled) REQUIRE(++samples < 100);
+    return samples + 1;
+  }
+
+  /// Samples until a search begins again; at most `most`.
+  int watch(const Speed& speed, int most) {
+    int samples = 0;
+    while (samples < most && sample(speed).restarted.empty()) ++samples;
+    return samples;
+  }
+
+  JobTuning tuning;
+
+ private:
+  std::mt19937_64 random_{3};
+  double now_ = 0;
+};
+
+}  // namespace
+
+TEST_CASE("a steady job searches once") {
+  Job job;
+  job.settle(hill);
+  CHECK(job.tuning.course().outcome().ending == SearchEnding::challenger_won);
+  const auto kept = job.tuning.next();
+  CHECK(job.watch(hill, 5000) == 5000);
+  CHECK(job.tuning.next() == kept);
+  CHECK(job.tuning.searches() == 1);
+}
+
+TEST_CASE("a fall that lasts starts a shorter search, which begins with known tunings") {
+  Job job;
+  const int first = job.settle(hill);
+  const auto kept = job.tuning.next();
+  CHECK(job.watch(hill, 100) == 100);
+  // A neighbour takes the processor: small thresholds are bad now, and the default is better.
+  const auto crowded = [](const Tuning& tuning) {
+    return 0.6e9 * (threshold_mib(tuning) < 16 ? 0.7 : 1);
+  };
+  const int until = job.watch(crowded, 1000);
+  CHECK(until >= 60);
+  CHECK(until < 80);
+  CHECK_FALSE(job.tuning.settled());
+  CHECK(job.tuning.next() == kept);
+  CHECK(job.settle(crowded) < first);
+  CHECK(job.tuning.searches() == 2);
+  CHECK(threshold_mib(job.tuning.next()) >= 16);
+  CHECK(job.tuning.course().verdict().find("faster than the setting so far") != std::string::npos);
+}
+
+TEST_CASE("after a search in vain the next one waits longer") {
+  Job job;
+  job.settle(flat);
+  CHECK(job.watch(flat, 50) == 50);
+  const auto slower = [](double share) { return [share](const Tuning&) { return share * 1e9; }; };
+  const int first = job.watch(slower(0.7), 1000);
+  job.settle(slower(0.7));
+  CHECK(job.tuning.next() == Tuning{});
+  CHECK(job.watch(slower(0.7), 50) == 50);
+  CHECK(job.watch(slower(0.4), 1000) > 1.8 * first);
+}
+
+TEST_CASE("checkpoints and evaluations start no search") {
+  Job job;
+  job.settle(hill);
+  for (int epoch = 0; epoch < 10; ++epoch) {
+    CHECK(job.watch(hill, 200) == 200);
+    CHECK(job.watch([](const Tuning&) { return 2e7; }, 2) == 2);    // A checkpoint.
+    CHECK(job.watch([](const Tuning&) { return 4e8; }, 40) == 40);  // An evaluation.
+  }
+  CHECK(job.tuning.searches() == 1);
+}
+
+TEST_CASE("a fall in the warm-up or in the search starts no other search") {
+  Job job({}, {.warmup_samples = 300});
+  int count = 0;
+  const auto falls = [&count](const Tuning&) { return ++count < 100 ? 1e9 : 0.5e9; };
+  for (int i = 0; i < 300; ++i) CHECK(job.sample(falls).restarted.empty());
+  job.settle(falls);
+  CHECK(job.tuning.searches() == 1);
+}
+
+TEST_CASE("without a watch time nothing is watched") {
+  Job job({.least_seconds = 0});
+  job.settle(hill);
+  CHECK_FALSE(job.tuning.watches());
+  CHECK(job.watch([](const Tuning&) { return 1e8; }, 1000) == 1000);
+}
+
+TEST_CASE("a known winner is settled in three samples after the warm-up") {
+  Job first;
+  first.settle(hill);
+  const auto known = first.tuning.course().result();
+  CHECK(known.beats_default);
+  for (const int warmup : {0, 2}) {
+    CAPTURE(warmup);
+    Job later({}, {.warmup_samples = warmup});
+    later.sample(hill);
+    later.tuning.start_warm(known);
+    CHECK(later.settle(hill) + 1 == 3 + warmup);
+    CHECK(later.tuning.next() == known.tuning);
+    CHECK(later.tuning.course().confirmed());
+    const auto outcome = later.tuning.course().outcome();
+    CHECK(outcome.ending == SearchEnding::challenger_won);
+    CHECK(outcome.gain == Approx(known.gain).margin(0.03));
+    CHECK(outcome.chance < 0.001);
+    CHECK(later.tuning.course().last_row().tuning == known.tuning);
+    CHECK(later.tuning.course().verdict().find("known from an earlier job") != std::string::npos);
+  }
+}
+
+TEST_CASE("that nothing beat the default is known after one sample") {
+  Job first;
+  first.settle(flat);
+  const auto known = first.tuning.course().result();
+  CHECK_FALSE(known.beats_default);
+  Job later;
+  later.sample(flat);
+  later.tuning.start_warm(known);
+  CHECK(later.settle(flat) == 2);  // The second sample of the warm-up, and the check's.
+  CHECK(later.tuning.next() == Tuning{});
+  CHECK(later.tuning.course().verdict().find("the default stays after 1 samples") == 0);
+}
+
+TEST_CASE("a known winner that does not win here is searched past") {
+  const KnownResult known{.tuning = {.fusion_threshold = 64 << 10, .wake_delay_ns = 50'000},
+                          .beats_default = true,
+                          .gain = 0.4,
+                          .default_score = 1e9};
+  Job job;
+  job.sample(hill);
+  job.tuning.start_warm(known);
+  CHECK(job.settle(hill) > 5);
+  CHECK_FALSE(job.tuning.course().confirmed());
+  CHECK(job.tuning.course().outcome().ending == SearchEnding::challenger_won);
+  CHECK(hill(job.tuning.next()) > 1.3e9);
+}
+
+TEST_CASE("a known tuning outside the searched range is ignored") {
+  Job job;
+  job.sample(hill);
+  job.tuning.start_warm({.tuning = {.fusion_threshold = 777}, .beats_default = true});
+  job.sample(hill);
+  CHECK(job.tuning.next() == Tuning{});
+}
