@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // horo tune: finds the fastest settings for a job, or reads the log of an autotuner.
 #include <cerrno>
+#include <cstdlib>
 #include <filesystem>
 #include <span>
 #include <string>
 
-#include "apps/common/replace_file.hpp"
 #include "apps/common/tools.hpp"
 #include "apps/common/usage_error.hpp"
 #include "apps/tune/record/read_tune_log.hpp"
-#include "apps/tune/record/summary_views.hpp"
-#include "base/cli/arguments.hpp"
+#include "apps/tune/trials/kept_setting.hpp"
+#include "apps/tune/tune_command.hpp"
 #include "base/cli/help.hpp"
 #include "base/exit_code.hpp"
 #include "base/log.hpp"
@@ -21,14 +21,9 @@ namespace horo::apps {
 
 namespace {
 
-int refuse(const Error& error) {
-  log::error("tune", "{}", printable(error.message));
-  return exit_code::kFailure;
-}
-
 int finish(std::string_view text) {
   if (write_out(text)) return exit_code::kOk;
-  return refuse(fail_errno(errno, "standard output").take());
+  return refuse_tuning(fail_errno(errno, "standard output").take());
 }
 
 /// Fails where the report would overwrite the log.
@@ -41,18 +36,27 @@ Status check_report_path(const std::string& page, const std::string& log) {
 }
 
 int show_log(const cli::Arguments& arguments, const std::string& path) {
-  const auto record = read_tune_log(path);
-  if (!record) return refuse(record.error());
-  for (const auto& warning : record->warnings) log::warn("tune", "{}", printable(warning));
-  const auto summary = summarise(*record);
-  if (const auto* page = arguments.find("html"); page != nullptr) {
-    const auto checked = check_report_path(page->value, path);
-    if (!checked) return refuse(checked.error());
-    const auto written = replace_file(page->value, summary_page(*record, summary));
-    if (!written) return refuse(written.error());
+  if (!arguments.rest.empty()) {
+    return usage_error("horo tune", {Errc::invalid_argument,
+                                     fmt::format("--log reads a file and runs no command; '{}' has "
+                                                 "no place here",
+                                                 arguments.rest.front())});
   }
-  return finish(arguments.find("json") != nullptr ? summary_json(*record, summary)
-                                                  : summary_text(*record, summary));
+  const auto* page = arguments.find("html");
+  if (page != nullptr) {
+    if (const auto checked = check_report_path(page->value, path); !checked)
+      return refuse_tuning(checked.error());
+  }
+  const auto record = read_tune_log(path);
+  if (!record) return refuse_tuning(record.error());
+  for (const auto& warning : record->warnings) log::warn("tune", "{}", printable(warning));
+  auto summary = summarise(*record);
+  if (summary.keep_best)
+    summary.keep_command =
+        command_to_keep(words_of_log(*record, summary.settings[*summary.best].values));
+  return show_result(*record, summary,
+                     {.json = arguments.find("json") != nullptr,
+                      .html = page == nullptr ? std::string() : page->value});
 }
 
 int run(std::span<const char* const> words) {
@@ -63,7 +67,9 @@ int run(std::span<const char* const> words) {
   if (arguments->find("version") != nullptr) return finish(fmt::format("{}\n", version()));
   if (const auto* log = arguments->find("log"); log != nullptr)
     return show_log(*arguments, log->value);
-  return usage_error("horo tune", {Errc::invalid_argument, "no log is given; write --log FILE"});
+  const auto request =
+      read_tune_request(*arguments, [](const char* name) { return std::getenv(name); });
+  return request ? tune_command(*request) : usage_error("horo tune", request.error());
 }
 
 }  // namespace

@@ -13,6 +13,7 @@ namespace {
 constexpr const char* kGeneral = "General";
 constexpr const char* kHosts = "Ranks and hosts";
 constexpr const char* kShown = "View";
+constexpr const char* kTrials = "Trials";
 
 std::string metavar(const KnobRow& row) {
   switch (row.kind) {
@@ -224,14 +225,56 @@ std::vector<Flag> tune_view_flags() {
                    "response surface; one page that needs no network"}};
 }
 
-CommandRow tune_command() {
-  CommandRow tune{.name = "tune",
-                  .summary = "find the fastest settings for a job, or read an autotuner's log",
-                  .tail = "",
-                  .flags = general_flags()};
-  tune.flags.push_back(json_flag("print the result as JSON"));
-  for (auto& flag : tune_view_flags()) tune.flags.push_back(std::move(flag));
-  return tune;
+/// Which trials are made.
+std::vector<Flag> trial_flags() {
+  return {
+      {.name = "budget",
+       .value = "TIME",
+       .group = kTrials,
+       .help = "time for all trials, like 5m; then the search ends with what it knows"},
+      {.name = "online",
+       .group = kTrials,
+       .help = "try settings in one run, while the program trains; by default restarts follow "
+               "if the program ends too soon for that"},
+      {.name = "restart", .group = kTrials, .help = "start the command once for each trial"},
+      {.name = "trials",
+       .value = "N",
+       .group = kTrials,
+       .help = "most restarts; 42 by default, of which 16 may be turns that confirm the best"},
+      {.name = "failures",
+       .value = "N",
+       .group = kTrials,
+       .help = "stop after so many failed trials in a row; 3 by default"},
+      {.name = "space",
+       .value = "FILE",
+       .group = kTrials,
+       .help = "YAML file with variables and arguments of mpirun that join the search, with "
+               "restarts"},
+  };
+}
+
+/// How each trial runs, and what becomes of the result.
+std::vector<Flag> trial_run_flags() {
+  return {{.name = "wall-time",
+           .group = kTrials,
+           .help = "compare how long the command takes, instead of the bytes per second that the "
+                   "runtime measures"},
+          {.name = "whole-runs",
+           .group = kTrials,
+           .help = "let each run end by itself; by default it is stopped when it is measured"},
+          {.name = "resume",
+           .value = "FILE",
+           .group = kTrials,
+           .help = "save the search in this file after each restart, and continue the search that "
+                   "it holds"},
+          {.name = "config-out",
+           .value = "FILE",
+           .group = kTrials,
+           .help = "write the setting to keep to this config file for horo run; by default "
+                   "horo-tuned.yaml, if a setting beats the default"},
+          {.name = "dry-run",
+           .group = kGeneral,
+           .help = "print what would be tried and start nothing"}};
 }
 
 /// Flags of `horo run` about its configuration and its plan.
@@ -303,6 +346,25 @@ CommandRow run_command() {
   add(knob_flags());
   add(refused_flags());
   return run;
+}
+
+CommandRow tune_command() {
+  // Options of `horo run` that print something, and those that `horo tune` has itself.
+  constexpr std::string_view kLeftOut[] = {"help",     "version",        "json",       "dry-run",
+                                           "plan-out", "explain-config", "check-build"};
+  CommandRow tune{.name = "tune",
+                  .summary = "find the fastest settings for a job, or read an autotuner's log",
+                  .tail = "COMMAND [ARG...]",
+                  .flags = general_flags()};
+  tune.flags.push_back(json_flag("print the result as JSON"));
+  for (auto& flag : tune_view_flags()) tune.flags.push_back(std::move(flag));
+  for (auto& flag : trial_flags()) tune.flags.push_back(std::move(flag));
+  for (auto& flag : trial_run_flags()) tune.flags.push_back(std::move(flag));
+  for (auto& flag : run_command().flags) {
+    if (std::find(std::begin(kLeftOut), std::end(kLeftOut), flag.name) == std::end(kLeftOut))
+      tune.flags.push_back(std::move(flag));
+  }
+  return tune;
 }
 
 std::vector<CommandRow> build() {

@@ -103,6 +103,13 @@ std::string help_text(const CommandRow& command, const std::vector<const Command
         append_entry(out, flag_spellings(flag), flag_help(flag), width);
     }
   }
+  if (command.name == "tune") {
+    out +=
+        "\nOptions must come before the command, which is started as horo run starts it. Knobs "
+        "that "
+        "are set by\n"
+        "flag, variable or file are not tuned.\n";
+  }
   if (command.name == "run") {
     out +=
         "\nOptions must come before the command; everything after it belongs to the command. Each "

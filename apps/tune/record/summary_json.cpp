@@ -137,6 +137,10 @@ std::string summary_json(const TuneRecord& record, const TuneSummary& summary) {
   json.key("kind").value(kind_name(record.kind)).key("score_unit").value(record.score_unit);
   json.key("verdicts");
   put_texts(json, summary.verdicts);
+  json.key("notes");
+  put_texts(json, record.notes);
+  json.key("keep_command").value(summary.keep_command);
+  json.key("config_file").value(summary.config_file);
   json.key("keep_best").value(summary.keep_best).key("best");
   put_index(json, summary.best);
   json.key("reference");

@@ -94,6 +94,15 @@ std::string_view kind_text(TuneSource kind) {
   return "";
 }
 
+/// How to use the setting to keep.
+std::string advice(const TuneSummary& summary) {
+  if (summary.keep_command.empty()) return {};
+  auto text = fmt::format("\nto keep it:\n  {}\n", summary.keep_command);
+  if (!summary.config_file.empty())
+    text += fmt::format("or:\n  horo run --config-file {} ...\n", printable(summary.config_file));
+  return text;
+}
+
 /// Columns that are equal in all samples, in one line.
 std::string constant_columns(const TuneRecord& record) {
   const auto varied = varied_columns(record);
@@ -114,6 +123,7 @@ std::string summary_text(const TuneRecord& record, const TuneSummary& summary) {
   auto text = fmt::format("{}: {}, {} samples of {} settings\n", printable(record.source),
                           kind_text(record.kind), record.samples.size(), summary.settings.size());
   for (const auto& verdict : summary.verdicts) text += fmt::format("* {}\n", printable(verdict));
+  for (const auto& note : record.notes) text += fmt::format("* {}\n", printable(note));
   if (!summary.best) return text;
   if (summary.noise > 0)
     text += fmt::format("noise of one sample: {:.1f} %\n", 100 * summary.noise);
@@ -121,7 +131,7 @@ std::string summary_text(const TuneRecord& record, const TuneSummary& summary) {
   text += fmt::format("\nbest so far, from {:.4g} to {:.4g} {}:\n  {}\n\n", curve_values.front(),
                       curve_values.back(), record.score_unit, curve(curve_values));
   text += fmt::format("scores in {}:\n{}", record.score_unit, settings_table(record, summary));
-  return text + constant_columns(record);
+  return text + constant_columns(record) + advice(summary);
 }
 
 }  // namespace horo::apps

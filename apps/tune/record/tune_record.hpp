@@ -49,6 +49,7 @@ struct TuneRecord {
   std::vector<TriedSample> samples;
   std::optional<RecordedEnding> ending;
   std::vector<std::string> warnings;
+  std::vector<std::string> notes;  ///< Why trials ended, and other facts that are no measurements.
 };
 
 /// The words of the state column that end a search: "challenger won", "ended early" and others.

@@ -45,6 +45,8 @@ struct TuneSummary {
   double noise = 0;                 ///< Deviation of a single sample, as a share; 0: unknown.
   std::vector<std::string> verdicts;
   std::optional<ResponseSurface> surface;
+  std::string keep_command;  ///< How to run a job with the setting to keep; empty: the default.
+  std::string config_file;   ///< The file with that setting; empty: none was written.
 };
 
 TuneSummary summarise(const TuneRecord& record);

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "apps/tune/record/tune_summary.hpp"
+#include "apps/tune/trials/kept_setting.hpp"
+#include "apps/tune/trials/tune_runs.hpp"
+
+namespace horo::apps {
+
+namespace {
+
+bool has_settled(const TuneRecord* record) {
+  return record != nullptr && record->ending && record->ending->state != kEndedEarly;
+}
+
+/// "sample 7, model: fusion threshold 4 MiB, ...; best 412 MB/s; 3 min left".
+std::string online_progress(const TuneRecord* record, double left) {
+  std::string text = "horo tune: ";
+  if (record == nullptr || record->samples.empty()) {
+    text += "the training starts, or is in the warm-up of the autotuner";
+  } else {
+    const auto best = std::max_element(
+        record->samples.begin(), record->samples.end(),
+        [](const TriedSample& a, const TriedSample& b) { return a.score < b.score; });
+    const auto& last = record->samples.back();
+    text += fmt::format("{} samples, {}: {}; best {:.4g} {}", record->samples.size(), last.stage,
+                        describe_setting(*record, last.values), best->score, record->score_unit);
+  }
+  return text + fmt::format("; {} left", duration_text(left));
+}
+
+void note_end(const JobRun& run, const TuneRequest& request, JobRuns& runs, TuneOutcome& outcome) {
+  auto& notes = outcome.record.notes;
+  if (outcome.failed) {
+    notes.push_back(fmt::format("the command failed: {}", run.describe_failure()));
+    runs.progress().done(fmt::format("the command failed: {}; its last lines:\n{}",
+                                     run.describe_failure(), runs.last_output()));
+  } else if (run.end.timed_out) {
+    notes.push_back(fmt::format("the budget of {} ended before the search did",
+                                duration_text(request.budget_seconds)));
+  } else if (run.end.signal != 0) {
+    notes.emplace_back("you stopped the search");
+  } else if (!run.log) {
+    notes.push_back(fmt::format(
+        "the job wrote no log to '{}': it has one rank, does not use Horo's runtime, or its rank 0 "
+        "runs on another host; then name a file in a shared folder with --autotune-log-file",
+        runs.log()));
+  }
+}
+
+}  // namespace
+
+Result<TuneOutcome> tune_online(const TuneRequest& request, JobRuns& runs) {
+  HORO_TRY(const auto run, runs.run({}, {"--autotune"}, request.budget_seconds,
+                                    [&](const TuneRecord* record, double seconds) {
+                                      runs.progress().now(online_progress(
+                                          record, request.budget_seconds - seconds));
+                                      return has_settled(record) && !request.whole_runs;
+                                    }));
+  TuneOutcome outcome{.record = run.log.value_or(TuneRecord{}),
+                      .keep = std::nullopt,
+                      .settled = has_settled(run.log ? &*run.log : nullptr),
+                      .failed = run.failed() && run.end.signal == 0,
+                      .signal = run.end.signal,
+                      .seconds = run.end.seconds};
+  outcome.record.source = fmt::format("{}", fmt::join(request.job.options.command, " "));
+  note_end(run, request, runs, outcome);
+  if (outcome.settled && outcome.record.ending->state == kChallengerWon)
+    outcome.keep = words_of_log(outcome.record, outcome.record.ending->values);
+  return outcome;
+}
+
+}  // namespace horo::apps

@@ -1,0 +1,49 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# horo tune under trouble: failing commands, nothing to tune, a short budget, Ctrl-C.
+# shellcheck source=tests/cli/lib.sh
+. "${0%/*}/lib.sh"
+rank="$HORO_BIN/../tests/autotune_rank"
+few=(--autotune-warmup-samples 0 --autotune-steps-per-sample 3)
+cd "$scratch" || exit 1
+printf 'variables:\n  TUNE_MODE: [~, fast, slow]\n' >space.yaml
+
+# A command that fails: the search stops, with the command's own error.
+try timeout 100 horo tune -np 2 --restart --failures 2 -- sh -c 'echo "no data set" >&2; exit 7'
+expect "exit code" "$code" 1
+expect_in "standard error" "$err" "stopped after 2 failures in a row: exit code 7"
+expect_in "standard error" "$err" "no data set"
+expect_in "standard output" "$out" "none of the 2 samples has a score"
+try timeout 100 horo tune -np 2 -- sh -c 'echo "no data set" >&2; exit 7'
+expect "exit code online" "$code" 1
+expect_in "standard error online" "$err" "no data set"
+
+# A request that leaves nothing to tune is refused at once.
+refused "there is nothing to tune: fusion.threshold by flag --fusion-threshold, cycle.time by environment HORO_CYCLE_TIME" \
+  env HORO_CYCLE_TIME=1ms horo tune -np 2 --restart --fusion-threshold 1MiB -- true
+refused "there is nothing to tune: a job of one rank reduces nothing" horo tune -np 1 -- true
+refused "no command to run is given" horo tune -np 2
+refused "space.yml': opening it: No such file" horo tune -np 2 --space "$scratch/space.yml" -- true
+try timeout 100 horo tune -np 2 --restart --budget 1s -- sleep 1000
+expect "exit code of a short budget" "$code" 0
+expect_in "standard output" "$out" "the budget of 1.0 s is too short for one trial"
+try horo tune --dry-run -np 2 --space space.yaml -- train
+expect "exit code of --dry-run" "$code" 0
+expect_in "plan" "$out" "TUNE_MODE=(unset)"
+
+# Ctrl-C stops the job, saves the state, and prints the best so far.
+horo tune -np 2 --restart "${few[@]}" --resume stopped --whole-runs -- \
+  sh -c "'$rank' 30 && echo >>'$scratch/runs' && if [ \$(wc -l <'$scratch/runs') -gt 4 ]; then exec sleep 31415.9; fi" \
+  >out 2>err </dev/null &
+tune=$!
+until [ "$(cat runs 2>/dev/null | wc -l)" -gt 4 ]; do
+  kill -0 $tune 2>/dev/null || fail "horo tune has ended: $(cat err)"
+  sleep 0.05
+done
+kill -INT $tune
+wait $tune
+expect "exit code after SIGINT" "$?" 130
+expect_in "standard output" "$(cat out)" "you stopped the search"
+expect_in "standard output" "$(cat out)" "--resume stopped continues the search"
+expect_in "state" "$(cat stopped)" '"horo_tune": 1'
+if pgrep -fx 'sleep 31415.9'; then fail "ranks were left behind"; fi

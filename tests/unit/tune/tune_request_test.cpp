@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/tune/trials/tune_request.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "apps/tune/trials/trial_space.hpp"
+
+using namespace horo;
+using namespace horo::apps;
+
+namespace {
+
+Result<TuneRequest> request_of(std::vector<const char*> words) {
+  HORO_TRY(const auto arguments, cli::parse_arguments(*cli::find_command("tune"), words));
+  return read_tune_request(arguments, [](const char*) -> const char* { return nullptr; });
+}
+
+std::string request_fault(std::vector<const char*> words) {
+  const auto request = request_of(std::move(words));
+  return request ? "no fault" : request.error().message;
+}
+
+}  // namespace
+
+TEST_CASE("options of horo run are passed on, and those of horo tune are not") {
+  const auto request = request_of({"-np", "2", "--budget", "5m", "--no-stall-check", "--json", "-H",
+                                   "a:1,b:1", "--resume", "st", "train.py", "--json"})
+                           .value();
+  CHECK(request.run_words ==
+        std::vector<std::string>{"--np=2", "--no-stall-check=true", "--hosts=a:1,b:1"});
+  CHECK(request.job.options.command == std::vector<std::string>{"train.py", "--json"});
+  CHECK(request.job.options.np == 2);
+  CHECK(request.budget_seconds == 300);
+  CHECK(request.resume == "st");
+  CHECK(request.json);
+  CHECK(request.mode == TrialMode::automatic);
+}
+
+TEST_CASE("options that only restarts can follow ask for restarts") {
+  CHECK(request_of({"--space", "s", "x"}).value().mode == TrialMode::restart);
+  CHECK(request_of({"--trials", "5", "x"}).value().mode == TrialMode::restart);
+  CHECK(request_of({"--online", "x"}).value().mode == TrialMode::online);
+  CHECK(request_fault({"--online", "--space", "s", "x"}) ==
+        "--space needs restarts, which --online excludes");
+  CHECK(request_fault({"--online", "--restart", "x"}) ==
+        "--online and --restart exclude each other");
+}
+
+TEST_CASE("a wrong option names what is allowed") {
+  CHECK(request_fault({"--budget", "5x", "x"}) ==
+        "option '--budget': '5x' must be a time above 0, like 90s, 5m or 1.5h");
+  CHECK(request_fault({"--budget", "0", "x"}).find("must be a time above 0") != std::string::npos);
+  CHECK(request_fault({"--trials", "1", "x"}).find("must be a whole number from 2") !=
+        std::string::npos);
+  CHECK(request_fault({"--failures", "0", "x"}).find("from 1 to") != std::string::npos);
+  CHECK(request_fault({"-np", "2"}) == "no command to run is given");
+  CHECK(parse_budget("1.5h").value() == 5400);
+}
+
+TEST_CASE("knobs that the user has set are not among the dimensions") {
+  CHECK(knob_dimensions(Settings()).value().size() == 2);
+  const auto one = request_of({"--cycle-time", "1ms", "x"}).value();
+  const auto dimensions = knob_dimensions(one.job.settings).value();
+  REQUIRE(dimensions.size() == 1);
+  CHECK(dimensions[0].dimension.name == "fusion.threshold");
+  const auto space = TrialSpace::make(dimensions).value();
+  CHECK(space.describe(space.space().fallback()) == "fusion.threshold=64MiB");
+  CHECK(space.words_of(space.space().fallback()).flag_words() ==
+        std::vector<std::string>{"--fusion-threshold=64MiB"});
+  CHECK(space.shown(space.space().fallback()) == std::vector<std::string>{"64"});
+}
