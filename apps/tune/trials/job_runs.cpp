@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "apps/common/tools.hpp"
@@ -22,10 +23,16 @@ namespace horo::apps {
 namespace {
 
 constexpr std::string_view kEraseLine = "\r\033[K";
-constexpr std::size_t kLineWidth = 118;
 
 void put_error(std::string_view text) {
   [[maybe_unused]] const auto written = write(STDERR_FILENO, text.data(), text.size());
+}
+
+std::size_t terminal_width() {
+  constexpr std::size_t kUsualColumns = 80;
+  winsize size{};
+  if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return kUsualColumns;
+  return size.ws_col;
 }
 
 /// Reads the log again whenever it has grown.
@@ -72,9 +79,10 @@ void TuneProgress::erase() {
 
 void TuneProgress::now(std::string_view text) {
   if (!terminal_) return;
-  auto line = printable(text);
+  auto line = "horo tune: " + printable(text);
   // A line that wraps cannot be rewritten in place.
-  if (line.size() > kLineWidth) line.resize(kLineWidth);
+  const auto width = terminal_width();
+  if (line.size() >= width) line.resize(width - 1);
   put_error(std::string(kEraseLine) + line);
   shown_ = true;
 }
@@ -91,6 +99,11 @@ std::string duration_text(double seconds) {
   if (whole < 120) return fmt::format("{} s", whole);
   if (whole < 7200) return fmt::format("{} min {} s", whole / 60, whole % 60);
   return fmt::format("{} h {} min", whole / 3600, whole % 3600 / 60);
+}
+
+std::string time_left_text(std::optional<double> left, double passed) {
+  if (!left || !std::isfinite(*left)) return {};
+  return fmt::format("at most {} left, ", duration_text(std::max(0.0, *left - passed)));
 }
 
 launcher::Command job_command(const TuneRequest& request, const std::string& tool,

@@ -60,6 +60,9 @@ class TuneProgress {
 /// "3 min 12 s".
 std::string duration_text(double seconds);
 
+/// "at most 3 min 12 s left, ", where `left` was the time `passed` seconds ago; empty: unknown.
+std::string time_left_text(std::optional<double> left, double passed);
+
 /// The command that runs the job once. `tool`: the path of horo-run. `extra`: further flags.
 launcher::Command job_command(const TuneRequest& request, const std::string& tool,
                               const SettingWords& setting, const std::vector<std::string>& extra);

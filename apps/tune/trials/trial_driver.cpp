@@ -63,6 +63,12 @@ double TrialDriver::seconds_per_trial() const {
   return state_.trials.empty() ? 0 : sum / static_cast<double>(state_.trials.size());
 }
 
+std::optional<double> TrialDriver::most_seconds_left() const {
+  const double each = seconds_per_trial();
+  const double left = each > 0 ? std::min(seconds_left(), each * trials_left()) : seconds_left();
+  return std::isfinite(left) ? std::optional(left) : std::nullopt;
+}
+
 double TrialDriver::trials_left() const {
   const auto done = static_cast<double>(state_.trials.size());
   const double by_count = std::max(0.0, static_cast<double>(rules_.most_trials) - done);

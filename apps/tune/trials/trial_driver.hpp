@@ -96,6 +96,9 @@ class TrialDriver {
 
   double seconds_left() const;
 
+  /// The most time that the search can still take; nothing before the first trial.
+  std::optional<double> most_seconds_left() const;
+
   /// The mean time of a trial; 0: unknown.
   double seconds_per_trial() const;
 

@@ -75,12 +75,12 @@ class Restarts {
     const auto what =
         fmt::format("trial {}, {}: {}", trial.number, trial.stage, space_.describe(trial.setting));
     const auto best = best_text(driver_, space_, objective_);
+    const auto left = driver_.most_seconds_left();
     HORO_TRY(const auto run,
              runs_.run(space_.words_of(trial.setting), measuring_flags(request_, objective_),
                        trial.limit_seconds, [&](const TuneRecord* record, double seconds) {
                          runs_.progress().now(
-                             fmt::format("horo tune: {}; {}; {} left", what, best,
-                                         duration_text(driver_.seconds_left() - seconds)));
+                             fmt::format("{}{}; {}", time_left_text(left, seconds), what, best));
                          return has_sample(record) && !request_.whole_runs &&
                                 objective_ != Objective::wall_time;
                        }));

@@ -13,9 +13,9 @@ bool has_settled(const TuneRecord* record) {
   return record != nullptr && record->ending && record->ending->state != kEndedEarly;
 }
 
-/// "sample 7, model: fusion threshold 4 MiB, ...; best 412 MB/s; 3 min left".
-std::string online_progress(const TuneRecord* record, double left) {
-  std::string text = "horo tune: ";
+/// "at most 3 min 2 s left, 7 samples, model: fusion threshold 4 MiB, ...; best 412 MB/s".
+std::string online_progress(const TuneRecord* record, double budget, double passed) {
+  auto text = time_left_text(budget, passed);
   if (record == nullptr || record->samples.empty()) {
     text += "the training starts, or is in the warm-up of the autotuner";
   } else {
@@ -26,7 +26,7 @@ std::string online_progress(const TuneRecord* record, double left) {
     text += fmt::format("{} samples, {}: {}; best {:.4g} {}", record->samples.size(), last.stage,
                         describe_setting(*record, last.values), best->score, record->score_unit);
   }
-  return text + fmt::format("; {} left", duration_text(left));
+  return text;
 }
 
 void note_end(const JobRun& run, const TuneRequest& request, JobRuns& runs, TuneOutcome& outcome) {
@@ -51,12 +51,12 @@ void note_end(const JobRun& run, const TuneRequest& request, JobRuns& runs, Tune
 }  // namespace
 
 Result<TuneOutcome> tune_online(const TuneRequest& request, JobRuns& runs) {
-  HORO_TRY(const auto run, runs.run({}, {"--autotune"}, request.budget_seconds,
-                                    [&](const TuneRecord* record, double seconds) {
-                                      runs.progress().now(online_progress(
-                                          record, request.budget_seconds - seconds));
-                                      return has_settled(record) && !request.whole_runs;
-                                    }));
+  HORO_TRY(const auto run,
+           runs.run({}, {"--autotune"}, request.budget_seconds,
+                    [&](const TuneRecord* record, double seconds) {
+                      runs.progress().now(online_progress(record, request.budget_seconds, seconds));
+                      return has_settled(record) && !request.whole_runs;
+                    }));
   TuneOutcome outcome{.record = run.log.value_or(TuneRecord{}),
                       .keep = std::nullopt,
                       .settled = has_settled(run.log ? &*run.log : nullptr),

@@ -145,6 +145,14 @@ TEST_CASE("trials of earlier calls do not use this call's budget") {
   CHECK(run_trials(resumed, 10) == TrialStop::settled);
 }
 
+TEST_CASE("the time that is left is known after the first trial, or from the budget") {
+  auto driver = driver_of({.most_trials = 10});
+  CHECK_FALSE(driver.most_seconds_left());
+  driver.finished(measured(100, 2));
+  CHECK(driver.most_seconds_left() == 18);
+  CHECK(driver_of({.most_seconds = 60}).most_seconds_left() == 60);
+}
+
 TEST_CASE("a limit of trials is kept") {
   auto driver = driver_of({.most_trials = 4});
   CHECK(run_trials(driver, 1) == TrialStop::out_of_trials);
