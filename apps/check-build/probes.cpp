@@ -25,6 +25,7 @@
 #include "runtime/backends/module.hpp"
 #include "runtime/bootstrap/identity/process_manager.hpp"
 #include "runtime/bootstrap/local/local_socket.hpp"
+#include "runtime/host/huge_pages.hpp"
 
 namespace horo::apps {
 
@@ -158,8 +159,9 @@ Finding probe_shared_memory() {
   Finding finding{.section = "Backends", .name = "shm", .available = false, .detail = {}};
   const int fd = memfd_create("horo-check", MFD_CLOEXEC);
   finding.available = fd >= 0;
-  finding.detail =
-      fd >= 0 ? "shared memory between the ranks of a host" : "the system refuses memfd_create";
+  finding.detail = fd >= 0 ? fmt::format("shared memory between the ranks of a host, {}",
+                                         runtime::describe(runtime::huge_pages()))
+                           : "the system refuses memfd_create";
   if (fd >= 0) close(fd);
   return finding;
 }

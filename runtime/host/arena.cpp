@@ -6,6 +6,8 @@
 #include <unistd.h>
 #include <utility>
 
+#include "runtime/host/huge_pages.hpp"
+
 namespace horo::runtime {
 
 namespace {
@@ -40,6 +42,7 @@ Result<void*> Arena::allocate(std::uint64_t bytes) {
         bytes);
   }
   const auto offset = best->first;
+  if (wanted >= kHugePage) back_by_huge_pages(host_->at(first_ + offset), wanted);
   HORO_TRY_STATUS(host_->allocate(first_ + offset, wanted));
   const auto left = best->second - wanted;
   free_.erase(best);

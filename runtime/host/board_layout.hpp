@@ -34,6 +34,7 @@ inline constexpr std::uint64_t kMostInlineBytes =
     4096;  ///< Largest payload that travels beside its mark, with few members.
 inline constexpr std::uint64_t kHeapUnit = 64;
 inline constexpr std::uint64_t kNameUnit = 16;
+inline constexpr std::uint32_t kLeastRingSlots = 2;  ///< One is filled while the other is read.
 /// Signatures that can be found by their hash.
 inline constexpr std::size_t kInterned = 1024;
 
@@ -340,7 +341,8 @@ struct BoardLayout {
   std::uint64_t word_count = 0;
   std::uint64_t ranks = 0;  ///< RankArea[local_size]
   std::uint64_t rings = 0;  ///< per rank: in[ring_slots][local_size][chunk], out[ring_slots][chunk]
-  std::uint64_t ring_bytes = 0;    ///< of one rank
+  std::uint64_t ring_bytes = 0;    ///< of one rank; 0: the region has no rings
+  std::uint64_t ring_slots = 0;    ///< Those of the parameters, or fewer with many ranks.
   std::uint64_t staged_chunk = 0;  ///< Chunk size of the rings: smaller on hosts with many ranks.
   std::uint64_t heap = 0;          ///< names, payload slots and splits
   std::uint64_t heap_bytes = 0;
@@ -351,7 +353,8 @@ struct BoardLayout {
   /// Without rings for a set whose data does not move through this region.
   static BoardLayout of(const BoardParams& params, bool rings = true);
 
-  /// Bytes before the heap, which are backed with memory from the start.
+  /// Bytes that are backed with memory from the start: by the first rank up to the rings, and by
+  /// each rank its own ring.
   std::uint64_t fixed_bytes() const { return heap; }
 };
 

@@ -38,7 +38,7 @@ class Rings {
   std::uint64_t chunk_bytes() const { return region_.layout().staged_chunk; }
 
   /// Steps that a ring holds.
-  std::uint64_t slots() const { return region_.params().ring_slots; }
+  std::uint64_t slots() const { return region_.layout().ring_slots; }
 
   /// Where `member` puts its data for `owner` in a step.
   std::byte* input(int member, std::uint64_t step, int owner) const {

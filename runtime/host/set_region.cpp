@@ -5,6 +5,7 @@
 #include <chrono>
 #include <utility>
 
+#include "runtime/host/huge_pages.hpp"
 #include "runtime/host/read_once.hpp"
 
 namespace horo::runtime {
@@ -27,7 +28,15 @@ Result<std::unique_ptr<SetRegion>> SetRegion::attach(HostMemory& host, std::size
   HORO_TRY(region->base_, host.map_region(index));
   region->find_tables();
   HORO_TRY_STATUS(region->lay_out_once());
+  HORO_TRY_STATUS(region->back_own_ring());
   return region;
+}
+
+Status SetRegion::back_own_ring() const {
+  if (me_ < 0 || layout_.ring_bytes == 0) return {};
+  const auto at = layout_.rings + static_cast<std::uint64_t>(me_) * layout_.ring_bytes;
+  back_by_huge_pages(base_ + at, layout_.ring_bytes);
+  return allocate(at, layout_.ring_bytes).context("this rank's ring of a process set");
 }
 
 void SetRegion::find_tables() {
@@ -51,7 +60,7 @@ Status SetRegion::lay_out_once() {
   auto& state = host_.body().regions[index_].laid_out;
   std::uint32_t fresh = 0;
   if (state.compare_exchange_strong(fresh, 1, std::memory_order_acq_rel)) {
-    auto status = allocate(0, layout_.fixed_bytes()).context("the board of a process set");
+    auto status = allocate(0, layout_.rings).context("the board of a process set");
     state.store(status ? 2 : 3, std::memory_order_seq_cst);
     futex::wake(state);
     HORO_TRY_STATUS(std::move(status));

@@ -119,6 +119,9 @@ class SetRegion {
  private:
   SetRegion(HostMemory& host, std::size_t index, Members members, RegionUse use);
   Status lay_out_once();
+  /// The kernel takes memory from the node of the thread that asks for it first: each rank asks for
+  /// the ring that it will write.
+  Status back_own_ring() const;
   void find_tables();
 
   // Constant after attach.

@@ -26,6 +26,13 @@ expect_in "table" "$out" "[ ] NumPy "
 expect_in "table" "$out" "[ ] TensorFlow   Horo has no module for it"
 expect_in "table" "$out" "[ ] JAX          Horo has no module for it"
 expect_in "table" "$out" "[X] binding      --bind-to, with hwloc"
+# Whether shared memory gets huge pages is the system's choice.
+expect_in "table" "$out" "[X] shm          shared memory between the ranks of a host, "
+case $(cat /sys/kernel/mm/transparent_hugepage/shmem_enabled 2>/dev/null) in
+  *"[always]"* | *"[within_size]"* | *"[advise]"* | *"[force]"*) pages=", on huge pages" ;;
+  *) pages=", no huge pages (transparent_hugepage/shmem_enabled grants none)" ;;
+esac
+expect_in "table" "$out" "$pages"
 expect_in "table" "$out" "[X] one host     ranks of mpirun, srun, torchrun or a shell"
 # A backend is listed as available if its module loads, otherwise with the reason.
 lib=$HORO_BIN/../lib/horo
