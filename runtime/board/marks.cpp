@@ -14,23 +14,22 @@ bool Marks::mark(TensorId id, const Contribution& contribution) {
   mine.marked_at.store(region_.host().my_rank().last_call.load(std::memory_order_relaxed),
                        std::memory_order_relaxed);
   mine.marked_ticks.store(short_ticks(contribution.ticks), std::memory_order_relaxed);
-  const auto me = static_cast<std::size_t>(member);
-  mask(id, me / 64).fetch_or(std::uint64_t{1} << (me % 64), std::memory_order_release);
   const auto add = arrivals::kMark + (contribution.direct ? arrivals::kDirect : 0) +
                    (contribution.in_line ? arrivals::kInline : 0) +
                    (contribution.changed ? arrivals::kChanged : 0);
-  const auto now = region_.tensor(id).arrivals.fetch_add(add, std::memory_order_seq_cst) + add;
-  if (arrivals::marks(now) != region_.params().local_size) {
+  const auto now = counts_.add(id, member, add);
+  if (!now || arrivals::marks(*now) != region_.params().local_size) {
     // The join tensor needs every member's mark.
     if (directory_.signatures().declared(id, member).kind == Kind::join) return false;
     return region_.body().join_count.load(std::memory_order_seq_cst) != 0 &&
            complete_without_joined(id);
   }
-  make_ready(id, arrivals::changed(now) != 0);
+  make_ready(id, arrivals::changed(*now) != 0);
   return true;
 }
 
 bool Marks::unmark(TensorId id) {
+  counts_.gather(id, region_.me());
   auto& counter = region_.tensor(id).arrivals;
   auto word = counter.load(std::memory_order_acquire);
   do {
@@ -38,8 +37,7 @@ bool Marks::unmark(TensorId id) {
         (word & arrivals::kReady) != 0)
       return false;
   } while (!counter.compare_exchange_weak(word, word - arrivals::kMark, std::memory_order_acq_rel));
-  const auto me = static_cast<std::size_t>(region_.me());
-  mask(id, me / 64).fetch_and(~(std::uint64_t{1} << (me % 64)), std::memory_order_relaxed);
+  counts_.forget(id, region_.me());
   return true;
 }
 
@@ -116,7 +114,7 @@ bool Marks::everyone_else_has_joined(TensorId id, std::uint32_t marks) const {
   std::uint32_t bits = 0;
   for (std::uint32_t m = 0; m < region_.params().local_size; ++m) {
     const auto bit = std::uint64_t{1} << (m % 64);
-    const bool marked = (mask(id, m / 64).load(std::memory_order_seq_cst) & bit) != 0;
+    const bool marked = counts_.has(id, static_cast<int>(m), std::memory_order_seq_cst);
     if (!marked && (region_.body().joined[m / 64].load(std::memory_order_seq_cst) & bit) == 0)
       return false;
     bits += marked ? 1 : 0;
@@ -126,6 +124,7 @@ bool Marks::everyone_else_has_joined(TensorId id, std::uint32_t marks) const {
 }
 
 bool Marks::complete_without_joined(TensorId id) {
+  counts_.gather(id);
   auto& counter = region_.tensor(id).arrivals;
   auto word = counter.load(std::memory_order_seq_cst);
   for (;;) {
@@ -164,12 +163,11 @@ bool Marks::join(TensorId id) {
 
 void Marks::begin_generation(TensorId id, std::uint64_t entry) {
   auto& slot = region_.tensor(id);
-  const auto words = (region_.params().local_size + 63) / 64;
   // Only the combiner, which appends the entry, writes the generation. It moves on before the marks
   // are cleared, with release stores: StallView, which finds a mark cleared, finds it moved on.
   slot.generation.store(slot.generation.load(std::memory_order_relaxed) + 1,
                         std::memory_order_relaxed);
-  for (std::size_t w = 0; w < words; ++w) mask(id, w).store(0, std::memory_order_release);
+  counts_.clear(id);
   slot.last_entry.store(entry, std::memory_order_relaxed);
   slot.held.store(0, std::memory_order_release);
   slot.arrivals.store(0, std::memory_order_relaxed);

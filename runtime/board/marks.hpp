@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "runtime/board/directory/directory.hpp"
+#include "runtime/board/directory/mark_counts.hpp"
 #include "runtime/board/ready_list.hpp"
 #include "runtime/host/set_region.hpp"
 
@@ -27,7 +28,7 @@ struct Contribution {
 class Marks {
  public:
   Marks(const SetRegion& region, const Directory& directory, ReadyList& ready)
-      : region_(region), directory_(directory), ready_(ready) {}
+      : region_(region), directory_(directory), ready_(ready), counts_(region) {}
 
   /// Marks the tensor for this rank; true when this mark completed it. At most once per generation.
   bool mark(TensorId id, const Contribution& contribution);
@@ -42,10 +43,10 @@ class Marks {
   /// Makes the complete tensors of this tensor's group ready; they no longer wait for the rest.
   void dissolve_group(TensorId id);
 
-  bool has_marked(TensorId id, int member) const {
-    const auto m = static_cast<std::size_t>(member);
-    return (mask(id, m / 64).load(std::memory_order_acquire) >> (m % 64) & 1U) != 0;
-  }
+  bool has_marked(TensorId id, int member) const { return counts_.has(id, member); }
+
+  /// Some member has marked the tensor.
+  bool any(TensorId id) const { return counts_.any(id); }
 
   bool has_joined(int member) const {
     const auto m = static_cast<std::size_t>(member);
@@ -75,7 +76,7 @@ class Marks {
   /// A member's signature is new, or not the agreed one.
   bool is_changed(TensorId id) const { return arrivals::changed(counted(id)) != 0; }
 
-  /// The marks of this generation, see `arrivals`.
+  /// The marks of this generation, see `arrivals`. For complete tensors.
   std::uint64_t counted(TensorId id) const {
     return region_.tensor(id).arrivals.load(std::memory_order_acquire);
   }
@@ -101,14 +102,10 @@ class Marks {
   void push_parked(std::uint32_t last);
   void push(TensorId id);
 
-  std::atomic<std::uint64_t>& mask(TensorId id, std::size_t word) const {
-    return word == 0 ? region_.tensor(id).members
-                     : region_.tables().more_members[id.index() * (kMaskWords - 1) + word - 1];
-  }
-
   const SetRegion& region_;
   const Directory& directory_;
   ReadyList& ready_;
+  const MarkCounts counts_;
 };
 
 }  // namespace horo::runtime

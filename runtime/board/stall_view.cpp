@@ -22,8 +22,7 @@ struct Done {
 /// Notes the first mark and the members without one; false when no member has marked the tensor.
 bool StallView::read_marks(Unfinished& found) const {
   // One total order with the marker's look at `due`: see StallWatch.
-  const auto word = region_.tensor(found.id).arrivals.load(std::memory_order_seq_cst);
-  if (arrivals::marks(word) == 0) return false;
+  if (!marks_.any(found.id)) return false;
   std::vector<int> unmarked;
   for (int m = 0; m < region_.local_size(); ++m) {
     if (!marks_.has_marked(found.id, m)) {

@@ -78,8 +78,8 @@ BoardLayout BoardLayout::of(const BoardParams& p, bool rings) {
   share(HeapUse::splits, 2 * n * n * sizeof(std::uint64_t) + kHeapUnit, kMostOfShare);
   at += l.heap_bytes;
   l.tensors = take(p.capacity * sizeof(TensorSlot));
-  l.more_members =
-      take(n > 64 ? p.capacity * (kMaskWords - 1) * sizeof(std::uint64_t) : std::uint64_t{0});
+  l.mark_groups = n > kMostWithoutGroups ? (n + kMarkGroup - 1) / kMarkGroup : 0;
+  l.marks = take(p.capacity * l.mark_groups * sizeof(MarkGroup));
   l.rank_tensors = take(p.capacity * n * sizeof(RankTensor));
   // Each rank's of each tensor, each tensor's, and the one that is being declared.
   l.most_signatures = p.capacity * (n + 1) + 1;

@@ -23,6 +23,9 @@ constexpr std::uint64_t paged(std::uint64_t bytes) {
 
 inline constexpr std::size_t kMaskWords = 4;
 inline constexpr int kMostLocalRanks = 64 * static_cast<int>(kMaskWords);
+/// Sets of more members mark tensors in groups of kMarkGroup members: see MarkCounts.
+inline constexpr std::uint32_t kMostWithoutGroups = 32;
+inline constexpr std::size_t kMarkGroup = 16;
 inline constexpr std::size_t kMostSets = 256;  ///< Process sets at a time, the world included.
 /// A set has one region, and two more if its backend works by hosts: one per step inside the host.
 inline constexpr std::size_t kMostRegions = 3 * kMostSets;
@@ -121,7 +124,7 @@ constexpr std::uint32_t changed(std::uint64_t word) {
 /// name; places only ever grow.
 struct alignas(64) TensorSlot {
   std::atomic<std::uint64_t> arrivals;
-  std::atomic<std::uint64_t> members;        ///< Bit per member that has marked: the first 64.
+  std::atomic<std::uint64_t> members;        ///< Bit per member that has marked; without groups.
   std::atomic<std::uint64_t> last_entry;     ///< Number + 1 of its last entry; at first, the tail.
   std::atomic<std::uint32_t> generation;     ///< Entries that the tensor was in.
   std::atomic<std::uint32_t> signature;      ///< Number of the one that all agreed on last.
@@ -138,6 +141,11 @@ struct alignas(64) TensorSlot {
 };
 
 static_assert(sizeof(TensorSlot) == 64);
+
+/// Marks of one group of members; only MarkCounts uses it.
+struct alignas(64) MarkGroup {
+  std::atomic<std::uint64_t> word;
+};
 
 /// Fields that only the slots of groups and alltoalls need.
 struct alignas(64) TensorAside {
@@ -330,7 +338,8 @@ struct BoardLayout {
   std::uint64_t body = 0;
   std::uint64_t buckets = 0;       ///< u32[2 * capacity]: tensor id + 1
   std::uint64_t tensors = 0;       ///< TensorSlot[capacity]
-  std::uint64_t more_members = 0;  ///< atomic u64[capacity][kMaskWords - 1], for over 64 members
+  std::uint64_t marks = 0;         ///< MarkGroup[capacity][mark_groups]
+  std::uint64_t mark_groups = 0;   ///< Groups of members that mark; 0: all count in one word.
   std::uint64_t rank_tensors = 0;  ///< RankTensor[local_size][capacity]
   std::uint64_t signatures = 0;    ///< Signature[most_signatures]
   std::uint64_t most_signatures = 0;

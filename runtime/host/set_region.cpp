@@ -46,7 +46,7 @@ void SetRegion::find_tables() {
   at(tables_.body, layout_.body);
   at(tables_.ranks, layout_.ranks);
   at(tables_.tensors, layout_.tensors);
-  at(tables_.more_members, layout_.more_members);
+  at(tables_.mark_groups, layout_.marks);
   at(tables_.rank_tensors, layout_.rank_tensors);
   at(tables_.signatures, layout_.signatures);
   at(tables_.ready, layout_.ready);

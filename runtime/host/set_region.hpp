@@ -33,7 +33,7 @@ struct RegionTables {
   BoardBody* body = nullptr;
   RankArea* ranks = nullptr;
   TensorSlot* tensors = nullptr;
-  std::atomic<std::uint64_t>* more_members = nullptr;
+  MarkGroup* mark_groups = nullptr;
   RankTensor* rank_tensors = nullptr;
   Signature* signatures = nullptr;
   std::atomic<std::uint32_t>* ready = nullptr;

@@ -65,6 +65,20 @@ TEST_CASE("collectives of all kinds, in any order, equal a trivial reference") {
   }
 }
 
+TEST_CASE("collectives of all kinds equal the reference in sets that count marks in groups") {
+  for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+    CAPTURE(seed);
+    SimJob job(static_cast<int>(33 + 5 * seed), seed, tight_params());
+    for (int r = 0; r < job.ranks() && seed % 2 == 0; ++r) job.lend(r);
+    std::vector<DrawnOp> ops;
+    for (int i = 0; i < 5; ++i)
+      ops.push_back(horo::sim::draw_op(job.ranks(), job.random(), "t" + std::to_string(i)));
+    submit_shuffled(job, ops);
+    REQUIRE(job.run(kMostSteps));
+    check_results(job, ops);
+  }
+}
+
 TEST_CASE("a name may change its kind, shape and splits from one submission to the next") {
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     CAPTURE(seed);

@@ -108,10 +108,11 @@ TEST_CASE(
 }
 
 TEST_CASE("when a rank leaves, operations that can no longer complete end, and no others") {
-  for (std::uint64_t seed = 1; seed <= 30; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 36; ++seed) {
+    const int ranks = seed <= 30 ? kRanks : 36;  // The larger set counts marks in groups.
     CAPTURE(seed);
-    SimJob job(kRanks, seed, tight_params());
-    for (int r = 0; r < kRanks; ++r)
+    SimJob job(ranks, seed, tight_params());
+    for (int r = 0; r < ranks; ++r)
       job.add(r, "all", vector_of(Kind::allreduce, DType::f32, 3000), false);
     for (int r = 0; r < 2; ++r)
       job.add(r, "without 2", vector_of(Kind::allreduce, DType::f32, 3000), false);

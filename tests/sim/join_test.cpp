@@ -95,6 +95,36 @@ TEST_CASE("joined ranks change no result, in any order of submissions") {
   }
 }
 
+TEST_CASE("joined ranks change no result in a set that counts marks in groups") {
+  constexpr int kRanks = 37;
+  constexpr int kTensors = 4;
+  for (std::uint64_t seed = 1; seed <= 6; ++seed) {
+    CAPTURE(seed);
+    SimJob job(kRanks, seed, tight_params());
+    std::vector<int> counts;
+    for (int r = 0; r < kRanks; ++r) {
+      counts.push_back(static_cast<int>(job.random()() % (kTensors + 1)));
+      for (int t = 0; t < counts.back(); ++t) {
+        add_values(job, r, "t" + std::to_string(t),
+                   with(ReduceOp::sum, DType::i32, t % 2 == 0 ? 3 : 900), r + 1);
+      }
+      add_join(job, r);
+    }
+    REQUIRE(job.run(kMostSteps));
+    for (int r = 0; r < kRanks; ++r) {
+      CHECK(last_joined(*job.buffers(r).back()) == last_joined(*job.buffers(0).back()));
+      for (int t = 0; t < counts[static_cast<std::size_t>(r)]; ++t) {
+        int sum = 0;
+        for (int q = 0; q < kRanks; ++q) sum += t < counts[static_cast<std::size_t>(q)] ? q + 1 : 0;
+        auto& buffer = *job.buffers(r)[static_cast<std::size_t>(t)];
+        REQUIRE(buffer.operation->status() == Errc::ok);
+        const auto* at = reinterpret_cast<const int*>(buffer.data());
+        CHECK(std::all_of(at, at + buffer.signature.elements, [sum](int v) { return v == sum; }));
+      }
+    }
+  }
+}
+
 TEST_CASE("every reduction has its neutral element") {
   SimJob job(2, 3, tight_params());
   auto& join = add_join(job, 1);

@@ -82,8 +82,8 @@ Status Directory::back_tensors(std::uint32_t first) {
     return region_.allocate(table + first * size, block * size);
   };
   HORO_TRY_STATUS(back(layout.tensors, sizeof(TensorSlot)));
-  if (params.local_size > 64)
-    HORO_TRY_STATUS(back(layout.more_members, (kMaskWords - 1) * sizeof(std::uint64_t)));
+  if (layout.mark_groups != 0)
+    HORO_TRY_STATUS(back(layout.marks, layout.mark_groups * sizeof(MarkGroup)));
   for (std::uint64_t m = 0; m < params.local_size; ++m) {
     const auto rows = m * params.capacity * sizeof(RankTensor);
     HORO_TRY_STATUS(back(layout.rank_tensors + rows, sizeof(RankTensor)));

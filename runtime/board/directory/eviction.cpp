@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "base/race_point.hpp"
+#include "runtime/board/directory/mark_counts.hpp"
 
 namespace horo::runtime {
 
@@ -13,7 +14,7 @@ bool Eviction::is_in_use(TensorId id, std::uint64_t least_cursor) const {
     if (region_.rank_tensor(id, m).pins.load(std::memory_order_seq_cst) != 0) return true;
   }
   const auto& slot = region_.tensor(id);
-  if (arrivals::marks(slot.arrivals.load(std::memory_order_seq_cst)) != 0) return true;
+  if (MarkCounts(region_).any(id)) return true;
   if (slot.held.load(std::memory_order_acquire) != 0) return true;
   // Joined ranks take part without a pin: the slot stays until every cursor has passed its entry.
   // This look comes last. A rank unpins, and the leader lets go, behind the write of the entry's
