@@ -35,6 +35,8 @@ inline constexpr std::uint32_t kChunks = 2;
 struct alignas(128) HostRank {
   std::atomic<std::uint32_t> drive;
   std::atomic<std::uint32_t> interest;
+  std::atomic<std::uint32_t>
+      called;  ///< 1: a peer rings, and others need not. Only `Waker` writes.
   std::atomic<std::int32_t> global_rank;
   std::atomic<std::uint32_t> core;  ///< 1 + the core of its driver when it looked last; 0: unknown.
 

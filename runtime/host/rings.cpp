@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/host/rings.hpp"
 
+#include <algorithm>
+#include <optional>
+
 namespace horo::runtime {
 
 Result<PeerBuffers> Rings::buffers_of(TensorId id, int member, const PeerAccess& access) const {
@@ -20,18 +23,36 @@ Result<PeerBuffers> Rings::buffers_of(TensorId id, int member, const PeerAccess&
   return found;
 }
 
+Rings::Lowest Rings::lowest(Count count) const {
+  Lowest found;
+  for (int m = 0; m < local_size(); ++m) {
+    const auto value = region_.area(m).count(count).load(std::memory_order_seq_cst);
+    if (value < found.least) {
+      found.next = found.least;
+      found.least = value;
+      found.member = m;
+    } else {
+      found.next = std::min(found.next, value);
+    }
+  }
+  return found;
+}
+
 int Rings::announce(Count count, std::uint64_t value) {
   region_.area(me()).count(count).store(value, std::memory_order_seq_cst);
   if (!bells_.any_sleeps_inside()) return 0;
+  // One look at all counters serves all sleepers. It comes behind this rank's own store. So of the
+  // ranks that a sleeper waits for, the last one to store finds the others' steps done.
+  std::optional<Lowest> counters;
   int woken = 0;
   for (int m = 0; m < local_size(); ++m) {
     if (m == me() || !bells_.sleeps_inside(m)) continue;
     const auto least =
         region_.area(m).awaited[static_cast<std::size_t>(count)].load(std::memory_order_relaxed);
-    // Only once the member can go on: the last rank that it waits for sees all others' counters.
-    if (least > value || !others_reached(m, count, least)) continue;
-    region_.host().waker().ring(region_.local_rank(m));
-    ++woken;
+    if (least > value) continue;
+    if (!counters) counters = lowest(count);
+    if (counters->besides(m) < least) continue;
+    woken += region_.host().waker().call(region_.local_rank(m)) ? 1 : 0;
   }
   return woken;
 }

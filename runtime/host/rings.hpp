@@ -91,6 +91,18 @@ class Rings {
   }
 
  private:
+  /// The lowest counter of all members, and the lowest of the others.
+  struct Lowest {
+    std::uint64_t least = ~std::uint64_t{0};
+    std::uint64_t next = ~std::uint64_t{0};
+    int member = -1;
+
+    /// The lowest counter of all members but `m`.
+    std::uint64_t besides(int m) const { return m == member ? next : least; }
+  };
+
+  Lowest lowest(Count count) const;
+
   std::byte* ring_of(int member) const {
     const auto& layout = region_.layout();
     return region_.base() + layout.rings + static_cast<std::uint64_t>(member) * layout.ring_bytes;

@@ -25,8 +25,7 @@ int SetBells::wake_laggards() const {
     if (m == region_.me() || !waker.is_undriven(rank) ||
         region_.area(m).cursor.load(std::memory_order_seq_cst) == tail)
       continue;
-    waker.ring(rank);
-    ++woken;
+    woken += waker.call(rank) ? 1 : 0;
   }
   return woken;
 }

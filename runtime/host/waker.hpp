@@ -4,7 +4,8 @@
 // A rank that publishes news first stores them (seq_cst) and then asks here which peers sleep. A
 // thread that goes to sleep first says so here (seq_cst) and then looks for news once more. In the
 // single total order of these operations the publisher sees the sleeper, or the sleeper sees the
-// news. docs/design/board.md has the whole protocol.
+// news. Of all publishers that see the same sleeper only the first one rings: it sets the sleeper's
+// word `called`, which the sleeper clears before it looks. docs/design/board.md has the protocol.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +36,11 @@ class Waker {
   void say_awake() { say(drive::kAwake); }
 
   /// No thread drives the rank from now on: peers wake its own thread.
-  void say_undriven() { say(drive::kNobody); }
+  void say_undriven() {
+    // A peer that reads the state behind it reads this, too.
+    mine().called.store(0, std::memory_order_relaxed);
+    say(drive::kNobody);
+  }
 
   /// Puts the driver to sleep, `inside` an entry or not. `look` searches for news once the sleep is
   /// announced, and returns how long the thread may sleep; zero: not at all. False when it did not
@@ -65,6 +70,7 @@ class Waker {
   template <typename Look>
   bool sleep(Sleeper who, Look look) {
     BellSleeper sleeper(board_->slot(me_).bell, who);
+    expect_call();
     const Duration limit = look();
     if (limit <= Duration::zero()) return false;
     race_point();
@@ -95,11 +101,21 @@ class Waker {
 
   void ring(LocalRank r) { board_->slot(r).bell.ring(); }
 
+  /// Rings a rank that was seen asleep or undriven after the news were stored, unless another rank
+  /// has done so, or is about to, since that rank went to sleep: then it wakes and looks anyway.
+  /// True when this call rang.
+  bool call(LocalRank r) {
+    if (ranks_[r.index()].called.exchange(1, std::memory_order_seq_cst) != 0) return false;
+    race_point();
+    ring(r);
+    return true;
+  }
+
   /// Wakes all threads of all ranks, with a system call for each rank.
   void ring_all() { horo::ring_all(board_); }
 
   /// Wakes a rank whose driver sleeps for any of `what`, bits of `interest`. A rank that nobody
-  /// drives is woken for entries. True when it was rung.
+  /// drives is woken for entries. True when this call rang.
   bool wake(LocalRank r, std::uint32_t what) { return wake(r, what, state_of(r)); }
 
   /// The same, but spares a rank that nobody drives.
@@ -131,10 +147,12 @@ class Waker {
     const auto wanted = state == drive::kNobody
                             ? interest::kEntries
                             : ranks_[r.index()].interest.load(std::memory_order_seq_cst);
-    if ((wanted & what) == 0) return false;
-    ring(r);
-    return true;
+    return (wanted & what) != 0 && call(r);
   }
+
+  /// From now on a peer with news has to ring. Behind the registration of a sleeper, so that the
+  /// ring of a peer that sets the word again ends the sleep.
+  void expect_call() { mine().called.store(0, std::memory_order_seq_cst); }
 
   std::uint32_t state_of(LocalRank r) const {
     return ranks_[r.index()].drive.load(std::memory_order_seq_cst);
