@@ -14,6 +14,8 @@ constexpr std::uint64_t kRingBudget = 4 << 20;  // Bytes of rings in one directi
 // for 192. They may take so much in all, and then hold two chunks, of the size that is left.
 constexpr std::uint64_t kAllRings = 48 << 20;
 constexpr std::uint64_t kLine = 64;
+constexpr std::uint64_t kChainSlots =
+    64;  // With pieces of 64 KiB: 4 MiB, which shared caches hold.
 constexpr std::uint64_t kLeastChunk = 512;  // Holds a unit of an Adasum of any type.
 
 constexpr std::uint64_t kNameBytes = 256;  // Room for one name; most are shorter, some longer.
@@ -64,6 +66,8 @@ BoardLayout BoardLayout::of(const BoardParams& p, bool rings) {
   l.pending = take(p.capacity * sizeof(PendingSlot));
   l.words = take(l.word_count * sizeof(std::uint64_t));
   if (!rings || n == 1) l.ring_bytes = 0;
+  if (rings && n > kMostWithoutGroups && p.cores != 0 && p.cores < n) l.chain_slots = kChainSlots;
+  l.chain = take(l.chain_slots * kChainPiece);
   l.rings = take(n * l.ring_bytes);
   l.heap = at;  // From here on memory is taken as it is needed.
   l.inline_bytes = largest_payload(n);

@@ -228,12 +228,22 @@ class RoundCount {
   std::atomic<std::uint64_t> word_;
 };
 
+/// The largest piece of a chain, in bytes.
+inline constexpr std::uint64_t kChainPiece = 64 << 10;
+
 /// Places that buckets reduced in place use in turn: more than entries can be in flight.
 inline constexpr std::size_t kSharedPlaces = 32;
 
 /// The counters of steps in RankArea.
-enum class Count : std::uint8_t { copied_in, reduced, copied_out, direct_done };
-inline constexpr std::size_t kCounts = 4;
+enum class Count : std::uint8_t {
+  copied_in,
+  reduced,
+  copied_out,
+  direct_done,
+  chained,      ///< Pieces of chains that the member has added its input to.
+  chained_out,  ///< Those whose result it has.
+};
+inline constexpr std::size_t kCounts = 6;
 
 /// Value of RankArea::awaited: the member waits for nothing.
 inline constexpr std::uint64_t kNotAwaited = ~std::uint64_t{0};
@@ -246,10 +256,14 @@ struct alignas(128) RankArea {
   alignas(64) std::atomic<std::uint64_t> reduced;
   alignas(64) std::atomic<std::uint64_t> copied_out;
   alignas(64) std::atomic<std::uint64_t> direct_done;
+  alignas(64) std::atomic<std::uint64_t> chained;
+  alignas(64) std::atomic<std::uint64_t> chained_out;
   /// Chunks of this member's share of a bucket that a rank has taken; written by all.
   alignas(64) std::array<RoundCount, kSharedPlaces> taken;
-  /// By Count: the value of all others' counters that this member sleeps for.
+  /// By Count: the value of all others' counters that this member sleeps for; for `chained`, of the
+  /// counter of the member before it.
   alignas(64) std::array<std::atomic<std::uint64_t>, kCounts> awaited;
+  std::atomic<std::uint64_t> awaited_result;  ///< The value of the last member's `chained`.
 
   std::atomic<std::uint64_t>& count(Count which) {
     switch (which) {
@@ -260,9 +274,13 @@ struct alignas(128) RankArea {
       case Count::copied_out:
         return copied_out;
       case Count::direct_done:
+        return direct_done;
+      case Count::chained:
+        return chained;
+      case Count::chained_out:
         break;
     }
-    return direct_done;
+    return chained_out;
   }
 };
 
@@ -353,7 +371,9 @@ struct BoardLayout {
   std::uint64_t ring_bytes = 0;    ///< of one rank; 0: the region has no rings
   std::uint64_t ring_slots = 0;    ///< Those of the parameters, or fewer with many ranks.
   std::uint64_t staged_chunk = 0;  ///< Chunk size of the rings: smaller on hosts with many ranks.
-  std::uint64_t heap = 0;          ///< names, payload slots and splits
+  std::uint64_t chain = 0;         ///< byte[chain_slots][kChainPiece]
+  std::uint64_t chain_slots = 0;  ///< Pieces of chains in flight; 0: the set's sums form no chains.
+  std::uint64_t heap = 0;         ///< names, payload slots and splits
   std::uint64_t heap_bytes = 0;
   std::array<std::uint64_t, kHeapUses> heap_shares{};  ///< Their sum is `heap_bytes`.
   std::uint64_t inline_bytes = 0;  ///< Largest payload beside a mark: smaller with many members.

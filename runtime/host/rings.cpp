@@ -57,4 +57,34 @@ int Rings::announce(Count count, std::uint64_t value) {
   return woken;
 }
 
+int Rings::wake_successors() const {
+  if (!bells_.any_sleeps_inside()) return 0;
+  const auto value = chained(me());
+  auto& waker = region_.host().waker();
+  if (me() + 1 < local_size()) {
+    const auto& least = region_.area(me() + 1).awaited[static_cast<std::size_t>(Count::chained)];
+    const bool waits =
+        bells_.sleeps_inside(me() + 1) && least.load(std::memory_order_relaxed) <= value;
+    return waits && waker.call(region_.local_rank(me() + 1)) ? 1 : 0;
+  }
+  int woken = 0;
+  for (int m = 0; m < me(); ++m) {
+    if (!bells_.sleeps_inside(m) ||
+        region_.area(m).awaited_result.load(std::memory_order_relaxed) > value)
+      continue;
+    woken += waker.call(region_.local_rank(m)) ? 1 : 0;
+  }
+  return woken;
+}
+
+int Rings::announce_chained_out(std::uint64_t value) {
+  auto& mine = region_.area(me()).chained_out;
+  mine.store(value, std::memory_order_seq_cst);
+  if (!bells_.any_sleeps_inside() || !bells_.sleeps_inside(0)) return 0;
+  const auto least = region_.area(0).awaited[static_cast<std::size_t>(Count::chained_out)].load(
+      std::memory_order_relaxed);
+  if (least > value || lowest(Count::chained_out).besides(0) < least) return 0;
+  return region_.host().waker().call(region_.local_rank(0)) ? 1 : 0;
+}
+
 }  // namespace horo::runtime

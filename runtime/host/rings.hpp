@@ -53,6 +53,14 @@ class Rings {
     return ring_of(member) + (first + step % slots()) * chunk_bytes();
   }
 
+  /// Pieces of chains in flight; 0: there are no chains.
+  std::uint64_t chain_slots() const { return region_.layout().chain_slots; }
+
+  /// Where the members add up a piece.
+  std::byte* chain_slot(std::uint64_t piece) const {
+    return region_.base() + region_.layout().chain + piece % chain_slots() * kChainPiece;
+  }
+
   /// The buffers that `member` has submitted for a tensor. Fails: protocol (one that is asked for
   /// does not lie in the member's arena).
   Result<PeerBuffers> buffers_of(TensorId id, int member, const PeerAccess& access) const;
@@ -76,6 +84,35 @@ class Rings {
 
   /// Sets this rank's counter and wakes the members that waited for nothing else. Returns how many.
   int announce(Count count, std::uint64_t value);
+
+  // -- Chains: member 0 begins a piece, each adds its input, the last member has the result ------
+
+  /// The member before this one has counted `least` pieces.
+  bool predecessor_reached(std::uint64_t least) const { return chained(me() - 1) >= least; }
+
+  /// The results of `least` pieces are there.
+  bool result_reached(std::uint64_t least) const { return chained(local_size() - 1) >= least; }
+
+  /// Notes which result this rank waits for, in case it sleeps.
+  void await_result(std::uint64_t least) {
+    region_.area(me()).awaited_result.store(least, std::memory_order_relaxed);
+  }
+
+  /// Sets this rank's count of pieces, which others see when they look.
+  void count_chained(std::uint64_t value) {
+    region_.area(me()).chained.store(value, std::memory_order_seq_cst);
+  }
+
+  /// Wakes the member behind this one if it waits for what is counted; the last rank wakes all that
+  /// wait for results. Returns how many.
+  int wake_successors() const;
+
+  /// Sets this rank's count of results that it has, and wakes the first member if it waits for no
+  /// other. Returns how many.
+  int announce_chained_out(std::uint64_t value);
+
+  /// The least count of results that members have; the calling rank's too.
+  std::uint64_t least_chained_out() const { return lowest(Count::chained_out).least; }
 
   /// Wakes members that sleep inside an entry. Returns how many.
   int wake_inside() const { return bells_.wake(interest::kChunks); }
@@ -102,6 +139,10 @@ class Rings {
   };
 
   Lowest lowest(Count count) const;
+
+  std::uint64_t chained(int member) const {
+    return region_.area(member).chained.load(std::memory_order_seq_cst);
+  }
 
   std::byte* ring_of(int member) const {
     const auto& layout = region_.layout();

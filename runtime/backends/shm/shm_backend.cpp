@@ -16,6 +16,9 @@ Status ShmBackend::start(Bucket bucket) {
   if (a.in_steps()) {
     a.first_step = next_step_;
     next_step_ += a.steps;
+  } else if (a.chained) {
+    a.first_step = next_piece_;
+    next_piece_ += a.steps;
   } else {
     a.first_step = next_direct_++;
   }
@@ -41,6 +44,7 @@ bool ShmBackend::peers_reached(Count count, std::uint64_t least) {
 
 void ShmBackend::publish_awaited() {
   for (std::size_t i = 0; i < kCounts; ++i) rings_.await(static_cast<Count>(i), awaited_[i]);
+  rings_.await_result(awaited_result_);
 }
 
 void ShmBackend::announce(Count count, std::uint64_t value) {
@@ -52,7 +56,8 @@ bool ShmBackend::finished(const ShmBucket& a) {
     const auto& done = rings_.reduced_in_place(a.first_step % kSharedPlaces);
     return done.count(a.round()) == a.steps * static_cast<std::uint64_t>(ranks_);
   }
-  if (!a.in_steps()) return a.out == 1 && peers_reached(Count::direct_done, a.first_step + 1);
+  if (!a.in_steps() && !a.chained)
+    return a.out == 1 && peers_reached(Count::direct_done, a.first_step + 1);
   return a.out == a.steps;
 }
 
@@ -70,11 +75,14 @@ bool ShmBackend::has_completed() {
 bool ShmBackend::progress() {
   if (active_.empty()) return has_completed();
   awaited_.fill(kNotAwaited);
+  awaited_result_ = kNotAwaited;
   // Results first: the data copied in last is still in cache, and the rings drain.
   bool moved = step_out();
   moved = step_reduce() || moved;
   moved = step_in() || moved;
   moved = step_direct() || moved;
+  moved = step_chain_out() || moved;
+  moved = step_chain() || moved;
   retire();
   moved = has_completed() || moved;
   if (!moved) publish_awaited();
@@ -150,7 +158,7 @@ bool ShmBackend::step_out() {
 
 bool ShmBackend::step_direct() {
   for (auto& a : active_) {
-    if (a.in_steps()) continue;
+    if (a.in_steps() || a.chained) continue;
     if (a.out == 1) continue;  // This rank has done its part.
     if (a.is_shared()) {
       if (const auto chunk = take_chunk(a)) {
@@ -195,6 +203,59 @@ void ShmBackend::report_reduced(ShmBucket& a) {
   const auto sum = done.add(a.round(), static_cast<std::uint32_t>(a.in));
   if (a.in != 0 && sum == a.steps * static_cast<std::uint64_t>(ranks_))
     wakes_ += static_cast<std::uint64_t>(rings_.wake_inside());
+}
+
+bool ShmBackend::may_chain(std::uint64_t piece) {
+  if (me_ != 0) {
+    auto& awaited = awaited_[static_cast<std::size_t>(Count::chained)];
+    awaited = std::min(awaited, piece + 1);
+    return rings_.predecessor_reached(piece + 1);
+  }
+  const auto slots = rings_.chain_slots();
+  if (piece < slots + chain_freed_) return true;
+  chain_freed_ = rings_.least_chained_out();
+  auto& awaited = awaited_[static_cast<std::size_t>(Count::chained_out)];
+  awaited = std::min(awaited, piece - slots + 1);
+  return piece < slots + chain_freed_;
+}
+
+bool ShmBackend::step_chain() {
+  for (auto& a : active_) {
+    if (!a.chained || a.in == a.steps) continue;
+    // Several pieces between two rings: the next rank then finds enough to do while this one goes
+    // on. Results are wanted by all ranks, which should find many when they are woken.
+    const auto share = me_ + 1 == ranks_ ? 1U : 2U;
+    const auto most = std::max<std::uint64_t>(1, std::min(a.steps, rings_.chain_slots()) / share);
+    const auto before = a.in;
+    while (a.in < a.steps && a.in < before + most && may_chain(a.first_step + a.in)) {
+      mover_.chain_in(a, a.in);
+      ++a.in;
+      rings_.count_chained(a.first_step + a.in);
+    }
+    if (a.in == before) return false;
+    race_point();
+    wakes_ += static_cast<std::uint64_t>(rings_.wake_successors());
+    return true;
+  }
+  return false;
+}
+
+bool ShmBackend::step_chain_out() {
+  for (auto& a : active_) {
+    if (!a.chained || a.out == a.steps) continue;
+    const auto before = a.out;
+    while (a.out < a.in && a.out < before + rings_.chain_slots()) {
+      const auto least = a.first_step + a.out + 1;
+      awaited_result_ = std::min(awaited_result_, least);
+      if (!rings_.result_reached(least)) break;
+      mover_.chain_out(a, a.out);
+      ++a.out;
+    }
+    if (a.out == before) return false;
+    wakes_ += static_cast<std::uint64_t>(rings_.announce_chained_out(a.first_step + a.out));
+    return true;
+  }
+  return false;
 }
 
 void ShmBackend::abort() {

@@ -17,7 +17,12 @@
 // runs disturb each other's prefetching: 1.4 times the time). A rank that is done with its share
 // helps the others, so that no rank waits for one that came late or has a slow core.
 //
-// Either way each element is combined in rank order, whichever rank reduces it.
+// Chain, for sums on a host with many more ranks than cores: the bucket is cut into pieces. Rank 0
+// copies its input of a piece to a place that all share, each rank in turn adds its own, and all
+// copy the result out. A rank needs two turns on a core instead of three, reads its input once and
+// writes to no ring, and all ranks share 4 MiB, which stay in the caches.
+//
+// In all cases each element is combined in rank order, whichever rank reduces it.
 #pragma once
 
 #include <array>
@@ -69,6 +74,10 @@ class ShmBackend final : public Backend {
   bool step_reduce();
   bool step_out();
   bool step_direct();
+  bool step_chain();
+  bool step_chain_out();
+  /// This rank may add its input to a piece of a chain now. If not, it waits for that.
+  bool may_chain(std::uint64_t piece);
   /// The next chunk of a shared bucket; none: all are taken.
   std::optional<ShmChunk> take_chunk(ShmBucket& a);
   void report_reduced(ShmBucket& a);
@@ -84,11 +93,14 @@ class ShmBackend final : public Backend {
   std::deque<ShmBucket> active_;
   std::uint64_t next_step_ = 0;
   std::uint64_t next_direct_ = 0;
+  std::uint64_t next_piece_ = 0;   ///< Pieces of all chains so far.
+  std::uint64_t chain_freed_ = 0;  ///< Pieces whose results all had, when the first rank looked.
   std::uint64_t started_ = 0;
   std::uint64_t completed_ = 0;
   std::uint64_t reported_ = 0;  ///< Those that progress() has reported.
   std::uint64_t wakes_ = 0;
   std::array<std::uint64_t, kCounts> awaited_{};
+  std::uint64_t awaited_result_ = 0;
 };
 
 }  // namespace horo::runtime

@@ -9,7 +9,9 @@ namespace horo::runtime {
 namespace {
 
 constexpr std::uint64_t kLine = 64;
-constexpr std::uint64_t kBeyondCaches = 16 << 20;  // Bytes of all ranks' results.
+constexpr std::uint64_t kChainPieces = 32;           // A bucket has more where they are too large.
+constexpr std::uint64_t kLeastChainPiece = 4 << 10;  // Bytes.
+constexpr std::uint64_t kBeyondCaches = 16 << 20;    // Bytes of all ranks' results.
 constexpr std::uint64_t kDirectCopy = 1 << 20;  // Bytes moved in place between two looks for news.
 
 std::uint64_t ceil_div(std::uint64_t a, std::uint64_t b) {
@@ -22,6 +24,27 @@ std::uint64_t chunk_elements(std::uint64_t elements, int ranks, std::uint64_t mo
   const auto share = ceil_div(elements, static_cast<std::uint64_t>(ranks)) * element;
   const auto rounded = ceil_div(std::max<std::uint64_t>(share, 1), kLine) * kLine;
   return std::max<std::uint64_t>(1, std::min(most, rounded) / element);
+}
+
+/// The sum of the ranks so far, in the tensor's own type, is all that the next rank needs. Other
+/// reductions need more: a wider sum, or the scaled inputs.
+bool can_chain(const ShmBucket& a) {
+  const auto dtype = a.what.dtype;
+  if (a.direct() || a.bucket.like.kind != Kind::allreduce || a.what.op == ReduceOp::adasum ||
+      a.what.prescale != 1 || dtype == DType::f16 || dtype == DType::bf16)
+    return false;
+  const bool floats = dtype == DType::f32 || dtype == DType::f64;
+  return floats || (a.what.op != ReduceOp::average && a.what.postscale == 1);
+}
+
+/// Pieces of a chain: small enough that several ranks work at a time.
+void measure_chain(ShmBucket& a) {
+  const auto element = size_of(a.what.dtype);
+  const auto share = ceil_div(a.lanes.total(0) * element, kChainPieces);
+  const auto bytes = std::clamp(ceil_div(share, kLine) * kLine, kLeastChainPiece, kChainPiece);
+  a.chained = true;
+  a.chunk = bytes / element;
+  a.steps = ceil_div(a.lanes.total(0), a.chunk);
 }
 
 void measure(ShmBucket& a, const Rings& rings) {
@@ -40,6 +63,7 @@ void measure(ShmBucket& a, const Rings& rings) {
     a.steps = a.adasum->steps();
     return;
   }
+  if (rings.chain_slots() != 0 && can_chain(a)) return measure_chain(a);
   if (kind == Kind::allreduce) {
     a.chunk = chunk_elements(a.lanes.total(0), a.ranks, most, element);
     a.steps = ceil_div(ceil_div(a.lanes.total(0), a.chunk), n);

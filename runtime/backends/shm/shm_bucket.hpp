@@ -40,6 +40,7 @@ struct ShmBucket {
   std::unique_ptr<AdasumRun> adasum{};
   std::uint64_t pieces = 0;             ///< Direct Adasum: chunks of a pass.
   std::uint64_t piece = 0;              ///< Chunks of the pass that are done.
+  bool chained = false;                 ///< Passes from rank to rank, piece by piece.
   kernels::CopyFn to_result = nullptr;  ///< For bytes that no rank reads before the bucket ends.
 
   /// Data is not reduced: only the result rings are in use.
@@ -55,10 +56,10 @@ struct ShmBucket {
   bool direct() const { return bucket.path == DataPath::direct; }
 
   /// Moves in steps that all ranks' counters count. An Adasum does so wherever its tensors lie.
-  bool in_steps() const { return !direct() || adasum != nullptr; }
+  bool in_steps() const { return !chained && (!direct() || adasum != nullptr); }
 
   /// Any rank can reduce any chunk.
-  bool is_shared() const { return !in_steps() && bucket.like.kind == Kind::allreduce; }
+  bool is_shared() const { return !chained && !in_steps() && bucket.like.kind == Kind::allreduce; }
 
   /// Shared: tells it from earlier buckets that used the same place.
   std::uint32_t round() const { return static_cast<std::uint32_t>(first_step / kSharedPlaces + 1); }

@@ -32,6 +32,14 @@ class ShmMover {
   /// From the result rings of the others to the output.
   void copy_out(ShmBucket& a, std::uint64_t step);
 
+  // -- Chain: shm_chain.cpp. Pieces are counted from the bucket's first
+  // ----------------------------
+
+  /// Adds this rank's input to what the ranks before it have made of the piece.
+  void chain_in(ShmBucket& a, std::uint64_t piece);
+  /// From the piece's place to the output.
+  void chain_out(ShmBucket& a, std::uint64_t piece);
+
   // -- Direct: shm_direct.cpp -------------------------------------------------------------------
 
   void reduce_direct(ShmBucket& a, const ShmChunk& mine);

@@ -19,7 +19,8 @@ class Ranks {
  public:
   explicit Ranks(int count) {
     const int fd = *make_board({.local_size = count, .nonce = 11});
-    const BoardParams params{.capacity = 16, .chunk_bytes = 4096, .arena_bytes = 1 << 20};
+    const BoardParams params{
+        .capacity = 16, .chunk_bytes = 4096, .arena_bytes = 1 << 20, .cores = 2};
     Members members;
     for (int r = 0; r < count; ++r) members.emplace_back(r);
     for (int r = 0; r < count; ++r) {
@@ -96,4 +97,37 @@ TEST_CASE("a step that all ranks wait for wakes each rank once, when the last on
     for (auto& mine : rings) rung += mine.announce(Count::reduced, 2);
   });
   CHECK(rung == ranks.count());
+}
+
+TEST_CASE("a chain wakes the next rank alone, and its end each rank once") {
+  Ranks ranks(48);
+  const int last = ranks.count() - 1;
+  std::vector<Rings> rings;
+  for (int r = 0; r <= last; ++r) rings.emplace_back(ranks.region(r));
+  for (int r = 1; r <= last; ++r) rings[static_cast<std::size_t>(r)].await(Count::chained, 1);
+  for (int r = 0; r < last; ++r) rings[static_cast<std::size_t>(r)].await_result(1);
+  const auto add = [&rings](int rank) {
+    auto& mine = rings[static_cast<std::size_t>(rank)];
+    mine.count_chained(1);
+    return mine.wake_successors();
+  };
+  // Each is woken by the one before it, and afterwards sleeps until the result is there.
+  ranks.while_asleep(1, [&] {
+    for (int r = 0; r < last; ++r) CHECK(add(r) == 1);
+  });
+  ranks.while_asleep(0, [&] {
+    CHECK(add(last) == last);
+    // The first rank alone waits for the others to have the result.
+    rings.front().await(Count::chained_out, 1);
+    int rung = 0;
+    for (int r = 1; r <= last; ++r)
+      rung += rings[static_cast<std::size_t>(r)].announce_chained_out(1);
+    CHECK(rung == 0);  // It has been rung for the result, and has not looked since.
+  });
+  ranks.while_asleep(0, [&] {
+    rings.front().await(Count::chained_out, 2);
+    for (int r = 1; r < last; ++r)
+      CHECK(rings[static_cast<std::size_t>(r)].announce_chained_out(2) == 0);
+    CHECK(rings.back().announce_chained_out(2) == 1);
+  });
 }
