@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -29,10 +30,13 @@ struct Entry {
   /// never have declared them.
   std::span<const std::uint64_t> signatures;
   std::span<const std::uint64_t> rows;  ///< allgather: extent 0, tensor by tensor, rank by rank.
-  Rank last_joined{-1};                 ///< join: the rank that joined last.
-  Rank left{-1};                        ///< left: the lowest rank that has left.
-  std::string_view text;                ///< mismatch: a MismatchReport as bytes.
-  Tuning tuning;                        ///< tuning: the new values.
+  /// DataPath::carried: tensor by tensor, the inputs of all members one behind the other, each
+  /// tensor's filled up to a whole word.
+  std::span<const std::uint64_t> inputs;
+  Rank last_joined{-1};   ///< join: the rank that joined last.
+  Rank left{-1};          ///< left: the lowest rank that has left.
+  std::string_view text;  ///< mismatch: a MismatchReport as bytes.
+  Tuning tuning;          ///< tuning: the new values.
   std::uint64_t bytes = 0;
 };
 
@@ -41,6 +45,7 @@ struct AgreedEntry {
   EntryKind kind = EntryKind::work;
   std::span<const TensorId> ids;
   std::span<const std::uint64_t> rows;  ///< As in Entry, of the members on all hosts.
+  std::span<const std::string> inputs;  ///< By tensor, if the entry carries them; else empty.
   std::string_view text;                ///< mismatch: a MismatchReport as bytes.
   Rank rank{-1};                        ///< join, left.
   Tuning tuning;                        ///< tuning.

@@ -91,6 +91,10 @@ Status EntryLog::interpret(const LogSlot& slot, std::uint64_t cursor,
           .fusion_threshold = words[0], .cycle_ns = words[1], .wake_delay_ns = words[2]};
       return {};
     case EntryKind::work:
+      if (slot.path == DataPath::carried) {
+        entry.inputs = words;
+        return {};
+      }
       if (slot.path > DataPath::staged) break;
       if (slot.partial) {
         entry.signatures = words;

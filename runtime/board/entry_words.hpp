@@ -11,11 +11,20 @@
 
 namespace horo::runtime {
 
-inline void append_text(std::vector<std::uint64_t>& words, std::string_view text) {
+/// Words that so many bytes take.
+constexpr std::size_t words_of(std::size_t bytes) {
+  return (bytes + sizeof(std::uint64_t) - 1) / sizeof(std::uint64_t);
+}
+
+inline void append_bytes(std::vector<std::uint64_t>& words, std::string_view bytes) {
   const auto start = words.size();
-  words.resize(start + 1 + (text.size() + 7) / 8);
-  words[start] = text.size();
-  std::memcpy(words.data() + start + 1, text.data(), text.size());
+  words.resize(start + words_of(bytes.size()));
+  std::memcpy(words.data() + start, bytes.data(), bytes.size());
+}
+
+inline void append_text(std::vector<std::uint64_t>& words, std::string_view text) {
+  words.push_back(text.size());
+  append_bytes(words, text);
 }
 
 inline void append_signature(std::vector<std::uint64_t>& words, const Signature& signature) {

@@ -2,6 +2,7 @@
 #include "runtime/board/leader_port.hpp"
 
 #include "runtime/board/entry_words.hpp"
+#include "runtime/tensor/carried_sum.hpp"
 
 namespace horo::runtime {
 
@@ -62,6 +63,20 @@ void LeaderPort::take_ready(std::vector<TensorId>& out) {
   if (head != first) ready_.release(head);
 }
 
+std::optional<std::string> LeaderPort::inputs(TensorId id) const {
+  const auto members = region_.params().local_size;
+  if (arrivals::in_line(marks_.counted(id)) != members) return std::nullopt;
+  const auto bytes = directory_.signatures().declared(id, 0).bytes();
+  if (bytes == 0 || bytes > kMostCarriedBytes / members) return std::nullopt;
+  std::string inputs;
+  for (int m = 0; m < region_.local_size(); ++m) {
+    const auto* const place = directory_.memory().payload(id, m, marks_.generation(id), bytes);
+    if (place == nullptr) return std::nullopt;
+    inputs.append(reinterpret_cast<const char*>(place), bytes);
+  }
+  return inputs;
+}
+
 Result<std::optional<TensorId>> LeaderPort::define(std::string_view name,
                                                    const Signature& signature) {
   auto held = directory_.hold(name, signature);
@@ -113,6 +128,7 @@ LogSlot LeaderPort::slot_for(const AgreedEntry& agreed) const {
     entry.partial = entry.partial || (agreed.kind == EntryKind::work && marks_.is_partial(id));
     entry.bytes += directory_.signatures().agreed(id).bytes();
   }
+  if (!agreed.inputs.empty()) entry.path = DataPath::carried;
   return entry;
 }
 
@@ -131,6 +147,8 @@ void LeaderPort::write_words(const AgreedEntry& agreed, bool partial) {
       append_tuning(words_, agreed.tuning);
       break;
     case EntryKind::work:
+      for (const auto& inputs : agreed.inputs) append_bytes(words_, inputs);
+      if (!agreed.inputs.empty()) break;
       if (!partial) {
         words_.insert(words_.end(), agreed.rows.begin(), agreed.rows.end());
         break;

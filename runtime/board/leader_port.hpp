@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -43,6 +44,10 @@ class LeaderPort {
 
   /// Takes the ready tensors, in the order in which they became ready.
   void take_ready(std::vector<TensorId>& out);
+
+  /// The inputs of the members here for a ready tensor, one behind the other. None: they do not all
+  /// lie beside their marks, or are too large to be carried.
+  std::optional<std::string> inputs(TensorId id) const;
 
   /// The tensor of a name that the other hosts agreed on while all members here had joined. It
   /// keeps its slot until an entry with it is published. None: all slots are in use now, and there

@@ -113,6 +113,10 @@ Status EntryRunner::begin_work(const Entry& entry, Started& started) {
       HORO_TRY_STATUS(payloads_.run_in_marks(bucket));
       builder_.take_back(std::move(bucket));
       break;
+    case DataPath::carried:
+      HORO_TRY_STATUS(payloads_.run_carried(bucket, entry.inputs, agreement_.size()));
+      builder_.take_back(std::move(bucket));
+      break;
     case DataPath::direct:
     case DataPath::staged:
       HORO_TRY(started.ticket, transfers_.start(std::move(bucket)));

@@ -3,10 +3,13 @@
 
 #include <cstring>
 #include <span>
+#include <utility>
 
+#include "runtime/board/entry_words.hpp"
 #include "runtime/bucket/adasum.hpp"
 #include "runtime/bucket/lanes.hpp"
 #include "runtime/kernels/kernels.hpp"
+#include "runtime/tensor/carried_sum.hpp"
 
 namespace horo::runtime {
 
@@ -53,6 +56,25 @@ Status PayloadRunner::run_in_marks(const Bucket& bucket) {
     } else {
       copy_payloads(bucket, at);
     }
+  }
+  return {};
+}
+
+Status PayloadRunner::run_carried(const Bucket& bucket, std::span<const std::uint64_t> inputs,
+                                  int members) {
+  const auto& like = bucket.like;
+  carried_.resize(static_cast<std::size_t>(members));
+  for (const auto& part : bucket.parts) {
+    const auto bytes = part.elements * size_of(like.dtype);
+    if (!is_carried(claims_.signature(part.id), members) ||
+        words_of(bytes * carried_.size()) > inputs.size()) {
+      return fail(Errc::protocol, "tensor '{}' has no inputs in the entry that carries them",
+                  board_.region().tensor_name(part.id));
+    }
+    const auto* from = reinterpret_cast<const std::byte*>(inputs.data());
+    for (auto& source : carried_) source = std::exchange(from, from + bytes);
+    combine_parts(like, carried_, part.elements, part.out);
+    inputs = inputs.subspan(words_of(bytes * carried_.size()));
   }
   return {};
 }

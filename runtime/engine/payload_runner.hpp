@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <span>
 #include <vector>
 
 #include "base/result.hpp"
@@ -26,6 +28,9 @@ class PayloadRunner {
   /// All ranks' payloads lie on the board. Fails: protocol.
   Status run_in_marks(const Bucket& bucket);
 
+  /// `inputs` are those of the entry, which has all members'. Fails: protocol.
+  Status run_carried(const Bucket& bucket, std::span<const std::uint64_t> inputs, int members);
+
  private:
   Status find_payloads(const Bucket& bucket, std::size_t at);
   void reduce_payloads(const Bucket& bucket, std::size_t at);
@@ -34,6 +39,7 @@ class PayloadRunner {
   const Board& board_;
   const Claims& claims_;
   std::vector<const void*> sources_;  ///< Payloads of one tensor, by rank.
+  std::vector<const void*> carried_;  ///< The same of a carried one, by member.
 };
 
 }  // namespace horo::runtime

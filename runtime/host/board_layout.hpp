@@ -62,6 +62,7 @@ enum class DataPath : std::uint8_t {
   in_marks = 1,  ///< Payloads lie beside the marks; no rank waits for another.
   direct = 2,    ///< Inputs (and outputs) lie in the ranks' arenas.
   staged = 3,    ///< Through the rings.
+  carried = 4,   ///< The entry has all members' inputs; no rank waits for another.
 };
 
 enum class EntryKind : std::uint8_t {

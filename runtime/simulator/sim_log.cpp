@@ -86,6 +86,13 @@ tree::Declaration SimLog::describe(TensorId id) {
   return declaration;
 }
 
+std::optional<std::string> SimLog::inputs(TensorId id) {
+  if (!tensors_[id.index()].name.starts_with("tiny")) return std::nullopt;
+  std::string all;
+  for (const auto rank : members_) all += static_cast<char>(rank.value());
+  return all;
+}
+
 Result<std::optional<TensorId>> SimLog::define(std::string_view name,
                                                const Signature& /*signature*/) {
   return std::optional(TensorId{static_cast<std::uint32_t>(add(std::string(name)))});
@@ -99,6 +106,7 @@ Result<bool> SimLog::publish(const tree::HostEntry& entry) {
     SimRecord record{.kind = entry.kind,
                      .names = {},
                      .rows = {entry.rows.begin(), entry.rows.end()},
+                     .inputs = {entry.inputs.begin(), entry.inputs.end()},
                      .text = std::string(entry.text),
                      .ranks = *entry.ranks,
                      .tuning = entry.tuning};
@@ -121,8 +129,7 @@ void SimLog::finish_next() {
     auto& tensor = tensors_[id.index()];
     for (std::size_t m = 0; m < members_.size(); ++m) {
       auto& mine = submission(id.index(), m);
-      if (kind == tree::LogKind::work && (tensor.marks >> m & 1U) != 0)
-        mine.agreed = mine.signature;
+      if (tree::runs(kind) && (tensor.marks >> m & 1U) != 0) mine.agreed = mine.signature;
     }
     tensor.marks = 0;
     tensor.taken = false;

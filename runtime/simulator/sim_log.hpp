@@ -32,6 +32,7 @@ struct SimRecord {
   tree::LogKind kind = tree::LogKind::work;
   std::vector<std::string> names;
   std::vector<std::uint64_t> rows;
+  std::vector<std::string> inputs;
   std::string text;
   tree::RankRanges ranks;
   runtime::Tuning tuning;
@@ -87,6 +88,8 @@ class SimLog final : public tree::HostLog {
   tree::LastSubmission last_submission(TensorId id) override;
   void show_arrivals(TensorId id, std::span<const tree::LastSubmission> others) override;
   tree::Declaration describe(TensorId id) override;
+  /// A byte for each member, its rank, for names that begin with "tiny".
+  std::optional<std::string> inputs(TensorId id) override;
   Result<std::optional<TensorId>> define(std::string_view name,
                                          const Signature& signature) override;
   tree::RankRanges take_joined() override;

@@ -32,6 +32,8 @@ class Host final : public HostLog, public HostState, public Outbox {
 
   Declaration describe(TensorId /*id*/) override { return {}; }
 
+  std::optional<std::string> inputs(TensorId /*id*/) override { return "in"; }
+
   Result<std::optional<TensorId>> define(std::string_view /*name*/,
                                          const Signature& /*signature*/) override {
     return std::optional(TensorId{defined_++ % kMostTensors});
@@ -122,6 +124,8 @@ std::vector<Frame> frames() {
       Declare{.set = {},
               .tensors = {{.name = "x", .variants = {{signature, RankRanges::of(2, 2)}}}}},
       Ready{.set = {}, .ids = {0, 1, 2, 9}},
+      ReadyWithInputs{.set = {}, .tensors = {{.number = 0, .inputs = "in"}}},
+      LogEntry{.set = {}, .sequence = 1, .kind = LogKind::carried, .ids = {0}, .inputs = {"inin"}},
       Joined{.set = {}, .ranks = RankRanges::of(2, 2)},
       Leave{.set = {}, .ranks = RankRanges::of(3, 1)},
       Done{.set = {}, .entries = 3},

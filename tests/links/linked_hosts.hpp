@@ -40,6 +40,9 @@ class TestHost final : public runtime::tree::HostLog, public runtime::tree::Host
   runtime::tree::Declaration describe(TensorId id) override;
   Result<std::optional<TensorId>> define(std::string_view name,
                                          const runtime::Signature& signature) override;
+
+  std::optional<std::string> inputs(TensorId /*id*/) override { return std::nullopt; }
+
   runtime::tree::RankRanges take_joined() override;
   Result<bool> publish(const runtime::tree::HostEntry& entry) override;
   std::uint64_t done() const override;

@@ -2,7 +2,10 @@
 #include "runtime/engine/agreement/spanning_agreement.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
+
+#include "runtime/tensor/carried_sum.hpp"
 
 namespace horo::runtime {
 
@@ -25,9 +28,20 @@ int SpanningAgreement::position_of(Rank rank) const {
   return position_in(set_.ranks, rank);
 }
 
-Contribution SpanningAgreement::contribute(TensorId /*id*/, LocalTensor& /*mine*/,
+Contribution SpanningAgreement::bring(TensorId id, const Signature& signature,
+                                      const Submission& given) {
+  const auto bytes = signature.bytes();
+  auto* const place = board_.directory().memory().payload(id, board_.region().me(),
+                                                          board_.marks().generation(id), bytes);
+  if (place == nullptr) return {};
+  std::memcpy(place, given.in, bytes);
+  return {.in_line = true};
+}
+
+Contribution SpanningAgreement::contribute(TensorId id, LocalTensor& /*mine*/,
                                            const Signature& signature, const Submission& given,
                                            Operation& operation) {
+  if (is_carried(signature, size())) return bring(id, signature, given);
   // Members on other hosts can read nothing here: an alltoall's splits are gathered later.
   if (signature.kind != Kind::alltoall) return {};
   const auto n = static_cast<std::uint64_t>(size());

@@ -60,6 +60,9 @@ class SpanningAgreement final : public Agreement {
   void leave() override { board_.leader_port()->leave(); }
 
  private:
+  /// Puts the input of a small sum beside the mark, from where the leader takes it.
+  Contribution bring(TensorId id, const Signature& signature, const Submission& given);
+
   Board& board_;
   const SpanningSet set_;
 };

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/race_point.hpp"
+#include "runtime/board/entry_words.hpp"
 #include "timeline/record/recorder.hpp"
 #include "timeline/record/ticks.hpp"
 
@@ -20,6 +21,7 @@ RankRanges ranges_of(const std::vector<Rank>& ranks) {
 EntryKind kind_of(LogKind kind) {
   switch (kind) {
     case LogKind::work:
+    case LogKind::carried:
       return EntryKind::work;
     case LogKind::mismatch:
       return EntryKind::mismatch;
@@ -94,17 +96,19 @@ Result<bool> BoardLog::publish(const HostEntry& entry) {
   AgreedEntry agreed{.kind = kind_of(entry.kind),
                      .ids = entry.ids,
                      .rows = entry.rows,
+                     .inputs = entry.inputs,
                      .text = entry.text,
                      .rank = Rank{-1},
                      .tuning = entry.tuning};
   if (!entry.ranks->empty()) agreed.rank = Rank{entry.ranks->ranges().front().first};
   if (entry.kind == LogKind::join) agreed.ids = join_;
-  if (entry.ids.size() + entry.rows.size() > port_.most_words()) {
-    return fail(
-        Errc::protocol,
-        "an entry of {} tensors and {} row counts does not fit; HORO_CACHE_CAPACITY must be "
-        "the same on all hosts",
-        entry.ids.size(), entry.rows.size());
+  auto words = entry.rows.size();
+  for (const auto& inputs : entry.inputs) words += words_of(inputs.size());
+  if (entry.ids.size() + words > port_.most_words()) {
+    return fail(Errc::protocol,
+                "an entry of {} tensors and {} words does not fit; HORO_CACHE_CAPACITY must be the "
+                "same on all hosts",
+                entry.ids.size(), words);
   }
   if (!port_.publish(agreed)) return false;
   if (entry.kind == LogKind::join) join_.clear();

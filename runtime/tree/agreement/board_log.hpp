@@ -3,6 +3,7 @@
 // BoardState per host.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -23,6 +24,9 @@ class BoardLog final : public HostLog {
   LastSubmission last_submission(TensorId id) override;
   void show_arrivals(TensorId id, std::span<const LastSubmission> others) override;
   Declaration describe(TensorId id) override;
+
+  std::optional<std::string> inputs(TensorId id) override { return port_.inputs(id); }
+
   Result<std::optional<TensorId>> define(std::string_view name,
                                          const Signature& signature) override;
   RankRanges take_joined() override;

@@ -25,6 +25,7 @@ Status EntryQueue::publish() {
     HORO_TRY(const bool taken, host_.publish({.kind = next.kind,
                                               .ids = next.ids,
                                               .rows = next.rows,
+                                              .inputs = next.inputs,
                                               .text = next.text,
                                               .ranks = &next.ranks,
                                               .tuning = next.tuning}));

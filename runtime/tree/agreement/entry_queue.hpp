@@ -24,6 +24,7 @@ struct QueuedEntry {
   std::vector<TensorId> ids;
   std::vector<ForeignTensor> foreign;
   std::vector<std::uint64_t> rows;
+  std::vector<std::string> inputs;
   std::string text;
   RankRanges ranks;
   Tuning tuning;

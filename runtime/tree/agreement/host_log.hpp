@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -27,6 +28,7 @@ struct HostEntry {
   LogKind kind = LogKind::work;
   std::span<const TensorId> ids;
   std::span<const std::uint64_t> rows;
+  std::span<const std::string> inputs;
   std::string_view text;
   const RankRanges* ranks = nullptr;
   Tuning tuning;
@@ -59,6 +61,10 @@ class HostLog {
 
   /// The signatures that the members on this host declare for a completed tensor.
   virtual Declaration describe(TensorId id) = 0;
+
+  /// The inputs of the members here for a completed tensor, one behind the other. None: they are
+  /// not to be carried.
+  virtual std::optional<std::string> inputs(TensorId id) = 0;
 
   /// The number of a tensor that others agreed on while all members here had joined, for the next
   /// entry that is published; none while there is no room, as publish().

@@ -28,24 +28,26 @@ Status RootLog::add(SubtreeUpdate&& news, TimePoint now) {
   if (!left_.empty()) return {};  // After an entry `left` the log has no more entries.
   if (pending_.empty()) pending_since_ = now;
   for (const auto& declaration : news.declared) HORO_TRY_STATUS(add(declaration));
-  for (const auto id : news.ready) {
-    // A relay passes on only numbers that it has seen defined.
-    auto& tensor = *by_place_.at(place_of_number(id));
-    if (!tensor.uniform) {
-      // A rank that had joined in between agreed to an older signature, if ever: compare again.
-      HORO_TRY_STATUS(add({.name = tensor.name, .variants = {{std::nullopt, members_}}}));
-      continue;
-    }
-    add_pending({.tensor = &tensor,
-                 .error = {},
-                 .signature = *tensor.agreed.begin()->first,
-                 .whole = true});
-  }
+  for (const auto id : news.ready) HORO_TRY_STATUS(add_ready(id, {}));
+  for (auto& [number, inputs] : news.carried) HORO_TRY_STATUS(add_ready(number, std::move(inputs)));
   if (!news.joined.empty()) {
     joined_.add(news.joined);
     const auto& last = news.joined.ranges().back();
     joined_last_ = RankRanges::of(last.end() - 1, 1);
   }
+  return {};
+}
+
+Status RootLog::add_ready(std::uint32_t number, std::string&& inputs) {
+  // A relay passes on only numbers that it has seen defined.
+  auto& tensor = *by_place_.at(place_of_number(number));
+  // A rank that had joined in between agreed to an older signature, if ever: compare again.
+  if (!tensor.uniform) return add({.name = tensor.name, .variants = {{std::nullopt, members_}}});
+  add_pending({.tensor = &tensor,
+               .error = {},
+               .signature = *tensor.agreed.begin()->first,
+               .whole = true,
+               .inputs = std::move(inputs)});
   return {};
 }
 
@@ -166,6 +168,7 @@ LogEntry RootLog::entry_of(LogKind kind) {
           .definitions = {},
           .ids = {},
           .rows = {},
+          .inputs = {},
           .text = {},
           .ranks = {},
           .tuning = {}};
@@ -272,10 +275,31 @@ void RootLog::cut_one(LogEntry& entry, TimePoint now) {
     tensor.cut = now;
   }
   std::sort(entry.ids.begin(), entry.ids.end());
+  if (entry.kind == LogKind::work) carry(entry);
   if (with_rows && entry.kind == LogKind::work) {
     for (const auto id : entry.ids) put_rows(*by_place_[place_of_number(id)], entry.rows);
   }
   remove_taken();
+}
+
+/// Gives the entry the inputs of its tensors, if all of them have brought theirs and fit.
+void RootLog::carry(LogEntry& entry) {
+  std::size_t bytes = 0;
+  for (const auto i : taken_) {
+    if (pending_[i].inputs.empty() || !is_carried(pending_[i].signature, members_.size())) return;
+    bytes += pending_[i].inputs.size();
+  }
+  // Each tensor takes a word for its number, and at most one that its inputs do not fill.
+  if (bytes > kMostCarriedInEntry ||
+      bytes / sizeof(std::uint64_t) + 2 * taken_.size() > rules_.most_words)
+    return;
+  entry.kind = LogKind::carried;
+  entry.inputs.resize(taken_.size());
+  for (const auto i : taken_) {
+    const auto at =
+        std::lower_bound(entry.ids.begin(), entry.ids.end(), pending_[i].tensor->number);
+    entry.inputs[static_cast<std::size_t>(at - entry.ids.begin())] = std::move(pending_[i].inputs);
+  }
 }
 
 void RootLog::remove_taken() {

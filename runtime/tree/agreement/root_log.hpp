@@ -72,10 +72,12 @@ class RootLog {
     Tensor* tensor = nullptr;
     std::string error;  ///< A MismatchReport as bytes; empty when the tensor is to be run.
     Signature signature;
-    bool whole = false;  ///< All members declare it; none has joined instead.
+    bool whole = false;    ///< All members declare it; none has joined instead.
+    std::string inputs{};  ///< All members', or empty.
   };
 
   Status add(const Declaration& declaration);
+  Status add_ready(std::uint32_t number, std::string&& inputs);
   void leave(const RankRanges& ranks);
   void record_agreed(Tensor& tensor, Variants&& variants);
   Result<Variants> resolve(const Tensor& tensor, const Variants& variants) const;
@@ -85,6 +87,7 @@ class RootLog {
   /// Sets `taken_`: the pending tensors of the next entry.
   void choose_tensors();
   void remove_taken();
+  void carry(LogEntry& entry);
   void add_pending(Pending pending);
   void number(Tensor& tensor);
   Tensor* find_idle();

@@ -20,8 +20,9 @@ void merge(Variants& into, Variants&& more) {
 
 }  // namespace
 
-SubtreeAggregator::SubtreeAggregator(SetId set, std::vector<RankRanges> members, HostLog* host)
-    : set_(set), host_(host) {
+SubtreeAggregator::SubtreeAggregator(SetId set, std::vector<RankRanges> members, HostLog* host,
+                                     CarriedInputs inputs)
+    : set_(set), host_(host), inputs_(std::move(inputs)) {
   if (host != nullptr) queue_.emplace(*host);
   for (std::size_t i = 0; i < members.size(); ++i) {
     if (!members[i].empty()) all_ |= bit(i);
@@ -193,8 +194,9 @@ Status SubtreeAggregator::look_at(const Completed& completed, TimePoint now) {
     arrivals_.take(kOwn, name != nullptr ? *name : host_->describe(completed.id).name,
                    {.rank = last.rank, .at = now - last.ago});
   }
-  if (!completed.changed && agreed_[own] != kNoNumber) return mark(kOwn, agreed_[own]);
-  return declare_own(completed.id);
+  if (completed.changed || agreed_[own] == kNoNumber) return declare_own(completed.id);
+  inputs_.keep_own(*host_, completed.id, agreed_[own], completed_.size());
+  return mark(kOwn, agreed_[own]);
 }
 
 Status SubtreeAggregator::declare_own(TensorId id) {
@@ -230,10 +232,8 @@ void SubtreeAggregator::send_up(Agreed& tensor) {
   const auto own = (by & bit(kOwn)) != 0 ? std::optional(tensor.own) : std::nullopt;
   arrivals_.complete(*tensor.name, {.number = tensor.number, .own = own}, update_.arrivals);
   auto declared = declared_.extract(tensor.number);
-  if (declared.empty() && by == all_) {
-    update_.ready.push_back(tensor.number);
-    return;
-  }
+  if (declared.empty() && by == all_) return inputs_.report(tensor.number, all_, update_);
+  inputs_.forget(tensor.number);
   // Where ranks have joined, the root has to know which ranks have submitted the tensor. A source
   // that marked it without a declaration did so for all its members, and nothing has changed.
   Variants variants;
@@ -309,6 +309,7 @@ Status SubtreeAggregator::evict(Agreed& tensor) {
   // A source that has the tensor already declares it again by its name: a child when it gets this
   // definition, this host now.
   declared_.erase(tensor.number);
+  inputs_.forget(tensor.number);
   auto name = numbers_.extract(*tensor.name);
   const auto own = tensor.own.index();
   if (own < agreed_.size() && agreed_[own] == tensor.number) agreed_[own] = kNoNumber;
@@ -336,6 +337,7 @@ Status SubtreeAggregator::accept(const LogEntry& entry) {
   }
   if (!queue_) return {};
   queued.rows = entry.rows;
+  queued.inputs = entry.inputs;
   queued.text = entry.text;
   queued.ranks = entry.ranks;
   queued.tuning = entry.tuning;
@@ -360,7 +362,7 @@ Result<QueuedEntry> SubtreeAggregator::translate(const LogEntry& entry) {
     queued.ids.push_back(tensor.own);
     if ((marks & bit(kOwn)) != 0) {
       // A mismatch is no agreement.
-      if (whole && entry.kind == LogKind::work) agreed_[tensor.own.index()] = id;
+      if (whole && runs(entry.kind)) agreed_[tensor.own.index()] = id;
       continue;
     }
     if (definitions.empty()) {

@@ -12,6 +12,7 @@
 
 #include "base/result.hpp"
 #include "runtime/tree/agreement/arrivals.hpp"
+#include "runtime/tree/agreement/carried_inputs.hpp"
 #include "runtime/tree/agreement/entry_queue.hpp"
 #include "runtime/tree/agreement/host_log.hpp"
 #include "runtime/tree/agreement/known_names.hpp"
@@ -27,7 +28,8 @@ class SubtreeAggregator {
   static constexpr std::size_t kOwn = 0;  ///< Source 0 is this host, 1 + i its i-th child.
 
   /// `members` of the set by source; `host` is null when this host has none.
-  SubtreeAggregator(SetId set, std::vector<RankRanges> members, HostLog* host);
+  SubtreeAggregator(SetId set, std::vector<RankRanges> members, HostLog* host,
+                    CarriedInputs inputs = CarriedInputs());
 
   // From below. Fails: protocol (the source sends what it cannot have; it is out of step).
 
@@ -36,8 +38,10 @@ class SubtreeAggregator {
   Status joined(std::size_t source, const RankRanges& ranks);
   Status leave(std::size_t source, const RankRanges& ranks);
 
-  /// Children tell of arrivals here, before they tell that the tensors are complete.
+  // Children tell of arrivals, and give the inputs of small sums, before a tensor is complete.
   ArrivalNotes& arrivals() { return arrivals_; }
+
+  CarriedInputs& inputs() { return inputs_; }
 
   /// The name that has an agreed number; null: none has.
   const std::string* name_of(std::uint32_t number) const;
@@ -103,6 +107,7 @@ class SubtreeAggregator {
   std::vector<std::uint32_t> agreed_;
   Redeclarations redeclarations_;
   ArrivalNotes arrivals_;
+  CarriedInputs inputs_;
 
   SubtreeUpdate update_;
   std::vector<Completed> completed_;

@@ -11,13 +11,15 @@ namespace horo::runtime::tree {
 /// Tensors and ranks that have become complete in a subtree. Goes up or, at the root, into its log.
 struct SubtreeUpdate {
   Ids ready;
+  std::vector<CarriedTensor> carried;  ///< Ready as well, with the inputs of the whole subtree.
   std::vector<Declaration> declared;
   RankRanges joined;
   RankRanges leaving;
-  std::vector<ArrivalsOf> arrivals;  ///< For tensors in `ready` and `declared`.
+  std::vector<ArrivalsOf> arrivals;  ///< For all these tensors.
 
   bool empty() const {
-    return ready.empty() && declared.empty() && joined.empty() && leaving.empty();
+    return ready.empty() && carried.empty() && declared.empty() && joined.empty() &&
+           leaving.empty();
   }
 };
 

@@ -19,6 +19,7 @@
 #include "base/codec/wire_message.hpp"
 #include "base/result.hpp"
 #include "base/strong.hpp"
+#include "runtime/tensor/carried_sum.hpp"
 #include "runtime/tensor/tuning.hpp"
 #include "runtime/tree/frames/frame_forms.hpp"
 #include "runtime/tree/frames/frame_values.hpp"
@@ -123,6 +124,34 @@ struct Ready {
   friend bool operator==(const Ready&, const Ready&) = default;
 };
 
+/// A tensor that is ready, with the inputs of the sender's ranks one behind the other.
+struct CarriedTensor {
+  std::uint32_t number = 0;
+  std::string inputs;
+
+  static void fields(auto& field, auto& m) {
+    field("number", m.number, wire::Varint{.most = kNoNumber - 1});
+    field("inputs", m.inputs, FrameText{.least = 1, .most = kMostCarriedBytes});
+  }
+
+  friend bool operator==(const CarriedTensor&, const CarriedTensor&) = default;
+};
+
+/// As Ready, for sums so small that their inputs travel along.
+struct ReadyWithInputs {
+  static constexpr FrameRow kRow = from_child(15, "ready with inputs");
+
+  SetId set;
+  std::vector<CarriedTensor> tensors;
+
+  static void fields(auto& field, auto& m) {
+    field("set", m.set, wire::Varint{});
+    field("tensors", m.tensors, list(wire::Fields{}, {.least_bytes = 3, .least = 1}));
+  }
+
+  friend bool operator==(const ReadyWithInputs&, const ReadyWithInputs&) = default;
+};
+
 /// These ranks submit nothing more until all have joined.
 struct Joined {
   static constexpr FrameRow kRow = from_child(5, "joined");
@@ -194,7 +223,13 @@ enum class LogKind : std::uint8_t {
   join = 3,      ///< All ranks have joined; `ranks` are the last.
   left = 4,      ///< `ranks` have shut down: they take part in no later entry.
   tuning = 5,    ///< All members change their tuning here.
+  carried = 6,   ///< As work; `inputs` are here, and no bytes move otherwise.
 };
+
+/// The entry's tensors are run.
+constexpr bool runs(LogKind kind) {
+  return kind == LogKind::work || kind == LogKind::carried;
+}
 
 /// One entry of a process set's log.
 struct LogEntry {
@@ -206,6 +241,7 @@ struct LogEntry {
   std::vector<Definition> definitions;
   Ids ids;
   std::vector<std::uint64_t> rows;  ///< Tensor by tensor, member by member.
+  std::vector<std::string> inputs;  ///< By tensor: all members' inputs, in rank order.
   std::string text;
   RankRanges ranks;
   Tuning tuning;
@@ -213,7 +249,7 @@ struct LogEntry {
   static void fields(auto& field, auto& m) {
     field("set", m.set, wire::Varint{});
     field("sequence", m.sequence, wire::Varint{});
-    field("kind", m.kind, wire::Choice{LogKind::work, LogKind::tuning});
+    field("kind", m.kind, wire::Choice{LogKind::work, LogKind::carried});
     field("definitions", m.definitions, list(wire::Fields{}, {.least_bytes = 7}));
     field("ids", m.ids, TensorNumbers{});
     switch (m.kind) {
@@ -232,15 +268,21 @@ struct LogEntry {
         field("cycle", m.tuning.cycle_ns, wire::Varint{.most = kLongestTuningTime});
         field("wake delay", m.tuning.wake_delay_ns, wire::Varint{.most = kLongestTuningTime});
         break;
+      case LogKind::carried:
+        field("inputs", m.inputs,
+              list(FrameText{.least = 1, .most = kMostCarriedBytes}, {.least_bytes = 2}));
+        break;
     }
   }
 
   static std::string_view check(const LogEntry& m) {
-    const bool about_tensors = m.kind == LogKind::work || m.kind == LogKind::mismatch;
+    const bool about_tensors = runs(m.kind) || m.kind == LogKind::mismatch;
     const bool about_ranks = m.kind == LogKind::join || m.kind == LogKind::left;
     if (about_tensors == m.ids.empty()) return "has ids that do not fit its kind";
     if (about_tensors && m.rows.size() % m.ids.size() != 0)
       return "has not as many rows for each tensor";
+    if (m.kind == LogKind::carried && m.inputs.size() != m.ids.size())
+      return "has not the inputs of each tensor";
     if (about_ranks && m.ranks.empty()) return "has no ranks";
     return {};
   }
@@ -409,8 +451,9 @@ struct ShowArrivals {
 };
 
 /// All frames. A type number may occur once; their order here means nothing.
-using Frame = std::variant<LeaderHello, Heartbeat, Declare, Ready, Joined, Leave, Done, LogEntry,
-                           Loss, Bye, StallQuestion, StallAnswer, Arrived, ShowArrivals>;
+using Frame =
+    std::variant<LeaderHello, Heartbeat, Declare, Ready, Joined, Leave, Done, LogEntry, Loss, Bye,
+                 StallQuestion, StallAnswer, Arrived, ShowArrivals, ReadyWithInputs>;
 
 struct Envelope {
   Epoch epoch;

@@ -21,6 +21,19 @@ std::ptrdiff_t first_host(const std::vector<HostRanks>& hosts, const RankRanges&
   return first - hosts.begin();
 }
 
+/// Whether the members of each host come before those of the next one.
+bool ascend(const std::vector<HostRanks>& hosts, const RankRanges& members) {
+  auto last = Rank{-1};
+  for (const auto& host : hosts) {
+    for (const auto rank : host.ranks) {
+      if (!members.contains(rank)) continue;
+      if (rank < last) return false;
+      last = rank;
+    }
+  }
+  return true;
+}
+
 }  // namespace
 
 // -- Sets ---------------------------------------------------------------------------------------
@@ -33,7 +46,10 @@ std::vector<LeaderSets::EarlyFrame> LeaderSets::add(SetId id, const RankRanges& 
   for (std::size_t i = 1; i < links_.count(); ++i)
     sources.push_back(links_.ranks(i).intersection(members));
   auto& set = sets_[id];
-  set = {.aggregator = std::make_unique<SubtreeAggregator>(id, std::move(sources), log),
+  CarriedInputs inputs(ascend(context_.hosts, members) ? CarriedInputs::Order::by_rank
+                                                       : CarriedInputs::Order::mixed);
+  set = {.aggregator =
+             std::make_unique<SubtreeAggregator>(id, std::move(sources), log, std::move(inputs)),
          .root_log = nullptr,
          .paces = first_host(context_.hosts, members) == context_.place.node};
   if (context_.is_root())
@@ -85,6 +101,17 @@ Status LeaderSets::apply(Set& set, std::size_t link, Declare& declare, BytesView
 
 Status LeaderSets::apply(Set& set, std::size_t link, Ready& ready, BytesView /*payload*/) {
   return set.aggregator->ready(link, ready.ids);
+}
+
+Status LeaderSets::apply(Set& set, std::size_t link, ReadyWithInputs& ready,
+                         BytesView /*payload*/) {
+  for (auto& [number, inputs] : ready.tensors) {
+    // The number of an evicted name stays unknown.
+    if (set.aggregator->name_of(number) != nullptr)
+      set.aggregator->inputs().keep(link, number, std::move(inputs));
+    HORO_TRY_STATUS(set.aggregator->ready(link, {number}));
+  }
+  return {};
 }
 
 Status LeaderSets::apply(Set& set, std::size_t link, Joined& joined, BytesView /*payload*/) {
@@ -214,6 +241,8 @@ void LeaderSets::send_up(SetId id, Set& set, SubtreeUpdate&& update) {
   send_arrivals(id, std::move(update.arrivals));
   if (!update.ready.empty())
     links_.send(kParent, Ready{.set = id, .ids = std::move(update.ready)}, now_);
+  if (!update.carried.empty())
+    links_.send(kParent, ReadyWithInputs{.set = id, .tensors = std::move(update.carried)}, now_);
   send_declarations(id, std::move(update.declared));
   // After what is ready: from here on these ranks count as having everything.
   if (!update.joined.empty())

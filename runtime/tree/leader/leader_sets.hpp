@@ -91,6 +91,7 @@ class LeaderSets {
   Result<Set*> find_for(std::size_t link, SetId id, BytesView payload);
   Status apply(Set& set, std::size_t link, Declare& declare, BytesView payload);
   Status apply(Set& set, std::size_t link, Ready& ready, BytesView payload);
+  Status apply(Set& set, std::size_t link, ReadyWithInputs& ready, BytesView payload);
   Status apply(Set& set, std::size_t link, Joined& joined, BytesView payload);
   Status apply(Set& set, std::size_t link, Leave& leave, BytesView payload);
   Status apply(Set& set, std::size_t link, Done& done, BytesView payload);

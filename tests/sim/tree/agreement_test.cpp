@@ -65,11 +65,12 @@ std::vector<Plan> draw_plans(World& world, std::vector<SetId> sets, int round) {
       // Some names are new in each round, some come back, some of those with another shape.
       const bool fresh = random() % 4 == 0;
       const auto kind = random() % 5 == 0 ? Kind::allgather : Kind::allreduce;
-      Plan plan{
-          .set = set,
-          .name = fresh ? fmt::format("{}.{}.{}", set, round, i) : fmt::format("{}.{}", set, i),
-          .signature = vector_of(kind, static_cast<std::int64_t>(1 + i + random() % 8 / 7)),
-          .odd = {}};
+      Plan plan{.set = set,
+                .name = fmt::format(
+                    "{}{}", random() % 2 == 0 ? "tiny" : "large",
+                    fresh ? fmt::format("{}.{}.{}", set, round, i) : fmt::format("{}.{}", set, i)),
+                .signature = vector_of(kind, static_cast<std::int64_t>(1 + i + random() % 8 / 7)),
+                .odd = {}};
       plans.push_back(std::move(plan));
     }
   }
@@ -356,6 +357,41 @@ TEST_CASE("all hosts change their tuning between the same two entries") {
     }
     CHECK(changed);
     for (int h = 0; h < world.hosts(); ++h) CHECK(world.log(h).records() == world.log(0).records());
+  }
+}
+
+TEST_CASE("all hosts get the inputs of a small sum in rank order, whatever the tree") {
+  for (const int radix : {1, 2, 16}) {
+    World world({.hosts = even_hosts(7, 3), .radix = radix});
+    std::string everybody;
+    for (int r = 0; r < world.size(); ++r) everybody += static_cast<char>(r);
+    for (std::uint64_t round = 0; round < 3; ++round) {
+      for (int r = 0; r < world.size(); ++r)
+        REQUIRE(world.submit(Rank{r}, "tiny", vector_of(Kind::allreduce, 1)));
+      REQUIRE(world.run(10s, [&] {
+        for (int h = 0; h < world.hosts(); ++h) {
+          if (world.log(h).done() <= round) return false;
+        }
+        return true;
+      }));
+      for (int h = 0; h < world.hosts(); ++h) {
+        const auto& record = world.log(h).records().back();
+        CHECK(record.kind == (round == 0 ? LogKind::work : LogKind::carried));
+        if (round > 0) CHECK(record.inputs == std::vector{everybody});
+      }
+    }
+  }
+}
+
+TEST_CASE("hosts whose ranks are mixed carry no inputs") {
+  World world({.hosts = {{.name = "a", .ranks = {Rank{0}, Rank{2}}},
+                         {.name = "b", .ranks = {Rank{1}, Rank{3}}}}});
+  for (std::uint64_t round = 0; round < 2; ++round) {
+    for (int r = 0; r < world.size(); ++r)
+      REQUIRE(world.submit(Rank{r}, "tiny", vector_of(Kind::allreduce, 1)));
+    REQUIRE(
+        world.run(10s, [&] { return world.log(0).done() > round && world.log(1).done() > round; }));
+    CHECK(world.log(1).records().back().kind == LogKind::work);
   }
 }
 

@@ -45,22 +45,8 @@ Variants all_variants() {
           {deep(), RankRanges::of(9, 1)}};
 }
 
-std::vector<Frame> frames() {
-  const auto variants = all_variants();
+std::vector<Frame> entries() {
   return {
-      LeaderHello{.host = 7, .fingerprint = 0x0123456789abcdef},
-      Heartbeat{},
-      Declare{
-          .set = SetId{3},
-          .tensors = {{.name = "weight", .variants = variants},
-                      {.name = "a", .again = true, .variants = variants},
-                      {.number = 0, .variants = {{std::nullopt, RankRanges::of(0, 1)}}},
-                      {.number = kNoNumber - 1, .variants = {{std::nullopt, RankRanges::of(0, 1)}}},
-                      {.name = "b", .variants = {{deep(), RankRanges::of(0, 10000)}}}}},
-      Ready{.set = SetId{}, .ids = {0, 1, 2, 3, 5, 1000}},
-      Joined{.set = SetId{1}, .ranks = RankRanges::of(2, 1)},
-      Leave{.set = SetId{1}, .ranks = RankRanges::of(8, 8)},
-      Done{.set = SetId{2}, .entries = 1U << 20U},
       LogEntry{.set = SetId{},
                .sequence = 9,
                .kind = LogKind::work,
@@ -79,6 +65,32 @@ std::vector<Frame> frames() {
                .tuning = {.fusion_threshold = 1U << 20U,
                           .cycle_ns = 300'000,
                           .wake_delay_ns = kLongestTuningTime}},
+      LogEntry{.set = SetId{},
+               .sequence = 14,
+               .kind = LogKind::carried,
+               .ids = {4, 5},
+               .inputs = {"1234", std::string(kMostCarriedBytes, 'x')}},
+  };
+}
+
+std::vector<Frame> frames() {
+  const auto variants = all_variants();
+  auto all = entries();
+  const std::vector<Frame> others{
+      LeaderHello{.host = 7, .fingerprint = 0x0123456789abcdef},
+      Heartbeat{},
+      Declare{
+          .set = SetId{3},
+          .tensors = {{.name = "weight", .variants = variants},
+                      {.name = "a", .again = true, .variants = variants},
+                      {.number = 0, .variants = {{std::nullopt, RankRanges::of(0, 1)}}},
+                      {.number = kNoNumber - 1, .variants = {{std::nullopt, RankRanges::of(0, 1)}}},
+                      {.name = "b", .variants = {{deep(), RankRanges::of(0, 10000)}}}}},
+      Ready{.set = SetId{}, .ids = {0, 1, 2, 3, 5, 1000}},
+      Joined{.set = SetId{1}, .ranks = RankRanges::of(2, 1)},
+      Leave{.set = SetId{1}, .ranks = RankRanges::of(8, 8)},
+      Done{.set = SetId{2}, .entries = 1U << 20U},
+      ReadyWithInputs{.set = SetId{2}, .tensors = {{.number = 7, .inputs = std::string(4, '\0')}}},
       Loss{.rank = Rank{-1}, .cause = LossCause::aborted, .detail = 9, .host = "node1"},
       Loss{.rank = Rank{3}, .cause = LossCause::stalled, .host = "node1", .text = "it sleeps"},
       Bye{},
@@ -102,6 +114,8 @@ std::vector<Frame> frames() {
                           {.number = 3, .rank = Rank{0}, .us_ago = 5'000'000}}},
       ShowArrivals{.wanted = true},
   };
+  all.insert(all.end(), others.begin(), others.end());
+  return all;
 }
 
 std::size_t bytes_of(const Ids& ids) {

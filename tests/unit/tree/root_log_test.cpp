@@ -41,6 +41,12 @@ struct Job {
     REQUIRE(root_log.add(std::move(news), now));
   }
 
+  void ready_with_inputs(std::vector<CarriedTensor> tensors) {
+    SubtreeUpdate news;
+    news.carried = std::move(tensors);
+    REQUIRE(root_log.add(std::move(news), now));
+  }
+
   void leave(int rank) {
     SubtreeUpdate news;
     news.leaving = RankRanges::of(rank, 1);
@@ -80,6 +86,36 @@ TEST_CASE("tensors that are ready together run together and are defined once") {
   REQUIRE(second.size() == 1);
   CHECK(second[0].sequence == 1);
   CHECK(second[0].definitions.empty());
+}
+
+TEST_CASE("an entry carries the inputs of its tensors if all of them came with theirs") {
+  Job job({.depth = 100});
+  job.declare("b", vector_of(1));
+  job.declare("a", vector_of(1));
+  CHECK(job.cut().at(0).kind == LogKind::work);
+  job.ready_with_inputs({{.number = 1, .inputs = "aaaa"}, {.number = 0, .inputs = "bbbb"}});
+  const auto both = job.cut();
+  REQUIRE(both.size() == 1);
+  CHECK(both[0].kind == LogKind::carried);
+  CHECK(both[0].ids == Ids{0, 1});
+  CHECK(both[0].inputs == std::vector<std::string>{"bbbb", "aaaa"});
+  job.ready({1});
+  job.ready_with_inputs({{.number = 0, .inputs = "bbbb"}});
+  const auto one = job.cut();
+  REQUIRE(one.size() == 1);
+  CHECK(one[0].kind == LogKind::work);
+  CHECK(one[0].ids == Ids{0, 1});
+  CHECK(one[0].inputs.empty());
+}
+
+TEST_CASE("an entry carries no more than the logs of the hosts have room for") {
+  Job job({.depth = 100, .most_words = 8});
+  job.declare("a", vector_of(16));
+  job.cut();
+  job.ready_with_inputs({{.number = 0, .inputs = std::string(48, 'x')}});
+  CHECK(job.cut().at(0).kind == LogKind::carried);
+  job.ready_with_inputs({{.number = 0, .inputs = std::string(64, 'x')}});
+  CHECK(job.cut().at(0).kind == LogKind::work);
 }
 
 TEST_CASE("a new name takes the place of the least recently used one when the limit is reached") {

@@ -54,6 +54,25 @@ TEST_CASE("an agreed tensor is sent as its number") {
   CHECK(aggregator.take_update().ready == Ids{0});
 }
 
+TEST_CASE("inputs go up in the order of the sources, if all of them have brought theirs") {
+  auto aggregator = after_first_run();
+  aggregator.inputs().keep(2, 0, "second");
+  REQUIRE(aggregator.ready(2, {0}));
+  CHECK(aggregator.take_update().empty());
+  aggregator.inputs().keep(1, 0, "first");
+  REQUIRE(aggregator.ready(1, {0}));
+  const auto news = aggregator.take_update();
+  CHECK(news.ready.empty());
+  CHECK(news.carried == std::vector<CarriedTensor>{{.number = 0, .inputs = "firstsecond"}});
+  REQUIRE(aggregator.accept(run_x(1, false)));
+  aggregator.inputs().keep(1, 0, "first");
+  REQUIRE(aggregator.ready(1, {0}));
+  REQUIRE(aggregator.ready(2, {0}));
+  const auto plain = aggregator.take_update();
+  CHECK(plain.carried.empty());
+  CHECK(plain.ready == Ids{0});
+}
+
 TEST_CASE("a change of one subtree keeps what the other agreed to") {
   auto aggregator = after_first_run();
   const Signature other{.dtype = DType::f64};
