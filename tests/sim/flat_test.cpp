@@ -18,9 +18,9 @@ using namespace horo::test;
 
 namespace {
 
-std::vector<std::unique_ptr<FlatBackend>> make_backends(std::size_t n, bool shares_hosts,
-                                                        std::uint64_t segment,
-                                                        std::int64_t first_rank_fails_at = -1) {
+std::vector<std::unique_ptr<FlatBackend>> make_backends(
+    std::size_t n, bool shares_hosts, std::uint64_t segment, std::int64_t first_rank_fails_at = -1,
+    MessageMemory messages = MessageMemory::staging) {
   auto ether = std::make_shared<Ether>();
   ether->closed.resize(n);
   std::vector<std::unique_ptr<FlatBackend>> backends;
@@ -29,7 +29,7 @@ std::vector<std::unique_ptr<FlatBackend>> make_backends(std::size_t n, bool shar
     backends.push_back(std::make_unique<FlatBackend>(
         std::make_unique<MemoryTransport>(ether, me, r == 0 ? first_rank_fails_at : -1),
         Mesh{.position = me, .size = static_cast<int>(n), .shares_hosts = shares_hosts},
-        FlatOptions{.name = "memory", .segment = segment}));
+        FlatOptions{.name = "memory", .segment = segment, .messages = messages}));
   }
   return backends;
 }
@@ -53,7 +53,8 @@ TEST_CASE("random buckets of every kind, type and operation equal the reference"
     const bool shares_hosts = random() % 2 == 0;
     // From one segment to hundreds; the tensors are small, so this is what makes rings of them.
     const std::uint64_t segment = std::uint64_t{16} << random() % 10;
-    auto backends = make_backends(n, shares_hosts, segment);
+    const auto messages = random() % 2 == 0 ? MessageMemory::staging : MessageMemory::tensors;
+    auto backends = make_backends(n, shares_hosts, segment, -1, messages);
     Maker maker{random, n};
     std::vector<Case> cases;
     for (int i = 0; i < 12; ++i) cases.push_back(maker.make());
@@ -92,6 +93,34 @@ TEST_CASE("buckets that are large enough for rings and halves equal the referenc
           for (std::size_t r = 0; r < n; ++r)
             REQUIRE(c.tensors[0].out[r] == c.tensors[0].expected[r]);
         }
+      }
+    }
+  }
+}
+
+TEST_CASE(
+    "a sum that runs in the tensor's memory takes no copy, or one where the result is apart") {
+  constexpr std::uint64_t kCount = 300'000;
+  for (const std::size_t n : {2U, 5U}) {
+    for (const bool in_place : {true, false}) {
+      auto backends = make_backends(n, true, 1U << 20U, -1, MessageMemory::tensors);
+      std::vector<std::vector<float>> in(n), out(n);
+      for (std::size_t r = 0; r < n; ++r) {
+        in[r].assign(kCount, static_cast<float>(r + 1));
+        out[r] = in_place ? in[r] : std::vector<float>(kCount, 7);
+        Bucket bucket{.like = {.prescale = 2, .elements = kCount}};
+        bucket.parts.push_back({.in = in_place ? out[r].data() : in[r].data(),
+                                .out = out[r].data(),
+                                .elements = kCount});
+        REQUIRE(backends[r]->start(std::move(bucket)));
+      }
+      settle(backends);
+      for (std::size_t r = 0; r < n; ++r) {
+        REQUIRE(backends[r]->health());
+        CHECK(out[r] == std::vector<float>(kCount, static_cast<float>(n * (n + 1))));
+        CHECK(in[r] == std::vector<float>(kCount, static_cast<float>(r + 1)));
+        CHECK(backends[r]->copied().out == 0);
+        CHECK((backends[r]->copied().in == 0) == in_place);
       }
     }
   }

@@ -6,13 +6,15 @@
 #include <vector>
 
 #include "runtime/backends/flat/schedule.hpp"
+#include "runtime/backends/flat/schedule_memory.hpp"
 #include "runtime/kernels/kernels.hpp"
 #include "runtime/tensor/signature.hpp"
 
 namespace horo::runtime {
 
 /// Runs one reduction of a schedule.
-inline void run(const Combine& combine, const Signature& like, int ranks, std::byte* memory) {
+inline void run(const Combine& combine, const Signature& like, int ranks,
+                const ScheduleMemory& memory) {
   kernels::Reduction what{.dtype = like.dtype, .op = like.op, .ranks = ranks};
   switch (combine.stage) {
     case Stage::whole:
@@ -27,8 +29,8 @@ inline void run(const Combine& combine, const Signature& like, int ranks, std::b
       break;
   }
   std::vector<const void*> sources;
-  for (const auto offset : combine.sources) sources.push_back(memory + offset);
-  kernels::reduce_kernel(what.dtype, what.op)(what, memory + combine.target, sources.data(),
+  for (const auto offset : combine.sources) sources.push_back(memory.at(offset));
+  kernels::reduce_kernel(what.dtype, what.op)(what, memory.at(combine.target), sources.data(),
                                               static_cast<int>(sources.size()), combine.elements);
 }
 

@@ -2,6 +2,7 @@
 #include "runtime/backends/flat/flat_backend.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <pthread.h>
 
 #include "base/signals_blocked.hpp"
@@ -124,31 +125,50 @@ void FlatBackend::break_down(Error error) {
 }
 
 Status FlatBackend::run_segment(Worker& worker, const Job& job, std::uint64_t segment) {
-  const auto& bucket = job.bucket;
-  const auto plan = make_segment(bucket, job.lanes, mesh_, job.unit, segment - job.first);
+  const auto plan = make_segment(job.bucket, job.lanes, mesh_, job.unit, segment - job.first);
   HORO_TRY_STATUS(worker.memory.provide(plan.schedule.memory));
+  if (options_.messages == MessageMemory::tensors) {
+    if (const auto place = place_in_result(job, plan))
+      return run_in_place(worker, job, plan, segment, *place);
+  }
+  return run_staged(worker, job, plan, segment);
+}
+
+Status FlatBackend::run_staged(Worker& worker, const Job& job, const Segment& piece,
+                               std::uint64_t segment) {
+  const auto& bucket = job.bucket;
   auto* memory = worker.memory.data();
-  for (const auto& stretch : plan.packed) {
+  for (const auto& stretch : piece.packed) {
     const auto measured = copies_.in();
     pack(bucket, job.lanes, stretch, memory);
-    if (plan.schedule.scale_inputs) prescale(job.moved, memory + stretch.offset, stretch.count);
+    if (piece.schedule.scale_inputs) prescale(job.moved, memory + stretch.offset, stretch.count);
   }
-  HORO_TRY_STATUS(move(worker, job, plan, segment));
+  HORO_TRY_STATUS(move(job, piece, segment, memory));
   const auto measured = copies_.out();
-  for (const auto& stretch : plan.unpacked) unpack(bucket, job.lanes, stretch, memory);
+  for (const auto& stretch : piece.unpacked) unpack(bucket, job.lanes, stretch, memory);
   return {};
 }
 
-Status FlatBackend::move(Worker& worker, const Job& job, const Segment& piece,
-                         std::uint64_t segment) {
+Status FlatBackend::run_in_place(Worker& worker, const Job& job, const Segment& piece,
+                                 std::uint64_t segment, const SegmentPlace& place) {
+  if (place.in != place.out) {
+    const auto measured = copies_.in();
+    std::memcpy(place.out, place.in, place.bytes);
+  }
+  if (piece.schedule.scale_inputs) prescale(job.moved, place.out, piece.packed.front().count);
+  return move(job, piece, segment, {place.out, place.bytes, worker.memory.data()});
+}
+
+Status FlatBackend::move(const Job& job, const Segment& piece, std::uint64_t segment,
+                         const ScheduleMemory& memory) {
   const auto& plan = piece.schedule;
-  auto* memory = worker.memory.data();
+  const auto worker = segment % workers_.size();
   const ScheduleRun one{
       .segment = segment,
-      .worker = static_cast<std::uint32_t>(segment % workers_.size()),
+      .worker = static_cast<std::uint32_t>(worker),
       .memory = memory,
       .combine = [&](const Combine& sum) { reduce(job, piece, sum, mesh_, memory); }};
-  HORO_TRY_STATUS(run_schedule(*transport_, plan, one, worker.messages));
+  HORO_TRY_STATUS(run_schedule(*transport_, plan, one, workers_[worker]->messages));
   sent_.fetch_add(plan.sent(), std::memory_order_relaxed);
   return {};
 }

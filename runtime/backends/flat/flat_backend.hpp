@@ -27,10 +27,17 @@
 
 namespace horo::runtime {
 
+/// Whose memory the messages of a sum may use.
+enum class MessageMemory : std::uint8_t {
+  staging,  ///< Only the backend's own: the transport may still write when a bucket has failed.
+  tensors,  ///< Also the tensors': when the workers have ended, nothing touches a message.
+};
+
 struct FlatOptions {
   std::string_view name;
   std::uint64_t segment = std::uint64_t{1} << 20U;  ///< Bytes: segment_bytes().
   int workers = 3;
+  MessageMemory messages = MessageMemory::staging;
   std::function<void()> notify;
 };
 
@@ -82,7 +89,11 @@ class FlatBackend final : public Backend {
   void run(Worker& worker, std::uint64_t segment);
   std::shared_ptr<Job> job_of(std::uint64_t segment);
   Status run_segment(Worker& worker, const Job& job, std::uint64_t segment);
-  Status move(Worker& worker, const Job& job, const Segment& piece, std::uint64_t segment);
+  Status run_staged(Worker& worker, const Job& job, const Segment& piece, std::uint64_t segment);
+  Status run_in_place(Worker& worker, const Job& job, const Segment& piece, std::uint64_t segment,
+                      const SegmentPlace& place);
+  Status move(const Job& job, const Segment& piece, std::uint64_t segment,
+              const ScheduleMemory& memory);
   void finish_segment(Job& job);
   void break_down(Error error);
 

@@ -13,11 +13,13 @@ Mesh mesh_of(const Communicator& communicator) {
 }
 
 std::unique_ptr<Backend> make_flat(std::string_view name, std::unique_ptr<Transport> transport,
-                                   const Communicator& communicator, int workers) {
+                                   const Communicator& communicator, int workers,
+                                   MessageMemory messages) {
   return std::make_unique<FlatBackend>(std::move(transport), mesh_of(communicator),
                                        FlatOptions{.name = name,
                                                    .segment = segment_bytes(communicator.size()),
                                                    .workers = workers,
+                                                   .messages = messages,
                                                    .notify = communicator.notify});
 }
 

@@ -15,6 +15,7 @@ Mesh mesh_of(const Communicator& communicator);
 /// The backend `name` between the members of `communicator`, which `transport` connects.
 std::unique_ptr<Backend> make_flat(std::string_view name, std::unique_ptr<Transport> transport,
                                    const Communicator& communicator,
-                                   int workers = FlatOptions{}.workers);
+                                   int workers = FlatOptions{}.workers,
+                                   MessageMemory messages = MessageMemory::staging);
 
 }  // namespace horo::runtime

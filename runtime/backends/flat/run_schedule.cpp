@@ -14,7 +14,7 @@ Status run_schedule(Transport& transport, const Schedule& plan, const ScheduleRu
   const auto message = [&](const Transfer& transfer) {
     return TransportMessage{.peer = transfer.peer,
                             .tag = run.segment << kNumberBits | transfer.number,
-                            .at = run.memory == nullptr ? nullptr : run.memory + transfer.offset,
+                            .at = run.memory.at(transfer.offset),
                             .bytes = transfer.bytes,
                             .worker = run.worker};
   };

@@ -10,6 +10,7 @@
 
 #include "base/result.hpp"
 #include "runtime/backends/flat/schedule.hpp"
+#include "runtime/backends/flat/schedule_memory.hpp"
 #include "runtime/backends/flat/transport.hpp"
 
 namespace horo::runtime {
@@ -17,7 +18,7 @@ namespace horo::runtime {
 struct ScheduleRun {
   std::uint64_t segment = 0;  ///< Counted through all buckets of the set.
   std::uint32_t worker = 0;
-  std::byte* memory = nullptr;  ///< Staging memory, schedule.memory bytes.
+  ScheduleMemory memory = nullptr;  ///< schedule.memory bytes.
   std::function<void(const Combine&)> combine;
 };
 

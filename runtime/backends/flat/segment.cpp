@@ -200,14 +200,14 @@ bool keeps_result_remainders(const CutBucket& cut, const Segment& segment, const
 
 /// Adds elements [first, first + count) of a reduction up in float32.
 void reduce_widened(const CutBucket& cut, const Combine& combine, const Share& range, int ranks,
-                    const std::byte* memory, std::vector<float>& scratch) {
+                    const ScheduleMemory& memory, std::vector<float>& scratch) {
   const auto decode = kernels::decode_kernel(cut.moved.dtype);
   const auto bytes = range.first * size_of(cut.moved.dtype);
   scratch.resize((combine.sources.size() + 1) * range.count);
   std::vector<const void*> sources;
   auto* to = scratch.data() + range.count;
   for (const auto offset : combine.sources) {
-    decode(to, memory + offset + bytes, range.count);
+    decode(to, memory.at(offset + bytes), range.count);
     sources.push_back(to);
     to += range.count;
   }
@@ -218,7 +218,7 @@ void reduce_widened(const CutBucket& cut, const Combine& combine, const Share& r
 }
 
 void reduce_with_remainders(const CutBucket& cut, const Segment& segment, const Combine& combine,
-                            int ranks, std::byte* memory) {
+                            int ranks, const ScheduleMemory& memory) {
   constexpr std::uint64_t kAtATime = 2048;  // Fits a core's cache with a dozen sources.
   const auto element = size_of(cut.moved.dtype);
   const auto encode = kernels::encode_kernel(cut.moved.dtype);
@@ -231,7 +231,7 @@ void reduce_with_remainders(const CutBucket& cut, const Segment& segment, const 
     cut.lanes.for_pieces(
         packed.lane, packed.first + at / element, range.count, [&](const LanePiece& piece) {
           auto* const kept = cut.bucket.parts[piece.part].result_remainder;
-          encode({.dtype = cut.moved.dtype}, memory + at + piece.in_chunk * element,
+          encode({.dtype = cut.moved.dtype}, memory.at(at + piece.in_chunk * element),
                  scratch.data() + piece.in_chunk, kept == nullptr ? nullptr : kept + piece.in,
                  piece.count);
         });
@@ -240,8 +240,25 @@ void reduce_with_remainders(const CutBucket& cut, const Segment& segment, const 
 
 }  // namespace
 
+std::optional<SegmentPlace> place_in_result(const CutBucket& cut, const Segment& segment) {
+  const auto& like = cut.bucket.like;
+  if (like.kind != Kind::allreduce || like.wire != WireDType::none || segment.schedule.result != 0)
+    return std::nullopt;
+  const auto& stretch = segment.packed.front();
+  std::optional<SegmentPlace> place;
+  cut.lanes.for_pieces(stretch.lane, stretch.first, stretch.count, [&](const LanePiece& piece) {
+    if (piece.count != stretch.count) return;
+    const auto& part = cut.bucket.parts[piece.part];
+    const auto element = size_of(like.dtype);
+    place = {.in = static_cast<const std::byte*>(part.in) + piece.in * element,
+             .out = static_cast<std::byte*>(part.out) + piece.out * element,
+             .bytes = piece.count * element};
+  });
+  return place;
+}
+
 void reduce(const CutBucket& cut, const Segment& segment, const Combine& combine, const Mesh& mesh,
-            std::byte* memory) {
+            const ScheduleMemory& memory) {
   // The algorithm, and with it which rank keeps a remainder, depends on what is fused. In rank
   // order the bits must not.
   if (cut.bucket.like.wire != WireDType::none && !mesh.rank_order &&

@@ -4,10 +4,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
 #include "runtime/backends/flat/schedule.hpp"
+#include "runtime/backends/flat/schedule_memory.hpp"
 #include "runtime/bucket/lanes.hpp"
 
 namespace horo::runtime {
@@ -54,7 +56,19 @@ Segment make_segment(const Bucket& bucket, const Lanes& lanes, const Mesh& mesh,
 /// and this rank alone computes these elements of an all-reduce, the result is rounded with the
 /// parts' remainders.
 void reduce(const CutBucket& cut, const Segment& segment, const Combine& combine, const Mesh& mesh,
-            std::byte* memory);
+            const ScheduleMemory& memory);
+
+/// The part of one tensor that a segment is.
+struct SegmentPlace {
+  const std::byte* in = nullptr;
+  std::byte* out = nullptr;
+  std::uint64_t bytes = 0;
+};
+
+/// Where a segment's schedule can run in the memory of the result instead of staging memory, once
+/// the input is there: it is an all-reduce of one tensor, whose elements travel as they are, and
+/// leaves the result where the input was.
+std::optional<SegmentPlace> place_in_result(const CutBucket& cut, const Segment& segment);
 
 /// Copies between the tensors of a bucket and staging memory. Where the bucket says so, packing
 /// rounds to the type of the wire, with the inputs' scaling and the parts' remainders.

@@ -48,7 +48,8 @@ Result<std::unique_ptr<Backend>> make(const Communicator& communicator) {
   HORO_TRY_STATUS(meet(*endpoint, *transport, communicator)
                       .context(fmt::format("connecting rank {} of {} over TCP",
                                            communicator.position, communicator.size())));
-  return make_flat("tcp", std::move(transport), communicator, workers);
+  // The workers move all bytes themselves.
+  return make_flat("tcp", std::move(transport), communicator, workers, MessageMemory::tensors);
 }
 
 }  // namespace
