@@ -391,7 +391,8 @@ inline constexpr Knob<std::string_view> kGlooInterface{
         {.key = "gloo.iface",
          .group = kLibraries,
          .help =
-             "network interface for tcp and gloo; empty: one by which the hosts reach each other",
+             "network interface for tcp and gloo; empty: one by which the hosts reach each other; "
+             "tcp uses several, separated by commas, at once",
          .variable = {.name = "HOROVOD_GLOO_IFACE"}},
     .fallback = ""};
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/sets/job_hosts.hpp"
 
+#include <algorithm>
+
 #include "base/kv/cipher.hpp"
 #include "base/kv/descriptor_limit.hpp"
 
@@ -23,8 +25,10 @@ Result<std::unique_ptr<JobHosts>> JobHosts::meet(const bootstrap::Meeting& meeti
   std::unique_ptr<JobHosts> hosts(new JobHosts(meeting, memory, connect, start.ranks()));
   if (memory.me() != LocalRank{0}) return hosts;
   // Hosts that have set these differently would choose different backends.
-  const auto settings = fmt::format("{} {} {}", static_cast<int>(connect.operations),
-                                    connect.hierarchical, connect.deterministic);
+  const auto& interfaces = connect.gloo_interface;
+  const auto settings =
+      fmt::format("{} {} {} {}", static_cast<int>(connect.operations), connect.hierarchical,
+                  connect.deterministic, std::count(interfaces.begin(), interfaces.end(), ','));
   HORO_TRY_STATUS(hosts->tree_.start(meeting,
                                      {.radix = options.tree_radix,
                                       .heartbeat_timeout = options.heartbeat_timeout,

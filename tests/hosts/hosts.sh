@@ -14,6 +14,7 @@
 #   hosts.sh heal HOST
 #   hosts.sh off HOST            disconnects the network, then kills all processes of the host
 #   hosts.sh crash HOST          kills all processes of the host; its kernel closes their connections
+#   hosts.sh rail HOST           gives the host a second interface, eth1 (10.84.0.N), on a network of its own
 #   hosts.sh shape HOST [rate 100mbit] [delay 20ms] [lose 100] [deny out|in[:ADDRESS]]    limits each direction, loses every 100th frame,
 #                                or leaves out what opens a TCP connection from (out) or to (in) the host, but for ssh, to this
 #                                address if there is one;
@@ -142,6 +143,18 @@ be_head() {
   HOME=/run/home "$@"
 }
 
+# A second network of the hosts, which head is not in.
+rail() {
+  local n
+  n=$(number_of "$1") || exit 1
+  ip link show br1 >/dev/null 2>&1 || ip link add br1 type bridge stp_state 0 forward_delay 0 || die "no second bridge"
+  ip link set br1 up
+  ip link add "q$n" type veth peer name eth1 netns "$(<"$folder/$1.pid")" || die "no second interface"
+  ip link set "q$n" master br1 up
+  bash "$self" on "$1" ip addr add "10.84.0.$n/24" dev eth1
+  bash "$self" on "$1" ip link set eth1 up
+}
+
 on_host() {
   local host=$1
   shift
@@ -176,19 +189,25 @@ delay() {
 }
 
 shape() {
-  local n side limit delay='' late=()
+  local n side link links limit delay='' late=()
   n=$(number_of "$1") || exit 1
   shift
   undelay "$n"
-  tc qdisc del dev "p$n" root 2>/dev/null
-  bash "$self" on "h$n" tc qdisc del dev eth0 root 2>/dev/null
+  links=("p$n:eth0")
+  ip link show "q$n" >/dev/null 2>&1 && links+=("q$n:eth1")
+  for link in "${links[@]}"; do
+    tc qdisc del dev "${link%:*}" root 2>/dev/null
+    bash "$self" on "h$n" tc qdisc del dev "${link#*:}" root 2>/dev/null
+  done
   while [ $# -ge 2 ]; do
     case $1 in
       rate)
         limit=(tbf rate "$2" burst 128kb latency 200ms)
-        for side in "tc qdisc replace dev p$n root" "bash $self on h$n tc qdisc replace dev eth0 root"; do
-          # shellcheck disable=SC2086 # words
-          $side "${limit[@]}" || die "tc refuses rate $2"
+        for link in "${links[@]}"; do
+          for side in "tc qdisc replace dev ${link%:*} root" "bash $self on h$n tc qdisc replace dev ${link#*:} root"; do
+            # shellcheck disable=SC2086 # words
+            $side "${limit[@]}" || die "tc refuses rate $2"
+          done
         done ;;
       delay) delay=$2 ;;
       lose | deny) late+=("$1=$2") ;;
@@ -213,6 +232,7 @@ case $action in
   heal) n=$(number_of "$1") && ip link set "p$n" up ;;
   off) n=$(number_of "$1") && ip link set "p$n" down && kill -KILL "$(<"$folder/$1.pid")" ;;
   crash) number_of "$1" >/dev/null && kill -KILL "$(<"$folder/$1.pid")" ;;
+  rail) rail "$1" ;;
   shape) shape "$@" ;;
   processes)
     # Leaves out process 1, its sshd, and the processes of this command.

@@ -2,6 +2,7 @@
  * A rank for the scripts in this folder: joins, sums, and runs its arguments in order.
  *
  *   sum            an allreduce whose result is checked
+ *   large=N        the same of N MiB
  *   identity       prints rank, size and place on the host
  *   rounds=N       shuts down and joins again N times, with a sum each time; nothing may grow
  *   only=R WORD    the other ranks skip the next word
@@ -56,6 +57,29 @@ static void sum(void) {
   }
 }
 
+static void large(int mib) {
+  const int64_t count = (int64_t)mib << 18;
+  float* values = malloc((size_t)count * sizeof *values);
+  if (values == NULL) exit(6);
+  for (int64_t i = 0; i < count; ++i) values[i] = (float)horo_rank() + 1;
+  horo_tensor_desc desc = HORO_TENSOR_DESC_INIT;
+  horo_tensor tensor;
+  horo_op op;
+  desc.name = "large";
+  desc.ndim = 1;
+  desc.shape = &count;
+  need(horo_declare(&desc, &tensor), "declare");
+  need(horo_submit(tensor, values, values, &op), "submit");
+  need(horo_wait(op, -1), "a large sum");
+  const int ranks = horo_size();
+  for (int64_t i = 0; i < count; ++i) {
+    if (values[i] == (float)(ranks * (ranks + 1) / 2)) continue;
+    fprintf(stderr, "an element of the large sum is %g\n", values[i]);
+    exit(3);
+  }
+  free(values);
+}
+
 static int entries(const char* folder) {
   int count = 0;
   DIR* open = opendir(folder);
@@ -101,6 +125,7 @@ static void lose(void) {
 
 static void act(const char* word) {
   if (strcmp(word, "sum") == 0) sum();
+  if (strncmp(word, "large=", 6) == 0) large(atoi(word + 6));
   if (strcmp(word, "identity") == 0) {
     printf("rank %d of %d, local %d of %d, cross %d of %d\n", horo_rank(), horo_size(),
            horo_local_rank(), horo_local_size(), horo_cross_rank(), horo_cross_size());

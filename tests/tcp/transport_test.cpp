@@ -2,6 +2,7 @@
 // Messages between two ranks in one process, and from a peer that breaks the rules.
 #include <csignal>
 #include <cstring>
+#include <filesystem>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -178,6 +179,18 @@ TEST_CASE("a message that comes before its receive is posted waits in the socket
   CHECK(second->wait());
   CHECK(first->wait());
   CHECK(room == one);
+}
+
+TEST_CASE("a set takes one descriptor for each worker and one more, until it connects") {
+  const auto endpoint = TcpEndpoint::open("127.0.0.1", 0, kSecret).value();
+  const auto open = [] {
+    const std::filesystem::directory_iterator all("/proc/self/fd");
+    return std::distance(begin(all), end(all));
+  };
+  const auto before = open();
+  const auto transport =
+      TcpTransport::make(endpoint, {.position = 0, .members = {0, 1}, .name = "pair"}, 3).value();
+  CHECK(open() - before == 4);
 }
 
 TEST_CASE("two ranks that have only IPv6 exchange a message") {

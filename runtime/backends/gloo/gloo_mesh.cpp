@@ -42,7 +42,9 @@ Result<std::shared_ptr<gloo::Context>> connect_mesh(const Communicator& communic
     HORO_TRY(address, reachable_address(communicator));
   }
   const CloseOnExec sockets;
-  HORO_TRY(auto device, open_device(communicator.interface, address));
+  // Gloo takes one interface.
+  const auto interface = communicator.interface.substr(0, communicator.interface.find(','));
+  HORO_TRY(auto device, open_device(interface, address));
   const auto where =
       fmt::format("connecting rank {} of {} over Gloo", communicator.position, communicator.size());
   const SignalsBlocked blocked(SignalsBlocked::Which::pipe);

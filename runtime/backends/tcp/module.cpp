@@ -41,8 +41,9 @@ Status meet(TcpEndpoint& endpoint, TcpTransport& transport, const Communicator& 
 
 Result<std::unique_ptr<Backend>> make(const Communicator& communicator) {
   HORO_TRY_STATUS(check(communicator));
-  const int workers = TcpTransport::workers_of(communicator.size());
   HORO_TRY(auto endpoint, endpoint_of(communicator));
+  const int workers =
+      TcpTransport::workers_of(communicator.size(), static_cast<int>(endpoint->rails().size()));
   HORO_TRY(auto transport,
            TcpTransport::make(endpoint, communicator, static_cast<std::uint32_t>(workers)));
   HORO_TRY_STATUS(meet(*endpoint, *transport, communicator)

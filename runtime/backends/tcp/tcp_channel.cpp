@@ -26,24 +26,44 @@ std::string text_of(int error) {
   return std::generic_category().message(error);
 }
 
-/// A socket that connects, or -1 with errno.
-int begin_to_connect(const kv::Address& address) {
+using AddressInfo = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
+
+/// Null where `address` is no number.
+AddressInfo info_of(const kv::Address& address) {
   addrinfo hints{};
   hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
-  if (getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &hints, &found) !=
-      0) {
+  if (getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &hints, &found) != 0)
+    found = nullptr;
+  return {found, &freeaddrinfo};
+}
+
+/// The connection leaves from this address. False: it cannot, with errno.
+bool bind_to(int socket, const std::string& from) {
+  if (from.empty()) return true;
+  const int on = 1;  // The port is chosen when the peer is known.
+  setsockopt(socket, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof on);
+  const auto own = info_of({from, 0});
+  if (own != nullptr) return bind(socket, own->ai_addr, own->ai_addrlen) == 0;
+  errno = EADDRNOTAVAIL;
+  return false;
+}
+
+/// A socket that connects, or -1 with errno.
+int begin_to_connect(const kv::Address& address, const std::string& from) {
+  const auto entry = info_of(address);
+  if (entry == nullptr) {
     errno = EADDRNOTAVAIL;
     return -1;
   }
-  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> entry(found, &freeaddrinfo);
   UniqueFd socket(
       ::socket(entry->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_TCP));
   if (!socket) return -1;
   const int on = 1;
   setsockopt(socket.value(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   setsockopt(socket.value(), SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+  if (!bind_to(socket.value(), from)) return -1;
   if (::connect(socket.value(), entry->ai_addr, entry->ai_addrlen) != 0 && errno != EINPROGRESS)
     return -1;
   return socket.release();
@@ -72,14 +92,15 @@ bool may_pass(int error) {
 
 // -- Making the connection ----------------------------------------------------------------------
 
-void TcpChannel::connect(const kv::Address& address, TcpHandshake handshake) {
+void TcpChannel::connect(const kv::Address& address, TcpHandshake handshake,
+                         const std::string& from) {
   ++tries_;
   address_ = address;
   handshake_.emplace(std::move(handshake));
   connected_ = readable_ = writable_ = ending_ = false;
-  socket_ = UniqueFd(begin_to_connect(address));
+  socket_ = UniqueFd(begin_to_connect(address, from));
   if (!socket_ && errno == EMFILE && kv::raise_descriptor_limit())
-    socket_ = UniqueFd(begin_to_connect(address));
+    socket_ = UniqueFd(begin_to_connect(address, from));
   const int error = errno;
   state_ = State::connecting;
   if (socket_) return;

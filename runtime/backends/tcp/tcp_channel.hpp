@@ -39,8 +39,9 @@ class TcpChannel {
 
   // -- Making the connection --------------------------------------------------------------------
 
-  /// Begins to connect, as a new try if the last one failed.
-  void connect(const kv::Address& address, TcpHandshake handshake);
+  /// Begins to connect, as a new try if the last one failed. `from`: an address of this host, a
+  /// number; empty: any.
+  void connect(const kv::Address& address, TcpHandshake handshake, const std::string& from = {});
 
   /// Takes a connection that the peer has made.
   void adopt(ProvenSocket socket);

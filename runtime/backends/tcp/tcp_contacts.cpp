@@ -2,13 +2,8 @@
 #include "runtime/backends/tcp/tcp_contacts.hpp"
 
 #include <algorithm>
-#include <arpa/inet.h>
 #include <array>
 #include <charconv>
-#include <ifaddrs.h>
-#include <net/if.h>
-#include <netdb.h>
-#include <netinet/in.h>
 #include <numeric>
 
 #include "runtime/backends/reachable_address.hpp"
@@ -58,43 +53,14 @@ Deadline after(Deadline deadline, int levels) {
   return left == Duration::max() ? deadline : Deadline::in(clock, left + kEach * levels);
 }
 
-/// Other hosts cannot use a link-local address: its scope is a name of this host.
-bool is_usable(const sockaddr* address) {
-  if (address == nullptr) return false;
-  if (address->sa_family == AF_INET) return true;
-  return address->sa_family == AF_INET6 &&
-         !IN6_IS_ADDR_LINKLOCAL(&reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr);
-}
-
-/// The interface's first IPv4 address, else its first IPv6 address.
-Result<std::string> address_of(const std::string& interface) {
-  ifaddrs* list = nullptr;
-  if (getifaddrs(&list) != 0) return fail_errno(errno, "getifaddrs");
-  const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> entries(list, &freeifaddrs);
-  std::string found;
-  for (const auto* entry = list; entry != nullptr; entry = entry->ifa_next) {
-    if (interface != entry->ifa_name || !is_usable(entry->ifa_addr)) continue;
-    const bool v4 = entry->ifa_addr->sa_family == AF_INET;
-    if (!v4 && !found.empty()) continue;
-    std::array<char, NI_MAXHOST> text{};
-    const socklen_t size = v4 ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
-    if (getnameinfo(entry->ifa_addr, size, text.data(), text.size(), nullptr, 0, NI_NUMERICHOST) !=
-        0)
-      continue;
-    found = text.data();
-    if (v4) break;
+Result<std::vector<TcpRail>> own_rails(const Communicator& communicator) {
+  if (communicator.address.empty() && !communicator.interface.empty())
+    return rails_of(communicator.interface);
+  TcpRail only{.address = communicator.address};
+  if (only.address.empty()) {
+    HORO_TRY(only.address, reachable_address(communicator));
   }
-  if (!found.empty()) return found;
-  return fail(Errc::invalid_argument,
-              "interface '{}' has no IP address on this host; name an interface or address of this "
-              "host",
-              interface);
-}
-
-Result<std::string> own_address(const Communicator& communicator) {
-  if (!communicator.address.empty()) return communicator.address;
-  if (!communicator.interface.empty()) return address_of(communicator.interface);
-  return reachable_address(communicator);
+  return std::vector{std::move(only)};
 }
 
 }  // namespace
@@ -103,9 +69,11 @@ Result<std::shared_ptr<TcpEndpoint>> endpoint_of(const Communicator& communicato
   if (communicator.shared != nullptr) {
     if (auto known = std::dynamic_pointer_cast<TcpEndpoint>(*communicator.shared)) return known;
   }
-  HORO_TRY(const auto address, own_address(communicator));
+  HORO_TRY(auto rails, own_rails(communicator));
+  const auto address = rails.front().address;
   const int me = communicator.members[static_cast<std::size_t>(communicator.position)];
-  auto endpoint = TcpEndpoint::open(address, me, communicator.secret, communicator.encryption);
+  auto endpoint =
+      TcpEndpoint::open(std::move(rails), me, communicator.secret, communicator.encryption);
   if (!endpoint) {
     return fail(endpoint.error().code,
                 "interface '{}' address '{}' cannot be used: {}; name an interface or address of "

@@ -36,27 +36,55 @@ bool poll_for(int events, int fd, std::uint32_t what, std::uint64_t id) {
   return epoll_ctl(events, EPOLL_CTL_ADD, fd, &event) == 0;
 }
 
+/// Listeners at the addresses of all rails, with one port, which some other process may have taken
+/// at some of them.
+Result<std::vector<kv::Listener>> listen_at(const std::vector<TcpRail>& rails) {
+  constexpr int kTries = 16;
+  std::vector<kv::Listener> listeners;
+  for (int i = 0; listeners.size() < rails.size(); ++i) {
+    const auto port = listeners.empty() ? std::uint16_t{0} : listeners.front().address().port;
+    auto listener = kv::Listener::open({rails[listeners.size()].address, port});
+    if (listener) {
+      listeners.push_back(std::move(*listener));
+      continue;
+    }
+    if (listeners.empty() || i == kTries) return Failure(std::move(listener).error());
+    listeners.clear();
+  }
+  return listeners;
+}
+
 }  // namespace
 
 Result<std::shared_ptr<TcpEndpoint>> TcpEndpoint::open(const std::string& address, int me,
                                                        const kv::Secret& secret,
                                                        kv::Encryption encryption) {
+  return open(std::vector{TcpRail{.interface = {}, .address = address}}, me, secret, encryption);
+}
+
+Result<std::shared_ptr<TcpEndpoint>> TcpEndpoint::open(std::vector<TcpRail> rails, int me,
+                                                       const kv::Secret& secret,
+                                                       kv::Encryption encryption) {
   if (encryption == kv::Encryption::on) HORO_TRY_STATUS(kv::can_encrypt());
-  HORO_TRY(auto listener, kv::Listener::open({address, 0}));
+  HORO_TRY(auto listeners, listen_at(rails));
   UniqueFd events(epoll_create1(EPOLL_CLOEXEC));
   if (!events) return fail_errno(errno, "epoll_create1");
   UniqueFd stop(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!stop) return fail_errno(errno, "eventfd");
-  if (!poll_for(events.value(), stop.value(), EPOLLIN, kStopId) ||
-      !poll_for(events.value(), listener.descriptor(), EPOLLIN, kListenerId))
-    return fail_errno(errno, "epoll_ctl");
-  return std::shared_ptr<TcpEndpoint>(new TcpEndpoint(std::move(listener), std::move(events),
-                                                      std::move(stop), me, secret, encryption));
+  bool polls = poll_for(events.value(), stop.value(), EPOLLIN, kStopId);
+  for (const auto& listener : listeners)
+    polls = polls && poll_for(events.value(), listener.descriptor(), EPOLLIN, kListenerId);
+  if (!polls) return fail_errno(errno, "epoll_ctl");
+  return std::shared_ptr<TcpEndpoint>(new TcpEndpoint(std::move(rails), std::move(listeners),
+                                                      std::move(events), std::move(stop), me,
+                                                      secret, encryption));
 }
 
-TcpEndpoint::TcpEndpoint(kv::Listener listener, UniqueFd events, UniqueFd stop, int me,
-                         const kv::Secret& secret, kv::Encryption encryption)
-    : listener_(std::move(listener)),
+TcpEndpoint::TcpEndpoint(std::vector<TcpRail> rails, std::vector<kv::Listener> listeners,
+                         UniqueFd events, UniqueFd stop, int me, const kv::Secret& secret,
+                         kv::Encryption encryption)
+    : rails_(std::move(rails)),
+      listeners_(std::move(listeners)),
       events_(std::move(events)),
       stop_(std::move(stop)),
       me_(me),
@@ -164,9 +192,13 @@ void TcpEndpoint::drop_old(TimePoint now) {
 // -- Strangers ----------------------------------------------------------------------------------
 
 void TcpEndpoint::accept_all() {
+  for (auto& listener : listeners_) accept_some(listener);
+}
+
+void TcpEndpoint::accept_some(kv::Listener& listener) {
   // A bound, so that a flood does not keep this thread from hearing those it has accepted.
   for (int i = 0; i < 64; ++i) {
-    const auto socket = listener_.accept();
+    const auto socket = listener.accept();
     if (!socket) return pause_accepting(socket.error());
     if (*socket < 0) return;
     take_in(*socket);
@@ -198,15 +230,19 @@ void TcpEndpoint::pause_accepting(const Error& why) {
               why.message, no_descriptor ? "; " + kv::describe_descriptor_limit() : "");
   }
   warned_ = why.message;
-  epoll_event nothing{.events = 0, .data = {.u64 = kListenerId}};
-  epoll_ctl(events_.value(), EPOLL_CTL_MOD, listener_.descriptor(), &nothing);
+  listen_for(0);
   paused_ = endpoint_now() + kPause;
 }
 
 void TcpEndpoint::resume_accepting() {
-  epoll_event readable{.events = EPOLLIN, .data = {.u64 = kListenerId}};
-  epoll_ctl(events_.value(), EPOLL_CTL_MOD, listener_.descriptor(), &readable);
+  listen_for(EPOLLIN);
   paused_.reset();
+}
+
+void TcpEndpoint::listen_for(std::uint32_t events) {
+  epoll_event event{.events = events, .data = {.u64 = kListenerId}};
+  for (const auto& listener : listeners_)
+    epoll_ctl(events_.value(), EPOLL_CTL_MOD, listener.descriptor(), &event);
 }
 
 void TcpEndpoint::hear(std::uint64_t id) {

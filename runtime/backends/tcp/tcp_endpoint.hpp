@@ -20,6 +20,7 @@
 #include "base/unique_fd.hpp"
 #include "runtime/backends/communicator.hpp"
 #include "runtime/backends/tcp/tcp_handshake.hpp"
+#include "runtime/backends/tcp/tcp_rails.hpp"
 #include "runtime/backends/tcp/tcp_wire.hpp"
 
 namespace horo::runtime {
@@ -43,8 +44,12 @@ class TcpEndpoint final : public SharedByBackends {
  public:
   static constexpr std::size_t kMostStrangers = 256;
 
-  /// Listens at a free port of `address`, a number, as rank `me` of the job. Fails:
-  /// invalid_argument, unavailable (also: it cannot encrypt), io.
+  /// Listens as rank `me` of the job at the addresses of all rails, at a port that is free at each.
+  /// Fails: invalid_argument, unavailable (also: it cannot encrypt), io.
+  static Result<std::shared_ptr<TcpEndpoint>> open(std::vector<TcpRail> rails, int me,
+                                                   const kv::Secret& secret,
+                                                   kv::Encryption encryption = kv::Encryption::off);
+  /// The same at one address, a number.
   static Result<std::shared_ptr<TcpEndpoint>> open(const std::string& address, int me,
                                                    const kv::Secret& secret,
                                                    kv::Encryption encryption = kv::Encryption::off);
@@ -57,7 +62,11 @@ class TcpEndpoint final : public SharedByBackends {
   /// It is the same for all connections.
   kv::Encryption encryption() const { return encryption_; }
 
-  const kv::Address& address() const { return listener_.address(); }
+  /// That of the first rail; the port is the same on all.
+  const kv::Address& address() const { return listeners_.front().address(); }
+
+  /// At least one.
+  const std::vector<TcpRail>& rails() const { return rails_; }
 
   /// Where ranks listen. Thread: one at a time.
   std::map<int, kv::Address>& contacts() { return contacts_; }
@@ -96,11 +105,13 @@ class TcpEndpoint final : public SharedByBackends {
     int rank = 0;
   };
 
-  TcpEndpoint(kv::Listener listener, UniqueFd events, UniqueFd stop, int me,
-              const kv::Secret& secret, kv::Encryption encryption);
+  TcpEndpoint(std::vector<TcpRail> rails, std::vector<kv::Listener> listeners, UniqueFd events,
+              UniqueFd stop, int me, const kv::Secret& secret, kv::Encryption encryption);
   void run();
   void handle(std::uint64_t id) HORO_REQUIRES(mutex_);
   void accept_all() HORO_REQUIRES(mutex_);
+  void accept_some(kv::Listener& listener) HORO_REQUIRES(mutex_);
+  void listen_for(std::uint32_t events) HORO_REQUIRES(mutex_);
   void take_in(int socket) HORO_REQUIRES(mutex_);
   void pause_accepting(const Error& why) HORO_REQUIRES(mutex_);
   void resume_accepting() HORO_REQUIRES(mutex_);
@@ -111,9 +122,10 @@ class TcpEndpoint final : public SharedByBackends {
   void drop_old(TimePoint now) HORO_REQUIRES(mutex_);
   Duration longest_sleep(TimePoint now) const HORO_REQUIRES(mutex_);
 
-  kv::Listener listener_;
-  const UniqueFd events_;  ///< An epoll instance.
-  const UniqueFd stop_;    ///< An eventfd.
+  const std::vector<TcpRail> rails_;
+  std::vector<kv::Listener> listeners_;  ///< By rail.
+  const UniqueFd events_;                ///< An epoll instance.
+  const UniqueFd stop_;                  ///< An eventfd.
   const int me_;
   const kv::Secret secret_;
   const kv::Encryption encryption_;

@@ -1,7 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/backends/tcp/tcp_transport.hpp"
 
+#include <cerrno>
+#include <sys/eventfd.h>
+
+#include <fmt/ranges.h>
+
 namespace horo::runtime {
+
+namespace {
+
+std::vector<std::vector<kv::Address>> no_addresses(std::size_t rails, std::size_t members) {
+  std::vector<std::vector<kv::Address>> none;
+  none.resize(rails, std::vector<kv::Address>(members));
+  return none;
+}
+
+}  // namespace
 
 class TcpTransport::PostedMessage final : public PendingMessage {
  public:
@@ -21,6 +36,9 @@ Result<std::unique_ptr<TcpTransport>> TcpTransport::make(std::shared_ptr<TcpEndp
                                                          const Communicator& communicator,
                                                          std::uint32_t workers) {
   std::unique_ptr<TcpTransport> made(new TcpTransport(std::move(endpoint), communicator));
+  HORO_TRY_STATUS(made->find_on_rails(communicator));
+  made->peers_.bell = UniqueFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!made->peers_.bell) return fail_errno(errno, "eventfd");
   for (std::uint32_t l = 0; l < workers; ++l) {
     HORO_TRY(auto sockets, WorkerSockets::make(made->peers_, l));
     made->workers_.push_back(std::move(sockets));
@@ -37,11 +55,13 @@ TcpTransport::TcpTransport(std::shared_ptr<TcpEndpoint> endpoint, const Communic
           .token = set_token(endpoint_->secret(), communicator.name),
           .position = communicator.position,
           .members = communicator.members,
-          .addresses = std::vector<kv::Address>(communicator.members.size()),
+          .rails = endpoint_->rails(),
+          .addresses = no_addresses(endpoint_->rails().size(), communicator.members.size()),
           .ended = std::vector<std::atomic<bool>>(communicator.members.size()),
           .timeout = communicator.timeout,
           .lost = {},
-          .watch = [this](int socket, int rank) { endpoint_->watch(socket, peers_.token, rank); }} {
+          .watch = [this](int socket, int rank) { endpoint_->watch(socket, peers_.token, rank); },
+          .bell = {}} {
   for (int p = 0; p < communicator.size(); ++p) positions_[peers_.rank_of(p)] = p;
 }
 
@@ -53,9 +73,33 @@ void TcpTransport::take_addresses() {
   const auto& contacts = endpoint_->contacts();
   for (const auto& [rank, position] : positions_) {
     const auto known = contacts.find(rank);
-    if (known != contacts.end())
-      peers_.addresses[static_cast<std::size_t>(position)] = known->second;
+    if (known == contacts.end()) continue;
+    const auto at = static_cast<std::size_t>(position);
+    peers_.addresses.front()[at] = known->second;
+    for (std::size_t r = 1; r < peers_.rails.size(); ++r)
+      peers_.addresses[r][at].port = known->second.port;
   }
+}
+
+/// The peers' hosts on the rails behind the first; ports and the first rail are known later.
+Status TcpTransport::find_on_rails(const Communicator& communicator) {
+  for (std::size_t r = 1; r < peers_.rails.size(); ++r) {
+    const auto& rail = peers_.rails[r];
+    for (std::size_t p = 0; p < peers_.members.size(); ++p) {
+      const auto theirs = p < communicator.addresses.size() ? communicator.addresses[p]
+                                                            : std::vector<std::string>();
+      const auto* const address = address_on(rail, theirs);
+      if (address == nullptr) {
+        return fail(Errc::unavailable,
+                    "the host of rank {} has no address in the network {}/{} of interface {}; it "
+                    "has {}; name interfaces whose networks connect all hosts",
+                    peers_.members[p], rail.address, rail.prefix, rail.interface,
+                    theirs.empty() ? "none" : fmt::format("{}", fmt::join(theirs, ", ")));
+      }
+      peers_.addresses[r][p].host = *address;
+    }
+  }
+  return {};
 }
 
 void TcpTransport::begin_start(Duration limit, std::function<bool()> lost) {
@@ -103,7 +147,7 @@ void TcpTransport::peer_closed(int rank) {
   const auto position = positions_.find(rank);
   if (position == positions_.end()) return;
   peers_.ended[static_cast<std::size_t>(position->second)].store(true);
-  for (const auto& sockets : workers_) sockets->wake();
+  if (!workers_.empty()) workers_.front()->wake();
 }
 
 }  // namespace horo::runtime

@@ -19,10 +19,14 @@ namespace horo::runtime {
 class TcpTransport final : public Transport, public TcpSet {
  public:
   /// A connection for each worker and peer, but in large sets fewer, because a process may have
-  /// only 1,024 descriptors.
-  static constexpr int workers_of(int ranks) { return ranks <= 128 ? 3 : 1; }
+  /// only 1,024 descriptors. Each rail has the same number of them.
+  static constexpr int workers_of(int ranks, int rails = 1) {
+    const int least = ranks <= 128 ? 3 : 1;
+    return (least + rails - 1) / rails * rails;
+  }
 
-  /// Peers may connect from now on; take_addresses() follows. Fails: io.
+  /// Peers may connect from now on; take_addresses() follows. Fails: unavailable (a peer's host has
+  /// no address in the network of a rail), io.
   static Result<std::unique_ptr<TcpTransport>> make(std::shared_ptr<TcpEndpoint> endpoint,
                                                     const Communicator& communicator,
                                                     std::uint32_t workers);
@@ -49,6 +53,7 @@ class TcpTransport final : public Transport, public TcpSet {
   class PostedMessage;
 
   TcpTransport(std::shared_ptr<TcpEndpoint> endpoint, const Communicator& communicator);
+  Status find_on_rails(const Communicator& communicator);
 
   WorkerSockets& sockets_of(const TransportMessage& message) { return *workers_[message.worker]; }
 

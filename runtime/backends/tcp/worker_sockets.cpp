@@ -6,7 +6,6 @@
 #include <cerrno>
 #include <optional>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <system_error>
 #include <unistd.h>
@@ -34,19 +33,13 @@ bool register_in(const UniqueFd& events, int fd, std::uint32_t what, std::uint64
 Result<std::unique_ptr<WorkerSockets>> WorkerSockets::make(TcpPeers& peers, std::uint32_t number) {
   UniqueFd events(epoll_create1(EPOLL_CLOEXEC));
   if (!events) return fail_errno(errno, "epoll_create1");
-  UniqueFd bell(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!bell) return fail_errno(errno, "eventfd");
-  if (!register_in(events, bell.value(), EPOLLIN, kBellId)) return fail_errno(errno, "epoll_ctl");
-  return std::unique_ptr<WorkerSockets>(
-      new WorkerSockets(peers, number, std::move(events), std::move(bell)));
+  if (!register_in(events, peers.bell.value(), EPOLLIN, kBellId))
+    return fail_errno(errno, "epoll_ctl");
+  return std::unique_ptr<WorkerSockets>(new WorkerSockets(peers, number, std::move(events)));
 }
 
-WorkerSockets::WorkerSockets(TcpPeers& peers, std::uint32_t number, UniqueFd events, UniqueFd bell)
-    : peers_(peers),
-      number_(number),
-      events_(std::move(events)),
-      bell_(std::move(bell)),
-      channels_(peers.members.size()) {}
+WorkerSockets::WorkerSockets(TcpPeers& peers, std::uint32_t number, UniqueFd events)
+    : peers_(peers), number_(number), events_(std::move(events)), channels_(peers.members.size()) {}
 
 WorkerSockets::~WorkerSockets() = default;
 
@@ -69,8 +62,10 @@ void WorkerSockets::connect(int peer) {
                      .to = static_cast<std::uint32_t>(peers_.rank_of(peer)),
                      .worker = number_};
   forget_socket(to.descriptor());
-  to.connect(peers_.addresses[static_cast<std::size_t>(peer)],
-             TcpHandshake::connecting(peers_.secret, edge, *nonce, peers_.encryption));
+  const bool several = peers_.rails.size() > 1;
+  to.connect(address_of(peer),
+             TcpHandshake::connecting(peers_.secret, edge, *nonce, peers_.encryption),
+             several ? peers_.rails[rail()].address : "");
   note_socket(peer);
 }
 
@@ -221,7 +216,7 @@ std::string WorkerSockets::describe_silence(int peer) {
     return fmt::format(
         "it has not connected to this rank at {} for {} ms; a firewall may keep its host from that "
         "port, or the rank may be stopped",
-        kv::to_string(peers_.addresses[static_cast<std::size_t>(peers_.position)]), ms);
+        kv::to_string(address_of(peers_.position)), ms);
   }
   if (silent.state() == TcpChannel::State::connecting) {
     return fmt::format(
@@ -234,17 +229,23 @@ std::string WorkerSockets::describe_silence(int peer) {
 }
 
 Failure WorkerSockets::lost(int peer) const {
-  const auto at = static_cast<std::size_t>(peer);
-  const bool known = at < peers_.addresses.size() && peers_.addresses[at].port != 0;
-  return fail(Errc::peer_lost, "rank {}{} does not answer over TCP: {}", peers_.rank_of(peer),
-              known ? " at " + kv::to_string(peers_.addresses[at]) : "", channels_[at].why());
+  const auto& address = address_of(peer);
+  return fail(Errc::peer_lost, "rank {}{} does not answer over TCP{}: {}", peers_.rank_of(peer),
+              address.port != 0 ? " at " + kv::to_string(address) : "", rail_text(),
+              channels_[static_cast<std::size_t>(peer)].why());
+}
+
+/// " through interface eth1" if there is more than one.
+std::string WorkerSockets::rail_text() const {
+  if (peers_.rails.size() == 1) return "";
+  return " through interface " + peers_.rails[rail()].interface;
 }
 
 // -- Ends ---------------------------------------------------------------------------------------
 
 void WorkerSockets::wake() const {
   const std::uint64_t one = 1;
-  [[maybe_unused]] const auto written = write(bell_.value(), &one, sizeof one);
+  [[maybe_unused]] const auto written = write(peers_.bell.value(), &one, sizeof one);
 }
 
 void WorkerSockets::interrupt() {

@@ -19,6 +19,7 @@
 #include "base/result.hpp"
 #include "base/unique_fd.hpp"
 #include "runtime/backends/tcp/tcp_channel.hpp"
+#include "runtime/backends/tcp/tcp_rails.hpp"
 
 namespace horo::runtime {
 
@@ -29,13 +30,16 @@ struct TcpPeers {
   kv::Encryption encryption = kv::Encryption::off;
   SetToken token{};
   int position = 0;
-  std::vector<int> members;              ///< Rank in the job by position.
-  std::vector<kv::Address> addresses;    ///< By position.
+  std::vector<int> members;    ///< Rank in the job by position.
+  std::vector<TcpRail> rails;  ///< This host's.
+  /// By rail and position: where the peers listen.
+  std::vector<std::vector<kv::Address>> addresses;
   std::vector<std::atomic<bool>> ended;  ///< By position: one of the peer's connections has ended.
   Duration timeout{};                    ///< For a silent peer. Zero: none.
   std::string_view patience = "HORO_GLOO_TIMEOUT";  ///< The setting that `timeout` comes from.
   std::function<bool()> lost;  ///< Whether a rank of the job was lost while they connect; or null.
   std::function<void(int socket, int rank)> watch;  ///< Watch a connection that is made.
+  UniqueFd bell;  ///< An eventfd, which is never read: each ring wakes all workers.
 
   int rank_of(int peer) const { return members[static_cast<std::size_t>(peer)]; }
 
@@ -61,13 +65,21 @@ class WorkerSockets {
 
   /// False: it has hung up.
   bool adopt(int peer, ProvenSocket socket);
-  void wake() const;
+  void wake() const;  ///< The peers' other workers, too.
   void interrupt();
   /// Tells all peers that nothing comes any more. After interrupt().
   void hang_up();
 
  private:
-  WorkerSockets(TcpPeers& peers, std::uint32_t number, UniqueFd events, UniqueFd bell);
+  WorkerSockets(TcpPeers& peers, std::uint32_t number, UniqueFd events);
+
+  std::size_t rail() const { return number_ % peers_.rails.size(); }
+
+  const kv::Address& address_of(int peer) const {
+    return peers_.addresses[rail()][static_cast<std::size_t>(peer)];
+  }
+
+  std::string rail_text() const;
 
   TcpChannel& channel(int peer) { return channels_[static_cast<std::size_t>(peer)]; }
 
@@ -86,7 +98,6 @@ class WorkerSockets {
   TcpPeers& peers_;
   const std::uint32_t number_;
   const UniqueFd events_;             ///< An epoll instance.
-  const UniqueFd bell_;               ///< An eventfd; it is never read.
   std::vector<TcpChannel> channels_;  ///< By position.
   std::vector<int> busy_;             ///< Peers with messages that are not done.
   std::map<int, TimePoint> retries_;  ///< By peer: when to connect again.
