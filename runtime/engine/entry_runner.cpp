@@ -83,6 +83,7 @@ Status EntryRunner::begin_in_place(const Entry& entry, Started& started) {
       if (left_.value() < 0) left_ = entry.left;
       break;
     case EntryKind::tuning:
+      record_tuned(board_.recorded_set(), board_.tuning().value(), entry.tuning);
       board_.apply(entry.tuning);
       if (observer_ != nullptr) observer_->changed(entry.tuning);
       break;

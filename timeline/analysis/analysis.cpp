@@ -228,6 +228,12 @@ void Analysis::lost(int /*rank*/, int culprit, std::int64_t ns) {
   if (is_selected({ns, ns})) ++figures_.culprits[culprit];
 }
 
+void Analysis::tuned(const TuningSwitch& change) {
+  constexpr std::size_t kMostSwitches = 10'000;
+  if (is_selected({change.ns, change.ns}) && figures_.switches.size() < kMostSwitches)
+    figures_.switches.push_back(change);
+}
+
 void Analysis::unfinished(const UnfinishedOperation& what) {
   const auto shown = [this](int rank) { return figures_.shows(rank); };
   const bool concerned = std::any_of(what.waiting.begin(), what.waiting.end(), shown) ||

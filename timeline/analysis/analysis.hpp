@@ -102,7 +102,8 @@ struct Figures {
   std::uint64_t stalls = 0;
   /// Tensors that the ranks submitted differently, and how often. The number of names is limited.
   std::map<std::string, std::uint64_t> mismatches;
-  std::map<int, int> culprits;  ///< Lost ranks, and how many ranks reported each.
+  std::vector<TuningSwitch> switches;  ///< Their number is limited.
+  std::map<int, int> culprits;         ///< Lost ranks, and how many ranks reported each.
   std::vector<UnfinishedOperation> unfinished;
   std::vector<std::string> warnings;
   bool knows_waits = false;
@@ -135,6 +136,7 @@ class Analysis final : public OperationSink {
   void stalled(int rank, int lines, std::int64_t ns) override;
   void mismatched(int rank, const std::string& name, std::int64_t ns) override;
   void lost(int rank, int culprit, std::int64_t ns) override;
+  void tuned(const TuningSwitch& change) override;
   void unfinished(const UnfinishedOperation& what) override;
   void dropped(int rank, std::uint64_t records) override;
   void saw_rank(int rank, std::string_view host) override;

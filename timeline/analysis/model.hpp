@@ -48,6 +48,12 @@ struct UnfinishedOperation {
   std::vector<int> missing;
 };
 
+/// The ranks changed the tuning between two operations.
+struct TuningSwitch {
+  std::int64_t ns = 0;
+  std::string changes;  ///< "fusion.threshold 64 MiB to 2 MiB"
+};
+
 /// Receives the findings of readers. Readers know the file formats, sinks compute the figures.
 class OperationSink {
  public:
@@ -70,6 +76,7 @@ class OperationSink {
   /// The ranks submitted different tensors or operations under this name.
   virtual void mismatched(int rank, const std::string& name, std::int64_t ns) = 0;
   virtual void lost(int rank, int culprit, std::int64_t ns) = 0;
+  virtual void tuned(const TuningSwitch& change) = 0;
   /// Called at the end. Where the same ranks miss several tensors, only the first is reported.
   virtual void unfinished(const UnfinishedOperation& what) = 0;
   /// Number of records that were dropped while recording.

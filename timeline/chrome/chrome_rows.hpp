@@ -43,6 +43,18 @@ struct ChromeRow {
   std::vector<ChromeLane> lanes;  ///< By the index of the rank.
 };
 
+/// The facts of a tensor's declaration that prove another one.
+struct DeclaredFacts {
+  std::uint64_t name_hash = 0;
+  std::uint64_t bytes = 0;
+};
+
+/// The event of a change of the tuning, without its time.
+inline std::string tuning_event(std::string_view changes) {
+  return fmt::format(R"("ph": "i", "name": "TUNING", "s": "g", "args": {{"changes": "{}"}})",
+                     changes);
+}
+
 /// A log entry that one rank has begun and not ended.
 struct ShownEntry {
   std::uint64_t number = 0;

@@ -73,7 +73,7 @@ ChromeWriter::Tensor& ChromeWriter::tensor(const RankState& state, std::uint16_t
   return found->second;
 }
 
-const ChromeWriter::Declared* ChromeWriter::declared(std::uint16_t set, std::uint32_t id) const {
+const DeclaredFacts* ChromeWriter::declared(std::uint16_t set, std::uint32_t id) const {
   const auto found = declared_.find(key_of(set, id));
   return found == declared_.end() ? nullptr : &found->second;
 }
@@ -94,7 +94,7 @@ void ChromeWriter::name(Tensor& tensor, std::uint16_t set, std::uint32_t id, std
 
 /// Leaves out the sizes of the name table where a later declaration with other sizes wrote them.
 void ChromeWriter::describe(Tensor& tensor, const std::optional<NameSlot>& slot,
-                            const Declared* was) {
+                            const DeclaredFacts* was) {
   const auto operation = slot ? slot->operation : std::uint8_t{0};
   tensor.only_negotiates = slot && (operation == kBarrier || operation == kJoin);
   tensor.negotiates = begins(fmt::format("NEGOTIATE_{}", operation_name(operation)));
@@ -349,6 +349,9 @@ void ChromeWriter::take(int rank, const Record& record, std::int64_t wall_ns, do
       return arrive(state, state, record, static_cast<int>(record.x));
     case RecordKind::member:
       state.sets.insert(record.set);
+      return;
+    case RecordKind::tuning:
+      if (const auto changes = state.tuning.take(record)) put(state, job_, tuning_event(*changes));
       return;
     case RecordKind::none:
     case RecordKind::wait:

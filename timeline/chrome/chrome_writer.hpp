@@ -58,11 +58,6 @@ class ChromeWriter {
   using Entry = ShownEntry;
 
   /// The contents of a declare record.
-  struct Declared {
-    std::uint64_t name_hash = 0;
-    std::uint64_t bytes = 0;
-  };
-
   struct RankState {
     int rank = 0;
     std::size_t index = 0;         ///< Ranks are numbered in the order of their first records.
@@ -70,14 +65,16 @@ class ChromeWriter {
     std::string end_of_event;      ///< Names the thread, where ranks are shown.
     std::deque<Entry> entries;     ///< Entries that have begun and not ended.
     std::set<std::uint16_t> sets;  ///< The sets that it is known to be a member of, but the world.
+    TuningChange tuning;
   };
 
   RankState& state_of(int rank);
   Tensor& tensor(const RankState& state, std::uint16_t set, std::uint32_t id, std::uint64_t ticks);
   void name(Tensor& tensor, std::uint16_t set, std::uint32_t id, std::uint64_t ticks,
             const std::optional<NameSlot>& slot) const;
-  static void describe(Tensor& tensor, const std::optional<NameSlot>& slot, const Declared* was);
-  const Declared* declared(std::uint16_t set, std::uint32_t id) const;
+  static void describe(Tensor& tensor, const std::optional<NameSlot>& slot,
+                       const DeclaredFacts* was);
+  const DeclaredFacts* declared(std::uint16_t set, std::uint32_t id) const;
   void announce(Tensor& tensor);
 
   void put(const RankState& state, Tensor& tensor, std::string_view event) {
@@ -119,7 +116,8 @@ class ChromeWriter {
   std::int64_t now_us_ = 0;
   Tensor job_;  ///< Row 0, for events that belong to no tensor.
   std::unordered_map<std::uint64_t, Tensor> tensors_;
-  std::unordered_map<std::uint64_t, Declared> declared_;  ///< The last one of each tensor number.
+  std::unordered_map<std::uint64_t, DeclaredFacts>
+      declared_;  ///< The last one of each tensor number.
   std::map<int, RankState> ranks_;
   RankState* recent_ = nullptr;  ///< The rank of the last record.
 };

@@ -59,11 +59,21 @@ void EntryMatcher::take(const RankSource& file, const Record& record) {
     case RecordKind::member:
       members_[record.set].insert(file.rank());
       return;
+    case RecordKind::tuning:
+      return tuned(state, rank, record, now);
     case RecordKind::none:
     case RecordKind::declare:
     case RecordKind::arrival:  // The other host's own records say more.
       return;
   }
+}
+
+/// All ranks change their tuning at the same entry, so the changes of one rank are enough.
+void EntryMatcher::tuned(RankState& state, int rank, const Record& record, std::int64_t now) {
+  const auto changes = state.tuning.take(record);
+  if (!changes) return;
+  if (tuned_ < 0) tuned_ = rank;
+  if (rank == tuned_) sink_->tuned({.ns = now, .changes = *changes});
 }
 
 void EntryMatcher::submit(RankState& state, int rank, const Record& record, std::int64_t now) {

@@ -71,6 +71,7 @@ class EntryMatcher {
     std::unordered_map<std::uint64_t, std::int64_t> submitted;
     Key last{};  ///< The entry whose members follow.
     std::int64_t last_end = 0;
+    TuningChange tuning;
   };
 
   /// Process set and tensor name; tensor numbers differ between hosts.
@@ -89,6 +90,7 @@ class EntryMatcher {
   void add_members(const RankSource& file, const Record& record);
   void mismatch(const RankSource& file, const Record& record, std::int64_t now);
   void copied(const RankSource& file, const Record& record);
+  void tuned(RankState& state, int rank, const Record& record, std::int64_t now);
   void end(const RankSource& file, const Record& record, std::int64_t now);
   bool whole(const Key& key, const Pending& pending) const;
   void align(const Pending& pending);
@@ -109,6 +111,7 @@ class EntryMatcher {
   std::map<std::uint16_t, std::set<int>> members_;
   std::map<Key, Pending> pending_;
   std::optional<std::int64_t> lost_;  ///< When the first rank reported that a rank was lost.
+  int tuned_ = -1;                    ///< The rank whose changes of the tuning are reported.
   int stepper_ = -1;                  ///< The rank whose steps are counted.
   StepFinder steps_;
 };

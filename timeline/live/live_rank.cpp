@@ -63,6 +63,7 @@ void LiveRank::take(const Record& record, std::int64_t ns, std::int64_t since) {
     case RecordKind::lost:
     case RecordKind::copies:
     case RecordKind::arrival:
+    case RecordKind::tuning:
       return;
   }
 }

@@ -2,6 +2,10 @@
 #include "timeline/record/record.hpp"
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include <fmt/format.h>
 
 namespace horo::timeline {
 
@@ -137,6 +141,46 @@ Copies decode_copies(const Record& record) {
           .entry = record.x,
           .in = (record.y & kMostHalf) * kCopyUnit,
           .out = (record.y >> 32U) * kCopyUnit};
+}
+
+Record encode(const TunedValues& values, std::uint64_t ticks) {
+  return {.ticks = ticks,
+          .kind = RecordKind::tuning,
+          .detail = static_cast<std::uint8_t>(values.after ? 1 : 0),
+          .set = values.set,
+          .id = static_cast<std::uint32_t>(std::min(values.wake_delay_ns / 1000, kMostHalf)),
+          .x = values.fusion_threshold,
+          .y = values.cycle_ns};
+}
+
+TunedValues decode_tuned(const Record& record) {
+  return {.set = record.set,
+          .after = record.detail != 0,
+          .fusion_threshold = record.x,
+          .cycle_ns = record.y,
+          .wake_delay_ns = std::uint64_t{record.id} * 1000};
+}
+
+std::string changes_text(const TunedValues& before, const TunedValues& after) {
+  std::string text;
+  const auto add = [&text](std::string_view name, std::string_view unit, double scale,
+                           std::uint64_t from, std::uint64_t to) {
+    if (from == to) return;
+    fmt::format_to(std::back_inserter(text), "{}{} {:.6g} {} to {:.6g} {}",
+                   text.empty() ? "" : ", ", name, static_cast<double>(from) * scale, unit,
+                   static_cast<double>(to) * scale, unit);
+  };
+  add("fusion.threshold", "MiB", 1.0 / (1 << 20), before.fusion_threshold, after.fusion_threshold);
+  add("cycle.time", "ms", 1e-6, before.cycle_ns, after.cycle_ns);
+  add("wake.delay", "us", 1e-3, before.wake_delay_ns, after.wake_delay_ns);
+  return text;
+}
+
+std::optional<std::string> TuningChange::take(const Record& record) {
+  const auto values = decode_tuned(record);
+  const auto before = std::exchange(before_, std::nullopt);
+  if (!values.after) before_ = values;
+  return values.after && before ? std::optional(changes_text(*before, values)) : std::nullopt;
 }
 
 std::string_view NameSlot::name() const {

@@ -5,6 +5,8 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <string_view>
 
 namespace horo::timeline {
@@ -23,6 +25,7 @@ enum class RecordKind : std::uint8_t {
   mismatch = 10,
   member = 11,
   arrival = 12,
+  tuning = 13,
 };
 
 /// The number that records use for a process set. The runtime reuses the numbers of removed sets;
@@ -123,6 +126,32 @@ struct Copies {
 
 Record encode(const Copies& copies, std::uint64_t ticks);
 Copies decode_copies(const Record& record);
+
+/// The values that a tuning sets, before or after a rank changed them. A change is two records.
+struct TunedValues {
+  std::uint16_t set = 0;
+  bool after = false;
+  std::uint64_t fusion_threshold = 0;
+  std::uint64_t cycle_ns = 0;
+  std::uint64_t wake_delay_ns = 0;  ///< Kept in microseconds.
+
+  friend bool operator==(const TunedValues&, const TunedValues&) = default;
+};
+
+Record encode(const TunedValues& values, std::uint64_t ticks);
+TunedValues decode_tuned(const Record& record);
+/// "fusion.threshold 64 MiB to 2 MiB, wake.delay 50 us to 100 us": the values that differ.
+std::string changes_text(const TunedValues& before, const TunedValues& after);
+
+/// Brings the two records of a change together. Thread: owner.
+class TuningChange {
+ public:
+  /// Takes a record of kind tuning. Returns changes_text() when it completes a change.
+  std::optional<std::string> take(const Record& record);
+
+ private:
+  std::optional<TunedValues> before_;
+};
 
 /// One row of the name table: a tensor as it was declared.
 struct NameSlot {

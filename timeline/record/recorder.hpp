@@ -147,6 +147,13 @@ class Recorder {
          .x = static_cast<std::uint64_t>(rank.value())});
   }
 
+  /// Records that the rank uses other values for what begins from here on.
+  void tuned(const TunedValues& before, const TunedValues& after) {
+    const auto ticks = now();
+    put(encode(before, ticks));
+    put(encode(after, ticks));
+  }
+
   void lost(Rank rank) {
     put({.ticks = now(), .kind = RecordKind::lost, .id = static_cast<std::uint32_t>(rank.value())});
   }

@@ -125,6 +125,15 @@ void write_slowest(JsonWriter& json, const Figures& f) {
   json.end_array();
 }
 
+void write_switches(JsonWriter& json, const Figures& f) {
+  json.key("tuning_switches").begin_array();
+  for (const auto& one : f.switches) {
+    json.begin_object().key("at_ns").value(one.ns - f.origin_ns);
+    json.key("changes").value(one.changes).end_object();
+  }
+  json.end_array();
+}
+
 void write(JsonWriter& json, const Figures& f) {
   json.begin_object().key("span_ns").value(f.span_ns());
   json.key("operations").value(number(f.operations)).key("tensors").value(number(f.tensors));
@@ -144,6 +153,7 @@ void write(JsonWriter& json, const Figures& f) {
     json.begin_object().key("name").value(name).key("times").value(number(times)).end_object();
   }
   json.end_array();
+  write_switches(json, f);
   json.key("negotiation");
   write(json, f.negotiation);
   json.key("queue");

@@ -166,11 +166,31 @@ std::string summary_text(const Figures& f) {
                      f.tensors, bytes_text(f.bytes), movers);
 }
 
+namespace {
+
+/// The last changes of the tuning.
+std::string switches_text(const Figures& f) {
+  constexpr std::size_t kShown = 10;
+  if (f.switches.empty()) return {};
+  const auto count = f.switches.size();
+  auto text = fmt::format("tuning changed {} times{}:\n", count,
+                          count > kShown ? fmt::format(", the last {}", kShown) : "");
+  for (auto i = count - std::min(count, kShown); i < count; ++i) {
+    const auto& one = f.switches[i];
+    text += fmt::format("  at {}: {}\n", time_text(static_cast<double>(one.ns - f.origin_ns)),
+                        one.changes);
+  }
+  return text;
+}
+
+}  // namespace
+
 std::string as_text(const Figures& figures) {
   std::string text = summary_text(figures);
   for (const auto& verdict : judge(figures)) text += fmt::format("* {}\n", printable(verdict.text));
   return text + shares_text(figures) + rank_table(figures) + phases(figures) + paths_text(figures) +
-         clocks_text(figures) + size_table(figures) + skew_table(figures) + slow_table(figures);
+         clocks_text(figures) + size_table(figures) + skew_table(figures) + slow_table(figures) +
+         switches_text(figures);
 }
 
 std::string as_csv(const Figures& figures) {

@@ -48,6 +48,8 @@ class PageData final : public OperationSink {
 
   void lost(int rank, int culprit, std::int64_t ns) override { next_.lost(rank, culprit, ns); }
 
+  void tuned(const TuningSwitch& change) override { next_.tuned(change); }
+
   void unfinished(const UnfinishedOperation& what) override { next_.unfinished(what); }
 
   void dropped(int rank, std::uint64_t records) override { next_.dropped(rank, records); }

@@ -212,6 +212,19 @@ void record_declared(std::uint16_t set, TensorId id, std::string_view name,
                      .shape = std::span(signature.extents).first(dims)});
 }
 
+void record_tuned(std::uint16_t set, const Tuning& before, const Tuning& after) {
+  auto* const recorder = Recorder::current();
+  if (recorder == nullptr || before == after) return;
+  const auto values = [set](const Tuning& tuning, bool is_after) {
+    return timeline::TunedValues{.set = set,
+                                 .after = is_after,
+                                 .fusion_threshold = tuning.fusion_threshold,
+                                 .cycle_ns = tuning.cycle_ns,
+                                 .wake_delay_ns = tuning.wake_delay_ns};
+  };
+  recorder->tuned(values(before, false), values(after, true));
+}
+
 void record_stalls(std::size_t lines) {
   auto* const recorder = Recorder::current();
   if (recorder != nullptr && lines != 0) recorder->stall(lines);

@@ -11,6 +11,7 @@
 #include "runtime/bucket/backend.hpp"
 #include "runtime/engine/operations/operation.hpp"
 #include "runtime/tensor/signature.hpp"
+#include "runtime/tensor/tuning.hpp"
 #include "timeline/record/record.hpp"
 #include "timeline/record/recorder.hpp"
 
@@ -80,5 +81,7 @@ void record_stalls(std::size_t lines);
 void record_mismatch(std::uint16_t set, TensorId id);
 void record_member(std::uint16_t set);
 void record_lost(Rank rank);
+/// The rank changes its tuning between two entries.
+void record_tuned(std::uint16_t set, const Tuning& before, const Tuning& after);
 
 }  // namespace horo::runtime

@@ -2,6 +2,7 @@
 #include "timeline/analysis/analysis.hpp"
 
 #include <catch2/catch.hpp>
+#include <fmt/format.h>
 
 #include "timeline/analysis/verdict.hpp"
 #include "timeline/view/figures_text.hpp"
@@ -77,6 +78,19 @@ TEST_CASE("a set on one host has no paths in its summary") {
   const auto figures = analysis.finish();
   CHECK(figures.paths.empty());
   CHECK(as_text(figures).find("between hosts") == std::string::npos);
+}
+
+TEST_CASE("the last changes of the tuning are listed with their times") {
+  Analysis analysis({}, 5);
+  analysis.operation(step(0, 1));
+  for (int i = 0; i < 12; ++i)
+    analysis.tuned({.ns = i * kMs, .changes = fmt::format("wake.delay {} us to 7 us", i)});
+  const auto figures = analysis.finish();
+  const auto text = as_text(figures);
+  CHECK(text.find("tuning changed 12 times, the last 10:\n") != std::string::npos);
+  CHECK(text.find(": wake.delay 11 us to 7 us\n") != std::string::npos);
+  CHECK(text.find("wake.delay 1 us to 7 us") == std::string::npos);
+  CHECK(as_json(figures).find(R"("changes": "wake.delay 1 us to 7 us")") != std::string::npos);
 }
 
 TEST_CASE("a rank that the others waited for at the end is named if the wait was long") {

@@ -177,6 +177,20 @@ TEST_CASE("a barrier has a negotiation and nothing else") {
         std::vector<std::string>{"B NEGOTIATE_BARRIER 1", "X 0 1", "E 1"});
 }
 
+TEST_CASE("a change of the tuning is an instant with the values before and after it") {
+  ChromeWriter writer({}, [](int, std::uint16_t, std::uint32_t) { return std::nullopt; });
+  const TunedValues before{.fusion_threshold = 64 << 20, .wake_delay_ns = 50'000};
+  auto after = before;
+  after.after = true;
+  after.wake_delay_ns = 100'000;
+  writer.take(0, encode(before, 0), 1000);
+  writer.take(0, encode(after, 0), 1000);
+  writer.take(0, encode(after, 0), 2000);  // Without the values before it.
+  const auto events = writer.events();
+  CHECK(in_short(events) == std::vector<std::string>{"i TUNING"});
+  CHECK(events.find(R"("changes": "wake.delay 50 us to 100 us")") != std::string::npos);
+}
+
 TEST_CASE("a mismatch between ranks ends in an error") {
   ChromeWriter writer(
       {}, [](int, std::uint16_t, std::uint32_t id) { return std::optional(slot_of(id, "a")); });

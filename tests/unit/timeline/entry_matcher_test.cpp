@@ -28,6 +28,7 @@ class Collector final : public OperationSink {
   std::vector<std::pair<std::string, Interval>> clocks;
   std::vector<std::int64_t> starts_at;
   std::vector<UnfinishedOperation> left;
+  std::vector<TuningSwitch> switches;
 
   bool wants_members() const override { return true; }
 
@@ -54,6 +55,8 @@ class Collector final : public OperationSink {
   }
 
   void lost(int /*rank*/, int /*culprit*/, std::int64_t /*ns*/) override {}
+
+  void tuned(const TuningSwitch& change) override { switches.push_back(change); }
 
   void unfinished(const UnfinishedOperation& what) override { left.push_back(what); }
 
@@ -458,4 +461,19 @@ TEST_CASE("a trace read together with ranks' timelines gives a warning") {
   CHECK(collector.operations.size() == 2);
   REQUIRE(collector.warnings.size() == 1);
   CHECK(collector.warnings[0].starts_with("a trace and the timelines of ranks"));
+}
+
+TEST_CASE("a change of the tuning is reported once, with the values before and after it") {
+  const timeline::TunedValues before{.fusion_threshold = 64 << 20, .wake_delay_ns = 50'000};
+  const timeline::TunedValues after{
+      .after = true, .fusion_threshold = 2 << 20, .cycle_ns = 1'500'000, .wake_delay_ns = 50'000};
+  Job job;
+  for (int rank = 0; rank < 2; ++rank)
+    job.add(rank, "a", {encode(before, 300), encode(after, 300), encode(after, 400)});
+  const auto read = job.read();
+  // The last record lacks its first half, which the ring has lost.
+  REQUIRE(read.switches.size() == 1);
+  CHECK(read.switches.front().ns == 1'000'300);
+  CHECK(read.switches.front().changes ==
+        "fusion.threshold 64 MiB to 2 MiB, cycle.time 0 ms to 1.5 ms");
 }
