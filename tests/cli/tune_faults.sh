@@ -36,7 +36,8 @@ horo tune -np 2 --restart "${few[@]}" --resume stopped --whole-runs -- \
   sh -c "'$rank' 30 && echo >>'$scratch/runs' && if [ \$(wc -l <'$scratch/runs') -gt 4 ]; then exec sleep 31415.9; fi" \
   >out 2>err </dev/null &
 tune=$!
-until [ "$(wc -l 2>/dev/null <runs)" -gt 4 ] 2>/dev/null; do
+touch runs
+until [ "$(wc -l <runs)" -gt 4 ]; do
   kill -0 $tune 2>/dev/null || fail "horo tune has ended: $(cat err)"
   sleep 0.05
 done

@@ -69,6 +69,10 @@ TEST_CASE("the reader of config files keeps its promises for mutated input") {
   for (const auto& target : horo::fuzz::config_targets()) fuzz(target);
 }
 
+TEST_CASE("the readers of logs and searches of autotuners keep their promises for mutated input") {
+  for (const auto& target : horo::fuzz::tune_targets()) fuzz(target);
+}
+
 TEST_CASE("the readers of frames between hosts keep their promises for mutated input") {
   for (const auto& target : horo::fuzz::tree_targets()) fuzz(target);
 }

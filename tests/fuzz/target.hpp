@@ -28,12 +28,13 @@ std::vector<Target> kv_targets();
 std::vector<Target> tcp_targets();
 std::vector<Target> timeline_targets();
 std::vector<Target> tree_targets();
+std::vector<Target> tune_targets();
 
 inline std::vector<Target> all_targets() {
   std::vector<Target> all;
   for (const auto& part :
        {kv_targets(), agent_targets(), hosts_targets(), environment_targets(), config_targets(),
-        tree_targets(), tcp_targets(), bootstrap_targets(), timeline_targets()}) {
+        tree_targets(), tcp_targets(), bootstrap_targets(), timeline_targets(), tune_targets()}) {
     all.insert(all.end(), part.begin(), part.end());
   }
   return all;

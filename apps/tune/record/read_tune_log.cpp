@@ -67,6 +67,25 @@ std::optional<double> number_in(std::string_view text) {
   return number;
 }
 
+/// A number of a setting: no setting is below 0, or without end.
+bool is_setting(std::string_view text) {
+  const auto number = number_in(text);
+  return number && std::isfinite(*number) && *number >= 0;
+}
+
+/// A standard error or a number of steps; 0 where there is none, or none that makes sense.
+double amount_in(std::string_view text) {
+  constexpr double kMostAmount = 1e15;
+  const double number = number_in(text).value_or(0);
+  return number >= 0 && number <= kMostAmount ? number : 0;
+}
+
+/// A percentage of the last line.
+std::optional<double> percent_in(std::string_view text) {
+  const auto number = number_in(text);
+  return number && std::isfinite(*number) ? number : std::nullopt;
+}
+
 class LogReader {
  public:
   explicit LogReader(std::string_view path) : path_(path) { record_.source = path; }
@@ -158,15 +177,15 @@ class LogReader {
     TriedSample sample{.line = line, .values = {}, .stage = std::string(field("state"))};
     for (const auto* column : wanted_) {
       const auto value = field(column->header);
-      if (value.empty() || (column->is_number && !number_in(value)))
+      if (value.empty() || (column->is_number && !is_setting(value)))
         return warn_of_value(line, column->header, value);
       sample.values.emplace_back(value);
     }
     const auto score = number_in(field("score"));
     if (!score) return warn_of_value(line, "score", field("score"));
     sample.score = *score;
-    sample.standard_error = number_in(field("standard_error")).value_or(0);
-    sample.steps = static_cast<std::size_t>(std::max(0.0, number_in(field("steps")).value_or(0)));
+    sample.standard_error = amount_in(field("standard_error"));
+    sample.steps = static_cast<std::size_t>(amount_in(field("steps")));
     take(std::move(sample));
   }
 
@@ -179,9 +198,9 @@ class LogReader {
     if (is_ending_state(sample.stage)) {
       record_.ending = RecordedEnding{.state = sample.stage,
                                       .values = std::move(sample.values),
-                                      .gain_percent = number_in(field("gain_percent")),
-                                      .gain_error_percent = number_in(field("gain_error_percent")),
-                                      .chance_percent = number_in(field(kChance))};
+                                      .gain_percent = percent_in(field("gain_percent")),
+                                      .gain_error_percent = percent_in(field("gain_error_percent")),
+                                      .chance_percent = percent_in(field(kChance))};
       return;
     }
     if (!(sample.score > 0) || !std::isfinite(sample.score))

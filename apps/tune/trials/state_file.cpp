@@ -179,6 +179,8 @@ class StateReader {
       if (std::holds_alternative<autotune::RealRange>(dimensions[i].range)) {
         setting.emplace_back(value);
       } else {
+        constexpr double kMostWhole = 1e15;
+        if (!(std::abs(value) <= kMostWhole)) return part.items[i].wrong("the number is too large");
         setting.emplace_back(static_cast<std::int64_t>(value));
       }
     }
@@ -199,7 +201,9 @@ class StateReader {
       HORO_TRY(trial.result.score, number(item, "score"));
       HORO_TRY(trial.result.standard_error, number(item, "standard_error"));
       HORO_TRY(const double steps, number(item, "steps"));
-      trial.result.steps = steps > 0 ? static_cast<std::size_t>(steps) : 0;
+      constexpr double kMostSteps = 1e15;
+      if (!(steps >= 0 && steps <= kMostSteps)) return item.wrong("'steps' is no number of steps");
+      trial.result.steps = static_cast<std::size_t>(steps);
       HORO_TRY(trial.result.seconds, number(item, "seconds"));
       HORO_TRY(const auto* failure, member(item, "failure", PartKind::text));
       trial.result.failure = failure->text;
@@ -232,10 +236,19 @@ class StateReader {
     for (const auto known : kSearchEndings) {
       if (ending->text == autotune::name(known)) {
         search.ending = known;
-        return {};
+        return check_duel(*ending, search);
       }
     }
     return ending->wrong(fmt::format("'{}' is unknown here", ending->text));
+  }
+
+  /// A duel has a challenger.
+  static Status check_duel(const DocumentPart& ending, const autotune::SearchState& search) {
+    const bool was_duel = search.ending == SearchEnding::challenger_won ||
+                          search.ending == SearchEnding::default_stays || !search.turns.empty();
+    if (was_duel && !search.challenger)
+      return ending.wrong("the search has turns, but no 'challenger'");
+    return {};
   }
 
   const TrialSpace& space_;
