@@ -166,6 +166,7 @@ complete -c horo -n '__fish_seen_subcommand_from tune' -l help -s h -d 'print th
 complete -c horo -n '__fish_seen_subcommand_from tune' -l version -s v -d 'print the version and exit'
 complete -c horo -n '__fish_seen_subcommand_from tune' -l json -d 'print the result as JSON'
 complete -c horo -n '__fish_seen_subcommand_from tune' -l log -r -F -d 'read the log of an autotuner, Horo'\''s (--autotune-log-file) or Horovod'\''s (HOROVOD_AUTOTUNE_LOG), instead of running a command'
+complete -c horo -n '__fish_seen_subcommand_from tune' -l simulate -r -F -d 'predict the best settings on the cluster that this YAML file describes, with a training, instead of running a command'
 complete -c horo -n '__fish_seen_subcommand_from tune' -l html -r -F -d 'write a report for a browser, with the curve of the best so far and the response surface'
 complete -c horo -n '__fish_seen_subcommand_from tune' -l budget -x -d 'time for all trials, like 5m'
 complete -c horo -n '__fish_seen_subcommand_from tune' -l online -d 'try settings in one run, while the program trains'

@@ -59,6 +59,21 @@ int show_log(const cli::Arguments& arguments, const std::string& path) {
                       .html = page == nullptr ? std::string() : page->value});
 }
 
+int simulate(const cli::Arguments& arguments, const std::string& cluster) {
+  if (!arguments.rest.empty()) {
+    return usage_error(
+        "horo tune",
+        {Errc::invalid_argument, fmt::format("--simulate runs no command; '{}' has no place here",
+                                             arguments.rest.front())});
+  }
+  const auto text = [&](std::string_view flag) {
+    const auto* option = arguments.find(flag);
+    return option == nullptr ? std::string() : option->value;
+  };
+  return tune_simulated(cluster, text("config-out"),
+                        {.json = arguments.find("json") != nullptr, .html = text("html")});
+}
+
 int run(std::span<const char* const> words) {
   const auto& command = *cli::find_command("tune");
   const auto arguments = cli::parse_arguments(command, words);
@@ -67,6 +82,8 @@ int run(std::span<const char* const> words) {
   if (arguments->find("version") != nullptr) return finish(fmt::format("{}\n", version()));
   if (const auto* log = arguments->find("log"); log != nullptr)
     return show_log(*arguments, log->value);
+  if (const auto* cluster = arguments->find("simulate"); cluster != nullptr)
+    return simulate(*arguments, cluster->value);
   const auto request =
       read_tune_request(*arguments, [](const char* name) { return std::getenv(name); });
   return request ? tune_command(*request) : usage_error("horo tune", request.error());

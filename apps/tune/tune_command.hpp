@@ -18,6 +18,10 @@ int show_result(const TuneRecord& record, const TuneSummary& summary, const Tune
 /// Reports an error that is no usage error. Returns the exit code.
 int refuse_tuning(const Error& error);
 
+/// Searches on the cluster that a file describes. Returns the exit code. Blocks: for the
+/// simulations.
+int tune_simulated(const std::string& file, const std::string& config_out, const TuneViews& views);
+
 /// Tunes a command. Returns the exit code. Blocks: for the trials.
 int tune_command(const TuneRequest& request);
 

@@ -218,6 +218,11 @@ std::vector<Flag> tune_view_flags() {
            .group = kShown,
            .help = "read the log of an autotuner, Horo's (--autotune-log-file) or Horovod's "
                    "(HOROVOD_AUTOTUNE_LOG), instead of running a command"},
+          {.name = "simulate",
+           .value = "FILE",
+           .group = kShown,
+           .help = "predict the best settings on the cluster that this YAML file describes, with a "
+                   "training, instead of running a command"},
           {.name = "html",
            .value = "FILE",
            .group = kShown,

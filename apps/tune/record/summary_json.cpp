@@ -17,6 +17,8 @@ std::string_view kind_name(TuneSource kind) {
       return "horovod";
     case TuneSource::trials:
       return "trials";
+    case TuneSource::simulation:
+      return "simulation";
   }
   return "";
 }

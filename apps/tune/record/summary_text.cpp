@@ -90,6 +90,8 @@ std::string_view kind_text(TuneSource kind) {
       return "log of Horovod's autotuner";
     case TuneSource::trials:
       return "trials";
+    case TuneSource::simulation:
+      return "predictions";
   }
   return "";
 }
@@ -125,7 +127,7 @@ std::string summary_text(const TuneRecord& record, const TuneSummary& summary) {
   for (const auto& verdict : summary.verdicts) text += fmt::format("* {}\n", printable(verdict));
   for (const auto& note : record.notes) text += fmt::format("* {}\n", printable(note));
   if (!summary.best) return text;
-  if (summary.noise > 0)
+  if (record.kind != TuneSource::simulation && summary.noise > 0)
     text += fmt::format("noise of one sample: {:.1f} %\n", 100 * summary.noise);
   const auto& curve_values = summary.best_so_far;
   text += fmt::format("\nbest so far, from {:.4g} to {:.4g} {}:\n  {}\n\n", curve_values.front(),

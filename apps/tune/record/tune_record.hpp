@@ -10,7 +10,7 @@
 
 namespace horo::apps {
 
-enum class TuneSource : std::uint8_t { horo_log, horovod_log, trials };
+enum class TuneSource : std::uint8_t { horo_log, horovod_log, trials, simulation };
 
 /// A value that the settings of a search consist of.
 struct TunedColumn {

@@ -143,12 +143,12 @@ std::vector<std::size_t> varied_columns(const TuneRecord& record) {
 }
 
 std::string describe_setting(const TuneRecord& record, const std::vector<std::string>& values) {
+  const bool is_log = record.kind == TuneSource::horo_log || record.kind == TuneSource::horovod_log;
   std::string text;
   for (const auto i : varied_columns(record)) {
     const auto& column = record.columns[i];
-    text += fmt::format("{}{}{}{}{}{}", text.empty() ? "" : ", ", column.name,
-                        record.kind == TuneSource::trials ? "=" : " ", values[i],
-                        column.unit.empty() ? "" : " ", column.unit);
+    text += fmt::format("{}{}{}{}{}{}", text.empty() ? "" : ", ", column.name, is_log ? " " : "=",
+                        values[i], column.unit.empty() ? "" : " ", column.unit);
   }
   return text;
 }

@@ -35,6 +35,7 @@ std::string nothing_measured(const TuneRecord& record) {
   }
   switch (record.kind) {
     case TuneSource::trials:
+    case TuneSource::simulation:
       return "nothing was measured; the default stays";
     case TuneSource::horovod_log:
       return "the log has no sample: the training ended during the warm-up, or reduced no tensor";
@@ -75,8 +76,21 @@ void add_horovod(const TuneRecord& record, const TuneSummary& summary,
       "Horovod does not measure its own default, so the gain over that is unknown");
 }
 
+/// Predictions have no noise, so there is no confidence to state.
+std::string prediction_verdict(const TuneRecord& record, const TuneSummary& summary) {
+  if (!summary.keep_best || !summary.gain)
+    return "the default stays: no other setting is predicted to be faster";
+  return fmt::format(
+      "use {}: it is predicted to move {:.1f} % more bytes per second than the default",
+      best_setting(record, summary), 100 * summary.gain->gain);
+}
+
 void add_ending(const TuneRecord& record, const TuneSummary& summary,
                 std::vector<std::string>& verdicts) {
+  if (record.kind == TuneSource::simulation) {
+    verdicts.push_back(prediction_verdict(record, summary));
+    return;
+  }
   const auto& state = record.ending->state;
   if (state == kChallengerWon && summary.gain) {
     verdicts.push_back(fmt::format(

@@ -1,0 +1,37 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# horo tune --simulate predicts the best settings on a described cluster, the same each time, and refuses files that make no sense.
+# shellcheck source=tests/cli/lib.sh
+. "${0%/*}/lib.sh"
+cat >"$scratch/cluster.yaml" <<YAML
+hosts:
+  - {count: 4, ranks: 2}
+links: {latency_us: 500, gbit_per_s: 1}
+training:
+  compute_ms: 20
+  tensors:
+    - {bytes: 40000, count: 60}
+    - {bytes: 4000000, count: 2}
+YAML
+
+try horo tune --simulate "$scratch/cluster.yaml" --json --config-out "$scratch/tuned.yaml"
+case $err in *"has no simulator"*) echo "a build with sanitizers has no simulator"; exit 77 ;; esac
+expect "exit code" "$code" 0
+# field EXPRESSION: a part of the JSON in $out, which is `d` in the expression.
+field() { python3 -c "import json, sys; d = json.load(sys.stdin); print($1)" <<<"$out"; }
+expect "kind" "$(field 'd["kind"]')" simulation
+expect "whether a setting is predicted to be better" "$(field 'd["keep_best"] and d["gain"]["gain"] > 0.02')" True
+expect "whether tiny buffers are slow where the latency is long" \
+  "$(field 'min(d["settings"], key=lambda s: s["score"])["values"][0] == min((s["values"][0] for s in d["settings"]), key=float)')" True
+expect_in "note" "$(field 'd["notes"][0]')" "predicted for 8 ranks on 4 hosts: a step takes"
+expect_in "config file" "$(cat "$scratch/tuned.yaml")" "fusion.threshold: "
+first=$out
+try horo tune --simulate "$scratch/cluster.yaml" --json --config-out "$scratch/tuned.yaml"
+expect "the second prediction" "$out" "$first"
+
+refused "must describe two hosts or more, and a 'training'" horo tune --simulate "$HORO_SOURCE/bench/clusters/uneven.yaml"
+sed 's/compute_ms: 20/compute_ms: -5/' "$scratch/cluster.yaml" >"$scratch/absurd.yaml"
+refused "absurd.yaml" horo tune --simulate "$scratch/absurd.yaml"
+sed 's/  - {count: 4, ranks: 2}/  - {count: 4, ranks: }/; s/hosts:/host:/' "$scratch/cluster.yaml" >"$scratch/missing.yaml"
+refused "missing.yaml" horo tune --simulate "$scratch/missing.yaml"
+refused "--simulate runs no command" horo tune --simulate "$scratch/cluster.yaml" train
