@@ -51,7 +51,8 @@ int show_log(const cli::Arguments& arguments, const std::string& path) {
   if (!record) return refuse_tuning(record.error());
   for (const auto& warning : record->warnings) log::warn("tune", "{}", printable(warning));
   auto summary = summarise(*record);
-  if (summary.keep_best)
+  // The best of Horovod's settings is not Horo's best, and some of its switches do not exist here.
+  if (summary.keep_best && record->kind == TuneSource::horo_log)
     summary.keep_command =
         command_to_keep(words_of_log(*record, summary.settings[*summary.best].values));
   return show_result(*record, summary,

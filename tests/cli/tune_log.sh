@@ -46,3 +46,15 @@ refused "unknown option '--lgo'" horo tune --lgo x
 try horo tune --help
 expect "exit code of --help" "$code" 0
 expect_in "help" "$out" "--log FILE"
+
+# The flags to keep are those of a setting that has won in Horo; a log of Horovod gives none.
+cat >"$scratch/won.csv" <<'CSV'
+hierarchical_allreduce,hierarchical_allgather,torus_allreduce,cache_enabled,cycle_time_ms,tensor_fusion_threshold,score,score_unit,standard_error,steps,wake_delay_us,state,gain_percent,gain_error_percent,chance_percent
+0,0,0,1,0,64,100,bytes/us,2,10,50,first points,,,
+0,0,0,1,0.5,8,150,bytes/us,2,10,50,duel,,,
+0,0,0,1,0.5,8,150,bytes/us,2,10,50,challenger won,50,1,0.2
+CSV
+try horo tune --log "$scratch/won.csv"
+expect_in "advice" "$out" "horo run --fusion-threshold=8MiB --cycle-time=500us --wake-delay=50us ..."
+try horo tune --log "$log"
+case $out in *"to keep it"*) fail "a log of Horovod gives flags of Horo" ;; esac
