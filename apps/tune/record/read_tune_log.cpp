@@ -196,11 +196,12 @@ class LogReader {
 
   void take(TriedSample sample) {
     if (is_ending_state(sample.stage)) {
-      record_.ending = RecordedEnding{.state = sample.stage,
-                                      .values = std::move(sample.values),
-                                      .gain_percent = percent_in(field("gain_percent")),
-                                      .gain_error_percent = percent_in(field("gain_error_percent")),
-                                      .chance_percent = percent_in(field(kChance))};
+      record_.ending =
+          RecordedEnding{.state = sample.stage == kEndedInWarmUp ? kEndedEarly : sample.stage,
+                         .values = std::move(sample.values),
+                         .gain_percent = percent_in(field("gain_percent")),
+                         .gain_error_percent = percent_in(field("gain_error_percent")),
+                         .chance_percent = percent_in(field(kChance))};
       return;
     }
     if (!(sample.score > 0) || !std::isfinite(sample.score))
@@ -241,7 +242,7 @@ class LogReader {
 
 bool is_ending_state(const std::string& state) {
   using autotune::SearchEnding;
-  if (state == kEndedEarly) return true;
+  if (state == kEndedEarly || state == kEndedInWarmUp) return true;
   for (const auto ending :
        {SearchEnding::nothing_to_tune, SearchEnding::budget_too_short,
         SearchEnding::default_is_best, SearchEnding::default_stays, SearchEnding::challenger_won}) {

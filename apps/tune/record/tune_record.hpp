@@ -57,6 +57,7 @@ bool is_ending_state(const std::string& state);
 
 inline constexpr const char* kChallengerWon = "challenger won";
 inline constexpr const char* kEndedEarly = "ended early";
+inline constexpr const char* kEndedInWarmUp = "ended in warm-up";  ///< It is read as kEndedEarly.
 inline constexpr const char* kDuelStage = "duel";
 
 }  // namespace horo::apps

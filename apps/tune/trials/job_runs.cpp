@@ -169,6 +169,9 @@ Result<JobRun> JobRuns::run(const SettingWords& setting, const std::vector<std::
   GrowingLog log(log_);
   auto flags = extra;
   flags.push_back(fmt::format("--autotune-log-file={}", log_));
+  // A search that begins with an earlier job's result would try little else.
+  if (request_.job.settings.get(knobs::kAutotuneMemory).empty())
+    flags.emplace_back("--autotune-memory=off");
   const TrialProcess process{.command = job_command(request_, tool_, setting, flags),
                              .output = output_,
                              .limit_seconds = limit_seconds,

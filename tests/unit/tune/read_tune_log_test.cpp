@@ -46,6 +46,14 @@ TEST_CASE("a log of Horo gives standard errors, steps, stages, and the ending wi
   CHECK(record.ending->chance_percent == 0.2);
 }
 
+TEST_CASE("a training that ended in the warm-up ended early") {
+  const std::string line = "0,0,0,1,0,64,0,bytes/us,0,0,50,ended in warm-up,,,\n";
+  const auto record = parse_tune_log(kHoroHeader + line, "x").value();
+  CHECK(record.samples.empty());
+  REQUIRE(record.ending);
+  CHECK(record.ending->state == kEndedEarly);
+}
+
 TEST_CASE("a line that was cut is left out with a warning that names it") {
   auto text = horo_log();
   text.resize(text.rfind(",duel") - 3);  // In the middle of the last turn.
