@@ -143,7 +143,7 @@ Copies decode_copies(const Record& record) {
           .out = (record.y >> 32U) * kCopyUnit};
 }
 
-Record encode(const TunedValues& values, std::uint64_t ticks) {
+Record encode(const RecordedTuning& values, std::uint64_t ticks) {
   return {.ticks = ticks,
           .kind = RecordKind::tuning,
           .detail = static_cast<std::uint8_t>(values.after ? 1 : 0),
@@ -153,7 +153,7 @@ Record encode(const TunedValues& values, std::uint64_t ticks) {
           .y = values.cycle_ns};
 }
 
-TunedValues decode_tuned(const Record& record) {
+RecordedTuning decode_tuned(const Record& record) {
   return {.set = record.set,
           .after = record.detail != 0,
           .fusion_threshold = record.x,
@@ -161,7 +161,7 @@ TunedValues decode_tuned(const Record& record) {
           .wake_delay_ns = std::uint64_t{record.id} * 1000};
 }
 
-std::string changes_text(const TunedValues& before, const TunedValues& after) {
+std::string changes_text(const RecordedTuning& before, const RecordedTuning& after) {
   std::string text;
   const auto add = [&text](std::string_view name, std::string_view unit, double scale,
                            std::uint64_t from, std::uint64_t to) {

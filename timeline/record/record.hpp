@@ -128,20 +128,20 @@ Record encode(const Copies& copies, std::uint64_t ticks);
 Copies decode_copies(const Record& record);
 
 /// The values that a tuning sets, before or after a rank changed them. A change is two records.
-struct TunedValues {
+struct RecordedTuning {
   std::uint16_t set = 0;
   bool after = false;
   std::uint64_t fusion_threshold = 0;
   std::uint64_t cycle_ns = 0;
   std::uint64_t wake_delay_ns = 0;  ///< Kept in microseconds.
 
-  friend bool operator==(const TunedValues&, const TunedValues&) = default;
+  friend bool operator==(const RecordedTuning&, const RecordedTuning&) = default;
 };
 
-Record encode(const TunedValues& values, std::uint64_t ticks);
-TunedValues decode_tuned(const Record& record);
+Record encode(const RecordedTuning& values, std::uint64_t ticks);
+RecordedTuning decode_tuned(const Record& record);
 /// "fusion.threshold 64 MiB to 2 MiB, wake.delay 50 us to 100 us": the values that differ.
-std::string changes_text(const TunedValues& before, const TunedValues& after);
+std::string changes_text(const RecordedTuning& before, const RecordedTuning& after);
 
 /// Brings the two records of a change together. Thread: owner.
 class TuningChange {
@@ -150,7 +150,7 @@ class TuningChange {
   std::optional<std::string> take(const Record& record);
 
  private:
-  std::optional<TunedValues> before_;
+  std::optional<RecordedTuning> before_;
 };
 
 /// One row of the name table: a tensor as it was declared.

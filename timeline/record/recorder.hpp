@@ -148,7 +148,7 @@ class Recorder {
   }
 
   /// Records that the rank uses other values for what begins from here on.
-  void tuned(const TunedValues& before, const TunedValues& after) {
+  void tuned(const RecordedTuning& before, const RecordedTuning& after) {
     const auto ticks = now();
     put(encode(before, ticks));
     put(encode(after, ticks));

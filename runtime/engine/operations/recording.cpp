@@ -216,11 +216,11 @@ void record_tuned(std::uint16_t set, const Tuning& before, const Tuning& after) 
   auto* const recorder = Recorder::current();
   if (recorder == nullptr || before == after) return;
   const auto values = [set](const Tuning& tuning, bool is_after) {
-    return timeline::TunedValues{.set = set,
-                                 .after = is_after,
-                                 .fusion_threshold = tuning.fusion_threshold,
-                                 .cycle_ns = tuning.cycle_ns,
-                                 .wake_delay_ns = tuning.wake_delay_ns};
+    return timeline::RecordedTuning{.set = set,
+                                    .after = is_after,
+                                    .fusion_threshold = tuning.fusion_threshold,
+                                    .cycle_ns = tuning.cycle_ns,
+                                    .wake_delay_ns = tuning.wake_delay_ns};
   };
   recorder->tuned(values(before, false), values(after, true));
 }

@@ -179,7 +179,7 @@ TEST_CASE("a barrier has a negotiation and nothing else") {
 
 TEST_CASE("a change of the tuning is an instant with the values before and after it") {
   ChromeWriter writer({}, [](int, std::uint16_t, std::uint32_t) { return std::nullopt; });
-  const TunedValues before{.fusion_threshold = 64 << 20, .wake_delay_ns = 50'000};
+  const RecordedTuning before{.fusion_threshold = 64 << 20, .wake_delay_ns = 50'000};
   auto after = before;
   after.after = true;
   after.wake_delay_ns = 100'000;

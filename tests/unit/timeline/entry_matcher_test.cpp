@@ -464,8 +464,8 @@ TEST_CASE("a trace read together with ranks' timelines gives a warning") {
 }
 
 TEST_CASE("a change of the tuning is reported once, with the values before and after it") {
-  const timeline::TunedValues before{.fusion_threshold = 64 << 20, .wake_delay_ns = 50'000};
-  const timeline::TunedValues after{
+  const timeline::RecordedTuning before{.fusion_threshold = 64 << 20, .wake_delay_ns = 50'000};
+  const timeline::RecordedTuning after{
       .after = true, .fusion_threshold = 2 << 20, .cycle_ns = 1'500'000, .wake_delay_ns = 50'000};
   Job job;
   for (int rank = 0; rank < 2; ++rank)
