@@ -6,13 +6,16 @@
 #include <span>
 #include <string>
 
+#include "apps/common/replace_file.hpp"
 #include "apps/common/tools.hpp"
 #include "apps/common/usage_error.hpp"
+#include "apps/tune/kept/kept_results.hpp"
 #include "apps/tune/record/read_tune_log.hpp"
 #include "apps/tune/trials/kept_setting.hpp"
 #include "apps/tune/tune_command.hpp"
 #include "base/cli/help.hpp"
 #include "base/exit_code.hpp"
+#include "base/knobs/knobs.hpp"
 #include "base/log.hpp"
 #include "base/text/printable.hpp"
 #include "base/version.hpp"
@@ -75,12 +78,51 @@ int simulate(const cli::Arguments& arguments, const std::string& cluster) {
                         {.json = arguments.find("json") != nullptr, .html = text("html")});
 }
 
+/// What is kept, and what is asked about it.
+Result<std::string> answer_about_kept(const cli::Arguments& arguments) {
+  const auto lookup = [](const char* name) { return std::getenv(name); };
+  HORO_TRY(const auto settings, settings_of_tune(arguments, lookup));
+  HORO_TRY(const auto folder, folder_of_results(settings.get(knobs::kAutotuneMemory), lookup));
+  runtime::tuning::TuningStore store(folder);
+  if (const auto* which = arguments.find("forget"); which != nullptr)
+    return forget_results(store, which->value);
+  HORO_TRY(const auto results, store.list());
+  const auto* file = arguments.find("export");
+  if (file != nullptr) {
+    HORO_TRY_STATUS(replace_file(file->value, runtime::tuning::to_json(results)));
+    return fmt::format("{} written to {}\n",
+                       results.size() == 1 ? "1 result" : fmt::format("{} results", results.size()),
+                       printable(file->value));
+  }
+  if (arguments.find("json") != nullptr) return runtime::tuning::to_json(results);
+  return kept_results_text(results, store.path());
+}
+
+int show_kept(const cli::Arguments& arguments) {
+  int asked = 0;
+  for (const auto* flag : {"list", "forget", "export", "log", "simulate"})
+    asked += arguments.find(flag) != nullptr ? 1 : 0;
+  if (asked > 1 || !arguments.rest.empty()) {
+    return usage_error(
+        "horo tune",
+        {Errc::invalid_argument,
+         "--list, --forget, --export, --log, --simulate and a command exclude each other"});
+  }
+  const auto text = answer_about_kept(arguments);
+  if (text) return finish(*text);
+  return text.error().code == Errc::invalid_argument ? usage_error("horo tune", text.error())
+                                                     : refuse_tuning(text.error());
+}
+
 int run(std::span<const char* const> words) {
   const auto& command = *cli::find_command("tune");
   const auto arguments = cli::parse_arguments(command, words);
   if (!arguments) return usage_error("horo tune", arguments.error());
   if (arguments->find("help") != nullptr) return finish(cli::help_text(command));
   if (arguments->find("version") != nullptr) return finish(fmt::format("{}\n", version()));
+  for (const auto* flag : {"list", "forget", "export"}) {
+    if (arguments->find(flag) != nullptr) return show_kept(*arguments);
+  }
   if (const auto* log = arguments->find("log"); log != nullptr)
     return show_log(*arguments, log->value);
   if (const auto* cluster = arguments->find("simulate"); cluster != nullptr)

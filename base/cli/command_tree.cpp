@@ -230,6 +230,21 @@ std::vector<Flag> tune_view_flags() {
                    "response surface; one page that needs no network"}};
 }
 
+/// Flags of `horo tune` about what searches of earlier jobs have found.
+std::vector<Flag> kept_flags() {
+  return {{.name = "list",
+           .group = kShown,
+           .help = "show what searches have found and what the next jobs begin with; also as JSON"},
+          {.name = "forget",
+           .value = "N",
+           .group = kShown,
+           .help = "forget the result with this number in --list, or all of them: all"},
+          {.name = "export",
+           .value = "FILE",
+           .group = kShown,
+           .help = "write these results to a JSON file"}};
+}
+
 /// Which trials are made.
 std::vector<Flag> trial_flags() {
   return {
@@ -363,6 +378,7 @@ CommandRow tune_command() {
                   .flags = general_flags()};
   tune.flags.push_back(json_flag("print the result as JSON"));
   for (auto& flag : tune_view_flags()) tune.flags.push_back(std::move(flag));
+  for (auto& flag : kept_flags()) tune.flags.push_back(std::move(flag));
   for (auto& flag : trial_flags()) tune.flags.push_back(std::move(flag));
   for (auto& flag : trial_run_flags()) tune.flags.push_back(std::move(flag));
   for (auto& flag : run_command().flags) {

@@ -38,6 +38,27 @@ expect_in "standard error of the second job" "$err" "autotuning: an earlier job 
 sed -n 2p "$log" | grep -q ',check,' || fail "the second job does not begin with a check: $(sed -n 2p "$log")"
 well_formed
 
+# horo tune shows what is kept, writes it to a file, and forgets it.
+try horo tune --list
+expect "exit code of --list" "$code" 0
+expect_in "list" "$out" "1 result in $store:"
+try horo tune --list --json
+expect "version in the JSON" "$(python3 -c 'import json, sys; d = json.load(sys.stdin); print(d["version"], len(d["results"]))' <<<"$out")" "1 1"
+try horo tune --export "$scratch/kept.json"
+expect "what was said" "$out" "1 result written to $scratch/kept.json"
+expect "exported results" "$(python3 -c 'import json, sys; print(len(json.load(open(sys.argv[1]))["results"]))' "$scratch/kept.json")" 1
+try horo tune --forget 2
+expect "exit code of a wrong number" "$code" 2
+expect_in "error of a wrong number" "$err" "'2' must be 'all' or a number that --list shows, and it shows 1 result"
+try horo tune --list --forget all
+expect "exit code of two requests" "$code" 2
+try horo tune --forget 1
+expect_in "what was said" "$out" "1 result forgotten: "
+try horo tune --list
+expect "list of nothing" "$out" "no results are kept in $store"
+try horo tune --list --autotune-memory off
+expect "exit code without memory" "$code" 2
+
 # A damaged store is put aside, and nothing is kept where that is switched off.
 echo damaged >"$store"
 try timeout 100 horo run -np 2 --autotune --autotune-log-file "$log" --autotune-memory off "${few[@]}" "$rank" 1000000 "$log"

@@ -52,6 +52,16 @@ std::vector<std::string> words_for_run(const cli::Arguments& arguments) {
   return words;
 }
 
+Result<RunInvocation> read_job(std::vector<std::string> words,
+                               const std::vector<std::string>& command,
+                               const std::function<const char*(const char*)>& lookup) {
+  words.emplace_back("--");
+  words.insert(words.end(), command.begin(), command.end());
+  std::vector<const char*> pointers;
+  for (const auto& word : words) pointers.push_back(word.c_str());
+  return parse_run(pointers, lookup);
+}
+
 Status check_modes(const cli::Arguments& arguments, const TuneRequest& request) {
   if (arguments.find("online") != nullptr && arguments.find("restart") != nullptr)
     return fail(Errc::invalid_argument, "--online and --restart exclude each other");
@@ -108,13 +118,15 @@ Result<TuneRequest> read_tune_request(const cli::Arguments& arguments,
   }
   HORO_TRY(request.trials, read_count(arguments, "trials", 2, request.trials));
   HORO_TRY(request.failures, read_count(arguments, "failures", 1, request.failures));
-  auto words = request.run_words;
-  words.emplace_back("--");
-  words.insert(words.end(), arguments.rest.begin(), arguments.rest.end());
-  std::vector<const char*> pointers;
-  for (const auto& word : words) pointers.push_back(word.c_str());
-  HORO_TRY(request.job, parse_run(pointers, lookup));
+  HORO_TRY(request.job, read_job(request.run_words, arguments.rest, lookup));
   return request;
+}
+
+Result<Settings> settings_of_tune(const cli::Arguments& arguments,
+                                  const std::function<const char*(const char*)>& lookup) {
+  // `horo run` needs a command.
+  HORO_TRY(auto job, read_job(words_for_run(arguments), {"none"}, lookup));
+  return std::move(job.settings);
 }
 
 }  // namespace horo::apps

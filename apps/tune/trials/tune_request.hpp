@@ -38,6 +38,10 @@ struct TuneRequest {
   RunInvocation job;                   ///< Their meaning, with the command.
 };
 
+/// The knobs of a call without a command. Fails: as parse_run().
+Result<Settings> settings_of_tune(const cli::Arguments& arguments,
+                                  const std::function<const char*(const char*)>& lookup);
+
 /// Blocks: for the config file. Fails: as parse_run; invalid_argument (options of `horo tune`).
 Result<TuneRequest> read_tune_request(const cli::Arguments& arguments,
                                       const std::function<const char*(const char*)>& lookup);
