@@ -78,7 +78,7 @@ int simulate(const cli::Arguments& arguments, const std::string& cluster) {
                         {.json = arguments.find("json") != nullptr, .html = text("html")});
 }
 
-/// What is kept, and what is asked about it.
+/// Shows, writes or forgets the kept results.
 Result<std::string> answer_about_kept(const cli::Arguments& arguments) {
   const auto lookup = [](const char* name) { return std::getenv(name); };
   HORO_TRY(const auto settings, settings_of_tune(arguments, lookup));
