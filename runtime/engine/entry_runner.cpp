@@ -92,6 +92,7 @@ Status EntryRunner::begin_in_place(const Entry& entry, Started& started) {
 }
 
 BucketMover EntryRunner::mover_of(const Entry& entry, const Bucket& bucket) const {
+  if (entry.path == DataPath::carried) return {.reason = timeline::PathReason::carried};
   if (entry.path != DataPath::direct && entry.path != DataPath::staged) return {};
   return {.mover = timeline::mover_of(backend_.caps().name),
           .reason = transfers_.path_reason(bucket)};

@@ -33,7 +33,7 @@ struct PathRow {
   std::string_view why;
 };
 
-constexpr std::array<PathRow, 11> kPaths{
+constexpr std::array<PathRow, 12> kPaths{
     {{"", ""},
      {"by hosts", "each byte crosses once"},
      {"whole", "too small for two more steps"},
@@ -44,6 +44,7 @@ constexpr std::array<PathRow, 11> kPaths{
      {"whole", "hierarchical.allreduce is off"},
      {"whole", "deterministic sums go in the order of the ranks"},
      {"refused", "no backend of this version moves device memory for a set"},
+     {"carried", "so small that the agreement carries it"},
      {"unknown", "recorded by another version"}}};
 
 const PathRow& row_of(PathReason reason) {

@@ -82,10 +82,11 @@ enum class PathReason : std::uint8_t {
   switched_off = 7,
   rank_order = 8,
   device_memory = 9,
-  unknown = 10,
+  carried = 10,  ///< The agreement between hosts has moved it.
+  unknown = 11,
 };
 
-/// "by hosts", "whole" or "refused"; empty: there is no reason.
+/// "by hosts", "whole", "carried" or "refused"; empty: there is no reason.
 std::string_view path_name(PathReason reason);
 /// "too small for two more steps"
 std::string_view text(PathReason reason);
