@@ -39,8 +39,8 @@ static horo_status sum(const char* name, int64_t count) {
   desc.name = name;
   desc.ndim = 1;
   desc.shape = &count;
-  horo_tensor tensor;
-  horo_op op;
+  horo_tensor tensor = 0;
+  horo_op op = 0;
   float* const values = calloc((size_t)count, sizeof *values);
   if (values == NULL) return HORO_OUT_OF_MEMORY;
   horo_status status = horo_declare(&desc, &tensor);

@@ -29,10 +29,10 @@ int report(const horo::Error& error) {
   return horo::exit_code::kFailure;
 }
 
-int supervise(HostAgent::Options options) {
+int supervise(const HostAgent::Options& options) {
   auto loop = horo::Loop::make();
   if (!loop) return report(loop.error());
-  const auto agent = HostAgent::make(**loop, std::move(options));
+  const auto agent = HostAgent::make(**loop, options);
   if (!agent) return report(agent.error());
   (*loop)->run();
   return (*agent)->exit_code();
