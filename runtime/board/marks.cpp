@@ -28,17 +28,20 @@ bool Marks::mark(TensorId id, const Contribution& contribution) {
   return true;
 }
 
-bool Marks::unmark(TensorId id) {
-  counts_.gather(id, region_.me());
+TakenBack Marks::unmark(TensorId id) {
+  if (const auto now = counts_.gather(id, region_.me())) {
+    make_ready(id, arrivals::changed(*now) != 0);
+    return TakenBack::completed;
+  }
   auto& counter = region_.tensor(id).arrivals;
   auto word = counter.load(std::memory_order_acquire);
   do {
     if (arrivals::marks(word) >= region_.params().local_size || arrivals::marks(word) == 0 ||
         (word & arrivals::kReady) != 0)
-      return false;
+      return TakenBack::no;
   } while (!counter.compare_exchange_weak(word, word - arrivals::kMark, std::memory_order_acq_rel));
   counts_.forget(id, region_.me());
-  return true;
+  return TakenBack::yes;
 }
 
 Marks::LastMark Marks::last_marked(TensorId id, std::uint64_t now) const {
@@ -124,7 +127,10 @@ bool Marks::everyone_else_has_joined(TensorId id, std::uint32_t marks) const {
 }
 
 bool Marks::complete_without_joined(TensorId id) {
-  counts_.gather(id);
+  if (const auto now = counts_.gather(id)) {
+    make_ready(id, arrivals::changed(*now) != 0);
+    return true;
+  }
   auto& counter = region_.tensor(id).arrivals;
   auto word = counter.load(std::memory_order_seq_cst);
   for (;;) {

@@ -22,6 +22,13 @@ struct Contribution {
   std::uint64_t ticks = 0;  ///< When it was submitted, by timeline/record/ticks.hpp.
 };
 
+/// What became of a mark that its rank wanted back.
+enum class TakenBack : std::uint8_t {
+  yes,
+  no,         ///< The tensor is complete or was not marked.
+  completed,  ///< Nor this: the attempt itself has made the tensor ready.
+};
+
 /// Owns the marks of all tensors and the masks of joined ranks. The mark that completes a tensor
 /// puts it on the ready list. A tensor is complete when each member has marked it or has joined.
 /// Thread: any, except begin_generation() and forget_joins().
@@ -33,8 +40,8 @@ class Marks {
   /// Marks the tensor for this rank; true when this mark completed it. At most once per generation.
   bool mark(TensorId id, const Contribution& contribution);
 
-  /// Takes this rank's mark back; false when the tensor is complete or was not marked.
-  bool unmark(TensorId id);
+  /// Takes this rank's mark back.
+  TakenBack unmark(TensorId id);
 
   /// Marks the set's join tensor. From now on, until all members have joined, tensors become ready
   /// without this rank's mark. True when any tensor became ready.

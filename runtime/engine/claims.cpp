@@ -237,9 +237,10 @@ void Claims::fail_all(const Error& error) {
 bool Claims::withdraw() {
   bool none_left = true;
   for_tensors_in_flight([&](TensorId id) {
-    const bool taken_back = board_.marks().unmark(id);
+    const auto taken_back = board_.marks().unmark(id);
     board_.marks().dissolve_group(id);
-    if (!taken_back) {
+    if (taken_back != TakenBack::yes) {
+      if (taken_back == TakenBack::completed) agreement_.call_leader();
       none_left = false;
       return;
     }

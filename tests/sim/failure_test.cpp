@@ -6,6 +6,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "base/race_point.hpp"
 #include "tests/sim/sim_job.hpp"
 
 using horo::Errc;
@@ -142,6 +143,26 @@ TEST_CASE("when a rank leaves, operations that can no longer complete end, and n
             "rank 2 has shut down; nothing can complete without it");
     }
   }
+}
+
+TEST_CASE("a tensor completes though a rank leaves while the last one submits it") {
+  // Rank 0 gathers the marks of its group, to which rank 1 adds the last one meanwhile.
+  constexpr int kMany = 37;
+  static SimJob* running = nullptr;
+  SimJob job(kMany, 1, tight_params());
+  running = &job;
+  for (int r = 0; r < kMany; ++r) {
+    job.add(r, "all", vector_of(Kind::allreduce, DType::f32, 300), false);
+    if (r != 1) job.submit_next_of(r);
+  }
+  horo::race_point_hook = [] {
+    horo::race_point_hook = nullptr;
+    running->submit_next_of(1);
+  };
+  CHECK_FALSE(job.engine(0).withdraw());
+  REQUIRE(horo::race_point_hook == nullptr);
+  REQUIRE(job.run(kMostSteps));
+  for (int r = 0; r < kMany; ++r) CHECK(job.buffers(r)[0]->operation->status() == Errc::ok);
 }
 
 TEST_CASE("garbage on the board never crashes a rank") {

@@ -5,6 +5,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "base/race_point.hpp"
 #include "tests/sim/sim_job.hpp"
 
 using horo::Errc;
@@ -92,6 +93,30 @@ TEST_CASE("joined ranks change no result, in any order of submissions") {
         CHECK(std::all_of(at, at + buffer.signature.elements, [sum](float v) { return v == sum; }));
       }
     }
+  }
+}
+
+TEST_CASE("a tensor completes though a rank joins while the last one submits it") {
+  // Rank 0 gathers the marks of its group, to which rank 1 adds the last one meanwhile.
+  constexpr int kRanks = 37;
+  static SimJob* running = nullptr;
+  SimJob job(kRanks, 1, tight_params());
+  running = &job;
+  for (int r = 0; r < kRanks; ++r) {
+    add_values(job, r, "t", with(ReduceOp::sum, DType::i32, 3), 1);
+    add_join(job, r);
+    if (r != 1) job.submit_next_of(r);
+  }
+  horo::race_point_hook = [] {
+    horo::race_point_hook = nullptr;
+    running->submit_next_of(1);
+  };
+  job.submit_next_of(0);
+  REQUIRE(horo::race_point_hook == nullptr);
+  REQUIRE(job.run(kMostSteps));
+  for (int r = 0; r < kRanks; ++r) {
+    CHECK(job.buffers(r)[0]->operation->status() == Errc::ok);
+    CHECK(*reinterpret_cast<const std::int32_t*>(job.buffers(r)[0]->data()) == kRanks);
   }
 }
 

@@ -32,20 +32,28 @@ bool MarkCounts::any(TensorId id) const {
   return false;
 }
 
-void MarkCounts::gather(TensorId id, int member) const {
-  if (!in_groups()) return;
+std::optional<std::uint64_t> MarkCounts::gather(TensorId id, int member) const {
+  if (!in_groups()) return std::nullopt;
   const auto m = static_cast<std::size_t>(member);
   const auto before = group_of(id, m).fetch_or(kGathered, std::memory_order_seq_cst);
   race_point();
   // A complete group is passed on, or about to be, by the member that completed it.
   const auto marks = static_cast<std::size_t>(std::popcount(before & kMembers));
-  if ((before & kGathered) == 0 && marks != 0 && marks < size_of_group(m)) pass_on(id, before);
+  if ((before & kGathered) != 0 || marks == 0 || marks >= size_of_group(m)) return std::nullopt;
+  // Members that mark from now on, or have done so just now, count themselves: if they were faster,
+  // none of them has found the count complete.
+  const auto now = pass_on(id, before);
+  if (arrivals::marks(now) != region_.params().local_size) return std::nullopt;
+  return now;
 }
 
-void MarkCounts::gather(TensorId id) const {
-  if (!in_groups()) return;
+std::optional<std::uint64_t> MarkCounts::gather(TensorId id) const {
+  if (!in_groups()) return std::nullopt;
   const auto members = static_cast<int>(region_.params().local_size);
-  for (int m = 0; m < members; m += static_cast<int>(kMarkGroup)) gather(id, m);
+  for (int m = 0; m < members; m += static_cast<int>(kMarkGroup)) {
+    if (const auto completed = gather(id, m)) return completed;
+  }
+  return std::nullopt;
 }
 
 void MarkCounts::forget(TensorId id, int member) const {

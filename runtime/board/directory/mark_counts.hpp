@@ -7,8 +7,9 @@
 //
 // Ranks that join or leave need all marks in the tensor's count. They `gather` a group: its marks
 // so far go to that count, and later marks of the same generation go there directly. A mark that
-// is on its way from the group to the count is missing from both for a moment. The member that
-// carries it looks at the count afterwards, as one does that has just counted its own mark.
+// is on its way from the group to the count is missing from both for a moment. Whoever carries it
+// may be the last to change the count, also a rank that gathers: each looks at the count behind its
+// own change, and the one that finds all marks there makes the tensor ready.
 #pragma once
 
 #include <algorithm>
@@ -42,9 +43,10 @@ class MarkCounts {
   bool any(TensorId id) const;
 
   /// Has all marks in the tensor's count, from now on until clear(), but for those on their way.
-  void gather(TensorId id) const;
+  /// Returns the count if this call has completed it; then the caller makes the tensor ready.
+  [[nodiscard]] std::optional<std::uint64_t> gather(TensorId id) const;
   /// The same for the group of `member`.
-  void gather(TensorId id, int member) const;
+  [[nodiscard]] std::optional<std::uint64_t> gather(TensorId id, int member) const;
 
   /// Takes back that `member` has marked the tensor, whose count no longer has its mark.
   void forget(TensorId id, int member) const;

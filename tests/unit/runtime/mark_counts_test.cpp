@@ -10,6 +10,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "base/race_point.hpp"
+
 using namespace horo;           // NOLINT(google-build-using-namespace): a test of it
 using namespace horo::runtime;  // NOLINT(google-build-using-namespace): a test of it
 
@@ -78,8 +80,8 @@ TEST_CASE("gathered marks are in the tensor's count, whenever they are gathered"
     const OneRegion region(kMembers);
     const MarkCounts counts(region.get());
     for (int m = 0; m < before; ++m) counts.add(kTensor, m, kMarkInArena);
-    counts.gather(kTensor);
-    counts.gather(kTensor);  // The second time there is nothing to gather.
+    CHECK_FALSE(counts.gather(kTensor));
+    CHECK_FALSE(counts.gather(kTensor));  // The second time there is nothing to gather.
     CHECK(arrivals::marks(region.count()) == static_cast<std::uint32_t>(before));
     for (int m = before; m < kMembers; ++m) {
       const auto now = counts.add(kTensor, m, kMarkInArena);
@@ -90,6 +92,27 @@ TEST_CASE("gathered marks are in the tensor's count, whenever they are gathered"
     counts.forget(kTensor, 3);
     CHECK_FALSE(counts.has(kTensor, 3));
   }
+}
+
+TEST_CASE("a rank that gathers learns that it has completed the tensor") {
+  constexpr int kMembers = 36;
+  static const MarkCounts* late = nullptr;
+  const OneRegion region(kMembers);
+  const MarkCounts counts(region.get());
+  for (int m = 0; m < kMembers; ++m) {
+    if (m != 20) CHECK_FALSE(counts.add(kTensor, m, kMarkInArena) == kMembers * kMarkInArena);
+  }
+  // The last member counts its own mark directly, before the rest of its group is in the count.
+  late = &counts;
+  race_point_hook = [] {
+    race_point_hook = nullptr;
+    const auto now = late->add(kTensor, 20, kMarkInArena);
+    CHECK((now && arrivals::marks(*now) < kMembers));
+  };
+  const auto completed = counts.gather(kTensor, 17);
+  REQUIRE(race_point_hook == nullptr);
+  REQUIRE(completed);
+  CHECK(*completed == kMembers * kMarkInArena);
 }
 
 TEST_CASE("members that mark and gather at once lose no mark and complete a tensor once") {
@@ -107,7 +130,7 @@ TEST_CASE("members that mark and gather at once lose no mark and complete a tens
     for (const auto& members : marked) {
       threads.emplace_back([&counts, &completions, &members] {
         for (const int m : members) {
-          if (m % 11 == 0) counts.gather(kTensor, m);
+          if (m % 11 == 0 && counts.gather(kTensor, m)) ++completions;
           const auto now = counts.add(kTensor, m, kMarkInArena);
           if (now && arrivals::marks(*now) == kMembers) ++completions;
         }
@@ -115,8 +138,7 @@ TEST_CASE("members that mark and gather at once lose no mark and complete a tens
     }
     for (auto& thread : threads) thread.join();
     REQUIRE(region.count() == kMembers * kMarkInArena);
-    // A rank that gathers may complete the tensor itself; then it looks at the count afterwards.
-    REQUIRE(completions <= 1);
+    REQUIRE(completions == 1);
     counts.clear(kTensor);
     region.get().tensor(kTensor).arrivals.store(0);
   }
