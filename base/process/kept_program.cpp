@@ -86,6 +86,11 @@ void await(int process, Deadline deadline) {
   }
 }
 
+void reap(pid_t child) {
+  while (waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
+  }
+}
+
 UniqueFd pidfd_of(pid_t process) {
   return UniqueFd(static_cast<int>(syscall(SYS_pidfd_open, process, 0)));
 }
@@ -131,8 +136,15 @@ Result<KeptProgram> KeptProgram::start(const KeptCommand& command) {
   const int error = errno;
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (keeper < 0) return not_started(error, command.words.front());
+  UniqueFd process = pidfd_of(keeper);
+  if (!process) {
+    const int no_descriptor = errno;
+    kill(keeper, SIGKILL);  // The kernel kills the program with it, and it has told of no group.
+    reap(keeper);
+    return fail_errno(no_descriptor, "starting it");
+  }
   setpgid(keeper, keeper);  // Fails if the keeper has done it and the program runs.
-  KeptProgram program(keeper, std::move(ours), command.grace_ms);
+  KeptProgram program(keeper, std::move(process), std::move(ours), command.grace_ms);
   theirs.reset();
   const auto start_error = read_number(program.report_.value());
   if (!start_error) return fail(Errc::unavailable, "{}", kKeeperLost);
@@ -145,6 +157,7 @@ Result<KeptProgram> KeptProgram::start(const KeptCommand& command) {
 
 KeptProgram::KeptProgram(KeptProgram&& other) noexcept
     : keeper_(std::exchange(other.keeper_, -1)),
+      process_(std::move(other.process_)),
       group_(other.group_),
       report_(std::move(other.report_)),
       grace_ms_(other.grace_ms_),
@@ -153,16 +166,20 @@ KeptProgram::KeptProgram(KeptProgram&& other) noexcept
 
 KeptProgram::~KeptProgram() {
   if (keeper_ < 0) return;
-  const auto keeper = pidfd_of(keeper_);
-  if (keeper && release()) await(keeper.value(), *answer_deadline_);
+  if (release()) await(process_.value(), *answer_deadline_);
+  if (!has_exited()) kill_group();
+  reap(keeper_);
+}
+
+bool KeptProgram::has_exited() const {
   siginfo_t end{};
-  while (waitid(P_PID, static_cast<id_t>(keeper_), &end, WEXITED | WNOHANG | WNOWAIT) < 0 &&
+  int result = 0;
+  while ((result = waitid(P_PID, static_cast<id_t>(keeper_), &end, WEXITED | WNOHANG | WNOWAIT)) <
+             0 &&
          errno == EINTR) {
   }
-  // A keeper that has exited has ended the group.
-  if (end.si_pid == 0 || end.si_code != CLD_EXITED) kill_group();
-  while (waitpid(keeper_, nullptr, 0) < 0 && errno == EINTR) {
-  }
+  // Where a stranger has reaped it, the group's number may be another group's by now.
+  return result < 0 || (end.si_pid != 0 && end.si_code == CLD_EXITED);
 }
 
 bool KeptProgram::release() {
@@ -177,7 +194,8 @@ Duration KeptProgram::answer_time() const {
 }
 
 void KeptProgram::kill_group() const {
-  kill(keeper_, SIGKILL);
+  // Fails if a stranger has reaped the keeper.
+  if (syscall(SYS_pidfd_send_signal, process_.value(), SIGKILL, nullptr, 0) != 0) return;
   if (group_ < 0) return;
   // The group's leader has ended before start() returned. A process of this number that runs is
   // another one, which has got the number since the group is gone.
@@ -200,9 +218,20 @@ Result<int> KeptProgram::wait_status() const {
 }
 
 void EndingPrograms::add(KeptProgram program) {
-  programs_.remove_if([](const KeptProgram& before) { return before.is_over(); });
+  forget_those_over();
   program.release();
   programs_.push_back(std::move(program));
+}
+
+std::vector<int> EndingPrograms::keepers() {
+  forget_those_over();
+  std::vector<int> keepers;
+  for (const auto& program : programs_) keepers.push_back(program.keeper());
+  return keepers;
+}
+
+void EndingPrograms::forget_those_over() {
+  programs_.remove_if([](const KeptProgram& program) { return program.is_over(); });
 }
 
 }  // namespace horo

@@ -72,10 +72,19 @@ class KeptProgram {
   bool is_over() const;
 
  private:
-  KeptProgram(pid_t keeper, UniqueFd report, int grace_ms)
-      : keeper_(keeper), report_(std::move(report)), grace_ms_(grace_ms) {}
+  KeptProgram(pid_t keeper, UniqueFd process, UniqueFd report, int grace_ms)
+      : keeper_(keeper),
+        process_(std::move(process)),
+        report_(std::move(report)),
+        grace_ms_(grace_ms) {}
+
+  /// The keeper has exited, so it has ended the group. False also if it was killed.
+  bool has_exited() const;
 
   pid_t keeper_;
+  /// A pidfd of the keeper: even if a stranger reaps it, nothing here acts on another process that
+  /// has got its number.
+  UniqueFd process_;
   pid_t group_ = -1;  ///< The program's process group; -1: it was not started.
   UniqueFd report_;   ///< See run_keeper().
   int grace_ms_;
@@ -89,7 +98,12 @@ class EndingPrograms {
  public:
   void add(KeptProgram program);
 
+  /// The keepers that are still at work. Forgets the others, which it reaps.
+  std::vector<int> keepers();
+
  private:
+  void forget_those_over();
+
   std::list<KeptProgram> programs_;
 };
 

@@ -383,10 +383,11 @@ class HostAgent::Impl {
     end_timer_ = loop_.after(kChildrenEndTime, [this] { children_ended(); });
   }
 
-  /// Ends everything but what the connections to other agents need. Returns how many live on.
+  /// Ends everything but what the connections to other agents need, or needed until now. Returns
+  /// how many live on.
   int kill_all() {
     return kill_descendants(Deadline::in(SteadyClock::instance(), kLeftoverKillTime),
-                            relays() ? children_->processes() : std::vector<int>());
+                            children_ ? children_->processes() : std::vector<int>());
   }
 
   void children_ended() {

@@ -29,7 +29,8 @@ class ChildAgents {
   /// Ends the input of all: they end their ranks, and then themselves.
   virtual void hang_up() = 0;
   virtual bool empty() const = 0;
-  /// Children of this process that the connections need, such as ssh programs.
+  /// Children of this process that the connections need, such as ssh programs, or that have some
+  /// time to end since their connection is gone. They are reaped here.
   virtual std::vector<int> processes() const = 0;
 };
 

@@ -50,7 +50,7 @@ MakeChildAgents child_agents_by_ssh() {
           loop, *resolver, ending,
           {.host = reach.name, .arguments = reach.program, .target = reach.target}));
     };
-    return make_child_agents(loop, std::move(parent), make);
+    return make_child_agents(loop, std::move(parent), make, ending);
   };
 }
 

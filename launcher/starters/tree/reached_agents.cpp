@@ -197,8 +197,12 @@ class ReachedAgent {
 
 class ReachedAgents final : public ChildAgents {
  public:
-  ReachedAgents(Loop& loop, ParentLink parent, MakeCarrier make)
-      : loop_(loop), parent_(std::move(parent)), make_(std::move(make)) {}
+  ReachedAgents(Loop& loop, ParentLink parent, MakeCarrier make,
+                std::shared_ptr<EndingPrograms> ending)
+      : loop_(loop),
+        parent_(std::move(parent)),
+        make_(std::move(make)),
+        ending_(std::move(ending)) {}
 
   void take(const protocol::Reach& reach) override {
     const auto host = reach.host;
@@ -240,7 +244,7 @@ class ReachedAgents final : public ChildAgents {
   bool empty() const override { return agents_.empty(); }
 
   std::vector<int> processes() const override {
-    std::vector<int> pids;
+    auto pids = ending_ ? ending_->keepers() : std::vector<int>();
     for (const auto& [host, agent] : agents_) {
       if (const int pid = agent->process(); pid > 0) pids.push_back(pid);
     }
@@ -257,6 +261,7 @@ class ReachedAgents final : public ChildAgents {
   Loop& loop_;
   const ParentLink parent_;
   const MakeCarrier make_;
+  const std::shared_ptr<EndingPrograms> ending_;
   std::unordered_map<std::uint32_t, std::unique_ptr<ReachedAgent>> agents_;
   bool wanted_ = true;
   bool hung_up_ = false;
@@ -266,8 +271,10 @@ class ReachedAgents final : public ChildAgents {
 }  // namespace
 
 std::unique_ptr<ChildAgents> make_child_agents(Loop& loop, ChildAgents::ParentLink parent,
-                                               MakeCarrier make) {
-  return std::make_unique<ReachedAgents>(loop, std::move(parent), std::move(make));
+                                               MakeCarrier make,
+                                               std::shared_ptr<EndingPrograms> ending) {
+  return std::make_unique<ReachedAgents>(loop, std::move(parent), std::move(make),
+                                         std::move(ending));
 }
 
 }  // namespace horo::launcher

@@ -2,7 +2,10 @@
 #include "launcher/starters/tree/reached_agents.hpp"
 
 #include <array>
+#include <csignal>
+#include <fcntl.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <catch2/catch.hpp>
 
@@ -47,6 +50,29 @@ class StuckCarrier final : public Carrier {
 };
 
 }  // namespace
+
+TEST_CASE("a program that is ending is one of the processes that are spared") {
+  auto loop = Loop::make().value();
+  const auto ending = std::make_shared<EndingPrograms>();
+  const auto agents = make_child_agents(*loop, {}, {}, ending);
+  CHECK(agents->processes().empty());
+  std::array<int, 2> ends{};
+  REQUIRE(pipe2(ends.data(), O_CLOEXEC) == 0);
+  const UniqueFd said(ends[0]);
+  const UniqueFd out(ends[1]);
+  // It ignores SIGTERM, so it lasts for the grace time.
+  auto program = KeptProgram::start({.words = {"sh", "-c", "trap '' TERM; echo; exec sleep 98765"},
+                                     .out = out.value(),
+                                     .err = 2,
+                                     .grace_ms = 60'000});
+  REQUIRE(program);
+  char line = 0;
+  REQUIRE(read(said.value(), &line, 1) == 1);
+  const pid_t keeper = program->keeper();
+  ending->add(std::move(*program));
+  CHECK(agents->processes() == std::vector<int>{keeper});
+  kill(keeper, SIGKILL);
+}
 
 TEST_CASE("a host that is given up is gone even if its stream stays open") {
   auto loop = Loop::make().value();
