@@ -124,7 +124,10 @@ class Keeper {
     if (error == 0) group_ = make_group(error);
     if (error == 0) program_ = start_program(plan_, getpid(), group_, error);
     tell(error);
-    if (error != 0) _exit(0);
+    if (error != 0) {
+      reap(program_);
+      leave();
+    }
     tell(group_);
     auto what = What::all;
     if (keep_only() && watch_children()) {
@@ -135,12 +138,23 @@ class Keeper {
     kill(-group_, SIGKILL);
     if (what == What::all) kill_descendants();
     while (what == What::group && look()) await_child(-1);
-    _exit(0);
+    leave();
   }
 
  private:
   /// Everything that descends from the program is to end, or its process group only.
   enum class What : std::uint8_t { all, group };
+
+  /// Reaps the group's leader, which the parent would get otherwise. The group is empty.
+  [[noreturn]] void leave() const {
+    reap(group_);
+    _exit(0);
+  }
+
+  static void reap(pid_t ended) {
+    while (ended > 0 && waitpid(ended, nullptr, 0) < 0 && errno == EINTR) {
+    }
+  }
 
   void tell(int number) const {
     while (write(report_, &number, sizeof number) < 0 && errno == EINTR) {
@@ -215,6 +229,10 @@ class Keeper {
   void let_group_end() {
     kill(-group_, SIGTERM);
     kill(-group_, SIGCONT);
+    if (program_ > 0 && getpgid(program_) != group_) {  // It has begun a session.
+      kill(program_, SIGTERM);
+      kill(program_, SIGCONT);
+    }
     using Clock = std::chrono::steady_clock;
     const auto end = Clock::now() + std::chrono::milliseconds(plan_.grace_ms);
     while (look()) {

@@ -12,6 +12,7 @@
 #include <optional>
 #include <pthread.h>
 #include <string>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
@@ -137,6 +138,35 @@ TEST_CASE("a program's children have the grace time that the program does not us
   CHECK(said.rest() == "passed on\n");
 }
 
+TEST_CASE("a program that has begun a session has the grace time, too") {
+  Said said;
+  {
+    const auto program =
+        run({"setsid", "sh", "-c",
+             "trap 'echo asked; exit' TERM; echo up; while :; do sleep 0.01; done"},
+            said, 60'000);
+    REQUIRE(said.line() == "up");
+  }
+  CHECK(said.rest() == "asked\n");
+}
+
+TEST_CASE("a keeper leaves its parent no process to reap") {
+  REQUIRE(prctl(PR_SET_CHILD_SUBREAPER, 1) == 0);
+  const auto has_children = [] {
+    siginfo_t end{};
+    return waitid(P_ALL, 0, &end, WEXITED | WNOHANG | WNOWAIT | __WALL) == 0;
+  };
+  const Said said;
+  REQUIRE_FALSE(has_children());
+  CHECK(run_script("exit 3", said).wait_status());
+  CHECK_FALSE(has_children());
+  { const auto program = run_script("exec sleep 98765", said); }
+  CHECK_FALSE(has_children());
+  CHECK_FALSE(KeptProgram::start({.words = {"/there/is/no/program"}, .out = said.end(), .err = 2}));
+  CHECK_FALSE(has_children());
+  REQUIRE(prctl(PR_SET_CHILD_SUBREAPER, 0) == 0);
+}
+
 TEST_CASE("a program without grace time is killed at once") {
   Said said;
   {
@@ -165,6 +195,41 @@ TEST_CASE("programs that end together are all told before one of them has ended"
     for (auto& program : programs) ending.add(std::move(program));
   }
   CHECK(said.rest() == "ended\nended\nended\nended\n");
+}
+
+TEST_CASE("an owner whose keeper a stranger has reaped sends no signal to its numbers") {
+  const Said said;
+  pid_t left = 0;
+  {
+    const auto program = run_script("sh -c 'echo $$; exec sleep 98765' & wait", said, 60'000);
+    left = std::stoi(said.line());
+    REQUIRE(kill(program.keeper(), SIGKILL) == 0);
+    REQUIRE(waitpid(program.keeper(), nullptr, 0) == program.keeper());
+    CHECK(program.is_over());
+  }
+  CHECK(kill(left, 0) == 0);
+  kill(left, SIGKILL);
+}
+
+TEST_CASE("programs that are ending are listed until they have ended, and reaped then") {
+  const Folder folder;
+  const Said said;
+  EndingPrograms ending;
+  CHECK(ending.keepers().empty());
+  auto program =
+      run_script(fmt::format("trap 'until [ -e {} ]; do sleep 0.01; done; exit' TERM; echo up;"
+                             " while :; do sleep 0.01; done",
+                             folder / "go"),
+                 said, 60'000);
+  REQUIRE(said.line() == "up");
+  const pid_t keeper = program.keeper();
+  ending.add(std::move(program));
+  CHECK(ending.keepers() == std::vector<int>{keeper});
+  std::ofstream(folder / "go").flush();
+  siginfo_t end{};
+  REQUIRE(waitid(P_PID, static_cast<id_t>(keeper), &end, WEXITED | WNOWAIT) == 0);
+  CHECK(ending.keepers().empty());
+  CHECK((waitpid(keeper, nullptr, WNOHANG) < 0 && errno == ECHILD));
 }
 
 namespace {
