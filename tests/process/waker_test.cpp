@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two processes on one board wake each other, with real futexes, as often as this takes to lose a
-// wake-up if the protocol allows one.
+// Two or three processes on one board wake each other, with real futexes, as often as this takes to
+// lose a wake-up if the protocol allows one.
 //
 // Shown to find lost wake-ups: with the look in `Waker::sleep` made before the sleeper registers
 // (`const Duration limit = look();` moved above the BellSleeper), each of the first three cases
@@ -15,6 +15,7 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <vector>
 
 #include <catch2/catch.hpp>
 
@@ -27,7 +28,8 @@ using namespace horo::runtime;
 
 namespace {
 
-constexpr std::uint32_t kRounds = 20'000;
+constexpr std::uint32_t kRounds = 20'000;  ///< For two processes.
+constexpr std::size_t kMostRanks = 3;
 constexpr Duration kLost = 10s;     ///< No process that can run is as late as this.
 constexpr Duration kLostOnce = 1s;  ///< The same for ranks that look once, and do lose one.
 
@@ -37,10 +39,11 @@ enum class How { driver_for_entries, driver_for_chunks, runtime_thread };
 /// Whether a sleeper looks for news again once it has registered, as it must.
 enum class Look { again, once };
 
-/// The memory that both processes share besides the board.
+/// The memory that the processes share besides the board.
 struct Shared {
-  std::array<std::atomic<std::uint32_t>, 2> published;  ///< By rank: the last round it has begun.
-  std::atomic<std::uint32_t> lost;                      ///< Wake-ups that never came.
+  std::array<std::atomic<std::uint32_t>, kMostRanks>
+      published;                    ///< By rank: the last round it has begun.
+  std::atomic<std::uint32_t> lost;  ///< Wake-ups that never came.
 };
 
 class SharedPage {
@@ -62,13 +65,16 @@ class SharedPage {
   void* const memory_;
 };
 
-/// One rank's side. Each round the ranks take turns: one publishes, the other waits for it.
+/// One rank's side. Each round rank 0 publishes first and the others wait for it; then these
+/// publish at the same time, and rank 0 waits for all of them.
 class Player {
  public:
-  Player(HostMemory& memory, Shared& shared, How how, Look look, std::uint64_t seed)
+  Player(HostMemory& memory, std::size_t ranks, Shared& shared, How how, Look look,
+         std::uint64_t seed)
       : waker_(memory.waker()),
         me_(memory.me().index()),
-        peer_(LocalRank{static_cast<int>(1 - me_)}),
+        first_peer_(me_ == 0 ? 1 : 0),
+        end_of_peers_(me_ == 0 ? ranks : 1),
         shared_(shared),
         how_(how),
         look_(look),
@@ -78,7 +84,7 @@ class Player {
     for (std::uint32_t round = 1; round <= rounds && shared_.lost.load() == 0; ++round) {
       if (me_ == 0) publish(round);
       if (!await(round)) return;
-      if (me_ == 1) publish(round);
+      if (me_ != 0) publish(round);
     }
   }
 
@@ -90,14 +96,19 @@ class Player {
   void publish(std::uint32_t round) {
     pause();
     shared_.published[me_].store(round, std::memory_order_seq_cst);
-    waker_.wake(peer_, how_ == How::driver_for_chunks ? interest::kChunks : interest::kEntries);
+    const auto what = how_ == How::driver_for_chunks ? interest::kChunks : interest::kEntries;
+    for (auto peer = first_peer_; peer < end_of_peers_; ++peer)
+      waker_.wake(LocalRank{static_cast<int>(peer)}, what);
   }
 
   bool arrived(std::uint32_t round) const {
-    return shared_.published[1 - me_].load(std::memory_order_seq_cst) >= round;
+    for (auto peer = first_peer_; peer < end_of_peers_; ++peer) {
+      if (shared_.published[peer].load(std::memory_order_seq_cst) < round) return false;
+    }
+    return true;
   }
 
-  /// Sleeps until the peer has published the round; false when it was never woken for it.
+  /// Sleeps until its peers have published the round; false when it was never woken for it.
   bool await(std::uint32_t round) {
     const auto& clock = SteadyClock::instance();
     const auto limit = look_ == Look::again ? kLost : kLostOnce;
@@ -134,7 +145,8 @@ class Player {
 
   Waker& waker_;
   const std::size_t me_;
-  const LocalRank peer_;
+  const std::size_t first_peer_;
+  const std::size_t end_of_peers_;
   Shared& shared_;
   const How how_;
   const Look look_;
@@ -148,29 +160,36 @@ std::unique_ptr<HostMemory> attach(int fd, int rank) {
   return std::move(memory).value();
 }
 
-/// Plays both sides, each in a process of its own; how many wake-ups were lost.
-std::uint32_t play(How how, Look look = Look::again) {
+bool ended_well(pid_t child) {
+  int status = -1;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+/// Plays all sides, each in a process of its own; how many wake-ups were lost.
+std::uint32_t play(How how, Look look = Look::again, int ranks = 2) {
   const auto seed = std::random_device{}();
   CAPTURE(seed);
   const SharedPage page;
-  const int fd = *make_board({.local_size = 2, .nonce = 1});
+  const int fd = *make_board({.local_size = ranks, .nonce = 1});
   const auto run = [&](int rank) {
     const auto memory = attach(fd, rank);
     if (memory == nullptr) return false;
-    Player(*memory, page.get(), how, look, seed + static_cast<unsigned>(rank)).play(kRounds);
+    Player(*memory, static_cast<std::size_t>(ranks), page.get(), how, look,
+           seed + static_cast<unsigned>(rank))
+        .play(ranks == 2 ? kRounds : kRounds / 4);
     return true;
   };
-  const pid_t child = fork();
-  REQUIRE(child >= 0);
-  if (child == 0) {
+  std::vector<pid_t> children;
+  for (int rank = 1; rank < ranks; ++rank) {
+    children.push_back(fork());
+    REQUIRE(children.back() >= 0);
+    if (children.back() != 0) continue;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    _exit(run(1) ? 0 : 1);
+    _exit(run(rank) ? 0 : 1);
   }
   CHECK(run(0));
-  int status = -1;
-  REQUIRE(waitpid(child, &status, 0) == child);
-  CHECK(WIFEXITED(status));
-  CHECK(WEXITSTATUS(status) == 0);
+  for (const pid_t child : children) CHECK(ended_well(child));
   close(fd);
   return page.get().lost.load();
 }
@@ -187,6 +206,12 @@ TEST_CASE("no wake-up for chunks is lost between two processes whose drivers sle
 
 TEST_CASE("no wake-up is lost between two processes whose own threads sleep") {
   CHECK(play(How::runtime_thread) == 0);
+}
+
+TEST_CASE("no wake-up is lost where two processes have news for the same sleeper") {
+  CHECK(play(How::driver_for_entries, Look::again, 3) == 0);
+  CHECK(play(How::driver_for_chunks, Look::again, 3) == 0);
+  CHECK(play(How::runtime_thread, Look::again, 3) == 0);
 }
 
 TEST_CASE("a sleeper that does not look again after it has registered loses a wake-up") {
