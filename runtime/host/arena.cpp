@@ -43,7 +43,10 @@ Result<void*> Arena::allocate(std::uint64_t bytes) {
   }
   const auto offset = best->first;
   if (wanted >= kHugePage) back_by_huge_pages(host_->at(first_ + offset), wanted);
-  HORO_TRY_STATUS(host_->allocate(first_ + offset, wanted));
+  if (auto allocated = host_->allocate(first_ + offset, wanted); !allocated) {
+    give_back(offset, wanted);  // Huge pages that it has got already.
+    return Failure(std::move(allocated).error());
+  }
   const auto left = best->second - wanted;
   free_.erase(best);
   if (left != 0) free_.emplace(offset + wanted, left);
