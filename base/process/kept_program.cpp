@@ -95,6 +95,16 @@ UniqueFd pidfd_of(pid_t process) {
   return UniqueFd(static_cast<int>(syscall(SYS_pidfd_open, process, 0)));
 }
 
+/// Returns a pidfd of a new keeper. Fails: io; then the keeper is gone.
+Result<UniqueFd> refer_to(pid_t keeper) {
+  UniqueFd process = pidfd_of(keeper);
+  if (process) return process;
+  const int error = errno;
+  kill(keeper, SIGKILL);  // The kernel kills the program with it.
+  reap(keeper);
+  return fail_errno(error, "starting it");
+}
+
 /// `command` outlives the plan.
 KeeperPlan plan_for(const KeptCommand& command) {
   KeeperPlan plan;
@@ -136,13 +146,7 @@ Result<KeptProgram> KeptProgram::start(const KeptCommand& command) {
   const int error = errno;
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (keeper < 0) return not_started(error, command.words.front());
-  UniqueFd process = pidfd_of(keeper);
-  if (!process) {
-    const int no_descriptor = errno;
-    kill(keeper, SIGKILL);  // The kernel kills the program with it, and it has told of no group.
-    reap(keeper);
-    return fail_errno(no_descriptor, "starting it");
-  }
+  HORO_TRY(auto process, refer_to(keeper));
   setpgid(keeper, keeper);  // Fails if the keeper has done it and the program runs.
   KeptProgram program(keeper, std::move(process), std::move(ours), command.grace_ms);
   theirs.reset();

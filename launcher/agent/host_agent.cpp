@@ -383,8 +383,7 @@ class HostAgent::Impl {
     end_timer_ = loop_.after(kChildrenEndTime, [this] { children_ended(); });
   }
 
-  /// Ends everything but what the connections to other agents need, or needed until now. Returns
-  /// how many live on.
+  /// Ends everything but what connections to other agents need or needed. Returns how many live on.
   int kill_all() {
     return kill_descendants(Deadline::in(SteadyClock::instance(), kLeftoverKillTime),
                             children_ ? children_->processes() : std::vector<int>());

@@ -22,7 +22,7 @@ struct Contribution {
   std::uint64_t ticks = 0;  ///< When it was submitted, by timeline/record/ticks.hpp.
 };
 
-/// What became of a mark that its rank wanted back.
+/// Says what became of a mark that its rank wanted back.
 enum class TakenBack : std::uint8_t {
   yes,
   no,         ///< The tensor is complete or was not marked.
