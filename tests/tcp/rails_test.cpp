@@ -71,6 +71,22 @@ TEST_CASE("interfaces are named once, and have addresses") {
   CHECK_FALSE(rails_of("lo,"));
 }
 
+TEST_CASE("two interfaces with one address are refused") {
+  const std::vector<TcpRail> same{{.interface = "a", .address = "127.0.1.1"},
+                                  {.interface = "b", .address = "127.0.2.1"},
+                                  {.interface = "c", .address = "127.0.1.1"}};
+  CHECK(check_apart(std::span(same).first(2)));
+  CHECK_THAT(check_apart(same).error().message,
+             Catch::Contains("the interfaces 'a' and 'c' have the same address 127.0.1.1"));
+}
+
+TEST_CASE("a port that is free at no rail but the first is given up") {
+  const auto opened = TcpEndpoint::open({kTwo.front(), kTwo.back(), kTwo.front()}, 0, kSecret);
+  REQUIRE_FALSE(opened);
+  CHECK(opened.error().code == Errc::unavailable);
+  CHECK_THAT(opened.error().message, Catch::Contains("listening on 127.0.1.1:"));
+}
+
 TEST_CASE("each worker's connection goes over its rail") {
   RailedRank low(0);
   CHECK(low.endpoint->address().host == "127.0.1.1");

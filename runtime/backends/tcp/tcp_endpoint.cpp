@@ -40,15 +40,16 @@ bool poll_for(int events, int fd, std::uint32_t what, std::uint64_t id) {
 /// at some of them.
 Result<std::vector<kv::Listener>> listen_at(const std::vector<TcpRail>& rails) {
   constexpr int kTries = 16;
+  int failed = 0;
   std::vector<kv::Listener> listeners;
-  for (int i = 0; listeners.size() < rails.size(); ++i) {
+  while (listeners.size() < rails.size()) {
     const auto port = listeners.empty() ? std::uint16_t{0} : listeners.front().address().port;
     auto listener = kv::Listener::open({rails[listeners.size()].address, port});
     if (listener) {
       listeners.push_back(std::move(*listener));
       continue;
     }
-    if (listeners.empty() || i == kTries) return Failure(std::move(listener).error());
+    if (listeners.empty() || ++failed == kTries) return Failure(std::move(listener).error());
     listeners.clear();
   }
   return listeners;

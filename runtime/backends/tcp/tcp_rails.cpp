@@ -97,17 +97,29 @@ Result<std::vector<TcpRail>> rails_of(std::string_view interfaces) {
     const auto comma = interfaces.find(',');
     more = comma != std::string_view::npos;
     HORO_TRY(auto rail, rail_of(list, interfaces.substr(0, comma)));
-    const bool twice = std::any_of(rails.begin(), rails.end(), [&rail](const TcpRail& other) {
-      return other.interface == rail.interface;
-    });
-    if (twice) {
-      return fail(Errc::invalid_argument, "interface '{}' is named twice; name each once",
-                  rail.interface);
-    }
     rails.push_back(std::move(rail));
     if (more) interfaces.remove_prefix(comma + 1);
   }
+  HORO_TRY_STATUS(check_apart(rails));
   return rails;
+}
+
+Status check_apart(std::span<const TcpRail> rails) {
+  for (std::size_t i = 1; i < rails.size(); ++i) {
+    for (const auto& other : rails.first(i)) {
+      if (other.interface == rails[i].interface) {
+        return fail(Errc::invalid_argument, "interface '{}' is named twice; name each once",
+                    other.interface);
+      }
+      if (other.address == rails[i].address) {
+        return fail(Errc::invalid_argument,
+                    "the interfaces '{}' and '{}' have the same address {}; name only one of them, "
+                    "or give each an address of its own",
+                    other.interface, rails[i].interface, other.address);
+      }
+    }
+  }
+  return {};
 }
 
 const std::string* address_on(const TcpRail& rail, std::span<const std::string> addresses) {

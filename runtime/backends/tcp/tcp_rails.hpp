@@ -19,8 +19,12 @@ struct TcpRail {
 };
 
 /// The rails of interfaces in the form "eth0,eth1". Fails: invalid_argument (one has no IP address
-/// here, or is named twice).
+/// here, or as check_apart).
 Result<std::vector<TcpRail>> rails_of(std::string_view interfaces);
+
+/// Fails: invalid_argument (an interface is named twice, or two have one address, at which only one
+/// listener has room).
+Status check_apart(std::span<const TcpRail> rails);
 
 /// The one of another host's addresses that is in the rail's network; null: none is.
 const std::string* address_on(const TcpRail& rail, std::span<const std::string> addresses);
