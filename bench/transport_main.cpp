@@ -63,7 +63,7 @@ class HoroConnection final : public Connection {
     const std::string own = job.directory + "/address." + std::to_string(job.position);
     if (!write_mark(own, to_string(endpoint->address()))) return fail_errno(errno, own);
     HORO_TRY(const kv::Address other, await_address(job));
-    endpoint->contacts() = {{job.position, endpoint->address()}, {job.peer(), other}};
+    endpoint->contacts() = {{job.position, {endpoint->address()}}, {job.peer(), {other}}};
     transport->take_addresses();
     return std::unique_ptr<Connection>(new HoroConnection(job.peer(), std::move(transport)));
   }

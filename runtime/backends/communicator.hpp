@@ -46,8 +46,6 @@ struct Communicator {
   std::shared_ptr<SharedByBackends>* shared = nullptr;
   std::string interface;  ///< Network interface to use; empty: chosen by routability. Several,
                           ///< separated by commas, are used at once where the backend can.
-  /// By position: all addresses of its host. Filled only if there are several interfaces.
-  std::vector<std::vector<std::string>> addresses;
   std::string address;       ///< Own address to listen on; empty: that of the interface.
   Duration start_timeout{};  ///< Time limit for all members to connect.
   Duration timeout{};        ///< Time limit for a peer that is silent in the middle of a bucket.

@@ -31,10 +31,6 @@ class HostMap {
 
   int host_of(Rank rank) const { return host_of_.at(rank.index()); }
 
-  const bootstrap::JobHost& of(Rank rank) const {
-    return hosts_[static_cast<std::size_t>(host_of(rank))];
-  }
-
   /// These ranks run on several hosts.
   bool spans(std::span<const Rank> ranks) const {
     return std::any_of(ranks.begin(), ranks.end(),

@@ -139,12 +139,10 @@ Communicator SetConnector::communicator_of(std::uint64_t number, std::span<const
                      race_point();
                      waker->wake_own();
                    }};
-  const bool rails = options_.gloo_interface.find(',') != std::string::npos;
   for (const auto rank : ranks) {
     if (rank == me_) all.position = all.size();
     all.members.push_back(rank.value());
     all.hosts.push_back(hosts_.host_of(rank));
-    if (rails) all.addresses.push_back(hosts_.of(rank).addresses);
   }
   return all;
 }

@@ -61,8 +61,14 @@ nothing_left h1 h2
 on h2 ip addr flush dev eth1
 on h2 ip addr add 10.85.0.2/24 dev eth1
 on h2 ip link set eth1 up
-try timeout 60 horo run -H h1:1,h2:1 --gloo-iface eth0,eth1 "$rank" sum
-expect_in "the error" "$err" "the host of rank 1 has no address in the network 10.84.0.1/24 of interface eth1"
+try timeout 60 horo run -H h1:1,h2:1 --gloo-iface eth0,eth1 --gloo-timeout 5 "$rank" large=8
+expect_in "the error" "$err" "does not answer over TCP through interface eth1"
+# shellcheck disable=SC2016 # the rank's
+last_has_one='[ "$HOROVOD_RANK" != "$((HOROVOD_SIZE - 1))" ] || export HOROVOD_GLOO_IFACE=eth0; exec "$0" "$@"'
+try timeout 60 horo run -H h1:1,h2:1 --gloo-iface eth0,eth1 bash -c "$last_has_one" "$rank" large=8
+expect_in "the error of leaders" "$err" "another number of interfaces in HOROVOD_GLOO_IFACE"
+try timeout 60 horo run -H h1:2,h2:2 --gloo-iface eth0,eth1 bash -c "$last_has_one" "$rank" large=8
+expect_in "the error of other ranks" "$err" "rank 3 uses 1 network interfaces, and rank"
 try timeout 60 horo run -H h1:1,h2:1 --gloo-iface eth0,eth7 "$rank" sum
 expect_in "the error" "$err" "interface 'eth7' has no IP address on this host"
 try timeout 60 horo run -H h1:1,h2:1 --gloo-iface eth0,eth0 "$rank" sum

@@ -54,14 +54,14 @@ struct Meeting {
   Duration patience = std::chrono::seconds(30);
   std::function<bool()> lost = [] { return false; };
 
-  Result<std::map<int, kv::Address>> run(int position) const {
+  Result<std::map<int, TcpContact>> run(int position) const {
     const Communicator c{.position = position, .members = members, .name = "s"};
     const int me = members[static_cast<std::size_t>(position)];
     HORO_TRY(const auto endpoint, TcpEndpoint::open("127.0.0.1", me, {}));
     HORO_TRY(const auto transport, TcpTransport::make(endpoint, c, 1));
     ContactExchange exchange(members, "s", position, store);
     const auto deadline = Deadline::in(SteadyClock::instance(), patience);
-    HORO_TRY_STATUS(exchange.gather(endpoint->address(), deadline));
+    HORO_TRY_STATUS(exchange.gather(endpoint->contact(), deadline));
     endpoint->contacts() = exchange.contacts();
     transport->take_addresses();
     transport->begin_start(exchange.spread_limit(deadline), lost);
@@ -78,19 +78,43 @@ struct Meeting {
 }  // namespace
 
 TEST_CASE("a table of addresses reads as it was written, with addresses of both kinds") {
-  const std::vector<kv::Address> contacts = {{"10.0.0.1", 4711}, {"10.0.0.1", 4712},
-                                             {"fd00::17", 1},    {"fd00::17", 2},
-                                             {"10.0.0.1", 4713}, {"10.3.255.254", 65535}};
+  const std::vector<TcpContact> contacts = {{{"10.0.0.1", 4711}}, {{"10.0.0.1", 4712}},
+                                            {{"fd00::17", 1}},    {{"fd00::17", 2}},
+                                            {{"10.0.0.1", 4713}}, {{"10.3.255.254", 65535}}};
   const auto text = encode_contacts(contacts);
   CHECK(decode_contacts(text).value() == contacts);
   CHECK(text.starts_with("10.0.0.1:4711\n:4712\n[fd00::17]:1\n:2\n"));
   CHECK(decode_contacts("")->empty());
 }
 
+TEST_CASE("a table has the addresses of all interfaces of each rank") {
+  const std::vector<TcpContact> contacts = {{{"10.0.0.1", 4711}, {"fd00::17", 4711}},
+                                            {{"10.0.0.1", 4712}, {"fd00::17", 4712}},
+                                            {{"10.0.0.1", 4713}, {"fd00::18", 4713}},
+                                            {{"10.0.0.1", 4714}}};
+  const auto text = encode_contacts(contacts);
+  CHECK(text == "10.0.0.1:4711 fd00::17\n:4712\n10.0.0.1:4713 fd00::18\n10.0.0.1:4714\n");
+  CHECK(decode_contacts(text).value() == contacts);
+}
+
 TEST_CASE("a text that is no table of addresses is refused") {
-  for (const auto* wrong : {"x", "10.0.0.1", ":5", "10.0.0.1:70000", "10.0.0.1:5\n\n",
-                            "10.0.0.1:5\n:0\n", "10.0.0.1:5\n:6:7"})
+  for (const auto* wrong :
+       {"x", "10.0.0.1", ":5", "10.0.0.1:70000", "10.0.0.1:5\n\n", "10.0.0.1:5\n:0\n",
+        "10.0.0.1:5\n:6:7", "10.0.0.1:5 ", "10.0.0.1:5  10.0.0.2", "10.0.0.1:5\n:6 10.0.0.2"})
     CHECK_FALSE(decode_contacts(wrong));
+}
+
+TEST_CASE("a rank that uses another number of interfaces is named") {
+  CountingStore store;
+  const std::vector<int> members{4, 7};
+  const auto deadline = Deadline::in(SteadyClock::instance(), std::chrono::seconds(30));
+  ContactExchange high(members, "s", 1, store);
+  REQUIRE(high.gather({{"10.0.0.2", 5}, {"10.1.0.2", 5}}, deadline));
+  ContactExchange low(members, "s", 0, store);
+  const auto gathered = low.gather({{"10.0.0.1", 5}}, deadline);
+  REQUIRE_FALSE(gathered);
+  CHECK_THAT(gathered.error().message,
+             Catch::StartsWith("rank 7 uses 2 network interfaces, and rank 4 uses 1; give "));
 }
 
 TEST_CASE("each rank learns where all listen, and each address crosses the store a few times") {
@@ -98,7 +122,7 @@ TEST_CASE("each rank learns where all listen, and each address crosses the store
   Meeting meeting{.store = store, .members = {}};
   // Descending, so the lowest rank is not the first member.
   for (int rank = 40; rank > 0; --rank) meeting.members.push_back(3 * rank);
-  std::vector<std::map<int, kv::Address>> known(meeting.members.size());
+  std::vector<std::map<int, TcpContact>> known(meeting.members.size());
   std::vector<std::thread> ranks;
   for (std::size_t p = 0; p < known.size(); ++p) {
     ranks.emplace_back([&, p] {

@@ -141,7 +141,7 @@ struct One {
   }
 
   void meet(const kv::Address& low, const kv::Address& high) {
-    endpoint->contacts() = {{0, low}, {1, high}};
+    endpoint->contacts() = {{0, {low}}, {1, {high}}};
     transport->take_addresses();
   }
 };

@@ -40,8 +40,8 @@ struct One {
   }
 
   void meet(const One& other) {
-    endpoint->contacts() = {{endpoint->me(), endpoint->address()},
-                            {other.endpoint->me(), other.endpoint->address()}};
+    endpoint->contacts() = {{endpoint->me(), endpoint->contact()},
+                            {other.endpoint->me(), other.endpoint->contact()}};
     transport->take_addresses();
   }
 };
@@ -292,7 +292,7 @@ TEST_CASE("a firewall in one direction is reported by both ranks with the addres
   const auto filling = kv::Socket::connect(closed, soon());
 
   Two two(std::chrono::milliseconds(300));
-  two.low.endpoint->contacts()[1] = closed;
+  two.low.endpoint->contacts()[1] = {closed};
   two.low.transport->take_addresses();
   auto room = filled(8, 0);
   const auto at_low = two.low.transport->receive(message(1, 1, room)).value()->wait();

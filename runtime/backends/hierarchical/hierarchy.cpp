@@ -101,7 +101,6 @@ std::optional<Communicator> across_hosts(const Communicator& world, const Hierar
   auto result = world;
   result.members.clear();
   result.hosts.clear();
-  result.addresses.clear();
   result.name += fmt::format("/across/{}", hierarchy.local_rank);
   ++result.slot;  // A rank is in one of the communicators across hosts only.
   for (const auto& ranks : by_host(world)) {
@@ -109,8 +108,6 @@ std::optional<Communicator> across_hosts(const Communicator& world, const Hierar
     if (position == world.position) result.position = result.size();
     result.hosts.push_back(result.size());
     result.members.push_back(world.members[static_cast<std::size_t>(position)]);
-    if (!world.addresses.empty())
-      result.addresses.push_back(world.addresses[static_cast<std::size_t>(position)]);
   }
   return result;
 }

@@ -27,7 +27,7 @@ Status meet(TcpEndpoint& endpoint, TcpTransport& transport, const Communicator& 
     const auto deadline = Deadline::in(SteadyClock::instance(), communicator.start_timeout);
     ContactExchange exchange(members, communicator.name, communicator.position,
                              *communicator.meeting);
-    HORO_TRY_STATUS(exchange.gather(endpoint.address(), deadline));
+    HORO_TRY_STATUS(exchange.gather(endpoint.contact(), deadline));
     contacts.merge(exchange.contacts());
     transport.take_addresses();
     transport.begin_start(exchange.spread_limit(deadline), communicator.lost);

@@ -33,14 +33,35 @@ int node_of(const std::vector<int>& positions, int position) {
                           positions.begin());
 }
 
-/// Another port of the host of `other`.
-Result<kv::Address> beside(const kv::Address& other, std::string_view digits) {
+/// The same hosts with another port.
+Result<TcpContact> beside(TcpContact other, std::string_view digits) {
   std::uint16_t port = 0;
   const auto* const end = digits.data() + digits.size();
   const auto parsed = std::from_chars(digits.data(), end, port);
   if (parsed.ec != std::errc{} || parsed.ptr != end || port == 0)
     return fail(Errc::protocol, "'{}' is no port", digits);
-  return kv::Address{other.host, port};
+  for (auto& address : other) address.port = port;
+  return other;
+}
+
+bool share_hosts(const TcpContact& a, const TcpContact& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const auto& one, const auto& other) { return one.host == other.host; });
+}
+
+Result<TcpContact> decode_contact(std::string_view line) {
+  auto space = line.find(' ');
+  HORO_TRY(auto first, kv::parse_address(line.substr(0, space)));
+  const auto port = first.port;
+  TcpContact contact{std::move(first)};
+  while (space != std::string_view::npos) {
+    line.remove_prefix(space + 1);
+    space = line.find(' ');
+    const auto host = line.substr(0, space);
+    if (host.empty()) return fail(Errc::protocol, "an interface without an address");
+    contact.push_back({std::string(host), port});
+  }
+  return contact;
 }
 
 constexpr Duration kEach = std::chrono::milliseconds(500);
@@ -102,17 +123,19 @@ std::string ContactExchange::key(std::string_view what, int node) const {
   return fmt::format("{}/{}/{}", name_, what, rank_of(node));
 }
 
-std::map<int, kv::Address> ContactExchange::contacts() const {
-  std::map<int, kv::Address> known;
+std::map<int, TcpContact> ContactExchange::contacts() const {
+  std::map<int, TcpContact> known;
   for (std::size_t i = 0; i < addresses_.size(); ++i)
     known[rank_of(first_ + static_cast<int>(i))] = addresses_[i];
   return known;
 }
 
-Status ContactExchange::gather(const kv::Address& own, Deadline deadline) {
-  addresses_.front() = own;
+Status ContactExchange::gather(TcpContact own, Deadline deadline) {
+  rails_ = own.size();
+  addresses_.front() = std::move(own);
   if (place_.parent >= 0) {
-    HORO_TRY_STATUS(store_.set(key(kOwn, place_.node), encode_contacts({&own, 1}), deadline));
+    HORO_TRY_STATUS(store_.set(key(kOwn, place_.node),
+                               encode_contacts(std::span(addresses_).first(1)), deadline));
   }
   for (const auto& child : place_.children) {
     HORO_TRY(const auto text,
@@ -140,6 +163,15 @@ Status ContactExchange::put(int first, int end, std::string_view table) {
   if (some.size() != static_cast<std::size_t>(end - first)) {
     return fail(Errc::protocol, "a table of {} addresses, where {} ranks have one each",
                 some.size(), end - first);
+  }
+  for (std::size_t i = 0; i < some.size(); ++i) {
+    if (some[i].size() != rails_) {
+      return fail(
+          Errc::invalid_argument,
+          "rank {} uses {} network interfaces, and rank {} uses {}; give HOROVOD_GLOO_IFACE "
+          "(--gloo-iface) the same number of interfaces for all ranks",
+          rank_of(first + static_cast<int>(i)), some[i].size(), rank_of(place_.node), rails_);
+    }
   }
   std::move(some.begin(), some.end(), addresses_.begin() + (first - first_));
   return {};
@@ -200,29 +232,35 @@ Status ContactExchange::spread(Transport& transport) {
   return {};
 }
 
-std::string encode_contacts(std::span<const kv::Address> contacts) {
+std::string encode_contacts(std::span<const TcpContact> contacts) {
   std::string text;
-  std::string_view host;
-  for (const auto& address : contacts) {
-    text += address.host == host ? fmt::format(":{}\n", address.port)
-                                 : fmt::format("{}\n", kv::to_string(address));
-    host = address.host;
+  const TcpContact* before = nullptr;
+  for (const auto& contact : contacts) {
+    const auto& first = contact.front();
+    if (before != nullptr && share_hosts(*before, contact)) {
+      text += fmt::format(":{}\n", first.port);
+    } else {
+      text += kv::to_string(first);
+      for (std::size_t r = 1; r < contact.size(); ++r) text += " " + contact[r].host;
+      text += "\n";
+    }
+    before = &contact;
   }
   return text;
 }
 
-Result<std::vector<kv::Address>> decode_contacts(std::string_view text) {
-  std::vector<kv::Address> contacts;
+Result<std::vector<TcpContact>> decode_contacts(std::string_view text) {
+  std::vector<TcpContact> contacts;
   while (!text.empty()) {
     const auto end = std::min(text.find('\n'), text.size());
     const auto line = text.substr(0, end);
     text.remove_prefix(std::min(end + 1, text.size()));
-    auto address = !line.starts_with(':') || contacts.empty()
-                       ? kv::parse_address(line)
+    auto contact = !line.starts_with(':') || contacts.empty()
+                       ? decode_contact(line)
                        : beside(contacts.back(), line.substr(1));
-    if (!address)
+    if (!contact)
       return fail(Errc::protocol, "'{}' does not say where a rank listens", line.substr(0, 80));
-    contacts.push_back(std::move(*address));
+    contacts.push_back(std::move(*contact));
   }
   return contacts;
 }

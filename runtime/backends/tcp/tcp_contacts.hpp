@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // How the ranks of a job learn where each of them listens.
 //
-// The ranks form a tree. Each rank puts its own address into the store, and one that has ranks
-// below it, besides, the addresses of its whole subtree, once it has read those of its children. So
-// every record crosses the store a few times, whatever the number of ranks. The root, which then
-// knows all, sends the table to its children over the first connections of the set, and they send
-// it on.
+// The ranks form a tree. Each rank puts its own addresses, one per rail, into the store, and one
+// that has ranks below it, besides, the addresses of its whole subtree, once it has read those of
+// its children. So every record crosses the store a few times, whatever the number of ranks. The
+// root, which then knows all, sends the table to its children over the first connections of the
+// set, and they send it on.
 #pragma once
 
 #include <map>
@@ -40,19 +40,20 @@ class ContactExchange {
 
   /// Hands this rank's address up, with those of the subtree. Blocks: until all ranks below have
   /// come, at most until the deadline. Fails: timed_out (names the key of the rank that is
-  /// missing), protocol, and as the store.
-  Status gather(const kv::Address& own, Deadline deadline);
+  /// missing), protocol, invalid_argument (a rank below
+  /// listens at another number of interfaces), and as the store.
+  Status gather(TcpContact own, Deadline deadline);
 
   /// How long a rank waits in spread(): longer than any rank in gather(), so that the error that
   /// comes first names the rank that is missing.
   Duration spread_limit(Deadline deadline) const;
 
   /// Takes the table from the parent and sends it to the children, whose addresses `transport` has.
-  /// Fails: protocol, and as the transport.
+  /// Fails: protocol, invalid_argument as gather(), and as the transport.
   Status spread(Transport& transport);
 
   /// By rank in the job: after gather() those of the subtree, after spread() all.
-  std::map<int, kv::Address> contacts() const;
+  std::map<int, TcpContact> contacts() const;
 
  private:
   Result<std::string> receive_table(Transport& transport) const;
@@ -69,14 +70,16 @@ class ContactExchange {
   /// of two connects.
   const std::vector<int> positions_;
   const TreePlace place_;
-  int first_ = 0;                       ///< The node of the first address.
-  std::vector<kv::Address> addresses_;  ///< The others follow; empty: not known yet.
+  std::size_t rails_ = 0;              ///< How many each rank has.
+  int first_ = 0;                      ///< The node of the first address.
+  std::vector<TcpContact> addresses_;  ///< The others follow; empty: not known yet.
 };
 
-/// One line for each address: "HOST:PORT", or ":PORT" where the host is that of the line before.
-std::string encode_contacts(std::span<const kv::Address> contacts);
+/// One line for each rank: "HOST:PORT", followed by " HOST" for each further interface, or ":PORT"
+/// where the hosts are those of the line before.
+std::string encode_contacts(std::span<const TcpContact> contacts);
 
 /// Fails: protocol.
-Result<std::vector<kv::Address>> decode_contacts(std::string_view text);
+Result<std::vector<TcpContact>> decode_contacts(std::string_view text);
 
 }  // namespace horo::runtime

@@ -100,6 +100,12 @@ TcpEndpoint::~TcpEndpoint() {
   thread_.join();
 }
 
+TcpContact TcpEndpoint::contact() const {
+  TcpContact own;
+  for (const auto& listener : listeners_) own.push_back(listener.address());
+  return own;
+}
+
 void TcpEndpoint::add(const SetToken& token, TcpSet& set) {
   const MutexLock lock(mutex_);
   sets_[token] = &set;

@@ -65,11 +65,13 @@ class TcpEndpoint final : public SharedByBackends {
   /// That of the first rail; the port is the same on all.
   const kv::Address& address() const { return listeners_.front().address(); }
 
+  TcpContact contact() const;
+
   /// At least one.
   const std::vector<TcpRail>& rails() const { return rails_; }
 
   /// Where ranks listen. Thread: one at a time.
-  std::map<int, kv::Address>& contacts() { return contacts_; }
+  std::map<int, TcpContact>& contacts() { return contacts_; }
 
   /// From now on `set`, which outlives its place here, gets its connections, those that have come
   /// already included. Thread: any.
@@ -129,7 +131,7 @@ class TcpEndpoint final : public SharedByBackends {
   const int me_;
   const kv::Secret secret_;
   const kv::Encryption encryption_;
-  std::map<int, kv::Address> contacts_;
+  std::map<int, TcpContact> contacts_;
   mutable Mutex mutex_;
   std::uint64_t next_id_ HORO_GUARDED_BY(mutex_) = 2;
   std::map<std::uint64_t, Stranger> strangers_ HORO_GUARDED_BY(mutex_);  ///< The oldest is first.

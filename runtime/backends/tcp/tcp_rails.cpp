@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/backends/tcp/tcp_rails.hpp"
 
-#include <algorithm>
 #include <arpa/inet.h>
 #include <array>
-#include <bit>
 #include <cerrno>
-#include <cstdint>
 #include <ifaddrs.h>
 #include <memory>
 #include <net/if.h>
@@ -17,33 +14,6 @@ namespace horo::runtime {
 
 namespace {
 
-/// An IP address of either version.
-struct IpBytes {
-  std::array<std::uint8_t, 16> bytes{};
-  std::size_t size = 0;
-};
-
-std::optional<IpBytes> parse(const std::string& text) {
-  IpBytes ip;
-  if (inet_pton(AF_INET, text.c_str(), ip.bytes.data()) == 1) {
-    ip.size = 4;
-  } else if (inet_pton(AF_INET6, text.c_str(), ip.bytes.data()) == 1) {
-    ip.size = 16;
-  } else {
-    return std::nullopt;
-  }
-  return ip;
-}
-
-bool share_prefix(const IpBytes& a, const IpBytes& b, int prefix) {
-  if (a.size != b.size) return false;
-  for (std::size_t i = 0; i < a.size && prefix > 0; ++i, prefix -= 8) {
-    const int unshared = std::max(0, 8 - prefix);
-    if ((a.bytes[i] ^ b.bytes[i]) >> unshared != 0) return false;
-  }
-  return true;
-}
-
 /// Other hosts cannot use a link-local address: its scope is a name of this host.
 bool is_usable(const sockaddr* address) {
   if (address == nullptr) return false;
@@ -52,22 +22,14 @@ bool is_usable(const sockaddr* address) {
          !IN6_IS_ADDR_LINKLOCAL(&reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr);
 }
 
-std::span<const std::uint8_t> bytes_of(const sockaddr* address) {
-  if (address->sa_family == AF_INET) {
-    const auto* four = reinterpret_cast<const sockaddr_in*>(address);
-    return {reinterpret_cast<const std::uint8_t*>(&four->sin_addr), 4};
-  }
-  const auto* six = reinterpret_cast<const sockaddr_in6*>(address);
-  return {reinterpret_cast<const std::uint8_t*>(&six->sin6_addr), 16};
-}
-
 TcpRail rail_of(const ifaddrs& entry) {
+  const auto* address = entry.ifa_addr;
+  const void* bytes = &reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr;
+  if (address->sa_family == AF_INET)
+    bytes = &reinterpret_cast<const sockaddr_in*>(address)->sin_addr;
   std::array<char, INET6_ADDRSTRLEN> text{};
-  inet_ntop(entry.ifa_addr->sa_family, bytes_of(entry.ifa_addr).data(), text.data(), text.size());
-  TcpRail rail{.interface = entry.ifa_name, .address = text.data()};
-  if (entry.ifa_netmask == nullptr) return rail;
-  for (const auto byte : bytes_of(entry.ifa_netmask)) rail.prefix += std::popcount(byte);
-  return rail;
+  inet_ntop(address->sa_family, bytes, text.data(), text.size());
+  return {.interface = entry.ifa_name, .address = text.data()};
 }
 
 /// The interface's first IPv4 address, else its first IPv6 address.
@@ -120,16 +82,6 @@ Status check_apart(std::span<const TcpRail> rails) {
     }
   }
   return {};
-}
-
-const std::string* address_on(const TcpRail& rail, std::span<const std::string> addresses) {
-  const auto own = parse(rail.address);
-  if (!own) return nullptr;
-  const auto found = std::find_if(addresses.begin(), addresses.end(), [&](const auto& address) {
-    const auto other = parse(address);
-    return other && share_prefix(*own, *other, rail.prefix);
-  });
-  return found == addresses.end() ? nullptr : &*found;
 }
 
 }  // namespace horo::runtime

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/kv/address.hpp"
 #include "base/result.hpp"
 
 namespace horo::runtime {
@@ -15,8 +16,10 @@ namespace horo::runtime {
 struct TcpRail {
   std::string interface;  ///< Empty: the one that has the address.
   std::string address;    ///< This host's own, a number.
-  int prefix = 0;         ///< Bits of the address that all hosts of the network share.
 };
+
+/// Where a rank listens, by rail; the port is the same on all.
+using TcpContact = std::vector<kv::Address>;
 
 /// The rails of interfaces in the form "eth0,eth1". Fails: invalid_argument (one has no IP address
 /// here, or as check_apart).
@@ -25,8 +28,5 @@ Result<std::vector<TcpRail>> rails_of(std::string_view interfaces);
 /// Fails: invalid_argument (an interface is named twice, or two have one address, at which only one
 /// listener has room).
 Status check_apart(std::span<const TcpRail> rails);
-
-/// The one of another host's addresses that is in the rail's network; null: none is.
-const std::string* address_on(const TcpRail& rail, std::span<const std::string> addresses);
 
 }  // namespace horo::runtime

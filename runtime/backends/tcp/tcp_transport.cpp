@@ -4,8 +4,6 @@
 #include <cerrno>
 #include <sys/eventfd.h>
 
-#include <fmt/ranges.h>
-
 namespace horo::runtime {
 
 namespace {
@@ -36,7 +34,6 @@ Result<std::unique_ptr<TcpTransport>> TcpTransport::make(std::shared_ptr<TcpEndp
                                                          const Communicator& communicator,
                                                          std::uint32_t workers) {
   std::unique_ptr<TcpTransport> made(new TcpTransport(std::move(endpoint), communicator));
-  HORO_TRY_STATUS(made->find_on_rails(communicator));
   made->peers_.bell = UniqueFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!made->peers_.bell) return fail_errno(errno, "eventfd");
   for (std::uint32_t l = 0; l < workers; ++l) {
@@ -75,31 +72,9 @@ void TcpTransport::take_addresses() {
     const auto known = contacts.find(rank);
     if (known == contacts.end()) continue;
     const auto at = static_cast<std::size_t>(position);
-    peers_.addresses.front()[at] = known->second;
-    for (std::size_t r = 1; r < peers_.rails.size(); ++r)
-      peers_.addresses[r][at].port = known->second.port;
+    for (std::size_t r = 0; r < peers_.rails.size(); ++r)
+      peers_.addresses[r][at] = known->second[r];
   }
-}
-
-/// The peers' hosts on the rails behind the first; ports and the first rail are known later.
-Status TcpTransport::find_on_rails(const Communicator& communicator) {
-  for (std::size_t r = 1; r < peers_.rails.size(); ++r) {
-    const auto& rail = peers_.rails[r];
-    for (std::size_t p = 0; p < peers_.members.size(); ++p) {
-      const auto theirs = p < communicator.addresses.size() ? communicator.addresses[p]
-                                                            : std::vector<std::string>();
-      const auto* const address = address_on(rail, theirs);
-      if (address == nullptr) {
-        return fail(Errc::unavailable,
-                    "the host of rank {} has no address in the network {}/{} of interface {}; it "
-                    "has {}; name interfaces whose networks connect all hosts",
-                    peers_.members[p], rail.address, rail.prefix, rail.interface,
-                    theirs.empty() ? "none" : fmt::format("{}", fmt::join(theirs, ", ")));
-      }
-      peers_.addresses[r][p].host = *address;
-    }
-  }
-  return {};
 }
 
 void TcpTransport::begin_start(Duration limit, std::function<bool()> lost) {

@@ -25,14 +25,14 @@ class TcpTransport final : public Transport, public TcpSet {
     return (least + rails - 1) / rails * rails;
   }
 
-  /// Peers may connect from now on; take_addresses() follows. Fails: unavailable (a peer's host has
-  /// no address in the network of a rail), io.
+  /// Peers may connect from now on; take_addresses() follows. Fails: io.
   static Result<std::unique_ptr<TcpTransport>> make(std::shared_ptr<TcpEndpoint> endpoint,
                                                     const Communicator& communicator,
                                                     std::uint32_t workers);
   ~TcpTransport() override;
 
-  /// Takes the members' addresses that the endpoint knows. Before any message to them.
+  /// Takes the members' addresses that the endpoint knows, one for each rail. Before any message to
+  /// them.
   void take_addresses();
 
   /// Until end_start() messages wait for `limit` at most, without one if it is zero, and only while
@@ -53,7 +53,6 @@ class TcpTransport final : public Transport, public TcpSet {
   class PostedMessage;
 
   TcpTransport(std::shared_ptr<TcpEndpoint> endpoint, const Communicator& communicator);
-  Status find_on_rails(const Communicator& communicator);
 
   WorkerSockets& sockets_of(const TransportMessage& message) { return *workers_[message.worker]; }
 

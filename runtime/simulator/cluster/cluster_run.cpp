@@ -187,7 +187,7 @@ void ClusterRun::connect_rank(int rank, std::uint64_t number, StartReport& repor
   const auto never = Deadline::never();
   if (number == 1) {
     ContactExchange exchange(members_, name, rank, client);
-    HORO_CHECK(exchange.gather({address_of(host), port_of(rank)}, never));
+    HORO_CHECK(exchange.gather({{address_of(host), port_of(rank)}}, never));
     HORO_CHECK(exchange.spread(*all_->transport(rank)));
     report.addresses_known =
         std::max<Duration>(report.addresses_known, network_.now().time_since_epoch());

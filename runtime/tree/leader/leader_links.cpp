@@ -66,7 +66,8 @@ Result<std::size_t> LeaderLinks::greet(BytesView payload, TimePoint now) {
   if (hello->fingerprint != fingerprint_) {
     return fail(Errc::protocol,
                 "host {} has another list of hosts and ranks, or another HORO_TREE_RADIX, "
-                "HORO_CPU_OPERATIONS, HORO_HIERARCHICAL_ALLREDUCE or HORO_DETERMINISTIC",
+                "HORO_CPU_OPERATIONS, HORO_HIERARCHICAL_ALLREDUCE or HORO_DETERMINISTIC, or "
+                "another number of interfaces in HOROVOD_GLOO_IFACE",
                 hello->host);
   }
   const auto link = std::find_if(links_.begin(), links_.end(), [hello](const Link& l) {
