@@ -89,7 +89,7 @@ tree::Declaration SimLog::describe(TensorId id) {
 std::optional<std::string> SimLog::inputs(TensorId id) {
   if (!tensors_[id.index()].name.starts_with("tiny")) return std::nullopt;
   std::string all;
-  for (const auto rank : members_) all += static_cast<char>(rank.value());
+  for (const auto rank : members_) all.append(sizeof(float), static_cast<char>(rank.value()));
   return all;
 }
 

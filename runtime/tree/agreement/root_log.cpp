@@ -285,9 +285,14 @@ void RootLog::cut_one(LogEntry& entry, TimePoint now) {
 /// Gives the entry the inputs of its tensors, if all of them have brought theirs and fit.
 void RootLog::carry(LogEntry& entry) {
   std::size_t bytes = 0;
+  const auto members = static_cast<std::uint64_t>(members_.size());
   for (const auto i : taken_) {
-    if (pending_[i].inputs.empty() || !is_carried(pending_[i].signature, members_.size())) return;
-    bytes += pending_[i].inputs.size();
+    const auto& signature = pending_[i].signature;
+    const auto& inputs = pending_[i].inputs;
+    if (!is_carried(signature, members_.size())) return;
+    // Inputs of another size, or none: the tensors are summed as usual.
+    if (inputs.size() != signature.bytes() * members) return;
+    bytes += inputs.size();
   }
   // Each tensor takes a word for its number, and at most one that its inputs do not fill.
   if (bytes > kMostCarriedInEntry ||

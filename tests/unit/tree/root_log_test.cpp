@@ -93,14 +93,15 @@ TEST_CASE("an entry carries the inputs of its tensors if all of them came with t
   job.declare("b", vector_of(1));
   job.declare("a", vector_of(1));
   CHECK(job.cut().at(0).kind == LogKind::work);
-  job.ready_with_inputs({{.number = 1, .inputs = "aaaa"}, {.number = 0, .inputs = "bbbb"}});
+  const std::string a(kRanks * sizeof(float), 'a'), b(kRanks * sizeof(float), 'b');
+  job.ready_with_inputs({{.number = 1, .inputs = a}, {.number = 0, .inputs = b}});
   const auto both = job.cut();
   REQUIRE(both.size() == 1);
   CHECK(both[0].kind == LogKind::carried);
   CHECK(both[0].ids == Ids{0, 1});
-  CHECK(both[0].inputs == std::vector<std::string>{"bbbb", "aaaa"});
+  CHECK(both[0].inputs == std::vector<std::string>{b, a});
   job.ready({1});
-  job.ready_with_inputs({{.number = 0, .inputs = "bbbb"}});
+  job.ready_with_inputs({{.number = 0, .inputs = b}});
   const auto one = job.cut();
   REQUIRE(one.size() == 1);
   CHECK(one[0].kind == LogKind::work);
@@ -110,12 +111,25 @@ TEST_CASE("an entry carries the inputs of its tensors if all of them came with t
 
 TEST_CASE("an entry carries no more than the logs of the hosts have room for") {
   Job job({.depth = 100, .most_words = 8});
-  job.declare("a", vector_of(16));
+  job.declare("a", vector_of(3));
+  job.declare("b", vector_of(4));
   job.cut();
   job.ready_with_inputs({{.number = 0, .inputs = std::string(48, 'x')}});
   CHECK(job.cut().at(0).kind == LogKind::carried);
-  job.ready_with_inputs({{.number = 0, .inputs = std::string(64, 'x')}});
+  job.ready_with_inputs({{.number = 1, .inputs = std::string(64, 'x')}});
   CHECK(job.cut().at(0).kind == LogKind::work);
+}
+
+TEST_CASE("an entry carries no inputs whose size is not that of all ranks' tensors") {
+  Job job({.depth = 100});
+  job.declare("a", vector_of(2));
+  job.cut();
+  for (const std::size_t bytes : {8U, 31U, 33U}) {
+    job.ready_with_inputs({{.number = 0, .inputs = std::string(bytes, 'x')}});
+    CHECK(job.cut().at(0).kind == LogKind::work);
+  }
+  job.ready_with_inputs({{.number = 0, .inputs = std::string(32, 'x')}});
+  CHECK(job.cut().at(0).kind == LogKind::carried);
 }
 
 TEST_CASE("a new name takes the place of the least recently used one when the limit is reached") {
