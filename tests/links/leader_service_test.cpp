@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <future>
 #include <random>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <thread>
 
@@ -139,4 +141,21 @@ TEST_CASE("a start that is no longer needed ends early") {
                            Deadline::in(SteadyClock::instance(), 30s), [] { return true; });
   REQUIRE_FALSE(started);
   CHECK(started.error().code == Errc::peer_lost);
+}
+
+TEST_CASE("only a lack of descriptors raises their limit") {
+  rlimit before{};
+  REQUIRE(getrlimit(RLIMIT_NOFILE, &before) == 0);
+  rlimit low = before;
+  low.rlim_cur = before.rlim_max - 1;
+  REQUIRE(setrlimit(RLIMIT_NOFILE, &low) == 0);
+  Cluster cluster(2, 1, 2);
+  TestHost parent({Rank{0}});
+  // It is always ready, and fails to give a connection.
+  cluster.listeners[0].socket = UniqueFd(eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK));
+  CHECK_FALSE(cluster.start(0, cluster.params(0), parent, 50ms));
+  rlimit after{};
+  REQUIRE(getrlimit(RLIMIT_NOFILE, &after) == 0);
+  setrlimit(RLIMIT_NOFILE, &before);
+  CHECK(after.rlim_cur == low.rlim_cur);
 }

@@ -66,10 +66,12 @@ void LeaderConnections::accept_all() {
     UniqueFd socket(
         accept4(listener_.socket.value(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!socket) {
+      const int error = errno;
+      if (error == EINTR || error == ECONNABORTED) continue;
+      if (error == EAGAIN || (error == EMFILE && kv::raise_descriptor_limit())) return;
       // The connection that cannot be taken stays first in the queue. This is a start, which may
       // sleep for a moment instead of asking again at once.
-      if (errno != EAGAIN && errno != EINTR && !kv::raise_descriptor_limit())
-        std::this_thread::sleep_for(kRefusedAccept);
+      std::this_thread::sleep_for(kRefusedAccept);
       return;
     }
     const int on = 1;  // Frames are small, and a host waits for each.
