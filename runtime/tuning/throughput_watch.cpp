@@ -14,7 +14,7 @@ constexpr std::size_t kLeastSamples = 5;
 constexpr double kDeviations = 4;
 /// Steps whose data differ by less than this share are of one kind.
 constexpr double kSameStep = 0.02;
-/// No phase must last longer than this to count.
+/// No phase must last longer than this to count, unless the user has asked for more.
 constexpr double kLongest = 3600;
 
 double median(std::vector<double> numbers) {
@@ -26,8 +26,13 @@ double median(std::vector<double> numbers) {
 
 }  // namespace
 
-double ThroughputWatch::longer(double seconds) {
-  return std::min(seconds, kLongest);
+double ThroughputWatch::longer(double present, double seconds) {
+  return std::clamp(seconds, present, std::max(kLongest, present));
+}
+
+void ThroughputWatch::be_patient() {
+  needed_fall_ = longer(needed_fall_, 2 * needed_fall_);
+  needed_change_ = longer(needed_change_, 2 * needed_change_);
 }
 
 void ThroughputWatch::begin() {
@@ -81,13 +86,17 @@ WatchFinding ThroughputWatch::add(const WatchSample& sample) {
   const bool same =
       std::abs(sample.bytes_per_step - bytes_per_step_) <= kSameStep * bytes_per_step_;
   if (follow(different_, !same, sample)) {
-    needed_change_ = longer(std::max(needed_change_, 3 * (different_.until - different_.since)));
+    needed_change_ = longer(needed_change_, 3 * (different_.until - different_.since));
     different_ = {};
   }
-  if (!same)
+  if (!same) {
+    // The steps before and after those of another kind are no phase without end.
+    low_ = {};
+    high_ = {};
     return is_long(different_, needed_change_) ? WatchFinding::changed : WatchFinding::steady;
+  }
   if (follow(low_, sample.score < usual_ * (1 - band_), sample)) {
-    needed_fall_ = longer(std::max(needed_fall_, 3 * (low_.until - low_.since)));
+    needed_fall_ = longer(needed_fall_, 3 * (low_.until - low_.since));
     low_ = {};
   }
   if (follow(high_, sample.score > usual_ * (1 + band_), sample)) high_ = {};

@@ -46,8 +46,8 @@ class ThroughputWatch {
   /// Forgets the usual throughput: after a change of the tuning.
   void begin();
 
-  /// After a search that found nothing: the next fall must last twice as long.
-  void be_patient() { needed_fall_ = longer(2 * needed_fall_); }
+  /// After a search that found nothing: the next fall or change must last twice as long.
+  void be_patient();
 
   /// Bytes per second; 0: not known yet.
   double usual() const { return usual_; }
@@ -65,7 +65,8 @@ class ThroughputWatch {
   };
 
   void learn(const WatchSample& sample);
-  static double longer(double seconds);
+  /// `seconds`, but no less than `present`, and no more than is reasonable.
+  static double longer(double present, double seconds);
   /// Adds a sample to `phase`, or counts one of another kind. True: the phase has ended by itself.
   static bool follow(Phase& phase, bool belongs, const WatchSample& sample);
   static bool is_long(const Phase& phase, double needed);

@@ -14,6 +14,9 @@ namespace {
 /// A training of which one sample is taken per second.
 class Watched {
  public:
+  explicit Watched(const horo::runtime::tuning::WatchRules& rules)
+      : watch(rules), noise_(0.01), random_(1) {}
+
   explicit Watched(double noise = 0.01, std::uint64_t seed = 1) : noise_(noise), random_(seed) {}
 
   /// Samples around `score` for some seconds; the first finding besides learns and steady.
@@ -135,4 +138,30 @@ TEST_CASE("a search that found nothing makes the watch wait twice as long") {
   const double fell = training.now();
   CHECK(training.run(200, 0.3e9) == WatchFinding::fallen);
   CHECK(training.now() - fell == 121);
+}
+
+TEST_CASE("patience never shortens a watch time that the user has set") {
+  Watched training({.least_seconds = 7200, .least_fall = 0.1});
+  training.watch.be_patient();
+  CHECK(training.run(50, 1e9) == WatchFinding::steady);
+  CHECK(training.run(7000, 0.5e9) == WatchFinding::steady);
+  CHECK(training.run(300, 0.5e9) == WatchFinding::fallen);
+}
+
+TEST_CASE("after a search in vain another phase must last twice as long, too") {
+  Watched training;
+  training.watch.be_patient();
+  CHECK(training.run(50, 1e9) == WatchFinding::steady);
+  const double began = training.now();
+  CHECK(training.run(2000, 1e9, 4e5) == WatchFinding::changed);
+  CHECK(training.now() - began == 1201);
+}
+
+TEST_CASE("a fall does not last across steps of another kind") {
+  Watched training;
+  CHECK(training.run(50, 1e9) == WatchFinding::steady);
+  CHECK(training.run(20, 0.5e9) == WatchFinding::steady);
+  CHECK(training.run(50, 0.01e9, 64) == WatchFinding::steady);
+  CHECK(training.run(20, 0.5e9) == WatchFinding::steady);
+  CHECK(training.run(100, 0.5e9) == WatchFinding::fallen);
 }
