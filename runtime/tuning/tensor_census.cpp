@@ -14,14 +14,22 @@ void TensorCensus::count(std::span<const TensorId> ids) {
   }
 }
 
-std::string TensorCensus::signature(const TraitsOf& traits) const {
-  std::vector<std::uint32_t> sorted;
-  for (const auto times : times_) {
-    if (times > 0) sorted.push_back(times);
-  }
-  if (sorted.empty()) return {};
+std::uint32_t TensorCensus::usual_times() const {
+  auto sorted = times_;
   std::sort(sorted.begin(), sorted.end());
-  const auto usual = sorted[sorted.size() / 2];
+  std::uint64_t left = 0;
+  for (const auto times : sorted) left += times;
+  left -= left / 2;
+  for (const auto times : sorted) {
+    if (times >= left) return times;
+    left -= times;
+  }
+  return 0;
+}
+
+std::string TensorCensus::signature(const TraitsOf& traits) const {
+  const auto usual = usual_times();
+  if (usual == 0) return {};
   std::uint64_t tensors = 0, bytes = 0, hash = 0;
   for (std::size_t i = 0; i < times_.size(); ++i) {
     if (2 * times_[i] <= usual) continue;

@@ -31,6 +31,9 @@ class TensorCensus {
   std::string signature(const TraitsOf& traits) const;
 
  private:
+  /// How often the tensor of the middle occurrence came. Many tensors that came once weigh little.
+  std::uint32_t usual_times() const;
+
   std::vector<std::uint32_t> times_;  ///< By tensor.
 };
 

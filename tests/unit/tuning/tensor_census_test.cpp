@@ -45,6 +45,18 @@ TEST_CASE("a tensor that does not come in every step is left out") {
   CHECK(signature({"weight", "bias", "start"}, 10, {2}) == signature({"weight", "bias"}, 10));
 }
 
+TEST_CASE("a broadcast of more tensors than there are gradients is left out") {
+  std::vector<std::string> gradients, all;
+  for (int i = 0; i < 161; ++i) gradients.push_back("gradient." + std::to_string(i));
+  all = gradients;
+  std::vector<std::uint32_t> once;
+  for (int i = 0; i < 320; ++i) {
+    once.push_back(static_cast<std::uint32_t>(all.size()));
+    all.push_back("state." + std::to_string(i));
+  }
+  CHECK(signature(all, 100, once) == signature(gradients, 100));
+}
+
 TEST_CASE("without tensors there is no signature") {
   CHECK(TensorCensus().signature([](TensorId) { return TensorTraits{}; }).empty());
 }
