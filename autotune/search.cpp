@@ -103,6 +103,10 @@ Search::Search(SearchSpace space, SearchOptions options, SearchState state)
   if (space_.nothing_to_tune()) state_.ending = SearchEnding::nothing_to_tune;
 }
 
+std::size_t Search::least_samples() const {
+  return std::min(options_.most_samples, first_points_.size() + kLeastByModel);
+}
+
 std::optional<Setting> Search::next_first_point() const {
   std::vector<Setting> measured;
   for (const auto& measurement : state_.measurements) measured.push_back(measurement.setting);

@@ -104,6 +104,9 @@ class Search {
   /// Nothing before the first score.
   std::optional<BestSoFar> best_so_far() const;
 
+  /// With fewer samples no search of this space and budget ends by itself.
+  std::size_t least_samples() const;
+
   const SearchSpace& space() const { return space_; }
 
   const SearchState& state() const { return state_; }

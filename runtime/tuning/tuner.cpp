@@ -177,13 +177,14 @@ void Tuner::look_into_memory() {
   tuning_.start_warm({.tuning = known.tuning,
                       .beats_default = known.beats_default,
                       .gain = known.gain,
-                      .default_score = known.default_score});
+                      .default_score = known.default_score,
+                      .samples = known.samples});
 }
 
 void Tuner::keep_result() {
   const auto& course = tuning_.course();
-  // A neighbour may be the reason for what a later search finds, and a check finds nothing new.
-  if (!store_ || key_.tensors.empty() || tuning_.searches() > 1 || course.confirmed()) return;
+  // A neighbour may be the reason for what a later search finds.
+  if (!store_ || key_.tensors.empty() || tuning_.searches() > 1 || !course.worth_keeping()) return;
   const auto result = course.result();
   const auto outcome = course.outcome();
   const auto kept =
@@ -193,7 +194,7 @@ void Tuner::keep_result() {
                         .gain = result.gain,
                         .gain_error = result.beats_default ? outcome.gain_error : 0,
                         .default_score = result.default_score,
-                        .samples = outcome.samples + outcome.turns,
+                        .samples = result.samples,
                         .time = std::chrono::duration_cast<std::chrono::seconds>(
                                     std::chrono::system_clock::now().time_since_epoch())
                                     .count()});

@@ -14,6 +14,8 @@ namespace horo::runtime::tuning {
 namespace {
 
 constexpr std::string_view kCheckState = "check";
+/// The ending of a check that a known winner has passed: no challenger has won here.
+constexpr std::string_view kKnownHolds = "known holds";
 
 }  // namespace
 
@@ -37,6 +39,7 @@ Result<TuningCourse> TuningCourse::make(TuningSpace space, const CourseOptions& 
 void TuningCourse::start_warm(const KnownResult& known) {
   const auto measured = search_.state().measurements;
   if (check_ || measured.size() > 1 || !space_.setting_of(known.tuning)) return;
+  if (!known.beats_default && known.samples < search_.least_samples()) return;
   options_.hints.insert(options_.hints.begin(), known.tuning);
   auto search = search_of(space_, options_);
   if (!search) return;
@@ -118,7 +121,16 @@ KnownResult TuningCourse::result() const {
   return {.tuning = space_.tuning_of(found.setting),
           .beats_default = won,
           .gain = won ? found.gain : 0,
-          .default_score = default_score()};
+          .default_score = default_score(),
+          .samples = found.samples};
+}
+
+bool TuningCourse::worth_keeping() const {
+  using autotune::SearchEnding;
+  const auto ending = outcome().ending;
+  // A check finds nothing new.
+  return !confirmed() && ending != SearchEnding::budget_too_short &&
+         ending != SearchEnding::nothing_to_tune;
 }
 
 std::vector<Tuning> TuningCourse::runners_up(std::size_t count) const {
@@ -153,7 +165,7 @@ CourseRow TuningCourse::last_row() const {
   const auto outcome = this->outcome();
   return {.tuning = space_.tuning_of(outcome.setting),
           .score = mean_of(outcome.setting),
-          .state = name(outcome.ending)};
+          .state = confirmed() && known_->beats_default ? kKnownHolds : name(outcome.ending)};
 }
 
 CourseRow TuningCourse::early_row() const {
@@ -170,6 +182,14 @@ std::string TuningCourse::verdict() const {
   };
   if (confirmed() && !known_->beats_default)
     return stays("an earlier job found nothing better, and this one runs as it did");
+  if (confirmed()) {
+    return fmt::format(
+        "{} is kept from an earlier job, where it was {:.1f} % faster than {}; a check of {} "
+        "samples "
+        "measured {:+.1f} % +- {:.1f} % here",
+        describe(known_->tuning), 100 * known_->gain, options_.base, samples(), 100 * outcome.gain,
+        100 * outcome.gain_error);
+  }
   switch (outcome.ending) {
     case SearchEnding::searching:
       return early_verdict();
@@ -188,11 +208,10 @@ std::string TuningCourse::verdict() const {
       break;
   }
   return fmt::format(
-      "{} is {:.1f} % +- {:.1f} % faster than {}, measured in {} turns after {} samples{}; the "
+      "{} is {:.1f} % +- {:.1f} % faster than {}, measured in {} turns after {} samples; the "
       "chance of that without a real gain is {:.2g} %",
       describe(space_.tuning_of(outcome.setting)), 100 * outcome.gain, 100 * outcome.gain_error,
-      options_.base, outcome.turns, outcome.samples,
-      confirmed() ? ", and known from an earlier job" : "", 100 * outcome.chance);
+      options_.base, outcome.turns, outcome.samples, 100 * outcome.chance);
 }
 
 std::string TuningCourse::early_verdict() const {

@@ -40,8 +40,9 @@ class TuningCourse {
   static Result<TuningCourse> make(TuningSpace space, const CourseOptions& options);
 
   /// The result of an earlier job, to be checked before anything else is tried. If it does not
-  /// hold, the search begins, with the known tuning as a hint. A result outside the space is
-  /// ignored. Before the second sample of the search.
+  /// hold, the search begins, with the known tuning as a hint. Ignored: a result outside the space,
+  /// and "the default is best" from a search that could try less than this one. Before the second
+  /// sample of the search.
   void start_warm(const KnownResult& known);
 
   /// The tuning to measure now; once settled, the tuning to keep. The same until add().
@@ -70,6 +71,9 @@ class TuningCourse {
   CourseRow early_row() const;
 
   autotune::Outcome outcome() const;
+
+  /// This search has compared settings, so its result is of use to a later job. Only once settled.
+  bool worth_keeping() const;
 
   /// For a later job. Only once settled.
   KnownResult result() const;

@@ -24,9 +24,8 @@ double squared_error(const Score& score) {
 WarmCheck::WarmCheck(const KnownResult& known, const Tuning& fallback,
                      std::optional<Score> measured)
     : known_(known), fallback_(fallback), default_(measured) {
-  if (known.beats_default) to_measure_.push_back(known.tuning);
   if (!measured || !known.beats_default) to_measure_.push_back(fallback);
-  if (known.beats_default) to_measure_.push_back(known.tuning);
+  if (known.beats_default) to_measure_.insert(to_measure_.end(), 2, known.tuning);
 }
 
 WarmFinding WarmCheck::add(const Score& score) {

@@ -24,13 +24,14 @@ struct KnownResult {
   bool beats_default = false;  ///< False: `tuning` is the default, and nothing was better.
   double gain = 0;             ///< Share of the default's score.
   double default_score = 0;    ///< Bytes per second.
+  std::size_t samples = 0;     ///< Of the search, without its turns.
 };
 
 enum class WarmFinding : std::uint8_t { goes_on, confirmed, refuted };
 
-/// A known winner runs before and after the default, which cancels a steady drift: three samples.
-/// Where the default was best, one sample of it shows whether the job still runs alike. Thread:
-/// owner.
+/// The default runs, and then a known winner twice: three samples. The default comes first, as in a
+/// search, so that readers of the log know it. Where the default was best, one sample of it shows
+/// whether the job still runs alike. Thread: owner.
 class WarmCheck {
  public:
   /// `measured`: the default's score, if this job has measured it already.

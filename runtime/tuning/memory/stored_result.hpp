@@ -27,9 +27,9 @@ struct StoredResult {
   bool beats_default = false;  ///< False: the search found nothing better than the default.
   double gain = 0;             ///< Share of the default's score.
   double gain_error = 0;
-  double default_score = 0;  ///< Bytes per second.
-  std::uint64_t samples = 0;
-  std::int64_t time = 0;  ///< Seconds since 1970, when it was stored.
+  double default_score = 0;   ///< Bytes per second.
+  std::uint64_t samples = 0;  ///< Of the search, without its turns.
+  std::int64_t time = 0;      ///< Seconds since 1970, when it was stored.
 
   friend bool operator==(const StoredResult&, const StoredResult&) = default;
 };

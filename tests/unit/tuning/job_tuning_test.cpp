@@ -155,7 +155,10 @@ TEST_CASE("a known winner is settled in three samples after the warm-up") {
     CHECK(outcome.gain == Approx(known.gain).margin(0.03));
     CHECK(outcome.chance < 0.001);
     CHECK(later.tuning.course().last_row().tuning == known.tuning);
-    CHECK(later.tuning.course().verdict().find("known from an earlier job") != std::string::npos);
+    CHECK(later.tuning.course().last_row().state == "known holds");
+    CHECK(later.tuning.course().verdict().find("is kept from an earlier job, where it was") !=
+          std::string::npos);
+    CHECK_FALSE(later.tuning.course().worth_keeping());
   }
 }
 
@@ -170,6 +173,36 @@ TEST_CASE("that nothing beat the default is known after one sample") {
   CHECK(later.settle(flat) == 2);  // The second sample of the warm-up, and the check's.
   CHECK(later.tuning.next() == Tuning{});
   CHECK(later.tuning.course().verdict().find("the default stays after 1 samples") == 0);
+}
+
+TEST_CASE("that a search with a smaller budget kept the default ends no later search") {
+  for (const int budget : {2, 4}) {
+    CAPTURE(budget);
+    Job first({}, {.warmup_samples = 1, .most_samples = budget});
+    first.settle(flat);
+    const auto known = first.tuning.course().result();
+    CHECK_FALSE(known.beats_default);
+    CHECK(known.samples == static_cast<std::size_t>(budget));
+    Job later;
+    later.sample(hill);
+    later.tuning.start_warm(known);
+    CHECK(later.settle(hill) > 5);
+    CHECK(hill(later.tuning.next()) > 1.3e9);
+    Job same({}, {.warmup_samples = 1, .most_samples = budget});
+    same.sample(flat);
+    same.tuning.start_warm(known);
+    CHECK(same.settle(flat) == 1);
+  }
+}
+
+TEST_CASE("a search that could try nothing but the default has no result for other jobs") {
+  Job job({}, {.warmup_samples = 0, .most_samples = 1});
+  CHECK(job.settle(hill) == 1);
+  CHECK(job.tuning.course().outcome().ending == SearchEnding::budget_too_short);
+  CHECK_FALSE(job.tuning.course().worth_keeping());
+  Job whole;
+  whole.settle(hill);
+  CHECK(whole.tuning.course().worth_keeping());
 }
 
 TEST_CASE("a known winner that does not win here is searched past") {
