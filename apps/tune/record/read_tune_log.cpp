@@ -204,9 +204,22 @@ class LogReader {
                          .chance_percent = percent_in(field(kChance))};
       return;
     }
+    if (record_.ending && record_.kind == TuneSource::horo_log) begin_search();
     if (!(sample.score > 0) || !std::isfinite(sample.score))
       sample.failure = "no tensor was reduced";
     record_.samples.push_back(std::move(sample));
+  }
+
+  /// The watch over a job's throughput has started another search.
+  void begin_search() {
+    auto& earlier = record_.earlier;
+    if (earlier.count++ == 0) {
+      earlier.fallback =
+          record_.samples.empty() ? record_.ending->values : record_.samples.front().values;
+    }
+    earlier.base = std::move(record_.ending->values);
+    record_.ending.reset();
+    record_.samples.clear();
   }
 
   /// Horovod repeats its best setting and score in the last line, when its search has ended.
@@ -214,6 +227,13 @@ class LogReader {
     if (warnings_ > kMostWarnings) {
       record_.warnings.push_back(
           fmt::format("{}: {} more lines are left out", path_, warnings_ - kMostWarnings));
+    }
+    if (const auto count = record_.earlier.count; count > 0) {
+      record_.notes.push_back(
+          fmt::format("the log has {} searches; this report is about the last one, which began "
+                      "with the setting "
+                      "that the job had kept before it",
+                      count + 1));
     }
     if (record_.kind != TuneSource::horovod_log || record_.samples.size() < 2) return;
     const auto& last = record_.samples.back();
@@ -242,13 +262,22 @@ class LogReader {
 
 bool is_ending_state(const std::string& state) {
   using autotune::SearchEnding;
-  if (state == kEndedEarly || state == kEndedInWarmUp) return true;
+  if (state == kEndedEarly || state == kEndedInWarmUp || state == kKnownHolds) return true;
   for (const auto ending :
        {SearchEnding::nothing_to_tune, SearchEnding::budget_too_short,
         SearchEnding::default_is_best, SearchEnding::default_stays, SearchEnding::challenger_won}) {
     if (state == autotune::name(ending)) return true;
   }
   return false;
+}
+
+std::optional<std::vector<std::string>> setting_to_keep(const TuneRecord& record) {
+  const auto& earlier = record.earlier;
+  const auto& kept = record.ending ? record.ending->values : earlier.base;
+  if (earlier.count > 0) return kept == earlier.fallback ? std::nullopt : std::optional(kept);
+  const bool won = record.ending &&
+                   (record.ending->state == kChallengerWon || record.ending->state == kKnownHolds);
+  return won ? std::optional(kept) : std::nullopt;
 }
 
 Result<TuneRecord> parse_tune_log(std::string_view text, std::string_view path) {

@@ -143,6 +143,8 @@ std::string summary_json(const TuneRecord& record, const TuneSummary& summary) {
   put_texts(json, record.notes);
   json.key("keep_command").value(summary.keep_command);
   json.key("config_file").value(summary.config_file);
+  json.key("searches");
+  put_count(json, record.earlier.count + 1);
   json.key("keep_best").value(summary.keep_best).key("best");
   put_index(json, summary.best);
   json.key("reference");

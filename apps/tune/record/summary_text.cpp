@@ -48,7 +48,8 @@ std::string table_text(const TextTable& rows) {
 std::string mark_of(const TuneSummary& summary, const TuneRecord& record, std::size_t index) {
   if (summary.keep_best && index == *summary.best) return "keep";
   if (index != summary.reference) return index == summary.best ? "best" : "";
-  return record.kind == TuneSource::horovod_log ? "first" : "default";
+  if (record.kind == TuneSource::horovod_log) return "first";
+  return record.earlier.count > 0 ? "before" : "default";
 }
 
 std::string figure_text(double number) {

@@ -41,13 +41,23 @@ struct RecordedEnding {
   std::optional<double> chance_percent{};
 };
 
+/// What a log had before the search that its record holds.
+struct EarlierSearches {
+  std::size_t count = 0;
+  std::vector<std::string> fallback;  ///< The default: what the first search had to beat.
+  std::vector<std::string> base;      ///< What the last search had to beat.
+};
+
 struct TuneRecord {
   std::string source;  ///< The file, or the command.
   TuneSource kind = TuneSource::horo_log;
   std::string score_unit = "MB/s";
   std::vector<TunedColumn> columns;
+  /// Of the last search: the throughput of two searches is not comparable, because a lasting change
+  /// of it is why another search began.
   std::vector<TriedSample> samples;
   std::optional<RecordedEnding> ending;
+  EarlierSearches earlier{};
   std::vector<std::string> warnings;
   std::vector<std::string> notes;  ///< Why trials ended, and other facts that are no measurements.
 };
@@ -55,9 +65,15 @@ struct TuneRecord {
 /// The words of the state column that end a search: "challenger won", "ended early" and others.
 bool is_ending_state(const std::string& state);
 
+/// The setting with which the job goes on, according to its search. Nothing: the default stays.
+std::optional<std::vector<std::string>> setting_to_keep(const TuneRecord& record);
+
 inline constexpr const char* kChallengerWon = "challenger won";
+/// Of a setting from an earlier job that has passed its check.
+inline constexpr const char* kKnownHolds = "known holds";
 inline constexpr const char* kEndedEarly = "ended early";
 inline constexpr const char* kEndedInWarmUp = "ended in warm-up";  ///< It is read as kEndedEarly.
 inline constexpr const char* kDuelStage = "duel";
+inline constexpr const char* kCheckStage = "check";
 
 }  // namespace horo::apps

@@ -108,11 +108,25 @@ std::optional<std::size_t> challenger(const TuneRecord& record, const TuneSummar
   return std::nullopt;
 }
 
+/// The setting that others must beat. A search measures it first; but a check may have measured the
+/// setting that it is about before.
+const std::vector<std::string>& reference_of(const TuneRecord& record) {
+  const auto& first = record.samples.front();
+  if (record.earlier.count > 0) return record.earlier.base;
+  if (first.stage != kCheckStage || !record.ending || record.ending->state != kKnownHolds)
+    return first.values;
+  const auto other = std::find_if(
+      record.samples.begin(), record.samples.end(),
+      [&](const TriedSample& sample) { return sample.values != record.ending->values; });
+  return other == record.samples.end() ? first.values : other->values;
+}
+
 /// Which setting is best, and whether it is to be kept.
 void choose(const TuneRecord& record, TuneSummary& summary) {
   if (record.samples.empty() || summary.settings.front().samples == 0) return;
-  summary.reference = index_of_setting(summary, record.samples.front().values);
-  const bool won = record.ending && record.ending->state == kChallengerWon;
+  summary.reference = index_of_setting(summary, reference_of(record));
+  const bool won = record.ending &&
+                   (record.ending->state == kChallengerWon || record.ending->state == kKnownHolds);
   const auto recorded = recorded_gain(record);
   summary.best = won        ? index_of_setting(summary, record.ending->values).value_or(0)
                  : recorded ? challenger(record, summary).value_or(0)

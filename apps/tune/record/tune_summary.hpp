@@ -37,10 +37,11 @@ struct TuneSummary {
   /// After each sample the largest mean of a setting until then. It falls where a lucky setting is
   /// measured again.
   std::vector<double> best_so_far;
-  /// The default; in a log of Horovod the setting that was tried first. Index in `settings`.
+  /// The default; in a log with several searches the setting that was in force before the last one;
+  /// in a log of Horovod the setting that was tried first. Index in `settings`.
   std::optional<std::size_t> reference;
   std::optional<std::size_t> best;  ///< The setting that seems best.
-  bool keep_best = false;           ///< It is worth using; otherwise the default stays.
+  bool keep_best = false;           ///< It is worth using; otherwise the reference stays.
   std::optional<TunedGain> gain;    ///< The gain of `best` over `reference`.
   double noise = 0;                 ///< Deviation of a single sample, as a share; 0: unknown.
   std::vector<std::string> verdicts;

@@ -49,10 +49,15 @@ std::string nothing_measured(const TuneRecord& record) {
          "train for more steps, or lower --autotune-warmup-samples and --autotune-steps-per-sample";
 }
 
+/// What a setting had to beat.
+std::string_view base_name(const TuneRecord& record) {
+  if (record.kind == TuneSource::horovod_log) return "the setting that was tried first";
+  return record.earlier.count > 0 ? "the setting before" : "the default";
+}
+
 /// The model's opinion, where no turns were measured.
 std::string opinion(const TuneRecord& record, const TuneSummary& summary) {
-  const bool horovod = record.kind == TuneSource::horovod_log;
-  const std::string_view than = horovod ? "the setting that was tried first" : "the default";
+  const auto than = base_name(record);
   if (summary.best == summary.reference)
     return fmt::format("no setting is expected to be faster than {}", than);
   if (!summary.gain) return "there are too few samples to compare settings";
@@ -92,23 +97,32 @@ void add_ending(const TuneRecord& record, const TuneSummary& summary,
     return;
   }
   const auto& state = record.ending->state;
+  const auto base = base_name(record);
+  if (state == kKnownHolds && summary.gain) {
+    verdicts.push_back(fmt::format(
+        "keep {}, as an earlier job did: a check of {} samples measured that it is faster than {} "
+        "by "
+        "{}",
+        best_setting(record, summary), record.samples.size(), base, gain_text(*summary.gain)));
+    return;
+  }
   if (state == kChallengerWon && summary.gain) {
     verdicts.push_back(fmt::format(
-        "keep {}: it is faster than the default by {}, measured in turns, with a confidence of {}",
-        best_setting(record, summary), gain_text(*summary.gain),
+        "keep {}: it is faster than {} by {}, measured in turns, with a confidence of {}",
+        best_setting(record, summary), base, gain_text(*summary.gain),
         confidence_text(summary.gain->chance)));
   } else if (summary.gain && summary.gain->in_turns) {
     verdicts.push_back(
-        fmt::format("the default stays: in turns, {} differed by {}, which is within the noise",
+        fmt::format("{} stays: in turns, {} differed by {}, which is within the noise", base,
                     best_setting(record, summary), gain_text(*summary.gain)));
   } else if (state == kEndedEarly) {
     verdicts.push_back(fmt::format(
-        "the {} ended before the search did, after {} samples; the default stays, "
+        "the {} ended before the search did, after {} samples; {} stays, "
         "because no other setting was confirmed in turns",
-        record.kind == TuneSource::trials ? "trials" : "training", record.samples.size()));
+        record.kind == TuneSource::trials ? "trials" : "training", record.samples.size(), base));
     verdicts.push_back(opinion(record, summary));
   } else {
-    verdicts.push_back(fmt::format("the default stays: the search ended with '{}'", state));
+    verdicts.push_back(fmt::format("{} stays: the search ended with '{}'", base, state));
   }
 }
 
@@ -138,8 +152,8 @@ std::vector<std::string> verdicts_of(const TuneRecord& record, const TuneSummary
   if (!summary.best) return {nothing_measured(record)};
   std::vector<std::string> verdicts;
   if (record.samples.size() == 1) {
-    verdicts.emplace_back(
-        "one sample was measured: there is nothing to compare; the default stays");
+    verdicts.push_back(fmt::format("one sample was measured: there is nothing to compare; {} stays",
+                                   base_name(record)));
   } else if (record.kind == TuneSource::horovod_log) {
     add_horovod(record, summary, verdicts);
   } else if (record.ending) {

@@ -172,6 +172,9 @@ Result<JobRun> JobRuns::run(const SettingWords& setting, const std::vector<std::
   // A search that begins with an earlier job's result would try little else.
   if (request_.job.settings.get(knobs::kAutotuneMemory).empty())
     flags.emplace_back("--autotune-memory=off");
+  // One search is wanted, and a watch would only begin others.
+  if (!request_.job.settings.is_set(knobs::kAutotuneWatchTime.text.key))
+    flags.emplace_back("--autotune-watch-time=0");
   const TrialProcess process{.command = job_command(request_, tool_, setting, flags),
                              .output = output_,
                              .limit_seconds = limit_seconds,

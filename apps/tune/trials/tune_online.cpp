@@ -10,7 +10,8 @@ namespace horo::apps {
 namespace {
 
 bool has_settled(const TuneRecord* record) {
-  return record != nullptr && record->ending && record->ending->state != kEndedEarly;
+  if (record == nullptr) return false;
+  return record->earlier.count > 0 || (record->ending && record->ending->state != kEndedEarly);
 }
 
 /// "at most 3 min 2 s left, 7 samples, model: fusion threshold 4 MiB, ...; best 412 MB/s".
@@ -65,8 +66,8 @@ Result<TuneOutcome> tune_online(const TuneRequest& request, JobRuns& runs) {
                       .seconds = run.end.seconds};
   outcome.record.source = fmt::format("{}", fmt::join(request.job.options.command, " "));
   note_end(run, request, runs, outcome);
-  if (outcome.settled && outcome.record.ending->state == kChallengerWon)
-    outcome.keep = words_of_log(outcome.record, outcome.record.ending->values);
+  if (const auto keep = setting_to_keep(outcome.record))
+    outcome.keep = words_of_log(outcome.record, *keep);
   return outcome;
 }
 

@@ -121,3 +121,55 @@ TEST_CASE("the text names the kept setting and the columns that never changed") 
   CHECK(text.find("     keep                        8") != std::string::npos);
   CHECK(text.find("the same in all samples: wake delay 50 us") != std::string::npos);
 }
+
+TEST_CASE("a setting of an earlier job that passed its check is kept, and named as such") {
+  for (const bool winner_first : {false, true}) {
+    CAPTURE(winner_first);
+    auto text = checked_log();
+    if (winner_first)
+      text.insert(text.find("0,0,0,1,0,64"), "0,0,0,1,0.5,8,119,bytes/us,2,10,50,check,,,\n");
+    const auto record = record_of(text);
+    const auto summary = summarise(record);
+    CHECK(summary.keep_best);
+    CHECK(summary.settings[*summary.reference].values[0] == "64");
+    CHECK(setting_to_keep(record) == record.ending->values);
+    CHECK(
+        has_verdict(summary, "keep fusion threshold 8 MiB, cycle time 0.5 ms, as an earlier job"));
+    CHECK(has_verdict(summary, "faster than the default by 20.5 % +- 2.0 %"));
+  }
+}
+
+TEST_CASE("the last of several searches is compared with the setting before it") {
+  const auto record = record_of(horo_log() + later_search() +
+                                "0,0,0,1,2,16,81,bytes/us,2,10,50,challenger won,15,1,0.2\n");
+  const auto summary = summarise(record);
+  CHECK(record.samples.size() == 5);
+  CHECK(summary.settings[*summary.reference].values[0] == "8");
+  CHECK(has_verdict(summary,
+                    "keep fusion threshold 16 MiB, cycle time 2 ms: it is faster than the "
+                    "setting before by 15.0 %"));
+  CHECK(setting_to_keep(record)->front() == "16");
+  CHECK(summary_text(record, summary).find("the log has 2 searches") != std::string::npos);
+}
+
+TEST_CASE("a search in vain keeps what the search before it found") {
+  const auto text = horo_log() + later_search();
+  const auto running = record_of(text);
+  CHECK_FALSE(running.ending);
+  CHECK(setting_to_keep(running)->front() == "8");
+  for (const std::string ending : {"default stays,0.8,1.5,30", "ended early,,,"}) {
+    CAPTURE(ending);
+    const auto record = record_of(text + "0,0,0,1,0.5,8,70,bytes/us,2,10,50," + ending + "\n");
+    const auto summary = summarise(record);
+    CHECK_FALSE(summary.keep_best);
+    CHECK(setting_to_keep(record)->front() == "8");
+    CHECK(has_verdict(summary, ending[0] == 'd' ? "the setting before stays: in turns"
+                                                : "the setting before stays, because"));
+  }
+}
+
+TEST_CASE("a later search that returns to the default leaves nothing to set") {
+  const auto record = record_of(horo_log() + later_search() +
+                                "0,0,0,1,0,64,81,bytes/us,2,10,50,challenger won,15,1,0.2\n");
+  CHECK_FALSE(setting_to_keep(record));
+}
