@@ -69,6 +69,8 @@ class SpaceReader {
             "'{}' is a setting of Horo; those that can be tuned are searched without this file",
             name));
       }
+      if (name.find('=') != std::string::npos)
+        return part.wrong(fmt::format("'{}' is no name: it must have no '='", name));
       HORO_TRY(auto dimension, read_dimension(name, part, target));
       dimensions_.push_back(
           {.dimension = std::move(dimension), .target = target, .shown_factor = 1, .unit = ""});
@@ -149,13 +151,16 @@ class SpaceReader {
     return {};
   }
 
-  /// A value that the environment has comes before the file's.
+  /// A value that the environment has comes before the file's, if it is one of the list.
   Status take_default(const DocumentPart& part, Dimension& dimension) {
     const auto* written = part.find("default");
     const char* now = lookup_(dimension.name.c_str());
     const bool is_range = !std::holds_alternative<autotune::Categories>(dimension.range);
     if (!is_range) {
-      if (written != nullptr && now == nullptr)
+      const auto& words = std::get<autotune::Categories>(dimension.range).names;
+      const bool listed =
+          now != nullptr && std::find(words.begin(), words.end(), now) != words.end();
+      if (written != nullptr && !listed)
         dimension.fallback = written->kind == PartKind::nothing ? kUnsetWord : written->text;
       return {};
     }

@@ -70,6 +70,17 @@ mpi_args:
         "--mpi-args='--mca btl_tcp_eager_limit 65536' ...");
 }
 
+TEST_CASE("a value of the environment outside the list leaves the default that is written") {
+  for (const char* now : {"z", "x"}) {
+    const auto document =
+        parse_document("variables: {A: {words: [x, y, w], default: y}}", "s").value();
+    const auto dimensions = space_of_document(document, [now](const char*) { return now; });
+    const bool listed = now == std::string("x");
+    CHECK(dimensions.value()[0].dimension.fallback ==
+          autotune::Value(std::string(listed ? "x" : "y")));
+  }
+}
+
 TEST_CASE("the default of a variable is what the environment has") {
   const auto document =
       parse_document("variables: {A: [x, y], N: {least: 1, most: 8, default: 2}}", "s").value();
@@ -81,6 +92,7 @@ TEST_CASE("the default of a variable is what the environment has") {
 }
 
 TEST_CASE("a wrong file of variables is an error with its place") {
+  CHECK(fault_in("variables: {A=B: [x, y]}").find("'A=B' is no name") != std::string::npos);
   CHECK(fault_in("") == "s.yaml:1:1: the file must have the keys 'variables' or 'mpi_args'");
   CHECK(fault_in("variabels: {A: [x]}").find("did you mean 'variables'") != std::string::npos);
   CHECK(fault_in("variables: {}") == "s.yaml:1:1: the file names no variable to search");
