@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // horo tune: finds the fastest settings for a job, or reads the log of an autotuner.
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
@@ -55,12 +56,25 @@ int show_log(const cli::Arguments& arguments, const std::string& path) {
   for (const auto& warning : record->warnings) log::warn("tune", "{}", printable(warning));
   auto summary = summarise(*record);
   // The best of Horovod's settings is not Horo's best, and some of its switches do not exist here.
-  if (summary.keep_best && record->kind == TuneSource::horo_log)
-    summary.keep_command =
-        command_to_keep(words_of_log(*record, summary.settings[*summary.best].values));
+  if (const auto keep = setting_to_keep(*record); keep && record->kind == TuneSource::horo_log)
+    summary.keep_command = command_to_keep(words_of_log(*record, *keep));
   return show_result(*record, summary,
                      {.json = arguments.find("json") != nullptr,
                       .html = page == nullptr ? std::string() : page->value});
+}
+
+/// The cluster's file says everything else.
+Status check_simulate_options(const cli::Arguments& arguments) {
+  for (const auto& option : arguments.options) {
+    const auto& name = option.flag->name;
+    const std::string_view known[] = {"simulate", "json", "html", "config-out"};
+    if (std::find(std::begin(known), std::end(known), name) != std::end(known)) continue;
+    return fail(Errc::invalid_argument,
+                "--simulate takes only --json, --html and --config-out; '--{}' has no effect on a "
+                "prediction",
+                name);
+  }
+  return {};
 }
 
 int simulate(const cli::Arguments& arguments, const std::string& cluster) {
@@ -70,6 +84,8 @@ int simulate(const cli::Arguments& arguments, const std::string& cluster) {
         {Errc::invalid_argument, fmt::format("--simulate runs no command; '{}' has no place here",
                                              arguments.rest.front())});
   }
+  if (const auto checked = check_simulate_options(arguments); !checked)
+    return usage_error("horo tune", checked.error());
   const auto text = [&](std::string_view flag) {
     const auto* option = arguments.find(flag);
     return option == nullptr ? std::string() : option->value;
@@ -123,10 +139,10 @@ int run(std::span<const char* const> words) {
   for (const auto* flag : {"list", "forget", "export"}) {
     if (arguments->find(flag) != nullptr) return show_kept(*arguments);
   }
-  if (const auto* log = arguments->find("log"); log != nullptr)
-    return show_log(*arguments, log->value);
   if (const auto* cluster = arguments->find("simulate"); cluster != nullptr)
     return simulate(*arguments, cluster->value);
+  if (const auto* log = arguments->find("log"); log != nullptr)
+    return show_log(*arguments, log->value);
   const auto request =
       read_tune_request(*arguments, [](const char* name) { return std::getenv(name); });
   return request ? tune_command(*request) : usage_error("horo tune", request.error());

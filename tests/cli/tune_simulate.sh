@@ -34,4 +34,12 @@ sed 's/compute_ms: 20/compute_ms: -5/' "$scratch/cluster.yaml" >"$scratch/absurd
 refused "absurd.yaml" horo tune --simulate "$scratch/absurd.yaml"
 sed 's/  - {count: 4, ranks: 2}/  - {count: 4, ranks: }/; s/hosts:/host:/' "$scratch/cluster.yaml" >"$scratch/missing.yaml"
 refused "missing.yaml" horo tune --simulate "$scratch/missing.yaml"
+for option in "--budget 5m" "--resume state" "-np 4" "--fusion-threshold 1MiB" "--log x.csv" "--dry-run"; do
+  # shellcheck disable=SC2086 # The option and its value are two words.
+  refused "--simulate takes only --json, --html and --config-out" horo tune --simulate "$scratch/cluster.yaml" $option
+done
+for wrong in 's/ranks: 2/ranks: 100/' 's/compute_ms: 20/compute_ms: 50000000/' 's/gbit_per_s: 1/gbit_per_s: 0.001/; s/bytes: 4000000/bytes: 2000000000/'; do
+  sed "$wrong" "$scratch/cluster.yaml" >"$scratch/large.yaml"
+  refused "large.yaml" horo tune --simulate "$scratch/large.yaml"
+done
 refused "--simulate runs no command" horo tune --simulate "$scratch/cluster.yaml" train
