@@ -18,7 +18,7 @@ expect "kind" "$(field 'd["kind"]')" horo
 expect_in "verdict" "$(field 'd["verdicts"][0]')" "the default"
 
 # A program that ends in the warm-up is started again for each trial.
-try timeout 100 horo tune -np 2 --autotune-steps-per-sample 100 --json --budget 4s -- "$rank" 20
+try timeout 100 horo tune -np 2 --autotune-steps-per-sample 100 --json --budget 60s -- "$rank" 20
 expect_in "standard error" "$err" "each trial is a run of its own"
 expect "kind" "$(field 'd["kind"]')" trials
 expect "unit" "$(field 'd["score_unit"]')" runs/h
@@ -38,6 +38,9 @@ try "${first[@]}" --trials 4 -- "$rank" 100000000
 expect_in "standard error" "$err" "2 trials are known from 'state'"
 expect_in "standard error" "$err" "trial 3, "
 expect "trials in the state" "$(grep -c '"stage"' state)" 4
+# A saved search goes on by restarts without being told to.
+try timeout 100 horo tune -np 2 "${few[@]}" --resume state --dry-run -- "$rank" 100000000
+expect_in "plan with a saved search" "$out" "trials: by restarts"
 try "${first[@]}" -- "$rank" 5
 expect "exit code with another command" "$code" 1
 expect_in "error" "$err" "the state is of a search for another command"

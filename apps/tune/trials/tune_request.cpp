@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 #include <utility>
 
 namespace horo::apps {
@@ -79,6 +80,10 @@ TrialMode mode_of(const cli::Arguments& arguments) {
   for (const std::string_view flag : {"restart", "space", "wall-time", "trials"}) {
     if (arguments.find(flag) != nullptr) return TrialMode::restart;
   }
+  // A saved search was one by restarts.
+  const auto saved = text_of(arguments, "resume");
+  std::error_code error;
+  if (!saved.empty() && std::filesystem::exists(saved, error)) return TrialMode::restart;
   return TrialMode::automatic;
 }
 
