@@ -3,6 +3,8 @@
 
 #include <cerrno>
 #include <cstdlib>
+#include <filesystem>
+#include <unistd.h>
 
 #include "apps/common/replace_file.hpp"
 #include "apps/common/shell.hpp"
@@ -132,12 +134,24 @@ int refuse_tuning(const Error& error) {
   return exit_code::kFailure;
 }
 
-int show_result(const TuneRecord& record, const TuneSummary& summary, const TuneViews& views) {
-  if (!views.html.empty()) {
-    const auto written = replace_file(views.html, summary_page(record, summary));
-    if (!written) return refuse_tuning(written.error());
+Status check_output_paths(std::span<const std::pair<std::string_view, std::string>> options) {
+  for (const auto& [flag, path] : options) {
+    if (path.empty()) continue;
+    if (access(path.c_str(), F_OK) == 0 && access(path.c_str(), W_OK) == 0) continue;
+    auto folder = std::filesystem::path(path).parent_path().string();
+    if (folder.empty()) folder = ".";
+    if (access(folder.c_str(), W_OK | X_OK) != 0)
+      return fail_errno(errno, fmt::format("--{}: the folder of '{}'", flag, path));
   }
-  return finish_text(views.json ? summary_json(record, summary) : summary_text(record, summary));
+  return {};
+}
+
+int show_result(const TuneRecord& record, const TuneSummary& summary, const TuneViews& views) {
+  const int shown =
+      finish_text(views.json ? summary_json(record, summary) : summary_text(record, summary));
+  if (views.html.empty()) return shown;
+  const auto written = replace_file(views.html, summary_page(record, summary));
+  return written ? shown : refuse_tuning(written.error());
 }
 
 int tune_command(const TuneRequest& request) {
@@ -148,15 +162,18 @@ int tune_command(const TuneRequest& request) {
     return usage_error("horo tune", checked.error());
   auto runs = JobRuns::make(request);
   if (!runs) return refuse_tuning(runs.error());
+  const std::pair<std::string_view, std::string> outputs[] = {
+      {"html", request.html}, {"config-out", request.config_out}, {"resume", request.resume}};
+  if (const auto checked = check_output_paths(outputs); !checked)
+    return refuse_tuning(checked.error());
   if (request.dry_run) return finish_text(plan_of_trials(request, *space, *runs));
   const auto outcome = tune(request, *space, *runs);
   if (!outcome) return refuse_tuning(outcome.error());
   auto summary = summarise(outcome->record);
   if (outcome->keep) summary.keep_command = command_to_keep(*outcome->keep);
-  if (const auto written = write_config(request, *outcome, summary); !written)
-    return refuse_tuning(written.error());
-  const int shown =
-      show_result(outcome->record, summary, {.json = request.json, .html = request.html});
+  const auto written = write_config(request, *outcome, summary);
+  int shown = show_result(outcome->record, summary, {.json = request.json, .html = request.html});
+  if (!written) shown = refuse_tuning(written.error());
   if (outcome->signal != 0) return exit_code::kSignalBase + outcome->signal;
   return outcome->failed ? exit_code::kFailure : shown;
 }

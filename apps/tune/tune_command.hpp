@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
 #include "apps/tune/record/summary_views.hpp"
 #include "apps/tune/trials/tune_request.hpp"
 
@@ -12,7 +17,11 @@ struct TuneViews {
   std::string html;  ///< Empty: no page.
 };
 
-/// Prints a result, and writes its page. Returns the exit code.
+/// Fails where a folder of a file to write does not exist or cannot be written to, so that no
+/// search is made in vain. Empty paths are no files.
+Status check_output_paths(std::span<const std::pair<std::string_view, std::string>> options);
+
+/// Prints a result, and then writes its page. Returns the exit code.
 int show_result(const TuneRecord& record, const TuneSummary& summary, const TuneViews& views);
 
 /// Reports an error that is no usage error. Returns the exit code.

@@ -31,6 +31,21 @@ try horo tune --dry-run -np 2 --space space.yaml -- train
 expect "exit code of --dry-run" "$code" 0
 expect_in "plan" "$out" "TUNE_MODE=(unset)"
 
+# A file that could not be written is refused before the first trial; one that cannot be written at the end
+# costs no result.
+for option in --html --config-out --resume; do
+  try timeout 100 horo tune -np 2 --restart --trials 2 $option none/file -- sh -c "echo >>'$scratch/ran'"
+  expect "exit code of $option none/file" "$code" 1
+  expect_in "error of $option none/file" "$err" "$option: the folder of 'none/file': No such file or directory"
+done
+[ ! -e ran ] || fail "a trial ran, although its result could not be written"
+mkdir page
+try timeout 100 horo tune -np 2 --restart --trials 2 --html page --config-out page --resume page/state -- \
+  sh -c "mkdir -p '$scratch/page/state/x'"
+expect "exit code when files cannot be written" "$code" 1
+expect_in "standard output" "$out" "all 2 trials were used before the search ended"
+expect_in "warning" "$err" "the search is not saved: "
+
 # Ctrl-C stops the job, saves the state, and prints the best so far.
 horo tune -np 2 --restart "${few[@]}" --resume stopped --whole-runs -- \
   sh -c "'$rank' 30 && echo >>'$scratch/runs' && if [ \$(wc -l <'$scratch/runs') -gt 4 ]; then exec sleep 31415.9; fi" \

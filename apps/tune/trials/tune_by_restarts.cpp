@@ -5,6 +5,8 @@
 #include "apps/common/replace_file.hpp"
 #include "apps/tune/trials/tune_runs.hpp"
 #include "base/knobs/knobs.hpp"
+#include "base/log.hpp"
+#include "base/text/printable.hpp"
 
 namespace horo::apps {
 
@@ -91,7 +93,8 @@ class Restarts {
     signal_ = run.end.signal;
     seconds_ += run.end.seconds;
     if (result.ending != TrialEnding::interrupted) tell(what, result);
-    return save();
+    save();
+    return {};
   }
 
   void tell(const std::string& what, const TrialResult& result) {
@@ -101,18 +104,20 @@ class Restarts {
     runs_.progress().done(fmt::format("{}: {} in {}", what, how, duration_text(result.seconds)));
   }
 
-  Status save() const {
-    if (request_.resume.empty()) return {};
-    return replace_file(request_.resume, state_text({.command = search_words(request_),
-                                                     .objective = objective_,
-                                                     .state = driver_.state()},
-                                                    space_));
+  /// A search that cannot be saved has a result nevertheless.
+  void save() const {
+    if (request_.resume.empty()) return;
+    const auto saved = replace_file(request_.resume, state_text({.command = search_words(request_),
+                                                                 .objective = objective_,
+                                                                 .state = driver_.state()},
+                                                                space_));
+    if (!saved) log::warn("tune", "the search is not saved: {}", printable(saved.error().message));
   }
 
   Result<TuneOutcome> outcome() {
     const auto stop = driver_.next().stop;
     // The last question may have ended the search.
-    HORO_TRY_STATUS(save());
+    save();
     TuneOutcome outcome{.record = record_of_trials(driver_, space_, objective_),
                         .keep = std::nullopt,
                         .settled = stop == TrialStop::settled,
