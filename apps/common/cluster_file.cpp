@@ -18,6 +18,11 @@ using namespace runtime::sim;  // NOLINT(google-build-using-namespace): what it 
 
 constexpr int kMostHosts = 100'000;
 constexpr int kMostRanks = 1'000'000;
+constexpr int kMostRanksOfHost = 64;   // The simulator keeps the ranks of a host as bits of a word.
+constexpr double kMostStepMs = 3.6e6;  // An hour.
+constexpr double kMostLatencyUs = 1e6;
+/// Of the bytes of a sum on the slowest link, which they cross several times.
+constexpr double kMostSumSeconds = 3600;
 
 /// Reads one map of the file. The first fault stays; later values are not read.
 class Section {
@@ -50,14 +55,14 @@ class Section {
     value = read;
   }
 
-  void time(const char* key, double unit, Duration& value) {
+  void time(const char* key, double unit, Duration& value, double most = 1e9) {
     double read = static_cast<double>(value.count()) / unit;
-    number(key, 0, 1e9, read);
+    number(key, 0, most, read);
     value = Duration(static_cast<Duration::rep>(read * unit));
   }
 
   void link(Uplink& link) {
-    time("latency_us", 1e3, link.latency);
+    time("latency_us", 1e3, link.latency, kMostLatencyUs);
     double gbits = link.bytes_per_second * 8 / 1e9;
     number("gbit_per_s", 1e-3, 1e5, gbits);
     link.bytes_per_second = gbits * 1e9 / 8;
@@ -147,7 +152,7 @@ void read_hosts(Section& top, const Uplink& usual, Cluster& cluster, const std::
     HostGroup group{.link = usual};
     Section section(node, name, file, fault);
     section.whole("count", 1, kMostHosts, group.count);
-    section.whole("ranks", 1, 1024, group.ranks);
+    section.whole("ranks", 1, kMostRanksOfHost, group.ranks);
     section.link(group.link);
     section.end();
     cluster.groups.push_back(group);
@@ -191,7 +196,7 @@ void read_tensors(Section& section, TrainingStep& step, const std::string& file,
     one.need("bytes");
     one.number("bytes", 4, kMostBytes, bytes);
     one.whole("count", 1, 10'000, count);
-    one.time("at_ms", 1e6, at);
+    one.time("at_ms", 1e6, at, kMostStepMs);
     one.end();
     for (int i = 0; i < count; ++i) {
       if (!map["at_ms"]) timeless.push_back(step.tensors.size());
@@ -210,10 +215,28 @@ void read_training(Section& top, TrainingStep& step, const std::string& file, St
   auto training = top.section("training");
   if (!training) return;
   training->need("compute_ms");
-  training->time("compute_ms", 1e6, step.compute);
+  training->time("compute_ms", 1e6, step.compute, kMostStepMs);
   training->need("tensors");
   read_tensors(*training, step, file, fault);
   training->end();
+}
+
+/// Fails where a sum would take longer than the simulator's virtual time lasts.
+Status check_sums(const Cluster& cluster, const std::string& file) {
+  double slowest = cluster.inside.bytes_per_second;
+  for (const auto& group : cluster.groups) slowest = std::min(slowest, group.link.bytes_per_second);
+  const auto check = [&](std::string_view key, std::uint64_t bytes) -> Status {
+    const double seconds = static_cast<double>(bytes) / slowest;
+    if (seconds <= kMostSumSeconds) return {};
+    return fail(
+        Errc::invalid_argument,
+        "{}: {}: {} bytes take {:.0f} s on the slowest link of {:g} gbit_per_s; at most {} s "
+        "are simulated: describe fewer bytes or a faster link",
+        file, key, bytes, seconds, slowest * 8 / 1e9, kMostSumSeconds);
+  };
+  for (const auto bytes : cluster.sums) HORO_TRY_STATUS(check("sums", bytes));
+  // Fusion may make one sum of all tensors.
+  return check("training.tensors", cluster.training.bytes());
 }
 
 Status read_all(const YAML::Node& root, const std::string& file, Cluster& cluster) {
@@ -222,7 +245,7 @@ Status read_all(const YAML::Node& root, const std::string& file, Cluster& cluste
   Uplink usual{.latency = std::chrono::microseconds(50)};
   if (auto links = top.section("links")) {
     links->link(usual);
-    links->time("jitter_us", 1e3, cluster.jitter);
+    links->time("jitter_us", 1e3, cluster.jitter, kMostLatencyUs);
     links->end();
   }
   if (auto inside = top.section("inside")) {
@@ -256,6 +279,7 @@ Result<Cluster> parse_cluster(std::string_view text, const std::string& name) {
   Cluster cluster;
   try {
     HORO_TRY_STATUS(read_all(YAML::Load(std::string(text)), name, cluster));
+    HORO_TRY_STATUS(check_sums(cluster, name));
   } catch (const YAML::Exception& error) {
     return fail(Errc::invalid_argument, "{}:{}: {}; the file must be YAML", name,
                 error.mark.line + 1, error.msg);

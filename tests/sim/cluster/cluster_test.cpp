@@ -8,6 +8,7 @@
 #include "apps/common/cluster_file.hpp"
 #include "runtime/backends/flat/combine.hpp"
 #include "runtime/simulator/cluster/cluster_run.hpp"
+#include "runtime/simulator/cluster/predict.hpp"
 
 using namespace horo;
 using namespace horo::runtime;
@@ -53,10 +54,10 @@ TEST_CASE("a cluster file describes hosts, links and failures") {
 TEST_CASE("a fault of a cluster file has its line, its key, its value and what is allowed") {
   CHECK(fault_of("links: {latency_us: 5}\n") == "c.yaml:1: hosts is missing; add it");
   CHECK(fault_of("hosts:\n  - ranks: 0\n") ==
-        "c.yaml:2: hosts[0].ranks is '0'; it must be a whole number from 1 to 1024");
+        "c.yaml:2: hosts[0].ranks is '0'; it must be a whole number from 1 to 64");
   CHECK(fault_of("hosts:\n  - ranks: 2.5\n").find("ranks is '2.5'") != std::string::npos);
   CHECK(fault_of("hosts:\n  - ranks: 2\nlinks:\n  latency_us: fast\n") ==
-        "c.yaml:4: links.latency_us is 'fast'; it must be a number from 0 to 1000000000");
+        "c.yaml:4: links.latency_us is 'fast'; it must be a number from 0 to 1000000");
   CHECK(fault_of("hosts:\n  - rank: 2\n") ==
         "c.yaml:2: there is no key 'hosts[0].rank'; hosts[0] has count, ranks, latency_us, "
         "gbit_per_s");
@@ -66,12 +67,34 @@ TEST_CASE("a fault of a cluster file has its line, its key, its value and what i
   CHECK(fault_of("hosts:\n  - ranks: 2\nfailures:\n  - {host: 0, how: melts}\n") ==
         "c.yaml:4: failures[0].how is 'melts'; it must be one of dies, is_cut, stops");
   CHECK(fault_of("hosts:\n  - ranks: 2\nsums: [7]\n").find("c.yaml:3: sums[0] is '7'") == 0);
-  CHECK(fault_of("hosts:\n  - {count: 90000, ranks: 100}\n").find("9000000 ranks; at most") !=
+  CHECK(fault_of("hosts:\n  - {count: 90000, ranks: 64}\n").find("5760000 ranks; at most") !=
         std::string::npos);
   CHECK(fault_of("hosts: [\n").find("the file must be YAML") != std::string::npos);
   CHECK(fault_of("").find("c.yaml:") == 0);
   CHECK(apps::read_cluster("/nonexistent.yaml").error().message.find("/nonexistent.yaml") !=
         std::string::npos);
+}
+
+TEST_CASE("what the simulator cannot hold is a fault of the file") {
+  CHECK(fault_of("hosts:\n  - {count: 2, ranks: 65}\n") ==
+        "c.yaml:2: hosts[0].ranks is '65'; it must be a whole number from 1 to 64");
+  const std::string hosts = "hosts: [{count: 2, ranks: 2, gbit_per_s: 0.001}]\n";
+  CHECK(fault_of(hosts + "training: {compute_ms: 50000000, tensors: [4]}\n")
+            .starts_with(
+                "c.yaml:2: training.compute_ms is '50000000'; it must be a number from 0 to"));
+  CHECK(fault_of(hosts + "sums: [4000000000]\n")
+            .starts_with("c.yaml: sums: 4000000000 bytes take 32000 s on the slowest link of 0.001 "
+                         "gbit_per_s; at most 3600 s are simulated"));
+  CHECK(fault_of(hosts + "training: {compute_ms: 1, tensors: [{bytes: 4000000, count: 1000}]}\n")
+            .starts_with("c.yaml: training.tensors: 4000000000 bytes"));
+}
+
+TEST_CASE("sums at the limit are simulated") {
+  const auto cluster = cluster_of(
+      "hosts: [{count: 2, ranks: 2, gbit_per_s: 0.001}]\n"
+      "training: {compute_ms: 3600000, tensors: [400000000]}\n");
+  StepPredictor predictor(cluster);
+  CHECK(predictor.sum_time(400'000'000) > std::chrono::minutes(20));
 }
 
 TEST_CASE("the example clusters can be read") {
