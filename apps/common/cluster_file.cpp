@@ -21,7 +21,7 @@ constexpr int kMostRanks = 1'000'000;
 constexpr int kMostRanksOfHost = 64;   // The simulator keeps the ranks of a host as bits of a word.
 constexpr double kMostStepMs = 3.6e6;  // An hour.
 constexpr double kMostLatencyUs = 1e6;
-/// Of the bytes of a sum on the slowest link, which they cross several times.
+/// The bytes of a sum take no longer on the slowest link, which they cross several times.
 constexpr double kMostSumSeconds = 3600;
 
 /// Reads one map of the file. The first fault stays; later values are not read.

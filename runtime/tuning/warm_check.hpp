@@ -24,7 +24,7 @@ struct KnownResult {
   bool beats_default = false;  ///< False: `tuning` is the default, and nothing was better.
   double gain = 0;             ///< Share of the default's score.
   double default_score = 0;    ///< Bytes per second.
-  std::size_t samples = 0;     ///< Of the search, without its turns.
+  std::size_t samples = 0;     ///< The turns of the search are not counted.
 };
 
 enum class WarmFinding : std::uint8_t { goes_on, confirmed, refuted };

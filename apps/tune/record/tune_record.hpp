@@ -41,11 +41,11 @@ struct RecordedEnding {
   std::optional<double> chance_percent{};
 };
 
-/// What a log had before the search that its record holds.
+/// The log had these searches before the one that its record holds.
 struct EarlierSearches {
   std::size_t count = 0;
-  std::vector<std::string> fallback;  ///< The default: what the first search had to beat.
-  std::vector<std::string> base;      ///< What the last search had to beat.
+  std::vector<std::string> fallback;  ///< The default, which the first search had to beat.
+  std::vector<std::string> base;      ///< The last search had to beat it.
 };
 
 struct TuneRecord {
@@ -53,8 +53,8 @@ struct TuneRecord {
   TuneSource kind = TuneSource::horo_log;
   std::string score_unit = "MB/s";
   std::vector<TunedColumn> columns;
-  /// Of the last search: the throughput of two searches is not comparable, because a lasting change
-  /// of it is why another search began.
+  /// They are those of the last search: the throughput of two searches is not comparable, because a
+  /// lasting change of it is why another search began.
   std::vector<TriedSample> samples;
   std::optional<RecordedEnding> ending;
   EarlierSearches earlier{};
@@ -69,7 +69,7 @@ bool is_ending_state(const std::string& state);
 std::optional<std::vector<std::string>> setting_to_keep(const TuneRecord& record);
 
 inline constexpr const char* kChallengerWon = "challenger won";
-/// Of a setting from an earlier job that has passed its check.
+/// A setting from an earlier job has passed its check.
 inline constexpr const char* kKnownHolds = "known holds";
 inline constexpr const char* kEndedEarly = "ended early";
 inline constexpr const char* kEndedInWarmUp = "ended in warm-up";  ///< It is read as kEndedEarly.

@@ -49,7 +49,7 @@ std::string nothing_measured(const TuneRecord& record) {
          "train for more steps, or lower --autotune-warmup-samples and --autotune-steps-per-sample";
 }
 
-/// What a setting had to beat.
+/// The name of the setting that others had to beat.
 std::string_view base_name(const TuneRecord& record) {
   if (record.kind == TuneSource::horovod_log) return "the setting that was tried first";
   return record.earlier.count > 0 ? "the setting before" : "the default";

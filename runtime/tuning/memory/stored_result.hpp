@@ -28,7 +28,7 @@ struct StoredResult {
   double gain = 0;             ///< Share of the default's score.
   double gain_error = 0;
   double default_score = 0;   ///< Bytes per second.
-  std::uint64_t samples = 0;  ///< Of the search, without its turns.
+  std::uint64_t samples = 0;  ///< The turns of the search are not counted.
   std::int64_t time = 0;      ///< Seconds since 1970, when it was stored.
 
   friend bool operator==(const StoredResult&, const StoredResult&) = default;

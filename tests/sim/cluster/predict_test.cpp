@@ -108,7 +108,7 @@ TEST_CASE("what is wrong with a training in a cluster file") {
   CHECK(fault_of(" {tensors: [4]}\n").find("training.compute_ms is missing") != std::string::npos);
   CHECK(fault_of(" {compute_ms: 1}\n").find("training.tensors is missing") != std::string::npos);
   CHECK(fault_of(" {compute_ms: -1, tensors: [4]}\n") ==
-        "c.yaml:2: training.compute_ms is '-1'; it must be a number from 0 to 1000000000");
+        "c.yaml:2: training.compute_ms is '-1'; it must be a number from 0 to 3600000");
   CHECK(fault_of(" {compute_ms: 1, tensors: [x]}\n").find("training.tensors[0].bytes is 'x'") !=
         std::string::npos);
   CHECK(fault_of(" {compute_ms: 1, tensors: [{bytes: 1e12}]}\n")
