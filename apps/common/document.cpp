@@ -59,7 +59,7 @@ class DocumentBuilder {
         return fail(Errc::invalid_argument, "{}: key '{}' is given twice", place, name);
       HORO_TRY(auto built, build(entry.second, level + 1));
       if (built.kind == PartKind::nothing) built.place = place;
-      part.members.emplace_back(name, std::move(built));
+      part.members.push_back({name, std::move(built)});
     }
     return {};
   }
@@ -72,8 +72,8 @@ class DocumentBuilder {
 
 const DocumentPart* DocumentPart::find(std::string_view name) const {
   const auto found = std::find_if(members.begin(), members.end(),
-                                  [name](const auto& member) { return member.first == name; });
-  return found == members.end() ? nullptr : &found->second;
+                                  [name](const auto& member) { return member.name == name; });
+  return found == members.end() ? nullptr : &found->part;
 }
 
 Failure DocumentPart::wrong(std::string_view what) const {

@@ -15,18 +15,25 @@ namespace horo::apps {
 
 enum class PartKind : std::uint8_t { nothing, text, list, map };
 
+struct DocumentMember;
+
 struct DocumentPart {
   PartKind kind = PartKind::nothing;
   std::string text;  ///< Numbers and switches too, as they are written.
   std::vector<DocumentPart> items;
-  std::vector<std::pair<std::string, DocumentPart>> members;  ///< In the order of the file.
-  std::string place;                                          ///< "space.yaml:3:12"
+  std::vector<DocumentMember> members;  ///< In the order of the file.
+  std::string place;                    ///< "space.yaml:3:12"
 
   /// The member of this name, or null.
   const DocumentPart* find(std::string_view name) const;
 
   /// A failure that names the place.
   Failure wrong(std::string_view what) const;
+};
+
+struct DocumentMember {
+  std::string name;
+  DocumentPart part;
 };
 
 /// `path` is used in messages only. Fails: invalid_argument (no YAML, a key twice, or more

@@ -185,10 +185,10 @@ class SpaceReader {
     const auto* when = part.find("when");
     if (when == nullptr) return {};
     if (when->kind != PartKind::map || when->members.size() != 1 ||
-        when->members.front().second.kind != PartKind::text)
+        when->members.front().part.kind != PartKind::text)
       return when->wrong("a condition is one name with one word, like {NCCL_ALGO: Ring}");
-    dimension.when = autotune::Condition{.dimension = when->members.front().first,
-                                         .category = when->members.front().second.text};
+    dimension.when = autotune::Condition{.dimension = when->members.front().name,
+                                         .category = when->members.front().part.text};
     return {};
   }
 
