@@ -4,31 +4,13 @@
 // "threshold,cycle_us,seconds,entries".
 //
 //   bench_predict FILE THRESHOLD,... CYCLE_US,...
-#include <charconv>
 #include <cstdio>
-#include <cstring>
-#include <vector>
 
 #include <fmt/format.h>
 
 #include "apps/common/cluster_file.hpp"
+#include "bench/number_list.hpp"
 #include "runtime/simulator/cluster/predict.hpp"
-
-namespace {
-
-std::vector<std::uint64_t> numbers(const char* text) {
-  std::vector<std::uint64_t> result;
-  for (const char* at = text; *at != 0;) {
-    std::uint64_t number = 0;
-    const auto* const end = std::from_chars(at, at + std::strlen(at), number).ptr;
-    if (end == at) return {};
-    result.push_back(number);
-    at = *end == ',' ? end + 1 : end;
-  }
-  return result;
-}
-
-}  // namespace
 
 int main(int argc, char** argv) {
   if (argc != 4) {
@@ -45,8 +27,8 @@ int main(int argc, char** argv) {
     return 2;
   }
   horo::runtime::sim::StepPredictor predictor(*cluster);
-  for (const auto threshold : numbers(argv[2])) {
-    for (const auto cycle : numbers(argv[3])) {
+  for (const auto threshold : horo::bench::parse_numbers(argv[2])) {
+    for (const auto cycle : horo::bench::parse_numbers(argv[3])) {
       const auto found = predictor.predict(
           {.fusion_threshold = threshold, .cycle = std::chrono::microseconds(cycle)});
       const std::chrono::duration<double> seconds = found.step;

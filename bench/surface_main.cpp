@@ -3,11 +3,9 @@
 // of a step appear evenly during a time in which the rank sleeps, as if an accelerator computed.
 // bench/record_surface starts the ranks. Rank 0 prints lines "threshold,cycle_us,bytes per second".
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <map>
 #include <string>
 #include <thread>
@@ -19,6 +17,7 @@
 
 #include "autotune/draws.hpp"
 #include "base/result.hpp"
+#include "bench/number_list.hpp"
 
 namespace {
 
@@ -118,18 +117,6 @@ Status record(const Options& options) {
   return {};
 }
 
-std::vector<std::uint64_t> numbers(const char* text) {
-  std::vector<std::uint64_t> result;
-  for (const char* at = text; *at != 0;) {
-    std::uint64_t number = 0;
-    const auto* const end = std::from_chars(at, at + std::strlen(at), number).ptr;
-    if (end == at) return {};
-    result.push_back(number);
-    at = *end == ',' ? end + 1 : end;
-  }
-  return result;
-}
-
 bool parse(int argc, char** argv, Options& options) {
   std::vector<std::uint64_t> over{options.over_us}, steps{options.steps}, repeats{options.repeats};
   const std::map<std::string, std::vector<std::uint64_t>*> lists = {
@@ -139,7 +126,7 @@ bool parse(int argc, char** argv, Options& options) {
   for (int i = 1; i < argc; i += 2) {
     const auto found = lists.find(argv[i]);
     if (found == lists.end() || i + 1 == argc) return false;
-    *found->second = numbers(argv[i + 1]);
+    *found->second = bench::parse_numbers(argv[i + 1]);
     if (found->second->empty()) return false;
   }
   options.over_us = over[0];

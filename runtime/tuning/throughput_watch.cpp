@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
+
+#include "autotune/replicates.hpp"
 
 namespace horo::runtime::tuning {
 
@@ -18,10 +21,7 @@ constexpr double kSameStep = 0.02;
 constexpr double kLongest = 3600;
 
 double median(std::vector<double> numbers) {
-  if (numbers.empty()) return 0;
-  const auto middle = numbers.begin() + static_cast<std::ptrdiff_t>(numbers.size() / 2);
-  std::nth_element(numbers.begin(), middle, numbers.end());
-  return *middle;
+  return numbers.empty() ? 0 : autotune::median_of(std::move(numbers));
 }
 
 }  // namespace
