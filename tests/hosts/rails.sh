@@ -64,7 +64,7 @@ on h2 ip link set eth1 up
 try timeout 60 horo run -H h1:1,h2:1 --gloo-iface eth0,eth1 --gloo-timeout 5 "$rank" large=8
 expect_in "the error" "$err" "does not answer over TCP through interface eth1"
 # shellcheck disable=SC2016 # the rank's
-last_has_one='[ "$HOROVOD_RANK" != "$((HOROVOD_SIZE - 1))" ] || export HOROVOD_GLOO_IFACE=eth0; exec "$0" "$@"'
+last_has_one='[ "$HOROVOD_RANK" != "$((HOROVOD_SIZE - 1))" ] || export HORO_GLOO_IFACE=eth0; exec "$0" "$@"'
 try timeout 60 horo run -H h1:1,h2:1 --gloo-iface eth0,eth1 bash -c "$last_has_one" "$rank" large=8
 expect_in "the error of leaders" "$err" "another number of interfaces in HOROVOD_GLOO_IFACE"
 try timeout 60 horo run -H h1:2,h2:2 --gloo-iface eth0,eth1 bash -c "$last_has_one" "$rank" large=8
