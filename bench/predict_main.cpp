@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include "apps/common/cluster_file.hpp"
-#include "bench/number_list.hpp"
+#include "bench/parse_numbers.hpp"
 #include "runtime/simulator/cluster/predict.hpp"
 
 int main(int argc, char** argv) {

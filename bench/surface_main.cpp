@@ -17,7 +17,7 @@
 
 #include "autotune/draws.hpp"
 #include "base/result.hpp"
-#include "bench/number_list.hpp"
+#include "bench/parse_numbers.hpp"
 
 namespace {
 

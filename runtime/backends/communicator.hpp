@@ -44,8 +44,8 @@ struct Communicator {
   /// A place for what the session's backends share; null: this backend has its own. The session's
   /// first communicator has all members that any later one has.
   std::shared_ptr<SharedByBackends>* shared = nullptr;
-  std::string interface;  ///< Network interface to use; empty: chosen by routability. Several,
-                          ///< separated by commas, are used at once where the backend can.
+  std::string interface;     ///< Network interface to use; empty: chosen by routability. Several,
+                             ///< separated by commas, are used at once where the backend can.
   std::string address;       ///< Own address to listen on; empty: that of the interface.
   Duration start_timeout{};  ///< Time limit for all members to connect.
   Duration timeout{};        ///< Time limit for a peer that is silent in the middle of a bucket.
