@@ -5,6 +5,8 @@
 set -uo pipefail
 
 scratch=$(mktemp -d "${TMPDIR:-/tmp}/horo-cli-XXXXXX")
+# A job that a signal ends before bash has executed its program runs this trap, too. So a script signals a job only when the
+# job has written something, into a file that was empty before.
 trap 'rm -rf "$scratch"' EXIT
 PATH="$HORO_BIN:$PATH"
 # The caller's variables must not change the results.

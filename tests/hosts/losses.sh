@@ -5,9 +5,12 @@
 . "$(dirname "$0")/lib.sh"
 on_hosts 3
 
+# empty_output: before a job in the background, whose own redirection may come after the first look at the file.
+empty_output() { : >"$scratch/out"; }
+
 # start ARGUMENT...: starts a job in the background and waits until its ranks run; $job is its process id.
 start() {
-  : >"$scratch/out"
+  empty_output
   horo run -H h1:2,h2:2,h3:2 --tag off "$@" sh -c 'echo "rank $RANK"; sleep 1000 & wait' \
     >"$scratch/out" 2>"$scratch/err" </dev/null &
   job=$!
@@ -123,6 +126,7 @@ done
 eventually "the ssh server of h2" '(: </dev/tcp/10.83.0.2/22) 2>/dev/null'
 
 # The agent and all its helpers are killed at once: only processes that the ranks have forked could stay.
+empty_output
 horo run -H h1:1,h2:1 --tag off sh -c 'echo "rank $RANK"; exec sleep 1000' >"$scratch/out" 2>"$scratch/err" </dev/null &
 job=$!
 eventually "two ranks" '[ "$(grep -c "^rank" "$scratch/out")" = 2 ]'
@@ -135,6 +139,7 @@ nothing_left h1 h2
 # Processes of a host are killed while its ranks are being ended. The ranks ignore SIGTERM until there is a file.
 for victims in horo-agent job-guard job-sweep "horo-agent job-guard" "horo-agent job-guard job-sweep"; do
   rm -f "$scratch/go"
+  empty_output
   horo run -H h1:1,h2:1 --tag off --grace 600 bash -c "trap 'echo asked' TERM; echo rank; until [ -e $scratch/go ]; do sleep 0.02; done" \
     >"$scratch/out" 2>"$scratch/err" </dev/null &
   job=$!
@@ -153,6 +158,7 @@ for victims in horo-agent job-guard job-sweep "horo-agent job-guard" "horo-agent
 done
 
 # The launcher is killed while ranks are being ended.
+empty_output
 horo run -H h1:1,h2:1 --tag off --grace 600 bash -c "trap 'echo asked' TERM; echo rank; while :; do sleep 0.02; done" \
   >"$scratch/out" 2>"$scratch/err" </dev/null &
 job=$!
