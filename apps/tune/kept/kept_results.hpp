@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What searches of earlier jobs have found, as horo tune shows it, and what it forgets.
+// Shows and removes the results that searches of earlier jobs have stored.
 #pragma once
 
 #include <functional>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the measurements of a search say: the settings with their means, the best so far, which
-// setting to keep and how sure that is. Pure.
+// Evaluates the measurements of a search: the mean of each setting, the best so far, the setting to
+// keep and the confidence in it. Pure.
 #pragma once
 
 #include <optional>

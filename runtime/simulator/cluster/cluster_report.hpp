@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a simulated job on a described cluster took and moved.
+// The results of a simulated job on a described cluster: durations, bytes and messages.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the watch finds in planted sequences of samples.
+// The watch over a job's throughput, with sequences of samples whose answer is known.
 #include "runtime/tuning/throughput_watch.hpp"
 
 #include <random>
