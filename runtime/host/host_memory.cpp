@@ -8,7 +8,10 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <thread>
 #include <unistd.h>
+
+#include "base/deadline.hpp"
 
 namespace horo::runtime {
 
@@ -31,6 +34,15 @@ Result<void*> map_at(int fd, std::uint64_t offset, std::uint64_t bytes, int prot
 /// The least multiple of kMapUnit that is not below `bytes`.
 std::uint64_t mappable(std::uint64_t bytes) {
   return (bytes + kMapUnit - 1) / kMapUnit * kMapUnit;
+}
+
+/// The rank that could not lay out the board has the reason. It is to end first, so that the job's
+/// report names it and not one that fails because of it.
+void await_end_of_failed(const BoardHeader& header) {
+  const auto& clock = SteadyClock::instance();
+  const auto limit = Deadline::in(clock, std::chrono::seconds(1));
+  while (poison_of(header).cause == LossCause::none && !limit.expired(clock.now()))
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
 }
 
 }  // namespace
@@ -92,10 +104,10 @@ Status HostMemory::meet_layout(const BoardParams& params) {
         return fail(Errc::peer_lost, "a rank ended while the board was made");
       futex::wait(state, 1, std::chrono::milliseconds(100));
     }
-    if (state.load(std::memory_order_acquire) != 2)
-      return fail(Errc::out_of_memory,
-                  "another rank could not lay out the board; its message has the reason");
-    return {};
+    if (state.load(std::memory_order_acquire) == 2) return {};
+    await_end_of_failed(*header);
+    return fail(Errc::out_of_memory,
+                "another rank could not lay out the board; its message has the reason");
   }();
   params_.local_size = static_cast<std::uint32_t>(header.local_size());
   unmap_board_header(header);

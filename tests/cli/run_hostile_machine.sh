@@ -34,6 +34,14 @@ try timeout 60 bash -c 'ulimit -n 64; exec horo run -np 2 --tag off "$1"' - "$pr
 expect "exit code with 64 descriptors" "$code" 0
 expect "output with 64 descriptors" "$out" "$all_fine"
 
+# The limit of file sizes is low: one rank has the reason, and the report names it and not a rank that waited for it.
+for ((i = 0; i < 5; i++)); do
+  try timeout 60 horo run -np 4 --tag off bash -c 'ulimit -f 1000; exec "$1"' - "$probe"
+  expect "exit code with small files" "$code" 17
+  expect_in "the report" "$err" "failed first: exit code 17"
+  expect_in "the error" "$err" "raise ulimit -f to"
+done
+
 # /dev/shm is full or tiny. Horo keeps nothing there.
 if unshare -m true 2>/dev/null; then
   try timeout 60 unshare -m bash -c 'mount -t tmpfs -o size=64k tmpfs /dev/shm && head -c 64k /dev/zero >/dev/shm/full; exec horo run -np 2 --tag off "$1"' - "$probe"

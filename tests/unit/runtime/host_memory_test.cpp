@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/host/host_memory.hpp"
 
+#include <future>
 #include <sys/resource.h>
 
 #include <catch2/catch.hpp>
@@ -53,4 +54,24 @@ TEST_CASE("a limit of file sizes below the board's is an error that names a suff
   }
   const FileLimit limit(kib * 1024);
   CHECK(attach_first(params));
+}
+
+TEST_CASE("a rank whose peer could not lay out the board fails only once that peer has ended") {
+  const BoardParams params{.local_size = 2};
+  const UniqueFd board(*make_board({.local_size = 2, .nonce = 7}));
+  {
+    const FileLimit limit(1 << 20);
+    REQUIRE_FALSE(HostMemory::attach(board.value(), LocalRank{0}, Rank{0}, params));
+  }
+  auto other = std::async(std::launch::async, [&] {
+    return HostMemory::attach(board.value(), LocalRank{1}, Rank{1}, params);
+  });
+  CHECK(other.wait_for(std::chrono::milliseconds(200)) == std::future_status::timeout);
+  const auto header = map_board_header(board.value());
+  REQUIRE(header);
+  poison_board(*header, {.rank = Rank{0}, .cause = LossCause::exited, .detail = 17}, "here");
+  const auto memory = other.get();
+  REQUIRE_FALSE(memory);
+  CHECK_THAT(memory.error().message, Catch::Contains("its message has the reason"));
+  unmap_board_header(*header);
 }
