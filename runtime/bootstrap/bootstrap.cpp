@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "base/board_header.hpp"
-#include "base/net/own_addresses.hpp"
 #include "runtime/bootstrap/local/agent_bridge.hpp"
 #include "runtime/bootstrap/local/inherited_board.hpp"
 #include "runtime/bootstrap/local/local_group.hpp"
@@ -253,16 +252,13 @@ class Bootstrap::Impl {
   Result<HostTable> meet_hosts(const Identity& identity, const std::vector<Rank>& ranks,
                                const Deadline& deadline) {
     HORO_TRY(kv::Client client, connect_in_time(*store_, deadline));
-    HostReport own{.host = {.name = identity.worker.hostname,
-                            .address = client.own_host(),
-                            .addresses = own_addresses(),
-                            .ranks = ranks},
-                   .server_host = client.server_host()};
+    HostReport own{
+        .host = {.name = identity.worker.hostname, .address = client.own_host(), .ranks = ranks},
+        .server_host = client.server_host()};
     const int size = identity.worker.size;
     if (std::find(ranks.begin(), ranks.end(), Rank{0}) != ranks.end())
       return collect_hosts(hosts_, client, size, std::move(own), epochs_ + 1, deadline);
-    HORO_TRY(const auto bytes, send_request(client, kHosts, encode(own), deadline));
-    return decode_table(bytes, size);
+    return ask_for_hosts(client, kHosts, size, own, deadline);
   }
 
   Result<Meeting> meeting_of(const Identity& identity, BoardHandover& handover) const {
@@ -272,10 +268,8 @@ class Bootstrap::Impl {
     meeting.epoch = handover.epoch;
     meeting.store = store_;
     if (handover.hosts.empty()) {
-      meeting.hosts.push_back({.name = identity.worker.hostname,
-                               .address = {},
-                               .addresses = {},
-                               .ranks = std::move(handover.ranks)});
+      meeting.hosts.push_back(
+          {.name = identity.worker.hostname, .address = {}, .ranks = std::move(handover.ranks)});
     } else {
       HORO_TRY(auto table, decode_table(handover.hosts, identity.worker.size));
       meeting.hosts = std::move(table.hosts);

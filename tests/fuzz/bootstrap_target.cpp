@@ -14,10 +14,7 @@ using namespace runtime::bootstrap;
 constexpr int kSize = 4;
 
 JobHost host(int first) {
-  return {.name = "node",
-          .address = "10.0.0.1",
-          .addresses = {"10.0.0.1", "::2"},
-          .ranks = {Rank{first}, Rank{first + 1}}};
+  return {.name = "node", .address = "10.0.0.1", .ranks = {Rank{first}, Rank{first + 1}}};
 }
 
 std::string failure_of(const Error& error) {

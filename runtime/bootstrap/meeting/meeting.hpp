@@ -15,10 +15,9 @@ namespace horo::runtime::bootstrap {
 
 /// One host of the job. Processes are on the same host if they can share a board.
 struct JobHost {
-  std::string name;                    ///< For messages.
-  std::string address;                 ///< The address, a number, at which other hosts reach it.
-  std::vector<std::string> addresses;  ///< All addresses of its interfaces, `address` among them.
-  std::vector<Rank> ranks;             ///< By local rank; the first is the host's leader.
+  std::string name;         ///< For messages.
+  std::string address;      ///< The address, a number, at which other hosts reach it.
+  std::vector<Rank> ranks;  ///< By local rank; the first is the host's leader.
 
   friend bool operator==(const JobHost&, const JobHost&) = default;
 };

@@ -2,6 +2,7 @@
 #include "runtime/bootstrap/store/host_table.hpp"
 
 #include <algorithm>
+#include <array>
 #include <unordered_map>
 
 #include "base/net/own_addresses.hpp"
@@ -9,6 +10,21 @@
 namespace horo::runtime::bootstrap {
 
 namespace {
+
+constexpr Duration kReadTime = std::chrono::seconds(30);
+
+/// The table of an epoch is in the store once: a host with a reply of its own would get a copy of
+/// its own, which rank 0's host would have to send first.
+std::string table_key(std::uint64_t epoch) {
+  return fmt::format("horo/hosts/table/{}", epoch);
+}
+
+/// The reply to a host's report.
+struct TablePlace {
+  std::uint64_t epoch = 1;
+
+  static void fields(auto& field, auto& m) { field("epoch", m.epoch, wire::Fixed{}); }
+};
 
 std::string list_missing(const std::vector<bool>& have) {
   std::string text;
@@ -31,6 +47,7 @@ Failure give_up(RequestCollector& collector, kv::Client& client,
         "slow",
         list_missing(have));
   }
+  collector.close(client);
   collector.refuse(client, requests, error);
   return Failure(std::move(error));
 }
@@ -177,6 +194,7 @@ Result<LocalPosition> collect_places(RequestCollector& collector, kv::Client& cl
   std::vector<bool> have(keys.size());
   keys[0] = host_key;
   have[0] = true;
+  HORO_TRY_STATUS(collector.open(client, deadline));
   for (auto missing = keys.size() - 1; missing > 0;) {
     auto request = collector.next(client, deadline);
     if (!request) return give_up(collector, client, all, std::move(request).error(), have);
@@ -195,6 +213,7 @@ Result<LocalPosition> collect_places(RequestCollector& collector, kv::Client& cl
     all.push_back(std::move(*request));
   }
   const auto places = place_on_hosts(keys);
+  collector.close(client);
   for (std::size_t rank = 1; rank < keys.size(); ++rank)
     HORO_TRY_STATUS(collector.reply(client, latest[rank], encode(places[rank]), deadline));
   return places[0];
@@ -204,6 +223,7 @@ Result<HostTable> collect_hosts(RequestCollector& collector, kv::Client& client,
                                 HostReport own, std::uint64_t epoch, const Deadline& deadline) {
   HostReports reports(std::move(own), size);
   std::vector<RequestCollector::Request> all;
+  HORO_TRY_STATUS(collector.open(client, deadline));
   while (!reports.complete()) {
     auto request = collector.next(client, deadline);
     if (!request)
@@ -212,6 +232,7 @@ Result<HostTable> collect_hosts(RequestCollector& collector, kv::Client& client,
     all.push_back(*request);
     reports.add(std::move(report), std::move(*request));
   }
+  collector.close(client);
   auto table = reports.table(epoch);
   const auto bytes = encode(table);
   if (const auto sound = decode_table(bytes, size); !sound) {
@@ -220,8 +241,22 @@ Result<HostTable> collect_hosts(RequestCollector& collector, kv::Client& client,
     collector.refuse(client, all, error);
     return Failure(error);
   }
-  HORO_TRY_STATUS(reports.reply(collector, client, bytes, deadline));
+  // The table of the epoch before has been read by all: they have sent new requests.
+  HORO_TRY_STATUS(client.erase(std::array{table_key(epoch - 1)}, deadline));
+  HORO_TRY_STATUS(client.set(table_key(epoch), bytes, deadline));
+  HORO_TRY_STATUS(
+      reports.reply(collector, client, encode_fields(TablePlace{.epoch = epoch}), deadline));
   return table;
+}
+
+Result<HostTable> ask_for_hosts(kv::Client& client, std::string_view topic, int size,
+                                const HostReport& own, const Deadline& deadline) {
+  HORO_TRY(const auto reply, send_request(client, topic, encode(own), deadline));
+  HORO_TRY(const auto place, decode_fields<TablePlace>(as_bytes(reply), "rank 0's reply"));
+  // The table is there, but all hosts read it at once.
+  const auto patience = Deadline::in(SteadyClock::instance(), kReadTime);
+  HORO_TRY(const auto bytes, client.get(table_key(place.epoch), patience));
+  return decode_table(bytes, size);
 }
 
 }  // namespace horo::runtime::bootstrap

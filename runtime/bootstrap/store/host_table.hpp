@@ -18,7 +18,6 @@ struct horo::FieldsOf<horo::runtime::bootstrap::JobHost> {
     using namespace runtime::bootstrap;  // NOLINT(google-build-using-namespace): a part of it
     field("name", host.name, kText);
     field("address", host.address, kText);
-    field("addresses", host.addresses, list(kText));
     field("ranks", host.ranks, RankRuns{});
   }
 };
@@ -101,9 +100,14 @@ std::vector<LocalPosition> place_on_hosts(const std::vector<std::string>& host_k
 Result<LocalPosition> collect_places(RequestCollector& collector, kv::Client& client, int size,
                                      const std::string& host_key, const Deadline& deadline);
 
-/// Called by the first rank of rank 0's host: replies to the first ranks of all other hosts.
-/// Blocks. Fails: as collect_places().
+/// Called by the first rank of rank 0's host: replies to the first ranks of all other hosts, which
+/// call ask_for_hosts(). Blocks. Fails: as collect_places().
 Result<HostTable> collect_hosts(RequestCollector& collector, kv::Client& client, int size,
                                 HostReport own, std::uint64_t epoch, const Deadline& deadline);
+
+/// Reports `own` to the collector of `topic` and returns the table of all hosts. Blocks. Fails: as
+/// send_request(); protocol.
+Result<HostTable> ask_for_hosts(kv::Client& client, std::string_view topic, int size,
+                                const HostReport& own, const Deadline& deadline);
 
 }  // namespace horo::runtime::bootstrap

@@ -26,6 +26,35 @@ std::string seen_key(std::string_view topic, std::int64_t number) {
   return fmt::format("{}/seen/{}", topic, number);
 }
 
+std::string open_key(std::string_view topic) {
+  return fmt::format("{}/open", topic);
+}
+
+/// Published by an open collector.
+struct Opening {
+  std::uint64_t left_ms = 0;  ///< How long it collects; ~0: no limit.
+
+  static void fields(auto& field, auto& m) { field("left_ms", m.left_ms, wire::Fixed{}); }
+
+  static Opening until(const Deadline& deadline, TimePoint now) {
+    if (deadline.is_never()) return {.left_ms = kNoLimit};
+    using std::chrono::milliseconds;
+    const auto left = std::chrono::duration_cast<milliseconds>(deadline.left(now));
+    return {.left_ms = static_cast<std::uint64_t>(std::max(left, milliseconds(0)).count())};
+  }
+
+  /// The collector's time is up before that, and it knows which ranks are missing.
+  Deadline patience() const {
+    constexpr std::uint64_t kMostMs = 1000ULL * 3600 * 24 * 365;
+    if (left_ms == kNoLimit) return Deadline::never();
+    const std::chrono::milliseconds left(std::min(left_ms, kMostMs));
+    return Deadline::in(SteadyClock::instance(), left + kReplyTime);
+  }
+
+ private:
+  static constexpr std::uint64_t kNoLimit = ~std::uint64_t{0};
+};
+
 /// The collector's reply: `code` is 0, or an error's, with its message as `text`.
 struct Reply {
   std::uint32_t code = 0;
@@ -59,14 +88,33 @@ Result<kv::Client> connect_in_time(const JobStore& store, const Deadline& deadli
   }
 }
 
+namespace {
+
+/// Ranks start at different times, and the collector may have begun to collect later than this rank
+/// has begun to wait.
+Result<Deadline> await_collector(kv::Client& client, std::string_view topic,
+                                 const Deadline& deadline) {
+  const auto text = client.get(open_key(topic), deadline);
+  if (!text) {
+    if (text.error().code != Errc::timed_out) return Failure(text.error());
+    return fail(
+        Errc::timed_out,
+        "rank 0 is not in horo_init, or has left it; raise HORO_START_TIMEOUT if it is only "
+        "slow");
+  }
+  HORO_TRY(const auto opening, decode_fields<Opening>(as_bytes(*text), "rank 0's opening"));
+  return opening.patience();
+}
+
+}  // namespace
+
 Result<std::string> send_request(kv::Client& client, std::string_view topic, std::string_view text,
                                  const Deadline& deadline) {
-  HORO_TRY(const auto number, client.add(fmt::format("{}/count", topic), 1, deadline));
-  HORO_TRY_STATUS(client.set(request_key(topic, number), text, deadline));
+  HORO_TRY(const auto patience, await_collector(client, topic, deadline));
+  HORO_TRY(const auto number, client.add(fmt::format("{}/count", topic), 1, patience));
+  HORO_TRY_STATUS(client.set(request_key(topic, number), text, patience));
   const auto key = answer_key(topic, number);
-  // The collector's time is up at about the same moment, and it knows which ranks are missing.
-  auto bytes =
-      client.get(key, deadline.is_never() ? deadline : Deadline::at(deadline.when() + kReplyTime));
+  auto bytes = client.get(key, patience);
   if (!bytes) {
     if (bytes.error().code != Errc::timed_out) return bytes;
     return fail(Errc::timed_out,
@@ -79,6 +127,16 @@ Result<std::string> send_request(kv::Client& client, std::string_view topic, std
   static_cast<void>(
       client.set(seen_key(topic, number), "", Deadline::in(SteadyClock::instance(), kReplyTime)));
   return fail(static_cast<Errc>(reply.code), "{}", reply.text);
+}
+
+Status RequestCollector::open(kv::Client& client, const Deadline& deadline) {
+  const auto opening = Opening::until(deadline, SteadyClock::instance().now());
+  return client.set(open_key(topic_), encode_fields(opening), deadline);
+}
+
+void RequestCollector::close(kv::Client& client) {
+  static_cast<void>(client.erase(std::array{open_key(topic_)},
+                                 Deadline::in(SteadyClock::instance(), kReplyTime)));
 }
 
 Result<RequestCollector::Request> RequestCollector::next(kv::Client& client,

@@ -20,8 +20,9 @@ namespace horo::runtime::bootstrap {
 /// A connection to a store that may not be there yet. Blocks. Fails: as kv::Client::connect.
 Result<kv::Client> connect_in_time(const JobStore& store, const Deadline& deadline);
 
-/// Sends a request with `text` and waits for the reply. Blocks. Fails: timed_out; with the error of
-/// a collector that refuses.
+/// Waits for the collector to open, sends a request with `text`, and waits for the reply. Blocks:
+/// as long as the open collector collects, which may be longer than `deadline`; its reply names the
+/// ranks that are missing. Fails: timed_out; with the error of a collector that refuses.
 Result<std::string> send_request(kv::Client& client, std::string_view topic, std::string_view text,
                                  const Deadline& deadline);
 
@@ -34,6 +35,12 @@ class RequestCollector {
     std::int64_t number = 0;
     std::string text;
   };
+
+  /// Before next(): from now on ranks send requests, and wait for replies until `deadline`.
+  Status open(kv::Client& client, const Deadline& deadline);
+
+  /// All ranks have got their replies. Those that come now belong to a later collection.
+  void close(kv::Client& client);
 
   /// The next request. Blocks. Fails: timed_out.
   Result<Request> next(kv::Client& client, const Deadline& deadline);

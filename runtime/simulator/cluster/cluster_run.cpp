@@ -21,6 +21,7 @@ std::uint16_t port_of(int rank) {
 }
 
 constexpr const char* kHosts = "horo/hosts";
+constexpr std::size_t kReplyBytes = 16;  // Code, length and the number of the epoch.
 
 }  // namespace
 
@@ -116,35 +117,40 @@ void ClusterRun::start_rank(int rank, StartReport& report) {
 }
 
 /// As bootstrap's meet_hosts(): each host's first rank reports its host to that of rank 0, which
-/// replies with the table of all.
+/// replies where the table of all is.
 void ClusterRun::meet_hosts(int host) {
   using namespace bootstrap;  // NOLINT(google-build-using-namespace): its messages
   store_.connect(host);
   SimStoreClient client(store_, host);
   const auto& params = world_->params().hosts[static_cast<std::size_t>(host)];
-  const HostReport own{.host = {.name = params.name,
-                                .address = address_of(host),
-                                .addresses = {"127.0.0.1", address_of(host)},
-                                .ranks = params.ranks},
-                       .server_host = address_of(0)};
+  const HostReport own{
+      .host = {.name = params.name, .address = address_of(host), .ranks = params.ranks},
+      .server_host = address_of(0)};
   const auto never = Deadline::never();
+  const auto open = fmt::format("{}/open", kHosts);
+  const auto table_key = fmt::format("{}/table/1", kHosts);
+  const std::string reply(kReplyBytes, '\0');
   if (host != 0) {
+    HORO_CHECK(client.get(open, never));
     const auto number = client.add(fmt::format("{}/count", kHosts), 1, never).value();
     HORO_CHECK(client.set(fmt::format("{}/card/{}", kHosts, number), encode(own), never));
     const auto answer = fmt::format("{}/answer/{}", kHosts, number);
-    HORO_CHECK(decode_table(client.get(answer, never).value(), world_->size()));
+    HORO_CHECK(client.get(answer, never));
     HORO_CHECK(client.erase(std::array{answer}, never));
+    HORO_CHECK(decode_table(client.get(table_key, never).value(), world_->size()));
     return;
   }
   std::vector<HostReport> reports{own};
+  HORO_CHECK(client.set(open, std::string(sizeof(std::uint64_t), '\0'), never));
   for (std::size_t number = 1; number < hosts_.size(); ++number) {
     const auto card = fmt::format("{}/card/{}", kHosts, number);
     reports.push_back(decode_host_report(client.get(card, never).value()).value());
     HORO_CHECK(client.erase(std::array{card}, never));
   }
-  const auto table = encode(make_table(std::move(reports), 1));
+  HORO_CHECK(client.erase(std::array{open}, never));
+  HORO_CHECK(client.set(table_key, encode(make_table(std::move(reports), 1)), never));
   for (std::size_t number = 1; number < hosts_.size(); ++number)
-    HORO_CHECK(client.set(fmt::format("{}/answer/{}", kHosts, number), table, never));
+    HORO_CHECK(client.set(fmt::format("{}/answer/{}", kHosts, number), reply, never));
 }
 
 /// As start_leader_service(): finds the parent by the store, connects to it, and waits for the
