@@ -61,6 +61,12 @@ class Section {
     value = Duration(static_cast<Duration::rep>(read * unit));
   }
 
+  void flag(const char* key, bool& value) {
+    const auto node = find(key);
+    if (node && !YAML::convert<bool>::decode(*node, value))
+      blame(*node, path(key), "must be true or false");
+  }
+
   void link(Uplink& link) {
     time("latency_us", 1e3, link.latency, kMostLatencyUs);
     double gbits = link.bytes_per_second * 8 / 1e9;
@@ -221,6 +227,19 @@ void read_training(Section& top, TrainingStep& step, const std::string& file, St
   training->end();
 }
 
+void read_launch(Section& top, LaunchModel& model) {
+  constexpr double kMostMs = 1e5;
+  auto launch = top.section("launch");
+  if (!launch) return;
+  launch->whole("fanout", 1, 1024, model.fanout);
+  launch->flag("jump_host", model.jump_host);
+  launch->time("login_ms", 1e6, model.login, kMostMs);
+  launch->time("login_cost_ms", 1e6, model.login_cost, kMostMs);
+  launch->time("spawn_ms", 1e6, model.spawn, kMostMs);
+  launch->whole("environment_bytes", 0, 1'000'000, model.environment_bytes);
+  launch->end();
+}
+
 /// Fails where a sum would take longer than the simulator's virtual time lasts.
 Status check_sums(const Cluster& cluster, const std::string& file) {
   double slowest = cluster.inside.bytes_per_second;
@@ -269,6 +288,7 @@ Status read_all(const YAML::Node& root, const std::string& file, Cluster& cluste
   });
   read_failures(top, cluster, file, fault);
   read_training(top, cluster.training, file, fault);
+  read_launch(top, cluster.launch);
   top.end();
   return fault;
 }

@@ -43,6 +43,18 @@ struct TrainingStep {
   std::uint64_t bytes() const;
 };
 
+/// How the launcher starts the agents and ranks of the hosts.
+struct LaunchModel {
+  int fanout = 32;
+  bool jump_host = false;  ///< All logins go through one ssh server.
+  /// Time of a login at the other host: its ssh server, the shell and the start of the agent.
+  Duration login = std::chrono::milliseconds(20);
+  /// Processor time of a login where it comes from. One thread makes all logins of a process.
+  Duration login_cost = std::chrono::milliseconds(4);
+  Duration spawn = std::chrono::microseconds(500);  ///< To start one process.
+  int environment_bytes = 4096;
+};
+
 struct Cluster {
   std::vector<HostGroup> groups;
   Uplink inside{.latency = std::chrono::microseconds(1), .bytes_per_second = 10e9};
@@ -53,6 +65,7 @@ struct Cluster {
   std::vector<std::uint64_t> sums = {4, 1U << 20U};  ///< Bytes.
   std::vector<HostFailure> failures;
   TrainingStep training;
+  LaunchModel launch;
   std::uint64_t seed = 1;
 
   int hosts() const;

@@ -15,6 +15,23 @@ std::int64_t whole(std::uint64_t number) {
   return static_cast<std::int64_t>(number);
 }
 
+void write(JsonWriter& json, const FrameCounters& counters, std::string_view who) {
+  json.key(fmt::format("{}_frames", who)).value(whole(counters.frames));
+  json.key(fmt::format("{}_bytes", who)).value(whole(counters.bytes));
+}
+
+void write(JsonWriter& json, const LaunchModel& model, const LaunchReport& launch) {
+  json.key("launch").begin_object().key("fanout").value(model.fanout);
+  json.key("levels_us").begin_array();
+  for (const auto level : launch.levels) json.value(us(level));
+  json.end_array().key("ranks_us").value(us(launch.ranks));
+  write(json, launch.sent, "sent");
+  write(json, launch.received, "received");
+  write(json, launch.relayed, "relayed");
+  json.key("most_children").value(launch.most_children);
+  json.key("most_logins").value(launch.most_logins).end_object();
+}
+
 void write(JsonWriter& json, const StartReport& start) {
   json.key("hosts_known_us").value(us(start.hosts_known));
   json.key("leaders_us").value(us(start.leaders));
@@ -34,13 +51,7 @@ void write(JsonWriter& json, const SumReport& sum) {
   json.key("messages").value(whole(sum.messages)).end_object();
 }
 
-}  // namespace
-
-std::string to_json(const Cluster& cluster, const ClusterReport& report) {
-  JsonWriter json;
-  json.begin_object();
-  json.key("ranks").value(cluster.ranks()).key("hosts").value(cluster.hosts());
-  json.key("tensors").value(cluster.tensors);
+void write_job(JsonWriter& json, const ClusterReport& report) {
   write(json, report.start);
   json.key("first_us").value(us(report.first.latency));
   json.key("cached_us").value(us(report.cached.latency));
@@ -60,7 +71,20 @@ std::string to_json(const Cluster& cluster, const ClusterReport& report) {
     json.key("how").value(name(loss.failure.how));
     json.key("known_us").value(us(loss.known)).end_object();
   }
-  json.end_array().end_object();
+  json.end_array();
+}
+
+}  // namespace
+
+std::string to_json(const Cluster& cluster, const ClusterReport& report) {
+  JsonWriter json;
+  json.begin_object();
+  json.key("ranks").value(cluster.ranks()).key("hosts").value(cluster.hosts());
+  json.key("tensors").value(cluster.tensors);
+  if (report.launch) write(json, cluster.launch, *report.launch);
+  const bool has_run = report.start.connected > Duration::zero();
+  if (has_run) write_job(json, report);
+  json.end_object();
   return json.text();
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,22 @@
 #include "runtime/simulator/cluster/sim_store.hpp"
 
 namespace horo::runtime::sim {
+
+/// Frames of the protocol between launcher and agents, and their bytes without those of ssh.
+struct FrameCounters {
+  std::uint64_t frames = 0;
+  std::uint64_t bytes = 0;
+};
+
+struct LaunchReport {
+  std::vector<Duration> levels;  ///< By level of the tree: its last host has answered.
+  Duration ranks{};              ///< All ranks run.
+  FrameCounters sent;            ///< By the launcher.
+  FrameCounters received;        ///< By the launcher.
+  FrameCounters relayed;         ///< By the agent that relays most, in both directions.
+  int most_children = 0;         ///< Agents that one process has started, at most.
+  int most_logins = 0;           ///< Under way at a time at one ssh server, at most.
+};
 
 struct StartReport {
   Duration hosts_known{};      ///< All hosts have the table of hosts.
@@ -37,6 +54,7 @@ struct LossReport {
 };
 
 struct ClusterReport {
+  std::optional<LaunchReport> launch;  ///< Where the launcher was simulated, too.
   StartReport start;
   AgreementStep first;
   AgreementStep cached;

@@ -66,6 +66,8 @@ TEST_CASE("a fault of a cluster file has its line, its key, its value and what i
         "c.yaml:4: failures[0].host is '1'; it must be a whole number from 0 to 0");
   CHECK(fault_of("hosts:\n  - ranks: 2\nfailures:\n  - {host: 0, how: melts}\n") ==
         "c.yaml:4: failures[0].how is 'melts'; it must be one of dies, is_cut, stops");
+  CHECK(fault_of("hosts:\n  - ranks: 2\nlaunch: {jump_host: perhaps}\n") ==
+        "c.yaml:3: launch.jump_host is 'perhaps'; it must be true or false");
   CHECK(fault_of("hosts:\n  - ranks: 2\nsums: [7]\n").find("c.yaml:3: sums[0] is '7'") == 0);
   CHECK(fault_of("hosts:\n  - {count: 90000, ranks: 64}\n").find("5760000 ranks; at most") !=
         std::string::npos);
