@@ -82,6 +82,34 @@ rm "$ssh_home/config"
 kill "$servers"
 nothing_left h1 h2
 
+# A server that hangs up before it has shown its key gives a reason, whose bytes would act on the terminal.
+cat >"$scratch/hangs_up.py" <<'PY'
+import socket, struct, sys
+server = socket.create_server(("10.83.0.254", 2226))
+open(sys.argv[1], "w").close()
+reason = b"\x1b]0;owned\x07\xc2\x9b31mgo away"
+payload = struct.pack(">BII", 1, 2, len(reason)) + reason + struct.pack(">I", 0)
+padding = 8 - (len(payload) + 5) % 8 + 8
+while True:
+    peer, _ = server.accept()
+    peer.sendall(b"SSH-2.0-none\r\n" + struct.pack(">IB", len(payload) + padding + 1, padding) + payload + bytes(padding))
+    peer.recv(4096)
+    peer.close()
+PY
+python3 "$scratch/hangs_up.py" "$scratch/hangs" &
+hangs_up=$!
+eventually "the server that hangs up" '[ -e "$scratch/hangs" ]'
+printf 'Host h2\n  HostName 10.83.0.254\n  Port 2226\n' >"$ssh_home/config"
+for way in --no-verbose --ssh-program=ssh; do
+  try timeout 60 horo run -H h1:1,h2:1 --start-timeout 10 $way true
+  [ "$code" != 0 ] || fail "a job runs behind a server that hangs up"
+  expect_in "the error" "$err" "host h2"
+  expect "terminal sequences in the error" "$(LC_ALL=C grep -c $'[\033\007\233]' <<<"$err")" 0
+done
+rm "$ssh_home/config"
+kill "$hangs_up"
+nothing_left h1 h2
+
 # The wall clock of one host is an hour late for its agent and ranks. The hosts find each other, and the report names the
 # right first failure.
 late="export LD_PRELOAD=$HORO_BIN/../tests/hosts_clock_shift.so CLOCK_SHIFT=h2=-3600000"

@@ -59,6 +59,26 @@ try timeout 60 horo run -H h1:1,h2:1 --tag off unshare -m bash -c '
 expect "exit code where a name leads to the host itself ($err)" "$code" 0
 nothing_left h1 h2
 
+# Hosts without a default route, and whose interfaces have different names: the routes decide, unless the user names an interface,
+# which each host may do for itself.
+for host in h1 h2; do expect "default route of $host" "$(on "$host" ip route show default)" ""; done
+on h2 ip link set eth0 down
+on h2 ip link set eth0 name nic0
+on h2 ip link set nic0 up
+sums "with interfaces that differ by host"
+sums "with an interface of each host's own" bash -c '
+  HORO_GLOO_IFACE=eth0
+  [ "$(hostname)" != h2 ] || HORO_GLOO_IFACE=nic0
+  export HORO_GLOO_IFACE
+  exec "$@"' -
+try timeout 60 horo run -H h1:1,h2:1 --gloo-iface eth0 --tag off "$rank" sum
+[ "$code" != 0 ] || fail "a rank uses an interface that its host does not have"
+expect_in "the error" "$err" "interface 'eth0'"
+on h2 ip link set nic0 down
+on h2 ip link set nic0 name eth0
+on h2 ip link set eth0 up
+nothing_left h1 h2
+
 # A firewall that lets connections pass in one direction only: the error says which address and port cannot be reached, within
 # the time for the start or for a silent peer.
 for deny in in out:10.83.0.2; do
