@@ -2,7 +2,7 @@
 // Two processes send one message to and fro over one connection of a transport. bench/transports
 // starts one on each of two hosts and compares the times with those of other libraries.
 //
-//   bench_transport horo|horo-encrypt|gloo POSITION ADDRESS DIRECTORY SECONDS OUT BYTES...
+//   bench_transport TRANSPORT POSITION ADDRESS DIRECTORY SECONDS OUT BYTES...
 //
 // The processes meet in DIRECTORY, which both see. Process 0 appends a row for each size to OUT.
 #include <algorithm>
@@ -22,12 +22,15 @@
 
 #include "bench/harness.hpp"
 #include "bench/mark_files.hpp"
+#include "bench/socket_connection.hpp"
 #include "runtime/backends/tcp/tcp_transport.hpp"
 
 namespace horo::bench {
 namespace {
 
 using namespace horo::runtime;  // NOLINT(google-build-using-namespace): a program's own
+
+constexpr std::string_view kTransports = "horo|horo-encrypt|gloo|sockets|sockets-zerocopy";
 
 struct Job {
   std::string who;
@@ -41,17 +44,9 @@ struct Job {
   int peer() const { return 1 - position; }
 };
 
-/// One connection to the other process. Blocks: each call, until the message has left or come.
-class Connection {
+class HoroConnection final : public PeerConnection {
  public:
-  virtual ~Connection() = default;
-  virtual Status send(std::span<std::byte> message) = 0;
-  virtual Status receive(std::span<std::byte> message) = 0;
-};
-
-class HoroConnection final : public Connection {
- public:
-  static Result<std::unique_ptr<Connection>> make(const Job& job) {
+  static Result<std::unique_ptr<PeerConnection>> make(const Job& job) {
     const kv::Secret secret{};  // The benchmark protects nothing.
     const auto encryption = job.who == "horo-encrypt" ? kv::Encryption::on : kv::Encryption::off;
     HORO_TRY(auto endpoint, TcpEndpoint::open(job.address, job.position, secret, encryption));
@@ -65,7 +60,7 @@ class HoroConnection final : public Connection {
     HORO_TRY(const kv::Address other, await_address(job));
     endpoint->contacts() = {{job.position, {endpoint->address()}}, {job.peer(), {other}}};
     transport->take_addresses();
-    return std::unique_ptr<Connection>(new HoroConnection(job.peer(), std::move(transport)));
+    return std::unique_ptr<PeerConnection>(new HoroConnection(job.peer(), std::move(transport)));
   }
 
   Status send(std::span<std::byte> message) override {
@@ -102,7 +97,7 @@ class HoroConnection final : public Connection {
   std::uint64_t received_ = 0;
 };
 
-class GlooConnection final : public Connection {
+class GlooConnection final : public PeerConnection {
  public:
   explicit GlooConnection(const Job& job)
       : peer_(job.peer()), context_(std::make_shared<gloo::rendezvous::Context>(job.position, 2)) {
@@ -132,15 +127,20 @@ class GlooConnection final : public Connection {
   const std::shared_ptr<gloo::rendezvous::Context> context_;
 };
 
-Result<std::unique_ptr<Connection>> connect(const Job& job) {
-  if (job.who == "gloo") return std::unique_ptr<Connection>(new GlooConnection(job));
+Result<std::unique_ptr<PeerConnection>> connect(const Job& job) {
+  if (job.who == "gloo") return std::unique_ptr<PeerConnection>(new GlooConnection(job));
   if (job.who == "horo" || job.who == "horo-encrypt") return HoroConnection::make(job);
-  return fail(Errc::invalid_argument, "unknown transport '{}': horo, horo-encrypt or gloo",
-              job.who);
+  if (job.who == "sockets" || job.who == "sockets-zerocopy") {
+    using Sending = SocketConnection::Sending;
+    const auto sending = job.who == "sockets" ? Sending::copies : Sending::zero_copy;
+    return SocketConnection::make(sending, job.address, job.directory, job.position == 1);
+  }
+  return fail(Errc::invalid_argument, "unknown transport '{}': {}", job.who, kTransports);
 }
 
 /// Seconds from sending the message until the other process's has come.
-Result<double> round_trip(Connection& connection, const Job& job, std::span<std::byte> message) {
+Result<double> round_trip(PeerConnection& connection, const Job& job,
+                          std::span<std::byte> message) {
   const auto begin = std::chrono::steady_clock::now();
   if (job.position == 0) HORO_TRY_STATUS(connection.send(message));
   HORO_TRY_STATUS(connection.receive(message));
@@ -149,14 +149,14 @@ Result<double> round_trip(Connection& connection, const Job& job, std::span<std:
 }
 
 /// Process 0 decides how many round trips fit into the time, and tells the other one.
-Result<std::uint64_t> agree(Connection& connection, const Job& job, double one) {
+Result<std::uint64_t> agree(PeerConnection& connection, const Job& job, double one) {
   auto count = static_cast<std::uint64_t>(std::max(3.0, job.seconds / std::max(one, 1e-7)));
   const std::span<std::byte> bytes = std::as_writable_bytes(std::span(&count, 1));
   HORO_TRY_STATUS(job.position == 0 ? connection.send(bytes) : connection.receive(bytes));
   return count;
 }
 
-Status measure_size(Connection& connection, const Job& job, std::size_t size) {
+Status measure_size(PeerConnection& connection, const Job& job, std::size_t size) {
   std::vector<std::byte> message(size, std::byte{1});
   double one = 0;
   for (int i = 0; i < 3; ++i) {
@@ -176,8 +176,8 @@ Status measure_size(Connection& connection, const Job& job, std::size_t size) {
 Result<Job> parse(std::span<char*> words) {
   if (words.size() < 8) {
     return fail(Errc::invalid_argument,
-                "usage: bench_transport horo|horo-encrypt|gloo POSITION ADDRESS DIRECTORY SECONDS "
-                "OUT BYTES...");
+                "usage: bench_transport {} POSITION ADDRESS DIRECTORY SECONDS OUT BYTES...",
+                kTransports);
   }
   Job job{.who = words[1],
           .position = words[2] == std::string("0") ? 0 : 1,
