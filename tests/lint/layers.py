@@ -72,6 +72,7 @@ INSIDE = {
         "starters/dial_in": ["", "protocol", "ranks"],
         "output": [""],
         "job": ["", "output", "protocol"],
+        "elastic": ["", "job", "output", "protocol"],
         "mpi": ["", "job", "output", "process", "starters/dial_in", "starters/local"],
         "plan": ["", "binding", "mpi", "output", "protocol", "starters/dial_in", "starters/link", "starters/local",
                  "starters/program", "starters/ssh", "starters/tree"],
