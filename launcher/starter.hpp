@@ -33,6 +33,10 @@ struct AgentSpec {
   std::shared_ptr<const Environment> common;
   Environment environment;            ///< Overrides `common`; what `ranks` add overrides both.
   std::vector<WorkerIdentity> ranks;  ///< This host's, in local rank order; board fields unset.
+  /// Ranks come and go while the assignment lasts, see Agent::spawn. Each is called a worker then,
+  /// and WorkerIdentity::rank is its number in the job. `ranks` may be empty.
+  bool elastic = false;
+  std::uint32_t slots = 0;  ///< Elastic: how many workers may live on the host at once.
   /// Names of variables whose values each rank takes from its host's agent, such as HOME.
   std::vector<std::string> own_variables;
   StdinPolicy stdin_policy = StdinPolicy::none;
@@ -107,14 +111,17 @@ class AgentEvents {
   virtual void on_started(Rank rank, int pid) = 0;
   /// The command could not be executed for this rank: not_found (no such program),
   /// permission_denied (not executable), unavailable (no processes or descriptors left), io. The
-  /// agent starts no further ranks, stops the others by itself and reports no exit for this one.
+  /// agent starts no further ranks, stops the others by itself and reports no exit for this one. In
+  /// an elastic assignment the others go on; cancelled: it was to end before it had started.
   virtual void on_spawn_failed(Rank rank, const Error& error) = 0;
   virtual void on_output(Rank rank, Stream stream, std::string_view bytes) = 0;
   /// After the rank's last output.
   virtual void on_exit(const RankExit& exit) = 0;
   /// The rank took all of the last feed_stdin: the next one may follow.
   virtual void on_stdin_room() = 0;
-  /// A signal of the batch system told the agent to end. It waits a moment for orders.
+  /// A signal of the batch system told the agent to end. It waits a moment for orders. In an
+  /// elastic assignment it may be any signal to end, and the agent waits for `grace`; then it ends
+  /// its workers, unless it was told to stop, kill or close.
   virtual void on_end_asked(int number) = 0;
   /// At most once, when the ranks of a job that failed have ended.
   virtual void on_timeline(const SavedTimeline& saved) = 0;
@@ -162,6 +169,20 @@ class Agent {
   /// Back-pressure: `bytes` more of this rank's output have reached their readers. The agent stops
   /// reading a rank when `output_window` bytes have not.
   virtual void output_taken(Rank rank, std::size_t bytes) = 0;
+
+  // Orders of an elastic assignment. Before Agent::begin they are kept until then.
+
+  /// Starts further workers, each in a free slot; on_started or on_spawn_failed follows for each.
+  /// An agent that has too few slots, or a living worker of that number, counts the order as
+  /// nonsense and is lost.
+  virtual void spawn(std::vector<WorkerIdentity> workers) = 0;
+  /// SIGTERM to one worker and its descendants, SIGKILL after `grace`. Nothing if it has ended.
+  virtual void end_worker(Rank worker) = 0;
+  /// Tells all workers of the host that the membership is to change, see BoardHeader::notice.
+  virtual void notice(std::uint64_t sequence, std::uint32_t flags) = 0;
+  /// No worker is spawned any more: on_finished (or on_waiting) follows once none lives.
+  virtual void close() = 0;
+
   /// Asks the agent; on_answer follows if it lives. `part`: the number of the agent, where each
   /// rank of the host has an agent of its own; else 0. False: no agent can answer now.
   virtual bool ask(std::size_t part, const Question& question) = 0;

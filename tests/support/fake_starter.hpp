@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,7 +21,8 @@ class FakeStarter final : public Starter {
   struct Host {
     AgentSpec spec;
     AgentEvents* events = nullptr;
-    std::vector<std::string> calls;  ///< "stop 1", "kill", "signal 10", "taken 64 of 3", ...
+    std::vector<std::string> calls;       ///< "stop 1", "kill", "signal 10", "taken 64 of 3", ...
+    std::vector<WorkerIdentity> spawned;  ///< By Agent::spawn, in order.
     std::string input;
     std::string step;        ///< The step that the agent reports until it is ready.
     bool answers = true;     ///< Whether it answers questions about its ranks.
@@ -89,6 +91,22 @@ class FakeStarter final : public Starter {
     void output_taken(Rank rank, std::size_t bytes) override {
       host_.calls.push_back(fmt::format("taken {} of {}", bytes, rank));
     }
+
+    void spawn(std::vector<WorkerIdentity> workers) override {
+      for (const auto& worker : workers)
+        host_.calls.push_back(fmt::format("spawn {}", worker.rank));
+      std::ranges::move(workers, std::back_inserter(host_.spawned));
+    }
+
+    void end_worker(Rank worker) override {
+      host_.calls.push_back(fmt::format("end worker {}", worker));
+    }
+
+    void notice(std::uint64_t sequence, std::uint32_t flags) override {
+      host_.calls.push_back(fmt::format("notice {} {}", sequence, flags));
+    }
+
+    void close() override { host_.calls.emplace_back("close"); }
 
     bool ask(std::size_t part, const Question& question) override {
       const auto* fetch = std::get_if<Fetch>(&question);

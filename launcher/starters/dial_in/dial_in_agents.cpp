@@ -57,6 +57,15 @@ class DialInAgents::HostHandle final : public Agent {
 
   void output_taken(Rank rank, std::size_t bytes) override { agents_->output_taken(rank, bytes); }
 
+  /// The orders of an elastic assignment are never given: add_host refuses such a spec.
+  void spawn(std::vector<WorkerIdentity> /*workers*/) override {}
+
+  void end_worker(Rank /*worker*/) override {}
+
+  void notice(std::uint64_t /*sequence*/, std::uint32_t /*flags*/) override {}
+
+  void close() override {}
+
   bool ask(std::size_t part, const Question& question) override {
     return agents_->ask(host_, part, question);
   }
@@ -163,7 +172,13 @@ DialInAgents::DialInAgents(Loop& loop, DialInJob job, Hooks hooks)
 
 DialInAgents::~DialInAgents() = default;
 
-std::unique_ptr<Agent> DialInAgents::add_host(const AgentSpec& spec, AgentEvents& events) {
+Result<std::unique_ptr<Agent>> DialInAgents::add_host(const AgentSpec& spec, AgentEvents& events) {
+  if (spec.elastic) {
+    return fail(Errc::unsupported,
+                "{} starts a fixed number of ranks, so this job cannot be elastic; let horo start "
+                "the ranks itself, or leave out --min-np and --max-np",
+                job_.started_by);
+  }
   hosts_.push_back({.spec = spec, .events = &events});
   const auto host = hosts_.size() - 1;
   if (hosts_.size() == job_.placement.hosts.size()) {
@@ -172,7 +187,7 @@ std::unique_ptr<Agent> DialInAgents::add_host(const AgentSpec& spec, AgentEvents
       starter_ended("ended", false, 0);
     }
   }
-  return std::make_unique<HostHandle>(shared_from_this(), host);
+  return std::unique_ptr<Agent>(std::make_unique<HostHandle>(shared_from_this(), host));
 }
 
 Status DialInAgents::launch() {

@@ -36,8 +36,9 @@ class DialInAgents : public std::enable_shared_from_this<DialInAgents> {
   DialInAgents(const DialInAgents&) = delete;
   DialInAgents& operator=(const DialInAgents&) = delete;
 
-  /// Adds the next host of the placement and returns the launcher's handle of it.
-  std::unique_ptr<Agent> add_host(const AgentSpec& spec, AgentEvents& events);
+  /// Adds the next host of the placement and returns the launcher's handle of it. Fails:
+  /// unsupported (an elastic spec).
+  Result<std::unique_ptr<Agent>> add_host(const AgentSpec& spec, AgentEvents& events);
 
   const AgentSpec& first_spec() const { return hosts_.front().spec; }
 

@@ -452,6 +452,14 @@ class LinkedAgent final : public Agent {
 
   void output_taken(Rank rank, std::size_t bytes) override { link_->output_taken(rank, bytes); }
 
+  void spawn(std::vector<WorkerIdentity> /*workers*/) override {}
+
+  void end_worker(Rank /*worker*/) override {}
+
+  void notice(std::uint64_t /*sequence*/, std::uint32_t /*flags*/) override {}
+
+  void close() override {}
+
   bool ask(std::size_t /*part*/, const Question& question) override { return link_->ask(question); }
 
  private:
