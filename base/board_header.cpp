@@ -160,6 +160,22 @@ Poison poison_of(const BoardHeader& header) {
   return unpack(header.poison.load(std::memory_order_acquire));
 }
 
+void post_notice(const BoardView& board, const Notice& notice) {
+  constexpr std::uint64_t kFlagBits = 8;
+  constexpr std::uint64_t kFlags = (std::uint64_t{1} << kFlagBits) - 1;
+  const auto word = notice.sequence << kFlagBits | (notice.flags & kFlags);
+  auto known = board->notice.load(std::memory_order_acquire);
+  while (known >> kFlagBits < notice.sequence &&
+         !board->notice.compare_exchange_weak(known, word, std::memory_order_seq_cst)) {
+  }
+  ring_all(board);
+}
+
+Notice notice_of(const BoardHeader& header) {
+  const auto word = header.notice.load(std::memory_order_acquire);
+  return {.sequence = word >> 8U, .flags = static_cast<std::uint32_t>(word & 0xffU)};
+}
+
 void ring_all(const BoardView& board) {
   for (int i = 0; i < board.local_size(); ++i) board->slot(LocalRank{i}).bell.ring_all();
 }

@@ -25,7 +25,7 @@
 namespace horo {
 
 inline constexpr std::uint64_t kBoardMagic = 0x31304f524f48ULL;  // "HORO01", little endian
-inline constexpr std::uint32_t kBoardVersion = 1;
+inline constexpr std::uint32_t kBoardVersion = 2;
 inline constexpr int kMaxLocalRanks = 1024;
 
 /// Parts of a board that are mapped by themselves begin at multiples of this. It is a multiple of
@@ -73,6 +73,19 @@ struct Poison {
 /// "killed by signal 9 (SIGKILL)", "exited with code 1", ...
 std::string describe(const Poison& poison);
 
+/// The launcher of an elastic job tells the ranks that members of the job should change: hosts or
+/// workers are there, or are to go.
+struct Notice {
+  static constexpr std::uint32_t kRemoved = 1;
+  static constexpr std::uint32_t kAdded = 2;
+  static constexpr std::uint64_t kMostSequence = (std::uint64_t{1} << 56U) - 1;
+
+  std::uint64_t sequence = 0;  ///< Rises from 1; 0: none so far.
+  std::uint32_t flags = 0;     ///< kRemoved, kAdded or both, of all changes since the job began.
+
+  friend bool operator==(const Notice&, const Notice&) = default;
+};
+
 struct alignas(128) RankSlot {
   std::atomic<RankState> state;
   std::atomic<std::uint32_t> pid;
@@ -97,6 +110,9 @@ struct BoardHeader {
   /// The first process that sets it writes `poison_host`.
   std::atomic<std::uint32_t> poison_claimed;
   std::array<char, 64> poison_host;  ///< Host of the lost rank, NUL terminated.
+
+  /// Packed Notice of an elastic job; 0 before the first. Only the agent writes it.
+  alignas(64) std::atomic<std::uint64_t> notice;
 
   alignas(64) futex::Word body_state;  ///< 0 not laid out, 1 in progress, 2 ready.
   std::uint64_t body_bytes;            ///< Size of the whole memfd once `body_state` is 2.
@@ -159,6 +175,13 @@ void poison_board(const BoardView& board, const Poison& poison, std::string_view
 
 /// The poison; its cause is none while the board is healthy.
 Poison poison_of(const BoardHeader& header);
+
+/// Sets the notice if it is newer than the one there, and wakes all waiters. Only the low byte of
+/// the flags is kept. Thread: any. Blocks: no.
+void post_notice(const BoardView& board, const Notice& notice);
+
+/// The latest notice; no system call. Thread: any.
+Notice notice_of(const BoardHeader& header);
 
 /// Wakes all waiters of all ranks.
 void ring_all(const BoardView& board);

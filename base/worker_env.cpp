@@ -5,6 +5,9 @@
 #include <array>
 #include <charconv>
 #include <limits>
+#include <span>
+
+#include "base/board_header.hpp"
 
 namespace horo {
 
@@ -65,6 +68,19 @@ const std::array kNumbers{
         [](const WorkerIdentity& w) { return (long long){w.launcher_version}; },
         [](WorkerIdentity& w, long long v) { w.launcher_version = static_cast<std::uint32_t>(v); }},
 };
+
+/// Written only for the workers of an elastic job.
+const std::array kElasticNumbers{
+    NumberRow{"HORO_ELASTIC",
+              {"HOROVOD_ELASTIC", nullptr, nullptr},
+              0,
+              1,
+              [](const WorkerIdentity& w) { return (long long){w.elastic}; },
+              [](WorkerIdentity& w, long long v) { w.elastic = v != 0; }},
+    HORO_INT_ROW("HORO_WORKER", nullptr, nullptr, nullptr, 0, worker),
+    HORO_BOUNDED_ROW("HORO_BOARD_SLOT", nullptr, nullptr, nullptr, 0, kMaxLocalRanks - 1,
+                     board_slot),
+};
 #undef HORO_INT_ROW
 #undef HORO_BOUNDED_ROW
 
@@ -89,7 +105,6 @@ constexpr std::array kDerived{"JAX_COORDINATOR_ADDRESS",
                               "HOROVOD_GLOO_RENDEZVOUS_ADDR",
                               "HOROVOD_GLOO_RENDEZVOUS_PORT",
                               "HOROVOD_CONTROLLER",
-                              "HOROVOD_ELASTIC",
                               "HORO_CONTROLLER",
                               "HORO_WARNED"};
 
@@ -113,13 +128,17 @@ std::string WorkerAddresses::quoted() const {
 
 Environment worker_environment(const WorkerIdentity& identity) {
   Environment env;
-  for (const auto& row : kNumbers) {
-    const auto text = std::to_string(row.read(identity));
-    env.emplace_back(row.variable, text);
-    for (const char* alias : row.aliases) {
-      if (alias != nullptr) env.emplace_back(alias, text);
+  const auto add = [&](std::span<const NumberRow> rows) {
+    for (const auto& row : rows) {
+      const auto text = std::to_string(row.read(identity));
+      env.emplace_back(row.variable, text);
+      for (const char* alias : row.aliases) {
+        if (alias != nullptr) env.emplace_back(alias, text);
+      }
     }
-  }
+  };
+  add(kNumbers);
+  if (identity.elastic) add(kElasticNumbers);
   for (const auto& row : kTexts) {
     const auto& text = identity.*row.field;
     env.emplace_back(row.variable, text);
@@ -140,12 +159,14 @@ std::string with_port(std::string_view host, int port) {
 }
 
 bool describes_rank(std::string_view variable) {
-  for (const auto& row : kNumbers) {
-    if (variable == row.variable) return true;
-    for (const char* alias : row.aliases) {
-      if (alias != nullptr && variable == alias) return true;
-    }
-  }
+  const auto is_in = [variable](std::span<const NumberRow> rows) {
+    return std::ranges::any_of(rows, [variable](const NumberRow& row) {
+      return variable == row.variable || std::ranges::any_of(row.aliases, [&](const char* alias) {
+               return alias != nullptr && variable == alias;
+             });
+    });
+  };
+  if (is_in(kNumbers) || is_in(kElasticNumbers)) return true;
   for (const auto& row : kTexts) {
     if (variable == row.variable || (row.alias != nullptr && variable == row.alias)) return true;
   }
@@ -153,11 +174,11 @@ bool describes_rank(std::string_view variable) {
          std::find(kDerived.begin(), kDerived.end(), variable) != kDerived.end();
 }
 
-Result<std::optional<WorkerIdentity>> read_worker_identity(
-    const std::function<const char*(const char*)>& lookup) {
-  if (lookup("HORO_RANK") == nullptr) return std::optional<WorkerIdentity>{};
-  WorkerIdentity identity;
-  for (const auto& row : kNumbers) {
+namespace {
+
+Status read_numbers(WorkerIdentity& identity, std::span<const NumberRow> rows,
+                    const std::function<const char*(const char*)>& lookup) {
+  for (const auto& row : rows) {
     const char* text = lookup(row.variable);
     if (text == nullptr) continue;
     const std::string_view view(text);
@@ -171,6 +192,27 @@ Result<std::optional<WorkerIdentity>> read_worker_identity(
     }
     row.write(identity, value);
   }
+  return {};
+}
+
+Status read_elastic(WorkerIdentity& identity,
+                    const std::function<const char*(const char*)>& lookup) {
+  if (lookup("HORO_ELASTIC") == nullptr) return {};
+  HORO_TRY_STATUS(read_numbers(identity, kElasticNumbers, lookup));
+  if (!identity.elastic || (identity.worker >= 0 && identity.board_slot >= 0)) return {};
+  return fail(Errc::invalid_argument,
+              "HORO_ELASTIC=1 without {}; horo run sets both for the workers of an elastic job",
+              identity.worker < 0 ? "HORO_WORKER" : "HORO_BOARD_SLOT");
+}
+
+}  // namespace
+
+Result<std::optional<WorkerIdentity>> read_worker_identity(
+    const std::function<const char*(const char*)>& lookup) {
+  if (lookup("HORO_RANK") == nullptr) return std::optional<WorkerIdentity>{};
+  WorkerIdentity identity;
+  HORO_TRY_STATUS(read_numbers(identity, kNumbers, lookup));
+  HORO_TRY_STATUS(read_elastic(identity, lookup));
   for (const auto& row : kTexts) {
     if (const char* text = lookup(row.variable); text != nullptr) identity.*row.field = text;
   }

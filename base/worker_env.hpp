@@ -70,6 +70,12 @@ struct WorkerIdentity {
   std::uint64_t board_nonce = 0;
   int timeline_fd = -1;    ///< Inherited descriptor of this host's timeline; -1 if there is none.
   int timeline_index = 0;  ///< Index of this rank's region in the timeline.
+
+  /// A worker of an elastic job: the rank and its neighbours above are only planned. The launcher
+  /// gives the real ones for each generation.
+  bool elastic = false;
+  int worker = -1;      ///< Elastic: the number of this process in the job. It never changes.
+  int board_slot = -1;  ///< Elastic: its slot on the agent's board. Otherwise: its local rank.
 };
 
 using Environment = std::vector<std::pair<std::string, std::string>>;
@@ -87,7 +93,7 @@ bool describes_rank(std::string_view variable);
 
 /// Reads an identity through `lookup`, which works like getenv. Without HORO_RANK the result is
 /// nullopt: the process was not started as a rank. Fails: invalid_argument, naming variable and
-/// value.
+/// value; an elastic worker that lacks its number or slot.
 Result<std::optional<WorkerIdentity>> read_worker_identity(
     const std::function<const char*(const char*)>& lookup);
 

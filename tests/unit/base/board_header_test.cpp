@@ -112,3 +112,15 @@ TEST_CASE("no process can shrink a board") {
   REQUIRE(horo::seal_board_size(board.fd));
   CHECK(ftruncate(board.fd, 1 << 20) != 0);
 }
+
+TEST_CASE("the newest notice stays, whatever the order in which notices are posted") {
+  const MappedBoard board(2);
+  CHECK(horo::notice_of(*board.header) == horo::Notice{});
+  const horo::Notice second{.sequence = 2, .flags = horo::Notice::kRemoved | horo::Notice::kAdded};
+  horo::post_notice(board.view, second);
+  horo::post_notice(board.view, {.sequence = 1, .flags = horo::Notice::kRemoved});
+  CHECK(horo::notice_of(*board.header) == second);
+  const horo::Notice last{.sequence = horo::Notice::kMostSequence, .flags = horo::Notice::kAdded};
+  horo::post_notice(board.view, last);
+  CHECK(horo::notice_of(*board.header) == last);
+}

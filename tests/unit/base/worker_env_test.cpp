@@ -97,3 +97,38 @@ TEST_CASE("every variable that is written describes a rank") {
     CHECK(horo::describes_rank(name));
   CHECK_FALSE(horo::describes_rank("PATH"));
 }
+
+TEST_CASE("a worker of an elastic job is told its number and its slot, and others are not") {
+  CHECK(as_map(kThird).count("HORO_ELASTIC") == 0);
+  CHECK(as_map(kThird).count("HORO_BOARD_SLOT") == 0);
+  auto worker = kThird;
+  worker.elastic = true;
+  worker.worker = 17;
+  worker.board_slot = 5;
+  const auto env = as_map(worker);
+  CHECK(env.at("HORO_ELASTIC") == "1");
+  CHECK(env.at("HOROVOD_ELASTIC") == "1");
+  const auto read = horo::read_worker_identity(lookup_in(env));
+  REQUIRE(read);
+  CHECK((*read)->elastic);
+  CHECK((*read)->worker == 17);
+  CHECK((*read)->board_slot == 5);
+  for (const auto& [name, value] : horo::worker_environment(worker))
+    CHECK(horo::describes_rank(name));
+}
+
+TEST_CASE("a worker of an elastic job without number or slot is refused") {
+  auto env = as_map(kThird);
+  env["HORO_ELASTIC"] = "1";
+  CHECK(horo::read_worker_identity(lookup_in(env)).error().message.find("without HORO_WORKER") !=
+        std::string::npos);
+  env["HORO_WORKER"] = "0";
+  CHECK(
+      horo::read_worker_identity(lookup_in(env)).error().message.find("without HORO_BOARD_SLOT") !=
+      std::string::npos);
+  env["HORO_BOARD_SLOT"] = "1024";
+  CHECK(horo::read_worker_identity(lookup_in(env))
+            .error()
+            .message.find("HORO_BOARD_SLOT='1024' must be a whole number from 0 to 1023") !=
+        std::string::npos);
+}
