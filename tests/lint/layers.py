@@ -34,6 +34,7 @@ INSIDE = {
         "net": [],
         "": ["text"],
         "codec": [""],
+        "elastic": ["", "codec"],
         "tree": [""],
         "knobs": [""],
         "cli": ["", "knobs"],

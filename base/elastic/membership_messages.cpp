@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/elastic/membership_messages.hpp"
+
+#include "base/board_header.hpp"
+#include "base/codec/wire_message.hpp"
+
+namespace horo::elastic {
+
+namespace {
+
+constexpr wire::Text<std::uint32_t> kReason{.most = 4096, .nul_allowed = false};
+
+/// index < size, both at least what an index and a size can be.
+constexpr bool is_index(std::int32_t index, std::int32_t size) {
+  return index >= 0 && index < size;
+}
+
+std::string_view problem_of_member(const MembershipAnswer& m) {
+  if (m.generation < 1 || m.generation > kMostGeneration) return "has no valid generation";
+  if (!is_index(m.rank, m.size)) return "has no rank below its size";
+  if (!is_index(m.local_rank, m.local_size) || m.local_size > m.size ||
+      m.local_size > kMaxLocalRanks)
+    return "has no valid place on its host";
+  if (!is_index(m.cross_rank, m.cross_size) || m.cross_size > m.size)
+    return "has no valid place across hosts";
+  if (!is_index(m.host_index, m.size)) return "has no valid host";
+  if (m.survivors > static_cast<std::uint32_t>(m.size)) return "has more survivors than ranks";
+  return "";
+}
+
+}  // namespace
+
+}  // namespace horo::elastic
+
+template <>
+struct horo::FieldsOf<horo::elastic::MembershipCall> {
+  static void visit(auto& field, auto& m) {
+    field("worker", m.worker, wire::Fixed{});
+    field("attempt", m.attempt, wire::Fixed{});
+    field("generation", m.generation, wire::Fixed{});
+  }
+};
+
+template <>
+struct horo::FieldsOf<horo::elastic::MembershipAnswer> {
+  static void visit(auto& field, auto& m) {
+    using elastic::MembershipKind;
+    field("kind", m.kind, wire::Choice{MembershipKind::member, MembershipKind::refused});
+    field("generation", m.generation, wire::Fixed{});
+    field("rank", m.rank, wire::Fixed{});
+    field("size", m.size, wire::Fixed{});
+    field("local_rank", m.local_rank, wire::Fixed{});
+    field("local_size", m.local_size, wire::Fixed{});
+    field("cross_rank", m.cross_rank, wire::Fixed{});
+    field("cross_size", m.cross_size, wire::Fixed{});
+    field("host_index", m.host_index, wire::Fixed{});
+    field("survivors", m.survivors, wire::Fixed{});
+    field("notice", m.notice, wire::Fixed{});
+    field("reason", m.reason, elastic::kReason);
+  }
+};
+
+namespace horo::elastic {
+
+std::string call_key(std::uint32_t worker) {
+  return fmt::format("{}{}", kCallPrefix, worker);
+}
+
+std::string answer_key(std::uint32_t worker, std::uint32_t attempt) {
+  return fmt::format("horo/elastic/answer/{}/{}", worker, attempt);
+}
+
+std::string over_key(std::uint64_t generation) {
+  return fmt::format("horo/elastic/over/{}", generation);
+}
+
+std::string encode(const MembershipCall& call) {
+  return encode_fields(call);
+}
+
+std::string encode(const MembershipAnswer& answer) {
+  return encode_fields(answer);
+}
+
+Result<MembershipCall> decode_call(std::string_view bytes) {
+  HORO_TRY(const auto call, decode_fields<MembershipCall>(as_bytes(bytes), "a worker's call"));
+  if (call.worker <= kMostWorker && call.attempt > 0 && call.generation <= kMostGeneration)
+    return call;
+  return fail(Errc::protocol,
+              "a worker's call is invalid: worker {}, attempt {}, generation {} are not all "
+              "possible numbers",
+              call.worker, call.attempt, call.generation);
+}
+
+Result<MembershipAnswer> decode_answer(std::string_view bytes) {
+  HORO_TRY(auto answer,
+           decode_fields<MembershipAnswer>(as_bytes(bytes), "the launcher's answer to a worker"));
+  const auto problem =
+      answer.kind == MembershipKind::member ? problem_of_member(answer) : std::string_view{};
+  if (problem.empty()) return answer;
+  return fail(Errc::protocol, "the launcher's answer to a worker is invalid: it {}", problem);
+}
+
+}  // namespace horo::elastic
