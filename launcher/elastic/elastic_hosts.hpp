@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "base/clock.hpp"
@@ -37,20 +38,24 @@ struct ElasticHost {
   int times_aside = 0;                  ///< Each further cooldown is longer.
   std::vector<int> failures{};          ///< By slot, since it was put aside last.
   AgentPhase agent = AgentPhase::none;
-  std::optional<TimePoint> close_by{};  ///< A closing agent is given up then.
 
   /// The number of workers that may be there.
   int room() const { return use == HostUse::usable ? slots : 0; }
+};
+
+/// The difference between an offer and the one before.
+struct OfferChange {
+  std::uint32_t flags = 0;         ///< kNoticeRemoved, kNoticeAdded, both, or 0.
+  std::vector<std::string> lines;  ///< "host c is offered with 2 slots": one for each difference.
 };
 
 class ElasticHosts {
  public:
   explicit ElasticHosts(const ElasticRules& rules);
 
-  /// Takes the hosts that are offered now. The result says what changed for the job's room:
-  /// kNoticeRemoved, kNoticeAdded, both, or 0. A host that had left and was not offered in between
-  /// can be used again; one that is put aside cannot.
-  std::uint32_t offer(const discovery::HostSet& offered, TimePoint now);
+  /// Takes the hosts that are offered now. A host that had left and was not offered in between can
+  /// be used again; a host that is put aside cannot.
+  OfferChange offer(const discovery::HostSet& offered);
 
   /// A worker of this slot failed. True: that was once too often, and the host must be put aside.
   bool count_failure(std::size_t host, int slot);
@@ -81,13 +86,15 @@ class ElasticHosts {
   std::optional<TimePoint> next_deadline() const;
 
  private:
+  void take(const discovery::Host& host);
   void update_ages();
 
   std::optional<CooldownRange> cooldown_;
   int slot_restarts_ = 0;
   std::uint64_t random_ = 1;
-  std::vector<ElasticHost> hosts_;    ///< In the order in which they were first offered.
-  std::vector<std::size_t> offered_;  ///< The last offer, in its order.
+  std::vector<ElasticHost> hosts_;  ///< In the order in which they were first offered.
+  std::unordered_map<std::string, std::size_t> indices_;  ///< By name.
+  std::vector<std::size_t> offered_;                      ///< The last offer, in its order.
   std::vector<std::size_t> by_age_;
   bool offered_yet_ = false;
 };

@@ -35,12 +35,14 @@ struct ElasticWorker {
   int slot = 0;
   WorkerPhase phase = WorkerPhase::starting;
   std::uint32_t attempt = 0;       ///< Of its last call; 0: it has not called.
-  bool entered = false;            ///< It has entered a generation, so it may have the job's state.
+  bool was_member = false;         ///< It was given a place in a generation.
+  std::uint64_t entered = 0;       ///< The last generation in which it met the others; 0: none.
   std::optional<int> rank{};       ///< In the current generation; none: it is no member.
   std::optional<TimePoint> due{};  ///< It must call, leave or end by then; what, says the phase.
   LeaveCause leave = LeaveCause::none;
-  std::string why{};    ///< Why it leaves or is ended, for people.
-  bool blamed = false;  ///< The launcher ends it for a fault of its own.
+  std::optional<TimePoint> leave_by{};  ///< A worker of a host that goes is ended then.
+  std::string why{};                    ///< Why it leaves or is ended, for people.
+  bool blamed = false;                  ///< The launcher ends it for a fault of its own.
 
   bool living() const { return phase != WorkerPhase::ended; }
 
@@ -63,17 +65,18 @@ class ElasticWorkers {
 
   /// Workers that may become or stay members, and are not asked to leave.
   int staying() const;
-  int living_on(std::size_t host) const;
+  std::vector<int> living_by_host(std::size_t hosts) const;
   int living() const;
+  void forget_ended();
   /// Members of the current generation that live and are not being ended, by rank.
   std::vector<ElasticWorker*> members();
   void delay(Duration by);
-  std::optional<TimePoint> next_deadline() const;
+  std::optional<TimePoint> next_deadline(TimePoint now) const;
 
  private:
   int lowest_free_slot(std::size_t host) const;
 
-  std::vector<ElasticWorker> workers_;  ///< Living ones and members of the current generation.
+  std::vector<ElasticWorker> workers_;  ///< By number; those that ended are forgotten.
   int next_number_ = 0;
 };
 

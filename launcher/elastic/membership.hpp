@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who is in an elastic job, as a pure function: a state and an event give the next state, with
-// orders for the driver to carry out. It knows no clock, no process and no loop.
+// The membership of an elastic job as a pure function: a state and an event give the next state,
+// with orders for the driver to carry out. It knows no clock, no process and no loop.
 //
 //   seeking -> gathering -> running <-> regrouping
 //      |           |         |  |            |
@@ -42,10 +42,11 @@ enum class MembershipPhase : std::uint8_t {
 
 /// The forming of a generation, in the phases seeking, gathering and regrouping.
 struct MembershipRound {
-  std::optional<TimePoint> since;      ///< When the generation before broke or its member called.
-  std::optional<TimePoint> all_by;     ///< The first generation waits for all workers until then.
-  std::optional<TimePoint> enough_by;  ///< The job fails if it has no min_np workers then.
-  std::vector<LeftMember> left;        ///< Members lost since the last generation was formed.
+  std::optional<TimePoint> since{};      ///< When the generation before broke or a member called.
+  std::optional<TimePoint> all_by{};     ///< The first generation waits for all workers until then.
+  std::optional<TimePoint> enough_by{};  ///< The job fails if it has no min_np workers then.
+  std::vector<LeftMember> left{};        ///< Members lost since the last generation was formed.
+  bool wait_told = false;                ///< The user knows that more workers are needed.
 };
 
 /// The announcement of changes to the members of a running generation.
@@ -76,10 +77,12 @@ struct MembershipState {
   std::uint64_t generation = 0;  ///< The last one formed.
   int resets = 0;                ///< Generations after the first.
   bool state_exists = false;     ///< A worker has entered a generation: its state must survive.
-  std::optional<TimePoint> unmet_since;   ///< When the first of the generations that nobody entered
-                                          ///< was formed.
+  int unmet = 0;                 ///< Generations in a row that no worker entered.
+  std::optional<TimePoint> unmet_since;   ///< When the first of them was formed.
   std::optional<TimePoint> stop_by;       ///< In `stopping` and `ending`: what remains is killed.
-  std::optional<TimePoint> suspended_at;  ///< Of the launcher.
+  std::optional<TimePoint> suspended_at;  ///< When the launcher was suspended.
+  bool all_ended = false;                 ///< In `ending`: no worker lives any more.
+  bool echo_due = false;                  ///< The launcher may get the agents' signal soon.
   bool killed = false;                    ///< The order to kill was given.
   MembershipOrders orders;                ///< For the last event only.
 };
@@ -91,7 +94,7 @@ MembershipState begin_membership(const ElasticRules& rules, TimePoint now);
 /// after the end) changes nothing.
 MembershipState next(MembershipState state, const MembershipEvent& event, TimePoint now);
 
-/// What the job waits for and until when, for people; empty: it waits for nothing.
+/// Says for people what the job waits for and until when; empty: it waits for nothing.
 std::string waiting_for(const MembershipState& state, TimePoint now);
 
 }  // namespace horo::launcher

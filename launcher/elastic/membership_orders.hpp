@@ -41,7 +41,7 @@ struct GenerationMember {
   std::uint32_t attempt = 1;  ///< The call that this answers.
   std::size_t host = 0;       ///< Index in MembershipState::hosts.
   int slot = 0;
-  PlacedRank place;  ///< `place.host` is the host index in the generation.
+  PlacedRank place{};  ///< `place.host` is the host index in the generation.
 };
 
 /// A member of the generation before that is not in this one.
@@ -54,12 +54,13 @@ struct LeftMember {
 
 struct FormedGeneration {
   std::uint64_t generation = 1;
-  std::vector<GenerationMember> members;  ///< By rank.
-  std::uint32_t survivors = 0;            ///< Ranks below were members of the generation before.
-  std::uint64_t notice = 0;               ///< The last notice, which this generation answers.
-  std::vector<LeftMember> left;
-  std::vector<int> joined;         ///< Workers that were not in the generation before.
-  std::optional<TimePoint> since;  ///< When the generation before broke or the first member called.
+  std::vector<GenerationMember> members{};  ///< By rank.
+  std::uint32_t survivors = 0;              ///< Ranks below were members of the generation before.
+  std::uint64_t notice = 0;                 ///< The last notice, which this generation answers.
+  std::vector<LeftMember> left{};
+  std::vector<int> joined{};  ///< Workers that were not in the generation before.
+  std::optional<TimePoint>
+      since{};  ///< When the generation before broke or the first member called.
 };
 
 inline constexpr std::uint32_t kNoticeRemoved = 1;
@@ -72,8 +73,8 @@ struct MembershipNotice {
 
 struct JobEnd {
   int exit_code = 0;
-  std::string failure;        ///< For people; empty: success, or a signal asked for the end.
-  std::optional<int> worker;  ///< The worker that failed first, if one did.
+  std::string failure{};        ///< For people; empty: success, or a signal asked for the end.
+  std::optional<int> worker{};  ///< The worker that failed first, if one did.
 };
 
 /// The driver carries these out after each event, in the order in which they stand here.
