@@ -33,10 +33,14 @@ struct AgentSpec {
   std::shared_ptr<const Environment> common;
   Environment environment;            ///< Overrides `common`; what `ranks` add overrides both.
   std::vector<WorkerIdentity> ranks;  ///< This host's, in local rank order; board fields unset.
-  /// Ranks come and go while the assignment lasts, see Agent::spawn. Each is called a worker then,
-  /// and WorkerIdentity::rank is its number in the job. `ranks` may be empty.
+  /// Ranks come and go while the assignment lasts, see Agent::spawn. They are called workers then,
+  /// and number_of() tells them apart. `ranks` may be empty.
   bool elastic = false;
   std::uint32_t slots = 0;  ///< Elastic: how many workers may live on the host at once.
+
+  /// How many ranks may live on the host at once.
+  int places() const { return static_cast<int>(elastic ? slots : ranks.size()); }
+
   /// Names of variables whose values each rank takes from its host's agent, such as HOME.
   std::vector<std::string> own_variables;
   StdinPolicy stdin_policy = StdinPolicy::none;
@@ -58,6 +62,11 @@ struct AgentSpec {
   bool held = false;     ///< No rank is started before Agent::begin, which gets the whole spec.
   Duration heartbeat{};  ///< A host that is silent for this long is lost; 0: no heartbeat.
 };
+
+/// The number by which launcher and agent call a rank: a worker's number, or else the rank.
+inline Rank number_of(const WorkerIdentity& identity) {
+  return identity.worker >= 0 ? Rank{identity.worker} : identity.rank;
+}
 
 /// A host's place in the network, as its agent found it.
 struct HostFacts {
@@ -172,9 +181,10 @@ class Agent {
 
   // Orders of an elastic assignment. Before Agent::begin they are kept until then.
 
-  /// Starts further workers, each in a free slot; on_started or on_spawn_failed follows for each.
-  /// An agent that has too few slots, or a living worker of that number, counts the order as
-  /// nonsense and is lost.
+  /// Starts further workers, each in a free slot of the board; on_started or on_spawn_failed
+  /// follows for each. WorkerIdentity::board_slot only says which part of the host the worker gets,
+  /// of as many as its planned local size. An agent that has too few slots, or a living worker of
+  /// that number, counts the order as nonsense and is lost.
   virtual void spawn(std::vector<WorkerIdentity> workers) = 0;
   /// SIGTERM to one worker and its descendants, SIGKILL after `grace`. Nothing if it has ended.
   virtual void end_worker(Rank worker) = 0;

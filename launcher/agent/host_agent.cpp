@@ -17,6 +17,7 @@
 #include "launcher/protocol/own_address.hpp"
 #include "launcher/protocol/protocol.hpp"
 #include "launcher/ranks/rank_descriptors.hpp"
+#include "launcher/ranks/rank_orders.hpp"
 #include "launcher/ranks/rank_set.hpp"
 
 namespace horo::launcher {
@@ -118,24 +119,11 @@ class HostAgent::Impl {
     release();
   }
 
-  void on(const protocol::FeedStdin& order) {
-    if (auto* ranks = ordered_ranks()) ranks->feed_stdin(order.bytes);
-  }
-
-  void on(const protocol::CloseStdin&) {
-    if (auto* ranks = ordered_ranks()) ranks->close_stdin();
-  }
-
-  void on(const protocol::OutputTaken& order) {
-    if (auto* ranks = ordered_ranks()) ranks->output_taken(order.rank, order.bytes);
-  }
-
-  void on(const Look& question) {
-    if (auto* ranks = ordered_ranks()) ranks->ask(question);
-  }
-
-  void on(const Fetch& question) {
-    if (auto* ranks = ordered_ranks()) ranks->ask(question);
+  void on(const RankOrder auto& order) {
+    auto* ranks = ordered_ranks();
+    if (ranks == nullptr) return;
+    if (auto done = carry_out(order, *ranks); !done)
+      abandon(Error(done.error()).context("horo-agent"));
   }
 
   void on_misdirected(const AgentMessageRow& row) {
@@ -341,14 +329,20 @@ class HostAgent::Impl {
                                   host_)});
     }
     if (order_timer_) return;
-    // Slurm may signal its steps alone, such as before it preempts a job.
-    if (in_slurm_step()) send(protocol::EndAsked{SIGTERM});
+    const auto* elastic = phase_ == Phase::serving && ranks_ != nullptr && ranks_->is_elastic()
+                              ? ranks_.get()
+                              : nullptr;
+    // Slurm may signal its steps alone, such as before it preempts a job. An elastic job can go on
+    // without this host, whoever ends it.
+    if (in_slurm_step() || elastic != nullptr) send(protocol::EndAsked{SIGTERM});
     if (phase_ == Phase::done) return;
     // A batch system signals all processes of a job, the launcher too. The launcher's order leaves
-    // the ranks their grace, so it is given time to arrive.
-    order_timer_ = loop_.after(kOrderTime, [this] {
+    // the ranks their grace, so it is given time to arrive. The workers of an elastic job may need
+    // that grace to hand over what only they have.
+    order_timer_ = loop_.after(elastic != nullptr ? elastic->grace() : kOrderTime, [this] {
       order_timer_.reset();
-      if (ranks_ != nullptr && ranks_->ending()) return;
+      if (ranks_ != nullptr && (ranks_->ending() || (ranks_->is_elastic() && ranks_->is_closed())))
+        return;
       abandon({Errc::cancelled,
                fmt::format("the agent on host '{}' was told to end by a signal", host_)});
     });

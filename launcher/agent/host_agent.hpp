@@ -13,9 +13,10 @@ namespace horo::launcher {
 /// The supervisor of one host's ranks. It takes orders from the launcher over a pair of
 /// descriptors. It acts without an order in three cases: it poisons the board and ends the ranks
 /// when the first of them fails; it kills them at once when its input or its guard ends; and it
-/// does the same after a SIGTERM, when no order of the launcher follows. It ends when its own ranks
-/// and the agents that it relays for have ended, unless the launcher wants it to stay: then it
-/// waits for further ranks, which find nothing of the earlier ones. This process must be a child
+/// does the same after a SIGTERM, when no order of the launcher follows. In an elastic job it
+/// leaves it to the launcher what the end of a rank means for the others. It ends when its own
+/// ranks and the agents that it relays for have ended, unless the launcher wants it to stay: then
+/// it waits for further ranks, which find nothing of the earlier ones. This process must be a child
 /// subreaper. Thread: the loop's.
 class HostAgent {
  public:

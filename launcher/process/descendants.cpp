@@ -104,6 +104,8 @@ void wait_for_all(const std::vector<pid_t>& pids, Duration most) {
   }
 }
 
+}  // namespace
+
 bool has_variable(pid_t pid, std::string_view variable) {
   std::ifstream file(fmt::format("/proc/{}/environ", pid), std::ios::binary);
   for (std::string entry; std::getline(file, entry, '\0');) {
@@ -111,8 +113,6 @@ bool has_variable(pid_t pid, std::string_view variable) {
   }
   return false;
 }
-
-}  // namespace
 
 Status become_subreaper() {
   if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) return fail_errno(errno, "becoming a child subreaper");

@@ -38,6 +38,9 @@ class ProcessTree {
   std::unordered_map<pid_t, std::vector<Child>> children_;
 };
 
+/// Whether the environment with which a process was started has `variable` ("NAME=value").
+bool has_variable(pid_t pid, std::string_view variable);
+
 /// Sends `number` to all living descendants of `ancestor`, but not to `spared` ones and their
 /// descendants.
 void signal_descendants(pid_t ancestor, int number, const std::vector<pid_t>& spared = {});

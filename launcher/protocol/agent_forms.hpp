@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -31,7 +32,7 @@ struct horo::FieldsOf<horo::Environment::value_type> {
 template <>
 struct horo::FieldsOf<horo::WorkerIdentity> {
   /// Without `worker_addresses`, which is the same for every rank: see SharedAddresses. The board's
-  /// and the timeline's fields are the agent's to fill.
+  /// and the timeline's fields are the agent's to fill; a slot is the launcher's wish.
   static void visit(auto& field, auto& w) {
     field("rank", w.rank, wire::Fixed{});
     field("size", w.size, wire::Fixed{});
@@ -46,6 +47,8 @@ struct horo::FieldsOf<horo::WorkerIdentity> {
     field("master_address", w.master_address, launcher::kText);
     field("master_port", w.master_port, wire::Fixed{});
     field("launcher_version", w.launcher_version, wire::Fixed{});
+    field("worker", w.worker, wire::Fixed{});
+    field("slot", w.board_slot, wire::Fixed{});
   }
 };
 
@@ -81,6 +84,24 @@ struct SharedAddresses {
     for (auto& rank : ranks) rank.worker_addresses = shared;
   }
 };
+
+/// Says what is wrong with workers of an elastic job; empty: nothing is. Their places among the
+/// others are only planned.
+inline std::string_view check_workers(const std::vector<WorkerIdentity>& workers) {
+  if (workers.size() > kMaxLocalRanks) return "has too many workers";
+  for (const auto& worker : workers) {
+    if (worker.rank.value() < 0 || worker.rank.value() >= kMostRanks)
+      return "has a rank out of range";
+    if (worker.worker < -1 || worker.worker >= kMostRanks)
+      return "has the number of a worker out of range";
+    if (worker.board_slot < -1 || worker.board_slot >= kMaxLocalRanks)
+      return "has a slot out of range";
+    if (worker.local_rank.value() < 0 || worker.local_rank.value() >= kMaxLocalRanks ||
+        worker.local_size > kMaxLocalRanks)
+      return "has a local rank out of range";
+  }
+  return {};
+}
 
 constexpr bool is_signal(int number) {
   constexpr int kMostSignal = 64;

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/board_header.hpp"
 #include "launcher/protocol/agent_forms.hpp"
 #include "launcher/starter.hpp"
 
@@ -40,11 +41,17 @@ struct Start {
     field("timeline_directory", m.spec.timeline_directory, kText);
     field("output_window", m.spec.output_window, wire::Fixed{});
     field("stay", m.spec.stay, wire::Nanoseconds{});
+    field("elastic", m.spec.elastic, wire::Bool{});
+    field("slots", m.spec.slots, wire::Fixed{});
   }
 
   static std::string_view check(const Start& m) {
     const auto& ranks = m.spec.ranks;
     if (m.spec.command.empty()) return "has no command";
+    if (m.spec.elastic) {
+      if (m.spec.slots < 1 || m.spec.slots > kMaxLocalRanks) return "has no slots or too many";
+      return check_workers(ranks);
+    }
     if (ranks.empty() || ranks.size() > kMaxLocalRanks) return "has no ranks or too many";
     const int first = ranks.front().local_rank.value();
     if (first < 0 || first >= kMaxLocalRanks || ranks.back().local_size > kMaxLocalRanks)
@@ -52,6 +59,7 @@ struct Start {
     for (std::size_t i = 0; i < ranks.size(); ++i) {
       if (ranks[i].rank.value() < 0 || ranks[i].rank.value() >= ranks[i].size)
         return "has a rank outside the job";
+      if (ranks[i].worker >= 0) return "has a worker, but is not elastic";
       if (ranks[i].local_rank.value() != first + static_cast<int>(i))
         return "has ranks out of order";
     }
@@ -216,6 +224,54 @@ struct Dismiss {
 /// No further assignment follows: an agent that waits for one ends.
 struct Release {
   static constexpr AgentMessageRow kRow = to_agent(18, "release");
+
+  static void fields(auto& /*field*/, auto& /*m*/) {}
+};
+
+/// Starts further workers of an elastic assignment, each in a free slot of the board.
+struct Spawn {
+  std::vector<WorkerIdentity> workers;
+
+  static constexpr AgentMessageRow kRow = to_agent(19, "spawn");
+
+  static void fields(auto& field, auto& m) { field("workers", m.workers, list(wire::Fields{})); }
+
+  static std::string_view check(const Spawn& m) {
+    return m.workers.empty() ? "has no workers" : check_workers(m.workers);
+  }
+};
+
+/// Ends one worker of an elastic assignment, if it has not ended yet.
+struct EndWorker {
+  Rank worker{0};
+
+  static constexpr AgentMessageRow kRow = to_agent(20, "end worker");
+
+  static void fields(auto& field, auto& m) { field("worker", m.worker, wire::Fixed{}); }
+};
+
+/// For the board of an elastic assignment: the membership is to change.
+struct PostNotice {
+  Notice notice;
+
+  static constexpr AgentMessageRow kRow = to_agent(21, "notice");
+
+  static void fields(auto& field, auto& m) {
+    field("sequence", m.notice.sequence, wire::Fixed{});
+    field("flags", m.notice.flags, wire::Fixed{});
+  }
+
+  static std::string_view check(const PostNotice& m) {
+    constexpr std::uint32_t kAll = Notice::kRemoved | Notice::kAdded;
+    if (m.notice.sequence < 1 || m.notice.sequence > Notice::kMostSequence)
+      return "has a sequence number out of range";
+    return (m.notice.flags & ~kAll) == 0 ? "" : "has unknown flags";
+  }
+};
+
+/// An elastic assignment gets no further worker: it is over once none lives.
+struct Close {
+  static constexpr AgentMessageRow kRow = to_agent(22, "close");
 
   static void fields(auto& /*field*/, auto& /*m*/) {}
 };

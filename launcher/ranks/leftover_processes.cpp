@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <iterator>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <utility>
@@ -14,9 +15,27 @@ namespace horo::launcher {
 namespace {
 
 constexpr Duration kRetryInterval = std::chrono::milliseconds(50);
+constexpr Duration kFamilyTime = std::chrono::seconds(5);  ///< For a family to be killed.
+constexpr int kEmptyLooks = 2;  ///< One look may miss a process that forks.
 
 bool contains(const std::vector<pid_t>& pids, pid_t pid) {
   return std::ranges::find(pids, pid) != pids.end();
+}
+
+/// The living processes that `leader` has left behind. `others` and their descendants have other
+/// leaders.
+std::vector<pid_t> find_family(const ProcessTree& tree, const std::vector<pid_t>& others,
+                               pid_t leader, std::string_view variable) {
+  std::vector<pid_t> members;
+  for (const pid_t pid : tree.below(getpid(), others)) {
+    if (contains(members, pid)) continue;
+    if (getpgid(pid) != leader && !has_variable(pid, variable)) continue;
+    members.push_back(pid);
+    for (const pid_t below : tree.below(pid)) {
+      if (!contains(members, below)) members.push_back(below);
+    }
+  }
+  return members;
 }
 
 }  // namespace
@@ -49,9 +68,34 @@ void LeftoverProcesses::signal_kill() {
   signal_descendants(getpid(), SIGKILL, spared());
 }
 
+void LeftoverProcesses::kill_family(pid_t leader, std::string variable) {
+  families_.push_back({.leader = leader,
+                       .variable = std::move(variable),
+                       .last = Deadline::in(SteadyClock::instance(), kFamilyTime)});
+  // In a later turn of the loop: a look takes time, and the leader's end is news.
+  next_look_ = loop_.after(Duration::zero(), [this] { kill_families(); });
+}
+
+void LeftoverProcesses::kill_families() {
+  reap();
+  auto others = leaders_();
+  std::ranges::copy(spared(), std::back_inserter(others));
+  const auto tree = ProcessTree::look();
+  std::erase_if(families_, [&](Family& family) {
+    const auto members =
+        tree ? find_family(*tree, others, family.leader, family.variable) : std::vector<pid_t>();
+    for (const pid_t pid : members) ::kill(pid, SIGKILL);
+    family.empty_looks = members.empty() && tree ? family.empty_looks + 1 : 0;
+    return family.empty_looks == kEmptyLooks || family.last.expired(SteadyClock::instance().now());
+  });
+  if (!families_.empty()) next_look_ = loop_.after(kRetryInterval, [this] { kill_families(); });
+}
+
 /// With turns of the loop in between, so that heartbeats go on: an agent that is silent counts as
 /// lost.
 void LeftoverProcesses::kill_all(Deadline last, std::function<void(int)> done) {
+  families_.clear();
+  next_look_.reset();
   const int survivors = kill_once();
   if (survivors == 0 || last.expired(SteadyClock::instance().now())) {
     children_.reset();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 #include <sys/types.h>
 #include <vector>
 
@@ -30,11 +31,25 @@ class LeftoverProcesses {
   /// SIGKILL to all descendants, now.
   void signal_kill();
 
+  /// A leader has ended, and others live on: kills those that it has left behind, as far as they
+  /// can be told. They are in its group, or have `variable` ("NAME=value") in their environment, or
+  /// descend from such a process. Looks again for a while, because processes fork.
+  void kill_family(pid_t leader, std::string variable);
+
   /// Kills until none is left or `last`, and calls `done` with the number of those that live on.
   void kill_all(Deadline last, std::function<void(int)> done);
 
  private:
+  /// The descendants that a leader has left behind.
+  struct Family {
+    pid_t leader = 0;
+    std::string variable;
+    Deadline last;
+    int empty_looks = 0;  ///< How often no member was found in a row.
+  };
+
   int kill_once();
+  void kill_families();
   std::vector<pid_t> spared() const;
 
   Loop& loop_;
@@ -43,6 +58,8 @@ class LeftoverProcesses {
   std::function<void(int)> done_;
   Subscription children_;
   Subscription retry_;
+  std::vector<Family> families_;
+  Subscription next_look_;  ///< For families.
 };
 
 }  // namespace horo::launcher

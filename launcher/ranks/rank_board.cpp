@@ -21,7 +21,7 @@ Result<std::unique_ptr<RankBoard>> RankBoard::make(const AgentSpec& spec) {
   std::uint64_t nonce = 0;
   if (getrandom(&nonce, sizeof(nonce), 0) != sizeof(nonce))
     return fail_errno(errno, "drawing the board's nonce");
-  HORO_TRY(const int made, make_board({.local_size = static_cast<int>(spec.ranks.size()),
+  HORO_TRY(const int made, make_board({.local_size = spec.places(),
                                        .nonce = nonce,
                                        .epoch = spec.epoch,
                                        .secret = spec.secret}));
@@ -71,6 +71,18 @@ RankBoard::Membership RankBoard::mark_ended(LocalRank rank) {
   return {.joined = in_use(last) || last == RankState::detached,
           .in_use = in_use(last),
           .heard = Rank{std::max(heard, 0) - 1}};
+}
+
+void RankBoard::reset(LocalRank rank) {
+  auto& slot = board_->slot(rank);
+  slot.pid.store(0);
+  slot.poison_ack.store(0);
+  slot.kill_sent.store(0);
+  slot.heard.store(0);
+  // A killed process has left its sleepers counted, and rings would be meant for them.
+  slot.bell.callers.store(0);
+  slot.bell.runtime_threads.store(0);
+  slot.state.store(RankState::absent);
 }
 
 }  // namespace horo::launcher

@@ -38,6 +38,11 @@ class RankBoard {
   /// Marks a rank as ended, and returns what it was before.
   Membership mark_ended(LocalRank rank);
 
+  /// A further rank may attach to this slot, whose last one has ended.
+  void reset(LocalRank rank);
+
+  void notify(const Notice& notice) { post_notice(board_, notice); }
+
   void poison(const Poison& cause, std::string_view host) { poison_board(board_, cause, host); }
 
  private:

@@ -28,7 +28,11 @@ Result<RankCommands> RankCommands::make(const AgentSpec& spec, const Inheritance
                                         std::vector<Inherited> descriptors) {
   RankCommands commands(spec);
   commands.inherited_ = inheritance.environment;
-  HORO_TRY_STATUS(commands.share_host());
+  if (!spec.elastic) {
+    const auto& last = spec.ranks.back();  // Other agents may own further ranks of this host.
+    commands.ranks_ = std::max(last.local_size, last.local_rank.value() + 1);
+    HORO_TRY([[maybe_unused]] const auto* share, commands.share_among(commands.ranks_));
+  }
   for (const int fd : inheritance.descriptors) descriptors.push_back({fd, fd});
   commands.common_ = {.arguments = spec.command,
                       .directory = spec.directory,
@@ -42,35 +46,39 @@ bool RankCommands::is_given(std::string_view name) const {
 }
 
 /// Divides the host as this process finds it: its affinity and its GPUs.
-Status RankCommands::share_host() {
-  const auto& last = spec_->ranks.back();  // Other agents may own further ranks of this host.
-  const int ranks = std::max(last.local_size, last.local_rank.value() + 1);
+Result<const RankCommands::Share*> RankCommands::share_among(int ranks) {
+  if (const auto known = shares_.find(ranks); known != shares_.end()) return &known->second;
   PartsRequest request{
       .bind_to = spec_->bind_to, .gpus = spec_->gpus, .ranks = ranks, .visible_gpus = {}};
   // A batch system tells each host what it may use there: the launcher's value is for another host.
   if (const char* visible = std::getenv(kVisibleGpus); visible != nullptr)
     request.visible_gpus = visible;
-  HORO_TRY(parts_, share_this_machine(request));
-  if (!parts_.gpu_order.empty()) own_.emplace_back("CUDA_DEVICE_ORDER", parts_.gpu_order);
+  Share share;
+  HORO_TRY(share.parts, share_this_machine(request));
+  if (!share.parts.gpu_order.empty())
+    share.variables.emplace_back("CUDA_DEVICE_ORDER", share.parts.gpu_order);
   // Without it, frameworks start a thread per core in every rank.
   if (ranks > 1 && !is_given("OMP_NUM_THREADS")) {
     const int threads = std::max(1, discovery::usable_cores() / ranks);
-    own_.emplace_back("OMP_NUM_THREADS", std::to_string(threads));
+    share.variables.emplace_back("OMP_NUM_THREADS", std::to_string(threads));
   }
-  return {};
+  return &shares_.emplace(ranks, std::move(share)).first->second;
 }
 
-Command RankCommands::of(const WorkerIdentity& identity) const {
+Result<Command> RankCommands::of(const WorkerIdentity& identity, int part_number) {
+  // A worker of an elastic job may be one of more than were planned when others started.
+  const int ranks = spec_->elastic ? std::max(identity.local_size, part_number + 1) : ranks_;
+  HORO_TRY(const Share* const share, share_among(ranks));
   Command command = common_;
   command.environment = inherited_;
   append(command.environment, spec_->environment);
   command.environment.emplace_back("PYTHONUNBUFFERED", "1");
-  append(command.environment, own_);
-  const auto& part = parts_.ranks[identity.local_rank.index()];
+  append(command.environment, share->variables);
+  const auto& part = share->parts.ranks[static_cast<std::size_t>(part_number)];
   command.cpus = part.cpus;
   if (!part.gpus.empty()) command.environment.emplace_back(kVisibleGpus, part.gpus);
   append(command.environment, worker_environment(identity));
-  const bool reads = spec_->stdin_policy == StdinPolicy::rank0 && identity.rank == Rank{0};
+  const bool reads = spec_->stdin_policy == StdinPolicy::rank0 && number_of(identity) == Rank{0};
   command.input = reads ? Input::pipe : Input::none;
   return command;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <map>
 #include <vector>
 
 #include "base/result.hpp"
@@ -15,23 +16,31 @@ namespace horo::launcher {
 /// Thread: owner.
 class RankCommands {
  public:
-  /// `spec` outlives this. Fails: as share_this_machine.
+  /// `spec` outlives this. Fails: as share_this_machine, unless the job is elastic.
   static Result<RankCommands> make(const AgentSpec& spec, const Inheritance& inheritance,
                                    std::vector<Inherited> descriptors);
 
-  Command of(const WorkerIdentity& identity) const;
+  /// The rank gets that part of the host, of as many as its local size. Fails: as make, for a
+  /// worker of an elastic job.
+  Result<Command> of(const WorkerIdentity& identity, int part_number);
 
  private:
   explicit RankCommands(const AgentSpec& spec) : spec_(&spec) {}
 
-  Status share_host();
+  /// The parts of the host, and variables that it adds to every rank.
+  struct Share {
+    HostParts parts;
+    Environment variables;
+  };
+
+  Result<const Share*> share_among(int ranks);
   bool is_given(std::string_view name) const;
 
   const AgentSpec* spec_;
-  Environment inherited_;  ///< Overridden by the spec's.
-  Environment own_;        ///< Variables that this host adds to every rank.
-  HostParts parts_;
-  Command common_;  ///< Without environment, hardware threads and input.
+  Environment inherited_;        ///< Overridden by the spec's.
+  int ranks_ = 1;                ///< The ranks of this host. Not used if the job is elastic.
+  std::map<int, Share> shares_;  ///< By the number of ranks.
+  Command common_;               ///< Without environment, hardware threads and input.
 };
 
 }  // namespace horo::launcher

@@ -36,7 +36,8 @@ AgentSpec with_own_variables(AgentSpec spec) {
 }
 
 StdinFeed::State first_state(const AgentSpec& spec) {
-  const bool reads = spec.stdin_policy == StdinPolicy::rank0 && spec.ranks.front().rank == Rank{0};
+  const bool may_read = spec.elastic || spec.ranks.front().rank == Rank{0};
+  const bool reads = spec.stdin_policy == StdinPolicy::rank0 && may_read;
   return reads ? StdinFeed::State::waiting : StdinFeed::State::ended;
 }
 
@@ -67,11 +68,13 @@ RankSet::RankSet(Loop& loop, AgentSpec spec, std::unique_ptr<RankBoard> board,
           loop,
           [this] {
             std::vector<pid_t> leaders;
-            for (const auto* entry : living()) leaders.push_back(entry->group->pid());
+            for (const auto* entry : entries_.living()) leaders.push_back(entry->group->pid());
             return leaders;
           },
           inheritance.others),
-      stdin_(first_state(spec_), [this] { report_(protocol::StdinRoom{}); }) {}
+      stdin_(first_state(spec_), [this] { report_(protocol::StdinRoom{}); }),
+      entries_(spec_),
+      closed_(!spec_.elastic) {}
 
 RankSet::~RankSet() = default;
 
@@ -79,33 +82,40 @@ Status RankSet::prepare(const Inheritance& inheritance) {
   std::vector<Inherited> descriptors{{board_->descriptor(), kBoardDescriptor}};
   if (timeline_) descriptors.push_back({timeline_->descriptor(), kTimelineDescriptor});
   HORO_TRY(commands_, RankCommands::make(spec_, inheritance, std::move(descriptors)));
-  entries_.reserve(spec_.ranks.size());
-  for (const auto& identity : spec_.ranks) {
-    const LocalRank slot{static_cast<int>(entries_.size())};
-    auto& entry = entries_.emplace_back(identity, slot, spec_.output_window);
-    entry.identity.board_fd = kBoardDescriptor;
-    entry.identity.agent_pid = getpid();
-    entry.identity.board_nonce = board_->nonce();
-    entry.identity.timeline_fd = timeline_ ? kTimelineDescriptor : -1;
-    entry.identity.timeline_index = slot.value();
-  }
+  for (const auto& identity : spec_.ranks) HORO_TRY_STATUS(admit(identity));
+  return {};
+}
+
+Status RankSet::admit(const WorkerIdentity& identity) {
+  HORO_TRY(Entry* const entry, entries_.add(identity));
+  auto& told = entry->identity;
+  told.board_fd = kBoardDescriptor;
+  told.agent_pid = getpid();
+  told.board_nonce = board_->nonce();
+  told.timeline_fd = timeline_ ? kTimelineDescriptor : -1;
+  told.timeline_index = entry->slot.value();
+  if (spec_.elastic) board_->reset(entry->slot);
+  return {};
+}
+
+Status RankSet::spawn(const std::vector<WorkerIdentity>& workers) {
+  if (ending()) return {};
+  if (closed_) return fail(Errc::protocol, "the launcher gave a worker after 'close'");
+  for (const auto& worker : workers) HORO_TRY_STATUS(admit(worker));
+  if (phase_ == Phase::running) schedule_start();
   return {};
 }
 
 /// Each rank starts in its own turn of the loop, so that an early failure is seen between two.
 void RankSet::schedule_start() {
-  if (next_ < entries_.size()) starter_ = loop_.after(Duration::zero(), [this] { start_next(); });
+  if (entries_.any_waiting()) starter_ = loop_.after(Duration::zero(), [this] { start_next(); });
 }
 
 void RankSet::start_next() {
   if (ending()) return;
-  auto& entry = entries_[next_];
-  auto group = ProcessGroup::spawn(loop_, commands_->of(entry.identity));
-  if (!group) {
-    report_(protocol::SpawnFailed{entry.identity.rank, group.error()});
-    return stop({.rank = entry.identity.rank, .cause = LossCause::aborted, .detail = 0},
-                spec_.host);
-  }
+  auto& entry = entries_.take_next();
+  auto group = spawn_group(entry);
+  if (!group) return not_started(entry, group.error());
   entry.group = std::move(*group);
   entry.started = SteadyClock::instance().now();
   entry.life = Entry::Life::running;
@@ -115,22 +125,29 @@ void RankSet::start_next() {
       [this, &entry](Stream stream, std::string_view bytes) { take_output(entry, stream, bytes); });
   entry.group->on_exit([this, &entry](ExitStatus status) { exited(entry, status); });
   read_as_wanted(entry);
-  report_(protocol::Started{entry.identity.rank, entry.group->pid()});
+  report_(protocol::Started{entry.number, entry.group->pid()});
   if (is_stdin_reader(entry)) stdin_.open(*entry.group);
-  ++next_;
   schedule_start();
 }
 
-bool RankSet::is_stdin_reader(const Entry& entry) const {
-  return spec_.stdin_policy == StdinPolicy::rank0 && entry.identity.rank == Rank{0};
+Result<std::unique_ptr<ProcessGroup>> RankSet::spawn_group(const Entry& entry) {
+  HORO_TRY(const auto command, commands_->of(entry.identity, entry.part));
+  return ProcessGroup::spawn(loop_, command);
 }
 
-std::vector<RankSet::Entry*> RankSet::living() {
-  std::vector<Entry*> list;
-  for (auto& entry : entries_) {
-    if (entry.is_alive()) list.push_back(&entry);
-  }
-  return list;
+void RankSet::not_started(Entry& entry, const Error& error) {
+  const Rank rank = entry.number;
+  report_(protocol::SpawnFailed{rank, error});
+  if (!spec_.elastic)
+    return stop({.rank = rank, .cause = LossCause::aborted, .detail = 0}, spec_.host);
+  entry.life = Entry::Life::ended;
+  if (is_stdin_reader(entry)) stdin_.end();
+  if (phase_ == Phase::running) schedule_start();
+  finish_if_over();
+}
+
+bool RankSet::is_stdin_reader(const Entry& entry) const {
+  return spec_.stdin_policy == StdinPolicy::rank0 && entry.number == Rank{0};
 }
 
 // -- Output ---------------------------------------------------------------------------------------
@@ -140,8 +157,9 @@ void RankSet::want_output(bool wanted) {
   output_wanted_ = wanted;
   // Begins after the rank that was read last, so that the rank that writes most is not always
   // first.
-  for (std::size_t i = 0; i < entries_.size(); ++i) {
-    auto& entry = entries_[(first_read_ + i) % entries_.size()];
+  auto& entries = entries_.all();
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    auto& entry = entries[(first_read_ + i) % entries.size()];
     if (entry.is_alive()) read_as_wanted(entry);
   }
 }
@@ -155,16 +173,15 @@ void RankSet::read_as_wanted(Entry& entry) {
 }
 
 void RankSet::take_output(Entry& entry, Stream stream, std::string_view bytes) {
-  first_read_ = static_cast<std::size_t>(&entry - entries_.data()) + 1;
+  first_read_ = entry.slot.index() + 1;
   if (entry.window.add(bytes.size())) read_as_wanted(entry);
-  report_(protocol::Output{entry.identity.rank, stream, bytes});
+  report_(protocol::Output{entry.number, stream, bytes});
 }
 
 void RankSet::output_taken(Rank rank, std::size_t bytes) {
-  const auto found =
-      std::ranges::find(entries_, rank, [](const Entry& entry) { return entry.identity.rank; });
-  if (found == entries_.end()) return;
-  if (found->window.remove(bytes) && found->is_alive()) read_as_wanted(*found);
+  auto* const entry = entries_.find(rank);
+  if (entry == nullptr) return;
+  if (entry->window.remove(bytes) && entry->is_alive()) read_as_wanted(*entry);
 }
 
 void RankSet::ask(const Question& question) {
@@ -192,18 +209,23 @@ void RankSet::exited(Entry& entry, ExitStatus status) {
   const bool asks_for_requeue =
       user_signalled_ && !status.signalled() && status.code() == exit_code::kQueueAgain;
   const bool failed = (!status.success() && !asks_for_requeue) || membership.in_use;
-  if (failed) end(poison_by(entry.identity.rank, status), spec_.host);
+  if (failed && !spec_.elastic) end(poison_by(entry.number, status), spec_.host);
+  // A worker hears of a rank of its generation, which means nothing outside of it.
+  const bool heard_of_other = !spec_.elastic && membership.heard != entry.number;
+  const Rank heard = heard_of_other ? membership.heard : Rank{-1};
   // Only a SIGKILL that did not come from here can be the kernel's.
   const bool oom = status.signal() == SIGKILL && !killed_here && oom_.take_kill();
-  report_(protocol::Exited{
-      {.rank = entry.identity.rank,
-       .wait_status = status.wait_status(),
-       .core_dumped = status.core_dumped(),
-       .oom_killed = oom,
-       .attached = membership.joined,
-       .undetached = membership.in_use,
-       .heard = membership.heard == entry.identity.rank ? Rank{-1} : membership.heard,
-       .lived = SteadyClock::instance().now() - entry.started}});
+  report_(protocol::Exited{{.rank = entry.number,
+                            .wait_status = status.wait_status(),
+                            .core_dumped = status.core_dumped(),
+                            .oom_killed = oom,
+                            .attached = membership.joined,
+                            .undetached = membership.in_use,
+                            .heard = heard,
+                            .lived = SteadyClock::instance().now() - entry.started}});
+  if (spec_.elastic && !ending()) {
+    leftovers_.kill_family(entry.group->pid(), fmt::format("HORO_WORKER={}", entry.number));
+  }
   leftovers_.reap();
   finish_if_over();
 }
@@ -212,13 +234,13 @@ void RankSet::end(const Poison& cause, std::string_view host) {
   if (ending()) return;
   const bool was_paused = std::exchange(phase_, Phase::ending) == Phase::paused;
   starter_.reset();
-  if (entries_.front().life == Entry::Life::waiting) stdin_.end();
+  stdin_.end_if_waiting();
   board_->poison(cause, host);
   if (was_paused) signal(SIGCONT);  // Stopped ranks could not see the poison.
   // A rank that has detached may have seen the loss before this agent, and be about to exit.
   std::vector<Entry*> others;
   bool has_members = false;
-  for (auto* entry : living()) {
+  for (auto* entry : entries_.living()) {
     if (board_->joined_by(entry->slot)) {
       has_members = true;
     } else {
@@ -228,7 +250,7 @@ void RankSet::end(const Poison& cause, std::string_view host) {
   terminate(others);
   if (has_members) {
     ack_timer_ = loop_.after(spec_.release_timeout, [this] { kill_unresponsive(); });
-    grace_timer_ = loop_.after(spec_.failure_grace, [this] { terminate(living()); });
+    grace_timer_ = loop_.after(spec_.failure_grace, [this] { terminate(entries_.living()); });
   }
   finish_timer_ = loop_.after(spec_.failure_grace + spec_.grace + kKillTime, [this] { finish(); });
 }
@@ -252,7 +274,7 @@ void RankSet::terminate(const std::vector<Entry*>& entries) {
 /// A rank that is stopped, or in uninterruptible sleep, would keep its peers waiting for the end of
 /// their operations.
 void RankSet::kill_unresponsive() {
-  for (auto* entry : living()) {
+  for (auto* entry : entries_.living()) {
     if (board_->lacks_ack(entry->slot)) kill_rank(*entry);
   }
 }
@@ -273,7 +295,20 @@ void RankSet::signal(int number) {
     phase_ = Phase::running;
     schedule_start();
   }
-  for (auto* entry : living()) entry->group->signal(number);
+  for (auto* entry : entries_.living()) entry->group->signal(number);
+}
+
+void RankSet::end_worker(Rank worker) {
+  auto* const entry = entries_.find(worker);
+  if (entry == nullptr) return;
+  if (entries_.cancel(worker))
+    return not_started(*entry, {Errc::cancelled, "it was ended before it had started"});
+  terminate({entry});
+}
+
+void RankSet::close() {
+  closed_ = true;
+  finish_if_over();
 }
 
 void RankSet::stop(const Poison& cause, std::string_view host) {
@@ -284,14 +319,15 @@ void RankSet::stop(const Poison& cause, std::string_view host) {
 void RankSet::kill() {
   if (saving_) return saving_->give_up();
   end({.rank = Rank{-1}, .cause = LossCause::aborted, .detail = 0}, spec_.host);
-  for (auto* entry : living()) kill_rank(*entry);
+  for (auto* entry : entries_.living()) kill_rank(*entry);
   if (phase_ != Phase::finished) finish_timer_ = loop_.after(kKillTime, [this] { finish(); });
   leftovers_.signal_kill();
   finish_if_over();
 }
 
 void RankSet::finish_if_over() {
-  if (!living().empty() || (!ending() && next_ < entries_.size())) return;
+  const bool may_start = !ending() && (!closed_ || entries_.any_waiting());
+  if (may_start || !entries_.living().empty()) return;
   finish();
 }
 

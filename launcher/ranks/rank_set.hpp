@@ -15,8 +15,8 @@
 #include "launcher/ranks/oom_watch.hpp"
 #include "launcher/ranks/rank_board.hpp"
 #include "launcher/ranks/rank_commands.hpp"
+#include "launcher/ranks/rank_entries.hpp"
 #include "launcher/ranks/rank_inspector.hpp"
-#include "launcher/ranks/rank_output_window.hpp"
 #include "launcher/ranks/rank_timeline.hpp"
 #include "launcher/ranks/stdin_feed.hpp"
 
@@ -26,6 +26,9 @@ namespace horo::launcher {
 /// signal, or an end while attached to the board) poisons the board and ends the others:
 /// those that use libhoro get `failure_grace`, the others SIGTERM at once; then SIGTERM, SIGKILL
 /// after `grace`. Thread: the loop's.
+///
+/// In an elastic assignment the end of a rank, called worker there, concerns no other one. Workers
+/// are added until close(); then the end of the last one is the end of all.
 ///
 ///   Phase: running <-> paused       SIGSTOP and SIGCONT of the launcher
 ///          running, paused -> ending   by an order, or because a rank failed
@@ -48,6 +51,22 @@ class RankSet {
   void stop(const Poison& cause, std::string_view host);
   void kill();
 
+  bool is_elastic() const { return spec_.elastic; }
+
+  /// Elastic: between SIGTERM and SIGKILL.
+  Duration grace() const { return spec_.grace; }
+
+  /// Starts further workers. Fails: as RankEntries::add; protocol (after close).
+  Status spawn(const std::vector<WorkerIdentity>& workers);
+  /// Ends a worker and its descendants, if it has not ended.
+  void end_worker(Rank worker);
+
+  void notify(const Notice& notice) { board_->notify(notice); }
+
+  void close();
+
+  bool is_closed() const { return closed_; }
+
   /// True from the first order to end, or the first failure.
   bool ending() const { return phase_ == Phase::ending || phase_ == Phase::finished; }
 
@@ -66,28 +85,17 @@ class RankSet {
  private:
   enum class Phase : std::uint8_t { running, paused, ending, finished };
 
-  struct Entry {
-    enum class Life : std::uint8_t { waiting, running, killed, ended };  ///< killed: by SIGKILL.
-
-    Entry(WorkerIdentity its_identity, LocalRank its_slot, std::size_t window_size)
-        : identity(std::move(its_identity)), slot(its_slot), window(window_size) {}
-
-    bool is_alive() const { return life == Life::running || life == Life::killed; }
-
-    WorkerIdentity identity;
-    LocalRank slot;  ///< On the agent's board.
-    RankOutputWindow window;
-    Life life = Life::waiting;
-    std::unique_ptr<ProcessGroup> group;  ///< Null before the start.
-    TimePoint started{};
-  };
+  using Entry = RankEntry;
 
   RankSet(Loop& loop, AgentSpec spec, std::unique_ptr<RankBoard> board,
           const Inheritance& inheritance, Report report);
 
   Status prepare(const Inheritance& inheritance);
+  Status admit(const WorkerIdentity& identity);
   void schedule_start();
   void start_next();
+  Result<std::unique_ptr<ProcessGroup>> spawn_group(const Entry& entry);
+  void not_started(Entry& entry, const Error& error);
   void exited(Entry& entry, ExitStatus status);
   void end(const Poison& cause, std::string_view host);
   void terminate(const std::vector<Entry*>& entries);
@@ -100,7 +108,6 @@ class RankSet {
   void take_output(Entry& entry, Stream stream, std::string_view bytes);
   void read_as_wanted(Entry& entry);
   bool is_stdin_reader(const Entry& entry) const;
-  std::vector<Entry*> living();
 
   Loop& loop_;
   const AgentSpec spec_;
@@ -111,10 +118,10 @@ class RankSet {
   std::optional<RankCommands> commands_;
   LeftoverProcesses leftovers_;
   StdinFeed stdin_;
-  std::vector<Entry> entries_;
+  RankEntries entries_;
   Phase phase_ = Phase::running;
-  std::size_t next_ = 0;        ///< The entry to be started next.
   std::size_t first_read_ = 0;  ///< The entry that is read first when output is wanted again.
+  bool closed_;                 ///< No further rank is added.
   bool output_wanted_ = true;
   bool user_signalled_ = false;  ///< A signal whose meaning is the user's was passed on.
   bool saves_timeline_ = false;  ///< The ranks were ended before their last one ended.

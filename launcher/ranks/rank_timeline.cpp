@@ -14,7 +14,7 @@
 namespace horo::launcher {
 
 std::shared_ptr<const RankTimeline> RankTimeline::make(const AgentSpec& spec) {
-  const auto ranks = static_cast<int>(spec.ranks.size());
+  const auto ranks = spec.places();
   auto made = timeline::make_regions(ranks);
   if (!made) {
     log::debug("agent", "no timeline on host '{}': {}", spec.host, made.error().message);

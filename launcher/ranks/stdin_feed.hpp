@@ -30,6 +30,11 @@ class StdinFeed {
   /// The reader has ended, or will never start.
   void end() { state_ = State::ended; }
 
+  /// A reader that has not started will never start.
+  void end_if_waiting() {
+    if (state_ == State::waiting) end();
+  }
+
   void feed(std::string_view bytes) {
     if (state_ == State::waiting) {
       early_.append(bytes);

@@ -70,6 +70,14 @@ AgentSpec agent_spec() {
   return spec;
 }
 
+AgentSpec elastic_spec() {
+  auto spec = agent_spec();
+  spec.elastic = true;
+  spec.slots = 4;
+  spec.ranks.pop_back();
+  return spec;
+}
+
 RankExit rank_exit() {
   RankExit exit;
   exit.rank = Rank{1};
@@ -112,6 +120,11 @@ std::vector<Message> messages() {
       Roster{.job = "j", .agents = {{.host = "n", .ranks = {0, 1}}}},
       ControlGroupMade{.control_group = {.path = "", .reason = "no hierarchy"}},
       Noted{.text = "something has been replaced"},
+      Start{.spec = elastic_spec()},
+      Spawn{.workers = agent_spec().ranks},
+      EndWorker{.worker = Rank{4}},
+      PostNotice{.notice = {.sequence = 3, .flags = 2}},
+      Close{},
   };
 }
 

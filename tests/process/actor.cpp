@@ -2,7 +2,7 @@
 // Plays a rank: each argument is one thing to do, in order.
 //   say=TEXT  err=TEXT  exit=N  die=SIGNAL  stop  wait  ignore-term  fork  escape  close-out
 //   flood=BYTES  fds  echo  env=NAME  attach  detach  leave  ack  only=RANK  limit  orphans
-//   await-poison  eat=MEGABYTES  move-on  vanish  headless
+//   await-poison  await-notice  eat=MEGABYTES  move-on  vanish  headless
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -40,7 +40,8 @@ horo::BoardHeader& board() {
 }
 
 horo::RankSlot& slot() {
-  return board().slot(horo::LocalRank{number("HORO_LOCAL_RANK")});
+  const int given = number("HORO_BOARD_SLOT");
+  return board().slot(horo::LocalRank{given >= 0 ? given : number("HORO_LOCAL_RANK")});
 }
 
 [[noreturn]] void wait_for_ever() {
@@ -146,6 +147,26 @@ void echo() {
   }
 }
 
+void await_poison() {
+  while (horo::poison_of(board()).cause == horo::LossCause::none) {
+    horo::BellSleeper sleeper(slot().bell, horo::Sleeper::caller);
+    if (horo::poison_of(board()).cause == horo::LossCause::none)
+      sleeper.sleep(horo::Duration::max());
+  }
+  say(std::string(board().poison_host.data()) + ": rank " +
+      std::to_string(horo::poison_of(board()).rank.value()) + " " +
+      horo::describe(horo::poison_of(board())));
+}
+
+void await_notice() {
+  while (horo::notice_of(board()).sequence == 0) {
+    horo::BellSleeper sleeper(slot().bell, horo::Sleeper::caller);
+    if (horo::notice_of(board()).sequence == 0) sleeper.sleep(horo::Duration::max());
+  }
+  const auto notice = horo::notice_of(board());
+  say(std::to_string(notice.sequence) + " " + std::to_string(notice.flags));
+}
+
 void simple(std::string_view action) {
   if (action == "wait") wait_for_ever();
   if (action == "stop") raise(SIGSTOP);
@@ -165,16 +186,8 @@ void simple(std::string_view action) {
   if (action == "attach") slot().state.store(RankState::attached);
   if (action == "leave") slot().state.store(RankState::leaving);
   if (action == "detach") slot().state.store(RankState::detached);
-  if (action == "await-poison") {
-    while (horo::poison_of(board()).cause == horo::LossCause::none) {
-      horo::BellSleeper sleeper(slot().bell, horo::Sleeper::caller);
-      if (horo::poison_of(board()).cause == horo::LossCause::none)
-        sleeper.sleep(horo::Duration::max());
-    }
-    say(std::string(board().poison_host.data()) + ": rank " +
-        std::to_string(horo::poison_of(board()).rank.value()) + " " +
-        horo::describe(horo::poison_of(board())));
-  }
+  if (action == "await-poison") await_poison();
+  if (action == "await-notice") await_notice();
   if (action == "overwrite-size") board().local_size = 0xffffffffU;
   if (action == "shrink-board" && ftruncate(number("HORO_BOARD_FD"), 0) == 0) say("shrunk");
   if (action == "ack") slot().poison_ack.store(1);

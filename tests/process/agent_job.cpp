@@ -31,6 +31,13 @@ launcher::AgentSpec spec_for(int ranks, std::vector<std::string> command) {
   return spec;
 }
 
+launcher::AgentSpec elastic_spec_for(int workers, int slots, std::vector<std::string> command) {
+  auto spec = spec_for(workers, std::move(command));
+  spec.elastic = true;
+  spec.slots = static_cast<std::uint32_t>(slots);
+  return spec;
+}
+
 Status Job::start(launcher::AgentSpec spec) {
   static std::atomic<int> count{0};
   setenv("HORO_AGENT_PATH", HORO_TEST_AGENT, 1);
@@ -49,6 +56,18 @@ void Job::mark(launcher::AgentSpec& spec) const {
 bool Job::assign(launcher::AgentSpec spec) {
   mark(spec);
   return agent_->assign(spec);
+}
+
+void Job::spawn(const std::vector<int>& workers) {
+  std::vector<WorkerIdentity> identities;
+  for (const int worker : workers) {
+    WorkerIdentity identity;
+    identity.rank = Rank{worker};
+    identity.worker = worker;
+    identity.job_id = marker_.substr(marker_.find('=') + 1);
+    identities.push_back(identity);
+  }
+  agent_->spawn(std::move(identities));
 }
 
 bool Job::run_until(std::function<bool()> done) {
@@ -97,6 +116,11 @@ void Job::on_stdin_room() {
 
 void Job::on_answer(std::size_t, const launcher::Answer&) {
   ++answers;
+  check();
+}
+
+void Job::on_end_asked(int) {
+  ++ends_asked;
   check();
 }
 

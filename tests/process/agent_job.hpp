@@ -20,6 +20,9 @@ inline constexpr Duration kLimit = 20s;
 
 launcher::AgentSpec spec_for(int ranks, std::vector<std::string> command);
 
+/// As spec_for, for an elastic job with so many slots. It begins with the workers 0, 1, ...
+launcher::AgentSpec elastic_spec_for(int workers, int slots, std::vector<std::string> command);
+
 /// Runs one agent and keeps its events.
 class Job final : public launcher::AgentEvents {
  public:
@@ -32,6 +35,8 @@ class Job final : public launcher::AgentEvents {
   Status start(launcher::AgentSpec spec);
   /// As Agent::assign.
   bool assign(launcher::AgentSpec spec);
+  /// As Agent::spawn, for workers of these numbers.
+  void spawn(const std::vector<int>& workers);
   /// Runs the loop until `done` or the job's last event. False: kLimit passed.
   bool run_until(std::function<bool()> done);
 
@@ -52,7 +57,7 @@ class Job final : public launcher::AgentEvents {
 
   void on_note(std::string_view) override {}
 
-  void on_end_asked(int) override {}
+  void on_end_asked(int) override;
 
   void on_timeline(const launcher::SavedTimeline&) override {}
 
@@ -76,6 +81,7 @@ class Job final : public launcher::AgentEvents {
   std::vector<Rank> exit_order;
   int rooms = 0;
   int answers = 0;
+  int ends_asked = 0;
   int waits = 0;  ///< How often the agent has begun to wait for a further assignment.
   bool keep_output = true;
   bool take_output = true;  ///< Tells the agent that output has been read.

@@ -128,3 +128,14 @@ TEST_CASE("an agent that claims a rank of another job fails the start") {
   CHECK_THAT(world.failure, Catch::Contains("a test has started rank") && Catch::Contains("of 3"));
   CHECK(world.finished);
 }
+
+TEST_CASE("a job whose ranks another system starts cannot be elastic") {
+  DialInWorld world("true", 2);
+  AgentSpec spec{.host = "localhost", .command = {"true"}, .directory = "/"};
+  spec.elastic = true;
+  spec.slots = 2;
+  const auto agent = world.starter->start(spec, world);
+  REQUIRE_FALSE(agent);
+  CHECK(agent.error().code == Errc::unsupported);
+  CHECK_THAT(agent.error().message, Catch::Contains("a test starts a fixed number of ranks"));
+}

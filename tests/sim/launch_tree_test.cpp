@@ -108,6 +108,10 @@ struct World {
   World(const World&) = delete;
   World& operator=(const World&) = delete;
 
+  Result<std::unique_ptr<Agent>> start_agent(const AgentSpec& spec, AgentEvents& events) {
+    return starter->start(spec, events);
+  }
+
   const JobState& run() {
     job->start();
     loop->run();
@@ -207,5 +211,82 @@ TEST_CASE("an agent of a tree that dies between two generations is replaced with
   CHECK(state.generation.epoch == Epoch{2});
   CHECK(world.job->kept_agents() < 100);
   CHECK(world.job->kept_agents() + world.hosts.begun == 200);
+  CHECK(world.hosts.alive() == 0);
+}
+
+namespace {
+
+/// The agent of one host of an elastic job, and its news.
+class ElasticHost final : public AgentEvents {
+ public:
+  ElasticHost(World& world, int number) : loop_(*world.loop) {
+    spec_.host = fmt::format("n{}", number);
+    spec_.command = {"train"};
+    spec_.elastic = spec_.held = true;
+    spec_.slots = 2;
+    agent = world.start_agent(spec_, *this).value();
+  }
+
+  void on_ready(const HostFacts&) override { agent->begin(spec_); }
+
+  void on_control_group(const ControlGroupInfo&) override {}
+
+  void on_note(std::string_view) override {}
+
+  void on_started(Rank rank, int) override { news.push_back(fmt::format("started {}", rank)); }
+
+  void on_spawn_failed(Rank, const Error&) override {}
+
+  void on_output(Rank, Stream, std::string_view) override {}
+
+  void on_exit(const RankExit& exit) override {
+    news.push_back(fmt::format("exit {}", exit.rank));
+    loop_.stop();
+  }
+
+  void on_stdin_room() override {}
+
+  void on_end_asked(int) override {}
+
+  void on_timeline(const SavedTimeline&) override {}
+
+  void on_answer(std::size_t, const Answer&) override {}
+
+  void on_waiting(int) override {}
+
+  void on_finished(int) override { end("finished"); }
+
+  void on_lost(const Error& error) override { end(error.message); }
+
+  std::unique_ptr<Agent> agent;
+  std::vector<std::string> news;
+
+ private:
+  void end(std::string how) {
+    news.push_back(std::move(how));
+    loop_.stop();
+  }
+
+  Loop& loop_;
+  AgentSpec spec_;
+};
+
+}  // namespace
+
+TEST_CASE("workers of an elastic job come and go at the end of a chain of agents") {
+  World world(4, 1);
+  std::vector<std::unique_ptr<ElasticHost>> hosts;
+  for (int i = 0; i < 4; ++i) hosts.push_back(std::make_unique<ElasticHost>(world, i));
+  auto& last = *hosts.back();
+  using News = std::vector<std::string>;
+  last.agent->spawn({{.worker = 5}});
+  last.agent->end_worker(Rank{5});
+  world.loop->run();
+  CHECK(last.news == News{"started 5", "exit 5"});
+  for (auto& host : hosts) host->agent->close();
+  // An agent leaves when the agents behind it have left.
+  for (int i = 0; i < 4; ++i) world.loop->run();
+  CHECK(last.news == News{"started 5", "exit 5", "finished"});
+  for (int i = 0; i < 3; ++i) CHECK(hosts[static_cast<std::size_t>(i)]->news == News{"finished"});
   CHECK(world.hosts.alive() == 0);
 }

@@ -103,7 +103,17 @@ class FakeHosts {
             .ports = std::move(ports), .address = "127.0.0.1", .interface = "lo"});
       } else if (const auto* start = std::get_if<protocol::Start>(&message)) {
         stays_ = start->spec.stay > Duration::zero();
-        start_ranks(start->spec);
+        begin_ranks(start->spec.ranks);
+        if (!start->spec.elastic) end_by_itself();
+      } else if (const auto* spawn = std::get_if<protocol::Spawn>(&message)) {
+        begin_ranks(spawn->workers);
+      } else if (const auto* end = std::get_if<protocol::EndWorker>(&message)) {
+        std::erase(ranks_, end->worker);
+        send(protocol::Exited{{.rank = end->worker, .wait_status = 15}});
+        finish_if_closed();
+      } else if (std::holds_alternative<protocol::Close>(message)) {
+        closed_ = true;
+        finish_if_closed();
       } else if (std::holds_alternative<protocol::Release>(message)) {
         stays_ = false;
         leave_when_done();
@@ -113,12 +123,19 @@ class FakeHosts {
       }
     }
 
-    void start_ranks(const AgentSpec& spec) {
-      for (const auto& identity : spec.ranks) {
-        ranks_.push_back(identity.rank);
-        send(protocol::Started{identity.rank, 1});
-        send(protocol::Output{identity.rank, Stream::out, "here\n"});
+    void begin_ranks(const std::vector<WorkerIdentity>& ranks) {
+      for (const auto& identity : ranks) {
+        ranks_.push_back(number_of(identity));
+        send(protocol::Started{ranks_.back(), 1});
+        send(protocol::Output{ranks_.back(), Stream::out, "here\n"});
       }
+    }
+
+    void finish_if_closed() {
+      if (closed_ && ranks_.empty()) end_ranks(0);
+    }
+
+    void end_by_itself() {
       if (hosts_.long_running.count(host_) > 0) return;
       const auto code = hosts_.exit_codes.find(host_);
       end_ranks(code == hosts_.exit_codes.end() ? 0 : code->second << 8);
@@ -148,6 +165,7 @@ class FakeHosts {
     std::vector<Rank> ranks_;
     std::size_t reached_ = 0;
     bool done_ = false;
+    bool closed_ = false;
     bool stays_ = false;  ///< When done, until it is released.
   };
 

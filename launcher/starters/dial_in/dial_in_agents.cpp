@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "launcher/starters/dial_in/dial_in_checks.hpp"
 #include "launcher/starters/dial_in/dial_launcher.hpp"
 
 namespace horo::launcher {
@@ -173,12 +174,7 @@ DialInAgents::DialInAgents(Loop& loop, DialInJob job, Hooks hooks)
 DialInAgents::~DialInAgents() = default;
 
 Result<std::unique_ptr<Agent>> DialInAgents::add_host(const AgentSpec& spec, AgentEvents& events) {
-  if (spec.elastic) {
-    return fail(Errc::unsupported,
-                "{} starts a fixed number of ranks, so this job cannot be elastic; let horo start "
-                "the ranks itself, or leave out --min-np and --max-np",
-                job_.started_by);
-  }
+  HORO_TRY_STATUS(check_is_fixed(spec, job_));
   hosts_.push_back({.spec = spec, .events = &events});
   const auto host = hosts_.size() - 1;
   if (hosts_.size() == job_.placement.hosts.size()) {
@@ -208,7 +204,7 @@ void DialInAgents::accept(UniqueFd connection, const RankClaim& claim) {
          fmt::format("{} has started rank {} of {} on '{}', which does not belong to this job",
                      job_.started_by, claim.rank, claim.size, claim.host)});
   }
-  if (auto words = mismatch(claim); !words.empty())
+  if (auto words = find_mismatch(claim, job_); !words.empty())
     return fail_all({Errc::invalid_argument, std::move(words)});
   const Rank rank{claim.rank};
   auto& side = ranks_[index];
@@ -222,19 +218,6 @@ void DialInAgents::accept(UniqueFd connection, const RankClaim& claim) {
   if (!link) return fail_all(std::move(link).error());
   side.connected(std::move(*link));
   if (rank == Rank{0}) input_.connected(side);
-}
-
-/// How the agent's place differs from the plan's; empty: it does not.
-std::string DialInAgents::mismatch(const RankClaim& claim) const {
-  const auto& planned = job_.placement.ranks[static_cast<std::size_t>(claim.rank)];
-  if (claim.local_rank < 0 || claim.local_size < 0) return {};
-  if (claim.local_rank == planned.local_rank.value() && claim.local_size == planned.local_size)
-    return {};
-  return fmt::format(
-      "{} started rank {} as number {} of {} on '{}', but the plan has it as number {} of {} on "
-      "'{}'; remove placement options from --mpi-args and --binding-args, and use -H and --map-by",
-      job_.started_by, claim.rank, claim.local_rank, claim.local_size, claim.host,
-      planned.local_rank, planned.local_size, job_.placement.hosts[planned.host].name);
 }
 
 AgentSpec DialInAgents::spec_of(Rank rank) const {

@@ -74,7 +74,6 @@ class DialInAgents : public std::enable_shared_from_this<DialInAgents> {
 
   Status launch();
   void accept(UniqueFd connection, const RankClaim& claim);
-  std::string mismatch(const RankClaim& claim) const;
   AgentSpec spec_of(Rank rank) const;
   void lose(Rank rank, const Error& error);
 

@@ -76,10 +76,12 @@ class Link : public std::enable_shared_from_this<Link> {
 
   void begin(const AgentSpec& spec) {
     if (over() || !task_.begin()) return;
+    if (task_.ranks().is_elastic()) task_.ranks().add(spec.ranks);
     stream_->send(protocol::Start{spec});
     const auto& input = task_.early_input();
     if (input.fed) feed_stdin(input.bytes);
     if (input.closed) stream_->send(protocol::CloseStdin{});
+    for (const auto& order : std::exchange(task_.early_orders(), {})) stream_->send(order);
   }
 
   bool assign(const AgentSpec& spec) {
@@ -110,8 +112,21 @@ class Link : public std::enable_shared_from_this<Link> {
                : "";
   }
 
-  void signal(int number) {
-    if (task_.has_begun()) stream_->send(protocol::Signal{number});
+  /// An order that means nothing to an agent without ranks.
+  void order(const Message& message) {
+    if (task_.has_begun()) stream_->send(message);
+  }
+
+  /// An order of an elastic assignment.
+  void order_or_keep(Message message) {
+    if (idle_ != Idle::no || over()) return;
+    if (task_.has_begun()) return stream_->send(message);
+    task_.early_orders().push_back(std::move(message));
+  }
+
+  void spawn(std::vector<WorkerIdentity> workers) {
+    task_.ranks().add(workers);
+    order_or_keep(protocol::Spawn{std::move(workers)});
   }
 
   void stop(const Poison& cause, std::string_view host) {
@@ -126,10 +141,6 @@ class Link : public std::enable_shared_from_this<Link> {
     if (!task_.has_begun()) return cancel();
     stream_->send(protocol::Kill{});
     if (task_.kill()) expect_end(limits_.agent);
-  }
-
-  void dismiss() {
-    if (task_.has_begun()) stream_->send(protocol::Dismiss{});
   }
 
   void feed_stdin(std::string_view bytes) {
@@ -147,12 +158,7 @@ class Link : public std::enable_shared_from_this<Link> {
 
   void close_stdin() {
     task_.early_input().closed = true;
-    if (task_.has_begun()) stream_->send(protocol::CloseStdin{});
-  }
-
-  void output_taken(Rank rank, std::size_t bytes) {
-    if (task_.has_begun())
-      stream_->send(protocol::OutputTaken{rank, static_cast<std::uint32_t>(bytes)});
+    order(protocol::CloseStdin{});
   }
 
   bool ask(const Question& question) {
@@ -203,9 +209,15 @@ class Link : public std::enable_shared_from_this<Link> {
 
     void on(const protocol::Started& m) { link.events_->on_started(m.rank, m.pid); }
 
-    void on(const protocol::Exited& m) { link.events_->on_exit(m.exit); }
+    void on(const protocol::Exited& m) {
+      link.task_.ranks().forget(m.exit.rank);
+      link.events_->on_exit(m.exit);
+    }
 
-    void on(const protocol::SpawnFailed& m) { link.events_->on_spawn_failed(m.rank, m.error); }
+    void on(const protocol::SpawnFailed& m) {
+      link.task_.ranks().forget(m.rank);
+      link.events_->on_spawn_failed(m.rank, m.error);
+    }
 
     void on(const protocol::StdinRoom&) { link.events_->on_stdin_room(); }
 
@@ -398,7 +410,7 @@ class Link : public std::enable_shared_from_this<Link> {
       return events.on_finished(task_.survivors());
     if (task_.is_cancelled()) return events.on_finished(0);
     const auto& end_leftovers = stream_->opened().end_leftovers;
-    if (end_leftovers) end_leftovers(control_group_.path, task_.job_id());
+    if (end_leftovers) end_leftovers(control_group_.path, task_.ranks().job_id());
     auto why = end_->reason();
     if (!end_->is_blamed()) why.message += stream_->stray_output();
     if (relays())
@@ -438,27 +450,31 @@ class LinkedAgent final : public Agent {
 
   std::string step() const override { return link_->step(); }
 
-  void signal(int number) override { link_->signal(number); }
+  void signal(int number) override { link_->order(protocol::Signal{number}); }
 
   void stop(const Poison& cause, std::string_view host) override { link_->stop(cause, host); }
 
   void kill() override { link_->kill(); }
 
-  void dismiss() override { link_->dismiss(); }
+  void dismiss() override { link_->order(protocol::Dismiss{}); }
 
   void feed_stdin(std::string_view bytes) override { link_->feed_stdin(bytes); }
 
   void close_stdin() override { link_->close_stdin(); }
 
-  void output_taken(Rank rank, std::size_t bytes) override { link_->output_taken(rank, bytes); }
+  void output_taken(Rank rank, std::size_t bytes) override {
+    link_->order(protocol::OutputTaken{rank, static_cast<std::uint32_t>(bytes)});
+  }
 
-  void spawn(std::vector<WorkerIdentity> /*workers*/) override {}
+  void spawn(std::vector<WorkerIdentity> workers) override { link_->spawn(std::move(workers)); }
 
-  void end_worker(Rank /*worker*/) override {}
+  void end_worker(Rank worker) override { link_->order_or_keep(protocol::EndWorker{worker}); }
 
-  void notice(std::uint64_t /*sequence*/, std::uint32_t /*flags*/) override {}
+  void notice(std::uint64_t sequence, std::uint32_t flags) override {
+    link_->order_or_keep(protocol::PostNotice{{.sequence = sequence, .flags = flags}});
+  }
 
-  void close() override {}
+  void close() override { link_->order_or_keep(protocol::Close{}); }
 
   bool ask(std::size_t /*part*/, const Question& question) override { return link_->ask(question); }
 

@@ -6,19 +6,33 @@
 
 namespace horo::launcher {
 
-AgentTask::AgentTask(const AgentSpec& given)
-    : epoch_(given.epoch),
-      ports_(static_cast<int>(given.ranks.size()) + 1),
-      grace_(given.failure_grace + given.grace),
-      stays_(given.stay > Duration::zero()),
-      job_id_(given.ranks.empty() ? std::string() : given.ranks.front().job_id) {
-  for (const auto& identity : given.ranks) ranks_.push_back(identity.rank);
-  std::ranges::sort(ranks_);
-  if (!given.held) spec_ = given;
+TaskRanks::TaskRanks(const AgentSpec& given) : elastic_(given.elastic), places_(given.places()) {
+  add(given.ranks);
 }
 
-bool AgentTask::has(Rank rank) const {
-  return std::ranges::binary_search(ranks_, rank);
+bool TaskRanks::has(Rank number) const {
+  return std::ranges::binary_search(numbers_, number);
+}
+
+void TaskRanks::add(const std::vector<WorkerIdentity>& workers) {
+  if (job_id_.empty() && !workers.empty()) job_id_ = workers.front().job_id;
+  for (const auto& worker : workers) {
+    const Rank number = number_of(worker);
+    if (!has(number)) numbers_.insert(std::ranges::upper_bound(numbers_, number), number);
+  }
+}
+
+void TaskRanks::forget(Rank number) {
+  if (elastic_) std::erase(numbers_, number);
+}
+
+AgentTask::AgentTask(const AgentSpec& given)
+    : epoch_(given.epoch),
+      ranks_(given),
+      ports_(static_cast<int>(given.ranks.size()) + 1),
+      grace_(given.failure_grace + given.grace),
+      stays_(given.stay > Duration::zero()) {
+  if (!given.held) spec_ = given;
 }
 
 bool AgentTask::has_begun() const {

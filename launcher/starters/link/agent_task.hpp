@@ -7,9 +7,37 @@
 #include <utility>
 #include <vector>
 
+#include "launcher/protocol/protocol.hpp"
 #include "launcher/starter.hpp"
 
 namespace horo::launcher {
+
+/// The ranks that an agent may speak of in a task. They are fixed, unless the task is elastic.
+class TaskRanks {
+ public:
+  explicit TaskRanks(const AgentSpec& given);
+
+  bool has(Rank number) const;
+
+  bool is_elastic() const { return elastic_; }
+
+  /// How many ranks may live there at once.
+  int places() const { return places_; }
+
+  const std::string& job_id() const { return job_id_; }
+
+  /// Workers are to be started: the agent may speak of them from now on.
+  void add(const std::vector<WorkerIdentity>& workers);
+  /// The agent has reported the end of a rank, or that it cannot start. A worker's number is not
+  /// used again, so the agent may not speak of it any more.
+  void forget(Rank number);
+
+ private:
+  bool elastic_;
+  int places_;
+  std::vector<Rank> numbers_;  ///< In ascending order; see number_of().
+  std::string job_id_;
+};
 
 /// One agent's part in one generation of the job, and how far it is. Values only: it says which
 /// order of the launcher counts in which state, and whoever has the stream sends the order.
@@ -32,10 +60,9 @@ class AgentTask {
 
   Epoch epoch() const { return epoch_; }
 
-  const std::string& job_id() const { return job_id_; }
+  TaskRanks& ranks() { return ranks_; }
 
-  /// Whether the rank is one of the agent's.
-  bool has(Rank rank) const;
+  const TaskRanks& ranks() const { return ranks_; }
 
   /// How many ports the agent has to find.
   int ports() const { return ports_; }
@@ -84,16 +111,19 @@ class AgentTask {
 
   EarlyInput& early_input() { return early_input_; }
 
+  /// Orders of an elastic task that came before the agent was described its ranks.
+  std::vector<protocol::Message>& early_orders() { return early_orders_; }
+
  private:
   Epoch epoch_;
-  std::vector<Rank> ranks_;  ///< In ascending order.
+  TaskRanks ranks_;
   int ports_;
   Duration grace_;
   bool stays_;
-  std::string job_id_;
   std::optional<AgentSpec> spec_;
   Stage stage_ = Stage::preparing;
   EarlyInput early_input_;
+  std::vector<protocol::Message> early_orders_;
   bool taken_ = false;
   std::optional<int> survivors_;
 };

@@ -13,7 +13,7 @@ namespace horo::launcher {
 namespace {
 
 Status check_rank(const AgentTask& task, Rank rank, std::string_view name) {
-  if (task.has(rank)) return {};
+  if (task.ranks().has(rank)) return {};
   return fail(Errc::protocol, "it sent '{}' for rank {}, which is not its own", name, rank);
 }
 
@@ -49,6 +49,11 @@ Status check_facts(const AgentTask& task, const protocol::Prepared& m) {
   return {};
 }
 
+Status check_rows(const AgentTask& task, std::size_t rows) {
+  if (rows <= static_cast<std::size_t>(task.ranks().places())) return {};
+  return fail(Errc::protocol, "it sent {} rows for {} slots", rows, task.ranks().places());
+}
+
 struct Check {
   const AgentTask& task;
 
@@ -71,6 +76,8 @@ struct Check {
   Status operator()(const protocol::Prepared& m) const { return check_facts(task, m); }
 
   Status operator()(const Viewed& m) const {
+    // A worker's row has its rank in a generation, which only the worker knows.
+    if (task.ranks().is_elastic()) return check_rows(task, m.rows.size());
     for (const auto& row : m.rows) HORO_TRY_STATUS(check_rank(task, Rank{row.rank}, m.kRow.name));
     return {};
   }

@@ -46,6 +46,24 @@ AgentSpec sample_spec() {
   return spec;
 }
 
+/// Two of an elastic job.
+std::vector<WorkerIdentity> sample_workers() {
+  std::vector<WorkerIdentity> workers;
+  for (const int number : {17, 12}) {
+    WorkerIdentity identity;
+    identity.rank = Rank{3};
+    identity.size = 4;
+    identity.worker = number;
+    identity.board_slot = number - 10;
+    identity.local_rank = LocalRank{1};
+    identity.local_size = 2;
+    identity.job_id = "41f0";
+    identity.rendezvous = "10.0.0.1:1234";
+    workers.push_back(identity);
+  }
+  return workers;
+}
+
 timeline::LiveRow sample_row() {
   return {.rank = 4,
           .pid = 4711,
@@ -62,7 +80,7 @@ timeline::LiveRow sample_row() {
           .lost = 3};
 }
 
-std::vector<Message> one_of_each() {
+std::vector<Message> orders_and_reports() {
   return {Hello::ours(),
           Start{sample_spec()},
           Signal{10},
@@ -119,6 +137,15 @@ std::vector<Message> one_of_each() {
           Release{},
           Assigned{Epoch{2}},
           Noted{"something has been replaced"}};
+}
+
+std::vector<Message> one_of_each() {
+  auto all = orders_and_reports();
+  all.emplace_back(Spawn{sample_workers()});
+  all.emplace_back(EndWorker{Rank{17}});
+  all.emplace_back(PostNotice{{.sequence = 5, .flags = 3}});
+  all.emplace_back(Close{});
+  return all;
 }
 
 std::string frame_of(const Message& message) {
@@ -178,12 +205,90 @@ TEST_CASE("a decoded start has everything that the ranks need") {
   CHECK(spec.ranks[2].worker_addresses == sent.ranks[2].worker_addresses);
 }
 
+TEST_CASE("a decoded start of an elastic job has its slots, and may be without workers") {
+  auto sent = sample_spec();
+  sent.elastic = true;
+  sent.slots = 6;
+  sent.ranks = sample_workers();
+  auto payload = payload_of(Start{sent});
+  auto decoded = decode(payload);
+  REQUIRE(decoded);
+  const auto& spec = std::get<Start>(*decoded).spec;
+  CHECK(spec.elastic);
+  CHECK(spec.slots == 6);
+  REQUIRE(spec.ranks.size() == 2);
+  CHECK(spec.ranks[0].worker == 17);
+  sent.ranks.clear();
+  CHECK(decode(payload_of(Start{sent})));
+  sent.elastic = false;
+  CHECK_FALSE(decode(payload_of(Start{sent})));
+}
+
+TEST_CASE("a decoded spawn has the identity of each worker") {
+  const auto payload = payload_of(Spawn{sample_workers()});
+  const auto decoded = decode(payload);
+  REQUIRE(decoded);
+  const auto& workers = std::get<Spawn>(*decoded).workers;
+  REQUIRE(workers.size() == 2);
+  CHECK(workers[1].worker == 12);
+  CHECK(workers[1].rank == Rank{3});
+  CHECK(workers[1].board_slot == 2);
+  CHECK(workers[1].local_size == 2);
+  CHECK(workers[1].job_id == "41f0");
+  CHECK(workers[1].rendezvous == "10.0.0.1:1234");
+}
+
+TEST_CASE("invalid orders of an elastic job are refused") {
+  for (const std::uint32_t slots : {0U, kMaxLocalRanks + 1U}) {
+    auto spec = sample_spec();
+    spec.elastic = true;
+    spec.slots = slots;
+    CHECK_FALSE(decode(payload_of(Start{spec})));
+  }
+  CHECK_FALSE(decode(payload_of(Spawn{})));
+  for (const int number : {-1, kMostRanks}) {
+    auto workers = sample_workers();
+    workers[1].rank = Rank{number};
+    CHECK_FALSE(decode(payload_of(Spawn{workers})));
+  }
+  for (const int number : {-2, kMostRanks}) {
+    auto workers = sample_workers();
+    workers[0].worker = number;
+    CHECK_FALSE(decode(payload_of(Spawn{workers})));
+  }
+  for (const int slot : {-2, kMaxLocalRanks}) {
+    auto workers = sample_workers();
+    workers[0].board_slot = slot;
+    CHECK_FALSE(decode(payload_of(Spawn{workers})));
+  }
+  for (const int local : {-1, kMaxLocalRanks}) {
+    auto workers = sample_workers();
+    workers[0].local_rank = LocalRank{local};
+    CHECK_FALSE(decode(payload_of(Spawn{workers})));
+  }
+  auto workers = sample_workers();
+  workers[0].local_size = kMaxLocalRanks + 1;
+  CHECK_FALSE(decode(payload_of(Spawn{workers})));
+  auto fixed = sample_spec();
+  fixed.ranks[1].worker = 5;
+  CHECK_FALSE(decode(payload_of(Start{fixed})));
+  const std::vector<WorkerIdentity> many(kMaxLocalRanks + 1);
+  CHECK_FALSE(decode(payload_of(Spawn{many})));
+  CHECK_FALSE(decode(payload_of(PostNotice{{.sequence = 0, .flags = 1}})));
+  CHECK_FALSE(decode(payload_of(PostNotice{{.sequence = std::uint64_t{1} << 56U, .flags = 1}})));
+  CHECK_FALSE(decode(payload_of(PostNotice{{.sequence = 1, .flags = 4}})));
+}
+
 TEST_CASE("the bytes are those of docs/design/agent-protocol.md") {
   CHECK(frame_of(Started{Rank{5}, 0x01020304}) ==
         std::string("\x09\0\0\0\x40\x05\0\0\0\x04\x03\x02\x01", 13));
   CHECK(frame_of(Output{Rank{1}, Stream::out, "hi"}) ==
         std::string("\x08\0\0\0\x42\x01\0\0\0\x01hi", 12));
   CHECK(frame_of(Kill{}) == std::string("\x01\0\0\0\x05", 5));
+  CHECK(frame_of(EndWorker{Rank{9}}) == std::string("\x05\0\0\0\x14\x09\0\0\0", 9));
+  CHECK(frame_of(PostNotice{{.sequence = 7, .flags = 2}}) ==
+        std::string("\x0d\0\0\0\x15\x07\0\0\0\0\0\0\0\x02\0\0\0", 17));
+  CHECK(frame_of(Close{}) == std::string("\x01\0\0\0\x16", 5));
 }
 
 TEST_CASE("the output of a login shell before the hello is dropped") {

@@ -50,11 +50,14 @@ class TestCarrier final : public Carrier {
 };
 
 /// One link with a scripted agent, and what both sides heard.
-class World final : public AgentEvents {
+class World : public AgentEvents {
  public:
   enum class Program { agent, other };
 
-  explicit World(AgentPlace place = AgentPlace::behind_agent, Program program = Program::agent) {
+  explicit World(AgentPlace place = AgentPlace::behind_agent, Program program = Program::agent)
+      : World(place, program, spec(1)) {}
+
+  World(AgentPlace place, Program program, const AgentSpec& first) {
     std::array<int, 2> ends{};
     REQUIRE(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) == 0);
     theirs_ = UniqueFd(ends[1]);
@@ -70,7 +73,7 @@ class World final : public AgentEvents {
                    .skip_until_hello = false,
                    .on_frame = {}})
                   .value();
-    agent = open_agent(*loop, spec(1),
+    agent = open_agent(*loop, first,
                        std::make_unique<TestCarrier>(*loop, UniqueFd(ends[0]), place, gone_),
                        EndLimits{.agent = 10s, .stream = Duration::zero()}, *this)
                 .value();
@@ -84,6 +87,14 @@ class World final : public AgentEvents {
     made.epoch = Epoch{epoch};
     made.stay = stay;
     made.held = true;
+    return made;
+  }
+
+  /// An assignment of worker 0, with room for another one.
+  static AgentSpec elastic_spec() {
+    auto made = spec(1, Duration::zero());
+    made.elastic = true;
+    made.slots = 2;
     return made;
   }
 
@@ -313,4 +324,126 @@ TEST_CASE("an agent with survivors waits, and tells how many there are") {
   world.agent->release();
   world.settle();
   CHECK_THAT(world.orders.back(), Catch::StartsWith("release"));
+}
+
+namespace {
+
+std::vector<WorkerIdentity> workers(std::initializer_list<int> numbers) {
+  std::vector<WorkerIdentity> made;
+  for (const int number : numbers) made.push_back({.rank = Rank{number}});
+  return made;
+}
+
+/// An agent of an elastic job on any host: on this one, on another one, or behind another agent.
+struct ElasticWorld : World {
+  explicit ElasticWorld(AgentPlace place = AgentPlace::behind_agent)
+      : World(place, Program::agent, elastic_spec()) {}
+
+  void take_elastic() {
+    say(protocol::Assigned{Epoch{1}});
+    say(protocol::Prepared{{1, 2}, "10.0.0.1", "eth0"});
+    agent->begin(elastic_spec());
+    say(protocol::Started{Rank{0}, 7});
+    heard();
+  }
+};
+
+}  // namespace
+
+TEST_CASE("orders of an elastic job reach an agent on any host") {
+  for (const auto place :
+       {AgentPlace::this_machine, AgentPlace::other_host, AgentPlace::behind_agent}) {
+    ElasticWorld world(place);
+    world.take_elastic();
+    world.agent->spawn(workers({4}));
+    world.agent->end_worker(Rank{0});
+    world.agent->notice(3, 1);
+    world.agent->close();
+    world.settle();
+    REQUIRE(world.orders.size() >= 5);
+    const Words last(world.orders.end() - 4, world.orders.end());
+    CHECK_THAT(last[0], Catch::StartsWith("spawn workers=[") && Catch::Contains("rank=4"));
+    CHECK(last[1] == "end worker worker=0");
+    CHECK(last[2] == "notice sequence=3 flags=1");
+    CHECK(last[3] == "close");
+  }
+}
+
+TEST_CASE("orders of an elastic job that come before its begin follow the start, in order") {
+  ElasticWorld world;
+  world.agent->spawn(workers({4}));
+  world.agent->notice(3, 1);
+  world.agent->end_worker(Rank{4});
+  world.agent->close();
+  world.settle();
+  CHECK_THAT(world.orders.back(), Catch::StartsWith("prepare"));
+  world.take_elastic();
+  world.settle();
+  const Words last(world.orders.end() - 5, world.orders.end());
+  CHECK_THAT(last[0], Catch::StartsWith("start"));
+  CHECK_THAT(last[1], Catch::StartsWith("spawn"));
+  CHECK_THAT(last[2], Catch::StartsWith("notice"));
+  CHECK_THAT(last[3], Catch::StartsWith("end worker"));
+  CHECK(last[4] == "close");
+}
+
+TEST_CASE("an agent may report workers that were spawned, or that came with its begin") {
+  ElasticWorld world;
+  world.agent->spawn(workers({4}));
+  world.say(protocol::Assigned{Epoch{1}});
+  world.say(protocol::Prepared{{1, 2}, "10.0.0.1", "eth0"});
+  auto spec = World::elastic_spec();
+  spec.ranks = workers({2});
+  world.agent->begin(spec);
+  world.heard();
+  world.say(protocol::Started{Rank{4}, 7});
+  world.say(protocol::Started{Rank{2}, 8});
+  world.say(protocol::Output{Rank{4}, Stream::out, "hi"});
+  CHECK(world.heard() == Words{"started", "started", "output hi"});
+  world.say(protocol::Started{Rank{5}, 9});
+  world.die();
+  CHECK_THAT(world.heard().back(), Catch::Contains("'started' for rank 5, which is not its own"));
+}
+
+TEST_CASE("an agent may not report a worker that has ended") {
+  ElasticWorld world;
+  world.take_elastic();
+  world.agent->spawn(workers({1}));
+  SECTION("after its exit") {
+    world.say(protocol::Exited{{.rank = Rank{0}}});
+    CHECK(world.heard() == Words{"exit"});
+    world.say(protocol::Output{Rank{0}, Stream::out, "late"});
+  }
+  SECTION("after its start failed") {
+    world.say(protocol::SpawnFailed{Rank{1}, {Errc::not_found, "no such program"}});
+    CHECK(world.heard() == Words{"spawn failed"});
+    world.say(protocol::Started{Rank{1}, 9});
+  }
+  world.die();
+  CHECK_THAT(world.heard().back(), Catch::Contains("which is not its own"));
+}
+
+TEST_CASE("rows of an elastic job have any ranks, but not more than there are slots") {
+  ElasticWorld world;
+  world.take_elastic();
+  world.say(Viewed{.problem = {}, .rows = {{.rank = 40}, {.rank = 7}}});
+  CHECK(world.heard() == Words{"answer"});
+  world.say(Viewed{.problem = {}, .rows = {{.rank = 1}, {.rank = 2}, {.rank = 3}}});
+  world.die();
+  CHECK_THAT(world.heard().back(), Catch::Contains("it sent 3 rows for 2 slots"));
+}
+
+TEST_CASE("a closed agent that has finished ends as one that was told to") {
+  ElasticWorld world;
+  world.take_elastic();
+  world.agent->close();
+  world.say(protocol::Exited{{.rank = Rank{0}}});
+  world.say(protocol::Finished{0});
+  const auto before = world.orders;
+  world.die();
+  CHECK(world.heard() == Words{"exit", "finished 0"});
+  world.agent->spawn(workers({1}));
+  world.agent->notice(9, 1);
+  world.settle();
+  CHECK(world.orders == before);
 }
