@@ -85,18 +85,20 @@ class Client::Connection {
         incoming_(secret, agreed.handshake, Direction::to_client) {}
 
   /// Sends one request and returns its answer; an answer that is an error becomes ours.
-  Result<Response> ask(Request request, Deadline deadline) {
+  Result<Response> ask(Request request, const WaitLimit& limit) {
     if (broken_) return Failure(*broken_);
     // The server still holds a get that had to wait too long here: it is not sent again, so that an
     // answer that takes longer than one call waits is not lost.
     const bool again = request.op == Op::get && awaited_ == request.keys.front();
     awaited_.reset();
     request.id = again ? last_id_ : ++last_id_;
-    if (!again) HORO_TRY_STATUS(send(request, deadline));
+    if (!again) HORO_TRY_STATUS(send(request, limit.deadline));
     while (true) {
-      auto response = next_response(deadline);
+      auto response = next_response(limit);
       if (!response) {
-        if (response.error().code != Errc::timed_out) return give_up(std::move(response).error());
+        const auto code = response.error().code;
+        if (code != Errc::timed_out && code != Errc::cancelled)
+          return give_up(std::move(response).error());
         if (request.op == Op::get) awaited_ = request.keys.front();
         return Failure(std::move(response).error());
       }
@@ -136,14 +138,14 @@ class Client::Connection {
     return {};
   }
 
-  /// Takes the next whole frame. When the deadline passes, the part that has arrived is kept.
-  Result<Response> next_response(Deadline deadline) {
-    HORO_TRY_STATUS(fill(kLengthBytes, deadline));
+  /// Takes the next whole frame. When the limit ends the wait, the part that has arrived is kept.
+  Result<Response> next_response(const WaitLimit& limit) {
+    HORO_TRY_STATUS(fill(kLengthBytes, limit));
     // An answer may be larger than the largest request that the server takes.
     HORO_TRY(const std::size_t length,
              decode_length(BytesView(input_).first(kLengthBytes), kMaxPayload));
     const std::size_t whole = kLengthBytes + length + kTagBytes;
-    HORO_TRY_STATUS(fill(whole, deadline));
+    HORO_TRY_STATUS(fill(whole, limit));
     const auto frame = BytesView(input_).first(whole);
     const auto payload = frame.subspan(kLengthBytes, length);
     if (!incoming_.opens(payload, frame.last(kTagBytes))) {
@@ -155,12 +157,12 @@ class Client::Connection {
   }
 
   /// Allocates for the bytes that arrive, not for those that a length claims.
-  Status fill(std::size_t wanted, Deadline deadline) {
+  Status fill(std::size_t wanted, const WaitLimit& limit) {
     constexpr std::size_t kStep = std::size_t{64} << 10U;
     while (input_.size() < wanted) {
       const std::size_t have = input_.size();
       input_.resize(have + std::min(wanted - have, kStep));
-      auto received = socket_.receive(std::span(input_).subspan(have), deadline);
+      auto received = socket_.receive(std::span(input_).subspan(have), limit);
       input_.resize(have + (received ? *received : 0));
       if (!received) return Failure(std::move(received).error());
       if (*received == 0) return fail(Errc::peer_lost, "the server closed the connection");
@@ -215,8 +217,8 @@ Status Client::set(std::string_view key, std::string_view value, Deadline deadli
   return {};
 }
 
-Result<std::string> Client::get(std::string_view key, Deadline deadline) {
-  auto answer = connection_->ask({.op = Op::get, .keys = {std::string(key)}}, deadline);
+Result<std::string> Client::get(std::string_view key, const WaitLimit& limit) {
+  auto answer = connection_->ask({.op = Op::get, .keys = {std::string(key)}}, limit);
   if (answer) return std::move(answer->value);
   auto error = std::move(answer).error();
   if (error.code != Errc::timed_out) return Failure(std::move(error));

@@ -14,6 +14,7 @@
 #include "base/deadline.hpp"
 #include "base/kv/auth.hpp"
 #include "base/result.hpp"
+#include "base/wait_limit.hpp"
 
 namespace horo::kv {
 
@@ -51,8 +52,9 @@ class Client {
   /// the limit).
   Status set(std::string_view key, std::string_view value, Deadline deadline);
 
-  /// Waits until the key exists and returns its value. Fails: timed_out (names the key).
-  Result<std::string> get(std::string_view key, Deadline deadline);
+  /// Waits until the key exists and returns its value. After a wait that was cancelled the
+  /// connection stays usable, too. Fails: timed_out (names the key), cancelled.
+  Result<std::string> get(std::string_view key, const WaitLimit& limit);
 
   /// Returns the value, or nothing if the key does not exist now.
   Result<std::optional<std::string>> find(std::string_view key, Deadline deadline);

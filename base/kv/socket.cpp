@@ -128,19 +128,20 @@ Status Socket::send(std::span<const std::uint8_t> bytes, Deadline deadline) {
   return {};
 }
 
-Result<std::size_t> Socket::receive(std::span<std::uint8_t> buffer, Deadline deadline) {
+Result<std::size_t> Socket::receive(std::span<std::uint8_t> buffer, const WaitLimit& limit) {
   while (true) {
     const auto n = ::recv(fd_, buffer.data(), buffer.size(), 0);
     if (n >= 0) return static_cast<std::size_t>(n);
     if (errno == EAGAIN) {
-      HORO_TRY_STATUS(wait_for(POLLIN, deadline));
+      HORO_TRY_STATUS(wait_for(POLLIN, limit));
     } else if (errno != EINTR) {
       return transfer_failed(errno);
     }
   }
 }
 
-Status Socket::wait_for(short events, Deadline deadline) const {
+Status Socket::wait_for(short events, const WaitLimit& limit) const {
+  const auto& deadline = limit.deadline;
   while (true) {
     timespec left{};
     if (!deadline.is_never()) {
@@ -149,9 +150,13 @@ Status Socket::wait_for(short events, Deadline deadline) const {
       left.tv_sec = seconds.count();
       left.tv_nsec = static_cast<long>((time - seconds).count());
     }
-    pollfd entry{.fd = fd_, .events = events, .revents = 0};
-    const int n = ppoll(&entry, 1, deadline.is_never() ? nullptr : &left, nullptr);
-    if (n > 0) return {};
+    // A descriptor of -1 is passed over.
+    std::array<pollfd, 2> entries{{{.fd = fd_, .events = events, .revents = 0},
+                                   {.fd = limit.cancel, .events = POLLIN, .revents = 0}}};
+    const int n =
+        ppoll(entries.data(), entries.size(), deadline.is_never() ? nullptr : &left, nullptr);
+    if (n > 0 && entries[0].revents != 0) return {};
+    if (n > 0) return fail(Errc::cancelled, "the wait was cancelled");
     if (n == 0) return fail(Errc::timed_out, "timed out");
     if (errno != EINTR) return fail_errno(errno, "waiting for a socket");
   }

@@ -11,6 +11,7 @@
 #include "base/deadline.hpp"
 #include "base/kv/address.hpp"
 #include "base/result.hpp"
+#include "base/wait_limit.hpp"
 
 namespace horo::kv {
 
@@ -51,13 +52,13 @@ class Socket {
   Status send(std::span<const std::uint8_t> bytes, Deadline deadline);
 
   /// Receives at least one byte, or returns 0 at the end of the stream. Fails: timed_out,
-  /// peer_lost, io.
-  Result<std::size_t> receive(std::span<std::uint8_t> buffer, Deadline deadline);
+  /// cancelled, peer_lost, io.
+  Result<std::size_t> receive(std::span<std::uint8_t> buffer, const WaitLimit& limit);
 
  private:
   explicit Socket(int fd) : fd_(fd) {}
 
-  Status wait_for(short events, Deadline deadline) const;
+  Status wait_for(short events, const WaitLimit& limit) const;
 
   int fd_;
 };

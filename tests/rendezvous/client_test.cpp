@@ -6,12 +6,15 @@
 #include <csignal>
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <thread>
 #include <vector>
 
 #include <catch2/catch.hpp>
+
+#include "base/unique_fd.hpp"
 
 using horo::Bytes;
 using horo::Errc;
@@ -40,6 +43,19 @@ TEST_CASE("a client gets the value that another client has set") {
   CHECK_FALSE(b.find("other", soon())->has_value());
   CHECK(*a.erase(std::vector<std::string>{"key", "other"}, soon()) == 1);
   CHECK_FALSE(b.find("key", soon())->has_value());
+}
+
+TEST_CASE("a get that was cancelled leaves the connection usable, and its answer is not lost") {
+  const RunningServer server;
+  auto waiting = server.client();
+  auto other = server.client();
+  const horo::UniqueFd cancel(eventfd(1, EFD_CLOEXEC));
+  const auto cut = waiting.get("key", {soon(), cancel.value()});
+  REQUIRE_FALSE(cut);
+  CHECK(cut.error().code == Errc::cancelled);
+  CHECK_FALSE(waiting.find("other", soon())->has_value());
+  REQUIRE(other.set("key", "value", soon()));
+  CHECK(*waiting.get("key", soon()) == "value");
 }
 
 TEST_CASE("a large value can be set and read") {
