@@ -81,7 +81,7 @@ struct Notice {
   static constexpr std::uint64_t kMostSequence = (std::uint64_t{1} << 56U) - 1;
 
   std::uint64_t sequence = 0;  ///< Rises from 1; 0: none so far.
-  std::uint32_t flags = 0;     ///< kRemoved, kAdded or both, of all changes since the job began.
+  std::uint32_t flags = 0;     ///< kRemoved, kAdded or both: what the launcher wants to change.
 
   friend bool operator==(const Notice&, const Notice&) = default;
 };

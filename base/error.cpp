@@ -50,6 +50,8 @@ std::string_view name(Errc code) {
       return "in_progress";
     case Errc::cancelled:
       return "cancelled";
+    case Errc::removed:
+      return "removed";
   }
   return "unknown";
 }

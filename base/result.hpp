@@ -38,7 +38,10 @@ enum class Errc : int {
   version_mismatch = 17,
   in_progress = 18,  ///< Not a failure: the operation has not completed yet.
   cancelled = 19,
+  removed = 20,  ///< This process is no longer part of its elastic job, and should end.
 };
+
+inline constexpr Errc kLastErrc = Errc::removed;
 
 /// Stable lower-case name, for messages and JSON.
 std::string_view name(Errc code);

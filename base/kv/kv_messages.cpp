@@ -128,7 +128,7 @@ struct horo::FieldsOf<horo::kv::Response> {
   static void visit_head(auto& field, auto& m) {
     field("operation", m.op, kv::AnsweredOp{});
     field("id", m.id, wire::Fixed{});
-    field("status", m.status, wire::Choice{Errc::ok, Errc::cancelled});
+    field("status", m.status, wire::Choice{Errc::ok, kLastErrc});
     field("flags", std::tie(m.swapped, m.present), wire::FlagBits{});
     field("number", m.number, wire::Fixed{});
   }

@@ -16,7 +16,7 @@
 template <>
 struct horo::FieldsOf<horo::Error> {
   static void visit(auto& field, auto& error) {
-    field("code", error.code, wire::Choice{Errc::invalid_argument, Errc::cancelled});
+    field("code", error.code, wire::Choice{Errc::invalid_argument, kLastErrc});
     field("message", error.message, launcher::PrintableText{});
   }
 };

@@ -3,17 +3,17 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <optional>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include "base/board_header.hpp"
+#include "runtime/bootstrap/board_sharing.hpp"
+#include "runtime/bootstrap/elastic_member.hpp"
+#include "runtime/bootstrap/epoch_watch.hpp"
 #include "runtime/bootstrap/local/agent_bridge.hpp"
 #include "runtime/bootstrap/local/inherited_board.hpp"
 #include "runtime/bootstrap/local/local_group.hpp"
 #include "runtime/bootstrap/local/local_socket.hpp"
-#include "runtime/bootstrap/local/pidfd_watcher.hpp"
 #include "runtime/bootstrap/store/host_table.hpp"
 #include "runtime/bootstrap/store/machine_key.hpp"
 #include "runtime/bootstrap/store/store_finder.hpp"
@@ -25,24 +25,6 @@ namespace {
 std::string this_host() {
   std::array<char, 256> name{};
   return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "localhost";
-}
-
-struct BoardFacts {
-  RankState state = RankState::dead;  ///< State of the rank that asks.
-  int pid = 0;                        ///< Process id that it had when it attached.
-  std::uint64_t nonce = 0;
-  kv::Secret secret{};
-};
-
-Result<BoardFacts> look_at(int board, LocalRank me) {
-  HORO_TRY(const auto header, map_board_header(board));
-  BoardFacts facts{.nonce = header->nonce, .secret = header->secret};
-  if (me.value() >= 0 && me.value() < header.local_size()) {
-    facts.state = header->slot(me).state.load(std::memory_order_seq_cst);
-    facts.pid = static_cast<int>(header->slot(me).pid.load(std::memory_order_relaxed));
-  }
-  unmap_board_header(header);
-  return facts;
 }
 
 }  // namespace
@@ -60,7 +42,8 @@ class Bootstrap::Impl {
                     "HORO_HOST_KEY='{}' under horo run, which has placed the ranks; unset it",
                     host_key);
       }
-      return meet_under_agent(identity, deadline);
+      return identity.worker.elastic ? elastic_.meet(std::move(identity), limits)
+                                     : meet_under_agent(identity, deadline);
     }
     UniqueFd agents;
     if (identity.watched) {
@@ -68,18 +51,16 @@ class Bootstrap::Impl {
     }
     if (identity.worker.size > 1)
       HORO_TRY_STATUS(find_place(identity, host_key, environment, deadline));
-    HORO_TRY(BoardHandover handover, share_board(identity, {}, deadline));
-    HORO_TRY(auto meeting, meeting_of(identity, handover));
-    if (!handover.peers.empty()) {
-      HORO_TRY(meeting.watcher, watch_peers(meeting.board.value(), std::move(handover.peers),
-                                            {.host = meeting.identity.hostname,
-                                             .release_timeout = limits.release_timeout}));
-    }
-    if (agents) {
-      HORO_TRY(meeting.watcher, watched_too(agents, meeting));
-    }
+    auto board = sharing(identity);
+    HORO_TRY(BoardHandover handover, board.share({}, deadline));
+    HORO_TRY(auto meeting, board.meeting_of(handover));
+    HORO_TRY(meeting.watcher, watch_epoch(meeting, {.peers = std::move(handover.peers),
+                                                    .release_timeout = limits.release_timeout,
+                                                    .agents_board = agents ? agents.value() : -1}));
     return meeting;
   }
+
+  void enter(Epoch epoch) { elastic_.enter(epoch); }
 
   void retire() { finder_.retire(); }
 
@@ -92,37 +73,6 @@ class Bootstrap::Impl {
     return agents;
   }
 
-  static Status check_free(const WorkerIdentity& worker, const BoardFacts& known) {
-    if (known.state == RankState::absent || known.state == RankState::detached) return {};
-    return fail(Errc::unavailable,
-                "rank {} of this job is process {} already; a rank joins once at a time",
-                worker.rank, known.pid);
-  }
-
-  /// Watches for both the peers and this rank's agent.
-  static Result<std::unique_ptr<PeerWatcher>> watched_too(const UniqueFd& agents,
-                                                          Meeting& meeting) {
-    class Both final : public PeerWatcher {
-     public:
-      Both(std::unique_ptr<PeerWatcher> peers, std::unique_ptr<PeerWatcher> agent)
-          : peers_(std::move(peers)), agent_(std::move(agent)) {}
-
-      void note_loss(Rank lost) override { agent_->note_loss(lost); }
-
-     private:
-      std::unique_ptr<PeerWatcher> peers_;
-      std::unique_ptr<PeerWatcher> agent_;
-    };
-
-    HORO_TRY(auto bridge, bridge_to_agent({.agents_board = agents.value(),
-                                           .board = meeting.board.value(),
-                                           .there = LocalRank{0},
-                                           .here = meeting.identity.local_rank,
-                                           .same_ranks = false}));
-    return std::unique_ptr<PeerWatcher>(
-        std::make_unique<Both>(std::move(meeting.watcher), std::move(bridge)));
-  }
-
   /// The agent's board serves one epoch; the ranks hand over the boards of later epochs themselves.
   Result<Meeting> meet_under_agent(Identity& identity, const Deadline& deadline) {
     const auto& worker = identity.worker;
@@ -132,18 +82,19 @@ class Bootstrap::Impl {
     const bool fresh = known.state == RankState::absent;
     const bool alone = worker.local_size == worker.size;
     if (!alone) store_ = finder_.adopt({worker.rendezvous, known.secret});
+    auto board = sharing(identity);
     if (fresh && alone) {
       BoardHandover handover;
       handover.board = std::move(agents);
-      return meeting_of(identity, handover);
+      return board.meeting_of(handover);
     }
     identity.meeting_place += fmt::format("board={};", worker.board_nonce);
     if (fresh) {
-      HORO_TRY(BoardHandover handover, share_board(identity, std::move(agents), deadline));
-      return meeting_of(identity, handover);
+      HORO_TRY(BoardHandover handover, board.share(std::move(agents), deadline));
+      return board.meeting_of(handover);
     }
-    HORO_TRY(BoardHandover handover, share_board(identity, {}, deadline));
-    HORO_TRY(auto meeting, meeting_of(identity, handover));
+    HORO_TRY(BoardHandover handover, board.share({}, deadline));
+    HORO_TRY(auto meeting, board.meeting_of(handover));
     HORO_TRY(meeting.watcher, bridge_to_agent({.agents_board = agents.value(),
                                                .board = meeting.board.value(),
                                                .there = worker.local_rank,
@@ -195,111 +146,15 @@ class Bootstrap::Impl {
     return {};
   }
 
-  /// `ready`: a board that exists already and only has to be handed over.
-  Result<BoardHandover> share_board(const Identity& identity, UniqueFd ready,
-                                    const Deadline& deadline) {
-    const auto& worker = identity.worker;
-    const LocalPlace place{.meeting_place = identity.meeting_place,
-                           .rank = worker.rank,
-                           .size = worker.size,
-                           .local_rank = worker.local_rank,
-                           .local_size = worker.local_size};
-    if (worker.local_size == 1)
-      return make_gift(identity, std::move(ready), {worker.rank}, deadline);
-    if (worker.local_rank != LocalRank{0}) return join_local(place, deadline);
-    HORO_TRY(LocalLeader leader, LocalLeader::open(place, deadline));
-    HORO_TRY_STATUS(leader.gather(deadline));
-    auto handover = make_gift(identity, std::move(ready), leader.ranks(), deadline);
-    if (!handover) {
-      leader.refuse(handover.error());
-      return handover;
-    }
-    HORO_TRY_STATUS(leader.give(*handover));
-    return handover;
-  }
-
-  /// The first local rank's part, once all local ranks have connected: meets the other hosts, then
-  /// makes the board.
-  Result<BoardHandover> make_gift(const Identity& identity, UniqueFd ready, std::vector<Rank> ranks,
-                                  const Deadline& deadline) {
-    BoardHandover handover;
-    handover.epoch = Epoch{epochs_ + 1};
-    handover.ranks = std::move(ranks);
-    kv::Secret secret{};
-    if (store_ != nullptr) {
-      HORO_TRY(const auto table, meet_hosts(identity, handover.ranks, deadline));
-      handover.epoch = Epoch{table.epoch};
-      handover.hosts = encode(table);
-      secret = store_->secret;
-    }
-    if (ready) {
-      HORO_TRY(const auto known, look_at(ready.value(), identity.worker.local_rank));
-      handover.nonce = known.nonce;
-      handover.board = std::move(ready);
-    } else {
-      if (getrandom(&handover.nonce, sizeof handover.nonce, 0) != sizeof handover.nonce)
-        return fail_errno(errno, "drawing the board's nonce");
-      HORO_TRY(const int fd, make_board({.local_size = static_cast<int>(handover.ranks.size()),
-                                         .nonce = handover.nonce,
-                                         .epoch = handover.epoch,
-                                         .secret = secret}));
-      handover.board = UniqueFd(fd);
-    }
-    epochs_ = handover.epoch.value();
-    return handover;
-  }
-
-  Result<HostTable> meet_hosts(const Identity& identity, const std::vector<Rank>& ranks,
-                               const Deadline& deadline) {
-    HORO_TRY(kv::Client client, connect_in_time(*store_, deadline));
-    HostReport own{
-        .host = {.name = identity.worker.hostname, .address = client.own_host(), .ranks = ranks},
-        .server_host = client.server_host()};
-    const int size = identity.worker.size;
-    if (std::find(ranks.begin(), ranks.end(), Rank{0}) != ranks.end())
-      return collect_hosts(hosts_, client, size, std::move(own), epochs_ + 1, deadline);
-    return ask_for_hosts(client, kHosts, size, own, deadline);
-  }
-
-  Result<Meeting> meeting_of(const Identity& identity, BoardHandover& handover) const {
-    Meeting meeting;
-    meeting.identity = identity.worker;
-    meeting.board = std::move(handover.board);
-    meeting.epoch = handover.epoch;
-    meeting.store = store_;
-    if (handover.hosts.empty()) {
-      meeting.hosts.push_back(
-          {.name = identity.worker.hostname, .address = {}, .ranks = std::move(handover.ranks)});
-    } else {
-      HORO_TRY(auto table, decode_table(handover.hosts, identity.worker.size));
-      meeting.hosts = std::move(table.hosts);
-    }
-    if (meeting.hosts.size() > 1) HORO_TRY_STATUS(find_self(meeting));
-    return meeting;
-  }
-
-  static Status find_self(Meeting& meeting) {
-    auto& me = meeting.identity;
-    const auto local = me.local_rank.index();
-    bool found = false;
-    me.cross_size = 0;
-    for (std::size_t i = 0; i < meeting.hosts.size(); ++i) {
-      const auto& ranks = meeting.hosts[i].ranks;
-      if (local >= ranks.size()) continue;
-      if (ranks[local] == me.rank) {
-        me.host_index = static_cast<int>(i);
-        me.cross_rank = me.cross_size;
-        found = true;
-      }
-      ++me.cross_size;
-    }
-    if (found) return {};
-    return fail(Errc::protocol, "rank {} is not where the list of hosts has it", me.rank);
+  BoardSharing sharing(const Identity& identity) {
+    return BoardSharing(
+        {.identity = identity, .store = store_, .hosts = hosts_, .epochs = epochs_});
   }
 
   static constexpr const char* kPlaces = "horo/places";
   static constexpr const char* kHosts = "horo/hosts";
 
+  ElasticMember elastic_;
   StoreFinder finder_;
   std::shared_ptr<JobStore> store_;     ///< Null while no other host is known.
   std::optional<LocalPosition> place_;  ///< Rank 0's answer, once asked for.
@@ -314,6 +169,10 @@ Bootstrap::~Bootstrap() = default;
 
 Result<Meeting> Bootstrap::meet(const Lookup& environment, const MeetLimits& limits) {
   return impl_->meet(environment, limits);
+}
+
+void Bootstrap::enter(Epoch generation) {
+  impl_->enter(generation);
 }
 
 void Bootstrap::retire() {

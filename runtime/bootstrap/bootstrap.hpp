@@ -15,6 +15,10 @@ namespace horo::runtime::bootstrap {
 struct MeetLimits {
   Deadline deadline;                                   ///< For all ranks to come.
   Duration release_timeout = std::chrono::seconds(1);  ///< As the knob.
+
+  // For a worker of an elastic job, in place of `deadline`:
+  Deadline membership = Deadline::never();            ///< For the launcher to form a generation.
+  Duration start_timeout = std::chrono::seconds(30);  ///< Then for all its members to come.
 };
 
 /// One object for the life of the process; it keeps between epochs what can be found only once.
@@ -29,8 +33,13 @@ class Bootstrap {
   /// Meets the other ranks for a new epoch, each time with a fresh board. Blocks.
   /// Fails: invalid_argument (the environment contradicts itself), timed_out (names the ranks
   /// that are missing), peer_lost, mismatch, version_mismatch, permission_denied, unsupported (more
-  /// hosts than one and nothing by which they could find each other), unavailable, io.
+  /// hosts than one and nothing by which they could find each other), unavailable, io; in an
+  /// elastic job also removed (this process is to end) and cancelled (this generation is given up).
   Result<Meeting> meet(const Lookup& environment, const MeetLimits& limits);
+
+  /// A worker of an elastic job has joined the others of this generation, and says so the next time
+  /// it asks for its place.
+  void enter(Epoch generation);
 
   /// Before the process ends: stops the store's thread, if it runs here. Does not affect epochs
   /// that other ranks are in.

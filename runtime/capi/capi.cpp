@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C ABI: checks and converts arguments, catches exceptions, and refuses calls of forked
-// children.
+// The C ABI of ranks, tensors and memory: checks and converts arguments, catches exceptions, and
+// refuses calls of forked children.
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
@@ -51,50 +51,6 @@ using horo::runtime::capi::Process;
 using horo::runtime::capi::process;
 using horo::runtime::capi::report;
 using horo::runtime::capi::with_session;
-
-/// A rank that ends by exit() without horo_shutdown leaves the job in good order.
-void leave_process() {
-  horo_shutdown();
-  auto& p = process();
-  if (p.forked.load(std::memory_order_relaxed)) return;
-  const MutexLock lock(p.life);
-  p.bootstrap.retire();
-}
-
-/// `lookup` finds the variables of the launcher.
-Status start_session(Process& p, const horo::runtime::bootstrap::Lookup& lookup)
-    HORO_REQUIRES(p.life) {
-  static const bool once = [] {
-    pthread_atfork(nullptr, nullptr,
-                   [] { process().forked.store(true, std::memory_order_relaxed); });
-    return std::atexit(leave_process) == 0;
-  }();
-  static_cast<void>(once);
-  HORO_TRY(auto options, horo::runtime::capi::read_options());
-  p.owner.reset();
-  p.session.store(nullptr, std::memory_order_release);
-  HORO_TRY(auto meeting, p.bootstrap.meet(lookup, {.deadline = Deadline::in(SteadyClock::instance(),
-                                                                            options.start_timeout),
-                                                   .release_timeout = options.release_timeout}));
-  if (meeting.identity.rank == Rank{0}) horo::runtime::capi::warn_of_settings();
-  HORO_TRY_STATUS(horo::runtime::capi::read_place(options, meeting.identity));
-  horo::runtime::start_recording(options.recording, meeting.identity);
-  HORO_TRY(p.owner, Session::join(std::move(meeting), options));
-  p.unnamed.store(0, std::memory_order_relaxed);
-  p.wire = options.wire;
-  p.arenas.enter(p.owner->arena());
-  p.session.store(p.owner.get(), std::memory_order_release);
-  p.joined.store(true, std::memory_order_release);
-  return {};
-}
-
-horo_status init(const horo::runtime::bootstrap::Lookup& lookup) {
-  auto& p = process();
-  return guarded([&p, &lookup] {
-    const MutexLock lock(p.life);
-    return p.joined.load(std::memory_order_relaxed) ? HORO_OK : report(start_session(p, lookup));
-  });
-}
 
 template <typename Read>
 int number(const Read& read) {
@@ -192,15 +148,20 @@ constexpr const char* kJoinName = "horo.join";
 constexpr int kSlotBits = 20;
 constexpr int kIncarnationBits = 32;
 
+/// Differs for each session, so that no session takes a tensor of an earlier one for its own.
+std::uint32_t salt() {
+  return process().sessions.load(std::memory_order_relaxed) * 0x9e3779b9U;
+}
+
 horo_tensor to_handle(SetId set, TensorHandle tensor) {
   return std::uint64_t{set.value()} << (kSlotBits + kIncarnationBits) |
-         std::uint64_t{tensor.incarnation} << kSlotBits | tensor.id.value();
+         std::uint64_t{tensor.incarnation ^ salt()} << kSlotBits | tensor.id.value();
 }
 
 std::pair<SetId, TensorHandle> from_handle(horo_tensor tensor) {
   return {SetId{static_cast<std::uint32_t>(tensor >> (kSlotBits + kIncarnationBits))},
           TensorHandle{TensorId{static_cast<std::uint32_t>(tensor & ((1U << kSlotBits) - 1))},
-                       static_cast<std::uint32_t>(tensor >> kSlotBits)}};
+                       static_cast<std::uint32_t>(tensor >> kSlotBits) ^ salt()}};
 }
 
 /// Fails: unsupported. The runtime copies with the host's instructions, which would crash.
@@ -244,30 +205,6 @@ Result<SetSubmission> known_submission(const horo_submission* given) {
 }  // namespace
 
 extern "C" {
-
-HORO_API horo_status horo_init(void) {
-  return init([](const char* name) -> const char* { return std::getenv(name); });
-}
-
-HORO_API horo_status horo_init_alone(void) {
-  return init([](const char*) -> const char* { return nullptr; });
-}
-
-HORO_API horo_status horo_shutdown(void) {
-  auto& p = process();
-  if (p.forked.load(std::memory_order_relaxed)) return HORO_OK;
-  const MutexLock lock(p.life);
-  if (!p.joined.exchange(false)) return HORO_OK;
-  p.owner->shutdown();
-  horo::runtime::stop_recording();
-  return HORO_OK;
-}
-
-HORO_API int horo_is_initialized(void) {
-  const auto& p = process();
-  return p.joined.load(std::memory_order_acquire) && !p.forked.load(std::memory_order_relaxed) ? 1
-                                                                                               : 0;
-}
 
 HORO_API int horo_rank(void) {
   return identity_number([](const WorkerIdentity& w) { return w.rank.value(); });

@@ -29,10 +29,14 @@ struct Process {
   std::atomic<bool> joined{false};
   std::atomic<bool> forked{false};
   std::atomic<std::uint64_t> unnamed{0};
+  std::atomic<std::uint32_t> sessions{0};  ///< Earlier sessions of this process.
   WireRule wire;  ///< Written by horo_init, before it publishes the session.
 };
 
 Process& process();
+
+/// Whether a launcher has started this process as a worker of an elastic job.
+bool is_elastic(const bootstrap::Lookup& lookup);
 
 /// The options that the knobs in the environment set. Fails: invalid_argument, naming the knob.
 Result<SessionOptions> read_options();

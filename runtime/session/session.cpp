@@ -108,6 +108,7 @@ void Session::start(const SessionOptions& options) {
   submitter_.start(hosts_ == nullptr ? nullptr : &hosts_->tree(), options.groups);
   start_tuner(options.tuner);
   driver_.start(SpinPolicy::choose(options.spin, shares_cores), options.core);
+  meeting_.guard.reset();
 }
 
 void Session::start_tuner(const tuning::TunerOptions& options) {

@@ -33,8 +33,9 @@ namespace horo::runtime {
 struct SessionOptions {
   BoardParams board;
   Duration start_timeout = std::chrono::seconds(30);
-  Duration release_timeout = std::chrono::seconds(1);  ///< As the knob.
-  std::optional<Duration> spin;                        ///< Nothing: chosen by the number of cores.
+  Duration release_timeout = std::chrono::seconds(1);   ///< As the knob.
+  Duration elastic_timeout = std::chrono::minutes(10);  ///< As the knob.
+  std::optional<Duration> spin;                         ///< Nothing: chosen by the number of cores.
   /// Core on which the runtime's own thread runs. Nothing: every core of the process.
   std::optional<int> core{};
   GroupFusion groups = GroupFusion::with_all;
@@ -69,6 +70,8 @@ class Session {
   Session& operator=(const Session&) = delete;
 
   const WorkerIdentity& identity() const { return meeting_.identity; }
+
+  const bootstrap::Membership& membership() const { return meeting_.membership; }
 
   /// Every host runs as many ranks as every other.
   bool homogeneous() const;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "target.hpp"
 
+#include "base/elastic/membership_messages.hpp"
 #include "runtime/bootstrap/local/local_messages.hpp"
 #include "runtime/bootstrap/store/host_table.hpp"
 #include "runtime/bootstrap/store/store_finder.hpp"
@@ -56,10 +57,40 @@ std::string run_word(std::string_view text) {
   return word ? "" : failure_of(word.error());
 }
 
-}  // namespace
+std::string run_call(std::string_view bytes) {
+  const auto call = elastic::decode_call(bytes);
+  if (!call) return failure_of(call.error());
+  return encode(*call) == bytes ? "" : "a decoded call encodes to other bytes";
+}
 
-std::vector<Target> bootstrap_targets() {
-  const std::vector<std::string> words{std::string(4, '\0'), std::string(4, '\xff'), "HOMT"};
+std::string run_membership(std::string_view bytes) {
+  const auto answer = elastic::decode_answer(bytes);
+  if (!answer) return failure_of(answer.error());
+  if (answer->kind == elastic::MembershipKind::member && answer->rank >= answer->size)
+    return "a member whose rank is outside of the job";
+  return encode(*answer) == bytes ? "" : "a decoded answer encodes to other bytes";
+}
+
+const std::vector<std::string> kWords{std::string(4, '\0'), std::string(4, '\xff'), "HOMT"};
+
+std::vector<Target> elastic_targets() {
+  return {
+      {.name = "elastic-call",
+       .run = run_call,
+       .seeds = {encode(elastic::MembershipCall{.worker = 3, .attempt = 2, .generation = 5})},
+       .words = kWords,
+       .rounds = 10000},
+      {.name = "elastic-answer",
+       .run = run_membership,
+       .seeds = {encode(elastic::MembershipAnswer{.generation = 2, .rank = 1, .size = 3}),
+                 encode(elastic::MembershipAnswer{.kind = elastic::MembershipKind::refused,
+                                                  .reason = "no"})},
+       .words = kWords,
+       .rounds = 30000},
+  };
+}
+
+std::vector<Target> meeting_targets() {
   return {
       {.name = "meeting-message",
        .run = run_message,
@@ -67,22 +98,22 @@ std::vector<Target> bootstrap_targets() {
                      .version = 1, .rank = 1, .size = 4, .local_rank = 1, .local_size = 2}),
                  encode(LocalWelcome{.nonce = 1, .epoch = 2, .ranks = {0, 1, 2}}),
                  encode(LocalRefusal{.code = Errc::timed_out, .message = "late"})},
-       .words = words,
+       .words = kWords,
        .rounds = 30000},
       {.name = "host-table",
        .run = run_table,
        .seeds = {encode(HostTable{.epoch = 1, .hosts = {host(0), host(2)}})},
-       .words = words,
+       .words = kWords,
        .rounds = 30000},
       {.name = "host-card",
        .run = run_card,
        .seeds = {encode(HostReport{.host = host(0), .server_host = "10.0.0.9"})},
-       .words = words,
+       .words = kWords,
        .rounds = 30000},
       {.name = "local-place",
        .run = run_place,
        .seeds = {encode(LocalPosition{.local_rank = 1, .local_size = 2})},
-       .words = words,
+       .words = kWords,
        .rounds = 10000},
       {.name = "store-word",
        .run = run_word,
@@ -90,6 +121,14 @@ std::vector<Target> bootstrap_targets() {
        .words = {",", "horo1", "ff"},
        .rounds = 30000},
   };
+}
+
+}  // namespace
+
+std::vector<Target> bootstrap_targets() {
+  auto targets = meeting_targets();
+  for (auto& target : elastic_targets()) targets.push_back(std::move(target));
+  return targets;
 }
 
 }  // namespace horo::fuzz

@@ -22,7 +22,8 @@ class AgentBridge final : public PeerWatcher {
         board_(board),
         there_(ends.there),
         here_(ends.here),
-        same_ranks_(ends.same_ranks) {
+        same_ranks_(ends.same_ranks),
+        notes_(ends.notes) {
     mine().state.store(RankState::attached, std::memory_order_seq_cst);
     thread_ = start_quiet_thread([this] { run(); });
   }
@@ -41,6 +42,7 @@ class AgentBridge final : public PeerWatcher {
   }
 
   void note_loss(Rank lost) override {
+    if (notes_ == LossNotes::kept) return;
     mine().heard.store(static_cast<std::uint32_t>(lost.value()) + 1, std::memory_order_seq_cst);
   }
 
@@ -97,6 +99,7 @@ class AgentBridge final : public PeerWatcher {
   const LocalRank there_;
   const LocalRank here_;
   const bool same_ranks_;
+  const LossNotes notes_;
   std::atomic<bool> stopping_{false};
   std::thread thread_;
 };

@@ -10,12 +10,17 @@
 
 namespace horo::runtime::bootstrap {
 
+/// Whether the agent learns which rank's loss ends this rank. It cannot use that in an elastic job,
+/// where it counts workers and not ranks.
+enum class LossNotes { told, kept };
+
 struct BridgeEnds {
   int agents_board = -1;
   int board = -1;
   LocalRank there{0};      ///< This rank's slot on the agent's board.
   LocalRank here{0};       ///< This rank's slot on the board in use.
   bool same_ranks = true;  ///< Both boards are for the same ranks.
+  LossNotes notes = LossNotes::told;
 };
 
 /// Under `horo run` the agent watches the ranks through the board that it made, which serves the

@@ -12,6 +12,7 @@
 #include "base/result.hpp"
 #include "base/strong.hpp"
 #include "base/unique_fd.hpp"
+#include "base/wait_limit.hpp"
 
 namespace horo::runtime::bootstrap {
 
@@ -46,14 +47,15 @@ struct BoardHandover {
 class LocalLeader {
  public:
   /// Listens. Fails: unavailable (another job of this name), unsupported, io.
-  static Result<LocalLeader> open(const LocalPlace& place, const Deadline& deadline);
+  static Result<LocalLeader> open(const LocalPlace& place, const WaitLimit& limit);
   ~LocalLeader();
   LocalLeader(LocalLeader&&) noexcept;
   LocalLeader& operator=(LocalLeader&&) = delete;
 
   /// Returns when all local ranks have connected. Blocks. Fails: timed_out (names those that are
-  /// missing), peer_lost (a rank connected and ended), mismatch (ranks of different jobs).
-  Status gather(const Deadline& deadline);
+  /// missing), cancelled, peer_lost (a rank connected and ended), mismatch (ranks of different
+  /// jobs).
+  Status gather(const WaitLimit& limit);
 
   /// All local ranks, by local rank. After gather().
   std::vector<Rank> ranks() const;
@@ -73,8 +75,8 @@ class LocalLeader {
 };
 
 /// Any other local rank's side. Blocks: until the first local rank gives or refuses.
-/// Fails: timed_out, peer_lost, permission_denied (another user's process), version_mismatch; and
-/// with what the first local rank refuses for.
-Result<BoardHandover> join_local(const LocalPlace& place, const Deadline& deadline);
+/// Fails: timed_out, cancelled, peer_lost, permission_denied (another user's process),
+/// version_mismatch; and with what the first local rank refuses for.
+Result<BoardHandover> join_local(const LocalPlace& place, const WaitLimit& limit);
 
 }  // namespace horo::runtime::bootstrap

@@ -23,8 +23,12 @@ constexpr Duration kLongestRetry = std::chrono::milliseconds(50);
 constexpr Duration kLeaderReplyTime = std::chrono::seconds(1);
 constexpr off_t kMostHostBytes = off_t{64} << 20U;
 
+Failure given_up() {
+  return fail(Errc::cancelled, "the launcher has given up this meeting of ranks");
+}
+
 /// Tries again, less and less often, because the kernel cannot wait for a name to exist.
-Result<UniqueFd> connect_in_time(const LocalPlace& place, const Deadline& deadline) {
+Result<UniqueFd> connect_in_time(const LocalPlace& place, const WaitLimit& limit) {
   const auto name = socket_name(place.meeting_place);
   for (auto pause = kFirstRetry;; pause = std::min(pause * 2, kLongestRetry)) {
     auto socket = connect_to(name);
@@ -36,14 +40,14 @@ Result<UniqueFd> connect_in_time(const LocalPlace& place, const Deadline& deadli
     if (code != Errc::not_found && code != Errc::unavailable)
       return Failure(std::move(socket).error());
     const auto now = SteadyClock::instance().now();
-    if (deadline.expired(now)) {
+    if (limit.deadline.expired(now)) {
       return fail(Errc::timed_out,
                   "rank {} waited for {}, which did not call horo_init on this host; raise "
                   "HORO_START_TIMEOUT if it is only slow",
                   place.rank,
                   place.size == place.local_size ? "rank 0" : "the first rank of this host");
     }
-    std::this_thread::sleep_for(std::min<Duration>(pause, deadline.left(now)));
+    if (!pause_for(pause, limit)) return given_up();
   }
 }
 
@@ -67,9 +71,9 @@ class Joiner {
  public:
   Joiner(const LocalPlace& place, UniqueFd socket) : place_(place), socket_(std::move(socket)) {}
 
-  Result<BoardHandover> join(const Deadline& deadline) {
+  Result<BoardHandover> join(const WaitLimit& limit) {
     HORO_TRY(UniqueFd me, own_pidfd());
-    HORO_TRY(Packet greeting, next(deadline));
+    HORO_TRY(Packet greeting, next(limit));
     HORO_TRY(const LocalMessage first, understand(greeting));
     const auto* told = std::get_if<LocalGreeting>(&first);
     if (told == nullptr || greeting.descriptors.size() != 1) return nonsense();
@@ -80,12 +84,12 @@ class Joiner {
                            .local_rank = place_.local_rank.value(),
                            .local_size = place_.local_size};
     HORO_TRY_STATUS(send_packet(socket_.value(), encode(hello), {me.value()}).context(where()));
-    HORO_TRY(Packet packet, next(deadline));
+    HORO_TRY(Packet packet, next(limit));
     HORO_TRY(const LocalMessage answer, understand(packet));
     const auto* welcome = std::get_if<LocalWelcome>(&answer);
     if (welcome == nullptr) return nonsense();
     HORO_TRY(BoardHandover handover, open(*welcome, packet));
-    HORO_TRY_STATUS(take_peers(handover, deadline));
+    HORO_TRY_STATUS(take_peers(handover, limit));
     return handover;
   }
 
@@ -101,22 +105,26 @@ class Joiner {
   }
 
   /// The next packet; asks which ranks are missing when the time is over.
-  Result<Packet> next(const Deadline& deadline) {
+  Result<Packet> next(const WaitLimit& limit) {
+    const auto& deadline = limit.deadline;
     auto packet = next_until(
-        deadline.is_never() ? deadline : Deadline::at(deadline.when() + kLeaderReplyTime));
+        {deadline.is_never() ? deadline : Deadline::at(deadline.when() + kLeaderReplyTime),
+         limit.cancel});
     if (packet || packet.error().code != Errc::timed_out) return packet;
     static_cast<void>(send_packet(socket_.value(), encode(LocalQuestion{})));
     auto answer = next_until(Deadline::in(SteadyClock::instance(), kLeaderReplyTime));
     return answer ? std::move(answer) : std::move(packet);
   }
 
-  Result<Packet> next_until(const Deadline& deadline) {
+  Result<Packet> next_until(const WaitLimit& limit) {
+    const auto& deadline = limit.deadline;
     for (;;) {
       auto packet = receive_packet(socket_.value());
       if (packet || packet.error().code != Errc::in_progress)
         return std::move(packet).context(where());
-      pollfd watched[2] = {{.fd = socket_.value(), .events = POLLIN, .revents = 0},
-                           {.fd = leader_.value(), .events = POLLIN, .revents = 0}};
+      pollfd watched[3] = {{.fd = socket_.value(), .events = POLLIN, .revents = 0},
+                           {.fd = leader_.value(), .events = POLLIN, .revents = 0},
+                           {.fd = limit.cancel, .events = POLLIN, .revents = 0}};
       const auto now = SteadyClock::instance().now();
       if (deadline.expired(now)) {
         return fail(Errc::timed_out,
@@ -126,7 +134,8 @@ class Joiner {
       }
       const auto left = std::chrono::ceil<std::chrono::milliseconds>(
           std::min<Duration>(deadline.left(now), std::chrono::minutes(1)));
-      poll(watched, 2, static_cast<int>(left.count()));
+      poll(watched, 3, static_cast<int>(left.count()));
+      if (watched[2].revents != 0) return given_up();
       if ((watched[1].revents & POLLIN) != 0 && (watched[0].revents & POLLIN) == 0) {
         return fail(Errc::peer_lost, "{} ended before all ranks of this host had started",
                     place_.size == place_.local_size ? "rank 0" : "the first rank of this host");
@@ -163,9 +172,9 @@ class Joiner {
     return handover;
   }
 
-  Status take_peers(BoardHandover& handover, const Deadline& deadline) {
+  Status take_peers(BoardHandover& handover, const WaitLimit& limit) {
     for (std::size_t have = 0; have < handover.ranks.size();) {
-      HORO_TRY(Packet packet, next(deadline));
+      HORO_TRY(Packet packet, next(limit));
       HORO_TRY(const LocalMessage message, understand(packet));
       const auto* peers = std::get_if<LocalPeers>(&message);
       if (peers == nullptr || peers->first != have || packet.descriptors.empty() ||
@@ -189,9 +198,9 @@ class Joiner {
 
 }  // namespace
 
-Result<BoardHandover> join_local(const LocalPlace& place, const Deadline& deadline) {
-  HORO_TRY(UniqueFd socket, connect_in_time(place, deadline));
-  return Joiner(place, std::move(socket)).join(deadline);
+Result<BoardHandover> join_local(const LocalPlace& place, const WaitLimit& limit) {
+  HORO_TRY(UniqueFd socket, connect_in_time(place, limit));
+  return Joiner(place, std::move(socket)).join(limit);
 }
 
 }  // namespace horo::runtime::bootstrap

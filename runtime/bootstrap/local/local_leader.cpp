@@ -62,9 +62,9 @@ class LocalLeader::Impl {
     shutdown(listener_.value(), SHUT_RDWR);
   }
 
-  Status gather(const Deadline& deadline) {
+  Status gather(const WaitLimit& limit) {
     while (present() + 1 < place_.local_size) {
-      HORO_TRY_STATUS(wait(deadline));
+      HORO_TRY_STATUS(wait(limit));
       HORO_TRY_STATUS(look_for_deaths());
       accept_all();
       for (auto& connection : connections_) listen_to(connection);
@@ -148,8 +148,10 @@ class LocalLeader::Impl {
                         absent())};
   }
 
-  Status wait(const Deadline& deadline) {
-    std::vector<pollfd> watched{{.fd = listener_.value(), .events = POLLIN, .revents = 0}};
+  Status wait(const WaitLimit& limit) {
+    const auto& deadline = limit.deadline;
+    std::vector<pollfd> watched{{.fd = listener_.value(), .events = POLLIN, .revents = 0},
+                                {.fd = limit.cancel, .events = POLLIN, .revents = 0}};
     for (const auto& connection : connections_) {
       watched.push_back({.fd = connection.socket.value(), .events = POLLIN, .revents = 0});
       if (connection.pidfd)
@@ -161,6 +163,8 @@ class LocalLeader::Impl {
         std::min<Duration>(deadline.left(now), std::chrono::minutes(1)));
     if (poll(watched.data(), watched.size(), static_cast<int>(left.count())) < 0 && errno != EINTR)
       return fail_errno(errno, "waiting for the ranks of this host");
+    if (watched[1].revents != 0)
+      return fail(Errc::cancelled, "the launcher has given up this meeting of ranks");
     return {};
   }
 
@@ -268,14 +272,13 @@ LocalLeader::LocalLeader(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 LocalLeader::~LocalLeader() = default;
 LocalLeader::LocalLeader(LocalLeader&&) noexcept = default;
 
-Result<LocalLeader> LocalLeader::open(const LocalPlace& place, const Deadline& deadline) {
+Result<LocalLeader> LocalLeader::open(const LocalPlace& place, const WaitLimit& limit) {
   const auto name = socket_name(place.meeting_place);
   auto listener = listen_at(name);
   // A child that was forked in the last epoch may still hold the name.
   while (!listener && listener.error().code == Errc::unavailable &&
-         !deadline.expired(SteadyClock::instance().now())) {
-    std::this_thread::sleep_for(
-        std::min<Duration>(kRetry, deadline.left(SteadyClock::instance().now())));
+         !limit.deadline.expired(SteadyClock::instance().now())) {
+    if (!pause_for(kRetry, limit)) break;
     listener = listen_at(name);
   }
   if (!listener) return Failure(std::move(listener).error());
@@ -283,8 +286,8 @@ Result<LocalLeader> LocalLeader::open(const LocalPlace& place, const Deadline& d
   return LocalLeader(std::make_unique<Impl>(place, std::move(listener).value(), std::move(pidfd)));
 }
 
-Status LocalLeader::gather(const Deadline& deadline) {
-  auto status = impl_->gather(deadline);
+Status LocalLeader::gather(const WaitLimit& limit) {
+  auto status = impl_->gather(limit);
   if (!status) impl_->refuse(status.error());
   return status;
 }

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/bootstrap/local/local_socket.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
@@ -125,6 +127,13 @@ Status send_packet(int socket, std::string_view bytes, const std::vector<int>& d
     if (errno == EAGAIN) return fail(Errc::unavailable, "the rank does not read its messages");
     return fail_errno(errno, "sending to a rank of this host");
   }
+}
+
+bool pause_for(Duration pause, const WaitLimit& limit) {
+  const auto left = limit.deadline.left(SteadyClock::instance().now());
+  const auto longest = std::chrono::ceil<std::chrono::milliseconds>(std::min(pause, left));
+  pollfd cancel{.fd = limit.cancel, .events = POLLIN, .revents = 0};
+  return poll(&cancel, 1, static_cast<int>(longest.count())) <= 0;
 }
 
 Result<Packet> receive_packet(int socket) {

@@ -30,7 +30,7 @@ struct ErrorCode {
 
   static void read(ByteReader& in, Errc& code) {
     const auto number = in.fixed<std::uint32_t>();
-    const bool known = number != 0 && number <= static_cast<std::uint32_t>(Errc::cancelled);
+    const bool known = number != 0 && number <= static_cast<std::uint32_t>(kLastErrc);
     code = known ? static_cast<Errc>(number) : Errc::protocol;
   }
 };

@@ -2,13 +2,16 @@
 // What a rank knows once the ranks of a job have found each other: a session starts from it.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "base/board_header.hpp"
 #include "base/kv/client.hpp"
 #include "base/unique_fd.hpp"
 #include "base/worker_env.hpp"
+#include "runtime/bootstrap/meeting/meeting_guard.hpp"
 #include "runtime/bootstrap/meeting/peer_watcher.hpp"
 
 namespace horo::runtime::bootstrap {
@@ -33,6 +36,14 @@ struct JobStore {
   }
 };
 
+/// The facts about a generation of an elastic job that a rank's identity does not have.
+struct Membership {
+  std::uint64_t generation = 0;  ///< 0: the job is not elastic.
+  int survivors = 0;             ///< Ranks below this were members of the generation before.
+  std::uint64_t notice = 0;      ///< The generation has all changes up to this sequence number.
+  const BoardHeader* agents = nullptr;  ///< The agent's board, mapped until the process ends.
+};
+
 struct Meeting {
   WorkerIdentity identity;  ///< With all fields set.
   UniqueFd board;           ///< The board of this host in this epoch.
@@ -41,6 +52,8 @@ struct Meeting {
   std::shared_ptr<JobStore> store;  ///< Null if the job has one host.
   std::unique_ptr<PeerWatcher>
       watcher;  ///< Null under an agent's eyes, and when there is nobody to lose.
+  Membership membership;
+  std::unique_ptr<MeetingGuard> guard;  ///< Destroyed once all ranks have joined. May be null.
 };
 
 }  // namespace horo::runtime::bootstrap

@@ -41,6 +41,8 @@ std::string list_missing(const std::vector<bool>& have) {
 Failure give_up(RequestCollector& collector, kv::Client& client,
                 const std::vector<RequestCollector::Request>& requests, Error error,
                 const std::vector<bool>& have) {
+  // The wait of the other hosts was cancelled, too: none of them reads a refusal.
+  if (error.code == Errc::cancelled) return Failure(std::move(error));
   if (error.code == Errc::timed_out) {
     error.message = fmt::format(
         "rank {} did not come to rank 0's store in time; raise HORO_START_TIMEOUT if it is only "
@@ -220,12 +222,12 @@ Result<LocalPosition> collect_places(RequestCollector& collector, kv::Client& cl
 }
 
 Result<HostTable> collect_hosts(RequestCollector& collector, kv::Client& client, int size,
-                                HostReport own, std::uint64_t epoch, const Deadline& deadline) {
+                                HostReport own, std::uint64_t epoch, const WaitLimit& limit) {
   HostReports reports(std::move(own), size);
   std::vector<RequestCollector::Request> all;
-  HORO_TRY_STATUS(collector.open(client, deadline));
+  HORO_TRY_STATUS(collector.open(client, limit.deadline));
   while (!reports.complete()) {
-    auto request = collector.next(client, deadline);
+    auto request = collector.next(client, limit);
     if (!request)
       return give_up(collector, client, all, std::move(request).error(), reports.covered());
     HORO_TRY(auto report, decode_host_report(request->text));
@@ -242,20 +244,20 @@ Result<HostTable> collect_hosts(RequestCollector& collector, kv::Client& client,
     return Failure(error);
   }
   // The table of the epoch before has been read by all: they have sent new requests.
-  HORO_TRY_STATUS(client.erase(std::array{table_key(epoch - 1)}, deadline));
-  HORO_TRY_STATUS(client.set(table_key(epoch), bytes, deadline));
+  HORO_TRY_STATUS(client.erase(std::array{table_key(epoch - 1)}, limit.deadline));
+  HORO_TRY_STATUS(client.set(table_key(epoch), bytes, limit.deadline));
   HORO_TRY_STATUS(
-      reports.reply(collector, client, encode_fields(TablePlace{.epoch = epoch}), deadline));
+      reports.reply(collector, client, encode_fields(TablePlace{.epoch = epoch}), limit.deadline));
   return table;
 }
 
 Result<HostTable> ask_for_hosts(kv::Client& client, std::string_view topic, int size,
-                                const HostReport& own, const Deadline& deadline) {
-  HORO_TRY(const auto reply, send_request(client, topic, encode(own), deadline));
+                                const HostReport& own, const WaitLimit& limit) {
+  HORO_TRY(const auto reply, send_request(client, topic, encode(own), limit));
   HORO_TRY(const auto place, decode_fields<TablePlace>(as_bytes(reply), "rank 0's reply"));
   // The table is there, but all hosts read it at once.
   const auto patience = Deadline::in(SteadyClock::instance(), kReadTime);
-  HORO_TRY(const auto bytes, client.get(table_key(place.epoch), patience));
+  HORO_TRY(const auto bytes, client.get(table_key(place.epoch), {patience, limit.cancel}));
   return decode_table(bytes, size);
 }
 

@@ -101,13 +101,13 @@ Result<LocalPosition> collect_places(RequestCollector& collector, kv::Client& cl
                                      const std::string& host_key, const Deadline& deadline);
 
 /// Called by the first rank of rank 0's host: replies to the first ranks of all other hosts, which
-/// call ask_for_hosts(). Blocks. Fails: as collect_places().
+/// call ask_for_hosts(). Blocks. Fails: as collect_places(), and cancelled.
 Result<HostTable> collect_hosts(RequestCollector& collector, kv::Client& client, int size,
-                                HostReport own, std::uint64_t epoch, const Deadline& deadline);
+                                HostReport own, std::uint64_t epoch, const WaitLimit& limit);
 
 /// Reports `own` to the collector of `topic` and returns the table of all hosts. Blocks. Fails: as
 /// send_request(); protocol.
 Result<HostTable> ask_for_hosts(kv::Client& client, std::string_view topic, int size,
-                                const HostReport& own, const Deadline& deadline);
+                                const HostReport& own, const WaitLimit& limit);
 
 }  // namespace horo::runtime::bootstrap

@@ -66,7 +66,7 @@ struct Reply {
   }
 
   static std::string_view check(const Reply& m) {
-    return m.code <= static_cast<std::uint32_t>(Errc::cancelled) ? "" : "has an unknown code";
+    return m.code <= static_cast<std::uint32_t>(kLastErrc) ? "" : "has an unknown code";
   }
 };
 
@@ -93,8 +93,8 @@ namespace {
 /// Ranks start at different times, and the collector may have begun to collect later than this rank
 /// has begun to wait.
 Result<Deadline> await_collector(kv::Client& client, std::string_view topic,
-                                 const Deadline& deadline) {
-  const auto text = client.get(open_key(topic), deadline);
+                                 const WaitLimit& limit) {
+  const auto text = client.get(open_key(topic), limit);
   if (!text) {
     if (text.error().code != Errc::timed_out) return Failure(text.error());
     return fail(
@@ -109,12 +109,12 @@ Result<Deadline> await_collector(kv::Client& client, std::string_view topic,
 }  // namespace
 
 Result<std::string> send_request(kv::Client& client, std::string_view topic, std::string_view text,
-                                 const Deadline& deadline) {
-  HORO_TRY(const auto patience, await_collector(client, topic, deadline));
+                                 const WaitLimit& limit) {
+  HORO_TRY(const auto patience, await_collector(client, topic, limit));
   HORO_TRY(const auto number, client.add(fmt::format("{}/count", topic), 1, patience));
   HORO_TRY_STATUS(client.set(request_key(topic, number), text, patience));
   const auto key = answer_key(topic, number);
-  auto bytes = client.get(key, patience);
+  auto bytes = client.get(key, {patience, limit.cancel});
   if (!bytes) {
     if (bytes.error().code != Errc::timed_out) return bytes;
     return fail(Errc::timed_out,
@@ -140,12 +140,12 @@ void RequestCollector::close(kv::Client& client) {
 }
 
 Result<RequestCollector::Request> RequestCollector::next(kv::Client& client,
-                                                         const Deadline& deadline) {
+                                                         const WaitLimit& limit) {
   const auto number = taken_ + 1;
   const auto key = request_key(topic_, number);
-  HORO_TRY(auto text, client.get(key, deadline));
+  HORO_TRY(auto text, client.get(key, limit));
   taken_ = number;
-  static_cast<void>(client.erase(std::array{key}, deadline));
+  static_cast<void>(client.erase(std::array{key}, limit.deadline));
   return Request{number, std::move(text)};
 }
 

@@ -13,6 +13,7 @@
 
 #include "base/deadline.hpp"
 #include "base/result.hpp"
+#include "base/wait_limit.hpp"
 #include "runtime/bootstrap/meeting/meeting.hpp"
 
 namespace horo::runtime::bootstrap {
@@ -21,15 +22,17 @@ namespace horo::runtime::bootstrap {
 Result<kv::Client> connect_in_time(const JobStore& store, const Deadline& deadline);
 
 /// Waits for the collector to open, sends a request with `text`, and waits for the reply. Blocks:
-/// as long as the open collector collects, which may be longer than `deadline`; its reply names the
-/// ranks that are missing. Fails: timed_out; with the error of a collector that refuses.
+/// as long as the open collector collects, which may be longer than the limit; its reply names the
+/// ranks that are missing. Fails: timed_out; cancelled; with the error of a collector that refuses.
 Result<std::string> send_request(kv::Client& client, std::string_view topic, std::string_view text,
-                                 const Deadline& deadline);
+                                 const WaitLimit& limit);
 
 /// Thread: owner.
 class RequestCollector {
  public:
   explicit RequestCollector(std::string topic) : topic_(std::move(topic)) {}
+
+  const std::string& topic() const { return topic_; }
 
   struct Request {
     std::int64_t number = 0;
@@ -42,8 +45,8 @@ class RequestCollector {
   /// All ranks have got their replies. Those that come now belong to a later collection.
   void close(kv::Client& client);
 
-  /// The next request. Blocks. Fails: timed_out.
-  Result<Request> next(kv::Client& client, const Deadline& deadline);
+  /// The next request. Blocks. Fails: timed_out, cancelled.
+  Result<Request> next(kv::Client& client, const WaitLimit& limit);
 
   Status reply(kv::Client& client, const Request& request, std::string_view text,
                const Deadline& deadline);

@@ -9,6 +9,16 @@
 
 namespace horo::runtime {
 
+namespace {
+
+/// 0 for the first table. Multiples of a large odd number are far from each other.
+std::uint32_t salt_of_next_table() {
+  static std::atomic<std::uint32_t> tables{0};
+  return tables.fetch_add(1, std::memory_order_relaxed) * 0x9e3779b9U;
+}
+
+}  // namespace
+
 void Operation::DueCallback::run() const {
   const SignalsOfStarter signals;
   call(user, operation, static_cast<horo_status>(status));
@@ -78,6 +88,8 @@ void Operation::reset() {
   word_.store(kPending, std::memory_order_relaxed);
 }
 
+OperationTable::OperationTable() : first_generation_(salt_of_next_table()) {}
+
 OperationTable::~OperationTable() {
   for (auto& block : blocks_) delete[] block.load(std::memory_order_relaxed);
 }
@@ -93,7 +105,10 @@ Status OperationTable::grow() {
   auto* block = new (std::nothrow) Operation[kBlock];
   if (block == nullptr) return fail(Errc::out_of_memory, "no memory for operations");
   const auto first = static_cast<std::uint32_t>(block_count_ * kBlock);
-  for (std::uint32_t i = 0; i < kBlock; ++i) block[i].index_ = first + i;
+  for (std::uint32_t i = 0; i < kBlock; ++i) {
+    block[i].index_ = first + i;
+    block[i].generation_.store(first_generation_, std::memory_order_relaxed);
+  }
   blocks_[block_count_++].store(block, std::memory_order_release);
   for (std::uint32_t i = 0; i < kBlock; ++i) put(block[i]);
   return {};

@@ -106,7 +106,7 @@ class Operation {
 /// the table grows.
 class OperationTable {
  public:
-  OperationTable() = default;
+  OperationTable();
   ~OperationTable();
   OperationTable(const OperationTable&) = delete;
   OperationTable& operator=(const OperationTable&) = delete;
@@ -138,6 +138,8 @@ class OperationTable {
 
   Status grow();
 
+  /// Differs for each table of the process, so that no table finds a handle of an earlier one.
+  const std::uint32_t first_generation_;
   LentMemory lent_;
   ResultCache results_;  ///< Outlives the operations, which give memory back to it.
   std::array<std::atomic<Operation*>, kBlocks> blocks_{};

@@ -59,7 +59,8 @@ typedef enum horo_status {
   HORO_PERMISSION_DENIED = 16,
   HORO_VERSION_MISMATCH = 17,
   HORO_IN_PROGRESS = 18, /* horo_poll, horo_wait: not complete yet */
-  HORO_CANCELLED = 19
+  HORO_CANCELLED = 19,
+  HORO_REMOVED = 20 /* this process is no longer part of its elastic job, and should end */
 } horo_status;
 
 typedef enum horo_kind {
@@ -127,7 +128,9 @@ typedef enum horo_wire_dtype {
  * Fails: TIMED_OUT (names the missing ranks), PEER_LOST, VERSION_MISMATCH, MISMATCH (ranks of
  * different jobs), UNSUPPORTED and UNAVAILABLE (the hosts cannot find each other or move tensors;
  * says what was tried), OUT_OF_MEMORY, PERMISSION_DENIED (another user's process; a secret file
- * that other users can read), INVALID_ARGUMENT (names the knob or the variable). */
+ * that other users can read), INVALID_ARGUMENT (names the knob or the variable). In an elastic job
+ * it waits for the next generation and also fails with REMOVED (this process is no longer part of
+ * the job and should end with code 0) and UNAVAILABLE (no further generation; says why). */
 HORO_API horo_status horo_init(void);
 
 /* Like horo_init, but starts a job of this process alone, whatever has started the process.
@@ -158,6 +161,39 @@ HORO_API int horo_cross_size(void);
 /* 1 if every host of the job runs the same number of ranks, else 0; the same on all ranks.
  * Thread: any. Blocks: no. Fails: with -1 before horo_init and after horo_shutdown. */
 HORO_API int horo_is_homogeneous(void);
+
+/* -- Elastic jobs: ranks come and go while the job runs -------------------------------------------
+ *
+ * A job with --min-np or --max-np goes through generations: within one, the ranks are fixed. When a
+ * rank is lost, operations end with PEER_LOST (or SHUT_DOWN, where another rank has left first);
+ * when hosts come or go, horo_pending_change says so. Then every rank calls horo_shutdown and
+ * horo_init, in the same process: horo_init waits for the next generation, in which ranks and sizes
+ * may differ. Names, process sets, tensors and operations of earlier generations are gone; memory
+ * of horo_alloc stays until it is freed. */
+
+/* 1 in an elastic job, also before horo_init and after horo_shutdown, else 0.
+ * Thread: any. Blocks: no. Fails: never. */
+HORO_API int horo_is_elastic(void);
+
+/* The generation, from 1; 0 in a job that is not elastic.
+ * Thread: any. Blocks: no. Fails: with -1 before horo_init and after horo_shutdown. */
+HORO_API int64_t horo_generation(void);
+
+/* Ranks below this number were members of the generation before; the others are new. 0 in the first
+ * generation and in a job that is not elastic.
+ * Thread: any. Blocks: no. Fails: with -1 before horo_init and after horo_shutdown. */
+HORO_API int horo_survivors(void);
+
+/* Flags of horo_pending_change. */
+#define HORO_CHANGE_REMOVED 1u /* hosts or ranks are to go */
+#define HORO_CHANGE_ADDED 2u   /* hosts or ranks are there to be added */
+
+/* Whether the launcher wants to change the ranks: the number of its latest notice that this
+ * generation does not include, and its flags; 0 and 0 when there is none. Ranks see a notice at
+ * different times, so they have to agree before they leave, for example by a maximum of the
+ * numbers. Memory: the caller's. Thread: any. Blocks: no; it makes no system call. Fails:
+ * INVALID_ARGUMENT (null pointer). */
+HORO_API horo_status horo_pending_change(uint64_t* sequence, uint32_t* flags);
 
 /* "0.1.0", and HORO_ABI_VERSION of the library, which may be newer than the header's.
  * Memory: static. Thread: any. Blocks: no. Fails: never. */

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/bootstrap/elastic/membership_caller.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "runtime/bootstrap/store/store_requests.hpp"
+
+namespace horo::runtime::bootstrap {
+
+namespace {
+
+/// The launcher serves the store before it starts a worker, so a store that refuses connections is
+/// gone, unless very many workers connect at the same time.
+constexpr Duration kToConnect = std::chrono::seconds(5);
+constexpr Duration kToErase = std::chrono::seconds(1);
+
+Failure gone(Error error, const JobStore& store) {
+  const bool lost = error.code == Errc::peer_lost || error.code == Errc::timed_out ||
+                    error.code == Errc::unavailable || error.code == Errc::io;
+  if (!lost) return Failure(std::move(error));
+  return fail(Errc::unavailable,
+              "the launcher of this elastic job does not answer at {}: {}; it has ended, or the "
+              "network is down",
+              store.address, error.message);
+}
+
+Result<kv::Client> connect(const JobStore& store, const Deadline& deadline) {
+  const auto soon = SteadyClock::instance().now() + kToConnect;
+  auto client = connect_in_time(store, Deadline::at(std::min(soon, deadline.when())));
+  if (client) return client;
+  return gone(std::move(client).error(), store);
+}
+
+Status check_kind(const elastic::MembershipAnswer& answer) {
+  switch (answer.kind) {
+    case elastic::MembershipKind::member:
+      return {};
+    case elastic::MembershipKind::removed:
+      return fail(Errc::removed, "this process is no longer part of the job: {}", answer.reason);
+    case elastic::MembershipKind::refused:
+      break;
+  }
+  return fail(Errc::unavailable, "the launcher refuses to form a generation: {}", answer.reason);
+}
+
+}  // namespace
+
+Result<MembershipCaller::Place> MembershipCaller::call(const JobStore& store, std::uint32_t worker,
+                                                       std::uint64_t generation,
+                                                       const Deadline& deadline) {
+  HORO_TRY(auto client, connect(store, deadline));
+  const elastic::MembershipCall call{
+      .worker = worker, .attempt = ++attempt_, .generation = generation};
+  if (auto set = client.set(elastic::call_key(worker), encode(call), deadline); !set)
+    return gone(std::move(set).error(), store);
+  const auto key = elastic::answer_key(worker, attempt_);
+  auto bytes = client.get(key, deadline);
+  if (!bytes && bytes.error().code == Errc::timed_out) {
+    return fail(Errc::unavailable,
+                "the launcher has not formed a generation with worker {} in time; raise "
+                "HORO_ELASTIC_TIMEOUT if hosts are only slow to come",
+                worker);
+  }
+  if (!bytes) return gone(std::move(bytes).error(), store);
+  static_cast<void>(client.erase(std::array{key}, Deadline::in(SteadyClock::instance(), kToErase)));
+  HORO_TRY(auto answer, elastic::decode_answer(*bytes));
+  HORO_TRY_STATUS(check_kind(answer));
+  return Place{.answer = std::move(answer), .store = std::move(client)};
+}
+
+}  // namespace horo::runtime::bootstrap

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// The C ABI of elastic jobs: which generation this process is in, and whether another one is near.
+#include <cstdlib>
+#include <string_view>
+
+#include "base/board_header.hpp"
+#include "runtime/capi/capi_support.hpp"
+
+namespace horo::runtime::capi {
+
+bool is_elastic(const bootstrap::Lookup& lookup) {
+  const char* elastic = lookup("HORO_ELASTIC");
+  const char* board = lookup("HORO_BOARD_FD");
+  return elastic != nullptr && std::string_view(elastic) == "1" && board != nullptr &&
+         std::string_view(board) != "-1";
+}
+
+}  // namespace horo::runtime::capi
+
+namespace {
+
+using horo::Errc;
+using horo::runtime::Session;
+using horo::runtime::bootstrap::Membership;
+using horo::runtime::capi::process;
+using horo::runtime::capi::report;
+using horo::runtime::capi::with_session;
+
+/// Null while this process is in no job.
+const Membership* membership() {
+  const auto& p = process();
+  if (p.forked.load(std::memory_order_relaxed) || !p.joined.load(std::memory_order_acquire))
+    return nullptr;
+  return &p.session.load(std::memory_order_acquire)->membership();
+}
+
+}  // namespace
+
+extern "C" {
+
+HORO_API int horo_is_elastic(void) {
+  const auto* const known = membership();
+  if (known != nullptr) return known->generation != 0 ? 1 : 0;
+  return horo::runtime::capi::is_elastic(
+             [](const char* name) -> const char* { return std::getenv(name); })
+             ? 1
+             : 0;
+}
+
+HORO_API int64_t horo_generation(void) {
+  const auto* const known = membership();
+  return known == nullptr ? -1 : static_cast<int64_t>(known->generation);
+}
+
+HORO_API int horo_survivors(void) {
+  const auto* const known = membership();
+  return known == nullptr ? -1 : known->survivors;
+}
+
+HORO_API horo_status horo_pending_change(uint64_t* sequence, uint32_t* flags) {
+  return with_session([&](Session& session) {
+    if (sequence == nullptr || flags == nullptr) {
+      return report(horo::fail(Errc::invalid_argument,
+                               "horo_pending_change: the pointer for the number or for the flags "
+                               "is null"));
+    }
+    *sequence = 0;
+    *flags = 0;
+    const auto& known = session.membership();
+    if (known.agents == nullptr) return HORO_OK;
+    const auto notice = horo::notice_of(*known.agents);
+    if (notice.sequence <= known.notice) return HORO_OK;
+    *sequence = notice.sequence;
+    *flags = notice.flags;
+    return HORO_OK;
+  });
+}
+
+}  // extern "C"

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// Workers leave a generation at any point, many times, and nothing of it is left.
+#include "elastic_job.hpp"
+
+#include <csignal>
+#include <cstdio>
+
+#include <catch2/catch.hpp>
+
+using namespace elastic_test;
+using horo::Notice;
+
+namespace {
+
+const std::vector<Member> kTwo{{0}, {1}};
+
+void next(Job& job) {
+  for (const int worker : {0, 1}) job[worker].tell("init");
+  job.form(kTwo, 2);
+  for (const int worker : {0, 1})
+    CHECK(job[worker].hear() == fmt::format("in {} {} 2 2", job.generation(), worker));
+}
+
+}  // namespace
+
+TEST_CASE("a notice is seen until a generation includes it") {
+  Job job(2);
+  job.begin_with({0, 0});
+  job.all({0, 1}, "change", "change 0 0");
+  horo::post_notice(job.board(), {.sequence = 1, .flags = Notice::kAdded});
+  job.all({0, 1}, "change", "change 1 2");
+  horo::post_notice(job.board(), {.sequence = 2, .flags = Notice::kRemoved});
+  job.all({0, 1}, "change", "change 2 1");
+  job.all({0, 1}, "shutdown", "out");
+  for (const int worker : {0, 1}) job[worker].tell("init");
+  job.form(kTwo, 2, 1);
+  for (const int worker : {0, 1}) job[worker].hear();
+  job.all({0, 1}, "change", "change 2 1");
+  job.all({0, 1}, "shutdown", "out");
+  for (const int worker : {0, 1}) job[worker].tell("init");
+  job.form(kTwo, 2, 2);
+  for (const int worker : {0, 1}) job[worker].hear();
+  job.all({0, 1}, "change", "change 0 0");
+}
+
+TEST_CASE("a generation is left with operations, sets, memory and a join in use") {
+  const std::string trace = fmt::format("/tmp/horo-elastic-{}.json", getpid());
+  Job job(3, {{"HOROVOD_TIMELINE", trace}, {"HORO_AUTOTUNE", "1"}});
+  job.begin_with({0, 0, 0});
+  job.all({0, 1, 2}, "sum", "sum 6");
+  job.all({0, 1, 2}, "set", "set");
+  job.all({0, 1, 2}, "alloc", "held 1");
+  job.all({0, 1}, "pend 500", "pending 500");
+  job[0].kill(SIGCONT);  // Harmless; the worker is in no special state.
+  job[2].kill(SIGKILL);
+  job.all({0, 1}, "ends", "ended peer_lost");
+  job.all({0, 1}, "shutdown", "out");
+  next(job);
+  job.all({0, 1}, "sum", "sum 3");
+  job.all({0, 1}, "alloc", "held 2");
+  CHECK(job[0].ask("join") == "joining");
+  job.all({0, 1}, "shutdown", "out");
+  next(job);
+  job.all({0, 1}, "set", "failed duplicate");  // Ranks 0 and 1 are the world now.
+  job.all({0, 1}, "alloc", "held 3");
+  job.all({0, 1}, "sum", "sum 3");
+  std::remove(trace.c_str());
+}
+
+TEST_CASE("operations and tensors of an earlier generation are not taken for those of this one") {
+  Job job(2);
+  job.begin_with({0, 0});
+  job.all({0, 1}, "pend 1", "pending 1");
+  job.all({0, 1}, "shutdown", "out");
+  next(job);
+  for (const int worker : {0, 1}) {
+    job[worker].tell("pend 0");
+    CHECK(job[worker].hear() == "pending 0");
+    CHECK(job[worker].ask("stale") == "stale not_found invalid_argument");
+  }
+  job.all({0, 1}, "sum", "sum 3");
+}
+
+TEST_CASE("a rank that leaves ends the operations of the others with shut_down") {
+  Job job(2);
+  job.begin_with({0, 0});
+  job[0].tell("sum");
+  job.all({1}, "shutdown", "out");
+  CHECK(job[0].hear().substr(0, 16) == "failed shut_down");
+  job.all({0}, "shutdown", "out");
+  next(job);
+  job.all({0, 1}, "sum", "sum 3");
+}
+
+TEST_CASE("a hundred generations leave no descriptor, thread or mapping") {
+  Job job(2);
+  job.begin_with({0, 0});
+  std::string before;
+  for (int i = 0; i < 100; ++i) {
+    job.all({0, 1}, "sum", "sum 3");
+    if (i % 3 == 0) job.all({0, 1}, "pend 3", "pending 3");
+    job.all({0, 1}, "shutdown", "out");
+    next(job);
+    if (i == 9) before = job[1].ask("counts");
+  }
+  int descriptors = 0;
+  int threads = 0;
+  int mappings = 0;
+  REQUIRE(std::sscanf(before.c_str(), "counts %d %d %d", &descriptors, &threads, &mappings) == 3);
+  int after[3] = {};
+  const auto counts = job[1].ask("counts");
+  REQUIRE(std::sscanf(counts.c_str(), "counts %d %d %d", &after[0], &after[1], &after[2]) == 3);
+  CHECK(after[0] <= descriptors);
+  CHECK(after[1] <= threads);
+  CHECK(after[2] <= mappings + 4);
+}
