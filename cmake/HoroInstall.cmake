@@ -18,6 +18,7 @@ function(horo_install_library target)
     "${PROJECT_SOURCE_DIR}/runtime/include/horo/horo.hpp"
     "${PROJECT_SOURCE_DIR}/runtime/include/horo/job.hpp"
     "${PROJECT_SOURCE_DIR}/runtime/include/horo/op.hpp"
+    "${PROJECT_SOURCE_DIR}/runtime/include/horo/elastic.hpp"
     "${PROJECT_SOURCE_DIR}/runtime/include/horo/process_set.hpp"
     "${PROJECT_SOURCE_DIR}/runtime/include/horo/shared_buffer.hpp"
     "${PROJECT_SOURCE_DIR}/runtime/include/horo/tensor.hpp"

@@ -28,9 +28,10 @@ namespace horo::apps {
 namespace {
 
 /// In the order of the page: most used first.
-constexpr std::array<std::string_view, 8> kCppHeaders{
-    "horo/horo.hpp",          "horo/job.hpp",         "horo/tensor.hpp",  "horo/op.hpp",
-    "horo/shared_buffer.hpp", "horo/process_set.hpp", "horo/element.hpp", "horo/error.hpp"};
+constexpr std::array<std::string_view, 9> kCppHeaders{
+    "horo/horo.hpp",        "horo/job.hpp",     "horo/tensor.hpp",
+    "horo/op.hpp",          "horo/elastic.hpp", "horo/shared_buffer.hpp",
+    "horo/process_set.hpp", "horo/element.hpp", "horo/error.hpp"};
 
 /// The first comment of every page, which says that it must not be edited by hand.
 std::string head(std::string_view page) {

@@ -18,6 +18,7 @@
 #endif
 
 #include <horo/element.hpp>        // Element
+#include <horo/elastic.hpp>        // elastic_loop, agreed_change, pending_change
 #include <horo/error.hpp>          // Error, ErrorDetail
 #include <horo/job.hpp>            // Job, Gathered
 #include <horo/op.hpp>             // Op, wait_all, submit_all
