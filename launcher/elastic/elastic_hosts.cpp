@@ -84,6 +84,7 @@ void ElasticHosts::take(const discovery::Host& host) {
   auto& own = hosts_[place->second];
   own.user = host.user;
   own.slots = std::clamp(host.slots, 0, kMaxLocalRanks);
+  own.most_slots = std::max(own.most_slots, own.slots);
   own.failures.resize(std::max(own.failures.size(), static_cast<std::size_t>(own.slots)), 0);
   offered_.push_back(place->second);
 }

@@ -32,7 +32,7 @@ struct ElasticRules {
   Duration elastic_timeout = std::chrono::minutes(10);
   Duration start_timeout = std::chrono::minutes(10);  ///< From a worker's start to its first call.
   /// From a loss, or from the first call of a member, to the calls of all other members; and from
-  /// the answer "removed" to the end of the process.
+  /// the answer "removed" to the end of the process. Never longer than the elastic timeout.
   Duration rejoin_timeout = std::chrono::minutes(2);
   /// A new worker that is ready waits this long for others that were started too, so that one
   /// change takes in all of them.

@@ -34,7 +34,7 @@ struct ElasticWorker {
   std::size_t host = 0;
   int slot = 0;
   WorkerPhase phase = WorkerPhase::starting;
-  std::uint32_t attempt = 0;       ///< Of its last call; 0: it has not called.
+  std::uint32_t attempt = 0;       ///< The number of its last call; 0: none.
   bool was_member = false;         ///< It was given a place in a generation.
   std::uint64_t entered = 0;       ///< The last generation in which it met the others; 0: none.
   std::optional<int> rank{};       ///< In the current generation; none: it is no member.

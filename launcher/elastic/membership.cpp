@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/elastic/membership.hpp"
 
+#include <algorithm>
 #include <csignal>
 #include <utility>
 
@@ -277,9 +278,10 @@ void settle(MembershipState& state, TimePoint now) {
     expire_workers(state, now);
     dismiss_newcomers(state, now);
     seek_slots(state, now);
+    judge(state, now);
     form_when_ready(state, now);
     if (state.orders.formed) dismiss_newcomers(state, now);
-    judge(state, now);
+    judge_shortage(state, now);
   } else {
     expire_removed(state, now);
   }
@@ -312,6 +314,8 @@ std::optional<TimePoint> next_deadline(const MembershipState& state, TimePoint n
 
 MembershipState begin_membership(const ElasticRules& rules, TimePoint now) {
   MembershipState state(rules);
+  // A survivor waits for its answer for little more than the elastic timeout.
+  state.rules.rejoin_timeout = std::min(rules.rejoin_timeout, rules.elastic_timeout);
   state.round.enough_by = now + rules.elastic_timeout;
   state.orders.wake_at = state.round.enough_by;
   return state;

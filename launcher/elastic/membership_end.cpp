@@ -57,7 +57,6 @@ void begin_ending(MembershipState& state, const ElasticWorker& first, TimePoint 
       "{} ended with code 0, so the program is ending, and no further "
       "generation is formed",
       named(state, first));
-  if (state.phase == MembershipPhase::running) state.orders.over = state.generation;
   // A member that failed since the last generation was formed has not done its part.
   const auto& left = state.round.left;
   if (state.verdict.first_failed &&
@@ -130,11 +129,11 @@ bool nothing_can_come(const MembershipState& state) {
          });
 }
 
-bool judge_regrouping(MembershipState& state, TimePoint now) {
+void judge_regrouping(MembershipState& state, TimePoint now) {
   const auto& rules = state.rules;
-  if (rules.reset_limit && state.resets >= *rules.reset_limit) {
+  if (no_more_resets(state)) {
     const auto& left = state.round.left;
-    fail_job(
+    return fail_job(
         state,
         {.text = with_cause(
              state,
@@ -144,46 +143,16 @@ bool judge_regrouping(MembershipState& state, TimePoint now) {
                          *rules.reset_limit)),
          .exit_code = worker_code(state, exit_code::kFailure)},
         now);
-    return true;
   }
   const auto members = state.workers.members();
   const bool met = std::any_of(members.begin(), members.end(), [&state](const auto* worker) {
     return worker->entered == state.generation || worker->phase == WorkerPhase::member;
   });
-  if (met || state.unmet < 2 || now < *state.unmet_since + rules.elastic_timeout) return false;
+  if (met || state.unmet < 2 || now < *state.unmet_since + rules.elastic_timeout) return;
   fail_job(state,
            {.text = fmt::format("the workers could not meet in any of the last {} generations, "
                                 "for {}; can the hosts reach each other?",
                                 state.unmet + 1, describe(now - *state.unmet_since)),
-            .exit_code = exit_code::kStartTimeout},
-           now);
-  return true;
-}
-
-/// Fails a job that has too few workers, when nothing can come or the time is over.
-void judge_shortage(MembershipState& state, TimePoint now) {
-  if (state.phase == MembershipPhase::running) return;
-  const bool seeks = state.phase == MembershipPhase::seeking;
-  if (!seeks && !all_have_called(state, now)) {
-    if (state.phase == MembershipPhase::regrouping) return;
-    if (now < state.round.enough_by && !nothing_can_come(state)) return;
-  }
-  if (state.hosts.offered_yet() && nothing_can_come(state)) {
-    return fail_job(state,
-                    {.text = with_cause(state, fmt::format("no host is left that could be used: {}",
-                                                           describe_hosts_out(state))),
-                     .exit_code = worker_code(state, exit_code::kHostLost)},
-                    now);
-  }
-  if (now < state.round.enough_by) return;
-  const auto wanted = seeks ? fmt::format("--min-np asks for {} slots, and {}", state.rules.min_np,
-                                          describe_offer(state))
-                            : describe_shortage(state);
-  fail_job(state,
-           {.text = with_cause(state, fmt::format("given up waiting for workers after {}: {}; add "
-                                                  "hosts, lower --min-np or raise "
-                                                  "--elastic-timeout",
-                                                  describe(state.rules.elastic_timeout), wanted)),
             .exit_code = exit_code::kStartTimeout},
            now);
 }
@@ -215,8 +184,34 @@ void judge(MembershipState& state, TimePoint now) {
                      .exit_code = worker_code(state, exit_code::kFailure)},
                     now);
   }
-  if (state.phase == MembershipPhase::regrouping && judge_regrouping(state, now)) return;
-  judge_shortage(state, now);
+  if (state.phase == MembershipPhase::regrouping) judge_regrouping(state, now);
+}
+
+void judge_shortage(MembershipState& state, TimePoint now) {
+  if (state.phase == MembershipPhase::running) return;
+  const bool seeks = state.phase == MembershipPhase::seeking;
+  if (!seeks && !all_have_called(state, now)) {
+    if (state.phase == MembershipPhase::regrouping) return;
+    if (now < state.round.enough_by && !nothing_can_come(state)) return;
+  }
+  if (state.hosts.offered_yet() && nothing_can_come(state)) {
+    return fail_job(state,
+                    {.text = with_cause(state, fmt::format("no host is left that could be used: {}",
+                                                           describe_hosts_out(state))),
+                     .exit_code = worker_code(state, exit_code::kHostLost)},
+                    now);
+  }
+  if (now < state.round.enough_by) return;
+  const auto wanted = seeks ? fmt::format("--min-np asks for {} slots, and {}", state.rules.min_np,
+                                          describe_offer(state))
+                            : describe_shortage(state);
+  fail_job(state,
+           {.text = with_cause(state, fmt::format("given up waiting for workers after {}: {}; add "
+                                                  "hosts, lower --min-np or raise "
+                                                  "--elastic-timeout",
+                                                  describe(state.rules.elastic_timeout), wanted)),
+            .exit_code = exit_code::kStartTimeout},
+           now);
 }
 
 void close_hosts(MembershipState& state) {
@@ -248,8 +243,8 @@ void finish(MembershipState& state) {
 }
 
 void settle_ending(MembershipState& state, TimePoint now) {
+  close_hosts(state);
   if (state.workers.living() == 0) {
-    close_hosts(state);
     if (!state.all_ended) state.stop_by = now + state.rules.close_timeout;
     state.all_ended = true;
     if (now >= state.stop_by) finish(state);

@@ -28,8 +28,11 @@ void begin_ending(MembershipState& state, const ElasticWorker& first, TimePoint 
 /// The first worker that failed while the program was ending decides the exit code.
 void note_late_failure(MembershipState& state, const JobEnd& end);
 
-/// Fails the job if no further generation can be formed, or not in time.
+/// Ends the job if no further generation may be formed, whoever calls.
 void judge(MembershipState& state, TimePoint now);
+
+/// Fails a job that has too few workers, when nothing can come or the time is over.
+void judge_shortage(MembershipState& state, TimePoint now);
 
 /// Closes the agents of hosts that have no worker and get none.
 void close_hosts(MembershipState& state);

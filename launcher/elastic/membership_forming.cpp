@@ -259,7 +259,7 @@ void announce_changes(MembershipState& state, TimePoint now) {
       flags |= kNoticeRemoved;
   }
   if (flags == 0 || planned == notices.announced) return notices.joined_by.reset();
-  if (flags == kNoticeAdded && others_come(state)) {
+  if ((flags & kNoticeAdded) != 0 && others_come(state)) {
     if (!notices.joined_by) notices.joined_by = now + state.rules.join_window;
     if (now < notices.joined_by) return;
   }
