@@ -41,6 +41,15 @@ kv::ServerCounts RunningServer::counts() {
   return promise.get_future().get();
 }
 
+void RunningServer::with_server(const std::function<void(kv::Server&)>& task) {
+  std::promise<void> done;
+  loop_->post([&] {
+    task(*server_);
+    done.set_value();
+  });
+  done.get_future().get();
+}
+
 bool RunningServer::reaches(const std::function<bool(const kv::ServerCounts&)>& wanted) {
   const auto limit = soon();
   while (!wanted(counts())) {

@@ -40,6 +40,9 @@ class RunningServer {
   kv::Client client() const;
   kv::ServerCounts counts();
 
+  /// Calls `task` with the server, in the server's thread, and waits for it.
+  void with_server(const std::function<void(kv::Server&)>& task);
+
   /// Returns when `wanted` is true for the counts, or after soon().
   bool reaches(const std::function<bool(const kv::ServerCounts&)>& wanted);
 

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <list>
-#include <sys/resource.h>
 #include <unistd.h>
 #include <unordered_map>
 #include <utility>
@@ -11,6 +10,8 @@
 #include "base/kv/kv_messages.hpp"
 #include "base/kv/server/listener.hpp"
 #include "base/kv/server/server_connection.hpp"
+#include "base/kv/server/server_limits.hpp"
+#include "base/kv/server/store_operations.hpp"
 #include "base/log.hpp"
 
 namespace horo::kv {
@@ -19,27 +20,6 @@ namespace {
 
 constexpr int kAcceptsPerTurn = 64;  // Then the connected clients are served.
 constexpr Duration kDescriptorRetry = std::chrono::milliseconds(100);
-constexpr std::size_t kRequestOverhead = kMaxKeyBytes + 64;
-constexpr std::size_t kLeastPayload = std::size_t{1} << 20U;  // Room for requests with many keys.
-
-/// Room for the largest request: a compare-and-set carries two values.
-Result<std::uint32_t> max_payload(const StoreLimits& limits) {
-  const std::uint64_t most = (kMaxPayload - kRequestOverhead) / 2;
-  if (limits.value.value() > most) {
-    return fail(Errc::invalid_argument,
-                "key-value limit of {} bytes for one value; at most {} are allowed", limits.value,
-                most);
-  }
-  return static_cast<std::uint32_t>(
-      std::max<std::uint64_t>(kLeastPayload, 2 * limits.value.value() + kRequestOverhead));
-}
-
-/// Peers without proof may use at most an eighth of the descriptors: the launcher needs them too.
-std::size_t bounded_by_descriptors(std::size_t wanted) {
-  rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return wanted;
-  return std::clamp<std::size_t>(wanted, 1, std::max<std::size_t>(1, limit.rlim_cur / 8));
-}
 
 }  // namespace
 
@@ -53,13 +33,20 @@ class Server::Impl : public std::enable_shared_from_this<Impl> {
         store_(options_.limits) {}
 
   Status listen() {
-    for (const auto& address : options_.listen) {
-      HORO_TRY(Listener listener, Listener::open(address));
-      HORO_TRY(Descriptor watched, loop_.watch(listener.descriptor()));
-      listeners_.push_back({.listener = std::move(listener), .watched = std::move(watched)});
-    }
+    for (const auto& address : options_.listen) HORO_TRY_STATUS(add_listener(address));
     resume_accepting();
     return {};
+  }
+
+  Result<Address> listen_also(const Address& address) {
+    for (const auto& entry : listeners_) {
+      const auto& there = entry.listener.address();
+      const bool same_port = address.port == 0 || address.port == there.port;
+      if (there.host == address.host && same_port) return there;
+    }
+    HORO_TRY_STATUS(add_listener(address));
+    if (accepting_) accept_at(listeners_.back());
+    return listeners_.back().listener.address();
   }
 
   std::vector<Address> addresses() const {
@@ -78,14 +65,37 @@ class Server::Impl : public std::enable_shared_from_this<Impl> {
             .keys = store_.keys()};
   }
 
+  void intercept(std::string prefix, SetHandler handler) {
+    interceptions_.push_back({std::move(prefix), std::move(handler)});
+  }
+
+  Status set(std::string_view key, std::string value) {
+    HORO_TRY_STATUS(store_.set(key, std::move(value)));
+    wake(std::string(key));
+    return {};
+  }
+
+  void erase(const std::string& key) { store_.erase({&key, 1}); }
+
  private:
+  struct Interception {
+    std::string prefix;
+    SetHandler handler;
+  };
+
   struct WatchedListener {
     Listener listener;
     Descriptor watched;  // Declared after the listener, to be destroyed before it.
   };
 
-  // -- New connections
-  // ---------------------------------------------------------------------------------
+  Status add_listener(const Address& address) {
+    HORO_TRY(Listener listener, Listener::open(address));
+    HORO_TRY(Descriptor watched, loop_.watch(listener.descriptor()));
+    listeners_.push_back({.listener = std::move(listener), .watched = std::move(watched)});
+    return {};
+  }
+
+  // -- New connections ---------------------------------------------------------------------------
 
   void accept_from(WatchedListener& entry) {
     for (int i = 0; i < kAcceptsPerTurn; ++i) {
@@ -154,9 +164,11 @@ class Server::Impl : public std::enable_shared_from_this<Impl> {
     accept_retry_.reset();
     if (accepting_ || unauthenticated_.size() >= options_.unauthenticated) return;
     accepting_ = true;
-    for (auto& entry : listeners_) {
-      entry.watched.on_readable([this, &entry] { accept_from(entry); });
-    }
+    for (auto& entry : listeners_) accept_at(entry);
+  }
+
+  void accept_at(WatchedListener& entry) {
+    entry.watched.on_readable([this, &entry] { accept_from(entry); });
   }
 
   void leave_unauthenticated(ServerConnection& connection) {
@@ -253,62 +265,28 @@ class Server::Impl : public std::enable_shared_from_this<Impl> {
       return;
     }
     Response response{.op = request.op, .id = request.id};
-    const auto value = execute(request, response);
+    if (request.op == Op::set && hand_over(request)) return connection.session.answer(response, {});
+    const auto value = execute(store_, request, response);
     connection.session.answer(response, value);
     const bool wrote = request.op == Op::set || request.op == Op::add || response.swapped;
     if (wrote && response.status == Errc::ok) wake(request.keys.front());
   }
 
-  /// Fills `response` and returns the value that follows it, if there is one.
-  KeyValueStore::Value execute(Request& request, Response& response) {
+  /// True: a handler gets what the request sets, so it is not stored.
+  bool hand_over(Request& request) {
     const auto& key = request.keys.front();
-    KeyValueStore::Value value;
-    switch (request.op) {
-      case Op::set:
-        fill(response, store_.set(key, std::move(request.value)));
-        break;
-      case Op::find:
-        value = store_.find(key);
-        response.present = value != nullptr;
-        break;
-      case Op::missing:
-        fill_missing(response, request);
-        break;
-      case Op::add: {
-        auto sum = store_.add(key, request.delta);
-        if (sum) response.number = *sum;
-        fill(response, sum ? Status{} : Status(Failure(std::move(sum).error())));
-        break;
-      }
-      case Op::compare_and_set: {
-        auto swapped = store_.compare_and_set(key, request.expected, std::move(request.value));
-        response.swapped = swapped && *swapped;
-        fill(response, swapped ? Status{} : Status(Failure(std::move(swapped).error())));
-        if (response.status == Errc::ok) value = store_.find(key);
-        response.present = value != nullptr;
-        break;
-      }
-      case Op::erase:
-        response.number = static_cast<std::int64_t>(store_.erase(request.keys));
-        break;
-      case Op::get:
-      case Op::wait:
-        break;
-    }
-    return value;
-  }
-
-  static void fill(Response& response, Status status) {
-    if (status) return;
-    response.status = status.error().code;
-    response.value = std::move(status).error().message;
-  }
-
-  void fill_missing(Response& response, const Request& request) const {
-    for (const auto& key : request.keys) {
-      if (store_.find(key)) continue;
-      if (response.number++ == 0) response.value = key;
-    }
+    const auto found =
+        std::find_if(interceptions_.begin(), interceptions_.end(),
+                     [&key](const Interception& one) { return key.starts_with(one.prefix); });
+    if (found == interceptions_.end()) return false;
+    const auto place = static_cast<std::size_t>(found - interceptions_.begin());
+    loop_.post([weak = weak_from_this(), place, key, value = std::move(request.value)] {
+      const auto self = weak.lock();
+      if (!self) return;
+      const auto handler = self->interceptions_[place].handler;
+      handler(key, value);
+    });
+    return true;
   }
 
   // -- Waiting -----------------------------------------------------------------------------------
@@ -364,7 +342,8 @@ class Server::Impl : public std::enable_shared_from_this<Impl> {
   const ServerTerms terms_;
 
   KeyValueStore store_;
-  std::vector<WatchedListener> listeners_;
+  std::vector<Interception> interceptions_;
+  std::list<WatchedListener> listeners_;  // A list: tasks refer to its elements.
   bool accepting_ = false;
   bool is_short_ = false;  // There are no descriptors left, and the log has said so.
   Subscription accept_retry_;
@@ -401,6 +380,22 @@ std::vector<Address> Server::addresses() const {
 
 ServerCounts Server::counts() const {
   return impl_->counts();
+}
+
+Result<Address> Server::listen_also(const Address& address) {
+  return impl_->listen_also(address).context("the key-value server");
+}
+
+void Server::intercept(std::string prefix, SetHandler handler) {
+  impl_->intercept(std::move(prefix), std::move(handler));
+}
+
+Status Server::set(std::string_view key, std::string value) {
+  return impl_->set(key, std::move(value));
+}
+
+void Server::erase(const std::string& key) {
+  impl_->erase(key);
 }
 
 }  // namespace horo::kv

@@ -11,8 +11,10 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.hpp"
@@ -68,6 +70,24 @@ class Server {
   std::vector<Address> addresses() const;
 
   ServerCounts counts() const;
+
+  /// Listens at one more address, and returns it with the actual port. The addresses before stay
+  /// the first ones. An address that has a listener already is returned. Fails: as start.
+  Result<Address> listen_also(const Address& address);
+
+  using SetHandler = std::function<void(std::string_view key, std::string_view value)>;
+
+  /// From now on, what clients set under keys that begin with `prefix` is not stored. The client's
+  /// answer is a success, and `handler` gets key and value in a later turn of the loop. It may use
+  /// the server, and destroy it. The first prefix that fits counts.
+  void intercept(std::string prefix, SetHandler handler);
+
+  /// Stores a value as a client would, and answers the clients that wait for the key.
+  /// Fails: resource_exhausted (names the limit).
+  Status set(std::string_view key, std::string value);
+
+  /// Removes the key if it exists.
+  void erase(const std::string& key);
 
  private:
   class Impl;
