@@ -33,7 +33,7 @@ std::string words_of(const cli::Flag& flag) {
 }
 
 bool offered(const cli::Flag& flag) {
-  return !flag.hidden && flag.refusal.empty();
+  return !flag.hidden;
 }
 
 /// "--x", and "--no-x" if that exists.

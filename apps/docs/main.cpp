@@ -164,15 +164,6 @@ std::string cli_page() {
     text += fmt::format("\n## horo{}{}\n\n{}\n\n```\n{}\n```\n", command.name.empty() ? "" : " ",
                         command.name, sentence(command.summary), cli::usage_line(command));
     append_flags(text, command);
-    std::string missing;
-    for (const auto& flag : command.flags) {
-      if (!flag.refusal.empty())
-        missing += fmt::format("| `--{}` | {} |\n", flag.name, cell(flag.refusal));
-    }
-    if (!missing.empty()) {
-      text += "\n### Options of horovodrun that are refused\n\n| Option | Reason |\n|---|---|\n" +
-              missing;
-    }
   }
   return text;
 }

@@ -103,6 +103,10 @@ bool is_value(std::string_view word) {
          word[1] == '.';
 }
 
+bool is_number(std::string_view word) {
+  return !word.empty() && word.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
 }  // namespace
 
 const Option* Arguments::find(std::string_view flag) const {
@@ -127,9 +131,6 @@ Result<Arguments> parse_arguments(const CommandRow& command, std::span<const cha
     HORO_TRY(auto name, is_long ? find_long(command, word.substr(0, equals))
                                 : find_short(command, word.substr(0, equals)));
     const Flag& flag = *name.flag;
-    if (!flag.refusal.empty()) {
-      return fail(Errc::invalid_argument, "option '--{}': {}", name.text, flag.refusal);
-    }
     Option option{.flag = &flag, .name = std::move(name.text), .value = "true"};
     if (equals != std::string_view::npos) {
       if (flag.value.empty() && !flag.negatable) {
@@ -142,6 +143,10 @@ Result<Arguments> parse_arguments(const CommandRow& command, std::span<const cha
                     flag.value);
       }
       option.value = words[++i];
+      if (flag.joins_numbers && i + 1 < words.size() && is_number(option.value) &&
+          is_number(words[i + 1])) {
+        option.value += fmt::format(",{}", words[++i]);
+      }
     }
     arguments.options.push_back(std::move(option));
   }

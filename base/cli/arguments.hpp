@@ -29,8 +29,8 @@ struct Arguments {
   const Option* find(std::string_view flag) const;
 };
 
-/// Pure. Fails: invalid_argument, for unknown, ambiguous and refused options, missing values, and
-/// positional arguments of a `command` that takes none.
+/// Pure. Fails: invalid_argument, for unknown and ambiguous options, missing values, and positional
+/// arguments of a `command` that takes none.
 Result<Arguments> parse_arguments(const CommandRow& command, std::span<const char* const> words);
 
 }  // namespace horo::cli

@@ -47,6 +47,10 @@ std::vector<Flag> knob_flags() {
     // The letters that horovodrun has.
     if (flag.name == "ssh-port") flag.letter = 'p';
     if (flag.name == "ssh-identity-file") flag.letter = 'i';
+    if (flag.name == "blacklist-cooldown-range") {
+      flag.value = "MIN,MAX";
+      flag.joins_numbers = true;
+    }
     for (const auto& spelling : row.text->flags) {
       if (!spelling.name.empty()) flag.also.emplace_back(spelling.name);
     }
@@ -65,26 +69,6 @@ Flag json_flag(const char* help) {
   return {.name = "json", .group = kGeneral, .help = help};
 }
 
-/// Options of horovodrun for features that are missing here. The reason helps more than "unknown
-/// option".
-std::vector<Flag> refused_flags() {
-  const std::string fixed = "this version has no elastic jobs; give the number of ranks with -np";
-  const std::vector<std::pair<std::vector<std::string>, std::string>> rows{
-      {{"min-np", "min-num-proc"}, fixed},   {{"max-np", "max-num-proc"}, fixed},
-      {{"elastic-timeout"}, fixed},          {{"reset-limit"}, fixed},
-      {{"blacklist-cooldown-range"}, fixed},
-  };
-  std::vector<Flag> flags;
-  for (const auto& [names, reason] : rows) {
-    Flag flag{.name = names.front(),
-              .also = {names.begin() + 1, names.end()},
-              .hidden = true,
-              .refusal = reason};
-    flags.push_back(std::move(flag));
-  }
-  return flags;
-}
-
 /// Flags that choose the hosts.
 std::vector<Flag> host_flags() {
   return {
@@ -99,8 +83,8 @@ std::vector<Flag> host_flags() {
        .value = "COMMAND",
        .group = kHosts,
        .help =
-           "program that prints one host per line, with arguments if it needs any; it runs when "
-           "the job starts or restarts"}};
+           "program that prints one host per line, run by the shell, so with arguments if it needs "
+           "any; it runs when the job starts or restarts, and every second in an elastic job"}};
 }
 
 /// The flags of the knobs with these keys.
@@ -364,7 +348,6 @@ CommandRow run_command() {
   add(run_flags());
   add(mpi_flags());
   add(knob_flags());
-  add(refused_flags());
   return run;
 }
 

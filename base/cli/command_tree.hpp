@@ -23,8 +23,8 @@ struct Flag {
   bool hidden = false;     ///< Valid, but not shown in the help.
   /// The knob that it sets; null for an option of the command itself.
   const KnobRow* knob = nullptr;
-  /// The message for an option of horovodrun that is known but not supported.
-  std::string refusal{};
+  /// Two numbers as separate words are one value, as horovodrun takes it: `--range 10 100`.
+  bool joins_numbers = false;
 };
 
 struct CommandRow {

@@ -28,6 +28,7 @@ inline constexpr std::string_view kOutput = "Output";
 inline constexpr std::string_view kPlaces = "Placement";
 inline constexpr std::string_view kTimes = "Times and failures";
 inline constexpr std::string_view kOtherHosts = "Other hosts";
+inline constexpr std::string_view kElastic = "Elastic jobs";
 inline constexpr std::string_view kLogs = "Logging";
 inline constexpr std::string_view kAutotuning = "Autotuning";
 inline constexpr std::string_view kTimelines = "Timeline";

@@ -5,6 +5,7 @@
 #include <array>
 #include <cctype>
 
+#include "base/knobs/elastic_knobs.hpp"
 #include "base/knobs/knobs.hpp"
 #include "base/knobs/launcher_knobs.hpp"
 #include "base/knobs/mpi_knobs.hpp"
@@ -84,6 +85,14 @@ constexpr std::array kRows{
     row(knobs::kNetworkInterfaces),
     row(knobs::kEnvAllow),
     row(knobs::kEnvDeny),
+    row(knobs::kMinNp),
+    row(knobs::kMaxNp),
+    row(knobs::kSpares),
+    row(knobs::kElasticTimeout),
+    row(knobs::kRejoinTimeout),
+    row(knobs::kResetLimit),
+    row(knobs::kSlotRestarts),
+    row(knobs::kBlacklistCooldownRange),
     row(knobs::kStartTimeout),
     row(knobs::kTimeout),
     row(knobs::kFailureGrace),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The rows of the knobs that only the launcher reads: placement, other hosts, timeouts and output.
-// Those of --mpi are in mpi_knobs.hpp, those of the ranks in knobs.hpp.
+// Those of --mpi are in mpi_knobs.hpp, those of elastic jobs in elastic_knobs.hpp, those of the
+// ranks in knobs.hpp.
 #pragma once
 
 #include <chrono>
@@ -21,7 +22,8 @@ inline constexpr Knob<int> kSlotsPerHost{
              .group = kPlaces,
              .help = "slots of a host for which no number is given",
              .unit = "ranks",
-             .reader = KnobReader::launcher},
+             .reader = KnobReader::launcher,
+             .flags = {Spelling{.name = "slots"}}},
     .fallback = 1,
     .least = 1,
     .most = 1024};

@@ -24,13 +24,12 @@ struct TheirVariable {
   bool is_switch = false;    ///< 0 asks for nothing.
 };
 
-constexpr std::string_view kNoElastic = "this version has no elastic jobs";
 constexpr std::string_view kThroughHost = "tensors of GPUs are moved through the host's memory";
 
 /// The first row that fits counts.
 constexpr std::array kTheirVariables{
-    TheirVariable{.name = "HOROVOD_ELASTIC", .inert = kNoElastic, .is_switch = true},
-    TheirVariable{.name = "HOROVOD_ELASTIC_*", .inert = kNoElastic},
+    // The launcher sets it for the ranks of an elastic job.
+    TheirVariable{.name = "HOROVOD_ELASTIC"},
     TheirVariable{.name = "HOROVOD_ENABLE_XLA_OPS",
                   .inert = "Horo has no module for TensorFlow",
                   .is_switch = true},

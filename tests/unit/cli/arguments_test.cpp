@@ -77,10 +77,13 @@ TEST_CASE("an unknown option is named with the nearest known one") {
   CHECK(told({"-q"}) == "!unknown option '-q'");
 }
 
-TEST_CASE("an unsupported option of horovodrun is refused with the reason") {
-  CHECK(told({"--min-np", "2", "x"}) ==
-        "!option '--min-np': this version has no elastic jobs; give the number of ranks "
-        "with -np");
+TEST_CASE("a range may be two words, as horovodrun takes it, or one") {
+  CHECK(told({"--blacklist-cooldown-range", "10", "100", "x"}) ==
+        "blacklist-cooldown-range=10,100 | x");
+  CHECK(told({"--blacklist-cooldown-range", "10,100", "5"}) ==
+        "blacklist-cooldown-range=10,100 | 5");
+  CHECK(told({"--blacklist-cooldown-range", "10", "x"}) == "blacklist-cooldown-range=10 | x");
+  CHECK(told({"--reset-limit", "10", "100"}) == "reset-limit=10 | 100");
 }
 
 TEST_CASE("the last of several equal options has priority") {
