@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -17,9 +18,12 @@ using Lookup = std::function<const char*(const char*)>;
 /// The end of a message about an allocation that cannot be read.
 inline constexpr std::string_view kNameTheHosts = "give the hosts with -H or --hostfile";
 
+/// Whether a source may name no host. An elastic job waits for hosts then.
+enum class NoHosts : std::uint8_t { refused, allowed };
+
 /// The answer of a source.
 struct Listing {
-  HostSet hosts;     ///< Never empty.
+  HostSet hosts;     ///< Empty only if the source was told that it may be.
   std::string from;  ///< The origin of the slots, for people: "slots from SLURM_TASKS_PER_NODE";
                      ///< may be empty.
 };

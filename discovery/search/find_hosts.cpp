@@ -17,6 +17,7 @@ namespace {
 struct Chosen {
   std::unique_ptr<HostSource> source;
   std::string why;
+  bool may_change = false;
 };
 
 Chosen choose(const HostRequest& request) {
@@ -25,9 +26,11 @@ Chosen choose(const HostRequest& request) {
   if (!request.list.empty())
     return {std::make_unique<StaticSource>(request.list, slots), "it was given"};
   if (!request.hostfile.empty())
-    return {std::make_unique<HostfileSource>(request.hostfile, slots), "it was given"};
+    return {std::make_unique<HostfileSource>(request.hostfile, slots, request.no_hosts),
+            "it was given", true};
   if (!request.script.empty())
-    return {std::make_unique<ScriptSource>(request.script, slots), "it was given"};
+    return {std::make_unique<ScriptSource>(request.script, slots, request.no_hosts), "it was given",
+            true};
   if (SlurmSource::is_here(environment)) {
     return {std::make_unique<SlurmSource>(environment, request.ranks_per_host),
             "SLURM_JOB_ID is set"};
@@ -37,7 +40,8 @@ Chosen choose(const HostRequest& request) {
   if (PbsSource::is_here(environment))
     return {std::make_unique<PbsSource>(environment), "PBS_JOBID is set"};
   if (KubernetesSource::is_here(environment)) {
-    return {std::make_unique<KubernetesSource>(), "the MPI operator has mounted its host file"};
+    return {std::make_unique<KubernetesSource>(), "the MPI operator has mounted its host file",
+            true};
   }
   return {
       nullptr,
@@ -58,7 +62,8 @@ Result<FoundHosts> find_hosts(const HostRequest& request) {
                {Deadline::in(SteadyClock::instance(), request.timeout), request.cancel}));
   FoundHosts found{.hosts = std::move(listing.hosts),
                    .source = std::string(chosen.source->name()),
-                   .why = std::move(chosen.why)};
+                   .why = std::move(chosen.why),
+                   .may_change = chosen.may_change};
   if (!listing.from.empty()) found.why += fmt::format("; {}", listing.from);
   return found;
 }

@@ -20,15 +20,17 @@ struct HostRequest {
   /// Slots per host of a scheduler's job, as far as its CPUs and GPUs reach.
   int ranks_per_host = 0;
   std::optional<int> here_slots;  ///< Slots of this machine, used if there is no other source.
-  Duration timeout{};             ///< Time for the script and for a scheduler's programs.
-  int cancel = -1;                ///< Such a program ends when this is readable (WaitLimit).
+  NoHosts no_hosts = NoHosts::refused;  ///< For --hostfile and --host-discovery-script.
+  Duration timeout{};                   ///< Time for the script and for a scheduler's programs.
+  int cancel = -1;                      ///< Such a program ends when this is readable (WaitLimit).
   Lookup environment;
 };
 
 struct FoundHosts {
   HostSet hosts;
-  std::string source;  ///< "Slurm job 42".
-  std::string why;     ///< Reason for the source, and origin of the slots.
+  std::string source;       ///< "Slurm job 42".
+  std::string why;          ///< Reason for the source, and origin of the slots.
+  bool may_change = false;  ///< The source may name other hosts later: a file or a program.
 };
 
 /// Uses the first of: -H, --hostfile, --host-discovery-script, Slurm, LSF, PBS, a Kubernetes

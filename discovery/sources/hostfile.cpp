@@ -50,20 +50,21 @@ Status add_line(HostSet& hosts, const std::vector<std::string_view>& parts, int 
 
 }  // namespace
 
-HostfileSource::HostfileSource(std::string path, int default_slots)
+HostfileSource::HostfileSource(std::string path, int default_slots, NoHosts no_hosts)
     : path_(std::move(path)),
       name_(fmt::format("hostfile '{}'", path_)),
-      default_slots_(default_slots) {}
+      default_slots_(default_slots),
+      no_hosts_(no_hosts) {}
 
 Result<Listing> HostfileSource::list(WaitLimit) {
   auto text = read_text_file(path_);
   if (!text) return Failure(std::move(text).error().context(name_));
-  auto hosts = parse_hostfile(*text, default_slots_);
+  auto hosts = parse_hostfile(*text, default_slots_, no_hosts_);
   if (!hosts) return Failure(std::move(hosts).error().context(name_));
   return Listing{.hosts = std::move(*hosts), .from = {}};
 }
 
-Result<HostSet> parse_hostfile(std::string_view text, int default_slots) {
+Result<HostSet> parse_hostfile(std::string_view text, int default_slots, NoHosts no_hosts) {
   constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   HostSet hosts;
@@ -76,7 +77,7 @@ Result<HostSet> parse_hostfile(std::string_view text, int default_slots) {
     if (auto added = add_line(hosts, parts, default_slots); !added)
       return Failure(std::move(added).error().context(fmt::format("line {}", number)));
   }
-  if (hosts.empty())
+  if (hosts.empty() && no_hosts == NoHosts::refused)
     return fail(Errc::invalid_argument, "it names no host; write one name:slots per line");
   return hosts;
 }

@@ -11,7 +11,8 @@ namespace horo::discovery {
 /// have ranges. `#` begins a comment; empty lines are ignored.
 class HostfileSource final : public HostSource {
  public:
-  explicit HostfileSource(std::string path, int default_slots = 1);
+  explicit HostfileSource(std::string path, int default_slots = 1,
+                          NoHosts no_hosts = NoHosts::refused);
 
   std::string_view name() const override { return name_; }
 
@@ -22,9 +23,11 @@ class HostfileSource final : public HostSource {
   std::string path_;
   std::string name_;
   int default_slots_;
+  NoHosts no_hosts_;
 };
 
 /// The same from a text; errors do not name a file. Fails: invalid_argument.
-Result<HostSet> parse_hostfile(std::string_view text, int default_slots = 1);
+Result<HostSet> parse_hostfile(std::string_view text, int default_slots = 1,
+                               NoHosts no_hosts = NoHosts::refused);
 
 }  // namespace horo::discovery

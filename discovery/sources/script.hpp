@@ -7,11 +7,12 @@
 
 namespace horo::discovery {
 
-/// A program, with or without arguments as for a shell, that prints hosts in the form of a host
-/// file: `name:4` or `name`, one per line.
+/// A command line, which the shell runs, or the path of a program, which may have blanks. It prints
+/// hosts in the form of a host file: `name:4` or `name`, one per line.
 class ScriptSource final : public HostSource {
  public:
-  explicit ScriptSource(std::string path, int default_slots = 1);
+  explicit ScriptSource(std::string path, int default_slots = 1,
+                        NoHosts no_hosts = NoHosts::refused);
 
   std::string_view name() const override { return name_; }
 
@@ -24,6 +25,7 @@ class ScriptSource final : public HostSource {
   std::string path_;
   std::string name_;
   int default_slots_;
+  NoHosts no_hosts_;
 };
 
 }  // namespace horo::discovery

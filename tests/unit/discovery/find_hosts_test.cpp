@@ -98,6 +98,22 @@ TEST_CASE("a discovery script may have arguments, which are split as a shell doe
   CHECK(describe(found->hosts) == "node7:2");
 }
 
+TEST_CASE("a discovery script with signs of the shell is run by the shell") {
+  const Script script("#!/bin/sh\necho a:2\necho b:3\n");
+  const auto found = find({.script = fmt::format("{} | grep -v a; echo c:$((1 + 1))", script.path())});
+  REQUIRE(found);
+  CHECK(describe(found->hosts) == "b:3, c:2");
+}
+
+TEST_CASE("a discovery script may name no host only for a job that waits for hosts") {
+  const Script script("#!/bin/sh\n");
+  const auto found = find({.script = script.path(), .no_hosts = NoHosts::allowed});
+  REQUIRE(found);
+  CHECK(found->hosts.empty());
+  CHECK(found->may_change);
+  CHECK_FALSE(find({.list = "a:2"})->may_change);
+}
+
 TEST_CASE("the error for a failed discovery script has its end and the last line of its errors") {
   const auto [text, part] = GENERATE(table<std::string, std::string>({
       {"#!/bin/sh\necho a:2\necho first >&2\necho 'no cluster' >&2\nexit 3\n",

@@ -71,6 +71,15 @@ TEST_CASE("an error in a host file names the line") {
   CHECK_THAT(hosts.error().message, Catch::Contains(part));
 }
 
+TEST_CASE("a host file with too many hosts is refused at the line where there are too many") {
+  std::string text;
+  for (std::size_t i = 0; i <= kMaxHosts + 5; ++i) text += fmt::format("h{}\n", i);
+  const auto hosts = parse_hostfile(text);
+  REQUIRE(!hosts);
+  CHECK(hosts.error().message ==
+        "line 100001: with 'h100000' there would be more than 100000 hosts");
+}
+
 TEST_CASE("the error for an unreadable host file has its name and the reason") {
   const auto hosts = HostfileSource("/nonexistent/hosts").list(Deadline::never());
   REQUIRE(!hosts);
