@@ -47,7 +47,7 @@ JobOutput::JobOutput(Loop& loop, OutputOptions options, std::vector<RankLabel> r
       options_(std::move(options)),
       ranks_(ranks.size()),
       files_(std::move(files)),
-      grain_(output_window(ranks.size()) / 4) {
+      grain_((options_.window != 0 ? options_.window : output_window(ranks.size())) / 4) {
   for (std::size_t r = 0; r < ranks.size(); ++r) ranks_[r].label = std::move(ranks[r]);
   panes_.reserve(2);  // Tasks hold references to panes, so they must not move.
   add_pane(options_.out_fd);
@@ -58,6 +58,13 @@ JobOutput::JobOutput(Loop& loop, OutputOptions options, std::vector<RankLabel> r
                 error.message);
     });
   }
+}
+
+void JobOutput::add_rank(RankLabel label) {
+  ranks_.emplace_back().label = std::move(label);
+  if (!files_ || files_->ranks() >= ranks_.size()) return;
+  if (auto made = files_->add_rank(); !made)
+    log::warn("output", "{}; a rank's output is missing in the files", made.error().message);
 }
 
 void JobOutput::add_pane(int fd) {

@@ -36,6 +36,8 @@ struct OutputOptions {
   std::optional<bool> fold{};
   bool cursor = false;        ///< The terminal understands sequences that erase.
   bool tagged_files = false;  ///< Lines in files have the tag too, as Horovod's do.
+  /// Bytes of a rank that may be in transit; 0: output_window() of the ranks at the start.
+  std::uint32_t window = 0;
   std::string job_id;
   int out_fd = 1;
   int err_fd = 2;
@@ -56,6 +58,10 @@ class JobOutput {
 
   JobOutput(Loop& loop, OutputOptions options, std::vector<RankLabel> ranks,
             std::optional<LogFiles> files);
+
+  /// One more rank, whose number is that of the ranks so far. Equal lines of ranks are not joined
+  /// in a job that gets more ranks.
+  void add_rank(RankLabel label);
 
   /// Called when `bytes` more bytes of a rank have reached the screen's reader.
   void on_taken(std::function<void(Rank, std::size_t bytes)> task) { on_taken_ = std::move(task); }
@@ -115,7 +121,10 @@ class JobOutput {
   void add_pane(int fd);
   void complain(int number, const Error& error);
 
-  bool shows(Rank rank) const { return options_.shown.empty() || options_.shown[rank.index()]; }
+  bool shows(Rank rank) const {
+    const auto& shown = options_.shown;
+    return shown.empty() || (rank.index() < shown.size() && shown[rank.index()]);
+  }
 
   TagFields fields_of(Rank rank, Stream stream) const;
   std::string paint(const Pane& pane, Rank rank, std::string tag) const;

@@ -44,33 +44,45 @@ int rank_digits(int size) {
 }
 
 Result<LogFiles> LogFiles::create(const std::string& directory, int size) {
-  LogFiles logs;
+  LogFiles logs(directory, rank_digits(size), budget());
   HORO_TRY_STATUS(make_directories(directory));
-  const std::size_t most_open = budget();
-  for (int rank = 0; rank < size; ++rank) {
-    const auto folder = fmt::format("{}/rank.{:0{}}", directory, rank, rank_digits(size));
-    HORO_TRY_STATUS(make_directories(folder));
-    for (const auto* name : {"stdout", "stderr"}) {
-      File file{.path = fmt::format("{}/{}", folder, name)};
-      const int fd = open_file(file.path, O_CREAT | O_TRUNC);
-      if (fd < 0 && errno == ENXIO) {
-        return fail(Errc::unavailable,
-                    "the output file '{}' is a pipe that nothing reads; start its reader first",
-                    file.path);
-      }
-      if (fd < 0) return fail_errno(errno, fmt::format("opening the output file '{}'", file.path));
-      if (logs.files_.size() < most_open) {
-        file.fd = fd;
-      } else {
-        close(fd);
-      }
-      logs.files_.push_back(std::move(file));
-    }
-  }
+  for (int rank = 0; rank < size; ++rank) HORO_TRY_STATUS(logs.add_rank());
   return logs;
 }
 
+Status LogFiles::add_rank() {
+  const auto rank = files_.size() / 2;
+  files_.resize(files_.size() + 2);
+  return open_rank(rank);
+}
+
+Status LogFiles::open_rank(std::size_t rank) {
+  const auto folder = fmt::format("{}/rank.{:0{}}", directory_, rank, digits_);
+  HORO_TRY_STATUS(make_directories(folder));
+  for (const std::size_t stream : {0U, 1U}) {
+    const auto path = fmt::format("{}/{}", folder, stream == 0 ? "stdout" : "stderr");
+    const int fd = open_file(path, O_CREAT | O_TRUNC);
+    if (fd < 0 && errno == ENXIO) {
+      return fail(Errc::unavailable,
+                  "the output file '{}' is a pipe that nothing reads; start its reader first",
+                  path);
+    }
+    if (fd < 0) return fail_errno(errno, fmt::format("opening the output file '{}'", path));
+    auto& file = files_[2 * rank + stream];
+    file.path = path;
+    if (2 * rank + stream < most_open_) {
+      file.fd = fd;
+    } else {
+      close(fd);
+    }
+  }
+  return {};
+}
+
 LogFiles& LogFiles::operator=(LogFiles&& other) noexcept {
+  directory_.swap(other.directory_);
+  std::swap(digits_, other.digits_);
+  std::swap(most_open_, other.most_open_);
   files_.swap(other.files_);
   std::swap(failed_, other.failed_);
   on_error_.swap(other.on_error_);
@@ -96,6 +108,7 @@ void LogFiles::complain(const File& file, int error) {
 
 void LogFiles::write(Rank rank, Stream stream, std::string_view bytes) {
   const auto& file = files_[index(rank, stream)];
+  if (file.path.empty()) return;
   const int fd = file.fd >= 0 ? file.fd : open_file(file.path, 0);
   if (fd < 0) {
     complain(file, errno);

@@ -23,6 +23,12 @@ class LogFiles {
   /// Fails: permission_denied, io and others, naming the path.
   static Result<LogFiles> create(const std::string& directory, int size);
 
+  /// Creates the files of one more rank. Its folder has as many digits as those of the first ranks,
+  /// or more. Fails: as create; the rank's output is then written nowhere.
+  Status add_rank();
+
+  std::size_t ranks() const { return files_.size() / 2; }
+
   LogFiles(LogFiles&& other) noexcept = default;
   LogFiles& operator=(LogFiles&& other) noexcept;
   ~LogFiles();
@@ -35,15 +41,21 @@ class LogFiles {
 
  private:
   struct File {
-    std::string path;
-    int fd = -1;  // -1: opened for each write, because the process may not hold so many.
+    std::string path;  // Empty: it could not be created.
+    int fd = -1;       // -1: opened for each write, because the process may not hold so many.
   };
 
-  LogFiles() = default;
+  LogFiles(std::string directory, int digits, std::size_t most_open)
+      : directory_(std::move(directory)), digits_(digits), most_open_(most_open) {}
 
   static std::size_t index(Rank rank, Stream stream);
   void complain(const File& file, int error);
 
+  Status open_rank(std::size_t rank);
+
+  std::string directory_;
+  int digits_ = 1;
+  std::size_t most_open_ = 0;
   std::vector<File> files_;
   bool failed_ = false;
   std::function<void(const Error&)> on_error_;

@@ -175,6 +175,25 @@ TEST_CASE("plain output goes to the files of each rank and to the screen") {
   CHECK(out.take() == "[3] to out\n[10] to err, no end");
 }
 
+TEST_CASE("a rank that is added later has a tag and files of its own") {
+  TemporaryDirectory directory;
+  auto loop = Loop::make().value();
+  const auto out = Channel::pipe();
+  JobOutput output(*loop,
+                   {.tag = TagFormat::parse("[{rank} {host}] ").value(),
+                    .out_fd = out.write,
+                    .err_fd = out.write},
+                   {}, LogFiles::create(directory.path, 2).value());
+  for (const auto* host : {"a", "b", "c"}) output.add_rank({LocalRank{0}, host});
+  output.take(Rank{1}, Stream::out, "first\n");
+  output.take(Rank{2}, Stream::out, "later\n");
+  output.take(Rank{3}, Stream::out, "unknown\n");
+  CHECK(out.take() == "[1 b] first\n[2 c] later\n");
+  CHECK(slurp(directory.path + "/rank.1/stdout") == "first\n");
+  CHECK(slurp(directory.path + "/rank.2/stdout") == "later\n");
+  CHECK(output.last_lines(Rank{2}) == std::vector<std::string>{"later"});
+}
+
 TEST_CASE("timestamps stand in front of the tag, on the screen and in the files") {
   TemporaryDirectory directory;
   auto loop = Loop::make().value();
