@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "base/board_header.hpp"
+#include "base/knobs/elastic_knobs.hpp"
 #include "base/knobs/launcher_knobs.hpp"
-#include "discovery/search/find_hosts.hpp"
 #include "discovery/this_machine.hpp"
 #include "launcher/plan/find_program.hpp"
 #include "launcher/plan/jsrun_plan.hpp"
@@ -17,7 +17,7 @@ namespace horo::launcher {
 
 namespace {
 
-Result<discovery::FoundHosts> find_hosts(const JobRequest& request) {
+Result<discovery::FoundHosts> find_hosts(const JobRequest& request, discovery::NoHosts no_hosts) {
   const auto& settings = request.settings;
   const int per_host = settings.get(knobs::kRanksPerHost);
   std::optional<int> here = request.np;
@@ -29,6 +29,7 @@ Result<discovery::FoundHosts> find_hosts(const JobRequest& request) {
        .default_slots = per_host != 0 ? per_host : settings.get(knobs::kSlotsPerHost),
        .ranks_per_host = per_host,
        .here_slots = here,
+       .no_hosts = no_hosts,
        .timeout = settings.get(knobs::kDiscoveryTimeout),
        .cancel = request.cancel,
        .environment = [&](const char* name) { return request.variable(name); }});
@@ -125,6 +126,25 @@ Status share_hosts(const JobRequest& request, JobFacts& facts) {
   return {};
 }
 
+/// An elastic job is planned for as many ranks as there are slots now; there may be none.
+Status choose_elastic_places(const JobRequest& request, JobFacts& facts) {
+  auto all = request;
+  if (request.joining) {
+    facts.offered = request.joining->hosts;
+    facts.hosts_from = "hosts that joined";
+  } else {
+    HORO_TRY(auto found, offered_hosts(request));
+    facts.hosts_from = fmt::format("{}: {}", found.source, found.why);
+    facts.offered = std::move(found.hosts);
+    facts.offer_may_change = found.may_change;
+  }
+  const auto most = request.joining ? kMaxRanks : facts.elastic->most;
+  all.np = static_cast<int>(std::min<long long>(facts.offered.slots(), most));
+  if (*all.np == 0) return {};
+  HORO_TRY(facts.placement, place_ranks(all, facts.offered, facts.hosts_from));
+  return {};
+}
+
 Status choose_places(const JobRequest& request, JobFacts& facts) {
   if (request.saved_plan) {
     facts.hosts_from = fmt::format("plan file '{}': it was given", request.saved_plan_path);
@@ -132,7 +152,8 @@ Status choose_places(const JobRequest& request, JobFacts& facts) {
     HORO_TRY(facts.placement, placement_of(request));
     return {};
   }
-  HORO_TRY(const auto found, find_hosts(request));
+  if (facts.elastic) return choose_elastic_places(request, facts);
+  HORO_TRY(const auto found, find_hosts(request, discovery::NoHosts::refused));
   facts.hosts_from = fmt::format("{}: {}", found.source, found.why);
   const auto hosts = without(discovery::merge_this_machine(found.hosts), request.avoided_hosts);
   HORO_TRY(facts.placement, place_ranks(request, hosts, found.source));
@@ -145,7 +166,12 @@ void name_hosts(JobFacts& facts) {
   for (const auto& host : facts.placement.hosts) facts.local.push_back(own.has(host.name));
 }
 
-Status draw_secrets(JobFacts& facts) {
+Status draw_secrets(const JobRequest& request, JobFacts& facts) {
+  if (request.joining) {
+    facts.job_id = request.joining->job_id;
+    facts.secret = request.joining->secret;
+    return {};
+  }
   HORO_TRY(const auto random, kv::make_secret());
   for (std::size_t i = 0; i < 6; ++i) facts.job_id += fmt::format("{:02x}", random[i]);
   HORO_TRY(facts.secret, kv::make_secret());
@@ -169,6 +195,12 @@ Status ask_starters(const JobRequest& request, JobFacts& facts) {
                probe_starts(
                    facts.placement, request.settings,
                    [&](const char* name) { return request.variable(name); }, request.cancel));
+      // The loss of a host must not cut off others, so none is reached through another one.
+      if (facts.elastic) {
+        auto& parents = facts.starts.tree.parents;
+        parents.assign(parents.size(), std::nullopt);
+        facts.starts.tree.levels = std::min(facts.starts.tree.levels, 1);
+      }
       return {};
     }
     case RankStarter::mpirun: {
@@ -218,15 +250,33 @@ Result<Placement> place_ranks(const JobRequest& request, const discovery::HostSe
   return place(hosts, policy).context(hosts_from);
 }
 
+Result<discovery::FoundHosts> offered_hosts(const JobRequest& request) {
+  auto listing = request;
+  // Without any source of hosts, this machine has a slot for every rank that the job may have.
+  HORO_TRY(const auto size, elastic_size(request));
+  if (size)
+    listing.np = (size->limited ? size->most : size->np) + request.settings.get(knobs::kSpares);
+  HORO_TRY(auto found, find_hosts(listing, discovery::NoHosts::allowed));
+  discovery::HostSet hosts;
+  const auto merged = discovery::merge_this_machine(found.hosts);
+  for (auto host : merged.hosts()) {
+    host.slots = std::min(host.slots, kMaxLocalRanks);
+    hosts.add(host);
+  }
+  found.hosts = std::move(hosts);
+  return found;
+}
+
 Result<JobFacts> probe_job(const JobRequest& request) {
   JobFacts facts;
+  HORO_TRY(facts.elastic, elastic_size(request));
   HORO_TRY_STATUS(choose_places(request, facts));
   name_hosts(facts);
   HORO_TRY_STATUS(choose_binding(request, facts));
   HORO_TRY_STATUS(share_hosts(request, facts));
   facts.cores = discovery::usable_cores();
   facts.loopback_interface = loopback_interface();
-  HORO_TRY_STATUS(draw_secrets(facts));
+  HORO_TRY_STATUS(draw_secrets(request, facts));
   int most = 1;
   for (const auto& host : facts.placement.hosts) most = std::max(most, host.count());
   HORO_TRY(facts.ports, free_ports(most + 1));

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/kv/auth.hpp"
+#include "discovery/search/find_hosts.hpp"
 #include "launcher/binding/binding.hpp"
 #include "launcher/placement.hpp"
 #include "launcher/plan/job_request.hpp"
@@ -16,6 +17,10 @@
 namespace horo::launcher {
 
 struct JobFacts {
+  std::optional<ElasticSize> elastic{};  ///< Empty: the job is not elastic.
+  /// All hosts that an elastic job may use, also those without ranks in the placement.
+  discovery::HostSet offered{};
+  bool offer_may_change = false;  ///< The source of `offered` is to be asked again and again.
   std::string hosts_from;    ///< The source of the host list and why it was chosen, for people.
   Placement placement;       ///< Where each rank goes; the other facts are about these hosts.
   std::vector<bool> local;   ///< By host, whether it is this machine.
@@ -44,6 +49,11 @@ struct JobFacts {
 /// Fails: invalid_argument, as place.
 Result<Placement> place_ranks(const JobRequest& request, const discovery::HostSet& hosts,
                               const std::string& hosts_from);
+
+/// Asks the source of the hosts that the request names, for an elastic job. This machine is merged
+/// into one host, and a host has kMaxLocalRanks slots at most. Blocks: as
+/// discovery::find_hosts. Fails: likewise.
+Result<discovery::FoundHosts> offered_hosts(const JobRequest& request);
 
 /// Asks files, programs, devices and the kernel for everything that plan_job needs, and places the
 /// ranks, because which questions are asked depends on the placement.

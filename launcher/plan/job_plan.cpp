@@ -21,6 +21,8 @@ namespace {
 constexpr std::string_view kLoopback = "127.0.0.1";
 /// TF_CONFIG names every rank to every rank, so its size grows with the square of this.
 constexpr std::size_t kMostAddressed = 1024;
+/// An elastic job's output is shared as if it had so many ranks, because it may get more.
+constexpr std::size_t kElasticRanks = 256;
 constexpr std::string_view kHorovodTag = "[{rank}]<{stream}>:";
 
 Result<TagFormat> choose_tag(const JobRequest& request, int size) {
@@ -37,16 +39,22 @@ Result<OutputOptions> choose_output(const JobRequest& request, const JobFacts& f
   OutputOptions output;
   const auto size = static_cast<int>(facts.placement.ranks.size());
   const bool horovod = request.format == OutputFormat::horovod;
-  HORO_TRY(output.tag, choose_tag(request, size));
+  // An elastic job may get more ranks, and equal lines of ranks that come and go are not joined.
+  const bool grows = facts.elastic && facts.elastic->most > 1;
+  HORO_TRY(output.tag, choose_tag(request, grows ? facts.elastic->most : size));
   output.timestamps = request.settings.get(knobs::kPrefixTimestamp);
   output.time_style = horovod ? TimeStyle::asctime : TimeStyle::iso;
   output.tagged_files = horovod;
   if (const auto list = request.settings.get(knobs::kOutputRanks); !list.empty()) {
-    HORO_TRY(output.shown, parse_ranks(list, size));
+    HORO_TRY(output.shown, parse_ranks(list, grows ? facts.elastic->most : size));
   }
   // A program that reads Horovod's format may count lines, so none are folded by default.
   if (const auto fold = request.settings.get(knobs::kFold); fold != FoldMode::automatic || horovod)
     output.fold = fold == FoldMode::on;
+  if (facts.elastic) {
+    output.fold = false;
+    output.window = output_window(kElasticRanks);
+  }
   const auto terminal = variable_or_empty(request.environment, "TERM");
   output.cursor = terminal != "dumb";
   output.colours = terminal != "dumb" && variable_or_empty(request.environment, "NO_COLOR").empty();
@@ -180,24 +188,25 @@ Environment rank_environment(const JobRequest& request, const Environment& commo
 AgentSpec agent_template(const JobRequest& request, const JobFacts& facts) {
   const auto& settings = request.settings;
   const bool feeds = settings.get(knobs::kStdin) == StdinMode::rank0;
-  return {.host = {},
-          .command = request.command,
-          .directory = request.directory,
-          .common = {},
-          .environment = {},
-          .ranks = {},
-          .own_variables = {},
-          .stdin_policy = feeds ? StdinPolicy::rank0 : StdinPolicy::none,
-          .bind_to = facts.bind_to,
-          .gpus = facts.gpus,
-          .failure_grace = settings.get(knobs::kFailureGrace),
-          .grace = settings.get(knobs::kGrace),
-          .release_timeout = settings.get(knobs::kReleaseTimeout),
-          .secret = facts.secret,
-          .timeline_directory = timeline_directory(request),
-          .output_window = output_window(facts.placement.ranks.size()),
-          .held = facts.starts.uses_other_hosts(),
-          .heartbeat = Duration::zero()};
+  return {
+      .host = {},
+      .command = request.command,
+      .directory = request.directory,
+      .common = {},
+      .environment = {},
+      .ranks = {},
+      .own_variables = {},
+      .stdin_policy = feeds ? StdinPolicy::rank0 : StdinPolicy::none,
+      .bind_to = facts.bind_to,
+      .gpus = facts.gpus,
+      .failure_grace = settings.get(knobs::kFailureGrace),
+      .grace = settings.get(knobs::kGrace),
+      .release_timeout = settings.get(knobs::kReleaseTimeout),
+      .secret = facts.secret,
+      .timeline_directory = timeline_directory(request),
+      .output_window = output_window(facts.elastic ? kElasticRanks : facts.placement.ranks.size()),
+      .held = facts.elastic || facts.starts.uses_other_hosts(),
+      .heartbeat = Duration::zero()};
 }
 
 std::vector<AgentSpec> make_agents(const JobRequest& request, const JobFacts& facts,
@@ -253,12 +262,16 @@ Result<JobPlan> plan_job(const JobRequest& request, JobFacts facts) {
   plan.bind_to = facts.bind_to;
   plan.gpus = facts.gpus;
   plan.job_id = std::move(facts.job_id);
+  plan.secret = facts.secret;
   plan.program = std::move(facts.program);
   plan.program_missing = std::move(facts.program_missing);
   plan.hosts_from = std::move(facts.hosts_from);
   plan.placement = std::move(facts.placement);
   plan.starts = std::move(facts.starts);
   plan.parts = std::move(facts.parts);
+  plan.elastic = facts.elastic;
+  plan.offered = std::move(facts.offered);
+  plan.offer_may_change = facts.offer_may_change;
   return plan;
 }
 

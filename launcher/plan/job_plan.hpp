@@ -19,6 +19,7 @@ namespace horo::launcher {
 
 struct JobPlan {
   std::string job_id;
+  kv::Secret secret{};                   ///< It opens the job's key-value store.
   std::string program;                   ///< The file that the command's first word means.
   std::optional<Error> program_missing;  ///< Why this machine cannot execute `program`.
   std::string hosts_from;  ///< The source of the host list and why it was chosen, for people.
@@ -35,6 +36,11 @@ struct JobPlan {
   Environment common;  ///< Variables of all ranks, besides inherited ones and their identity.
   int threads = 0;     ///< OMP_NUM_THREADS of the ranks, in `common`; 0: the user's value counts.
   std::optional<MpiPlan> mpi;
+  /// These are as in JobFacts. An elastic job's placement is that of the first generation if all
+  /// hosts can be used; it may be empty.
+  std::optional<ElasticSize> elastic{};
+  discovery::HostSet offered{};
+  bool offer_may_change = false;
 
   int size() const { return static_cast<int>(placement.ranks.size()); }
 };

@@ -7,7 +7,11 @@
 #include <vector>
 
 #include "base/knobs/settings.hpp"
+#include "base/kv/auth.hpp"
+#include "base/result.hpp"
 #include "base/worker_env.hpp"
+#include "discovery/host.hpp"
+#include "launcher/placement.hpp"
 #include "launcher/plan/rank_environment.hpp"
 #include "launcher/plan/saved_plan.hpp"
 
@@ -18,6 +22,13 @@ enum class RankStarter : std::uint8_t { agents, mpirun, jsrun };
 
 /// The look of output lines and files.
 enum class OutputFormat : std::uint8_t { horo, horovod };
+
+/// Hosts that come to an elastic job which runs already. All their slots are planned for.
+struct JoiningHosts {
+  discovery::HostSet hosts;
+  std::string job_id;
+  kv::Secret secret{};
+};
 
 /// Everything that a caller decides about a job. A program, a Python function or a cluster
 /// framework fills in the same value.
@@ -50,8 +61,25 @@ struct JobRequest {
   int restart_count = 0;
   std::vector<std::string> avoided_hosts{};  ///< Hosts that were lost earlier.
 
+  /// Set by JobRunner for hosts that come later. Replaces np and all sources of hosts.
+  std::optional<JoiningHosts> joining{};
+
   /// A variable of `environment`; null: it is not set.
   const char* variable(const char* name) const { return find_variable(environment, name); }
 };
+
+/// The numbers of ranks of an elastic job.
+struct ElasticSize {
+  int np = 1;            ///< The job begins when there are so many slots.
+  int least = 1;         ///< It goes on while so many ranks are left.
+  int most = kMaxRanks;  ///< It never has more; kMaxRanks: no limit.
+  bool limited = false;  ///< The user gave `most`.
+};
+
+/// A job is elastic with --min-np or --max-np, and under horovodrun's name also with a discovery
+/// script. Nothing: it is not.
+/// Fails: invalid_argument (numbers that do not fit together, and options that an elastic job
+/// cannot have).
+Result<std::optional<ElasticSize>> elastic_size(const JobRequest& request);
 
 }  // namespace horo::launcher
