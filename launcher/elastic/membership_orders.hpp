@@ -24,7 +24,7 @@ struct StartWorker {
   int planned_size = 1;
 };
 
-struct EndWorker {
+struct WorkerToEnd {
   int worker = 0;
   std::string why;  ///< For people: "did not call within 30 s after the loss of worker 2".
 };
@@ -81,7 +81,7 @@ struct JobEnd {
 struct MembershipOrders {
   std::vector<std::string> changes;   ///< One line each for the user, without "horo: ".
   std::optional<std::uint64_t> over;  ///< No rank meets in this generation any more.
-  std::vector<EndWorker> end;         ///< SIGTERM, later SIGKILL. WorkerEnded follows.
+  std::vector<WorkerToEnd> end;       ///< SIGTERM, later SIGKILL. WorkerEnded follows.
   std::optional<FormedGeneration> formed;
   std::vector<TurnedAway> removed;
   std::vector<TurnedAway> refused;

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <sys/wait.h>
 
+#include "launcher/job/job_state.hpp"
+
 namespace horo::launcher {
 
 std::string describe(const RankExit& exit) {
@@ -18,6 +20,26 @@ std::string describe(const RankExit& exit) {
   return fmt::format("killed by {}{}{}", name,
                      exit.oom_killed ? " for want of memory (the kernel's OOM killer)" : "",
                      exit.core_dumped ? ", core dumped" : "");
+}
+
+std::string describe_signal(int number) {
+  const char* name = sigabbrev_np(number);
+  return fmt::format("signal {} (SIG{})", number, name == nullptr ? "?" : name);
+}
+
+void write_exit(JsonWriter& json, const RankExit& exit) {
+  json.key("exit_code").value(exit_code_of_status(exit.wait_status));
+  json.key("signal");
+  if (WIFSIGNALED(exit.wait_status)) {
+    json.value(WTERMSIG(exit.wait_status));
+  } else {
+    json.null();
+  }
+  json.key("core_dumped").value(exit.core_dumped).key("oom_killed").value(exit.oom_killed);
+  json.key("attached")
+      .value(exit.attached)
+      .key("seconds")
+      .value(std::chrono::duration<double>(exit.lived).count());
 }
 
 std::string describe(Duration duration) {

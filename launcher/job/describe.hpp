@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/json.hpp"
 #include "base/strong.hpp"
 #include "launcher/starter.hpp"
 
@@ -13,6 +14,12 @@ namespace horo::launcher {
 
 /// "exit code 3", "killed by signal 11 (SIGSEGV), core dumped", ...
 std::string describe(const RankExit& exit);
+
+/// "signal 15 (SIGTERM)".
+std::string describe_signal(int number);
+
+/// Adds the fields of an exit to the JSON object that is open.
+void write_exit(JsonWriter& json, const RankExit& exit);
 
 /// "12 ms", "1.24 s", "3 min 20 s", "2 h 5 min".
 std::string describe(Duration duration);

@@ -73,14 +73,9 @@ bool never_used(const JobState& state, std::size_t host) {
   });
 }
 
-std::string signal_text(int number) {
-  const char* name = sigabbrev_np(number);
-  return fmt::format("signal {} (SIG{})", number, name == nullptr ? "?" : name);
-}
-
 std::string notice_text(const JobState& state) {
   return fmt::format("  notice: {}; exit code {} asks for the job to be queued again\n",
-                     signal_text(state.notice_signal), exit_code::kQueueAgain);
+                     describe_signal(state.notice_signal), exit_code::kQueueAgain);
 }
 
 /// The first line of a job that no failure ended.
@@ -88,7 +83,7 @@ std::string stop_headline(const ReportInput& input) {
   const auto& state = input.state;
   if (state.stop_signal == 0) {
     return fmt::format("all ranks have ended after the notice of {}, {} after the start",
-                       signal_text(state.notice_signal), describe(input.elapsed));
+                       describe_signal(state.notice_signal), describe(input.elapsed));
   }
   if (state.stop_signal == SIGPIPE) {
     return fmt::format("stopped after {}: the reader of the output has closed the pipe (SIGPIPE)",
@@ -97,7 +92,7 @@ std::string stop_headline(const ReportInput& input) {
   const auto where = state.asked_host ? fmt::format(" to the agent on {}",
                                                     state.generation.host(*state.asked_host).name)
                                       : std::string();
-  return fmt::format("stopped by {}{} after {}", signal_text(state.stop_signal), where,
+  return fmt::format("stopped by {}{} after {}", describe_signal(state.stop_signal), where,
                      describe(input.elapsed));
 }
 
@@ -193,18 +188,6 @@ std::string timeline_text(const SavedTimeline& saved) {
   if (!saved.problem.empty())
     text += fmt::format("  timeline: could not be saved: {}\n", saved.problem);
   return text;
-}
-
-void write_exit(JsonWriter& json, const RankExit& exit) {
-  json.key("exit_code").value(exit_code_of_status(exit.wait_status));
-  json.key("signal");
-  if (WIFSIGNALED(exit.wait_status)) {
-    json.value(WTERMSIG(exit.wait_status));
-  } else {
-    json.null();
-  }
-  json.key("core_dumped").value(exit.core_dumped).key("oom_killed").value(exit.oom_killed);
-  json.key("attached").value(exit.attached).key("seconds").value(seconds(exit.lived));
 }
 
 void write_first_failure(JsonWriter& json, const ReportInput& input) {
@@ -308,7 +291,7 @@ std::string not_restarted_report(const JobState& state) {
   if (restart.given_up) return fmt::format("{}{}\n", kName, restart.given_up->message);
   if (!restart.cancelled_by) return {};
   auto text = fmt::format("{}not restarted: {} came while the job waited for its next attempt\n",
-                          kName, signal_text(*restart.cancelled_by));
+                          kName, describe_signal(*restart.cancelled_by));
   if (wants_another_run(state)) text += notice_text(state);
   return text;
 }

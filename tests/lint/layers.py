@@ -74,10 +74,11 @@ INSIDE = {
         "output": [""],
         "job": ["", "output", "protocol"],
         "elastic": ["", "job", "output", "protocol"],
+        "elastic/driver": ["", "elastic", "job", "output", "protocol"],
         "mpi": ["", "job", "output", "process", "starters/dial_in", "starters/local"],
         "plan": ["", "binding", "mpi", "output", "protocol", "starters/dial_in", "starters/link", "starters/local",
                  "starters/program", "starters/ssh", "starters/tree"],
-        "run": ["", "job", "mpi", "output", "plan", "process", "protocol", "starters/link", "starters/local", "starters/program",
+        "run": ["", "elastic", "elastic/driver", "job", "mpi", "output", "plan", "process", "protocol", "starters/link", "starters/local", "starters/program",
                 "starters/ssh", "starters/tree"],
     },
     "runtime": {

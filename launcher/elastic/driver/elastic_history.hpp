@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// What has happened in an elastic job so far, for its reports. Pure: no clock.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "launcher/elastic/membership.hpp"
+
+namespace horo::launcher {
+
+struct WorkerHistory {
+  std::string host;
+  int slot = 0;
+  std::optional<TimePoint> started{};
+  std::optional<RankExit> exit{};
+  std::string lost{};  ///< Why it is gone without an exit; empty: it is not.
+};
+
+struct GenerationHistory {
+  FormedGeneration formed;
+  std::vector<std::string> hosts;       ///< By rank.
+  std::vector<std::string> left_hosts;  ///< In the order of formed.left.
+  TimePoint at{};
+  /// From the loss or the first call until the members had their answers; nothing in the first.
+  std::optional<Duration> standstill{};
+};
+
+/// "generation 3: 3 ranks, without worker 1 on host a (killed by signal 9); training stood still
+/// for 0.21 s".
+std::string describe_generation(const GenerationHistory& row);
+
+class ElasticHistory {
+ public:
+  /// Notes `event` and the orders that `state` has after it.
+  void note(const MembershipState& state, const MembershipEvent& event, TimePoint now);
+
+  const std::map<int, WorkerHistory>& workers() const { return workers_; }
+
+  const std::vector<GenerationHistory>& generations() const { return generations_; }
+
+ private:
+  void note_orders(const MembershipState& state, TimePoint now);
+  void note_lost(const MembershipState& state, const AgentLost& lost);
+
+  std::map<int, WorkerHistory> workers_;
+  std::vector<GenerationHistory> generations_;
+};
+
+}  // namespace horo::launcher
