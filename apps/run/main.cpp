@@ -139,6 +139,11 @@ int run_job(launcher::JobRequest request, launcher::JobPlan plan,
 
 /// Handles --plan-out and --dry-run. Returns an exit code if nothing is to be run.
 std::optional<int> answer_plan(const RunOptions& options, const launcher::JobPlan& plan) {
+  if (plan.agents.empty() && (options.dry_run || !options.plan_out.empty())) {
+    return refuse({Errc::unavailable, fmt::format("{}; no host is named now, so there is no plan "
+                                                  "to show or to save",
+                                                  plan.hosts_from)});
+  }
   if (!options.plan_out.empty()) {
     const auto written = write_plan_file(options.plan_out, saved_plan_of(plan));
     if (!written) return usage_error(kTool, written.error());

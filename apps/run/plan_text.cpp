@@ -111,6 +111,24 @@ void write_inherited(JsonWriter& json, const JobPlan& plan) {
   json.end_array();
 }
 
+/// "begins with 4 ranks or more, goes on with 2, has at most 8".
+std::string describe_size(const launcher::ElasticSize& size) {
+  auto text = fmt::format("begins with {} ranks or more, goes on with {}", size.np, size.least);
+  if (size.limited) text += fmt::format(", has at most {}", size.most);
+  return text;
+}
+
+void write_elastic(JsonWriter& json, const launcher::ElasticSize& size) {
+  json.key("elastic").begin_object().key("np").value(size.np).key("min_np").value(size.least);
+  json.key("max_np");
+  if (size.limited) {
+    json.value(size.most);
+  } else {
+    json.null();
+  }
+  json.end_object();
+}
+
 void write_rank(JsonWriter& json, const JobPlan& plan, const WorkerIdentity& identity) {
   json.begin_object().key("rank").value(identity.rank.value());
   json.key("host").value(identity.hostname);
@@ -153,6 +171,7 @@ std::string plan_text(const JobPlan& plan) {
     text += fmt::format("{:<11}{}\n", plan.mpi->program, command_line(plan.mpi->command.words));
     for (const auto& note : plan.mpi->command.notes) text += fmt::format("           {}\n", note);
   }
+  if (plan.elastic) text += fmt::format("elastic    {}\n", describe_size(*plan.elastic));
   if (const auto tree = describe_tree(plan.starts); !tree.empty())
     text += fmt::format("tree       {}\n", tree);
   for (std::size_t i = 0; i < plan.placement.hosts.size(); ++i) {
@@ -188,6 +207,7 @@ std::string plan_json(const JobPlan& plan) {
   json.end_array().key("program").value(plan.program).key("directory").value(agent.directory);
   json.key("starter").value(starter_of(plan));
   json.key("hosts_from").value(plan.hosts_from);
+  if (plan.elastic) write_elastic(json, *plan.elastic);
   if (plan.mpi) write_mpi(json, *plan.mpi);
   json.key("grace_seconds")
       .value(seconds(agent.grace))

@@ -14,7 +14,15 @@ namespace horo::apps {
 
 namespace {
 
+std::string control_group_text(std::string_view host, const launcher::ControlGroupInfo& group) {
+  return fmt::format("horo: host {}: agent, guard and launcher end the processes{}\n", host,
+                     group.path.empty()
+                         ? fmt::format("; no control group: {}", group.reason)
+                         : fmt::format("; so does the control group {}", group.path));
+}
+
 std::string hosts_text(const launcher::Placement& placement) {
+  if (placement.hosts.empty()) return "no host so far";
   if (placement.hosts.size() == 1) return placement.hosts.front().name;
   return fmt::format("{} hosts from {}", placement.hosts.size(), placement.hosts.front().name);
 }
@@ -30,8 +38,31 @@ void RunMessages::say(std::string_view text) {
   runner_->say(printable_lines(text));
 }
 
+void RunMessages::take(const launcher::MembershipChanged& event) {
+  say(fmt::format("horo: {}\n", event.line));
+}
+
+void RunMessages::take(const launcher::AgentControlGroup& event) {
+  if (!settings_.get(knobs::kVerbose)) return;
+  say(control_group_text(event.host, event.control_group));
+}
+
+void RunMessages::take(const launcher::ElasticNoted& event) {
+  if (event.host.empty()) return say(fmt::format("horo: {}\n", event.text));
+  if (settings_.get(knobs::kVerbose))
+    say(fmt::format("horo: host {}: {}\n", event.host, event.text));
+}
+
+void RunMessages::take(const launcher::ElasticEnded& event) {
+  auto text = launcher::end_report(event.report);
+  if (text.empty() && settings_.get(knobs::kVerbose)) text = success_report(event.report);
+  report_.write([&] { return json_report(event.report); });
+  if (!text.empty()) say(text);
+}
+
 void RunMessages::take(const launcher::GenerationStarting& event) {
   if (settings_.get(knobs::kVerbose)) introduce(event);
+  if (event.plan.elastic) return;
   if (event.plan.starts.uses_other_hosts())
     progress_.emplace(loop_, STDERR_FILENO, [this] { return describe_progress(); });
 }
@@ -73,12 +104,7 @@ void RunMessages::take(const launcher::HostsReady& event) {
 
 void RunMessages::take(const launcher::HostControlGroup& event) {
   if (!settings_.get(knobs::kVerbose)) return;
-  const auto& control_group = event.control_group;
-  say(fmt::format("horo: host {}: agent, guard and launcher end the processes{}\n",
-                  event.plan.placement.hosts[event.host].name,
-                  control_group.path.empty()
-                      ? fmt::format("; no control group: {}", control_group.reason)
-                      : fmt::format("; so does the control group {}", control_group.path)));
+  say(control_group_text(event.plan.placement.hosts[event.host].name, event.control_group));
 }
 
 void RunMessages::take(const launcher::HostNoted& event) {

@@ -26,6 +26,10 @@ class RunMessages {
   void show(const launcher::RunEvent& event);
 
  private:
+  void take(const launcher::MembershipChanged& event);
+  void take(const launcher::AgentControlGroup& event);
+  void take(const launcher::ElasticNoted& event);
+  void take(const launcher::ElasticEnded& event);
   void take(const launcher::GenerationStarting& event);
   void take(const launcher::HostsReady& event);
   void take(const launcher::HostControlGroup& event);

@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 
 #include "base/knobs/controller.hpp"
+#include "base/knobs/elastic_knobs.hpp"
 #include "base/knobs/knobs.hpp"
 #include "base/knobs/launcher_knobs.hpp"
 #include "base/knobs/timeline_knobs.hpp"
@@ -69,6 +70,12 @@ void add_missing_partners(const RunInvocation& invocation, std::vector<KnobWarni
   needs(knobs::kRestartOn.text, settings.get(knobs::kMaxRestarts) != "0",
         "without restarts; give --max-restarts N");
   needs(knobs::kPrefix.text, settings.get(knobs::kTag) != TagMode::off, "with --tag off");
+  const bool elastic = settings.get(knobs::kMinNp) != 0 || settings.get(knobs::kMaxNp) != 0 ||
+                       (options.horovod && !options.script.empty());
+  for (const auto* text :
+       {&knobs::kSpares.text, &knobs::kRejoinTimeout.text, &knobs::kResetLimit.text,
+        &knobs::kSlotRestarts.text, &knobs::kBlacklistCooldownRange.text})
+    needs(*text, elastic, "in a job that is not elastic; give --min-np N");
   const bool lists_hosts =
       !options.hosts.empty() || !options.hostfile.empty() || !options.script.empty();
   needs(
@@ -127,10 +134,11 @@ std::vector<KnobWarning> plan_warnings(const RunInvocation& invocation,
                                        const launcher::JobPlan& plan) {
   const auto& settings = invocation.settings;
   std::vector<KnobWarning> warnings;
-  if (!invocation.options.script.empty()) {
-    warnings.push_back({"host-discovery-script",
-                        "the discovery script is asked when the job starts or restarts; hosts "
-                        "that it names later do not join the running job"});
+  if (!invocation.options.script.empty() && !plan.elastic) {
+    warnings.push_back(
+        {"host-discovery-script",
+         "the discovery script is asked when the job starts or restarts; hosts "
+         "that it names later do not join the running job; give --min-np N for that"});
   }
   if (lacks_gpus(plan)) {
     warnings.push_back({std::string(knobs::kGpus.text.key),

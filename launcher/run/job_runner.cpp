@@ -8,6 +8,7 @@
 #include "base/knobs/knobs.hpp"
 #include "base/knobs/launcher_knobs.hpp"
 #include "launcher/job/job_driver.hpp"
+#include "launcher/run/elastic_run.hpp"
 #include "launcher/run/generation_run.hpp"
 #include "launcher/run/planning.hpp"
 #include "launcher/run/signal_listener.hpp"
@@ -19,20 +20,19 @@ namespace {
 /// For an order to leave this process before the process stops.
 constexpr Duration kToLeave = std::chrono::milliseconds(200);
 
-bool ends_programs(int number) {
-  return number != SIGUSR1 && number != SIGUSR2 && number != SIGPIPE;
-}
-
 }  // namespace
 
 class JobRunner::Impl {
  public:
   Impl(Loop& loop, JobRequest request, RunHandler handler)
-      : loop_(loop), request_(std::move(request)), handler_(std::move(handler)) {}
+      : loop_(loop), request_(std::move(request)), handler_(std::move(handler)) {
+    if (!handler_) handler_ = [](const RunEvent&) {};
+  }
 
   const JobRequest& request() const { return request_; }
 
   Result<JobOutcome> run(JobPlan plan, JobRunnerOptions options) {
+    if (plan.elastic) return run_elastic(std::move(plan), std::move(options));
     // Ranks keep their number, whatever hosts a restart finds.
     if (!request_.saved_plan) request_.np = plan.size();
     begin_ = generation_begin_ = options.begin.value_or(SteadyClock::instance().now());
@@ -43,11 +43,7 @@ class JobRunner::Impl {
     HORO_TRY(generation_, make_generation_run(std::move(plan)));
     announce();
     make_driver(policy);
-    if (options.signals == SignalPolicy::handle) {
-      survive_broken_pipes();
-      HORO_TRY(signals_, SignalListener::make(loop_, {.on_signal = [this](int n) { receive(n); },
-                                                      .on_suspend = [this] { suspend(); }}));
-    }
+    HORO_TRY_STATUS(listen(options.signals));
     driver_->start();
     generation_->attach(*driver_);
     loop_.run();
@@ -62,6 +58,7 @@ class JobRunner::Impl {
   }
 
   void say(std::string_view text) {
+    if (elastic_) return elastic_->say(text);
     if (generation_) return generation_->output().say(text);
     [[maybe_unused]] const auto written = write(STDERR_FILENO, text.data(), text.size());
   }
@@ -79,9 +76,27 @@ class JobRunner::Impl {
  private:
   const Settings& settings() const { return request_.settings; }
 
-  void emit(const RunEvent& event) {
-    if (handler_) handler_(event);
+  Status listen(SignalPolicy policy) {
+    if (policy != SignalPolicy::handle) return {};
+    survive_broken_pipes();
+    HORO_TRY(signals_, SignalListener::make(loop_, {.on_signal = [this](int n) { receive(n); },
+                                                    .on_suspend = [this] { suspend(); }}));
+    return {};
   }
+
+  Result<JobOutcome> run_elastic(JobPlan plan, JobRunnerOptions options) {
+    elastic_.emplace(loop_, request_, handler_,
+                     options.begin.value_or(SteadyClock::instance().now()));
+    HORO_TRY_STATUS(listen(options.signals));
+    Task on_closed;
+    if (options.closed_output == ClosedOutput::stop_job)
+      on_closed = [this] { elastic_->signal(SIGPIPE); };
+    HORO_TRY_STATUS(elastic_->start(std::move(plan), std::move(options.logs), on_closed));
+    loop_.run();
+    return JobOutcome{.exit_code = elastic_->exit_code(), .state = {}, .earlier = {}};
+  }
+
+  void emit(const RunEvent& event) { handler_(event); }
 
   Result<std::unique_ptr<GenerationRun>> make_generation_run(JobPlan plan) {
     HORO_TRY(auto run,
@@ -122,6 +137,7 @@ class JobRunner::Impl {
   }
 
   void receive(int number) {
+    if (elastic_) return elastic_->signal(number);
     const auto& state = driver_->state();
     if (state.phase == Phase::finished) {
       // Neither agents that do not leave nor a reader that never takes the last lines may keep the
@@ -137,16 +153,25 @@ class JobRunner::Impl {
   /// The ranks have process groups of their own, which a terminal's Ctrl-Z does not reach.
   void suspend() {
     if (suspension_) return;
-    driver_->suspend();
+    if (elastic_) {
+      elastic_->suspend();
+    } else {
+      driver_->suspend();
+    }
     // An order to an agent here has left one turn later; those to other hosts leave through this
     // process, which has to run for that.
-    const bool others = generation_ ? generation_->plan().starts.uses_other_hosts()
-                                    : before_.hosts && before_.hosts->starts.uses_other_hosts();
-    suspension_ = loop_.after(others ? kToLeave : Duration::zero(), [this] {
+    suspension_ = loop_.after(uses_other_hosts() ? kToLeave : Duration::zero(), [this] {
       stop_this_process();
       suspension_.reset();
+      if (elastic_) return elastic_->resume();
       driver_->resume();
     });
+  }
+
+  bool uses_other_hosts() const {
+    if (elastic_) return elastic_->uses_other_hosts();
+    return generation_ ? generation_->plan().starts.uses_other_hosts()
+                       : before_.hosts && before_.hosts->starts.uses_other_hosts();
   }
 
   ReportInput report_input() const {
@@ -226,7 +251,7 @@ class JobRunner::Impl {
 
   Loop& loop_;
   JobRequest request_;
-  const RunHandler handler_;
+  RunHandler handler_;
   TimePoint begin_{};             ///< When the program began.
   TimePoint generation_begin_{};  ///< The first generation counts from the start of the program.
   ClosedOutput closed_output_ = ClosedOutput::ignore;
@@ -237,6 +262,7 @@ class JobRunner::Impl {
   // The driver's agents use the generation's starter and output, so they are destroyed first.
   std::unique_ptr<GenerationRun> generation_;  ///< Null between two generations.
   std::optional<JobDriver> driver_;
+  std::optional<ElasticRun> elastic_;  ///< Runs an elastic job in place of the two above.
   std::unique_ptr<SignalListener> signals_;
   Subscription suspension_;
   std::optional<Planning> planning_;  ///< While the next generation is being planned.

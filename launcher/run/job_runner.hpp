@@ -47,7 +47,7 @@ struct JobRunnerOptions {
 
 struct JobOutcome {
   int exit_code = 0;
-  JobState state;                ///< As of the last generation.
+  JobState state;                ///< As of the last generation. Not of an elastic job.
   std::vector<Attempt> earlier;  ///< The generations before it.
 };
 

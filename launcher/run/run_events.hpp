@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "launcher/elastic/driver/elastic_report.hpp"
 #include "launcher/job/job_report.hpp"
 #include "launcher/job/restart_policy.hpp"
 #include "launcher/plan/job_plan.hpp"
@@ -83,7 +84,32 @@ struct NotRestarted {
   const ReportInput& report;
 };
 
-using RunEvent = std::variant<GenerationStarting, HostsReady, HostControlGroup, HostNoted,
+/// The members of an elastic job have changed, or are about to.
+struct MembershipChanged {
+  std::string_view line;
+};
+
+/// An agent of an elastic job has reported the control group of its processes, or why there is
+/// none.
+struct AgentControlGroup {
+  std::string_view host;
+  const ControlGroupInfo& control_group;
+};
+
+/// An agent of an elastic job, or the source of its hosts, has said something on which nobody has
+/// to act. `host` is empty for the source.
+struct ElasticNoted {
+  std::string_view host;
+  std::string_view text;
+};
+
+/// An elastic job is over.
+struct ElasticEnded {
+  const ElasticReportInput& report;
+};
+
+using RunEvent = std::variant<MembershipChanged, AgentControlGroup, ElasticNoted, ElasticEnded,
+                              GenerationStarting, HostsReady, HostControlGroup, HostNoted,
                               StarterSaid, RanksStarted, RankWrote, NoticeTaken, GenerationEnded,
                               AllHostsAgain, NotRestarted>;
 

@@ -44,6 +44,10 @@ int number_of(NoticeSignal notice) {
   return 0;
 }
 
+bool ends_programs(int number) {
+  return number != SIGUSR1 && number != SIGUSR2 && number != SIGPIPE;
+}
+
 void stop_this_process() {
   struct sigaction standard {};
 

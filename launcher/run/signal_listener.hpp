@@ -42,6 +42,9 @@ void survive_broken_pipes();
 /// The number of the signal that --signal chooses; 0: none.
 int number_of(NoticeSignal notice);
 
+/// Whether the signal usually ends a program, and somebody has sent it.
+bool ends_programs(int number);
+
 /// Stops this process as Ctrl-Z stops a program that does not handle it. Returns when it continues.
 /// The kernel ignores the request where no shell could continue the process.
 void stop_this_process();

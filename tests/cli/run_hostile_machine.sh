@@ -56,17 +56,7 @@ import os, subprocess, sys
 agent = subprocess.Popen([sys.argv[1]], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 agent.stdout.read(4)  # The agent has started as the child of its guard.
 children = open("/proc/%d/task/%d/children" % (agent.pid, agent.pid)).read().split()
-
-
-def target(link):
-    """Empty: the process has closed that descriptor meanwhile."""
-    try:
-        return os.readlink(link)
-    except FileNotFoundError:
-        return ""
-
-
-opened = [{fd: target("/proc/%s/fd/%s" % (pid, fd)) for fd in os.listdir("/proc/%s/fd" % pid)} for pid in children]
+opened = [{fd: os.readlink("/proc/%s/fd/%s" % (pid, fd)) for fd in os.listdir("/proc/%s/fd" % pid)} for pid in children]
 loops = [fds for fds in opened if "anon_inode:[eventpoll]" in fds.values()]
 agent.stdin.close()
 agent.wait(timeout=30)
