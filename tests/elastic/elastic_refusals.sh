@@ -1,0 +1,24 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# What elastic jobs refuse before anything starts.
+# shellcheck source=tests/cli/lib.sh
+. "$HORO_SOURCE/tests/cli/lib.sh"
+
+refused "--min-np 3 is more than -np 2" horo run -np 2 --min-np 3 true
+refused "--max-np 1 is less than the 2 ranks" horo run -np 2 --max-np 1 true
+refused "cannot have --mpi" horo run -np 2 --min-np 1 --mpi true
+refused "cannot have --max-restarts" horo run -np 2 --min-np 1 --max-restarts 2 true
+refused "cannot have --stdin rank0" horo run -np 2 --min-np 1 --stdin rank0 true
+refused "MIN,MAX" horo run -np 2 --min-np 1 --blacklist-cooldown-range 100 10 true
+refused "MIN,MAX" horo run -np 2 --min-np 1 --blacklist-cooldown-range 0 10 true
+
+# The first run of the script decides: a failure ends the job, and garbage is refused with its line.
+try horo run -np 2 --min-np 1 --host-discovery-script "exit 4 | false; exit 4" true
+[ "$code" -ne 0 ] || fail "a script that failed at first was accepted"
+expect_in "error" "$err" "it ended with exit code"
+try horo run -np 2 --min-np 1 --host-discovery-script "echo a:2; echo b:x" true
+expect_in "error" "$err" "line 2: slots in 'b:x'"
+try horo run -np 2 --min-np 1 --host-discovery-script "seq -f h%.0f 1000000 | cat" true
+expect_in "error" "$err" "line 100001: with"
+try horo run -np 2 --min-np 1 --discovery-timeout 300ms --host-discovery-script "sleep 60; echo a" true
+expect_in "error" "$err" "it did not end in time"
