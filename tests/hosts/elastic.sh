@@ -1,0 +1,76 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Elastic jobs over several hosts, which are lost, cut off, preempted, or come while the job runs.
+# shellcheck source=tests/hosts/lib.sh
+. "$(dirname "$0")/lib.sh"
+on_hosts 3
+# shellcheck source=tests/elastic/elastic_lib.sh
+. "$HORO_SOURCE/tests/elastic/elastic_lib.sh"
+TRAINEE=$ELASTIC_TRAINEE
+
+# A rank on another host is killed, and replaced there.
+begin -H h1:2,h2:2 --min-np 2
+until_out 'generation 1, rank . of 4' 4
+on h2 kill -KILL "$(on h2 pgrep -f "$TRAINEE" | head -n 1)"
+until_out 'generation ., rank 3 of 4, step [1-9]'
+touch "$folder/stop"
+finish
+expect "exit code after a loss" "$code" 0
+nothing_left h1 h2
+
+# A host crashes: the ranks of the others go on.
+begin -H h1:2,h2:2,h3:1 --min-np 2
+until_out 'generation 1, rank . of 5' 5
+hosts crash h2
+until_out 'generation 2, rank . of 3' 3
+touch "$folder/stop"
+finish
+expect "exit code after a crash" "$code" 0
+expect_in "a line about the host" "$err" "host h2"
+nothing_left h1 h3
+
+# A host is cut off: silence counts as a loss, and its ranks end by themselves.
+begin -H h1:2,h3:2 --min-np 2 --heartbeat-timeout 2
+until_out 'generation 1, rank . of 4' 4
+hosts cut h3
+until_out 'generation 2, rank . of 2' 2
+hosts heal h3
+touch "$folder/stop"
+finish
+expect "exit code after a cut" "$code" 0
+nothing_left h1 h3
+
+# A host comes by the script, and one goes. The launcher's machine takes part.
+printf 'head:1\nh1:1\n' >"$scratch/slots"
+begin --min-np 1 -np 2 --host-discovery-script "cat $scratch/slots"
+until_out 'generation 1, rank . of 2' 2
+printf 'head:1\nh1:1\nh3:2\n' >"$scratch/slots"
+until_out 'generation ., rank . of 4' 4
+printf 'head:1\nh3:2\n' >"$scratch/slots"
+until_out 'generation ., rank . of 3' 3
+touch "$folder/stop"
+finish
+expect "exit code after hosts came and went" "$code" 0
+expect_in "the removed rank" "$out" ': removed'
+nothing_left h1 h3
+
+# A host is told to go, as by a batch system that preempts it: its ranks end their step and leave.
+begin -H h1:2,h3:2 --min-np 2
+until_out 'generation 1, rank . of 4' 4
+on h3 pkill -TERM -x -n horo-agent
+until_out 'generation 2, rank . of 2' 2
+until_out ': removed$' 2
+touch "$folder/stop"
+finish
+expect "exit code after a preemption" "$code" 0
+expect_in "a line about the host" "$err" "host h3 got signal 15"
+nothing_left h1 h3
+
+# A host that cannot be reached does not keep the others from beginning.
+begin -H h1:2,10.83.0.99:2 -np 4 --min-np 2 --start-timeout 4
+until_out 'generation 1, rank . of 2' 2
+touch "$folder/stop"
+finish
+expect "exit code without a host" "$code" 0
+expect_in "a line about the host" "$err" "10.83.0.99"
+nothing_left h1
