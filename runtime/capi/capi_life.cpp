@@ -48,7 +48,9 @@ void prepare_process() {
 
 /// The ranks have met; they join.
 Status join(Process& p, Meeting meeting, SessionOptions& options) HORO_REQUIRES(p.life) {
-  if (meeting.identity.rank == Rank{0}) horo::runtime::capi::warn_of_settings();
+  // Later generations have the same settings.
+  if (meeting.identity.rank == Rank{0} && meeting.membership.generation <= 1)
+    horo::runtime::capi::warn_of_settings();
   HORO_TRY_STATUS(horo::runtime::capi::read_place(options, meeting.identity));
   horo::runtime::start_recording(options.recording, meeting.identity);
   HORO_TRY(p.owner, Session::join(std::move(meeting), options));

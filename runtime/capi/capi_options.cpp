@@ -9,9 +9,7 @@
 #include <utility>
 
 #include "base/knobs/controller.hpp"
-#if __has_include("base/knobs/elastic_knobs.hpp")
 #include "base/knobs/elastic_knobs.hpp"
-#endif
 #include "base/knobs/knobs.hpp"
 #include "base/knobs/settings.hpp"
 #include "base/knobs/timeline_knobs.hpp"
@@ -132,9 +130,7 @@ Result<SessionOptions> read_options() {
   options.wake_delay_set = settings.is_set(knobs::kWakeDelay.text.key);
   options.start_timeout = settings.get(knobs::kStartTimeout);
   options.release_timeout = settings.get(knobs::kReleaseTimeout);
-#if __has_include("base/knobs/elastic_knobs.hpp")
   options.elastic_timeout = settings.get(knobs::kElasticTimeout);
-#endif
   options.stalls.warning = settings.get(knobs::kStallCheck)
                                ? std::max(settings.get(knobs::kStallWarningTime), kLeastWarning)
                                : Duration::zero();

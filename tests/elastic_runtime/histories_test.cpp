@@ -37,27 +37,30 @@ class Launcher {
     if (job.generation() > 0) job.give_up();
   }
 
-  /// Answers calls for up to `most` microseconds.
-  void serve_for(std::uint32_t most) {
+  /// Answers calls until a generation is formed, and for up to `most` microseconds longer.
+  void form_and_serve(std::uint32_t most) {
+    form();
     const auto until = Clock::now() + std::chrono::microseconds(random_() % most);
-    do turn();
-    while (Clock::now() < until);
+    while (Clock::now() < until) turn();
   }
 
   /// Serves until all living workers have summed in the same generation.
   void settle() {
-    const auto until = Clock::now() + std::chrono::seconds(30);
-    while (!formed_ && Clock::now() < until) turn();
+    form();
     for (const auto& member : alive_) await_last_sum(member.worker);
     formed_ = false;
   }
-
-  std::size_t alive() const { return alive_.size(); }
 
   Job job;
 
  private:
   static constexpr int kSlots = 64;
+
+  void form() {
+    const auto until = Clock::now() + std::chrono::seconds(30);
+    while (!formed_ && Clock::now() < until) turn();
+    REQUIRE(formed_);
+  }
 
   void turn() {
     for (const auto& member : alive_) {
@@ -113,9 +116,10 @@ void run(std::uint32_t seed, int hosts) {
   for (int round = 0; round < 6; ++round) {
     launcher.kill_one();
     launcher.start();
-    launcher.serve_for(60'000);
-    if (round % 2 == 0) launcher.kill_one();
-    if (round % 2 == 0) launcher.start();
+    // The next one is lost while the ranks of that generation meet, join or have begun to sum.
+    launcher.form_and_serve(round % 2 == 0 ? 4'000 : 40'000);
+    launcher.kill_one();
+    launcher.start();
     launcher.settle();
   }
 }

@@ -15,7 +15,7 @@
 //   join          submits a join and does not wait
 //   alloc         memory of horo_alloc with a known content; "held N" counts what is intact
 //   change        "change SEQUENCE FLAGS"
-//   counts        "counts DESCRIPTORS THREADS MAPPINGS"
+//   counts        "counts DESCRIPTORS THREADS MAPPINGS PRIVATE-KIB"
 //   nap MS        does nothing for so long: "rested"
 //   end CODE      ends at once
 #include <chrono>
@@ -156,6 +156,15 @@ int mappings() {
   return count;
 }
 
+/// Memory of this process that no other shares.
+long private_kib() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("RssAnon:")) return std::strtol(line.c_str() + 8, nullptr, 10);
+  }
+  return 0;
+}
+
 void shut_down() {
   const auto before = std::chrono::steady_clock::now();
   horo_shutdown();
@@ -191,7 +200,7 @@ void act(const std::string& word, int number) {
   }
   if (word == "counts") {
     std::cout << "counts " << entries("/proc/self/fd") << ' ' << entries("/proc/self/task") << ' '
-              << mappings() << std::endl;
+              << mappings() << ' ' << private_kib() << std::endl;
   }
   if (word == "nap") {
     std::this_thread::sleep_for(std::chrono::milliseconds(number));
