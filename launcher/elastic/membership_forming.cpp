@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "launcher/elastic/membership_losses.hpp"
 
@@ -117,8 +118,9 @@ Placement place_members(const Workers& members) {
 
 void leave_out(MembershipState& state, const Workers& members, FormedGeneration& formed,
                TimePoint now) {
+  const std::unordered_set<const ElasticWorker*> staying(members.begin(), members.end());
   for (auto* worker : state.workers.members()) {
-    if (std::find(members.begin(), members.end(), worker) != members.end()) continue;
+    if (staying.contains(worker)) continue;
     const auto why =
         worker->leave == LeaveCause::none ? "the job has no place for it" : worker->why;
     formed.left.push_back(
@@ -169,10 +171,9 @@ void form(MembershipState& state, const GenerationPlan& plan, TimePoint now) {
 
 /// Members of hosts that go need not wait until the job has enough workers again.
 void release_leavers(MembershipState& state, const GenerationPlan& plan, TimePoint now) {
+  const std::unordered_set<const ElasticWorker*> staying(plan.members.begin(), plan.members.end());
   for (auto* worker : state.workers.members()) {
-    const bool planned =
-        std::find(plan.members.begin(), plan.members.end(), worker) != plan.members.end();
-    if (planned || worker->leave != LeaveCause::host_going) continue;
+    if (staying.contains(worker) || worker->leave != LeaveCause::host_going) continue;
     state.round.left.push_back(
         {.worker = worker->number, .host = worker->host, .why = worker->why});
     remove_worker(state, *worker, worker->why, now);
@@ -254,9 +255,9 @@ void announce_changes(MembershipState& state, TimePoint now) {
     planned.push_back(worker->number);
     if (!worker->rank) flags |= kNoticeAdded;
   }
+  const std::unordered_set<int> staying(planned.begin(), planned.end());
   for (const auto* worker : state.workers.members()) {
-    if (std::find(planned.begin(), planned.end(), worker->number) == planned.end())
-      flags |= kNoticeRemoved;
+    if (!staying.contains(worker->number)) flags |= kNoticeRemoved;
   }
   if (flags == 0 || planned == notices.announced) return notices.joined_by.reset();
   if ((flags & kNoticeAdded) != 0 && others_come(state)) {
