@@ -21,6 +21,7 @@ _ERRORS = {
     _native.NOT_INITIALIZED: errors.NotInitializedError,
     _native.FORKED: errors.ForkedError,
     _native.UNSUPPORTED: errors.UnsupportedError,
+    _native.REMOVED: errors.RemovedError,
     _native.VERSION_MISMATCH: errors.LibraryError,
 }
 

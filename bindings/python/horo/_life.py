@@ -11,6 +11,7 @@ import time
 from typing import TYPE_CHECKING
 
 from horo import _handles, _job, errors
+from horo._elastic import generation
 from horo._failures import check
 from horo._native import slow
 from horo._sets import add_process_set, forget_sets, given_sets, global_process_set
@@ -31,14 +32,44 @@ def init(
 ) -> list[ProcessSet]:
     """Joins the job that `horo run` describes, or a job of one rank, and adds `process_sets`. They
     are a list of ProcessSet or of lists of ranks, the same on all ranks; the call returns them as a
-    list of ProcessSet. A second call does nothing. `comm` is a list of all ranks, or a communicator
-    of mpi4py with all of them. A list of only this rank starts a job of this process alone. Use a
-    process set for any other part of the job."""
+    list of ProcessSet. An elastic job leaves out sets with a rank that does not exist. A second call
+    does nothing. `comm` is a list of all ranks, or a communicator of mpi4py with all of them. A list
+    of only this rank starts a job of this process alone. Use a process set for any other part of the
+    job. Fails: RemovedError (an elastic job has no place for this process any more)."""
     sets = given_sets(process_sets)
     if _job.is_initialized():
         return sets
+    _first_sets[:] = sets
+    _join(comm)
+    return _add(sets)
+
+
+_first_sets: list[ProcessSet] = []  # those of the last init()
+
+
+def init_again() -> list[ProcessSet]:
+    """Joins the next generation of an elastic job, with the process sets of the last init(). All
+    ranks, also those that have just come, add the same sets."""
+    if not _job.is_initialized():
+        _join(None)
+    return _add(_first_sets)
+
+
+def _add(sets):
+    """Adds the sets. In an elastic job, those with ranks that do not exist are left out."""
+    elastic, size = generation.is_elastic(), _job.size()
+    for process_set in sets:
+        if not elastic or all(rank < size for rank in process_set.ranks):
+            add_process_set(process_set)
+    return sets
+
+
+def _join(comm):
+    """Joins the job that `comm` says."""
     ranks = None if comm is None or hasattr(comm, "Get_rank") else _as_ranks(comm)
     rank, size = _told_place()
+    if os.environ.get("HORO_ELASTIC"):
+        size = None  # only the next generation tells it
     alone = ranks == [rank]
     if not alone and size is not None:
         _require_all(ranks, size, rank)  # before a rank waits for others that have refused
@@ -54,7 +85,8 @@ def init(
     except Exception:
         shutdown()
         raise
-    return [add_process_set(process_set) for process_set in sets]
+    if not alone and generation.is_elastic():
+        generation.tell_environment()
 
 
 # The variables by which launchers tell a process its rank and the number of ranks, as libhoro looks
@@ -120,6 +152,7 @@ def shutdown() -> None:
     status = slow.horo_shutdown()
     _handles.forget()
     forget_sets()
+    generation.ended()
     check(status)
 
 

@@ -114,6 +114,19 @@ class _Turns:
         return entry
 
 
+class _Numbers:
+    """Counts from `first`. next() gives a number; `following` is the one that it gives then."""
+
+    __slots__ = ("following",)
+
+    def __init__(self, first):
+        self.following = first
+
+    def __next__(self):
+        self.following += 1
+        return self.following - 1
+
+
 class Names:
     """The records of one process set. `records[kind]` holds those that the user has named.
     `unnamed[kind]()` returns the next unnamed one."""
@@ -126,6 +139,7 @@ class Names:
         "join",
         "optimizers",
         "unnamed_optimizers",
+        "_kept_optimizers",
         "_most",
         "_turns",
         "_groups",
@@ -134,6 +148,7 @@ class Names:
     def __init__(self, number, member=True):
         self.set = number
         self.member = member
+        self._kept_optimizers = (0, 0)
         self.clear()
 
     def clear(self):
@@ -143,9 +158,17 @@ class Names:
         self.unnamed = [lambda take=turns.take: take()[0] for turns in self._turns]
         self._groups = {}  # (kind, number of members) -> _Turns
         self.join = Record("join", self.set)
-        self.optimizers = itertools.count()  # numbers the optimizers of this set
-        self.unnamed_optimizers = itertools.count()  # numbers those without named_parameters
+        first, first_unnamed = self._kept_optimizers
+        self.optimizers = _Numbers(first)  # numbers the optimizers of this set
+        self.unnamed_optimizers = _Numbers(first_unnamed)  # those without named_parameters
         self._most = [NAMED] * len(KIND_NAMES)  # a further name of a kind drops old ones
+
+    def keep_optimizers(self):
+        """The optimizers that exist now keep their numbers in the job's next generations."""
+        self._kept_optimizers = (
+            self.optimizers.following,
+            self.unnamed_optimizers.following,
+        )
 
     def restart(self):
         """Counts unnamed calls from zero again, because ranks that had joined have not counted."""

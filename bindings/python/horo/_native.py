@@ -46,6 +46,7 @@ PERMISSION_DENIED = 16
 VERSION_MISMATCH = 17
 IN_PROGRESS = 18
 CANCELLED = 19
+REMOVED = 20
 
 # horo_kind
 ALLREDUCE = 0
@@ -238,6 +239,10 @@ _FAST = {
     "horo_process_sets": (c_size_t, [c_void_p, c_size_t]),
     "horo_process_set_backend": (c_char_p, [c_uint32]),
     "horo_job_key": (c_int, [c_char_p, c_void_p]),
+    "horo_generation": (c_int64, []),
+    "horo_survivors": (c_int, []),
+    "horo_is_elastic": (c_int, []),
+    "horo_pending_change": (c_int, [POINTER(c_uint64), POINTER(c_uint32)]),
 }
 _SLOW = {
     "horo_init": (c_int, []),

@@ -59,6 +59,12 @@ class ShutDownError(HoroError):
     status = "shut_down"
 
 
+class RemovedError(HoroError):
+    """This process is no longer part of its elastic job. It should exit with code 0."""
+
+    status = "removed"
+
+
 class StartError(HoroError):
     """The job could not be joined."""
 
@@ -113,6 +119,7 @@ __all__ = [
     "NotInitializedError",
     "PeerLostError",
     "RankError",
+    "RemovedError",
     "ResourceError",
     "ShutDownError",
     "StartError",

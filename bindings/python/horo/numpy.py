@@ -58,6 +58,7 @@ from horo.errors import (
     HoroError,
     MismatchError,
     PeerLostError,
+    RemovedError,
     ShutDownError,
 )
 
@@ -231,6 +232,7 @@ __all__ = [
     "reducescatter",
     "reducescatter_async",
     "remove_process_set",
+    "RemovedError",
     "shared_empty",
     "shutdown",
     "ShutDownError",

@@ -17,6 +17,7 @@ One gradient:
     an exception  COUNTED     COUNTING, one backward left, so that due() submits it later
     landed()      IN_FLIGHT   COUNTED
     restart       any         COUNTING; a gradient in flight counts too, until it has landed
+    left()        any         COUNTED, until the next backward, or the step, makes its owner renew it
 
 A step of the optimizer: see Phase and NEXT.
 """
@@ -42,7 +43,7 @@ class Gradient:
     NotImplementedError. `handle` is 0 unless its reduction is in flight; `record` is the record of
     its name."""
 
-    __slots__ = ("name", "record", "slot", "waits", "handle", "group")
+    __slots__ = ("name", "record", "slot", "waits", "handle", "group", "owner")
 
     def __init__(self, name, record, waits=1):
         self.name = name
@@ -51,6 +52,7 @@ class Gradient:
         self.waits = waits
         self.handle = 0
         self.group: Any = None
+        self.owner: Any = None  # the Reducer that it belongs to
 
     @property
     def state(self):
@@ -93,6 +95,9 @@ class Gradient:
         if self.waits > 1:
             self.waits -= 1
             return
+        if self.waits < 1 and self.owner is not None and self.owner.renewed():
+            self.computed()
+            return
         if self.waits < 1:
             raise AssertionError(
                 f"the gradient of {self.name} was computed more often before step() than "
@@ -122,6 +127,15 @@ class Gradient:
     def landed(self):
         """The reduction has ended, and its result has been stored or dropped."""
         self.handle = 0
+
+    def left(self):
+        """The runtime has shut down. A reduction that was in flight has no result."""
+        self.landed()
+        self.waits = 0
+
+    def drop(self):
+        """Forgets the values, which are those of a step that will be repeated."""
+        raise NotImplementedError
 
 
 class Group:

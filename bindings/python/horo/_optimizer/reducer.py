@@ -11,10 +11,12 @@ import collections
 import contextlib
 import ctypes
 import warnings
+import weakref
 from typing import Any
 
 from horo import _handles, errors
 from horo._arguments import whole_number
+from horo._elastic import generation
 from horo._failures import failure
 from horo._optimizer.agreement import Agreement, Layouts
 from horo._optimizer.gradient_life import NEXT, Event, Phase
@@ -30,16 +32,60 @@ def whole_passes(given):
     return passes
 
 
-def compare(names, process_set, described):
-    """Starts to compare what the ranks' optimizers reduce, by (name, description) pairs."""
-    what = f"optimizer.{next(names.optimizers)}.parameters"
+def compare(names, process_set, described, number):
+    """Starts to compare what the ranks' optimizers reduce, by (name, description) pairs. `number`:
+    that of the optimizer in the process set."""
+    what = f"optimizer.{number}.parameters"
     return Agreement(names, process_set.ranks, what, described)
 
 
-class Reducer:
+class Progress:
+    """How far an optimizer is, over all generations of the job. `steps`: the number of steps that it
+    has finished. `torn`: an exception has ended a step while it changed parameters. `stale`: the
+    runtime has shut down since the optimizer has last reduced anything."""
+
+    def __init__(self):
+        self.steps = 0
+        self.torn = False
+        self.stale = False
+        self._renewal: Any = None
+        generation.follow(self)
+
+    def renews_by(self, method):
+        """`method` prepares the optimizer, which owns this object, for a new generation."""
+        self._renewal = weakref.WeakMethod(method)
+
+    def renewed(self):
+        """Prepares the optimizer if the runtime has shut down meanwhile, and says whether it has."""
+        if not self.stale:
+            return False
+        renew = self._renewal and self._renewal()
+        self.stale = False
+        try:
+            if renew is not None:
+                renew()
+        except BaseException:
+            self.generation_ended()
+            raise
+        return True
+
+    def generation_ended(self):
+        self.stale = True
+
+    def own_step(self, step, *arguments):
+        """Runs the optimizer's own step, which changes the parameters."""
+        self.torn = True
+        result = step(*arguments)
+        self.torn = False
+        self.steps += 1
+        return result
+
+
+class Reducer(Progress):
     """The gradients of one optimizer. Without any, as on a single rank, it reduces nothing."""
 
     def __init__(self, passes):
+        super().__init__()
         self.gradients: list[Any] = []
         self.phase = Phase.COLLECTING
         self._passes = passes
@@ -48,6 +94,7 @@ class Reducer:
         self._skipping = False
         self._warned = False  # of a second reduction
         self._remained = 0  # what was left of the gradients when an exception ended the own step
+        self._failed = False  # the reduction of this step
 
     def agree(self, agreement):
         """The first synchronize() waits for this agreement, and asks for the layouts."""
@@ -58,7 +105,7 @@ class Reducer:
         """Further gradients, the same on all ranks."""
         self.gradients += gradients
         for gradient in gradients:
-            gradient.waits = self._passes
+            gradient.waits, gradient.owner = 0 if self.stale else self._passes, self
         if self._layouts is not None:
             self._layouts.open += gradients
 
@@ -67,20 +114,47 @@ class Reducer:
         if passes is not None:
             self._passes = passes
         for gradient in self.gradients:
-            gradient.waits = self._passes
+            gradient.waits = 0 if self.stale else self._passes
 
     def clear(self):
         """The gradients' values are no longer those of a step."""
-        self.phase = NEXT[Event.END][self.phase]
+        self.phase, self._failed = NEXT[Event.END][self.phase], False
 
     def in_flight(self):
         return any(gradient.handle for gradient in self.gradients)
+
+    # -- Generations -----------------------------------------------------------------------------
+
+    @property
+    def passes(self):
+        """Number of backwards per step."""
+        return self._passes
+
+    def within_step(self):
+        """Whether a step has begun, by a backward, that has not ended."""
+        if self.stale:
+            return False
+        return self._failed or self.phase is not Phase.COLLECTING or self._computed()
+
+    def generation_ended(self):
+        """The runtime has shut down. Gradients of a step that has not ended are dropped, because
+        the step is repeated from its beginning."""
+        unfinished = self.within_step()
+        self.stale = True
+        self.phase, self._failed = Phase.COLLECTING, False
+        self._agreement = self._layouts = None
+        for gradient in self.gradients:
+            gradient.left()
+            if unfinished:
+                gradient.drop()
 
     # -- Reducing --------------------------------------------------------------------------------
 
     def synchronize(self):
         """Waits until every gradient is reduced. A gradient that is missing here counts as zeros.
         Fails: MismatchError, PeerLostError, ShutDownError."""
+        self.renewed()
+        self._failed = True
         if self._agreement is not None:
             self._require(self._agreement)
             self._agreement = None
@@ -93,6 +167,7 @@ class Reducer:
         self._reduced(Event.REDUCTION if first_error is None else Event.FAILURE)
         if first_error is not None:
             raise first_error
+        self._failed = False
 
     def _reduced(self, event):
         """Ends the reduction of all gradients. All is stored by one call that runs no Python code,
@@ -155,12 +230,12 @@ class Reducer:
         the optimizer that reads the gradients."""
         if self._skipping:
             self.phase = NEXT[Event.OWN_STEP][self.phase]
-            return own_step()
+            return self.own_step(own_step)
         reduced = False
         try:
             self._synchronize_once(synchronize)
             reduced = True
-            result = own_step()
+            result = self.own_step(own_step)
             self.phase = NEXT[Event.END][self.phase]
         except BaseException:
             if reduced:  # whatever the own step has called, such as zero_grad()
@@ -188,20 +263,24 @@ class Reducer:
         reduces none."""
         if self._skipping:
             self.phase = NEXT[Event.OWN_STEP][self.phase]
-            return own_step(closure)
+            return self.own_step(own_step, closure)
+        self.renewed()
         done = any(gradient.waits <= 0 or gradient.handle for gradient in self.gradients)
         if done:
             synchronize()
-        self.phase = NEXT[Event.OWN_STEP][self.phase]
+        self.phase, changing = NEXT[Event.OWN_STEP][self.phase], False
 
         def reduced():
+            nonlocal changing
+            self.torn = changing  # before the first closure has ended, nothing is changed
             loss = closure()
             if not done or self._computed():
                 synchronize()
             self.phase = NEXT[Event.OWN_STEP][self.phase]
+            self.torn = changing = True
             return loss
 
-        return own_step(reduced)
+        return self.own_step(own_step, reduced)
 
     def _computed(self):
         """Whether a backward has run since the last reduction."""

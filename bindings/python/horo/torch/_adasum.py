@@ -10,10 +10,13 @@ from typing import Any
 
 import torch
 
+from horo import errors
 from horo._arguments import ADASUM
+from horo._elastic.generation import is_elastic
 from horo._handles import synchronize
 from horo._optimizer.agreement import names_of
-from horo._optimizer.reducer import compare, whole_passes
+from horo._optimizer.reducer import Progress, compare, whole_passes
+from horo._sets import WORLD
 from horo.torch._copies import Copied, class_of
 from horo.torch._face import TORCH
 from horo.torch._gradients import describe
@@ -40,8 +43,55 @@ class _Update:
     def finish(self, compression):
         change = compression.decompress(synchronize(self.handle), self.context)
         with torch.no_grad():
-            self.parameter.copy_(self.start.add_(change))
-        self.start = None
+            self.parameter.copy_(self.start).add_(change)
+
+    def take_back(self):
+        """Undoes the step, whose changes could not be combined."""
+        with torch.no_grad():
+            self.parameter.copy_(self.start)
+
+
+class _Combination(Progress):
+    """The changes of all parameters by one step, until they are combined."""
+
+    def __init__(self):
+        super().__init__()
+        self.updates = []
+        self.passes = 1
+        self._unfinished = False
+
+    def within_step(self):
+        """Whether the last step could not be combined."""
+        return self._unfinished and not self.stale
+
+    def generation_ended(self):
+        """The step is repeated from its beginning, with gradients of its own."""
+        if self.within_step():
+            for update in self.updates:
+                update.parameter.grad = None
+        self.stale, self._unfinished = True, False
+
+    def combine(self, step, closure, names, compression):
+        """Steps, and combines the ranks' changes. After a failure all parameters are as before."""
+        updates = [update for update in self.updates if update.parameter.requires_grad]
+        self._unfinished = True
+        for update in updates:
+            update.begin()
+        try:
+            loss = step(closure)
+            for update in updates:
+                update.submit(names, compression)
+            for update in updates:
+                update.finish(compression)
+        except errors.HoroError:
+            for update in updates:
+                update.take_back()
+            self.torn = False
+            raise
+        for update in updates:
+            update.start = None
+        self._unfinished = False
+        return loss
 
 
 class _AdasumDistributed(Copied):
@@ -52,15 +102,31 @@ class _AdasumDistributed(Copied):
         del passes, groups
         self._horo_plan = plan
         self._horo_names = dict(named)
-        self._horo_updates = []
+        self._horo_reducer = _Combination()
+        self._horo_reducer.renews_by(self._horo_renew)
         self._horo_agreement: Any = None  # None where nothing is combined
-        if plan.names.member and plan.names.size() > 1:
+        self._horo_comparison: Any = None  # arguments of compare()
+        if plan.names.member and (plan.names.size() > 1 or is_elastic()):
             trained = [(name, one) for one, name in named if one.requires_grad]
-            self._horo_agreement = compare(plan.names, process_set, describe(trained))
+            number = next(plan.names.optimizers)
+            self._horo_comparison = (process_set, describe(trained), number)
+            self._horo_agreement = compare(plan.names, *self._horo_comparison)
             self._horo_watch(named)
 
     def _horo_watch(self, named):
-        self._horo_updates += [_Update(parameter, name) for parameter, name in named]
+        self._horo_reducer.updates += [_Update(parameter, name) for parameter, name in named]
+
+    def _horo_renew(self):
+        """The ranks of a job that was initialised again compare their parameters again."""
+        if self._horo_comparison is None:
+            return
+        if self._horo_plan.names is not WORLD:
+            raise ValueError(
+                "this optimizer combines the steps of a process set that ended with the last "
+                "generation of the job, or with shutdown(); make another one over a set of this "
+                "generation"
+            )
+        self._horo_agreement = compare(self._horo_plan.names, *self._horo_comparison)
 
     def add_param_group(self, *args, **kwargs):
         """Like the optimizer's own, on all ranks. The group's steps are combined too."""
@@ -92,18 +158,14 @@ class _AdasumDistributed(Copied):
 
     def step(self, closure=None):
         """Steps, and combines the ranks' steps by Adasum."""
-        updates = [update for update in self._horo_updates if update.parameter.requires_grad]
-        compression = self._horo_plan.compression
+        combination, plan = self._horo_reducer, self._horo_plan
+        combination.renewed()
         if self._horo_agreement is not None:
             self._horo_agreement.require()
-        for update in updates:
-            update.begin()
-        loss = super().step(closure)
-        for update in updates:
-            update.submit(self._horo_plan.names, compression)
-        for update in updates:
-            update.finish(compression)
-        return loss
+        own_step = super().step
+        return combination.own_step(
+            combination.combine, own_step, closure, plan.names, plan.compression
+        )
 
     # The base's own step runs the hooks that a user registers.
     step.hooked = True  # type: ignore[attr-defined]

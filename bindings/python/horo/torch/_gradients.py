@@ -98,9 +98,33 @@ class Gradient(gradient_life.Gradient):
         self.sparse = 0
         self.layout: Any = _OPEN  # then DENSE or SPARSE, on all ranks
         self.place: Any = None  # in the arena
-        watch = self.fast and self.count and COUNTS and plan.share == "auto"
-        self.seen: Any = _nothing if watch else None  # weak reference to the last step's gradient
+        self.seen: Any = None  # weak reference to the last step's gradient
+        self._watch()
         self.frozen = False  # this step's zeros stand for a parameter that requires no gradient
+
+    def _watch(self):
+        """Looks again whether the gradient stays from step to step, if its place depends on it."""
+        watch = self.fast and self.count and COUNTS and self.plan.share == "auto"
+        self.seen = _nothing if watch else None
+
+    # -- Generations -----------------------------------------------------------------------------
+
+    def left(self):
+        """The runtime has shut down. A gradient in the arena stays there, as in other memory."""
+        super().left()
+        self.context, self.place = None, None
+
+    def drop(self):
+        self.parameter.grad = None
+
+    def renew(self):
+        """Prepares the gradient for a runtime that was initialised again."""
+        self.record = self.plan.names.record(ALLREDUCE, self.name)
+        self.slot = self.record.slot
+        self.signature = ()
+        self._watch()
+        if self.plan.share is True:
+            self.reserve()
 
     # -- Submission ------------------------------------------------------------------------------
 

@@ -17,11 +17,12 @@ import torch
 
 from horo import _handles, _job
 from horo._arguments import ADASUM, AVERAGE, resolve_op, resolve_wire
+from horo._elastic.generation import is_elastic
 from horo._objects import broadcast_object
 from horo._optimizer.agreement import names_of
 from horo._optimizer.gradient_life import Group
 from horo._optimizer.reducer import Reducer, compare, whole_passes
-from horo._sets import existing, global_process_set
+from horo._sets import WORLD, existing, global_process_set
 from horo.torch._adasum import class_over as adasum_class_over
 from horo.torch._compression import Compression
 from horo.torch._copies import Copied, class_of
@@ -49,12 +50,15 @@ class _Distributed(Copied):
         self._horo_reducer = reducer = Reducer(passes)
         self._horo_hooks: list[Any] = []
         self._horo_frozen: list[Any] = []  # (parameter, name) pairs that require no gradient
+        self._horo_comparison: Any = None  # arguments of compare()
+        reducer.renews_by(self._horo_renew)
         if _reduces_nothing(plan.names):
             return
         trained = [pair for pair in named if pair[0].requires_grad]
         self._horo_frozen = [pair for pair in named if not pair[0].requires_grad]
         described = describe([(name, parameter) for parameter, name in trained])
-        agreement = compare(plan.names, process_set, described)
+        self._horo_comparison = (process_set, described, next(plan.names.optimizers))
+        agreement = compare(plan.names, *self._horo_comparison)
         gradients = [Gradient(parameter, name, plan) for parameter, name in trained]
         _make_groups(gradients, groups, process_set)
         self._horo_add(gradients)
@@ -70,6 +74,23 @@ class _Distributed(Copied):
             if self._horo_plan.share is True:
                 gradient.reserve()
             self._horo_hooks.append(_attach(gradient.parameter, gradient.computed))
+
+    def _horo_renew(self):
+        """Declares the gradients in a job that was initialised again. The ranks compare them again,
+        because some may have come anew."""
+        plan = self._horo_plan
+        if self._horo_comparison is None:
+            return
+        if plan.names is not WORLD:
+            raise ValueError(
+                "this optimizer reduces over a process set that ended with the last generation of "
+                "the job, or with shutdown(); make another one over a set of this generation"
+            )
+        reducer = self._horo_reducer
+        for gradient in reducer.gradients:
+            gradient.renew()
+        reducer.restart()
+        reducer.agree(compare(plan.names, *self._horo_comparison))
 
     def add_param_group(self, *args, **kwargs):
         """Like the optimizer's own, on all ranks. The group's gradients are reduced too."""
@@ -140,7 +161,8 @@ class _Distributed(Copied):
 
 
 def _reduces_nothing(names):
-    return not names.member or names.size() == 1
+    """A single rank of an elastic job may get peers later."""
+    return not names.member or (names.size() == 1 and not is_elastic())
 
 
 def _attach(parameter, hook):
@@ -174,9 +196,12 @@ def _make_groups(gradients, groups, process_set):
 
 
 def _chunks(gradients, count, process_set):
-    """`count` groups of neighbours, in the order of the set's first rank."""
+    """`count` groups of neighbours, in the order of the set's first rank. A rank that comes later to
+    an elastic job cannot ask: there, each rank takes its own order."""
     by_name = {gradient.name: gradient for gradient in gradients}
-    order = broadcast_object(list(by_name), process_set.ranks[0], process_set=process_set)
+    order = list(by_name)
+    if not is_elastic():
+        order = broadcast_object(order, process_set.ranks[0], process_set=process_set)
     if set(order) != set(by_name):
         raise ValueError("the ranks' optimizers have different parameters; groups need equal ones")
     count, start = min(count, len(order)), 0
