@@ -121,6 +121,13 @@ def test_results_in_rank_order():
         ("network_interfaces", "eth0", "a list of names"),
         ("executable", 1, "a text"),
         ("host_discovery_script", 1, "a text"),
+        ("min_num_proc", 0, "a whole number of 1 or more"),
+        ("max_np", "2", "a whole number of 1 or more"),
+        ("slots", 0, "a whole number of 1 or more"),
+        ("reset_limit", -1, "a whole number of 0 or more"),
+        ("cooldown_range", (3, 2), "the least and the most seconds, as two whole numbers"),
+        ("cooldown_range", 3, "the least and the most seconds, as two whole numbers"),
+        ("elastic_timeout", "soon", "a finite number of seconds, 0 or more"),
     ),
 )
 def test_wrong_arguments_are_named(name, value, words):
@@ -128,6 +135,53 @@ def test_wrong_arguments_are_named(name, value, words):
     with pytest.raises(ValueError) as caught:
         horo.run(**arguments)
     assert str(caught.value) == f"{name} is {value!r}; give {words}"
+
+
+def test_options_of_elastic_jobs_are_those_of_horo_run(monkeypatch):
+    calls = []
+
+    def run_job(words, call, hosts_given, executable, ranks):
+        calls.append((words, hosts_given, ranks))
+
+    monkeypatch.setattr(_run, "_run_job", run_job)
+    horo.run(
+        len,
+        num_proc=3,
+        min_num_proc=2,
+        max_num_proc=4,
+        slots=2,
+        reset_limit=0,
+        cooldown_range=(10, 20),
+        elastic_timeout=30,
+        host_discovery_script="./hosts.sh",
+    )
+    ((words, hosts_given, ranks),) = calls
+    assert " ".join(words) == (
+        "-np 3 --min-np 2 --max-np 4 --slots-per-host 2 --reset-limit 0 --elastic-timeout 30 "
+        "--host-discovery-script ./hosts.sh --blacklist-cooldown-range 10 20"
+    )
+    assert hosts_given and ranks is None
+    with pytest.warns(DeprecationWarning, match="min_num_proc"):
+        horo.run(len, num_proc=2, min_np=1)
+    assert calls[1] == (["-np", "2", "--min-np", "1"], False, None)
+
+
+def test_results_are_those_of_the_last_generation():
+    """(generation, rank, ranks) -> (pickled result, failure)."""
+    answers = {
+        (1, 1, 3): (None, ("here", "Traceback", b"")),
+        (4, 1, 2): (pickle.dumps("b"), None),
+        (3, 0, 4): (pickle.dumps("early"), None),
+        (4, 0, 2): (pickle.dumps("a"), None),
+    }
+    assert _run._collected_of_last(answers, 0) == ["a", "b"]
+    with pytest.raises(horo.RankError, match="rank 1, on host here"):
+        _run._collected_of_last(answers, 1)
+    del answers[4, 1, 2]
+    with pytest.raises(horo.HoroError, match="no result of rank 1"):
+        _run._collected_of_last(answers, 0)
+    with pytest.raises(horo.HoroError, match="exit code 3"):
+        _run._collected_of_last({}, 3)
 
 
 def test_positions_are_those_of_horovod():
@@ -258,8 +312,11 @@ def test_options(tmp_path):
     for wrong in ({"hosts": "a:1", "hostfile": "b"}, {"use_gloo": True, "use_mpi": True}):
         with pytest.raises(ValueError, match="not both"):
             horo.run(len, **wrong)
-    with pytest.raises(horo.UnsupportedError, match="elastic"):
-        horo.run(len, min_num_proc=1)
+    for name, value in (("reset_limit", 1), ("cooldown_range", (1, 2)), ("elastic_timeout", 5)):
+        with pytest.raises(ValueError, match=f"{name} is for elastic jobs"):
+            horo.run(len, **{name: value})
+    with pytest.raises(ValueError, match="use_mpi"):
+        horo.run(len, min_num_proc=1, use_mpi=True)
     with pytest.raises(horo.HoroError, match="exit code 2"):
         horo.run(len, hosts="node:0x")
 

@@ -54,6 +54,12 @@ def _is_name_or_list(value):
     return isinstance(value, str) or _is_list_of_names(value)
 
 
+def _is_pair_of_times(value):
+    if isinstance(value, (str, bytes)) or not isinstance(value, Sequence) or len(value) != 2:
+        return False
+    return all(_is_count(one) for one in value) and value[0] <= value[1]
+
+
 _COUNT = (_is_count, "a whole number of 1 or more")
 _TEXT = (_is_text, "a text")
 _SWITCH = (_is_switch, "True or False")
@@ -65,6 +71,14 @@ _KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "kwargs": (lambda value: isinstance(value, Mapping), "a dict of arguments"),
     "num_proc": _COUNT,
     "np": _COUNT,
+    "min_num_proc": _COUNT,
+    "min_np": _COUNT,
+    "max_num_proc": _COUNT,
+    "max_np": _COUNT,
+    "slots": _COUNT,
+    "reset_limit": (lambda value: _is_number(value) and value >= 0, "a whole number of 0 or more"),
+    "cooldown_range": (_is_pair_of_times, "the least and the most seconds, as two whole numbers"),
+    "elastic_timeout": (_is_time, "a finite number of seconds, 0 or more"),
     "hosts": _TEXT,
     "hostfile": _TEXT,
     "start_timeout": (_is_time, "a finite number of seconds, 0 or more"),

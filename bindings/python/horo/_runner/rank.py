@@ -64,10 +64,16 @@ def _failure(error):
     return socket.gethostname(), traceback.format_exc(), pickled
 
 
-def main():
-    # The ranks of mpirun have MPI's variables instead of Horo's.
+def _place():
+    """(generation, rank, number of ranks) when the function ends. In an elastic job, horo.init() has
+    written them into the environment. The ranks of mpirun have MPI's variables instead of Horo's."""
     names = ("HORO_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
-    rank = int(next(os.environ[name] for name in names if name in os.environ))
+    rank = next(os.environ[name] for name in names if name in os.environ)
+    generation, size = os.environ.get("HORO_GENERATION", 0), os.environ.get("HORO_SIZE", 0)
+    return int(generation), int(rank), int(size)
+
+
+def main():
     caller = _Caller()
     path, pickled = pickle.loads(caller.ask(pickle.dumps(None)))
     sys.path.extend(entry for entry in path if entry not in sys.path)
@@ -76,7 +82,7 @@ def main():
         answer, failure = dumps(function(*args, **kwargs)), None
     except Exception as error:
         answer, failure = None, _failure(error)
-    caller.ask(pickle.dumps(rank), pickle.dumps((answer, failure), pickle.HIGHEST_PROTOCOL))
+    caller.ask(pickle.dumps(_place()), pickle.dumps((answer, failure), pickle.HIGHEST_PROTOCOL))
     if failure is not None:
         sys.stderr.write(failure[1])
         sys.exit(1)

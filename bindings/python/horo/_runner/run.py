@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 from horo._runner.arguments import check_arguments
 from horo._runner.talk import Talk, listen
-from horo.errors import HoroError, RankError, UnsupportedError
+from horo.errors import HoroError, RankError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -82,7 +82,7 @@ class _Server:
 
     def __init__(self, payload, everywhere):
         self.key = secrets.token_bytes(32)
-        self.answers = {}  # rank -> its answer, in the order of arrival
+        self.answers = {}  # (generation, rank, ranks) -> its answer, in the order of arrival
         self._payload = payload
         self._closed = threading.Event()
         self._listener = listen(everywhere)
@@ -111,11 +111,11 @@ class _Server:
     def _serve(self, connection):
         try:
             with Talk(connection, self.key, asks=False) as talk:
-                rank = pickle.loads(talk.receive())
-                if rank is None:
+                place = pickle.loads(talk.receive())
+                if place is None:
                     talk.send(self._payload)
                     return
-                self.answers[rank] = pickle.loads(talk.receive())
+                self.answers[place] = pickle.loads(talk.receive())
                 talk.send(b"")  # confirms the arrival
         except (OSError, MemoryError):
             pass  # not a rank, or a rank that ended: the report of `horo run` says why
@@ -148,7 +148,7 @@ def _words(options, flags):
     words = []
     for option, value in options.items():
         if value is not None:
-            words += [option, str(value)]
+            words += [option, *map(str, value if isinstance(value, tuple) else (value,))]
     return words + [flag for flag, wanted in flags.items() if wanted]
 
 
@@ -180,15 +180,17 @@ def run(
     max_np: int | None = None,
     network_interfaces: Sequence[str] | None = None,
     host_discovery_script: str | None = None,
+    elastic_timeout: int | None = None,
 ) -> list[Any]:
     """Runs func(*args, **kwargs) as `num_proc` ranks by `horo run`, and returns their results in
-    rank order. The options are those of `horo run`; disable_cache has no effect.
+    rank order. The options are those of `horo run`; disable_cache has no effect. With min_num_proc
+    or max_num_proc the job is elastic: the results are those of the ranks of the last generation.
 
     The function is pickled. Without cloudpickle it must belong to a module that the ranks' hosts
     have too. Fails: RankError, with the traceback of the first rank whose function raised;
     HoroError (the job failed in another way); ValueError (an argument is not of its kind, or hosts=
-    and hostfile=, or use_gloo= and use_mpi= together); UnsupportedError (options of an elastic
-    job)."""
+    and hostfile=, or use_gloo= and use_mpi= together, or options of elastic jobs without
+    min_num_proc= and max_num_proc=)."""
     given = locals()
     check_arguments(given)
     return _run_job(
@@ -196,7 +198,7 @@ def run(
         _dumps_call(func, args, kwargs),
         (hosts or hostfile or host_discovery_script) is not None,
         executable,
-        given["num_proc"],
+        None if _elastic(given) else given["num_proc"],
     )
 
 
@@ -208,8 +210,7 @@ def _under_new_names(given):
         given["network_interface"] = interface.split(",")
     for new, old in _RENAMED.items():
         given[new] = _renamed(new, old, given[new], given[old])
-    elastic = ("min_num_proc", "max_num_proc", "slots", "reset_limit", "cooldown_range")
-    _refuse([given[name] for name in elastic], given["use_gloo"], given["use_mpi"])
+    _refuse(given)
     if given["hosts"] is not None and given["hostfile"] is not None:
         raise ValueError("give hosts or hostfile, not both")
     return given
@@ -217,9 +218,14 @@ def _under_new_names(given):
 
 def _words_of(given):
     """The options of `horo run` for the arguments of run()."""
-    interfaces = given["network_interfaces"]
+    interfaces, cooldown = given["network_interfaces"], given["cooldown_range"]
     options = {
         "-np": given["num_proc"],
+        "--min-np": given["min_num_proc"],
+        "--max-np": given["max_num_proc"],
+        "--slots-per-host": given["slots"],
+        "--reset-limit": given["reset_limit"],
+        "--elastic-timeout": given["elastic_timeout"],
         "-H": given["hosts"],
         "--hostfile": given["hostfile"],
         "--host-discovery-script": given["host_discovery_script"],
@@ -229,6 +235,7 @@ def _words_of(given):
         "--output-filename": given["output_filename"],
         "--mpi-args": given["mpi_args"],
         "--network-interfaces": interfaces and ",".join(map(str, interfaces)),
+        "--blacklist-cooldown-range": cooldown and tuple(cooldown),
     }
     return _words(
         options,
@@ -236,23 +243,37 @@ def _words_of(given):
     )
 
 
-def _refuse(elastic, use_gloo, use_mpi):
-    """Fails: UnsupportedError, ValueError."""
-    if any(value is not None for value in elastic):
-        raise UnsupportedError("elastic jobs are not part of this version: give num_proc= alone")
-    if use_gloo and use_mpi:
+def _elastic(given):
+    """Whether the arguments ask for an elastic job."""
+    return given["min_num_proc"] is not None or given["max_num_proc"] is not None
+
+
+def _refuse(given):
+    """Fails: ValueError (arguments that exclude or need each other)."""
+    if given["use_gloo"] and given["use_mpi"]:
         raise ValueError("give use_gloo or use_mpi, not both")
+    if _elastic(given):
+        if given["use_mpi"]:
+            raise ValueError("an elastic job cannot run with use_mpi: mpirun ends all its ranks")
+        return
+    for name in ("reset_limit", "cooldown_range", "elastic_timeout"):
+        if given[name] is not None:
+            raise ValueError(f"{name} is for elastic jobs: give min_num_proc or max_num_proc, too")
 
 
 def _run_job(words, call, hosts_given, executable, ranks):
-    """Runs `horo run` with these options; returns the ranks' results."""
+    """Runs `horo run` with these options; returns the ranks' results. `ranks`: their number, None in
+    an elastic job."""
     payload = pickle.dumps((sys.path, call), pickle.HIGHEST_PROTOCOL)
     server = _Server(payload, hosts_given or _over_hosts(words))
     try:
         code = _start(words, executable or sys.executable, server)
     finally:
         server.close()
-    return _collected(server.answers, code, ranks)
+    if ranks is None:
+        return _collected_of_last(server.answers, code)
+    answers = {rank: answer for (_, rank, _), answer in server.answers.items()}
+    return _collected(answers, code, ranks)
 
 
 def _over_hosts(words):
@@ -289,6 +310,17 @@ def _collected(answers, code, ranks):
         without = f"; there is no result of rank {missing[0]}" if missing else ""
         raise HoroError(f"horo run ended with exit code {code}{without}; its report says why")
     return [pickle.loads(answers[rank][0]) for rank in range(ranks)]
+
+
+def _collected_of_last(answers, code):
+    """The results of an elastic job: those of the ranks of its last generation. Workers of earlier
+    ones may have failed."""
+    if not code and answers:
+        last = max(generation for generation, _, _ in answers)
+        found = {place[1]: answer for place, answer in answers.items() if place[0] == last}
+        return _collected(found, code, max(place[2] for place in answers if place[0] == last))
+    failed = {place[1]: one for place, one in answers.items() if one[1] is not None}
+    return _collected(failed, code, 1)
 
 
 def _rank_error(rank, host, words, pickled):
