@@ -100,7 +100,7 @@ def test_missing_modules_say_so():
         from horo import compat
         compat.install()
         import horovod
-        for name in ("tensorflow", "spark", "torch.elastic"):
+        for name in ("tensorflow", "spark", "keras"):
             try:
                 __import__("horovod." + name)
             except ImportError as error:
@@ -143,6 +143,48 @@ def test_every_public_name_resolves():
         basics = HorovodBasics(__file__ if "__file__" in globals() else "", "mpi_lib_v2")
         basics.init()
         assert (basics.rank(), basics.size(), basics.is_homogeneous()) == (0, 1, True)
+        """
+    )
+    assert done.code == 0, done.output
+
+
+def test_elastic_names_are_those_of_horo(tmp_path):
+    """hvd.elastic is there without a further import, and host discovery works by itself."""
+    done = job.run_alone(
+        f"""
+        from horo import compat
+        compat.install()
+        import horovod.torch as hvd
+        import horo.torch
+        assert hvd.elastic.run is horo.torch.elastic.run
+        assert hvd.elastic.TorchState is hvd.elastic.state.TorchState is horo.torch.elastic.TorchState
+        from horovod.common.exceptions import HorovodInternalError, HostsUpdatedInterrupt
+        assert HostsUpdatedInterrupt is horo.torch.elastic.HostsUpdatedInterrupt
+        assert issubclass(horo.torch.PeerLostError, HorovodInternalError)
+        assert HostsUpdatedInterrupt(skip_sync=True).skip_sync
+        from horovod.common.elastic import ObjectState, notification_manager
+        from horovod.runner.elastic.worker import HostUpdateResult
+        notification_manager.init()
+        state = ObjectState(bcast_object=hvd.broadcast_object, get_rank=hvd.rank, epoch=1)
+        notification_manager.register_listener(state)
+        notification_manager.handle_hosts_updated(1, HostUpdateResult.removed)
+        notification_manager.remove_listener(state)
+        notification_manager.handle_hosts_updated(2, HostUpdateResult.added)
+        try:
+            state.check_host_updates()
+            raise SystemExit("nothing was announced")
+        except HostsUpdatedInterrupt as interrupt:
+            assert interrupt.skip_sync
+        from horovod.runner.elastic.discovery import FixedHosts, HostDiscoveryScript
+        found = HostDiscoveryScript("printf ' a:2 \\n\\nb\\nc:1\\n'", 4)
+        assert found.find_available_hosts_and_slots() == dict(a=2, b=4, c=1)
+        assert FixedHosts(dict(a=1)).find_available_hosts_and_slots() == dict(a=1)
+        for wrong in ("echo a:b", "exit 3"):
+            try:
+                HostDiscoveryScript(wrong, None).find_available_hosts_and_slots()
+                raise SystemExit(wrong)
+            except Exception as error:
+                assert wrong in str(error), error
         """
     )
     assert done.code == 0, done.output

@@ -13,7 +13,7 @@ import pytest
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 PACKAGE = os.path.join(ROOT, "bindings", "python", "horo")
-MODULES = ("horo", "horo.data", "horo.numpy", "horo.torch")
+MODULES = ("horo", "horo.data", "horo.elastic", "horo.numpy", "horo.torch", "horo.torch.elastic")
 # Following torch's stubs would take most of a minute. Horo's own code is checked without them.
 QUICK = "[mypy-torch.*,numpy.*,cloudpickle.*]\nfollow_imports = skip\nignore_missing_imports = True\n"
 
@@ -37,6 +37,9 @@ optimizer = hvd.DistributedOptimizer(
 )
 hvd.broadcast_parameters(model.state_dict(), root_rank=0)
 everything: list[int] = horo.run(lambda: 1, num_proc=2)
+state = hvd.elastic.TorchState(model, optimizer, epoch=0)
+state.commit()
+hvd.elastic.run(lambda given: given.epoch)(state)
 """
 
 WRONG = (

@@ -83,6 +83,7 @@ COMPRESSIONS = ("none", "fp16")
 MODULES = {
     "horovod": "run, __version__",
     "horovod.common.basics": "HorovodBasics",
+    "horovod.common.elastic": "State, ObjectState, run_fn, notification_manager",
     "horovod.common.exceptions": (
         "HorovodInternalError, HostsUpdatedInterrupt, HorovodVersionMismatchError"
     ),
@@ -99,6 +100,13 @@ MODULES = {
     "horovod.data": "BaseDataLoader, AsyncDataLoaderMixin",
     "horovod.data.data_loader_base": "BaseDataLoader, AsyncDataLoaderMixin",
     "horovod.runner": "run",
+    "horovod.runner.elastic.discovery": "HostDiscovery, HostDiscoveryScript, FixedHosts",
+    "horovod.runner.elastic.worker": "HostUpdateResult, WorkerNotificationManager",
+    "horovod.torch.elastic": "run, TorchState, ElasticSampler",
+    "horovod.torch.elastic.sampler": "ElasticSampler",
+    "horovod.torch.elastic.state": (
+        "TorchState, StateHandler, ModelStateHandler, OptimizerStateHandler, SamplerStateHandler"
+    ),
     "horovod.torch.compression": "Compression, Compressor, NoneCompressor, FP16Compressor",
     "horovod.torch.functions": (
         "allgather_object, broadcast_object, broadcast_optimizer_state, broadcast_parameters"

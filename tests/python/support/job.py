@@ -20,9 +20,9 @@ class Finished:
         self.output = output
 
 
-def run(ranks, arguments, limit=LIMIT_S, **environment):
-    """Runs `horo run -np RANKS python ARGUMENTS`; fails the test when it does not end in time."""
-    command = [HORO, "run", "-np", str(ranks), sys.executable, *arguments]
+def run(ranks, arguments, limit=LIMIT_S, options=(), **environment):
+    """Runs `horo run -np RANKS OPTIONS python ARGUMENTS`; fails the test when it does not end in time."""
+    command = [HORO, "run", "-np", str(ranks), *options, sys.executable, *arguments]
     process = subprocess.Popen(
         command,
         # Threads of several ranks would compete for the cores.

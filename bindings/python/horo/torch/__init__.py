@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 from horo.torch import _torch  # first: explains when torch is missing
+from horo.torch import elastic
 from horo._arguments import (
     ADASUM as Adasum,
     AVERAGE as Average,
@@ -64,6 +65,7 @@ from horo.errors import (
     MismatchError,
     NotInitializedError,
     PeerLostError,
+    RemovedError,
     ShutDownError,
 )
 from horo.torch._autograd import (
@@ -183,6 +185,7 @@ __all__ = [
     "reducescatter",
     "reducescatter_async",
     "remove_process_set",
+    "RemovedError",
     "rocm_built",
     "shared_empty",
     "shared_zeros",

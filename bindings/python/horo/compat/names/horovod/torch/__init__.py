@@ -4,4 +4,4 @@
 from horo.torch import *
 from horovod import __version__
 from horovod.common.util import check_extension
-from horovod.torch import compression, functions, mpi_ops, optimizer, sync_batch_norm
+from horovod.torch import compression, elastic, functions, mpi_ops, optimizer, sync_batch_norm

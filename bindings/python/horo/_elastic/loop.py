@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""run(): calls a training again, with its state, whenever the members of the job have changed."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from typing import TYPE_CHECKING
+
+from horo import _job, _life, errors
+from horo._barrier import barrier
+from horo._elastic import generation
+from horo._elastic.interrupt import HostsUpdatedInterrupt
+from horo._sets import WORLD
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+# Failures that another generation does not mend.
+_OF_THE_PROGRAM = (
+    errors.DuplicateNameError,
+    errors.ForkedError,
+    errors.LibraryError,
+    errors.MismatchError,
+    errors.NotInitializedError,
+    errors.RankError,
+    errors.RemovedError,
+    errors.ResourceError,
+    errors.StartError,
+    errors.UnsupportedError,
+)
+
+
+def mends(error: BaseException) -> bool:
+    """Whether the job may go on after this failure, with other members."""
+    if not generation.is_elastic():
+        return False
+    return isinstance(error, errors.HoroError) and not isinstance(error, _OF_THE_PROGRAM)
+
+
+def run(func: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorates a training, whose first argument is its State:
+
+        @horo.elastic.run
+        def train(state):
+            while state.step < steps: ...
+
+    The wrapper makes the state equal on all ranks and calls the training. When a rank is lost, or
+    check_host_updates() has found that the members are to change, it takes this process into the
+    job's next generation and calls the training again. A process that is removed from the job exits
+    with code 0. No collective may run before the training."""
+    return run_fn(func, renew)
+
+
+def run_fn(func: Callable[..., Any], reset: Callable[[], Any]) -> Callable[..., Any]:
+    """Like run(), with a function of the program that shuts down and initialises again."""
+
+    @functools.wraps(func)
+    def wrapper(state: Any, *args: Any, **kwargs: Any) -> Any:
+        WORLD.keep_optimizers()
+        try:
+            return _run(functools.partial(func, state, *args, **kwargs), reset, state)
+        except errors.RemovedError as error:
+            print(f"horo: {error}", file=sys.stderr, flush=True)
+            sys.exit(0)
+
+    return wrapper
+
+
+def _run(func, reset, state):
+    skip_sync = False
+    while True:
+        try:
+            if skip_sync and generation.survivors() == _job.size():
+                state._skipped_sync()
+            else:
+                state.sync()
+            result = func()
+            _leave_together()
+            return result
+        except errors.HoroError as error:
+            if not mends(error):
+                raise
+            skip_sync, act = False, state._failed
+        except HostsUpdatedInterrupt as interrupt:
+            skip_sync, act = interrupt.skip_sync, None
+        # The exception, and with it the frames of the training, are gone here.
+        if act is not None:
+            act()
+        if not _enter_next(reset, state):
+            skip_sync = False
+
+
+def _enter_next(reset, state):
+    """Enters the next generation. Returns False when a further loss has come between."""
+    undisturbed = True
+    while True:
+        state._leaving()
+        try:
+            reset()
+            state.on_reset()
+            return undisturbed
+        except errors.HoroError as error:
+            if not mends(error) or not _job.is_initialized():
+                raise
+            undisturbed = False
+
+
+def _leave_together():
+    """Waits until all ranks have finished. A rank that is behind because of a loss in the last step
+    can otherwise take its state from nobody."""
+    if generation.is_elastic() and _job.size() > 1:
+        barrier()
+
+
+def renew() -> None:
+    """Leaves the generation and enters the next one. Fails: RemovedError, StartError."""
+    _life.shutdown()
+    _life.init_again()

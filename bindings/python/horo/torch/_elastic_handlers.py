@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parts of a TorchState: each keeps a copy of one object's state_dict(), and moves it."""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING
+
+import torch
+
+from horo.torch._copies import Copied
+from horo.torch._sampler import ElasticSampler
+from horo.torch._state import _load, broadcast_optimizer_state, broadcast_parameters
+
+if TYPE_CHECKING:
+    from typing import Any
+
+
+class StateHandler:
+    """An object with state_dict() and load_state_dict(), such as a learning-rate scheduler."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+        self._saved: Any = None
+
+    def save(self) -> None:
+        """Copies the object's state."""
+        self._saved = copy.deepcopy(self.value.state_dict())
+
+    def restore(self) -> None:
+        """Gives the object the last copy."""
+        if self._saved is not None:
+            self.load(copy.deepcopy(self._saved))
+
+    def sync(self) -> None:
+        """Gives the object the state of rank 0. All ranks call it."""
+        from horo._objects import broadcast_object
+
+        self.load(broadcast_object(self.value.state_dict()))
+
+    def set_value(self, value: Any) -> None:
+        """Replaces the object, and copies its state."""
+        self.value = value
+        self.save()
+
+    def load(self, state: Any) -> None:
+        """Gives the object a state."""
+        self.value.load_state_dict(state)
+
+
+class ModelStateHandler(StateHandler):
+    """A torch.nn.Module."""
+
+    def sync(self) -> None:
+        """Gives the model the parameters of rank 0. All ranks call it."""
+        broadcast_parameters(self.value.state_dict(), 0)
+
+
+class OptimizerStateHandler(StateHandler):
+    """A torch.optim.Optimizer."""
+
+    def sync(self) -> None:
+        """Gives the optimizer the state of rank 0. All ranks call it."""
+        broadcast_optimizer_state(self.value, 0)
+
+    def load(self, state: Any) -> None:
+        """Gives the optimizer a state; tensors keep the dtypes that they have there."""
+        _load(self.value, state)
+
+    def _reducer(self) -> Any:
+        """How far a DistributedOptimizer over all ranks is. None for other optimizers, also for one
+        that changes parameters before it asks for the last gradients."""
+        if not isinstance(self.value, Copied) or isinstance(self.value, torch.optim.LBFGS):
+            return None
+        own = vars(self.value)
+        return own["_horo_reducer"] if own.get("_horo_comparison") is not None else None
+
+
+class SamplerStateHandler(StateHandler):
+    """An ElasticSampler."""
+
+
+def handler_of(value: Any) -> StateHandler | None:
+    """The handler for a value; None for a plain object."""
+    for kind, handler in (
+        (torch.nn.Module, ModelStateHandler),
+        (torch.optim.Optimizer, OptimizerStateHandler),
+        (ElasticSampler, SamplerStateHandler),
+    ):
+        if isinstance(value, kind):
+            return handler(value)
+    has_state = hasattr(value, "state_dict") and hasattr(value, "load_state_dict")
+    return StateHandler(value) if has_state else None

@@ -1,0 +1,321 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Elastic trainings with PyTorch.
+
+    state = horo.elastic.TorchState(model, optimizer, sampler=sampler, epoch=0)
+
+    @horo.elastic.run
+    def train(state):
+        while state.epoch < epochs:
+            for batch, indices in enumerate(loader):
+                ...
+                optimizer.step()
+                state.sampler.record_batch(batch, batch_size)
+                state.check_host_updates()
+            state.epoch += 1
+            state.sampler.set_epoch(state.epoch)
+
+    train(state)
+
+A step in which a rank is lost is repeated by the others; nothing is rolled back.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import warnings
+import weakref
+from typing import TYPE_CHECKING
+
+import torch
+
+from horo import _job
+from horo._elastic.generation import generation, is_elastic, pending_change, survivors
+from horo._elastic.interrupt import HostsUpdatedInterrupt
+from horo._elastic.loop import run, run_fn
+from horo._elastic.standing import DIGEST, NO_DIGEST, Choice, Standing
+from horo._elastic.state import ObjectState, State, send_object
+from horo._objects import Refused, gather_objects
+from horo._sets import WORLD
+from horo.torch._elastic_handlers import (
+    ModelStateHandler,
+    OptimizerStateHandler,
+    SamplerStateHandler,
+    StateHandler,
+    handler_of,
+)
+from horo.torch._sampler import ElasticSampler
+from horo.torch._state import _broadcast_all, _fill, _movable, _slots, _strip
+
+if TYPE_CHECKING:
+    from typing import Any
+
+
+class TorchState(ObjectState):
+    """The state of a training. Models, optimizers, ElasticSamplers and other objects with a
+    state_dict() are kept by it; all other values as by ObjectState. Each keyword becomes an
+    attribute of the same name.
+
+    With a DistributedOptimizer among them, a change of the members rolls nothing back: the state
+    continues as it is, and the step that could not end is repeated. commit() then copies no
+    parameters. Without one, commit() copies everything, and after a loss the training continues
+    from the last copy."""
+
+    def __init__(self, model: Any = None, optimizer: Any = None, **kwargs: Any) -> None:
+        given = {"model": model, "optimizer": optimizer}
+        given = {name: value for name, value in given.items() if value is not None}
+        self._handlers: dict[str, StateHandler] = {}
+        self._light = self._partial = False
+        plain = {}
+        for name, value in {**given, **kwargs}.items():
+            handler = handler_of(value)
+            if handler is None:
+                plain[name] = value
+            else:
+                self._handlers[name] = handler
+                object.__setattr__(self, name, value)
+        super().__init__(**plain)
+        for sampler in self._samplers().values():
+            self._lead(sampler)
+        self._save_lightly()
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        handler = self.__dict__.get("_handlers", {}).get(name)
+        object.__setattr__(self, name, value)
+        if handler is None:
+            return
+        handler.value = value
+        if not self._knows(handler):
+            handler.save()
+        if isinstance(value, ElasticSampler):
+            self._lead(value)
+
+    # -- What it knows ---------------------------------------------------------------------------
+
+    def _lead(self, sampler):
+        """Tells the sampler how many batches are done."""
+        clock = weakref.WeakMethod(self._batches_done)
+        sampler._follow(lambda: (clock() or _unknown)())
+
+    def _samplers(self):
+        found = {name: one.value for name, one in self._handlers.items()}
+        return {name: one for name, one in found.items() if isinstance(one, ElasticSampler)}
+
+    def _optimizers(self):
+        """The handlers of the distributed optimizers."""
+        every = self._handlers.values()
+        optimizers = [one for one in every if isinstance(one, OptimizerStateHandler)]
+        return [one for one in optimizers if one._reducer() is not None]
+
+    def _parameters(self):
+        """All parameters that distributed optimizers change, in their order."""
+        groups = [group for one in self._optimizers() for group in one.value.param_groups]
+        return [parameter for group in groups for parameter in group["params"]]
+
+    def _knows(self, handler):
+        """Whether distributed optimizers know all that the object needs."""
+        if isinstance(handler, OptimizerStateHandler):
+            return handler._reducer() is not None
+        if not isinstance(handler, ModelStateHandler):
+            return False
+        known = {id(parameter) for parameter in self._parameters()}
+        trained = [one for one in handler.value.parameters() if one.requires_grad]
+        return bool(known) and all(id(parameter) in known for parameter in trained)
+
+    def _batches_done(self):
+        """The number of batches whose steps have ended; None without one distributed optimizer."""
+        reducers = [one._reducer() for one in self._optimizers()]
+        return reducers[0].steps * reducers[0].passes if len(reducers) == 1 else None
+
+    # -- Copies ----------------------------------------------------------------------------------
+
+    def commit(self) -> None:
+        """Copies what no DistributedOptimizer knows, and ends this try if the members are to
+        change. All ranks call it."""
+        self._save_lightly()
+        self.check_host_updates()
+
+    def _save_lightly(self):
+        self._light = True
+        try:
+            self.save()
+        finally:
+            self._light = False
+
+    def save(self) -> None:
+        """Copies the whole state in memory, for restore()."""
+        self._partial = False
+        for handler in self._handlers.values():
+            if self._light and self._knows(handler):
+                self._partial = True
+            else:
+                handler.save()
+        super().save()
+
+    def restore(self) -> None:
+        """Goes back to the last copy. Fails: RuntimeError (commit() has copied no parameters,
+        because a DistributedOptimizer knows them; call save())."""
+        if self._partial:
+            raise RuntimeError(
+                "restore() has no copy of the parameters: with a DistributedOptimizer, commit() "
+                "makes none; call save() where the training may have to go back to"
+            )
+        for handler in self._handlers.values():
+            handler.restore()
+        super().restore()
+
+    # -- Generations -----------------------------------------------------------------------------
+
+    def _failed(self):
+        if not self._optimizers():
+            self.restore()
+
+    def _leaving(self):
+        for sampler in self._samplers().values():
+            sampler._forget_unfinished()
+
+    def on_reset(self) -> None:
+        """The process has entered a new generation: forgets announced changes, divides the samples
+        anew, and calls reset() and the callbacks."""
+        for sampler in self._samplers().values():
+            sampler.reset()
+        super().on_reset()
+
+    def sync(self) -> None:
+        """Makes the state equal on all ranks. Ranks that have just come, or that are behind,
+        receive it from the lowest rank that is furthest."""
+        choice, done = self._agree(), self._gather_done()
+        if _job.rank() == choice.source:
+            self._warn(choice)
+        if choice.receivers:
+            self._exchange(choice)
+        self._merge_done(done)
+        self._synced()
+
+    def _skipped_sync(self):
+        self._merge_done(self._gather_done())
+
+    def _synced(self):
+        self._whole = True
+        for one in self._optimizers():
+            one._reducer().torn = False
+        self._save_lightly()
+
+    def _gather_done(self):
+        """For each rank: sampler -> (epoch, positions that the rank has recorded by itself)."""
+        samplers = self._samplers() if self._whole else {}
+        own = {
+            name: (one.epoch, one.state_dict()["processed_positions"])
+            for name, one in samplers.items()
+        }
+        return gather_objects(own, WORLD, "elastic.done") if self._samplers() else []
+
+    def _merge_done(self, done):
+        for name, sampler in self._samplers().items():
+            found = [row[name] for row in done if name in row]
+            extras = {one for epoch, own in found if epoch == sampler.epoch for one in own}
+            sampler._merge(extras)
+
+    # -- The exchange ----------------------------------------------------------------------------
+
+    def _standing(self):
+        optimizers = self._optimizers()
+        if not optimizers:
+            return super()._standing()
+        reducers = [one._reducer() for one in optimizers]
+        compared = self._whole and is_elastic() and _job.size() > 1
+        digest = digest_of(self._parameters()) if compared else NO_DIGEST
+        steps = sum(reducer.steps for reducer in reducers)
+        return Standing(self._whole, any(one.torn for one in reducers), steps, digest)
+
+    def _exchange(self, choice: Choice):
+        at_source, problem = _job.rank() == choice.source, None
+        tensors: list[Any] = []
+        sent = None
+        if at_source:
+            try:
+                sent = _strip(self._everything(), tensors)
+                for tensor in tensors:
+                    _movable(tensor)
+            except Exception as error:  # the other ranks wait, so they are told
+                sent, problem = Refused(str(error)), error
+        skeleton = send_object(sent, choice.source, "elastic.skeleton")
+        if isinstance(skeleton, Refused):
+            reason = f"the state of rank {choice.source} cannot be sent: {skeleton.reason}"
+            raise ValueError(reason) from problem
+        if not at_source:
+            slots = sorted(_slots(skeleton))
+            tensors = [torch.empty(slot.shape, dtype=slot.dtype, device="cpu") for slot in slots]
+        named = [(f"elastic.tensor.{index}", tensor) for index, tensor in enumerate(tensors)]
+        _broadcast_all(named, choice.source, WORLD)
+        if _job.rank() in choice.receivers:
+            self._receive(_fill(skeleton, tensors))
+
+    def _warn(self, choice):
+        """The source says what is unusual. After a step that was torn on all ranks, it goes back to
+        its last copy, if it has one."""
+        if choice.diverged:
+            ranks = ", ".join(map(str, choice.diverged))
+            warnings.warn(
+                f"the parameters of rank(s) {ranks} differ from those of rank {choice.source} after "
+                f"the same number of steps; all ranks take those of rank {choice.source}",
+                stacklevel=2,
+            )
+        if choice.torn:
+            restored = not self._partial
+            if restored:
+                self.restore()
+            goes = "goes back to its last copy" if restored else "continues with what it has"
+            reason = f"an exception has ended a step on all ranks; rank {choice.source} {goes}"
+            warnings.warn(reason, stacklevel=2)
+
+    def _everything(self):
+        return {
+            "steps": [one._reducer().steps for one in self._optimizers()],
+            "commits": self._commits,
+            "values": {name: getattr(self, name) for name in self._names},
+            "objects": {name: one.value.state_dict() for name, one in self._handlers.items()},
+        }
+
+    def _receive(self, everything):
+        for name, state in everything["objects"].items():
+            if name in self._handlers:
+                self._handlers[name].load(state)
+        for handler, steps in zip(self._optimizers(), everything["steps"]):
+            handler._reducer().steps, handler._reducer().torn = steps, False
+        self._commits = everything["commits"]
+        self._adopt(everything["values"])
+
+
+def _unknown():
+    """The clock of a sampler whose state is gone."""
+
+
+def digest_of(tensors: list[Any]) -> bytes:
+    """A digest of the values of tensors, for a comparison between ranks."""
+    code = hashlib.sha1(usedforsecurity=False)
+    for tensor in tensors:
+        flat = tensor.detach().cpu().contiguous()
+        length = flat.numel() * flat.element_size()
+        if length:
+            code.update((ctypes.c_char * length).from_address(flat.data_ptr()))
+    return code.digest()[:DIGEST]
+
+
+__all__ = [
+    "ElasticSampler",
+    "generation",
+    "HostsUpdatedInterrupt",
+    "is_elastic",
+    "ModelStateHandler",
+    "ObjectState",
+    "OptimizerStateHandler",
+    "pending_change",
+    "run",
+    "run_fn",
+    "SamplerStateHandler",
+    "State",
+    "StateHandler",
+    "survivors",
+    "TorchState",
+]

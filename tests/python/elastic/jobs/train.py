@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One worker of an elastic training, which writes what it does into a file of its own.
+
+usage: train.py FOLDER GENERATION [WORKER STEP PHASE]...
+
+The training ends with the first epoch that ends in GENERATION or later. Worker number WORKER kills
+itself in step STEP, in one of four phases: "before" the backward, within it ("backward"), "after"
+the step, or before it asks for changes ("check").
+"""
+
+import json
+import os
+import signal
+import sys
+import time
+
+import torch
+
+import horo.torch as horo
+from horo.torch.elastic import digest_of, generation
+
+SAMPLES = 60
+BATCH = 2
+MOST_EPOCHS = 400
+
+WORKER = int(os.environ["HORO_WORKER"])
+FOLDER, UNTIL = sys.argv[1], int(sys.argv[2])
+DEATHS = {tuple(sys.argv[at : at + 3]) for at in range(3, len(sys.argv), 3)}
+
+
+def note(what, **facts):
+    line = {"what": what, "worker": WORKER, "rank": horo.rank(), "size": horo.size()}
+    with open(os.path.join(FOLDER, f"{WORKER}.jsonl"), "a") as file:
+        file.write(json.dumps({**line, "generation": generation(), **facts}) + "\n")
+
+
+class Training:
+    def __init__(self):
+        torch.manual_seed(WORKER)  # only the exchange makes the ranks equal
+        self.model = torch.nn.Sequential(torch.nn.Linear(4, 16), torch.nn.ReLU(), torch.nn.Linear(16, 1))
+        optimizer = torch.optim.SGD(self.model.parameters(), lr=0.05, momentum=0.9)
+        self.optimizer = horo.DistributedOptimizer(optimizer, self.model.named_parameters())
+        self.model[0].weight.register_hook(self.in_backward)
+        points = torch.randn(SAMPLES, 4, generator=torch.Generator().manual_seed(1))
+        self.data = torch.utils.data.TensorDataset(torch.arange(SAMPLES), points)
+        sampler = horo.elastic.ElasticSampler(self.data)
+        self.state = horo.elastic.TorchState(self.model, self.optimizer, sampler=sampler, epoch=0)
+        self.step = 0
+
+    def digest(self):
+        return digest_of(list(self.model.parameters())).hex()
+
+    def die(self, phase):
+        if (str(WORKER), str(self.step), phase) in DEATHS:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def in_backward(self, _gradient):
+        """The gradients of the second layer are on their way already."""
+        self.die("backward")
+
+    def train_on(self, samples, points, number):
+        self.step = self.optimizer._horo_reducer.steps + 1
+        note("tries", step=self.step, samples=samples.tolist(), epoch=self.state.epoch)
+        self.die("before")
+        self.optimizer.zero_grad()
+        (self.model(points) - points.sum(1, keepdim=True)).square().mean().backward()
+        self.optimizer.step()
+        note("did", step=self.step, digest=self.digest())
+        self.die("after")
+        self.state.sampler.record_batch(number, BATCH)
+        self.die("check")
+        self.state.check_host_updates()
+
+    def run(self, state):
+        note("enters", digest=self.digest(), steps=self.optimizer._horo_reducer.steps)
+        while state.epoch < MOST_EPOCHS:
+            loader = torch.utils.data.DataLoader(self.data, BATCH, sampler=state.sampler)
+            for number, (samples, points) in enumerate(loader):
+                self.train_on(samples, points, number)
+                time.sleep(0.005)
+            state.epoch += 1
+            state.sampler.set_epoch(state.epoch)
+            if generation() >= UNTIL:
+                return
+        sys.exit(f"generation {UNTIL} has not come in {MOST_EPOCHS} epochs")
+
+
+if __name__ == "__main__":
+    horo.init()
+    training = Training()
+    horo.elastic.run(training.run)(training.state)
+    note("ends", digest=training.digest())

@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Elastic trainings under `horo run --min-np`, whose ranks are killed, come and go."""
+
+import collections
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+
+import horo
+import job
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+JOBS = os.path.join(HERE, "jobs")
+SAMPLES = 60
+# A slot that fails is started again, so that each loss is followed by a new rank.
+AGAIN = ("--slot-restarts", "9")
+
+
+def program(name):
+    return os.path.join(JOBS, name)
+
+
+class Told:
+    """The lines that the workers of train.py have written."""
+
+    def __init__(self, folder):
+        self.lines = []
+        for name in sorted(os.listdir(folder)):
+            with open(os.path.join(folder, name)) as file:
+                self.lines += [json.loads(line) for line in file]
+
+    def of(self, what):
+        return [line for line in self.lines if line["what"] == what]
+
+    def sizes(self):
+        """The number of ranks of each generation."""
+        found = {}
+        for line in self.of("enters"):
+            assert found.setdefault(line["generation"], line["size"]) == line["size"]
+        return [found[one] for one in sorted(found)]
+
+    def require_equal_parameters(self):
+        """After each step, and whenever the training begins again, all ranks have the same."""
+        for what in ("did", "enters", "ends"):
+            found = collections.defaultdict(set)
+            for line in self.of(what):
+                found[line["generation"], line.get("step")].add(line["digest"])
+            differing = [place for place, digests in found.items() if len(digests) > 1]
+            assert not differing, (what, differing)
+
+    def require_no_step_lost(self, losses=1):
+        """Each step ends in one generation, and no other ends it again. A loss makes the ranks try one
+        step again."""
+        ended = collections.defaultdict(set)
+        for line in self.of("did"):
+            ended[line["step"]].add(line["generation"])
+        assert sorted(ended) == list(range(1, len(ended) + 1))
+        twice = {step: sorted(found) for step, found in ended.items() if len(found) > 1}
+        assert not twice, twice
+        tried = collections.defaultdict(set)
+        for line in self.of("tries"):
+            tried[line["step"]].add(line["generation"])
+        assert sum(len(found) - 1 for found in tried.values()) <= losses, tried
+        return {step: found.pop() for step, found in ended.items()}
+
+    def require_every_sample_once(self, losses=1):
+        """A step that ends takes the samples of all ranks that tried it in its generation, also of
+        one that is lost afterwards. Each epoch takes every sample; only at its end some twice, fewer
+        than there are ranks."""
+        ended = self.require_no_step_lost(losses)
+        used = collections.defaultdict(collections.Counter)
+        for line in self.of("tries"):
+            if ended.get(line["step"]) == line["generation"]:
+                used[line["epoch"]].update(line["samples"])
+        for epoch, counts in used.items():
+            assert set(counts) == set(range(SAMPLES)), (epoch, set(range(SAMPLES)) - set(counts))
+            assert sum(counts.values()) - SAMPLES < max(self.sizes()), (epoch, counts.most_common(5))
+
+
+def train(tmp_path, ranks, until, *deaths, options=("--min-np", "1", *AGAIN)):
+    words = [str(word) for death in deaths for word in death]
+    done = job.run(ranks, [program("train.py"), str(tmp_path), str(until), *words], options=options)
+    assert done.code == 0 and "Traceback" not in done.output, done.output
+    return Told(tmp_path), done.output
+
+
+def test_nothing_happens(tmp_path):
+    told, _ = train(tmp_path, 2, 1)
+    assert told.sizes() == [2]
+    told.require_equal_parameters()
+    told.require_every_sample_once()
+
+
+@pytest.mark.parametrize("worker", (0, 2))
+@pytest.mark.parametrize("phase", ("before", "backward", "after", "check"))
+def test_a_killed_rank_costs_no_step(tmp_path, worker, phase):
+    """The others continue with the step in which it was killed, or behind it, and a new one joins."""
+    told, output = train(tmp_path, 3, 3, (worker, 12, phase))
+    assert told.sizes()[0] == 3 and 2 in told.sizes() and told.sizes()[-1] == 3, told.sizes()
+    told.require_equal_parameters()
+    told.require_every_sample_once()
+    assert {line["worker"] for line in told.of("ends")} == {0, 1, 2, 3} - {worker}, output
+    (lost,) = {line["generation"] for line in told.of("tries") if line["worker"] == worker}
+    ranks = {line["worker"]: line["rank"] for line in told.of("enters") if line["generation"] > lost}
+    assert ranks[3] == 2, "the new rank comes last"
+
+
+def test_several_losses_one_after_the_other(tmp_path):
+    told, _ = train(tmp_path, 3, 5, (1, 5, "backward"), (0, 17, "after"), (3, 40, "before"))
+    told.require_equal_parameters()
+    told.require_every_sample_once(losses=3)
+
+
+def test_two_ranks_killed_in_one_step(tmp_path):
+    told, _ = train(tmp_path, 4, 3, (0, 7, "backward"), (2, 7, "before"))
+    assert 2 in told.sizes(), told.sizes()
+    told.require_equal_parameters()
+    told.require_every_sample_once(losses=2)
+
+
+def test_a_program_for_horovod_runs_unchanged(tmp_path):
+    arguments = [program("as_for_horovod.py"), str(tmp_path), "3", "1", "4"]
+    options = ("--min-np", "2", *AGAIN, "--horovod")
+    done = job.run(3, arguments, options=options)
+    assert done.code == 0 and "Traceback" not in done.output, done.output
+    told = [json.loads(path.read_text()) for path in sorted(tmp_path.iterdir())]
+    size = told[0]["size"]
+    assert [one["rank"] for one in told] == list(range(size)), told
+    for one in told:
+        assert one["weights"] == told[0]["weights"]
+        assert one["environment"] == [one["rank"], size] and one["rate"] == pytest.approx(0.01 * size)
+
+
+def test_a_state_without_an_optimizer_goes_back_to_its_commit():
+    done = job.run(3, [program("counts.py"), "40", "2", "17"], options=("--min-np", "2", *AGAIN))
+    assert done.code == 0 and "Traceback" not in done.output, done.output
+    assert done.output.count("counted to 40") >= 2, done.output
+
+
+def test_results_of_a_function_are_those_of_the_last_ranks(monkeypatch):
+    monkeypatch.syspath_prepend(JOBS)
+    import functions
+
+    found = horo.run(functions.trains, args=(200, 1), num_proc=3, min_num_proc=2)
+    assert [rank for rank, _, _ in found] == list(range(len(found))), found
+    assert all((size, step) == (len(found), 200) for _, size, step in found)
+
+
+def test_the_example_loses_ranks_and_learns():
+    path = os.path.join(HERE, "..", "..", "..", "examples", "elastic_torch.py")
+    done = job.run(3, [path, "--deaths", "2"], options=("--min-np", "1", *AGAIN))
+    assert done.code == 0 and "Traceback" not in done.output, done.output
+    steps = [int(found) for found in re.findall(r"step (\d+): loss", done.output)]
+    assert sorted(set(steps)) == list(range(1, max(steps) + 1)), done.output
+    found = re.search(r"generation (\d+), \d+ rank\(s\): test accuracy ([\d.]+) %, (\d+) steps", done.output)
+    assert found and int(found.group(1)) > 1 and float(found.group(2)) > 90, done.output
+    assert int(found.group(3)) == max(steps)
+
+
+def lines_of(process, sink):
+    for line in process.stdout:
+        sink.append(line)
+
+
+def test_a_rank_that_is_removed_exits_with_code_0(tmp_path):
+    """The host gets fewer slots while the training runs."""
+    hosts, folder = tmp_path / "hosts", tmp_path / "told"
+    hosts.write_text("localhost:3\n")
+    folder.mkdir()
+    command = [
+        *(job.HORO, "run", "-np", "3", "--min-np", "2", "--max-np", "3"),
+        *("--host-discovery-script", f"cat {hosts}"),
+        *(sys.executable, program("train.py"), str(folder), "2"),
+    ]
+    process = subprocess.Popen(
+        command,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    output = []
+    reader = threading.Thread(target=lines_of, args=(process, output))
+    reader.start()
+    try:
+        wait_until(lambda: (folder / "2.jsonl").exists() and Told(folder).of("did"), process)
+        hosts.write_text("localhost:2\n")
+        assert process.wait(job.LIMIT_S) == 0, "".join(output)
+    finally:
+        if process.poll() is None:
+            process.send_signal(signal.SIGTERM)
+            process.wait()
+        reader.join()
+    said = "".join(output)
+    assert "Traceback" not in said and "no longer part of the job" in said, said
+    told = Told(folder)
+    assert told.sizes() == [3, 2], (told.sizes(), said)
+    told.require_equal_parameters()
+    told.require_every_sample_once()
+
+
+def wait_until(true, process, limit=job.LIMIT_S):
+    pause = threading.Event()
+    for _ in range(limit * 20):
+        if true() or process.poll() is not None:
+            return
+        pause.wait(0.05)
+    raise AssertionError("nothing has happened")

@@ -1,0 +1,557 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The parts of elastic trainings that need no job: choices, shares of samples, states, the loop."""
+
+import os
+import random
+import weakref
+
+import pytest
+
+from horo import errors
+from horo._elastic import generation, loop, state as states
+from horo._elastic.interrupt import HostsUpdatedInterrupt
+from horo._elastic.shares import Shares
+from horo._elastic.standing import NO_DIGEST, Choice, Standing, choose_source
+from horo._optimizer.gradient_life import Phase
+from test_gradient_life import Fake, Training
+
+A, B = b"a" * 16, b"b" * 16
+
+
+def standing(words):
+    """ "7a": whole, 7 steps, digest A. "new": nothing yet. "7a!": its last step was torn."""
+    if words == "new":
+        return Standing(False, False, 0, NO_DIGEST)
+    digest = {"a": A, "b": B, "-": NO_DIGEST}[words.rstrip("!")[-1]]
+    return Standing(True, words.endswith("!"), int(words.rstrip("!")[:-1]), digest)
+
+
+CHOICES = (
+    # standings of ranks 0, 1, ...; survivors; source; receivers; diverged; torn
+    ("new new new", 0, 0, {1, 2}, (), False),
+    ("new new", 2, 0, {1}, (), False),
+    ("7a 7a 7a", 3, 0, set(), (), False),
+    ("7a 7a new", 2, 0, {2}, (), False),
+    ("6b 7a new", 2, 1, {0, 2}, (), False),
+    ("6b 7a 7a", 3, 1, {0}, (), False),
+    ("7a 7b 7a", 3, 0, {1}, (1,), False),
+    ("6a 6a 9b", 2, 0, {2}, (), False),  # rank 2 was away: its state is of another generation
+    ("new 7a new", 2, 1, {0, 2}, (), False),  # rank 0 came last time and received nothing
+    ("new new 7a", 2, 2, {0, 1}, (), False),
+    ("7a! 6b 6b", 3, 1, {0}, (), False),
+    ("7a! 7b!", 2, 0, {1}, (), True),
+    ("6a! 7b!", 2, 1, {0}, (), True),
+    ("3- 3- 3-", 3, 0, {1, 2}, (), False),  # without a digest, equality is not known
+    ("3- 4- 3-", 3, 1, {0, 2}, (), False),
+    ("7a", 1, 0, set(), (), False),
+)
+
+
+@pytest.mark.parametrize("rows, survivors, source, receivers, diverged, torn", CHOICES)
+def test_the_lowest_survivor_that_is_furthest_is_the_source(
+    rows, survivors, source, receivers, diverged, torn
+):
+    choice = choose_source([standing(words) for words in rows.split()], survivors)
+    assert choice == Choice(source, frozenset(receivers), diverged, torn)
+
+
+def test_a_standing_travels_as_bytes():
+    for words in ("new", "7a", "123456789012b!"):
+        assert Standing.unpack(standing(words).pack()) == standing(words)
+
+
+# -- Shares of an epoch ------------------------------------------------------------------------------
+
+
+def train_once(chance, count, size, most):
+    """One epoch over a random history of the members. Returns how often each position was used in a
+    step that all ranks have finished, and the number of ranks at the end."""
+    shares = [Shares(count) for _ in range(size)]
+    used, last = [0] * count, size
+    while shares[0].left():
+        parts = [one.deal(rank, size) for rank, one in enumerate(shares)]
+        assert len({len(part) for part in parts}) == 1
+        assert sorted(set(sum(parts, []))) == sorted(shares[0]._dealt)
+        assert len(sum(parts, [])) - len(shares[0]._dealt) < size
+        batch, start = chance.randint(1, 7), 0
+        stop = chance.choice([None, chance.randint(0, 1 + len(parts[0]) // batch)])
+        while start < len(parts[0]) and stop != 0:
+            stop = stop if stop is None else stop - 1
+            together = [part[start : start + batch] for part in parts]
+            for position in sum(together, []):
+                used[position] += 1
+            for one in shares:
+                one.record(batch)
+            start += batch
+        assert len({(one.prefix, tuple(one.extras())) for one in shares}) == 1
+        # Some ranks are lost, and others come, which take the state of rank 0.
+        survivors, last = chance.randint(1, size), size
+        size = chance.randint(survivors, most)
+        told = shares[0].prefix, shares[0].extras()
+        shares = shares[:survivors] + [Shares(count, *told) for _ in range(size - survivors)]
+    return used, last
+
+
+def test_every_sample_is_used_once_over_all_changes():
+    chance = random.Random(17)
+    for _ in range(300):
+        count, most = chance.randint(1, 200), chance.randint(1, 6)
+        used, ranks = train_once(chance, count, chance.randint(1, most), most)
+        assert min(used) >= 1 and sum(used) - count < ranks, (count, used)
+
+
+def test_more_ranks_than_samples_are_left():
+    shares = Shares(9, 8)
+    assert [shares.deal(rank, 4) for rank in range(4)] == [[8]] * 4
+    shares.record(5)
+    assert shares.prefix == 9 and shares.left() == 0
+    assert shares.deal(2, 4) == []
+
+
+def test_batches_whose_step_did_not_end_are_left_again():
+    shares = Shares(40)
+    assert shares.deal(1, 2)[:3] == [1, 3, 5]
+    for _ in range(3):
+        shares.record(4)
+    assert shares.prefix == 24
+    shares.forget_after(2)
+    assert shares.prefix == 16 and shares.recorded() == 2
+    shares.forget_after(0)
+    assert shares.prefix == 0
+
+
+def test_samples_that_single_ranks_have_done_are_skipped():
+    shares = Shares(10)
+    shares.deal(0, 2)
+    shares.record_positions([0, 1, 4, 9])
+    assert shares.deal(0, 2) == [2, 5, 7] and shares.prefix == 2
+    assert shares.deal(1, 2) == [3, 6, 8]
+    shares.record(2)  # 2, 3, 5, 6
+    assert shares.prefix == 7 and shares.left() == 2
+    assert shares.deal(0, 1) == [7, 8]
+    shares.record(2)
+    assert shares.left() == 0
+    assert Shares(10, 3, [3, 4, 8]).extras() == [8]
+
+
+# -- States ------------------------------------------------------------------------------------------
+
+
+class Job:
+    """Stands for a job of one rank whose members change."""
+
+    def __init__(self, monkeypatch):
+        self.up, self.elastic, self.number, self.kept = True, True, 1, 0
+        self.change = (0, 0)
+        self.ranks = 1
+        self.log = []
+        for module, name, fake in (
+            (generation, "is_elastic", lambda: self.elastic),
+            (generation, "generation", lambda: self.number),
+            (generation, "survivors", lambda: self.kept),
+            (generation, "pending_change", lambda: self.change),
+            (loop._job, "size", lambda: self.ranks),
+            (loop._job, "rank", lambda: 0),
+            (loop._job, "is_initialized", lambda: self.up),
+            (loop, "renew", self.renew),
+        ):
+            monkeypatch.setattr(module, name, fake)
+        self.fails = []  # exceptions of the next renewals
+
+    def renew(self):
+        self.log.append("renew")
+        self.number += 1
+        self.kept, self.change = self.ranks, (0, 0)
+        if self.fails:
+            error = self.fails.pop(0)
+            self.up = isinstance(error, errors.PeerLostError)
+            if error is not None:
+                raise error
+        self.up = True
+
+
+@pytest.fixture
+def the_job(monkeypatch):
+    return Job(monkeypatch)
+
+
+def run(function, state):
+    """horo.elastic.run(function)(state), with the Job's own renewal."""
+    return loop.run_fn(function, lambda: loop.renew())(state)
+
+
+def test_object_state_goes_back_to_the_last_commit(the_job):
+    state = states.ObjectState(epoch=1, found=[1])
+    state.epoch, state.other = 2, "not in the state"
+    state.found.append(2)
+    state.restore()
+    assert (state.epoch, state.found, state.other) == (1, [1], "not in the state")
+    state.epoch = 3
+    state.found.append(5)
+    state.commit()
+    state.epoch, state.found = 4, None
+    state.restore()
+    assert (state.epoch, state.found) == (3, [1, 5])
+    state.found.append(6)
+    state.restore()
+    assert state.found == [1, 5]
+
+
+@pytest.mark.parametrize(
+    "change, skip", (((1, 1), True), ((4, 2), False), ((9, 3), False), ((3, 0), False))
+)
+def test_a_pending_change_ends_the_try(the_job, change, skip):
+    state = states.ObjectState()
+    state.commit()
+    the_job.change = change
+    with pytest.raises(HostsUpdatedInterrupt) as caught:
+        state.commit()
+    assert caught.value.skip_sync is skip
+
+
+def test_two_announcements_within_one_second_are_both_found(the_job):
+    state = states.ObjectState()
+    state.on_hosts_updated(7, 1)
+    state.on_hosts_updated(7, 2)
+    with pytest.raises(HostsUpdatedInterrupt) as caught:
+        state.check_host_updates()
+    assert not caught.value.skip_sync
+    state.check_host_updates()
+    state.on_hosts_updated(8, 2)
+    state.on_reset()
+    state.check_host_updates()
+
+
+class Recorded(states.State):
+    """Writes down what is called."""
+
+    def __init__(self, log):
+        super().__init__()
+        self.log = log
+        self.sync_fails = []
+
+    def save(self):
+        self.log.append("save")
+
+    def restore(self):
+        self.log.append("restore")
+
+    def sync(self):
+        self.log.append("sync")
+        if self.sync_fails:
+            raise self.sync_fails.pop(0)
+
+    def reset(self):
+        self.log.append("reset")
+
+
+def scripted(the_job, *outcomes):
+    """The log of a training whose tries end in these ways."""
+    script = list(outcomes)
+    state = Recorded(the_job.log)
+    state.register_reset_callbacks([lambda: the_job.log.append("first")])
+    state.register_reset_callbacks([lambda: the_job.log.append("second")])
+
+    def train(given, word, *, more):
+        assert given is state and (word, more) == ("word", 2)
+        the_job.log.append("try")
+        outcome = script.pop(0)
+        if isinstance(outcome, BaseException):
+            raise outcome
+        return outcome
+
+    wrapped = loop.run_fn(train, lambda: loop.renew())
+    assert wrapped.__name__ == "train"
+    try:
+        return wrapped(state, "word", more=2)
+    finally:
+        assert not script
+
+
+RESET = ["renew", "reset", "first", "second"]
+
+
+def test_a_training_that_ends_is_called_once(the_job):
+    assert scripted(the_job, 5) == 5
+    assert the_job.log == ["sync", "try"]
+
+
+def test_after_a_loss_the_state_goes_back_and_is_made_equal(the_job):
+    assert scripted(the_job, errors.PeerLostError("rank 1"), errors.ShutDownError("it left"), 5) == 5
+    again = ["restore", *RESET, "sync", "try"]
+    assert the_job.log == ["sync", "try", *again, *again]
+
+
+def test_after_an_announced_change_nothing_goes_back(the_job):
+    assert scripted(the_job, HostsUpdatedInterrupt(), 5) == 5
+    assert the_job.log == ["sync", "try", *RESET, "sync", "try"]
+
+
+def test_ranks_that_were_only_removed_need_no_sync_unless_others_came(the_job):
+    assert scripted(the_job, HostsUpdatedInterrupt(skip_sync=True), 5) == 5
+    assert the_job.log == ["sync", "try", *RESET, "try"]
+    del the_job.log[:]
+    the_job.kept = 0
+
+    def renew():
+        the_job.log.append("renew")
+        the_job.kept, the_job.ranks = 1, 1
+        the_job.kept = 0  # a rank came between
+
+    loop.renew = renew
+    assert scripted(the_job, HostsUpdatedInterrupt(skip_sync=True), 5) == 5
+    assert the_job.log == ["sync", "try", *RESET, "sync", "try"]
+
+
+def test_a_loss_while_the_state_is_made_equal_is_a_loss_too(the_job):
+    state = Recorded(the_job.log)
+    state.sync_fails = [errors.PeerLostError("rank 2")]
+    assert run(lambda given: 3, state) == 3
+    assert the_job.log == ["sync", "restore", "renew", "reset", "sync"]
+
+
+def test_a_loss_in_a_reset_callback_begins_the_next_generation(the_job):
+    state = Recorded(the_job.log)
+    losses = [errors.PeerLostError("rank 2")]
+
+    def callback():
+        if losses:
+            raise losses.pop()
+
+    state.register_reset_callbacks([callback])
+    state.sync_fails = [errors.PeerLostError("rank 1")]
+    assert run(lambda given: 3, state) == 3
+    assert the_job.log == ["sync", "restore", "renew", "reset", "renew", "reset", "sync"]
+
+
+@pytest.mark.parametrize(
+    "error",
+    (
+        errors.MismatchError("they differ"),
+        errors.DuplicateNameError("twice"),
+        errors.ResourceError("full"),
+        ValueError("of the program"),
+        KeyboardInterrupt(),
+    ),
+)
+def test_what_another_generation_does_not_mend_is_raised(the_job, error):
+    with pytest.raises(type(error)):
+        scripted(the_job, error)
+    assert the_job.log == ["sync", "try"]
+
+
+def test_a_job_with_fixed_ranks_raises_the_loss(the_job):
+    the_job.elastic = False
+    with pytest.raises(errors.PeerLostError):
+        scripted(the_job, errors.PeerLostError("rank 1"))
+    assert the_job.log == ["sync", "try"]
+
+
+def test_a_process_that_is_removed_exits_with_code_0(the_job, capsys):
+    the_job.fails = [errors.RemovedError("this process is no longer part of the job: shrunk")]
+    with pytest.raises(SystemExit) as caught:
+        scripted(the_job, HostsUpdatedInterrupt())
+    assert caught.value.code == 0
+    assert "no longer part of the job: shrunk" in capsys.readouterr().err
+
+
+def test_a_process_that_is_refused_raises_the_reason(the_job):
+    the_job.fails = [errors.StartError("all hosts were put aside")]
+    with pytest.raises(errors.StartError, match="put aside"):
+        scripted(the_job, errors.PeerLostError("rank 1"))
+
+
+def test_the_ranks_leave_together(the_job, monkeypatch):
+    the_job.ranks = 2
+    losses = [errors.PeerLostError("in the last step of the others")]
+
+    def barrier():
+        the_job.log.append("barrier")
+        if losses:
+            raise losses.pop()
+
+    monkeypatch.setattr(loop, "barrier", barrier)
+    assert scripted(the_job, 5, 6) == 6
+    again = ["restore", *RESET, "sync", "try", "barrier"]
+    assert the_job.log == ["sync", "try", "barrier", *again]
+
+
+def test_flags_travel_as_bits(monkeypatch, the_job):
+    the_job.ranks, sent = 2, []
+
+    def start(source, target, *_):
+        sent.append(bytes(source.data))
+        target.data[1] = 1  # another rank has seen that ranks are there
+        target.data[2] = 1
+        return target
+
+    monkeypatch.setattr(states.BYTES, "face", states.BYTES.face, raising=False)
+    monkeypatch.setattr(type(states.BYTES), "start_allreduce", lambda self, *words: start(*words))
+    monkeypatch.setattr(states, "synchronize", lambda handle: handle)
+    state = states.ObjectState()
+    the_job.change = (3, 1)
+    with pytest.raises(HostsUpdatedInterrupt) as caught:
+        state.check_host_updates()
+    assert not caught.value.skip_sync and sent[0][:3] == bytes([1, 0, 1])
+
+
+# -- The optimizer's steps ---------------------------------------------------------------------------
+
+
+class Dropping(Fake):
+    __slots__ = ("dropped",)
+
+    def drop(self):
+        self.dropped = True
+
+
+def reducer_of(training):
+    gradient = Dropping()
+    gradient.dropped = False
+    training.reducer.gradients.clear()
+    training.reducer.add([gradient])
+    training.gradient = gradient
+    return training.reducer, gradient
+
+
+def test_finished_steps_are_counted():
+    training = Training()
+    for steps in range(3):
+        assert training.reducer.steps == steps
+        training.backward()
+        training.step()
+    training.backward()
+    training.error = errors.PeerLostError("rank 1")
+    with pytest.raises(errors.PeerLostError):
+        training.step()
+    assert training.reducer.steps == 3 and not training.reducer.torn
+    assert training.reducer.within_step()
+
+
+def test_a_step_that_was_changing_parameters_is_torn():
+    training = Training()
+    training.failing_step()
+    assert training.reducer.torn and training.reducer.steps == 0
+
+
+def test_a_loss_in_the_first_closure_leaves_the_parameters_whole():
+    reducer = Training().reducer
+
+    def lost():
+        raise errors.PeerLostError("rank 1")
+
+    with pytest.raises(errors.PeerLostError):
+        reducer.step_with(lambda: None, lost, lambda closure: closure())
+    assert not reducer.torn
+    calls = iter((lambda: 1, lost))
+    with pytest.raises(errors.PeerLostError):
+        reducer.step_with(
+            lambda: None, lambda: next(calls)(), lambda closure: (closure(), closure())
+        )
+    assert reducer.torn and reducer.steps == 0
+
+
+def test_gradients_of_an_unfinished_step_are_dropped_at_the_end_of_a_generation():
+    reducer, gradient = reducer_of(Training())
+    assert not reducer.within_step()
+    gradient.computed()
+    assert reducer.within_step()
+    reducer.generation_ended()
+    assert gradient.dropped and not gradient.handle and not reducer.within_step()
+    assert reducer.phase is Phase.COLLECTING
+    gradient.dropped = False
+    reducer.generation_ended()
+    assert not gradient.dropped
+
+
+def test_the_first_backward_of_a_generation_renews_the_optimizer():
+    reducer, gradient = reducer_of(Training())
+    renewals = []
+
+    class Optimizer:
+        def renew(self):
+            renewals.append(gradient.log[:])
+            reducer.restart()
+
+    optimizer = Optimizer()
+    reducer.renews_by(optimizer.renew)
+    gradient.computed()
+    gradient.landed()
+    reducer.generation_ended()
+    reducer.restart(2)  # does not make the gradient ready for a job that has ended
+    assert gradient.waits == 0
+    gradient.computed()
+    assert renewals == [["g"]] and gradient.waits == 1
+    gradient.computed()
+    assert gradient.log == ["g", "g"] and gradient.handle
+    assert not reducer.renewed() and len(renewals) == 1
+
+
+def test_a_renewal_that_fails_is_tried_again():
+    reducer, gradient = reducer_of(Training())
+    outcomes = [errors.NotInitializedError("not yet"), None]
+
+    class Optimizer:
+        def renew(self):
+            reducer.restart()
+            error = outcomes.pop(0)
+            if error is not None:
+                raise error
+
+    optimizer = Optimizer()
+    reducer.renews_by(optimizer.renew)
+    reducer.generation_ended()
+    with pytest.raises(errors.NotInitializedError):
+        gradient.computed()
+    assert reducer.stale and gradient.waits == 0 and not gradient.log
+    gradient.computed()
+    assert gradient.log == ["g"] and not outcomes
+
+
+def test_followers_hear_of_the_end_as_long_as_they_live(monkeypatch):
+    monkeypatch.setattr(generation, "_followers", weakref.WeakSet())
+
+    class Follower:
+        ended = 0
+
+        def generation_ended(self):
+            Follower.ended += 1
+
+    one, other = Follower(), Follower()
+    generation.follow(one)
+    generation.follow(other)
+    generation.ended()
+    del other
+    generation.ended()
+    assert Follower.ended == 3 and one is not None
+
+
+def test_the_environment_tells_the_new_place(monkeypatch):
+    for name in ("HORO_RANK", "HORO_SIZE", "HORO_LOCAL_RANK", "HOROVOD_RANK", "RANK"):
+        monkeypatch.setenv(name, "9")
+    monkeypatch.setenv("HORO_GENERATION", "7")
+    for name in ("JAX_PROCESS_ID", "WORLD_SIZE"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("HORO_LOCAL_SIZE", "HORO_CROSS_RANK", "HORO_CROSS_SIZE"):
+        monkeypatch.setenv(name, "0")
+    places = [(names, lambda value=value: value) for value, (names, _) in enumerate(generation._PLACES)]
+    monkeypatch.setattr(generation, "_PLACES", places)
+    monkeypatch.setattr(generation, "generation", lambda: 4)
+    generation.tell_environment()
+    found = {name: os.environ.get(name) for names, _ in places for name in names}
+    assert found["HORO_RANK"] == found["HOROVOD_RANK"] == found["RANK"] == "0"
+    assert found["HORO_SIZE"] == "1" and found["HORO_CROSS_SIZE"] == "5"
+    assert found["JAX_PROCESS_ID"] is None and found["WORLD_SIZE"] is None
+    assert os.environ["HORO_GENERATION"] == "4"
+
+
+def test_names_of_optimizers_continue_behind_those_that_stay():
+    from horo._names import Names
+
+    names = Names(0)
+    assert [next(names.optimizers), next(names.optimizers)] == [0, 1]
+    names.keep_optimizers()
+    assert next(names.optimizers) == 2
+    names.clear()
+    assert next(names.optimizers) == 2
+    assert next(names.unnamed_optimizers) == 0

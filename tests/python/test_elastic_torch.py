@@ -1,0 +1,336 @@
+# SPDX-License-Identifier: Apache-2.0
+"""TorchState and ElasticSampler, in one process and on the ranks of jobs (jobs/torch_elastic.py)."""
+
+import copy
+
+import pytest
+import torch
+
+import horo.torch as horo
+from horo._elastic import generation
+from horo.torch import _elastic_handlers, elastic
+
+JOB = "torch_elastic"
+RANKS = (1, 2, 4)
+
+
+def test_on_ranks(checked, ranks, check):
+    checks = checked(JOB, ranks)
+    if check == "clean_end":
+        checks.require_clean_end()
+    else:
+        checks.require(check)
+
+
+@pytest.fixture
+def alone():
+    horo.init(comm=[0])
+    yield
+    horo.shutdown()
+
+
+@pytest.fixture
+def elastic_job(monkeypatch, alone):
+    """A job of one rank whose optimizers expect that peers come later."""
+    from horo.torch import _adasum, _optimizer
+
+    for module in (_optimizer, _adasum, elastic, generation):
+        monkeypatch.setattr(module, "is_elastic", lambda: True)
+    monkeypatch.setattr(generation, "pending_change", lambda: (0, 0))
+    monkeypatch.setattr(generation, "survivors", lambda: 1)
+
+
+def training(**values):
+    model = torch.nn.Linear(2, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.5, momentum=0.9)
+    return model, optimizer, elastic.TorchState(model, optimizer, **values)
+
+
+def step(model, optimizer):
+    optimizer.zero_grad()
+    model(torch.ones(1, 2)).sum().backward()
+    optimizer.step()
+
+
+def numbers(model):
+    return [parameter.tolist() for parameter in model.parameters()]
+
+
+# -- States ------------------------------------------------------------------------------------------
+
+
+def test_a_state_goes_back_to_its_last_copy(alone):
+    model, optimizer, state = training(batch=1, found=[])
+    step(model, optimizer)
+    state.batch = 2
+    state.commit()
+    kept, momentum = numbers(model), copy.deepcopy(optimizer.state_dict())
+    step(model, optimizer)
+    state.batch = 3
+    state.found.append(7)
+    state.restore()
+    assert numbers(model) == kept and (state.batch, state.found) == (2, [])
+    for one, other in zip(optimizer.state_dict()["state"].values(), momentum["state"].values()):
+        assert torch.equal(one["momentum_buffer"], other["momentum_buffer"])
+    assert state.model is model and state.optimizer is optimizer
+
+
+def test_a_new_state_goes_back_to_its_beginning(alone):
+    model, optimizer, state = training(batch=1)
+    kept = numbers(model)
+    step(model, optimizer)
+    state.restore()
+    assert numbers(model) == kept
+
+
+def test_an_attribute_that_is_replaced_is_saved(alone):
+    _, _, state = training()
+    other = torch.nn.Linear(2, 1)
+    kept = numbers(other)
+    state.model = other
+    with torch.no_grad():
+        other.weight += 1
+    state.restore()
+    assert numbers(other) == kept and state.model is other
+
+
+def test_schedulers_are_kept_by_their_state(alone):
+    model, optimizer, _ = training()
+    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1, gamma=0.5)
+    state = elastic.TorchState(model, optimizer, scheduler=scheduler)
+    step(model, optimizer)
+    scheduler.step()
+    state.restore()
+    assert scheduler.last_epoch == 0 and optimizer.param_groups[0]["lr"] == 0.5
+
+
+def distributed(**values):
+    model = torch.nn.Linear(2, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+    optimizer = horo.DistributedOptimizer(optimizer, model.named_parameters())
+    return model, optimizer, elastic.TorchState(model, optimizer, **values)
+
+
+def test_commit_copies_no_parameters_that_an_optimizer_knows(elastic_job, monkeypatch):
+    copied = []
+    monkeypatch.setattr(_elastic_handlers.copy, "deepcopy", lambda one: copied.append(one) or one)
+    model, optimizer, state = distributed(batch=0)
+    other = torch.nn.Linear(1, 1)  # no optimizer knows it
+    state.commit()
+    assert not copied
+    mixed = elastic.TorchState(model, optimizer, teacher=other)
+    mixed.commit()
+    assert copied and all(set(one) == {"weight", "bias"} and one["weight"].shape == (1, 1) for one in copied)
+
+
+def test_a_state_without_copies_refuses_to_go_back(elastic_job):
+    model, optimizer, state = distributed(batch=0)
+    with pytest.raises(RuntimeError, match="call save()"):
+        state.restore()
+    state.save()
+    kept = numbers(model)
+    step(model, optimizer)
+    state.restore()
+    assert numbers(model) == kept
+    state.commit()
+    with pytest.raises(RuntimeError, match="call save()"):
+        state.restore()
+
+
+def test_commit_of_a_subclass_calls_its_save(elastic_job):
+    calls = []
+
+    class Mine(elastic.TorchState):
+        def save(self):
+            calls.append("save")
+            super().save()
+
+    state = Mine(torch.nn.Linear(1, 1))
+    state.commit()
+    assert calls == ["save", "save"]  # when it was made, and by commit()
+
+
+def test_a_loss_rolls_back_only_what_no_optimizer_knows(elastic_job):
+    model, optimizer, state = distributed(batch=0)
+    step(model, optimizer)
+    kept, state.batch = numbers(model), 1
+    state._failed()
+    assert numbers(model) == kept and state.batch == 1
+    plain_model, plain_optimizer, plain = training(batch=0)
+    kept = numbers(plain_model)
+    step(plain_model, plain_optimizer)
+    plain.batch = 1
+    plain._failed()
+    assert numbers(plain_model) == kept and plain.batch == 0
+
+
+def test_lbfgs_changes_parameters_between_reductions_so_it_is_copied(elastic_job):
+    model = torch.nn.Linear(1, 1)
+    optimizer = horo.DistributedOptimizer(torch.optim.LBFGS(model.parameters()))
+    state = elastic.TorchState(model, optimizer)
+    state.commit()
+    state.restore()
+
+
+def test_an_optimizer_works_in_the_next_generation(elastic_job):
+    """Also when gradients were left behind, in the arena, and in a group."""
+    for options in ({}, {"gradients_in_shared_memory": True}, {"groups": 1}, {"op": horo.Adasum}):
+        model = torch.nn.Linear(2, 1)
+        twin = copy.deepcopy(model)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+        optimizer = horo.DistributedOptimizer(optimizer, model.named_parameters(), **options)
+        plain = torch.optim.SGD(twin.parameters(), lr=0.5)
+        for generations in range(3):
+            for _ in range(2):
+                step(model, optimizer)
+                step(twin, plain)
+            model(torch.ones(1, 2)).sum().backward()  # its step will never come
+            horo.shutdown()
+            if options.get("op") != horo.Adasum:  # it does not see backwards
+                assert model.weight.grad is None
+            horo.init(comm=[0])
+        for one, other in zip(numbers(model), numbers(twin)):
+            assert torch.allclose(torch.tensor(one), torch.tensor(other)), options
+        assert optimizer._horo_reducer.steps == 6
+
+
+def test_an_optimizer_of_a_process_set_ends_with_the_generation(elastic_job):
+    own = horo.ProcessSet([0])
+    own.names = type(horo.global_process_set.names)(0)  # one rank has no second set
+    model = torch.nn.Linear(2, 1)
+    optimizer = horo.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=1), process_set=own)
+    horo.shutdown()
+    horo.init(comm=[0])
+    with pytest.raises(ValueError, match="process set that ended"):
+        step(model, optimizer)
+
+
+# -- Digests -----------------------------------------------------------------------------------------
+
+
+def test_digests_differ_by_one_bit():
+    tensors = [torch.arange(12.0).reshape(3, 4), torch.ones(3, dtype=torch.bfloat16), torch.empty(0)]
+    first = elastic.digest_of(tensors)
+    assert first == elastic.digest_of([one.clone() for one in tensors]) and len(first) == 16
+    assert first == elastic.digest_of([tensors[0].t().contiguous().t(), *tensors[1:]])
+    tensors[1][2] = 1.0078125
+    assert first != elastic.digest_of(tensors)
+
+
+# -- The sampler -------------------------------------------------------------------------------------
+
+
+def as_rank(monkeypatch, rank, size):
+    from horo.torch import _sampler
+
+    monkeypatch.setattr(_sampler._job, "is_initialized", lambda: True)
+    monkeypatch.setattr(_sampler._job, "rank", lambda: rank)
+    monkeypatch.setattr(_sampler._job, "size", lambda: size)
+
+
+def parts(monkeypatch, size, count, **arguments):
+    found = []
+    for rank in range(size):
+        as_rank(monkeypatch, rank, size)
+        found.append(elastic.ElasticSampler(range(count), **arguments))
+    return found
+
+
+def test_ranks_get_different_samples(monkeypatch):
+    samplers = parts(monkeypatch, 3, 11)
+    assert [len(one) for one in samplers] == [4, 4, 4]
+    everything = [sample for one in samplers for sample in one]
+    assert set(everything) == set(range(11)) and len(everything) == 12
+    assert list(samplers[0]) == list(samplers[0]) != sorted(samplers[0])
+
+
+def test_the_order_is_that_of_horovod(monkeypatch):
+    """random.Random(seed + epoch).shuffle, dealt in turn."""
+    import random
+
+    (sampler,) = parts(monkeypatch, 1, 9, seed=4)
+    sampler.set_epoch(3)
+    order = list(range(9))
+    random.Random(7).shuffle(order)
+    assert list(sampler) == order
+    (sampler,) = parts(monkeypatch, 1, 9, shuffle=False)
+    assert list(sampler) == list(range(9))
+
+
+def test_an_epoch_continues_where_it_was(monkeypatch):
+    sampler, _ = parts(monkeypatch, 2, 20, shuffle=False)
+    sampler.record_batch(0, 3)
+    as_rank(monkeypatch, 0, 1)
+    sampler.set_epoch(0)  # programs call it before each epoch, also when they begin again
+    sampler.reset()
+    assert list(sampler) == list(range(6, 20)) and sampler.processed_num == 6
+    sampler.record_batch(1, 100)
+    assert sampler.processed_num == 20
+    sampler.reset()
+    assert list(sampler) == [] and len(sampler) == 0
+    sampler.set_epoch(0)
+    assert len(sampler) == 20 and sampler.processed_num == 0
+    sampler.record_batch(0, 3)
+    sampler.set_epoch(1)
+    assert sampler.processed_num == 0 and sampler.epoch == 1
+
+
+def test_a_state_dict_moves_to_other_ranks(monkeypatch):
+    first = parts(monkeypatch, 2, 30)[0]
+    first.set_epoch(2)
+    first.record_batch(0, 5)
+    first.record_indices([first._order[20]])
+    told = first.state_dict()
+    others = parts(monkeypatch, 3, 30)
+    for rank, one in enumerate(others):
+        as_rank(monkeypatch, rank, 3)
+        one.load_state_dict(told)
+    found = sorted(sample for one in others for sample in one)
+    assert set(found) == set(first._order[10:]) - {first._order[20]} and len(found) == 21  # 19 are left
+    others[0].load_state_dict({"epoch": 1, "processed_num": 4})  # as Horovod writes it
+    assert others[0].processed_num == 4
+
+
+def test_loaders_read_through_it(monkeypatch):
+    (sampler,) = parts(monkeypatch, 1, 7, shuffle=False)
+    data = torch.utils.data.TensorDataset(torch.arange(7))
+    batches = [one[0].tolist() for one in torch.utils.data.DataLoader(data, 3, sampler=sampler)]
+    assert batches == [[0, 1, 2], [3, 4, 5], [6]]
+
+
+@pytest.mark.parametrize("record_first", (False, True))
+@pytest.mark.parametrize("passes", (1, 2))
+def test_a_batch_whose_step_did_not_end_is_visited_again(elastic_job, record_first, passes):
+    model = torch.nn.Linear(2, 1)
+    optimizer = horo.DistributedOptimizer(
+        torch.optim.SGD(model.parameters(), lr=0.5),
+        model.named_parameters(),
+        backward_passes_per_step=passes,
+    )
+    sampler = elastic.ElasticSampler(range(100))
+    state = elastic.TorchState(model, optimizer, sampler=sampler)
+    state.sync()
+
+    def batch(steps=True):
+        for number in range(passes):
+            if record_first:
+                sampler.record_batch(number, 3)
+            model(torch.ones(1, 2)).sum().backward()
+            if not record_first and (number + 1 < passes or steps):
+                if number + 1 == passes:
+                    optimizer.step()
+                sampler.record_batch(number, 3)
+        if record_first and steps:
+            optimizer.step()
+
+    batch()
+    batch()
+    batch(steps=False)
+    state._leaving()
+    state.on_reset()
+    assert sampler.processed_num == 2 * 3 * passes
+    horo.shutdown()
+    horo.init(comm=[0])
+    batch()
+    state._leaving()
+    assert sampler.processed_num == 3 * 3 * passes
