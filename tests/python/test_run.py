@@ -158,7 +158,7 @@ def test_options_of_elastic_jobs_are_those_of_horo_run(monkeypatch):
     ((words, hosts_given, ranks),) = calls
     assert " ".join(words) == (
         "-np 3 --min-np 2 --max-np 4 --slots-per-host 2 --reset-limit 0 --elastic-timeout 30 "
-        "--host-discovery-script ./hosts.sh --blacklist-cooldown-range 10 20"
+        "--host-discovery-script ./hosts.sh --blacklist-cooldown-range 10,20"
     )
     assert hosts_given and ranks is None
     with pytest.warns(DeprecationWarning, match="min_num_proc"):

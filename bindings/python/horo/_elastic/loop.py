@@ -110,7 +110,7 @@ def _enter_next(reset, state):
 def _leave_together():
     """Waits until all ranks have finished. A rank that is behind because of a loss in the last step
     can otherwise take its state from nobody."""
-    if generation.is_elastic() and _job.size() > 1:
+    if generation.is_elastic() and _job.is_initialized() and _job.size() > 1:
         barrier()
 
 

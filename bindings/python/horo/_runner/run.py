@@ -148,7 +148,7 @@ def _words(options, flags):
     words = []
     for option, value in options.items():
         if value is not None:
-            words += [option, *map(str, value if isinstance(value, tuple) else (value,))]
+            words += [option, str(value)]
     return words + [flag for flag, wanted in flags.items() if wanted]
 
 
@@ -235,7 +235,7 @@ def _words_of(given):
         "--output-filename": given["output_filename"],
         "--mpi-args": given["mpi_args"],
         "--network-interfaces": interfaces and ",".join(map(str, interfaces)),
-        "--blacklist-cooldown-range": cooldown and tuple(cooldown),
+        "--blacklist-cooldown-range": cooldown and ",".join(map(str, cooldown)),
     }
     return _words(
         options,
