@@ -3,6 +3,7 @@
 
 import os
 import random
+import threading
 import weakref
 
 import pytest
@@ -13,6 +14,7 @@ from horo._elastic.interrupt import HostsUpdatedInterrupt
 from horo._elastic.shares import Shares
 from horo._elastic.standing import NO_DIGEST, Choice, Standing, choose_source
 from horo._optimizer.gradient_life import Phase
+from horo.data import AsyncDataLoaderMixin, BaseDataLoader
 from test_gradient_life import Fake, Training
 
 A, B = b"a" * 16, b"b" * 16
@@ -376,6 +378,29 @@ def test_the_ranks_leave_together(the_job, monkeypatch):
     assert the_job.log == ["sync", "try", "barrier", *again]
 
 
+def test_a_loader_that_reads_ahead_stops_when_the_training_is_left(the_job):
+    class Batches(BaseDataLoader):
+        def _iterate(self):
+            return iter(range(1000))
+
+    class Ahead(AsyncDataLoaderMixin, Batches):
+        pass
+
+    losses, loader = [errors.PeerLostError("rank 1")], Ahead(4)
+
+    def train(_state):
+        readers = [one for one in threading.enumerate() if one.name == "horo-data"]
+        assert not readers, readers
+        for batch in loader:
+            if batch == 3 and losses:
+                raise losses.pop()
+            if batch == 6:
+                return batch
+        return None
+
+    assert run(train, Recorded(the_job.log)) == 6
+
+
 def test_flags_travel_as_bits(monkeypatch, the_job):
     the_job.ranks, sent = 2, []
 
@@ -385,7 +410,6 @@ def test_flags_travel_as_bits(monkeypatch, the_job):
         target.data[2] = 1
         return target
 
-    monkeypatch.setattr(states.BYTES, "face", states.BYTES.face, raising=False)
     monkeypatch.setattr(type(states.BYTES), "start_allreduce", lambda self, *words: start(*words))
     monkeypatch.setattr(states, "synchronize", lambda handle: handle)
     state = states.ObjectState()
