@@ -2,8 +2,10 @@
 """Elastic trainings under `horo run --min-np`, whose ranks are killed, come and go."""
 
 import collections
+import itertools
 import json
 import os
+import random
 import re
 import signal
 import subprocess
@@ -85,9 +87,10 @@ class Told:
             assert sum(counts.values()) - SAMPLES < max(self.sizes()), (epoch, counts.most_common(5))
 
 
-def train(tmp_path, ranks, until, *deaths, options=("--min-np", "1", *AGAIN)):
-    words = [str(word) for death in deaths for word in death]
-    done = job.run(ranks, [program("train.py"), str(tmp_path), str(until), *words], options=options)
+def train(tmp_path, ranks, until, *deaths, options=("--min-np", "1", *AGAIN), epochs=1):
+    """Runs train.py: until generation `until` and at least `epochs` epochs."""
+    words = [str(word) for word in (tmp_path, until, epochs, *itertools.chain(*deaths))]
+    done = job.run(ranks, [program("train.py"), *words], options=options)
     assert done.code == 0 and "Traceback" not in done.output, done.output
     return Told(tmp_path), done.output
 
@@ -124,6 +127,21 @@ def test_two_ranks_killed_in_one_step(tmp_path):
     assert 2 in told.sizes(), told.sizes()
     told.require_equal_parameters()
     told.require_every_sample_once(losses=2)
+
+
+@pytest.mark.parametrize("seed", range(int(os.environ.get("HORO_TEST_SEEDS", "3"))))
+def test_random_losses(tmp_path, seed):
+    """Workers die in random steps and phases, also those that have come for others."""
+    chance = random.Random(seed)
+    phases = ("before", "backward", "after", "check")
+    deaths = [
+        (worker, chance.randint(1, 200), chance.choice(phases))
+        for worker in chance.sample(range(7), 5)
+        if worker != 1  # one worker sees everything
+    ]
+    told, _ = train(tmp_path, 3, 1, *deaths, epochs=25)
+    told.require_equal_parameters()
+    told.require_every_sample_once(losses=len(deaths))
 
 
 def test_a_program_for_horovod_runs_unchanged(tmp_path):
@@ -178,7 +196,7 @@ def test_a_rank_that_is_removed_exits_with_code_0(tmp_path):
     command = [
         *(job.HORO, "run", "-np", "3", "--min-np", "2", "--max-np", "3"),
         *("--host-discovery-script", f"cat {hosts}"),
-        *(sys.executable, program("train.py"), str(folder), "2"),
+        *(sys.executable, program("train.py"), str(folder), "2", "1"),
     ]
     process = subprocess.Popen(
         command,

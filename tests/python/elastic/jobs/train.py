@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """One worker of an elastic training, which writes what it does into a file of its own.
 
-usage: train.py FOLDER GENERATION [WORKER STEP PHASE]...
+usage: train.py FOLDER GENERATION EPOCHS [WORKER STEP PHASE]...
 
-The training ends with the first epoch that ends in GENERATION or later. Worker number WORKER kills
+The training ends with the first epoch, from number EPOCHS on, that ends in GENERATION or later. Worker number WORKER kills
 itself in step STEP, in one of four phases: "before" the backward, within it ("backward"), "after"
 the step, or before it asks for changes ("check").
 """
@@ -24,8 +24,8 @@ BATCH = 2
 MOST_EPOCHS = 400
 
 WORKER = int(os.environ["HORO_WORKER"])
-FOLDER, UNTIL = sys.argv[1], int(sys.argv[2])
-DEATHS = {tuple(sys.argv[at : at + 3]) for at in range(3, len(sys.argv), 3)}
+FOLDER, UNTIL, EPOCHS = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+DEATHS = {tuple(sys.argv[at : at + 3]) for at in range(4, len(sys.argv), 3)}
 
 
 def note(what, **facts):
@@ -80,7 +80,7 @@ class Training:
                 time.sleep(0.005)
             state.epoch += 1
             state.sampler.set_epoch(state.epoch)
-            if generation() >= UNTIL:
+            if generation() >= UNTIL and state.epoch >= EPOCHS:
                 return
         sys.exit(f"generation {UNTIL} has not come in {MOST_EPOCHS} epochs")
 
