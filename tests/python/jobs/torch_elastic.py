@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Elastic states on the ranks of a job with fixed members: what they exchange."""
 
+import collections
 import contextlib
 import threading
 import warnings
@@ -166,9 +167,13 @@ def check_a_state_that_cannot_be_pickled_is_refused_on_all_ranks():
 
 
 def check_tensors_among_the_values_travel():
-    state = elastic.TorchState(torch.nn.Linear(1, 1), best=torch.full((3,), horo.rank()), none=None)
+    counts = collections.Counter(a=horo.rank())
+    state = elastic.TorchState(
+        torch.nn.Linear(1, 1), best=torch.full((3,), horo.rank()), none=None, counts=counts
+    )
     state.sync()
     assert state.best.tolist() == [0, 0, 0] and state.none is None
+    assert type(state.counts) is collections.Counter and state.counts["a"] == 0
 
 
 def check_without_a_distributed_optimizer_all_take_the_state_of_rank_0():

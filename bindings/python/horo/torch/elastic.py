@@ -273,7 +273,7 @@ class TorchState(ObjectState):
         return {
             "steps": [one._reducer().steps for one in self._optimizers()],
             "commits": self._commits,
-            "values": {name: getattr(self, name) for name in self._names},
+            "values": {name: _parcel(getattr(self, name)) for name in self._names},
             "objects": {name: one.value.state_dict() for name, one in self._handlers.items()},
         }
 
@@ -284,7 +284,20 @@ class TorchState(ObjectState):
         for handler, steps in zip(self._optimizers(), everything["steps"]):
             handler._reducer().steps, handler._reducer().torn = steps, False
         self._commits = everything["commits"]
-        self._adopt(everything["values"])
+        values = everything["values"].items()
+        self._adopt({name: one.value if isinstance(one, _Parcel) else one for name, one in values})
+
+
+class _Parcel:
+    """A value that travels as it is, by pickle."""
+
+    def __init__(self, value):
+        self.value = value
+
+
+def _parcel(value):
+    """Tensors travel by themselves, other values with their exact types."""
+    return value if isinstance(value, torch.Tensor) else _Parcel(value)
 
 
 def _unknown():
