@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The C ABI of elastic jobs: which generation this process is in, and whether another one is near.
 #include <cstdlib>
+#include <string>
 #include <string_view>
 
 #include "base/board_header.hpp"
@@ -13,6 +14,14 @@ bool is_elastic(const bootstrap::Lookup& lookup) {
   const char* board = lookup("HORO_BOARD_FD");
   return elastic != nullptr && std::string_view(elastic) == "1" && board != nullptr &&
          std::string_view(board) != "-1";
+}
+
+std::string trace_of(const std::string& path, std::uint64_t generation) {
+  if (generation <= 1 || path.empty() || path == kNoTraceYet) return path;
+  const auto name = path.find_last_of('/') + 1;  // 0 where there is no folder.
+  const auto dot = path.find_last_of('.');
+  const auto at = dot == std::string::npos || dot <= name ? path.size() : dot;
+  return fmt::format("{}.g{}{}", path.substr(0, at), generation, path.substr(at));
 }
 
 }  // namespace horo::runtime::capi

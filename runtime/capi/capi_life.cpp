@@ -52,7 +52,9 @@ Status join(Process& p, Meeting meeting, SessionOptions& options) HORO_REQUIRES(
   if (meeting.identity.rank == Rank{0} && meeting.membership.generation <= 1)
     horo::runtime::capi::warn_of_settings();
   HORO_TRY_STATUS(horo::runtime::capi::read_place(options, meeting.identity));
-  horo::runtime::start_recording(options.recording, meeting.identity);
+  auto recording = options.recording;
+  recording.trace = horo::runtime::capi::trace_of(recording.trace, meeting.membership.generation);
+  horo::runtime::start_recording(recording, meeting.identity);
   HORO_TRY(p.owner, Session::join(std::move(meeting), options));
   p.unnamed.store(0, std::memory_order_relaxed);
   p.wire = options.wire;

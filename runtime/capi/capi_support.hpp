@@ -38,6 +38,10 @@ Process& process();
 /// Whether a launcher has started this process as a worker of an elastic job.
 bool is_elastic(const bootstrap::Lookup& lookup);
 
+/// The file for the trace of a generation: "trace.json" becomes "trace.g2.json" in the second one,
+/// so that no generation overwrites the trace of an earlier one. Pure.
+std::string trace_of(const std::string& path, std::uint64_t generation);
+
 /// The options that the knobs in the environment set. Fails: invalid_argument, naming the knob.
 Result<SessionOptions> read_options();
 

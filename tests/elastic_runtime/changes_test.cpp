@@ -44,8 +44,10 @@ TEST_CASE("a notice is seen until a generation includes it") {
 }
 
 TEST_CASE("a generation is left with operations, sets, memory and a join in use") {
-  const std::string trace = fmt::format("/tmp/horo-elastic-{}.json", getpid());
-  Job job(3, {{"HOROVOD_TIMELINE", trace}, {"HORO_AUTOTUNE", "1"}});
+  const auto trace = [](const char* generation) {
+    return fmt::format("/tmp/horo-elastic-{}{}.json", getpid(), generation);
+  };
+  Job job(3, {{"HOROVOD_TIMELINE", trace("")}, {"HORO_AUTOTUNE", "1"}});
   job.begin_with({0, 0, 0});
   job.all({0, 1, 2}, "sum", "sum 6");
   job.all({0, 1, 2}, "set", "set");
@@ -64,7 +66,10 @@ TEST_CASE("a generation is left with operations, sets, memory and a join in use"
   job.all({0, 1}, "set", "failed duplicate");  // Ranks 0 and 1 are the world now.
   job.all({0, 1}, "alloc", "held 3");
   job.all({0, 1}, "sum", "sum 3");
-  std::remove(trace.c_str());
+  for (const char* generation : {"", ".g2", ".g3"}) {
+    INFO("the trace of generation '" << generation << "'");
+    CHECK(std::remove(trace(generation).c_str()) == 0);
+  }
 }
 
 TEST_CASE("operations and tensors of an earlier generation are not taken for those of this one") {

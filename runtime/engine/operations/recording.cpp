@@ -92,8 +92,6 @@ State& state() {
   return *instance;
 }
 
-constexpr std::string_view kDynamic = "DYNAMIC";
-
 /// The memory that the agent made for this rank's timeline: inherited or, when a wrapper has closed
 /// the descriptor, opened through the agent's own.
 UniqueFd find_memory(const WorkerIdentity& identity) {
@@ -140,7 +138,7 @@ void start_recording(const RecordingOptions& options, const WorkerIdentity& iden
                                       .name_slots = options.names,
                                       .identity = me});
   if (!opened) log::debug("runtime", "no timeline: {}", opened.error().message);
-  if (options.trace.empty() || options.trace == kDynamic) return;
+  if (options.trace.empty() || options.trace == kNoTraceYet) return;
   const auto started = start_trace(options.trace, options.mark_cycles);
   if (started || (started.error().code == Errc::unavailable && left_for_job_alone(identity)))
     return;

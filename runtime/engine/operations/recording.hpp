@@ -20,13 +20,16 @@ namespace horo::runtime {
 /// Why a bucket takes its path. Thread: any.
 using WhyPath = std::function<timeline::PathReason(const Bucket&)>;
 
+/// In place of a file's name: the program starts the trace.
+inline constexpr std::string_view kNoTraceYet = "DYNAMIC";
+
 /// The knobs of the timeline.
 struct RecordingOptions {
   bool recorder = false;  ///< Keep the last records in memory.
   Bytes memory{std::uint64_t{4} << 20U};
   Duration keep{};  ///< Save records up to this long before the last one; zero: all in `memory`.
   std::uint32_t names = 8192;
-  std::string trace;  ///< File of the Chrome trace; empty, DYNAMIC: none yet.
+  std::string trace;  ///< File of the Chrome trace; empty, kNoTraceYet: none.
   bool mark_cycles = false;
   bool all_ranks = false;
   bool nvtx = false;  ///< Ranges for NVIDIA's profilers.
