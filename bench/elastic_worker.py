@@ -1,0 +1,45 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""A training for bench/elastic: a rank that appends a line to DIRECTORY/<pid> after each step.
+
+  elastic_worker.py DIRECTORY SECONDS STATE_MB STEP_MS
+
+Each line is "time_ns rank size step": the monotonic clock, which the processes of a machine share, and the count of the steps
+that the state has seen. It uses names that Horovod has as well, so it measures both."""
+
+import os
+import sys
+import time
+
+import horovod.torch as hvd
+import torch
+
+directory, seconds, megabytes, pause = sys.argv[1], float(sys.argv[2]), float(sys.argv[3]), float(sys.argv[4]) / 1e3
+torch.set_num_threads(1)
+begin = time.monotonic_ns()
+hvd.init()
+model = torch.nn.Linear(64, 64)
+model.register_buffer("ballast", torch.ones(int(megabytes * 1e6 / 4)))  # a newcomer takes it over
+optimizer = hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.001), model.named_parameters())
+state = hvd.elastic.TorchState(model=model, optimizer=optimizer, step=0)
+log = open(os.path.join(directory, str(os.getpid())), "a", buffering=1, encoding="ascii")  # noqa: SIM115
+log.write("%d began\n" % begin)
+end = float(os.environ.get("HORO_BENCH_END", time.monotonic() + seconds))
+
+
+@hvd.elastic.run
+def train(state):
+    while True:
+        optimizer.zero_grad()
+        model(torch.ones(1, 64)).sum().backward()
+        optimizer.step()
+        left = hvd.allreduce(torch.tensor([end - time.monotonic()]), op=hvd.Average, name="left")
+        state.step += 1
+        log.write("%d %d %d %d\n" % (time.monotonic_ns(), hvd.rank(), hvd.size(), state.step))
+        state.commit()
+        if left.item() < 0:
+            return
+        time.sleep(pause)
+
+
+train(state)
