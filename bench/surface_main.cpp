@@ -34,6 +34,7 @@ struct Options {
   std::vector<std::uint64_t> thresholds;  ///< In bytes.
   std::vector<std::uint64_t> cycles;      ///< In microseconds.
   std::uint64_t over_us = 30000;          ///< The tensors of a step appear during this time.
+  std::uint64_t warm_up = 1;  ///< Steps before the measured ones: the first agrees on names.
   std::uint64_t steps = 5;
   std::uint64_t repeats = 3;
 };
@@ -85,8 +86,7 @@ Result<double> time_cell(const Options& options, const Cell& cell) {
   setenv("HORO_CYCLE_TIME", fmt::format("{}us", cell.cycle_us).c_str(), 1);
   HORO_TRY_STATUS(check(horo_init(), "horo_init"));
   HORO_TRY(auto model, declare(options));
-  // The first step agrees on the names.
-  HORO_TRY_STATUS(step(model, options.over_us));
+  for (std::uint64_t i = 0; i < options.warm_up; ++i) HORO_TRY_STATUS(step(model, options.over_us));
   const auto begin = Clock::now();
   for (std::uint64_t i = 0; i < options.steps; ++i) HORO_TRY_STATUS(step(model, options.over_us));
   const std::chrono::duration<double> took = Clock::now() - begin;
@@ -118,11 +118,13 @@ Status record(const Options& options) {
 }
 
 bool parse(int argc, char** argv, Options& options) {
-  std::vector<std::uint64_t> over{options.over_us}, steps{options.steps}, repeats{options.repeats};
+  std::vector<std::uint64_t> over{options.over_us}, steps{options.steps}, repeats{options.repeats},
+      warm_up{options.warm_up};
   const std::map<std::string, std::vector<std::uint64_t>*> lists = {
       {"--counts", &options.counts}, {"--thresholds", &options.thresholds},
       {"--cycles", &options.cycles}, {"--over-us", &over},
-      {"--steps", &steps},           {"--repeats", &repeats}};
+      {"--steps", &steps},           {"--repeats", &repeats},
+      {"--warm-up", &warm_up}};
   for (int i = 1; i < argc; i += 2) {
     const auto found = lists.find(argv[i]);
     if (found == lists.end() || i + 1 == argc) return false;
@@ -132,6 +134,7 @@ bool parse(int argc, char** argv, Options& options) {
   options.over_us = over[0];
   options.steps = steps[0];
   options.repeats = repeats[0];
+  options.warm_up = warm_up[0];
   return !options.counts.empty() && !options.thresholds.empty() && !options.cycles.empty();
 }
 
@@ -142,7 +145,7 @@ int main(int argc, char** argv) {
   if (!parse(argc, argv, options)) {
     std::fputs(
         "usage: bench_surface --counts N,... --thresholds BYTES,... --cycles US,... "
-        "[--over-us N] [--steps N] [--repeats N]\n",
+        "[--over-us N] [--warm-up N] [--steps N] [--repeats N]\n",
         stderr);
     return 2;
   }

@@ -45,6 +45,8 @@ struct SumReport {
   Duration first{};       ///< With the connections that it needs.
   Duration again{};
   std::uint64_t most_sent = 0;  ///< By the busiest host, the second time.
+  Duration link{};              ///< The busiest link is occupied for so long, the second time.
+  std::vector<Duration> ends;   ///< By host: when its ranks have the result, the second time.
   std::uint64_t messages = 0;   ///< The second time.
 };
 

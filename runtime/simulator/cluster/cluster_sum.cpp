@@ -65,21 +65,26 @@ std::uint64_t ClusterRun::most_connections() const {
   return most;
 }
 
-SumReport ClusterRun::sum(std::uint64_t bytes) {
+SumReport ClusterRun::sum(std::uint64_t bytes, const std::vector<Duration>& begins) {
   SumReport report{.bytes = bytes};
-  report.first = run_sum(bytes, report);
+  report.first = run_sum(bytes, begins, report);
   std::vector<std::uint64_t> before;
   for (int h = 0; h < world_->hosts(); ++h) before.push_back(network_.sent(h));
   const auto messages_before = messages();
-  report.again = run_sum(bytes, report);
+  report.again = run_sum(bytes, begins, report);
   report.messages = messages() - messages_before;
-  for (int h = 0; h < world_->hosts(); ++h)
-    report.most_sent =
-        std::max(report.most_sent, network_.sent(h) - before[static_cast<std::size_t>(h)]);
+  for (int h = 0; h < world_->hosts(); ++h) {
+    const auto host = static_cast<std::size_t>(h);
+    const auto sent = network_.sent(h) - before[host];
+    report.most_sent = std::max(report.most_sent, sent);
+    report.link =
+        std::max(report.link, taking(sent, network_.links()->hosts[host].bytes_per_second));
+  }
   return report;
 }
 
-Duration ClusterRun::run_sum(std::uint64_t bytes, SumReport& report) {
+Duration ClusterRun::run_sum(std::uint64_t bytes, const std::vector<Duration>& begins,
+                             SumReport& report) {
   const auto bucket = bucket_of(bytes / 4);
   const auto hierarchy = hierarchy_of(0);
   const auto table = BackendTable::of_hosts({.name = "tcp", .rejected = {}}, hierarchy, {});
@@ -90,10 +95,16 @@ Duration ClusterRun::run_sum(std::uint64_t bytes, SumReport& report) {
   report.path = by_hosts ? "by hosts" : "whole";
   report.algorithm = name(choose_allreduce(
       {.size = size, .shares_hosts = !by_hosts && most_local_ > 1}, moved, Partial::exact));
+  report.ends.assign(static_cast<std::size_t>(world_->hosts()), Duration{});
+  const auto begin = network_.now();
   for (const int rank : members_) {
+    const auto host = static_cast<std::size_t>(host_of_[static_cast<std::size_t>(rank)]);
+    const auto later = begins.empty() ? Duration{} : begins[host];
     for (int worker = 0; worker < TcpTransport::workers_of(size); ++worker) {
-      spawn([this, rank, worker, by_hosts, bucket] {
+      spawn([=, this, &report] {
+        sleep(later);
         by_hosts ? sum_by_hosts(rank, worker, bucket) : sum_whole(rank, worker, bucket);
+        report.ends[host] = std::max(report.ends[host], network_.now() - begin);
       });
     }
   }

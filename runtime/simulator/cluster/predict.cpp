@@ -21,12 +21,9 @@ constexpr auto kLimit = std::chrono::hours(100'000);  // It is virtual time.
 class StepRun {
  public:
   StepRun(StepPredictor& predictor, const Cluster& cluster, const TunedValues& values)
-      : predictor_(predictor),
-        training_(cluster.training),
-        latency_(predictor.sum_time(kSmallest)),
-        world_(tuned(cluster, values)) {
+      : predictor_(predictor), training_(cluster.training), world_(tuned(cluster, values)) {
     world_.network().use(links_of(cluster));
-    started_.resize(static_cast<std::size_t>(world_.hosts()));
+    places_.resize(static_cast<std::size_t>(world_.hosts()));
     world_.on_publish([this](int host, SetId, std::uint64_t entry) { entry_came(host, entry); });
     for (std::size_t t = 0; t < training_.tensors.size(); ++t) {
       names_.push_back(fmt::format("DistributedOptimizer.allreduce.{}", t));
@@ -66,53 +63,103 @@ class StepRun {
       HORO_CHECK(world_.submit(Rank{r}, names_[tensor], signature));
   }
 
-  /// A sum begins when the last host has its entry.
+  /// An entry of the log, until all hosts have run it.
+  struct Running {
+    std::vector<std::string> names;
+    std::uint64_t bytes = 0;
+    std::size_t arrived = 0;  ///< At so many hosts.
+    std::size_t left = 0;     ///< At so many hosts it has not ended.
+    TimePoint begin{};        ///< When the root has cut it, if it came to no host late.
+  };
+
+  /// What a host does.
+  struct Place {
+    std::uint64_t came = 0;       ///< Entries that it has.
+    std::uint64_t scheduled = 0;  ///< Entries whose end is known.
+    TimePoint free{};             ///< The end of the last of them.
+  };
+
+  Running& running(std::uint64_t entry) { return running_[entry - finished_]; }
+
   void entry_came(int host, std::uint64_t entry) {
     auto& records = world_.log(host);
-    if (host == 0) {
-      tensors_of_.push_back(records.records().back().names);
-    }
+    if (entry == finished_ + running_.size()) add_entry(records.records().back());
     records.forget_records();
-    started_[static_cast<std::size_t>(host)] = entry + 1;
-    const auto everywhere = *std::min_element(started_.begin(), started_.end());
-    for (; summed_ < everywhere; ++summed_) sum(tensors_of_[summed_ - finished_]);
+    auto& one = running(entry);
+    const auto now = world_.network().now();
+    ++one.arrived;
+    one.begin = std::max(one.begin, now - predictor_.delays()[static_cast<std::size_t>(host)]);
+    places_[static_cast<std::size_t>(host)].came = entry + 1;
+    // A sum ends nowhere before the last host has begun it.
+    if (one.arrived < places_.size()) return;
+    for (std::size_t h = 0; h < places_.size(); ++h) schedule(h);
   }
 
-  void sum(const std::vector<std::string>& names) {
-    std::uint64_t bytes = 0;
-    for (const auto& name : names) bytes += bytes_of_.at(name);
-    const auto now = world_.network().now();
-    const auto time = predictor_.sum_time(bytes);
-    free_ = std::max(now + time, free_ + std::max(Duration{}, time - latency_));
-    world_.network().at(free_, [this] { finish_first(); });
+  void add_entry(const SimRecord& record) {
+    Running one{.names = record.names, .left = places_.size()};
+    for (const auto& name : one.names) one.bytes += bytes_of_.at(name);
+    running_.push_back(std::move(one));
     ++entries_;
   }
 
-  void finish_first() {
-    left_ -= tensors_of_.front().size();
-    tensors_of_.pop_front();
-    ++finished_;
-    for (int h = 0; h < world_.hosts(); ++h) world_.log(h).finish_next();
+  /// Sets the ends of entries on a host, in their order.
+  void schedule(std::size_t host) {
+    auto& place = places_[host];
+    for (; place.scheduled < place.came; ++place.scheduled) {
+      const auto& one = running(place.scheduled);
+      if (one.arrived < places_.size()) return;
+      const auto times = predictor_.sum_times(one.bytes);
+      place.free = std::max(one.begin + times.ends[host], place.free + times.link);
+      world_.network().at(place.free, [this, host, entry = place.scheduled] { end(host, entry); });
+    }
+  }
+
+  void end(std::size_t host, std::uint64_t entry) {
+    auto& one = running(entry);
+    if (--one.left == 0) left_ -= one.names.size();
+    while (!running_.empty() && running_.front().left == 0) {
+      running_.pop_front();
+      ++finished_;
+    }
+    world_.log(static_cast<int>(host)).finish_next();
   }
 
   StepPredictor& predictor_;
   const TrainingStep& training_;
-  const Duration latency_;  ///< The smallest sum takes it.
   World world_;
   std::vector<std::string> names_;
   std::unordered_map<std::string, std::uint64_t> bytes_of_;
-  std::vector<std::uint64_t> started_;               ///< By host: entries that it has.
-  std::deque<std::vector<std::string>> tensors_of_;  ///< By entry, from the first unfinished one.
-  std::uint64_t summed_ = 0;
+  std::vector<Place> places_;    ///< By host.
+  std::deque<Running> running_;  ///< By entry, from the first that has not ended everywhere.
   std::uint64_t finished_ = 0;
-  TimePoint free_{};  ///< When the last sum ends.
   std::size_t left_ = 0;
   std::uint64_t entries_ = 0;
 };
 
+/// By host, how much later than at the root an entry arrives.
+std::vector<Duration> delays_of(const Cluster& cluster) {
+  World world(params_of(cluster));
+  world.network().use(links_of(cluster));
+  std::vector<TimePoint> came(static_cast<std::size_t>(world.hosts()));
+  std::size_t arrived = 0;
+  world.on_publish([&](int host, SetId, std::uint64_t) {
+    came[static_cast<std::size_t>(host)] = world.network().now();
+    ++arrived;
+  });
+  Signature signature;
+  const std::int64_t extent = 1;
+  HORO_CHECK(set_shape(signature, {&extent, 1}));
+  for (int r = 0; r < world.size(); ++r) HORO_CHECK(world.submit(Rank{r}, "one", signature));
+  HORO_CHECK(world.run(kLimit, [&] { return arrived == came.size(); }));
+  std::vector<Duration> delays;
+  for (const auto time : came) delays.push_back(time - came.front());
+  return delays;
+}
+
 }  // namespace
 
-StepPredictor::StepPredictor(const Cluster& cluster) : cluster_(cluster), sums_(cluster) {
+StepPredictor::StepPredictor(const Cluster& cluster)
+    : cluster_(cluster), delays_(delays_of(cluster)), sums_(cluster) {
   HORO_CHECK(cluster.hosts() > 1 && !cluster.training.tensors.empty());
   sums_.start();
 }
@@ -126,23 +173,29 @@ StepPrediction StepPredictor::predict(const TunedValues& values) {
   return {.step = total / kSteps, .entries = (run.entries() - before) / kSteps};
 }
 
-Duration StepPredictor::sum_time(std::uint64_t bytes) {
+StepPredictor::SumTimes StepPredictor::sum_times(std::uint64_t bytes) {
   // Between the powers of two and their halves times three the time is nearly linear.
   const auto power = std::bit_floor(std::max(bytes, kSmallest));
   const auto half = power + power / 2;
   const auto low = bytes < half ? power : half;
   const auto high = bytes < half ? half : 2 * power;
-  const auto begin = simulated_sum(low);
-  if (bytes <= low || high % 4 != 0) return begin;
+  auto times = simulated_sum(low);
+  if (bytes <= low || high % 4 != 0) return times;
+  const auto& end = simulated_sum(high);
   const auto share = static_cast<double>(bytes - low) / static_cast<double>(high - low);
-  const auto more = static_cast<double>((simulated_sum(high) - begin).count()) * share;
-  return begin + Duration(static_cast<Duration::rep>(more));
+  const auto advance = [share](Duration& from, Duration to) {
+    from += Duration(static_cast<Duration::rep>(static_cast<double>((to - from).count()) * share));
+  };
+  advance(times.link, end.link);
+  for (std::size_t h = 0; h < times.ends.size(); ++h) advance(times.ends[h], end.ends[h]);
+  return times;
 }
 
-Duration StepPredictor::simulated_sum(std::uint64_t bytes) {
+const StepPredictor::SumTimes& StepPredictor::simulated_sum(std::uint64_t bytes) {
   const auto found = times_.find(bytes);
   if (found != times_.end()) return found->second;
-  return times_[bytes] = sums_.sum(bytes).again;
+  auto report = sums_.sum(bytes, delays_);
+  return times_[bytes] = {.ends = std::move(report.ends), .link = report.link};
 }
 
 }  // namespace horo::runtime::sim

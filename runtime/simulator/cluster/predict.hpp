@@ -3,12 +3,15 @@
 //
 // The leaders agree on the tensors by their real code, as they appear, on the virtual network. What
 // an entry of the log costs is taken from simulated sums of such sizes, which run the real
-// algorithms on the same links. An entry's transfer waits for that of the entry before it, but not
-// its latency, because two entries are in flight.
+// algorithms on the same links, begun on each host when the entry has come there. Two entries are
+// in flight, moved by different workers, so that the rounds of both overlap, but the bytes of one
+// entry wait for those of the entry before it. No inputs travel with the agreement: that is for
+// single sums, and a training has many tensors ready at once.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <vector>
 
 #include "runtime/simulator/cluster/cluster_run.hpp"
 
@@ -33,15 +36,26 @@ class StepPredictor {
   /// takes, up to seconds for a thousand ranks.
   StepPrediction predict(const TunedValues& values);
 
-  /// How long one sum of so many bytes takes when nothing else is in flight.
-  Duration sum_time(std::uint64_t bytes);
+  struct SumTimes {
+    /// By host: when its ranks have the result, from the moment at which the root begins, when
+    /// nothing else is in flight. Other hosts begin when the entry has come to them.
+    std::vector<Duration> ends;
+    Duration link{};  ///< So long it occupies the busiest link.
+  };
+
+  /// Of one sum of so many bytes.
+  SumTimes sum_times(std::uint64_t bytes);
+
+  /// By host, how much later than at the root an entry of the log arrives.
+  const std::vector<Duration>& delays() const { return delays_; }
 
  private:
-  Duration simulated_sum(std::uint64_t bytes);
+  const SumTimes& simulated_sum(std::uint64_t bytes);
 
   const Cluster cluster_;
+  const std::vector<Duration> delays_;
   ClusterRun sums_;
-  std::map<std::uint64_t, Duration> times_;  ///< By bytes.
+  std::map<std::uint64_t, SumTimes> times_;  ///< By bytes.
 };
 
 }  // namespace horo::runtime::sim

@@ -96,7 +96,7 @@ TEST_CASE("sums at the limit are simulated") {
       "hosts: [{count: 2, ranks: 2, gbit_per_s: 0.001}]\n"
       "training: {compute_ms: 3600000, tensors: [400000000]}\n");
   StepPredictor predictor(cluster);
-  CHECK(predictor.sum_time(400'000'000) > std::chrono::minutes(20));
+  CHECK(predictor.sum_times(400'000'000).ends.front() > std::chrono::minutes(20));
 }
 
 TEST_CASE("the example clusters can be read") {

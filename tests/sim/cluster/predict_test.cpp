@@ -2,6 +2,8 @@
 // Predicted steps of trainings on described clusters, where the answer is known in advance.
 #include "runtime/simulator/cluster/predict.hpp"
 
+#include <algorithm>
+
 #include <catch2/catch.hpp>
 
 #include "apps/common/cluster_file.hpp"
@@ -53,6 +55,16 @@ TEST_CASE("fusion makes fewer sums, and pays where the latency is long") {
   CHECK(ms(fused.step) < ms(single.step) / 5);
 }
 
+TEST_CASE("two sums in flight share the time of their rounds, but not of their bytes") {
+  // Both rounds of a sum take 10 ms, and its bytes 0.5 ms on the link.
+  StepPredictor one(cluster_of(1, 64 << 10, 5ms));
+  StepPredictor two(cluster_of(2, 64 << 10, 5ms));
+  const auto first = ms(one.predict({.fusion_threshold = 0}).step);
+  const auto both = ms(two.predict({.fusion_threshold = 0}).step);
+  CHECK(both > first + 0.5);
+  CHECK(both < first + 1.5);
+}
+
 TEST_CASE("each entry waits for the cycle time where nothing is fused") {
   StepPredictor predictor(cluster_of(20, 4096));
   const auto found = predictor.predict({.fusion_threshold = 0, .cycle = 50ms});
@@ -73,13 +85,26 @@ TEST_CASE("a step takes at least as long as its computation") {
   CHECK(ms(late.predict({}).step) < 405);
 }
 
+TEST_CASE("the root's host begins a sum first and has its result first") {
+  StepPredictor predictor(cluster_of(1, 64 << 10, 5ms));
+  CHECK(ms(predictor.delays()[0]) == 0);
+  CHECK(ms(predictor.delays()[1]) == Approx(5).margin(0.1));
+  // Both rounds of the other host are there after two ways, those of the root after three.
+  const auto ends = predictor.sum_times(64 << 10).ends;
+  CHECK(ms(ends[0]) == Approx(10).margin(1));
+  CHECK(ms(ends[1]) == Approx(15).margin(1));
+}
+
 TEST_CASE("between the simulated sizes of sums the time grows with the bytes") {
   StepPredictor predictor(cluster_of(1, 4));
   auto before = Duration{};
   for (std::uint64_t bytes = 4; bytes < 100'000'000; bytes = bytes * 5 / 4 + 3) {
-    const auto time = predictor.sum_time(bytes);
-    CHECK(time >= before);
-    before = time;
+    const auto times = predictor.sum_times(bytes);
+    const auto whole = *std::max_element(times.ends.begin(), times.ends.end());
+    // A little less where another algorithm, which sends fewer bytes, begins.
+    CHECK(ms(whole) >= 0.97 * ms(before));
+    CHECK(whole > times.link);
+    before = whole;
   }
   CHECK(ms(before) > 500);
 }
