@@ -30,7 +30,10 @@ void finish(Surface& surface, double noise) {
   }
   surface.unit = surface.best;
   surface.measure = [truth = surface.truth, noise](const Setting& setting, Draws& draws) {
-    return truth(setting) * std::max(0.05, 1 + noise * draws.normal());
+    const double score = truth(setting);
+    auto reading = noisy_reading(score, noise * score, draws);
+    reading.score = std::max(0.05 * score, reading.score);
+    return reading;
   };
 }
 
@@ -158,7 +161,7 @@ constexpr std::array<Family, 5> kFamilies{
 std::vector<SurfaceGroup> made_families(std::uint64_t first, std::uint64_t count) {
   std::vector<SurfaceGroup> groups;
   for (const auto& family : kFamilies) {
-    for (const double noise : {0.03, 0.1}) {
+    for (const double noise : {0.01, 0.03, 0.1}) {
       SurfaceGroup group{.name = fmt::format("{}, noise {:.0f} %", family.name, 100 * noise)};
       for (std::uint64_t i = first; i < first + count; ++i) {
         Draws draws(i * 1000003 + 17);

@@ -35,8 +35,9 @@ class HorosSearch final : public Searcher {
     return best();
   }
 
-  void tell(const Setting& setting, double score) override {
-    if (!stopped_) std::ignore = search_.tell(setting, score, 0).has_value();
+  void tell(const Setting& setting, const Reading& reading) override {
+    if (stopped_) return;
+    std::ignore = search_.tell(setting, reading.score, reading.standard_error).has_value();
   }
 
   Setting best() const override {
@@ -54,9 +55,9 @@ class BestMeasured : public Searcher {
  public:
   explicit BestMeasured(const Surface& surface) : best_(surface.space.fallback()) {}
 
-  void tell(const Setting& setting, double score) override {
-    if (score <= best_score_) return;
-    best_score_ = score;
+  void tell(const Setting& setting, const Reading& reading) override {
+    if (reading.score <= best_score_) return;
+    best_score_ = reading.score;
     best_ = setting;
   }
 
@@ -184,10 +185,10 @@ class HorovodsScheme final : public BestMeasured {
     return setting_of(raw);
   }
 
-  void tell(const Setting& setting, double score) override {
-    BestMeasured::tell(setting, score);
+  void tell(const Setting& setting, const Reading& reading) override {
+    BestMeasured::tell(setting, reading);
     points_.push_back(asked_);
-    scores_.push_back(score);
+    scores_.push_back(reading.score);
   }
 
  private:

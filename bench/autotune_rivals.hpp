@@ -14,7 +14,7 @@ class Searcher {
  public:
   virtual ~Searcher() = default;
   virtual autotune::Setting ask() = 0;
-  virtual void tell(const autotune::Setting& setting, double score) = 0;
+  virtual void tell(const autotune::Setting& setting, const Reading& reading) = 0;
   /// The setting that it would choose now.
   virtual autotune::Setting best() const = 0;
 };

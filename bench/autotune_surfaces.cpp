@@ -52,7 +52,7 @@ void add_noise(Surface& surface, double deviation, double share) {
   surface.measure = [truth = surface.truth, deviation, share](const Setting& setting,
                                                               RandomDraws& draws) {
     const double score = truth(setting);
-    return score + (deviation + share * score) * draws.normal();
+    return noisy_reading(score, deviation + share * score, draws);
   };
 }
 
@@ -124,6 +124,16 @@ std::vector<RawRange> horovods_ranges() {
 
 }  // namespace
 
+Reading noisy_reading(double truth, double deviation, RandomDraws& draws) {
+  const double score = truth + deviation * draws.normal();
+  double squares = 0;
+  for (int i = 1; i < kStepsOfSample; ++i) {
+    const double one = draws.normal();
+    squares += one * one;
+  }
+  return {.score = score, .standard_error = deviation * std::sqrt(squares / (kStepsOfSample - 1))};
+}
+
 Surface surface_of_fusion() {
   return {.space = searched_space(),
           .scale = ScoreScale::relative,
@@ -185,6 +195,15 @@ Surface flat() {
 struct Cell {
   CubePoint point;
   std::vector<double> scores;
+
+  /// Of the repeats; 0 if there is one.
+  double deviation() const {
+    double mean = 0, squares = 0;
+    const auto count = static_cast<double>(scores.size());
+    for (const double one : scores) mean += one / count;
+    for (const double one : scores) squares += (one - mean) * (one - mean);
+    return count > 1 ? std::sqrt(squares / (count - 1)) : 0;
+  }
 };
 
 std::vector<Cell> read_cells(const std::string& path, const SearchSpace& space) {
@@ -241,8 +260,9 @@ Surface recorded_surface(const std::string& path) {
     return median_of(nearest(cells, space.encode(setting)).scores);
   };
   surface.measure = [cells, space = *surface.wide](const Setting& setting, RandomDraws& draws) {
-    const auto& scores = nearest(cells, space.encode(setting)).scores;
-    return scores[draws.below(scores.size())];
+    const auto& cell = nearest(cells, space.encode(setting));
+    return Reading{.score = cell.scores[draws.below(cell.scores.size())],
+                   .standard_error = cell.deviation()};
   };
   return surface;
 }

@@ -20,6 +20,17 @@ struct RawRange {
   double unit = 1;  ///< Units of the space per raw unit: 1048576 for MB and a dimension in bytes.
 };
 
+/// What a sample of some steps says.
+struct Reading {
+  double score = 0;
+  double standard_error = 0;  ///< As the steps of the sample show it.
+};
+
+/// A sample whose score is normal around `truth`. Its error is estimated from kStepsOfSample steps.
+Reading noisy_reading(double truth, double deviation, autotune::RandomDraws& draws);
+
+inline constexpr int kStepsOfSample = 10;
+
 struct Surface {
   std::string name;
   autotune::SearchSpace space;
@@ -30,7 +41,7 @@ struct Surface {
   double best = 0;  ///< The greatest true score, or of a recording the grid's best.
   double unit = 1;  ///< Regret is (best - true score) / unit.
   std::function<double(const autotune::Setting&)> truth;
-  std::function<double(const autotune::Setting&, autotune::RandomDraws&)> measure;
+  std::function<Reading(const autotune::Setting&, autotune::RandomDraws&)> measure;
 };
 
 /// The space of fusion thresholds and cycle times, without a score.
