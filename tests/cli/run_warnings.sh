@@ -63,11 +63,11 @@ refused "-H: no host has a slot (a:0, b:0); give at least one of them a number o
 printf '#!/bin/sh\necho "localhost:$1"\n' >"$scratch/discover"
 chmod +x "$scratch/discover"
 warns "hosts that it names later do not join" horo run --host-discovery-script "$scratch/discover 2" --dry-run true
+expect_in "the plan" "$out" "1 of 2"
 silent horo run --host-discovery-script "$scratch/discover 2" --min-np 1 --dry-run true
 warns "reset.limit (flag --reset-limit) has no effect in a job that is not elastic; give --min-np N" \
   horo run -np 1 --reset-limit 3 --dry-run true
 silent horo run -np 1 --min-np 1 --reset-limit 3 --dry-run true
-expect_in "the plan" "$out" "1 of 2"
 warns "this machine has no network interface 'nic9' (flag --network-interfaces)" \
   horo run -np 1 --network-interfaces nic9 "$probe"
 

@@ -10,8 +10,8 @@ links: {latency_us: 500, gbit_per_s: 1}
 training:
   compute_ms: 20
   tensors:
-    - {bytes: 40000, count: 60}
-    - {bytes: 4000000, count: 2}
+    - {bytes: 40000, count: 400}
+    - {bytes: 4000000, count: 1}
 YAML
 
 try horo tune --simulate "$scratch/cluster.yaml" --json --config-out "$scratch/tuned.yaml"
