@@ -10,7 +10,7 @@
 #include <string>
 #include <utility>
 
-#include "tests/unit/elastic/membership_checker.hpp"
+#include "tests/unit/membership/membership_checker.hpp"
 
 namespace horo::test {
 

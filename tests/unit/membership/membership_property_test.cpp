@@ -8,7 +8,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "tests/unit/elastic/membership_world.hpp"
+#include "tests/unit/membership/membership_world.hpp"
 
 using namespace horo;
 using namespace horo::test;

@@ -5,7 +5,7 @@
 #include <catch2/catch.hpp>
 
 #include "launcher/elastic/membership.hpp"
-#include "tests/unit/elastic/membership_story.hpp"
+#include "tests/unit/membership/membership_story.hpp"
 
 using namespace horo;
 using namespace horo::test;

@@ -5,7 +5,7 @@
 
 #include "base/board_header.hpp"
 #include "launcher/elastic/membership_orders.hpp"
-#include "tests/unit/elastic/membership_story.hpp"
+#include "tests/unit/membership/membership_story.hpp"
 
 using namespace horo;
 using namespace horo::launcher;
