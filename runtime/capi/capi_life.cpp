@@ -98,13 +98,17 @@ Attempt meet_and_join(Process& p, const Lookup& lookup,
   return {.status = std::move(joined), .may_repeat = again};
 }
 
+/// A connection that is refused may be a rank that has just ended; but when it is refused again and
+/// again in generations that the launcher has formed anew, something lasting is wrong.
+constexpr int kMostRefusals = 8;
+
 /// In an elastic job it asks the launcher for another generation as long as one could not meet.
 /// `lookup` finds the variables of the launcher.
 Status enter(Process& p, const Lookup& lookup, SessionOptions options) HORO_REQUIRES(p.life) {
   const auto& clock = SteadyClock::instance();
   const auto membership = Deadline::in(clock, options.elastic_timeout + kAfterLauncher);
   const bool elastic = horo::runtime::capi::is_elastic(lookup);
-  for (;;) {
+  for (int refusals = 0;;) {
     auto attempt = meet_and_join(p, lookup,
                                  {.deadline = Deadline::in(clock, options.start_timeout),
                                   .release_timeout = options.release_timeout,
@@ -113,6 +117,8 @@ Status enter(Process& p, const Lookup& lookup, SessionOptions options) HORO_REQU
                                  options);
     if (attempt.status || !elastic || !attempt.may_repeat) return std::move(attempt.status);
     const auto& why = attempt.status.error().message;
+    refusals = attempt.status.error().code == Errc::unavailable ? refusals + 1 : 0;
+    if (refusals == kMostRefusals) return std::move(attempt.status);
     if (membership.expired(clock.now())) {
       return horo::fail(Errc::unavailable,
                         "no generation of this elastic job came about in time: {}", why);
