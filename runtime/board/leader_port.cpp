@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/board/leader_port.hpp"
 
+#include "base/race_point.hpp"
 #include "runtime/board/entry_words.hpp"
 #include "runtime/tensor/carried_sum.hpp"
 
@@ -46,6 +47,7 @@ void LeaderPort::leave(int member) {
 
 std::uint64_t LeaderPort::take_done() {
   const auto done = region_.area(0).cursor.load(std::memory_order_seq_cst);
+  race_point();
   region_.body().done_taken.store(done, std::memory_order_relaxed);
   return done;
 }
@@ -80,12 +82,17 @@ std::optional<std::string> LeaderPort::inputs(TensorId id) const {
 Result<std::optional<TensorId>> LeaderPort::define(std::string_view name,
                                                    const Signature& signature) {
   auto held = directory_.hold(name, signature);
-  if (held) return std::optional(*held);
-  // Slots become free when entries have been run.
-  if (held.error().code != Errc::resource_exhausted || log_.in_flight() == 0)
-    return Failure(std::move(held).error());
-  region_.body().entries_wait.store(1, std::memory_order_seq_cst);
-  return std::optional<TensorId>();
+  if (!held && held.error().code == Errc::resource_exhausted) {
+    // Announce, then look again, as publish() does: slots become free when entries have been run.
+    region_.body().entries_wait.store(1, std::memory_order_seq_cst);
+    race_point();
+    const bool more_will = log_.in_flight() != 0;
+    held = directory_.hold(name, signature);
+    if (!held && held.error().code == Errc::resource_exhausted && more_will)
+      return std::optional<TensorId>();
+  }
+  if (!held) return Failure(std::move(held).error());
+  return std::optional(*held);
 }
 
 std::vector<Rank> LeaderPort::take_new(Mask& seen, const SharedMask& now,
@@ -101,6 +108,7 @@ std::vector<Rank> LeaderPort::take_new(Mask& seen, const SharedMask& now,
   }
   // A rank adds to the ready list before it says that it joins or leaves. Another rank that is in
   // the middle of adding may still hide what it added.
+  race_point();
   if (!ready_.is_settled()) return {};
   seen = all;
   taken.fetch_add(static_cast<std::uint32_t>(fresh.size()), std::memory_order_seq_cst);
@@ -163,6 +171,7 @@ bool LeaderPort::publish(const AgreedEntry& agreed) {
   if (!log_.has_room()) {
     // Announce, then look again: a rank that makes room does so first and then looks for this.
     body.entries_wait.store(1, std::memory_order_seq_cst);
+    race_point();
     if (!log_.has_room()) return false;
   }
   body.entries_wait.store(0, std::memory_order_seq_cst);
