@@ -12,13 +12,16 @@ namespace horo::spanning {
 
 namespace {
 
-constexpr int kMostSeconds = 300;
 constexpr auto kTick = std::chrono::seconds(1);
 constexpr auto kLateTick = std::chrono::seconds(4);
 
 /// Prints the stacks of all threads, where gdb is installed, and aborts.
-[[noreturn]] void end_process(std::uint64_t seed) {
-  std::printf("HANGS: --runs 1 --first-seed %llu\n", static_cast<unsigned long long>(seed));
+[[noreturn]] void end_process(std::uint64_t seed, const RunClock& clock) {
+  using Seconds = std::chrono::duration<double>;
+  std::printf(
+      "HANGS: --runs 1 --first-seed %llu (in %.0f s, its threads waited %.0f s for cores)\n",
+      static_cast<unsigned long long>(seed), Seconds(clock.all()).count(),
+      Seconds(clock.waited_for_cores()).count());
   std::fflush(stdout);
   const auto stacks =
       fmt::format("gdb -p {} -batch -ex 'thread apply all backtrace' 2>&1", getpid());
@@ -44,7 +47,7 @@ void Watchdog::begin(std::uint64_t seed) {
   seed_ = seed;
   running_ = true;
   stopped_ = false;
-  seconds_ = 0;
+  clock_.restart();
 }
 
 bool Watchdog::end() {
@@ -54,12 +57,15 @@ bool Watchdog::end() {
 }
 
 void Watchdog::watch() {
+  CoreWaits waits;
   MutexLock lock(mutex_);
   while (!ending_) {
     const auto before = std::chrono::steady_clock::now();
     if (lock.wait_for(changed_, kTick) == std::cv_status::no_timeout) continue;
     if (std::chrono::steady_clock::now() - before > kLateTick) stopped_ = true;
-    if (running_ && ++seconds_ == kMostSeconds) end_process(seed_);
+    const auto waited = waits.take();
+    if (running_) clock_.add(kTick, waited);
+    if (running_ && clock_.expired()) end_process(seed_, clock_);
   }
 }
 

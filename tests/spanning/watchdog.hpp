@@ -6,11 +6,12 @@
 #include <thread>
 
 #include "base/mutex.hpp"
+#include "tests/spanning/run_clock.hpp"
 
 namespace horo::spanning {
 
-/// Ends the process with the stacks of all threads when a run takes too long, and notices that the
-/// process was stopped for a while. Thread: any; one run at a time.
+/// Ends the process with the stacks of all threads when a run takes too long, by RunClock, and
+/// notices that the process was stopped for a while. Thread: any; one run at a time.
 class Watchdog {
  public:
   Watchdog();
@@ -32,8 +33,7 @@ class Watchdog {
   bool running_ HORO_GUARDED_BY(mutex_) = false;
   bool stopped_ HORO_GUARDED_BY(mutex_) = false;
   std::uint64_t seed_ HORO_GUARDED_BY(mutex_) = 0;
-  /// The run takes so long; time during which the process was stopped does not count.
-  int seconds_ HORO_GUARDED_BY(mutex_) = 0;
+  RunClock clock_ HORO_GUARDED_BY(mutex_);  ///< Without the time that the process was stopped.
   std::thread thread_;
 };
 
