@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/race_point.hpp"
+
 namespace horo::runtime {
 
 bool Marks::mark(TensorId id, const Contribution& contribution) {
@@ -18,6 +20,7 @@ bool Marks::mark(TensorId id, const Contribution& contribution) {
                    (contribution.in_line ? arrivals::kInline : 0) +
                    (contribution.changed ? arrivals::kChanged : 0);
   const auto now = counts_.add(id, member, add);
+  race_point();
   if (!now || arrivals::marks(*now) != region_.params().local_size) {
     // The join tensor needs every member's mark.
     if (directory_.signatures().declared(id, member).kind == Kind::join) return false;
@@ -138,6 +141,7 @@ bool Marks::complete_without_joined(TensorId id) {
     if (marks == 0 || marks == region_.params().local_size || (word & arrivals::kReady) != 0)
       return false;
     if (!everyone_else_has_joined(id, marks)) return false;
+    race_point();
     // Fails if the tensor has been put into an entry meanwhile, by a rank that saw the same.
     if (counter.compare_exchange_weak(word, word | arrivals::kReady, std::memory_order_seq_cst))
       break;
@@ -151,6 +155,7 @@ bool Marks::join(TensorId id) {
   const auto me = static_cast<std::size_t>(region_.me());
   const auto bit = std::uint64_t{1} << (me % 64);
   body.joined[me / 64].fetch_or(bit, std::memory_order_seq_cst);
+  race_point();
   if (body.join_count.fetch_add(1, std::memory_order_seq_cst) + 1 == region_.params().local_size)
     body.last_joined.store(region_.global_rank(region_.me()).value(), std::memory_order_seq_cst);
   // A marker adds its mark and then looks for joined ranks; this rank joins and then looks at the
@@ -161,6 +166,7 @@ bool Marks::join(TensorId id) {
     if (i != id.value()) any = complete_without_joined(TensorId{i}) || any;
   }
   any = mark(id, {.in_line = true}) || any;
+  race_point();
   // Last: a leader that sees this finds the join tensor ready, if this rank was the last to join.
   body.joined_told[me / 64].fetch_or(bit, std::memory_order_seq_cst);
   body.joins_told.fetch_add(1, std::memory_order_seq_cst);

@@ -7,6 +7,7 @@
 
 #include "base/cpu/cpu.hpp"
 #include "base/log.hpp"
+#include "base/race_point.hpp"
 #include "base/signals_blocked.hpp"
 #include "runtime/engine/operations/recording.hpp"
 #include "runtime/session/thread_core.hpp"
@@ -70,6 +71,7 @@ void ProgressDriver::sleep(Sleeper who, const Deadline& deadline) {
   const bool inside = sets_.active();
   const bool slept = host_.waker().sleep_as_driver(who, inside, [&]() -> Duration {
     const auto limit = longest_sleep(inside, deadline);
+    race_point();
     count_wakes(sets_.wake_laggards());
     const bool wanted = token_.is_wanted(std::memory_order_seq_cst);
     if (sets_.progress() || wanted || limit <= Duration::zero()) return Duration::zero();
@@ -212,6 +214,7 @@ bool ProgressDriver::wait(std::span<Operation* const> operations, const Deadline
 void ProgressDriver::sleep_without_token() {
   host_.waker().sleep(Sleeper::runtime_thread, [&]() -> Duration {
     const bool free = token_.is_free();
+    race_point();
     const auto needed = [this] {
       // One of the callers that found the token taken here gets it; nobody else cuts what the
       // others have made ready. This thread's own ring, as it returned the token, is over by now.

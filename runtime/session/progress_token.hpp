@@ -8,6 +8,7 @@
 #include "base/deadline.hpp"
 #include "base/futex.hpp"
 #include "base/mutex.hpp"
+#include "base/race_point.hpp"
 #include "runtime/engine/operations/operation.hpp"
 #include "runtime/host/waker.hpp"
 #include "runtime/session/core_spread.hpp"
@@ -74,6 +75,7 @@ class ProgressToken {
     sleeping_.fetch_add(1, std::memory_order_seq_cst);
     waker_.add_waiter();
     const bool sleeps = !is_free();
+    race_point();
     if (sleeps) operation.sleep(prepare());
     waker_.remove_waiter();
     sleeping_.fetch_sub(1, std::memory_order_seq_cst);

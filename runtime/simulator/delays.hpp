@@ -29,7 +29,8 @@ class RandomDelays {
 /// value `off` gives no delays: `one_in` is 0.
 DelayPlan delays_from_environment();
 
-/// From now on the seed of delays_from_environment() is this, unless the variable is set.
+/// From now on the seed of delays_from_environment() is this, unless the variable is set. It also
+/// says how long the delays are.
 void set_delay_seed(std::uint64_t seed);
 
 }  // namespace horo::test

@@ -212,6 +212,8 @@ TEST_CASE("when a rank is lost during the search, the others hear of it, and the
       CHECK((r == kVictim || error.find("rank 1 on node0 was lost") != std::string::npos));
     }
     REQUIRE(log.lines().size() >= 2);
-    CHECK(log.lines().back().find("ended early") != std::string::npos);
+    // The loss may come before the first sample: steps may take microseconds.
+    CHECK((log.lines().back().find("ended early") != std::string::npos ||
+           log.lines().back().find("ended in warm-up") != std::string::npos));
   }
 }

@@ -10,6 +10,7 @@ std::optional<std::uint64_t> MarkCounts::add(TensorId id, int member, std::uint6
   auto& slot = region_.tensor(id);
   if (!in_groups()) {
     slot.members.fetch_or(std::uint64_t{1} << m, std::memory_order_release);
+    race_point();
     return slot.arrivals.fetch_add(mark, std::memory_order_seq_cst) + mark;
   }
   const auto own = std::uint64_t{1} << m % kMarkGroup | arrivals::direct(mark) * kDirect |

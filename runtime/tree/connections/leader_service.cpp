@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include <vector>
 
+#include "base/race_point.hpp"
 #include "base/signals_blocked.hpp"
 
 namespace horo::runtime::tree {
@@ -113,6 +114,7 @@ void LeaderService::turn(Duration longest) {
     time = {.tv_sec = seconds.count(), .tv_nsec = static_cast<long>((longest - seconds).count())};
   }
   mutex_.unlock();
+  race_point();
   ppoll(entries.data(), entries.size(), limited ? &time : nullptr, nullptr);
   mutex_.lock();
   if ((entries[0].revents & POLLIN) != 0) {
@@ -141,6 +143,7 @@ void LeaderService::remove_set(SetId set) {
 }
 
 void LeaderService::poke() {
+  race_point();
   const MutexLock lock(mutex_);
   const auto due = leader_.next_time();
   leader_.on_news(now());
@@ -165,7 +168,9 @@ void LeaderService::ask(StallQuestion question) {
 
 void LeaderService::poke_soon(Duration delay) {
   auto idle = TimePoint::max();
-  if (soon_.compare_exchange_strong(idle, now() + delay, std::memory_order_seq_cst)) ring();
+  if (!soon_.compare_exchange_strong(idle, now() + delay, std::memory_order_seq_cst)) return;
+  race_point();
+  ring();
 }
 
 LeaderCounters LeaderService::counters() const {
