@@ -8,14 +8,13 @@ import weakref
 
 import pytest
 
+import job
 from horo import errors
 from horo._elastic import generation, loop, state as states
 from horo._elastic.interrupt import HostsUpdatedInterrupt
 from horo._elastic.shares import Shares
 from horo._elastic.standing import NO_DIGEST, Choice, Standing, choose_source
-from horo._optimizer.gradient_life import Phase
 from horo.data import AsyncDataLoaderMixin, BaseDataLoader
-from test_gradient_life import Fake, Training
 
 A, B = b"a" * 16, b"b" * 16
 
@@ -349,12 +348,35 @@ def test_a_job_with_fixed_ranks_raises_the_loss(the_job):
     assert the_job.log == ["sync", "try"]
 
 
-def test_a_process_that_is_removed_exits_with_code_0(the_job, capsys):
+def test_a_process_that_is_removed_exits_with_code_0(the_job):
     the_job.fails = [errors.RemovedError("this process is no longer part of the job: shrunk")]
     with pytest.raises(SystemExit) as caught:
         scripted(the_job, HostsUpdatedInterrupt())
     assert caught.value.code == 0
-    assert "no longer part of the job: shrunk" in capsys.readouterr().err
+
+
+def test_a_process_that_never_had_a_place_exits_with_code_0():
+    """It has come too late, and knows no wrapper yet."""
+    done = job.run_alone(
+        """
+        import atexit, types
+        import horo.elastic
+        from horo import _failures, _life, errors
+        def no_place(_status):
+            raise errors.RemovedError("this process is no longer part of the job: it is ending")
+        _life.check, _life.slow = no_place, types.SimpleNamespace(horo_init=lambda: 20)
+        atexit.register(print, "the end")
+        try:
+            _life.init()
+        except horo.HoroError as error:
+            assert error.status == "removed"
+        _life.init()
+        print("it went on")
+        """
+    )
+    assert done.code == 0 and "Traceback" not in done.output, done.output
+    assert done.output.count("no longer part of the job: it is ending") == 2, done.output
+    assert "the end" in done.output and "it went on" not in done.output, done.output
 
 
 def test_a_process_that_is_refused_raises_the_reason(the_job):
@@ -419,117 +441,7 @@ def test_flags_travel_as_bits(monkeypatch, the_job):
     assert not caught.value.skip_sync and sent[0][:3] == bytes([1, 0, 1])
 
 
-# -- The optimizer's steps ---------------------------------------------------------------------------
-
-
-class Dropping(Fake):
-    __slots__ = ("dropped",)
-
-    def drop(self):
-        self.dropped = True
-
-
-def reducer_of(training):
-    gradient = Dropping()
-    gradient.dropped = False
-    training.reducer.gradients.clear()
-    training.reducer.add([gradient])
-    training.gradient = gradient
-    return training.reducer, gradient
-
-
-def test_finished_steps_are_counted():
-    training = Training()
-    for steps in range(3):
-        assert training.reducer.steps == steps
-        training.backward()
-        training.step()
-    training.backward()
-    training.error = errors.PeerLostError("rank 1")
-    with pytest.raises(errors.PeerLostError):
-        training.step()
-    assert training.reducer.steps == 3 and not training.reducer.torn
-    assert training.reducer.within_step()
-
-
-def test_a_step_that_was_changing_parameters_is_torn():
-    training = Training()
-    training.failing_step()
-    assert training.reducer.torn and training.reducer.steps == 0
-
-
-def test_a_loss_in_the_first_closure_leaves_the_parameters_whole():
-    reducer = Training().reducer
-
-    def lost():
-        raise errors.PeerLostError("rank 1")
-
-    with pytest.raises(errors.PeerLostError):
-        reducer.step_with(lambda: None, lost, lambda closure: closure())
-    assert not reducer.torn
-    calls = iter((lambda: 1, lost))
-    with pytest.raises(errors.PeerLostError):
-        reducer.step_with(
-            lambda: None, lambda: next(calls)(), lambda closure: (closure(), closure())
-        )
-    assert reducer.torn and reducer.steps == 0
-
-
-def test_gradients_of_an_unfinished_step_are_dropped_at_the_end_of_a_generation():
-    reducer, gradient = reducer_of(Training())
-    assert not reducer.within_step()
-    gradient.computed()
-    assert reducer.within_step()
-    reducer.generation_ended()
-    assert gradient.dropped and not gradient.handle and not reducer.within_step()
-    assert reducer.phase is Phase.COLLECTING
-    gradient.dropped = False
-    reducer.generation_ended()
-    assert not gradient.dropped
-
-
-def test_the_first_backward_of_a_generation_renews_the_optimizer():
-    reducer, gradient = reducer_of(Training())
-    renewals = []
-
-    class Optimizer:
-        def renew(self):
-            renewals.append(gradient.log[:])
-            reducer.restart()
-
-    optimizer = Optimizer()
-    reducer.renews_by(optimizer.renew)
-    gradient.computed()
-    gradient.landed()
-    reducer.generation_ended()
-    reducer.restart(2)  # does not make the gradient ready for a job that has ended
-    assert gradient.waits == 0
-    gradient.computed()
-    assert renewals == [["g"]] and gradient.waits == 1
-    gradient.computed()
-    assert gradient.log == ["g", "g"] and gradient.handle
-    assert not reducer.renewed() and len(renewals) == 1
-
-
-def test_a_renewal_that_fails_is_tried_again():
-    reducer, gradient = reducer_of(Training())
-    outcomes = [errors.NotInitializedError("not yet"), None]
-
-    class Optimizer:
-        def renew(self):
-            reducer.restart()
-            error = outcomes.pop(0)
-            if error is not None:
-                raise error
-
-    optimizer = Optimizer()
-    reducer.renews_by(optimizer.renew)
-    reducer.generation_ended()
-    with pytest.raises(errors.NotInitializedError):
-        gradient.computed()
-    assert reducer.stale and gradient.waits == 0 and not gradient.log
-    gradient.computed()
-    assert gradient.log == ["g"] and not outcomes
+# -- Generations ------------------------------------------------------------------------------------
 
 
 def test_followers_hear_of_the_end_as_long_as_they_live(monkeypatch):

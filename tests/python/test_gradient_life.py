@@ -276,3 +276,116 @@ def test_gradients_from_before_a_closure_are_reduced_once():
     training.backward()
     training.reducer.step_with(training.synchronize, lambda: 7, training.own_step)
     assert training.log == ["reduce", "apply"]
+
+
+# -- Steps over generations ---------------------------------------------------------------------------
+
+
+class Dropping(Fake):
+    __slots__ = ("dropped",)
+
+    def drop(self):
+        self.dropped = True
+
+
+def reducer_of(training):
+    gradient = Dropping()
+    gradient.dropped = False
+    training.reducer.gradients.clear()
+    training.reducer.add([gradient])
+    training.gradient = gradient
+    return training.reducer, gradient
+
+
+def test_finished_steps_are_counted():
+    training = Training()
+    for steps in range(3):
+        assert training.reducer.steps == steps
+        training.backward()
+        training.step()
+    training.backward()
+    training.error = errors.PeerLostError("rank 1")
+    with pytest.raises(errors.PeerLostError):
+        training.step()
+    assert training.reducer.steps == 3 and not training.reducer.torn
+    assert training.reducer.within_step()
+
+
+def test_a_step_that_was_changing_parameters_is_torn():
+    training = Training()
+    training.failing_step()
+    assert training.reducer.torn and training.reducer.steps == 0
+
+
+def test_a_loss_in_the_first_closure_leaves_the_parameters_whole():
+    reducer = Training().reducer
+
+    def lost():
+        raise errors.PeerLostError("rank 1")
+
+    with pytest.raises(errors.PeerLostError):
+        reducer.step_with(lambda: None, lost, lambda closure: closure())
+    assert not reducer.torn
+    calls = iter((lambda: 1, lost))
+    with pytest.raises(errors.PeerLostError):
+        reducer.step_with(
+            lambda: None, lambda: next(calls)(), lambda closure: (closure(), closure())
+        )
+    assert reducer.torn and reducer.steps == 0
+
+
+def test_gradients_of_an_unfinished_step_are_dropped_at_the_end_of_a_generation():
+    reducer, gradient = reducer_of(Training())
+    assert not reducer.within_step()
+    gradient.computed()
+    assert reducer.within_step()
+    reducer.generation_ended()
+    assert gradient.dropped and not gradient.handle and not reducer.within_step()
+    assert reducer.phase is Phase.COLLECTING
+    gradient.dropped = False
+    reducer.generation_ended()
+    assert not gradient.dropped
+
+
+def test_the_first_backward_of_a_generation_renews_the_optimizer():
+    reducer, gradient = reducer_of(Training())
+    renewals = []
+
+    class Optimizer:
+        def renew(self):
+            renewals.append(gradient.log[:])
+            reducer.restart()
+
+    optimizer = Optimizer()
+    reducer.renews_by(optimizer.renew)
+    gradient.computed()
+    gradient.landed()
+    reducer.generation_ended()
+    reducer.restart(2)  # does not make the gradient ready for a job that has ended
+    assert gradient.waits == 0
+    gradient.computed()
+    assert renewals == [["g"]] and gradient.waits == 1
+    gradient.computed()
+    assert gradient.log == ["g", "g"] and gradient.handle
+    assert not reducer.renewed() and len(renewals) == 1
+
+
+def test_a_renewal_that_fails_is_tried_again():
+    reducer, gradient = reducer_of(Training())
+    outcomes = [errors.NotInitializedError("not yet"), None]
+
+    class Optimizer:
+        def renew(self):
+            reducer.restart()
+            error = outcomes.pop(0)
+            if error is not None:
+                raise error
+
+    optimizer = Optimizer()
+    reducer.renews_by(optimizer.renew)
+    reducer.generation_ended()
+    with pytest.raises(errors.NotInitializedError):
+        gradient.computed()
+    assert reducer.stale and gradient.waits == 0 and not gradient.log
+    gradient.computed()
+    assert gradient.log == ["g"] and not outcomes

@@ -73,7 +73,11 @@ def _join(comm):
     alone = ranks == [rank]
     if not alone and size is not None:
         _require_all(ranks, size, rank)  # before a rank waits for others that have refused
-    check(slow.horo_init_alone() if alone else slow.horo_init())
+    try:
+        check(slow.horo_init_alone() if alone else slow.horo_init())
+    except errors.RemovedError as error:  # Python says nothing when it ends the process
+        print(f"horo: {error}", file=sys.stderr, flush=True)
+        raise
     _job.joined_by = os.getpid()
     atexit.unregister(_leave)
     atexit.register(_leave)

@@ -59,8 +59,9 @@ class ShutDownError(HoroError):
     status = "shut_down"
 
 
-class RemovedError(HoroError):
-    """This process is no longer part of its elastic job. It should exit with code 0."""
+class RemovedError(HoroError, SystemExit):
+    """This process is no longer part of its elastic job. Unless a program catches it, the process
+    exits with code 0."""
 
     status = "removed"
 

@@ -61,8 +61,7 @@ def run_fn(func: Callable[..., Any], reset: Callable[[], Any]) -> Callable[..., 
         WORLD.keep_optimizers()
         try:
             return _run(functools.partial(func, state, *args, **kwargs), reset, state)
-        except errors.RemovedError as error:
-            print(f"horo: {error}", file=sys.stderr, flush=True)
+        except errors.RemovedError:
             sys.exit(0)
 
     return wrapper

@@ -26,7 +26,7 @@ import traceback
 
 from horo._runner.run import KEY, SERVER, dumps
 from horo._runner.talk import connect
-from horo.errors import HoroError
+from horo.errors import HoroError, RemovedError
 
 
 class _Caller:
@@ -80,6 +80,8 @@ def main():
     try:
         function, args, kwargs = pickle.loads(pickled)
         answer, failure = dumps(function(*args, **kwargs)), None
+    except RemovedError:
+        sys.exit(0)
     except Exception as error:
         answer, failure = None, _failure(error)
     caller.ask(pickle.dumps(_place()), pickle.dumps((answer, failure), pickle.HIGHEST_PROTOCOL))

@@ -3,9 +3,10 @@
 
 usage: train.py FOLDER GENERATION EPOCHS [WORKER STEP PHASE]...
 
-The training ends with the first epoch, from number EPOCHS on, that ends in GENERATION or later. Worker number WORKER kills
-itself in step STEP, in one of four phases: "before" the backward, within it ("backward"), "after"
-the step, or before it asks for changes ("check").
+The training ends with the first epoch, from number EPOCHS on, that ends in GENERATION or later. Worker
+number WORKER kills itself in step STEP, in one of four phases: "before" the backward, within it
+("backward"), "after" the step, or before it asks for changes ("check"). With the phases "syncs" and
+"enters", STEP is the generation in which it dies: before the ranks exchange their states, or after.
 """
 
 import json
@@ -30,8 +31,20 @@ DEATHS = {tuple(sys.argv[at : at + 3]) for at in range(4, len(sys.argv), 3)}
 
 def note(what, **facts):
     line = {"what": what, "worker": WORKER, "rank": horo.rank(), "size": horo.size()}
+    line["at"] = time.time()
     with open(os.path.join(FOLDER, f"{WORKER}.jsonl"), "a") as file:
         file.write(json.dumps({**line, "generation": generation(), **facts}) + "\n")
+
+
+def die(moment, phase):
+    if (str(WORKER), str(moment), phase) in DEATHS:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+class State(horo.elastic.TorchState):
+    def sync(self):
+        die(generation(), "syncs")
+        super().sync()
 
 
 class Training:
@@ -44,34 +57,31 @@ class Training:
         points = torch.randn(SAMPLES, 4, generator=torch.Generator().manual_seed(1))
         self.data = torch.utils.data.TensorDataset(torch.arange(SAMPLES), points)
         sampler = horo.elastic.ElasticSampler(self.data)
-        self.state = horo.elastic.TorchState(self.model, self.optimizer, sampler=sampler, epoch=0)
+        self.state = State(self.model, self.optimizer, sampler=sampler, epoch=0)
         self.step = 0
 
     def digest(self):
         return digest_of(list(self.model.parameters())).hex()
 
-    def die(self, phase):
-        if (str(WORKER), str(self.step), phase) in DEATHS:
-            os.kill(os.getpid(), signal.SIGKILL)
-
     def in_backward(self, _gradient):
         """The gradients of the second layer are on their way already."""
-        self.die("backward")
+        die(self.step, "backward")
 
     def train_on(self, samples, points, number):
         self.step = self.optimizer._horo_reducer.steps + 1
         note("tries", step=self.step, samples=samples.tolist(), epoch=self.state.epoch)
-        self.die("before")
+        die(self.step, "before")
         self.optimizer.zero_grad()
         (self.model(points) - points.sum(1, keepdim=True)).square().mean().backward()
         self.optimizer.step()
         note("did", step=self.step, digest=self.digest())
-        self.die("after")
+        die(self.step, "after")
         self.state.sampler.record_batch(number, BATCH)
-        self.die("check")
+        die(self.step, "check")
         self.state.check_host_updates()
 
     def run(self, state):
+        die(generation(), "enters")
         note("enters", digest=self.digest(), steps=self.optimizer._horo_reducer.steps)
         while state.epoch < MOST_EPOCHS:
             loader = torch.utils.data.DataLoader(self.data, BATCH, sampler=state.sampler)
