@@ -99,7 +99,7 @@ void Submitter::launch(const Submission& given, Operation& operation, ProcessSet
   const auto urgency = completed ? urgency_of(board, bytes, ticks) : Urgency::none;
   if (spans) {
     if (completed) tell_other_hosts(own, urgency);
-  } else if (urgency != Urgency::none && board.cutter()->cut(0)) {
+  } else if (urgency != Urgency::none && board.cutter()->cut(ticks)) {
     // This rank's own thread may sleep on: mostly the caller is about to wait, and if not, a peer
     // that lacks this rank's share rings.
     driver_.count_wakes(board.bells().wake(interest::kEntries, urgency == Urgency::everybody

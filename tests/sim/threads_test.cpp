@@ -17,6 +17,7 @@ using horo::runtime::kWorld;
 using horo::runtime::Operation;
 using horo::runtime::Session;
 using horo::runtime::SessionOptions;
+using horo::sim::kLongEnough;
 using horo::sim::meeting_on;
 using horo::sim::run_sessions;
 using horo::sim::tight_params;
@@ -290,4 +291,45 @@ TEST_CASE("a rank that runs a callback when another is lost needs no time to ack
   CHECK(later == Errc::peer_lost);
   horo::unmap_board_header(header);
   close(fd);
+}
+
+TEST_CASE("a caller that sleeps gets a tensor whose cycle time has passed before it was ready") {
+  auto params = tight_params();
+  params.tuning.cycle_ns = 1'000'000;
+  std::atomic<Session*> sleeper{nullptr};
+  std::atomic<std::uint64_t> sleeps{0};
+  std::atomic<bool> got{false};
+  std::atomic<bool> in_time{false};
+  const int fd = run_sessions(
+      2,
+      [&](Session& session, int rank) {
+        const auto id = *session.declare(kWorld, "x", vector_of(Kind::allreduce, DType::f32, 4));
+        std::vector<float> values(4, 1);
+        const auto submit = [&] {
+          return *session.submit(kWorld, id, {.in = values.data(), .out = values.data()});
+        };
+        if (rank == 0) {
+          auto* const operation = submit();
+          sleeps = session.counters().sleeps;
+          sleeper = &session;
+          got = wait_for(session, *operation);
+          if (got) session.operations().put(*operation);
+          return;
+        }
+        while (sleeper == nullptr || sleeper.load()->counters().sleeps == sleeps)
+          std::this_thread::yield();
+        // A submitter that found no caller may note this time when a caller has come meanwhile and
+        // has taken the tensor: it stays, and no tensor is ready.
+        session.sets().find(kWorld)->board->ready().ready_since_or(1);
+        auto* const operation = submit();
+        // This rank computes on. At the end of its wait the other one looks in any case.
+        const auto limit = horo::Deadline::in(horo::SteadyClock::instance(), kLongEnough / 2);
+        while (!got && !limit.expired(horo::SteadyClock::instance().now()))
+          std::this_thread::yield();
+        in_time = got.load();
+        if (wait_for(session, *operation)) session.operations().put(*operation);
+      },
+      params);
+  close(fd);
+  CHECK(in_time);
 }
