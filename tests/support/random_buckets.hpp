@@ -47,12 +47,15 @@ struct Maker {
 
   std::uint64_t below(std::uint64_t bound) { return random() % bound; }
 
-  /// Small whole numbers. Their sums are exact in every type, so any order of adding gives the same
-  /// bits.
-  Buffer numbers(DType dtype, std::uint64_t count) {
+  /// Small whole numbers. Their sums are exact in every type, and so are products of 1 and 2, so
+  /// any order gives the same bits. A product with threes is rounded as soon as it passes 2^8
+  /// (bfloat16).
+  Buffer numbers(const Signature& like, std::uint64_t count) {
+    const auto dtype = like.dtype;
+    const bool product = reduces(like.kind) && like.op == ReduceOp::product;
     Buffer bytes(count * size_of(dtype));
     for (std::uint64_t i = 0; i < count; ++i) {
-      const auto value = 1 + below(3);
+      const auto value = 1 + below(product ? 2 : 3);
       auto* to = bytes.data() + i * size_of(dtype);
       const auto put = [&](auto x) { std::memcpy(to, &x, sizeof x); };
       switch (dtype) {
@@ -127,7 +130,7 @@ struct Maker {
 
   Tensor same_everywhere(const Signature& like, std::uint64_t count) {
     Tensor t;
-    for (std::size_t r = 0; r < n; ++r) t.in.push_back(numbers(like.dtype, count));
+    for (std::size_t r = 0; r < n; ++r) t.in.push_back(numbers(like, count));
     t.elements.assign(n, count);
     if (like.kind == Kind::broadcast) {
       t.expected.assign(n, t.in[static_cast<std::size_t>(like.root)]);
@@ -173,7 +176,7 @@ struct Maker {
     for (std::size_t r = 0; r < n; ++r) {
       t.rows.push_back(below(40));
       t.elements.push_back(t.rows.back() * t.row_elements);
-      t.in.push_back(numbers(like.dtype, t.elements.back()));
+      t.in.push_back(numbers(like, t.elements.back()));
       all.insert(all.end(), t.in.back().begin(), t.in.back().end());
     }
     t.expected.assign(n, all);
@@ -187,7 +190,7 @@ struct Maker {
       t.rows.push_back(below(60));
       count += t.rows.back() * t.row_elements;
     }
-    for (std::size_t r = 0; r < n; ++r) t.in.push_back(numbers(like.dtype, count));
+    for (std::size_t r = 0; r < n; ++r) t.in.push_back(numbers(like, count));
     t.elements.assign(n, count);
     const auto all = reduce(like, t.in, count);
     std::uint64_t begin = 0;
@@ -209,7 +212,7 @@ struct Maker {
       std::uint64_t rows = 0;
       for (std::size_t target = 0; target < n; ++target) rows += t.rows[source * n + target];
       t.elements.push_back(rows * t.row_elements);
-      t.in.push_back(numbers(like.dtype, t.elements.back()));
+      t.in.push_back(numbers(like, t.elements.back()));
       const auto* from = t.in.back().data();
       for (std::size_t target = 0; target < n; ++target) {
         const auto piece = t.rows[source * n + target] * bytes;
