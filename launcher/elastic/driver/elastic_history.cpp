@@ -48,8 +48,8 @@ std::string describe_generation(const GenerationHistory& row) {
   if (!row.formed.left.empty()) text += fmt::format(", without {}", left_text(row));
   if (row.formed.generation > 1 && row.formed.survivors < size)
     text += fmt::format(", with {}", joined_text(row));
-  if (row.standstill)
-    text += fmt::format("; training stood still for {}", describe(*row.standstill));
+  if (row.new_ranks_after)
+    text += fmt::format("; new ranks after {}", describe(*row.new_ranks_after));
   return text;
 }
 
@@ -86,7 +86,7 @@ void ElasticHistory::note_orders(const MembershipState& state, TimePoint now) {
   for (const auto& member : row.formed.members)
     row.hosts.push_back(state.hosts.at(member.host).name);
   for (const auto& left : row.formed.left) row.left_hosts.push_back(state.hosts.at(left.host).name);
-  if (row.formed.since) row.standstill = now - *row.formed.since;
+  if (row.formed.since) row.new_ranks_after = now - *row.formed.since;
   generations_.push_back(std::move(row));
 }
 

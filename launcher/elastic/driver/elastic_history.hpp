@@ -26,12 +26,12 @@ struct GenerationHistory {
   std::vector<std::string> hosts;       ///< By rank.
   std::vector<std::string> left_hosts;  ///< In the order of formed.left.
   TimePoint at{};
-  /// From the loss or the first call until the members had their answers; nothing in the first.
-  std::optional<Duration> standstill{};
+  /// From the loss or the first call until the members had their answers; nothing in the first. The
+  /// training stands still for longer: the ranks still connect, and compare their states.
+  std::optional<Duration> new_ranks_after{};
 };
 
-/// "generation 3: 3 ranks, without worker 1 on host a (killed by signal 9); training stood still
-/// for 0.21 s".
+/// "generation 3: 3 ranks, without worker 1 on host a (killed by signal 9); new ranks after 21 ms".
 std::string describe_generation(const GenerationHistory& row);
 
 class ElasticHistory {

@@ -76,8 +76,8 @@ void write_generation(JsonWriter& json, const ElasticReportInput& input,
   json.begin_object();
   json.key("generation").value(static_cast<std::int64_t>(row.formed.generation));
   json.key("seconds").value(seconds(row.at - input.begun));
-  json.key("standstill_seconds");
-  write_optional(json, row.standstill);
+  json.key("new_ranks_after_seconds");
+  write_optional(json, row.new_ranks_after);
   json.key("size").value(static_cast<int>(row.formed.members.size()));
   json.key("survivors").value(static_cast<int>(row.formed.survivors));
   json.key("joined").begin_array();

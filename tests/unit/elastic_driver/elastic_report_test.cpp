@@ -46,8 +46,8 @@ ElasticHistory history() {
 TEST_CASE("the history of an elastic job has a row per generation and per worker") {
   const auto made = history();
   REQUIRE(made.generations().size() == 2);
-  CHECK_FALSE(made.generations()[0].standstill);
-  CHECK(made.generations()[1].standstill == 250ms);
+  CHECK_FALSE(made.generations()[0].new_ranks_after);
+  CHECK(made.generations()[1].new_ranks_after == 250ms);
   CHECK(made.generations()[1].hosts == std::vector<std::string>{"a"});
   CHECK(made.workers().at(1).exit->wait_status == SIGKILL);
   CHECK_FALSE(made.workers().at(0).exit);
@@ -88,12 +88,12 @@ TEST_CASE("a job that a signal ended names the signal") {
         "horo: stopped by signal 2 (SIGINT) after 7.00 s\n");
 }
 
-TEST_CASE("the JSON report has the generations with their losses and standstills") {
+TEST_CASE("the JSON report has the generations with their losses and their durations") {
   const auto made = history();
   const JobEnd end;
   const auto text = json_report({.end = end, .history = made, .begun = kBegin, .elapsed = 7s});
   CHECK_THAT(text, Catch::Contains("\"elastic\": true") || Catch::Contains("\"elastic\":true"));
-  CHECK_THAT(text, Catch::Contains("\"standstill_seconds\": 0.25") ||
-                       Catch::Contains("\"standstill_seconds\":0.25"));
+  CHECK_THAT(text, Catch::Contains("\"new_ranks_after_seconds\": 0.25") ||
+                       Catch::Contains("\"new_ranks_after_seconds\":0.25"));
   CHECK_THAT(text, Catch::Contains("\"why\"") && Catch::Contains("killed"));
 }
