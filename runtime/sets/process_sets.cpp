@@ -168,6 +168,7 @@ void ProcessSets::check_connections() {
 bool ProcessSets::end_operations() {
   if (!loss_.acknowledged()) {
     table_.for_members([](ProcessSet& set) { set.engine->abort(); });
+    loss_.tell_breakdown();
     loss_.acknowledge();
     if (hosts_ != nullptr) hosts_->tree().look();
   }

@@ -91,11 +91,21 @@ Error RankLoss::error() const {
 }
 
 void RankLoss::note_breakdown(SetId set, const Error& why, const std::string& own_host) {
-  if (cut_off_.is_never()) cut_off_ = Deadline::in(clock_, kWordOfLoss);
+  if (cut_off_.is_never()) {
+    cut_off_ = Deadline::in(clock_, kWordOfLoss);
+    breakdown_ = fmt::format("process set {}: {}", set, why.message);
+  }
   if (!cut_off_.expired(clock_.now())) return;
-  log::error("runtime", "process set {}: {}", set, why.message);
+  log::error("runtime", "{}", breakdown_);
   poison_board(host_.board(), {.rank = host_.global_rank(host_.me()), .cause = LossCause::cut_off},
                own_host);
+}
+
+void RankLoss::tell_breakdown() const {
+  const auto poison = poison_of(*host_.board());
+  const bool of_another =
+      poison.cause == LossCause::cut_off && poison.rank != host_.global_rank(host_.me());
+  if (of_another && !breakdown_.empty()) log::error("runtime", "{}", breakdown_);
 }
 
 }  // namespace horo::runtime

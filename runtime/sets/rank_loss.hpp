@@ -56,6 +56,10 @@ class RankLoss {
   /// rank declares itself lost; `own_host`: its host's name.
   void note_breakdown(SetId set, const Error& why, const std::string& own_host);
 
+  /// Before acknowledge(): if another rank was cut off, says why the connections of this rank
+  /// broke. The first rank to declare itself lost may only have seen that the others hung up.
+  void tell_breakdown() const;
+
   /// note_breakdown() was called.
   bool broken() const { return !cut_off_.is_never(); }
 
@@ -65,6 +69,7 @@ class RankLoss {
   const Duration release_timeout_;
   std::function<void(Rank)> tell_;        ///< Empty: there is nobody to tell.
   Deadline cut_off_ = Deadline::never();  ///< When this rank declares itself lost.
+  std::string breakdown_;                 ///< Why it does; empty: its connections are sound.
   bool acknowledged_ = false;
   TimePoint end_silent_at_{};
   std::atomic<bool> lost_{false};
