@@ -55,6 +55,8 @@ std::string describe(const Poison& poison) {
       return "kept the others waiting for too long";
     case LossCause::cut_off:
       return "lost its connections to other ranks (its own log says how)";
+    case LossCause::given_up:
+      return "the launcher has given up this generation of the job, or has ended";
   }
   return "unknown cause";
 }

@@ -58,9 +58,10 @@ enum class LossCause : std::uint8_t {
   vanished = 7,      ///< ended, and its peers cannot know how
   stalled = 8,       ///< kept the others waiting for longer than allowed
   cut_off = 9,       ///< still runs, but cannot exchange tensors with other hosts
+  given_up = 10,     ///< the launcher of an elastic job has given up this generation
 };
 
-inline constexpr LossCause kLastLossCause = LossCause::cut_off;
+inline constexpr LossCause kLastLossCause = LossCause::given_up;
 
 struct Poison {
   Rank rank{-1};  ///< Global rank that was lost first; -1 if no rank caused the loss.

@@ -40,6 +40,7 @@ bool has_ended(const Poison& poison) {
     case LossCause::corrupted:
     case LossCause::stalled:
     case LossCause::cut_off:
+    case LossCause::given_up:
       return false;
   }
   return false;
@@ -84,6 +85,7 @@ Error RankLoss::error() const {
   // may poison the board while another rank still writes the reasons.
   if (const auto why = stall_of(host_.body()); poison.cause == LossCause::stalled && !why.empty())
     return lost(why);
+  if (poison.cause == LossCause::given_up) return lost(describe(poison));
   if (poison.rank.value() < 0)
     return lost(fmt::format("the job is being stopped: {}", describe(poison)));
   return lost(fmt::format("rank {}{}{} was lost: {}", poison.rank, host.empty() ? "" : " on ", host,

@@ -206,6 +206,9 @@ TEST_CASE("a rank that waits for others to start is told why they never will") {
   };
   CHECK(told({.rank = Rank{-1}, .cause = horo::LossCause::aborted}) ==
         "before all ranks had started: the job is being stopped: the job was stopped");
+  CHECK(told({.rank = Rank{-1}, .cause = horo::LossCause::given_up}) ==
+        "before all ranks had started: the launcher has given up this generation of the job, or "
+        "has ended");
   CHECK(told({.rank = Rank{1}, .cause = horo::LossCause::exited, .detail = 3}) ==
         "before all ranks had started: rank 1 on here was lost: exited with code 3");
 }

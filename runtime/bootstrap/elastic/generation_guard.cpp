@@ -15,7 +15,7 @@ namespace {
 
 void poison(const BoardView& board) {
   if (board.local_size() != 0)
-    poison_board(board, {.rank = Rank{-1}, .cause = LossCause::aborted}, "");
+    poison_board(board, {.rank = Rank{-1}, .cause = LossCause::given_up}, "");
 }
 
 }  // namespace
