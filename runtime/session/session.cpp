@@ -100,13 +100,14 @@ Status Session::meet(const SessionOptions& options, StartClock start) {
 }
 
 void Session::start(const SessionOptions& options) {
-  host_->peer_release().resume();
   sets_.loss().on_loss([this](Rank lost) { note_loss(lost); });
   const bool shares_cores = outnumber_cores(*host_);
   if (shares_cores) operations_.lent().lend_from(*arena_, host_->local_size());
   if (hosts_ == nullptr && !options.wake_delay_set && outnumber_cores(*host_, 2)) sets_.wake_late();
   submitter_.start(hosts_ == nullptr ? nullptr : &hosts_->tree(), options.groups);
   start_tuner(options.tuner);
+  // Only now: the tuner reads files, and until its thread runs this rank cannot acknowledge a loss.
+  host_->peer_release().resume();
   driver_.start(SpinPolicy::choose(options.spin, shares_cores), options.core);
   meeting_.guard.reset();
 }
