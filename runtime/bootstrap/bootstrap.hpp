@@ -17,7 +17,7 @@ struct MeetLimits {
   Duration release_timeout = std::chrono::seconds(1);  ///< As the knob.
 
   // For a worker of an elastic job, in place of `deadline`:
-  Deadline membership = Deadline::never();            ///< For the launcher to form a generation.
+  Duration membership = std::chrono::minutes(10);     ///< For the launcher to answer a survivor.
   Duration start_timeout = std::chrono::seconds(30);  ///< Then for all its members to come.
 };
 

@@ -45,7 +45,8 @@ Result<Meeting> meet_members(Placed me, const MeetLimits& limits) {
                         .hosts = hosts,
                         .epochs = epochs});
   const auto deadline = Deadline::in(SteadyClock::instance(), limits.start_timeout);
-  HORO_TRY(BoardHandover handover, sharing.share({}, {deadline, guard->cancel()}));
+  HORO_TRY(BoardHandover handover, sharing.share({}, {deadline, guard->cancel()})
+                                       .context(fmt::format("generation {}", generation)));
   if (handover.epoch.value() != generation) {
     return fail(Errc::protocol, "the board that was handed over is for generation {}, not for {}",
                 handover.epoch, generation);
@@ -78,7 +79,8 @@ Result<Meeting> ElasticMember::meet(Identity identity, const MeetLimits& limits)
 
   auto store = std::make_shared<JobStore>(JobStore{worker.rendezvous, known.secret});
   // Workers beyond the job's size wait for as long as the job lasts.
-  const auto patience = last_ == 0 ? Deadline::never() : limits.membership;
+  const auto patience =
+      last_ == 0 ? Deadline::never() : Deadline::in(SteadyClock::instance(), limits.membership);
   HORO_TRY(auto place,
            caller_.call(*store, static_cast<std::uint32_t>(worker.worker), last_, patience));
   apply(place.answer, identity);

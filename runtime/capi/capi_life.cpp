@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The C ABI of a rank's life: joining the job, again and again, and leaving it.
+#include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <pthread.h>
+#include <thread>
 #include <utility>
 
 #include "base/log.hpp"
@@ -28,10 +31,18 @@ using horo::runtime::capi::report;
 /// The launcher of an elastic job keeps to the timeout; this is for a launcher that is stuck.
 constexpr Duration kAfterLauncher = std::chrono::seconds(30);
 
+// Before a rank that could not meet the others calls again: where the reason stays, the launcher is
+// not asked for hundreds of generations per second.
+constexpr Duration kFirstPause = std::chrono::milliseconds(1);
+constexpr Duration kLongestPause = std::chrono::seconds(1);
+constexpr int kMostAttempts = 1000;  ///< Others may join each time, so that only this rank knows.
+
 /// A rank that ends by exit() without horo_shutdown leaves the job in good order.
 void leave_process() {
-  horo_shutdown();
   auto& p = process();
+  // Another thread may wait in horo_init for hours. It has joined nothing that it could leave.
+  if (p.entering.load()) return;
+  horo_shutdown();
   if (p.forked.load(std::memory_order_relaxed)) return;
   const MutexLock lock(p.life);
   p.bootstrap.retire();
@@ -102,30 +113,48 @@ Attempt meet_and_join(Process& p, const Lookup& lookup,
 /// again in generations that the launcher has formed anew, something lasting is wrong.
 constexpr int kMostRefusals = 8;
 
-/// In an elastic job it asks the launcher for another generation as long as one could not meet.
-/// `lookup` finds the variables of the launcher.
+/// In an elastic job it asks the launcher for another generation as long as one could not meet: the
+/// launcher, which sees all ranks, ends a job whose ranks cannot. The time that this rank has
+/// waited before, perhaps as a spare, does not count. `lookup` finds the variables of the launcher.
 Status enter(Process& p, const Lookup& lookup, SessionOptions options) HORO_REQUIRES(p.life) {
   const auto& clock = SteadyClock::instance();
-  const auto membership = Deadline::in(clock, options.elastic_timeout + kAfterLauncher);
   const bool elastic = horo::runtime::capi::is_elastic(lookup);
-  for (int refusals = 0;;) {
+  auto pause = kFirstPause;
+  int refusals = 0;
+  for (int attempts = 1;; ++attempts) {
     auto attempt = meet_and_join(p, lookup,
                                  {.deadline = Deadline::in(clock, options.start_timeout),
                                   .release_timeout = options.release_timeout,
-                                  .membership = membership,
+                                  .membership = options.elastic_timeout + kAfterLauncher,
                                   .start_timeout = options.start_timeout},
                                  options);
     if (attempt.status || !elastic || !attempt.may_repeat) return std::move(attempt.status);
     const auto& why = attempt.status.error().message;
     refusals = attempt.status.error().code == Errc::unavailable ? refusals + 1 : 0;
     if (refusals == kMostRefusals) return std::move(attempt.status);
-    if (membership.expired(clock.now())) {
-      return horo::fail(Errc::unavailable,
-                        "no generation of this elastic job came about in time: {}", why);
+    if (attempts == kMostAttempts) {
+      return horo::fail(Errc::unavailable, "this rank could not join in {} generations, lastly: {}",
+                        attempts, why);
     }
     horo::log::info("runtime", "the ranks of a generation could not meet: {}", why);
+    std::this_thread::sleep_for(pause);
+    pause = std::min(2 * pause, kLongestPause);
   }
 }
+
+/// Says that a thread waits for the other ranks, as long as it lives.
+class Entering {
+ public:
+  explicit Entering(std::atomic<bool>& word) : word_(word) { word_.store(true); }
+
+  ~Entering() { word_.store(false); }
+
+  Entering(const Entering&) = delete;
+  Entering& operator=(const Entering&) = delete;
+
+ private:
+  std::atomic<bool>& word_;
+};
 
 Status start_session(Process& p, const Lookup& lookup) HORO_REQUIRES(p.life) {
   prepare_process();
@@ -133,6 +162,7 @@ Status start_session(Process& p, const Lookup& lookup) HORO_REQUIRES(p.life) {
   p.session.store(nullptr, std::memory_order_release);
   if (p.owner != nullptr) p.sessions.fetch_add(1, std::memory_order_relaxed);
   p.owner.reset();
+  const Entering entering(p.entering);
   return enter(p, lookup, std::move(options));
 }
 

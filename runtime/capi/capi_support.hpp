@@ -28,6 +28,7 @@ struct Process {
   std::atomic<Session*> session{nullptr};
   std::atomic<bool> joined{false};
   std::atomic<bool> forked{false};
+  std::atomic<bool> entering{false};  ///< A thread waits for the other ranks, and holds `life`.
   std::atomic<std::uint64_t> unnamed{0};
   std::atomic<std::uint32_t> sessions{0};  ///< Earlier sessions of this process.
   WireRule wire;  ///< Written by horo_init, before it publishes the session.

@@ -58,6 +58,16 @@ TEST_CASE("workers in a meeting fail when the store vanishes") {
   CHECK(worker.hear().substr(0, 18) == "failed unavailable");
 }
 
+TEST_CASE("a process can end while one of its threads waits for a generation") {
+  Job job(1);
+  auto& worker = job.start();
+  worker.tell("quit");
+  job.await_call(0);
+  worker.tell("now");
+  CHECK(worker.hear() == "(nothing)");
+  CHECK(worker.wait() == 0);
+}
+
 TEST_CASE("a slot on the agent's board is attached from init to shutdown") {
   Job job(2);
   job.begin_with({0, 0});

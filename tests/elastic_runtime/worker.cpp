@@ -18,6 +18,7 @@
 //   counts        "counts DESCRIPTORS THREADS MAPPINGS PRIVATE-KIB"
 //   nap MS        does nothing for so long: "rested"
 //   end CODE      ends at once
+//   quit          another thread calls horo_init, and this one ends the process by exit(0)
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -194,6 +195,12 @@ void act(const std::string& word, int number) {
   if (word == "alloc") allocate();
   if (word == "change") say_change();
   if (word == "end") _exit(number);
+  if (word == "quit") {
+    std::thread(horo_init).detach();
+    std::string answered;
+    std::getline(std::cin, answered);
+    std::exit(0);
+  }
   if (word == "join") {
     horo_op op = 0;
     if (!failed(submit("join", HORO_JOIN, nullptr, &op))) std::cout << "joining" << std::endl;
