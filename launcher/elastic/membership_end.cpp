@@ -250,17 +250,28 @@ void settle_ending(MembershipState& state, TimePoint now) {
     if (now >= state.stop_by) finish(state);
     return;
   }
-  if (!state.stop_by || now < state.stop_by) return;
   std::vector<const ElasticWorker*> living;
+  bool all_told = true;
   for (const auto& worker : state.workers.all()) {
-    if (worker.living()) living.push_back(&worker);
+    if (!worker.living()) continue;
+    living.push_back(&worker);
+    all_told = all_told && worker.phase == WorkerPhase::ending;
   }
-  fail_job(
-      state,
-      {.text = fmt::format("{} did not end within {} after the first worker had ended",
-                           describe_workers(state, living), describe(*state.rules.end_timeout)),
-       .exit_code = exit_code::kStartTimeout},
-      now);
+  // The agents kill what they were told to end. A process that the system cannot kill has no part
+  // in the program's result.
+  if (all_told && !state.stop_by) state.stop_by = now + state.rules.stop_timeout;
+  if (!state.stop_by || now < state.stop_by) return;
+  const auto names = describe_workers(state, living);
+  if (all_told) {
+    state.orders.changes.push_back(
+        fmt::format("{} could not be ended; the job does not wait any longer", names));
+    return stop_all(state, {.cause = LossCause::aborted}, "", "the job is over", now);
+  }
+  fail_job(state,
+           {.text = fmt::format("{} did not end within {} after the first worker had ended", names,
+                                describe(*state.rules.end_timeout)),
+            .exit_code = exit_code::kStartTimeout},
+           now);
 }
 
 }  // namespace

@@ -120,6 +120,19 @@ TEST_CASE("a member that does not end in time after the first is stopped if ther
         "worker 1 on host a did not end within 1 min 0 s after the first worker had ended");
 }
 
+TEST_CASE("a spare that cannot be killed does not keep the job from ending well") {
+  const ElasticRules rules{
+      .min_np = 1, .max_np = 1, .np = 1, .spares = 1, .rejoin_timeout = 20s, .stop_timeout = 60s};
+  auto story = running(rules, "a:2");
+  CHECK(story.exits(0) == "removed 1");
+  CHECK(story.pass(20s) == "end 1");
+  CHECK(story.state().orders.wake_at);
+  CHECK(story.pass(60s) == "stop");
+  CHECK(story.lines().back() ==
+        "worker 1 on host a could not be ended; the job does not wait any longer");
+  CHECK(story.closed("a") == "finish 0");
+}
+
 TEST_CASE("an agent that does not end does not keep the job from ending") {
   auto story = running({.min_np = 1, .np = 1, .close_timeout = 30s}, "a:1");
   CHECK(story.exits(0) == "close a");
