@@ -41,9 +41,9 @@ class RankEntries {
   RankEntries(const RankEntries&) = delete;
   RankEntries& operator=(const RankEntries&) = delete;
 
-  /// Puts a rank into the first free slot, where it waits for its start. The identity of a worker
-  /// gets the slot. Fails: protocol (no slot
-  /// is free, or there is a rank of that number).
+  /// Puts a rank into the first free slot, where it waits for its start. The slot is written into
+  /// the identity of a worker. Fails: protocol (no slot is free, or there is a rank of that
+  /// number).
   Result<RankEntry*> add(const WorkerIdentity& identity);
 
   bool any_waiting() const { return !waiting_.empty(); }

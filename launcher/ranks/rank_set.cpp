@@ -112,7 +112,8 @@ void RankSet::schedule_start() {
 }
 
 void RankSet::start_next() {
-  if (ending()) return;
+  // The worker that was to start may have been cancelled since.
+  if (ending() || !entries_.any_waiting()) return;
   auto& entry = entries_.take_next();
   auto group = spawn_group(entry);
   if (!group) return not_started(entry, group.error());

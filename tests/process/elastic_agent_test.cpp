@@ -213,6 +213,24 @@ TEST_CASE("a notice changes the word of the board and wakes its workers") {
   CHECK(notice_of(*world.board) == Notice{.sequence = 8, .flags = 3});
 }
 
+TEST_CASE("workers that are ended in the moment of their order cost the others nothing") {
+  Elastic world(1, 4, {"say=up", "wait"});
+  // The agent finds both orders at once, before it can start the worker.
+  ::kill(world.agent, SIGSTOP);
+  world.job.spawn({7});
+  world.job.agent().end_worker(Rank{7});
+  const auto sent = world.loop->after(20ms, [&] { world.loop->stop(); });
+  world.loop->run();
+  ::kill(world.agent, SIGCONT);
+  REQUIRE(world.job.run_until([&] {
+    return world.job.spawn_failures.contains(Rank{7}) || world.job.exits.contains(Rank{7});
+  }));
+  world.expect_healthy({0});
+  world.job.spawn({8});
+  world.await_output(2);
+  world.expect_healthy({0, 8});
+}
+
 TEST_CASE("an agent without workers stays until it is closed") {
   Elastic world(1, 1, {"say=up", "only=0", "wait"});
   ::kill(world.pid_of(0), SIGKILL);
