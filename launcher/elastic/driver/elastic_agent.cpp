@@ -169,8 +169,10 @@ void ElasticAgent::leave(const MembershipEvent& last) {
   start_limit_.reset();
   queued_.clear();
   for (const int worker : std::exchange(living_, {})) hooks_.on_output_end(Rank{worker});
-  hooks_.on_gone(host_);
+  // First, because the other agents may begin then and be lost in turn, and the owner would order
+  // workers of a host whose loss it has not heard of.
   hooks_.tell(last);
+  hooks_.on_gone(host_);
 }
 
 void ElasticAgent::on_ready(const HostFacts& facts) {

@@ -65,10 +65,13 @@ void ElasticAgents::begin_ready_ones() {
   const bool wait = own_address_.empty() && std::ranges::any_of(agents_, [](const auto& agent) {
                       return agent != nullptr && agent->may_come_from_elsewhere();
                     });
-  each([&](ElasticAgent& agent) {
-    const bool is_elsewhere = !agent.facts().launcher_address.empty();
-    if (agent.stage() == Stage::ready && (is_elsewhere || !wait)) begin(agent);
-  });
+  // An agent that cannot begin is lost, and workers may be ordered on further hosts in its place.
+  for (std::size_t host = 0; host < agents_.size(); ++host) {
+    auto* const agent = agents_[host].get();
+    if (agent == nullptr || agent->stage() != Stage::ready) continue;
+    const bool is_elsewhere = !agent->facts().launcher_address.empty();
+    if (is_elsewhere || !wait) begin(*agent);
+  }
 }
 
 std::string ElasticAgents::address_for(const HostFacts& facts) const {

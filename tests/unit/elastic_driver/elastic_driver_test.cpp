@@ -227,6 +227,22 @@ TEST_CASE("an agent that is not ready in time is killed and counts as lost") {
              Catch::Contains("--start-timeout 10 ms: connecting to a:22"));
 }
 
+TEST_CASE("an agent that has no way to the store is lost, and another host takes its place") {
+  // One worker on each of the first two hosts; the third has no agent yet.
+  World world(rules(1, 2), {{"a", 1}, {"b", 1}, {"c", 2}});
+  REQUIRE(world.starter.started() == 2);
+  // This machine has no such address, so the store cannot listen there.
+  world.events(0).on_ready({.address = "192.0.2.7", .launcher_address = "192.0.2.9"});
+  world.turn();
+  CHECK(world.starter.host(0).count("kill") == 1);
+  REQUIRE(world.starter.started() == 3);
+  CHECK(world.starter.host(2).spec.host == "c");
+  CHECK(std::ranges::any_of(world.changes, [](const std::string& line) {
+    return line.starts_with("host a is put aside: host a was lost");
+  }));
+  world.begin_host(2);
+}
+
 TEST_CASE("a host that comes later gets an agent, and its workers join") {
   World world(rules(1, 4), {{"a", 4}});
   REQUIRE(world.starter.started() == 1);
