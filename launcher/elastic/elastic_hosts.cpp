@@ -7,7 +7,6 @@
 
 #include "base/board_header.hpp"
 #include "launcher/elastic/earliest.hpp"
-#include "launcher/elastic/membership_orders.hpp"
 
 namespace horo::launcher {
 
@@ -49,8 +48,8 @@ std::string slots(int count) {
 ElasticHosts::ElasticHosts(const ElasticRules& rules)
     : cooldown_(rules.cooldown), slot_restarts_(rules.slot_restarts), random_(rules.seed) {}
 
-OfferChange ElasticHosts::offer(const discovery::HostSet& offered) {
-  OfferChange change;
+std::vector<std::string> ElasticHosts::offer(const discovery::HostSet& offered) {
+  std::vector<std::string> lines;
   std::vector<int> before;
   for (const auto& host : hosts_) before.push_back(host.slots);
   for (auto& host : hosts_) host.slots = 0;
@@ -62,20 +61,18 @@ OfferChange ElasticHosts::offer(const discovery::HostSet& offered) {
     if (host.slots == 0 && host.use == HostUse::leaving) make_usable(host);
     const int old = i < before.size() ? before[i] : 0;
     if (old == host.slots) continue;
-    change.flags |= old < host.slots ? kNoticeAdded : kNoticeRemoved;
     if (host.slots == 0) {
-      change.lines.push_back(fmt::format("host {} is no longer offered", host.name));
+      lines.push_back(fmt::format("host {} is no longer offered", host.name));
     } else if (old == 0) {
-      change.lines.push_back(
-          fmt::format("host {} is offered with {}", host.name, slots(host.slots)));
+      lines.push_back(fmt::format("host {} is offered with {}", host.name, slots(host.slots)));
     } else {
-      change.lines.push_back(
+      lines.push_back(
           fmt::format("host {} offers {} instead of {}", host.name, slots(host.slots), old));
     }
   }
   offered_yet_ = true;
   update_ages();
-  return change;
+  return lines;
 }
 
 void ElasticHosts::take(const discovery::Host& host) {

@@ -43,19 +43,14 @@ struct ElasticHost {
   int room() const { return use == HostUse::usable ? slots : 0; }
 };
 
-/// The difference between an offer and the one before.
-struct OfferChange {
-  std::uint32_t flags = 0;         ///< kNoticeRemoved, kNoticeAdded, both, or 0.
-  std::vector<std::string> lines;  ///< "host c is offered with 2 slots": one for each difference.
-};
-
 class ElasticHosts {
  public:
   explicit ElasticHosts(const ElasticRules& rules);
 
   /// Takes the hosts that are offered now. A host that had left and was not offered in between can
-  /// be used again; a host that is put aside cannot.
-  OfferChange offer(const discovery::HostSet& offered);
+  /// be used again; a host that is put aside cannot. Returns a line for people about each
+  /// difference from the offer before: "host c is offered with 2 slots".
+  std::vector<std::string> offer(const discovery::HostSet& offered);
 
   /// A worker of this slot failed. True: that was once too often, and the host must be put aside.
   bool count_failure(std::size_t host, int slot);

@@ -24,12 +24,11 @@ bool ends(const MembershipState& state) {
 
 void on(MembershipState& state, const HostsOffered& event, TimePoint now) {
   const bool first = !state.hosts.offered_yet();
-  auto change = state.hosts.offer(event.hosts);
+  auto lines = state.hosts.offer(event.hosts);
   if (ends(state)) return;
   // The first offer is the user's own; a long list of changes is one line.
-  if (!first && !change.lines.empty()) {
+  if (!first) {
     constexpr std::size_t kMostLines = 8;
-    auto& lines = change.lines;
     if (lines.size() > kMostLines) {
       const auto more = lines.size() - kMostLines;
       lines.resize(kMostLines);
@@ -192,7 +191,7 @@ void on(MembershipState& state, const HostLeaving& event, TimePoint now) {
   if (host.slots == 0 && host.agent == AgentPhase::none) return;
   auto why = event.signal == 0
                  ? fmt::format("host {} was asked to leave", host.name)
-                 : fmt::format("host {} got {}", host.name, signal_in_words(event.signal));
+                 : fmt::format("host {} got {}", host.name, describe_signal(event.signal));
   if (host.use != HostUse::leaving) state.orders.changes.push_back(why);
   state.hosts.leave(event.host, event.signal, std::move(why), now + event.within);
   choose_leavers(state, now);

@@ -253,14 +253,14 @@ void announce_changes(MembershipState& state, TimePoint now) {
   std::uint32_t flags = 0;
   for (const auto* worker : plan_generation(state).members) {
     planned.push_back(worker->number);
-    if (!worker->rank) flags |= kNoticeAdded;
+    if (!worker->rank) flags |= Notice::kAdded;
   }
   const std::unordered_set<int> staying(planned.begin(), planned.end());
   for (const auto* worker : state.workers.members()) {
-    if (!staying.contains(worker->number)) flags |= kNoticeRemoved;
+    if (!staying.contains(worker->number)) flags |= Notice::kRemoved;
   }
   if (flags == 0 || planned == notices.announced) return notices.joined_by.reset();
-  if ((flags & kNoticeAdded) != 0 && others_come(state)) {
+  if ((flags & Notice::kAdded) != 0 && others_come(state)) {
     if (!notices.joined_by) notices.joined_by = now + state.rules.join_window;
     if (now < notices.joined_by) return;
   }

@@ -63,14 +63,6 @@ struct FormedGeneration {
       since{};  ///< When the generation before broke or the first member called.
 };
 
-inline constexpr std::uint32_t kNoticeRemoved = 1;
-inline constexpr std::uint32_t kNoticeAdded = 2;
-
-struct MembershipNotice {
-  std::uint64_t sequence = 0;  ///< 1, 2, ...
-  std::uint32_t flags = 0;     ///< kNoticeRemoved, kNoticeAdded.
-};
-
 struct JobEnd {
   int exit_code = 0;
   std::string failure{};        ///< For people; empty: success, or a signal asked for the end.
@@ -85,7 +77,7 @@ struct MembershipOrders {
   std::optional<FormedGeneration> formed;
   std::vector<TurnedAway> removed;
   std::vector<TurnedAway> refused;
-  std::optional<MembershipNotice> notice;  ///< To the boards of all agents.
+  std::optional<Notice> notice;    ///< To the boards of all agents.
   std::vector<StartWorker> start;  ///< WorkerStarted, WorkerNotStarted or AgentLost follows.
   std::vector<std::size_t> close;  ///< Hosts that get no further worker. AgentClosed follows.
   std::optional<int> pass_signal;  ///< To every worker.

@@ -2,7 +2,6 @@
 #include "launcher/elastic/membership_words.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 #include "launcher/elastic/membership_losses.hpp"
 #include "launcher/job/describe.hpp"
@@ -62,12 +61,6 @@ std::string waiting_in_round(const MembershipState& state, TimePoint now) {
 }
 
 }  // namespace
-
-std::string signal_in_words(int number) {
-  const char* name = sigabbrev_np(number);
-  return name == nullptr ? fmt::format("signal {}", number)
-                         : fmt::format("signal {} (SIG{})", number, name);
-}
 
 std::string describe_offer(const MembershipState& state) {
   std::vector<std::string> hosts;

@@ -9,9 +9,6 @@
 
 namespace horo::launcher {
 
-/// "signal 15 (SIGTERM)".
-std::string signal_in_words(int number);
-
 /// "3 slots are offered: a:2, b:1; host c is put aside (...)"; ends after some hosts.
 std::string describe_offer(const MembershipState& state);
 

@@ -120,9 +120,8 @@ ElasticHandlers ElasticRun::handlers() {
 
 void ElasticRun::signal(int number) {
   if (driver_->end()) {
-    // Neither agents that do not leave nor a reader that never takes the last lines may keep the
-    // launcher from ending.
-    if (ends_programs(number) && !driver_->stop_waiting()) loop_.stop();
+    // A reader that never takes the last lines may not keep the launcher from ending.
+    if (ends_programs(number)) loop_.stop();
     return;
   }
   driver_->signal(number);

@@ -35,7 +35,24 @@ std::string ElasticAgent::step() const {
 
 void ElasticAgent::await_plan() {
   stage_ = Stage::planning;
-  start_limit_ = loop_.after(times_.start, [this] { give_up_start(); });
+  start_left_ = times_.start;
+  run_start_limit();
+}
+
+void ElasticAgent::run_start_limit() {
+  start_limit_set_ = SteadyClock::instance().now();
+  start_limit_ = loop_.after(start_left_, [this] { give_up_start(); });
+}
+
+void ElasticAgent::suspend() {
+  if (!start_limit_) return;
+  start_limit_.reset();
+  const auto passed = SteadyClock::instance().now() - start_limit_set_;
+  start_left_ = std::max(Duration::zero(), start_left_ - passed);
+}
+
+void ElasticAgent::resume() {
+  if (stage_ == Stage::planning || stage_ == Stage::starting) run_start_limit();
 }
 
 void ElasticAgent::give_up_start() {
@@ -114,7 +131,7 @@ void ElasticAgent::end_worker(int worker) {
   if (has_agent()) agent_->end_worker(Rank{worker});
 }
 
-void ElasticAgent::notice(const MembershipNotice& notice) {
+void ElasticAgent::notice(const Notice& notice) {
   notice_ = notice;
   if (has_agent()) agent_->notice(notice.sequence, notice.flags);
 }

@@ -45,7 +45,7 @@ struct ElasticAgentHooks {
 /// The agent of one host of an elastic job, and its workers before they can be started.
 /// Thread: the loop's.
 ///
-///   none -> planned -> starting -> ready -> running -> ending -> none
+///   none -> planning -> starting -> ready -> running -> ending -> none
 ///   any -> none (the agent was lost)
 class ElasticAgent final : public AgentEvents {
  public:
@@ -82,10 +82,14 @@ class ElasticAgent final : public AgentEvents {
   /// The store has no address for this host.
   void fail_begin(const Error& error);
 
+  /// While the launcher is suspended, the time for the start does not pass.
+  void suspend();
+  void resume();
+
   // Orders, in any stage.
   void spawn(const StartWorker& worker);
   void end_worker(int worker);
-  void notice(const MembershipNotice& notice);
+  void notice(const Notice& notice);
   void close();
   void signal(int number);
   void stop(const Poison& cause, const std::string& host);
@@ -117,6 +121,7 @@ class ElasticAgent final : public AgentEvents {
 
   WorkerIdentity identity_of(const StartWorker& worker) const;
   bool forget_queued(int worker);
+  void run_start_limit();
   void give_up_plan();
   void give_up_start();
   void leave(const MembershipEvent& last);
@@ -131,7 +136,9 @@ class ElasticAgent final : public AgentEvents {
   HostFacts facts_;                      ///< Since stage `ready`.
   std::unique_ptr<Agent> agent_;         ///< After its end until the next start.
   std::vector<StartWorker> queued_;      ///< Before stage `running`.
-  std::optional<MembershipNotice> notice_;
+  std::optional<Notice> notice_;
+  Duration start_left_{};  ///< When start_limit_ was set last, until the agent must be ready.
+  TimePoint start_limit_set_{};
   Subscription start_limit_;
   std::set<int> living_;  ///< Workers that were spawned and have not ended.
   std::shared_ptr<const int> alive_ = std::make_shared<const int>(0);  ///< For posted tasks.

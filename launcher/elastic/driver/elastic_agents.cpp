@@ -95,8 +95,16 @@ void ElasticAgents::close(std::size_t host) {
   if (host < agents_.size() && agents_[host] != nullptr) agents_[host]->close();
 }
 
-void ElasticAgents::notice(const MembershipNotice& notice) {
+void ElasticAgents::notice(const Notice& notice) {
   each([&](ElasticAgent& agent) { agent.notice(notice); });
+}
+
+void ElasticAgents::suspend() {
+  each([](ElasticAgent& agent) { agent.suspend(); });
+}
+
+void ElasticAgents::resume() {
+  each([](ElasticAgent& agent) { agent.resume(); });
 }
 
 void ElasticAgents::signal(int number) {
@@ -113,11 +121,6 @@ void ElasticAgents::kill() {
 
 void ElasticAgents::output_taken(Rank worker, std::size_t bytes) {
   if (auto* agent = of_worker(worker.value())) agent->output_taken(worker, bytes);
-}
-
-bool ElasticAgents::any() const {
-  return std::ranges::any_of(
-      agents_, [](const auto& agent) { return agent != nullptr && agent->stage() != Stage::none; });
 }
 
 std::optional<int> ElasticAgents::room_of(std::size_t host) const {

@@ -37,14 +37,13 @@ class ElasticAgents {
   void spawn(const StartWorker& worker, const ElasticHost& host);
   void end_worker(int worker);
   void close(std::size_t host);
-  void notice(const MembershipNotice& notice);
+  void notice(const Notice& notice);
+  void suspend();
+  void resume();
   void signal(int number);
   void stop(const Poison& cause, const std::string& host);
   void kill();
   void output_taken(Rank worker, std::size_t bytes);
-
-  /// Whether any agent is left.
-  bool any() const;
 
   /// The number of workers that the host's agent has room for; nothing: it has no agent.
   std::optional<int> room_of(std::size_t host) const;

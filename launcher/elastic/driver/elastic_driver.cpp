@@ -97,12 +97,14 @@ void ElasticDriver::suspend() {
   if (suspended_ || state_.phase == MembershipPhase::finished) return;
   suspended_ = now();
   limit_.reset();
+  agents_->suspend();
   apply(LauncherSuspended{});
 }
 
 void ElasticDriver::resume() {
   if (!suspended_) return;
   suspended_before_ += now() - *std::exchange(suspended_, {});
+  agents_->resume();
   apply(LauncherResumed{});
   run_time_limit();
 }
@@ -112,13 +114,6 @@ void ElasticDriver::run_time_limit() {
   const auto ran = now() - begun_ - suspended_before_;
   limit_ = loop_.after(std::max(Duration::zero(), *spec_.time_limit - ran),
                        [this] { apply(JobTimedOut{}); });
-}
-
-bool ElasticDriver::stop_waiting() {
-  if (!finish_due_) return false;
-  agents_.reset();
-  finish_if_empty();
-  return true;
 }
 
 std::string ElasticDriver::store_address() const {
@@ -141,12 +136,7 @@ void ElasticDriver::carry_out(const MembershipOrders& orders) {
   start_workers(orders);
   end_agents(orders);
   wake_at(orders.wake_at);
-  if (orders.finish) {
-    end_ = orders.finish;
-    finish_due_ = true;
-    limit_.reset();
-  }
-  finish_if_empty();
+  if (orders.finish) finish(*orders.finish);
 }
 
 void ElasticDriver::answer_calls(const MembershipOrders& orders) {
@@ -182,11 +172,10 @@ void ElasticDriver::wake_at(std::optional<TimePoint> when) {
   tick_ = loop_.after(std::max(Duration::zero(), *when - now()), [this] { apply(Ticked{}); });
 }
 
-/// Agents that are left when the machine is done are ended by their destructors.
-void ElasticDriver::finish_if_empty() {
-  if (!finish_due_ || state_.phase != MembershipPhase::finished) return;
-  finish_due_ = false;
-  tick_.reset();
+/// Agents that are left now are ended by their destructors.
+void ElasticDriver::finish(const JobEnd& end) {
+  end_ = end;
+  limit_.reset();
   loop_.post(handlers_.on_finished);
 }
 

@@ -35,7 +35,7 @@ struct ElasticHandlers {
   std::function<void(Rank worker, Stream stream, std::string_view bytes)> on_output;
   std::function<void(const std::string& host, std::string_view text)> on_note;
   std::function<void(const std::string& host, const ControlGroupInfo& group)> on_control_group;
-  /// The job is over, and no agent is left. Posted, once.
+  /// The job is over. No agent is left, or none that still obeys. Posted, once.
   Task on_finished;
 };
 
@@ -64,10 +64,6 @@ class ElasticDriver {
   void suspend();
   void resume();
 
-  /// When the job is over, the driver waits for agents to leave. False: it does not wait. Else it
-  /// waits no longer, and on_finished follows.
-  bool stop_waiting();
-
   const MembershipState& state() const { return state_; }
 
   /// How the job has ended; nothing while it runs.
@@ -90,7 +86,7 @@ class ElasticDriver {
   void end_agents(const MembershipOrders& orders);
   void wake_at(std::optional<TimePoint> when);
   void run_time_limit();
-  void finish_if_empty();
+  void finish(const JobEnd& end);
 
   Loop& loop_;
   const ElasticJobSpec spec_;
@@ -107,7 +103,6 @@ class ElasticDriver {
   std::optional<TimePoint> suspended_;
   Duration suspended_before_{};
   std::optional<JobEnd> end_;
-  bool finish_due_ = false;
   Subscription tick_;
   Subscription limit_;
 };

@@ -227,20 +227,33 @@ TEST_CASE("an agent that is not ready in time is killed and counts as lost") {
              Catch::Contains("--start-timeout 10 ms: connecting to a:22"));
 }
 
-TEST_CASE("an agent that has no way to the store is lost, and another host takes its place") {
+TEST_CASE("the time to start an agent does not pass while the launcher is suspended") {
+  World world(rules(1, 2), {{"a", 2}}, 500ms);
+  world.driver->suspend();
+  const auto later = world.loop->after(700ms, [&] { world.loop->stop(); });
+  world.loop->run();
+  CHECK(world.starter.host(0).count("kill") == 0);
+  world.driver->resume();
+  CHECK_FALSE(world.driver->end());
+  world.begin_host();
+  CHECK(world.starter.host(0).spawned.size() == 2);
+}
+
+TEST_CASE("agents that have no way to the store are lost, and another host takes their place") {
   // One worker on each of the first two hosts; the third has no agent yet.
   World world(rules(1, 2), {{"a", 1}, {"b", 1}, {"c", 2}});
   REQUIRE(world.starter.started() == 2);
+  world.events(0).on_ready({});
   // This machine has no such address, so the store cannot listen there.
-  world.events(0).on_ready({.address = "192.0.2.7", .launcher_address = "192.0.2.9"});
+  world.events(1).on_ready({.address = "192.0.2.7", .launcher_address = "192.0.2.9"});
   world.turn();
   CHECK(world.starter.host(0).count("kill") == 1);
+  CHECK(world.starter.host(1).count("kill") == 1);
   REQUIRE(world.starter.started() == 3);
   CHECK(world.starter.host(2).spec.host == "c");
   CHECK(std::ranges::any_of(world.changes, [](const std::string& line) {
     return line.starts_with("host a is put aside: host a was lost");
   }));
-  world.begin_host(2);
 }
 
 TEST_CASE("a host that comes later gets an agent, and its workers join") {

@@ -41,13 +41,14 @@ TEST_CASE("new hosts keep the order of the script") {
   CHECK(ages(hosts) == "azyx");
 }
 
-TEST_CASE("the changes of offers are added, added, removed, mixed and none") {
+TEST_CASE("an offer is told by its differences from the one before") {
+  using Lines = std::vector<std::string>;
   ElasticHosts hosts({});
-  CHECK(hosts.offer(hosts_of("a:1")).flags == kNoticeAdded);
-  CHECK(hosts.offer(hosts_of("a:2")).flags == kNoticeAdded);
-  CHECK(hosts.offer(hosts_of("a:1")).flags == kNoticeRemoved);
-  CHECK(hosts.offer(hosts_of("b:1")).flags == (kNoticeAdded | kNoticeRemoved));
-  CHECK(hosts.offer(hosts_of("b:1")).flags == 0);
+  CHECK(hosts.offer(hosts_of("a:1")) == Lines{"host a is offered with 1 slot"});
+  CHECK(hosts.offer(hosts_of("a:2")) == Lines{"host a offers 2 slots instead of 1"});
+  CHECK(hosts.offer(hosts_of("b:1")) ==
+        Lines{"host a is no longer offered", "host b is offered with 1 slot"});
+  CHECK(hosts.offer(hosts_of("b:1")).empty());
 }
 
 TEST_CASE("a host that is offered twice has the slots of both lines") {
