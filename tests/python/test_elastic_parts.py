@@ -155,9 +155,14 @@ class Job:
             (loop._job, "rank", lambda: 0),
             (loop._job, "is_initialized", lambda: self.up),
             (loop, "renew", self.renew),
+            (loop, "any_rank", self.any_rank),
         ):
             monkeypatch.setattr(module, name, fake)
         self.fails = []  # exceptions of the next renewals
+        self.others_flags = 0  # those that other ranks give
+
+    def any_rank(self, flags, _name):
+        return flags | self.others_flags
 
     def renew(self):
         self.log.append("renew")
@@ -300,6 +305,13 @@ def test_ranks_that_were_only_removed_need_no_sync_unless_others_came(the_job):
         the_job.kept = 0  # a rank came between
 
     loop.renew = renew
+    assert scripted(the_job, HostsUpdatedInterrupt(skip_sync=True), 5) == 5
+    assert the_job.log == ["sync", "try", *RESET, "sync", "try"]
+
+
+def test_sync_is_left_out_by_all_ranks_or_by_none(the_job):
+    """Another rank has met a loss in the call that announced the removal here."""
+    the_job.others_flags = 1
     assert scripted(the_job, HostsUpdatedInterrupt(skip_sync=True), 5) == 5
     assert the_job.log == ["sync", "try", *RESET, "sync", "try"]
 

@@ -11,6 +11,7 @@ from horo import _job, _life, errors
 from horo._barrier import barrier
 from horo._elastic import generation
 from horo._elastic.interrupt import HostsUpdatedInterrupt
+from horo._elastic.state import any_rank
 from horo._sets import WORLD
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def _run(func, reset, state):
     skip_sync = False
     while True:
         try:
-            if skip_sync and generation.survivors() == _job.size():
+            if _all_skip_sync(skip_sync):
                 state._skipped_sync()
             else:
                 state.sync()
@@ -89,6 +90,15 @@ def _run(func, reset, state):
             act()
         if not _enter_next(reset, state):
             skip_sync = False
+
+
+def _all_skip_sync(skip_sync):
+    """Whether no rank needs sync(). The ranks may have left the last generation in different ways: a
+    loss can end on one rank the call that announces the removal of ranks on another."""
+    if not generation.is_elastic():
+        return False
+    needed = not skip_sync or generation.survivors() != _job.size()
+    return not any_rank(int(needed), "elastic.sync")
 
 
 def _enter_next(reset, state):

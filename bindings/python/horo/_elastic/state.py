@@ -35,12 +35,12 @@ def _gather(row):
     return synchronize(BYTES.start_allgather(own, WORLD, "elastic.standing")).rows()
 
 
-def _any_rank(flags):
-    """The bits of `flags` that any rank has set."""
+def any_rank(flags, name):
+    """The bits of `flags` that any rank has set. All ranks call it."""
     if not _job.is_initialized() or _job.size() == 1:
         return flags
     own = ByteRows(bytearray(flags >> bit & 1 for bit in range(8)))
-    handle = BYTES.start_allreduce(own, own, WORLD, "elastic.change", MAX, 1.0, 1.0)
+    handle = BYTES.start_allreduce(own, own, WORLD, name, MAX, 1.0, 1.0)
     found = synchronize(handle).data
     return sum(bool(one) << bit for bit, one in enumerate(found))
 
@@ -92,7 +92,7 @@ class State:
         if _job.is_initialized() and generation.is_elastic():
             sequence, announced = generation.pending_change()
             flags |= (announced | _PENDING) if sequence else 0
-        found = _any_rank(flags)
+        found = any_rank(flags, "elastic.change")
         if found:
             raise HostsUpdatedInterrupt(found & ~_PENDING == generation.REMOVED)
 
