@@ -67,6 +67,15 @@ class OptimizerStateHandler(StateHandler):
         """Gives the optimizer a state; tensors keep the dtypes that they have there."""
         _load(self.value, state)
 
+    def _options(self) -> Any:
+        """The options of each group, such as its learning rate, which schedulers change."""
+        groups = self.value.param_groups
+        return [{key: one for key, one in group.items() if key != "params"} for group in groups]
+
+    def _set_options(self, options: Any) -> None:
+        for group, own in zip(self.value.param_groups, options):
+            group.update(own)
+
     def _reducer(self) -> Any:
         """How far a DistributedOptimizer over all ranks is. None for other optimizers, also for one
         that changes parameters before it asks for the last gradients."""

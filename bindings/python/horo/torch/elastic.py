@@ -183,11 +183,12 @@ class TorchState(ObjectState):
 
     def sync(self) -> None:
         """Makes the state equal on all ranks. Ranks that have just come, or that are behind,
-        receive it from the lowest rank that is furthest."""
+        receive it from the lowest rank that is furthest. The others receive from there what no
+        DistributedOptimizer knows, such as values and schedulers."""
         choice, done = self._agree(), self._gather_done()
         if _job.rank() == choice.source:
             self._warn(choice)
-        if choice.receivers:
+        if _job.size() > 1:
             self._exchange(choice)
         self._merge_done(done)
         self._synced()
@@ -234,7 +235,7 @@ class TorchState(ObjectState):
         sent = None
         if at_source:
             try:
-                sent = _strip(self._everything(), tensors)
+                sent = _strip(self._everything(bool(choice.receivers)), tensors)
                 for tensor in tensors:
                     _movable(tensor)
             except Exception as error:  # the other ranks wait, so they are told
@@ -248,8 +249,8 @@ class TorchState(ObjectState):
             tensors = [torch.empty(slot.shape, dtype=slot.dtype, device="cpu") for slot in slots]
         named = [(f"elastic.tensor.{index}", tensor) for index, tensor in enumerate(tensors)]
         _broadcast_all(named, choice.source, WORLD)
-        if _job.rank() in choice.receivers:
-            self._receive(_fill(skeleton, tensors))
+        if not at_source:
+            self._receive(_fill(skeleton, tensors), _job.rank() in choice.receivers)
 
     def _warn(self, choice):
         """The source says what is unusual. After a step that was torn on all ranks, it goes back to
@@ -269,20 +270,28 @@ class TorchState(ObjectState):
             reason = f"an exception has ended a step on all ranks; rank {choice.source} {goes}"
             warnings.warn(reason, stacklevel=2)
 
-    def _everything(self):
+    def _everything(self, known):
+        """`known`: with what distributed optimizers know."""
+        handlers = self._handlers.items()
+        sent = [(name, one) for name, one in handlers if known or not self._knows(one)]
         return {
             "steps": [one._reducer().steps for one in self._optimizers()],
             "commits": self._commits,
             "values": {name: _parcel(getattr(self, name)) for name in self._names},
-            "objects": {name: one.value.state_dict() for name, one in self._handlers.items()},
+            "objects": {name: one.value.state_dict() for name, one in sent},
+            "options": [one._options() for one in self._optimizers()],
         }
 
-    def _receive(self, everything):
+    def _receive(self, everything, known):
         for name, state in everything["objects"].items():
-            if name in self._handlers:
-                self._handlers[name].load(state)
-        for handler, steps in zip(self._optimizers(), everything["steps"]):
-            handler._reducer().steps, handler._reducer().torn = steps, False
+            handler = self._handlers.get(name)
+            if handler is not None and (known or not self._knows(handler)):
+                handler.load(state)
+        for one, options in zip(self._optimizers(), everything["options"]):
+            one._set_options(options)
+        if known:
+            for one, steps in zip(self._optimizers(), everything["steps"]):
+                one._reducer().steps, one._reducer().torn = steps, False
         self._commits = everything["commits"]
         values = everything["values"].items()
         self._adopt({name: one.value if isinstance(one, _Parcel) else one for name, one in values})
