@@ -326,11 +326,53 @@ def test_a_batch_whose_step_did_not_end_is_visited_again(elastic_job, record_fir
     batch()
     batch()
     batch(steps=False)
-    state._leaving()
+    horo.shutdown()
     state.on_reset()
     assert sampler.processed_num == 2 * 3 * passes
-    horo.shutdown()
     horo.init(comm=[0])
     batch()
-    state._leaving()
+    horo.shutdown()
     assert sampler.processed_num == 3 * 3 * passes
+
+
+def test_batches_may_be_recorded_once_per_step_of_several_backwards(elastic_job):
+    """Before the backwards, as programs for Horovod do it, also with steps that a scaler leaves out."""
+    model = torch.nn.Linear(2, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+    optimizer = horo.DistributedOptimizer(
+        optimizer, model.named_parameters(), backward_passes_per_step=3
+    )
+    sampler = elastic.ElasticSampler(range(100))
+    state = elastic.TorchState(model, optimizer, sampler=sampler)
+    state.sync()
+
+    def batch(backwards=3, left_out=False):
+        sampler.record_batch(0, 6)
+        optimizer.zero_grad()
+        for _ in range(backwards):
+            model(torch.ones(1, 2)).sum().backward()
+        if left_out:
+            optimizer.synchronize()
+        elif backwards == 3:
+            optimizer.step()
+
+    batch()
+    batch(left_out=True)
+    batch()
+    batch(backwards=2)
+    next_generation(state)
+    assert sampler.processed_num == 3 * 6
+    batch(backwards=0)
+    next_generation(state)
+    assert sampler.processed_num == 3 * 6
+    batch()
+    optimizer.set_backward_passes_per_step(2)
+    next_generation(state)
+    assert sampler.processed_num == 4 * 6
+
+
+def next_generation(state):
+    """As in a loop that a program has written."""
+    horo.shutdown()
+    horo.init(comm=[0])
+    state.sync()

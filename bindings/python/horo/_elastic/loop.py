@@ -105,7 +105,6 @@ def _enter_next(reset, state):
     """Enters the next generation. Returns False when a further loss has come between."""
     undisturbed = True
     while True:
-        state._leaving()
         try:
             reset()
             state.on_reset()

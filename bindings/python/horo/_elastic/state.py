@@ -123,10 +123,6 @@ class State:
     def _skipped_sync(self):
         """Takes the place of sync() when ranks were only removed. All ranks call it."""
 
-    def _leaving(self):
-        """The process is about to leave the generation."""
-
-
 class ObjectState(State):
     """Any Python values. Each keyword becomes an attribute of the same name:
 

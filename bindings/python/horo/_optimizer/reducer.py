@@ -47,6 +47,7 @@ class Progress:
     def __init__(self):
         self.steps = 0
         self.torn = False
+        self._ended = 0  # backwards of this process whose steps have ended
         self.stale = False
         self._renewal: Any = None
         generation.follow(self)
@@ -78,7 +79,16 @@ class Progress:
         result = step(*arguments)
         self.torn = False
         self.steps += 1
+        self._ended += self.passes
         return result
+
+    def backwards(self):
+        """The number of backwards whose steps have ended, and that of all backwards."""
+        return self._ended, self._ended + self._counted()
+
+    def _counted(self):
+        """Backwards since the last step."""
+        return 0
 
 
 class Reducer(Progress):
@@ -118,7 +128,15 @@ class Reducer(Progress):
 
     def clear(self):
         """The gradients' values are no longer those of a step."""
+        self._leave_out()
         self.phase, self._failed = NEXT[Event.END][self.phase], False
+
+    def _leave_out(self):
+        """A step whose gradients were reduced, and which never came, has ended, too: for example,
+        scalers of a loss leave steps out."""
+        if self.phase is Phase.REDUCED:
+            self._ended += self._passes
+            self.phase = Phase.COLLECTING
 
     def in_flight(self):
         return any(gradient.handle for gradient in self.gradients)
@@ -129,6 +147,13 @@ class Reducer(Progress):
     def passes(self):
         """Number of backwards per step."""
         return self._passes
+
+    def _counted(self):
+        if self.stale:
+            return 0
+        if self.phase is not Phase.COLLECTING:
+            return self._passes
+        return self._passes - min((one.waits for one in self.gradients), default=self._passes)
 
     def within_step(self):
         """Whether a step has begun, by a backward, that has not ended."""
@@ -154,6 +179,8 @@ class Reducer(Progress):
         """Waits until every gradient is reduced. A gradient that is missing here counts as zeros.
         Fails: MismatchError, PeerLostError, ShutDownError."""
         self.renewed()
+        if self._computed():
+            self._leave_out()
         self._failed = True
         if self._agreement is not None:
             self._require(self._agreement)

@@ -29,7 +29,9 @@ class ElasticSampler(_Sampler):
         self.shuffle = shuffle
         self.seed = seed
         self.epoch = 0
-        self._clock: Callable[[], int | None] | None = None
+        self._clock: Callable[[], tuple[int, int] | None] | None = None
+        self._begin: int | None = None  # the clock when the samples were divided
+        self._marks: list[int] = []  # the clock at each batch that was recorded since
         self._shares = Shares(len(dataset))
         self.reset()
 
@@ -46,10 +48,13 @@ class ElasticSampler(_Sampler):
 
     def record_batch(self, batch_idx: int, batch_size: int) -> None:
         """Each rank has visited its next `batch_size` samples. Call it after each batch on all
-        ranks, before or after the optimizer's step. With one DistributedOptimizer in the state, a
+        ranks, before or after the optimizer's step, once per backward or once per step. With one DistributedOptimizer in the state, a
         batch whose step did not end is visited again. `batch_idx` has no effect."""
         del batch_idx
         self._shares.record(batch_size)
+        now = self._now()
+        if now is not None:
+            self._marks.append(now[1])
 
     def record_indices(self, indices: Iterable[int]) -> None:
         """This rank alone has visited these samples of the dataset, for example in an evaluation in
@@ -75,17 +80,30 @@ class ElasticSampler(_Sampler):
         self.indices = [self._order[position] for position in positions]
         self.num_samples = len(self.indices)
         self.total_size = self.num_samples * self.num_replicas
-        self._begin = self._clock and self._clock()
+        self._start_clock()
 
     def _follow(self, clock):
-        """`clock()` tells the number of batches whose steps have ended, or None."""
-        self._clock, self._begin = clock, clock()
+        """`clock()` tells the number of backwards whose steps have ended, and that of all backwards;
+        or None."""
+        self._clock = clock
+        self._start_clock()
+
+    def _now(self):
+        return self._clock and self._clock()
+
+    def _start_clock(self):
+        now = self._now()
+        self._begin, self._marks = now and now[0], []
 
     def _forget_unfinished(self):
-        """The batches whose steps have not ended will be visited again."""
-        now = self._clock and self._clock()
-        if now is not None and self._begin is not None:
-            self._shares.forget_after(now - self._begin)
+        """The batches whose steps have not ended will be visited again. The first mark tells whether
+        batches are recorded before their backward or behind it."""
+        now, marks = self._now(), self._marks
+        if now is None or self._begin is None or len(marks) != self._shares.recorded():
+            return
+        first = now[0] if marks and marks[0] == self._begin else now[0] + 1  # of those to come
+        self._shares.forget_after(sum(mark < first for mark in marks))
+        del marks[self._shares.recorded() :]
 
     def _merge(self, extras):
         """Samples at these positions are done, on other ranks."""

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from horo import _job
-from horo._elastic.generation import generation, is_elastic, pending_change, survivors
+from horo._elastic.generation import follow, generation, is_elastic, pending_change, survivors
 from horo._elastic.interrupt import HostsUpdatedInterrupt
 from horo._elastic.loop import run, run_fn
 from horo._elastic.standing import DIGEST, NO_DIGEST, Choice, Standing
@@ -78,6 +78,7 @@ class TorchState(ObjectState):
         for sampler in self._samplers().values():
             self._lead(sampler)
         self._save_lightly()
+        follow(self)
 
     def __setattr__(self, name: str, value: Any) -> None:
         handler = self.__dict__.get("_handlers", {}).get(name)
@@ -93,8 +94,8 @@ class TorchState(ObjectState):
     # -- What it knows ---------------------------------------------------------------------------
 
     def _lead(self, sampler):
-        """Tells the sampler how many batches are done."""
-        clock = weakref.WeakMethod(self._batches_done)
+        """Tells the sampler which steps have ended."""
+        clock = weakref.WeakMethod(self._backwards)
         sampler._follow(lambda: (clock() or _unknown)())
 
     def _samplers(self):
@@ -122,10 +123,10 @@ class TorchState(ObjectState):
         trained = [one for one in handler.value.parameters() if one.requires_grad]
         return bool(known) and all(id(parameter) in known for parameter in trained)
 
-    def _batches_done(self):
-        """The number of batches whose steps have ended; None without one distributed optimizer."""
+    def _backwards(self):
+        """The backwards whose steps have ended, and all; None without one distributed optimizer."""
         reducers = [one._reducer() for one in self._optimizers()]
-        return reducers[0].steps * reducers[0].passes if len(reducers) == 1 else None
+        return reducers[0].backwards() if len(reducers) == 1 else None
 
     # -- Copies ----------------------------------------------------------------------------------
 
@@ -170,7 +171,8 @@ class TorchState(ObjectState):
         if not self._optimizers():
             self.restore()
 
-    def _leaving(self):
+    def generation_ended(self) -> None:
+        """The runtime has shut down, by the wrapper or by a loop that the program has written."""
         for sampler in self._samplers().values():
             sampler._forget_unfinished()
 
