@@ -22,6 +22,7 @@ from horo.torch.elastic import digest_of, generation
 
 SAMPLES = 60
 BATCH = 2
+RATE = 0.005  # with ten times as much the parameters become NaN, which would be equal on all ranks
 MOST_EPOCHS = 400
 
 WORKER = int(os.environ["HORO_WORKER"])
@@ -51,7 +52,7 @@ class Training:
     def __init__(self):
         torch.manual_seed(WORKER)  # only the exchange makes the ranks equal
         self.model = torch.nn.Sequential(torch.nn.Linear(4, 16), torch.nn.ReLU(), torch.nn.Linear(16, 1))
-        optimizer = torch.optim.SGD(self.model.parameters(), lr=0.05, momentum=0.9)
+        optimizer = torch.optim.SGD(self.model.parameters(), lr=RATE, momentum=0.9)
         self.optimizer = horo.DistributedOptimizer(optimizer, self.model.named_parameters())
         self.model[0].weight.register_hook(self.in_backward)
         points = torch.randn(SAMPLES, 4, generator=torch.Generator().manual_seed(1))
@@ -80,6 +81,10 @@ class Training:
         die(self.step, "check")
         self.state.check_host_updates()
 
+    def is_over(self):
+        """Asked at the end of each epoch, with the same answer on all ranks."""
+        return generation() >= UNTIL and self.state.epoch >= EPOCHS
+
     def run(self, state):
         die(generation(), "enters")
         note("enters", digest=self.digest(), steps=self.optimizer._horo_reducer.steps)
@@ -90,7 +95,7 @@ class Training:
                 time.sleep(0.005)
             state.epoch += 1
             state.sampler.set_epoch(state.epoch)
-            if generation() >= UNTIL and state.epoch >= EPOCHS:
+            if self.is_over():
                 return
         sys.exit(f"generation {UNTIL} has not come in {MOST_EPOCHS} epochs")
 

@@ -1,0 +1,149 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Plays random histories of elastic trainings with real processes: ranks are killed, stopped and
+terminated, hosts grow and shrink, discovery scripts fail, at any time and several at once.
+
+usage: run.py HORO [--seeds N] [--first SEED] [--events N] [--keep FOLDER]
+
+After each history: no job hangs, its exit code is right, no process is left, all ranks have had equal parameters
+after each step, every sample of each epoch was visited once, no step was lost, and one process that takes the same steps
+comes to the same parameters. It prints a line for each seed and a sum, and ends with 1 if a history failed. The folders
+of these stay.
+"""
+
+import argparse
+import collections
+import json
+import os
+import random
+import shutil
+import signal
+import sys
+import tempfile
+import time
+import traceback
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+from live_job import LiveJob
+from plays import MOST_SLOTS, Player, first_records
+from records import Records, Wrong, require
+
+# How a history may end before the training does, and the job's exit code then.
+EARLY_ENDS = {"SIGINT": 130, "SIGTERM": 143, "SIGKILL": -9}
+LEFT_S = 20
+
+
+def options_of(chance, slots):
+    options = ["-np", str(slots), "--min-np", "1", "--slot-restarts", "1000"]
+    options += ["--rejoin-timeout", "4", "--discovery-timeout", "2", "--heartbeat-timeout", "60"]
+    if chance.random() < 0.7:
+        options += ["--max-np", str(chance.randint(slots, MOST_SLOTS))]
+        options += ["--spares", "1"] if chance.random() < 0.3 else []
+    return options
+
+
+def wait_for_end(job, limit):
+    end = time.monotonic() + limit
+    while job.runs() and time.monotonic() < end:
+        time.sleep(0.05)
+    require(not job.runs(), f"the job did not end within {limit} s after the last event")
+    return job.launcher.returncode
+
+
+def finish(job, chance, limit):
+    """Ends the job, in some histories by a signal. Returns which, and the exit code."""
+    job.discover("works")
+    job.offer(MOST_SLOTS)
+    early = chance.choice([None] * 9 + list(EARLY_ENDS))
+    if early is None:
+        job.stop_training()
+        return None, wait_for_end(job, limit)
+    job.launcher.send_signal(getattr(signal, early))
+    return early, wait_for_end(job, limit)
+
+
+def standstills(job):
+    with open(job.report) as file:
+        report = json.load(file)
+    return [one["standstill_seconds"] for one in report["generations"][1:]]
+
+
+def check(job, early, code):
+    left = job.left_after(LEFT_S)
+    require(not left, "processes are left:", {pid: one.get("HORO_WORKER") for pid, one in left.items()})
+    wanted = EARLY_ENDS[early] if early else 0
+    require(code == wanted, f"exit code {code}, not {wanted} ({early or 'the end of the training'})")
+    if early is None:
+        require("Traceback" not in job.output(), "a rank has a traceback")
+    records = Records(job.told)
+    if records.lines:
+        records.require_all(finished=early is None)
+    return records
+
+
+def play(seed, arguments, folder):
+    """Returns what is to be said about the history."""
+    chance = random.Random(seed)
+    slots = chance.randint(2, MOST_SLOTS)
+    job = LiveJob(folder, arguments.horo, slots, options_of(chance, slots))
+    player = Player(job, chance)
+    try:
+        # Some histories begin while the job starts.
+        began = chance.random() < 0.2 or first_records(job, arguments.limit)
+        require(began, "the training has not begun")
+        kinds = player.play(chance.randint(1, arguments.events))
+        ends = time.monotonic()
+        early, code = finish(job, chance, arguments.limit)
+        player.log.append(f"{early or 'the end'}: {time.monotonic() - ends:.2f} s until all was over")
+        records = check(job, early, code)
+    finally:
+        if job.runs() or job.processes():
+            job.end_by_force()
+        with open(os.path.join(folder, "events"), "w") as file:
+            file.write("\n".join(player.log) + "\n")
+    return kinds, records, [] if early == "SIGKILL" else standstills(job), player.log[-1]
+
+
+def sum_up(done, failed, events, still):
+    print(f"{done} histories, {len(failed)} failed: {failed}; events: {dict(events)}")
+    if still:
+        still.sort()
+        half, most = still[len(still) // 2], still[-1]
+        print(f"{len(still)} changes; training stood still for {half:.2f} s (median), {most:.2f} s at most")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("horo")
+    parser.add_argument("--seeds", type=int, default=4)
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--events", type=int, default=8, help="at most so many in a history")
+    parser.add_argument("--limit", type=float, default=120, help="seconds until a job must have begun or ended")
+    parser.add_argument("--keep", help="the folder for the folders of histories that fail")
+    arguments = parser.parse_args()
+    top = tempfile.mkdtemp(prefix="horo-histories-", dir=arguments.keep)
+    failed, events, still = [], collections.Counter(), []
+    for seed in range(arguments.first, arguments.first + arguments.seeds):
+        folder = os.path.join(top, str(seed))
+        begin = time.monotonic()
+        try:
+            kinds, records, times, end = play(seed, arguments, folder)
+        except (Wrong, OSError, ValueError, KeyError):
+            failed.append(seed)
+            print(f"seed {seed} FAILED, see {folder}:\n{traceback.format_exc()}", flush=True)
+            continue
+        events += kinds
+        still += times
+        generations, steps = len(records.ranks()), len({line["step"] for line in records.of("did")})
+        took = time.monotonic() - begin
+        print(f"seed {seed}: {sum(kinds.values())} events, {generations} generations, {steps} steps, {took:.1f} s; {end}", flush=True)
+        shutil.rmtree(folder)
+    sum_up(arguments.seeds, failed, events, still)
+    if not failed:
+        shutil.rmtree(top)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
