@@ -47,6 +47,15 @@ class Records:
     def most_ranks(self):
         return max((line["size"] for line in self.lines), default=0)
 
+    def standstills(self):
+        """Seconds from the last step of each generation to the first one of the next."""
+        first, last = {}, {}
+        for line in self.of("did"):
+            generation, seconds = line["generation"], line["seconds"]
+            first[generation] = min(first.get(generation, seconds), seconds)
+            last[generation] = max(last.get(generation, seconds), seconds)
+        return [first[later] - last[before] for before, later in zip(sorted(first), sorted(first)[1:])]
+
     def require_equal_parameters(self):
         """After each step, and whenever the training begins again."""
         for what in ("did", "enters", "ends"):

@@ -13,7 +13,6 @@ of these stay.
 
 import argparse
 import collections
-import json
 import os
 import random
 import shutil
@@ -63,12 +62,6 @@ def finish(job, chance, limit):
     return early, wait_for_end(job, limit)
 
 
-def standstills(job):
-    with open(job.report) as file:
-        report = json.load(file)
-    return [one["standstill_seconds"] for one in report["generations"][1:]]
-
-
 def check(job, early, code):
     left = job.left_after(LEFT_S)
     require(not left, "processes are left:", {pid: one.get("HORO_WORKER") for pid, one in left.items()})
@@ -83,7 +76,7 @@ def check(job, early, code):
 
 
 def play(seed, arguments, folder):
-    """Returns what is to be said about the history."""
+    """Returns the events that were played by kind, the workers' records, and the last line about the end."""
     chance = random.Random(seed)
     slots = chance.randint(2, MOST_SLOTS)
     job = LiveJob(folder, arguments.horo, slots, options_of(chance, slots))
@@ -102,7 +95,7 @@ def play(seed, arguments, folder):
             job.end_by_force()
         with open(os.path.join(folder, "events"), "w") as file:
             file.write("\n".join(player.log) + "\n")
-    return kinds, records, [] if early == "SIGKILL" else standstills(job), player.log[-1]
+    return kinds, records, player.log[-1]
 
 
 def sum_up(done, failed, events, still):
@@ -110,7 +103,7 @@ def sum_up(done, failed, events, still):
     if still:
         still.sort()
         half, most = still[len(still) // 2], still[-1]
-        print(f"{len(still)} changes; training stood still for {half:.2f} s (median), {most:.2f} s at most")
+        print(f"{len(still)} changes; between their steps {half:.2f} s (median), {most:.2f} s at most")
 
 
 def main():
@@ -128,13 +121,13 @@ def main():
         folder = os.path.join(top, str(seed))
         begin = time.monotonic()
         try:
-            kinds, records, times, end = play(seed, arguments, folder)
+            kinds, records, end = play(seed, arguments, folder)
         except (Wrong, OSError, ValueError, KeyError):
             failed.append(seed)
             print(f"seed {seed} FAILED, see {folder}:\n{traceback.format_exc()}", flush=True)
             continue
         events += kinds
-        still += times
+        still += records.standstills()
         generations, steps = len(records.ranks()), len({line["step"] for line in records.of("did")})
         took = time.monotonic() - begin
         print(f"seed {seed}: {sum(kinds.values())} events, {generations} generations, {steps} steps, {took:.1f} s; {end}", flush=True)

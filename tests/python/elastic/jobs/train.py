@@ -34,7 +34,7 @@ def note(what, **facts):
     line = {"what": what, "worker": WORKER, "rank": horo.rank(), "size": horo.size()}
     line["at"] = time.time()
     with open(os.path.join(FOLDER, f"{WORKER}.jsonl"), "a") as file:
-        file.write(json.dumps({**line, "generation": generation(), **facts}) + "\n")
+        file.write(json.dumps({**line, "generation": generation(), "seconds": time.monotonic(), **facts}) + "\n")
 
 
 def die(moment, phase):
