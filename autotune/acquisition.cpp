@@ -101,21 +101,24 @@ bool is_ruled_out(const CubePoint& point, const std::vector<RuledOut>& ruled_out
   });
 }
 
-/// The points with their logarithmic improvement. It is -infinity for points that are ruled out.
+/// The points with the value of measuring them. It is -infinity for points that are ruled out.
 struct Rated {
   CubePoint point;
   double rating = -std::numeric_limits<double>::infinity();
+  double improvement = 0;  ///< The logarithm of what is expected. It decides between equal ratings.
   Prediction prediction;
 };
 
 std::vector<Rated> rated(const ResponseModel& model, const std::vector<CubePoint>& points,
                          const std::vector<RuledOut>& ruled_out) {
   const auto predictions = model.predict(points);
+  const auto values = model.value_of_measuring(points);
   std::vector<Rated> result;
   for (std::size_t i = 0; i < points.size(); ++i) {
-    result.push_back({.point = points[i], .prediction = predictions[i]});
-    if (!is_ruled_out(points[i], ruled_out))
-      result.back().rating = log_expected_improvement(predictions[i], model.incumbent());
+    result.push_back({.point = points[i],
+                      .improvement = log_expected_improvement(predictions[i], model.incumbent()),
+                      .prediction = predictions[i]});
+    if (!is_ruled_out(points[i], ruled_out)) result.back().rating = values[i];
   }
   return result;
 }
@@ -149,7 +152,7 @@ std::vector<RuledOut> ruled_out_by(const SearchSpace& space, const ResponseModel
 }
 
 bool is_better(const Rated& a, const Rated& b) {
-  return a.rating > b.rating;
+  return a.rating != b.rating ? a.rating > b.rating : a.improvement > b.improvement;
 }
 
 /// Goes from a point to its best neighbour, with smaller steps each time that none is better.
@@ -195,13 +198,15 @@ NextPoint best_next_point(const SearchSpace& space, const ResponseModel& model,
   auto all = rated(model, candidates(space, model, draws), {});
   NextPoint next{.ruled_out = ruled_out_by(space, model, all)};
   std::erase_if(all, [&](const Rated& one) { return is_ruled_out(one.point, next.ruled_out); });
+  for (const auto& one : all)
+    next.gain = std::max(next.gain, expected_improvement(one.prediction, model.incumbent()));
   std::stable_sort(all.begin(), all.end(), is_better);
   if (all.size() > kRefined) all.resize(kRefined);
   for (auto& one : all) one = refined(space, model, one, next.ruled_out);
   const auto best = std::min_element(all.begin(), all.end(), is_better);
   HORO_CHECK(best != all.end());
   next.setting = space.decode(best->point);
-  next.gain = expected_improvement(best->prediction, model.incumbent());
+  next.gain = std::max(next.gain, expected_improvement(best->prediction, model.incumbent()));
   return next;
 }
 

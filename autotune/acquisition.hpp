@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chooses the next point to measure: the one whose expected improvement is largest. Pure.
+// Chooses the next point to measure: the one whose measurement is expected to raise the best
+// predicted mean most. Pure.
 #pragma once
 
 #include <vector>
@@ -25,7 +26,7 @@ struct RuledOut {
 
 struct NextPoint {
   Setting setting;
-  double gain = 0;  ///< Its expected improvement, on the model's scale.
+  double gain = 0;  ///< The largest expected improvement of any point, on the model's scale.
   std::vector<RuledOut> ruled_out;
 };
 

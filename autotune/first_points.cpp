@@ -91,7 +91,6 @@ std::vector<Setting> first_points(const SearchSpace& space, const std::vector<Se
   RandomDraws draws(seed);
   for (const auto& point : even_points(fallback, count, draws))
     add_once(points, space.decode(point));
-  points.push_back(space.fallback());
   return points;
 }
 

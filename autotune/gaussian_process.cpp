@@ -109,6 +109,17 @@ std::vector<Prediction> GaussianProcess::predict(const Eigen::MatrixXd& points) 
   return result;
 }
 
+Eigen::MatrixXd GaussianProcess::posterior_covariances(const Eigen::MatrixXd& a,
+                                                       const Eigen::MatrixXd& b) const {
+  Eigen::MatrixXd result = covariances(a, b, measured_.is_category, parameters_);
+  if (!usable_ || measured_.points.rows() == 0) return result;
+  Eigen::MatrixXd left = covariances(measured_.points, a, measured_.is_category, parameters_);
+  Eigen::MatrixXd right = covariances(measured_.points, b, measured_.is_category, parameters_);
+  factor_.triangularView<Eigen::Lower>().solveInPlace(left);
+  factor_.triangularView<Eigen::Lower>().solveInPlace(right);
+  return result - left.transpose() * right;
+}
+
 std::vector<Prediction> GaussianProcess::leave_one_out() const {
   const auto rows = measured_.points.rows();
   std::vector<Prediction> result(static_cast<std::size_t>(rows));

@@ -50,6 +50,9 @@ class GaussianProcess {
   /// One prediction per row of `points`; faster than one at a time.
   std::vector<Prediction> predict(const Eigen::MatrixXd& points) const;
 
+  /// Covariances of the function between the rows of `a` and those of `b`, after the measurements.
+  Eigen::MatrixXd posterior_covariances(const Eigen::MatrixXd& a, const Eigen::MatrixXd& b) const;
+
   /// Predictions of each measured row by the other rows, with the noise of that row's own mean.
   std::vector<Prediction> leave_one_out() const;
 

@@ -2,6 +2,7 @@
 #include "autotune/likelihood.hpp"
 
 #include <Eigen/Cholesky>
+#include <Eigen/Eigenvalues>
 #include <LBFGSB.h>
 #include <cmath>
 #include <limits>
@@ -18,6 +19,8 @@ namespace {
 constexpr double kLeastLength = 0.02, kMostLength = 20;
 constexpr double kLeastSignal = 1e-4, kMostSignal = 100;
 constexpr double kLeastNoise = 1e-8, kMostNoise = 10;
+constexpr double kLeastCurvature = 0.5;
+constexpr double kLeastWeight = 0.02, kMostWeight = 3;
 constexpr int kMostIterations = 25;
 constexpr int kMostEvaluations = 40;  ///< From one start.
 
@@ -163,6 +166,30 @@ HyperParameters fit_from(const MeasuredPoints& measured, const HyperPrior& prior
   return from_vector(starts.front().cwiseMax(bounds.least).cwiseMin(bounds.most));
 }
 
+Eigen::VectorXd to_vector(const HyperParameters& parameters) {
+  Eigen::VectorXd vector(parameters.log_lengths.size() + 2);
+  vector << parameters.log_lengths, parameters.log_signal, parameters.log_noise;
+  return vector;
+}
+
+/// The second derivatives of the negative likelihood, by differences of its gradient; nothing where
+/// it has none.
+std::optional<Eigen::MatrixXd> curvature(const MeasuredPoints& measured, const HyperPrior& prior,
+                                         const Eigen::VectorXd& at) {
+  constexpr double kStep = 1e-3;
+  Eigen::MatrixXd result(at.size(), at.size());
+  for (Eigen::Index i = 0; i < at.size(); ++i) {
+    Eigen::VectorXd up = at, down = at;
+    up[i] += kStep;
+    down[i] -= kStep;
+    const auto above = log_likelihood(measured, from_vector(up), &prior);
+    const auto below = log_likelihood(measured, from_vector(down), &prior);
+    if (!above || !below) return std::nullopt;
+    result.col(i) = (below->gradient - above->gradient) / (2 * kStep);
+  }
+  return Eigen::MatrixXd((result + result.transpose()) / 2);
+}
+
 }  // namespace
 
 std::optional<Likelihood> log_likelihood(const MeasuredPoints& measured,
@@ -204,6 +231,35 @@ HyperParameters fit_hyper_parameters(const MeasuredPoints& measured, const Hyper
   for (int start = 0; start < starts; ++start)
     points.push_back(start_point(measured.points.cols(), prior, start));
   return fit_from(measured, prior, points);
+}
+
+std::vector<Weighted> likely_hyper_parameters(const MeasuredPoints& measured,
+                                              const HyperPrior& prior, const HyperParameters& best,
+                                              int count) {
+  std::vector<Weighted> result;
+  const auto centre = to_vector(best);
+  const auto top = log_likelihood(measured, best, &prior);
+  const auto curved = curvature(measured, prior, centre);
+  if (!top || !curved || !curved->allFinite()) return result;
+  const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> axes(*curved);
+  // Where the optimum lies at a bound the curvature may vanish; the prior's deviation is about 1.
+  const Eigen::VectorXd deviations =
+      axes.eigenvalues().cwiseMax(kLeastCurvature).cwiseSqrt().cwiseInverse();
+  const auto bounds = bounds_of(centre.size() - 2);
+  RandomDraws draws(1);
+  for (int i = 0; i < count; ++i) {
+    Eigen::VectorXd normal(centre.size());
+    for (auto& one : normal) one = draws.normal();
+    const Eigen::VectorXd moved = (centre + axes.eigenvectors() * deviations.cwiseProduct(normal))
+                                      .cwiseMax(bounds.least)
+                                      .cwiseMin(bounds.most);
+    const auto one = log_likelihood(measured, from_vector(moved), &prior);
+    if (!one) continue;
+    const double weight = std::exp(one->log_value - top->log_value + normal.squaredNorm() / 2);
+    if (weight > kLeastWeight)
+      result.push_back({.parameters = from_vector(moved), .weight = std::min(weight, kMostWeight)});
+  }
+  return result;
 }
 
 HyperParameters refit_hyper_parameters(const MeasuredPoints& measured, const HyperPrior& prior,

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "autotune/gaussian_process.hpp"
 
@@ -25,6 +26,19 @@ std::optional<Likelihood> log_likelihood(const MeasuredPoints& measured,
 /// returns finite ones; without any row they are the prior's means.
 HyperParameters fit_hyper_parameters(const MeasuredPoints& measured, const HyperPrior& prior,
                                      int starts);
+
+/// Hyper-parameters with the weight of what they predict.
+struct Weighted {
+  HyperParameters parameters;
+  double weight = 1;
+};
+
+/// At most `count` further hyper-parameters that are about as likely as `best`, spread over their
+/// posterior: a normal one around `best` with the curvature there proposes them, and the likelihood
+/// weighs them. The weights of all and of `best`, which has 1, say how much each counts.
+std::vector<Weighted> likely_hyper_parameters(const MeasuredPoints& measured,
+                                              const HyperPrior& prior, const HyperParameters& best,
+                                              int count);
 
 /// The same, from one start: hyper-parameters of nearly the same measurements.
 HyperParameters refit_hyper_parameters(const MeasuredPoints& measured, const HyperPrior& prior,

@@ -16,8 +16,9 @@ constexpr double kLowestInMedians = 4;
 constexpr std::size_t kEnough = 5;
 /// Beyond so many deviations from its group's median, a replicate counts less.
 constexpr double kOutlying = 3.5;
-/// A stated standard error changes a measurement's weight by at most this factor.
-constexpr double kMostWeight = 4;
+/// A stated standard error raises a measurement's weight by at most the first factor, because it
+/// leaves out what changes between samples, and lowers it down to the second.
+constexpr double kMostWeight = 4, kLeastWeight = 1.0 / 64;
 
 /// One measurement on the model's scale; NaN values have failed.
 struct Scaled {
@@ -58,7 +59,7 @@ void weigh_by_error(std::vector<Scaled>& all, double median) {
   for (auto& one : all) {
     if (one.error <= 0) continue;
     const double ratio = median / one.error;
-    one.weight = std::clamp(ratio * ratio, 1 / kMostWeight, kMostWeight);
+    one.weight = std::clamp(ratio * ratio, kLeastWeight, kMostWeight);
   }
 }
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "autotune/expected_maximum.hpp"
 #include "autotune/likelihood.hpp"
 #include "autotune/replicates.hpp"
 
@@ -19,6 +20,8 @@ constexpr std::size_t kMostFitted = 40;
 constexpr std::size_t kManyGroups = 20;
 constexpr int kStarts = 4;
 constexpr int kLaterStarts = 1;
+/// Further hyper-parameters that predict, while there are few groups.
+constexpr int kOthers = 6;
 /// A lone measurement so many deviations from what all others predict counts less.
 constexpr double kSurprising = 2.5;
 /// An outlier among few points raises the estimated noise and hides behind it. Each round lowers
@@ -108,6 +111,20 @@ void ResponseModel::fit(const Replicates& replicates) {
     parameters = refit_hyper_parameters(selection_of(measured), prior, parameters);
     process_ = GaussianProcess(measured, parameters);
   }
+  add_others(measured, prior);
+}
+
+void ResponseModel::add_others(const MeasuredPoints& measured, const HyperPrior& prior) {
+  weights_ = {1};
+  if (groups_.size() < 2 || groups_.size() > kManyGroups || !process_.usable()) return;
+  const auto others = likely_hyper_parameters(measured, prior, process_.parameters(), kOthers);
+  double sum = 1;
+  for (const auto& one : others) sum += one.weight;
+  weights_ = {1 / sum};
+  for (const auto& one : others) {
+    others_.emplace_back(measured, one.parameters);
+    weights_.push_back(one.weight / sum);
+  }
 }
 
 bool ResponseModel::weigh_surprises(MeasuredPoints& measured) const {
@@ -150,17 +167,73 @@ ResponseModel::ResponseModel(const SearchSpace& space, const std::vector<Measure
   find_best();
 }
 
-std::vector<Prediction> ResponseModel::predict(const std::vector<CubePoint>& points) const {
+Eigen::MatrixXd ResponseModel::rows_of(const std::vector<CubePoint>& points) const {
   Eigen::MatrixXd rows(static_cast<Eigen::Index>(points.size()),
                        static_cast<Eigen::Index>(is_category_.size()));
   for (std::size_t i = 0; i < points.size(); ++i) {
     for (std::size_t j = 0; j < is_category_.size(); ++j)
       rows(static_cast<Eigen::Index>(i), static_cast<Eigen::Index>(j)) = points[i][j];
   }
+  return rows;
+}
+
+std::vector<double> ResponseModel::values_by(const GaussianProcess& process,
+                                             const std::vector<CubePoint>& points) const {
+  std::vector<CubePoint> choices;
+  for (const auto& group : groups_) {
+    if (!group.failed) choices.push_back(group.point);
+  }
+  std::vector<double> values(points.size());
+  if (choices.empty()) return values;
+  const auto known = rows_of(choices), rows = rows_of(points);
+  const auto means = process.predict(known), predictions = process.predict(rows);
+  const auto covariance = process.posterior_covariances(known, rows);
+  const double noise = std::exp(process.parameters().log_noise);
+  double best = -std::numeric_limits<double>::infinity();
+  for (const auto& one : means) best = std::max(best, one.mean);
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    const auto& here = predictions[i];
+    const double variance = here.deviation * here.deviation;
+    const double seen = std::sqrt(variance + noise);
+    // By a score that is z deviations above the expected one, each mean moves along a line.
+    std::vector<Line> lines{{.at_zero = here.mean, .slope = variance / seen}};
+    for (std::size_t k = 0; k < means.size(); ++k) {
+      const double shared = covariance(static_cast<Eigen::Index>(k), static_cast<Eigen::Index>(i));
+      lines.push_back({.at_zero = means[k].mean, .slope = shared / seen});
+    }
+    values[i] = std::max(0.0, expected_maximum(std::move(lines)) - best);
+  }
+  return values;
+}
+
+std::vector<double> ResponseModel::value_of_measuring(const std::vector<CubePoint>& points) const {
+  auto values = values_by(process_, points);
+  for (auto& one : values) one *= weights_.front();
+  for (std::size_t k = 0; k < others_.size(); ++k) {
+    const auto more = values_by(others_[k], points);
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] += weights_[k + 1] * more[i];
+  }
+  for (auto& one : values) one *= unit_;
+  return values;
+}
+
+std::vector<Prediction> ResponseModel::predict(const std::vector<CubePoint>& points) const {
+  const auto rows = rows_of(points);
   auto predictions = process_.predict(rows);
-  for (auto& one : predictions) {
-    one.mean = centre_ + unit_ * one.mean;
-    one.deviation *= unit_;
+  std::vector<double> means(predictions.size()), squares(predictions.size());
+  const auto add = [&](double weight, const std::vector<Prediction>& all) {
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      means[i] += weight * all[i].mean;
+      squares[i] += weight * (all[i].mean * all[i].mean + all[i].deviation * all[i].deviation);
+    }
+  };
+  add(weights_.front(), predictions);
+  for (std::size_t k = 0; k < others_.size(); ++k) add(weights_[k + 1], others_[k].predict(rows));
+  for (std::size_t i = 0; i < predictions.size(); ++i) {
+    if (!others_.empty())
+      predictions[i].deviation = std::sqrt(std::max(0.0, squares[i] - means[i] * means[i]));
+    predictions[i].mean = centre_ + unit_ * (others_.empty() ? predictions[i].mean : means[i]);
+    predictions[i].deviation *= unit_;
   }
   return predictions;
 }

@@ -32,6 +32,10 @@ class ResponseModel {
   /// Predictions of points of the cube, one per row, on the model's scale.
   std::vector<Prediction> predict(const std::vector<CubePoint>& points) const;
 
+  /// By how much a further measurement at each of the points is expected to raise the best
+  /// predicted mean among measured settings, that point included.
+  std::vector<double> value_of_measuring(const std::vector<CubePoint>& points) const;
+
   const std::vector<MeasuredGroup>& groups() const { return groups_; }
 
   /// Index of the group with the best predicted mean that has not failed; groups().size() if none.
@@ -49,6 +53,10 @@ class ResponseModel {
  private:
   MeasuredPoints standardised(double squares, double degrees) const;
   void fit(const Replicates& replicates);
+  std::vector<double> values_by(const GaussianProcess& process,
+                                const std::vector<CubePoint>& points) const;
+  Eigen::MatrixXd rows_of(const std::vector<CubePoint>& points) const;
+  void add_others(const MeasuredPoints& measured, const HyperPrior& prior);
   /// Lowers the precision of lone measurements that all others contradict; false if there is none.
   bool weigh_surprises(MeasuredPoints& measured) const;
   void find_best();
@@ -57,7 +65,9 @@ class ResponseModel {
   std::vector<bool> is_category_;
   double centre_ = 0;
   double unit_ = 1;
-  GaussianProcess process_;
+  GaussianProcess process_;              ///< With the most likely hyper-parameters.
+  std::vector<GaussianProcess> others_;  ///< With others that are about as likely.
+  std::vector<double> weights_;          ///< Of `process_` and of `others_`; their sum is 1.
   std::size_t best_group_ = 0;
   double incumbent_ = 0;
 };

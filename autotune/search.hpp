@@ -29,8 +29,8 @@ struct SearchOptions {
 };
 
 enum class SearchStage : std::uint8_t {
-  first_points,  ///< The default, hints, each category, points spread evenly, the default again.
-  model,         ///< Points with the largest expected improvement.
+  first_points,  ///< The default, hints, each category, points spread evenly.
+  model,         ///< Points whose measurement is worth most.
   duel,          ///< Turns of the default and of the best setting.
   settled,
 };

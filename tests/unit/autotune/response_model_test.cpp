@@ -111,3 +111,14 @@ TEST_CASE("a disaster in one corner leaves the differences near the best visible
   CHECK(best_x(model) == Approx(0.4).margin(0.11));
   CHECK(model.spread() < 100);
 }
+
+TEST_CASE("a lucky score that says how noisy it is does not become the best") {
+  std::vector<Measurement> all;
+  for (int i = 0; i <= 5; ++i)
+    all.push_back({.setting = {i / 10.0}, .score = hill(i / 10.0), .standard_error = 0.5});
+  all.push_back({.setting = {0.9}, .score = 102, .standard_error = 6});
+  CHECK(best_x(ResponseModel(line(), all, ScoreScale::linear)) == Approx(0.4));
+  // As precise as the others, it is believed.
+  all.back().standard_error = 0.5;
+  CHECK(best_x(ResponseModel(line(), all, ScoreScale::linear)) == Approx(0.9));
+}
