@@ -233,10 +233,10 @@ HyperParameters fit_hyper_parameters(const MeasuredPoints& measured, const Hyper
   return fit_from(measured, prior, points);
 }
 
-std::vector<Weighted> likely_hyper_parameters(const MeasuredPoints& measured,
-                                              const HyperPrior& prior, const HyperParameters& best,
-                                              int count) {
-  std::vector<Weighted> result;
+std::vector<WeightedParameters> likely_hyper_parameters(const MeasuredPoints& measured,
+                                                        const HyperPrior& prior,
+                                                        const HyperParameters& best, int count) {
+  std::vector<WeightedParameters> result;
   const auto centre = to_vector(best);
   const auto top = log_likelihood(measured, best, &prior);
   const auto curved = curvature(measured, prior, centre);

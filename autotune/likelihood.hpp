@@ -28,7 +28,7 @@ HyperParameters fit_hyper_parameters(const MeasuredPoints& measured, const Hyper
                                      int starts);
 
 /// Hyper-parameters with the weight of what they predict.
-struct Weighted {
+struct WeightedParameters {
   HyperParameters parameters;
   double weight = 1;
 };
@@ -36,9 +36,9 @@ struct Weighted {
 /// At most `count` further hyper-parameters that are about as likely as `best`, spread over their
 /// posterior: a normal one around `best` with the curvature there proposes them, and the likelihood
 /// weighs them. The weights of all and of `best`, which has 1, say how much each counts.
-std::vector<Weighted> likely_hyper_parameters(const MeasuredPoints& measured,
-                                              const HyperPrior& prior, const HyperParameters& best,
-                                              int count);
+std::vector<WeightedParameters> likely_hyper_parameters(const MeasuredPoints& measured,
+                                                        const HyperPrior& prior,
+                                                        const HyperParameters& best, int count);
 
 /// The same, from one start: hyper-parameters of nearly the same measurements.
 HyperParameters refit_hyper_parameters(const MeasuredPoints& measured, const HyperPrior& prior,

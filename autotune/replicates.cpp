@@ -19,6 +19,8 @@ constexpr double kOutlying = 3.5;
 /// A stated standard error raises a measurement's weight by at most the first factor, because it
 /// leaves out what changes between samples, and lowers it down to the second.
 constexpr double kMostWeight = 4, kLeastWeight = 1.0 / 64;
+/// The score of a failed setting is made up, so it gives way to measured ones near it.
+constexpr double kFailedWeight = 1.0 / 16;
 
 /// One measurement on the model's scale; NaN values have failed.
 struct Scaled {
@@ -84,7 +86,7 @@ void summarise(std::vector<Scaled> members, MeasuredGroup& group, Replicates& re
   std::erase_if(members, [](const Scaled& one) { return std::isnan(one.value); });
   group.count = members.size();
   group.failed = members.empty();
-  group.precision = 1;
+  group.precision = kFailedWeight;
   if (members.empty()) return;
   weigh_outliers(members, result.standard_error);
   double sum = 0;

@@ -22,6 +22,8 @@ constexpr int kStarts = 4;
 constexpr int kLaterStarts = 1;
 /// Further hyper-parameters that predict, while there are few groups.
 constexpr int kOthers = 6;
+/// So many settings with the best predicted means can be the choice. Others hardly become it.
+constexpr std::size_t kMostChoices = 20;
 /// A lone measurement so many deviations from what all others predict counts less.
 constexpr double kSurprising = 2.5;
 /// An outlier among few points raises the estimated noise and hides behind it. Each round lowers
@@ -80,6 +82,19 @@ MeasuredPoints selection_of(const MeasuredPoints& all) {
   return part;
 }
 
+/// The rows with the best predicted means, in their order.
+std::vector<Eigen::Index> best_rows(const std::vector<Prediction>& means) {
+  std::vector<Eigen::Index> rows(means.size());
+  for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<Eigen::Index>(i);
+  if (rows.size() <= kMostChoices) return rows;
+  std::stable_sort(rows.begin(), rows.end(), [&](Eigen::Index a, Eigen::Index b) {
+    return means[static_cast<std::size_t>(a)].mean > means[static_cast<std::size_t>(b)].mean;
+  });
+  rows.resize(kMostChoices);
+  std::sort(rows.begin(), rows.end());
+  return rows;
+}
+
 }  // namespace
 
 MeasuredPoints ResponseModel::standardised(double squares, double degrees) const {
@@ -134,7 +149,7 @@ bool ResponseModel::weigh_surprises(MeasuredPoints& measured) const {
   for (std::size_t i = 0; i < groups_.size(); ++i) {
     const auto row = static_cast<Eigen::Index>(i);
     const double far = std::abs(measured.scores[row] - others[i].mean) / others[i].deviation;
-    if (groups_[i].count > 1 || groups_[i].failed || !(far > kSurprising)) continue;
+    if (groups_[i].count > 1 || !(far > kSurprising)) continue;
     measured.precision[row] *= kSurprising * kSurprising / (far * far);
     surprised = true;
   }
@@ -185,12 +200,15 @@ std::vector<double> ResponseModel::values_by(const GaussianProcess& process,
   }
   std::vector<double> values(points.size());
   if (choices.empty()) return values;
-  const auto known = rows_of(choices), rows = rows_of(points);
-  const auto means = process.predict(known), predictions = process.predict(rows);
+  const auto all = rows_of(choices), rows = rows_of(points);
+  const auto all_means = process.predict(all), predictions = process.predict(rows);
+  const auto best_of_all = best_rows(all_means);
+  const Eigen::MatrixXd known = all(best_of_all, Eigen::all);
+  std::vector<double> means;
+  for (const auto row : best_of_all) means.push_back(all_means[static_cast<std::size_t>(row)].mean);
   const auto covariance = process.posterior_covariances(known, rows);
   const double noise = std::exp(process.parameters().log_noise);
-  double best = -std::numeric_limits<double>::infinity();
-  for (const auto& one : means) best = std::max(best, one.mean);
+  const double best = *std::max_element(means.begin(), means.end());
   for (std::size_t i = 0; i < points.size(); ++i) {
     const auto& here = predictions[i];
     const double variance = here.deviation * here.deviation;
@@ -199,7 +217,7 @@ std::vector<double> ResponseModel::values_by(const GaussianProcess& process,
     std::vector<Line> lines{{.at_zero = here.mean, .slope = variance / seen}};
     for (std::size_t k = 0; k < means.size(); ++k) {
       const double shared = covariance(static_cast<Eigen::Index>(k), static_cast<Eigen::Index>(i));
-      lines.push_back({.at_zero = means[k].mean, .slope = shared / seen});
+      lines.push_back({.at_zero = means[k], .slope = shared / seen});
     }
     values[i] = std::max(0.0, expected_maximum(std::move(lines)) - best);
   }

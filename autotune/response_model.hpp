@@ -67,7 +67,7 @@ class ResponseModel {
   double unit_ = 1;
   GaussianProcess process_;              ///< With the most likely hyper-parameters.
   std::vector<GaussianProcess> others_;  ///< With others that are about as likely.
-  std::vector<double> weights_;          ///< Of `process_` and of `others_`; their sum is 1.
+  std::vector<double> weights_;          ///< They weigh `process_` and `others_`.
   std::size_t best_group_ = 0;
   double incumbent_ = 0;
 };

@@ -32,7 +32,7 @@ double integral(const std::vector<Line>& lines) {
 
 TEST_CASE("the expected maximum has its closed forms") {
   CHECK(expected_maximum({{.at_zero = 3, .slope = -2}}) == 3);
-  // Of two lines through one point: the difference of their slopes / sqrt(2 pi).
+  // Two lines through one point add the difference of their slopes / sqrt(2 pi).
   CHECK(expected_maximum({{.at_zero = 1, .slope = -1}, {.at_zero = 1, .slope = 2}}) ==
         Approx(1 + 3 / std::sqrt(2 * std::numbers::pi)));
   // Against a level it is the expected improvement.

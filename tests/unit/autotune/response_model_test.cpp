@@ -53,11 +53,17 @@ TEST_CASE("a stated standard error weighs a measurement") {
   const auto replicates = gather_replicates(line(),
                                             {{.setting = {0.1}, .score = 1, .standard_error = 1},
                                              {.setting = {0.2}, .score = 2, .standard_error = 1},
-                                             {.setting = {0.3}, .score = 2, .standard_error = 0.5}},
+                                             {.setting = {0.3}, .score = 2, .standard_error = 0.5},
+                                             {.setting = {0.4}, .score = 2, .standard_error = 0.1},
+                                             {.setting = {0.5}, .score = 2, .standard_error = 4},
+                                             {.setting = {0.6}, .score = 2, .standard_error = 99}},
                                             ScoreScale::linear);
   CHECK(replicates.standard_error == 1);
   CHECK(replicates.groups[0].precision == 1);
   CHECK(replicates.groups[2].precision == 4);
+  CHECK(replicates.groups[3].precision == 4);
+  CHECK(replicates.groups[4].precision == Approx(1.0 / 16));
+  CHECK(replicates.groups[5].precision == Approx(1.0 / 64));
 }
 
 TEST_CASE("equal scores, one point and no point give a model without a gain") {
@@ -83,6 +89,7 @@ TEST_CASE("a failed setting counts as the worst and is never the best") {
   CHECK(model.groups().back().failed);
   CHECK(model.groups().back().mean == Approx(hill(1)));
   CHECK(best_x(model) == Approx(0.4).margin(0.11));
+  CHECK(model.incumbent() == Approx(100).margin(1));  // Its neighbours are believed.
   const ResponseModel failed(space, {{.setting = {0.5}, .score = -1}}, ScoreScale::relative);
   CHECK(failed.best_group() == failed.groups().size());
 }
@@ -116,7 +123,7 @@ TEST_CASE("a lucky score that says how noisy it is does not become the best") {
   std::vector<Measurement> all;
   for (int i = 0; i <= 5; ++i)
     all.push_back({.setting = {i / 10.0}, .score = hill(i / 10.0), .standard_error = 0.5});
-  all.push_back({.setting = {0.9}, .score = 102, .standard_error = 6});
+  all.push_back({.setting = {0.9}, .score = 101, .standard_error = 4});
   CHECK(best_x(ResponseModel(line(), all, ScoreScale::linear)) == Approx(0.4));
   // As precise as the others, it is believed.
   all.back().standard_error = 0.5;
