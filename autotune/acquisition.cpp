@@ -6,7 +6,7 @@
 #include <limits>
 #include <numbers>
 
-#include "autotune/probability.hpp"
+#include "autotune/chance/probability.hpp"
 
 namespace horo::autotune {
 

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "autotune/draws.hpp"
+#include "autotune/chance/draws.hpp"
 #include "autotune/response_model.hpp"
 #include "autotune/search_space.hpp"
 

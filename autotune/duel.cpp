@@ -5,7 +5,7 @@
 #include <cmath>
 #include <iterator>
 
-#include "autotune/probability.hpp"
+#include "autotune/chance/probability.hpp"
 
 namespace horo::autotune {
 

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "autotune/draws.hpp"
+#include "autotune/chance/draws.hpp"
 
 namespace horo::autotune {
 

@@ -10,7 +10,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "autotune/draws.hpp"
+#include "autotune/chance/draws.hpp"
 
 namespace horo::autotune {
 

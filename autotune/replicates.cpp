@@ -18,7 +18,7 @@ constexpr std::size_t kEnough = 5;
 constexpr double kOutlying = 3.5;
 /// A stated standard error raises a measurement's weight by at most the first factor, because it
 /// leaves out what changes between samples, and lowers it down to the second.
-constexpr double kMostWeight = 4, kLeastWeight = 1.0 / 64;
+constexpr double kMostShare = 4, kLeastShare = 1.0 / 64;
 /// The score of a failed setting is made up, so it gives way to measured ones near it.
 constexpr double kFailedWeight = 1.0 / 16;
 
@@ -61,7 +61,7 @@ void weigh_by_error(std::vector<Scaled>& all, double median) {
   for (auto& one : all) {
     if (one.error <= 0) continue;
     const double ratio = median / one.error;
-    one.weight = std::clamp(ratio * ratio, kLeastWeight, kMostWeight);
+    one.weight = std::clamp(ratio * ratio, kLeastShare, kMostShare);
   }
 }
 

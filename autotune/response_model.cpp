@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "autotune/expected_maximum.hpp"
+#include "autotune/chance/expected_maximum.hpp"
 #include "autotune/likelihood.hpp"
 #include "autotune/replicates.hpp"
 

@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "autotune/acquisition.hpp"
-#include "autotune/draws.hpp"
+#include "autotune/chance/draws.hpp"
 #include "autotune/duel.hpp"
 #include "autotune/first_points.hpp"
 #include "autotune/response_model.hpp"

@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "autotune/chance/draws.hpp"
 #include "autotune/dimension_rules.hpp"
-#include "autotune/draws.hpp"
 
 namespace horo::autotune {
 

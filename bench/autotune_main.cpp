@@ -97,9 +97,9 @@ void compare(const SurfaceGroup& group, const std::string& who, const Arguments&
       static_cast<double>(sampled) / static_cast<double>(runs.size()), curve);
 }
 
-/// What a search costs the training: the time of its samples and turns over the time that as many
-/// steps take with the default, less 1. As in jobs, a setting that is slower than the default by
-/// kPoorShare is given up after few steps (runtime/tuning/tuner.cpp).
+/// It counts what a search costs the training: the time of its samples and turns over the time that
+/// as many steps take with the default, less 1. As in jobs, a setting that is slower than the
+/// default by kPoorShare is given up after few steps (runtime/tuning/tuner.cpp).
 class SearchCost {
  public:
   SearchCost(const Surface& surface) : default_(surface.truth(surface.space.fallback())) {}
@@ -124,6 +124,19 @@ class SearchCost {
   double times_ = 0;  ///< In steps of the default.
 };
 
+/// Measures what the search asks for until it has settled. Returns its cost.
+double run_to_the_end(autotune::Search& search, const Surface& surface,
+                      autotune::RandomDraws& draws) {
+  SearchCost cost(surface);
+  for (;;) {
+    const auto proposal = search.ask();
+    if (proposal.stage == autotune::SearchStage::settled) return cost.share();
+    const auto reading = surface.measure(proposal.setting, draws);
+    cost.add(proposal, surface, reading.score);
+    std::ignore = search.tell(proposal.setting, reading.score, reading.standard_error).has_value();
+  }
+}
+
 /// Whole searches of Horo with the duel: how they end, and what they chose.
 void whole(const SurfaceGroup& group, const Arguments& arguments) {
   std::vector<double> totals, gains, possible, ends, costs;
@@ -135,16 +148,7 @@ void whole(const SurfaceGroup& group, const Arguments& arguments) {
     auto search = autotune::Search::make(
         surface.space, {.seed = seed, .scale = surface.scale, .most_samples = arguments.samples});
     autotune::RandomDraws draws(seed * 104729 + 3);
-    SearchCost cost(surface);
-    for (;;) {
-      const auto proposal = search->ask();
-      if (proposal.stage == autotune::SearchStage::settled) break;
-      const auto reading = surface.measure(proposal.setting, draws);
-      cost.add(proposal, surface, reading.score);
-      std::ignore =
-          search->tell(proposal.setting, reading.score, reading.standard_error).has_value();
-    }
-    costs.push_back(cost.share());
+    costs.push_back(run_to_the_end(*search, surface, draws));
     const auto outcome = search->outcome();
     const double chosen = surface.truth(outcome.setting);
     totals.push_back(static_cast<double>(outcome.samples + outcome.turns));

@@ -196,7 +196,7 @@ struct Cell {
   CubePoint point;
   std::vector<double> scores;
 
-  /// Of the repeats; 0 if there is one.
+  /// The standard deviation of the repeats; 0 if there is one.
   double deviation() const {
     double mean = 0, squares = 0;
     const auto count = static_cast<double>(scores.size());

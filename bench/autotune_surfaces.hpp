@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "autotune/draws.hpp"
+#include "autotune/chance/draws.hpp"
 #include "autotune/measurement.hpp"
 #include "autotune/search_space.hpp"
 
@@ -20,7 +20,7 @@ struct RawRange {
   double unit = 1;  ///< Units of the space per raw unit: 1048576 for MB and a dimension in bytes.
 };
 
-/// What a sample of some steps says.
+/// The score of a sample, and its error.
 struct Reading {
   double score = 0;
   double standard_error = 0;  ///< As the steps of the sample show it.

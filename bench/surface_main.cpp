@@ -15,7 +15,7 @@
 
 #include <horo/horo.h>
 
-#include "autotune/draws.hpp"
+#include "autotune/chance/draws.hpp"
 #include "base/result.hpp"
 #include "bench/parse_numbers.hpp"
 

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "autotune/probability.hpp"
+#include "autotune/chance/probability.hpp"
 
 namespace horo::runtime::tuning {
 

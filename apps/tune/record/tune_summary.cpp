@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "apps/tune/record/verdicts.hpp"
-#include "autotune/probability.hpp"
+#include "autotune/chance/probability.hpp"
 
 namespace horo::apps {
 

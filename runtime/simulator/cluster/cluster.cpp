@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/simulator/cluster/cluster.hpp"
 
+#include <fmt/format.h>
+
 namespace horo::runtime::sim {
 
 std::string_view name(HostFailure::How how) {
@@ -13,6 +15,14 @@ std::string_view name(HostFailure::How how) {
       return "stops";
   }
   return "unknown";
+}
+
+std::string address_of(int host) {
+  return fmt::format("10.{}.{}.{}", host / 62500, host / 250 % 250, host % 250 + 1);
+}
+
+std::uint16_t port_of(int rank) {
+  return static_cast<std::uint16_t>(32768 + rank * 7 % 28000);
 }
 
 std::uint64_t TrainingStep::bytes() const {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -71,5 +72,10 @@ struct Cluster {
   int hosts() const;
   int ranks() const;
 };
+
+std::string address_of(int host);
+
+/// A port of a rank that its system could have chosen.
+std::uint16_t port_of(int rank);
 
 }  // namespace horo::runtime::sim

@@ -10,19 +10,8 @@
 namespace horo::runtime::sim {
 
 namespace {
-
-std::string address_of(int host) {
-  return fmt::format("10.{}.{}.{}", host / 62500, host / 250 % 250, host % 250 + 1);
-}
-
-/// A free port that the system could choose.
-std::uint16_t port_of(int rank) {
-  return static_cast<std::uint16_t>(32768 + rank * 7 % 28000);
-}
-
-constexpr const char* kHosts = "horo/hosts";
+constexpr auto kHosts = "horo/hosts";
 constexpr std::size_t kReplyBytes = 16;  // Code, length and the number of the epoch.
-
 }  // namespace
 
 ClusterRun::ClusterRun(const Cluster& cluster)

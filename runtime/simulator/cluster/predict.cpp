@@ -72,7 +72,7 @@ class StepRun {
     TimePoint begin{};        ///< When the root has cut it, if it came to no host late.
   };
 
-  /// What a host does.
+  /// The entries of a host.
   struct Place {
     std::uint64_t came = 0;       ///< Entries that it has.
     std::uint64_t scheduled = 0;  ///< Entries whose end is known.

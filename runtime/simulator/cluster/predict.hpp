@@ -43,7 +43,7 @@ class StepPredictor {
     Duration link{};  ///< So long it occupies the busiest link.
   };
 
-  /// Of one sum of so many bytes.
+  /// Times of one sum of so many bytes.
   SumTimes sum_times(std::uint64_t bytes);
 
   /// By host, how much later than at the root an entry of the log arrives.

@@ -6,7 +6,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "autotune/probability.hpp"
+#include "autotune/chance/probability.hpp"
 
 using namespace horo::autotune;
 

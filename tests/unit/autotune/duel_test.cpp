@@ -6,7 +6,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "autotune/draws.hpp"
+#include "autotune/chance/draws.hpp"
 
 using namespace horo::autotune;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "autotune/expected_maximum.hpp"
+#include "autotune/chance/expected_maximum.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -9,8 +9,8 @@
 #include <catch2/catch.hpp>
 
 #include "autotune/acquisition.hpp"
-#include "autotune/draws.hpp"
-#include "autotune/probability.hpp"
+#include "autotune/chance/draws.hpp"
+#include "autotune/chance/probability.hpp"
 
 using namespace horo::autotune;
 

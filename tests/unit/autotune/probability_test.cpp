@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "autotune/probability.hpp"
+#include "autotune/chance/probability.hpp"
 
 #include <cmath>
 
 #include <catch2/catch.hpp>
 
-#include "autotune/draws.hpp"
+#include "autotune/chance/draws.hpp"
 #include "tests/unit/autotune/reference_figures.hpp"
 
 using namespace horo::autotune;

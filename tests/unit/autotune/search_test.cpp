@@ -9,7 +9,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "autotune/draws.hpp"
+#include "autotune/chance/draws.hpp"
 #include "autotune/first_points.hpp"
 
 using namespace horo::autotune;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "autotune/draws.hpp"
+#include "autotune/chance/draws.hpp"
 
 #include <array>
 #include <cmath>

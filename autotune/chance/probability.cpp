@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "autotune/probability.hpp"
+#include "autotune/chance/probability.hpp"
 
 #include <cmath>
 #include <numbers>

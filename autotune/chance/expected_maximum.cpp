@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "autotune/expected_maximum.hpp"
+#include "autotune/chance/expected_maximum.hpp"
 
 #include <algorithm>
 #include <cmath>
 
-#include "autotune/probability.hpp"
+#include "autotune/chance/probability.hpp"
 
 namespace horo::autotune {
 
