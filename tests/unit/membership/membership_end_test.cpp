@@ -11,18 +11,6 @@ using namespace horo;
 using namespace horo::test;
 using namespace std::chrono_literals;
 
-namespace {
-
-Story running(const ElasticRules& rules, const std::string& hosts) {
-  Story story(rules, hosts);
-  const auto started = static_cast<int>(story.state().workers.all().size());
-  for (int worker = 0; worker < started; ++worker) story.call(worker);
-  REQUIRE(story.state().generation == 1);
-  return story;
-}
-
-}  // namespace
-
 TEST_CASE("a program that does not use Horo ends well when all its processes do") {
   Story story({.min_np = 2, .np = 2}, "a:2");
   CHECK(story.exits(0).empty());

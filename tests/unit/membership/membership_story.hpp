@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include <catch2/catch.hpp>
 #include <fmt/ranges.h>
 
 #include "launcher/elastic/membership.hpp"
@@ -162,5 +163,14 @@ class Story {
   JobEnd end_;
   std::string first_;
 };
+
+/// A story whose workers have all called: the first generation runs.
+inline Story running(const ElasticRules& rules, const std::string& hosts) {
+  Story story(rules, hosts);
+  const auto started = static_cast<int>(story.state().workers.all().size());
+  for (int worker = 0; worker < started; ++worker) story.call(worker);
+  REQUIRE(story.state().generation == 1);
+  return story;
+}
 
 }  // namespace horo::test

@@ -11,19 +11,6 @@ using namespace horo;
 using namespace horo::test;
 using namespace std::chrono_literals;
 
-namespace {
-
-/// A job whose workers 0, 1, ... have formed the first generation.
-Story running(const ElasticRules& rules, const std::string& hosts) {
-  Story story(rules, hosts);
-  const auto started = static_cast<int>(story.state().workers.all().size());
-  for (int worker = 0; worker < started; ++worker) story.call(worker);
-  REQUIRE(story.state().generation == 1);
-  return story;
-}
-
-}  // namespace
-
 TEST_CASE("two hosts with two slots form a generation of four in host order") {
   Story story({.min_np = 2, .np = 4}, "a:2,b:2");
   CHECK(story.first() == "start 0 a.0; start 1 a.1; start 2 b.0; start 3 b.1");
