@@ -17,8 +17,8 @@
 #error "horo.hpp needs C++20; horo.h is for C and older C++"
 #endif
 
-#include <horo/element.hpp>        // Element
 #include <horo/elastic.hpp>        // elastic_loop, agreed_change, pending_change
+#include <horo/element.hpp>        // Element
 #include <horo/error.hpp>          // Error, ErrorDetail
 #include <horo/job.hpp>            // Job, Gathered
 #include <horo/op.hpp>             // Op, wait_all, submit_all

@@ -100,7 +100,8 @@ TEST_CASE("a discovery script may have arguments, which are split as a shell doe
 
 TEST_CASE("a discovery script with signs of the shell is run by the shell") {
   const Script script("#!/bin/sh\necho a:2\necho b:3\n");
-  const auto found = find({.script = fmt::format("{} | grep -v a; echo c:$((1 + 1))", script.path())});
+  const auto found =
+      find({.script = fmt::format("{} | grep -v a; echo c:$((1 + 1))", script.path())});
   REQUIRE(found);
   CHECK(describe(found->hosts) == "b:3, c:2");
 }

@@ -53,10 +53,9 @@ TEST_CASE("an unknown variable of Horovod gives a warning that names the nearest
 }
 
 TEST_CASE("variables of Horovod that have no effect here give a warning with the reason") {
-  for (const auto* entry :
-       {"HOROVOD_ENABLE_XLA_OPS=1", "HOROVOD_ENABLE_ASYNC_COMPLETION=1",
-        "HOROVOD_BATCH_D2D_MEMCOPIES=0", "HOROVOD_ADASUM_MPI_CHUNK_SIZE=4096",
-        "HOROVOD_CCL_CACHE=1", "HOROVOD_SPARK_WORK_DIR=/"}) {
+  for (const auto* entry : {"HOROVOD_ENABLE_XLA_OPS=1", "HOROVOD_ENABLE_ASYNC_COMPLETION=1",
+                            "HOROVOD_BATCH_D2D_MEMCOPIES=0", "HOROVOD_ADASUM_MPI_CHUNK_SIZE=4096",
+                            "HOROVOD_CCL_CACHE=1", "HOROVOD_SPARK_WORK_DIR=/"}) {
     const std::string name(entry, std::string(entry).find('='));
     CAPTURE(name);
     CHECK(warning_of(entry).starts_with("the variable " + name + " has no effect: "));
@@ -64,10 +63,10 @@ TEST_CASE("variables of Horovod that have no effect here give a warning with the
 }
 
 TEST_CASE("switches of Horovod that are off, and variables of its build, give no warning") {
-  for (const auto* entry :
-       {"HOROVOD_ELASTIC=1", "HOROVOD_ELASTIC_TIMEOUT=9", "HOROVOD_ENABLE_XLA_OPS=", "HOROVOD_DISABLE_GROUP_FUSION=1",
-        "HOROVOD_DYNAMIC_PROCESS_SETS=1", "HOROVOD_GPU_OPERATIONS=NCCL", "HOROVOD_WITH_PYTORCH=1",
-        "HOROVOD_NCCL_HOME=/usr"}) {
+  for (const auto* entry : {"HOROVOD_ELASTIC=1", "HOROVOD_ELASTIC_TIMEOUT=9",
+                            "HOROVOD_ENABLE_XLA_OPS=", "HOROVOD_DISABLE_GROUP_FUSION=1",
+                            "HOROVOD_DYNAMIC_PROCESS_SETS=1", "HOROVOD_GPU_OPERATIONS=NCCL",
+                            "HOROVOD_WITH_PYTORCH=1", "HOROVOD_NCCL_HOME=/usr"}) {
     CHECK(warning_of(entry).empty());
   }
 }
