@@ -42,9 +42,11 @@ def compare(names, process_set, described, number):
 class Progress:
     """How far an optimizer is, over all generations of the job. `steps`: the number of steps that it
     has finished. `torn`: an exception has ended a step while it changed parameters. `stale`: the
-    runtime has shut down since the optimizer has last reduced anything."""
+    runtime has shut down since the optimizer has last reduced anything. `passes`: the number of
+    backwards per step."""
 
-    def __init__(self):
+    def __init__(self, passes: int):
+        self._passes = passes
         self.steps = 0
         self.torn = False
         self._ended = 0  # backwards of this process whose steps have ended
@@ -79,7 +81,7 @@ class Progress:
         result = step(*arguments)
         self.torn = False
         self.steps += 1
-        self._ended += self.passes
+        self._ended += self._passes
         return result
 
     def backwards(self):
@@ -95,10 +97,9 @@ class Reducer(Progress):
     """The gradients of one optimizer. Without any, as on a single rank, it reduces nothing."""
 
     def __init__(self, passes):
-        super().__init__()
+        super().__init__(passes)
         self.gradients: list[Any] = []
         self.phase = Phase.COLLECTING
-        self._passes = passes
         self._agreement: Any = None
         self._layouts: Any = None
         self._skipping = False

@@ -55,9 +55,8 @@ class _Combination(Progress):
     """The changes of all parameters by one step, until they are combined."""
 
     def __init__(self):
-        super().__init__()
+        super().__init__(passes=1)
         self.updates = []
-        self.passes = 1
         self._unfinished = False
 
     def within_step(self):
