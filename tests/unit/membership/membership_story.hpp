@@ -74,7 +74,8 @@ class Story {
     if (state_.orders.formed) formed_ = *state_.orders.formed;
     if (state_.orders.finish) end_ = *state_.orders.finish;
     auto text = in_short(state_);
-    for (const auto& start : state_.orders.start) {
+    const auto started = state_.orders.start;  // The next event replaces the orders.
+    for (const auto& start : started) {
       attempts_.resize(static_cast<std::size_t>(start.worker) + 1, 0);
       state_ = next(std::move(state_), WorkerStarted{start.worker}, now_);
     }
