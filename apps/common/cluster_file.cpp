@@ -162,10 +162,11 @@ void read_hosts(Section& top, const Uplink& usual, Cluster& cluster, const std::
     section.link(group.link);
     section.end();
     cluster.groups.push_back(group);
-    if (fault && (cluster.hosts() > kMostHosts || cluster.ranks() > kMostRanks))
+    if (fault && (cluster.hosts() > kMostHosts || cluster.ranks() > kMostRanks)) {
       section.blame(node, name,
                     fmt::format("makes {} hosts with {} ranks; at most {} and {} are simulated",
                                 cluster.hosts(), cluster.ranks(), kMostHosts, kMostRanks));
+    }
   });
 }
 

@@ -216,9 +216,9 @@ std::string zsh_completions() {
       "  fi\n"
       "  local -a commands\n  commands=(\n";
   for (const auto& command : cli::commands()) {
-    if (!command.name.empty())
-      text +=
-          fmt::format("    {}\n", shell_quoted(command.name + ":" + zsh_escaped(command.summary)));
+    if (command.name.empty()) continue;
+    const auto described = command.name + ":" + zsh_escaped(command.summary);
+    text += fmt::format("    {}\n", shell_quoted(described));
   }
   text +=
       "  )\n  if ((CURRENT == 2)); then\n    _describe command commands\n    return\n  fi\n"
