@@ -316,6 +316,13 @@ def test_sync_is_left_out_by_all_ranks_or_by_none(the_job):
     assert the_job.log == ["sync", "try", *RESET, "sync", "try"]
 
 
+def test_a_state_that_only_some_ranks_save_is_refused(the_job):
+    the_job.others_flags = loop._SAVES
+    with pytest.raises(ValueError, match="call it on all ranks"):
+        scripted(the_job)
+    assert the_job.log == []
+
+
 def test_a_loss_while_the_state_is_made_equal_is_a_loss_too(the_job):
     state = Recorded(the_job.log)
     state.sync_fails = [errors.PeerLostError("rank 2")]

@@ -376,3 +376,116 @@ def next_generation(state):
     horo.shutdown()
     horo.init(comm=[0])
     state.sync()
+
+
+# -- Files -------------------------------------------------------------------------------------------
+
+
+def packed(value):
+    from horo._elastic.saving import Buffers
+    from horo.torch._saved_tensors import pack, unpack
+
+    parts = pack(value, Buffers())
+    return parts, unpack([bytearray(part) for part in parts])
+
+
+def test_tensors_of_a_file_are_as_they_were():
+    base = torch.arange(12.0).reshape(3, 4)
+    parameter = torch.nn.Parameter(torch.ones(2), requires_grad=False)
+    value = {
+        "strided": base.t()[1:],
+        "twice": [base, base],
+        "none": torch.empty(0, 3),
+        "scalar": torch.tensor(7, dtype=torch.int64),
+        "half": torch.tensor([1.5], dtype=torch.bfloat16),
+        "complex": torch.view_as_complex(torch.ones(3, 2)).conj(),
+        "bool": torch.tensor([True, False]),
+        "sparse": torch.eye(2).to_sparse(),
+        "parameter": parameter,
+        "leaf": torch.ones(1, requires_grad=True),
+        "other": {"a": (1, None)},
+    }
+    parts, found = packed(value)
+    assert found["twice"][0] is found["twice"][1] and len(parts) == 12
+    for name in ("strided", "none", "scalar", "half", "complex", "bool"):
+        assert found[name].dtype is value[name].dtype and torch.equal(found[name], value[name]), name
+    assert torch.equal(found["sparse"].to_dense(), torch.eye(2))
+    assert type(found["parameter"]) is torch.nn.Parameter and not found["parameter"].requires_grad
+    assert found["leaf"].requires_grad and found["other"] == value["other"]
+
+
+def test_a_copy_for_a_file_is_not_changed_by_later_steps():
+    tensor = torch.zeros(4)
+    parts, _ = packed([tensor])
+    tensor += 1
+    assert bytes(parts[1]) == bytes(16)
+
+
+def test_tensors_are_not_copied_when_something_cannot_be_pickled():
+    import threading
+
+    from horo.torch._saved_tensors import pack
+
+    with pytest.raises(TypeError, match="lock"):
+        pack([torch.ones(4), threading.Lock()], None)
+
+
+def resumed(tmp_path, *arguments, **values):
+    model, optimizer, state = training(*arguments, **values)
+    state.save_to(tmp_path, every=1, keep=2)
+    state.resume()
+    return model, optimizer, state
+
+
+def test_a_torch_state_resumes_from_its_files(alone, tmp_path, capfd):
+    data = list(range(20))
+    sampler = elastic.ElasticSampler(data, shuffle=False)
+    model, optimizer, state = resumed(tmp_path, sampler=sampler, batch=0, row=torch.ones(2))
+    for number in range(3):
+        step(model, optimizer)
+        state.batch += 1
+        sampler.record_batch(number, 2)
+        state.commit()
+        state._saver._writer.finish()
+    kept, momentum = numbers(model), copy.deepcopy(optimizer.state_dict()["state"])
+    step(model, optimizer)
+    sampler = elastic.ElasticSampler(data, shuffle=False)
+    other, its_optimizer, state = resumed(tmp_path, sampler=sampler, batch=0, row=None)
+    assert "resumes after commit 3" in capfd.readouterr().err
+    assert numbers(other) == kept and state.batch == 3 and state.row.tolist() == [1, 1]
+    assert list(sampler) == list(range(6, 20))
+    for one, same in zip(its_optimizer.state_dict()["state"].values(), momentum.values()):
+        assert torch.equal(one["momentum_buffer"], same["momentum_buffer"])
+    step(other, its_optimizer)
+    state.restore()
+    assert numbers(other) == kept
+
+
+def test_a_file_with_other_objects_does_not_fit(alone, tmp_path):
+    _, _, state = resumed(tmp_path)
+    state._end_saving()
+    with pytest.raises(ValueError, match="the file and the state do not both have sampler"):
+        resumed(tmp_path, sampler=elastic.ElasticSampler([1]))
+
+
+def test_a_state_is_not_saved_within_a_step(elastic_job, tmp_path):
+    model, optimizer, state = distributed(batch=0)
+    optimizer.set_backward_passes_per_step(2)
+    state.save_to(tmp_path, every=1)
+    state.resume()
+
+    def files():
+        state._saver._writer.finish()
+        return sorted(path.name for path in tmp_path.iterdir())
+
+    model(torch.ones(1, 2)).sum().backward()
+    state.check_host_updates()
+    assert files() == []
+    model(torch.ones(1, 2)).sum().backward()
+    optimizer.step()
+    state.check_host_updates()
+    assert files() == ["horo-000000000002.state"]
+    _, other, state = distributed(batch=0)
+    state.save_to(tmp_path)
+    state.resume()
+    assert other._horo_reducer.steps == 1 and state._saver.boundaries == 2

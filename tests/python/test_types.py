@@ -38,6 +38,7 @@ optimizer = hvd.DistributedOptimizer(
 hvd.broadcast_parameters(model.state_dict(), root_rank=0)
 everything: list[int] = horo.run(lambda: 1, num_proc=2)
 state = hvd.elastic.TorchState(model, optimizer, epoch=0)
+state.save_to("files", every=10, keep=2)
 state.commit()
 hvd.elastic.run(lambda given: given.epoch)(state)
 """

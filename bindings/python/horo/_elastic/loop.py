@@ -72,12 +72,15 @@ def _run(func, reset, state):
     skip_sync = False
     while True:
         try:
-            if _all_skip_sync(skip_sync):
+            if _all_skip_sync(skip_sync, state):
                 state._skipped_sync()
             else:
+                state.resume()
                 state.sync()
+                state._whole = True
             result = func()
             _leave_together()
+            state._end_saving()
             return result
         except errors.HoroError as error:
             if not mends(error):
@@ -92,13 +95,21 @@ def _run(func, reset, state):
             skip_sync = False
 
 
-def _all_skip_sync(skip_sync):
+_NEEDED, _SAVES, _SAVES_NOT = 1, 2, 4
+
+
+def _all_skip_sync(skip_sync, state):
     """Whether no rank needs sync(). The ranks may have left the last generation in different ways: a
-    loss can end on one rank the call that announces the removal of ranks on another."""
+    loss can end on one rank the call that announces the removal of ranks on another. Fails on all
+    ranks: ValueError (not all of them have called save_to())."""
     if not generation.is_elastic():
         return False
     needed = not skip_sync or generation.survivors() != _job.size()
-    return not any_rank(int(needed), "elastic.sync")
+    flags = (_NEEDED if needed else 0) | (_SAVES_NOT if state._saver is None else _SAVES)
+    found = any_rank(flags, "elastic.sync")
+    if found & _SAVES and found & _SAVES_NOT:
+        raise ValueError("some ranks have called save_to(), others have not; call it on all ranks")
+    return not found & _NEEDED
 
 
 def _enter_next(reset, state):

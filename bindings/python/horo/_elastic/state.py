@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import copy
+import pickle
 import queue
 from typing import TYPE_CHECKING
 
@@ -12,12 +13,14 @@ from horo._arguments import MAX
 from horo._byte_rows import BYTES, ByteRows
 from horo._elastic import generation
 from horo._elastic.interrupt import HostsUpdatedInterrupt
+from horo._elastic.saver import Saver
 from horo._elastic.standing import NO_DIGEST, Choice, Standing, choose_source
 from horo._handles import synchronize
-from horo._objects import broadcast_object
+from horo._objects import broadcast_object, dumps
 from horo._sets import WORLD
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable, Iterable
     from typing import Any
 
@@ -48,6 +51,9 @@ def any_rank(flags, name):
 class State:
     """The values that a training must keep when the members of its job change. A subclass has save(),
     restore() and sync()."""
+
+    _saver: Saver | None = None
+    _whole = False  # the training has begun in this process
 
     def __init__(
         self,
@@ -88,6 +94,7 @@ class State:
     def check_host_updates(self) -> None:
         """Fails on all ranks in the same call when a change was announced to any of them:
         HostsUpdatedInterrupt. All ranks call it."""
+        self._pass_boundary()
         flags = self._take_messages()
         if _job.is_initialized() and generation.is_elastic():
             sequence, announced = generation.pending_change()
@@ -123,6 +130,78 @@ class State:
     def _skipped_sync(self):
         """Takes the place of sync() when ranks were only removed. All ranks call it."""
 
+    def _pass_boundary(self):
+        """The training stands between two steps."""
+        if self._saver is not None:
+            self._saver.passed(self)
+
+    # -- Files -----------------------------------------------------------------------------------
+
+    def save_to(
+        self,
+        directory: str | os.PathLike[str],
+        every: int | None = None,
+        minutes: float | None = None,
+        keep: int = 3,
+    ) -> None:
+        """Saves the state in files of `directory`, so that the training can resume when the whole
+        job was lost: after every `every`-th commit() or check_host_updates(), or after `minutes`,
+        whichever comes first; without both, after 10 minutes. Also when run() has ended. Rank 0
+        copies the state there, and a thread writes it. The `keep` newest files stay.
+
+        Call it on all ranks before run(), which loads the newest good file when a job begins. Files
+        are loaded by pickle: whoever may write to the directory can run any code in the training.
+        Fails: ValueError; TypeError (a subclass of State has no state_dict() and
+        load_state_dict())."""
+        for name in ("state_dict", "load_state_dict"):
+            if type(self)._pack is State._pack and not hasattr(self, name):
+                raise TypeError(f"save_to() needs {type(self).__name__}.{name}()")
+        self._saver = Saver(directory, every, minutes, keep)
+
+    def resume(self) -> None:
+        """Loads the newest good file of save_to(), if no rank has begun the training. run() calls it
+        before sync(). All ranks call it. Fails: ValueError (the file does not fit the program)."""
+        if self._saver is not None:
+            self._saver.resume(self)
+
+    def _end_saving(self):
+        """The training has returned."""
+        if self._saver is not None:
+            self._saver.end(self)
+
+    def _is_settled(self):
+        """Whether the values are those between two steps."""
+        return True
+
+    def _steps(self):
+        """The steps that optimizers have done, for people; -1: unknown."""
+        return -1
+
+    def _pack(self, buffers):
+        """The content as parts of a file. `buffers` has memory for them."""
+        del buffers
+        return [dumps(self.state_dict())]  # type: ignore[attr-defined]
+
+    def _unpack(self, head, parts):
+        """Takes over the content of a file, on one rank."""
+        self.load_state_dict(pickle.loads(parts[0]))  # type: ignore[attr-defined]
+        self._unpacked(head)
+
+    def _unpacked(self, head):
+        """The members may have changed since the file was written."""
+        if head.ranks != (_job.size() if _job.is_initialized() else 1):
+            self.on_reset()
+
+    def _resumed(self, source):
+        """Rank `source` has loaded a file. All ranks call it."""
+        if not _job.is_initialized() or _job.size() == 1:
+            return
+        own = self.state_dict() if _job.rank() == source else None  # type: ignore[attr-defined]
+        content = send_object(own, source, "elastic.resumed")
+        if _job.rank() != source:
+            self.load_state_dict(content)  # type: ignore[attr-defined]
+
+
 class ObjectState(State):
     """Any Python values. Each keyword becomes an attribute of the same name:
 
@@ -141,7 +220,6 @@ class ObjectState(State):
         del get_rank
         self._bcast_object = bcast_object
         self._names = list(kwargs)
-        self._whole = False
         self._commits = 0
         for name, value in kwargs.items():
             setattr(self, name, value)
@@ -200,6 +278,29 @@ class ObjectState(State):
         """The state is equal on all ranks."""
         self._whole = True
         self._saved = self._copies()
+
+    # -- Files -----------------------------------------------------------------------------------
+
+    def _pack(self, buffers):
+        del buffers
+        return [dumps(self._content())]
+
+    def _content(self):
+        """All that a file holds."""
+        values = {name: getattr(self, name) for name in self._names}
+        return {"commits": self._commits, "values": values}
+
+    def _unpack(self, head, parts):
+        self._take(pickle.loads(parts[0]))
+        self._unpacked(head)
+        self._synced()  # sync() follows, and makes this rank the source
+
+    def _take(self, content):
+        self._commits = content["commits"]
+        self._adopt(content["values"])
+
+    def _resumed(self, source):
+        """sync() follows."""
 
 
 def _copied(value):

@@ -45,6 +45,7 @@ from horo.torch._elastic_handlers import (
     handler_of,
 )
 from horo.torch._sampler import ElasticSampler
+from horo.torch._saved_tensors import pack, unpack
 from horo.torch._state import _broadcast_all, _fill, _movable, _slots, _strip
 
 if TYPE_CHECKING:
@@ -297,6 +298,43 @@ class TorchState(ObjectState):
         self._commits = everything["commits"]
         values = everything["values"].items()
         self._adopt({name: one.value if isinstance(one, _Parcel) else one for name, one in values})
+
+    # -- Files -----------------------------------------------------------------------------------
+
+    def _reducers(self):
+        return [one._reducer() for one in self._optimizers()]
+
+    def _is_settled(self):
+        return not any(one.torn or one.within_step() for one in self._reducers())
+
+    def _steps(self):
+        reducers = self._reducers()
+        return sum(one.steps for one in reducers) if reducers else -1
+
+    def _pack(self, buffers):
+        return pack(self._content(), buffers)
+
+    def _content(self):
+        objects = {name: one.value.state_dict() for name, one in self._handlers.items()}
+        steps = [one.steps for one in self._reducers()]
+        return {**super()._content(), "objects": objects, "steps": steps}
+
+    def _unpack(self, head, parts):
+        self._take(unpack(parts))
+        self._unpacked(head)
+        self._synced()
+
+    def _take(self, content):
+        objects = content["objects"]
+        differing = sorted(set(objects) ^ set(self._handlers))
+        if differing:
+            raise ValueError(f"the file and the state do not both have {', '.join(differing)}")
+        super()._take(content)
+        for name, state in objects.items():
+            self._handlers[name].load(state)
+        if len(content["steps"]) == len(self._optimizers()):
+            for reducer, steps in zip(self._reducers(), content["steps"]):
+                reducer.steps, reducer.torn = steps, False
 
 
 class _Parcel:
