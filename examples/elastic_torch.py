@@ -9,6 +9,13 @@ It prints each step with its loss, and the generation of the job, which grows wh
 With --deaths N the example kills N of its ranks by itself. The others continue with the step in which
 a rank was lost: no step is missing, and none counts twice. Four lines, marked (1) to (4), turn a
 distributed training into an elastic one.
+
+With a fifth line, marked (5), it outlives the loss of the whole job. Here all ranks are killed three
+times, at random steps, and each time the launcher starts the job again:
+
+    horo run --min-np 1 -np 3 --max-restarts 9 python3 examples/elastic_torch.py --save-to FOLDER --losses 3
+
+Kill `horo run` itself, and start the same command once more: the training goes on where it was.
 """
 
 import argparse
@@ -30,6 +37,8 @@ def arguments():
     parser = argparse.ArgumentParser(description="an elastic training")
     parser.add_argument("--epochs", type=int, default=4)
     parser.add_argument("--deaths", type=int, default=0, help="how many ranks kill themselves")
+    parser.add_argument("--save-to", metavar="FOLDER", help="save the state there, every 10 steps")
+    parser.add_argument("--losses", type=int, default=0, help="how often all ranks kill themselves")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--quiet", action="store_true", help="print no steps")
     return parser.parse_args()
@@ -39,6 +48,10 @@ def doomed(options):
     """The step in which this worker kills itself, or None. Each worker's number is its own for the
     whole job, so a worker that replaces a dead one has another fate."""
     chance = random.Random(options.seed)
+    started = int(os.environ.get("HORO_RESTART_COUNT", 0))
+    if options.losses:  # all ranks of an attempt have the same fate
+        losses = sorted(chance.sample(range(20, 60 * options.losses), options.losses))
+        return losses[started] if started < options.losses else None
     worker = int(os.environ.get("HORO_WORKER", -1))
     fates = {number: chance.randrange(10, 60) for number in range(options.deaths)}
     return fates.get(worker)
@@ -87,6 +100,8 @@ def main():
         epoch=0,
         step=0,
     )
+    if options.save_to:
+        state.save_to(options.save_to, every=10)  # (5): lets the training resume in another job
     train(state, data, options, doomed(options))
     right = accuracy(network, *test)
     if horo.rank() == 0:

@@ -56,8 +56,23 @@ void RunMessages::take(const launcher::ElasticNoted& event) {
 void RunMessages::take(const launcher::ElasticEnded& event) {
   auto text = launcher::end_report(event.report);
   if (text.empty() && settings_.get(knobs::kVerbose)) text = success_report(event.report);
+  text += restart_text(event.decision, event.restarts);
   report_.write([&] { return json_report(event.report); });
   if (!text.empty()) say(text);
+}
+
+void RunMessages::take(const launcher::ElasticNotRestarted& event) {
+  report_.write([&] { return json_report(event.report); });
+  say(fmt::format("horo: {}\n", event.why));
+}
+
+std::string RunMessages::restart_text(const launcher::RestartDecision& decision,
+                                      std::size_t restarts) const {
+  if (decision.restart) {
+    return fmt::format("horo: restarting the job, restart {} of {}\n", restarts,
+                       settings_.get(knobs::kMaxRestarts));
+  }
+  return decision.why.empty() ? std::string() : fmt::format("horo: {}\n", decision.why);
 }
 
 void RunMessages::take(const launcher::GenerationStarting& event) {
@@ -136,11 +151,7 @@ void RunMessages::take(const launcher::GenerationEnded& event) {
   progress_.reset();
   auto text = end_report(event.report);
   if (text.empty() && settings_.get(knobs::kVerbose)) text = success_report(event.report);
-  if (!event.decision.why.empty()) text += fmt::format("horo: {}\n", event.decision.why);
-  if (event.decision.restart) {
-    text += fmt::format("horo: restarting the job, restart {} of {}\n", event.restarts,
-                        settings_.get(knobs::kMaxRestarts));
-  }
+  text += restart_text(event.decision, event.restarts);
   report_.write([&] { return json_report(event.report); });
   if (!text.empty()) say(text);
 }

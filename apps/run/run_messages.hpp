@@ -30,6 +30,7 @@ class RunMessages {
   void take(const launcher::AgentControlGroup& event);
   void take(const launcher::ElasticNoted& event);
   void take(const launcher::ElasticEnded& event);
+  void take(const launcher::ElasticNotRestarted& event);
   void take(const launcher::GenerationStarting& event);
   void take(const launcher::HostsReady& event);
   void take(const launcher::HostControlGroup& event);
@@ -44,6 +45,7 @@ class RunMessages {
 
   void introduce(const launcher::GenerationStarting& event);
   std::string describe_progress() const;
+  std::string restart_text(const launcher::RestartDecision& decision, std::size_t restarts) const;
   void say(std::string_view text);
 
   Loop& loop_;

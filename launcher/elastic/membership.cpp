@@ -13,6 +13,7 @@
 #include "launcher/elastic/membership_words.hpp"
 #include "launcher/job/describe.hpp"
 #include "launcher/job/job_state.hpp"
+#include "launcher/job/restart_policy.hpp"
 
 namespace horo::launcher {
 
@@ -48,7 +49,8 @@ void on(MembershipState& state, const OfferFailed& event, TimePoint now) {
   }
   fail_job(state,
            {.text = fmt::format("the hosts could not be listed: {}", event.error.message),
-            .exit_code = exit_code::kFailure},
+            .exit_code = exit_code::kFailure,
+            .end_cause = EndCause::unstartable},
            now);
 }
 
@@ -64,6 +66,10 @@ int code_of(const Error& error) {
   return exit_code::kFailure;
 }
 
+EndCause cause_of(const Error& error) {
+  return may_pass(error) ? EndCause::shortage : EndCause::unstartable;
+}
+
 void on(MembershipState& state, const WorkerNotStarted& event, TimePoint now) {
   auto* worker = state.workers.find(event.worker);
   if (worker == nullptr || worker->attempt > 0) return;
@@ -72,12 +78,15 @@ void on(MembershipState& state, const WorkerNotStarted& event, TimePoint now) {
   if (asked_to_end || state.phase == MembershipPhase::stopping) return;
   const auto why = fmt::format("could not be started: {}", event.error.message);
   const int code = code_of(event.error);
+  const auto cause = cause_of(event.error);
   if (state.phase == MembershipPhase::ending) {
     return note_late_failure(state, {.exit_code = code,
                                      .failure = fmt::format("{} {}", named(state, *worker), why),
-                                     .worker = worker->number});
+                                     .worker = worker->number,
+                                     .cause = cause});
   }
-  blame(state, *worker, {.why = why, .exit_code = code, .for_good = code != exit_code::kFailure},
+  blame(state, *worker,
+        {.why = why, .exit_code = code, .for_good = code != exit_code::kFailure, .cause = cause},
         now);
 }
 
@@ -129,14 +138,18 @@ void take_end(MembershipState& state, ElasticWorker& worker, const RankExit& exi
     if (ended_well) return;
     return note_late_failure(state, {.exit_code = code,
                                      .failure = fmt::format("{}: {}", named(state, worker), text),
-                                     .worker = worker.number});
+                                     .worker = worker.number,
+                                     .cause = EndCause::worker,
+                                     .wait_status = exit.wait_status});
   }
   if (ended_well && ends_program(state, worker)) return begin_ending(state, worker, now);
   if (worker.leave == LeaveCause::host_going) return lose(state, worker, worker.why, false, now);
-  blame(
-      state, worker,
-      {.why = ended_well ? "ended with code 0 before it joined the job" : text, .exit_code = code},
-      now);
+  blame(state, worker,
+        {.why = ended_well ? "ended with code 0 before it joined the job" : text,
+         .exit_code = code,
+         .cause = EndCause::worker,
+         .wait_status = exit.wait_status},
+        now);
 }
 
 void on(MembershipState& state, const WorkerEnded& event, TimePoint now) {
@@ -148,11 +161,12 @@ void on(MembershipState& state, const WorkerEnded& event, TimePoint now) {
 }
 
 void lose_worker_of_host(MembershipState& state, ElasticWorker& worker, const std::string& why,
-                         TimePoint now) {
+                         EndCause cause, TimePoint now) {
   const bool expected = !worker.counts() || state.phase == MembershipPhase::stopping;
   worker.phase = WorkerPhase::ended;
   if (expected) return;
-  const JobEnd end{.exit_code = exit_code::kHostLost, .failure = why, .worker = worker.number};
+  const JobEnd end{
+      .exit_code = exit_code::kHostLost, .failure = why, .worker = worker.number, .cause = cause};
   if (state.phase == MembershipPhase::ending) return note_late_failure(state, end);
   const bool failed = worker.leave != LeaveCause::host_going;
   if (failed && !state.verdict.first_failed) state.verdict.first_failed = end;
@@ -168,7 +182,7 @@ void on(MembershipState& state, const AgentLost& event, TimePoint now) {
   for (auto& worker : state.workers.all()) {
     if (!worker.living() || worker.host != event.host) continue;
     had_workers = true;
-    lose_worker_of_host(state, worker, why, now);
+    lose_worker_of_host(state, worker, why, cause_of(event.error), now);
   }
   if (had_workers && !ends(state)) put_aside(state, event.host, why, now);
 }
@@ -255,7 +269,9 @@ void on(MembershipState& state, const LauncherResumed&, TimePoint now) {
 void on(MembershipState& state, const JobTimedOut&, TimePoint now) {
   if (state.phase == MembershipPhase::ending && state.workers.living() == 0) return;
   fail_job(state,
-           {.text = "the job did not end within --timeout", .exit_code = exit_code::kStartTimeout},
+           {.text = "the job did not end within --timeout",
+            .exit_code = exit_code::kStartTimeout,
+            .end_cause = EndCause::time_limit},
            now);
 }
 

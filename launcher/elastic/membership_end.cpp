@@ -39,7 +39,12 @@ void fail_job(MembershipState& state, const JobFailure& failure, TimePoint now) 
   if (!state.verdict.failure) {
     state.verdict.failure = {.exit_code = failure.exit_code,
                              .failure = failure.text,
-                             .worker = first ? first->worker : std::nullopt};
+                             .worker = first ? first->worker : std::nullopt,
+                             .cause = failure.end_cause};
+    if (first && failure.end_cause == EndCause::shortage) {
+      state.verdict.failure->cause = first->cause;
+      state.verdict.failure->wait_status = first->wait_status;
+    }
   }
   stop_all(state, {Rank{-1}, failure.cause, 0}, failure.host, "the job failed: " + failure.text,
            now);

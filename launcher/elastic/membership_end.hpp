@@ -15,6 +15,8 @@ struct JobFailure {
   int exit_code = 1;
   std::string host{};  ///< The cause's; empty: none is to blame.
   LossCause cause = LossCause::aborted;
+  /// A worker that failed in this generation decides instead, but not after the time limit.
+  EndCause end_cause = EndCause::shortage;
 };
 
 /// The job fails, unless it is being stopped already: all agents are stopped.

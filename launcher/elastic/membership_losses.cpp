@@ -73,8 +73,11 @@ void blame(MembershipState& state, ElasticWorker& worker, const WorkerFault& fau
   worker.blamed = true;
   const auto text = fmt::format("{}: {}", named(state, worker), fault.why);
   if (!state.verdict.first_failed && (worker.rank || state.generation == 0)) {
-    state.verdict.first_failed = {
-        .exit_code = fault.exit_code, .failure = text, .worker = worker.number};
+    state.verdict.first_failed = {.exit_code = fault.exit_code,
+                                  .failure = text,
+                                  .worker = worker.number,
+                                  .cause = fault.cause,
+                                  .wait_status = fault.wait_status};
   }
   if (!worker.rank) state.orders.changes.push_back(text);
   const auto host = worker.host;

@@ -33,6 +33,8 @@ struct WorkerFault {
   std::string why;
   int exit_code = 1;      ///< The job's, if this failure ends it.
   bool for_good = false;  ///< A further attempt on this host would fail as well.
+  EndCause cause = EndCause::shortage;
+  int wait_status = 0;  ///< As in JobEnd.
 };
 
 void blame(MembershipState& state, ElasticWorker& worker, const WorkerFault& fault, TimePoint now);

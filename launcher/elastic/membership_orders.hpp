@@ -63,10 +63,21 @@ struct FormedGeneration {
       since{};  ///< When the generation before broke or the first member called.
 };
 
+/// The kind of failure that ended a job. It decides whether a new start may help.
+enum class EndCause : std::uint8_t {
+  none,         ///< The job succeeded, or a signal asked for its end.
+  worker,       ///< A worker ended by itself; `wait_status` tells how.
+  unstartable,  ///< The command or the list of hosts cannot be used.
+  shortage,     ///< Hosts were lost or too few, workers did not come in time, or came too often.
+  time_limit    ///< --timeout.
+};
+
 struct JobEnd {
   int exit_code = 0;
   std::string failure{};        ///< For people; empty: success, or a signal asked for the end.
   std::optional<int> worker{};  ///< The worker that failed first, if one did.
+  EndCause cause = EndCause::none;
+  int wait_status = 0;  ///< As from waitpid.
 };
 
 /// The driver carries these out after each event, in the order in which they stand here.

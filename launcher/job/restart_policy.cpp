@@ -74,13 +74,6 @@ bool has(const std::vector<int>& list, int number) {
   return std::find(list.begin(), list.end(), number) != list.end();
 }
 
-/// Whether the cause may be gone at the next start: a host may be back, or may not be needed. A
-/// program that is not installed or not allowed on a host stays so.
-bool may_pass(const Error& error) {
-  return error.code != Errc::not_found && error.code != Errc::permission_denied &&
-         error.code != Errc::version_mismatch && error.code != Errc::invalid_argument;
-}
-
 bool is_worth_it(const RestartPolicy& policy, const FirstFailure& failure) {
   switch (failure.kind) {
     case FailureKind::exited:
@@ -127,17 +120,27 @@ Result<RestartPolicy> RestartPolicy::parse(std::string_view most, std::string_vi
   return policy;
 }
 
+bool may_pass(const Error& error) {
+  return error.code != Errc::not_found && error.code != Errc::permission_denied &&
+         error.code != Errc::version_mismatch && error.code != Errc::invalid_argument;
+}
+
 RestartDecision decide_restart(const RestartPolicy& policy, const JobState& state,
                                const std::vector<TimePoint>& earlier, TimePoint now) {
   const auto& failure = state.generation.first_failure;
-  if (policy.most == 0 || !failure || state.interrupted || state.noticed) return {};
-  if (!is_worth_it(policy, *failure)) {
-    const auto kind = failure->kind;
-    if (kind == FailureKind::time_limit) return {};
+  if (!failure || state.interrupted || state.noticed) return {};
+  return decide_restart(policy, *failure, state.generation.survivors != 0, earlier, now);
+}
+
+RestartDecision decide_restart(const RestartPolicy& policy, const FirstFailure& failure,
+                               bool processes_left, const std::vector<TimePoint>& earlier,
+                               TimePoint now) {
+  if (policy.most == 0) return {};
+  if (!is_worth_it(policy, failure)) {
+    if (failure.kind == FailureKind::time_limit) return {};
     return {false, "not restarted: this is a failure of the program (see --restart-on)"};
   }
-  if (state.generation.survivors != 0)
-    return {false, "not restarted: processes of this attempt are still there"};
+  if (processes_left) return {false, "not restarted: processes of this attempt are still there"};
   const auto spent = std::count_if(earlier.begin(), earlier.end(), [&](TimePoint at) {
     return policy.within == Duration::zero() || now - at < policy.within;
   });

@@ -12,6 +12,7 @@
 
 namespace horo::launcher {
 
+struct FirstFailure;
 struct JobState;
 
 struct RestartPolicy {
@@ -31,9 +32,18 @@ struct RestartDecision {
   std::string why;  ///< Why there is none although the user may expect it; empty: nothing to say.
 };
 
+/// Whether the cause may be gone at the next start: a host may be back, or may not be needed. A
+/// program that is not installed or not allowed on a host stays so.
+bool may_pass(const Error& error);
+
 /// For a job whose generation has ended; `earlier` are the times of its restarts so far.
 RestartDecision decide_restart(const RestartPolicy& policy, const JobState& state,
                                const std::vector<TimePoint>& earlier, TimePoint now);
+
+/// For an attempt that failed so. `processes_left`: some of its processes may still run.
+RestartDecision decide_restart(const RestartPolicy& policy, const FirstFailure& failure,
+                               bool processes_left, const std::vector<TimePoint>& earlier,
+                               TimePoint now);
 
 /// The pause before restart number `count`, from 0 on: none at first, then longer and longer.
 Duration restart_pause(std::size_t count);

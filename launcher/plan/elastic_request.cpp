@@ -32,8 +32,6 @@ Status check_options(const JobRequest& request) {
       return cannot("--jsrun: it starts a fixed number of ranks", "let horo start the ranks");
   }
   if (request.saved_plan) return cannot("a saved plan (--plan)", "name the hosts with -H");
-  if (settings.get(knobs::kMaxRestarts) != "0")
-    return cannot("--max-restarts", "--slot-restarts says how often a failed rank is replaced");
   if (settings.get(knobs::kStdin) == StdinMode::rank0)
     return cannot("--stdin rank0: rank 0 may be another process later", "let it read a file");
   if (settings.get(knobs::kMapBy) != MapBy::pack)

@@ -55,18 +55,18 @@ Result<ElasticRules> ElasticRun::make_rules() const {
   return rules;
 }
 
-Status ElasticRun::start(JobPlan plan, std::optional<LogFiles> logs, const Task& on_closed) {
+Status ElasticRun::start(JobPlan plan, std::optional<LogFiles> logs) {
   plan_ = std::move(plan);
   HORO_TRY(const auto rules, make_rules());
   const auto& settings = request_.settings;
   output_.emplace(loop_, plan_.output, std::vector<RankLabel>{}, std::move(logs));
-  if (on_closed) output_->on_closed(on_closed);
+  if (owner_.on_closed) output_->on_closed(owner_.on_closed);
   planner_.emplace(loop_, request_, plan_);
   driver_.emplace(
       loop_,
       ElasticJobSpec{.rules = rules,
                      .secret = plan_.secret,
-                     .time_limit = settings.get(knobs::kTimeout),
+                     .time_limit = owner_.time_left,
                      .times = {.start = settings.get(knobs::kStartTimeout),
                                .grace = settings.get(knobs::kGrace)},
                      .others_may_come = uses_other_hosts()},
@@ -132,20 +132,25 @@ std::vector<std::string> ElasticRun::last_lines() const {
   return worker ? output_->last_lines(Rank{*worker}) : std::vector<std::string>();
 }
 
+ElasticReportInput ElasticRun::report(const JobEnd& end) const {
+  return {.end = end,
+          .history = driver_->history(),
+          .signal = driver_->state().verdict.signal,
+          .job_id = plan_.job_id,
+          .program = plan_.program,
+          .begun = owner_.begin,
+          .elapsed = SteadyClock::instance().now() - owner_.begin,
+          .earlier = owner_.earlier,
+          .last_lines = last_lines(),
+          .output_directory = request_.settings.get(knobs::kOutputFilename),
+          .rank_digits = rank_digits(plan_.size()),
+          .timeline = driver_->timeline()};
+}
+
 void ElasticRun::finished() {
   watch_.reset();
-  emit_(ElasticEnded{{.end = *driver_->end(),
-                      .history = driver_->history(),
-                      .signal = driver_->state().verdict.signal,
-                      .job_id = plan_.job_id,
-                      .program = plan_.program,
-                      .begun = begin_,
-                      .elapsed = SteadyClock::instance().now() - begin_,
-                      .last_lines = last_lines(),
-                      .output_directory = request_.settings.get(knobs::kOutputFilename),
-                      .rank_digits = rank_digits(plan_.size()),
-                      .timeline = driver_->timeline()}});
-  output_->when_drained([this] { loop_.stop(); });
+  owner_.on_ended();
+  output_->when_drained([this] { owner_.on_over(); });
 }
 
 }  // namespace horo::launcher

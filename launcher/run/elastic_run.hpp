@@ -19,17 +19,27 @@ namespace horo::launcher {
 /// and reports. JobRunner is its caller. Thread: the loop's.
 class ElasticRun {
  public:
-  /// `loop`, `request` and `emit` outlive it. `begin`: when the program began.
-  ElasticRun(Loop& loop, const JobRequest& request, const RunHandler& emit, TimePoint begin)
-      : loop_(loop), request_(request), emit_(emit), begin_(begin) {}
+  /// The owner gives the facts of the attempt, and hears of its end.
+  struct Owner {
+    TimePoint begin{};                    ///< When the attempt began, for reports.
+    std::vector<Attempt> earlier;         ///< The attempts before this one.
+    std::optional<Duration> time_left{};  ///< This much of --timeout is left.
+    Task on_closed{};                     ///< The reader of the output is gone; may be empty.
+    Task on_ended;                        ///< All workers have ended.
+    Task on_over;                         ///< Later: all output was written.
+  };
+
+  /// `loop`, `request` and `emit` outlive it.
+  ElasticRun(Loop& loop, const JobRequest& request, const RunHandler& emit, Owner owner)
+      : loop_(loop), request_(request), emit_(emit), owner_(std::move(owner)) {}
 
   ~ElasticRun();
   ElasticRun(const ElasticRun&) = delete;
   ElasticRun& operator=(const ElasticRun&) = delete;
 
-  /// Begins with the hosts of `plan`. `on_closed`: the reader of the output is gone; may be empty.
+  /// Begins with the hosts of `plan`.
   /// Fails: only before any worker has started; invalid_argument, unavailable and io.
-  Status start(JobPlan plan, std::optional<LogFiles> logs, const Task& on_closed);
+  Status start(JobPlan plan, std::optional<LogFiles> logs);
 
   /// A signal to the launcher.
   void signal(int number);
@@ -40,8 +50,19 @@ class ElasticRun {
 
   void say(std::string_view text) { output_->say(text); }
 
+  const MembershipState& state() const { return driver_->state(); }
+
   /// After the end.
-  int exit_code() const { return driver_->end()->exit_code; }
+  const JobEnd& end() const { return *driver_->end(); }
+
+  /// The report of the attempt, if it has ended with `end`. `end` and this outlive the
+  /// answer.
+  ElasticReportInput report(const JobEnd& end) const;
+
+  /// For the next attempt, when this one is over.
+  std::optional<LogFiles> take_logs() { return output_->take_files(); }
+
+  bool hosts_may_change() const { return plan_.offer_may_change; }
 
   /// Whether hosts other than this machine take part, or may come.
   bool uses_other_hosts() const {
@@ -58,7 +79,7 @@ class ElasticRun {
   Loop& loop_;
   const JobRequest& request_;
   const RunHandler& emit_;
-  const TimePoint begin_;
+  const Owner owner_;
   JobPlan plan_;
   std::optional<JobOutput> output_;
   std::optional<HostPlanner> planner_;

@@ -8,7 +8,7 @@
 #include "base/knobs/knobs.hpp"
 #include "base/knobs/launcher_knobs.hpp"
 #include "launcher/job/job_driver.hpp"
-#include "launcher/run/elastic_run.hpp"
+#include "launcher/run/elastic_attempts.hpp"
 #include "launcher/run/generation_run.hpp"
 #include "launcher/run/planning.hpp"
 #include "launcher/run/signal_listener.hpp"
@@ -262,7 +262,7 @@ class JobRunner::Impl {
   // The driver's agents use the generation's starter and output, so they are destroyed first.
   std::unique_ptr<GenerationRun> generation_;  ///< Null between two generations.
   std::optional<JobDriver> driver_;
-  std::optional<ElasticRun> elastic_;  ///< Runs an elastic job in place of the two above.
+  std::optional<ElasticAttempts> elastic_;  ///< Runs an elastic job in place of the two above.
   std::unique_ptr<SignalListener> signals_;
   Subscription suspension_;
   std::optional<Planning> planning_;  ///< While the next generation is being planned.

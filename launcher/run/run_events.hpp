@@ -103,15 +103,24 @@ struct ElasticNoted {
   std::string_view text;
 };
 
-/// An elastic job is over.
+/// All workers of an elastic job are gone. With `decision.restart` the job is started again.
 struct ElasticEnded {
   const ElasticReportInput& report;
+  const RestartDecision& decision;
+  std::size_t restarts = 0;  ///< Including the one that follows.
+};
+
+/// A restart of an elastic job was decided, but the job has ended before it. `report` replaces that
+/// of the last attempt.
+struct ElasticNotRestarted {
+  const ElasticReportInput& report;
+  std::string_view why;
 };
 
 using RunEvent = std::variant<MembershipChanged, AgentControlGroup, ElasticNoted, ElasticEnded,
-                              GenerationStarting, HostsReady, HostControlGroup, HostNoted,
-                              StarterSaid, RanksStarted, RankWrote, NoticeTaken, GenerationEnded,
-                              AllHostsAgain, NotRestarted>;
+                              ElasticNotRestarted, GenerationStarting, HostsReady, HostControlGroup,
+                              HostNoted, StarterSaid, RanksStarted, RankWrote, NoticeTaken,
+                              GenerationEnded, AllHostsAgain, NotRestarted>;
 
 /// Called on the loop's thread.
 using RunHandler = std::function<void(const RunEvent&)>;

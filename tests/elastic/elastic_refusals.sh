@@ -7,7 +7,6 @@
 refused "--min-np 3 is more than -np 2" horo run -np 2 --min-np 3 true
 refused "--max-np 1 is less than the 2 ranks" horo run -np 2 --max-np 1 true
 refused "cannot have --mpi" horo run -np 2 --min-np 1 --mpi true
-refused "cannot have --max-restarts" horo run -np 2 --min-np 1 --max-restarts 2 true
 refused "cannot have --stdin rank0" horo run -np 2 --min-np 1 --stdin rank0 true
 refused "MIN,MAX" horo run -np 2 --min-np 1 --blacklist-cooldown-range 100 10 true
 refused "MIN,MAX" horo run -np 2 --min-np 1 --blacklist-cooldown-range 0 10 true

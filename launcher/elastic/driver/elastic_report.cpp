@@ -93,6 +93,17 @@ void write_generation(JsonWriter& json, const ElasticReportInput& input,
   json.end_array().end_object();
 }
 
+void write_attempts(JsonWriter& json, const std::vector<Attempt>& earlier) {
+  json.key("restarts").value(static_cast<int>(earlier.size()));
+  json.key("earlier_attempts").begin_array();
+  for (const auto& attempt : earlier) {
+    json.begin_object().key("job_id").value(attempt.job_id);
+    json.key("exit_code").value(attempt.exit_code).key("seconds").value(seconds(attempt.elapsed));
+    json.key("failure").value(attempt.failure).end_object();
+  }
+  json.end_array();
+}
+
 std::string_view state_of(const WorkerHistory& worker) {
   if (worker.exit) return "ended";
   if (!worker.lost.empty()) return worker.started ? "lost" : "not_started";
@@ -117,6 +128,8 @@ std::string end_report(const ElasticReportInput& input) {
   if (input.end.failure.empty() && input.signal == 0) return {};
   auto text = fmt::format("horo: {}\n", headline(input));
   if (input.end.worker) text += worker_text(input, *input.end.worker);
+  for (std::size_t i = 0; i < input.earlier.size(); ++i)
+    text += fmt::format("  attempt {} before: {}\n", i, input.earlier[i].failure);
   return text + output_text(input) + timeline_text(input.timeline);
 }
 
@@ -124,6 +137,13 @@ std::string success_report(const ElasticReportInput& input) {
   return fmt::format("horo: the job ended well after {}; workers: {}; generations: {}\n",
                      describe(input.elapsed), input.history.workers().size(),
                      input.history.generations().size());
+}
+
+Attempt summarize(const ElasticReportInput& input) {
+  return {.job_id = input.job_id,
+          .failure = headline(input),
+          .exit_code = input.end.exit_code,
+          .elapsed = input.elapsed};
 }
 
 std::string json_report(const ElasticReportInput& input) {
@@ -153,6 +173,7 @@ std::string json_report(const ElasticReportInput& input) {
   json.key("last_lines").begin_array();
   for (const auto& line : input.last_lines) json.value(line);
   json.end_array();
+  write_attempts(json, input.earlier);
   json.key("generations").begin_array();
   for (const auto& row : input.history.generations()) write_generation(json, input, row);
   json.end_array();

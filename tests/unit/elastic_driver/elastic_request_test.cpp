@@ -65,8 +65,7 @@ TEST_CASE("options that an elastic job cannot have are refused with the way out"
   auto plan = request(elastic, 2);
   plan.saved_plan.emplace();
   CHECK_THAT(refusal(plan), Catch::Contains("--plan"));
-  for (const auto& flag :
-       Flags{{"max-restarts", "2", {}}, {"stdin", "rank0", {}}, {"map-by", "spread", {}}}) {
+  for (const auto& flag : Flags{{"stdin", "rank0", {}}, {"map-by", "spread", {}}}) {
     CHECK_THAT(refusal(request({elastic[0], flag}, 2)), Catch::Contains("--" + flag.name));
   }
 }
