@@ -30,6 +30,11 @@ hosts cut h1
 timeout 1 ssh -o ConnectTimeout=9 h1 true && fail "a cut host answers"
 hosts heal h1
 expect "a healed host" "$(ssh h1 hostname)" h1
+hosts drop h1 h2
+timeout 1 ssh h2 ssh -o ConnectTimeout=9 h1 true && fail "the answers of a host that lose their way arrive"
+expect "a host that another one does not hear" "$(ssh h1 hostname)" h1
+hosts carry h1 h2
+expect "a host that is heard again" "$(ssh h2 ssh h1 hostname)" h1
 hosts crash h2
 ssh h2 true 2>/dev/null && fail "a crashed host answers"
 

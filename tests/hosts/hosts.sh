@@ -12,6 +12,8 @@
 #   hosts.sh on HOST COMMAND...  runs the command on that host, without ssh
 #   hosts.sh cut HOST            disconnects the host's network: silence, and no connection is closed
 #   hosts.sh heal HOST
+#   hosts.sh drop FROM TO        loses all that goes from one to the other, in silence; each is a host or head
+#   hosts.sh carry FROM TO       ends that
 #   hosts.sh off HOST            disconnects the network, then kills all processes of the host
 #   hosts.sh crash HOST          kills all processes of the host; its kernel closes their connections
 #   hosts.sh rail HOST           gives the host a second interface, eth1 (10.84.0.N), on a network of its own
@@ -48,6 +50,22 @@ check_tools() {
     command -v "${tool%:*}" >/dev/null || skip "no ${tool%:*} here; scripts/packages --install test brings it (${tool#*:})"
   done
   unshare --net --pid --mount --fork true 2>/dev/null || skip "cannot make namespaces here"
+}
+
+# on_either HOST COMMAND...: on head or a host.
+on_either() {
+  local host=$1
+  shift
+  if [ "$host" = head ]; then "$@"; else bash "$self" on "$host" "$@"; fi
+}
+
+# neighbour VERB FROM TO: FROM sends what is for TO to an address that nobody has, until VERB is del.
+neighbour() {
+  local address=$net.254 link=eth0 nobody=()
+  [ "$3" = head ] || address=$net.$(number_of "$3") || exit 1
+  [ "$2" != head ] || link=br0
+  [ "$1" = del ] || nobody=(lladdr 02:00:00:00:fe:fe nud permanent)
+  on_either "$2" ip neigh "$1" "$address" dev "$link" ${nobody[@]+"${nobody[@]}"}
 }
 
 # The login of every host is root with an empty home. The real home may be slow to log in to, and tests must not write to it.
@@ -230,6 +248,8 @@ case $action in
   on) on_host "$@" ;;
   cut) n=$(number_of "$1") && ip link set "p$n" down ;;
   heal) n=$(number_of "$1") && ip link set "p$n" up ;;
+  drop) neighbour replace "$1" "$2" ;;
+  carry) neighbour del "$1" "$2" ;;
   off) n=$(number_of "$1") && ip link set "p$n" down && kill -KILL "$(<"$folder/$1.pid")" ;;
   crash) number_of "$1" >/dev/null && kill -KILL "$(<"$folder/$1.pid")" ;;
   rail) rail "$1" ;;

@@ -37,14 +37,14 @@ def replace(path, text):
 
 
 class LiveJob:
-    def __init__(self, folder, horo, slots, options):
+    def __init__(self, folder, horo, offered, options):
         self.folder = folder
         self.told = os.path.join(folder, "told")
         self.report = os.path.join(folder, "report.json")
         os.makedirs(self.told)
         self.mark = f"{os.getpid()}.{os.path.basename(folder)}.{time.time_ns()}"
         self.discover("works")
-        self.offer(slots)
+        self.offer(offered)
         command = [horo, "run", *options, "--json-report", self.report]
         command += ["--host-discovery-script", os.path.join(folder, "discover")]
         command += [sys.executable, TRAINING, self.told, "0", "0"]
@@ -58,7 +58,8 @@ class LiveJob:
             )
 
     def offer(self, slots):
-        replace(os.path.join(self.folder, "hosts"), f"localhost:{slots}\n")
+        """The hosts and their slots from now on, in this order."""
+        replace(os.path.join(self.folder, "hosts"), "".join(f"{host}:{count}\n" for host, count in slots.items()))
 
     def discover(self, how):
         text = DISCOVERY[how].format(hosts=os.path.join(self.folder, "hosts"))
@@ -67,7 +68,10 @@ class LiveJob:
     def processes(self):
         """All that is left of the job: the environment of each process by its id."""
         found = {int(name): environment_of(name) for name in os.listdir("/proc") if name.isdigit()}
-        return {pid: found[pid] for pid in sorted(found) if found[pid].get(MARK) == self.mark}
+        return {pid: found[pid] for pid in sorted(found) if self.owns(pid, found[pid])}
+
+    def owns(self, _pid, environment):
+        return environment.get(MARK) == self.mark
 
     def workers(self):
         """Process ids by the numbers of the workers. Children of a worker have its environment, and higher ids."""
@@ -77,24 +81,26 @@ class LiveJob:
                 found.setdefault(int(environment["HORO_WORKER"]), pid)
         return found
 
-    def agents(self):
-        found = []
-        for pid in self.processes():
-            try:
-                with open(f"/proc/{pid}/comm") as file:
-                    found += [pid] if file.read().startswith("horo-agent") else []
-            except OSError:
-                pass
-        return found
-
     def signal(self, pid, number):
         # The process may have ended, and another may have its number.
-        if environment_of(pid).get(MARK) != self.mark:
+        if not self.owns(pid, environment_of(pid)):
             return
         try:
             os.kill(pid, number)
         except ProcessLookupError:
             pass
+
+    def tell(self, worker, phase, number):
+        """The worker gets this signal when it comes to the phase."""
+        replace(os.path.join(self.told, f"{phase}.{worker}"), str(number))
+
+    def forget(self, worker, phase):
+        path = os.path.join(self.told, f"{phase}.{worker}")
+        if os.path.exists(path):
+            os.remove(path)
+
+    def restore(self):
+        """Undoes what keeps parts of the job from ending."""
 
     def runs(self):
         return self.launcher.poll() is None

@@ -47,6 +47,9 @@ class Records:
     def most_ranks(self):
         return max((line["size"] for line in self.lines), default=0)
 
+    def last_step(self):
+        return max((line["step"] for line in self.of("did")), default=0)
+
     def standstills(self):
         """Seconds from the last step of each generation to the first one of the next."""
         first, last = {}, {}
@@ -103,6 +106,12 @@ class Records:
             require(len(ranks) == size, f"step {step} ended with {len(ranks)} of {size} ranks")
         return found
 
+    def losses(self):
+        """By step and rank. A rank that was lost in the step may have written none."""
+        steps = self.steps()
+        counts = (line for line in self.of("did") if steps[line["step"]] == line["generation"])
+        return {(line["step"], line["rank"]): line["loss"] for line in counts}
+
     def require_every_sample_once(self, finished):
         """Only at the end of an epoch some are visited twice, fewer than there are ranks."""
         used = collections.defaultdict(collections.Counter)
@@ -118,14 +127,17 @@ class Records:
             require(twice < self.most_ranks(), f"epoch {epoch} visited {twice} samples twice")
 
     def require_the_same_training(self):
-        """One process that takes the same steps gets the same parameters."""
+        """One process that takes the same steps has the same losses, and gets the same parameters."""
         ends = list(self.of("ends"))
+        losses = self.losses()
         first = min(line["generation"] for line in self.of("enters"))
         # Rank 0 of the first generation, whose parameters all others took, may be lost before it writes a line.
         workers = sorted(set(range(min(self.ranks()[first].values()) + 1)) | set(self.ranks()[first].values()))
         batches = [ranks for _, ranks in sorted(self.batches().items())]
         alone = [train_alone(worker, batches) for worker in workers]
-        require(any(close(one, ends[0]["parameters"]) for one in alone), "one process comes to other parameters")
+        same = [curve for parameters, curve in alone if close(parameters, ends[0]["parameters"])]
+        require(same, "one process comes to other parameters")
+        require(any(same_losses(losses, curve) for curve in same), "one process has another loss curve")
 
     def require_all(self, finished):
         self.require_equal_parameters()
@@ -140,8 +152,13 @@ def close(left, right):
     return len(left) == len(right) and all(math.isclose(a, b, rel_tol=1e-6, abs_tol=1e-6) for a, b in zip(left, right))
 
 
+def same_losses(found, alone):
+    return all(math.isclose(loss, alone[place], rel_tol=1e-6, abs_tol=1e-9) for place, loss in found.items())
+
+
 def train_alone(worker, batches):
-    """The parameters that the training of this worker has after these batches, in one process."""
+    """The parameters that the training of this worker has after these batches, in one process, and its losses by
+    step and rank."""
     import torch
 
     torch.set_default_dtype(torch.float64)
@@ -151,11 +168,13 @@ def train_alone(worker, batches):
     model = torch.nn.Sequential(*layers)
     optimizer = torch.optim.SGD(model.parameters(), lr=RATE, momentum=0.9)
     points = torch.randn(SAMPLES, FEATURES, generator=torch.Generator().manual_seed(1))
+    losses = {}
     for ranks in batches:
         optimizer.zero_grad()
         for line in ranks.values():
             chosen = points[line["samples"]]
             loss = (model(chosen) - chosen.sum(1, keepdim=True)).square().mean()
             (loss / len(ranks)).backward()
+            losses[line["step"], line["rank"]] = loss.item()
         optimizer.step()
-    return torch.cat([one.detach().flatten() for one in model.parameters()]).tolist()
+    return torch.cat([one.detach().flatten() for one in model.parameters()]).tolist(), losses

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Plays random histories of elastic trainings with real processes: ranks are killed, stopped and
-terminated, hosts grow and shrink, discovery scripts fail, at any time and several at once.
+terminated, hosts grow and shrink, discovery scripts fail, at any time and several at once. With --hosts the job runs
+on hosts that tests/hosts/hosts.sh makes, which are also cut off, frozen, preempted and crash.
 
-usage: run.py HORO [--seeds N] [--first SEED] [--events N] [--keep FOLDER]
+usage: run.py HORO [--hosts N] [--seeds N] [--first SEED] [--events N] [--keep FOLDER]
 
 After each history: no job hangs, its exit code is right, no process is left, all ranks have had equal parameters
 after each step, every sample of each epoch was visited once, no step was lost, and one process that takes the same steps
@@ -24,8 +25,10 @@ import traceback
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
+from live_hosts import HEAD, HostsJob, continue_among_hosts
 from live_job import LiveJob
 from plays import MOST_SLOTS, Player, first_records
+from plays_on_hosts import MOST_ON_HOST, HostsPlayer
 from records import Records, Wrong, require
 
 # How a history may end before the training does, and the job's exit code then.
@@ -33,9 +36,9 @@ EARLY_ENDS = {"SIGINT": 130, "SIGTERM": 143, "SIGKILL": -9}
 LEFT_S = 20
 
 
-def options_of(chance, slots):
+def options_of(chance, slots, heartbeat):
     options = ["-np", str(slots), "--min-np", "1", "--slot-restarts", "1000"]
-    options += ["--rejoin-timeout", "4", "--discovery-timeout", "2", "--heartbeat-timeout", "60"]
+    options += ["--rejoin-timeout", "4", "--discovery-timeout", "2", "--heartbeat-timeout", heartbeat]
     if chance.random() < 0.7:
         options += ["--max-np", str(chance.randint(slots, MOST_SLOTS))]
         options += ["--spares", "1"] if chance.random() < 0.3 else []
@@ -50,10 +53,26 @@ def wait_for_end(job, limit):
     return job.launcher.returncode
 
 
-def finish(job, chance, limit):
+def begin_here(chance, arguments, folder):
+    slots = chance.randint(2, MOST_SLOTS)
+    offered = {"localhost": MOST_SLOTS}
+    job = LiveJob(folder, arguments.horo, {"localhost": slots}, options_of(chance, slots, "60"))
+    return job, Player(job, chance), offered
+
+
+def begin_on_hosts(chance, arguments, folder):
+    names = [HEAD] * (chance.random() < 0.3) + [f"h{i + 1}" for i in range(arguments.hosts)]
+    offered = {name: chance.randint(1, MOST_ON_HOST) for name in names}
+    slots = min(sum(offered.values()), MOST_SLOTS)
+    options = [*options_of(chance, slots, "4"), "--blacklist-cooldown-range", "1,4", "--grace", "3"]
+    job = HostsJob(folder, arguments.horo, offered, options)
+    return job, HostsPlayer(job, chance, offered), offered
+
+
+def finish(job, offered, chance, limit):
     """Ends the job, in some histories by a signal. Returns which, and the exit code."""
     job.discover("works")
-    job.offer(MOST_SLOTS)
+    job.offer(offered)
     early = chance.choice([None] * 9 + list(EARLY_ENDS))
     if early is None:
         job.stop_training()
@@ -75,67 +94,93 @@ def check(job, early, code):
     return records
 
 
-def play(seed, arguments, folder):
-    """Returns the events that were played by kind, the workers' records, and the last line about the end."""
+def play(seed, arguments, folder, played):
+    """Adds the events to `played`. Returns the workers' records and the last line about the end."""
     chance = random.Random(seed)
-    slots = chance.randint(2, MOST_SLOTS)
-    job = LiveJob(folder, arguments.horo, slots, options_of(chance, slots))
-    player = Player(job, chance)
+    begin = begin_on_hosts if arguments.hosts else begin_here
+    job, player, offered = begin(chance, arguments, folder)
+    player.played = played
     try:
         # Some histories begin while the job starts.
         began = chance.random() < 0.2 or first_records(job, arguments.limit)
         require(began, "the training has not begun")
-        kinds = player.play(chance.randint(1, arguments.events))
+        player.play(chance.randint(1, arguments.events))
         ends = time.monotonic()
-        early, code = finish(job, chance, arguments.limit)
+        early, code = finish(job, offered, chance, arguments.limit)
         player.log.append(f"{early or 'the end'}: {time.monotonic() - ends:.2f} s until all was over")
         records = check(job, early, code)
     finally:
+        job.restore()
         if job.runs() or job.processes():
             job.end_by_force()
         with open(os.path.join(folder, "events"), "w") as file:
             file.write("\n".join(player.log) + "\n")
-    return kinds, records, player.log[-1]
+    return records, player.log[-1]
 
 
-def sum_up(done, failed, events, still):
-    print(f"{done} histories, {len(failed)} failed: {failed}; events: {dict(events)}")
-    if still:
-        still.sort()
-        half, most = still[len(still) // 2], still[-1]
-        print(f"{len(still)} changes; between their steps {half:.2f} s (median), {most:.2f} s at most")
+class Summary:
+    def __init__(self):
+        self.failed, self.still, self.done = [], [], 0
+        self.events, self.histories, self.failures = collections.Counter(), collections.Counter(), collections.Counter()
+
+    def add(self, seed, played, records):
+        """`records`: None after a failure."""
+        self.done += 1
+        self.events += played
+        self.histories.update(set(played))
+        if records:
+            self.still += records.standstills()
+        else:
+            self.failed.append(seed)
+            self.failures.update(set(played))
+
+    def print(self):
+        print(f"{self.done} histories, {len(self.failed)} failed: {self.failed}")
+        print(f"{'kind':>14}  events  histories  failed")
+        for kind in sorted(self.events):
+            print(f"{kind:>14}  {self.events[kind]:6}  {self.histories[kind]:9}  {self.failures[kind]:6}")
+        if self.still:
+            still = sorted(self.still)
+            half, most = still[len(still) // 2], still[-1]
+            print(f"{len(still)} changes; between their steps {half:.2f} s (median), {most:.2f} s at most")
 
 
-def main():
+def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("horo")
     parser.add_argument("--seeds", type=int, default=4)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--events", type=int, default=8, help="at most so many in a history")
     parser.add_argument("--limit", type=float, default=120, help="seconds until a job must have begun or ended")
+    parser.add_argument("--hosts", type=int, default=0, help="test hosts beside this machine; needs root")
     parser.add_argument("--keep", help="the folder for the folders of histories that fail")
-    arguments = parser.parse_args()
+    return parser.parse_args()
+
+
+def main():
+    arguments = parse()
+    if arguments.hosts:
+        continue_among_hosts(arguments.hosts, [sys.executable, *sys.argv])
     top = tempfile.mkdtemp(prefix="horo-histories-", dir=arguments.keep)
-    failed, events, still = [], collections.Counter(), []
+    summary = Summary()
     for seed in range(arguments.first, arguments.first + arguments.seeds):
-        folder = os.path.join(top, str(seed))
+        folder, played = os.path.join(top, str(seed)), collections.Counter()
         begin = time.monotonic()
         try:
-            kinds, records, end = play(seed, arguments, folder)
+            records, end = play(seed, arguments, folder, played)
         except (Wrong, OSError, ValueError, KeyError):
-            failed.append(seed)
+            summary.add(seed, played, None)
             print(f"seed {seed} FAILED, see {folder}:\n{traceback.format_exc()}", flush=True)
             continue
-        events += kinds
-        still += records.standstills()
-        generations, steps = len(records.ranks()), len({line["step"] for line in records.of("did")})
-        took = time.monotonic() - begin
-        print(f"seed {seed}: {sum(kinds.values())} events, {generations} generations, {steps} steps, {took:.1f} s; {end}", flush=True)
+        summary.add(seed, played, records)
+        took, generations, steps = time.monotonic() - begin, len(records.ranks()), records.last_step()
+        words = f"{sum(played.values())} events, {generations} generations, {steps} steps"
+        print(f"seed {seed}: {words}, {took:.1f} s; {end}", flush=True)
         shutil.rmtree(folder)
-    sum_up(arguments.seeds, failed, events, still)
-    if not failed:
+    summary.print()
+    if not summary.failed:
         shutil.rmtree(top)
-    return 1 if failed else 0
+    return 1 if summary.failed else 0
 
 
 if __name__ == "__main__":

@@ -5,8 +5,9 @@ usage: train.py FOLDER GENERATION EPOCHS [WORKER STEP PHASE]...
 
 The training ends with the first epoch, from number EPOCHS on, that ends in GENERATION or later. Worker
 number WORKER kills itself in step STEP, in one of four phases: "before" the backward, within it
-("backward"), "after" the step, or before it asks for changes ("check"). With the phases "syncs" and
-"enters", STEP is the generation in which it dies: before the ranks exchange their states, or after.
+("backward"), "after" the step, or before it asks for changes ("check"). With the phases "resets", "syncs"
+and "enters", STEP is the generation in which it dies: after it got its rank, before the ranks exchange their
+states, or after that.
 """
 
 import json
@@ -43,6 +44,10 @@ def die(moment, phase):
 
 
 class State(horo.elastic.TorchState):
+    def on_reset(self):
+        die(generation(), "resets")
+        super().on_reset()
+
     def sync(self):
         die(generation(), "syncs")
         super().sync()
@@ -73,9 +78,10 @@ class Training:
         note("tries", step=self.step, samples=samples.tolist(), epoch=self.state.epoch)
         die(self.step, "before")
         self.optimizer.zero_grad()
-        (self.model(points) - points.sum(1, keepdim=True)).square().mean().backward()
+        loss = (self.model(points) - points.sum(1, keepdim=True)).square().mean()
+        loss.backward()
         self.optimizer.step()
-        note("did", step=self.step, digest=self.digest())
+        note("did", step=self.step, digest=self.digest(), loss=loss.item())
         die(self.step, "after")
         self.state.sampler.record_batch(number, BATCH)
         die(self.step, "check")
