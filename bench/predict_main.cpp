@@ -3,7 +3,7 @@
 // (runtime/simulator/cluster/predict.hpp) for each fusion threshold and cycle time: lines
 // "threshold,cycle_us,seconds,entries".
 //
-//   bench_predict FILE THRESHOLD,... CYCLE_US,...
+//   bench_predict FILE THRESHOLD,... CYCLE_US,... [SMALL_MESSAGE]
 #include <cstdio>
 
 #include <fmt/format.h>
@@ -13,8 +13,8 @@
 #include "runtime/simulator/cluster/predict.hpp"
 
 int main(int argc, char** argv) {
-  if (argc != 4) {
-    std::fputs("usage: bench_predict FILE THRESHOLD,... CYCLE_US,...\n", stderr);
+  if (argc != 4 && argc != 5) {
+    std::fputs("usage: bench_predict FILE THRESHOLD,... CYCLE_US,... [SMALL_MESSAGE]\n", stderr);
     return 2;
   }
   const auto cluster = horo::apps::read_cluster(argv[1]);
@@ -26,11 +26,14 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "bench_predict: {} needs two hosts and a training\n", argv[1]);
     return 2;
   }
+  const auto small =
+      argc == 5 ? horo::bench::parse_numbers(argv[4]).front() : horo::runtime::kUsualSmallMessage;
   horo::runtime::sim::StepPredictor predictor(*cluster);
   for (const auto threshold : horo::bench::parse_numbers(argv[2])) {
     for (const auto cycle : horo::bench::parse_numbers(argv[3])) {
-      const auto found = predictor.predict(
-          {.fusion_threshold = threshold, .cycle = std::chrono::microseconds(cycle)});
+      const auto found = predictor.predict({.fusion_threshold = threshold,
+                                            .cycle = std::chrono::microseconds(cycle),
+                                            .small_message = small});
       const std::chrono::duration<double> seconds = found.step;
       fmt::print("{},{},{:.6g},{}\n", threshold, cycle, seconds.count(), found.entries);
     }

@@ -59,6 +59,7 @@ constexpr std::array kRows{
     row(knobs::kCycleTime),
     row(knobs::kCacheCapacity),
     row(knobs::kWakeDelay),
+    row(knobs::kSmallMessage),
     row(knobs::kSpinTime),
     row(knobs::kDeterministic),
     row(knobs::kHierarchicalAllreduce),

@@ -88,6 +88,18 @@ inline constexpr Knob<Duration> kWakeDelay{
     .most = 1s,
     .tunable = true};
 
+inline constexpr Knob<Bytes> kSmallMessage{
+    .text = {.key = "small.message",
+             .group = kAgreement,
+             .help = "between hosts, one message more costs as much time as so many bytes: sums "
+                     "of at most so many, over all ranks, go from every rank to every other at "
+                     "once, which takes one way instead of two; more over longer links",
+             .unit = "bytes"},
+    .fallback = 64_KiB,
+    .least = Bytes{0},
+    .most = 64_MiB,
+    .tunable = true};
+
 inline constexpr Knob<OptionalDuration> kSpinTime{
     .text = {.key = "spin.time",
              .group = kAgreement,

@@ -33,10 +33,11 @@ inline void append_signature(std::vector<std::uint64_t>& words, const Signature&
   std::memcpy(words.data() + start, &signature, sizeof signature);
 }
 
-inline constexpr std::size_t kTuningWords = 3;
+inline constexpr std::size_t kTuningWords = 4;
 
 inline void append_tuning(std::vector<std::uint64_t>& words, const Tuning& tuning) {
-  words.insert(words.end(), {tuning.fusion_threshold, tuning.cycle_ns, tuning.wake_delay_ns});
+  words.insert(words.end(), {tuning.fusion_threshold, tuning.cycle_ns, tuning.wake_delay_ns,
+                             tuning.small_message});
 }
 
 }  // namespace horo::runtime

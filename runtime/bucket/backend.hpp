@@ -13,6 +13,7 @@
 #include "runtime/bucket/copy_meter.hpp"
 #include "runtime/host/board_layout.hpp"
 #include "runtime/tensor/signature.hpp"
+#include "runtime/tensor/tuning.hpp"
 
 namespace horo::runtime {
 
@@ -56,6 +57,9 @@ struct Bucket {
   /// Power of two by which elements are multiplied when they are rounded to `like.wire`, so that
   /// they fit; the scaling of the result contains its inverse.
   double wire_scale = 1;
+  /// Between hosts, one message more costs as much time as this many bytes: the same number on all
+  /// ranks, which choose one algorithm.
+  std::uint64_t small_message = kUsualSmallMessage;
   int device = -1;  ///< Accelerator in whose memory all buffers lie; -1: the host's memory.
 };
 

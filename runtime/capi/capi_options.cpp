@@ -43,6 +43,7 @@ BoardParams read_board(const Settings& settings) {
   board.tuning.fusion_threshold = settings.get(knobs::kFusionThreshold).value();
   board.tuning.cycle_ns = static_cast<std::uint64_t>(settings.get(knobs::kCycleTime).count());
   board.tuning.wake_delay_ns = static_cast<std::uint64_t>(settings.get(knobs::kWakeDelay).count());
+  board.tuning.small_message = settings.get(knobs::kSmallMessage).value();
   return board;
 }
 
@@ -87,7 +88,8 @@ tuning::TunerOptions read_tuner(const Settings& settings) {
       .on = settings.get(knobs::kAutotune),
       .tunable = {.fusion_threshold = tunable(knobs::kFusionThreshold),
                   .cycle_time = tunable(knobs::kCycleTime),
-                  .wake_delay = tunable(knobs::kWakeDelay)},
+                  .wake_delay = tunable(knobs::kWakeDelay),
+                  .small_message = tunable(knobs::kSmallMessage)},
       .steps_per_sample = settings.get(knobs::kAutotuneStepsPerSample),
       .course = {.warmup_samples = settings.get(knobs::kAutotuneWarmupSamples),
                  .most_samples = settings.get(knobs::kAutotuneMaxSamples)},

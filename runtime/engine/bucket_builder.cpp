@@ -66,6 +66,8 @@ Result<EntryBucket> BucketBuilder::make(const Entry& entry, std::uint64_t number
   EntryBucket made;
   auto& bucket = made.bucket;
   bucket.path = entry.path;
+  // Entries begin in the same order on all ranks, and so do changes of the tuning.
+  bucket.small_message = board_.tuning().small_message();
   bucket.parts = std::exchange(spare_parts_, {});
   bucket.parts.clear();
   bucket.parts.reserve(entry.ids.size());

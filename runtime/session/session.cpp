@@ -118,6 +118,8 @@ void Session::start_tuner(const tuning::TunerOptions& options) {
   const auto& world = *sets_.find(kWorld);
   auto known = options;
   known.hierarchical = options.hierarchical && hosts_ != nullptr;
+  known.small_message_counts = hosts_ != nullptr;
+  known.tunable.small_message = options.tunable.small_message && hosts_ != nullptr;
   known.topology =
       fmt::format("{} hosts, {} ranks, {} here on {} cores; {}; horo {}", meeting_.hosts.size(),
                   me.size, me.local_size, get_nprocs(), world.backends.backend(), version());

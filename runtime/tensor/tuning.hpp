@@ -20,12 +20,17 @@ inline constexpr std::uint64_t kLongestTuningTime =
 /// alone.
 inline constexpr std::uint64_t kLateWakeNs = 200'000'000;
 
-/// When tensors are put into log entries, and how many share one.
+/// Bytes that are worth one message more, unless the tuning says otherwise.
+inline constexpr std::uint64_t kUsualSmallMessage = 64 << 10;
+
+/// When tensors are put into log entries, how many share one, and how sums move between hosts.
 struct Tuning {
   std::uint64_t fusion_threshold = 64 << 20;  ///< Most bytes of an entry that fuses tensors.
   std::uint64_t cycle_ns = 0;  ///< A ready tensor waits so long for others to fuse with; 0: not.
   /// Without a waiting caller, ready tensors are put into an entry after this time.
   std::uint64_t wake_delay_ns = 50'000;
+  /// Between hosts, one message more costs as much time as this many bytes.
+  std::uint64_t small_message = kUsualSmallMessage;
 
   friend bool operator==(const Tuning&, const Tuning&) = default;
 };
@@ -43,16 +48,20 @@ class AppliedTuning {
 
   std::uint64_t wake_delay_ns() const { return load(wake_delay_ns_); }
 
+  std::uint64_t small_message() const { return load(small_message_); }
+
   Tuning value() const {
     return {.fusion_threshold = fusion_threshold(),
             .cycle_ns = cycle_ns(),
-            .wake_delay_ns = wake_delay_ns()};
+            .wake_delay_ns = wake_delay_ns(),
+            .small_message = small_message()};
   }
 
   void apply(const Tuning& tuning) {
     fusion_threshold_.store(tuning.fusion_threshold, std::memory_order_relaxed);
     cycle_ns_.store(tuning.cycle_ns, std::memory_order_relaxed);
     wake_delay_ns_.store(tuning.wake_delay_ns, std::memory_order_relaxed);
+    small_message_.store(tuning.small_message, std::memory_order_relaxed);
   }
 
  private:
@@ -63,6 +72,7 @@ class AppliedTuning {
   std::atomic<std::uint64_t> fusion_threshold_{0};
   std::atomic<std::uint64_t> cycle_ns_{0};
   std::atomic<std::uint64_t> wake_delay_ns_{0};
+  std::atomic<std::uint64_t> small_message_{0};
 };
 
 }  // namespace horo::runtime

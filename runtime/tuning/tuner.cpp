@@ -34,6 +34,7 @@ std::string names_of(const TunableValues& tunable) {
   if (tunable.fusion_threshold) names += " fusion.threshold";
   if (tunable.cycle_time) names += " cycle.time";
   if (tunable.wake_delay) names += " wake.delay";
+  if (tunable.small_message) names += " small.message";
   return names;
 }
 
@@ -54,9 +55,10 @@ std::unique_ptr<Tuner> Tuner::start(const TunerOptions& options, const Tuning& s
   }
   const auto space = TuningSpace::make(start, options.tunable);
   if (space && space->space().nothing_to_tune()) {
-    log::info("runtime",
-              "autotuning: there is nothing to tune: fusion.threshold, cycle.time and wake.delay "
-              "are set");
+    log::info("runtime", "autotuning: there is nothing to tune: {} are set",
+              options.small_message_counts
+                  ? "fusion.threshold, cycle.time, wake.delay and small.message"
+                  : "fusion.threshold, cycle.time and wake.delay");
     return nullptr;
   }
   auto tuning = JobTuning::make(start, options.tunable, options.course, options.watch);

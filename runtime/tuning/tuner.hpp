@@ -30,6 +30,7 @@ struct TunerOptions {
   WatchRules watch;
   std::string log_file;  ///< Empty: none.
   bool hierarchical = false;
+  bool small_message_counts = false;  ///< The job has several hosts.
   std::string memory;    ///< Folder of the results of earlier jobs; empty: none are kept.
   std::string topology;  ///< Part of the key of a result: hosts, ranks, backends, versions.
   TraitsOf traits;  ///< Describes the world's tensors. Called by the holder of the progress token.

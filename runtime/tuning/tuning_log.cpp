@@ -15,11 +15,12 @@ namespace {
 /// hosts has one way.
 std::string values_of(const CourseRow& row, bool hierarchical) {
   const int by_hosts = hierarchical ? 1 : 0;
-  return fmt::format("{},0,{},1,{:.6g},{:.8g},{:.8g},bytes/us,{:.4g},{},{},{}", by_hosts, by_hosts,
-                     static_cast<double>(row.tuning.cycle_ns) * 1e-6,
+  return fmt::format("{},0,{},1,{:.6g},{:.8g},{:.8g},bytes/us,{:.4g},{},{},{:.6g},{}", by_hosts,
+                     by_hosts, static_cast<double>(row.tuning.cycle_ns) * 1e-6,
                      static_cast<double>(row.tuning.fusion_threshold) / (1 << 20),
                      row.score.score * 1e-6, row.score.standard_error * 1e-6, row.score.steps,
-                     row.tuning.wake_delay_ns / 1000, row.state);
+                     row.tuning.wake_delay_ns / 1000,
+                     static_cast<double>(row.tuning.small_message) / 1024, row.state);
 }
 
 }  // namespace
@@ -27,7 +28,7 @@ std::string values_of(const CourseRow& row, bool hierarchical) {
 std::string header_line() {
   return "hierarchical_allreduce,hierarchical_allgather,torus_allreduce,cache_enabled,"
          "cycle_time_ms,tensor_fusion_threshold,score,score_unit,standard_error,steps,"
-         "wake_delay_us,state,gain_percent,gain_error_percent,chance_percent";
+         "wake_delay_us,small_message_kib,state,gain_percent,gain_error_percent,chance_percent";
 }
 
 std::string row_line(const CourseRow& row, bool hierarchical) {

@@ -15,6 +15,7 @@ struct TunableValues {
   bool fusion_threshold = true;
   bool cycle_time = true;
   bool wake_delay = true;
+  bool small_message = false;  ///< Without effect on one host.
 };
 
 /// Converts between tunings and settings of a search. Thread: immutable.
@@ -41,7 +42,8 @@ class TuningSpace {
   autotune::SearchSpace space_;
 };
 
-/// "fusion.threshold=64MiB cycle.time=0ms wake.delay=50us"
+/// "fusion.threshold=64MiB cycle.time=0ms wake.delay=50us small.message=64KiB"; the last value only
+/// where it is not the usual one.
 std::string describe(const Tuning& tuning);
 
 }  // namespace horo::runtime::tuning

@@ -56,5 +56,9 @@ hierarchical_allreduce,hierarchical_allgather,torus_allreduce,cache_enabled,cycl
 CSV
 try horo tune --log "$scratch/won.csv"
 expect_in "advice" "$out" "horo run --fusion-threshold=8MiB --cycle-time=500us --wake-delay=50us ..."
+# With the limit of small messages, which only jobs on several hosts tune.
+sed -e '1s/wake_delay_us,/&small_message_kib,/' -e '2s/,first/,64,first/' -e '3,4s/,50,/,50,1024,/' "$scratch/won.csv" >"$scratch/hosts.csv"
+try horo tune --log "$scratch/hosts.csv"
+expect_in "advice" "$out" "horo run --fusion-threshold=8MiB --cycle-time=500us --wake-delay=50us --small-message=1MiB ..."
 try horo tune --log "$log"
 case $out in *"to keep it"*) fail "a log of Horovod gives flags of Horo" ;; esac

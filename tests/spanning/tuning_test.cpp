@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <fstream>
 #include <mutex>
+#include <set>
+#include <sstream>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
@@ -57,7 +59,7 @@ class LogFile {
 
 void tune(TestHosts& hosts, const LogFile& log) {
   hosts.options.tuner = {.on = true,
-                         .tunable = {},
+                         .tunable = {.small_message = true},
                          .steps_per_sample = 4,
                          .course = {.warmup_samples = 1, .most_samples = 5},
                          .log_file = log.path()};
@@ -113,6 +115,18 @@ int searches() {
   return count;
 }
 
+/// The values that the log has in that column.
+std::set<std::string> small_messages(const LogFile& log) {
+  std::set<std::string> values;
+  for (const auto& line : log.lines()) {
+    std::istringstream fields(line);
+    std::string field;
+    for (int i = 0; i <= 11; ++i) std::getline(fields, field, ',');
+    if (field != "small_message_kib") values.insert(field);
+  }
+  return values;
+}
+
 }  // namespace
 
 TEST_CASE("a job is tuned until the search has ended, and all ranks keep the same tuning") {
@@ -124,6 +138,8 @@ TEST_CASE("a job is tuned until the search has ended, and all ranks keep the sam
     const auto tunings = train(hosts, log);
     for (const auto& tuning : tunings) CHECK(tuning == tunings.front());
     CHECK(log.ended());
+    // Only between hosts it makes sense to try other limits of small messages.
+    CHECK((small_messages(log).size() > 1) == (layout.size() > 1));
     CHECK(log.lines().size() >= 4);
   }
 }

@@ -150,16 +150,18 @@ Record encode(const RecordedTuning& values, std::uint64_t ticks) {
           .detail = static_cast<std::uint8_t>(values.after ? 1 : 0),
           .set = values.set,
           .id = static_cast<std::uint32_t>(std::min(values.wake_delay_ns / 1000, kMostHalf)),
-          .x = values.fusion_threshold,
+          .x = std::min(values.fusion_threshold, kMostHalf) |
+               std::min(values.small_message, kMostHalf) << 32U,
           .y = values.cycle_ns};
 }
 
 RecordedTuning decode_tuned(const Record& record) {
   return {.set = record.set,
           .after = record.detail != 0,
-          .fusion_threshold = record.x,
+          .fusion_threshold = record.x & kMostHalf,
           .cycle_ns = record.y,
-          .wake_delay_ns = std::uint64_t{record.id} * 1000};
+          .wake_delay_ns = std::uint64_t{record.id} * 1000,
+          .small_message = record.x >> 32U};
 }
 
 std::string changes_text(const RecordedTuning& before, const RecordedTuning& after) {
@@ -174,6 +176,7 @@ std::string changes_text(const RecordedTuning& before, const RecordedTuning& aft
   add("fusion.threshold", "MiB", 1.0 / (1 << 20), before.fusion_threshold, after.fusion_threshold);
   add("cycle.time", "ms", 1e-6, before.cycle_ns, after.cycle_ns);
   add("wake.delay", "us", 1e-3, before.wake_delay_ns, after.wake_delay_ns);
+  add("small.message", "KiB", 1.0 / 1024, before.small_message, after.small_message);
   return text;
 }
 

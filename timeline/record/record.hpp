@@ -135,6 +135,7 @@ struct RecordedTuning {
   std::uint64_t fusion_threshold = 0;
   std::uint64_t cycle_ns = 0;
   std::uint64_t wake_delay_ns = 0;  ///< Kept in microseconds.
+  std::uint64_t small_message = 0;
 
   friend bool operator==(const RecordedTuning&, const RecordedTuning&) = default;
 };

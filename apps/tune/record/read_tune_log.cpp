@@ -25,10 +25,11 @@ struct LogColumn {
 };
 
 // The offsets are the steps of the search, so that distances are those of the search.
-constexpr std::array<LogColumn, 7> kSettingColumns{{
+constexpr std::array<LogColumn, 8> kSettingColumns{{
     {"tensor_fusion_threshold", "fusion threshold", "MiB", true, 0.0625, true},
     {"cycle_time_ms", "cycle time", "ms", true, 0.05, true},
     {"wake_delay_us", "wake delay", "us", true, 10, false},
+    {"small_message_kib", "small message", "KiB", true, 16, false},
     {"hierarchical_allreduce", "hierarchical allreduce", "", false, 0, false},
     {"hierarchical_allgather", "hierarchical allgather", "", false, 0, false},
     {"torus_allreduce", "torus allreduce", "", false, 0, false},

@@ -18,6 +18,7 @@ using runtime::sim::TunedValues;
 /// The values of a setting of knob_dimensions().
 TunedValues tuned_values(const TrialSpace& space, const autotune::Setting& setting) {
   constexpr std::uint64_t kThresholdUnit = 65536;
+  constexpr std::uint64_t kSmallUnit = 16384;
   TunedValues values;
   const auto& dimensions = space.space().dimensions();
   for (std::size_t i = 0; i < dimensions.size(); ++i) {
@@ -25,6 +26,8 @@ TunedValues tuned_values(const TrialSpace& space, const autotune::Setting& setti
     if (dimensions[i].name == "fusion.threshold")
       values.fusion_threshold = static_cast<std::uint64_t>(number) * kThresholdUnit;
     if (dimensions[i].name == "cycle.time") values.cycle = std::chrono::microseconds(number);
+    if (dimensions[i].name == "small.message")
+      values.small_message = static_cast<std::uint64_t>(number) * kSmallUnit;
   }
   return values;
 }
@@ -65,7 +68,7 @@ Result<SimulatedSearch> simulate_trials(const runtime::sim::Cluster& cluster,
     return fail(Errc::invalid_argument,
                 "'{}' must describe two hosts or more, and a 'training' with its tensors", source);
   }
-  HORO_TRY(auto dimensions, knob_dimensions(Settings()));
+  HORO_TRY(auto dimensions, knob_dimensions(Settings(), JobShape::several_hosts));
   HORO_TRY(const auto space, TrialSpace::make(std::move(dimensions)));
   HORO_TRY(auto driver, TrialDriver::make(space.space(), {}, {}));
   PredictedScores predicted(cluster, space);

@@ -22,12 +22,14 @@ struct LogKnob {
   std::string_view column;
   std::string_view key;
   double unit;
+  bool always;  ///< To be kept also where it was the same in all samples.
 };
 
 constexpr LogKnob kLogKnobs[] = {
-    {"fusion threshold", "fusion.threshold", 1 << 20},
-    {"cycle time", "cycle.time", 1e6},
-    {"wake delay", "wake.delay", 1e3},
+    {"fusion threshold", "fusion.threshold", 1 << 20, true},
+    {"cycle time", "cycle.time", 1e6, true},
+    {"wake delay", "wake.delay", 1e3, true},
+    {"small message", "small.message", 1024, false},
 };
 
 bool is_plain(std::string_view word) {
@@ -74,6 +76,10 @@ SettingWords words_of_log(const TuneRecord& record, const std::vector<std::strin
   for (std::size_t i = 0; i < record.columns.size(); ++i) {
     for (const auto& knob : kLogKnobs) {
       if (knob.column != record.columns[i].name) continue;
+      const bool varied =
+          std::any_of(record.samples.begin(), record.samples.end(),
+                      [&](const TriedSample& sample) { return sample.values[i] != values[i]; });
+      if (!knob.always && !varied) continue;
       double number = 0;
       std::from_chars(values[i].data(), values[i].data() + values[i].size(), number);
       words.knobs.emplace_back(

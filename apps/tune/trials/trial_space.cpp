@@ -28,6 +28,7 @@ struct TunedKnob {
 constexpr TunedKnob kTunedKnobs[] = {
     {"fusion.threshold", 65536, 1.0 / 16, "MiB"},
     {"cycle.time", 1000, 1e-3, "ms"},
+    {"small.message", 16384, 16, "KiB"},
 };
 
 const TunedKnob* tuned_knob(std::string_view key) {
@@ -36,7 +37,10 @@ const TunedKnob* tuned_knob(std::string_view key) {
   return found == std::end(kTunedKnobs) ? nullptr : found;
 }
 
-std::string knob_text(std::string_view key, std::int64_t number) {
+std::string knob_text(std::string_view key, const autotune::Value& value) {
+  // Values from a file of --space are words.
+  if (const auto* word = std::get_if<std::string>(&value)) return *word;
+  const auto number = std::get<std::int64_t>(value);
   const auto& row = knob_rows()[static_cast<std::size_t>(knob_index(key))];
   return format_knob(row, number * tuned_knob(key)->unit);
 }
@@ -88,7 +92,7 @@ SettingWords TrialSpace::words_of(const autotune::Setting& setting) const {
     const auto text = autotune::to_text(setting[i]);
     switch (dimensions_[i].target) {
       case ValueTarget::knob:
-        words.knobs.emplace_back(name, knob_text(name, std::get<std::int64_t>(setting[i])));
+        words.knobs.emplace_back(name, knob_text(name, setting[i]));
         break;
       case ValueTarget::variable:
         if (text == kUnsetWord) {
@@ -128,25 +132,27 @@ std::string TrialSpace::describe(const autotune::Setting& setting) const {
   std::string text;
   for (std::size_t i = 0; i < dimensions_.size(); ++i) {
     const auto& one = dimensions_[i];
-    const auto value = one.target == ValueTarget::knob
-                           ? knob_text(one.dimension.name, std::get<std::int64_t>(setting[i]))
-                           : autotune::to_text(setting[i]);
+    const auto value = one.target == ValueTarget::knob ? knob_text(one.dimension.name, setting[i])
+                                                       : autotune::to_text(setting[i]);
     text += fmt::format("{}{}={}", text.empty() ? "" : " ", one.dimension.name,
                         value.empty() ? "''" : value);
   }
   return text;
 }
 
-Result<std::vector<TrialDimension>> knob_dimensions(const Settings& settings) {
+Result<std::vector<TrialDimension>> knob_dimensions(const Settings& settings, JobShape shape) {
   const auto ns = [](Duration time) { return static_cast<std::uint64_t>(time.count()); };
   const auto is_free = [&settings](const auto& knob) { return !settings.is_set(knob.text.key); };
   const runtime::Tuning start{.fusion_threshold = settings.get(knobs::kFusionThreshold).value(),
                               .cycle_ns = ns(settings.get(knobs::kCycleTime)),
-                              .wake_delay_ns = ns(settings.get(knobs::kWakeDelay))};
+                              .wake_delay_ns = ns(settings.get(knobs::kWakeDelay)),
+                              .small_message = settings.get(knobs::kSmallMessage).value()};
   HORO_TRY(const auto space, runtime::tuning::TuningSpace::make(
                                  start, {.fusion_threshold = is_free(knobs::kFusionThreshold),
                                          .cycle_time = is_free(knobs::kCycleTime),
-                                         .wake_delay = false}));
+                                         .wake_delay = false,
+                                         .small_message = shape == JobShape::several_hosts &&
+                                                          is_free(knobs::kSmallMessage)}));
   std::vector<TrialDimension> dimensions;
   for (const auto& dimension : space.space().dimensions()) {
     const auto* knob = tuned_knob(dimension.name);

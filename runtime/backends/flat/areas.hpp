@@ -7,11 +7,12 @@
 #include <map>
 
 #include "runtime/backends/flat/schedule.hpp"
+#include "runtime/tensor/tuning.hpp"
 
 namespace horo::runtime {
 
-/// One more message costs as much time as this many bytes.
-inline constexpr std::uint64_t kSmallMessage = 64U << 10U;
+/// One more message costs as much time as this many bytes, where nothing else is known.
+inline constexpr std::uint64_t kSmallMessage = kUsualSmallMessage;
 
 /// Allocates areas behind the input, each on cache lines of its own.
 class Areas {

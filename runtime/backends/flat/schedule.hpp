@@ -79,8 +79,10 @@ enum class Partial : std::uint8_t {
   wrong,    ///< No: it may overflow where the result does not (averages of integers and float16).
 };
 
-/// The algorithm for an all-reduce of `bytes`.
-Algorithm choose_allreduce(const Mesh& mesh, std::uint64_t bytes, Partial partial);
+/// The algorithm for an all-reduce of `bytes`. One message more costs as much time as
+/// `small_message` bytes.
+Algorithm choose_allreduce(const Mesh& mesh, std::uint64_t bytes, Partial partial,
+                           std::uint64_t small_message);
 
 /// `element`: bytes of one element.
 Schedule make_allreduce(const Mesh& mesh, Algorithm algorithm, std::uint64_t elements,

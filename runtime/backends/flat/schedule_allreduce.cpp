@@ -236,16 +236,17 @@ std::string_view name(Algorithm algorithm) {
   return "unknown";
 }
 
-Algorithm choose_allreduce(const Mesh& mesh, std::uint64_t bytes, Partial partial) {
+Algorithm choose_allreduce(const Mesh& mesh, std::uint64_t bytes, Partial partial,
+                           std::uint64_t small_message) {
   const auto ranks = static_cast<std::uint64_t>(mesh.size);
-  if (mesh.size <= kFew && bytes * ranks <= kSmallMessage) return Algorithm::exchange;
+  if (mesh.size <= kFew && bytes * ranks <= small_message) return Algorithm::exchange;
   if (needs_rank_order(mesh, partial)) return Algorithm::direct;
-  if (bytes <= kSmallMessage && mesh.size > kFew) return Algorithm::doubling;
+  if (bytes <= small_message && mesh.size > kFew) return Algorithm::doubling;
   // Rank order costs nothing then: as many bytes as a ring, in two rounds.
-  if (mesh.size <= 2 || (mesh.size <= kFew && bytes <= ranks * kSmallMessage))
+  if (mesh.size <= 2 || (mesh.size <= kFew && bytes <= ranks * small_message))
     return Algorithm::direct;
   if (!mesh.shares_hosts && mesh.size <= 2 * kFew) return Algorithm::direct;
-  return bytes < ranks * kSmallMessage / 2 ? Algorithm::halving_doubling : Algorithm::ring;
+  return bytes < ranks * small_message / 2 ? Algorithm::halving_doubling : Algorithm::ring;
 }
 
 Schedule make_allreduce(const Mesh& mesh, Algorithm algorithm, std::uint64_t elements,

@@ -113,7 +113,8 @@ Segment make_segment(const Bucket& bucket, const Lanes& lanes, const Mesh& mesh,
     case Kind::allreduce: {
       segment.packed = segment.unpacked = stretches(0, 1);
       const auto count = segment.packed.front().count;
-      const auto algorithm = choose_allreduce(mesh, count * element, partial_of(moved));
+      const auto algorithm =
+          choose_allreduce(mesh, count * element, partial_of(moved), bucket.small_message);
       segment.schedule = make_allreduce(mesh, algorithm, count, element);
       shift(segment.unpacked, segment.schedule.result);
       break;

@@ -142,6 +142,7 @@ Leg make_leg(const Bucket& bucket, const std::vector<Cut>& cuts, const Hierarchy
   const auto element = size_of(bucket.like.dtype);
   Leg leg;
   divide(bucket.like, hierarchy, leg);
+  leg.across.small_message = bucket.small_message;
   auto* to = slice;
   for (const auto& cut : cuts) {
     const auto& part = bucket.parts[cut.part];

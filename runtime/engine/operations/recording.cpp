@@ -218,7 +218,8 @@ void record_tuned(std::uint16_t set, const Tuning& before, const Tuning& after) 
                                     .after = is_after,
                                     .fusion_threshold = tuning.fusion_threshold,
                                     .cycle_ns = tuning.cycle_ns,
-                                    .wake_delay_ns = tuning.wake_delay_ns};
+                                    .wake_delay_ns = tuning.wake_delay_ns,
+                                    .small_message = tuning.small_message};
   };
   recorder->tuned(values(before, false), values(after, true));
 }

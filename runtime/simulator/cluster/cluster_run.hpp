@@ -39,7 +39,8 @@ class ClusterRun {
   /// Ranks that are there make another epoch's set, as a new process set does.
   void connect_set(std::uint64_t number);
   /// `begins`: by host, when its ranks begin. Nothing: all at once.
-  SumReport sum(std::uint64_t bytes, const std::vector<Duration>& begins = {});
+  SumReport sum(std::uint64_t bytes, const std::vector<Duration>& begins = {},
+                std::uint64_t small_message = kUsualSmallMessage);
   /// The last call: the job ends.
   LossReport lose(const HostFailure& failure);
 
@@ -63,7 +64,7 @@ class ClusterRun {
   void meet_hosts(int host);
   void connect_leader(int host);
   void connect_rank(int rank, std::uint64_t number, StartReport& report);
-  Duration run_sum(std::uint64_t bytes, const std::vector<Duration>& begins, SumReport& report);
+  Duration run_sum(const Bucket& bucket, const std::vector<Duration>& begins, SumReport& report);
   void sum_whole(int rank, int worker, const Bucket& bucket);
   void sum_by_hosts(int rank, int worker, const Bucket& bucket);
   void run_segment(Transport& transport, const Mesh& mesh, const Bucket& bucket,

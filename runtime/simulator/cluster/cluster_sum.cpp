@@ -18,8 +18,8 @@ Duration taking(std::uint64_t bytes, double per_second) {
   return Duration(static_cast<Duration::rep>(static_cast<double>(bytes) / per_second * 1e9));
 }
 
-Bucket bucket_of(std::uint64_t elements) {
-  Bucket bucket;
+Bucket bucket_of(std::uint64_t elements, std::uint64_t small_message) {
+  Bucket bucket{.small_message = small_message};
   bucket.like = {.kind = Kind::allreduce, .dtype = DType::f32};
   bucket.like.elements = elements;
   bucket.parts.push_back({.elements = elements});
@@ -65,13 +65,15 @@ std::uint64_t ClusterRun::most_connections() const {
   return most;
 }
 
-SumReport ClusterRun::sum(std::uint64_t bytes, const std::vector<Duration>& begins) {
+SumReport ClusterRun::sum(std::uint64_t bytes, const std::vector<Duration>& begins,
+                          std::uint64_t small_message) {
   SumReport report{.bytes = bytes};
-  report.first = run_sum(bytes, begins, report);
+  const auto bucket = bucket_of(bytes / 4, small_message);
+  report.first = run_sum(bucket, begins, report);
   std::vector<std::uint64_t> before;
   for (int h = 0; h < world_->hosts(); ++h) before.push_back(network_.sent(h));
   const auto messages_before = messages();
-  report.again = run_sum(bytes, begins, report);
+  report.again = run_sum(bucket, begins, report);
   report.messages = messages() - messages_before;
   for (int h = 0; h < world_->hosts(); ++h) {
     const auto host = static_cast<std::size_t>(h);
@@ -83,18 +85,18 @@ SumReport ClusterRun::sum(std::uint64_t bytes, const std::vector<Duration>& begi
   return report;
 }
 
-Duration ClusterRun::run_sum(std::uint64_t bytes, const std::vector<Duration>& begins,
+Duration ClusterRun::run_sum(const Bucket& bucket, const std::vector<Duration>& begins,
                              SumReport& report) {
-  const auto bucket = bucket_of(bytes / 4);
   const auto hierarchy = hierarchy_of(0);
   const auto table = BackendTable::of_hosts({.name = "tcp", .rejected = {}}, hierarchy, {});
   const bool by_hosts = table.choose(bucket).path == BucketPath::by_hosts;
   const int size = by_hosts ? world_->hosts() : world_->size();
   const auto moved = by_hosts ? slice_elements(cut_bucket(bucket, kPiece).front(), hierarchy) * 4
-                              : std::min(bytes, segment_bytes(size));
+                              : std::min(report.bytes, segment_bytes(size));
   report.path = by_hosts ? "by hosts" : "whole";
-  report.algorithm = name(choose_allreduce(
-      {.size = size, .shares_hosts = !by_hosts && most_local_ > 1}, moved, Partial::exact));
+  report.algorithm =
+      name(choose_allreduce({.size = size, .shares_hosts = !by_hosts && most_local_ > 1}, moved,
+                            Partial::exact, bucket.small_message));
   report.ends.assign(static_cast<std::size_t>(world_->hosts()), Duration{});
   const auto begin = network_.now();
   for (const int rank : members_) {
@@ -157,7 +159,7 @@ void ClusterRun::sum_by_hosts(int rank, int worker, const Bucket& bucket) {
     const auto inside = taking(elements * 4 * static_cast<std::uint64_t>(hierarchy.local_ranks),
                                cluster_.inside.bytes_per_second);
     sleep(inside);
-    const auto slice = bucket_of(elements);
+    const auto slice = bucket_of(elements, bucket.small_message);
     run_segment(*transport, mesh, slice,
                 {.segment = 0,
                  .worker = static_cast<std::uint32_t>(worker),

@@ -21,7 +21,10 @@ constexpr auto kLimit = std::chrono::hours(100'000);  // It is virtual time.
 class StepRun {
  public:
   StepRun(StepPredictor& predictor, const Cluster& cluster, const TunedValues& values)
-      : predictor_(predictor), training_(cluster.training), world_(tuned(cluster, values)) {
+      : predictor_(predictor),
+        training_(cluster.training),
+        small_message_(values.small_message),
+        world_(tuned(cluster, values)) {
     world_.network().use(links_of(cluster));
     places_.resize(static_cast<std::size_t>(world_.hosts()));
     world_.on_publish([this](int host, SetId, std::uint64_t entry) { entry_came(host, entry); });
@@ -108,7 +111,7 @@ class StepRun {
     for (; place.scheduled < place.came; ++place.scheduled) {
       const auto& one = running(place.scheduled);
       if (one.arrived < places_.size()) return;
-      const auto times = predictor_.sum_times(one.bytes);
+      const auto times = predictor_.sum_times(one.bytes, small_message_);
       place.free = std::max(one.begin + times.ends[host], place.free + times.link);
       world_.network().at(place.free, [this, host, entry = place.scheduled] { end(host, entry); });
     }
@@ -126,6 +129,7 @@ class StepRun {
 
   StepPredictor& predictor_;
   const TrainingStep& training_;
+  const std::uint64_t small_message_;
   World world_;
   std::vector<std::string> names_;
   std::unordered_map<std::string, std::uint64_t> bytes_of_;
@@ -173,15 +177,15 @@ StepPrediction StepPredictor::predict(const TunedValues& values) {
   return {.step = total / kSteps, .entries = (run.entries() - before) / kSteps};
 }
 
-StepPredictor::SumTimes StepPredictor::sum_times(std::uint64_t bytes) {
+StepPredictor::SumTimes StepPredictor::sum_times(std::uint64_t bytes, std::uint64_t small_message) {
   // Between the powers of two and their halves times three the time is nearly linear.
   const auto power = std::bit_floor(std::max(bytes, kSmallest));
   const auto half = power + power / 2;
   const auto low = bytes < half ? power : half;
   const auto high = bytes < half ? half : 2 * power;
-  auto times = simulated_sum(low);
+  auto times = simulated_sum(low, small_message);
   if (bytes <= low || high % 4 != 0) return times;
-  const auto& end = simulated_sum(high);
+  const auto& end = simulated_sum(high, small_message);
   const auto share = static_cast<double>(bytes - low) / static_cast<double>(high - low);
   const auto advance = [share](Duration& from, Duration to) {
     from += Duration(static_cast<Duration::rep>(static_cast<double>((to - from).count()) * share));
@@ -191,11 +195,13 @@ StepPredictor::SumTimes StepPredictor::sum_times(std::uint64_t bytes) {
   return times;
 }
 
-const StepPredictor::SumTimes& StepPredictor::simulated_sum(std::uint64_t bytes) {
-  const auto found = times_.find(bytes);
+const StepPredictor::SumTimes& StepPredictor::simulated_sum(std::uint64_t bytes,
+                                                            std::uint64_t small_message) {
+  const std::pair key(bytes, small_message);
+  const auto found = times_.find(key);
   if (found != times_.end()) return found->second;
-  auto report = sums_.sum(bytes, delays_);
-  return times_[bytes] = {.ends = std::move(report.ends), .link = report.link};
+  auto report = sums_.sum(bytes, delays_, small_message);
+  return times_[key] = {.ends = std::move(report.ends), .link = report.link};
 }
 
 }  // namespace horo::runtime::sim

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "runtime/simulator/cluster/cluster_run.hpp"
@@ -20,6 +21,7 @@ namespace horo::runtime::sim {
 struct TunedValues {
   std::uint64_t fusion_threshold = 64 << 20;  ///< In bytes.
   Duration cycle{};                           ///< How long an entry waits for more tensors.
+  std::uint64_t small_message = kUsualSmallMessage;
 };
 
 struct StepPrediction {
@@ -43,19 +45,19 @@ class StepPredictor {
     Duration link{};  ///< So long it occupies the busiest link.
   };
 
-  /// Times of one sum of so many bytes.
-  SumTimes sum_times(std::uint64_t bytes);
+  /// Times of one sum of so many bytes, where one message more is worth `small_message` bytes.
+  SumTimes sum_times(std::uint64_t bytes, std::uint64_t small_message = kUsualSmallMessage);
 
   /// By host, how much later than at the root an entry of the log arrives.
   const std::vector<Duration>& delays() const { return delays_; }
 
  private:
-  const SumTimes& simulated_sum(std::uint64_t bytes);
+  const SumTimes& simulated_sum(std::uint64_t bytes, std::uint64_t small_message);
 
   const Cluster cluster_;
   const std::vector<Duration> delays_;
   ClusterRun sums_;
-  std::map<std::uint64_t, SumTimes> times_;  ///< By bytes.
+  std::map<std::pair<std::uint64_t, std::uint64_t>, SumTimes> times_;  ///< By arguments.
 };
 
 }  // namespace horo::runtime::sim

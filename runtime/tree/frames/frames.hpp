@@ -267,6 +267,7 @@ struct LogEntry {
         field("fusion threshold", m.tuning.fusion_threshold, wire::Varint{});
         field("cycle", m.tuning.cycle_ns, wire::Varint{.most = kLongestTuningTime});
         field("wake delay", m.tuning.wake_delay_ns, wire::Varint{.most = kLongestTuningTime});
+        field("small message", m.tuning.small_message, wire::Varint{});
         break;
       case LogKind::carried:
         field("inputs", m.inputs,

@@ -14,7 +14,7 @@ namespace horo::runtime::tuning {
 
 namespace {
 
-constexpr std::size_t kFields = 11;
+constexpr std::size_t kFields = 12;
 
 /// A text that cannot break its line.
 std::string kept_text(std::string text) {
@@ -68,16 +68,19 @@ class Fields {
 }  // namespace
 
 std::string to_line(const StoredResult& result) {
-  return fmt::format("{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}", kept_text(result.key.topology),
+  return fmt::format("{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}", kept_text(result.key.topology),
                      kept_text(result.key.tensors), result.tuning.fusion_threshold,
                      result.tuning.cycle_ns, result.tuning.wake_delay_ns,
                      result.beats_default ? 1 : 0, result.gain, result.gain_error,
-                     result.default_score, result.samples, result.time);
+                     result.default_score, result.samples, result.time,
+                     result.tuning.small_message);
 }
 
 Result<StoredResult> from_line(std::string_view line) {
   auto split_line = split(line);
-  if (split_line.size() != kFields) {
+  // Version 1 had no small message.
+  const bool first = split_line.size() == kFields - 1;
+  if (split_line.size() != kFields && !first) {
     return fail(Errc::protocol, "a result has {} values instead of {}", split_line.size(), kFields);
   }
   Fields fields(std::move(split_line));
@@ -93,6 +96,7 @@ Result<StoredResult> from_line(std::string_view line) {
   result.default_score = fields.finite();
   result.samples = fields.number<std::uint64_t>();
   result.time = fields.number<std::int64_t>();
+  if (!first) result.tuning.small_message = fields.number<std::uint64_t>();
   if (fields.damaged() != 0)
     return fail(Errc::protocol, "value {} of a result is no number", fields.damaged());
   return result;
@@ -108,6 +112,7 @@ std::string to_json(std::span<const StoredResult> results) {
     json.key("fusion_threshold_bytes").value(number(one.tuning.fusion_threshold));
     json.key("cycle_time_ns").value(number(one.tuning.cycle_ns));
     json.key("wake_delay_ns").value(number(one.tuning.wake_delay_ns));
+    json.key("small_message_bytes").value(number(one.tuning.small_message));
     json.key("beats_default").value(one.beats_default);
     json.key("gain").value(one.gain).key("gain_error").value(one.gain_error);
     json.key("default_bytes_per_second").value(one.default_score);

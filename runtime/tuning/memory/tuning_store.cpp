@@ -24,7 +24,7 @@ namespace horo::runtime::tuning {
 namespace {
 
 constexpr std::string_view kHeader = "horo tuning results, version ";
-constexpr int kVersion = 1;
+constexpr int kVersion = 2;
 constexpr auto kLockTime = std::chrono::seconds(2);
 constexpr auto kLockPause = std::chrono::milliseconds(10);
 

@@ -12,6 +12,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "runtime/tensor/tuning.hpp"
+
 using namespace horo::runtime;
 
 namespace {
@@ -143,8 +145,8 @@ TEST_CASE("a ring sends twice its share, and no algorithm that is chosen for muc
   for (int n = 2; n <= 12; ++n) {
     for (const bool shares : {false, true}) {
       const auto mesh = mesh_of(0, n, shares);
-      const auto plan =
-          make_allreduce(mesh, choose_allreduce(mesh, bytes, Partial::exact), bytes / 4, 4);
+      const auto plan = make_allreduce(
+          mesh, choose_allreduce(mesh, bytes, Partial::exact, kUsualSmallMessage), bytes / 4, 4);
       const auto ranks = static_cast<std::uint64_t>(n);
       CHECK(plan.sent() <= 2 * (ranks - 1) * bytes / ranks + 64);
     }
@@ -152,19 +154,38 @@ TEST_CASE("a ring sends twice its share, and no algorithm that is chosen for muc
 }
 
 TEST_CASE("small buckets take few rounds") {
-  CHECK(choose_allreduce(mesh_of(0, 4, true), 1024, Partial::exact) == Algorithm::exchange);
-  CHECK(choose_allreduce(mesh_of(0, 100, true), 1024, Partial::exact) == Algorithm::doubling);
-  CHECK(choose_allreduce(mesh_of(0, 1000, true), 4U << 20U, Partial::exact) ==
+  CHECK(choose_allreduce(mesh_of(0, 4, true), 1024, Partial::exact, kUsualSmallMessage) ==
+        Algorithm::exchange);
+  CHECK(choose_allreduce(mesh_of(0, 100, true), 1024, Partial::exact, kUsualSmallMessage) ==
+        Algorithm::doubling);
+  CHECK(choose_allreduce(mesh_of(0, 1000, true), 4U << 20U, Partial::exact, kUsualSmallMessage) ==
         Algorithm::halving_doubling);
-  CHECK(choose_allreduce(mesh_of(0, 4, true), 64U << 20U, Partial::exact) == Algorithm::ring);
-  CHECK(choose_allreduce(mesh_of(0, 4, false), 64U << 20U, Partial::exact) == Algorithm::direct);
+  CHECK(choose_allreduce(mesh_of(0, 4, true), 64U << 20U, Partial::exact, kUsualSmallMessage) ==
+        Algorithm::ring);
+  CHECK(choose_allreduce(mesh_of(0, 4, false), 64U << 20U, Partial::exact, kUsualSmallMessage) ==
+        Algorithm::direct);
+}
+
+TEST_CASE("what counts as a small message decides between one way and fewer bytes") {
+  constexpr std::uint64_t kSum = 256U << 10U;
+  const auto chosen = [](int ranks, std::uint64_t small_message) {
+    return choose_allreduce(mesh_of(0, ranks, false), kSum, Partial::exact, small_message);
+  };
+  CHECK(chosen(2, kUsualSmallMessage) == Algorithm::direct);
+  CHECK(chosen(2, 2 * kSum) == Algorithm::exchange);
+  CHECK(chosen(4, 2 * kSum) == Algorithm::direct);
+  CHECK(chosen(4, 4 * kSum) == Algorithm::exchange);
+  CHECK(chosen(12, kSum) == Algorithm::doubling);
 }
 
 TEST_CASE("sums whose parts may not be stored are reduced in one step") {
   // The sum of three int8 of 100 does not fit an int8; their average does.
-  CHECK(choose_allreduce(mesh_of(0, 100, true), 64U << 20U, Partial::wrong) == Algorithm::direct);
-  CHECK(choose_allreduce(mesh_of(0, 4, true), 64U << 20U, Partial::rounded) == Algorithm::direct);
-  CHECK(choose_allreduce(mesh_of(0, 100, true), 64U << 20U, Partial::rounded) == Algorithm::ring);
+  CHECK(choose_allreduce(mesh_of(0, 100, true), 64U << 20U, Partial::wrong, kUsualSmallMessage) ==
+        Algorithm::direct);
+  CHECK(choose_allreduce(mesh_of(0, 4, true), 64U << 20U, Partial::rounded, kUsualSmallMessage) ==
+        Algorithm::direct);
+  CHECK(choose_allreduce(mesh_of(0, 100, true), 64U << 20U, Partial::rounded, kUsualSmallMessage) ==
+        Algorithm::ring);
 }
 
 TEST_CASE("all-gather brings uneven parts to every rank, directly and around the ring") {

@@ -179,16 +179,20 @@ TEST_CASE("a barrier has a negotiation and nothing else") {
 
 TEST_CASE("a change of the tuning is an instant with the values before and after it") {
   ChromeWriter writer({}, [](int, std::uint16_t, std::uint32_t) { return std::nullopt; });
-  const RecordedTuning before{.fusion_threshold = 64 << 20, .wake_delay_ns = 50'000};
+  const RecordedTuning before{
+      .fusion_threshold = 64 << 20, .wake_delay_ns = 50'000, .small_message = 64 << 10};
   auto after = before;
   after.after = true;
   after.wake_delay_ns = 100'000;
+  after.small_message = 1 << 20;
   writer.take(0, encode(before, 0), 1000);
   writer.take(0, encode(after, 0), 1000);
   writer.take(0, encode(after, 0), 2000);  // Without the values before it.
   const auto events = writer.events();
   CHECK(in_short(events) == std::vector<std::string>{"i TUNING"});
-  CHECK(events.find(R"("changes": "wake.delay 50 us to 100 us")") != std::string::npos);
+  CHECK(
+      events.find(R"("changes": "wake.delay 50 us to 100 us, small.message 64 KiB to 1024 KiB")") !=
+      std::string::npos);
 }
 
 TEST_CASE("a mismatch between ranks ends in an error") {

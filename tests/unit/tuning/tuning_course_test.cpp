@@ -117,11 +117,11 @@ TEST_CASE("the lines of the log have Horovod's columns first, and as many values
       .state = "model"};
   CHECK(header_line().find("hierarchical_allreduce,hierarchical_allgather,torus_allreduce,"
                            "cache_enabled,cycle_time_ms,tensor_fusion_threshold,score,") == 0);
-  CHECK(row_line(row, false) == "0,0,0,1,1.5,32,2500,bytes/us,10,12,50,model,,,");
+  CHECK(row_line(row, false) == "0,0,0,1,1.5,32,2500,bytes/us,10,12,50,64,model,,,");
   CHECK(row_line(row, true).substr(0, 8) == "1,0,1,1,");
   const auto last =
       last_line(row, false, {.turns = 8, .gain = 0.05, .gain_error = 0.01, .chance = 0.001});
-  CHECK(last == "0,0,0,1,1.5,32,2500,bytes/us,10,12,50,model,5,1,0.1");
+  CHECK(last == "0,0,0,1,1.5,32,2500,bytes/us,10,12,50,64,model,5,1,0.1");
   CHECK(commas(header_line()) == commas(last));
   CHECK(commas(row_line(row, false)) == commas(last));
   CHECK(commas(last_line(row, false, {})) == commas(last));
