@@ -89,10 +89,11 @@ void ElasticAttempts::planned(Result<JobPlan>& plan) {
     pause_ = loop_.after(kHostsPause, [this] { plan_next(); });
     return;
   }
-  auto logs = run_->take_logs();
+  auto last = std::move(run_);
   limit_.reset();
-  const auto begun = begin(std::move(*made), std::move(logs));
+  const auto begun = begin(std::move(*made), last->take_logs());
   if (!begun) {
+    run_ = std::move(last);  // The attempt that failed to begin has no end to report.
     return give_up(exit_code::kFailure,
                    fmt::format("the job could not be restarted: {}", begun.error().message));
   }
