@@ -307,6 +307,13 @@ void settle(MembershipState& state, TimePoint now) {
   close_hosts(state);
 }
 
+/// The event changes its own worker only: no order, phase or earlier deadline follows.
+bool leads_to_nothing(MembershipState& state, const MembershipEvent& event, TimePoint now) {
+  if (std::holds_alternative<WorkerStarted>(event)) return true;
+  const auto* call = std::get_if<WorkerCalled>(&event);
+  return call != nullptr && waits_for_others(state, *call, now);
+}
+
 std::optional<TimePoint> next_deadline(const MembershipState& state, TimePoint now) {
   std::optional<TimePoint> next;
   // A deadline that has passed is either acted on or superseded by another one.
@@ -337,10 +344,15 @@ MembershipState begin_membership(const ElasticRules& rules, TimePoint now) {
 }
 
 MembershipState next(MembershipState state, const MembershipEvent& event, TimePoint now) {
-  state.orders = {};
+  const auto wake_at = std::exchange(state.orders, {}).wake_at;
   if (state.phase == MembershipPhase::finished) return state;
+  const bool changes_little = wake_at > now && leads_to_nothing(state, event, now);
   std::visit([&](const auto& e) { on(state, e, now); }, event);
   if (state.suspended_at) return state;
+  if (changes_little) {
+    state.orders.wake_at = wake_at;
+    return state;
+  }
   settle(state, now);
   state.workers.forget_ended();
   state.orders.wake_at = next_deadline(state, now);

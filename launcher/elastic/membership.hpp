@@ -47,6 +47,7 @@ struct MembershipRound {
   std::optional<TimePoint> enough_by{};  ///< The job fails if it has no min_np workers then.
   std::vector<LeftMember> left{};        ///< Members lost since the last generation was formed.
   bool wait_told = false;                ///< The user knows that more workers are needed.
+  std::size_t look_from = 0;  ///< Index of a worker: the search for one that has not called.
 };
 
 /// The announcement of changes to the members of a running generation.

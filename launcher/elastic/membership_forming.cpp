@@ -93,6 +93,25 @@ bool all_have_called(const MembershipState& state, TimePoint now) {
   });
 }
 
+bool waits_for_others(MembershipState& state, const WorkerCalled& call, TimePoint now) {
+  const auto awaited = [&state](const ElasticWorker& worker) {
+    if (state.phase == MembershipPhase::regrouping) return worker.phase == WorkerPhase::member;
+    return worker.awaited() && worker.leave == LeaveCause::none;
+  };
+  const bool patient = state.phase == MembershipPhase::regrouping ||
+                       (state.phase == MembershipPhase::gathering && now < state.round.all_by);
+  const auto* caller = state.workers.find(call.worker);
+  if (!patient || caller == nullptr || !awaited(*caller)) return false;
+  const auto& workers = state.workers.all();
+  for (std::size_t i = 0; i < workers.size(); ++i) {
+    const auto index = (state.round.look_from + i) % workers.size();
+    if (workers[index].number == call.worker || !awaited(workers[index])) continue;
+    state.round.look_from = index;
+    return true;
+  }
+  return false;
+}
+
 void seek_slots(MembershipState& state, TimePoint now) {
   if (state.phase != MembershipPhase::seeking || !state.hosts.offered_yet()) return;
   const bool patient = now < state.round.enough_by;

@@ -20,6 +20,10 @@ GenerationPlan plan_generation(MembershipState& state);
 /// True: every member that lives has called, and in the first generation all workers have.
 bool all_have_called(const MembershipState& state, TimePoint now);
 
+/// True: nothing follows from this call, because the generation waits for another worker as well.
+/// Calls of many workers at once are frequent, so this takes no time that grows with the workers.
+bool waits_for_others(MembershipState& state, const WorkerCalled& call, TimePoint now);
+
 /// Ends the wait for slots when enough are offered.
 void seek_slots(MembershipState& state, TimePoint now);
 
