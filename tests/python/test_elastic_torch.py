@@ -123,6 +123,22 @@ def test_commit_copies_no_parameters_that_an_optimizer_knows(elastic_job, monkey
     assert copied and all(set(one) == {"weight", "bias"} and one["weight"].shape == (1, 1) for one in copied)
 
 
+def test_commit_walks_through_a_model_once(elastic_job, monkeypatch):
+    model, _, state = distributed(batch=0)
+    walk, walks = model.parameters, []
+    monkeypatch.setattr(model, "parameters", lambda: walks.append(1) or walk())
+    for _ in range(3):
+        state.commit()
+    assert not walks
+    state.model = torch.nn.Linear(2, 1)  # no optimizer knows it
+    state.commit()
+    kept = numbers(state.model)
+    with torch.no_grad():
+        state.model.weight.fill_(9)
+    state._handlers["model"].restore()
+    assert numbers(state.model) == kept
+
+
 def test_a_state_without_copies_refuses_to_go_back(elastic_job):
     model, optimizer, state = distributed(batch=0)
     with pytest.raises(RuntimeError, match="call save()"):

@@ -51,6 +51,17 @@ class StateHandler:
 class ModelStateHandler(StateHandler):
     """A torch.nn.Module."""
 
+    _checked: Any = None
+
+    def trains_only(self, known: set[int]) -> bool:
+        """Whether each trained parameter has one of these ids. To walk through a large model takes
+        longer than the rest of a commit, so this is done again only for another model or other ids.
+        A parameter that is to be trained later gets to an optimizer, and thus among the ids."""
+        if self._checked is None or self._checked[:2] != (id(self.value), known):
+            trained = [one for one in self.value.parameters() if one.requires_grad]
+            self._checked = id(self.value), known, all(id(one) in known for one in trained)
+        return bool(self._checked[2])
+
     def sync(self) -> None:
         """Gives the model the parameters of rank 0. All ranks call it."""
         broadcast_parameters(self.value.state_dict(), 0)

@@ -121,8 +121,7 @@ class TorchState(ObjectState):
         if not isinstance(handler, ModelStateHandler):
             return False
         known = {id(parameter) for parameter in self._parameters()}
-        trained = [one for one in handler.value.parameters() if one.requires_grad]
-        return bool(known) and all(id(parameter) in known for parameter in trained)
+        return bool(known) and handler.trains_only(known)
 
     def _backwards(self):
         """The backwards whose steps have ended, and all; None without one distributed optimizer."""
