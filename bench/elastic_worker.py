@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A training for bench/elastic: a rank that appends a line to DIRECTORY/<pid> after each step.
+"""A training for bench/elastic: a rank that appends a line to DIRECTORY/HOST.PID after each step.
 
   elastic_worker.py DIRECTORY SECONDS STATE_MB STEP_MS
 
@@ -22,7 +22,7 @@ model = torch.nn.Linear(64, 64)
 model.register_buffer("ballast", torch.ones(int(megabytes * 1e6 / 4)))  # a newcomer takes it over
 optimizer = hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.001), model.named_parameters())
 state = hvd.elastic.TorchState(model=model, optimizer=optimizer, step=0)
-log = open(os.path.join(directory, str(os.getpid())), "a", buffering=1, encoding="ascii")  # noqa: SIM115
+log = open(os.path.join(directory, "%s.%d" % (os.uname().nodename, os.getpid())), "a", buffering=1, encoding="ascii")  # noqa: SIM115
 log.write("%d began\n" % begin)
 end = float(os.environ.get("HORO_BENCH_END", time.monotonic() + seconds))
 

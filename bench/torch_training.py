@@ -6,7 +6,8 @@ bench/training under the runtime's launcher; rank 0 appends a row per case to --
   hook       from the moment that torch has a gradient until its hook has submitted it, per gradient
   optimizer  one synchronize() of the optimizer over ResNet-50's 161 gradients, which are all there
   resnet50   a training step of ResNet-50 minus the same step without communication, in turns: its time, and as
-             resnet50-cpu the CPU time of a rank"""
+             resnet50-cpu the CPU time of a rank
+  elastic ranks also have resnet50-commit: commit() after a step, in the rank that comes last and waits for nobody"""
 
 import argparse
 import json
@@ -57,6 +58,28 @@ class HoroCopied(Horo):
     options = {"gradients_in_shared_memory": False}
 
 
+class HoroElastic(Horo):
+    """A rank of an elastic job, which commits its state after each step."""
+
+    def __init__(self):
+        super().__init__()
+        self.commit_seconds = []
+
+    def distribute(self, model, optimizer, case):
+        model, optimizer = super().distribute(model, optimizer, case)
+        state = self._horo.elastic.TorchState(model, optimizer)
+        step, seconds = optimizer.step, self.commit_seconds
+
+        def step_and_commit():
+            step()
+            begin = clock()
+            state.commit()
+            seconds.append(clock() - begin)
+
+        optimizer.step = step_and_commit
+        return model, optimizer
+
+
 class Horovod(Horo):
     def __init__(self):
         import horovod.torch as hvd
@@ -91,7 +114,7 @@ class Ddp:
         return torch.stack(rows)
 
 
-BACKENDS = {"horo": Horo, "horo-shared": HoroShared, "horo-copied": HoroCopied, "horovod": Horovod, "ddp": Ddp}
+BACKENDS = {"horo": Horo, "horo-shared": HoroShared, "horo-copied": HoroCopied, "horo-elastic": HoroElastic, "horovod": Horovod, "ddp": Ddp}
 
 
 def row(case, size, seconds, **more):
@@ -258,7 +281,11 @@ def measure_resnet50(runtime, args):
     wall = [runtime.gather(one.wall).max(0).values.tolist() for one in times]
     cpu = [runtime.gather(one.cpu).mean(0).tolist() for one in times]
     size = workloads.resnet50().bytes
-    return [difference("resnet50", size, *wall), difference("resnet50-cpu", size, *cpu)]
+    rows = [difference("resnet50", size, *wall), difference("resnet50-cpu", size, *cpu)]
+    if isinstance(runtime, HoroElastic):
+        commits = runtime.gather(runtime.commit_seconds[args.warm_up:]).min(0).values.tolist()
+        rows.append(row("resnet50-commit", size, commits))
+    return rows
 
 
 def difference(case, size, steps, local):
