@@ -123,6 +123,10 @@ void Session::start_tuner(const tuning::TunerOptions& options) {
   known.topology =
       fmt::format("{} hosts, {} ranks, {} here on {} cores; {}; horo {}", meeting_.hosts.size(),
                   me.size, me.local_size, get_nprocs(), world.backends.backend(), version());
+  if (hosts_ != nullptr) {
+    if (const auto links = describe(hosts_->tree().links()); !links.empty())
+      known.topology += "; links: " + links;
+  }
   known.traits = [&world](TensorId id) { return traits_of(*world.board, id); };
   tuner_ = tuning::Tuner::start(known, world.board->tuning().value(), me.size);
   if (tuner_ != nullptr) world.engine->observe(tuner_.get());

@@ -64,6 +64,9 @@ class TreeLink {
   /// Asks all hosts; the root's examiner gets the answers. Thread: any.
   void ask(tree::StallQuestion question) { service_->ask(std::move(question)); }
 
+  /// Describes this host's slowest connection to another leader. On the leader. Thread: any.
+  tree::LinkFacts links() const { return service_->links(); }
+
   /// Leaves the tree; boards are not touched any more. Idempotent.
   void leave();
 

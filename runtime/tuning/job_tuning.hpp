@@ -33,7 +33,10 @@ class JobTuning {
                                 const CourseOptions& options, const WatchRules& watch);
 
   /// As TuningCourse::start_warm, of the first search.
-  void start_warm(const KnownResult& known) { course_.start_warm(known); }
+  bool start_warm(const KnownResult& known) { return course_.start_warm(known); }
+
+  /// As TuningCourse::resume, of the first search.
+  void resume(const EarlierSearch& earlier) { course_.resume(earlier); }
 
   /// The tuning to measure now, or to keep.
   Tuning next() { return course_.next(); }

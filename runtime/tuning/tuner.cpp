@@ -28,16 +28,6 @@ double seconds_now() {
   return std::chrono::duration<double>(now).count();
 }
 
-/// The values that may change, as a part of the key of a result.
-std::string names_of(const TunableValues& tunable) {
-  std::string names;
-  if (tunable.fusion_threshold) names += " fusion.threshold";
-  if (tunable.cycle_time) names += " cycle.time";
-  if (tunable.wake_delay) names += " wake.delay";
-  if (tunable.small_message) names += " small.message";
-  return names;
-}
-
 TuningLog open_log(const TunerOptions& options) {
   if (options.log_file.empty()) return {};
   auto log = TuningLog::open(options.log_file, options.hierarchical);
@@ -80,9 +70,8 @@ Tuner::Tuner(JobTuning tuning, TuningLog log, const TunerOptions& options, const
               .least_ticks = timeline::ticks_in(kLeastSample)}),
       current_(start) {
   if (!options.memory.empty() && options.traits) {
-    store_.emplace(options.memory);
-    key_.topology = fmt::format("{}; from {}; tuned:{}", options.topology, describe(start),
-                                names_of(options.tunable));
+    memory_ = CourseMemory(options.memory, fmt::format("{}; from {}; tuned:{}", options.topology,
+                                                       describe(start), names_of(options.tunable)));
     traits_ = options.traits;
   }
   meter_.begin();
@@ -160,47 +149,26 @@ bool Tuner::rest(Duration time) {
   return !stopping_;
 }
 
-void Tuner::look_into_memory() {
-  looked_ = true;
-  if (!store_) return;
-  {
-    const MutexLock lock(mutex_);
-    key_.tensors = tensors_;
-  }
-  const auto found = store_->find(key_);
-  if (!found) {
-    log::warn("runtime", "autotuning: earlier results cannot be used: {}", found.error().message);
-    store_.reset();
-    return;
-  }
-  if (!*found) return;
-  const auto& known = **found;
-  log::debug("runtime", "autotuning: an earlier job found {}", describe(known.tuning));
-  tuning_.start_warm({.tuning = known.tuning,
-                      .beats_default = known.beats_default,
-                      .gain = known.gain,
-                      .default_score = known.default_score,
-                      .samples = known.samples});
+std::string Tuner::take_tensors() {
+  const MutexLock lock(mutex_);
+  return std::exchange(tensors_, {});
 }
 
-void Tuner::keep_result() {
+void Tuner::tell_of_earlier() {
   const auto& course = tuning_.course();
-  // A neighbour may be the reason for what a later search finds.
-  if (!store_ || key_.tensors.empty() || tuning_.searches() > 1 || !course.worth_keeping()) return;
-  const auto result = course.result();
-  const auto outcome = course.outcome();
-  const auto kept =
-      store_->remember({.key = key_,
-                        .tuning = result.tuning,
-                        .beats_default = result.beats_default,
-                        .gain = result.gain,
-                        .gain_error = result.beats_default ? outcome.gain_error : 0,
-                        .default_score = result.default_score,
-                        .samples = result.samples,
-                        .time = std::chrono::duration_cast<std::chrono::seconds>(
-                                    std::chrono::system_clock::now().time_since_epoch())
-                                    .count()});
-  if (!kept) log::warn("runtime", "autotuning: the result is not kept: {}", kept.error().message);
+  if (told_earlier_ || (course.resumed().empty() && !course.dropped())) return;
+  told_earlier_ = true;
+  if (course.dropped()) {
+    log::info("runtime",
+              "autotuning: the samples of an earlier job, whose search did not end, do not count: "
+              "the default is {:+.0f} % faster now",
+              100 * *course.dropped());
+    return;
+  }
+  log::info("runtime",
+            "autotuning: goes on with the search of an earlier job, which had {} samples",
+            course.resumed().size());
+  for (const auto& row : course.resumed()) log_.add(row);
 }
 
 void Tuner::take(const Sample& sample) {
@@ -209,7 +177,7 @@ void Tuner::take(const Sample& sample) {
                                  .steps = sample.steps,
                                  .bytes_per_step = sample.bytes_per_step},
                                 seconds_now());
-  if (!looked_) look_into_memory();
+  if (!std::exchange(looked_, true)) memory_.begin(take_tensors(), tuning_);
   if (!news.restarted.empty())
     log::info("runtime", "autotuning: a new search begins: {}", news.restarted);
   if (const auto& row = news.row) {
@@ -218,14 +186,20 @@ void Tuner::take(const Sample& sample) {
                describe(row->tuning), row->score.score * 1e-6, row->score.standard_error * 1e-6,
                row->score.steps, row->state);
   }
-  if (news.settled) end_search();
+  tell_of_earlier();
+  if (news.settled) {
+    end_search();
+  } else {
+    memory_.add_sample(tuning_);
+  }
 }
 
 void Tuner::end_search() {
   const auto& course = tuning_.course();
+  // First, because whoever reads the log's last line may end the job.
+  memory_.end_search(tuning_);
   log_.end(course.last_row(), course.outcome());
   log::info("runtime", "autotuning: {}", course.verdict());
-  keep_result();
 }
 
 void Tuner::end_early() {

@@ -13,8 +13,8 @@
 
 #include "base/mutex.hpp"
 #include "runtime/engine/entry_observer.hpp"
+#include "runtime/tuning/course_memory.hpp"
 #include "runtime/tuning/job_tuning.hpp"
-#include "runtime/tuning/memory/tuning_store.hpp"
 #include "runtime/tuning/step_meter.hpp"
 #include "runtime/tuning/tensor_census.hpp"
 #include "runtime/tuning/tuning_log.hpp"
@@ -31,7 +31,9 @@ struct TunerOptions {
   std::string log_file;  ///< Empty: none.
   bool hierarchical = false;
   bool small_message_counts = false;  ///< The job has several hosts.
-  std::string memory;    ///< Folder of the results of earlier jobs; empty: none are kept.
+  /// Folder of the results of earlier jobs, and of searches that they have not ended; empty:
+  /// nothing is kept.
+  std::string memory;
   std::string topology;  ///< Part of the key of a result: hosts, ranks, backends, versions.
   TraitsOf traits;  ///< Describes the world's tensors. Called by the holder of the progress token.
 };
@@ -80,8 +82,9 @@ class Tuner final : public EntryObserver {
   /// False: the tuner stops.
   bool rest(Duration time);
   void take(const Sample& sample);
-  void look_into_memory();
-  void keep_result();
+  std::string take_tensors();
+  /// In the log, what the search has taken over from an earlier job, once it has.
+  void tell_of_earlier();
   void end_search();
   void end_early();
   void wish(const Wish& wish);
@@ -95,9 +98,9 @@ class Tuner final : public EntryObserver {
   // Thread: the search's own.
   JobTuning tuning_;
   TuningLog log_;
-  std::optional<TuningStore> store_;
-  JobKey key_;
-  bool looked_ = false;  ///< For the result of an earlier job.
+  CourseMemory memory_;
+  bool looked_ = false;        ///< Into the memory.
+  bool told_earlier_ = false;  ///< The log says whether samples of an earlier job count.
 
   // Thread: the holder of the progress token.
   StepMeter meter_;

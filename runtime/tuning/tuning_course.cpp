@@ -16,11 +16,25 @@ namespace {
 constexpr std::string_view kCheckState = "check";
 /// The ending of a check that a known winner has passed: no challenger has won here.
 constexpr std::string_view kKnownHolds = "known holds";
+/// A sample that an earlier job has measured.
+constexpr std::string_view kEarlierState = "earlier job";
+
+/// 0: the earlier search has not measured it.
+double mean_score_of(const Tuning& tuning, const EarlierSearch& earlier) {
+  double sum = 0, count = 0;
+  for (const auto& sample : earlier.samples) {
+    if (sample.tuning != tuning) continue;
+    sum += sample.score;
+    ++count;
+  }
+  return count == 0 ? 0 : sum / count;
+}
 
 }  // namespace
 
 Result<autotune::Search> TuningCourse::search_of(const TuningSpace& space,
-                                                 const CourseOptions& options) {
+                                                 const CourseOptions& options,
+                                                 autotune::SearchState state) {
   autotune::SearchOptions search;
   search.seed = options.seed;
   search.most_samples = static_cast<std::size_t>(std::max(1, options.most_samples));
@@ -28,7 +42,7 @@ Result<autotune::Search> TuningCourse::search_of(const TuningSpace& space,
   for (const auto& hint : options.hints) {
     if (auto setting = space.setting_of(hint)) search.hints.push_back(std::move(*setting));
   }
-  return autotune::Search::make(space.space(), std::move(search));
+  return autotune::Search::resume(space.space(), std::move(search), std::move(state));
 }
 
 Result<TuningCourse> TuningCourse::make(TuningSpace space, const CourseOptions& options) {
@@ -36,13 +50,13 @@ Result<TuningCourse> TuningCourse::make(TuningSpace space, const CourseOptions& 
   return TuningCourse(std::move(space), std::move(search), options);
 }
 
-void TuningCourse::start_warm(const KnownResult& known) {
+bool TuningCourse::start_warm(const KnownResult& known) {
   const auto measured = search_.state().measurements;
-  if (check_ || measured.size() > 1 || !space_.setting_of(known.tuning)) return;
-  if (!known.beats_default && known.samples < search_.least_samples()) return;
+  if (check_ || measured.size() > 1 || !space_.setting_of(known.tuning)) return false;
+  if (!known.beats_default && known.samples < search_.least_samples()) return false;
   options_.hints.insert(options_.hints.begin(), known.tuning);
   auto search = search_of(space_, options_);
-  if (!search) return;
+  if (!search) return false;
   search_ = std::move(*search);
   proposal_.reset();
   std::optional<Score> fallback;
@@ -52,6 +66,71 @@ void TuningCourse::start_warm(const KnownResult& known) {
   }
   known_ = known;
   check_.emplace(known, space_.start(), fallback);
+  return true;
+}
+
+void TuningCourse::resume(const EarlierSearch& earlier) {
+  if (check_ || search_.state().measurements.size() > 1) return;
+  earlier_ = earlier;
+  if (default_score() > 0) take_over();
+}
+
+void TuningCourse::take_over() {
+  const auto earlier = *std::exchange(earlier_, std::nullopt);
+  const auto then = mean_score_of(space_.start(), earlier);
+  if (then == 0) return;
+  const auto change = default_score() / then;
+  if (!(change < kMostChange && change > 1 / kMostChange)) {
+    dropped_ = change - 1;
+    return;
+  }
+  auto state = search_.state();
+  std::vector<CourseRow> rows;
+  for (const auto& sample : earlier.samples) {
+    auto setting = space_.setting_of(sample.tuning);
+    if (!setting) continue;
+    const Score score{.score = change * sample.score,
+                      .standard_error = change * sample.standard_error};
+    state.measurements.push_back({.setting = std::move(*setting),
+                                  .score = score.score,
+                                  .standard_error = score.standard_error});
+    rows.push_back({.tuning = sample.tuning, .score = score, .state = kEarlierState});
+  }
+  if (earlier.challenger) state.challenger = space_.setting_of(*earlier.challenger);
+  if (state.challenger) state.turns = earlier.turns;
+  // The samples of this job check the earlier one, which costs no budget.
+  auto options = options_;
+  options.most_samples += static_cast<int>(search_.state().measurements.size());
+  auto search = search_of(space_, options, std::move(state));
+  if (!search) return;
+  options_ = options;
+  search_ = std::move(*search);
+  proposal_.reset();
+  resumed_ = std::move(rows);
+}
+
+std::optional<EarlierSearch> TuningCourse::unfinished() const {
+  const auto& state = search_.state();
+  const bool compares =
+      std::any_of(state.measurements.begin(), state.measurements.end(),
+                  [this](const auto& one) { return one.setting != space_.space().fallback(); });
+  if (!compares || confirmed() || state.ending != autotune::SearchEnding::searching)
+    return std::nullopt;
+  EarlierSearch search;
+  for (const auto& one : state.measurements) {
+    if (!(one.score > 0) || !std::isfinite(one.score)) continue;
+    search.samples.push_back({.tuning = space_.tuning_of(one.setting),
+                              .score = one.score,
+                              .standard_error = one.standard_error});
+  }
+  if (!state.challenger) return search;
+  search.challenger = space_.tuning_of(*state.challenger);
+  search.turns = state.turns;
+  if (search.turns.size() % 2 != 0) search.turns.pop_back();
+  const bool whole = std::all_of(search.turns.begin(), search.turns.end(),
+                                 [](double turn) { return std::isfinite(turn); });
+  if (!whole) search.turns.clear();
+  return search;
 }
 
 const autotune::Proposal& TuningCourse::proposal() {
@@ -93,6 +172,7 @@ std::optional<CourseRow> TuningCourse::add(const Score& score) {
       .tuning = space_.tuning_of(asked.setting), .score = score, .state = name(asked.stage)};
   // The setting comes from the search itself, so it lies in the space.
   static_cast<void>(search_.tell(asked.setting, score.score, score.standard_error));
+  if (earlier_ && default_score() > 0) take_over();
   return row;
 }
 

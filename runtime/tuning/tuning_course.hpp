@@ -11,6 +11,7 @@
 
 #include "autotune/search.hpp"
 #include "base/result.hpp"
+#include "runtime/tuning/memory/unfinished_search.hpp"
 #include "runtime/tuning/tuning_space.hpp"
 #include "runtime/tuning/warm_check.hpp"
 
@@ -41,9 +42,15 @@ class TuningCourse {
 
   /// The result of an earlier job, to be checked before anything else is tried. If it does not
   /// hold, the search begins, with the known tuning as a hint. Ignored: a result outside the space,
-  /// and "the default is best" from a search that could try less than this one. Before the second
-  /// sample of the search.
-  void start_warm(const KnownResult& known);
+  /// and "the default is best" from a search that could try less than this one; then it returns
+  /// false. Before the second sample of the search.
+  bool start_warm(const KnownResult& known);
+
+  /// Continues the search of an earlier job once this job has measured the default: its samples
+  /// then count as if all had been as much faster or slower as the default is now. They do not
+  /// count if that is more than kMostChange. Before the second sample of the search, and not after
+  /// start_warm().
+  void resume(const EarlierSearch& earlier);
 
   /// The tuning to measure now; once settled, the tuning to keep. The same until add().
   Tuning next();
@@ -57,6 +64,19 @@ class TuningCourse {
 
   /// The result of an earlier job holds in this one.
   bool confirmed() const { return check_ && found_ == WarmFinding::confirmed; }
+
+  /// The result of an earlier job does not hold in this one.
+  bool refuted() const { return check_ && found_ == WarmFinding::refuted; }
+
+  /// The samples of an earlier job that the search has taken over, as they count now.
+  const std::vector<CourseRow>& resumed() const { return resumed_; }
+
+  /// Samples of an earlier job that do not count, because the default is as much faster than it
+  /// was, as a share.
+  const std::optional<double>& dropped() const { return dropped_; }
+
+  /// The search so far, for a later job. Nothing: it has ended, or has measured only the default.
+  std::optional<EarlierSearch> unfinished() const;
 
   /// Samples of the search so far, those of the duel included.
   std::size_t samples() const;
@@ -94,10 +114,12 @@ class TuningCourse {
         search_(std::move(search)),
         warmup_left_(std::max(0, options.warmup_samples)) {}
 
-  static Result<autotune::Search> search_of(const TuningSpace& space, const CourseOptions& options);
+  static Result<autotune::Search> search_of(const TuningSpace& space, const CourseOptions& options,
+                                            autotune::SearchState state = {});
 
   Score mean_of(const autotune::Setting& setting) const;
   CourseRow add_to_check(const Score& score);
+  void take_over();
 
   /// The search's proposal. The search thinks of it for milliseconds, so it is kept.
   const autotune::Proposal& proposal();
@@ -110,6 +132,9 @@ class TuningCourse {
   std::optional<KnownResult> known_;
   std::optional<WarmCheck> check_;
   WarmFinding found_ = WarmFinding::goes_on;
+  std::optional<EarlierSearch> earlier_;  ///< Not taken over yet.
+  std::vector<CourseRow> resumed_;
+  std::optional<double> dropped_;
 };
 
 }  // namespace horo::runtime::tuning

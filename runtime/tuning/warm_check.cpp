@@ -8,9 +8,6 @@ namespace horo::runtime::tuning {
 
 namespace {
 
-/// If the default is faster or slower than before by a larger factor, the job is another one, or
-/// the machine is.
-constexpr double kMostChange = 1.35;
 /// Stated errors leave out what changes between samples.
 constexpr double kLeastError = 0.01;
 

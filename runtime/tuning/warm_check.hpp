@@ -18,6 +18,10 @@ struct Score {
   double bytes_per_step = 0;
 };
 
+/// If the default is faster or slower than before by a larger factor, the job is another one, or
+/// the machine is.
+inline constexpr double kMostChange = 1.35;
+
 /// The finding of an earlier job of the same kind.
 struct KnownResult {
   Tuning tuning;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A rank of a training: in each step it sums some tensors and checks every sum.
- * usage: autotune_rank MOST_STEPS [LOG]: runs until the autotuner has written its last line to LOG,
- * or for MOST_STEPS steps. */
+ * usage: autotune_rank MOST_STEPS [LOG [LINES [TENSORS]]]: runs until the autotuner has written its
+ * last line to LOG, or LINES lines, or for MOST_STEPS steps. Each step sums TENSORS tensors (12).
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,29 +34,30 @@ static void reduce(horo_tensor tensor, float* value) {
   need(horo_wait(op, -1));
 }
 
-/* Whether the autotuner's log has its last line. */
-static int has_ended(const char* path) {
+/* Whether the autotuner's log has its last line, or `most` lines. */
+static int has_ended(const char* path, int most) {
   char line[512];
   int ended = 0;
+  int lines = 0;
   FILE* const file = path == NULL ? NULL : fopen(path, "re");
   if (file == NULL) return 0;
   while (fgets(line, sizeof line, file) != NULL)
-    ended = ended || strstr(line, "default is best") != NULL ||
+    ended = ended || ++lines >= most || strstr(line, "default is best") != NULL ||
             strstr(line, "default stays") != NULL || strstr(line, "challenger won") != NULL;
   fclose(file);
   return ended;
 }
 
-static void step(const horo_tensor* tensors, int number) {
+static void step(const horo_tensor* tensors, int count, int number) {
   static float values[kTensors][kElements];
   horo_op ops[kTensors];
-  for (int t = 0; t < kTensors; ++t) {
+  for (int t = 0; t < count; ++t) {
     for (int i = 0; i < kElements; ++i)
       values[t][i] = (float)(horo_rank() + 1) * (float)(t + number % 7);
     need(horo_submit(tensors[t], values[t], values[t], ops + t));
   }
   const float ranks = (float)(horo_size() * (horo_size() + 1) / 2);
-  for (int t = 0; t < kTensors; ++t) {
+  for (int t = 0; t < count; ++t) {
     need(horo_wait(ops[t], -1));
     for (int i = 0; i < kElements; ++i) {
       if (values[t][i] == ranks * (float)(t + number % 7)) continue;
@@ -69,18 +71,20 @@ static void step(const horo_tensor* tensors, int number) {
 int main(int argc, char** argv) {
   const int most = argc > 1 ? atoi(argv[1]) : 100;
   const char* const log = argc > 2 ? argv[2] : NULL;
+  const int lines = argc > 3 ? atoi(argv[3]) : 1000000;
+  const int count = argc > 4 && atoi(argv[4]) < kTensors ? atoi(argv[4]) : kTensors;
   horo_tensor tensors[kTensors];
   char name[32];
   need(horo_init());
-  for (int t = 0; t < kTensors; ++t) {
+  for (int t = 0; t < count; ++t) {
     snprintf(name, sizeof name, "gradient.%d", t);
     tensors[t] = declare(name, kElements);
   }
   const horo_tensor stop = declare("stop", 1);
   for (int i = 0; i < most; ++i) {
-    step(tensors, i);
+    step(tensors, count, i);
     if (i % 50 != 49) continue;
-    float stops = horo_rank() == 0 ? (float)has_ended(log) : 0;
+    float stops = horo_rank() == 0 ? (float)has_ended(log, lines) : 0;
     reduce(stop, &stops);
     if (stops > 0) {
       if (horo_rank() == 0) printf("settled\n");

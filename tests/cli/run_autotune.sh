@@ -69,6 +69,28 @@ expect "exit code" "$code" 0
 expect_in "standard error" "$err" "'$store' is damaged: "
 expect "results kept" "$(tail -1 "$store")" "end 1"
 
+# A search that its job's end interrupts is continued by the next job, and is over after it.
+searches="$XDG_STATE_HOME/horo/tuning-searches"
+rm -f "$store"
+slow=(--autotune --autotune-log-file "$log" --autotune-warmup-samples 1 --autotune-steps-per-sample 100 --log-level info)
+try timeout 100 horo run -np 2 "${slow[@]}" "$rank" 1000000 "$log" 6
+expect "exit code" "$code" 0
+expect_in "standard error" "$err" "autotuning: the training ended after"
+expect "searches kept" "$(tail -1 "$searches")" "end 1"
+tried=$(sed -n 2p "$searches" | cut -f4 | tr ';' '\n' | wc -l)
+[ "$tried" -ge 5 ] || fail "only $tried samples are kept: $(cat "$searches")"
+try timeout 200 horo run -np 2 "${slow[@]}" "$rank" 1000000 "$log"
+expect "exit code" "$code" 0
+if grep -q "whose search did not end, do not count" <<<"$err"; then
+  echo "the machine's speed has changed between two jobs"
+else
+  expect_in "standard error" "$err" "autotuning: goes on with the search of an earlier job, which had $tried samples"
+  expect "samples of the earlier job in the log" "$(grep -c ',earlier job,' "$log")" "$tried"
+fi
+well_formed
+expect "searches kept" "$(tail -1 "$searches")" "end 0"
+expect "results kept" "$(tail -1 "$store")" "end 1"
+
 # By Horovod's names.
 try timeout 100 env HOROVOD_AUTOTUNE=1 HOROVOD_AUTOTUNE_LOG="$log" horo run -np 2 "${few[@]}" "$rank" 1000000 "$log"
 expect "exit code" "$code" 0
@@ -82,6 +104,15 @@ expect_in "standard error" "$err" "autotuning: the training ended during the war
 well_formed
 expect "lines of the log" "$(wc -l <"$log")" 2
 tail -1 "$log" | grep -q ',ended in warm-up,' || fail "the last line does not say that the training ended in the warm-up"
+
+# Without tensors there is nothing to measure; with one, there is.
+try timeout 60 horo run -np 2 --autotune --autotune-log-file "$log" --log-level info "$rank" 0
+expect "exit code without tensors" "$code" 0
+expect_in "standard error without tensors" "$err" "autotuning: the training ended during the warm-up"
+try timeout 100 horo run -np 2 --autotune --autotune-log-file "$log" --log-level info "${few[@]}" "$rank" 1000000 "$log" 1000000 1
+expect "exit code with one tensor" "$code" 0
+expect_in "output with one tensor" "$out" "settled"
+well_formed
 
 # Nothing can change: one rank, or every value is set.
 try timeout 60 horo run -np 1 --autotune --log-level info "$rank" 10

@@ -88,6 +88,13 @@ void LeaderConnections::accept_all() {
   }
 }
 
+LinkFacts LeaderConnections::links() const {
+  LinkFacts slowest;
+  for (const auto& connection : connections_)
+    slowest = slower(slowest, facts_of(connection->socket.value()));
+  return slowest;
+}
+
 // -- Events -------------------------------------------------------------------------------------
 
 void LeaderConnections::add_to(std::vector<pollfd>& entries) const {

@@ -14,6 +14,7 @@
 #include "base/kv/auth.hpp"
 #include "base/result.hpp"
 #include "runtime/tree/connections/leader_listener.hpp"
+#include "runtime/tree/connections/link_facts.hpp"
 #include "runtime/tree/connections/sealed_channel.hpp"
 #include "runtime/tree/leader/leader.hpp"
 
@@ -59,6 +60,9 @@ class LeaderConnections final : public Outbox {
   bool has_output() const;
 
   void close_all();
+
+  /// Describes the slowest connection.
+  LinkFacts links() const;
 
   void send(std::size_t link, std::string payload) override;
 

@@ -83,6 +83,11 @@ void LeaderService::leave() {
   if (thread_.joinable()) thread_.join();
 }
 
+LinkFacts LeaderService::links() const {
+  const MutexLock lock(mutex_);
+  return connections_.links();
+}
+
 void LeaderService::run() {
   pthread_setname_np(pthread_self(), "horo-tree");
   const MutexLock lock(mutex_);

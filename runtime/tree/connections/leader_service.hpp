@@ -59,6 +59,9 @@ class LeaderService {
 
   LeaderCounters counters() const;
 
+  /// Describes the slowest connection to a parent or child.
+  LinkFacts links() const;
+
   /// How often the thread woke up.
   std::uint64_t wakes() const { return wakes_.load(std::memory_order_relaxed); }
 

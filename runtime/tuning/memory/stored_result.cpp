@@ -16,13 +16,6 @@ namespace {
 
 constexpr std::size_t kFields = 12;
 
-/// A text that cannot break its line.
-std::string kept_text(std::string text) {
-  std::replace_if(
-      text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20; }, ' ');
-  return text;
-}
-
 std::vector<std::string_view> split(std::string_view line) {
   std::vector<std::string_view> fields;
   for (;;) {
@@ -67,13 +60,18 @@ class Fields {
 
 }  // namespace
 
+std::string kept_text(std::string text) {
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20; }, ' ');
+  return text;
+}
+
 std::string to_line(const StoredResult& result) {
-  return fmt::format("{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}", kept_text(result.key.topology),
-                     kept_text(result.key.tensors), result.tuning.fusion_threshold,
-                     result.tuning.cycle_ns, result.tuning.wake_delay_ns,
-                     result.beats_default ? 1 : 0, result.gain, result.gain_error,
-                     result.default_score, result.samples, result.time,
-                     result.tuning.small_message);
+  return fmt::format(
+      "{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}", kept_text(result.key.topology),
+      kept_text(result.key.tensors), result.tuning.fusion_threshold, result.tuning.cycle_ns,
+      result.tuning.wake_delay_ns, result.beats_default ? 1 : 0, result.gain, result.gain_error,
+      result.default_score, result.samples, result.time, result.tuning.small_message);
 }
 
 Result<StoredResult> from_line(std::string_view line) {

@@ -34,6 +34,9 @@ struct StoredResult {
   friend bool operator==(const StoredResult&, const StoredResult&) = default;
 };
 
+/// A text that cannot break its line.
+std::string kept_text(std::string text);
+
 /// Values separated by tabs, without a line end. docs/guide/tuning.md names them.
 std::string to_line(const StoredResult& result);
 

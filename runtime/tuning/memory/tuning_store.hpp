@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A user's file of results of searches. Several jobs may use it at once: writers hold a lock, and
-// replace the file as a whole, so a reader finds the old file or the new one. A damaged file is put
-// aside with a warning, and the store begins anew.
+// A user's file of results of searches, which several jobs may use at once (LineFile).
 #pragma once
 
 #include <functional>
@@ -10,6 +8,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "runtime/tuning/memory/line_file.hpp"
 #include "runtime/tuning/memory/stored_result.hpp"
 
 namespace horo::runtime::tuning {
@@ -41,18 +40,10 @@ class TuningStore {
   /// remember.
   Result<std::size_t> forget(const std::function<bool(const StoredResult&)>& which);
 
-  const std::string& path() const { return path_; }
+  const std::string& path() const { return file_.path(); }
 
  private:
-  using Change = std::function<void(std::vector<StoredResult>&)>;
-
-  Result<std::vector<StoredResult>> read_or_put_aside() const;
-  Status put_aside(const std::string& reason) const;
-  Status change(const Change& change);
-  Status replace(const std::vector<StoredResult>& results) const;
-
-  std::string folder_;
-  std::string path_;
+  LineFile file_;
 };
 
 }  // namespace horo::runtime::tuning

@@ -226,3 +226,87 @@ TEST_CASE("a known tuning outside the searched range is ignored") {
   job.sample(hill);
   CHECK(job.tuning.next() == Tuning{});
 }
+
+namespace {
+
+/// The search of a job that ended after so many samples, its warm-up included.
+EarlierSearch interrupted(const Speed& speed, int samples) {
+  Job job;
+  for (int i = 0; i < samples; ++i) job.sample(speed);
+  const auto search = job.tuning.course().unfinished();
+  REQUIRE(search);
+  return *search;
+}
+
+}  // namespace
+
+TEST_CASE("a search that its job's end interrupted goes on in the next job") {
+  Job whole;
+  const int all = whole.settle(hill);
+  for (const int warmup : {0, 2}) {
+    CAPTURE(warmup);
+    const auto earlier = interrupted(hill, 12);
+    CHECK(earlier.samples.size() == 10);
+    Job later({}, {.warmup_samples = warmup});
+    later.sample(hill);
+    later.tuning.resume(earlier);
+    const int left = later.settle(hill) + 1 - warmup;
+    CHECK(later.tuning.course().resumed().size() == 10);
+    CHECK(later.tuning.course().outcome().ending == SearchEnding::challenger_won);
+    CHECK(hill(later.tuning.next()) > 1.3e9);
+    // Nothing is measured twice but the default.
+    CHECK(left <= all - 2 - 10 + 1 + 6);
+    CHECK_FALSE(later.tuning.course().unfinished());
+  }
+}
+
+TEST_CASE("the turns of an interrupted search go on as well") {
+  Job first;
+  while (first.tuning.course().outcome().turns < 4) first.sample(hill);
+  first.sample(hill);  // The first half of a pair is measured again.
+  const auto earlier = first.tuning.course().unfinished();
+  REQUIRE(earlier);
+  CHECK(earlier->challenger);
+  CHECK(earlier->turns.size() == 4);
+  Job later;
+  later.sample(hill);
+  later.tuning.resume(*earlier);
+  CHECK(later.settle(hill) <= 2 + 2 + 12);
+  CHECK(later.tuning.course().outcome().turns > 4);
+  CHECK(later.tuning.course().outcome().ending == SearchEnding::challenger_won);
+}
+
+TEST_CASE("samples of a slower day count as if the machine had been as fast as now") {
+  const auto earlier = interrupted([](const Tuning& tuning) { return 0.8 * hill(tuning); }, 12);
+  Job later;
+  for (int i = 0; i < 2; ++i) later.sample(hill);
+  later.tuning.resume(earlier);
+  later.sample(hill);
+  const auto& rows = later.tuning.course().resumed();
+  REQUIRE(rows.size() == earlier.samples.size());
+  for (const auto& row : rows) CHECK(row.score.score == Approx(hill(row.tuning)).epsilon(0.04));
+  CHECK(rows.front().state == "earlier job");
+}
+
+TEST_CASE("samples of a job that ran at another speed do not count") {
+  const auto earlier = interrupted([](const Tuning& tuning) { return 0.5 * hill(tuning); }, 12);
+  Job later;
+  later.sample(hill);
+  later.tuning.resume(earlier);
+  CHECK(later.settle(hill) > 10);
+  CHECK(later.tuning.course().resumed().empty());
+  CHECK(later.tuning.course().dropped().value() == Approx(1).epsilon(0.05));
+}
+
+TEST_CASE("there is nothing to continue before a second setting is measured, or after the end") {
+  Job job;
+  for (int i = 0; i < 3; ++i) {
+    CHECK_FALSE(job.tuning.course().unfinished());
+    job.sample(hill);
+  }
+  CHECK_FALSE(job.tuning.course().unfinished());
+  job.sample(hill);
+  CHECK(job.tuning.course().unfinished());
+  job.settle(hill);
+  CHECK_FALSE(job.tuning.course().unfinished());
+}
