@@ -18,6 +18,7 @@ void HostSet::add(const Host& host) {
   auto& same = hosts_[place->second];
   same.slots = std::min(same.slots + host.slots, kMaxSlots);
   same.gpus = std::max(same.gpus, host.gpus);
+  same.entries += host.entries;
   if (same.user.empty()) same.user = host.user;
 }
 

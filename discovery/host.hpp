@@ -23,8 +23,11 @@ struct Host {
   int slots = 1;       ///< Number of ranks that it takes.
   int gpus = 0;        ///< GPUs that the scheduler gave to the job there; 0 if it does not say.
   std::string user{};  ///< User to log in as; empty for the configured one.
+  int entries = 1;     ///< Number of lines or entries that name it; equality ignores it.
 
-  friend bool operator==(const Host&, const Host&) = default;
+  friend bool operator==(const Host& a, const Host& b) {
+    return a.name == b.name && a.slots == b.slots && a.gpus == b.gpus && a.user == b.user;
+  }
 };
 
 /// Hosts in the order in which they are filled, each name once.

@@ -2,6 +2,7 @@
 #include "launcher/plan/job_facts.hpp"
 
 #include <algorithm>
+#include <unistd.h>
 #include <utility>
 
 #include "base/board_header.hpp"
@@ -10,6 +11,7 @@
 #include "discovery/this_machine.hpp"
 #include "launcher/plan/find_program.hpp"
 #include "launcher/plan/jsrun_plan.hpp"
+#include "launcher/plan/repeated_hosts.hpp"
 #include "launcher/plan/start_probe.hpp"
 #include "launcher/protocol/free_ports.hpp"
 
@@ -259,6 +261,12 @@ Result<discovery::FoundHosts> offered_hosts(const JobRequest& request) {
   HORO_TRY(auto found, find_hosts(listing, discovery::NoHosts::allowed));
   discovery::HostSet hosts;
   const auto merged = discovery::merge_this_machine(found.hosts);
+  if (size && found.may_change) {
+    const RepeatLimits limits{.own_cores = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)),
+                              .ranks = size->np,
+                              .ranks_are_limited = size->limited};
+    HORO_TRY_STATUS(check_repeated_hosts(merged, limits).context(found.source));
+  }
   for (auto host : merged.hosts()) {
     host.slots = std::min(host.slots, kMaxLocalRanks);
     hosts.add(host);

@@ -17,6 +17,16 @@ try horo run -np 2 --min-np 1 --host-discovery-script "exit 4 | false; exit 4" t
 expect_in "error" "$err" "it ended with exit code"
 try horo run -np 2 --min-np 1 --host-discovery-script "echo a:2; echo b:x" true
 expect_in "error" "$err" "line 2: slots in 'b:x'"
+
+# Output without end, or nearly so: neither time nor memory grows with it, and nothing starts.
+try horo run -np 2 --min-np 1 --host-discovery-script "yes localhost | head -1000000" true
+expect "exit code of a host on 10^6 lines" "$code" 2
+expect_in "error" "$err" "host 'localhost' is on 1000000 lines, which give it 1000000 slots"
+try horo run -np 2 --min-np 1 --host-discovery-script "yes localhost | head -1000" true
+expect "exit code of a host on more lines than cores" "$code" 2
+expect_in "error" "$err" "limit the job with --max-np"
+try horo run -np 2 --min-np 1 --host-discovery-script "yes localhost" true
+expect_in "error" "$err" "it printed more than"
 try horo run -np 2 --min-np 1 --host-discovery-script "seq -f h%.0f 1000000 | cat" true
 expect_in "error" "$err" "line 100001: with"
 try horo run -np 2 --min-np 1 --discovery-timeout 300ms --host-discovery-script "sleep 60; echo a" true

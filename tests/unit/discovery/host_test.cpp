@@ -10,6 +10,8 @@ TEST_CASE("a host that is listed twice is one host with both slots, at its first
   HostSet hosts({{"a", 2}, {"b", 1}, {"a", 3}});
   CHECK(hosts.hosts() == std::vector<Host>{{"a", 5}, {"b", 1}});
   CHECK(hosts.slots() == 6);
+  CHECK(hosts.hosts()[0].entries == 2);
+  CHECK(hosts.hosts()[1].entries == 1);
   CHECK(describe(hosts) == "a:5, b:1");
 }
 
