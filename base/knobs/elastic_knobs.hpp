@@ -20,7 +20,7 @@ inline constexpr Knob<int> kMinNp{
     .text = {.key = "min.np",
              .group = kElastic,
              .help = "make the job elastic: it goes on while so many ranks are left, and waits for "
-                     "hosts when there are fewer; 0: as many as -np",
+                     "hosts when there are fewer; 0, beside --max-np: as many as -np",
              .unit = "ranks",
              .reader = KnobReader::launcher,
              .flags = {Spelling{.name = "min-num-proc"}}},
@@ -32,7 +32,7 @@ inline constexpr Knob<int> kMaxNp{
     .text = {.key = "max.np",
              .group = kElastic,
              .help = "make the job elastic: it uses hosts and slots that come later, up to so many "
-                     "ranks; 0: as many as there are slots",
+                     "ranks; 0, beside --min-np: as many as there are slots",
              .unit = "ranks",
              .reader = KnobReader::launcher,
              .flags = {Spelling{.name = "max-num-proc"}}},

@@ -13,6 +13,21 @@ bool is_elastic(const JobRequest& request) {
   return request.format == OutputFormat::horovod && !request.script.empty();
 }
 
+/// 0 stands for a number that another option gives. Alone it would leave the job an ordinary one,
+/// though the user names an option of elastic jobs.
+Status check_zeros(const Settings& settings) {
+  for (const auto* knob : {&knobs::kMinNp, &knobs::kMaxNp}) {
+    if (!settings.is_set(knob->text.key)) continue;
+    const bool least = knob == &knobs::kMinNp;
+    return fail(Errc::invalid_argument,
+                "--{} 0 ({}) does not make the job elastic; give {}, or leave it out",
+                least ? "min-np" : "max-np", settings.origin(knob->text.key).text(),
+                least ? "the number of ranks with which the job goes on, 1 or more"
+                      : "the largest number of ranks, or --min-np with the smallest");
+  }
+  return {};
+}
+
 Failure cannot(std::string_view what, std::string_view remedy) {
   return fail(Errc::invalid_argument,
               "an elastic job (--min-np, --max-np) cannot have {}; {}, or leave out the options of "
@@ -42,7 +57,10 @@ Status check_options(const JobRequest& request) {
 }  // namespace
 
 Result<std::optional<ElasticSize>> elastic_size(const JobRequest& request) {
-  if (!is_elastic(request)) return std::optional<ElasticSize>{};
+  if (!is_elastic(request)) {
+    HORO_TRY_STATUS(check_zeros(request.settings));
+    return std::optional<ElasticSize>{};
+  }
   HORO_TRY_STATUS(check_options(request));
   const int least = request.settings.get(knobs::kMinNp);
   const int most = request.settings.get(knobs::kMaxNp);

@@ -6,12 +6,21 @@
 
 refused "--min-np 3 is more than -np 2" horo run -np 2 --min-np 3 true
 refused "--max-np 1 is less than the 2 ranks" horo run -np 2 --max-np 1 true
+refused "--min-np 4 is more than -np 2" horo run -np 2 --min-np 4 --max-np 3 true
+refused "--min-np 0 (flag --min-np) does not make the job elastic" horo run -np 2 --min-np 0 true
+HORO_MIN_NP=0 refused "--min-np 0 (environment HORO_MIN_NP) does not" horo run -np 2 true
+refused "--max-np 0 (flag --max-np) does not make the job elastic" horo run -np 2 --max-np 0 true
 refused "cannot have --mpi" horo run -np 2 --min-np 1 --mpi true
 refused "cannot have --stdin rank0" horo run -np 2 --min-np 1 --stdin rank0 true
 refused "MIN,MAX" horo run -np 2 --min-np 1 --blacklist-cooldown-range 100 10 true
 refused "MIN,MAX" horo run -np 2 --min-np 1 --blacklist-cooldown-range 0 10 true
 
 # The first run of the script decides: a failure ends the job, and garbage is refused with its line.
+refused "discovery script '$scratch/none.sh': it, or the interpreter that its first line names, is missing" \
+  horo run -np 2 --min-np 1 --host-discovery-script "$scratch/none.sh" true
+: >"$scratch/plain.sh"
+refused "discovery script '$scratch/plain.sh': it, or the interpreter that its first line names, may not be executed" \
+  horo run -np 2 --min-np 1 --host-discovery-script "$scratch/plain.sh" true
 try horo run -np 2 --min-np 1 --host-discovery-script "exit 4 | false; exit 4" true
 [ "$code" -ne 0 ] || fail "a script that failed at first was accepted"
 expect_in "error" "$err" "it ended with exit code"

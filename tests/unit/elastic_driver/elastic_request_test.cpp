@@ -54,6 +54,17 @@ TEST_CASE("numbers of ranks that do not fit together are refused") {
              Catch::Contains("--max-np 3 is less than the 4 ranks"));
 }
 
+TEST_CASE("a number of ranks of 0 that would leave the job static is refused with the way out") {
+  CHECK(refusal(request({{.name = "min-np", .value = "0"}}, 4)) ==
+        "--min-np 0 (flag --min-np) does not make the job elastic; give the number of ranks with "
+        "which the job goes on, 1 or more, or leave it out");
+  CHECK_THAT(refusal(request({{.name = "max-num-proc", .value = "0"}}, 4)),
+             Catch::Contains("--max-np 0 (flag --max-num-proc) does not"));
+  const auto most = elastic_size(
+      request({{.name = "min-np", .value = "0"}, {.name = "max-np", .value = "8"}}, 4));
+  CHECK((most.value()->least == 4 && most.value()->most == 8));
+}
+
 TEST_CASE("options that an elastic job cannot have are refused with the way out") {
   const Flags elastic{{.name = "min-np", .value = "1"}};
   auto mpi = request(elastic, 2);
