@@ -121,7 +121,9 @@ void on(MembershipState& state, const WorkerCalled& event, TimePoint now) {
   state.state_exists |= worker->entered > 0;
   worker->phase = WorkerPhase::called;
   worker->due.reset();
-  if (worker->rank) begin_regrouping(state, now);
+  if (!worker->rank) return;
+  if (state.phase == MembershipPhase::running) note_first_call(state, *worker, now);
+  begin_regrouping(state, now);
 }
 
 /// A worker that was not told to end has ended with code 0. True: the program is ending.

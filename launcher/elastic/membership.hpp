@@ -57,6 +57,14 @@ struct MembershipNotices {
   std::optional<TimePoint> joined_by;  ///< A worker that is ready waits for others until then.
 };
 
+/// The worker that was the first one to give up each of the last meetings, without a loss. Others
+/// call as well then, but only because it did.
+struct FirstToGiveUp {
+  int worker = -1;    ///< -1: none.
+  int meetings = 0;   ///< In a row.
+  TimePoint since{};  ///< When it gave up the first of them.
+};
+
 /// Why the job ends.
 struct MembershipVerdict {
   std::optional<JobEnd> failure;  ///< Set by the first failure that ends the job.
@@ -79,7 +87,8 @@ struct MembershipState {
   int resets = 0;                ///< Generations after the first.
   bool state_exists = false;     ///< A worker has entered a generation: its state must survive.
   int unmet = 0;                 ///< Generations in a row that no worker entered.
-  std::optional<TimePoint> unmet_since;   ///< When the first of them was formed.
+  std::optional<TimePoint> unmet_since;  ///< When the first of them was formed.
+  FirstToGiveUp gave_up;
   std::optional<TimePoint> stop_by;       ///< In `stopping` and `ending`: what remains is killed.
   std::optional<TimePoint> suspended_at;  ///< When the launcher was suspended.
   bool all_ended = false;                 ///< In `ending`: no worker lives any more.

@@ -54,6 +54,7 @@ void lose(MembershipState& state, ElasticWorker& worker, std::string why, bool f
           TimePoint now) {
   if (!worker.rank) return;
   worker.rank.reset();
+  state.gave_up = {};
   begin_regrouping(state, now);
   state.round.left.push_back(
       {.worker = worker.number, .host = worker.host, .why = std::move(why), .failed = failed});
@@ -85,6 +86,22 @@ void blame(MembershipState& state, ElasticWorker& worker, const WorkerFault& fau
   lose(state, worker, fault.why, true, now);
   if (state.hosts.at(host).use != HostUse::usable) return;
   if (state.hosts.count_failure(host, slot) || fault.for_good) put_aside(state, host, text, now);
+}
+
+void note_first_call(MembershipState& state, ElasticWorker& worker, TimePoint now) {
+  constexpr int kLeastMeetings = 3;
+  auto& gave_up = state.gave_up;
+  if (worker.entered == state.generation) {
+    gave_up = {};
+    return;
+  }
+  if (gave_up.worker != worker.number) gave_up = {.worker = worker.number, .since = now};
+  ++gave_up.meetings;
+  if (gave_up.meetings < kLeastMeetings || now < gave_up.since + state.rules.rejoin_timeout) return;
+  const auto why = fmt::format("could not join the others in the last {} generations, for {}",
+                               gave_up.meetings, describe(now - gave_up.since));
+  blame(state, worker, {.why = why, .exit_code = exit_code::kStartTimeout}, now);
+  end_worker(state, worker, why);
 }
 
 namespace {

@@ -25,6 +25,10 @@ void end_worker(MembershipState& state, ElasticWorker& worker, std::string why);
 void lose(MembershipState& state, ElasticWorker& worker, std::string why, bool failed,
           TimePoint now);
 
+/// A member of the running generation calls. One that gives up each meeting first cannot join, and
+/// is ended after the rejoin timeout: without it, the others can meet.
+void note_first_call(MembershipState& state, ElasticWorker& worker, TimePoint now);
+
 /// A member called, or was lost: the running generation is over.
 void begin_regrouping(MembershipState& state, TimePoint now);
 

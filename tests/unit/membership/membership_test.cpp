@@ -333,6 +333,63 @@ TEST_CASE("workers that never meet end the job with a question about the network
   CHECK(story.end().failure.find("can the hosts reach each other?") != std::string::npos);
 }
 
+TEST_CASE("a worker that alone cannot join is ended by name, and the others go on without it") {
+  auto story =
+      running({.min_np = 1, .np = 3, .slot_restarts = 0, .rejoin_timeout = 20s}, "a:1,b:1,c:1");
+  story.call_all({0, 1, 2});
+  std::string last;
+  int meetings = 0;
+  for (; meetings < 100 && last.find("end 2") == std::string::npos; ++meetings) {
+    story.pass(1s);
+    last = story.call_from(2, 1);
+    if (last.find("end 2") != std::string::npos) break;
+    story.call_from(0, 1);
+    story.call_from(1, 1);
+  }
+  CHECK(meetings == 20);
+  CHECK(last == "over 22; end 2; refused 2");
+  CHECK(story.call_all({0, 1}) == "formed 23: 0 1 (2 survivors)");
+  CHECK(story.lines().back().find("host c is put aside: worker 2 on host c: could not join the "
+                                  "others in the last 21 generations, for 20.0") == 0);
+}
+
+TEST_CASE("a worker that gives up a meeting now and then is not ended") {
+  auto story = running({.min_np = 1, .np = 2, .elastic_timeout = 20s}, "a:1,b:1");
+  for (std::uint64_t i = 0; i < 50; ++i) {
+    story.pass(1s);
+    const bool enters = i % 5 == 0;
+    const auto entered = enters ? story.state().generation : story.state().generation - 1;
+    CHECK(story.call_from(0, entered).find("over") == 0);
+    CHECK(story.call_from(1, entered).find("formed") == 0);
+  }
+}
+
+TEST_CASE("a worker that dies in each of its meetings costs no more generations than restarts") {
+  auto story = running({.min_np = 1, .np = 1, .slot_restarts = 3}, "a:1");
+  story.offer("a:1,b:1");
+  int newcomer = 1;
+  for (; newcomer < 100 && story.find(newcomer) != nullptr; ++newcomer) {
+    CHECK(story.call(newcomer).find("notice") == 0);
+    CHECK(story.call(0).find("formed") != std::string::npos);
+    story.killed(newcomer);
+    CHECK(story.call_from(0, story.state().generation - 1).find("formed") == 0);
+  }
+  CHECK(newcomer == 5);  // It was started once and again three times.
+  CHECK(story.state().generation == 9);
+  CHECK(story.lines().back().find("host b is put aside") == 0);
+  CHECK(story.pass(1h).empty());
+}
+
+TEST_CASE("a reset limit ends a job whose newcomers die in each of their meetings") {
+  auto story = running({.min_np = 1, .np = 1, .slot_restarts = 100, .reset_limit = 2}, "a:1");
+  story.offer("a:1,b:1");
+  CHECK(story.call(1) == "notice 1 added");
+  story.call(0);
+  story.killed(1);
+  CHECK(story.call_from(0, 1) == "end 2; formed 3: 0 (1 survivors)");
+  CHECK(story.call(2).find("removed 2") != std::string::npos);
+}
+
 TEST_CASE("a survivor that hangs is ended by name, and the others go on") {
   auto story = running({.min_np = 1, .np = 3, .rejoin_timeout = 20s}, "a:1,b:1,c:1");
   story.killed(0);
