@@ -14,4 +14,7 @@ struct WaitLimit {
   int cancel;  ///< The descriptor that becomes readable when the call is to end; -1: there is none.
 };
 
+/// Sleeps for so long, or until the limit's time. False: the wait is cancelled. Blocks.
+bool pause_for(Duration pause, const WaitLimit& limit);
+
 }  // namespace horo

@@ -104,7 +104,7 @@ Result<BoardHandover> BoardSharing::make_gift(UniqueFd ready, std::vector<Rank> 
 Result<std::string> BoardSharing::meet_hosts(BoardHandover& handover, const WaitLimit& limit) {
   const auto& worker = parts_.identity.worker;
   const auto& ranks = handover.ranks;
-  HORO_TRY(kv::Client client, connect_in_time(*parts_.store, limit.deadline));
+  HORO_TRY(kv::Client client, connect_in_time(*parts_.store, limit));
   HostReport own{.host = {.name = worker.hostname, .address = client.own_host(), .ranks = ranks},
                  .server_host = client.server_host()};
   HostTable table;

@@ -6,6 +6,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <fcntl.h>
+#include <future>
 #include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -46,6 +47,19 @@ void Store::stop() {
   if (!thread_.joinable()) return;
   loop_->stop();
   thread_.join();
+}
+
+std::vector<std::string> Store::keys() {
+  std::promise<std::vector<std::string>> all;
+  loop_->post([&] {
+    std::vector<std::string> found;
+    server_->erase_if([&found](std::string_view key) {
+      found.emplace_back(key);
+      return false;
+    });
+    all.set_value(std::move(found));
+  });
+  return all.get_future().get();
 }
 
 Worker::Worker(int its_number, const horo::Environment& environment) : number(its_number) {

@@ -34,6 +34,8 @@ class Store {
 
   void stop();  ///< All connections are closed.
 
+  std::vector<std::string> keys();
+
   const std::string& address() const { return address_; }
 
   const horo::kv::Secret& secret() const { return secret_; }

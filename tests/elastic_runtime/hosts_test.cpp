@@ -8,6 +8,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "base/elastic/generation_keys.hpp"
+
 using namespace elastic_test;
 
 namespace {
@@ -30,6 +32,11 @@ void lose(int lost, const char* backend) {
   for (std::size_t rank = 0; rank < left.size(); ++rank) {
     REQUIRE(job[left[rank].worker].hear() == fmt::format("in 2 {} 3 3", rank));
     REQUIRE(job[left[rank].worker].hear() == "sum 6");
+  }
+  // The launcher erases what is left of a generation by the generation in the names.
+  for (const auto& key : job.store.keys()) {
+    INFO(key);
+    CHECK((key.starts_with("horo/elastic/") || horo::elastic::generation_of_key(key)));
   }
   const std::chrono::duration<double, std::milli> took = Clock::now() - killed;
   std::cout << fmt::format("{}: first sum {:.1f} ms after SIGKILL of worker {} on two hosts\n",

@@ -51,6 +51,19 @@ TEST_CASE("a key that the launcher has erased does not exist any more") {
   CHECK_FALSE(client.find("answer/7", soon())->has_value());
 }
 
+TEST_CASE("the launcher erases all keys of a kind, and they count no more") {
+  RunningServer running;
+  running.with_server([](Server& server) {
+    for (int i = 0; i < 100; ++i) REQUIRE(server.set(fmt::format("old/{}", i), "value"));
+    REQUIRE(server.set("new/1", "value"));
+    server.erase_if([](std::string_view key) { return key.starts_with("old/"); });
+    CHECK(server.counts().keys == 1);
+  });
+  auto client = running.client();
+  CHECK_FALSE(client.find("old/7", soon())->has_value());
+  CHECK(client.find("new/1", soon())->has_value());
+}
+
 TEST_CASE("a handler of an intercepted prefix may answer at once through the server") {
   RunningServer running;
   running.with_server([](Server& server) {

@@ -83,4 +83,12 @@ std::size_t KeyValueStore::erase(std::span<const std::string> keys) {
   return erased;
 }
 
+std::size_t KeyValueStore::erase_if(const std::function<bool(std::string_view key)>& unwanted) {
+  return std::erase_if(values_, [&](const auto& entry) {
+    if (!unwanted(entry.first)) return false;
+    bytes_ -= entry.first.size() + entry.second->size() + kEntryCost;
+    return true;
+  });
+}
+
 }  // namespace horo::kv

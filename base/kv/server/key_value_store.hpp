@@ -48,6 +48,9 @@ class KeyValueStore {
 
   std::size_t erase(std::span<const std::string> keys);
 
+  /// Erases all keys for which `unwanted` is true. Looks at every key.
+  std::size_t erase_if(const std::function<bool(std::string_view key)>& unwanted);
+
   std::size_t keys() const { return values_.size(); }
 
   Bytes bytes() const { return Bytes{bytes_}; }

@@ -8,20 +8,13 @@
 #include <utility>
 
 #include "base/kv/kv_messages.hpp"
-#include "base/kv/server/listener.hpp"
+#include "base/kv/server/listener_set.hpp"
 #include "base/kv/server/server_connection.hpp"
 #include "base/kv/server/server_limits.hpp"
 #include "base/kv/server/store_operations.hpp"
 #include "base/log.hpp"
 
 namespace horo::kv {
-
-namespace {
-
-constexpr int kAcceptsPerTurn = 64;  // Then the connected clients are served.
-constexpr Duration kDescriptorRetry = std::chrono::milliseconds(100);
-
-}  // namespace
 
 class Server::Impl : public std::enable_shared_from_this<Impl> {
  public:
@@ -30,30 +23,20 @@ class Server::Impl : public std::enable_shared_from_this<Impl> {
         secret_(secret),
         options_(std::move(options)),
         terms_{.version = kVersion, .max_payload = payload},
-        store_(options_.limits) {}
+        store_(options_.limits),
+        listeners_(loop, {.has_room = [this] { return has_room(); },
+                          .on_full = [this] { expire(); },
+                          .on_connection = [this](int fd) { add(fd); }}) {}
 
   Status listen() {
-    for (const auto& address : options_.listen) HORO_TRY_STATUS(add_listener(address));
-    resume_accepting();
+    for (const auto& address : options_.listen) HORO_TRY_STATUS(listeners_.add(address));
+    listeners_.resume();
     return {};
   }
 
-  Result<Address> listen_also(const Address& address) {
-    for (const auto& entry : listeners_) {
-      const auto& there = entry.listener.address();
-      const bool same_port = address.port == 0 || address.port == there.port;
-      if (there.host == address.host && same_port) return there;
-    }
-    HORO_TRY_STATUS(add_listener(address));
-    if (accepting_) accept_at(listeners_.back());
-    return listeners_.back().listener.address();
-  }
+  Result<Address> listen_also(const Address& address) { return listeners_.find_or_add(address); }
 
-  std::vector<Address> addresses() const {
-    std::vector<Address> out;
-    for (const auto& entry : listeners_) out.push_back(entry.listener.address());
-    return out;
-  }
+  std::vector<Address> addresses() const { return listeners_.addresses(); }
 
   ServerCounts counts() const {
     const auto waits = [](const auto& entry) { return entry.second->wait.has_value(); };
@@ -77,47 +60,19 @@ class Server::Impl : public std::enable_shared_from_this<Impl> {
 
   void erase(const std::string& key) { store_.erase({&key, 1}); }
 
+  void erase_if(const std::function<bool(std::string_view key)>& unwanted) {
+    store_.erase_if(unwanted);
+  }
+
  private:
   struct Interception {
     std::string prefix;
     SetHandler handler;
   };
 
-  struct WatchedListener {
-    Listener listener;
-    Descriptor watched;  // Declared after the listener, to be destroyed before it.
-  };
-
-  Status add_listener(const Address& address) {
-    HORO_TRY(Listener listener, Listener::open(address));
-    HORO_TRY(Descriptor watched, loop_.watch(listener.descriptor()));
-    listeners_.push_back({.listener = std::move(listener), .watched = std::move(watched)});
-    return {};
-  }
+  bool has_room() const { return unauthenticated_.size() < options_.unauthenticated; }
 
   // -- New connections ---------------------------------------------------------------------------
-
-  void accept_from(WatchedListener& entry) {
-    for (int i = 0; i < kAcceptsPerTurn; ++i) {
-      if (unauthenticated_.size() >= options_.unauthenticated) {
-        pause_accepting();
-        expire();
-        return;
-      }
-      auto fd = entry.listener.accept();
-      if (!fd) {
-        if (!std::exchange(is_short_, true)) {
-          log::warn("rendezvous", "{}; trying again until it works", fd.error().message);
-        }
-        pause_accepting();
-        accept_retry_ = loop_.after(kDescriptorRetry, [this] { resume_accepting(); });
-        return;
-      }
-      is_short_ = false;
-      if (*fd < 0) return;
-      add(*fd);
-    }
-  }
 
   void add(int fd) {
     const ConnectionId id = ++last_id_;
@@ -155,27 +110,11 @@ class Server::Impl : public std::enable_shared_from_this<Impl> {
     expiry_.reset();
   }
 
-  void pause_accepting() {
-    for (auto& entry : listeners_) entry.watched.on_readable(nullptr);
-    accepting_ = false;
-  }
-
-  void resume_accepting() {
-    accept_retry_.reset();
-    if (accepting_ || unauthenticated_.size() >= options_.unauthenticated) return;
-    accepting_ = true;
-    for (auto& entry : listeners_) accept_at(entry);
-  }
-
-  void accept_at(WatchedListener& entry) {
-    entry.watched.on_readable([this, &entry] { accept_from(entry); });
-  }
-
   void leave_unauthenticated(ServerConnection& connection) {
     if (!connection.unauthenticated) return;
     unauthenticated_.erase(*connection.unauthenticated);
     connection.unauthenticated.reset();
-    if (!accept_retry_) resume_accepting();
+    listeners_.resume_unless_waiting();
   }
 
   // -- Connections -------------------------------------------------------------------------------
@@ -343,10 +282,7 @@ class Server::Impl : public std::enable_shared_from_this<Impl> {
 
   KeyValueStore store_;
   std::vector<Interception> interceptions_;
-  std::list<WatchedListener> listeners_;  // A list: tasks refer to its elements.
-  bool accepting_ = false;
-  bool is_short_ = false;  // There are no descriptors left, and the log has said so.
-  Subscription accept_retry_;
+  ListenerSet listeners_;
   Subscription expiry_;
   ConnectionId last_id_ = 0;
   std::unordered_map<ConnectionId, std::unique_ptr<ServerConnection>> connections_;
@@ -396,6 +332,10 @@ Status Server::set(std::string_view key, std::string value) {
 
 void Server::erase(const std::string& key) {
   impl_->erase(key);
+}
+
+void Server::erase_if(const std::function<bool(std::string_view key)>& unwanted) {
+  impl_->erase_if(unwanted);
 }
 
 }  // namespace horo::kv

@@ -89,6 +89,9 @@ class Server {
   /// Removes the key if it exists.
   void erase(const std::string& key);
 
+  /// Removes all keys for which `unwanted` is true. Looks at every key of the store.
+  void erase_if(const std::function<bool(std::string_view key)>& unwanted);
+
  private:
   class Impl;
   explicit Server(std::shared_ptr<Impl> impl);

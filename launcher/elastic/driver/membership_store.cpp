@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "base/elastic/generation_keys.hpp"
 #include "base/log.hpp"
 
 namespace horo::launcher {
@@ -83,6 +84,11 @@ void MembershipStore::end_meeting(std::uint64_t generation) {
     log::error("elastic", "{}", stored.error().message);
   if (generation > kKeptGenerations)
     server_->erase(elastic::over_key(generation - kKeptGenerations));
+  // Ranks of this generation may still erase what they have set. Those that died cannot.
+  server_->erase_if([generation](std::string_view key) {
+    const auto its = elastic::generation_of_key(key);
+    return its && *its < generation;
+  });
 }
 
 void MembershipStore::forget(int worker) {

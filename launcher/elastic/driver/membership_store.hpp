@@ -34,7 +34,8 @@ class MembershipStore {
   /// Answers a call that leads into no generation.
   void turn_away(const TurnedAway& worker, elastic::MembershipKind kind);
 
-  /// Tells ranks that still meet in this generation that they need not wait for each other.
+  /// Tells ranks that still meet in this generation that they need not wait for each other. Erases
+  /// what the ranks of earlier generations have left behind.
   void end_meeting(std::uint64_t generation);
 
   /// The worker is gone and takes no answer.

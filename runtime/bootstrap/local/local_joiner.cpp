@@ -23,10 +23,6 @@ constexpr Duration kLongestRetry = std::chrono::milliseconds(50);
 constexpr Duration kLeaderReplyTime = std::chrono::seconds(1);
 constexpr off_t kMostHostBytes = off_t{64} << 20U;
 
-Failure given_up() {
-  return fail(Errc::cancelled, "the launcher has given up this meeting of ranks");
-}
-
 /// Tries again, less and less often, because the kernel cannot wait for a name to exist.
 Result<UniqueFd> connect_in_time(const LocalPlace& place, const WaitLimit& limit) {
   const auto name = socket_name(place.meeting_place);

@@ -163,8 +163,7 @@ class LocalLeader::Impl {
         std::min<Duration>(deadline.left(now), std::chrono::minutes(1)));
     if (poll(watched.data(), watched.size(), static_cast<int>(left.count())) < 0 && errno != EINTR)
       return fail_errno(errno, "waiting for the ranks of this host");
-    if (watched[1].revents != 0)
-      return fail(Errc::cancelled, "the launcher has given up this meeting of ranks");
+    if (watched[1].revents != 0) return given_up();
     return {};
   }
 
@@ -278,7 +277,7 @@ Result<LocalLeader> LocalLeader::open(const LocalPlace& place, const WaitLimit& 
   // A child that was forked in the last epoch may still hold the name.
   while (!listener && listener.error().code == Errc::unavailable &&
          !limit.deadline.expired(SteadyClock::instance().now())) {
-    if (!pause_for(kRetry, limit)) break;
+    if (!pause_for(kRetry, limit)) return given_up();
     listener = listen_at(name);
   }
   if (!listener) return Failure(std::move(listener).error());

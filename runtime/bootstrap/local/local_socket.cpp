@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/bootstrap/local/local_socket.hpp"
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
-#include <poll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
@@ -129,11 +127,8 @@ Status send_packet(int socket, std::string_view bytes, const std::vector<int>& d
   }
 }
 
-bool pause_for(Duration pause, const WaitLimit& limit) {
-  const auto left = limit.deadline.left(SteadyClock::instance().now());
-  const auto longest = std::chrono::ceil<std::chrono::milliseconds>(std::min(pause, left));
-  pollfd cancel{.fd = limit.cancel, .events = POLLIN, .revents = 0};
-  return poll(&cancel, 1, static_cast<int>(longest.count())) <= 0;
+Failure given_up() {
+  return fail(Errc::cancelled, "the launcher has given up this meeting of ranks");
 }
 
 Result<Packet> receive_packet(int socket) {

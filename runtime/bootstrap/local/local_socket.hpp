@@ -46,9 +46,8 @@ Result<UniqueFd> own_pidfd();
 /// Blocks: no. Fails: peer_lost (closed), unavailable (its buffer is full), io.
 Status send_packet(int socket, std::string_view bytes, const std::vector<int>& descriptors = {});
 
-/// Sleeps for `pause`, or less if the limit ends the wait before. Returns false once it was
-/// cancelled.
-bool pause_for(Duration pause, const WaitLimit& limit);
+/// Errc::cancelled, because the limit's wait was cancelled.
+Failure given_up();
 
 /// The next packet; in_progress when there is none. Fails: peer_lost (closed), unavailable
 /// (this process has no descriptors left; names the limit), protocol, io.

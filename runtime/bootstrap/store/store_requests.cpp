@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <thread>
 
 #include "runtime/bootstrap/meeting/bootstrap_forms.hpp"
 
@@ -76,15 +75,18 @@ std::string reply_of(Errc code, std::string_view text) {
 
 }  // namespace
 
-Result<kv::Client> connect_in_time(const JobStore& store, const Deadline& deadline) {
+Result<kv::Client> connect_in_time(const JobStore& store, const WaitLimit& limit) {
+  const auto& deadline = limit.deadline;
   for (;;) {
     auto client = store.connect(deadline);
     if (client || client.error().code != Errc::unavailable) return client;
-    const auto now = SteadyClock::instance().now();
-    if (deadline.expired(now)) {
+    if (deadline.expired(SteadyClock::instance().now())) {
       return fail(Errc::timed_out, "{}; has rank 0 called horo_init?", client.error().message);
     }
-    std::this_thread::sleep_for(std::min<Duration>(kBetweenTries, deadline.left(now)));
+    if (!pause_for(kBetweenTries, limit)) {
+      return fail(Errc::cancelled, "this meeting of ranks was given up; {}",
+                  client.error().message);
+    }
   }
 }
 

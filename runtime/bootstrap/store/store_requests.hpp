@@ -18,8 +18,9 @@
 
 namespace horo::runtime::bootstrap {
 
-/// A connection to a store that may not be there yet. Blocks. Fails: as kv::Client::connect.
-Result<kv::Client> connect_in_time(const JobStore& store, const Deadline& deadline);
+/// A connection to a store that may not be there yet. Blocks. Fails: as kv::Client::connect;
+/// cancelled.
+Result<kv::Client> connect_in_time(const JobStore& store, const WaitLimit& limit);
 
 /// Waits for the collector to open, sends a request with `text`, and waits for the reply. Blocks:
 /// as long as the open collector collects, which may be longer than the limit; its reply names the

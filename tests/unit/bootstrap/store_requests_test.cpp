@@ -3,6 +3,7 @@
 #include "runtime/bootstrap/store/store_requests.hpp"
 
 #include <future>
+#include <sys/eventfd.h>
 
 #include <catch2/catch.hpp>
 
@@ -65,6 +66,18 @@ TEST_CASE("a rank whose rank 0 does not come says so, and leaves no request behi
   CHECK(answer.error().code == Errc::timed_out);
   CHECK(answer.error().message.find("rank 0 is not in horo_init") == 0);
   CHECK_FALSE(client.find("horo/t/card/1", Deadline::in(clock_now(), 10s)).value());
+}
+
+TEST_CASE("a rank that cannot reach the store stops trying when its meeting is given up") {
+  const UniqueFd over(eventfd(0, EFD_CLOEXEC));
+  auto client = std::async(std::launch::async, [&over] {
+    const JobStore gone{.address = "127.0.0.1:1"};
+    return connect_in_time(gone, {Deadline::in(clock_now(), 60s), over.value()});
+  });
+  CHECK(client.wait_for(200ms) == std::future_status::timeout);
+  eventfd_write(over.value(), 1);
+  REQUIRE(client.wait_for(10s) == std::future_status::ready);
+  CHECK(client.get().error().code == Errc::cancelled);
 }
 
 TEST_CASE("the table of hosts is in the store once, and only that of the last epoch") {

@@ -103,3 +103,28 @@ TEST_CASE("nonsense under a call's key is no call") {
   worker.join();
   CHECK(world.calls.empty());
 }
+
+TEST_CASE("the end of a generation erases what ranks of earlier ones have left") {
+  World world([](World& self, const MembershipCall& call) {
+    self.store->end_meeting(3);
+    self.store->turn_away({.worker = static_cast<int>(call.worker), .attempt = call.attempt},
+                          MembershipKind::removed);
+  });
+  const std::vector<std::string> old{"horo/hosts/1/count", "horo/hosts/2/card/1",
+                                     "horo/hosts/table/2", "horo/tree/2/0", "horo/sets/2/1/own/7"};
+  const std::vector<std::string> kept{
+      "horo/hosts/3/open", "horo/hosts/table/3", "horo/tree/3/1", "horo/sets/30/1/own/7",
+      "horo/hosts/count",  "horo/tree/x/1",      "mine/1"};
+  const auto address = world.store->address_at({}).value();
+  auto worker = std::async(std::launch::async, [&] {
+    auto client = kv::Client::connect(address, world.secret, soon()).value();
+    for (const auto& key : old) CHECK(client.set(key, "1", soon()));
+    for (const auto& key : kept) CHECK(client.set(key, "1", soon()));
+    CHECK(ask(address, world.secret, {.worker = 1, .attempt = 1}));
+    for (const auto& key : old) CHECK_FALSE(client.find(key, soon()).value());
+    for (const auto& key : kept) CHECK(client.find(key, soon()).value());
+    world.loop->stop();
+  });
+  world.loop->run();
+  worker.get();
+}
