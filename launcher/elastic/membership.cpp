@@ -132,9 +132,16 @@ bool ends_program(const MembershipState& state, const ElasticWorker& worker) {
   return worker.rank.has_value() || state.generation == 0;
 }
 
+/// Whoever ends with code 0 but has not left its generation was needed there: its peers lose it.
+std::string describe_end(const RankExit& exit) {
+  if (exit.wait_status != 0) return describe(exit);
+  return exit.undetached ? "ended with code 0 without horo_shutdown, while it was a member"
+                         : "ended with code 0 before it joined the job";
+}
+
 void take_end(MembershipState& state, ElasticWorker& worker, const RankExit& exit, TimePoint now) {
   const bool ended_well = exit.wait_status == 0;
-  const auto text = ended_well ? std::string("exit code 0") : describe(exit);
+  const auto text = describe_end(exit);
   const int code = ended_well ? exit_code::kFailure : exit_code_of_status(exit.wait_status);
   if (state.phase == MembershipPhase::ending) {
     if (ended_well) return;
@@ -144,14 +151,13 @@ void take_end(MembershipState& state, ElasticWorker& worker, const RankExit& exi
                                      .cause = EndCause::worker,
                                      .wait_status = exit.wait_status});
   }
-  if (ended_well && ends_program(state, worker)) return begin_ending(state, worker, now);
+  if (ended_well && !exit.undetached && ends_program(state, worker))
+    return begin_ending(state, worker, now);
   if (worker.leave == LeaveCause::host_going) return lose(state, worker, worker.why, false, now);
-  blame(state, worker,
-        {.why = ended_well ? "ended with code 0 before it joined the job" : text,
-         .exit_code = code,
-         .cause = EndCause::worker,
-         .wait_status = exit.wait_status},
-        now);
+  blame(
+      state, worker,
+      {.why = text, .exit_code = code, .cause = EndCause::worker, .wait_status = exit.wait_status},
+      now);
 }
 
 void on(MembershipState& state, const WorkerEnded& event, TimePoint now) {

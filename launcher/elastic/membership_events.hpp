@@ -46,7 +46,8 @@ struct WorkerCalled {
   std::uint64_t generation = 0;  ///< The last one that it entered; 0: none.
 };
 
-/// `exit.rank` is the worker's number.
+/// `exit.rank` is the worker's number. Code 0 of a member that has left its generation says that
+/// the program is ending; with `exit.undetached` it is a failure.
 struct WorkerEnded {
   RankExit exit;
 };

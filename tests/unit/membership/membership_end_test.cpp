@@ -43,6 +43,27 @@ TEST_CASE(
         "is formed");
 }
 
+TEST_CASE("a member that ends with code 0 without leaving its generation has failed") {
+  auto story = running({.min_np = 1, .np = 3}, "a:3");
+  CHECK(story.exits_as_a_member(1) == "over 1; start 3 a.1");
+  CHECK(story.call_all({0, 2}) == "formed 2: 0 2 (2 survivors)");
+  CHECK(story.formed().left[0].failed);
+  CHECK(story.formed().left[0].why ==
+        "ended with code 0 without horo_shutdown, while it was a member");
+  // When all of them do so, no member is left to go on.
+  story.exits_as_a_member(0);
+  CHECK(story.exits_as_a_member(2).find("stop") != std::string::npos);
+  story.killed(3);
+  CHECK(story.closed("a") == "finish 1");
+}
+
+TEST_CASE("a member that ends with code 0 without leaving while the program ends is no failure") {
+  auto story = running({.min_np = 1, .np = 2}, "a:2");
+  story.exits(0);
+  CHECK(story.exits_as_a_member(1) == "close a");
+  CHECK(story.closed("a") == "finish 0");
+}
+
 TEST_CASE("a member lost in the last generation fails the job though the others end well") {
   auto story = running({.min_np = 1, .np = 2, .slot_restarts = 0}, "a:1,b:1");
   story.killed(1);

@@ -107,6 +107,12 @@ class Story {
     return apply(WorkerEnded{{.rank = Rank{worker}, .wait_status = code << 8}});
   }
 
+  /// As by _exit(0) in the middle of a training.
+  std::string exits_as_a_member(int worker) {
+    return apply(WorkerEnded{
+        {.rank = Rank{worker}, .wait_status = 0, .attached = true, .undetached = true}});
+  }
+
   std::string killed(int worker, int signal = 9) {
     return apply(WorkerEnded{{.rank = Rank{worker}, .wait_status = signal}});
   }
