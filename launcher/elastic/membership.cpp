@@ -113,7 +113,16 @@ bool answer_outsider(MembershipState& state, const ElasticWorker& worker) {
 
 void on(MembershipState& state, const WorkerCalled& event, TimePoint now) {
   auto* worker = state.workers.find(event.worker);
-  if (worker == nullptr || event.attempt <= worker->attempt) return;
+  if (worker == nullptr) {
+    // A process that was lost with its host may still run, and would wait for ever.
+    state.orders.refused.push_back(
+        {.worker = event.worker,
+         .attempt = event.attempt,
+         .reason =
+             fmt::format("worker {} is not part of this job, or not any more", event.worker)});
+    return;
+  }
+  if (event.attempt <= worker->attempt) return;
   worker->attempt = event.attempt;
   if (answer_outsider(state, *worker)) return;
   // A process that was never given a place cannot have been in a generation.

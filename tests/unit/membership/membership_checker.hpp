@@ -26,10 +26,8 @@ class MembershipChecker {
 
   void before(const MembershipEvent& event) {
     if (const auto* call = std::get_if<WorkerCalled>(&event)) {
-      if (living_.contains(call->worker)) {
-        calls_[call->worker] = *call;
-        called_.insert(call->worker);
-      }
+      calls_[call->worker] = *call;
+      if (living_.contains(call->worker)) called_.insert(call->worker);
     }
     if (const auto* end = std::get_if<WorkerEnded>(&event)) forget(end->exit.rank.value());
     if (const auto* none = std::get_if<WorkerNotStarted>(&event)) forget(none->worker);

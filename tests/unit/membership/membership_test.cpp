@@ -458,10 +458,20 @@ TEST_CASE("an agent that ends before its workers counts as lost") {
   CHECK(story.closed("b") == "over 1");
 }
 
+TEST_CASE("a call of a worker that is not in the job is refused, so that it does not wait") {
+  auto story = running({.min_np = 1, .np = 2}, "a:1,b:1");
+  CHECK(story.apply(WorkerCalled{9, 1, 1}) == "refused 9");
+  story.lose_agent("b");
+  // The host was only cut off, and its worker still runs there.
+  CHECK(story.call_from(1, 1) == "refused 1");
+  CHECK(story.state().orders.refused[0].reason ==
+        "worker 1 is not part of this job, or not any more");
+  CHECK(story.call(0) == "formed 2: 0 (1 survivors)");
+}
+
 TEST_CASE("events of unknown workers and hosts change nothing") {
   auto story = running({.min_np = 1, .np = 1}, "a:1");
   CHECK(story.apply(WorkerStarted{9}).empty());
-  CHECK(story.apply(WorkerCalled{9, 1, 1}).empty());
   CHECK(story.apply(WorkerEnded{{.rank = Rank{-1}}}).empty());
   CHECK(story.apply(AgentLost{9, {Errc::io, "x"}}).empty());
   CHECK(story.apply(AgentClosed{9}).empty());
