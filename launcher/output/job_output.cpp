@@ -61,6 +61,7 @@ JobOutput::JobOutput(Loop& loop, OutputOptions options, std::vector<RankLabel> r
 }
 
 void JobOutput::add_rank(RankLabel label) {
+  gets_more_ranks_ = true;
   ranks_.emplace_back().label = std::move(label);
   if (!files_ || files_->ranks() >= ranks_.size()) return;
   if (auto made = files_->add_rank(); !made)
@@ -211,6 +212,7 @@ void JobOutput::finish(Rank rank) {
     lines.lines.finish([&](const LinePiece& piece) { add(rank, stream, piece); });
     write_file(rank, stream);
   }
+  if (files_ && gets_more_ranks_) files_->close_rank(rank);
   for (auto& pane : panes_) {
     if (pane.grouper) pane.grouper->leave(rank);
     put_rows(pane, Rows::due);

@@ -144,6 +144,7 @@ class JobOutput {
   std::vector<RankState> ranks_;
   std::vector<Pane> panes_;  // One, if both streams are the same terminal, pipe or file.
   std::optional<LogFiles> files_;
+  bool gets_more_ranks_ = false;  // Those that end leave no descriptors behind.
   std::string file_text_;
   std::string now_;          // ISO time of the current chunk.
   std::string time_front_;   // The time in front of the tag; empty: none.

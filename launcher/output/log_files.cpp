@@ -70,8 +70,9 @@ Status LogFiles::open_rank(std::size_t rank) {
     if (fd < 0) return fail_errno(errno, fmt::format("opening the output file '{}'", path));
     auto& file = files_[2 * rank + stream];
     file.path = path;
-    if (2 * rank + stream < most_open_) {
+    if (open_ < most_open_) {
       file.fd = fd;
+      ++open_;
     } else {
       close(fd);
     }
@@ -83,6 +84,7 @@ LogFiles& LogFiles::operator=(LogFiles&& other) noexcept {
   directory_.swap(other.directory_);
   std::swap(digits_, other.digits_);
   std::swap(most_open_, other.most_open_);
+  std::swap(open_, other.open_);
   files_.swap(other.files_);
   std::swap(failed_, other.failed_);
   on_error_.swap(other.on_error_);
@@ -104,6 +106,15 @@ void LogFiles::complain(const File& file, int error) {
   failed_ = true;
   auto failure = fail_errno(error, fmt::format("output file '{}'", file.path));
   if (on_error_) on_error_(std::move(failure).take());
+}
+
+void LogFiles::close_rank(Rank rank) {
+  for (const auto stream : {Stream::out, Stream::err}) {
+    auto& file = files_[index(rank, stream)];
+    if (file.fd < 0) continue;
+    close(std::exchange(file.fd, -1));
+    --open_;
+  }
 }
 
 void LogFiles::write(Rank rank, Stream stream, std::string_view bytes) {

@@ -36,13 +36,18 @@ class LogFiles {
   /// Called for the first write that fails. Later writes are still tried, and fail silently.
   void on_error(std::function<void(const Error&)> task) { on_error_ = std::move(task); }
 
+  /// Few further writes of this rank will come: its files are opened for each of them. Without
+  /// this, each rank that an elastic job replaces would hold two descriptors for ever.
+  void close_rank(Rank rank);
+
   /// Blocks: for the disk.
   void write(Rank rank, Stream stream, std::string_view bytes);
 
  private:
   struct File {
     std::string path;  // Empty: it could not be created.
-    int fd = -1;       // -1: opened for each write, because the process may not hold so many.
+    // -1: opened for each write, because the process may not hold so many, or the rank has ended.
+    int fd = -1;
   };
 
   LogFiles(std::string directory, int digits, std::size_t most_open)
@@ -56,6 +61,7 @@ class LogFiles {
   std::string directory_;
   int digits_ = 1;
   std::size_t most_open_ = 0;
+  std::size_t open_ = 0;
   std::vector<File> files_;
   bool failed_ = false;
   std::function<void(const Error&)> on_error_;

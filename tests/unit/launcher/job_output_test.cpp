@@ -194,6 +194,29 @@ TEST_CASE("a rank that is added later has a tag and files of its own") {
   CHECK(output.last_lines(Rank{2}) == std::vector<std::string>{"later"});
 }
 
+TEST_CASE("a thousand ranks that come and go leave no descriptors, and late bytes reach the file") {
+  const auto descriptors = [] {
+    const std::filesystem::directory_iterator open("/proc/self/fd");
+    return std::distance(begin(open), end(open));
+  };
+  TemporaryDirectory directory;
+  auto loop = Loop::make().value();
+  const auto out = Channel::pipe();
+  JobOutput output(*loop, {.out_fd = out.write, .err_fd = out.write}, {},
+                   LogFiles::create(directory.path, 0).value());
+  const auto before = descriptors();
+  for (int rank = 0; rank < 1000; ++rank) {
+    output.add_rank({LocalRank{0}, "a"});
+    output.take(Rank{rank}, Stream::out, fmt::format("text of {}\n", rank));
+    out.take();
+    output.finish(Rank{rank});
+  }
+  CHECK(descriptors() == before);
+  output.take(Rank{7}, Stream::out, "late\n");
+  CHECK(slurp(directory.path + "/rank.7/stdout") == "text of 7\nlate\n");
+  CHECK(slurp(directory.path + "/rank.999/stdout") == "text of 999\n");
+}
+
 TEST_CASE("timestamps stand in front of the tag, on the screen and in the files") {
   TemporaryDirectory directory;
   auto loop = Loop::make().value();
