@@ -25,6 +25,8 @@ struct ElasticRules {
   int spares = 0;          ///< Workers that are kept ready beyond max_np.
   /// How often a failed slot gets a new worker before its host is put aside.
   int slot_restarts = 1;
+  /// No other hosts or slots than those of the first offer will ever come.
+  bool hosts_are_fixed = false;
   std::optional<CooldownRange> cooldown;
   std::optional<int> reset_limit;  ///< The most generations after the first.
   /// The wait for min_np workers, and the time that members have to leave a host that is no longer

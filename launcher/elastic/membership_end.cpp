@@ -119,8 +119,28 @@ bool state_is_lost(MembershipState& state) {
   return !kept && (members.empty() || state.state_exists);
 }
 
+/// The most workers that hosts which do not change can still have together.
+int most_workers(const MembershipState& state) {
+  const auto& hosts = state.hosts.all();
+  auto room = static_cast<long long>(state.hosts.room());
+  for (const auto& host : hosts) {
+    const bool returns = host.back_at && host.back_at < state.round.enough_by;
+    if (host.use != HostUse::usable && returns) room += host.slots;
+  }
+  for (const auto& worker : state.workers.all()) {
+    const auto& host = hosts[worker.host];
+    if (worker.counts() && (host.use != HostUse::usable || host.slots == 0)) ++room;
+  }
+  return static_cast<int>(std::min<long long>(room, kMaxRanks));
+}
+
+/// The hosts do not change, and those that are left are too few.
+bool is_short_for_good(const MembershipState& state) {
+  return state.rules.hosts_are_fixed && most_workers(state) < state.rules.min_np;
+}
+
 /// Every host is out, no worker is on its way, and no host comes back in time.
-bool nothing_can_come(const MembershipState& state) {
+bool all_hosts_are_out(const MembershipState& state) {
   const auto& hosts = state.hosts.all();
   bool any_out = false;
   for (const auto& host : hosts) {
@@ -192,20 +212,34 @@ void judge(MembershipState& state, TimePoint now) {
   if (state.phase == MembershipPhase::regrouping) judge_regrouping(state, now);
 }
 
+namespace {
+
+/// No worker can come any more.
+void fail_short(MembershipState& state, bool all_out, TimePoint now) {
+  const auto text =
+      all_out ? fmt::format("no host is left that could be used: {}", describe_hosts_out(state))
+              : fmt::format(
+                    "--min-np asks for {} ranks, and the hosts, which do not "
+                    "change, have no room for them: {}; lower --min-np or "
+                    "give more hosts",
+                    state.rules.min_np, describe_offer(state));
+  fail_job(state,
+           {.text = with_cause(state, text), .exit_code = worker_code(state, exit_code::kHostLost)},
+           now);
+}
+
+}  // namespace
+
 void judge_shortage(MembershipState& state, TimePoint now) {
   if (state.phase == MembershipPhase::running) return;
   const bool seeks = state.phase == MembershipPhase::seeking;
+  const bool out = state.hosts.offered_yet() && all_hosts_are_out(state);
+  const bool few = state.hosts.offered_yet() && is_short_for_good(state);
   if (!seeks && !all_have_called(state, now)) {
     if (state.phase == MembershipPhase::regrouping) return;
-    if (now < state.round.enough_by && !nothing_can_come(state)) return;
+    if (now < state.round.enough_by && !out && !few) return;
   }
-  if (state.hosts.offered_yet() && nothing_can_come(state)) {
-    return fail_job(state,
-                    {.text = with_cause(state, fmt::format("no host is left that could be used: {}",
-                                                           describe_hosts_out(state))),
-                     .exit_code = worker_code(state, exit_code::kHostLost)},
-                    now);
-  }
+  if (out || few) return fail_short(state, out, now);
   if (now < state.round.enough_by) return;
   const auto wanted = seeks ? fmt::format("--min-np asks for {} slots, and {}", state.rules.min_np,
                                           describe_offer(state))

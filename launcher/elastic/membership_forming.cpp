@@ -114,7 +114,7 @@ bool waits_for_others(MembershipState& state, const WorkerCalled& call, TimePoin
 
 void seek_slots(MembershipState& state, TimePoint now) {
   if (state.phase != MembershipPhase::seeking || !state.hosts.offered_yet()) return;
-  const bool patient = now < state.round.enough_by;
+  const bool patient = now < state.round.enough_by && !state.rules.hosts_are_fixed;
   if (state.hosts.room() < (patient ? state.rules.np : state.rules.min_np)) return;
   state.phase = MembershipPhase::gathering;
   state.round.all_by = now + state.rules.start_timeout;

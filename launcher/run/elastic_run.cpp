@@ -35,6 +35,7 @@ Result<ElasticRules> ElasticRun::make_rules() const {
                      .np = size.np,
                      .spares = settings.get(knobs::kSpares),
                      .slot_restarts = settings.get(knobs::kSlotRestarts),
+                     .hosts_are_fixed = !plan_.offer_may_change,
                      .cooldown = cooldown_range(settings)};
   // Without a limit, fixed slots are shared by ranks and spares.
   if (!size.limited && !plan_.offer_may_change && rules.spares != 0) {

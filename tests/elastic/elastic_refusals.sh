@@ -40,3 +40,15 @@ try horo run -np 2 --min-np 1 --host-discovery-script "seq -f h%.0f 1000000 | ca
 expect_in "error" "$err" "line 100001: with"
 try horo run -np 2 --min-np 1 --discovery-timeout 300ms --host-discovery-script "sleep 60; echo a" true
 expect_in "error" "$err" "it did not end in time"
+
+# Fixed hosts have no room for what is asked for, and never will: nobody waits.
+try horo run -np 4 --min-np 4 -H localhost:2 --elastic-timeout 1h true
+[ "$code" -ne 0 ] || fail "a job without enough fixed slots succeeded"
+expect_in "error" "$err" "--min-np asks for 4 ranks, and the hosts, which do not change, have no room for them: 2 slots are offered"
+try horo run -np 4 --min-np 2 -H localhost:2 --elastic-timeout 1h true
+expect "exit code of a job with fewer fixed slots than -np" "$code" 0
+
+# All hosts are put aside: the job ends with the program's code, and says why for each host.
+try horo run -np 2 --min-np 1 -H localhost:2 --slot-restarts 0 --elastic-timeout 1h sh -c 'exit 5'
+expect "exit code of a job whose hosts are all put aside" "$code" 5
+expect_in "error" "$err" "no host is left that could be used: host localhost"

@@ -276,6 +276,49 @@ TEST_CASE("survivors that are too few end at once when every other host is put a
         "host a: exit code 7)");
 }
 
+TEST_CASE("fixed hosts with too few slots end the job at once, and say what is missing") {
+  Story story({.min_np = 3, .np = 4, .hosts_are_fixed = true}, "a:1,b:1");
+  CHECK(story.first() == "stop; finish 125");
+  CHECK(story.end().failure ==
+        "--min-np asks for 3 ranks, and the hosts, which do not change, have no room for them: "
+        "2 slots are offered (a:1, b:1); lower --min-np or give more hosts");
+}
+
+TEST_CASE("fixed hosts with fewer slots than -np begin at once with what there is") {
+  Story story({.min_np = 2, .np = 4, .hosts_are_fixed = true}, "a:1,b:1");
+  CHECK(story.first() == "start 0 a.0; start 1 b.0");
+}
+
+TEST_CASE("a fixed host that cannot be reached ends the job at once if the others are too few") {
+  const ElasticRules fixed{.min_np = 3, .np = 4, .slot_restarts = 0, .hosts_are_fixed = true};
+  Story story(fixed, "a:2,b:2");
+  story.call(0);
+  CHECK(story.lose_agent("b", "no route") == "refused 0; stop");
+  CHECK(story.end().failure.empty());
+  CHECK(story.closed("a") == "finish 125");
+  CHECK(story.end().failure.find("host b was lost: no route: --min-np asks for 3 ranks") == 0);
+  // Members of a host that is put aside may stay while they are needed.
+  auto kept = running(fixed, "a:2,b:2");
+  kept.killed(3);
+  CHECK(kept.call_all({0, 1, 2}) == "formed 2: 0 1 2 (3 survivors)");
+  kept.killed(2);
+  CHECK(kept.call_all({0, 1}).find("stop") != std::string::npos);
+}
+
+TEST_CASE("a fixed host that returns from its cooldown in time is waited for") {
+  auto story = running({.min_np = 2,
+                        .np = 2,
+                        .slot_restarts = 0,
+                        .hosts_are_fixed = true,
+                        .cooldown = CooldownRange{5s, 10s},
+                        .elastic_timeout = 60s},
+                       "a:1,b:1");
+  story.killed(1);
+  story.closed("b");
+  CHECK(story.call(0).empty());
+  CHECK(story.pass(11s).find("start 2 b.0") != std::string::npos);
+}
+
 TEST_CASE("when all members fail the job ends with the first one's code") {
   auto story = running({.min_np = 1, .np = 2}, "a:2");
   CHECK(story.exits(1, 5) == "over 1; start 2 a.1");
