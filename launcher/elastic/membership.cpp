@@ -43,8 +43,8 @@ void on(MembershipState& state, const HostsOffered& event, TimePoint now) {
 void on(MembershipState& state, const OfferFailed& event, TimePoint now) {
   if (ends(state)) return;
   if (state.hosts.offered_yet()) {
-    state.orders.changes.push_back(fmt::format(
-        "the hosts could not be listed, so the last list stays: {}", event.error.message));
+    state.orders.changes.push_back(
+        fmt::format("{}; the last known hosts stay", event.error.message));
     return;
   }
   fail_job(state,

@@ -69,7 +69,8 @@ Status ElasticRun::start(JobPlan plan, std::optional<LogFiles> logs) {
                      .secret = plan_.secret,
                      .time_limit = owner_.time_left,
                      .times = {.start = settings.get(knobs::kStartTimeout),
-                               .grace = settings.get(knobs::kGrace)},
+                               .grace = settings.get(knobs::kGrace),
+                               .close = rules.close_timeout},
                      .others_may_come = uses_other_hosts()},
       [this](const ElasticHost& host, HostPlanner::Answer answer) {
         planner_->plan(host, std::move(answer));
@@ -83,23 +84,20 @@ Status ElasticRun::start(JobPlan plan, std::optional<LogFiles> logs) {
 Status ElasticRun::watch_hosts() {
   if (!plan_.offer_may_change) return {};
   HORO_TRY(watch_,
-           HostWatch::start(
-               loop_, plan_.offered,
-               [request = request_](int cancel) mutable -> Result<discovery::HostSet> {
-                 request.cancel = cancel;
-                 HORO_TRY(auto found, offered_hosts(request));
-                 return std::move(found.hosts);
-               },
-               {.on_hosts =
-                    [this](const discovery::HostSet& hosts) {
-                      if (!driver_->end()) driver_->offer(hosts);
-                    },
-                .on_failure =
-                    [this](const Error& error) {
-                      emit_(ElasticNoted{
-                          .host = {},
-                          .text = fmt::format("{}; the last known hosts stay", error.message)});
-                    }}));
+           HostWatch::start(loop_, plan_.offered,
+                            [request = request_](int cancel) mutable -> Result<discovery::HostSet> {
+                              request.cancel = cancel;
+                              HORO_TRY(auto found, offered_hosts(request));
+                              return std::move(found.hosts);
+                            },
+                            {.on_hosts =
+                                 [this](const discovery::HostSet& hosts) {
+                                   if (!driver_->end()) driver_->offer(hosts);
+                                 },
+                             .on_failure =
+                                 [this](const Error& error) {
+                                   if (!driver_->end()) driver_->offer_failed(error);
+                                 }}));
   return {};
 }
 

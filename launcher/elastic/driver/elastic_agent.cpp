@@ -33,10 +33,11 @@ std::string ElasticAgent::step() const {
   return stage_ == Stage::starting ? agent_->step() : std::string();
 }
 
-void ElasticAgent::await_plan() {
+int ElasticAgent::await_plan() {
   stage_ = Stage::planning;
   start_left_ = times_.start;
   run_start_limit();
+  return ++plan_number_;
 }
 
 void ElasticAgent::run_start_limit() {
@@ -64,8 +65,8 @@ void ElasticAgent::give_up_start() {
   leave(AgentLost{host_, late});
 }
 
-void ElasticAgent::start(Result<ElasticHostPlan> plan) {
-  if (stage_ != Stage::planning) return;
+void ElasticAgent::start(int number, Result<ElasticHostPlan> plan) {
+  if (stage_ != Stage::planning || number != plan_number_) return;
   if (!plan) return leave(AgentLost{host_, std::move(plan).error()});
   agent_.reset();
   plan_.emplace(std::move(*plan));
@@ -141,15 +142,27 @@ void ElasticAgent::close() {
   if (stage_ == Stage::running) {
     agent_->close();
     stage_ = Stage::ending;
+    close_limit_ = loop_.after(times_.close, [this] { give_up_close(); });
   } else if (has_agent() && stage_ != Stage::ending) {
     stop({.cause = LossCause::aborted}, {});
   }
+}
+
+/// The connection of this machine's agent would not tell that it hangs: it has no heartbeat.
+void ElasticAgent::give_up_close() {
+  if (stage_ != Stage::ending) return;
+  hooks_.on_note(host_, fmt::format("its agent did not end within {} after its last worker, and "
+                                    "is killed",
+                                    describe(times_.close)));
+  agent_->kill();
+  leave(AgentClosed{host_});
 }
 
 void ElasticAgent::stop(const Poison& cause, const std::string& host) {
   if (stage_ == Stage::planning) return give_up_plan();
   if (!has_agent()) return;
   stage_ = Stage::ending;
+  close_limit_.reset();
   agent_->stop(cause, host);
 }
 
@@ -157,6 +170,7 @@ void ElasticAgent::kill() {
   if (stage_ == Stage::planning) return give_up_plan();
   if (!has_agent()) return;
   stage_ = Stage::ending;
+  close_limit_.reset();
   agent_->kill();
 }
 
@@ -168,11 +182,15 @@ void ElasticAgent::output_taken(Rank worker, std::size_t bytes) {
   if (has_agent()) agent_->output_taken(worker, bytes);
 }
 
-/// The answer about the plan will come too late.
+/// The answer about the plan will come too late. Other agents may have waited for this one.
 void ElasticAgent::give_up_plan() {
   stage_ = Stage::none;
+  start_limit_.reset();
   queued_.clear();
   tell_later(AgentClosed{host_});
+  loop_.post([this, alive = std::weak_ptr(alive_)] {
+    if (alive.lock()) hooks_.on_gone(host_);
+  });
 }
 
 void ElasticAgent::tell_later(MembershipEvent event) {
@@ -184,6 +202,7 @@ void ElasticAgent::tell_later(MembershipEvent event) {
 void ElasticAgent::leave(const MembershipEvent& last) {
   stage_ = Stage::none;
   start_limit_.reset();
+  close_limit_.reset();
   queued_.clear();
   for (const int worker : std::exchange(living_, {})) hooks_.on_output_end(Rank{worker});
   // First, because the other agents may begin then and be lost in turn, and the owner would order

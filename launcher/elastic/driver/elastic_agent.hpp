@@ -54,6 +54,7 @@ class ElasticAgent final : public AgentEvents {
   struct Times {
     Duration start{};  ///< From the plan's beginning until the agent is ready.
     Duration grace{};  ///< How long a host that is told to go keeps its workers.
+    Duration close{};  ///< From the order to close, without a worker, until the agent has ended.
   };
 
   /// `loop` and `hooks` outlive it.
@@ -72,10 +73,10 @@ class ElasticAgent final : public AgentEvents {
   /// The step of the start that takes time; empty: none.
   std::string step() const;
 
-  /// In stage `none`: the host's plan is being made.
-  void await_plan();
-  /// In stage `planning`: starts the agent, or reports it as lost.
-  void start(Result<ElasticHostPlan> plan);
+  /// In stage `none`: the host's plan is being made. The number goes with the plan to start().
+  int await_plan();
+  /// Starts the agent, or reports it as lost. A plan that is not awaited any more has no effect.
+  void start(int number, Result<ElasticHostPlan> plan);
   /// In stage `ready`: the workers find the job's store at `store`. The room that the hosts'
   /// networks leave for torch's Gloo is added to their environment.
   void begin(const std::string& store);
@@ -123,6 +124,7 @@ class ElasticAgent final : public AgentEvents {
   bool forget_queued(int worker);
   void run_start_limit();
   void give_up_plan();
+  void give_up_close();
   void give_up_start();
   void leave(const MembershipEvent& last);
   void tell_later(MembershipEvent event);
@@ -136,10 +138,12 @@ class ElasticAgent final : public AgentEvents {
   HostFacts facts_;                      ///< Since stage `ready`.
   std::unique_ptr<Agent> agent_;         ///< After its end until the next start.
   std::vector<StartWorker> queued_;      ///< Before stage `running`.
+  int plan_number_ = 0;                  ///< The number of the last plan that was asked for.
   std::optional<Notice> notice_;
   Duration start_left_{};  ///< When start_limit_ was set last, until the agent must be ready.
   TimePoint start_limit_set_{};
   Subscription start_limit_;
+  Subscription close_limit_;
   std::set<int> living_;  ///< Workers that were spawned and have not ended.
   std::shared_ptr<const int> alive_ = std::make_shared<const int>(0);  ///< For posted tasks.
 };

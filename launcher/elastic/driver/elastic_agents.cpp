@@ -35,15 +35,15 @@ void ElasticAgents::spawn(const StartWorker& worker, const ElasticHost& host) {
   hosts_[worker.worker] = worker.host;
   if (agent->stage() == Stage::none) {
     rooms_[worker.host] = worker_room(std::max(host.slots, host.most_slots));
-    agent->await_plan();
-    plan_(host, [agent = agent.get(), room = rooms_[worker.host],
+    const int number = agent->await_plan();
+    plan_(host, [agent = agent.get(), number, room = rooms_[worker.host],
                  alive = std::weak_ptr(alive_)](Result<ElasticHostPlan> plan) {
       if (!alive.lock()) return;
       if (plan) {
         plan->spec.elastic = plan->spec.held = true;
         plan->spec.slots = static_cast<std::uint32_t>(room);
       }
-      agent->start(std::move(plan));
+      agent->start(number, std::move(plan));
     });
   }
   agent->spawn(worker);

@@ -89,6 +89,10 @@ void ElasticDriver::offer(discovery::HostSet hosts) {
   apply(HostsOffered{std::move(fitting)});
 }
 
+void ElasticDriver::offer_failed(const Error& error) {
+  apply(OfferFailed{error});
+}
+
 void ElasticDriver::signal(int number) {
   apply(LauncherSignalled{number});
 }

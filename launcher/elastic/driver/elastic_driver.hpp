@@ -57,6 +57,9 @@ class ElasticDriver {
   /// All hosts that can be used from now on.
   void offer(discovery::HostSet hosts);
 
+  /// The hosts could not be listed.
+  void offer_failed(const Error& error);
+
   /// A signal to the launcher.
   void signal(int number);
 

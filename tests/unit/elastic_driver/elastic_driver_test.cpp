@@ -37,22 +37,22 @@ struct World {
   kv::Secret secret = kv::make_secret().value();
   std::vector<std::string> changes;
   bool plans_fail = false;
+  std::vector<std::function<void(Result<ElasticHostPlan>)>> held_plans;  ///< Not answered yet.
+  std::vector<std::string> notes;
   int finished = 0;
 
   explicit World(ElasticRules rules, const std::vector<discovery::Host>& hosts = {{"a", 2}},
-                 Duration start_timeout = 1h) {
+                 ElasticAgent::Times times = {.start = 1h, .grace = 1s, .close = 1h},
+                 const std::string& held_host = {}) {
     REQUIRE(pipe2(screen.data(), O_CLOEXEC | O_NONBLOCK) == 0);
     output.emplace(*loop, OutputOptions{.out_fd = screen[1], .err_fd = screen[1]},
                    std::vector<RankLabel>{}, std::nullopt);
     const std::shared_ptr<Starter> shared(std::shared_ptr<void>(), &starter);
     driver.emplace(
-        *loop,
-        ElasticJobSpec{.rules = rules,
-                       .secret = secret,
-                       .time_limit = {},
-                       .times = {.start = start_timeout, .grace = 1s}},
-        [this, shared](const ElasticHost& host,
-                       std::function<void(Result<ElasticHostPlan>)> answer) {
+        *loop, ElasticJobSpec{.rules = rules, .secret = secret, .time_limit = {}, .times = times},
+        [this, shared, held_host](const ElasticHost& host,
+                                  std::function<void(Result<ElasticHostPlan>)> answer) {
+          if (host.name == held_host) return held_plans.push_back(std::move(answer));
           loop->post([this, shared, name = host.name, answer = std::move(answer)] {
             if (plans_fail) return answer(fail(Errc::not_found, "no such host"));
             answer(ElasticHostPlan{
@@ -62,7 +62,8 @@ struct World {
         *output,
         ElasticHandlers{.on_change = [this](std::string_view line) { changes.emplace_back(line); },
                         .on_output = [](Rank, Stream, std::string_view) {},
-                        .on_note = [](const std::string&, std::string_view) {},
+                        .on_note = [this](const std::string&,
+                                          std::string_view text) { notes.emplace_back(text); },
                         .on_control_group = [](const std::string&, const ControlGroupInfo&) {},
                         .on_finished =
                             [this] {
@@ -216,7 +217,7 @@ TEST_CASE("a host that cannot be planned or started counts as lost, by name") {
 }
 
 TEST_CASE("an agent that is not ready in time is killed and counts as lost") {
-  World world(rules(1, 2), {{"a", 2}}, 10ms);
+  World world(rules(1, 2), {{"a", 2}}, {.start = 10ms, .grace = 1s, .close = 1h});
   world.starter.host(0).step = "connecting to a:22";
   while (!world.driver->end()) {
     const auto timer = world.loop->after(5ms, [&] { world.loop->stop(); });
@@ -228,7 +229,7 @@ TEST_CASE("an agent that is not ready in time is killed and counts as lost") {
 }
 
 TEST_CASE("the time to start an agent does not pass while the launcher is suspended") {
-  World world(rules(1, 2), {{"a", 2}}, 500ms);
+  World world(rules(1, 2), {{"a", 2}}, {.start = 500ms, .grace = 1s, .close = 1h});
   world.driver->suspend();
   const auto later = world.loop->after(700ms, [&] { world.loop->stop(); });
   world.loop->run();
@@ -279,6 +280,68 @@ TEST_CASE("this machine's workers wait until it is known how other hosts reach i
   CHECK(world.starter.host(0).spawned[0].rendezvous.starts_with("127.0.0.2:"));
   CHECK(world.starter.host(1).spawned[0].rendezvous.starts_with("127.0.0.2:"));
   CHECK(world.starter.host(1).spec.environment == Environment{{"GLOO_SOCKET_IFNAME", "lo"}});
+}
+
+TEST_CASE("this machine's workers do not wait for a host that goes before it has a plan") {
+  World world(rules(1, 4), {{"a", 2}, {"b", 2}}, {.start = 1h, .grace = 1s, .close = 1h}, "b");
+  REQUIRE(world.starter.started() == 1);
+  world.events(0).on_ready({});
+  world.turn();
+  CHECK(world.starter.host(0).spawned.empty());
+  world.driver->offer(discovery::HostSet({{.name = "a", .slots = 2}}));
+  world.turn();
+  CHECK(world.starter.host(0).spawned.size() == 2);
+}
+
+TEST_CASE("a plan that comes after it was given up has no effect, also on a later start") {
+  World world(rules(1, 4), {{"a", 2}, {"b", 2}}, {.start = 1h, .grace = 1s, .close = 1h}, "b");
+  world.driver->offer(discovery::HostSet({{.name = "a", .slots = 2}}));
+  world.turn();
+  world.driver->offer(discovery::HostSet(std::vector<discovery::Host>{{"a", 2}, {"b", 2}}));
+  world.turn();
+  REQUIRE(world.held_plans.size() == 2);
+  world.held_plans[0](fail(Errc::timed_out, "an old answer"));
+  world.turn();
+  CHECK(std::ranges::none_of(world.changes, [](const std::string& line) {
+    return line.find("an old answer") != std::string::npos;
+  }));
+  const std::shared_ptr<Starter> shared(std::shared_ptr<void>(), &world.starter);
+  world.held_plans[1](
+      ElasticHostPlan{.spec = {.host = "b"}, .worker = {.hostname = "b"}, .starter = shared});
+  world.turn();
+  REQUIRE(world.starter.started() == 2);
+  CHECK(world.starter.host(1).spec.host == "b");
+}
+
+TEST_CASE("an agent that does not end after its last worker is killed") {
+  World world(rules(1, 2), {{"a", 2}}, {.start = 1h, .grace = 1s, .close = 10ms});
+  world.begin_host();
+  world.call({{.worker = 0}, {.worker = 1}});
+  world.end(0, 0);
+  world.end(1, 0);
+  if (!world.finished) world.loop->run();
+  CHECK(world.starter.host(0).count("close") == 1);
+  CHECK(world.starter.host(0).count("kill") == 1);
+  CHECK(world.notes.back() ==
+        "its agent did not end within 10 ms after its last worker, and is killed");
+  CHECK(world.driver->end()->exit_code == 0);
+}
+
+TEST_CASE("a later failure to list the hosts is one line, and the job goes on") {
+  World world(rules(1, 2));
+  world.begin_host();
+  world.driver->offer_failed({Errc::io, "script ended with code 3"});
+  CHECK(world.changes.back() == "script ended with code 3; the last known hosts stay");
+  CHECK_FALSE(world.driver->end());
+}
+
+TEST_CASE("a process that is not in the job is told so when it calls") {
+  World world(rules(1, 2));
+  world.begin_host();
+  const auto answers = world.call({{.worker = 9}});
+  REQUIRE(answers.size() == 1);
+  CHECK(answers[0].kind == MembershipKind::refused);
+  CHECK_THAT(answers[0].reason, Catch::Contains("worker 9 is not part of this job"));
 }
 
 TEST_CASE("more slots than an agent has room for are left unused with one line") {
