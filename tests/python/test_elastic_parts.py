@@ -10,7 +10,7 @@ import pytest
 
 import job
 from horo import errors
-from horo._elastic import generation, loop, state as states
+from horo._elastic import generation, loop, programs, state as states
 from horo._elastic.interrupt import HostsUpdatedInterrupt
 from horo._elastic.shares import Shares
 from horo._elastic.standing import NO_DIGEST, Choice, Standing, choose_source
@@ -156,6 +156,9 @@ class Job:
             (loop._job, "is_initialized", lambda: self.up),
             (loop, "renew", self.renew),
             (loop, "any_rank", self.any_rank),
+            (loop, "tell_differences", lambda: None),
+            (loop._job, "place", lambda: {"cross_rank": 3}),
+            (loop._job, "_last_place", {}),
         ):
             monkeypatch.setattr(module, name, fake)
         self.fails = []  # exceptions of the next renewals
@@ -417,6 +420,72 @@ def test_the_ranks_leave_together(the_job, monkeypatch):
     assert scripted(the_job, 5, 6) == 6
     again = ["restore", *RESET, "sync", "try", "barrier"]
     assert the_job.log == ["sync", "try", "barrier", *again]
+
+
+def test_a_training_that_has_ended_here_needs_no_further_generation(the_job, monkeypatch, capsys):
+    """A rank is lost while all wait for each other at the end, and another one has left already."""
+    the_job.ranks = 2
+    the_job.fails = [errors.StartError("worker 0 on host a ended with code 0")]
+
+    def barrier():
+        raise errors.PeerLostError("rank 1")
+
+    monkeypatch.setattr(loop, "barrier", barrier)
+    with pytest.raises(errors.NotInitializedError):
+        loop._job.cross_rank()
+    assert scripted(the_job, 5) == 5
+    assert "worker 0 on host a ended with code 0" in capsys.readouterr().err
+    assert loop._job.cross_rank() == 3, "the program may still ask which rank it was"
+
+
+def test_a_training_that_has_not_ended_is_refused(the_job):
+    the_job.ranks = 2
+    the_job.fails = [errors.StartError("worker 0 on host a ended with code 0")]
+    with pytest.raises(errors.StartError):
+        scripted(the_job, errors.PeerLostError("rank 1"))
+
+
+# -- Programs ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("own", "others", "text"),
+    (
+        ({"torch": "2.4.0", "horo": "1"}, {"torch": "2.4.0", "horo": "1"}, ""),
+        ({"torch": "2.4.0"}, {"torch": "2.3.1"}, "torch 2.4.0 instead of 2.3.1"),
+        ({"a.py": "sha256 1"}, {"a.py": "sha256 2"}, "a.py sha256 1 instead of sha256 2"),
+        ({}, {"torch": "2.3.1"}, "torch not loaded instead of 2.3.1"),
+    ),
+)
+def test_programs_are_compared_by_name(own, others, text):
+    assert programs.describe_differences(own, others) == text
+
+
+def compare_programs(monkeypatch, the_job, ranks, kept, rows):
+    the_job.ranks, the_job.kept = ranks, kept
+    sent = []
+
+    def gather_objects(own, *_):
+        sent.append(own)
+        return [{**own, "torch": "2.3.1"}, own]
+
+    monkeypatch.setattr(programs, "gather", lambda row, _name: rows or [row] * ranks)
+    monkeypatch.setattr(programs, "gather_objects", gather_objects)
+    monkeypatch.setattr(programs, "_own_program", lambda: {"torch": "2.4.0"})
+    programs.tell_differences()
+    return sent
+
+
+def test_a_new_rank_with_another_program_says_so(monkeypatch, the_job, capsys):
+    assert compare_programs(monkeypatch, the_job, 2, 1, [b"a", b"b"])
+    assert "torch 2.4.0 instead of 2.3.1" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("ranks", "kept"), ((1, 0), (2, 2), (2, 1)))
+def test_equal_programs_are_not_exchanged(monkeypatch, the_job, capsys, ranks, kept):
+    rows = [b"a", b"b"] if ranks == kept else None
+    assert not compare_programs(monkeypatch, the_job, ranks, kept, rows)
+    assert not capsys.readouterr().err
 
 
 def test_a_loader_that_reads_ahead_stops_when_the_training_is_left(the_job):

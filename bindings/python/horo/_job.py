@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 joined_by: int | None = None  # id of the process that has called init()
+_last_place: dict[str, int] = {}  # after a training that has ended without its job's last generation
 
 
 def absent():
@@ -38,8 +39,10 @@ def _position(name: str, text: str) -> Callable[[], int]:
     def query() -> int:
         value = function()
         if value < 0:
+            value = _last_place.get(name, -1)
+        if value < 0:
             raise absent()
-        return value
+        return int(value)
 
     query.__name__ = query.__qualname__ = name
     query.__doc__ = text
@@ -52,6 +55,20 @@ local_rank = _position("local_rank", "Position among the processes of this host.
 local_size = _position("local_size", "Number of processes on this host.")
 cross_rank = _position("cross_rank", "Position among the hosts that have this local rank.")
 cross_size = _position("cross_size", "Number of hosts that have this local rank.")
+
+
+_QUERIES = (rank, size, local_rank, local_size, cross_rank, cross_size)
+
+
+def place() -> dict[str, int]:
+    """This process's position, as the queries give it now."""
+    return {query.__name__: query() for query in _QUERIES}
+
+
+def keep_place(kept: dict[str, int]) -> None:
+    """The queries answer this as long as the process has not joined again."""
+    _last_place.clear()
+    _last_place.update(kept)
 
 
 def is_homogeneous() -> bool:

@@ -79,6 +79,7 @@ def _join(comm):
         print(f"horo: {error}", file=sys.stderr, flush=True)
         raise
     _job.joined_by = os.getpid()
+    _job.keep_place({})
     atexit.unregister(_leave)
     atexit.register(_leave)
     global_process_set.ranks = list(range(_job.size()))

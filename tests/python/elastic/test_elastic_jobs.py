@@ -153,6 +153,25 @@ def test_random_losses(tmp_path, seed):
     told.require_every_sample_once(losses=len(deaths))
 
 
+def test_a_new_rank_with_another_script_says_so(tmp_path):
+    """The script is changed while the job runs, so the rank that replaces a lost one is another one."""
+    told, script = tmp_path / "told", tmp_path / "train.py"
+    told.mkdir()
+    with open(program("train.py")) as file:
+        text = file.read()
+    dies = "        os.kill(os.getpid(), signal.SIGKILL)"
+    assert text.count(dies) == 1
+    changes = '        open(__file__, "a").write("# changed" + chr(10))'
+    script.write_text(text.replace(dies, f"{changes}\n{dies}"))
+    words = [str(script), str(told), "3", "1", "1", "12", "before"]
+    done = job.run(2, words, options=("--min-np", "1", *AGAIN))
+    assert done.code == 0 and "Traceback" not in done.output, done.output
+    warnings = re.findall(
+        r"rank (\d) runs another program than rank 0: train.py sha256 (\w+) instead of sha256 (\w+)", done.output
+    )
+    assert warnings and all(own != others for _, own, others in warnings), done.output
+
+
 def test_a_program_for_horovod_runs_unchanged(tmp_path):
     arguments = [program("as_for_horovod.py"), str(tmp_path), "3", "1", "4"]
     options = ("--min-np", "2", *AGAIN, "--horovod")

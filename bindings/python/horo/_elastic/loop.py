@@ -11,6 +11,7 @@ from horo import _job, _life, errors
 from horo._barrier import barrier
 from horo._elastic import generation
 from horo._elastic.interrupt import HostsUpdatedInterrupt
+from horo._elastic.programs import tell_differences
 from horo._elastic.state import any_rank
 from horo._sets import WORLD
 
@@ -71,17 +72,19 @@ def run_fn(func: Callable[..., Any], reset: Callable[[], Any]) -> Callable[..., 
 def _run(func, reset, state):
     skip_sync = False
     while True:
+        results: list[Any] = []  # of the training, once it has ended on this rank
         try:
+            tell_differences()
             if _all_skip_sync(skip_sync, state):
                 state._skipped_sync()
             else:
                 state.resume()
                 state.sync()
                 state._whole = True
-            result = func()
+            results.append(func())
             _leave_together()
             state._end_saving()
-            return result
+            return results[0]
         except errors.HoroError as error:
             if not mends(error):
                 raise
@@ -91,8 +94,26 @@ def _run(func, reset, state):
         # The exception, and with it the frames of the training, are gone here.
         if act is not None:
             act()
-        if not _enter_next(reset, state):
-            skip_sync = False
+        place = _job.place() if results and _job.is_initialized() else {}
+        try:
+            if not _enter_next(reset, state):
+                skip_sync = False
+        except errors.StartError as error:
+            if not results:
+                raise
+            _tell_end(error)
+            _job.keep_place(place)
+            return results[0]
+
+
+def _tell_end(error):
+    """A rank was lost while the others waited for each other at the end, and some of them have ended
+    already. The training is complete here, too."""
+    print(
+        f"horo: the training has ended on this rank, and the job forms no further generation: {error}",
+        file=sys.stderr,
+        flush=True,
+    )
 
 
 _NEEDED, _SAVES, _SAVES_NOT = 1, 2, 4

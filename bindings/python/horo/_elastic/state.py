@@ -30,12 +30,13 @@ _FLAGS = generation.REMOVED | generation.ADDED
 _PENDING = 4  # beside the flags: there is a change
 
 
-def _gather(row):
+def gather(row: bytes, name: str) -> list[bytes]:
     """The rows of all ranks, which have equal lengths, in rank order."""
     if _job.size() == 1:
         return [row]
     own = ByteRows(bytearray(row), len(row))
-    return synchronize(BYTES.start_allgather(own, WORLD, "elastic.standing")).rows()
+    rows: list[bytes] = synchronize(BYTES.start_allgather(own, WORLD, name)).rows()
+    return rows
 
 
 def any_rank(flags, name):
@@ -249,7 +250,7 @@ class ObjectState(State):
 
     def _agree(self):
         """The Choice that all ranks make from the standings of all."""
-        rows = _gather(self._standing().pack())
+        rows = gather(self._standing().pack(), "elastic.standing")
         kept = generation.survivors() if generation.is_elastic() else 0
         return choose_source([Standing.unpack(row) for row in rows], kept)
 
