@@ -12,6 +12,7 @@ import job
 from horo import errors
 from horo._elastic import generation, loop, programs, state as states
 from horo._elastic.interrupt import HostsUpdatedInterrupt
+from horo._elastic.paces import Paces
 from horo._elastic.shares import Shares
 from horo._elastic.standing import NO_DIGEST, Choice, Standing, choose_source
 from horo.data import AsyncDataLoaderMixin, BaseDataLoader
@@ -133,6 +134,29 @@ def test_samples_that_single_ranks_have_done_are_skipped():
     shares.record(2)
     assert shares.left() == 0
     assert Shares(10, 3, [3, 4, 8]).extras() == [8]
+
+
+# -- Several optimizers ------------------------------------------------------------------------------
+
+
+def test_an_optimizer_that_has_done_its_step_of_a_round_is_ahead():
+    paces = Paces()
+    assert paces.ahead([1, 0]) == [0, 0], "nothing is known before the first boundary"
+    paces.passed([0, 0])
+    assert paces.ahead([1, 0]) == [0, 0], "no round has ended yet"
+    paces.passed([4, 4])
+    assert paces.ahead([4, 4]) == [0, 0]
+    assert paces.ahead([5, 4]) == [1, 0]
+    assert paces.ahead([9, 8]) == [1, 0], "a boundary may be several rounds ago"
+    assert paces.ahead([5, 5]) == [0, 0]
+    assert paces.ahead([6, 4]) == [0, 0], "a round has one step of each"
+    assert paces.ahead([5]) == [0]
+    paces.passed([9, 9])
+    paces.passed([9, 9])
+    assert paces.ahead([10, 9]) == [1, 0], "a boundary without a step between tells nothing"
+    paces.passed([14, 10])
+    assert paces.ahead([15, 10]) == [0, 0]
+    assert Paces().ahead([]) == []
 
 
 # -- States ------------------------------------------------------------------------------------------

@@ -394,6 +394,60 @@ def next_generation(state):
     state.sync()
 
 
+# -- Several optimizers ------------------------------------------------------------------------------
+
+
+def steps_of(way, model, optimizer):
+    """One step, taken in one of three ways. Returns what step() does."""
+
+    def backward():
+        optimizer.zero_grad()
+        loss = model(torch.ones(1, 2)).sum()
+        loss.backward()
+        return loss.item()
+
+    if way == "closure":
+        return optimizer.step(backward)
+    backward()
+    if way == "plain":
+        return optimizer.step()
+    optimizer.synchronize()
+    with optimizer.skip_synchronize():
+        return optimizer.step()
+
+
+@pytest.mark.parametrize("way", ("plain", "closure", "skip"))
+def test_a_step_that_was_done_already_is_left_out(elastic_job, way):
+    model, optimizer, _ = distributed()
+    steps_of(way, model, optimizer)
+    kept, reducer = numbers(model), optimizer._horo_reducer
+    reducer.ahead = 1
+    found = steps_of(way, model, optimizer)
+    assert numbers(model) == kept and (reducer.steps, reducer.ahead) == (1, 0)
+    assert not reducer.within_step() and not reducer.torn
+    assert found is None if way != "closure" else isinstance(found, float)
+    steps_of(way, model, optimizer)
+    assert numbers(model) != kept and reducer.steps == 2
+
+
+def test_an_optimizer_that_stepped_before_another_one_failed_is_ahead(elastic_job):
+    model, optimizer, _ = distributed()
+    other, its_optimizer, _ = distributed()
+    state = elastic.TorchState(model, optimizer, other=other, its_optimizer=its_optimizer)
+    reducers = [optimizer._horo_reducer, its_optimizer._horo_reducer]
+    for _ in range(2):
+        step(model, optimizer)
+        step(other, its_optimizer)
+        state.check_host_updates()
+    step(model, optimizer)
+    state.sync()
+    assert [one.ahead for one in reducers] == [1, 0] and [one.steps for one in reducers] == [3, 2]
+    step(model, optimizer)
+    step(other, its_optimizer)
+    state.sync()
+    assert [one.ahead for one in reducers] == [0, 0] and [one.steps for one in reducers] == [3, 3]
+
+
 # -- Files -------------------------------------------------------------------------------------------
 
 

@@ -172,6 +172,35 @@ def test_a_new_rank_with_another_script_says_so(tmp_path):
     assert warnings and all(own != others for _, own, others in warnings), done.output
 
 
+def two_optimizers(critics, *death):
+    """The digests of the ranks that ended, and the steps of both optimizers."""
+    words = [program("two_optimizers.py"), "12", str(critics), *death]
+    done = job.run(2, words, options=("--min-np", "1", *AGAIN))
+    assert done.code == 0 and "Traceback" not in done.output, done.output
+    found = set(re.findall(r"digest (\w+) steps (\d+) (\d+)", done.output))
+    assert len(found) == 1, done.output
+    digest, first, second = found.pop()
+    return digest, int(first), int(second)
+
+
+@pytest.fixture(scope="module")
+def undisturbed_pair():
+    return two_optimizers(1)
+
+
+@pytest.mark.parametrize("worker", ("0", "1"))
+@pytest.mark.parametrize("phase", ("first", "second"))
+def test_two_optimizers_lose_and_repeat_no_step(undisturbed_pair, worker, phase):
+    """In the second phase the first optimizer has done its step of the round, which begins again."""
+    assert two_optimizers(1, worker, "7", phase) == undisturbed_pair
+
+
+def test_optimizers_with_different_numbers_of_steps_keep_those_that_they_have_done(undisturbed_pair):
+    """Nothing tells which steps of the round were done: all of them are done again."""
+    digest, first, second = two_optimizers(3, "1", "7", "second")
+    assert (first, second) == (12 * 3 + 3, 12)
+
+
 def test_a_program_for_horovod_runs_unchanged(tmp_path):
     arguments = [program("as_for_horovod.py"), str(tmp_path), "3", "1", "4"]
     options = ("--min-np", "2", *AGAIN, "--horovod")

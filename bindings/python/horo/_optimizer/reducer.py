@@ -42,12 +42,15 @@ def compare(names, process_set, described, number):
 class Progress:
     """How far an optimizer is, over all generations of the job. `steps`: the number of steps that it
     has finished. `torn`: an exception has ended a step while it changed parameters. `stale`: the
-    runtime has shut down since the optimizer has last reduced anything. `passes`: the number of
-    backwards per step."""
+    runtime has shut down since the optimizer has last reduced anything. `ahead`: the number of
+    coming steps that it has done already, before the step of another optimizer failed. `passes`: the
+    number of backwards per step."""
+
+    leaves_out = False  # it heeds `ahead`
 
     def __init__(self, passes: int):
         self._passes = passes
-        self.steps = 0
+        self.steps = self.ahead = 0
         self.torn = False
         self._ended = 0  # backwards of this process whose steps have ended
         self.stale = False
@@ -95,6 +98,8 @@ class Progress:
 
 class Reducer(Progress):
     """The gradients of one optimizer. Without any, as on a single rank, it reduces nothing."""
+
+    leaves_out = True
 
     def __init__(self, passes):
         super().__init__(passes)
@@ -258,12 +263,12 @@ class Reducer(Progress):
         the optimizer that reads the gradients."""
         if self._skipping:
             self.phase = NEXT[Event.OWN_STEP][self.phase]
-            return self.own_step(own_step)
+            return None if self._was_done() else self.own_step(own_step)
         reduced = False
         try:
             self._synchronize_once(synchronize)
             reduced = True
-            result = self.own_step(own_step)
+            result = None if self._was_done() else self.own_step(own_step)
             self.phase = NEXT[Event.END][self.phase]
         except BaseException:
             if reduced:  # whatever the own step has called, such as zero_grad()
@@ -271,6 +276,15 @@ class Reducer(Progress):
                 self._remained = self._remains()
             raise
         return result
+
+    def _was_done(self):
+        """Counts a step that the optimizer has done already. All ranks leave it out, after they have
+        reduced its gradients as ever."""
+        if not self.ahead:
+            return False
+        self.ahead -= 1
+        self._ended += self._passes
+        return True
 
     def _synchronize_once(self, synchronize):
         """Reduces, unless this is a step whose own step an exception has ended, called again: the
@@ -291,11 +305,18 @@ class Reducer(Progress):
         reduces none."""
         if self._skipping:
             self.phase = NEXT[Event.OWN_STEP][self.phase]
-            return self.own_step(own_step, closure)
+            return closure() if self._was_done() else self.own_step(own_step, closure)
         self.renewed()
         done = any(gradient.waits <= 0 or gradient.handle for gradient in self.gradients)
         if done:
             synchronize()
+        if self.ahead:
+            loss = closure()
+            if not done or self._computed():
+                synchronize()
+            self._was_done()
+            self.phase = NEXT[Event.END][self.phase]
+            return loss
         self.phase, changing = NEXT[Event.OWN_STEP][self.phase], False
 
         def reduced():

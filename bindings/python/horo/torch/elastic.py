@@ -33,6 +33,7 @@ from horo import _job
 from horo._elastic.generation import follow, generation, is_elastic, pending_change, survivors
 from horo._elastic.interrupt import HostsUpdatedInterrupt
 from horo._elastic.loop import run, run_fn
+from horo._elastic.paces import Paces
 from horo._elastic.standing import DIGEST, NO_DIGEST, Choice, Standing
 from horo._elastic.state import ObjectState, State, send_object
 from horo._objects import Refused, gather_objects
@@ -67,6 +68,7 @@ class TorchState(ObjectState):
         given = {name: value for name, value in given.items() if value is not None}
         self._handlers: dict[str, StateHandler] = {}
         self._light = self._partial = False
+        self._paces = Paces()
         plain = {}
         for name, value in {**given, **kwargs}.items():
             handler = handler_of(value)
@@ -200,9 +202,18 @@ class TorchState(ObjectState):
 
     def _synced(self):
         self._whole = True
-        for one in self._optimizers():
-            one._reducer().torn = False
+        reducers = self._reducers()
+        for one in reducers:
+            one.torn, one.ahead = False, 0
+        if all(one.leaves_out for one in reducers):
+            for one, ahead in zip(reducers, self._paces.ahead([one.steps for one in reducers])):
+                one.ahead = ahead
         self._save_lightly()
+
+    def _pass_boundary(self):
+        if self._is_settled():
+            self._paces.passed([one.steps for one in self._reducers()])
+        super()._pass_boundary()
 
     def _gather_done(self):
         """For each rank: sampler -> (epoch, positions that the rank has recorded by itself)."""
@@ -282,6 +293,7 @@ class TorchState(ObjectState):
             "values": {name: _parcel(getattr(self, name)) for name in self._names},
             "objects": {name: one.value.state_dict() for name, one in sent},
             "options": [one._options() for one in self._optimizers()],
+            "paces": (self._paces.begin, self._paces.even),
         }
 
     def _receive(self, everything, known):
@@ -295,6 +307,7 @@ class TorchState(ObjectState):
             for one, steps in zip(self._optimizers(), everything["steps"]):
                 one._reducer().steps, one._reducer().torn = steps, False
         self._commits = everything["commits"]
+        self._paces.begin, self._paces.even = everything["paces"]
         values = everything["values"].items()
         self._adopt({name: one.value if isinstance(one, _Parcel) else one for name, one in values})
 
