@@ -6,7 +6,7 @@ _horo() {
   local i value
   COMPREPLY=()
   if ((COMP_CWORD == 1)); then
-    COMPREPLY=($(compgen -W 'run check-build discover timeline-view top tune --help --version' -- "$word"))
+    COMPREPLY=($(compgen -W 'run check-build discover timeline-view top shrink grow tune --help --version' -- "$word"))
     return
   fi
   case $command in
@@ -77,6 +77,16 @@ _horo() {
       esac
       case $word in
         -*) COMPREPLY=($(compgen -W '--help --version --json --interval --once --hosts' -- "$word")) ;;
+      esac
+      ;;
+    shrink)
+      case $word in
+        -*) COMPREPLY=($(compgen -W '--help --version --dry-run' -- "$word")) ;;
+      esac
+      ;;
+    grow)
+      case $word in
+        -*) COMPREPLY=($(compgen -W '--help --version --dry-run' -- "$word")) ;;
       esac
       ;;
     tune)

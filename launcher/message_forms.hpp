@@ -39,7 +39,8 @@ enum class Receiver : std::uint8_t {
   agent = 1,
   launcher = 2,
   both = 3,
-  viewer = 4,  ///< A program that looks at the job; the launcher answers it.
+  viewer = 4,   ///< A program that looks at the job; the launcher answers it.
+  monitor = 8,  ///< The part of the launcher that answers viewers.
 };
 
 struct AgentMessageRow : MessageRow {
@@ -60,6 +61,10 @@ constexpr AgentMessageRow to_both(std::uint8_t type, std::string_view name) {
 
 constexpr AgentMessageRow to_viewer(std::uint8_t type, std::string_view name) {
   return {{.type = type, .name = name}, Receiver::viewer};
+}
+
+constexpr AgentMessageRow to_monitor(std::uint8_t type, std::string_view name) {
+  return {{.type = type, .name = name}, Receiver::monitor};
 }
 
 /// True for a message that `receiver` (one of agent, launcher) has to handle.

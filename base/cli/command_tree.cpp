@@ -195,6 +195,17 @@ CommandRow top_command() {
   return top;
 }
 
+/// `horo shrink` and `horo grow`.
+CommandRow resize_command(std::string name, std::string summary) {
+  CommandRow command{.name = std::move(name),
+                     .summary = std::move(summary),
+                     .tail = "[JOB] HOST[:SLOTS]",
+                     .flags = general_flags()};
+  command.flags.push_back(
+      {.name = "dry-run", .group = kGeneral, .help = "only say what would happen"});
+  return command;
+}
+
 /// Flags of `horo tune` that read a log, or show what was measured.
 std::vector<Flag> tune_view_flags() {
   return {{.name = "log",
@@ -389,6 +400,8 @@ std::vector<CommandRow> build() {
           discover_command(),
           timeline_command(),
           top_command(),
+          resize_command("shrink", "take a host, or some of its slots, away from an elastic job"),
+          resize_command("grow", "give an elastic job a host, or more slots of a host"),
           tune_command()};
 }
 

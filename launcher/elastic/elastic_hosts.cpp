@@ -57,8 +57,9 @@ std::vector<std::string> ElasticHosts::offer(const discovery::HostSet& offered) 
   for (const auto& host : offered.hosts()) take(host);
   for (std::size_t i = 0; i < hosts_.size(); ++i) {
     auto& host = hosts_[i];
-    // A host that has left was told to go once. The next time it is offered, it is a new host.
-    if (host.slots == 0 && host.use == HostUse::leaving) make_usable(host);
+    // A host that got a signal was told to go once. The next time it is offered, it is a new host.
+    // One that the user does not want stays out until the user wants it again.
+    if (host.slots == 0 && host.use == HostUse::leaving && host.signal != 0) make_usable(host);
     const int old = i < before.size() ? before[i] : 0;
     if (old == host.slots) continue;
     if (host.slots == 0) {

@@ -47,9 +47,10 @@ class ElasticHosts {
  public:
   explicit ElasticHosts(const ElasticRules& rules);
 
-  /// Takes the hosts that are offered now. A host that had left and was not offered in between can
-  /// be used again; a host that is put aside cannot. Returns a line for people about each
-  /// difference from the offer before: "host c is offered with 2 slots".
+  /// Takes the hosts that are offered now. A host that had left by a signal and was not offered in
+  /// between can be used again; a host that is put aside, or that the user does not want, cannot.
+  /// Returns a line for people about each difference from the offer before: "host c is offered with
+  /// 2 slots".
   std::vector<std::string> offer(const discovery::HostSet& offered);
 
   /// A worker of this slot failed. True: that was once too often, and the host must be put aside.

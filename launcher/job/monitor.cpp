@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/job/monitor.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <map>
 #include <set>
@@ -48,25 +49,22 @@ bool may_look(int connection) {
 
 class Monitor::Impl {
  public:
-  Impl(Loop& loop, JobDriver& job) : loop_(loop), job_(job) {}
+  Impl(Loop& loop, std::unique_ptr<MonitoredJob> job) : loop_(loop), job_(std::move(job)) {}
 
-  Status begin(const std::string& job_id, bool agent_per_rank) {
-    list_agents(job_id, agent_per_rank);
+  Status begin() {
+    const auto roster = job_->roster();
     HORO_TRY(socket_,
-             listen_at(fmt::format("{}{}/{}/{}", kMonitorPrefix, geteuid(), getpid(), job_id)));
+             listen_at(fmt::format("{}{}/{}/{}", kMonitorPrefix, geteuid(), getpid(), roster.job)));
     HORO_TRY(listener_, loop_.watch(socket_.value()));
     listener_.on_readable([this] { accept_viewer(); });
-    job_.on_answer([this](std::size_t host, std::size_t part, const Answer& answer) {
-      const auto first = first_of_host_[host];
-      std::visit([&](const auto& words) { pass_back(first + part, words); }, answer);
+    job_->on_answer([this](std::size_t agent, const Answer& answer) {
+      std::visit([&](const auto& words) { pass_back(agent, words); }, answer);
     });
     return {};
   }
 
  private:
   struct Place {
-    std::size_t host = 0;
-    std::size_t part = 0;
     std::set<std::uint32_t> waiting;  ///< Viewers that wait for the answer to a Look.
     TimePoint asked{};
   };
@@ -74,24 +72,10 @@ class Monitor::Impl {
   struct Viewer {
     UniqueFd socket;
     bool greeted = false;
-    std::map<std::size_t, int> pieces;  ///< Requested pieces that have not arrived, by place.
+    std::size_t agents = 0;             ///< In the last roster that it got.
+    std::map<std::size_t, int> pieces;  ///< Requested pieces that have not arrived, by agent.
     std::unique_ptr<DescriptorStream> channel;
   };
-
-  void list_agents(const std::string& job_id, bool agent_per_rank) {
-    roster_.job = job_id;
-    const auto& hosts = job_.state().generation.placement.hosts;
-    for (std::size_t h = 0; h < hosts.size(); ++h) {
-      first_of_host_.push_back(places_.size());
-      for (std::size_t r = 0; r < hosts[h].ranks.size(); ++r) {
-        if (r == 0 || agent_per_rank) {
-          places_.push_back({.host = h, .part = r, .waiting = {}, .asked = {}});
-          roster_.agents.push_back({.host = hosts[h].name, .ranks = {}});
-        }
-        roster_.agents.back().ranks.push_back(hosts[h].ranks[r].value());
-      }
-    }
-  }
 
   void accept_viewer() {
     UniqueFd connection(accept4(socket_.value(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
@@ -113,7 +97,14 @@ class Monitor::Impl {
     viewer.socket = std::move(connection);
     viewer.channel = std::move(*channel);
     send(viewer, protocol::Hello::ours());
-    send(viewer, roster_);
+    send_roster(viewer);
+  }
+
+  void send_roster(Viewer& viewer) {
+    const auto roster = job_->roster();
+    viewer.agents = roster.agents.size();
+    places_.resize(std::max(places_.size(), viewer.agents));
+    send(viewer, roster);
   }
 
   static void send(Viewer& viewer, const Message& message) {
@@ -129,8 +120,10 @@ class Monitor::Impl {
       if (!viewer.greeted) viewers_.erase(id);
       return;
     }
+    if (std::holds_alternative<AskMembers>(message)) return tell_members(viewer);
+    if (const auto* wish = std::get_if<Resize>(&message)) return send(viewer, job_->resize(*wish));
     const auto* carry = std::get_if<protocol::Carry>(&message);
-    if (carry == nullptr || carry->host >= places_.size()) {
+    if (carry == nullptr || carry->host >= viewer.agents) {
       viewers_.erase(id);
       return;
     }
@@ -141,36 +134,39 @@ class Monitor::Impl {
     viewers_.erase(id);
   }
 
+  void tell_members(Viewer& viewer) {
+    send_roster(viewer);
+    if (auto members = job_->members()) send(viewer, std::move(*members));
+  }
+
   /// An agent has at most one Look to answer, however many viewers wait for it.
   void look(std::uint32_t id, std::uint32_t at) {
     auto& place = places_[at];
     const auto now = SteadyClock::instance().now();
-    const bool asked = !place.waiting.empty() && now - place.asked < kAnswerTimeout &&
-                       !job_.state().generation.host_done[place.host];
+    const bool asked =
+        !place.waiting.empty() && now - place.asked < kAnswerTimeout && !job_->is_over(at);
     place.waiting.insert(id);
     if (asked) return;
     place.asked = now;
-    if (job_.ask(place.host, place.part, Look{})) return;
+    if (job_->ask(at, Look{})) return;
     for (const auto viewer_id : std::exchange(place.waiting, {})) refuse(viewer_id, at);
   }
 
   void fetch(std::uint32_t id, std::uint32_t at, Fetch question) {
-    const auto& place = places_[at];
     auto& pieces = viewers_.at(id).pieces[at];
     if (pieces >= kMostPieces) return;
     question.asker = id;
-    if (!job_.ask(place.host, place.part, question)) return refuse(id, at);
+    if (!job_->ask(at, question)) return refuse(id, at);
     ++pieces;
   }
 
   void refuse(std::uint32_t id, std::uint32_t at) {
     const auto found = viewers_.find(id);
     if (found == viewers_.end()) return;
-    const bool over = job_.state().generation.host_done[places_[at].host];
-    send(found->second,
-         protocol::Gone{.host = at,
-                        .error = {Errc::unavailable,
-                                  over ? "its ranks have ended" : "its ranks do not run now"}});
+    send(found->second, protocol::Gone{.host = at,
+                                       .error = {Errc::unavailable,
+                                                 job_->is_over(at) ? "its ranks have ended"
+                                                                   : "its ranks do not run now"}});
   }
 
   void pass_back(std::size_t at, const Viewed& answer) {
@@ -195,10 +191,8 @@ class Monitor::Impl {
   }
 
   Loop& loop_;
-  JobDriver& job_;
-  protocol::Roster roster_;
-  std::vector<Place> places_;  ///< In the order of the roster.
-  std::vector<std::size_t> first_of_host_;
+  const std::unique_ptr<MonitoredJob> job_;
+  std::vector<Place> places_;  ///< By agent.
   UniqueFd socket_;
   Descriptor listener_;
   Subscription pause_;
@@ -206,10 +200,9 @@ class Monitor::Impl {
   std::map<std::uint32_t, Viewer> viewers_;
 };
 
-Result<std::unique_ptr<Monitor>> Monitor::open(Loop& loop, JobDriver& job,
-                                               const std::string& job_id, bool agent_per_rank) {
-  auto impl = std::make_unique<Impl>(loop, job);
-  HORO_TRY_STATUS(impl->begin(job_id, agent_per_rank));
+Result<std::unique_ptr<Monitor>> Monitor::open(Loop& loop, std::unique_ptr<MonitoredJob> job) {
+  auto impl = std::make_unique<Impl>(loop, std::move(job));
+  HORO_TRY_STATUS(impl->begin());
   return std::unique_ptr<Monitor>(new Monitor(std::move(impl)));
 }
 

@@ -5,20 +5,18 @@
 #include <string>
 
 #include "base/loop/loop.hpp"
-#include "launcher/job/job_driver.hpp"
+#include "launcher/job/monitored_job.hpp"
 
 namespace horo::launcher {
 
-/// Lets this user and root look at the job while it runs, over a Unix socket
-/// (docs/design/timeline.md). Passes a viewer's questions to the agents over their existing
-/// connections, and the answers back. A viewer that is slow, silent or sends nonsense does not hold
-/// up the job. Thread: the loop's.
+/// Lets this user and root look at the job while it runs, and change the hosts of an elastic one,
+/// over a Unix socket (docs/design/timeline.md). Passes a viewer's questions to the agents over
+/// their existing connections, and the answers back. A viewer that is slow, silent or sends
+/// nonsense does not hold up the job. Thread: the loop's.
 class Monitor {
  public:
-  /// `agent_per_rank`: whether every rank has an agent of its own. `driver` outlives the monitor.
   /// Fails: unavailable, io.
-  static Result<std::unique_ptr<Monitor>> open(Loop& loop, JobDriver& job,
-                                               const std::string& job_id, bool agent_per_rank);
+  static Result<std::unique_ptr<Monitor>> open(Loop& loop, std::unique_ptr<MonitoredJob> job);
   ~Monitor();
   Monitor(const Monitor&) = delete;
   Monitor& operator=(const Monitor&) = delete;

@@ -17,7 +17,7 @@
 namespace horo::launcher::protocol {
 
 inline constexpr std::uint32_t kMagic = 0x41524f48;  ///< "HORA", little endian.
-inline constexpr std::uint16_t kVersion = 10;        ///< Version of all messages but Hello.
+inline constexpr std::uint16_t kVersion = 11;        ///< Version of all messages but Hello.
 
 // -- From either side -------------------------------------------------------------------------
 

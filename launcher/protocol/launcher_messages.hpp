@@ -277,7 +277,8 @@ struct Close {
 };
 
 /// Tells a viewer of the job, such as `horo top`, which agents the job has. In Carry and Gone,
-/// `host` is an index of `agents`.
+/// `host` is an index of `agents`. The list of an elastic job changes: agents are added at its end,
+/// and their ranks are those of the current generation.
 struct Roster {
   struct Agent {
     std::string host;
@@ -290,12 +291,14 @@ struct Roster {
   };
 
   std::string job;
+  bool elastic = false;
   std::vector<Agent> agents;
 
   static constexpr AgentMessageRow kRow = to_viewer(80, "roster");
 
   static void fields(auto& field, auto& m) {
     field("job", m.job, kText);
+    field("elastic", m.elastic, wire::Bool{});
     field("agents", m.agents, list(wire::Fields{}));
   }
 };

@@ -10,9 +10,11 @@
 #include <type_traits>
 #include <variant>
 
+#include "launcher/job_members.hpp"
 #include "launcher/protocol/agent_messages.hpp"
 #include "launcher/protocol/launcher_messages.hpp"
 #include "launcher/questions.hpp"
+#include "launcher/resize.hpp"
 
 namespace horo::launcher::protocol {
 
@@ -24,7 +26,7 @@ using Message =
                  SpawnFailed, Output, Exited, StdinRoom, Finished, Failed, ControlGroupMade,
                  Prepare, Heartbeat, Prepared, Reach, Carry, Leave, Reached, Gone, Step, Recorded,
                  EndAsked, Look, Fetch, Viewed, Piece, Roster, Dismiss, Release, Assigned, Noted,
-                 Spawn, EndWorker, PostNotice, Close>;
+                 Spawn, EndWorker, PostNotice, Close, Resize, Resized, AskMembers, Members>;
 
 /// Calls `handler.on(message)` with the message's own type if it is one for `receiver`, and
 /// `handler.on_misdirected(row)` otherwise. A handler without an `on` for one of its messages does

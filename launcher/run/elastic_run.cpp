@@ -7,6 +7,8 @@
 #include "base/knobs/elastic_knobs.hpp"
 #include "base/knobs/knobs.hpp"
 #include "base/knobs/launcher_knobs.hpp"
+#include "base/log.hpp"
+#include "launcher/elastic/driver/monitored_elastic_job.hpp"
 #include "launcher/plan/job_facts.hpp"
 #include "launcher/run/signal_listener.hpp"
 
@@ -78,7 +80,18 @@ Status ElasticRun::start(JobPlan plan, std::optional<LogFiles> logs) {
       *output_, handlers());
   emit_(GenerationStarting{.plan = plan_, .starter = "agents", .rendezvous = {}});
   HORO_TRY_STATUS(watch_hosts());
-  return driver_->start(plan_.offered);
+  HORO_TRY_STATUS(driver_->start(plan_.offered));
+  open_monitor();
+  return {};
+}
+
+void ElasticRun::open_monitor() {
+  if (auto monitor = Monitor::open(loop_, monitored(*driver_, plan_.job_id))) {
+    monitor_ = std::move(*monitor);
+  } else {
+    log::debug("run", "horo top, horo shrink and horo grow cannot reach this job: {}",
+               monitor.error().message);
+  }
 }
 
 Status ElasticRun::watch_hosts() {
@@ -148,6 +161,7 @@ ElasticReportInput ElasticRun::report(const JobEnd& end) const {
 
 void ElasticRun::finished() {
   watch_.reset();
+  monitor_.reset();
   owner_.on_ended();
   output_->when_drained([this] { owner_.on_over(); });
 }

@@ -8,6 +8,7 @@
 
 #include "launcher/elastic/driver/elastic_driver.hpp"
 #include "launcher/elastic/driver/host_watch.hpp"
+#include "launcher/job/monitor.hpp"
 #include "launcher/output/job_output.hpp"
 #include "launcher/plan/job_plan.hpp"
 #include "launcher/run/host_planner.hpp"
@@ -72,6 +73,7 @@ class ElasticRun {
  private:
   Result<ElasticRules> make_rules() const;
   Status watch_hosts();
+  void open_monitor();
   ElasticHandlers handlers();
   void finished();
   std::vector<std::string> last_lines() const;
@@ -85,6 +87,7 @@ class ElasticRun {
   std::optional<HostPlanner> planner_;
   std::optional<ElasticDriver> driver_;
   std::unique_ptr<HostWatch> watch_;  ///< Null: the hosts do not change.
+  std::unique_ptr<Monitor> monitor_;  ///< Null: the system has no socket for it.
 };
 
 }  // namespace horo::launcher

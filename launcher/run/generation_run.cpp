@@ -119,7 +119,7 @@ Status GenerationRun::complete(std::vector<AgentSpec>& agents,
 }
 
 void GenerationRun::attach(JobDriver& driver) {
-  if (auto monitor = Monitor::open(loop_, driver, plan_.job_id, plan_.mpi.has_value())) {
+  if (auto monitor = Monitor::open(loop_, monitored(driver, plan_.job_id, plan_.mpi.has_value()))) {
     monitor_ = std::move(*monitor);
   } else {
     log::debug("run", "horo top will see ranks of its own host only: {}", monitor.error().message);

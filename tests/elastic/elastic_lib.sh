@@ -43,3 +43,10 @@ finish() {
 }
 
 pid_of() { cat "$folder/pid.$1"; }
+
+# ask COMMAND...: like try, but leaves the job's output alone.
+ask() {
+  "$@" >"$scratch/answer" 2>"$scratch/refusal" </dev/null
+  code=$?
+  out=$(<"$scratch/answer") err=$(<"$scratch/refusal")
+}

@@ -18,6 +18,27 @@ finish
 expect "exit code after a loss" "$code" 0
 nothing_left h1 h2
 
+# The user takes a host away, and gives it back; another one is added. horo top shows both.
+begin -H h1:1,h3:2 --min-np 1
+until_out 'generation 1, rank . of 3' 3
+ask horo shrink h3
+expect_in "the answer to a shrink" "$out" "host h3 leaves the job: 2 ranks there end the step and go; 1 rank of the job goes on"
+until_out 'generation 2, rank 0 of 1'
+until_out ': removed$' 2
+eventually "a host that has left in horo top" 'horo top --once | grep -q "^\* host h3 has left: host h3 was asked to leave"'
+expect_in "a view of the job" "$(horo top --once)" "generation 2: 1 rank (1 or more); running"
+ask horo grow h3:1
+until_out 'generation ., rank 1 of 2'
+ask horo grow h2:1
+expect_in "the answer to a new host" "$out" "host h2 is used with 1 slot: a rank starts there and joins at the end of a step when ready"
+until_out 'generation ., rank 2 of 3'
+eventually "the ranks of all hosts in horo top" 'horo top --once | grep -q ": 3 ranks$"'
+touch "$folder/stop"
+finish
+expect "exit code after the user's changes" "$code" 0
+expect "losses" "$(grep -c 'killed by' <<<"$err")" 0
+nothing_left h1 h2 h3
+
 # A host crashes: the ranks of the others go on.
 begin -H h1:2,h2:2,h3:1 --min-np 2
 until_out 'generation 1, rank . of 5' 5

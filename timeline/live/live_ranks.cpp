@@ -52,6 +52,12 @@ std::string_view name(LiveState state) {
 }
 
 bool LiveRanks::find_ranks() {
+  // A slot of an elastic job that was used before may have another process now.
+  const auto gone = std::erase_if(sources_, [this](const auto& source) {
+    if (source->read_identity()) return false;
+    known_[source->memory()][static_cast<std::size_t>(source->index())] = false;
+    return true;
+  });
   const auto before = sources_.size();
   known_.resize(memories_.size());
   for (std::size_t m = 0; m < memories_.size(); ++m) {
@@ -62,12 +68,12 @@ bool LiveRanks::find_ranks() {
       auto reader = RegionReader::open(memories_[m].fd, i);
       if (!reader) continue;
       known_[m][region] = true;
-      sources_.push_back(std::make_unique<LiveSource>(*reader));
+      sources_.push_back(std::make_unique<LiveSource>(*reader, m));
     }
   }
   std::sort(sources_.begin(), sources_.end(),
             [](const auto& a, const auto& b) { return a->rank() < b->rank(); });
-  return sources_.size() != before;
+  return gone != 0 || sources_.size() != before;
 }
 
 void LiveRanks::read(const Anchor& now, std::int64_t window_from, const RecordCallback& on_record) {

@@ -35,7 +35,8 @@ class LiveRanks {
 
   explicit LiveRanks(std::vector<Memory> memories) : memories_(std::move(memories)) {}
 
-  /// Looks for ranks that have begun to record. Returns whether there are more than before.
+  /// Looks for ranks that have begun to record, and for those that are another rank or process now.
+  /// Returns whether sources() has other members than before.
   bool find_ranks();
 
   /// Reads the records since the last call, of the ranks that were found. The rates of the first

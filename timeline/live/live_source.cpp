@@ -30,9 +30,16 @@ void merge_runs(std::vector<Record>& records) {
 
 }  // namespace
 
-LiveSource::LiveSource(const RegionReader& reader)
+LiveSource::LiveSource(const RegionReader& reader, std::size_t memory)
     : reader_(reader),
+      memory_(memory),
       process_(static_cast<int>(syscall(SYS_pidfd_open, reader_.about().identity.pid, 0))) {}
+
+bool LiveSource::read_identity() {
+  const auto pid = identity().pid;
+  reader_.read_identity();
+  return identity().pid == pid;
+}
 
 const NameSlot* LiveSource::name_of(std::uint16_t set, std::uint32_t id) const {
   const TensorKey key{set, id};

@@ -15,7 +15,8 @@ namespace horo::timeline {
 /// Thread: owner.
 class LiveSource final : public RankSource {
  public:
-  explicit LiveSource(const RegionReader& reader);
+  /// `memory`: the owner's number of the memory that the region is part of.
+  explicit LiveSource(const RegionReader& reader, std::size_t memory = 0);
 
   const RankIdentity& identity() const override { return reader_.about().identity; }
 
@@ -26,6 +27,12 @@ class LiveSource final : public RankSource {
   const NameSlot* name_of(std::uint16_t set, std::uint32_t id) const override;
 
   int index() const { return reader_.index(); }
+
+  std::size_t memory() const { return memory_; }
+
+  /// Reads again which rank the process is: the next generation of an elastic job may give it
+  /// another one. False: another process records here now.
+  bool read_identity();
 
   /// The new records up to the ticks `until`, sorted by time.
   std::vector<Record> drain(std::uint64_t until, const Anchor& now);
@@ -45,6 +52,7 @@ class LiveSource final : public RankSource {
 
  private:
   RegionReader reader_;
+  std::size_t memory_;
   TickClock clock_;
   UniqueFd process_;
   LiveRank state_;

@@ -10,6 +10,7 @@
 #include "base/json.hpp"
 #include "timeline/analysis/verdict.hpp"
 #include "timeline/view/figures_text.hpp"
+#include "timeline/view/live_members.hpp"
 
 namespace horo::timeline {
 
@@ -123,7 +124,8 @@ std::string follow_text(const LiveView& view) {
 }
 
 std::vector<std::string> headlines(const LiveView& view) {
-  auto lines = view.problems;
+  auto lines = view.members ? member_lines(*view.members) : std::vector<std::string>();
+  lines.insert(lines.end(), view.problems.begin(), view.problems.end());
   const auto latest =
       std::max_element(view.rows.begin(), view.rows.end(),
                        [](const LiveRow& a, const LiveRow& b) { return a.lag_ns < b.lag_ns; });
@@ -189,7 +191,9 @@ std::string live_json(const LiveView& view) {
   for (const auto& row : view.rows) write(json, row);
   json.end_array().key("headlines").begin_array();
   for (const auto& line : headlines(view)) json.value(line);
-  json.end_array().end_object();
+  json.end_array();
+  if (view.members) write(json.key("members"), *view.members);
+  json.end_object();
   return one_line(json.text());
 }
 

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "timeline/analysis/analysis.hpp"
+#include "timeline/live/live_membership.hpp"
 #include "timeline/live/live_row.hpp"
 
 namespace horo::timeline {
@@ -18,10 +20,12 @@ struct LiveView {
   std::vector<LiveRow> rows;
   std::vector<std::string> problems;  ///< Why ranks of other hosts have no row.
   std::string others;                 ///< Tells the user where ranks without a row can be seen.
+  std::optional<LiveMembership> members{};  ///< Only an elastic job has them.
   Figures figures;  ///< Operations since the previous view; in the first view, all in memory.
 };
 
-/// Returns the lines above the table: first the ranks that others wait for now, then the verdicts.
+/// Returns the lines above the table: first the members of an elastic job, then the ranks that
+/// others wait for now, then the verdicts.
 std::vector<std::string> headlines(const LiveView& view);
 
 /// A table of at most `width` columns and `height` lines; 0: no limit.

@@ -98,6 +98,13 @@ void join_views(LiveView& to, const LiveView& other) {
             [](const LiveRow& a, const LiveRow& b) { return a.rank < b.rank; });
 }
 
+void keep_members(LiveView& view, int size) {
+  std::erase_if(view.rows, [size](const LiveRow& row) {
+    return row.state == LiveState::ended || row.rank >= size;
+  });
+  view.size = size;
+}
+
 void find_missing(LiveView& view, Observed observed) {
   for (auto& row : view.rows) {
     if (row.state != LiveState::waits || !row.missing.empty()) continue;

@@ -15,6 +15,10 @@ Result<LiveView> parse_live(std::string_view line);
 /// Adds the rows of ranks that `to` does not have yet, and sorts all rows by rank.
 void join_views(LiveView& to, const LiveView& other);
 
+/// Removes the rows of processes that have ended, and of ranks beyond `size`: an elastic job has
+/// had members that it has no longer.
+void keep_members(LiveView& view, int size);
+
 /// How the ranks of one host were observed.
 enum class Observed {
   by_host,  ///< One observer saw all ranks of a host, and knows which of them a rank waits for.

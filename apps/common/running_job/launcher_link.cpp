@@ -29,8 +29,8 @@ std::string user_name(uid_t user) {
 Result<std::unique_ptr<LauncherLink>> LauncherLink::open(const RunningLauncher& launcher) {
   if (launcher.user != geteuid() && geteuid() != 0) {
     return fail(Errc::permission_denied,
-                "job {} belongs to user {}; only that user and root can look at it", launcher.job,
-                user_name(launcher.user));
+                "job {} belongs to user {}; only that user and root can look at it or change it",
+                launcher.job, user_name(launcher.user));
   }
   std::unique_ptr<LauncherLink> link(new LauncherLink(launcher));
   HORO_TRY_STATUS(link->connect());
@@ -76,6 +76,16 @@ void LauncherLink::ask(std::uint32_t at, const protocol::Message& question) {
   if (!protocol::encode(question, frame)) return;
   static_cast<void>(protocol::encode(
       protocol::Carry{.host = at, .frame = std::string_view(frame).substr(4)}, outbox_));
+}
+
+void LauncherLink::ask_members() {
+  members_.reset();
+  static_cast<void>(protocol::encode(launcher::AskMembers{}, outbox_));
+}
+
+void LauncherLink::send_wish(const launcher::Resize& wish) {
+  resized_.reset();
+  static_cast<void>(protocol::encode(wish, outbox_));
 }
 
 void LauncherLink::pump(TimePoint until, const std::function<bool()>& done, const Take& take) {
@@ -127,6 +137,10 @@ Status LauncherLink::take_message(const protocol::Message& message, const Take& 
   }
   if (const auto* roster = std::get_if<protocol::Roster>(&message)) {
     roster_ = *roster;
+  } else if (const auto* members = std::get_if<launcher::Members>(&message)) {
+    members_ = *members;
+  } else if (const auto* resized = std::get_if<launcher::Resized>(&message)) {
+    resized_ = *resized;
   } else if (const auto* carry = std::get_if<protocol::Carry>(&message)) {
     HORO_TRY(const auto answer, protocol::decode(carry->frame));
     if (take && carry->host < roster_.agents.size()) take(carry->host, answer);

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "apps/common/running_job/running_launchers.hpp"
@@ -13,7 +14,7 @@
 
 namespace horo::apps {
 
-/// A connection to a launcher, to observe its job. Thread: owner.
+/// A connection to a launcher, to observe its job or to change an elastic one. Thread: owner.
 class LauncherLink {
  public:
   /// Called with the roster index of an agent and a message from it.
@@ -23,6 +24,19 @@ class LauncherLink {
   static Result<std::unique_ptr<LauncherLink>> open(const RunningLauncher& launcher);
 
   const launcher::protocol::Roster& roster() const { return roster_; }
+
+  /// The members of an elastic job, as of the last answer to ask_members().
+  const std::optional<launcher::Members>& members() const { return members_; }
+
+  /// The launcher's answer to send_wish().
+  const std::optional<launcher::Resized>& resized() const { return resized_; }
+
+  /// Queues a question for the roster and the members of an elastic job; until the answer comes,
+  /// members() is empty.
+  void ask_members();
+
+  /// Queues a wish for fewer or more slots.
+  void send_wish(const launcher::Resize& wish);
 
   /// Queues a question to an agent; pump() sends it.
   void ask(std::uint32_t at, const launcher::protocol::Message& question);
@@ -48,6 +62,8 @@ class LauncherLink {
   launcher::protocol::FrameSplitter reader_;
   std::string outbox_;
   launcher::protocol::Roster roster_;
+  std::optional<launcher::Members> members_;
+  std::optional<launcher::Resized> resized_;
   bool greeted_ = false;
   Status status_;  ///< Why the connection has ended.
 };

@@ -75,6 +75,8 @@ class WholeJob::Impl {
     std::string problem;
   };
 
+  void ask_members(TimePoint until);
+
   const protocol::Roster::Agent& agent(std::size_t at) const { return link_->roster().agents[at]; }
 
   void take_view(std::uint32_t at, const protocol::Message& message);
@@ -104,11 +106,28 @@ void WholeJob::Impl::take_view(std::uint32_t at, const protocol::Message& messag
   place.waits = false;
 }
 
+/// The agents and ranks of an elastic job change.
+void WholeJob::Impl::ask_members(TimePoint until) {
+  link_->ask_members();
+  link_->pump(
+      until, [this] { return link_->members().has_value(); },
+      [this](auto at, const auto& message) { take_view(at, message); });
+  places_.resize(std::max(places_.size(), link_->roster().agents.size()));
+}
+
 void WholeJob::Impl::add_to(timeline::LiveView& view, Duration most) {
+  const auto until = now() + most;
+  if (link_->roster().elastic) ask_members(until);
+  int size = 0;
+  for (const auto& each : link_->roster().agents) size += static_cast<int>(each.ranks.size());
+  if (link_->members()) {
+    view.members = link_->members()->now;
+    timeline::keep_members(view, size);
+  }
   std::set<int> known;
   for (const auto& row : view.rows) known.insert(row.rank);
   std::vector<std::uint32_t> wanted;
-  for (std::uint32_t at = 0; at < places_.size(); ++at) {
+  for (std::uint32_t at = 0; at < link_->roster().agents.size(); ++at) {
     const auto& ranks = agent(at).ranks;
     const bool here =
         std::all_of(ranks.begin(), ranks.end(), [&](int rank) { return known.contains(rank); });
@@ -121,12 +140,11 @@ void WholeJob::Impl::add_to(timeline::LiveView& view, Duration most) {
   const auto all_told = [&] {
     return std::none_of(wanted.begin(), wanted.end(), [&](auto at) { return places_[at].waits; });
   };
-  link_->pump(now() + most, all_told,
-              [this](auto at, const auto& message) { take_view(at, message); });
-  timeline::LiveView rest{.job = link_->roster().job};
+  link_->pump(until, all_told, [this](auto at, const auto& message) { take_view(at, message); });
+  timeline::LiveView rest{.job = link_->roster().job, .size = size};
   std::vector<std::string> problems;
-  for (const auto& each : link_->roster().agents) rest.size += static_cast<int>(each.ranks.size());
   for (const auto at : wanted) show(at, rest, problems);
+  if (view.members) timeline::keep_members(rest, size);
   timeline::join_views(view, rest);
   if (!ended()) list_problems(problems, view.problems);
   const auto& agents = link_->roster().agents;

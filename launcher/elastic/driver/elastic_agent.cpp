@@ -182,6 +182,10 @@ void ElasticAgent::output_taken(Rank worker, std::size_t bytes) {
   if (has_agent()) agent_->output_taken(worker, bytes);
 }
 
+bool ElasticAgent::ask(const Question& question) {
+  return stage_ >= Stage::running && agent_->ask(0, question);
+}
+
 /// The answer about the plan will come too late. Other agents may have waited for this one.
 void ElasticAgent::give_up_plan() {
   stage_ = Stage::none;
@@ -252,6 +256,10 @@ void ElasticAgent::on_end_asked(int number) {
 
 void ElasticAgent::on_timeline(const SavedTimeline& saved) {
   hooks_.on_timeline(saved);
+}
+
+void ElasticAgent::on_answer(std::size_t /*part*/, const Answer& answer) {
+  hooks_.on_answer(host_, answer);
 }
 
 void ElasticAgent::on_finished(int survivors) {

@@ -40,6 +40,7 @@ struct ElasticAgentHooks {
   std::function<void(std::size_t host, std::string_view text)> on_note;
   std::function<void(std::size_t host, const ControlGroupInfo& group)> on_control_group;
   std::function<void(const SavedTimeline& saved)> on_timeline;
+  std::function<void(std::size_t host, const Answer& answer)> on_answer;
 };
 
 /// The agent of one host of an elastic job, and its workers before they can be started.
@@ -96,6 +97,8 @@ class ElasticAgent final : public AgentEvents {
   void stop(const Poison& cause, const std::string& host);
   void kill();
   void output_taken(Rank worker, std::size_t bytes);
+  /// As Agent::ask.
+  bool ask(const Question& question);
 
  private:
   void on_ready(const HostFacts& facts) override;
@@ -111,7 +114,7 @@ class ElasticAgent final : public AgentEvents {
   void on_end_asked(int number) override;
   void on_timeline(const SavedTimeline& saved) override;
 
-  void on_answer(std::size_t /*part*/, const Answer& /*answer*/) override {}
+  void on_answer(std::size_t part, const Answer& answer) override;
 
   void on_waiting(int survivors) override { on_finished(survivors); }
 

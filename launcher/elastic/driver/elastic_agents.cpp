@@ -123,6 +123,10 @@ void ElasticAgents::output_taken(Rank worker, std::size_t bytes) {
   if (auto* agent = of_worker(worker.value())) agent->output_taken(worker, bytes);
 }
 
+bool ElasticAgents::ask(std::size_t host, const Question& question) const {
+  return host < agents_.size() && agents_[host] != nullptr && agents_[host]->ask(question);
+}
+
 std::optional<int> ElasticAgents::room_of(std::size_t host) const {
   if (host >= agents_.size() || agents_[host] == nullptr || agents_[host]->stage() == Stage::none)
     return std::nullopt;

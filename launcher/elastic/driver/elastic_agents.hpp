@@ -44,6 +44,8 @@ class ElasticAgents {
   void stop(const Poison& cause, const std::string& host);
   void kill();
   void output_taken(Rank worker, std::size_t bytes);
+  /// As Agent::ask, for the agent of `host`.
+  bool ask(std::size_t host, const Question& question) const;
 
   /// The number of workers that the host's agent has room for; nothing: it has no agent.
   std::optional<int> room_of(std::size_t host) const;

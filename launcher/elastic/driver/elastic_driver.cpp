@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "launcher/elastic/resize_plan.hpp"
 #include "launcher/output/job_output.hpp"
 
 namespace horo::launcher {
@@ -52,6 +53,10 @@ ElasticAgentHooks ElasticDriver::agent_hooks() {
             timeline_.ranks += saved.ranks;
             if (timeline_.directory.empty()) timeline_.directory = saved.directory;
             if (timeline_.problem.empty()) timeline_.problem = saved.problem;
+          },
+      .on_answer =
+          [this](std::size_t host, const Answer& answer) {
+            if (on_answer_) on_answer_(host, answer);
           }};
 }
 
@@ -68,14 +73,21 @@ Status ElasticDriver::start(const discovery::HostSet& offered) {
       [this](Rank worker, std::size_t bytes) { agents_->output_taken(worker, bytes); });
   begun_ = now();
   run_time_limit();
+  wishes_.take(offered);
   apply(HostsOffered{offered});
   return {};
 }
 
-/// A host whose agent runs gets no more workers than the agent has room for.
 void ElasticDriver::offer(discovery::HostSet hosts) {
+  wishes_.take(std::move(hosts));
+  apply_offer();
+}
+
+/// A host whose agent runs gets no more workers than the agent has room for.
+void ElasticDriver::apply_offer() {
   discovery::HostSet fitting;
-  for (auto host : hosts.hosts()) {
+  const auto wanted = wishes_.hosts();
+  for (auto host : wanted.hosts()) {
     const auto known = state_.hosts.find(host.name);
     const auto room = known ? agents_->room_of(*known) : std::nullopt;
     if (room && host.slots > *room) {
@@ -91,6 +103,20 @@ void ElasticDriver::offer(discovery::HostSet hosts) {
 
 void ElasticDriver::offer_failed(const Error& error) {
   apply(OfferFailed{error});
+}
+
+Resized ElasticDriver::resize(const Resize& wish) {
+  auto plan = plan_resize(
+      {.state = state_, .wishes = wishes_, .others_may_come = spec_.others_may_come}, wish);
+  if (!plan.answer.accepted || wish.dry_run) return plan.answer;
+  wish_slots(wishes_, wish);
+  if (plan.event) apply(*plan.event);
+  apply_offer();
+  return plan.answer;
+}
+
+bool ElasticDriver::ask(std::size_t host, const Question& question) const {
+  return agents_ && agents_->ask(host, question);
 }
 
 void ElasticDriver::signal(int number) {

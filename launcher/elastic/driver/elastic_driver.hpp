@@ -13,7 +13,10 @@
 #include "launcher/elastic/driver/elastic_agents.hpp"
 #include "launcher/elastic/driver/elastic_history.hpp"
 #include "launcher/elastic/driver/membership_store.hpp"
+#include "launcher/elastic/host_wishes.hpp"
 #include "launcher/elastic/membership.hpp"
+#include "launcher/questions.hpp"
+#include "launcher/resize.hpp"
 
 namespace horo::launcher {
 
@@ -60,6 +63,17 @@ class ElasticDriver {
   /// The hosts could not be listed.
   void offer_failed(const Error& error);
 
+  /// The user wants more or fewer slots.
+  Resized resize(const Resize& wish);
+
+  /// As Agent::ask, for the agent of `host`.
+  bool ask(std::size_t host, const Question& question) const;
+
+  /// The answers of agents, with their hosts.
+  void on_answer(std::function<void(std::size_t host, const Answer& answer)> task) {
+    on_answer_ = std::move(task);
+  }
+
   /// A signal to the launcher.
   void signal(int number);
 
@@ -83,6 +97,7 @@ class ElasticDriver {
  private:
   ElasticAgentHooks agent_hooks();
   void apply(const MembershipEvent& event);
+  void apply_offer();
   void carry_out(const MembershipOrders& orders);
   void answer_calls(const MembershipOrders& orders);
   void start_workers(const MembershipOrders& orders);
@@ -97,11 +112,13 @@ class ElasticDriver {
   JobOutput& output_;
   const ElasticHandlers handlers_;
   MembershipState state_;
+  HostWishes wishes_;
   ElasticHistory history_;
   std::unique_ptr<MembershipStore> store_;  ///< Since start().
   std::optional<ElasticAgents> agents_;     ///< Since start().
   int output_ranks_ = 0;                    ///< Workers that the output knows.
   SavedTimeline timeline_;
+  std::function<void(std::size_t, const Answer&)> on_answer_;
   TimePoint begun_{};
   std::optional<TimePoint> suspended_;
   Duration suspended_before_{};

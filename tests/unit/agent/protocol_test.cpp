@@ -132,7 +132,7 @@ std::vector<Message> orders_and_reports() {
           Fetch{.asker = 3, .offset = 65536},
           Viewed{.problem = "", .rows = {sample_row(), {.rank = 1}}},
           Piece{.asker = 3, .offset = 65536, .size = 70000, .problem = "", .bytes = "a part"},
-          Roster{.job = "41f0", .agents = {{"node1", {0, 1}}, {"node2", {2}}}},
+          Roster{.job = "41f0", .elastic = true, .agents = {{"node1", {0, 1}}, {"node2", {2}}}},
           Dismiss{},
           Release{},
           Assigned{Epoch{2}},
@@ -145,6 +145,24 @@ std::vector<Message> one_of_each() {
   all.emplace_back(EndWorker{Rank{17}});
   all.emplace_back(PostNotice{{.sequence = 5, .flags = 3}});
   all.emplace_back(Close{});
+  all.emplace_back(Resize{.kind = ResizeKind::grow, .host = "node3", .slots = 4, .dry_run = true});
+  all.emplace_back(Resized{.accepted = true, .text = "host node3 is used with 4 slots"});
+  all.emplace_back(AskMembers{});
+  all.emplace_back(Members{{.generation = 3,
+                            .ranks = 3,
+                            .min_np = 2,
+                            .max_np = 4,
+                            .spares = 1,
+                            .wanted_spares = 1,
+                            .starting = 2,
+                            .state = "running",
+                            .hosts = {{.name = "node1",
+                                       .slots = 2,
+                                       .ranks = 1,
+                                       .processes = 2,
+                                       .use = timeline::LiveHostUse::put_aside,
+                                       .why = "worker 1 on host node1: exit code 3",
+                                       .for_ns = 1000}}}});
   return all;
 }
 

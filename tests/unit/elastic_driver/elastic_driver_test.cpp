@@ -11,6 +11,7 @@
 #include <catch2/catch.hpp>
 
 #include "base/kv/client.hpp"
+#include "launcher/elastic/driver/monitored_elastic_job.hpp"
 #include "launcher/output/job_output.hpp"
 #include "tests/support/fake_starter.hpp"
 
@@ -388,4 +389,51 @@ TEST_CASE("an agent that is told to end announces that its host goes") {
   world.turn();
   CHECK(world.starter.host(0).count("notice 1 1") == 1);
   CHECK(world.starter.host(1).count("notice 1 1") == 1);
+}
+
+TEST_CASE("a wish of the user lets a host leave, and stays when the source offers the host again") {
+  World world(rules(1, 4), {{"a", 2}, {"b", 2}});
+  world.begin_host(0);
+  world.begin_host(1);
+  world.begin_host(0);
+  world.call({{.worker = 0}, {.worker = 1}, {.worker = 2}, {.worker = 3}});
+  const Resize wish{.kind = ResizeKind::shrink, .host = "b"};
+  auto dry = wish;
+  dry.dry_run = true;
+  CHECK(world.driver->resize(dry).accepted);
+  CHECK(world.starter.host(1).count("notice 1 1") == 0);
+  CHECK(world.driver->resize(wish).accepted);
+  world.turn();
+  CHECK(world.starter.host(0).count("notice 1 1") == 1);
+  CHECK(world.starter.host(1).count("notice 1 1") == 1);
+  const auto again = world.driver->resize(wish);
+  CHECK_FALSE(again.accepted);
+  CHECK_THAT(again.text, Catch::Contains("host b was asked to leave already"));
+  world.driver->offer(discovery::HostSet({{"a", 2}}));
+  world.driver->offer(discovery::HostSet({{"a", 2}, {"b", 2}}));
+  CHECK(world.driver->state().hosts.room() == 2);
+  CHECK(world.driver->resize({.kind = ResizeKind::grow, .host = "b"}).accepted);
+  CHECK(world.driver->state().hosts.room() == 4);
+}
+
+TEST_CASE("questions of viewers reach the agents of an elastic job, and the answers come back") {
+  World world(rules(1, 2), {{"a", 2}});
+  const auto job = monitored(*world.driver, "unit");
+  CHECK_FALSE(job->ask(0, Look{}));
+  world.begin_host(0);
+  world.call({{.worker = 0}, {.worker = 1}});
+  std::size_t heard = 0;
+  job->on_answer([&](std::size_t agent, const Answer& answer) {
+    CHECK(agent == 0);
+    heard = std::get<Viewed>(answer).rows.size();
+  });
+  CHECK(job->ask(0, Look{}));
+  CHECK(world.starter.host(0).count("look 0") == 1);
+  world.events(0).on_answer(0, Viewed{.problem = {}, .rows = {{.rank = 0}, {.rank = 1}}});
+  CHECK(heard == 2);
+  const auto roster = job->roster();
+  CHECK(roster.elastic);
+  REQUIRE(roster.agents.size() == 1);
+  CHECK(roster.agents[0].ranks == std::vector<int>{0, 1});
+  CHECK(job->members()->now.ranks == 2);
 }

@@ -46,7 +46,7 @@ struct World {
                        .starter = std::shared_ptr<Starter>(std::shared_ptr<void>(), &starter),
                        .output = &*output},
         JobHandlers{.on_ended = {}, .on_finished = [] {}});
-    monitor = Monitor::open(*loop, *job, "unit", false).value();
+    monitor = Monitor::open(*loop, monitored(*job, "unit", false)).value();
     job->start();
   }
 
@@ -280,4 +280,20 @@ TEST_CASE("the monitor's socket is gone with the monitor") {
     CHECK(listed());
   }
   CHECK_FALSE(listed());
+}
+
+TEST_CASE("a viewer that wants to change a job that is not elastic hears why it cannot") {
+  World world;
+  Viewer viewer(world);
+  viewer.greet();
+  CHECK_FALSE(viewer.roster.elastic);
+  viewer.say(Resize{.kind = ResizeKind::shrink, .host = "a"});
+  const auto answer = std::get<Resized>(viewer.hear().value());
+  CHECK_FALSE(answer.accepted);
+  CHECK_THAT(answer.text, Catch::Contains("--min-np"));
+  viewer.say(AskMembers{});
+  CHECK(std::get<protocol::Roster>(viewer.hear().value()).agents.size() == 2);
+  CHECK_FALSE(viewer.hear());
+  viewer.say(Resize{.kind = ResizeKind::shrink, .host = "-x"});
+  CHECK(viewer.hung_up());
 }

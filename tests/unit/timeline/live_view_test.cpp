@@ -259,3 +259,52 @@ TEST_CASE("a list of hosts is split, and words that ssh would take for options a
   CHECK(*hosts == std::vector<std::string>{"node1", "eva@node2"});
   for (const auto* text : {"", "a,,b", "-oProxyCommand=x", "a,-F"}) CHECK_FALSE(split_hosts(text));
 }
+
+TEST_CASE(
+    "a view of an elastic job tells its generation, its size and the hosts that it does not use") {
+  auto view = view_of_two();
+  view.members = LiveMembership{
+      .generation = 3,
+      .ranks = 4,
+      .min_np = 2,
+      .max_np = 8,
+      .spares = 1,
+      .wanted_spares = 2,
+      .starting = 1,
+      .state = "running",
+      .hosts = {{.name = "a", .slots = 4, .ranks = 4, .processes = 6},
+                {.name = "b",
+                 .slots = 2,
+                 .use = LiveHostUse::put_aside,
+                 .why = "worker 5 on host b: exit code 3",
+                 .for_ns = 53'000'000'000},
+                {.name = "c",
+                 .slots = 2,
+                 .processes = 1,
+                 .use = LiveHostUse::leaving,
+                 .why = "host c got signal 15 (SIGTERM)",
+                 .for_ns = 12'000'000'000},
+                {.name = "d", .use = LiveHostUse::gone, .why = "it is no longer offered"}}};
+  const auto lines = headlines(view);
+  REQUIRE(lines.size() >= 3);
+  CHECK(lines[0] == "generation 3: 4 ranks (2 to 8), 1 of 2 spares ready, 1 starting; running");
+  CHECK(lines[1] == "host b is put aside for 53.0 s: worker 5 on host b: exit code 3");
+  CHECK(lines[2] ==
+        "host c leaves: host c got signal 15 (SIGTERM); 1 process is still there for at "
+        "most 12.0 s");
+  CHECK(std::none_of(lines.begin(), lines.end(),
+                     [](const auto& line) { return line.starts_with("host d"); }));
+  const auto json = live_json(view);
+  CHECK_THAT(json, Catch::Contains("\"members\""));
+  CHECK_THAT(json, Catch::Contains("\"put_aside\""));
+  CHECK(parse_live(json)->size == 4);
+}
+
+TEST_CASE("a view of an elastic job has no rows of former members") {
+  LiveView view{.job = "j", .size = 4};
+  view.rows = {{.rank = 0}, {.rank = 1, .state = LiveState::ended}, {.rank = 1}, {.rank = 3}};
+  keep_members(view, 2);
+  REQUIRE(view.rows.size() == 2);
+  CHECK(view.rows[1].state != LiveState::ended);
+  CHECK(view.size == 2);
+}
