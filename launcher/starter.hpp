@@ -37,6 +37,8 @@ struct AgentSpec {
   /// and number_of() tells them apart. `ranks` may be empty.
   bool elastic = false;
   std::uint32_t slots = 0;  ///< Elastic: how many workers may live on the host at once.
+  /// Elastic: the time that workers have to leave when the agent was told to end.
+  Duration term_grace{};
 
   /// How many ranks may live on the host at once.
   int places() const { return static_cast<int>(elastic ? slots : ranks.size()); }
@@ -129,8 +131,9 @@ class AgentEvents {
   /// The rank took all of the last feed_stdin: the next one may follow.
   virtual void on_stdin_room() = 0;
   /// A signal of the batch system told the agent to end. It waits a moment for orders. In an
-  /// elastic assignment it may be any signal to end, and the agent waits for `grace`; then it ends
-  /// its workers, unless it was told to stop, kill or close.
+  /// elastic assignment it may be any signal to end, and the agent waits for `term_grace` and
+  /// `grace`; then it ends its workers, unless it was told to stop, kill or close. A further signal
+  /// ends them at once.
   virtual void on_end_asked(int number) = 0;
   /// At most once, when the ranks of a job that failed have ended.
   virtual void on_timeline(const SavedTimeline& saved) = 0;

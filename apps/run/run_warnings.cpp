@@ -73,8 +73,8 @@ void add_missing_partners(const RunInvocation& invocation, std::vector<KnobWarni
   const bool elastic = settings.get(knobs::kMinNp) != 0 || settings.get(knobs::kMaxNp) != 0 ||
                        (options.horovod && !options.script.empty());
   for (const auto* text :
-       {&knobs::kSpares.text, &knobs::kRejoinTimeout.text, &knobs::kResetLimit.text,
-        &knobs::kSlotRestarts.text, &knobs::kBlacklistCooldownRange.text})
+       {&knobs::kSpares.text, &knobs::kRejoinTimeout.text, &knobs::kTermGrace.text,
+        &knobs::kResetLimit.text, &knobs::kSlotRestarts.text, &knobs::kBlacklistCooldownRange.text})
     needs(*text, elastic, "in a job that is not elastic; give --min-np N");
   const bool lists_hosts =
       !options.hosts.empty() || !options.hostfile.empty() || !options.script.empty();

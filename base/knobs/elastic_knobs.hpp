@@ -75,6 +75,18 @@ inline constexpr Knob<Duration> kRejoinTimeout{
     .least = 1ms,
     .most = 24h};
 
+inline constexpr Knob<Duration> kTermGrace{
+    .text = {.key = "term.grace",
+             .group = kElastic,
+             .help =
+                 "time that the ranks of a host have to end their step and leave an elastic job "
+                 "after the host's agent got SIGTERM; then they are ended",
+             .unit = "s",
+             .reader = KnobReader::launcher},
+    .fallback = 30s,
+    .least = 0s,
+    .most = 24h};
+
 inline constexpr Knob<int> kResetLimit{
     .text = {.key = "reset.limit",
              .group = kElastic,

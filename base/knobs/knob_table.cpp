@@ -91,6 +91,7 @@ constexpr std::array kRows{
     row(knobs::kSpares),
     row(knobs::kElasticTimeout),
     row(knobs::kRejoinTimeout),
+    row(knobs::kTermGrace),
     row(knobs::kResetLimit),
     row(knobs::kSlotRestarts),
     row(knobs::kBlacklistCooldownRange),

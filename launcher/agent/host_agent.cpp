@@ -323,29 +323,32 @@ class HostAgent::Impl {
     if (phase_ == Phase::leaving) return;
     if (getppid() != options_.guard_pid) {
       if (phase_ == Phase::done) return;
-      return abandon({Errc::unavailable,
-                      fmt::format("the guard of the agent on host '{}' was killed; its ranks were "
-                                  "killed too",
-                                  host_)});
+      return abandon(
+          {Errc::unavailable,
+           fmt::format("the guard of the agent on host '{}' was killed; its ranks were killed too",
+                       host_)});
     }
+    const bool elastic = phase_ == Phase::serving && ranks_ != nullptr && ranks_->is_elastic();
+    const auto now = SteadyClock::instance().now();
+    // The guard passes its signals on, so one signal to all processes of a host comes twice.
+    if (order_timer_ && elastic && now - told_at_ >= kOrderTime) return give_up("a second signal");
     if (order_timer_) return;
-    const auto* elastic = phase_ == Phase::serving && ranks_ != nullptr && ranks_->is_elastic()
-                              ? ranks_.get()
-                              : nullptr;
+    told_at_ = now;
     // Slurm may signal its steps alone, such as before it preempts a job. An elastic job can go on
     // without this host, whoever ends it.
-    if (in_slurm_step() || elastic != nullptr) send(protocol::EndAsked{SIGTERM});
+    if (in_slurm_step() || elastic) send(protocol::EndAsked{SIGTERM});
     if (phase_ == Phase::done) return;
     // A batch system signals all processes of a job, the launcher too. The launcher's order leaves
-    // the ranks their grace, so it is given time to arrive. The workers of an elastic job may need
-    // that grace to hand over what only they have.
-    order_timer_ = loop_.after(elastic != nullptr ? elastic->grace() : kOrderTime, [this] {
+    // the ranks their grace, so it is given time to arrive. Elastic workers may end their step.
+    order_timer_ = loop_.after(elastic ? ranks_->term_wait() : kOrderTime, [this] {
       order_timer_.reset();
-      if (ranks_ != nullptr && (ranks_->ending() || (ranks_->is_elastic() && ranks_->is_closed())))
-        return;
-      abandon({Errc::cancelled,
-               fmt::format("the agent on host '{}' was told to end by a signal", host_)});
+      if (ranks_ == nullptr || !ranks_->ends_by_order()) give_up("a signal");
     });
+  }
+
+  void give_up(std::string_view cause) {
+    abandon({Errc::cancelled,
+             fmt::format("the agent on host '{}' was told to end by {}", host_, cause)});
   }
 
   void input_ended(const Status& status) {
@@ -411,6 +414,7 @@ class HostAgent::Impl {
   Subscription terminated_;
   Subscription hello_timer_;
   Subscription order_timer_;
+  TimePoint told_at_{};        ///< When it was told to end, while order_timer_ runs.
   Subscription wait_timer_;    ///< For a further assignment.
   Subscription forget_timer_;  ///< The ranks are gone, and their object goes in the next turn.
   Subscription end_timer_;

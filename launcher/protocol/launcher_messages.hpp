@@ -43,6 +43,7 @@ struct Start {
     field("stay", m.spec.stay, wire::Nanoseconds{});
     field("elastic", m.spec.elastic, wire::Bool{});
     field("slots", m.spec.slots, wire::Fixed{});
+    field("term_grace", m.spec.term_grace, wire::Nanoseconds{});
   }
 
   static std::string_view check(const Start& m) {

@@ -54,7 +54,8 @@ class RankSet {
   bool is_elastic() const { return spec_.elastic; }
 
   /// Elastic: between SIGTERM and SIGKILL.
-  Duration grace() const { return spec_.grace; }
+  /// Elastic: how long the workers may stay after the agent was told to end, if no order comes.
+  Duration term_wait() const { return spec_.term_grace + spec_.grace; }
 
   /// Starts further workers. Fails: as RankEntries::add; protocol (after close).
   Status spawn(const std::vector<WorkerIdentity>& workers);
@@ -65,7 +66,8 @@ class RankSet {
 
   void close();
 
-  bool is_closed() const { return closed_; }
+  /// True from the first order to end or close, or the first failure.
+  bool ends_by_order() const { return ending() || (spec_.elastic && closed_); }
 
   /// True from the first order to end, or the first failure.
   bool ending() const { return phase_ == Phase::ending || phase_ == Phase::finished; }

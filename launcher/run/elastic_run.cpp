@@ -71,7 +71,7 @@ Status ElasticRun::start(JobPlan plan, std::optional<LogFiles> logs) {
                      .secret = plan_.secret,
                      .time_limit = owner_.time_left,
                      .times = {.start = settings.get(knobs::kStartTimeout),
-                               .grace = settings.get(knobs::kGrace),
+                               .term_grace = settings.get(knobs::kTermGrace),
                                .close = rules.close_timeout},
                      .others_may_come = uses_other_hosts()},
       [this](const ElasticHost& host, HostPlanner::Answer answer) {

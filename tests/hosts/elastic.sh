@@ -87,6 +87,20 @@ expect "exit code after a preemption" "$code" 0
 expect_in "a line about the host" "$err" "host h3 got signal 15"
 nothing_left h1 h3
 
+# A second SIGTERM ends the ranks of the host at once, here one that does not come to the end of its step.
+begin -H h1:1,h3:1 --min-np 1 --term-grace 1h
+until_out 'generation 1, rank . of 2' 2
+touch "$folder/hang.1"
+while kill -0 $job && ! grep -q 'generation 2, rank 0 of 1' "$scratch/out"; do
+  on h3 pkill -TERM -x -n horo-agent
+  sleep 0.5
+done
+touch "$folder/stop"
+finish
+expect "exit code after a second SIGTERM" "$code" 0
+expect_in "a line about the second signal" "$err" "was told to end by a second signal"
+nothing_left h1 h3
+
 # A host that cannot be reached does not keep the others from beginning.
 begin -H h1:2,10.83.0.99:2 -np 4 --min-np 2 --start-timeout 4
 until_out 'generation 1, rank . of 2' 2

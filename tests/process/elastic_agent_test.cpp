@@ -33,7 +33,7 @@ struct Elastic {
   Elastic(int workers, int slots, std::vector<std::string> actions, Duration grace = 10s) {
     actions.insert(actions.begin(), actor());
     auto spec = elastic_spec_for(workers, slots, std::move(actions));
-    spec.grace = grace;
+    spec.grace = spec.term_grace = grace;
     REQUIRE(job.start(std::move(spec)));
     await_output(static_cast<std::size_t>(workers));
     agent = parent_of(job.pids.at(Rank{0}));
@@ -385,6 +385,21 @@ TEST_CASE("an agent that is told to end and gets no order ends its workers after
   Elastic world(1, 1, {"escape", "say=up", "wait"}, 50ms);
   ::kill(world.agent, SIGTERM);
   world.expect_lost("was told to end by a signal");
+  CHECK(world.job.ends_asked == 1);
+}
+
+TEST_CASE("a second signal to end ends the workers of an agent at once") {
+  Elastic world(1, 1, {"escape", "say=up", "wait"}, 1h);
+  ::kill(world.agent, SIGTERM);
+  REQUIRE(world.job.run_until([&] { return world.job.ends_asked == 1; }));
+  // One that comes within a second is the same signal, which the guard has passed on.
+  Subscription again;
+  std::function<void()> nag = [&] {
+    ::kill(world.agent, SIGTERM);
+    again = world.loop->after(100ms, nag);
+  };
+  nag();
+  world.expect_lost("was told to end by a second signal");
   CHECK(world.job.ends_asked == 1);
 }
 

@@ -251,7 +251,7 @@ void ElasticAgent::on_exit(const RankExit& exit) {
 }
 
 void ElasticAgent::on_end_asked(int number) {
-  hooks_.tell(HostLeaving{.host = host_, .signal = number, .within = times_.grace});
+  hooks_.tell(HostLeaving{.host = host_, .signal = number, .within = times_.term_grace});
 }
 
 void ElasticAgent::on_timeline(const SavedTimeline& saved) {

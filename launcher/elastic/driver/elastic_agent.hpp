@@ -53,8 +53,8 @@ class ElasticAgent final : public AgentEvents {
   enum class Stage : std::uint8_t { none, planning, starting, ready, running, ending };
 
   struct Times {
-    Duration start{};  ///< From the plan's beginning until the agent is ready.
-    Duration grace{};  ///< How long a host that is told to go keeps its workers.
+    Duration start{};       ///< From the plan's beginning until the agent is ready.
+    Duration term_grace{};  ///< How long a host that is told to end keeps its workers.
     Duration close{};  ///< From the order to close, without a worker, until the agent has ended.
   };
 

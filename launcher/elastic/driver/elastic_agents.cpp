@@ -42,6 +42,7 @@ void ElasticAgents::spawn(const StartWorker& worker, const ElasticHost& host) {
       if (plan) {
         plan->spec.elastic = plan->spec.held = true;
         plan->spec.slots = static_cast<std::uint32_t>(room);
+        plan->spec.term_grace = options_.times.term_grace;
       }
       agent->start(number, std::move(plan));
     });

@@ -43,7 +43,7 @@ struct World {
   int finished = 0;
 
   explicit World(ElasticRules rules, const std::vector<discovery::Host>& hosts = {{"a", 2}},
-                 ElasticAgent::Times times = {.start = 1h, .grace = 1s, .close = 1h},
+                 ElasticAgent::Times times = {.start = 1h, .term_grace = 1s, .close = 1h},
                  const std::string& held_host = {}) {
     REQUIRE(pipe2(screen.data(), O_CLOEXEC | O_NONBLOCK) == 0);
     output.emplace(*loop, OutputOptions{.out_fd = screen[1], .err_fd = screen[1]},
@@ -218,7 +218,7 @@ TEST_CASE("a host that cannot be planned or started counts as lost, by name") {
 }
 
 TEST_CASE("an agent that is not ready in time is killed and counts as lost") {
-  World world(rules(1, 2), {{"a", 2}}, {.start = 10ms, .grace = 1s, .close = 1h});
+  World world(rules(1, 2), {{"a", 2}}, {.start = 10ms, .term_grace = 1s, .close = 1h});
   world.starter.host(0).step = "connecting to a:22";
   while (!world.driver->end()) {
     const auto timer = world.loop->after(5ms, [&] { world.loop->stop(); });
@@ -230,7 +230,7 @@ TEST_CASE("an agent that is not ready in time is killed and counts as lost") {
 }
 
 TEST_CASE("the time to start an agent does not pass while the launcher is suspended") {
-  World world(rules(1, 2), {{"a", 2}}, {.start = 500ms, .grace = 1s, .close = 1h});
+  World world(rules(1, 2), {{"a", 2}}, {.start = 500ms, .term_grace = 1s, .close = 1h});
   world.driver->suspend();
   const auto later = world.loop->after(700ms, [&] { world.loop->stop(); });
   world.loop->run();
@@ -284,7 +284,7 @@ TEST_CASE("this machine's workers wait until it is known how other hosts reach i
 }
 
 TEST_CASE("this machine's workers do not wait for a host that goes before it has a plan") {
-  World world(rules(1, 4), {{"a", 2}, {"b", 2}}, {.start = 1h, .grace = 1s, .close = 1h}, "b");
+  World world(rules(1, 4), {{"a", 2}, {"b", 2}}, {.start = 1h, .term_grace = 1s, .close = 1h}, "b");
   REQUIRE(world.starter.started() == 1);
   world.events(0).on_ready({});
   world.turn();
@@ -295,7 +295,7 @@ TEST_CASE("this machine's workers do not wait for a host that goes before it has
 }
 
 TEST_CASE("a plan that comes after it was given up has no effect, also on a later start") {
-  World world(rules(1, 4), {{"a", 2}, {"b", 2}}, {.start = 1h, .grace = 1s, .close = 1h}, "b");
+  World world(rules(1, 4), {{"a", 2}, {"b", 2}}, {.start = 1h, .term_grace = 1s, .close = 1h}, "b");
   world.driver->offer(discovery::HostSet({{.name = "a", .slots = 2}}));
   world.turn();
   world.driver->offer(discovery::HostSet(std::vector<discovery::Host>{{"a", 2}, {"b", 2}}));
@@ -315,7 +315,7 @@ TEST_CASE("a plan that comes after it was given up has no effect, also on a late
 }
 
 TEST_CASE("an agent that does not end after its last worker is killed") {
-  World world(rules(1, 2), {{"a", 2}}, {.start = 1h, .grace = 1s, .close = 10ms});
+  World world(rules(1, 2), {{"a", 2}}, {.start = 1h, .term_grace = 1s, .close = 10ms});
   world.begin_host();
   world.call({{.worker = 0}, {.worker = 1}});
   world.end(0, 0);
