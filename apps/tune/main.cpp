@@ -100,8 +100,9 @@ Result<std::string> answer_about_kept(const cli::Arguments& arguments) {
   HORO_TRY(const auto settings, settings_of_tune(arguments, lookup));
   HORO_TRY(const auto folder, folder_of_results(settings.get(knobs::kAutotuneMemory), lookup));
   runtime::tuning::TuningStore store(folder);
+  runtime::tuning::UnfinishedStore searches(folder);
   if (const auto* which = arguments.find("forget"); which != nullptr)
-    return forget_results(store, which->value);
+    return forget_results(store, searches, which->value);
   HORO_TRY(const auto results, store.list());
   const auto* file = arguments.find("export");
   if (file != nullptr) {

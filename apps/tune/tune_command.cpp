@@ -47,6 +47,12 @@ Result<TrialSpace> space_of(const TuneRequest& request) {
       if (other.target == ValueTarget::mpi_args && !mpi) {
         return fail(Errc::invalid_argument, "{}: 'mpi_args' needs --mpi or --jsrun", request.space);
       }
+      const auto& name = other.dimension.name;
+      if (other.target == ValueTarget::knob && request.job.settings.is_set(name)) {
+        return fail(Errc::invalid_argument,
+                    "{}: {} is to be searched, and it is set by {}; leave one of them out",
+                    request.space, name, request.job.settings.origin(name).text());
+      }
       dimensions.push_back(std::move(other));
     }
   }

@@ -280,7 +280,7 @@ std::vector<Flag> trial_run_flags() {
           {.name = "resume",
            .value = "FILE",
            .group = kTrials,
-           .help = "save the search in this file after each restart, and continue the search that "
+           .help = "save the search in this file after each trial, and continue the search that "
                    "it holds"},
           {.name = "config-out",
            .value = "FILE",

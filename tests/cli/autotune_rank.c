@@ -73,6 +73,7 @@ int main(int argc, char** argv) {
   const char* const log = argc > 2 ? argv[2] : NULL;
   const int lines = argc > 3 ? atoi(argv[3]) : 1000000;
   const int count = argc > 4 && atoi(argv[4]) < kTensors ? atoi(argv[4]) : kTensors;
+  const int period = argc > 3 ? 5 : 50; /* Steps between two looks at the log. */
   horo_tensor tensors[kTensors];
   char name[32];
   need(horo_init());
@@ -83,7 +84,7 @@ int main(int argc, char** argv) {
   const horo_tensor stop = declare("stop", 1);
   for (int i = 0; i < most; ++i) {
     step(tensors, count, i);
-    if (i % 50 != 49) continue;
+    if (i % period != period - 1) continue;
     float stops = horo_rank() == 0 ? (float)has_ended(log, lines) : 0;
     reduce(stop, &stops);
     if (stops > 0) {

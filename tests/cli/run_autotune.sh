@@ -72,7 +72,7 @@ expect "results kept" "$(tail -1 "$store")" "end 1"
 # A search that its job's end interrupts is continued by the next job, and is over after it.
 searches="$XDG_STATE_HOME/horo/tuning-searches"
 rm -f "$store"
-slow=(--autotune --autotune-log-file "$log" --autotune-warmup-samples 1 --autotune-steps-per-sample 100 --log-level info)
+slow=(--autotune --autotune-log-file "$log" --autotune-warmup-samples 1 --autotune-steps-per-sample 20 --log-level info)
 try timeout 100 horo run -np 2 "${slow[@]}" "$rank" 1000000 "$log" 6
 expect "exit code" "$code" 0
 expect_in "standard error" "$err" "autotuning: the training ended after"
@@ -90,6 +90,10 @@ fi
 well_formed
 expect "searches kept" "$(tail -1 "$searches")" "end 0"
 expect "results kept" "$(tail -1 "$store")" "end 1"
+rm "$store"
+try timeout 100 horo run -np 2 "${slow[@]}" "$rank" 1000000 "$log" 6
+try horo tune --forget all
+expect "what was said" "$out" "0 results and 1 unfinished search forgotten"
 
 # By Horovod's names.
 try timeout 100 env HOROVOD_AUTOTUNE=1 HOROVOD_AUTOTUNE_LOG="$log" horo run -np 2 "${few[@]}" "$rank" 1000000 "$log"

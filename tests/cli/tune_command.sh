@@ -45,6 +45,32 @@ try "${first[@]}" -- "$rank" 5
 expect "exit code with another command" "$code" 1
 expect_in "error" "$err" "the state is of a search for another command"
 
+# Online, in two calls: the second continues with the samples of the first, and the third checks its result.
+online=(timeout 200 horo tune -np 2 --online --autotune-warmup-samples 1 --autotune-steps-per-sample 20 --resume online)
+try "${online[@]}" --autotune-log-file "$scratch/online.csv" --json -- "$rank" 1000000 "$scratch/online.csv" 6
+expect "exit code" "$code" 0
+expect_in "notes" "$(field 'd["notes"]')" "the same command with --resume online continues the search"
+expect_in "state" "$(cat online)" "horo tuning searches, version 1"
+first_score=$(field 'd["samples"][0]["score"]')
+try "${online[@]}" --autotune-log-file "$scratch/online.csv" --json -- "$rank" 1000000 "$scratch/online.csv" 6
+# Unless the machine's speed has changed by more than a third between the two.
+if [ "$(field "0.8 < d['samples'][0]['score'] / $first_score < 1.25")" = True ]; then
+  expect_in "samples of the second call" "$out" '"stage": "earlier job"'
+fi
+try "${online[@]}" --autotune-memory "$scratch" -- "$rank" 5
+expect "exit code with two memories" "$code" 2
+expect_in "error" "$err" "--resume and --autotune-memory exclude each other"
+try "${online[@]}" -- "$rank" 5
+expect "exit code with another command" "$code" 1
+expect_in "error" "$err" "the state is of a search for another command"
+try timeout 100 horo tune -np 2 --restart --resume online -- "$rank" 5
+expect "exit code by restarts" "$code" 1
+expect_in "error" "$err" "the state is of a search online, which restarts cannot continue"
+try timeout 100 horo tune -np 2 --online --resume state -- "$rank" 5
+expect "exit code of a state by restarts" "$code" 1
+expect_in "error" "$err" "the state is of a search by restarts, which --online cannot continue"
+[ -z "$(find "$scratch" -maxdepth 1 -name 'horo-tune-*')" ] || fail "a folder is left"
+
 # Variables of other libraries, for a command that does not use Horo's runtime.
 cat >space.yaml <<YAML
 variables:

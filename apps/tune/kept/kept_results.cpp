@@ -14,6 +14,7 @@ namespace {
 using runtime::tuning::describe;
 using runtime::tuning::StoredResult;
 using runtime::tuning::TuningStore;
+using runtime::tuning::UnfinishedStore;
 
 std::string day_of(std::int64_t seconds) {
   const auto time = static_cast<std::time_t>(seconds);
@@ -57,11 +58,15 @@ std::string kept_results_text(std::span<const StoredResult> results, std::string
   return text;
 }
 
-Result<std::string> forget_results(TuningStore& store, std::string_view which) {
+Result<std::string> forget_results(TuningStore& store, UnfinishedStore& searches,
+                                   std::string_view which) {
   HORO_TRY(const auto results, store.list());
   if (which == "all") {
     HORO_TRY(const auto gone, store.forget([](const StoredResult&) { return true; }));
-    return fmt::format("{} forgotten\n", count_of(gone));
+    HORO_TRY(const auto cut, searches.forget_all());
+    if (cut == 0) return fmt::format("{} forgotten\n", count_of(gone));
+    return fmt::format("{} and {} unfinished search{} forgotten\n", count_of(gone), cut,
+                       cut == 1 ? "" : "es");
   }
   std::size_t number = 0;
   const auto [stop, error] = std::from_chars(which.data(), which.data() + which.size(), number);

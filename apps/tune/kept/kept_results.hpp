@@ -9,6 +9,7 @@
 
 #include "base/result.hpp"
 #include "runtime/tuning/memory/tuning_store.hpp"
+#include "runtime/tuning/memory/unfinished_store.hpp"
 
 namespace horo::apps {
 
@@ -21,8 +22,10 @@ Result<std::string> folder_of_results(const std::string& memory,
 std::string kept_results_text(std::span<const runtime::tuning::StoredResult> results,
                               std::string_view path);
 
-/// Forgets the result of this number in kept_results_text(), or "all"; returns what was done as a
-/// sentence. Fails: invalid_argument, and as the store.
-Result<std::string> forget_results(runtime::tuning::TuningStore& store, std::string_view which);
+/// Forgets the result of this number in kept_results_text(), or "all" and the unfinished searches,
+/// too; returns what was done as a sentence. Fails: invalid_argument, and as the stores.
+Result<std::string> forget_results(runtime::tuning::TuningStore& store,
+                                   runtime::tuning::UnfinishedStore& searches,
+                                   std::string_view which);
 
 }  // namespace horo::apps

@@ -60,8 +60,11 @@ class GrowingLog {
 
 Result<ScratchFolder> ScratchFolder::make() {
   const char* parent = std::getenv("TMPDIR");
-  std::string path =
-      fmt::format("{}/horo-tune-XXXXXX", parent == nullptr || *parent == '\0' ? "/tmp" : parent);
+  return make(parent == nullptr || *parent == '\0' ? "/tmp" : parent);
+}
+
+Result<ScratchFolder> ScratchFolder::make(const std::string& parent) {
+  auto path = fmt::format("{}/horo-tune-XXXXXX", parent);
   if (mkdtemp(path.data()) == nullptr) return fail_errno(errno, path);
   return ScratchFolder(std::move(path));
 }
@@ -170,8 +173,11 @@ Result<JobRun> JobRuns::run(const SettingWords& setting, const std::vector<std::
   auto flags = extra;
   flags.push_back(fmt::format("--autotune-log-file={}", log_));
   // A search that begins with an earlier job's result would try little else.
-  if (request_.job.settings.get(knobs::kAutotuneMemory).empty())
-    flags.emplace_back("--autotune-memory=off");
+  const bool has_memory = !request_.job.settings.get(knobs::kAutotuneMemory).empty() ||
+                          std::any_of(extra.begin(), extra.end(), [](const std::string& flag) {
+                            return flag.starts_with("--autotune-memory=");
+                          });
+  if (!has_memory) flags.emplace_back("--autotune-memory=off");
   // One search is wanted, and a watch would only begin others.
   if (!request_.job.settings.is_set(knobs::kAutotuneWatchTime.text.key))
     flags.emplace_back("--autotune-watch-time=0");

@@ -19,6 +19,9 @@ namespace horo::apps {
 class ScratchFolder {
  public:
   /// Fails: io.
+  static Result<ScratchFolder> make(const std::string& parent);
+
+  /// In the system's folder for such files. Fails: io.
   static Result<ScratchFolder> make();
 
   ScratchFolder(ScratchFolder&& other) noexcept : path_(std::exchange(other.path_, {})) {}

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/knobs/nearest.hpp"
+#include "base/knobs/value.hpp"
 
 namespace horo::apps {
 
@@ -31,6 +32,8 @@ Result<std::vector<std::string>> words_in(const DocumentPart& list, ValueTarget 
     const bool unset = item.kind == PartKind::nothing;
     if (unset && target == ValueTarget::mpi_args)
       return item.wrong("write \"\" for no arguments of mpirun");
+    if (unset && target == ValueTarget::knob)
+      return item.wrong("a setting of Horo always has a value; write it");
     if (!unset && item.kind != PartKind::text) return item.wrong("a word is wanted here");
     words.push_back(unset ? kUnsetWord : item.text);
     if (std::count(words.begin(), words.end(), words.back()) > 1)
@@ -45,15 +48,17 @@ class SpaceReader {
 
   Result<std::vector<TrialDimension>> read(const DocumentPart& document) {
     if (document.kind != PartKind::map)
-      return document.wrong("the file must have the keys 'variables' or 'mpi_args'");
+      return document.wrong("the file must have the keys 'variables', 'knobs' or 'mpi_args'");
     for (const auto& [name, part] : document.members) {
       if (name == "variables") {
         HORO_TRY_STATUS(read_group(part, ValueTarget::variable));
+      } else if (name == "knobs") {
+        HORO_TRY_STATUS(read_knobs(part));
       } else if (name == "mpi_args") {
         HORO_TRY_STATUS(read_group(part, ValueTarget::mpi_args));
       } else {
-        return part.wrong(
-            fmt::format("unknown key '{}'{}", name, did_you_mean(name, {"variables", "mpi_args"})));
+        return part.wrong(fmt::format("unknown key '{}'{}", name,
+                                      did_you_mean(name, {"variables", "knobs", "mpi_args"})));
       }
     }
     if (dimensions_.empty()) return document.wrong("the file names no variable to search");
@@ -66,7 +71,8 @@ class SpaceReader {
     for (const auto& [name, part] : group.members) {
       if (name.starts_with("HORO_") || name.starts_with("HOROVOD_")) {
         return part.wrong(fmt::format(
-            "'{}' is a setting of Horo; those that can be tuned are searched without this file",
+            "'{}' is a setting of Horo; those that can be tuned are searched without this file, "
+            "and others go under 'knobs' by their keys, like shm.chunk",
             name));
       }
       if (name.find('=') != std::string::npos)
@@ -74,6 +80,29 @@ class SpaceReader {
       HORO_TRY(auto dimension, read_dimension(name, part, target));
       dimensions_.push_back(
           {.dimension = std::move(dimension), .target = target, .shown_factor = 1, .unit = ""});
+    }
+    return {};
+  }
+
+  /// Lists of values of Horo's own settings. The first value is the default.
+  Status read_knobs(const DocumentPart& group) {
+    if (group.kind != PartKind::map) return group.wrong("keys with their values are wanted here");
+    for (const auto& [name, part] : group.members) {
+      const int index = knob_index(name);
+      if (index < 0) return part.wrong(fmt::format("'{}' is no key of a setting of Horo", name));
+      HORO_TRY(auto words, words_in(part, ValueTarget::knob));
+      for (auto& word : words) {
+        const auto& row = knob_rows()[static_cast<std::size_t>(index)];
+        const auto value = parse_knob(row, {}, word);
+        if (!value) {
+          return part.wrong(fmt::format("{}: '{}' must be {}", name, word, value.error().message));
+        }
+        word = format_knob(row, *value);
+      }
+      dimensions_.push_back({.dimension = {.name = name,
+                                           .range = autotune::Categories{words},
+                                           .fallback = words.front()},
+                             .target = ValueTarget::knob});
     }
     return {};
   }

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "apps/common/replace_file.hpp"
+#include "apps/tune/trials/online_state.hpp"
 #include "apps/tune/trials/tune_runs.hpp"
 #include "base/knobs/knobs.hpp"
 #include "base/log.hpp"
@@ -43,15 +44,6 @@ std::string best_text(const TrialDriver& driver, const TrialSpace& space, Object
     return fmt::format("best so far: the default, {}", score_text(best->score, objective));
   return fmt::format("best so far: {}, {} ({:+.1f} %)", space.describe(best->setting),
                      score_text(best->score, objective), 100 * (best->score / fallback - 1));
-}
-
-/// The words that say which job is tuned.
-std::vector<std::string> search_words(const TuneRequest& request) {
-  auto words = request.run_words;
-  words.emplace_back("--");
-  const auto& command = request.job.options.command;
-  words.insert(words.end(), command.begin(), command.end());
-  return words;
 }
 
 /// All trials of one search. Thread: owner.
@@ -159,6 +151,13 @@ Result<SavedSearch> search_to_resume(const TuneRequest& request, const TrialSpac
   std::error_code error;
   if (request.resume.empty() || !std::filesystem::exists(request.resume, error)) return fresh;
   HORO_TRY(const auto document, read_document(request.resume));
+  if (is_online_search(document)) {
+    // The search online came first, and the program has ended too soon for it.
+    if (request.mode == TrialMode::automatic) return fresh;
+    return document.wrong(
+        "the state is of a search online, which restarts cannot continue; leave out --restart and "
+        "what else asks for restarts, or name another file with --resume");
+  }
   HORO_TRY(auto search, state_of_document(document, space, search_words(request)));
   if (request.wall_time && search.objective == Objective::throughput) {
     return fail(Errc::invalid_argument,

@@ -3,6 +3,7 @@
 
 #include "apps/tune/record/tune_summary.hpp"
 #include "apps/tune/trials/kept_setting.hpp"
+#include "apps/tune/trials/online_state.hpp"
 #include "apps/tune/trials/tune_runs.hpp"
 
 namespace horo::apps {
@@ -52,12 +53,17 @@ void note_end(const JobRun& run, const TuneRequest& request, JobRuns& runs, Tune
 }  // namespace
 
 Result<TuneOutcome> tune_online(const TuneRequest& request, JobRuns& runs) {
-  HORO_TRY(const auto run,
-           runs.run({}, {"--autotune"}, request.budget_seconds,
-                    [&](const TuneRecord* record, double seconds) {
-                      runs.progress().now(online_progress(record, request.budget_seconds, seconds));
-                      return has_settled(record) && !request.whole_runs;
-                    }));
+  HORO_TRY(auto state, OnlineState::open(request, runs.log()));
+  auto flags = state.flags();
+  flags.emplace_back("--autotune");
+  HORO_TRY(
+      const auto run,
+      runs.run({}, flags, request.budget_seconds, [&](const TuneRecord* record, double seconds) {
+        runs.progress().now(online_progress(record, request.budget_seconds, seconds));
+        state.save();
+        return has_settled(record) && !request.whole_runs;
+      }));
+  state.save();
   TuneOutcome outcome{.record = run.log.value_or(TuneRecord{}),
                       .keep = std::nullopt,
                       .settled = has_settled(run.log ? &*run.log : nullptr),
@@ -66,6 +72,10 @@ Result<TuneOutcome> tune_online(const TuneRequest& request, JobRuns& runs) {
                       .seconds = run.end.seconds};
   outcome.record.source = fmt::format("{}", fmt::join(request.job.options.command, " "));
   note_end(run, request, runs, outcome);
+  if (!outcome.settled && state.has_samples()) {
+    outcome.record.notes.push_back(
+        fmt::format("the same command with --resume {} continues the search", request.resume));
+  }
   if (const auto keep = setting_to_keep(outcome.record))
     outcome.keep = words_of_log(outcome.record, *keep);
   return outcome;

@@ -6,6 +6,9 @@
 #include <filesystem>
 #include <utility>
 
+#include "apps/tune/trials/online_state.hpp"
+#include "base/knobs/knobs.hpp"
+
 namespace horo::apps {
 
 namespace {
@@ -80,11 +83,22 @@ TrialMode mode_of(const cli::Arguments& arguments) {
   for (const std::string_view flag : {"restart", "space", "wall-time", "trials"}) {
     if (arguments.find(flag) != nullptr) return TrialMode::restart;
   }
-  // A saved search was one by restarts.
+  // A search by restarts goes on by restarts.
   const auto saved = text_of(arguments, "resume");
   std::error_code error;
-  if (!saved.empty() && std::filesystem::exists(saved, error)) return TrialMode::restart;
-  return TrialMode::automatic;
+  if (saved.empty() || !std::filesystem::exists(saved, error)) return TrialMode::automatic;
+  const auto document = read_document(saved);
+  return document && is_online_search(*document) ? TrialMode::automatic : TrialMode::restart;
+}
+
+/// The runtime has one folder for what it keeps.
+Status check_memory(const TuneRequest& request) {
+  if (request.mode == TrialMode::restart || request.resume.empty() ||
+      request.job.settings.get(knobs::kAutotuneMemory).empty())
+    return {};
+  return fail(Errc::invalid_argument,
+              "--resume and --autotune-memory exclude each other in a search online: the file of "
+              "--resume has what the runtime keeps; leave one of them out");
 }
 
 }  // namespace
@@ -124,6 +138,7 @@ Result<TuneRequest> read_tune_request(const cli::Arguments& arguments,
   HORO_TRY(request.trials, read_count(arguments, "trials", 2, request.trials));
   HORO_TRY(request.failures, read_count(arguments, "failures", 1, request.failures));
   HORO_TRY(request.job, read_job(request.run_words, arguments.rest, lookup));
+  HORO_TRY_STATUS(check_memory(request));
   return request;
 }
 

@@ -54,4 +54,15 @@ Status UnfinishedStore::forget(const JobKey& key) {
   });
 }
 
+Result<std::size_t> UnfinishedStore::forget_all() {
+  HORO_TRY(const auto found, file_.list());
+  if (found.empty()) return std::size_t{0};
+  std::size_t count = 0;
+  HORO_TRY_STATUS(file_.change([&](LineFile::Lines& lines) {
+    count = lines.size();
+    lines.clear();
+  }));
+  return count;
+}
+
 }  // namespace horo::runtime::tuning

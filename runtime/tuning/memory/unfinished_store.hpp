@@ -29,6 +29,9 @@ class UnfinishedStore {
   /// Removes the search of this key, if there is one. Fails: as remember.
   Status forget(const JobKey& key);
 
+  /// Removes all searches, and returns how many these were. Fails: as remember.
+  Result<std::size_t> forget_all();
+
   const std::string& path() const { return file_.path(); }
 
  private:

@@ -7,6 +7,7 @@
 #include "apps/common/config_file.hpp"
 #include "apps/tune/record/read_tune_log.hpp"
 #include "apps/tune/trials/kept_setting.hpp"
+#include "apps/tune/trials/online_state.hpp"
 #include "apps/tune/trials/space_file.hpp"
 #include "apps/tune/trials/state_file.hpp"
 #include "base/knobs/knobs.hpp"
@@ -70,6 +71,24 @@ mpi_args:
         "--mpi-args='--mca btl_tcp_eager_limit 65536' ...");
 }
 
+TEST_CASE("a file can name values of Horo's own settings, which become flags") {
+  const auto space =
+      TrialSpace::make(
+          space_in("knobs: {shm.chunk: [512KiB, 65536B], hierarchical.allreduce: [true, false]}")
+              .value())
+          .value();
+  auto setting = space.space().fallback();
+  CHECK(space.words_of(setting).flag_words() ==
+        std::vector<std::string>{"--shm-chunk=512KiB", "--hierarchical-allreduce=true"});
+  setting[0] = std::string("64KiB");
+  CHECK(space.describe(setting) == "shm.chunk=64KiB hierarchical.allreduce=true");
+  CHECK(space.shown(setting) == std::vector<std::string>{"64KiB", "true"});
+  CHECK(fault_in("knobs: {shm.chank: [1KiB]}").find("'shm.chank' is no key") != std::string::npos);
+  CHECK(fault_in("knobs: {shm.chunk: [1KiB]}").find("shm.chunk: '1KiB' must be ") !=
+        std::string::npos);
+  CHECK(fault_in("knobs: {shm.chunk: [~]}").find("always has a value") != std::string::npos);
+}
+
 TEST_CASE("a value of the environment outside the list leaves the default that is written") {
   for (const char* now : {"z", "x"}) {
     const auto document =
@@ -93,7 +112,8 @@ TEST_CASE("the default of a variable is what the environment has") {
 
 TEST_CASE("a wrong file of variables is an error with its place") {
   CHECK(fault_in("variables: {A=B: [x, y]}").find("'A=B' is no name") != std::string::npos);
-  CHECK(fault_in("") == "s.yaml:1:1: the file must have the keys 'variables' or 'mpi_args'");
+  CHECK(fault_in("") ==
+        "s.yaml:1:1: the file must have the keys 'variables', 'knobs' or 'mpi_args'");
   CHECK(fault_in("variabels: {A: [x]}").find("did you mean 'variables'") != std::string::npos);
   CHECK(fault_in("variables: {}") == "s.yaml:1:1: the file names no variable to search");
   CHECK(fault_in("variables:\n  A: [x, x]").find("s.yaml:2:10: 'x' is listed twice") == 0);
@@ -159,6 +179,28 @@ TEST_CASE("a state of another command, space or version, or damaged, is refused 
   other = text;
   other.replace(other.find("\"measurements\""), 14, "\"measurement\"");
   CHECK(read(other, {"--", "train"}).find("'measurements' is missing or damaged") !=
+        std::string::npos);
+}
+
+TEST_CASE("a search online survives its file, which restarts do not read as theirs") {
+  const OnlineSearch search{.command = {"--np=2", "--", "train", ""},
+                            .results = {"horo tuning results, version 2", "end 0"},
+                            .searches = {"horo tuning searches, version 1", "a\tb\"c", "end 1"}};
+  const auto document = parse_document(online_text(search), "st").value();
+  CHECK(is_online_search(document));
+  CHECK(online_of_document(document, search.command).value() == search);
+  const auto fault_in = [](const std::string& text, const std::vector<std::string>& command) {
+    const auto read = online_of_document(parse_document(text, "st").value(), command);
+    return read ? std::string("no fault") : read.error().message;
+  };
+  CHECK(fault_in(online_text(search), {"--", "other"}).find("for another command; name another") !=
+        std::string::npos);
+  CHECK(fault_in("{}", {}).find("no state of a search of version 1") != std::string::npos);
+  CHECK(fault_in(R"({"horo_tune": 1, "command": [], "online": {"results": []}})", {})
+            .find("'searches' is missing or damaged") != std::string::npos);
+  const auto restarts = state_text({.command = {"--", "train"}}, algo_space());
+  CHECK_FALSE(is_online_search(parse_document(restarts, "st").value()));
+  CHECK(fault_in(restarts, {"--", "train"}).find("a search by restarts, which --online") !=
         std::string::npos);
 }
 

@@ -36,6 +36,14 @@ TEST_CASE("options of horo run are passed on, and those of horo tune are not") {
   CHECK(request.mode == TrialMode::automatic);
 }
 
+TEST_CASE("the file of --resume and a folder for results exclude each other online") {
+  CHECK(request_fault({"--resume", "st", "--autotune-memory", "m", "x"})
+            .find("--resume and --autotune-memory exclude each other") == 0);
+  CHECK(request_fault({"--resume", "st", "--autotune-memory", "m", "--restart", "x"}) ==
+        "no fault");
+  CHECK(request_fault({"--autotune-memory", "m", "x"}) == "no fault");
+}
+
 TEST_CASE("options that only restarts can follow ask for restarts") {
   CHECK(request_of({"--space", "s", "x"}).value().mode == TrialMode::restart);
   CHECK(request_of({"--trials", "5", "x"}).value().mode == TrialMode::restart);
@@ -59,6 +67,7 @@ TEST_CASE("a wrong option names what is allowed") {
 
 TEST_CASE("knobs that the user has set are not among the dimensions") {
   CHECK(knob_dimensions(Settings()).value().size() == 2);
+  CHECK(knob_dimensions(Settings(), JobShape::several_hosts).value().size() == 3);
   const auto one = request_of({"--cycle-time", "1ms", "x"}).value();
   const auto dimensions = knob_dimensions(one.job.settings).value();
   REQUIRE(dimensions.size() == 1);

@@ -58,6 +58,9 @@ TEST_CASE("an unfinished search is found by its key, replaced, and forgotten") {
   REQUIRE(store.forget(later.key));
   CHECK_FALSE(store.find(later.key).value());
   CHECK(store.find(search_of("4 ranks").key).value() == search_of("4 ranks"));
+  CHECK(store.forget_all().value() == 1);
+  CHECK(store.forget_all().value() == 0);
+  CHECK_FALSE(store.find(search_of("4 ranks").key).value());
 }
 
 TEST_CASE("damaged searches are refused with the place of the damage") {
