@@ -120,6 +120,19 @@ def check_complex_views():
     equal(lazy.resolve_conj(), wanted.conj().resolve_conj())
 
 
+def check_contiguous_numbers_with_a_lazy_sign():
+    """torch marks such a tensor and leaves its memory as it is."""
+    mine = torch.full((2, 3), float(horo.rank() + 1))
+    total, most = sum(range(1, horo.size() + 1)), horo.size()
+    negative = torch._neg_view(mine.clone())
+    assert negative.is_contiguous() and negative.is_neg()
+    equal(horo.allreduce(negative, op=horo.Sum), torch.full((2, 3), -float(total)))
+    equal(horo.allreduce(negative, op=horo.Min), torch.full((2, 3), -float(most)))
+    assert horo.allreduce_(negative, op=horo.Max) is negative
+    equal(negative.resolve_neg(), torch.full((2, 3), -1.0))
+
+
+
 def check_complex_gradients():
     x = torch.ones(3, dtype=torch.complex64, requires_grad=True)
     horo.allreduce(x * 2j, op=horo.Sum, name="turned").imag.sum().backward()

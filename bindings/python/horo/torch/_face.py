@@ -60,7 +60,7 @@ class _TorchFace(Face):
     def address(self, tensor):
         try:
             if tensor.is_cpu and tensor.is_contiguous() and not tensor.is_complex():
-                return tensor.data_ptr()
+                return None if tensor.is_neg() else tensor.data_ptr()
         except (AttributeError, RuntimeError):  # not a tensor, or one without memory
             pass
         return None
