@@ -80,6 +80,12 @@ const std::array kElasticNumbers{
     HORO_INT_ROW("HORO_WORKER", nullptr, nullptr, nullptr, 0, worker),
     HORO_BOUNDED_ROW("HORO_BOARD_SLOT", nullptr, nullptr, nullptr, 0, kMaxLocalRanks - 1,
                      board_slot),
+    NumberRow{"HORO_JOINS",
+              {nullptr, nullptr, nullptr},
+              0,
+              1,
+              [](const WorkerIdentity& w) { return (long long){w.joins}; },
+              [](WorkerIdentity& w, long long v) { w.joins = v != 0; }},
 };
 #undef HORO_INT_ROW
 #undef HORO_BOUNDED_ROW

@@ -76,6 +76,9 @@ struct WorkerIdentity {
   bool elastic = false;
   int worker = -1;      ///< Elastic: the number of this process in the job. It never changes.
   int board_slot = -1;  ///< Elastic: its slot on the agent's board. Otherwise: its local rank.
+  /// Elastic: the job trains without this worker, or will begin to. The worker may prepare itself
+  /// before it asks for its place.
+  bool joins = false;
 };
 
 using Environment = std::vector<std::pair<std::string, std::string>>;

@@ -88,8 +88,11 @@ bool all_have_called(const MembershipState& state, TimePoint now) {
                         [](const auto& worker) { return worker.phase == WorkerPhase::member; });
   }
   if (now >= state.round.all_by) return true;
-  return std::none_of(workers.begin(), workers.end(), [](const auto& worker) {
-    return worker.awaited() && worker.leave == LeaveCause::none;
+  // Workers beyond max_np, the spares, may prepare themselves for a long time.
+  int places = state.rules.max_np;
+  return std::none_of(workers.begin(), workers.end(), [&places](const auto& worker) {
+    if (!worker.counts() || worker.leave != LeaveCause::none) return false;
+    return places-- > 0 && worker.awaited();
   });
 }
 
@@ -232,11 +235,13 @@ void order_starts(MembershipState& state, const std::vector<int>& numbers) {
   for (std::size_t i = 0; i < expected.size(); ++i) {
     const auto& worker = *expected[i];
     if (!std::binary_search(numbers.begin(), numbers.end(), worker.number)) continue;
-    state.orders.start.push_back({.worker = worker.number,
-                                  .host = worker.host,
-                                  .slot = worker.slot,
-                                  .planned = placement.ranks[i],
-                                  .planned_size = static_cast<int>(expected.size())});
+    state.orders.start.push_back(
+        {.worker = worker.number,
+         .host = worker.host,
+         .slot = worker.slot,
+         .planned = placement.ranks[i],
+         .planned_size = static_cast<int>(expected.size()),
+         .joins = state.generation > 0 || i >= static_cast<std::size_t>(state.rules.max_np)});
   }
 }
 

@@ -22,6 +22,7 @@ struct StartWorker {
   int slot = 0;          ///< On the board of the host's agent.
   PlacedRank planned{};  ///< Its place if all workers come; `planned.host` counts hosts in use.
   int planned_size = 1;
+  bool joins = false;  ///< The others train without it: it comes later, or is a spare.
 };
 
 struct WorkerToEnd {

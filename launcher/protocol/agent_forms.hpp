@@ -49,6 +49,7 @@ struct horo::FieldsOf<horo::WorkerIdentity> {
     field("launcher_version", w.launcher_version, wire::Fixed{});
     field("worker", w.worker, wire::Fixed{});
     field("slot", w.board_slot, wire::Fixed{});
+    field("joins", w.joins, wire::Bool{});
   }
 };
 

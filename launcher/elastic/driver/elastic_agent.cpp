@@ -109,6 +109,7 @@ WorkerIdentity ElasticAgent::identity_of(const StartWorker& worker) const {
   identity.elastic = true;
   identity.worker = worker.worker;
   identity.board_slot = worker.slot;
+  identity.joins = worker.joins;
   return identity;
 }
 

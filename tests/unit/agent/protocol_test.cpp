@@ -55,6 +55,7 @@ std::vector<WorkerIdentity> sample_workers() {
     identity.size = 4;
     identity.worker = number;
     identity.board_slot = number - 10;
+    identity.joins = number == 12;
     identity.local_rank = LocalRank{1};
     identity.local_size = 2;
     identity.job_id = "41f0";
@@ -251,6 +252,8 @@ TEST_CASE("a decoded spawn has the identity of each worker") {
   CHECK(workers[1].worker == 12);
   CHECK(workers[1].rank == Rank{3});
   CHECK(workers[1].board_slot == 2);
+  CHECK(workers[1].joins);
+  CHECK_FALSE(workers[0].joins);
   CHECK(workers[1].local_size == 2);
   CHECK(workers[1].job_id == "41f0");
   CHECK(workers[1].rendezvous == "10.0.0.1:1234");

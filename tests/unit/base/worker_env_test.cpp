@@ -105,14 +105,17 @@ TEST_CASE("a worker of an elastic job is told its number and its slot, and other
   worker.elastic = true;
   worker.worker = 17;
   worker.board_slot = 5;
+  worker.joins = true;
   const auto env = as_map(worker);
   CHECK(env.at("HORO_ELASTIC") == "1");
+  CHECK(env.at("HORO_JOINS") == "1");
   CHECK(env.at("HOROVOD_ELASTIC") == "1");
   const auto read = horo::read_worker_identity(lookup_in(env));
   REQUIRE(read);
   CHECK((*read)->elastic);
   CHECK((*read)->worker == 17);
   CHECK((*read)->board_slot == 5);
+  CHECK((*read)->joins);
   for (const auto& [name, value] : horo::worker_environment(worker))
     CHECK(horo::describes_rank(name));
 }

@@ -59,6 +59,38 @@ TEST_CASE("the place planned at the start is the place in the first generation")
   }
 }
 
+TEST_CASE("the first generation waits for no spare, but for one that takes a lost worker's place") {
+  const ElasticRules rules{.min_np = 2, .max_np = 2, .np = 2, .spares = 1};
+  Story prompt(rules, "a:3");
+  CHECK(prompt.call(1).empty());
+  CHECK(prompt.call(0) == "formed 1: 0 1 (0 survivors)");
+  CHECK(prompt.call(2).empty());
+
+  Story late(rules, "a:3");
+  CHECK(late.call(0).empty());
+  CHECK(late.exits(1, 3) == "start 3 a.1");
+  CHECK(late.call(3).empty());
+  CHECK(late.call(2) == "formed 1: 0 2 (0 survivors)");
+}
+
+TEST_CASE("spares and workers that come later know that the others train without them") {
+  const ElasticRules rules{.min_np = 1, .max_np = 2, .np = 2, .spares = 1};
+  const auto begun =
+      next(begin_membership(rules, TimePoint{}), HostsOffered{hosts_of("a:3")}, TimePoint{});
+  const auto& starts = begun.orders.start;
+  REQUIRE(starts.size() == 3);
+  CHECK_FALSE(starts[0].joins);
+  CHECK_FALSE(starts[1].joins);
+  CHECK(starts[2].joins);
+
+  Story story(rules, "a:3");
+  story.call_all({0, 1, 2});
+  const auto lost =
+      next(story.state(), WorkerEnded{{.rank = Rank{0}, .wait_status = 9}}, TimePoint{});
+  REQUIRE(lost.orders.start.size() == 1);
+  CHECK(lost.orders.start[0].joins);
+}
+
 TEST_CASE("the first generation takes all slots up to the most, not only those waited for") {
   Story story({.min_np = 2, .max_np = 3, .np = 2}, "a:2,b:2");
   CHECK(story.first() == "start 0 a.0; start 1 a.1; start 2 b.0");
