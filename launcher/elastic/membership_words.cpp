@@ -21,10 +21,6 @@ std::string list(const std::vector<std::string>& items, const char* separator) {
   return text;
 }
 
-std::string count(int number, const char* noun) {
-  return fmt::format("{} {}{}", number, noun, number == 1 ? "" : "s");
-}
-
 std::vector<const ElasticWorker*> select(const MembershipState& state,
                                          bool (*wanted)(const ElasticWorker&)) {
   std::vector<const ElasticWorker*> found;
@@ -61,6 +57,10 @@ std::string waiting_in_round(const MembershipState& state, TimePoint now) {
 }
 
 }  // namespace
+
+std::string count(int number, std::string_view noun) {
+  return fmt::format("{} {}{}", number, noun, number == 1 ? "" : "s");
+}
 
 std::string describe_offer(const MembershipState& state) {
   std::vector<std::string> hosts;

@@ -3,11 +3,15 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "launcher/elastic/membership.hpp"
 
 namespace horo::launcher {
+
+/// "1 slot", "3 slots".
+std::string count(int number, std::string_view noun);
 
 /// "3 slots are offered: a:2, b:1; host c is put aside (...)"; ends after some hosts.
 std::string describe_offer(const MembershipState& state);

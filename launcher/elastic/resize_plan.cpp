@@ -5,14 +5,11 @@
 #include <string_view>
 
 #include "launcher/elastic/membership_losses.hpp"
+#include "launcher/elastic/membership_words.hpp"
 
 namespace horo::launcher {
 
 namespace {
-
-std::string count(int number, std::string_view noun) {
-  return fmt::format("{} {}{}", number, noun, number == 1 ? "" : "s");
-}
 
 ResizePlan refusal(std::string why) {
   return {.answer = {.accepted = false, .text = std::move(why)}};
@@ -36,15 +33,15 @@ std::string_view in_short(HostUse use) {
 
 /// "h1, h2 (leaving), h3".
 std::string list_hosts(const MembershipState& state) {
-  constexpr std::size_t kMostNamed = 8;
+  constexpr std::size_t kMostHostsNamed = 8;
   std::string text;
   std::size_t known = 0;
   for (const auto& host : state.hosts.all()) {
     if (host.slots == 0 && host.agent == AgentPhase::none) continue;
-    if (++known > kMostNamed) continue;
+    if (++known > kMostHostsNamed) continue;
     text += fmt::format("{}{}{}", text.empty() ? "" : ", ", host.name, in_short(host.use));
   }
-  if (known > kMostNamed) text += fmt::format(" and {} more", known - kMostNamed);
+  if (known > kMostHostsNamed) text += fmt::format(" and {} more", known - kMostHostsNamed);
   return text.empty() ? "it has no hosts now" : "its hosts are " + text;
 }
 

@@ -36,7 +36,7 @@ void ElasticAgents::spawn(const StartWorker& worker, const ElasticHost& host) {
   if (agent->stage() == Stage::none) {
     rooms_[worker.host] = worker_room(std::max(host.slots, host.most_slots));
     const int number = agent->await_plan();
-    plan_(host, [agent = agent.get(), number, room = rooms_[worker.host],
+    plan_(host, [this, agent = agent.get(), number, room = rooms_[worker.host],
                  alive = std::weak_ptr(alive_)](Result<ElasticHostPlan> plan) {
       if (!alive.lock()) return;
       if (plan) {
