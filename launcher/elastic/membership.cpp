@@ -102,9 +102,7 @@ bool answer_outsider(MembershipState& state, const ElasticWorker& worker) {
   } else if (worker.phase == WorkerPhase::ending) {
     refuse(state, worker, worker.why);
   } else if (state.phase == MembershipPhase::ending) {
-    refuse(state, worker,
-           "a member ended with code 0, so the program is ending, and no further generation is "
-           "formed");
+    refuse(state, worker, state.verdict.ending);
   } else {
     return false;
   }

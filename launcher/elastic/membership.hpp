@@ -69,6 +69,7 @@ struct FirstToGiveUp {
 struct MembershipVerdict {
   std::optional<JobEnd> failure;  ///< Set by the first failure that ends the job.
   int signal = 0;                 ///< The signal that asked for the end; 0: none.
+  std::string ending;             ///< Why the program is ending; empty: it is not.
   /// The first worker that failed in this generation: its exit code is the job's if all fail.
   std::optional<JobEnd> first_failed;
 };

@@ -58,7 +58,7 @@ void stop_by_signal(MembershipState& state, int number, const std::string& host,
 }
 
 void begin_ending(MembershipState& state, const ElasticWorker& first, TimePoint now) {
-  const auto why = fmt::format(
+  const auto why = state.verdict.ending = fmt::format(
       "{} ended with code 0, so the program is ending, and no further "
       "generation is formed",
       named(state, first));

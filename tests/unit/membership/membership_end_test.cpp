@@ -25,6 +25,9 @@ TEST_CASE("a member that ends with code 0 while others train ends the program, n
   CHECK(story.exits(0).empty());
   CHECK(story.state().phase == MembershipPhase::ending);
   CHECK(story.call(1) == "refused 1");
+  CHECK(story.state().orders.refused[0].reason ==
+        "worker 0 on host a ended with code 0, so the program is ending, and no further generation "
+        "is formed");
   CHECK(story.exits(1, 1).empty());
   CHECK(story.pass(1h).empty());
   CHECK(story.exits(2) == "close a");
