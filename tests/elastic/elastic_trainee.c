@@ -5,8 +5,11 @@
  * generation with the largest step of all. It writes FOLDER/pid.WORKER, and a line for each
  * generation:
  *   worker W: generation G, rank R of N, step S
- * STEPS 0: it runs until FOLDER/stop exists. A worker whose number is in FOLDER/bad.WORKER ends
- * with code 3 at once. */
+ * STEPS 0: it runs until FOLDER/stop exists. A file FOLDER/WORD.WORKER has an effect on that
+ * worker: bad: it ends with code 3 at once. hang: it sleeps in a step. leave: it ends with code 0
+ * in a step, without horo_shutdown. return: it shuts down and ends with code 0 in a step. again:
+ * after a loss, it calls a collective of the lost generation once more. FOLDER/bad.all is bad for
+ * all workers. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -77,6 +80,8 @@ static horo_status train(double* step, double steps, long ms) {
   fflush(stdout);
   for (;;) {
     if (exists_of_worker("hang")) rest(3600000);
+    if (exists_of_worker("leave")) _exit(0);
+    if (exists_of_worker("return")) return HORO_OK;
     rest(ms);
     uint64_t sequence = 0;
     uint32_t flags = 0;
@@ -110,6 +115,12 @@ int main(int argc, char** argv) {
     }
     need(status);
     const horo_status end = train(&step, atof(argv[2]), atol(argv[3]));
+    if (end != HORO_OK && exists_of_worker("again")) {
+      double sums[2] = {1, 0};
+      const horo_status again = reduce("step", HORO_SUM, sums);
+      printf("worker %s: again: %s\n", worker, horo_status_name(again));
+      fflush(stdout);
+    }
     if (end != HORO_OK && end != HORO_IN_PROGRESS && end != HORO_PEER_LOST && end != HORO_SHUT_DOWN)
       need(end);
     horo_shutdown();

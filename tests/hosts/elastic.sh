@@ -109,3 +109,22 @@ finish
 expect "exit code without a host" "$code" 0
 expect_in "a line about the host" "$err" "10.83.0.99"
 nothing_left h1
+
+# The launcher is killed: nothing of the job stays on any host.
+begin -H h1:2,h3:2 --min-np 2
+until_out 'generation 1, rank . of 4' 4
+kill -KILL "$job"
+wait "$job" 2>/dev/null
+nothing_left h1 h3
+
+# The launcher's host is cut off from all others: the job ends there, and on each host by itself.
+begin -H h1:2,h3:1 --min-np 1 --heartbeat-timeout 2
+until_out 'generation 1, rank . of 3' 3
+hosts cut h1
+hosts cut h3
+finish
+expect "exit code without any host" "$code" 125
+expect_in "the failure" "$err" "no worker is left that has the training's state"
+hosts heal h1
+hosts heal h3
+nothing_left h1 h3
