@@ -151,7 +151,7 @@ def parse():
     parser.add_argument("--seeds", type=int, default=4)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--events", type=int, default=8, help="at most so many in a history")
-    parser.add_argument("--limit", type=float, default=120, help="seconds until a job must have begun or ended")
+    parser.add_argument("--limit", type=float, default=400, help="seconds until a job must have begun or ended")
     parser.add_argument("--hosts", type=int, default=0, help="test hosts beside this machine; needs root")
     parser.add_argument("--keep", help="the folder for the folders of histories that fail")
     return parser.parse_args()
