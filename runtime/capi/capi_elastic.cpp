@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The C ABI of elastic jobs: which generation this process is in, and whether another one is near.
 #include <cstdlib>
+#include <cstring>
 #include <string>
 #include <string_view>
 
 #include "base/board_header.hpp"
+#include "base/codec/content_digest.hpp"
 #include "runtime/capi/capi_support.hpp"
 
 namespace horo::runtime::capi {
@@ -83,6 +85,16 @@ HORO_API horo_status horo_pending_change(uint64_t* sequence, uint32_t* flags) {
     *flags = notice.flags;
     return HORO_OK;
   });
+}
+
+HORO_API horo_status horo_digest(const void* data, size_t bytes, unsigned char digest[16]) {
+  if (digest == nullptr || (data == nullptr && bytes != 0)) {
+    return report(horo::fail(Errc::invalid_argument,
+                             "horo_digest: the pointer for the data or for the digest is null"));
+  }
+  const auto made = horo::digest_of({static_cast<const std::byte*>(data), bytes});
+  std::memcpy(digest, made.data(), sizeof(made));
+  return HORO_OK;
 }
 
 }  // extern "C"
