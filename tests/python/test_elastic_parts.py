@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The parts of elastic trainings that need no job: choices, shares of samples, states, the loop."""
 
+import dataclasses
 import os
 import random
 import threading
@@ -14,7 +15,7 @@ from horo._elastic import generation, loop, programs, state as states
 from horo._elastic.interrupt import HostsUpdatedInterrupt
 from horo._elastic.paces import Paces
 from horo._elastic.shares import Shares
-from horo._elastic.standing import NO_DIGEST, Choice, Standing, choose_source
+from horo._elastic.standing import NO_DIGEST, Choice, Route, Standing, choose_source
 from horo.data import AsyncDataLoaderMixin, BaseDataLoader
 
 A, B = b"a" * 16, b"b" * 16
@@ -54,7 +55,33 @@ def test_the_lowest_survivor_that_is_furthest_is_the_source(
     rows, survivors, source, receivers, diverged, torn
 ):
     choice = choose_source([standing(words) for words in rows.split()], survivors)
-    assert choice == Choice(source, frozenset(receivers), diverged, torn)
+    routes = (Route(source, tuple(sorted(receivers))),) if receivers else ()
+    assert choice == Choice(source, frozenset(receivers), diverged, torn, routes)
+
+
+ROUTES = (
+    # hosts of ranks 0, 1, ...; survivors, all equal; ranks with another layout; routes
+    ("ABAB", 2, (), {0: (2,), 1: (3,)}),
+    ("ABBA", 2, (), {0: (3,), 1: (2,)}),
+    ("AABB", 2, (), {0: (2, 3)}),  # nobody on host B has the state
+    ("AABC", 2, (), {0: (2, 3)}),
+    ("ABBB", 3, (), {1: (3,)}),  # the lowest of the host
+    ("ABAB", 2, (1,), {0: (2, 3)}),  # rank 1 has other tensors, so it gives none
+    ("AAAA", 4, (), {}),
+)
+
+
+@pytest.mark.parametrize("hosts, survivors, others, routes", ROUTES)
+def test_a_new_rank_takes_the_state_from_a_rank_of_its_host_where_there_is_one(
+    hosts, survivors, others, routes
+):
+    rows = [standing("7a" if rank < survivors else "new") for rank in range(len(hosts))]
+    rows = [
+        dataclasses.replace(row, host=host.encode() * 16, layout=B if rank in others else A)
+        for rank, (row, host) in enumerate(zip(rows, hosts))
+    ]
+    found = choose_source(rows, survivors).routes
+    assert {route.giver: route.takers for route in found} == routes
 
 
 def test_a_standing_travels_as_bytes():

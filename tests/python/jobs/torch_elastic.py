@@ -10,20 +10,56 @@ import torch
 
 import horo.torch as horo
 from expect import fails
+from horo import PeerLostError
 from horo._elastic import state as states
-from horo.torch import elastic
+from horo.torch import _elastic_exchange, elastic
 
 
 @contextlib.contextmanager
-def in_an_elastic_job():
-    """Inside, all ranks of this job count as survivors of an elastic one."""
+def in_an_elastic_job(newcomers=0):
+    """Inside, the ranks of this job count as survivors of an elastic one, but for the last ones."""
     real = elastic.is_elastic
     elastic.is_elastic = lambda: True
-    states.generation.is_elastic, states.generation.survivors = elastic.is_elastic, horo.size
+    states.generation.is_elastic = elastic.is_elastic
+    states.generation.survivors = lambda: horo.size() - newcomers
     try:
         yield
     finally:
         elastic.is_elastic = states.generation.is_elastic = real
+
+
+@contextlib.contextmanager
+def watched_broadcasts():
+    """Inside, the tensors that this rank sends or receives as known to optimizers are noted:
+    (number of elements, sender)."""
+    real, moved = _elastic_exchange._broadcast_all, []
+
+    def broadcast_all(named, root, names):
+        if calls:  # the first call is for what all ranks get
+            moved.extend((tensor.numel(), root) for _, tensor in named)
+        calls.append(root)
+        real(named, root, names)
+
+    calls = []
+    _elastic_exchange._broadcast_all = broadcast_all
+    try:
+        yield moved
+    finally:
+        _elastic_exchange._broadcast_all = real
+
+
+def is_new(newcomers=1):
+    return horo.rank() >= horo.size() - newcomers
+
+
+def begin_anew(state):
+    """This rank has just come: it has other parameters, and its optimizer has no state."""
+    state._whole = False
+    with torch.no_grad():
+        for parameter in state.model.parameters():
+            parameter.normal_()
+    state.optimizer.state.clear()
+    state.optimizer._horo_reducer.steps = 0
 
 
 def training(seed=0, **values):
@@ -86,7 +122,7 @@ def check_equal_survivors_exchange_no_parameters():
     train()
     sent = []
     for name in ("model", "optimizer"):
-        state._handlers[name].load = sent.append
+        state._handlers[name].load = state._handlers[name]._take = sent.append
     for _ in range(horo.rank()):
         state.scheduler.step()
         state.sampler.record_batch(0, 1)
@@ -95,6 +131,104 @@ def check_equal_survivors_exchange_no_parameters():
         state.sync()
     assert not sent and state.value == 0 and state.scheduler.last_epoch == 0
     assert state.sampler.processed_num == 0 and state.optimizer.param_groups[0]["lr"] == rate
+
+
+def check_a_new_rank_receives_its_model_in_place_and_the_others_receive_nothing():
+    if horo.size() == 1:
+        return
+    state, train = training(count=0)
+    state.sync()
+    train()
+    places = {name: one.data_ptr() for name, one in state.model.state_dict().items()}
+    loaded = []
+    state.model.load_state_dict = loaded.append
+    if is_new():
+        begin_anew(state)
+    with in_an_elastic_job(newcomers=1), watched_broadcasts() as moved:
+        state.sync()
+    assert places == {name: one.data_ptr() for name, one in state.model.state_dict().items()}
+    assert not loaded and state.optimizer._horo_reducer.steps == 1
+    takes_part = horo.rank() == 0 or is_new()
+    assert bool(moved) == takes_part and all(root == 0 for _, root in moved), moved
+    require_equal(state)
+    train()
+    require_equal(state)
+
+
+def check_new_ranks_take_the_state_from_a_rank_of_their_host():
+    """Even ranks are on one host, odd ones on another. The running means are each rank's own."""
+    if horo.size() != 4:
+        return
+    state, train = training()
+    state.sync()
+    train()
+    if is_new(2):
+        begin_anew(state)
+    real, elastic.digest_of_host = elastic.digest_of_host, lambda: bytes([horo.rank() % 2]) * 16
+    try:
+        with in_an_elastic_job(newcomers=2), watched_broadcasts() as moved:
+            state.sync()
+    finally:
+        elastic.digest_of_host = real
+    assert moved and {root for _, root in moved} == {horo.rank() % 2}
+    means = horo.allgather_object(state.model[1].running_mean.tolist())
+    assert means[0] == means[2] != means[1] == means[3], means
+    require_equal(state)
+
+
+def check_what_a_new_rank_has_already_does_not_travel():
+    if horo.size() == 1:
+        return
+    model = torch.nn.Linear(2, 2)
+    model.table = torch.nn.Parameter(torch.arange(20000.0), requires_grad=False)
+    model.register_buffer("seen", torch.full((30000,), 5.0 if is_new() else 6.0))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    optimizer = horo.DistributedOptimizer(optimizer, model.named_parameters())
+    state = elastic.TorchState(model, optimizer)
+    state._whole = not is_new()
+    with in_an_elastic_job(newcomers=1), watched_broadcasts() as moved:
+        state.sync()
+    assert 20000 not in [count for count, _ in moved]
+    assert model.table.tolist() == list(range(20000)) and model.seen.tolist() == [6.0] * 30000
+    if is_new():
+        begin_anew(state)
+        state._prepare()
+        model.table.data[7] = -1  # torch does not count this change, but a callback may make it
+        state.register_reset_callbacks([int])
+    with in_an_elastic_job(newcomers=1):
+        state.sync()
+    assert model.table.tolist() == list(range(20000))
+
+
+def check_a_rank_that_is_behind_keeps_its_state_until_it_has_the_other():
+    if horo.size() != 2:
+        return
+    state, train = training()
+    state.sync()
+    train()
+    if horo.rank() == 1:
+        state.optimizer._horo_reducer.own_step(lambda: None)
+    expected, real, calls = everything(state), _elastic_exchange._broadcast_all, []
+
+    def lost(named, root, names):
+        if not calls:
+            calls.append(root)
+            return real(named, root, names)
+        if horo.rank() == 0:
+            for _, tensor in named:
+                tensor.zero_()
+        raise PeerLostError("the sender is lost")
+
+    _elastic_exchange._broadcast_all = lost
+    try:
+        with in_an_elastic_job():
+            fails(PeerLostError, state.sync)
+    finally:
+        _elastic_exchange._broadcast_all = real
+    assert everything(state) == expected
+    with in_an_elastic_job():
+        state.sync()
+    require_equal(state)
 
 
 def check_ranks_that_are_behind_take_all_from_the_one_that_is_furthest():

@@ -12,7 +12,7 @@ import dataclasses
 import struct
 
 DIGEST = 16
-_ROW = struct.Struct(f"<??q{DIGEST}s")
+_ROW = struct.Struct(f"<??q{DIGEST}s{DIGEST}s{DIGEST}s")
 NO_DIGEST = bytes(DIGEST)
 
 
@@ -20,15 +20,19 @@ NO_DIGEST = bytes(DIGEST)
 class Standing:
     """One rank's state. `whole`: the rank has made it together with others, or has received all of
     it. `torn`: an exception has ended a step that was changing parameters. `steps`: those that its
-    optimizers have finished, or its commits. `digest`: of its parameters, NO_DIGEST if unknown."""
+    optimizers have finished, or its commits. `digest`: of its parameters, NO_DIGEST if unknown.
+    `host`: a digest of its host's name. `layout`: of the names and shapes of what it can give,
+    NO_DIGEST if it gives nothing."""
 
     whole: bool
     torn: bool
     steps: int
     digest: bytes
+    host: bytes = NO_DIGEST
+    layout: bytes = NO_DIGEST
 
     def pack(self) -> bytes:
-        return _ROW.pack(self.whole, self.torn, self.steps, self.digest)
+        return _ROW.pack(*dataclasses.astuple(self))
 
     @classmethod
     def unpack(cls, row: bytes) -> Standing:
@@ -36,15 +40,24 @@ class Standing:
 
 
 @dataclasses.dataclass(frozen=True)
+class Route:
+    """The rank `giver` gives what the optimizers know to `takers`."""
+
+    giver: int
+    takers: tuple[int, ...]
+
+
+@dataclasses.dataclass(frozen=True)
 class Choice:
-    """`source`: the rank from which `receivers` take their state. `diverged`: the receivers that
-    are as far as the source and still differ from it. `torn`: even the source's last step was
-    interrupted."""
+    """`source`: the rank whose state `receivers` take. `diverged`: the receivers that are as far as
+    the source and still differ from it. `torn`: even the source's last step was interrupted.
+    `routes`: by which ranks the large part of the state moves; each receiver is in one."""
 
     source: int
     receivers: frozenset[int]
     diverged: tuple[int, ...] = ()
     torn: bool = False
+    routes: tuple[Route, ...] = ()
 
 
 def choose_source(standings: list[Standing], survivors: int) -> Choice:
@@ -56,7 +69,7 @@ def choose_source(standings: list[Standing], survivors: int) -> Choice:
     kept = [rank for rank in kept if rank < survivors] or kept
     sound = [rank for rank in kept if not standings[rank].torn]
     if not kept:  # the state is nobody's work yet: all start as rank 0
-        return Choice(0, frozenset(ranks) - {0})
+        return _choice(standings, 0, frozenset(ranks) - {0})
     furthest = max(standings[rank].steps for rank in sound or kept)
     equal = [rank for rank in sound or kept if standings[rank].steps == furthest]
     source = equal[0]
@@ -64,7 +77,28 @@ def choose_source(standings: list[Standing], survivors: int) -> Choice:
     same = {rank for rank in equal if _same(standings[rank].digest, digest)} if sound else set()
     known = digest != NO_DIGEST
     diverged = tuple(rank for rank in equal if known and sound and rank not in same)
-    return Choice(source, frozenset(ranks) - same - {source}, diverged, not sound)
+    receivers = frozenset(ranks) - same - {source}
+    return _choice(standings, source, receivers, diverged, not sound)
+
+
+def _choice(standings, source, receivers, diverged=(), torn=False):
+    routes = routes_to(receivers, source, standings)
+    return Choice(source, receivers, diverged, torn, routes)
+
+
+def routes_to(
+    receivers: frozenset[int], source: int, standings: list[Standing]
+) -> tuple[Route, ...]:
+    """Receivers take the state from a rank of their own host that has it, through shared memory.
+    Those of hosts without such a rank take it from the source."""
+    givers = {standings[source].host: source}
+    for rank, standing in enumerate(standings):
+        if rank not in receivers and standing.layout == standings[source].layout != NO_DIGEST:
+            givers.setdefault(standing.host, rank)
+    takers: dict[int, list[int]] = {}
+    for rank in sorted(receivers):
+        takers.setdefault(givers.get(standings[rank].host, source), []).append(rank)
+    return tuple(Route(giver, tuple(ranks)) for giver, ranks in sorted(takers.items()))
 
 
 def _same(one: bytes, other: bytes) -> bool:

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import copy
+import hashlib
+import os
 import pickle
 import queue
 from typing import TYPE_CHECKING
@@ -14,13 +16,12 @@ from horo._byte_rows import BYTES, ByteRows
 from horo._elastic import generation
 from horo._elastic.interrupt import HostsUpdatedInterrupt
 from horo._elastic.saver import Saver
-from horo._elastic.standing import NO_DIGEST, Choice, Standing, choose_source
+from horo._elastic.standing import DIGEST, NO_DIGEST, Choice, Standing, choose_source
 from horo._handles import synchronize
 from horo._objects import broadcast_object, dumps
 from horo._sets import WORLD
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable, Iterable
     from typing import Any
 
@@ -37,6 +38,12 @@ def gather(row: bytes, name: str) -> list[bytes]:
     own = ByteRows(bytearray(row), len(row))
     rows: list[bytes] = synchronize(BYTES.start_allgather(own, WORLD, name)).rows()
     return rows
+
+
+def digest_of_host() -> bytes:
+    """Tells this rank's host from the others of the job."""
+    name = os.environ.get("HORO_HOSTNAME", "")
+    return hashlib.sha1(name.encode(), usedforsecurity=False).digest()[:DIGEST]
 
 
 def any_rank(flags, name):
@@ -127,6 +134,9 @@ class State:
         """A collective has failed, because the members change. Called before the process leaves
         the generation."""
         self.restore()
+
+    def _prepare(self):
+        """Called before a process enters a job that trains already."""
 
     def _skipped_sync(self):
         """Takes the place of sync() when ranks were only removed. All ranks call it."""

@@ -10,7 +10,12 @@ import torch
 
 from horo.torch._copies import Copied
 from horo.torch._sampler import ElasticSampler
-from horo.torch._state import _load, broadcast_optimizer_state, broadcast_parameters
+from horo.torch._state import (
+    _load,
+    _parameters,
+    broadcast_optimizer_state,
+    broadcast_parameters,
+)
 
 if TYPE_CHECKING:
     from typing import Any
@@ -47,6 +52,10 @@ class StateHandler:
         """Gives the object a state."""
         self.value.load_state_dict(state)
 
+    def _take(self, state: Any) -> None:
+        """Like load(), for a state that nobody else uses."""
+        self.load(state)
+
 
 class ModelStateHandler(StateHandler):
     """A torch.nn.Module."""
@@ -78,6 +87,17 @@ class OptimizerStateHandler(StateHandler):
         """Gives the optimizer a state; tensors keep the dtypes that they have there."""
         _load(self.value, state)
 
+    def _take(self, state: Any) -> None:
+        """Like load(), but without the copies that torch's load_state_dict() makes."""
+        if not _loads_plainly(self.value):
+            self.load(state)
+            return
+        _load(self.value, {**state, "state": {}})
+        numbers = _parameters(state["param_groups"])
+        of_number = dict(zip(numbers, _parameters(self.value.param_groups)))
+        for number, one in state["state"].items():
+            self.value.state[of_number.get(number, number)] = one
+
     def _options(self) -> Any:
         """The options of each group, such as its learning rate, which schedulers change."""
         groups = self.value.param_groups
@@ -94,6 +114,16 @@ class OptimizerStateHandler(StateHandler):
             return None
         own = vars(self.value)
         return own["_horo_reducer"] if own.get("_horo_comparison") is not None else None
+
+
+def _loads_plainly(optimizer):
+    """Whether load_state_dict() only copies the state of each parameter, in the host's memory."""
+    loads = [one for one in type(optimizer).__mro__ if "load_state_dict" in vars(one)]
+    own = next((one for one in loads if not issubclass(one, Copied)), None)
+    hooks = ("_optimizer_load_state_dict_pre_hooks", "_optimizer_load_state_dict_post_hooks")
+    if own is not torch.optim.Optimizer or any(getattr(optimizer, one, ()) for one in hooks):
+        return False
+    return all(one.device.type == "cpu" for one in _parameters(optimizer.param_groups))
 
 
 class SamplerStateHandler(StateHandler):

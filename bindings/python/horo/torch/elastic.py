@@ -21,8 +21,6 @@ A step in which a rank is lost is repeated by the others; nothing is rolled back
 
 from __future__ import annotations
 
-import ctypes
-import hashlib
 import warnings
 import weakref
 from typing import TYPE_CHECKING
@@ -34,10 +32,12 @@ from horo._elastic.generation import follow, generation, is_elastic, pending_cha
 from horo._elastic.interrupt import HostsUpdatedInterrupt
 from horo._elastic.loop import run, run_fn
 from horo._elastic.paces import Paces
-from horo._elastic.standing import DIGEST, NO_DIGEST, Choice, Standing
-from horo._elastic.state import ObjectState, State, send_object
-from horo._objects import Refused, gather_objects
+from horo._elastic.standing import NO_DIGEST, Choice, Standing
+from horo._elastic.state import ObjectState, State, digest_of_host
+from horo._objects import gather_objects
 from horo._sets import WORLD
+from horo.torch._elastic_digests import digest_of, digest_of_digests, digest_of_one
+from horo.torch._elastic_exchange import Package, exchange, layout_of, untrained
 from horo.torch._elastic_handlers import (
     ModelStateHandler,
     OptimizerStateHandler,
@@ -47,7 +47,6 @@ from horo.torch._elastic_handlers import (
 )
 from horo.torch._sampler import ElasticSampler
 from horo.torch._saved_tensors import pack, unpack
-from horo.torch._state import _broadcast_all, _fill, _movable, _slots, _strip
 
 if TYPE_CHECKING:
     from typing import Any
@@ -69,6 +68,8 @@ class TorchState(ObjectState):
         self._handlers: dict[str, StateHandler] = {}
         self._light = self._partial = False
         self._paces = Paces()
+        self._early: dict[int, tuple[int, bytes]] = {}  # address -> (torch's count of changes, digest)
+        self._compared: dict[int, bytes] = {}  # address -> digest, within one sync()
         plain = {}
         for name, value in {**given, **kwargs}.items():
             handler = handler_of(value)
@@ -201,7 +202,7 @@ class TorchState(ObjectState):
         self._merge_done(self._gather_done())
 
     def _synced(self):
-        self._whole = True
+        self._whole, self._early, self._compared = True, {}, {}
         reducers = self._reducers()
         for one in reducers:
             one.torn, one.ahead = False, 0
@@ -230,40 +231,45 @@ class TorchState(ObjectState):
             extras = {one for epoch, own in found if epoch == sampler.epoch for one in own}
             sampler._merge(extras)
 
+    def _prepare(self):
+        """The process is about to enter the job. The digests that it will need are made while the
+        others go on."""
+        self._early = {one.data_ptr(): (one._version, digest_of_one(one)) for one in untrained(self)}
+
+    def _digest_of(self, tensor):
+        compared = self._compared.get(tensor.data_ptr())
+        if compared is not None:
+            return compared
+        version, digest = self._early.get(tensor.data_ptr(), (None, b""))
+        unchanged = version == tensor._version and not self._callbacks
+        return digest if unchanged else digest_of_one(tensor)
+
     # -- The exchange ----------------------------------------------------------------------------
 
     def _standing(self):
         optimizers = self._optimizers()
         if not optimizers:
             return super()._standing()
+        self._compared = {}
         reducers = [one._reducer() for one in optimizers]
-        compared = self._whole and is_elastic() and _job.size() > 1
-        digest = digest_of(self._parameters()) if compared else NO_DIGEST
-        steps = sum(reducer.steps for reducer in reducers)
-        return Standing(self._whole, any(one.torn for one in reducers), steps, digest)
+        torn, steps = any(one.torn for one in reducers), sum(one.steps for one in reducers)
+        if not (self._whole and is_elastic() and _job.size() > 1):
+            return Standing(self._whole, torn, steps, NO_DIGEST, digest_of_host())
+        parameters = self._parameters()
+        digests = [digest_of_one(one) for one in parameters]
+        self._compared = {one.data_ptr(): made for one, made in zip(parameters, digests)}
+        digest = digest_of_digests(digests)
+        return Standing(True, torn, steps, digest, digest_of_host(), self._layout())
+
+    def _layout(self):
+        """A digest of the layout of the large part; NO_DIGEST if it cannot be sent."""
+        try:
+            return layout_of(Package(self._known()))
+        except Exception:  # if it is the source, it says why
+            return NO_DIGEST
 
     def _exchange(self, choice: Choice):
-        at_source, problem = _job.rank() == choice.source, None
-        tensors: list[Any] = []
-        sent = None
-        if at_source:
-            try:
-                sent = _strip(self._everything(bool(choice.receivers)), tensors)
-                for tensor in tensors:
-                    _movable(tensor)
-            except Exception as error:  # the other ranks wait, so they are told
-                sent, problem = Refused(str(error)), error
-        skeleton = send_object(sent, choice.source, "elastic.skeleton")
-        if isinstance(skeleton, Refused):
-            reason = f"the state of rank {choice.source} cannot be sent: {skeleton.reason}"
-            raise ValueError(reason) from problem
-        if not at_source:
-            slots = sorted(_slots(skeleton))
-            tensors = [torch.empty(slot.shape, dtype=slot.dtype, device="cpu") for slot in slots]
-        named = [(f"elastic.tensor.{index}", tensor) for index, tensor in enumerate(tensors)]
-        _broadcast_all(named, choice.source, WORLD)
-        if not at_source:
-            self._receive(_fill(skeleton, tensors), _job.rank() in choice.receivers)
+        exchange(self, choice)
 
     def _warn(self, choice):
         """The source says what is unusual. After a step that was torn on all ranks, it goes back to
@@ -283,32 +289,43 @@ class TorchState(ObjectState):
             reason = f"an exception has ended a step on all ranks; rank {choice.source} {goes}"
             warnings.warn(reason, stacklevel=2)
 
-    def _everything(self, known):
-        """`known`: with what distributed optimizers know."""
+    def _known(self):
+        """The large part of the state: what distributed optimizers know."""
         handlers = self._handlers.items()
-        sent = [(name, one) for name, one in handlers if known or not self._knows(one)]
+        return {name: one.value.state_dict() for name, one in handlers if self._knows(one)}
+
+    def _models(self):
+        """The names of the models that distributed optimizers know."""
+        handlers = self._handlers.items()
+        models = [name for name, one in handlers if isinstance(one, ModelStateHandler)]
+        return [name for name in models if self._knows(self._handlers[name])]
+
+    def _common(self):
+        """The part of the state that all ranks take from the source."""
+        handlers = self._handlers.items()
         return {
             "steps": [one._reducer().steps for one in self._optimizers()],
             "commits": self._commits,
             "values": {name: _parcel(getattr(self, name)) for name in self._names},
-            "objects": {name: one.value.state_dict() for name, one in sent},
+            "objects": {name: one.value.state_dict() for name, one in handlers if not self._knows(one)},
             "options": [one._options() for one in self._optimizers()],
             "paces": (self._paces.begin, self._paces.even),
         }
 
-    def _receive(self, everything, known):
-        for name, state in everything["objects"].items():
+    def _receive_common(self, common, received):
+        """`received`: the large part has come, too."""
+        for name, state in common["objects"].items():
             handler = self._handlers.get(name)
-            if handler is not None and (known or not self._knows(handler)):
+            if handler is not None and not self._knows(handler):
                 handler.load(state)
-        for one, options in zip(self._optimizers(), everything["options"]):
+        for one, options in zip(self._optimizers(), common["options"]):
             one._set_options(options)
-        if known:
-            for one, steps in zip(self._optimizers(), everything["steps"]):
+        if received:
+            for one, steps in zip(self._optimizers(), common["steps"]):
                 one._reducer().steps, one._reducer().torn = steps, False
-        self._commits = everything["commits"]
-        self._paces.begin, self._paces.even = everything["paces"]
-        values = everything["values"].items()
+        self._commits = common["commits"]
+        self._paces.begin, self._paces.even = common["paces"]
+        values = common["values"].items()
         self._adopt({name: one.value if isinstance(one, _Parcel) else one for name, one in values})
 
     # -- Files -----------------------------------------------------------------------------------
@@ -363,17 +380,6 @@ def _parcel(value):
 
 def _unknown():
     """The clock of a sampler whose state is gone."""
-
-
-def digest_of(tensors: list[Any]) -> bytes:
-    """A digest of the values of tensors, for a comparison between ranks."""
-    code = hashlib.sha1(usedforsecurity=False)
-    for tensor in tensors:
-        flat = tensor.detach().cpu().contiguous()
-        length = flat.numel() * flat.element_size()
-        if length:
-            code.update((ctypes.c_char * length).from_address(flat.data_ptr()))
-    return code.digest()[:DIGEST]
 
 
 __all__ = [
