@@ -6,6 +6,7 @@ from __future__ import annotations
 import ctypes
 import weakref
 
+from horo import _job
 from horo._failures import check
 from horo._native import fast
 
@@ -13,6 +14,7 @@ from horo._native import fast
 def allocate(length):
     """A ctypes array of `length` bytes in the arena, with undefined contents. It is freed when the
     last object that uses it dies. Fails: ResourceError (HORO_ARENA_SIZE)."""
+    _job.need()
     memory = ctypes.c_void_p()
     check(fast.horo_alloc(length, ctypes.addressof(memory)))
     block = (ctypes.c_char * length).from_address(memory.value)

@@ -15,9 +15,9 @@ import collections
 import ctypes
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional
 
-from horo import _extension, _native, errors
+from horo import _extension, _job, _native, errors
 from horo._failures import check, failure
-from horo._native import IN_PROGRESS, NOT_FOUND, fast, slow
+from horo._native import IN_PROGRESS, NOT_FOUND, NOT_INITIALIZED, fast, slow
 
 # A wait returns to the interpreter after this many milliseconds, so that signals are handled.
 SLICE_MS = 100
@@ -40,7 +40,11 @@ _fastpath = _extension.module
 def declare_again(record):
     """Declares a record's name, which is new or which the runtime has evicted."""
     number = ctypes.c_uint64()
-    check(fast.horo_declare(record.description, ctypes.addressof(number)))
+    status = fast.horo_declare(record.description, ctypes.addressof(number))
+    if status == NOT_INITIALIZED and _job.is_planned():
+        _job.need()
+        status = fast.horo_declare(record.description, ctypes.addressof(number))
+    check(status)
     record.tensor = number.value
 
 

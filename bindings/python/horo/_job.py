@@ -17,6 +17,30 @@ if TYPE_CHECKING:
 joined_by: int | None = None  # id of the process that has called init()
 _last_place: dict[str, int] = {}  # after a training that has ended without its job's last generation
 
+# The place that the launcher plans for a process which prepares itself to join an elastic job that
+# trains already: "rank" -> 3, .... Empty in all other cases.
+planned: dict[str, int] = {}
+_enter: Callable[[], object] | None = None  # joins the job
+
+
+def plan(places: dict[str, int], enter: Callable[[], object]) -> None:
+    """Until `enter` is called, this process has these places."""
+    global _enter
+    planned.update(places)
+    _enter = enter
+
+
+def is_planned() -> bool:
+    """Whether init() has been called, and this process prepares itself to join."""
+    return bool(planned) and joined_by == os.getpid()
+
+
+def need() -> None:
+    """Joins the job if this process only prepares itself to. Each call that cannot do without the
+    other ranks begins with this. Fails: as init()."""
+    if is_planned() and _enter is not None:
+        _enter()
+
 
 def absent():
     """The exception for a call that needs the job, in a process that has not joined one."""
@@ -30,7 +54,7 @@ def absent():
 
 def is_initialized() -> bool:
     """True between init() and shutdown()."""
-    return bool(fast.horo_is_initialized())
+    return bool(fast.horo_is_initialized()) or is_planned()
 
 
 def _position(name: str, text: str) -> Callable[[], int]:
@@ -38,6 +62,8 @@ def _position(name: str, text: str) -> Callable[[], int]:
 
     def query() -> int:
         value = function()
+        if value < 0 and is_planned():
+            return planned[name]
         if value < 0:
             value = _last_place.get(name, -1)
         if value < 0:
@@ -73,10 +99,23 @@ def keep_place(kept: dict[str, int]) -> None:
 
 def is_homogeneous() -> bool:
     """True when every host runs the same number of ranks. The answer is the same on all ranks."""
+    need()
     answer = fast.horo_is_homogeneous()
     if answer < 0:
         raise absent()
     return bool(answer)
+
+
+def set_size(number: int) -> int:
+    """The number of ranks in a process set; -1: it does not exist."""
+    found = fast.horo_process_set_size(number)
+    return planned["size"] if found < 0 and number == 0 and is_planned() else found
+
+
+def set_rank(number: int) -> int:
+    """The position of this process in a process set; -1: it has none."""
+    found = fast.horo_process_set_rank(number)
+    return planned["rank"] if found < 0 and number == 0 and is_planned() else found
 
 
 def backend(number: int) -> str | None:
@@ -99,6 +138,7 @@ def key(purpose: str) -> bytes | None:
 def counters() -> dict[str, int]:
     """Counts what the runtime has done since init(), as a dict: tensors, entries, bytes,
     fused_bytes, ..."""
+    need()
     values = _native.Counters(size=ctypes.sizeof(_native.Counters))
     check(fast.horo_get_counters(values))
     return {name: getattr(values, name) for name, _ in values._fields_[1:]}
@@ -110,9 +150,13 @@ def start_timeline(file_path: str | os.PathLike[str], mark_cycles: bool = False)
     path = os.fsencode(file_path)
     if b"\0" in path:
         raise ValueError(f"file_path {file_path!r} contains a null character")
+    if is_planned():
+        return  # it will not be rank 0
     check(slow.horo_start_timeline(path, int(bool(mark_cycles))))
 
 
 def stop_timeline() -> None:
     """Ends the trace. When the call returns, the file holds all recorded operations."""
+    if is_planned():
+        return
     check(slow.horo_stop_timeline())

@@ -7,6 +7,7 @@ import atexit
 import operator
 import os
 import sys
+import threading
 import time
 from typing import TYPE_CHECKING
 
@@ -35,11 +36,16 @@ def init(
     list of ProcessSet. An elastic job leaves out sets with a rank that does not exist. A second call
     does nothing. `comm` is a list of all ranks, or a communicator of mpi4py with all of them. A list
     of only this rank starts a job of this process alone. Use a process set for any other part of the
-    job. Fails: RemovedError (an elastic job has no place for this process any more)."""
+    job. In an elastic job that trains already, a call without arguments gives a planned place; the
+    process joins in horo.elastic.run(), or in the first call that needs the other ranks. Fails:
+    RemovedError (an elastic job has no place for this process any more)."""
     sets = given_sets(process_sets)
     if _job.is_initialized():
         return sets
     _first_sets[:] = sets
+    if comm is None and not sets and _trains_already():
+        _prepare()
+        return sets
     _join(comm)
     return _add(sets)
 
@@ -53,6 +59,43 @@ def init_again() -> list[ProcessSet]:
     if not _job.is_initialized():
         _join(None)
     return _add(_first_sets)
+
+
+# -- Joining a job that trains already -------------------------------------------------------------
+
+# Such a process makes its model and its data after init(), perhaps for minutes. The others would
+# have to wait for it if it were a member already. So init() only notes the place that the launcher
+# plans for it, and it asks for its real place when it is ready to train.
+
+_joins = threading.RLock()  # held while the process joins, since threads may need it at once
+
+
+def _trains_already():
+    """Whether the launcher has started this process for a job that trains, or will train, without
+    it. It says so for the first init() only."""
+    return os.environ.pop("HORO_JOINS", "0") == "1" and generation.is_elastic()
+
+
+def _prepare():
+    _job.plan(generation.planned_places(), enter)
+    _job.joined_by = os.getpid()
+    atexit.unregister(_leave)
+    atexit.register(_leave)
+    global_process_set.ranks = list(range(_job.size()))
+
+
+def enter() -> bool:
+    """Joins the job if this process only prepares itself to, and says whether it has. Blocks until
+    the others take it in. Fails: RemovedError, StartError."""
+    with _joins:
+        if not _job.is_planned():
+            return False
+        try:
+            _join(None)
+        finally:
+            _job.planned.clear()
+        _add(_first_sets)
+        return True
 
 
 def _add(sets):
@@ -154,6 +197,7 @@ def _compare(comm):
 def shutdown() -> None:
     """Leaves the job and removes all process sets. Operations that not all ranks have submitted end
     with ShutDownError."""
+    _job.planned.clear()
     status = slow.horo_shutdown()
     _handles.forget()
     forget_sets()

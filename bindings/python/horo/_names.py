@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from horo import _extension, _handles, _job, _native
 from horo._arguments import BY_KNOBS, SUM
-from horo._native import fast
 
 KIND_NAMES = (
     "allreduce",
@@ -237,11 +236,11 @@ class Names:
 
     def size(self):
         """Number of ranks in the set. Fails: NotInitializedError."""
-        return self._number(fast.horo_process_set_size)
+        return self._number(_job.set_size)
 
     def rank(self):
         """Position of this process in the set. Fails: NotInitializedError."""
-        return self._number(fast.horo_process_set_rank)
+        return self._number(_job.set_rank)
 
     def _number(self, query):
         number = query(self.set)

@@ -46,18 +46,18 @@ class ProcessSet:
 
     def size(self) -> int | None:
         """Number of its ranks; None unless it has been added."""
-        return self._number(fast.horo_process_set_size)
+        return self._number(_job.set_size)
 
     def rank(self) -> int | None:
         """Position of this process in the set; None unless it has been added. Fails: ValueError
         (not a member)."""
         if self.names is not None:
             of(self)
-        return self._number(fast.horo_process_set_rank)
+        return self._number(_job.set_rank)
 
     def included(self) -> bool | None:
         """Whether this process is one of its ranks; None unless it has been added."""
-        here = self._number(fast.horo_process_set_size) is not None
+        here = self._number(_job.set_size) is not None
         return self.names.member if here and self.names is not None else None
 
     def _number(self, query):
@@ -90,6 +90,7 @@ def existing(process_set):
 
 def of(process_set):
     """Like existing(), for a set of which this process is a member. Fails: ValueError."""
+    _job.need()
     names = existing(process_set)
     if not names.member:
         raise ValueError(
@@ -135,6 +136,7 @@ def add_process_set(process_set: ProcessSet | Iterable[int]) -> ProcessSet:
     members or not, add their sets in the same order; the call blocks until all have made it. Fails:
     ValueError (there is no such rank, or a set of these ranks exists), MismatchError (ranks asked
     for different sets)."""
+    _job.need()
     added = _as_set(process_set)
     if added.names is not None:
         raise ValueError(f"{added!r} has been added already")
@@ -165,6 +167,7 @@ def remove_process_set(process_set: ProcessSet) -> bool:
 
 def get_process_set_ids_and_ranks() -> dict[int, list[int]]:
     """All process sets: the number and the list of ranks of each. Number 0 is the global set."""
+    _job.need()
     _job.size()  # raises the right error when there is no job
     ids = (ctypes.c_uint32 * fast.horo_process_sets(None, 0))()
     found = {}
@@ -184,8 +187,8 @@ def is_process_set_included(process_set: ProcessSet | int) -> bool:
     else:
         number = process_set
     _job.size()
-    if number is None or fast.horo_process_set_size(number) < 0:
+    if number is None or _job.set_size(number) < 0:
         raise ValueError(f"process_set {process_set!r} does not exist")
-    return fast.horo_process_set_rank(number) >= 0
+    return _job.set_rank(number) >= 0
 
 

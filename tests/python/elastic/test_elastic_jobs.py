@@ -201,6 +201,30 @@ def test_optimizers_with_different_numbers_of_steps_keep_those_that_they_have_do
     assert (first, second) == (12 * 3 + 3, 12)
 
 
+def joined(tmp_path, ranks, how, *options):
+    """Runs joins.py, and returns the line of the worker that comes for worker 1."""
+    arguments = [program("joins.py"), str(tmp_path), how]
+    done = job.run(ranks, arguments, options=("--min-np", "1", *AGAIN, *options))
+    assert done.code == 0 and "Traceback" not in done.output, done.output
+    told = [json.loads(path.read_text()) for path in sorted(tmp_path.glob("*.json"))]
+    assert [one["worker"] for one in told] == [0, 2], (told, done.output)
+    assert told[0]["weights"] == told[1]["weights"], told
+    return told[1]
+
+
+def test_the_others_train_while_a_new_rank_prepares_itself(tmp_path):
+    """It waits for steps of the others between init() and its training."""
+    told = joined(tmp_path, 2, "loss")
+    assert told["planned"] == [1, 2, 0, True] and told["place"] == [1, 2, 3], told
+    assert told["renewed"] == [2] and told["sampled"] == [1, 2], told
+
+
+def test_a_spare_prepares_itself_before_it_is_needed(tmp_path):
+    """Worker 1 dies when the spare is ready to train."""
+    told = joined(tmp_path, 2, "spare", "--max-np", "2", "--spares", "1", "-H", "localhost:3")
+    assert told["planned"] == [2, 3, 0, True] and told["place"] == [1, 2, 2], told
+
+
 def test_a_program_for_horovod_runs_unchanged(tmp_path):
     arguments = [program("as_for_horovod.py"), str(tmp_path), "3", "1", "4"]
     options = ("--min-np", "2", *AGAIN, "--horovod")

@@ -42,8 +42,11 @@ def is_elastic() -> bool:
 
 
 def generation() -> int:
-    """The number of the job's generation: 1, 2, ... Fails: NotInitializedError."""
+    """The number of the job's generation: 1, 2, ... 0: this process prepares itself to join it.
+    Fails: NotInitializedError."""
     number = fast.horo_generation()
+    if number < 0 and _job.is_planned():
+        return 0
     if number < 0:
         raise _job.absent()
     return int(number)
@@ -53,6 +56,8 @@ def survivors() -> int:
     """The number of ranks that were members of the generation before, too. They have the lowest
     ranks. 0 in the first generation. Fails: NotInitializedError."""
     number = fast.horo_survivors()
+    if number < 0 and _job.is_planned():
+        return 0
     if number < 0:
         raise _job.absent()
     return int(number)
@@ -63,6 +68,8 @@ def pending_change() -> tuple[int, int]:
     newer than this generation. Flags: 1 ranks are to go, 2 ranks are there. It costs no system call,
     and ranks may see a change at different times: check_host_updates() asks all."""
     sequence, flags = ctypes.c_uint64(), ctypes.c_uint32()
+    if _job.is_planned():
+        return 0, 0
     check(fast.horo_pending_change(ctypes.byref(sequence), ctypes.byref(flags)))
     return sequence.value, flags.value
 
@@ -75,6 +82,11 @@ def tell_environment() -> None:
             if name in os.environ or name.startswith("HORO_"):
                 os.environ[name] = value
     os.environ[GENERATION] = str(generation())
+
+
+def planned_places() -> dict[str, int]:
+    """The place that the launcher plans for this process: "rank" -> 3, ...."""
+    return {query.__name__: int(os.environ.get(names[0], "0")) for names, query in _PLACES}
 
 
 def follow(one: Any) -> None:

@@ -71,6 +71,8 @@ def run_fn(func: Callable[..., Any], reset: Callable[[], Any]) -> Callable[..., 
 
 def _run(func, reset, state):
     skip_sync = False
+    if _job.is_planned():
+        _enter_prepared(reset, state)
     while True:
         results: list[Any] = []  # of the training, once it has ended on this rank
         try:
@@ -131,6 +133,18 @@ def _all_skip_sync(skip_sync, state):
     if found & _SAVES and found & _SAVES_NOT:
         raise ValueError("some ranks have called save_to(), others have not; call it on all ranks")
     return not found & _NEEDED
+
+
+def _enter_prepared(reset, state):
+    """Joins the job that trains already. The state was made for the place that was planned."""
+    state._prepare()
+    try:
+        _life.enter()
+        state.on_reset()
+    except errors.HoroError as error:
+        if not mends(error) or not _job.is_initialized():
+            raise
+        _enter_next(reset, state)
 
 
 def _enter_next(reset, state):

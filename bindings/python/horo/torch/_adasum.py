@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from horo import errors
+from horo import _job, errors
 from horo._arguments import ADASUM
 from horo._elastic.generation import is_elastic
 from horo._handles import synchronize
@@ -109,7 +109,10 @@ class _AdasumDistributed(Copied):
             trained = [(name, one) for one, name in named if one.requires_grad]
             number = next(plan.names.optimizers)
             self._horo_comparison = (process_set, describe(trained), number)
-            self._horo_agreement = compare(plan.names, *self._horo_comparison)
+            # Before the process joins the job, it can compare nothing: it does so in its first step.
+            self._horo_reducer.stale = _job.is_planned()
+            if not self._horo_reducer.stale:
+                self._horo_agreement = compare(plan.names, *self._horo_comparison)
             self._horo_watch(named)
 
     def _horo_watch(self, named):
@@ -132,7 +135,7 @@ class _AdasumDistributed(Copied):
         super().add_param_group(*args, **kwargs)
         named = names_of(self.param_groups[-1:], None, self._horo_plan.names)
         self._horo_names.update(named)
-        if self._horo_agreement is not None:
+        if self._horo_comparison is not None:
             self._horo_watch(named)
 
     @property

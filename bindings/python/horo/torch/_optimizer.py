@@ -58,11 +58,14 @@ class _Distributed(Copied):
         self._horo_frozen = [pair for pair in named if not pair[0].requires_grad]
         described = describe([(name, parameter) for parameter, name in trained])
         self._horo_comparison = (process_set, described, next(plan.names.optimizers))
-        agreement = compare(plan.names, *self._horo_comparison)
+        # Before the process joins the job, it can compare nothing: it does so in its first step.
+        reducer.stale = _job.is_planned()
+        agreement = None if reducer.stale else compare(plan.names, *self._horo_comparison)
         gradients = [Gradient(parameter, name, plan) for parameter, name in trained]
         _make_groups(gradients, groups, process_set)
         self._horo_add(gradients)
-        reducer.agree(agreement)
+        if agreement is not None:
+            reducer.agree(agreement)
         _handles.sweep()
         # An optimizer that nobody holds any more must not go on reducing its model's gradients.
         gone = weakref.finalize(self, _detach, self._horo_hooks, reducer.gradients)
@@ -71,7 +74,7 @@ class _Distributed(Copied):
     def _horo_add(self, gradients):
         self._horo_reducer.add(gradients)
         for gradient in gradients:
-            if self._horo_plan.share is True:
+            if self._horo_plan.share is True and not self._horo_reducer.stale:
                 gradient.reserve()
             self._horo_hooks.append(_attach(gradient.parameter, gradient.computed))
 
