@@ -25,12 +25,27 @@ struct Conversion {
   double scale = 1;  ///< Applied before the rounding to `to`; exactly 1: not at all.
 };
 
-/// Work goes to streams and never blocks the host. Thread: one at a time.
-/// Fails: out_of_memory, io (the driver's words), unsupported (that conversion).
+/// The kernel that copies many tensors. Thread: one at a time. Fails: io (the driver's words),
+/// unsupported (that conversion).
+class Packer {
+ public:
+  virtual ~Packer() = default;
+
+  /// One kernel: the parts, end to end, into `buffer`; and back.
+  virtual Status pack(void* buffer, std::span<const DeviceSpan> parts, const Conversion& how,
+                      StreamHandle stream) = 0;
+  virtual Status unpack(std::span<const DeviceSpan> parts, const void* buffer,
+                        const Conversion& how, StreamHandle stream) = 0;
+};
+
+/// Work goes to streams and never blocks the host, but for allocations. Thread: any.
+/// Fails: out_of_memory, io (the driver's words).
 class Device {
  public:
   virtual ~Device() = default;
   virtual int index() const = 0;
+  /// Null: there are no kernels for this device.
+  virtual Packer* packer() = 0;
 
   virtual Result<void*> allocate(std::uint64_t bytes) = 0;
   virtual Result<void*> allocate_host(std::uint64_t bytes) = 0;  ///< Pinned.
@@ -42,6 +57,8 @@ class Device {
   virtual Result<EventHandle> make_event() = 0;
   virtual void destroy_event(EventHandle event) = 0;
 
+  /// The stream's work goes to a graph instead of the device.
+  virtual Result<bool> is_capturing(StreamHandle stream) = 0;
   virtual Status record(EventHandle event, StreamHandle stream) = 0;
   /// Work put on `stream` from now on runs after `event`.
   virtual Status wait(StreamHandle stream, EventHandle event) = 0;
@@ -50,12 +67,6 @@ class Device {
 
   /// Copies between any two memories of host and device.
   virtual Status copy(void* to, const void* from, std::uint64_t bytes, StreamHandle stream) = 0;
-
-  /// One kernel: the parts, end to end, into `buffer`; and back.
-  virtual Status pack(void* buffer, std::span<const DeviceSpan> parts, const Conversion& how,
-                      StreamHandle stream) = 0;
-  virtual Status unpack(std::span<const DeviceSpan> parts, const void* buffer,
-                        const Conversion& how, StreamHandle stream) = 0;
 };
 
 }  // namespace horo::runtime

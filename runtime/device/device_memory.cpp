@@ -13,11 +13,10 @@ namespace {
 constexpr int kSuccess = 0;
 constexpr int kMemoryType = 2;       // CU_POINTER_ATTRIBUTE_MEMORY_TYPE
 constexpr int kIsManaged = 8;        // CU_POINTER_ATTRIBUTE_IS_MANAGED
+constexpr int kOrdinal = 9;          // CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
 constexpr unsigned kDeviceType = 2;  // CU_MEMORYTYPE_DEVICE
 
-using GetAttribute = int (*)(void* value, int attribute, std::uint64_t pointer);
-
-std::atomic<GetAttribute> get_attribute{nullptr};
+std::atomic<PointerAttribute> get_attribute{nullptr};
 
 }  // namespace
 
@@ -26,8 +25,19 @@ void look_for_accelerators() {
   void* const driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL | RTLD_NOLOAD);
   if (driver == nullptr) return;
   // The handle stays open: the function must not vanish.
-  get_attribute.store(reinterpret_cast<GetAttribute>(dlsym(driver, "cuPointerGetAttribute")),
-                      std::memory_order_relaxed);
+  ask_about_memory(reinterpret_cast<PointerAttribute>(dlsym(driver, "cuPointerGetAttribute")));
+}
+
+void ask_about_memory(PointerAttribute attribute) {
+  get_attribute.store(attribute, std::memory_order_relaxed);
+}
+
+int device_of(const void* pointer) {
+  const auto get = get_attribute.load(std::memory_order_relaxed);
+  if (!is_device_memory(pointer)) return -1;
+  int ordinal = 0;
+  return get(&ordinal, kOrdinal, reinterpret_cast<std::uint64_t>(pointer)) == kSuccess ? ordinal
+                                                                                       : -1;
 }
 
 bool is_device_memory(const void* pointer) {

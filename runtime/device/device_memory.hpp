@@ -1,13 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tells memory of an accelerator from host memory, so that a pointer to the former is refused
-// instead of read.
+// Tells memory of an accelerator from host memory.
 #pragma once
+
+#include <cstdint>
 
 namespace horo::runtime {
 
 /// Looks whether this process has loaded CUDA. A look takes about a microsecond, so it is made when
 /// tensors are declared. Thread: any.
 void look_for_accelerators();
+
+/// cuPointerGetAttribute of CUDA's driver.
+using PointerAttribute = int (*)(void* value, int attribute, std::uint64_t pointer);
+
+/// The answer comes from this function from now on. Thread: any.
+void ask_about_memory(PointerAttribute attribute);
+
+/// The device whose memory an address belongs to; -1: host memory, managed memory, or no library
+/// knows it. Thread: any.
+int device_of(const void* pointer);
 
 /// `pointer` is memory that only an accelerator can read. False where no library knows it, and
 /// where CUDA was loaded after the last look. Thread: any.

@@ -88,8 +88,8 @@ TEST_CASE("one kernel packs many tensors, scaled and cast, and unpacks them") {
   void* half = *device->allocate(total * 2);
   const Conversion in{.from = DType::f32, .to = DType::f16, .scale = 2};
   const Conversion out{.from = DType::f16, .to = DType::f32};
-  REQUIRE(device->pack(half, parts, in, stream));
-  REQUIRE(device->unpack(parts, half, out, stream));
+  REQUIRE(device->packer()->pack(half, parts, in, stream));
+  REQUIRE(device->packer()->unpack(parts, half, out, stream));
   const auto event = *device->make_event();
   REQUIRE(device->record(event, stream));
   while (!*device->done(event)) std::this_thread::yield();
@@ -100,7 +100,7 @@ TEST_CASE("one kernel packs many tensors, scaled and cast, and unpacks them") {
   }
   CHECK(got == expected);
   const Conversion none{.from = DType::i32, .to = DType::f32};
-  CHECK(device->pack(half, parts, none, stream).error().code == Errc::unsupported);
+  CHECK(device->packer()->pack(half, parts, none, stream).error().code == Errc::unsupported);
 }
 
 TEST_CASE("NCCL reduces fused and single tensors of one rank") {

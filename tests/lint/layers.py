@@ -102,6 +102,7 @@ INSIDE = {
         "backends/tcp": ["backends", "backends/flat", "bucket", "tensor"],
         "backends/gloo": ["backends", "backends/flat", "bucket", "tensor"],
         "backends/mpi": ["backends", "backends/flat", "bucket", "tensor"],
+        "device/driver": ["device"],
         "device/cuda": ["device", "backends", "tensor"],
         "backends/nccl": ["backends", "bucket", "device", "device/cuda", "tensor"],
         "engine/operations": ["board", "bucket", "host", "tensor"],

@@ -144,12 +144,14 @@ Status NcclBackend::all_reduce(const Bucket& bucket, Flight& flight) {
   const Conversion on_the_way_in{.from = like.dtype, .to = like.dtype, .scale = like.prescale};
   const Conversion on_the_way_out{
       .from = like.dtype, .to = like.dtype, .scale = like.postscale / (divides ? ranks_ : 1)};
+  if (device_->packer() == nullptr)
+    return fail(Errc::unsupported, "device {} has no kernels to pack tensors", device_->index());
   HORO_TRY(flight.fused, device_->allocate(elements * size_of(like.dtype)));
-  HORO_TRY_STATUS(device_->pack(flight.fused, in, on_the_way_in, stream_));
+  HORO_TRY_STATUS(device_->packer()->pack(flight.fused, in, on_the_way_in, stream_));
   HORO_TRY_STATUS(nccl_.status(
       nccl_.all_reduce(flight.fused, flight.fused, elements, type, nccl::op_of(op), comm_, stream_),
       "ncclAllReduce"));
-  return device_->unpack(out, flight.fused, on_the_way_out, stream_);
+  return device_->packer()->unpack(out, flight.fused, on_the_way_out, stream_);
 }
 
 Status NcclBackend::in_group(const Bucket& bucket) {

@@ -26,11 +26,13 @@ cudaEvent_t as_event(EventHandle event) {
   return static_cast<cudaEvent_t>(event);
 }
 
-class CudaDevice final : public Device {
+class CudaDevice final : public Device, public Packer {
  public:
   explicit CudaDevice(int index) : index_(index) {}
 
   int index() const override { return index_; }
+
+  Packer* packer() override { return this; }
 
   Result<void*> allocate(std::uint64_t bytes) override {
     HORO_TRY_STATUS(enter());
@@ -70,6 +72,13 @@ class CudaDevice final : public Device {
   }
 
   void destroy_event(EventHandle event) override { cudaEventDestroy(as_event(event)); }
+
+  Result<bool> is_capturing(StreamHandle stream) override {
+    auto status = cudaStreamCaptureStatusNone;
+    HORO_TRY_STATUS(
+        cuda_status(cudaStreamIsCapturing(as_stream(stream), &status), "cudaStreamIsCapturing"));
+    return status != cudaStreamCaptureStatusNone;
+  }
 
   Status record(EventHandle event, StreamHandle stream) override {
     return cuda_status(cudaEventRecord(as_event(event), as_stream(stream)), "cudaEventRecord");

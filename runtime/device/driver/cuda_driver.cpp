@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/device/driver/cuda_driver.hpp"
+
+#include <atomic>
+#include <dlfcn.h>
+#include <memory>
+#include <type_traits>
+
+#include "base/mutex.hpp"
+#include "runtime/device/device_memory.hpp"
+
+namespace horo::runtime::cuda {
+
+namespace {
+
+constexpr Code kOutOfMemory = 2;
+
+std::atomic<const Driver*> loaded{nullptr};
+Mutex loading;
+
+/// Fills the table; the text lists the functions that the library lacks.
+std::string find_functions(void* library, Driver& driver) {
+  std::string missing;
+  const auto find = [&](auto& function, const char* symbol) {
+    function =
+        reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, symbol));
+    if (function == nullptr) missing += missing.empty() ? symbol : fmt::format(", {}", symbol);
+  };
+  find(driver.init, "cuInit");
+  find(driver.device_count, "cuDeviceGetCount");
+  find(driver.device_get, "cuDeviceGet");
+  find(driver.retain_primary_context, "cuDevicePrimaryCtxRetain");
+  find(driver.release_primary_context, "cuDevicePrimaryCtxRelease_v2");
+  find(driver.push_context, "cuCtxPushCurrent_v2");
+  find(driver.pop_context, "cuCtxPopCurrent_v2");
+  find(driver.current_device, "cuCtxGetDevice");
+  find(driver.context_of_stream, "cuStreamGetCtx");
+  find(driver.allocate, "cuMemAlloc_v2");
+  find(driver.free, "cuMemFree_v2");
+  find(driver.allocate_host, "cuMemHostAlloc");
+  find(driver.free_host, "cuMemFreeHost");
+  find(driver.pointer_attribute, "cuPointerGetAttribute");
+  find(driver.copy, "cuMemcpyAsync");
+  find(driver.make_stream, "cuStreamCreate");
+  find(driver.destroy_stream, "cuStreamDestroy_v2");
+  find(driver.stream_is_capturing, "cuStreamIsCapturing");
+  find(driver.make_event, "cuEventCreate");
+  find(driver.destroy_event, "cuEventDestroy_v2");
+  find(driver.record, "cuEventRecord");
+  find(driver.query, "cuEventQuery");
+  find(driver.wait, "cuStreamWaitEvent");
+  find(driver.error_name, "cuGetErrorName");
+  find(driver.error_text, "cuGetErrorString");
+  return missing;
+}
+
+Status start(const Driver& driver) {
+  if (auto ready = driver.status(driver.init(0), "cuInit"); !ready)
+    return fail(Errc::unavailable, "CUDA's driver cannot be used: {}", ready.error().message);
+  int count = 0;
+  HORO_TRY_STATUS(driver.status(driver.device_count(&count), "cuDeviceGetCount"));
+  if (count == 0)
+    return fail(Errc::unavailable, "CUDA's driver sees no device; is CUDA_VISIBLE_DEVICES empty");
+  return {};
+}
+
+}  // namespace
+
+Status Driver::status(Code code, const char* call) const {
+  if (code == kSuccess) return {};
+  const char* name = nullptr;
+  const char* text = nullptr;
+  static_cast<void>(error_name(code, &name));
+  static_cast<void>(error_text(code, &text));
+  return fail(code == kOutOfMemory ? Errc::out_of_memory : Errc::io, "{}: {} ({}, {})", call,
+              text == nullptr ? "an error that the driver does not know" : text,
+              name == nullptr ? "no name" : name, code);
+}
+
+const Driver* loaded_driver() {
+  return loaded.load(std::memory_order_acquire);
+}
+
+Result<const Driver*> load_driver(const std::string& file) {
+  const MutexLock lock(loading);
+  if (const auto* const driver = loaded_driver(); driver != nullptr) return driver;
+  void* const library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    const char* const why = dlerror();
+    return fail(Errc::unavailable,
+                "CUDA's driver cannot be loaded: {}; it comes with NVIDIA's "
+                "driver, on machines with a GPU",
+                why == nullptr ? file : why);
+  }
+  auto driver = std::make_unique<Driver>();
+  if (const auto missing = find_functions(library, *driver); !missing.empty()) {
+    return fail(Errc::unavailable, "{} has no {}; install a driver for CUDA 10 or later", file,
+                missing);
+  }
+  HORO_TRY_STATUS(start(*driver));
+  ask_about_memory(driver->pointer_attribute);
+  // The library is never unloaded, because it may have threads.
+  loaded.store(driver.get(), std::memory_order_release);
+  return driver.release();
+}
+
+}  // namespace horo::runtime::cuda

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// The functions of CUDA's driver that are used here, found at run time, as NVIDIA documents them.
+// Their names with a version, and the numbers below, are part of the driver's binary interface and
+// have been the same since CUDA 4.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "base/result.hpp"
+#include "runtime/device/stream.hpp"
+
+namespace horo::runtime::cuda {
+
+using Code = int;  ///< CUresult
+using Address = std::uint64_t;
+using Context = void*;
+
+inline constexpr Code kSuccess = 0;
+inline constexpr Code kNotReady = 600;
+inline constexpr unsigned kStreamNonBlocking = 1;
+inline constexpr unsigned kEventWithoutTimes = 2;
+inline constexpr unsigned kHostMemoryOfAllContexts = 1;
+inline constexpr int kMemoryType = 2;
+inline constexpr int kIsManaged = 8;
+inline constexpr int kDeviceOrdinal = 9;
+inline constexpr unsigned kDeviceType = 2;
+
+struct Driver {
+  Code (*init)(unsigned flags);
+  Code (*device_count)(int* count);
+  Code (*device_get)(int* device, int ordinal);
+  Code (*retain_primary_context)(Context* context, int device);
+  Code (*release_primary_context)(int device);
+  Code (*push_context)(Context context);
+  Code (*pop_context)(Context* context);
+  Code (*current_device)(int* device);
+  Code (*context_of_stream)(StreamHandle stream, Context* context);
+  Code (*allocate)(Address* memory, std::size_t bytes);
+  Code (*free)(Address memory);
+  Code (*allocate_host)(void** memory, std::size_t bytes, unsigned flags);
+  Code (*free_host)(void* memory);
+  Code (*pointer_attribute)(void* value, int attribute, Address pointer);
+  Code (*copy)(Address to, Address from, std::size_t bytes, StreamHandle stream);
+  Code (*make_stream)(StreamHandle* stream, unsigned flags);
+  Code (*destroy_stream)(StreamHandle stream);
+  Code (*stream_is_capturing)(StreamHandle stream, int* capturing);
+  Code (*make_event)(EventHandle* event, unsigned flags);
+  Code (*destroy_event)(EventHandle event);
+  Code (*record)(EventHandle event, StreamHandle stream);
+  Code (*query)(EventHandle event);
+  Code (*wait)(StreamHandle stream, EventHandle event, unsigned flags);
+  Code (*error_name)(Code code, const char** name);
+  Code (*error_text)(Code code, const char** text);
+
+  /// Fails: out_of_memory, io; with the name of the call and the driver's words.
+  Status status(Code code, const char* call) const;
+};
+
+/// The driver's file, unless a knob names another one.
+inline constexpr const char* kDriverFile = "libcuda.so.1";
+
+/// Loads the driver from `file` and initialises it, once per process: when it is loaded already,
+/// `file` does not matter. Thread: any. Blocks: while the driver starts, which may take a second.
+/// Fails: unavailable (no such file, a function is missing, no device; says which).
+Result<const Driver*> load_driver(const std::string& file);
+
+/// Null when load_driver() has not succeeded. Thread: any.
+const Driver* loaded_driver();
+
+}  // namespace horo::runtime::cuda

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/device/driver/driver_device.hpp"
+
+namespace horo::runtime {
+
+namespace {
+
+using cuda::Address;
+using cuda::Driver;
+
+Address address_of(const void* memory) {
+  return reinterpret_cast<Address>(memory);
+}
+
+void* pointer_of(Address address) {
+  return reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr): CUDA's addresses
+}
+
+/// Makes a context the calling thread's while it lives: most calls of the driver need one.
+class Current {
+ public:
+  Current(const Driver& driver, cuda::Context context)
+      : driver_(driver), code_(driver.push_context(context)) {}
+
+  ~Current() {
+    cuda::Context own = nullptr;
+    if (code_ == cuda::kSuccess) static_cast<void>(driver_.pop_context(&own));
+  }
+
+  Current(const Current&) = delete;
+  Current& operator=(const Current&) = delete;
+
+  cuda::Code code() const { return code_; }
+
+ private:
+  const Driver& driver_;
+  const cuda::Code code_;
+};
+
+class DriverDevice final : public Device {
+ public:
+  DriverDevice(const Driver& driver, int index, int handle, cuda::Context context)
+      : driver_(driver), index_(index), handle_(handle), context_(context) {}
+
+  ~DriverDevice() override { static_cast<void>(driver_.release_primary_context(handle_)); }
+
+  DriverDevice(const DriverDevice&) = delete;
+  DriverDevice& operator=(const DriverDevice&) = delete;
+
+  int index() const override { return index_; }
+
+  Packer* packer() override { return nullptr; }
+
+  Result<void*> allocate(std::uint64_t bytes) override {
+    Address memory = 0;
+    HORO_TRY_STATUS(call("cuMemAlloc", [&] { return driver_.allocate(&memory, bytes); }));
+    return pointer_of(memory);
+  }
+
+  Result<void*> allocate_host(std::uint64_t bytes) override {
+    void* memory = nullptr;
+    HORO_TRY_STATUS(call("cuMemHostAlloc", [&] {
+      return driver_.allocate_host(&memory, bytes, cuda::kHostMemoryOfAllContexts);
+    }));
+    return memory;
+  }
+
+  void free(void* memory) override {
+    static_cast<void>(call("cuMemFree", [&] { return driver_.free(address_of(memory)); }));
+  }
+
+  void free_host(void* memory) override {
+    static_cast<void>(call("cuMemFreeHost", [&] { return driver_.free_host(memory); }));
+  }
+
+  Result<StreamHandle> make_stream() override {
+    StreamHandle stream = nullptr;
+    // Work of the legacy default stream is no reason to wait.
+    HORO_TRY_STATUS(call("cuStreamCreate",
+                         [&] { return driver_.make_stream(&stream, cuda::kStreamNonBlocking); }));
+    return stream;
+  }
+
+  void destroy_stream(StreamHandle stream) override {
+    static_cast<void>(call("cuStreamDestroy", [&] { return driver_.destroy_stream(stream); }));
+  }
+
+  Result<EventHandle> make_event() override {
+    EventHandle event = nullptr;
+    HORO_TRY_STATUS(call("cuEventCreate",
+                         [&] { return driver_.make_event(&event, cuda::kEventWithoutTimes); }));
+    return event;
+  }
+
+  void destroy_event(EventHandle event) override {
+    static_cast<void>(call("cuEventDestroy", [&] { return driver_.destroy_event(event); }));
+  }
+
+  Result<bool> is_capturing(StreamHandle stream) override {
+    int capturing = 0;
+    HORO_TRY_STATUS(call("cuStreamIsCapturing",
+                         [&] { return driver_.stream_is_capturing(stream, &capturing); }));
+    return capturing != 0;
+  }
+
+  Status record(EventHandle event, StreamHandle stream) override {
+    return call("cuEventRecord", [&] { return driver_.record(event, stream); });
+  }
+
+  Status wait(StreamHandle stream, EventHandle event) override {
+    return call("cuStreamWaitEvent", [&] { return driver_.wait(stream, event, 0); });
+  }
+
+  Result<bool> done(EventHandle event) override {
+    const auto code = driver_.query(event);
+    if (code == cuda::kNotReady) return false;
+    HORO_TRY_STATUS(driver_.status(code, "cuEventQuery"));
+    return true;
+  }
+
+  Status copy(void* to, const void* from, std::uint64_t bytes, StreamHandle stream) override {
+    return call("cuMemcpyAsync",
+                [&] { return driver_.copy(address_of(to), address_of(from), bytes, stream); });
+  }
+
+ private:
+  template <typename Body>
+  Status call(const char* name, Body body) const {
+    const Current current(driver_, context_);
+    HORO_TRY_STATUS(driver_.status(current.code(), "cuCtxPushCurrent"));
+    return driver_.status(body(), name);
+  }
+
+  const Driver& driver_;
+  const int index_;
+  const int handle_;
+  const cuda::Context context_;
+};
+
+}  // namespace
+
+Result<int> device_of_stream(const Driver& driver, StreamHandle stream) {
+  int handle = 0;
+  if (stream == nullptr) {
+    HORO_TRY_STATUS(driver.status(driver.current_device(&handle), "cuCtxGetDevice"));
+  } else {
+    cuda::Context context = nullptr;
+    HORO_TRY_STATUS(driver.status(driver.context_of_stream(stream, &context), "cuStreamGetCtx"));
+    const Current current(driver, context);
+    HORO_TRY_STATUS(driver.status(driver.current_device(&handle), "cuCtxGetDevice"));
+  }
+  int count = 0;
+  HORO_TRY_STATUS(driver.status(driver.device_count(&count), "cuDeviceGetCount"));
+  for (int index = 0; index < count; ++index) {
+    int other = 0;
+    HORO_TRY_STATUS(driver.status(driver.device_get(&other, index), "cuDeviceGet"));
+    if (other == handle) return index;
+  }
+  return fail(Errc::not_found, "stream {} is of no device that this process sees", stream);
+}
+
+Result<std::unique_ptr<Device>> open_driver_device(const Driver& driver, int index) {
+  int count = 0;
+  HORO_TRY_STATUS(driver.status(driver.device_count(&count), "cuDeviceGetCount"));
+  if (index < 0 || index >= count)
+    return fail(Errc::not_found, "no CUDA device {}: this process sees {}", index, count);
+  int handle = 0;
+  HORO_TRY_STATUS(driver.status(driver.device_get(&handle, index), "cuDeviceGet"));
+  cuda::Context context = nullptr;
+  HORO_TRY_STATUS(
+      driver.status(driver.retain_primary_context(&context, handle), "cuDevicePrimaryCtxRetain"));
+  return std::unique_ptr<Device>(std::make_unique<DriverDevice>(driver, index, handle, context));
+}
+
+}  // namespace horo::runtime

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+// The entry points of CUDA's driver that Horo loads, for a software device. They check what the
+// documentation asks of a caller: a context that is current, handles that exist, memory that is
+// allocated.
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "tests/software_device/machine.hpp"
+#include "tests/software_device/software_device.h"
+
+#define ENTRY extern "C" __attribute__((visibility("default")))
+
+namespace {
+
+using horo::software_device::kInvalidContext;
+using horo::software_device::kInvalidDevice;
+using horo::software_device::kInvalidHandle;
+using horo::software_device::kInvalidValue;
+using horo::software_device::kOutOfMemory;
+using horo::software_device::kSuccess;
+using horo::software_device::Machine;
+using horo::software_device::Stream;
+
+constexpr int kVersion = 13000;
+constexpr int kNotInitialized = 3;
+constexpr int kMemoryType = 2;     // CU_POINTER_ATTRIBUTE_MEMORY_TYPE
+constexpr int kIsManaged = 8;      // CU_POINTER_ATTRIBUTE_IS_MANAGED
+constexpr int kDeviceOrdinal = 9;  // CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
+constexpr unsigned kHostType = 1;
+constexpr unsigned kDeviceType = 2;
+
+bool initialized = false;
+
+/// Devices of the contexts that are current, the innermost last.
+thread_local std::vector<int> contexts;
+
+// A context is one more than its device, as a pointer.
+void* context_of(int device) {
+  return reinterpret_cast<void*>(static_cast<std::uintptr_t>(device) + 1);  // NOLINT: a handle
+}
+
+Machine& machine() {
+  return Machine::instance();
+}
+
+/// The error of a call that needs a current context; `device` becomes that of the context.
+int begin(const char* call, int& device) {
+  if (!initialized) return kNotInitialized;
+  if (contexts.empty()) return kInvalidContext;
+  device = contexts.back();
+  return machine().begin_call(call);
+}
+
+/// Runs `body(stream)` with the stream of a handle.
+template <typename Body>
+int on_stream(const char* call, void* handle, Body body) {
+  int device = 0;
+  if (const int error = begin(call, device); error != kSuccess) return error;
+  Stream* const stream = machine().stream_of(handle, device);
+  return stream == nullptr ? kInvalidHandle : body(*stream);
+}
+
+}  // namespace
+
+// -- Devices and contexts -------------------------------------------------------------------------
+
+ENTRY int cuInit(unsigned flags) {
+  const int error = machine().begin_call("cuInit");
+  if (error == kSuccess) initialized = true;
+  return flags == 0 ? error : kInvalidValue;
+}
+
+ENTRY int cuDriverGetVersion(int* version) {
+  *version = kVersion;
+  return kSuccess;
+}
+
+ENTRY int cuDeviceGetCount(int* count) {
+  if (!initialized) return kNotInitialized;
+  *count = machine().devices();
+  return machine().begin_call("cuDeviceGetCount");
+}
+
+ENTRY int cuDeviceGet(int* device, int ordinal) {
+  if (!initialized) return kNotInitialized;
+  *device = ordinal;
+  return ordinal >= 0 && ordinal < machine().devices() ? kSuccess : kInvalidDevice;
+}
+
+ENTRY int cuDevicePrimaryCtxRetain(void** context, int device) {
+  if (!initialized) return kNotInitialized;
+  *context = context_of(device);
+  return machine().begin_call("cuDevicePrimaryCtxRetain");
+}
+
+ENTRY int cuDevicePrimaryCtxRelease_v2(int device) {
+  return device < machine().devices() ? kSuccess : kInvalidDevice;
+}
+
+ENTRY int cuCtxPushCurrent_v2(void* context) {
+  if (context == nullptr) return kInvalidContext;
+  contexts.push_back(static_cast<int>(reinterpret_cast<std::uintptr_t>(context) - 1));
+  return kSuccess;
+}
+
+ENTRY int cuCtxPopCurrent_v2(void** context) {
+  if (contexts.empty()) return kInvalidContext;
+  if (context != nullptr) *context = context_of(contexts.back());
+  contexts.pop_back();
+  return kSuccess;
+}
+
+// -- Memory ---------------------------------------------------------------------------------------
+
+ENTRY int cuCtxGetDevice(int* device) {
+  if (contexts.empty()) return kInvalidContext;
+  *device = contexts.back();
+  return kSuccess;
+}
+
+ENTRY int cuStreamGetCtx(void* handle, void** context) {
+  const Stream* const stream = machine().stream_of(handle, 0);
+  if (stream == nullptr) return kInvalidHandle;
+  *context = context_of(stream->device);
+  return kSuccess;
+}
+
+ENTRY int cuMemAlloc_v2(std::uint64_t* memory, std::size_t bytes) {
+  int device = 0;
+  if (const int error = begin("cuMemAlloc", device); error != kSuccess) return error;
+  void* made = nullptr;
+  const int error = machine().allocate(bytes, device, &made);
+  *memory = reinterpret_cast<std::uint64_t>(made);
+  return error;
+}
+
+ENTRY int cuMemFree_v2(std::uint64_t memory) {
+  int device = 0;
+  if (const int error = begin("cuMemFree", device); error != kSuccess) return error;
+  return machine().free(reinterpret_cast<void*>(memory), false);  // NOLINT: an address
+}
+
+ENTRY int cuMemHostAlloc(void** memory, std::size_t bytes, unsigned) {
+  int device = 0;
+  if (const int error = begin("cuMemHostAlloc", device); error != kSuccess) return error;
+  return machine().allocate(bytes, -1, memory);
+}
+
+ENTRY int cuMemFreeHost(void* memory) {
+  int device = 0;
+  if (const int error = begin("cuMemFreeHost", device); error != kSuccess) return error;
+  return machine().free(memory, true);
+}
+
+ENTRY int cuPointerGetAttribute(void* value, int attribute, std::uint64_t pointer) {
+  const int device = machine().device_of(reinterpret_cast<void*>(pointer));  // NOLINT: an address
+  if (device < -1) return kInvalidValue;
+  unsigned answer = 0;
+  if (attribute == kMemoryType) {
+    answer = device < 0 ? kHostType : kDeviceType;
+  } else if (attribute == kDeviceOrdinal) {
+    answer = static_cast<unsigned>(std::max(device, 0));
+  } else if (attribute != kIsManaged) {
+    return kInvalidValue;
+  }
+  std::memcpy(value, &answer, sizeof answer);
+  return kSuccess;
+}
+
+ENTRY int cuMemcpyAsync(std::uint64_t to, std::uint64_t from, std::size_t bytes, void* handle) {
+  return on_stream("cuMemcpyAsync", handle, [&](Stream& stream) {
+    return machine().copy(reinterpret_cast<void*>(to),          // NOLINT: an address
+                          reinterpret_cast<const void*>(from),  // NOLINT: an address
+                          bytes, stream);
+  });
+}
+
+// -- Streams and events ---------------------------------------------------------------------------
+
+ENTRY int cuStreamCreate(void** stream, unsigned) {
+  int device = 0;
+  if (const int error = begin("cuStreamCreate", device); error != kSuccess) return error;
+  *stream = machine().make_stream(device);
+  return kSuccess;
+}
+
+ENTRY int cuStreamDestroy_v2(void* stream) {
+  return machine().destroy_stream(stream);
+}
+
+ENTRY int cuStreamSynchronize(void* handle) {
+  return on_stream("cuStreamSynchronize", handle,
+                   [&](Stream& stream) { return machine().synchronize(stream); });
+}
+
+ENTRY int cuStreamIsCapturing(void* handle, int* status) {
+  return on_stream("cuStreamIsCapturing", handle, [&](Stream&) {
+    *status = machine().capturing() ? 1 : 0;
+    return kSuccess;
+  });
+}
+
+ENTRY int cuEventCreate(void** event, unsigned) {
+  int device = 0;
+  if (const int error = begin("cuEventCreate", device); error != kSuccess) return error;
+  *event = machine().make_event(device);
+  return kSuccess;
+}
+
+ENTRY int cuEventDestroy_v2(void* event) {
+  return machine().destroy_event(event);
+}
+
+ENTRY int cuEventRecord(void* event, void* handle) {
+  return on_stream("cuEventRecord", handle,
+                   [&](Stream& stream) { return machine().record(event, stream); });
+}
+
+ENTRY int cuEventQuery(void* event) {
+  const int error = machine().begin_call("cuEventQuery");
+  return error != kSuccess ? error : machine().query(event);
+}
+
+ENTRY int cuEventSynchronize(void* event) {
+  const int error = machine().begin_call("cuEventSynchronize");
+  return error != kSuccess ? error : machine().synchronize_event(event);
+}
+
+ENTRY int cuStreamWaitEvent(void* handle, void* event, unsigned) {
+  return on_stream("cuStreamWaitEvent", handle,
+                   [&](Stream& stream) { return machine().wait(stream, event); });
+}
+
+// -- Errors ---------------------------------------------------------------------------------------
+
+ENTRY int cuGetErrorString(int error, const char** text) {
+  *text = error == kOutOfMemory ? "out of memory" : "an error of the software device";
+  return kSuccess;
+}
+
+ENTRY int cuGetErrorName(int error, const char** name) {
+  *name = error == kOutOfMemory ? "CUDA_ERROR_OUT_OF_MEMORY" : "CUDA_ERROR_OF_SOFTWARE_DEVICE";
+  return kSuccess;
+}
+
+// -- Functions of the software device's own -------------------------------------------------------
+
+ENTRY int horo_software_device_plan(const char* text) {
+  return machine().plan(text) ? 0 : 1;
+}
+
+ENTRY std::size_t horo_software_device_findings(char* text, std::size_t room) {
+  std::size_t count = 0;
+  const auto all = machine().findings(count);
+  if (room != 0) {
+    const auto size = std::min(room - 1, all.size());
+    std::memcpy(text, all.data(), size);
+    text[size] = '\0';
+  }
+  return count;
+}
+
+ENTRY std::size_t horo_software_device_pending(void) {
+  return machine().pending();
+}
+
+ENTRY std::size_t horo_software_device_allocated(void) {
+  return machine().allocated();
+}

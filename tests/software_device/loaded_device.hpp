@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// The software device in a test's process: its driver, as the runtime loads it, and its own
+// functions.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/device/device.hpp"
+#include "runtime/device/driver/cuda_driver.hpp"
+
+namespace horo::tests {
+
+/// Thread: any. There is one per process.
+class SoftwareDevice {
+ public:
+  /// The path of the library.
+  static std::string path();
+
+  /// Loads it with this plan, see fault_plan.hpp.
+  explicit SoftwareDevice(const std::string& plan = "");
+
+  void plan(const std::string& text) const;
+
+  /// The findings since the last plan; empty: there are none.
+  std::string findings() const;
+
+  std::size_t pending() const { return pending_(); }
+
+  std::size_t allocated() const { return allocated_(); }
+
+  const runtime::cuda::Driver& driver() const { return *driver_; }
+
+  /// Device `index`, as a program of a user would have it.
+  std::unique_ptr<runtime::Device> open(int index = 0) const;
+
+ private:
+  const runtime::cuda::Driver* driver_ = nullptr;
+  int (*plan_)(const char*) = nullptr;
+  std::size_t (*findings_)(char*, std::size_t) = nullptr;
+  std::size_t (*pending_)() = nullptr;
+  std::size_t (*allocated_)() = nullptr;
+};
+
+/// Puts bytes into device memory behind the work of a stream, as a kernel would.
+void put(runtime::Device& device, void* to, const std::vector<std::uint8_t>& bytes,
+         runtime::StreamHandle stream);
+
+/// Reads device memory behind the work of a stream. Blocks: until the stream is there.
+std::vector<std::uint8_t> fetch(runtime::Device& device, const void* from, std::size_t bytes,
+                                runtime::StreamHandle stream);
+
+}  // namespace horo::tests

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// The devices, streams and events of a software device. Each stream is a thread that runs its
+// operations in order, after pauses that the plan's seed decides. The order of operations is
+// checked when they are put on a stream, so a missing event is found whatever the pauses are.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/software_device/fault_plan.hpp"
+#include "tests/software_device/memory_map.hpp"
+
+namespace horo::software_device {
+
+// CUDA's errors that are used here.
+inline constexpr int kSuccess = 0;
+inline constexpr int kInvalidValue = 1;
+inline constexpr int kOutOfMemory = 2;
+inline constexpr int kInvalidDevice = 101;
+inline constexpr int kInvalidContext = 201;
+inline constexpr int kInvalidHandle = 400;
+inline constexpr int kNotReady = 600;
+
+struct Event {
+  int device = 0;
+  std::uint64_t recorded = 0;   ///< Records that were put on streams.
+  std::uint64_t completed = 0;  ///< The last of them that has run.
+  Order order;                  ///< Operations before the last record.
+  bool destroyed = false;
+};
+
+struct Work {
+  enum class Kind : std::uint8_t { copy, record, wait };
+
+  Kind kind = Kind::copy;
+  std::uint64_t number = 0;
+  std::byte* to = nullptr;
+  const std::byte* from = nullptr;
+  std::uint64_t bytes = 0;
+  std::vector<std::byte> pageable;  ///< The source's bytes, taken when the copy was started.
+  Event* event = nullptr;
+  std::uint64_t record = 0;  ///< The record of `event` that this makes or waits for.
+};
+
+struct Stream {
+  std::size_t index = 0;
+  int device = 0;
+  std::deque<Work> work;
+  std::uint64_t put = 0;  ///< Operations put on it so far.
+  std::uint64_t ran = 0;
+  Order order;  ///< Operations before the next one.
+  bool destroyed = false;
+};
+
+/// One process's devices. It is never destroyed, because its threads may run until the process
+/// ends. Thread: any.
+class Machine {
+ public:
+  static Machine& instance();
+
+  bool plan(std::string_view text);
+  std::string findings(std::size_t& count);
+  std::size_t pending();
+  std::size_t allocated();
+  int devices();
+  bool capturing();
+
+  /// The error that this call returns by the plan, or because the device is broken; else 0.
+  int begin_call(const char* name);
+
+  int allocate(std::uint64_t bytes, int device, void** memory);
+  int free(void* memory, bool pinned);
+  /// Device of the memory at an address, -1 if it is pinned, -2 if it is not known.
+  int device_of(const void* address);
+
+  Stream* make_stream(int device);
+  /// The default stream of a device for a null handle; null if there is no such stream.
+  Stream* stream_of(void* handle, int device);
+  int destroy_stream(void* handle);
+  int synchronize(Stream& stream);
+
+  Event* make_event(int device);
+  int destroy_event(void* handle);
+  int record(void* event, Stream& stream);
+  int wait(Stream& stream, void* event);
+  int query(void* event);
+  int synchronize_event(void* event);
+
+  int copy(void* to, const void* from, std::uint64_t bytes, Stream& stream);
+
+ private:
+  using Lock = std::unique_lock<std::mutex>;
+
+  Machine();
+  Event* event_of(void* handle);
+  Stream* add_stream(int device);
+  std::byte* resolve(const void* address, const Use& use, Stream& stream, int& error,
+                     bool& pageable);
+  void find(std::string finding);
+  void put(Stream& stream, Work work);
+  void run(Stream& stream);
+  bool run_first(Stream& stream, Lock& lock);
+  bool breaks_here(Lock& lock);
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  FaultPlan plan_;
+  std::map<std::string, std::uint64_t, std::less<>> calls_;
+  std::uint64_t ran_ = 0;
+  int broken_ = 0;
+  std::uint64_t plans_ = 0;
+  std::vector<std::string> findings_;
+  MemoryMap memory_;
+  Order host_;  ///< Operations that the host knows to have ended.
+  std::vector<std::unique_ptr<Stream>> streams_;
+  std::vector<Stream*> defaults_;  ///< By device.
+  std::vector<std::unique_ptr<Event>> events_;
+};
+
+}  // namespace horo::software_device
