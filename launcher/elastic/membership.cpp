@@ -354,23 +354,24 @@ MembershipState begin_membership(const ElasticRules& rules, TimePoint now) {
   // A survivor waits for its answer for little more than the elastic timeout.
   state.rules.rejoin_timeout = std::min(rules.rejoin_timeout, rules.elastic_timeout);
   state.round.enough_by = now + rules.elastic_timeout;
-  state.orders.wake_at = state.round.enough_by;
+  state.orders.wake_at = state.wake_at = state.round.enough_by;
   return state;
 }
 
 MembershipState next(MembershipState state, const MembershipEvent& event, TimePoint now) {
-  const auto wake_at = std::exchange(state.orders, {}).wake_at;
+  state.orders = {};
+  const auto wake_at = std::exchange(state.wake_at, std::nullopt);
   if (state.phase == MembershipPhase::finished) return state;
   const bool changes_little = wake_at > now && leads_to_nothing(state, event, now);
   std::visit([&](const auto& e) { on(state, e, now); }, event);
   if (state.suspended_at) return state;
   if (changes_little) {
-    state.orders.wake_at = wake_at;
+    state.orders.wake_at = state.wake_at = wake_at;
     return state;
   }
   settle(state, now);
   state.workers.forget_ended();
-  state.orders.wake_at = next_deadline(state, now);
+  state.orders.wake_at = state.wake_at = next_deadline(state, now);
   return state;
 }
 

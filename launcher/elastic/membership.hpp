@@ -95,6 +95,7 @@ struct MembershipState {
   bool all_ended = false;                 ///< In `ending`: no worker lives any more.
   bool echo_due = false;                  ///< The launcher may get the agents' signal soon.
   bool killed = false;                    ///< The order to kill was given.
+  std::optional<TimePoint> wake_at;       ///< As the last orders had it.
   MembershipOrders orders;                ///< For the last event only.
 };
 
