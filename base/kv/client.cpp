@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -92,7 +93,28 @@ class Client::Connection {
     const bool again = request.op == Op::get && awaited_ == request.keys.front();
     awaited_.reset();
     request.id = again ? last_id_ : ++last_id_;
-    if (!again) HORO_TRY_STATUS(send(request, limit.deadline));
+    if (!again) HORO_TRY_STATUS(send({&request, 1}, limit.deadline));
+    return answer_to(request, limit);
+  }
+
+  /// Sends both requests in one message, and returns the answer to the second.
+  Result<Response> ask_both(std::array<Request, 2> requests, const WaitLimit& limit) {
+    if (broken_) return Failure(*broken_);
+    awaited_.reset();
+    for (auto& request : requests) request.id = ++last_id_;
+    HORO_TRY_STATUS(send(requests, limit.deadline));
+    HORO_TRY_STATUS(answer_to(requests.front(), limit));
+    return answer_to(requests.back(), limit);
+  }
+
+  const std::string& name() const { return name_; }
+
+  const Socket& socket() const { return socket_; }
+
+  int release() { return socket_.release(); }
+
+ private:
+  Result<Response> answer_to(const Request& request, const WaitLimit& limit) {
     while (true) {
       auto response = next_response(limit);
       if (!response) {
@@ -112,27 +134,23 @@ class Client::Connection {
     }
   }
 
-  const std::string& name() const { return name_; }
-
-  const Socket& socket() const { return socket_; }
-
-  int release() { return socket_.release(); }
-
- private:
-  Status send(const Request& request, Deadline deadline) {
-    HORO_TRY(const std::string payload, encode(request));
-    if (payload.size() > max_payload_) {
+  Status send(std::span<const Request> requests, Deadline deadline) {
+    std::vector<std::string> payloads;
+    for (const auto& request : requests) {
+      HORO_TRY(payloads.emplace_back(), encode(request));
+      const auto size = payloads.back().size();
+      if (size <= max_payload_) continue;
       return fail(
           Errc::resource_exhausted,
           "{}: key '{}' with a value of {} bytes makes a frame of {} bytes; the server allows {}; "
           "split the value",
-          name_, request.keys.front(), request.value.size(), payload.size(), max_payload_);
+          name_, request.keys.front(), request.value.size(), size, max_payload_);
     }
-    std::string frame;
-    append_frame(frame, payload, outgoing_);
+    std::string frames;
+    for (const auto& payload : payloads) append_frame(frames, payload, outgoing_);
     // After a partial frame the connection is useless: the server would read the next one as its
     // rest.
-    if (auto sent = socket_.send(as_bytes(frame), deadline); !sent) {
+    if (auto sent = socket_.send(as_bytes(frames), deadline); !sent) {
       return give_up(std::move(sent).error());
     }
     return {};
@@ -217,13 +235,30 @@ Status Client::set(std::string_view key, std::string_view value, Deadline deadli
   return {};
 }
 
-Result<std::string> Client::get(std::string_view key, const WaitLimit& limit) {
-  auto answer = connection_->ask({.op = Op::get, .keys = {std::string(key)}}, limit);
+namespace {
+
+Result<std::string> value_of(std::string_view key, Result<Response> answer,
+                             const std::string& client) {
   if (answer) return std::move(answer->value);
   auto error = std::move(answer).error();
   if (error.code != Errc::timed_out) return Failure(std::move(error));
-  return fail(Errc::timed_out, "{}: timed out waiting for key '{}'; no process has set it",
-              connection_->name(), key);
+  return fail(Errc::timed_out, "{}: timed out waiting for key '{}'; no process has set it", client,
+              key);
+}
+
+}  // namespace
+
+Result<std::string> Client::get(std::string_view key, const WaitLimit& limit) {
+  return value_of(key, connection_->ask({.op = Op::get, .keys = {std::string(key)}}, limit),
+                  connection_->name());
+}
+
+Result<std::string> Client::set_then_get(std::string_view key, std::string_view value,
+                                         std::string_view awaited, const WaitLimit& limit) {
+  std::array<Request, 2> both{
+      Request{.op = Op::set, .keys = {std::string(key)}, .value = std::string(value)},
+      Request{.op = Op::get, .keys = {std::string(awaited)}}};
+  return value_of(awaited, connection_->ask_both(std::move(both), limit), connection_->name());
 }
 
 Result<std::optional<std::string>> Client::find(std::string_view key, Deadline deadline) {

@@ -56,6 +56,11 @@ class Client {
   /// connection stays usable, too. Fails: timed_out (names the key), cancelled.
   Result<std::string> get(std::string_view key, const WaitLimit& limit);
 
+  /// As set() of `key` and then get() of `awaited`, with one message to the server. After a timeout
+  /// the key is set, unless the error names the limit of a set().
+  Result<std::string> set_then_get(std::string_view key, std::string_view value,
+                                   std::string_view awaited, const WaitLimit& limit);
+
   /// Returns the value, or nothing if the key does not exist now.
   Result<std::optional<std::string>> find(std::string_view key, Deadline deadline);
 

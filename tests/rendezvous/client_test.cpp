@@ -45,6 +45,29 @@ TEST_CASE("a client gets the value that another client has set") {
   CHECK_FALSE(b.find("key", soon())->has_value());
 }
 
+TEST_CASE("a client sets a key and waits for another one in one call") {
+  const RunningServer server;
+  auto asking = server.client();
+  auto answering = server.client();
+  REQUIRE(answering.set("answer", "early", soon()));
+  CHECK(*asking.set_then_get("question", kBinary, "answer", soon()) == "early");
+  CHECK(*answering.get("question", soon()) == kBinary);
+  std::thread later([&answering] {
+    CHECK(*answering.get("next question", soon()) == "?");
+    CHECK(answering.set("next answer", "late", soon()));
+  });
+  CHECK(*asking.set_then_get("next question", "?", "next answer", soon()) == "late");
+  later.join();
+  const auto never = asking.set_then_get("last question", "?", "no answer", in_moments());
+  REQUIRE_FALSE(never);
+  CHECK(never.error().code == Errc::timed_out);
+  CHECK(contains(never.error().message, "'no answer'"));
+  // The connection is usable, and the wait is not lost.
+  CHECK(*asking.get("last question", soon()) == "?");
+  REQUIRE(answering.set("no answer", "after all", soon()));
+  CHECK(*asking.get("no answer", soon()) == "after all");
+}
+
 TEST_CASE("a get that was cancelled leaves the connection usable, and its answer is not lost") {
   const RunningServer server;
   auto waiting = server.client();

@@ -18,6 +18,22 @@ constexpr std::uint64_t kKeptGenerations = 16;
 
 }  // namespace
 
+MembershipAnswer answer_of(const FormedGeneration& generation, const GenerationMember& member) {
+  const auto& place = member.place;
+  return {.kind = MembershipKind::member,
+          .generation = generation.generation,
+          .rank = place.rank.value(),
+          .size = static_cast<std::int32_t>(generation.members.size()),
+          .local_rank = place.local_rank.value(),
+          .local_size = place.local_size,
+          .cross_rank = place.cross_rank,
+          .cross_size = place.cross_size,
+          .host_index = static_cast<std::int32_t>(place.host),
+          .survivors = generation.survivors,
+          .notice = generation.notice,
+          .reason = {}};
+}
+
 Result<std::unique_ptr<MembershipStore>> MembershipStore::open(Loop& loop, const kv::Secret& secret,
                                                                CallHandler on_call) {
   std::unique_ptr<MembershipStore> store(new MembershipStore(std::move(on_call)));
@@ -54,22 +70,11 @@ void MembershipStore::put(int worker, std::uint32_t attempt, const MembershipAns
 }
 
 void MembershipStore::answer(const FormedGeneration& generation) {
-  for (const auto& member : generation.members) {
-    const auto& place = member.place;
-    put(member.worker, member.attempt,
-        {.kind = MembershipKind::member,
-         .generation = generation.generation,
-         .rank = place.rank.value(),
-         .size = static_cast<std::int32_t>(generation.members.size()),
-         .local_rank = place.local_rank.value(),
-         .local_size = place.local_size,
-         .cross_rank = place.cross_rank,
-         .cross_size = place.cross_size,
-         .host_index = static_cast<std::int32_t>(place.host),
-         .survivors = generation.survivors,
-         .notice = generation.notice,
-         .reason = {}});
+  for (const auto& member : generation.left) {
+    if (member.failed) forget(member.worker);
   }
+  for (const auto& member : generation.members)
+    put(member.worker, member.attempt, answer_of(generation, member));
 }
 
 void MembershipStore::turn_away(const TurnedAway& worker, MembershipKind kind) {

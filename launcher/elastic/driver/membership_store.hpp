@@ -14,6 +14,10 @@
 
 namespace horo::launcher {
 
+/// The answer to the call of one of its members.
+elastic::MembershipAnswer answer_of(const FormedGeneration& generation,
+                                    const GenerationMember& member);
+
 /// The key-value store of an elastic job, from its start to its end: workers meet through it, ask
 /// for their place in the next generation, and get their answers. Thread: the loop's.
 class MembershipStore {

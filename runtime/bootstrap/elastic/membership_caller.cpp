@@ -2,7 +2,6 @@
 #include "runtime/bootstrap/elastic/membership_caller.hpp"
 
 #include <algorithm>
-#include <array>
 
 #include "runtime/bootstrap/store/store_requests.hpp"
 
@@ -13,7 +12,6 @@ namespace {
 /// The launcher serves the store before it starts a worker, so a store that refuses connections is
 /// gone, unless very many workers connect at the same time.
 constexpr Duration kToConnect = std::chrono::seconds(5);
-constexpr Duration kToErase = std::chrono::seconds(1);
 
 Failure gone(Error error, const JobStore& store) {
   const bool lost = error.code == Errc::peer_lost || error.code == Errc::timed_out ||
@@ -52,10 +50,8 @@ Result<MembershipCaller::Place> MembershipCaller::call(const JobStore& store, st
   HORO_TRY(auto client, connect(store, deadline));
   const elastic::MembershipCall call{
       .worker = worker, .attempt = ++attempt_, .generation = generation};
-  if (auto set = client.set(elastic::call_key(worker), encode(call), deadline); !set)
-    return gone(std::move(set).error(), store);
-  const auto key = elastic::answer_key(worker, attempt_);
-  auto bytes = client.get(key, deadline);
+  auto bytes = client.set_then_get(elastic::call_key(worker), encode(call),
+                                   elastic::answer_key(worker, attempt_), deadline);
   if (!bytes && bytes.error().code == Errc::timed_out) {
     return fail(Errc::unavailable,
                 "the launcher has not formed a generation with worker {} in time; raise "
@@ -63,7 +59,6 @@ Result<MembershipCaller::Place> MembershipCaller::call(const JobStore& store, st
                 worker);
   }
   if (!bytes) return gone(std::move(bytes).error(), store);
-  static_cast<void>(client.erase(std::array{key}, Deadline::in(SteadyClock::instance(), kToErase)));
   HORO_TRY(auto answer, elastic::decode_answer(*bytes));
   HORO_TRY_STATUS(check_kind(answer));
   return Place{.answer = std::move(answer), .store = std::move(client)};
