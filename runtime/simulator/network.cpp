@@ -46,7 +46,23 @@ Duration Network::draw_jitter() {
   return Duration(static_cast<Duration::rep>(random_() % (most + 1)));
 }
 
+Traffic Network::traffic(int host) const {
+  const auto index = static_cast<std::size_t>(host);
+  return index < traffic_.size() ? traffic_[index] : Traffic{};
+}
+
+void Network::count(int host, std::size_t bytes) {
+  const auto index = static_cast<std::size_t>(host);
+  if (index >= traffic_.size()) traffic_.resize(index + 1);
+  ++traffic_[index].frames;
+  traffic_[index].bytes += bytes + model_.overhead_bytes;
+}
+
 void Network::carry(int from, int to, std::size_t bytes, TimePoint departure, Event arrive) {
+  if (from != to) {
+    count(from, bytes);
+    count(to, bytes);
+  }
   if (links_) {
     const auto all = static_cast<double>(bytes + model_.overhead_bytes);
     if (from != to) return cross(from, to, all, departure, std::move(arrive));

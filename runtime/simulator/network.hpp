@@ -39,6 +39,12 @@ struct ClusterLinks {
   Uplink inside;  ///< Between two processes of one host.
 };
 
+/// Frames that a host has sent to other hosts or got from them.
+struct Traffic {
+  std::uint64_t frames = 0;
+  std::uint64_t bytes = 0;  ///< With the overhead of frames.
+};
+
 /// Thread: owner.
 class Network {
  public:
@@ -57,6 +63,11 @@ class Network {
   std::uint64_t sent(int host) const {
     return cards_.empty() ? 0 : cards_[static_cast<std::size_t>(host)].sent;
   }
+
+  /// Since the last forget_traffic(). A frame counts when it is handed over.
+  Traffic traffic(int host) const;
+
+  void forget_traffic() { traffic_.clear(); }
 
   const LinkModel& model() const { return model_; }
 
@@ -100,6 +111,7 @@ class Network {
     std::uint64_t sent = 0;
   };
 
+  void count(int host, std::size_t bytes);
   void cross(int from, int to, double bytes, TimePoint departure, Event arrive);
   Duration draw_jitter();
 
@@ -111,6 +123,7 @@ class Network {
   std::uint64_t made_ = 0;
   std::priority_queue<Item, std::vector<Item>, Later> events_;
   std::map<std::pair<int, int>, Wire> wires_;
+  std::vector<Traffic> traffic_;  ///< By host.
 };
 
 }  // namespace horo::runtime::sim

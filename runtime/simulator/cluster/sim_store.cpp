@@ -2,6 +2,7 @@
 #include "runtime/simulator/cluster/sim_store.hpp"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 namespace horo::runtime::sim {
@@ -23,19 +24,56 @@ TimePoint SimStore::work(std::size_t bytes) {
   return busy_until_;
 }
 
-kv::Response SimStore::call(int from, kv::Request request) {
-  const auto bytes = encode(request).value().size() + kFrame;
-  kv::Response response;
+void SimStore::request(Waiting call) {
+  const auto bytes = encode(call.request).value().size() + kFrame;
   counters_.bytes_in += bytes;
   ++counters_.requests;
-  network_.carry(from, host_, bytes, network_.now() + network_.model().send_cost,
-                 [this, bytes,
-                  call = Waiting{from, std::move(request), &response, Fiber::current()}]() mutable {
+  network_.carry(call.from, host_, bytes, network_.now() + network_.model().send_cost,
+                 [this, bytes, call = std::move(call)]() mutable {
                    network_.at(work(bytes),
                                [this, call = std::move(call)]() mutable { handle(call); });
                  });
+}
+
+kv::Response SimStore::call(int from, kv::Request request) {
+  kv::Response response;
+  this->request({from, std::move(request), &response, Fiber::current()});
   Fiber::pause();
   return response;
+}
+
+kv::Response SimStore::call_after(int from, kv::Request first, kv::Request request) {
+  kv::Response response;
+  const auto bytes = encode(first).value().size() + encode(request).value().size() + 2 * kFrame;
+  counters_.bytes_in += bytes;
+  counters_.requests += 2;
+  const std::array calls{Waiting{.from = from, .request = std::move(first)},
+                         Waiting{from, std::move(request), &response, Fiber::current()}};
+  network_.carry(from, host_, bytes, network_.now() + network_.model().send_cost,
+                 [this, bytes, calls] {
+                   network_.at(work(bytes), [this, calls] {
+                     for (const auto& call : calls) handle(call);
+                   });
+                 });
+  Fiber::pause();
+  return response;
+}
+
+void SimStore::send(int from, kv::Request request) {
+  this->request({.from = from, .request = std::move(request)});
+}
+
+void SimStore::intercept(std::string prefix, std::function<void(std::string_view value)> handler) {
+  intercepted_ = std::move(prefix);
+  handler_ = std::move(handler);
+}
+
+void SimStore::set(const std::string& key, std::string value) {
+  HORO_CHECK(table_.set(key, std::move(value)));
+  auto waiting = waiting_.extract(key);
+  if (!waiting) return;
+  // Nothing has come over a connection, so the answers are all that the server works for.
+  for (auto& call : waiting.mapped()) handle(std::move(call));
 }
 
 void SimStore::connect(int from) {
@@ -61,6 +99,10 @@ void SimStore::handle(Waiting call) {
   std::size_t value = 0;
   switch (call.request.op) {
     case kv::Op::set:
+      if (!intercepted_.empty() && key.starts_with(intercepted_)) {
+        handler_(call.request.value);
+        break;
+      }
       if (auto status = table_.set(key, std::move(call.request.value)); !status)
         response = {.status = status.error().code, .value = status.error().message};
       break;
@@ -100,9 +142,10 @@ void SimStore::wake(const std::string& key) {
 void SimStore::answer(const Waiting& call, kv::Response response, std::size_t value_bytes) {
   const auto bytes = encode_head(response, value_bytes).size() + value_bytes + kFrame;
   counters_.bytes_out += bytes;
-  *call.response = std::move(response);
-  network_.carry(host_, call.from, bytes, work(value_bytes),
-                 [fiber = call.fiber] { fiber->resume(); });
+  if (call.response != nullptr) *call.response = std::move(response);
+  network_.carry(host_, call.from, bytes, work(value_bytes), [fiber = call.fiber] {
+    if (fiber != nullptr) fiber->resume();
+  });
 }
 
 Status SimStoreClient::set(std::string_view key, std::string_view value, Deadline /*deadline*/) {

@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/kv/kv_messages.hpp"
@@ -40,6 +41,18 @@ class SimStore {
   /// Called by a fiber on `from`: it pauses until the answer has come.
   kv::Response call(int from, kv::Request request);
 
+  /// As call(), after a request in the same message whose answer nobody waits for.
+  kv::Response call_after(int from, kv::Request first, kv::Request request);
+
+  /// A request from `from` whose answer nobody waits for.
+  void send(int from, kv::Request request);
+
+  /// As kv::Server::intercept(): values set under the prefix are handed over and not stored.
+  void intercept(std::string prefix, std::function<void(std::string_view value)> handler);
+
+  /// The server sets a key itself. Fibers that wait for the key go on.
+  void set(const std::string& key, std::string value);
+
   /// Called by a fiber: the two round trips of the handshake.
   void connect(int from);
 
@@ -47,9 +60,11 @@ class SimStore {
   struct Waiting {
     int from = 0;
     kv::Request request;
-    kv::Response* response = nullptr;
+    kv::Response* response = nullptr;  ///< Null: nobody waits.
     Fiber* fiber = nullptr;
   };
+
+  void request(Waiting call);
 
   void handle(Waiting call);
   void answer(const Waiting& call, kv::Response response, std::size_t value_bytes);
@@ -61,6 +76,8 @@ class SimStore {
   const int host_;
   kv::KeyValueStore table_{kv::StoreLimits{}};
   std::map<std::string, std::vector<Waiting>, std::less<>> waiting_;
+  std::string intercepted_;  ///< A prefix of keys; empty: none.
+  std::function<void(std::string_view value)> handler_;
   TimePoint busy_until_{};
   StoreCounters counters_;
 };
