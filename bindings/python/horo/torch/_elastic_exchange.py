@@ -117,7 +117,7 @@ def _move(state, choice, known, skeleton, digests):
     for (names, _), route in zip(sets, routes):
         if me == route.giver:
             tensors = (known or Package(state._known())).tensors
-        elif me in route.takers:
+        elif landing is not None and me in route.takers:
             tensors = landing.tensors
         else:
             continue
