@@ -101,8 +101,11 @@ bool waits_for_others(MembershipState& state, const WorkerCalled& call, TimePoin
     if (state.phase == MembershipPhase::regrouping) return worker.phase == WorkerPhase::member;
     return worker.awaited() && worker.leave == LeaveCause::none;
   };
+  // The first generation does not wait for spares, and only a look at all workers tells which they
+  // are.
   const bool patient = state.phase == MembershipPhase::regrouping ||
-                       (state.phase == MembershipPhase::gathering && now < state.round.all_by);
+                       (state.phase == MembershipPhase::gathering && state.rules.spares == 0 &&
+                        now < state.round.all_by);
   const auto* caller = state.workers.find(call.worker);
   if (!patient || caller == nullptr || !awaited(*caller)) return false;
   const auto& workers = state.workers.all();
