@@ -288,10 +288,10 @@ TEST_CASE(
   const auto lines = headlines(view);
   REQUIRE(lines.size() >= 3);
   CHECK(lines[0] == "generation 3: 4 ranks (2 to 8), 1 of 2 spares ready, 1 starting; running");
-  CHECK(lines[1] == "host b is put aside for 53.0 s: worker 5 on host b: exit code 3");
+  CHECK(lines[1] == "host b is put aside for 53 s: worker 5 on host b: exit code 3");
   CHECK(lines[2] ==
         "host c leaves: host c got signal 15 (SIGTERM); 1 process is still there for at "
-        "most 12.0 s");
+        "most 12 s");
   CHECK(std::none_of(lines.begin(), lines.end(),
                      [](const auto& line) { return line.starts_with("host d"); }));
   const auto json = live_json(view);
