@@ -8,7 +8,7 @@
 #include "base/process/kept_program.hpp"
 #include "base/result.hpp"
 #include "base/unique_fd.hpp"
-#include "base/wait_limit.hpp"
+#include "base/deadline.hpp"
 
 namespace horo::discovery {
 

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "base/result.hpp"
-#include "base/wait_limit.hpp"
+#include "base/deadline.hpp"
 #include "discovery/host.hpp"
 
 namespace horo::discovery {

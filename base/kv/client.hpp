@@ -14,7 +14,6 @@
 #include "base/deadline.hpp"
 #include "base/kv/auth.hpp"
 #include "base/result.hpp"
-#include "base/wait_limit.hpp"
 
 namespace horo::kv {
 

@@ -11,7 +11,6 @@
 #include "base/deadline.hpp"
 #include "base/kv/address.hpp"
 #include "base/result.hpp"
-#include "base/wait_limit.hpp"
 
 namespace horo::kv {
 

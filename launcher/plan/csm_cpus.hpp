@@ -4,7 +4,7 @@
 #include <string>
 
 #include "base/result.hpp"
-#include "base/wait_limit.hpp"
+#include "base/deadline.hpp"
 
 namespace horo::launcher {
 

@@ -8,10 +8,10 @@
 #include "base/board_header.hpp"
 #include "base/knobs/elastic_knobs.hpp"
 #include "base/knobs/launcher_knobs.hpp"
+#include "discovery/repeated_hosts.hpp"
 #include "discovery/this_machine.hpp"
 #include "launcher/plan/find_program.hpp"
 #include "launcher/plan/jsrun_plan.hpp"
-#include "launcher/plan/repeated_hosts.hpp"
 #include "launcher/plan/start_probe.hpp"
 #include "launcher/protocol/free_ports.hpp"
 
@@ -262,10 +262,11 @@ Result<discovery::FoundHosts> offered_hosts(const JobRequest& request) {
   discovery::HostSet hosts;
   const auto merged = discovery::merge_this_machine(found.hosts);
   if (size && found.may_change) {
-    const RepeatLimits limits{.own_cores = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)),
-                              .ranks = size->np,
-                              .ranks_are_limited = size->limited};
-    HORO_TRY_STATUS(check_repeated_hosts(merged, limits).context(found.source));
+    const discovery::RepeatLimits limits{
+        .own_cores = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)),
+        .ranks = size->np,
+        .ranks_are_limited = size->limited};
+    HORO_TRY_STATUS(discovery::check_repeated_hosts(merged, limits).context(found.source));
   }
   for (auto host : merged.hosts()) {
     host.slots = std::min(host.slots, kMaxLocalRanks);

@@ -87,10 +87,7 @@ Status EntryLog::interpret(const LogSlot& slot, std::uint64_t cursor,
     case EntryKind::tuning:
       if (count != kTuningWords || words[1] > kLongestTuningTime || words[2] > kLongestTuningTime)
         return broken(cursor, "tuning");
-      entry.tuning = {.fusion_threshold = words[0],
-                      .cycle_ns = words[1],
-                      .wake_delay_ns = words[2],
-                      .small_message = words[3]};
+      entry.tuning = {words[0], words[1], words[2], words[3]};
       return {};
     case EntryKind::work:
       if (slot.path == DataPath::carried) {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "base/wait_limit.hpp"
+#include "base/deadline.hpp"
 
 namespace horo::launcher {
 

@@ -12,7 +12,6 @@
 #include "base/result.hpp"
 #include "base/strong.hpp"
 #include "base/unique_fd.hpp"
-#include "base/wait_limit.hpp"
 
 namespace horo::runtime::bootstrap {
 

@@ -10,7 +10,7 @@
 
 #include "base/result.hpp"
 #include "base/unique_fd.hpp"
-#include "base/wait_limit.hpp"
+#include "base/deadline.hpp"
 
 namespace horo::runtime::bootstrap {
 

@@ -13,7 +13,6 @@
 
 #include "base/deadline.hpp"
 #include "base/result.hpp"
-#include "base/wait_limit.hpp"
 #include "runtime/bootstrap/meeting/meeting.hpp"
 
 namespace horo::runtime::bootstrap {

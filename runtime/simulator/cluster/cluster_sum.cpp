@@ -29,8 +29,8 @@ Bucket bucket_of(std::uint64_t elements, std::uint64_t small_message) {
 }  // namespace
 
 Hierarchy ClusterRun::hierarchy_of(int rank) const {
-  const auto& ranks =
-      hosts_[static_cast<std::size_t>(host_of_[static_cast<std::size_t>(rank)])].ranks;
+  const int host = host_of_[static_cast<std::size_t>(rank)];
+  const auto& ranks = hosts_[static_cast<std::size_t>(host)].ranks;
   return {.hosts = world_->hosts(),
           .ranks = world_->size(),
           .local_ranks = static_cast<int>(ranks.size()),
@@ -56,10 +56,9 @@ std::uint64_t ClusterRun::most_connections() const {
   for (const int rank : members_) {
     auto sum = all_->connections_of(rank);
     const auto hierarchy = hierarchy_of(rank);
-    if (hierarchy.owns()) {
-      sum += across_[static_cast<std::size_t>(hierarchy.local_rank)]->connections_of(
-          host_of_[static_cast<std::size_t>(rank)]);
-    }
+    const int host = host_of_[static_cast<std::size_t>(rank)];
+    if (hierarchy.owns())
+      sum += across_[static_cast<std::size_t>(hierarchy.local_rank)]->connections_of(host);
     most = std::max(most, sum);
   }
   return most;
@@ -94,9 +93,8 @@ Duration ClusterRun::run_sum(const Bucket& bucket, const std::vector<Duration>& 
   const auto moved = by_hosts ? slice_elements(cut_bucket(bucket, kPiece).front(), hierarchy) * 4
                               : std::min(report.bytes, segment_bytes(size));
   report.path = by_hosts ? "by hosts" : "whole";
-  report.algorithm =
-      name(choose_allreduce({.size = size, .shares_hosts = !by_hosts && most_local_ > 1}, moved,
-                            Partial::exact, bucket.small_message));
+  const Mesh all{.size = size, .shares_hosts = !by_hosts && most_local_ > 1};
+  report.algorithm = name(choose_allreduce(all, moved, Partial::exact, bucket.small_message));
   report.ends.assign(static_cast<std::size_t>(world_->hosts()), Duration{});
   const auto begin = network_.now();
   for (const int rank : members_) {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/plan/repeated_hosts.hpp"
+#include "discovery/repeated_hosts.hpp"
 
 #include <catch2/catch.hpp>
 
 #include "base/board_header.hpp"
 
 using namespace horo;
-using namespace horo::launcher;
+using discovery::RepeatLimits;
 
 namespace {
 

@@ -4,7 +4,7 @@
 #include "base/result.hpp"
 #include "discovery/host.hpp"
 
-namespace horo::launcher {
+namespace horo::discovery {
 
 /// The slots that a host may get because several lines of a list name it. A script that prints one
 /// host again and again would otherwise start as many processes as it prints lines.
@@ -18,6 +18,6 @@ struct RepeatLimits {
 /// also one with more slots than cores, if the job has no limit and begins with fewer ranks. A host
 /// with one line has the slots of that line, whatever they are.
 /// Fails: invalid_argument, naming the host, the number of lines and the way out.
-Status check_repeated_hosts(const discovery::HostSet& hosts, const RepeatLimits& limits);
+Status check_repeated_hosts(const HostSet& hosts, const RepeatLimits& limits);
 
-}  // namespace horo::launcher
+}  // namespace horo::discovery

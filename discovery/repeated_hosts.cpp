@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/plan/repeated_hosts.hpp"
+#include "discovery/repeated_hosts.hpp"
 
 #include <algorithm>
 
 #include "base/board_header.hpp"
 #include "discovery/this_machine.hpp"
 
-namespace horo::launcher {
+namespace horo::discovery {
 
-Status check_repeated_hosts(const discovery::HostSet& hosts, const RepeatLimits& limits) {
+Status check_repeated_hosts(const HostSet& hosts, const RepeatLimits& limits) {
   for (const auto& host : hosts.hosts()) {
     if (host.entries <= 1) continue;
     if (host.slots > kMaxLocalRanks) {
@@ -20,7 +20,7 @@ Status check_repeated_hosts(const discovery::HostSet& hosts, const RepeatLimits&
     }
     const int most = std::max(limits.own_cores, limits.ranks);
     if (limits.ranks_are_limited || host.slots <= most) continue;
-    if (!discovery::is_this_machine(host.name)) continue;
+    if (!is_this_machine(host.name)) continue;
     return fail(Errc::invalid_argument,
                 "host '{0}' is on {1} lines, which give it {2} slots, but this machine has {3} "
                 "cores; print it once, as {0}:{2}, or limit the job with --max-np",
@@ -29,4 +29,4 @@ Status check_repeated_hosts(const discovery::HostSet& hosts, const RepeatLimits&
   return {};
 }
 
-}  // namespace horo::launcher
+}  // namespace horo::discovery

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/wait_limit.hpp"
+#include "base/deadline.hpp"
 
 #include <algorithm>
 #include <cerrno>
