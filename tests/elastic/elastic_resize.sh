@@ -59,6 +59,6 @@ expect_in "a job that is not elastic" "$err" "the job is not elastic, so its ran
 kill -TERM $job
 wait $job
 refused "no host is named" horo shrink
-refused "'node[1-2]' stands for 2 hosts; name one" horo grow 'node[1-2]:3'
+refused "'node[1-2]:3' stands for 2 hosts; name one" horo grow 'node[1-2]:3'
 refused "a job and a host are wanted, 3 words are given" horo grow a b c
 refused "'eva@node1' names a user" horo shrink eva@node1
