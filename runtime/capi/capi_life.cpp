@@ -66,6 +66,11 @@ Status join(Process& p, Meeting meeting, SessionOptions& options) HORO_REQUIRES(
   auto recording = options.recording;
   recording.trace = horo::runtime::capi::trace_of(recording.trace, meeting.membership.generation);
   horo::runtime::start_recording(recording, meeting.identity);
+  if (meeting.membership.generation != 0) {
+    horo::runtime::record_entered({.generation = meeting.membership.generation,
+                                   .ranks = meeting.identity.size,
+                                   .survivors = meeting.membership.survivors});
+  }
   HORO_TRY(p.owner, Session::join(std::move(meeting), options));
   p.unnamed.store(0, std::memory_order_relaxed);
   p.wire = options.wire;

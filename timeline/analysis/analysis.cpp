@@ -234,6 +234,16 @@ void Analysis::tuned(const TuningSwitch& change) {
     figures_.switches.push_back(change);
 }
 
+/// The first rank that enters a generation gives its time.
+void Analysis::entered(const GenerationMark& mark) {
+  constexpr std::size_t kMostGenerations = 10'000;
+  auto& known = figures_.generations;
+  if (!is_selected({mark.ns, mark.ns})) return;
+  if (known.size() >= kMostGenerations && !known.contains(mark.generation)) return;
+  const auto [place, added] = known.try_emplace(mark.generation, mark);
+  if (!added && mark.ns < place->second.ns) place->second = mark;
+}
+
 void Analysis::unfinished(const UnfinishedOperation& what) {
   const auto shown = [this](int rank) { return figures_.shows(rank); };
   const bool concerned = std::any_of(what.waiting.begin(), what.waiting.end(), shown) ||

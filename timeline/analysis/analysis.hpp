@@ -103,6 +103,7 @@ struct Figures {
   /// Tensors that the ranks submitted differently, and how often. The number of names is limited.
   std::map<std::string, std::uint64_t> mismatches;
   std::vector<TuningSwitch> switches;  ///< Their number is limited.
+  std::map<std::uint64_t, GenerationMark> generations;  ///< By number. Their number is limited.
   std::map<int, int> culprits;         ///< Lost ranks, and how many ranks reported each.
   std::vector<UnfinishedOperation> unfinished;
   std::vector<std::string> warnings;
@@ -137,6 +138,7 @@ class Analysis final : public OperationSink {
   void mismatched(int rank, const std::string& name, std::int64_t ns) override;
   void lost(int rank, int culprit, std::int64_t ns) override;
   void tuned(const TuningSwitch& change) override;
+  void entered(const GenerationMark& mark) override;
   void unfinished(const UnfinishedOperation& what) override;
   void dropped(int rank, std::uint64_t records) override;
   void saw_rank(int rank, std::string_view host) override;

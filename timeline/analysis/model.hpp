@@ -54,6 +54,14 @@ struct TuningSwitch {
   std::string changes;  ///< "fusion.threshold 64 MiB to 2 MiB"
 };
 
+/// A rank has entered a generation of an elastic job.
+struct GenerationMark {
+  std::int64_t ns = 0;
+  std::uint64_t generation = 0;
+  int ranks = 0;
+  int survivors = 0;  ///< How many of the ranks were in the generation before.
+};
+
 /// Receives the findings of readers. Readers know the file formats, sinks compute the figures.
 class OperationSink {
  public:
@@ -77,6 +85,8 @@ class OperationSink {
   virtual void mismatched(int rank, const std::string& name, std::int64_t ns) = 0;
   virtual void lost(int rank, int culprit, std::int64_t ns) = 0;
   virtual void tuned(const TuningSwitch& change) = 0;
+  /// Called for each rank that has entered the generation.
+  virtual void entered(const GenerationMark& mark) = 0;
   /// Called at the end. Where the same ranks miss several tensors, only the first is reported.
   virtual void unfinished(const UnfinishedOperation& what) = 0;
   /// Number of records that were dropped while recording.

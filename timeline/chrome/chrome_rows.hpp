@@ -55,6 +55,13 @@ inline std::string tuning_event(std::string_view changes) {
                      changes);
 }
 
+/// The event of a generation that the rank has entered, without its time.
+inline std::string generation_event(const RecordedGeneration& entered) {
+  return fmt::format(
+      R"("ph": "i", "name": "GENERATION", "s": "g", "args": {{"generation": {}, "ranks": {}, "survivors": {}}})",
+      entered.generation, entered.ranks, entered.survivors);
+}
+
 /// A log entry that one rank has begun and not ended.
 struct ShownEntry {
   std::uint64_t number = 0;

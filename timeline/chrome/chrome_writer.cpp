@@ -353,6 +353,8 @@ void ChromeWriter::take(int rank, const Record& record, std::int64_t wall_ns, do
     case RecordKind::tuning:
       if (const auto changes = state.tuning.take(record)) put(state, job_, tuning_event(*changes));
       return;
+    case RecordKind::generation:
+      return put(state, job_, generation_event(decode_generation(record)));
     case RecordKind::none:
     case RecordKind::wait:
     case RecordKind::stall:

@@ -57,7 +57,6 @@ class ChromeWriter {
   using Tensor = ChromeRow;
   using Entry = ShownEntry;
 
-  /// The contents of a declare record.
   struct RankState {
     int rank = 0;
     std::size_t index = 0;         ///< Ranks are numbered in the order of their first records.

@@ -61,11 +61,21 @@ void EntryMatcher::take(const RankSource& file, const Record& record) {
       return;
     case RecordKind::tuning:
       return tuned(state, rank, record, now);
+    case RecordKind::generation:
+      return sink_->entered(mark_of(record, now));
     case RecordKind::none:
     case RecordKind::declare:
     case RecordKind::arrival:  // The other host's own records say more.
       return;
   }
+}
+
+GenerationMark EntryMatcher::mark_of(const Record& record, std::int64_t now) {
+  const auto entered = decode_generation(record);
+  return {.ns = now,
+          .generation = entered.generation,
+          .ranks = entered.ranks,
+          .survivors = entered.survivors};
 }
 
 /// All ranks change their tuning at the same entry, so the changes of one rank are enough.

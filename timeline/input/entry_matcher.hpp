@@ -90,6 +90,7 @@ class EntryMatcher {
   void add_members(const RankSource& file, const Record& record);
   void mismatch(const RankSource& file, const Record& record, std::int64_t now);
   void copied(const RankSource& file, const Record& record);
+  static GenerationMark mark_of(const Record& record, std::int64_t now);
   void tuned(RankState& state, int rank, const Record& record, std::int64_t now);
   void end(const RankSource& file, const Record& record, std::int64_t now);
   bool whole(const Key& key, const Pending& pending) const;

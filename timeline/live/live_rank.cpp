@@ -31,11 +31,10 @@ void LiveRank::take(const Record& record, std::int64_t ns, std::int64_t since) {
   last_ns_ = std::max(last_ns_, ns);
   switch (record.kind) {
     case RecordKind::member:
-      newest_.try_emplace(record.set, 0);
-      return;
     case RecordKind::submit:
       newest_.try_emplace(record.set, 0);
-      if (ns >= known_from_) submitted_[{record.set, record.id}] = ns;
+      if (record.kind == RecordKind::submit && ns >= known_from_)
+        submitted_[{record.set, record.id}] = ns;
       return;
     case RecordKind::begin: {
       if (ns < known_from_) return;
@@ -64,6 +63,7 @@ void LiveRank::take(const Record& record, std::int64_t ns, std::int64_t since) {
     case RecordKind::copies:
     case RecordKind::arrival:
     case RecordKind::tuning:
+    case RecordKind::generation:
       return;
   }
 }

@@ -164,6 +164,20 @@ RecordedTuning decode_tuned(const Record& record) {
           .small_message = record.x >> 32U};
 }
 
+Record encode(const RecordedGeneration& entered, std::uint64_t ticks) {
+  return {.ticks = ticks,
+          .kind = RecordKind::generation,
+          .x = entered.generation,
+          .y = static_cast<std::uint32_t>(entered.ranks) |
+               std::uint64_t{static_cast<std::uint32_t>(entered.survivors)} << 32U};
+}
+
+RecordedGeneration decode_generation(const Record& record) {
+  return {.generation = record.x,
+          .ranks = static_cast<int>(record.y & 0x7fffffffU),
+          .survivors = static_cast<int>(record.y >> 32U & 0x7fffffffU)};
+}
+
 std::string changes_text(const RecordedTuning& before, const RecordedTuning& after) {
   std::string text;
   const auto add = [&text](std::string_view name, std::string_view unit, double scale,

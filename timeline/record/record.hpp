@@ -26,6 +26,7 @@ enum class RecordKind : std::uint8_t {
   member = 11,
   arrival = 12,
   tuning = 13,
+  generation = 14,
 };
 
 /// The number that records use for a process set. The runtime reuses the numbers of removed sets;
@@ -154,6 +155,18 @@ class TuningChange {
  private:
   std::optional<RecordedTuning> before_;
 };
+
+/// The rank has entered a generation of an elastic job.
+struct RecordedGeneration {
+  std::uint64_t generation = 0;
+  int ranks = 0;
+  int survivors = 0;  ///< How many of the ranks were in the generation before.
+
+  friend bool operator==(const RecordedGeneration&, const RecordedGeneration&) = default;
+};
+
+Record encode(const RecordedGeneration& entered, std::uint64_t ticks);
+RecordedGeneration decode_generation(const Record& record);
 
 /// One row of the name table: a tensor as it was declared.
 struct NameSlot {

@@ -154,6 +154,8 @@ class Recorder {
     put(encode(after, ticks));
   }
 
+  void entered(const RecordedGeneration& generation) { put(encode(generation, now())); }
+
   void lost(Rank rank) {
     put({.ticks = now(), .kind = RecordKind::lost, .id = static_cast<std::uint32_t>(rank.value())});
   }

@@ -125,6 +125,16 @@ void write_slowest(JsonWriter& json, const Figures& f) {
   json.end_array();
 }
 
+void write_generations(JsonWriter& json, const Figures& f) {
+  json.key("generations").begin_array();
+  for (const auto& [generation, mark] : f.generations) {
+    json.begin_object().key("at_ns").value(mark.ns - f.origin_ns);
+    json.key("generation").value(number(generation)).key("ranks").value(mark.ranks);
+    json.key("survivors").value(mark.survivors).end_object();
+  }
+  json.end_array();
+}
+
 void write_switches(JsonWriter& json, const Figures& f) {
   json.key("tuning_switches").begin_array();
   for (const auto& one : f.switches) {
@@ -153,6 +163,7 @@ void write(JsonWriter& json, const Figures& f) {
     json.begin_object().key("name").value(name).key("times").value(number(times)).end_object();
   }
   json.end_array();
+  write_generations(json, f);
   write_switches(json, f);
   json.key("negotiation");
   write(json, f.negotiation);

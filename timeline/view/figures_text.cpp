@@ -183,6 +183,24 @@ std::string switches_text(const Figures& f) {
   return text;
 }
 
+/// The last generations of an elastic job.
+std::string generations_text(const Figures& f) {
+  constexpr std::size_t kShown = 10;
+  if (f.generations.empty()) return {};
+  const auto count = f.generations.size();
+  auto text = count > kShown ? fmt::format("{} generations, the last {}:\n", count, kShown)
+                             : std::string("generations:\n");
+  auto mark = f.generations.begin();
+  std::advance(mark, static_cast<std::ptrdiff_t>(count - std::min(count, kShown)));
+  for (; mark != f.generations.end(); ++mark) {
+    const auto& one = mark->second;
+    text += fmt::format("  at {}: generation {}: {} rank{}, {} of the one before\n",
+                        time_text(static_cast<double>(one.ns - f.origin_ns)), one.generation,
+                        one.ranks, one.ranks == 1 ? "" : "s", one.survivors);
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string as_text(const Figures& figures) {
@@ -190,7 +208,7 @@ std::string as_text(const Figures& figures) {
   for (const auto& verdict : judge(figures)) text += fmt::format("* {}\n", printable(verdict.text));
   return text + shares_text(figures) + rank_table(figures) + phases(figures) + paths_text(figures) +
          clocks_text(figures) + size_table(figures) + skew_table(figures) + slow_table(figures) +
-         switches_text(figures);
+         generations_text(figures) + switches_text(figures);
 }
 
 std::string as_csv(const Figures& figures) {

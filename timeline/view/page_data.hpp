@@ -50,6 +50,8 @@ class PageData final : public OperationSink {
 
   void tuned(const TuningSwitch& change) override { next_.tuned(change); }
 
+  void entered(const GenerationMark& mark) override { next_.entered(mark); }
+
   void unfinished(const UnfinishedOperation& what) override { next_.unfinished(what); }
 
   void dropped(int rank, std::uint64_t records) override { next_.dropped(rank, records); }

@@ -237,6 +237,11 @@ void record_member(std::uint16_t set) {
   if (auto* const recorder = Recorder::current(); recorder != nullptr) recorder->member(set);
 }
 
+void record_entered(const timeline::RecordedGeneration& generation) {
+  if (auto* const recorder = Recorder::current(); recorder != nullptr)
+    recorder->entered(generation);
+}
+
 void record_lost(Rank rank) {
   if (auto* const recorder = Recorder::current(); recorder != nullptr) recorder->lost(rank);
 }

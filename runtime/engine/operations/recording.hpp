@@ -84,6 +84,9 @@ void record_stalls(std::size_t lines);
 void record_mismatch(std::uint16_t set, TensorId id);
 void record_member(std::uint16_t set);
 void record_lost(Rank rank);
+
+/// The rank has entered a generation of an elastic job.
+void record_entered(const timeline::RecordedGeneration& generation);
 /// The rank changes its tuning between two entries.
 void record_tuned(std::uint16_t set, const Tuning& before, const Tuning& after);
 

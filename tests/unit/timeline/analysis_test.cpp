@@ -93,6 +93,19 @@ TEST_CASE("the last changes of the tuning are listed with their times") {
   CHECK(as_json(figures).find(R"("changes": "wake.delay 1 us to 7 us")") != std::string::npos);
 }
 
+TEST_CASE("generations of an elastic job are listed once, with the time of the first rank") {
+  Analysis analysis({}, 5);
+  analysis.operation(step(0, 1));
+  for (const std::int64_t ns : {7 * kMs, 5 * kMs, 6 * kMs})
+    analysis.entered({.ns = ns, .generation = 2, .ranks = 3, .survivors = 2});
+  const auto figures = analysis.finish();
+  REQUIRE(figures.generations.size() == 1);
+  CHECK(figures.generations.at(2).ns == 5 * kMs);
+  CHECK(as_text(figures).find(": generation 2: 3 ranks, 2 of the one before\n") !=
+        std::string::npos);
+  CHECK(as_json(figures).find(R"("generation": 2)") != std::string::npos);
+}
+
 TEST_CASE("a rank that the others waited for at the end is named if the wait was long") {
   const UnfinishedOperation what{
       .name = "grad", .when = {0, 40'000 * kMs}, .waiting = {0, 2}, .missing = {1}};

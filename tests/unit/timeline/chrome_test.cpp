@@ -195,6 +195,14 @@ TEST_CASE("a change of the tuning is an instant with the values before and after
       std::string::npos);
 }
 
+TEST_CASE("a generation of an elastic job is an instant with its ranks") {
+  ChromeWriter writer({}, [](int, std::uint16_t, std::uint32_t) { return std::nullopt; });
+  writer.take(0, encode(RecordedGeneration{.generation = 3, .ranks = 4, .survivors = 2}, 0), 1000);
+  const auto events = writer.events();
+  CHECK(in_short(events) == std::vector<std::string>{"i GENERATION"});
+  CHECK(events.find(R"("generation": 3, "ranks": 4, "survivors": 2)") != std::string::npos);
+}
+
 TEST_CASE("a mismatch between ranks ends in an error") {
   ChromeWriter writer(
       {}, [](int, std::uint16_t, std::uint32_t id) { return std::optional(slot_of(id, "a")); });

@@ -29,6 +29,7 @@ class Collector final : public OperationSink {
   std::vector<std::int64_t> starts_at;
   std::vector<UnfinishedOperation> left;
   std::vector<TuningSwitch> switches;
+  std::vector<GenerationMark> marks;
 
   bool wants_members() const override { return true; }
 
@@ -57,6 +58,8 @@ class Collector final : public OperationSink {
   void lost(int /*rank*/, int /*culprit*/, std::int64_t /*ns*/) override {}
 
   void tuned(const TuningSwitch& change) override { switches.push_back(change); }
+
+  void entered(const GenerationMark& mark) override { marks.push_back(mark); }
 
   void unfinished(const UnfinishedOperation& what) override { left.push_back(what); }
 
@@ -476,4 +479,15 @@ TEST_CASE("a change of the tuning is reported once, with the values before and a
   CHECK(read.switches.front().ns == 1'000'300);
   CHECK(read.switches.front().changes ==
         "fusion.threshold 64 MiB to 2 MiB, cycle.time 0 ms to 1.5 ms");
+}
+
+TEST_CASE("each rank that enters a generation of an elastic job is reported with its time") {
+  const timeline::RecordedGeneration entered{.generation = 2, .ranks = 3, .survivors = 2};
+  Job job;
+  for (int rank = 0; rank < 2; ++rank) job.add(rank, "a", {encode(entered, 300)});
+  const auto read = job.read();
+  REQUIRE(read.marks.size() == 2);
+  CHECK(read.marks.front().ns == 1'000'300);
+  CHECK((read.marks.front().generation == 2 && read.marks.front().ranks == 3));
+  CHECK(read.marks.front().survivors == 2);
 }
