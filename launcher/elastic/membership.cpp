@@ -134,8 +134,11 @@ void on(MembershipState& state, const WorkerCalled& event, TimePoint now) {
 }
 
 /// A worker that was not told to end has ended with code 0. True: the program is ending.
-bool ends_program(const MembershipState& state, const ElasticWorker& worker) {
-  if (worker.leave == LeaveCause::host_going) return false;
+bool ends_program(MembershipState& state, const ElasticWorker& worker) {
+  // A worker of a host that goes may leave in this way while others train on. Somebody stays when
+  // all members are to go, so if none has stayed, they have ended the training.
+  if (worker.leave == LeaveCause::host_going)
+    return worker.rank.has_value() && state.workers.members().empty();
   return worker.rank.has_value() || state.generation == 0;
 }
 

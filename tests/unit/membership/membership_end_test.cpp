@@ -60,6 +60,24 @@ TEST_CASE("a member that ends with code 0 without leaving its generation has fai
   CHECK(story.closed("a") == "finish 1");
 }
 
+TEST_CASE("a training that ends after its last hosts were asked to go has succeeded") {
+  auto story = running({.min_np = 1, .np = 2}, "a:1,b:1");
+  CHECK(story.offer("").empty());
+  CHECK(story.exits(1) == "over 1; close b");
+  CHECK(story.exits(0) == "close a");
+  CHECK(story.closed("b").empty());
+  CHECK(story.closed("a") == "finish 0");
+}
+
+TEST_CASE("members of hosts that go do not end the training before the last of them has ended") {
+  auto story = running({.min_np = 1, .np = 2}, "a:1,b:1");
+  CHECK(story.offer("").empty());
+  CHECK(story.exits(1) == "over 1; close b");
+  CHECK(story.killed(0) == "stop");
+  story.closed("b");
+  CHECK(story.closed("a") == "finish 1");
+}
+
 TEST_CASE("a member that ends with code 0 without leaving while the program ends is no failure") {
   auto story = running({.min_np = 1, .np = 2}, "a:2");
   story.exits(0);
