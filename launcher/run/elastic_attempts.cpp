@@ -9,6 +9,7 @@
 #include "base/knobs/knobs.hpp"
 #include "base/knobs/launcher_knobs.hpp"
 #include "launcher/elastic/driver/elastic_restart.hpp"
+#include "launcher/job/describe.hpp"
 #include "launcher/job/job_state.hpp"
 #include "launcher/run/signal_listener.hpp"
 
@@ -65,6 +66,7 @@ void ElasticAttempts::over() {
     });
   }
   give_up_at_.reset();
+  waits_for_hosts_ = false;
   pause_ = loop_.after(restart_pause(restarts_.size() - 1), [this] { plan_next(); });
 }
 
@@ -86,6 +88,7 @@ void ElasticAttempts::planned(Result<JobPlan>& plan) {
     if (now() >= *give_up_at_)
       return give_up(exit_code_,
                      fmt::format("given up waiting for hosts: {}", made.error().message));
+    say_why_it_waits(made.error());
     pause_ = loop_.after(kHostsPause, [this] { plan_next(); });
     return;
   }
@@ -98,6 +101,14 @@ void ElasticAttempts::planned(Result<JobPlan>& plan) {
                    fmt::format("the job could not be restarted: {}", begun.error().message));
   }
   restarting_ = false;
+}
+
+void ElasticAttempts::say_why_it_waits(const Error& error) {
+  if (std::exchange(waits_for_hosts_, true)) return;
+  const auto left = std::max(Duration::zero(), *give_up_at_ - now());
+  const auto line = fmt::format("the next attempt waits for hosts, for at most {}: {}",
+                                describe(left), error.message);
+  emit_(MembershipChanged{line});
 }
 
 void ElasticAttempts::give_up(int exit_code, std::string_view why) {

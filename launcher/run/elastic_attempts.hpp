@@ -46,6 +46,8 @@ class ElasticAttempts {
   void over();
   void plan_next();
   void planned(Result<JobPlan>& plan);
+  /// Once for each attempt.
+  void say_why_it_waits(const Error& error);
   void give_up(int exit_code, std::string_view why);
 
   Loop& loop_;
@@ -61,6 +63,7 @@ class ElasticAttempts {
   bool restarting_ = false;  ///< The job waits for its next attempt.
   int exit_code_ = 0;
   std::optional<TimePoint> give_up_at_;  ///< Hosts that are not there until then do not come.
+  bool waits_for_hosts_ = false;         ///< The user knows that the next attempt has no hosts.
   Subscription pause_;
   Subscription limit_;  ///< --timeout, while `restarting_`.
   std::optional<Planning> planning_;

@@ -47,7 +47,7 @@ begin -np 2 --min-np 2 --slot-restarts 0 --max-restarts 1 --host-discovery-scrip
 until_out 'generation 1, rank . of 2' 2
 rm "$scratch/slots"
 lose_all
-until_err 'restarting the job, restart 1 of 1'
+until_err 'horo: the next attempt waits for hosts, for at most .*discovery script'
 echo localhost:2 >"$scratch/slots"
 until_out 'generation 1, rank . of 2' 4
 rm "$scratch/slots"
