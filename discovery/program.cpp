@@ -43,7 +43,8 @@ pollfd until_cancelled(const WaitLimit& limit) {
 Status wait_for(std::span<pollfd> streams, Deadline deadline) {
   for (;;) {
     const auto left = deadline.left(SteadyClock::instance().now());
-    if (left <= Duration::zero()) return fail(Errc::timed_out, "it did not end in time");
+    if (left <= Duration::zero())
+      return fail(Errc::timed_out, "it did not end in time (see --discovery-timeout)");
     const auto ms = std::min(std::chrono::ceil<std::chrono::milliseconds>(left), kLongest);
     const int ready = poll(streams.data(), streams.size(), static_cast<int>(ms.count()));
     if (ready > 0 && streams.back().revents != 0)

@@ -39,7 +39,7 @@ expect_in "error" "$err" "it printed more than"
 try horo run -np 2 --min-np 1 --host-discovery-script "seq -f h%.0f 1000000 | cat" true
 expect_in "error" "$err" "line 100001: with"
 try horo run -np 2 --min-np 1 --discovery-timeout 300ms --host-discovery-script "sleep 60; echo a" true
-expect_in "error" "$err" "it did not end in time"
+expect_in "error" "$err" "it did not end in time (see --discovery-timeout)"
 
 # Fixed hosts have no room for what is asked for, and never will: nobody waits.
 try horo run -np 4 --min-np 4 -H localhost:2 --elastic-timeout 1h true
