@@ -2,12 +2,15 @@
 """Files of elastic states: their format, damage, the thread that writes them, and what stays."""
 
 import errno
+import io
 import os
 import pickle
+import sys
 import threading
 
 import pytest
 
+from horo import errors
 from horo._elastic import resuming, saved_file, saving
 from horo._elastic.saved_file import Damaged, Head, Newer, Unusable
 from horo._elastic.saver import Saver
@@ -335,6 +338,26 @@ def test_a_state_that_has_begun_loads_no_file(tmp_path):
     assert state.epoch == 2
 
 
+def test_the_rank_that_has_loaded_a_file_knows_its_number_after_a_loss(tmp_path, monkeypatch):
+    """Else the next files have lower numbers, and an old one is the newest."""
+    written = begin(ObjectState(epoch=1), tmp_path)
+    written._saver.boundaries = 7
+    written._end_saving()
+
+    def gather(value, name):
+        if name == "elastic.resumed":
+            raise errors.PeerLostError("rank 1")
+        return [value]
+
+    state = ObjectState(epoch=0)
+    with monkeypatch.context() as lost:
+        lost.setattr(resuming, "gather", gather)
+        with pytest.raises(errors.PeerLostError):
+            begin(state, tmp_path)
+    state.resume()
+    assert state.epoch == 1 and state._saver.boundaries == 7
+
+
 def test_callbacks_are_called_when_other_ranks_have_saved(tmp_path):
     for ranks, wanted in ((1, []), (2, ["reset"])):
         content = pickle.dumps({"commits": 4, "values": {"epoch": 3}})
@@ -385,6 +408,16 @@ def test_a_value_that_cannot_be_pickled_is_told_once_and_the_training_goes_on(tm
     state._saver._writer.finish()
     assert "is saved again" in capfd.readouterr().err
     assert len(names(tmp_path)) == 1
+
+
+def test_a_training_without_standard_error_goes_on_when_it_cannot_save(monkeypatch):
+    stream = io.StringIO()
+    stream.close()
+    monkeypatch.setattr(sys, "stderr", stream)
+    state = ObjectState(epoch=0)
+    state.save_to("/dev/null/saved", every=1)
+    state.commit()
+    state._end_saving()
 
 
 def test_a_directory_that_cannot_be_made_is_told_once(tmp_path, capfd):

@@ -270,11 +270,16 @@ def test_sync_is_left_out_by_all_ranks_or_by_none(the_job):
     assert the_job.log == ["sync", "try", *RESET, "sync", "try"]
 
 
-def test_a_state_that_only_some_ranks_save_is_refused(the_job):
-    the_job.others_flags = loop._SAVES
+@pytest.mark.parametrize("elastic", [True, False])
+def test_a_state_that_only_some_ranks_save_is_refused(the_job, elastic):
+    the_job.elastic, the_job.others_flags = elastic, loop._SAVES
     with pytest.raises(ValueError, match="call it on all ranks"):
         scripted(the_job)
     assert the_job.log == []
+
+
+def test_a_value_may_have_the_name_of_resume(the_job):
+    assert loop.run(lambda state: state.resume)(states.ObjectState(resume="yes")) == "yes"
 
 
 def test_a_loss_while_the_state_is_made_equal_is_a_loss_too(the_job):
@@ -369,7 +374,7 @@ def test_the_ranks_leave_together(the_job, monkeypatch):
 
     monkeypatch.setattr(loop, "barrier", barrier)
     assert scripted(the_job, 5, 6) == 6
-    again = ["restore", *RESET, "sync", "try", "barrier"]
+    again = ["renew", "restore", *RESET[1:], "sync", "try", "barrier"]
     assert the_job.log == ["sync", "try", "barrier", *again]
 
 
@@ -387,6 +392,34 @@ def test_a_training_that_has_ended_here_needs_no_further_generation(the_job, mon
     assert scripted(the_job, 5) == 5
     assert "worker 0 on host a ended with code 0" in capsys.readouterr().err
     assert loop._job.cross_rank() == 3, "the program may still ask which rank it was"
+    assert the_job.log == ["sync", "try", "renew"], "the state of the end stays"
+
+
+def test_a_training_that_has_ended_here_saves_its_state(the_job, monkeypatch, tmp_path):
+    """Rank 0, which saves at the end, may be the rank that is lost."""
+    the_job.fails = [errors.StartError("worker 0 on host a ended with code 0")]
+
+    def barrier():
+        raise errors.PeerLostError("rank 0")
+
+    def train(state):
+        state.epoch = 1
+        state.commit()
+        state.epoch = 2
+        the_job.ranks = 2
+
+    monkeypatch.setattr(loop, "barrier", barrier)
+    state = states.ObjectState(epoch=0)
+    state.sync = lambda: None
+    state._load_newest = lambda: None
+    state.save_to(tmp_path, every=100)
+    loop.run(train)(state)
+    assert state.epoch == 2
+    the_job.ranks = 1
+    other = states.ObjectState(epoch=0)
+    other.save_to(tmp_path)
+    other.resume()
+    assert other.epoch == 2
 
 
 def test_a_training_that_has_not_ended_is_refused(the_job):

@@ -80,7 +80,7 @@ def _run(func, reset, state):
             if _all_skip_sync(skip_sync, state):
                 state._skipped_sync()
             else:
-                state.resume()
+                state._load_newest()
                 state.sync()
                 state._whole = True
             results.append(func())
@@ -94,17 +94,19 @@ def _run(func, reset, state):
         except HostsUpdatedInterrupt as interrupt:
             skip_sync, act = interrupt.skip_sync, None
         # The exception, and with it the frames of the training, are gone here.
-        if act is not None:
+        if act is not None and not results:
             act()
+            act = None
         place = _job.place() if results and _job.is_initialized() else {}
         try:
-            if not _enter_next(reset, state):
+            if not _enter_next(reset, state, act):
                 skip_sync = False
         except errors.StartError as error:
             if not results:
                 raise
             _tell_end(error)
             _job.keep_place(place)
+            state._end_saving()  # on each rank that comes here, since rank 0 may be the lost one
             return results[0]
 
 
@@ -125,9 +127,7 @@ def _all_skip_sync(skip_sync, state):
     """Whether no rank needs sync(). The ranks may have left the last generation in different ways: a
     loss can end on one rank the call that announces the removal of ranks on another. Fails on all
     ranks: ValueError (not all of them have called save_to())."""
-    if not generation.is_elastic():
-        return False
-    needed = not skip_sync or generation.survivors() != _job.size()
+    needed = not (skip_sync and generation.is_elastic()) or generation.survivors() != _job.size()
     flags = (_NEEDED if needed else 0) | (_SAVES_NOT if state._saver is None else _SAVES)
     found = any_rank(flags, "elastic.sync")
     if found & _SAVES and found & _SAVES_NOT:
@@ -147,12 +147,16 @@ def _enter_prepared(reset, state):
         _enter_next(reset, state)
 
 
-def _enter_next(reset, state):
-    """Enters the next generation. Returns False when a further loss has come between."""
+def _enter_next(reset, state, act=None):
+    """Enters the next generation. Returns False when a further loss has come between. `act`: takes the
+    state of a complete training back, once there is a generation that repeats it."""
     undisturbed = True
     while True:
         try:
             reset()
+            if act is not None:
+                act()
+                act = None
             state.on_reset()
             return undisturbed
         except errors.HoroError as error:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from horo import _job
+from horo import _job, errors
 from horo._elastic import saved_file
 from horo._elastic.saving import say
 from horo._objects import gather_objects
@@ -43,6 +43,15 @@ def gather(value: Any, name: str) -> list[Any]:
 def rank() -> int:
     """0 in a process that has not joined a job."""
     return _job.rank() if _job.is_initialized() else 0
+
+
+def size() -> int:
+    """The job's, also when the training has ended without the job's last generation. It is 1 in a
+    process that has not joined a job."""
+    try:
+        return _job.size()
+    except errors.NotInitializedError:
+        return 1
 
 
 def find(

@@ -57,7 +57,7 @@ class Saver:
             number=self.boundaries,
             steps=state._steps(),
             generation=generation.generation() if here and generation.is_elastic() else 0,
-            ranks=_job.size() if here else 1,
+            ranks=resuming.size(),
             saved_at=time.time(),
             version=horo.__version__,
         )
@@ -79,7 +79,12 @@ class Saver:
         if resuming.rank() == 0:
             with contextlib.suppress(OSError):
                 saved_file.remove_torn(self._writer.folder)
-        found = resuming.find(self._writer.folder, state._unpack)
+
+        def load(head, parts):
+            state._unpack(head, parts)
+            self.boundaries = head.number  # also if a rank is lost before the others know of it
+
+        found = resuming.find(self._writer.folder, load)
         if found is not None:
             source, head = found
             state._resumed(source)

@@ -24,7 +24,8 @@ DEFAULT_MINUTES = 10.0
 
 def say(text: str) -> None:
     """One line for the user."""
-    print(f"horo: {text}", file=sys.stderr, flush=True)
+    with contextlib.suppress(OSError, ValueError):  # a closed stream does not end the training
+        print(f"horo: {text}", file=sys.stderr, flush=True)
 
 
 class Schedule:

@@ -170,8 +170,12 @@ class State:
         self._saver = Saver(directory, every, minutes, keep)
 
     def resume(self) -> None:
-        """Loads the newest good file of save_to(), if no rank has begun the training. run() calls it
+        """Loads the newest good file of save_to(), if no rank has begun the training. run() does it
         before sync(). All ranks call it. Fails: ValueError (the file does not fit the program)."""
+        self._load_newest()
+
+    def _load_newest(self):
+        """resume(), also where the program has a value or a method of that name."""
         if self._saver is not None:
             self._saver.resume(self)
 
