@@ -559,3 +559,12 @@ def test_a_state_is_not_saved_within_a_step(elastic_job, tmp_path):
     state.save_to(tmp_path)
     state.resume()
     assert other._horo_reducer.steps == 1 and state._saver.boundaries == 2
+
+
+def test_a_file_tells_the_steps_of_the_training_and_not_of_all_optimizers(elastic_job):
+    model, _, state = distributed()
+    other = torch.optim.SGD(torch.nn.Linear(2, 1).parameters(), lr=0.5)
+    state = elastic.TorchState(model, state.optimizer, other=horo.DistributedOptimizer(other))
+    for reducer in state._reducers():
+        reducer.steps = 5
+    assert len(state._reducers()) == 2 and state._steps() == 5

@@ -53,9 +53,10 @@ class Newer(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Head:
-    """`number`: how often the training had passed a boundary, in all jobs. `steps`: those that its
-    distributed optimizers had done; -1 without one. `generation` and `ranks`: of the job at that
-    time. `saved_at`: seconds since 1970. `length`: bytes between the head and the checksum."""
+    """`number`: how often the training had passed a boundary, in all jobs. `steps`: those that the
+    furthest of its distributed optimizers had done; -1 without one. `generation` and `ranks`: of the
+    job at that time. `saved_at`: seconds since 1970. `length`: bytes between the head and the
+    checksum."""
 
     number: int
     steps: int

@@ -338,7 +338,7 @@ class TorchState(ObjectState):
 
     def _steps(self):
         reducers = self._reducers()
-        return sum(one.steps for one in reducers) if reducers else -1
+        return max((one.steps for one in reducers), default=-1)
 
     def _pack(self, buffers):
         return pack(self._content(), buffers)
