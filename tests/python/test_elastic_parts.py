@@ -81,6 +81,13 @@ def test_a_new_rank_takes_the_state_from_a_rank_of_its_host_where_there_is_one(
     assert {route.giver: route.takers for route in found} == routes
 
 
+def test_a_rank_with_a_part_of_a_lost_state_is_no_source():
+    part = Standing(False, True, 0, NO_DIGEST)
+    assert choose_source([part, Standing(False, False, 0, NO_DIGEST)], 0).source == 1
+    with pytest.raises(ValueError, match="only a part of it"):
+        choose_source([part, part], 0)
+
+
 def test_a_standing_travels_as_bytes():
     for words in ("new", "7a", "123456789012b!"):
         assert Standing.unpack(standing(words).pack()) == standing(words)

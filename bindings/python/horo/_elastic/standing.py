@@ -68,8 +68,14 @@ def choose_source(standings: list[Standing], survivors: int) -> Choice:
     kept = [rank for rank in ranks if standings[rank].whole]
     kept = [rank for rank in kept if rank < survivors] or kept
     sound = [rank for rank in kept if not standings[rank].torn]
-    if not kept:  # the state is nobody's work yet: all start as rank 0
-        return _choice(standings, 0, frozenset(ranks) - {0})
+    if not kept:  # the state is nobody's work yet: all start as the first rank
+        intact = [rank for rank in ranks if not standings[rank].torn]
+        if not intact:
+            raise ValueError(
+                "the ranks that had the state were lost while they gave it to new ranks, which have only "
+                "a part of it; start the job again, and save its state with save_to()"
+            )
+        return _choice(standings, intact[0], frozenset(ranks) - {intact[0]})
     furthest = max(standings[rank].steps for rank in sound or kept)
     equal = [rank for rank in sound or kept if standings[rank].steps == furthest]
     source = equal[0]

@@ -112,6 +112,7 @@ def _move(state, choice, known, skeleton, digests):
         wanted = _wanted(len(wanted), landing, digests)
     if landing is not None:
         landing.make_room(wanted)
+        state._mixed = True
     routes = choice.routes if wanted else ()
     sets = [_set_of(route) for route in routes]
     for (names, _), route in zip(sets, routes):

@@ -67,6 +67,7 @@ class TorchState(ObjectState):
         given = {name: value for name, value in given.items() if value is not None}
         self._handlers: dict[str, StateHandler] = {}
         self._light = self._partial = False
+        self._mixed = False  # a part of another rank's state has come
         self._paces = Paces()
         self._early: dict[int, tuple[int, bytes]] = {}  # address -> (torch's count of changes, digest)
         self._compared: dict[int, bytes] = {}  # address -> digest, within one sync()
@@ -202,7 +203,7 @@ class TorchState(ObjectState):
         self._merge_done(self._gather_done())
 
     def _synced(self):
-        self._whole, self._early, self._compared = True, {}, {}
+        self._whole, self._mixed, self._early, self._compared = True, False, {}, {}
         reducers = self._reducers()
         for one in reducers:
             one.torn, one.ahead = False, 0
@@ -254,6 +255,7 @@ class TorchState(ObjectState):
         reducers = [one._reducer() for one in optimizers]
         torn, steps = any(one.torn for one in reducers), sum(one.steps for one in reducers)
         if not (self._whole and is_elastic() and _job.size() > 1):
+            torn = torn if self._whole else self._mixed
             return Standing(self._whole, torn, steps, NO_DIGEST, digest_of_host())
         parameters = self._parameters()
         digests = [digest_of_one(one) for one in parameters]
