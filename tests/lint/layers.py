@@ -144,7 +144,6 @@ HOMES = [
     ("nccl.h", ["runtime/backends/nccl"], []),
     ("cuda", ["runtime/device/cuda"], []),
     ("immintrin.h", ["runtime/kernels"], []),
-    ("Python.h", ["bindings/python/fastpath"], []),
     ("catch2/", [], []),
 ]
 

@@ -18,7 +18,9 @@ from horo._failures import failure
 from horo._face import rows_shape
 from horo._handles import PENDING, Part, submit
 from horo._names import KIND_NAMES, declare
-from horo._native import ALLGATHER, ALLREDUCE, ALLTOALL, BROADCAST, REDUCESCATTER
+from horo._native import ALLGATHER, ALLREDUCE, ALLTOALL, BROADCAST, REDUCESCATTER, fast
+
+_submit = fast.horo_submit
 
 
 def need_rows(array, kind):
@@ -139,7 +141,10 @@ class Operations:
             into, kept = address, memory
         else:
             into, kept = face.pointer(target), (memory, face.memory(target))
-        handle = submit(record, address, into)
+        if _submit(record.tensor, address, into, record.address):
+            handle = submit(record, address, into)  # again, for a name that the runtime has evicted
+        else:
+            handle = record.handle = record.slot.value
         PENDING[handle] = (target, kept, None)
         return handle
 
