@@ -79,7 +79,11 @@ static horo_status train(double* step, double steps, long ms) {
          (long long)horo_generation(), horo_rank(), horo_size(), *step);
   fflush(stdout);
   for (;;) {
-    if (exists_of_worker("hang")) rest(3600000);
+    if (exists_of_worker("hang")) {
+      printf("worker %s: hangs\n", worker);
+      fflush(stdout);
+      rest(3600000);
+    }
     if (exists_of_worker("leave")) _exit(0);
     if (exists_of_worker("return")) return HORO_OK;
     rest(ms);

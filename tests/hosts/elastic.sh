@@ -91,6 +91,7 @@ nothing_left h1 h3
 begin -H h1:1,h3:1 --min-np 1 --term-grace 1h
 until_out 'generation 1, rank . of 2' 2
 touch "$folder/hang.1"
+until_out 'worker 1: hangs' 1
 while kill -0 $job && ! grep -q 'generation 2, rank 0 of 1' "$scratch/out"; do
   on h3 pkill -TERM -x -n horo-agent
   sleep 0.5
