@@ -5,10 +5,10 @@
 #include <utility>
 #include <vector>
 
+#include "base/deadline.hpp"
 #include "base/process/kept_program.hpp"
 #include "base/result.hpp"
 #include "base/unique_fd.hpp"
-#include "base/deadline.hpp"
 
 namespace horo::discovery {
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
-#include "base/result.hpp"
 #include "base/deadline.hpp"
+#include "base/result.hpp"
 #include "discovery/host.hpp"
 
 namespace horo::discovery {

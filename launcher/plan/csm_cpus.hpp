@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "base/result.hpp"
 #include "base/deadline.hpp"
+#include "base/result.hpp"
 
 namespace horo::launcher {
 

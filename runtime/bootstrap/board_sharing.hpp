@@ -7,9 +7,9 @@
 #include <memory>
 
 #include "base/board_header.hpp"
+#include "base/deadline.hpp"
 #include "base/result.hpp"
 #include "base/unique_fd.hpp"
-#include "base/deadline.hpp"
 #include "runtime/bootstrap/identity/identity.hpp"
 #include "runtime/bootstrap/local/local_group.hpp"
 #include "runtime/bootstrap/meeting/meeting.hpp"

@@ -102,9 +102,9 @@ struct Figures {
   std::uint64_t stalls = 0;
   /// Tensors that the ranks submitted differently, and how often. The number of names is limited.
   std::map<std::string, std::uint64_t> mismatches;
-  std::vector<TuningSwitch> switches;  ///< Their number is limited.
+  std::vector<TuningSwitch> switches;                   ///< Their number is limited.
   std::map<std::uint64_t, GenerationMark> generations;  ///< By number. Their number is limited.
-  std::map<int, int> culprits;         ///< Lost ranks, and how many ranks reported each.
+  std::map<int, int> culprits;  ///< Lost ranks, and how many ranks reported each.
   std::vector<UnfinishedOperation> unfinished;
   std::vector<std::string> warnings;
   bool knows_waits = false;

@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "base/result.hpp"
 #include "base/deadline.hpp"
+#include "base/result.hpp"
 
 namespace horo::launcher {
 

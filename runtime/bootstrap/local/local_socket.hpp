@@ -8,9 +8,9 @@
 #include <string_view>
 #include <vector>
 
+#include "base/deadline.hpp"
 #include "base/result.hpp"
 #include "base/unique_fd.hpp"
-#include "base/deadline.hpp"
 
 namespace horo::runtime::bootstrap {
 

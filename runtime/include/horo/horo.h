@@ -195,10 +195,10 @@ HORO_API int horo_survivors(void);
  * INVALID_ARGUMENT (null pointer). */
 HORO_API horo_status horo_pending_change(uint64_t* sequence, uint32_t* flags);
 
-/* A digest of `bytes` bytes, by which ranks find out whether they have the same data without sending
- * it. It reads as fast as memory allows. It finds accidents, not forgeries, and another version of
- * the library may give other digests. Memory: the caller's. Thread: any. Blocks: no. Fails:
- * INVALID_ARGUMENT (null pointer). */
+/* A digest of `bytes` bytes, by which ranks find out whether they have the same data without
+ * sending it. It reads as fast as memory allows. It finds accidents, not forgeries, and another
+ * version of the library may give other digests. Memory: the caller's. Thread: any. Blocks: no.
+ * Fails: INVALID_ARGUMENT (null pointer). */
 HORO_API horo_status horo_digest(const void* data, size_t bytes, unsigned char digest[16]);
 
 /* "0.1.0", and HORO_ABI_VERSION of the library, which may be newer than the header's.
