@@ -302,6 +302,7 @@ TEST_CASE("a caller that sleeps gets a tensor whose cycle time has passed before
   std::atomic<Session*> sleeper{nullptr};
   std::atomic<std::uint64_t> sleeps{0};
   std::atomic<bool> got{false};
+  std::atomic<bool> counted{false};
   std::atomic<bool> in_time{false};
   const int fd = run_sessions(
       2,
@@ -317,10 +318,13 @@ TEST_CASE("a caller that sleeps gets a tensor whose cycle time has passed before
           sleeper = &session;
           got = wait_for(session, *operation);
           if (got) session.operations().put(*operation);
+          // The other rank reads the counters of this session, which ends here.
+          while (!counted) std::this_thread::yield();
           return;
         }
         while (sleeper == nullptr || sleeper.load()->counters().sleeps == sleeps)
           std::this_thread::yield();
+        counted = true;
         // A submitter that found no caller may note this time when a caller has come meanwhile and
         // has taken the tensor: it stays, and no tensor is ready.
         session.sets().find(kWorld)->board->ready().ready_since_or(1);
