@@ -133,6 +133,13 @@ Round take_in(const Shape& s, const Fold& fold, Areas& areas) {
   return round;
 }
 
+/// The result at `data` for the rank whose input take_in() has added.
+Round give_back(const Shape& s, const Fold& fold, std::uint64_t data) {
+  Round round;
+  round.sends.push_back({fold.extra, data, s.bytes()});
+  return round;
+}
+
 Schedule doubling(const Shape& s) {
   const Fold fold(s.mesh);
   if (fold.outside) return outside(s, fold);
@@ -157,11 +164,7 @@ Schedule doubling(const Shape& s) {
     data = sum;
   }
   plan.result = data;
-  if (fold.extra >= 0) {
-    Round give;
-    give.sends.push_back({fold.extra, data, s.bytes()});
-    plan.rounds.push_back(std::move(give));
-  }
+  if (fold.extra >= 0) plan.rounds.push_back(give_back(s, fold, data));
   plan.memory = areas.end();
   return plan;
 }
@@ -200,11 +203,7 @@ Schedule halving_doubling(const Shape& s) {
   }
   for (auto round = back.rbegin(); round != back.rend(); ++round)
     plan.rounds.push_back(std::move(*round));
-  if (fold.extra >= 0) {
-    Round give;
-    give.sends.push_back({fold.extra, 0, s.bytes()});
-    plan.rounds.push_back(std::move(give));
-  }
+  if (fold.extra >= 0) plan.rounds.push_back(give_back(s, fold, 0));
   plan.memory = areas.end();
   return plan;
 }
