@@ -60,9 +60,10 @@ enum class ErrorSubject : std::uint8_t {
   group = 8,        ///< The tensor's group, so other members of it may never complete.
   joined = 9,       ///< A rank has joined, and the operation is not possible without it.
   wire_dtype = 10,  ///< Or whether the rounding error is fed back.
+  memory = 11,      ///< Host memory on one rank, device memory on another.
 };
 
-inline constexpr ErrorSubject kLastErrorSubject = ErrorSubject::wire_dtype;
+inline constexpr ErrorSubject kLastErrorSubject = ErrorSubject::memory;
 
 /// Fields that do not apply are empty.
 struct ErrorDetail {

@@ -11,11 +11,23 @@
 #include "base/result.hpp"
 #include "base/strong.hpp"
 #include "runtime/bucket/copy_meter.hpp"
+#include "runtime/device/stream.hpp"
 #include "runtime/host/board_layout.hpp"
 #include "runtime/tensor/signature.hpp"
 #include "runtime/tensor/tuning.hpp"
 
 namespace horo::runtime {
+
+/// The end of a bucket in device memory. The engine owns it until the bucket has completed and
+/// the backend writes it. Thread: the holder of the progress token.
+struct DeviceOutcome {
+  /// The backend records it behind its last work for the bucket.
+  EventHandle finished = nullptr;
+  /// `finished` is recorded: a stream that waits for it comes after the bucket.
+  bool launched = false;
+  /// The results are not valid, on this rank at least; the set goes on.
+  Status error;
+};
 
 /// This rank's part of one tensor.
 struct Part {
@@ -24,7 +36,7 @@ struct Part {
   void* out = nullptr;
   std::uint64_t elements = 0;      ///< In the input; allreduce, broadcast: in the tensor.
   std::uint64_t row_elements = 0;  ///< In one row, where `Bucket::rows` counts rows.
-  void* ready = nullptr;           ///< Device event after which `in` is valid; null: it is valid.
+  EventHandle ready = nullptr;     ///< Device event after which `in` is valid; null: it is valid.
   /// The last rounding for the way between hosts has left this of each element of `in`; a backend
   /// that rounds adds it and replaces it. Null: it is dropped.
   float* remainder = nullptr;
@@ -60,7 +72,11 @@ struct Bucket {
   /// Between hosts, one message more costs as much time as this many bytes: the same number on all
   /// ranks, which choose one algorithm.
   std::uint64_t small_message = kUsualSmallMessage;
-  int device = -1;  ///< Accelerator in whose memory all buffers lie; -1: the host's memory.
+  /// Device in whose memory all buffers of this rank lie. -1: in host memory, also where
+  /// `like.memory` is the device's, on a rank that has joined and has no such tensor.
+  int device = -1;
+  bool partial = false;              ///< Some ranks have joined and take part with neutral values.
+  DeviceOutcome* outcome = nullptr;  ///< Where `like.memory` is the device's; else null.
 };
 
 struct BackendCaps {

@@ -22,8 +22,9 @@ inline constexpr std::size_t kMostCarriedAtOnce = 8;
 /// Whether the inputs of `members` ranks travel with the agreement. Each rank then reduces all of
 /// them by itself, in rank order.
 constexpr bool is_carried(const Signature& signature, int members) {
-  return signature.kind == Kind::allreduce && signature.op != ReduceOp::adasum &&
-         signature.wire == WireDType::none && signature.elements != 0 &&
+  return signature.kind == Kind::allreduce && signature.memory == MemoryKind::host &&
+         signature.op != ReduceOp::adasum && signature.wire == WireDType::none &&
+         signature.elements != 0 &&
          signature.bytes() <= kMostCarriedBytes / static_cast<std::uint64_t>(members);
 }
 

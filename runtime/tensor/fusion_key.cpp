@@ -18,6 +18,7 @@ std::uint64_t fusion_key(const Signature& s) {
   if (moves_nothing(s.kind)) return 0;
   std::uint64_t h =
       mix(static_cast<std::uint64_t>(s.kind) + 1, static_cast<std::uint64_t>(s.dtype));
+  if (s.memory != MemoryKind::host) h = mix(h, static_cast<std::uint64_t>(s.memory));
   if (s.kind == Kind::broadcast || s.root != 0) h = mix(h, static_cast<std::uint64_t>(s.root));
   if (reduces(s.kind)) {
     h = mix(h, static_cast<std::uint64_t>(s.op));

@@ -39,6 +39,8 @@ std::string_view name(ErrorSubject subject) {
       return "joined ranks";
     case ErrorSubject::wire_dtype:
       return "wire dtype";
+    case ErrorSubject::memory:
+      return "memory";
   }
   return "";
 }

@@ -57,8 +57,9 @@ std::string_view name(Kind kind) {
 bool is_possible(const Signature& s) {
   return s.kind <= Kind::join && is_dtype(static_cast<int>(s.dtype)) &&
          is_reduce_op(static_cast<int>(s.op)) && static_cast<int>(s.wire) < kWireDTypes &&
-         s.feedback <= 1 && (s.wire == WireDType::none || can_round_on_wire(s)) &&
-         s.elements <= kMostElements && s.row_elements <= kMostElements &&
+         s.feedback <= 1 && static_cast<int>(s.memory) < kMemoryKinds &&
+         (s.wire == WireDType::none || can_round_on_wire(s)) && s.elements <= kMostElements &&
+         s.row_elements <= kMostElements &&
          std::all_of(s.extents.begin(), s.extents.end(), [](auto extent) { return extent >= 0; });
 }
 
@@ -94,6 +95,8 @@ Difference difference(const Signature& a, const Signature& b) {
   if (a.kind != b.kind)
     return {ErrorSubject::operation, std::string(name(a.kind)), std::string(name(b.kind))};
   if (moves_nothing(a.kind)) return {};
+  if (a.memory != b.memory)
+    return {ErrorSubject::memory, std::string(name(a.memory)), std::string(name(b.memory))};
   if (a.dtype != b.dtype)
     return {ErrorSubject::dtype, std::string(name(a.dtype)), std::string(name(b.dtype))};
   if (!same_shape(a, b)) return {ErrorSubject::shape, shape_text(a), shape_text(b)};

@@ -11,6 +11,7 @@
 
 #include "base/result.hpp"
 #include "runtime/tensor/dtype.hpp"
+#include "runtime/tensor/memory_kind.hpp"
 #include "runtime/tensor/mismatch_report.hpp"
 #include "runtime/tensor/wire_dtype.hpp"
 
@@ -60,7 +61,8 @@ struct Signature {
   std::array<std::int64_t, kDims> extents{};
   WireDType wire = WireDType::none;
   std::uint8_t feedback = 0;  ///< 1: what the rounding leaves is added to the next submission.
-  std::array<std::uint8_t, 6> unused{};  ///< Named, so that every byte is defined.
+  MemoryKind memory = MemoryKind::host;
+  std::array<std::uint8_t, 5> unused{};  ///< Named, so that every byte is defined.
 
   std::uint64_t bytes() const { return elements * size_of(dtype); }
 

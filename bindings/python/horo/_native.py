@@ -70,6 +70,7 @@ SUBJECTS = (
     "group",
     "joined",
     "wire_dtype",
+    "memory",
 )
 
 # horo_dtype, by the name that numpy, ml_dtypes and torch share

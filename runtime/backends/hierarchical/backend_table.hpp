@@ -16,11 +16,8 @@
 
 namespace horo::runtime {
 
-/// Where the buffers of a bucket are.
-enum class MemoryKind : std::uint8_t { host, device };
-
 inline MemoryKind memory_of(const Bucket& bucket) {
-  return bucket.device < 0 ? MemoryKind::host : MemoryKind::device;
+  return bucket.like.memory;
 }
 
 /// How a bucket is moved.
@@ -87,7 +84,6 @@ class BackendTable {
 
   explicit BackendTable(BackendChoice choice);
 
-  static constexpr std::size_t kMemoryKinds = 2;
   static constexpr std::size_t kKinds = static_cast<std::size_t>(Kind::join) + 1;
 
   BackendChoice choice_;

@@ -10,7 +10,14 @@ namespace horo::runtime::tree {
 
 namespace {
 
-enum Flags : std::uint8_t { kScaled = 1, kRooted = 2, kDeep = 4, kRounded = 8, kKnownFlags = 15 };
+enum Flags : std::uint8_t {
+  kScaled = 1,
+  kRooted = 2,
+  kDeep = 4,
+  kRounded = 8,
+  kOnDevice = 16,
+  kKnownFlags = 31
+};
 
 int shown_dims(const Signature& s) {
   return std::min<int>(s.ndim, Signature::kDims);
@@ -32,6 +39,7 @@ std::uint8_t take_head(ByteReader& in, Signature& s) {
   s.kind = static_cast<Kind>(kind);
   s.op = static_cast<ReduceOp>(op);
   s.dtype = static_cast<DType>(dtype);
+  s.memory = (flags & kOnDevice) != 0 ? MemoryKind::device : MemoryKind::host;
   return flags;
 }
 
@@ -93,7 +101,8 @@ void WholeSignature::write(ByteWriter& out, const Signature& s) {
       .fixed(s.ndim)
       .fixed(static_cast<std::uint8_t>((scaled ? kScaled : 0) | (s.root != 0 ? kRooted : 0) |
                                        (deep ? kDeep : 0) |
-                                       (s.wire != WireDType::none ? kRounded : 0)));
+                                       (s.wire != WireDType::none ? kRounded : 0) |
+                                       (s.memory == MemoryKind::device ? kOnDevice : 0)));
   if (scaled) out.real(s.prescale).real(s.postscale);
   if (s.root != 0) out.fixed(s.root);
   if (s.wire != WireDType::none) out.fixed(static_cast<std::uint8_t>(s.wire)).fixed(s.feedback);

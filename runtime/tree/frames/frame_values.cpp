@@ -10,7 +10,7 @@ bool SignatureOrder::operator()(const std::optional<Signature>& a,
                                 const std::optional<Signature>& b) const {
   if (!a || !b) return !a && b;
   const auto fields = [](const Signature& s) {
-    return std::tuple(s.kind, s.dtype, s.op, s.wire, s.feedback, s.ndim, s.root,
+    return std::tuple(s.kind, s.dtype, s.op, s.wire, s.feedback, s.memory, s.ndim, s.root,
                       std::bit_cast<std::uint64_t>(s.prescale),
                       std::bit_cast<std::uint64_t>(s.postscale), s.elements, s.extents_hash,
                       s.extents);

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// A way in which buckets in device memory move between the devices of a set's ranks. The members
+// choose one together when the set has its first tensor in device memory: each tells the others
+// what it has, all look at the same facts, and so all come to the same choice.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/clock.hpp"
+#include "base/result.hpp"
+#include "runtime/bucket/backend.hpp"
+#include "runtime/device/device.hpp"
+
+namespace horo::runtime {
+
+/// Bytes that one rank can tell the others about one path.
+inline constexpr std::size_t kMostOffer = 512;
+
+/// A member of the set, as all members know it. They stand in the order of their positions.
+struct DeviceMember {
+  int rank = -1;          ///< In the job.
+  int host = 0;           ///< Members with the same number share a host.
+  int device = -1;        ///< Its index in that member's process.
+  std::string uuid{};     ///< The device has it; empty: unknown. Equal ones are one device.
+  std::string offer{};    ///< DevicePath::offer() has returned it there.
+  std::string why_not{};  ///< Why that member cannot use the path; empty: it can.
+};
+
+/// A path needs this to connect a set.
+struct DeviceSet {
+  int position = 0;
+  std::span<const DeviceMember> members{};
+  Device* device = nullptr;      ///< Outlives the backend.
+  int streams = 1;               ///< Communication streams that it may use: its users say how many.
+  Duration start_timeout{};      ///< For all members to connect.
+  Duration timeout{};            ///< For a peer that is silent; zero: no limit.
+  std::function<bool()> lost{};  ///< A rank of the job was lost: connecting has no use.
+};
+
+/// Pure but for offer() and connect(). Thread: one at a time.
+class DevicePath {
+ public:
+  virtual ~DevicePath() = default;
+
+  /// As in `gpu.operations`.
+  virtual std::string_view name() const = 0;
+
+  /// Bytes for the other members, at most kMostOffer: for NCCL the id, from position 0; for memory
+  /// that ranks of one host share its handles. What it allocates belongs to this object. Blocks:
+  /// no. Fails: unavailable (why this rank cannot use the path: a library or a device that is
+  /// missing; says which).
+  virtual Result<std::string> offer(Device& device, int position) = 0;
+
+  /// Whether these members can use it together. The same answer on all of them. Fails: unavailable
+  /// (two ranks on one device, members on several hosts, versions that differ; says which).
+  virtual Status check(std::span<const DeviceMember> members) const = 0;
+
+  /// Whether it moves buckets of this kind; others go through host memory. The same answer on all
+  /// members.
+  virtual bool takes(const Signature& like) const = 0;
+
+  /// Connects. The backend waits for Part::ready on its streams, records DeviceOutcome::finished,
+  /// and blocks no thread. Thread: one of its own. Blocks: until all members have connected. Fails:
+  /// as the library; timed_out, peer_lost.
+  virtual Result<std::unique_ptr<Backend>> connect(const DeviceSet& set) = 0;
+};
+
+}  // namespace horo::runtime
