@@ -26,6 +26,7 @@ using horo::software_device::Stream;
 
 constexpr int kVersion = 13000;
 constexpr int kNotInitialized = 3;
+constexpr int kNoDevice = 100;
 constexpr int kMemoryType = 2;     // CU_POINTER_ATTRIBUTE_MEMORY_TYPE
 constexpr int kIsManaged = 8;      // CU_POINTER_ATTRIBUTE_IS_MANAGED
 constexpr int kDeviceOrdinal = 9;  // CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
@@ -68,7 +69,8 @@ int on_stream(const char* call, void* handle, Body body) {
 // -- Devices and contexts -------------------------------------------------------------------------
 
 ENTRY int cuInit(unsigned flags) {
-  const int error = machine().begin_call("cuInit");
+  int error = machine().begin_call("cuInit");
+  if (error == kSuccess && machine().devices() == 0) error = kNoDevice;
   if (error == kSuccess) initialized = true;
   return flags == 0 ? error : kInvalidValue;
 }
@@ -88,6 +90,13 @@ ENTRY int cuDeviceGet(int* device, int ordinal) {
   if (!initialized) return kNotInitialized;
   *device = ordinal;
   return ordinal >= 0 && ordinal < machine().devices() ? kSuccess : kInvalidDevice;
+}
+
+ENTRY int cuDeviceGetUuid_v2(char* uuid, int device) {
+  if (device < 0 || device >= machine().devices()) return kInvalidDevice;
+  std::memcpy(uuid, "software device", 15);
+  uuid[15] = static_cast<char>(machine().physical(device));
+  return kSuccess;
 }
 
 ENTRY int cuDevicePrimaryCtxRetain(void** context, int device) {
@@ -269,4 +278,27 @@ ENTRY std::size_t horo_software_device_pending(void) {
 
 ENTRY std::size_t horo_software_device_allocated(void) {
   return machine().allocated();
+}
+
+ENTRY int horo_software_device_launch(void* handle, horo_software_device_span* spans,
+                                      std::size_t count, void (*run)(void*), void* argument) {
+  return on_stream("cuLaunchKernel", handle, [&](Stream& stream) {
+    return machine().launch(stream, {spans, count}, [run, argument] { run(argument); });
+  });
+}
+
+ENTRY int horo_software_device_current(int* on_host) {
+  if (contexts.empty()) return -1;
+  *on_host = machine().physical(contexts.back());
+  return contexts.back();
+}
+
+ENTRY int horo_software_device_of_stream(void* handle) {
+  if (contexts.empty()) return -1;
+  const Stream* const stream = machine().stream_of(handle, contexts.back());
+  return stream == nullptr ? -1 : stream->device;
+}
+
+ENTRY int horo_software_device_broken(void) {
+  return machine().broken();
 }

@@ -80,4 +80,23 @@ FaultPlan parse_plan(std::string_view text, std::string& fault) {
   return plan;
 }
 
+std::vector<int> visible_devices(const char* variable, int devices) {
+  std::vector<int> seen;
+  if (variable == nullptr) {
+    for (int device = 0; device < devices; ++device) seen.push_back(device);
+    return seen;
+  }
+  constexpr std::string_view kUuid = "GPU-SOFTWARE-";
+  for (std::string_view rest = variable;;) {
+    const auto end = std::min(rest.find(','), rest.size());
+    auto word = rest.substr(0, end);
+    if (word.starts_with(kUuid)) word.remove_prefix(kUuid.size());
+    std::uint64_t device = 0;
+    if (!read_number(word, device) || device >= static_cast<std::uint64_t>(devices)) return seen;
+    seen.push_back(static_cast<int>(device));
+    if (end == rest.size()) return seen;
+    rest.remove_prefix(end + 1);
+  }
+}
+
 }  // namespace horo::software_device

@@ -13,6 +13,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace horo::software_device {
 
@@ -39,5 +40,9 @@ struct FaultPlan {
 
 /// Unknown words are an error: `fault` names the first.
 FaultPlan parse_plan(std::string_view text, std::string& fault);
+
+/// The devices that a process sees of `devices`, by CUDA_VISIBLE_DEVICES as its documentation says:
+/// numbers or UUIDs (GPU-SOFTWARE-n); the first that there is not ends the list. Null: all.
+std::vector<int> visible_devices(const char* variable, int devices);
 
 }  // namespace horo::software_device

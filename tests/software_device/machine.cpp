@@ -43,6 +43,7 @@ bool Machine::plan(std::string_view text) {
   }
   const Lock lock(mutex_);
   plan_ = std::move(read);
+  visible_ = visible_devices(std::getenv("CUDA_VISIBLE_DEVICES"), plan_.devices);
   ++plans_;
   calls_.clear();
   findings_.clear();
@@ -82,7 +83,17 @@ std::size_t Machine::allocated() {
 
 int Machine::devices() {
   const Lock lock(mutex_);
-  return plan_.devices;
+  return static_cast<int>(visible_.size());
+}
+
+int Machine::physical(int device) {
+  const Lock lock(mutex_);
+  return visible_.at(static_cast<std::size_t>(device));
+}
+
+int Machine::broken() {
+  const Lock lock(mutex_);
+  return broken_;
 }
 
 bool Machine::capturing() {
@@ -287,6 +298,29 @@ int Machine::copy(void* to, const void* from, std::uint64_t bytes, Stream& strea
   return to_pageable ? synchronize(stream) : kSuccess;
 }
 
+int Machine::launch(Stream& stream, std::span<horo_software_device_span> spans,
+                    std::function<void()> body) {
+  const Lock lock(mutex_);
+  join(stream.order, host_);
+  int error = kSuccess;
+  for (auto& span : spans) {
+    if (span.bytes == 0) continue;
+    const Use use{.bytes = span.bytes,
+                  .access = span.writes != 0 ? Access::write : Access::read,
+                  .stream = stream.index,
+                  .number = stream.put + 1};
+    bool pageable = false;
+    span.alias = resolve(span.address, use, stream, error, pageable);
+    if (!pageable) continue;
+    find(fmt::format("operation {} of stream {} uses {}, which is not memory of a device",
+                     use.number, use.stream, span.address));
+    error = kInvalidValue;
+  }
+  if (error != kSuccess) return error;
+  put(stream, {.kind = Work::Kind::launch, .body = std::move(body)});
+  return kSuccess;
+}
+
 // -- The streams' threads -----------------------------------------------------------------------
 
 /// Under the lock.
@@ -340,7 +374,11 @@ bool Machine::run_first(Stream& stream, Lock& lock) {
     work.event->completed = std::max(work.event->completed, work.record);
   } else if (!broken) {
     lock.unlock();
-    std::memmove(work.to, work.from, work.bytes);
+    if (work.kind == Work::Kind::launch) {
+      work.body();
+    } else {
+      std::memmove(work.to, work.from, work.bytes);
+    }
     lock.lock();
   }
   return true;

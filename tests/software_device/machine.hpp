@@ -7,14 +7,17 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "tests/software_device/fault_plan.hpp"
 #include "tests/software_device/memory_map.hpp"
+#include "tests/software_device/software_device.h"
 
 namespace horo::software_device {
 
@@ -36,7 +39,7 @@ struct Event {
 };
 
 struct Work {
-  enum class Kind : std::uint8_t { copy, record, wait };
+  enum class Kind : std::uint8_t { copy, launch, record, wait };
 
   Kind kind = Kind::copy;
   std::uint64_t number = 0;
@@ -45,7 +48,8 @@ struct Work {
   std::uint64_t bytes = 0;
   std::vector<std::byte> pageable;  ///< The source's bytes, taken when the copy was started.
   Event* event = nullptr;
-  std::uint64_t record = 0;  ///< The record of `event` that this makes or waits for.
+  std::uint64_t record = 0;    ///< The record of `event` that this makes or waits for.
+  std::function<void()> body;  ///< The kernel of a launch.
 };
 
 struct Stream {
@@ -68,8 +72,13 @@ class Machine {
   std::string findings(std::size_t& count);
   std::size_t pending();
   std::size_t allocated();
+  /// Devices that this process sees: those of CUDA_VISIBLE_DEVICES, or all.
   int devices();
+  /// The number of a device on its host, which CUDA_VISIBLE_DEVICES does not change.
+  int physical(int device);
   bool capturing();
+  /// The error that has broken the device; 0: it works.
+  int broken();
 
   /// The error that this call returns by the plan, or because the device is broken; else 0.
   int begin_call(const char* name);
@@ -93,6 +102,11 @@ class Machine {
   int synchronize_event(void* event);
 
   int copy(void* to, const void* from, std::uint64_t bytes, Stream& stream);
+
+  /// Puts a kernel on a stream. It uses no memory but the spans, whose aliases it finds filled in.
+  /// When the device breaks, kernels that have not begun do not run.
+  int launch(Stream& stream, std::span<horo_software_device_span> spans,
+             std::function<void()> body);
 
  private:
   using Lock = std::unique_lock<std::mutex>;
@@ -120,6 +134,7 @@ class Machine {
   Order host_;  ///< Operations that the host knows to have ended.
   std::vector<std::unique_ptr<Stream>> streams_;
   std::vector<Stream*> defaults_;  ///< By device.
+  std::vector<int> visible_;       ///< By device, its number on the host.
   std::vector<std::unique_ptr<Event>> events_;
 };
 

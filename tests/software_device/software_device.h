@@ -25,6 +25,30 @@ size_t horo_software_device_pending(void);
 /* Bytes of device memory and of pinned memory that are allocated now. */
 size_t horo_software_device_allocated(void);
 
+/* Memory that a kernel uses. The device's threads reach it at `alias`, not at `address`. */
+struct horo_software_device_span {
+  const void* address;
+  size_t bytes;
+  int writes;
+  void* alias;
+};
+
+/* Puts a kernel on a stream of the calling thread's device, 0 for its default stream: `run` is
+ * called with `argument` by the stream's thread, behind all work that comes before it. The spans
+ * are all that it uses. They and the argument stay valid until it has run; when the device breaks
+ * before that, it never runs. The result is 0 or an error of CUDA. */
+int horo_software_device_launch(void* stream, struct horo_software_device_span* spans, size_t count,
+                                void (*run)(void*), void* argument);
+
+/* The calling thread's device, and its number on the host; -1: the thread has no context. */
+int horo_software_device_current(int* on_host);
+
+/* The device of a stream, 0 for the calling thread's; -1: no such stream. */
+int horo_software_device_of_stream(void* stream);
+
+/* The error that has broken the device; 0: it works. */
+int horo_software_device_broken(void);
+
 #ifdef __cplusplus
 }
 #endif
