@@ -10,7 +10,7 @@ option(HORO_PCH "Precompile standard headers, which takes less time from nothing
 set(HORO_SANITIZE "" CACHE STRING "Sanitizers to build with: empty, address or thread")
 set(HORO_GLOO AUTO CACHE STRING "Gloo backend module: AUTO (if its headers are found), ON or OFF")
 set(HORO_MPI AUTO CACHE STRING "MPI backend modules and benchmarks: AUTO (if found), ON or OFF")
-set(HORO_CUDA AUTO CACHE STRING "CUDA and NCCL modules: AUTO (if nvcc is found), ON or OFF")
+set(HORO_CUDA AUTO CACHE STRING "CUDA and NCCL modules: AUTO (with kernels if nvcc is found), ON (nvcc must be there) or OFF")
 set_property(CACHE HORO_SANITIZE PROPERTY STRINGS "" address thread)
 set_property(CACHE HORO_GLOO HORO_MPI HORO_CUDA PROPERTY STRINGS AUTO ON OFF)
 

@@ -19,8 +19,8 @@ const ModuleEntry* module_or_reason(const char* name) {
   WARN(entry.error().message);
   CHECK(entry.error().code == Errc::unavailable);
   void* driver = dlopen("libcuda.so.1", RTLD_LAZY);
-  const bool says_driver =
-      entry.error().message.find("no CUDA driver: libcuda.so.1 is missing") != std::string::npos;
+  const bool says_driver = entry.error().message.find(
+                               "CUDA's driver cannot be loaded: libcuda.so.1") != std::string::npos;
   CHECK(says_driver == (driver == nullptr));
   return nullptr;
 }

@@ -24,7 +24,6 @@ using horo::software_device::kSuccess;
 using horo::software_device::Machine;
 using horo::software_device::Stream;
 
-constexpr int kVersion = 13000;
 constexpr int kNotInitialized = 3;
 constexpr int kNoDevice = 100;
 constexpr int kMemoryType = 2;     // CU_POINTER_ATTRIBUTE_MEMORY_TYPE
@@ -76,7 +75,7 @@ ENTRY int cuInit(unsigned flags) {
 }
 
 ENTRY int cuDriverGetVersion(int* version) {
-  *version = kVersion;
+  *version = machine().driver_version();
   return kSuccess;
 }
 

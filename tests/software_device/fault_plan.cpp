@@ -41,6 +41,8 @@ bool read_word(std::string_view key, std::string_view value, FaultPlan& plan) {
     plan.devices = static_cast<int>(number);
   } else if (key == "hang") {
     plan.hang_at = number;
+  } else if (key == "cuda") {
+    plan.cuda = static_cast<int>(number);
   } else if (key == "capturing") {
     plan.capturing = number != 0;
   } else {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // When a software device is slow and what it does wrong, as a text in HORO_SOFTWARE_DEVICE:
 //
-//   seed=7 delay=200 devices=2 fail=cuMemHostAlloc@3:2 async=12:719 hang=40 capturing=1
+//   seed=7 delay=200 devices=2 fail=cuMemHostAlloc@3:2 async=12:719 hang=40 capturing=1 cuda=12080
 //
 // `delay`: the longest usual pause before an operation of a stream, in microseconds. `fail`: the
 // third call of that function returns CUDA's error 2; `@0` stands for every call, and without a
 // number the error is 999. `async`: the 12th operation that runs breaks the device with error 719.
-// `hang`: the 40th never ends. `capturing`: every stream is being captured to a graph.
+// `hang`: the 40th never ends. `capturing`: every stream is being captured to a graph. `cuda`: the
+// version for which the driver is, as cuDriverGetVersion returns it.
 #pragma once
 
 #include <cstdint>
@@ -29,6 +30,7 @@ struct FaultPlan {
   std::uint64_t delay_us = 0;
   int devices = 1;
   bool capturing = false;
+  int cuda = 13000;  ///< The version that the driver is for.
   std::map<std::string, PlannedError, std::less<>> calls;
   PlannedError async;
   std::uint64_t hang_at = 0;

@@ -26,6 +26,7 @@ SoftwareDevice::SoftwareDevice(const std::string& plan) {
   find(pending_, "horo_software_device_pending");
   find(allocated_, "horo_software_device_allocated");
   this->plan(plan);
+  setenv("HORO_GPU_KERNELS", HORO_TEST_SOFTWARE_KERNELS, 1);
   const auto loaded = runtime::cuda::load_driver(path());
   REQUIRE(loaded);
   driver_ = *loaded;

@@ -96,6 +96,11 @@ int Machine::broken() {
   return broken_;
 }
 
+int Machine::driver_version() {
+  const Lock lock(mutex_);
+  return plan_.cuda;
+}
+
 bool Machine::capturing() {
   const Lock lock(mutex_);
   return plan_.capturing;

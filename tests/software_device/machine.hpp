@@ -77,6 +77,7 @@ class Machine {
   /// The number of a device on its host, which CUDA_VISIBLE_DEVICES does not change.
   int physical(int device);
   bool capturing();
+  int driver_version();
   /// The error that has broken the device; 0: it works.
   int broken();
 

@@ -18,6 +18,7 @@ Status probe() {
 
 Result<std::unique_ptr<Backend>> make(const Communicator& communicator) {
   HORO_TRY(auto device, open_cuda_device(communicator.device));
+  HORO_TRY_STATUS(enter_cuda_device(communicator.device));
   return NcclBackend::make(communicator, std::move(device));
 }
 

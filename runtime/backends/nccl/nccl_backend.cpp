@@ -48,7 +48,7 @@ Result<std::unique_ptr<Backend>> NcclBackend::make(const Communicator& communica
   HORO_TRY_STATUS(runtime::check(communicator));
   HORO_TRY(const auto* library, nccl::load());
   HORO_TRY(const auto id, agree_on_id(communicator, *library));
-  HORO_TRY(const auto stream, device->make_stream());  // Makes the device this thread's, too.
+  HORO_TRY(const auto stream, device->make_stream());
   nccl::Comm comm = nullptr;
   const auto joined = library->status(
       library->comm_init_rank(&comm, communicator.size(), id, communicator.position),

@@ -2,6 +2,7 @@
 #include "runtime/device/driver/cuda_driver.hpp"
 
 #include <atomic>
+#include <cstdlib>
 #include <dlfcn.h>
 #include <memory>
 #include <type_traits>
@@ -14,6 +15,7 @@ namespace horo::runtime::cuda {
 namespace {
 
 constexpr Code kOutOfMemory = 2;
+constexpr Code kNoDevice = 100;
 
 std::atomic<const Driver*> loaded{nullptr};
 Mutex loading;
@@ -49,18 +51,37 @@ std::string find_functions(void* library, Driver& driver) {
   find(driver.record, "cuEventRecord");
   find(driver.query, "cuEventQuery");
   find(driver.wait, "cuStreamWaitEvent");
+  find(driver.version, "cuDriverGetVersion");
+  find(driver.load_module, "cuModuleLoadData");
+  find(driver.unload_module, "cuModuleUnload");
+  find(driver.module_function, "cuModuleGetFunction");
+  find(driver.launch, "cuLaunchKernel");
   find(driver.error_name, "cuGetErrorName");
   find(driver.error_text, "cuGetErrorString");
   return missing;
 }
 
+Failure no_device() {
+  const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  if (visible == nullptr) {
+    return fail(Errc::unavailable,
+                "CUDA's driver sees no device: this machine has none, or the container was not "
+                "given any");
+  }
+  return fail(Errc::unavailable,
+              "CUDA's driver sees no device: CUDA_VISIBLE_DEVICES is '{}'; it must begin with the "
+              "number or UUID of a device of this machine, or be unset",
+              visible);
+}
+
 Status start(const Driver& driver) {
-  if (auto ready = driver.status(driver.init(0), "cuInit"); !ready)
-    return fail(Errc::unavailable, "CUDA's driver cannot be used: {}", ready.error().message);
+  const auto code = driver.init(0);
   int count = 0;
-  HORO_TRY_STATUS(driver.status(driver.device_count(&count), "cuDeviceGetCount"));
-  if (count == 0)
-    return fail(Errc::unavailable, "CUDA's driver sees no device; is CUDA_VISIBLE_DEVICES empty");
+  if (code == kSuccess)
+    HORO_TRY_STATUS(driver.status(driver.device_count(&count), "cuDeviceGetCount"));
+  if (code == kNoDevice || (code == kSuccess && count == 0)) return no_device();
+  if (auto ready = driver.status(code, "cuInit"); !ready)
+    return fail(Errc::unavailable, "CUDA's driver cannot be used: {}", ready.error().message);
   return {};
 }
 

@@ -16,6 +16,8 @@ namespace horo::runtime::cuda {
 using Code = int;  ///< CUresult
 using Address = std::uint64_t;
 using Context = void*;
+using Module = void*;
+using Function = void*;
 
 inline constexpr Code kSuccess = 0;
 inline constexpr Code kNotReady = 600;
@@ -51,6 +53,13 @@ struct Driver {
   Code (*record)(EventHandle event, StreamHandle stream);
   Code (*query)(EventHandle event);
   Code (*wait)(StreamHandle stream, EventHandle event, unsigned flags);
+  Code (*version)(int* version);
+  Code (*load_module)(Module* module, const void* image);
+  Code (*unload_module)(Module module);
+  Code (*module_function)(Function* function, Module module, const char* name);
+  Code (*launch)(Function function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                 unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
+                 StreamHandle stream, void** arguments, void** extra);
   Code (*error_name)(Code code, const char** name);
   Code (*error_text)(Code code, const char** text);
 

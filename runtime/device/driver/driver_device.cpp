@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/device/driver/driver_device.hpp"
 
+#include "base/log.hpp"
+#include "runtime/device/driver/current_context.hpp"
+#include "runtime/device/driver/driver_kernels.hpp"
+
 namespace horo::runtime {
 
 namespace {
@@ -16,40 +20,38 @@ void* pointer_of(Address address) {
   return reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr): CUDA's addresses
 }
 
-/// Makes a context the calling thread's while it lives: most calls of the driver need one.
-class Current {
- public:
-  Current(const Driver& driver, cuda::Context context)
-      : driver_(driver), code_(driver.push_context(context)) {}
+using cuda::Current;
 
-  ~Current() {
-    cuda::Context own = nullptr;
-    if (code_ == cuda::kSuccess) static_cast<void>(driver_.pop_context(&own));
-  }
-
-  Current(const Current&) = delete;
-  Current& operator=(const Current&) = delete;
-
-  cuda::Code code() const { return code_; }
-
- private:
-  const Driver& driver_;
-  const cuda::Code code_;
-};
+/// Null, with a warning where there is a file that cannot be used.
+std::unique_ptr<DriverKernels> load_kernels(const Driver& driver, cuda::Context context) {
+  const auto file = DriverKernels::file();
+  if (file.empty()) return nullptr;
+  auto kernels = DriverKernels::load(driver, context, file);
+  if (kernels) return std::move(*kernels);
+  log::warn("device", "no kernels for devices: {}", kernels.error().message);
+  return nullptr;
+}
 
 class DriverDevice final : public Device {
  public:
   DriverDevice(const Driver& driver, int index, int handle, cuda::Context context)
-      : driver_(driver), index_(index), handle_(handle), context_(context) {}
+      : driver_(driver),
+        index_(index),
+        handle_(handle),
+        context_(context),
+        kernels_(load_kernels(driver, context)) {}
 
-  ~DriverDevice() override { static_cast<void>(driver_.release_primary_context(handle_)); }
+  ~DriverDevice() override {
+    kernels_.reset();
+    static_cast<void>(driver_.release_primary_context(handle_));
+  }
 
   DriverDevice(const DriverDevice&) = delete;
   DriverDevice& operator=(const DriverDevice&) = delete;
 
   int index() const override { return index_; }
 
-  Packer* packer() override { return nullptr; }
+  Packer* packer() override { return kernels_.get(); }
 
   Result<void*> allocate(std::uint64_t bytes) override {
     Address memory = 0;
@@ -126,15 +128,14 @@ class DriverDevice final : public Device {
  private:
   template <typename Body>
   Status call(const char* name, Body body) const {
-    const Current current(driver_, context_);
-    HORO_TRY_STATUS(driver_.status(current.code(), "cuCtxPushCurrent"));
-    return driver_.status(body(), name);
+    return cuda::call_in(driver_, context_, name, body);
   }
 
   const Driver& driver_;
   const int index_;
   const int handle_;
   const cuda::Context context_;
+  std::unique_ptr<DriverKernels> kernels_;  ///< Null: this build has none.
 };
 
 }  // namespace
