@@ -5,8 +5,10 @@
  *   trainee FOLDER STEPS hidden         the same sums, waited for only when they are done
  * Each rank R writes FOLDER/times.R. A line per step has the CLOCK_MONOTONIC time in nanoseconds at
  * which the step had computed, the time that the rank waited for the large sum, and the time that
- * it waited for the other ranks before the sum. Then it creates FOLDER/done.R and runs until
- * FOLDER/stop exists. */
+ * it waited for the other ranks before the sum. Then it writes FOLDER/starved.R, the nanoseconds
+ * for which its threads had work and no core, creates FOLDER/done.R and runs until FOLDER/stop
+ * exists. */
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,6 +83,24 @@ static FILE* open_file(const char* folder, const char* name) {
   return file;
 }
 
+/* The nanoseconds for which this process's threads have waited for a core. */
+static long long starved(void) {
+  long long sum = 0;
+  DIR* const threads = opendir("/proc/self/task");
+  const struct dirent* thread;
+  while (threads != NULL && (thread = readdir(threads)) != NULL) {
+    char path[300];
+    long long waited = 0;
+    snprintf(path, sizeof path, "/proc/self/task/%s/schedstat", thread->d_name);
+    FILE* const file = fopen(path, "re");
+    if (file == NULL) continue;
+    if (fscanf(file, "%*d %lld", &waited) == 1) sum += waited;
+    fclose(file);
+  }
+  if (threads != NULL) closedir(threads);
+  return sum;
+}
+
 int main(int argc, char** argv) {
   if (argc < 4) return 8;
   need(horo_init());
@@ -89,6 +109,7 @@ int main(int argc, char** argv) {
   const int mine = late && argc > 5 && horo_rank() == atoi(argv[4]);
   large_values = calloc(kLarge, sizeof(float));
   FILE* const times = open_file(argv[1], "times");
+  const long long before = starved();
   for (int step = 0; step < atoi(argv[2]); ++step) {
     rest(10 + (mine ? atol(argv[5]) : 0));
     const long long computed = now();
@@ -102,6 +123,9 @@ int main(int argc, char** argv) {
     fprintf(times, "%lld %lld %lld\n", computed, waited, meeting);
   }
   fclose(times);
+  FILE* const delays = open_file(argv[1], "starved");
+  fprintf(delays, "%lld\n", starved() - before);
+  fclose(delays);
   fclose(open_file(argv[1], "done"));
   char stop[4096];
   snprintf(stop, sizeof stop, "%s/stop", argv[1]);
