@@ -11,8 +11,9 @@ set(HORO_SANITIZE "" CACHE STRING "Sanitizers to build with: empty, address or t
 set(HORO_GLOO AUTO CACHE STRING "Gloo backend module: AUTO (if its headers are found), ON or OFF")
 set(HORO_MPI AUTO CACHE STRING "MPI backend modules and benchmarks: AUTO (if found), ON or OFF")
 set(HORO_CUDA AUTO CACHE STRING "CUDA and NCCL modules: AUTO (with kernels if nvcc is found), ON (nvcc must be there) or OFF")
+set(HORO_FASTPATH AUTO CACHE STRING "Extension module of the Python package: AUTO (if Python's headers are found), ON or OFF")
 set_property(CACHE HORO_SANITIZE PROPERTY STRINGS "" address thread)
-set_property(CACHE HORO_GLOO HORO_MPI HORO_CUDA PROPERTY STRINGS AUTO ON OFF)
+set_property(CACHE HORO_GLOO HORO_MPI HORO_CUDA HORO_FASTPATH PROPERTY STRINGS AUTO ON OFF)
 
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)

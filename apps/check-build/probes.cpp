@@ -100,6 +100,20 @@ Finding probe_library() {
   return finding;
 }
 
+/// The extension module of the Python package.
+Finding probe_fast_path(const std::string& library) {
+  const auto module = library.substr(0, library.rfind('/')) + "/horo/horo-fastpath.abi3.so";
+  const bool available = access(module.c_str(), R_OK) == 0;
+  return {.section = "Runtime",
+          .name = "fastpath",
+          .available = available,
+          .detail = available ? "Python makes frequent calls by an extension module"
+                              : fmt::format("Python calls libhoro by ctypes, which takes longer: "
+                                            "there is no {}; Python's headers were missing when "
+                                            "Horo was built (Debian's libpython3-dev)",
+                                            module)};
+}
+
 /// A process that encrypts loads this library by itself.
 Finding probe_cipher_library() {
   const auto found = kv::cipher_library();
@@ -270,6 +284,7 @@ Finding unused_library(const char* name) {
 std::vector<Finding> probe_build() {
   const auto library = probe_library();
   return {library,
+          probe_fast_path(library.detail),
           probe_cipher_library(),
           probe_launcher(),
           probe_binding(),

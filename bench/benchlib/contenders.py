@@ -129,6 +129,10 @@ def horo_torch(setting):
     return [torch_python(), TORCH_PROGRAM, "--backend", "horo"]
 
 
+def horo_torch_ctypes(setting):
+    return ["env", "HORO_CTYPES=1", *horo_torch(setting)]
+
+
 def torch_gloo(_setting):
     return [torch_python(), TORCH_PROGRAM, "--backend", "torch"]
 
@@ -147,6 +151,7 @@ CONTENDERS = (
     Contender("horo-c", horo_run, bench_program("bench_horo")),
     Contender("horo-c-alloc", horo_run, bench_program("bench_horo", "--memory", "shared")),
     Contender("horo-torch", horo_run, horo_torch),
+    Contender("horo-torch-ctypes", horo_run, horo_torch_ctypes),
     Contender("openmpi", open_mpi, bench_program("bench_openmpi"), fuses=True),
     Contender("openmpi-tuned", open_mpi_tuned, bench_program("bench_openmpi"), fuses=True),
     Contender("mpich", mpich, bench_program("bench_mpich"), fuses=True),

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Steps of `pip install .` that put the files of a CMake build into the wheel. Not installed itself.
 
-The wheel holds libhoro, its backends and the tools, which go to `bin` of the environment. It needs only the
-system's C and C++ libraries. Other libraries that the backend gloo uses are inside, with their licences. The
+The wheel holds libhoro, its backends, the extension module and the tools, which go to `bin` of the environment.
+It needs only the system's C and C++ libraries. Other libraries that the backend gloo uses are inside, with their licences. The
 MPI backends use the MPI of the ranks. The file NOTICES has the terms of the code that is compiled in.
 """
 
@@ -120,10 +120,11 @@ def _notices(backends):
 
 
 class Parts:
-    """Files to ship: `library`, `backends`, `tools`, and the `carried` libraries of the system."""
+    """Files to ship: `library`, `backends`, the extension module `fastpath`, if there is one, `tools`, and
+    the `carried` libraries of the system."""
 
     def __init__(self):
-        self.library, self.backends, self.tools = built_library(), [], []
+        self.library, self.backends, self.fastpath, self.tools = built_library(), [], [], []
         self.carried = []
         if self.library is None:
             print(f"no {_BUILT}: the package will look for libhoro.so where it runs")
@@ -137,6 +138,7 @@ class Parts:
             self.tools = sorted(names)
         folder = os.path.join(os.path.dirname(self.library), "horo")
         self.backends = sorted(glob.glob(os.path.join(folder, "horo-backend-*.so")))
+        self.fastpath = glob.glob(os.path.join(folder, "horo-fastpath.abi3.so"))
         for path in self.backends:
             if path.endswith("-gloo.so"):
                 self.carried = _carried(path)
@@ -152,7 +154,8 @@ class Parts:
     def glibc(self):
         """The oldest version of the C library that all files can use, as (2, number), or None."""
         numbers = []
-        for path in [self.library, *self.backends, *self.tools, *(one[1] for one in self.carried)]:
+        carried = [one[1] for one in self.carried]
+        for path in [self.library, *self.backends, *self.fastpath, *self.tools, *carried]:
             with open(path, "rb") as file:
                 numbers += [int(number) for number in re.findall(rb"GLIBC_2\.(\d+)", file.read())]
         return (2, max(numbers)) if numbers else None
@@ -179,7 +182,7 @@ class BuildPy(build_py):
         if parts().library is None:
             return
         shutil.copyfile(parts().library, os.path.join(package, "libhoro.so"))
-        for path in parts().backends:
+        for path in [*parts().backends, *parts().fastpath]:
             os.makedirs(os.path.join(package, "horo"), exist_ok=True)
             shutil.copy(path, os.path.join(package, "horo"))
         with open(os.path.join(package, "NOTICES"), "w") as file:

@@ -43,6 +43,12 @@ for backend in tcp gloo openmpi mpich; do
     expect_in "table" "$out" "backend '$backend' is not in this build: there is no $lib/horo-backend-$backend.so"
   fi
 done
+# The extension module is optional: without it, the row says what happens.
+if [ -e "$lib/horo-fastpath.abi3.so" ]; then
+  expect_in "table" "$out" "[X] fastpath     Python makes frequent calls by an extension module"
+else
+  expect_in "table" "$out" "[ ] fastpath     Python calls libhoro by ctypes, which takes longer: there is no "
+fi
 # Debian builds neither MPI with CUDA.
 if [ -e "$lib/horo-backend-openmpi.so" ]; then expect_in "table" "$out" "Open MPI between any ranks; it is not CUDA-aware"; fi
 if [ -e "$lib/horo-backend-mpich.so" ]; then expect_in "table" "$out" "MPICH between any ranks; it is not CUDA-aware"; fi

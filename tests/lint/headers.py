@@ -3,7 +3,7 @@
 
 usage: headers.py ROOT [FOLDER...]
 
-FOLDER: where headers of MPI lie. Without MPI, the headers that need it are not checked, and the output says so.
+FOLDER: where headers of MPI or Python lie. Without them, the headers that need them are not checked, and the output says so.
 """
 
 import re
@@ -15,7 +15,7 @@ import tree
 
 # A header may contain unused static functions.
 _WARNINGS = ["-Wall", "-Wextra", "-Werror", "-Wno-unused-function", "-Wno-missing-field-initializers"]
-_NOT_INSTALLED = re.compile(r"fatal error: '(mpi\.h|gloo/[^']*)' file not found")
+_NOT_INSTALLED = re.compile(r"fatal error: '(mpi\.h|Python\.h|gloo/[^']*)' file not found")
 
 
 def check(root, folders=()):

@@ -145,6 +145,7 @@ HOMES = [
     ("nccl.h", ["runtime/backends/nccl"], []),
     ("cuda", ["runtime/device/kernels"], []),
     ("immintrin.h", ["runtime/kernels"], []),
+    ("Python.h", ["bindings/python/fastpath"], []),
     ("catch2/", [], []),
 ]
 

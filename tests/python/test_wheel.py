@@ -93,9 +93,9 @@ def test_one_tag_for_every_python(wheel):
     names = zipfile.ZipFile(wheel).namelist()
     assert "horo/py.typed" in names and "horo/libhoro.so" in names
     assert any(one.endswith("data/bin/horo-run") for one in names), names
-    backends = os.path.join(os.path.dirname(os.environ["HORO_TEST_LIBRARY"]), "horo")
-    for backend in os.listdir(backends):
-        assert f"horo/horo/{backend}" in names, names
+    modules = os.path.join(os.path.dirname(os.environ["HORO_TEST_LIBRARY"]), "horo")
+    for module in os.listdir(modules):  # the backends, and the extension module of Python
+        assert f"horo/horo/{module}" in names, names
 
 
 def test_it_needs_the_c_library_only(wheel, tmp_path):
@@ -174,7 +174,8 @@ import os, sys
 import numpy
 import horo
 import horo.numpy as hvd
-from horo import _native, _built
+from horo import _native, _built, _extension
+assert (_extension.module is None) != os.path.exists(_extension.path()), _extension.absence
 hvd.init()
 total = hvd.allreduce(numpy.ones(1000), op=hvd.Sum)
 assert total.tolist() == [2.0] * 1000

@@ -4,15 +4,18 @@
 A handle is the number of one operation (horo_op), or a negative number for a group of operations.
 An operation owns its buffers until it completes. PENDING keeps them alive until a caller has
 waited for it.
+
+The extension module replaces the functions submit, wait and synchronize where it is there. It does
+the same in the usual case, and calls the functions here in all others.
 """
 
 from __future__ import annotations
 
 import collections
 import ctypes
-from typing import Any, NamedTuple, Optional
+from typing import TYPE_CHECKING, Any, NamedTuple, Optional
 
-from horo import _job, _native, errors
+from horo import _extension, _job, _native, errors
 from horo._failures import check, failure
 from horo._native import IN_PROGRESS, NOT_FOUND, NOT_INITIALIZED, fast, slow
 
@@ -28,6 +31,7 @@ _groups = iter(range(-1, -(2**62), -1))
 _submit = fast.horo_submit
 _await = slow.horo_await
 _release = fast.horo_release
+_fastpath = _extension.module
 
 
 # -- Submission --------------------------------------------------------------------------------
@@ -44,9 +48,10 @@ def declare_again(record):
     record.tensor = number.value
 
 
-def submit(record, source, target):
+def submit_again(record, source, target):
     """Submits one tensor by the addresses of its buffers and returns the handle. The caller then
-    puts the objects that own the buffers into PENDING."""
+    puts the objects that own the buffers into PENDING. A name that the runtime has evicted is
+    declared again."""
     status = _submit(record.tensor, source, target, record.address)
     if status == NOT_FOUND:
         declare_again(record)
@@ -55,6 +60,9 @@ def submit(record, source, target):
         raise failure(status)
     handle = record.handle = record.slot.value
     return handle
+
+
+submit = submit_again
 
 
 class Part(NamedTuple):
@@ -98,21 +106,28 @@ def submit_part(part):
     return handle
 
 
-def submit_all(parts, ops=None):
-    """Submits all parts and returns their handles. When one fails, none is submitted. `ops`, an
-    array of zeros, receives the handles too; a caller that is interrupted finds them there."""
-    count = len(parts)
-    submissions = (_native.Submission * count)()
-    if ops is None:
-        ops = (ctypes.c_uint64 * count)()
+def _submit_parts(parts, ops):
+    """Submits all parts or none and returns the status."""
+    if _fastpath is not None:
+        status = _fastpath.submit_parts(parts, ctypes.addressof(ops))
+        if status is not None:
+            return status
+    submissions = (_native.Submission * len(parts))()
     for submission, part in zip(submissions, parts):
         _fill(submission, part)
-    status = fast.horo_submit_all(submissions, count, ctypes.addressof(ops))
+    return fast.horo_submit_all(submissions, len(parts), ctypes.addressof(ops))
+
+
+def submit_all(parts, ops=None):
+    """Submits a list of parts and returns their handles. When one fails, none is submitted. `ops`,
+    an array of zeros, receives the handles too; a caller that is interrupted finds them there."""
+    if ops is None:
+        ops = (ctypes.c_uint64 * len(parts))()
+    status = _submit_parts(parts, ops)
     if status == NOT_FOUND:
-        for submission, part in zip(submissions, parts):
+        for part in parts:
             declare_again(part.record)
-            _fill(submission, part)
-        status = fast.horo_submit_all(submissions, count, ctypes.addressof(ops))
+        status = _submit_parts(parts, ops)
     check(status)
     handles = ops[:]
     for part, handle in zip(parts, handles):
@@ -137,6 +152,8 @@ def wait(handle):
 def wait_all(operations):
     """Waits for an array of handles in one call. Returns the first error status, or OK."""
     count, address = len(operations), ctypes.addressof(operations)
+    if _fastpath is not None:
+        return _fastpath.wait_all(address, count)
     status = IN_PROGRESS if count else 0
     while status == IN_PROGRESS:
         status = slow.horo_await_all(address, count, SLICE_MS)
@@ -166,12 +183,22 @@ def synchronize(handle: int) -> Any:
     while status == IN_PROGRESS:
         status = _await(handle, SLICE_MS)
     if status:
-        error = failure(status)
-        take(handle)
-        raise error
+        raise_failure(handle, status)
     PENDING.pop(handle, None)
     _release(handle)
     return item[0]
+
+
+def raise_failure(handle, status):
+    """Releases a failed operation and raises its error, which is the thread's last one."""
+    error = failure(status)
+    take(handle)
+    raise error
+
+
+if _fastpath is not None and not TYPE_CHECKING:
+    _extension.connect(globals())
+    submit, wait, synchronize = _fastpath.submit, _fastpath.wait, _fastpath.synchronize
 
 
 def poll(handle: int) -> bool:
@@ -190,9 +217,7 @@ def result_of(handle, ranks, status=None):
     if status is None:
         status = wait(handle)
     if status:
-        error = failure(status)
-        take(handle)
-        raise error
+        raise_failure(handle, status)
     data, count = ctypes.c_void_p(), ctypes.c_size_t()
     rows = (ctypes.c_int64 * ranks)()
     address = ctypes.addressof

@@ -7,8 +7,9 @@ set count their unnamed calls in the same way, so they use the same names.
 
 import ctypes
 import itertools
+from typing import TYPE_CHECKING
 
-from horo import _handles, _job, _native
+from horo import _extension, _handles, _job, _native
 from horo._arguments import BY_KNOBS, SUM
 
 KIND_NAMES = (
@@ -26,8 +27,8 @@ NAMED = 16384  # user's names of one kind that are remembered
 UNNAMED_GROUPED = 256  # members of all unnamed groups of one kind and size; at least two groups
 
 
-class Record:
-    """One declared name: its number in the runtime and the signature it was declared with."""
+class _Fields:
+    """The fields of a Record."""
 
     __slots__ = (
         "name",
@@ -40,6 +41,18 @@ class Record:
         "handle",
         "rows",
     )
+
+
+if TYPE_CHECKING or _extension.module is None:
+    _RecordBase = _Fields
+else:  # the module reads the fields of its own type without a look-up
+    _RecordBase = _extension.module.Record
+
+
+class Record(_RecordBase):
+    """One declared name: its number in the runtime and the signature it was declared with."""
+
+    __slots__ = ()
 
     def __init__(self, name, number):
         if "\0" in name:  # C would cut the name there

@@ -18,9 +18,7 @@ from horo._failures import failure
 from horo._face import rows_shape
 from horo._handles import PENDING, Part, submit
 from horo._names import KIND_NAMES, declare
-from horo._native import ALLGATHER, ALLREDUCE, ALLTOALL, BROADCAST, REDUCESCATTER, fast
-
-_submit = fast.horo_submit
+from horo._native import ALLGATHER, ALLREDUCE, ALLTOALL, BROADCAST, REDUCESCATTER
 
 
 def need_rows(array, kind):
@@ -141,10 +139,7 @@ class Operations:
             into, kept = address, memory
         else:
             into, kept = face.pointer(target), (memory, face.memory(target))
-        if _submit(record.tensor, address, into, record.address):
-            handle = submit(record, address, into)  # again, for a name that the runtime has evicted
-        else:
-            handle = record.handle = record.slot.value
+        handle = submit(record, address, into)
         PENDING[handle] = (target, kept, None)
         return handle
 

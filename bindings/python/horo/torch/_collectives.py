@@ -10,7 +10,7 @@ import torch
 from horo._arguments import AVERAGE, resolve_op, resolve_wire
 from horo._handles import synchronize
 from horo._sets import WORLD, global_process_set, of
-from horo.torch._face import TORCH
+from horo.torch._face import TORCH, start_plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -44,10 +44,16 @@ def allreduce_async_(
 ) -> int:
     """Starts reducing `tensor` over all ranks in place. Returns a handle for synchronize()."""
     names = WORLD if process_set is global_process_set else of(process_set)
-    op = resolve_op(average, op)
-    wire = resolve_wire(wire_dtype, error_feedback)
-    factors = (prescale_factor, postscale_factor)
-    return TORCH.start_allreduce(tensor, tensor, names, name, op, *factors, wire)
+    handle = start_plain(
+        names, tensor, tensor, name, op, prescale_factor, postscale_factor,
+        average, wire_dtype, error_feedback,
+    )
+    if handle is None:
+        op = resolve_op(average, op)
+        wire = resolve_wire(wire_dtype, error_feedback)
+        factors = (prescale_factor, postscale_factor)
+        handle = TORCH.start_allreduce(tensor, tensor, names, name, op, *factors, wire)
+    return handle
 
 
 def allreduce_async(
@@ -64,11 +70,17 @@ def allreduce_async(
     """Like allreduce_async_, into a new tensor. `tensor` must not change until the operation
     ends."""
     names = WORLD if process_set is global_process_set else of(process_set)
-    op = resolve_op(average, op)
     target = new_like(tensor)
-    wire = resolve_wire(wire_dtype, error_feedback)
-    factors = (prescale_factor, postscale_factor)
-    return TORCH.start_allreduce(tensor, target, names, name, op, *factors, wire)
+    handle = start_plain(
+        names, tensor, target, name, op, prescale_factor, postscale_factor,
+        average, wire_dtype, error_feedback,
+    )
+    if handle is None:
+        op = resolve_op(average, op)
+        wire = resolve_wire(wire_dtype, error_feedback)
+        factors = (prescale_factor, postscale_factor)
+        handle = TORCH.start_allreduce(tensor, target, names, name, op, *factors, wire)
+    return handle
 
 
 def allreduce_(
@@ -84,10 +96,16 @@ def allreduce_(
 ) -> Tensor:
     """Reduces `tensor` over all ranks in place and returns it."""
     names = WORLD if process_set is global_process_set else of(process_set)
-    op = resolve_op(average, op)
-    wire = resolve_wire(wire_dtype, error_feedback)
-    factors = (prescale_factor, postscale_factor)
-    return synchronize(TORCH.start_allreduce(tensor, tensor, names, name, op, *factors, wire))
+    handle = start_plain(
+        names, tensor, tensor, name, op, prescale_factor, postscale_factor,
+        average, wire_dtype, error_feedback,
+    )
+    if handle is None:
+        op = resolve_op(average, op)
+        wire = resolve_wire(wire_dtype, error_feedback)
+        factors = (prescale_factor, postscale_factor)
+        handle = TORCH.start_allreduce(tensor, tensor, names, name, op, *factors, wire)
+    return synchronize(handle)
 
 
 def grouped_allreduce_async(

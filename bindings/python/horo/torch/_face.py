@@ -8,12 +8,16 @@ their results back.
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
-from horo._arguments import AVERAGE, OP_NAMES, SUM
+from horo import _extension
+from horo._arguments import AVERAGE, BY_KNOBS, OP_NAMES, SUM
 from horo._face import Face
-from horo._operations import Operations
-from horo.torch._memory import memory_of
+from horo._native import ALLREDUCE
+from horo._operations import Operations, reduced
+from horo.torch._memory import STORAGE, memory_of
 
 _NAMES = "uint8 int8 uint16 int16 int32 int64 float16 float32 float64 bool bfloat16".split()
 DTYPES = {getattr(torch, name): name for name in _NAMES if hasattr(torch, name)}
@@ -111,3 +115,28 @@ class _TorchFace(Face):
 
 FACE = _TorchFace()
 TORCH = Operations(FACE)
+
+
+# -- The fast path -------------------------------------------------------------------------------
+
+
+def _declare(record, tensor, op, prescale, postscale):
+    reduced(FACE, record, ALLREDUCE, tensor, op, prescale, postscale, BY_KNOBS)
+
+
+def _not_started(*_arguments):
+    """Stands for start_allreduce() of the extension module where there is none."""
+
+
+def _starter():
+    sample = torch.empty(0, device="cpu")
+    if _extension.module is None or type(sample) is not torch.Tensor:
+        return _not_started
+    _extension.module.read_tensors(sample, DTYPES, STORAGE, _declare)
+    return _extension.module.start_allreduce
+
+
+# start_plain(names, source, target, name, op, prescale, postscale, average, wire_dtype,
+# error_feedback) with the arguments as a user gives them: the handle of an allreduce that has been
+# started, or None if a tensor or an argument is unusual.
+start_plain: Any = _starter()

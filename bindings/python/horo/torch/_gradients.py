@@ -21,9 +21,8 @@ import torch
 
 from horo import _handles, errors
 from horo._arguments import AVERAGE, BY_KNOBS, SUM
-from horo._failures import failure
 from horo._names import declare
-from horo._native import ALLREDUCE, NOT_FOUND, fast
+from horo._native import ALLREDUCE
 from horo._optimizer import gradient_life
 from horo._optimizer.agreement import DENSE, MISSING, SPARSE
 from horo.torch._compression import Compression
@@ -31,7 +30,7 @@ from horo.torch._face import FACE, TORCH, dtype_name
 from horo.torch._memory import COUNTS, Place, alone_in_memory, memory_of, view_of
 from horo.torch._sparse import finish_sparse, sparse_tensor, start_sparse
 
-_submit = fast.horo_submit
+_submit = _handles.submit
 _STRIDED = torch.strided
 _OPEN = None  # layout of a gradient that the ranks have not agreed on
 
@@ -146,12 +145,7 @@ class Gradient(gradient_life.Gradient):
                 self._declare(grad)
             pointer = grad.data_ptr()
             self.reduced, self.memory, self.address = grad, memory_of(grad), pointer
-            status = _submit(record.tensor, pointer, pointer, record.address)
-            if status == NOT_FOUND:
-                _handles.submit(record, pointer, pointer)
-            elif status:
-                raise failure(status)
-            self.handle = record.handle = self.slot.value
+            self.handle = _submit(record, pointer, pointer)
         elif self._prepare(grad):
             self._declare(self.reduced)
             self.handle = _handles.submit(self.record, self.address, self.address)

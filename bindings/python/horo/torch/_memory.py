@@ -23,15 +23,16 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
+# The method that returns the untyped storage: before torch 2.0, storage() returns a typed one.
+STORAGE = "untyped_storage" if hasattr(torch.Tensor, "untyped_storage") else "_storage"
+
+# Called for every submitted tensor: the type's own function is the fastest way.
+memory_of: Any = getattr(torch.Tensor, STORAGE)
+
+
 def storage_of(tensor):
-    """The untyped storage. Before torch 2.0 it lies inside a typed one."""
-    if hasattr(tensor, "untyped_storage"):
-        return tensor.untyped_storage()
-    return tensor.storage()._storage
-
-
-# Called for every submitted tensor: the type's own function, if there is one, is the fastest way.
-memory_of: Any = getattr(torch.Tensor, "untyped_storage", storage_of)
+    """The untyped storage of a tensor, which may be of a subclass with its own methods."""
+    return getattr(tensor, STORAGE)()
 
 
 def view_of(memory, address, dtype, shape):

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Submission of tensors and the end of operations: the functions of horo/_handles.py of the same
+// names, for the case that nothing is unusual. All other cases call horo/_handles.py.
+#pragma once
+
+#include "bindings/python/fastpath/python.hpp"
+#include "bindings/python/fastpath/record_fields.hpp"
+
+namespace horo::fastpath {
+
+/// The buffers of one submission.
+struct Buffers {
+  const void* source = nullptr;
+  void* target = nullptr;
+};
+
+/// Submits the tensor of a record. Returns the handle as a new reference, or nullptr with an
+/// exception. A refused submission is repeated by horo/_handles.py, which declares an evicted name
+/// again and raises errors.
+PyObject* submit_record(PyObject* object, RecordFields& record, Buffers buffers);
+
+/// submit(record, source, target)
+PyObject* submit(PyObject* self, PyObject* const* arguments, Py_ssize_t count);
+
+/// wait(handle)
+PyObject* wait(PyObject* self, PyObject* handle);
+
+/// wait_all(address, count)
+PyObject* wait_all(PyObject* self, PyObject* const* arguments, Py_ssize_t count);
+
+/// synchronize(handle)
+PyObject* synchronize(PyObject* self, PyObject* const* arguments, Py_ssize_t count,
+                      PyObject* keywords);
+
+}  // namespace horo::fastpath
