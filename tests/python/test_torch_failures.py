@@ -10,6 +10,7 @@ import textwrap
 import pytest
 
 import job
+from horo import _extension
 from job import run, run_code
 
 TRAIN = """
@@ -115,6 +116,73 @@ def test_interpreter_ends_with_operations_in_flight():
     )
     assert done.code == 0 and done.output.count("done") == 2, done.output
     assert "Traceback" not in done.output and "Fatal" not in done.output, done.output
+
+
+# A thread waits in a hook of backward, so frames of torch's C++ code are between it and Python's. It
+# finds no way back into the interpreter, which has begun to end: nothing has told it to.
+WAITS_IN_BACKWARD = """
+    import atexit, sys, threading, time
+    from horo import _handles, _life
+    _handles.SLICE_MS = 1
+    other = horo.allreduce_async(torch.ones(9), name=f"only on {horo.rank()}")
+
+    def hook(gradient):
+        horo.synchronize(other)
+
+    def backward_there():
+        weight = torch.ones(1, requires_grad=True)
+        weight.register_hook(hook)
+        (weight * 2).sum().backward()
+
+    class Last:
+        def __del__(self, sleep=time.sleep):
+            for _ in range(200):  # each one gives the waiting thread the interpreter lock
+                sleep(0.001)
+
+    threading.Thread(target=backward_there, daemon=True).start()
+    while not _handles.waiting_threads():
+        time.sleep(0)
+    horo.barrier()
+    atexit.unregister(_life._leave)
+    sys.modules["destroyed at the end"] = Last()
+    print("done", flush=True)
+"""
+
+
+def test_interpreter_ends_while_a_thread_waits_inside_backward():
+    if _extension.module is None:
+        pytest.skip("by ctypes, Python ends such a thread, and torch then aborts")
+    done = run_code(2, program(WAITS_IN_BACKWARD))
+    assert done.code == 0 and done.output.count("done") == 2, done.output
+    assert "terminate" not in done.output, done.output
+
+
+def test_interpreter_ends_after_the_threads_that_it_woke_have_written():
+    """Python aborts when it ends while a thread writes to a standard stream."""
+    done = run_code(
+        2,
+        program(
+            """
+            import threading, time
+            from horo import _handles
+            other = horo.allreduce_async(torch.ones(9), name=f"other of {horo.rank()}")
+
+            def wait():
+                try:
+                    horo.synchronize(other)
+                except horo.ShutDownError:
+                    for _ in range(3):
+                        print("the thread saw the end" + 5000 * " and so on", flush=True)
+
+            threading.Thread(target=wait, daemon=True).start()
+            while not _handles.waiting_threads():
+                time.sleep(0)
+            horo.barrier()
+            """
+        ),
+    )
+    assert done.code == 0 and done.output.count("saw the end") == 6, done.output[-3000:]
+    assert "Fatal" not in done.output, done.output[-3000:]
 
 
 def test_optimizer_dropped_with_gradients_in_flight():

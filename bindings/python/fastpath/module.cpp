@@ -15,7 +15,7 @@ namespace {
 
 /// The package refuses a module with another number. A change of a function's arguments or meaning
 /// raises it, here and in horo/_extension.py.
-constexpr int kInterface = 1;
+constexpr int kInterface = 2;
 
 PyMethodDef fast(const char* name, FastFunction function) {
   return {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(function)), kFastCall,
@@ -44,14 +44,16 @@ bool add_type(PyObject* module, const char* name, Ref type) {
 }
 
 PyObject* make_module() {
-  static std::array<PyMethodDef, 8> methods{fast("connect", connect),
-                                            fast("submit", submit),
-                                            fast("submit_parts", submit_parts),
-                                            PyMethodDef{"wait", wait, METH_O, nullptr},
-                                            fast("wait_all", wait_all),
-                                            fast("read_tensors", read_tensors),
-                                            fast("start_allreduce", start_allreduce),
-                                            PyMethodDef{}};
+  static std::array<PyMethodDef, 9> methods{
+      fast("connect", connect),
+      fast("submit", submit),
+      fast("submit_parts", submit_parts),
+      PyMethodDef{"wait", wait, METH_O, nullptr},
+      fast("wait_all", wait_all),
+      PyMethodDef{"waiting_threads", waiting_threads, METH_NOARGS, nullptr},
+      fast("read_tensors", read_tensors),
+      fast("start_allreduce", start_allreduce),
+      PyMethodDef{}};
   static PyMethodDef public_synchronize = keywords("synchronize", synchronize,
                                                    "synchronize($module, handle)\n--\n\nWaits for "
                                                    "an operation and returns its result; None when "

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "bindings/python/fastpath/interpreter_lock.hpp"
 #include "bindings/python/fastpath/library.hpp"
 
 namespace horo::fastpath {
@@ -29,11 +30,12 @@ template <class Wait>
 long in_slices(Wait waits) {  // NOLINT(google-runtime-int): as above
   const auto slice = slice_ms();
   if (slice < 0) return kRaised;
+  const Waiter waiter;
   horo_status status = HORO_IN_PROGRESS;
   while (status == HORO_IN_PROGRESS) {
-    Py_BEGIN_ALLOW_THREADS;
+    PyThreadState* const state = PyEval_SaveThread();
     status = waits(slice);
-    Py_END_ALLOW_THREADS;
+    take_interpreter_lock(state);
     if ((status == HORO_OK || status == HORO_IN_PROGRESS) && PyErr_CheckSignals() < 0)
       return kRaised;
   }
@@ -118,6 +120,10 @@ PyObject* wait_all(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
   const auto status = in_slices(
       [&](std::int64_t slice) { return package().library.await_all(operations, length, slice); });
   return status == kRaised ? nullptr : PyLong_FromLong(status);
+}
+
+PyObject* waiting_threads(PyObject*, PyObject*) {
+  return Waiter::threads();
 }
 
 PyObject* synchronize(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* keywords) {

@@ -28,6 +28,9 @@ PyObject* wait(PyObject* self, PyObject* handle);
 /// wait_all(address, count)
 PyObject* wait_all(PyObject* self, PyObject* const* arguments, Py_ssize_t count);
 
+/// waiting_threads(): the identifiers of the threads that wait for an operation.
+PyObject* waiting_threads(PyObject* self, PyObject* none);
+
 /// synchronize(handle)
 PyObject* synchronize(PyObject* self, PyObject* const* arguments, Py_ssize_t count,
                       PyObject* keywords);

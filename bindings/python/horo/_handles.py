@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import collections
 import ctypes
+import sys
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional
 
 from horo import _extension, _job, _native, errors
@@ -158,6 +159,18 @@ def wait_all(operations):
     while status == IN_PROGRESS:
         status = slow.horo_await_all(address, count, SLICE_MS)
     return status
+
+
+def waiting_threads():
+    """The identifiers of the threads that wait for an operation."""
+    if _fastpath is not None:
+        return _fastpath.waiting_threads()
+    frames = sys._current_frames()
+    return [ident for ident, frame in frames.items() if _waits(frame)]
+
+
+def _waits(frame):
+    return frame.f_code in (wait.__code__, wait_all.__code__, synchronize.__code__)
 
 
 def take(handle):

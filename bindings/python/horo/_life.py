@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 # as the first failure.
 _AFTER_PEER_S = 1.0
 
+# A thread whose wait ends because the interpreter exits may run so long to handle the error.
+_AFTER_WAIT_S = 2.0
+
 
 def init(
     comm: Any = None, process_sets: Iterable[ProcessSet | Iterable[int]] | str | None = None
@@ -209,7 +212,20 @@ def _leave():
     """Leaves the job when the interpreter exits."""
     if _ended_by_a_peer():
         time.sleep(_AFTER_PEER_S)
-    shutdown()
+    waiting = _handles.waiting_threads()
+    try:
+        shutdown()
+    finally:
+        _let_end(waiting)
+
+
+def _let_end(waiting):
+    """Lets the threads end that shutdown() has just woken. They may print their error, and Python
+    aborts the process when it exits while a thread writes to a standard stream."""
+    last = time.monotonic() + _AFTER_WAIT_S
+    for thread in threading.enumerate():
+        if thread.ident in waiting and not isinstance(thread, threading._DummyThread):
+            thread.join(max(0.0, last - time.monotonic()))
 
 
 def _ended_by_a_peer():

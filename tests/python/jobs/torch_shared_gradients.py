@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Gradients in the arena: those that stay are not copied, and no other memory is touched."""
 
+import gc
 import os
+import weakref
 
 import torch
 
@@ -281,6 +283,24 @@ def check_the_arena_is_freed():
         weight.sum().backward()
         optimizer.step()
         del optimizer, weight
+
+
+def check_a_dropped_optimizer_leaves_no_garbage():
+    """Its memory in the arena does not have to wait for Python to look for cycles of references."""
+    gc.disable()
+    try:
+        weight = torch.nn.Parameter(torch.ones(1000))
+        optimizer = torch.optim.SGD([weight], lr=1.0)
+        optimizer = horo.DistributedOptimizer(
+            optimizer, [("dropped", weight)], gradients_in_shared_memory=True
+        )
+        weight.sum().backward()
+        optimizer.step()
+        gone = weakref.ref(weight)
+        del optimizer, weight
+        assert gone() is None, gc.get_referrers(gone())
+    finally:
+        gc.enable()
 
 
 def check_no_room():

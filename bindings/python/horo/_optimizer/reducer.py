@@ -125,6 +125,12 @@ class Reducer(Progress):
         if self._layouts is not None:
             self._layouts.open += gradients
 
+    def end(self):
+        """The optimizer is gone. The gradients refer to this object, so it must not refer to them:
+        their memory then returns at once, and not when Python looks for cycles of references."""
+        self.gradients.clear()
+        self._layouts = None
+
     def restart(self, passes=None):
         """Counts backwards from the beginning; `passes` of them per step, if given."""
         if passes is not None:

@@ -68,7 +68,7 @@ class _Distributed(Copied):
             reducer.agree(agreement)
         _handles.sweep()
         # An optimizer that nobody holds any more must not go on reducing its model's gradients.
-        gone = weakref.finalize(self, _detach, self._horo_hooks, reducer.gradients)
+        gone = weakref.finalize(self, _detach, self._horo_hooks, reducer)
         gone.atexit = False
 
     def _horo_add(self, gradients):
@@ -178,12 +178,13 @@ def _attach(parameter, hook):
     return accumulator.register_hook(hook), accumulator
 
 
-def _detach(hooks, gradients):
+def _detach(hooks, reducer):
     for hook in hooks:
         hook[0].remove()
-    for gradient in gradients:
+    for gradient in reducer.gradients:
         if gradient.handle and not gradient.sparse:
             _handles.abandon(gradient.handle, gradient.memory)
+    reducer.end()
 
 
 # -- Groups --------------------------------------------------------------------------------------
