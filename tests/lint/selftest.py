@@ -4,6 +4,7 @@
 usage: selftest.py [--clang] [--shellcheck]
 """
 
+import json
 import os
 import sys
 import tempfile
@@ -18,6 +19,7 @@ import knobs
 import layers
 import locks
 import shell
+import versions
 import words
 
 SPDX = "// SPDX-License-Identifier: Apache-2.0\n"
@@ -389,6 +391,29 @@ class Locks(LintTest):
         self.expect(locks.check)
         self.plant("timeline/bad.cpp", "#include <mutex>\nstd::recursive_mutex m;\nvoid f() { const std::scoped_lock lock(m); }\n")
         self.expect(locks.check, "timeline/bad.cpp:1: '#include <mutex>'", "bad.cpp:2: 'std::recursive_mutex'", "bad.cpp:3: 'std::scoped_lock'")
+
+
+class Versions(LintTest):
+    ROW = {"framework": "jax", "version": "0.6.2", "python": "3.11", "tests": 3, "day": "2026-11-26"}
+    LINES = ("<!-- tested versions: written by scripts/frameworks table --write -->\n\n"
+             "| framework | oldest | newest | all tested versions | Python |\n|---|---|---|---|---|\n"
+             "| JAX | 0.6.2 | 0.6.2 | 0.6.2 | 3.11 |\n\n<!-- end of tested versions -->\n")
+
+    def test_a_table_that_is_not_made_of_the_rows_is_found(self):
+        self.plant("docs/tested-versions.json", json.dumps([self.ROW]))
+        self.plant("README.md", "# Horo\n" + self.LINES)
+        self.expect(versions.check)
+        self.plant("README.md", "# Horo\n" + self.LINES.replace("| 0.6.2 |", "| 0.7.0 |", 1))
+        self.expect(versions.check, "README.md: the table of tested versions is stale")
+        self.plant("README.md", "# Horo\n")
+        self.expect(versions.check, "README.md: the table of tested versions is stale")
+
+    def test_a_row_that_no_test_wrote_is_found(self):
+        self.plant("README.md", "# Horo\n" + self.LINES)
+        self.plant("docs/tested-versions.json", json.dumps([{**self.ROW, "tests": 0}]))
+        self.expect(versions.check, "no test passed")
+        self.plant("docs/tested-versions.json", json.dumps([{**self.ROW, "framework": "caffe"}]))
+        self.expect(versions.check, "not a row of scripts/frameworks")
 
 
 @unittest.skipUnless("--shellcheck" in sys.argv, "no shellcheck here")

@@ -11,6 +11,23 @@ sys.path.insert(0, os.path.join(HERE, "support"))
 
 import checks  # noqa: E402
 import job  # noqa: E402
+import tested  # noqa: E402
+
+COUNTS = {}  # of each test file: [passed, failed]
+
+
+def pytest_runtest_logreport(report):
+    counts = COUNTS.setdefault(report.fspath, [0, 0])
+    counts[0] += report.when == "call" and report.passed
+    counts[1] += report.failed
+
+
+def pytest_sessionfinish(session):
+    """Notes the versions that were tested. A run of some tests of a file says nothing about the file."""
+    folder, chosen = os.environ.get("HORO_TESTED"), session.config.option
+    if folder and not chosen.keyword and not any("::" in name for name in session.config.args):
+        for path, counts in COUNTS.items():
+            tested.write(folder, path, *counts)
 
 
 @pytest.fixture(scope="session")
