@@ -16,7 +16,7 @@ import subprocess
 import sys
 from importlib import metadata
 
-# Distributions that have the framework, and the module that says its version where none is known.
+# Distributions that have the framework.
 FRAMEWORKS = {
     "torch": ("torch",),
     "tensorflow": ("tensorflow", "tensorflow-cpu"),
@@ -36,13 +36,23 @@ def framework_of(path):
 
 def version_of(framework):
     """The installed version; None if it is not installed."""
+    found = None
     for distribution in FRAMEWORKS[framework]:
         try:
-            return metadata.version(distribution)
+            found = found or metadata.version(distribution)
         except metadata.PackageNotFoundError:
             continue
-    code = f"import {framework}; print({framework}.__version__)"  # Debian's packages may have no metadata
-    done = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    if found is None or re.search("[a-z]", found.partition("+")[0]):
+        return _of_debian(framework) or found  # Debian's torch 1.13.1 calls itself 1.13.0a0
+    return found
+
+
+def _of_debian(framework):
+    """The version of Debian's package, without Debian's own part; None if this Python is not Debian's."""
+    if not os.path.realpath(sys.executable).startswith("/usr/bin/"):
+        return None
+    command = ["dpkg-query", "-W", "-f", "${source:Upstream-Version}", f"python3-{framework}"]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False)
     return done.stdout.strip() or None
 
 
@@ -52,7 +62,7 @@ def write(folder, path, passed, failed):
     version = version_of(framework) if framework and (passed or failed) else None
     if version is None:
         return
-    release = version.partition("+")[0]  # without the kind of build, such as +cpu
+    release = version.partition("+")[0]  # without the kind of build, such as +cpu or +dfsg
     row = {
         "framework": framework,
         "version": release,
