@@ -60,6 +60,16 @@ struct horo::FieldsOf<horo::elastic::MembershipAnswer> {
   }
 };
 
+template <>
+struct horo::FieldsOf<horo::elastic::TrainingResumed> {
+  static void visit(auto& field, auto& m) {
+    field("worker", m.worker, wire::Fixed{});
+    field("generation", m.generation, wire::Fixed{});
+    field("stood_still_us", m.stood_still_us, wire::Fixed{});
+    field("repeated", m.repeated, wire::Fixed{});
+  }
+};
+
 namespace horo::elastic {
 
 std::string call_key(std::uint32_t worker) {
@@ -74,12 +84,20 @@ std::string over_key(std::uint64_t generation) {
   return fmt::format("horo/elastic/over/{}", generation);
 }
 
+std::string resumed_key(std::uint32_t worker) {
+  return fmt::format("{}{}", kResumedPrefix, worker);
+}
+
 std::string encode(const MembershipCall& call) {
   return encode_fields(call);
 }
 
 std::string encode(const MembershipAnswer& answer) {
   return encode_fields(answer);
+}
+
+std::string encode(const TrainingResumed& resumed) {
+  return encode_fields(resumed);
 }
 
 Result<MembershipCall> decode_call(std::string_view bytes) {
@@ -99,6 +117,19 @@ Result<MembershipAnswer> decode_answer(std::string_view bytes) {
       answer.kind == MembershipKind::member ? problem_of_member(answer) : std::string_view{};
   if (problem.empty()) return answer;
   return fail(Errc::protocol, "the launcher's answer to a worker is invalid: it {}", problem);
+}
+
+Result<TrainingResumed> decode_resumed(std::string_view bytes) {
+  HORO_TRY(const auto resumed, decode_fields<TrainingResumed>(
+                                   as_bytes(bytes), "a worker's word that training goes on"));
+  if (resumed.worker <= kMostWorker && resumed.generation >= 1 &&
+      resumed.generation <= kMostGeneration && resumed.stood_still_us <= kMostStoodStillUs &&
+      resumed.repeated >= -1)
+    return resumed;
+  return fail(Errc::protocol,
+              "a worker's word that training goes on is invalid: worker {}, generation {}, {} us "
+              "and {} steps are not all possible numbers",
+              resumed.worker, resumed.generation, resumed.stood_still_us, resumed.repeated);
 }
 
 }  // namespace horo::elastic

@@ -24,7 +24,13 @@ std::string answer_key(std::uint32_t worker, std::uint32_t attempt);
 /// in it any more.
 std::string over_key(std::uint64_t generation);
 
+/// As kCallPrefix: a member tells how its generation began. No answer follows.
+inline constexpr std::string_view kResumedPrefix = "horo/elastic/resumed/";
+
+std::string resumed_key(std::uint32_t worker);
+
 inline constexpr std::uint32_t kMostWorker = 0x7fffffff;
+inline constexpr std::uint64_t kMostStoodStillUs = std::uint64_t{1} << 52U;  ///< 142 years.
 inline constexpr std::uint64_t kMostGeneration = (std::uint64_t{1} << 56U) - 1;
 
 /// A worker is ready for the next generation.
@@ -62,13 +68,27 @@ struct MembershipAnswer {
   friend bool operator==(const MembershipAnswer&, const MembershipAnswer&) = default;
 };
 
+/// A training goes on in a new generation, as its rank 0 tells for the launcher's reports.
+struct TrainingResumed {
+  std::uint32_t worker = 0;
+  std::uint64_t generation = 0;
+  std::uint64_t stood_still_us = 0;  ///< Since the last step that was complete.
+  std::int64_t repeated = -1;        ///< Steps that are done again; -1: unknown.
+
+  friend bool operator==(const TrainingResumed&, const TrainingResumed&) = default;
+};
+
 std::string encode(const MembershipCall& call);
 std::string encode(const MembershipAnswer& answer);
+std::string encode(const TrainingResumed& resumed);
 
 /// Fails: protocol.
 Result<MembershipCall> decode_call(std::string_view bytes);
 
 /// A member's numbers fit together. Fails: protocol.
 Result<MembershipAnswer> decode_answer(std::string_view bytes);
+
+/// Fails: protocol.
+Result<TrainingResumed> decode_resumed(std::string_view bytes);
 
 }  // namespace horo::elastic

@@ -62,6 +62,10 @@ class Bootstrap::Impl {
 
   void enter(Epoch epoch) { elastic_.enter(epoch); }
 
+  Status resumed(Duration stood_still, std::int64_t repeated, const Deadline& deadline) {
+    return elastic_.resumed(stood_still, repeated, deadline);
+  }
+
   void retire() { finder_.retire(); }
 
  private:
@@ -169,6 +173,10 @@ Bootstrap::~Bootstrap() = default;
 
 Result<Meeting> Bootstrap::meet(const Lookup& environment, const MeetLimits& limits) {
   return impl_->meet(environment, limits);
+}
+
+Status Bootstrap::resumed(Duration stood_still, std::int64_t repeated, const Deadline& deadline) {
+  return impl_->resumed(stood_still, repeated, deadline);
 }
 
 void Bootstrap::enter(Epoch generation) {

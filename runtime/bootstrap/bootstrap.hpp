@@ -41,6 +41,12 @@ class Bootstrap {
   /// it asks for its place.
   void enter(Epoch generation);
 
+  /// Tells the launcher of an elastic job that the training goes on in the generation that this
+  /// worker has entered last: how long it stood still (not negative), and how many steps are done
+  /// again (-1: unknown). Blocks. Fails: invalid_argument (no such generation), and as
+  /// tell_resumed.
+  Status resumed(Duration stood_still, std::int64_t repeated, const Deadline& deadline);
+
   /// Before the process ends: stops the store's thread, if it runs here. Does not affect epochs
   /// that other ranks are in.
   void retire();

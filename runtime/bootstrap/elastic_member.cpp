@@ -78,11 +78,12 @@ Result<Meeting> ElasticMember::meet(Identity identity, const MeetLimits& limits)
   HORO_TRY_STATUS(map_agents(agents.value()));
 
   auto store = std::make_shared<JobStore>(JobStore{worker.rendezvous, known.secret});
+  store_ = store;
+  worker_ = static_cast<std::uint32_t>(worker.worker);
   // Workers beyond the job's size wait for as long as the job lasts.
   const auto patience =
       last_ == 0 ? Deadline::never() : Deadline::in(SteadyClock::instance(), limits.membership);
-  HORO_TRY(auto place,
-           caller_.call(*store, static_cast<std::uint32_t>(worker.worker), last_, patience));
+  HORO_TRY(auto place, caller_.call(*store, worker_, last_, patience));
   apply(place.answer, identity);
   const Membership membership{.generation = place.answer.generation,
                               .survivors = static_cast<int>(place.answer.survivors),
@@ -95,6 +96,19 @@ Result<Meeting> ElasticMember::meet(Identity identity, const MeetLimits& limits)
                                       limits));
   meeting.membership = membership;
   return meeting;
+}
+
+Status ElasticMember::resumed(Duration stood_still, std::int64_t repeated,
+                              const Deadline& deadline) {
+  if (store_ == nullptr || last_ == 0)
+    return fail(Errc::invalid_argument, "this process is in no generation of an elastic job");
+  const auto us = std::chrono::duration_cast<std::chrono::microseconds>(stood_still).count();
+  return tell_resumed(*store_,
+                      {.worker = worker_,
+                       .generation = last_,
+                       .stood_still_us = static_cast<std::uint64_t>(us),
+                       .repeated = repeated},
+                      deadline);
 }
 
 }  // namespace horo::runtime::bootstrap

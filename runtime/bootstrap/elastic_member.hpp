@@ -30,12 +30,17 @@ class ElasticMember {
   /// This process takes part in the generation from now on; its next call says so.
   void enter(Epoch generation) { last_ = generation.value(); }
 
+  /// As Bootstrap::resumed.
+  Status resumed(Duration stood_still, std::int64_t repeated, const Deadline& deadline);
+
  private:
   Status map_agents(int board);
 
   MembershipCaller caller_;
-  std::uint64_t last_ = 0;  ///< The last generation that it has entered; 0: none.
-  BoardView agents_;        ///< Mapped for as long as the process lives, for the notices.
+  std::uint32_t worker_ = 0;         ///< Since meet().
+  std::shared_ptr<JobStore> store_;  ///< The launcher's; null before meet().
+  std::uint64_t last_ = 0;           ///< The last generation that it has entered; 0: none.
+  BoardView agents_;                 ///< Mapped for as long as the process lives, for the notices.
 };
 
 }  // namespace horo::runtime::bootstrap

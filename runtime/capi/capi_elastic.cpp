@@ -33,9 +33,14 @@ namespace {
 using horo::Errc;
 using horo::runtime::Session;
 using horo::runtime::bootstrap::Membership;
+using horo::runtime::capi::guarded;
 using horo::runtime::capi::process;
 using horo::runtime::capi::report;
 using horo::runtime::capi::with_session;
+
+/// For horo_resumed: the training waits for it.
+constexpr horo::Duration kToTell = std::chrono::seconds(1);
+constexpr double kMostSeconds = 1e9;
 
 /// Null while this process is in no job.
 const Membership* membership() {
@@ -84,6 +89,26 @@ HORO_API horo_status horo_pending_change(uint64_t* sequence, uint32_t* flags) {
     *sequence = notice.sequence;
     *flags = notice.flags;
     return HORO_OK;
+  });
+}
+
+HORO_API horo_status horo_resumed(double stood_still, int64_t repeated) {
+  if (!(stood_still >= 0) || stood_still > kMostSeconds || repeated < -1) {
+    return report(horo::fail(Errc::invalid_argument,
+                             "horo_resumed: {} seconds and {} steps must be at least 0, or -1 for "
+                             "unknown steps",
+                             stood_still, repeated));
+  }
+  return guarded([stood_still, repeated] {
+    auto& p = process();
+    if (!p.joined.load(std::memory_order_acquire))
+      return report(horo::fail(Errc::not_initialized, "this process is in no job; call horo_init"));
+    if (horo_generation() == 0 || horo_rank() != 0) return HORO_OK;
+    const horo::MutexLock lock(p.life);
+    const auto paused =
+        std::chrono::duration_cast<horo::Duration>(std::chrono::duration<double>(stood_still));
+    return report(p.bootstrap.resumed(paused, repeated,
+                                      horo::Deadline::in(horo::SteadyClock::instance(), kToTell)));
   });
 }
 

@@ -21,6 +21,8 @@ expect "workers at the end" "$(grep -c ': done at step' <<<"$out")" 3
 expect_in "a line about the loss" "$err" "signal 9"
 expect "generations in the report" "$(grep -o '"generation":' "$scratch/report" | wc -l)" 2
 expect_in "the report" "$(<"$scratch/report")" '"survivors": 3'
+expect_in "a line of rank 0 about the training" "$err" "generation 2: training goes on after 250 ms; 2 steps are repeated"
+expect_in "the report" "$(<"$scratch/report")" '"repeated_steps": 2'
 
 # The lost rank is replaced by a new process, which gets the step of the others.
 begin -np 4 --min-np 2 --max-np 4

@@ -78,6 +78,10 @@ static horo_status train(double* step, double steps, long ms) {
   printf("worker %s: generation %lld, rank %d of %d, step %.0f\n", worker,
          (long long)horo_generation(), horo_rank(), horo_size(), *step);
   fflush(stdout);
+  /* Impossible numbers are refused; before the first generation nothing stood still. */
+  if (horo_resumed(-1, 0) != HORO_INVALID_ARGUMENT || horo_resumed(0, -2) != HORO_INVALID_ARGUMENT)
+    return HORO_IO;
+  if (horo_generation() > 1) need(horo_resumed(0.25, horo_rank() == 0 ? 2 : 3));
   for (;;) {
     if (exists_of_worker("hang")) {
       printf("worker %s: hangs\n", worker);

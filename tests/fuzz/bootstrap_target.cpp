@@ -71,10 +71,21 @@ std::string run_membership(std::string_view bytes) {
   return encode(*answer) == bytes ? "" : "a decoded answer encodes to other bytes";
 }
 
+std::string run_resumed(std::string_view bytes) {
+  const auto resumed = elastic::decode_resumed(bytes);
+  if (!resumed) return failure_of(resumed.error());
+  return encode(*resumed) == bytes ? "" : "a decoded word encodes to other bytes";
+}
+
 const std::vector<std::string> kWords{std::string(4, '\0'), std::string(4, '\xff'), "HOMT"};
 
 std::vector<Target> elastic_targets() {
   return {
+      {.name = "elastic-resumed",
+       .run = run_resumed,
+       .seeds = {encode(elastic::TrainingResumed{.worker = 3, .generation = 5, .repeated = 1})},
+       .words = kWords,
+       .rounds = 10000},
       {.name = "elastic-call",
        .run = run_call,
        .seeds = {encode(elastic::MembershipCall{.worker = 3, .attempt = 2, .generation = 5})},

@@ -250,6 +250,7 @@ _SLOW = {
     "horo_init_alone": (c_int, []),
     "horo_shutdown": (c_int, []),
     "horo_digest": (c_int, [c_void_p, c_size_t, c_void_p]),
+    "horo_resumed": (c_int, [c_double, c_int64]),
     "horo_add_process_set": (c_int, [c_void_p, c_size_t, POINTER(c_uint32)]),
     "horo_remove_process_set": (c_int, [c_uint32]),
     "horo_start_timeline": (c_int, [c_char_p, c_int]),

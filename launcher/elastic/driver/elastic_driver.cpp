@@ -61,11 +61,19 @@ ElasticAgentHooks ElasticDriver::agent_hooks() {
 }
 
 Status ElasticDriver::start(const discovery::HostSet& offered) {
-  HORO_TRY(store_, MembershipStore::open(loop_, spec_.secret, [this](const auto& call) {
-             apply(WorkerCalled{.worker = static_cast<int>(call.worker),
-                                .attempt = call.attempt,
-                                .generation = call.generation});
-           }));
+  HORO_TRY(store_,
+           MembershipStore::open(loop_, spec_.secret,
+                                 {.on_call =
+                                      [this](const auto& call) {
+                                        apply(WorkerCalled{.worker = static_cast<int>(call.worker),
+                                                           .attempt = call.attempt,
+                                                           .generation = call.generation});
+                                      },
+                                  .on_resumed =
+                                      [this](const auto& resumed) {
+                                        if (const auto* row = history_.note(resumed))
+                                          handlers_.on_change(describe_resumed(*row));
+                                      }}));
   agents_.emplace(
       loop_, *store_, plan_, agent_hooks(),
       ElasticAgents::Options{.times = spec_.times, .others_may_come = spec_.others_may_come});

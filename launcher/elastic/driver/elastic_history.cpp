@@ -53,6 +53,28 @@ std::string describe_generation(const GenerationHistory& row) {
   return text;
 }
 
+std::string describe_resumed(const GenerationHistory& row) {
+  const auto& resumed = *row.resumed;
+  auto text = fmt::format("generation {}: training goes on after {}", row.formed.generation,
+                          describe(resumed.stood_still));
+  if (!resumed.repeated) return text;
+  const auto steps = *resumed.repeated;
+  if (steps == 0) return text + "; no step is repeated";
+  return text + fmt::format("; {} step{} repeated", steps, steps == 1 ? " is" : "s are");
+}
+
+const GenerationHistory* ElasticHistory::note(const elastic::TrainingResumed& resumed) {
+  if (generations_.empty()) return nullptr;
+  auto& row = generations_.back();
+  const bool is_first_rank = !row.formed.members.empty() &&
+                             row.formed.members.front().worker == static_cast<int>(resumed.worker);
+  if (row.formed.generation != resumed.generation || !is_first_rank || row.resumed) return nullptr;
+  row.resumed = {.stood_still =
+                     std::chrono::microseconds(static_cast<std::int64_t>(resumed.stood_still_us))};
+  if (resumed.repeated >= 0) row.resumed->repeated = resumed.repeated;
+  return &row;
+}
+
 void ElasticHistory::note(const MembershipState& state, const MembershipEvent& event,
                           TimePoint now) {
   if (const auto* started = std::get_if<WorkerStarted>(&event)) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/elastic/membership_messages.hpp"
 #include "launcher/elastic/membership.hpp"
 
 namespace horo::launcher {
@@ -29,15 +30,30 @@ struct GenerationHistory {
   /// From the loss or the first call until the members had their answers; nothing in the first. The
   /// training stands still for longer: the ranks still connect, and compare their states.
   std::optional<Duration> new_ranks_after{};
+
+  /// How training went on in it, if its rank 0 has told.
+  struct Resumed {
+    Duration stood_still{};                  ///< Since the last step that was complete.
+    std::optional<std::int64_t> repeated{};  ///< Steps that are done again, if known.
+  };
+
+  std::optional<Resumed> resumed{};
 };
 
 /// "generation 3: 3 ranks, without worker 1 on host a (killed by signal 9); new ranks after 21 ms".
 std::string describe_generation(const GenerationHistory& row);
 
+/// "generation 3: training goes on after 57 ms; 1 step is repeated". It has row.resumed.
+std::string describe_resumed(const GenerationHistory& row);
+
 class ElasticHistory {
  public:
   /// Notes `event` and the orders that `state` has after it.
   void note(const MembershipState& state, const MembershipEvent& event, TimePoint now);
+
+  /// Rank 0 of a generation tells. Returns the generation's row; null if it is not the current one,
+  /// if the word comes from another rank, or if it has come before.
+  const GenerationHistory* note(const elastic::TrainingResumed& resumed);
 
   const std::map<int, WorkerHistory>& workers() const { return workers_; }
 

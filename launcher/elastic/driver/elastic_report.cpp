@@ -71,6 +71,18 @@ void write_left(JsonWriter& json, const GenerationHistory& row,
   json.end_array();
 }
 
+void write_resumed(JsonWriter& json, const GenerationHistory& row) {
+  const auto& resumed = row.resumed;
+  json.key("stood_still_seconds");
+  write_optional(json, resumed ? std::optional(resumed->stood_still) : std::nullopt);
+  json.key("repeated_steps");
+  if (resumed && resumed->repeated) {
+    json.value(*resumed->repeated);
+  } else {
+    json.null();
+  }
+}
+
 void write_generation(JsonWriter& json, const ElasticReportInput& input,
                       const GenerationHistory& row) {
   json.begin_object();
@@ -78,6 +90,7 @@ void write_generation(JsonWriter& json, const ElasticReportInput& input,
   json.key("seconds").value(seconds(row.at - input.begun));
   json.key("new_ranks_after_seconds");
   write_optional(json, row.new_ranks_after);
+  write_resumed(json, row);
   json.key("size").value(static_cast<int>(row.formed.members.size()));
   json.key("survivors").value(static_cast<int>(row.formed.survivors));
   json.key("joined").begin_array();

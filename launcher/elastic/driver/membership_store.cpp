@@ -35,24 +35,38 @@ MembershipAnswer answer_of(const FormedGeneration& generation, const GenerationM
 }
 
 Result<std::unique_ptr<MembershipStore>> MembershipStore::open(Loop& loop, const kv::Secret& secret,
-                                                               CallHandler on_call) {
-  std::unique_ptr<MembershipStore> store(new MembershipStore(std::move(on_call)));
+                                                               Handlers handlers) {
+  std::unique_ptr<MembershipStore> store(new MembershipStore(std::move(handlers)));
   HORO_TRY(store->server_, kv::Server::start(loop, secret, {}));
   // The server belongs to the store, so the handler does not outlive it.
   store->server_->intercept(std::string(elastic::kCallPrefix),
                             [store = store.get()](std::string_view key, std::string_view value) {
-                              store->take(key, value);
+                              store->take_call(key, value);
+                            });
+  store->server_->intercept(std::string(elastic::kResumedPrefix),
+                            [store = store.get()](std::string_view key, std::string_view value) {
+                              store->take_resumed(key, value);
                             });
   return store;
 }
 
-void MembershipStore::take(std::string_view key, std::string_view value) const {
+void MembershipStore::take_call(std::string_view key, std::string_view value) const {
   const auto call = elastic::decode_call(value);
   if (!call || key != elastic::call_key(call->worker)) {
     log::warn("elastic", "a rank has set '{}' to something that is no call for membership", key);
     return;
   }
-  on_call_(*call);
+  handlers_.on_call(*call);
+}
+
+void MembershipStore::take_resumed(std::string_view key, std::string_view value) const {
+  const auto resumed = elastic::decode_resumed(value);
+  if (!resumed || key != elastic::resumed_key(resumed->worker)) {
+    log::warn("elastic", "a rank has set '{}' to something that does not tell how training goes on",
+              key);
+    return;
+  }
+  handlers_.on_resumed(*resumed);
 }
 
 Result<std::string> MembershipStore::address_at(const std::string& address) {

@@ -22,11 +22,14 @@ elastic::MembershipAnswer answer_of(const FormedGeneration& generation,
 /// for their place in the next generation, and get their answers. Thread: the loop's.
 class MembershipStore {
  public:
-  using CallHandler = std::function<void(const elastic::MembershipCall&)>;
+  struct Handlers {
+    std::function<void(const elastic::MembershipCall&)> on_call;
+    std::function<void(const elastic::TrainingResumed&)> on_resumed;
+  };
 
   /// Listens on the loopback address only. `loop` outlives the store. Fails: as kv::Server::start.
   static Result<std::unique_ptr<MembershipStore>> open(Loop& loop, const kv::Secret& secret,
-                                                       CallHandler on_call);
+                                                       Handlers handlers);
 
   /// host:port of the store for workers that reach this machine at `address`; empty: those on this
   /// machine. Fails: as kv::Server::listen_also.
@@ -46,12 +49,13 @@ class MembershipStore {
   void forget(int worker);
 
  private:
-  explicit MembershipStore(CallHandler on_call) : on_call_(std::move(on_call)) {}
+  explicit MembershipStore(Handlers handlers) : handlers_(std::move(handlers)) {}
 
-  void take(std::string_view key, std::string_view value) const;
+  void take_call(std::string_view key, std::string_view value) const;
+  void take_resumed(std::string_view key, std::string_view value) const;
   void put(int worker, std::uint32_t attempt, const elastic::MembershipAnswer& answer);
 
-  const CallHandler on_call_;
+  const Handlers handlers_;
   std::unique_ptr<kv::Server> server_;
   std::unordered_map<int, std::string> answers_;  ///< By worker: the key of its last answer.
 };

@@ -64,4 +64,10 @@ Result<MembershipCaller::Place> MembershipCaller::call(const JobStore& store, st
   return Place{.answer = std::move(answer), .store = std::move(client)};
 }
 
+Status tell_resumed(const JobStore& store, const elastic::TrainingResumed& resumed,
+                    const Deadline& deadline) {
+  HORO_TRY(auto client, connect(store, deadline));
+  return client.set(elastic::resumed_key(resumed.worker), encode(resumed), deadline);
+}
+
 }  // namespace horo::runtime::bootstrap

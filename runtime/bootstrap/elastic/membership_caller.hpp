@@ -29,4 +29,9 @@ class MembershipCaller {
   std::uint32_t attempt_ = 0;
 };
 
+/// Tells the launcher, for its reports, that the training goes on. Blocks: until the store has the
+/// word. Fails: timed_out, unavailable (the launcher is gone), and as kv::Client.
+Status tell_resumed(const JobStore& store, const elastic::TrainingResumed& resumed,
+                    const Deadline& deadline);
+
 }  // namespace horo::runtime::bootstrap

@@ -6,7 +6,9 @@
 #error "horo.hpp needs C++20; horo.h is for C and older C++"
 #endif
 
+#include <chrono>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -55,19 +57,29 @@ enum class Training { finished, next_generation };
 /// what the ranks have to agree on first: ranks below horo_survivors() have the state of the
 /// training, the others need it. Everything that `train` makes in a generation (tensors, process
 /// sets) is gone in the next; memory of SharedBuffer stays. In a job that is not elastic it calls
-/// `train` once and passes on what it throws. Blocks: as long as `train`, and between generations
-/// until the launcher has formed one. Fails: as Job::Job, and with what `train` throws.
+/// `train` once and passes on what it throws. Before it calls `train` again, it tells the launcher
+/// how long the training stood still (horo_resumed). Blocks: as long as `train`, and between
+/// generations until the launcher has formed one. Fails: as Job::Job, and with what `train` throws.
 template <typename Train>
 bool elastic_loop(Train&& train) {
+  using Clock = std::chrono::steady_clock;
+  std::optional<Clock::time_point> ended;  // When `train` ended for the first time since it ran.
+  std::int64_t repeated = 0;               // Steps to be done again; -1: unknown.
   for (;;) {
     try {
       Job job;
+      if (const auto since = std::exchange(ended, {})) {
+        const std::chrono::duration<double> stood_still = Clock::now() - *since;
+        static_cast<void>(horo_resumed(stood_still.count(), std::exchange(repeated, 0)));
+      }
       if (train(std::as_const(job)) == Training::finished || horo_is_elastic() == 0) return true;
     } catch (const Error& error) {
       if (horo_is_elastic() == 0) throw;
       if (error.status() == HORO_REMOVED) return false;
       if (error.status() != HORO_PEER_LOST && error.status() != HORO_SHUT_DOWN) throw;
+      repeated = -1;
     }
+    if (!ended) ended = Clock::now();
   }
 }
 

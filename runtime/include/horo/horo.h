@@ -195,6 +195,14 @@ HORO_API int horo_survivors(void);
  * INVALID_ARGUMENT (null pointer). */
 HORO_API horo_status horo_pending_change(uint64_t* sequence, uint32_t* flags);
 
+/* Tells the launcher that the training goes on in this generation, for its report: `stood_still`
+ * seconds after the last step that was complete, with `repeated` steps that are done again (-1:
+ * unknown). Rank 0 calls it after each change; on other ranks it has no effect. In a job that is
+ * not elastic it does nothing. Thread: any. Blocks: until the launcher has it, at most a second.
+ * Fails: NOT_INITIALIZED, FORKED, INVALID_ARGUMENT (a number out of range), TIMED_OUT, UNAVAILABLE
+ * (the launcher is gone): the training may go on then. */
+HORO_API horo_status horo_resumed(double stood_still, int64_t repeated);
+
 /* A digest of `bytes` bytes, by which ranks find out whether they have the same data without
  * sending it. It reads as fast as memory allows. It finds accidents, not forgeries, and another
  * version of the library may give other digests. Memory: the caller's. Thread: any. Blocks: no.

@@ -110,6 +110,11 @@ def test_a_killed_rank_costs_no_step(tmp_path, worker, phase):
     assert told.sizes()[0] == 3 and 2 in told.sizes() and told.sizes()[-1] == 3, told.sizes()
     told.require_equal_parameters()
     told.require_every_sample_once()
+    resumed = re.findall(r"generation (\d+): training goes on after .*; (.*) repeated", output)
+    assert resumed[0][0] == "2" and resumed[0][1] in ("1 step is", "no step is"), output
+    assert {steps for _, steps in resumed[1:]} == {"no step is"}, output
+    if phase in ("before", "backward"):
+        assert resumed[0][1] == "1 step is", output
     assert {line["worker"] for line in told.of("ends")} == {0, 1, 2, 3} - {worker}, output
     (lost,) = {line["generation"] for line in told.of("tries") if line["worker"] == worker}
     ranks = {line["worker"]: line["rank"] for line in told.of("enters") if line["generation"] > lost}

@@ -102,10 +102,11 @@ MODULES = {
     "horovod.runner": "run",
     "horovod.runner.elastic.discovery": "HostDiscovery, HostDiscoveryScript, FixedHosts",
     "horovod.runner.elastic.worker": "HostUpdateResult, WorkerNotificationManager",
-    "horovod.torch.elastic": "run, TorchState, ElasticSampler",
+    "horovod.torch.elastic": "run, run_fn, reset, init, shutdown, TorchState, ElasticSampler",
     "horovod.torch.elastic.sampler": "ElasticSampler",
     "horovod.torch.elastic.state": (
-        "TorchState, StateHandler, ModelStateHandler, OptimizerStateHandler, SamplerStateHandler"
+        "TorchState, StateHandler, ModelStateHandler, OptimizerStateHandler, SamplerStateHandler, "
+        "get_handler_registry, set_handler_registry"
     ),
     "horovod.torch.compression": "Compression, Compressor, NoneCompressor, FP16Compressor",
     "horovod.torch.functions": (

@@ -90,3 +90,17 @@ TEST_CASE("every worker, attempt and generation has a key of its own") {
   CHECK(answer_key(12, 3) == "horo/elastic/answer/12/3");
   CHECK(over_key(9) == "horo/elastic/over/9");
 }
+
+TEST_CASE("a word that training goes on comes back as it was, and an impossible one is refused") {
+  const TrainingResumed word{
+      .worker = 3, .generation = 5, .stood_still_us = 57'000, .repeated = -1};
+  CHECK(*decode_resumed(encode(word)) == word);
+  CHECK(encode(word).size() == 4 + 3 * 8);
+  CHECK_FALSE(decode_resumed(encode(word) + "x"));
+  CHECK_FALSE(decode_resumed(encode(word).substr(1)));
+  CHECK_FALSE(decode_resumed(encode(TrainingResumed{.worker = kMostWorker + 1, .generation = 1})));
+  CHECK_FALSE(decode_resumed(encode(TrainingResumed{.generation = 0})));
+  CHECK_FALSE(decode_resumed(
+      encode(TrainingResumed{.generation = 1, .stood_still_us = kMostStoodStillUs + 1})));
+  CHECK_FALSE(decode_resumed(encode(TrainingResumed{.generation = 1, .repeated = -2})));
+}

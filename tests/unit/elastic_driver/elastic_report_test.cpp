@@ -53,6 +53,33 @@ TEST_CASE("the history of an elastic job has a row per generation and per worker
   CHECK_FALSE(made.workers().at(0).exit);
 }
 
+TEST_CASE("rank 0 of the current generation tells once how training goes on") {
+  auto made = history();
+  const elastic::TrainingResumed word{
+      .worker = 0, .generation = 2, .stood_still_us = 57'000, .repeated = 1};
+  CHECK(made.note({.worker = 1, .generation = 2}) == nullptr);
+  CHECK(made.note({.worker = 0, .generation = 1}) == nullptr);
+  const auto* row = made.note(word);
+  REQUIRE(row != nullptr);
+  CHECK(describe_resumed(*row) == "generation 2: training goes on after 57 ms; 1 step is repeated");
+  CHECK(made.note(word) == nullptr);
+  CHECK(ElasticHistory().note(word) == nullptr);
+  const JobEnd well;
+  CHECK_THAT(json_report({.end = well, .history = made}),
+             Catch::Contains("\"stood_still_seconds\": 0.057") &&
+                 Catch::Contains("\"repeated_steps\": 1"));
+}
+
+TEST_CASE("steps that are repeated are told where they are known") {
+  for (const auto& [repeated, words] :
+       {std::pair{-1, ""}, {0, "; no step is repeated"}, {3, "; 3 steps are repeated"}}) {
+    auto made = history();
+    const auto* row = made.note({.worker = 0, .generation = 2, .repeated = repeated});
+    REQUIRE(row != nullptr);
+    CHECK_THAT(describe_resumed(*row), Catch::EndsWith(std::string("goes on after 0 ms") + words));
+  }
+}
+
 TEST_CASE("a lost agent takes the workers of its host that had not ended") {
   auto made = history();
   MembershipState state(ElasticRules{});

@@ -13,6 +13,7 @@ using namespace horo::launcher;
 using elastic::MembershipAnswer;
 using elastic::MembershipCall;
 using elastic::MembershipKind;
+using elastic::TrainingResumed;
 
 namespace {
 
@@ -35,13 +36,19 @@ struct World {
   kv::Secret secret = kv::make_secret().value();
   std::unique_ptr<MembershipStore> store;
   std::vector<MembershipCall> calls;
+  std::vector<TrainingResumed> resumed;
 
   template <typename Answer>
   explicit World(Answer answer) {
-    store = MembershipStore::open(*loop, secret, [this, answer](const MembershipCall& call) {
-              calls.push_back(call);
-              answer(*this, call);
-            }).value();
+    store = MembershipStore::open(
+                *loop, secret,
+                {.on_call =
+                     [this, answer](const MembershipCall& call) {
+                       calls.push_back(call);
+                       answer(*this, call);
+                     },
+                 .on_resumed = [this](const TrainingResumed& word) { resumed.push_back(word); }})
+                .value();
   }
 
   Result<MembershipAnswer> ask_from_a_worker(const MembershipCall& call) {
@@ -96,12 +103,29 @@ TEST_CASE("nonsense under a call's key is no call") {
     CHECK(client.set("horo/elastic/call/1", "nonsense", soon()));
     // Another worker's call under this key.
     CHECK(client.set("horo/elastic/call/1", encode(MembershipCall{.worker = 2}), soon()));
+    const TrainingResumed other{.worker = 2, .generation = 1};
+    CHECK(client.set("horo/elastic/resumed/1", encode(other), soon()));
     CHECK(client.set("other", "x", soon()));
     world.loop->post([&] { world.loop->stop(); });
   });
   world.loop->run();
   worker.join();
   CHECK(world.calls.empty());
+  CHECK(world.resumed.empty());
+}
+
+TEST_CASE("a rank's word that training goes on is handed over") {
+  World world([](World&, const MembershipCall&) {});
+  const TrainingResumed word{.worker = 1, .generation = 2, .stood_still_us = 57'000, .repeated = 1};
+  const auto address = world.store->address_at({}).value();
+  std::thread worker([&] {
+    auto client = kv::Client::connect(address, world.secret, soon()).value();
+    CHECK(client.set("horo/elastic/resumed/1", encode(word), soon()));
+    world.loop->post([&] { world.loop->stop(); });
+  });
+  world.loop->run();
+  worker.join();
+  CHECK(world.resumed == std::vector<TrainingResumed>{word});
 }
 
 TEST_CASE("the end of a generation erases what ranks of earlier ones have left") {

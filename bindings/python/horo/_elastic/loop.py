@@ -11,6 +11,7 @@ from horo import _job, _life, errors
 from horo._barrier import barrier
 from horo._elastic import generation
 from horo._elastic.interrupt import HostsUpdatedInterrupt
+from horo._elastic.pause import Pause
 from horo._elastic.programs import tell_differences
 from horo._elastic.state import any_rank
 from horo._sets import WORLD
@@ -70,19 +71,15 @@ def run_fn(func: Callable[..., Any], reset: Callable[[], Any]) -> Callable[..., 
 
 
 def _run(func, reset, state):
-    skip_sync = False
+    skip_sync, pause = False, Pause(state)
     if _job.is_planned():
         _enter_prepared(reset, state)
     while True:
         results: list[Any] = []  # of the training, once it has ended on this rank
         try:
             tell_differences()
-            if _all_skip_sync(skip_sync, state):
-                state._skipped_sync()
-            else:
-                state._load_newest()
-                state.sync()
-                state._whole = True
+            _make_equal(skip_sync, state)
+            pause.end()
             results.append(func())
             _leave_together()
             state._end_saving()
@@ -93,6 +90,7 @@ def _run(func, reset, state):
             skip_sync, act = False, state._failed
         except HostsUpdatedInterrupt as interrupt:
             skip_sync, act = interrupt.skip_sync, None
+        pause.begin(lost=act is not None)
         # The exception, and with it the frames of the training, are gone here.
         if act is not None and not results:
             act()
@@ -108,6 +106,16 @@ def _run(func, reset, state):
             _job.keep_place(place)
             state._end_saving()  # on each rank that comes here, since rank 0 may be the lost one
             return results[0]
+
+
+def _make_equal(skip_sync, state):
+    """Gives all ranks the same state, unless they have it."""
+    if _all_skip_sync(skip_sync, state):
+        state._skipped_sync()
+        return
+    state._load_newest()
+    state.sync()
+    state._whole = True
 
 
 def _tell_end(error):

@@ -8,6 +8,7 @@ import hashlib
 import os
 import pickle
 import queue
+import time
 from typing import TYPE_CHECKING
 
 from horo import _job, errors
@@ -62,6 +63,9 @@ class State:
 
     _saver: Saver | None = None
     _whole = False  # the training has begun in this process
+    _passed_at = 0.0  # time.monotonic() of the last boundary
+    _passed: int | None = None  # boundaries since commit(), or since the training began; None: none ever
+    _asking = False  # check_host_updates() asks the other ranks
 
     def __init__(
         self,
@@ -97,6 +101,7 @@ class State:
     def commit(self) -> None:
         """Saves the state, and ends this try if the members are to change. All ranks call it."""
         self.save()
+        self._passed = -1  # check_host_updates() counts the boundary of this call
         self.check_host_updates()
 
     def check_host_updates(self) -> None:
@@ -107,7 +112,9 @@ class State:
         if _job.is_initialized() and generation.is_elastic():
             sequence, announced = generation.pending_change()
             flags |= (announced | _PENDING) if sequence else 0
+        self._asking = True  # stays so if a rank is lost meanwhile
         found = any_rank(flags, "elastic.change")
+        self._asking = False
         if found:
             raise HostsUpdatedInterrupt(found & ~_PENDING == generation.REMOVED)
 
@@ -143,8 +150,28 @@ class State:
 
     def _pass_boundary(self):
         """The training stands between two steps."""
+        self._passed_at = time.monotonic()
+        self._passed = 1 + (self._passed or 0)
         if self._saver is not None:
             self._saver.passed(self)
+
+    # -- Interruptions, for the launcher's reports -----------------------------------------------
+
+    def _begins(self):
+        """The training is about to be called."""
+        self._passed_at, self._asking = time.monotonic(), False
+        self._passed = None if self._passed is None else 0
+
+    def _moved_at(self):
+        """time.monotonic() when the last step was complete, or the training was called."""
+        return self._passed_at
+
+    def _interrupted(self):
+        """The steps that a loss makes the training do again, counted by the boundaries that it has
+        passed; -1: it passes none."""
+        if self._passed is None:
+            return -1
+        return self._passed + (0 if self._asking else 1)
 
     # -- Files -----------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import collections
 import contextlib
 import ctypes
+import time
 import warnings
 import weakref
 from typing import Any
@@ -51,6 +52,7 @@ class Progress:
     def __init__(self, passes: int):
         self._passes = passes
         self.steps = self.ahead = 0
+        self.ended_at = 0.0  # time.monotonic() of the last step's end
         self.torn = False
         self._ended = 0  # backwards of this process whose steps have ended
         self.stale = False
@@ -84,6 +86,7 @@ class Progress:
         result = step(*arguments)
         self.torn = False
         self.steps += 1
+        self.ended_at = time.monotonic()
         self._ended += self._passes
         return result
 

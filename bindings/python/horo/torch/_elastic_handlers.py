@@ -18,6 +18,7 @@ from horo.torch._state import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any
 
 
@@ -130,13 +131,31 @@ class SamplerStateHandler(StateHandler):
     """An ElasticSampler."""
 
 
+_registry: list[tuple[Any, type[StateHandler]]] = [
+    (torch.nn.Module, ModelStateHandler),
+    (torch.optim.Optimizer, OptimizerStateHandler),
+    (ElasticSampler, SamplerStateHandler),
+]
+
+
+def get_handler_registry() -> list[tuple[Any, type[StateHandler]]]:
+    """(class, handler) for the kinds of objects that a TorchState keeps by a handler."""
+    return list(_registry)
+
+
+def set_handler_registry(registry: Iterable[tuple[Any, type[StateHandler]]]) -> None:
+    """Replaces these kinds, for states that are made from now on. The first class of which an object
+    is an instance counts. Fails: TypeError (a handler is no subclass of StateHandler)."""
+    pairs = [(kind, handler) for kind, handler in registry]
+    for _, handler in pairs:
+        if not (isinstance(handler, type) and issubclass(handler, StateHandler)):
+            raise TypeError(f"handler {handler!r} is no subclass of StateHandler")
+    _registry[:] = pairs
+
+
 def handler_of(value: Any) -> StateHandler | None:
     """The handler for a value; None for a plain object."""
-    for kind, handler in (
-        (torch.nn.Module, ModelStateHandler),
-        (torch.optim.Optimizer, OptimizerStateHandler),
-        (ElasticSampler, SamplerStateHandler),
-    ):
+    for kind, handler in _registry:
         if isinstance(value, kind):
             return handler(value)
     has_state = hasattr(value, "state_dict") and hasattr(value, "load_state_dict")

@@ -43,7 +43,9 @@ from horo.torch._elastic_handlers import (
     OptimizerStateHandler,
     SamplerStateHandler,
     StateHandler,
+    get_handler_registry,
     handler_of,
+    set_handler_registry,
 )
 from horo.torch._sampler import ElasticSampler
 from horo.torch._saved_tensors import pack, unpack
@@ -138,6 +140,7 @@ class TorchState(ObjectState):
         """Copies what no DistributedOptimizer knows, and ends this try if the members are to
         change. All ranks call it."""
         self._save_lightly()
+        self._passed = -1
         self.check_host_updates()
 
     def _save_lightly(self):
@@ -342,6 +345,17 @@ class TorchState(ObjectState):
         reducers = self._reducers()
         return max((one.steps for one in reducers), default=-1)
 
+    # -- Interruptions ---------------------------------------------------------------------------
+
+    def _moved_at(self):
+        return max([super()._moved_at(), *(one.ended_at for one in self._reducers())])
+
+    def _interrupted(self):
+        """With distributed optimizers, the step that could not end."""
+        if not self._optimizers():
+            return super()._interrupted()
+        return 0 if self._asking else 1
+
     def _pack(self, buffers):
         return pack(self._content(), buffers)
 
@@ -387,6 +401,7 @@ def _unknown():
 __all__ = [
     "ElasticSampler",
     "generation",
+    "get_handler_registry",
     "HostsUpdatedInterrupt",
     "is_elastic",
     "ModelStateHandler",
@@ -396,6 +411,7 @@ __all__ = [
     "run",
     "run_fn",
     "SamplerStateHandler",
+    "set_handler_registry",
     "State",
     "StateHandler",
     "survivors",

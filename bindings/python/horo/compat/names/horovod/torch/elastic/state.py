@@ -7,4 +7,6 @@ from horo.torch.elastic import (
     SamplerStateHandler,
     StateHandler,
     TorchState,
+    get_handler_registry,
+    set_handler_registry,
 )
