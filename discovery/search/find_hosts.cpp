@@ -8,6 +8,7 @@
 #include "discovery/sources/pbs.hpp"
 #include "discovery/sources/script.hpp"
 #include "discovery/sources/slurm.hpp"
+#include "discovery/sources/slurm_queue.hpp"
 #include "discovery/sources/static.hpp"
 
 namespace horo::discovery {
@@ -18,7 +19,19 @@ struct Chosen {
   std::unique_ptr<HostSource> source;
   std::string why;
   bool may_change = false;
+  Duration pause = std::chrono::seconds(1);
 };
+
+/// An elastic job follows the job of Slurm, whose nodes may come and go, too.
+Chosen choose_slurm(const HostRequest& request) {
+  const std::string why = "SLURM_JOB_ID is set";
+  const auto& environment = request.environment;
+  if (request.no_hosts == NoHosts::allowed && can_ask_slurm(environment)) {
+    return {std::make_unique<SlurmQueueSource>(environment, request.ranks_per_host), why, true,
+            kSlurmPause};
+  }
+  return {std::make_unique<SlurmSource>(environment, request.ranks_per_host), why};
+}
 
 Chosen choose(const HostRequest& request) {
   const auto& environment = request.environment;
@@ -31,10 +44,7 @@ Chosen choose(const HostRequest& request) {
   if (!request.script.empty())
     return {std::make_unique<ScriptSource>(request.script, slots, request.no_hosts), "it was given",
             true};
-  if (SlurmSource::is_here(environment)) {
-    return {std::make_unique<SlurmSource>(environment, request.ranks_per_host),
-            "SLURM_JOB_ID is set"};
-  }
+  if (SlurmSource::is_here(environment)) return choose_slurm(request);
   if (LsfSource::is_here(environment))
     return {std::make_unique<LsfSource>(environment), "LSB_JOBID is set"};
   if (PbsSource::is_here(environment))
@@ -63,7 +73,8 @@ Result<FoundHosts> find_hosts(const HostRequest& request) {
   FoundHosts found{.hosts = std::move(listing.hosts),
                    .source = std::string(chosen.source->name()),
                    .why = std::move(chosen.why),
-                   .may_change = chosen.may_change};
+                   .may_change = chosen.may_change,
+                   .pause = chosen.pause};
   if (!listing.from.empty()) found.why += fmt::format("; {}", listing.from);
   return found;
 }

@@ -31,13 +31,15 @@ struct FoundHosts {
   std::string source;       ///< "Slurm job 42".
   std::string why;          ///< Reason for the source, and origin of the slots.
   bool may_change = false;  ///< The source may name other hosts later: a file or a program.
+  Duration pause = std::chrono::seconds(1);  ///< Then: between two questions to the source.
 };
 
 /// Uses the first of: -H, --hostfile, --host-discovery-script, Slurm, LSF, PBS, a Kubernetes
-/// MPIJob, and this machine with `here_slots`. A source that exists but cannot be read is an error;
-/// no other source replaces it. Blocks: for files; `timeout` for programs. Fails: invalid_argument
-/// (a wrong value, or no source and no `here_slots`), unavailable (an allocation), and as the
-/// source.
+/// MPIJob, and this machine with `here_slots`. Where no hosts are allowed, a Slurm job's nodes are
+/// those that it has now, where squeue can tell. A source that exists but cannot be read is an
+/// error; no other source replaces it. Blocks: for files; `timeout` for programs. Fails:
+/// invalid_argument (a wrong value, or no source and no `here_slots`), unavailable (an allocation),
+/// and as the source.
 Result<FoundHosts> find_hosts(const HostRequest& request);
 
 }  // namespace horo::discovery

@@ -6,9 +6,11 @@
 #include <utility>
 
 #include "base/cli/split_words.hpp"
+#include "base/knobs/elastic_knobs.hpp"
 #include "base/knobs/launcher_knobs.hpp"
 #include "discovery/sources/lsf.hpp"
 #include "discovery/sources/slurm.hpp"
+#include "discovery/sources/slurm_queue.hpp"
 #include "discovery/text_file.hpp"
 #include "launcher/mpi/jsrun_command.hpp"
 #include "launcher/mpi/mpirun_command.hpp"
@@ -66,6 +68,31 @@ Result<BatchStart> choose_lsf_program(const Settings& settings, const BatchSyste
                       .why = trouble.empty() ? "" : fmt::format("; not by jsrun: {}", trouble)};
   return fail(Errc::not_found, "{}{}{}", trouble, trouble.empty() ? "" : "; ",
               blaunch.error().message);
+}
+
+/// Nodes that a Slurm job has got since it began. Only an elastic job asks for them, once, when a
+/// host is not among those that the job began with.
+class AddedNodes {
+ public:
+  AddedNodes(BatchSystem::Lookup lookup, WaitLimit limit, bool asks)
+      : lookup_(std::move(lookup)), limit_(limit), asks_(asks) {}
+
+  bool has(const std::string& host) {
+    if (std::exchange(asks_, false) && discovery::can_ask_slurm(lookup_)) {
+      if (auto found = discovery::slurm_nodes_now(lookup_, limit_)) nodes_ = std::move(*found);
+    }
+    return std::ranges::find(nodes_, host) != nodes_.end();
+  }
+
+ private:
+  const BatchSystem::Lookup lookup_;
+  const WaitLimit limit_;
+  bool asks_;
+  std::vector<std::string> nodes_;
+};
+
+bool is_elastic(const Settings& settings) {
+  return settings.get(knobs::kMinNp) != 0 || settings.get(knobs::kMaxNp) != 0;
 }
 
 std::string basename_of(std::string_view path) {
@@ -154,7 +181,7 @@ Result<ProgramWay> program_start(const BatchStart& start, const std::string& hos
   return program;
 }
 
-Status BatchSystem::find_slurm(const Lookup& lookup) {
+Status BatchSystem::find_slurm(const Settings& settings, const Lookup& lookup, int cancel) {
   const char* id = lookup("SLURM_JOB_ID");
   if (id == nullptr) {
     if (!requested_) return {};
@@ -173,18 +200,23 @@ Status BatchSystem::find_slurm(const Lookup& lookup) {
     return Failure(std::move(found).error().context(
         fmt::format("{} (with --starter ssh it is not asked)", job_)));
   }
+  const auto deadline =
+      Deadline::in(SteadyClock::instance(), settings.get(knobs::kDiscoveryTimeout));
+  auto added =
+      std::make_shared<AddedNodes>(lookup, WaitLimit{deadline, cancel}, is_elastic(settings));
   std::unordered_map<std::string, int> component;
   for (std::size_t i = 0; i < found->size(); ++i) {
     for (const auto& node : (*found)[i])
       component.emplace(node, found->size() == 1 ? -1 : static_cast<int>(i));
   }
   const BatchStart start{.program = RemoteProgram::srun, .why = "a node of " + job_};
-  choose_ = [start, component = std::move(component)](const std::string& host) {
+  choose_ = [start, component = std::move(component),
+             added = std::move(added)](const std::string& host) {
     const auto place = component.find(host);
     std::optional<BatchStart> chosen;
-    if (place == component.end()) return chosen;
+    if (place == component.end() && !added->has(host)) return chosen;
     chosen = start;
-    chosen->component = place->second;
+    chosen->component = place == component.end() ? -1 : place->second;
     return chosen;
   };
   return {};
@@ -238,7 +270,7 @@ Result<BatchSystem> BatchSystem::find(const Settings& settings, const Lookup& lo
   }
   if (choice == StarterChoice::ssh) return system;
   if (choice == StarterChoice::slurm || (!system.requested_ && lookup("SLURM_JOB_ID") != nullptr)) {
-    HORO_TRY_STATUS(system.find_slurm(lookup));
+    HORO_TRY_STATUS(system.find_slurm(settings, lookup, cancel));
     return system;
   }
   if (choice == StarterChoice::lsf || lookup("LSB_JOBID") != nullptr) {

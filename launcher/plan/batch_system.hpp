@@ -42,7 +42,8 @@ class BatchSystem {
   /// program is missing), unavailable (the allocation cannot be read).
   static Result<BatchSystem> find(const Settings& settings, const Lookup& lookup, int cancel = -1);
 
-  /// How to start the agent on `host`; nothing: by ssh.
+  /// How to start the agent on `host`; nothing: by ssh. In an elastic job that Slurm has given
+  /// further nodes, it asks squeue for them once. Blocks: for that, as find().
   /// Fails: invalid_argument, when the user requested a batch system that does not have the host.
   Result<std::optional<BatchStart>> start_for(const std::string& host) const;
 
@@ -51,7 +52,7 @@ class BatchSystem {
   const std::string& why_not() const { return why_not_; }
 
  private:
-  Status find_slurm(const Lookup& lookup);
+  Status find_slurm(const Settings& settings, const Lookup& lookup, int cancel);
   Status find_lsf(const Settings& settings, const Lookup& lookup, int cancel);
   Status find_rsh(const std::string& program, std::string why, const Lookup& lookup);
 

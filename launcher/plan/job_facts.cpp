@@ -139,6 +139,7 @@ Status choose_elastic_places(const JobRequest& request, JobFacts& facts) {
     facts.hosts_from = fmt::format("{}: {}", found.source, found.why);
     facts.offered = std::move(found.hosts);
     facts.offer_may_change = found.may_change;
+    facts.offer_pause = found.pause;
   }
   const auto most = request.joining ? kMaxRanks : facts.elastic->most;
   all.np = static_cast<int>(std::min<long long>(facts.offered.slots(), most));

@@ -21,6 +21,7 @@ struct JobFacts {
   /// All hosts that an elastic job may use, also those without ranks in the placement.
   discovery::HostSet offered{};
   bool offer_may_change = false;  ///< The source of `offered` is to be asked again and again.
+  Duration offer_pause = std::chrono::seconds(1);  ///< Then: between two questions.
   std::string hosts_from;    ///< The source of the host list and why it was chosen, for people.
   Placement placement;       ///< Where each rank goes; the other facts are about these hosts.
   std::vector<bool> local;   ///< By host, whether it is this machine.

@@ -272,6 +272,7 @@ Result<JobPlan> plan_job(const JobRequest& request, JobFacts facts) {
   plan.elastic = facts.elastic;
   plan.offered = std::move(facts.offered);
   plan.offer_may_change = facts.offer_may_change;
+  plan.offer_pause = facts.offer_pause;
   return plan;
 }
 

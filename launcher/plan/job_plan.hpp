@@ -40,6 +40,7 @@ struct JobPlan {
   /// hosts can be used; it may be empty.
   std::optional<ElasticSize> elastic{};
   discovery::HostSet offered{};
+  Duration offer_pause{};  ///< Where the offer may change: between two questions to its source.
   bool offer_may_change = false;
 
   int size() const { return static_cast<int>(placement.ranks.size()); }

@@ -96,21 +96,22 @@ void ElasticRun::open_monitor() {
 
 Status ElasticRun::watch_hosts() {
   if (!plan_.offer_may_change) return {};
-  HORO_TRY(watch_,
-           HostWatch::start(loop_, plan_.offered,
-                            [request = request_](int cancel) mutable -> Result<discovery::HostSet> {
-                              request.cancel = cancel;
-                              HORO_TRY(auto found, offered_hosts(request));
-                              return std::move(found.hosts);
+  HORO_TRY(watch_, HostWatch::start(
+                       loop_, plan_.offered,
+                       [request = request_](int cancel) mutable -> Result<discovery::HostSet> {
+                         request.cancel = cancel;
+                         HORO_TRY(auto found, offered_hosts(request));
+                         return std::move(found.hosts);
+                       },
+                       {.on_hosts =
+                            [this](const discovery::HostSet& hosts) {
+                              if (!driver_->end()) driver_->offer(hosts);
                             },
-                            {.on_hosts =
-                                 [this](const discovery::HostSet& hosts) {
-                                   if (!driver_->end()) driver_->offer(hosts);
-                                 },
-                             .on_failure =
-                                 [this](const Error& error) {
-                                   if (!driver_->end()) driver_->offer_failed(error);
-                                 }}));
+                        .on_failure =
+                            [this](const Error& error) {
+                              if (!driver_->end()) driver_->offer_failed(error);
+                            }},
+                       plan_.offer_pause));
   return {};
 }
 

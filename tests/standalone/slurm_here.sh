@@ -71,7 +71,7 @@ MpiDefault=none
 SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU
 SlurmdParameters=config_overrides
-SchedulerParameters=batch_sched_delay=0,sched_interval=1
+SchedulerParameters=batch_sched_delay=0,sched_interval=1,permit_job_expansion
 KillWait=2
 ReturnToService=2
 CONF

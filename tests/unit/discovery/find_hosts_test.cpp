@@ -115,6 +115,45 @@ TEST_CASE("a discovery script may name no host only for a job that waits for hos
   CHECK_FALSE(find({.list = "a:2"})->may_change);
 }
 
+TEST_CASE("an elastic job follows the nodes that its Slurm job has now") {
+  std::string folder = "/tmp/horo-squeue-XXXXXX";
+  REQUIRE(mkdtemp(folder.data()) != nullptr);
+  const auto program = folder + "/squeue";
+  const auto answers = [&](const std::string& text) {
+    std::ofstream(program) << "#!/bin/sh\n" << text << '\n';
+    chmod(program.c_str(), 0700);
+  };
+  auto variables = kSlurm;
+  variables["SLURM_TASKS_PER_NODE"] = "2,3";
+  variables["PATH"] = "/nowhere:" + folder;
+  const HostRequest elastic{.no_hosts = NoHosts::allowed};
+
+  answers(R"(echo "h[2-3]"; [ "$*" = "--noheader --jobs=42 --format=%N" ])");
+  const auto found = find(elastic, variables);
+  REQUIRE(found);
+  CHECK(found->hosts.hosts() == std::vector<Host>{{"h2", 3}, {"h3", 2}});
+  CHECK(found->may_change);
+  CHECK(found->pause == 10s);  // Slurm's controller serves all users.
+  CHECK_THAT(found->why, Catch::Contains("asked again by squeue"));
+
+  answers("echo");
+  CHECK(find(elastic, variables).value().hosts.empty());
+  answers("echo invalid job id >&2; exit 1");
+  CHECK_THAT(find(elastic, variables).error().message,
+             Catch::Contains("Slurm job 42") && Catch::Contains("invalid job id"));
+  answers("echo 'h[2-'");
+  CHECK_THAT(find(elastic, variables).error().message, Catch::Contains("squeue's list"));
+
+  // Other jobs, and jobs of several components, keep the nodes of their environment.
+  CHECK(find({}, variables).value().hosts.find("h1") != nullptr);
+  variables["SLURM_HET_SIZE"] = "1";
+  CHECK_FALSE(find(elastic, variables).value_or(FoundHosts{}).may_change);
+  variables.erase("SLURM_HET_SIZE");
+  unlink(program.c_str());
+  CHECK_FALSE(find(elastic, variables)->may_change);
+  rmdir(folder.c_str());
+}
+
 TEST_CASE("the error for a failed discovery script has its end and the last line of its errors") {
   const auto [text, part] = GENERATE(table<std::string, std::string>({
       {"#!/bin/sh\necho a:2\necho first >&2\necho 'no cluster' >&2\nexit 3\n",
