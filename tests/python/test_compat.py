@@ -190,6 +190,82 @@ def test_elastic_names_are_those_of_horo(tmp_path):
     assert done.code == 0, done.output
 
 
+def test_modules_of_the_launcher_say_what_to_use():
+    done = job.run_alone(
+        """
+        from horo import compat
+        compat.install()
+        import importlib
+        import horovod.runner.elastic
+        words = {
+            "runner.gloo_run": "horovod.run()",
+            "runner.mpi_run": "horo run --mpi",
+            "runner.common.util.network": "socket",
+            "runner.common.util.safe_shell_exec": "subprocess",
+            "runner.elastic.driver": "horo run --min-np",
+            "runner.util.lsf": "horo discover",
+            "mxnet_of_nobody": "horovod.torch is",
+        }
+        for name, word in words.items():
+            try:
+                importlib.import_module("horovod." + name)
+                raise SystemExit(name)
+            except ModuleNotFoundError as error:
+                assert f"horovod.{name} is not part of Horo" in str(error) and word in str(error), error
+        """
+    )
+    assert done.code == 0, done.output
+
+
+def test_helpers_of_the_launcher(tmp_path):
+    (tmp_path / "hosts").write_text("a slots=2\n\n# none\nb  # one slot\n")
+    (tmp_path / "wrong").write_text("a slots=many\n")
+    done = job.run_alone(
+        f"""
+        from horo import compat
+        compat.install()
+        import horovod, os
+        from horovod.runner.common.util import codec, env, host_hash, hosts, secret, timeout
+        found = hosts.parse_hosts(hosts.parse_host_files({str(tmp_path / "hosts")!r}))
+        assert [(one.hostname, one.slots) for one in found] == [("a", 2), ("b", 1)], found
+        for function in (lambda: hosts.parse_hosts("a:x"), lambda: hosts.parse_host_files({str(tmp_path / "wrong")!r})):
+            try:
+                function()
+                raise SystemExit("accepted")
+            except ValueError as error:
+                assert "a:x" in str(error) or "slots=many" in str(error), error
+        assert codec.loads_base64(codec.dumps_base64({{1: "two"}})) == {{1: "two"}}
+        os.environ["HOROVOD_HOSTNAME"] = "node7.example"
+        assert host_hash.host_hash() == host_hash.host_hash() != host_hash.host_hash("salt")
+        assert host_hash.host_hash().startswith("node7-")
+        assert env.is_exportable("PATH") and not env.is_exportable("OLDPWD")
+        assert env.get_env_rank_and_size() == (0, 1)
+        os.environ.update(RANK="1", WORLD_SIZE="3")
+        assert env.get_env_rank_and_size() == (1, 3)
+        key = secret.make_secret_key()
+        digest = secret.compute_digest(key, b"text")
+        assert len(digest) == secret.DIGEST_LENGTH
+        assert secret.check_digest(key, b"text", digest) and not secret.check_digest(key, b"test", digest)
+        assert timeout.Timeout(1000, "").remaining() > 900
+        try:
+            timeout.Timeout(-1, "Too long for {{activity}}.").check_time_out_for("a start")
+            raise SystemExit("not timed out")
+        except timeout.TimeoutException as error:
+            assert "Too long for a start." in str(error), error
+        """
+    )
+    assert done.code == 0, done.output
+
+
+def test_the_launcher_can_be_called_as_a_module():
+    names = os.path.join(os.environ["PYTHONPATH"].split(os.pathsep)[0], "horo", "compat", "names")
+    path = os.pathsep.join([names, os.environ["PYTHONPATH"]])
+    command = [sys.executable, "-m", "horovod.runner.launch"]
+    code = "import horovod.torch as hvd; hvd.init(); print('rank', hvd.rank())"
+    code, output = launched([*command, "-np", "2", sys.executable, "-c", code], PYTHONPATH=path)
+    assert code == 0 and "rank 0" in output and "rank 1" in output, output
+
+
 def test_helpers_of_horovods_util():
     """The public helpers of horovod.common.util answer as Horovod's."""
     done = job.run_alone(

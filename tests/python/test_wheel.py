@@ -210,6 +210,63 @@ def test_installed_into_an_empty_folder(environment, tmp_path):
         assert gloo and "cannot" not in gloo[0] and "not found" not in gloo[0], gloo
 
 
+HOROVOD = """
+import sys
+import numpy
+import horovod
+import horo
+from horo import compat
+assert horovod.__version__ == "0.28.1" and horovod.run is horo.run
+assert compat.NAMES not in sys.path and horovod.__file__.startswith(compat.NAMES)
+assert "horovod.torch" in sys.argv or "torch" not in sys.modules
+if "horovod.torch" in sys.argv:
+    import horovod.torch as hvd
+    import torch
+    ones = torch.ones
+else:
+    import horo.numpy as hvd
+    ones = numpy.ones
+hvd.init()
+assert hvd.allreduce(ones(4), op=hvd.Sum).tolist() == [2.0] * 4
+import horovod.runner.elastic.discovery
+try:
+    import horovod.spark
+    raise SystemExit("there is no horovod.spark")
+except ImportError as error:
+    assert "horovod.spark is not part of Horo" in str(error), error
+print(f"rank {hvd.rank()} of {hvd.size()}")
+"""
+
+
+def test_horovods_name_without_the_launcher(environment, tmp_path):
+    """With the wheel horo-horovod, `import horovod` needs neither `horo run` nor a variable."""
+    source = tmp_path / "source"
+    shutil.copytree(os.path.join(SOURCES, "bindings", "horovod"), source)
+    made = execute(
+        *(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"),
+        *("--no-index", "--wheel-dir", str(tmp_path), str(source)),
+    )
+    assert made.returncode == 0, made.stdout
+    (wheel,) = glob.glob(str(tmp_path / "horo_horovod-*.whl"))
+    python = str(environment / "bin" / "python3")
+    # With its dependency, which must be satisfied: pip would ask an index otherwise.
+    installed = execute(
+        *(python, "-m", "pip", "install", "--quiet", "--no-index", wheel), env=clean()
+    )
+    assert installed.returncode == 0, installed.stdout
+    (tmp_path / "script.py").write_text(HOROVOD)
+    has_torch = execute(python, "-c", "import torch", env=clean()).returncode == 0
+    command = [python, "script.py", *(["horovod.torch"] if has_torch else [])]
+    launchers = [["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "-np", "2"], ["mpiexec.hydra", "-n", "2"]]
+    found = [launcher for launcher in launchers if shutil.which(launcher[0])]
+    if not found:
+        pytest.skip("no mpirun.openmpi and no mpiexec.hydra: scripts/packages --install test")
+    for launcher in found:
+        done = execute(*launcher, *command, cwd=tmp_path, env=clean())
+        assert done.returncode == 0, (launcher, done.stdout)
+        assert "rank 0 of 2" in done.stdout and "rank 1 of 2" in done.stdout, done.stdout
+
+
 BETWEEN_HOSTS = """
 import os
 import numpy

@@ -12,6 +12,7 @@ except ImportError:  # only this folder is in sys.path
     import horo as _horo
 
 from horo import run
+from horovod._refused import instead_of as _instead_of
 
 # Programs compare this with versions of Horovod's interface. horo.__version__ is Horo's own.
 __version__ = "0.28.1"
@@ -23,9 +24,9 @@ class _Missing(_abc.MetaPathFinder):
     def find_spec(self, name, _path=None, _target=None):
         if not name.startswith("horovod."):
             return None
+        instead = _instead_of(name) or "horovod.torch is"
         raise ModuleNotFoundError(
-            f"{name} is not part of Horo {_horo.__version__}, which is imported as horovod here; "
-            "horovod.torch is",
+            f"{name} is not part of Horo {_horo.__version__}, which is imported as horovod here; {instead}",
             name=name,
         )
 
