@@ -137,7 +137,9 @@ class Parts:
             names = [path for path in found if re.match(r"horo(vodrun|-.*)?$", os.path.basename(path))]
             self.tools = sorted(names)
         folder = os.path.join(os.path.dirname(self.library), "horo")
+        # Backends, and the modules that frameworks load.
         self.backends = sorted(glob.glob(os.path.join(folder, "horo-backend-*.so")))
+        self.backends += sorted(glob.glob(os.path.join(folder, "horo-tensorflow.so")))
         self.fastpath = glob.glob(os.path.join(folder, "horo-fastpath.abi3.so"))
         for path in self.backends:
             if path.endswith("-gloo.so"):

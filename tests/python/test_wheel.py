@@ -115,6 +115,8 @@ def test_it_needs_the_c_library_only(wheel, tmp_path):
                 needed = [name for name in needed if not re.fullmatch(r"lib(mpi|mpich)\.so\.\d+", name)]
             strange = [name for name in needed if not re.fullmatch(SYSTEM, name)]
             strange = [name for name in strange if not (tmp_path / CARRIED / name).exists()]
+            if path.endswith("horo-tensorflow.so"):
+                strange.remove("libhoro.so.0")  # horo has loaded it, under this name
             assert not strange, (path, strange)
             # An empty part of a search path would mean the working directory.
             for places in re.findall(r"\((?:RUNPATH|RPATH)\).*\[(.*)\]", words):

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+from typing import NamedTuple
 
 from horo import _native, errors
 from horo._native import fast
@@ -26,29 +27,44 @@ _ERRORS = {
 }
 
 
+class Fields(NamedTuple):
+    """The facts of a failure, as in horo_error_detail."""
+
+    subject: int = 0
+    tensor: str = ""
+    host: str = ""
+    ranks: tuple[int, ...] = ()
+
+
 def failure(status):
     """The exception for `status`, with the message and detail of the calling thread's last failed
     call. Call it before the thread's next call of the library."""
     message = (fast.horo_last_error() or b"").decode(errors="replace")
+    return made(status, message, _last_fields())
+
+
+def made(status: int, message: str, fields: Fields | None = None) -> Exception:
+    """The exception for a horo_status, with these facts."""
     name = fast.horo_status_name(status).decode()
-    kind = _ERRORS.get(status, errors.HoroError)
-    error = kind(message or name)
+    error = _ERRORS.get(status, errors.HoroError)(message or name)
     if isinstance(error, errors.HoroError):
         error.status = name
-        _describe(error)
+        if fields is not None:
+            subjects = _native.SUBJECTS
+            known = fields.subject < len(subjects)
+            error.subject = subjects[fields.subject] if known else "other"
+            error.tensor, error.host, error.ranks = fields.tensor, fields.host, fields.ranks
     return error
 
 
-def _describe(error):
-    """Copies the fields of the last failure into the exception."""
+def _last_fields():
+    """The fields of the calling thread's last failure; None if they cannot be read."""
     detail = _native.ErrorDetail(size=ctypes.sizeof(_native.ErrorDetail))
     if fast.horo_last_error_detail(detail):
-        return
-    subjects = _native.SUBJECTS
-    error.subject = subjects[detail.subject] if detail.subject < len(subjects) else "other"
-    error.tensor = (detail.tensor or b"").decode(errors="replace")
-    error.host = (detail.host or b"").decode(errors="replace")
-    error.ranks = tuple(detail.ranks[: detail.rank_count])
+        return None
+    tensor = (detail.tensor or b"").decode(errors="replace")
+    host = (detail.host or b"").decode(errors="replace")
+    return Fields(detail.subject, tensor, host, tuple(detail.ranks[: detail.rank_count]))
 
 
 def check(status):

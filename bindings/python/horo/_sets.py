@@ -88,6 +88,15 @@ def existing(process_set):
     return process_set.names
 
 
+def names_of(number):
+    """The names of the set with this number. Fails: ValueError (it does not exist any more)."""
+    if number == WORLD.set:
+        return WORLD
+    if number not in _added:
+        raise ValueError(f"process set {number} does not exist")
+    return _added[number].names
+
+
 def of(process_set):
     """Like existing(), for a set of which this process is a member. Fails: ValueError."""
     _job.need()

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Turns TensorFlow's errors that come from Horo's ops into Horo's own."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from typing import TYPE_CHECKING
+
+import tensorflow as tf
+
+from horo import _failures
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+# AutoGraph rewrites what a tf.function calls; the functions that it finds marked stay as they are.
+not_converted = tf.autograph.experimental.do_not_convert
+
+_PAYLOAD = "horo"  # the module puts the fields of a failure there, one a line, then its message
+
+
+def as_horo(error: BaseException) -> BaseException | None:
+    """Horo's exception for an error of TensorFlow; None when it does not come from Horo's ops."""
+    payloads = getattr(error, "experimental_payloads", None) or {}
+    fields = payloads.get(_PAYLOAD) or payloads.get(_PAYLOAD.encode())
+    if fields is None:
+        return None
+    text = fields.decode(errors="replace") if isinstance(fields, bytes) else str(fields)
+    status, subject, tensor, host, ranks, message = text.split("\n", 5)
+    numbers = tuple(int(rank) for rank in ranks.split(",") if rank)
+    return _failures.made(int(status), message, _failures.Fields(int(subject), tensor, host, numbers))
+
+
+@contextlib.contextmanager
+def translated():
+    """Inside, errors of Horo's ops are raised as Horo's exceptions."""
+    try:
+        yield
+    except tf.errors.OpError as error:
+        known = as_horo(error)
+        if known is None:
+            raise
+        raise known from None
+
+
+def translating(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorates a function of the user in which Horo's ops run."""
+
+    @functools.wraps(function)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        with translated():
+            return function(*args, **kwargs)
+
+    return wrapper
