@@ -6,6 +6,7 @@
 #include <cctype>
 
 #include "base/knobs/elastic_knobs.hpp"
+#include "base/knobs/gpu_knobs.hpp"
 #include "base/knobs/knobs.hpp"
 #include "base/knobs/launcher_knobs.hpp"
 #include "base/knobs/mpi_knobs.hpp"
@@ -136,6 +137,7 @@ constexpr std::array kRows{
     row(knobs::kStallWarningTime),
     row(knobs::kStallShutdownTime),
     row(knobs::kCpuOperations),
+    row(knobs::kGpuDriver),
     row(knobs::kEncrypt),
     row(knobs::kGlooInterface),
     row(knobs::kGlooTimeout),

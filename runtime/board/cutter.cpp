@@ -45,9 +45,9 @@ bool Cutter::resolve(TensorId id, bool changed) {
   return true;
 }
 
-DataPath Cutter::path_of(std::uint64_t counted, bool partial) const {
+DataPath Cutter::path_of(std::uint64_t counted, bool partial, MemoryKind memory) const {
   const auto n = region_.params().local_size;
-  if (n == 1) return DataPath::alone;
+  if (n == 1) return memory == MemoryKind::host ? DataPath::alone : DataPath::staged;
   if (partial) return DataPath::staged;
   if (arrivals::in_line(counted) == n) return DataPath::in_marks;
   if (arrivals::direct(counted) == n) return DataPath::direct;
@@ -79,7 +79,7 @@ PendingSlot Cutter::inspect(TensorId id) {
     for (int m = 0; m < region_.local_size(); ++m)
       pending.bytes += signatures.declared(id, m).bytes();
   }
-  pending.path = path_of(counted, pending.partial);
+  pending.path = path_of(counted, pending.partial, s.memory);
   pending.fuse_key = fuse_key(s, pending.path, pending.partial);
   return pending;
 }

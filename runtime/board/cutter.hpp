@@ -41,7 +41,7 @@ class Cutter {
   bool try_combiner();
   bool resolve(TensorId id, bool changed);
   PendingSlot inspect(TensorId id);
-  DataPath path_of(std::uint64_t counted, bool partial) const;
+  DataPath path_of(std::uint64_t counted, bool partial, MemoryKind memory) const;
   void take_ready();
   std::uint32_t pending_count() const;
   PendingSlot pending(std::size_t at) const;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -34,9 +35,12 @@ struct Part {
   TensorId id;
   const void* in = nullptr;
   void* out = nullptr;
-  std::uint64_t elements = 0;      ///< In the input; allreduce, broadcast: in the tensor.
-  std::uint64_t row_elements = 0;  ///< In one row, where `Bucket::rows` counts rows.
-  EventHandle ready = nullptr;     ///< Device event after which `in` is valid; null: it is valid.
+  std::uint64_t elements = 0;            ///< In the input; allreduce, broadcast: in the tensor.
+  std::uint64_t row_elements = 0;        ///< In one row, where `Bucket::rows` counts rows.
+  MemoryKind memory = MemoryKind::host;  ///< It holds `in` and `out`.
+  /// Device memory at `out` may be in use before these events.
+  std::span<const std::shared_ptr<void>> before{};
+  EventHandle ready = nullptr;  ///< Device event after which `in` is valid; null: it is valid.
   /// The last rounding for the way between hosts has left this of each element of `in`; a backend
   /// that rounds adds it and replaces it. Null: it is dropped.
   float* remainder = nullptr;

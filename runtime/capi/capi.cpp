@@ -38,6 +38,7 @@ using horo::runtime::DType;
 using horo::runtime::is_device_memory;
 using horo::runtime::Kind;
 using horo::runtime::look_for_accelerators;
+using horo::runtime::MemoryKind;
 using horo::runtime::Operation;
 using horo::runtime::ReduceOp;
 using horo::runtime::Session;
@@ -108,6 +109,7 @@ Result<Signature> to_signature(const horo_tensor_desc& desc, int size) {
                       static_cast<int>(desc.dtype));
   }
   s.dtype = static_cast<DType>(desc.dtype);
+  HORO_TRY_STATUS(horo::runtime::capi::set_memory(desc, s));
   if (desc.ndim < 0 || (desc.ndim > 0 && desc.shape == nullptr)) {
     return horo::fail(Errc::invalid_argument, "ndim {} without a shape", desc.ndim);
   }
@@ -166,13 +168,13 @@ std::pair<SetId, TensorHandle> from_handle(horo_tensor tensor) {
 
 /// Fails: unsupported. The runtime copies with the host's instructions, which would crash.
 Status refuse_device_memory(const Submission& given) {
+  if (given.memory == MemoryKind::device) return {};
   for (const void* const pointer : {given.in, static_cast<const void*>(given.out)}) {
     if (!is_device_memory(pointer)) continue;
-    return horo::fail(
-        Errc::unsupported,
-        "the {} buffer at {} is memory of a GPU, which this version cannot move; copy "
-        "the tensor to host memory first",
-        pointer == given.in ? "input" : "output", pointer);
+    return horo::fail(Errc::unsupported,
+                      "the {} buffer at {} is memory of a GPU; declare and submit the tensor with "
+                      "HORO_MEMORY_DEVICE, or copy it to host memory first",
+                      pointer == given.in ? "input" : "output", pointer);
   }
   return {};
 }
@@ -192,6 +194,7 @@ Result<SetSubmission> known_submission(const horo_submission* given) {
   if (known.split_count != 0 && known.splits == nullptr)
     return horo::fail(Errc::invalid_argument, "the pointer for {} splits is null",
                       known.split_count);
+  HORO_TRY_STATUS(horo::runtime::capi::check_memory(known.memory));
   const auto [set, tensor] = from_handle(known.tensor);
   return SetSubmission{
       .set = set,
@@ -199,7 +202,10 @@ Result<SetSubmission> known_submission(const horo_submission* given) {
       .given = {.in = known.in,
                 .out = known.out,
                 .room = known.out_bytes,
-                .splits = {known.splits, known.splits != nullptr ? known.split_count : 0}}};
+                .splits = {known.splits, known.splits != nullptr ? known.split_count : 0},
+                .memory = static_cast<MemoryKind>(known.memory),
+                .device = known.memory == HORO_MEMORY_DEVICE ? known.device : -1,
+                .stream = known.stream}};
 }
 
 }  // namespace

@@ -9,46 +9,21 @@
 
 using horo::Deadline;
 using horo::Errc;
-using horo::Result;
-using horo::SteadyClock;
 using horo::runtime::Operation;
 using horo::runtime::Session;
+using horo::runtime::capi::deadline_in;
+using horo::runtime::capi::find;
+using horo::runtime::capi::find_all;
 using horo::runtime::capi::last_error;
 using horo::runtime::capi::report;
 using horo::runtime::capi::with_session;
 
 namespace {
 
-Result<Operation*> find(Session& session, horo_op op) {
-  Operation* operation = session.operations().find(op);
-  if (operation == nullptr)
-    return horo::fail(Errc::not_found, "operation {} does not exist or was released", op);
-  return operation;
-}
-
 /// The status of a completed operation. Its error becomes this thread's last failure.
 horo_status outcome(const Operation& operation) {
   if (operation.status() == Errc::ok) return HORO_OK;
   return report(operation.error());
-}
-
-Deadline deadline_in(int64_t timeout_ms) {
-  if (timeout_ms < 0) return Deadline::never();
-  constexpr int64_t kYear = int64_t{365} * 24 * 3600 * 1000;
-  return Deadline::in(SteadyClock::instance(),
-                      std::chrono::milliseconds(std::min(timeout_ms, kYear)));
-}
-
-Result<std::vector<Operation*>> find_all(Session& session, const horo_op* ops, size_t n) {
-  if (ops == nullptr && n != 0)
-    return horo::fail(Errc::invalid_argument, "the pointer to {} operations is null", n);
-  std::vector<Operation*> operations;
-  operations.reserve(n);
-  for (size_t i = 0; i < n; ++i) {
-    HORO_TRY(Operation* const operation, find(session, ops[i]));
-    operations.push_back(operation);
-  }
-  return operations;
 }
 
 horo_status wait_one(Session& session, horo_op op, const Deadline& deadline) {
@@ -57,7 +32,8 @@ horo_status wait_one(Session& session, horo_op op, const Deadline& deadline) {
   if (!session.wait(**operation, deadline)) return HORO_IN_PROGRESS;
   const auto status = outcome(**operation);
   // A result belongs to the caller until horo_release.
-  if (!(*operation)->keeps_result || status != HORO_OK) session.operations().put(**operation);
+  if (!(*operation)->keeps_result || status != HORO_OK)
+    horo::runtime::capi::put(session, **operation);
   return status;
 }
 
@@ -125,11 +101,11 @@ HORO_API horo_status horo_result(horo_op op, const void** data, size_t* bytes, i
     auto operation = find(session, op);
     if (!operation) return report(operation.error());
     const auto& o = **operation;
-    if (!o.done()) {
+    if (!o.reached(horo::runtime::Until::launched)) {
       return report(
           horo::fail(Errc::in_progress, "operation {} has not completed; wait for it first", op));
     }
-    if (o.status() != Errc::ok) return outcome(o);
+    if (o.done() && o.status() != Errc::ok) return outcome(o);
     if (!o.keeps_result) {
       return report(horo::fail(Errc::invalid_argument,
                                "operation {} has its result in the buffer it was given", op));
@@ -149,7 +125,7 @@ HORO_API horo_status horo_release(horo_op op) {
       return report(
           horo::fail(Errc::in_progress, "operation {} has not completed; wait for it first", op));
     }
-    session.operations().put(**operation);
+    horo::runtime::capi::put(session, **operation);
     return HORO_OK;
   });
 }

@@ -10,6 +10,7 @@
 
 #include "base/knobs/controller.hpp"
 #include "base/knobs/elastic_knobs.hpp"
+#include "base/knobs/gpu_knobs.hpp"
 #include "base/knobs/knobs.hpp"
 #include "base/knobs/settings.hpp"
 #include "base/knobs/timeline_knobs.hpp"
@@ -153,6 +154,8 @@ Result<SessionOptions> read_options() {
   options.wire = {.dtype = wire_of(settings.get(knobs::kWireDType)),
                   .feedback = settings.get(knobs::kWireErrorFeedback)};
   options.tuner = read_tuner(settings);
+  name_driver(std::string(settings.get(knobs::kGpuDriver)));
+  options.devices = &devices();
   if (const auto spin = settings.get(knobs::kSpinTime)) options.spin = *spin;
   return options;
 }

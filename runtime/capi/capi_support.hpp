@@ -8,11 +8,13 @@
 #include <memory>
 #include <new>
 #include <string>
+#include <vector>
 
 #include "base/mutex.hpp"
 #include "base/result.hpp"
 #include "horo/horo.h"
 #include "runtime/bootstrap/bootstrap.hpp"
+#include "runtime/device/open_device.hpp"
 #include "runtime/host/arenas.hpp"
 #include "runtime/session/session.hpp"
 
@@ -56,6 +58,29 @@ void warn_of_settings();
 /// The type in which a reduction's elements travel between hosts: what `desc` asks for, or else
 /// what the rule says. Fails: invalid_argument (a value that is not known).
 Status set_wire(const horo_tensor_desc& desc, const WireRule& rule, Signature& signature);
+
+/// The devices of this process. They live until it ends.
+Devices& devices();
+
+/// The file from which CUDA's driver is loaded. Before horo_init returns.
+void name_driver(std::string file);
+
+/// Fails: invalid_argument (a value that is not known).
+Status check_memory(horo_memory memory);
+
+/// Where the tensor is; loads the driver for device memory. Fails: invalid_argument, unavailable.
+Status set_memory(const horo_tensor_desc& desc, Signature& signature);
+
+/// Fails: not_found (released, or never there).
+Result<Operation*> find(Session& session, horo_op op);
+Result<std::vector<Operation*>> find_all(Session& session, const horo_op* ops, size_t n);
+
+/// Less than 0: never.
+Deadline deadline_in(int64_t timeout_ms);
+
+/// Ends the use of an operation. Its result may still be used by work on the stream that has waited
+/// for it.
+void put(Session& session, Operation& operation);
 
 /// The calling thread's last failure, for horo_last_error and horo_last_error_detail.
 extern thread_local Error last_error;

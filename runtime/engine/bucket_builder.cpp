@@ -37,7 +37,18 @@ Result<Part> BucketBuilder::part_of(const Entry& entry, std::size_t at, Signatur
   if (!claims_.has_submitted(id)) return neutral_part(entry, at, signature, made);
   const auto& mine = claims_.tensor(id);
   signature = claims_.signature(id);
-  return Part{.id = id, .in = mine.in, .out = mine.out, .elements = signature.elements};
+  Part part{.id = id, .in = mine.in, .out = mine.out, .elements = signature.elements};
+  if (signature.memory == MemoryKind::device) [[unlikely]]
+    use_device(part, made.bucket);
+  return part;
+}
+
+void BucketBuilder::use_device(Part& part, Bucket& bucket) const {
+  part.memory = MemoryKind::device;
+  const auto* const operation = claims_.operation_of(part.id);
+  if (operation == nullptr) return;  // The loss of a rank has ended it.
+  part.ready = operation->on_device.ready.get();
+  bucket.device = operation->on_device.gpu->index();
 }
 
 Result<Part> BucketBuilder::neutral_part(const Entry& entry, std::size_t at, Signature& signature,
@@ -66,6 +77,7 @@ Result<EntryBucket> BucketBuilder::make(const Entry& entry, std::uint64_t number
   EntryBucket made;
   auto& bucket = made.bucket;
   bucket.path = entry.path;
+  bucket.partial = !entry.signatures.empty();
   // Entries begin in the same order on all ranks, and so do changes of the tuning.
   bucket.small_message = board_.tuning().small_message();
   bucket.parts = std::exchange(spare_parts_, {});
@@ -76,7 +88,8 @@ Result<EntryBucket> BucketBuilder::make(const Entry& entry, std::uint64_t number
     HORO_TRY(auto part, part_of(entry, at, s, made));
     if (at == 0) bucket.like = s;
     const auto& first = bucket.like;
-    if (first.kind != s.kind || first.dtype != s.dtype || first.op != s.op || first.wire != s.wire)
+    if (first.kind != s.kind || first.dtype != s.dtype || first.op != s.op ||
+        first.wire != s.wire || first.memory != s.memory)
       return broken("fuses tensors that cannot be fused");
     if (first_extent_is_free(s.kind) || s.kind == Kind::reducescatter) {
       part.row_elements = s.row_elements;
@@ -163,6 +176,21 @@ bool BucketBuilder::fits_output(const LocalTensor& mine, const Signature& s,
   return mine.in == own || !overlap(mine.in, s.bytes(), mine.out, operation.room);
 }
 
+/// Without memory for the result the operation fails on this rank, which takes part all the same.
+void BucketBuilder::provide_on_device(Operation& operation, Part& part) {
+  auto& use = operation.on_device;
+  auto result = use.gpu->result(operation.result_bytes);
+  part.out = nullptr;
+  if (!result) {
+    use.error = Failure(result.error());
+    return;
+  }
+  use.result = std::move(*result);
+  operation.result = use.result->memory();
+  part.out = operation.result;
+  part.before = use.result->before();
+}
+
 Status BucketBuilder::provide_output(TensorId id, std::vector<std::int64_t> rows, Part& part) {
   const auto& mine = claims_.tensor(id);
   const auto& s = claims_.signature(id);
@@ -175,6 +203,9 @@ Status BucketBuilder::provide_output(TensorId id, std::vector<std::int64_t> rows
   operation.rows = std::move(rows);
   if (fits_output(mine, s, operation)) {
     operation.result = mine.out;
+  } else if (s.memory == MemoryKind::device && operation.result_bytes != 0) {
+    provide_on_device(operation, part);
+    return {};
   } else {
     operation.memory = operations_.results().take(operation.result_bytes);
     operation.result = operation.memory.get();

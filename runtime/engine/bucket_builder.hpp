@@ -51,6 +51,8 @@ class BucketBuilder {
                                                 const Signature& s, Bucket& bucket) const;
   Status append_rows(const Entry& entry, std::size_t at, const Signature& s, Bucket& bucket) const;
   std::uint64_t most_rows(const Signature& s) const;
+  void use_device(Part& part, Bucket& bucket) const;
+  static void provide_on_device(Operation& operation, Part& part);
   Status provide_output(TensorId id, std::vector<std::int64_t> rows, Part& part);
   bool fits_output(const LocalTensor& mine, const Signature& s, const Operation& operation) const;
   Failure broken(std::string_view what) const;

@@ -46,6 +46,7 @@ bool Engine::progress() {
     if (board_.region().host().peer_release().ended()) [[unlikely]]
       return true;
     moved = backend_->progress() || moved;
+    moved = runner_.publish_launched() || moved;
     moved = runner_.finish_entries() || moved;
     if (auto health = backend_->health(); !health) [[unlikely]]
       return observe_breakdown(std::move(health)) || moved;

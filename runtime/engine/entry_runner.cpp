@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/race_point.hpp"
+#include "runtime/bucket/run_alone.hpp"
 #include "runtime/engine/operations/recording.hpp"
 
 namespace horo::runtime {
@@ -106,9 +107,11 @@ Status EntryRunner::begin_work(const Entry& entry, Started& started) {
   started.neutral = std::move(made.neutral);
   started.bytes = entry.bytes;
   started.path = entry.path;
+  if (bucket.like.memory == MemoryKind::device) [[unlikely]]
+    prepare_device(started, bucket);
   switch (entry.path) {
     case DataPath::alone:
-      PayloadRunner::run_alone(bucket);
+      run_alone(bucket);
       builder_.take_back(std::move(bucket));
       break;
     case DataPath::in_marks:
@@ -124,6 +127,48 @@ Status EntryRunner::begin_work(const Entry& entry, Started& started) {
       HORO_TRY(started.ticket, transfers_.start(std::move(bucket)));
       break;
   }
+  return {};
+}
+
+void EntryRunner::prepare_device(Started& started, Bucket& bucket) {
+  started.device = std::make_unique<OnDevice>();
+  ++on_device_;
+  bucket.outcome = &started.device->outcome;
+  for (const auto id : started.ids) {
+    const auto* const operation = claims_.operation_of(id);
+    if (operation == nullptr) continue;
+    // Without an event only the host can wait for the entry.
+    if (auto event = operation->on_device.gpu->event(); event) {
+      started.device->finished = std::move(*event);
+      bucket.outcome->finished = started.device->finished.get();
+    }
+    return;
+  }
+}
+
+bool EntryRunner::publish_launched() {
+  if (on_device_ == 0) [[likely]]
+    return false;
+  bool any = false;
+  for (auto& entry : started_) {
+    if (entry.device == nullptr || entry.device->published || !entry.device->outcome.launched)
+      continue;
+    entry.device->published = any = true;
+    for (const auto id : entry.ids) {
+      auto* const operation = claims_.operation_of(id);
+      if (operation == nullptr) continue;
+      operation->on_device.finished = entry.device->finished;
+      // A result without memory is an error, which only the end of the operation tells.
+      if (operation->on_device.error) operation->launch();
+    }
+  }
+  return any;
+}
+
+Error EntryRunner::end_of(const OnDevice& device, const Operation* operation) {
+  if (!device.outcome.error) return device.outcome.error.error();
+  if (operation != nullptr && !operation->on_device.error)
+    return operation->on_device.error.error();
   return {};
 }
 
@@ -164,6 +209,7 @@ bool EntryRunner::is_done(const Started& entry) const {
 void EntryRunner::finish_first() {
   static const Error none;
   auto ids = std::move(started_.front().ids);
+  const auto device = std::move(started_.front().device);
   const auto path = started_.front().path;
   if (observer_ != nullptr) [[unlikely]]
     observer_->finished(ids, started_.front().bytes);
@@ -174,8 +220,13 @@ void EntryRunner::finish_first() {
   board_.log().advance(++cursor_);
   for (const auto id : ids) {
     claims_.end_loan(id, path);
-    claims_.complete(id, none);
+    if (device == nullptr) [[likely]] {
+      claims_.complete(id, none);
+    } else {
+      claims_.complete(id, end_of(*device, claims_.operation_of(id)));
+    }
   }
+  if (device != nullptr) --on_device_;
   ids.clear();
   spare_ids_ = std::move(ids);
 }
@@ -205,6 +256,7 @@ std::uint64_t EntryRunner::bytes_in_flight() const {
 
 void EntryRunner::abort() {
   started_.clear();
+  on_device_ = 0;
   transfers_.abort();
   publish_activity();
 }

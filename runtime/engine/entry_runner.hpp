@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <vector>
 
 #include "base/result.hpp"
@@ -41,6 +42,9 @@ class EntryRunner {
   /// there was one.
   bool finish_entries();
 
+  /// Tells the operations on device memory whose work has begun; true when there was one.
+  bool publish_launched();
+
   /// Entries are begun and not done.
   bool active() const { return !started_.empty() || transfers_.preparing(); }
 
@@ -69,6 +73,13 @@ class EntryRunner {
   const EngineCounters& counters() const { return counters_; }
 
  private:
+  /// An entry in device memory has this besides.
+  struct OnDevice {
+    DeviceOutcome outcome;
+    SharedEvent finished;
+    bool published = false;  ///< The operations know that they are launched.
+  };
+
   /// An entry that has begun.
   struct Started {
     std::vector<TensorId> ids;          ///< The tensors that this rank has submitted.
@@ -76,6 +87,7 @@ class EntryRunner {
     std::uint64_t bytes = 0;
     DataPath path = DataPath::staged;
     Ticket ticket = 0;
+    std::unique_ptr<OnDevice> device{};  ///< Null: in host memory.
   };
 
   Status begin(const Entry& entry);
@@ -88,6 +100,8 @@ class EntryRunner {
   Status begin_join(const Entry& entry, const Started& started);
   void end_mismatch(const Entry& entry, Started& started);
   bool is_done(const Started& entry) const;
+  void prepare_device(Started& started, Bucket& bucket);
+  static Error end_of(const OnDevice& device, const Operation* operation);
   void finish_first();
   void end_after_departure();
   void count(const Bucket& bucket);
@@ -104,6 +118,7 @@ class EntryRunner {
 
   EntryWords words_;  ///< The entry that begins points here.
   std::deque<Started> started_;
+  std::size_t on_device_ = 0;        ///< Those of them in device memory.
   std::vector<TensorId> spare_ids_;  ///< Memory of a finished entry's list, for the next entry.
   std::uint64_t begun_ = 0;          ///< The number of the next entry to read.
   std::uint64_t begun_with_shares_ = 0;

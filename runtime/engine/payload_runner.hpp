@@ -22,9 +22,6 @@ class PayloadRunner {
         claims_(claims),
         sources_(static_cast<std::size_t>(board.region().local_size())) {}
 
-  /// The set has one member: from its inputs to its outputs.
-  static void run_alone(const Bucket& bucket);
-
   /// All ranks' payloads lie on the board. Fails: protocol.
   Status run_in_marks(const Bucket& bucket);
 

@@ -98,9 +98,9 @@ bool ProgressDriver::yield_core() {
   return true;
 }
 
-bool ProgressDriver::goes_on(const Operation* operation) const {
+bool ProgressDriver::goes_on(const Operation* operation, Until until) const {
   if (token_.is_wanted()) return false;
-  if (operation != nullptr) return !operation->done();
+  if (operation != nullptr) return !operation->reached(until);
   return !stopping_.load(std::memory_order_relaxed) && !token_.has_applicant();
 }
 
@@ -108,12 +108,12 @@ bool ProgressDriver::has_work() const {
   return sets_.active() || sets_.has_news() || sets_.cycle_time() != Duration::max();
 }
 
-void ProgressDriver::drive(const Operation* operation, const Deadline& deadline) {
+void ProgressDriver::drive(const Operation* operation, const Deadline& deadline, Until until) {
   const bool caller = operation != nullptr;
   const auto who = caller ? Sleeper::caller : Sleeper::runtime_thread;
   TimePoint idle_since{};
   int looks = 0;
-  while (goes_on(operation)) {
+  while (goes_on(operation, until)) {
     if (sets_.progress()) {
       looks = 0;
       continue;
@@ -166,17 +166,17 @@ Status ProgressDriver::on_complete(Operation& operation, Operation::Callback cal
   return {};
 }
 
-bool ProgressDriver::claim(Operation& operation, const Deadline& deadline) {
+bool ProgressDriver::claim(Operation& operation, const Deadline& deadline, Until until) {
   if (token_.try_take()) return true;
   token_.apply(operation);
-  const auto until = steady().now() + spin_.of_token();
+  const auto spins_until = steady().now() + spin_.of_token();
   bool taken = false;
-  for (int looks = 1; !operation.done(); ++looks) {
+  for (int looks = 1; !operation.reached(until); ++looks) {
     cpu_pause();
     taken = token_.try_take();
-    if (taken || (looks % kLooksPerClock == 0 && steady().now() >= until)) break;
+    if (taken || (looks % kLooksPerClock == 0 && steady().now() >= spins_until)) break;
   }
-  if (!taken && !operation.done()) {
+  if (!taken && !operation.reached(until)) {
     const bool slept = token_.sleep_as_applicant(operation, [&] {
       count_sleep();
       if (host_.local_size() > 1) take_short_turns();
@@ -188,20 +188,21 @@ bool ProgressDriver::claim(Operation& operation, const Deadline& deadline) {
   return taken || (handed && token_.try_take());
 }
 
-bool ProgressDriver::wait(std::span<Operation* const> operations, const Deadline& deadline) {
+bool ProgressDriver::wait(std::span<Operation* const> operations, const Deadline& deadline,
+                          Until until) {
   std::size_t next = 0;
   const auto all_done = [&] {
-    while (next < operations.size() && operations[next]->done()) ++next;
+    while (next < operations.size() && operations[next]->reached(until)) ++next;
     return next == operations.size();
   };
   const auto recorded = all_done() ? timeline::Waiting() : waiting_for(*operations[next]);
   CallNotes::Wait note(calls_);
   while (!all_done()) {
     note.note(*operations[next]);
-    if (claim(*operations[next], deadline)) {
+    if (claim(*operations[next], deadline, until)) {
       do {
         note.note(*operations[next]);
-        drive(operations[next], deadline);
+        drive(operations[next], deadline, until);
       } while (!all_done() && !deadline.expired(steady().now()) && !token_.is_wanted());
       return_token();
     }
@@ -233,7 +234,7 @@ void ProgressDriver::run() {
   if (host_.local_size() > 1) take_short_turns();
   while (!stopping_.load(std::memory_order_seq_cst)) {
     if (token_.try_take()) {
-      drive(nullptr, Deadline::never());
+      drive(nullptr, Deadline::never(), Until::done);
       return_token();
       token_.hand_over();
     }

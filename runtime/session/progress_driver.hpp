@@ -50,7 +50,7 @@ class ProgressDriver {
   }
 
   /// True when all are done, false when the deadline passed first.
-  bool wait(std::span<Operation* const> operations, const Deadline& deadline);
+  bool wait(std::span<Operation* const> operations, const Deadline& deadline, Until until);
 
   /// Makes some progress if no other thread does. Blocks: no.
   void poke();
@@ -105,14 +105,14 @@ class ProgressDriver {
 
  private:
   /// Takes the token, or waits until it can be had, `operation` is done or the deadline passed.
-  bool claim(Operation& operation, const Deadline& deadline);
+  bool claim(Operation& operation, const Deadline& deadline, Until until);
   void return_token();
 
   // Thread: the holder of the token.
   /// Runs progress until `operation` is done. With none, as the runtime's own thread: until nothing
   /// is to be done and nothing is in flight, or a caller wants the token.
-  void drive(const Operation* operation, const Deadline& deadline);
-  bool goes_on(const Operation* operation) const;
+  void drive(const Operation* operation, const Deadline& deadline, Until until);
+  bool goes_on(const Operation* operation, Until until) const;
   bool has_work() const;
   Duration spin_time(Sleeper who, TimePoint now) const;
   bool yield_core();

@@ -45,6 +45,7 @@ struct SessionOptions {
   RecordingOptions recording;
   WireRule wire;  ///< For tensors that ask for nothing.
   tuning::TunerOptions tuner;
+  Devices* devices = nullptr;  ///< They outlive the session. Null: all tensors are in host memory.
 };
 
 struct SessionCounters {
@@ -122,8 +123,9 @@ class Session {
   }
 
   /// True when all are done, false when the deadline passed first.
-  bool wait(std::span<Operation* const> operations, const Deadline& deadline) {
-    return driver_.wait(operations, deadline);
+  bool wait(std::span<Operation* const> operations, const Deadline& deadline,
+            Until until = Until::done) {
+    return driver_.wait(operations, deadline, until);
   }
 
   bool wait(Operation& operation, const Deadline& deadline) {

@@ -52,7 +52,7 @@ Status SetChanges::agree(std::vector<std::int32_t> words) {
   HORO_TRY(const auto id, submitter_.declare(kWorld, kTensor, signature, {}));
   HORO_TRY(Operation* const operation,
            submitter_.submit({.set = kWorld, .tensor = id, .given = {.in = words.data()}}));
-  driver_.wait({&operation, 1}, Deadline::never());
+  driver_.wait({&operation, 1}, Deadline::never(), Until::done);
   auto status = all_equal(*operation);
   operations_.put(*operation);
   return status;

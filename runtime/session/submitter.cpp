@@ -3,6 +3,7 @@
 
 #include <fmt/ranges.h>
 
+#include "runtime/device/device_memory.hpp"
 #include "runtime/engine/operations/recording.hpp"
 
 namespace horo::runtime {
@@ -57,6 +58,49 @@ Submitter::Urgency Submitter::urgency_of(Board& board, std::uint64_t bytes,
   return waited >= longest ? Urgency::everybody : Urgency::none;
 }
 
+namespace {
+
+/// The buffers are where the submission says. Fails: invalid_argument.
+Status check_owner(const Submission& given) {
+  for (const void* const pointer : {given.in, static_cast<const void*>(given.out)}) {
+    if (pointer == nullptr) continue;
+    const int owner = device_of(pointer);
+    if (owner == given.device) continue;
+    return fail(Errc::invalid_argument, "the {} buffer at {} is {}, not memory of device {}",
+                pointer == given.in ? "input" : "output", pointer,
+                owner < 0 ? "host memory" : fmt::format("memory of device {}", owner),
+                given.device);
+  }
+  return {};
+}
+
+}  // namespace
+
+Status Submitter::attach_device(ProcessSet& own, const Submission& given,
+                                Operation& operation) const {
+  if (devices_ == nullptr)
+    return fail(Errc::unavailable, "this session moves no tensors in device memory");
+  HORO_TRY(auto* const gpu, devices_->open(given.device));
+  HORO_TRY_STATUS(check_owner(given));
+  int used = -1;
+  if (!own.device.compare_exchange_strong(used, given.device) && used != given.device) {
+    return fail(Errc::unsupported,
+                "a tensor on device {}, but this rank's tensors in process set {} are on device "
+                "{}; a rank uses one device in a set",
+                given.device, own.id, used);
+  }
+  HORO_TRY(const bool capturing, gpu->device().is_capturing(given.stream));
+  if (capturing) {
+    return fail(Errc::unsupported,
+                "the stream is being captured to a graph, which cannot hold this operation; submit "
+                "outside the capture");
+  }
+  HORO_TRY(auto ready, gpu->event());
+  HORO_TRY_STATUS(gpu->device().record(ready.get(), given.stream));
+  operation.on_device = {.gpu = gpu, .ready = std::move(ready)};
+  return {};
+}
+
 Status Submitter::claim(ProcessSet& own, const SetSubmission& s, Operation& operation) const {
   auto& claims = own.engine->claims();
   HORO_TRY(const auto id, claims.claim(s.tensor, s.given, operation));
@@ -64,6 +108,8 @@ Status Submitter::claim(ProcessSet& own, const SetSubmission& s, Operation& oper
   signature.root = own.rank_of(Rank{signature.root});
   auto status = check(signature, s.given, own.rank_of(host_.global_rank(host_.me())),
                       static_cast<int>(own.ranks.size()));
+  if (status && s.given.memory == MemoryKind::device) [[unlikely]]
+    status = attach_device(own, s.given, operation);
   if (!status) claims.release(id, operation);
   return status;
 }

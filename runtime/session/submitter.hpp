@@ -37,8 +37,10 @@ class Submitter {
             CallNotes& calls, ProgressDriver& driver);
 
   /// Before the first declaration; `tree` is null where the job has one host. `groups`: whether
-  /// members of a group may fuse with other tensors.
-  void start(TreeLink* tree, GroupFusion groups) {
+  /// members of a group may fuse with other tensors. `devices`: null where all tensors are in host
+  /// memory.
+  void start(TreeLink* tree, GroupFusion groups, Devices* devices) {
+    devices_ = devices;
     tree_ = tree;
     fuses_groups_ = groups == GroupFusion::with_all;
   }
@@ -66,6 +68,9 @@ class Submitter {
   Result<ProcessSet*> own_set(SetId id) const;
   /// Does what can fail: afterwards the operation is claimed, and launch() or a release follows.
   Result<Operation*> prepare(const SetSubmission& submission, ProcessSet*& own);
+  /// Says on which device and behind which event the operation begins. Fails: unavailable,
+  /// not_found, invalid_argument, unsupported, io.
+  Status attach_device(ProcessSet& own, const Submission& given, Operation& operation) const;
   Status claim(ProcessSet& own, const SetSubmission& submission, Operation& operation) const;
   void launch(const Submission& given, Operation& operation, ProcessSet& own, std::uint64_t ticks);
   /// For a tensor that is complete on this host, in a set with members on others.
@@ -80,6 +85,7 @@ class Submitter {
   ProgressDriver& driver_;
   const bool by_processor_ = timeline::counts_by_processor();
   const double ticks_per_ns_;
+  Devices* devices_ = nullptr;
   TreeLink* tree_ = nullptr;
   bool fuses_groups_ = true;  ///< With other tensors.
   std::atomic<bool> closed_{false};

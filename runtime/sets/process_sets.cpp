@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "runtime/backends/device/device_router.hpp"
 #include "runtime/backends/shm/shm_backend.hpp"
 #include "runtime/engine/operations/recording.hpp"
 
@@ -68,8 +69,8 @@ Result<SetId> ProcessSets::finish(NewSet made, Status connected) {
         tree.change_tuning(number, tuning);
       };
     }
-    set.engine = std::make_unique<Engine>(*set.board, operations_, std::move(made.backend_),
-                                          std::move(spanning));
+    set.engine = std::make_unique<Engine>(
+        *set.board, operations_, with_devices(std::move(made.backend_), set), std::move(spanning));
   }
   if (wakes_late_) make_late(set);
   const auto id = set.id;
@@ -81,6 +82,14 @@ Result<SetId> ProcessSets::add(std::vector<Rank> ranks) {
   HORO_TRY(auto made, begin(std::move(ranks)));
   auto connected = connect(made);
   return finish(std::move(made), std::move(connected));
+}
+
+std::unique_ptr<Backend> ProcessSets::with_devices(std::unique_ptr<Backend> host,
+                                                   const ProcessSet& set) const {
+  if (devices_ == nullptr) return host;
+  return std::make_unique<DeviceRouter>(
+      std::move(host), *devices_,
+      SetPlace{.position = set.rank_of(host_.global_rank(host_.me())), .ranks = set.ranks});
 }
 
 void ProcessSets::discard(const ProcessSet& set) {
@@ -105,8 +114,9 @@ Status ProcessSets::populate(NewSet& made) {
   if (!member) return {};
   HORO_TRY(set.board, Board::attach(host_, set.id.index(), members));
   begin_recording(set);
-  set.engine = std::make_unique<Engine>(*set.board, operations_,
-                                        std::make_unique<ShmBackend>(set.board->region()));
+  set.engine = std::make_unique<Engine>(
+      *set.board, operations_,
+      with_devices(std::make_unique<ShmBackend>(set.board->region()), set));
   return {};
 }
 

@@ -11,6 +11,7 @@
 #include "base/clock.hpp"
 #include "base/result.hpp"
 #include "base/strong.hpp"
+#include "runtime/device/open_device.hpp"
 #include "runtime/engine/operations/operation.hpp"
 #include "runtime/host/host_memory.hpp"
 #include "runtime/sets/job_hosts.hpp"
@@ -30,6 +31,9 @@ class ProcessSets {
 
   /// The job has other hosts. Before the first set; `hosts` outlives the sets.
   void connect(JobHosts& hosts) { hosts_ = &hosts; }
+
+  /// Sets may have tensors in device memory. Before the first set; `devices` outlives the sets.
+  void use(Devices& devices) { devices_ = &devices; }
 
   /// Thread: any.
   const SetTable& table() const { return table_; }
@@ -111,6 +115,7 @@ class ProcessSets {
  private:
   Status populate(NewSet& made);
   Status populate_spanning(NewSet& made, bool member);
+  std::unique_ptr<Backend> with_devices(std::unique_ptr<Backend> host, const ProcessSet& set) const;
   void discard(const ProcessSet& set);
   void begin_recording(ProcessSet& set) const;
   Members members_here(const ProcessSet& set) const;
@@ -119,7 +124,8 @@ class ProcessSets {
 
   HostMemory& host_;
   OperationTable& operations_;
-  JobHosts* hosts_ = nullptr;  ///< Null: the job has one host.
+  Devices* devices_ = nullptr;  ///< Null: all tensors are in host memory.
+  JobHosts* hosts_ = nullptr;   ///< Null: the job has one host.
   RankLoss loss_;
   SetTable table_;
   std::uint32_t added_ = 0;  ///< Sets, ever.

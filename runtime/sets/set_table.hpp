@@ -30,6 +30,7 @@ struct ProcessSet {
   std::vector<std::unique_ptr<SetRegion>> rings;  ///< For its backend's steps inside this host.
   SetId between_hosts;  ///< Its number in the tree, which is never used again; 0: not in the tree.
   std::unique_ptr<Engine> engine;
+  std::atomic<int> device{-1};  ///< It has this rank's tensors in device memory; -1: none so far.
 
   /// Position of `rank` in the set; -1: not a member.
   int rank_of(Rank rank) const;

@@ -60,7 +60,12 @@ Status check(const Signature& s, const Submission& given, int rank, int size) {
   if (!given.splits.empty() && s.kind != Kind::alltoall)
     return fail(Errc::invalid_argument, "{} with splits; only alltoall has them", describe(s));
   if (s.kind == Kind::alltoall) HORO_TRY_STATUS(check_splits(s, given.splits, size));
-  if (moves_nothing(s.kind) || s.elements == 0) return {};
+  if (moves_nothing(s.kind)) return {};
+  if (s.memory != given.memory) {
+    return fail(Errc::invalid_argument, "{} is declared in {} and submitted in {}", describe(s),
+                name(s.memory), name(given.memory));
+  }
+  if (s.elements == 0) return {};
   const bool reads = s.kind != Kind::broadcast || s.root == rank;
   const bool writes = s.kind == Kind::allreduce || s.kind == Kind::broadcast;
   if (reads && given.in == nullptr)

@@ -16,11 +16,17 @@ struct Submission {
   std::uint64_t room = 0;  ///< Bytes at `out`, where the result's size depends on the peers' parts.
   /// alltoall: rows for each rank, copied by the call; empty: the same number for all.
   std::span<const std::int64_t> splits;
+  MemoryKind memory = MemoryKind::host;  ///< It holds `in` and `out`.
+  int device = -1;                       ///< Whose memory it is.
+  /// A stream of that device: what was put on it before has written `in` and has left `out`. Null:
+  /// its default stream.
+  void* stream = nullptr;
 };
 
 /// Whether rank `rank` of `size` may submit this for a tensor with this signature. Fails:
-/// invalid_argument (a missing or overlapping buffer; too many or too few splits, negative ones,
-/// more rows than the tensor has, or splits for another kind).
+/// invalid_argument (a missing or overlapping buffer; another kind of memory than was declared; too
+/// many or too few splits, negative ones, more rows than the tensor has, or splits for another
+/// kind).
 Status check(const Signature& signature, const Submission& submission, int rank, int size);
 
 /// Whether the operation owns its result, or alone knows the result's size: then it lives until it

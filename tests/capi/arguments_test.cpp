@@ -129,3 +129,33 @@ TEST_CASE("memory of a GPU is refused before anything reads it") {
   CHECK(values[3] == 4);
   CHECK(horo_shutdown() == HORO_OK);
 }
+
+TEST_CASE("where a tensor is has to be said in the declaration and in the submission alike") {
+  REQUIRE(horo_init() == HORO_OK);
+  std::array<float, 4> values{1, 2, 3, 4};
+  const std::int64_t count = 4;
+  horo_tensor_desc desc = HORO_TENSOR_DESC_INIT;
+  desc.name = "somewhere";
+  desc.ndim = 1;
+  desc.shape = &count;
+  constexpr int kUnknown = 7;
+  std::memcpy(&desc.memory, &kUnknown, sizeof kUnknown);
+  horo_tensor tensor = 0;
+  CHECK(horo_declare(&desc, &tensor) == HORO_INVALID_ARGUMENT);
+  CHECK(said("memory 7"));
+  desc.memory = HORO_MEMORY_HOST;
+  REQUIRE(horo_declare(&desc, &tensor) == HORO_OK);
+  horo_submission submission = HORO_SUBMISSION_INIT;
+  submission.tensor = tensor;
+  submission.in = submission.out = values.data();
+  submission.memory = HORO_MEMORY_DEVICE;
+  horo_op op = 0;
+  CHECK(horo_submit_with(&submission, &op) == HORO_INVALID_ARGUMENT);
+  CHECK(said("is declared in host memory and submitted in device memory"));
+  // A caller that knows no kinds of memory.
+  submission.size = offsetof(horo_submission, memory);
+  REQUIRE(horo_submit_with(&submission, &op) == HORO_OK);
+  CHECK(horo_wait_stream(&op, 1, nullptr, -1) == HORO_OK);
+  CHECK(horo_wait(op, -1) == HORO_OK);
+  CHECK(horo_shutdown() == HORO_OK);
+}

@@ -41,6 +41,10 @@ class BucketQueue {
 
   auto begin() { return active_.begin(); }
 
+  auto begin() const { return active_.begin(); }
+
+  auto end() const { return active_.end(); }
+
   auto end() { return active_.end(); }
 
   std::uint64_t started() const { return started_; }

@@ -51,6 +51,8 @@ Contribution LocalAgreement::contribute(TensorId id, LocalTensor& mine, const Si
   const bool peers_write = s.kind == Kind::allreduce;
   if (s.kind == Kind::alltoall) write_splits(id, s, given);
   if (bytes == 0) return {.direct = true, .in_line = true};
+  // Only the device can read it.
+  if (s.memory == MemoryKind::device) return {};
   Contribution contribution;
   const auto generation = board_.marks().generation(id);
   auto* const slot = board_.directory().memory().payload(id, position(), generation, bytes);

@@ -75,7 +75,15 @@ Result<bool> Operation::on_complete(Callback callback, void* user) {
   return false;
 }
 
+void Operation::launch() {
+  launched_.store(true, std::memory_order_release);
+  nudge();
+}
+
 void Operation::reset() {
+  if (on_device.gpu != nullptr) [[unlikely]]
+    on_device = {};
+  launched_.store(false, std::memory_order_relaxed);
   keeps_result = false;
   result = nullptr;
   result_bytes = 0;

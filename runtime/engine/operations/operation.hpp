@@ -16,9 +16,26 @@
 #include "base/strong.hpp"
 #include "horo/horo.h"
 #include "runtime/bucket/lent_memory.hpp"
+#include "runtime/device/open_device.hpp"
 #include "runtime/host/result_memory.hpp"
 
 namespace horo::runtime {
+
+/// How far an operation has to be for a wait to end.
+enum class Until : std::uint8_t {
+  done,
+  launched,  ///< Its work on the device has begun, and a stream can wait for the rest.
+};
+
+/// An operation on device memory uses this.
+struct DeviceUse {
+  OpenDevice* gpu = nullptr;  ///< Null: it is in host memory.
+  SharedEvent ready;          ///< The input is valid behind it.
+  SharedEvent finished;       ///< Valid once launched: behind the operation's last work.
+  SharedResult result;        ///< Holds `Operation::result`; null: the operation owns none.
+  std::optional<StreamHandle> reader;  ///< The stream that waits for it last.
+  Status error;                        ///< The result has no memory.
+};
 
 /// Owns the state of one submission. Completed once, by the holder of the progress token; any
 /// thread may read it after that.
@@ -31,6 +48,13 @@ class Operation {
   }
 
   bool done() const { return word_.load(std::memory_order_acquire) == kDone; }
+
+  bool reached(Until until) const {
+    return done() || (until == Until::launched && launched_.load(std::memory_order_acquire));
+  }
+
+  /// Its work on the device has begun; `on_device.finished` is set. Wakes the waiters.
+  void launch();
 
   /// Valid once done.
   Errc status() const { return error_.code; }
@@ -73,6 +97,7 @@ class Operation {
   bool keeps_result = false;          ///< A wait does not release the operation. Set at submit.
   std::uint64_t room = 0;             ///< Bytes at `out`, where the result's size is not known yet.
   std::vector<std::uint64_t> splits;  ///< For an alltoall over several hosts.
+  DeviceUse on_device;
 
   // Valid once done, if the operation keeps its result:
   void* result = nullptr;  ///< In `memory`, or in the submitter's output.
@@ -97,6 +122,7 @@ class Operation {
   std::uint32_t index_ = 0;
   std::atomic<std::uint32_t> next_free_{0};
   std::atomic<CallbackState> callback_state_{CallbackState::none};
+  std::atomic<bool> launched_{false};
   Callback callback_ = nullptr;
   void* user_ = nullptr;
   Error error_;

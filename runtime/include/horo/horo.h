@@ -109,6 +109,12 @@ typedef enum horo_dtype {
   HORO_BFLOAT16 = 10
 } horo_dtype;
 
+/* Where the buffers of a tensor are. Memory of horo_alloc is known by its address. */
+typedef enum horo_memory {
+  HORO_MEMORY_HOST = 0,
+  HORO_MEMORY_DEVICE = 1 /* memory of a GPU, see horo_submission */
+} horo_memory;
+
 /* In which type the elements of a float32 sum or average travel between hosts. Inside a host
  * nothing is rounded, and a set on one host ignores it. */
 typedef enum horo_wire_dtype {
@@ -229,9 +235,10 @@ typedef enum horo_subject {
   HORO_SUBJECT_REDUCE_OP = 5,
   HORO_SUBJECT_PRESCALE = 6,
   HORO_SUBJECT_POSTSCALE = 7,
-  HORO_SUBJECT_GROUP = 8,      /* name or size of the group; its other members may never complete */
-  HORO_SUBJECT_JOINED = 9,     /* a rank has joined, and the operation is not possible without it */
-  HORO_SUBJECT_WIRE_DTYPE = 10 /* wire_dtype or wire_feedback */
+  HORO_SUBJECT_GROUP = 8,  /* name or size of the group; its other members may never complete */
+  HORO_SUBJECT_JOINED = 9, /* a rank has joined, and the operation is not possible without it */
+  HORO_SUBJECT_WIRE_DTYPE = 10, /* wire_dtype or wire_feedback */
+  HORO_SUBJECT_MEMORY = 11      /* host memory on one rank, device memory on another */
 } horo_subject;
 
 /* The facts of an error as fields, for code that must decide. Fields that do not apply are
@@ -333,13 +340,15 @@ typedef struct horo_tensor_desc {
   /* The rounding to wire_dtype leaves something, which the next submission of this name adds.
    * 1: yes, -1: no, 0: as HORO_WIRE_ERROR_FEEDBACK says. */
   int wire_feedback;
+  horo_memory memory; /* of the buffers and of the result; the same on all ranks */
+  uint32_t unused2;   /* never read */
   /* New fields come here; a caller's `size` says which it knows. */
 } horo_tensor_desc;
 
 #define HORO_TENSOR_DESC_INIT                                                               \
   {                                                                                         \
     sizeof(horo_tensor_desc), 0, HORO_ALLREDUCE, HORO_SUM, HORO_FLOAT32, 0, 0, 0, 1.0, 1.0, \
-        HORO_WORLD, 0, 0, 0, HORO_WIRE_DEFAULT, 0                                           \
+        HORO_WORLD, 0, 0, 0, HORO_WIRE_DEFAULT, 0, HORO_MEMORY_HOST, 0                      \
   }
 
 /* Declares a name, or changes the signature of a name that is not in flight. The ranks' descriptors
@@ -350,7 +359,8 @@ typedef struct horo_tensor_desc {
  * name, shape and group, is copied. Thread: any. Blocks: no. Fails: INVALID_ARGUMENT (names what is
  * wrong; also: this rank is not in the set), NOT_FOUND (no such set), DUPLICATE (in flight),
  * RESOURCE_EXHAUSTED (HORO_CACHE_CAPACITY names are in flight), UNSUPPORTED (what this library
- * cannot do). */
+ * cannot do), UNAVAILABLE (HORO_MEMORY_DEVICE, and
+ * CUDA's driver cannot be used; says why). */
 HORO_API horo_status horo_declare(const horo_tensor_desc* desc, horo_tensor* tensor);
 
 /* Submits this rank's part and returns at once. Each element is summed in rank order, whichever
@@ -380,14 +390,23 @@ typedef struct horo_submission {
    * copies them. */
   const int64_t* splits;
   size_t split_count;
+  /* As declared. HORO_MEMORY_DEVICE: `in` and `out` are memory of the device number `device` in
+   * this process, and become valid and free when all work is done that is now on `stream`: a
+   * CUstream or cudaStream_t; NULL: the device's default stream. No thread waits for it. A rank
+   * uses one device in a process set. */
+  horo_memory memory;
+  int device;
+  void* stream;
+  /* New fields come here; a caller's `size` says which it knows. */
 } horo_submission;
 
 #define HORO_SUBMISSION_INIT \
-  { sizeof(horo_submission), 0, 0, 0, 0, 0, 0 }
+  { sizeof(horo_submission), 0, 0, 0, 0, 0, 0, HORO_MEMORY_HOST, 0, 0 }
 
 /* Like horo_submit, with all options of a submission. Memory: as horo_submit; the structure and its
  * splits are copied. Thread: any. Blocks: no.
- * Fails: as horo_submit, and UNSUPPORTED (a field that this library does not know). */
+ * Fails: as horo_submit, and UNSUPPORTED (a field that this library does not know; a stream that is
+ * being captured to a graph; a second device in a process set), IO (the device). */
 HORO_API horo_status horo_submit_with(const horo_submission* submission, horo_op* op);
 
 /* Submits all of them in order; when one fails, none is submitted. Memory: as horo_submit_with;
@@ -427,9 +446,22 @@ HORO_API horo_status horo_wait_all(const horo_op* ops, size_t n, int64_t timeout
 HORO_API horo_status horo_await(horo_op op, int64_t timeout_ms);
 HORO_API horo_status horo_await_all(const horo_op* ops, size_t n, int64_t timeout_ms);
 
+/* Makes a stream wait for operations on device memory: work that is put on `stream` afterwards
+ * comes behind them and finds their results. The caller waits only until all ranks have submitted
+ * them and their last work has been handed to the device. Nothing is released, and buffers belong
+ * to the runtime until horo_poll or horo_wait says that the operation is complete. An error of the
+ * device that comes later is the operation's, and says which device of which host. For operations
+ * on host memory it is horo_await. Units: milliseconds; less than 0: no limit. Memory: `stream`
+ * belongs to the caller; NULL: the default stream. Thread: any; one thread waits for an operation.
+ * Blocks: see above; not for a dead peer. Fails: as horo_await, and IO (the device). */
+HORO_API horo_status horo_wait_stream(const horo_op* ops, size_t n, void* stream,
+                                      int64_t timeout_ms);
+
 /* The result of a completed allgather, alltoall, join, or reducescatter without `out`: its address
  * and size. `rows` receives the number of rows that came from each rank; for a reducescatter, the
- * number that each rank got; nothing for a join. bytes and rows may be NULL.
+ * number that each rank got; nothing for a join. bytes and rows may be NULL. For a tensor in device
+ * memory data is device memory too, horo_wait_stream is enough, and work on that stream may use it
+ * until horo_release, which does not wait for that work.
  * Units: bytes; rows of dimension 0. Memory: the operation owns data, which is valid until
  * horo_release; rows is the caller's, with room for all ranks of the set. Thread: any. Blocks: no.
  * Fails: NOT_FOUND (released, or never there), IN_PROGRESS, INVALID_ARGUMENT (it has no result),

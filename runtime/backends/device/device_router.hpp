@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// The backend of a set that may have tensors in device memory. Buckets in host memory go to the
+// set's backend for host memory; those in device memory go through host memory (StagedBucket).
+#pragma once
+
+#include <memory>
+
+#include "runtime/backends/device/staged_bucket.hpp"
+#include "runtime/backends/device/staging_lane.hpp"
+#include "runtime/backends/hierarchical/bucket_queue.hpp"
+#include "runtime/bucket/backend.hpp"
+#include "runtime/device/open_device.hpp"
+
+namespace horo::runtime {
+
+/// Owns the order of buckets in both kinds of memory: the backend for host memory gets everything
+/// in the order of the log. Until the first bucket in device memory it only passes calls on.
+/// Thread: the holder of the progress token.
+class DeviceRouter final : public Backend {
+ public:
+  /// `devices` outlives this.
+  DeviceRouter(std::unique_ptr<Backend> host, Devices& devices, SetPlace place);
+
+  BackendCaps caps() const override;
+  Status start(Bucket bucket) override;
+  bool progress() override;
+
+  std::uint64_t completed() const override {
+    return routes_ ? before_ + active_.completed() : host_->completed();
+  }
+
+  std::uint64_t started() const override {
+    return routes_ ? before_ + active_.started() : host_->started();
+  }
+
+  CopyTimes copied() const override { return host_->copied(); }
+
+  Status health() const override;
+  void abort() override;
+
+ private:
+  struct Active {
+    Bucket bucket;                         ///< In host memory, until it is fed.
+    std::unique_ptr<StagedBucket> staged;  ///< Null: in host memory.
+    std::uint64_t ticket = 0;              ///< The host's backend has given it; 0: not yet.
+  };
+
+  void begin_routing();
+  Status open_device(const Bucket& bucket);
+  Result<bool> feed_next();
+  Result<bool> advance();
+  bool is_done(const Active& active) const;
+
+  const std::unique_ptr<Backend> host_;
+  Devices& devices_;
+  const SetPlace place_;
+  StagingLane lane_;
+  BucketQueue<Active> active_;
+  bool routes_ = false;
+  std::uint64_t before_ = 0;  ///< Buckets that had completed when routing began.
+  std::uint64_t fed_ = 0;     ///< Buckets of `active_` that the host's backend has, since then.
+  Status failure_;
+};
+
+}  // namespace horo::runtime

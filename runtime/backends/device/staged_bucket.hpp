@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// A bucket in device memory on its way through host memory: each piece is copied to the host, moved
+// between the ranks by the backend for host memory, and copied back. The copies of some pieces
+// overlap the movement of others.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include "runtime/backends/device/staging_lane.hpp"
+#include "runtime/backends/device/staging_plan.hpp"
+#include "runtime/bucket/backend.hpp"
+
+namespace horo::runtime {
+
+/// This rank's place in the set.
+struct SetPlace {
+  int position = 0;
+  std::vector<Rank> ranks;
+
+  int size() const { return static_cast<int>(ranks.size()); }
+};
+
+/// An error of the device ends the bucket with an error on all ranks, because they tell each other
+/// behind the last piece whether their copies have come about. Every rank takes part in every
+/// movement in any case, so the set goes on. Thread: the holder of the progress token.
+class StagedBucket {
+ public:
+  /// `place` and `lane` outlive this. `error`: the rank has no device to copy from.
+  StagedBucket(Bucket bucket, const SetPlace& place, StagingLane& lane, Status error);
+
+  /// Starts copies to the host for which there is memory, and looks which have ended. True when
+  /// anything moved. Fails: out_of_memory.
+  Result<bool> fill();
+
+  /// Starts the next movements between the ranks whose data have come, in order; true when all have
+  /// been started. Fails: as Backend::start.
+  Result<bool> feed(Backend& host);
+
+  /// Copies back what has been moved, and looks which copies have ended. True when anything moved.
+  bool drain(const Backend& host);
+
+  /// Nothing of it is under way any more.
+  bool done() const { return told_ && done_ == pieces_.size(); }
+
+  /// Copies are under way: look again soon.
+  bool waits_for_device() const { return copying_ != 0; }
+
+  /// Gives the memory back that the device has left; true when that is all. Nothing else follows.
+  bool abandon();
+
+  /// Memory that the device may still use is never freed.
+  void forget();
+
+ private:
+  enum class State : std::uint8_t { waiting, coming, here, moving, going, done };
+
+  struct Piece {
+    StagedPiece plan;
+    State state = State::waiting;
+    PinnedSlots::Slot* slot = nullptr;
+    SharedEvent event;  ///< Behind its copies in one direction.
+    std::uint64_t ticket = 0;
+    int unmarked = 0;    ///< Tries to put an event behind the copies that have failed.
+    bool stray = false;  ///< Copies are under way of which no event tells.
+  };
+
+  Result<bool> begin_copy_in(Piece& piece);
+  Status copy_in(const Piece& piece);
+  Status copy_out(const Piece& piece);
+  Status await_parts(const Piece& piece, StreamHandle stream) const;
+  void mark(Piece& piece, StreamHandle stream);
+  bool has_ended(Piece& piece);
+  Bucket host_bucket(const Piece& piece) const;
+  Status move(Piece& piece, Backend& host);
+  Status tell(Backend& host);
+  void learn();
+  void launch();
+  void give_back(Piece& piece);
+  void note(const Error& error);
+
+  Bucket bucket_;
+  const SetPlace& place_;
+  StagingLane& lane_;
+  std::deque<Piece> pieces_;
+  std::size_t filled_ = 0;  ///< Pieces whose copies to the host have begun.
+  std::size_t fed_ = 0;
+  std::size_t drained_ = 0;  ///< Pieces whose copies to the device have begun.
+  std::size_t done_ = 0;
+  std::size_t copying_ = 0;
+  Status error_;
+  std::int64_t failed_here_ = 0;  ///< This rank + 1 if its copies have failed; else 0.
+  std::int64_t failed_ = 0;       ///< The largest of all ranks.
+  std::uint64_t telling_ = 0;     ///< The ticket of the bucket that says so; 0: not started.
+  bool told_ = false;
+};
+
+}  // namespace horo::runtime

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// The C ABI of tensors in device memory.
+#include <chrono>
+#include <utility>
+#include <vector>
+
+#include "runtime/capi/capi_support.hpp"
+#include "runtime/device/driver/driver_device.hpp"
+
+namespace horo::runtime::capi {
+
+namespace {
+
+/// Only horo_init writes it, and nothing loads the driver before.
+std::string& driver_file() {
+  static auto* const file = new std::string(cuda::kDriverFile);
+  return *file;
+}
+
+}  // namespace
+
+Devices& devices() {
+  // Never destroyed, because the driver ends before the destructors of this library run.
+  static auto* const all = new Devices(
+      []() -> Status {
+        HORO_TRY([[maybe_unused]] const auto* driver, cuda::load_driver(driver_file()));
+        return {};
+      },
+      [](int index) -> Result<std::unique_ptr<Device>> {
+        HORO_TRY(const auto* const driver, cuda::load_driver(driver_file()));
+        return open_driver_device(*driver, index);
+      });
+  return *all;
+}
+
+void name_driver(std::string file) {
+  driver_file() = std::move(file);
+}
+
+Status check_memory(horo_memory memory) {
+  if (memory == HORO_MEMORY_HOST || memory == HORO_MEMORY_DEVICE) return {};
+  return fail(Errc::invalid_argument, "memory {} is not HORO_MEMORY_HOST or HORO_MEMORY_DEVICE",
+              static_cast<int>(memory));
+}
+
+Status set_memory(const horo_tensor_desc& desc, Signature& signature) {
+  HORO_TRY_STATUS(check_memory(desc.memory));
+  signature.memory = static_cast<MemoryKind>(desc.memory);
+  return desc.memory == HORO_MEMORY_DEVICE ? devices().load() : Status();
+}
+
+void put(Session& session, Operation& operation) {
+  auto& use = operation.on_device;
+  if (use.result != nullptr && use.reader) {
+    // The next user of the memory waits for what the reader has put on its stream.
+    if (auto event = use.gpu->event(); event && use.gpu->device().record(event->get(), *use.reader))
+      use.result->note_use(std::move(*event));
+  }
+  session.operations().put(operation);
+}
+
+namespace {
+
+/// Work on `stream` comes behind the operation. Fails: with the operation's error, if it has ended;
+/// io.
+Status order(Operation& operation, StreamHandle stream) {
+  if (operation.done() && operation.status() != Errc::ok) return Failure(operation.error());
+  auto& use = operation.on_device;
+  if (use.finished == nullptr) return {};
+  use.reader = stream;
+  auto waits = use.gpu->device().wait(stream, use.finished.get());
+  if (!waits) return Failure(use.gpu->named(waits.error()));
+  return {};
+}
+
+}  // namespace
+
+}  // namespace horo::runtime::capi
+
+using horo::Deadline;
+using horo::Status;
+using horo::runtime::Operation;
+using horo::runtime::Session;
+using horo::runtime::capi::report;
+using horo::runtime::capi::with_session;
+
+extern "C" {
+
+HORO_API horo_status horo_wait_stream(const horo_op* ops, size_t n, void* stream,
+                                      int64_t timeout_ms) {
+  return with_session([&](Session& session) {
+    const auto operations = horo::runtime::capi::find_all(session, ops, n);
+    if (!operations) return report(operations.error());
+    if (!session.wait(*operations, horo::runtime::capi::deadline_in(timeout_ms),
+                      horo::runtime::Until::launched))
+      return HORO_IN_PROGRESS;
+    Status first;
+    for (auto* const operation : *operations) {
+      auto status = horo::runtime::capi::order(*operation, stream);
+      if (first && !status) first = std::move(status);
+    }
+    return report(first);
+  });
+}
+
+}  // extern "C"

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/device_path/gpu.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+#include <dlfcn.h>
+#include <type_traits>
+
+namespace horo::tests {
+
+namespace {
+
+std::uint64_t address(const void* memory) {
+  return reinterpret_cast<std::uint64_t>(memory);
+}
+
+template <typename Function>
+void find(void* library, Function& function, const char* name) {
+  function = reinterpret_cast<Function>(dlsym(library, name));
+  require(function != nullptr, name);
+}
+
+}  // namespace
+
+void require(bool good, const std::string& what) {
+  if (good) return;
+  std::fprintf(stderr, "gpu_rank: %s\n", what.c_str());
+  std::fflush(stderr);
+  std::_Exit(1);
+}
+
+Gpu::Gpu(const std::string& driver, int device) : device_(device) {
+  void* const library = dlopen(driver.c_str(), RTLD_NOW | RTLD_LOCAL);
+  require(library != nullptr, "the driver cannot be loaded: " + driver);
+  int (*init)(unsigned) = nullptr;
+  int (*retain)(void**, int) = nullptr;
+  int (*push)(void*) = nullptr;
+  find(library, init, "cuInit");
+  find(library, retain, "cuDevicePrimaryCtxRetain");
+  find(library, push, "cuCtxPushCurrent_v2");
+  find(library, allocate_, "cuMemAlloc_v2");
+  find(library, free_, "cuMemFree_v2");
+  find(library, copy_, "cuMemcpyAsync");
+  find(library, stream_, "cuStreamCreate");
+  find(library, destroy_, "cuStreamDestroy_v2");
+  find(library, synchronize_, "cuStreamSynchronize");
+  find(library, plan_, "horo_software_device_plan");
+  find(library, findings_, "horo_software_device_findings");
+  find(library, pending_, "horo_software_device_pending");
+  void* context = nullptr;
+  check(init(0), "cuInit");
+  check(retain(&context, device), "cuDevicePrimaryCtxRetain");
+  check(push(context), "cuCtxPushCurrent");
+}
+
+void Gpu::check(int code, const char* call) const {
+  require(code == 0, std::string(call) + " returned " + std::to_string(code));
+}
+
+void* Gpu::allocate(std::size_t bytes) const {
+  std::uint64_t memory = 0;
+  check(allocate_(&memory, bytes == 0 ? 1 : bytes), "cuMemAlloc");
+  return reinterpret_cast<void*>(memory);  // NOLINT(performance-no-int-to-ptr): CUDA's addresses
+}
+
+void Gpu::free(void* memory) const {
+  check(free_(address(memory)), "cuMemFree");
+}
+
+void* Gpu::stream() const {
+  void* made = nullptr;
+  check(stream_(&made, 1), "cuStreamCreate");
+  return made;
+}
+
+void Gpu::destroy(void* stream) const {
+  check(destroy_(stream), "cuStreamDestroy");
+}
+
+void Gpu::put(void* to, const std::vector<std::uint8_t>& bytes, void* stream) const {
+  if (bytes.empty()) return;
+  check(copy_(address(to), address(bytes.data()), bytes.size(), stream), "cuMemcpyAsync");
+}
+
+std::vector<std::uint8_t> Gpu::fetch(const void* from, std::size_t bytes, void* stream) const {
+  std::vector<std::uint8_t> got(bytes);
+  if (bytes != 0) check(copy_(address(got.data()), address(from), bytes, stream), "cuMemcpyAsync");
+  return got;
+}
+
+void Gpu::synchronize(void* stream) const {
+  check(synchronize_(stream), "cuStreamSynchronize");
+}
+
+void Gpu::plan(const std::string& text) const {
+  require(plan_(text.c_str()) == 0, "the plan is not understood: " + text);
+}
+
+std::string Gpu::findings() const {
+  std::string text(findings_(nullptr, 0) * 400 + 1, '\0');
+  findings_(text.data(), text.size());
+  return text.c_str();
+}
+
+}  // namespace horo::tests

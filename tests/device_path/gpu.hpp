@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// A GPU as a program of a user sees it: CUDA's driver from a file, by its own interface.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace horo::tests {
+
+/// Ends the process with a message when a call fails. Thread: the one that made it.
+class Gpu {
+ public:
+  /// Makes the device's primary context current.
+  Gpu(const std::string& driver, int device);
+
+  int device() const { return device_; }
+
+  void* allocate(std::size_t bytes) const;
+  void free(void* memory) const;
+  void* stream() const;
+  void destroy(void* stream) const;
+
+  /// Behind the work of the stream. The source's bytes are read before it returns.
+  void put(void* to, const std::vector<std::uint8_t>& bytes, void* stream) const;
+
+  /// Behind the work of the stream. Blocks: until the stream is there.
+  std::vector<std::uint8_t> fetch(const void* from, std::size_t bytes, void* stream) const;
+
+  void synchronize(void* stream) const;
+
+  // -- Of the software device -------------------------------------------------------------------
+
+  void plan(const std::string& text) const;
+
+  /// Empty: there are none since the last plan.
+  std::string findings() const;
+
+  std::size_t pending() const { return pending_(); }
+
+ private:
+  void check(int code, const char* call) const;
+
+  int device_ = 0;
+  int (*allocate_)(std::uint64_t*, std::size_t) = nullptr;
+  int (*free_)(std::uint64_t) = nullptr;
+  int (*copy_)(std::uint64_t, std::uint64_t, std::size_t, void*) = nullptr;
+  int (*stream_)(void**, unsigned) = nullptr;
+  int (*destroy_)(void*) = nullptr;
+  int (*synchronize_)(void*) = nullptr;
+  int (*plan_)(const char*) = nullptr;
+  std::size_t (*findings_)(char*, std::size_t) = nullptr;
+  std::size_t (*pending_)() = nullptr;
+};
+
+/// Ends the process unless `good`.
+void require(bool good, const std::string& what);
+
+}  // namespace horo::tests

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+// A rank whose tensors are in the memory of a device. usage: gpu_rank SCENARIO ARGUMENTS
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <map>
+#include <memory>
+
+#include "tests/device_path/drawn_ops.hpp"
+
+namespace {
+
+using horo::tests::draw;
+using horo::tests::DrawnOp;
+using horo::tests::DrawnSet;
+using horo::tests::Gpu;
+using horo::tests::require;
+using horo::tests::RunningOp;
+
+void check(horo_status status, const char* call) {
+  require(status == HORO_OK,
+          std::string(call) + ": " + horo_status_name(status) + ": " + horo_last_error());
+}
+
+DrawnSet set_of(horo_set id) {
+  DrawnSet set{.id = id};
+  set.ranks.resize(static_cast<std::size_t>(horo_process_set_size(id)));
+  check(horo_process_set_ranks(id, set.ranks.data()), "horo_process_set_ranks");
+  set.position = horo_process_set_rank(id);
+  return set;
+}
+
+/// The world and, with several ranks, two sets that overlap.
+std::vector<DrawnSet> make_sets() {
+  std::vector<DrawnSet> sets = {set_of(HORO_WORLD)};
+  const int size = horo_size();
+  if (size < 3) return sets;
+  for (const int left_out : {0, size - 1}) {
+    std::vector<int> ranks;
+    for (int r = 0; r < size; ++r) {
+      if (r != left_out) ranks.push_back(r);
+    }
+    horo_set id = 0;
+    check(horo_add_process_set(ranks.data(), ranks.size(), &id), "horo_add_process_set");
+    sets.push_back(set_of(id));
+  }
+  return sets;
+}
+
+void run_seed(const Gpu& gpu, const std::vector<DrawnSet>& sets, std::uint64_t seed) {
+  gpu.plan("seed=" + std::to_string(seed * 64 + static_cast<std::uint64_t>(horo_rank())) +
+           " delay=" + std::to_string(seed % 3 * 20));
+  std::mt19937_64 random(seed);
+  const auto ops = draw(random, 10, sets);
+  // From here on each rank draws for itself.
+  std::mt19937_64 own(seed * 1000 + static_cast<std::uint64_t>(horo_rank()));
+  std::vector<void*> streams(1 + own() % 3);
+  for (auto& stream : streams) stream = gpu.stream();
+  std::vector<std::unique_ptr<RunningOp>> running;
+  for (std::size_t k = 0; k < ops.size(); ++k) {
+    const auto& set = sets[ops[k].set];
+    if (set.position < 0) continue;
+    running.push_back(std::make_unique<RunningOp>(gpu, ops[k], set, streams[own() % streams.size()],
+                                                  "op." + std::to_string(k)));
+  }
+  for (auto& op : running) op->finish(own() % 2 == 0);
+  for (auto* const stream : streams) gpu.destroy(stream);
+  const auto found = gpu.findings();
+  require(found.empty(), "seed " + std::to_string(seed) + ": " + found);
+}
+
+int seeds(const Gpu& gpu, char** arguments) {
+  const auto first = std::strtoull(arguments[0], nullptr, 10);
+  const auto count = std::strtoull(arguments[1], nullptr, 10);
+  const auto sets = make_sets();
+  for (auto seed = first; seed < first + count; ++seed) run_seed(gpu, sets, seed);
+  if (horo_rank() == 0) std::printf("%llu seeds agree\n", static_cast<unsigned long long>(count));
+  return 0;
+}
+
+/// An operation that the plan `arguments[1]` makes fail on rank 0 fails everywhere, and the set
+/// goes on.
+int fault(const Gpu& gpu, char** arguments) {
+  const std::vector<DrawnSet> sets = {set_of(HORO_WORLD)};
+  auto* const stream = gpu.stream();
+  DrawnOp op{.number = 1, .rows = 1000};
+  RunningOp(gpu, op, sets[0], stream, "before").finish(false);
+  if (horo_rank() == 0) gpu.plan(arguments[0]);
+  RunningOp broken(gpu, op, sets[0], stream, "broken");
+  const auto status = broken.end();
+  const std::string message = horo_last_error();
+  require(status == HORO_IO, std::string("ended with ") + horo_status_name(status));
+  const char* const expected = horo_rank() == 0 ? "device 0 of host " : "rank 0 could not copy";
+  require(message.find(expected) != std::string::npos, message);
+  if (horo_rank() == 0) gpu.plan("");
+  broken.release();
+  RunningOp(gpu, op, sets[0], stream, "after").finish(true);
+  return 0;
+}
+
+/// Ends also with the loss of a rank that is through.
+void barrier(horo_set set) {
+  horo_tensor_desc desc = HORO_TENSOR_DESC_INIT;
+  desc.name = "barrier";
+  desc.kind = HORO_BARRIER;
+  desc.process_set = set;
+  horo_tensor tensor = 0;
+  horo_op op = 0;
+  check(horo_declare(&desc, &tensor), "horo_declare");
+  check(horo_submit(tensor, nullptr, nullptr, &op), "horo_submit");
+  const auto status = horo_wait(op, -1);
+  if (status != HORO_PEER_LOST) check(status, "horo_wait");
+}
+
+/// Rank 1 dies in the middle of an operation. The devices are busy with work that never ends.
+int loss(const Gpu& gpu, char** /*arguments*/) {
+  const std::vector<DrawnSet> sets = {set_of(HORO_WORLD)};
+  auto* const stream = gpu.stream();
+  // The barriers are apart from the operation, which they would wait for.
+  std::vector<horo_set> pairs;
+  for (const int other : {0, 2}) {
+    const std::array<int, 2> ranks = {other, 1};
+    check(horo_add_process_set(ranks.data(), 2, &pairs.emplace_back()), "horo_add_process_set");
+  }
+  const DrawnOp op{.number = 1, .rows = 300'000};
+  RunningOp(gpu, op, sets[0], stream, "before").finish(false);
+  gpu.plan("hang=1");
+  RunningOp waiting(gpu, op, sets[0], stream, "waiting");
+  for (const auto pair : pairs) {
+    if (horo_process_set_rank(pair) >= 0) barrier(pair);
+  }
+  if (horo_rank() == 1) std::_Exit(3);
+  const auto status = waiting.end();
+  require(status == HORO_PEER_LOST, std::string("ended with ") + horo_status_name(status));
+  std::printf("rank %d was told\n", horo_rank());
+  std::fflush(stdout);
+  std::_Exit(0);
+}
+
+/// Host memory on rank 0, device memory on the others.
+int mixed(const Gpu& gpu, char** /*arguments*/) {
+  const std::vector<DrawnSet> sets = {set_of(HORO_WORLD)};
+  auto* const stream = gpu.stream();
+  const DrawnOp op{.number = 1, .rows = 100, .on_device = horo_rank() != 0};
+  RunningOp differs(gpu, op, sets[0], stream, "differs");
+  require(differs.end() == HORO_MISMATCH, "the ranks agree");
+  const std::string message = horo_last_error();
+  require(message.find("host memory") != std::string::npos &&
+              message.find("device memory") != std::string::npos,
+          message);
+  horo_error_detail detail{};
+  detail.size = sizeof detail;
+  check(horo_last_error_detail(&detail), "horo_last_error_detail");
+  require(detail.subject == HORO_SUBJECT_MEMORY, "another subject");
+  gpu.synchronize(stream);
+  differs.release();
+  if (horo_rank() == 0) std::printf("%s\n", message.c_str());
+  return 0;
+}
+
+/// Rank 0 has joined, without any tensor in device memory.
+int joins(const Gpu& gpu, char** /*arguments*/) {
+  const std::vector<DrawnSet> sets = {set_of(HORO_WORLD)};
+  horo_tensor_desc desc = HORO_TENSOR_DESC_INIT;
+  desc.kind = HORO_JOIN;
+  horo_tensor join = 0;
+  horo_op joined = 0;
+  if (horo_rank() != 0) {
+    auto* const stream = gpu.stream();
+    const std::int64_t count = 1000;
+    horo_tensor_desc like = HORO_TENSOR_DESC_INIT;
+    like.name = "partial";
+    like.ndim = 1;
+    like.shape = &count;
+    like.memory = HORO_MEMORY_DEVICE;
+    horo_tensor tensor = 0;
+    check(horo_declare(&like, &tensor), "horo_declare");
+    const std::vector<float> ones(1000, 1.0F);
+    std::vector<std::uint8_t> bytes(4000);
+    std::copy_n(reinterpret_cast<const std::uint8_t*>(ones.data()), bytes.size(), bytes.begin());
+    void* const memory = gpu.allocate(bytes.size());
+    gpu.put(memory, bytes, stream);
+    horo_submission given = HORO_SUBMISSION_INIT;
+    given.tensor = tensor;
+    given.in = given.out = memory;
+    given.memory = HORO_MEMORY_DEVICE;
+    given.device = gpu.device();
+    given.stream = stream;
+    horo_op sum = 0;
+    check(horo_submit_with(&given, &sum), "horo_submit_with");
+    check(horo_wait(sum, -1), "horo_wait");
+    const auto got = gpu.fetch(memory, bytes.size(), stream);
+    require(reinterpret_cast<const float*>(got.data())[999] == static_cast<float>(horo_size() - 1),
+            "the joined rank has changed the sum");
+  }
+  check(horo_declare(&desc, &join), "horo_declare");
+  check(horo_submit(join, nullptr, nullptr, &joined), "horo_submit");
+  check(horo_await(joined, -1), "horo_await");
+  check(horo_release(joined), "horo_release");
+  return 0;
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  const std::map<std::string, int (*)(const Gpu&, char**)> scenarios = {
+      {"seeds", seeds}, {"fault", fault}, {"loss", loss}, {"mixed", mixed}, {"joins", joins}};
+  require(count >= 2, "usage: gpu_rank SCENARIO ARGUMENTS");
+  const char* const driver = std::getenv("HORO_GPU_DRIVER");
+  require(driver != nullptr, "HORO_GPU_DRIVER is not set");
+  check(horo_init(), "horo_init");
+  const Gpu gpu(driver, 0);
+  const int code = scenarios.at(arguments[1])(gpu, arguments + 2);
+  if (horo_rank() == 0) std::printf("all is well\n");
+  check(horo_shutdown(), "horo_shutdown");
+  return code;
+}
