@@ -4,7 +4,7 @@
 set -uo pipefail
 ranks=$1 expected=$2
 shift 2
-output=$("$HORO_RUN" -np "$ranks" ${RUN_OPTIONS:-} "$GPU_RANK" "$@" 2>&1)
+output=$("$HORO_RUN" -np "$ranks" "$GPU_RANK" "$@" 2>&1)
 code=$?
 if [[ $code -ne ${EXPECTED_CODE:-0} || $output != *"$expected"* ]]; then
   echo "exit code $code; expected ${EXPECTED_CODE:-0} and '$expected' in:"
