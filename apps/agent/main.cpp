@@ -14,6 +14,7 @@
 #include "base/version.hpp"
 #include "launcher/agent/guard.hpp"
 #include "launcher/agent/host_agent.hpp"
+#include "launcher/agent/refusal.hpp"
 #include "launcher/process/spawn.hpp"
 #include "launcher/ranks/rank_descriptors.hpp"
 #include "launcher/starters/dial_in/dial_in.hpp"
@@ -24,34 +25,34 @@ namespace {
 using horo::launcher::HostAgent;
 
 /// Reports an error to the launcher, which reads our standard output.
-int report(const horo::Error& error) {
-  HostAgent::refuse(STDOUT_FILENO, error);
+int report(const horo::Error& error, const HostAgent::Options& options) {
+  horo::launcher::refuse_to_start(STDOUT_FILENO, error, options.seals.get());
   return horo::exit_code::kFailure;
 }
 
 int supervise(const HostAgent::Options& options) {
   auto loop = horo::Loop::make();
-  if (!loop) return report(loop.error());
+  if (!loop) return report(loop.error(), options);
   const auto agent = HostAgent::make(**loop, options);
-  if (!agent) return report(agent.error());
+  if (!agent) return report(agent.error(), options);
   (*loop)->run();
   return (*agent)->exit_code();
 }
 
 int serve(HostAgent::Options options) {
   const auto descriptor_limit = horo::launcher::raise_descriptor_limit();
-  if (!descriptor_limit) return report(descriptor_limit.error());
+  if (!descriptor_limit) return report(descriptor_limit.error(), options);
   options.inheritance.descriptor_limit = *descriptor_limit;
   const auto held = horo::launcher::hold_rank_descriptors(options.inheritance.descriptors);
-  if (!held) return report(held.error());
+  if (!held) return report(held.error(), options);
   options.guard_pid = getpid();
   const auto code = horo::launcher::run_guarded(
       options.in, [&](const horo::launcher::AgentSurroundings& surroundings) {
         options.control_group = surroundings.control_group;
         options.replacements = surroundings.replacements;
-        return supervise(std::move(options));
+        return supervise(options);
       });
-  return code ? *code : report(code.error());
+  return code ? *code : report(code.error(), options);
 }
 
 int serve_dialled_in() {
@@ -60,7 +61,9 @@ int serve_dialled_in() {
     std::fprintf(stderr, "horo-agent: %s\n", joined.error().message.c_str());
     return horo::exit_code::kFailure;
   }
-  return serve({.inheritance = std::move(*joined), .stays = true});
+  return serve({.inheritance = std::move(joined->inheritance),
+                .seals = std::move(joined->seals),
+                .stays = true});
 }
 
 }  // namespace

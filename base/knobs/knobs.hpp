@@ -395,8 +395,8 @@ inline constexpr Knob<CpuOperations> kCpuOperations{
 inline constexpr Knob<bool> kEncrypt{
     .text = {.key = "encrypt",
              .group = kLibraries,
-             .help = "encrypt the tensors and the agreement that cross hosts; needs tcp, and "
-                     "OpenSSL's libcrypto on every host"}};
+             .help = "encrypt the tensors that cross hosts; needs tcp, and OpenSSL's libcrypto on "
+                     "every host"}};
 
 inline constexpr Knob<std::string_view> kGlooInterface{
     .text =

@@ -111,44 +111,48 @@ bool same(const Proof& a, const Proof& b) {
   return sodium_memcmp(a.data(), b.data(), a.size()) == 0;
 }
 
-Seal::Seal(const Secret& secret, const Handshake& handshake, Direction direction)
-    : direction_(direction) {
+Seal::Seal(const Secret& secret, const Handshake& handshake, Direction direction) {
   Hmac hmac(secret, "horo-kv session");
-  key_ = add_handshake(hmac, handshake).finish();
+  key_ = add_handshake(hmac, handshake).number(static_cast<std::uint8_t>(direction)).finish();
 }
 
 Seal::~Seal() {
   sodium_memzero(key_.data(), key_.size());
 }
 
-Seal::Seal(Seal&& other) noexcept
-    : key_(other.key_), direction_(other.direction_), sent_(other.sent_) {
+Seal::Seal(Seal&& other) noexcept : key_(other.key_), frames_(other.frames_) {
   sodium_memzero(other.key_.data(), other.key_.size());
 }
 
 Seal& Seal::operator=(Seal&& other) noexcept {
   std::swap(key_, other.key_);
-  std::swap(direction_, other.direction_);
-  std::swap(sent_, other.sent_);
+  std::swap(frames_, other.frames_);
   return *this;
 }
 
-Tag Seal::next(BytesView head, BytesView body) {
-  Hmac hmac(key_, "horo-kv frame");
-  auto mac = hmac.number(static_cast<std::uint8_t>(direction_))
-                 .number(sent_++)
-                 .add(head)
-                 .add(body)
-                 .finish();
+Seal::Number Seal::next_number() {
+  Number number{};
+  for (std::size_t i = 0; i < sizeof frames_; ++i)
+    number[i] = static_cast<std::uint8_t>(frames_ >> (8U * i));
+  ++frames_;
+  return number;
+}
+
+Tag Seal::close(std::span<std::uint8_t> payload) {
+  const auto number = next_number();
   Tag tag{};
-  std::copy_n(mac.begin(), tag.size(), tag.begin());
+  crypto_aead_chacha20poly1305_ietf_encrypt_detached(payload.data(), tag.data(), nullptr,
+                                                     payload.data(), payload.size(), nullptr, 0,
+                                                     nullptr, number.data(), key_.data());
   return tag;
 }
 
-bool Seal::opens(BytesView payload, BytesView tag) {
-  if (tag.size() != Tag{}.size()) return false;
-  const Tag expected = next(payload);
-  return sodium_memcmp(expected.data(), tag.data(), tag.size()) == 0;
+bool Seal::opens(std::span<std::uint8_t> payload, BytesView tag) {
+  if (tag.size() != sizeof(Tag)) return false;
+  const auto number = next_number();
+  return crypto_aead_chacha20poly1305_ietf_decrypt_detached(payload.data(), nullptr, payload.data(),
+                                                            payload.size(), tag.data(), nullptr, 0,
+                                                            number.data(), key_.data()) == 0;
 }
 
 }  // namespace horo::kv

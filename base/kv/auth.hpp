@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Proofs that both ends of a key-value connection know the job's secret, and the seal on every
-// frame after that. HMAC-SHA256 throughout; comparisons take constant time.
+// Proofs that both ends of a key-value connection know the job's secret, by HMAC-SHA256, and the
+// seal on every frame after that, by ChaCha20-Poly1305. Comparisons take constant time.
 // docs/design/key-value.md has the bytes.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 #include "base/codec/bytes.hpp"
@@ -53,12 +54,13 @@ Proof server_proof(const Secret& secret, const Handshake& handshake, const Serve
 /// Compares in constant time.
 bool same(const Proof& a, const Proof& b);
 
-/// Part of each frame's seal, so that a frame that is sent back does not pass for an answer.
+/// Each direction has a key of its own, so that a frame that is sent back does not pass for an
+/// answer.
 enum class Direction : std::uint8_t { to_server = 1, to_client = 2 };
 
-/// Seals the frames of one direction of one connection: a frame that was changed, repeated, left
-/// out or taken from another connection does not open. Erases its key when destroyed. Thread:
-/// owner.
+/// Encrypts and seals the frames of one direction of one connection: nobody else can read them, and
+/// a frame that was changed, repeated, left out or taken from another connection does not open.
+/// Erases its key when destroyed. Thread: owner.
 class Seal {
  public:
   Seal(const Secret& secret, const Handshake& handshake, Direction direction);
@@ -68,16 +70,26 @@ class Seal {
   Seal(const Seal&) = delete;
   Seal& operator=(const Seal&) = delete;
 
-  /// The tag of the next frame, whose payload is `head` and then `body`.
-  Tag next(BytesView head, BytesView body = {});
+  /// Encrypts the payload of the next frame where it stands, and returns its tag.
+  Tag close(std::span<std::uint8_t> payload);
 
-  /// True if `tag` is the tag of the next frame. Counts the frame.
-  bool opens(BytesView payload, BytesView tag);
+  /// Decrypts the payload of the next frame where it stands. False if `tag` is not that frame's:
+  /// the payload means nothing then. Counts the frame.
+  bool opens(std::span<std::uint8_t> payload, BytesView tag);
 
  private:
+  using Number = std::array<std::uint8_t, 12>;
+
+  Number next_number();
+
   std::array<std::uint8_t, 32> key_{};
-  Direction direction_;
-  std::uint64_t sent_ = 0;
+  std::uint64_t frames_ = 0;
+};
+
+/// Both directions of one end of a connection.
+struct SealPair {
+  Seal outgoing;
+  Seal incoming;
 };
 
 }  // namespace horo::kv

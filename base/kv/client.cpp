@@ -111,7 +111,10 @@ class Client::Connection {
 
   const Socket& socket() const { return socket_; }
 
-  int release() { return socket_.release(); }
+  Released release() {
+    return {.descriptor = socket_.release(),
+            .seals = {.outgoing = std::move(outgoing_), .incoming = std::move(incoming_)}};
+  }
 
  private:
   Result<Response> answer_to(const Request& request, const WaitLimit& limit) {
@@ -164,7 +167,7 @@ class Client::Connection {
              decode_length(BytesView(input_).first(kLengthBytes), kMaxPayload));
     const std::size_t whole = kLengthBytes + length + kTagBytes;
     HORO_TRY_STATUS(fill(whole, limit));
-    const auto frame = BytesView(input_).first(whole);
+    const auto frame = std::span(input_).first(whole);
     const auto payload = frame.subspan(kLengthBytes, length);
     if (!incoming_.opens(payload, frame.last(kTagBytes))) {
       return fail(Errc::protocol, "an answer does not carry the seal of this connection");
@@ -306,7 +309,7 @@ Result<Client::Swap> Client::compare_and_set(std::string_view key,
   return swap;
 }
 
-int Client::release() && {
+Client::Released Client::release() && {
   return connection_->release();
 }
 

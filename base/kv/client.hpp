@@ -37,9 +37,14 @@ class Client {
   std::string own_host() const;
   std::string server_host() const;
 
-  /// Gives the descriptor, non-blocking, to the caller: for a service that begins with this
-  /// handshake and continues with its own protocol.
-  int release() &&;
+  struct Released {
+    int descriptor;  ///< Non-blocking; the caller's.
+    SealPair seals;  ///< For the bytes that follow.
+  };
+
+  /// Gives up the connection, for a service that begins as this one and continues with its own
+  /// protocol.
+  Released release() &&;
 
   ~Client();
   Client(Client&& other) noexcept;

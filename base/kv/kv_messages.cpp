@@ -222,11 +222,17 @@ std::string encode_length(std::size_t payload) {
   return ByteWriter{}.fixed(static_cast<std::uint32_t>(payload)).take();
 }
 
-void append_frame(std::string& out, std::string_view payload, Seal& seal) {
-  const Tag tag = seal.next(as_bytes(payload));
-  out.reserve(out.size() + kLengthBytes + payload.size() + tag.size());
-  out.append(encode_length(payload.size())).append(payload);
+void append_frame(std::string& out, std::string_view head, Seal& seal, std::string_view body) {
+  const auto size = head.size() + body.size();
+  out.reserve(out.size() + kLengthBytes + size + kTagBytes);
+  out.append(encode_length(size)).append(head).append(body);
+  auto* const payload = reinterpret_cast<std::uint8_t*>(out.data() + out.size() - size);
+  const Tag tag = seal.close({payload, size});
   out.append(tag.begin(), tag.end());
+}
+
+bool opens(Seal& seal, std::span<char> payload, BytesView tag) {
+  return seal.opens({reinterpret_cast<std::uint8_t*>(payload.data()), payload.size()}, tag);
 }
 
 }  // namespace horo::kv

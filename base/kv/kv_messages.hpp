@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,7 +20,7 @@ namespace horo::kv {
 
 using horo::as_bytes;
 
-inline constexpr std::uint32_t kVersion = 1;
+inline constexpr std::uint32_t kVersion = 2;
 
 // The handshake has fixed sizes in every version, so that a peer of another version is understood.
 inline constexpr std::size_t kHelloBytes = 44;
@@ -91,7 +92,7 @@ Result<std::string> encode(const Request& request);
 Result<Request> decode_request(BytesView payload);
 
 /// The payload of a response up to its value, which is `value_size` bytes long and follows without
-/// a change. So one stored value is sent to many clients without a copy. Ignores `response.value`.
+/// a change. Ignores `response.value`.
 std::string encode_head(const Response& response, std::size_t value_size);
 std::string encode(const Response& response);
 
@@ -102,7 +103,11 @@ Result<Response> decode_response(BytesView payload);
 Result<std::size_t> decode_length(BytesView bytes, std::size_t max_payload);
 std::string encode_length(std::size_t payload);
 
-/// Appends a whole frame to `out`: length, payload, tag.
-void append_frame(std::string& out, std::string_view payload, Seal& seal);
+/// Appends a whole frame to `out`: length, encrypted payload, tag. The payload is `head` and then
+/// `body`.
+void append_frame(std::string& out, std::string_view head, Seal& seal, std::string_view body = {});
+
+/// Decrypts the payload of the next frame where it stands in a text. As Seal::opens().
+bool opens(Seal& seal, std::span<char> payload, BytesView tag);
 
 }  // namespace horo::kv

@@ -65,7 +65,8 @@ class HostAgent::Impl {
                           loop_, options_.in, options_.out,
                           {.on_message = [this](const Message& message) { receive(message); },
                            .on_end = [this](const Status& status) { input_ended(status); },
-                           .on_room = [this] { read_as_output_drains(); }}));
+                           .on_room = [this] { read_as_output_drains(); }},
+                          options_.seals));
     hello_timer_ = loop_.after(kHelloTime, [this] {
       abandon({Errc::peer_lost, "the launcher has sent no hello"});
     });
@@ -420,13 +421,6 @@ class HostAgent::Impl {
   Subscription end_timer_;
   Task after_children_;  ///< Runs when no agent is reached through this one any more.
 };
-
-void HostAgent::refuse(int out, const Error& reason) {
-  std::string bytes;
-  static_cast<void>(protocol::encode(protocol::Hello::ours(), bytes));
-  static_cast<void>(protocol::encode(protocol::Failed{reason}, bytes));
-  [[maybe_unused]] const auto put = write(out, bytes.data(), bytes.size());
-}
 
 Result<std::unique_ptr<HostAgent>> HostAgent::make(Loop& loop, const Options& options) {
   auto impl = std::make_unique<Impl>(loop, options);

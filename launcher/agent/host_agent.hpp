@@ -5,6 +5,7 @@
 
 #include "base/loop/loop.hpp"
 #include "launcher/protocol/child_agents.hpp"
+#include "launcher/protocol/sealed_bytes.hpp"
 #include "launcher/ranks/rank_set.hpp"
 #include "launcher/starter.hpp"
 
@@ -20,9 +21,6 @@ namespace horo::launcher {
 /// subreaper. Thread: the loop's.
 class HostAgent {
  public:
-  /// Tells the launcher at the other end of `out`, in one blocking write, why no agent starts.
-  static void refuse(int out, const Error& reason);
-
   struct Options {
     int in = 0;
     int out = 1;
@@ -32,6 +30,8 @@ class HostAgent {
     int replacements = -1;  ///< An eventfd that counts replaced sweepers.
     Inheritance inheritance;
     MakeChildAgents children;  ///< For agents of other hosts; empty: this agent never relays.
+    /// For a connection over a network that nothing else protects; null: `in` and `out` are safe.
+    std::shared_ptr<protocol::SealedBytes> seals;
     bool stays = false;  ///< Stays until the launcher hangs up, even when nothing is left to do.
   };
 

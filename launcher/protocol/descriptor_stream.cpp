@@ -27,8 +27,8 @@ void set_non_blocking(int fd) {
 
 class DescriptorStream::Impl : public std::enable_shared_from_this<Impl> {
  public:
-  Impl(Loop& loop, int in, int out, Handlers handlers)
-      : loop_(loop), in_(in), out_(out), handlers_(std::move(handlers)) {}
+  Impl(Loop& loop, int in, int out, Handlers handlers, std::shared_ptr<SealedBytes> seals)
+      : loop_(loop), in_(in), out_(out), handlers_(std::move(handlers)), seals_(std::move(seals)) {}
 
   Status begin() {
     set_non_blocking(in_);
@@ -58,14 +58,26 @@ class DescriptorStream::Impl : public std::enable_shared_from_this<Impl> {
 
   Status send(const Message& message) {
     if (closed_ || broken_) return {};
-    HORO_TRY_STATUS(encode(message, outbox_));
+    if (seals_ == nullptr) {
+      HORO_TRY_STATUS(encode(message, outbox_));
+    } else {
+      std::string bytes;
+      HORO_TRY_STATUS(encode(message, bytes));
+      seals_->wrap(bytes, outbox_);
+    }
     schedule();
     return {};
   }
 
   void send_frame(std::string_view frame) {
     if (closed_ || broken_) return;
-    append_frame(frame, outbox_);
+    if (seals_ == nullptr) {
+      append_frame(frame, outbox_);
+    } else {
+      std::string bytes;
+      append_frame(frame, bytes);
+      seals_->wrap(bytes, outbox_);
+    }
     schedule();
   }
 
@@ -129,6 +141,7 @@ class DescriptorStream::Impl : public std::enable_shared_from_this<Impl> {
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
     if (got <= 0) return end({});
     std::string_view bytes(chunk().data(), static_cast<std::size_t>(got));
+    if (seals_ != nullptr) return take_sealed(bytes);
     if (handlers_.skip_until_hello) {
       if (!hello_finder_.pass(bytes)) {
         if (handlers_.on_stray) handlers_.on_stray(bytes);
@@ -137,6 +150,16 @@ class DescriptorStream::Impl : public std::enable_shared_from_this<Impl> {
       handlers_.skip_until_hello = false;
       bytes = hello_finder_.rest();
     }
+    take(bytes);
+  }
+
+  void take_sealed(std::string_view received) {
+    const auto bytes = seals_->unwrap(received);
+    if (!bytes) return end(Failure(bytes.error()));
+    take(*bytes);
+  }
+
+  void take(std::string_view bytes) {
     reader_.feed(bytes);
     while (!closed_ && handle_next()) {
     }
@@ -170,6 +193,7 @@ class DescriptorStream::Impl : public std::enable_shared_from_this<Impl> {
   const int in_;
   const int out_;
   Handlers handlers_;
+  const std::shared_ptr<SealedBytes> seals_;  ///< Null: bytes are sent as they are.
   Descriptor in_watch_;
   Descriptor out_watch_;
   HelloFinder hello_finder_;
@@ -183,9 +207,9 @@ class DescriptorStream::Impl : public std::enable_shared_from_this<Impl> {
   Task drained_;
 };
 
-Result<std::unique_ptr<DescriptorStream>> DescriptorStream::open(Loop& loop, int in, int out,
-                                                                 Handlers handlers) {
-  auto impl = std::make_shared<Impl>(loop, in, out, std::move(handlers));
+Result<std::unique_ptr<DescriptorStream>> DescriptorStream::open(
+    Loop& loop, int in, int out, Handlers handlers, std::shared_ptr<SealedBytes> seals) {
+  auto impl = std::make_shared<Impl>(loop, in, out, std::move(handlers), std::move(seals));
   HORO_TRY_STATUS(impl->begin());
   return std::unique_ptr<DescriptorStream>(new DescriptorStream(std::move(impl)));
 }

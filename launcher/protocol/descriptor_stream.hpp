@@ -7,6 +7,7 @@
 
 #include "base/loop/loop.hpp"
 #include "launcher/protocol/message_stream.hpp"
+#include "launcher/protocol/sealed_bytes.hpp"
 
 namespace horo::launcher::protocol {
 
@@ -14,9 +15,10 @@ namespace horo::launcher::protocol {
 /// Thread: the loop's. Handlers run from the loop and may destroy the channel.
 class DescriptorStream final : public MessageStream {
  public:
-  /// Fails: unavailable.
+  /// With `seals` all bytes are encrypted. Fails: unavailable.
   static Result<std::unique_ptr<DescriptorStream>> open(Loop& loop, int in, int out,
-                                                        Handlers handlers);
+                                                        Handlers handlers,
+                                                        std::shared_ptr<SealedBytes> seals = {});
   ~DescriptorStream() override;
   DescriptorStream(const DescriptorStream&) = delete;
   DescriptorStream& operator=(const DescriptorStream&) = delete;

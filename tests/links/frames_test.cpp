@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs the same scenario on four simulated and on four real hosts, whose connections pass through
 // the test. The payloads must be equal, byte for byte, on every connection and in both directions.
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <map>
@@ -12,6 +13,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "base/kv/kv_messages.hpp"
 #include "base/kv/socket.hpp"
 #include "tests/links/linked_hosts.hpp"
 
@@ -47,20 +49,30 @@ class Tap {
     if (thread_.joinable()) thread_.join();
     thread_ = std::thread([] {});
     std::string_view rest = up ? up_ : down_;
-    rest.remove_prefix(up ? 44 + 32 : 32 + 40);
+    auto seal = seal_of(up ? kv::Direction::to_server : kv::Direction::to_client);
+    rest.remove_prefix(up ? kHello + 32 : 32 + 40);
     std::vector<std::string> out;
     while (!rest.empty()) {
-      std::uint32_t length = 0;
-      for (unsigned i = 0; i < 4; ++i)
-        length |= static_cast<std::uint32_t>(static_cast<unsigned char>(rest[i])) << (8 * i);
-      const auto payload = rest.substr(4, length);
-      if (payload[0] != 1 && payload[0] != 2) out.emplace_back(payload);
+      const auto length = *kv::decode_length(as_bytes(rest.substr(0, 4)), kMostPayload);
+      std::string payload(rest.substr(4, length));
+      HORO_CHECK(kv::opens(seal, payload, as_bytes(rest.substr(4 + length, 16))));
+      if (payload[0] != 1 && payload[0] != 2) out.push_back(std::move(payload));
       rest.remove_prefix(4 + length + 16);
     }
     return out;
   }
 
  private:
+  static constexpr std::size_t kHello = 44;
+
+  /// Opens the frames of one direction, by the nonces that both ends have sent.
+  kv::Seal seal_of(kv::Direction direction) const {
+    kv::Handshake handshake{.client_version = kVersion};
+    std::copy_n(up_.begin() + 12, sizeof(kv::Nonce), handshake.client_nonce.begin());
+    std::copy_n(down_.begin(), sizeof(kv::Nonce), handshake.server_nonce.begin());
+    return {channel_key({1, 2, 3}, Epoch{1}), handshake, direction};
+  }
+
   void run() {
     pollfd entry{.fd = listener_.socket.value(), .events = POLLIN, .revents = 0};
     if (poll(&entry, 1, 10000) != 1) return;

@@ -105,7 +105,7 @@ TEST_CASE("a server of another version is named with both versions") {
   });
   const auto client = kv::Client::connect(impostor.address(), kSecret, soon());
   CHECK(client.error().code == Errc::version_mismatch);
-  CHECK(client.error().message.find("speaks version 99 of the protocol, this process version 1") !=
+  CHECK(client.error().message.find("speaks version 99 of the protocol, this process version 2") !=
         std::string::npos);
 }
 

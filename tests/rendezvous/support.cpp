@@ -136,10 +136,11 @@ std::optional<kv::Response> RawPeer::response() {
   const auto head = receive(kv::kLengthBytes);
   if (head.size() != kv::kLengthBytes) return std::nullopt;
   const auto length = *kv::decode_length(kv::as_bytes(head), kv::kMaxPayload);
-  const auto rest = receive(length + kv::kTagBytes);
+  auto rest = receive(length + kv::kTagBytes);
   if (rest.size() != length + kv::kTagBytes) return std::nullopt;
   const auto bytes = kv::as_bytes(rest);
-  if (!incoming_->opens(bytes.first(length), bytes.last(kv::kTagBytes))) return std::nullopt;
+  if (!kv::opens(*incoming_, std::span(rest).first(length), bytes.last(kv::kTagBytes)))
+    return std::nullopt;
   return *kv::decode_response(bytes.first(length));
 }
 

@@ -5,7 +5,6 @@
 #include <array>
 #include <cerrno>
 #include <sys/socket.h>
-#include <sys/uio.h>
 #include <unistd.h>
 #include <utility>
 
@@ -37,15 +36,8 @@ ServerConnection::Progress ServerConnection::read() {
 
 ServerConnection::Progress ServerConnection::write() {
   while (session.has_output()) {
-    std::array<iovec, 3> parts{};
-    const auto pieces = session.output();
-    for (std::size_t i = 0; i < parts.size(); ++i) {
-      parts[i] = {.iov_base = const_cast<char*>(pieces[i].data()), .iov_len = pieces[i].size()};
-    }
-    msghdr message{};
-    message.msg_iov = parts.data();
-    message.msg_iovlen = parts.size();
-    const auto n = sendmsg(fd, &message, MSG_NOSIGNAL);
+    const auto bytes = session.output();
+    const auto n = send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (n >= 0) {
       session.sent(static_cast<std::size_t>(n));
     } else if (errno == EAGAIN) {

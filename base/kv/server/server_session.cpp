@@ -2,6 +2,7 @@
 #include "base/kv/server/server_session.hpp"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 namespace horo::kv {
@@ -59,7 +60,7 @@ Status ServerSession::take_hello() {
   consume(kHelloBytes);
   handshake_.client_version = hello.version;
   handshake_.client_nonce = hello.client_nonce;
-  head_.assign(handshake_.server_nonce.begin(), handshake_.server_nonce.end());
+  output_.assign(handshake_.server_nonce.begin(), handshake_.server_nonce.end());
   state_ = State::proof;
   return {};
 }
@@ -72,7 +73,7 @@ Status ServerSession::take_proof() {
   if (!same(proof, client_proof(secret_, handshake_))) {
     return fail(Errc::permission_denied, "wrong secret");
   }
-  head_ = encode(Welcome{.terms = terms_, .proof = server_proof(secret_, handshake_, terms_)});
+  output_ = encode(Welcome{.terms = terms_, .proof = server_proof(secret_, handshake_, terms_)});
   if (handshake_.client_version != terms_.version) {
     state_ = State::ending;
     return {};
@@ -90,49 +91,36 @@ Result<std::optional<Request>> ServerSession::take_frame() {
   HORO_TRY(const std::size_t length, decode_length(bytes.first(kLengthBytes), terms_.max_payload));
   const std::size_t whole = kLengthBytes + length + kTagBytes;
   if (bytes.size() < whole) return std::optional<Request>{};
-  const auto payload = bytes.subspan(kLengthBytes, length);
-  if (!incoming_->opens(payload, bytes.subspan(kLengthBytes + length, kTagBytes))) {
+  const auto payload = std::span(input_).subspan(consumed_ + kLengthBytes, length);
+  if (!opens(*incoming_, payload, bytes.subspan(kLengthBytes + length, kTagBytes))) {
     return fail(Errc::protocol, "broken seal");
   }
-  HORO_TRY(Request request, decode_request(payload));
+  HORO_TRY(Request request, decode_request(bytes.subspan(kLengthBytes, length)));
   consume(whole);
   return std::optional(std::move(request));
 }
 
-void ServerSession::answer(const Response& response, std::shared_ptr<const std::string> value) {
+void ServerSession::answer(const Response& response,
+                           const std::shared_ptr<const std::string>& value) {
   HORO_CHECK(
       outgoing_
           .has_value());  // Only requests are answered, and State::open comes before the first.
-  if (!value) value = std::make_shared<const std::string>(response.value);
-  const auto head = encode_head(response, value->size());
-  const auto tag = outgoing_->next(as_bytes(head), as_bytes(*value));
-  head_ = encode_length(head.size() + value->size()) + head;
-  value_ = std::move(value);
-  tail_.assign(tag.begin(), tag.end());
-}
-
-bool ServerSession::has_output() const {
-  return !head_.empty();
-}
-
-std::array<std::string_view, 3> ServerSession::output() const {
-  std::array<std::string_view, 3> pieces{head_, value_ ? std::string_view(*value_) : "", tail_};
-  std::size_t skip = sent_;
-  for (auto& piece : pieces) {
-    const auto n = std::min(skip, piece.size());
-    piece.remove_prefix(n);
-    skip -= n;
-  }
-  return pieces;
+  const std::string_view body = value ? *value : response.value;
+  append_frame(output_, encode_head(response, body.size()), *outgoing_, body);
 }
 
 void ServerSession::sent(std::size_t n) {
   sent_ += n;
-  if (sent_ < head_.size() + (value_ ? value_->size() : 0) + tail_.size()) return;
-  head_.clear();
-  value_.reset();
-  tail_.clear();
+  if (sent_ < output_.size()) return;
+  // Frees the memory that one large value took.
+  if (output_.capacity() > 2 * kReadBytes) output_ = {};
+  output_.clear();
   sent_ = 0;
+}
+
+SealPair ServerSession::release() {
+  HORO_CHECK(outgoing_.has_value() && incoming_.has_value());
+  return {.outgoing = std::move(*outgoing_), .incoming = std::move(*incoming_)};
 }
 
 BytesView ServerSession::unread() const {

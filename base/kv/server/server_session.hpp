@@ -4,7 +4,6 @@
 // secret. Its input is bounded before and after that.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <memory>
 #include <optional>
@@ -34,17 +33,21 @@ class ServerSession {
   Result<std::optional<Request>> next();
 
   /// Answers a request; `value` is sent in place of `response.value` if given.
-  void answer(const Response& response, std::shared_ptr<const std::string> value = nullptr);
+  void answer(const Response& response, const std::shared_ptr<const std::string>& value = nullptr);
 
   bool authenticated() const { return state_ == State::open || state_ == State::ending; }
 
-  bool has_output() const;
+  bool has_output() const { return !output_.empty(); }
 
-  /// The bytes to be sent, in order; pieces may be empty.
-  std::array<std::string_view, 3> output() const;
+  /// The bytes to be sent.
+  std::string_view output() const { return std::string_view(output_).substr(sent_); }
 
   /// `n` bytes of output() are sent.
   void sent(std::size_t n);
+
+  /// The seals of the bytes that follow, for a service that continues with its own protocol. Once
+  /// authenticated() and without output; nothing else may be called afterwards.
+  SealPair release();
 
   /// True if the peer knows the secret but has another version: the connection ends when the peer
   /// has been sent this version.
@@ -68,9 +71,7 @@ class ServerSession {
   std::optional<Seal> outgoing_;
   std::string input_;
   std::size_t consumed_ = 0;
-  std::string head_;
-  std::shared_ptr<const std::string> value_;
-  std::string tail_;
+  std::string output_;
   std::size_t sent_ = 0;
 };
 

@@ -121,7 +121,9 @@ class AgentListener::Impl {
     const auto agent = std::move(callers_.extract(id).mapped());
     agent->watch.reset();
     agent->limit.reset();
-    accept_(std::move(agent->connection), std::move(*agent->claim));
+    accept_({.connection = std::move(agent->connection),
+             .seals = agent->session.release(),
+             .claim = std::move(*agent->claim)});
   }
 
   /// False: the caller does not know the secret, or sent nonsense.
@@ -146,10 +148,9 @@ class AgentListener::Impl {
   /// Never waits: the few bytes of a handshake fit the buffer of a fresh connection.
   static bool send(Caller& caller) {
     while (caller.session.has_output()) {
-      std::string all;
-      for (const auto piece : caller.session.output()) all += piece;
-      const auto put =
-          ::send(caller.connection.value(), all.data(), all.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+      const auto bytes = caller.session.output();
+      const auto put = ::send(caller.connection.value(), bytes.data(), bytes.size(),
+                              MSG_NOSIGNAL | MSG_DONTWAIT);
       if (put <= 0) return false;
       caller.session.sent(static_cast<std::size_t>(put));
     }

@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 
+#include "base/kv/auth.hpp"
 #include "base/loop/loop.hpp"
 #include "base/result.hpp"
 #include "base/unique_fd.hpp"
@@ -17,12 +18,19 @@ namespace horo::launcher {
 
 enum class ListenOn : std::uint8_t { loopback, all_addresses };
 
+/// The connection to an agent, and the rank that it claims to own.
+struct DialledAgent {
+  UniqueFd connection;
+  kv::SealPair seals;  ///< For all bytes that follow.
+  RankClaim claim;
+};
+
 /// Accepts connections of agents that prove to know the secret. A caller that does not gets no
 /// answer, not even an error. Thread: the loop's.
 class AgentListener {
  public:
-  /// Takes an authenticated connection, and the rank that its agent claims to own.
-  using Accept = std::function<void(UniqueFd connection, RankClaim claim)>;
+  /// Takes an authenticated connection.
+  using Accept = std::function<void(DialledAgent agent)>;
 
   /// `accept` is called from the loop. Fails: unavailable, io.
   static Result<std::unique_ptr<AgentListener>> open(Loop& loop, ListenOn where, Accept accept);

@@ -34,16 +34,16 @@ void keep_descriptor(const char* variable, std::vector<int>& kept) {
 
 }  // namespace
 
-Result<Inheritance> dial_in() {
+Result<DialledIn> dial_in() {
   HORO_TRY(auto claim, read_rank_claim([](const char* name) { return std::getenv(name); }));
   claim.host = own_host();
   const char* addresses = std::getenv(kLauncherVariable);
   const char* secret = std::getenv(kLauncherSecretVariable);
-  HORO_TRY(const UniqueFd connection,
+  HORO_TRY(auto dialled,
            dial_launcher(addresses == nullptr ? "" : addresses, secret == nullptr ? "" : secret,
                          claim, Deadline::in(SteadyClock::instance(), kConnectTimeout)));
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO}) {
-    if (dup2(connection.value(), fd) < 0) return fail_errno(errno, "taking the connection");
+    if (dup2(dialled.connection.value(), fd) < 0) return fail_errno(errno, "taking the connection");
   }
   Inheritance inheritance;
   for (char** entry = environ; *entry != nullptr; ++entry) {
@@ -59,7 +59,8 @@ Result<Inheritance> dial_in() {
   }
   for (const char* variable : {"PMI_FD", "HYDI_CONTROL_FD"})
     keep_descriptor(variable, inheritance.descriptors);
-  return inheritance;
+  return DialledIn{.inheritance = std::move(inheritance),
+                   .seals = std::make_shared<protocol::SealedBytes>(std::move(dialled.seals))};
 }
 
 }  // namespace horo::launcher

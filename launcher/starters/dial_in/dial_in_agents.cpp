@@ -187,16 +187,16 @@ Result<std::unique_ptr<Agent>> DialInAgents::add_host(const AgentSpec& spec, Age
 }
 
 Status DialInAgents::launch() {
-  HORO_TRY(listener_, AgentListener::open(loop_, job_.listen_on,
-                                          [this](UniqueFd connection, const RankClaim& claim) {
-                                            accept(std::move(connection), claim);
-                                          }));
+  HORO_TRY(listener_, AgentListener::open(loop_, job_.listen_on, [this](DialledAgent agent) {
+             accept(std::move(agent));
+           }));
   return hooks_.launch({{kLauncherVariable, listener_->addresses()},
                         {kLauncherSecretVariable, listener_->secret()}});
 }
 
-void DialInAgents::accept(UniqueFd connection, const RankClaim& claim) {
+void DialInAgents::accept(DialledAgent agent) {
   if (ending()) return;  // The agent ends when its connection is closed.
+  const auto& claim = agent.claim;
   const auto index = static_cast<std::size_t>(claim.rank);
   if (claim.size != static_cast<int>(ranks_.size()) || ranks_[index].is_connected()) {
     return fail_all(
@@ -212,9 +212,10 @@ void DialInAgents::accept(UniqueFd connection, const RankClaim& claim) {
     Incoming incoming{*this, rank};
     protocol::dispatch<Receiver::launcher>(message, incoming);
   };
-  auto link = RankLink::open(loop_, std::move(connection), spec_of(rank),
-                             {.on_message = on_message,
-                              .on_lost = [this, rank](const Error& error) { lose(rank, error); }});
+  auto link =
+      RankLink::open(loop_, std::move(agent.connection), std::move(agent.seals), spec_of(rank),
+                     {.on_message = on_message,
+                      .on_lost = [this, rank](const Error& error) { lose(rank, error); }});
   if (!link) return fail_all(std::move(link).error());
   side.connected(std::move(*link));
   if (rank == Rank{0}) input_.connected(side);

@@ -73,7 +73,7 @@ class DialInAgents : public std::enable_shared_from_this<DialInAgents> {
   };
 
   Status launch();
-  void accept(UniqueFd connection, const RankClaim& claim);
+  void accept(DialledAgent agent);
   AgentSpec spec_of(Rank rank) const;
   void lose(Rank rank, const Error& error);
 

@@ -33,8 +33,8 @@ kv::Secret listener_key(const kv::Secret& secret) {
   return kv::derived_secret(secret, "agents", 0);
 }
 
-Result<UniqueFd> dial_launcher(const std::string& addresses, const std::string& secret,
-                               const RankClaim& claim, Deadline deadline) {
+Result<DialledLauncher> dial_launcher(const std::string& addresses, const std::string& secret,
+                                      const RankClaim& claim, Deadline deadline) {
   HORO_TRY(const auto known, secret_from(secret));
   const auto key = listener_key(known);
   std::string tried;
@@ -49,7 +49,9 @@ Result<UniqueFd> dial_launcher(const std::string& addresses, const std::string& 
     if (client) {
       // The name of the key is part of the protocol.
       HORO_TRY_STATUS(client->set("place", encode(claim), deadline));
-      return UniqueFd(std::move(*client).release());
+      auto released = std::move(*client).release();
+      return DialledLauncher{.connection = UniqueFd(released.descriptor),
+                             .seals = std::move(released.seals)};
     }
     tried += fmt::format("{}{}", tried.empty() ? "" : "; ", client.error().message);
   }

@@ -20,10 +20,15 @@ inline constexpr const char* kLauncherSecretVariable = "HORO_LAUNCHER_SECRET";
 /// The key with which both sides prove that they know a listener's secret.
 kv::Secret listener_key(const kv::Secret& secret);
 
+struct DialledLauncher {
+  UniqueFd connection;
+  kv::SealPair seals;  ///< For all bytes that follow.
+};
+
 /// Tries `addresses` in turn. Connects to the first one where the other side proves that it knows
 /// `secret`, and sends `claim` there. Blocks: until `deadline`.
 /// Fails: invalid_argument (malformed `secret`), permission_denied, unavailable, timed_out.
-Result<UniqueFd> dial_launcher(const std::string& addresses, const std::string& secret,
-                               const RankClaim& claim, Deadline deadline);
+Result<DialledLauncher> dial_launcher(const std::string& addresses, const std::string& secret,
+                                      const RankClaim& claim, Deadline deadline);
 
 }  // namespace horo::launcher

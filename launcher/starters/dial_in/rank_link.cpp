@@ -4,7 +4,8 @@
 namespace horo::launcher {
 
 Result<std::unique_ptr<RankLink>> RankLink::open(Loop& loop, UniqueFd connection,
-                                                 const AgentSpec& spec, Handlers handlers) {
+                                                 kv::SealPair seals, const AgentSpec& spec,
+                                                 Handlers handlers) {
   std::unique_ptr<RankLink> link(new RankLink(std::move(connection), std::move(handlers)));
   const int fd = link->connection_.value();
   HORO_TRY(link->channel_,
@@ -16,7 +17,8 @@ Result<std::unique_ptr<RankLink>> RankLink::open(Loop& loop, UniqueFd connection
                       raw->lose(status ? Error{Errc::peer_lost, "its connection ended"}
                                        : status.error());
                     },
-                .on_room = {}}));
+                .on_room = {}},
+               std::make_shared<protocol::SealedBytes>(std::move(seals))));
   HORO_TRY_STATUS(link->channel_->send(protocol::Hello::ours()));
   HORO_TRY_STATUS(link->channel_->send(protocol::Start{spec}));
   return link;

@@ -22,9 +22,9 @@ class RankLink {
     std::function<void(const Error&)> on_lost;
   };
 
-  /// Takes over `connection` and sends `spec`, which tells the agent what to start.
-  /// Fails: unavailable.
-  static Result<std::unique_ptr<RankLink>> open(Loop& loop, UniqueFd connection,
+  /// Takes over `connection`, on which all bytes are encrypted, and sends `spec`, which tells the
+  /// agent what to start. Fails: unavailable.
+  static Result<std::unique_ptr<RankLink>> open(Loop& loop, UniqueFd connection, kv::SealPair seals,
                                                 const AgentSpec& spec, Handlers handlers);
 
   /// Does nothing once the agent is gone.

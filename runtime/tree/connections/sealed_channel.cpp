@@ -35,7 +35,6 @@ kv::Secret channel_key(const kv::Secret& secret, Epoch epoch) {
 SealedChannel::SealedChannel(Side side, const kv::Secret& key, const kv::Nonce& nonce,
                              std::uint32_t version, kv::Encryption encryption)
     : side_(side),
-      encryption_(encryption),
       proof_(proof_of(side, key, nonce, version, encryption)),
       output_(proof_.output()) {
   proof_.sent(output_.size());
@@ -68,21 +67,16 @@ Status SealedChannel::shake_hands() {
     proof_.sent(proof_.output().size());
     HORO_TRY_STATUS(status);
   }
-  return proof_.open() && !open() ? protect() : Status();
+  if (proof_.open() && !open()) protect();
+  return {};
 }
 
-Status SealedChannel::protect() {
+void SealedChannel::protect() {
   const bool connects = side_ == Side::connects;
   const auto outgoing = connects ? kv::Direction::to_server : kv::Direction::to_client;
   const auto incoming = connects ? kv::Direction::to_client : kv::Direction::to_server;
-  if (encryption_ == kv::Encryption::on) {
-    HORO_TRY(ciphers_, kv::CipherPair::make(proof_.key(), proof_.handshake(), outgoing));
-  } else {
-    outgoing_.emplace(proof_.key(), proof_.handshake(), outgoing);
-    incoming_.emplace(proof_.key(), proof_.handshake(), incoming);
-  }
-  open_ = true;
-  return {};
+  outgoing_.emplace(proof_.key(), proof_.handshake(), outgoing);
+  incoming_.emplace(proof_.key(), proof_.handshake(), incoming);
 }
 
 Result<std::optional<std::string>> SealedChannel::next() {
@@ -93,26 +87,14 @@ Result<std::optional<std::string>> SealedChannel::next() {
   HORO_TRY(const auto length, kv::decode_length(bytes.first(kv::kLengthBytes), kMostPayload));
   if (bytes.size() < kv::kLengthBytes + length + kv::kTagBytes) return std::optional<std::string>();
   std::string payload(as_text(bytes.subspan(kv::kLengthBytes, length)));
-  if (!opens(payload, bytes.subspan(kv::kLengthBytes + length, kv::kTagBytes)))
+  if (!kv::opens(*incoming_, payload, bytes.subspan(kv::kLengthBytes + length, kv::kTagBytes)))
     return fail(Errc::protocol, "a frame that was changed, repeated or left out on its way");
   consumed_ += kv::kLengthBytes + length + kv::kTagBytes;
   return std::optional(std::move(payload));
 }
 
-bool SealedChannel::opens(std::string& payload, BytesView tag) {
-  if (ciphers_ == nullptr) return incoming_->opens(as_bytes(payload), tag);
-  auto* const at = reinterpret_cast<std::uint8_t*>(payload.data());
-  return ciphers_->incoming.open({at, payload.size()}, tag);
-}
-
 void SealedChannel::send(std::string_view payload) {
-  if (ciphers_ == nullptr) return kv::append_frame(output_, payload, *outgoing_);
-  output_ += kv::encode_length(payload.size());
-  const auto begin = output_.size();
-  output_.resize(begin + payload.size() + kv::RecordCipher::kTagBytes);
-  auto* const at = reinterpret_cast<std::uint8_t*>(output_.data() + begin);
-  // Without a tag the other end closes the connection.
-  if (!ciphers_->outgoing.seal(as_bytes(payload), at)) output_.resize(begin);
+  kv::append_frame(output_, payload, *outgoing_);
 }
 
 void SealedChannel::sent(std::size_t n) {

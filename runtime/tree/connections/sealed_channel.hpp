@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // One connection between two leaders without its socket: bytes in, payloads out, payloads in, bytes
-// out. Both ends prove that they know the job's secret; after that every frame is sealed, or
-// encrypted. Until then all data come from an unknown peer, and little is buffered.
+// out. Both ends prove that they know the job's secret; after that every frame is encrypted and
+// sealed. Until then all data come from an unknown peer, and little is buffered.
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "base/kv/auth.hpp"
-#include "base/kv/cipher.hpp"
 #include "base/kv/mutual_proof.hpp"
 #include "base/result.hpp"
 #include "base/strong.hpp"
@@ -27,7 +25,8 @@ class SealedChannel {
  public:
   enum class Side { connects, accepts };
 
-  /// `nonce` is fresh; `version` is another than ours only in tests.
+  /// `nonce` is fresh; `version` is another than ours only in tests. `encryption` is what this end
+  /// wants between ranks; frames of leaders are encrypted in either case.
   SealedChannel(Side side, const kv::Secret& key, const kv::Nonce& nonce,
                 std::uint32_t version = kVersion, kv::Encryption encryption = kv::Encryption::off);
 
@@ -38,12 +37,11 @@ class SealedChannel {
 
   /// The next payload, or nothing until more is fed. After a failure the connection must be closed.
   /// Fails: protocol (malformed, or a frame that was changed or repeated), permission_denied
-  /// (another secret, or no leader), version_mismatch, mismatch (one end encrypts),
-  /// unavailable (this process cannot encrypt).
+  /// (another secret, or no leader), version_mismatch, mismatch (only one end wants encryption).
   Result<std::optional<std::string>> next();
 
-  /// The handshake is done: frames sent from now on are sealed.
-  bool open() const { return open_; }
+  /// The handshake is done: frames can be sent.
+  bool open() const { return outgoing_.has_value(); }
 
   /// After open().
   void send(std::string_view payload);
@@ -56,18 +54,13 @@ class SealedChannel {
 
  private:
   Status shake_hands();
-  Status protect();
-  /// True if `tag` belongs to the next frame, which then holds what was sent.
-  bool opens(std::string& payload, BytesView tag);
+  void protect();
   BytesView unread() const;
 
   const Side side_;
-  const kv::Encryption encryption_;
   kv::MutualProof proof_;
-  bool open_ = false;
-  std::optional<kv::Seal> incoming_;  ///< Unless frames are encrypted.
+  std::optional<kv::Seal> incoming_;
   std::optional<kv::Seal> outgoing_;
-  std::unique_ptr<kv::CipherPair> ciphers_;  ///< If frames are encrypted.
   std::string input_;
   std::size_t consumed_ = 0;
   std::string output_;

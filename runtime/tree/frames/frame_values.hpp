@@ -13,7 +13,7 @@
 
 namespace horo::runtime::tree {
 
-inline constexpr std::uint32_t kVersion = 1;
+inline constexpr std::uint32_t kVersion = 2;
 inline constexpr std::size_t kMostPayload = std::size_t{16} << 20U;
 inline constexpr std::uint32_t kMostTensors = 1U << 20U;  ///< Names of one process set at a time.
 inline constexpr std::size_t kMostNameBytes = 4096;

@@ -111,7 +111,7 @@ TEST_CASE("a changed, repeated or reflected frame is refused") {
   CHECK_FALSE(pair.below.next());
 }
 
-TEST_CASE("an encrypted payload cannot be read on its way") {
+TEST_CASE("a payload cannot be read on its way, with and without encryption between ranks") {
   const std::string payload = "the name of a tensor";
   Pair plain(kv::Encryption::off);
   Pair encrypted(kv::Encryption::on);
@@ -119,7 +119,7 @@ TEST_CASE("an encrypted payload cannot be read on its way") {
     pair->shake();
     pair->below.send(payload);
   }
-  CHECK(plain.below.output().find(payload) != std::string::npos);
+  CHECK(plain.below.output().find("tensor") == std::string::npos);
   CHECK(encrypted.below.output().find("tensor") == std::string::npos);
   CHECK(encrypted.below.output().size() == plain.below.output().size());
 }
