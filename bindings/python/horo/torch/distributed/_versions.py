@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the versions of torch differ."""
+
+from __future__ import annotations
+
+import inspect
+
+import torch
+
+VERSION = tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2])
+
+# C++ code of these versions holds the C++ part of a Work written in Python, but not its Python part.
+LOSES_WORKS = VERSION < (2, 6)
+
+def register(backend_class, name, creator, devices):
+    """Backend.register_backend() in any version."""
+    if "devices" in inspect.signature(backend_class.register_backend).parameters:
+        backend_class.register_backend(name, creator, extended_api=True, devices=devices)
+    else:
+        backend_class.register_backend(name, creator, extended_api=True)

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""torch's Work over our operations."""
+
+from __future__ import annotations
+
+import datetime
+import threading
+
+import torch
+from torch.distributed import Work
+
+_NEVER = datetime.timedelta(0)  # torch's word for no time limit of its own
+
+
+class HoroWork(Work):
+    """One call of a group: its operations, and the tensors of its result. Thread: any."""
+
+    def __init__(self, group, operations, tensors, source=-1, after=None):
+        """`after()` is called once after all operations have succeeded."""
+        super().__init__()
+        self._group = group
+        self.operations = operations
+        self._tensors = tensors
+        self._source = source
+        self._after = after
+        self._once = threading.Lock() if after is not None else None
+        self._future = None
+        self.timeout_s = group.timeout_s
+
+    def is_bare(self):
+        """The operations are all that it has to do."""
+        return self._after is None
+
+    # -- Waiting ---------------------------------------------------------------------------------
+
+    def wait(self, timeout=_NEVER):
+        """Blocks until the operations are done. Fails: with their error; TimeOutError."""
+        seconds = timeout.total_seconds() if timeout else 0
+        self._finish(seconds if seconds > 0 else self.timeout_s)
+        self._group.forget(self)
+        return True
+
+    def _finish(self, timeout_s):
+        for operation in self.operations:
+            if not operation.done or operation.error is not None:
+                operation.wait(timeout_s)
+        if self._after is not None:
+            with self._once:
+                if self._after is not None:
+                    self._after()
+                    self._after = None
+
+    def synchronize(self):
+        self.wait()
+
+    def is_completed(self):
+        return all(operation.poll() for operation in self.operations)
+
+    def is_success(self):
+        return self.is_completed() and self.exception() is None
+
+    def exception(self):
+        """The first error, or None."""
+        return next((one.error for one in self.operations if one.done and one.error), None)
+
+    # -- Results ---------------------------------------------------------------------------------
+
+    def result(self):
+        self.wait()
+        return self._tensors
+
+    def get_future(self):
+        """A future of the list of tensors. C++ code may wait for it, so a thread completes it."""
+        if self._future is None:
+            future = self._future = torch.futures.Future()
+            if self.is_completed():
+                self._complete(future)
+            else:
+                self._group.complete_later(self, lambda: self._complete(future))
+        return self._future
+
+    def _complete(self, future):
+        try:
+            self._finish(self.timeout_s)
+        except Exception as error:  # whatever it is belongs to those who wait for the future
+            future.set_exception(error)
+        else:
+            future.set_result(self._tensors)
+        self._group.forget(self)
+
+    def get_future_result(self):
+        raise NotImplementedError("horo: Work.get_future_result() is not supported; use get_future()")
+
+    def source_rank(self):
+        return self._source
+
+    def _source_rank(self):
+        return self._source
+
+    @property
+    def lane(self):
+        """Works of one lane complete in their order."""
+        return self.operations[0].entry.text if self._source >= 0 else "collectives"
