@@ -94,11 +94,12 @@ class Ddp:
     """DistributedDataParallel, which has no optimizer."""
 
     keeps_gradients = False
+    backend = "gloo"
 
     def __init__(self):
         import torch.distributed as dist
 
-        dist.init_process_group("gloo")
+        dist.init_process_group(self.backend)
         self._dist = dist
         self.rank, self.ranks = dist.get_rank(), dist.get_world_size()
         self.barrier, self.close = dist.barrier, dist.destroy_process_group
@@ -114,7 +115,18 @@ class Ddp:
         return torch.stack(rows)
 
 
-BACKENDS = {"horo": Horo, "horo-shared": HoroShared, "horo-copied": HoroCopied, "horo-elastic": HoroElastic, "horovod": Horovod, "ddp": Ddp}
+class DdpHoro(Ddp):
+    """DistributedDataParallel on Horo's backend."""
+
+    backend = "horo"
+
+    def __init__(self):
+        import horo.torch.distributed  # makes the backend known
+
+        super().__init__()
+
+
+BACKENDS = {"ddp-horo": DdpHoro, "horo": Horo, "horo-shared": HoroShared, "horo-copied": HoroCopied, "horo-elastic": HoroElastic, "horovod": Horovod, "ddp": Ddp}
 
 
 def row(case, size, seconds, **more):

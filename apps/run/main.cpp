@@ -10,7 +10,7 @@
 
 #include "apps/common/tools.hpp"
 #include "apps/common/usage_error.hpp"
-#include "apps/run/horovod_names.hpp"
+#include "apps/run/python_folders.hpp"
 #include "apps/run/make_request.hpp"
 #include "apps/run/plan_text.hpp"
 #include "apps/run/run_messages.hpp"

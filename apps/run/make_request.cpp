@@ -3,7 +3,8 @@
 
 #include <utility>
 
-#include "apps/run/horovod_names.hpp"
+#include "apps/run/python_folders.hpp"
+#include "base/knobs/launcher_knobs.hpp"
 
 namespace horo::apps {
 
@@ -16,11 +17,15 @@ launcher::RankStarter starter_of(const RunOptions& options) {
   return options.jsrun ? launcher::RankStarter::jsrun : launcher::RankStarter::agents;
 }
 
-/// Makes `import horovod` find Horo.
-void add_horovod_names(JobRequest& request) {
-  request.format = launcher::OutputFormat::horovod;
-  auto path = horovod_python_path(launcher::variable_or_empty(request.environment, "PYTHONPATH"));
-  if (!path.empty()) request.extra_variables.emplace_back("PYTHONPATH", std::move(path));
+/// Puts folders of the Python package first in PYTHONPATH: one makes `import horovod` find Horo, the
+/// other gives torch.distributed its backend.
+void add_python_folders(JobRequest& request, bool horovod) {
+  const auto inherited = launcher::variable_or_empty(request.environment, "PYTHONPATH");
+  std::string path(inherited);
+  if (horovod) path = python_path_with(kHorovodNames, path);
+  if (request.settings.get(knobs::kTorchBackend) == TorchBackend::horo)
+    path = python_path_with(kTorchBackendFolder, path);
+  if (path != inherited) request.extra_variables.emplace_back("PYTHONPATH", std::move(path));
 }
 
 }  // namespace
@@ -39,7 +44,8 @@ JobRequest make_request(const RunInvocation& invocation, const char* const* envi
                      .saved_plan_path = options.plan,
                      .starter = starter_of(options),
                      .settings = invocation.settings};
-  if (options.horovod) add_horovod_names(request);
+  if (options.horovod) request.format = launcher::OutputFormat::horovod;
+  add_python_folders(request, options.horovod);
   return request;
 }
 

@@ -9,6 +9,7 @@
 
 #include <fmt/ranges.h>
 
+#include "apps/run/python_folders.hpp"
 #include "base/knobs/controller.hpp"
 #include "base/knobs/elastic_knobs.hpp"
 #include "base/knobs/knobs.hpp"
@@ -93,6 +94,18 @@ void add_missing_partners(const RunInvocation& invocation, std::vector<KnobWarni
   }
 }
 
+/// The backend of torch.distributed comes from the Python package, which may not be installed.
+void add_torch_backend(const RunInvocation& invocation, std::vector<KnobWarning>& warnings) {
+  const auto& text = knobs::kTorchBackend.text;
+  if (invocation.settings.get(knobs::kTorchBackend) != TorchBackend::horo ||
+      !python_path_with(kTorchBackendFolder, "").empty())
+    return;
+  warnings.push_back({std::string(text.key),
+                      fmt::format("{} ({}) has no effect: this installation has no Python package; "
+                                  "install one that has the launcher, with pip or cmake --install",
+                                  text.key, invocation.settings.origin(text.key).text())});
+}
+
 /// Horovod starts its ranks as HOROVOD_CONTROLLER says.
 void add_controller(const RunOptions& options, const char* const* environment,
                     std::vector<KnobWarning>& warnings) {
@@ -126,6 +139,7 @@ std::vector<KnobWarning> run_warnings(const RunInvocation& invocation,
   for (auto& warning : variable_warnings(environment)) warnings.push_back(std::move(warning));
   add_scopes(invocation, warnings);
   add_missing_partners(invocation, warnings);
+  add_torch_backend(invocation, warnings);
   add_controller(invocation.options, environment, warnings);
   return warnings;
 }

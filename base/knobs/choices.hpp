@@ -17,6 +17,7 @@ enum class StarterChoice : std::uint8_t { automatic, ssh, slurm, lsf };
 enum class NoticeSignal : std::uint8_t { off, usr1, usr2, term };
 enum class WireDTypeChoice : std::uint8_t { none, bfloat16, float16 };
 enum class CpuOperations : std::uint8_t { automatic, shm, tcp, gloo, mpi };
+enum class TorchBackend : std::uint8_t { unchanged, horo };
 
 }  // namespace horo
 

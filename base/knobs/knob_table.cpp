@@ -138,6 +138,7 @@ constexpr std::array kRows{
     row(knobs::kStallShutdownTime),
     row(knobs::kCpuOperations),
     row(knobs::kGpuDriver),
+    row(knobs::kTorchBackend),
     row(knobs::kEncrypt),
     row(knobs::kGlooInterface),
     row(knobs::kGlooTimeout),

@@ -317,4 +317,17 @@ inline constexpr Knob<bool> kVerbose{.text = {.key = "verbose",
                                               .help = "print what the launcher does",
                                               .reader = KnobReader::launcher}};
 
+// --- Libraries ---
+
+inline constexpr Knob<TorchBackend> kTorchBackend{
+    .text = {.key = "torch.backend",
+             .group = kLibraries,
+             .help = "horo: Python programs that ask torch.distributed for gloo, or for no backend, "
+                     "get the backend horo; unchanged: the one that they ask for",
+             .choices = {"unchanged", "horo"},
+             .reader = KnobReader::launcher},
+    .fallback = TorchBackend::unchanged,
+    .least = TorchBackend::unchanged,
+    .most = TorchBackend::horo};
+
 }  // namespace horo::knobs

@@ -26,6 +26,17 @@ def test_digits_on_1_2_and_4_ranks():
     assert max(found) - min(found) <= 1.5, found
 
 
+def test_torch_ddp_on_1_2_and_4_ranks():
+    counts = (int(ONLY),) if ONLY else (1, 2, 4)
+    found = []
+    for ranks in counts:
+        done = run(ranks, [os.path.join(EXAMPLES, "torch_ddp.py")])
+        said_right = re.search(rf"{ranks} ranks: ([\d.]+) % of the points", done.output)
+        assert done.code == 0 and said_right, done.output
+        found.append(float(said_right.group(1)))
+    assert min(found) >= 95.0 and max(found) - min(found) <= 1.5, found
+
+
 def test_text_continues_from_a_checkpoint(tmp_path):
     words = r"loss ([\d.]+) to ([\d.]+), \d+ letters/s"
     file = str(tmp_path / "checkpoint")

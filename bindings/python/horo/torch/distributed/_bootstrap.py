@@ -2,7 +2,7 @@
 """Makes the ranks of a torch.distributed group ranks of a Horo job.
 
 Under `horo run` they are that already. Otherwise torch's own store, which every launcher and every
-init_method gives to a backend, carries what the ranks have to know: who shares a host, and for
+init_method gives to a backend, carries the facts that ranks need: which of them share a host, and for
 several hosts rank 0's address and a secret.
 """
 
@@ -60,7 +60,7 @@ def _host_key():
 
 def _collect(store, size):
     """Rank 0: the host of each rank, as numbers by the order of their first ranks."""
-    seen = {}
+    seen: dict[bytes, int] = {}
     keys = [bytes(store.get(f"horo/host/{rank}")) for rank in range(size)]
     return [seen.setdefault(key, len(seen)) for key in keys]
 

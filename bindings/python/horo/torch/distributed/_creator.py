@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import sys
+from types import FrameType
 
 from torch.distributed import distributed_c10d as c10d
 
@@ -67,7 +68,7 @@ def _name_for_others(name):
 
 def _config():
     """Device -> backend of the group that torch is making; only torch's own function knows it."""
-    frame = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         config = frame.f_locals.get("backend_config")
         if frame.f_code.co_name == "_new_process_group_helper" and config is not None:

@@ -26,7 +26,7 @@ class Domain:
         address = _bootstrap.join(store, rank, size, timeout_s)
         self.rank, self.size = rank, size
         line, self._announcer = _lines.connect(store, rank, size, address, timeout_s)
-        self.groups = weakref.WeakValueDictionary()
+        self.groups: weakref.WeakValueDictionary = weakref.WeakValueDictionary()
         self.members = Members(line, self._answer)
         self.completer = Completer()
         self.closing = False

@@ -11,8 +11,10 @@ import torch
 from torch.distributed import ProcessGroup
 
 from horo import errors
+from horo.torch.distributed import _versions
 from horo.torch.distributed._methods import METHODS
 from horo.torch.distributed._state import State
+from horo.torch.distributed._work import HoroWork
 
 CPU = torch.device("cpu")
 
@@ -105,7 +107,7 @@ class HoroProcessGroup(ProcessGroup):
             self.coalesced.append(work)
         return self.state.keep(work)
 
-    # What torch asks a backend that it can do.
+    # torch asks a backend for these.
     supports_splitting = True
     supports_coalescing = True
     supports_shrinking = False
@@ -165,7 +167,7 @@ def _unsupported(name):
     return method
 
 
-# What torch's class does without a backend.
+# Members of torch's class that need no backend.
 _OF_THE_BASE = {"boxed", "unbox", "_pybind11_conduit_v1_", "BackendType"}
 
 
@@ -180,3 +182,4 @@ def _complete(group_class):
 
 
 _complete(HoroProcessGroup)
+_versions.hide_from_compiler(HoroProcessGroup, HoroWork)

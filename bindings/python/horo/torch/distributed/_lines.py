@@ -100,7 +100,7 @@ def _same_user(connection):
 
 
 def _proof(nonce, rank):
-    """What only a rank of this job can answer. On one host the job has no secret."""
+    """An answer that only a rank of this job can give. On one host the job has no secret."""
     key = _job.key(_PURPOSE) or b"one host"
     return hmac.digest(key, nonce + _RANK.pack(rank), "sha256")
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import datetime
 import functools
+from typing import Any
 
 import torch
 from torch.distributed import ReduceOp
 
 from horo.torch.distributed import _collectives, _monitored, _point_to_point
 
-METHODS = {}  # name -> function
+METHODS: dict[str, Any] = {}  # name -> function
 
 
 def _method(*names):

@@ -109,7 +109,8 @@ def allreduce_sparse(group, tensor, op):
         total = torch.sparse_coo_tensor(rows["indices"].t(), rows["values"], tensor.shape).coalesce()
         if name == "AVG":
             total = total / group.size()
-        tensor.detach().copy_(total)
+        with torch.no_grad():  # a detached sparse tensor would change alone
+            tensor.copy_(total)
 
     return HoroWork(group, operations, [tensor], after=finish)
 

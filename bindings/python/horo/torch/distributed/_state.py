@@ -27,7 +27,7 @@ class State:
         self._owns = owns
         self._set = None
         self._set_lock = threading.Lock()
-        self._live = collections.deque()  # operations that may be in flight
+        self._live: collections.deque = collections.deque()  # operations that may be in flight
         self._unwaited = {}  # works that C++ code of old versions may hold without their Python part
         self._broken = None
 
@@ -78,8 +78,9 @@ class State:
         if self._unwaited:
             self._unwaited.pop(id(work), None)
 
-    def complete_later(self, work, job):
-        self.domain.completer.add((id(self), work.lane), job)
+    def complete_later(self, work):
+        """Completes the work's future on a thread."""
+        self.domain.completer.add((id(self), work.lane), work)
 
     # -- Ends ------------------------------------------------------------------------------------
 

@@ -18,3 +18,20 @@ def register(backend_class, name, creator, devices):
         backend_class.register_backend(name, creator, extended_api=True, devices=devices)
     else:
         backend_class.register_backend(name, creator, extended_api=True)
+
+
+def hide_from_compiler(*classes):
+    """torch.compile runs the methods of these classes as they are. C++ code, such as
+    DistributedDataParallel's, calls them while the compiler looks at each Python function that runs."""
+    try:
+        from torch._C._dynamo import eval_frame
+
+        skip = eval_frame._FrameAction.SKIP
+        strategy = eval_frame._FrameExecStrategy(skip, skip)
+    except (ImportError, AttributeError):  # an older version, without such a mark
+        return
+    for one in classes:
+        for member in vars(one).values():
+            function = getattr(member, "fget", member)
+            if hasattr(function, "__code__"):
+                eval_frame.set_code_exec_strategy(function.__code__, strategy)

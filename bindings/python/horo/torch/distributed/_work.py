@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import datetime
 import threading
+from typing import Any
 
 import torch
 from torch.distributed import Work
@@ -23,8 +24,9 @@ class HoroWork(Work):
         self._tensors = tensors
         self._source = source
         self._after = after
-        self._once = threading.Lock() if after is not None else None
-        self._future = None
+        self._once: Any = threading.Lock() if after is not None else None
+        self._future: Any = None
+        self._failure: Exception | None = None
         self.timeout_s = group.timeout_s
 
     def is_bare(self):
@@ -72,20 +74,27 @@ class HoroWork(Work):
     def get_future(self):
         """A future of the list of tensors. C++ code may wait for it, so a thread completes it."""
         if self._future is None:
-            future = self._future = torch.futures.Future()
+            self._future = torch.futures.Future()
             if self.is_completed():
-                self._complete(future)
+                self.settle()
+                self.deliver()
             else:
-                self._group.complete_later(self, lambda: self._complete(future))
+                self._group.complete_later(self)
         return self._future
 
-    def _complete(self, future):
+    def settle(self):
+        """Waits for the operations, and keeps what deliver() gives to the future."""
         try:
             self._finish(self.timeout_s)
-        except Exception as error:  # whatever it is belongs to those who wait for the future
-            future.set_exception(error)
+        except Exception as error:  # the future's owner gets it, whatever it is
+            self._failure = error
+
+    def deliver(self):
+        """Completes the future, and runs its callbacks."""
+        if self._failure is not None:
+            self._future.set_exception(self._failure)
         else:
-            future.set_result(self._tensors)
+            self._future.set_result(self._tensors)
         self._group.forget(self)
 
     def get_future_result(self):

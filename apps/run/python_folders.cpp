@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/run/horovod_names.hpp"
+#include "apps/run/python_folders.hpp"
 
 #include <filesystem>
 #include <system_error>
@@ -12,7 +12,7 @@
 
 namespace horo::apps {
 
-std::string horovod_python_path(std::string_view inherited) {
+std::string python_path_with(std::string_view folder, std::string_view inherited) {
   namespace fs = std::filesystem;
   const fs::path here(own_directory());
   // In the build tree, in an installation, and in a Python wheel.
@@ -20,11 +20,11 @@ std::string horovod_python_path(std::string_view inherited) {
   for (const auto& packages : wheel_packages()) places.emplace_back(packages);
   for (const auto& place : places) {
     std::error_code none;
-    const auto names = (place / "horo/compat/names").lexically_normal();
-    if (!fs::is_directory(names, none)) continue;
-    return inherited.empty() ? names.string() : fmt::format("{}:{}", names.string(), inherited);
+    const auto found = (place / "horo/compat" / folder).lexically_normal();
+    if (!fs::is_directory(found, none)) continue;
+    return inherited.empty() ? found.string() : fmt::format("{}:{}", found.string(), inherited);
   }
-  return {};
+  return std::string(inherited);
 }
 
 bool is_horovodrun(std::string_view called) {
