@@ -10,9 +10,9 @@
 
 #include "apps/common/tools.hpp"
 #include "apps/common/usage_error.hpp"
-#include "apps/run/python_folders.hpp"
 #include "apps/run/make_request.hpp"
 #include "apps/run/plan_text.hpp"
+#include "apps/run/python_folders.hpp"
 #include "apps/run/run_messages.hpp"
 #include "apps/run/run_warnings.hpp"
 #include "base/exit_code.hpp"

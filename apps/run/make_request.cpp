@@ -17,8 +17,8 @@ launcher::RankStarter starter_of(const RunOptions& options) {
   return options.jsrun ? launcher::RankStarter::jsrun : launcher::RankStarter::agents;
 }
 
-/// Puts folders of the Python package first in PYTHONPATH: one makes `import horovod` find Horo, the
-/// other gives torch.distributed its backend.
+/// Puts folders of the Python package first in PYTHONPATH: one makes `import horovod` find Horo,
+/// the other gives torch.distributed its backend.
 void add_python_folders(JobRequest& request, bool horovod) {
   const auto inherited = launcher::variable_or_empty(request.environment, "PYTHONPATH");
   std::string path(inherited);

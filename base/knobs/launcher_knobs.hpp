@@ -322,8 +322,9 @@ inline constexpr Knob<bool> kVerbose{.text = {.key = "verbose",
 inline constexpr Knob<TorchBackend> kTorchBackend{
     .text = {.key = "torch.backend",
              .group = kLibraries,
-             .help = "horo: Python programs that ask torch.distributed for gloo, or for no backend, "
-                     "get the backend horo; unchanged: the one that they ask for",
+             .help =
+                 "horo: Python programs that ask torch.distributed for gloo, or for no backend, "
+                 "get the backend horo; unchanged: the one that they ask for",
              .choices = {"unchanged", "horo"},
              .reader = KnobReader::launcher},
     .fallback = TorchBackend::unchanged,
