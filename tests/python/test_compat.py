@@ -100,7 +100,7 @@ def test_missing_modules_say_so():
         from horo import compat
         compat.install()
         import horovod
-        for name in ("tensorflow", "spark", "keras"):
+        for name in ("spark", "ray"):
             try:
                 __import__("horovod." + name)
             except ImportError as error:

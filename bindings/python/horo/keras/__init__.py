@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from horo.keras._keras import keras as _keras  # first: explains when Keras is missing
+import horo.keras._keras  # first: explains when Keras is missing
+import keras as _keras
 from horo._arguments import (
     ADASUM as Adasum,
     AVERAGE as Average,

@@ -152,7 +152,7 @@ class LearningRateSchedule:
         new = self.initial_lr * self.multiplier(epoch)
         optimizer.learning_rate = new
         momentum = getattr(optimizer, "momentum", None)
-        if self.momentum_correction and hasattr(momentum, "assign") and old > 0:
+        if self.momentum_correction and momentum is not None and hasattr(momentum, "assign") and old:
             self._momentum = float(array_of(momentum))
             momentum.assign(self._momentum * new / old)
 
@@ -171,7 +171,7 @@ class LearningRateWarmup(LearningRateSchedule):
     ) -> None:
         def multiplier(epoch):
             # The last batch of the warm-up reaches the full rate.
-            reached = epoch + 1.0 / self.steps_per_epoch
+            reached = epoch + 1.0 / (self.steps_per_epoch or 1)
             return (reached * (_job.size() - 1) / warmup_epochs + 1) / _job.size()
 
         super().__init__(

@@ -59,7 +59,7 @@ class _Settings:
         self.backend = backend
         self.passes = passes
         self.average_passes = average_passes
-        self.adder = None
+        self.adder: Any = None  # what adds up the gradients of several passes
         if passes > 1 and backend == "tensorflow":
             from horo.tensorflow._passes import Passes
 
@@ -77,6 +77,10 @@ class _Distributed:
 
     def _reduced(self, gradients, variables):
         return self._horo.reducer.reduce(list(gradients), list(variables))
+
+    def _own(self, version) -> Any:
+        """The methods of the user's class."""
+        return super(version, self)
 
     def register_local_var(self, variable: Any) -> None:
         """The gradient of this variable is not reduced."""
@@ -101,7 +105,7 @@ class _Version3(_Distributed):
         variables = list(self._trainable_variables if given is None else given)  # type: ignore
 
         def step(gradients):
-            return super(_Version3, self).apply(self._reduced(gradients, variables), given)
+            return self._own(_Version3).apply(self._reduced(gradients, variables), given)
 
         if settings.adder is not None:
             with_variables = not self.built  # type: ignore[attr-defined]
@@ -122,7 +126,7 @@ class _Version2(_Distributed):
 
         def step(given):
             reduced = self._reduced(given, variables)
-            return super(_Version2, self).apply_gradients(zip(reduced, variables), *args, **kwargs)
+            return self._own(_Version2).apply_gradients(zip(reduced, variables), *args, **kwargs)
 
         adder = self._horo.adder
         if adder is None:
@@ -139,7 +143,7 @@ class _Version2(_Distributed):
             if hasattr(self, "build"):
                 self.build(variables)
             else:
-                self._create_all_weights(variables)
+                self._create_all_weights(variables)  # type: ignore[attr-defined]
 
 
 @functools.lru_cache(maxsize=None)
@@ -161,7 +165,8 @@ def distributed(optimizer: Any, rules: Rules, passes: int = 1, average_passes: b
     settings = _Settings(backend, rules, passes, average_passes)
     if passes > 1 and backend == "jax":
         _accumulate(optimizer, passes)
-    cls = _class_of(type(optimizer))
+    base: Any = type(optimizer)
+    cls = _class_of(base)
     made = object.__new__(cls)
     object.__setattr__(made, "__dict__", optimizer.__dict__)  # Keras tracks other assignments
     made.__dict__["_horo"] = settings  # not tracked as a part of the model

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Callbacks for keras, on every backend."""
 
-from horo.keras._keras import keras
+import horo.keras._keras  # explains when Keras is missing
+import keras
 
 from horo.keras import _callbacks
 

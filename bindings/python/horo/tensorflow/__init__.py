@@ -191,5 +191,5 @@ __all__ = [
     "start_timeline",
     "stop_timeline",
     "Sum",
-    "SyncBatchNormalization",
+    # Not SyncBatchNormalization: `import *` would import Keras for it.
 ]

@@ -78,13 +78,13 @@ def allreduce(
     """Reduces the tensors of all ranks: their average, unless `op` says otherwise. IndexedSlices give
     IndexedSlices with the rows of all ranks."""
     del device_dense, device_sparse, ignore_name_scope
-    group, op = _ops.Group(of(process_set), name), resolve_op(average, op)
+    group, how = _ops.Group(of(process_set), name), resolve_op(average, op)
     if isinstance(tensor, tf.IndexedSlices):
         if (prescale_factor, postscale_factor) != (1.0, 1.0):
             raise NotImplementedError("IndexedSlices have no prescale_factor and postscale_factor")
-        return sparse_allreduce(tensor, op, group, compression)
+        return sparse_allreduce(tensor, how, group, compression)
     wire = resolve_wire(wire_dtype, error_feedback)
-    reduction = _ops.Reduction(op, prescale_factor, postscale_factor, wire)
+    reduction = _ops.Reduction(how, prescale_factor, postscale_factor, wire)
     return reduce_all([_ops.as_tensor(tensor)], compression, _ops.allreduce, group, reduction)[0]
 
 
@@ -105,9 +105,9 @@ def grouped_allreduce(
 ) -> Tensors:
     """Reduces several tensors, which become ready together. Returns a list."""
     del device_dense, device_sparse
-    group, op = _ops.Group(of(process_set), name), resolve_op(average, op)
+    group, how = _ops.Group(of(process_set), name), resolve_op(average, op)
     wire = resolve_wire(wire_dtype, error_feedback)
-    reduction = _ops.Reduction(op, prescale_factor, postscale_factor, wire)
+    reduction = _ops.Reduction(how, prescale_factor, postscale_factor, wire)
     given = _tensors(tensors)
     return reduce_all(given, compression, _ops.allreduce, group, reduction) if given else []
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import tensorflow as tf
 
@@ -15,8 +15,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-# AutoGraph rewrites what a tf.function calls; the functions that it finds marked stay as they are.
-not_converted = tf.autograph.experimental.do_not_convert
+Function = TypeVar("Function", bound="Callable[..., Any]")
+
+
+def not_converted(function: Function) -> Function:
+    """Marks a function that AutoGraph must not rewrite where a tf.function calls it."""
+    marked: Function = tf.autograph.experimental.do_not_convert(function)
+    return marked
+
 
 _PAYLOAD = "horo"  # the module puts the fields of a failure there, one a line, then its message
 

@@ -40,9 +40,9 @@ def _dense(gradients, inputs):
 
 
 def _reduction(op):
-    numbers = [float(op.get_attr(name)) for name in ("prescale", "postscale")]
+    before, after = (float(op.get_attr(name)) for name in ("prescale", "postscale"))
     wire = (op.get_attr("wire_dtype"), op.get_attr("wire_feedback"))
-    return _ops.Reduction(op.get_attr("reduce_op"), *numbers, wire)
+    return _ops.Reduction(op.get_attr("reduce_op"), before, after, wire)
 
 
 @tf.RegisterGradient("HoroAllreduce")

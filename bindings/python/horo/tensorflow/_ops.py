@@ -128,7 +128,7 @@ class Group(NamedTuple):
     parts: tuple[str, ...] | None = None
 
     def attributes(self, kind: int, count: int) -> dict[str, Any]:
-        parts = count if self.parts is None else list(self.parts)
+        parts: list[str] | int = count if self.parts is None else list(self.parts)
         return {
             "tensor_names": _names.tensor_names(self.names, kind, self.name, parts),
             "process_set": self.names.set,

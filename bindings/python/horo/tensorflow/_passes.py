@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import tensorflow as tf
 
 
@@ -12,7 +14,7 @@ class Passes:
     def __init__(self, passes: int, average: bool) -> None:
         self._passes = passes
         self._average = average
-        self._done = None  # passes since the last step
+        self._done: Any = None  # passes since the last step
         self._sums: list = []
 
     def _make(self, gradients, variables):

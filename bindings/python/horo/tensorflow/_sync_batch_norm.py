@@ -32,19 +32,19 @@ def _over_ranks(mean, variance, inputs, axes):
     return tf.cast(mean, dtype), tf.cast(variance, dtype)
 
 
-_Base = tf.keras.layers.BatchNormalization
+_Base: Any = tf.keras.layers.BatchNormalization
 
 
 class _Version2(_Base):
     def _moments(self, inputs: Any, reduction_axes: Any, keep_dims: Any, mask: Any = None) -> Any:
         own = super()._moments(inputs, reduction_axes, keep_dims, mask=mask)
-        return _over_ranks(*own, inputs, reduction_axes)
+        return _over_ranks(own[0], own[1], inputs, reduction_axes)
 
 
 class _Version3(_Base):
     def _moments(self, inputs: Any, mask: Any) -> Any:
         own = super()._moments(inputs, mask)
-        return _over_ranks(*own, inputs, self._reduction_axes)
+        return _over_ranks(own[0], own[1], inputs, self._reduction_axes)
 
 
 _IS_KERAS_2 = hasattr(_Base, "_calculate_mean_and_var")

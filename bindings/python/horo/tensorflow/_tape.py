@@ -53,7 +53,7 @@ def _up_to(sources, gradients):
 
 def _distributed(tape, rules, local):
     cls = type(tape.__class__.__name__, (_Distributed, tape.__class__), {})
-    made = cls.__new__(cls)
+    made: Any = object.__new__(cls)
     made.__dict__ = tape.__dict__  # one recording, whichever of both records
     made._horo_reducer = GradientReducer(rules)
     made._horo_reducer.keep_local(local)

@@ -1,0 +1,8 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The names of horo.tensorflow that Horovod has in this module."""
+
+from horo.tensorflow import Compression
+from horo.tensorflow._compression import Compressor
+
+NoneCompressor = Compression.none
+FP16Compressor = Compression.fp16
