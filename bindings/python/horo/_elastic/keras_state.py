@@ -40,7 +40,7 @@ def variables_of(model: Any, optimizer: Any) -> list[Any]:
     if optimizer is not None:
         more = optimizer.variables
         found += more() if callable(more) else more
-    return list({id(getattr(one, "_value", one)): one for one in found}.values())
+    return list({id(one): one for one in found}.values())
 
 
 class KerasState(ArraysState):

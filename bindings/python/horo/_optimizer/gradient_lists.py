@@ -17,8 +17,10 @@ if TYPE_CHECKING:
 
 
 def identity(variable: Any) -> int:
-    """A number that only this variable has. A Keras variable has that of the variable it wraps."""
-    return id(getattr(variable, "_value", variable))
+    """A number that only this variable has. A Keras variable has that of the variable of TensorFlow
+    that it wraps; under other backends it wraps a value that changes."""
+    value = getattr(variable, "_value", None)
+    return id(value if hasattr(value, "handle") else variable)
 
 
 def label(variable: Any, index: int) -> str:
