@@ -311,7 +311,7 @@ std::vector<Finding> probe_build() {
           probe_framework("PyTorch", "torch", "horo.torch"),
           probe_framework("NumPy", "numpy", "horo.numpy"),
           plain_framework("TensorFlow", "TF_CONFIG"),
-          plain_framework("JAX", "JAX_COORDINATOR_ADDRESS")};
+          probe_framework("JAX", "jax", "horo.jax")};
 }
 
 }  // namespace horo::apps

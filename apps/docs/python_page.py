@@ -12,7 +12,16 @@ import re
 import sys
 import textwrap
 
-MODULES = ("horo.torch", "horo.torch.elastic", "horo.elastic", "horo.numpy", "horo", "horo.data")
+MODULES = (
+    "horo.torch",
+    "horo.torch.elastic",
+    "horo.jax",
+    "horo.jax.elastic",
+    "horo.elastic",
+    "horo.numpy",
+    "horo",
+    "horo.data",
+)
 WIDTH = 100
 OPS = {name.upper(): name for name in ("Average", "Sum", "Adasum", "Min", "Max", "Product")}
 

@@ -22,9 +22,9 @@ expect "exit code" "$code" 0
 expect "standard error" "$err" ""
 expect_in "table" "$out" "[X] PyTorch      9.9.9: by horo.torch"
 expect_in "table" "$out" "[ ] NumPy "
+expect_in "table" "$out" "[ ] JAX "
 # Horo has no module for these, whether they are installed or not.
 expect_in "table" "$out" "[ ] TensorFlow   Horo has no module for it"
-expect_in "table" "$out" "[ ] JAX          Horo has no module for it"
 expect_in "table" "$out" "[X] binding      --bind-to, with hwloc"
 # Whether shared memory gets huge pages is the system's choice.
 expect_in "table" "$out" "[X] shm          shared memory between the ranks of a host, "

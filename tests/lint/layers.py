@@ -18,7 +18,7 @@ ALLOWED = {
     "completions": ["base"],
     "launcher": ["discovery", "timeline", "base"],
     "runtime": ["timeline", "autotune", "base"],
-    "bindings": ["runtime"],
+    "bindings": ["base", "runtime"],
     "examples": ["runtime"],
     "apps": ["base", "discovery", "timeline", "autotune", "completions", "launcher", "runtime"],
 }

@@ -16,7 +16,11 @@ from horo._sets import ProcessSet, global_process_set, of
 def barrier(process_set: ProcessSet = global_process_set) -> None:
     """Blocks until all ranks of the set have called it. Several threads may call it at the same
     time."""
-    names = of(process_set)
+    wait_for_all(of(process_set))
+
+
+def wait_for_all(names):
+    """barrier(), for the names of a set."""
     record = names.unnamed[BARRIER]()
     while True:
         try:

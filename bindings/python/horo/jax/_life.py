@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""init() of horo.jax."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from horo import _job, _life
+from horo.jax import _cache
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from horo._sets import ProcessSet
+
+
+def init(
+    comm: Any = None,
+    process_sets: Iterable[ProcessSet | Iterable[int]] | str | None = None,
+    compilation_cache: bool = True,
+) -> list[ProcessSet]:
+    """Joins the job, as horo.numpy.init() does. With `compilation_cache`, the ranks of a host then
+    share jax's cache of compiled programs, in a folder of the user's own below the folder for
+    temporary files. A folder that the user has chosen is left alone, and
+    JAX_ENABLE_COMPILATION_CACHE=0 switches the cache off."""
+    sets = _life.init(comm, process_sets)
+    if compilation_cache and _job.size() > 1:
+        _cache.share()
+    return sets
