@@ -44,12 +44,12 @@ std::optional<CallError> check_size(const Collective& collective) {
   if (size == collective.ranks) return std::nullopt;
   if (size < 0) {
     const bool initialized = horo_is_initialized() != 0;
-    return CallError{.code = xla::Code::failed_precondition,
+    return CallError{.code = xla::XlaCode::failed_precondition,
                      .message = "horo: " + collective.name +
                                 (initialized ? ": its process set was removed"
                                              : ": horo.init() has not been called")};
   }
-  return CallError{.code = xla::Code::failed_precondition,
+  return CallError{.code = xla::XlaCode::failed_precondition,
                    .message = "horo: " + collective.name + ": the program was traced for " +
                               std::to_string(collective.ranks) +
                               " ranks, but the process set has " + std::to_string(size) +
@@ -83,7 +83,7 @@ std::optional<CallError> check_rows(const Collective& collective, std::size_t in
   const auto& output = *collective.outputs[index];
   const bool in_place = bytes == bytes_of(output) && (bytes == 0 || data == output.data);
   if (in_place && as_traced(rows, output.dims[0])) return std::nullopt;
-  return CallError{.code = xla::Code::invalid_argument,
+  return CallError{.code = xla::XlaCode::invalid_argument,
                    .message = "horo: " + collective.name + ": the ranks gave " + in_words(rows) +
                               " rows; inside jit all ranks must give the same number; call " +
                               kind_name(collective.kind) + " outside jit for others"};
@@ -115,7 +115,8 @@ std::optional<CallError> finish(const Collective& collective, const std::vector<
   return first;
 }
 
-void complete(const xla::Api& api, xla::Future* future, const std::optional<CallError>& failure) {
+void complete(const xla::XlaApi& api, xla::Future* future,
+              const std::optional<CallError>& failure) {
   if (!failure) {
     xla::FutureArguments arguments{
         .size = sizeof(arguments), .extensions = nullptr, .future = future};
@@ -144,7 +145,7 @@ xla::ErrorObject* run_later(xla::Frame& frame, Collective collective, std::vecto
 }
 
 /// The last data argument is followed by the ticket.
-std::string name_of(const Collective& collective, const Call& call) {
+std::string name_of(const Collective& collective, const XlaCall& call) {
   const auto index = static_cast<std::int64_t>(collective.inputs.size());
   std::uint32_t ticket = 0;
   if (call.arguments().count > index)
@@ -165,7 +166,7 @@ void pass_through(const Collective& collective) {
 }
 
 xla::ErrorObject* run_collective(xla::Frame& frame) {
-  const Call call(frame);
+  const XlaCall call(frame);
   Collective collective;
   CallError failure;
   if (!read(call, collective, failure)) return call.fail(failure);
@@ -183,7 +184,7 @@ xla::ErrorObject* run_collective(xla::Frame& frame) {
 }
 
 xla::ErrorObject* give_ticket(xla::Frame& frame) {
-  const Call call(frame);
+  const XlaCall call(frame);
   const auto ticket = state().tickets.next(call.text("name"), call.run());
   const auto& results = call.results();
   for (std::int64_t i = 0; i < results.count; ++i) {
@@ -207,7 +208,7 @@ xla::ErrorObject* handle(xla::Frame& frame, Body body) {
   try {
     return body(frame);
   } catch (const std::exception& error) {
-    return make_error(*frame.api, {.code = xla::Code::resource_exhausted,
+    return make_error(*frame.api, {.code = xla::XlaCode::resource_exhausted,
                                    .message = std::string("horo: ") + error.what()});
   }
 }

@@ -43,7 +43,7 @@ std::string signature_of(const Collective& collective) {
 CallError unsupported(const Collective& collective, const std::string& name) {
   const bool integer = collective.inputs.front()->dtype == xla::ElementType::u32 ||
                        collective.inputs.front()->dtype == xla::ElementType::u64;
-  return {.code = xla::Code::unimplemented,
+  return {.code = xla::XlaCode::unimplemented,
           .message = "horo: unsupported: " + name +
                      (integer ? ": unsigned integers of 32 and 64 bits reduce by Sum or Product "
                                 "without factors; convert the array first"

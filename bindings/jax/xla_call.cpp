@@ -19,28 +19,28 @@ enum Spec : std::size_t {
   kSpec
 };
 
-xla::Code code_of(horo_status status) {
+xla::XlaCode code_of(horo_status status) {
   switch (status) {
     case HORO_INVALID_ARGUMENT:
-      return xla::Code::invalid_argument;
+      return xla::XlaCode::invalid_argument;
     case HORO_TIMED_OUT:
-      return xla::Code::deadline_exceeded;
+      return xla::XlaCode::deadline_exceeded;
     case HORO_OUT_OF_MEMORY:
     case HORO_RESOURCE_EXHAUSTED:
-      return xla::Code::resource_exhausted;
+      return xla::XlaCode::resource_exhausted;
     case HORO_MISMATCH:
     case HORO_DUPLICATE:
     case HORO_NOT_INITIALIZED:
     case HORO_FORKED:
-      return xla::Code::failed_precondition;
+      return xla::XlaCode::failed_precondition;
     case HORO_PEER_LOST:
-      return xla::Code::unavailable;
+      return xla::XlaCode::unavailable;
     case HORO_SHUT_DOWN:
     case HORO_REMOVED:
     case HORO_CANCELLED:
-      return xla::Code::cancelled;
+      return xla::XlaCode::cancelled;
     case HORO_UNSUPPORTED:
-      return xla::Code::unimplemented;
+      return xla::XlaCode::unimplemented;
     case HORO_OK:
     case HORO_NOT_FOUND:
     case HORO_UNAVAILABLE:
@@ -49,9 +49,9 @@ xla::Code code_of(horo_status status) {
     case HORO_PERMISSION_DENIED:
     case HORO_VERSION_MISMATCH:
     case HORO_IN_PROGRESS:
-      return xla::Code::internal;
+      return xla::XlaCode::internal;
   }
-  return xla::Code::unknown;
+  return xla::XlaCode::unknown;
 }
 
 std::optional<horo_dtype> unsigned_as_signed(horo_dtype dtype, const Collective& collective) {
@@ -70,7 +70,7 @@ CallError last_failure(horo_status status) {
   return {.code = code_of(status), .message = "horo: " + status_name + ": " + message};
 }
 
-const void* Call::find(std::string_view name, xla::AttributeType type) const {
+const void* XlaCall::find(std::string_view name, xla::AttributeType type) const {
   const auto& all = frame_.attributes;
   for (std::int64_t i = 0; i < all.count; ++i) {
     if (std::string_view(all.names[i]->data, all.names[i]->size) == name)
@@ -79,24 +79,24 @@ const void* Call::find(std::string_view name, xla::AttributeType type) const {
   return nullptr;
 }
 
-std::string_view Call::text(std::string_view name) const {
+std::string_view XlaCall::text(std::string_view name) const {
   const auto* bytes = static_cast<const xla::Bytes*>(find(name, xla::AttributeType::string));
   return bytes == nullptr ? std::string_view() : std::string_view(bytes->data, bytes->size);
 }
 
-std::optional<std::int64_t> Call::run() const {
-  if (api().size < offsetof(xla::Api, run_id) + sizeof(api().run_id)) return std::nullopt;
+std::optional<std::int64_t> XlaCall::run() const {
+  if (api().size < offsetof(xla::XlaApi, run_id) + sizeof(api().run_id)) return std::nullopt;
   xla::RunArguments arguments{
       .size = sizeof(arguments), .extensions = nullptr, .context = frame_.context, .run = 0};
   if (api().run_id(&arguments) != nullptr) return std::nullopt;
   return arguments.run;
 }
 
-xla::ErrorObject* Call::fail(const CallError& failure) const {
+xla::ErrorObject* XlaCall::fail(const CallError& failure) const {
   return make_error(api(), failure);
 }
 
-xla::ErrorObject* make_error(const xla::Api& api, const CallError& failure) {
+xla::ErrorObject* make_error(const xla::XlaApi& api, const CallError& failure) {
   xla::ErrorArguments arguments{.size = sizeof(arguments),
                                 .extensions = nullptr,
                                 .message = failure.message.c_str(),
@@ -114,13 +114,13 @@ bool answer_metadata(const xla::Frame& frame) {
   return true;
 }
 
-bool read(const Call& call, Collective& collective, CallError& failure) {
+bool read(const XlaCall& call, Collective& collective, CallError& failure) {
   const auto* spec = call.numbers<std::int64_t>("spec", kSpec);
   const auto* scales = call.numbers<double>("scales", 2);
   const auto count = spec == nullptr ? 0 : spec[kCount];
   if (spec == nullptr || scales == nullptr || call.arguments().count < count ||
       call.results().count < count) {
-    failure = {.code = xla::Code::internal,
+    failure = {.code = xla::XlaCode::internal,
                .message =
                    "horo: the module horo-jax.so does not fit the Python package horo.jax; "
                    "install both from one release"};

@@ -15,7 +15,7 @@ namespace horo::jax {
 
 /// An error for XLA, which makes a JaxRuntimeError of it.
 struct CallError {
-  xla::Code code = xla::Code::internal;
+  xla::XlaCode code = xla::XlaCode::internal;
   std::string message;
 };
 
@@ -23,9 +23,9 @@ struct CallError {
 CallError last_failure(horo_status status);
 
 /// The frame of a call. Memory: XLA's, valid during the call; buffers longer, see xla::Frame.
-class Call {
+class XlaCall {
  public:
-  explicit Call(const xla::Frame& frame) : frame_(frame) {}
+  explicit XlaCall(const xla::Frame& frame) : frame_(frame) {}
 
   /// Text of an attribute; empty when it is missing.
   std::string_view text(std::string_view name) const;
@@ -38,11 +38,11 @@ class Call {
     return static_cast<const Number*>(array->data);
   }
 
-  const xla::Buffers& arguments() const { return frame_.arguments; }
+  const xla::XlaBuffers& arguments() const { return frame_.arguments; }
 
-  const xla::Buffers& results() const { return frame_.results; }
+  const xla::XlaBuffers& results() const { return frame_.results; }
 
-  const xla::Api& api() const { return *frame_.api; }
+  const xla::XlaApi& api() const { return *frame_.api; }
 
   /// A number that is the same in all calls of one execution of a program, and different in
   /// others. None before jaxlib 0.6.2.
@@ -59,7 +59,7 @@ class Call {
 /// Answers XLA's question for the handler's version, and returns true; false for any other call.
 bool answer_metadata(const xla::Frame& frame);
 
-xla::ErrorObject* make_error(const xla::Api& api, const CallError& failure);
+xla::ErrorObject* make_error(const xla::XlaApi& api, const CallError& failure);
 
 /// One collective, as the attributes and buffers of its call describe it.
 struct Collective {
@@ -82,7 +82,7 @@ struct Collective {
 };
 
 /// Fails: with false and `failure` (jax and this module are of different versions).
-bool read(const Call& call, Collective& collective, CallError& failure);
+bool read(const XlaCall& call, Collective& collective, CallError& failure);
 
 /// The type by which libhoro knows the elements, for this operation. Unsigned integers of 32 and 64
 /// bits travel as signed ones where that gives the same bits. Fails: with nothing.

@@ -9,7 +9,7 @@
 
 namespace horo::jax::xla {
 
-struct Api;
+struct XlaApi;
 struct ErrorObject;  ///< XLA's own.
 struct Future;       ///< XLA's own.
 struct Context;      ///< XLA's own.
@@ -44,7 +44,7 @@ struct MetadataExtension {
   Metadata* metadata;
 };
 
-enum class Code : int {
+enum class XlaCode : int {
   ok = 0,
   cancelled = 1,
   unknown = 2,
@@ -97,7 +97,7 @@ struct Array {
 };
 
 /// Arguments and results. All are buffers in version 0.1.
-struct Buffers {
+struct XlaBuffers {
   std::size_t size;
   Extension* extensions;
   std::int64_t count;
@@ -108,7 +108,7 @@ struct Buffers {
 enum class AttributeType : int { array = 1, dictionary = 2, scalar = 3, string = 4 };
 
 /// Sorted by name.
-struct Attributes {
+struct XlaAttributes {
   std::size_t size;
   Extension* extensions;
   std::int64_t count;
@@ -124,12 +124,12 @@ enum class HandlerStage : int { instantiate = 0, prepare = 1, initialize = 2, ex
 struct Frame {
   std::size_t size;
   Extension* extensions;
-  const Api* api;
+  const XlaApi* api;
   Context* context;
   HandlerStage stage;
-  Buffers arguments;
-  Buffers results;
-  Attributes attributes;
+  XlaBuffers arguments;
+  XlaBuffers results;
+  XlaAttributes attributes;
   Future* future;
 };
 
@@ -137,7 +137,7 @@ struct ErrorArguments {
   std::size_t size;
   Extension* extensions;
   const char* message;
-  Code code;
+  XlaCode code;
 };
 
 struct FutureArguments {
@@ -162,7 +162,7 @@ struct RunArguments {
 
 using NotUsed = void (*)();
 
-struct Api {
+struct XlaApi {
   std::size_t size;
   Extension* extensions;
   Version version;
@@ -177,6 +177,6 @@ struct Api {
 
 static_assert(sizeof(Frame) == 176 && offsetof(Frame, attributes) == 120);
 static_assert(sizeof(Buffer) == 48 && sizeof(Version) == 24);
-static_assert(offsetof(Api, create_error) == 48 && offsetof(Api, create_future) == 152);
+static_assert(offsetof(XlaApi, create_error) == 48 && offsetof(XlaApi, create_future) == 152);
 
 }  // namespace horo::jax::xla
