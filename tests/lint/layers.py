@@ -48,6 +48,7 @@ INSIDE = {
         "sources": [""],
         "search": ["", "sources"],
         "topology": [""],
+        "nvml": [""],
     },
     "timeline": {
         "record": [],
@@ -106,6 +107,7 @@ INSIDE = {
         "device/kernels": [],
         "device/driver": ["device", "device/kernels", "tensor"],
         "device/cuda": ["device", "device/driver", "backends"],
+        "backends/ipc": ["backends", "bucket", "device", "device/driver", "tensor"],
         "backends/nccl": ["backends", "bucket", "device", "device/cuda", "tensor"],
         "engine/operations": ["board", "bucket", "device", "host", "tensor"],
         "engine/agreement": ["board", "engine/operations", "tensor"],

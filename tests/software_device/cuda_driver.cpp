@@ -22,13 +22,15 @@ using horo::software_device::kInvalidValue;
 using horo::software_device::kOutOfMemory;
 using horo::software_device::kSuccess;
 using horo::software_device::Machine;
+using horo::software_device::SharedName;
 using horo::software_device::Stream;
 
 constexpr int kNotInitialized = 3;
 constexpr int kNoDevice = 100;
-constexpr int kMemoryType = 2;     // CU_POINTER_ATTRIBUTE_MEMORY_TYPE
-constexpr int kIsManaged = 8;      // CU_POINTER_ATTRIBUTE_IS_MANAGED
-constexpr int kDeviceOrdinal = 9;  // CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
+constexpr int kMemoryType = 2;             // CU_POINTER_ATTRIBUTE_MEMORY_TYPE
+constexpr int kIsManaged = 8;              // CU_POINTER_ATTRIBUTE_IS_MANAGED
+constexpr int kDeviceOrdinal = 9;          // CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
+constexpr unsigned kBetweenProcesses = 4;  // CU_EVENT_INTERPROCESS
 constexpr unsigned kHostType = 1;
 constexpr unsigned kDeviceType = 2;
 
@@ -211,11 +213,12 @@ ENTRY int cuStreamIsCapturing(void* handle, int* status) {
   });
 }
 
-ENTRY int cuEventCreate(void** event, unsigned) {
+ENTRY int cuEventCreate(void** event, unsigned flags) {
   int device = 0;
   if (const int error = begin("cuEventCreate", device); error != kSuccess) return error;
-  *event = machine().make_event(device);
-  return kSuccess;
+  *event = (flags & kBetweenProcesses) != 0 ? machine().make_shared_event(device)
+                                            : machine().make_event(device);
+  return *event == nullptr ? kOutOfMemory : kSuccess;
 }
 
 ENTRY int cuEventDestroy_v2(void* event) {
@@ -240,6 +243,61 @@ ENTRY int cuEventSynchronize(void* event) {
 ENTRY int cuStreamWaitEvent(void* handle, void* event, unsigned) {
   return on_stream("cuStreamWaitEvent", handle,
                    [&](Stream& stream) { return machine().wait(stream, event); });
+}
+
+// -- Sharing between processes --------------------------------------------------------------------
+
+namespace {
+
+/// CUipcMemHandle and CUipcEventHandle
+struct IpcHandle {
+  std::array<char, 64> bytes;
+};
+
+int name_to_handle(int error, const SharedName& name, IpcHandle* handle) {
+  if (error == kSuccess) std::memcpy(handle->bytes.data(), &name, sizeof name);
+  return error;
+}
+
+SharedName name_of(const IpcHandle& handle) {
+  SharedName name;
+  std::memcpy(&name, handle.bytes.data(), sizeof name);
+  return name;
+}
+
+}  // namespace
+
+ENTRY int cuIpcGetMemHandle(IpcHandle* handle, std::uint64_t memory) {
+  int device = 0;
+  SharedName name;
+  if (const int error = begin("cuIpcGetMemHandle", device); error != kSuccess) return error;
+  const int error =
+      machine().share_memory(reinterpret_cast<void*>(memory), name);  // NOLINT: an address
+  return name_to_handle(error, name, handle);
+}
+
+ENTRY int cuIpcOpenMemHandle_v2(std::uint64_t* memory, IpcHandle handle, unsigned) {
+  int device = 0;
+  void* opened = nullptr;
+  if (const int error = begin("cuIpcOpenMemHandle", device); error != kSuccess) return error;
+  const int error = machine().open_memory(name_of(handle), device, &opened);
+  *memory = reinterpret_cast<std::uint64_t>(opened);
+  return error;
+}
+
+ENTRY int cuIpcCloseMemHandle(std::uint64_t memory) {
+  return machine().close_memory(reinterpret_cast<void*>(memory));  // NOLINT: an address
+}
+
+ENTRY int cuIpcGetEventHandle(IpcHandle* handle, void* event) {
+  SharedName name;
+  return name_to_handle(machine().share_event(event, name), name, handle);
+}
+
+ENTRY int cuIpcOpenEventHandle(void** event, IpcHandle handle) {
+  int device = 0;
+  if (const int error = begin("cuIpcOpenEventHandle", device); error != kSuccess) return error;
+  return machine().open_event(name_of(handle), device, event);
 }
 
 // -- Errors ---------------------------------------------------------------------------------------

@@ -14,6 +14,24 @@ namespace horo::software_device {
 namespace {
 
 constexpr int kUnknown = -2;
+constexpr auto kLooksAgain = std::chrono::microseconds(200);
+
+std::uint64_t records_of(const Event& event) {
+  return event.shared != nullptr ? event.shared->recorded.load() : event.recorded;
+}
+
+std::uint64_t completed_of(const Event& event) {
+  return event.shared != nullptr ? event.shared->completed.load() : event.completed;
+}
+
+/// The records of an event come from one stream at a time.
+void complete(Event& event, std::uint64_t record) {
+  event.completed = std::max(event.completed, record);
+  if (event.shared == nullptr) return;
+  auto seen = event.shared->completed.load();
+  while (seen < record && !event.shared->completed.compare_exchange_weak(seen, record)) {
+  }
+}
 
 void set_known(Order& order, std::size_t stream, std::uint64_t number) {
   if (order.size() <= stream) order.resize(stream + 1);
@@ -220,7 +238,8 @@ int Machine::record(void* handle, Stream& stream) {
   const Lock lock(mutex_);
   auto* const event = event_of(handle);
   if (event == nullptr || event->device != stream.device) return kInvalidHandle;
-  put(stream, {.kind = Work::Kind::record, .event = event, .record = ++event->recorded});
+  const auto number = event->shared != nullptr ? ++event->shared->recorded : ++event->recorded;
+  put(stream, {.kind = Work::Kind::record, .event = event, .record = number});
   event->order = stream.order;
   return kSuccess;
 }
@@ -229,9 +248,10 @@ int Machine::wait(Stream& stream, void* handle) {
   const Lock lock(mutex_);
   auto* const event = event_of(handle);
   if (event == nullptr) return kInvalidHandle;
-  if (event->recorded == 0) return kSuccess;
+  const auto recorded = records_of(*event);
+  if (recorded == 0) return kSuccess;
   join(stream.order, event->order);
-  put(stream, {.kind = Work::Kind::wait, .event = event, .record = event->recorded});
+  put(stream, {.kind = Work::Kind::wait, .event = event, .record = recorded});
   return kSuccess;
 }
 
@@ -239,7 +259,7 @@ int Machine::query(void* handle) {
   const Lock lock(mutex_);
   auto* const event = event_of(handle);
   if (event == nullptr) return kInvalidHandle;
-  if (event->completed < event->recorded) return kNotReady;
+  if (completed_of(*event) < records_of(*event)) return kNotReady;
   join(host_, event->order);
   return kSuccess;
 }
@@ -248,8 +268,8 @@ int Machine::synchronize_event(void* handle) {
   Lock lock(mutex_);
   auto* const event = event_of(handle);
   if (event == nullptr) return kInvalidHandle;
-  const auto until = event->recorded;
-  changed_.wait(lock, [&] { return event->completed >= until || broken_ != kSuccess; });
+  const auto until = records_of(*event);
+  while (completed_of(*event) < until && broken_ == kSuccess) changed_.wait_for(lock, kLooksAgain);
   if (broken_ != kSuccess) return broken_;
   join(host_, event->order);
   return kSuccess;
@@ -341,7 +361,14 @@ void Machine::run(Stream& stream) {
   Lock lock(mutex_);
   for (;;) {
     changed_.wait(lock, [&] { return !stream.work.empty(); });
-    while (!run_first(stream, lock)) changed_.wait(lock);
+    // An event of another process completes without a word to this one.
+    while (!run_first(stream, lock)) {
+      if (stream.work.front().event->shared == nullptr) {
+        changed_.wait(lock);
+      } else {
+        changed_.wait_for(lock, kLooksAgain);
+      }
+    }
     stream.ran = stream.work.front().number;
     stream.work.pop_front();
     changed_.notify_all();
@@ -367,7 +394,7 @@ bool Machine::breaks_here(Lock& lock) {
 bool Machine::run_first(Stream& stream, Lock& lock) {
   auto& work = stream.work.front();
   if (work.kind == Work::Kind::wait)
-    return work.event->completed >= work.record || broken_ != kSuccess;
+    return completed_of(*work.event) >= work.record || broken_ != kSuccess;
   const auto pause = plan_.pause_us(stream.index, work.number);
   if (pause != 0) {
     lock.unlock();
@@ -376,7 +403,7 @@ bool Machine::run_first(Stream& stream, Lock& lock) {
   }
   const bool broken = breaks_here(lock);
   if (work.kind == Work::Kind::record) {
-    work.event->completed = std::max(work.event->completed, work.record);
+    complete(*work.event, work.record);
   } else if (!broken) {
     lock.unlock();
     if (work.kind == Work::Kind::launch) {

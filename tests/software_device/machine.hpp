@@ -4,6 +4,7 @@
 // checked when they are put on a stream, so a missing event is found whatever the pauses are.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -30,12 +31,28 @@ inline constexpr int kInvalidContext = 201;
 inline constexpr int kInvalidHandle = 400;
 inline constexpr int kNotReady = 600;
 
+/// The counts of an event between processes.
+struct SharedCounts {
+  std::atomic<std::uint64_t> recorded{0};
+  std::atomic<std::uint64_t> completed{0};
+};
+
+/// A name of memory or of an event in another process. A handle of CUDA has 64 bytes.
+struct SharedName {
+  int process = 0;
+  int file = -1;
+  std::uint64_t bytes = 0;
+  std::uint64_t offset = 0;
+};
+
 struct Event {
   int device = 0;
   std::uint64_t recorded = 0;   ///< Records that were put on streams.
   std::uint64_t completed = 0;  ///< The last of them that has run.
   Order order;                  ///< Operations before the last record.
   bool destroyed = false;
+  SharedCounts* shared = nullptr;  ///< Replaces the counts above in an event between processes.
+  int file = -1;                   ///< The pages of `shared`.
 };
 
 struct Work {
@@ -96,6 +113,14 @@ class Machine {
   int synchronize(Stream& stream);
 
   Event* make_event(int device);
+  /// Can be shared between processes.
+  Event* make_shared_event(int device);
+  int share_event(void* handle, SharedName& name);
+  int open_event(const SharedName& name, int device, void** event);
+  int share_memory(const void* memory, SharedName& name);
+  int open_memory(const SharedName& name, int device, void** memory);
+  /// Frees memory that open_memory() has made.
+  int close_memory(void* memory);
   int destroy_event(void* handle);
   int record(void* event, Stream& stream);
   int wait(Stream& stream, void* event);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <sys/mman.h>
 #include <unistd.h>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -20,19 +21,21 @@ std::uint64_t known(const Order& order, std::size_t stream) {
 }
 
 /// Two views of the same pages: one that nobody may touch, and one for the device.
-bool map_twice(Allocation& made) {
-  const int fd = memfd_create("horo-software-device", MFD_CLOEXEC);
-  if (fd < 0) return false;
+bool map_file(Allocation& made) {
   const auto size = whole_pages(made.bytes);
-  bool mapped = ftruncate(fd, static_cast<off_t>(size)) == 0;
-  if (mapped) {
-    void* const alias = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    void* const seen = mmap(nullptr, size, PROT_NONE, MAP_SHARED, fd, 0);
-    mapped = alias != MAP_FAILED && seen != MAP_FAILED;
-    made.alias = static_cast<std::byte*>(alias);
-    made.address = static_cast<std::byte*>(seen);
-  }
-  close(fd);
+  void* const alias = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, made.file, 0);
+  void* const seen = mmap(nullptr, size, PROT_NONE, MAP_SHARED, made.file, 0);
+  made.alias = static_cast<std::byte*>(alias);
+  made.address = static_cast<std::byte*>(seen);
+  return alias != MAP_FAILED && seen != MAP_FAILED;
+}
+
+bool map_twice(Allocation& made) {
+  made.file = memfd_create("horo-software-device", MFD_CLOEXEC);
+  if (made.file < 0) return false;
+  const bool mapped =
+      ftruncate(made.file, static_cast<off_t>(whole_pages(made.bytes))) == 0 && map_file(made);
+  if (!mapped) close(made.file);
   return mapped;
 }
 
@@ -62,6 +65,12 @@ std::byte* MemoryMap::allocate(std::uint64_t bytes, int device) {
   return allocations_.insert_or_assign(made.address, std::move(made)).first->second.address;
 }
 
+std::byte* MemoryMap::import(int file, std::uint64_t bytes, int device) {
+  Allocation made{.bytes = bytes, .device = device, .imported = true, .file = file};
+  if (!map_file(made)) return nullptr;
+  return allocations_.insert_or_assign(made.address, std::move(made)).first->second.address;
+}
+
 Allocation* MemoryMap::find(const void* address) {
   const auto* const at = static_cast<const std::byte*>(address);
   auto next = allocations_.upper_bound(at);
@@ -81,8 +90,9 @@ bool MemoryMap::free(const void* address, const Order& host, std::vector<std::st
     findings.push_back(fmt::format("freed in use: operation {} of stream {} {} memory at {}",
                                    use.number, use.stream, word(use.access), address));
   }
-  allocated_ -= allocation->bytes;
+  if (!allocation->imported) allocated_ -= allocation->bytes;
   allocation->freed = true;
+  if (allocation->file >= 0) close(std::exchange(allocation->file, -1));
   // The addresses stay reserved, so that a later use of them is found. An operation that has not
   // run still uses the pages.
   const auto size = whole_pages(allocation->bytes);

@@ -36,6 +36,8 @@ struct Allocation {
   std::uint64_t bytes = 0;
   int device = -1;  ///< -1: pinned host memory.
   bool freed = false;
+  bool imported = false;  ///< Another process owns it.
+  int file = -1;          ///< Its pages, for other processes.
   std::vector<Use> uses;
 };
 
@@ -44,6 +46,9 @@ class MemoryMap {
  public:
   /// Null when there is no memory.
   std::byte* allocate(std::uint64_t bytes, int device);
+
+  /// Memory of another process, whose pages are in an open file. Null when it cannot be mapped.
+  std::byte* import(int file, std::uint64_t bytes, int device);
 
   /// False when it is not the address of an allocation. Finds uses that the host does not know to
   /// have ended: `host` is what it knows.

@@ -5,7 +5,6 @@
 #include <cstdlib>
 #include <dlfcn.h>
 #include <memory>
-#include <type_traits>
 
 #include "base/mutex.hpp"
 #include "runtime/device/device_memory.hpp"
@@ -20,14 +19,46 @@ constexpr Code kNoDevice = 100;
 std::atomic<const Driver*> loaded{nullptr};
 Mutex loading;
 
+template <typename Function>
+bool may_find(void* library, Function& function, const char* symbol) {
+  function = reinterpret_cast<Function>(dlsym(library, symbol));
+  return function != nullptr;
+}
+
+/// All of these functions, or the first is null.
+void find_sharing(void* library, Driver& driver) {
+  if (!may_find(library, driver.open_memory, "cuIpcOpenMemHandle_v2") ||
+      !may_find(library, driver.close_memory, "cuIpcCloseMemHandle") ||
+      !may_find(library, driver.share_event, "cuIpcGetEventHandle") ||
+      !may_find(library, driver.open_event, "cuIpcOpenEventHandle") ||
+      !may_find(library, driver.share_memory, "cuIpcGetMemHandle"))
+    driver.share_memory = nullptr;
+}
+
+/// Finds functions that must be there, and lists those that are not.
+struct Needed {
+  template <typename Function>
+  void operator()(Function& function, const char* symbol) {
+    if (!may_find(library, function, symbol))
+      missing += missing.empty() ? symbol : fmt::format(", {}", symbol);
+  }
+
+  void* library = nullptr;
+  std::string missing{};
+};
+
+void find_launches(Needed& find, Driver& driver) {
+  find(driver.version, "cuDriverGetVersion");
+  find(driver.load_module, "cuModuleLoadData");
+  find(driver.unload_module, "cuModuleUnload");
+  find(driver.module_function, "cuModuleGetFunction");
+  find(driver.launch, "cuLaunchKernel");
+}
+
 /// Fills the table; the text lists the functions that the library lacks.
 std::string find_functions(void* library, Driver& driver) {
-  std::string missing;
-  const auto find = [&](auto& function, const char* symbol) {
-    function =
-        reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, symbol));
-    if (function == nullptr) missing += missing.empty() ? symbol : fmt::format(", {}", symbol);
-  };
+  Needed find{library};
+  find_launches(find, driver);
   find(driver.init, "cuInit");
   find(driver.device_count, "cuDeviceGetCount");
   find(driver.device_get, "cuDeviceGet");
@@ -51,14 +82,9 @@ std::string find_functions(void* library, Driver& driver) {
   find(driver.record, "cuEventRecord");
   find(driver.query, "cuEventQuery");
   find(driver.wait, "cuStreamWaitEvent");
-  find(driver.version, "cuDriverGetVersion");
-  find(driver.load_module, "cuModuleLoadData");
-  find(driver.unload_module, "cuModuleUnload");
-  find(driver.module_function, "cuModuleGetFunction");
-  find(driver.launch, "cuLaunchKernel");
   find(driver.error_name, "cuGetErrorName");
   find(driver.error_text, "cuGetErrorString");
-  return missing;
+  return find.missing;
 }
 
 Failure no_device() {
@@ -114,6 +140,7 @@ Result<const Driver*> load_driver(const std::string& file) {
                 why == nullptr ? file : why);
   }
   auto driver = std::make_unique<Driver>();
+  find_sharing(library, *driver);
   if (const auto missing = find_functions(library, *driver); !missing.empty()) {
     return fail(Errc::unavailable, "{} has no {}; install a driver for CUDA 10 or later", file,
                 missing);

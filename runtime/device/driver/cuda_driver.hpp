@@ -4,6 +4,7 @@
 // have been the same since CUDA 4.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -28,6 +29,11 @@ inline constexpr int kMemoryType = 2;
 inline constexpr int kIsManaged = 8;
 inline constexpr int kDeviceOrdinal = 9;
 inline constexpr unsigned kDeviceType = 2;
+
+/// CUipcMemHandle and CUipcEventHandle
+struct IpcHandle {
+  std::array<char, 64> bytes{};
+};
 
 struct Driver {
   Code (*init)(unsigned flags);
@@ -60,6 +66,12 @@ struct Driver {
   Code (*launch)(Function function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                  unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
                  StreamHandle stream, void** arguments, void** extra);
+  // Null where the driver cannot share between processes.
+  Code (*share_memory)(IpcHandle* handle, Address memory);
+  Code (*open_memory)(Address* memory, IpcHandle handle, unsigned flags);
+  Code (*close_memory)(Address memory);
+  Code (*share_event)(IpcHandle* handle, EventHandle event);
+  Code (*open_event)(EventHandle* event, IpcHandle handle);
   Code (*error_name)(Code code, const char** name);
   Code (*error_text)(Code code, const char** text);
 

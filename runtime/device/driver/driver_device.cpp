@@ -53,6 +53,8 @@ class DriverDevice final : public Device {
 
   Packer* packer() override { return kernels_.get(); }
 
+  DriverParts parts() const { return {&driver_, context_, kernels_.get()}; }
+
   Result<void*> allocate(std::uint64_t bytes) override {
     Address memory = 0;
     HORO_TRY_STATUS(call("cuMemAlloc", [&] { return driver_.allocate(&memory, bytes); }));
@@ -139,6 +141,12 @@ class DriverDevice final : public Device {
 };
 
 }  // namespace
+
+std::optional<DriverParts> parts_of(Device& device) {
+  auto* const known = dynamic_cast<DriverDevice*>(&device);
+  if (known == nullptr) return {};
+  return known->parts();
+}
 
 Result<int> device_of_stream(const Driver& driver, StreamHandle stream) {
   int handle = 0;

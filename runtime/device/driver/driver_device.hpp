@@ -4,9 +4,11 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "runtime/device/device.hpp"
 #include "runtime/device/driver/cuda_driver.hpp"
+#include "runtime/device/driver/driver_kernels.hpp"
 
 namespace horo::runtime {
 
@@ -15,5 +17,15 @@ Result<std::unique_ptr<Device>> open_driver_device(const cuda::Driver& driver, i
 
 /// The device of a stream; for the default stream that of the calling thread's context. Fails: io.
 Result<int> device_of_stream(const cuda::Driver& driver, StreamHandle stream);
+
+/// The parts of a device behind CUDA's driver.
+struct DriverParts {
+  const cuda::Driver* driver = nullptr;
+  cuda::Context context = nullptr;
+  DriverKernels* kernels = nullptr;  ///< Null: this build has none.
+};
+
+/// Nothing for a device of another kind.
+std::optional<DriverParts> parts_of(Device& device);
 
 }  // namespace horo::runtime

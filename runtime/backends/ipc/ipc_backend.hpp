@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// All-reduces between ranks of one host whose devices can read each other's memory; several ranks
+// may share a device. Buckets are cut into pieces. A rank packs its piece into a slot; when all
+// have done so, one kernel of each rank reads all slots and writes the rank's tensors (one shot).
+// Kernels never wait for another rank: the order is kept by events, and a rank starts its kernel
+// when the others have recorded theirs. So ranks on one device cannot deadlock, in whatever order
+// their work runs there.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "runtime/backends/ipc/ipc_slots.hpp"
+#include "runtime/bucket/backend.hpp"
+
+namespace horo::runtime {
+
+inline constexpr int kMostIpcRanks = static_cast<int>(kMostReduced);
+
+/// Whether the kernels reduce tensors like this one.
+bool ipc_takes(const Signature& like);
+
+/// Thread: the holder of the progress token.
+class IpcBackend final : public Backend {
+ public:
+  /// `ranks` by position; the own one's is own(). `device` outlives the backend.
+  struct Parts {
+    Device* device = nullptr;
+    int position = 0;
+    std::vector<std::unique_ptr<ipc::Slots>> ranks{};
+    Duration timeout{};  ///< For a peer that is silent; zero: no limit.
+  };
+
+  /// Fails: as SharedDevice.
+  static Result<std::unique_ptr<Backend>> make(Parts parts);
+  ~IpcBackend() override;
+  IpcBackend(const IpcBackend&) = delete;
+  IpcBackend& operator=(const IpcBackend&) = delete;
+
+  BackendCaps caps() const override { return {.name = "ipc", .overlaps = true, .polls = true}; }
+
+  /// Fails: unsupported (all but the all-reduces that ipc_takes(); host memory; a rank has joined).
+  Status start(Bucket bucket) override;
+  bool progress() override;
+
+  std::uint64_t completed() const override { return completed_; }
+
+  std::uint64_t started() const override { return started_; }
+
+  /// Zero, because the device copies while no host thread waits.
+  CopyTimes copied() const override { return {}; }
+
+  Status health() const override { return health_; }
+
+  /// Blocks: for a second at most, until the device has left the buffers.
+  void abort() override;
+
+ private:
+  /// A bucket whose pieces are not all reduced.
+  struct Flight {
+    Bucket bucket;
+    EventHandle event = nullptr;  ///< Behind its last kernel.
+    bool launched = false;
+  };
+
+  /// Elements of a bucket that fit a slot: on all ranks the same.
+  struct Piece {
+    Flight* flight = nullptr;
+    std::vector<DeviceSpan> in;
+    std::vector<DeviceSpan> out;
+    bool first = false;
+    bool last = false;
+  };
+
+  IpcBackend(Parts parts, SharedDevice shared, StreamHandle stream)
+      : parts_(std::move(parts)), shared_(shared), stream_(stream) {}
+
+  ipc::Slots& own() const { return *parts_.ranks[static_cast<std::size_t>(parts_.position)]; }
+
+  void cut(Flight& flight);
+  bool all_have(std::atomic<std::uint64_t> ipc::Counters::*count, std::uint64_t least) const;
+  Status pack(const Piece& piece, std::uint64_t number);
+  Status reduce(const Piece& piece, std::uint64_t number);
+  Status finish(Flight& flight);
+  Result<bool> advance();
+  void retire();
+  Status watch(bool moved);
+
+  Parts parts_;
+  const SharedDevice shared_;
+  const StreamHandle stream_;
+  std::deque<std::unique_ptr<Flight>> flights_;
+  std::deque<Piece> pieces_;   ///< Those that are not reduced.
+  std::uint64_t packed_ = 0;   ///< Number of the next piece to pack.
+  std::uint64_t reduced_ = 0;  ///< Number of the piece that is first in `pieces_`.
+  std::uint64_t started_ = 0;
+  std::uint64_t completed_ = 0;
+  TimePoint moved_{};
+  Status health_;
+};
+
+}  // namespace horo::runtime
