@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _OWN = ("_optimizer", "_predivide", "_groups", "_process_set")
 
 
-class DistributedOptimizer(mxnet.optimizer.Optimizer):  # type: ignore[misc]
+class DistributedOptimizer(mxnet.optimizer.Optimizer):
     """An optimizer whose gradients are averaged over all ranks of the process set before each
     update. Its attributes are those of `optimizer`. With Gluon, use DistributedTrainer."""
 
@@ -81,7 +81,7 @@ class DistributedOptimizer(mxnet.optimizer.Optimizer):  # type: ignore[misc]
         self._optimizer.set_wd_mult(args_wd_mult)
 
 
-class DistributedTrainer(mxnet.gluon.Trainer):  # type: ignore[misc]
+class DistributedTrainer(mxnet.gluon.Trainer):
     """A Trainer whose gradients are averaged over all ranks of the process set in step() and
     allreduce_grads(). `batch_size` of step() is that of one rank. `prefix` tells the gradients of
     several trainers apart; ranks give the same."""

@@ -2,6 +2,7 @@
 """Helpers that Horovod has under this name."""
 
 import contextlib
+import importlib.util
 import itertools
 import os
 import re
@@ -12,16 +13,20 @@ from horo import _built
 
 
 def extension_available(ext_base_name, verbose=False):
-    """Whether the framework of this name can be used."""
+    """Whether the framework of this name is installed, and Horo has its module under Horovod's name."""
     del verbose
-    return ext_base_name == "torch"
+    names = (f"horovod.{ext_base_name}", ext_base_name)
+    try:
+        return all(importlib.util.find_spec(name) is not None for name in names)
+    except ModuleNotFoundError:
+        return False
 
 
 def check_extension(ext_name, ext_env_var=None, pkg_path=None, *args):
     """Fails: ImportError (the framework of a module such as horovod.torch cannot be used)."""
     del ext_env_var, pkg_path, args
     if not extension_available(ext_name.rpartition(".")[2]):
-        raise ImportError(f"{ext_name} is not part of Horo; horovod.torch is", name=ext_name)
+        raise ImportError(f"{ext_name} cannot be used: its framework is not installed, or it is not part of Horo", name=ext_name)
 
 
 def split_list(l, n):
