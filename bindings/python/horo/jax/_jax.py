@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
+
 OLDEST = (0, 4, 38)
 ASYNC_FROM = (0, 6, 2)  # earlier ones crash when a call ends later than its handler
 
@@ -41,7 +44,11 @@ try:
     from jaxlib.mlir import ir
 
     custom_call, TokenSet = mlir.custom_call, mlir.TokenSet
-    register_lowering = mlir.register_lowering
+    # Newer versions otherwise make one function of all equal calls, which hides where each stands.
+    _inline = "cacheable" in inspect.signature(mlir.register_lowering).parameters
+    register_lowering = functools.partial(
+        mlir.register_lowering, **({"cacheable": False} if _inline else {})
+    )
     try:
         from jax.ffi import pycapsule, register_ffi_target
     except ImportError:  # before 0.5.0
