@@ -71,7 +71,11 @@ Status join(Process& p, Meeting meeting, SessionOptions& options) HORO_REQUIRES(
                                    .ranks = meeting.identity.size,
                                    .survivors = meeting.membership.survivors});
   }
-  HORO_TRY(p.owner, Session::join(std::move(meeting), options));
+  // Each generation's search has a log of its own, as it has a trace of its own.
+  auto own = options;
+  own.tuner.log_file =
+      horo::runtime::capi::trace_of(options.tuner.log_file, meeting.membership.generation);
+  HORO_TRY(p.owner, Session::join(std::move(meeting), own));
   p.unnamed.store(0, std::memory_order_relaxed);
   p.wire = options.wire;
   p.arenas.enter(p.owner->arena());

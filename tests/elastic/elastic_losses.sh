@@ -7,7 +7,8 @@
 . "$HORO_SOURCE/tests/elastic/elastic_lib.sh"
 
 # One of four ranks is killed, and nothing replaces it: three go on, and the job ends well.
-begin -np 4 --min-np 2 --max-np 4 --slot-restarts 0 --blacklist-cooldown-range 3600,3600 --json-report "$scratch/report"
+begin -np 4 --min-np 2 --max-np 4 --slot-restarts 0 --blacklist-cooldown-range 3600,3600 --json-report "$scratch/report" \
+  --autotune --autotune-memory off --autotune-log-file "$scratch/tuning.csv"
 until_out 'generation 1, rank . of 4' 4
 before=$(pid_of 0)
 kill -KILL "$(pid_of 1)"
@@ -23,6 +24,11 @@ expect "generations in the report" "$(grep -o '"generation":' "$scratch/report" 
 expect_in "the report" "$(<"$scratch/report")" '"survivors": 3'
 expect_in "a line of rank 0 about the training" "$err" "generation 2: training goes on after 250 ms; 2 steps are repeated"
 expect_in "the report" "$(<"$scratch/report")" '"repeated_steps": 2'
+
+# A later generation's log does not overwrite that of an earlier one.
+for log in tuning.csv tuning.g2.csv; do
+  expect "searches in $log" "$(grep -c '^hierarchical_allreduce,' "$scratch/$log")" 1
+done
 
 # The lost rank is replaced by a new process, which gets the step of the others.
 begin -np 4 --min-np 2 --max-np 4
