@@ -56,7 +56,6 @@ enum class Code : int {
   aborted = 10,
   unimplemented = 12,
   internal = 13,
-  unavailable = 14,
 };
 
 using Create = void* (*)(TF_OpKernelConstruction*);

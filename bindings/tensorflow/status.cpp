@@ -30,10 +30,10 @@ Code code_of(horo_status status) {
     case HORO_SHUT_DOWN:
     case HORO_CANCELLED:
     case HORO_REMOVED:
-      return Code::aborted;
+    // TensorFlow replaces errors with the code "unavailable", and their payloads are lost.
     case HORO_PEER_LOST:
     case HORO_UNAVAILABLE:
-      return Code::unavailable;
+      return Code::aborted;
     case HORO_UNSUPPORTED:
       return Code::unimplemented;
     case HORO_IO:
