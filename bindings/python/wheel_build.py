@@ -140,7 +140,7 @@ class Parts:
         # Backends, and the modules that frameworks load.
         self.backends = sorted(glob.glob(os.path.join(folder, "horo-backend-*.so")))
         self.backends += sorted(glob.glob(os.path.join(folder, "horo-tensorflow.so")))
-        self.backends += glob.glob(os.path.join(folder, "horo-jax.so"))
+        self.backends += sorted(glob.glob(os.path.join(folder, "horo-jax.so")) + glob.glob(os.path.join(folder, "horo-mpiabi.so")))
         self.fastpath = glob.glob(os.path.join(folder, "horo-fastpath.abi3.so"))
         for path in self.backends:
             if path.endswith("-gloo.so"):
