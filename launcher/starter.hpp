@@ -88,6 +88,7 @@ struct RankExit {
   bool undetached = false;  ///< It ended without detaching: its peers lose it, whatever its code.
   Rank heard{-1};           ///< The rank whose loss had ended its operations before; -1: none.
   Duration lived{};
+  std::string gpu_faults{};  ///< GPUs of the host that had failed before, for a rank that failed.
 };
 
 /// The control group that holds all processes of a host's agent: killing it ends them even when

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/check-build/probes.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
@@ -17,6 +18,7 @@
 #include "apps/common/tools.hpp"
 #include "apps/common/wheel.hpp"
 #include "base/kv/cipher.hpp"
+#include "discovery/nvml/gpu_list.hpp"
 #include "discovery/topology/machine_topology.hpp"
 #include "launcher/mpi/mpi_kind.hpp"
 #include "launcher/plan/find_program.hpp"
@@ -30,6 +32,8 @@
 namespace horo::apps {
 
 namespace {
+
+constexpr int kOldestCuda = 11040;
 
 /// The output of a command on both streams, and its end.
 struct Told {
@@ -279,6 +283,36 @@ Finding unused_library(const char* name) {
           .detail = "no collective uses it: tensors of GPUs are moved through the host's memory"};
 }
 
+/// The driver, and the GPUs that can be used.
+Finding probe_driver() {
+  Finding finding{.section = "GPUs", .name = "driver", .available = false, .detail = {}};
+  const auto list = discovery::list_gpus();
+  if (!list) {
+    finding.detail = list.error().message;
+    return finding;
+  }
+  const auto& gpus = list->gpus;
+  const auto usable =
+      std::count_if(gpus.begin(), gpus.end(), [](const auto& gpu) { return gpu.problem.empty(); });
+  finding.available = usable != 0 && list->cuda >= kOldestCuda;
+  finding.detail = fmt::format("NVIDIA {}, for CUDA up to {}, with {} GPUs", list->driver,
+                               discovery::cuda_version_text(list->cuda), gpus.size());
+  if (list->cuda < kOldestCuda) finding.detail += "; Horo needs a driver for CUDA 11.4 or later";
+  for (const auto& gpu : gpus) {
+    if (!gpu.problem.empty()) finding.detail += "; " + discovery::describe_problem(gpu);
+  }
+  return finding;
+}
+
+Finding probe_kernels(const std::string& library) {
+  const auto path = library.substr(0, library.rfind('/')) + "/horo/horo-kernels.fatbin";
+  const bool there = access(path.c_str(), R_OK) == 0;
+  return {.section = "GPUs",
+          .name = "kernels",
+          .available = there,
+          .detail = there ? path : fmt::format("there is no {}; build with nvcc in PATH", path)};
+}
+
 }  // namespace
 
 std::vector<Finding> probe_build() {
@@ -306,6 +340,8 @@ std::vector<Finding> probe_build() {
           probe_mpi("mpich", "MPICH", "libmpich.so.12", library.detail),
           unused_library("cuda"),
           unused_library("nccl"),
+          probe_driver(),
+          probe_kernels(library.detail),
           choice_on_one_host(),
           choice_on_several_hosts(library.detail),
           probe_framework("PyTorch", "torch", "horo.torch"),

@@ -50,6 +50,12 @@ Result<Survey> survey(const discovery::HostRequest& request) {
   } else {
     result.topology_problem = topology.error().message;
   }
+  auto gpus = discovery::list_gpus();
+  if (gpus) {
+    result.gpus = std::move(*gpus);
+  } else {
+    result.gpu_problem = gpus.error().message;
+  }
   HORO_TRY(result.interfaces, discovery::list_interfaces());
   result.shared_memory = shared_memory();
   return result;

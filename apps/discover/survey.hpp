@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "discovery/network_interfaces.hpp"
+#include "discovery/nvml/gpu_list.hpp"
 #include "discovery/search/find_hosts.hpp"
 #include "discovery/topology/machine_topology.hpp"
 
@@ -31,7 +32,9 @@ struct Survey {
   std::vector<SurveyedHost> hosts;
   std::string machine;  ///< This machine's name.
   std::optional<discovery::Topology> topology;
-  std::string topology_problem;  ///< Why the topology could not be read.
+  std::string topology_problem;            ///< Why the topology could not be read.
+  std::optional<discovery::GpuList> gpus;  ///< Nothing: the driver's library says why not.
+  std::string gpu_problem;
   std::vector<discovery::Interface> interfaces;
   std::optional<SharedMemory> shared_memory;  ///< Size of /dev/shm; nothing if it does not exist.
 

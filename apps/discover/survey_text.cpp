@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cctype>
+#include <utility>
+
 #include "apps/discover/survey.hpp"
 #include "base/json.hpp"
 
@@ -43,6 +47,14 @@ std::string place_of(const Topology& topology, const MachineDevice& device) {
   return text;
 }
 
+bool ends_alike(std::string_view longer, std::string_view shorter) {
+  if (longer.size() < shorter.size()) std::swap(longer, shorter);
+  return std::equal(shorter.rbegin(), shorter.rend(), longer.rbegin(), [](char a, char b) {
+    return std::tolower(static_cast<unsigned char>(a)) ==
+           std::tolower(static_cast<unsigned char>(b));
+  });
+}
+
 std::string topology_text(const Topology& topology) {
   std::string text;
   if (!topology.processor.empty()) text += line("processor", topology.processor);
@@ -56,12 +68,81 @@ std::string topology_text(const Topology& topology) {
                                        in_gib(topology.nodes[i].memory),
                                        discovery::describe_cpus(cpus_of(topology, i))));
   }
-  for (const auto& gpu : topology.of(DeviceKind::gpu)) {
-    text += line("GPU", fmt::format("{}, {}", gpu.name.empty() ? "unknown model" : gpu.name,
-                                    place_of(topology, gpu)));
-  }
-  if (topology.of(DeviceKind::gpu).empty()) text += line("GPU", "none");
   return text;
+}
+
+/// The memory node of a GPU by its PCI address, whose domain may have four digits or eight.
+std::string node_text(const Survey& survey, const std::string& pci) {
+  if (!survey.topology) return "";
+  for (const auto& device : survey.topology->of(DeviceKind::gpu)) {
+    if (device.address.empty() || !device.node || !ends_alike(pci, device.address)) continue;
+    const auto node = static_cast<std::size_t>(*device.node);
+    return fmt::format(", memory node {}", survey.topology->nodes[node].number);
+  }
+  return "";
+}
+
+std::string gpu_text(const Survey& survey, const discovery::Gpu& gpu) {
+  if (!gpu.problem.empty()) return discovery::describe_problem(gpu);
+  auto text = fmt::format("{}: {}, {}, {} of {} used", gpu.index, gpu.name, gpu.pci,
+                          in_gib(gpu.used), in_gib(gpu.memory));
+  if (gpu.busy >= 0) text += fmt::format(", {} % busy", gpu.busy);
+  text += node_text(survey, gpu.pci);
+  for (const auto& links : gpu.links)
+    text += fmt::format(", {} NVLinks to {}", links.links, links.peer);
+  if (gpu.sliced) text += fmt::format(", {} MIG slices", gpu.slices.size());
+  if (gpu.uncorrected != 0)
+    text +=
+        fmt::format(", {} uncorrected memory errors since the driver was loaded", gpu.uncorrected);
+  return text;
+}
+
+/// The GPUs that the driver's library knows; without it, those on the PCI bus.
+std::string gpus_text(const Survey& survey) {
+  std::string text;
+  if (survey.gpus) {
+    text += line("driver", fmt::format("NVIDIA {}, for CUDA up to {}", survey.gpus->driver,
+                                       discovery::cuda_version_text(survey.gpus->cuda)));
+    for (const auto& gpu : survey.gpus->gpus) text += line("GPU", gpu_text(survey, gpu));
+    if (survey.gpus->gpus.empty()) text += line("GPU", "none");
+    return text;
+  }
+  const auto on_bus =
+      survey.topology ? survey.topology->of(DeviceKind::gpu) : std::vector<MachineDevice>{};
+  for (const auto& gpu : on_bus) {
+    text += line("GPU", fmt::format("{}, {}; its use is not known: {}",
+                                    gpu.name.empty() ? "unknown model" : gpu.name,
+                                    place_of(*survey.topology, gpu), survey.gpu_problem));
+  }
+  return on_bus.empty() ? line("GPU", "none") : text;
+}
+
+void write_gpu(JsonWriter& json, const discovery::Gpu& gpu) {
+  json.begin_object().key("index").value(gpu.index).key("name").value(gpu.name);
+  json.key("uuid").value(gpu.uuid).key("pci").value(gpu.pci);
+  json.key("memory_bytes").value(static_cast<std::int64_t>(gpu.memory));
+  json.key("used_bytes").value(static_cast<std::int64_t>(gpu.used));
+  if (gpu.busy >= 0) json.key("busy_percent").value(gpu.busy);
+  json.key("uncorrected_errors").value(static_cast<std::int64_t>(gpu.uncorrected));
+  json.key("mig_slices").begin_array();
+  for (const auto& slice : gpu.slices) json.value(slice);
+  json.end_array().key("nvlinks").begin_array();
+  for (const auto& links : gpu.links) {
+    json.begin_object().key("peer").value(links.peer).key("links").value(links.links);
+    json.end_object();
+  }
+  json.end_array();
+  if (!gpu.problem.empty()) json.key("problem").value(gpu.problem);
+  json.end_object();
+}
+
+void write_nvidia(JsonWriter& json, const Survey& survey) {
+  if (!survey.gpus) return;
+  json.key("nvidia").begin_object().key("driver").value(survey.gpus->driver);
+  json.key("cuda").value(discovery::cuda_version_text(survey.gpus->cuda));
+  json.key("gpus").begin_array();
+  for (const auto& gpu : survey.gpus->gpus) write_gpu(json, gpu);
+  json.end_array().end_object();
 }
 
 std::string interface_text(const Survey& survey, const discovery::Interface& interface) {
@@ -174,6 +255,7 @@ std::string survey_text(const Survey& survey) {
                   fmt::format("{} in all", survey.hosts.size()), slots_of(survey), survey.machine);
   text +=
       survey.topology ? topology_text(*survey.topology) : line("cores", survey.topology_problem);
+  text += gpus_text(survey);
   for (const auto& interface : survey.interfaces)
     text += line("network", interface_text(survey, interface));
   for (const auto& device : adapters(survey)) {
@@ -197,6 +279,7 @@ std::string survey_json(const Survey& survey) {
   } else {
     json.key("problem").value(survey.topology_problem);
   }
+  write_nvidia(json, survey);
   write_interfaces(json, survey);
   if (survey.shared_memory) {
     json.key("shared_memory").begin_object();

@@ -9,7 +9,9 @@
 
 namespace horo::launcher {
 
-std::string describe(const RankExit& exit) {
+namespace {
+
+std::string describe_end(const RankExit& exit) {
   if (!WIFSIGNALED(exit.wait_status))
     return fmt::format("exit code {}", WEXITSTATUS(exit.wait_status));
   const int number = WTERMSIG(exit.wait_status);
@@ -20,6 +22,13 @@ std::string describe(const RankExit& exit) {
   return fmt::format("killed by {}{}{}", name,
                      exit.oom_killed ? " for want of memory (the kernel's OOM killer)" : "",
                      exit.core_dumped ? ", core dumped" : "");
+}
+
+}  // namespace
+
+std::string describe(const RankExit& exit) {
+  const auto text = describe_end(exit);
+  return exit.gpu_faults.empty() ? text : fmt::format("{}; {}", text, exit.gpu_faults);
 }
 
 std::string describe_signal(int number) {
@@ -36,6 +45,7 @@ void write_exit(JsonWriter& json, const RankExit& exit) {
     json.null();
   }
   json.key("core_dumped").value(exit.core_dumped).key("oom_killed").value(exit.oom_killed);
+  if (!exit.gpu_faults.empty()) json.key("gpu_faults").value(exit.gpu_faults);
   json.key("attached")
       .value(exit.attached)
       .key("seconds")

@@ -17,7 +17,7 @@
 namespace horo::launcher::protocol {
 
 inline constexpr std::uint32_t kMagic = 0x41524f48;  ///< "HORA", little endian.
-inline constexpr std::uint16_t kVersion = 11;        ///< Version of all messages but Hello.
+inline constexpr std::uint16_t kVersion = 12;        ///< Version of all messages but Hello.
 
 // -- From either side -------------------------------------------------------------------------
 
@@ -129,6 +129,7 @@ struct Exited {
     field("undetached", m.exit.undetached, wire::Bool{});
     field("heard", m.exit.heard, wire::Fixed{});
     field("lived", m.exit.lived, wire::Nanoseconds{});
+    field("gpu_faults", m.exit.gpu_faults, PrintableText{});
   }
 
   static std::string_view check(const Exited& m) {

@@ -223,7 +223,8 @@ void RankSet::exited(Entry& entry, ExitStatus status) {
                             .attached = membership.joined,
                             .undetached = membership.in_use,
                             .heard = heard,
-                            .lived = SteadyClock::instance().now() - entry.started}});
+                            .lived = SteadyClock::instance().now() - entry.started,
+                            .gpu_faults = failed ? gpus_.faults() : ""}});
   if (spec_.elastic && !ending()) {
     leftovers_.kill_family(entry.group->pid(), fmt::format("HORO_WORKER={}", entry.number));
   }

@@ -10,6 +10,7 @@
 #include "base/loop/loop.hpp"
 #include "launcher/process/process_group.hpp"
 #include "launcher/protocol/protocol.hpp"
+#include "launcher/ranks/gpu_watch.hpp"
 #include "launcher/ranks/inheritance.hpp"
 #include "launcher/ranks/leftover_processes.hpp"
 #include "launcher/ranks/oom_watch.hpp"
@@ -128,6 +129,7 @@ class RankSet {
   bool user_signalled_ = false;  ///< A signal whose meaning is the user's was passed on.
   bool saves_timeline_ = false;  ///< The ranks were ended before their last one ended.
   OomWatch oom_;
+  GpuWatch gpus_;
   Subscription starter_;
   Subscription ack_timer_;
   Subscription grace_timer_;

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/ranks/gpu_watch.hpp"
+
+#include <array>
+#include <cstdlib>
+#include <map>
+
+#include "base/log.hpp"
+#include "base/signals_blocked.hpp"
+#include "discovery/gpus.hpp"
+#include "discovery/nvml/gpu_list.hpp"
+#include "discovery/nvml/nvml_library.hpp"
+
+namespace horo::launcher {
+
+namespace nvml = discovery::nvml;
+
+namespace {
+
+constexpr unsigned kLooksMs = 50;
+
+struct Xid {
+  unsigned long long number;
+  std::string_view meaning;
+};
+
+constexpr std::array kXids{
+    Xid{13, "a kernel has failed"},
+    Xid{31, "a kernel has used an address that is not mapped"},
+    Xid{43, "a process's work on it was stopped"},
+    Xid{45, "a process's work on it was stopped"},
+    Xid{48, "an uncorrectable memory error"},
+    Xid{63, "memory was retired or remapped"},
+    Xid{64, "memory could not be retired or remapped"},
+    Xid{74, "an error of NVLink"},
+    Xid{79, "it has fallen off the bus"},
+    Xid{92, "many correctable memory errors"},
+    Xid{94, "an uncorrectable memory error, contained"},
+    Xid{95, "an uncorrectable memory error that needs a reset"},
+    Xid{119, "its processor GSP does not answer"},
+    Xid{120, "an error of its processor GSP"},
+};
+
+std::string describe_event(const nvml::NvmlFunctions& library, const nvml::Event& event) {
+  std::array<char, 128> uuid{};
+  std::string index = "?";
+  unsigned count = 0;
+  static_cast<void>(library.count(&count));
+  for (unsigned i = 0; i < count; ++i) {
+    nvml::Device device = nullptr;
+    if (library.device(i, &device) == nvml::kSuccess && device == event.device)
+      index = std::to_string(i);
+  }
+  static_cast<void>(library.uuid(event.device, uuid.data(), uuid.size()));
+  return fmt::format("GPU {} ({}) reported Xid {} ({})", index, uuid.data(), event.data,
+                     describe_xid(event.data));
+}
+
+bool can_watch(const nvml::NvmlFunctions& library) {
+  return library.make_events != nullptr && library.watch != nullptr && library.await != nullptr &&
+         library.free_events != nullptr;
+}
+
+}  // namespace
+
+std::string_view describe_xid(unsigned long long number) {
+  for (const auto& xid : kXids) {
+    if (xid.number == number) return xid.meaning;
+  }
+  return "an error of the GPU";
+}
+
+GpuWatch::GpuWatch() {
+  // The library starts the driver, which takes long; ranks need not wait for it.
+  if (std::getenv("HORO_NVML_LIBRARY") == nullptr && discovery::nvidia_gpus().empty()) return;
+  thread_ = start_quiet_thread([this] { watch(); });
+}
+
+GpuWatch::~GpuWatch() {
+  stops_ = true;
+  if (thread_.joinable()) thread_.join();
+}
+
+std::string GpuWatch::faults() const {
+  const MutexLock lock(mutex_);
+  return faults_;
+}
+
+void GpuWatch::note(const std::string& fault) {
+  log::warn("agent", "{}", fault);
+  const MutexLock lock(mutex_);
+  if (faults_.find(fault) != std::string::npos) return;
+  faults_ += (faults_.empty() ? "" : "; ") + fault;
+}
+
+void GpuWatch::watch() {
+  const auto library = nvml::load();
+  if (!library) {
+    log::info("agent", "failures of GPUs are not noticed: {}", library.error().message);
+    return;
+  }
+  const auto& nvml = **library;
+  nvml::EventSet events = nullptr;
+  if (!can_watch(nvml) || nvml.make_events(&events) != nvml::kSuccess) return;
+  unsigned count = 0;
+  static_cast<void>(nvml.count(&count));
+  for (unsigned i = 0; i < count; ++i) {
+    nvml::Device device = nullptr;
+    // A GPU that is lost already is no news of this job; one that cannot report stays unwatched.
+    if (nvml.device(i, &device) == nvml::kSuccess)
+      static_cast<void>(nvml.watch(device, nvml::kXidEvent, events));
+  }
+  while (!stops_) {
+    nvml::Event event{};
+    const auto code = nvml.await(events, &event, kLooksMs);
+    if (code == nvml::kSuccess && event.type == nvml::kXidEvent) {
+      note(describe_event(nvml, event));
+    } else if (code != nvml::kSuccess && code != nvml::kTimeout) {
+      log::info("agent", "failures of GPUs are no longer noticed: {}", nvml.error_text(code));
+      break;
+    }
+  }
+  static_cast<void>(nvml.free_events(events));
+}
+
+}  // namespace horo::launcher
