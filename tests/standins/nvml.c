@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stands in for NVIDIA's management library in tests; nothing loads it unless HORO_NVML_LIBRARY names
- * its path. HORO_NVML_STANDIN says what the machine is like: "gpus=4 mig=1 lost=2 ecc=3 init=9
- * links=1 xid=1": four GPUs, of which number 1 is in MIG mode with two slices, number 2 has fallen
- * off the bus, and number 3 has 5 uncorrected memory errors; nvmlInit returns 9; each GPU has two
- * links to the next; GPU 1 reports Xid 79. Numbers that are not named: none. */
+/* Stands in for NVIDIA's management library in tests; nothing loads it unless HORO_NVML_LIBRARY
+ * names its path. HORO_NVML_STANDIN says what the machine is like: "gpus=4 mig=1 lost=2 ecc=3
+ * init=9 links=1 xid=1": four GPUs, of which number 1 is in MIG mode with two slices, number 2 has
+ * fallen off the bus, and number 3 has 5 uncorrected memory errors; nvmlInit returns 9; each GPU
+ * has two links to the next; GPU 1 reports Xid 79. Numbers that are not named: none. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,18 +35,26 @@ static int planned(const char* key, int otherwise) {
 }
 
 /* A GPU's handle is one more than its number; a slice's is 1000 and more. */
-static int number_of(void* device) { return (int)((size_t)device - 1); }
+static int number_of(void* device) {
+  return (int)((size_t)device - 1);
+}
 
-static int is_lost(void* device) { return number_of(device) == planned("lost", -1); }
+static int is_lost(void* device) {
+  return number_of(device) == planned("lost", -1);
+}
 
 static void address_of(struct pci* pci, int number) {
   memset(pci, 0, sizeof *pci);
   snprintf(pci->address, sizeof pci->address, "00000000:%02X:00.0", 16 + number);
 }
 
-ENTRY int nvmlInit_v2(void) { return planned("init", SUCCESS); }
+ENTRY int nvmlInit_v2(void) {
+  return planned("init", SUCCESS);
+}
 
-ENTRY int nvmlShutdown(void) { return SUCCESS; }
+ENTRY int nvmlShutdown(void) {
+  return SUCCESS;
+}
 
 ENTRY const char* nvmlErrorString(int code) {
   return code == LOST ? "GPU is lost" : "an error of the stand-in";
