@@ -2,6 +2,7 @@
 """The extension module gives the same results and errors as ctypes, leaks nothing, lets other threads run
 while it waits, and serves every Python."""
 
+import inspect
 import os
 import pickle
 import shutil
@@ -207,6 +208,12 @@ def test_a_module_of_another_release_is_not_used(tmp_path):
             place.write_bytes(body)
         done = job.run_alone(code, HORO_LIBRARY=str(library), HORO_CTYPES="0")
         assert done.code == 0 and done.output.startswith(words), done.output
+
+
+def test_synchronize_shows_its_parameter():
+    """Help and editors show the same with the module and without it."""
+    assert list(inspect.signature(_handles.synchronize).parameters) == ["handle"]
+    assert "returns its result" in inspect.getdoc(_handles.synchronize)
 
 
 def test_synchronize_can_be_pickled():

@@ -55,7 +55,7 @@ PyObject* make_module() {
       fast("start_allreduce", start_allreduce),
       PyMethodDef{}};
   static PyMethodDef public_synchronize = keywords("synchronize", synchronize,
-                                                   "synchronize($module, handle)\n--\n\nWaits for "
+                                                   "synchronize(handle)\n--\n\nWaits for "
                                                    "an operation and returns its result; None when "
                                                    "the handle was waited for before.");
   static PyModuleDef definition{PyModuleDef_HEAD_INIT,
