@@ -147,7 +147,7 @@ def test_a_late_rank_is_named():
     )
     done = run(3, ["-c", code])
     assert "Ranks 1 failed to pass monitoredBarrier" in done.output, done.output
-    assert done.output.count("reduce: horo: timed out") == 2, done.output
+    assert done.output.count("reduce: horo: timeout after 1 s") == 2, done.output
     assert done.output.count("rank 1 of the group did not call it") == 2, done.output
     assert done.output.count("other 2.0") == 2, done.output
 

@@ -198,8 +198,8 @@ def _receive_any(self, _tensors, _tag=0):
 
 
 def _monitored_barrier(self, timeout=None, wait_all_ranks=False):
-    seconds = timeout.total_seconds() if timeout is not None else 0
-    limit = seconds if seconds > 0 else self.state.timeout_s
+    seconds = timeout.total_seconds() if timeout is not None else -1
+    limit = seconds if seconds >= 0 else self.state.timeout_s
     _monitored.monitored_barrier(self.state, limit, wait_all_ranks)
 
 

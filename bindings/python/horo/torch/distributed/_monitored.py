@@ -12,7 +12,13 @@ def monitored_barrier(group, timeout_s, wait_all_ranks):
     missing = operation.wait_or_name(timeout_s)
     if missing is None:
         return
+    if timeout_s == 0:
+        missing = []  # nobody had time to come
     milliseconds = int(timeout_s * 1000)
+    if group.rank() == 0 and not missing:
+        raise RuntimeError(
+            f"horo: Rank 0 timed out in monitoredBarrier after {milliseconds} ms, before all others had passed"
+        )
     if group.rank() == 0:
         named = missing if wait_all_ranks else missing[:1]
         words = f"Rank{'s' if wait_all_ranks else ''} {', '.join(map(str, named))}"

@@ -66,11 +66,12 @@ class Operation:
         """Fails: with the operation's error; TimeOutError, which names the missing ranks; ShutDownError
         (the group was aborted). After the last two it may still be in flight, and keeps its buffers."""
         if not self.done:
-            end = None if timeout_s is None else time.monotonic() + timeout_s
-            self._take_turn(end)
+            end = time.monotonic() + timeout_s
+            if not self._waits.acquire(timeout=min(timeout_s, threading.TIMEOUT_MAX)):
+                raise self.group.time_out(self, timeout_s)
             try:
                 if not self.done:
-                    self._end(self._await(end))
+                    self._end(self._await(end, timeout_s))
             finally:
                 self._waits.release()
         if self.error is not None:
@@ -92,18 +93,13 @@ class Operation:
             raise self.error
         return None
 
-    def _take_turn(self, end):
-        left = -1 if end is None else max(0.0, end - time.monotonic())
-        if not self._waits.acquire(timeout=min(left, threading.TIMEOUT_MAX)):
-            raise self.group.time_out(self)
-
-    def _await(self, end):
-        status = _await(self._handle, SLICE_MS if end is None else _slice(end))
+    def _await(self, end, timeout_s):
+        status = _await(self._handle, _slice(end))
         while status == IN_PROGRESS:
             self.group.require_alive(self)
-            if end is not None and time.monotonic() >= end:
-                raise self.group.time_out(self)
-            status = _await(self._handle, SLICE_MS if end is None else _slice(end))
+            if time.monotonic() >= end:
+                raise self.group.time_out(self, timeout_s)
+            status = _await(self._handle, _slice(end))
         return status
 
     def _end(self, status):

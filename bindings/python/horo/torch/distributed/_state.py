@@ -103,8 +103,8 @@ class State:
             for rank in self.domain.who_is_missing(self.names.group, operation.key, self.ranks)
         ]
 
-    def time_out(self, operation):
-        """The error of an operation that did not end in time; it breaks the group."""
+    def time_out(self, operation, seconds):
+        """The error of an operation that did not end in so many seconds; it breaks the group."""
         try:
             missing = self.missing(operation)
         except errors.HoroError:
@@ -112,14 +112,16 @@ class State:
         kind = _describe(operation.entry.text)
         if missing:
             words = ", ".join(map(str, missing))
-            reason = f"rank{'s' if len(missing) > 1 else ''} {words} of the group did not call it, or do not respond"
+            many = len(missing) > 1
+            reason = f"rank{'s' if many else ''} {words} of the group did not call it, or "
+            reason += "do not respond" if many else "does not respond"
         elif missing is None:
             reason = "rank 0 of the job does not respond"
         else:
             reason = "all ranks have called it, but it did not end"
         error = errors.TimeOutError(
-            f"horo: timed out: {kind} number {operation.number} of process group '{self.names.group}' did not "
-            f"end in {self.timeout_s:g} s or the time of this call: {reason}"
+            f"horo: timeout after {seconds:g} s: {kind} number {operation.number} of process group "
+            f"'{self.names.group}' did not end: {reason}"
         )
         error.ranks = tuple(missing or ())
         self.abort(error)
