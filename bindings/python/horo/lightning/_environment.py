@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 
 def is_started_by_horo() -> bool:
@@ -11,7 +12,7 @@ def is_started_by_horo() -> bool:
     return bool(os.environ.get("HORO_RANK")) and bool(os.environ.get("HORO_SIZE"))
 
 
-def make_environment(base):
+def make_environment(base: Any):
     """A subclass of Lightning's ClusterEnvironment."""
 
     class HoroEnvironment(base):
