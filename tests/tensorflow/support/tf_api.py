@@ -108,6 +108,8 @@ ELASTIC = {
 MODULES = {
     "horovod.tensorflow": "init, allreduce, DistributedGradientTape, SyncBatchNormalization, elastic, __version__",
     "horovod.tensorflow.compression": "Compression, Compressor, NoneCompressor, FP16Compressor",
+    "horovod.tensorflow.data.compute_service": "TfDataServiceConfig, tf_data_service, send_to_data_service",
+    "horovod.tensorflow.data.compute_worker": "compute_worker_fn, main",
     "horovod.tensorflow.elastic": "run, TensorFlowState, TensorFlowKerasState",
     "horovod.tensorflow.functions": "broadcast_object, broadcast_object_fn, broadcast_variables, allgather_object",
     "horovod.tensorflow.mpi_ops": "init, size, rank, allgather, size_op",
