@@ -338,9 +338,10 @@ ENTRY std::size_t horo_software_device_allocated(void) {
 }
 
 ENTRY int horo_software_device_launch(void* handle, horo_software_device_span* spans,
-                                      std::size_t count, void (*run)(void*), void* argument) {
+                                      std::size_t count, void (*run)(void*, int), void* argument) {
   return on_stream("cuLaunchKernel", handle, [&](Stream& stream) {
-    return machine().launch(stream, {spans, count}, [run, argument] { run(argument); });
+    return machine().launch(stream, {spans, count},
+                            [run, argument](bool broken) { run(argument, broken ? 1 : 0); });
   });
 }
 

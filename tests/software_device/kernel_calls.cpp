@@ -84,9 +84,9 @@ ENTRY int cuLaunchKernel(void* function, unsigned blocks, unsigned grid_y, unsig
   launch->memory = kernel->memory(launch->arguments.data(), blocks);
   for (const auto& used : launch->memory)
     launch->spans.push_back({*used.pointer, used.bytes, used.writes ? 1 : 0, nullptr});
-  const auto run = [](void* argument) {
+  const auto run = [](void* argument, int broken) {
     const std::unique_ptr<Launch> own(static_cast<Launch*>(argument));
-    own->run();
+    if (broken == 0) own->run();
   };
   const int error = horo_software_device_launch(stream, launch->spans.data(), launch->spans.size(),
                                                 run, launch.get());

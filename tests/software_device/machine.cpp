@@ -324,7 +324,7 @@ int Machine::copy(void* to, const void* from, std::uint64_t bytes, Stream& strea
 }
 
 int Machine::launch(Stream& stream, std::span<horo_software_device_span> spans,
-                    std::function<void()> body) {
+                    std::function<void(bool)> body) {
   const Lock lock(mutex_);
   join(stream.order, host_);
   int error = kSuccess;
@@ -404,13 +404,13 @@ bool Machine::run_first(Stream& stream, Lock& lock) {
   const bool broken = breaks_here(lock);
   if (work.kind == Work::Kind::record) {
     complete(*work.event, work.record);
+  } else if (work.kind == Work::Kind::launch) {
+    lock.unlock();
+    work.body(broken);
+    lock.lock();
   } else if (!broken) {
     lock.unlock();
-    if (work.kind == Work::Kind::launch) {
-      work.body();
-    } else {
-      std::memmove(work.to, work.from, work.bytes);
-    }
+    std::memmove(work.to, work.from, work.bytes);
     lock.lock();
   }
   return true;

@@ -65,8 +65,8 @@ struct Work {
   std::uint64_t bytes = 0;
   std::vector<std::byte> pageable;  ///< The source's bytes, taken when the copy was started.
   Event* event = nullptr;
-  std::uint64_t record = 0;    ///< The record of `event` that this makes or waits for.
-  std::function<void()> body;  ///< The kernel of a launch.
+  std::uint64_t record = 0;        ///< The record of `event` that this makes or waits for.
+  std::function<void(bool)> body;  ///< The kernel of a launch; true: the device is broken.
 };
 
 struct Stream {
@@ -130,9 +130,9 @@ class Machine {
   int copy(void* to, const void* from, std::uint64_t bytes, Stream& stream);
 
   /// Puts a kernel on a stream. It uses no memory but the spans, whose aliases it finds filled in.
-  /// When the device breaks, kernels that have not begun do not run.
+  /// When the device is broken, a kernel is told so and only frees what it owns.
   int launch(Stream& stream, std::span<horo_software_device_span> spans,
-             std::function<void()> body);
+             std::function<void(bool)> body);
 
  private:
   using Lock = std::unique_lock<std::mutex>;

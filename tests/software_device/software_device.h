@@ -35,10 +35,11 @@ struct horo_software_device_span {
 
 /* Puts a kernel on a stream of the calling thread's device, 0 for its default stream: `run` is
  * called with `argument` by the stream's thread, behind all work that comes before it. The spans
- * are all that it uses. They and the argument stay valid until it has run; when the device breaks
- * before that, it never runs. The result is 0 or an error of CUDA. */
+ * are all that it uses. They and the argument stay valid until then. `broken` is not 0 when the
+ * device has broken before: the kernel only frees what it owns. The result is 0 or an error of
+ * CUDA. */
 int horo_software_device_launch(void* stream, struct horo_software_device_span* spans, size_t count,
-                                void (*run)(void*), void* argument);
+                                void (*run)(void* argument, int broken), void* argument);
 
 /* The calling thread's device, and its number on the host; -1: the thread has no context. */
 int horo_software_device_current(int* on_host);

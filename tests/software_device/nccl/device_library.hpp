@@ -11,7 +11,7 @@ namespace horo::software_nccl {
 
 struct DeviceLibrary {
   int (*launch)(void* stream, horo_software_device_span* spans, std::size_t count,
-                void (*run)(void*), void* argument);
+                void (*run)(void*, int), void* argument);
   int (*current)(int* on_host);
   int (*of_stream)(void* stream);
   int (*broken)();

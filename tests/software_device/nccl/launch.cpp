@@ -322,7 +322,8 @@ int launch(const std::shared_ptr<Communicator>& communicator, void* stream,
   if (made->spans().empty()) return kSuccess;
   made->start();
   made->set_ticket(communicator->take_ticket(made->collectives()));
-  const auto run = [](void* argument) {
+  // On a broken device it ends at once, because nothing is awaited there.
+  const auto run = [](void* argument, int) {
     const std::unique_ptr<Launch> own(static_cast<Launch*>(argument));
     own->run();
   };
