@@ -18,6 +18,7 @@ enum class NoticeSignal : std::uint8_t { off, usr1, usr2, term };
 enum class WireDTypeChoice : std::uint8_t { none, bfloat16, float16 };
 enum class CpuOperations : std::uint8_t { automatic, shm, tcp, gloo, mpi };
 enum class TorchBackend : std::uint8_t { unchanged, horo };
+enum class GpuOperations : std::uint8_t { automatic, nccl, ipc, staged };
 
 }  // namespace horo
 

@@ -7,11 +7,28 @@
 
 namespace horo::knobs {
 
+inline constexpr Knob<GpuOperations> kGpuOperations{
+    .text = {.key = "gpu.operations",
+             .group = kLibraries,
+             .help =
+                 "how tensors in GPU memory move; auto: by nccl where all ranks can, else staged, "
+                 "through host memory; ipc, inside one host, is not there yet",
+             .choices = {"auto", "nccl", "ipc", "staged"}},
+    .fallback = GpuOperations::automatic,
+    .least = GpuOperations::automatic,
+    .most = GpuOperations::staged};
+
 inline constexpr Knob<std::string_view> kGpuDriver{
     .text = {.key = "gpu.driver",
              .group = kLibraries,
              .help = "file of CUDA's driver, which is loaded when the first tensor in GPU memory "
                      "is declared"},
     .fallback = "libcuda.so.1"};
+
+inline constexpr Knob<std::string_view> kGpuNccl{
+    .text = {.key = "gpu.nccl",
+             .group = kLibraries,
+             .help = "file of NCCL; the one that a framework has loaded counts first"},
+    .fallback = "libnccl.so.2"};
 
 }  // namespace horo::knobs

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/backends/nccl/nccl_path.hpp"
 #include "runtime/capi/capi_support.hpp"
 #include "runtime/device/driver/driver_device.hpp"
 
@@ -35,6 +36,14 @@ Devices& devices() {
 
 void name_driver(std::string file) {
   driver_file() = std::move(file);
+}
+
+std::function<std::vector<std::unique_ptr<DevicePath>>()> device_paths(std::string nccl) {
+  return [nccl = std::move(nccl)] {
+    std::vector<std::unique_ptr<DevicePath>> paths;
+    paths.push_back(std::make_unique<NcclPath>(nccl));
+    return paths;
+  };
 }
 
 Status check_memory(horo_memory memory) {

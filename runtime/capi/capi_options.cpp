@@ -155,7 +155,11 @@ Result<SessionOptions> read_options() {
                   .feedback = settings.get(knobs::kWireErrorFeedback)};
   options.tuner = read_tuner(settings);
   name_driver(std::string(settings.get(knobs::kGpuDriver)));
-  options.devices = &devices();
+  options.devices = {.devices = &devices(),
+                     .paths = device_paths(std::string(settings.get(knobs::kGpuNccl))),
+                     .wanted = settings.get(knobs::kGpuOperations),
+                     .start_timeout = options.start_timeout,
+                     .timeout = settings.get(knobs::kGlooTimeout)};
   if (const auto spin = settings.get(knobs::kSpinTime)) options.spin = *spin;
   return options;
 }

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <new>
 #include <string>
@@ -13,6 +14,7 @@
 #include "base/mutex.hpp"
 #include "base/result.hpp"
 #include "horo/horo.h"
+#include "runtime/backends/device_path.hpp"
 #include "runtime/bootstrap/bootstrap.hpp"
 #include "runtime/device/open_device.hpp"
 #include "runtime/host/arenas.hpp"
@@ -64,6 +66,9 @@ Devices& devices();
 
 /// The file from which CUDA's driver is loaded. Before horo_init returns.
 void name_driver(std::string file);
+
+/// Makes the ways between devices, the best first; `nccl` is NCCL's file.
+std::function<std::vector<std::unique_ptr<DevicePath>>()> device_paths(std::string nccl);
 
 /// Fails: invalid_argument (a value that is not known).
 Status check_memory(horo_memory memory);

@@ -44,6 +44,9 @@ class Device {
  public:
   virtual ~Device() = default;
   virtual int index() const = 0;
+  /// It is the calling thread's device until leave(), for libraries that ask which that is.
+  virtual Status enter() = 0;
+  virtual void leave() = 0;
   /// Null: there are no kernels for this device.
   virtual Packer* packer() = 0;
 
@@ -67,6 +70,26 @@ class Device {
 
   /// Copies between any two memories of host and device.
   virtual Status copy(void* to, const void* from, std::uint64_t bytes, StreamHandle stream) = 0;
+};
+
+/// The calling thread's device while it lives.
+class EnteredDevice {
+ public:
+  explicit EnteredDevice(Device& device) : device_(device), entered_(device.enter()) {}
+
+  ~EnteredDevice() {
+    if (entered_) device_.leave();
+  }
+
+  EnteredDevice(const EnteredDevice&) = delete;
+  EnteredDevice& operator=(const EnteredDevice&) = delete;
+
+  /// Fails: io.
+  const Status& status() const { return entered_; }
+
+ private:
+  Device& device_;
+  const Status entered_;
 };
 
 }  // namespace horo::runtime

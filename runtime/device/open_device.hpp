@@ -3,6 +3,7 @@
 // and again.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -60,6 +61,12 @@ class OpenDevice {
   /// At least `bytes`. Fails: out_of_memory, io.
   Result<SharedResult> result(std::uint64_t bytes);
 
+  /// Operations that wait for other ranks on the device itself have to start in one order on all
+  /// ranks, so one set at a time may have them. False: another one has.
+  bool claim_order() { return !ordered_.exchange(true); }
+
+  void release_order() { ordered_.store(false); }
+
   /// "device 0 of host node7: cuMemcpyAsync: ..."
   Error named(const Error& error) const;
 
@@ -77,6 +84,7 @@ class OpenDevice {
   bool is_idle(const Block& block) const;
 
   const std::unique_ptr<Device> device_;
+  std::atomic<bool> ordered_{false};
   Mutex mutex_;
   std::vector<EventHandle> events_ HORO_GUARDED_BY(mutex_);
   std::vector<Block> blocks_ HORO_GUARDED_BY(mutex_);

@@ -55,6 +55,7 @@ Session::Session(bootstrap::Meeting meeting, const SessionOptions& options,
     : meeting_(std::move(meeting)),
       host_(std::move(host)),
       arena_(std::make_shared<Arena>(host_)),
+      devices_(options.devices),
       sets_(*host_, operations_, SteadyClock::instance(),
             options.release_timeout + knobs::kAfterAgent),
       stalls_(*host_, sets_.table(), options.stalls),
@@ -83,7 +84,7 @@ Result<std::unique_ptr<Session>> Session::join(bootstrap::Meeting meeting,
 }
 
 Status Session::meet(const SessionOptions& options, StartClock start) {
-  if (options.devices != nullptr) sets_.use(*options.devices);
+  if (devices_.devices != nullptr) sets_.use(devices_);
   std::vector<Rank> everybody;
   for (int r = 0; r < meeting_.identity.size; ++r) everybody.emplace_back(r);
   const auto all_here = [&] { return await_local_ranks(*host_, meeting_, sets_.loss(), start); };
@@ -105,7 +106,7 @@ void Session::start(const SessionOptions& options) {
   const bool shares_cores = outnumber_cores(*host_);
   if (shares_cores) operations_.lent().lend_from(*arena_, host_->local_size());
   if (hosts_ == nullptr && !options.wake_delay_set && outnumber_cores(*host_, 2)) sets_.wake_late();
-  submitter_.start(hosts_ == nullptr ? nullptr : &hosts_->tree(), options.groups, options.devices);
+  submitter_.start(hosts_ == nullptr ? nullptr : &hosts_->tree(), options.groups, devices_.devices);
   start_tuner(options.tuner);
   // Only now: the tuner reads files, and until its thread runs this rank cannot acknowledge a loss.
   host_->peer_release().resume();

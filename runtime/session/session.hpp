@@ -45,7 +45,7 @@ struct SessionOptions {
   RecordingOptions recording;
   WireRule wire;  ///< For tensors that ask for nothing.
   tuning::TunerOptions tuner;
-  Devices* devices = nullptr;  ///< They outlive the session. Null: all tensors are in host memory.
+  DeviceOptions devices{};
 };
 
 struct SessionCounters {
@@ -154,6 +154,7 @@ class Session {
   OperationTable operations_;
   const std::shared_ptr<Arena> arena_;
   std::unique_ptr<tuning::Tuner> tuner_;  ///< Null on most ranks. The world's engine knows it.
+  const DeviceOptions devices_;
   ProcessSets sets_;
   StallMonitor stalls_;
   CallNotes calls_;

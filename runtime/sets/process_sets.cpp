@@ -87,9 +87,11 @@ Result<SetId> ProcessSets::add(std::vector<Rank> ranks) {
 std::unique_ptr<Backend> ProcessSets::with_devices(std::unique_ptr<Backend> host,
                                                    const ProcessSet& set) const {
   if (devices_ == nullptr) return host;
-  return std::make_unique<DeviceRouter>(
-      std::move(host), *devices_,
-      SetPlace{.position = set.rank_of(host_.global_rank(host_.me())), .ranks = set.ranks});
+  SetPlace place{.position = set.rank_of(host_.global_rank(host_.me())), .ranks = set.ranks};
+  if (hosts_ != nullptr) {
+    for (const auto rank : set.ranks) place.hosts.push_back(hosts_->map().host_of(rank));
+  }
+  return std::make_unique<DeviceRouter>(std::move(host), *devices_, std::move(place));
 }
 
 void ProcessSets::discard(const ProcessSet& set) {

@@ -11,7 +11,7 @@
 #include "base/clock.hpp"
 #include "base/result.hpp"
 #include "base/strong.hpp"
-#include "runtime/device/open_device.hpp"
+#include "runtime/backends/device/device_options.hpp"
 #include "runtime/engine/operations/operation.hpp"
 #include "runtime/host/host_memory.hpp"
 #include "runtime/sets/job_hosts.hpp"
@@ -33,7 +33,7 @@ class ProcessSets {
   void connect(JobHosts& hosts) { hosts_ = &hosts; }
 
   /// Sets may have tensors in device memory. Before the first set; `devices` outlives the sets.
-  void use(Devices& devices) { devices_ = &devices; }
+  void use(const DeviceOptions& devices) { devices_ = &devices; }
 
   /// Thread: any.
   const SetTable& table() const { return table_; }
@@ -124,8 +124,8 @@ class ProcessSets {
 
   HostMemory& host_;
   OperationTable& operations_;
-  Devices* devices_ = nullptr;  ///< Null: all tensors are in host memory.
-  JobHosts* hosts_ = nullptr;   ///< Null: the job has one host.
+  const DeviceOptions* devices_ = nullptr;  ///< Null: all tensors are in host memory.
+  JobHosts* hosts_ = nullptr;               ///< Null: the job has one host.
   RankLoss loss_;
   SetTable table_;
   std::uint32_t added_ = 0;  ///< Sets, ever.

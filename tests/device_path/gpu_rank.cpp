@@ -23,6 +23,12 @@ void check(horo_status status, const char* call) {
           std::string(call) + ": " + horo_status_name(status) + ": " + horo_last_error());
 }
 
+/// The part of a plan that says how many devices there are: none, or one for each rank.
+std::string devices() {
+  if (std::getenv("GPU_RANK_DEVICES") == nullptr) return {};
+  return "devices=" + std::to_string(horo_local_size()) + " ";
+}
+
 DrawnSet set_of(horo_set id) {
   DrawnSet set{.id = id};
   set.ranks.resize(static_cast<std::size_t>(horo_process_set_size(id)));
@@ -49,7 +55,8 @@ std::vector<DrawnSet> make_sets() {
 }
 
 void run_seed(const Gpu& gpu, const std::vector<DrawnSet>& sets, std::uint64_t seed) {
-  gpu.plan("seed=" + std::to_string(seed * 64 + static_cast<std::uint64_t>(horo_rank())) +
+  gpu.plan(devices() +
+           "seed=" + std::to_string(seed * 64 + static_cast<std::uint64_t>(horo_rank())) +
            " delay=" + std::to_string(seed % 3 * 20));
   std::mt19937_64 random(seed);
   const auto ops = draw(random, 10, sets);
@@ -86,14 +93,14 @@ int fault(const Gpu& gpu, char** arguments) {
   auto* const stream = gpu.stream();
   DrawnOp op{.number = 1, .rows = 1000};
   RunningOp(gpu, op, sets[0], stream, "before").finish(false);
-  if (horo_rank() == 0) gpu.plan(arguments[0]);
+  if (horo_rank() == 0) gpu.plan(devices() + arguments[0]);
   RunningOp broken(gpu, op, sets[0], stream, "broken");
   const auto status = broken.end();
   const std::string message = horo_last_error();
   require(status == HORO_IO, std::string("ended with ") + horo_status_name(status));
   const char* const expected = horo_rank() == 0 ? "device 0 of host " : "rank 0 could not copy";
   require(message.find(expected) != std::string::npos, message);
-  if (horo_rank() == 0) gpu.plan("");
+  if (horo_rank() == 0) gpu.plan(devices());
   broken.release();
   RunningOp(gpu, op, sets[0], stream, "after").finish(true);
   return 0;
@@ -125,7 +132,7 @@ int loss(const Gpu& gpu, char** /*arguments*/) {
   }
   const DrawnOp op{.number = 1, .rows = 300'000};
   RunningOp(gpu, op, sets[0], stream, "before").finish(false);
-  gpu.plan("hang=1");
+  gpu.plan(devices() + "hang=1");
   RunningOp waiting(gpu, op, sets[0], stream, "waiting");
   for (const auto pair : pairs) {
     if (horo_process_set_rank(pair) >= 0) barrier(pair);
@@ -210,7 +217,7 @@ int main(int count, char** arguments) {
   const char* const driver = std::getenv("HORO_GPU_DRIVER");
   require(driver != nullptr, "HORO_GPU_DRIVER is not set");
   check(horo_init(), "horo_init");
-  const Gpu gpu(driver, 0);
+  const Gpu gpu(driver, devices().empty() ? 0 : horo_local_rank());
   const int code = scenarios.at(arguments[1])(gpu, arguments + 2);
   if (horo_rank() == 0) std::printf("all is well\n");
   check(horo_shutdown(), "horo_shutdown");

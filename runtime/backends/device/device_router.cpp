@@ -16,28 +16,37 @@ constexpr Duration kDrains = std::chrono::milliseconds(250);
 
 }  // namespace
 
-DeviceRouter::DeviceRouter(std::unique_ptr<Backend> host, Devices& devices, SetPlace place)
-    : host_(std::move(host)), devices_(devices), place_(std::move(place)) {}
+DeviceRouter::DeviceRouter(std::unique_ptr<Backend> host, const DeviceOptions& options,
+                           SetPlace place)
+    : host_(std::move(host)),
+      options_(options),
+      place_(std::move(place)),
+      choice_(options_, place_) {}
 
 BackendCaps DeviceRouter::caps() const {
   auto caps = host_->caps();
-  for (const auto& active : active_)
-    caps.polls = caps.polls || (active.staged != nullptr && active.staged->waits_for_device());
+  caps.polls = caps.polls || choice_.connects();
+  for (const auto& active : active_) {
+    const bool direct = active.backend != nullptr && active.backend == choice_.backend();
+    caps.polls =
+        caps.polls || direct || (active.staged != nullptr && active.staged->waits_for_device());
+  }
   return caps;
 }
 
 void DeviceRouter::begin_routing() {
   before_ = host_->completed();
   for (auto ticket = before_ + 1; ticket <= host_->started(); ++ticket) {
-    active_.start({.bucket = {}, .staged = nullptr, .ticket = ticket});
+    active_.start({.bucket = {}, .staged = nullptr, .backend = host_.get(), .ticket = ticket});
     ++fed_;
   }
+  routed_ = fed_;
   routes_ = true;
 }
 
 Status DeviceRouter::open_device(const Bucket& bucket) {
   if (bucket.device < 0) return {};
-  HORO_TRY(auto* const gpu, devices_.open(bucket.device));
+  HORO_TRY(auto* const gpu, options_.devices->open(bucket.device));
   return lane_.use(*gpu);
 }
 
@@ -48,13 +57,8 @@ Status DeviceRouter::start(Bucket bucket) {
     begin_routing();
   }
   Active active;
-  if (on_device) {
-    auto opened = open_device(bucket);
-    active.staged =
-        std::make_unique<StagedBucket>(std::move(bucket), place_, lane_, std::move(opened));
-  } else {
-    active.bucket = std::move(bucket);
-  }
+  if (on_device) active.opened = open_device(bucket);
+  active.bucket = std::move(bucket);
   active_.start(std::move(active));
   HORO_TRY_STATUS(advance());
   return {};
@@ -62,37 +66,71 @@ Status DeviceRouter::start(Bucket bucket) {
 
 bool DeviceRouter::is_done(const Active& active) const {
   if (active.staged != nullptr) return active.staged->done();
-  return active.ticket != 0 && active.ticket <= host_->completed();
+  return active.backend != nullptr && active.ticket <= active.backend->completed();
 }
 
-/// Feeds the backend for host memory with the oldest bucket that it does not have. False: that one
-/// is not ready, or there is none.
+Result<bool> DeviceRouter::route(Active& active) {
+  HORO_TRY(const bool chosen, choice_.advance(*host_, lane_.gpu()));
+  if (!chosen) return false;
+  if (active.opened && choice_.takes(active.bucket)) return true;
+  auto error = std::exchange(active.opened, {});
+  if (error && !choice_.refused()) error = choice_.refused();
+  active.staged = std::make_unique<StagedBucket>(std::exchange(active.bucket, {}), place_, lane_,
+                                                 std::move(error));
+  return true;
+}
+
+Result<bool> DeviceRouter::feed(Active& active) {
+  if (active.staged != nullptr) return active.staged->feed(*host_);
+  const bool on_device = active.bucket.like.memory == MemoryKind::device;
+  active.backend = on_device ? choice_.backend() : host_.get();
+  HORO_TRY_STATUS(active.backend->start(std::exchange(active.bucket, {})));
+  active.ticket = active.backend->started();
+  return true;
+}
+
+/// Feeds the backends with the oldest bucket that none of them has. False: that one is not ready,
+/// or there is none.
 Result<bool> DeviceRouter::feed_next() {
   const auto at = fed_ - active_.completed();
   if (fed_ == active_.started()) return false;
   auto& active = *(active_.begin() + static_cast<std::ptrdiff_t>(at));
-  if (active.staged != nullptr) {
-    HORO_TRY(const bool all, active.staged->feed(*host_));
-    if (!all) return false;
-  } else {
-    HORO_TRY_STATUS(host_->start(std::exchange(active.bucket, {})));
-    active.ticket = host_->started();
+  HORO_TRY(const bool all, feed(active));
+  if (all) ++fed_;
+  return all;
+}
+
+/// Gives ways to the buckets that have none, in order.
+Result<bool> DeviceRouter::route_next() {
+  bool any = false;
+  while (routed_ < active_.started()) {
+    auto& active = *(active_.begin() + static_cast<std::ptrdiff_t>(routed_ - active_.completed()));
+    if (active.bucket.like.memory == MemoryKind::device) {
+      // While the members choose, everything before has to be under way, in the log's order.
+      if (!chosen_ && fed_ < routed_) return any;
+      HORO_TRY(chosen_, route(active));
+      if (!chosen_) return any;
+    }
+    ++routed_;
+    any = true;
   }
-  ++fed_;
-  return true;
+  return any;
 }
 
 Result<bool> DeviceRouter::advance() {
   bool any = false;
   for (bool moved = true; moved; any = any || moved) {
-    moved = false;
+    HORO_TRY(moved, route_next());
     for (auto& active : active_) {
       if (active.staged == nullptr) continue;
       HORO_TRY(const bool filled, active.staged->fill());
       moved = filled || moved;
     }
-    HORO_TRY(const bool fed, feed_next());
-    moved = fed || moved;
+    while (fed_ < routed_) {
+      HORO_TRY(const bool fed, feed_next());
+      if (!fed) break;
+      moved = true;
+    }
     for (auto& active : active_) {
       if (active.staged != nullptr) moved = active.staged->drain(*host_) || moved;
     }
@@ -102,8 +140,9 @@ Result<bool> DeviceRouter::advance() {
 }
 
 bool DeviceRouter::progress() {
-  const bool host_moved = host_->progress();
+  bool host_moved = host_->progress();
   if (!routes_) return host_moved;
+  if (choice_.backend() != nullptr) host_moved = choice_.backend()->progress() || host_moved;
   if (!failure_) return host_moved;
   const auto moved = advance();
   if (!moved) failure_ = Failure(moved.error());
@@ -112,11 +151,13 @@ bool DeviceRouter::progress() {
 
 Status DeviceRouter::health() const {
   HORO_TRY_STATUS(failure_);
+  if (choice_.backend() != nullptr) HORO_TRY_STATUS(choice_.backend()->health());
   return host_->health();
 }
 
 void DeviceRouter::abort() {
   host_->abort();
+  choice_.abort();
   const auto& clock = SteadyClock::instance();
   const auto deadline = Deadline::in(clock, kDrains);
   for (auto& active : active_) {
@@ -125,7 +166,7 @@ void DeviceRouter::abort() {
     active.staged->forget();
   }
   active_.clear();
-  fed_ = active_.started();
+  fed_ = routed_ = active_.started();
 }
 
 }  // namespace horo::runtime

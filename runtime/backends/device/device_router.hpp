@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The backend of a set that may have tensors in device memory. Buckets in host memory go to the
-// set's backend for host memory; those in device memory go through host memory (StagedBucket).
+// set's backend for host memory; those in device memory take the way that the members choose
+// (DeviceChoice), or go through host memory (StagedBucket).
 #pragma once
 
 #include <memory>
 
+#include "runtime/backends/device/device_choice.hpp"
 #include "runtime/backends/device/staged_bucket.hpp"
 #include "runtime/backends/device/staging_lane.hpp"
 #include "runtime/backends/hierarchical/bucket_queue.hpp"
@@ -18,8 +20,8 @@ namespace horo::runtime {
 /// Thread: the holder of the progress token.
 class DeviceRouter final : public Backend {
  public:
-  /// `devices` outlives this.
-  DeviceRouter(std::unique_ptr<Backend> host, Devices& devices, SetPlace place);
+  /// `options` outlives this.
+  DeviceRouter(std::unique_ptr<Backend> host, const DeviceOptions& options, SetPlace place);
 
   BackendCaps caps() const override;
   Status start(Bucket bucket) override;
@@ -40,24 +42,34 @@ class DeviceRouter final : public Backend {
 
  private:
   struct Active {
-    Bucket bucket;                         ///< In host memory, until it is fed.
-    std::unique_ptr<StagedBucket> staged;  ///< Null: in host memory.
-    std::uint64_t ticket = 0;              ///< The host's backend has given it; 0: not yet.
+    Bucket bucket;                         ///< Until it is fed.
+    std::unique_ptr<StagedBucket> staged;  ///< It goes through host memory.
+    Backend* backend = nullptr;            ///< It has the bucket, once it is fed.
+    Status opened;                         ///< The bucket's device is there.
+    std::uint64_t ticket = 0;              ///< The backend has given it; 0: not yet.
   };
 
   void begin_routing();
   Status open_device(const Bucket& bucket);
+  /// Gives a bucket in device memory its way; false: the members are choosing. Fails: as
+  /// Backend::start.
+  Result<bool> route(Active& active);
+  Result<bool> feed(Active& active);
   Result<bool> feed_next();
+  Result<bool> route_next();
   Result<bool> advance();
   bool is_done(const Active& active) const;
 
   const std::unique_ptr<Backend> host_;
-  Devices& devices_;
+  const DeviceOptions& options_;
   const SetPlace place_;
   StagingLane lane_;
+  DeviceChoice choice_;
   BucketQueue<Active> active_;
   bool routes_ = false;
   std::uint64_t before_ = 0;  ///< Buckets that had completed when routing began.
+  bool chosen_ = false;
+  std::uint64_t routed_ = 0;  ///< Buckets of `active_` that have their way, since then.
   std::uint64_t fed_ = 0;     ///< Buckets of `active_` that the host's backend has, since then.
   Status failure_;
 };

@@ -8,19 +8,12 @@
 #include <deque>
 #include <vector>
 
+#include "runtime/backends/device/device_options.hpp"
 #include "runtime/backends/device/staging_lane.hpp"
 #include "runtime/backends/device/staging_plan.hpp"
 #include "runtime/bucket/backend.hpp"
 
 namespace horo::runtime {
-
-/// This rank's place in the set.
-struct SetPlace {
-  int position = 0;
-  std::vector<Rank> ranks;
-
-  int size() const { return static_cast<int>(ranks.size()); }
-};
 
 /// An error of the device ends the bucket with an error on all ranks, because they tell each other
 /// behind the last piece whether their copies have come about. Every rank takes part in every

@@ -2,6 +2,8 @@
 // The module `nccl`.
 #include "runtime/backends/module.hpp"
 
+#include <cstring>
+
 #include "runtime/backends/nccl/nccl_backend.hpp"
 #include "runtime/device/cuda/cuda_device.hpp"
 
@@ -16,10 +18,37 @@ Status probe() {
   return {};
 }
 
+Result<nccl::UniqueId> agree_on_id(const Communicator& c, const nccl::Library& library) {
+  const auto deadline = Deadline::in(SteadyClock::instance(), c.start_timeout);
+  const auto key = c.name + "/nccl";
+  nccl::UniqueId id;
+  if (c.position == 0) {
+    HORO_TRY_STATUS(library.status(library.get_unique_id(&id), "ncclGetUniqueId"));
+    if (c.size() == 1) return id;
+    HORO_TRY_STATUS(c.meeting->set(key, {id.bytes.data(), id.bytes.size()}, deadline));
+    return id;
+  }
+  HORO_TRY(const auto text, c.meeting->get(key, deadline));
+  if (text.size() != id.bytes.size())
+    return fail(Errc::protocol, "'{}' has {} bytes and is not an NCCL id", key, text.size());
+  std::memcpy(id.bytes.data(), text.data(), text.size());
+  return id;
+}
+
 Result<std::unique_ptr<Backend>> make(const Communicator& communicator) {
+  HORO_TRY_STATUS(check(communicator));
   HORO_TRY(auto device, open_cuda_device(communicator.device));
   HORO_TRY_STATUS(enter_cuda_device(communicator.device));
-  return NcclBackend::make(communicator, std::move(device));
+  HORO_TRY(const auto* const library, nccl::load());
+  HORO_TRY(const auto id, agree_on_id(communicator, *library));
+  auto* const opened = device.get();
+  return NcclBackend::join(*library, {.device = opened,
+                                      .owned = std::move(device),
+                                      .id = id,
+                                      .position = communicator.position,
+                                      .ranks = communicator.size(),
+                                      .timeout = communicator.timeout,
+                                      .packs = opened->packer() != nullptr});
 }
 
 }  // namespace

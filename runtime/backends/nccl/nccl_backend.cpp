@@ -1,36 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/backends/nccl/nccl_backend.hpp"
 
+#include <bit>
 #include <cstring>
 #include <thread>
 #include <utility>
+
+#include "base/deadline.hpp"
 
 namespace horo::runtime {
 
 namespace {
 
 constexpr Duration kLooksAwayFor = std::chrono::seconds(1);
-constexpr Duration kDrains = std::chrono::seconds(1);
+/// A rank that takes longer than the knob `release.timeout` says is killed.
+constexpr Duration kDrains = std::chrono::milliseconds(250);
+constexpr std::uint64_t kLargeTensor = std::uint64_t{1} << 20U;  ///< Bytes.
 
 bool is_float(DType dtype) {
   return dtype == DType::f16 || dtype == DType::bf16 || dtype == DType::f32 || dtype == DType::f64;
-}
-
-Result<nccl::UniqueId> agree_on_id(const Communicator& c, const nccl::Library& library) {
-  const auto deadline = Deadline::in(SteadyClock::instance(), c.start_timeout);
-  const auto key = c.name + "/nccl";
-  nccl::UniqueId id;
-  if (c.position == 0) {
-    HORO_TRY_STATUS(library.status(library.get_unique_id(&id), "ncclGetUniqueId"));
-    if (c.size() == 1) return id;
-    HORO_TRY_STATUS(c.meeting->set(key, {id.bytes.data(), id.bytes.size()}, deadline));
-    return id;
-  }
-  HORO_TRY(const auto text, c.meeting->get(key, deadline));
-  if (text.size() != id.bytes.size())
-    return fail(Errc::protocol, "'{}' has {} bytes and is not an NCCL id", key, text.size());
-  std::memcpy(id.bytes.data(), text.data(), text.size());
-  return id;
 }
 
 const void* at(const void* memory, std::uint64_t bytes) {
@@ -43,41 +31,46 @@ void* at(void* memory, std::uint64_t bytes) {
 
 }  // namespace
 
-Result<std::unique_ptr<Backend>> NcclBackend::make(const Communicator& communicator,
-                                                   std::unique_ptr<Device> device) {
-  HORO_TRY_STATUS(runtime::check(communicator));
-  HORO_TRY(const auto* library, nccl::load());
-  HORO_TRY(const auto id, agree_on_id(communicator, *library));
-  HORO_TRY(const auto stream, device->make_stream());
+Result<std::unique_ptr<Backend>> NcclBackend::join(const nccl::Library& library, Member member) {
+  HORO_TRY(auto* const stream, member.device->make_stream());
   nccl::Comm comm = nullptr;
-  const auto joined = library->status(
-      library->comm_init_rank(&comm, communicator.size(), id, communicator.position),
-      "ncclCommInitRank");
+  const auto joined = library.status(
+      library.comm_init_rank(&comm, member.ranks, member.id, member.position), "ncclCommInitRank");
   if (!joined) {
-    device->destroy_stream(stream);
+    member.device->destroy_stream(stream);
     return Failure(joined.error());
   }
-  std::unique_ptr<NcclBackend> backend(
-      new NcclBackend(*library, std::move(device), comm, communicator));
-  backend->stream_ = stream;
-  return std::unique_ptr<Backend>(std::move(backend));
+  return std::unique_ptr<Backend>(new NcclBackend(library, std::move(member), comm, stream));
 }
 
-NcclBackend::NcclBackend(const nccl::Library& library, std::unique_ptr<Device> device,
-                         nccl::Comm comm, const Communicator& communicator)
+NcclBackend::NcclBackend(const nccl::Library& library, Member member, nccl::Comm comm,
+                         StreamHandle stream)
     : nccl_(library),
-      device_(std::move(device)),
-      position_(communicator.position),
-      ranks_(communicator.size()),
-      timeout_(communicator.timeout),
-      comm_(comm) {}
+      owned_(std::move(member.owned)),
+      device_(member.device),
+      packs_(member.packs),
+      ranks_(member.ranks),
+      timeout_(member.timeout),
+      comm_(comm),
+      stream_(stream) {}
 
 NcclBackend::~NcclBackend() {
   if (flights_.empty() && health_ && comm_ != nullptr) {
+    const EnteredDevice entered(*device_);
     nccl_.comm_destroy(std::exchange(comm_, nullptr));
   }
   abort();
+  free_retired();
+  if (fusion_ != nullptr && flights_.empty()) device_->free(fusion_);
   device_->destroy_stream(stream_);
+}
+
+bool NcclBackend::takes(const Signature& like, bool packs) {
+  if (nccl::type_of(like.dtype) < 0 || moves_nothing(like.kind)) return false;
+  if (!reduces(like.kind)) return true;
+  const bool scaled = like.prescale != 1 || like.postscale != 1;
+  const bool scales = packs && like.kind == Kind::allreduce && is_float(like.dtype);
+  return nccl::op_of(like.op) >= 0 && like.dtype != DType::boolean && (!scaled || scales);
 }
 
 Status NcclBackend::check(const Bucket& bucket) const {
@@ -86,24 +79,23 @@ Status NcclBackend::check(const Bucket& bucket) const {
     return fail(Errc::unsupported, "backend 'nccl' moves memory of device {} only, not of {}",
                 device_->index(), bucket.device);
   }
+  if (takes(like, packs_)) return {};
   const bool scaled = like.prescale != 1 || like.postscale != 1;
-  const bool no_kernel = scaled && !(like.kind == Kind::allreduce && is_float(like.dtype));
-  const bool reducing = reduces(like.kind);
-  if (nccl::type_of(like.dtype) < 0 || (reducing && nccl::op_of(like.op) < 0) ||
-      (reducing && (no_kernel || like.dtype == DType::boolean)) || like.kind == Kind::barrier) {
-    return fail(Errc::unsupported, "backend 'nccl' has no {} of {}{}{}", name(like.kind),
-                name(like.dtype), reducing ? fmt::format(" by {}", name(like.op)) : "",
-                scaled ? " with scaling" : "");
-  }
-  return {};
+  return fail(Errc::unsupported, "backend 'nccl' has no {} of {}{}{}", name(like.kind),
+              name(like.dtype), reduces(like.kind) ? fmt::format(" by {}", name(like.op)) : "",
+              scaled ? " with scaling" : "");
 }
 
 Status NcclBackend::start(Bucket bucket) {
   HORO_TRY_STATUS(check(bucket));
-  Flight flight;
+  Flight flight{.outcome = bucket.outcome};
   HORO_TRY(flight.event, device_->make_event());
-  auto status = enqueue(bucket, flight);
+  auto status = enqueue(bucket);
   if (status) status = device_->record(flight.event, stream_);
+  if (status && flight.outcome != nullptr && flight.outcome->finished != nullptr) {
+    status = device_->record(flight.outcome->finished, stream_);
+    flight.outcome->launched = status.has_value();
+  }
   ++started_;
   flights_.push_back(flight);
   // Some work may be on the stream already, so a failure breaks the backend, not only this bucket.
@@ -111,24 +103,47 @@ Status NcclBackend::start(Bucket bucket) {
   return {};
 }
 
-Status NcclBackend::enqueue(const Bucket& bucket, Flight& flight) {
+Status NcclBackend::enqueue(const Bucket& bucket) {
+  const EnteredDevice entered(*device_);
+  HORO_TRY_STATUS(entered.status());
   for (const auto& part : bucket.parts) {
     if (part.ready != nullptr) HORO_TRY_STATUS(device_->wait(stream_, part.ready));
+    for (const auto& event : part.before) HORO_TRY_STATUS(device_->wait(stream_, event.get()));
   }
-  if (bucket.like.kind == Kind::allreduce) return all_reduce(bucket, flight);
+  if (bucket.like.kind == Kind::allreduce) return all_reduce(bucket);
   return in_group(bucket);
 }
 
-Status NcclBackend::all_reduce(const Bucket& bucket, Flight& flight) {
+Result<void*> NcclBackend::fusion_memory(std::uint64_t bytes) {
+  if (bytes <= fusion_bytes_) return fusion_;
+  const auto rounded = std::bit_ceil(bytes);
+  HORO_TRY(auto* const memory, device_->allocate(rounded));
+  if (fusion_ != nullptr) retired_.push_back(fusion_);
+  fusion_ = memory;
+  fusion_bytes_ = rounded;
+  return memory;
+}
+
+void NcclBackend::free_retired() {
+  if (!flights_.empty()) return;
+  for (auto* const memory : retired_) device_->free(memory);
+  retired_.clear();
+}
+
+/// Small tensors are packed; large ones, and all where there are no kernels, move in place in one
+/// group. The same on all members.
+Status NcclBackend::all_reduce(const Bucket& bucket) {
   const auto& like = bucket.like;
-  const int type = nccl::type_of(like.dtype);
-  const bool plain = like.prescale == 1 && like.postscale == 1;
-  if (bucket.parts.size() == 1 && plain) {
-    const auto& part = bucket.parts.front();
-    return nccl_.status(nccl_.all_reduce(part.in, part.out, part.elements, type,
-                                         nccl::op_of(like.op), comm_, stream_),
-                        "ncclAllReduce");
-  }
+  const bool scaled = like.prescale != 1 || like.postscale != 1;
+  std::uint64_t bytes = 0;
+  for (const auto& part : bucket.parts) bytes += part.elements * size_of(like.dtype);
+  const bool large = bytes >= kLargeTensor * bucket.parts.size();
+  if (scaled || (packs_ && bucket.parts.size() > 1 && !large)) return reduce_packed(bucket);
+  return in_group(bucket);
+}
+
+Status NcclBackend::reduce_packed(const Bucket& bucket) {
+  const auto& like = bucket.like;
   std::vector<DeviceSpan> in;
   std::vector<DeviceSpan> out;
   std::uint64_t elements = 0;
@@ -144,14 +159,15 @@ Status NcclBackend::all_reduce(const Bucket& bucket, Flight& flight) {
   const Conversion on_the_way_in{.from = like.dtype, .to = like.dtype, .scale = like.prescale};
   const Conversion on_the_way_out{
       .from = like.dtype, .to = like.dtype, .scale = like.postscale / (divides ? ranks_ : 1)};
-  if (device_->packer() == nullptr)
+  auto* const packer = device_->packer();
+  if (packer == nullptr)
     return fail(Errc::unsupported, "device {} has no kernels to pack tensors", device_->index());
-  HORO_TRY(flight.fused, device_->allocate(elements * size_of(like.dtype)));
-  HORO_TRY_STATUS(device_->packer()->pack(flight.fused, in, on_the_way_in, stream_));
-  HORO_TRY_STATUS(nccl_.status(
-      nccl_.all_reduce(flight.fused, flight.fused, elements, type, nccl::op_of(op), comm_, stream_),
-      "ncclAllReduce"));
-  return device_->packer()->unpack(out, flight.fused, on_the_way_out, stream_);
+  HORO_TRY(void* const fused, fusion_memory(elements * size_of(like.dtype)));
+  HORO_TRY_STATUS(packer->pack(fused, in, on_the_way_in, stream_));
+  HORO_TRY_STATUS(nccl_.status(nccl_.all_reduce(fused, fused, elements, nccl::type_of(like.dtype),
+                                                nccl::op_of(op), comm_, stream_),
+                               "ncclAllReduce"));
+  return packer->unpack(out, fused, on_the_way_out, stream_);
 }
 
 Status NcclBackend::in_group(const Bucket& bucket) {
@@ -168,7 +184,14 @@ Status NcclBackend::move_part(const Bucket& bucket, std::size_t part) {
   const auto& like = bucket.like;
   const auto& p = bucket.parts[part];
   const int type = nccl::type_of(like.dtype);
+  if (like.kind == Kind::allreduce) {
+    if (p.elements == 0) return {};
+    return nccl_.status(
+        nccl_.all_reduce(p.in, p.out, p.elements, type, nccl::op_of(like.op), comm_, stream_),
+        "ncclAllReduce");
+  }
   if (like.kind == Kind::broadcast) {
+    if (p.elements == 0) return {};
     return nccl_.status(nccl_.broadcast(p.in, p.out, p.elements, type, like.root, comm_, stream_),
                         "ncclBroadcast");
   }
@@ -219,7 +242,6 @@ Status NcclBackend::move_alltoall(const Bucket& bucket, std::size_t part) {
 
 void NcclBackend::finish(Flight& flight) {
   device_->destroy_event(flight.event);
-  if (flight.fused != nullptr) device_->free(flight.fused);
 }
 
 bool NcclBackend::progress() {
@@ -233,6 +255,7 @@ bool NcclBackend::progress() {
     ++completed_;
     moved = true;
   }
+  if (!retired_.empty()) free_retired();
   if (health_) health_ = watch(moved);
   return moved;
 }
@@ -252,18 +275,22 @@ Status NcclBackend::watch(bool moved) {
 
 void NcclBackend::abort() {
   if (comm_ == nullptr) return;
+  const EnteredDevice entered(*device_);
   nccl_.comm_abort(std::exchange(comm_, nullptr));
   if (health_) health_ = fail(Errc::cancelled, "the backend was stopped");
   const auto& clock = SteadyClock::instance();
   const auto deadline = Deadline::in(clock, kDrains);
-  for (auto& flight : flights_) {
+  while (!flights_.empty()) {
     // An event that was never recorded counts as passed.
-    for (auto done = device_->done(flight.event); done && !*done && !deadline.expired(clock.now());
-         done = device_->done(flight.event))
+    const auto done = device_->done(flights_.front().event);
+    if (done && !*done) {
+      if (deadline.expired(clock.now())) return;  // The device hangs: its memory is never freed.
       std::this_thread::yield();
-    finish(flight);
+      continue;
+    }
+    finish(flights_.front());
+    flights_.pop_front();
   }
-  flights_.clear();
 }
 
 }  // namespace horo::runtime

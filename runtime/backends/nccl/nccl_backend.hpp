@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "base/clock.hpp"
-#include "runtime/backends/communicator.hpp"
 #include "runtime/backends/nccl/nccl_library.hpp"
 #include "runtime/bucket/backend.hpp"
 #include "runtime/device/device.hpp"
@@ -20,9 +19,23 @@ namespace horo::runtime {
 /// Thread: the holder of the progress token.
 class NcclBackend final : public Backend {
  public:
-  /// Blocks: until all members have connected. Fails: as the device, NCCL and the rendezvous store.
-  static Result<std::unique_ptr<Backend>> make(const Communicator& communicator,
-                                               std::unique_ptr<Device> device);
+  /// A member's part in a communicator.
+  struct Member {
+    Device* device = nullptr;         ///< It outlives the backend.
+    std::unique_ptr<Device> owned{};  ///< The same, if it is the backend's.
+    nccl::UniqueId id;                ///< The same on all members.
+    int position = 0;
+    int ranks = 1;
+    Duration timeout{};
+    bool packs = false;  ///< All members have kernels that pack tensors.
+  };
+
+  /// The device's context is the calling thread's. Blocks: until all members have connected. Fails:
+  /// as the device and NCCL.
+  static Result<std::unique_ptr<Backend>> join(const nccl::Library& library, Member member);
+
+  /// Whether it moves such buckets; with `packs` as in Member. Pure.
+  static bool takes(const Signature& like, bool packs);
   ~NcclBackend() override;
   NcclBackend(const NcclBackend&) = delete;
   NcclBackend& operator=(const NcclBackend&) = delete;
@@ -49,14 +62,17 @@ class NcclBackend final : public Backend {
   /// A bucket whose work is on the stream.
   struct Flight {
     EventHandle event = nullptr;
-    void* fused = nullptr;  ///< Device memory of its own; null: it ran in place.
+    DeviceOutcome* outcome = nullptr;
   };
 
-  NcclBackend(const nccl::Library& library, std::unique_ptr<Device> device, nccl::Comm comm,
-              const Communicator& communicator);
+  NcclBackend(const nccl::Library& library, Member member, nccl::Comm comm, StreamHandle stream);
   Status check(const Bucket& bucket) const;
-  Status enqueue(const Bucket& bucket, Flight& flight);
-  Status all_reduce(const Bucket& bucket, Flight& flight);
+  Status enqueue(const Bucket& bucket);
+  Status all_reduce(const Bucket& bucket);
+  Status reduce_packed(const Bucket& bucket);
+  /// Memory for packed tensors, which the buckets use in the stream's order. Fails: out_of_memory.
+  Result<void*> fusion_memory(std::uint64_t bytes);
+  void free_retired();
   Status in_group(const Bucket& bucket);
   Status move_part(const Bucket& bucket, std::size_t part);
   Status move_alltoall(const Bucket& bucket, std::size_t part);
@@ -64,13 +80,17 @@ class NcclBackend final : public Backend {
   Status watch(bool moved);
 
   const nccl::Library& nccl_;
-  const std::unique_ptr<Device> device_;
-  const int position_;
+  const std::unique_ptr<Device> owned_;
+  Device* const device_;
+  const bool packs_;
   const int ranks_;
   const Duration timeout_;
   nccl::Comm comm_;
   StreamHandle stream_ = nullptr;
   std::deque<Flight> flights_;
+  void* fusion_ = nullptr;
+  std::uint64_t fusion_bytes_ = 0;
+  std::vector<void*> retired_;  ///< Fusion memory that was too small, until nothing is in flight.
   std::uint64_t started_ = 0;
   std::uint64_t completed_ = 0;
   TimePoint looked_{};

@@ -7,23 +7,22 @@ namespace horo::runtime::nccl {
 
 namespace {
 
-constexpr const char* kFile = "libnccl.so.2";
 constexpr Result kRemoteError = 6;
 
 /// The framework's own, if it has loaded one: two in one process share no connections.
-void* open_library() {
-  void* handle = dlopen(kFile, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
-  return handle != nullptr ? handle : dlopen(kFile, RTLD_NOW | RTLD_LOCAL);
+void* open_library(const char* file) {
+  void* handle = dlopen(file, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+  return handle != nullptr ? handle : dlopen(file, RTLD_NOW | RTLD_LOCAL);
 }
 
-horo::Result<Library> find_functions() {
-  void* handle = open_library();
+horo::Result<Library> find_functions(const std::string& file) {
+  void* handle = open_library(file.c_str());
   if (handle == nullptr) {
     const char* why = dlerror();
     return fail(Errc::unavailable,
                 "NCCL cannot be loaded: {}; it comes with a framework for CUDA, with PyPI's "
                 "nvidia-nccl-cu13, or as NVIDIA's libnccl2",
-                why == nullptr ? kFile : why);
+                why == nullptr ? file : why);
   }
   Library library{};
   std::string missing;
@@ -46,7 +45,7 @@ horo::Result<Library> find_functions() {
   find(library.send, "ncclSend");
   find(library.receive, "ncclRecv");
   if (!missing.empty())
-    return fail(Errc::unavailable, "{} has no {}; install NCCL 2.8 or later", kFile, missing);
+    return fail(Errc::unavailable, "{} has no {}; install NCCL 2.8 or later", file, missing);
   return library;
 }
 
@@ -102,8 +101,8 @@ Status Library::status(Result result, const char* call) const {
               get_error_string(result));
 }
 
-horo::Result<const Library*> load() {
-  static const auto library = find_functions();
+horo::Result<const Library*> load(const std::string& file) {
+  static const auto library = find_functions(file);
   if (!library) return Failure(library.error());
   return &*library;
 }

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstddef>
+#include <string>
 
 #include "base/result.hpp"
 #include "runtime/device/device.hpp"
@@ -53,7 +54,11 @@ struct Library {
   Status status(Result result, const char* call) const;
 };
 
-/// Loaded once per process. Fails: unavailable (no libnccl.so.2, or without a function; which).
-horo::Result<const Library*> load();
+/// NCCL's file, unless a knob names another one.
+inline constexpr const char* kLibraryFile = "libnccl.so.2";
+
+/// Loaded once per process: when it is loaded already, `file` does not matter. Fails: unavailable
+/// (no such file, or without a function; which).
+horo::Result<const Library*> load(const std::string& file = kLibraryFile);
 
 }  // namespace horo::runtime::nccl

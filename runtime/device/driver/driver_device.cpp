@@ -51,6 +51,15 @@ class DriverDevice final : public Device {
 
   int index() const override { return index_; }
 
+  Status enter() override {
+    return driver_.status(driver_.push_context(context_), "cuCtxPushCurrent");
+  }
+
+  void leave() override {
+    cuda::Context own = nullptr;
+    static_cast<void>(driver_.pop_context(&own));
+  }
+
   Packer* packer() override { return kernels_.get(); }
 
   DriverParts parts() const { return {&driver_, context_, kernels_.get()}; }

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/backends/device/device_choice.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/deadline.hpp"
+#include "base/log.hpp"
+#include "base/signals_blocked.hpp"
+
+namespace horo::runtime {
+
+namespace {
+
+constexpr Duration kLeavesThread = std::chrono::milliseconds(250);
+
+std::string_view word_of(GpuOperations wanted) {
+  switch (wanted) {
+    case GpuOperations::automatic:
+      return "auto";
+    case GpuOperations::nccl:
+      return "nccl";
+    case GpuOperations::ipc:
+      return "ipc";
+    case GpuOperations::staged:
+      return "staged";
+  }
+  return "auto";
+}
+
+template <std::size_t Room>
+std::uint16_t keep(std::array<char, Room>& to, std::string_view text) {
+  const auto length = std::min(text.size(), Room);
+  std::copy_n(text.begin(), length, to.begin());
+  return static_cast<std::uint16_t>(length);
+}
+
+template <std::size_t Room>
+std::string text_of(const std::array<char, Room>& from, std::uint16_t length) {
+  return {from.data(), std::min<std::size_t>(length, Room)};
+}
+
+}  // namespace
+
+DeviceChoice::~DeviceChoice() {
+  abort();
+  backend_.reset();
+  if (claimed_ != nullptr) claimed_->release_order();
+}
+
+/// The reason why this rank cannot use the path; empty: it can.
+std::string DeviceChoice::offer_of(DevicePath& path, OpenDevice* gpu, ToldPath& told) const {
+  const auto word = word_of(options_.wanted);
+  if (options_.wanted != GpuOperations::automatic && path.name() != word)
+    return fmt::format("gpu.operations is {}", word);
+  if (gpu == nullptr) return "it has no device";
+  if (claimed_ == nullptr) {
+    return "another process set moves tensors between this device and others, and operations of "
+           "two "
+           "sets could start in different orders";
+  }
+  auto offer = path.offer(gpu->device(), place_.position);
+  if (!offer) return offer.error().message;
+  told.offer_length = keep(told.offer, *offer);
+  return {};
+}
+
+void DeviceChoice::prepare(OpenDevice* gpu) {
+  if (options_.paths) {
+    for (auto& path : options_.paths()) paths_.emplace_back(std::move(path));
+  }
+  if (options_.wanted == GpuOperations::staged) paths_.clear();
+  if (paths_.size() > kMostPaths) paths_.resize(kMostPaths);
+  mine_.device = gpu == nullptr ? -1 : gpu->index();
+  if (gpu != nullptr && gpu->claim_order()) claimed_ = gpu;
+  for (std::size_t p = 0; p < paths_.size(); ++p) {
+    auto& told = mine_.paths[p];
+    told.reason_length = keep(told.reason, offer_of(*paths_[p], gpu, told));
+  }
+}
+
+Status DeviceChoice::tell(Backend& host) {
+  told_.resize(static_cast<std::size_t>(place_.size()));
+  if (place_.size() == 1) {
+    told_[0] = mine_;
+    return {};
+  }
+  Bucket bucket{.like = {.kind = Kind::allgather, .dtype = DType::u8},
+                .path = DataPath::staged,
+                .parts = {Part{.in = &mine_,
+                               .out = told_.data(),
+                               .elements = sizeof(Told),
+                               .row_elements = sizeof(Told)}},
+                .rows = std::vector<std::uint64_t>(told_.size(), 1)};
+  HORO_TRY_STATUS(host.start(std::move(bucket)));
+  ticket_ = host.started();
+  return {};
+}
+
+std::vector<DeviceMember> DeviceChoice::members_of(std::size_t path) const {
+  std::vector<DeviceMember> members;
+  for (std::size_t p = 0; p < told_.size(); ++p) {
+    const auto& told = told_[p].paths[path];
+    members.push_back({.rank = place_.ranks[p].value(),
+                       .host = place_.hosts.empty() ? 0 : place_.hosts[p],
+                       .device = told_[p].device,
+                       .offer = text_of(told.offer, told.offer_length),
+                       .why_not = text_of(told.reason, told.reason_length)});
+  }
+  return members;
+}
+
+std::string DeviceChoice::why_not(std::size_t path) const {
+  const auto members = members_of(path);
+  for (const auto& member : members) {
+    if (!member.why_not.empty()) return fmt::format("rank {}: {}", member.rank, member.why_not);
+  }
+  const auto together = paths_[path]->check(members);
+  return together ? std::string() : together.error().message;
+}
+
+void DeviceChoice::try_next(OpenDevice* gpu) {
+  for (; next_ < paths_.size(); ++next_) {
+    auto reason = why_not(next_);
+    if (reason.empty() && gpu != nullptr) return connect(*gpu);
+    reasons_ += fmt::format("; {}: {}", paths_[next_]->name(), reason);
+  }
+  conclude();
+}
+
+void DeviceChoice::connect(OpenDevice& gpu) {
+  connection_ = std::make_shared<Connection>();
+  connection_->members = members_of(next_);
+  connection_->path = paths_[next_];
+  connection_->set = {.position = place_.position,
+                      .members = connection_->members,
+                      .device = &gpu.device(),
+                      .start_timeout = options_.start_timeout,
+                      .timeout = options_.timeout};
+  stage_ = Stage::connecting;
+  thread_ = start_quiet_thread([connection = connection_] {
+    connection->made = connection->path->connect(connection->set);
+    connection->done.store(true, std::memory_order_release);
+  });
+}
+
+Status DeviceChoice::agree(Backend& host) {
+  thread_.join();
+  failed_here_ =
+      connection_->made ? 0 : place_.ranks[static_cast<std::size_t>(place_.position)].value() + 1;
+  failed_ = failed_here_;
+  if (!connection_->made)
+    reasons_ += fmt::format("; {}: {}", paths_[next_]->name(), connection_->made.error().message);
+  stage_ = Stage::agreeing;
+  if (place_.size() == 1) return {};
+  Bucket said{.like = {.kind = Kind::allreduce, .op = ReduceOp::max, .dtype = DType::i64},
+              .path = DataPath::staged,
+              .parts = {Part{.in = &failed_here_, .out = &failed_, .elements = 1}}};
+  HORO_TRY_STATUS(host.start(std::move(said)));
+  ticket_ = host.started();
+  return {};
+}
+
+void DeviceChoice::conclude() {
+  stage_ = Stage::chosen;
+  if (backend_ == nullptr && claimed_ != nullptr) {
+    claimed_->release_order();
+    claimed_ = nullptr;
+  }
+  const bool named =
+      options_.wanted == GpuOperations::nccl || options_.wanted == GpuOperations::ipc;
+  if (backend_ == nullptr && named) {
+    refused_ = fail(Errc::unsupported, "gpu.operations asks for {}, which cannot be used{}",
+                    word_of(options_.wanted), reasons_);
+  }
+  if (place_.position == 0) {
+    log::info("runtime", "{} ranks move tensors in device memory by {}{}", place_.size(),
+              backend_ == nullptr ? std::string_view("staged") : path_->name(), reasons_);
+  }
+}
+
+Result<bool> DeviceChoice::advance(Backend& host, OpenDevice* gpu) {
+  if (stage_ == Stage::start) {
+    prepare(gpu);
+    stage_ = Stage::telling;
+    if (paths_.empty()) {
+      conclude();
+    } else {
+      HORO_TRY_STATUS(tell(host));
+    }
+  }
+  if (stage_ == Stage::telling && said(host)) stage_ = Stage::trying;
+  if (stage_ == Stage::trying) try_next(gpu);
+  if (stage_ == Stage::connecting && connection_->done.load(std::memory_order_acquire))
+    HORO_TRY_STATUS(agree(host));
+  if (stage_ == Stage::agreeing && said(host)) {
+    if (failed_ == 0) {
+      path_ = connection_->path;
+      backend_ = std::move(*connection_->made);
+      ++next_;
+      conclude();
+    } else {
+      if (failed_here_ == 0) {
+        reasons_ +=
+            fmt::format("; {}: rank {} could not connect", paths_[next_]->name(), failed_ - 1);
+      }
+      connection_->made = fail(Errc::cancelled, "another rank could not connect");
+      ++next_;
+      stage_ = Stage::trying;
+      try_next(gpu);
+    }
+  }
+  return stage_ == Stage::chosen;
+}
+
+void DeviceChoice::abort() {
+  if (backend_ != nullptr) backend_->abort();
+  if (!thread_.joinable()) return;
+  // A library that waits for a lost rank may never return. Its thread owns all that it uses.
+  const auto& clock = SteadyClock::instance();
+  const auto deadline = Deadline::in(clock, kLeavesThread);
+  while (!connection_->done.load(std::memory_order_acquire) && !deadline.expired(clock.now()))
+    std::this_thread::yield();
+  if (connection_->done.load(std::memory_order_acquire)) {
+    thread_.join();
+  } else {
+    thread_.detach();
+  }
+}
+
+}  // namespace horo::runtime

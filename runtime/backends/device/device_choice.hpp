@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the members of a set choose the way of their tensors in device memory. Each tells the others
+// what it has, by the set's backend for host memory, in the order of the log: so all know the same
+// and come to the same choice, and a set without such tensors pays nothing.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "runtime/backends/device/device_options.hpp"
+#include "runtime/bucket/backend.hpp"
+
+namespace horo::runtime {
+
+/// Thread: the holder of the progress token.
+class DeviceChoice {
+ public:
+  /// Both outlive this.
+  DeviceChoice(const DeviceOptions& options, const SetPlace& place)
+      : options_(options), place_(place) {}
+
+  ~DeviceChoice();
+  DeviceChoice(const DeviceChoice&) = delete;
+  DeviceChoice& operator=(const DeviceChoice&) = delete;
+
+  /// Goes on choosing; true when all have chosen. `gpu` is this rank's device; null: it has none.
+  /// Fails: as Backend::start.
+  Result<bool> advance(Backend& host, OpenDevice* gpu);
+
+  /// A thread connects: look again soon.
+  bool connects() const { return stage_ == Stage::connecting; }
+
+  /// Null: through host memory.
+  Backend* backend() const { return backend_.get(); }
+
+  bool takes(const Bucket& bucket) const {
+    return backend_ != nullptr && !bucket.partial && path_->takes(bucket.like);
+  }
+
+  /// The way that `gpu.operations` asks for cannot be used.
+  const Status& refused() const { return refused_; }
+
+  /// Blocks: briefly; a thread that connects may be left behind.
+  void abort();
+
+ private:
+  static constexpr std::size_t kMostPaths = 3;
+  static constexpr std::size_t kMostReason = 240;
+
+  enum class Stage : std::uint8_t { start, telling, trying, connecting, agreeing, chosen };
+
+  /// One member's facts about one path, as they travel.
+  struct ToldPath {
+    std::uint16_t offer_length;
+    std::uint16_t reason_length;
+    std::array<char, kMostOffer> offer;
+    std::array<char, kMostReason> reason;
+  };
+
+  struct Told {
+    std::int32_t device;
+    std::array<ToldPath, kMostPaths> paths;
+  };
+
+  /// Outlives this object where its thread does.
+  struct Connection {
+    std::atomic<bool> done{false};
+    std::vector<DeviceMember> members;
+    std::shared_ptr<DevicePath> path;
+    DeviceSet set;
+    Result<std::unique_ptr<Backend>> made = fail(Errc::unavailable, "not connected");
+  };
+
+  void prepare(OpenDevice* gpu);
+  std::string offer_of(DevicePath& path, OpenDevice* gpu, ToldPath& told) const;
+  Status tell(Backend& host);
+  std::vector<DeviceMember> members_of(std::size_t path) const;
+  /// Why the path cannot be used by these ranks; empty: it can.
+  std::string why_not(std::size_t path) const;
+  void try_next(OpenDevice* gpu);
+  void connect(OpenDevice& gpu);
+  Status agree(Backend& host);
+  void conclude();
+
+  bool said(const Backend& host) const { return place_.size() == 1 || ticket_ <= host.completed(); }
+
+  const DeviceOptions& options_;
+  const SetPlace& place_;
+  Stage stage_ = Stage::start;
+  std::vector<std::shared_ptr<DevicePath>> paths_;
+  std::vector<Told> told_;
+  Told mine_{};
+  OpenDevice* claimed_ = nullptr;  ///< The device whose order of operations is this set's.
+  std::size_t next_ = 0;           ///< The path that is tried.
+  std::string reasons_;
+  std::uint64_t ticket_ = 0;
+  std::shared_ptr<Connection> connection_;
+  std::thread thread_;
+  std::int64_t failed_here_ = 0;
+  std::int64_t failed_ = 0;
+  std::shared_ptr<DevicePath> path_;
+  std::unique_ptr<Backend> backend_;
+  Status refused_;
+};
+
+}  // namespace horo::runtime

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// What sets need for tensors in device memory.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "base/knobs/choices.hpp"
+#include "runtime/backends/device_path.hpp"
+#include "runtime/bucket/backend.hpp"
+#include "runtime/device/open_device.hpp"
+
+namespace horo::runtime {
+
+/// Thread: immutable; `devices` and `paths` may be used by any.
+struct DeviceOptions {
+  Devices* devices = nullptr;  ///< They outlive the sets. Null: all tensors are in host memory.
+  /// Makes the paths for one set, the best first.
+  std::function<std::vector<std::unique_ptr<DevicePath>>()> paths{};
+  GpuOperations wanted = GpuOperations::automatic;
+  Duration start_timeout = std::chrono::seconds(30);
+  Duration timeout{};
+};
+
+/// This rank's place in the set.
+struct SetPlace {
+  int position = 0;
+  std::vector<Rank> ranks;
+  std::vector<int> hosts;  ///< By position: ranks with the same number share a host.
+
+  int size() const { return static_cast<int>(ranks.size()); }
+};
+
+}  // namespace horo::runtime
