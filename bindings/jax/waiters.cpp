@@ -25,10 +25,11 @@ void Waiters::run(std::function<void()> task) {
   {
     const MutexLock lock(mutex_);
     tasks_.push_back(std::move(task));
-    if (idle_ == 0)
+    if (idle_ == 0) {
       starts = true;
-    else
+    } else {
       --idle_;
+    }
   }
   if (!starts) {
     changed_.notify_one();

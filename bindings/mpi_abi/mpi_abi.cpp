@@ -29,9 +29,11 @@ using horo::mpi_abi::refuse;
   const Handle name = static_cast<Handle>(value)
 
 // Versions of the interface: MPItrampoline asks for MPIABI 2.9 or a later 2.
+// NOLINTBEGIN(bugprone-macro-parentheses): a name that is declared cannot have any
 #define HORO_MPI_NUMBER(name, value) \
   HORO_MPI_EXPORT const int name;    \
-  const int name = value
+  const int name = (value)
+// NOLINTEND(bugprone-macro-parentheses)
 HORO_MPI_NUMBER(mpiwrapper_version_major, 2);
 HORO_MPI_NUMBER(mpiwrapper_version_minor, 11);
 HORO_MPI_NUMBER(mpiwrapper_version_patch, 0);
@@ -108,9 +110,15 @@ std::optional<horo_reduce_op> op_of(Handle op, const Element& element) {
   return std::nullopt;
 }
 
+/// The object whose address MPI's caller keeps as a handle.
+template <typename Object>
+Object* object_of(Handle handle) {
+  return reinterpret_cast<Object*>(handle);  // NOLINT(performance-no-int-to-ptr): MPI's handles
+}
+
 MpiCommunicator* communicator_of(Handle handle) {
   return handle == kWorld ? MpiCommunicators::instance().world()
-                          : reinterpret_cast<MpiCommunicator*>(handle);
+                          : object_of<MpiCommunicator>(handle);
 }
 
 Code no_reduction() {
@@ -207,7 +215,7 @@ Code begin(Direction direction, const void* data, int count, Handle type, int pe
 
 Code finish(Handle* request) {
   if (*request == MPIABI_REQUEST_NULL) return 0;
-  auto* const one = reinterpret_cast<Pending*>(*request);
+  auto* const one = object_of<Pending>(*request);
   if (!one->done) exchange_all();
   const Code code = one->code;
   delete one;
