@@ -87,7 +87,7 @@ enum class PathReason : std::uint8_t {
   unknown = 11,
 };
 
-/// "by hosts", "whole", "carried" or "refused"; empty: there is no reason.
+/// "by hosts", "whole", "carried" or "by devices"; empty: there is no reason.
 std::string_view path_name(PathReason reason);
 /// "too small for two more steps"
 std::string_view text(PathReason reason);

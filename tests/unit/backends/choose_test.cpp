@@ -186,7 +186,7 @@ TEST_CASE("a set refuses buckets in device memory with a reason") {
     CHECK(refused.path == BucketPath::refused);
     CHECK(refused.reason == PathReason::device_memory);
   }
-  CHECK(table.describe().find("device memory (no backend") != std::string::npos);
+  CHECK(table.describe().find("device memory (the ranks choose") != std::string::npos);
 }
 
 TEST_CASE(
