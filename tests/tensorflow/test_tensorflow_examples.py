@@ -12,7 +12,7 @@ EXAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", 
 
 
 @pytest.mark.parametrize("ranks", (1, 4))
-@pytest.mark.parametrize("name", ("tensorflow_digits.py", "keras_digits.py"))
+@pytest.mark.parametrize("name", ("tensorflow/tensorflow_digits.py", "keras/keras_digits.py"))
 def test_example(name, ranks):
     done = job.run(ranks, [os.path.join(EXAMPLES, name)])
     assert done.code == 0, done.output

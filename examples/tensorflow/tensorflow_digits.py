@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trains a small convolutional network on handwritten digits, data-parallel, with TensorFlow:
 
-    PYTHONPATH=build/release/python build/release/bin/horo run -np 2 python3 examples/tensorflow_digits.py
+    PYTHONPATH=build/release/python build/release/bin/horo run -np 2 python3 examples/tensorflow/tensorflow_digits.py
 
 Every rank takes its share of each batch. Horo averages the gradients over all ranks while others are still
 computed. The result does not depend on the number of ranks, up to rounding. Three lines, marked (1) to
@@ -17,7 +17,7 @@ import tensorflow as tf
 
 import horo.tensorflow as horo
 
-DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "data", "digits.csv.gz")
+DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "data", "digits.csv.gz")
 BATCH = 64  # over all ranks together
 EPOCHS = 12
 LEARNING_RATE = 0.05

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trains a small convolutional network on handwritten digits, data-parallel, with Keras 3 on any of its backends:
 
-    KERAS_BACKEND=jax PYTHONPATH=build/release/python build/release/bin/horo run -np 2 python3 examples/keras_digits.py
+    KERAS_BACKEND=jax PYTHONPATH=build/release/python build/release/bin/horo run -np 2 python3 examples/keras/keras_digits.py
 
 Every rank takes its share of each batch. The result does not depend on the number of ranks, up to rounding.
 Three lines, marked (1) to (3), turn the training of one process into a distributed one.
@@ -16,7 +16,7 @@ import numpy
 
 import horo.keras as horo
 
-DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "data", "digits.csv.gz")
+DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "data", "digits.csv.gz")
 BATCH = 64  # over all ranks together
 EPOCHS = 12
 TEST_EVERY = 5  # every fifth image is kept for the test
