@@ -94,20 +94,23 @@ def test_ranks_of_several_hosts():
         assert process.returncode == 0 and "sum [6.0, 6.0, 6.0] of 3" in output
 
 
-def test_a_program_that_asks_for_gloo_gets_horo():
+def test_a_program_that_asks_for_gloo_gets_horo(tmp_path):
     """By name, by default, and from names that were imported before; new groups, too. It says so once."""
     code = """
+        import os, sys
         import torch
         from torch.distributed import all_reduce, get_backend, init_process_group, new_group
         import torch.distributed as dist
+        place = dict(rank=int(os.environ["RANK"]), world_size=2)
         for backend in ("gloo", "cpu:gloo", None):
-            init_process_group(*([backend] if backend else []))
+            store = f"file://{sys.argv[1]}/{backend}"
+            init_process_group(*([backend] if backend else []), init_method=store, **place)
             found = torch.ones(1)
             all_reduce(found, group=new_group([0, 1], backend="gloo"))
             print("backend", get_backend(), type(dist.group.WORLD).__name__, found.item(), flush=True)
             dist.destroy_process_group()
         """
-    done = run(2, ["-c", textwrap.dedent(code)], options=["--torch-backend", "horo"])
+    done = run(2, ["-c", textwrap.dedent(code), str(tmp_path)], options=["--torch-backend", "horo"])
     assert done.code == 0 and done.output.count("HoroProcessGroup 2.0") == 6, done.output
     assert done.output.count("uses the backend horo instead of gloo") == 1, done.output
 
