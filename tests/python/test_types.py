@@ -15,7 +15,7 @@ ROOT = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), 
 PACKAGE = os.path.join(ROOT, "bindings", "python", "horo")
 MODULES = ("horo", "horo.data", "horo.elastic", "horo.numpy", "horo.torch", "horo.torch.distributed", "horo.torch.elastic")
 # Following torch's stubs would take most of a minute. Horo's own code is checked without them.
-QUICK = "[mypy-torch.*,numpy.*,cloudpickle.*,tensorflow.*,keras.*,jax.*]\nfollow_imports = skip\nignore_missing_imports = True\n"
+QUICK = "[mypy-torch.*,numpy.*,cloudpickle.*,tensorflow.*,keras.*,jax.*,jaxlib.*,optax.*,mxnet.*]\nfollow_imports = skip\nignore_missing_imports = True\n"
 
 USER = """
 import horo

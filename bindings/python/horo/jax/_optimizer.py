@@ -132,7 +132,8 @@ def DistributedOptimizer(
 def _like(optimizer, init, update):
     """An optimizer of the same class: a named tuple in optax."""
     if isinstance(optimizer, tuple):
-        return type(optimizer)(init, update)
+        cls: Any = type(optimizer)
+        return cls(init, update)
     made = type("DistributedOptimizer", (), {})()
     made.init, made.update = init, update
     return made

@@ -78,10 +78,10 @@ def _run(*arrays, spec):
             array.block_until_ready()
         wait_for_all(names)
         return list(arrays)
-    arrays = [FACE.array(array) for array in arrays]
+    given = [FACE.array(array) for array in arrays]
     if spec.kind in (BROADCAST, ALLTOALL):
-        return _one_by_one(spec, arrays, names, name)
-    return synchronize(_start(spec, arrays, names, name))
+        return _one_by_one(spec, given, names, name)
+    return synchronize(_start(spec, given, names, name))
 
 
 # -- Derivatives -------------------------------------------------------------------------------------

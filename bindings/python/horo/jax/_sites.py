@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import sys
+from types import FrameType
 
 _OURS = ("horo.", "jax.", "jaxlib.")
 
 
 def here() -> str:
     """The place in the user's program that called horo, as "module.function:line"."""
-    frame = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         module = frame.f_globals.get("__name__", "?")
         if not (module + ".").startswith(_OURS):
