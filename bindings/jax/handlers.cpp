@@ -245,6 +245,11 @@ HORO_API horo::jax::xla::ErrorObject* horo_jax_ticket(horo::jax::xla::Frame* fra
   return horo::jax::handle(*frame, horo::jax::give_ticket);
 }
 
+/// Call it after each horo_init: numbers of tensors are those of one job. Thread: any.
+HORO_API void horo_jax_forget() {
+  horo::jax::state().declared.forget();
+}
+
 /// As horo::jax::use_library: 1 or 0.
 HORO_API int horo_jax_use_library(const char* path) {
   return horo::jax::use_library(path) ? 1 : 0;

@@ -100,6 +100,11 @@ std::optional<CallError> Declared::declare(const Collective& collective, const s
   return std::nullopt;
 }
 
+void Declared::forget() {
+  const MutexLock lock(mutex_);
+  entries_.clear();
+}
+
 std::optional<CallError> Declared::submit(const Collective& collective, const std::string& name,
                                           std::vector<horo_op>& ops, horo_status& status) {
   const auto count = collective.operations();

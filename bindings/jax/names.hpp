@@ -43,6 +43,9 @@ class Declared {
   std::optional<CallError> submit(const Collective& collective, const std::string& name,
                                   std::vector<horo_op>& ops, horo_status& status);
 
+  /// Forgets all: the process has left the job in which they were declared.
+  void forget();
+
  private:
   struct Entry {
     std::string signature;

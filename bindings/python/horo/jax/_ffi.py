@@ -84,6 +84,12 @@ def _need():
         _module = _load()
 
 
+def forget() -> None:
+    """Forgets what programs have declared in an earlier job, or generation of a job."""
+    if _module is not None:
+        _module.horo_jax_forget()
+
+
 def last_failure() -> tuple[int, int]:
     """(status of the latest operation that failed inside a program, number of such failures)"""
     if _module is None:

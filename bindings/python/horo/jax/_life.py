@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from horo import _job, _life
-from horo.jax import _cache
+from horo.jax import _cache, _ffi
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,7 +23,10 @@ def init(
     share jax's cache of compiled programs, in a folder of the user's own below the folder for
     temporary files. A folder that the user has chosen is left alone, and
     JAX_ENABLE_COMPILATION_CACHE=0 switches the cache off."""
+    joins = not _job.is_initialized()
     sets = _life.init(comm, process_sets)
+    if joins:
+        _ffi.forget()
     if compilation_cache and _job.size() > 1:
         _cache.share()
     return sets

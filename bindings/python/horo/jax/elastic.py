@@ -60,6 +60,7 @@ class JaxState(ObjectState):
 
     def reset(self) -> None:
         """Forgets compiled programs, which may be made for another number of ranks."""
+        _ffi.forget()
         jax.clear_caches()
 
 
