@@ -10,9 +10,9 @@ namespace horo::knobs {
 inline constexpr Knob<GpuOperations> kGpuOperations{
     .text = {.key = "gpu.operations",
              .group = kLibraries,
-             .help =
-                 "how tensors in GPU memory move; auto: by nccl where all ranks can, else staged, "
-                 "through host memory; ipc, inside one host, is not there yet",
+             .help = "how tensors in GPU memory move; auto: by nccl where all ranks can, else ipc "
+                     "inside one "
+                     "host, else staged, through host memory",
              .choices = {"auto", "nccl", "ipc", "staged"}},
     .fallback = GpuOperations::automatic,
     .least = GpuOperations::automatic,

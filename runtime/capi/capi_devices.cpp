@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/backends/ipc/ipc_path.hpp"
 #include "runtime/backends/nccl/nccl_path.hpp"
 #include "runtime/capi/capi_support.hpp"
 #include "runtime/device/driver/driver_device.hpp"
@@ -42,6 +43,7 @@ std::function<std::vector<std::unique_ptr<DevicePath>>()> device_paths(std::stri
   return [nccl = std::move(nccl)] {
     std::vector<std::unique_ptr<DevicePath>> paths;
     paths.push_back(std::make_unique<NcclPath>(nccl));
+    paths.push_back(make_ipc_path());
     return paths;
   };
 }

@@ -122,7 +122,7 @@ INSIDE = {
                  "engine/operations", "host", "tree/agreement", "tree/connections"],
         "stalls": ["board", "engine/operations", "host", "sets", "tree/agreement"],
         "session": ["backends/device", "board", "bootstrap/meeting", "device", "engine/operations", "host", "sets", "stalls", "tensor", "tuning"],
-        "capi": ["backends", "backends/device", "backends/nccl", "bootstrap", "device", "device/driver", "engine/operations", "host", "session", "tensor", "tuning"],
+        "capi": ["backends", "backends/device", "backends/ipc", "backends/nccl", "bootstrap", "device", "device/driver", "engine/operations", "host", "session", "tensor", "tuning"],
         "simulator": ["tensor", "tree/agreement", "tree/leader"],
         "simulator/cluster": ["backends", "backends/flat", "backends/hierarchical", "backends/tcp", "bootstrap/store", "bucket",
                               "sets", "simulator", "tensor", "tree/leader"],

@@ -10,7 +10,8 @@ namespace horo::runtime {
 
 namespace {
 
-constexpr Duration kDrains = std::chrono::seconds(1);
+/// A rank that takes longer than the knob `release.timeout` says is killed.
+constexpr Duration kDrains = std::chrono::milliseconds(250);
 
 void* at(const void* memory, std::uint64_t bytes) {
   return const_cast<std::byte*>(static_cast<const std::byte*>(memory)) + bytes;
