@@ -73,6 +73,55 @@ SPAWN = """
 """
 
 
+AGAIN = """
+    import datetime, tempfile
+    import torch.multiprocessing as processes
+    from horo.torch.distributed import _group_names
+
+    _group_names.KEYS = 3  # keys are dropped often
+
+    def rank_of(rank, size, path):
+        store = dist.FileStore(path, size)
+        for _ in range(3):  # a default group again, with the store of the first one
+            limit = datetime.timedelta(seconds=60)
+            dist.init_process_group("horo", store=store, rank=rank, world_size=size, timeout=limit)
+            if rank < 2:  # messages that the third rank has no key for
+                for tag in range(3):
+                    message = torch.full((2,), float(tag))
+                    waits = [dist.isend(message, 1 - rank, tag=tag), dist.irecv(torch.zeros(2), 1 - rank, tag=tag)]
+                    [one.wait() for one in waits]
+            works = []
+            for length in (1, 2, 3, 4, 5, 1, 2, 3):
+                works.append((torch.full((length,), 1.0 + rank),))
+                works[-1] += (dist.all_reduce(works[-1][0], async_op=True),)
+            if rank:
+                late = dist.isend(torch.full((1,), 1.0 * rank), 0)  # before the keys are dropped
+            for found, one in works:
+                one.wait()
+                assert (found == 6).all(), found
+            for length in (6, 7, 8, 9):
+                dist.all_reduce(torch.ones(length))
+            if rank:
+                late.wait()
+            else:
+                for sender in (1, 2):  # after that
+                    found = torch.zeros(1)
+                    dist.recv(found, sender)
+                    assert found.item() == sender
+            work()
+            dist.destroy_process_group()
+
+    if __name__ == "__main__":
+        with tempfile.TemporaryDirectory() as folder:
+            processes.start_processes(rank_of, args=(3, folder + "/store"), nprocs=3, start_method="fork")
+"""
+
+
+def test_the_default_group_again_with_one_store_and_few_keys():
+    done = run_alone(program(AGAIN))
+    assert done.code == 0 and done.output.count("sum [6.0, 6.0, 6.0] of 3") == 9, done.output
+
+
 def test_processes_that_the_program_spawns():
     """Also when horo run has started the program as one rank of its own job."""
     for done in (run_alone(program(SPAWN)), run(1, ["-c", program(SPAWN)])):

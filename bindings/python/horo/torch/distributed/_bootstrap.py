@@ -13,6 +13,8 @@ import os
 import secrets
 import socket
 
+from torch.distributed import PrefixStore
+
 from horo import _job, _life
 from horo.errors import StartError
 
@@ -25,6 +27,14 @@ _PLACES = (
     "GROUP_RANK OMPI_COMM_WORLD_RANK OMPI_COMM_WORLD_SIZE PMI_RANK PMI_SIZE PMI_FD SLURM_PROCID "
     "SLURM_STEP_NUM_TASKS MASTER_ADDR MASTER_PORT TORCHELASTIC_RUN_ID"
 ).split()
+
+
+def own_part(store, rank):
+    """The part of the store for this default group. A program may make the default group again with the
+    same store, as under torchrun, and what the earlier one has written is still there. All ranks make
+    their n-th group together."""
+    number = store.add(f"horo/made/{rank}", 1)
+    return PrefixStore(f"horo/{number}", store)
 
 
 def join(store, rank, size, timeout_s):

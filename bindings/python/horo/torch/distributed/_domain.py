@@ -23,6 +23,7 @@ class Domain:
     def __init__(self, store, rank, size, timeout_s):
         """Blocks until all ranks have called it. Fails: StartError, ValueError."""
         self._was_there = _job.is_initialized()
+        store = _bootstrap.own_part(store, rank)
         address = _bootstrap.join(store, rank, size, timeout_s)
         self.rank, self.size = rank, size
         line, self._announcer = _lines.connect(store, rank, size, address, timeout_s)

@@ -12,7 +12,7 @@ from horo._names import Record, declare
 
 IN_TURN = 32  # operations of one key that may be in flight
 MESSAGES = 256  # messages from one rank to another with one tag that may be in flight
-KEYS = 4096  # keys that are remembered
+KEYS = 4096  # keys of collectives that are remembered
 
 
 class Turn:
@@ -44,24 +44,36 @@ class GroupNames:
 
     def __init__(self, group):
         self.group = group
-        self._turns = {}
+        self._turns = {}  # keys of collectives
+        self._messages = {}  # keys of messages, which only two ranks have, and which are kept
+
+    def is_full(self, text):
+        """Whether the next collective of this key needs forget(). It is the same one on all ranks."""
+        return text not in self._turns and len(self._turns) >= KEYS
+
+    def forget(self, wait):
+        """Drops the keys of all collectives, after wait(operation) for those in flight, whose names would
+        be used twice."""
+        for turn in self._turns.values():
+            for entry in turn.entries:
+                if entry is not None and entry.operation is not None and not entry.operation.done:
+                    wait(entry.operation)
+        self._turns.clear()
 
     def next(self, set_number, text, most=IN_TURN, refuse=None):
         """The entry for the next operation of a key, in a process set. The operation that has used it
-        before may still be in flight; refuse() is raised then, if it is given."""
-        turn = self._turns.get(text)
+        before may still be in flight; refuse() is raised then, if it is given: for a message."""
+        turns = self._turns if refuse is None else self._messages
+        turn = turns.get(text)
         if turn is None:
-            # All ranks of the group drop the keys at the same call.
-            if most == IN_TURN and len(self._turns) >= KEYS:
-                self._turns.clear()
-            turn = self._turns[text] = Turn(text, most)
+            turn = turns[text] = Turn(text, most)
         index = turn.count % most
         entry = turn.entries[index]
         if entry is None:
             entry = Entry(Record(f"{self.group}/{text}/{index}", set_number))
             entry.text = text
             turn.entries[index] = entry
-        elif refuse is not None and not entry.operation.poll():
+        elif refuse is not None and entry.operation is not None and not entry.operation.poll():
             raise refuse()
         entry.number = turn.count
         turn.count += 1
@@ -70,7 +82,7 @@ class GroupNames:
     def has_begun(self, operation):
         """Whether this rank has begun the operation [key, number]."""
         text, number = operation
-        turn = self._turns.get(text)
+        turn = self._turns.get(text) or self._messages.get(text)
         return turn is not None and turn.count > number
 
 

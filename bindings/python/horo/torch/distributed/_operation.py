@@ -65,6 +65,12 @@ class Operation:
     def wait(self, timeout_s):
         """Fails: with the operation's error; TimeOutError, which names the missing ranks; ShutDownError
         (the group was aborted). After the last two it may still be in flight, and keeps its buffers."""
+        self.settle(timeout_s)
+        if self.error is not None:
+            raise self.error
+
+    def settle(self, timeout_s):
+        """wait(), but the operation's own error is left to its user."""
         if not self.done:
             end = time.monotonic() + timeout_s
             if not self._waits.acquire(timeout=min(timeout_s, threading.TIMEOUT_MAX)):
@@ -74,8 +80,6 @@ class Operation:
                     self._end(self._await(end, timeout_s))
             finally:
                 self._waits.release()
-        if self.error is not None:
-            raise self.error
 
     def wait_or_name(self, timeout_s):
         """None when it has ended in time, else the ranks that have not begun it. The group goes on."""

@@ -28,6 +28,7 @@ class State:
         self._set = None
         self._set_lock = threading.Lock()
         self._live: collections.deque = collections.deque()  # operations that may be in flight
+        self._live_lock = threading.Lock()
         self._unwaited = {}  # works that C++ code of old versions may hold without their Python part
         self._broken = None
 
@@ -61,9 +62,10 @@ class State:
 
     def note(self, operation):
         """Keeps an operation alive until it is done, whoever forgets it."""
-        while self._live and self._live[0].poll():
-            self._live.popleft()
-        self._live.append(operation)
+        with self._live_lock:
+            while self._live and self._live[0].poll():
+                self._live.popleft()
+            self._live.append(operation)
 
     def keep(self, work):
         """Before torch 2.6, C++ code keeps only the C++ part of a Work. Without its Python part, waiting
