@@ -10,9 +10,10 @@ namespace horo::knobs {
 inline constexpr Knob<GpuOperations> kGpuOperations{
     .text = {.key = "gpu.operations",
              .group = kLibraries,
-             .help = "how tensors in GPU memory move; auto: by nccl where all ranks can, else ipc "
-                     "inside one "
-                     "host, else staged, through host memory",
+             .help =
+                 "how tensors in GPU memory move; auto: small sums inside one host by ipc (memory "
+                 "that its GPUs share), others by nccl, each where all ranks can; the rest staged, "
+                 "through host memory",
              .choices = {"auto", "nccl", "ipc", "staged"}},
     .fallback = GpuOperations::automatic,
     .least = GpuOperations::automatic,

@@ -5,11 +5,15 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/clock.hpp"
 #include "base/result.hpp"
@@ -30,6 +34,19 @@ struct DeviceMember {
   std::string offer{};    ///< DevicePath::offer() has returned it there.
   std::string why_not{};  ///< Why that member cannot use the path; empty: it can.
 };
+
+/// Two members that use one device.
+using DeviceTwins = std::optional<std::pair<const DeviceMember*, const DeviceMember*>>;
+
+inline DeviceTwins shared_device(std::span<const DeviceMember> members) {
+  for (std::size_t b = 1; b < members.size(); ++b) {
+    for (std::size_t a = 0; a < b; ++a) {
+      if (!members[a].uuid.empty() && members[a].uuid == members[b].uuid)
+        return std::pair(&members[a], &members[b]);
+    }
+  }
+  return {};
+}
 
 /// A path needs this to connect a set.
 struct DeviceSet {
@@ -63,6 +80,14 @@ class DevicePath {
   /// Whether it moves buckets of this kind; others go through host memory. The same answer on all
   /// members.
   virtual bool takes(const Signature& like) const = 0;
+
+  /// Where the members can use several paths, this one is the best for buckets of up to so many
+  /// bytes. The same on all members.
+  virtual std::uint64_t best_up_to() const { return std::numeric_limits<std::uint64_t>::max(); }
+
+  /// Its operations wait for other ranks on the device itself, so all that a device has of them
+  /// must start in one order on all ranks.
+  virtual bool waits_on_device() const { return true; }
 
   /// Connects. The backend waits for Part::ready on its streams, records DeviceOutcome::finished,
   /// and blocks no thread. Thread: one of its own. Blocks: until all members have connected. Fails:

@@ -42,8 +42,8 @@ void name_driver(std::string file) {
 std::function<std::vector<std::unique_ptr<DevicePath>>()> device_paths(std::string nccl) {
   return [nccl = std::move(nccl)] {
     std::vector<std::unique_ptr<DevicePath>> paths;
-    paths.push_back(std::make_unique<NcclPath>(nccl));
     paths.push_back(make_ipc_path());
+    paths.push_back(std::make_unique<NcclPath>(nccl));
     return paths;
   };
 }

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 
 #include "base/result.hpp"
 #include "runtime/device/stream.hpp"
@@ -44,6 +45,10 @@ class Device {
  public:
   virtual ~Device() = default;
   virtual int index() const = 0;
+
+  /// As tools show it, equal for equal devices in all processes. Empty: unknown.
+  virtual std::string uuid() const { return {}; }
+
   /// It is the calling thread's device until leave(), for libraries that ask which that is.
   virtual Status enter() = 0;
   virtual void leave() = 0;

@@ -106,6 +106,24 @@ int fault(const Gpu& gpu, char** arguments) {
   return 0;
 }
 
+/// Work for the device that the plan `arguments[0]` makes fail on rank 0 ends the job's operations
+/// on all ranks, because ranks that share device memory cannot go on without it.
+int breaks(const Gpu& gpu, char** arguments) {
+  const std::vector<DrawnSet> sets = {set_of(HORO_WORLD)};
+  auto* const stream = gpu.stream();
+  const DrawnOp op{.number = 1, .rows = 1000};
+  RunningOp(gpu, op, sets[0], stream, "before").finish(false);
+  if (horo_rank() == 0) gpu.plan(devices() + arguments[0]);
+  RunningOp broken(gpu, op, sets[0], stream, "broken");
+  const auto status = broken.end();
+  require(status != HORO_OK, "the operation has not failed");
+  const std::string message = horo_last_error();
+  require(horo_rank() != 0 || message.find("cuLaunchKernel") != std::string::npos, message);
+  std::printf("rank %d was told\n", horo_rank());
+  std::fflush(stdout);
+  std::_Exit(0);
+}
+
 /// Ends also with the loss of a rank that is through.
 void barrier(horo_set set) {
   horo_tensor_desc desc = HORO_TENSOR_DESC_INIT;
@@ -212,7 +230,8 @@ int joins(const Gpu& gpu, char** /*arguments*/) {
 
 int main(int count, char** arguments) {
   const std::map<std::string, int (*)(const Gpu&, char**)> scenarios = {
-      {"seeds", seeds}, {"fault", fault}, {"loss", loss}, {"mixed", mixed}, {"joins", joins}};
+      {"seeds", seeds}, {"fault", fault}, {"breaks", breaks},
+      {"loss", loss},   {"mixed", mixed}, {"joins", joins}};
   require(count >= 2, "usage: gpu_rank SCENARIO ARGUMENTS");
   const char* const driver = std::getenv("HORO_GPU_DRIVER");
   require(driver != nullptr, "HORO_GPU_DRIVER is not set");

@@ -44,8 +44,10 @@ std::string text_of(const std::array<char, Room>& from, std::uint16_t length) {
 }  // namespace
 
 DeviceChoice::~DeviceChoice() {
+  // These end in their own time, which others need; and never hang, unlike those that abort() ends.
+  std::erase_if(ways_, [](const Way& way) { return !way.path->waits_on_device(); });
   abort();
-  backend_.reset();
+  ways_.clear();
   if (claimed_ != nullptr) claimed_->release_order();
 }
 
@@ -55,7 +57,7 @@ std::string DeviceChoice::offer_of(DevicePath& path, OpenDevice* gpu, ToldPath& 
   if (options_.wanted != GpuOperations::automatic && path.name() != word)
     return fmt::format("gpu.operations is {}", word);
   if (gpu == nullptr) return "it has no device";
-  if (claimed_ == nullptr) {
+  if (claimed_ == nullptr && path.waits_on_device()) {
     return "another process set moves tensors between this device and others, and operations of "
            "two "
            "sets could start in different orders";
@@ -73,6 +75,7 @@ void DeviceChoice::prepare(OpenDevice* gpu) {
   if (options_.wanted == GpuOperations::staged) paths_.clear();
   if (paths_.size() > kMostPaths) paths_.resize(kMostPaths);
   mine_.device = gpu == nullptr ? -1 : gpu->index();
+  if (gpu != nullptr) mine_.uuid_length = keep(mine_.uuid, gpu->device().uuid());
   if (gpu != nullptr && gpu->claim_order()) claimed_ = gpu;
   for (std::size_t p = 0; p < paths_.size(); ++p) {
     auto& told = mine_.paths[p];
@@ -105,6 +108,7 @@ std::vector<DeviceMember> DeviceChoice::members_of(std::size_t path) const {
     members.push_back({.rank = place_.ranks[p].value(),
                        .host = place_.hosts.empty() ? 0 : place_.hosts[p],
                        .device = told_[p].device,
+                       .uuid = text_of(told_[p].uuid, told_[p].uuid_length),
                        .offer = text_of(told.offer, told.offer_length),
                        .why_not = text_of(told.reason, told.reason_length)});
   }
@@ -162,22 +166,53 @@ Status DeviceChoice::agree(Backend& host) {
   return {};
 }
 
+void DeviceChoice::warn_of_shared_device() const {
+  static std::atomic<bool> warned{false};
+  if (place_.position != 0 || paths_.empty()) return;
+  const auto members = members_of(0);
+  const auto twins = shared_device(members);
+  if (!twins || warned.exchange(true)) return;
+  log::warn("runtime",
+            "ranks {} and {} use one GPU (device {} of rank {}, {}), so they share its speed and "
+            "NCCL cannot be used; start the job with --gpus auto, choose the device by the local "
+            "rank, or start fewer ranks on the host",
+            twins->first->rank, twins->second->rank, twins->second->device, twins->second->rank,
+            twins->first->uuid);
+}
+
 void DeviceChoice::conclude() {
   stage_ = Stage::chosen;
-  if (backend_ == nullptr && claimed_ != nullptr) {
+  warn_of_shared_device();
+  paths_.clear();  // This frees what those that are not used allocated for their offers.
+  const bool ordered = std::any_of(ways_.begin(), ways_.end(),
+                                   [](const Way& way) { return way.path->waits_on_device(); });
+  if (!ordered && claimed_ != nullptr) {
     claimed_->release_order();
     claimed_ = nullptr;
   }
   const bool named =
       options_.wanted == GpuOperations::nccl || options_.wanted == GpuOperations::ipc;
-  if (backend_ == nullptr && named) {
+  if (ways_.empty() && named) {
     refused_ = fail(Errc::unsupported, "gpu.operations asks for {}, which cannot be used{}",
                     word_of(options_.wanted), reasons_);
   }
   if (place_.position == 0) {
-    log::info("runtime", "{} ranks move tensors in device memory by {}{}", place_.size(),
-              backend_ == nullptr ? std::string_view("staged") : path_->name(), reasons_);
+    std::string names;
+    for (const auto& way : ways_) names += fmt::format("{} and ", way.path->name());
+    log::info("runtime", "{} ranks move tensors in device memory by {}staged{}", place_.size(),
+              names, reasons_);
   }
+}
+
+void DeviceChoice::take_agreed() {
+  if (failed_ == 0) {
+    ways_.push_back({connection_->path, std::move(*connection_->made)});
+  } else if (failed_here_ == 0) {
+    reasons_ += fmt::format("; {}: rank {} could not connect", paths_[next_]->name(), failed_ - 1);
+  }
+  connection_->made = fail(Errc::cancelled, "not connected");
+  ++next_;
+  stage_ = Stage::trying;
 }
 
 Result<bool> DeviceChoice::advance(Backend& host, OpenDevice* gpu) {
@@ -195,27 +230,43 @@ Result<bool> DeviceChoice::advance(Backend& host, OpenDevice* gpu) {
   if (stage_ == Stage::connecting && connection_->done.load(std::memory_order_acquire))
     HORO_TRY_STATUS(agree(host));
   if (stage_ == Stage::agreeing && said(host)) {
-    if (failed_ == 0) {
-      path_ = connection_->path;
-      backend_ = std::move(*connection_->made);
-      ++next_;
-      conclude();
-    } else {
-      if (failed_here_ == 0) {
-        reasons_ +=
-            fmt::format("; {}: rank {} could not connect", paths_[next_]->name(), failed_ - 1);
-      }
-      connection_->made = fail(Errc::cancelled, "another rank could not connect");
-      ++next_;
-      stage_ = Stage::trying;
-      try_next(gpu);
-    }
+    take_agreed();
+    try_next(gpu);
   }
   return stage_ == Stage::chosen;
 }
 
+Backend* DeviceChoice::way_of(const Bucket& bucket) const {
+  if (bucket.partial) return nullptr;
+  std::uint64_t bytes = 0;
+  for (const auto& part : bucket.parts) bytes += part.elements * size_of(bucket.like.dtype);
+  Backend* other = nullptr;
+  for (const auto& way : ways_) {
+    if (!way.path->takes(bucket.like)) continue;
+    if (bytes <= way.path->best_up_to()) return way.backend.get();
+    if (other == nullptr) other = way.backend.get();
+  }
+  return other;
+}
+
+bool DeviceChoice::owns(const Backend* backend) const {
+  return std::any_of(ways_.begin(), ways_.end(),
+                     [backend](const Way& way) { return way.backend.get() == backend; });
+}
+
+bool DeviceChoice::progress() {
+  bool moved = false;
+  for (const auto& way : ways_) moved = way.backend->progress() || moved;
+  return moved;
+}
+
+Status DeviceChoice::health() const {
+  for (const auto& way : ways_) HORO_TRY_STATUS(way.backend->health());
+  return {};
+}
+
 void DeviceChoice::abort() {
-  if (backend_ != nullptr) backend_->abort();
+  for (const auto& way : ways_) way.backend->abort();
   if (!thread_.joinable()) return;
   // A library that waits for a lost rank may never return. Its thread owns all that it uses.
   const auto& clock = SteadyClock::instance();

@@ -35,12 +35,14 @@ class DeviceChoice {
   /// A thread connects: look again soon.
   bool connects() const { return stage_ == Stage::connecting; }
 
-  /// Null: through host memory.
-  Backend* backend() const { return backend_.get(); }
+  /// The way of a bucket; null: through host memory. The same on all members.
+  Backend* way_of(const Bucket& bucket) const;
 
-  bool takes(const Bucket& bucket) const {
-    return backend_ != nullptr && !bucket.partial && path_->takes(bucket.like);
-  }
+  bool owns(const Backend* backend) const;
+
+  /// True when anything moved.
+  bool progress();
+  Status health() const;
 
   /// The way that `gpu.operations` asks for cannot be used.
   const Status& refused() const { return refused_; }
@@ -51,6 +53,7 @@ class DeviceChoice {
  private:
   static constexpr std::size_t kMostPaths = 3;
   static constexpr std::size_t kMostReason = 240;
+  static constexpr std::size_t kMostUuid = 48;
 
   enum class Stage : std::uint8_t { start, telling, trying, connecting, agreeing, chosen };
 
@@ -64,7 +67,15 @@ class DeviceChoice {
 
   struct Told {
     std::int32_t device;
+    std::uint16_t uuid_length;
+    std::array<char, kMostUuid> uuid;
     std::array<ToldPath, kMostPaths> paths;
+  };
+
+  /// A path that the members use.
+  struct Way {
+    std::shared_ptr<DevicePath> path;
+    std::unique_ptr<Backend> backend;
   };
 
   /// Outlives this object where its thread does.
@@ -85,6 +96,8 @@ class DeviceChoice {
   void try_next(OpenDevice* gpu);
   void connect(OpenDevice& gpu);
   Status agree(Backend& host);
+  void take_agreed();
+  void warn_of_shared_device() const;
   void conclude();
 
   bool said(const Backend& host) const { return place_.size() == 1 || ticket_ <= host.completed(); }
@@ -103,8 +116,7 @@ class DeviceChoice {
   std::thread thread_;
   std::int64_t failed_here_ = 0;
   std::int64_t failed_ = 0;
-  std::shared_ptr<DevicePath> path_;
-  std::unique_ptr<Backend> backend_;
+  std::vector<Way> ways_;  ///< The best for small buckets first.
   Status refused_;
 };
 

@@ -27,7 +27,7 @@ BackendCaps DeviceRouter::caps() const {
   auto caps = host_->caps();
   caps.polls = caps.polls || choice_.connects();
   for (const auto& active : active_) {
-    const bool direct = active.backend != nullptr && active.backend == choice_.backend();
+    const bool direct = active.backend != nullptr && choice_.owns(active.backend);
     caps.polls =
         caps.polls || direct || (active.staged != nullptr && active.staged->waits_for_device());
   }
@@ -66,13 +66,18 @@ Status DeviceRouter::start(Bucket bucket) {
 
 bool DeviceRouter::is_done(const Active& active) const {
   if (active.staged != nullptr) return active.staged->done();
-  return active.backend != nullptr && active.ticket <= active.backend->completed();
+  return active.ticket != 0 && active.ticket <= active.backend->completed();
 }
 
 Result<bool> DeviceRouter::route(Active& active) {
   HORO_TRY(const bool chosen, choice_.advance(*host_, lane_.gpu()));
   if (!chosen) return false;
-  if (active.opened && choice_.takes(active.bucket)) return true;
+  active.backend = choice_.way_of(active.bucket);
+  if (active.backend != nullptr) {
+    // The other ranks use their devices now, and nobody could tell them not to wait.
+    HORO_TRY_STATUS(active.opened);
+    return true;
+  }
   auto error = std::exchange(active.opened, {});
   if (error && !choice_.refused()) error = choice_.refused();
   active.staged = std::make_unique<StagedBucket>(std::exchange(active.bucket, {}), place_, lane_,
@@ -82,8 +87,7 @@ Result<bool> DeviceRouter::route(Active& active) {
 
 Result<bool> DeviceRouter::feed(Active& active) {
   if (active.staged != nullptr) return active.staged->feed(*host_);
-  const bool on_device = active.bucket.like.memory == MemoryKind::device;
-  active.backend = on_device ? choice_.backend() : host_.get();
+  if (active.backend == nullptr) active.backend = host_.get();
   HORO_TRY_STATUS(active.backend->start(std::exchange(active.bucket, {})));
   active.ticket = active.backend->started();
   return true;
@@ -142,7 +146,7 @@ Result<bool> DeviceRouter::advance() {
 bool DeviceRouter::progress() {
   bool host_moved = host_->progress();
   if (!routes_) return host_moved;
-  if (choice_.backend() != nullptr) host_moved = choice_.backend()->progress() || host_moved;
+  host_moved = choice_.progress() || host_moved;
   if (!failure_) return host_moved;
   const auto moved = advance();
   if (!moved) failure_ = Failure(moved.error());
@@ -151,7 +155,7 @@ bool DeviceRouter::progress() {
 
 Status DeviceRouter::health() const {
   HORO_TRY_STATUS(failure_);
-  if (choice_.backend() != nullptr) HORO_TRY_STATUS(choice_.backend()->health());
+  HORO_TRY_STATUS(choice_.health());
   return host_->health();
 }
 

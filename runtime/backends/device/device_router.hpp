@@ -44,7 +44,7 @@ class DeviceRouter final : public Backend {
   struct Active {
     Bucket bucket;                         ///< Until it is fed.
     std::unique_ptr<StagedBucket> staged;  ///< It goes through host memory.
-    Backend* backend = nullptr;            ///< It has the bucket, once it is fed.
+    Backend* backend = nullptr;            ///< Its way, unless it is staged.
     Status opened;                         ///< The bucket's device is there.
     std::uint64_t ticket = 0;              ///< The backend has given it; 0: not yet.
   };

@@ -12,6 +12,8 @@ namespace {
 
 /// A rank that takes longer than the knob `release.timeout` says is killed.
 constexpr Duration kDrains = std::chrono::milliseconds(250);
+/// For the others to read the slots of a rank that leaves.
+constexpr Duration kLeaves = std::chrono::seconds(1);
 
 void* at(const void* memory, std::uint64_t bytes) {
   return const_cast<std::byte*>(static_cast<const std::byte*>(memory)) + bytes;
@@ -38,6 +40,7 @@ Result<std::unique_ptr<Backend>> IpcBackend::make(Parts parts) {
 }
 
 IpcBackend::~IpcBackend() {
+  leave();
   abort();
   parts_.device->destroy_stream(stream_);
 }
@@ -187,8 +190,29 @@ Status IpcBackend::watch(bool moved) {
     return fail(Errc::peer_lost, "the rank at position {} of the set is silent for {} s", r,
                 std::chrono::duration_cast<std::chrono::seconds>(parts_.timeout).count());
   }
-  return fail(Errc::peer_lost, "device {} does nothing for {} s", parts_.device->index(),
-              std::chrono::duration_cast<std::chrono::seconds>(parts_.timeout).count());
+  // All ranks have put their work on the devices, which may be busy with other work as long as it
+  // takes.
+  return {};
+}
+
+/// Slots that are freed while a kernel of another rank reads them would break that rank.
+bool IpcBackend::all_have_read() const {
+  if (!all_have(&ipc::Counters::reduced, reduced_)) return false;
+  for (auto piece = reduced_ - std::min<std::uint64_t>(reduced_, ipc::kSlots); piece < reduced_;
+       ++piece) {
+    for (const auto& rank : parts_.ranks) {
+      const auto read = parts_.device->done(rank->reduced_event(piece));
+      if (read && !*read) return false;
+    }
+  }
+  return true;
+}
+
+void IpcBackend::leave() {
+  if (!health_) return;
+  const auto& clock = SteadyClock::instance();
+  const auto deadline = Deadline::in(clock, kLeaves);
+  while (!all_have_read() && !deadline.expired(clock.now())) std::this_thread::yield();
 }
 
 void IpcBackend::abort() {

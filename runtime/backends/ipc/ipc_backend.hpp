@@ -35,6 +35,8 @@ class IpcBackend final : public Backend {
 
   /// Fails: as SharedDevice.
   static Result<std::unique_ptr<Backend>> make(Parts parts);
+
+  /// Blocks: for a second at most, until the other ranks have read this one's slots.
   ~IpcBackend() override;
   IpcBackend(const IpcBackend&) = delete;
   IpcBackend& operator=(const IpcBackend&) = delete;
@@ -54,7 +56,7 @@ class IpcBackend final : public Backend {
 
   Status health() const override { return health_; }
 
-  /// Blocks: for a second at most, until the device has left the buffers.
+  /// Blocks: briefly, until the device has left the buffers.
   void abort() override;
 
  private:
@@ -87,6 +89,8 @@ class IpcBackend final : public Backend {
   Result<bool> advance();
   void retire();
   Status watch(bool moved);
+  bool all_have_read() const;
+  void leave();
 
   Parts parts_;
   const SharedDevice shared_;

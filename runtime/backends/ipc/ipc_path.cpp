@@ -7,6 +7,9 @@ namespace horo::runtime {
 
 namespace {
 
+/// Each rank reads the bucket of every other one, so larger ones are better off in a ring.
+constexpr std::uint64_t kOneShot = std::uint64_t{256} << 10U;
+
 class IpcPath final : public DevicePath {
  public:
   std::string_view name() const override { return "ipc"; }
@@ -34,6 +37,10 @@ class IpcPath final : public DevicePath {
   }
 
   bool takes(const Signature& like) const override { return ipc_takes(like); }
+
+  std::uint64_t best_up_to() const override { return kOneShot; }
+
+  bool waits_on_device() const override { return false; }
 
   Result<std::unique_ptr<Backend>> connect(const DeviceSet& set) override {
     HORO_TRY(auto shared, SharedDevice::of(*set.device));

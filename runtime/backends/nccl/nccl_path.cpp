@@ -34,16 +34,12 @@ Result<Offer> offer_of(const DeviceMember& member) {
 
 /// Two members that share a device.
 Status check_devices(std::span<const DeviceMember> members) {
-  for (std::size_t a = 0; a < members.size(); ++a) {
-    for (std::size_t b = 0; b < a; ++b) {
-      if (members[a].uuid.empty() || members[a].uuid != members[b].uuid) continue;
-      return fail(Errc::unavailable,
-                  "ranks {} and {} use one device ({}), which NCCL refuses; give each a device of "
-                  "its own",
-                  members[b].rank, members[a].rank, members[a].uuid);
-    }
-  }
-  return {};
+  const auto twins = shared_device(members);
+  if (!twins) return {};
+  return fail(Errc::unavailable,
+              "ranks {} and {} use one device ({}), which NCCL refuses; start the job with --gpus "
+              "auto, or choose the device by the local rank",
+              twins->first->rank, twins->second->rank, twins->first->uuid);
 }
 
 }  // namespace

@@ -35,6 +35,12 @@ void find_sharing(void* library, Driver& driver) {
     driver.share_memory = nullptr;
 }
 
+/// CUDA 11.4 has the second version, which knows slices of a GPU (MIG).
+void find_uuid(void* library, Driver& driver) {
+  if (!may_find(library, driver.device_uuid, "cuDeviceGetUuid_v2"))
+    may_find(library, driver.device_uuid, "cuDeviceGetUuid");
+}
+
 /// Finds functions that must be there, and lists those that are not.
 struct Needed {
   template <typename Function>
@@ -141,6 +147,7 @@ Result<const Driver*> load_driver(const std::string& file) {
   }
   auto driver = std::make_unique<Driver>();
   find_sharing(library, *driver);
+  find_uuid(library, *driver);
   if (const auto missing = find_functions(library, *driver); !missing.empty()) {
     return fail(Errc::unavailable, "{} has no {}; install a driver for CUDA 10 or later", file,
                 missing);

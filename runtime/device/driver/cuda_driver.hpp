@@ -66,6 +66,7 @@ struct Driver {
   Code (*launch)(Function function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                  unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
                  StreamHandle stream, void** arguments, void** extra);
+  Code (*device_uuid)(char* uuid, int device);  ///< Null in drivers that have none.
   // Null where the driver cannot share between processes.
   Code (*share_memory)(IpcHandle* handle, Address memory);
   Code (*open_memory)(Address* memory, IpcHandle handle, unsigned flags);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/device/driver/driver_device.hpp"
 
+#include <array>
+
 #include "base/log.hpp"
 #include "runtime/device/driver/current_context.hpp"
 #include "runtime/device/driver/driver_kernels.hpp"
@@ -21,6 +23,18 @@ void* pointer_of(Address address) {
 }
 
 using cuda::Current;
+
+constexpr std::size_t kUuidBytes = 16;
+
+/// "GPU-" and five groups of hexadecimal digits, as nvidia-smi writes it.
+std::string uuid_text(const std::array<char, kUuidBytes>& bytes) {
+  std::string text = "GPU";
+  for (std::size_t b = 0; b < bytes.size(); ++b) {
+    const bool begins = b == 0 || b == 4 || b == 6 || b == 8 || b == 10;
+    text += fmt::format("{}{:02x}", begins ? "-" : "", static_cast<unsigned char>(bytes[b]));
+  }
+  return text;
+}
 
 /// Null, with a warning where there is a file that cannot be used.
 std::unique_ptr<DriverKernels> load_kernels(const Driver& driver, cuda::Context context) {
@@ -50,6 +64,14 @@ class DriverDevice final : public Device {
   DriverDevice& operator=(const DriverDevice&) = delete;
 
   int index() const override { return index_; }
+
+  std::string uuid() const override {
+    std::array<char, kUuidBytes> bytes{};
+    if (driver_.device_uuid == nullptr ||
+        driver_.device_uuid(bytes.data(), handle_) != cuda::kSuccess)
+      return {};
+    return uuid_text(bytes);
+  }
 
   Status enter() override {
     return driver_.status(driver_.push_context(context_), "cuCtxPushCurrent");
