@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // No collective is marked as stateful: TensorFlow would run stateful nodes of a function one after
-// the other.
+// the other. But TensorFlow computes a node that is not stateful, and whose inputs are constants,
+// only while it prepares a graph. A rank may prepare a graph when the others do not, so each
+// collective has an input `guard`, which comes from the stateful HoroPlace. Nothing reads its
+// value.
 #include "bindings/tensorflow/ops.hpp"
 
 #include <memory>
@@ -38,9 +41,14 @@ void set_shape(TF_ShapeInferenceContext* context, std::int64_t i, const ShapeHan
     api.TF_ShapeInferenceContextSetOutput(context, static_cast<int>(i), shape.get(), status);
 }
 
+/// The inputs but for the guard.
+int tensors_of(TF_ShapeInferenceContext* context) {
+  return static_cast<int>(api.TF_ShapeInferenceContextNumInputs(context)) - 1;
+}
+
 /// Each output has the shape of its input.
 void same_shapes(TF_ShapeInferenceContext* context, TF_Status* status) {
-  for (int i = 0; i < api.TF_ShapeInferenceContextNumInputs(context); ++i)
+  for (int i = 0; i < tensors_of(context); ++i)
     set_shape(context, i, input_shape(context, i, status), status);
 }
 
@@ -64,13 +72,12 @@ void set_other_rows(TF_ShapeInferenceContext* context, int i, TF_Status* status)
 }
 
 void other_rows(TF_ShapeInferenceContext* context, TF_Status* status) {
-  for (int i = 0; i < api.TF_ShapeInferenceContextNumInputs(context); ++i)
-    set_other_rows(context, i, status);
+  for (int i = 0; i < tensors_of(context); ++i) set_other_rows(context, i, status);
 }
 
 /// Outputs with other rows, then as many vectors.
 void collected_rows(TF_ShapeInferenceContext* context, TF_Status* status) {
-  const auto count = api.TF_ShapeInferenceContextNumInputs(context);
+  const auto count = tensors_of(context);
   other_rows(context, status);
   for (auto i = count; i < 2 * count; ++i) set_shape(context, i, vector_shape(context), status);
 }
@@ -112,12 +119,12 @@ std::vector<Definition> reductions() {
                             "wire_feedback: int = 0"};
   return {
       {.name = "HoroAllreduce",
-       .inputs = {"tensors: T"},
+       .inputs = {"tensors: T", "guard: int32"},
        .outputs = {"results: T"},
        .attributes = attributes,
        .shapes = same_shapes},
       {.name = "HoroReducescatter",
-       .inputs = {"tensors: T"},
+       .inputs = {"tensors: T", "guard: int32"},
        .outputs = {"results: T"},
        .attributes = attributes,
        .shapes = other_rows},
@@ -127,17 +134,17 @@ std::vector<Definition> reductions() {
 std::vector<Definition> moves() {
   return {
       {.name = "HoroBroadcast",
-       .inputs = {"tensors: T"},
+       .inputs = {"tensors: T", "guard: int32"},
        .outputs = {"results: T"},
        .attributes = {kTypes, kNames, kSet, kGrouped, "root_rank: int"},
        .shapes = same_shapes},
       {.name = "HoroAllgather",
-       .inputs = {"tensors: T"},
+       .inputs = {"tensors: T", "guard: int32"},
        .outputs = {"results: T", "rows: N * int64"},
        .attributes = {kTypes, "N: int >= 1", kNames, kSet, kGrouped},
        .shapes = collected_rows},
       {.name = "HoroAlltoall",
-       .inputs = {"tensor: T", "splits: int64"},
+       .inputs = {"tensor: T", "splits: int64", "guard: int32"},
        .outputs = {"result: T", "received_splits: int32"},
        .attributes = {"T: " HORO_TF_TYPES, kNames, kSet, kGrouped},
        .shapes = exchanged_rows},

@@ -192,6 +192,22 @@ def check_traces_with_other_shapes_share_names():
         equal(function(part(horo.rank(), tf.float32, (rows,))), tf.add_n(parts(tf.float32, (rows,))))
 
 
+def check_collectives_of_constants_run_each_time():
+    """A rank that traces a function again must meet the others, which only run it."""
+
+    @tf.function
+    def function(x):
+        total = horo.allreduce(tf.constant(1.0 + horo.rank()), op=horo.Sum)
+        rows, _ = horo.alltoall(tf.range(horo.size()), tf.ones([horo.size()], tf.int32))
+        return x + total, horo.allgather(tf.fill([1], horo.rank())), horo.broadcast(tf.constant(horo.rank()), 1), rows
+
+    for length in (1, 1, 1 + horo.rank(), 1):
+        total, gathered, root, rows = function(tf.zeros([length]))
+        equal(total, tf.fill([length], sum(range(1, horo.size() + 1)) * 1.0))
+        equal(gathered, tf.range(horo.size()))
+        assert root.numpy() == 1 and rows.numpy().tolist() == [horo.rank()] * horo.size()
+
+
 def check_loops_and_branches():
     @tf.function
     def function(x, steps):

@@ -6,6 +6,8 @@ allgather:     the sum of the ranks' gradients; each rank takes its own rows.
 broadcast:     the sum of the ranks' gradients on the root, zero on the other ranks.
 reducescatter: the ranks' gradients, gathered; for an average, divided by the number of ranks.
 alltoall:      each row's gradient goes back to the rank that sent the row.
+
+The last input of each op, its guard, has no gradient.
 """
 
 from __future__ import annotations
@@ -49,7 +51,7 @@ def _reduction(op):
 def _allreduce(op, *gradients):
     reduction = _reduction(op)
     _linear(reduction.op, "allreduce", (AVERAGE, SUM, ADASUM))
-    return _ops.allreduce(_dense(gradients, op.inputs), _group(op), reduction)
+    return [*_ops.allreduce(_dense(gradients, op.inputs), _group(op), reduction), None]
 
 
 @tf.RegisterGradient("HoroReducescatter")
@@ -62,25 +64,26 @@ def _reducescatter(op, *gradients):
     if reduction.op == AVERAGE:
         scale /= tf.cast(_ops.place("set_size", group.names.set), tf.float64)
     gathered, _ = _ops.allgather(dense, group)
-    return [one * tf.cast(scale, one.dtype) for one in gathered]
+    return [*(one * tf.cast(scale, one.dtype) for one in gathered), None]
 
 
 @tf.RegisterGradient("HoroBroadcast")
 def _broadcast(op, *gradients):
     summed = _ops.allreduce(_dense(gradients, op.inputs), _group(op), _ops.Reduction(SUM))
     at_root = tf.equal(_ops.place("rank"), op.get_attr("root_rank"))
-    return [tf.where(at_root, one, tf.zeros_like(one)) for one in summed]
+    return [*(tf.where(at_root, one, tf.zeros_like(one)) for one in summed), None]
 
 
 @tf.RegisterGradient("HoroAllgather")
 def _allgather(op, *gradients):
-    count = len(op.inputs)
+    count = len(op.inputs) - 1  # the guard is no tensor
     group = _group(op)
     results, rows = op.outputs[:count], op.outputs[count:]
     summed = _ops.allreduce(_dense(gradients[:count], results), group, _ops.Reduction(SUM))
     own = _ops.place("set_rank", group.names.set)
     starts = [tf.reduce_sum(one[:own]) for one in rows]
-    return [one[begin : begin + count[own]] for one, begin, count in zip(summed, starts, rows)]
+    ranges = zip(summed, starts, rows)
+    return [*(one[begin : begin + count[own]] for one, begin, count in ranges), None]
 
 
 @tf.RegisterGradient("HoroAlltoall")
@@ -89,4 +92,4 @@ def _alltoall(op, gradient, _):
     back, _ = _ops.alltoall(gradient, tf.cast(op.outputs[1], tf.int64), group)
     missing = tf.shape(op.inputs[0])[0] - tf.shape(back)[0]  # rows beyond the splits were not sent
     padding = tf.concat([[[0, missing]], tf.zeros([tf.rank(back) - 1, 2], tf.int32)], 0)
-    return tf.pad(back, padding), None
+    return tf.pad(back, padding), None, None

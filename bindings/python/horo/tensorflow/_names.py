@@ -21,10 +21,11 @@ _PREFIX = "tf."  # tensors of other frameworks in this process have other names
 class _Trace:
     """Counts the calls in one graph that is being made."""
 
-    __slots__ = ("calls", "last")
+    __slots__ = ("calls", "guard", "last")
 
     def __init__(self):
         self.calls = 0
+        self.guard = None  # the input of the graph's collectives that is never a constant
         self.last = None  # where kernels block: the last op of the graph, which the next one follows
 
 

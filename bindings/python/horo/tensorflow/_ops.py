@@ -102,7 +102,18 @@ def _chained(graph, call):
     return results
 
 
-def _call(function, **arguments):
+def _guard(graph):
+    """The input that keeps TensorFlow from computing a collective of constants while it prepares a
+    graph: one for each graph."""
+    trace = _names.trace_of(graph)
+    if trace.guard is None:
+        with tf.control_dependencies(None):
+            trace.guard = ops.horo_place(what="rank", process_set=0, name="HoroGuard")
+    return trace.guard
+
+
+def _run(function, **arguments):
+    """Runs an op, or adds it to the graph."""
     if tf.executing_eagerly():
         with translated():
             return function(**arguments)
@@ -111,6 +122,13 @@ def _call(function, **arguments):
     if ASYNCHRONOUS:
         return function(**arguments)
     return _chained(graph, lambda: function(**arguments))
+
+
+def _call(function, **arguments):
+    """_run() for a collective."""
+    eager = tf.executing_eagerly()
+    guard = 0 if eager else _guard(tf.compat.v1.get_default_graph())
+    return _run(function, guard=guard, **arguments)
 
 
 def _node_name(name):
@@ -181,4 +199,4 @@ def alltoall(tensor, splits, group):
 
 def place(what, process_set=0, name=None):
     """A number about this rank, computed when the op runs."""
-    return _call(ops.horo_place, what=what, process_set=process_set, name=name)
+    return _run(ops.horo_place, what=what, process_set=process_set, name=name)
