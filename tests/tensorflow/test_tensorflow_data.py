@@ -2,6 +2,7 @@
 """The data service: another process computes the elements of a dataset."""
 
 import os
+import socket
 import subprocess
 import sys
 
@@ -29,6 +30,18 @@ def test_a_dataset_is_computed_elsewhere(tmp_path, side):
         worker.kill()
     assert worker.returncode == 0, output
     assert not os.path.exists(path)
+
+
+def test_strangers_at_the_table_stop_nobody():
+    registry = _registry.Registry(b"key")
+    address = f"127.0.0.1:{registry.port}"
+    with socket.create_connection(("127.0.0.1", registry.port)):  # says nothing
+        socket.create_connection(("127.0.0.1", registry.port)).close()
+        with socket.create_connection(("127.0.0.1", registry.port)) as other:
+            other.sendall(b"GET / HTTP/1.1\r\n\r\n")
+            _registry.put(address, b"key", "name", 1)
+            assert _registry.wait(address, b"key", "name", 10) == 1
+    registry.close()
 
 
 def test_bad_input(tmp_path):

@@ -9,7 +9,7 @@ import json
 import socket
 import threading
 from multiprocessing import AuthenticationError
-from multiprocessing.connection import Client, Listener
+from multiprocessing.connection import Client, Listener, answer_challenge, deliver_challenge
 from typing import Any
 
 from horo.errors import HoroError, TimeOutError
@@ -21,7 +21,9 @@ class Registry:
     """The table's server. Names have values; to ask for a name waits until it has one."""
 
     def __init__(self, key: bytes) -> None:
-        self._listener = Listener(("0.0.0.0", 0), authkey=key)
+        self._key = key
+        self._listener = Listener(("0.0.0.0", 0))
+        self._closed = False
         self._values: dict[str, Any] = {}
         self._changed = threading.Condition()
         self._thread = threading.Thread(target=self._serve, name="horo-registry", daemon=True)
@@ -32,20 +34,23 @@ class Registry:
         return int(self._listener.address[1])
 
     def close(self) -> None:
+        self._closed = True
         self._listener.close()
 
     def _serve(self):
-        while True:
+        while not self._closed:
             try:
                 connection = self._listener.accept()
-            except AuthenticationError:
-                continue  # a stranger
-            except OSError:
-                return  # closed
+            except OSError:  # closed, or the other end has gone again
+                continue
             threading.Thread(target=self._answer, args=(connection,), daemon=True).start()
 
     def _answer(self, connection):
-        with contextlib.suppress(OSError, EOFError, ValueError, KeyError, TypeError), connection:
+        """Serves one connection, which proves the key first. A stranger keeps nobody waiting."""
+        errors = (OSError, EOFError, ValueError, KeyError, TypeError, AuthenticationError)
+        with contextlib.suppress(*errors), connection:
+            deliver_challenge(connection, self._key)
+            answer_challenge(connection, self._key)
             while True:
                 request = json.loads(connection.recv_bytes(65536))
                 answer = self._put(**request) if "value" in request else self._wait(**request)
