@@ -133,19 +133,22 @@ class ListReducer:
                 results[index] = reduced
         return results
 
-    def _bunches(self, places, owners):
-        def bunch(indices, grouped):
-            return Bunch(indices, tuple(label(owners[one], one) for one in indices), grouped)
+    def together(self, indices: list[int], owners: list[Any], grouped: bool = False) -> Bunch:
+        """The gradients at these places as one bunch."""
+        return Bunch(indices, tuple(label(owners[one], one) for one in indices), grouped)
 
+    def _bunches(self, places, owners):
         if not places:
             return []
         if self.rules.groups is not None:
-            return [bunch(*one) for one in self._given_groups(places, owners)]
+            given = self._given_groups(places, owners)
+            return [self.together(members, owners, grouped) for members, grouped in given]
         if self.rules.num_groups > 0:
-            return [bunch(part, True) for part in split(places, self.rules.num_groups)]
+            parts = split(places, self.rules.num_groups)
+            return [self.together(part, owners, True) for part in parts]
         if self.one_by_one():
-            return [bunch([index], False) for index in places]
-        return [bunch(places, False)]
+            return [self.together([index], owners) for index in places]
+        return [self.together(places, owners)]
 
     def _given_groups(self, places, owners):
         """(members, whether they are a group), for lists of variables. Others are alone."""

@@ -27,11 +27,16 @@ def as_horo(error: BaseException) -> BaseException | None:
 
 
 class GradientReducer(ListReducer):
-    """One call reduces all gradients of a step. Calls need no further order: each step computes with
+    """One call reduces all gradients of a step, also those of groups. Calls need no further order: each step computes with
     the results of the one before."""
 
     def divided(self, gradient):
         return gradient / of(self.rules.process_set).size()
+
+    def _bunches(self, places, owners):
+        """All gradients in one call. Each call blocks a thread, and XLA could start several of them in
+        another order on each rank."""
+        return [self.together(places, owners)] if places else []
 
     def reduce_dense(self, gradients, base, bunch):
         rules = self.rules
