@@ -124,6 +124,18 @@ int breaks(const Gpu& gpu, char** arguments) {
   std::_Exit(0);
 }
 
+/// Rank 1's device is busy for longer than `gloo.timeout`, before its tensor is ready.
+int busy(const Gpu& gpu, char** /*arguments*/) {
+  const std::vector<DrawnSet> sets = {set_of(HORO_WORLD)};
+  auto* const stream = gpu.stream();
+  const DrawnOp op{.number = 1, .rows = 1000};
+  RunningOp(gpu, op, sets[0], stream, "before").finish(false);
+  if (horo_rank() == 1) gpu.plan(devices() + "delay=100000");
+  for (int k = 0; k < 2; ++k)
+    RunningOp(gpu, op, sets[0], stream, "busy." + std::to_string(k)).finish(false);
+  return 0;
+}
+
 /// Ends also with the loss of a rank that is through.
 void barrier(horo_set set) {
   horo_tensor_desc desc = HORO_TENSOR_DESC_INIT;
@@ -230,7 +242,7 @@ int joins(const Gpu& gpu, char** /*arguments*/) {
 
 int main(int count, char** arguments) {
   const std::map<std::string, int (*)(const Gpu&, char**)> scenarios = {
-      {"seeds", seeds}, {"fault", fault}, {"breaks", breaks},
+      {"seeds", seeds}, {"fault", fault}, {"breaks", breaks}, {"busy", busy},
       {"loss", loss},   {"mixed", mixed}, {"joins", joins}};
   require(count >= 2, "usage: gpu_rank SCENARIO ARGUMENTS");
   const char* const driver = std::getenv("HORO_GPU_DRIVER");

@@ -13,7 +13,7 @@ namespace {
 /// A rank that takes longer than the knob `release.timeout` says is killed.
 constexpr Duration kDrains = std::chrono::milliseconds(250);
 /// For the others to read the slots of a rank that leaves.
-constexpr Duration kLeaves = std::chrono::seconds(1);
+constexpr Duration kLeaves = std::chrono::seconds(30);
 
 void* at(const void* memory, std::uint64_t bytes) {
   return const_cast<std::byte*>(static_cast<const std::byte*>(memory)) + bytes;
@@ -180,30 +180,29 @@ void IpcBackend::retire() {
   }
 }
 
+/// A rank that is only silent may wait for a busy device.
 Status IpcBackend::watch(bool moved) {
   const auto now = SteadyClock::instance().now();
   if (moved) moved_ = now;
-  if (flights_.empty() || parts_.timeout == Duration::zero() || now - moved_ < parts_.timeout)
+  // Once all pieces are on the device, no other process is needed.
+  if (pieces_.empty() || parts_.timeout == Duration::zero() || now - moved_ < parts_.timeout)
     return {};
+  moved_ = now;
   for (std::size_t r = 0; r < parts_.ranks.size(); ++r) {
-    if (parts_.ranks[r]->counters().packed.load() > reduced_) continue;
-    return fail(Errc::peer_lost, "the rank at position {} of the set is silent for {} s", r,
-                std::chrono::duration_cast<std::chrono::seconds>(parts_.timeout).count());
+    if (parts_.ranks[r]->ended())
+      return fail(Errc::peer_lost, "the process at position {} of the set has ended", r);
   }
-  // All ranks have put their work on the devices, which may be busy with other work as long as it
-  // takes.
   return {};
 }
 
 /// Slots that are freed while a kernel of another rank reads them would break that rank.
-bool IpcBackend::all_have_read() const {
-  if (!all_have(&ipc::Counters::reduced, reduced_)) return false;
+bool IpcBackend::has_read(const ipc::Slots& rank) const {
+  if (rank.ended()) return true;
+  if (rank.counters().reduced.load(std::memory_order_acquire) < reduced_) return false;
   for (auto piece = reduced_ - std::min<std::uint64_t>(reduced_, ipc::kSlots); piece < reduced_;
        ++piece) {
-    for (const auto& rank : parts_.ranks) {
-      const auto read = parts_.device->done(rank->reduced_event(piece));
-      if (read && !*read) return false;
-    }
+    const auto read = parts_.device->done(rank.reduced_event(piece));
+    if (read && !*read) return false;
   }
   return true;
 }
@@ -212,7 +211,9 @@ void IpcBackend::leave() {
   if (!health_) return;
   const auto& clock = SteadyClock::instance();
   const auto deadline = Deadline::in(clock, kLeaves);
-  while (!all_have_read() && !deadline.expired(clock.now())) std::this_thread::yield();
+  for (const auto& rank : parts_.ranks) {
+    while (!has_read(*rank) && !deadline.expired(clock.now())) std::this_thread::yield();
+  }
 }
 
 void IpcBackend::abort() {

@@ -30,13 +30,14 @@ class IpcBackend final : public Backend {
     Device* device = nullptr;
     int position = 0;
     std::vector<std::unique_ptr<ipc::Slots>> ranks{};
-    Duration timeout{};  ///< For a peer that is silent; zero: no limit.
+    Duration timeout{};  ///< After this silence it looks for lost peers; zero: never.
   };
 
   /// Fails: as SharedDevice.
   static Result<std::unique_ptr<Backend>> make(Parts parts);
 
-  /// Blocks: for a second at most, until the other ranks have read this one's slots.
+  /// Blocks: until the other ranks have read this one's slots, for half a minute at most; not after
+  /// an error.
   ~IpcBackend() override;
   IpcBackend(const IpcBackend&) = delete;
   IpcBackend& operator=(const IpcBackend&) = delete;
@@ -89,7 +90,7 @@ class IpcBackend final : public Backend {
   Result<bool> advance();
   void retire();
   Status watch(bool moved);
-  bool all_have_read() const;
+  bool has_read(const ipc::Slots& rank) const;
   void leave();
 
   Parts parts_;

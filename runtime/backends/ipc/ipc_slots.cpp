@@ -4,7 +4,9 @@
 #include <cstring>
 #include <fcntl.h>
 #include <new>
+#include <poll.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 namespace horo::runtime::ipc {
@@ -87,6 +89,7 @@ Result<std::unique_ptr<Slots>> Slots::open(Device& device, const SharedDevice& s
                 "see each other's processes",
                 offer.process, std::strerror(errno));
   }
+  made->process_ = UniqueFd(static_cast<int>(syscall(SYS_pidfd_open, offer.process, 0)));
   HORO_TRY_STATUS(made->map(std::move(file)));
   HORO_TRY(made->memory_, shared.open_memory(bytes_of(offer.memory)));
   for (std::size_t s = 0; s < kSlots; ++s) {
@@ -94,6 +97,11 @@ Result<std::unique_ptr<Slots>> Slots::open(Device& device, const SharedDevice& s
     HORO_TRY(made->reduced_[s], shared.open_event(bytes_of(offer.reduced[s])));
   }
   return made;
+}
+
+bool Slots::ended() const {
+  pollfd watched{.fd = process_.value(), .events = POLLIN, .revents = 0};
+  return process_ && poll(&watched, 1, 0) == 1;
 }
 
 Slots::~Slots() {

@@ -40,6 +40,9 @@ class Slots {
   Slots(const Slots&) = delete;
   Slots& operator=(const Slots&) = delete;
 
+  /// Their process has ended. False for the own ones, and where the kernel cannot tell.
+  bool ended() const;
+
   /// Bytes by which other processes open them.
   Result<std::string> offer() const;
 
@@ -66,6 +69,7 @@ class Slots {
   std::array<EventHandle, kSlots> packed_{};
   std::array<EventHandle, kSlots> reduced_{};
   UniqueFd file_;
+  UniqueFd process_;
   Counters* counters_ = nullptr;
 };
 

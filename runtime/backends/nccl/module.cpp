@@ -47,7 +47,6 @@ Result<std::unique_ptr<Backend>> make(const Communicator& communicator) {
                                       .id = id,
                                       .position = communicator.position,
                                       .ranks = communicator.size(),
-                                      .timeout = communicator.timeout,
                                       .packs = opened->packer() != nullptr});
 }
 

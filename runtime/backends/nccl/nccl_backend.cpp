@@ -12,7 +12,6 @@ namespace horo::runtime {
 
 namespace {
 
-constexpr Duration kLooksAwayFor = std::chrono::seconds(1);
 /// A rank that takes longer than the knob `release.timeout` says is killed.
 constexpr Duration kDrains = std::chrono::milliseconds(250);
 constexpr std::uint64_t kLargeTensor = std::uint64_t{1} << 20U;  ///< Bytes.
@@ -50,7 +49,6 @@ NcclBackend::NcclBackend(const nccl::Library& library, Member member, nccl::Comm
       device_(member.device),
       packs_(member.packs),
       ranks_(member.ranks),
-      timeout_(member.timeout),
       comm_(comm),
       stream_(stream) {}
 
@@ -256,21 +254,16 @@ bool NcclBackend::progress() {
     moved = true;
   }
   if (!retired_.empty()) free_retired();
-  if (health_) health_ = watch(moved);
+  if (health_) health_ = watch();
   return moved;
 }
 
-Status NcclBackend::watch(bool moved) {
-  const auto now = SteadyClock::instance().now();
-  if (moved || flights_.empty() || now - looked_ > kLooksAwayFor) moved_ = now;
-  looked_ = now;
+/// There is no limit of time, because devices may be busy with other work as long as it takes.
+Status NcclBackend::watch() const {
   if (flights_.empty()) return {};
   nccl::Result error = nccl::kSuccess;
   HORO_TRY_STATUS(nccl_.status(nccl_.comm_get_async_error(comm_, &error), "ncclCommGetAsyncError"));
-  HORO_TRY_STATUS(nccl_.status(error, "NCCL"));
-  if (timeout_ == Duration::zero() || now - moved_ < timeout_) return {};
-  return fail(Errc::peer_lost, "a rank unknown to NCCL is silent for {} s",
-              std::chrono::duration_cast<std::chrono::seconds>(timeout_).count());
+  return nccl_.status(error, "NCCL");
 }
 
 void NcclBackend::abort() {

@@ -26,7 +26,6 @@ class NcclBackend final : public Backend {
     nccl::UniqueId id;                ///< The same on all members.
     int position = 0;
     int ranks = 1;
-    Duration timeout{};
     bool packs = false;  ///< All members have kernels that pack tensors.
   };
 
@@ -77,14 +76,13 @@ class NcclBackend final : public Backend {
   Status move_part(const Bucket& bucket, std::size_t part);
   Status move_alltoall(const Bucket& bucket, std::size_t part);
   void finish(Flight& flight);
-  Status watch(bool moved);
+  Status watch() const;
 
   const nccl::Library& nccl_;
   const std::unique_ptr<Device> owned_;
   Device* const device_;
   const bool packs_;
   const int ranks_;
-  const Duration timeout_;
   nccl::Comm comm_;
   StreamHandle stream_ = nullptr;
   std::deque<Flight> flights_;
@@ -93,8 +91,6 @@ class NcclBackend final : public Backend {
   std::vector<void*> retired_;  ///< Fusion memory that was too small, until nothing is in flight.
   std::uint64_t started_ = 0;
   std::uint64_t completed_ = 0;
-  TimePoint looked_{};
-  TimePoint moved_{};
   Status health_;
 };
 

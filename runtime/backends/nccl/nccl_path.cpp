@@ -81,7 +81,6 @@ Result<std::unique_ptr<Backend>> NcclPath::connect(const DeviceSet& set) {
                                        .id = first.id,
                                        .position = set.position,
                                        .ranks = static_cast<int>(set.members.size()),
-                                       .timeout = set.timeout,
                                        .packs = packs_});
 }
 
