@@ -15,8 +15,6 @@ def take(group, text, set_number=None, most=IN_TURN):
     the first of them is done."""
     group.require_alive()
     number = group.set_number if set_number is None else set_number
-    if group.names.is_full(text):
-        group.names.forget(lambda operation: operation.settle(group.timeout_s))
     entry = group.names.next(number, text, most)
     before = entry.operation
     if before is not None and not before.done:

@@ -46,19 +46,7 @@ class GroupNames:
         self.group = group
         self._turns = {}  # keys of collectives
         self._messages = {}  # keys of messages, which only two ranks have, and which are kept
-
-    def is_full(self, text):
-        """Whether the next collective of this key needs forget(). It is the same one on all ranks."""
-        return text not in self._turns and len(self._turns) >= KEYS
-
-    def forget(self, wait):
-        """Drops the keys of all collectives, after wait(operation) for those in flight, whose names would
-        be used twice."""
-        for turn in self._turns.values():
-            for entry in turn.entries:
-                if entry is not None and entry.operation is not None and not entry.operation.done:
-                    wait(entry.operation)
-        self._turns.clear()
+        self._age = 0  # how often the keys of collectives were dropped
 
     def next(self, set_number, text, most=IN_TURN, refuse=None):
         """The entry for the next operation of a key, in a process set. The operation that has used it
@@ -66,11 +54,17 @@ class GroupNames:
         turns = self._turns if refuse is None else self._messages
         turn = turns.get(text)
         if turn is None:
+            # All ranks of the group drop the keys at the same call. Operations under the old names may
+            # be in flight, so the names are new.
+            if refuse is None and len(turns) >= KEYS:
+                turns.clear()
+                self._age += 1
             turn = turns[text] = Turn(text, most)
         index = turn.count % most
         entry = turn.entries[index]
         if entry is None:
-            entry = Entry(Record(f"{self.group}/{text}/{index}", set_number))
+            age = f"/{self._age}" if self._age and refuse is None else ""
+            entry = Entry(Record(f"{self.group}/{text}/{index}{age}", set_number))
             entry.text = text
             turn.entries[index] = entry
         elif refuse is not None and entry.operation is not None and not entry.operation.poll():
