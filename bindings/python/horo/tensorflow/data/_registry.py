@@ -8,6 +8,7 @@ import contextlib
 import json
 import socket
 import threading
+import time
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Client, Listener, answer_challenge, deliver_challenge
 from typing import Any
@@ -41,7 +42,8 @@ class Registry:
         while not self._closed:
             try:
                 connection = self._listener.accept()
-            except OSError:  # closed, or the other end has gone again
+            except OSError:  # closed, the other end has gone again, or there are too many files
+                time.sleep(0.01)
                 continue
             threading.Thread(target=self._answer, args=(connection,), daemon=True).start()
 

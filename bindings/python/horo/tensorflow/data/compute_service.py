@@ -8,6 +8,7 @@ import contextlib
 import dataclasses
 import json
 import os
+import tempfile
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -51,9 +52,11 @@ class TfDataServiceConfig:
         return TfDataServiceConfig(**values)
 
     def write(self, filename: str) -> None:
-        """Writes a file that only its user can read, because it has the key."""
-        part = f"{filename}.{os.getpid()}"
-        with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+        """Writes a file that only its user can read, because it has the key. The folder may be one where
+        others can make files."""
+        folder, name = os.path.split(os.path.abspath(filename))
+        number, part = tempfile.mkstemp(prefix=f"{name}.", dir=folder)
+        with open(number, "w") as file:
             json.dump(self.to_dict(), file)
         os.replace(part, filename)
 
