@@ -220,6 +220,37 @@ def test_a_lost_rank_is_named():
     assert "PeerLostError" in done.output or "rank 1" in done.output, done.output
 
 
+def test_a_rank_lost_within_a_step_is_an_error_of_backward():
+    """DistributedDataParallel waits in C++ for the future of a sum that fails."""
+    code = program(
+        """
+        import signal
+        dist.init_process_group("horo")
+        model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 2))
+        for _ in range(2):  # the second step agrees on the buckets
+            model(torch.ones(1, 2)).sum().backward()
+        store = dist.distributed_c10d._get_default_store()
+        if dist.get_rank() == 1:
+            store.wait(["begun"])
+            os.kill(os.getpid(), signal.SIGKILL)
+        kind = type(dist.group.WORLD)
+        begin = kind.allreduce
+        def allreduce(*given):
+            begun = begin(*given)
+            store.set("begun", "1")
+            return begun
+        kind.allreduce = allreduce
+        try:
+            model(torch.ones(1, 2)).sum().backward()
+        except RuntimeError as error:
+            print("backward failed:", error, flush=True)
+        """
+    )
+    done = run(2, ["-c", code])
+    assert "backward failed:" in done.output and "rank 1 on localhost was lost" in done.output, done.output
+    assert done.code == 137 and "SIGSEGV" not in done.output, done.output
+
+
 def test_abort_ends_what_waits():
     code = program(
         """

@@ -25,6 +25,7 @@ class HoroWork(Work):
         self._source = source
         self._after = after
         self._once: Any = threading.Lock() if after is not None else None
+        self._ended: Any = None
         self._future: Any = None
         self._failure: Exception | None = None
         self.timeout_s = group.timeout_s
@@ -72,9 +73,14 @@ class HoroWork(Work):
         return self._tensors
 
     def get_future(self):
-        """A future of the list of tensors. C++ code may wait for it, so a thread completes it."""
+        """A future of the list of tensors. C++ code may wait for it, so a thread completes it.
+
+        A failure is a RuntimeError with the text of the error. Future.set_exception() would give the error
+        itself, but to Python only: C++ code, such as DistributedDataParallel, takes that for a result, and
+        crashes. What a callback raises is a failure for both."""
         if self._future is None:
-            self._future = torch.futures.Future()
+            self._ended = torch.futures.Future()
+            self._future = self._ended.then(self._outcome)
             if self.is_completed():
                 self.settle()
                 self.deliver()
@@ -91,11 +97,13 @@ class HoroWork(Work):
 
     def deliver(self):
         """Completes the future, and runs its callbacks."""
-        if self._failure is not None:
-            self._future.set_exception(self._failure)
-        else:
-            self._future.set_result(self._tensors)
+        self._ended.set_result(None)
         self._group.forget(self)
+
+    def _outcome(self, _):
+        if self._failure is not None:
+            raise self._failure
+        return self._tensors
 
     def get_future_result(self):
         raise NotImplementedError("horo: Work.get_future_result() is not supported; use get_future()")
