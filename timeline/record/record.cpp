@@ -43,7 +43,7 @@ constexpr std::array<PathRow, 12> kPaths{
      {"whole", "one host"},
      {"whole", "hierarchical.allreduce is off"},
      {"whole", "deterministic sums go in the order of the ranks"},
-     {"by devices", "the ranks choose NCCL or staging for device memory"},
+     {"by devices", "the ranks choose ipc, NCCL or staging for device memory"},
      {"carried", "so small that the agreement carries it"},
      {"unknown", "recorded by another version"}}};
 
