@@ -294,6 +294,12 @@ def check_wrong_arguments_are_refused_here():
     fails(ValueError, lambda: dist.all_reduce(torch.zeros(2), op=dist.ReduceOp.BAND), "BAND")
     fails(ValueError, lambda: dist.group.WORLD._allgather_base(torch.zeros(size * 2 + 1), torch.zeros(2)), "output must be")
     fails(ValueError, lambda: dist.group.WORLD.allreduce([torch.zeros(2, device="meta")]), "meta")
+    for root in (size, -1):
+        named = f"rank {root} is not in process group"
+        fails(ValueError, lambda: dist.group.WORLD.broadcast([mine()], root), named)
+        fails(ValueError, lambda: dist.group.WORLD.reduce([mine()], root), named)
+        fails(ValueError, lambda: dist.group.WORLD.gather([], [mine()], root=root), named)
+        fails(ValueError, lambda: dist.group.WORLD.scatter([mine()], [], root=root), named)
 
 
 def check_nothing_falls_through():

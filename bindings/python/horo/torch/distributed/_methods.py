@@ -68,10 +68,13 @@ def _op_of(opts, op=None):
     return ReduceOp.SUM if opts is None else getattr(opts, "reduceOp", opts)
 
 
-def _root_of(opts, root=None):
-    if root is not None:
-        return root
-    return opts if isinstance(opts, int) else getattr(opts, "rootRank", 0)
+def _root_of(self, opts, root=None):
+    if root is None:
+        root = opts if isinstance(opts, int) else getattr(opts, "rootRank", 0)
+    size = self.state.size()
+    if not 0 <= root < size:
+        raise ValueError(f"horo: rank {root} is not in process group '{self.group_name}', whose ranks are 0 to {size - 1}")
+    return root
 
 
 @_method("allreduce")
@@ -88,13 +91,13 @@ def _allreduce_coalesced(self, tensors, opts=None):
 @_method("reduce")
 def _reduce(self, tensors, opts=None, op=None, *, root=None, timeout=None):
     given = _op_of(None if isinstance(opts, int) else opts, op)
-    work = _collectives.reduce(self.state, _listed(tensors), given, _root_of(opts, root))
+    work = _collectives.reduce(self.state, _listed(tensors), given, _root_of(self, opts, root))
     return _limited(work, opts, timeout)
 
 
 @_method("broadcast")
 def _broadcast(self, tensors, opts=None, *, root=None, timeout=None):
-    work = _collectives.broadcast(self.state, _listed(tensors), _root_of(opts, root))
+    work = _collectives.broadcast(self.state, _listed(tensors), _root_of(self, opts, root))
     return _limited(work, opts, timeout)
 
 
@@ -149,7 +152,7 @@ def _reduce_scatter_coalesced(self, outputs, inputs, opts=None):
 def _gather(self, outputs, inputs, opts=None, *, root=None, timeout=None):
     if isinstance(inputs, torch.Tensor):
         outputs, inputs = [outputs], [inputs]
-    work = _collectives.gather(self.state, outputs, inputs, _root_of(opts, root))
+    work = _collectives.gather(self.state, outputs, inputs, _root_of(self, opts, root))
     return _limited(work, opts, timeout)
 
 
@@ -157,7 +160,7 @@ def _gather(self, outputs, inputs, opts=None, *, root=None, timeout=None):
 def _scatter(self, outputs, inputs, opts=None, *, root=None, timeout=None):
     if isinstance(outputs, torch.Tensor):
         outputs, inputs = [outputs], [inputs]
-    work = _collectives.scatter(self.state, list(outputs), inputs, _root_of(opts, root))
+    work = _collectives.scatter(self.state, list(outputs), inputs, _root_of(self, opts, root))
     return _limited(work, opts, timeout)
 
 
