@@ -193,16 +193,22 @@ void Call::completed(std::size_t i, horo_status status) {
     static_cast<void>(horo_poll(parts_[i].op));  // its error becomes this thread's last one
     failure = OpFailure::of_library(status);
     hopeless = others_may_never_complete(status);
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (failure_.is_ok()) failure_ = failure;
   }
   const bool last = open_.fetch_sub(1, std::memory_order_acq_rel) == 1;
   if (hopeless) finish(failure);
   if (finished_) static_cast<void>(horo_release(parts_[i].op));
   if (!last || finished_) return;
-  for (std::size_t k = 0; k < parts_.size() && failure_.is_ok(); ++k) failure_ = collect(k);
+  auto result = first_failure();
+  for (std::size_t k = 0; k < parts_.size() && result.is_ok(); ++k) result = collect(k);
   for (const auto& part : parts_) static_cast<void>(horo_release(part.op));
-  finish(failure_);
+  finish(result);
+}
+
+OpFailure Call::first_failure() {
+  const MutexLock lock(mutex_);
+  return failure_;
 }
 
 /// Sets the outputs of tensor i from its completed operation.

@@ -6,9 +6,9 @@
 #include <atomic>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <vector>
 
+#include "base/mutex.hpp"
 #include "bindings/tensorflow/node.hpp"
 
 namespace horo::tensorflow {
@@ -49,6 +49,7 @@ class Call : public std::enable_shared_from_this<Call> {
   void completed(std::size_t i, horo_status status);
   OpFailure collect(std::size_t i);
   OpFailure give_rows(std::size_t i, const std::vector<std::int64_t>& rows);
+  OpFailure first_failure();
   void finish(const OpFailure& failure);
 
   Node& node_;
@@ -60,8 +61,8 @@ class Call : public std::enable_shared_from_this<Call> {
   std::vector<std::int64_t> splits_;
   std::atomic<std::size_t> open_{0};  ///< operations that have not completed
   std::atomic<bool> finished_{false};
-  std::mutex mutex_;   ///< guards failure_
-  OpFailure failure_;  ///< the first one
+  Mutex mutex_;
+  OpFailure failure_ HORO_GUARDED_BY(mutex_);  ///< The first one.
 };
 
 }  // namespace horo::tensorflow

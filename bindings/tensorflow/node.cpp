@@ -6,9 +6,10 @@
 #include <functional>
 #include <iterator>
 #include <map>
-#include <mutex>
 #include <numeric>
 #include <utility>
+
+#include "base/mutex.hpp"
 
 namespace horo::tensorflow {
 
@@ -161,13 +162,13 @@ struct Name {
 namespace {
 
 /// Guards all names: a declaration must not come between another node's declaration and submission.
-std::mutex names_mutex;
+Mutex names_mutex;
 
 std::vector<std::shared_ptr<Name>> names_of(const Attributes& attributes) {
   using Key = std::pair<horo_set, std::string>;
   static std::map<Key, std::weak_ptr<Name>> known;
   static std::size_t swept_size = 1024;
-  const std::lock_guard lock(names_mutex);
+  const MutexLock lock(names_mutex);
   std::vector<std::shared_ptr<Name>> names;
   for (const auto& text : attributes.names) {
     auto& weak = known[{attributes.set, text}];
@@ -243,7 +244,7 @@ horo_status Node::submit_once(const std::vector<Shape>& shapes,
 
 OpFailure Node::submit(const std::vector<Shape>& shapes, std::vector<horo_submission>& submissions,
                        horo_op* ops) {
-  const std::lock_guard lock(names_mutex);
+  const MutexLock lock(names_mutex);
   auto status = submit_once(shapes, submissions, ops);
   // The runtime forgets names in a new generation, and names that were not used for a long time.
   if (status == HORO_NOT_FOUND || status == HORO_INVALID_ARGUMENT) {
