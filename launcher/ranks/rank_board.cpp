@@ -67,6 +67,7 @@ RankBoard::Membership RankBoard::mark_ended(LocalRank rank) {
   while (last != RankState::detached &&
          !state.compare_exchange_weak(last, RankState::dead, std::memory_order_seq_cst)) {
   }
+  if (last == RankState::absent) ring_all(board_);  // Its peers may be waiting for it to attach.
   const auto heard = static_cast<int>(slot.heard.load(std::memory_order_seq_cst));
   return {.joined = in_use(last) || last == RankState::detached,
           .in_use = in_use(last),

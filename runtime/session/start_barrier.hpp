@@ -12,8 +12,8 @@ namespace horo::runtime {
 
 /// Says that this rank has attached, and waits for the host's other ranks. Blocks: until all have,
 /// as long as `start` says at most, which begins again after the whole job was stopped. Fails:
-/// unavailable (a rank with this number has attached before), peer_lost, timed_out (naming the
-/// ranks that are missing).
+/// unavailable (a rank with this number has attached before), peer_lost (also when a rank ended
+/// before it attached), timed_out (naming the ranks that are missing).
 Status await_local_ranks(HostMemory& host, const bootstrap::Meeting& meeting, const RankLoss& loss,
                          StartClock& start);
 

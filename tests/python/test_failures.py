@@ -2,8 +2,9 @@
 """Ranks that end, leave early, fork or are interrupted, under the real launcher."""
 
 import signal
+import textwrap
 
-from job import run_code
+from job import run, run_code
 
 LOST = """
     import os, signal, sys
@@ -75,6 +76,44 @@ def test_peer_that_raises_an_exception_leaves_in_good_order():
     done = run_code(2, LEFT.format(end="raise KeyError('what rank 1 says')"))
     assert done.code == 1, done.output
     assert "what rank 1 says" in done.output and "saw:" in done.output, done.output
+
+
+NEVER_THERE = """
+    import os, pathlib, sys, time
+    mark = pathlib.Path({mark!r})
+    def await_mark():
+        while not mark.exists():
+            time.sleep(0.01)
+    def set_mark():
+        mark.with_suffix(".new").write_text(str(os.getpid()))
+        mark.with_suffix(".new").rename(mark)
+    if os.environ["HORO_RANK"] == "1":
+        {end}()
+        sys.exit(0)
+    import horo.numpy as horo
+    {begin}()
+    while {end} == set_mark and os.path.exists("/proc/" + mark.read_text()):
+        time.sleep(0.01)
+    try:
+        horo.init()
+        raise SystemExit("init without rank 1")
+    except horo.PeerLostError as error:
+        print("saw:", error)
+"""
+
+
+def check_never_there(folder, begin, end):
+    code = NEVER_THERE.format(mark=str(folder / "mark"), begin=begin, end=end)
+    done = run(2, ["-c", textwrap.dedent(code)], limit=60, options=["--start-timeout", "600"])
+    assert "saw: rank 0 waited for rank 1, which ended before it called horo_init" in done.output, done.output
+
+
+def test_peer_that_ended_before_this_rank_calls_init(tmp_path):
+    check_never_there(tmp_path, begin="await_mark", end="set_mark")
+
+
+def test_peer_that_ends_while_this_rank_waits_in_init(tmp_path):
+    check_never_there(tmp_path, begin="set_mark", end="await_mark")
 
 
 def test_interrupt_during_a_wait():
