@@ -38,12 +38,6 @@ BOOST = """Boost
 Under the Boost Software License 1.0, https://www.boost.org/LICENSE_1_0.txt, which asks for no more of what is
 compiled.
 """
-CUDA = """CUDA Runtime
-
-The backends horo-backend-cuda.so and horo-backend-nccl.so contain the static CUDA Runtime library,
-which NVIDIA Corporation owns and lets be redistributed under the CUDA Toolkit End User License Agreement:
-https://docs.nvidia.com/cuda/eula/
-"""
 _STAGE = os.path.join("build", "wheel", "tools")
 
 
@@ -106,7 +100,7 @@ def _carried(module):
     return [] if without else found
 
 
-def _notices(backends):
+def _notices():
     """The terms of the code that is compiled in."""
     found = {name: _terms(package) for name, package in COMPILED_IN.items()}
     without = [name for name, terms in found.items() if terms is None]
@@ -114,18 +108,17 @@ def _notices(backends):
         print(f"the wheel has no terms of {', '.join(without)}: add them before it is given away")
     texts = [f"{name}\n\n{terms}" for name, terms in found.items() if terms]
     texts.append(BOOST)
-    texts += [CUDA] if any(re.search("-(cuda|nccl)", path) for path in backends) else []
     line = "\n" + 80 * "-" + "\n\n"
     return "Horo contains parts of the following, under these terms:\n" + line + line.join(texts)
 
 
 class Parts:
-    """Files to ship: `library`, `backends`, the extension module `fastpath`, if there is one, `tools`, and
-    the `carried` libraries of the system."""
+    """Files to ship: `library`, `backends`, the extension module `fastpath` and the images of the devices'
+    `kernels`, where there are any, `tools`, and the `carried` libraries of the system."""
 
     def __init__(self):
         self.library, self.backends, self.fastpath, self.tools = built_library(), [], [], []
-        self.carried = []
+        self.kernels, self.carried = [], []
         if self.library is None:
             print(f"no {_BUILT}: the package will look for libhoro.so where it runs")
             return
@@ -142,6 +135,7 @@ class Parts:
         self.backends += sorted(glob.glob(os.path.join(folder, "horo-tensorflow.so")))
         self.backends += sorted(glob.glob(os.path.join(folder, "horo-jax.so")) + glob.glob(os.path.join(folder, "horo-mpiabi.so")))
         self.fastpath = glob.glob(os.path.join(folder, "horo-fastpath.abi3.so"))
+        self.kernels = glob.glob(os.path.join(folder, "horo-kernels.*"))
         for path in self.backends:
             if path.endswith("-gloo.so"):
                 self.carried = _carried(path)
@@ -185,11 +179,11 @@ class BuildPy(build_py):
         if parts().library is None:
             return
         shutil.copyfile(parts().library, os.path.join(package, "libhoro.so"))
-        for path in [*parts().backends, *parts().fastpath]:
+        for path in [*parts().backends, *parts().fastpath, *parts().kernels]:
             os.makedirs(os.path.join(package, "horo"), exist_ok=True)
             shutil.copy(path, os.path.join(package, "horo"))
         with open(os.path.join(package, "NOTICES"), "w") as file:
-            file.write(_notices(parts().backends))
+            file.write(_notices())
         parts().carry(os.path.join(package, "horo", "carried"))
 
     @staticmethod
