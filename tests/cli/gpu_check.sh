@@ -5,6 +5,10 @@
 # shellcheck source=tests/cli/lib.sh
 . "${0%/*}/lib.sh"
 
+if [ ! -x "$HORO_BIN/bench_gpu" ]; then
+  echo "skipped: this build has no programs that measure (HORO_BENCH=OFF)"
+  exit 77
+fi
 root=$HORO_SOURCE
 build=$(cd "$HORO_BIN/.." && pwd)
 export HORO_BUILD=$build
