@@ -31,6 +31,7 @@ bool load() {
   void* const library = dlopen(library_path().c_str(), RTLD_NOW | RTLD_LOCAL);
   auto& f = functions;
   const bool found = library != nullptr && find(library, "horo_init", f.init) &&
+                     find(library, "horo_shutdown", f.shutdown) &&
                      find(library, "horo_is_initialized", f.is_initialized) &&
                      find(library, "horo_rank", f.rank) && find(library, "horo_size", f.size) &&
                      find(library, "horo_last_error", f.last_error) &&

@@ -9,6 +9,7 @@ namespace horo::mpi_abi {
 /// in a build tree the library has another file name than its soname.
 struct HoroFunctions {
   decltype(&::horo_init) init = nullptr;
+  decltype(&::horo_shutdown) shutdown = nullptr;
   decltype(&::horo_is_initialized) is_initialized = nullptr;
   decltype(&::horo_rank) rank = nullptr;
   decltype(&::horo_size) size = nullptr;

@@ -2,21 +2,26 @@
 // horo-mpiabi.so: the functions of MPI that XLA's collectives on the CPU call, over libhoro. The
 // MPItrampoline inside jaxlib loads it (MPITRAMPOLINE_LIB), and asks for each name of the standard.
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
+#include "bindings/mpi_abi/departure.hpp"
 #include "bindings/mpi_abi/horo_functions.hpp"
 #include "bindings/mpi_abi/mpi_communicator.hpp"
 
 using Handle = std::uintptr_t;
 using horo::mpi_abi::Code;
+using horo::mpi_abi::Departure;
 using horo::mpi_abi::error_text;
 using horo::mpi_abi::horo_functions;
 using horo::mpi_abi::MpiCommunicator;
@@ -121,12 +126,10 @@ MpiCommunicator* communicator_of(Handle handle) {
                           : object_of<MpiCommunicator>(handle);
 }
 
+constexpr const char* kNotSent = "these elements cannot be sent; use jax's gloo collectives";
+
 Code no_reduction() {
   return refuse("this reduction of these elements is not possible; jax's gloo collectives have it");
-}
-
-Code no_elements() {
-  return refuse("these elements cannot be sent; use jax's gloo collectives");
 }
 
 Code reduce(horo_kind kind, const void* in, void* out, std::int64_t count, Handle type, Handle op,
@@ -147,7 +150,7 @@ Code reduce(horo_kind kind, const void* in, void* out, std::int64_t count, Handl
 /// Elements of `count` per rank move as bytes.
 Code move(horo_kind kind, const void* in, void* out, std::int64_t count, Handle type, Handle comm) {
   const auto element = element_of(type);
-  if (!element) return no_elements();
+  if (!element) return refuse(kNotSent);
   auto& communicator = *communicator_of(comm);
   const auto bytes = count * static_cast<std::int64_t>(element->bytes);
   const auto ranks = static_cast<std::int64_t>(communicator.ranks().size());
@@ -176,20 +179,36 @@ struct Pending {
   bool done = false;
 };
 
-thread_local std::vector<Pending*> pending;
+/// The messages of this thread that no wait has ended yet, by the number that MPI's caller keeps as
+/// their handle. Numbers rise, so they stand in the order in which they began.
+thread_local std::map<Handle, Pending> pending;
+
+Handle next_handle() {
+  static std::atomic<Handle> last{MPIABI_REQUEST_NULL};
+  return ++last;
+}
+
+/// A caller that is refused a message gives up those that it has begun before, and their memory may
+/// be gone at the thread's next wait.
+Code refuse_message(std::string text) {
+  pending.clear();
+  return refuse(std::move(text));
+}
 
 /// All ranks exchange their messages in one order, so that none waits for another in a circle.
 void exchange_all() {
-  std::ranges::stable_sort(pending, {}, [](const Pending* one) {
+  std::vector<Pending*> open;
+  for (auto& [handle, one] : pending)
+    if (!one.done) open.push_back(&one);
+  std::ranges::stable_sort(open, {}, [](const Pending* one) {
     const auto& m = one->message;
     return std::tuple(std::min(m.source, m.target), std::max(m.source, m.target), m.source);
   });
-  for (auto* one : pending) {
+  for (auto* one : open) {
     const auto& m = one->message;
     one->code = MpiCommunicators::instance().message(m.source, m.target, m.data, m.bytes);
     one->done = true;
   }
-  pending.clear();
 }
 
 enum class Direction { send, receive };
@@ -197,29 +216,34 @@ enum class Direction { send, receive };
 Code begin(Direction direction, const void* data, int count, Handle type, int peer, Handle comm,
            Handle* request) {
   const auto element = element_of(type);
-  if (!element) return no_elements();
+  if (!element) return refuse_message(kNotSent);
   const auto& ranks = communicator_of(comm)->ranks();
-  if (peer < 0 || peer >= static_cast<int>(ranks.size()))
-    return refuse("there is no rank " + std::to_string(peer) + "; any source is not possible");
+  if (peer < 0 || peer >= static_cast<int>(ranks.size())) {
+    return refuse_message("there is no rank " + std::to_string(peer) +
+                          "; any source is not possible");
+  }
   const int own = horo_functions()->rank();
   const int other = ranks[static_cast<std::size_t>(peer)];
-  auto* const one = new Pending();
-  one->message = {.source = direction == Direction::send ? own : other,
-                  .target = direction == Direction::send ? other : own,
-                  .data = const_cast<void*>(data),
-                  .bytes = count * static_cast<std::int64_t>(element->bytes)};
-  pending.push_back(one);
-  *request = reinterpret_cast<Handle>(one);
+  *request = next_handle();
+  pending[*request].message = {.source = direction == Direction::send ? own : other,
+                               .target = direction == Direction::send ? other : own,
+                               .data = const_cast<void*>(data),
+                               .bytes = count * static_cast<std::int64_t>(element->bytes)};
   return 0;
 }
 
 Code finish(Handle* request) {
   if (*request == MPIABI_REQUEST_NULL) return 0;
-  auto* const one = object_of<Pending>(*request);
-  if (!one->done) exchange_all();
-  const Code code = one->code;
-  delete one;
+  const auto found = pending.find(*request);
   *request = MPIABI_REQUEST_NULL;
+  if (found == pending.end()) {
+    return refuse(
+        "this thread has no such message: a later one was refused, or another thread "
+        "began it");
+  }
+  if (!found->second.done) exchange_all();
+  const Code code = found->second.code;
+  pending.erase(found);
   return code;
 }
 
@@ -254,8 +278,9 @@ HORO_MPI_EXPORT int MPIABI_Finalized(int* flag) {
   return 0;
 }
 
-// libhoro leaves the job when the process ends.
+// jax calls it first when the interpreter ends, before it waits for the other processes.
 HORO_MPI_EXPORT int MPIABI_Finalize() {
+  if (MpiCommunicators::instance().world() != nullptr) Departure::instance().begin();
   return 0;
 }
 

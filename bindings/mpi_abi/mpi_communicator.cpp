@@ -6,6 +6,7 @@
 #include <numeric>
 #include <utility>
 
+#include "bindings/mpi_abi/departure.hpp"
 #include "bindings/mpi_abi/horo_functions.hpp"
 
 namespace horo::mpi_abi {
@@ -40,8 +41,9 @@ int MpiCommunicator::rank() const {
   return found == ranks_.end() ? -1 : static_cast<int>(found - ranks_.begin());
 }
 
-Code MpiCommunicator::submit(const MpiCall& request, const std::string& name, horo_op& op) {
+horo_status MpiCommunicator::submit(const MpiCall& request, const std::string& name, horo_op& op) {
   const auto& horo = *horo_functions();
+  horo_status status = HORO_OK;
   for (int attempt = 0; attempt < 2; ++attempt) {
     auto& tensor = declared_[name];
     if (tensor == 0 || attempt != 0) {
@@ -54,31 +56,40 @@ Code MpiCommunicator::submit(const MpiCall& request, const std::string& name, ho
       desc.shape = &request.count;
       desc.root_rank = request.root;
       desc.process_set = set_;
-      if (horo.declare(&desc, &tensor) != HORO_OK) return failed();
+      status = horo.declare(&desc, &tensor);
+      if (status != HORO_OK) return status;
     }
     horo_submission submission = HORO_SUBMISSION_INIT;
     submission.tensor = tensor;
     submission.in = request.in;
     submission.out = request.out;
     submission.out_bytes = request.out_bytes;
-    const auto status = horo.submit_with(&submission, &op);
-    if (status == HORO_OK) return 0;
+    status = horo.submit_with(&submission, &op);
     if (status != HORO_NOT_FOUND) break;  // else the runtime has evicted the name
   }
-  return failed();
+  return status;
 }
 
-Code MpiCommunicator::run(const MpiCall& request) {
+horo_status MpiCommunicator::complete(const MpiCall& request) {
   const auto name = "mpi." + request.label + "." + std::to_string(request.kind) + "." +
                     std::to_string(request.dtype) + "." + std::to_string(request.op) + "." +
                     std::to_string(request.count) + "." + std::to_string(request.root);
   const MutexLock lock(mutex_);
   horo_op op = 0;
-  if (const Code code = submit(request, name, op)) return code;
-  const auto status = horo_functions()->await(op, -1);
-  const Code code = status == HORO_OK ? 0 : failed();
-  horo_functions()->release(op);
-  return code;
+  auto status = submit(request, name, op);
+  const bool submitted = status == HORO_OK;
+  if (submitted) status = horo_functions()->await(op, -1);
+  if (status != HORO_OK) failed();
+  if (submitted) horo_functions()->release(op);
+  return status;
+}
+
+Code MpiCommunicator::run(const MpiCall& request) {
+  auto& departure = Departure::instance();
+  if (!departure.enter()) return refuse("this process has left the job, because jax ends it");
+  const auto status = complete(request);
+  departure.exit(status);
+  return status == HORO_OK ? 0 : kOther;
 }
 
 Code MpiCommunicator::gather(std::int64_t own, std::vector<std::int64_t>& all) {

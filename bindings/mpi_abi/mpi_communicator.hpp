@@ -45,14 +45,17 @@ class MpiCommunicator {
 
   int rank() const;  ///< The calling process in it; -1: not a member.
 
-  /// Runs a collective and waits for it. Blocks: not for a dead peer.
+  /// Runs a collective and waits for it. Blocks: not for a dead peer. Fails: also after the process
+  /// has left the job.
   Code run(const MpiCall& request);
 
   /// Exchanges one number per rank, in rank order.
   Code gather(std::int64_t own, std::vector<std::int64_t>& all);
 
  private:
-  Code submit(const MpiCall& request, const std::string& name, horo_op& op) HORO_REQUIRES(mutex_);
+  horo_status complete(const MpiCall& request) HORO_EXCLUDES(mutex_);
+  horo_status submit(const MpiCall& request, const std::string& name, horo_op& op)
+      HORO_REQUIRES(mutex_);
 
   const horo_set set_;
   const std::vector<int> ranks_;
