@@ -4,13 +4,12 @@
 import os
 import secrets
 import shutil
-import socket
 import subprocess
 import sys
 
 import pytest
 
-from job import run_alone
+from job import free_port, run_alone
 
 SOURCES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 
@@ -46,9 +45,7 @@ def test_one_rank_without_a_launcher():
 @pytest.mark.parametrize("hosts", ("aab", "abbccc", "aabb"))
 def test_hosts_of_different_sizes(hosts):
     """When some hosts have more ranks than others, all ranks know it."""
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port = found.getsockname()[1]
+    port = free_port()
     code = "import horo.numpy as h; h.init(); print(h.is_homogeneous()); h.barrier(); h.shutdown()"
     job = {
         **os.environ,

@@ -3,13 +3,12 @@
 
 import os
 import secrets
-import socket
 import subprocess
 import sys
 
 import pytest
 
-from job import run_alone
+from job import free_port, run_alone
 
 # A job of one rank that takes its set for one on several hosts, whose messages `change` can spoil.
 HOSTS = '''
@@ -165,8 +164,7 @@ horo.shutdown()
 
 def test_ranks_of_two_hosts_exchange_signed_objects():
     """Two processes that take each other for ranks on other hosts."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     secret = secrets.token_hex(32)
     ranks = [_start(rank, port, secret) for rank in range(2)]
     for rank in ranks:

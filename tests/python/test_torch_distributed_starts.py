@@ -2,7 +2,6 @@
 """The backend horo of torch.distributed under every launcher, and when ranks are late, end or abort."""
 
 import os
-import socket
 import subprocess
 import sys
 import textwrap
@@ -27,12 +26,6 @@ def program(code):
     return textwrap.dedent(SUM) + textwrap.dedent(code)
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return str(probe.getsockname()[1])
-
-
 MAIN = program(
     """
     dist.init_process_group("horo")
@@ -50,7 +43,7 @@ def test_horo_run():
 def test_torchrun(tmp_path):
     path = tmp_path / "main.py"
     path.write_text(MAIN)
-    words = ["-m", "torch.distributed.run", "--nproc_per_node", "3", "--master_port", free_port(), str(path)]
+    words = ["-m", "torch.distributed.run", "--nproc_per_node", "3", "--master_port", str(job.free_port()), str(path)]
     done = subprocess.run([sys.executable, *words], capture_output=True, text=True, timeout=job.LIMIT_S)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("sum [6.0, 6.0, 6.0] of 3") == 3, done.stdout
@@ -130,7 +123,7 @@ def test_processes_that_the_program_spawns():
 
 def test_ranks_of_several_hosts():
     """Words instead of host names, so that two groups of ranks act as two hosts."""
-    port, processes = free_port(), []
+    port, processes = job.free_port(), []
     for rank in range(3):
         place = {"RANK": rank, "WORLD_SIZE": 3, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
         env = {**os.environ, **{name: str(value) for name, value in place.items()}}

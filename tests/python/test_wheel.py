@@ -6,7 +6,6 @@ import glob
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import zipfile
@@ -301,10 +300,8 @@ def test_gloo_works_when_the_system_has_none(environment, tmp_path):
         pytest.skip(f"cannot hide the system's Gloo here: {probe.stdout.strip()}")
     (tmp_path / "script.py").write_text(BETWEEN_HOSTS)
     python = str(environment / "bin" / "python3")
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
     common = dict(
-        clean(), HORO_RENDEZVOUS=f"127.0.0.1:{port}", HORO_SECRET="7e" * 32, WORLD_SIZE="2"
+        clean(), HORO_RENDEZVOUS=f"127.0.0.1:{job.free_port()}", HORO_SECRET="7e" * 32, WORLD_SIZE="2"
     )
     ranks = [
         subprocess.Popen(

@@ -3,6 +3,8 @@
 
 import json
 import os
+import random
+import socket
 import subprocess
 import sys
 import textwrap
@@ -10,6 +12,20 @@ import textwrap
 HERE = os.path.dirname(os.path.abspath(__file__))
 HORO = os.path.join(os.environ.get("HORO_TEST_BIN", ""), "horo")
 LIMIT_S = 300
+
+
+def free_port():
+    """A TCP port of this machine on which nothing listens, for a rank 0 that listens later. It lies below the range from which
+    the kernel gives ports to the connections of other programs, which could take it meanwhile."""
+    while True:
+        port = random.randrange(10000, 32768)
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
 
 
 class Finished:
