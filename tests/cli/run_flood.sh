@@ -35,9 +35,9 @@ until_full() {
 head -c 300000 /dev/urandom >"$scratch/noise"
 tr -d '\n\r' <"$scratch/noise" >"$scratch/long"
 echo >>"$scratch/long"
-try timeout 60 horo run -np 1 cat "$scratch/noise"
+try timeout 250 horo run -np 1 cat "$scratch/noise"
 cmp -s "$scratch/out" "$scratch/noise" || fail "the binary data was changed"
-timeout 60 horo run -np 3 --prefix '{rank}:' cat "$scratch/long" >"$scratch/out"
+timeout 250 horo run -np 3 --prefix '{rank}:' cat "$scratch/long" >"$scratch/out"
 for rank in 0 1 2; do
   # If another rank's line comes between two parts of a long line, the second part begins with the prefix again.
   expect "bytes of rank $rank's long line" "$(LC_ALL=C grep -a "^$rank:" "$scratch/out" | LC_ALL=C sed "s/^$rank://" | tr -d '\n' | cksum)" \
@@ -46,7 +46,7 @@ done
 
 # Eight ranks and a reader that pauses: memory stays small, and no line is lost or torn.
 mkfifo "$scratch/pipe"
-timeout 100 horo run -np 8 bash -c 'yes "$RANK xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx end" | head -n 100000; echo "last $RANK"' \
+timeout 250 horo run -np 8 bash -c 'yes "$RANK xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx end" | head -n 100000; echo "last $RANK"' \
   >"$scratch/pipe" 2>"$scratch/err" &
 job=$!
 exec 3<"$scratch/pipe"
@@ -62,13 +62,13 @@ exec 3<&-
 wait "$job" || fail "the job ended with $?"
 wait "$counter"
 expect "torn lines" "$(<"$scratch/wrong")" 0
-timeout 100 horo run -np 8 bash -c 'yes "$RANK" | head -n 200000; echo "last $RANK"' >"$scratch/out"
+timeout 250 horo run -np 8 bash -c 'yes "$RANK" | head -n 200000; echo "last $RANK"' >"$scratch/out"
 expect "lines" "$(wc -l <"$scratch/out")" 1600008
 expect "last lines" "$(grep -c last "$scratch/out")" 8
 
 # A rank that floods a paused reader delays the output of another rank by no more than its own window.
 export scratch
-timeout 60 horo run -np 2 bash -c '
+timeout 250 horo run -np 2 bash -c '
   [ $RANK = 1 ] || exec yes
   until [ -e "$scratch/go" ]; do sleep 0.02; done
   echo word
@@ -116,7 +116,7 @@ done
 # Output written before a kill or Ctrl-C is not lost.
 for signal in INT TERM; do
   : >"$scratch/out" # Here, because the job's own redirection may come after the first look.
-  timeout 60 horo run -np 2 bash -c 'trap "echo bye $RANK; exit 0" TERM; echo ready; while :; do sleep 0.02; done' >"$scratch/out" 2>"$scratch/err" &
+  timeout 250 horo run -np 2 bash -c 'trap "echo bye $RANK; exit 0" TERM; echo ready; while :; do sleep 0.02; done' >"$scratch/out" 2>"$scratch/err" &
   job=$!
   for ((i = 0; i < 500; i++)); do
     [ "$(grep -c ready "$scratch/out")" = 2 ] && break
@@ -128,16 +128,16 @@ for signal in INT TERM; do
   code=$? out=$(<"$scratch/out") err=$(<"$scratch/err") # shown if a check fails
   expect "last words after SIG$signal" "$(grep -c bye "$scratch/out")" 2
 done
-timeout 60 horo run -np 2 bash -c 'echo "before $RANK"; [ $RANK = 0 ] || sleep 100; printf "half a line"; kill -KILL $$' >"$scratch/out" 2>"$scratch/err"
+timeout 250 horo run -np 2 bash -c 'echo "before $RANK"; [ $RANK = 0 ] || sleep 100; printf "half a line"; kill -KILL $$' >"$scratch/out" 2>"$scratch/err"
 expect "exit code" "$?" 137
 expect_in "last words of a killed rank" "$(<"$scratch/out")" "[0] half a line"
 
 # If the reader closes the pipe, SIGPIPE ends the job like any other program. If SIGPIPE is ignored, the job continues.
-timeout 60 horo run -np 2 yes 2>"$scratch/err" | head -n 1 >"$scratch/out"
+timeout 250 horo run -np 2 yes 2>"$scratch/err" | head -n 1 >"$scratch/out"
 code=${PIPESTATUS[0]} err=$(<"$scratch/err") out=$(<"$scratch/out")
 expect "exit code" "$code" 141
 expect_in "report" "$err" "the reader of the output has closed the pipe (SIGPIPE)"
-timeout 60 env --ignore-signal=PIPE horo run -np 1 bash -c 'for ((i = 0; i < 20000; i++)); do echo "line $i"; done; exit 6' \
+timeout 250 env --ignore-signal=PIPE horo run -np 1 bash -c 'for ((i = 0; i < 20000; i++)); do echo "line $i"; done; exit 6' \
   2>"$scratch/err" | head -n 1 >"$scratch/out"
 code=${PIPESTATUS[0]} err=$(<"$scratch/err")
 expect "exit code" "$code" 6
