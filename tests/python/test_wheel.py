@@ -18,7 +18,7 @@ SOURCES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 # Libraries that every Linux of the wheel's tag has, as in the list of auditwheel.
 SYSTEM = r"(libc|libm|libdl|libpthread|librt|libz|libstdc\+\+|libgcc_s)\.so\.\d+|ld-linux-[-\w]+\.so\.\d+"
 CARRIED = "horo/horo/carried"
-LIMIT_S = 240
+LIMIT_S = 600
 
 
 def execute(*command, **options):
