@@ -6,8 +6,13 @@ import subprocess
 import sys
 import textwrap
 
+import pytest
+
 import job
 from job import run, run_alone
+from tested import version_of
+
+OLD = version_of("torch").startswith("1.")
 
 SUM = """
     import os, sys
@@ -43,7 +48,9 @@ def test_horo_run():
 def test_torchrun(tmp_path):
     path = tmp_path / "main.py"
     path.write_text(MAIN)
-    words = ["-m", "torch.distributed.run", "--nproc_per_node", "3", "--master_port", str(job.free_port()), str(path)]
+    words = ["-m", "torch.distributed.run", "--nproc_per_node", "3", "--master_port", str(job.free_port())]
+    # The defaults of torch 1.13 for these do not work under Python 3.11.
+    words += ["--redirects", "1", "--tee", "1", "--log_dir", str(tmp_path / "log"), str(path)]
     done = subprocess.run([sys.executable, *words], capture_output=True, text=True, timeout=job.LIMIT_S)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("sum [6.0, 6.0, 6.0] of 3") == 3, done.stdout
@@ -110,6 +117,7 @@ AGAIN = """
 """
 
 
+@pytest.mark.skipif(OLD, reason="torch 1 counts the ranks of all default groups under one key of the store")
 def test_the_default_group_again_with_one_store_and_few_keys():
     done = run_alone(program(AGAIN))
     assert done.code == 0 and done.output.count("sum [6.0, 6.0, 6.0] of 3") == 9, done.output
@@ -144,7 +152,7 @@ def test_a_program_that_asks_for_gloo_gets_horo(tmp_path):
         from torch.distributed import all_reduce, get_backend, init_process_group, new_group
         import torch.distributed as dist
         place = dict(rank=int(os.environ["RANK"]), world_size=2)
-        for backend in ("gloo", "cpu:gloo", None):
+        for backend in (*sys.argv[2:], None):
             store = f"file://{sys.argv[1]}/{backend}"
             init_process_group(*([backend] if backend else []), init_method=store, **place)
             found = torch.ones(1)
@@ -152,8 +160,9 @@ def test_a_program_that_asks_for_gloo_gets_horo(tmp_path):
             print("backend", get_backend(), type(dist.group.WORLD).__name__, found.item(), flush=True)
             dist.destroy_process_group()
         """
-    done = run(2, ["-c", textwrap.dedent(code), str(tmp_path)], options=["--torch-backend", "horo"])
-    assert done.code == 0 and done.output.count("HoroProcessGroup 2.0") == 6, done.output
+    names = ["gloo"] if OLD else ["gloo", "cpu:gloo"]  # torch 1 knows no backend per device
+    done = run(2, ["-c", textwrap.dedent(code), str(tmp_path), *names], options=["--torch-backend", "horo"])
+    assert done.code == 0 and done.output.count("HoroProcessGroup 2.0") == 2 * len(names) + 2, done.output
     assert done.output.count("uses the backend horo instead of gloo") == 1, done.output
 
 
