@@ -240,6 +240,10 @@ HORO_API int horo_is_homogeneous(void) {
   return number([](const Session& session) { return session.homogeneous() ? 1 : 0; });
 }
 
+HORO_API int horo_overlaps(void) {
+  return number([](const Session& session) { return session.overlaps() ? 1 : 0; });
+}
+
 HORO_API const char* horo_version(void) {
   return horo::version().data();
 }

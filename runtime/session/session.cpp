@@ -164,6 +164,10 @@ bool Session::homogeneous() const {
   });
 }
 
+bool Session::overlaps() const {
+  return sets_.find(kWorld)->board->tuning().wake_delay_ns() < kLateWakeNs;
+}
+
 Result<kv::Secret> Session::derive_key(std::string_view purpose) const {
   if (meeting_.store == nullptr)
     return fail(Errc::not_found, "the job's ranks are on one host, so the job has no secret");

@@ -77,6 +77,9 @@ class Session {
   /// Every host runs as many ranks as every other.
   bool homogeneous() const;
 
+  /// Whether the runtime begins what is submitted before a caller waits or polls.
+  bool overlaps() const;
+
   /// A key that only the job's ranks know. Fails: not_found (one host: there is no secret).
   Result<kv::Secret> derive_key(std::string_view purpose) const;
 

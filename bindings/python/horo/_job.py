@@ -106,6 +106,16 @@ def is_homogeneous() -> bool:
     return bool(answer)
 
 
+def overlaps() -> bool:
+    """Whether the runtime begins what is submitted while this process computes. False where every
+    core computes already: it begins with the first call that waits."""
+    need()
+    answer = fast.horo_overlaps()
+    if answer < 0:
+        raise absent()
+    return bool(answer)
+
+
 def set_size(number: int) -> int:
     """The number of ranks in a process set; -1: it does not exist."""
     found = fast.horo_process_set_size(number)

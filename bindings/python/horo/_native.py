@@ -218,6 +218,7 @@ _FAST = {
     "horo_cross_rank": (c_int, []),
     "horo_cross_size": (c_int, []),
     "horo_is_homogeneous": (c_int, []),
+    "horo_overlaps": (c_int, []),
     "horo_version": (c_char_p, []),
     "horo_last_error": (c_char_p, []),
     "horo_last_error_detail": (c_int, [POINTER(ErrorDetail)]),

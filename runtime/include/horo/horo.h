@@ -168,6 +168,12 @@ HORO_API int horo_cross_size(void);
  * Thread: any. Blocks: no. Fails: with -1 before horo_init and after horo_shutdown. */
 HORO_API int horo_is_homogeneous(void);
 
+/* 1 if the runtime begins what is submitted while its callers compute. 0 if it leaves that to the
+ * first caller that waits or polls, for 200 ms at least: on one host, where two threads per rank
+ * outnumber the cores that the ranks may use, unless wake.delay is set.
+ * Thread: any. Blocks: no. Fails: with -1 before horo_init and after horo_shutdown. */
+HORO_API int horo_overlaps(void);
+
 /* -- Elastic jobs: ranks come and go while the job runs -------------------------------------------
  *
  * A job with --min-np or --max-np goes through generations: within one, the ranks are fixed. When a

@@ -2,6 +2,7 @@
 """The backend horo of torch.distributed: collectives, messages, groups, works and refusals."""
 
 import datetime
+import inspect
 
 import torch
 import torch.distributed as dist
@@ -229,6 +230,44 @@ def check_groups():
         dist.destroy_process_group(last)
 
 
+def check_groups_that_overlap_and_groups_of_groups():
+    rank, size = ranks()
+    wants = [[0, 1], list(range(size)), [size - 1, 0], [1], list(range(1, size))]
+    groups = [dist.new_group(one) for one in wants]
+    for one, group in reversed(list(zip(wants, groups))):
+        if rank in one:
+            found = torch.ones(2)
+            dist.all_reduce(found, group=group)
+            same(found, torch.full((2,), float(len(one))))
+    for one, group in zip(wants, groups):
+        if rank in one:
+            parts = dist.group.WORLD.split_group(one) if size > 1 else None
+            found = torch.full((1,), 1.0 + rank)
+            parts.allreduce([found]).wait()
+            same(found, torch.full((1,), float(sum(1 + member for member in one))))
+            inner = parts.split_group([0])
+            assert (inner is None) == (parts.rank() != 0)
+            if inner is not None:
+                inner.allreduce([found]).wait()
+                inner.shutdown()
+            parts.shutdown()
+            dist.destroy_process_group(group)
+    assert dist.group.WORLD.split_group([(rank + 1) % size]) is None
+    dist.barrier()
+
+
+def check_groups_that_only_their_members_make():
+    rank, size = ranks()
+    if "use_local_synchronization" not in inspect.signature(dist.new_group).parameters:
+        return
+    mates = [0, size - 1] if rank in (0, size - 1) else [rank]
+    group = dist.new_group(mates, use_local_synchronization=True)
+    found = torch.ones(1)
+    dist.all_reduce(found, group=group)
+    assert found.item() == len(mates)
+    dist.destroy_process_group(group)
+
+
 def check_many_groups_one_after_another():
     rank, size = ranks()
     for turn in range(40):
@@ -248,6 +287,24 @@ def check_works_and_futures():
     futures = [dist.all_reduce(torch.full((4,), float(i)), async_op=True).get_future() for i in range(50)]
     for i, future in enumerate(futures):
         same(future.then(lambda done: done.value()[0] + 1).wait(), torch.full((4,), 1.0 + i * size))
+
+
+def check_a_work_that_is_completed_has_its_result():
+    """Also where the ranks compute it after the last operation, and nobody waits."""
+    size, places = dist.get_world_size(), torch.tensor([[0, 2]])
+    found = torch.sparse_coo_tensor(places, torch.ones(2), (4,))
+    work = dist.all_reduce(found, async_op=True)
+    while not work.is_completed():
+        pass
+    same(found.to_dense(), torch.tensor([1.0, 0.0, 1.0, 0.0]) * size)
+    tensors = [mine(dtype=torch.int64), mine(3, dtype=torch.int64)]
+    work = dist.group.WORLD.allreduce_coalesced(tensors, dist.ReduceOp.BOR)
+    while not work.is_success():
+        pass
+    wanted = of_all(3, dtype=torch.int64)
+    for row in wanted[1:]:
+        wanted[0] |= row
+    same(tensors[1], wanted[0])
 
 
 def check_more_in_flight_than_names():

@@ -8,6 +8,7 @@ import weakref
 
 from horo import _job, _life
 from horo.torch.distributed import _bootstrap, _lines
+from horo.torch.distributed._backward import Latecomers
 from horo.torch.distributed._completer import Completer
 from horo.torch.distributed._members import Members
 
@@ -30,6 +31,7 @@ class Domain:
         self.groups: weakref.WeakValueDictionary = weakref.WeakValueDictionary()
         self.members = Members(line, self._answer)
         self.completer = Completer()
+        self.latecomers = Latecomers(self.completer)
         self.closing = False
         atexit.register(self.close)
 
@@ -62,6 +64,7 @@ class Domain:
             current = None
         atexit.unregister(self.close)
         self.closing = True
+        self.latecomers.close()
         self.completer.close()
         self.members.hang_up()
         if not self._was_there:

@@ -11,6 +11,11 @@ from horo.torch.distributed import _point_to_point, _versions
 from horo.torch.distributed._group_names import GroupNames
 
 
+# So many operations may be in flight before a further one looks whether the first is done: to look makes
+# progress, for which a thread within backward has no time.
+_UNLOOKED = 64
+
+
 class State:
     """The ranks of a group, its names, what is in flight, and why it ended. Thread: any."""
 
@@ -63,7 +68,9 @@ class State:
     def note(self, operation):
         """Keeps an operation alive until it is done, whoever forgets it."""
         with self._live_lock:
-            while self._live and self._live[0].poll():
+            while self._live and (self._live[0].done or len(self._live) > _UNLOOKED):
+                if not self._live[0].poll():
+                    break
                 self._live.popleft()
             self._live.append(operation)
 
@@ -83,6 +90,11 @@ class State:
     def complete_later(self, work):
         """Completes the work's future on a thread."""
         self.domain.completer.add((id(self), work.lane), work)
+
+    def complete_after_backward(self, work):
+        """Completes the work's future at the end of the backward that runs in this thread. False: it is better
+        completed on a thread."""
+        return self.domain.latecomers.add((id(self), work.lane), work)
 
     # -- Ends ------------------------------------------------------------------------------------
 
