@@ -25,7 +25,14 @@ def instead_of(asked, has_cuda):
         return f"cpu:{NAME},cuda:nccl" if has_cuda() else NAME
     words = [part.split(":") for part in text.split(",")]
     replaced = ",".join(":".join(NAME if word == "gloo" else word for word in part) for part in words)
-    return replaced if replaced != text else None
+    return horo_first(replaced) if replaced != text else None
+
+
+def horo_first(backend):
+    """A backend such as "cuda:nccl,cpu:horo" with horo's part first: torch makes the parts in their order, and
+    horo's makes those that come after it."""
+    parts = str(backend).split(",")
+    return ",".join(sorted(parts, key=lambda part: part.strip().lower().rpartition(":")[2] != NAME))
 
 
 def _has_cuda():
@@ -46,22 +53,28 @@ def _tell(asked):
     _told.append(str(asked))
 
 
-def _replacing(function, position, asks_by_default):
-    """`function` with the argument `backend`, which has this position, replaced."""
+def with_backend(backend, position, arguments, options):
+    """(arguments, options) of a call with another backend, whose position among the arguments this is."""
+    if len(arguments) > position:
+        return (*arguments[:position], backend, *arguments[position + 1 :]), options
+    return arguments, {**options, "backend": backend}
+
+
+def _replacing(function, position, makes_default):
+    """`function` with the argument `backend`, which has this position, replaced. `makes_default`: it makes
+    the default group, with a backend of torch's choice if it is given none."""
 
     @functools.wraps(function)
     def wrapped(*arguments, **options):
-        given = len(arguments) > position
-        asked = arguments[position] if given else options.get("backend")
-        backend = instead_of(asked, _has_cuda) if asked is not None or asks_by_default else None
+        asked = arguments[position] if len(arguments) > position else options.get("backend")
+        backend = instead_of(asked, _has_cuda) if asked is not None or makes_default else None
         if backend is not None:
-            import horo.torch.distributed  # noqa: F401  # registers it
+            from horo.torch.distributed._early import meet_first  # the package makes the backend known
 
             _tell(asked)
-            if given:
-                arguments = (*arguments[:position], backend, *arguments[position + 1 :])
-            else:
-                options["backend"] = backend
+            arguments, options = with_backend(backend, position, arguments, options)
+            if makes_default:
+                meet_first(function, arguments, options)
         return function(*arguments, **options)
 
     return wrapped
@@ -71,9 +84,9 @@ def replace(c10d):
     """From now on, init_process_group() and new_group() of torch's module use horo instead of gloo."""
     package = sys.modules.get("torch.distributed")
     # new_group() without a backend uses that of the default group.
-    for name, position, asks_by_default in (("init_process_group", 0, True), ("new_group", 2, False)):
+    for name, position, makes_default in (("init_process_group", 0, True), ("new_group", 2, False)):
         theirs = getattr(c10d, name)
-        ours = _replacing(theirs, position, asks_by_default)
+        ours = _replacing(theirs, position, makes_default)
         setattr(c10d, name, ours)
         if getattr(package, name, None) is theirs:
             setattr(package, name, ours)

@@ -7,7 +7,7 @@ import atexit
 import weakref
 
 from horo import _job, _life
-from horo.torch.distributed import _bootstrap, _lines
+from horo.torch.distributed import _bootstrap, _early, _lines
 from horo.torch.distributed._backward import Latecomers
 from horo.torch.distributed._completer import Completer
 from horo.torch.distributed._members import Members
@@ -23,7 +23,7 @@ class Domain:
 
     def __init__(self, store, rank, size, timeout_s):
         """Blocks until all ranks have called it. Fails: StartError, ValueError."""
-        self._was_there = _job.is_initialized()
+        self._was_there = _job.is_initialized() and not _early.has_joined()
         store = _bootstrap.own_part(store, rank)
         address = _bootstrap.join(store, rank, size, timeout_s)
         self.rank, self.size = rank, size
@@ -69,6 +69,7 @@ class Domain:
         self.members.hang_up()
         if not self._was_there:
             _life.shutdown()
+            _early.forget()
         self.members.close()
         if self._announcer is not None:
             self._announcer.close()

@@ -11,6 +11,7 @@ from torch.distributed import distributed_c10d as c10d
 
 from horo import _torch_backend
 from horo.torch.distributed import _versions
+from horo.torch.distributed._early import meet_first
 
 NAME = _torch_backend.NAME
 
@@ -30,6 +31,37 @@ def register() -> None:
     if default is not None:
         c10d.Backend.default_device_backend_map["cpu"] = default
     _allow_monitored_barrier()
+    _make_ranks_meet()
+
+
+def _replace(theirs, ours):
+    """Puts a function in the place of torch's."""
+    package: Any = sys.modules.get("torch.distributed")
+    name = theirs.__name__
+    setattr(c10d, name, ours)
+    if getattr(package, name, None) is theirs:
+        setattr(package, name, ours)
+
+
+def _make_ranks_meet():
+    """Groups of the ranks of `horo run` meet in Horo before they use torch's store."""
+    theirs = c10d.init_process_group
+
+    @functools.wraps(theirs)
+    def init_process_group(*arguments, **options):
+        backend = arguments[0] if arguments else options.get("backend")
+        if has_horo(backend):
+            backend = _torch_backend.horo_first(backend)
+            arguments, options = _torch_backend.with_backend(backend, 0, arguments, options)
+            meet_first(theirs, arguments, options)
+        return theirs(*arguments, **options)
+
+    _replace(theirs, init_process_group)
+
+
+def has_horo(backend):
+    """Whether the backend of a call is horo, or has it, as "cpu:horo,cuda:nccl" does."""
+    return NAME in str(backend).lower().replace(":", ",").split(",")
 
 
 def _allow_monitored_barrier():
@@ -48,10 +80,7 @@ def _allow_monitored_barrier():
             timeout = datetime.timedelta(seconds=timeout)
         return found.monitored_barrier(timeout, wait_all_ranks)
 
-    c10d.monitored_barrier = monitored_barrier
-    package: Any = sys.modules.get("torch.distributed")
-    if getattr(package, "monitored_barrier", None) is theirs:
-        package.monitored_barrier = monitored_barrier
+    _replace(theirs, monitored_barrier)
 
 
 def replace_gloo() -> None:

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The backend horo of torch.distributed when ranks end, fail, or begin again."""
+
+import textwrap
+
+import pytest
+
+from job import run
+
+BEGIN = """
+    import os, pathlib, sys, time
+    import torch
+    import torch.distributed as dist
+    import horo.torch.distributed
+
+    rank = int(os.environ["RANK"])
+
+    def work():
+        found = torch.full((3,), 1.0 + dist.get_rank())
+        dist.all_reduce(found)
+        print(f"sum {found.tolist()} of {dist.get_world_size()}", flush=True)
+"""
+
+
+def program(code):
+    return textwrap.dedent(BEGIN) + textwrap.dedent(code)
+
+
+@pytest.mark.parametrize("ending", ["before", "while"])
+@pytest.mark.parametrize("backend", ["gloo", "horo", "cpu:gloo"])
+def test_a_rank_that_ends_before_it_makes_a_group_is_named(ending, backend, tmp_path):
+    code = """
+        import os, pathlib, sys, time
+        mark, ending, backend = pathlib.Path(sys.argv[1]) / "mark", sys.argv[2], sys.argv[3]
+        rank = int(os.environ["RANK"])
+        def await_mark():
+            while not mark.exists():
+                time.sleep(0.01)
+        def set_mark():
+            mark.with_suffix(".new").write_text(str(os.getpid()))
+            mark.with_suffix(".new").rename(mark)
+        if rank == 1:
+            set_mark() if ending == "before" else await_mark()
+            sys.exit(0)
+        import torch.distributed as dist
+        if backend == "horo":
+            import horo.torch.distributed
+        if ending == "while":
+            set_mark()
+        else:
+            await_mark()
+            while os.path.exists("/proc/" + mark.read_text()):
+                time.sleep(0.01)
+        dist.init_process_group(backend)
+        """
+    options = [] if backend == "horo" else ["--torch-backend", "horo"]
+    words = ["-c", textwrap.dedent(code), str(tmp_path), ending, backend]
+    done = run(2, words, limit=120, options=options)
+    assert done.code != 0, done.output
+    assert "init_process_group: rank 0 waited for rank 1, which ended before" in done.output, done.output
+
+
+def test_ranks_may_be_late_for_as_long_as_torch_waits():
+    """Horo's own limit for the start of a job is shorter than torch's for a group."""
+    code = program(
+        """
+        from horo import _job
+        if rank == 1:
+            time.sleep(2)
+        kept = os.environ.pop("HORO_START_TIMEOUT", None)
+        dist.init_process_group("horo")
+        assert "HORO_START_TIMEOUT" not in os.environ
+        work()
+        dist.destroy_process_group()
+        assert not _job.is_initialized()
+        """
+    )
+    done = run(2, ["-c", code], limit=120)
+    assert done.code == 0 and done.output.count("sum [3.0, 3.0, 3.0] of 2") == 2, done.output
+
+
+def test_a_rank_that_never_comes_is_named_when_the_time_limit_is_over():
+    code = program(
+        """
+        import datetime
+        if rank == 1:
+            time.sleep(1000)
+        dist.init_process_group("horo", timeout=datetime.timedelta(seconds=2))
+        """
+    )
+    done = run(2, ["-c", code], limit=120)
+    assert done.code != 0, done.output
+    assert "init_process_group: rank 0 waited for rank 1, which did not call" in done.output, done.output
+
+
+@pytest.mark.parametrize("late", [0, 1])
+def test_the_default_group_at_once_again_on_one_port(late):
+    """A rank that is early does not connect to the store of the group that rank 0 has not destroyed yet."""
+    code = program(
+        f"""
+        for turn in range(3):
+            dist.init_process_group("gloo")
+            work()
+            if rank == {late}:
+                time.sleep(1)
+            dist.destroy_process_group()
+        """
+    )
+    done = run(2, ["-c", code], limit=120, options=["--torch-backend", "horo"])
+    assert done.code == 0 and done.output.count("sum [3.0, 3.0, 3.0] of 2") == 6, done.output
