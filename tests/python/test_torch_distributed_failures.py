@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The backend horo of torch.distributed when ranks end, fail, or begin again."""
+"""The backend horo of torch.distributed when ranks end, fail, or begin again, and when strangers connect."""
 
 import textwrap
 
@@ -108,3 +108,105 @@ def test_the_default_group_at_once_again_on_one_port(late):
     )
     done = run(2, ["-c", code], limit=120, options=["--torch-backend", "horo"])
     assert done.code == 0 and done.output.count("sum [3.0, 3.0, 3.0] of 2") == 6, done.output
+
+
+def test_strangers_keep_no_rank_waiting():
+    """Neither those that say nothing, nor those that say something wrong."""
+    code = program(
+        """
+        import socket
+        from horo.torch.distributed import _lines
+
+        listen, strangers = _lines._listen, []
+
+        def listen_with_strangers(address):
+            listener, where = listen(address)
+            for number in range(40):
+                stranger = socket.socket(socket.AF_UNIX)
+                stranger.connect("\\0" + where)
+                if number % 4 == 1:
+                    stranger.sendall(b"GET / HTTP/1.1" * 10)
+                elif number % 4 == 2:
+                    stranger.sendall(b"x")
+                elif number % 4 == 3:
+                    stranger.close()
+                strangers.append(stranger)
+            return listener, where
+
+        _lines._listen = listen_with_strangers
+        dist.init_process_group("horo")
+        if rank == 0:
+            assert len(strangers) == 40
+        group = dist.new_group([0, 1])  # uses the lines
+        found = torch.ones(1)
+        dist.all_reduce(found, group=group)
+        work()
+        dist.destroy_process_group()
+        """
+    )
+    done = run(3, ["-c", code], limit=100)
+    assert done.code == 0 and done.output.count("sum [6.0, 6.0, 6.0] of 3") == 3, done.output
+
+
+def test_too_many_strangers_are_sent_away():
+    from horo.torch.distributed import _welcome
+
+    import socket
+    import threading
+
+    path = "\0horo-test-strangers-" + str(id(object()))
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(path)
+        listener.listen(1024)
+        kept = []
+        for _ in range(_welcome.MOST_STRANGERS + 20):
+            stranger = socket.socket(socket.AF_UNIX)
+            stranger.connect(path)
+            kept.append(stranger)
+
+        def prove():
+            line = socket.socket(socket.AF_UNIX)
+            line.connect(path)
+            nonce = line.recv(_welcome.NONCE)
+            line.sendall(_welcome.RANK.pack(1) + nonce)
+            kept.append(line)
+
+        thread = threading.Thread(target=prove)
+        thread.start()
+        connections = {0: None}
+        welcome = _welcome.Welcome(listener, 2, lambda nonce, rank, proof: proof == nonce)
+        welcome.fill(connections, 60)
+        thread.join()
+        assert len(welcome._callers) <= 2 + _welcome.MOST_STRANGERS
+        welcome.close()
+        for one in kept + [connections[1]]:
+            one.close()
+
+
+@pytest.mark.parametrize("backend", ["cpu:horo,cuda:nccl", "cuda:nccl,cpu:horo"])
+def test_a_backend_for_gpus_on_a_machine_without(backend):
+    code = program(
+        f"""
+        if torch.cuda.is_available():
+            print("sum [3.0, 3.0, 3.0] of 2")
+            sys.exit()
+        dist.init_process_group("{backend}")
+        group = dist.new_group([0, 1])
+        found = torch.ones(1)
+        dist.all_reduce(found, group=group)
+        assert found.item() == 2
+        objects = [None, None]
+        dist.all_gather_object(objects, rank)
+        assert objects == [0, 1]
+        dist.barrier()
+        try:
+            dist.group.WORLD._get_backend(torch.device("cuda"))
+            raise SystemExit("a backend for GPUs where there is none")
+        except RuntimeError as error:
+            assert "has no backend for tensors of cuda" in str(error), error
+        work()
+        dist.destroy_process_group()
+        """
+    )
+    done = run(2, ["-c", code], limit=120)
+    assert done.code == 0 and done.output.count("sum [3.0, 3.0, 3.0] of 2") == 2, done.output

@@ -6,6 +6,7 @@ from __future__ import annotations
 import sys
 from types import FrameType
 
+import torch
 from torch.distributed import distributed_c10d as c10d
 
 from horo.torch.distributed import _domain
@@ -42,9 +43,12 @@ def _domain_for(options, ranks, timeout_s):
 
 def _others(options):
     """The groups for other devices than the CPU, in a backend such as "cpu:horo,cuda:nccl". torch makes
-    none of them itself once it has a process group written in Python."""
+    none of them itself once it has a process group written in Python. A program that names a backend for GPUs
+    runs also where there are none."""
     config = _config()
     named = {device: str(name) for device, name in config.items() if str(name).lower() != "horo"}
+    if not torch.cuda.is_available():
+        named.pop("cuda", None)  # there are no tensors that would need it
     if not named:
         return {}
     text = ",".join(f"{device}:{name}" for device, name in named.items())

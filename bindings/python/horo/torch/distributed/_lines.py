@@ -12,17 +12,14 @@ import hmac
 import os
 import secrets
 import socket
-import struct
 
 from horo import _job
 from horo.errors import StartError
 from horo.torch.distributed._announcer import Announcer
 from horo.torch.distributed._members import Line
+from horo.torch.distributed._welcome import NONCE, RANK, Welcome
 
-_RANK = struct.Struct("<I")
-_NONCE = 32
 _PURPOSE = "torch.distributed groups"
-_PATIENCE_S = 20  # for one rank's proof
 
 
 def connect(store, rank, size, address, timeout_s):
@@ -33,11 +30,9 @@ def connect(store, rank, size, address, timeout_s):
     listener, where = _listen(address)
     own, other = socket.socketpair()
     connections = {0: other}
-    with listener:
+    with listener, contextlib.closing(Welcome(listener, size, _is_proof)) as welcome:
         store.set("horo/groups", where)
-        listener.settimeout(timeout_s)
-        while len(connections) < size:
-            _accept(listener, connections, size)
+        welcome.fill(connections, timeout_s)
     return Line(own), Announcer([connections[one] for one in range(size)])
 
 
@@ -66,43 +61,21 @@ def _dial(store, rank, timeout_s):
             line = socket.socket(socket.AF_UNIX)
             line.settimeout(timeout_s)
             line.connect("\0" + where)
-        line.sendall(_RANK.pack(rank) + _proof(_take(line, _NONCE), rank))
+        line.sendall(RANK.pack(rank) + _proof(_take(line, NONCE), rank))
     except OSError as error:
         raise StartError(f"rank {rank} cannot reach rank 0 at {where}: {error}") from None
     line.settimeout(None)
     return line
 
 
-def _accept(listener, connections, size):
-    try:
-        connection, _ = listener.accept()
-    except socket.timeout:
-        missing = [rank for rank in range(size) if rank not in connections]
-        raise StartError(f"ranks {missing} have not joined the process group in time") from None
-    connection.settimeout(_PATIENCE_S)
-    nonce = secrets.token_bytes(_NONCE)
-    with contextlib.suppress(OSError):
-        connection.sendall(nonce)
-        (rank,) = _RANK.unpack(_take(connection, _RANK.size))
-        known = hmac.compare_digest(_take(connection, _NONCE), _proof(nonce, rank))
-        if known and _same_user(connection) and 0 < rank < size and rank not in connections:
-            connection.settimeout(None)
-            connections[rank] = connection
-            return
-    connection.close()
-
-
-def _same_user(connection):
-    if connection.family != socket.AF_UNIX:
-        return True
-    sent = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
-    return struct.unpack("3i", sent)[1] == os.getuid()
+def _is_proof(nonce, rank, proof):
+    return hmac.compare_digest(proof, _proof(nonce, rank))
 
 
 def _proof(nonce, rank):
     """An answer that only a rank of this job can give. On one host the job has no secret."""
     key = _job.key(_PURPOSE) or b"one host"
-    return hmac.digest(key, nonce + _RANK.pack(rank), "sha256")
+    return hmac.digest(key, nonce + RANK.pack(rank), "sha256")
 
 
 def _take(connection, count):
