@@ -9,9 +9,11 @@ process group of one program, and every round trains with each, in changing orde
   ddp   ResNet-50 on small images under DistributedDataParallel
   fsdp  a small transformer under FSDP2 (fully_shard)
 
-Rank 0 prints the median step of each, and the same training without communication; then the ratio of the steps, and that of the
-exposed communication (a step minus the step without communication in the same round), with their quartiles over the rounds. The
-same for the time of the processor, which other programs on the machine disturb less."""
+Rank 0 prints the median step of each, and of two trainings without communication: `alone`, without DistributedDataParallel or
+FSDP, and for ddp `unreduced`, with DistributedDataParallel and a hook that leaves the gradients as they are, which shows what
+DistributedDataParallel's own copies cost. Then the ratio of the steps, and that of the exposed communication (a step minus the
+step of each training without communication in the same round), with their quartiles over the rounds. The same for the time of
+the processor, which other programs on the machine disturb less."""
 
 import argparse
 import os
@@ -31,16 +33,25 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(
 clock = time.perf_counter
 
 
-def resnet(args, group):
+def unreduced(_, bucket):
+    """A hook of DistributedDataParallel that moves nothing."""
+    future = torch.futures.Future()
+    future.set_result(bucket.buffer())
+    return future
+
+
+def resnet(args, group, hook):
     from resnet50_model import ResNet50
 
     network = ResNet50()
     if group is not None:
-        network = DistributedDataParallel(network, process_group=group)
+        network = DistributedDataParallel(network, process_group=group, gradient_as_bucket_view=args.bucket_view)
+        if hook is not None:
+            network.register_comm_hook(None, hook)
     return network, torch.randn(args.batch, 3, 32, 32)
 
 
-def transformer(args, group):
+def transformer(args, group, _):
     layer = nn.TransformerEncoderLayer(args.width, 4, 4 * args.width, dropout=0.0, batch_first=True)
     network = nn.TransformerEncoder(layer, args.layers, enable_nested_tensor=False)
     if group is not None:
@@ -57,9 +68,9 @@ def transformer(args, group):
 class Trainer:
     """One network and its optimizer, on the ranks of `group`; None: this rank alone."""
 
-    def __init__(self, args, group=None):
+    def __init__(self, args, group=None, hook=None):
         torch.manual_seed(0)
-        self._network, self._input = {"ddp": resnet, "fsdp": transformer}[args.case](args, group)
+        self._network, self._input = {"ddp": resnet, "fsdp": transformer}[args.case](args, group, hook)
         self._optimizer = torch.optim.SGD(self._network.parameters(), lr=1e-4)
 
     def seconds(self, steps):
@@ -76,8 +87,10 @@ class Trainer:
 def measure(args):
     """Name -> (seconds of a step, seconds of the processor for it), by round."""
     everyone = list(range(dist.get_world_size()))
-    groups = {"horo": dist.group.WORLD, "gloo": dist.new_group(everyone, backend="gloo"), "alone": None}
-    trainers = {name: Trainer(args, group) for name, group in groups.items()}
+    gloo = dist.new_group(everyone, backend="gloo")
+    trainers = {"horo": Trainer(args, dist.group.WORLD), "gloo": Trainer(args, gloo), "alone": Trainer(args)}
+    if args.case == "ddp":
+        trainers["unreduced"] = Trainer(args, gloo, unreduced)
     times = {name: [] for name in trainers}
     for turn in range(-1, args.rounds):
         for name in list(trainers) if turn % 2 else list(trainers)[::-1]:
@@ -93,16 +106,21 @@ def spread(ratios):
     return f"{statistics.median(ordered):.2f} ({ordered[quarter]:.2f} to {ordered[-1 - quarter]:.2f})"
 
 
+def report_exposed(ours, theirs, bases, name):
+    each = [(one - base) / (other - base) for one, other, base in zip(ours, theirs, bases) if other > base]
+    one, other, base = (statistics.median(row) for row in (ours, theirs, bases))
+    text = spread(each) if each else "unknown: gloo is not slower in any round"
+    print(f"  beyond {name} {text}; of the medians {(one - base) / max(other - base, 1e-9):.2f}")
+
+
 def report(args, times):
     for index, what in enumerate(("time", "processor time")):
         rows = {name: [pair[index] for pair in pairs] for name, pairs in times.items()}
         print(f"{what} of a step:", ", ".join(f"{name} {1e3 * statistics.median(row):.1f} ms" for name, row in rows.items()))
-        rounds = list(zip(rows["horo"], rows["gloo"], rows["alone"]))
-        print(f"  horo : gloo {spread(ours / theirs for ours, theirs, _ in rounds)}")
-        each = [(ours - alone) / (theirs - alone) for ours, theirs, alone in rounds if theirs > alone]
-        medians = [statistics.median(row) for row in rows.values()]
-        whole = (medians[0] - medians[2]) / max(medians[1] - medians[2], 1e-9)
-        print(f"  without that of the step alone {spread(each)}; of the medians {whole:.2f}")
+        print(f"  horo : gloo {spread(ours / theirs for ours, theirs in zip(rows['horo'], rows['gloo']))}")
+        for base in ("alone", "unreduced"):
+            if base in rows:
+                report_exposed(rows["horo"], rows["gloo"], rows[base], base)
     print(f"{args.case}, {dist.get_world_size()} ranks, {args.rounds} rounds of {args.steps} steps")
 
 
@@ -111,6 +129,7 @@ def main():
     parser.add_argument("--case", choices=("ddp", "fsdp"), default="ddp")
     for name, value in (("rounds", 9), ("steps", 3), ("batch", 2), ("layers", 4), ("width", 256)):
         parser.add_argument("--" + name, type=int, default=value, help="%(default)s")
+    parser.add_argument("--bucket-view", action="store_true", help="ddp: with gradient_as_bucket_view=True")
     args = parser.parse_args()
     torch.set_num_threads(1)
     dist.init_process_group("horo")
