@@ -15,7 +15,7 @@ namespace {
 
 /// The package refuses a module with another number. A change of a function's arguments or meaning
 /// raises it, here and in horo/_extension.py.
-constexpr int kInterface = 2;
+constexpr int kInterface = 3;
 
 PyMethodDef fast(const char* name, FastFunction function) {
   return {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(function)), kFastCall,
@@ -58,6 +58,8 @@ PyObject* make_module() {
                                                    "synchronize(handle)\n--\n\nWaits for "
                                                    "an operation and returns its result; None when "
                                                    "the handle was waited for before.");
+  static PyMethodDef public_poll =
+      keywords("poll", poll, "poll(handle)\n--\n\nTrue when synchronize() would return at once.");
   static PyModuleDef definition{PyModuleDef_HEAD_INIT,
                                 "horo._fastpath",
                                 nullptr,
@@ -69,6 +71,7 @@ PyObject* make_module() {
                                 nullptr};
   Ref module(PyModule_Create(&definition));
   if (!module || !add_public(module.get(), public_synchronize) ||
+      !add_public(module.get(), public_poll) ||
       !add_type(module.get(), "Record", Ref(make_record_type())) ||
       PyModule_AddIntConstant(module.get(), "INTERFACE", kInterface) < 0)
     return nullptr;

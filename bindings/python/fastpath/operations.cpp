@@ -56,15 +56,16 @@ horo_op as_operation(PyObject* handle) {
   return PyErr_Occurred() == nullptr ? op : 0;
 }
 
-/// The only argument of synchronize(), by its place or by its name.
-PyObject* only_handle(PyObject* const* arguments, Py_ssize_t count, PyObject* keywords) {
+/// The only argument of a function, by its place or by its name.
+PyObject* only_handle(PyObject* const* arguments, Py_ssize_t count, PyObject* keywords,
+                      const char* function) {
   const auto named = keywords == nullptr ? 0 : PyTuple_Size(keywords);
   if (count + named == 1) {
     if (named == 0) return arguments[0];
     if (PyUnicode_CompareWithASCIIString(PyTuple_GetItem(keywords, 0), "handle") == 0)
       return arguments[0];
   }
-  PyErr_SetString(PyExc_TypeError, "synchronize() takes one argument, handle");
+  PyErr_Format(PyExc_TypeError, "%s() takes one argument, handle", function);
   return nullptr;
 }
 
@@ -126,8 +127,19 @@ PyObject* waiting_threads(PyObject*, PyObject*) {
   return Waiter::threads();
 }
 
+PyObject* poll(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* keywords) {
+  PyObject* const handle = only_handle(arguments, count, keywords, "poll");
+  if (handle == nullptr) return nullptr;
+  const bool pending = PyDict_GetItemWithError(package().pending, handle) != nullptr;
+  const auto op = pending ? PyLong_AsUnsignedLongLong(handle) : 0;
+  if (pending && PyErr_Occurred() == nullptr)
+    return PyBool_FromLong(static_cast<int>(package().library.poll(op) != HORO_IN_PROGRESS));
+  PyErr_Clear();  // a group of operations, or a handle that is not in flight
+  return call_handles("poll_again", handle);
+}
+
 PyObject* synchronize(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* keywords) {
-  PyObject* const handle = only_handle(arguments, count, keywords);
+  PyObject* const handle = only_handle(arguments, count, keywords, "synchronize");
   if (handle == nullptr) return nullptr;
   const Ref entry = Ref::share(PyDict_GetItemWithError(package().pending, handle));
   if (!entry) return PyErr_Occurred() == nullptr ? none() : nullptr;

@@ -31,6 +31,9 @@ PyObject* wait_all(PyObject* self, PyObject* const* arguments, Py_ssize_t count)
 /// waiting_threads(): the identifiers of the threads that wait for an operation.
 PyObject* waiting_threads(PyObject* self, PyObject* none);
 
+/// poll(handle), by its place or by its name
+PyObject* poll(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* keywords);
+
 /// synchronize(handle)
 PyObject* synchronize(PyObject* self, PyObject* const* arguments, Py_ssize_t count,
                       PyObject* keywords);

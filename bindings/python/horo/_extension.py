@@ -19,7 +19,7 @@ from horo._arguments import BY_KNOBS
 
 NAME = "horo._fastpath"
 FILE = "horo-fastpath.abi3.so"
-INTERFACE = 2  # kInterface of the module; another number belongs to another release
+INTERFACE = 3  # kInterface of the module; another number belongs to another release
 _FUNCTIONS = (
     "horo_submit",
     "horo_submit_all",

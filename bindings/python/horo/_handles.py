@@ -5,7 +5,7 @@ A handle is the number of one operation (horo_op), or a negative number for a gr
 An operation owns its buffers until it completes. PENDING keeps them alive until a caller has
 waited for it.
 
-The extension module replaces the functions submit, wait and synchronize where it is there. It does
+The extension module replaces the functions submit, wait, poll and synchronize where it is there. It does
 the same in the usual case, and calls the functions here in all others.
 """
 
@@ -209,11 +209,6 @@ def raise_failure(handle, status):
     raise error
 
 
-if _fastpath is not None and not TYPE_CHECKING:
-    _extension.connect(globals())
-    submit, wait, synchronize = _fastpath.submit, _fastpath.wait, _fastpath.synchronize
-
-
 def poll(handle: int) -> bool:
     """True when synchronize() would return at once."""
     item = PENDING.get(handle)
@@ -222,6 +217,14 @@ def poll(handle: int) -> bool:
     if handle < 0:
         return all(poll(member) for member in item[1] if member in PENDING)
     return fast.horo_poll(handle) != IN_PROGRESS
+
+
+poll_again = poll
+
+if _fastpath is not None and not TYPE_CHECKING:
+    _extension.connect(globals())
+    submit, wait, synchronize = _fastpath.submit, _fastpath.wait, _fastpath.synchronize
+    poll = _fastpath.poll
 
 
 def result_of(handle, ranks, status=None):

@@ -118,6 +118,12 @@ def arguments(me):
     show("a set", lambda: at_once(one.clone(), process_set=horo.ProcessSet([0])))
 
 
+def until_done(handle):
+    while not horo.poll(handle):
+        pass
+    return horo.poll(handle)
+
+
 def handles(me):
     show("unknown", lambda: horo.synchronize(12345))
     show("no handle", lambda: horo.synchronize(None))
@@ -127,6 +133,16 @@ def handles(me):
     show("by name", lambda: horo.synchronize(handle=handle))
     show("again", lambda: horo.synchronize(handle))
     show("poll again", lambda: type(horo.poll(horo.allreduce_async_(torch.ones(2), name="polled"))))
+    show("poll no handle", lambda: horo.poll(None))
+    show("poll unhashable", lambda: horo.poll([]))
+    show("poll another", lambda: horo.poll(2**70))
+    polled = horo.allreduce_async_(torch.ones(2), name="polled by name", op=horo.Sum)
+    show("poll by name", lambda: type(horo.poll(handle=polled)))
+    show("poll until done", lambda: until_done(polled))
+    show("poll waited for", lambda: (horo.synchronize(polled), horo.poll(polled)))
+    several = horo.grouped_allreduce_async_([torch.ones(2), torch.ones(1)], name="polled group", op=horo.Sum)
+    show("poll group", lambda: until_done(several))
+    show("polled group", lambda: horo.synchronize(several))
     group = [torch.ones(2) * i * me for i in range(5)]
     show("group", lambda: horo.grouped_allreduce_(group, name="g", op=horo.Sum))
     show("group again", lambda: horo.grouped_allreduce_(group, name="g", op=horo.Sum))
