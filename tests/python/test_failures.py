@@ -275,7 +275,7 @@ def test_report_names_the_rank_whose_exception_came_first():
         import atexit, time
         import numpy
         import horo.numpy as horo
-        atexit.register(lambda: time.sleep(0.3 * horo.leaver))  # runs after Horo's own
+        atexit.register(lambda: time.sleep(3 * horo.leaver))  # runs after Horo's own
         horo.init()
         horo.leaver = horo.rank()
         horo.barrier()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who completes the futures that DistributedDataParallel waits for."""
+"""Which thread completes the futures that DistributedDataParallel waits for."""
 
 import textwrap
 

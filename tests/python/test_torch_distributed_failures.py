@@ -110,6 +110,25 @@ def test_the_default_group_at_once_again_on_one_port(late):
     assert done.code == 0 and done.output.count("sum [3.0, 3.0, 3.0] of 2") == 6, done.output
 
 
+def test_the_report_names_the_rank_whose_exception_came_first():
+    """Its peer sees it leave within backward, as an error of torch's, before its process has ended."""
+    code = program(
+        """
+        import atexit
+        atexit.register(lambda: time.sleep(3 * rank))  # runs after Horo's own
+        dist.init_process_group("horo")
+        model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 2))
+        for step in range(3):
+            model(torch.ones(1, 2)).sum().backward()
+            if rank == 1 and step == 1:
+                raise ValueError("my own mistake")
+        """
+    )
+    done = run(2, ["-c", code], limit=120)
+    assert done.code == 1 and "my own mistake" in done.output, done.output
+    assert "rank 1 on localhost failed first" in done.output, done.output
+
+
 def test_strangers_keep_no_rank_waiting():
     """Neither those that say nothing, nor those that say something wrong."""
     code = program(

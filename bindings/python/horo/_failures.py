@@ -36,11 +36,23 @@ class Fields(NamedTuple):
     ranks: tuple[int, ...] = ()
 
 
+_left: list[tuple[int, ...]] = []  # one entry after the first call that failed because a rank had left the job
+
+
+def ranks_that_left():
+    """The ranks that had left the job when a call first failed because of that, as far as they are known; None:
+    no call has."""
+    return _left[0] if _left else None
+
+
 def failure(status):
     """The exception for `status`, with the message and detail of the calling thread's last failed
     call. Call it before the thread's next call of the library."""
     message = (fast.horo_last_error() or b"").decode(errors="replace")
-    return made(status, message, _last_fields())
+    fields = _last_fields()
+    if status == _native.SHUT_DOWN and not _left:
+        _left.append(fields.ranks if fields is not None else ())
+    return made(status, message, fields)
 
 
 def made(status: int, message: str, fields: Fields | None = None) -> Exception:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import atexit
+import functools
 import operator
 import os
 import sys
@@ -11,7 +12,7 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from horo import _handles, _job, errors
+from horo import _failures, _handles, _job, _presence, errors
 from horo._elastic import generation
 from horo._failures import check
 from horo._native import slow
@@ -23,8 +24,9 @@ if TYPE_CHECKING:
 
     from horo._sets import ProcessSet
 
-# A rank that exits because a peer left waits so long, so that the launcher's report names the peer
-# as the first failure.
+# A rank that exits because a peer left waits so long at most for the end of the peer's process, so that the
+# launcher's report names the peer as the first failure. It waits the shorter time if it cannot see the process.
+_AFTER_PEER_MOST_S = 10.0
 _AFTER_PEER_S = 1.0
 
 # A thread whose wait ends because the interpreter exits may run so long to handle the error.
@@ -125,6 +127,8 @@ def _join(comm):
         print(f"horo: {error}", file=sys.stderr, flush=True)
         raise
     _job.joined_by = os.getpid()
+    if not alone:
+        _presence.show(_job.rank())
     _job.keep_place({})
     atexit.unregister(_leave)
     atexit.register(_leave)
@@ -210,13 +214,22 @@ def shutdown() -> None:
 
 def _leave():
     """Leaves the job when the interpreter exits."""
-    if _ended_by_a_peer():
-        time.sleep(_AFTER_PEER_S)
+    let_the_peer_end_first()
     waiting = _handles.waiting_threads()
     try:
         shutdown()
     finally:
         _let_end(waiting)
+
+
+@functools.lru_cache(maxsize=None)  # leaving makes further calls fail, which says nothing about a peer
+def let_the_peer_end_first():
+    """Called when the interpreter exits, before this rank leaves the job. Waits if the program exits with an
+    exception because a peer has left."""
+    if not _ended_by_a_peer():
+        return
+    if not _presence.await_ends(_failures.ranks_that_left() or (), _AFTER_PEER_MOST_S):
+        time.sleep(_AFTER_PEER_S)
 
 
 def _let_end(waiting):
@@ -229,8 +242,11 @@ def _let_end(waiting):
 
 
 def _ended_by_a_peer():
-    """Whether the program exits with an exception because a peer has left the job."""
+    """Whether the program exits with an exception because a peer has left the job. Frameworks may turn our
+    exception into one of their own."""
     error = None if hasattr(sys, "ps1") else getattr(sys, "last_value", None)
+    if error is not None and _failures.ranks_that_left() is not None:
+        return True
     while error is not None and not isinstance(error, errors.ShutDownError):
         error = error.__cause__ or error.__context__
     return error is not None

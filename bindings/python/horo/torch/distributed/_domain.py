@@ -33,7 +33,7 @@ class Domain:
         self.completer = Completer()
         self.latecomers = Latecomers(self.completer)
         self.closing = False
-        atexit.register(self.close)
+        atexit.register(self._close_at_exit)
 
     def _answer(self, question):
         """Whether this rank has begun the operation that another one waits for."""
@@ -56,13 +56,17 @@ class Domain:
         if len(ranks) < self.size:
             self.members.give(ranks)
 
+    def _close_at_exit(self):
+        _life.let_the_peer_end_first()
+        self.close()
+
     def close(self):
         """Leaves the job, unless the program has joined it by itself. Operations that are not done end
         with a ShutDownError."""
         global current
         if current is self:
             current = None
-        atexit.unregister(self.close)
+        atexit.unregister(self._close_at_exit)
         self.closing = True
         self.latecomers.close()
         self.completer.close()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rank 0's listener: takes the connection of each rank that proves who it is.
+"""Rank 0's listener: takes the connection of each rank that proves its number.
 
-Anybody can connect to an address. Those who say nothing, or the wrong thing, keep no rank waiting: all callers
-are served at the same time, each for a limited time, and there is a limit to their number.
+Every process can connect to an address. A caller that says nothing, or the wrong thing, keeps no rank waiting: all
+callers are served at the same time, each for a limited time, and there is a limit to their number.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Welcome:
                     self._hear(key.data, connections)
 
     def close(self):
-        """Sends away who is left. The listener stays the caller's."""
+        """Sends away the callers that are left. The listener stays the caller's."""
         for caller in list(self._callers.values()):
             self._send_away(caller)
         self._selector.close()
