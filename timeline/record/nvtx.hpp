@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shows operations as ranges in NVIDIA's profilers, through libnvToolsExt where it is installed.
+// Shows operations as ranges in NVIDIA's profilers: through the library that a profiler names for
+// itself, or through libnvToolsExt where it is installed.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +13,15 @@ namespace horo::timeline {
 class Nvtx {
  public:
   static constexpr const char* kFile = "libnvToolsExt.so.1";
+
+  /// The library that NVTX_INJECTION64_PATH names, as a profiler sets it for the programs that it
+  /// starts; without that variable kFile. Fails: as attach() and load().
+  static Result<Nvtx> find();
+
+  /// Hands Horo's functions to a profiler's library, as NVTX 3 does without a library of its own.
+  /// It is loaded for the rest of the process. Fails: unavailable (it is missing, is no profiler's
+  /// library, or takes no ranges; the message names it).
+  static Result<Nvtx> attach(const char* file);
 
   /// Loads the library for the rest of the process, because a profiler may keep pointers into it.
   /// Fails: unavailable (the library or one of its functions is missing; the message names it).

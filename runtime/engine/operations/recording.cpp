@@ -66,7 +66,7 @@ std::atomic<Ranges*> ranges{nullptr};
 
 void start_ranges() {
   static Ranges* const only = []() -> Ranges* {
-    const auto nvtx = timeline::Nvtx::load();
+    const auto nvtx = timeline::Nvtx::find();
     if (nvtx) return new Ranges(*nvtx);  // Never freed: threads may use it until the process ends.
     log::debug("timeline", "{}", nvtx.error().message);
     return nullptr;
