@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 from typing import NamedTuple
 
 from horo import _native, errors
@@ -67,6 +68,18 @@ def made(status: int, message: str, fields: Fields | None = None) -> Exception:
             error.subject = subjects[fields.subject] if known else "other"
             error.tensor, error.host, error.ranks = fields.tensor, fields.host, fields.ranks
     return error
+
+
+def parsed(text: str) -> Exception:
+    """The exception for a failure as bindings/error_fields.hpp writes it."""
+    status, subject, tensor, host, ranks, message = text.split("\n", 5)
+    numbers = tuple(int(rank) for rank in ranks.split(",") if rank)
+    fields = Fields(int(subject), _unescaped(tensor), _unescaped(host), numbers)
+    return made(int(status), message, fields)
+
+
+def _unescaped(line):
+    return re.sub(r"\\(.)", lambda found: "\n" if found[1] == "n" else found[1], line)
 
 
 def _last_fields():
