@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The functions that XLA calls: horo_jax_ticket numbers the runs of a call site,
 // horo_jax_collective runs a collective. horo/jax/_ffi.py registers them and emits the calls.
-#include <atomic>
 #include <cstring>
 #include <exception>
 #include <memory>
 #include <sys/mman.h>
 #include <utility>
 
+#include "bindings/jax/failures.hpp"
+#include "bindings/jax/in_flight.hpp"
 #include "bindings/jax/loaded_library.hpp"
 #include "bindings/jax/names.hpp"
 #include "bindings/jax/waiters.hpp"
@@ -25,19 +26,11 @@ struct State {
   Tickets tickets;
   Declared declared;
   Waiters waiters;
-  std::atomic<std::uint64_t> failures{0};
-  std::atomic<int> last_status{HORO_OK};
 };
 
 State& state() {
   static auto* const one = new State();
   return *one;
-}
-
-const char* kind_name(horo_kind kind) {
-  static constexpr const char* kNames[] = {"allreduce",     "allgather", "broadcast", "barrier",
-                                           "reducescatter", "alltoall",  "join"};
-  return kNames[kind];
 }
 
 std::optional<CallError> check_size(const Collective& collective) {
@@ -57,91 +50,15 @@ std::optional<CallError> check_size(const Collective& collective) {
                               "; call jax.clear_caches() after the number of ranks has changed"};
 }
 
-std::string in_words(const std::vector<std::int64_t>& rows) {
-  std::string text;
-  for (const auto count : rows) text += (text.empty() ? "" : ", ") + std::to_string(count);
-  return text;
-}
-
-/// Whether the rows came from the ranks as the program expects it: `total` rows divided in rank
-/// order, of which the first ranks give one more when they do not divide evenly.
-bool as_traced(const std::vector<std::int64_t>& rows, std::int64_t total) {
-  const auto ranks = static_cast<std::int64_t>(rows.size());
-  for (std::int64_t i = 0; i < ranks; ++i) {
-    const auto wanted = total / ranks + (i < total % ranks ? 1 : 0);
-    if (rows[static_cast<std::size_t>(i)] != wanted) return false;
-  }
-  return true;
-}
-
-/// A result with other rows than the program has room for.
-std::optional<CallError> check_rows(const Collective& collective, std::size_t index, horo_op op) {
-  const void* data = nullptr;
-  std::size_t bytes = 0;
-  std::vector<std::int64_t> rows(static_cast<std::size_t>(collective.ranks));
-  const auto status = horo_result(op, &data, &bytes, rows.data());
-  if (status != HORO_OK) return last_failure(status);
-  const auto& output = *collective.outputs[index];
-  const bool in_place = bytes == bytes_of(output) && (bytes == 0 || data == output.data);
-  if (in_place && as_traced(rows, output.dims[0])) return std::nullopt;
-  return CallError{.code = xla::XlaCode::invalid_argument,
-                   .message = "horo: " + collective.name + ": the ranks gave " + in_words(rows) +
-                              " rows; inside jit all ranks must give the same number; call " +
-                              kind_name(collective.kind) + " outside jit for others"};
-}
-
-/// Keeps the status for horo_jax_last_failure().
-void note(horo_status status) {
-  state().last_status.store(status, std::memory_order_relaxed);
-  state().failures.fetch_add(1, std::memory_order_release);
-}
-
-/// Waits for all, releases them and returns the first error. Blocks: until they complete; not for a
-/// dead peer.
-std::optional<CallError> finish(const Collective& collective, const std::vector<horo_op>& ops) {
-  const bool rows = collective.kind == HORO_ALLGATHER || collective.kind == HORO_ALLTOALL;
-  std::optional<CallError> first;
-  for (std::size_t i = 0; i < ops.size(); ++i) {
-    const auto status = horo_await(ops[i], -1);
-    std::optional<CallError> failure;
-    if (status != HORO_OK) {
-      failure = last_failure(status);
-      note(status);
-    } else if (rows) {
-      failure = check_rows(collective, i, ops[i]);
-    }
-    if (failure && !first) first = std::move(failure);
-    horo_release(ops[i]);
-  }
-  return first;
-}
-
-void complete(const xla::XlaApi& api, xla::Future* future,
-              const std::optional<CallError>& failure) {
-  if (!failure) {
-    xla::FutureArguments arguments{
-        .size = sizeof(arguments), .extensions = nullptr, .future = future};
-    api.set_available(&arguments);
-    return;
-  }
-  xla::FutureErrorArguments arguments{.size = sizeof(arguments),
-                                      .extensions = nullptr,
-                                      .future = future,
-                                      .error = make_error(api, *failure)};
-  api.set_error(&arguments);
-}
-
-xla::ErrorObject* run_later(xla::Frame& frame, Collective collective, std::vector<horo_op> ops) {
+xla::ErrorObject* run_later(xla::Frame& frame, InFlight& running) {
   xla::FutureArguments arguments{
       .size = offsetof(xla::FutureArguments, future), .extensions = nullptr, .future = nullptr};
   if (auto* error = frame.api->create_future(&arguments)) {
-    finish(collective, ops);
+    running.finish();
     return error;
   }
-  auto* const future = arguments.future;
-  state().waiters.run([api = frame.api, future, collective = std::move(collective),
-                       ops = std::move(ops)] { complete(*api, future, finish(collective, ops)); });
-  frame.future = future;
+  frame.future = arguments.future;
+  running.finish_later(state().waiters, *frame.api, arguments.future);
   return nullptr;
 }
 
@@ -189,15 +106,19 @@ xla::ErrorObject* run_collective(xla::Frame& frame) {
   if (!read(call, collective, failure)) return call.fail(failure);
   if (auto wrong = check_size(collective)) return call.fail(*wrong);
   use_huge_pages(collective);
-  std::vector<horo_op> ops;
+  const auto name = name_of(collective, call);
+  // All memory is taken before the submission: afterwards nothing may throw, since the operations
+  // use XLA's buffers.
+  const auto running = std::make_shared<InFlight>(std::move(collective));
+  const auto& submitted = running->collective();
   horo_status status = HORO_OK;
-  if (auto wrong = state().declared.submit(collective, name_of(collective, call), ops, status)) {
-    if (status != HORO_OK) note(status);
+  if (auto wrong = state().declared.submit(submitted, name, running->ops(), status)) {
+    if (status != HORO_OK) failures().note(status);
     return call.fail(*wrong);
   }
-  if (collective.kind == HORO_BARRIER) pass_through(collective);
-  if (collective.async) return run_later(frame, std::move(collective), std::move(ops));
-  if (auto wrong = finish(collective, ops)) return call.fail(*wrong);
+  if (submitted.kind == HORO_BARRIER) pass_through(submitted);
+  if (submitted.async) return run_later(frame, *running);
+  if (auto wrong = running->finish()) return call.fail(*wrong);
   return nullptr;
 }
 
@@ -257,9 +178,17 @@ HORO_API int horo_jax_use_library(const char* path) {
 
 /// The status of the latest operation of libhoro that failed inside a program, and how many have
 /// failed so far. Thread: any.
-HORO_API int horo_jax_last_failure(std::uint64_t* failures) {
-  *failures = horo::jax::state().failures.load(std::memory_order_acquire);
-  return horo::jax::state().last_status.load(std::memory_order_relaxed);
+HORO_API int horo_jax_last_failure(std::uint64_t* count) {
+  const auto last = horo::jax::failures().last();
+  *count = last.count;
+  return last.status;
+}
+
+/// The facts of that failure, as bindings/error_fields.hpp writes them, cut to `room` bytes with
+/// the null at the end. Thread: any.
+HORO_API void horo_jax_last_failure_text(char* text, std::size_t room) {
+  const auto last = horo::jax::failures().last();
+  text[last.fields.copy(text, room - 1)] = '\0';
 }
 
 HORO_API void horo_jax_old_ticket(void* results, const void** /*arguments*/, const char* site,

@@ -32,6 +32,7 @@ std::string signature_of(const Collective& collective) {
   append(text, collective.feedback);
   append(text, collective.prescale);
   append(text, collective.postscale);
+  for (const auto& part : collective.parts) text += part + "\n";
   for (const auto* buffer : collective.inputs) {
     append(text, buffer->dtype);
     append(text, buffer->rank);
@@ -78,7 +79,7 @@ std::optional<CallError> Declared::declare(const Collective& collective, const s
     const auto& input = collective.kind == HORO_BARRIER ? kNothing : *collective.inputs[i];
     const auto dtype = dtype_of(input.dtype, collective);
     if (!dtype) return unsupported(collective, name);
-    const auto member = count == 1 ? name : name + "." + std::to_string(i);
+    const auto member = count == 1 ? name : collective.member(name, i);
     horo_tensor_desc desc = HORO_TENSOR_DESC_INIT;
     desc.name = member.c_str();
     desc.kind = collective.kind;

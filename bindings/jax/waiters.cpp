@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bindings/jax/waiters.hpp"
 
+#include <exception>
 #include <list>
 #include <pthread.h>
 #include <thread>
@@ -10,48 +11,47 @@ namespace horo::jax {
 
 namespace {
 
-/// The threads of this process, which are never joined.
-void keep(std::thread thread) {
+/// Starts a thread that is never joined, and keeps it.
+template <typename Body>
+void start_thread(Body body) {
   static Mutex mutex;
   static auto* const threads = new std::list<std::thread>();
+  std::list<std::thread> one(1);
+  one.front() = std::thread(std::move(body));
+  pthread_setname_np(one.front().native_handle(), "horo-jax");
   const MutexLock lock(mutex);
-  threads->push_back(std::move(thread));
+  threads->splice(threads->end(), one);
 }
 
 }  // namespace
 
-void Waiters::run(std::function<void()> task) {
-  bool starts = false;
-  {
-    const MutexLock lock(mutex_);
-    tasks_.push_back(std::move(task));
-    if (idle_ == 0) {
-      starts = true;
-    } else {
-      --idle_;
+bool Waiters::run(std::function<void()> task) {
+  try {
+    {
+      const MutexLock lock(mutex_);
+      if (idle_ > 0) {
+        tasks_.push_back(std::move(task));
+        --idle_;
+        changed_.notify_one();
+        return true;
+      }
     }
+    start_thread([this, first = std::move(task)] { work(first); });
+    return true;
+  } catch (const std::exception&) {
+    return false;
   }
-  if (!starts) {
-    changed_.notify_one();
-    return;
-  }
-  std::thread thread([this] { work(); });
-  pthread_setname_np(thread.native_handle(), "horo-jax");
-  keep(std::move(thread));
 }
 
-void Waiters::work() {
+void Waiters::work(std::function<void()> task) {
   for (;;) {
-    std::function<void()> task;
-    {
-      MutexLock lock(mutex_);
-      while (tasks_.empty()) lock.wait(changed_);
-      task = std::move(tasks_.front());
-      tasks_.pop_front();
-    }
     task();
-    const MutexLock lock(mutex_);
+    task = nullptr;
+    MutexLock lock(mutex_);
     ++idle_;
+    while (tasks_.empty()) lock.wait(changed_);
+    task = std::move(tasks_.front());
+    tasks_.pop_front();
   }
 }
 

@@ -16,10 +16,11 @@ namespace horo::jax {
 /// Thread: any.
 class Waiters {
  public:
-  void run(std::function<void()> task);
+  /// Fails: with false, and the task does not run (a limit on the number of threads, or no memory).
+  bool run(std::function<void()> task);
 
  private:
-  void work();
+  void work(std::function<void()> task);
 
   Mutex mutex_;
   std::condition_variable changed_;

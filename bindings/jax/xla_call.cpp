@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bindings/jax/xla_call.hpp"
 
+#include <algorithm>
+
 namespace horo::jax {
 
 namespace {
@@ -60,6 +62,18 @@ std::optional<horo_dtype> unsigned_as_signed(horo_dtype dtype, const Collective&
   const bool scaled = collective.prescale != 1.0 || collective.postscale != 1.0;
   if (reduces && (!same_bits || scaled)) return std::nullopt;
   return dtype;
+}
+
+/// The lines of the text, if there is one for each of `count` inputs; else none.
+std::vector<std::string> lines_of(std::string_view text, std::int64_t count) {
+  std::vector<std::string> lines;
+  while (!text.empty()) {
+    const auto end = std::min(text.find('\n'), text.size());
+    lines.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  if (static_cast<std::int64_t>(lines.size()) != count) lines.clear();
+  return lines;
 }
 
 }  // namespace
@@ -135,6 +149,7 @@ bool read(const XlaCall& call, Collective& collective, CallError& failure) {
   collective.wire = static_cast<horo_wire_dtype>(spec[kWire]);
   collective.feedback = static_cast<int>(spec[kFeedback]);
   collective.async = spec[kAsync] != 0;
+  collective.parts = lines_of(call.text("parts"), count);
   collective.prescale = scales[0];
   collective.postscale = scales[1];
   for (std::int64_t i = 0; i < count; ++i) {

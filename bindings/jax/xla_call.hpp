@@ -74,11 +74,17 @@ struct Collective {
   bool async = false;
   double prescale = 1.0;
   double postscale = 1.0;
+  std::vector<std::string> parts;  ///< Names of the inputs; none: they have numbers.
   std::vector<const xla::Buffer*> inputs;
   std::vector<const xla::Buffer*> outputs;  ///< As many as inputs.
 
   /// One per input; a barrier is one operation, and its inputs only pass through.
   std::size_t operations() const { return kind == HORO_BARRIER ? 1 : inputs.size(); }
+
+  /// The name of the i-th of several inputs, under the name of all.
+  std::string member(const std::string& all, std::size_t i) const {
+    return all + "." + (parts.empty() ? std::to_string(i) : parts[i]);
+  }
 };
 
 /// Fails: with false and `failure` (jax and this module are of different versions).

@@ -89,6 +89,80 @@ def test_a_forked_child_is_refused():
     assert done.code == 0, done.output
 
 
+def test_children_of_an_input_pipeline_do_not_disturb_programs():
+    done = run(
+        """
+        import multiprocessing, warnings
+        import numpy
+        warnings.simplefilter("ignore")  # jax warns of each fork
+        with multiprocessing.get_context("fork").Pool(2) as pool:
+            for batch in pool.imap(numpy.ones, [8] * 20):
+                total = program(jnp.asarray(batch, "float32"))
+        assert float(total[0]) == 1.0
+        """
+    )
+    assert done.code == 0, done.output
+
+
+def test_programs_that_still_run_when_a_rank_ends_are_finished():
+    done = run(
+        """
+        @jax.jit
+        def step(x):
+            x = jax.lax.fori_loop(0, 30, lambda _, y: jnp.tanh(y @ y), x)
+            return horo.allreduce(x, name="step")
+
+        x = jnp.ones((300, 300))
+        for _ in range(20):
+            x = step(x)
+        if rank == 0:
+            jax.block_until_ready(x)
+            print("rank 0 has its result", flush=True)
+        """
+    )
+    assert done.code == 0 and "rank 0 has its result" in done.output, done.output
+
+
+def test_collectives_of_programs_go_on_at_a_limit_on_threads():
+    done = run(
+        """
+        import numpy
+        import resource
+        both = lambda x: (horo.allreduce(x, name="a"), horo.allreduce(2 * x, name="b"))
+        two = jax.jit(lambda runs, x: jax.lax.cond(runs, both, lambda x: (x, x), x))
+        x, yes = jnp.ones(1000) * (rank + 1), jnp.array(True)
+        jax.block_until_ready(two(jnp.array(False), x))  # compiled, without a collective
+        horo.barrier()
+        if os.getuid() == 0:
+            os.setuid(65534)  # root has no such limit
+        resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
+        for _ in range(3):
+            one, other = map(numpy.asarray, two(yes, x))
+            assert numpy.all(one == 1.5) and numpy.all(other == 3)
+        print("all right", flush=True)
+        """
+    )
+    assert done.code == 0 and done.output.count("all right") == 2, done.output
+
+
+def test_ctrl_c_ends_a_training():
+    done = job.interrupt(
+        2,
+        [
+            "-c",
+            "import os\n"
+            "import jax, jax.numpy as jnp, horo.jax as horo\n"
+            "horo.init()\n"
+            "step = jax.jit(lambda x: x + horo.allreduce(x, name='step'))\n"
+            "x = jax.block_until_ready(step(jnp.zeros(1000)))\n"
+            "print('runs', os.getpid(), flush=True)\n"
+            "while True:\n"
+            "    x = jax.block_until_ready(step(x))\n",
+        ],
+    )
+    assert done.code == 130, (done.code, done.output)
+
+
 def test_before_init_a_program_says_so():
     done = job.run(
         1,

@@ -19,7 +19,7 @@ from horo._native import slow
 from horo._sets import add_process_set, forget_sets, given_sets, global_process_set
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from typing import Any
 
     from horo._sets import ProcessSet
@@ -212,9 +212,16 @@ def shutdown() -> None:
     check(status)
 
 
+# Functions of frameworks that wait for work that they have started and that needs the other ranks.
+before_leaving: list[Callable[[], None]] = []
+
+
 def _leave():
     """Leaves the job when the interpreter exits."""
     let_the_peer_end_first()
+    if getattr(sys, "last_value", None) is None:  # no exception ends the program
+        for wait in before_leaving:
+            wait()
     waiting = _handles.waiting_threads()
     try:
         shutdown()

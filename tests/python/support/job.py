@@ -4,6 +4,8 @@
 import json
 import os
 import random
+import re
+import signal
 import socket
 import subprocess
 import sys
@@ -74,6 +76,43 @@ def run_alone(code, **environment):
         timeout=LIMIT_S,
     )
     return Finished(done.returncode, done.stdout)
+
+
+def interrupt(ranks, arguments, **environment):
+    """Starts a job whose ranks print "runs <process id>" when they are ready, and interrupts it then, as
+    Ctrl-C does. Fails the test when it does not end, or a rank stays."""
+    process = subprocess.Popen(
+        [HORO, "run", "-np", str(ranks), sys.executable, *arguments],
+        env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    pids, lines = set(), []
+    try:
+        for line in process.stdout:
+            lines.append(line)
+            pids.update(int(pid) for pid in re.findall(r"\bruns (\d+)", line))
+            if len(pids) == ranks:
+                break
+        process.send_signal(signal.SIGINT)
+        rest, _ = process.communicate(timeout=LIMIT_S)
+    finally:
+        process.kill()
+    output = "".join(lines) + rest
+    assert len(pids) == ranks, output
+    left = [pid for pid in pids if _is_alive(pid)]
+    assert not left, f"ranks {left} stay: {output}"
+    return Finished(process.returncode, output)
+
+
+def _is_alive(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(") ")[2][:1] not in "ZX"
+    except OSError:
+        return False
 
 
 class Checks:

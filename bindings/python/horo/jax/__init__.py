@@ -35,7 +35,6 @@ from horo._job import (
     start_timeline,
     stop_timeline,
 )
-from horo._life import shutdown
 from horo._objects import allgather_object, broadcast_object
 from horo._sets import (
     ProcessSet,
@@ -75,7 +74,7 @@ from horo.jax._collectives import (
     reducescatter_async,
 )
 from horo.jax._compression import Compression
-from horo.jax._life import init
+from horo.jax._life import init, shutdown
 from horo.jax._optimizer import DistributedOptimizer, grad, value_and_grad
 from horo.jax._trees import allreduce_tree, broadcast_parameters
 

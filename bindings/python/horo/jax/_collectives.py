@@ -62,13 +62,15 @@ def grouped_allreduce(
     error_feedback: bool | None = None,
 ) -> list[Array]:
     """Reduces several arrays together and returns a list."""
-    factors, wire, arrays = (
-        (prescale_factor, postscale_factor),
-        (wire_dtype, error_feedback),
-        list(arrays),
-    )
+    factors, wire = (prescale_factor, postscale_factor), (wire_dtype, error_feedback)
+    return allreduce_parts(list(arrays), None, name, op, factors, process_set, wire)
+
+
+def allreduce_parts(arrays, parts, name, op, factors, process_set, wire=(None, None)):
+    """grouped_allreduce(), with names of the arrays for errors inside jit."""
     if traced(*arrays):
-        return run(reduced(ALLREDUCE, name, process_set, op, *factors, wire), arrays)
+        spec = reduced(ALLREDUCE, name, process_set, op, *factors, wire)
+        return run(spec._replace(parts=parts), arrays)
     return outside.grouped_allreduce(arrays, name, op, *factors, process_set, *wire)
 
 

@@ -15,7 +15,7 @@ import ctypes
 import os
 from typing import Any
 
-from horo import _native
+from horo import _failures, _native
 from horo.errors import LibraryError
 from horo.jax._jax import (
     ASYNC_FROM,
@@ -25,6 +25,7 @@ from horo.jax._jax import (
     effects,
     ir,
     ir_type,
+    jax,
     pycapsule,
     register_ffi_target,
     runtime_tokens,
@@ -37,6 +38,8 @@ if asynchronous:
 else:
     _TARGETS.update({"horo_jax_old_ticket": 0, "horo_jax_old_after": 0})
 
+
+_LONGEST_FAILURE = 65536  # bytes of text that are read
 
 _IN_PLACE = (_native.ALLREDUCE, _native.BROADCAST, _native.BARRIER)  # kinds that can be
 
@@ -90,22 +93,52 @@ def forget() -> None:
         _module.horo_jax_forget()
 
 
-def last_failure() -> tuple[int, int]:
-    """(status of the latest operation that failed inside a program, number of such failures)"""
-    if _module is None:
-        return 0, 0
+def failures() -> int:
+    """How many operations have failed inside programs so far."""
     count = ctypes.c_uint64()
-    return _module.horo_jax_last_failure(ctypes.byref(count)), count.value
+    if _module is not None:
+        _module.horo_jax_last_failure(ctypes.byref(count))
+    return count.value
+
+
+def last_failure() -> Exception | None:
+    """The exception for the latest operation that failed inside a program; None: none has failed."""
+    if not failures():
+        return None
+    text = ctypes.create_string_buffer(_LONGEST_FAILURE)
+    _module.horo_jax_last_failure_text(text, ctypes.c_size_t(len(text)))
+    return _failures.parsed(text.value.decode(errors="replace"))
 
 
 class _Forgetful(dict):
     """Tokens of jax's effects, but not ours: no program hands its token to the next one. A device
     runs the programs of a thread in order anyway, a failed program would make all later ones fail,
-    and handing over takes longer than a small collective."""
+    and handing over takes longer than a small collective. The last one is kept aside, since it tells
+    when the thread's programs have ended."""
+
+    def __init__(self, tokens):
+        super().__init__(tokens)
+        self.last = None
+        _forgetful.append(self)
 
     def __setitem__(self, effect, token):
-        if effect is not ORDER:
+        if effect is ORDER:
+            self.last = token
+        else:
             super().__setitem__(effect, token)
+
+
+_forgetful: list[_Forgetful] = []  # of all threads
+
+
+def wait_for_programs() -> None:
+    """Blocks until the programs with collectives that this process has started have ended."""
+    for tokens in _forgetful:
+        if tokens.last is not None:
+            try:
+                tokens.last.block_until_ready()
+            except jax.errors.JaxRuntimeError:
+                pass  # whoever reads the program's results is told
 
 
 def forget_tokens() -> None:
@@ -182,6 +215,7 @@ def _attributes(name, spec, count):
     ]
     return {
         "name": ir.StringAttr.get(name),
+        "parts": ir.StringAttr.get("\n".join(spec.parts or ())),
         "spec": ir.DenseI64ArrayAttr.get(numbers),
         "scales": ir.DenseF64ArrayAttr.get([spec.prescale, spec.postscale]),
     }

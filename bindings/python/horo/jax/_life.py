@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""init() of horo.jax."""
+"""init() and shutdown() of horo.jax."""
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 from horo import _job, _life
@@ -30,3 +31,14 @@ def init(
     if compilation_cache and _job.size() > 1:
         _cache.share()
     return sets
+
+
+def shutdown() -> None:
+    """Leaves the job, as horo.numpy.shutdown() does, after the programs with collectives have ended
+    that this process has started. While an exception is handled, it does not wait for them."""
+    if sys.exc_info()[0] is None:
+        _ffi.wait_for_programs()
+    _life.shutdown()
+
+
+_life.before_leaving.append(_ffi.wait_for_programs)

@@ -26,6 +26,7 @@ class Spec(NamedTuple):
     wire: tuple[int, int] = BY_KNOBS
     rows: Optional[tuple[int, ...]] = None  # allgather: rows of the results
     named: bool = False  # the user gave the name
+    parts: Optional[tuple[str, ...]] = None  # what errors call the arrays of a group; None: numbers
 
     def also(self, suffix, **changes):
         """The spec of another operation that belongs to this one."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from horo._handles import synchronize
 from horo._native import BROADCAST
 from horo.jax._arguments import rooted, run, traced
-from horo.jax._collectives import broadcast_async, grouped_allreduce
+from horo.jax._collectives import allreduce_parts, broadcast_async
 from horo.jax._compression import Compression
 from horo.jax._jax import jax
 
@@ -47,14 +47,15 @@ def allreduce_tree(
 ) -> Any:
     """Reduces all arrays of a pytree together, inside jit or outside, and returns a tree of the
     same structure."""
-    leaves, structure = jax.tree_util.tree_flatten(tree)
-    if not leaves:
+    named, structure = jax.tree_util.tree_flatten_with_path(tree)
+    if not named:
         return tree
+    leaves = [leaf for _, leaf in named]
+    parts = tuple(jax.tree_util.keystr(path) for path, _ in named)
     pairs = [compression.compress(jax.numpy.asarray(leaf)) for leaf in leaves]
     factors, wire = (prescale_factor, postscale_factor), (wire_dtype, error_feedback)
-    reduced = grouped_allreduce(
-        [array for array, _ in pairs], name, op, *factors, process_set, *wire
-    )
+    arrays = [array for array, _ in pairs]
+    reduced = allreduce_parts(arrays, parts, name, op, factors, process_set, wire)
     back = [compression.decompress(one, context) for one, (_, context) in zip(reduced, pairs)]
     return jax.tree_util.tree_unflatten(structure, back)
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING
 
-from horo import _native, errors
+from horo import errors
 from horo._elastic.generation import generation, is_elastic, pending_change, survivors
 from horo._elastic.interrupt import HostsUpdatedInterrupt
 from horo._elastic.loop import run as _run
@@ -33,11 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-_ERRORS = {
-    _native.PEER_LOST: errors.PeerLostError,
-    _native.SHUT_DOWN: errors.ShutDownError,
-    _native.REMOVED: errors.RemovedError,
-}
+_ERRORS = (errors.PeerLostError, errors.ShutDownError, errors.RemovedError)
 
 
 def _on_its_own(leaf):
@@ -69,15 +65,13 @@ def _with_errors_of_horo(func):
 
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        _, before = _ffi.last_failure()
+        before = _ffi.failures()
         try:
             return jax.block_until_ready(func(*args, **kwargs))
         except jax.errors.JaxRuntimeError as error:
-            status, failures = _ffi.last_failure()
-            if failures == before or status not in _ERRORS:
+            made = _ffi.last_failure() if _ffi.failures() != before else None
+            if not isinstance(made, _ERRORS):
                 raise
-            made = _ERRORS[status](str(error))
-            made.status = _native.fast.horo_status_name(status).decode()
             raise made from error
 
     return wrapper
