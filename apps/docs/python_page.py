@@ -17,6 +17,15 @@ MODULES = (
     "horo.torch.elastic",
     "horo.jax",
     "horo.jax.elastic",
+    "horo.tensorflow",
+    "horo.tensorflow.elastic",
+    "horo.tensorflow.data",
+    "horo.keras",
+    "horo.keras.callbacks",
+    "horo.keras.elastic",
+    "horo.tensorflow.keras",
+    "horo.mxnet",
+    "horo.lightning",
     "horo.elastic",
     "horo.numpy",
     "horo",
@@ -77,6 +86,19 @@ class Package:
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             return module, name, self._method(module, node.value.id, node.attr)
         return module, name, node
+
+    def has_module(self, name):
+        path = os.path.join(self._folder, *name.split("."))
+        return os.path.isdir(path) or os.path.isfile(path + ".py")
+
+    def described(self, module, node):
+        """The class that a class takes its documentation from, by `__doc__ = module.Class.__doc__`: mostly
+        itself."""
+        for one in node.body:
+            if isinstance(one, ast.Assign) and _assigned(one.targets[0]) == ["__doc__"]:
+                there, name = self.module(module).origin[one.value.value.value.id]
+                return self.module(f"{there}.{name}").own[one.value.value.attr]
+        return node
 
     def _method(self, module, variable, name):
         """The method of an object `variable: Class[A, B] = Class(...)`, with its type variables
@@ -182,42 +204,68 @@ def klass(name, node):
     return text
 
 
-def page(package):
-    text = (
-        "<!-- SPDX-License-Identifier: Apache-2.0 -->\n"
-        "<!-- Generated: horo-docs python > docs/reference/python.md -->\n\n"
-        "# Python reference\n\n"
-        "The public names of the package's modules. [guide/python.md](../guide/python.md) explains how\n"
-        "to use them. `horo.torch` and `horo.numpy` share the functions of the job and of process sets.\n"
-    )
-    shown = {}  # id of a node -> the name under which it is described
-    kept = []  # nodes that are made on the way, whose ids must not be used again
-    for name in MODULES:
-        module = package.module(name)
-        text += f"\n## {name}\n\n{prose(ast.get_docstring(module.tree, clean=False))}"
+HEAD = """<!-- SPDX-License-Identifier: Apache-2.0 -->
+<!-- Generated: horo-docs python > docs/reference/python.md -->
+
+# Python reference
+
+The public names of the package's modules. [guide/python.md](../guide/python.md) explains how
+to use them. `horo.torch` and `horo.numpy` share the functions of the job and of process sets.
+"""
+
+
+class Page:
+    """The page's text. Each object is described where it comes first; later modules only name it."""
+
+    def __init__(self, package):
+        self._package = package
+        self._shown = {}  # id of a node -> the module and the name under which it is described
+        self._latest = {}  # name -> id of the node that was described last under it
+        self._kept = []  # nodes that are made on the way, whose ids must not be used again
+
+    def section(self, name):
+        module = self._package.module(name)
+        text = f"\n## {name}\n\n{prose(ast.get_docstring(module.tree, clean=False))}"
         constants, entries, again = [], "", []
         for exported in module.names():
-            _, there, node = package.find(name, exported)
-            kept.append(node)
-            if id(node) in shown:
-                first = shown[id(node)]
-                again.append(exported if first == exported else f"{exported}` is `{first}")
-            elif isinstance(node, ast.FunctionDef):
-                entries += function(exported, node, "###")
-            elif isinstance(node, ast.ClassDef):
-                entries += klass(exported, node)
-            elif isinstance(node, ast.Call) and there == exported and len(node.args) > 1:
-                entries += made(exported, node)
-            else:
+            if self._package.has_module(f"{name}.{exported}"):
+                continue  # it has a section of its own
+            place, there, node = self._package.find(name, exported)
+            self._kept.append(node)
+            if id(node) in self._shown:
+                again.append(self._mention(exported, node))
+                continue
+            entry = self._entry(exported, place, there, node)
+            if entry is None:
                 constants.append(exported)
                 continue
-            shown[id(node)] = exported
+            entries += entry
+            self._shown[id(node)], self._latest[exported] = (name, exported), id(node)
         if again:
-            text += ("\nAs above: " if name != MODULES[0] else "\n") + ", ".join(f"`{one}`" for one in again) + ".\n"
+            text += ("\nAs above: " if name != MODULES[0] else "\n") + ", ".join(again) + ".\n"
         if constants:
             text += "\nValues: " + ", ".join(f"`{one}`" for one in constants) + ".\n"
-        text += entries
-    return text
+        return text + entries
+
+    def _mention(self, exported, node):
+        where, first = self._shown[id(node)]
+        words = f"`{exported}`" if first == exported else f"`{exported}` is `{first}`"
+        return words if self._latest[first] == id(node) else f"{words} of `{where}`"
+
+    def _entry(self, exported, place, there, node):
+        """None for a value."""
+        if isinstance(node, ast.FunctionDef):
+            return function(exported, node, "###")
+        if isinstance(node, ast.ClassDef):
+            return klass(exported, self._package.described(place, node))
+        if isinstance(node, ast.Call) and there == exported and len(node.args) > 1:
+            return made(exported, node)
+        return None
+
+
+def page(package):
+    made_page = Page(package)
+    return HEAD + "".join(made_page.section(name) for name in MODULES)
 
 
 if __name__ == "__main__":
