@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <exception>
 #include <numeric>
 #include <utility>
 
@@ -72,14 +73,42 @@ Call::Call(Node& node, TF_OpKernelContext* context, std::function<void()> done)
       shapes_(node.size()),
       submissions_(node.size(), horo_submission HORO_SUBMISSION_INIT) {}
 
+struct Call::Completion {
+  std::shared_ptr<Call> call;
+  std::size_t index;
+
+  static void run(void* user, horo_op, horo_status status) {
+    const std::unique_ptr<Completion> self(static_cast<Completion*>(user));
+    self->call->completed(self->index, status);
+  }
+};
+
 void Call::start() {
-  auto failure = prepare();
-  std::vector<horo_op> ops(parts_.size());
-  if (failure.is_ok()) failure = node_.submit(shapes_, submissions_, ops.data());
-  if (!failure.is_ok()) return finish(failure);
-  for (std::size_t i = 0; i < parts_.size(); ++i) parts_[i].op = ops[i];
-  failure = follow();
+  OpFailure failure;
+  try {
+    failure = submit();
+  } catch (const std::exception& error) {
+    failure = thrown(error);
+  }
   if (!failure.is_ok()) finish(failure);
+}
+
+/// Takes all memory before the operations begin: nothing throws while they use the tensors.
+OpFailure Call::submit() {
+  auto failure = prepare();
+  if (!failure.is_ok()) return failure;
+  std::vector<horo_op> ops(parts_.size());
+  Completions completions;
+  for (std::size_t i = 0; i < parts_.size(); ++i)
+    completions.push_back(std::make_unique<Completion>(Completion{shared_from_this(), i}));
+  failure = node_.submit(shapes_, submissions_, ops.data());
+  if (!failure.is_ok()) return failure;
+  for (std::size_t i = 0; i < parts_.size(); ++i) parts_[i].op = ops[i];
+  return follow(completions);
+}
+
+OpFailure Call::thrown(const std::exception& error) const noexcept {
+  return OpFailure::of_exception(error, node_.attributes().names.front());
 }
 
 OpFailure Call::prepare() {
@@ -162,48 +191,60 @@ OpFailure Call::make_room(std::size_t i, DataType type, const std::vector<std::i
   return {};
 }
 
-struct Call::Completion {
-  std::shared_ptr<Call> call;
-  std::size_t index;
-
-  static void run(void* user, horo_op, horo_status status) {
-    const std::unique_ptr<Completion> self(static_cast<Completion*>(user));
-    self->call->completed(self->index, status);
-  }
-};
-
 /// Has completed() called for each operation. Each completion keeps the call, and so the tensors'
 /// memory, alive.
-OpFailure Call::follow() {
+OpFailure Call::follow(Completions& completions) {
   open_ = parts_.size();
   for (std::size_t i = 0; i < parts_.size(); ++i) {
-    auto completion = std::make_unique<Completion>(Completion{shared_from_this(), i});
-    const auto status = horo_on_complete(parts_[i].op, Completion::run, completion.get());
+    const auto status = horo_on_complete(parts_[i].op, Completion::run, completions[i].get());
     // A failure can only mean that the runtime has left the job and entered it again meanwhile.
     if (status != HORO_OK) return OpFailure::of_library(status);
-    static_cast<void>(completion.release());
+    static_cast<void>(completions[i].release());
   }
   return {};
 }
 
-void Call::completed(std::size_t i, horo_status status) {
-  bool hopeless = false;
+/// The failure of operation i, which becomes that of the call if it is the first.
+OpFailure Call::noted(std::size_t i, horo_status status) {
+  static_cast<void>(horo_poll(parts_[i].op));  // its error becomes this thread's last one
   OpFailure failure;
-  if (status != HORO_OK) {
-    static_cast<void>(horo_poll(parts_[i].op));  // its error becomes this thread's last one
+  try {
     failure = OpFailure::of_library(status);
-    hopeless = others_may_never_complete(status);
     const MutexLock lock(mutex_);
     if (failure_.is_ok()) failure_ = failure;
+  } catch (const std::exception& error) {
+    failure = thrown(error);
+    const MutexLock lock(mutex_);
+    if (failure_.is_ok()) failure_.code = failure.code;
+  }
+  return failure;
+}
+
+void Call::completed(std::size_t i, horo_status status) {
+  OpFailure failure;
+  bool hopeless = false;
+  if (status != HORO_OK) {
+    failure = noted(i, status);
+    hopeless = others_may_never_complete(status);
   }
   const bool last = open_.fetch_sub(1, std::memory_order_acq_rel) == 1;
   if (hopeless) finish(failure);
   if (finished_) static_cast<void>(horo_release(parts_[i].op));
   if (!last || finished_) return;
-  auto result = first_failure();
-  for (std::size_t k = 0; k < parts_.size() && result.is_ok(); ++k) result = collect(k);
+  auto result = collect_all();
   for (const auto& part : parts_) static_cast<void>(horo_release(part.op));
   finish(result);
+}
+
+/// Sets all outputs, or returns the call's first failure.
+OpFailure Call::collect_all() {
+  try {
+    auto result = first_failure();
+    for (std::size_t k = 0; k < parts_.size() && result.is_ok(); ++k) result = collect(k);
+    return result;
+  } catch (const std::exception& error) {
+    return thrown(error);
+  }
 }
 
 OpFailure Call::first_failure() {

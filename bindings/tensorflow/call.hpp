@@ -27,7 +27,7 @@ class Call : public std::enable_shared_from_this<Call> {
   /// afterwards.
   Call(Node& node, TF_OpKernelContext* context, std::function<void()> done);
 
-  /// Starts all operations. Blocks: no.
+  /// Starts all operations. An exception in here ends the call as a failure. Blocks: no.
   void start();
 
  private:
@@ -39,17 +39,22 @@ class Call : public std::enable_shared_from_this<Call> {
   };
 
   struct Completion;
+  using Completions = std::vector<std::unique_ptr<Completion>>;
 
+  OpFailure submit();
   OpFailure prepare();
   OpFailure prepare(std::size_t i);
   OpFailure read_splits();
   OpFailure place_output(std::size_t i, DataType type, const std::vector<std::int64_t>& dims);
   OpFailure make_room(std::size_t i, DataType type, const std::vector<std::int64_t>& dims);
-  OpFailure follow();
+  OpFailure follow(Completions& completions);
   void completed(std::size_t i, horo_status status);
+  OpFailure noted(std::size_t i, horo_status status);
+  OpFailure collect_all();
   OpFailure collect(std::size_t i);
   OpFailure give_rows(std::size_t i, const std::vector<std::int64_t>& rows);
   OpFailure first_failure();
+  OpFailure thrown(const std::exception& error) const noexcept;
   void finish(const OpFailure& failure);
 
   Node& node_;

@@ -220,8 +220,8 @@ horo_status Node::declare(std::size_t i, const Shape& shape) {
   name.declared_by = 0;
   const auto status = horo_declare(&desc, &name.handle);
   if (status == HORO_OK) {
-    name.declared_by = id_;
     name.shape = shape;
+    name.declared_by = id_;  // last, since the copy may throw
   }
   return status;
 }

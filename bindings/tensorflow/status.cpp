@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bindings/tensorflow/status.hpp"
 
+#include <exception>
+#include <new>
 #include <utility>
+
+#include "bindings/error_fields.hpp"
 
 namespace horo::tensorflow {
 
@@ -46,25 +50,12 @@ Code code_of(horo_status status) {
   return Code::internal;  // a status of a newer library
 }
 
-std::string fields_of(horo_status status) {
-  horo_error_detail detail{};
-  detail.size = sizeof detail;
-  std::string fields = std::to_string(status);
-  if (horo_last_error_detail(&detail) != HORO_OK) return fields + "\n0\n\n\n";
-  fields += "\n" + std::to_string(detail.subject);
-  fields += std::string("\n") + (detail.tensor != nullptr ? detail.tensor : "");
-  fields += std::string("\n") + (detail.host != nullptr ? detail.host : "") + "\n";
-  for (std::size_t i = 0; i < detail.rank_count; ++i)
-    fields += (i == 0 ? "" : ",") + std::to_string(detail.ranks[i]);
-  return fields;
-}
-
 }  // namespace
 
 OpFailure OpFailure::of_library(horo_status status) {
   // The message comes first: reading the detail may itself fail and replace it.
   std::string message = horo_last_error();
-  auto fields = fields_of(status) + "\n" + message;
+  auto fields = bindings::error_fields(status, message);
   return {.code = code_of(status), .message = std::move(message), .fields = std::move(fields)};
 }
 
@@ -74,9 +65,22 @@ OpFailure OpFailure::of(Status& status) {
 }
 
 OpFailure OpFailure::invalid(std::string message) {
-  auto fields = std::to_string(HORO_INVALID_ARGUMENT) + "\n0\n\n\n\n" + message;
+  auto fields = bindings::plain_fields(HORO_INVALID_ARGUMENT, message);
   return {
       .code = Code::invalid_argument, .message = std::move(message), .fields = std::move(fields)};
+}
+
+OpFailure OpFailure::of_exception(const std::exception& error, std::string_view what) noexcept {
+  const bool memory = dynamic_cast<const std::bad_alloc*>(&error) != nullptr;
+  const auto status = memory ? HORO_OUT_OF_MEMORY : HORO_RESOURCE_EXHAUSTED;
+  try {
+    std::string message = std::string(what) + ": " + error.what() +
+                          (memory ? "; this process can have no more memory" : "");
+    auto fields = bindings::plain_fields(status, message);
+    return {.code = code_of(status), .message = std::move(message), .fields = std::move(fields)};
+  } catch (const std::exception&) {
+    return {.code = code_of(status), .message = {}, .fields = {}};
+  }
 }
 
 void OpFailure::store(TF_Status* status) const {

@@ -2,7 +2,9 @@
 // Failures of libhoro and of TensorFlow as values, and as a TF_Status.
 #pragma once
 
+#include <exception>
 #include <string>
+#include <string_view>
 
 #include "bindings/tensorflow/c_api.hpp"
 #include "horo/horo.h"
@@ -27,9 +29,8 @@ class Status {
   TF_Status* status_;
 };
 
-/// The failure that ended an operation, or none. `fields` is for programs: the status, subject,
-/// tensor, host and ranks of horo_error_detail, one a line; it is empty for failures of TensorFlow
-/// itself.
+/// The failure that ended an operation, or none. `fields` is for programs, see error_fields.hpp; it
+/// is empty for failures of TensorFlow itself.
 struct OpFailure {
   Code code = Code::ok;
   std::string message;
@@ -42,6 +43,10 @@ struct OpFailure {
 
   static OpFailure of(Status& status);
   static OpFailure invalid(std::string message);
+
+  /// An exception of this module while it did `what`. When not even this text can have memory, it
+  /// is empty.
+  static OpFailure of_exception(const std::exception& error, std::string_view what) noexcept;
 
   /// Writes the failure into a TF_Status; the fields become its payload "horo".
   void store(TF_Status* status) const;

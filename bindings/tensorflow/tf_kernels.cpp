@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bindings/tensorflow/tf_kernels.hpp"
 
+#include <exception>
 #include <functional>
 #include <future>
 #include <memory>
@@ -14,34 +15,79 @@ namespace horo::tensorflow {
 
 namespace {
 
-template <horo_kind kind>
-void* make(TF_OpKernelConstruction* construction) {
-  Attributes attributes;
-  const auto failure = Attributes::read(construction, kind, attributes);
-  if (failure.is_ok()) return new Node(std::move(attributes));
+// No exception may leave a function that TensorFlow calls.
+
+void fail(TF_OpKernelConstruction* construction, const OpFailure& failure) {
   Status status;
   failure.store(status.get());
   api.TF_OpKernelConstruction_Failure(construction, status.get());
+}
+
+void fail(TF_OpKernelContext* context, const OpFailure& failure) {
+  Status status;
+  failure.store(status.get());
+  api.TF_OpKernelContext_Failure(context, status.get());
+}
+
+/// Makes a kernel; nullptr after a failure.
+template <typename Made, typename Read>
+void* made(TF_OpKernelConstruction* construction, Read read) {
+  OpFailure failure;
+  try {
+    std::unique_ptr<Made> kernel;
+    failure = read(kernel);
+    if (failure.is_ok()) return kernel.release();
+  } catch (const std::exception& error) {
+    failure = OpFailure::of_exception(error, "making an op of Horo");
+  }
+  fail(construction, failure);
   return nullptr;
+}
+
+template <horo_kind kind>
+void* make(TF_OpKernelConstruction* construction) {
+  return made<Node>(construction, [construction](std::unique_ptr<Node>& node) {
+    Attributes attributes;
+    auto failure = Attributes::read(construction, kind, attributes);
+    if (failure.is_ok()) node = std::make_unique<Node>(std::move(attributes));
+    return failure;
+  });
 }
 
 void destroy(void* kernel) {
   delete static_cast<Node*>(kernel);
 }
 
+OpFailure not_started(const Node& node, const std::exception& error) {
+  return OpFailure::of_exception(error, node.attributes().names.front());
+}
+
 /// `done` is the address of a std::function<void()> of TensorFlow, which is gone when this returns.
 /// The call therefore keeps a copy. TensorFlow for Linux is built with libstdc++, as this module
 /// is, and the layout of std::function has not changed there since 2011.
 void compute_async(void* kernel, TF_OpKernelContext* context, TF_AsyncOpKernelDoneCallback* done) {
-  auto copy = *reinterpret_cast<std::function<void()>*>(done);
-  std::make_shared<Call>(*static_cast<Node*>(kernel), context, std::move(copy))->start();
+  auto& node = *static_cast<Node*>(kernel);
+  const auto& theirs = *reinterpret_cast<std::function<void()>*>(done);
+  std::shared_ptr<Call> call;
+  try {
+    call = std::make_shared<Call>(node, context, theirs);
+  } catch (const std::exception& error) {
+    fail(context, not_started(node, error));
+    return theirs();
+  }
+  call->start();
 }
 
 void compute(void* kernel, TF_OpKernelContext* context) {
-  std::promise<void> promise;
   auto& node = *static_cast<Node*>(kernel);
-  std::make_shared<Call>(node, context, [&promise] { promise.set_value(); })->start();
-  promise.get_future().wait();
+  try {
+    std::promise<void> promise;
+    const auto end = promise.get_future();
+    std::make_shared<Call>(node, context, [&promise] { promise.set_value(); })->start();
+    end.wait();
+  } catch (const std::exception& error) {
+    fail(context, not_started(node, error));
+  }
 }
 
 template <horo_kind kind>
@@ -72,8 +118,7 @@ struct Place {
   }
 };
 
-void* make_place(TF_OpKernelConstruction* construction) {
-  auto place = std::make_unique<Place>();
+OpFailure read_place(TF_OpKernelConstruction* construction, Place& place) {
   Status status;
   char what[16] = {};
   api.TF_OpKernelConstruction_GetAttrString(construction, "what", what, sizeof what - 1,
@@ -81,31 +126,41 @@ void* make_place(TF_OpKernelConstruction* construction) {
   std::int64_t set = 0;
   if (status.ok())
     api.TF_OpKernelConstruction_GetAttrInt64(construction, "process_set", &set, status.get());
-  if (!status.ok()) {
-    api.TF_OpKernelConstruction_Failure(construction, status.get());
-    return nullptr;
-  }
-  place->what = what;
-  place->set = static_cast<horo_set>(set);
-  return place.release();
+  place.what = what;
+  place.set = static_cast<horo_set>(set);
+  return status.ok() ? OpFailure{} : OpFailure::of(status);
 }
 
-void compute_place(void* kernel, TF_OpKernelContext* context) {
-  const auto& place = *static_cast<const Place*>(kernel);
+void* make_place(TF_OpKernelConstruction* construction) {
+  return made<Place>(construction, [construction](std::unique_ptr<Place>& place) {
+    place = std::make_unique<Place>();
+    return read_place(construction, *place);
+  });
+}
+
+OpFailure give_place(const Place& place, TF_OpKernelContext* context) {
   const int number = place.number();
+  if (number < 0 && horo_is_initialized() == 0)
+    return OpFailure::invalid("horo is not initialised; call horo.init() first");
+  if (number < 0 && place.what == "set_size")
+    return OpFailure::invalid("process set " + std::to_string(place.set) + " does not exist");
   Status status;
-  if (number < 0 && (horo_is_initialized() == 0 || place.what == "set_size")) {
-    const std::string message =
-        horo_is_initialized() == 0 ? "horo is not initialised; call horo.init() first"
-                                   : "process set " + std::to_string(place.set) + " does not exist";
-    OpFailure::invalid(message).store(status.get());
-    return api.TF_OpKernelContext_Failure(context, status.get());
-  }
   const std::int64_t none = 0;
   const Tensor tensor(
       api.TF_AllocateOutput(context, 0, DataType::int32, &none, 0, sizeof(int), status.get()));
-  if (!status.ok()) return api.TF_OpKernelContext_Failure(context, status.get());
+  if (!status.ok()) return OpFailure::of(status);
   *static_cast<std::int32_t*>(api.TF_TensorData(tensor.get())) = number;
+  return {};
+}
+
+void compute_place(void* kernel, TF_OpKernelContext* context) {
+  OpFailure failure;
+  try {
+    failure = give_place(*static_cast<const Place*>(kernel), context);
+  } catch (const std::exception& error) {
+    failure = OpFailure::of_exception(error, "a number about this rank");
+  }
+  if (!failure.is_ok()) fail(context, failure);
 }
 
 OpFailure register_place() {

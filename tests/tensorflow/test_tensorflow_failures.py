@@ -3,9 +3,8 @@
 
 import os
 import re
-import signal
-import subprocess
-import sys
+
+import pytest
 
 import job
 
@@ -32,20 +31,27 @@ def test_a_fit_goes_on_after_a_rank_was_lost(tmp_path):
     assert ends and len(set(ends)) == 1, done.output
 
 
-def test_ctrl_c_ends_a_fit():
-    process = subprocess.Popen(
-        [job.HORO, "run", "-np", "2", sys.executable, program("fit_for_ever.py")],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        stdin=subprocess.DEVNULL,
-        text=True,
-    )
-    try:
-        for line in process.stdout:
-            if "fits" in line:
-                break
-        process.send_signal(signal.SIGINT)
-        rest, _ = process.communicate(timeout=job.LIMIT_S)
-    finally:
-        process.kill()
-    assert process.returncode == 130, (process.returncode, rest)
+@pytest.mark.parametrize("holds", ("variables", "model"))
+def test_a_state_survives_a_killed_rank(holds):
+    done = job.run(3, [program("elastic_state.py"), holds], options=("--min-np", "2"))
+    assert done.code == 0, done.output
+    assert done.output.count("done in generation 2 of 2 ranks") == 2, done.output
+
+
+@pytest.mark.parametrize("backend", ("tensorflow", "jax", "torch"))
+def test_ctrl_c_ends_a_fit(backend):
+    pytest.importorskip(backend)
+    done = job.interrupt(2, [program("fit_for_ever.py")], KERAS_BACKEND=backend)
+    assert done.code == 130, (done.code, done.output)
+
+
+def test_children_of_an_input_pipeline_do_not_disturb_a_training():
+    done = job.run(2, [program("forks.py")])
+    assert done.code == 0 and done.output.count("all right") == 2, done.output
+
+
+def test_memory_that_cannot_be_had_is_an_error_of_the_op():
+    """Each allocation of the module fails once."""
+    failing = os.path.join(os.environ["HORO_TEST_BIN"], "..", "tests", "failing_malloc.so")
+    done = job.run(1, [program("no_memory.py")], LD_PRELOAD=os.path.normpath(failing))
+    assert done.code == 0 and "all right" in done.output, done.output

@@ -305,12 +305,14 @@ def check_graphs_of_tensorflow_1():
 
 
 def check_dtypes_that_cannot_travel():
-    for given in (tf.constant("text"), tf.constant([1], tf.uint32)):
+    resource = tf.Variable([1.0]).handle
+    for given in (tf.constant("text"), tf.constant([1], tf.uint32), resource):
         name = given.dtype.name
         fails(ValueError, lambda: horo.allreduce(given), name, "float32")
         traced = tf.function(lambda: horo.allreduce(given))
         fails(ValueError, traced, name)
     fails(ValueError, lambda: horo.allgather(tf.constant("text")), "broadcast_object")
+    fails(ValueError, lambda: horo.broadcast(resource, 0), "resource", "broadcast_object")
     fails(ValueError, lambda: horo.allgather(tf.constant(1.0)), "scalar")
 
 
@@ -329,6 +331,11 @@ def check_a_difference_ends_on_all_ranks_and_the_job_continues():
     except tf.errors.FailedPreconditionError as error:
         known = as_horo(error)
         assert isinstance(known, horo.MismatchError) and known.subject == "shape", repr(known)
+    try:
+        horo.allreduce(mine, name="two\nlines \\n")
+        raise AssertionError("no MismatchError")
+    except horo.MismatchError as error:
+        assert error.subject == "shape" and error.tensor == "tf.allreduce.two\nlines \\n", vars(error)
     # A group with another number of members may wait for some of them for ever.
     fails(
         horo.MismatchError,

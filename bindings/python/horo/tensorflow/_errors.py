@@ -24,7 +24,7 @@ def not_converted(function: Function) -> Function:
     return marked
 
 
-_PAYLOAD = "horo"  # the module puts the fields of a failure there, one a line, then its message
+_PAYLOAD = "horo"  # the module puts the facts of a failure there
 
 
 def as_horo(error: BaseException) -> BaseException | None:
@@ -34,9 +34,7 @@ def as_horo(error: BaseException) -> BaseException | None:
     if fields is None:
         return None
     text = fields.decode(errors="replace") if isinstance(fields, bytes) else str(fields)
-    status, subject, tensor, host, ranks, message = text.split("\n", 5)
-    numbers = tuple(int(rank) for rank in ranks.split(",") if rank)
-    return _failures.made(int(status), message, _failures.Fields(int(subject), tensor, host, numbers))
+    return _failures.parsed(text)
 
 
 @contextlib.contextmanager
