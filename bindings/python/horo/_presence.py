@@ -16,7 +16,7 @@ import socket
 import struct
 import time
 
-_shown: list[socket.socket] = []
+_shown: list[int] = []  # the descriptor of this process's socket, which stays open until the process ends
 _REAPED_S = 0.05  # the agent needs so long to notice an end
 
 
@@ -30,7 +30,7 @@ def _name(rank):
 
 def _hide():
     while _shown:
-        _shown.pop().close()
+        os.close(_shown.pop())
 
 
 os.register_at_fork(after_in_child=_hide)  # a child may live longer than the rank
@@ -49,7 +49,7 @@ def show(rank):
     except OSError:  # another process has shown itself as this rank
         listener.close()
         return
-    _shown.append(listener)
+    _shown.append(listener.detach())  # an open socket object would be a warning at the end of python -X dev
 
 
 def await_ends(ranks, longest_s):
