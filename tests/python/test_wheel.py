@@ -239,33 +239,62 @@ print(f"rank {hvd.rank()} of {hvd.size()}")
 """
 
 
-def test_horovods_name_without_the_launcher(environment, tmp_path):
-    """With the wheel horo-horovod, `import horovod` needs neither `horo run` nor a variable."""
-    source = tmp_path / "source"
+@pytest.fixture(scope="module")
+def with_horovod(environment, tmp_path_factory):
+    """The environment with the wheel horo-horovod, too."""
+    folder = tmp_path_factory.mktemp("horovod")
+    source = folder / "source"
     shutil.copytree(os.path.join(SOURCES, "bindings", "horovod"), source)
     made = execute(
         *(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"),
-        *("--no-index", "--wheel-dir", str(tmp_path), str(source)),
+        *("--no-index", "--wheel-dir", str(folder), str(source)),
     )
     assert made.returncode == 0, made.stdout
-    (wheel,) = glob.glob(str(tmp_path / "horo_horovod-*.whl"))
+    (wheel,) = glob.glob(str(folder / "horo_horovod-*.whl"))
     python = str(environment / "bin" / "python3")
     # With its dependency, which must be satisfied: pip would ask an index otherwise.
     installed = execute(
         *(python, "-m", "pip", "install", "--quiet", "--no-index", wheel), env=clean()
     )
     assert installed.returncode == 0, installed.stdout
-    (tmp_path / "script.py").write_text(HOROVOD)
+    return environment
+
+
+def check_horovods_name(environment, launcher, folder, **more):
+    """`import horovod` works under the launcher."""
+    (folder / "script.py").write_text(HOROVOD)
+    python = str(environment / "bin" / "python3")
     has_torch = execute(python, "-c", "import torch", env=clean()).returncode == 0
     command = [python, "script.py", *(["horovod.torch"] if has_torch else [])]
+    done = execute(*launcher, *command, cwd=folder, env={**clean(), **more})
+    assert done.returncode == 0, (launcher, done.stdout)
+    assert "rank 0 of 2" in done.stdout and "rank 1 of 2" in done.stdout, done.stdout
+
+
+def test_horovods_name_without_the_launcher(with_horovod, tmp_path):
+    """With the wheel horo-horovod, `import horovod` needs neither `horo run` nor a variable."""
     launchers = [["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "-np", "2"], ["mpiexec.hydra", "-n", "2"]]
     found = [launcher for launcher in launchers if shutil.which(launcher[0])]
     if not found:
         pytest.skip("no mpirun.openmpi and no mpiexec.hydra: scripts/packages --install test")
     for launcher in found:
-        done = execute(*launcher, *command, cwd=tmp_path, env=clean())
-        assert done.returncode == 0, (launcher, done.stdout)
-        assert "rank 0 of 2" in done.stdout and "rank 1 of 2" in done.stdout, done.stdout
+        check_horovods_name(with_horovod, launcher, tmp_path)
+
+
+def test_horovods_name_under_srun(with_horovod, tmp_path):
+    """A real Slurm, which is started for this test."""
+    path = os.environ["PATH"] + ":/usr/sbin:/sbin"
+    if os.getuid() != 0 or not all(shutil.which(one, path=path) for one in ("slurmctld", "munged")):
+        pytest.skip("not root, or no Slurm: scripts/packages --install test")
+    script = os.path.join(SOURCES, "tests", "standalone", "slurm_here.sh")
+    folder = tmp_path / "slurm"
+    try:
+        up = execute("bash", script, "up", str(folder), "1")
+        assert up.returncode == 0, up.stdout
+        configuration = str(folder / "slurm.conf")
+        check_horovods_name(with_horovod, ["srun", "-n", "2"], tmp_path, SLURM_CONF=configuration)
+    finally:
+        execute("bash", script, "down", str(folder))
 
 
 BETWEEN_HOSTS = """
