@@ -31,6 +31,12 @@ DuelJudgement judge_differences(const std::vector<double>& differences) {
 
 }  // namespace
 
+std::string_view meaning_of_turns(double gain, double gain_error) {
+  constexpr double kBeyondNoise = 2;  // In standard errors.
+  if (gain < -kBeyondNoise * gain_error) return "so it is slower";
+  return gain > kBeyondNoise * gain_error ? "which is not certain enough" : "within the noise";
+}
+
 DuelJudgement judge_duel(const std::vector<double>& scores) {
   std::vector<double> differences;
   int failed = 0;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 namespace horo::autotune {
@@ -34,6 +35,10 @@ struct DuelJudgement {
 constexpr bool is_challengers_turn(std::size_t turn) {
   return turn % 4 == 1 || turn % 4 == 2;
 }
+
+/// What a difference in turns means that did not let the challenger win: "within the noise", "so it
+/// is slower", or "which is not certain enough".
+std::string_view meaning_of_turns(double gain, double gain_error);
 
 /// `scores`: of the turns so far, larger is better; one that is not finite makes its pair void.
 DuelJudgement judge_duel(const std::vector<double>& scores);

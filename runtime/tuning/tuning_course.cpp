@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "autotune/chance/probability.hpp"
+#include "autotune/duel.hpp"
 
 namespace horo::runtime::tuning {
 
@@ -281,9 +282,10 @@ std::string TuningCourse::verdict() const {
     case SearchEnding::default_is_best:
       return stays("no other setting is expected to be faster");
     case SearchEnding::default_stays:
-      return stays(fmt::format(
-          "in turns, the best other setting differed by {:+.1f} % +- {:.1f} %, within the noise",
-          100 * outcome.gain, 100 * outcome.gain_error));
+      return stays(
+          fmt::format("in turns, the best other setting differed by {:+.1f} % +- {:.1f} %, {}",
+                      100 * outcome.gain, 100 * outcome.gain_error,
+                      autotune::meaning_of_turns(outcome.gain, outcome.gain_error)));
     case SearchEnding::challenger_won:
       break;
   }

@@ -44,7 +44,8 @@ static int has_ended(const char* path, int most) {
   if (file == NULL) return 0;
   while (fgets(line, sizeof line, file) != NULL)
     ended = ended || ++lines >= most || strstr(line, "default is best") != NULL ||
-            strstr(line, "default stays") != NULL || strstr(line, "challenger won") != NULL;
+            strstr(line, "default stays") != NULL || strstr(line, "challenger won") != NULL ||
+            strstr(line, "known holds") != NULL;
   fclose(file);
   return ended;
 }

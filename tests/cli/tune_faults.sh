@@ -18,6 +18,15 @@ try timeout 100 horo tune -np 2 -- sh -c 'echo "no data set" >&2; exit 7'
 expect "exit code online" "$code" 1
 expect_in "standard error online" "$err" "no data set"
 
+# A command that fails with one setting only: that trial is marked, and the others are compared.
+try timeout 100 horo tune -np 2 --space space.yaml --fusion-threshold 1MiB --cycle-time 0 --trials 4 --json -- \
+  sh -c '[ "${TUNE_MODE-}" != slow ] || { echo "there is no mode slow" >&2; exit 3; }'
+expect "exit code with one failing setting" "$code" 0
+expect "settings that failed, and trials" \
+  "$(python3 -c 'import json, sys; d = json.load(sys.stdin); print([s["values"] for s in d["settings"] if s["failures"]], len(d["samples"]))' <<<"$out")" \
+  "[['slow']] 4"
+expect_in "standard error with one failing setting" "$err" "failed: exit code 3"
+
 # A request that leaves nothing to tune is refused at once.
 refused "there is nothing to tune: fusion.threshold by flag --fusion-threshold, cycle.time by environment HORO_CYCLE_TIME" \
   env HORO_CYCLE_TIME=1ms horo tune -np 2 --restart --fusion-threshold 1MiB -- true
@@ -27,6 +36,12 @@ refused "space.yml': opening it: No such file" horo tune -np 2 --space "$scratch
 try timeout 100 horo tune -np 2 --restart --budget 1s -- sleep 1000
 expect "exit code of a short budget" "$code" 0
 expect_in "standard output" "$out" "the budget of 1.0 s is too short for one trial"
+expect_in "standard output" "$out" "the budget ended before anything was measured, so the default stays"
+try timeout 100 horo tune -np 2 --online --budget 3s --json --autotune-steps-per-sample 100000 -- "$rank" 100000000
+expect "exit code of a short budget online" "$code" 0
+expect_in "verdict" "$out" '"the budget ended before anything was measured, so the default stays; allow more with --budget, or lower'
+expect_in "who stopped it" "$out" '"stopped_by": "budget"'
+expect_in "note" "$out" "the budget was 3.0 s"
 try horo tune --dry-run -np 2 --space space.yaml -- train
 expect "exit code of --dry-run" "$code" 0
 expect_in "plan" "$out" "TUNE_MODE=(unset)"

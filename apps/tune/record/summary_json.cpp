@@ -23,6 +23,25 @@ std::string_view kind_name(TuneSource kind) {
   return "";
 }
 
+/// Empty: the search came to its end, or only its log is known.
+std::string_view stop_name(EarlyStop stop) {
+  switch (stop) {
+    case EarlyStop::none:
+      break;
+    case EarlyStop::program_ended:
+      return "program";
+    case EarlyStop::failures:
+      return "failures";
+    case EarlyStop::budget:
+      return "budget";
+    case EarlyStop::trials:
+      return "trials";
+    case EarlyStop::user:
+      return "user";
+  }
+  return "";
+}
+
 void put_texts(JsonWriter& json, const std::vector<std::string>& texts) {
   json.begin_array();
   for (const auto& text : texts) json.value(text);
@@ -137,6 +156,12 @@ std::string summary_json(const TuneRecord& record, const TuneSummary& summary) {
   JsonWriter json;
   json.begin_object().key("source").value(record.source);
   json.key("kind").value(kind_name(record.kind)).key("score_unit").value(record.score_unit);
+  json.key("stopped_by");
+  if (const auto stop = stop_name(record.early_stop); !stop.empty()) {
+    json.value(stop);
+  } else {
+    json.null();
+  }
   json.key("verdicts");
   put_texts(json, summary.verdicts);
   json.key("notes");

@@ -12,6 +12,17 @@ namespace horo::apps {
 
 enum class TuneSource : std::uint8_t { horo_log, horovod_log, trials, simulation };
 
+/// What ended a search, or the command that was tuned, before the search came to its end. A log
+/// alone says only that the training ended.
+enum class EarlyStop : std::uint8_t {
+  none,           ///< The search came to its end, or only its log is known.
+  program_ended,  ///< The program ended by itself.
+  failures,       ///< The command failed, or too many trials in a row did.
+  budget,
+  trials,  ///< All trials were used.
+  user,
+};
+
 /// A value that the settings of a search consist of.
 struct TunedColumn {
   std::string name;  ///< "fusion threshold".
@@ -58,6 +69,7 @@ struct TuneRecord {
   std::vector<TriedSample> samples;
   std::optional<RecordedEnding> ending;
   EarlierSearches earlier{};
+  EarlyStop early_stop = EarlyStop::none;
   std::vector<std::string> warnings;
   std::vector<std::string> notes;  ///< Why trials ended, and other facts that are no measurements.
 };

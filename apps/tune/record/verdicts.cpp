@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 
 #include "apps/tune/record/tune_summary.hpp"
+#include "autotune/duel.hpp"
+#include "autotune/search.hpp"
 
 namespace horo::apps {
 
@@ -28,6 +30,52 @@ std::string confidence_text(double chance) {
   return chance < kTiny ? "more than 99.99 %" : fmt::format("{:.4g} %", 100 * (1 - chance));
 }
 
+/// What ended, as the first half of a sentence. It follows with what had not happened by then.
+std::string_view what_ended(const TuneRecord& record) {
+  switch (record.early_stop) {
+    case EarlyStop::none:
+      return record.kind == TuneSource::trials ? "the trials ended" : "the training ended";
+    case EarlyStop::program_ended:
+      return "the training ended";
+    case EarlyStop::failures:
+      return "the command failed";
+    case EarlyStop::budget:
+      return "the budget ended";
+    case EarlyStop::trials:
+      return "all trials were used";
+    case EarlyStop::user:
+      return "you stopped the search";
+  }
+  return "";
+}
+
+/// The log says so itself, or the one who ran the search does.
+bool has_ended_early(const TuneRecord& record) {
+  return record.ending ? record.ending->state == kEndedEarly : record.early_stop != EarlyStop::none;
+}
+
+std::string no_sample_in_log(const TuneRecord& record) {
+  constexpr std::string_view kSooner =
+      "lower --autotune-warmup-samples and --autotune-steps-per-sample";
+  const bool by_program =
+      record.early_stop == EarlyStop::none || record.early_stop == EarlyStop::program_ended;
+  // The notes say why there is no log.
+  if (by_program && record.columns.empty()) return "nothing was measured; the default stays";
+  if (by_program && record.ending) {
+    return fmt::format(
+        "the training ended during the warm-up, so nothing was measured and the default stays; "
+        "train for more steps, or {}",
+        kSooner);
+  }
+  if (record.early_stop == EarlyStop::none)
+    return "the log has no sample: the job is in its warm-up, or was killed there, or reduced no "
+           "tensor";
+  const auto text =
+      fmt::format("{} before anything was measured, so the default stays", what_ended(record));
+  if (record.early_stop != EarlyStop::budget) return text;
+  return fmt::format("{}; allow more with --budget, or {}", text, kSooner);
+}
+
 std::string nothing_measured(const TuneRecord& record) {
   if (!record.samples.empty()) {
     return fmt::format("none of the {} samples has a score: {}; nothing can be compared",
@@ -35,18 +83,16 @@ std::string nothing_measured(const TuneRecord& record) {
   }
   switch (record.kind) {
     case TuneSource::trials:
+      return fmt::format("{} before anything was measured, so the default stays",
+                         what_ended(record));
     case TuneSource::simulation:
-      return "nothing was measured; the default stays";
+      return "nothing was predicted; the default stays";
     case TuneSource::horovod_log:
       return "the log has no sample: the training ended during the warm-up, or reduced no tensor";
     case TuneSource::horo_log:
       break;
   }
-  if (!record.ending)
-    return "the log has no sample: the job is in its warm-up, or was killed there, or reduced no "
-           "tensor";
-  return "the training ended during the warm-up, so nothing was measured and the default stays; "
-         "train for more steps, or lower --autotune-warmup-samples and --autotune-steps-per-sample";
+  return no_sample_in_log(record);
 }
 
 /// The name of the setting that others had to beat.
@@ -90,39 +136,85 @@ std::string prediction_verdict(const TuneRecord& record, const TuneSummary& summ
       best_setting(record, summary), 100 * summary.gain->gain);
 }
 
+void add_early_end(const TuneRecord& record, const TuneSummary& summary,
+                   std::vector<std::string>& verdicts) {
+  verdicts.push_back(fmt::format(
+      "{} before the search was over, after {} samples; {} stays, because no other setting was "
+      "confirmed in turns",
+      what_ended(record), record.samples.size(), base_name(record)));
+  if (summary.gain && summary.gain->in_turns) {
+    verdicts.push_back(fmt::format("in the turns until then, {} differed from {} by {}",
+                                   best_setting(record, summary), base_name(record),
+                                   gain_text(*summary.gain)));
+  } else {
+    verdicts.push_back(opinion(record, summary));
+  }
+}
+
+/// The setting of a search whose winner is to be kept.
+std::string kept_verdict(const TuneRecord& record, const TuneSummary& summary) {
+  const auto base = base_name(record);
+  auto kept = describe_setting(record, record.ending->values);
+  if (!summary.gain) {
+    // Where no sample differs from another, none is of this setting.
+    if (kept.empty()) kept = "the setting of the last line";
+    return fmt::format("keep {}: the search ended with '{}', but its turns are not in the log",
+                       kept, record.ending->state);
+  }
+  if (record.ending->state == kKnownHolds) {
+    return fmt::format(
+        "keep {}, as an earlier job did: a check of {} samples measured that it is faster than {} "
+        "by {}",
+        kept, record.samples.size(), base, gain_text(*summary.gain));
+  }
+  return fmt::format(
+      "keep {}: it is faster than {} by {}, measured in turns, with a confidence of {}", kept, base,
+      gain_text(*summary.gain), confidence_text(summary.gain->chance));
+}
+
+/// What the turns showed of a setting that has not won them.
+std::string lost_turns(const TuneRecord& record, const TunedGain& gain) {
+  const auto failed =
+      std::find_if(record.samples.begin(), record.samples.end(), [](const TriedSample& sample) {
+        return sample.stage == kDuelStage && !sample.failure.empty();
+      });
+  // Without a whole pair of turns there is no difference.
+  if (gain.gain == 0 && gain.error == 0 && failed != record.samples.end())
+    return fmt::format("could not be compared: {}", failed->failure);
+  return fmt::format("differed by {}, {}", gain_text(gain),
+                     autotune::meaning_of_turns(gain.gain, gain.error));
+}
+
+/// Why a search that came to its end has no winner.
+std::string stays_because(const TuneRecord& record, const TuneSummary& summary) {
+  using autotune::SearchEnding;
+  const auto& state = record.ending->state;
+  if (summary.gain && summary.gain->in_turns) {
+    return fmt::format("in turns, {} {}", best_setting(record, summary),
+                       lost_turns(record, *summary.gain));
+  }
+  if (state == autotune::name(SearchEnding::default_is_best))
+    return "no other setting is expected to be faster";
+  if (state == autotune::name(SearchEnding::budget_too_short)) {
+    return fmt::format(
+        "too few samples were allowed to try anything else; raise {}",
+        record.kind == TuneSource::trials ? "--trials" : "--autotune-bayes-opt-max-samples");
+  }
+  if (state == autotune::name(SearchEnding::nothing_to_tune))
+    return "every value that could change is set";
+  return fmt::format("the search ended with '{}'", state);
+}
+
 void add_ending(const TuneRecord& record, const TuneSummary& summary,
                 std::vector<std::string>& verdicts) {
+  const auto& state = record.ending->state;
   if (record.kind == TuneSource::simulation) {
     verdicts.push_back(prediction_verdict(record, summary));
-    return;
-  }
-  const auto& state = record.ending->state;
-  const auto base = base_name(record);
-  if (state == kKnownHolds && summary.gain) {
-    verdicts.push_back(fmt::format(
-        "keep {}, as an earlier job did: a check of {} samples measured that it is faster than {} "
-        "by "
-        "{}",
-        best_setting(record, summary), record.samples.size(), base, gain_text(*summary.gain)));
-    return;
-  }
-  if (state == kChallengerWon && summary.gain) {
-    verdicts.push_back(fmt::format(
-        "keep {}: it is faster than {} by {}, measured in turns, with a confidence of {}",
-        best_setting(record, summary), base, gain_text(*summary.gain),
-        confidence_text(summary.gain->chance)));
-  } else if (summary.gain && summary.gain->in_turns) {
-    verdicts.push_back(
-        fmt::format("{} stays: in turns, {} differed by {}, which is within the noise", base,
-                    best_setting(record, summary), gain_text(*summary.gain)));
-  } else if (state == kEndedEarly) {
-    verdicts.push_back(fmt::format(
-        "the {} ended before the search did, after {} samples; {} stays, "
-        "because no other setting was confirmed in turns",
-        record.kind == TuneSource::trials ? "trials" : "training", record.samples.size(), base));
-    verdicts.push_back(opinion(record, summary));
+  } else if (state == kChallengerWon || state == kKnownHolds) {
+    verdicts.push_back(kept_verdict(record, summary));
   } else {
-    verdicts.push_back(fmt::format("{} stays: the search ended with '{}'", base, state));
+    verdicts.push_back(
+        fmt::format("{} stays: {}", base_name(record), stays_because(record, summary)));
   }
 }
 
@@ -156,6 +248,8 @@ std::vector<std::string> verdicts_of(const TuneRecord& record, const TuneSummary
                                    base_name(record)));
   } else if (record.kind == TuneSource::horovod_log) {
     add_horovod(record, summary, verdicts);
+  } else if (has_ended_early(record)) {
+    add_early_end(record, summary, verdicts);
   } else if (record.ending) {
     add_ending(record, summary, verdicts);
   } else {

@@ -117,6 +117,7 @@ class Restarts {
                         .signal = stop == TrialStop::interrupted ? signal_ : 0,
                         .seconds = seconds_};
     outcome.record.source = fmt::format("{}", fmt::join(request_.job.options.command, " "));
+    outcome.record.early_stop = early_stop_of(stop);
     if (const auto why = stop_text(driver_, stop, rules_); !why.empty())
       outcome.record.notes.push_back(why);
     if (outcome.failed) {
@@ -228,6 +229,23 @@ TuneRecord record_of_trials(const TrialDriver& driver, const TrialSpace& space,
     record.ending->chance_percent = 100 * outcome.chance;
   }
   return record;
+}
+
+EarlyStop early_stop_of(TrialStop stop) {
+  switch (stop) {
+    case TrialStop::none:
+    case TrialStop::settled:
+      break;
+    case TrialStop::out_of_time:
+      return EarlyStop::budget;
+    case TrialStop::out_of_trials:
+      return EarlyStop::trials;
+    case TrialStop::failures:
+      return EarlyStop::failures;
+    case TrialStop::interrupted:
+      return EarlyStop::user;
+  }
+  return EarlyStop::none;
 }
 
 std::string stop_text(const TrialDriver& driver, TrialStop stop, const TrialRules& rules) {

@@ -33,16 +33,25 @@ std::string online_progress(const TuneRecord* record, double budget, double pass
 
 void note_end(const JobRun& run, const TuneRequest& request, JobRuns& runs, TuneOutcome& outcome) {
   auto& notes = outcome.record.notes;
-  if (outcome.failed) {
-    notes.push_back(fmt::format("the command failed: {}", run.describe_failure()));
-    runs.progress().done(fmt::format("the command failed: {}; its last lines:\n{}",
-                                     run.describe_failure(), runs.last_output()));
-  } else if (run.end.timed_out) {
-    notes.push_back(fmt::format("the budget of {} ended before the search did",
-                                duration_text(request.budget_seconds)));
-  } else if (run.end.signal != 0) {
-    notes.emplace_back("you stopped the search");
-  } else if (!run.log) {
+  switch (outcome.record.early_stop) {
+    case EarlyStop::failures:
+      notes.push_back(fmt::format("the command failed: {}", run.describe_failure()));
+      runs.progress().done(fmt::format("the command failed: {}; its last lines:\n{}",
+                                       run.describe_failure(), runs.last_output()));
+      return;
+    case EarlyStop::budget:
+      notes.push_back(fmt::format("the budget was {}; allow more with --budget",
+                                  duration_text(request.budget_seconds)));
+      break;
+    case EarlyStop::user:
+      notes.emplace_back("you stopped the search");
+      return;
+    case EarlyStop::none:
+    case EarlyStop::program_ended:
+    case EarlyStop::trials:
+      break;
+  }
+  if (!run.log) {
     notes.push_back(fmt::format(
         "the job wrote no log to '{}': it has one rank, does not use Horo's runtime, or its rank 0 "
         "runs on another host; then name a file in a shared folder with --autotune-log-file",
@@ -51,6 +60,12 @@ void note_end(const JobRun& run, const TuneRequest& request, JobRuns& runs, Tune
 }
 
 }  // namespace
+
+EarlyStop early_stop_of(const JobRun& run) {
+  if (run.end.signal != 0) return EarlyStop::user;
+  if (run.end.timed_out) return EarlyStop::budget;
+  return run.failed() ? EarlyStop::failures : EarlyStop::program_ended;
+}
 
 Result<TuneOutcome> tune_online(const TuneRequest& request, JobRuns& runs) {
   HORO_TRY(auto state, OnlineState::open(request, runs.log()));
@@ -71,6 +86,8 @@ Result<TuneOutcome> tune_online(const TuneRequest& request, JobRuns& runs) {
                       .signal = run.end.signal,
                       .seconds = run.end.seconds};
   outcome.record.source = fmt::format("{}", fmt::join(request.job.options.command, " "));
+  outcome.record.early_stop =
+      outcome.settled && !outcome.failed ? EarlyStop::none : early_stop_of(run);
   note_end(run, request, runs, outcome);
   if (!outcome.settled && state.has_samples()) {
     outcome.record.notes.push_back(

@@ -170,6 +170,22 @@ TEST_CASE("trials become samples, and the ending keeps the gain of the turns") {
   CHECK(*record.ending->gain_percent == Approx(100).margin(5));
 }
 
+TEST_CASE("what ended an unfinished search is known from the run, or from the trials") {
+  JobRun run;
+  CHECK(early_stop_of(run) == EarlyStop::program_ended);
+  run.end.status = launcher::ExitStatus(3 << 8);
+  CHECK(early_stop_of(run) == EarlyStop::failures);
+  run.end.timed_out = true;
+  CHECK(early_stop_of(run) == EarlyStop::budget);
+  run.end.signal = 2;
+  CHECK(early_stop_of(run) == EarlyStop::user);
+  CHECK(early_stop_of(TrialStop::settled) == EarlyStop::none);
+  CHECK(early_stop_of(TrialStop::out_of_time) == EarlyStop::budget);
+  CHECK(early_stop_of(TrialStop::out_of_trials) == EarlyStop::trials);
+  CHECK(early_stop_of(TrialStop::failures) == EarlyStop::failures);
+  CHECK(early_stop_of(TrialStop::interrupted) == EarlyStop::user);
+}
+
 TEST_CASE("a run counts by its sample, by its duration, or as a failure") {
   JobRun run;
   run.end.seconds = 36;

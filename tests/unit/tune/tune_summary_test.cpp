@@ -51,7 +51,44 @@ TEST_CASE("a default that stayed in the turns is said to stay, with the differen
   const auto summary = summarise(record_of(text));
   CHECK_FALSE(summary.keep_best);
   CHECK(has_verdict(summary, "the default stays: in turns, fusion threshold 8 MiB"));
-  CHECK(has_verdict(summary, "differed by 0.8 % +- 1.5 %, which is within the noise"));
+  CHECK(has_verdict(summary, "differed by 0.8 % +- 1.5 %, within the noise"));
+}
+
+TEST_CASE("turns that a setting lost are said to show noise, a slower setting, or too little") {
+  const auto verdict_of = [](const std::string& figures) {
+    auto text = horo_log();
+    text.replace(text.find("challenger won,50,1,0.2"), 23, "default stays," + figures);
+    return summarise(record_of(text));
+  };
+  CHECK(has_verdict(verdict_of("-4,1,99"), "differed by -4.0 % +- 1.0 %, so it is slower"));
+  CHECK(has_verdict(verdict_of("4,1.8,3"), "4.0 % +- 1.8 %, which is not certain enough"));
+  auto failed = record_of(horo_log());
+  failed.kind = TuneSource::trials;
+  failed.ending->state = "default stays";
+  failed.ending->gain_percent = failed.ending->gain_error_percent = 0;
+  failed.samples.back().failure = "exit code 3";
+  CHECK(has_verdict(summarise(failed), "could not be compared: exit code 3"));
+}
+
+TEST_CASE("each ending of a search without turns says why the default stays") {
+  const auto verdict_of = [](const std::string& state) {
+    auto text = horo_log();
+    text.resize(text.find("0,0,0,1,0,64,101"));
+    return summarise(record_of(text + "0,0,0,1,0,64,101,bytes/us,2,10,50," + state + ",,,\n"));
+  };
+  CHECK(has_verdict(verdict_of("default is best"), "no other setting is expected to be faster"));
+  CHECK(has_verdict(verdict_of("budget too short"), "raise --autotune-bayes-opt-max-samples"));
+  CHECK(has_verdict(verdict_of("nothing to tune"), "every value that could change is set"));
+}
+
+TEST_CASE("a winner whose turns are missing in the log is kept all the same") {
+  const auto record = record_of(std::string(kHoroHeader) +
+                                "0,0,0,1,0,64,100,bytes/us,2,10,50,first points,,,\n"
+                                "0,0,0,1,1,4,120,bytes/us,2.5,12,50,first points,,,\n"
+                                "0,0,0,1,0,64,101,bytes/us,2,10,50,challenger won,50,1,0.2\n");
+  const auto summary = summarise(record);
+  CHECK(setting_to_keep(record));
+  CHECK(has_verdict(summary, "keep fusion threshold 64 MiB, cycle time 0 ms: the search ended"));
 }
 
 TEST_CASE("the best so far is a mean, so it falls when a lucky setting is measured again") {
@@ -81,8 +118,45 @@ TEST_CASE("a training that ended before its search keeps the default, and the be
   text += "0,0,0,1,0,64,101,bytes/us,2,10,50,ended early,,,\n";
   const auto ended = summarise(record_of(text));
   CHECK_FALSE(ended.keep_best);
-  CHECK(has_verdict(ended, "the training ended before the search did, after 5 samples"));
+  CHECK(has_verdict(ended, "the training ended before the search was over, after 5 samples"));
   CHECK(has_verdict(ended, "fusion threshold 8 MiB, cycle time 0.5 ms is expected to be faster"));
+}
+
+TEST_CASE("what ended a search early is named, with and without samples and a last line") {
+  struct Case {
+    EarlyStop stop;
+    std::string what;
+  };
+
+  const Case cases[] = {{EarlyStop::program_ended, "the training ended"},
+                        {EarlyStop::failures, "the command failed"},
+                        {EarlyStop::budget, "the budget ended"},
+                        {EarlyStop::trials, "all trials were used"},
+                        {EarlyStop::user, "you stopped the search"}};
+  auto text = horo_log();
+  text.resize(text.find("0,0,0,1,0.5,8,152"));
+  const std::string last = "0,0,0,1,0,64,101,bytes/us,2,10,50,ended early,";
+  for (const auto& one : cases) {
+    CAPTURE(one.what);
+    for (const auto* ending : {"", ",,\n", "30,2,1\n"}) {
+      CAPTURE(ending);
+      auto record = record_of(*ending == '\0' ? text : text + last + ending);
+      record.early_stop = one.stop;
+      const auto summary = summarise(record);
+      CHECK_FALSE(summary.keep_best);
+      CHECK(has_verdict(summary, one.what + " before the search was over, after 7 samples; the "
+                                            "default stays"));
+      CHECK(has_verdict(summary, *ending == '3' ? "in the turns until then, fusion threshold 8"
+                                                : "is expected to be faster"));
+    }
+    if (one.stop == EarlyStop::program_ended) continue;
+    for (const auto kind : {TuneSource::horo_log, TuneSource::trials}) {
+      auto nothing = record_of(kHoroHeader);
+      nothing.kind = kind;
+      nothing.early_stop = one.stop;
+      CHECK(has_verdict(summarise(nothing), one.what + " before anything was measured"));
+    }
+  }
 }
 
 TEST_CASE("a log of Horovod: the lucky score is not expected again, and the default is unknown") {
