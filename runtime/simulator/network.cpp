@@ -51,11 +51,17 @@ Traffic Network::traffic(int host) const {
   return index < traffic_.size() ? traffic_[index] : Traffic{};
 }
 
+/// The bytes of a frame with all headers.
+std::size_t Network::on_wire(std::size_t bytes) const {
+  const auto more = bytes == 0 ? 0 : (bytes - 1) / model_.packet_bytes;
+  return bytes + model_.overhead_bytes + more * model_.packet_overhead;
+}
+
 void Network::count(int host, std::size_t bytes) {
   const auto index = static_cast<std::size_t>(host);
   if (index >= traffic_.size()) traffic_.resize(index + 1);
   ++traffic_[index].frames;
-  traffic_[index].bytes += bytes + model_.overhead_bytes;
+  traffic_[index].bytes += on_wire(bytes);
 }
 
 void Network::carry(int from, int to, std::size_t bytes, TimePoint departure, Event arrive) {
@@ -64,7 +70,7 @@ void Network::carry(int from, int to, std::size_t bytes, TimePoint departure, Ev
     count(to, bytes);
   }
   if (links_) {
-    const auto all = static_cast<double>(bytes + model_.overhead_bytes);
+    const auto all = static_cast<double>(on_wire(bytes));
     if (from != to) return cross(from, to, all, departure, std::move(arrive));
     const auto seconds = static_cast<double>(bytes) / links_->inside.bytes_per_second;
     return at(
@@ -72,7 +78,7 @@ void Network::carry(int from, int to, std::size_t bytes, TimePoint departure, Ev
         std::move(arrive));
   }
   auto& wire = wires_[{from, to}];
-  const auto seconds = static_cast<double>(bytes + model_.overhead_bytes) / model_.bytes_per_second;
+  const auto seconds = static_cast<double>(on_wire(bytes)) / model_.bytes_per_second;
   wire.free = std::max(wire.free, departure) + Duration(static_cast<Duration::rep>(seconds * 1e9));
   wire.arrived = std::max(wire.arrived, wire.free + model_.latency + draw_jitter());
   at(wire.arrived, std::move(arrive));

@@ -23,6 +23,8 @@ struct LinkModel {
   Duration jitter{};  ///< Largest random addition to the latency, by seed.
   double bytes_per_second = 1.25e9;
   std::size_t overhead_bytes = 86;  ///< Per frame: length, tag, TCP/IP and Ethernet headers.
+  /// TCP cuts a frame into packets of so many bytes, and each after the first has headers again.
+  std::size_t packet_bytes = 1448, packet_overhead = 66;
   Duration send_cost = std::chrono::microseconds(3);
   Duration receive_cost = std::chrono::microseconds(4);
 };
@@ -42,7 +44,7 @@ struct ClusterLinks {
 /// Frames that a host has sent to other hosts or got from them.
 struct Traffic {
   std::uint64_t frames = 0;
-  std::uint64_t bytes = 0;  ///< With the overhead of frames.
+  std::uint64_t bytes = 0;  ///< With the overhead of frames and packets.
 };
 
 /// Thread: owner.
@@ -59,7 +61,7 @@ class Network {
 
   TimePoint now() const { return now_; }
 
-  /// Bytes that `host` has sent to other hosts, with the overhead of frames.
+  /// Bytes that `host` has sent to other hosts, with the overhead of frames and packets.
   std::uint64_t sent(int host) const {
     return cards_.empty() ? 0 : cards_[static_cast<std::size_t>(host)].sent;
   }
@@ -111,6 +113,7 @@ class Network {
     std::uint64_t sent = 0;
   };
 
+  std::size_t on_wire(std::size_t bytes) const;
   void count(int host, std::size_t bytes);
   void cross(int from, int to, double bytes, TimePoint departure, Event arrive);
   Duration draw_jitter();

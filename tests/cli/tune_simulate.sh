@@ -6,12 +6,12 @@
 cat >"$scratch/cluster.yaml" <<YAML
 hosts:
   - {count: 4, ranks: 2}
-links: {latency_us: 500, gbit_per_s: 1}
+links: {latency_us: 5000, gbit_per_s: 1}
 training:
   compute_ms: 20
   tensors:
-    - {bytes: 40000, count: 400}
-    - {bytes: 4000000, count: 1}
+    - {bytes: 4000, count: 400}
+    - {bytes: 400000, count: 1}
 YAML
 
 try horo tune --simulate "$scratch/cluster.yaml" --json --config-out "$scratch/tuned.yaml"
@@ -38,7 +38,7 @@ for option in "--budget 5m" "--resume state" "-np 4" "--fusion-threshold 1MiB" "
   # shellcheck disable=SC2086 # The option and its value are two words.
   refused "--simulate takes only --json, --html and --config-out" horo tune --simulate "$scratch/cluster.yaml" $option
 done
-for wrong in 's/ranks: 2/ranks: 100/' 's/compute_ms: 20/compute_ms: 50000000/' 's/gbit_per_s: 1/gbit_per_s: 0.001/; s/bytes: 4000000/bytes: 2000000000/'; do
+for wrong in 's/ranks: 2/ranks: 100/' 's/compute_ms: 20/compute_ms: 50000000/' 's/gbit_per_s: 1/gbit_per_s: 0.001/; s/bytes: 400000,/bytes: 2000000000,/'; do
   sed "$wrong" "$scratch/cluster.yaml" >"$scratch/large.yaml"
   refused "large.yaml" horo tune --simulate "$scratch/large.yaml"
 done

@@ -22,6 +22,14 @@
 
 namespace horo::runtime::sim {
 
+/// How the bytes of a sum come from host to host.
+struct SumWay {
+  bool by_hosts = false;  ///< Once for each host, after a sum inside it; else for each rank.
+  Algorithm algorithm{};
+
+  friend bool operator==(const SumWay&, const SumWay&) = default;
+};
+
 /// Thread: owner.
 class ClusterRun {
  public:
@@ -41,6 +49,8 @@ class ClusterRun {
   /// `begins`: by host, when its ranks begin. Nothing: all at once.
   SumReport sum(std::uint64_t bytes, const std::vector<Duration>& begins = {},
                 std::uint64_t small_message = kUsualSmallMessage);
+  /// The way that a sum of so many bytes takes.
+  SumWay way_of(std::uint64_t bytes, std::uint64_t small_message) const;
   /// The last call: the job ends.
   LossReport lose(const HostFailure& failure);
 
@@ -64,6 +74,7 @@ class ClusterRun {
   void meet_hosts(int host);
   void connect_leader(int host);
   void connect_rank(int rank, std::uint64_t number, StartReport& report);
+  SumWay way_of(const Bucket& bucket) const;
   Duration run_sum(const Bucket& bucket, const std::vector<Duration>& begins, SumReport& report);
   void sum_whole(int rank, int worker, const Bucket& bucket);
   void sum_by_hosts(int rank, int worker, const Bucket& bucket);

@@ -26,6 +26,11 @@ Bucket bucket_of(std::uint64_t elements, std::uint64_t small_message) {
   return bucket;
 }
 
+std::uint64_t segments_of(const Bucket& bucket, int size) {
+  const auto unit = segment_unit(bucket, size, segment_bytes(size));
+  return std::max<std::uint64_t>(1, (bucket.parts.front().elements + unit - 1) / unit);
+}
+
 }  // namespace
 
 Hierarchy ClusterRun::hierarchy_of(int rank) const {
@@ -84,17 +89,30 @@ SumReport ClusterRun::sum(std::uint64_t bytes, const std::vector<Duration>& begi
   return report;
 }
 
-Duration ClusterRun::run_sum(const Bucket& bucket, const std::vector<Duration>& begins,
-                             SumReport& report) {
+SumWay ClusterRun::way_of(std::uint64_t bytes, std::uint64_t small_message) const {
+  return way_of(bucket_of(bytes / 4, small_message));
+}
+
+SumWay ClusterRun::way_of(const Bucket& bucket) const {
   const auto hierarchy = hierarchy_of(0);
   const auto table = BackendTable::of_hosts({.name = "tcp", .rejected = {}}, hierarchy, {});
   const bool by_hosts = table.choose(bucket).path == BucketPath::by_hosts;
   const int size = by_hosts ? world_->hosts() : world_->size();
-  const auto moved = by_hosts ? slice_elements(cut_bucket(bucket, kPiece).front(), hierarchy) * 4
-                              : std::min(report.bytes, segment_bytes(size));
-  report.path = by_hosts ? "by hosts" : "whole";
+  const auto elements = by_hosts ? slice_elements(cut_bucket(bucket, kPiece).front(), hierarchy)
+                                 : bucket.like.elements;
+  const auto moved = std::min(elements * 4, segment_bytes(size));
   const Mesh all{.size = size, .shares_hosts = !by_hosts && most_local_ > 1};
-  report.algorithm = name(choose_allreduce(all, moved, Partial::exact, bucket.small_message));
+  return {.by_hosts = by_hosts,
+          .algorithm = choose_allreduce(all, moved, Partial::exact, bucket.small_message)};
+}
+
+Duration ClusterRun::run_sum(const Bucket& bucket, const std::vector<Duration>& begins,
+                             SumReport& report) {
+  const auto way = way_of(bucket);
+  const bool by_hosts = way.by_hosts;
+  const int size = by_hosts ? world_->hosts() : world_->size();
+  report.path = by_hosts ? "by hosts" : "whole";
+  report.algorithm = name(way.algorithm);
   report.ends.assign(static_cast<std::size_t>(world_->hosts()), Duration{});
   const auto begin = network_.now();
   for (const int rank : members_) {
@@ -128,8 +146,7 @@ void ClusterRun::sum_whole(int rank, int worker, const Bucket& bucket) {
     sleep(taking(one.elements * 4 * (one.sources.size() - 1), kReducedPerSecond));
   };
   const auto step = static_cast<std::uint64_t>(TcpTransport::workers_of(mesh.size));
-  const auto unit = segment_unit(bucket, mesh.size, segment_bytes(mesh.size));
-  const auto segments = (bucket.parts.front().elements + unit - 1) / unit;
+  const auto segments = segments_of(bucket, mesh.size);
   for (auto s = static_cast<std::uint64_t>(worker); s < segments; s += step) {
     run_segment(*transport, mesh, bucket,
                 {.segment = s,
@@ -158,11 +175,14 @@ void ClusterRun::sum_by_hosts(int rank, int worker, const Bucket& bucket) {
                                cluster_.inside.bytes_per_second);
     sleep(inside);
     const auto slice = bucket_of(elements, bucket.small_message);
-    run_segment(*transport, mesh, slice,
-                {.segment = 0,
-                 .worker = static_cast<std::uint32_t>(worker),
-                 .memory = nullptr,
-                 .combine = combine});
+    const auto segments = segments_of(slice, mesh.size);
+    for (std::uint64_t s = 0; s < segments; ++s) {
+      run_segment(*transport, mesh, slice,
+                  {.segment = s,
+                   .worker = static_cast<std::uint32_t>(worker),
+                   .memory = nullptr,
+                   .combine = combine});
+    }
     sleep(inside);
   }
 }

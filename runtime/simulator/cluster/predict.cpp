@@ -181,10 +181,19 @@ StepPredictor::SumTimes StepPredictor::sum_times(std::uint64_t bytes, std::uint6
   // Between the powers of two and their halves times three the time is nearly linear.
   const auto power = std::bit_floor(std::max(bytes, kSmallest));
   const auto half = power + power / 2;
-  const auto low = bytes < half ? power : half;
-  const auto high = bytes < half ? half : 2 * power;
+  auto low = bytes < half ? power : half;
+  auto high = bytes < half ? half : 2 * power;
+  if (bytes > low && high % 4 == 0) {
+    // Another way that begins between them makes a step.
+    const auto last = last_of_way(low, high, small_message);
+    if (bytes <= last) {
+      high = last;
+    } else if (last < high) {
+      low = last + 4;
+    }
+  }
   auto times = simulated_sum(low, small_message);
-  if (bytes <= low || high % 4 != 0) return times;
+  if (bytes <= low || high <= low || high % 4 != 0) return times;
   const auto& end = simulated_sum(high, small_message);
   const auto share = static_cast<double>(bytes - low) / static_cast<double>(high - low);
   const auto advance = [share](Duration& from, Duration to) {
@@ -193,6 +202,18 @@ StepPredictor::SumTimes StepPredictor::sum_times(std::uint64_t bytes, std::uint6
   advance(times.link, end.link);
   for (std::size_t h = 0; h < times.ends.size(); ++h) advance(times.ends[h], end.ends[h]);
   return times;
+}
+
+/// The largest size from `low` to `high` that is summed as `low` is.
+std::uint64_t StepPredictor::last_of_way(std::uint64_t low, std::uint64_t high,
+                                         std::uint64_t small_message) const {
+  const auto way = sums_.way_of(low, small_message);
+  if (sums_.way_of(high, small_message) == way) return high;
+  while (high - low > 4) {
+    const auto middle = (low + high) / 8 * 4;
+    (sums_.way_of(middle, small_message) == way ? low : high) = middle;
+  }
+  return low;
 }
 
 const StepPredictor::SumTimes& StepPredictor::simulated_sum(std::uint64_t bytes,

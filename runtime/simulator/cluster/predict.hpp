@@ -45,7 +45,8 @@ class StepPredictor {
     Duration link{};  ///< So long it occupies the busiest link.
   };
 
-  /// Times of one sum of so many bytes, where one message more is worth `small_message` bytes.
+  /// Times of one sum of so many bytes, where one message more is worth `small_message` bytes. They
+  /// are simulated for some sizes; between two of these that sum in the same way they are linear.
   SumTimes sum_times(std::uint64_t bytes, std::uint64_t small_message = kUsualSmallMessage);
 
   /// By host, how much later than at the root an entry of the log arrives.
@@ -53,6 +54,8 @@ class StepPredictor {
 
  private:
   const SumTimes& simulated_sum(std::uint64_t bytes, std::uint64_t small_message);
+  std::uint64_t last_of_way(std::uint64_t low, std::uint64_t high,
+                            std::uint64_t small_message) const;
 
   const Cluster cluster_;
   const std::vector<Duration> delays_;

@@ -160,7 +160,7 @@ TEST_CASE("the real loop over the simulated network moves and adds the right byt
 }
 
 TEST_CASE("a link carries no more than its rate, and messages of all ranks of a host share it") {
-  Network network({.overhead_bytes = 0}, 1);
+  Network network({.overhead_bytes = 0, .packet_overhead = 0}, 1);
   network.use({.hosts = {{1ms, 1e6}, {3ms, 1e9}, {1ms, 1e6}}, .inside = {1us, 1e9}});
   std::vector<TimePoint> arrivals;
   const auto note = [&] { arrivals.push_back(network.now()); };
@@ -178,6 +178,30 @@ TEST_CASE("a link carries no more than its rate, and messages of all ranks of a 
   while (network.step()) {
   }
   CHECK(arrivals.back() >= begin + 3ms);
+}
+
+TEST_CASE("each packet of a frame has headers, which use the link too") {
+  Network network({.overhead_bytes = 86, .packet_bytes = 1448, .packet_overhead = 66}, 1);
+  network.use({.hosts = {{1ms, 1e6}, {1ms, 1e6}}, .inside = {}});
+  TimePoint arrival;
+  // Three packets.
+  network.carry(0, 1, 3000, {}, [&] { arrival = network.now(); });
+  while (network.step()) {
+  }
+  CHECK(network.sent(0) == 3000 + 86 + 2 * 66);
+  CHECK(arrival == TimePoint{1ms + std::chrono::microseconds(3000 + 86 + 2 * 66)});
+}
+
+TEST_CASE("a large sum by hosts moves all its bytes over each link") {
+  ClusterRun run(cluster_of("hosts: [{count: 4, ranks: 2}]\nlinks: {gbit_per_s: 1}\n"));
+  run.start();
+  constexpr std::uint64_t kBytes = 16 << 20;
+  const auto sum = run.sum(kBytes);
+  CHECK(sum.path == "by hosts");
+  // Three quarters to add them, and three quarters to spread the sums.
+  CHECK(sum.most_sent > kBytes * 3 / 2);
+  CHECK(sum.most_sent < kBytes * 3 / 2 * 106 / 100);
+  CHECK(sum.again >= sum.link);
 }
 
 TEST_CASE("1,024 ranks on 128 hosts start with little through the store, and sum at once") {

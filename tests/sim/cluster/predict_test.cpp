@@ -40,9 +40,10 @@ TEST_CASE("large sums take the time of their bytes on the link") {
   StepPredictor predictor(cluster_of(4, 16 << 20));
   const auto found = predictor.predict({.fusion_threshold = 0});
   CHECK(found.entries == 4);
-  const double bytes_ms = 4 * (16 << 20) / 125e6 * 1e3;
+  // With the headers of each packet.
+  const double bytes_ms = 4 * (16 << 20) * (1 + 66.0 / 1448) / 125e6 * 1e3;
   CHECK(ms(found.step) > bytes_ms);
-  CHECK(ms(found.step) < 1.05 * bytes_ms);
+  CHECK(ms(found.step) < 1.01 * bytes_ms);
 }
 
 TEST_CASE("fusion makes fewer sums, and pays where the latency is long") {
@@ -63,6 +64,30 @@ TEST_CASE("two sums in flight share the time of their rounds, but not of their b
   const auto both = ms(two.predict({.fusion_threshold = 0}).step);
   CHECK(both > first + 0.5);
   CHECK(both < first + 1.5);
+}
+
+TEST_CASE("sums that follow each other take at least the time of all their bytes") {
+  // 60 sums of 8.8 ms on the link, whose rounds take 2 ms: two in flight fill the link.
+  StepPredictor predictor(cluster_of(60, 1 << 20, 1ms));
+  const double bytes_ms = 60 * (1 << 20) * (1 + 66.0 / 1448) / 125e6 * 1e3;
+  const auto found = ms(predictor.predict({.fusion_threshold = 0}).step);
+  CHECK(found > bytes_ms);
+  CHECK(found < bytes_ms + 15);
+}
+
+TEST_CASE("a sum that is just too large for one way over the network takes two") {
+  // Up to half of the small message each of two hosts sends everything at once.
+  StepPredictor predictor(cluster_of(1, 4, 5ms));
+  constexpr std::uint64_t kSmall = 80'000;
+  const auto at = [&](std::uint64_t bytes) {
+    const auto ends = predictor.sum_times(bytes, kSmall).ends;
+    return ms(*std::max_element(ends.begin(), ends.end()));
+  };
+  // The step does not begin before or after that size, also between sizes that are simulated.
+  CHECK(at(39'996) - at(36'000) < 0.1);
+  CHECK(at(40'000) - at(39'996) < 0.1);
+  CHECK(at(40'004) - at(40'000) > 4.5);
+  CHECK(at(44'000) - at(40'004) < 0.1);
 }
 
 TEST_CASE("each entry waits for the cycle time where nothing is fused") {
