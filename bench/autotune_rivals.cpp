@@ -195,12 +195,13 @@ class HorovodsScheme final : public BestMeasured {
   static constexpr double kAlpha = 0.8;
 
   Setting setting_of(const Eigen::VectorXd& raw) const {
-    CubePoint point;
+    // Dimensions that it does not know keep their default.
+    auto point = space().encode(space().fallback());
     for (std::size_t i = 0; i < surface_.raw.size(); ++i) {
       const auto& range = surface_.raw[i];
       const double inside = std::clamp(raw[static_cast<Eigen::Index>(i)], range.least, range.most);
       const auto& dimension = space().dimensions()[i];
-      point.push_back(unit_of(dimension, inside * range.unit));
+      point[i] = unit_of(dimension, inside * range.unit);
     }
     return space().decode(point);
   }

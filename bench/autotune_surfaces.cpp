@@ -99,23 +99,24 @@ Surface hartmann() {
   return surface;
 }
 
-SearchSpace fusion_space(std::int64_t most_cycle_us, std::int64_t step_us) {
-  return checked({{.name = "fusion.threshold",
-                   .range = IntegerRange{.least = 0, .most = 256 << 20, .step = 64 << 10},
-                   .fallback = std::int64_t{64} << 20U},
-                  {.name = "cycle.time",
-                   .range = IntegerRange{.least = 0, .most = most_cycle_us, .step = step_us},
-                   .fallback = std::int64_t{0}}});
-}
+/// The values that a surface is about.
+enum class Values : std::uint8_t { threshold_and_cycle, small_message_too };
 
-/// The ranges that a job searches (runtime/tuning/tuning_space.cpp), in bytes and microseconds.
-SearchSpace searched_space() {
-  return fusion_space(10'000, 50);
-}
-
-/// The ranges of recordings and of Horovod's tuner.
-SearchSpace wide_space() {
-  return fusion_space(100'000, 100);
+SearchSpace fusion_space(Values values, std::int64_t most_cycle_us, std::int64_t step_us) {
+  std::vector<Dimension> dimensions{
+      {.name = "fusion.threshold",
+       .range = IntegerRange{.least = 0, .most = 256 << 20, .step = 64 << 10},
+       .fallback = std::int64_t{64} << 20U},
+      {.name = "cycle.time",
+       .range = IntegerRange{.least = 0, .most = most_cycle_us, .step = step_us},
+       .fallback = std::int64_t{0}}};
+  if (values == Values::small_message_too) {
+    dimensions.push_back(
+        {.name = "small.message",
+         .range = IntegerRange{.least = 16 << 10, .most = 16 << 20, .step = 16 << 10},
+         .fallback = std::int64_t{64} << 10U});
+  }
+  return checked(std::move(dimensions));
 }
 
 std::vector<RawRange> horovods_ranges() {
@@ -134,11 +135,21 @@ Reading noisy_reading(double truth, double deviation, RandomDraws& draws) {
   return {.score = score, .standard_error = deviation * std::sqrt(squares / (kStepsOfSample - 1))};
 }
 
-Surface surface_of_fusion() {
-  return {.space = searched_space(),
+namespace {
+
+/// Jobs search the first space (runtime/tuning/tuning_space.cpp), in bytes and microseconds.
+/// Recordings and Horovod's tuner have the ranges of the other.
+Surface surface_of(Values values) {
+  return {.space = fusion_space(values, 10'000, 50),
           .scale = ScoreScale::relative,
           .raw = horovods_ranges(),
-          .wide = wide_space()};
+          .wide = fusion_space(values, 100'000, 100)};
+}
+
+}  // namespace
+
+Surface surface_of_fusion() {
+  return surface_of(Values::threshold_and_cycle);
 }
 
 namespace {
@@ -206,23 +217,41 @@ struct Cell {
   }
 };
 
-std::vector<Cell> read_cells(const std::string& path, const SearchSpace& space) {
+/// The numbers of a recording: the values of a cell, and the score last.
+std::vector<std::vector<double>> read_rows(const std::string& path) {
   std::ifstream file(path);
-  std::map<std::pair<double, double>, std::vector<double>> cells;
+  std::vector<std::vector<double>> rows;
   std::string line;
   for (int number = 1; std::getline(file, line); ++number) {
     if (line.empty() || line[0] == '#' || line[0] == 'f') continue;
-    double threshold = 0, cycle = 0, score = 0;
-    if (std::sscanf(line.c_str(), "%lf,%lf,%lf", &threshold, &cycle, &score) != 3) {
-      fmt::print(stderr, "bench_autotune: {}:{} has not three numbers\n", path, number);
+    std::vector<double> row(4);
+    const int found =
+        std::sscanf(line.c_str(), "%lf,%lf,%lf,%lf", row.data(), &row[1], &row[2], &row[3]);
+    row.resize(static_cast<std::size_t>(std::max(0, found)));
+    if (found < 3 || (!rows.empty() && row.size() != rows.front().size())) {
+      fmt::print(stderr, "bench_autotune: {}:{} has not three or four numbers, as all lines\n",
+                 path, number);
       std::exit(1);
     }
-    cells[{threshold, cycle}].push_back(score);
+    rows.push_back(std::move(row));
+  }
+  if (!rows.empty()) return rows;
+  fmt::print(stderr, "bench_autotune: {} has no cells\n", path);
+  std::exit(1);
+}
+
+std::vector<Cell> cells_of(const std::string& path, const std::vector<std::vector<double>>& rows,
+                           const SearchSpace& space) {
+  std::map<std::vector<double>, std::vector<double>> cells;
+  for (auto place : rows) {
+    const double score = place.back();
+    place.pop_back();
+    cells[std::move(place)].push_back(score);
   }
   std::vector<Cell> result;
-  for (auto& [place, scores] : cells) {
-    const Setting setting{static_cast<std::int64_t>(place.first),
-                          static_cast<std::int64_t>(place.second)};
+  for (const auto& [place, scores] : cells) {
+    Setting setting;
+    for (const double value : place) setting.emplace_back(static_cast<std::int64_t>(value));
     if (const auto fits = space.check(setting); !fits) {
       fmt::print(stderr, "bench_autotune: {}: {}\n", path, fits.error().message);
       std::exit(1);
@@ -234,7 +263,10 @@ std::vector<Cell> read_cells(const std::string& path, const SearchSpace& space) 
 
 const Cell& nearest(const std::vector<Cell>& cells, const CubePoint& point) {
   const auto distance = [&](const Cell& cell) {
-    return std::hypot(cell.point[0] - point[0], cell.point[1] - point[1]);
+    double squares = 0;
+    for (std::size_t i = 0; i < point.size(); ++i)
+      squares += (cell.point[i] - point[i]) * (cell.point[i] - point[i]);
+    return squares;
   };
   return *std::min_element(cells.begin(), cells.end(),
                            [&](const Cell& a, const Cell& b) { return distance(a) < distance(b); });
@@ -247,13 +279,11 @@ std::vector<Surface> known_surfaces() {
 }
 
 Surface recorded_surface(const std::string& path) {
-  auto surface = surface_of_fusion();
+  const auto rows = read_rows(path);
+  auto surface = surface_of(rows.front().size() == 4 ? Values::small_message_too
+                                                     : Values::threshold_and_cycle);
   surface.name = std::filesystem::path(path).stem();
-  const auto cells = read_cells(path, *surface.wide);
-  if (cells.empty()) {
-    fmt::print(stderr, "bench_autotune: {} has no cells\n", path);
-    std::exit(1);
-  }
+  const auto cells = cells_of(path, rows, *surface.wide);
   for (const auto& cell : cells) surface.best = std::max(surface.best, median_of(cell.scores));
   surface.unit = surface.best;
   surface.truth = [cells, space = *surface.wide](const Setting& setting) {

@@ -50,7 +50,8 @@ Surface surface_of_fusion();
 /// Branin, Hartmann-6, steps as fusion causes them, and a function that is equal everywhere.
 std::vector<Surface> known_surfaces();
 
-/// Reads lines "fusion_threshold_bytes,cycle_us,score". Several lines of one cell are repeats: a
+/// Reads lines "fusion_threshold_bytes,cycle_us,score", or with "small_message_bytes," before the
+/// score, which then is a dimension of the surface. Several lines of one cell are repeats: a
 /// measurement draws one of them, and the cell's true score is their median. A setting between
 /// cells has the score of the nearest one. Exits with a message if the file cannot be read.
 Surface recorded_surface(const std::string& path);

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// One rank of a recording: how fast steps are for each fusion threshold and cycle time. The tensors
-// of a step appear evenly during a time in which the rank sleeps, as if an accelerator computed.
-// bench/record_surface starts the ranks. Rank 0 prints lines "threshold,cycle_us,bytes per second".
+// One rank of a recording: how fast steps are for each fusion threshold, cycle time and, if any are
+// given, small message. The tensors of a step appear evenly during a time in which the rank sleeps,
+// as if an accelerator computed. bench/record_surface starts the ranks. Rank 0 prints lines
+// "threshold,cycle_us,bytes per second", with small messages "threshold,cycle_us,small,...".
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -27,12 +29,14 @@ using Clock = std::chrono::steady_clock;
 struct Cell {
   std::uint64_t threshold = 0;
   std::uint64_t cycle_us = 0;
+  std::optional<std::uint64_t> small;  ///< Nothing: as the environment has it.
 };
 
 struct Options {
   std::vector<std::uint64_t> counts;      ///< Elements of each tensor.
   std::vector<std::uint64_t> thresholds;  ///< In bytes.
   std::vector<std::uint64_t> cycles;      ///< In microseconds.
+  std::vector<std::uint64_t> smalls;      ///< In bytes. Empty: not a part of the grid.
   std::uint64_t over_us = 30000;          ///< The tensors of a step appear during this time.
   std::uint64_t warm_up = 1;  ///< Steps before the measured ones: the first agrees on names.
   std::uint64_t steps = 5;
@@ -84,6 +88,7 @@ Status step(Model& model, std::uint64_t over_us) {
 Result<double> time_cell(const Options& options, const Cell& cell) {
   setenv("HORO_FUSION_THRESHOLD", fmt::format("{}", cell.threshold).c_str(), 1);
   setenv("HORO_CYCLE_TIME", fmt::format("{}us", cell.cycle_us).c_str(), 1);
+  if (cell.small) setenv("HORO_SMALL_MESSAGE", fmt::format("{}", *cell.small).c_str(), 1);
   HORO_TRY_STATUS(check(horo_init(), "horo_init"));
   HORO_TRY(auto model, declare(options));
   for (std::uint64_t i = 0; i < options.warm_up; ++i) HORO_TRY_STATUS(step(model, options.over_us));
@@ -95,17 +100,28 @@ Result<double> time_cell(const Options& options, const Cell& cell) {
   const double seconds = took.count() / static_cast<double>(options.steps);
   double bytes = 0;
   for (const auto count : options.counts) bytes += 4 * static_cast<double>(count);
-  if (prints) fmt::print("{},{},{:.6g}\n", cell.threshold, cell.cycle_us, bytes / seconds);
+  if (prints) {
+    const auto small = cell.small ? fmt::format("{},", *cell.small) : std::string();
+    fmt::print("{},{},{}{:.6g}\n", cell.threshold, cell.cycle_us, small, bytes / seconds);
+  }
   std::fflush(stdout);
   return seconds;
 }
 
-/// Each repeat visits all cells in another order, so that a drift of the machine hits all alike.
-Status record(const Options& options) {
+std::vector<Cell> grid_of(const Options& options) {
   std::vector<Cell> cells;
   for (const auto threshold : options.thresholds) {
-    for (const auto cycle : options.cycles) cells.push_back({threshold, cycle});
+    for (const auto cycle : options.cycles) {
+      if (options.smalls.empty()) cells.push_back({threshold, cycle, std::nullopt});
+      for (const auto small : options.smalls) cells.push_back({threshold, cycle, small});
+    }
   }
+  return cells;
+}
+
+/// Each repeat visits all cells in another order, so that a drift of the machine hits all alike.
+Status record(const Options& options) {
+  auto cells = grid_of(options);
   autotune::RandomDraws draws(1);
   for (std::uint64_t repeat = 0; repeat < options.repeats; ++repeat) {
     for (std::size_t i = cells.size(); i > 1; --i) std::swap(cells[i - 1], cells[draws.below(i)]);
@@ -122,9 +138,9 @@ bool parse(int argc, char** argv, Options& options) {
       warm_up{options.warm_up};
   const std::map<std::string, std::vector<std::uint64_t>*> lists = {
       {"--counts", &options.counts}, {"--thresholds", &options.thresholds},
-      {"--cycles", &options.cycles}, {"--over-us", &over},
-      {"--steps", &steps},           {"--repeats", &repeats},
-      {"--warm-up", &warm_up}};
+      {"--cycles", &options.cycles}, {"--small-messages", &options.smalls},
+      {"--over-us", &over},          {"--steps", &steps},
+      {"--repeats", &repeats},       {"--warm-up", &warm_up}};
   for (int i = 1; i < argc; i += 2) {
     const auto found = lists.find(argv[i]);
     if (found == lists.end() || i + 1 == argc) return false;
@@ -145,7 +161,7 @@ int main(int argc, char** argv) {
   if (!parse(argc, argv, options)) {
     std::fputs(
         "usage: bench_surface --counts N,... --thresholds BYTES,... --cycles US,... "
-        "[--over-us N] [--warm-up N] [--steps N] [--repeats N]\n",
+        "[--small-messages BYTES,...] [--over-us N] [--warm-up N] [--steps N] [--repeats N]\n",
         stderr);
     return 2;
   }
