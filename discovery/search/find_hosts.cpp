@@ -33,6 +33,15 @@ Chosen choose_slurm(const HostRequest& request) {
   return {std::make_unique<SlurmSource>(environment, request.ranks_per_host), why};
 }
 
+/// An elastic job follows the file of an LSF job that can be resized.
+Chosen choose_lsf(const HostRequest& request) {
+  const std::string why = "LSB_JOBID is set";
+  const auto& environment = request.environment;
+  const bool follows = request.no_hosts == NoHosts::allowed && LsfSource::can_follow(environment);
+  const auto use = follows ? LsfSource::Use::follow : LsfSource::Use::once;
+  return {std::make_unique<LsfSource>(environment, kCsmFolder, use), why, follows};
+}
+
 Chosen choose(const HostRequest& request) {
   const auto& environment = request.environment;
   const int slots = request.default_slots;
@@ -45,13 +54,14 @@ Chosen choose(const HostRequest& request) {
     return {std::make_unique<ScriptSource>(request.script, slots, request.no_hosts), "it was given",
             true};
   if (SlurmSource::is_here(environment)) return choose_slurm(request);
-  if (LsfSource::is_here(environment))
-    return {std::make_unique<LsfSource>(environment), "LSB_JOBID is set"};
+  if (LsfSource::is_here(environment)) return choose_lsf(request);
+  // PBS rewrites its file when pbs_release_nodes takes nodes away, which an elastic job follows.
   if (PbsSource::is_here(environment))
-    return {std::make_unique<PbsSource>(environment), "PBS_JOBID is set"};
+    return {std::make_unique<PbsSource>(environment), "PBS_JOBID is set",
+            request.no_hosts == NoHosts::allowed};
   if (KubernetesSource::is_here(environment)) {
-    return {std::make_unique<KubernetesSource>(), "the MPI operator has mounted its host file",
-            true};
+    return {std::make_unique<KubernetesSource>(kMpiJobHostfile, request.no_hosts),
+            "the MPI operator has mounted its host file", true};
   }
   return {
       nullptr,

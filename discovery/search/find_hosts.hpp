@@ -35,11 +35,11 @@ struct FoundHosts {
 };
 
 /// Uses the first of: -H, --hostfile, --host-discovery-script, Slurm, LSF, PBS, a Kubernetes
-/// MPIJob, and this machine with `here_slots`. Where no hosts are allowed, a Slurm job's nodes are
-/// those that it has now, where squeue can tell. A source that exists but cannot be read is an
-/// error; no other source replaces it. Blocks: for files; `timeout` for programs. Fails:
-/// invalid_argument (a wrong value, or no source and no `here_slots`), unavailable (an allocation),
-/// and as the source.
+/// MPIJob, and this machine with `here_slots`. Where no hosts are allowed, the nodes of a Slurm job
+/// are those that it has now, where squeue can tell, and those of an LSF job come from its file. A
+/// source that exists but cannot be read is an error; no other source replaces it. Blocks: for
+/// files; `timeout` for programs. Fails: invalid_argument (a wrong value, or no source and no
+/// `here_slots`), unavailable (an allocation), and as the source.
 Result<FoundHosts> find_hosts(const HostRequest& request);
 
 }  // namespace horo::discovery

@@ -10,7 +10,8 @@
 
 namespace horo::discovery {
 
-KubernetesSource::KubernetesSource(std::string hostfile) : hostfile_(std::move(hostfile)) {}
+KubernetesSource::KubernetesSource(std::string hostfile, NoHosts no_hosts)
+    : hostfile_(std::move(hostfile)), no_hosts_(no_hosts) {}
 
 bool KubernetesSource::is_here(const Lookup& environment, const std::string& hostfile) {
   // The operator's variables for Open MPI, Intel MPI and MPICH.
@@ -26,7 +27,7 @@ bool KubernetesSource::is_here(const Lookup& environment, const std::string& hos
 
 Result<Listing> KubernetesSource::list(WaitLimit) {
   const auto text = read_text_file(hostfile_);
-  auto hosts = text ? parse_hostfile(*text) : Result<HostSet>(Failure(text.error()));
+  auto hosts = text ? parse_hostfile(*text, 1, no_hosts_) : Result<HostSet>(Failure(text.error()));
   if (!hosts) {
     return fail(Errc::unavailable,
                 "{}: '{}': {}; give the hosts with -H or --hostfile, or wait for the workers",

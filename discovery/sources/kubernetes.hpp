@@ -13,7 +13,8 @@ inline constexpr const char* kMpiJobHostfile = "/etc/mpi/hostfile";
 /// the MPI operator mounts.
 class KubernetesSource final : public HostSource {
  public:
-  explicit KubernetesSource(std::string hostfile = kMpiJobHostfile);
+  explicit KubernetesSource(std::string hostfile = kMpiJobHostfile,
+                            NoHosts no_hosts = NoHosts::refused);
 
   /// Whether this is such a pod: a variable of the operator names the file, or the file exists in a
   /// Kubernetes pod.
@@ -26,6 +27,7 @@ class KubernetesSource final : public HostSource {
 
  private:
   std::string hostfile_;
+  NoHosts no_hosts_;
 };
 
 }  // namespace horo::discovery

@@ -63,14 +63,21 @@ Result<HostSet> parse_host_words(std::string_view text) {
   return hosts;
 }
 
-LsfSource::LsfSource(Lookup environment, std::string csm_folder)
-    : environment_(std::move(environment)), csm_folder_(std::move(csm_folder)) {
+LsfSource::LsfSource(Lookup environment, std::string csm_folder, Use use)
+    : environment_(std::move(environment)), csm_folder_(std::move(csm_folder)), use_(use) {
   const char* id = environment_("LSB_JOBID");
   name_ = fmt::format("LSF job {}", id == nullptr ? "?" : id);
 }
 
 bool LsfSource::is_here(const Lookup& environment) {
   return environment("LSB_JOBID") != nullptr;
+}
+
+bool LsfSource::can_follow(const Lookup& environment) {
+  return environment("CSM_ALLOCATION_ID") == nullptr &&
+         std::ranges::any_of(kVariables, [&](const Variable& variable) {
+           return variable.is_path && environment(variable.name) != nullptr;
+         });
 }
 
 Result<Listing> LsfSource::from_csm(const char* allocation, WaitLimit limit) const {
@@ -102,6 +109,7 @@ Result<Listing> LsfSource::from_variables(std::string tried) const {
                                  : hosts.error().message;
     }
     tried += fmt::format("{}{}: {}", tried.empty() ? "" : "; ", variable.name, problem);
+    if (use_ == Use::follow && variable.is_path && value != nullptr) break;
   }
   return fail(Errc::unavailable,
               "{}: its hosts cannot be read ({}); give them with -H or --hostfile", name_, tried);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "discovery/source.hpp"
@@ -12,12 +13,21 @@ namespace horo::discovery {
 /// allocation (CSM_ALLOCATION_ID), CSM is asked; then slots are the nodes' GPUs, and the launch
 /// node is left out. Otherwise the first readable one of LSB_DJOB_HOSTFILE, LSB_DJOB_RANKFILE,
 /// LSB_MCPU_HOSTS and LSB_HOSTS is used.
+///
+/// LSF rewrites the two files of a job that is resized (`bsub -ar`, `bresize`), and the variables
+/// keep the hosts of the job's beginning. So a job that follows its allocation uses the first file
+/// that a variable names, and nothing else in its place.
 class LsfSource final : public HostSource {
  public:
+  enum class Use : std::uint8_t { once, follow };
+
   /// `csm_folder` contains csm_allocation_query and csm_node_attributes_query.
-  explicit LsfSource(Lookup environment, std::string csm_folder = kCsmFolder);
+  explicit LsfSource(Lookup environment, std::string csm_folder = kCsmFolder, Use use = Use::once);
 
   static bool is_here(const Lookup& environment);
+
+  /// Whether a variable names a file with the job's hosts, and CSM has not made the allocation.
+  static bool can_follow(const Lookup& environment);
 
   std::string_view name() const override { return name_; }
 
@@ -35,6 +45,7 @@ class LsfSource final : public HostSource {
 
   Lookup environment_;
   std::string csm_folder_;
+  Use use_;
   std::string name_;
 };
 

@@ -50,6 +50,42 @@ expect_in "the report" "$err" 'host pi-worker-1 cannot be used: '
 expect_in "the report" "$err" 'pods "pi-worker-1" not found'
 nothing_left h1
 
+# An elastic job follows the operator's files, which Kubernetes replaces all at once: `..data` is a link to a folder of the
+# mounted ConfigMap, and another folder takes its place by a rename.
+# shellcheck source=tests/elastic/elastic_lib.sh
+. "$HORO_SOURCE/tests/elastic/elastic_lib.sh"
+TRAINEE=$ELASTIC_TRAINEE
+volume=$scratch/volume
+mkdir "$volume"
+# publish POD:SLOTS...: mounts these running workers, as the operator's host file and its discover_hosts.sh.
+publish() {
+  local next
+  next=$(mktemp -d "$volume/..XXXXXX")
+  printf '%s\n' "$@" | sed 's/:/ slots=/' >"$next/hostfile"
+  { echo '#!/bin/sh'; printf 'echo %s\n' "$@"; } >"$next/discover_hosts.sh"
+  chmod +x "$next/discover_hosts.sh"
+  ln -s "${next##*/}" "$volume/..data_tmp"
+  mv -T "$volume/..data_tmp" "$volume/..data"
+}
+ln -s ..data/hostfile "$volume/hostfile"
+ln -s ..data/discover_hosts.sh "$volume/discover_hosts.sh"
+for how in "--hostfile $volume/hostfile" "--host-discovery-script $volume/discover_hosts.sh"; do
+  publish pi-worker-0:1
+  # shellcheck disable=SC2086 # words
+  begin --min-np 1 $how
+  until_out 'generation 1, rank 0 of 1'
+  publish pi-worker-0:1 pi-worker-1:1
+  until_out 'worker 1: generation 2, rank 1 of 2'
+  publish pi-worker-1:1
+  until_out 'worker 1: generation 3, rank 0 of 1'
+  until_out 'worker 0: removed$'
+  touch "$folder/stop"
+  finish
+  expect "exit code with $how ($err)" "$code" 0
+  expect "losses with $how" "$(grep -c 'killed by' <<<"$err")" 0
+  nothing_left h1 h2
+done
+
 # The path of the agent is passed as one word, whatever characters it contains, by the operator's program and by another one.
 odd="$scratch/it's \"here\" \$HOME"
 mkdir "$odd"

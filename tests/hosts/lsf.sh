@@ -4,7 +4,7 @@
 # programs of LSF and CSM are stand-ins, written from their documentation (tests/standins).
 # shellcheck source=tests/hosts/lib.sh
 . "$(dirname "$0")/lib.sh"
-on_hosts 2
+on_hosts 3
 export HOSTS_ON=$HORO_SOURCE/tests/hosts/hosts.sh PATH=$HORO_SOURCE/tests/standins:$PATH
 for variable in "${!LSB_@}" "${!CSM_@}" "${!JSM_@}" "${!OMPI_@}" "${!PMI@}"; do unset "$variable"; done
 # No ssh login is possible.
@@ -80,4 +80,25 @@ expect "exit code of batch.sh" "$?" 75
 eventually "both ranks' words" '[ "$(grep -c saved "$scratch/out")" = 2 ]'
 expect_in "the report" "$(<"$scratch/err")" "exit code 75 asks for the job to be queued again"
 nothing_left h1
+
+# An elastic job follows a job that is resized.
+# shellcheck source=tests/elastic/elastic_lib.sh
+. "$HORO_SOURCE/tests/elastic/elastic_lib.sh"
+TRAINEE=$ELASTIC_TRAINEE
+export LSB_DJOB_HOSTFILE=$scratch/djob LSB_MCPU_HOSTS="h1 1"
+echo h1 >"$LSB_DJOB_HOSTFILE"
+begin --min-np 1
+until_out 'generation 1, rank 0 of 1'
+bresize request -m h3 2 77
+until_out 'generation [0-9], rank . of 3' 3
+bresize release '1*h3' 77
+until_out 'generation [0-9], rank 1 of 2'
+bresize release h3 77
+until_out 'generation [0-9], rank 0 of 1' 2
+until_out ': removed$' 2
+touch "$folder/stop"
+finish
+expect "exit code of a job that was resized ($err)" "$code" 0
+expect "losses" "$(grep -c 'killed by' <<<"$err")" 0
+nothing_left h1 h3
 exit 0

@@ -154,6 +154,26 @@ TEST_CASE("an elastic job follows the nodes that its Slurm job has now") {
   rmdir(folder.c_str());
 }
 
+TEST_CASE("an elastic job follows the file of its LSF or PBS job, and another job does not") {
+  const Script file("a\nb\n");
+  const HostRequest elastic{.no_hosts = NoHosts::allowed};
+  const std::vector<Variables> jobs{
+      {{"LSB_JOBID", "7"}, {"LSB_DJOB_HOSTFILE", file.path()}, {"LSB_MCPU_HOSTS", "a 1 b 1 c 1"}},
+      {{"PBS_JOBID", "7"}, {"PBS_NODEFILE", file.path()}}};
+  for (const auto& job : jobs) {
+    INFO(job.begin()->first);
+    CHECK(find(elastic, job)->may_change);
+    CHECK_FALSE(find({}, job)->may_change);
+    CHECK(find(elastic, job)->hosts.size() == 2);
+    std::ofstream(file.path()) << "a\n";
+    CHECK(find(elastic, job)->hosts.size() == 1);
+    std::ofstream(file.path()) << "";
+    CHECK_FALSE(find(elastic, job));
+    std::ofstream(file.path()) << "a\nb\n";
+  }
+  CHECK_FALSE(find(elastic, {{"LSB_JOBID", "7"}, {"LSB_MCPU_HOSTS", "a 1"}})->may_change);
+}
+
 TEST_CASE("the error for a failed discovery script has its end and the last line of its errors") {
   const auto [text, part] = GENERATE(table<std::string, std::string>({
       {"#!/bin/sh\necho a:2\necho first >&2\necho 'no cluster' >&2\nexit 3\n",

@@ -186,6 +186,28 @@ TEST_CASE("LSF's hosts are read from the first readable variable") {
           Catch::Contains("give them with -H"));
 }
 
+TEST_CASE("a job that follows its LSF allocation takes no other hosts in place of the job's file") {
+  Folder folder;
+  const auto list = [](Variables variables) {
+    variables.emplace("LSB_JOBID", "7");
+    variables.emplace("LSB_MCPU_HOSTS", "hostA 2 hostB 2");
+    return LsfSource(lookup(std::move(variables)), kCsmFolder, LsfSource::Use::follow)
+        .list(Deadline::never());
+  };
+  const auto file = folder.add("hosts", "hostA\nhostA\nhostC\n");
+  CHECK(list({{"LSB_DJOB_HOSTFILE", file}}).value().hosts.hosts() ==
+        Hosts{{"hostA", 2}, {"hostC", 1}});
+  // As while LSF writes it.
+  const auto empty = folder.add("empty", "");
+  CHECK_THAT(list({{"LSB_DJOB_HOSTFILE", empty}}).error().message,
+             Catch::Contains("it names no host"));
+  CHECK_FALSE(list({{"LSB_DJOB_HOSTFILE", "/nonexistent"}, {"LSB_DJOB_RANKFILE", file}}));
+  CHECK(LsfSource::can_follow(lookup({{"LSB_DJOB_RANKFILE", file}})));
+  CHECK_FALSE(LsfSource::can_follow(lookup({{"LSB_MCPU_HOSTS", "hostA 2"}})));
+  CHECK_FALSE(
+      LsfSource::can_follow(lookup({{"LSB_DJOB_HOSTFILE", file}, {"CSM_ALLOCATION_ID", "5"}})));
+}
+
 TEST_CASE("under CSM the slots of a node are its GPUs, and the launch node is left out") {
   Folder folder;
   folder.add("csm_allocation_query",
