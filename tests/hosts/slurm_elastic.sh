@@ -23,6 +23,7 @@ ours() { processes "$1" | grep -v -e slurmd -e slurmstepd; }
 nothing_ours() { for host in "$@"; do eventually "the end of all on $host: $(ours "$host")" '[ -z "$(ours "$host")" ]'; done; }
 
 mkdir "$folder"
+: >"$scratch/out"
 salloc -Q --no-kill -N 2 -w 'h[1-2]' --ntasks-per-node=1 horo run --min-np 1 "$ELASTIC_TRAINEE" "$folder" 0 20 \
   >"$scratch/out" 2>"$scratch/err" </dev/null &
 job=$!
