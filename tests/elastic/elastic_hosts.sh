@@ -58,3 +58,39 @@ until_out 'generation 1, rank 0 of 1'
 touch "$folder/stop"
 finish
 expect "exit code of a job that waited" "$code" 0
+
+# A script that hangs, prints garbage or 10^6 hosts while the job runs keeps nothing else waiting, and changes no host.
+cat >"$scratch/discover" <<SH
+#!/bin/bash
+case \$(cat "$scratch/mood") in
+  hangs) sleep 1000 ;;
+  garbage) head -c 1000 /dev/urandom ;;
+  many) seq -f 'h%.0f' 1000000 ;;
+  *) echo localhost:2 ;;
+esac
+SH
+chmod +x "$scratch/discover"
+for mood in hangs garbage many; do
+  echo good >"$scratch/mood"
+  begin -np 2 --min-np 1 --discovery-timeout 1 --host-discovery-script "$scratch/discover"
+  until_out 'generation 1, rank . of 2' 2
+  echo $mood >"$scratch/mood"
+  for ((i = 0; i < 100; i++)); do
+    ! grep -q 'the last known hosts stay' "$scratch/err" || break
+    sleep 0.1
+  done
+  kill -KILL "$(pid_of 1)"
+  until_out 'worker 2: generation ., rank 1 of 2, step [1-9]'
+  touch "$folder/stop"
+  finish
+  expect "exit code with a script that then has the mood $mood" "$code" 0
+  expect "warnings with the mood $mood" "$(grep -c 'the last known hosts stay' <<<"$err")" 1
+done
+
+# A script that takes long at the start is waited for, without a warning.
+printf '#!/bin/bash\nsleep 3\necho localhost:2\n' >"$scratch/slow"
+chmod +x "$scratch/slow"
+steps=5 begin -np 2 --min-np 1 --discovery-timeout 60 --host-discovery-script "$scratch/slow"
+finish
+expect "exit code with a slow script" "$code" 0
+expect "warnings about a slow script" "$(grep -c 'the last known hosts stay' <<<"$err")" 0
