@@ -31,24 +31,27 @@ std::optional<int> better_core(int mine, std::span<const int> ranks, const cpu_s
   return best;
 }
 
-bool outnumber_cores(std::span<const cpu_set_t> allowed, int threads) {
+int threads_per_core(std::span<const cpu_set_t> allowed, int threads) {
   cpu_set_t all;
   CPU_ZERO(&all);
   for (const auto& set : allowed) {
-    if (CPU_COUNT(&set) == 0) return false;
+    if (CPU_COUNT(&set) == 0) return 0;
     CPU_OR(&all, &all, &set);
   }
-  const auto too_few = [allowed, threads](const cpu_set_t& cores) {
+  const auto on_each = [allowed, threads](const cpu_set_t& cores) {
     const auto inside = std::ranges::count_if(allowed, [&cores](const cpu_set_t& set) {
       cpu_set_t both;
       CPU_AND(&both, &set, &cores);
       return CPU_EQUAL(&both, &set) != 0;
     });
-    return inside * threads > CPU_COUNT(&cores);
+    const int count = CPU_COUNT(&cores);
+    return (static_cast<int>(inside) * threads + count - 1) / count;
   };
   // Ranks are bound to cores, to parts of the machine or not at all: two sets of cores are equal,
   // disjoint, or one within the other.
-  return too_few(all) || std::ranges::any_of(allowed, too_few);
+  int most = allowed.empty() ? 0 : on_each(all);
+  for (const auto& set : allowed) most = std::max(most, on_each(set));
+  return most;
 }
 
 void publish_cores(HostMemory& host) {
@@ -64,7 +67,7 @@ void publish_cores(HostMemory& host) {
   }
 }
 
-bool outnumber_cores(const HostMemory& host, int threads) {
+int threads_per_core(const HostMemory& host, int threads) {
   std::vector<cpu_set_t> allowed(static_cast<std::size_t>(host.local_size()));
   for (std::size_t r = 0; r < allowed.size(); ++r) {
     CPU_ZERO(&allowed[r]);
@@ -74,7 +77,7 @@ bool outnumber_cores(const HostMemory& host, int threads) {
       if ((bits >> core % kWordBits & 1U) != 0) CPU_SET(core, &allowed[r]);
     }
   }
-  return outnumber_cores(allowed, threads);
+  return threads_per_core(allowed, threads);
 }
 
 bool move_to_core(int core, const cpu_set_t& allowed) {
@@ -96,7 +99,7 @@ void CoreSpread::look(TimePoint now) {
   }
   const int mine = sched_getcpu();
   shares_core_ = std::ranges::count(ranks, mine) > 1;
-  if (mine < 0 || mine >= CPU_SETSIZE || !shares_core_) return;
+  if (mine < 0 || mine >= CPU_SETSIZE || !shares_core_ || !moves_) return;
   cpu_set_t allowed;
   CPU_ZERO(&allowed);
   if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;

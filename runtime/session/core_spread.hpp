@@ -20,16 +20,16 @@ namespace horo::runtime {
 /// included. Pure.
 std::optional<int> better_core(int mine, std::span<const int> ranks, const cpu_set_t& allowed);
 
-/// Whether some threads have to share a core: the ranks have `threads` each, more in all than cores
-/// that they may run on. `allowed`: the cores of each rank; an empty set where they are unknown and
-/// may be any. Pure.
-bool outnumber_cores(std::span<const cpu_set_t> allowed, int threads = 1);
+/// How many threads have to share a core, where they are most, if the ranks have `threads` each;
+/// rounded up. `allowed`: the cores of each rank; an empty set where they are unknown: then 0.
+/// Pure.
+int threads_per_core(std::span<const cpu_set_t> allowed, int threads = 1);
 
 /// Tells the host's other ranks which cores the calling thread may run on.
 void publish_cores(HostMemory& host);
 
 /// The same for the cores that all ranks have published.
-bool outnumber_cores(const HostMemory& host, int threads = 1);
+int threads_per_core(const HostMemory& host, int threads = 1);
 
 /// Moves the calling thread to `core`. Afterwards it may run on all of `allowed` again.
 bool move_to_core(int core, const cpu_set_t& allowed);
@@ -46,6 +46,10 @@ class CoreSpread {
     if (told.load(std::memory_order_relaxed) != here) told.store(here, std::memory_order_relaxed);
   }
 
+  /// From now on threads stay where the kernel puts them. Where many ranks share each core, their
+  /// numbers always differ, and moves cost more than they win.
+  void stay() { moves_ = false; }
+
   /// Moves the calling thread if too many ranks are on its core. Does so only now and then, because
   /// it looks at all ranks.
   void look(TimePoint now);
@@ -57,6 +61,7 @@ class CoreSpread {
  private:
   HostMemory& host_;
   bool shares_core_ = false;
+  bool moves_ = true;
   TimePoint next_{};
 };
 

@@ -20,9 +20,7 @@ namespace {
 constexpr int kLooksPerClock = 32;  // Looks between two readings of the clock while spinning.
 constexpr Duration kQuietSpin = std::chrono::microseconds(10);  // Before others get the core.
 
-// A turn of another thread that takes a whole time slice: for a while it is better to sleep than
-// to yield.
-constexpr Duration kSlowTurn = std::chrono::microseconds(500);
+// After a turn of another thread that takes a whole time slice it is better to sleep than to yield.
 constexpr Duration kAfterSlowTurn = std::chrono::milliseconds(50);
 
 constexpr Duration kStepOfDrain = std::chrono::milliseconds(100);
@@ -40,6 +38,7 @@ const Clock& steady() {
 
 void ProgressDriver::start(const SpinPolicy& spin, std::optional<int> core) {
   spin_ = spin;
+  if (spin_.crowded()) spread_.stay();
   background_ = start_quiet_thread([this] { run(); });
   if (core && !move_to_core(background_.native_handle(), *core))
     log::warn("runtime", "core {} is not available any more", *core);
@@ -94,7 +93,8 @@ bool ProgressDriver::yield_core() {
   const auto before = steady().now();
   if (!slow_turns_.expired(before)) return false;
   sched_yield();
-  if (steady().now() - before > kSlowTurn) slow_turns_ = Deadline::in(steady(), kAfterSlowTurn);
+  if (steady().now() - before > spin_.slow_turn())
+    slow_turns_ = Deadline::in(steady(), kAfterSlowTurn);
   return true;
 }
 
@@ -131,7 +131,7 @@ void ProgressDriver::drive(const Operation* operation, const Deadline& deadline,
     if (deadline.expired(now)) return;
     if (caller) {
       spread_.look(now);
-      if (host_.local_size() > 1) take_short_turns();
+      if (host_.local_size() > 1 && !spin_.crowded()) take_short_turns();
     }
     if (now - idle_since < spin_time(who, now)) {
       // Where somebody has put two ranks on one core after all, the other one gets it.

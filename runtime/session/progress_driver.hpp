@@ -136,7 +136,7 @@ class ProgressDriver {
   CallNotes& calls_;
   CoreSpread spread_;
   ProgressToken token_{host_.waker(), spread_};
-  SpinPolicy spin_ = SpinPolicy::choose(std::nullopt, true);
+  SpinPolicy spin_ = SpinPolicy::choose(std::nullopt, 2);
   Deadline slow_turns_ = Deadline::in(SteadyClock::instance(), Duration::zero());
   std::atomic<bool> callbacks_{false};  ///< Callbacks are in use.
   std::atomic<bool> stopping_{false};

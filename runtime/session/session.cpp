@@ -103,14 +103,15 @@ Status Session::meet(const SessionOptions& options, StartClock start) {
 
 void Session::start(const SessionOptions& options) {
   sets_.loss().on_loss([this](Rank lost) { note_loss(lost); });
-  const bool shares_cores = outnumber_cores(*host_);
-  if (shares_cores) operations_.lent().lend_from(*arena_, host_->local_size());
-  if (hosts_ == nullptr && !options.wake_delay_set && outnumber_cores(*host_, 2)) sets_.wake_late();
+  const int per_core = threads_per_core(*host_);
+  if (per_core > 1) operations_.lent().lend_from(*arena_, host_->local_size());
+  if (hosts_ == nullptr && !options.wake_delay_set && threads_per_core(*host_, 2) > 1)
+    sets_.wake_late();
   submitter_.start(hosts_ == nullptr ? nullptr : &hosts_->tree(), options.groups, devices_.devices);
   start_tuner(options.tuner);
   // Only now: the tuner reads files, and until its thread runs this rank cannot acknowledge a loss.
   host_->peer_release().resume();
-  driver_.start(SpinPolicy::choose(options.spin, shares_cores), options.core);
+  driver_.start(SpinPolicy::choose(options.spin, per_core), options.core);
   meeting_.guard.reset();
 }
 

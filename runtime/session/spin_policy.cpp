@@ -17,6 +17,9 @@ constexpr Duration kOnSharedCore = std::chrono::microseconds(3);
 // that is woken runs before the others.
 constexpr Duration kWhileYielding = std::chrono::microseconds(40);
 
+// A turn of another thread that takes a whole time slice.
+constexpr Duration kSlowTurn = std::chrono::microseconds(500);
+
 constexpr Duration kRuntimeThread = std::chrono::microseconds(3);
 constexpr Duration kToken = std::chrono::microseconds(10);
 
@@ -25,10 +28,14 @@ constexpr Duration kLongestShare = std::chrono::milliseconds(1);
 
 }  // namespace
 
-SpinPolicy SpinPolicy::choose(std::optional<Duration> wanted, bool shares_cores) {
-  if (wanted) return {Mode::fixed, *wanted};
-  return shares_cores ? SpinPolicy(Mode::shared_cores, kOnSharedCore)
-                      : SpinPolicy(Mode::own_core, kOnOwnCore);
+SpinPolicy SpinPolicy::choose(std::optional<Duration> wanted, int ranks_per_core) {
+  if (wanted) return {Mode::fixed, *wanted, ranks_per_core};
+  return ranks_per_core > 1 ? SpinPolicy(Mode::shared_cores, kOnSharedCore, ranks_per_core)
+                            : SpinPolicy(Mode::own_core, kOnOwnCore, ranks_per_core);
+}
+
+Duration SpinPolicy::slow_turn() const {
+  return kSlowTurn * rounds();
 }
 
 Duration SpinPolicy::of_caller(std::uint64_t bytes_in_flight, bool slow_turns) const {
@@ -36,7 +43,7 @@ Duration SpinPolicy::of_caller(std::uint64_t bytes_in_flight, bool slow_turns) c
     case Mode::fixed:
       return spin_;
     case Mode::shared_cores:
-      return slow_turns ? spin_ : kWhileYielding;
+      return slow_turns ? spin_ : kWhileYielding * rounds();
     case Mode::own_core:
       break;
   }

@@ -12,9 +12,9 @@ namespace horo::runtime {
 /// Chosen once all ranks of the host are known. Thread: immutable.
 class SpinPolicy {
  public:
-  /// `wanted`: the user's choice, nothing: by the number of cores. `shares_cores`: the host has
-  /// more ranks than cores that they may run on.
-  static SpinPolicy choose(std::optional<Duration> wanted, bool shares_cores);
+  /// `wanted`: the user's choice, nothing: by the number of cores. `ranks_per_core`: how many ranks
+  /// share a core where they are most; 0: unknown.
+  static SpinPolicy choose(std::optional<Duration> wanted, int ranks_per_core);
 
   /// How long a caller that drives the rank looks. `bytes_in_flight`: what the entries that have
   /// begun still move. `slow_turns`: to yield has lately cost a whole time slice.
@@ -29,6 +29,12 @@ class SpinPolicy {
   /// A caller that looks offers its core to the other ranks.
   bool yields() const { return mode_ == Mode::shared_cores; }
 
+  /// To yield takes longer than this only where another program has the core for a time slice.
+  Duration slow_turn() const;
+
+  /// So many ranks share each core that no rank can be better off than the others.
+  bool crowded() const { return ranks_per_core_ >= kCrowd; }
+
  private:
   enum class Mode : std::uint8_t {
     fixed,         ///< The user has set the time.
@@ -36,10 +42,17 @@ class SpinPolicy {
     shared_cores,  ///< There are more ranks than cores.
   };
 
-  SpinPolicy(Mode mode, Duration spin) : mode_(mode), spin_(spin) {}
+  static constexpr int kCrowd = 16;
+
+  SpinPolicy(Mode mode, Duration spin, int ranks_per_core)
+      : mode_(mode), spin_(spin), ranks_per_core_(ranks_per_core) {}
+
+  /// In a crowd, a round of all ranks of a core takes this many times as long as one of two.
+  int rounds() const { return crowded() ? ranks_per_core_ / 2 : 1; }
 
   Mode mode_;
   Duration spin_;
+  int ranks_per_core_;
 };
 
 }  // namespace horo::runtime

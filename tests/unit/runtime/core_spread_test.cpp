@@ -45,7 +45,7 @@ TEST_CASE(
   const auto outnumber = [](std::initializer_list<std::initializer_list<int>> ranks) {
     std::vector<cpu_set_t> sets;
     for (const auto& cores : ranks) sets.push_back(set_of(cores));
-    return horo::runtime::outnumber_cores(sets);
+    return horo::runtime::threads_per_core(sets) > 1;
   };
   CHECK_FALSE(outnumber({{0, 1}, {0, 1}}));
   CHECK(outnumber({{0, 1}, {0, 1}, {0, 1}}));
@@ -60,9 +60,20 @@ TEST_CASE(
 
 TEST_CASE("ranks with several threads each may outnumber cores that are enough for the ranks") {
   const std::vector<cpu_set_t> two{set_of({0, 1, 2}), set_of({0, 1, 2, 3})};
-  CHECK_FALSE(horo::runtime::outnumber_cores(two, 2));
-  CHECK(horo::runtime::outnumber_cores(two, 3));
-  CHECK(horo::runtime::outnumber_cores({two.data(), 1}, 4));
+  CHECK(horo::runtime::threads_per_core(two, 2) == 1);
+  CHECK(horo::runtime::threads_per_core(two, 3) == 2);
+  CHECK(horo::runtime::threads_per_core({two.data(), 1}, 4) == 2);
+}
+
+TEST_CASE("the fullest cores decide how many ranks share one, rounded up") {
+  const std::vector<cpu_set_t> many(64, set_of({0, 1}));
+  CHECK(horo::runtime::threads_per_core(many) == 32);
+  std::vector<cpu_set_t> uneven(3, set_of({0, 1}));
+  CHECK(horo::runtime::threads_per_core(uneven) == 2);
+  uneven.resize(7, set_of({5}));
+  CHECK(horo::runtime::threads_per_core(uneven) == 4);
+  uneven.emplace_back(set_of({}));
+  CHECK(horo::runtime::threads_per_core(uneven) == 0);
 }
 
 TEST_CASE("a thread that has moved may run on all allowed cores afterwards") {
