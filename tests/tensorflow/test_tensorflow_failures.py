@@ -23,9 +23,12 @@ def test_a_gradient_that_fails_on_one_rank_ends_the_job():
     assert "rank 1 on localhost failed first" in done.output, done.output
 
 
-def test_a_fit_goes_on_after_a_rank_was_lost(tmp_path):
+@pytest.mark.parametrize("backend", ("tensorflow", "jax"))
+def test_a_fit_goes_on_after_a_rank_was_lost(tmp_path, backend):
+    pytest.importorskip(backend)
     options = ("--min-np", "1", "--slot-restarts", "9")
-    done = job.run(2, [program("elastic_fit.py"), str(tmp_path)], options=options)
+    program_and_folder = [program("elastic_fit.py"), str(tmp_path)]
+    done = job.run(2, program_and_folder, options=options, KERAS_BACKEND=backend)
     assert done.code == 0 and os.path.exists(tmp_path / "died"), done.output
     ends = re.findall(r"done epoch 3 of size \d result (\S+)", done.output)
     assert ends and len(set(ends)) == 1, done.output

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy
@@ -54,6 +55,12 @@ class KerasState(ArraysState):
         self.model = model
         self.optimizer = optimizer if optimizer is not None else getattr(model, "optimizer", None)
         super().__init__(**kwargs)
+
+    def reset(self) -> None:
+        """Under JAX, forgets compiled programs, which are made for a number of ranks."""
+        on_jax = sys.modules.get("horo.keras._jax")
+        if on_jax is not None:
+            on_jax.forget_programs()
 
     def _variables(self):
         settle(self.model)
