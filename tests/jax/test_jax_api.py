@@ -9,6 +9,7 @@ import sys
 import pytest
 
 import horo.jax as horo
+import job
 
 _REDUCE = "name, op, prescale_factor, postscale_factor, process_set"
 _WIRE = "wire_dtype, error_feedback"
@@ -102,3 +103,19 @@ def test_without_jax_the_error_says_what_to_install():
 def test_an_old_jax_is_refused_with_its_version():
     code, output = python("import jax; jax.__version__ = '0.4.30'; import horo.jax")
     assert code == 1 and "horo.jax needs jax 0.4.38 or later, and this is 0.4.30" in output
+
+
+def test_the_import_brings_no_large_modules():
+    """Those would take longer to import than all of horo.jax."""
+    code = """
+        import sys
+        import jax
+        known = set(sys.modules)
+        import horo.jax as horo
+        large = ("jax._src.pallas", "jax._src.checkify", "jax.extend.core.primitives", "horo._elastic.state")
+        found = [name for name in set(sys.modules) - known if name.startswith(large)]
+        assert not found, found
+        assert horo.elastic.JaxState  # imported by its first use
+    """
+    done = job.run_alone(code)
+    assert done.code == 0, done.output

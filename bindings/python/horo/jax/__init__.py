@@ -10,8 +10,10 @@
 
 from __future__ import annotations
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from horo.jax import _jax  # first: explains when jax is missing
-from horo.jax import elastic
 from horo._arguments import (
     ADASUM as Adasum,
     AVERAGE as Average,
@@ -77,6 +79,17 @@ from horo.jax._compression import Compression
 from horo.jax._life import init, shutdown
 from horo.jax._optimizer import DistributedOptimizer, grad, value_and_grad
 from horo.jax._trees import allreduce_tree, broadcast_parameters
+
+if TYPE_CHECKING:
+    from horo.jax import elastic
+
+
+def __getattr__(name: str) -> Any:
+    """horo.jax.elastic is imported by its first use, because most trainings do not need it."""
+    if name == "elastic":
+        return importlib.import_module("horo.jax.elastic")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 __all__ = [
     "Adasum",

@@ -37,9 +37,9 @@ for _name, _version in (("jax", jax.__version__), ("jaxlib", jaxlib.__version__)
 
 try:
     from jax._src import effects
+    from jax._src.core import Primitive  # jax.extend.core has it, but imports pallas and more
     from jax._src.dispatch import runtime_tokens
     from jax._src.interpreters import mlir
-    from jax.extend.core import Primitive
     from jax.interpreters import ad, batching
     from jaxlib.mlir import ir
 
