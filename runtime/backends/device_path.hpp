@@ -18,7 +18,7 @@
 #include "base/clock.hpp"
 #include "base/result.hpp"
 #include "runtime/bucket/backend.hpp"
-#include "runtime/device/device.hpp"
+#include "runtime/device/open_device.hpp"
 
 namespace horo::runtime {
 
@@ -52,7 +52,7 @@ inline DeviceTwins shared_device(std::span<const DeviceMember> members) {
 struct DeviceSet {
   int position = 0;
   std::span<const DeviceMember> members{};
-  Device* device = nullptr;      ///< Outlives the backend.
+  OpenDevice* gpu = nullptr;     ///< Outlives the backend.
   int streams = 1;               ///< Communication streams that it may use: its users say how many.
   Duration start_timeout{};      ///< For all members to connect.
   Duration timeout{};            ///< For a peer that is silent; zero: no limit.

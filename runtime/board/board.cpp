@@ -20,14 +20,15 @@ Board::Board(std::unique_ptr<SetRegion> region, BoardSpan span)
       marks_(*region_, directory_, ready_),
       log_(*region_, marks_,
            span == BoardSpan::one_host ? EntryLog::Rows::one_per_member : EntryLog::Rows::unknown),
+      places_(*region_, log_),
       stalls_(*region_, directory_, marks_,
               span == BoardSpan::one_host ? StallView::CompletedBy::cutter
                                           : StallView::CompletedBy::other_hosts),
       tuning_(region_->params().tuning) {
   if (span == BoardSpan::one_host) {
-    cutter_.emplace(*region_, directory_, marks_, ready_, log_, tuning_);
+    cutter_.emplace(*region_, directory_, marks_, ready_, log_, places_, tuning_);
   } else {
-    leader_port_.emplace(*region_, directory_, marks_, ready_, log_, bells_);
+    leader_port_.emplace(*region_, directory_, marks_, ready_, log_, places_, bells_);
   }
 }
 

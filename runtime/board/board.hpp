@@ -20,6 +20,7 @@
 #include "runtime/board/marks.hpp"
 #include "runtime/board/ready_list.hpp"
 #include "runtime/board/stall_view.hpp"
+#include "runtime/board/start_places.hpp"
 #include "runtime/host/host_memory.hpp"
 #include "runtime/host/set_bells.hpp"
 #include "runtime/host/set_region.hpp"
@@ -66,6 +67,8 @@ class Board {
 
   const StallView& stalls() const { return stalls_; }
 
+  const StartPlaces& places() const { return places_; }
+
   /// Null where the set has members on other hosts.
   Cutter* cutter() { return cutter_ ? &*cutter_ : nullptr; }
 
@@ -94,6 +97,7 @@ class Board {
   ReadyList ready_;
   Marks marks_;
   EntryLog log_;
+  StartPlaces places_;
   StallView stalls_;
   AppliedTuning tuning_;
   std::optional<Cutter> cutter_;

@@ -23,12 +23,13 @@ std::uint64_t fuse_key(const Signature& s, DataPath path, bool partial) {
 }  // namespace
 
 Cutter::Cutter(const SetRegion& region, const Directory& directory, Marks& marks, ReadyList& ready,
-               EntryLog& log, const AppliedTuning& tuning)
+               EntryLog& log, StartPlaces& places, const AppliedTuning& tuning)
     : region_(region),
       directory_(directory),
       marks_(marks),
       ready_(ready),
       log_(log),
+      places_(places),
       tuning_(tuning) {}
 
 bool Cutter::resolve(TensorId id, bool changed) {
@@ -182,9 +183,14 @@ void Cutter::cut_one() {
   entry.partial = first.partial && first.kind == EntryKind::work;
   entry.count = static_cast<std::uint32_t>(taken_.size());
   for (const auto i : taken_) entry.bytes += pending(i).bytes;
+  const auto& signatures = directory_.signatures();
+  const bool on_device = first.kind == EntryKind::work &&
+                         signatures.agreed(TensorId{first.id}).memory == MemoryKind::device;
+  if (on_device) entry.place = places_.take();
   write_words(first);
   remove_taken();
   log_.append(entry, words_);
+  if (on_device) places_.appended(0);
 }
 
 /// Ready tensors wait for others, until the cycle time has passed.

@@ -10,6 +10,7 @@
 #include "runtime/board/entry_log.hpp"
 #include "runtime/board/marks.hpp"
 #include "runtime/board/ready_list.hpp"
+#include "runtime/board/start_places.hpp"
 #include "runtime/host/set_region.hpp"
 #include "runtime/tensor/fusion_plan.hpp"
 
@@ -20,7 +21,7 @@ namespace horo::runtime {
 class Cutter {
  public:
   Cutter(const SetRegion& region, const Directory& directory, Marks& marks, ReadyList& ready,
-         EntryLog& log, const AppliedTuning& tuning);
+         EntryLog& log, StartPlaces& places, const AppliedTuning& tuning);
 
   /// Appends the entries that can be made now; true when there was one (wake the sleepers then).
   /// `ticks`: the time now, of timeline/record/ticks.hpp; needed only with a cycle time.
@@ -56,6 +57,7 @@ class Cutter {
   Marks& marks_;
   ReadyList& ready_;
   EntryLog& log_;
+  StartPlaces& places_;
   const AppliedTuning& tuning_;
 
   // Used while this rank holds the combiner word.

@@ -8,12 +8,13 @@
 namespace horo::runtime {
 
 LeaderPort::LeaderPort(const SetRegion& region, Directory& directory, const Marks& marks,
-                       ReadyList& ready, EntryLog& log, const SetBells& bells)
+                       ReadyList& ready, EntryLog& log, StartPlaces& places, const SetBells& bells)
     : region_(region),
       directory_(directory),
       marks_(marks),
       ready_(ready),
       log_(log),
+      places_(places),
       bells_(bells) {}
 
 bool LeaderPort::needs_leader() const {
@@ -125,10 +126,15 @@ std::vector<Rank> LeaderPort::take_leaving() {
   return take_new(leaving_seen_, body.leaving, body.leaves_taken);
 }
 
+std::uint64_t LeaderPort::take_place(TensorId first) {
+  return directory_.signatures().agreed(first).memory == MemoryKind::device ? places_.take() : 0;
+}
+
 LogSlot LeaderPort::slot_for(const AgreedEntry& agreed) const {
   LogSlot entry{};
   entry.kind = agreed.kind;
   entry.path = DataPath::direct;
+  entry.place = agreed.place;
   entry.count = static_cast<std::uint32_t>(agreed.ids.size());
   for (const auto id : agreed.ids) {
     const auto counted = marks_.counted(id);
@@ -179,6 +185,7 @@ bool LeaderPort::publish(const AgreedEntry& agreed) {
   write_words(agreed, entry.partial);
   if (agreed.kind == EntryKind::join) joined_seen_ = {};
   log_.append(entry, words_);
+  if (agreed.place != 0) places_.appended(agreed.next_place);
   if (agreed.kind == EntryKind::left) body.closed.store(1, std::memory_order_release);
   return true;
 }

@@ -15,6 +15,7 @@
 #include "runtime/board/entry_log.hpp"
 #include "runtime/board/marks.hpp"
 #include "runtime/board/ready_list.hpp"
+#include "runtime/board/start_places.hpp"
 #include "runtime/host/set_bells.hpp"
 #include "runtime/host/set_region.hpp"
 
@@ -26,7 +27,7 @@ namespace horo::runtime {
 class LeaderPort {
  public:
   LeaderPort(const SetRegion& region, Directory& directory, const Marks& marks, ReadyList& ready,
-             EntryLog& log, const SetBells& bells);
+             EntryLog& log, StartPlaces& places, const SetBells& bells);
 
   // -- By every member. Thread: any -------------------------------------------------------------
 
@@ -61,6 +62,10 @@ class LeaderPort {
   std::vector<Rank> take_joined();
   std::vector<Rank> take_leaving();
 
+  /// The place of an agreed entry whose first tensor is `first`; 0: it is in host memory. Called
+  /// for all sets in the order of the root's sequence.
+  std::uint64_t take_place(TensorId first);
+
   /// Appends to the log; false when there is no room. needs_leader() says when there is.
   bool publish(const AgreedEntry& agreed);
 
@@ -84,6 +89,7 @@ class LeaderPort {
   const Marks& marks_;
   ReadyList& ready_;
   EntryLog& log_;
+  StartPlaces& places_;
   const SetBells& bells_;
 
   // The leader's.

@@ -79,6 +79,9 @@ struct Bucket {
   /// Device in whose memory all buffers of this rank lie. -1: in host memory, also where
   /// `like.memory` is the device's, on a rank that has joined and has no such tensor.
   int device = -1;
+  /// Operations that wait for other ranks on the device itself start in the order of their places,
+  /// whatever their sets. 0: the bucket has none.
+  std::uint64_t place = 0;
   bool partial = false;              ///< Some ranks have joined and take part with neutral values.
   DeviceOutcome* outcome = nullptr;  ///< Where `like.memory` is the device's; else null.
 };

@@ -19,6 +19,7 @@ std::string host_name() {
 }  // namespace
 
 OpenDevice::~OpenDevice() {
+  turns_ = {};  // Which gives events back.
   std::vector<Block> blocks;
   {
     const MutexLock lock(mutex_);

@@ -3,7 +3,6 @@
 // and again.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -13,6 +12,8 @@
 #include "base/mutex.hpp"
 #include "base/result.hpp"
 #include "runtime/device/device.hpp"
+#include "runtime/device/device_turns.hpp"
+#include "runtime/device/start_order.hpp"
 
 namespace horo::runtime {
 
@@ -61,11 +62,8 @@ class OpenDevice {
   /// At least `bytes`. Fails: out_of_memory, io.
   Result<SharedResult> result(std::uint64_t bytes);
 
-  /// Operations that wait for other ranks on the device itself have to start in one order on all
-  /// ranks, so one set at a time may have them. False: another one has.
-  bool claim_order() { return !ordered_.exchange(true); }
-
-  void release_order() { ordered_.store(false); }
+  /// Thread: the holder of the progress token.
+  DeviceTurns& turns() { return turns_; }
 
   /// "device 0 of host node7: cuMemcpyAsync: ..."
   Error named(const Error& error) const;
@@ -84,7 +82,7 @@ class OpenDevice {
   bool is_idle(const Block& block) const;
 
   const std::unique_ptr<Device> device_;
-  std::atomic<bool> ordered_{false};
+  DeviceTurns turns_;
   Mutex mutex_;
   std::vector<EventHandle> events_ HORO_GUARDED_BY(mutex_);
   std::vector<Block> blocks_ HORO_GUARDED_BY(mutex_);
@@ -106,9 +104,13 @@ class Devices {
   /// Blocks: while the device is opened, the first time. Fails: not_found, io.
   Result<OpenDevice*> open(int index);
 
+  /// Thread: the holder of the progress token.
+  StartOrder& order() { return order_; }
+
  private:
   const std::function<Status()> load_;
   const Open open_;
+  StartOrder order_;
   Mutex mutex_;
   std::vector<std::unique_ptr<OpenDevice>> devices_ HORO_GUARDED_BY(mutex_);
 };

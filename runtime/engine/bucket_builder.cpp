@@ -77,6 +77,7 @@ Result<EntryBucket> BucketBuilder::make(const Entry& entry, std::uint64_t number
   EntryBucket made;
   auto& bucket = made.bucket;
   bucket.path = entry.path;
+  bucket.place = entry.place;
   bucket.partial = !entry.signatures.empty();
   // Entries begin in the same order on all ranks, and so do changes of the tuning.
   bucket.small_message = board_.tuning().small_message();

@@ -82,6 +82,7 @@ struct alignas(64) LogSlot {
   std::uint32_t words;  ///< Length in the ring of words: see Entry.
   std::uint64_t first_word;
   std::uint64_t bytes;
+  std::uint64_t place;  ///< Of device memory: in the order of starts, see StartPlaces. Else 0.
 };
 
 /// A ready tensor that waits for an entry; only the holder of the combiner word touches it.
@@ -316,6 +317,7 @@ struct BoardBody {
   std::atomic<std::uint32_t> pending_count;
   std::atomic<std::uint64_t> ready_head;
   std::uint64_t next_word;
+  std::atomic<std::uint64_t> places_wait;  ///< Only StartPlaces uses it.
 
   alignas(128) std::atomic<std::uint64_t> ready_tail;
   std::atomic<std::uint64_t> ready_bytes;

@@ -63,6 +63,8 @@ struct HostBody {
 
   std::atomic<std::uint32_t> gone;  ///< Ranks that have detached.
 
+  std::atomic<std::uint64_t> last_place;  ///< Only StartPlaces uses it.
+
   /// 0: none; 1: a rank writes `stall_text`; 2: it is complete. The rank then poisons the board,
   /// with cause stalled, unless another one has done so meanwhile.
   std::atomic<std::uint32_t> stall_written;

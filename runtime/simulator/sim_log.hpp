@@ -92,6 +92,9 @@ class SimLog final : public tree::HostLog {
   std::optional<std::string> inputs(TensorId id) override;
   Result<std::optional<TensorId>> define(std::string_view name,
                                          const Signature& signature) override;
+
+  std::uint64_t take_place(TensorId /*first*/) override { return 0; }
+
   tree::RankRanges take_joined() override;
 
   tree::RankRanges take_leaving() override { return std::exchange(leaving_, {}); }

@@ -37,16 +37,19 @@ DrawnSet set_of(horo_set id) {
   return set;
 }
 
-/// The world and, with several ranks, two sets that overlap.
+/// The world and, with several ranks, three sets that overlap in a ring, of which the first two have
+/// all ranks but one.
 std::vector<DrawnSet> make_sets() {
   std::vector<DrawnSet> sets = {set_of(HORO_WORLD)};
   const int size = horo_size();
   if (size < 3) return sets;
-  for (const int left_out : {0, size - 1}) {
-    std::vector<int> ranks;
-    for (int r = 0; r < size; ++r) {
-      if (r != left_out) ranks.push_back(r);
-    }
+  std::vector<std::vector<int>> members(2);
+  for (int r = 0; r < size; ++r) {
+    if (r != 0) members[0].push_back(r);
+    if (r != size - 1) members[1].push_back(r);
+  }
+  members.push_back({0, size - 1});
+  for (const auto& ranks : members) {
     horo_set id = 0;
     check(horo_add_process_set(ranks.data(), ranks.size(), &id), "horo_add_process_set");
     sets.push_back(set_of(id));

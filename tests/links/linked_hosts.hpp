@@ -43,6 +43,8 @@ class TestHost final : public runtime::tree::HostLog, public runtime::tree::Host
 
   std::optional<std::string> inputs(TensorId /*id*/) override { return std::nullopt; }
 
+  std::uint64_t take_place(TensorId /*first*/) override { return 0; }
+
   runtime::tree::RankRanges take_joined() override;
   Result<bool> publish(const runtime::tree::HostEntry& entry) override;
   std::uint64_t done() const override;

@@ -48,7 +48,6 @@ DeviceChoice::~DeviceChoice() {
   std::erase_if(ways_, [](const Way& way) { return !way.path->waits_on_device(); });
   abort();
   ways_.clear();
-  if (claimed_ != nullptr) claimed_->release_order();
 }
 
 /// The reason why this rank cannot use the path; empty: it can.
@@ -57,11 +56,6 @@ std::string DeviceChoice::offer_of(DevicePath& path, OpenDevice* gpu, ToldPath& 
   if (options_.wanted != GpuOperations::automatic && path.name() != word)
     return fmt::format("gpu.operations is {}", word);
   if (gpu == nullptr) return "it has no device";
-  if (claimed_ == nullptr && path.waits_on_device()) {
-    return "another process set moves tensors between this device and others, and operations of "
-           "two "
-           "sets could start in different orders";
-  }
   auto offer = path.offer(gpu->device(), place_.position);
   if (!offer) return offer.error().message;
   told.offer_length = keep(told.offer, *offer);
@@ -76,7 +70,6 @@ void DeviceChoice::prepare(OpenDevice* gpu) {
   if (paths_.size() > kMostPaths) paths_.resize(kMostPaths);
   mine_.device = gpu == nullptr ? -1 : gpu->index();
   if (gpu != nullptr) mine_.uuid_length = keep(mine_.uuid, gpu->device().uuid());
-  if (gpu != nullptr && gpu->claim_order()) claimed_ = gpu;
   for (std::size_t p = 0; p < paths_.size(); ++p) {
     auto& told = mine_.paths[p];
     told.reason_length = keep(told.reason, offer_of(*paths_[p], gpu, told));
@@ -139,7 +132,7 @@ void DeviceChoice::connect(OpenDevice& gpu) {
   connection_->path = paths_[next_];
   connection_->set = {.position = place_.position,
                       .members = connection_->members,
-                      .device = &gpu.device(),
+                      .gpu = &gpu,
                       .start_timeout = options_.start_timeout,
                       .timeout = options_.timeout};
   stage_ = Stage::connecting;
@@ -184,12 +177,6 @@ void DeviceChoice::conclude() {
   stage_ = Stage::chosen;
   warn_of_shared_device();
   paths_.clear();  // This frees what those that are not used allocated for their offers.
-  const bool ordered = std::any_of(ways_.begin(), ways_.end(),
-                                   [](const Way& way) { return way.path->waits_on_device(); });
-  if (!ordered && claimed_ != nullptr) {
-    claimed_->release_order();
-    claimed_ = nullptr;
-  }
   const bool named =
       options_.wanted == GpuOperations::nccl || options_.wanted == GpuOperations::ipc;
   if (ways_.empty() && named) {
@@ -252,6 +239,18 @@ Backend* DeviceChoice::way_of(const Bucket& bucket) const {
 bool DeviceChoice::owns(const Backend* backend) const {
   return std::any_of(ways_.begin(), ways_.end(),
                      [backend](const Way& way) { return way.backend.get() == backend; });
+}
+
+bool DeviceChoice::is_ordered(const Backend* backend) const {
+  return std::any_of(ways_.begin(), ways_.end(), [backend](const Way& way) {
+    return way.backend.get() == backend && way.path->waits_on_device();
+  });
+}
+
+bool DeviceChoice::may_be_ordered() const {
+  return stage_ != Stage::chosen ||
+         std::any_of(ways_.begin(), ways_.end(),
+                     [](const Way& way) { return way.path->waits_on_device(); });
 }
 
 bool DeviceChoice::progress() {

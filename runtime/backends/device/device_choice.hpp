@@ -40,6 +40,12 @@ class DeviceChoice {
 
   bool owns(const Backend* backend) const;
 
+  /// Its operations wait for other ranks on the device itself.
+  bool is_ordered(const Backend* backend) const;
+
+  /// The set has such a way, or the members have not chosen yet.
+  bool may_be_ordered() const;
+
   /// True when anything moved.
   bool progress();
   Status health() const;
@@ -108,8 +114,7 @@ class DeviceChoice {
   std::vector<std::shared_ptr<DevicePath>> paths_;
   std::vector<Told> told_;
   Told mine_{};
-  OpenDevice* claimed_ = nullptr;  ///< The device whose order of operations is this set's.
-  std::size_t next_ = 0;           ///< The path that is tried.
+  std::size_t next_ = 0;  ///< The path that is tried.
   std::string reasons_;
   std::uint64_t ticket_ = 0;
   std::shared_ptr<Connection> connection_;

@@ -29,6 +29,9 @@ struct SetPlace {
   int position = 0;
   std::vector<Rank> ranks;
   std::vector<int> hosts;  ///< By position: ranks with the same number share a host.
+  /// The least place larger than its argument of what the set's log still has for this rank, see
+  /// StartPlaces::first_after. Null: buckets have no places.
+  std::function<std::uint64_t(std::uint64_t)> first_after{};
 
   int size() const { return static_cast<int>(ranks.size()); }
 };

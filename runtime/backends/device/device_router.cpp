@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/backends/device/device_router.hpp"
 
+#include <algorithm>
 #include <thread>
 #include <utility>
 
@@ -21,7 +22,36 @@ DeviceRouter::DeviceRouter(std::unique_ptr<Backend> host, const DeviceOptions& o
     : host_(std::move(host)),
       options_(options),
       place_(std::move(place)),
-      choice_(options_, place_) {}
+      choice_(options_, place_) {
+  if (options_.devices != nullptr) options_.devices->order().join(*this);
+}
+
+DeviceRouter::~DeviceRouter() {
+  if (options_.devices != nullptr) options_.devices->order().leave(*this);
+}
+
+std::uint64_t DeviceRouter::first_start(int device) const {
+  if (aborted_ || !failure_ || !choice_.may_be_ordered() || !place_.first_after) return kNone;
+  if (lane_.gpu() != nullptr && lane_.gpu()->index() != device) return kNone;
+  if (routes_) {
+    for (const auto& active : active_) {
+      // A bucket that has begun has given its content away.
+      const auto& bucket = active.bucket;
+      if (active.staged != nullptr || bucket.like.memory != MemoryKind::device ||
+          active.ticket != 0)
+        continue;
+      // Until the bucket has its way, that may be one that is ordered.
+      if (active.backend == nullptr ? !bucket.partial : choice_.is_ordered(active.backend))
+        return bucket.place;
+    }
+  }
+  return place_.first_after(last_place_);
+}
+
+bool DeviceRouter::is_next(const Active& active) const {
+  return !choice_.is_ordered(active.backend) ||
+         options_.devices->order().may_start(active.bucket.place, active.bucket.device, *this);
+}
 
 BackendCaps DeviceRouter::caps() const {
   auto caps = host_->caps();
@@ -57,6 +87,7 @@ Status DeviceRouter::start(Bucket bucket) {
     begin_routing();
   }
   Active active;
+  last_place_ = std::max(last_place_, bucket.place);
   if (on_device) active.opened = open_device(bucket);
   active.bucket = std::move(bucket);
   active_.start(std::move(active));
@@ -88,6 +119,7 @@ Result<bool> DeviceRouter::route(Active& active) {
 Result<bool> DeviceRouter::feed(Active& active) {
   if (active.staged != nullptr) return active.staged->feed(*host_);
   if (active.backend == nullptr) active.backend = host_.get();
+  if (!is_next(active)) return false;
   HORO_TRY_STATUS(active.backend->start(std::exchange(active.bucket, {})));
   active.ticket = active.backend->started();
   return true;
@@ -160,6 +192,7 @@ Status DeviceRouter::health() const {
 }
 
 void DeviceRouter::abort() {
+  aborted_ = true;
   host_->abort();
   choice_.abort();
   const auto& clock = SteadyClock::instance();

@@ -18,10 +18,13 @@ namespace horo::runtime {
 /// Owns the order of buckets in both kinds of memory: the backend for host memory gets everything
 /// in the order of the log. Until the first bucket in device memory it only passes calls on.
 /// Thread: the holder of the progress token.
-class DeviceRouter final : public Backend {
+class DeviceRouter final : public Backend, private OrderedStarts {
  public:
   /// `options` outlives this.
   DeviceRouter(std::unique_ptr<Backend> host, const DeviceOptions& options, SetPlace place);
+  ~DeviceRouter() override;
+  DeviceRouter(const DeviceRouter&) = delete;
+  DeviceRouter& operator=(const DeviceRouter&) = delete;
 
   BackendCaps caps() const override;
   Status start(Bucket bucket) override;
@@ -49,6 +52,9 @@ class DeviceRouter final : public Backend {
     std::uint64_t ticket = 0;              ///< The backend has given it; 0: not yet.
   };
 
+  std::uint64_t first_start(int device) const override;
+  /// The operations of other sets that come before the bucket have started.
+  bool is_next(const Active& active) const;
   void begin_routing();
   Status open_device(const Bucket& bucket);
   /// Gives a bucket in device memory its way; false: the members are choosing. Fails: as
@@ -70,7 +76,9 @@ class DeviceRouter final : public Backend {
   std::uint64_t before_ = 0;  ///< Buckets that had completed when routing began.
   bool chosen_ = false;
   std::uint64_t routed_ = 0;  ///< Buckets of `active_` that have their way, since then.
+  std::uint64_t last_place_ = 0;  ///< Of the buckets that start() was given.
   std::uint64_t fed_ = 0;     ///< Buckets of `active_` that the host's backend has, since then.
+  bool aborted_ = false;
   Status failure_;
 };
 

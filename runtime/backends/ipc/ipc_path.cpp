@@ -43,16 +43,16 @@ class IpcPath final : public DevicePath {
   bool waits_on_device() const override { return false; }
 
   Result<std::unique_ptr<Backend>> connect(const DeviceSet& set) override {
-    HORO_TRY(auto shared, SharedDevice::of(*set.device));
+    HORO_TRY(auto shared, SharedDevice::of(set.gpu->device()));
     if (slots_ == nullptr) return fail(Errc::protocol, "'ipc' connects before its offer");
     IpcBackend::Parts parts{
-        .device = set.device, .position = set.position, .ranks = {}, .timeout = set.timeout};
+        .device = &set.gpu->device(), .position = set.position, .ranks = {}, .timeout = set.timeout};
     for (std::size_t r = 0; r < set.members.size(); ++r) {
       if (static_cast<int>(r) == set.position) {
         parts.ranks.push_back(std::move(slots_));
         continue;
       }
-      auto opened = ipc::Slots::open(*set.device, shared, set.members[r].offer);
+      auto opened = ipc::Slots::open(set.gpu->device(), shared, set.members[r].offer);
       if (!opened) {
         return Failure(Error{opened.error()}.context(
             fmt::format("device memory of rank {}", set.members[r].rank)));

@@ -41,13 +41,14 @@ Result<std::unique_ptr<Backend>> make(const Communicator& communicator) {
   HORO_TRY_STATUS(enter_cuda_device(communicator.device));
   HORO_TRY(const auto* const library, nccl::load());
   HORO_TRY(const auto id, agree_on_id(communicator, *library));
-  auto* const opened = device.get();
-  return NcclBackend::join(*library, {.device = opened,
-                                      .owned = std::move(device),
+  auto gpu = std::make_unique<OpenDevice>(std::move(device));
+  auto* const opened = gpu.get();
+  return NcclBackend::join(*library, {.gpu = opened,
+                                      .owned = std::move(gpu),
                                       .id = id,
                                       .position = communicator.position,
                                       .ranks = communicator.size(),
-                                      .packs = opened->packer() != nullptr});
+                                      .packs = opened->device().packer() != nullptr});
 }
 
 }  // namespace

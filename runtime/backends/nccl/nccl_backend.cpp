@@ -31,12 +31,13 @@ void* at(void* memory, std::uint64_t bytes) {
 }  // namespace
 
 Result<std::unique_ptr<Backend>> NcclBackend::join(const nccl::Library& library, Member member) {
-  HORO_TRY(auto* const stream, member.device->make_stream());
+  auto& device = member.gpu->device();
+  HORO_TRY(auto* const stream, device.make_stream());
   nccl::Comm comm = nullptr;
   const auto joined = library.status(
       library.comm_init_rank(&comm, member.ranks, member.id, member.position), "ncclCommInitRank");
   if (!joined) {
-    member.device->destroy_stream(stream);
+    device.destroy_stream(stream);
     return Failure(joined.error());
   }
   return std::unique_ptr<Backend>(new NcclBackend(library, std::move(member), comm, stream));
@@ -46,7 +47,8 @@ NcclBackend::NcclBackend(const nccl::Library& library, Member member, nccl::Comm
                          StreamHandle stream)
     : nccl_(library),
       owned_(std::move(member.owned)),
-      device_(member.device),
+      gpu_(*member.gpu),
+      device_(&member.gpu->device()),
       packs_(member.packs),
       ranks_(member.ranks),
       comm_(comm),
@@ -86,10 +88,11 @@ Status NcclBackend::check(const Bucket& bucket) const {
 
 Status NcclBackend::start(Bucket bucket) {
   HORO_TRY_STATUS(check(bucket));
-  Flight flight{.outcome = bucket.outcome};
-  HORO_TRY(flight.event, device_->make_event());
+  Flight flight{.event = {}, .outcome = bucket.outcome};
+  HORO_TRY(flight.event, gpu_.event());
   auto status = enqueue(bucket);
-  if (status) status = device_->record(flight.event, stream_);
+  if (status) status = device_->record(flight.event.get(), stream_);
+  if (status) gpu_.turns().note(0, flight.event);
   if (status && flight.outcome != nullptr && flight.outcome->finished != nullptr) {
     status = device_->record(flight.outcome->finished, stream_);
     flight.outcome->launched = status.has_value();
@@ -101,9 +104,16 @@ Status NcclBackend::start(Bucket bucket) {
   return {};
 }
 
+Status NcclBackend::begin_turn() {
+  for (const auto& event : gpu_.turns().begin(this))
+    HORO_TRY_STATUS(device_->wait(stream_, event.get()));
+  return {};
+}
+
 Status NcclBackend::enqueue(const Bucket& bucket) {
   const EnteredDevice entered(*device_);
   HORO_TRY_STATUS(entered.status());
+  HORO_TRY_STATUS(begin_turn());
   for (const auto& part : bucket.parts) {
     if (part.ready != nullptr) HORO_TRY_STATUS(device_->wait(stream_, part.ready));
     for (const auto& event : part.before) HORO_TRY_STATUS(device_->wait(stream_, event.get()));
@@ -238,17 +248,12 @@ Status NcclBackend::move_alltoall(const Bucket& bucket, std::size_t part) {
   return {};
 }
 
-void NcclBackend::finish(Flight& flight) {
-  device_->destroy_event(flight.event);
-}
-
 bool NcclBackend::progress() {
   bool moved = false;
   while (!flights_.empty() && health_) {
-    const auto done = device_->done(flights_.front().event);
+    const auto done = device_->done(flights_.front().event.get());
     if (!done) health_ = Failure(done.error());
     if (!done || !*done) break;
-    finish(flights_.front());
     flights_.pop_front();
     ++completed_;
     moved = true;
@@ -275,13 +280,12 @@ void NcclBackend::abort() {
   const auto deadline = Deadline::in(clock, kDrains);
   while (!flights_.empty()) {
     // An event that was never recorded counts as passed.
-    const auto done = device_->done(flights_.front().event);
+    const auto done = device_->done(flights_.front().event.get());
     if (done && !*done) {
       if (deadline.expired(clock.now())) return;  // The device hangs: its memory is never freed.
       std::this_thread::yield();
       continue;
     }
-    finish(flights_.front());
     flights_.pop_front();
   }
 }

@@ -12,7 +12,7 @@
 #include "base/clock.hpp"
 #include "runtime/backends/nccl/nccl_library.hpp"
 #include "runtime/bucket/backend.hpp"
-#include "runtime/device/device.hpp"
+#include "runtime/device/open_device.hpp"
 
 namespace horo::runtime {
 
@@ -21,8 +21,8 @@ class NcclBackend final : public Backend {
  public:
   /// A member's part in a communicator.
   struct Member {
-    Device* device = nullptr;         ///< It outlives the backend.
-    std::unique_ptr<Device> owned{};  ///< The same, if it is the backend's.
+    OpenDevice* gpu = nullptr;            ///< It outlives the backend.
+    std::unique_ptr<OpenDevice> owned{};  ///< The same, if it is the backend's.
     nccl::UniqueId id;                ///< The same on all members.
     int position = 0;
     int ranks = 1;
@@ -60,7 +60,7 @@ class NcclBackend final : public Backend {
  private:
   /// A bucket whose work is on the stream.
   struct Flight {
-    EventHandle event = nullptr;
+    SharedEvent event;
     DeviceOutcome* outcome = nullptr;
   };
 
@@ -75,11 +75,12 @@ class NcclBackend final : public Backend {
   Status in_group(const Bucket& bucket);
   Status move_part(const Bucket& bucket, std::size_t part);
   Status move_alltoall(const Bucket& bucket, std::size_t part);
-  void finish(Flight& flight);
+  Status begin_turn();
   Status watch() const;
 
   const nccl::Library& nccl_;
-  const std::unique_ptr<Device> owned_;
+  const std::unique_ptr<OpenDevice> owned_;
+  OpenDevice& gpu_;
   Device* const device_;
   const bool packs_;
   const int ranks_;

@@ -75,9 +75,9 @@ Result<std::unique_ptr<Backend>> NcclPath::connect(const DeviceSet& set) {
     packs_ = packs_ && offer.packs;
   }
   HORO_TRY(const auto first, offer_of(set.members.front()));
-  const EnteredDevice entered(*set.device);
+  const EnteredDevice entered(set.gpu->device());
   HORO_TRY_STATUS(entered.status());
-  return NcclBackend::join(*library_, {.device = set.device,
+  return NcclBackend::join(*library_, {.gpu = set.gpu,
                                        .id = first.id,
                                        .position = set.position,
                                        .ranks = static_cast<int>(set.members.size()),

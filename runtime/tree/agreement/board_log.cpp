@@ -99,7 +99,9 @@ Result<bool> BoardLog::publish(const HostEntry& entry) {
                      .inputs = entry.inputs,
                      .text = entry.text,
                      .rank = Rank{-1},
-                     .tuning = entry.tuning};
+                     .tuning = entry.tuning,
+                     .place = entry.place,
+                     .next_place = entry.next_place};
   if (!entry.ranks->empty()) agreed.rank = Rank{entry.ranks->ranges().front().first};
   if (entry.kind == LogKind::join) agreed.ids = join_;
   auto words = entry.rows.size();

@@ -29,6 +29,9 @@ class BoardLog final : public HostLog {
 
   Result<std::optional<TensorId>> define(std::string_view name,
                                          const Signature& signature) override;
+
+  std::uint64_t take_place(TensorId first) override { return port_.take_place(first); }
+
   RankRanges take_joined() override;
   RankRanges take_leaving() override;
   Result<bool> publish(const HostEntry& entry) override;

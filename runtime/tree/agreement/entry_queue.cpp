@@ -1,11 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/tree/agreement/entry_queue.hpp"
 
+#include <algorithm>
+
 namespace horo::runtime::tree {
 
 Status EntryQueue::push(QueuedEntry&& entry) {
+  // Entries of all sets come down in one order, in which they take their places: on this host and
+  // on every other. Ranks that have joined take part in host memory.
+  const bool joined = !entry.foreign.empty();
+  if (entry.kind == LogKind::work && !entry.ids.empty() && !joined)
+    entry.place = host_.take_place(entry.ids.front());
   waiting_.push_back(std::move(entry));
   return publish();
+}
+
+std::uint64_t EntryQueue::next_place() const {
+  const auto next = std::find_if(waiting_.begin() + 1, waiting_.end(),
+                                 [](const QueuedEntry& entry) { return entry.place != 0; });
+  return next == waiting_.end() ? 0 : next->place;
 }
 
 Result<bool> EntryQueue::define_foreign(QueuedEntry& entry) {
@@ -28,7 +41,9 @@ Status EntryQueue::publish() {
                                               .inputs = next.inputs,
                                               .text = next.text,
                                               .ranks = &next.ranks,
-                                              .tuning = next.tuning}));
+                                              .tuning = next.tuning,
+                                              .place = next.place,
+                                              .next_place = next_place()}));
     if (!taken) return {};
     waiting_.pop_front();
   }

@@ -28,6 +28,7 @@ struct QueuedEntry {
   std::string text;
   RankRanges ranks;
   Tuning tuning;
+  std::uint64_t place = 0;  ///< As in HostEntry.
 };
 
 /// Thread: owner.
@@ -44,6 +45,7 @@ class EntryQueue {
 
  private:
   Result<bool> define_foreign(QueuedEntry& entry);
+  std::uint64_t next_place() const;
 
   HostLog& host_;
   std::deque<QueuedEntry> waiting_;

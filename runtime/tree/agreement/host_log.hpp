@@ -32,6 +32,8 @@ struct HostEntry {
   std::string_view text;
   const RankRanges* ranks = nullptr;
   Tuning tuning;
+  std::uint64_t place = 0;       ///< HostLog::take_place() has returned it.
+  std::uint64_t next_place = 0;  ///< Of the next entry of the set that waits and has one; 0: none.
 };
 
 /// The rank that submitted a tensor last, in a part of the job.
@@ -70,6 +72,10 @@ class HostLog {
   /// entry that is published; none while there is no room, as publish().
   virtual Result<std::optional<TensorId>> define(std::string_view name,
                                                  const Signature& signature) = 0;
+
+  /// The place, among all of this host that start on devices, of an entry whose first tensor is
+  /// `first`; 0: it is in host memory. Called when the entry has come down.
+  virtual std::uint64_t take_place(TensorId first) = 0;
 
   /// Members on this host that have joined since the last call.
   virtual RankRanges take_joined() = 0;

@@ -270,6 +270,72 @@ TEST_CASE("ranks that use two communicators on one device in two orders are foun
   }
 }
 
+TEST_CASE("three communicators that are used in a circle of orders hang as on a GPU") {
+  const SoftwareDevice software("devices=3");
+  const SoftwareNccl nccl;
+  std::array<NcclId, 3> ids;
+  for (auto& id : ids) REQUIRE(nccl.get_unique_id(&id) == kSuccess);
+  std::barrier together(3);
+  run_ranks(software, nccl, 3, [&](NcclRank& rank) {
+    // Number r is of ranks r and r + 1. Each rank starts its own first.
+    const int own = rank.rank;
+    const int before = (own + 2) % 3;
+    std::array<void*, 2> pair{};
+    const auto join = [&](int number, void** comm) {
+      const int place = (own - number + 3) % 3;
+      HORO_CHECK(nccl.init(comm, 2, ids.at(static_cast<std::size_t>(number)), place) == kSuccess);
+    };
+    // The first two wait for each other, and the third for both.
+    join(own == 2 ? before : own, &pair.at(own == 2 ? 1 : 0));
+    join(own == 2 ? own : before, &pair.at(own == 2 ? 0 : 1));
+    auto* const memory = floats(rank);
+    rank.drain();
+    for (auto* const comm : pair) {
+      HORO_CHECK(nccl.all_reduce(memory, memory, kCount, kFloat, kSum, comm, rank.stream) ==
+                 kSuccess);
+    }
+    together.arrive_and_wait();
+    HORO_CHECK(!rank.idle());
+    together.arrive_and_wait();
+    for (auto* const comm : pair) HORO_CHECK(nccl.abort(comm) == kSuccess);
+    rank.drain();
+  });
+  CHECK(nccl.findings().empty());
+}
+
+TEST_CASE("a device with room for one launch runs a second one when the first has ended") {
+  const SoftwareDevice software("devices=2");
+  const SoftwareNccl nccl("room=1");
+  NcclId id;
+  REQUIRE(nccl.get_unique_id(&id) == kSuccess);
+  const bool ordered = GENERATE(true, false);
+  std::barrier together(2);
+  run_ranks(software, nccl, 2, [&](NcclRank& rank) {
+    void* second = nullptr;
+    HORO_CHECK(nccl.init(&second, 2, id, rank.rank) == kSuccess);
+    auto* const one = floats(rank);
+    auto* const two = floats(rank);
+    rank.drain();
+    const auto start = [&](void* comm, float* memory) {
+      HORO_CHECK(nccl.all_reduce(memory, memory, kCount, kFloat, kSum, comm, rank.stream) ==
+                 kSuccess);
+    };
+    const bool first_one = ordered || rank.rank == 0;
+    start(first_one ? rank.comm : second, one);
+    start(first_one ? second : rank.comm, two);
+    together.arrive_and_wait();
+    if (ordered) {
+      rank.drain();
+    } else {
+      HORO_CHECK(!rank.idle());
+    }
+    together.arrive_and_wait();
+    HORO_CHECK(nccl.abort(second) == kSuccess);
+    abort(nccl, rank);
+  });
+  CHECK(nccl.findings().empty());
+}
+
 TEST_CASE("ranks that share a device or a number are found when they join") {
   const SoftwareDevice software("devices=2");
   const SoftwareNccl nccl;

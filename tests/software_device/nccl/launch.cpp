@@ -7,6 +7,8 @@
 #include "tests/software_device/nccl/launch.hpp"
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cstring>
 
 #include <fmt/format.h>
@@ -18,6 +20,8 @@
 namespace horo::software_nccl {
 
 namespace {
+
+constexpr std::size_t kMostDevices = 64;
 
 const char* name(Kind kind) {
   constexpr const char* kNames[] = {"all-reduce", "reduce",         "broadcast",
@@ -78,11 +82,14 @@ class Launch {
   void set_ticket(std::uint64_t ticket) { ticket_ = ticket; }
 
   void run() {
-    if (communicator_->begin(ticket_) && meets_fate()) {
-      for (auto& piece : collectives_) {
-        if (!move(piece)) break;
+    if (communicator_->begin(ticket_) && enter_room()) {
+      if (meets_fate()) {
+        for (auto& piece : collectives_) {
+          if (!move(piece)) break;
+        }
+        exchange();
       }
-      exchange();
+      leave_room();
     }
     communicator_->end();
   }
@@ -115,6 +122,29 @@ class Launch {
   }
 
   std::byte* memory(std::size_t span) const { return static_cast<std::byte*>(spans_[span].alias); }
+
+  /// Launches that run on this launch's device now.
+  std::atomic<int>& running() const {
+    static std::array<std::atomic<int>, kMostDevices> all{};
+    return all.at(static_cast<std::size_t>(communicator_->place().device) % kMostDevices);
+  }
+
+  /// Blocks: until the device has room. False: the communicator was aborted.
+  bool enter_room() const {
+    const int room = Plan::instance().room();
+    return communicator_->await([this, room] {
+      auto now = running().load();
+      while (room == 0 || now < room) {
+        if (running().compare_exchange_weak(now, now + 1)) return true;
+      }
+      return false;
+    });
+  }
+
+  void leave_room() const {
+    --running();
+    Communicators::instance().ring(communicator_->place().device);
+  }
 
   /// False when the launch ends here by the plan.
   bool meets_fate() {

@@ -38,6 +38,7 @@ bool Plan::set(std::string_view text) {
   std::string rest(text);
   const int version = take(rest, "version=");
   const int remote = take(rest, "remote=");
+  const int room = take(rest, "room=");
   std::string fault;
   auto read = software_device::parse_plan(rest, fault);
   if (!fault.empty()) {
@@ -48,6 +49,7 @@ bool Plan::set(std::string_view text) {
   faults_ = std::move(read);
   version_ = version < 0 ? kUsualVersion : version;
   remote_ = remote == 1;
+  room_ = std::max(room, 0);
   calls_.clear();
   launches_ = 0;
   findings_.clear();
@@ -62,6 +64,11 @@ int Plan::version() {
 bool Plan::peers_are_remote() {
   const std::lock_guard lock(mutex_);
   return remote_;
+}
+
+int Plan::room() {
+  const std::lock_guard lock(mutex_);
+  return room_;
 }
 
 int Plan::begin_call(const char* name) {

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a software NCCL does wrong, as a text in HORO_SOFTWARE_NCCL:
 //
-//   fail=ncclAllReduce@2:1 async=3:6 hang=4 version=22809 remote=1
+//   fail=ncclAllReduce@2:1 async=3:6 hang=4 version=22809 remote=1 room=1
 //
 // `fail`: the second call of that function returns ncclUnhandledCudaError; `@0` stands for every
 // call. `async`: the third launch that runs breaks its communicator with error 6, as
 // ncclCommGetAsyncError tells, and ends only when that is aborted. `hang`: the fourth ends only
 // when its communicator is aborted. `remote`: a peer whose process has ended, or which has aborted,
-// is error 6, as over a network; without it a launch hangs, as NCCL does within one host. A launch
-// is a group's calls on one communicator, or one call outside a group.
+// is error 6, as over a network; without it a launch hangs, as NCCL does within one host. `room`: so
+// many launches of a device run at a time, as on a GPU whose processors they need; the others wait
+// until one has ended, in no certain order. A launch is a group's calls on one communicator, or one call outside a group.
 #pragma once
 
 #include <cstdint>
@@ -44,6 +45,8 @@ class Plan {
   bool set(std::string_view text);
   int version();
   bool peers_are_remote();
+  /// Launches that run on a device at a time; 0: any number.
+  int room();
 
   /// The result that this call has by the plan.
   int begin_call(const char* name);
@@ -61,6 +64,7 @@ class Plan {
   software_device::FaultPlan faults_;
   int version_ = 0;
   bool remote_ = false;
+  int room_ = 0;
   std::map<std::string, std::uint64_t, std::less<>> calls_;
   std::uint64_t launches_ = 0;
   std::vector<std::string> findings_;

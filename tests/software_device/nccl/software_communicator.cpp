@@ -137,6 +137,14 @@ std::shared_ptr<Communicator> Communicators::end(void* handle, const char* call)
   return found;
 }
 
+void Communicators::ring(int device) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& known : handles_) {
+    if (known->communicator != nullptr && known->communicator->place().device == device)
+      known->communicator->memory().ring();
+  }
+}
+
 void Communicators::describe_others(const Communicator& except, Operation& operation) {
   const std::lock_guard lock(mutex_);
   // The youngest first, when there are more than fit.

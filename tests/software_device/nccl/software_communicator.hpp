@@ -104,6 +104,9 @@ class Communicators {
   /// Takes it out of the handle.
   std::shared_ptr<Communicator> end(void* handle, const char* call);
 
+  /// Launches on a device that wait look again.
+  void ring(int device);
+
   /// Adds the numbers of collectives that other communicators than `except` have started on its
   /// device.
   void describe_others(const Communicator& except, Operation& operation);
