@@ -430,9 +430,8 @@ inline constexpr Knob<bool> kMpiThreadsDisable{
 inline constexpr Knob<int> kNumNcclStreams{
     .text = {.key = "num.nccl.streams",
              .group = kLibraries,
-             .help = "streams for NCCL's operations",
+             .help = "streams of a process set for NCCL's operations, each with a communicator; 0: one",
              .unit = "streams",
-             .inert = "NCCL moves no tensors in this version",
              .variable = {.name = "HOROVOD_NUM_NCCL_STREAMS"},
              .config = {.name = "library_options.num_nccl_streams"}},
     .fallback = 1,

@@ -53,7 +53,6 @@ struct DeviceSet {
   int position = 0;
   std::span<const DeviceMember> members{};
   OpenDevice* gpu = nullptr;     ///< Outlives the backend.
-  int streams = 1;               ///< Communication streams that it may use: its users say how many.
   Duration start_timeout{};      ///< For all members to connect.
   Duration timeout{};            ///< For a peer that is silent; zero: no limit.
   std::function<bool()> lost{};  ///< A rank of the job was lost: connecting has no use.
@@ -67,11 +66,14 @@ class DevicePath {
   /// As in `gpu.operations`.
   virtual std::string_view name() const = 0;
 
-  /// Bytes for the other members, at most kMostOffer: for NCCL the id, from position 0; for memory
+  /// The name with what else the log shows, once connected.
+  virtual std::string described() const { return std::string(name()); }
+
+  /// Bytes for the other members, at most kMostOffer: for NCCL ids of communicators; for memory
   /// that ranks of one host share its handles. What it allocates belongs to this object. Blocks:
   /// no. Fails: unavailable (why this rank cannot use the path: a library or a device that is
   /// missing; says which).
-  virtual Result<std::string> offer(Device& device, int position) = 0;
+  virtual Result<std::string> offer(Device& device, int position, int members) = 0;
 
   /// Whether these members can use it together. The same answer on all of them. Fails: unavailable
   /// (two ranks on one device, members on several hosts, versions that differ; says which).

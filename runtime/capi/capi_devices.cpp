@@ -39,11 +39,11 @@ void name_driver(std::string file) {
   driver_file() = std::move(file);
 }
 
-std::function<std::vector<std::unique_ptr<DevicePath>>()> device_paths(std::string nccl) {
-  return [nccl = std::move(nccl)] {
+std::function<std::vector<std::unique_ptr<DevicePath>>()> device_paths(std::string nccl, int streams) {
+  return [nccl = std::move(nccl), streams] {
     std::vector<std::unique_ptr<DevicePath>> paths;
     paths.push_back(make_ipc_path());
-    paths.push_back(std::make_unique<NcclPath>(nccl));
+    paths.push_back(std::make_unique<NcclPath>(nccl, streams));
     return paths;
   };
 }

@@ -156,7 +156,8 @@ Result<SessionOptions> read_options() {
   options.tuner = read_tuner(settings);
   name_driver(std::string(settings.get(knobs::kGpuDriver)));
   options.devices = {.devices = &devices(),
-                     .paths = device_paths(std::string(settings.get(knobs::kGpuNccl))),
+                     .paths = device_paths(std::string(settings.get(knobs::kGpuNccl)),
+                                           std::max(settings.get(knobs::kNumNcclStreams), 1)),
                      .wanted = settings.get(knobs::kGpuOperations),
                      .start_timeout = options.start_timeout,
                      .timeout = settings.get(knobs::kGlooTimeout)};

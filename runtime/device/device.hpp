@@ -61,6 +61,8 @@ class Device {
   virtual void free_host(void* memory) = 0;
 
   virtual Result<StreamHandle> make_stream() = 0;
+  /// Its kernels get the device before those of other streams: other ranks wait for them.
+  virtual Result<StreamHandle> make_urgent_stream() = 0;
   virtual void destroy_stream(StreamHandle stream) = 0;
   virtual Result<EventHandle> make_event() = 0;
   virtual void destroy_event(EventHandle event) = 0;

@@ -220,15 +220,25 @@ std::vector<std::uint8_t> RunningOp::read(bool by_stream) {
   return {at, at + bytes};
 }
 
+void RunningOp::check_result(const std::vector<std::uint8_t>& got) const {
+  require(got == result_of(op_, set_), "operation " + std::to_string(op_.number) + ", kind " +
+                                           std::to_string(op_.kind) + ", has a wrong result");
+}
+
+void RunningOp::check_on_stream() {
+  check(horo_wait_stream(&handle_, 1, stream_, -1), "horo_wait_stream");
+  const auto got = read(true);
+  gpu_.synchronize(stream_);
+  check_result(got);
+}
+
 void RunningOp::finish(bool by_stream) {
   if (by_stream) {
     check(horo_wait_stream(&handle_, 1, stream_, -1), "horo_wait_stream");
   } else {
     check(horo_await(handle_, -1), "horo_await");
   }
-  const auto got = read(by_stream);
-  require(got == result_of(op_, set_), "operation " + std::to_string(op_.number) + ", kind " +
-                                           std::to_string(op_.kind) + ", has a wrong result");
+  check_result(read(by_stream));
   check(horo_await(handle_, -1), "horo_await");
   check(horo_release(handle_), "horo_release");
   release();

@@ -62,6 +62,9 @@ class RunningOp {
   /// `by_stream`: the stream waits, else the host does. Ends the process when the result is wrong.
   void finish(bool by_stream);
 
+  /// The stream waits for the operation and reads its result. Ends the process when that is wrong.
+  void check_on_stream();
+
   /// The status with which it ends, without a look at the result.
   horo_status end();
 
@@ -74,6 +77,7 @@ class RunningOp {
   void declare(const std::string& name);
   void submit();
   std::vector<std::uint8_t> read(bool by_stream);
+  void check_result(const std::vector<std::uint8_t>& got) const;
 
   const Gpu& gpu_;
   const DrawnOp op_;

@@ -47,6 +47,7 @@ Gpu::Gpu(const std::string& driver, int device) : device_(device) {
   find(library, plan_, "horo_software_device_plan");
   find(library, findings_, "horo_software_device_findings");
   find(library, pending_, "horo_software_device_pending");
+  find(library, launch_, "horo_software_device_launch");
   void* context = nullptr;
   check(init(0), "cuInit");
   check(retain(&context, device), "cuDevicePrimaryCtxRetain");
@@ -90,6 +91,13 @@ std::vector<std::uint8_t> Gpu::fetch(const void* from, std::size_t bytes, void* 
 
 void Gpu::synchronize(void* stream) const {
   check(synchronize_(stream), "cuStreamSynchronize");
+}
+
+void Gpu::gate(void* stream, std::atomic<bool>& open) const {
+  const auto wait = [](void* argument, int) {
+    static_cast<std::atomic<bool>*>(argument)->wait(false);
+  };
+  check(launch_(stream, nullptr, 0, wait, &open), "horo_software_device_launch");
 }
 
 void Gpu::plan(const std::string& text) const {

@@ -2,10 +2,13 @@
 // A GPU as a program of a user sees it: CUDA's driver from a file, by its own interface.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
+
+#include "tests/software_device/software_device.h"
 
 namespace horo::tests {
 
@@ -39,6 +42,9 @@ class Gpu {
 
   std::size_t pending() const { return pending_(); }
 
+  /// The stream waits here until `open` is true, which outlives the wait.
+  void gate(void* stream, std::atomic<bool>& open) const;
+
  private:
   void check(int code, const char* call) const;
 
@@ -52,6 +58,8 @@ class Gpu {
   int (*plan_)(const char*) = nullptr;
   std::size_t (*findings_)(char*, std::size_t) = nullptr;
   std::size_t (*pending_)() = nullptr;
+  int (*launch_)(void*, horo_software_device_span*, std::size_t, void (*)(void*, int),
+                 void*) = nullptr;
 };
 
 /// Ends the process unless `good`.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A rank whose tensors are in the memory of a device. usage: gpu_rank SCENARIO ARGUMENTS
 #include <array>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
@@ -139,6 +140,26 @@ int busy(const Gpu& gpu, char** /*arguments*/) {
   return 0;
 }
 
+/// An operation whose tensor is late does not hold up the next one, which is on another stream.
+int overlap(const Gpu& gpu, char** /*arguments*/) {
+  const std::vector<DrawnSet> sets = {set_of(HORO_WORLD)};
+  auto* const late = gpu.stream();
+  auto* const early = gpu.stream();
+  const DrawnOp first{.number = 1, .rows = 1000};
+  const DrawnOp second{.number = 2, .dtype = HORO_INT64, .rows = 1000};
+  RunningOp(gpu, first, sets[0], late, "before").finish(false);
+  std::atomic<bool> open{false};
+  gpu.gate(late, open);
+  RunningOp waits(gpu, first, sets[0], late, "waits");
+  RunningOp goes_on(gpu, second, sets[0], early, "goes on");
+  goes_on.check_on_stream();
+  open = true;
+  open.notify_all();
+  waits.finish(false);
+  goes_on.finish(false);
+  return 0;
+}
+
 /// Ends also with the loss of a rank that is through.
 void barrier(horo_set set) {
   horo_tensor_desc desc = HORO_TENSOR_DESC_INIT;
@@ -246,7 +267,7 @@ int joins(const Gpu& gpu, char** /*arguments*/) {
 int main(int count, char** arguments) {
   const std::map<std::string, int (*)(const Gpu&, char**)> scenarios = {
       {"seeds", seeds}, {"fault", fault}, {"breaks", breaks}, {"busy", busy},
-      {"loss", loss},   {"mixed", mixed}, {"joins", joins}};
+      {"loss", loss},   {"mixed", mixed}, {"joins", joins},   {"overlap", overlap}};
   require(count >= 2, "usage: gpu_rank SCENARIO ARGUMENTS");
   const char* const driver = std::getenv("HORO_GPU_DRIVER");
   require(driver != nullptr, "HORO_GPU_DRIVER is not set");

@@ -31,6 +31,7 @@ constexpr int kMemoryType = 2;             // CU_POINTER_ATTRIBUTE_MEMORY_TYPE
 constexpr int kIsManaged = 8;              // CU_POINTER_ATTRIBUTE_IS_MANAGED
 constexpr int kDeviceOrdinal = 9;          // CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
 constexpr unsigned kBetweenProcesses = 4;  // CU_EVENT_INTERPROCESS
+constexpr int kGreatestPriority = -5;  // As on today's GPUs.
 constexpr unsigned kHostType = 1;
 constexpr unsigned kDeviceType = 2;
 
@@ -195,6 +196,33 @@ ENTRY int cuStreamCreate(void** stream, unsigned) {
   if (const int error = begin("cuStreamCreate", device); error != kSuccess) return error;
   *stream = machine().make_stream(device);
   return kSuccess;
+}
+
+ENTRY int cuStreamCreateWithPriority(void** stream, unsigned, int priority) {
+  int device = 0;
+  if (const int error = begin("cuStreamCreateWithPriority", device); error != kSuccess)
+    return error;
+  auto* const made = machine().make_stream(device);
+  // As CUDA does, a number outside of the range counts as its end.
+  made->priority = std::clamp(priority, kGreatestPriority, 0);
+  *stream = made;
+  return kSuccess;
+}
+
+ENTRY int cuCtxGetStreamPriorityRange(int* least, int* greatest) {
+  int device = 0;
+  if (const int error = begin("cuCtxGetStreamPriorityRange", device); error != kSuccess)
+    return error;
+  *least = 0;
+  *greatest = kGreatestPriority;
+  return kSuccess;
+}
+
+ENTRY int cuStreamGetPriority(void* handle, int* priority) {
+  return on_stream("cuStreamGetPriority", handle, [&](const Stream& stream) {
+    *priority = stream.priority;
+    return kSuccess;
+  });
 }
 
 ENTRY int cuStreamDestroy_v2(void* stream) {

@@ -72,6 +72,7 @@ struct Work {
 struct Stream {
   std::size_t index = 0;
   int device = 0;
+  int priority = 0;  ///< It changes nothing.
   std::deque<Work> work;
   std::uint64_t put = 0;  ///< Operations put on it so far.
   std::uint64_t ran = 0;

@@ -2,6 +2,7 @@
 // The software device itself: it moves data late and in order, it fails when it is asked to, and
 // it finds what a real device would do wrong silently.
 #include <cstring>
+#include <dlfcn.h>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
@@ -53,6 +54,27 @@ struct Program {
 };
 
 }  // namespace
+
+TEST_CASE("a stream for communication has the device's greatest priority") {
+  const SoftwareDevice software;
+  const Program program(software);
+  void* const library = dlopen(SoftwareDevice::path().c_str(), RTLD_NOW | RTLD_NOLOAD);
+  REQUIRE(library != nullptr);
+  const auto priority_of =
+      reinterpret_cast<int (*)(void*, int*)>(dlsym(library, "cuStreamGetPriority"));
+  REQUIRE(priority_of != nullptr);
+  int least = 0;
+  int greatest = 0;
+  int priority = 0;
+  REQUIRE(program.device->enter());
+  CHECK(software.driver().priority_range(&least, &greatest) == 0);
+  CHECK(priority_of(*program.device->make_urgent_stream(), &priority) == 0);
+  CHECK(priority == greatest);
+  CHECK(priority_of(program.one, &priority) == 0);
+  CHECK(priority == least);
+  CHECK(greatest < least);
+  program.device->leave();
+}
 
 TEST_CASE("the software device moves bytes late, in the order of streams and events") {
   const SoftwareDevice software;

@@ -56,7 +56,7 @@ std::string DeviceChoice::offer_of(DevicePath& path, OpenDevice* gpu, ToldPath& 
   if (options_.wanted != GpuOperations::automatic && path.name() != word)
     return fmt::format("gpu.operations is {}", word);
   if (gpu == nullptr) return "it has no device";
-  auto offer = path.offer(gpu->device(), place_.position);
+  auto offer = path.offer(gpu->device(), place_.position, place_.size());
   if (!offer) return offer.error().message;
   told.offer_length = keep(told.offer, *offer);
   return {};
@@ -185,7 +185,7 @@ void DeviceChoice::conclude() {
   }
   if (place_.position == 0) {
     std::string names;
-    for (const auto& way : ways_) names += fmt::format("{} and ", way.path->name());
+    for (const auto& way : ways_) names += fmt::format("{} and ", way.path->described());
     log::info("runtime", "{} ranks move tensors in device memory by {}staged{}", place_.size(),
               names, reasons_);
   }

@@ -35,7 +35,7 @@ bool ipc_takes(const Signature& like) {
 
 Result<std::unique_ptr<Backend>> IpcBackend::make(Parts parts) {
   HORO_TRY(auto shared, SharedDevice::of(*parts.device));
-  HORO_TRY(const auto stream, parts.device->make_stream());
+  HORO_TRY(const auto stream, parts.device->make_urgent_stream());
   return std::unique_ptr<Backend>(new IpcBackend(std::move(parts), shared, stream));
 }
 

@@ -14,7 +14,7 @@ class IpcPath final : public DevicePath {
  public:
   std::string_view name() const override { return "ipc"; }
 
-  Result<std::string> offer(Device& device, int /*position*/) override {
+  Result<std::string> offer(Device& device, int /*position*/, int /*members*/) override {
     HORO_TRY(auto shared, SharedDevice::of(device));
     HORO_TRY(slots_, ipc::Slots::make(device, shared));
     HORO_TRY(auto bytes, slots_->offer());

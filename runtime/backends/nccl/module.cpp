@@ -45,7 +45,7 @@ Result<std::unique_ptr<Backend>> make(const Communicator& communicator) {
   auto* const opened = gpu.get();
   return NcclBackend::join(*library, {.gpu = opened,
                                       .owned = std::move(gpu),
-                                      .id = id,
+                                      .ids = {id},
                                       .position = communicator.position,
                                       .ranks = communicator.size(),
                                       .packs = opened->device().packer() != nullptr});

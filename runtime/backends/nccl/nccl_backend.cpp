@@ -31,38 +31,42 @@ void* at(void* memory, std::uint64_t bytes) {
 }  // namespace
 
 Result<std::unique_ptr<Backend>> NcclBackend::join(const nccl::Library& library, Member member) {
-  auto& device = member.gpu->device();
-  HORO_TRY(auto* const stream, device.make_stream());
-  nccl::Comm comm = nullptr;
-  const auto joined = library.status(
-      library.comm_init_rank(&comm, member.ranks, member.id, member.position), "ncclCommInitRank");
-  if (!joined) {
-    device.destroy_stream(stream);
-    return Failure(joined.error());
-  }
-  return std::unique_ptr<Backend>(new NcclBackend(library, std::move(member), comm, stream));
+  const auto ids = std::move(member.ids);
+  std::unique_ptr<NcclBackend> made(new NcclBackend(library, std::move(member)));
+  for (const auto& id : ids) HORO_TRY_STATUS(made->add_lane(id));
+  return std::unique_ptr<Backend>(std::move(made));
 }
 
-NcclBackend::NcclBackend(const nccl::Library& library, Member member, nccl::Comm comm,
-                         StreamHandle stream)
+NcclBackend::NcclBackend(const nccl::Library& library, Member member)
     : nccl_(library),
       owned_(std::move(member.owned)),
       gpu_(*member.gpu),
       device_(&member.gpu->device()),
       packs_(member.packs),
       ranks_(member.ranks),
-      comm_(comm),
-      stream_(stream) {}
+      position_(member.position) {}
+
+Status NcclBackend::add_lane(const nccl::UniqueId& id) {
+  Lane lane;
+  HORO_TRY(lane.stream, device_->make_urgent_stream());
+  lanes_.push_back(lane);
+  return nccl_.status(nccl_.comm_init_rank(&lanes_.back().comm, ranks_, id, position_),
+                      "ncclCommInitRank");
+}
 
 NcclBackend::~NcclBackend() {
-  if (flights_.empty() && health_ && comm_ != nullptr) {
+  if (flights_.empty() && health_) {
     const EnteredDevice entered(*device_);
-    nccl_.comm_destroy(std::exchange(comm_, nullptr));
+    for (auto& lane : lanes_) {
+      if (lane.comm != nullptr) nccl_.comm_destroy(std::exchange(lane.comm, nullptr));
+    }
   }
   abort();
   free_retired();
-  if (fusion_ != nullptr && flights_.empty()) device_->free(fusion_);
-  device_->destroy_stream(stream_);
+  for (const auto& lane : lanes_) {
+    if (lane.fusion != nullptr && flights_.empty()) device_->free(lane.fusion);
+    device_->destroy_stream(lane.stream);
+  }
 }
 
 bool NcclBackend::takes(const Signature& like, bool packs) {
@@ -90,11 +94,13 @@ Status NcclBackend::start(Bucket bucket) {
   HORO_TRY_STATUS(check(bucket));
   Flight flight{.event = {}, .outcome = bucket.outcome};
   HORO_TRY(flight.event, gpu_.event());
-  auto status = enqueue(bucket);
-  if (status) status = device_->record(flight.event.get(), stream_);
-  if (status) gpu_.turns().note(0, flight.event);
+  const auto turn = static_cast<std::size_t>(started_ % lanes_.size());
+  auto& lane = lanes_[turn];
+  auto status = enqueue(lane, bucket);
+  if (status) status = device_->record(flight.event.get(), lane.stream);
+  if (status) gpu_.turns().note(turn, flight.event);
   if (status && flight.outcome != nullptr && flight.outcome->finished != nullptr) {
-    status = device_->record(flight.outcome->finished, stream_);
+    status = device_->record(flight.outcome->finished, lane.stream);
     flight.outcome->launched = status.has_value();
   }
   ++started_;
@@ -104,31 +110,34 @@ Status NcclBackend::start(Bucket bucket) {
   return {};
 }
 
-Status NcclBackend::begin_turn() {
-  for (const auto& event : gpu_.turns().begin(this))
-    HORO_TRY_STATUS(device_->wait(stream_, event.get()));
+Status NcclBackend::begin_turn() const {
+  for (const auto& event : gpu_.turns().begin(this)) {
+    for (const auto& lane : lanes_) {
+      if (event != nullptr) HORO_TRY_STATUS(device_->wait(lane.stream, event.get()));
+    }
+  }
   return {};
 }
 
-Status NcclBackend::enqueue(const Bucket& bucket) {
+Status NcclBackend::enqueue(Lane& lane, const Bucket& bucket) {
   const EnteredDevice entered(*device_);
   HORO_TRY_STATUS(entered.status());
   HORO_TRY_STATUS(begin_turn());
   for (const auto& part : bucket.parts) {
-    if (part.ready != nullptr) HORO_TRY_STATUS(device_->wait(stream_, part.ready));
-    for (const auto& event : part.before) HORO_TRY_STATUS(device_->wait(stream_, event.get()));
+    if (part.ready != nullptr) HORO_TRY_STATUS(device_->wait(lane.stream, part.ready));
+    for (const auto& event : part.before) HORO_TRY_STATUS(device_->wait(lane.stream, event.get()));
   }
-  if (bucket.like.kind == Kind::allreduce) return all_reduce(bucket);
-  return in_group(bucket);
+  if (bucket.like.kind == Kind::allreduce) return all_reduce(lane, bucket);
+  return in_group(lane, bucket);
 }
 
-Result<void*> NcclBackend::fusion_memory(std::uint64_t bytes) {
-  if (bytes <= fusion_bytes_) return fusion_;
+Result<void*> NcclBackend::fusion_memory(Lane& lane, std::uint64_t bytes) {
+  if (bytes <= lane.fusion_bytes) return lane.fusion;
   const auto rounded = std::bit_ceil(bytes);
   HORO_TRY(auto* const memory, device_->allocate(rounded));
-  if (fusion_ != nullptr) retired_.push_back(fusion_);
-  fusion_ = memory;
-  fusion_bytes_ = rounded;
+  if (lane.fusion != nullptr) retired_.push_back(lane.fusion);
+  lane.fusion = memory;
+  lane.fusion_bytes = rounded;
   return memory;
 }
 
@@ -140,17 +149,17 @@ void NcclBackend::free_retired() {
 
 /// Small tensors are packed; large ones, and all where there are no kernels, move in place in one
 /// group. The same on all members.
-Status NcclBackend::all_reduce(const Bucket& bucket) {
+Status NcclBackend::all_reduce(Lane& lane, const Bucket& bucket) {
   const auto& like = bucket.like;
   const bool scaled = like.prescale != 1 || like.postscale != 1;
   std::uint64_t bytes = 0;
   for (const auto& part : bucket.parts) bytes += part.elements * size_of(like.dtype);
   const bool large = bytes >= kLargeTensor * bucket.parts.size();
-  if (scaled || (packs_ && bucket.parts.size() > 1 && !large)) return reduce_packed(bucket);
-  return in_group(bucket);
+  if (scaled || (packs_ && bucket.parts.size() > 1 && !large)) return reduce_packed(lane, bucket);
+  return in_group(lane, bucket);
 }
 
-Status NcclBackend::reduce_packed(const Bucket& bucket) {
+Status NcclBackend::reduce_packed(Lane& lane, const Bucket& bucket) {
   const auto& like = bucket.like;
   std::vector<DeviceSpan> in;
   std::vector<DeviceSpan> out;
@@ -170,37 +179,37 @@ Status NcclBackend::reduce_packed(const Bucket& bucket) {
   auto* const packer = device_->packer();
   if (packer == nullptr)
     return fail(Errc::unsupported, "device {} has no kernels to pack tensors", device_->index());
-  HORO_TRY(void* const fused, fusion_memory(elements * size_of(like.dtype)));
-  HORO_TRY_STATUS(packer->pack(fused, in, on_the_way_in, stream_));
+  HORO_TRY(void* const fused, fusion_memory(lane, elements * size_of(like.dtype)));
+  HORO_TRY_STATUS(packer->pack(fused, in, on_the_way_in, lane.stream));
   HORO_TRY_STATUS(nccl_.status(nccl_.all_reduce(fused, fused, elements, nccl::type_of(like.dtype),
-                                                nccl::op_of(op), comm_, stream_),
+                                                nccl::op_of(op), lane.comm, lane.stream),
                                "ncclAllReduce"));
-  return packer->unpack(out, fused, on_the_way_out, stream_);
+  return packer->unpack(out, fused, on_the_way_out, lane.stream);
 }
 
-Status NcclBackend::in_group(const Bucket& bucket) {
+Status NcclBackend::in_group(const Lane& lane, const Bucket& bucket) const {
   HORO_TRY_STATUS(nccl_.status(nccl_.group_start(), "ncclGroupStart"));
   Status status;
   for (std::size_t p = 0; p < bucket.parts.size() && status; ++p) {
-    status = bucket.like.kind == Kind::alltoall ? move_alltoall(bucket, p) : move_part(bucket, p);
+    status = bucket.like.kind == Kind::alltoall ? move_alltoall(lane, bucket, p) : move_part(lane, bucket, p);
   }
   const auto ended = nccl_.status(nccl_.group_end(), "ncclGroupEnd");
   return status ? ended : status;
 }
 
-Status NcclBackend::move_part(const Bucket& bucket, std::size_t part) {
+Status NcclBackend::move_part(const Lane& lane, const Bucket& bucket, std::size_t part) const {
   const auto& like = bucket.like;
   const auto& p = bucket.parts[part];
   const int type = nccl::type_of(like.dtype);
   if (like.kind == Kind::allreduce) {
     if (p.elements == 0) return {};
     return nccl_.status(
-        nccl_.all_reduce(p.in, p.out, p.elements, type, nccl::op_of(like.op), comm_, stream_),
+        nccl_.all_reduce(p.in, p.out, p.elements, type, nccl::op_of(like.op), lane.comm, lane.stream),
         "ncclAllReduce");
   }
   if (like.kind == Kind::broadcast) {
     if (p.elements == 0) return {};
-    return nccl_.status(nccl_.broadcast(p.in, p.out, p.elements, type, like.root, comm_, stream_),
+    return nccl_.status(nccl_.broadcast(p.in, p.out, p.elements, type, like.root, lane.comm, lane.stream),
                         "ncclBroadcast");
   }
   std::uint64_t begin = 0;
@@ -213,15 +222,16 @@ Status NcclBackend::move_part(const Bucket& bucket, std::size_t part) {
     // Every rank's part has a root of its own: all-gather by broadcasts, reduce-scatter by reduces.
     const auto result =
         like.kind == Kind::allgather
-            ? nccl_.broadcast(p.in, at(p.out, offset), count, type, r, comm_, stream_)
-            : nccl_.reduce(at(p.in, offset), p.out, count, type, nccl::op_of(like.op), r, comm_,
-                           stream_);
+            ? nccl_.broadcast(p.in, at(p.out, offset), count, type, r, lane.comm, lane.stream)
+            : nccl_.reduce(at(p.in, offset), p.out, count, type, nccl::op_of(like.op), r, lane.comm,
+                           lane.stream);
     HORO_TRY_STATUS(nccl_.status(result, "a collective of NCCL"));
   }
   return {};
 }
 
-Status NcclBackend::move_alltoall(const Bucket& bucket, std::size_t part) {
+Status NcclBackend::move_alltoall(const Lane& lane, const Bucket& bucket,
+                                  std::size_t part) const {
   const auto& p = bucket.parts[part];
   const int type = nccl::type_of(bucket.like.dtype);
   const auto n = static_cast<std::size_t>(ranks_);
@@ -235,11 +245,11 @@ Status NcclBackend::move_alltoall(const Bucket& bucket, std::size_t part) {
     const auto from = rows.received * p.row_elements;
     if (to != 0) {
       HORO_TRY_STATUS(nccl_.status(
-          nccl_.send(at(p.in, sent * element), to, type, peer, comm_, stream_), "ncclSend"));
+          nccl_.send(at(p.in, sent * element), to, type, peer, lane.comm, lane.stream), "ncclSend"));
     }
     if (from != 0) {
       HORO_TRY_STATUS(nccl_.status(
-          nccl_.receive(at(p.out, received * element), from, type, peer, comm_, stream_),
+          nccl_.receive(at(p.out, received * element), from, type, peer, lane.comm, lane.stream),
           "ncclRecv"));
     }
     sent += to;
@@ -267,14 +277,19 @@ bool NcclBackend::progress() {
 Status NcclBackend::watch() const {
   if (flights_.empty()) return {};
   nccl::Result error = nccl::kSuccess;
-  HORO_TRY_STATUS(nccl_.status(nccl_.comm_get_async_error(comm_, &error), "ncclCommGetAsyncError"));
-  return nccl_.status(error, "NCCL");
+  for (const auto& lane : lanes_) {
+    HORO_TRY_STATUS(
+        nccl_.status(nccl_.comm_get_async_error(lane.comm, &error), "ncclCommGetAsyncError"));
+    HORO_TRY_STATUS(nccl_.status(error, "NCCL"));
+  }
+  return {};
 }
 
 void NcclBackend::abort() {
-  if (comm_ == nullptr) return;
   const EnteredDevice entered(*device_);
-  nccl_.comm_abort(std::exchange(comm_, nullptr));
+  for (auto& lane : lanes_) {
+    if (lane.comm != nullptr) nccl_.comm_abort(std::exchange(lane.comm, nullptr));
+  }
   if (health_) health_ = fail(Errc::cancelled, "the backend was stopped");
   const auto& clock = SteadyClock::instance();
   const auto deadline = Deadline::in(clock, kDrains);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collectives on device memory by NCCL, on a stream of its own that waits for the tensors' ready
+// Collectives on device memory by NCCL, on streams of its own that wait for the tensors' ready
 // events. No host thread waits for a device: a bucket is done when the event behind it has
 // passed.
 #pragma once
@@ -23,7 +23,8 @@ class NcclBackend final : public Backend {
   struct Member {
     OpenDevice* gpu = nullptr;            ///< It outlives the backend.
     std::unique_ptr<OpenDevice> owned{};  ///< The same, if it is the backend's.
-    nccl::UniqueId id;                ///< The same on all members.
+    /// One for each stream, which has a communicator; the same on all members.
+    std::vector<nccl::UniqueId> ids;
     int position = 0;
     int ranks = 1;
     bool packs = false;  ///< All members have kernels that pack tensors.
@@ -58,24 +59,35 @@ class NcclBackend final : public Backend {
   void abort() override;
 
  private:
-  /// A bucket whose work is on the stream.
+  /// Buckets take the lanes in turn. Buckets of different lanes run at the same time.
+  struct Lane {
+    nccl::Comm comm = nullptr;
+    StreamHandle stream = nullptr;
+    void* fusion = nullptr;  ///< Memory for packed tensors.
+    std::uint64_t fusion_bytes = 0;
+  };
+
+  /// A bucket whose work is on a stream.
   struct Flight {
     SharedEvent event;
     DeviceOutcome* outcome = nullptr;
   };
 
-  NcclBackend(const nccl::Library& library, Member member, nccl::Comm comm, StreamHandle stream);
+  NcclBackend(const nccl::Library& library, Member member);
+  /// Blocks: until all members have connected.
+  Status add_lane(const nccl::UniqueId& id);
   Status check(const Bucket& bucket) const;
-  Status enqueue(const Bucket& bucket);
-  Status all_reduce(const Bucket& bucket);
-  Status reduce_packed(const Bucket& bucket);
-  /// Memory for packed tensors, which the buckets use in the stream's order. Fails: out_of_memory.
-  Result<void*> fusion_memory(std::uint64_t bytes);
+  Status enqueue(Lane& lane, const Bucket& bucket);
+  Status all_reduce(Lane& lane, const Bucket& bucket);
+  Status reduce_packed(Lane& lane, const Bucket& bucket);
+  /// Memory for packed tensors, which the lane's buckets use in the stream's order. Fails:
+  /// out_of_memory.
+  Result<void*> fusion_memory(Lane& lane, std::uint64_t bytes);
   void free_retired();
-  Status in_group(const Bucket& bucket);
-  Status move_part(const Bucket& bucket, std::size_t part);
-  Status move_alltoall(const Bucket& bucket, std::size_t part);
-  Status begin_turn();
+  Status in_group(const Lane& lane, const Bucket& bucket) const;
+  Status move_part(const Lane& lane, const Bucket& bucket, std::size_t part) const;
+  Status move_alltoall(const Lane& lane, const Bucket& bucket, std::size_t part) const;
+  Status begin_turn() const;
   Status watch() const;
 
   const nccl::Library& nccl_;
@@ -84,11 +96,9 @@ class NcclBackend final : public Backend {
   Device* const device_;
   const bool packs_;
   const int ranks_;
-  nccl::Comm comm_;
-  StreamHandle stream_ = nullptr;
+  const int position_;
+  std::vector<Lane> lanes_;
   std::deque<Flight> flights_;
-  void* fusion_ = nullptr;
-  std::uint64_t fusion_bytes_ = 0;
   std::vector<void*> retired_;  ///< Fusion memory that was too small, until nothing is in flight.
   std::uint64_t started_ = 0;
   std::uint64_t completed_ = 0;

@@ -2,6 +2,7 @@
 #include "runtime/backends/nccl/nccl_path.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "runtime/backends/nccl/nccl_backend.hpp"
@@ -10,12 +11,23 @@ namespace horo::runtime {
 
 namespace {
 
+/// Ids that one member makes at most.
+constexpr int kMostIds = 3;
+
 /// A member's offer, as it travels. Other processes have written it.
 struct Offer {
   int version = 0;
+  int streams = 1;  ///< That it may use, from 1.
   bool packs = false;
-  nccl::UniqueId id;  ///< At position 0.
+  std::array<nccl::UniqueId, kMostIds> ids{};  ///< Those that this member makes.
 };
+
+static_assert(sizeof(Offer) <= kMostOffer);
+
+/// A stream has a communicator, whose id the members make in turn.
+int maker_of(int stream, int members) {
+  return stream % members;
+}
 
 std::string to_text(const Offer& offer) {
   std::string text(sizeof offer, '\0');
@@ -44,12 +56,20 @@ Status check_devices(std::span<const DeviceMember> members) {
 
 }  // namespace
 
-Result<std::string> NcclPath::offer(Device& device, int position) {
+std::string NcclPath::described() const {
+  return used_ == 1 ? "nccl" : fmt::format("nccl on {} streams", used_);
+}
+
+Result<std::string> NcclPath::offer(Device& device, int position, int members) {
   HORO_TRY(library_, nccl::load(file_));
-  Offer offer{.packs = device.packer() != nullptr, .id = {}};
+  Offer offer{.streams = std::min(streams_, kMostIds * members),
+              .packs = device.packer() != nullptr};
   HORO_TRY_STATUS(library_->status(library_->get_version(&offer.version), "ncclGetVersion"));
-  if (position == 0)
-    HORO_TRY_STATUS(library_->status(library_->get_unique_id(&offer.id), "ncclGetUniqueId"));
+  for (int stream = 0; stream < offer.streams; ++stream) {
+    if (maker_of(stream, members) != position) continue;
+    auto* const id = &offer.ids.at(static_cast<std::size_t>(stream / members));
+    HORO_TRY_STATUS(library_->status(library_->get_unique_id(id), "ncclGetUniqueId"));
+  }
   return to_text(offer);
 }
 
@@ -70,17 +90,27 @@ bool NcclPath::takes(const Signature& like) const {
 
 Result<std::unique_ptr<Backend>> NcclPath::connect(const DeviceSet& set) {
   packs_ = true;
+  const auto members = static_cast<int>(set.members.size());
+  int streams = kMostIds * members;
+  std::vector<Offer> offers;
   for (const auto& member : set.members) {
     HORO_TRY(const auto offer, offer_of(member));
     packs_ = packs_ && offer.packs;
+    streams = std::min(streams, std::max(offer.streams, 1));
+    offers.push_back(offer);
   }
-  HORO_TRY(const auto first, offer_of(set.members.front()));
+  used_ = streams;
+  std::vector<nccl::UniqueId> ids;
+  for (int stream = 0; stream < streams; ++stream) {
+    const auto& maker = offers[static_cast<std::size_t>(maker_of(stream, members))];
+    ids.push_back(maker.ids.at(static_cast<std::size_t>(stream / members)));
+  }
   const EnteredDevice entered(set.gpu->device());
   HORO_TRY_STATUS(entered.status());
   return NcclBackend::join(*library_, {.gpu = set.gpu,
-                                       .id = first.id,
+                                       .ids = std::move(ids),
                                        .position = set.position,
-                                       .ranks = static_cast<int>(set.members.size()),
+                                       .ranks = members,
                                        .packs = packs_});
 }
 

@@ -11,20 +11,25 @@ namespace horo::runtime {
 
 class NcclPath final : public DevicePath {
  public:
-  /// `file`: of the library, which is loaded when the path is offered.
-  explicit NcclPath(std::string file) : file_(std::move(file)) {}
+  /// `file`: of the library, which is loaded when the path is offered. `streams`: as many as a set
+  /// may use, from 1.
+  NcclPath(std::string file, int streams) : file_(std::move(file)), streams_(streams) {}
 
   std::string_view name() const override { return "nccl"; }
 
-  Result<std::string> offer(Device& device, int position) override;
+  std::string described() const override;
+  Result<std::string> offer(Device& device, int position, int members) override;
   Status check(std::span<const DeviceMember> members) const override;
   bool takes(const Signature& like) const override;
   Result<std::unique_ptr<Backend>> connect(const DeviceSet& set) override;
 
  private:
   const std::string file_;
+  const int streams_;
   const nccl::Library* library_ = nullptr;
-  bool packs_ = false;  ///< All members have kernels; known once connected.
+  // Known once connected:
+  bool packs_ = false;  ///< All members have kernels.
+  int used_ = 1;        ///< Streams.
 };
 
 }  // namespace horo::runtime

@@ -81,6 +81,8 @@ std::string find_functions(void* library, Driver& driver) {
   find(driver.pointer_attribute, "cuPointerGetAttribute");
   find(driver.copy, "cuMemcpyAsync");
   find(driver.make_stream, "cuStreamCreate");
+  find(driver.make_stream_with_priority, "cuStreamCreateWithPriority");
+  find(driver.priority_range, "cuCtxGetStreamPriorityRange");
   find(driver.destroy_stream, "cuStreamDestroy_v2");
   find(driver.stream_is_capturing, "cuStreamIsCapturing");
   find(driver.make_event, "cuEventCreate");

@@ -52,6 +52,8 @@ struct Driver {
   Code (*pointer_attribute)(void* value, int attribute, Address pointer);
   Code (*copy)(Address to, Address from, std::size_t bytes, StreamHandle stream);
   Code (*make_stream)(StreamHandle* stream, unsigned flags);
+  Code (*make_stream_with_priority)(StreamHandle* stream, unsigned flags, int priority);
+  Code (*priority_range)(int* least, int* greatest);
   Code (*destroy_stream)(StreamHandle stream);
   Code (*stream_is_capturing)(StreamHandle stream, int* capturing);
   Code (*make_event)(EventHandle* event, unsigned flags);

@@ -116,6 +116,18 @@ class DriverDevice final : public Device {
     return stream;
   }
 
+  Result<StreamHandle> make_urgent_stream() override {
+    StreamHandle stream = nullptr;
+    int least = 0;
+    int greatest = 0;
+    HORO_TRY_STATUS(call("cuCtxGetStreamPriorityRange",
+                         [&] { return driver_.priority_range(&least, &greatest); }));
+    HORO_TRY_STATUS(call("cuStreamCreateWithPriority", [&] {
+      return driver_.make_stream_with_priority(&stream, cuda::kStreamNonBlocking, greatest);
+    }));
+    return stream;
+  }
+
   void destroy_stream(StreamHandle stream) override {
     static_cast<void>(call("cuStreamDestroy", [&] { return driver_.destroy_stream(stream); }));
   }

@@ -45,7 +45,8 @@ struct RankProcess {
   int ranks = 0;
   Meeting* meeting = nullptr;
   const SoftwareDevice* software = nullptr;
-  Device* device = nullptr;
+  OpenDevice* gpu = nullptr;
+  Device* device = nullptr;  ///< The same.
   Backend* backend = nullptr;
   StreamHandle stream = nullptr;
 };
@@ -59,7 +60,7 @@ void need(bool holds, const char* what) {
 
 Result<std::unique_ptr<Backend>> connect(RankProcess& rank, DevicePath& path, Duration timeout) {
   auto& meeting = *rank.meeting;
-  const auto own = path.offer(*rank.device, rank.position);
+  const auto own = path.offer(*rank.device, rank.position, rank.ranks);
   need(own.has_value() && own->size() <= kMostOffer, "an offer");
   std::memcpy(meeting.offers[rank.position], own->data(), own->size());
   meeting.offered[rank.position] = own->size();
@@ -69,7 +70,7 @@ Result<std::unique_ptr<Backend>> connect(RankProcess& rank, DevicePath& path, Du
     members.push_back({.rank = r, .offer = {meeting.offers[r], meeting.offered[r]}});
   need(path.check(members).has_value(), "a check of the members");
   auto made = path.connect(
-      {.position = rank.position, .members = members, .device = rank.device, .timeout = timeout});
+      {.position = rank.position, .members = members, .gpu = rank.gpu, .timeout = timeout});
   while (meeting.arrived < 2 * rank.ranks) {
     static bool told = false;
     if (!std::exchange(told, true)) ++meeting.arrived;
@@ -81,11 +82,12 @@ Result<std::unique_ptr<Backend>> connect(RankProcess& rank, DevicePath& path, Du
 void run_rank(RankProcess rank, const std::string& plan, Duration timeout,
               const std::function<void(RankProcess&)>& body) {
   const SoftwareDevice software(plan);
-  const auto device = software.open(0);
+  OpenDevice gpu(software.open(0));
   const auto path = make_ipc_path();
   rank.software = &software;
-  rank.device = device.get();
-  rank.stream = *device->make_stream();
+  rank.gpu = &gpu;
+  rank.device = &gpu.device();
+  rank.stream = *gpu.device().make_stream();
   auto made = connect(rank, *path, timeout);
   need(made.has_value(), made ? "" : made.error().message.c_str());
   rank.backend = made->get();
