@@ -57,6 +57,8 @@ std::string describe(const Poison& poison) {
       return "lost its connections to other ranks (its own log says how)";
     case LossCause::given_up:
       return "the launcher has given up this generation of the job, or has ended";
+    case LossCause::device_failed:
+      return "its GPU failed (its own log says how)";
   }
   return "unknown cause";
 }

@@ -59,9 +59,10 @@ enum class LossCause : std::uint8_t {
   stalled = 8,       ///< kept the others waiting for longer than allowed
   cut_off = 9,       ///< still runs, but cannot exchange tensors with other hosts
   given_up = 10,     ///< the launcher of an elastic job has given up this generation
+  device_failed = 11,  ///< still runs, but its GPU does not
 };
 
-inline constexpr LossCause kLastLossCause = LossCause::given_up;
+inline constexpr LossCause kLastLossCause = LossCause::device_failed;
 
 struct Poison {
   Rank rank{-1};  ///< Global rank that was lost first; -1 if no rank caused the loss.

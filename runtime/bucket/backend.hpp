@@ -90,6 +90,7 @@ struct BackendCaps {
   std::string_view name;
   bool in_place = false;  ///< Reduces shared memory without a copy.
   bool overlaps = false;  ///< Several buckets in flight move at the same time.
+  bool device_failed = false;  ///< health() tells of this rank's own device.
   bool polls = false;     ///< Has no completion events: poll it while buckets are in flight.
 };
 

@@ -48,8 +48,10 @@ bool Engine::progress() {
     moved = backend_->progress() || moved;
     moved = runner_.publish_launched() || moved;
     moved = runner_.finish_entries() || moved;
-    if (auto health = backend_->health(); !health) [[unlikely]]
-      return observe_breakdown(std::move(health)) || moved;
+    if (auto health = backend_->health(); !health) [[unlikely]] {
+      if (breakdown_) breakdown_ = std::move(health);
+      return moved;
+    }
   }
   if (board_.region().host().body().gone.load(std::memory_order_seq_cst) != 0) [[unlikely]]
     moved = observe_departures() || moved;
@@ -81,19 +83,6 @@ void Engine::observe(EntryObserver* observer) {
 void Engine::abort() {
   backend_->abort();
   runner_.abort();
-}
-
-bool Engine::observe_breakdown(Status health) {
-  switch (agreement_->after_failure()) {
-    case Agreement::AfterFailure::fail:
-      abort();
-      fail_all(health.error());
-      return true;
-    case Agreement::AfterFailure::wait:
-      break;
-  }
-  if (breakdown_) breakdown_ = std::move(health);
-  return false;
 }
 
 bool Engine::observe_departures() {

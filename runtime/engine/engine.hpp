@@ -42,9 +42,13 @@ class Engine {
   /// A look would find something to do or to finish. Thread: any.
   bool has_news() const { return runner_.has_news() || agreement_->has_news(); }
 
-  /// Why the backend of a set over several hosts moves nothing any more, until the report says
-  /// which rank was lost; ok else.
+  /// Why the backend moves nothing any more, until the report says which rank was lost; ok else.
   const Status& breakdown() const { return breakdown_; }
+
+  /// As what this rank is lost by that.
+  LossCause breakdown_cause() const {
+    return backend_->caps().device_failed ? LossCause::device_failed : LossCause::cut_off;
+  }
 
   /// Why nothing can be submitted any more; ok while all is well. Thread: any.
   Status health() const { return claims_.health(); }
@@ -74,7 +78,6 @@ class Engine {
 
  private:
   bool begin_entries();
-  bool observe_breakdown(Status health);
   bool observe_departures();
   void break_board(const Error& error);
 

@@ -165,18 +165,28 @@ bool ProcessSets::progress() {
   if (loss_.is_poisoned()) [[unlikely]]
     return end_operations();
   bool moved = false;
-  table_.for_members([&moved](ProcessSet& set) { moved = set.engine->progress() || moved; });
-  if (hosts_ != nullptr) check_connections();
+  bool sound = true;
+  table_.for_members([&moved, &sound](ProcessSet& set) {
+    moved = set.engine->progress() || moved;
+    sound = sound && set.engine->breakdown().has_value();
+  });
+  if (hosts_ != nullptr) call_leader();
+  if (!sound) [[unlikely]]
+    note_breakdowns();
   return moved;
 }
 
-void ProcessSets::check_connections() {
+void ProcessSets::call_leader() {
   bool news = false;
   table_.for_all([&news](const ProcessSet& set) { news = news || needs_leader(set); });
   if (news) hosts_->tree().look();
-  table_.for_members([this](ProcessSet& set) {
+}
+
+void ProcessSets::note_breakdowns() {
+  const auto host = hosts_ == nullptr ? std::string() : hosts_->map().own().name;
+  table_.for_members([this, &host](ProcessSet& set) {
     const auto& why = set.engine->breakdown();
-    if (!why) loss_.note_breakdown(set.id, why.error(), hosts_->map().own().name);
+    if (!why) loss_.note_breakdown(set.id, why.error(), set.engine->breakdown_cause(), host);
   });
 }
 
@@ -189,7 +199,11 @@ bool ProcessSets::end_operations() {
   }
   if (loss_.lost() || !loss_.all_acknowledged()) return false;
   const auto error = loss_.error();
-  table_.for_members([&error](ProcessSet& set) { set.engine->fail_all(error); });
+  const bool own = loss_.own_device_failed();
+  table_.for_members([&error, own](ProcessSet& set) {
+    const auto& why = set.engine->breakdown();
+    set.engine->fail_all(own && !why ? why.error() : error);
+  });
   loss_.end();
   return true;
 }

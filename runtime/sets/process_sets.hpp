@@ -120,7 +120,8 @@ class ProcessSets {
   void begin_recording(ProcessSet& set) const;
   Members members_here(const ProcessSet& set) const;
   bool end_operations();
-  void check_connections();
+  void call_leader();
+  void note_breakdowns();
 
   HostMemory& host_;
   OperationTable& operations_;

@@ -41,6 +41,7 @@ bool has_ended(const Poison& poison) {
     case LossCause::stalled:
     case LossCause::cut_off:
     case LossCause::given_up:
+    case LossCause::device_failed:
       return false;
   }
   return false;
@@ -92,15 +93,21 @@ Error RankLoss::error() const {
                           describe(poison)));
 }
 
-void RankLoss::note_breakdown(SetId set, const Error& why, const std::string& own_host) {
+bool RankLoss::own_device_failed() const {
+  const auto poison = poison_of(*host_.board());
+  return poison.cause == LossCause::device_failed && poison.rank == host_.global_rank(host_.me());
+}
+
+void RankLoss::note_breakdown(SetId set, const Error& why, LossCause cause,
+                              const std::string& own_host) {
   if (cut_off_.is_never()) {
+    cause_ = cause;
     cut_off_ = Deadline::in(clock_, kWordOfLoss);
     breakdown_ = fmt::format("process set {}: {}", set, why.message);
   }
   if (!cut_off_.expired(clock_.now())) return;
   log::error("runtime", "{}", breakdown_);
-  poison_board(host_.board(), {.rank = host_.global_rank(host_.me()), .cause = LossCause::cut_off},
-               own_host);
+  poison_board(host_.board(), {.rank = host_.global_rank(host_.me()), .cause = cause_}, own_host);
 }
 
 void RankLoss::tell_breakdown() const {

@@ -52,9 +52,12 @@ class RankLoss {
   /// Which rank was lost and how. Thread: any.
   Error error() const;
 
-  /// The connections of a set are broken. If no agent or leader says soon which rank was lost, this
-  /// rank declares itself lost; `own_host`: its host's name.
-  void note_breakdown(SetId set, const Error& why, const std::string& own_host);
+  /// The connections of a set are broken, or this rank's device. If no agent or leader says soon
+  /// which rank was lost, this rank declares itself lost for that cause; `own_host`: its host's name.
+  void note_breakdown(SetId set, const Error& why, LossCause cause, const std::string& own_host);
+
+  /// This rank was lost first, because its device has failed. Thread: any.
+  bool own_device_failed() const;
 
   /// Before acknowledge(): if another rank was cut off, says why the connections of this rank
   /// broke. The first rank to declare itself lost may only have seen that the others hung up.
@@ -68,7 +71,8 @@ class RankLoss {
   const Clock& clock_;
   const Duration release_timeout_;
   std::function<void(Rank)> tell_;        ///< Empty: there is nobody to tell.
-  Deadline cut_off_ = Deadline::never();  ///< When this rank declares itself lost.
+  Deadline cut_off_ = Deadline::never();  ///< When this rank declares itself lost ...
+  LossCause cause_ = LossCause::cut_off;  ///< ... for this.
   std::string breakdown_;                 ///< Why it does; empty: its connections are sound.
   bool acknowledged_ = false;
   TimePoint end_silent_at_{};

@@ -225,8 +225,12 @@ void RunningOp::check_result(const std::vector<std::uint8_t>& got) const {
                                            std::to_string(op_.kind) + ", has a wrong result");
 }
 
+void RunningOp::await_launch(void* stream) const {
+  check(horo_wait_stream(&handle_, 1, stream, -1), "horo_wait_stream");
+}
+
 void RunningOp::check_on_stream() {
-  check(horo_wait_stream(&handle_, 1, stream_, -1), "horo_wait_stream");
+  await_launch(stream_);
   const auto got = read(true);
   gpu_.synchronize(stream_);
   check_result(got);
@@ -234,7 +238,7 @@ void RunningOp::check_on_stream() {
 
 void RunningOp::finish(bool by_stream) {
   if (by_stream) {
-    check(horo_wait_stream(&handle_, 1, stream_, -1), "horo_wait_stream");
+    await_launch(stream_);
   } else {
     check(horo_await(handle_, -1), "horo_await");
   }
@@ -242,6 +246,19 @@ void RunningOp::finish(bool by_stream) {
   check(horo_await(handle_, -1), "horo_await");
   check(horo_release(handle_), "horo_release");
   release();
+}
+
+bool RunningOp::finish_unless_lost() {
+  const auto status = horo_wait(handle_, -1);
+  if (status == HORO_PEER_LOST) {
+    release();
+    return false;
+  }
+  check(status, "horo_wait");
+  check_result(read(false));
+  check(horo_release(handle_), "horo_release");
+  release();
+  return true;
 }
 
 horo_status RunningOp::end() {

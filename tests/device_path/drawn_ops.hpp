@@ -62,8 +62,17 @@ class RunningOp {
   /// `by_stream`: the stream waits, else the host does. Ends the process when the result is wrong.
   void finish(bool by_stream);
 
+  /// Blocks: until the operation is launched. `stream` waits for it from then on.
+  void await_launch(void* stream) const;
+
+  /// The input in device memory.
+  void* input() const { return in_; }
+
   /// The stream waits for the operation and reads its result. Ends the process when that is wrong.
   void check_on_stream();
+
+  /// The same by the host. False: a rank was lost meanwhile.
+  bool finish_unless_lost();
 
   /// The status with which it ends, without a look at the result.
   horo_status end();

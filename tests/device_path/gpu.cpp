@@ -20,6 +20,20 @@ void find(void* library, Function& function, const char* name) {
   require(function != nullptr, name);
 }
 
+void* nccl() {
+  const char* const file = std::getenv("HORO_GPU_NCCL");
+  require(file != nullptr, "HORO_GPU_NCCL is not set");
+  void* const library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+  require(library != nullptr, std::string("NCCL cannot be loaded: ") + file);
+  return library;
+}
+
+std::string text_of(std::size_t (*findings)(char*, std::size_t)) {
+  std::string text(findings(nullptr, 0) * 400 + 1, '\0');
+  findings(text.data(), text.size());
+  return text.c_str();
+}
+
 }  // namespace
 
 void require(bool good, const std::string& what) {
@@ -105,9 +119,19 @@ void Gpu::plan(const std::string& text) const {
 }
 
 std::string Gpu::findings() const {
-  std::string text(findings_(nullptr, 0) * 400 + 1, '\0');
-  findings_(text.data(), text.size());
-  return text.c_str();
+  return text_of(findings_);
+}
+
+void Gpu::plan_nccl(const std::string& text) {
+  int (*plan)(const char*) = nullptr;
+  find(nccl(), plan, "horo_software_nccl_plan");
+  require(plan(text.c_str()) == 0, "the plan is not understood: " + text);
+}
+
+std::string Gpu::nccl_findings() {
+  std::size_t (*findings)(char*, std::size_t) = nullptr;
+  find(nccl(), findings, "horo_software_nccl_findings");
+  return text_of(findings);
 }
 
 }  // namespace horo::tests

@@ -40,6 +40,10 @@ class Gpu {
   /// Empty: there are none since the last plan.
   std::string findings() const;
 
+  /// The same of the software NCCL that HORO_GPU_NCCL names.
+  static void plan_nccl(const std::string& text);
+  static std::string nccl_findings();
+
   std::size_t pending() const { return pending_(); }
 
   /// The stream waits here until `open` is true, which outlives the wait.

@@ -2,6 +2,7 @@
 // A rank whose tensors are in the memory of a device. usage: gpu_rank SCENARIO ARGUMENTS
 #include <array>
 #include <atomic>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
@@ -24,10 +25,12 @@ void check(horo_status status, const char* call) {
           std::string(call) + ": " + horo_status_name(status) + ": " + horo_last_error());
 }
 
-/// The part of a plan that says how many devices there are: none, or one for each rank.
+/// The part of a plan that says how many devices there are: nothing, or one for each rank of the
+/// host; and which host it is.
 std::string devices() {
   if (std::getenv("GPU_RANK_DEVICES") == nullptr) return {};
-  return "devices=" + std::to_string(horo_local_size()) + " ";
+  return "devices=" + std::to_string(horo_local_size()) +
+         " host=" + std::to_string(horo_cross_rank()) + " ";
 }
 
 DrawnSet set_of(horo_set id) {
@@ -110,22 +113,121 @@ int fault(const Gpu& gpu, char** arguments) {
   return 0;
 }
 
-/// Work for the device that the plan `arguments[0]` makes fail on rank 0 ends the job's operations
-/// on all ranks, because ranks that share device memory cannot go on without it.
+/// Ends the process without a shutdown, which would wait for operations.
+[[noreturn]] void leave(const char* word) {
+  std::printf("rank %d %s\n", horo_rank(), word);
+  std::fflush(stdout);
+  std::_Exit(0);
+}
+
+/// Makes rank 0's device and its NCCL fail by these plans; "-": it does not.
+void plant(const Gpu& gpu, const std::string& device, const std::string& nccl) {
+  if (horo_rank() != 0) return;
+  if (device != "-") gpu.plan(devices() + device);
+  if (nccl != "-") Gpu::plan_nccl(nccl);
+}
+
+/// Work that the plans `arguments[0]` (of the device) and `arguments[1]` (of NCCL) make fail on rank
+/// 0 ends the job's operations on all ranks, because ranks whose devices wait for each other cannot
+/// go on without one. Rank 0's error has the text `arguments[2]`, and the others name rank 0.
 int breaks(const Gpu& gpu, char** arguments) {
   const std::vector<DrawnSet> sets = {set_of(HORO_WORLD)};
   auto* const stream = gpu.stream();
-  const DrawnOp op{.number = 1, .rows = 1000};
+  DrawnOp op{.number = 1, .rows = 1000};
   RunningOp(gpu, op, sets[0], stream, "before").finish(false);
-  if (horo_rank() == 0) gpu.plan(devices() + arguments[0]);
+  plant(gpu, arguments[0], arguments[1]);
+  // The result of an allgather needs memory of the runtime's.
+  if (std::string(arguments[0]).find("cuMemAlloc") != std::string::npos) op.kind = HORO_ALLGATHER;
   RunningOp broken(gpu, op, sets[0], stream, "broken");
   const auto status = broken.end();
   require(status != HORO_OK, "the operation has not failed");
   const std::string message = horo_last_error();
-  require(horo_rank() != 0 || message.find("cuLaunchKernel") != std::string::npos, message);
-  std::printf("rank %d was told\n", horo_rank());
-  std::fflush(stdout);
-  std::_Exit(0);
+  if (horo_rank() == 0) {
+    require(message.find(arguments[2]) != std::string::npos, message);
+    require(message.find("device 0 of host ") != std::string::npos, message);
+  } else {
+    require(message.find("rank 0 ") != std::string::npos &&
+                message.find("its GPU failed") != std::string::npos,
+            message);
+  }
+  leave("was told");
+}
+
+/// A program that writes a tensor on another stream than the one that it gives, or frees it while
+/// it is in use, is found.
+int misuse(const Gpu& gpu, char** arguments) {
+  const std::vector<DrawnSet> sets = {set_of(HORO_WORLD)};
+  auto* const stream = gpu.stream();
+  auto* const other = gpu.stream();
+  const DrawnOp op{.number = 1, .rows = 1000, .in_place = true};
+  RunningOp(gpu, op, sets[0], stream, "before").finish(false);
+  std::atomic<bool> open{false};
+  const bool frees = std::string(arguments[0]) == "frees";
+  // The work of this stream, and what comes behind it, is not done before the misuse.
+  gpu.gate(stream, open);
+  RunningOp misused(gpu, op, sets[0], stream, "misused");
+  misused.await_launch(gpu.stream());
+  if (frees) {
+    misused.release();
+  } else {
+    gpu.put(misused.input(), std::vector<std::uint8_t>(100), other);
+  }
+  open = true;
+  open.notify_all();
+  static_cast<void>(misused.end());
+  const auto found = gpu.findings();
+  require(found.find(frees ? "freed in use" : "not ordered") != std::string::npos,
+          "found: " + found);
+  leave("was found");
+}
+
+/// Rank 0 starts the operations of a communicator, or of two, in another order than the others.
+int swaps(const Gpu& gpu, char** arguments) {
+  std::vector<DrawnSet> sets = {set_of(HORO_WORLD)};
+  auto* const stream = gpu.stream();
+  if (std::string(arguments[0]) == "communicators") {
+    const std::array<int, 2> ranks = {0, 1};
+    horo_set id = 0;
+    check(horo_add_process_set(ranks.data(), ranks.size(), &id), "horo_add_process_set");
+    sets.push_back(set_of(id));
+  }
+  const auto& second = sets.back();
+  const DrawnOp op{.number = 1, .rows = 1000};
+  const DrawnOp next{.number = 2, .kind = HORO_BROADCAST, .dtype = HORO_INT64, .rows = 1000};
+  for (const auto& set : sets) {
+    if (set.position >= 0) RunningOp(gpu, op, set, stream, "before").finish(false);
+  }
+  if (horo_rank() == 0) Gpu::plan_nccl("swap=1");
+  RunningOp one(gpu, op, sets[0], stream, "one");
+  one.await_launch(gpu.stream());
+  if (second.position >= 0) {
+    RunningOp two(gpu, next, second, stream, "two");
+    require(two.end() != HORO_OK || one.end() != HORO_OK, "the operations have not failed");
+  } else {
+    static_cast<void>(one.end());
+  }
+  leave("was told");
+}
+
+/// The same plan where another way is there.
+int other_version(const Gpu& gpu, char** arguments) {
+  const std::vector<DrawnSet> sets = {set_of(HORO_WORLD)};
+  if (horo_rank() == 1) Gpu::plan_nccl(arguments[0]);
+  auto* const stream = gpu.stream();
+  RunningOp(gpu, {.number = 1, .rows = 1000}, sets[0], stream, "staged").finish(true);
+  return 0;
+}
+
+/// NCCL that cannot be used is named: `arguments[0]` is rank 1's plan, `arguments[1]` the text.
+int unusable(const Gpu& gpu, char** arguments) {
+  const std::vector<DrawnSet> sets = {set_of(HORO_WORLD)};
+  if (horo_rank() == 1 && std::string(arguments[0]) != "-") Gpu::plan_nccl(arguments[0]);
+  RunningOp refused(gpu, {.number = 1, .rows = 1000}, sets[0], gpu.stream(), "refused");
+  require(refused.end() != HORO_OK, "the operation has not failed");
+  const std::string message = horo_last_error();
+  require(message.find(arguments[1]) != std::string::npos, message);
+  refused.release();
+  return 0;
 }
 
 /// Rank 1's device is busy for longer than `gloo.timeout`, before its tensor is ready.
@@ -174,8 +276,9 @@ void barrier(horo_set set) {
   if (status != HORO_PEER_LOST) check(status, "horo_wait");
 }
 
-/// Rank 1 dies in the middle of an operation. The devices are busy with work that never ends.
-int loss(const Gpu& gpu, char** /*arguments*/) {
+/// Rank 1 dies in the middle of an operation. The devices, or the operation of NCCL itself, are busy
+/// with work that never ends: `arguments[0]` is "device" or "nccl".
+int loss(const Gpu& gpu, char** arguments) {
   const std::vector<DrawnSet> sets = {set_of(HORO_WORLD)};
   auto* const stream = gpu.stream();
   // The barriers are apart from the operation, which they would wait for.
@@ -186,7 +289,11 @@ int loss(const Gpu& gpu, char** /*arguments*/) {
   }
   const DrawnOp op{.number = 1, .rows = 300'000};
   RunningOp(gpu, op, sets[0], stream, "before").finish(false);
-  gpu.plan(devices() + "hang=1");
+  if (std::string(arguments[0]) == "nccl") {
+    Gpu::plan_nccl("hang=1");
+  } else {
+    gpu.plan(devices() + "hang=1");
+  }
   RunningOp waiting(gpu, op, sets[0], stream, "waiting");
   for (const auto pair : pairs) {
     if (horo_process_set_rank(pair) >= 0) barrier(pair);
@@ -194,9 +301,44 @@ int loss(const Gpu& gpu, char** /*arguments*/) {
   if (horo_rank() == 1) std::_Exit(3);
   const auto status = waiting.end();
   require(status == HORO_PEER_LOST, std::string("ended with ") + horo_status_name(status));
-  std::printf("rank %d was told\n", horo_rank());
-  std::fflush(stdout);
-  std::_Exit(0);
+  leave("was told");
+}
+
+/// Trains in one generation of an elastic job after the other. Rank 1 of the first generation dies in
+/// the middle of an operation, when all others have started it, and its slot goes with it.
+int elastic(const Gpu& gpu, char** arguments) {
+  for (;;) {
+    gpu.plan(devices() + "delay=20");
+    const std::vector<DrawnSet> sets = {set_of(HORO_WORLD)};
+    auto* const stream = gpu.stream();
+    bool lost = false;
+    for (int step = 0; step < 6 && !lost; ++step) {
+      const DrawnOp op{.number = step, .rows = 1000 * (step + 1)};
+      std::atomic<bool> open{false};
+      const bool dies = horo_generation() == 1 && horo_rank() == 1 && step == 3;
+      if (dies) gpu.gate(stream, open);
+      RunningOp running(gpu, op, sets[0], stream, "step." + std::to_string(step));
+      if (dies) {
+        running.await_launch(gpu.stream());
+        std::FILE* const slots = std::fopen(arguments[0], "w");
+        require(slots != nullptr && std::fputs("2", slots) >= 0 && std::fclose(slots) == 0,
+                "the slots cannot be written");
+        std::raise(SIGKILL);
+      }
+      lost = !running.finish_unless_lost();
+    }
+    gpu.destroy(stream);
+    const auto found = gpu.findings();
+    require(found.empty(), found);
+    if (!lost) break;
+    check(horo_shutdown(), "horo_shutdown");
+    check(horo_init(), "horo_init");
+  }
+  if (horo_rank() == 0) {
+    std::printf("generation %d: %d ranks agree, %d of them from before\n",
+                static_cast<int>(horo_generation()), horo_size(), horo_survivors());
+  }
+  return 0;
 }
 
 /// Host memory on rank 0, device memory on the others.
@@ -267,7 +409,9 @@ int joins(const Gpu& gpu, char** /*arguments*/) {
 int main(int count, char** arguments) {
   const std::map<std::string, int (*)(const Gpu&, char**)> scenarios = {
       {"seeds", seeds}, {"fault", fault}, {"breaks", breaks}, {"busy", busy},
-      {"loss", loss},   {"mixed", mixed}, {"joins", joins},   {"overlap", overlap}};
+      {"loss", loss},   {"mixed", mixed}, {"joins", joins},   {"overlap", overlap},
+      {"misuse", misuse}, {"swaps", swaps},   {"unusable", unusable},
+      {"other_version", other_version}, {"elastic", elastic}};
   require(count >= 2, "usage: gpu_rank SCENARIO ARGUMENTS");
   const char* const driver = std::getenv("HORO_GPU_DRIVER");
   require(driver != nullptr, "HORO_GPU_DRIVER is not set");

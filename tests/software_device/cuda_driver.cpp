@@ -97,6 +97,7 @@ ENTRY int cuDeviceGet(int* device, int ordinal) {
 ENTRY int cuDeviceGetUuid_v2(char* uuid, int device) {
   if (device < 0 || device >= machine().devices()) return kInvalidDevice;
   std::memcpy(uuid, "software device", 15);
+  uuid[14] = static_cast<char>(uuid[14] + machine().host());
   uuid[15] = static_cast<char>(machine().physical(device));
   return kSuccess;
 }

@@ -39,6 +39,8 @@ bool read_word(std::string_view key, std::string_view value, FaultPlan& plan) {
     plan.delay_us = number;
   } else if (key == "devices") {
     plan.devices = static_cast<int>(number);
+  } else if (key == "host") {
+    plan.host = static_cast<int>(number);
   } else if (key == "hang") {
     plan.hang_at = number;
   } else if (key == "cuda") {

@@ -2,12 +2,14 @@
 // When a software device is slow and what it does wrong, as a text in HORO_SOFTWARE_DEVICE:
 //
 //   seed=7 delay=200 devices=2 fail=cuMemHostAlloc@3:2 async=12:719 hang=40 capturing=1 cuda=12080
+//   host=1
 //
 // `delay`: the longest usual pause before an operation of a stream, in microseconds. `fail`: the
 // third call of that function returns CUDA's error 2; `@0` stands for every call, and without a
 // number the error is 999. `async`: the 12th operation that runs breaks the device with error 719.
 // `hang`: the 40th never ends. `capturing`: every stream is being captured to a graph. `cuda`: the
-// version for which the driver is, as cuDriverGetVersion returns it.
+// version for which the driver is, as cuDriverGetVersion returns it. `host`: a number that the UUIDs of
+// the devices have, so that those of several hosts differ.
 #pragma once
 
 #include <cstdint>
@@ -29,6 +31,7 @@ struct FaultPlan {
   std::uint64_t seed = 1;
   std::uint64_t delay_us = 0;
   int devices = 1;
+  int host = 0;
   bool capturing = false;
   int cuda = 13000;  ///< The version that the driver is for.
   std::map<std::string, PlannedError, std::less<>> calls;

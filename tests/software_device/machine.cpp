@@ -99,6 +99,11 @@ std::size_t Machine::allocated() {
   return memory_.allocated();
 }
 
+int Machine::host() {
+  const Lock lock(mutex_);
+  return plan_.host;
+}
+
 int Machine::devices() {
   const Lock lock(mutex_);
   return static_cast<int>(visible_.size());
@@ -177,6 +182,7 @@ Stream* Machine::make_stream(int device) {
   for (const auto& old : streams_) {
     if (!old->destroyed || !old->work.empty() || old->device != device) continue;
     old->destroyed = false;
+    old->priority = 0;
     return old.get();
   }
   return add_stream(device);

@@ -92,6 +92,8 @@ class Machine {
   std::size_t allocated();
   /// Devices that this process sees: those of CUDA_VISIBLE_DEVICES, or all.
   int devices();
+  /// The host's number by the plan.
+  int host();
   /// The number of a device on its host, which CUDA_VISIBLE_DEVICES does not change.
   int physical(int device);
   bool capturing();

@@ -56,6 +56,8 @@ bool DeviceRouter::is_next(const Active& active) const {
 BackendCaps DeviceRouter::caps() const {
   auto caps = host_->caps();
   caps.polls = caps.polls || choice_.connects();
+  const auto devices = device_health();
+  caps.device_failed = !devices && devices.error().code != Errc::peer_lost;
   for (const auto& active : active_) {
     const bool direct = active.backend != nullptr && choice_.owns(active.backend);
     caps.polls =
@@ -91,7 +93,10 @@ Status DeviceRouter::start(Bucket bucket) {
   if (on_device) active.opened = open_device(bucket);
   active.bucket = std::move(bucket);
   active_.start(std::move(active));
-  HORO_TRY_STATUS(advance());
+  const auto moved = advance();
+  if (moved) return {};
+  if (moved.error().code == Errc::protocol) return Failure(moved.error());
+  if (failure_) failure_ = Failure(moved.error());
   return {};
 }
 
@@ -185,9 +190,14 @@ bool DeviceRouter::progress() {
   return active_.take_news() || host_moved || (moved && *moved);
 }
 
+Status DeviceRouter::device_health() const {
+  auto status = failure_ ? choice_.health() : failure_;
+  if (status || lane_.gpu() == nullptr) return status;
+  return Failure(lane_.gpu()->named(status.error()));
+}
+
 Status DeviceRouter::health() const {
-  HORO_TRY_STATUS(failure_);
-  HORO_TRY_STATUS(choice_.health());
+  HORO_TRY_STATUS(device_health());
   return host_->health();
 }
 

@@ -53,6 +53,8 @@ class DeviceRouter final : public Backend, private OrderedStarts {
   };
 
   std::uint64_t first_start(int device) const override;
+  /// Of this rank's device, and of the ways that use it.
+  Status device_health() const;
   /// The operations of other sets that come before the bucket have started.
   bool is_next(const Active& active) const;
   void begin_routing();

@@ -28,6 +28,20 @@ void* at(void* memory, std::uint64_t bytes) {
   return static_cast<std::byte*>(memory) + bytes;
 }
 
+/// Elements that this rank receives of a part whose result is of another size on each rank.
+std::uint64_t received(const Bucket& bucket, std::size_t part, std::size_t ranks, int position) {
+  const auto first = part * ranks;
+  const auto each = bucket.parts[part].row_elements;
+  std::uint64_t rows = 0;
+  for (std::size_t r = 0; r < ranks; ++r) {
+    const bool own = static_cast<int>(r) == position;
+    if (bucket.like.kind == Kind::alltoall) rows += bucket.peers[first + r].received;
+    if (bucket.like.kind == Kind::allgather) rows += bucket.rows[first + r];
+    if (bucket.like.kind == Kind::reducescatter && own) rows += bucket.rows[first + r];
+  }
+  return rows * each;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Backend>> NcclBackend::join(const nccl::Library& library, Member member) {
@@ -119,9 +133,22 @@ Status NcclBackend::begin_turn() const {
   return {};
 }
 
+/// The other ranks use their devices for the bucket, so a rank that cannot breaks the set.
+Status NcclBackend::check_results(const Bucket& bucket) const {
+  for (std::size_t p = 0; p < bucket.parts.size(); ++p) {
+    if (bucket.parts[p].out != nullptr ||
+        received(bucket, p, static_cast<std::size_t>(ranks_), position_) == 0)
+      continue;
+    return fail(Errc::out_of_memory, "there is no memory for the result of {}",
+                name(bucket.like.kind));
+  }
+  return {};
+}
+
 Status NcclBackend::enqueue(Lane& lane, const Bucket& bucket) {
   const EnteredDevice entered(*device_);
   HORO_TRY_STATUS(entered.status());
+  HORO_TRY_STATUS(check_results(bucket));
   HORO_TRY_STATUS(begin_turn());
   for (const auto& part : bucket.parts) {
     if (part.ready != nullptr) HORO_TRY_STATUS(device_->wait(lane.stream, part.ready));

@@ -77,6 +77,7 @@ class NcclBackend final : public Backend {
   /// Blocks: until all members have connected.
   Status add_lane(const nccl::UniqueId& id);
   Status check(const Bucket& bucket) const;
+  Status check_results(const Bucket& bucket) const;
   Status enqueue(Lane& lane, const Bucket& bucket);
   Status all_reduce(Lane& lane, const Bucket& bucket);
   Status reduce_packed(Lane& lane, const Bucket& bucket);

@@ -95,6 +95,12 @@ int op_of(ReduceOp op) {
   return -1;
 }
 
+std::string version_text(int version) {
+  // Up to 2.8 a thousand stands for the major number, later ten thousand.
+  const int major = version < 10'000 ? 1000 : 10'000;
+  return fmt::format("{}.{}.{}", version / major, version % major / 100, version % 100);
+}
+
 Status Library::status(Result result, const char* call) const {
   if (result == kSuccess || result == kInProgress) return {};
   return fail(result == kRemoteError ? Errc::peer_lost : Errc::io, "{}: {}", call,

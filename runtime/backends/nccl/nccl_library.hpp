@@ -29,6 +29,12 @@ int type_of(DType dtype);
 /// ncclRedOp_t; -1 where NCCL has none.
 int op_of(ReduceOp op);
 
+/// The oldest version that can be used, as ncclGetVersion returns it.
+inline constexpr int kOldestVersion = 2800;
+
+/// "2.28.9". Pure.
+std::string version_text(int version);
+
 struct Library {
   Result (*get_version)(int* version);
   Result (*get_unique_id)(UniqueId* id);

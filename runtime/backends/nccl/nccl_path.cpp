@@ -65,6 +65,10 @@ Result<std::string> NcclPath::offer(Device& device, int position, int members) {
   Offer offer{.streams = std::min(streams_, kMostIds * members),
               .packs = device.packer() != nullptr};
   HORO_TRY_STATUS(library_->status(library_->get_version(&offer.version), "ncclGetVersion"));
+  if (offer.version < nccl::kOldestVersion) {
+    return fail(Errc::unavailable, "NCCL {} is too old; install 2.8 or later",
+                nccl::version_text(offer.version));
+  }
   for (int stream = 0; stream < offer.streams; ++stream) {
     if (maker_of(stream, members) != position) continue;
     auto* const id = &offer.ids.at(static_cast<std::size_t>(stream / members));
@@ -79,7 +83,8 @@ Status NcclPath::check(std::span<const DeviceMember> members) const {
     HORO_TRY(const auto other, offer_of(member));
     if (other.version == first.version) continue;
     return fail(Errc::unavailable, "NCCL {} on rank {}, and {} on rank {}; install one version",
-                first.version, members.front().rank, other.version, member.rank);
+                nccl::version_text(first.version), members.front().rank,
+                nccl::version_text(other.version), member.rank);
   }
   return check_devices(members);
 }

@@ -64,14 +64,6 @@ class Agreement {
 
   // -- Ends -------------------------------------------------------------------------------------
 
-  /// How the operations end when the backend fails.
-  enum class AfterFailure : std::uint8_t {
-    fail,  ///< They end with the backend's error.
-    wait,  ///< They wait for the report of a lost rank: other hosts' agents know more.
-  };
-
-  virtual AfterFailure after_failure() const = 0;
-
   /// A member that has shut down, if nothing can complete without it from here on. `begun` entries
   /// are begun here, and some are not done if `active`. Poisons the board if an entry that is begun
   /// lacks the share of a rank that has gone.

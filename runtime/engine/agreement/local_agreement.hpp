@@ -31,8 +31,6 @@ class LocalAgreement final : public Agreement {
 
   bool change_tuning(const Tuning& tuning) override;
 
-  AfterFailure after_failure() const override { return AfterFailure::fail; }
-
   std::optional<Rank> find_departed(std::uint64_t begun, bool active) override;
 
   void leave() override {}

@@ -50,8 +50,6 @@ class SpanningAgreement final : public Agreement {
   /// The root keeps the change until the log has room.
   bool change_tuning(const Tuning& tuning) override;
 
-  AfterFailure after_failure() const override { return AfterFailure::wait; }
-
   /// The log says when a member has left, at one place for all hosts.
   std::optional<Rank> find_departed(std::uint64_t /*begun*/, bool /*active*/) override {
     return std::nullopt;

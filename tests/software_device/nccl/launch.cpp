@@ -10,6 +10,8 @@
 #include <array>
 #include <atomic>
 #include <cstring>
+#include <functional>
+#include <mutex>
 
 #include <fmt/format.h>
 
@@ -337,10 +339,8 @@ class Launch {
   bool failed_ = false;
 };
 
-}  // namespace
-
-int launch(const std::shared_ptr<Communicator>& communicator, void* stream,
-           std::vector<Call> calls) {
+int start(const std::shared_ptr<Communicator>& communicator, void* stream,
+          const std::vector<Call>& calls) {
   const auto* const device = device_library();
   if (device->of_stream(stream) != communicator->place().device) {
     Plan::instance().find(
@@ -365,6 +365,46 @@ int launch(const std::shared_ptr<Communicator>& communicator, void* stream,
   }
   static_cast<void>(made.release());
   return kSuccess;
+}
+
+/// A launch that starts behind the next one, by the plan.
+class Held {
+ public:
+  static Held& instance() {
+    static Held held;
+    return held;
+  }
+
+  void keep(std::function<int()> launch) {
+    const std::lock_guard lock(mutex_);
+    launch_ = std::move(launch);
+  }
+
+  int start() {
+    std::function<int()> launch;
+    {
+      const std::lock_guard lock(mutex_);
+      launch.swap(launch_);
+    }
+    return launch ? launch() : kSuccess;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::function<int()> launch_;
+};
+
+}  // namespace
+
+int launch(const std::shared_ptr<Communicator>& communicator, void* stream,
+           std::vector<Call> calls) {
+  if (Plan::instance().swaps()) {
+    Held::instance().keep([=] { return start(communicator, stream, calls); });
+    return kSuccess;
+  }
+  const int error = start(communicator, stream, calls);
+  const int held = Held::instance().start();
+  return error != kSuccess ? error : held;
 }
 
 }  // namespace horo::software_nccl

@@ -39,6 +39,7 @@ bool Plan::set(std::string_view text) {
   const int version = take(rest, "version=");
   const int remote = take(rest, "remote=");
   const int room = take(rest, "room=");
+  const int swap = take(rest, "swap=");
   std::string fault;
   auto read = software_device::parse_plan(rest, fault);
   if (!fault.empty()) {
@@ -50,6 +51,8 @@ bool Plan::set(std::string_view text) {
   version_ = version < 0 ? kUsualVersion : version;
   remote_ = remote == 1;
   room_ = std::max(room, 0);
+  swap_at_ = static_cast<std::uint64_t>(std::max(swap, 0));
+  starts_ = 0;
   calls_.clear();
   launches_ = 0;
   findings_.clear();
@@ -64,6 +67,11 @@ int Plan::version() {
 bool Plan::peers_are_remote() {
   const std::lock_guard lock(mutex_);
   return remote_;
+}
+
+bool Plan::swaps() {
+  const std::lock_guard lock(mutex_);
+  return ++starts_ == swap_at_;
 }
 
 int Plan::room() {

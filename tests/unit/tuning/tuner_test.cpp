@@ -48,8 +48,6 @@ class Granting final : public Agreement {
     return std::nullopt;
   }
 
-  AfterFailure after_failure() const override { return AfterFailure::fail; }
-
   void leave() override {}
 
   std::optional<Tuning> granted;

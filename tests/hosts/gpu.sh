@@ -1,0 +1,24 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Tensors in device memory over several hosts, by NCCL and through host memory, on software devices.
+# shellcheck source=tests/hosts/lib.sh
+. "$(dirname "$0")/lib.sh"
+[ -x "$HORO_BIN/../tests/gpu_rank" ] || skip "built without the software device"
+on_hosts 2
+tests=$(cd "$HORO_BIN/../tests" && pwd)
+export HORO_GPU_DRIVER=$tests/horo-software-device.so HORO_GPU_NCCL=$tests/horo-software-nccl.so
+
+# seeds OPERATIONS COUNT [VARIABLE=VALUE...]: sets that overlap within a host and across both.
+seeds() {
+  local operations=$1 count=$2
+  shift 2
+  try timeout 100 horo run -H h1:2,h2:2 --tag off --gpu-operations "$operations" --log-level info env GPU_RANK_DEVICES=1 \
+    HORO_SOFTWARE_DEVICE=devices=2 "$@" "$tests/gpu_rank" seeds 1 "$count"
+  expect "exit code by $operations ($err)" "$code" 0
+  expect_in "the end by $operations" "$out" "$count seeds agree"
+}
+seeds nccl 8 HORO_SOFTWARE_NCCL=room=1
+expect_in "the way" "$err" "4 ranks move tensors in device memory by nccl and staged"
+seeds nccl 8 HORO_SOFTWARE_NCCL="room=2 remote=1" HORO_NUM_NCCL_STREAMS=2
+seeds staged 8
+nothing_left h1 h2
