@@ -75,7 +75,8 @@ Status SpanningTransfers::attach_remainders(Bucket& bucket) {
 
 Result<Ticket> SpanningTransfers::start(Bucket bucket) {
   exchange_.reset();
-  if (bucket.like.op == ReduceOp::adasum) {
+  // In device memory the backend makes the row of buckets, when the inputs are in host memory.
+  if (bucket.like.op == ReduceOp::adasum && bucket.like.memory == MemoryKind::host) {
     adasum_ = std::make_unique<SpanningAdasum>(std::move(bucket), agreement_.size(),
                                                agreement_.position());
     return kSeveralBuckets;

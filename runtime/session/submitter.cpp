@@ -80,13 +80,6 @@ Status Submitter::attach_device(ProcessSet& own, const Submission& given,
                                 Operation& operation) const {
   if (devices_ == nullptr)
     return fail(Errc::unavailable, "this session moves no tensors in device memory");
-  const auto& like = own.engine->claims().signature(operation.tensor);
-  if (like.op == ReduceOp::adasum && like.kind == Kind::allreduce &&
-      own.board->leader_port() != nullptr) {
-    return fail(Errc::unsupported,
-                "{} with adasum in device memory between hosts; copy the tensor to host memory",
-                describe(like));
-  }
   HORO_TRY(auto* const gpu, devices_->open(given.device));
   HORO_TRY_STATUS(check_owner(given));
   int used = -1;

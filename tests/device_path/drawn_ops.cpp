@@ -248,6 +248,14 @@ void RunningOp::finish(bool by_stream) {
   release();
 }
 
+std::vector<std::uint8_t> RunningOp::take() {
+  check(horo_await(handle_, -1), "horo_await");
+  auto got = read(false);
+  check(horo_release(handle_), "horo_release");
+  release();
+  return got;
+}
+
 bool RunningOp::finish_unless_lost() {
   const auto status = horo_wait(handle_, -1);
   if (status == HORO_PEER_LOST) {

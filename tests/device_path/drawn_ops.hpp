@@ -71,6 +71,9 @@ class RunningOp {
   /// The stream waits for the operation and reads its result. Ends the process when that is wrong.
   void check_on_stream();
 
+  /// The bytes of the result, when the host has waited for it. Frees the memory.
+  std::vector<std::uint8_t> take();
+
   /// The same by the host. False: a rank was lost meanwhile.
   bool finish_unless_lost();
 

@@ -341,6 +341,29 @@ int elastic(const Gpu& gpu, char** arguments) {
   return 0;
 }
 
+/// Adasum has the same bits in device memory and in host memory, in sets within a host and between
+/// hosts.
+int adasum(const Gpu& gpu, char** /*arguments*/) {
+  auto* const stream = gpu.stream();
+  int number = 0;
+  for (const auto& set : make_sets()) {
+    for (const auto dtype : {HORO_FLOAT32, HORO_FLOAT64}) {
+      for (const std::int64_t rows : {1, 100, 20'000, 300'000}) {
+        DrawnOp op{.number = ++number, .op = HORO_ADASUM, .dtype = dtype, .rows = rows};
+        if (set.position < 0) continue;
+        const auto name = "adasum." + std::to_string(number);
+        RunningOp device(gpu, op, set, stream, name);
+        op.on_device = false;
+        RunningOp host(gpu, op, set, stream, name + ".host");
+        require(device.take() == host.take(), "another result: " + name);
+      }
+    }
+  }
+  const auto found = gpu.findings();
+  require(found.empty(), found);
+  return 0;
+}
+
 /// Host memory on rank 0, device memory on the others.
 int mixed(const Gpu& gpu, char** /*arguments*/) {
   const std::vector<DrawnSet> sets = {set_of(HORO_WORLD)};
@@ -411,7 +434,8 @@ int main(int count, char** arguments) {
       {"seeds", seeds}, {"fault", fault}, {"breaks", breaks}, {"busy", busy},
       {"loss", loss},   {"mixed", mixed}, {"joins", joins},   {"overlap", overlap},
       {"misuse", misuse}, {"swaps", swaps},   {"unusable", unusable},
-      {"other_version", other_version}, {"elastic", elastic}};
+      {"other_version", other_version}, {"elastic", elastic},
+      {"adasum", adasum}};
   require(count >= 2, "usage: gpu_rank SCENARIO ARGUMENTS");
   const char* const driver = std::getenv("HORO_GPU_DRIVER");
   require(driver != nullptr, "HORO_GPU_DRIVER is not set");

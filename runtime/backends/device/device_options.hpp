@@ -2,6 +2,7 @@
 // What sets need for tensors in device memory.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -34,6 +35,10 @@ struct SetPlace {
   std::function<std::uint64_t(std::uint64_t)> first_after{};
 
   int size() const { return static_cast<int>(ranks.size()); }
+
+  bool spans_hosts() const {
+    return std::any_of(hosts.begin(), hosts.end(), [this](int host) { return host != hosts[0]; });
+  }
 };
 
 }  // namespace horo::runtime

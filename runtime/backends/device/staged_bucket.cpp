@@ -173,6 +173,10 @@ Status StagedBucket::move(Piece& piece, Backend& host) {
     run_alone(bucket);
     return {};
   }
+  if (bucket_.like.op == ReduceOp::adasum && place_.spans_hosts()) {
+    adasum_ = std::make_unique<SpanningAdasum>(std::move(bucket), place_.size(), place_.position);
+    return {};
+  }
   HORO_TRY_STATUS(host.start(std::move(bucket)));
   piece.ticket = host.started();
   return {};
@@ -196,8 +200,16 @@ Status StagedBucket::tell(Backend& host) {
 
 Result<bool> StagedBucket::feed(Backend& host) {
   for (; fed_ < pieces_.size(); ++fed_) {
-    if (pieces_[fed_].state != State::here) return false;
-    HORO_TRY_STATUS(move(pieces_[fed_], host));
+    auto& piece = pieces_[fed_];
+    if (adasum_ == nullptr) {
+      if (piece.state != State::here) return false;
+      HORO_TRY_STATUS(move(piece, host));
+    }
+    if (adasum_ != nullptr) {
+      HORO_TRY(const bool done, adasum_->advance(host));
+      if (!done) return false;
+      adasum_.reset();
+    }
   }
   if (telling_ == 0) HORO_TRY_STATUS(tell(host));
   return true;

@@ -6,8 +6,10 @@
 
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <vector>
 
+#include "runtime/backends/adasum/spanning_adasum.hpp"
 #include "runtime/backends/device/device_options.hpp"
 #include "runtime/backends/device/staging_lane.hpp"
 #include "runtime/backends/device/staging_plan.hpp"
@@ -77,6 +79,7 @@ class StagedBucket {
   const SetPlace& place_;
   StagingLane& lane_;
   std::deque<Piece> pieces_;
+  std::unique_ptr<SpanningAdasum> adasum_;  ///< Between hosts, the piece that moves.
   std::size_t filled_ = 0;  ///< Pieces whose copies to the host have begun.
   std::size_t fed_ = 0;
   std::size_t drained_ = 0;  ///< Pieces whose copies to the device have begun.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/engine/spanning_adasum.hpp"
+#include "runtime/backends/adasum/spanning_adasum.hpp"
 
 #include <catch2/catch.hpp>
 
