@@ -49,16 +49,16 @@ enum class RankState : std::uint32_t {
 /// Why a board is poisoned.
 enum class LossCause : std::uint8_t {
   none = 0,
-  exited = 1,        ///< detail: exit code
-  signalled = 2,     ///< detail: signal number
-  host_lost = 3,     ///< no heartbeat (detail: milliseconds), or its agent ended
-  unresponsive = 4,  ///< did not release its peers' memory in time, and was killed
-  aborted = 5,       ///< the launcher stopped the job (signal, timeout)
-  corrupted = 6,     ///< the board's content was invalid
-  vanished = 7,      ///< ended, and its peers cannot know how
-  stalled = 8,       ///< kept the others waiting for longer than allowed
-  cut_off = 9,       ///< still runs, but cannot exchange tensors with other hosts
-  given_up = 10,     ///< the launcher of an elastic job has given up this generation
+  exited = 1,          ///< detail: exit code
+  signalled = 2,       ///< detail: signal number
+  host_lost = 3,       ///< no heartbeat (detail: milliseconds), or its agent ended
+  unresponsive = 4,    ///< did not release its peers' memory in time, and was killed
+  aborted = 5,         ///< the launcher stopped the job (signal, timeout)
+  corrupted = 6,       ///< the board's content was invalid
+  vanished = 7,        ///< ended, and its peers cannot know how
+  stalled = 8,         ///< kept the others waiting for longer than allowed
+  cut_off = 9,         ///< still runs, but cannot exchange tensors with other hosts
+  given_up = 10,       ///< the launcher of an elastic job has given up this generation
   device_failed = 11,  ///< still runs, but its GPU does not
 };
 

@@ -430,7 +430,8 @@ inline constexpr Knob<bool> kMpiThreadsDisable{
 inline constexpr Knob<int> kNumNcclStreams{
     .text = {.key = "num.nccl.streams",
              .group = kLibraries,
-             .help = "streams of a process set for NCCL's operations, each with a communicator; 0: one",
+             .help =
+                 "streams of a process set for NCCL's operations, each with a communicator; 0: one",
              .unit = "streams",
              .variable = {.name = "HOROVOD_NUM_NCCL_STREAMS"},
              .config = {.name = "library_options.num_nccl_streams"}},

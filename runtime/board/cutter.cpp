@@ -184,7 +184,7 @@ void Cutter::cut_one() {
   entry.count = static_cast<std::uint32_t>(taken_.size());
   for (const auto i : taken_) entry.bytes += pending(i).bytes;
   const auto& signatures = directory_.signatures();
-  const bool on_device = first.kind == EntryKind::work &&
+  const bool on_device = first.kind == EntryKind::work && !first.partial &&
                          signatures.agreed(TensorId{first.id}).memory == MemoryKind::device;
   if (on_device) entry.place = places_.take();
   write_words(first);

@@ -56,8 +56,7 @@ Result<std::optional<Entry>> EntryLog::read_published(std::uint64_t cursor,
   if (slot.words > room || slot.first_word > room - slot.words || slot.count > slot.words ||
       (slot.count == 0 && slot.kind != EntryKind::left && slot.kind != EntryKind::tuning))
     return broken(cursor, "extent");
-  Entry entry{
-      .kind = slot.kind, .path = slot.path, .bytes = slot.bytes, .place = slot.place};
+  Entry entry{.kind = slot.kind, .path = slot.path, .bytes = slot.bytes, .place = slot.place};
   const auto* const shared = region_.tables().words + slot.first_word;
   words.assign(shared, shared + slot.words);
   std::atomic_signal_fence(std::memory_order_seq_cst);

@@ -2,8 +2,8 @@
 // The order in which entries on device memory start. Operations that wait for other ranks on the
 // device itself have to start in one order on all ranks, whatever their sets: two ranks that start
 // the operations of two sets in different orders can wait for each other without end. So each such
-// entry has a place among those of all sets of the host, and every rank starts them by their places.
-// docs/decisions/0025-one-order-of-starts.md has the reasons.
+// entry has a place among those of all sets of the host, and every rank starts them by their
+// places. docs/decisions/0025-one-order-of-starts.md has the reasons.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace horo::runtime {
 
-/// One set's side. The places of a set ascend with its log, and a place that is taken later is
+/// One set's side. Entries in which ranks that have joined take part have no place. The places of a set ascend with its log, and a place that is taken later is
 /// larger, whatever the set.
 class StartPlaces {
  public:
@@ -30,8 +30,8 @@ class StartPlaces {
   void appended(std::uint64_t next);
 
   /// No entry of the set that this rank has not done has a place from `after` + 1 up to the result,
-  /// and none will have: kNone if that holds for all places that have been taken. Thread: the holder
-  /// of the progress token.
+  /// and none will have: kNone if that holds for all places that have been taken. Thread: the
+  /// holder of the progress token.
   std::uint64_t first_after(std::uint64_t after) const;
 
  private:

@@ -80,7 +80,7 @@ struct Bucket {
   /// `like.memory` is the device's, on a rank that has joined and has no such tensor.
   int device = -1;
   /// Operations that wait for other ranks on the device itself start in the order of their places,
-  /// whatever their sets. 0: the bucket has none.
+  /// whatever their sets. 0: it has none, because ranks have joined, or it is in host memory.
   std::uint64_t place = 0;
   bool partial = false;              ///< Some ranks have joined and take part with neutral values.
   DeviceOutcome* outcome = nullptr;  ///< Where `like.memory` is the device's; else null.
@@ -88,10 +88,10 @@ struct Bucket {
 
 struct BackendCaps {
   std::string_view name;
-  bool in_place = false;  ///< Reduces shared memory without a copy.
-  bool overlaps = false;  ///< Several buckets in flight move at the same time.
+  bool in_place = false;       ///< Reduces shared memory without a copy.
+  bool overlaps = false;       ///< Several buckets in flight move at the same time.
   bool device_failed = false;  ///< health() tells of this rank's own device.
-  bool polls = false;     ///< Has no completion events: poll it while buckets are in flight.
+  bool polls = false;          ///< Has no completion events: poll it while buckets are in flight.
 };
 
 /// Buckets complete in the order in which they were started, which is the same on all ranks.

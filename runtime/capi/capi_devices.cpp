@@ -39,7 +39,8 @@ void name_driver(std::string file) {
   driver_file() = std::move(file);
 }
 
-std::function<std::vector<std::unique_ptr<DevicePath>>()> device_paths(std::string nccl, int streams) {
+std::function<std::vector<std::unique_ptr<DevicePath>>()> device_paths(std::string nccl,
+                                                                       int streams) {
   return [nccl = std::move(nccl), streams] {
     std::vector<std::unique_ptr<DevicePath>> paths;
     paths.push_back(make_ipc_path());

@@ -69,7 +69,7 @@ void name_driver(std::string file);
 
 /// Makes the ways between devices, the best first; `nccl` is NCCL's file.
 std::function<std::vector<std::unique_ptr<DevicePath>>()> device_paths(std::string nccl,
-                                                                      int streams);
+                                                                       int streams);
 
 /// Fails: invalid_argument (a value that is not known).
 Status check_memory(horo_memory memory);

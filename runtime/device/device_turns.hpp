@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sets take turns on a device. Operations of two sets that wait for other ranks on the device itself
-// do not run there at the same time: whatever starts first may need all of the device, and the ready
-// events of their tensors, not the order of starts, say which that is.
+// Sets take turns on a device. Operations of two sets that wait for other ranks on the device
+// itself do not run there at the same time: whatever starts first may need all of the device, and
+// the ready events of their tensors, not the order of starts, say which that is.
 #pragma once
 
 #include <cstddef>

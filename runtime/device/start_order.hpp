@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operations of several sets that wait for other ranks on the device itself start in one order, that
-// of their places, which all ranks share.
+// Operations of several sets that wait for other ranks on the device itself start in one order,
+// that of their places, which all ranks share.
 #pragma once
 
 #include <algorithm>

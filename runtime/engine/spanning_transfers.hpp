@@ -5,10 +5,10 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/backends/adasum/spanning_adasum.hpp"
 #include "runtime/engine/agreement/agreement.hpp"
 #include "runtime/engine/operations/recording.hpp"
 #include "runtime/engine/remainders.hpp"
-#include "runtime/backends/adasum/spanning_adasum.hpp"
 #include "runtime/engine/splits_exchange.hpp"
 #include "runtime/engine/transfers.hpp"
 

@@ -53,7 +53,8 @@ class RankLoss {
   Error error() const;
 
   /// The connections of a set are broken, or this rank's device. If no agent or leader says soon
-  /// which rank was lost, this rank declares itself lost for that cause; `own_host`: its host's name.
+  /// which rank was lost, this rank declares itself lost for that cause; `own_host`: its host's
+  /// name.
   void note_breakdown(SetId set, const Error& why, LossCause cause, const std::string& own_host);
 
   /// This rank was lost first, because its device has failed. Thread: any.

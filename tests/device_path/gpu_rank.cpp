@@ -41,8 +41,8 @@ DrawnSet set_of(horo_set id) {
   return set;
 }
 
-/// The world and, with several ranks, three sets that overlap in a ring, of which the first two have
-/// all ranks but one.
+/// The world and, with several ranks, three sets that overlap in a ring, of which the first two
+/// have all ranks but one.
 std::vector<DrawnSet> make_sets() {
   std::vector<DrawnSet> sets = {set_of(HORO_WORLD)};
   const int size = horo_size();
@@ -127,9 +127,10 @@ void plant(const Gpu& gpu, const std::string& device, const std::string& nccl) {
   if (nccl != "-") Gpu::plan_nccl(nccl);
 }
 
-/// Work that the plans `arguments[0]` (of the device) and `arguments[1]` (of NCCL) make fail on rank
-/// 0 ends the job's operations on all ranks, because ranks whose devices wait for each other cannot
-/// go on without one. Rank 0's error has the text `arguments[2]`, and the others name rank 0.
+/// Work that the plans `arguments[0]` (of the device) and `arguments[1]` (of NCCL) make fail on
+/// rank 0 ends the job's operations on all ranks, because ranks whose devices wait for each other
+/// cannot go on without one. Rank 0's error has the text `arguments[2]`, and the others name rank
+/// 0.
 int breaks(const Gpu& gpu, char** arguments) {
   const std::vector<DrawnSet> sets = {set_of(HORO_WORLD)};
   auto* const stream = gpu.stream();
@@ -145,6 +146,8 @@ int breaks(const Gpu& gpu, char** arguments) {
   if (horo_rank() == 0) {
     require(message.find(arguments[2]) != std::string::npos, message);
     require(message.find("device 0 of host ") != std::string::npos, message);
+    // The job's exit code, if the program takes the error for its end.
+    if (const char* const code = std::getenv("BREAKS_CODE")) std::_Exit(std::atoi(code));
   } else {
     require(message.find("rank 0 ") != std::string::npos &&
                 message.find("its GPU failed") != std::string::npos,
@@ -276,8 +279,8 @@ void barrier(horo_set set) {
   if (status != HORO_PEER_LOST) check(status, "horo_wait");
 }
 
-/// Rank 1 dies in the middle of an operation. The devices, or the operation of NCCL itself, are busy
-/// with work that never ends: `arguments[0]` is "device" or "nccl".
+/// Rank 1 dies in the middle of an operation. The devices, or the operation of NCCL itself, are
+/// busy with work that never ends: `arguments[0]` is "device" or "nccl".
 int loss(const Gpu& gpu, char** arguments) {
   const std::vector<DrawnSet> sets = {set_of(HORO_WORLD)};
   auto* const stream = gpu.stream();
@@ -304,8 +307,8 @@ int loss(const Gpu& gpu, char** arguments) {
   leave("was told");
 }
 
-/// Trains in one generation of an elastic job after the other. Rank 1 of the first generation dies in
-/// the middle of an operation, when all others have started it, and its slot goes with it.
+/// Trains in one generation of an elastic job after the other. Rank 1 of the first generation dies
+/// in the middle of an operation, when all others have started it, and its slot goes with it.
 int elastic(const Gpu& gpu, char** arguments) {
   for (;;) {
     gpu.plan(devices() + "delay=20");
@@ -385,9 +388,13 @@ int mixed(const Gpu& gpu, char** /*arguments*/) {
   return 0;
 }
 
-/// Rank 0 has joined, without any tensor in device memory.
-int joins(const Gpu& gpu, char** /*arguments*/) {
+/// Rank 0 has joined: without any tensor in device memory, or after the first with `arguments[0]`
+/// "later".
+int joins(const Gpu& gpu, char** arguments) {
   const std::vector<DrawnSet> sets = {set_of(HORO_WORLD)};
+  const DrawnOp before{.number = 1, .rows = 1000};
+  if (std::string(arguments[0]) == "later")
+    RunningOp(gpu, before, sets[0], gpu.stream(), "before").finish(true);
   horo_tensor_desc desc = HORO_TENSOR_DESC_INIT;
   desc.kind = HORO_JOIN;
   horo_tensor join = 0;
@@ -431,11 +438,11 @@ int joins(const Gpu& gpu, char** /*arguments*/) {
 
 int main(int count, char** arguments) {
   const std::map<std::string, int (*)(const Gpu&, char**)> scenarios = {
-      {"seeds", seeds}, {"fault", fault}, {"breaks", breaks}, {"busy", busy},
-      {"loss", loss},   {"mixed", mixed}, {"joins", joins},   {"overlap", overlap},
-      {"misuse", misuse}, {"swaps", swaps},   {"unusable", unusable},
-      {"other_version", other_version}, {"elastic", elastic},
-      {"adasum", adasum}};
+      {"seeds", seeds},     {"fault", fault},       {"breaks", breaks},
+      {"busy", busy},       {"loss", loss},         {"mixed", mixed},
+      {"joins", joins},     {"overlap", overlap},   {"misuse", misuse},
+      {"swaps", swaps},     {"unusable", unusable}, {"other_version", other_version},
+      {"elastic", elastic}, {"adasum", adasum}};
   require(count >= 2, "usage: gpu_rank SCENARIO ARGUMENTS");
   const char* const driver = std::getenv("HORO_GPU_DRIVER");
   require(driver != nullptr, "HORO_GPU_DRIVER is not set");

@@ -21,6 +21,10 @@ seeds nccl 8 HORO_SOFTWARE_NCCL=room=1
 expect_in "the way" "$err" "4 ranks move tensors in device memory by nccl and staged"
 seeds nccl 8 HORO_SOFTWARE_NCCL="room=2 remote=1" HORO_NUM_NCCL_STREAMS=2
 seeds staged 8
+# Rank 0 has joined, and no rank of the other host has.
+try timeout 100 horo run -H h1:2,h2:2 --tag off --gpu-operations nccl env GPU_RANK_DEVICES=1 HORO_SOFTWARE_DEVICE=devices=2 \
+  "$tests/gpu_rank" joins later
+expect "exit code with a rank that has joined ($err)" "$code" 0
 try timeout 100 horo run -H h1:2,h2:1 --tag off env GPU_RANK_DEVICES=1 HORO_SOFTWARE_DEVICE=devices=2 "$tests/gpu_rank" adasum
 expect "exit code of Adasum ($err)" "$code" 0
 expect_in "the end of Adasum" "$out" "all is well"

@@ -31,7 +31,7 @@ constexpr int kMemoryType = 2;             // CU_POINTER_ATTRIBUTE_MEMORY_TYPE
 constexpr int kIsManaged = 8;              // CU_POINTER_ATTRIBUTE_IS_MANAGED
 constexpr int kDeviceOrdinal = 9;          // CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
 constexpr unsigned kBetweenProcesses = 4;  // CU_EVENT_INTERPROCESS
-constexpr int kGreatestPriority = -5;  // As on today's GPUs.
+constexpr int kGreatestPriority = -5;      // As on today's GPUs.
 constexpr unsigned kHostType = 1;
 constexpr unsigned kDeviceType = 2;
 

@@ -8,8 +8,8 @@
 // third call of that function returns CUDA's error 2; `@0` stands for every call, and without a
 // number the error is 999. `async`: the 12th operation that runs breaks the device with error 719.
 // `hang`: the 40th never ends. `capturing`: every stream is being captured to a graph. `cuda`: the
-// version for which the driver is, as cuDriverGetVersion returns it. `host`: a number that the UUIDs of
-// the devices have, so that those of several hosts differ.
+// version for which the driver is, as cuDriverGetVersion returns it. `host`: a number that the
+// UUIDs of the devices have, so that those of several hosts differ.
 #pragma once
 
 #include <cstdint>

@@ -224,7 +224,8 @@ Result<bool> DeviceChoice::advance(Backend& host, OpenDevice* gpu) {
 }
 
 Backend* DeviceChoice::way_of(const Bucket& bucket) const {
-  if (bucket.partial) return nullptr;
+  // Ranks that have joined, on whatever host, take part in host memory.
+  if (bucket.partial || bucket.place == 0) return nullptr;
   std::uint64_t bytes = 0;
   for (const auto& part : bucket.parts) bytes += part.elements * size_of(bucket.like.dtype);
   Backend* other = nullptr;
@@ -248,9 +249,9 @@ bool DeviceChoice::is_ordered(const Backend* backend) const {
 }
 
 bool DeviceChoice::may_be_ordered() const {
-  return stage_ != Stage::chosen ||
-         std::any_of(ways_.begin(), ways_.end(),
-                     [](const Way& way) { return way.path->waits_on_device(); });
+  return stage_ != Stage::chosen || std::any_of(ways_.begin(), ways_.end(), [](const Way& way) {
+           return way.path->waits_on_device();
+         });
 }
 
 bool DeviceChoice::progress() {

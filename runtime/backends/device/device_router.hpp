@@ -77,9 +77,9 @@ class DeviceRouter final : public Backend, private OrderedStarts {
   bool routes_ = false;
   std::uint64_t before_ = 0;  ///< Buckets that had completed when routing began.
   bool chosen_ = false;
-  std::uint64_t routed_ = 0;  ///< Buckets of `active_` that have their way, since then.
+  std::uint64_t routed_ = 0;      ///< Buckets of `active_` that have their way, since then.
   std::uint64_t last_place_ = 0;  ///< Of the buckets that start() was given.
-  std::uint64_t fed_ = 0;     ///< Buckets of `active_` that the host's backend has, since then.
+  std::uint64_t fed_ = 0;         ///< Buckets of `active_` that the host's backend has, since then.
   bool aborted_ = false;
   Status failure_;
 };

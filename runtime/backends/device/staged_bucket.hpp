@@ -80,7 +80,7 @@ class StagedBucket {
   StagingLane& lane_;
   std::deque<Piece> pieces_;
   std::unique_ptr<SpanningAdasum> adasum_;  ///< Between hosts, the piece that moves.
-  std::size_t filled_ = 0;  ///< Pieces whose copies to the host have begun.
+  std::size_t filled_ = 0;                  ///< Pieces whose copies to the host have begun.
   std::size_t fed_ = 0;
   std::size_t drained_ = 0;  ///< Pieces whose copies to the device have begun.
   std::size_t done_ = 0;

@@ -45,8 +45,10 @@ class IpcPath final : public DevicePath {
   Result<std::unique_ptr<Backend>> connect(const DeviceSet& set) override {
     HORO_TRY(auto shared, SharedDevice::of(set.gpu->device()));
     if (slots_ == nullptr) return fail(Errc::protocol, "'ipc' connects before its offer");
-    IpcBackend::Parts parts{
-        .device = &set.gpu->device(), .position = set.position, .ranks = {}, .timeout = set.timeout};
+    IpcBackend::Parts parts{.device = &set.gpu->device(),
+                            .position = set.position,
+                            .ranks = {},
+                            .timeout = set.timeout};
     for (std::size_t r = 0; r < set.members.size(); ++r) {
       if (static_cast<int>(r) == set.position) {
         parts.ranks.push_back(std::move(slots_));

@@ -218,7 +218,8 @@ Status NcclBackend::in_group(const Lane& lane, const Bucket& bucket) const {
   HORO_TRY_STATUS(nccl_.status(nccl_.group_start(), "ncclGroupStart"));
   Status status;
   for (std::size_t p = 0; p < bucket.parts.size() && status; ++p) {
-    status = bucket.like.kind == Kind::alltoall ? move_alltoall(lane, bucket, p) : move_part(lane, bucket, p);
+    status = bucket.like.kind == Kind::alltoall ? move_alltoall(lane, bucket, p)
+                                                : move_part(lane, bucket, p);
   }
   const auto ended = nccl_.status(nccl_.group_end(), "ncclGroupEnd");
   return status ? ended : status;
@@ -230,14 +231,15 @@ Status NcclBackend::move_part(const Lane& lane, const Bucket& bucket, std::size_
   const int type = nccl::type_of(like.dtype);
   if (like.kind == Kind::allreduce) {
     if (p.elements == 0) return {};
-    return nccl_.status(
-        nccl_.all_reduce(p.in, p.out, p.elements, type, nccl::op_of(like.op), lane.comm, lane.stream),
-        "ncclAllReduce");
+    return nccl_.status(nccl_.all_reduce(p.in, p.out, p.elements, type, nccl::op_of(like.op),
+                                         lane.comm, lane.stream),
+                        "ncclAllReduce");
   }
   if (like.kind == Kind::broadcast) {
     if (p.elements == 0) return {};
-    return nccl_.status(nccl_.broadcast(p.in, p.out, p.elements, type, like.root, lane.comm, lane.stream),
-                        "ncclBroadcast");
+    return nccl_.status(
+        nccl_.broadcast(p.in, p.out, p.elements, type, like.root, lane.comm, lane.stream),
+        "ncclBroadcast");
   }
   std::uint64_t begin = 0;
   for (int r = 0; r < ranks_; ++r) {
@@ -257,8 +259,7 @@ Status NcclBackend::move_part(const Lane& lane, const Bucket& bucket, std::size_
   return {};
 }
 
-Status NcclBackend::move_alltoall(const Lane& lane, const Bucket& bucket,
-                                  std::size_t part) const {
+Status NcclBackend::move_alltoall(const Lane& lane, const Bucket& bucket, std::size_t part) const {
   const auto& p = bucket.parts[part];
   const int type = nccl::type_of(bucket.like.dtype);
   const auto n = static_cast<std::size_t>(ranks_);
@@ -271,8 +272,9 @@ Status NcclBackend::move_alltoall(const Lane& lane, const Bucket& bucket,
     const auto to = rows.sent * p.row_elements;
     const auto from = rows.received * p.row_elements;
     if (to != 0) {
-      HORO_TRY_STATUS(nccl_.status(
-          nccl_.send(at(p.in, sent * element), to, type, peer, lane.comm, lane.stream), "ncclSend"));
+      HORO_TRY_STATUS(
+          nccl_.status(nccl_.send(at(p.in, sent * element), to, type, peer, lane.comm, lane.stream),
+                       "ncclSend"));
     }
     if (from != 0) {
       HORO_TRY_STATUS(nccl_.status(

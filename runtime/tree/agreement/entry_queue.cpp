@@ -8,8 +8,7 @@ namespace horo::runtime::tree {
 Status EntryQueue::push(QueuedEntry&& entry) {
   // Entries of all sets come down in one order, in which they take their places: on this host and
   // on every other. Ranks that have joined take part in host memory.
-  const bool joined = !entry.foreign.empty();
-  if (entry.kind == LogKind::work && !entry.ids.empty() && !joined)
+  if (entry.kind == LogKind::work && !entry.ids.empty() && !entry.joined)
     entry.place = host_.take_place(entry.ids.front());
   waiting_.push_back(std::move(entry));
   return publish();

@@ -28,6 +28,7 @@ struct QueuedEntry {
   std::string text;
   RankRanges ranks;
   Tuning tuning;
+  bool joined = false;      ///< As in LogEntry.
   std::uint64_t place = 0;  ///< As in HostEntry.
 };
 

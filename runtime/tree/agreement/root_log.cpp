@@ -171,7 +171,8 @@ LogEntry RootLog::entry_of(LogKind kind) {
           .inputs = {},
           .text = {},
           .ranks = {},
-          .tuning = {}};
+          .tuning = {},
+          .joined = false};
 }
 
 bool RootLog::may_cut(TimePoint now) const {
@@ -196,6 +197,7 @@ void RootLog::cut(TimePoint now, std::vector<LogEntry>& out) {
   cut_tuning(out);
   while (may_cut(now)) {
     out.push_back(entry_of(LogKind::work));
+    out.back().joined = !joined_.empty();
     cut_one(out.back(), now);
     pending_since_ = now;
   }

@@ -341,6 +341,7 @@ Status SubtreeAggregator::accept(const LogEntry& entry) {
   queued.text = entry.text;
   queued.ranks = entry.ranks;
   queued.tuning = entry.tuning;
+  queued.joined = entry.joined;
   return queue_->push(std::move(queued));
 }
 

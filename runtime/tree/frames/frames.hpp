@@ -245,6 +245,7 @@ struct LogEntry {
   std::string text;
   RankRanges ranks;
   Tuning tuning;
+  bool joined = false;  ///< Ranks have joined, so on some host a member may take part without data.
 
   static void fields(auto& field, auto& m) {
     field("set", m.set, wire::Varint{});
@@ -255,6 +256,7 @@ struct LogEntry {
     switch (m.kind) {
       case LogKind::work:
         field("rows", m.rows, RowRuns{});
+        field("flags", std::tie(m.joined), wire::FlagBits{});
         break;
       case LogKind::mismatch:
         field("text", m.text, FrameText{.most = kMostTextBytes});

@@ -53,7 +53,8 @@ std::vector<Frame> entries() {
                .definitions = {{.id = 4, .name = "x", .signature = scaled()},
                                {.id = kNoNumber - 1, .name = "y", .signature = scaled()}},
                .ids = {4, 5},
-               .rows = {1, 1, 1, 7}},
+               .rows = {1, 1, 1, 7},
+               .joined = true},
       LogEntry{.set = SetId{}, .sequence = 10, .kind = LogKind::mismatch, .ids = {4}, .text = "no"},
       LogEntry{
           .set = SetId{}, .sequence = 11, .kind = LogKind::join, .ranks = RankRanges::of(5, 1)},
