@@ -14,8 +14,8 @@
 
 namespace horo::runtime {
 
-/// One set's side. Entries in which ranks that have joined take part have no place. The places of a set ascend with its log, and a place that is taken later is
-/// larger, whatever the set.
+/// One set's side. Entries in which ranks that have joined take part have no place. The places of a
+/// set ascend with its log, and a place that is taken later is larger, whatever the set.
 class StartPlaces {
  public:
   static constexpr std::uint64_t kNone = std::numeric_limits<std::uint64_t>::max();

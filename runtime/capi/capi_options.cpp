@@ -103,6 +103,15 @@ tuning::TunerOptions read_tuner(const Settings& settings) {
       .traits = {}};
 }
 
+DeviceOptions read_devices(const Settings& settings, Duration start_timeout) {
+  return {.devices = &devices(),
+          .paths = device_paths(std::string(settings.get(knobs::kGpuNccl)),
+                                std::max(settings.get(knobs::kNumNcclStreams), 1)),
+          .wanted = settings.get(knobs::kGpuOperations),
+          .start_timeout = start_timeout,
+          .timeout = settings.get(knobs::kGlooTimeout)};
+}
+
 }  // namespace
 
 Status read_place(SessionOptions& options, const WorkerIdentity& identity) {
@@ -155,12 +164,7 @@ Result<SessionOptions> read_options() {
                   .feedback = settings.get(knobs::kWireErrorFeedback)};
   options.tuner = read_tuner(settings);
   name_driver(std::string(settings.get(knobs::kGpuDriver)));
-  options.devices = {.devices = &devices(),
-                     .paths = device_paths(std::string(settings.get(knobs::kGpuNccl)),
-                                           std::max(settings.get(knobs::kNumNcclStreams), 1)),
-                     .wanted = settings.get(knobs::kGpuOperations),
-                     .start_timeout = options.start_timeout,
-                     .timeout = settings.get(knobs::kGlooTimeout)};
+  options.devices = read_devices(settings, options.start_timeout);
   if (const auto spin = settings.get(knobs::kSpinTime)) options.spin = *spin;
   return options;
 }

@@ -11,14 +11,6 @@
 
 namespace horo::runtime {
 
-namespace {
-
-TensorId id_at(const Entry& entry, std::size_t at) {
-  return TensorId{static_cast<std::uint32_t>(entry.ids[at])};
-}
-
-}  // namespace
-
 BucketBuilder::BucketBuilder(const Board& board, OperationTable& operations, Claims& claims,
                              const Agreement& agreement, Transfers& transfers)
     : board_(board),

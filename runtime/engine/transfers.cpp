@@ -6,14 +6,6 @@
 
 namespace horo::runtime {
 
-namespace {
-
-TensorId id_at(const Entry& entry, std::size_t at) {
-  return TensorId{static_cast<std::uint32_t>(entry.ids[at])};
-}
-
-}  // namespace
-
 Result<const std::uint64_t*> LocalTransfers::splits_of(TensorId id, int member) const {
   const auto* const sent =
       board_.directory().memory().splits(id, member, claims_.tensor(id).parity);

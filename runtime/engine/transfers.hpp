@@ -15,6 +15,11 @@
 
 namespace horo::runtime {
 
+/// The tensor at a position of an entry.
+inline TensorId id_at(const Entry& entry, std::size_t at) {
+  return TensorId{static_cast<std::uint32_t>(entry.ids[at])};
+}
+
 /// Done when the backend has completed so many buckets; 0: done.
 using Ticket = std::uint64_t;
 

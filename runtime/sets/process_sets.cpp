@@ -88,8 +88,10 @@ std::unique_ptr<Backend> ProcessSets::with_devices(std::unique_ptr<Backend> host
                                                    const ProcessSet& set) const {
   if (devices_ == nullptr) return host;
   SetPlace place{.position = set.rank_of(host_.global_rank(host_.me())), .ranks = set.ranks};
-  place.first_after = [board = set.board.get()](std::uint64_t place) {
-    return board->places().first_after(place);
+  place.first_after = [own = &set](std::uint64_t after) {
+    // A set whose operations have ended reads its log no further.
+    const bool reads = own->engine != nullptr && own->engine->health().has_value();
+    return reads ? own->board->places().first_after(after) : StartPlaces::kNone;
   };
   if (hosts_ != nullptr) {
     for (const auto rank : set.ranks) place.hosts.push_back(hosts_->map().host_of(rank));

@@ -257,12 +257,13 @@ std::vector<std::uint8_t> RunningOp::take() {
 }
 
 bool RunningOp::finish_unless_lost() {
-  const auto status = horo_wait(handle_, -1);
+  const auto status = horo_await(handle_, -1);
   if (status == HORO_PEER_LOST) {
+    check(horo_release(handle_), "horo_release");
     release();
     return false;
   }
-  check(status, "horo_wait");
+  check(status, "horo_await");
   check_result(read(false));
   check(horo_release(handle_), "horo_release");
   release();

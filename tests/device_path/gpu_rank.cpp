@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <thread>
 
 #include "tests/device_path/drawn_ops.hpp"
 
@@ -113,6 +114,20 @@ int fault(const Gpu& gpu, char** arguments) {
   return 0;
 }
 
+/// Ends also with the loss of a rank that is through.
+void barrier(horo_set set) {
+  horo_tensor_desc desc = HORO_TENSOR_DESC_INIT;
+  desc.name = "barrier";
+  desc.kind = HORO_BARRIER;
+  desc.process_set = set;
+  horo_tensor tensor = 0;
+  horo_op op = 0;
+  check(horo_declare(&desc, &tensor), "horo_declare");
+  check(horo_submit(tensor, nullptr, nullptr, &op), "horo_submit");
+  const auto status = horo_wait(op, -1);
+  if (status != HORO_PEER_LOST) check(status, "horo_wait");
+}
+
 /// Ends the process without a shutdown, which would wait for operations.
 [[noreturn]] void leave(const char* word) {
   std::printf("rank %d %s\n", horo_rank(), word);
@@ -139,9 +154,10 @@ int breaks(const Gpu& gpu, char** arguments) {
   plant(gpu, arguments[0], arguments[1]);
   // The result of an allgather needs memory of the runtime's.
   if (std::string(arguments[0]).find("cuMemAlloc") != std::string::npos) op.kind = HORO_ALLGATHER;
-  RunningOp broken(gpu, op, sets[0], stream, "broken");
-  const auto status = broken.end();
-  require(status != HORO_OK, "the operation has not failed");
+  // What fails behind an operation may leave that one right on the other ranks.
+  for (int k = 0;
+       RunningOp(gpu, op, sets[0], stream, "broken." + std::to_string(k)).end() == HORO_OK; ++k) {
+  }
   const std::string message = horo_last_error();
   if (horo_rank() == 0) {
     require(message.find(arguments[2]) != std::string::npos, message);
@@ -153,6 +169,39 @@ int breaks(const Gpu& gpu, char** arguments) {
                 message.find("its GPU failed") != std::string::npos,
             message);
   }
+  leave("was told");
+}
+
+/// With a fault planted on rank 0, as for `breaks`, before the other ranks submit, the operation
+/// ends on all ranks, in whatever way.
+int either(const Gpu& gpu, char** arguments) {
+  const std::vector<DrawnSet> sets = {set_of(HORO_WORLD)};
+  auto* const stream = gpu.stream();
+  const DrawnOp op{.number = 1, .rows = 1000};
+  RunningOp(gpu, op, sets[0], stream, "before").finish(false);
+  if (horo_rank() != 0) barrier(HORO_WORLD);
+  RunningOp ends(gpu, op, sets[0], stream, "either");
+  plant(gpu, arguments[0], arguments[1]);
+  if (horo_rank() == 0) barrier(HORO_WORLD);
+  const auto status = ends.end();
+  const std::string message = status == HORO_OK ? "" : horo_last_error();
+  // A rank whose device fails only behind the operation is no loss for the others.
+  const bool named = horo_rank() == 0 || message.find("rank 0 ") != std::string::npos;
+  require(status == HORO_OK || named, message);
+  leave("has ended");
+}
+
+/// An operation that never ends on rank 1's device is named, and ends by `stall.shutdown.time`.
+int hangs(const Gpu& gpu, char** /*arguments*/) {
+  const std::vector<DrawnSet> sets = {set_of(HORO_WORLD)};
+  auto* const stream = gpu.stream();
+  const DrawnOp op{.number = 1, .rows = 1000};
+  RunningOp(gpu, op, sets[0], stream, "before").finish(false);
+  if (horo_rank() == 1) Gpu::plan_nccl("hang=1");
+  RunningOp hung(gpu, op, sets[0], stream, "hung");
+  require(hung.end() == HORO_PEER_LOST, "another status");
+  const std::string message = horo_last_error();
+  require(message.find("'hung'") != std::string::npos, message);
   leave("was told");
 }
 
@@ -265,20 +314,6 @@ int overlap(const Gpu& gpu, char** /*arguments*/) {
   return 0;
 }
 
-/// Ends also with the loss of a rank that is through.
-void barrier(horo_set set) {
-  horo_tensor_desc desc = HORO_TENSOR_DESC_INIT;
-  desc.name = "barrier";
-  desc.kind = HORO_BARRIER;
-  desc.process_set = set;
-  horo_tensor tensor = 0;
-  horo_op op = 0;
-  check(horo_declare(&desc, &tensor), "horo_declare");
-  check(horo_submit(tensor, nullptr, nullptr, &op), "horo_submit");
-  const auto status = horo_wait(op, -1);
-  if (status != HORO_PEER_LOST) check(status, "horo_wait");
-}
-
 /// Rank 1 dies in the middle of an operation. The devices, or the operation of NCCL itself, are
 /// busy with work that never ends: `arguments[0]` is "device" or "nccl".
 int loss(const Gpu& gpu, char** arguments) {
@@ -307,6 +342,19 @@ int loss(const Gpu& gpu, char** arguments) {
   leave("was told");
 }
 
+/// Blocks: until the launcher knows that the host has only two slots left.
+void lose_slot(const char* file) {
+  std::FILE* const slots = std::fopen(file, "w");
+  require(slots != nullptr && std::fputs("2", slots) >= 0 && std::fclose(slots) == 0,
+          "the slots cannot be written");
+  std::uint64_t sequence = 0;
+  std::uint32_t flags = 0;
+  while (sequence == 0) {
+    check(horo_pending_change(&sequence, &flags), "horo_pending_change");
+    std::this_thread::yield();
+  }
+}
+
 /// Trains in one generation of an elastic job after the other. Rank 1 of the first generation dies
 /// in the middle of an operation, when all others have started it, and its slot goes with it.
 int elastic(const Gpu& gpu, char** arguments) {
@@ -323,9 +371,7 @@ int elastic(const Gpu& gpu, char** arguments) {
       RunningOp running(gpu, op, sets[0], stream, "step." + std::to_string(step));
       if (dies) {
         running.await_launch(gpu.stream());
-        std::FILE* const slots = std::fopen(arguments[0], "w");
-        require(slots != nullptr && std::fputs("2", slots) >= 0 && std::fclose(slots) == 0,
-                "the slots cannot be written");
+        lose_slot(arguments[0]);
         std::raise(SIGKILL);
       }
       lost = !running.finish_unless_lost();
@@ -388,6 +434,36 @@ int mixed(const Gpu& gpu, char** /*arguments*/) {
   return 0;
 }
 
+/// A sum in device memory in which rank 0 takes part without data.
+void sum_of_the_others(const Gpu& gpu) {
+  auto* const stream = gpu.stream();
+  const std::int64_t count = 1000;
+  horo_tensor_desc like = HORO_TENSOR_DESC_INIT;
+  like.name = "partial";
+  like.ndim = 1;
+  like.shape = &count;
+  like.memory = HORO_MEMORY_DEVICE;
+  horo_tensor tensor = 0;
+  check(horo_declare(&like, &tensor), "horo_declare");
+  const std::vector<float> ones(1000, 1.0F);
+  std::vector<std::uint8_t> bytes(4000);
+  std::copy_n(reinterpret_cast<const std::uint8_t*>(ones.data()), bytes.size(), bytes.begin());
+  void* const memory = gpu.allocate(bytes.size());
+  gpu.put(memory, bytes, stream);
+  horo_submission given = HORO_SUBMISSION_INIT;
+  given.tensor = tensor;
+  given.in = given.out = memory;
+  given.memory = HORO_MEMORY_DEVICE;
+  given.device = gpu.device();
+  given.stream = stream;
+  horo_op sum = 0;
+  check(horo_submit_with(&given, &sum), "horo_submit_with");
+  check(horo_wait(sum, -1), "horo_wait");
+  const auto got = gpu.fetch(memory, bytes.size(), stream);
+  require(reinterpret_cast<const float*>(got.data())[999] == static_cast<float>(horo_size() - 1),
+          "the joined rank has changed the sum");
+}
+
 /// Rank 0 has joined: without any tensor in device memory, or after the first with `arguments[0]`
 /// "later".
 int joins(const Gpu& gpu, char** arguments) {
@@ -400,32 +476,7 @@ int joins(const Gpu& gpu, char** arguments) {
   horo_tensor join = 0;
   horo_op joined = 0;
   if (horo_rank() != 0) {
-    auto* const stream = gpu.stream();
-    const std::int64_t count = 1000;
-    horo_tensor_desc like = HORO_TENSOR_DESC_INIT;
-    like.name = "partial";
-    like.ndim = 1;
-    like.shape = &count;
-    like.memory = HORO_MEMORY_DEVICE;
-    horo_tensor tensor = 0;
-    check(horo_declare(&like, &tensor), "horo_declare");
-    const std::vector<float> ones(1000, 1.0F);
-    std::vector<std::uint8_t> bytes(4000);
-    std::copy_n(reinterpret_cast<const std::uint8_t*>(ones.data()), bytes.size(), bytes.begin());
-    void* const memory = gpu.allocate(bytes.size());
-    gpu.put(memory, bytes, stream);
-    horo_submission given = HORO_SUBMISSION_INIT;
-    given.tensor = tensor;
-    given.in = given.out = memory;
-    given.memory = HORO_MEMORY_DEVICE;
-    given.device = gpu.device();
-    given.stream = stream;
-    horo_op sum = 0;
-    check(horo_submit_with(&given, &sum), "horo_submit_with");
-    check(horo_wait(sum, -1), "horo_wait");
-    const auto got = gpu.fetch(memory, bytes.size(), stream);
-    require(reinterpret_cast<const float*>(got.data())[999] == static_cast<float>(horo_size() - 1),
-            "the joined rank has changed the sum");
+    sum_of_the_others(gpu);
   }
   check(horo_declare(&desc, &join), "horo_declare");
   check(horo_submit(join, nullptr, nullptr, &joined), "horo_submit");
@@ -442,7 +493,8 @@ int main(int count, char** arguments) {
       {"busy", busy},       {"loss", loss},         {"mixed", mixed},
       {"joins", joins},     {"overlap", overlap},   {"misuse", misuse},
       {"swaps", swaps},     {"unusable", unusable}, {"other_version", other_version},
-      {"elastic", elastic}, {"adasum", adasum}};
+      {"elastic", elastic}, {"adasum", adasum},     {"hangs", hangs},
+      {"either", either}};
   require(count >= 2, "usage: gpu_rank SCENARIO ARGUMENTS");
   const char* const driver = std::getenv("HORO_GPU_DRIVER");
   require(driver != nullptr, "HORO_GPU_DRIVER is not set");

@@ -5,8 +5,8 @@
 set -uo pipefail
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-# shellcheck disable=SC2016 # the rank's
-timeout 100 "$HORO_RUN" -np 3 sh -c 'until grep -q Xid "$0"; do sleep 0.05; done; exec "$GPU_RANK" breaks async=4:999 - ", 999)"' \
+# shellcheck disable=SC2094 # the rank reads what the agent says
+timeout 100 "$HORO_RUN" -np 1 sh -c 'until grep -q Xid "$0"; do sleep 0.05; done; exec "$GPU_RANK" breaks async=4:999 - ", 999)"' \
   "$scratch/err" >"$scratch/out" 2>"$scratch/err"
 code=$?
 if [[ $code -ne 4 || $(<"$scratch/err") != *"$1"* ]]; then

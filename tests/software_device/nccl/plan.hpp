@@ -7,10 +7,11 @@
 // call. `async`: the third launch that runs breaks its communicator with error 6, as
 // ncclCommGetAsyncError tells, and ends only when that is aborted. `hang`: the fourth ends only
 // when its communicator is aborted. `remote`: a peer whose process has ended, or which has aborted,
-// is error 6, as over a network; without it a launch hangs, as NCCL does within one host. `room`: so
-// many launches of a device run at a time, as on a GPU whose processors they need; the others wait
-// until one has ended, in no certain order. `swap`: the second launch starts behind the third, as in a
-// program that starts them in another order than its peers. A launch is a group's calls on one communicator, or one call outside a group.
+// is error 6, as over a network; without it a launch hangs, as NCCL does within one host. `room`:
+// so many launches of a device run at a time, as on a GPU whose processors they need; the others
+// wait until one has ended, in no certain order. `swap`: the second launch starts behind the third,
+// as in a program that starts them in another order than its peers. A launch is a group's calls on
+// one communicator, or one call outside a group.
 #pragma once
 
 #include <cstdint>
