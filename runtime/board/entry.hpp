@@ -38,7 +38,7 @@ struct Entry {
   std::string_view text;  ///< mismatch: a MismatchReport as bytes.
   Tuning tuning;          ///< tuning: the new values.
   std::uint64_t bytes = 0;
-  std::uint64_t place = 0;  ///< Of device memory: in the order of starts, see StartPlaces.
+  std::uint64_t place = 0;  ///< See StartPlaces; 0: in host memory.
 };
 
 /// An entry that all hosts of a set have agreed on, for the log of this host.
@@ -51,7 +51,7 @@ struct AgreedEntry {
   Rank rank{-1};                        ///< join, left.
   Tuning tuning;                        ///< tuning.
   std::uint64_t place = 0;              ///< As in Entry.
-  std::uint64_t next_place = 0;         ///< Of the next entry that waits and has one; 0: none.
+  std::uint64_t next_place = 0;  ///< The next entry that waits and has one has this; 0: none.
 };
 
 }  // namespace horo::runtime

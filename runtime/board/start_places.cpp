@@ -27,7 +27,7 @@ void StartPlaces::appended(std::uint64_t next) {
 std::uint64_t StartPlaces::first_after(std::uint64_t after) const {
   // First what waits, then the log: an entry is in the log before it no longer waits.
   const auto wait = region_.body().places_wait.load(std::memory_order_seq_cst);
-  // What waits may be behind an entry that has just been appended and has the place `wait`.
+  // The entry that waits may be behind one that was just appended and has the place `wait`.
   auto first = wait == 0 ? kNone : std::max(wait, after + 1);
   race_point();
   const auto end = log_.published();

@@ -82,7 +82,7 @@ struct alignas(64) LogSlot {
   std::uint32_t words;  ///< Length in the ring of words: see Entry.
   std::uint64_t first_word;
   std::uint64_t bytes;
-  std::uint64_t place;  ///< Of device memory: in the order of starts, see StartPlaces. Else 0.
+  std::uint64_t place;  ///< See StartPlaces; 0: in host memory.
 };
 
 /// A ready tensor that waits for an entry; only the holder of the combiner word touches it.

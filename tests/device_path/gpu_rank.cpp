@@ -154,7 +154,7 @@ int breaks(const Gpu& gpu, char** arguments) {
   plant(gpu, arguments[0], arguments[1]);
   // The result of an allgather needs memory of the runtime's.
   if (std::string(arguments[0]).find("cuMemAlloc") != std::string::npos) op.kind = HORO_ALLGATHER;
-  // What fails behind an operation may leave that one right on the other ranks.
+  // A fault behind an operation may leave that one right on the other ranks.
   for (int k = 0;
        RunningOp(gpu, op, sets[0], stream, "broken." + std::to_string(k)).end() == HORO_OK; ++k) {
   }

@@ -53,7 +53,7 @@ class DeviceRouter final : public Backend, private OrderedStarts {
   };
 
   std::uint64_t first_start(int device) const override;
-  /// Of this rank's device, and of the ways that use it.
+  /// Tells of this rank's device, and of the ways that use it.
   Status device_health() const;
   /// The operations of other sets that come before the bucket have started.
   bool is_next(const Active& active) const;
@@ -78,7 +78,7 @@ class DeviceRouter final : public Backend, private OrderedStarts {
   std::uint64_t before_ = 0;  ///< Buckets that had completed when routing began.
   bool chosen_ = false;
   std::uint64_t routed_ = 0;      ///< Buckets of `active_` that have their way, since then.
-  std::uint64_t last_place_ = 0;  ///< Of the buckets that start() was given.
+  std::uint64_t last_place_ = 0;  ///< The largest that start() was given.
   std::uint64_t fed_ = 0;         ///< Buckets of `active_` that the host's backend has, since then.
   bool aborted_ = false;
   Status failure_;

@@ -33,7 +33,7 @@ struct HostEntry {
   const RankRanges* ranks = nullptr;
   Tuning tuning;
   std::uint64_t place = 0;       ///< HostLog::take_place() has returned it.
-  std::uint64_t next_place = 0;  ///< Of the next entry of the set that waits and has one; 0: none.
+  std::uint64_t next_place = 0;  ///< The set's next entry that waits and has one has this.
 };
 
 /// The rank that submitted a tensor last, in a part of the job.
