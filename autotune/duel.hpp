@@ -36,8 +36,8 @@ constexpr bool is_challengers_turn(std::size_t turn) {
   return turn % 4 == 1 || turn % 4 == 2;
 }
 
-/// What a difference in turns means that did not let the challenger win: "within the noise", "so it
-/// is slower", or "which is not certain enough".
+/// The meaning of a difference in turns that did not let the challenger win: "within the noise",
+/// "so it is slower", or "which is not certain enough".
 std::string_view meaning_of_turns(double gain, double gain_error);
 
 /// `scores`: of the turns so far, larger is better; one that is not finite makes its pair void.

@@ -12,7 +12,7 @@ namespace horo::apps {
 
 enum class TuneSource : std::uint8_t { horo_log, horovod_log, trials, simulation };
 
-/// What ended a search, or the command that was tuned, before the search came to its end. A log
+/// The cause that ended a search, or the tuned command, before the search came to its end. A log
 /// alone says only that the training ended.
 enum class EarlyStop : std::uint8_t {
   none,           ///< The search came to its end, or only its log is known.

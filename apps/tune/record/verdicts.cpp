@@ -30,7 +30,7 @@ std::string confidence_text(double chance) {
   return chance < kTiny ? "more than 99.99 %" : fmt::format("{:.4g} %", 100 * (1 - chance));
 }
 
-/// What ended, as the first half of a sentence. It follows with what had not happened by then.
+/// The first half of a sentence: the thing that ended. The second half says what was missing then.
 std::string_view what_ended(const TuneRecord& record) {
   switch (record.early_stop) {
     case EarlyStop::none:
@@ -49,7 +49,7 @@ std::string_view what_ended(const TuneRecord& record) {
   return "";
 }
 
-/// The log says so itself, or the one who ran the search does.
+/// The log says so itself, or horo tune does, which ran the search.
 bool has_ended_early(const TuneRecord& record) {
   return record.ending ? record.ending->state == kEndedEarly : record.early_stop != EarlyStop::none;
 }
@@ -172,7 +172,7 @@ std::string kept_verdict(const TuneRecord& record, const TuneSummary& summary) {
       gain_text(*summary.gain), confidence_text(summary.gain->chance));
 }
 
-/// What the turns showed of a setting that has not won them.
+/// The result of turns that a setting has not won.
 std::string lost_turns(const TuneRecord& record, const TunedGain& gain) {
   const auto failed =
       std::find_if(record.samples.begin(), record.samples.end(), [](const TriedSample& sample) {

@@ -34,13 +34,13 @@ Result<TuneOutcome> tune_by_restarts(const TuneRequest& request, const TrialSpac
 TuneRecord record_of_trials(const TrialDriver& driver, const TrialSpace& space,
                             Objective objective);
 
-/// What ended a run whose search had not settled. Pure.
+/// The cause that ended a run whose search had not settled. Pure.
 EarlyStop early_stop_of(const JobRun& run);
 
 /// How one trial ended. `objective`: what counts, or undecided. Pure.
 TrialResult judge_run(const JobRun& run, Objective objective);
 
-/// What ended the trials before their search was over. Pure.
+/// The cause that ended the trials before their search was over. Pure.
 EarlyStop early_stop_of(TrialStop stop);
 
 /// Why the trials stopped before the search did, for people; empty if they did not. Pure.

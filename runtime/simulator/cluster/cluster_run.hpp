@@ -19,16 +19,9 @@
 #include "runtime/simulator/cluster/cluster_report.hpp"
 #include "runtime/simulator/cluster/cluster_world.hpp"
 #include "runtime/simulator/cluster/sim_transport.hpp"
+#include "runtime/simulator/cluster/sum_way.hpp"
 
 namespace horo::runtime::sim {
-
-/// How the bytes of a sum come from host to host.
-struct SumWay {
-  bool by_hosts = false;  ///< Once for each host, after a sum inside it; else for each rank.
-  Algorithm algorithm{};
-
-  friend bool operator==(const SumWay&, const SumWay&) = default;
-};
 
 /// Thread: owner.
 class ClusterRun {

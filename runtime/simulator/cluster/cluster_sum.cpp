@@ -2,36 +2,11 @@
 // The sums of a simulated job.
 #include <algorithm>
 
-#include "runtime/backends/flat/segment.hpp"
 #include "runtime/backends/hierarchical/backend_table.hpp"
 #include "runtime/backends/tcp/tcp_transport.hpp"
 #include "runtime/simulator/cluster/cluster_run.hpp"
 
 namespace horo::runtime::sim {
-
-namespace {
-
-constexpr std::uint64_t kPiece = std::uint64_t{4} << 20U;  // As the hierarchical backend's.
-constexpr double kReducedPerSecond = 8e9;                  // Bytes that a core adds.
-
-Duration taking(std::uint64_t bytes, double per_second) {
-  return Duration(static_cast<Duration::rep>(static_cast<double>(bytes) / per_second * 1e9));
-}
-
-Bucket bucket_of(std::uint64_t elements, std::uint64_t small_message) {
-  Bucket bucket{.small_message = small_message};
-  bucket.like = {.kind = Kind::allreduce, .dtype = DType::f32};
-  bucket.like.elements = elements;
-  bucket.parts.push_back({.elements = elements});
-  return bucket;
-}
-
-std::uint64_t segments_of(const Bucket& bucket, int size) {
-  const auto unit = segment_unit(bucket, size, segment_bytes(size));
-  return std::max<std::uint64_t>(1, (bucket.parts.front().elements + unit - 1) / unit);
-}
-
-}  // namespace
 
 Hierarchy ClusterRun::hierarchy_of(int rank) const {
   const int host = host_of_[static_cast<std::size_t>(rank)];
