@@ -102,17 +102,15 @@ Result<bool> SimLog::publish(const tree::HostEntry& entry) {
   if (published_ - done_ >= room_) return false;
   in_flight_.emplace_back(entry.ids.begin(), entry.ids.end());
   kinds_.push_back(entry.kind);
-  if (keep_) {
-    SimRecord record{.kind = entry.kind,
-                     .names = {},
-                     .rows = {entry.rows.begin(), entry.rows.end()},
-                     .inputs = {entry.inputs.begin(), entry.inputs.end()},
-                     .text = std::string(entry.text),
-                     .ranks = *entry.ranks,
-                     .tuning = entry.tuning};
-    for (const auto id : entry.ids) record.names.push_back(tensors_[id.index()].name);
-    records_.push_back(std::move(record));
-  }
+  SimRecord record{.kind = entry.kind,
+                   .names = {},
+                   .rows = {entry.rows.begin(), entry.rows.end()},
+                   .inputs = {entry.inputs.begin(), entry.inputs.end()},
+                   .text = std::string(entry.text),
+                   .ranks = *entry.ranks,
+                   .tuning = entry.tuning};
+  for (const auto id : entry.ids) record.names.push_back(tensors_[id.index()].name);
+  records_.push_back(std::move(record));
   const auto number = published_++;
   if (on_publish_) on_publish_(number);
   return true;

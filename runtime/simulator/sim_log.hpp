@@ -60,7 +60,7 @@ class SimLog final : public tree::HostLog {
   /// The next entry has been run: its tensors can be submitted again.
   void finish_next();
 
-  /// Everything that has been published, the oldest first; kept only when asked for.
+  /// Everything that has been published, the oldest first.
   const std::vector<SimRecord>& records() const { return records_; }
 
   void forget_records() { records_.clear(); }
@@ -68,8 +68,6 @@ class SimLog final : public tree::HostLog {
   bool has_member(Rank rank) const {
     return std::binary_search(members_.begin(), members_.end(), rank);
   }
-
-  void keep_records(bool keep) { keep_ = keep; }
 
   std::uint64_t published() const { return published_; }
 
@@ -133,7 +131,6 @@ class SimLog final : public tree::HostLog {
   const std::size_t room_;
   std::function<void(std::uint64_t)> on_publish_;
   std::function<void(std::uint64_t)> on_finish_;
-  bool keep_ = true;
 
   std::unordered_map<std::string, std::size_t> numbers_;
   std::vector<Tensor> tensors_;

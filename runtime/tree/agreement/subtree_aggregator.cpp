@@ -317,9 +317,8 @@ Status SubtreeAggregator::evict(Agreed& tensor) {
   auto& renewed = new_names_[name.key()];
   renewed.again = (tensor.marks & kSentUp) != 0;
   renewed.redeclaring = tensor.marks & ~(kSentUp | bit(kOwn));
-  for (std::size_t i = 0; i < sources_.size(); ++i) {
+  for (std::size_t i = 0; i < sources_.size(); ++i)
     if ((renewed.redeclaring & bit(i)) != 0) redeclarations_.expect(i);
-  }
   return (tensor.marks & bit(kOwn)) != 0 ? declare_own(tensor.own) : Status();
 }
 
