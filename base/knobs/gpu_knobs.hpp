@@ -32,4 +32,12 @@ inline constexpr Knob<std::string_view> kGpuNccl{
              .help = "file of NCCL; the one that a framework has loaded counts first"},
     .fallback = "libnccl.so.2"};
 
+inline constexpr Knob<bool> kGpuAsyncCompletion{
+    .text = {.key = "gpu.async.completion",
+             .group = kLibraries,
+             .help = "synchronize() of a tensor in GPU memory lets the program's stream wait for "
+                     "the result; false: the program waits",
+             .variable = {.name = "HOROVOD_ENABLE_ASYNC_COMPLETION"}},
+    .fallback = true};
+
 }  // namespace horo::knobs

@@ -141,6 +141,7 @@ constexpr std::array kRows{
     row(knobs::kGpuDriver),
     row(knobs::kTorchBackend),
     row(knobs::kGpuNccl),
+    row(knobs::kGpuAsyncCompletion),
     row(knobs::kEncrypt),
     row(knobs::kGlooInterface),
     row(knobs::kGlooTimeout),

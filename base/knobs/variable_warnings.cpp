@@ -24,8 +24,6 @@ struct TheirVariable {
   bool is_switch = false;    ///< 0 asks for nothing.
 };
 
-constexpr std::string_view kThroughHost = "tensors of GPUs are moved through the host's memory";
-
 /// The first row that fits counts.
 constexpr std::array kTheirVariables{
     // The launcher sets it for the ranks of an elastic job.
@@ -33,9 +31,8 @@ constexpr std::array kTheirVariables{
     TheirVariable{.name = "HOROVOD_ENABLE_XLA_OPS",
                   .inert = "Horo has no module for TensorFlow",
                   .is_switch = true},
-    TheirVariable{
-        .name = "HOROVOD_ENABLE_ASYNC_COMPLETION", .inert = kThroughHost, .is_switch = true},
-    TheirVariable{.name = "HOROVOD_BATCH_D2D_MEMCOPIES", .inert = kThroughHost},
+    TheirVariable{.name = "HOROVOD_BATCH_D2D_MEMCOPIES",
+                  .inert = "many small tensors in GPU memory are always copied together"},
     TheirVariable{.name = "HOROVOD_ADASUM_MPI_CHUNK_SIZE",
                   .inert = "Adasum cuts its messages into pieces by itself"},
     TheirVariable{.name = "HOROVOD_CCL_*", .inert = "Horo does not use oneCCL"},

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The C ABI of tensors in device memory.
 #include <chrono>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "runtime/backends/ipc/ipc_path.hpp"
+#include "runtime/backends/nccl/nccl_library.hpp"
 #include "runtime/backends/nccl/nccl_path.hpp"
 #include "runtime/capi/capi_support.hpp"
 #include "runtime/device/driver/driver_device.hpp"
@@ -13,10 +15,30 @@ namespace horo::runtime::capi {
 
 namespace {
 
-/// Only horo_init writes it, and nothing loads the driver before.
-std::string& driver_file() {
-  static auto* const file = new std::string(cuda::kDriverFile);
-  return *file;
+/// Only horo_init writes them, and no tensor is in device memory before.
+DeviceRules& rules() {
+  static auto* const rules = new DeviceRules{.driver = cuda::kDriverFile, .nccl = {}};
+  return *rules;
+}
+
+/// Whether NCCL may move tensors of this process's devices. Fails: unavailable, unsupported.
+Status check_nccl(const DeviceRules& rules) {
+  if (rules.wanted != GpuOperations::automatic && rules.wanted != GpuOperations::nccl) {
+    return fail(Errc::unsupported,
+                "HORO_GPU_OPERATIONS names another way than nccl; set it to auto or nccl");
+  }
+  HORO_TRY([[maybe_unused]] const auto* library, nccl::load(rules.nccl));
+  return {};
+}
+
+Status check_support(std::string_view what) {
+  if (what == "rocm")
+    return fail(Errc::unsupported, "this version moves no tensors in the memory of AMD's devices");
+  if (what != "cuda" && what != "nccl")
+    return fail(Errc::invalid_argument, "'{}' is not one of cuda, nccl, rocm", what);
+  HORO_TRY(const auto rules, read_device_rules());
+  HORO_TRY([[maybe_unused]] const auto* driver, cuda::load_driver(rules.driver));
+  return what == "nccl" ? check_nccl(rules) : Status();
 }
 
 }  // namespace
@@ -25,18 +47,18 @@ Devices& devices() {
   // Never destroyed, because the driver ends before the destructors of this library run.
   static auto* const all = new Devices(
       []() -> Status {
-        HORO_TRY([[maybe_unused]] const auto* driver, cuda::load_driver(driver_file()));
+        HORO_TRY([[maybe_unused]] const auto* driver, cuda::load_driver(rules().driver));
         return {};
       },
       [](int index) -> Result<std::unique_ptr<Device>> {
-        HORO_TRY(const auto* const driver, cuda::load_driver(driver_file()));
+        HORO_TRY(const auto* const driver, cuda::load_driver(rules().driver));
         return open_driver_device(*driver, index);
       });
   return *all;
 }
 
-void name_driver(std::string file) {
-  driver_file() = std::move(file);
+const DeviceRules& set_device_rules(DeviceRules given) {
+  return rules() = std::move(given);
 }
 
 std::function<std::vector<std::unique_ptr<DevicePath>>()> device_paths(std::string nccl,
@@ -85,6 +107,11 @@ Status order(Operation& operation, StreamHandle stream) {
   return {};
 }
 
+/// How far operations are when horo_wait_stream returns.
+Until until() {
+  return rules().waits_by_stream ? Until::launched : Until::done;
+}
+
 }  // namespace
 
 }  // namespace horo::runtime::capi
@@ -93,10 +120,16 @@ using horo::Deadline;
 using horo::Status;
 using horo::runtime::Operation;
 using horo::runtime::Session;
+using horo::runtime::capi::guarded;
 using horo::runtime::capi::report;
 using horo::runtime::capi::with_session;
 
 extern "C" {
+
+HORO_API horo_status horo_device_support(const char* what) {
+  return guarded(
+      [what] { return report(horo::runtime::capi::check_support(what == nullptr ? "" : what)); });
+}
 
 HORO_API horo_status horo_wait_stream(const horo_op* ops, size_t n, void* stream,
                                       int64_t timeout_ms) {
@@ -104,7 +137,7 @@ HORO_API horo_status horo_wait_stream(const horo_op* ops, size_t n, void* stream
     const auto operations = horo::runtime::capi::find_all(session, ops, n);
     if (!operations) return report(operations.error());
     if (!session.wait(*operations, horo::runtime::capi::deadline_in(timeout_ms),
-                      horo::runtime::Until::launched))
+                      horo::runtime::capi::until()))
       return HORO_IN_PROGRESS;
     Status first;
     for (auto* const operation : *operations) {

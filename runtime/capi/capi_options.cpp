@@ -103,16 +103,28 @@ tuning::TunerOptions read_tuner(const Settings& settings) {
       .traits = {}};
 }
 
-DeviceOptions read_devices(const Settings& settings, Duration start_timeout) {
-  return {.devices = &devices(),
-          .paths = device_paths(std::string(settings.get(knobs::kGpuNccl)),
-                                std::max(settings.get(knobs::kNumNcclStreams), 1)),
+DeviceRules device_rules_of(const Settings& settings) {
+  return {.driver = std::string(settings.get(knobs::kGpuDriver)),
+          .nccl = std::string(settings.get(knobs::kGpuNccl)),
           .wanted = settings.get(knobs::kGpuOperations),
+          .waits_by_stream = settings.get(knobs::kGpuAsyncCompletion)};
+}
+
+DeviceOptions read_devices(const Settings& settings, const DeviceRules& rules,
+                           Duration start_timeout) {
+  return {.devices = &devices(),
+          .paths = device_paths(rules.nccl, std::max(settings.get(knobs::kNumNcclStreams), 1)),
+          .wanted = rules.wanted,
           .start_timeout = start_timeout,
           .timeout = settings.get(knobs::kGlooTimeout)};
 }
 
 }  // namespace
+
+Result<DeviceRules> read_device_rules() {
+  HORO_TRY(const auto settings, read_settings());
+  return device_rules_of(settings);
+}
 
 Status read_place(SessionOptions& options, const WorkerIdentity& identity) {
   HORO_TRY(const auto settings, read_settings());
@@ -163,8 +175,8 @@ Result<SessionOptions> read_options() {
   options.wire = {.dtype = wire_of(settings.get(knobs::kWireDType)),
                   .feedback = settings.get(knobs::kWireErrorFeedback)};
   options.tuner = read_tuner(settings);
-  name_driver(std::string(settings.get(knobs::kGpuDriver)));
-  options.devices = read_devices(settings, options.start_timeout);
+  const auto& rules = set_device_rules(device_rules_of(settings));
+  options.devices = read_devices(settings, rules, options.start_timeout);
   if (const auto spin = settings.get(knobs::kSpinTime)) options.spin = *spin;
   return options;
 }

@@ -64,8 +64,19 @@ Status set_wire(const horo_tensor_desc& desc, const WireRule& rule, Signature& s
 /// The devices of this process. They live until it ends.
 Devices& devices();
 
-/// The file from which CUDA's driver is loaded. Before horo_init returns.
-void name_driver(std::string file);
+/// The knobs for tensors in device memory.
+struct DeviceRules {
+  std::string driver;  ///< The file from which CUDA's driver is loaded.
+  std::string nccl;    ///< NCCL's file.
+  GpuOperations wanted = GpuOperations::automatic;
+  bool waits_by_stream = true;  ///< horo_wait_stream returns before operations are complete.
+};
+
+/// Fails: invalid_argument, naming the knob.
+Result<DeviceRules> read_device_rules();
+
+/// The rules of this process. Before horo_init returns.
+const DeviceRules& set_device_rules(DeviceRules rules);
 
 /// Makes the ways between devices, the best first; `nccl` is NCCL's file.
 std::function<std::vector<std::unique_ptr<DevicePath>>()> device_paths(std::string nccl,

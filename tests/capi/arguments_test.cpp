@@ -130,6 +130,21 @@ TEST_CASE("memory of a GPU is refused before anything reads it") {
   CHECK(horo_shutdown() == HORO_OK);
 }
 
+TEST_CASE("a process without a GPU says that no tensor moves in device memory, and why") {
+  setenv("HORO_GPU_DRIVER", "/nowhere/libcuda.so.1", 1);
+  CHECK(horo_device_support("cuda") == HORO_UNAVAILABLE);
+  CHECK(said("/nowhere/libcuda.so.1"));
+  CHECK(horo_device_support("nccl") == HORO_UNAVAILABLE);
+  CHECK(horo_device_support("rocm") == HORO_UNSUPPORTED);
+  CHECK(horo_device_support("tpu") == HORO_INVALID_ARGUMENT);
+  CHECK(said("'tpu' is not one of cuda, nccl, rocm"));
+  CHECK(horo_device_support(nullptr) == HORO_INVALID_ARGUMENT);
+  setenv("HORO_GPU_OPERATIONS", "by-hand", 1);
+  CHECK(horo_device_support("cuda") == HORO_INVALID_ARGUMENT);
+  unsetenv("HORO_GPU_OPERATIONS");
+  unsetenv("HORO_GPU_DRIVER");
+}
+
 TEST_CASE("where a tensor is has to be said in the declaration and in the submission alike") {
   REQUIRE(horo_init() == HORO_OK);
   std::array<float, 4> values{1, 2, 3, 4};

@@ -454,7 +454,8 @@ HORO_API horo_status horo_await_all(const horo_op* ops, size_t n, int64_t timeou
 
 /* Makes a stream wait for operations on device memory: work that is put on `stream` afterwards
  * comes behind them and finds their results. The caller waits only until all ranks have submitted
- * them and their last work has been handed to the device. Nothing is released, and buffers belong
+ * them and their last work has been handed to the device; with HORO_GPU_ASYNC_COMPLETION=0, until
+ * they are complete. Nothing is released, and buffers belong
  * to the runtime until horo_poll or horo_wait says that the operation is complete. An error of the
  * device that comes later is the operation's, and says which device of which host. For operations
  * on host memory it is horo_await. Units: milliseconds; less than 0: no limit. Memory: `stream`
@@ -462,6 +463,13 @@ HORO_API horo_status horo_await_all(const horo_op* ops, size_t n, int64_t timeou
  * Blocks: see above; not for a dead peer. Fails: as horo_await, and IO (the device). */
 HORO_API horo_status horo_wait_stream(const horo_op* ops, size_t n, void* stream,
                                       int64_t timeout_ms);
+
+/* Whether tensors in device memory move here: by any way for "cuda", by NCCL for "nccl". It says
+ * what this process has, and what HORO_GPU_OPERATIONS allows; which way a process set takes also
+ * depends on its other ranks. Loads CUDA's driver and, for "nccl", NCCL. Thread: any. Blocks: while
+ * a driver starts. Fails: UNAVAILABLE (says what is missing), UNSUPPORTED (HORO_GPU_OPERATIONS
+ * names another way; "rocm"), INVALID_ARGUMENT (another word, or the knob's value). */
+HORO_API horo_status horo_device_support(const char* what);
 
 /* The result of a completed allgather, alltoall, join, or reducescatter without `out`: its address
  * and size. `rows` receives the number of rows that came from each rank; for a reducescatter, the

@@ -53,9 +53,9 @@ TEST_CASE("an unknown variable of Horovod gives a warning that names the nearest
 }
 
 TEST_CASE("variables of Horovod that have no effect here give a warning with the reason") {
-  for (const auto* entry : {"HOROVOD_ENABLE_XLA_OPS=1", "HOROVOD_ENABLE_ASYNC_COMPLETION=1",
-                            "HOROVOD_BATCH_D2D_MEMCOPIES=0", "HOROVOD_ADASUM_MPI_CHUNK_SIZE=4096",
-                            "HOROVOD_CCL_CACHE=1", "HOROVOD_SPARK_WORK_DIR=/"}) {
+  for (const auto* entry :
+       {"HOROVOD_ENABLE_XLA_OPS=1", "HOROVOD_BATCH_D2D_MEMCOPIES=0",
+        "HOROVOD_ADASUM_MPI_CHUNK_SIZE=4096", "HOROVOD_CCL_CACHE=1", "HOROVOD_SPARK_WORK_DIR=/"}) {
     const std::string name(entry, std::string(entry).find('='));
     CAPTURE(name);
     CHECK(warning_of(entry).starts_with("the variable " + name + " has no effect: "));
