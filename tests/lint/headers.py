@@ -15,7 +15,7 @@ import tree
 
 # A header may contain unused static functions.
 _WARNINGS = ["-Wall", "-Wextra", "-Werror", "-Wno-unused-function", "-Wno-missing-field-initializers"]
-_NOT_INSTALLED = re.compile(r"fatal error: '(mpi\.h|Python\.h|gloo/[^']*)' file not found")
+_NOT_INSTALLED = re.compile(r"fatal error: '(mpi\.h|Python\.h|gloo/[^']*|ATen/[^']*|c10/[^']*)' file not found")
 
 
 def check(root, folders=()):

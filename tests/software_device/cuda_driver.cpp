@@ -358,6 +358,10 @@ ENTRY std::size_t horo_software_device_findings(char* text, std::size_t room) {
   return count;
 }
 
+ENTRY std::size_t horo_software_device_calls(const char* name) {
+  return machine().calls(name);
+}
+
 ENTRY std::size_t horo_software_device_pending(void) {
   return machine().pending();
 }

@@ -141,6 +141,12 @@ int Machine::begin_call(const char* name) {
 
 // -- Memory -------------------------------------------------------------------------------------
 
+std::size_t Machine::calls(std::string_view name) {
+  const Lock lock(mutex_);
+  const auto found = calls_.find(name);
+  return found == calls_.end() ? 0 : found->second;
+}
+
 int Machine::allocate(std::uint64_t bytes, int device, void** memory) {
   const Lock lock(mutex_);
   if (bytes == 0 || memory == nullptr) return kInvalidValue;

@@ -103,6 +103,8 @@ class Machine {
 
   /// The error that this call returns by the plan, or because the device is broken; else 0.
   int begin_call(const char* name);
+  /// How often begin_call() had this name since the last plan.
+  std::size_t calls(std::string_view name);
 
   int allocate(std::uint64_t bytes, int device, void** memory);
   int free(void* memory, bool pinned);

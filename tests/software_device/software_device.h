@@ -19,6 +19,10 @@ int horo_software_device_plan(const char* text);
 /* The number of findings since the last plan, and their text, a line each. */
 size_t horo_software_device_findings(char* text, size_t room);
 
+/* How often an entry point of the driver, such as "cuStreamSynchronize", was called since the last
+ * plan. */
+size_t horo_software_device_calls(const char* name);
+
 /* Operations that are on a stream and have not run. */
 size_t horo_software_device_pending(void);
 
