@@ -275,12 +275,23 @@ Finding probe_binding() {
           .detail = usable ? "--bind-to, with hwloc" : usable.error().message};
 }
 
-/// A library that may be here, but that no collective of this version calls.
-Finding unused_library(const char* name) {
-  return {.section = "Backends",
-          .name = name,
-          .available = false,
-          .detail = "no collective uses it: tensors of GPUs are moved through the host's memory"};
+/// Whether tensors in device memory move by `what` here: the library itself says so.
+Finding probe_device(const char* what, const char* moves, const std::string& library) {
+  Finding finding{.section = "Backends", .name = what, .available = false, .detail = {}};
+  void* const handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+  using Support = int (*)(const char*);
+  using LastError = const char* (*)();
+  auto* const support =
+      handle == nullptr ? nullptr : reinterpret_cast<Support>(dlsym(handle, "horo_device_support"));
+  auto* const last_error =
+      handle == nullptr ? nullptr : reinterpret_cast<LastError>(dlsym(handle, "horo_last_error"));
+  if (support == nullptr || last_error == nullptr) {
+    finding.detail = fmt::format("'{}' cannot be asked", library);
+    return finding;
+  }
+  finding.available = support(what) == 0;
+  finding.detail = finding.available ? moves : last_error();
+  return finding;
 }
 
 /// The driver, and the GPUs that can be used.
@@ -317,37 +328,38 @@ Finding probe_kernels(const std::string& library) {
 
 std::vector<Finding> probe_build() {
   const auto library = probe_library();
-  return {library,
-          probe_fast_path(library.detail),
-          probe_cipher_library(),
-          probe_launcher(),
-          probe_binding(),
-          probe_ssh(),
-          probe_program("slurm", "srun", "hosts of a job of Slurm"),
-          probe_program("lsf", "blaunch", "hosts of a job of LSF"),
-          probe_program("jsrun", "jsrun", "--jsrun, and hosts of a job of LSF"),
-          probe_mpirun(),
-          probe_standalone(),
-          probe_pmix(),
-          {.section = "Without horo run",
-           .name = "PMI",
-           .available = true,
-           .detail = "hosts of MPICH's mpiexec and srun --mpi=pmi2"},
-          probe_shared_memory(),
-          probe_backend("tcp", "TCP between any ranks", library.detail),
-          probe_backend("gloo", "Gloo's TCP between any ranks", library.detail),
-          probe_mpi("openmpi", "Open MPI", "libmpi.so.40", library.detail),
-          probe_mpi("mpich", "MPICH", "libmpich.so.12", library.detail),
-          unused_library("cuda"),
-          unused_library("nccl"),
-          probe_driver(),
-          probe_kernels(library.detail),
-          choice_on_one_host(),
-          choice_on_several_hosts(library.detail),
-          probe_framework("PyTorch", "torch", "horo.torch"),
-          probe_framework("NumPy", "numpy", "horo.numpy"),
-          plain_framework("TensorFlow", "TF_CONFIG"),
-          probe_framework("JAX", "jax", "horo.jax")};
+  return {
+      library,
+      probe_fast_path(library.detail),
+      probe_cipher_library(),
+      probe_launcher(),
+      probe_binding(),
+      probe_ssh(),
+      probe_program("slurm", "srun", "hosts of a job of Slurm"),
+      probe_program("lsf", "blaunch", "hosts of a job of LSF"),
+      probe_program("jsrun", "jsrun", "--jsrun, and hosts of a job of LSF"),
+      probe_mpirun(),
+      probe_standalone(),
+      probe_pmix(),
+      {.section = "Without horo run",
+       .name = "PMI",
+       .available = true,
+       .detail = "hosts of MPICH's mpiexec and srun --mpi=pmi2"},
+      probe_shared_memory(),
+      probe_backend("tcp", "TCP between any ranks", library.detail),
+      probe_backend("gloo", "Gloo's TCP between any ranks", library.detail),
+      probe_mpi("openmpi", "Open MPI", "libmpi.so.40", library.detail),
+      probe_mpi("mpich", "MPICH", "libmpich.so.12", library.detail),
+      probe_device("cuda", "PyTorch's and C programs' tensors stay in GPU memory", library.detail),
+      probe_device("nccl", "NCCL between GPUs", library.detail),
+      probe_driver(),
+      probe_kernels(library.detail),
+      choice_on_one_host(),
+      choice_on_several_hosts(library.detail),
+      probe_framework("PyTorch", "torch", "horo.torch"),
+      probe_framework("NumPy", "numpy", "horo.numpy"),
+      plain_framework("TensorFlow", "TF_CONFIG"),
+      probe_framework("JAX", "jax", "horo.jax")};
 }
 
 }  // namespace horo::apps

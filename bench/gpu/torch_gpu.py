@@ -5,8 +5,12 @@
   submit      host time of allreduce_async_ of a CUDA tensor, and the calls that wait for the device in one training step
   step horo   training step of ResNet-50 with horo.torch.DistributedOptimizer
   step ddp    the same with DistributedDataParallel over NCCL, one rank; start it without horo run
-  step alone  the same without communication"""
+  step alone  the same without communication
 
+HORO_BENCH_TORCH_DEVICE names a Python file that registers another device with torch, as the tests' software_torch.py does:
+`submit` then runs there, with a small model, to show that it runs. Its figures say nothing about a GPU."""
+
+import importlib.util
 import json
 import os
 import statistics
@@ -28,6 +32,52 @@ def report(what, unit, figures):
     figures = sorted(figures)
     print(json.dumps({"what": what, "unit": unit, "middle": statistics.median(figures), "least": figures[0],
                       "most": figures[-1]}), flush=True)
+
+
+class Cuda:
+    """The device that is measured."""
+
+    name = "cuda"
+
+    @staticmethod
+    def synchronize():
+        torch.cuda.synchronize()
+
+    @staticmethod
+    def waits_in(step):
+        """The calls in a step that wait for the device."""
+        activities = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
+        with torch.profiler.profile(activities=activities) as profile:
+            step()
+        return sum(event.count for event in profile.key_averages() if event.key in WAITS)
+
+    @staticmethod
+    def model():
+        return make_model()
+
+
+class Other:
+    """The device of HORO_BENCH_TORCH_DEVICE."""
+
+    def __init__(self, path):
+        sys.path.insert(0, os.path.dirname(path))
+        spec = importlib.util.spec_from_file_location("bench_torch_device", path)
+        self._module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(self._module)
+        self.name = self._module.NAME
+
+    def synchronize(self):
+        self._module.synchronize()
+
+    def waits_in(self, step):
+        before = self._module.waits()
+        step()
+        return self._module.waits() - before
+
+    def model(self):
+        torch.manual_seed(1)
+        model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 10)).to(self.name)
+        return model, torch.randn(4, 8).to(self.name), torch.randint(0, 10, (4,)).to(self.name)
 
 
 def make_model():
@@ -74,25 +124,25 @@ def horo_optimizer(model):
 def submit():
     import horo.torch as horo
 
+    path = os.environ.get("HORO_BENCH_TORCH_DEVICE")
+    device = Other(path) if path else Cuda()
     horo.init()
-    tensors = [torch.ones(1024, device="cuda") for _ in range(100)]
+    tensors = [torch.ones(1024).to(device.name) for _ in range(100)]
     names = ["submit.%d" % i for i in range(len(tensors))]
     figures = []
     for _ in range(30):
-        torch.cuda.synchronize()
+        device.synchronize()
+        horo.barrier()
         begin = time.perf_counter()
         handles = [horo.allreduce_async_(tensor, name=name, op=horo.Sum) for tensor, name in zip(tensors, names)]
         figures.append((time.perf_counter() - begin) / len(tensors) * 1e6)
         for handle in handles:
             horo.synchronize(handle)
-    model, batch, labels = make_model()
+    model, batch, labels = device.model()
     step = steps_of(model, horo_optimizer(model), batch, labels)
     for _ in range(WARM_UP):
         step()
-    activities = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
-    with torch.profiler.profile(activities=activities) as profile:
-        step()
-    waits = sum(event.count for event in profile.key_averages() if event.key in WAITS)
+    waits = device.waits_in(step)
     if horo.rank() == 0:
         report("host time per submitted tensor", "us", figures[5:])
         report("calls that wait for the device in a step", "calls", [waits])
@@ -129,7 +179,8 @@ def step(kind):
 
 
 if __name__ == "__main__":
-    torch.cuda.set_device(0)
+    if "HORO_BENCH_TORCH_DEVICE" not in os.environ:
+        torch.cuda.set_device(0)
     if sys.argv[1:] == ["submit"]:
         submit()
     elif len(sys.argv) == 3 and sys.argv[1] == "step" and sys.argv[2] in ("horo", "ddp", "alone"):

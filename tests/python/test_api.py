@@ -63,7 +63,8 @@ def test_errors_and_versions():
     assert horo.__version__.count(".") == 2
 
 
-def test_built():
+def test_built(monkeypatch):
+    monkeypatch.setenv("HORO_GPU_DRIVER", "/nowhere/libcuda.so.1")  # as on a machine without a GPU
     for name in ("mpi", "gloo", "ddl", "ccl", "cuda", "rocm"):
         assert getattr(horo, f"{name}_built")() in (True, False)
     assert not horo.ddl_built() and not horo.ccl_built() and not horo.rocm_built()

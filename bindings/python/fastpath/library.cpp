@@ -24,11 +24,13 @@ bool take_address(PyObject* functions, const char* name, Function& function) {
 
 bool take_addresses(PyObject* functions, LibraryFunctions& library) {
   return take_address(functions, "horo_submit", library.submit) &&
+         take_address(functions, "horo_submit_with", library.submit_with) &&
          take_address(functions, "horo_submit_all", library.submit_all) &&
          take_address(functions, "horo_poll", library.poll) &&
          take_address(functions, "horo_await", library.await) &&
          take_address(functions, "horo_await_all", library.await_all) &&
-         take_address(functions, "horo_release", library.release);
+         take_address(functions, "horo_release", library.release) &&
+         take_address(functions, "horo_wait_stream", library.wait_stream);
 }
 
 }  // namespace

@@ -12,11 +12,13 @@ namespace horo::fastpath {
 /// Addresses in libhoro. This module links no libhoro, so there is never a second one.
 struct LibraryFunctions {
   decltype(&horo_submit) submit = nullptr;
+  decltype(&horo_submit_with) submit_with = nullptr;
   decltype(&horo_submit_all) submit_all = nullptr;
   decltype(&horo_poll) poll = nullptr;
   decltype(&horo_await) await = nullptr;
   decltype(&horo_await_all) await_all = nullptr;
   decltype(&horo_release) release = nullptr;
+  decltype(&horo_wait_stream) wait_stream = nullptr;
 };
 
 /// Thread: the one that holds the interpreter lock; constant after connect().

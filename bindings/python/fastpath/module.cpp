@@ -15,7 +15,7 @@ namespace {
 
 /// The package refuses a module with another number. A change of a function's arguments or meaning
 /// raises it, here and in horo/_extension.py.
-constexpr int kInterface = 3;
+constexpr int kInterface = 4;
 
 PyMethodDef fast(const char* name, FastFunction function) {
   return {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(function)), kFastCall,
@@ -44,14 +44,17 @@ bool add_type(PyObject* module, const char* name, Ref type) {
 }
 
 PyObject* make_module() {
-  static std::array<PyMethodDef, 9> methods{
+  static std::array<PyMethodDef, 12> methods{
       fast("connect", connect),
       fast("submit", submit),
+      fast("submit_at", submit_at),
       fast("submit_parts", submit_parts),
       PyMethodDef{"wait", wait, METH_O, nullptr},
       fast("wait_all", wait_all),
+      fast("wait_stream", wait_stream),
       PyMethodDef{"waiting_threads", waiting_threads, METH_NOARGS, nullptr},
       fast("read_tensors", read_tensors),
+      fast("read_device", read_device),
       fast("start_allreduce", start_allreduce),
       PyMethodDef{}};
   static PyMethodDef public_synchronize = keywords("synchronize", synchronize,

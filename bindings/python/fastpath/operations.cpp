@@ -77,32 +77,66 @@ PyObject* take_result(PyObject* handle, horo_op op, PyObject* entry) {
   return result.release();
 }
 
+horo_status submit_buffers(const RecordFields& record, const Buffers& buffers, horo_op* slot) {
+  const auto& library = package().library;
+  if (buffers.device < 0)
+    return library.submit(record.tensor, buffers.source, buffers.target, slot);
+  horo_submission submission = HORO_SUBMISSION_INIT;
+  submission.tensor = record.tensor;
+  submission.in = buffers.source;
+  submission.out = buffers.target;
+  submission.memory = HORO_MEMORY_DEVICE;
+  submission.device = buffers.device;
+  submission.stream = buffers.stream;
+  return library.submit_with(&submission, slot);
+}
+
 }  // namespace
 
 PyObject* submit_record(PyObject* object, RecordFields& record, Buffers buffers) {
   // The slot receives the handle as well: a caller that a signal handler interrupts finds it there.
   // NOLINTNEXTLINE(performance-no-int-to-ptr): ctypes gives addresses as numbers.
   auto* const slot = reinterpret_cast<horo_op*>(record.address);
-  if (package().library.submit(record.tensor, buffers.source, buffers.target, slot) == HORO_OK) {
+  if (submit_buffers(record, buffers, slot) == HORO_OK) {
     record.handle = *slot;
     return PyLong_FromUnsignedLongLong(*slot);
   }
   const Ref source(PyLong_FromVoidPtr(const_cast<void*>(buffers.source)));
   const Ref target(PyLong_FromVoidPtr(buffers.target));
   if (!source || !target) return nullptr;
-  return call_handles("submit_again", object, source.get(), target.get());
+  if (buffers.device < 0) return call_handles("submit_again", object, source.get(), target.get());
+  const Ref device(PyLong_FromLong(buffers.device));
+  const Ref stream(PyLong_FromVoidPtr(buffers.stream));
+  if (!device || !stream) return nullptr;
+  return call_handles("submit_at_again", object, source.get(), target.get(), device.get(),
+                      stream.get());
 }
+
+namespace {
+
+PyObject* submit_given(PyObject* object, const Buffers& buffers) {
+  RecordFields* const record = as_record(object);
+  if (record == nullptr) {
+    PyErr_SetString(PyExc_TypeError, "a submission takes a Record");
+    return nullptr;
+  }
+  return PyErr_Occurred() == nullptr ? submit_record(object, *record, buffers) : nullptr;
+}
+
+}  // namespace
 
 PyObject* submit(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
   if (!need(3, count, "submit")) return nullptr;
-  RecordFields* const record = as_record(arguments[0]);
-  if (record == nullptr) {
-    PyErr_SetString(PyExc_TypeError, "submit() takes a Record");
-    return nullptr;
-  }
-  const Buffers buffers{.source = as_pointer(arguments[1]), .target = as_pointer(arguments[2])};
-  if (PyErr_Occurred() != nullptr) return nullptr;
-  return submit_record(arguments[0], *record, buffers);
+  return submit_given(arguments[0],
+                      {.source = as_pointer(arguments[1]), .target = as_pointer(arguments[2])});
+}
+
+PyObject* submit_at(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
+  if (!need(5, count, "submit_at")) return nullptr;
+  return submit_given(arguments[0], {.source = as_pointer(arguments[1]),
+                                     .target = as_pointer(arguments[2]),
+                                     .device = static_cast<int>(PyLong_AsLong(arguments[3])),
+                                     .stream = as_pointer(arguments[4])});
 }
 
 PyObject* wait(PyObject*, PyObject* handle) {
@@ -120,6 +154,19 @@ PyObject* wait_all(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
   if (length == 0) return PyLong_FromLong(HORO_OK);
   const auto status = in_slices(
       [&](std::int64_t slice) { return package().library.await_all(operations, length, slice); });
+  return status == kRaised ? nullptr : PyLong_FromLong(status);
+}
+
+PyObject* wait_stream(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
+  if (!need(3, count, "wait_stream")) return nullptr;
+  const auto* const operations = static_cast<const horo_op*>(PyLong_AsVoidPtr(arguments[0]));
+  const auto length = PyLong_AsSize_t(arguments[1]);
+  void* const stream = as_pointer(arguments[2]);
+  if (PyErr_Occurred() != nullptr) return nullptr;
+  if (length == 0) return PyLong_FromLong(HORO_OK);
+  const auto status = in_slices([&](std::int64_t slice) {
+    return package().library.wait_stream(operations, length, stream, slice);
+  });
   return status == kRaised ? nullptr : PyLong_FromLong(status);
 }
 

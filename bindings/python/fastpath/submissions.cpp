@@ -19,17 +19,21 @@ struct Free {
 };
 
 Filled fill(PyObject* part, horo_submission& submission) {
-  if (!PyTuple_Check(part) || PyTuple_Size(part) != 5) return Filled::unusual;
+  if (!PyTuple_Check(part) || PyTuple_Size(part) != 7) return Filled::unusual;
   if (PyTuple_GetItem(part, 4) != Py_None) return Filled::unusual;
   const RecordFields* const record = as_record(PyTuple_GetItem(part, 0));
   if (record == nullptr) return Filled::unusual;
+  const auto device = static_cast<int>(PyLong_AsLong(PyTuple_GetItem(part, 5)));
   submission = {.size = sizeof(horo_submission),
                 .tensor = record->tensor,
                 .in = as_pointer(PyTuple_GetItem(part, 1)),
                 .out = as_pointer(PyTuple_GetItem(part, 2)),
                 .out_bytes = PyLong_AsSize_t(PyTuple_GetItem(part, 3)),
                 .splits = nullptr,
-                .split_count = 0};
+                .split_count = 0,
+                .memory = device < 0 ? HORO_MEMORY_HOST : HORO_MEMORY_DEVICE,
+                .device = device,
+                .stream = as_pointer(PyTuple_GetItem(part, 6))};
   return PyErr_Occurred() == nullptr ? Filled::yes : Filled::raised;
 }
 

@@ -5,9 +5,9 @@
 
 namespace horo::fastpath {
 
-/// submit_parts(parts, address): horo_submit_all() for a list of Part, each of five items (record,
-/// source, target, room, splits). The array of handles at `address` has room for all. Returns the
-/// status, or None, with nothing submitted, when a part has splits.
+/// submit_parts(parts, address): horo_submit_all() for a list of Part, each of seven items (record,
+/// source, target, room, splits, device, stream). The array of handles at `address` has room for
+/// all. Returns the status, or None, with nothing submitted, when a part has splits.
 PyObject* submit_parts(PyObject* self, PyObject* const* arguments, Py_ssize_t count);
 
 }  // namespace horo::fastpath

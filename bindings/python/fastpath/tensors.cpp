@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bindings/python/fastpath/tensors.hpp"
 
+#include <array>
+#include <cstddef>
+
 #include "bindings/python/fastpath/library.hpp"
 #include "bindings/python/fastpath/method.hpp"
 #include "bindings/python/fastpath/operations.hpp"
@@ -9,11 +12,18 @@ namespace horo::fastpath {
 
 namespace {
 
-/// read_tensors() stores here how to read this torch's tensors. The references live as long as the
-/// process.
+/// A type of device; read_device() says what the fields are.
+struct DeviceReader {
+  PyObject *attribute = nullptr, *stream = nullptr, *places = nullptr, *word = nullptr;
+};
+
+/// read_tensors() and read_device() store here how to read this torch's tensors. The references
+/// live as long as the process.
 struct TensorReader {
   PyTypeObject* type = nullptr;
-  Method is_contiguous, is_neg, data_ptr, storage;
+  Method is_contiguous, is_neg, data_ptr, storage, get_device;
+  std::array<DeviceReader, 4> devices;
+  std::size_t device_count = 0;
   PyObject *is_cpu = nullptr, *dtype = nullptr, *shape = nullptr;  ///< names
   PyObject *records = nullptr, *unnamed = nullptr, *record = nullptr;
   PyObject *dtypes = nullptr, *declare = nullptr;
@@ -30,6 +40,10 @@ struct Plain {
   Ref shape;
   Ref memory;
   void* address = nullptr;
+  Ref place;  ///< Empty: in the host's memory.
+  PyObject* word = nullptr;
+  int device = -1;
+  void* stream = nullptr;
 };
 
 enum class Read { plain, unusual, raised };
@@ -70,11 +84,39 @@ int is(const Ref& found, PyObject* wanted) {
   return found ? found.get() == wanted : -1;
 }
 
+/// Reads where a tensor is that is on the device of `device`.
+Read read_place(PyObject* tensor, const DeviceReader& device, Plain& plain) {
+  const Ref index(reader().get_device.call(tensor));
+  if (!index) return unusual_unless_raised();
+  const Ref stream(PyObject_CallFunctionObjArgs(device.stream, index.get(), nullptr));
+  const Ref key(stream ? PyTuple_Pack(2, index.get(), stream.get()) : nullptr);
+  if (!key) return Read::raised;
+  plain.place = Ref::share(PyDict_GetItemWithError(device.places, key.get()));
+  if (!plain.place) return PyErr_Occurred() == nullptr ? Read::unusual : Read::raised;
+  plain.word = device.word;
+  plain.device = static_cast<int>(PyLong_AsLong(index.get()));
+  plain.stream = as_pointer(stream.get());
+  return PyErr_Occurred() == nullptr ? Read::plain : Read::raised;
+}
+
+/// Finds out whether a tensor is in the host's memory or on a device.
+Read locate(PyObject* tensor, Plain& plain) {
+  const auto& torch = reader();
+  const int hosted = is(Ref(PyObject_GetAttr(tensor, torch.is_cpu)), Py_True);
+  if (hosted != 0) return hosted < 0 ? unusual_unless_raised() : Read::plain;
+  for (std::size_t d = 0; d < torch.device_count; ++d) {
+    const auto& device = torch.devices[d];
+    const int here = is(Ref(PyObject_GetAttr(tensor, device.attribute)), Py_True);
+    if (here != 0) return here < 0 ? unusual_unless_raised() : read_place(tensor, device, plain);
+  }
+  return Read::unusual;
+}
+
 Read read(PyObject* tensor, Plain& plain) {
   const auto& torch = reader();
   if (Py_TYPE(tensor) != torch.type) return Read::unusual;
-  int good = is(Ref(PyObject_GetAttr(tensor, torch.is_cpu)), Py_True);
-  if (good > 0) good = is(Ref(torch.is_contiguous.call(tensor)), Py_True);
+  if (const auto found = locate(tensor, plain); found != Read::plain) return found;
+  int good = is(Ref(torch.is_contiguous.call(tensor)), Py_True);
   // The memory of such a tensor holds its negative.
   if (good > 0) good = is(Ref(torch.is_neg.call(tensor)), Py_False);
   if (good <= 0) return good < 0 ? unusual_unless_raised() : Read::unusual;
@@ -111,8 +153,10 @@ bool equal(PyObject* tuple, Py_ssize_t index, PyObject* wanted) {
 /// Whether the record has been declared with just this signature, as horo/_operations.py writes it.
 bool matches(const RecordFields& record, const Call& call, const Plain& plain) {
   PyObject* const signature = record.signature;
-  if (signature == nullptr || !PyTuple_Check(signature) || PyTuple_Size(signature) != 6)
+  const Py_ssize_t items = plain.place ? 7 : 6;
+  if (signature == nullptr || !PyTuple_Check(signature) || PyTuple_Size(signature) != items)
     return false;
+  if (plain.place && !equal(signature, 6, plain.word)) return false;
   return PyTuple_GetItem(signature, 0) == plain.dtype.get() &&
          equal(signature, 1, plain.shape.get()) && equal(signature, 2, call.op) &&
          equal(signature, 3, call.prescale) && equal(signature, 4, call.postscale) &&
@@ -141,11 +185,14 @@ PyObject* start(const Call& call, Plain source, Plain target) {
   // PENDING.
   const Ref kept = in_place ? std::move(source.memory)
                             : Ref(PyTuple_Pack(2, source.memory.get(), target.memory.get()));
-  Ref entry(kept ? PyTuple_Pack(3, call.target, kept.get(), Py_None) : nullptr);
+  PyObject* const finish = source.place ? source.place.get() : Py_None;
+  Ref entry(kept ? PyTuple_Pack(3, call.target, kept.get(), finish) : nullptr);
   if (!entry) return nullptr;
-  Ref handle(submit_record(
-      record.get(), *fields,
-      {.source = source.address, .target = in_place ? source.address : target.address}));
+  Ref handle(submit_record(record.get(), *fields,
+                           {.source = source.address,
+                            .target = in_place ? source.address : target.address,
+                            .device = source.device,
+                            .stream = source.stream}));
   if (!handle) {
     // The number of an operation in flight found no memory: the runtime still uses the buffers.
     if (PyErr_ExceptionMatches(PyExc_MemoryError) != 0) entry.release();
@@ -191,14 +238,30 @@ PyObject* read_tensors(PyObject*, PyObject* const* arguments, Py_ssize_t count) 
   const Ref is_contiguous(PyUnicode_FromString("is_contiguous"));
   const Ref is_neg(PyUnicode_FromString("is_neg"));
   const Ref data_ptr(PyUnicode_FromString("data_ptr"));
+  const Ref get_device(PyUnicode_FromString("get_device"));
   if (!made.is_contiguous.find(sample, is_contiguous.get()) ||
       !made.is_neg.find(sample, is_neg.get()) || !made.data_ptr.find(sample, data_ptr.get()) ||
-      !made.storage.find(sample, arguments[2]))
+      !made.storage.find(sample, arguments[2]) || !made.get_device.find(sample, get_device.get()))
     return nullptr;
+  made.devices = reader().devices;
+  made.device_count = reader().device_count;
   made.dtypes = Ref::share(arguments[1]).release();
   made.declare = Ref::share(arguments[3]).release();
   Py_INCREF(reinterpret_cast<PyObject*>(made.type));
   reader() = made;
+  return none();
+}
+
+PyObject* read_device(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
+  if (!need(4, count, "read_device")) return nullptr;
+  auto& torch = reader();
+  if (!PyUnicode_Check(arguments[0]) || !PyDict_Check(arguments[2]) ||
+      torch.device_count == torch.devices.size()) {
+    PyErr_SetString(PyExc_TypeError, "read_device() takes a name and a dictionary, four times");
+    return nullptr;
+  }
+  for (int held = 0; held < 4; ++held) Py_INCREF(arguments[held]);
+  torch.devices[torch.device_count++] = {arguments[0], arguments[1], arguments[2], arguments[3]};
   return none();
 }
 
@@ -221,6 +284,9 @@ PyObject* start_allreduce(PyObject*, PyObject* const* arguments, Py_ssize_t coun
   auto found = read(call.source, source);
   if (found == Read::plain && call.source != call.target) found = read(call.target, target);
   if (found != Read::plain) return found == Read::raised ? nullptr : none();
+  // The tensors are on one device, or Python says that they are not.
+  if (call.source != call.target && source.device != target.device) return none();
+  if (source.place && PyLong_AsLong(op.get()) == HORO_ADASUM) return none();
   return start(call, std::move(source), std::move(target));
 }
 

@@ -7,6 +7,7 @@ import ctypes
 import os
 
 from horo import _job, _native
+from horo._native import fast
 
 
 def _has_backend(name):
@@ -25,14 +26,26 @@ def gloo_built() -> bool:
 
 
 def nccl_built() -> int:
-    """0: no collective of this version uses NCCL, whatever is installed. Tensors of GPUs are moved
-    through the host's memory."""
-    return 0
+    """The number of NCCL's version (22703 is 2.27.3) if collectives of CUDA tensors may use NCCL here,
+    else 0: there is no GPU or no NCCL, or HORO_GPU_OPERATIONS names another way. It loads CUDA's
+    driver and NCCL. Ranks that share a GPU do not use NCCL even so."""
+    if fast.horo_device_support(b"nccl"):
+        return 0
+    version = ctypes.c_int()
+    try:
+        ctypes.CDLL(os.environ.get("HORO_GPU_NCCL") or "libnccl.so.2").ncclGetVersion(
+            ctypes.byref(version)
+        )
+    except (OSError, AttributeError):
+        pass
+    return version.value or 1
 
 
 def cuda_built() -> bool:
-    """False: no collective of this version works in a GPU's memory."""
-    return False
+    """Whether collectives of CUDA tensors work in the GPU's memory here: CUDA's driver is there and
+    sees a GPU. It loads the driver. Where it is False, such tensors are copied through the host's
+    memory."""
+    return not fast.horo_device_support(b"cuda")
 
 
 def rocm_built() -> bool:

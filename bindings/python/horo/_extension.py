@@ -19,14 +19,16 @@ from horo._arguments import BY_KNOBS
 
 NAME = "horo._fastpath"
 FILE = "horo-fastpath.abi3.so"
-INTERFACE = 3  # kInterface of the module; another number belongs to another release
+INTERFACE = 4  # kInterface of the module; another number belongs to another release
 _FUNCTIONS = (
     "horo_submit",
+    "horo_submit_with",
     "horo_submit_all",
     "horo_poll",
     "horo_await",
     "horo_await_all",
     "horo_release",
+    "horo_wait_stream",
 )
 
 
@@ -71,7 +73,8 @@ def _load() -> tuple[Any, str]:
 
 
 def _address(name):
-    function = getattr(_native.slow if name.startswith("horo_await") else _native.fast, name)
+    blocks = name.startswith(("horo_await", "horo_wait_stream"))
+    function = getattr(_native.slow if blocks else _native.fast, name)
     return ctypes.cast(function, ctypes.c_void_p).value
 
 

@@ -5,15 +5,19 @@ A framework is one subclass of Face. horo._operations and horo._collectives buil
 on it; horo.numpy and the tests (tests/python/jobs/third_face.py) show the whole of it.
 
 An *array* is whatever the framework's users pass. A *part* is an array that the runtime can read
-and write directly: contiguous real numbers in this machine's byte order, in the host's memory. A
-part has the attributes `shape` (a sequence) and `dtype` (any value with ==).
+and write directly: contiguous real numbers in this machine's byte order, in the host's memory or in
+that of a device that the runtime reaches. A part has the attributes `shape` (a sequence) and `dtype` (any value with ==).
 """
 
 from __future__ import annotations
 
-from typing import Any
+import ctypes
+from typing import TYPE_CHECKING, Any
 
 from horo._arguments import SUM
+
+if TYPE_CHECKING:
+    from horo._devices import Place
 
 
 class Face:
@@ -91,6 +95,22 @@ class Face:
     def memory(self, part: Any) -> Any:
         """An object that keeps a part's memory alive, even if the part later gets other memory."""
         return part
+
+    # -- Devices ---------------------------------------------------------------------------------
+
+    def place(self, part: Any) -> Place | None:
+        """Where a part is that lies in a device's memory, and on which stream it is ready; None for
+        the host's memory."""
+        return None
+
+    def to_host(self, array: Any) -> Any:
+        """A new part in the host's memory with the values of an array whose place() is not None."""
+        raise NotImplementedError
+
+    def fill(self, part: Any, address: int, length: int, place: Place | None) -> None:
+        """Copies `length` bytes from an address to a part of that size; both are at `place`."""
+        assert place is None
+        ctypes.memmove(self.pointer(part), address, length)
 
     # -- Groups ----------------------------------------------------------------------------------
 

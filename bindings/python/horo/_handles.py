@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Optional
 
 from horo import _extension, _job, _native, errors
 from horo._failures import check, failure
-from horo._native import IN_PROGRESS, NOT_FOUND, NOT_INITIALIZED, fast, slow
+from horo._native import DEVICE, DUPLICATE, IN_PROGRESS, NOT_FOUND, NOT_INITIALIZED, fast, slow
 
 # A wait returns to the interpreter after this many milliseconds, so that signals are handled.
 SLICE_MS = 100
@@ -27,6 +27,9 @@ SLICE_MS = 100
 # operation and returns its result; without it, the result is `output`.
 PENDING: dict[int, tuple] = {}
 _abandoned: collections.deque[int] = collections.deque()
+# Operations in device memory whose results streams wait for: handle -> objects to keep alive.
+_retired: dict[int, Any] = {}
+_late_errors: collections.deque[Exception] = collections.deque()
 _groups = iter(range(-1, -(2**62), -1))
 
 _submit = fast.horo_submit
@@ -42,6 +45,8 @@ def declare_again(record):
     """Declares a record's name, which is new or which the runtime has evicted."""
     number = ctypes.c_uint64()
     status = fast.horo_declare(record.description, ctypes.addressof(number))
+    if status == DUPLICATE and _ends(record):
+        status = fast.horo_declare(record.description, ctypes.addressof(number))
     if status == NOT_INITIALIZED and _job.is_planned():
         _job.need()
         status = fast.horo_declare(record.description, ctypes.addressof(number))
@@ -66,6 +71,35 @@ def submit_again(record, source, target):
 submit = submit_again
 
 
+def submit_at_again(record, source, target, device, stream):
+    """Like submit_again, for buffers on a device that are ready when the work is done that is now on
+    the stream."""
+    part = Part(record, source, target, device=device, stream=stream)
+    return _submit_with(part)
+
+
+submit_at = submit_at_again
+
+
+def _ends(record):
+    """Waits until the device has done the last operation of a name, which a stream waits for
+    already. False: there is none."""
+    if record.handle not in _retired:
+        return False
+    wait(record.handle)
+    _end_retired(record.handle)
+    return True
+
+
+def _may_repeat(record, status):
+    """Whether a refused submission can be made again: the name was evicted, or the device has just
+    done the last operation of that name."""
+    if status == NOT_FOUND:
+        declare_again(record)
+        return True
+    return status == DUPLICATE and _ends(record)
+
+
 class Part(NamedTuple):
     """One submission. `source` and `target` are addresses."""
 
@@ -74,6 +108,8 @@ class Part(NamedTuple):
     target: Optional[int] = None
     room: int = 0  # bytes at `target`, for results whose size depends on the other ranks
     splits: Optional[list] = None
+    device: int = -1  # whose memory the buffers are; -1: the host's
+    stream: int = 0  # of that device
 
 
 _SUBMISSION_SIZE = ctypes.sizeof(_native.Submission)
@@ -88,18 +124,24 @@ def _fill(submission, part):
     if part.splits is not None:
         count = submission.split_count = len(part.splits)
         submission.splits = (ctypes.c_int64 * count)(*part.splits)
+    if part.device >= 0:
+        submission.memory, submission.device, submission.stream = DEVICE, part.device, part.stream
 
 
 def submit_part(part):
     """Submits one part and returns its handle, like submit()."""
-    record = part.record
-    if not part.room and part.splits is None:
-        return submit(record, part.source, part.target)
-    submission = _native.Submission()
+    if part.room or part.splits is not None:
+        return _submit_with(part)
+    if part.device >= 0:
+        return submit_at(part.record, part.source, part.target, part.device, part.stream)
+    return submit(part.record, part.source, part.target)
+
+
+def _submit_with(part):
+    record, submission = part.record, _native.Submission()
     _fill(submission, part)
     status = fast.horo_submit_with(submission, record.address)
-    if status == NOT_FOUND:
-        declare_again(record)
+    while status and _may_repeat(record, status):
         _fill(submission, part)
         status = fast.horo_submit_with(submission, record.address)
     check(status)
@@ -128,6 +170,8 @@ def submit_all(parts, ops=None):
     if status == NOT_FOUND:
         for part in parts:
             declare_again(part.record)
+        status = _submit_parts(parts, ops)
+    if status == DUPLICATE and sum(_ends(part.record) for part in parts):
         status = _submit_parts(parts, ops)
     check(status)
     handles = ops[:]
@@ -161,6 +205,24 @@ def wait_all(operations):
     return status
 
 
+def wait_stream(handle, stream):
+    """Lets a stream wait for an operation in device memory, and returns its status."""
+    return wait_stream_all((ctypes.c_uint64 * 1)(handle), stream)
+
+
+def wait_stream_all(operations, stream):
+    """wait_stream() for an array of handles; the first error status, or OK."""
+    if _late_errors:
+        raise _late_errors.popleft()
+    count, address = len(operations), ctypes.addressof(operations)
+    if _fastpath is not None:
+        return _fastpath.wait_stream(address, count, stream)
+    status = IN_PROGRESS if count else 0
+    while status == IN_PROGRESS:
+        status = slow.horo_wait_stream(address, count, stream, SLICE_MS)
+    return status
+
+
 def waiting_threads():
     """The identifiers of the threads that wait for an operation."""
     if _fastpath is not None:
@@ -170,7 +232,8 @@ def waiting_threads():
 
 
 def _waits(frame):
-    return frame.f_code in (wait.__code__, wait_all.__code__, synchronize.__code__)
+    codes = (wait.__code__, wait_all.__code__, wait_stream_all.__code__, synchronize.__code__)
+    return frame.f_code in codes
 
 
 def take(handle):
@@ -205,8 +268,48 @@ def synchronize(handle: int) -> Any:
 def raise_failure(handle, status):
     """Releases a failed operation and raises its error, which is the thread's last one."""
     error = failure(status)
-    take(handle)
+    drop(handle, PENDING.get(handle))
     raise error
+
+
+def drop(handle, kept=None):
+    """Lets go of an operation whose error is known. `kept` stays alive while a device may be at work
+    with its buffers."""
+    PENDING.pop(handle, None)
+    if _release(handle) == IN_PROGRESS:
+        _retired[handle] = kept
+
+
+def retire(handle, kept=None):
+    """Lets go of an operation in device memory whose result a stream waits for. `kept` stays alive
+    until it is complete."""
+    PENDING.pop(handle, None)
+    _retired[handle] = kept
+    sweep_retired()
+
+
+def sweep_retired():
+    """Releases the retired operations that are complete, the oldest first. An error that the device
+    has met since their results were handed out is raised by the next wait for a stream."""
+    while _retired:
+        try:
+            handle = next(iter(_retired))
+        except (RuntimeError, StopIteration):  # another thread sweeps
+            return
+        if not _end_retired(handle):
+            return
+
+
+def _end_retired(handle):
+    """Releases a retired operation. False: it is not complete."""
+    status = fast.horo_poll(handle)
+    if status == IN_PROGRESS:
+        return False
+    if status and status != NOT_FOUND:
+        _late_errors.append(failure(status))
+    _release(handle)
+    _retired.pop(handle, None)
+    return True
 
 
 def poll(handle: int) -> bool:
@@ -224,14 +327,15 @@ poll_again = poll
 if _fastpath is not None and not TYPE_CHECKING:
     _extension.connect(globals())
     submit, wait, synchronize = _fastpath.submit, _fastpath.wait, _fastpath.synchronize
-    poll = _fastpath.poll
+    submit_at, poll = _fastpath.submit_at, _fastpath.poll
 
 
-def result_of(handle, ranks, status=None):
-    """Waits for an operation that owns its result. Returns (address, bytes, rows received from each
-    of `ranks` ranks). The caller then calls take(); a failed operation is released here."""
+def result_of(handle, ranks, status=None, place=None):
+    """Waits for an operation that owns its result; `place`: lets the current stream there wait for
+    it. Returns (address, bytes, rows received from each of `ranks` ranks). The caller then calls
+    take(), or leave() of the place; a failed operation is released here."""
     if status is None:
-        status = wait(handle)
+        status = wait(handle) if place is None else place.wait(handle)
     if status:
         raise_failure(handle, status)
     data, count = ctypes.c_void_p(), ctypes.c_size_t()
@@ -276,6 +380,7 @@ def abandon(handle, buffers):
 
 def sweep():
     """Frees the buffers of abandoned operations that have completed."""
+    sweep_retired()
     for _ in range(len(_abandoned)):
         handle = _abandoned.popleft()
         if fast.horo_poll(handle) == IN_PROGRESS:
@@ -288,6 +393,8 @@ def forget():
     """Forgets all operations after the runtime has shut down."""
     PENDING.clear()
     _abandoned.clear()
+    _retired.clear()
+    _late_errors.clear()
 
 
 # -- Groups --------------------------------------------------------------------------------------

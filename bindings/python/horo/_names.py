@@ -69,11 +69,12 @@ class Record(_RecordBase):
 
 
 def declare(
-    record, kind, dtype, shape, op=SUM, root=0, prescale=1.0, postscale=1.0, group=(), wire=BY_KNOBS
+    record, kind, dtype, shape, op=SUM, root=0, prescale=1.0, postscale=1.0, group=(), wire=BY_KNOBS,
+    memory=_native.HOST,
 ):
     """Tells the runtime the signature of a name. `dtype` is a name such as "float32". `group` is the
     name of the group that the tensor belongs to and the number of its members. `wire` is a pair of
-    resolve_wire()."""
+    resolve_wire(). `memory` says where the tensor is."""
     code = _native.DTYPES.get(dtype)
     if code is None:
         known = ", ".join(_native.DTYPES)
@@ -95,6 +96,7 @@ def declare(
         process_set=record.set,
         wire_dtype=wire[0],
         wire_feedback=wire[1],
+        memory=memory,
     )
     if group:
         description.group, description.group_size = group

@@ -73,6 +73,10 @@ SUBJECTS = (
     "memory",
 )
 
+# horo_memory
+HOST = 0
+DEVICE = 1
+
 # horo_dtype, by the name that numpy, ml_dtypes and torch share
 DTYPES = {
     "uint8": 0,
@@ -109,6 +113,8 @@ class TensorDesc(ctypes.Structure):
         ("unused", c_uint32),
         ("wire_dtype", c_int),
         ("wire_feedback", c_int),
+        ("memory", c_int),
+        ("unused2", c_uint32),
     ]
 
 
@@ -123,6 +129,9 @@ class Submission(ctypes.Structure):
         ("target_bytes", c_size_t),
         ("splits", POINTER(c_int64)),
         ("split_count", c_size_t),
+        ("memory", c_int),
+        ("device", c_int),
+        ("stream", c_void_p),
     ]
 
 
@@ -241,6 +250,7 @@ _FAST = {
     "horo_process_sets": (c_size_t, [c_void_p, c_size_t]),
     "horo_process_set_backend": (c_char_p, [c_uint32]),
     "horo_job_key": (c_int, [c_char_p, c_void_p]),
+    "horo_device_support": (c_int, [c_char_p]),
     "horo_generation": (c_int64, []),
     "horo_survivors": (c_int, []),
     "horo_is_elastic": (c_int, []),
@@ -258,6 +268,7 @@ _SLOW = {
     "horo_stop_timeline": (c_int, []),
     "horo_await": (c_int, [c_uint64, c_int64]),
     "horo_await_all": (c_int, [c_void_p, c_size_t, c_int64]),
+    "horo_wait_stream": (c_int, [c_void_p, c_size_t, c_void_p, c_int64]),
 }
 
 

@@ -8,13 +8,12 @@ user's name or None.
 
 from __future__ import annotations
 
-import ctypes
 import itertools
 from typing import Any
 
-from horo import _handles
-from horo._arguments import BY_KNOBS, SUM, whole_number, whole_numbers
-from horo._failures import failure
+from horo import _handles, _job
+from horo._arguments import ADASUM, BY_KNOBS, SUM, whole_number, whole_numbers
+from horo._devices import memory_of, memory_word
 from horo._face import rows_shape
 from horo._handles import PENDING, Part, submit
 from horo._names import KIND_NAMES, declare
@@ -29,21 +28,35 @@ def need_rows(array, kind):
 
 def declared(face, record, kind, part, group=(), root=0):
     """The record, declared with the signature of a part that is not reduced."""
-    signature = (part.dtype, part.shape, root, *group)
+    place = face.place(part)
+    signature = (part.dtype, part.shape, root, *group, *memory_word(place))
     if record.signature != signature:
-        declare(record, kind, face.dtype(part), part.shape, root=root, group=group)
+        dtype, memory = face.dtype(part), memory_of(place)
+        declare(record, kind, dtype, part.shape, root=root, group=group, memory=memory)
         record.signature = signature
     return record
 
 
 def reduced(face, record, kind, part, op, prescale, postscale, wire=BY_KNOBS, group=()):
     """The record, declared with the signature of a part that is reduced."""
-    signature = (part.dtype, part.shape, op, prescale, postscale, wire, *group)
+    place = face.place(part)
+    scales = (prescale, postscale)
+    signature = (part.dtype, part.shape, op, *scales, wire, *group, *memory_word(place))
     if record.signature != signature:
-        dtype = face.dtype(part)
-        declare(record, kind, dtype, part.shape, op, 0, prescale, postscale, group, wire)
+        dtype, memory = face.dtype(part), memory_of(place)
+        declare(record, kind, dtype, part.shape, op, 0, *scales, group, wire, memory)
         record.signature = signature
     return record
+
+
+def _copies_for(op, names):
+    """Whether an allreduce is possible in the host's memory only: Adasum between hosts."""
+    return op == ADASUM and _job.backend(names.set) not in (None, "shm")
+
+
+def located(part, place):
+    """The submission of buffers at a place; None: in the host's memory."""
+    return part if place is None else part._replace(device=place.index, stream=place.submitted)
 
 
 class Operations:
@@ -56,67 +69,85 @@ class Operations:
 
     # -- Parts -----------------------------------------------------------------------------------
 
-    def part(self, array, op=SUM, kind=None):
+    def part(self, array, op=SUM, kind=None, copies=False):
         """The array as a part: the array itself, a view of it, or a copy. `kind`: the array needs
-        rows for it. Fails: ValueError."""
+        rows for it. `copies`: the part has to be in the host's memory. Fails: ValueError."""
         face = self.face
         face.check(array, op)
         if kind is not None:
             need_rows(array, kind)
         view = face.view(array)
-        return face.copy_in(array) if view is None else view
+        part = face.copy_in(array) if view is None else view
+        return face.to_host(part) if copies and face.place(part) is not None else part
 
-    def _landing(self, target, spare):
+    def _landing(self, target, spare, part):
         """(the part that receives the result of `target`, finish function or None). `spare`: a part
-        of its shape that may be overwritten, or None."""
-        face = self.face
+        of its shape that may be overwritten, or None. `part`: the submitted one."""
+        face, place = self.face, self.face.place(part)
         view = face.view(target)
+        if view is not None and (face.place(view) is None) is not (place is None):
+            view = None  # it lies in a device's memory, and a copy travels
         if view is target:
             return target, None
         if view is not None:
-            return view, self._finish(target, None)
+            return view, self._finish(target, None, place)
         if spare is None:
             spare = face.copy_in(face.empty_like(target))
-        return spare, self._finish(target, spare)
+        return spare, self._finish(target, spare, place)
 
-    def _finish(self, target, part):
+    def _finish(self, target, part, place):
         """A finish function that returns `target`; it first copies `part` there, if there is one."""
         face = self.face
 
-        def finish(handle, _item, status=None):
-            if status is None:
-                status = _handles.wait(handle)
-            error = failure(status) if status else None
-            if error is None and part is not None:
+        def finish(handle, item, status=None):
+            self._ended(handle, status, place)
+            if part is not None:
                 face.copy_out(part, target)
-            _handles.take(handle)
-            if error is not None:
-                raise error
+            self._leave(handle, place, item)
             return target
 
         return finish
 
+    @staticmethod
+    def _ended(handle, status, place):
+        """Waits for an operation whose status is not known, and raises its error."""
+        if status is None:
+            status = _handles.wait(handle) if place is None else place.wait(handle)
+        if status:
+            _handles.raise_failure(handle, status)
+
+    @staticmethod
+    def _leave(handle, place, item):
+        if place is None:
+            _handles.take(handle)
+        else:
+            place.leave(handle, *item[1])
+
     def _wrapping(self, part, like):
         """A finish function that returns wrap(part, like); None when the part is the result."""
-        if self.face.view(like) is like:
+        if self.face.view(like) is like and self.face.place(like) is self.face.place(part):
             return None
-        face = self.face
+        face, place = self.face, self.face.place(part)
 
-        def finish(handle, _item, status=None):
-            if status is None:
-                status = _handles.wait(handle)
-            error = failure(status) if status else None
-            _handles.take(handle)
-            if error is not None:
-                raise error
+        def finish(handle, item, status=None):
+            self._ended(handle, status, place)
+            self._leave(handle, place, item)
             return face.wrap(part, like)
 
         return finish
 
     def _pend(self, handle, source, target, finish):
         memory = self.face.memory
-        PENDING[handle] = (target, (memory(source), memory(target)), finish)
+        kept = (memory(source), memory(target))
+        PENDING[handle] = (target, kept, finish or self.face.place(source))
         return handle
+
+    def _submit(self, record, part, out):
+        pointer, place = self.face.pointer, self.face.place(part)
+        if place is None:
+            return submit(record, pointer(part), pointer(out))
+        where = (place.index, place.submitted)
+        return _handles.submit_at(record, pointer(part), pointer(out), *where)
 
     # -- Allreduce and reducescatter -------------------------------------------------------------
 
@@ -144,16 +175,18 @@ class Operations:
         return handle
 
     def _start_copied(self, source, target, names, name, op, prescale, postscale, wire):
-        part = self.part(source, op)
-        out, finish = self._landing(target, self._spare(part, source))
+        part = self.part(source, op, copies=_copies_for(op, names))
+        out, finish = self._landing(target, self._spare(part, source), part)
         record = names.record(ALLREDUCE, name)
         reduced(self.face, record, ALLREDUCE, part, op, prescale, postscale, wire)
-        pointer = self.face.pointer
-        return self._pend(submit(record, pointer(part), pointer(out)), part, out, finish)
+        return self._pend(self._submit(record, part, out), part, out, finish)
 
     def _spare(self, part, source):
         """`part` when it is a copy of `source`, which nobody else uses; else None."""
-        return part if self.face.view(source) is None else None
+        face, view = self.face, self.face.view(source)
+        if view is None or (face.place(view) is None) is not (face.place(part) is None):
+            return part
+        return None
 
     def _start_group(self, kind, parts, landings, names, name, op, factors, wire=BY_KNOBS):
         records, group = names.group(kind, name, len(parts))
@@ -161,7 +194,7 @@ class Operations:
         for record, part in zip(records, parts):
             reduced(self.face, record, kind, part, op, factors[0], factors[1], wire, group)
         submissions = [
-            Part(record, pointer(part), pointer(out))
+            located(Part(record, pointer(part), pointer(out)), self.face.place(part))
             for record, part, (out, _) in zip(records, parts, landings)
         ]
         handles = _handles.submit_all(submissions)
@@ -172,9 +205,10 @@ class Operations:
     def start_allreduces(self, sources, targets, names, name, op, factors, wire=BY_KNOBS):
         """One handle for a group. `targets` may be `sources`; `factors`: (prescale, postscale)."""
         self.face.check_group(sources)
-        parts = [self.part(source, op) for source in sources]
+        copies = _copies_for(op, names)
+        parts = [self.part(source, op, copies=copies) for source in sources]
         landings = [
-            self._landing(target, self._spare(part, source))
+            self._landing(target, self._spare(part, source), part)
             for target, part, source in zip(targets, parts, sources)
         ]
         return self._start_group(ALLREDUCE, parts, landings, names, name, op, factors, wire)
@@ -193,9 +227,7 @@ class Operations:
         out, finish = self._scattered(part, source, names)
         record = names.record(REDUCESCATTER, name)
         reduced(self.face, record, REDUCESCATTER, part, op, prescale, postscale)
-        pointer = self.face.pointer
-        handle = submit(record, pointer(part), pointer(out))
-        return self._pend(handle, part, out, finish)
+        return self._pend(self._submit(record, part, out), part, out, finish)
 
     def start_reducescatters(self, sources, names, name, op, factors):
         """One handle for a group of reducescatters."""
@@ -210,10 +242,9 @@ class Operations:
         """`target` may be `source`."""
         root = whole_number(root_rank, "root_rank")
         part = self.part(source)
-        out, finish = self._landing(target, self._spare(part, source))
+        out, finish = self._landing(target, self._spare(part, source), part)
         record = declared(self.face, names.record(BROADCAST, name), BROADCAST, part, root=root)
-        pointer = self.face.pointer
-        return self._pend(submit(record, pointer(part), pointer(out)), part, out, finish)
+        return self._pend(self._submit(record, part, out), part, out, finish)
 
     # -- Allgather and alltoall ------------------------------------------------------------------
 
@@ -267,7 +298,7 @@ class _Moved:
     array with as many rows as the last time is offered to the runtime, so that in a steady state
     nothing is copied."""
 
-    __slots__ = ("face", "submission", "source", "memory", "room", "give", "ranks")
+    __slots__ = ("face", "submission", "source", "memory", "room", "give", "ranks", "place")
 
     def __init__(self, face, names, record, kind, source, give, splits=None, group=()):
         declared(face, record, kind, source, group)
@@ -279,7 +310,9 @@ class _Moved:
         if record.rows:
             self.room = face.empty(rows_shape(record.rows, source), source)
             target, length = face.pointer(self.room), face.nbytes(self.room)
-        self.submission = Part(record, face.pointer(source), target, length, splits)
+        self.place = face.place(source)
+        part = Part(record, face.pointer(source), target, length, splits)
+        self.submission = located(part, self.place)
 
     def pend(self, handle):
         PENDING[handle] = (None, self, _finish_moved)
@@ -288,14 +321,17 @@ class _Moved:
 
 def _finish_moved(handle, item, status=None):
     moved = item[1]
-    face, submission, source = moved.face, moved.submission, moved.source
-    address, length, rows = _handles.result_of(handle, moved.ranks, status)
+    face, submission, source, place = moved.face, moved.submission, moved.source, moved.place
+    address, length, rows = _handles.result_of(handle, moved.ranks, status, place)
     if length and address == submission.target and length == submission.room:
         result = moved.room
     else:
         result = face.empty(rows_shape(sum(rows), source), source)
         if length:
-            ctypes.memmove(face.pointer(result), address, length)
-    _handles.take(handle)
+            face.fill(result, address, length, place)
+    if place is None:
+        _handles.take(handle)
+    else:
+        place.leave(handle, moved.memory, *([] if moved.room is None else [face.memory(moved.room)]))
     submission.record.rows = sum(rows)
     return moved.give(result, rows)

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Horo for numpy arrays, and for objects that export __array_interface__ or DLPack.
+"""Horo for numpy arrays, and for objects that export __array_interface__ or DLPack, also from the memory of
+CUDA devices.
 
     import horo.numpy as horo
 
     horo.init()
     total = horo.allreduce(array, op=horo.Sum)
 
-Functions in place (allreduce_, broadcast_) write to the memory of the object that they are given.
+Functions in place (allreduce_, broadcast_) write to the memory of the object that they are given. An
+array of a CUDA device stays there: results are arrays of its own library (`__array_namespace__`).
 """
 
 from __future__ import annotations
@@ -28,6 +30,9 @@ from horo._arguments import (
 )
 from horo._barrier import barrier, join
 from horo._collectives import Collectives
+from horo._dlpack_arrays import DevicePart, is_on_device
+from horo._dlpack_arrays import copy as device_copy
+from horo._dlpack_arrays import empty as device_empty
 from horo._face import Face
 from horo._handles import poll, synchronize
 from horo._job import (
@@ -79,7 +84,7 @@ class _NumpyFace(Face):
     """A complex array becomes a part with two real numbers in one more dimension."""
 
     def array(self, given):
-        if isinstance(given, numpy.ndarray):
+        if isinstance(given, numpy.ndarray) or is_on_device(given):
             return given
         if not hasattr(given, "__array_interface__") and hasattr(given, "__dlpack__"):
             return numpy.from_dlpack(given)
@@ -87,6 +92,10 @@ class _NumpyFace(Face):
 
     def writable(self, given):
         array = self.array(given)
+        if not isinstance(array, numpy.ndarray):
+            if type(array).__module__.startswith("jax"):
+                raise ValueError("an array of JAX cannot be written; an operation in place needs that")
+            return array
         if not array.flags.writeable and hasattr(given, "__array__"):
             # numpy 1 marks every DLPack view read-only; the object's own view may be writable.
             own = numpy.asarray(given)
@@ -100,12 +109,16 @@ class _NumpyFace(Face):
         return array
 
     def check(self, array, op=Sum):
-        if array.dtype.kind == "c" and op not in (Sum, Average):
+        kind = array.dtype.kind if isinstance(array, numpy.ndarray) else ""
+        if kind == "c" and op not in (Sum, Average):
             raise ValueError(
                 f"op={OP_NAMES[op]} of {array.dtype}: complex arrays reduce by Sum or Average"
             )
 
     def view(self, array):
+        if not isinstance(array, numpy.ndarray):
+            part = DevicePart(array)
+            return part if part.seen.contiguous else None
         if _needs_copy(array):
             return None
         if array.dtype.kind != "c":
@@ -113,33 +126,69 @@ class _NumpyFace(Face):
         return array.reshape((*array.shape, 1)).view(array.real.dtype)
 
     def copy_in(self, array):
+        if not isinstance(array, numpy.ndarray):
+            copied = device_empty(array, tuple(array.shape))
+            copied[...] = array
+            return DevicePart(copied)
         return self.view(array.astype(array.dtype.newbyteorder("="), order="C"))
 
     def copy_out(self, part, array):
+        if isinstance(part, DevicePart):
+            array[...] = part.given
+            return
         array[...] = self.wrap(part, array)
 
     def wrap(self, part, like):
+        if isinstance(part, DevicePart):
+            return part.given
         if like.dtype.kind == "c":
             part = part.view(like.dtype.newbyteorder("="))[..., 0]
         return part.astype(like.dtype, copy=False)
 
     def empty(self, shape, like):
+        if isinstance(like, DevicePart):
+            return DevicePart(device_empty(like.given, tuple(shape)))
         return numpy.empty(shape, like.dtype)
 
     def empty_like(self, array):
+        if not isinstance(array, numpy.ndarray):
+            return device_empty(array, tuple(array.shape))
         return numpy.empty_like(array, subok=False)
 
     def counts(self, numbers, asked):
         return numpy.array(numbers, numpy.int32)
 
     def pointer(self, part):
-        return part.ctypes.data
+        return part.seen.address if isinstance(part, DevicePart) else part.ctypes.data
 
     def dtype(self, part):
-        return part.dtype.name  # ml_dtypes calls bfloat16 as horo.h does
+        # ml_dtypes calls bfloat16 as horo.h does.
+        return part.dtype if isinstance(part, DevicePart) else part.dtype.name
 
     def nbytes(self, part):
-        return part.nbytes
+        return part.nbytes() if isinstance(part, DevicePart) else part.nbytes
+
+    def place(self, part):
+        return part.place if isinstance(part, DevicePart) else None
+
+    def to_host(self, array):
+        raise ValueError(
+            "Adasum of an array in device memory works within one host only; copy the array to the host"
+        )
+
+    def fill(self, part, address, length, place):
+        if place is None:
+            super().fill(part, address, length, place)
+        else:
+            device_copy(part.seen.address, address, length, place.index)
+
+    def check_group(self, arrays):
+        kinds = {isinstance(array, numpy.ndarray) for array in arrays}
+        if len(kinds) > 1:
+            raise ValueError(
+                "the arrays of a group are in the host's memory and on a device; they must be in one "
+                "place: move them, or make two groups"
+            )
 
 
 collectives: Collectives[ArrayLike, Array] = Collectives(_NumpyFace(), __name__, "collectives")

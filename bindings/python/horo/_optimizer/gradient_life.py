@@ -41,9 +41,9 @@ class State(enum.Enum):
 class Gradient:
     """One parameter's gradient. A framework's subclass moves it, by the methods that raise
     NotImplementedError. `handle` is 0 unless its reduction is in flight; `record` is the record of
-    its name."""
+    its name. `place` is where its memory is on a device, and None in the host's memory."""
 
-    __slots__ = ("name", "record", "slot", "waits", "handle", "group", "owner")
+    __slots__ = ("name", "record", "slot", "waits", "handle", "group", "owner", "place")
 
     def __init__(self, name, record, waits=1):
         self.name = name
@@ -53,6 +53,7 @@ class Gradient:
         self.handle = 0
         self.group: Any = None
         self.owner: Any = None  # the Reducer that it belongs to
+        self.place: Any = None
 
     @property
     def state(self):
@@ -123,6 +124,10 @@ class Gradient:
         if not self.handle:
             self.handle = self.record.handle = self.slot.value
         return self.handle
+
+    def buffer(self):
+        """The memory that the reduction in flight uses."""
+        raise NotImplementedError
 
     def landed(self):
         """The reduction has ended, and its result has been stored or dropped."""

@@ -232,13 +232,13 @@ class Reducer(Progress):
     def wait(self):
         """Waits for all reductions in flight and stores their results. Returns the first error, or
         None."""
-        dense = [gradient for gradient in self.gradients if gradient.handle and not gradient.sparse]
-        operations = (ctypes.c_uint64 * len(dense))(*[gradient.handle for gradient in dense])
-        status = _handles.wait_all(operations)
-        first_error = failure(status) if status else None
-        for gradient in dense:
-            gradient.finish(status)
-        _handles.take_all(operations)
+        by_place: dict[Any, list[Any]] = {}
+        for gradient in self.gradients:
+            if gradient.handle and not gradient.sparse:
+                by_place.setdefault(gradient.place, []).append(gradient)
+        first_error = None
+        for place, dense in by_place.items():
+            first_error = self._wait_at(place, dense) or first_error
         for gradient in self.gradients:
             if gradient.handle:  # sparse
                 try:
@@ -246,6 +246,22 @@ class Reducer(Progress):
                 except errors.HoroError as error:
                     first_error = first_error or error
         return first_error
+
+    @staticmethod
+    def _wait_at(place, dense):
+        """Waits for gradients in the host's memory, or lets the stream of a device wait, and stores
+        their results. Returns the error or None."""
+        operations = (ctypes.c_uint64 * len(dense))(*[gradient.handle for gradient in dense])
+        status = _handles.wait_all(operations) if place is None else place.wait_all(operations)
+        error = failure(status) if status else None
+        buffers = [] if place is None else [gradient.buffer() for gradient in dense]
+        for gradient in dense:
+            gradient.finish(status)
+        if place is None:
+            _handles.take_all(operations)
+        else:
+            place.leave_all(operations, buffers, error is not None)
+        return error
 
     def _leave(self, alone):
         """Waits for all reductions in flight, except for the names `alone`, which not all ranks

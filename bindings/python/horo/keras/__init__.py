@@ -25,14 +25,12 @@ from horo._arguments import (
 from horo._barrier import barrier
 from horo._built import (
     ccl_built,
-    cuda_built,
     ddl_built,
     gloo_built,
     gloo_enabled,
     mpi_built,
     mpi_enabled,
     mpi_threads_supported,
-    nccl_built,
     rocm_built,
 )
 from horo._job import (
@@ -63,6 +61,7 @@ from horo.errors import HoroError
 from horo.keras import callbacks, elastic
 from horo.keras._api import DistributedOptimizer, PartialDistributedOptimizer
 from horo.keras._api import load_with as _load_with
+from horo.keras._built import cuda_built, nccl_built
 from horo.keras._compression import Compression
 from horo.keras._values import allgather, allreduce, broadcast, reducescatter
 

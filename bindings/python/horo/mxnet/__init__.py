@@ -24,16 +24,15 @@ from horo._arguments import (
 from horo._barrier import barrier
 from horo._built import (
     ccl_built,
-    cuda_built,
     ddl_built,
     gloo_built,
     gloo_enabled,
     mpi_built,
     mpi_enabled,
     mpi_threads_supported,
-    nccl_built,
     rocm_built,
 )
+from horo._built_on_host import cuda_built, nccl_built
 from horo._job import (
     cross_rank,
     cross_size,

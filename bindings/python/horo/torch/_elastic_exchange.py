@@ -82,7 +82,7 @@ def exchange(state: Any, choice: Choice) -> None:
         raise ValueError(reason) from problem
     skeleton, known_skeleton, digests = sent
     tensors = common.tensors if at_source else [_empty(slot) for slot in sorted(_slots(skeleton))]
-    _broadcast_all(_named(tensors), choice.source, WORLD)
+    _broadcast_all(_named(tensors), choice.source, WORLD, hosted=True)
     landing = None
     if known_skeleton:
         landing = _move(state, choice, known, known_skeleton, digests)
@@ -123,7 +123,7 @@ def _move(state, choice, known, skeleton, digests):
         else:
             continue
         moving = [pair for index, pair in enumerate(_named(tensors)) if index in wanted]
-        _broadcast_all(moving, route.giver, names)
+        _broadcast_all(moving, route.giver, names, hosted=True)
     for _, added in sets:
         if added is not None:
             remove_process_set(added)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The collectives' view of torch tensors.
 
-A dense, contiguous, real tensor in the host's memory is a part itself. A complex tensor becomes a
-part with two real numbers in one more dimension. All other tensors are copied to the host, and
-their results back.
+A dense, contiguous, real tensor is a part itself, in the host's memory or on a device of
+horo.torch._devices. A complex tensor becomes a part with two real numbers in one more dimension.
+Other tensors are copied, those of other devices to the host, and their results back.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from horo._arguments import AVERAGE, BY_KNOBS, OP_NAMES, SUM
 from horo._face import Face
 from horo._native import ALLREDUCE
 from horo._operations import Operations, reduced
+from horo.torch._devices import place_of
 from horo.torch._memory import STORAGE, memory_of
 
 _NAMES = "uint8 int8 uint16 int16 int32 int64 float16 float32 float64 bool bfloat16".split()
@@ -36,7 +37,7 @@ def need_tensor(given):
 
 
 def _real(tensor):
-    """The numbers of a contiguous tensor in the host's memory, without lazy signs."""
+    """The numbers of a contiguous tensor, without lazy signs."""
     if tensor.is_complex() or tensor.is_neg():
         tensor = tensor.detach().resolve_conj().resolve_neg()
     return torch.view_as_real(tensor) if tensor.is_complex() else tensor
@@ -58,8 +59,12 @@ class _TorchFace(Face):
     def check_group(self, tensors):
         for tensor in tensors:
             need_tensor(tensor)
-        if len({tensor.device for tensor in tensors}) > 1:
-            raise ValueError("the tensors of a group must be on one device")
+        devices = list(dict.fromkeys(str(tensor.device) for tensor in tensors))
+        if len(devices) > 1:
+            raise ValueError(
+                f"the tensors of a group are on {' and '.join(devices)}; they must be on one "
+                "device: move them, or make a group for each device"
+            )
 
     def address(self, tensor):
         try:
@@ -70,14 +75,17 @@ class _TorchFace(Face):
         return None
 
     def view(self, tensor):
-        if tensor.device.type != "cpu" or not tensor.is_contiguous():
+        if not tensor.is_contiguous() or not (tensor.is_cpu or place_of(tensor)):
             return None
         if tensor.is_conj() or tensor.is_neg():
             return None
         return torch.view_as_real(tensor.detach()) if tensor.is_complex() else tensor
 
     def copy_in(self, tensor):
-        return _real(tensor.detach().cpu().contiguous())
+        tensor = tensor.detach()
+        if place_of(tensor) is None:
+            tensor = tensor.cpu()
+        return _real(tensor.contiguous())
 
     def copy_out(self, part, tensor):
         with torch.no_grad():
@@ -86,10 +94,10 @@ class _TorchFace(Face):
     def wrap(self, part, like):
         if like.is_complex():
             part = torch.view_as_complex(part)
-        return part if like.device.type == "cpu" else part.to(like.device)
+        return part if part.device == like.device else part.to(like.device)
 
     def empty(self, shape, like):
-        return torch.empty(shape, dtype=like.dtype, device="cpu")
+        return torch.empty(shape, dtype=like.dtype, device=like.device)
 
     def empty_like(self, tensor):
         return torch.empty_like(tensor, requires_grad=False)
@@ -109,8 +117,18 @@ class _TorchFace(Face):
     def nbytes(self, part):
         return part.numel() * part.element_size()
 
+    def to_host(self, array):
+        return array.detach().cpu()
+
+    def fill(self, part, address, length, place):
+        if place is None:
+            super().fill(part, address, length, place)
+        else:
+            part.copy_(place.kind.alias(address, tuple(part.shape), part))
+
     pointer = staticmethod(torch.Tensor.data_ptr)
     memory = staticmethod(memory_of)
+    place = staticmethod(place_of)
 
 
 FACE = _TorchFace()

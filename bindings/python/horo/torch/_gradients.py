@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """One torch parameter's gradient: where it lies, and how it is submitted and put back.
 
-A dense contiguous gradient in the host's memory without compression takes the fast way: its hook
-makes one call of the C library. All others are copied, cast or gathered.
+A dense contiguous gradient without compression takes the fast way: its hook makes one call of the C
+library. That is so in the host's memory and on devices that the runtime reaches. All others are
+copied, cast or gathered.
 
 Plan.share says where gradients lie. True: in the arena; what torch allocates outside is copied
 there. "auto": in the arena, once a gradient has stayed from one step to the next, as it does after
@@ -21,16 +22,20 @@ import torch
 
 from horo import _handles, errors
 from horo._arguments import AVERAGE, BY_KNOBS, SUM
+from horo._devices import memory_of as memory_kind
+from horo._devices import memory_word
 from horo._names import declare
 from horo._native import ALLREDUCE
+from horo._operations import located
 from horo._optimizer import gradient_life
 from horo._optimizer.agreement import DENSE, MISSING, SPARSE
 from horo.torch._compression import Compression
+from horo.torch._devices import place_of
 from horo.torch._face import FACE, TORCH, dtype_name
 from horo.torch._memory import COUNTS, Place, alone_in_memory, memory_of, view_of
 from horo.torch._sparse import finish_sparse, sparse_tensor, start_sparse
 
-_submit = _handles.submit
+_submit, _submit_at = _handles.submit, _handles.submit_at
 _STRIDED = torch.strided
 _OPEN = None  # layout of a gradient that the ranks have not agreed on
 
@@ -70,6 +75,7 @@ class Gradient(gradient_life.Gradient):
         "plan",
         "signature",
         "fast",
+        "hosted",
         "count",
         "reduced",
         "memory",
@@ -77,7 +83,7 @@ class Gradient(gradient_life.Gradient):
         "context",
         "sparse",
         "layout",
-        "place",
+        "home",
         "seen",
         "frozen",
     )
@@ -87,8 +93,10 @@ class Gradient(gradient_life.Gradient):
         self.parameter = parameter
         self.plan = plan
         self.signature: Any = ()
-        here = parameter.device.type == "cpu" and not parameter.is_complex()
-        self.fast = here and plan.compression is Compression.none
+        self.hosted = parameter.is_cpu
+        reached = self.hosted or place_of(parameter) is not None
+        real = not parameter.is_complex()
+        self.fast = reached and real and plan.compression is Compression.none
         self.count = parameter.numel()
         self.reduced: Any = None  # the tensor that is being reduced, in place
         self.memory: Any = None  # its memory: the tensor may get other memory meanwhile
@@ -96,14 +104,14 @@ class Gradient(gradient_life.Gradient):
         self.context = None  # of the compression
         self.sparse = 0
         self.layout: Any = _OPEN  # then DENSE or SPARSE, on all ranks
-        self.place: Any = None  # in the arena
+        self.home: Any = None  # its place in the arena
         self.seen: Any = None  # weak reference to the last step's gradient
         self._watch()
         self.frozen = False  # this step's zeros stand for a parameter that requires no gradient
 
     def _watch(self):
         """Looks again whether the gradient stays from step to step, if its place depends on it."""
-        watch = self.fast and self.count and COUNTS and self.plan.share == "auto"
+        watch = self.fast and self.hosted and self.count and COUNTS and self.plan.share == "auto"
         self.seen = _nothing if watch else None
 
     # -- Generations -----------------------------------------------------------------------------
@@ -111,7 +119,7 @@ class Gradient(gradient_life.Gradient):
     def left(self):
         """The runtime has shut down. A gradient in the arena stays there, as in other memory."""
         super().left()
-        self.context, self.place = None, None
+        self.context, self.home = None, None
 
     def drop(self):
         self.parameter.grad = None
@@ -131,7 +139,7 @@ class Gradient(gradient_life.Gradient):
         grad = self.parameter.grad
         if grad is None:
             grad = self._zeros()
-        if self.place is not None or self.seen is not None:
+        if self.home is not None or self.seen is not None:
             grad = self._placed(grad)
         if (
             self.fast
@@ -145,22 +153,35 @@ class Gradient(gradient_life.Gradient):
                 self._declare(grad)
             pointer = grad.data_ptr()
             self.reduced, self.memory, self.address = grad, memory_of(grad), pointer
-            self.handle = _submit(record, pointer, pointer)
+            if self.hosted:
+                self.handle = _submit(record, pointer, pointer)
+            else:
+                self._submit_placed(grad)
         elif self._prepare(grad):
             self._declare(self.reduced)
-            self.handle = _handles.submit(self.record, self.address, self.address)
+            self._submit_placed(self.reduced)
+
+    def _submit_placed(self, part):
+        """Submits the memory of `part`, which is on a device or in the host's memory."""
+        record, address, place = self.record, self.address, place_of(part)
+        self.place = place
+        if place is None:
+            self.handle = _submit(record, address, address)
+        else:
+            self.handle = _submit_at(record, address, address, place.index, place.submitted)
 
     def prepare(self):
         grad = self.parameter.grad
         if grad is None:
             grad = self._zeros()
-        if self.place is not None or self.seen is not None:
+        if self.home is not None or self.seen is not None:
             grad = self._placed(grad)
         return self._prepare(grad)
 
     def part(self, group):
         self._declare(self.reduced, group)
-        return _handles.Part(self.record, self.address, self.address)
+        self.place = place_of(self.reduced)
+        return located(_handles.Part(self.record, self.address, self.address), self.place)
 
     def _prepare(self, grad):
         """Sets `reduced` from the gradient. False: it is sparse and has been started by itself."""
@@ -179,10 +200,11 @@ class Gradient(gradient_life.Gradient):
         plan, record = self.plan, self.record
         scales = (plan.prescale, plan.postscale)
         wire = plan.wire if part.dtype is torch.float32 else BY_KNOBS  # others travel as they are
-        signature = (part.dtype, part.shape, plan.op, *scales, wire, *group)
+        place = place_of(part)
+        signature = (part.dtype, part.shape, plan.op, *scales, wire, *group, *memory_word(place))
         if record.signature != signature:
-            dtype = dtype_name(part.dtype)
-            declare(record, ALLREDUCE, dtype, part.shape, plan.op, 0, *scales, group, wire)
+            dtype, memory = dtype_name(part.dtype), memory_kind(place)
+            declare(record, ALLREDUCE, dtype, part.shape, plan.op, 0, *scales, group, wire, memory)
             record.signature = signature
         self.signature = record.signature
 
@@ -253,12 +275,12 @@ class Gradient(gradient_life.Gradient):
 
     def reserve(self):
         """Takes a place in the arena. Fails: ResourceError."""
-        if self.fast and self.count:
-            self.place = Place(self.parameter.detach())
+        if self.fast and self.hosted and self.count:
+            self.home = Place(self.parameter.detach())
 
     def _placed(self, grad):
         """The gradient at the place that the plan asks for."""
-        place = self.place
+        place = self.home
         if place is None:
             self._stays(grad)
             return grad
@@ -271,7 +293,7 @@ class Gradient(gradient_life.Gradient):
                 self.reserve()
             except errors.ResourceError:
                 return grad
-            place = self.place
+            place = self.home
         if grad._base is None:
             place.take(grad)
         else:  # a view must stay a view of its base
@@ -304,6 +326,9 @@ class Gradient(gradient_life.Gradient):
             if self.frozen:
                 self._leave_frozen()
         self.handle, self.reduced, self.memory, self.context, self.frozen = 0, None, None, None, False
+
+    def buffer(self):
+        return self.memory
 
     def landed(self):
         self.sparse, self.handle, self.reduced, self.memory, self.frozen = 0, 0, None, None, False

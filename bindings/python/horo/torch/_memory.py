@@ -37,7 +37,7 @@ def storage_of(tensor):
 
 def view_of(memory, address, dtype, shape):
     """A tensor over the part of a storage that begins at `address`."""
-    empty = torch.empty(0, dtype=dtype, device="cpu")
+    empty = torch.empty(0, dtype=dtype, device=memory.device)
     offset = (address - memory.data_ptr()) // empty.element_size()
     return empty.set_(memory, offset, shape)
 

@@ -32,10 +32,12 @@ if TYPE_CHECKING:
 _Slot = collections.namedtuple("_Slot", "index shape dtype")
 
 
-def _movable(tensor):
-    """A contiguous tensor of a dtype that the runtime knows. It shares memory with `tensor` where
-    possible."""
+def _movable(tensor, hosted=False):
+    """A contiguous tensor of a dtype that the runtime knows; `hosted`: in the host's memory. It shares
+    memory with `tensor` where possible."""
     tensor = tensor.detach()
+    if hosted:
+        tensor = tensor.cpu()
     if tensor.layout is not torch.strided:
         raise ValueError(f"layout {tensor.layout} cannot be broadcast; use to_dense()")
     if tensor.is_complex():
@@ -46,10 +48,11 @@ def _movable(tensor):
     return tensor
 
 
-def _broadcast_all(named, root_rank, names):
-    """Broadcasts (name, tensor) pairs in place, all at once."""
+def _broadcast_all(named, root_rank, names, hosted=False):
+    """Broadcasts (name, tensor) pairs in place, all at once. `hosted`: through the host's memory,
+    because the ranks' tensors may be on different devices."""
     # A tensor that cannot travel raises here, before any broadcast has started.
-    movable = [(name, tensor, _movable(tensor)) for name, tensor in named]
+    movable = [(name, tensor, _movable(tensor, hosted)) for name, tensor in named]
     started = []
     for name, tensor, moving in movable:
         handle = TORCH.start_broadcast(moving, moving, root_rank, names, name)
@@ -195,7 +198,7 @@ def broadcast_optimizer_state(
         slots = sorted(_slots(skeleton))
         tensors = [torch.empty(slot.shape, dtype=slot.dtype, device="cpu") for slot in slots]
     named = [(f"optimizer_state.{index}", tensor) for index, tensor in enumerate(tensors)]
-    _broadcast_all(named, root_rank, names)
+    _broadcast_all(named, root_rank, names, hosted=True)
     if not getattr(optimizer, "state", True):
         _fill_gradients(optimizer, model)
     if not at_root:

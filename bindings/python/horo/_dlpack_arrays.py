@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrays in the memory of CUDA devices, of any library that exports DLPack, for horo.numpy.
+
+Such a library has streams of its own, of which Horo knows nothing. So an array is taken when it is ready
+on the device's legacy default stream, which the library is asked for (stream=1), and a wait for an
+operation waits until its result is there for every stream.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import math
+import os
+from typing import Any
+
+from horo import _dlpack, _handles
+from horo._devices import Kind, Place
+from horo._failures import failure
+from horo._native import fast
+
+_LEGACY_STREAM = 1  # as DLPack names CUDA's legacy default stream
+
+
+class _WaitedPlace(Place):
+    """The program waits, until the device has done the operation."""
+
+    __slots__ = ()
+
+    def wait(self, handle: int) -> int:
+        return _handles.wait(handle)
+
+    def leave(self, handle: int, *memory: Any) -> None:
+        del memory
+        _handles.take(handle)
+
+
+_KIND = Kind("cuda", lambda index: 0, None, None)
+
+
+@functools.lru_cache(maxsize=None)
+def _place(index):
+    """Fails: StartError (Horo does not reach the device; says why)."""
+    status = fast.horo_device_support(b"cuda")
+    if status:
+        raise failure(status)
+    return _WaitedPlace(_KIND, index, 0)
+
+
+def is_on_device(given: Any) -> bool:
+    """Whether an object exports an array in the memory of a device that the host cannot read. Fails:
+    ValueError (a device that Horo does not support)."""
+    device = getattr(given, "__dlpack_device__", None)
+    if device is None:
+        return False
+    kind = int(device()[0])
+    if kind == _dlpack.ROCM:
+        raise ValueError("the array is in the memory of a ROCm device, which Horo does not support")
+    return kind == _dlpack.CUDA
+
+
+class DevicePart:
+    """An exported array, as the runtime takes it. It keeps the array's memory alive."""
+
+    __slots__ = ("given", "place", "shape", "dtype", "seen")
+
+    def __init__(self, given: Any) -> None:
+        """Fails: ValueError (a dtype that Horo has not), StartError (the device is not reached)."""
+        self.given = given
+        self.seen = _dlpack.Seen(given.__dlpack__(stream=_LEGACY_STREAM))
+        self.place = _place(self.seen.device[1])
+        self.shape, self.dtype = self.seen.shape, self.seen.dtype
+
+    def nbytes(self) -> int:
+        return math.prod(self.shape) * _dlpack.item_bytes(self.dtype)
+
+
+def empty(like: Any, shape: tuple[int, ...]) -> Any:
+    """A new array of the library and the device of `like`. Fails: ValueError (the library does not say
+    how)."""
+    space = getattr(like, "__array_namespace__", None)
+    if space is None:
+        raise ValueError(
+            f"a {type(like).__name__} does not say how to make a new array (__array_namespace__), so "
+            "there is no place for the result: use the operation in place"
+        )
+    space = space()
+    try:
+        return space.empty(shape, dtype=like.dtype, device=like.device)
+    except TypeError:
+        return space.empty(shape, dtype=like.dtype)
+
+
+def copy(to: int, source: int, length: int, index: int) -> None:
+    """Copies bytes within a device's memory, and waits for that. Fails: OSError (the driver)."""
+    driver = ctypes.CDLL(os.environ.get("HORO_GPU_DRIVER") or "libcuda.so.1")
+    context, device = ctypes.c_void_p(), ctypes.c_int()
+    number = ctypes.c_uint64
+    for call in (
+        lambda: driver.cuDeviceGet(ctypes.byref(device), index),
+        lambda: driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), device),
+        lambda: driver.cuCtxPushCurrent_v2(context),
+    ):
+        _need(call())
+    try:
+        _need(driver.cuMemcpyAsync(number(to), number(source), ctypes.c_size_t(length), None))
+        _need(driver.cuStreamSynchronize(None))
+    finally:
+        driver.cuCtxPopCurrent_v2(ctypes.byref(context))
+        driver.cuDevicePrimaryCtxRelease_v2(device)
+
+
+def _need(code):
+    if code:
+        raise OSError(f"CUDA's driver cannot copy the result: error {code}")

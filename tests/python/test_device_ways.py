@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which way tensors of a device take: cuda_built(), nccl_built() and check-build say what a collective does
+here, and where the device cannot be reached, tensors go through the host with one warning, or the error that
+was asked for."""
+
+import json
+import os
+import subprocess
+
+import job
+
+PROGRAM = """
+    import sys, warnings
+    sys.path.insert(0, {support!r})
+    import torch
+    import horo.torch as horo
+    import software_torch as software
+    from horo.torch import _devices
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        horo.init()
+        print("cuda", horo.cuda_built(), "nccl", bool(horo.nccl_built()))
+        total = [horo.allreduce(torch.ones(5).to(software.DEVICE), op=horo.Sum) for _ in range(3)]
+        print("sum", total[0].cpu().tolist(), total[0].device.type)
+        print("reached", _devices.place_of(total[0]) is not None)
+    for one in told:
+        print("warned:", one.message)
+    horo.shutdown()
+"""
+HERE = os.path.dirname(os.path.abspath(__file__))
+PROGRAM = PROGRAM.format(support=os.path.join(HERE, "support"))
+
+
+def ran(environment, program=PROGRAM):
+    done = job.run_alone(program, **environment)
+    assert done.code == 0, done.output
+    return done.output
+
+
+def check_build(*arguments, **environment):
+    done = subprocess.run(
+        [job.HORO, "check-build", *arguments],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_a_device_that_is_reached():
+    output = ran({"HORO_GPU_OPERATIONS": "auto"})
+    assert "cuda True nccl True" in output
+    assert "sum [1.0, 1.0, 1.0, 1.0, 1.0] software" in output
+    assert "reached True" in output and "warned" not in output
+
+
+def test_nccl_is_not_used_when_another_way_is_named_or_it_is_not_there():
+    assert "cuda True nccl False" in ran({"HORO_GPU_OPERATIONS": "staged"})
+    output = ran({"HORO_GPU_OPERATIONS": "auto", "HORO_GPU_NCCL": "/nowhere/libnccl.so.2"})
+    assert "cuda True nccl False" in output and "reached True" in output
+
+
+# The backend of torch has found its driver by then, so that only Horo finds none.
+UNREACHED = PROGRAM.replace(
+    "    import software_torch as software\n",
+    "    import software_torch as software\n"
+    "    torch.ones(1).to(software.DEVICE)\n"
+    '    import os; os.environ["HORO_GPU_DRIVER"] = "/nowhere/libcuda.so.1"\n',
+)
+
+
+def test_a_driver_that_is_not_there_is_one_warning_and_a_copy_through_the_host():
+    # libhoro reads the environment of C, which os.environ changes.
+    output = ran({"HORO_GPU_OPERATIONS": "auto"}, UNREACHED)
+    assert "cuda False nccl False" in output
+    assert "sum [1.0, 1.0, 1.0, 1.0, 1.0] software" in output
+    assert "reached False" in output
+    assert output.count("warned:") == 1
+    assert "tensors on software devices are copied through the host's memory: CUDA's driver" in output
+    assert "/nowhere/libcuda.so.1" in output
+
+
+def test_a_driver_that_is_not_there_is_an_error_when_a_way_is_named():
+    done = job.run_alone(UNREACHED, HORO_GPU_OPERATIONS="staged")
+    assert done.code != 0
+    assert "StartError: CUDA's driver cannot be loaded: /nowhere/libcuda.so.1" in done.output
+
+
+def test_check_build_says_what_collectives_use():
+    table = check_build()
+    assert "[X] cuda         PyTorch's and C programs' tensors stay in GPU memory" in table
+    assert "[X] nccl         NCCL between GPUs" in table
+    assert "[X] NCCL" in check_build("--horovod")
+    none = {"HORO_GPU_DRIVER": "/nowhere/libcuda.so.1"}
+    table = check_build(**none)
+    assert "[ ] cuda         CUDA's driver cannot be loaded: /nowhere/libcuda.so.1" in table
+    assert "[ ] nccl         CUDA's driver cannot be loaded" in table
+    assert "[ ] NCCL" in check_build("--horovod", **none)
+    table = check_build(HORO_GPU_OPERATIONS="staged")
+    assert "[X] cuda" in table and "[ ] nccl         HORO_GPU_OPERATIONS names another way" in table
+    table = check_build(CUDA_VISIBLE_DEVICES="")
+    assert "[ ] cuda         CUDA's driver sees no device: CUDA_VISIBLE_DEVICES is ''" in table
+
+
+def test_the_program_that_measures_submissions_runs_and_no_step_waits():
+    """scripts/gpu-check runs it on a machine with a GPU. The times of the software device count nowhere."""
+    program = os.path.join(HERE, "..", "..", "bench", "gpu", "torch_gpu.py")
+    device = os.path.join(HERE, "support", "software_torch.py")
+    done = job.run(2, [program, "submit"], options=["--tag", "off"], HORO_BENCH_TORCH_DEVICE=device)
+    assert done.code == 0, done.output
+    lines = [json.loads(line) for line in done.output.splitlines() if line.startswith("{")]
+    figures = {line["what"]: line["middle"] for line in lines}
+    assert figures["host time per submitted tensor"] > 0
+    assert figures["calls that wait for the device in a step"] == 0

@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: Apache-2.0
+JOB = "numpy_device"
+RANKS = (2, 3)
+
+
+def test_job(checked, ranks, check):
+    checks = checked(JOB, ranks)
+    if check == "clean_end":
+        checks.require_clean_end()
+    else:
+        checks.require(check)
