@@ -103,6 +103,11 @@ const std::array kTexts{
     TextRow{"HORO_MASTER_ADDRESS", "MASTER_ADDR", &WorkerIdentity::master_address},
 };
 
+/// Written only for the workers of an elastic job.
+const std::array kElasticTexts{
+    TextRow{"HORO_MEMBERSHIP", nullptr, &WorkerIdentity::membership},
+};
+
 constexpr const char* kNonce = "HORO_BOARD_NONCE";
 
 // Computed from several fields; written for other frameworks and never read back.
@@ -145,11 +150,15 @@ Environment worker_environment(const WorkerIdentity& identity) {
   };
   add(kNumbers);
   if (identity.elastic) add(kElasticNumbers);
-  for (const auto& row : kTexts) {
-    const auto& text = identity.*row.field;
-    env.emplace_back(row.variable, text);
-    if (row.alias != nullptr) env.emplace_back(row.alias, text);
-  }
+  const auto add_texts = [&](std::span<const TextRow> rows) {
+    for (const auto& row : rows) {
+      const auto& text = identity.*row.field;
+      env.emplace_back(row.variable, text);
+      if (row.alias != nullptr) env.emplace_back(row.alias, text);
+    }
+  };
+  add_texts(kTexts);
+  if (identity.elastic) add_texts(kElasticTexts);
   env.emplace_back(kNonce, std::to_string(identity.board_nonce));
   if (!identity.master_address.empty()) {
     env.emplace_back("JAX_COORDINATOR_ADDRESS",
@@ -173,10 +182,12 @@ bool describes_rank(std::string_view variable) {
     });
   };
   if (is_in(kNumbers) || is_in(kElasticNumbers)) return true;
-  for (const auto& row : kTexts) {
-    if (variable == row.variable || (row.alias != nullptr && variable == row.alias)) return true;
-  }
-  return variable == kNonce ||
+  const auto is_text = [variable](std::span<const TextRow> rows) {
+    return std::ranges::any_of(rows, [variable](const TextRow& row) {
+      return variable == row.variable || (row.alias != nullptr && variable == row.alias);
+    });
+  };
+  return is_text(kTexts) || is_text(kElasticTexts) || variable == kNonce ||
          std::find(kDerived.begin(), kDerived.end(), variable) != kDerived.end();
 }
 
@@ -201,10 +212,18 @@ Status read_numbers(WorkerIdentity& identity, std::span<const NumberRow> rows,
   return {};
 }
 
+void read_texts(WorkerIdentity& identity, std::span<const TextRow> rows,
+                const std::function<const char*(const char*)>& lookup) {
+  for (const auto& row : rows) {
+    if (const char* text = lookup(row.variable); text != nullptr) identity.*row.field = text;
+  }
+}
+
 Status read_elastic(WorkerIdentity& identity,
                     const std::function<const char*(const char*)>& lookup) {
   if (lookup("HORO_ELASTIC") == nullptr) return {};
   HORO_TRY_STATUS(read_numbers(identity, kElasticNumbers, lookup));
+  read_texts(identity, kElasticTexts, lookup);
   if (!identity.elastic || (identity.worker >= 0 && identity.board_slot >= 0)) return {};
   return fail(Errc::invalid_argument,
               "HORO_ELASTIC=1 without {}; horo run sets both for the workers of an elastic job",
@@ -219,9 +238,7 @@ Result<std::optional<WorkerIdentity>> read_worker_identity(
   WorkerIdentity identity;
   HORO_TRY_STATUS(read_numbers(identity, kNumbers, lookup));
   HORO_TRY_STATUS(read_elastic(identity, lookup));
-  for (const auto& row : kTexts) {
-    if (const char* text = lookup(row.variable); text != nullptr) identity.*row.field = text;
-  }
+  read_texts(identity, kTexts, lookup);
   if (const char* text = lookup(kNonce); text != nullptr) {
     const std::string_view view(text);
     const auto [end, error] =

@@ -79,6 +79,9 @@ struct WorkerIdentity {
   /// Elastic: the job trains without this worker, or will begin to. The worker may prepare itself
   /// before it asks for its place.
   bool joins = false;
+  /// Elastic: host:port of the agent's server, where the worker asks for its place in each
+  /// generation.
+  std::string membership;
 };
 
 using Environment = std::vector<std::pair<std::string, std::string>>;

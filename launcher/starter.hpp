@@ -12,6 +12,7 @@
 
 #include "base/board_header.hpp"
 #include "base/clock.hpp"
+#include "base/elastic/membership_messages.hpp"
 #include "base/knobs/choices.hpp"
 #include "base/result.hpp"
 #include "base/strong.hpp"
@@ -57,6 +58,8 @@ struct AgentSpec {
   /// ends then.
   Duration stay{};
   std::array<std::uint8_t, 32> secret{};
+  /// Elastic: WorkerIdentity::membership of all workers. The agent fills it in.
+  std::string membership;
   /// Folder for the timelines of a job that failed, on each host; empty: the agent chooses one.
   std::string timeline_directory;
   /// Bytes of a rank's output that may be between the rank and the launcher's readers; 0: no limit.
@@ -129,6 +132,9 @@ class AgentEvents {
   virtual void on_output(Rank rank, Stream stream, std::string_view bytes) = 0;
   /// After the rank's last output.
   virtual void on_exit(const RankExit& exit) = 0;
+  /// Workers of an elastic assignment ask for their places in the next generation. Agent::answer
+  /// answers, unless the worker ends before.
+  virtual void on_called(const std::vector<elastic::MembershipCall>& calls) = 0;
   /// The rank took all of the last feed_stdin: the next one may follow.
   virtual void on_stdin_room() = 0;
   /// A signal of the batch system told the agent to end. It waits a moment for orders. In an
@@ -194,6 +200,10 @@ class Agent {
   virtual void end_worker(Rank worker) = 0;
   /// Tells all workers of the host that the membership is to change, see BoardHeader::notice.
   virtual void notice(std::uint64_t sequence, std::uint32_t flags) = 0;
+  /// Answers calls of this host's workers. An answer to a worker that has ended means nothing.
+  virtual void answer(std::vector<elastic::CallAnswer> answers) = 0;
+  /// The workers that still meet in that generation need not wait for each other.
+  virtual void end_meeting(std::uint64_t generation) = 0;
   /// No worker is spawned any more: on_finished (or on_waiting) follows once none lives.
   virtual void close() = 0;
 

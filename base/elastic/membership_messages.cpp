@@ -2,13 +2,11 @@
 #include "base/elastic/membership_messages.hpp"
 
 #include "base/board_header.hpp"
-#include "base/codec/wire_message.hpp"
+#include "base/elastic/membership_forms.hpp"
 
 namespace horo::elastic {
 
 namespace {
-
-constexpr wire::Text<std::uint32_t> kReason{.most = 4096, .nul_allowed = false};
 
 /// index < size, both at least what an index and a size can be.
 constexpr bool is_index(std::int32_t index, std::int32_t size) {
@@ -31,34 +29,6 @@ std::string_view problem_of_member(const MembershipAnswer& m) {
 }  // namespace
 
 }  // namespace horo::elastic
-
-template <>
-struct horo::FieldsOf<horo::elastic::MembershipCall> {
-  static void visit(auto& field, auto& m) {
-    field("worker", m.worker, wire::Fixed{});
-    field("attempt", m.attempt, wire::Fixed{});
-    field("generation", m.generation, wire::Fixed{});
-  }
-};
-
-template <>
-struct horo::FieldsOf<horo::elastic::MembershipAnswer> {
-  static void visit(auto& field, auto& m) {
-    using elastic::MembershipKind;
-    field("kind", m.kind, wire::Choice{MembershipKind::member, MembershipKind::refused});
-    field("generation", m.generation, wire::Fixed{});
-    field("rank", m.rank, wire::Fixed{});
-    field("size", m.size, wire::Fixed{});
-    field("local_rank", m.local_rank, wire::Fixed{});
-    field("local_size", m.local_size, wire::Fixed{});
-    field("cross_rank", m.cross_rank, wire::Fixed{});
-    field("cross_size", m.cross_size, wire::Fixed{});
-    field("host_index", m.host_index, wire::Fixed{});
-    field("survivors", m.survivors, wire::Fixed{});
-    field("notice", m.notice, wire::Fixed{});
-    field("reason", m.reason, elastic::kReason);
-  }
-};
 
 template <>
 struct horo::FieldsOf<horo::elastic::TrainingResumed> {
@@ -100,10 +70,19 @@ std::string encode(const TrainingResumed& resumed) {
   return encode_fields(resumed);
 }
 
+std::string_view problem_of(const MembershipCall& call) {
+  if (call.worker > kMostWorker) return "has no valid worker";
+  if (call.attempt == 0) return "has no attempt";
+  return call.generation > kMostGeneration ? "has no valid generation" : "";
+}
+
+std::string_view problem_of(const MembershipAnswer& answer) {
+  return answer.kind == MembershipKind::member ? problem_of_member(answer) : std::string_view{};
+}
+
 Result<MembershipCall> decode_call(std::string_view bytes) {
   HORO_TRY(const auto call, decode_fields<MembershipCall>(as_bytes(bytes), "a worker's call"));
-  if (call.worker <= kMostWorker && call.attempt > 0 && call.generation <= kMostGeneration)
-    return call;
+  if (problem_of(call).empty()) return call;
   return fail(Errc::protocol,
               "a worker's call is invalid: worker {}, attempt {}, generation {} are not all "
               "possible numbers",
@@ -113,8 +92,7 @@ Result<MembershipCall> decode_call(std::string_view bytes) {
 Result<MembershipAnswer> decode_answer(std::string_view bytes) {
   HORO_TRY(auto answer,
            decode_fields<MembershipAnswer>(as_bytes(bytes), "the launcher's answer to a worker"));
-  const auto problem =
-      answer.kind == MembershipKind::member ? problem_of_member(answer) : std::string_view{};
+  const auto problem = problem_of(answer);
   if (problem.empty()) return answer;
   return fail(Errc::protocol, "the launcher's answer to a worker is invalid: it {}", problem);
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a worker of an elastic job asks the launcher for its place in the next generation, through
-// the job's key-value store. The worker sets call_key(worker) and waits for
-// answer_key(worker, attempt). The launcher forms a generation from the workers that have called.
+// How a worker of an elastic job asks the launcher for its place in the next generation. The agent
+// of its host has a small key-value server for this: the worker sets call_key(worker) there and
+// waits for answer_key(worker, attempt). The agent passes the calls of all its workers on to the
+// launcher, which forms a generation from the workers that have called.
 // docs/design/elastic-ranks.md has the bytes and the order of events.
 #pragma once
 
@@ -14,7 +15,7 @@
 
 namespace horo::elastic {
 
-/// The server hands over values that are set under this prefix, and stores none of them.
+/// The agent's server hands over values that are set under this prefix, and stores none of them.
 inline constexpr std::string_view kCallPrefix = "horo/elastic/call/";
 
 std::string call_key(std::uint32_t worker);
@@ -24,7 +25,8 @@ std::string answer_key(std::uint32_t worker, std::uint32_t attempt);
 /// in it any more.
 std::string over_key(std::uint64_t generation);
 
-/// As kCallPrefix: a member tells how its generation began. No answer follows.
+/// As kCallPrefix, but at the launcher's server: a member tells how its generation began. No answer
+/// follows.
 inline constexpr std::string_view kResumedPrefix = "horo/elastic/resumed/";
 
 std::string resumed_key(std::uint32_t worker);
@@ -68,6 +70,15 @@ struct MembershipAnswer {
   friend bool operator==(const MembershipAnswer&, const MembershipAnswer&) = default;
 };
 
+/// The answer to one call.
+struct CallAnswer {
+  std::uint32_t worker = 0;
+  std::uint32_t attempt = 1;  ///< Of the call.
+  MembershipAnswer answer;
+
+  friend bool operator==(const CallAnswer&, const CallAnswer&) = default;
+};
+
 /// A training goes on in a new generation, as its rank 0 tells for the launcher's reports.
 struct TrainingResumed {
   std::uint32_t worker = 0;
@@ -81,6 +92,10 @@ struct TrainingResumed {
 std::string encode(const MembershipCall& call);
 std::string encode(const MembershipAnswer& answer);
 std::string encode(const TrainingResumed& resumed);
+
+// What is wrong with a message, as words after "it"; empty: nothing.
+std::string_view problem_of(const MembershipCall& call);
+std::string_view problem_of(const MembershipAnswer& answer);
 
 /// Fails: protocol.
 Result<MembershipCall> decode_call(std::string_view bytes);

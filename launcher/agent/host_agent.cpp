@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "launcher/agent/assignments.hpp"
+#include "launcher/agent/worker_calls.hpp"
 #include "launcher/process/control_group.hpp"
 #include "launcher/process/descendants.hpp"
 #include "launcher/protocol/descriptor_stream.hpp"
@@ -127,6 +128,10 @@ class HostAgent::Impl {
       abandon(Error(done.error()).context("horo-agent"));
   }
 
+  void on(const protocol::Answered& order) { take_answers(order); }
+
+  void on(const protocol::EndMeeting& order) { take_answers(order); }
+
   void on_misdirected(const AgentMessageRow& row) {
     refuse_order(fmt::format("the launcher sent '{}', which only an agent sends", row.name));
   }
@@ -179,6 +184,15 @@ class HostAgent::Impl {
     children_->take(order);
   }
 
+  template <typename Order>
+  void take_answers(const Order& order) {
+    if (ordered_ranks() == nullptr) return;
+    if (calls_ == nullptr)
+      return refuse_order(
+          fmt::format("the launcher sent '{}', but the job is not elastic", order.kRow.name));
+    calls_->take(order);
+  }
+
   void prepare(const protocol::Prepare& order) {
     if (auto accepted = assignments_.prepare(order.epoch); !accepted)
       return abandon(Error(accepted.error()).context("horo-agent"));
@@ -218,10 +232,26 @@ class HostAgent::Impl {
       return abandon(Error(accepted.error()).context("horo-agent"));
     if (!prepared && !enter_assignment()) return;
     host_ = order.spec.host;
-    auto ranks = RankSet::start(loop_, order.spec, options_.inheritance,
-                                [this](const Message& report) { send(report); });
+    auto spec = order.spec;
+    if (auto opened = open_calls(spec); !opened) return abandon(Error(opened.error()));
+    auto ranks = RankSet::start(loop_, std::move(spec), options_.inheritance,
+                                [this](const Message& report) { send_of_ranks(report); });
     if (!ranks) return abandon(std::move(ranks).error());
     ranks_ = std::move(*ranks);
+  }
+
+  /// Only the workers of an elastic job ask for their places.
+  Status open_calls(AgentSpec& spec) {
+    if (!spec.elastic) return {};
+    HORO_TRY(calls_, WorkerCalls::open(loop_, spec.secret,
+                                       [this](const protocol::Called& called) { send(called); }));
+    spec.membership = calls_->address();
+    return {};
+  }
+
+  void send_of_ranks(const Message& report) {
+    if (calls_ != nullptr) calls_->note(report);
+    send(report);
   }
 
   // -- Between two assignments -----------------------------------------------------------------
@@ -252,6 +282,7 @@ class HostAgent::Impl {
     forget_timer_.reset();
     if (ranks_ == nullptr) return;
     ranks_.reset();
+    calls_.reset();
     clear_rank_descriptors();
   }
 
@@ -403,6 +434,7 @@ class HostAgent::Impl {
   Options options_;
   std::unique_ptr<DescriptorStream> stream_;  ///< To the launcher.
   std::unique_ptr<ChildAgents> children_;     ///< Null: this agent never relays.
+  std::unique_ptr<WorkerCalls> calls_;        ///< Of an elastic assignment.
   std::unique_ptr<RankSet> ranks_;
   Assignments assignments_;
   std::string host_;

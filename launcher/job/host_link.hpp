@@ -75,6 +75,10 @@ class HostLink final : public AgentEvents {
 
   void on_exit(const RankExit& exit) override { news_->on_exit(exit); }
 
+  void on_called(const std::vector<elastic::MembershipCall>& calls) override {
+    news_->on_called(calls);
+  }
+
   void on_stdin_room() override { news_->on_stdin_room(); }
 
   void on_end_asked(int number) override;

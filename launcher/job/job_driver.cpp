@@ -51,6 +51,9 @@ class JobDriver::HostNews final : public AgentEvents {
     job_.apply(RankEnded{exit});
   }
 
+  /// The agents of a job that is not elastic pass no calls on.
+  void on_called(const std::vector<elastic::MembershipCall>&) override {}
+
   void on_stdin_room() override {
     if (job_.on_stdin_room_) job_.on_stdin_room_();
   }

@@ -79,6 +79,8 @@ class MpirunProcess final : public AgentEvents {
 
   void on_exit(const RankExit& exit) override { exit_ = exit; }
 
+  void on_called(const std::vector<elastic::MembershipCall>&) override {}
+
   void on_stdin_room() override {}
 
   /// The launcher gets the batch system's signals itself.

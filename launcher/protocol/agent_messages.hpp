@@ -10,6 +10,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "base/elastic/membership_forms.hpp"
 #include "launcher/protocol/agent_forms.hpp"
 #include "launcher/protocol/launcher_messages.hpp"
 #include "launcher/starter.hpp"
@@ -17,7 +18,7 @@
 namespace horo::launcher::protocol {
 
 inline constexpr std::uint32_t kMagic = 0x41524f48;  ///< "HORA", little endian.
-inline constexpr std::uint16_t kVersion = 12;        ///< Version of all messages but Hello.
+inline constexpr std::uint16_t kVersion = 13;        ///< Version of all messages but Hello.
 
 // -- From either side -------------------------------------------------------------------------
 
@@ -139,6 +140,24 @@ struct Exited {
     if (!is_end_status(exit.wait_status)) return "has a status that is not the end of a process";
     if (exit.lived > kLongestLife) return "has lived too long";
     return exit.undetached && !exit.attached ? "did not detach and had never attached" : "";
+  }
+};
+
+/// Workers of an elastic assignment ask for their places in the next generation. Answered follows,
+/// or the worker ends.
+struct Called {
+  std::vector<elastic::MembershipCall> calls;
+
+  static constexpr AgentMessageRow kRow = to_launcher(83, "called");
+
+  static void fields(auto& field, auto& m) { field("calls", m.calls, list(wire::Fields{})); }
+
+  static std::string_view check(const Called& m) {
+    if (m.calls.empty() || m.calls.size() > kMaxLocalRanks) return "has no calls or too many";
+    for (const auto& call : m.calls) {
+      if (const auto problem = elastic::problem_of(call); !problem.empty()) return problem;
+    }
+    return {};
   }
 };
 

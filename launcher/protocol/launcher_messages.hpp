@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/board_header.hpp"
+#include "base/elastic/membership_forms.hpp"
 #include "launcher/protocol/agent_forms.hpp"
 #include "launcher/starter.hpp"
 
@@ -275,6 +276,37 @@ struct Close {
   static constexpr AgentMessageRow kRow = to_agent(22, "close");
 
   static void fields(auto& /*field*/, auto& /*m*/) {}
+};
+
+/// Answers calls of workers of an elastic assignment, see Called.
+struct Answered {
+  std::vector<elastic::CallAnswer> answers;
+
+  static constexpr AgentMessageRow kRow = to_agent(23, "answered");
+
+  static void fields(auto& field, auto& m) { field("answers", m.answers, list(wire::Fields{})); }
+
+  static std::string_view check(const Answered& m) {
+    if (m.answers.empty() || m.answers.size() > kMaxLocalRanks) return "has no answers or too many";
+    for (const auto& one : m.answers) {
+      if (const auto problem = elastic::problem_of(one.answer); !problem.empty()) return problem;
+    }
+    return {};
+  }
+};
+
+/// The workers that still meet in that generation of an elastic job need not wait for each other.
+struct EndMeeting {
+  std::uint64_t generation = 1;
+
+  static constexpr AgentMessageRow kRow = to_agent(24, "end meeting");
+
+  static void fields(auto& field, auto& m) { field("generation", m.generation, wire::Fixed{}); }
+
+  static std::string_view check(const EndMeeting& m) {
+    const bool valid = m.generation >= 1 && m.generation <= elastic::kMostGeneration;
+    return valid ? "" : "has no valid generation";
+  }
 };
 
 /// Tells a viewer of the job, such as `horo top`, which agents the job has. In Carry and Gone,

@@ -26,7 +26,8 @@ using Message =
                  SpawnFailed, Output, Exited, StdinRoom, Finished, Failed, ControlGroupMade,
                  Prepare, Heartbeat, Prepared, Reach, Carry, Leave, Reached, Gone, Step, Recorded,
                  EndAsked, Look, Fetch, Viewed, Piece, Roster, Dismiss, Release, Assigned, Noted,
-                 Spawn, EndWorker, PostNotice, Close, Resize, Resized, AskMembers, Members>;
+                 Spawn, EndWorker, PostNotice, Close, Resize, Resized, AskMembers, Members, Called,
+                 Answered, EndMeeting>;
 
 /// Calls `handler.on(message)` with the message's own type if it is one for `receiver`, and
 /// `handler.on_misdirected(row)` otherwise. A handler without an `on` for one of its messages does

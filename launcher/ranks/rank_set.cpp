@@ -94,6 +94,7 @@ Status RankSet::admit(const WorkerIdentity& identity) {
   told.board_nonce = board_->nonce();
   told.timeline_fd = timeline_ ? kTimelineDescriptor : -1;
   told.timeline_index = entry->slot.value();
+  told.membership = spec_.membership;
   if (spec_.elastic) board_->reset(entry->slot);
   return {};
 }

@@ -83,7 +83,9 @@ Result<Meeting> ElasticMember::meet(Identity identity, const MeetLimits& limits)
   // Workers beyond the job's size wait for as long as the job lasts.
   const auto patience =
       last_ == 0 ? Deadline::never() : Deadline::in(SteadyClock::instance(), limits.membership);
-  HORO_TRY(auto place, caller_.call(*store, worker_, last_, patience));
+  const JobStore agents_store{worker.membership, known.secret};
+  HORO_TRY(auto place, caller_.call(worker.membership.empty() ? *store : agents_store, worker_,
+                                    last_, patience));
   apply(place.answer, identity);
   const Membership membership{.generation = place.answer.generation,
                               .survivors = static_cast<int>(place.answer.survivors),

@@ -125,6 +125,9 @@ std::vector<Message> messages() {
       EndWorker{.worker = Rank{4}},
       PostNotice{.notice = {.sequence = 3, .flags = 2}},
       Close{},
+      Called{.calls = {{.worker = 4, .attempt = 2, .generation = 1}}},
+      Answered{.answers = {{.worker = 4, .attempt = 2, .answer = {.generation = 2, .size = 2}}}},
+      EndMeeting{.generation = 2},
   };
 }
 

@@ -109,6 +109,12 @@ void Job::on_exit(const launcher::RankExit& exit) {
   check();
 }
 
+void Job::on_called(const std::vector<elastic::MembershipCall>& more) {
+  calls.insert(calls.end(), more.begin(), more.end());
+  ++call_messages;
+  check();
+}
+
 void Job::on_stdin_room() {
   ++rooms;
   check();

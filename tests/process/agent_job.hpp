@@ -65,6 +65,7 @@ class Job final : public launcher::AgentEvents {
   void on_spawn_failed(Rank rank, const Error& error) override;
   void on_output(Rank rank, launcher::Stream stream, std::string_view bytes) override;
   void on_exit(const launcher::RankExit& exit) override;
+  void on_called(const std::vector<elastic::MembershipCall>& calls) override;
   void on_stdin_room() override;
   void on_answer(std::size_t part, const launcher::Answer& answer) override;
   void on_waiting(int) override;
@@ -79,6 +80,8 @@ class Job final : public launcher::AgentEvents {
   std::map<Rank, std::size_t> bytes;  ///< Bytes of standard output, kept or not.
   std::map<Rank, launcher::RankExit> exits;
   std::vector<Rank> exit_order;
+  std::vector<elastic::MembershipCall> calls;
+  int call_messages = 0;  ///< Messages of the agent that had calls.
   int rooms = 0;
   int answers = 0;
   int ends_asked = 0;

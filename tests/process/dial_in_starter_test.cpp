@@ -72,6 +72,8 @@ class DialInWorld final : public AgentEvents {
       agent->stop({.rank = exit.rank, .cause = LossCause::exited, .detail = 1}, "localhost");
   }
 
+  void on_called(const std::vector<elastic::MembershipCall>&) override {}
+
   void on_stdin_room() override {}
 
   void on_waiting(int) override { FAIL("an agent of another system waits for an assignment"); }

@@ -6,12 +6,14 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <set>
 #include <sys/wait.h>
 
 #include <catch2/catch.hpp>
 
 #include "base/board_header.hpp"
+#include "base/kv/client.hpp"
 #include "base/unique_fd.hpp"
 #include "launcher/ranks/rank_descriptors.hpp"
 
@@ -435,4 +437,26 @@ TEST_CASE("200 workers one after the other leave the agent with its descriptors 
   constexpr long kSlack = 128;  // A thousandth of the slack for each worker would be a leak.
   CHECK(memory_of(world.agent) <= memory + kSlack);
 #endif
+}
+
+TEST_CASE("workers call at their agent, which passes the calls on and hands the answers over") {
+  Elastic world(2, 2, {"env=HORO_MEMBERSHIP", "say=!", "wait"});
+  auto& told = world.job.out[Rank{0}];
+  REQUIRE(world.job.run_until([&] { return told.ends_with("!"); }));
+  const auto address = told.substr(0, told.size() - 1);
+  const elastic::MembershipCall call{.worker = 1, .attempt = 3, .generation = 2};
+  auto worker = std::async(std::launch::async, [&] {
+    const auto deadline = Deadline::in(SteadyClock::instance(), kLimit);
+    auto client = kv::Client::connect(address, kv::Secret{}, deadline).value();
+    const auto bytes = client.set_then_get(elastic::call_key(1), encode(call),
+                                           elastic::answer_key(1, 3), deadline);
+    return elastic::decode_answer(bytes.value()).value();
+  });
+  REQUIRE(world.job.run_until([&] { return !world.job.calls.empty(); }));
+  CHECK(world.job.calls == std::vector<elastic::MembershipCall>{call});
+  world.job.agent().answer(
+      {{.worker = 1, .attempt = 3, .answer = {.generation = 3, .rank = 1, .size = 2}}});
+  world.settle();
+  CHECK(worker.get().rank == 1);
+  world.expect_healthy({0, 1});
 }

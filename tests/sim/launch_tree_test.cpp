@@ -244,6 +244,8 @@ class ElasticHost final : public AgentEvents {
     loop_.stop();
   }
 
+  void on_called(const std::vector<elastic::MembershipCall>&) override {}
+
   void on_stdin_room() override {}
 
   void on_end_asked(int) override {}

@@ -23,6 +23,8 @@ class FakeStarter final : public Starter {
     AgentEvents* events = nullptr;
     std::vector<std::string> calls;       ///< "stop 1", "kill", "signal 10", "taken 64 of 3", ...
     std::vector<WorkerIdentity> spawned;  ///< By Agent::spawn, in order.
+    std::vector<elastic::CallAnswer> answered;  ///< By Agent::answer, in order.
+    int answer_messages = 0;                    ///< Calls of Agent::answer.
     std::string input;
     std::string step;        ///< The step that the agent reports until it is ready.
     bool answers = true;     ///< Whether it answers questions about its ranks.
@@ -104,6 +106,15 @@ class FakeStarter final : public Starter {
 
     void notice(std::uint64_t sequence, std::uint32_t flags) override {
       host_.calls.push_back(fmt::format("notice {} {}", sequence, flags));
+    }
+
+    void answer(std::vector<elastic::CallAnswer> answers) override {
+      ++host_.answer_messages;
+      std::ranges::move(answers, std::back_inserter(host_.answered));
+    }
+
+    void end_meeting(std::uint64_t generation) override {
+      host_.calls.push_back(fmt::format("end meeting {}", generation));
     }
 
     void close() override { host_.calls.emplace_back("close"); }

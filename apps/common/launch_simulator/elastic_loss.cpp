@@ -10,8 +10,10 @@
 
 #include "base/elastic/membership_messages.hpp"
 #include "base/json.hpp"
-#include "launcher/elastic/driver/membership_store.hpp"
+#include "launcher/agent/call_gathering.hpp"
+#include "launcher/elastic/driver/call_answers.hpp"
 #include "launcher/elastic/membership.hpp"
+#include "launcher/protocol/protocol.hpp"
 #include "runtime/simulator/cluster/cluster_run.hpp"
 
 namespace horo::apps {
@@ -81,6 +83,16 @@ Cluster without(Cluster cluster, int host) {
   return cluster;
 }
 
+/// One host's agent, with the store at which its ranks call. It gathers their calls.
+struct SimAgent {
+  SimAgent(Network& network, int host, const std::vector<Rank>& ranks) : store(network, host) {
+    for (const auto rank : ranks) gathering.begin(rank);
+  }
+
+  SimStore store;
+  CallGathering gathering;
+};
+
 /// Thread: owner.
 class ElasticLossRun {
  public:
@@ -94,13 +106,14 @@ class ElasticLossRun {
     report_.failure = cluster.failures.front();
     network_.use(links_of(cluster));
     knows_.resize(static_cast<std::size_t>(world_.hosts()));
-    store_.intercept(std::string(elastic::kCallPrefix), [this](std::string_view value) {
-      const auto call = elastic::decode_call(value).value();
-      const auto orders = launcher_.apply(
-          WorkerCalled{static_cast<int>(call.worker), call.attempt, call.generation},
-          network_.now());
-      carry_out(orders);
-    });
+    for (int host = 0; host < world_.hosts(); ++host)
+      agents_.push_back(std::make_unique<SimAgent>(network_, host, ranks_of(host)));
+    for (int host = 0; host < world_.hosts(); ++host) {
+      agents_[static_cast<std::size_t>(host)]->store.intercept(
+          std::string(elastic::kCallPrefix), [this, host](std::string_view value) {
+            called(host, elastic::decode_call(value).value());
+          });
+    }
     launcher_.forget_time();
   }
 
@@ -178,26 +191,76 @@ class ElasticLossRun {
 
   /// As MembershipCaller::call() and GenerationGuard::start().
   void call(int host, Rank rank) {
+    auto& store = agents_[static_cast<std::size_t>(host)]->store;
     const auto worker = static_cast<std::uint32_t>(rank.value());
-    store_.connect(host);
+    store.connect(host);
     const elastic::MembershipCall call{.worker = worker, .attempt = 2, .generation = 1};
-    const auto response = store_.call_after(
+    const auto response = store.call_after(
         host, {.op = kv::Op::set, .keys = {elastic::call_key(worker)}, .value = encode(call)},
         {.op = kv::Op::get, .keys = {elastic::answer_key(worker, call.attempt)}});
     const auto answer = elastic::decode_answer(response.value).value();
     HORO_CHECK(answer.generation == 2 && answer.size == survivors());
-    if (++answered_ == survivors()) report_.last_answered = since();
-    store_.send(host, {.op = kv::Op::get, .keys = {elastic::over_key(answer.generation)}});
+    if (++answered_ == survivors()) note_agreement();
+    store.send(host, {.op = kv::Op::get, .keys = {elastic::over_key(answer.generation)}});
+  }
+
+  /// As WorkerCalls::called(). All ranks of a host call before the time for gathering is over.
+  void called(int host, const elastic::MembershipCall& call) {
+    auto& agent = *agents_[static_cast<std::size_t>(host)];
+    HORO_CHECK(agent.gathering.add(call));
+    if (!agent.gathering.complete()) return;
+    const protocol::Called message{agent.gathering.take()};
+    carry(host, agent.store, 0, store_, message, [this, message] {
+      for (const auto& one : message.calls) {
+        carry_out(
+            launcher_.apply(WorkerCalled{static_cast<int>(one.worker), one.attempt, one.generation},
+                            network_.now()));
+      }
+    });
   }
 
   /// As ElasticDriver::carry_out().
   void carry_out(const MembershipOrders& orders) {
-    if (orders.over) store_.set(elastic::over_key(*orders.over), {});
-    if (!orders.formed) return;
-    for (const auto& member : orders.formed->members) {
-      store_.set(elastic::answer_key(static_cast<std::uint32_t>(member.worker), member.attempt),
-                 encode(answer_of(*orders.formed, member)));
+    if (orders.over) {
+      for (int host = 0; host < world_.hosts(); ++host) {
+        if (host != lost()) tell(host, protocol::EndMeeting{*orders.over});
+      }
     }
+    if (!orders.formed) return;
+    for (auto& [host, answers] : answers_of(*orders.formed))
+      tell(static_cast<int>(host), protocol::Answered{std::move(answers)});
+  }
+
+  void tell(int host, const protocol::EndMeeting& order) {
+    auto& agent = *agents_[static_cast<std::size_t>(host)];
+    carry(0, store_, host, agent.store, order, [&agent, generation = order.generation] {
+      agent.store.set(elastic::over_key(generation), {});
+    });
+  }
+
+  void tell(int host, const protocol::Answered& order) {
+    auto& agent = *agents_[static_cast<std::size_t>(host)];
+    carry(0, store_, host, agent.store, order, [&agent, answers = order.answers] {
+      for (const auto& one : answers)
+        agent.store.set(elastic::answer_key(one.worker, one.attempt), encode(one.answer));
+    });
+  }
+
+  /// A message between an agent and the launcher, whose processes are those of their stores.
+  void carry(int from, SimStore& sender, int to, SimStore& receiver,
+             const protocol::Message& message, std::function<void()> arrive) {
+    std::string frame;
+    HORO_CHECK(protocol::encode(message, frame));
+    const auto bytes = frame.size();
+    network_.carry(from, to, bytes, sender.work(bytes),
+                   [this, bytes, &receiver, arrive = std::move(arrive)]() mutable {
+                     network_.at(receiver.work(bytes), std::move(arrive));
+                   });
+  }
+
+  void note_agreement() {
+    report_.last_answered = since();
+    report_.of_launcher_to_agree = network_.traffic(0);
   }
 
   void meet() {
@@ -228,7 +291,8 @@ class ElasticLossRun {
   const Cluster cluster_;
   World world_;
   Network& network_;
-  SimStore store_;
+  SimStore store_;  ///< The launcher's process.
+  std::vector<std::unique_ptr<SimAgent>> agents_;
   Launcher launcher_;
   ElasticLossReport report_;
   TimePoint begin_{};
@@ -259,6 +323,7 @@ std::string to_json(const Cluster& cluster, const ElasticLossReport& report) {
     json.key(fmt::format("{}_bytes", who)).value(static_cast<std::int64_t>(traffic.bytes));
   };
   write("launcher", report.of_launcher);
+  write("launcher_agree", report.of_launcher_to_agree);
   write("most", report.most_of_host);
   write("median", report.median_of_host);
   json.end_object();

@@ -2,9 +2,10 @@
 // Simulates how an elastic job on a described cluster loses a host and forms its next generation.
 // Virtual time: the same on every machine.
 //
-// Real code: the leaders that tell each other of the loss, the membership machine of the launcher,
-// the store's table, all messages with their bytes, and how ranks meet in a generation. Modelled:
-// links, and the processors of the store and the leaders. What a rank does between the loss and its
+// Real code: the leaders that tell each other of the loss, how an agent gathers the calls of its
+// ranks, the membership machine of the launcher, the stores' tables, all messages with their bytes,
+// and how ranks meet in a generation. Modelled: links, and the processors of the launcher, the
+// agents and the leaders. What a rank does between the loss and its
 // call takes no time. The ranks meet only when the last of them has its answer, so the whole takes
 // no longer than the sum of its parts.
 #pragma once
@@ -25,6 +26,8 @@ struct ElasticLossReport {
   Duration last_connected{};  ///< `horo_init` has returned on every survivor.
   /// Since the first survivor knows, in both directions. Launcher and store are on host 0.
   runtime::sim::Traffic of_launcher;
+  runtime::sim::Traffic
+      of_launcher_to_agree;              ///< The part of it until every survivor has its rank.
   runtime::sim::Traffic most_of_host;    ///< The busiest other host has so many.
   runtime::sim::Traffic median_of_host;  ///< Frames and bytes each by itself.
   Duration membership{};  ///< Processor time of this machine for the launcher's decisions.

@@ -138,6 +138,14 @@ void ElasticAgent::notice(const Notice& notice) {
   if (has_agent()) agent_->notice(notice.sequence, notice.flags);
 }
 
+void ElasticAgent::answer(std::vector<elastic::CallAnswer> answers) {
+  if (has_agent()) agent_->answer(std::move(answers));
+}
+
+void ElasticAgent::end_meeting(std::uint64_t generation) {
+  if (has_agent()) agent_->end_meeting(generation);
+}
+
 void ElasticAgent::close() {
   if (stage_ == Stage::planning) return give_up_plan();
   if (stage_ == Stage::running) {
@@ -249,6 +257,14 @@ void ElasticAgent::on_exit(const RankExit& exit) {
   living_.erase(exit.rank.value());
   hooks_.on_output_end(exit.rank);
   hooks_.tell(WorkerEnded{exit});
+}
+
+void ElasticAgent::on_called(const std::vector<elastic::MembershipCall>& calls) {
+  for (const auto& call : calls) {
+    hooks_.tell(WorkerCalled{.worker = static_cast<int>(call.worker),
+                             .attempt = call.attempt,
+                             .generation = call.generation});
+  }
 }
 
 void ElasticAgent::on_end_asked(int number) {

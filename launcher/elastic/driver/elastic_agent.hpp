@@ -92,6 +92,8 @@ class ElasticAgent final : public AgentEvents {
   void spawn(const StartWorker& worker);
   void end_worker(int worker);
   void notice(const Notice& notice);
+  void answer(std::vector<elastic::CallAnswer> answers);
+  void end_meeting(std::uint64_t generation);
   void close();
   void signal(int number);
   void stop(const Poison& cause, const std::string& host);
@@ -108,6 +110,8 @@ class ElasticAgent final : public AgentEvents {
   void on_spawn_failed(Rank rank, const Error& error) override;
   void on_output(Rank rank, Stream stream, std::string_view bytes) override;
   void on_exit(const RankExit& exit) override;
+
+  void on_called(const std::vector<elastic::MembershipCall>& calls) override;
 
   void on_stdin_room() override {}
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "launcher/elastic/driver/call_answers.hpp"
 #include "launcher/protocol/own_address.hpp"
 
 namespace horo::launcher {
@@ -98,6 +99,18 @@ void ElasticAgents::close(std::size_t host) {
 
 void ElasticAgents::notice(const Notice& notice) {
   each([&](ElasticAgent& agent) { agent.notice(notice); });
+}
+
+void ElasticAgents::answer(const FormedGeneration& generation) {
+  for (auto& [host, answers] : answers_of(generation)) agents_[host]->answer(std::move(answers));
+}
+
+void ElasticAgents::turn_away(const TurnedAway& worker, elastic::MembershipKind kind) const {
+  if (auto* agent = of_worker(worker.worker)) agent->answer({answer_of(worker, kind)});
+}
+
+void ElasticAgents::end_meeting(std::uint64_t generation) {
+  each([&](ElasticAgent& agent) { agent.end_meeting(generation); });
 }
 
 void ElasticAgents::suspend() {

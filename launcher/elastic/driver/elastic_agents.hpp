@@ -38,6 +38,14 @@ class ElasticAgents {
   void end_worker(int worker);
   void close(std::size_t host);
   void notice(const Notice& notice);
+
+  /// Answers the calls of all members, with one message for each host.
+  void answer(const FormedGeneration& generation);
+  /// Answers a call that leads into no generation.
+  void turn_away(const TurnedAway& worker, elastic::MembershipKind kind) const;
+  /// The workers that still meet in that generation need not wait for each other.
+  void end_meeting(std::uint64_t generation);
+
   void suspend();
   void resume();
   void signal(int number);

@@ -61,19 +61,10 @@ ElasticAgentHooks ElasticDriver::agent_hooks() {
 }
 
 Status ElasticDriver::start(const discovery::HostSet& offered) {
-  HORO_TRY(store_,
-           MembershipStore::open(loop_, spec_.secret,
-                                 {.on_call =
-                                      [this](const auto& call) {
-                                        apply(WorkerCalled{.worker = static_cast<int>(call.worker),
-                                                           .attempt = call.attempt,
-                                                           .generation = call.generation});
-                                      },
-                                  .on_resumed =
-                                      [this](const auto& resumed) {
-                                        if (const auto* row = history_.note(resumed))
-                                          handlers_.on_change(describe_resumed(*row));
-                                      }}));
+  HORO_TRY(store_, MembershipStore::open(loop_, spec_.secret, [this](const auto& resumed) {
+             if (const auto* row = history_.note(resumed))
+               handlers_.on_change(describe_resumed(*row));
+           }));
   agents_.emplace(
       loop_, *store_, plan_, agent_hooks(),
       ElasticAgents::Options{.times = spec_.times, .others_may_come = spec_.others_may_come});
@@ -162,8 +153,6 @@ void ElasticDriver::apply(const MembershipEvent& event) {
   const auto time = now();
   state_ = next(std::move(state_), event, time);
   history_.note(state_, event, time);
-  if (const auto* ended = std::get_if<WorkerEnded>(&event))
-    store_->forget(ended->exit.rank.value());
   carry_out(std::exchange(state_.orders, {}));
 }
 
@@ -178,14 +167,17 @@ void ElasticDriver::carry_out(const MembershipOrders& orders) {
 }
 
 void ElasticDriver::answer_calls(const MembershipOrders& orders) {
-  if (orders.over) store_->end_meeting(*orders.over);
+  if (orders.over) {
+    agents_->end_meeting(*orders.over);
+    store_->clear_before(*orders.over);
+  }
   for (const auto& end : orders.end) agents_->end_worker(end.worker);
-  if (orders.formed) store_->answer(*orders.formed);
+  if (orders.formed) agents_->answer(*orders.formed);
   if (orders.formed) handlers_.on_change(describe_generation(history_.generations().back()));
   for (const auto& worker : orders.removed)
-    store_->turn_away(worker, elastic::MembershipKind::removed);
+    agents_->turn_away(worker, elastic::MembershipKind::removed);
   for (const auto& worker : orders.refused)
-    store_->turn_away(worker, elastic::MembershipKind::refused);
+    agents_->turn_away(worker, elastic::MembershipKind::refused);
 }
 
 void ElasticDriver::start_workers(const MembershipOrders& orders) {

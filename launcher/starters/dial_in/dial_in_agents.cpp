@@ -65,6 +65,10 @@ class DialInAgents::HostHandle final : public Agent {
 
   void notice(std::uint64_t /*sequence*/, std::uint32_t /*flags*/) override {}
 
+  void answer(std::vector<elastic::CallAnswer> /*answers*/) override {}
+
+  void end_meeting(std::uint64_t /*generation*/) override {}
+
   void close() override {}
 
   bool ask(std::size_t part, const Question& question) override {
@@ -134,7 +138,8 @@ struct DialInAgents::Incoming {
   void on(const protocol::Failed& m) const { agents.lose(rank, m.error); }
 
   // The agent of a dialled-in rank has no peer to greet again, no ports to find, no other agents to
-  // relay, no further assignment, and no batch system that ends it: these change nothing.
+  // relay, no further assignment, no elastic one, and no batch system that ends it: these change
+  // nothing.
   void on(const protocol::Hello&) const {}
 
   void on(const protocol::Heartbeat&) const {}
@@ -144,6 +149,8 @@ struct DialInAgents::Incoming {
   void on(const protocol::Prepared&) const {}
 
   void on(const protocol::EndAsked&) const {}
+
+  void on(const protocol::Called&) const {}
 
   template <typename M>
     requires protocol::kIsOfRelay<M>

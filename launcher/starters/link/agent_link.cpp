@@ -219,6 +219,8 @@ class Link : public std::enable_shared_from_this<Link> {
       link.events_->on_spawn_failed(m.rank, m.error);
     }
 
+    void on(const protocol::Called& m) { link.events_->on_called(m.calls); }
+
     void on(const protocol::StdinRoom&) { link.events_->on_stdin_room(); }
 
     void on(const protocol::EndAsked& m) { link.events_->on_end_asked(m.number); }
@@ -472,6 +474,14 @@ class LinkedAgent final : public Agent {
 
   void notice(std::uint64_t sequence, std::uint32_t flags) override {
     link_->order_or_keep(protocol::PostNotice{{.sequence = sequence, .flags = flags}});
+  }
+
+  void answer(std::vector<elastic::CallAnswer> answers) override {
+    link_->order(protocol::Answered{std::move(answers)});
+  }
+
+  void end_meeting(std::uint64_t generation) override {
+    link_->order(protocol::EndMeeting{generation});
   }
 
   void close() override { link_->order_or_keep(protocol::Close{}); }

@@ -73,6 +73,14 @@ struct Check {
     return check_rank(task, m.exit.rank, m.kRow.name);
   }
 
+  Status operator()(const protocol::Called& m) const {
+    if (!task.ranks().is_elastic())
+      return fail(Errc::protocol, "it sent '{}', but the job is not elastic", m.kRow.name);
+    for (const auto& call : m.calls)
+      HORO_TRY_STATUS(check_rank(task, Rank{static_cast<int>(call.worker)}, m.kRow.name));
+    return {};
+  }
+
   Status operator()(const protocol::Prepared& m) const { return check_facts(task, m); }
 
   Status operator()(const Viewed& m) const {

@@ -9,8 +9,8 @@ namespace horo::runtime::bootstrap {
 
 namespace {
 
-/// The launcher serves the store before it starts a worker, so a store that refuses connections is
-/// gone, unless very many workers connect at the same time.
+/// Launcher and agent serve their stores before a worker is started, so a store that refuses
+/// connections is gone, unless very many workers connect at the same time.
 constexpr Duration kToConnect = std::chrono::seconds(5);
 
 Failure gone(Error error, const JobStore& store) {

@@ -10,8 +10,9 @@
 
 namespace horo::runtime::bootstrap {
 
-/// Asks the launcher for this worker's place in the next generation of an elastic job. Owns the
-/// number of calls that this process has made. Thread: owner.
+/// Asks the launcher, through the agent of this host, for this worker's place in the next
+/// generation of an elastic job. Owns the number of calls that this process has made. Thread:
+/// owner.
 class MembershipCaller {
  public:
   struct Place {
@@ -19,9 +20,10 @@ class MembershipCaller {
     kv::Client store;                  ///< The connection over which it came.
   };
 
-  /// `generation`: the last one of which this process was a member; 0: none. Blocks: until the
-  /// launcher has formed a generation. Fails: removed and unavailable (with the launcher's reason;
-  /// unavailable also if the launcher is gone), timed_out, protocol, and as kv::Client.
+  /// `store`: the one of this host's agent. `generation`: the last one of which this process was a
+  /// member; 0: none. Blocks: until the launcher has formed a generation. Fails: removed and
+  /// unavailable (with the launcher's reason; unavailable also if the launcher is gone), timed_out,
+  /// protocol, and as kv::Client.
   Result<Place> call(const JobStore& store, std::uint32_t worker, std::uint64_t generation,
                      const Deadline& deadline);
 

@@ -56,6 +56,10 @@ class SimStore {
   /// Called by a fiber: the two round trips of the handshake.
   void connect(int from);
 
+  /// The server's process handles one more message, of the store or of something else. Returns when
+  /// that will be done.
+  TimePoint work(std::size_t bytes);
+
  private:
   struct Waiting {
     int from = 0;
@@ -69,9 +73,6 @@ class SimStore {
   void handle(Waiting call);
   void answer(const Waiting& call, kv::Response response, std::size_t value_bytes);
   void wake(const std::string& key);
-  /// Until then the server is busy with what has come.
-  TimePoint work(std::size_t bytes);
-
   Network& network_;
   const int host_;
   kv::KeyValueStore table_{kv::StoreLimits{}};

@@ -21,6 +21,10 @@ apps::ElasticLossReport loss_of(const std::string& text) {
   return apps::simulate_elastic_loss(*cluster);
 }
 
+/// The leader of the launcher's host exchanges about so many frames with its neighbours after a
+/// loss.
+constexpr std::uint64_t kOfTree = 200;
+
 apps::ElasticLossReport loss_among(int hosts) {
   return loss_of(fmt::format(
       "hosts: [{{count: {}, ranks: 1}}]\nlinks: {{latency_us: 50}}\nfailures: [{{host: {}}}]\n",
@@ -73,4 +77,22 @@ TEST_CASE(
   };
   const auto hundred = per_host(loss_among(100), 100);
   CHECK(per_host(loss_among(1000), 1000) <= hundred + 1);
+}
+
+TEST_CASE("ranks that share a host call in one message, and 8,000 ranks agree within 50 ms") {
+  const auto of_eight = [](int hosts, const char* how) {
+    return loss_of(fmt::format(
+        "hosts: [{{count: {}, ranks: 8}}]\nlinks: {{latency_us: 50}}\nfailures: [{{host: {}, how: "
+        "{}}}]\n",
+        hosts, hosts / 2, how));
+  };
+  const auto hundred = of_eight(100, "dies");
+  // One message with calls, one with answers, and one with the end of the generation before.
+  CHECK(hundred.of_launcher_to_agree.frames <= 3 * 100 + kOfTree);
+  CHECK(hundred.of_launcher_to_agree.frames == loss_among(100).of_launcher_to_agree.frames);
+  for (const char* how : {"dies", "is_cut"}) {
+    const auto thousand = of_eight(1000, how);
+    CHECK(thousand.last_answered - thousand.last_knows <= 50ms);
+    CHECK(thousand.of_launcher_to_agree.frames <= 3 * 1000 + kOfTree);
+  }
 }

@@ -141,6 +141,12 @@ std::vector<Message> orders_and_reports() {
           Noted{"something has been replaced"}};
 }
 
+elastic::CallAnswer sample_answer() {
+  return {.worker = 17,
+          .attempt = 2,
+          .answer = {.generation = 6, .rank = 1, .size = 3, .survivors = 2, .notice = 4}};
+}
+
 std::vector<Message> one_of_each() {
   auto all = orders_and_reports();
   all.emplace_back(Spawn{sample_workers()});
@@ -165,6 +171,12 @@ std::vector<Message> one_of_each() {
                                        .use = timeline::LiveHostUse::put_aside,
                                        .why = "worker 1 on host node1: exit code 3",
                                        .for_ns = 1000}}}});
+  all.emplace_back(Called{{{.worker = 17, .attempt = 2, .generation = 5}, {.worker = 12}}});
+  all.emplace_back(Answered{
+      {sample_answer(),
+       {.worker = 12,
+        .answer = {.kind = elastic::MembershipKind::refused, .reason = "the job is ending"}}}});
+  all.emplace_back(EndMeeting{5});
   return all;
 }
 
@@ -301,6 +313,20 @@ TEST_CASE("invalid orders of an elastic job are refused") {
   CHECK_FALSE(decode(payload_of(PostNotice{{.sequence = 1, .flags = 4}})));
 }
 
+TEST_CASE("calls and answers of workers that cannot be are refused") {
+  CHECK_FALSE(decode(payload_of(Called{})));
+  CHECK_FALSE(decode(payload_of(Called{{{.worker = 1, .attempt = 0}}})));
+  CHECK_FALSE(decode(payload_of(Called{{{.worker = elastic::kMostWorker + 1}}})));
+  CHECK_FALSE(decode(
+      payload_of(Called{std::vector<elastic::MembershipCall>(std::size_t{kMaxLocalRanks} + 1)})));
+  CHECK_FALSE(decode(payload_of(Answered{})));
+  auto answer = sample_answer();
+  answer.answer.rank = 3;
+  CHECK_FALSE(decode(payload_of(Answered{{answer}})));
+  CHECK_FALSE(decode(payload_of(EndMeeting{0})));
+  CHECK_FALSE(decode(payload_of(EndMeeting{elastic::kMostGeneration + 1})));
+}
+
 TEST_CASE("the bytes are those of docs/design/agent-protocol.md") {
   CHECK(frame_of(Started{Rank{5}, 0x01020304}) ==
         std::string("\x09\0\0\0\x40\x05\0\0\0\x04\x03\x02\x01", 13));
@@ -311,6 +337,8 @@ TEST_CASE("the bytes are those of docs/design/agent-protocol.md") {
   CHECK(frame_of(PostNotice{{.sequence = 7, .flags = 2}}) ==
         std::string("\x0d\0\0\0\x15\x07\0\0\0\0\0\0\0\x02\0\0\0", 17));
   CHECK(frame_of(Close{}) == std::string("\x01\0\0\0\x16", 5));
+  CHECK(frame_of(Called{{{.worker = 3, .attempt = 2, .generation = 5}}}) ==
+        std::string("\x15\0\0\0\x53\x01\0\0\0\x03\0\0\0\x02\0\0\0\x05\0\0\0\0\0\0\0", 25));
 }
 
 TEST_CASE("the output of a login shell before the hello is dropped") {

@@ -101,11 +101,13 @@ TEST_CASE("every variable that is written describes a rank") {
 TEST_CASE("a worker of an elastic job is told its number and its slot, and others are not") {
   CHECK(as_map(kThird).count("HORO_ELASTIC") == 0);
   CHECK(as_map(kThird).count("HORO_BOARD_SLOT") == 0);
+  CHECK(as_map(kThird).count("HORO_MEMBERSHIP") == 0);
   auto worker = kThird;
   worker.elastic = true;
   worker.worker = 17;
   worker.board_slot = 5;
   worker.joins = true;
+  worker.membership = "127.0.0.1:4711";
   const auto env = as_map(worker);
   CHECK(env.at("HORO_ELASTIC") == "1");
   CHECK(env.at("HORO_JOINS") == "1");
@@ -116,6 +118,7 @@ TEST_CASE("a worker of an elastic job is told its number and its slot, and other
   CHECK((*read)->worker == 17);
   CHECK((*read)->board_slot == 5);
   CHECK((*read)->joins);
+  CHECK((*read)->membership == "127.0.0.1:4711");
   for (const auto& [name, value] : horo::worker_environment(worker))
     CHECK(horo::describes_rank(name));
 }

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The driver of an elastic job over fake agents, with real workers' calls to the store.
+// The driver of an elastic job over fake agents, which pass on the calls of workers.
 #include "launcher/elastic/driver/elastic_driver.hpp"
 
 #include <array>
 #include <csignal>
 #include <fcntl.h>
-#include <thread>
+#include <map>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
 
-#include "base/kv/client.hpp"
 #include "launcher/elastic/driver/monitored_elastic_job.hpp"
 #include "launcher/output/job_output.hpp"
 #include "tests/support/fake_starter.hpp"
@@ -23,10 +22,6 @@ using elastic::MembershipCall;
 using elastic::MembershipKind;
 
 namespace {
-
-Deadline soon() {
-  return Deadline::in(SteadyClock::instance(), 30s);
-}
 
 /// An elastic job over fake agents, with a pipe for a screen.
 struct World {
@@ -98,22 +93,39 @@ struct World {
       events(host).on_started(Rank{worker.worker}, 1000 + worker.worker);
   }
 
-  /// Workers call at the same time, and get their answers in this order.
+  /// The hosts whose agents have started the worker.
+  std::size_t host_of(std::uint32_t worker) {
+    for (std::size_t host = 0; host < starter.started(); ++host) {
+      const auto& spawned = starter.host(host).spawned;
+      const auto is_it = [worker](const WorkerIdentity& one) {
+        return one.worker == static_cast<int>(worker);
+      };
+      if (std::ranges::any_of(spawned, is_it)) return host;
+    }
+    FAIL("worker " << worker << " was never started");
+    return 0;
+  }
+
+  /// Workers call. The agent of each host passes the calls of its workers on together.
+  void call_only(const std::vector<MembershipCall>& calls) {
+    std::map<std::size_t, std::vector<MembershipCall>> by_host;
+    for (const auto& one : calls) by_host[host_of(one.worker)].push_back(one);
+    for (const auto& [host, its] : by_host) events(host).on_called(its);
+    turn();
+  }
+
+  /// Workers call, and get their answers in this order.
   std::vector<MembershipAnswer> call(const std::vector<MembershipCall>& calls) {
-    const auto address = driver->store_address();
+    call_only(calls);
     std::vector<MembershipAnswer> answers;
-    std::thread workers([&] {
-      auto client = kv::Client::connect(address, secret, soon()).value();
-      for (const auto& one : calls)
-        static_cast<void>(client.set(elastic::call_key(one.worker), encode(one), soon()));
-      for (const auto& one : calls) {
-        const auto bytes = client.get(elastic::answer_key(one.worker, one.attempt), soon()).value();
-        answers.push_back(elastic::decode_answer(bytes).value());
-      }
-      loop->post([this] { loop->stop(); });
-    });
-    loop->run();
-    workers.join();
+    for (const auto& one : calls) {
+      const auto& all = starter.host(host_of(one.worker)).answered;
+      const auto found = std::ranges::find_if(all, [&](const elastic::CallAnswer& answer) {
+        return answer.worker == one.worker && answer.attempt == one.attempt;
+      });
+      REQUIRE(found != all.end());
+      answers.push_back(found->answer);
+    }
     return answers;
   }
 
@@ -163,15 +175,7 @@ TEST_CASE("survivors of a loss get their places at once, and the replacement joi
   CHECK_THAT(world.changes.back(), Catch::Contains("generation 2: 1 rank, without worker 1 on host "
                                                    "a (killed by signal 9 (SIGKILL))"));
   // The new worker calls, and the member is told of it.
-  std::thread joiner([&] {
-    auto client = kv::Client::connect(world.driver->store_address(), world.secret, soon()).value();
-    static_cast<void>(
-        client.set(elastic::call_key(2), encode(MembershipCall{.worker = 2}), soon()));
-    world.loop->post([&] { world.loop->stop(); });
-  });
-  world.loop->run();
-  joiner.join();
-  world.turn();
+  world.call_only({{.worker = 2}});
   CHECK(world.starter.host(0).count("notice 1 2") == 1);
   const auto both = world.call({{.worker = 0, .attempt = 3, .generation = 2}});
   CHECK((both[0].size == 2 && both[0].notice == 1));
@@ -336,13 +340,36 @@ TEST_CASE("a later failure to list the hosts is one line, and the job goes on") 
   CHECK_FALSE(world.driver->end());
 }
 
-TEST_CASE("a process that is not in the job is told so when it calls") {
-  World world(rules(1, 2));
+TEST_CASE("a worker that has ended is refused if a call of it still comes") {
+  World world(rules(1, 2), {{"a", 2}, {"b", 2}});
   world.begin_host();
-  const auto answers = world.call({{.worker = 9}});
-  REQUIRE(answers.size() == 1);
+  world.call({{.worker = 0}, {.worker = 1}});
+  world.end(1, kKilled);
+  const auto answers = world.call({{.worker = 1, .attempt = 2, .generation = 1}});
   CHECK(answers[0].kind == MembershipKind::refused);
-  CHECK_THAT(answers[0].reason, Catch::Contains("worker 9 is not part of this job"));
+  CHECK_THAT(answers[0].reason, Catch::Contains("worker 1 is not part of this job"));
+}
+
+TEST_CASE(
+    "all members of a host get their answers in one message, and every agent hears of the "
+    "end of a generation") {
+  World world(rules(1, 4), {{"a", 2}, {"b", 2}});
+  world.begin_host(0);
+  world.begin_host(1);
+  world.begin_host(0);
+  world.call({{.worker = 0}, {.worker = 1}, {.worker = 2}, {.worker = 3}});
+  CHECK(world.starter.host(0).answer_messages == 1);
+  CHECK(world.starter.host(1).answer_messages == 1);
+  CHECK(world.starter.host(0).answered.size() == 2);
+  world.end(0, kKilled);
+  CHECK(world.starter.host(0).count("end meeting 1") == 1);
+  CHECK(world.starter.host(1).count("end meeting 1") == 1);
+  const auto answers = world.call({{.worker = 1, .attempt = 2, .generation = 1},
+                                   {.worker = 2, .attempt = 2, .generation = 1},
+                                   {.worker = 3, .attempt = 2, .generation = 1}});
+  CHECK(world.starter.host(0).answer_messages == 2);
+  CHECK(world.starter.host(1).answer_messages == 2);
+  CHECK((answers[0].rank == 0 && answers[0].size == 3));
 }
 
 TEST_CASE("more slots than an agent has room for are left unused with one line") {

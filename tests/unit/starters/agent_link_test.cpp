@@ -162,6 +162,10 @@ class World : public AgentEvents {
 
   void on_exit(const RankExit&) override { events.emplace_back("exit"); }
 
+  void on_called(const std::vector<elastic::MembershipCall>& calls) override {
+    for (const auto& call : calls) events.push_back(fmt::format("called by {}", call.worker));
+  }
+
   void on_stdin_room() override { events.emplace_back("room"); }
 
   void on_end_asked(int) override { events.emplace_back("end asked"); }
@@ -446,4 +450,39 @@ TEST_CASE("a closed agent that has finished ends as one that was told to") {
   world.agent->notice(9, 1);
   world.settle();
   CHECK(world.orders == before);
+}
+
+TEST_CASE("an agent may pass on calls of its own workers, and answers reach it") {
+  ElasticWorld world;
+  world.take_elastic();
+  world.agent->spawn(workers({4}));
+  world.say(protocol::Started{Rank{4}, 7});
+  world.heard();
+  world.say(protocol::Called{{{.worker = 0}, {.worker = 4}}});
+  CHECK(world.heard() == Words{"called by 0", "called by 4"});
+  world.agent->answer({{.worker = 4, .answer = {.generation = 1}}});
+  world.agent->end_meeting(1);
+  world.settle();
+  REQUIRE(world.orders.size() >= 2);
+  CHECK_THAT(world.orders[world.orders.size() - 2], Catch::StartsWith("answered"));
+  CHECK(world.orders.back() == "end meeting generation=1");
+}
+
+TEST_CASE("an agent that passes on the call of a worker of another host is not believed") {
+  ElasticWorld world;
+  world.take_elastic();
+  world.say(protocol::Called{{{.worker = 0}, {.worker = 5}}});
+  world.die();
+  const auto heard = world.heard();
+  REQUIRE(heard.size() == 1);
+  CHECK_THAT(heard.back(), Catch::Contains("'called' for rank 5, which is not its own"));
+}
+
+TEST_CASE("an agent of a job that is not elastic passes no calls on") {
+  World world;
+  world.take(1);
+  world.heard();
+  world.say(protocol::Called{{{.worker = 0}}});
+  world.die();
+  CHECK_THAT(world.heard().back(), Catch::Contains("'called', but the job is not elastic"));
 }
