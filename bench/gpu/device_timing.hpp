@@ -14,6 +14,7 @@
 
 #include "runtime/device/driver/driver_device.hpp"
 #include "runtime/device/driver/shared_device.hpp"
+#include "runtime/device/open_device.hpp"
 
 namespace horo::bench {
 
@@ -34,7 +35,8 @@ inline void must(const Status& status) {
 /// A device, its kernels and a stream. HORO_GPU_DRIVER names the driver's file.
 struct Bench {
   Bench()
-      : device(open()),
+      : gpu(open()),
+        device(&gpu.device()),
         shared(must(runtime::SharedDevice::of(*device))),
         stream(must(device->make_stream())),
         event(must(device->make_event())) {}
@@ -63,7 +65,8 @@ struct Bench {
     return must(runtime::open_driver_device(*driver, 0));
   }
 
-  std::unique_ptr<runtime::Device> device;
+  runtime::OpenDevice gpu;
+  runtime::Device* device;  ///< That of gpu.
   runtime::SharedDevice shared;
   runtime::StreamHandle stream;
   runtime::EventHandle event;

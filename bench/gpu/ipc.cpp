@@ -46,17 +46,19 @@ double one_sum(runtime::Backend& backend, const Bench& bench, void* memory, std:
 }
 
 void run_rank(int position, Meeting& meeting) {
-  const Bench bench;
+  Bench bench;
   const auto path = runtime::make_ipc_path();
-  const auto own = must(path->offer(*bench.device, position));
+  const auto own = must(path->offer(*bench.device, position, kRanks));
   std::memcpy(meeting.offers[position], own.data(), own.size());
   meeting.offered[position] = own.size();
   meeting.wait_for(kRanks);
   std::vector<DeviceMember> members;
   for (int r = 0; r < kRanks; ++r)
     members.push_back({.rank = r, .offer = {meeting.offers[r], meeting.offered[r]}});
-  const auto backend =
-      must(path->connect({.position = position, .members = members, .device = bench.device.get()}));
+  const auto backend = must(path->connect({.position = position,
+                                           .members = members,
+                                           .gpu = &bench.gpu,
+                                           .start_timeout = std::chrono::seconds(10)}));
   int met = 2;
   for (std::uint64_t bytes = 4; bytes <= (1U << 20U); bytes *= 8) {
     void* const memory = must(bench.device->allocate(bytes));
