@@ -252,12 +252,12 @@ def train(device, steps=4, stream=None, set_to_none=True, views=False, scale=1.0
     return [parameter.detach().cpu() for parameter in model.parameters()]
 
 
-def agree(**options):
+def agree(rtol=1e-5, atol=1e-6, **options):
     expected = train("cpu", **options)
     for seed in range(SEEDS):
         seeded(seed)
         for one, other in zip(train(DEVICE, **options), expected):
-            torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-6)
+            torch.testing.assert_close(one, other, rtol=rtol, atol=atol)
         software.require_no_findings()
 
 
@@ -278,7 +278,8 @@ def check_training_with_groups_and_several_passes():
 
 
 def check_training_with_compression():
-    agree(compression=horo.Compression.bf16)
+    # NCCL rounds to 8 bits after each rank's share, the host once.
+    agree(compression=horo.Compression.bf16, rtol=2**-7, atol=1e-3)
 
 
 def check_training_with_adasum():

@@ -68,10 +68,14 @@ def grouped_allreduce(
 
 def allreduce_parts(arrays, parts, name, op, factors, process_set, wire=(None, None)):
     """grouped_allreduce(), with names of the arrays for errors inside jit."""
+    prescale, postscale = factors
     if traced(*arrays):
-        spec = reduced(ALLREDUCE, name, process_set, op, *factors, wire)
+        spec = reduced(ALLREDUCE, name, process_set, op, prescale, postscale, wire)
         return run(spec._replace(parts=parts), arrays)
-    return outside.grouped_allreduce(arrays, name, op, *factors, process_set, *wire)
+    dtype, feedback = wire
+    return outside.grouped_allreduce(
+        arrays, name, op, prescale, postscale, process_set, dtype, feedback
+    )
 
 
 def reducescatter(
