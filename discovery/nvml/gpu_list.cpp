@@ -11,6 +11,7 @@ namespace horo::discovery {
 namespace {
 
 constexpr unsigned kMostLinks = 36;
+constexpr unsigned kMostProcesses = 512;
 constexpr int kUncorrected = 1;
 constexpr int kSinceDriverStart = 0;
 
@@ -63,6 +64,26 @@ void read_links(const nvml::NvmlFunctions& library, nvml::Device device, Gpu& gp
   }
 }
 
+void read_use(const nvml::NvmlFunctions& library, nvml::Device device, Gpu& gpu) {
+  nvml::Use use{};
+  if (library.use != nullptr && library.use(device, &use) == nvml::kSuccess)
+    gpu.busy = static_cast<int>(use.processor);
+  unsigned celsius = 0;
+  if (library.temperature != nullptr &&
+      library.temperature(device, nvml::kOfTheChip, &celsius) == nvml::kSuccess)
+    gpu.celsius = static_cast<int>(celsius);
+}
+
+void read_processes(const nvml::NvmlFunctions& library, nvml::Device device, Gpu& gpu) {
+  if (library.processes == nullptr) return;
+  // Some drivers write entries that are longer than documented, so there is room for twice as many.
+  std::vector<nvml::Process> processes(std::size_t{2} * kMostProcesses);
+  unsigned count = kMostProcesses;
+  if (library.processes(device, &count, processes.data()) != nvml::kSuccess) return;
+  for (unsigned i = 0; i < std::min(count, kMostProcesses); ++i)
+    gpu.processes.push_back(static_cast<int>(processes[i].pid));
+}
+
 Gpu read_gpu(const nvml::NvmlFunctions& library, unsigned index) {
   Gpu gpu{.index = static_cast<int>(index)};
   nvml::Device device = nullptr;
@@ -76,9 +97,8 @@ Gpu read_gpu(const nvml::NvmlFunctions& library, unsigned index) {
   gpu.problem = problem_of(library, library.memory(device, &memory));
   gpu.memory = memory.total;
   gpu.used = memory.used;
-  nvml::Use use{};
-  if (library.use != nullptr && library.use(device, &use) == nvml::kSuccess)
-    gpu.busy = static_cast<int>(use.processor);
+  read_use(library, device, gpu);
+  read_processes(library, device, gpu);
   unsigned long long errors = 0;
   if (library.ecc_errors != nullptr &&
       library.ecc_errors(device, kUncorrected, kSinceDriverStart, &errors) == nvml::kSuccess)

@@ -24,6 +24,8 @@ struct Gpu {
   std::uint64_t memory = 0;  ///< Bytes.
   std::uint64_t used = 0;
   int busy = -1;                    ///< Per cent of the last moment; -1: unknown.
+  int celsius = -1;                 ///< -1: unknown.
+  std::vector<int> processes;       ///< Processes that compute on it, where the driver tells.
   bool sliced = false;              ///< It is in MIG mode.
   std::vector<std::string> slices;  ///< UUIDs of its MIG devices.
   std::vector<GpuLinks> links;      ///< By NVLink.

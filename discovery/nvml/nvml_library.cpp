@@ -54,6 +54,10 @@ std::string find_needed(void* handle, NvmlFunctions& library) {
 
 void find_others(void* handle, NvmlFunctions& library) {
   find(handle, library.use, "nvmlDeviceGetUtilizationRates");
+  find(handle, library.temperature, "nvmlDeviceGetTemperature");
+  // Both versions have the same arguments.
+  if (!find(handle, library.processes, "nvmlDeviceGetComputeRunningProcesses_v3"))
+    find(handle, library.processes, "nvmlDeviceGetComputeRunningProcesses_v2");
   find(handle, library.mig_mode, "nvmlDeviceGetMigMode");
   find(handle, library.mig_count, "nvmlDeviceGetMaxMigDeviceCount");
   find(handle, library.mig_device, "nvmlDeviceGetMigDeviceHandleByIndex");

@@ -17,6 +17,7 @@ inline constexpr Code kSuccess = 0;
 inline constexpr Code kTimeout = 10;
 inline constexpr Code kLost = 15;
 inline constexpr unsigned long long kXidEvent = 8;
+inline constexpr int kOfTheChip = 0;  ///< The sensor of the temperature that all GPUs have.
 
 struct Pci {
   char legacy[16];
@@ -37,6 +38,14 @@ struct Memory {
 struct Use {
   unsigned processor;
   unsigned memory;
+};
+
+/// A process that computes on a GPU.
+struct Process {
+  unsigned pid;
+  unsigned long long used;
+  unsigned gpu_instance;
+  unsigned compute_instance;
 };
 
 struct Event {
@@ -63,6 +72,9 @@ struct NvmlFunctions {
   Code (*memory)(Device device, Memory* memory);
 
   Code (*use)(Device device, Use* use);
+  Code (*temperature)(Device device, int sensor, unsigned* celsius);
+  /// Takes the room in `processes` as their count.
+  Code (*processes)(Device device, unsigned* count, Process* processes);
   Code (*mig_mode)(Device device, unsigned* now, unsigned* pending);
   Code (*mig_count)(Device device, unsigned* most);
   Code (*mig_device)(Device device, unsigned index, Device* slice);

@@ -15,6 +15,7 @@
 
 #include "base/mutex.hpp"
 #include "base/signals_blocked.hpp"
+#include "launcher/host_gpus.hpp"
 #include "timeline/live/live_ranks.hpp"
 #include "timeline/record/save_timelines.hpp"
 
@@ -27,7 +28,15 @@ constexpr auto kIdle =
     std::chrono::seconds(10);  ///< Time without questions after which the thread ends.
 constexpr auto kLeastPause = std::chrono::milliseconds(50);  ///< Between two inspections.
 constexpr Duration kWindow = std::chrono::seconds(1);
+constexpr Duration kGpuTimeout = std::chrono::milliseconds(200);  ///< A viewer waits for a second.
 constexpr int kNiceness = 10;
+
+/// Cuts a text to `most` bytes, but not within a character.
+void cut(std::string& text, std::size_t most) {
+  if (text.size() <= most) return;
+  while (most > 0 && (static_cast<unsigned char>(text[most]) & 0xc0U) == 0x80U) --most;
+  text.resize(most);
+}
 
 /// A file without a name, so that nothing of it is left when this process ends in any way.
 Result<UniqueFd> nameless_file() {
@@ -51,8 +60,9 @@ Status put(const UniqueFd& to, std::string_view bytes) {
 /// The state of the thread, which no other thread uses.
 class Inspection {
  public:
-  explicit Inspection(std::shared_ptr<const RankTimeline> timeline)
+  Inspection(std::shared_ptr<const RankTimeline> timeline, HostGpus& gpus)
       : timeline_(std::move(timeline)),
+        gpus_(gpus),
         ranks_({{.fd = timeline_->descriptor(), .regions = timeline_->ranks()}}) {}
 
   Answer answer(const Look&) {
@@ -62,6 +72,11 @@ class Inspection {
     ranks_.find_ranks();
     seen_.rows = ranks_.refresh(kWindow).rows;
     for (auto& row : seen_.rows) bound(row);
+    auto gpus = gpus_.look(seen_.rows, kGpuTimeout);
+    seen_.gpus = std::move(gpus.gpus);
+    seen_.gpu_problem = std::move(gpus.problem);
+    if (seen_.gpus.size() > kMostGpus) seen_.gpus.resize(kMostGpus);
+    for (auto& gpu : seen_.gpus) bound(gpu);
     return seen_;
   }
 
@@ -112,6 +127,7 @@ class Inspection {
   }
 
   const std::shared_ptr<const RankTimeline> timeline_;
+  HostGpus& gpus_;
   timeline::LiveRanks ranks_;
   std::optional<TimePoint> looked_;
   Viewed seen_;
@@ -125,11 +141,12 @@ class Inspection {
 
 void bound(timeline::LiveRow& row) {
   if (row.missing.size() > kMostMissing) row.missing.resize(kMostMissing);
-  if (row.tensor.size() <= kMostTensorText) return;
-  auto end = kMostTensorText;
-  // Does not cut within a character.
-  while (end > 0 && (static_cast<unsigned char>(row.tensor[end]) & 0xc0U) == 0x80U) --end;
-  row.tensor.resize(end);
+  cut(row.tensor, kMostTensorText);
+}
+
+void bound(timeline::LiveGpu& gpu) {
+  if (gpu.links.size() > kMostGpuLinks) gpu.links.resize(kMostGpuLinks);
+  for (auto* const text : {&gpu.name, &gpu.uuid, &gpu.problem}) cut(*text, kMostGpuText);
 }
 
 /// Shared by loop and thread, because the thread may outlive the loop.
@@ -161,7 +178,7 @@ class RankInspector::State : public std::enable_shared_from_this<State> {
   void work() {
     setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kNiceness);
     {
-      Inspection inspection(timeline_);
+      Inspection inspection(timeline_, gpus_);
       while (const auto question = next()) {
         std::visit([&](const auto& asked) { post(inspection.answer(asked)); }, *question);
       }
@@ -205,6 +222,7 @@ class RankInspector::State : public std::enable_shared_from_this<State> {
 
   const std::shared_ptr<const RankTimeline> timeline_;
   const Tell tell_;
+  HostGpus gpus_;  ///< The thread's, while there is one.
   Mutex mutex_;
   std::condition_variable changed_;
   /// Null once answers are dropped. Changes on the loop's thread only.

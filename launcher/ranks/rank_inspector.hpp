@@ -34,5 +34,6 @@ class RankInspector {
 
 /// Cuts a row to the limits of an answer.
 void bound(timeline::LiveRow& row);
+void bound(timeline::LiveGpu& gpu);
 
 }  // namespace horo::launcher

@@ -87,6 +87,13 @@ RankExit rank_exit() {
   return exit;
 }
 
+Viewed viewed() {
+  return {.problem = "",
+          .rows = {{.rank = 1, .pid = 7, .tensor = "t", .missing = {0}}},
+          .gpus = {{.host = {}, .name = "n", .links = {{"GPU 1", 2}}, .ranks = {1}}},
+          .gpu_problem = "p"};
+}
+
 std::vector<Message> messages() {
   return {
       Hello::ours(),
@@ -115,7 +122,7 @@ std::vector<Message> messages() {
       Recorded{.saved = {.ranks = 2, .directory = "/tmp/t", .problem = ""}},
       Look{},
       Fetch{.asker = 1, .offset = 65536},
-      Viewed{.problem = "", .rows = {{.rank = 1, .pid = 7, .tensor = "t", .missing = {0}}}},
+      viewed(),
       Piece{.asker = 1, .offset = 0, .size = 6, .problem = "", .bytes = "pieces"},
       Roster{.job = "j", .agents = {{.host = "n", .ranks = {0, 1}}}},
       ControlGroupMade{.control_group = {.path = "", .reason = "no hierarchy"}},

@@ -3,20 +3,29 @@
  * names its path. HORO_NVML_STANDIN says what the machine is like: "gpus=4 mig=1 lost=2 ecc=3
  * init=9 links=1 xid=1": four GPUs, of which number 1 is in MIG mode with two slices, number 2 has
  * fallen off the bus, and number 3 has 5 uncorrected memory errors; nvmlInit returns 9; each GPU
- * has two links to the next; GPU 1 reports Xid 79. Numbers that are not named: none. */
+ * has two links to the next; GPU 1 reports Xid 79. "hang=1 mute=0 pid0=42": a question for the use
+ * of GPU 1 is never answered, that of GPU 0 fails, and process 42 computes on GPU 0. Numbers that
+ * are not named: none. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #define ENTRY __attribute__((visibility("default")))
 
-enum { SUCCESS = 0, NOT_SUPPORTED = 3, TIMEOUT = 10, LOST = 15 };
+enum { SUCCESS = 0, NOT_SUPPORTED = 3, INSUFFICIENT_SIZE = 7, TIMEOUT = 10, LOST = 15 };
 
 struct pci {
   char legacy[16];
   unsigned domain, bus, device, device_id, subsystem_id;
   char address[32];
+};
+
+struct process {
+  unsigned pid;
+  unsigned long long used;
+  unsigned gpu_instance, compute_instance;
 };
 
 struct event {
@@ -106,9 +115,31 @@ ENTRY int nvmlDeviceGetMemoryInfo(void* device, unsigned long long* memory) {
 }
 
 ENTRY int nvmlDeviceGetUtilizationRates(void* device, unsigned* use) {
+  while (number_of(device) == planned("hang", -1)) pause();
+  if (number_of(device) == planned("mute", -1)) return NOT_SUPPORTED;
   if (is_lost(device)) return LOST;
   use[0] = 42;
   use[1] = 7;
+  return SUCCESS;
+}
+
+ENTRY int nvmlDeviceGetTemperature(void* device, int sensor, unsigned* celsius) {
+  if (sensor != 0 || number_of(device) == planned("mute", -1)) return NOT_SUPPORTED;
+  if (is_lost(device)) return LOST;
+  *celsius = 61;
+  return SUCCESS;
+}
+
+ENTRY int nvmlDeviceGetComputeRunningProcesses_v3(void* device, unsigned* count,
+                                                  struct process* processes) {
+  char key[32];
+  int pid;
+  snprintf(key, sizeof key, "pid%d", number_of(device));
+  pid = planned(key, 0);
+  if (is_lost(device)) return LOST;
+  if (pid != 0 && *count < 1) return INSUFFICIENT_SIZE;
+  *count = pid != 0;
+  if (pid != 0) processes[0] = (struct process){.pid = (unsigned)pid, .used = 1ULL << 30};
   return SUCCESS;
 }
 

@@ -10,6 +10,7 @@
 #include "base/json.hpp"
 #include "timeline/analysis/verdict.hpp"
 #include "timeline/view/figures_text.hpp"
+#include "timeline/view/live_gpus.hpp"
 #include "timeline/view/live_members.hpp"
 
 namespace horo::timeline {
@@ -101,6 +102,15 @@ std::string cut(std::string line, int width) {
   return line;
 }
 
+/// Keeps the first of the lines, if there are more than `most`, and says how many are left out.
+void shorten(std::vector<std::string>& lines, std::size_t most) {
+  if (lines.size() <= most) return;
+  const auto kept = most == 0 ? 0 : most - 1;
+  const auto left_out = lines.size() - kept;
+  lines.resize(kept);
+  if (most != 0) lines.push_back(fmt::format("{} more lines", left_out));
+}
+
 JsonWriter& write(JsonWriter& json, const LiveRow& row) {
   json.begin_object().key("rank").value(row.rank).key("host").value(row.host);
   json.key("pid").value(row.pid).key("state").value(name(row.state));
@@ -155,11 +165,14 @@ std::string live_table(const LiveView& view, int width, int height) {
                                 row.operations_per_s, rate_text(row.bytes_per_s, 1e9),
                                 row.waiting * 100, tensor_text(row)));
   }
-  if (height > 1 && lines.size() > static_cast<std::size_t>(height)) {
-    const auto left_out = lines.size() - static_cast<std::size_t>(height) + 1;
-    lines.resize(static_cast<std::size_t>(height) - 1);
-    lines.push_back(fmt::format("{} more lines", left_out));
+  auto gpus = gpu_table(view.gpus);
+  if (height > 1) {
+    const auto room = static_cast<std::size_t>(height);
+    const auto others = lines.size() < room ? room - lines.size() : 0;
+    shorten(gpus, std::max(others, room / 2));
+    shorten(lines, room - gpus.size());
   }
+  lines.insert(lines.end(), gpus.begin(), gpus.end());
   std::string text;
   for (auto& line : lines) text += cut(printable(std::move(line)), width) + "\n";
   return text;
@@ -179,6 +192,8 @@ std::string live_lines(const LiveView& view) {
     if (row.lag_ns != 0) line += fmt::format("; others wait for it for {}", lag_text(row));
     text += printable(std::move(line)) + "\n";
   }
+  for (const auto& gpu : view.gpus)
+    text += printable(fmt::format("{} {}", now, gpu_line(gpu))) + "\n";
   if (static_cast<int>(view.rows.size()) < view.size)
     text += fmt::format("{} {}\n", now, head_line(view));
   return text;
@@ -191,6 +206,8 @@ std::string live_json(const LiveView& view) {
   for (const auto& row : view.rows) write(json, row);
   json.end_array().key("headlines").begin_array();
   for (const auto& line : headlines(view)) json.value(line);
+  json.end_array().key("gpus").begin_array();
+  for (const auto& gpu : view.gpus) write(json, gpu);
   json.end_array();
   if (view.members) write(json.key("members"), *view.members);
   json.end_object();

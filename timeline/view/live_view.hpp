@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "timeline/analysis/analysis.hpp"
+#include "timeline/live/live_gpu.hpp"
 #include "timeline/live/live_membership.hpp"
 #include "timeline/live/live_row.hpp"
 
@@ -18,9 +19,11 @@ struct LiveView {
   std::int64_t now_ns = 0;  ///< Since 1970.
   int size = 0;             ///< Number of ranks in the job; some may have no row.
   std::vector<LiveRow> rows;
-  std::vector<std::string> problems;  ///< Why ranks of other hosts have no row.
-  std::string others;                 ///< Tells the user where ranks without a row can be seen.
+  std::vector<std::string>
+      problems;        ///< Why ranks of other hosts have no row, or GPUs are lacking.
+  std::string others;  ///< Tells the user where ranks without a row can be seen.
   std::optional<LiveMembership> members{};  ///< Only an elastic job has them.
+  std::vector<LiveGpu> gpus{};              ///< By host and index.
   Figures figures;  ///< Operations since the previous view; in the first view, all in memory.
 };
 
@@ -28,7 +31,8 @@ struct LiveView {
 /// others wait for now, then the verdicts.
 std::vector<std::string> headlines(const LiveView& view);
 
-/// A table of at most `width` columns and `height` lines; 0: no limit.
+/// A table of at most `width` columns and `height` lines; 0: no limit. GPUs get at most half of the
+/// lines, if there are more lines than fit.
 std::string live_table(const LiveView& view, int width, int height);
 /// One line for each rank, with the time of day.
 std::string live_lines(const LiveView& view);

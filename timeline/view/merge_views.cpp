@@ -7,6 +7,7 @@
 #include <set>
 
 #include "timeline/chrome/json_reader.hpp"
+#include "timeline/view/live_gpus.hpp"
 
 namespace horo::timeline {
 
@@ -74,6 +75,7 @@ Result<LiveView> parse_live(std::string_view line) {
   LiveView view;
   const bool whole = json.object([&](std::string_view key) {
     if (key == "ranks") return json.array([&] { return read_row(json, view.rows.emplace_back()); });
+    if (key == "gpus") return json.array([&] { return read_gpu(json, view.gpus.emplace_back()); });
     const std::string member(key);
     if (json.peek() == '{' || json.peek() == '[') return json.skip();
     std::string_view text;
@@ -96,6 +98,13 @@ void join_views(LiveView& to, const LiveView& other) {
   }
   std::sort(to.rows.begin(), to.rows.end(),
             [](const LiveRow& a, const LiveRow& b) { return a.rank < b.rank; });
+  std::set<std::string> hosts;
+  for (const auto& gpu : to.gpus) hosts.insert(gpu.host);
+  for (const auto& gpu : other.gpus) {
+    if (!hosts.contains(gpu.host)) to.gpus.push_back(gpu);
+  }
+  std::stable_sort(to.gpus.begin(), to.gpus.end(),
+                   [](const LiveGpu& a, const LiveGpu& b) { return a.host < b.host; });
 }
 
 void keep_members(LiveView& view, int size) {

@@ -12,7 +12,8 @@ namespace horo::timeline {
 /// Parses one line of live_json(). The view has no figures. Fails: protocol.
 Result<LiveView> parse_live(std::string_view line);
 
-/// Adds the rows of ranks that `to` does not have yet, and sorts all rows by rank.
+/// Adds the rows of ranks that `to` does not have yet, and sorts all rows by rank. Adds the GPUs of
+/// hosts of which `to` has none.
 void join_views(LiveView& to, const LiveView& other);
 
 /// Removes the rows of processes that have ended, and of ranks beyond `size`: an elastic job has

@@ -16,6 +16,8 @@ namespace {
 
 constexpr Duration kSshTimeout = std::chrono::seconds(20);   ///< For the first views through ssh.
 constexpr Duration kAgentTimeout = std::chrono::seconds(1);  ///< For the answers of agents.
+constexpr Duration kGpuTimeout = std::chrono::milliseconds(200);  ///< For this host's GPUs.
+constexpr Duration kOnlyGpuTimeout = std::chrono::seconds(2);     ///< With --once.
 
 }  // namespace
 
@@ -52,12 +54,14 @@ Result<JobObserver> JobObserver::open(const WatchOptions& options, Wanted wanted
   if (!here && !observer.problem_.empty()) return fail(Errc::unavailable, "{}", observer.problem_);
   if (!here && observer.whole_ == nullptr) return Failure(std::move(here).error());
   if (here) observer.here_ = std::move(*here);
+  if (here && wanted == Wanted::rows) observer.gpus_ = std::make_unique<launcher::HostGpus>();
   return observer;
 }
 
 Result<timeline::LiveView> JobObserver::look() {
   auto view = here_ != nullptr ? here_->refresh(options_.interval) : timeline::LiveView{.job = id_};
   if (here_ == nullptr) view.now_ns = timeline::take_anchor().wall_ns;
+  if (gpus_ != nullptr) add_gpus(view);
   if (whole_ != nullptr) whole_->add_to(view, std::min(options_.interval, kAgentTimeout));
   if (ssh_ == nullptr && !options_.hosts.empty()) {
     HORO_TRY(ssh_, SshViews::start(options_.hosts, id_, options_.interval, options_.once));
@@ -67,6 +71,16 @@ Result<timeline::LiveView> JobObserver::look() {
   if (!problem_.empty()) view.problems.push_back(problem_);
   view.others = absent_ranks_text(view);
   return view;
+}
+
+void JobObserver::add_gpus(timeline::LiveView& view) {
+  if (view.rows.empty()) return;
+  const auto host = view.rows.front().host;
+  auto seen = gpus_->look(view.rows, options_.once ? kOnlyGpuTimeout : kGpuTimeout);
+  view.gpus = std::move(seen.gpus);
+  for (auto& gpu : view.gpus) gpu.host = host;
+  if (!seen.problem.empty())
+    view.problems.push_back(fmt::format("GPUs of host {}: {}", host, seen.problem));
 }
 
 std::vector<int> JobObserver::processes() const {

@@ -7,6 +7,7 @@
 
 #include "apps/common/running_job/watch_options.hpp"
 #include "base/result.hpp"
+#include "launcher/host_gpus.hpp"
 #include "timeline/view/live_view.hpp"
 
 namespace horo::apps {
@@ -47,12 +48,14 @@ class JobObserver {
   explicit JobObserver(const WatchOptions& options);
 
   std::string absent_ranks_text(const timeline::LiveView& view) const;
+  void add_gpus(timeline::LiveView& view);
 
   const WatchOptions& options_;
   std::string id_;
   std::unique_ptr<HostJob> here_;
   std::unique_ptr<WholeJob> whole_;
   std::unique_ptr<SshViews> ssh_;
+  std::unique_ptr<launcher::HostGpus> gpus_;  ///< Null: the GPUs of this host are not wanted.
   std::string problem_;  ///< Why `whole_` is missing although there is a launcher.
 };
 

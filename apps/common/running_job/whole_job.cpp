@@ -81,6 +81,8 @@ class WholeJob::Impl {
 
   void take_view(std::uint32_t at, const protocol::Message& message);
   void show(std::size_t at, timeline::LiveView& view, std::vector<std::string>& problems) const;
+  void show_gpus(std::size_t at, timeline::LiveView& view,
+                 std::vector<std::string>& problems) const;
   void begin(std::uint32_t at, const std::string& folder);
   void ask_on(std::uint32_t at);
   void take_piece(std::uint32_t at, const protocol::Message& message);
@@ -156,6 +158,7 @@ void WholeJob::Impl::add_to(timeline::LiveView& view, Duration most) {
 
 void WholeJob::Impl::show(std::size_t at, timeline::LiveView& view,
                           std::vector<std::string>& problems) const {
+  show_gpus(at, view, problems);
   const auto& place = places_[at];
   const auto& host = agent(at).host;
   const auto age = place.answered ? now() - *place.answered : Duration{};
@@ -174,6 +177,28 @@ void WholeJob::Impl::show(std::size_t at, timeline::LiveView& view,
   } else if (!place.problem.empty() && !(place.gone && place.answered)) {
     problems.push_back(fmt::format("no view of host {}: {}", host, place.problem));
   }
+}
+
+/// A host may have an agent for each of its ranks; each of them knows its own rank only.
+void WholeJob::Impl::show_gpus(std::size_t at, timeline::LiveView& view,
+                               std::vector<std::string>& problems) const {
+  const auto& place = places_[at];
+  const auto& host = agent(at).host;
+  if (place.gone) return;
+  for (const auto& gpu : place.view.gpus) {
+    const auto known =
+        std::find_if(view.gpus.begin(), view.gpus.end(), [&](const timeline::LiveGpu& other) {
+          return other.host == host && other.index == gpu.index;
+        });
+    if (known != view.gpus.end()) {
+      known->ranks.insert(known->ranks.end(), gpu.ranks.begin(), gpu.ranks.end());
+    } else {
+      view.gpus.push_back(gpu);
+      view.gpus.back().host = host;
+    }
+  }
+  if (!place.view.gpu_problem.empty())
+    problems.push_back(fmt::format("GPUs of host {}: {}", host, place.view.gpu_problem));
 }
 
 void WholeJob::Impl::begin(std::uint32_t at, const std::string& folder) {

@@ -81,6 +81,28 @@ timeline::LiveRow sample_row() {
           .lost = 3};
 }
 
+timeline::LiveGpu sample_gpu() {
+  return {.host = {},
+          .index = 3,
+          .name = "H100",
+          .uuid = "GPU-6fd0",
+          .busy = 42,
+          .used = 20,
+          .memory = 80,
+          .celsius = 61,
+          .slices = 2,
+          .links = {{"GPU 1", 2}},
+          .ranks = {4, 5},
+          .problem = "it is lost"};
+}
+
+Viewed sample_view() {
+  return {.problem = "",
+          .rows = {sample_row(), {.rank = 1}},
+          .gpus = {sample_gpu()},
+          .gpu_problem = "the driver has not answered for 3.0 s"};
+}
+
 std::vector<Message> orders_and_reports() {
   return {Hello::ours(),
           Start{sample_spec()},
@@ -132,7 +154,7 @@ std::vector<Message> orders_and_reports() {
           EndAsked{15},
           Look{},
           Fetch{.asker = 3, .offset = 65536},
-          Viewed{.problem = "", .rows = {sample_row(), {.rank = 1}}},
+          sample_view(),
           Piece{.asker = 3, .offset = 65536, .size = 70000, .problem = "", .bytes = "a part"},
           Roster{.job = "41f0", .elastic = true, .agents = {{"node1", {0, 1}}, {"node2", {2}}}},
           Dismiss{},
@@ -501,6 +523,38 @@ TEST_CASE("invalid rows, pieces and figures are refused") {
   CHECK_FALSE(decode(payload_of(Viewed{.problem = {}, .rows = many})));
   const std::string much(kPieceBytes + 1, 'x');
   CHECK_FALSE(decode(payload_of(Piece{.problem = {}, .bytes = much})));
+}
+
+TEST_CASE("a decoded GPU has all its fields, and one with values out of range is refused") {
+  const auto decoded =
+      decode(payload_of(Viewed{.problem = {}, .rows = {}, .gpus = {sample_gpu()}}));
+  REQUIRE(decoded);
+  REQUIRE(std::get<Viewed>(*decoded).gpus.size() == 1);
+  const auto& gpu = std::get<Viewed>(*decoded).gpus.front();
+  CHECK(gpu.index == 3);
+  CHECK(gpu.name == "H100");
+  CHECK(gpu.uuid == "GPU-6fd0");
+  CHECK(gpu.busy == 42);
+  CHECK(gpu.used == 20);
+  CHECK(gpu.memory == 80);
+  CHECK(gpu.celsius == 61);
+  CHECK(gpu.slices == 2);
+  REQUIRE(gpu.links.size() == 1);
+  CHECK(gpu.links[0].peer == "GPU 1");
+  CHECK(gpu.links[0].links == 2);
+  CHECK(gpu.ranks == std::vector<int>{4, 5});
+  CHECK(gpu.problem == "it is lost");
+  const auto refused = [](const auto& change) {
+    Viewed view{.problem = {}, .rows = {}, .gpus = {sample_gpu()}};
+    change(view);
+    return !decode(payload_of(view));
+  };
+  CHECK(refused([](Viewed& view) { view.gpus[0].index = -1; }));
+  CHECK(refused([](Viewed& view) { view.gpus[0].busy = -2; }));
+  CHECK(refused([](Viewed& view) { view.gpus[0].ranks = {-1}; }));
+  CHECK(refused([](Viewed& view) { view.gpus[0].name.assign(kMostGpuText + 1, 'x'); }));
+  CHECK(refused([](Viewed& view) { view.gpus[0].links.resize(kMostGpuLinks + 1); }));
+  CHECK(refused([](Viewed& view) { view.gpus.resize(kMostGpus + 1, sample_gpu()); }));
 }
 
 TEST_CASE("a randomly damaged message is refused or is another valid message") {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/ranks/rank_inspector.hpp"
 
+#include <cstdlib>
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -70,6 +71,24 @@ TEST_CASE("an inspector reports what each rank is doing") {
   CHECK(view.rows[0].pid == getpid());
   CHECK(view.rows[0].state == LiveState::waits);
   CHECK(view.rows[0].tensor == "tensor 3");
+}
+
+TEST_CASE("an inspector tells which ranks compute on which GPU of the host") {
+  setenv("HORO_NVML_LIBRARY", HORO_TEST_NVML, 1);
+  setenv("HORO_NVML_STANDIN", fmt::format("gpus=2 pid1={}", getpid()).c_str(), 1);
+  World world;
+  World::submit(3);
+  // The first answers may come before the library has started.
+  Viewed view;
+  const auto waits = [&view] {
+    return view.gpu_problem.empty() || view.gpu_problem.find("not answered") != std::string::npos;
+  };
+  while (view.gpus.empty() && waits()) view = world.ask<Viewed>(Look{});
+  REQUIRE(view.gpus.size() == 2);
+  CHECK(view.gpus[0].ranks.empty());
+  CHECK(view.gpus[1].ranks == std::vector<int>{5});
+  CHECK(view.gpus[1].busy == 42);
+  unsetenv("HORO_NVML_LIBRARY");
 }
 
 TEST_CASE("the pieces of a snapshot make up the whole file of each rank") {

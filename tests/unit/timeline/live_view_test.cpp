@@ -8,6 +8,7 @@
 #include "apps/common/running_job/running_launchers.hpp"
 #include "apps/common/running_job/watch_options.hpp"
 #include "timeline/live/live_rank.hpp"
+#include "timeline/view/live_gpus.hpp"
 #include "timeline/view/merge_views.hpp"
 
 using namespace horo::apps;
@@ -62,6 +63,25 @@ LiveView view_of_two() {
                        .for_ns = 5'000'000'000,
                        .lag_ns = 2'100'000'000});
   return view;
+}
+
+LiveGpu sample_gpu(const std::string& host, int index) {
+  return {.host = host,
+          .index = index,
+          .name = "H100",
+          .uuid = "GPU-1",
+          .busy = 42,
+          .used = std::uint64_t{20} << 30U,
+          .memory = std::uint64_t{80} << 30U,
+          .celsius = 61,
+          .slices = 0,
+          .links = {{"GPU 1", 2}},
+          .ranks = {0, 3},
+          .problem = {}};
+}
+
+int lines_of(const std::string& text) {
+  return static_cast<int>(std::count(text.begin(), text.end(), '\n'));
 }
 
 }  // namespace
@@ -157,6 +177,58 @@ TEST_CASE("the table fits its terminal") {
   }
   CHECK(longest <= 30);
   CHECK(text.find("more lines") != std::string::npos);
+}
+
+TEST_CASE("on a small terminal, GPUs get half of the lines at most, and ranks the rest") {
+  auto view = view_of_two();
+  for (int i = 0; i < 8; ++i) view.gpus.push_back(sample_gpu("a", i));
+  const auto whole = live_table(view, 0, 0);
+  CHECK(whole.find("42 %") != std::string::npos);
+  const auto ranks = lines_of(whole) - 9;
+  CHECK(lines_of(live_table(view, 0, ranks + 9)) == ranks + 9);
+  const auto few_gpus = live_table(view, 0, ranks + 3);
+  CHECK(lines_of(few_gpus) == ranks + 3);
+  for (int i = 2; i < 100; ++i) view.rows.push_back({.rank = i, .host = "a"});
+  const auto many = live_table(view, 0, 20);
+  CHECK(lines_of(many) == 20);
+  CHECK(many.find("  7   42 %") != std::string::npos);
+  CHECK(lines_of(live_table(view, 0, 2)) == 2);
+}
+
+TEST_CASE("a GPU shows what its driver tells, and why it cannot be used") {
+  auto gpu = sample_gpu("a", 0);
+  CHECK(gpu_line(gpu) ==
+        "GPU 0 on a: 42 % busy, 20 GiB of 80 GiB used, 61 C, NVLinks 2 to GPU 1; ranks 0, 3");
+  gpu.busy = gpu.celsius = -1;
+  gpu.links.clear();
+  gpu.ranks = {3};
+  CHECK(gpu_line(gpu) == "GPU 0 on a: 20 GiB of 80 GiB used; rank 3");
+  gpu.problem = "it is lost";
+  CHECK(gpu_line(gpu) == "GPU 0 on a cannot be used: it is lost");
+  CHECK(gpu_table({}).empty());
+}
+
+TEST_CASE("GPUs are restored from JSON, and merged by host") {
+  auto view = view_of_two();
+  view.gpus = {sample_gpu("b", 0), sample_gpu("b", 1)};
+  view.gpus[1].busy = view.gpus[1].celsius = -1;
+  view.gpus[1].problem = "it is lost";
+  const auto got = parse_live(live_json(view));
+  REQUIRE(got);
+  REQUIRE(got->gpus.size() == 2);
+  CHECK(gpu_line(got->gpus[0]) == gpu_line(view.gpus[0]));
+  CHECK(got->gpus[0].uuid == "GPU-1");
+  CHECK(got->gpus[1].busy == -1);
+  CHECK(got->gpus[1].celsius == -1);
+  CHECK(got->gpus[1].problem == "it is lost");
+  LiveView all{.job = "j", .size = 2};
+  all.gpus = {sample_gpu("b", 7)};
+  LiveView other{.job = "j", .size = 2};
+  other.gpus = {sample_gpu("a", 0), sample_gpu("b", 0)};
+  join_views(all, other);
+  REQUIRE(all.gpus.size() == 2);
+  CHECK(all.gpus[0].host == "a");
+  CHECK(all.gpus[1].index == 7);
 }
 
 TEST_CASE("a view as JSON is one line") {
