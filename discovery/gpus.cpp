@@ -7,13 +7,13 @@
 
 namespace horo::discovery {
 
-std::vector<std::string> nvidia_gpus() {
+std::vector<std::string> nvidia_gpus(const std::string& root) {
   struct Close {
     void operator()(DIR* folder) const { closedir(folder); }
   };
 
   std::vector<std::string> addresses;
-  const std::unique_ptr<DIR, Close> folder(opendir("/proc/driver/nvidia/gpus"));
+  const std::unique_ptr<DIR, Close> folder(opendir((root + "/proc/driver/nvidia/gpus").c_str()));
   if (!folder) return addresses;
   while (const auto* entry = readdir(folder.get())) {
     if (entry->d_name[0] != '.') addresses.emplace_back(entry->d_name);

@@ -149,8 +149,7 @@ std::string describe_parts(const JobPlan& plan, std::size_t host) {
   if (!parts) return fmt::format("binding {}, as its agent finds it", word_for(plan.bind_to));
   auto text = fmt::format("binding {}", word_for(parts->bound));
   if (!parts->why.empty()) text += fmt::format(", as {}", parts->why);
-  if (plan.gpus == GpuMode::automatic && parts->ranks.front().gpus.empty())
-    text += "; no NVIDIA GPU";
+  if (plan.gpus == GpuMode::automatic && parts->ranks.front().gpus.empty()) text += "; no GPU";
   return text;
 }
 

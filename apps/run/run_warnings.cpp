@@ -156,7 +156,7 @@ std::vector<KnobWarning> plan_warnings(const RunInvocation& invocation,
   }
   if (lacks_gpus(plan)) {
     warnings.push_back({std::string(knobs::kGpus.text.key),
-                        fmt::format("gpus ({}) has no effect on host '{}': it has no NVIDIA GPU",
+                        fmt::format("gpus ({}) has no effect on host '{}': it has no GPU",
                                     settings.origin(knobs::kGpus.text.key).text(),
                                     plan.placement.hosts[*plan.this_machine].name)});
   }

@@ -53,7 +53,7 @@ inline constexpr Knob<BindTo> kBindTo{
     .text = {.key = "bind.to",
              .group = kPlaces,
              .help = "the part of its host on which a rank may run: an equal share of the cores, "
-                     "its memory node, or the memory node of its GPU; auto is gpu or numa for "
+                     "its memory node, or the cores nearest to its GPU; auto is gpu or numa for "
                      "several ranks on a host with several memory nodes, otherwise none",
              .choices = {"auto", "core", "numa", "gpu", "none"},
              .reader = KnobReader::launcher},
@@ -65,7 +65,7 @@ inline constexpr Knob<GpuMode> kGpus{
     .text = {.key = "gpus",
              .group = kPlaces,
              .help = "auto shows each rank the GPU with its local rank's number, by "
-                     "CUDA_VISIBLE_DEVICES; off does not change that variable",
+                     "CUDA_VISIBLE_DEVICES, or HIP_VISIBLE_DEVICES for AMD's; off changes neither",
              .choices = {"off", "auto"},
              .reader = KnobReader::launcher},
     .fallback = GpuMode::off,

@@ -77,11 +77,23 @@ void read_use(const nvml::NvmlFunctions& library, nvml::Device device, Gpu& gpu)
 void read_processes(const nvml::NvmlFunctions& library, nvml::Device device, Gpu& gpu) {
   if (library.processes == nullptr) return;
   // Some drivers write entries that are longer than documented, so there is room for twice as many.
-  std::vector<nvml::Process> processes(std::size_t{2} * kMostProcesses);
+  std::vector<nvml::ComputeProcess> processes(std::size_t{2} * kMostProcesses);
   unsigned count = kMostProcesses;
   if (library.processes(device, &count, processes.data()) != nvml::kSuccess) return;
   for (unsigned i = 0; i < std::min(count, kMostProcesses); ++i)
     gpu.processes.push_back(static_cast<int>(processes[i].pid));
+}
+
+void read_cpus(const nvml::NvmlFunctions& library, nvml::Device device, Gpu& gpu) {
+  constexpr unsigned kWords = 128;  // 8192 hardware threads.
+  constexpr unsigned kBits = 64;
+  std::array<unsigned long, kWords> set{};
+  if (library.cpu_affinity == nullptr ||
+      library.cpu_affinity(device, kWords, set.data()) != nvml::kSuccess)
+    return;
+  for (unsigned cpu = 0; cpu < kWords * kBits; ++cpu) {
+    if ((set.at(cpu / kBits) >> cpu % kBits & 1U) != 0) gpu.cpus.push_back(static_cast<int>(cpu));
+  }
 }
 
 Gpu read_gpu(const nvml::NvmlFunctions& library, unsigned index) {
@@ -99,6 +111,7 @@ Gpu read_gpu(const nvml::NvmlFunctions& library, unsigned index) {
   gpu.used = memory.used;
   read_use(library, device, gpu);
   read_processes(library, device, gpu);
+  read_cpus(library, device, gpu);
   unsigned long long errors = 0;
   if (library.ecc_errors != nullptr &&
       library.ecc_errors(device, kUncorrected, kSinceDriverStart, &errors) == nvml::kSuccess)

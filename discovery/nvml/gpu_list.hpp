@@ -30,6 +30,7 @@ struct Gpu {
   std::vector<std::string> slices;  ///< UUIDs of its MIG devices.
   std::vector<GpuLinks> links;      ///< By NVLink.
   std::uint64_t uncorrected = 0;    ///< Uncorrected memory errors since the driver was loaded.
+  std::vector<int> cpus;            ///< The nearest hardware threads; empty: not known.
   std::string problem;              ///< Why it cannot be used; empty: it can.
 };
 

@@ -54,6 +54,7 @@ std::string find_needed(void* handle, NvmlFunctions& library) {
 
 void find_others(void* handle, NvmlFunctions& library) {
   find(handle, library.use, "nvmlDeviceGetUtilizationRates");
+  find(handle, library.cpu_affinity, "nvmlDeviceGetCpuAffinity");
   find(handle, library.temperature, "nvmlDeviceGetTemperature");
   // Both versions have the same arguments.
   if (!find(handle, library.processes, "nvmlDeviceGetComputeRunningProcesses_v3"))

@@ -41,7 +41,7 @@ struct Use {
 };
 
 /// A process that computes on a GPU.
-struct Process {
+struct ComputeProcess {
   unsigned pid;
   unsigned long long used;
   unsigned gpu_instance;
@@ -72,9 +72,11 @@ struct NvmlFunctions {
   Code (*memory)(Device device, Memory* memory);
 
   Code (*use)(Device device, Use* use);
+  /// A bit for each hardware thread in `words` words.
+  Code (*cpu_affinity)(Device device, unsigned words, unsigned long* set);
   Code (*temperature)(Device device, int sensor, unsigned* celsius);
   /// Takes the room in `processes` as their count.
-  Code (*processes)(Device device, unsigned* count, Process* processes);
+  Code (*processes)(Device device, unsigned* count, ComputeProcess* processes);
   Code (*mig_mode)(Device device, unsigned* now, unsigned* pending);
   Code (*mig_count)(Device device, unsigned* most);
   Code (*mig_device)(Device device, unsigned index, Device* slice);

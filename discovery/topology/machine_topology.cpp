@@ -8,6 +8,7 @@
 #include <memory>
 #include <set>
 
+#include "discovery/cpu_list.hpp"
 #include "discovery/text_file.hpp"
 #include "discovery/this_machine.hpp"
 #include "discovery/topology/hwloc_library.hpp"
@@ -226,22 +227,7 @@ Result<Topology> synthetic_topology(const std::string& description) {
 int count_memory_nodes() {
   const auto text = read_text_file("/sys/devices/system/node/has_memory");
   if (!text) return 1;
-  int count = 0;
-  for (std::string_view rest = *text; !rest.empty();) {
-    int first = 0;
-    int last = 0;
-    const char* end = rest.data() + rest.size();
-    auto read = std::from_chars(rest.data(), end, first);
-    if (read.ec != std::errc{}) break;
-    last = first;
-    if (read.ptr != end && *read.ptr == '-') read = std::from_chars(read.ptr + 1, end, last);
-    if (read.ec != std::errc{}) break;
-    count += last - first + 1;
-    rest.remove_prefix(static_cast<std::size_t>(read.ptr - rest.data()));
-    if (!rest.starts_with(',')) break;
-    rest.remove_prefix(1);
-  }
-  return std::max(1, count);
+  return std::max(1, static_cast<int>(parse_cpus(*text).size()));
 }
 
 std::string describe_cpus(const std::vector<int>& cpus) {

@@ -3,8 +3,6 @@
 
 #include <algorithm>
 
-#include "discovery/gpus.hpp"
-
 namespace horo::launcher {
 
 using discovery::Topology;
@@ -67,52 +65,34 @@ std::vector<int> share_of_nodes(const Topology& topology, std::size_t rank, std:
   return cpus;
 }
 
+Failure no_gpu(const GpuVariables& variables) {
+  if (variables.cuda || variables.hip) {
+    return fail(Errc::unsupported,
+                "--bind-to gpu finds no GPU: {} is '{}'; name GPUs there, or unset it",
+                variables.cuda ? "CUDA_VISIBLE_DEVICES" : "HIP_VISIBLE_DEVICES",
+                variables.cuda ? *variables.cuda : *variables.hip);
+  }
+  return fail(Errc::unsupported, "--bind-to gpu finds no GPU; --bind-to numa or core needs none");
+}
+
 Result<std::vector<int>> near_gpu(const Topology& topology, std::size_t rank, std::size_t ranks,
                                   const std::vector<VisibleGpu>& gpus) {
-  if (gpus.empty()) {
-    return fail(Errc::unsupported,
-                "--bind-to gpu finds no NVIDIA GPU; --bind-to numa or core needs none");
-  }
+  if (gpus.empty()) return no_gpu({});
   const auto& gpu = gpus[gpu_of(static_cast<int>(rank), static_cast<int>(ranks), gpus.size())];
-  auto cpus = gpu.node ? cpus_of_node(topology, *gpu.node) : std::vector<int>{};
-  // The GPU is near no node, or near one without cores: any core is as good.
-  if (cpus.empty()) cpus = share_of_nodes(topology, 0, 1);
+  std::vector<int> usable;
+  for (const auto& core : topology.cores)
+    usable.insert(usable.end(), core.cpus.begin(), core.cpus.end());
+  std::vector<int> cpus;
+  for (const int cpu : usable) {
+    if (std::find(gpu.cpus.begin(), gpu.cpus.end(), cpu) != gpu.cpus.end()) cpus.push_back(cpu);
+  }
+  if (cpus.empty()) {
+    return fail(Errc::unsupported,
+                "--bind-to gpu: GPU {} is near hardware threads {}, and ranks may run on {} only; "
+                "--bind-to numa or core uses these",
+                gpu.id, discovery::describe_cpus(gpu.cpus), discovery::describe_cpus(usable));
+  }
   return cpus;
-}
-
-std::vector<std::string> split(const std::string& list) {
-  std::vector<std::string> parts;
-  for (std::size_t start = 0; start < list.size();) {
-    const auto end = std::min(list.find(',', start), list.size());
-    if (end > start) parts.push_back(list.substr(start, end - start));
-    start = end + 1;
-  }
-  return parts;
-}
-
-/// The GPUs that this job's ranks may use; their nodes are not filled in.
-std::vector<VisibleGpu> list_gpus(const PartsRequest& request) {
-  std::vector<VisibleGpu> gpus;
-  if (request.visible_gpus) {
-    for (const auto& id : split(*request.visible_gpus)) gpus.push_back({.id = id, .node = {}});
-    return gpus;
-  }
-  const auto count = discovery::nvidia_gpus().size();
-  for (std::size_t i = 0; i < count; ++i) gpus.push_back({.id = std::to_string(i), .node = {}});
-  return gpus;
-}
-
-/// Fills in the nodes. An id that is a number is an index in PCI order; other ids get no node.
-void find_nodes(std::vector<VisibleGpu>& gpus, const Topology& topology) {
-  const auto addresses = discovery::nvidia_gpus();
-  for (auto& gpu : gpus) {
-    if (gpu.id.find_first_not_of("0123456789") != std::string::npos || gpu.id.size() > 4) continue;
-    const auto index = static_cast<std::size_t>(std::stoul(gpu.id));
-    if (index >= addresses.size()) continue;
-    for (const auto& device : topology.of(discovery::DeviceKind::gpu)) {
-      if (device.address == addresses[index]) gpu.node = device.node;
-    }
-  }
 }
 
 struct Choice {
@@ -134,12 +114,6 @@ Choice choose(const PartsRequest& request, bool has_gpus) {
 bool HostParts::any() const {
   return std::any_of(ranks.begin(), ranks.end(),
                      [](const RankPart& part) { return part != RankPart{}; });
-}
-
-std::size_t gpu_of(int local_rank, int ranks, std::size_t gpus) {
-  const auto rank = static_cast<std::size_t>(local_rank);
-  const auto all = static_cast<std::size_t>(ranks);
-  return all <= gpus ? rank : rank * gpus / all;
 }
 
 Result<std::vector<RankPart>> share_machine(const Topology& topology, BindTo bind_to, int ranks,
@@ -168,20 +142,54 @@ Result<std::vector<RankPart>> share_machine(const Topology& topology, BindTo bin
   return parts;
 }
 
+namespace {
+
+/// By `parts.bound`; where the user has not asked for GPUs' cores and they cannot be had, by memory
+/// nodes.
+Status bind_ranks(const Topology& topology, const PartsRequest& request,
+                  const std::vector<VisibleGpu>& gpus, HostParts& parts) {
+  auto shared = share_machine(topology, parts.bound, request.ranks, gpus);
+  if (!shared && parts.bound == BindTo::gpu && request.bind_to == BindTo::automatic) {
+    parts.bound = BindTo::numa;
+    parts.why += "; " + shared.error().message;
+    shared = share_machine(topology, parts.bound, request.ranks, gpus);
+  }
+  HORO_TRY(parts.ranks, std::move(shared));
+  return {};
+}
+
+void show_gpus(const VisibleGpus& visible, HostParts& parts) {
+  const auto& gpus = visible.gpus;
+  if (gpus.empty()) return;
+  const auto ranks = static_cast<int>(parts.ranks.size());
+  for (int rank = 0; rank < ranks; ++rank)
+    parts.ranks[static_cast<std::size_t>(rank)].gpus = gpus[gpu_of(rank, ranks, gpus.size())].id;
+  if (visible.by_bus) parts.gpu_order = "PCI_BUS_ID";
+}
+
+}  // namespace
+
 Result<HostParts> share_this_machine(const PartsRequest& request) {
-  const bool wants_gpus = request.gpus == GpuMode::automatic || request.bind_to == BindTo::gpu;
-  auto gpus = wants_gpus ? list_gpus(request) : std::vector<VisibleGpu>{};
-  auto choice = choose(request, !gpus.empty());
+  const bool binds_to_gpu = request.bind_to == BindTo::gpu;
+  VisibleGpus visible;
+  if (request.gpus == GpuMode::automatic || binds_to_gpu)
+    visible = visible_gpus(request.visible, binds_to_gpu ? AskDriver::yes : AskDriver::no);
+  if (binds_to_gpu && visible.gpus.empty()) return no_gpu(request.visible);
+  auto choice = choose(request, !visible.gpus.empty());
+  if (choice.bind_to == BindTo::gpu) {
+    const auto located = locate(visible, request.ranks);
+    if (!located && binds_to_gpu) return Failure(located.error());
+    if (!located) choice = {BindTo::numa, choice.why + "; " + located.error().message};
+  }
   HostParts parts{.ranks = std::vector<RankPart>(static_cast<std::size_t>(request.ranks)),
                   .bound = choice.bind_to,
                   .why = std::move(choice.why),
+                  .gpu_variable = visible.variable,
                   .gpu_order = {}};
   if (choice.bind_to != BindTo::none) {
-    const auto topology = discovery::read_topology(
-        choice.bind_to == BindTo::gpu ? discovery::Detail::devices : discovery::Detail::cores);
+    const auto topology = discovery::read_topology(discovery::Detail::cores);
     if (topology) {
-      find_nodes(gpus, *topology);
-      HORO_TRY(parts.ranks, share_machine(*topology, choice.bind_to, request.ranks, gpus));
+      HORO_TRY_STATUS(bind_ranks(*topology, request, visible.gpus, parts));
     } else if (request.bind_to == BindTo::automatic) {
       parts.bound = BindTo::none;
       parts.why = topology.error().message;
@@ -189,11 +197,7 @@ Result<HostParts> share_this_machine(const PartsRequest& request) {
       return Failure(topology.error());
     }
   }
-  if (request.gpus == GpuMode::off || gpus.empty()) return parts;
-  for (int rank = 0; rank < request.ranks; ++rank)
-    parts.ranks[static_cast<std::size_t>(rank)].gpus =
-        gpus[gpu_of(rank, request.ranks, gpus.size())].id;
-  if (!request.visible_gpus) parts.gpu_order = "PCI_BUS_ID";
+  if (request.gpus == GpuMode::automatic) show_gpus(visible, parts);
   return parts;
 }
 

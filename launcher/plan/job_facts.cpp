@@ -113,8 +113,8 @@ Status choose_binding(const JobRequest& request, JobFacts& facts) {
 }
 
 Status share_hosts(const JobRequest& request, JobFacts& facts) {
-  PartsRequest parts{.bind_to = facts.bind_to, .gpus = facts.gpus, .ranks = 1, .visible_gpus = {}};
-  if (const char* visible = request.variable("CUDA_VISIBLE_DEVICES")) parts.visible_gpus = visible;
+  PartsRequest parts{.bind_to = facts.bind_to, .gpus = facts.gpus, .ranks = 1, .visible = {}};
+  parts.visible = GpuVariables::of([&](const char* name) { return request.variable(name); });
   for (std::size_t i = 0; i < facts.placement.hosts.size(); ++i) {
     const auto& host = facts.placement.hosts[i];
     auto& part = facts.parts.emplace_back();

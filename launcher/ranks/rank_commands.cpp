@@ -11,8 +11,6 @@ namespace horo::launcher {
 
 namespace {
 
-constexpr const char* kVisibleGpus = "CUDA_VISIBLE_DEVICES";
-
 bool has(const Environment& environment, std::string_view name) {
   return std::ranges::any_of(environment,
                              [name](const auto& variable) { return variable.first == name; });
@@ -49,10 +47,9 @@ bool RankCommands::is_given(std::string_view name) const {
 Result<const RankCommands::Share*> RankCommands::share_among(int ranks) {
   if (const auto known = shares_.find(ranks); known != shares_.end()) return &known->second;
   PartsRequest request{
-      .bind_to = spec_->bind_to, .gpus = spec_->gpus, .ranks = ranks, .visible_gpus = {}};
+      .bind_to = spec_->bind_to, .gpus = spec_->gpus, .ranks = ranks, .visible = {}};
   // A batch system tells each host what it may use there: the launcher's value is for another host.
-  if (const char* visible = std::getenv(kVisibleGpus); visible != nullptr)
-    request.visible_gpus = visible;
+  request.visible = GpuVariables::of([](const char* name) { return std::getenv(name); });
   Share share;
   HORO_TRY(share.parts, share_this_machine(request));
   if (!share.parts.gpu_order.empty())
@@ -76,7 +73,7 @@ Result<Command> RankCommands::of(const WorkerIdentity& identity, int part_number
   append(command.environment, share->variables);
   const auto& part = share->parts.ranks[static_cast<std::size_t>(part_number)];
   command.cpus = part.cpus;
-  if (!part.gpus.empty()) command.environment.emplace_back(kVisibleGpus, part.gpus);
+  if (!part.gpus.empty()) command.environment.emplace_back(share->parts.gpu_variable, part.gpus);
   append(command.environment, worker_environment(identity));
   const bool reads = spec_->stdin_policy == StdinPolicy::rank0 && number_of(identity) == Rank{0};
   command.input = reads ? Input::pipe : Input::none;

@@ -74,7 +74,7 @@ warns "this machine has no network interface 'nic9' (flag --network-interfaces)"
 warns "this machine has no network interface 'nic9' (environment HOROVOD_GLOO_IFACE)" \
   env HOROVOD_GLOO_IFACE=nic9 horo run -np 1 "$probe"
 
-[ -d /proc/driver/nvidia/gpus ] || warns "gpus (flag --gpus) has no effect on host 'localhost': it has no NVIDIA GPU" \
+[ -d /proc/driver/nvidia/gpus ] || warns "gpus (flag --gpus) has no effect on host 'localhost': it has no GPU" \
   horo run -np 1 --gpus auto --dry-run true
 
 # Knobs that need another one.

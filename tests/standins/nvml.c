@@ -4,8 +4,8 @@
  * init=9 links=1 xid=1": four GPUs, of which number 1 is in MIG mode with two slices, number 2 has
  * fallen off the bus, and number 3 has 5 uncorrected memory errors; nvmlInit returns 9; each GPU
  * has two links to the next; GPU 1 reports Xid 79. "hang=1 mute=0 pid0=42": a question for the use
- * of GPU 1 is never answered, that of GPU 0 fails, and process 42 computes on GPU 0. Numbers that
- * are not named: none. */
+ * of GPU 1 is never answered, that of GPU 0 fails, and process 42 computes on GPU 0. "cpu1=3": GPU
+ * 1 is near to hardware thread 3. Numbers that are not named: none. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -120,6 +120,17 @@ ENTRY int nvmlDeviceGetUtilizationRates(void* device, unsigned* use) {
   if (is_lost(device)) return LOST;
   use[0] = 42;
   use[1] = 7;
+  return SUCCESS;
+}
+
+ENTRY int nvmlDeviceGetCpuAffinity(void* device, unsigned words, unsigned long* set) {
+  char key[32];
+  int cpu;
+  snprintf(key, sizeof key, "cpu%d", number_of(device));
+  cpu = planned(key, -1);
+  if (cpu < 0) return NOT_SUPPORTED;
+  memset(set, 0, words * sizeof *set);
+  set[cpu / 64] |= 1UL << cpu % 64;
   return SUCCESS;
 }
 

@@ -52,12 +52,14 @@ TEST_CASE(
   CHECK(cpus_of(half, BindTo::numa, 2) == std::vector<Cpus>{{2, 3}, {2, 3}});
 }
 
-TEST_CASE("with --bind-to gpu, a rank runs near its GPU") {
+TEST_CASE("with --bind-to gpu, a rank runs on the usable cores near its GPU") {
   const auto topology = machine("numa:2 core:2 pu:1");
-  const std::vector<VisibleGpu> gpus{{"0", 1}, {"1", 0}, {"GPU-a", std::nullopt}};
-  CHECK(cpus_of(topology, BindTo::gpu, 3, gpus) == std::vector<Cpus>{{2, 3}, {0, 1}, {0, 1, 2, 3}});
+  const std::vector<VisibleGpu> gpus{{"0", {2, 3}}, {"1", {0, 1, 8, 9}}, {"GPU-a", {1, 2}}};
+  CHECK(cpus_of(topology, BindTo::gpu, 3, gpus) == std::vector<Cpus>{{2, 3}, {0, 1}, {1, 2}});
   CHECK_THAT(share_machine(topology, BindTo::gpu, 1, {}).error().message,
-             Catch::Contains("no NVIDIA GPU"));
+             Catch::Contains("no GPU"));
+  CHECK_THAT(share_machine(topology, BindTo::gpu, 1, {{"7", {8, 9}}}).error().message,
+             Catch::Contains("GPU 7 is near hardware threads 8-9, and ranks may run on 0-3 only"));
 }
 
 TEST_CASE("a local rank has a GPU of its own if there are enough") {
@@ -104,13 +106,29 @@ TEST_CASE("GPUs in CUDA_VISIBLE_DEVICES are given to ranks in that order, under 
   const auto parts = share_this_machine({.bind_to = BindTo::none,
                                          .gpus = GpuMode::automatic,
                                          .ranks = 2,
-                                         .visible_gpus = "GPU-7,3"})
+                                         .visible = {.cuda = "GPU-7,3"}})
                          .value();
   CHECK(parts.ranks[0].gpus == "GPU-7");
   CHECK(parts.ranks[1].gpus == "3");
   CHECK(parts.gpu_order.empty());
-  CHECK(!share_this_machine(
-             {.bind_to = BindTo::none, .gpus = GpuMode::automatic, .ranks = 2, .visible_gpus = ""})
+  CHECK(!share_this_machine({.bind_to = BindTo::none,
+                             .gpus = GpuMode::automatic,
+                             .ranks = 2,
+                             .visible = {.cuda = ""}})
              .value()
              .any());
+}
+
+TEST_CASE("AMD's variables are distributed under HIP's name, counted in ROCm's list") {
+  PartsRequest request{.bind_to = BindTo::none, .gpus = GpuMode::automatic, .ranks = 2};
+  request.visible = {.hip = "4,5"};
+  auto parts = share_this_machine(request).value();
+  CHECK(parts.ranks[1].gpus == "5");
+  CHECK(parts.gpu_variable == std::string("HIP_VISIBLE_DEVICES"));
+  CHECK(parts.gpu_order.empty());
+  request.visible = {.rocr = "GPU-7,3"};
+  parts = share_this_machine(request).value();
+  CHECK(parts.ranks[0].gpus == "0");
+  CHECK(parts.ranks[1].gpus == "1");
+  CHECK(parts.gpu_variable == std::string("HIP_VISIBLE_DEVICES"));
 }
