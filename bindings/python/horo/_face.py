@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from horo._arguments import SUM
 
 if TYPE_CHECKING:
-    from horo._devices import Place
+    from horo._device.places import Place
 
 
 class Face:

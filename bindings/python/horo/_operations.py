@@ -13,7 +13,7 @@ from typing import Any
 
 from horo import _handles, _job
 from horo._arguments import ADASUM, BY_KNOBS, SUM, whole_number, whole_numbers
-from horo._devices import memory_of, memory_word
+from horo._device.places import memory_of, memory_word
 from horo._face import rows_shape
 from horo._handles import PENDING, Part, submit
 from horo._names import KIND_NAMES, declare

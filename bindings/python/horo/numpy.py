@@ -30,9 +30,9 @@ from horo._arguments import (
 )
 from horo._barrier import barrier, join
 from horo._collectives import Collectives
-from horo._dlpack_arrays import DevicePart, is_on_device
-from horo._dlpack_arrays import copy as device_copy
-from horo._dlpack_arrays import empty as device_empty
+from horo._device.dlpack_arrays import DevicePart, is_on_device
+from horo._device.dlpack_arrays import copy as device_copy
+from horo._device.dlpack_arrays import empty as device_empty
 from horo._face import Face
 from horo._handles import poll, synchronize
 from horo._job import (

@@ -10,7 +10,7 @@ import numpy
 
 import horo.numpy as horo
 from expect import fails
-from horo import _dlpack
+from horo._device import dlpack
 
 _driver = ctypes.CDLL(os.environ["HORO_GPU_DRIVER"])
 _driver.horo_software_device_findings.restype = ctypes.c_size_t
@@ -45,7 +45,7 @@ class Array:
     """An array of the small library."""
 
     device = "device 0"
-    kind = _dlpack.CUDA
+    kind = dlpack.CUDA
 
     def __init__(self, values):
         values = numpy.ascontiguousarray(values)
@@ -69,7 +69,7 @@ class Array:
         assert _driver.cuEventRecord(event, OWN) == 0
         assert _driver.cuStreamWaitEvent(None, event, 0) == 0
         assert _driver.cuEventDestroy_v2(event) == 0
-        return _dlpack.capsule(self.address, self.shape, self.dtype.name, (self.kind, 0), owner=self)
+        return dlpack.capsule(self.address, self.shape, self.dtype.name, (self.kind, 0), owner=self)
 
     def get(self):
         found = numpy.empty(self.shape, self.dtype)
@@ -134,7 +134,7 @@ def check_mistakes():
         "the arrays of a group are in the host's memory and on a device",
     )
     other = Array(own(3))
-    other.kind = _dlpack.ROCM
+    other.kind = dlpack.ROCM
     fails(ValueError, lambda: horo.allreduce(other), "ROCm device, which Horo does not support")
     nowhere = Array(own(3))
     nowhere.__class__ = type("Plain", (Array,), {"__array_namespace__": None})

@@ -12,15 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from horo import _dlpack, _extension
-from horo._devices import IN_DEVICE, Kind
+from horo import _extension
+from horo._device import dlpack
+from horo._device.places import IN_DEVICE, Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from torch import Tensor
 
-    from horo._devices import Place
+    from horo._device.places import Place
 
 KINDS: dict[str, Kind] = {}  # by the type of a torch.device
 
@@ -61,8 +62,8 @@ def _note_use(tensor, index):
 
 def _alias(address, shape, like):
     dtype = str(like.dtype).replace("torch.", "")
-    device = (_dlpack.CUDA, like.get_device())
-    return torch.utils.dlpack.from_dlpack(_dlpack.capsule(address, shape, dtype, device))
+    device = (dlpack.CUDA, like.get_device())
+    return torch.utils.dlpack.from_dlpack(dlpack.capsule(address, shape, dtype, device))
 
 
 def _current_stream(index):

@@ -22,8 +22,8 @@ import torch
 
 from horo import _handles, errors
 from horo._arguments import AVERAGE, BY_KNOBS, SUM
-from horo._devices import memory_of as memory_kind
-from horo._devices import memory_word
+from horo._device.places import memory_of as memory_kind
+from horo._device.places import memory_word
 from horo._names import declare
 from horo._native import ALLREDUCE
 from horo._operations import located

@@ -14,8 +14,9 @@ import math
 import os
 from typing import Any
 
-from horo import _dlpack, _handles
-from horo._devices import Kind, Place
+from horo import _handles
+from horo._device import dlpack
+from horo._device.places import Kind, Place
 from horo._failures import failure
 from horo._native import fast
 
@@ -54,9 +55,9 @@ def is_on_device(given: Any) -> bool:
     if device is None:
         return False
     kind = int(device()[0])
-    if kind == _dlpack.ROCM:
+    if kind == dlpack.ROCM:
         raise ValueError("the array is in the memory of a ROCm device, which Horo does not support")
-    return kind == _dlpack.CUDA
+    return kind == dlpack.CUDA
 
 
 class DevicePart:
@@ -67,12 +68,12 @@ class DevicePart:
     def __init__(self, given: Any) -> None:
         """Fails: ValueError (a dtype that Horo has not), StartError (the device is not reached)."""
         self.given = given
-        self.seen = _dlpack.Seen(given.__dlpack__(stream=_LEGACY_STREAM))
+        self.seen = dlpack.Seen(given.__dlpack__(stream=_LEGACY_STREAM))
         self.place = _place(self.seen.device[1])
         self.shape, self.dtype = self.seen.shape, self.seen.dtype
 
     def nbytes(self) -> int:
-        return math.prod(self.shape) * _dlpack.item_bytes(self.dtype)
+        return math.prod(self.shape) * dlpack.item_bytes(self.dtype)
 
 
 def empty(like: Any, shape: tuple[int, ...]) -> Any:
