@@ -102,11 +102,18 @@ struct ControlGroupInfo {
   std::string reason;  ///< Why there is no group.
 };
 
-/// The timelines that were saved on one host of a job that failed.
+/// The timelines that were saved on one host of a job that failed, or on several.
 struct SavedTimeline {
   int ranks = 0;          ///< Ranks that have a file, because they had recorded something.
-  std::string directory;  ///< On that host.
+  std::string directory;  ///< On that host; of several, on the first that has one.
   std::string problem;    ///< Why they could not be saved; empty: they were.
+
+  /// Adds those of another host.
+  void add(const SavedTimeline& other) {
+    ranks += other.ranks;
+    if (directory.empty()) directory = other.directory;
+    if (problem.empty()) problem = other.problem;
+  }
 };
 
 /// The reports of one agent. They are posted to the loop, never called from inside a function of

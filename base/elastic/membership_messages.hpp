@@ -73,7 +73,7 @@ struct MembershipAnswer {
 /// The answer to one call.
 struct CallAnswer {
   std::uint32_t worker = 0;
-  std::uint32_t attempt = 1;  ///< Of the call.
+  std::uint32_t attempt = 1;  ///< Which attempt of the call it answers.
   MembershipAnswer answer;
 
   friend bool operator==(const CallAnswer&, const CallAnswer&) = default;
@@ -93,7 +93,7 @@ std::string encode(const MembershipCall& call);
 std::string encode(const MembershipAnswer& answer);
 std::string encode(const TrainingResumed& resumed);
 
-// What is wrong with a message, as words after "it"; empty: nothing.
+/// Says what is wrong with a message, as words after "it"; empty: nothing.
 std::string_view problem_of(const MembershipCall& call);
 std::string_view problem_of(const MembershipAnswer& answer);
 

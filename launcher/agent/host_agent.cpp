@@ -2,20 +2,17 @@
 #include "launcher/agent/host_agent.hpp"
 
 #include <csignal>
-#include <cstdlib>
-#include <optional>
 #include <sys/eventfd.h>
 #include <unistd.h>
 #include <utility>
 
 #include "launcher/agent/assignments.hpp"
+#include "launcher/agent/host_facts.hpp"
+#include "launcher/agent/peer_heartbeats.hpp"
 #include "launcher/agent/worker_calls.hpp"
 #include "launcher/process/control_group.hpp"
 #include "launcher/process/descendants.hpp"
 #include "launcher/protocol/descriptor_stream.hpp"
-#include "launcher/protocol/free_ports.hpp"
-#include "launcher/protocol/heartbeat_timer.hpp"
-#include "launcher/protocol/own_address.hpp"
 #include "launcher/protocol/protocol.hpp"
 #include "launcher/ranks/rank_descriptors.hpp"
 #include "launcher/ranks/rank_orders.hpp"
@@ -34,15 +31,6 @@ constexpr Duration kReasonTime = 1s;        ///< For the launcher to read why an
 constexpr Duration kChildrenEndTime = 3s;   ///< For relayed agents to end when this one must.
 constexpr Duration kHelloTime = 15s;        ///< For the launcher's hello: its host may be cut off.
 constexpr Duration kOrderTime = 1s;         ///< For the launcher's order after a signal to end.
-/// Multiples of the heartbeat timeout. A launcher may wait for a disk longer than a host may be
-/// silent, because nothing takes the place of a launcher.
-constexpr int kLauncherSilence = 3;
-constexpr int kAgentSilence = 1;
-constexpr const char* kSlurmStep = "SLURM_STEP_ID";  ///< Set where srun has started the agent.
-
-bool in_slurm_step() {
-  return std::getenv(kSlurmStep) != nullptr;
-}
 
 }  // namespace
 
@@ -98,7 +86,7 @@ class HostAgent::Impl {
   }
 
   void on(const protocol::Signal& order) {
-    excuse_silence(order);
+    heartbeats_.excuse_silence(order);
     if (auto* ranks = ordered_ranks()) ranks->signal(order.number);
   }
 
@@ -153,7 +141,7 @@ class HostAgent::Impl {
   void receive(const Message& message) {
     if (phase_ == Phase::leaving) return;
     if (phase_ == Phase::greeting) return take_hello(message);
-    if (heartbeat_timer_) heartbeat_timer_->heard();
+    heartbeats_.heard();
     protocol::dispatch<Receiver::agent>(message, *this);
   }
 
@@ -197,33 +185,13 @@ class HostAgent::Impl {
     if (auto accepted = assignments_.prepare(order.epoch); !accepted)
       return abandon(Error(accepted.error()).context("horo-agent"));
     if (!enter_assignment()) return;
-    relayed_ = order.relayed;
     // Slurm signals the processes of a step one by one, perhaps the ranks before the agent. Those
     // ranks may have ended well by then, and the other hosts' ranks still have to be told.
     stays_ = stays_ || in_slurm_step();
-    if (!heartbeat_timer_) start_heartbeat(order);
-    auto facts = find_facts(order);
+    heartbeats_.begin(order);
+    auto facts = find_host_facts(order);
     if (!facts) return abandon(std::move(facts).error());
     send(*facts);
-  }
-
-  void start_heartbeat(const protocol::Prepare& order) {
-    heartbeat_timer_.emplace(
-        loop_, order.heartbeat, relayed_ ? kAgentSilence : kLauncherSilence,
-        [this] { static_cast<void>(stream_->send(protocol::Heartbeat{})); },
-        [this] {
-          abandon({Errc::peer_lost,
-                   fmt::format("{} sent no heartbeat for too long",
-                               relayed_ ? "the agent above this one" : "the launcher")});
-        });
-  }
-
-  static Result<protocol::Prepared> find_facts(const protocol::Prepare& order) {
-    protocol::Prepared facts;
-    HORO_TRY(facts.ports, free_ports(order.ports));
-    HORO_TRY(facts.address, own_address_towards(order.launcher_address));
-    facts.interface = interface_of(facts.address);
-    return facts;
   }
 
   void start_ranks(const protocol::Start& order) {
@@ -262,7 +230,7 @@ class HostAgent::Impl {
     const bool again = std::exchange(phase_, Phase::serving) == Phase::waiting;
     wait_timer_.reset();
     // A launcher that gives orders is not stopped, even if its SIGCONT was not passed on.
-    if (heartbeat_timer_) heartbeat_timer_->excuse(false);
+    heartbeats_.end_excuse();
     forget_ranks();
     exit_code_ = 1;
     stays_ = options_.stays;
@@ -303,13 +271,6 @@ class HostAgent::Impl {
   void release() {
     stays_ = options_.stays;
     if (phase_ == Phase::done) leave_when_done();
-  }
-
-  /// A launcher that is stopped sends no heartbeats, and has announced that with SIGSTOP.
-  void excuse_silence(const protocol::Signal& order) {
-    if (!heartbeat_timer_ || relayed_) return;
-    if (order.number == SIGSTOP) heartbeat_timer_->excuse(true);
-    if (order.number == SIGCONT) heartbeat_timer_->excuse(false);
   }
 
   void send(const Message& report) {
@@ -434,16 +395,18 @@ class HostAgent::Impl {
   Options options_;
   std::unique_ptr<DescriptorStream> stream_;  ///< To the launcher.
   std::unique_ptr<ChildAgents> children_;     ///< Null: this agent never relays.
-  std::unique_ptr<WorkerCalls> calls_;        ///< Of an elastic assignment.
+  std::unique_ptr<WorkerCalls> calls_;        ///< Null: the assignment is not elastic.
   std::unique_ptr<RankSet> ranks_;
   Assignments assignments_;
   std::string host_;
   Phase phase_ = Phase::greeting;
-  bool stays_;            ///< Stays when done, until an order releases it.
-  bool relayed_ = false;  ///< The peer is another agent, not the launcher.
-  int exit_code_ = 1;     ///< 0 while no ranks are left and their ends are reported.
-  std::optional<HeartbeatTimer> heartbeat_timer_;  ///< Where the launcher is on another host.
-  Descriptor replacements_;                        ///< Watches options_.replacements.
+  bool stays_;         ///< Stays when done, until an order releases it.
+  int exit_code_ = 1;  ///< 0 while no ranks are left and their ends are reported.
+  PeerHeartbeats heartbeats_{
+      loop_,
+      {.send = [this] { static_cast<void>(stream_->send(protocol::Heartbeat{})); },
+       .on_lost = [this](Error error) { abandon(std::move(error)); }}};
+  Descriptor replacements_;  ///< Watches options_.replacements.
   Subscription terminated_;
   Subscription hello_timer_;
   Subscription order_timer_;

@@ -57,6 +57,11 @@ void HostLink::repeat_input() {
   if (input->closed) agent_->close_stdin();
 }
 
+std::string HostLink::step() const {
+  const auto step = agent_ == nullptr ? std::string() : agent_->step();
+  return step.empty() ? step : fmt::format("host {}: {}", spec_->host, step);
+}
+
 void HostLink::release() {
   if (stage_ != Stage::waiting) return;
   stage_ = Stage::leaving;

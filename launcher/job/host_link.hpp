@@ -46,11 +46,8 @@ class HostLink final : public AgentEvents {
   void feed_stdin(std::string_view bytes);
   void close_stdin();
 
-  /// As Agent::step. Empty also if there is no agent.
-  std::string step() const { return agent_ == nullptr ? std::string() : agent_->step(); }
-
-  /// The host's name. Valid after start().
-  const std::string& host_name() const { return spec_->host; }
+  /// As Agent::step, after the host's name: "host n1: ...". Empty also if there is no agent.
+  std::string step() const;
 
   bool waits() const { return stage_ == Stage::waiting; }
 

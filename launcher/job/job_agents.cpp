@@ -64,8 +64,7 @@ std::string JobAgents::list_steps() const {
   const auto late = late_hosts();
   std::string text;
   for (std::size_t i = 0; i < std::min(kMost, late.size()); ++i) {
-    const auto& link = *hosts_[late[i]];
-    text += fmt::format("{}host {}: {}", i == 0 ? "" : "; ", link.host_name(), link.step());
+    text += fmt::format("{}{}", i == 0 ? "" : "; ", hosts_[late[i]]->step());
   }
   if (late.size() > kMost) text += fmt::format("; and {} more", late.size() - kMost);
   return text;

@@ -60,12 +60,7 @@ class JobDriver::HostNews final : public AgentEvents {
 
   void on_end_asked(int number) override { job_.apply(AgentSignalled{host_, number}); }
 
-  void on_timeline(const SavedTimeline& saved) override {
-    auto& all = job_.timeline_;
-    all.ranks += saved.ranks;
-    if (all.directory.empty()) all.directory = saved.directory;
-    if (all.problem.empty()) all.problem = saved.problem;
-  }
+  void on_timeline(const SavedTimeline& saved) override { job_.timeline_.add(saved); }
 
   void on_answer(std::size_t part, const Answer& answer) override {
     if (job_.on_answer_) job_.on_answer_(host_, part, answer);

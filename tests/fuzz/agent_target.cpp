@@ -127,6 +127,12 @@ std::vector<Message> messages() {
       Roster{.job = "j", .agents = {{.host = "n", .ranks = {0, 1}}}},
       ControlGroupMade{.control_group = {.path = "", .reason = "no hierarchy"}},
       Noted{.text = "something has been replaced"},
+  };
+}
+
+/// Only elastic jobs have them.
+std::vector<Message> elastic_messages() {
+  return {
       Start{.spec = elastic_spec()},
       Spawn{.workers = agent_spec().ranks},
       EndWorker{.worker = Rank{4}},
@@ -151,6 +157,7 @@ std::vector<Message> viewer_messages() {
 std::vector<std::string> frames() {
   std::vector<std::string> out;
   auto all = messages();
+  for (auto& message : elastic_messages()) all.push_back(std::move(message));
   for (auto& message : viewer_messages()) all.push_back(std::move(message));
   for (const auto& message : all) {
     out.emplace_back();

@@ -48,12 +48,7 @@ ElasticAgentHooks ElasticDriver::agent_hooks() {
           [this, name_of](std::size_t host, const ControlGroupInfo& group) {
             handlers_.on_control_group(name_of(host), group);
           },
-      .on_timeline =
-          [this](const SavedTimeline& saved) {
-            timeline_.ranks += saved.ranks;
-            if (timeline_.directory.empty()) timeline_.directory = saved.directory;
-            if (timeline_.problem.empty()) timeline_.problem = saved.problem;
-          },
+      .on_timeline = [this](const SavedTimeline& saved) { timeline_.add(saved); },
       .on_answer =
           [this](std::size_t host, const Answer& answer) {
             if (on_answer_) on_answer_(host, answer);

@@ -6,6 +6,7 @@
 
 #include "launcher/starters/dial_in/dial_in_checks.hpp"
 #include "launcher/starters/dial_in/dial_launcher.hpp"
+#include "launcher/starters/dial_in/dialled_spec.hpp"
 
 namespace horo::launcher {
 
@@ -34,7 +35,7 @@ class DialInAgents::HostHandle final : public Agent {
   /// restart starts another one. With a rank of MPI, the agent's end is that rank's end.
   bool assign(const AgentSpec& /*spec*/) override { return false; }
 
-  /// They wait for no assignment, see spec_of().
+  /// They wait for no assignment, see make_dialled_spec().
   void release() override {}
 
   std::string step() const override { return {}; }
@@ -219,27 +220,13 @@ void DialInAgents::accept(DialledAgent agent) {
     Incoming incoming{*this, rank};
     protocol::dispatch<Receiver::launcher>(message, incoming);
   };
-  auto link =
-      RankLink::open(loop_, std::move(agent.connection), std::move(agent.seals), spec_of(rank),
-                     {.on_message = on_message,
-                      .on_lost = [this, rank](const Error& error) { lose(rank, error); }});
+  auto link = RankLink::open(loop_, std::move(agent.connection), std::move(agent.seals),
+                             make_dialled_spec(host_of(rank).spec, rank, job_),
+                             {.on_message = on_message,
+                              .on_lost = [this, rank](const Error& error) { lose(rank, error); }});
   if (!link) return fail_all(std::move(link).error());
   side.connected(std::move(*link));
   if (rank == Rank{0}) input_.connected(side);
-}
-
-AgentSpec DialInAgents::spec_of(Rank rank) const {
-  const auto& planned = job_.placement.ranks[rank.index()];
-  auto spec = hosts_[planned.host].spec;
-  auto identity = spec.ranks[planned.local_rank.index()];
-  if (job_.variables == RankVariables::from_starting_system) {
-    identity.rendezvous.clear();
-    spec.common.reset();
-    spec.environment.clear();
-  }
-  spec.ranks = {std::move(identity)};
-  spec.stay = Duration::zero();
-  return spec;
 }
 
 std::size_t DialInAgents::part_of(Rank rank) const {

@@ -74,7 +74,6 @@ class DialInAgents : public std::enable_shared_from_this<DialInAgents> {
 
   Status launch();
   void accept(DialledAgent agent);
-  AgentSpec spec_of(Rank rank) const;
   void lose(Rank rank, const Error& error);
 
   void send(std::size_t host, const protocol::Message& message);

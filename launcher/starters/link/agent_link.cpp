@@ -22,16 +22,6 @@ constexpr Duration kIdleEndTime = std::chrono::seconds(5);
 /// Time for what is there before an agent's hello: it may be another program, which no order ends.
 constexpr Duration kUngreetedEndTime = std::chrono::seconds(1);
 
-/// Messages that do not belong to a task. They count even when the agent has no ranks.
-template <typename M>
-constexpr bool is_of_agent() {
-  return std::is_same_v<M, protocol::Reached> || std::is_same_v<M, protocol::Carry> ||
-         std::is_same_v<M, protocol::Gone> || std::is_same_v<M, protocol::Step> ||
-         std::is_same_v<M, protocol::EndAsked> || std::is_same_v<M, protocol::ControlGroupMade> ||
-         std::is_same_v<M, protocol::Assigned> || std::is_same_v<M, protocol::Failed> ||
-         std::is_same_v<M, protocol::Noted>;
-}
-
 /// Connects one agent's stream, its task, its end and the agents behind it: turns the launcher's
 /// orders into messages, and messages into events.
 ///
@@ -302,8 +292,7 @@ class Link : public std::enable_shared_from_this<Link> {
 
   void receive(const Message& message) {
     // The link drops messages that belong to an earlier task.
-    const bool counts = task_.is_under_way() ||
-                        std::visit([]<typename M>(const M&) { return is_of_agent<M>(); }, message);
+    const bool counts = task_.is_under_way() || is_of_agent(message);
     if (end_->is_blamed() || !counts) return;
     if (auto sound = check_report(task_, message); !sound)
       return distrust(std::move(sound).error());

@@ -54,6 +54,15 @@ Status check_rows(const AgentTask& task, std::size_t rows) {
   return fail(Errc::protocol, "it sent {} rows for {} slots", rows, task.ranks().places());
 }
 
+template <typename M>
+constexpr bool is_kind_of_agent() {
+  return std::is_same_v<M, protocol::Reached> || std::is_same_v<M, protocol::Carry> ||
+         std::is_same_v<M, protocol::Gone> || std::is_same_v<M, protocol::Step> ||
+         std::is_same_v<M, protocol::EndAsked> || std::is_same_v<M, protocol::ControlGroupMade> ||
+         std::is_same_v<M, protocol::Assigned> || std::is_same_v<M, protocol::Failed> ||
+         std::is_same_v<M, protocol::Noted>;
+}
+
 struct Check {
   const AgentTask& task;
 
@@ -100,6 +109,10 @@ struct Check {
 
 Status check_report(const AgentTask& task, const protocol::Message& message) {
   return std::visit(Check{task}, message);
+}
+
+bool is_of_agent(const protocol::Message& message) {
+  return std::visit([]<typename M>(const M&) { return is_kind_of_agent<M>(); }, message);
 }
 
 }  // namespace horo::launcher

@@ -12,4 +12,8 @@ namespace horo::launcher {
 /// did ("it ...").
 Status check_report(const AgentTask& task, const protocol::Message& message);
 
+/// Whether a message of an agent belongs to no task. It counts even when the agent has no ranks.
+/// Pure.
+bool is_of_agent(const protocol::Message& message);
+
 }  // namespace horo::launcher
