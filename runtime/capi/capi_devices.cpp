@@ -100,8 +100,8 @@ namespace {
 Status order(Operation& operation, StreamHandle stream) {
   if (operation.done() && operation.status() != Errc::ok) return Failure(operation.error());
   auto& use = operation.on_device;
-  if (use.finished == nullptr) return {};
   use.reader = stream;
+  if (use.finished == nullptr) return {};
   auto waits = use.gpu->device().wait(stream, use.finished.get());
   if (!waits) return Failure(use.gpu->named(waits.error()));
   return {};

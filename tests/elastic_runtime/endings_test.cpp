@@ -43,7 +43,7 @@ TEST_CASE("a worker that waits for a generation fails when the store vanishes") 
   job.await_call(0);
   job.store.stop();
   CHECK(worker.hear().substr(0, 63) ==
-        "failed unavailable the launcher of this elastic job does not an");
+        "failed unavailable this host's agent of the elastic job does no");
 }
 
 TEST_CASE("workers in a meeting fail when the store vanishes") {

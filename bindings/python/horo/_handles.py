@@ -336,6 +336,9 @@ def result_of(handle, ranks, status=None, place=None):
     take(), or leave() of the place; a failed operation is released here."""
     if status is None:
         status = wait(handle) if place is None else place.wait(handle)
+    elif not status and place is not None:
+        # Settled before: the current stream still has to be known as a reader of the result.
+        status = place.wait(handle)
     if status:
         raise_failure(handle, status)
     data, count = ctypes.c_void_p(), ctypes.c_size_t()

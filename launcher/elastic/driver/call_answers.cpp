@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/elastic/driver/call_answers.hpp"
 
+#include "base/elastic/membership_forms.hpp"
+
 namespace horo::launcher {
 
 using elastic::CallAnswer;
@@ -40,7 +42,8 @@ std::map<std::size_t, std::vector<CallAnswer>> answers_of(const FormedGeneration
 CallAnswer answer_of(const TurnedAway& worker, MembershipKind kind) {
   MembershipAnswer answer;
   answer.kind = kind;
-  answer.reason = worker.reason;
+  // An agent refuses a longer one, and all of its message.
+  answer.reason = worker.reason.substr(0, elastic::kReasonForm.most);
   return {.worker = static_cast<std::uint32_t>(worker.worker),
           .attempt = worker.attempt,
           .answer = std::move(answer)};

@@ -18,8 +18,8 @@ Failure gone(Error error, const JobStore& store) {
                     error.code == Errc::unavailable || error.code == Errc::io;
   if (!lost) return Failure(std::move(error));
   return fail(Errc::unavailable,
-              "the launcher of this elastic job does not answer at {}: {}; it has ended, or the "
-              "network is down",
+              "this host's agent of the elastic job does not answer at {}: {}; it has ended, or it "
+              "is overloaded",
               store.address, error.message);
 }
 

@@ -46,3 +46,9 @@ TEST_CASE("a worker that gets no place is told why") {
   CHECK(answer.answer.kind == MembershipKind::removed);
   CHECK(answer.answer.reason == "host b leaves");
 }
+
+TEST_CASE("a reason is not longer than agents accept") {
+  const auto answer = answer_of({.worker = 1, .attempt = 3, .reason = std::string(5000, 'x')},
+                                MembershipKind::refused);
+  CHECK(answer.answer.reason == std::string(4096, 'x'));
+}

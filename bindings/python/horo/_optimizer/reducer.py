@@ -238,7 +238,8 @@ class Reducer(Progress):
                 by_place.setdefault(gradient.place, []).append(gradient)
         first_error = None
         for place, dense in by_place.items():
-            first_error = self._wait_at(place, dense) or first_error
+            failed = self._wait_at(place, dense)
+            first_error = first_error or failed
         for gradient in self.gradients:
             if gradient.handle:  # sparse
                 try:
