@@ -18,6 +18,11 @@ Submitter::Submitter(HostMemory& host, ProcessSets& sets, OperationTable& operat
       driver_(driver),
       ticks_per_ns_(static_cast<double>(timeline::ticks_in(std::chrono::seconds(1))) * 1e-9) {}
 
+Status Submitter::check_open() const {
+  if (!closed_.load(std::memory_order_relaxed)) return {};
+  return fail(Errc::shut_down, "horo_shutdown was called");
+}
+
 Result<ProcessSet*> Submitter::own_set(SetId id) const {
   auto* const set = sets_.find(id);
   if (set == nullptr) return fail(Errc::not_found, "there is no process set {}", id);
@@ -30,6 +35,7 @@ Result<ProcessSet*> Submitter::own_set(SetId id) const {
 
 Result<TensorHandle> Submitter::declare(SetId set, std::string_view name,
                                         const Signature& signature, const GroupName& group) {
+  HORO_TRY_STATUS(check_open());
   HORO_TRY(ProcessSet* const own, own_set(set));
   if (signature.kind == Kind::broadcast && own->rank_of(Rank{signature.root}) < 0) {
     return fail(Errc::invalid_argument, "root rank {} is not in process set {}", signature.root,
@@ -115,8 +121,7 @@ Status Submitter::claim(ProcessSet& own, const SetSubmission& s, Operation& oper
 }
 
 Result<Operation*> Submitter::prepare(const SetSubmission& s, ProcessSet*& own) {
-  if (closed_.load(std::memory_order_relaxed))
-    return fail(Errc::shut_down, "horo_shutdown was called");
+  HORO_TRY_STATUS(check_open());
   HORO_TRY(own, own_set(s.set));
   HORO_TRY_STATUS(own->engine->health());
   HORO_TRY(Operation* const operation, operations_.take());

@@ -64,6 +64,8 @@ class Submitter {
   /// Threads that a mark must wake now.
   enum class Urgency { none, peers, everybody };
 
+  /// Fails: shut_down, after close(), whatever other ranks have done since.
+  Status check_open() const;
   /// The set, if it exists and this rank is a member. Fails: not_found, invalid_argument.
   Result<ProcessSet*> own_set(SetId id) const;
   /// Does what can fail: afterwards the operation is claimed, and launch() or a release follows.

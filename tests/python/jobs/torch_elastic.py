@@ -34,11 +34,11 @@ def watched_broadcasts():
     (number of elements, sender)."""
     real, moved = _elastic_exchange._broadcast_all, []
 
-    def broadcast_all(named, root, names):
+    def broadcast_all(named, root, names, **options):
         if calls:  # the first call is for what all ranks get
             moved.extend((tensor.numel(), root) for _, tensor in named)
         calls.append(root)
-        real(named, root, names)
+        real(named, root, names, **options)
 
     calls = []
     _elastic_exchange._broadcast_all = broadcast_all
@@ -210,10 +210,10 @@ def check_a_rank_that_is_behind_keeps_its_state_until_it_has_the_other():
         state.optimizer._horo_reducer.own_step(lambda: None)
     expected, real, calls = everything(state), _elastic_exchange._broadcast_all, []
 
-    def lost(named, root, names):
+    def lost(named, root, names, **options):
         if not calls:
             calls.append(root)
-            return real(named, root, names)
+            return real(named, root, names, **options)
         if horo.rank() == 0:
             for _, tensor in named:
                 tensor.zero_()
