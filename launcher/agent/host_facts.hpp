@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an agent finds out about its host.
+// An agent tells the launcher these facts about its host.
 #pragma once
 
 #include "base/result.hpp"

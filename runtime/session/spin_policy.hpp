@@ -29,7 +29,8 @@ class SpinPolicy {
   /// A caller that looks offers its core to the other ranks.
   bool yields() const { return mode_ == Mode::shared_cores; }
 
-  /// To yield takes longer than this only where another program has the core for a time slice.
+  /// The longest time that a yield takes if only ranks share the core. One that takes longer has
+  /// given the core to another program for a time slice.
   Duration slow_turn() const;
 
   /// So many ranks share each core that no rank can be better off than the others.

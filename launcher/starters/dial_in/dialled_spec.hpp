@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the agent of one rank that dials in is told. Pure.
+// Makes the orders for an agent that connected to the launcher by itself, for its one rank. Pure.
 #pragma once
 
 #include "launcher/starter.hpp"

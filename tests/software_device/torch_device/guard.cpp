@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What torch asks of a type of device: which device and stream are current, streams and events.
+// Answers what torch asks of each type of device: the current device and stream, new streams, and
+// events.
 #include <ATen/detail/PrivateUse1HooksInterface.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 

@@ -136,7 +136,7 @@ void copy_in(const Tensor& from, const Tensor& to) {
   if (!landing.is_same(to)) copy_here(landing, to);
 }
 
-/// To the host: waits.
+/// Copies to the host, and waits for the copy.
 void copy_out(const Tensor& from, const Tensor& to) {
   const auto dense = from.contiguous();
   auto landing = at::empty(from.sizes(), from.options().device(at::kCPU));
