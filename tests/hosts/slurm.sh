@@ -3,21 +3,11 @@
 # Inside a job of a real Slurm whose nodes are separate hosts: srun starts the agents, and no process stays.
 # shellcheck source=tests/hosts/lib.sh
 . "$(dirname "$0")/lib.sh"
-PATH=$PATH:/usr/sbin:/sbin
-for tool in slurmctld:slurm-wlm munged:munge; do
-  command -v "${tool%:*}" >/dev/null || skip "no ${tool%:*} here; scripts/packages --install test brings it (${tool#*:})"
-done
+# shellcheck source=tests/hosts/slurm_lib.sh
+. "$HORO_SOURCE/tests/hosts/slurm_lib.sh"
 on_hosts 2
 
-slurm=$HORO_SOURCE/tests/standalone/slurm_here.sh
-export SLURM_CONF=$scratch/slurm/slurm.conf
-trap 'bash "$slurm" down "$scratch/slurm"; rm -rf "$scratch"' EXIT
-SLURM_HERE_ON=$HORO_SOURCE/tests/hosts/hosts.sh bash "$slurm" up "$scratch/slurm" 2 || fail "Slurm did not start"
-# No ssh login is possible.
-mv /run/home/.ssh/id_ed25519 "$scratch/away"
-# ours HOST: the processes of the host except Slurm's own.
-ours() { processes "$1" | grep -v -e slurmd -e slurmstepd; }
-clean() { for host in h1 h2; do eventually "the end of all on $host: $(ours "$host")" '[ -z "$(ours "$host")" ]'; done; }
+start_slurm 2
 
 try timeout 100 salloc -Q -N 2 --ntasks-per-node=2 horo run --dry-run true
 expect_in "the plan" "$out" "starter    srun"
@@ -29,14 +19,14 @@ expect "ranks" "$(sort <<<"$out")" "0 h1 10.83.0.1 10.83.0.254
 1 h1 10.83.0.1 10.83.0.254
 2 h2 10.83.0.1 10.83.0.254
 3 h2 10.83.0.1 10.83.0.254"
-clean
+nothing_ours h1 h2
 
 # In a heterogeneous job, srun is given the component of each host.
 try timeout 100 salloc -Q -N 1 -n 1 : -N 1 -n 2 horo run --tag off sh -c 'echo "$RANK $(hostname)"'
 expect "exit code of a heterogeneous job ($err)" "$code" 0
 expect "its ranks" "$(cut -d' ' -f1 <<<"$out" | sort | tr '\n' ' ')" "0 1 2 "
 expect "its hosts" "$(cut -d' ' -f2 <<<"$out" | sort -u | tr '\n' ' ')" "h1 h2 "
-clean
+nothing_ours h1 h2
 # Without srun the nodes are reached by ssh, whose error is shown.
 mkdir "$scratch/nosrun"
 ln -s /usr/bin/* "$scratch/nosrun/" && rm -f "$scratch/nosrun/srun"
@@ -63,19 +53,19 @@ job=$!
 eventually "all ranks in horo top" '[ "$(horo top --once 2>&1 | grep -c " waits for 3 .* gradient")" = 3 ]'
 touch "$scratch/stop"
 wait "$job" || fail "the job failed: $(cat "$scratch/err")"
-clean
+nothing_ours h1 h2
 
 # A rank fails; the launcher is killed; the step of one host is killed.
 try timeout 100 salloc -Q -N 2 --ntasks-per-node=1 horo run --tag off sh -c '[ "$RANK" = 1 ] && exit 5; sleep 1000'
 expect "exit code" "$code" 5
 expect_in "the report" "$err" "rank 1 on h2 failed first: exit code 5"
-clean
+nothing_ours h1 h2
 : >"$scratch/out"
 salloc -Q -N 2 --ntasks-per-node=1 horo run --tag off sh -c 'echo here; sleep 1000' >"$scratch/out" 2>"$scratch/err" &
 eventually "two ranks" '[ "$(grep -c here "$scratch/out")" = 2 ]'
 kill -KILL "$(pgrep -f "horo-run .*sleep 1000" | head -n 1)"
 wait $!
-clean
+nothing_ours h1 h2
 : >"$scratch/out"
 salloc -Q -N 2 --ntasks-per-node=1 horo run --tag off sh -c 'echo here; sleep 1000' >"$scratch/out" 2>"$scratch/err" &
 eventually "two ranks" '[ "$(grep -c here "$scratch/out")" = 2 ]'
@@ -83,7 +73,7 @@ on h2 pkill -KILL -x slurmstepd
 wait $!
 expect "exit code of a lost step" "$?" 125
 expect_in "the report" "$(<"$scratch/err")" "host h2 was lost after "
-clean
+nothing_ours h1 h2
 
 try timeout 100 horo run -H h1:1 --starter slurm true
 expect "exit code outside a job" "$code" 2

@@ -4,25 +4,17 @@
 # are separate hosts.
 # shellcheck source=tests/hosts/lib.sh
 . "$(dirname "$0")/lib.sh"
-PATH=$PATH:/usr/sbin:/sbin
-for tool in slurmctld:slurm-wlm munged:munge; do
-  command -v "${tool%:*}" >/dev/null || skip "no ${tool%:*} here; scripts/packages --install test brings it (${tool#*:})"
-done
+# shellcheck source=tests/hosts/slurm_lib.sh
+. "$HORO_SOURCE/tests/hosts/slurm_lib.sh"
 on_hosts 2
 
-slurm=$HORO_SOURCE/tests/standalone/slurm_here.sh
 examples=$HORO_SOURCE/examples/slurm
-export SLURM_CONF=$scratch/slurm/slurm.conf
-trap 'bash "$slurm" down "$scratch/slurm"; rm -rf "$scratch"' EXIT
-SLURM_HERE_ON=$HORO_SOURCE/tests/hosts/hosts.sh SLURM_HERE_EXPIRE=10 SLURM_HERE_EXTRA="PreemptType=preempt/partition_prio
+SLURM_HERE_EXPIRE=10 SLURM_HERE_EXTRA="PreemptType=preempt/partition_prio
 PreemptMode=REQUEUE
 SlurmctldParameters=preempt_send_user_signal
 PartitionName=idle Nodes=ALL MaxTime=INFINITE State=UP PriorityTier=1 GraceTime=20
 PartitionName=urgent Nodes=ALL MaxTime=INFINITE State=UP PriorityTier=9 PreemptMode=OFF" \
-  bash "$slurm" up "$scratch/slurm" 2 || fail "Slurm did not start"
-mv /run/home/.ssh/id_ed25519 "$scratch/away"
-ours() { processes "$1" | grep -v -e slurmd -e slurmstepd; }
-clean() { for host in h1 h2; do eventually "the end of all on $host: $(ours "$host")" '[ -z "$(ours "$host")" ]'; done; }
+  start_slurm 2
 state_of() { scontrol show job "$1" 2>/dev/null | grep -o "$2=[^ ]*" | cut -d= -f2; }
 
 # comes_to KEY [not] VALUE: waits up to half a minute until KEY of $job has this value; prints the job if it does not.
@@ -66,7 +58,7 @@ eventually "another run: $(cat "$scratch/out.limit")" '[ "$(ranks_say "of 4 runs
 expect_in "the notice" "$(<"$scratch/out.limit")" "horo: SIGUSR1: notice that the job's time ends"
 expect_in "the report" "$(<"$scratch/out.limit")" "exit code 75 asks for the job to be queued again"
 comes_to JobState COMPLETED
-clean
+nothing_ours h1 h2
 
 # The exit code of a script that runs only horo run. Nothing queues that job again.
 printf '#!/bin/bash\nexec horo run --signal usr1 "$@"\n' >"$scratch/plain"
@@ -75,14 +67,14 @@ eventually "four ranks" '[ "$(ranks_say "of 4 runs" plain)" = 4 ]'
 scancel -b -s USR1 "$job"
 comes_to ExitCode 75:0
 expect "ranks that saved" "$(ranks_say saved plain)" 4
-clean
+nothing_ours h1 h2
 
 # scancel sends SIGTERM, and SIGKILL soon after. The ranks get their grace time, and no process stays.
 job=$(submit cancelled -N 2 --ntasks-per-node=2 "$scratch/plain" "$scratch/train")
 eventually "four ranks" '[ "$(ranks_say "of 4 runs" cancelled)" = 4 ]'
 scancel "$job"
 comes_to JobState CANCELLED
-clean
+nothing_ours h1 h2
 expect "ranks that ended by themselves" "$(ranks_say ended cancelled)" 4
 
 # Preemption gives the same notice; Slurm queues the job again by itself.
@@ -94,7 +86,7 @@ eventually "four ranks that saved" '[ "$(ranks_say saved preempted)" = 4 ]'
 eventually "the urgent job" 'grep -qs urgent "$scratch/out.urgent"'
 expect_in "the report" "$(<"$scratch/out.preempted")" "exit code 75 asks for the job to be queued again"
 scancel "$job" "$urgent" 2>/dev/null
-clean
+nothing_ours h1 h2
 
 # SIGTERM to the steps reaches neither the script nor the ranks on its node; all ranks get their grace time.
 for notice in off term; do
@@ -107,7 +99,7 @@ for notice in off term; do
   expect_in "the code with --signal $notice" " $expected " " $(state_of "$job" ExitCode) "
   expect "ranks that ended by themselves" "$(ranks_say ended "told-$notice")" 4
   expect_in "the report" "$(<"$scratch/out.told-$notice")" "stopped by signal 15 (SIGTERM) to the agent on h2 after"
-  clean
+  nothing_ours h1 h2
 done
 
 # The agent of a host gets the signal too when its ranks have already ended: Slurm may signal it only then.
@@ -118,7 +110,7 @@ scancel -s TERM "$job"
 comes_to JobState not RUNNING
 expect_in "the report" "$(<"$scratch/out.half")" "stopped by signal 15 (SIGTERM) to the agent on h2 after"
 expect "ranks that ended by themselves" "$(ranks_say ended half)" 2
-clean
+nothing_ours h1 h2
 
 # The same for a job that is preempted and has not named a signal.
 printf '#!/bin/bash\nexec horo run --signal term "$@"\n' >"$scratch/told"
@@ -128,7 +120,7 @@ urgent=$(submit urgent -p urgent --exclusive -N 2 --wrap 'echo urgent')
 eventually "four ranks that ended" '[ "$(ranks_say ended silent)" = 4 ]'
 eventually "the report" 'grep -qs "exit code 75 asks for the job to be queued again" "$scratch/out.silent"'
 scancel "$job" "$urgent" 2>/dev/null
-clean
+nothing_ours h1 h2
 
 # The other scripts of examples/slurm.
 job=$(submit srun -t 5 "$examples/srun.sh" sh -c 'echo "task $SLURM_PROCID of $SLURM_NTASKS"')
@@ -141,12 +133,12 @@ try timeout 100 "$examples/interactive.sh" --tag off hostname
 expect "exit code of interactive.sh ($err)" "$code" 0
 expect "its hosts" "$(sort <<<"$out" | uniq -c | tr -s ' ')" " 2 h1
  2 h2"
-clean
+nothing_ours h1 h2
 
 # The variables of a job that has ended.
 SLURM_JOB_ID=$job SLURM_JOB_NODELIST="h[1-2]" SLURM_TASKS_PER_NODE='1(x2)' try timeout 60 horo run true
 expect "exit code in a job that is over" "$code" 125
 expect_in "the report" "$err" "srun to host 'h"
 expect_in "the report" "$err" "has expired"
-clean
+nothing_ours h1 h2
 exit 0

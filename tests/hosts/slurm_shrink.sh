@@ -4,23 +4,13 @@
 # shellcheck disable=SC2016 # conditions of eventually are expanded later
 # shellcheck source=tests/hosts/lib.sh
 . "$(dirname "$0")/lib.sh"
-PATH=$PATH:/usr/sbin:/sbin
-for tool in slurmctld:slurm-wlm munged:munge; do
-  command -v "${tool%:*}" >/dev/null || skip "no ${tool%:*} here; scripts/packages --install test brings it (${tool#*:})"
-done
+# shellcheck source=tests/hosts/slurm_lib.sh
+. "$HORO_SOURCE/tests/hosts/slurm_lib.sh"
 on_hosts 3
 # shellcheck source=tests/elastic/elastic_lib.sh
 . "$HORO_SOURCE/tests/elastic/elastic_lib.sh"
 
-slurm=$HORO_SOURCE/tests/standalone/slurm_here.sh
-export SLURM_CONF=$scratch/slurm/slurm.conf
-trap 'bash "$slurm" down "$scratch/slurm"; rm -rf "$scratch"' EXIT
-SLURM_HERE_ON=$HORO_SOURCE/tests/hosts/hosts.sh bash "$slurm" up "$scratch/slurm" 3 || fail "Slurm did not start"
-# No ssh login is possible.
-mv /run/home/.ssh/id_ed25519 "$scratch/away"
-# nothing_ours HOST...: as nothing_left, without Slurm's own processes.
-ours() { processes "$1" | grep -v -e slurmd -e slurmstepd; }
-nothing_ours() { for host in "$@"; do eventually "the end of all on $host: $(ours "$host")" '[ -z "$(ours "$host")" ]'; done; }
+start_slurm 3
 # start_in_slurm: starts the training on three nodes. $job is its process, and $number Slurm's number of it.
 start_in_slurm() {
   rm -rf "$folder"
