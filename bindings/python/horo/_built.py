@@ -7,7 +7,7 @@ import ctypes
 import os
 
 from horo import _job, _native
-from horo._native import fast
+from horo._native import slow
 
 
 def _has_backend(name):
@@ -29,7 +29,7 @@ def nccl_built() -> int:
     """The number of NCCL's version (22703 is 2.27.3) if collectives of CUDA tensors may use NCCL here,
     else 0: there is no GPU or no NCCL, or HORO_GPU_OPERATIONS names another way. It loads CUDA's
     driver and NCCL. Ranks that share a GPU do not use NCCL even so."""
-    if fast.horo_device_support(b"nccl"):
+    if slow.horo_device_support(b"nccl"):
         return 0
     version = ctypes.c_int()
     try:
@@ -45,7 +45,7 @@ def cuda_built() -> bool:
     """Whether collectives of CUDA tensors work in the GPU's memory here: CUDA's driver is there and
     sees a GPU. It loads the driver. Where it is False, such tensors are copied through the host's
     memory."""
-    return not fast.horo_device_support(b"cuda")
+    return not slow.horo_device_support(b"cuda")
 
 
 def rocm_built() -> bool:

@@ -250,7 +250,6 @@ _FAST = {
     "horo_process_sets": (c_size_t, [c_void_p, c_size_t]),
     "horo_process_set_backend": (c_char_p, [c_uint32]),
     "horo_job_key": (c_int, [c_char_p, c_void_p]),
-    "horo_device_support": (c_int, [c_char_p]),
     "horo_generation": (c_int64, []),
     "horo_survivors": (c_int, []),
     "horo_is_elastic": (c_int, []),
@@ -260,6 +259,7 @@ _SLOW = {
     "horo_init": (c_int, []),
     "horo_init_alone": (c_int, []),
     "horo_shutdown": (c_int, []),
+    "horo_device_support": (c_int, [c_char_p]),  # starts the driver, once
     "horo_digest": (c_int, [c_void_p, c_size_t, c_void_p]),
     "horo_resumed": (c_int, [c_double, c_int64]),
     "horo_add_process_set": (c_int, [c_void_p, c_size_t, POINTER(c_uint32)]),

@@ -18,7 +18,7 @@ from horo import _handles
 from horo._device import dlpack
 from horo._device.places import Kind, Place
 from horo._failures import failure
-from horo._native import fast
+from horo._native import slow
 
 _LEGACY_STREAM = 1  # as DLPack names CUDA's legacy default stream
 
@@ -42,7 +42,7 @@ _KIND = Kind("cuda", lambda index: 0, None, None)
 @functools.lru_cache(maxsize=None)
 def _place(index):
     """Fails: StartError (Horo does not reach the device; says why)."""
-    status = fast.horo_device_support(b"cuda")
+    status = slow.horo_device_support(b"cuda")
     if status:
         raise failure(status)
     return _WaitedPlace(_KIND, index, 0)

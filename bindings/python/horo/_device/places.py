@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from horo import _handles
 from horo._failures import failure
-from horo._native import DEVICE, UNAVAILABLE, fast
+from horo._native import DEVICE, UNAVAILABLE, slow
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -66,7 +66,7 @@ class Kind:
     def _look(self):
         reason = self.why_not
         if not reason:
-            status = fast.horo_device_support(b"cuda")
+            status = slow.horo_device_support(b"cuda")
             if not status:
                 return True
             error = failure(status)
